@@ -1,0 +1,36 @@
+dnl SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+dnl SPDX-FileCopyrightText: The ofi_duo authors
+
+dnl Warnings, --enable-werror (CI), --enable-{asan,ubsan,tsan}, --enable-debug.
+AC_DEFUN([DUO_COMPILER_FLAGS], [
+	DUO_CFLAGS="-std=gnu11 -Wall -Wextra -Wshadow -Wmissing-prototypes"
+	DUO_CFLAGS="$DUO_CFLAGS -Wno-unused-parameter"
+	AC_ARG_ENABLE([werror],
+		[AS_HELP_STRING([--enable-werror], [warnings are errors (CI)])])
+	AS_IF([test "x$enable_werror" = xyes],
+		[DUO_CFLAGS="$DUO_CFLAGS -Werror"])
+	AC_ARG_ENABLE([debug],
+		[AS_HELP_STRING([--enable-debug],
+			[keep assertions (default: no)])])
+	AS_IF([test "x$enable_debug" != xyes],
+		[DUO_CFLAGS="$DUO_CFLAGS -DNDEBUG"])
+
+	DUO_SANITIZE=
+	AC_ARG_ENABLE([asan],
+		[AS_HELP_STRING([--enable-asan], [AddressSanitizer])],
+		[AS_IF([test "x$enableval" = xyes],
+			[DUO_SANITIZE="$DUO_SANITIZE -fsanitize=address"])])
+	AC_ARG_ENABLE([ubsan],
+		[AS_HELP_STRING([--enable-ubsan],
+			[UndefinedBehaviorSanitizer])],
+		[AS_IF([test "x$enableval" = xyes],
+			[DUO_SANITIZE="$DUO_SANITIZE -fsanitize=undefined"])])
+	AC_ARG_ENABLE([tsan],
+		[AS_HELP_STRING([--enable-tsan], [ThreadSanitizer])],
+		[AS_IF([test "x$enableval" = xyes],
+			[DUO_SANITIZE="$DUO_SANITIZE -fsanitize=thread"])])
+	AS_IF([test -n "$DUO_SANITIZE"],
+		[DUO_CFLAGS="$DUO_CFLAGS $DUO_SANITIZE -fno-omit-frame-pointer -g"])
+	AC_SUBST([DUO_CFLAGS])
+	AC_SUBST([DUO_LDFLAGS], ["$DUO_SANITIZE"])
+])
