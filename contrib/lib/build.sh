@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
+#
+# Building out of the source tree, in $duo_build, when something is newer than
+# the last good build. To be called in the platform; sourced after common.sh
+# and platform.sh.
+
+# build_is_current BUILD KEY
+build_is_current()
+{
+	local stamp=$1/.ofi_duo-built
+	[[ -f $stamp && $(<"$stamp") == "$2" ]] || return
+	[[ -z $(find "$duo_src" \
+		\( -name .git -o -name 'build*' -o -name autom4te.cache \) \
+		-prune -o -newer "$stamp" -type f \( -name '*.[chS]' \
+		-o -name '*.map' -o -name '*.ac' -o -name '*.m4' \
+		-o -name 'Makefile.am' -o -name '*.inc' \
+		-o -path '*/man/*.md' \) -print -quit) ]]
+}
+
+# configure was made, by this machine's automake, from what lies there now.
+build_configure_is_current()
+{
+	local version
+	version=$(automake --version | sed -n '1s/.* \([0-9]*\.[0-9]*\).*/\1/p')
+	[[ -f $duo_src/Makefile.in && -f $duo_src/configure ]] &&
+		grep -q "^am__api_version='$version'" "$duo_src/configure" &&
+		[[ -z $(find "$duo_src/configure.ac" "$duo_src/config" \
+			-name '*.[am][c4]' -newer "$duo_src/configure") ]]
+}
+
+# A tree that was configured for another platform, or otherwise, goes.
+build_configure()
+{
+	local build=$1 key=$2
+	shift 2
+	if [[ -f $build/config.status && -f $build/.ofi_duo-key &&
+	      $(<"$build/.ofi_duo-key") == "$key" ]]; then
+		return
+	fi
+	if [[ -f $build/.ofi_duo-key ]]; then
+		find "$build" -mindepth 1 -maxdepth 1 ! -name '*.log' \
+			-exec rm -rf {} +
+	fi
+	cd "$build" || return
+	"$duo_src/configure" --enable-silent-rules "$@"
+	echo "$key" >"$build/.ofi_duo-key"
+}
+
+# build_tree BUILD CONFIGURE-ARGUMENT...: leaves a current build in BUILD.
+build_tree()
+{
+	local build=$1 key log=$1/ofi_duo-build.log
+	shift
+	key="$(platform_id) $*"
+	build_is_current "$build" "$key" && return
+	mkdir -p "$build"
+	# One lock for all build trees: autogen writes into the source tree.
+	(
+		flock 9
+		build_is_current "$build" "$key" && exit
+		say "building in $build"
+		: >"$log"
+		logged "building ofi_duo" "$log" "mend the first error there" \
+			bash "$duo_src/contrib/lib/build-steps" \
+			"$build" "$key" "$@"
+	) 9<"$duo_src/contrib"
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash
+#
+# What every script of contrib/ starts with: where things are, how to speak.
+
+# The source tree (physical path), and the build tree that contrib/env keeps.
+duo_src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+duo_build=${OFI_DUO_BUILD:-$duo_src/build}
+[[ $duo_build == /* ]] || duo_build=$PWD/$duo_build
+
+# say TEXT: one line of progress, on stderr (stdout is the command's).
+say()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+# die WHAT CAUSE REMEDY: one line, exit 1.
+die()
+{
+	say "$1: $2; $3"
+	exit 1
+}
+
+is_root()
+{
+	[[ $(id -u) -eq 0 ]]
+}
+
+# logged WHAT LOG REMEDY COMMAND...: runs COMMAND quietly; when it fails,
+# shows the end of LOG and one line about it.
+logged()
+{
+	local what=$1 log=$2 remedy=$3
+	shift 3
+	"$@" >>"$log" 2>&1 </dev/null && return 0
+	local status=$?
+	tail -n 25 "$log" >&2
+	say "$what failed: '$1' exited with $status, see $log; $remedy"
+	return 1
+}

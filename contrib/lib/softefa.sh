@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
+#
+# When a command needs the software EFA device. Sourced after common.sh.
+
+# softefa_real: this machine has a real EFA device.
+softefa_real()
+{
+	local driver
+	for driver in /sys/class/infiniband/*/device/driver; do
+		[[ $(readlink "$driver") != */efa ]] || return 0
+	done
+	return 1
+}
+
+# softefa_wanted COMMAND...: FI_PROVIDER or the command names efa as a word and
+# there is no real one; SOFTEFA=1 and SOFTEFA=0 decide it otherwise.
+softefa_wanted()
+{
+	case ${SOFTEFA:-} in
+	1) return 0;;
+	0) return 1;;
+	esac
+	[[ ${LD_PRELOAD:-} != *libsoftefa* ]] || return
+	[[ " ${FI_PROVIDER:-} $* " =~ [^[:alnum:]_./-]efa[^[:alnum:]_./] ]] &&
+		! softefa_real
+}
