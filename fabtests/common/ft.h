@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What every test program shares. A program is one or more ranks; a rank is
+ * a process. Without -r the program forks its ranks on this machine; with
+ * -r, -n and -o somebody else (fabtests/run) starts each rank, possibly in
+ * other network namespaces, and rank 0 serves the out-of-band exchange.
+ *
+ * Exit status: 0 passed, 1 failed, 77 skipped, 3 another rank went away.
+ * A check that fails ends the process at once; the others notice.
+ */
+#ifndef FT_H
+#define FT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/fi_duo.h>
+
+#define FT_MAX_RANKS 32
+#define FT_MAX_EPS 64
+#define FT_NAME_MAX 256
+#define FT_API_VERSION FI_VERSION(2, 0)
+#define FT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { FT_PASS = 0, FT_FAIL = 1, FT_GONE = 3, FT_SKIP = 77 };
+
+struct ft_opts {
+	const char *prov;	/* -p: provider name, e.g. "tcp;ofi_duo" */
+	const char *src;	/* -s: source address */
+	const char *oob;	/* -o: HOST:PORT of rank 0 */
+	const char *host;	/* -H: ranks with the same name share a host */
+	const char *only;	/* -c: run this case only */
+	int rank;		/* -r */
+	int nranks;		/* -n */
+	int timeout;		/* -T: seconds until the program gives up */
+	unsigned int seed;	/* -x */
+	size_t max_size;	/* -S: largest message */
+	bool quick;		/* -q: fewer iterations */
+};
+
+/* What a rank tells the others about one of its endpoints. */
+struct ft_peer {
+	char name[FT_NAME_MAX];
+	size_t namelen;
+	char host[32];
+	bool duo;		/* runs ofi_duo */
+	bool shm;		/* and has not switched its shm path off */
+	fi_addr_t addr;		/* valid here only */
+};
+
+/* One outstanding operation; its context is the op. */
+struct ft_op {
+	struct fi_context2 ctx;
+	atomic_int done;	/* completions seen: must end at 1 */
+	int err;		/* FI_E* of an error entry, 0: success */
+	int prov_errno;
+	uint64_t flags;
+	uint64_t tag;
+	uint64_t data;
+	size_t len;
+	size_t olen;
+	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
+	bool uncounted;		/* a peek or a discard: no receive completes */
+	void *user;
+};
+
+struct ft_buf {
+	uint8_t *ptr;
+	size_t len;
+	struct fid_mr *mr;
+	void *desc;
+};
+
+/* How to open an endpoint; all zero is the common case. */
+struct ft_cfg {
+	uint64_t caps;		/* besides FI_MSG | FI_TAGGED */
+	enum fi_threading threading;
+	enum fi_av_type av_type;
+	enum fi_wait_obj wait_obj;
+	enum fi_cq_format format;	/* UNSPEC: TAGGED */
+	size_t cq_size;
+	uint64_t tx_bind;	/* e.g. FI_SELECTIVE_COMPLETION */
+	uint64_t rx_bind;
+	bool separate_cqs;
+	bool raw;		/* the test reads the CQs itself */
+	bool plain;		/* open the core, not ofi_duo, on -p */
+	struct ft_ep *share;	/* use this endpoint's fabric and domain */
+	bool share_av;
+	bool share_cq;
+};
+
+struct ft_ep {
+	struct ft_cfg cfg;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *txcq;
+	struct fid_cq *rxcq;
+	struct fid_ep *ep;
+	struct fi_ops_duo *ops;	/* NULL: not ofi_duo */
+	struct ft_peer self;
+	struct ft_peer peer[FT_MAX_RANKS];
+	/* what the program did, to compare with the provider's statistics */
+	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
+	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
+	atomic_uint_fast64_t rx_ok;
+};
+
+struct ft_case {
+	const char *name;
+	void (*run)(void);
+};
+
+struct ft_spec {
+	const char *name;
+	int nranks;		/* ranks to fork without -r */
+	int min_ranks;
+	const char *opts;	/* getopt letters of the program's own */
+	void (*opt)(int letter, const char *arg);
+	void (*run)(void);
+};
+
+struct ft_state {
+	struct ft_opts opts;
+	const struct ft_spec *spec;
+	const char *phase;	/* named in messages */
+	struct ft_ep *eps[FT_MAX_EPS];
+	int neps;
+};
+
+extern struct ft_state ft;
+
+/* main.c */
+int ft_main(int argc, char **argv, const struct ft_spec *spec);
+void ft_run_cases(const struct ft_case *cases, size_t count);
+void ft_fail(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), noreturn));
+void ft_skip(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+uint64_t ft_now_ns(void);
+void ft_rand_seed(unsigned int salt);
+unsigned int ft_rand(unsigned int below);
+
+#define FT_DIE(...) ft_fail(__FILE__, __LINE__, __VA_ARGS__)
+#define FT_CHECK(cond, ...) \
+	do { \
+		if (!(cond)) \
+			ft_fail(__FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
+#define FT_OK(call) \
+	do { \
+		long ft_ret_ = (call); \
+		if (ft_ret_) \
+			ft_fail(__FILE__, __LINE__, "%s: %ld (%s)", #call, \
+				ft_ret_, fi_strerror((int)-ft_ret_)); \
+	} while (0)
+
+/* oob.c: all progress the open endpoints while they wait */
+void ft_oob_adopt(int rank, int fd);	/* forked ranks: a socket pair */
+void ft_oob_connect(const char *host_port);
+void ft_allgather(const void *in, size_t len, void *out);
+void ft_barrier(void);
+bool ft_barrier_try(void);	/* enters once, then polls; true: all in */
+
+/* fabric.c */
+void ft_open(struct ft_ep *e, const struct ft_cfg *cfg);
+void ft_exchange(struct ft_ep *e);	/* gather names and insert them */
+void ft_gather(struct ft_ep *e);	/* names only */
+void ft_insert(struct ft_ep *e, int rank);
+void ft_close(struct ft_ep *e);		/* all ranks: checks the paths too */
+void ft_close_fids(struct ft_ep *e);
+void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
+void ft_buf_free(struct ft_buf *buf);
+bool ft_has_prefix(const char *prov, const char *core);
+bool ft_no_data_flag(void);
+
+/* path.c */
+enum fi_duo_path ft_path(const struct ft_ep *e, int rank);
+void ft_check_tx(struct ft_ep *e);
+void ft_check_rx(struct ft_ep *e);	/* all ranks */
+void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats);
+void ft_expect_path(struct ft_ep *e, enum fi_duo_path path,
+		    uint64_t tx_msgs, const struct fi_duo_stats *since);
+
+/* xfer.c */
+enum ft_tx {
+	FT_TX_SEND, FT_TX_SENDV, FT_TX_SENDMSG, FT_TX_SENDMSG_DATA,
+	FT_TX_INJECT, FT_TX_SENDDATA, FT_TX_INJECTDATA, FT_TX_COUNT
+};
+
+enum ft_rx { FT_RX_RECV, FT_RX_RECVV, FT_RX_RECVMSG, FT_RX_COUNT };
+
+struct ft_xfer {
+	void *buf;
+	size_t len;
+	void *desc;
+	uint64_t tag;
+	uint64_t ignore;
+	uint64_t data;
+	bool tagged;
+	fi_addr_t addr;		/* receives; sends name a rank */
+};
+
+extern const char *const ft_tx_name[FT_TX_COUNT];
+extern const char *const ft_rx_name[FT_RX_COUNT];
+
+bool ft_tx_is_inject(enum ft_tx how);
+bool ft_tx_has_data(enum ft_tx how);
+ssize_t ft_tx_try(struct ft_ep *e, enum ft_tx how, fi_addr_t addr,
+		  const struct ft_xfer *x, struct ft_op *op);
+void ft_tx(struct ft_ep *e, enum ft_tx how, int rank, const struct ft_xfer *x,
+	   struct ft_op *op);
+ssize_t ft_rx_try(struct ft_ep *e, enum ft_rx how, const struct ft_xfer *x,
+		  struct ft_op *op);
+void ft_rx(struct ft_ep *e, enum ft_rx how, const struct ft_xfer *x,
+	   struct ft_op *op);
+void ft_tx_counted(struct ft_ep *e, int rank);
+
+int ft_progress(struct ft_ep *e);	/* number of completions */
+void ft_progress_all(void);
+void ft_progress_for(struct ft_ep *e, unsigned int ms);
+void ft_op_reset(struct ft_op *op);
+void ft_wait_any(struct ft_ep *e, struct ft_op *op);	/* may end in error */
+void ft_wait(struct ft_ep *e, struct ft_op *op);	/* must succeed */
+void ft_wait_err(struct ft_ep *e, struct ft_op *op, int err);
+
+/* pattern.c */
+void ft_fill(void *buf, size_t len, unsigned int seed);
+void ft_verify(const void *buf, size_t len, unsigned int seed,
+	       const char *what);
+
+/* Retries while the provider wants progress first. */
+#define FT_RETRY(e, call) \
+	({ \
+		ssize_t ft_retry_; \
+		while ((ft_retry_ = (call)) == -FI_EAGAIN) \
+			ft_progress(e); \
+		ft_retry_; \
+	})
+
+#endif /* FT_H */

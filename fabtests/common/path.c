@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Which path a message must take, and whether it did: no test passes on the
+ * wrong path. Without ofi_duo there is nothing to check.
+ */
+
+#include <inttypes.h>
+
+#include "ft.h"
+
+static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
+	[FI_DUO_CORE] = "core",
+	[FI_DUO_SHM] = "shm",
+};
+
+/* Both ends run ofi_duo with shm, on one host. */
+enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
+{
+	const struct ft_peer *to = &e->peer[rank];
+
+	if (e->self.shm && to->shm && !strcmp(e->self.host, to->host))
+		return FI_DUO_SHM;
+	return FI_DUO_CORE;
+}
+
+void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	if (e->ops)
+		FT_OK(e->ops->stats(e->ep, stats, sizeof(*stats)));
+}
+
+void ft_check_tx(struct ft_ep *e)
+{
+	struct fi_duo_stats stats;
+	enum fi_duo_reason reason;
+	enum fi_duo_path path;
+	int p, r;
+
+	if (!e->ops)
+		return;
+	ft_stats(e, &stats);
+	for (p = 0; p < FI_DUO_PATH_COUNT; p++)
+		FT_CHECK(stats.path[p].tx_msgs == e->tx[p],
+			 "%" PRIu64 " sends took the %s path, not %" PRIuFAST64,
+			 stats.path[p].tx_msgs, ft_path_name[p], e->tx[p]);
+	for (r = 0; r < ft.opts.nranks; r++) {
+		if (!e->tx_to[r])
+			continue;
+		FT_OK(e->ops->path(e->ep, e->peer[r].addr, &path, &reason));
+		FT_CHECK(path == ft_path(e, r),
+			 "sends to rank %d take the %s path (%s)", r,
+			 ft_path_name[path], e->ops->reason_str(reason));
+	}
+}
+
+/* What was sent to us has arrived on the same path. */
+void ft_check_rx(struct ft_ep *e)
+{
+	uint64_t to[FT_MAX_RANKS], all[FT_MAX_RANKS][FT_MAX_RANKS];
+	uint64_t sent[FI_DUO_PATH_COUNT] = { 0 };
+	uint64_t rx[FI_DUO_PATH_COUNT];
+	struct fi_duo_stats stats;
+	int p, r, n = ft.opts.nranks;
+
+	for (r = 0; r < n; r++)
+		to[r] = e->tx_to[r];
+	ft_allgather(to, n * sizeof(to[0]), all);
+	if (!e->ops || e->cfg.share_cq || e->cfg.share_av || e->cfg.raw)
+		return;
+	for (r = 0; r < n; r++)
+		sent[ft_path(e, r)] += ((uint64_t *)all)[r * n + ft.opts.rank];
+	ft_stats(e, &stats);
+	for (p = 0; p < FI_DUO_PATH_COUNT; p++) {
+		rx[p] = stats.path[p].rx_msgs;
+		FT_CHECK(rx[p] <= sent[p], "%" PRIu64 " messages came over "
+			 "the %s path, where %" PRIu64 " were sent", rx[p],
+			 ft_path_name[p], sent[p]);
+	}
+	FT_CHECK(rx[0] + rx[1] == e->rx_ok, "%" PRIu64 " receives counted, "
+		 "%" PRIuFAST64 " were completed", rx[0] + rx[1], e->rx_ok);
+}
+
+/* For tests that send without ft_tx: tx_msgs more than since, one path. */
+void ft_expect_path(struct ft_ep *e, enum fi_duo_path path, uint64_t tx_msgs,
+		    const struct fi_duo_stats *since)
+{
+	struct fi_duo_stats stats;
+	uint64_t want, got;
+	int p;
+
+	if (!e->ops)
+		return;
+	ft_stats(e, &stats);
+	for (p = 0; p < FI_DUO_PATH_COUNT; p++) {
+		want = p == (int)path ? tx_msgs : 0;
+		got = stats.path[p].tx_msgs - since->path[p].tx_msgs;
+		FT_CHECK(got == want, "%" PRIu64 " sends took the %s path, "
+			 "not %" PRIu64, got, ft_path_name[p], want);
+	}
+}
