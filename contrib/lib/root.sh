@@ -98,7 +98,10 @@ root_ensure()
 	mkdir -p "$(dirname "$duo_root")"
 	# Children inherit the lock: killed or not, none works on unlocked.
 	(
-		flock 9
+		flock -n 9 || {
+			say "waiting for another setup of $duo_root"
+			flock 9
+		}
 		root_make
 	) 9>>"$duo_root.lock"
 }
