@@ -90,8 +90,7 @@ static void ft_check_entry(enum fi_cq_format format, const void *entry, int i,
 	FT_CHECK((t->flags & (FI_SEND | FI_RECV)) == (flags &
 		 (FI_SEND | FI_RECV)), "flags 0x%lx, not 0x%lx",
 		 (unsigned long)t->flags, (unsigned long)flags);
-	FT_CHECK(!!(t->flags & FI_TAGGED) == tagged &&
-		 !!(t->flags & FI_MSG) == !tagged, "flags 0x%lx, tagged %d",
+	FT_CHECK(!!(t->flags & FI_TAGGED) == tagged, "flags 0x%lx, tagged %d",
 		 (unsigned long)t->flags, tagged);
 	if (!(flags & FI_RECV))
 		return;

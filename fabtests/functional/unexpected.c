@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Thousands of messages from rank 1 that rank 0 has posted nothing for, then
+ * received in order, and in reverse order by tag.
+ */
+
+#include <sched.h>
+
+#include "common/ft.h"
+
+#define FT_MANY 5000
+#define FT_SAVED 60	/* tcp holds 64 unmatched messages per peer */
+
+static struct ft_ep e;
+static struct ft_buf buf;
+static struct ft_op *op;
+
+struct ft_flood {
+	int count;
+	size_t len;
+	bool tagged;
+	bool reverse;
+	enum ft_tx how;
+};
+
+static struct ft_xfer ft_at(const struct ft_flood *f, int i)
+{
+	struct ft_xfer x = {
+		.buf = buf.ptr + (size_t)i * f->len, .len = f->len,
+		.desc = buf.desc, .tagged = f->tagged,
+		.tag = f->reverse ? i : 1, .addr = FI_ADDR_UNSPEC,
+	};
+
+	return x;
+}
+
+/*
+ * A provider may refuse more sends until the receiver takes some, so the
+ * receiver starts when all is sent or after a while, whichever is first.
+ */
+static void ft_send_flood(const struct ft_flood *f)
+{
+	struct ft_xfer x;
+	int i;
+
+	for (i = 0; i < f->count; i++) {
+		x = ft_at(f, i);
+		ft_fill(x.buf, x.len, i);
+		ft_tx(&e, f->how, 0, &x, &op[i]);
+	}
+	for (i = 0; i < f->count; i++)
+		ft_wait(&e, &op[i]);
+	ft_barrier();
+}
+
+static void ft_recv_flood(const struct ft_flood *f)
+{
+	struct ft_xfer x;
+	int i, k;
+
+	ft_progress_for(&e, 300);
+	for (k = 0; k < f->count; k++) {
+		i = f->reverse ? f->count - 1 - k : k;
+		x = ft_at(f, i);
+		ft_rx(&e, FT_RX_RECV, &x, &op[i]);
+		if (k % 3 == 0)
+			ft_progress(&e);
+	}
+	for (i = 0; i < f->count; i++) {
+		ft_wait(&e, &op[i]);
+		FT_CHECK(op[i].len == f->len, "%zu bytes", op[i].len);
+		ft_verify(buf.ptr + (size_t)i * f->len, f->len, i, "flood");
+	}
+	ft_barrier();
+}
+
+static void ft_run_flood(struct ft_flood f)
+{
+	bool small = f.len <= e.info->tx_attr->inject_size;
+
+	/* no buffering of that much is promised by the core */
+	if (f.reverse && ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
+	    f.count > FT_SAVED)
+		f.count = FT_SAVED;
+	f.how = small ? FT_TX_INJECT : FT_TX_SEND;
+	op = calloc(f.count, sizeof(*op));
+	FT_CHECK(op, "no memory");
+	ft_buf_alloc(&e, &buf, f.count * f.len);
+	ft_barrier();
+	if (ft.opts.rank)
+		ft_send_flood(&f);
+	else
+		ft_recv_flood(&f);
+	ft_buf_free(&buf);
+	free(op);
+}
+
+#define FT_FLOOD(fn, ...) \
+	static void fn(void) \
+	{ \
+		ft_run_flood((struct ft_flood){ __VA_ARGS__ }); \
+	}
+
+FT_FLOOD(ft_small_msg, FT_MANY, 32, false, false)
+FT_FLOOD(ft_small_tagged, FT_MANY, 32, true, false)
+FT_FLOOD(ft_small_reverse, FT_MANY, 32, true, true)
+FT_FLOOD(ft_medium_tagged, FT_MANY, 2000, true, false)
+FT_FLOOD(ft_large_msg, 700, 65536, false, false)
+FT_FLOOD(ft_large_tagged, 700, 65536, true, false)
+FT_FLOOD(ft_large_reverse, 250, 65536, true, true)
+
+static void ft_run(void)
+{
+	static const struct ft_case cases[] = {
+		{ "5000 small", ft_small_msg },
+		{ "5000 small, tagged", ft_small_tagged },
+		{ "5000 small, tagged, reverse", ft_small_reverse },
+		{ "5000 of 2000 bytes, tagged", ft_medium_tagged },
+		{ "700 of 64 KiB", ft_large_msg },
+		{ "700 of 64 KiB, tagged", ft_large_tagged },
+		{ "250 of 64 KiB, tagged, reverse", ft_large_reverse },
+	};
+
+	ft_open(&e, NULL);
+	ft_exchange(&e);
+	ft_run_cases(cases, FT_COUNT(cases));
+	ft_close(&e);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "unexpected", .nranks = 2, .min_ranks = 2,
+		.run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}
