@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Completion queues: one ring for both paths. progress.c fills it, the
+ * functions here empty it.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+#define DUO_SPIN_NS 50000	/* of a blocking read before it sleeps */
+#define DUO_NAP_NS 50000	/* between polls after that */
+
+void duo_cq_push(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+		 fi_addr_t src)
+{
+	if (duo_ring_push(&cq->ring, entry, src))
+		cq->errs.overrun = true;
+}
+
+void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
+		     int path)
+{
+	duo_err_push(&cq->errs, entry, path);
+}
+
+void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
+{
+	const struct fi_cq_err_entry entry = {
+		.op_context = rx->context,
+		.flags = FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED :
+							     FI_MSG),
+		.tag = rx->peer.tag,
+		.err = err,
+		.prov_errno = err,
+	};
+
+	duo_cq_push_err(cq, &entry, -1);
+}
+
+static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+			       fi_addr_t *src)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret;
+
+	duo_lock(&cq->domain->lock);
+	if (duo_ring_empty(&cq->ring) || !count)
+		duo_cq_progress(cq);
+	if (!duo_err_empty(&cq->errs))
+		ret = -FI_EAVAIL;
+	else
+		ret = duo_ring_read(&cq->ring, cq->format, buf, count, src);
+	duo_unlock(&cq->domain->lock);
+	return ret ? ret : -FI_EAGAIN;
+}
+
+static ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
+{
+	return duo_cq_readfrom(cq_fid, buf, count, NULL);
+}
+
+static ssize_t duo_cq_readerr(struct fid_cq *cq_fid,
+			      struct fi_cq_err_entry *entry, uint64_t flags)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret = -FI_EAGAIN;
+	int path;
+
+	duo_lock(&cq->domain->lock);
+	if (!duo_err_empty(&cq->errs)) {
+		path = duo_err_pop(&cq->errs, entry, cq->err_data);
+		cq->err_path = path;
+		ret = 1;
+	}
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+static uint64_t duo_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The caller is about to sleep: the core must know what it may deliver. */
+static void duo_cq_before_sleep(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+
+	duo_lock(&cq->domain->lock);
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		duo_lazy_flush(ep);
+	duo_unlock(&cq->domain->lock);
+}
+
+/* shm has no wait object, so a blocking read polls, with naps. */
+static ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+				fi_addr_t *src, const void *cond, int timeout)
+{
+	const struct timespec nap = { .tv_nsec = DUO_NAP_NS };
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	uint64_t waited, start = duo_now_ns();
+	ssize_t ret;
+
+	for (;;) {
+		ret = duo_cq_readfrom(cq_fid, buf, count, src);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		if (atomic_exchange(&cq->signaled, false))
+			return -FI_EAGAIN;
+		waited = duo_now_ns() - start;
+		if (timeout >= 0 && waited >= (uint64_t) timeout * 1000000)
+			return -FI_EAGAIN;
+		if (waited < DUO_SPIN_NS)
+			continue;
+		duo_cq_before_sleep(cq);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
+			    const void *cond, int timeout)
+{
+	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
+}
+
+static int duo_cq_signal(struct fid_cq *cq_fid)
+{
+	atomic_store(&duo_cq_of(cq_fid)->signaled, true);
+	return 0;
+}
+
+/* prov_errno belongs to the path of the entry that was read last. */
+static const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
+				   const void *err_data, char *buf, size_t len)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	const char *text;
+
+	if (cq->err_path == FI_DUO_CORE)
+		return fi_cq_strerror(cq->path_cq[FI_DUO_CORE], prov_errno,
+				      err_data, buf, len);
+	text = fi_strerror(abs(prov_errno));
+	if (buf && len) {
+		strncpy(buf, text, len - 1);
+		buf[len - 1] = '\0';
+	}
+	return text;
+}
+
+static int duo_cq_close(struct fid *fid)
+{
+	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
+	int ret;
+
+	if (atomic_load(&cq->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;
+	if (cq->path_cq[FI_DUO_SHM])
+		fi_close(&cq->path_cq[FI_DUO_SHM]->fid);
+	duo_err_fini(&cq->errs);
+	duo_ring_fini(&cq->ring);
+	atomic_fetch_sub(&cq->domain->refs, 1);
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops duo_cq_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_cq_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+static struct fi_ops_cq duo_cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = duo_cq_read,
+	.readfrom = duo_cq_readfrom,
+	.readerr = duo_cq_readerr,
+	.sread = duo_cq_sread,
+	.sreadfrom = duo_cq_sreadfrom,
+	.signal = duo_cq_signal,
+	.strerror = duo_cq_strerror,
+};
+
+static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
+{
+	struct fid_domain **domain = cq->domain->path_domain;
+	struct fi_cq_attr core_attr = *attr;
+	struct fi_cq_attr shm_attr = {
+		.size = attr->size,
+		.flags = FI_PEER,
+		.format = FI_CQ_FORMAT_TAGGED,
+	};
+	struct fi_peer_cq_context peer = {
+		.size = sizeof(peer),
+		.cq = &cq->peer_cq,
+	};
+	int ret;
+
+	core_attr.format = FI_CQ_FORMAT_TAGGED;
+	core_attr.wait_obj = FI_WAIT_NONE;
+	core_attr.wait_set = NULL;
+	ret = fi_cq_open(domain[FI_DUO_CORE], &core_attr,
+			 &cq->path_cq[FI_DUO_CORE], NULL);
+	if (ret || !domain[FI_DUO_SHM])
+		return ret;
+	cq->peer_cq.fid.fclass = FI_CLASS_PEER_CQ;
+	cq->peer_cq.owner_ops = &duo_cq_owner_ops;
+	ret = fi_cq_open(domain[FI_DUO_SHM], &shm_attr,
+			 &cq->path_cq[FI_DUO_SHM], &peer);
+	if (ret)
+		fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	return ret;
+}
+
+/* 0, -FI_EINVAL or -FI_ENOSYS, as fi_cq(3) says. */
+static int duo_cq_check(const struct fi_cq_attr *attr)
+{
+	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
+		return -FI_EINVAL;
+	switch (attr->wait_obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_YIELD:
+		return 0;
+	default:
+		DUO_WARN(CQ, "wait object %d: shm cannot signal one; use "
+			 "FI_WAIT_NONE or FI_WAIT_UNSPEC\n", attr->wait_obj);
+		return -FI_ENOSYS;
+	}
+}
+
+int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
+		struct fid_cq **cq_fid, void *context)
+{
+	struct duo_cq *cq;
+	int ret = duo_cq_check(attr);
+
+	if (ret)
+		return ret;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -FI_ENOMEM;
+	cq->domain = duo_domain_of(domain_fid);
+	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ?
+		     FI_CQ_FORMAT_CONTEXT : attr->format;
+	LIST_INIT(&cq->rx_eps);
+	duo_err_init(&cq->errs);
+	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
+	if (ret)
+		goto free_cq;
+	ret = duo_cq_open_paths(cq, attr);
+	if (ret)
+		goto fini_ring;
+
+	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
+	cq->cq_fid.fid.context = context;
+	cq->cq_fid.fid.ops = &duo_cq_fi_ops;
+	cq->cq_fid.ops = &duo_cq_ops;
+	atomic_fetch_add(&cq->domain->refs, 1);
+	*cq_fid = &cq->cq_fid;
+	return 0;
+
+fini_ring:
+	duo_ring_fini(&cq->ring);
+free_cq:
+	free(cq);
+	return ret;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+static int duo_domain_close(struct fid *fid)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+	int ret;
+
+	if (atomic_load(&domain->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;	/* memory regions are the core's */
+	if (domain->path_domain[FI_DUO_SHM])
+		fi_close(&domain->path_domain[FI_DUO_SHM]->fid);
+	duo_lock_destroy(&domain->lock);
+	atomic_fetch_sub(&domain->fabric->refs, 1);
+	free(domain);
+	return 0;
+}
+
+static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	if (!bfid)
+		return -FI_EINVAL;
+	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
+}
+
+/*
+ * Memory is registered with the core alone: shm needs no registration for
+ * messages of host memory. The application gets the core's fid_mr, so its
+ * descriptors go to the core as they are, and never to shm.
+ */
+static int duo_mr_reg(struct fid *fid, const void *buf, size_t len,
+		      uint64_t access, uint64_t offset, uint64_t key,
+		      uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	return fi_mr_reg(domain->path_domain[FI_DUO_CORE], buf, len, access,
+			 offset, key, flags, mr, context);
+}
+
+static int duo_mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
+		       uint64_t access, uint64_t offset, uint64_t key,
+		       uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	return fi_mr_regv(domain->path_domain[FI_DUO_CORE], iov, count, access,
+			  offset, key, flags, mr, context);
+}
+
+static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+			  uint64_t flags, struct fid_mr **mr)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	return fi_mr_regattr(domain->path_domain[FI_DUO_CORE], attr, flags,
+			     mr);
+}
+
+static struct fi_ops duo_domain_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_domain_close,
+	.bind = duo_domain_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+static struct fi_ops_domain duo_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = duo_av_open,
+	.cq_open = duo_cq_open,
+	.endpoint = duo_ep_open,
+	.scalable_ep = duo_no_scalable_ep,
+	.cntr_open = duo_no_cntr_open,
+	.poll_open = duo_no_poll_open,
+	.stx_ctx = duo_no_stx_ctx,
+	.srx_ctx = duo_no_srx_ctx,
+};
+
+static struct fi_ops_mr duo_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = duo_mr_reg,
+	.regv = duo_mr_regv,
+	.regattr = duo_mr_regattr,
+};
+
+static int duo_domain_open_core(struct duo_domain *domain,
+				const struct fi_info *info, void *context)
+{
+	struct fi_info *core = duo_info_to_core(info);
+	int ret;
+
+	if (!core)
+		return -FI_ENOMEM;
+	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
+			&domain->path_domain[FI_DUO_CORE], context);
+	fi_freeinfo(core);
+	return ret;
+}
+
+static void duo_domain_open_shm(struct duo_domain *domain)
+{
+	struct duo_fabric *fabric = domain->fabric;
+	int ret;
+
+	if (!fabric->path_fabric[FI_DUO_SHM])
+		return;
+	ret = fi_domain(fabric->path_fabric[FI_DUO_SHM], fabric->shm_info,
+			&domain->path_domain[FI_DUO_SHM], NULL);
+	if (!ret)
+		return;
+	domain->path_domain[FI_DUO_SHM] = NULL;
+	DUO_WARN(DOMAIN, "shm domain: %s; the core %s carries all messages\n",
+		 fi_strerror(-ret), fabric->core_name);
+}
+
+int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
+		    struct fid_domain **domain_fid, void *context)
+{
+	struct duo_domain *domain;
+	int ret;
+
+	if (!info || !info->domain_attr)
+		return -FI_EINVAL;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	domain->fabric = duo_fabric_of(fabric_fid);
+	ret = duo_lock_init(&domain->lock,
+			    info->domain_attr->threading != FI_THREAD_DOMAIN);
+	if (ret)
+		goto free_domain;
+	ret = duo_domain_open_core(domain, info, context);
+	if (ret)
+		goto destroy_lock;
+	duo_domain_open_shm(domain);
+
+	domain->domain_fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain->domain_fid.fid.context = context;
+	domain->domain_fid.fid.ops = &duo_domain_fi_ops;
+	domain->domain_fid.ops = &duo_domain_ops;
+	domain->domain_fid.mr = &duo_mr_ops;
+	atomic_fetch_add(&domain->fabric->refs, 1);
+	*domain_fid = &domain->domain_fid;
+	return 0;
+
+destroy_lock:
+	duo_lock_destroy(&domain->lock);
+free_domain:
+	free(domain);
+	return ret;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The objects of the provider. Each wraps one object of the core provider
+ * and, where shared memory is on, one of the shm provider; the pair is an
+ * array indexed by path (enum fi_duo_path). docs/overview.md has ownership,
+ * lifetimes and locks.
+ */
+#ifndef DUO_H
+#define DUO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <rdma/fi_duo.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#include "duo_compat.h"
+#include "duo_lock.h"
+#include "match.h"
+#include "registry.h"
+#include "ring.h"
+
+#define DUO_NAME "ofi_duo"
+#define DUO_SHM_PEERS 256	/* what one shm endpoint holds */
+
+#define duo_container_of(ptr, type, member) \
+	((type *) ((char *) (ptr) - offsetof(type, member)))
+
+extern struct fi_provider duo_prov;
+
+#define DUO_WARN(sys, ...) FI_WARN(&duo_prov, FI_LOG_##sys, __VA_ARGS__)
+#define DUO_INFO(sys, ...) FI_INFO(&duo_prov, FI_LOG_##sys, __VA_ARGS__)
+
+/* Runtime parameters, FI_OFI_DUO_<NAME>; set once in fi_prov_ini. */
+struct duo_params {
+	int use_shm;		/* 0: the core carries everything */
+	int stats;		/* 1: print statistics at endpoint close */
+	char *cores;		/* offered without being named */
+	char *registry_dir;	/* where local peers are found */
+	size_t lazy_polls;	/* idle polls before a wildcard goes to the
+				 * core */
+	size_t core_interval;	/* polls of a busy shm per poll of an idle
+				 * core */
+};
+extern struct duo_params duo_params;
+
+struct duo_fabric {
+	struct fid_fabric fabric_fid;
+	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
+	struct fi_info *shm_info;	/* NULL: shm is off */
+	char *core_name;
+	atomic_int refs;
+};
+
+struct duo_domain {
+	struct fid_domain domain_fid;
+	struct duo_fabric *fabric;
+	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
+	struct duo_lock lock;
+	atomic_int refs;
+};
+
+/*
+ * How a fi_addr is reached: one word, read without a lock. The low two bits
+ * are the state; above them the address in shm's AV plus one, 0 if shm does
+ * not know the peer. A state only ever changes from UNDECIDED to CORE or
+ * SHM, so messages to one peer keep their order; fi_av_remove starts anew.
+ */
+enum duo_route_state {
+	DUO_ROUTE_NONE,		/* not in the AV */
+	DUO_ROUTE_UNDECIDED,	/* no send yet, no record found yet */
+	DUO_ROUTE_CORE,
+	DUO_ROUTE_SHM,
+};
+
+typedef _Atomic uint64_t duo_route_word;
+
+#define DUO_AV_MAX (1U << 20)	/* fi_addr beyond: the core carries it */
+
+struct duo_av {
+	struct fid_av av_fid;
+	struct duo_domain *domain;
+	struct fid_av *path_av[FI_DUO_PATH_COUNT];
+	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
+	uint8_t *reason;		/* enum fi_duo_reason, likewise */
+	fi_addr_t high;			/* all fi_addr in use are below */
+	fi_addr_t peer_of_shm[DUO_SHM_PEERS];	/* shm address -> fi_addr */
+	size_t shm_used;
+	uint64_t scanned;		/* state of the registry at last scan */
+	size_t unmapped;		/* addresses that shm does not know */
+	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
+	atomic_int refs;
+};
+
+struct duo_cq {
+	struct fid_cq cq_fid;
+	struct duo_domain *domain;
+	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
+	struct fid_peer_cq peer_cq;	/* shm writes here */
+	struct duo_ring ring;
+	struct duo_err_list errs;
+	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
+	enum fi_cq_format format;
+	uint32_t shm_idle;	/* polls since shm's last event */
+	uint32_t shm_events;	/* of the current poll */
+	uint32_t core_skip;	/* polls since the core's last */
+	uint32_t held;		/* messages whose source is looked up */
+	atomic_uint core_credit;	/* polls the core is sure to get */
+	uint64_t core_polls;
+	atomic_bool signaled;
+	bool wants_src;
+	int err_path;		/* whose strerror the last error needs */
+	uint8_t err_data[DUO_ERR_DATA_MAX];
+	atomic_int refs;
+};
+
+struct duo_ep {
+	struct fid_ep ep_fid;
+	struct duo_domain *domain;
+	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* shm from fi_enable on */
+	duo_route_word *route;		/* the AV's */
+	fi_addr_t route_size;		/* 0 until enabled */
+	struct duo_av *av;
+	struct duo_cq *tx_cq;
+	struct duo_cq *rx_cq;
+	size_t inject_size;		/* bytes */
+	size_t max_msg_size;		/* bytes */
+	uint64_t caps;
+	uint64_t rx_op_flags;
+	uint64_t tx_op_flags;
+	uint64_t tx_bind_flags;
+	bool rx_selective;
+	bool enabled;
+	bool shm_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
+	bool util_srx;		/* the core matches with util_srx.c, see
+				 * recv.c and lazy.c for its defects */
+	/* receive side, under the domain's lock */
+	struct duo_match match[DUO_KIND_COUNT];
+	struct duo_rx_list lazy;	/* posted, not on the core yet */
+	struct duo_rx_list held;
+	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
+	struct duo_rx_pool pool;
+	uint32_t lazy_count;
+	uint32_t lazy_limit;		/* idle polls; adapts, see lazy.c */
+	uint32_t lazy_age;		/* polls that the oldest has waited */
+	uint64_t confirmed[DUO_SHM_PEERS / 64];	/* sent over shm before */
+	struct fid_peer_srx peer_srx;
+	struct fid_ep *shm_srx;
+	struct duo_publication publication;
+	struct fi_duo_stats stats;
+	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
+	LIST_ENTRY(duo_ep) av_link;	/* in av->shm_eps */
+	struct fi_info *info;		/* the core's */
+};
+
+static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
+{
+	return duo_container_of(ep_fid, struct duo_ep, ep_fid);
+}
+
+static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
+{
+	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
+}
+
+static inline struct duo_av *duo_av_of(struct fid_av *av_fid)
+{
+	return duo_container_of(av_fid, struct duo_av, av_fid);
+}
+
+static inline struct duo_domain *duo_domain_of(struct fid_domain *domain_fid)
+{
+	return duo_container_of(domain_fid, struct duo_domain, domain_fid);
+}
+
+static inline struct duo_fabric *duo_fabric_of(struct fid_fabric *fabric_fid)
+{
+	return duo_container_of(fabric_fid, struct duo_fabric, fabric_fid);
+}
+
+/* info.c: pure translation */
+char *duo_core_name(const char *prov_name);
+struct fi_info *duo_info_to_core(const struct fi_info *info);
+int duo_info_restrict(struct fi_info *info);
+int duo_hints_supported(const struct fi_info *hints);
+int duo_info_satisfies(const struct fi_info *info,
+		       const struct fi_info *hints);
+
+/* getinfo.c */
+int duo_getinfo(uint32_t version, const char *node, const char *service,
+		uint64_t flags, const struct fi_info *hints,
+		struct fi_info **info);
+struct fi_info *duo_shm_getinfo(void);
+
+/* one opener per fid class */
+int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		    void *context);
+int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
+		    struct fid_domain **domain_fid, void *context);
+int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
+		struct fid_av **av_fid, void *context);
+int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
+		struct fid_cq **cq_fid, void *context);
+int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
+		struct fid_ep **ep_fid, void *context);
+
+/* av.c, under the domain's lock */
+enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr);
+/* Looks up in the registry whatever shm does not know yet. */
+void duo_av_scan(struct duo_av *av);
+void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
+void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
+
+/* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
+static inline fi_addr_t duo_av_peer(const struct duo_av *av,
+				    fi_addr_t shm_addr)
+{
+	return shm_addr < DUO_SHM_PEERS ? av->peer_of_shm[shm_addr] :
+					  FI_ADDR_UNSPEC;
+}
+
+/* cq.c and progress.c, under the domain's lock */
+void duo_cq_push(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+		 fi_addr_t src);
+void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
+		     int path);
+/* An error of our own about a receive. */
+void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
+void duo_cq_progress(struct duo_cq *cq);
+/* Reads one batch of the core's CQ; 0: there was none. */
+int duo_cq_poll_core(struct duo_cq *cq);
+extern struct fi_ops_cq_owner duo_cq_owner_ops;
+
+/* The core has or may soon have something for this CQ. Any thread. */
+#define DUO_CORE_CREDIT 1024	/* polls */
+static inline void duo_cq_core_active(struct duo_cq *cq)
+{
+	atomic_store_explicit(&cq->core_credit, DUO_CORE_CREDIT,
+			      memory_order_relaxed);
+}
+
+/* ep_shm.c */
+void duo_ep_open_shm(struct duo_ep *ep);
+void duo_ep_close_shm(struct duo_ep *ep);
+
+/* srx.c: shm's side of matching */
+extern struct fi_ops_srx_owner duo_srx_owner_ops;
+void duo_srx_init(struct duo_ep *ep);
+/* Matches the messages that were held until their source was looked up. */
+void duo_srx_resolve(struct duo_ep *ep);
+/* Gives sources to unexpected messages after shm has learnt a new peer. */
+void duo_srx_identify(struct duo_ep *ep);
+/* Completions of receives, from shm. */
+void duo_srx_done(struct duo_rx *rx, const struct fi_cq_tagged_entry *entry,
+		  fi_addr_t shm_src);
+void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
+
+/* lazy.c: receives on the core */
+int duo_lazy_post(struct duo_rx *rx);
+void duo_lazy_add(struct duo_rx *rx);
+void duo_lazy_drop(struct duo_rx *rx);
+int duo_lazy_flush(struct duo_ep *ep);
+int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
+			   const struct duo_want *want);
+/* Takes an unposted receive back from the core; false: it is matched. */
+bool duo_lazy_recall(struct duo_rx *rx);
+void duo_lazy_core_done(struct duo_rx *rx,
+			const struct fi_cq_tagged_entry *entry, fi_addr_t src);
+void duo_lazy_core_failed(struct duo_rx *rx,
+			  const struct fi_cq_err_entry *entry);
+
+/* recv.c, peek.c, cancel.c, send.c */
+extern struct fi_ops_msg duo_msg_ops;
+extern struct fi_ops_tagged duo_tagged_ops;
+
+/* One receive call, whatever its variant. */
+struct duo_recv {
+	enum duo_rx_kind kind;
+	const struct iovec *iov;
+	void **desc;
+	size_t count;
+	struct duo_want want;
+	void *context;
+	uint64_t flags;
+};
+
+ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
+ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
+/* Starts unexpected message rx, not in a queue, into recv's buffers.
+ * Nothing has changed if it fails. */
+int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv);
+/* Can a message for *want come over the core? */
+bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want);
+ssize_t duo_ep_cancel(fid_t fid, void *context);
+
+/* send.c */
+ssize_t duo_send(struct fid_ep *ep_fid, const void *buf, size_t len,
+		 void *desc, fi_addr_t dest, void *context);
+ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t dest, void *context);
+ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags);
+ssize_t duo_inject(struct fid_ep *ep_fid, const void *buf, size_t len,
+		   fi_addr_t dest);
+ssize_t duo_senddata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		     void *desc, uint64_t data, fi_addr_t dest, void *context);
+ssize_t duo_injectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		       uint64_t data, fi_addr_t dest);
+ssize_t duo_tsend(struct fid_ep *ep_fid, const void *buf, size_t len,
+		  void *desc, fi_addr_t dest, uint64_t tag, void *context);
+ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
+		   void **desc, size_t count, fi_addr_t dest, uint64_t tag,
+		   void *context);
+ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags);
+ssize_t duo_tinject(struct fid_ep *ep_fid, const void *buf, size_t len,
+		    fi_addr_t dest, uint64_t tag);
+ssize_t duo_tsenddata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		      void *desc, uint64_t data, fi_addr_t dest, uint64_t tag,
+		      void *context);
+ssize_t duo_tinjectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
+			uint64_t data, fi_addr_t dest, uint64_t tag);
+
+/* stats.c */
+extern struct fi_ops_duo duo_ops;
+void duo_stats_print(const struct duo_ep *ep);
+
+/* enosys.c */
+int duo_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int duo_no_control(struct fid *fid, int command, void *arg);
+int duo_no_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		    void **ops, void *context);
+extern struct fi_ops_rma duo_no_rma_ops;
+int duo_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
+		       struct fid_ep **sep, void *context);
+int duo_no_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		     struct fid_cntr **cntr, void *context);
+int duo_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
+		     struct fid_poll **pollset);
+int duo_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr,
+		   struct fid_stx **stx, void *context);
+int duo_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,
+		   struct fid_ep **rx_ep, void *context);
+
+#endif /* DUO_H */

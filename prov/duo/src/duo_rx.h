@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A receive entry: a receive that the application posted, or a message that
+ * shm delivered before its receive. Entries live in one reserved range of
+ * addresses per endpoint, so a context that comes back from the core is
+ * recognised by its address alone, and entries never move.
+ *
+ * Cost: 400 bytes an entry, touched from the first use on; growing is
+ * advancing an index. Protected by the domain's lock.
+ */
+#ifndef DUO_RX_H
+#define DUO_RX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+#include <rdma/fabric.h>
+
+#include "duo_compat.h"
+
+#define DUO_IOV_LIMIT 4			/* shm's limit */
+#define DUO_RX_MAX (1U << 18)		/* entries per endpoint */
+
+enum duo_rx_kind {
+	DUO_MSG,
+	DUO_TAGGED,
+	DUO_KIND_COUNT
+};
+
+enum duo_rx_state {
+	DUO_RX_FREE,
+	DUO_RX_POSTED,		/* in the posted queue */
+	DUO_RX_SHM,		/* shm has it: its completion comes */
+	DUO_RX_CORE,		/* the core has matched it */
+	DUO_RX_CANCELING,	/* fi_cancel was called on the core */
+	DUO_RX_CANCELED,	/* ... and the core gave it back */
+	DUO_RX_PEEK,		/* a FI_PEEK is outstanding on the core */
+	DUO_RX_UNEXP,		/* in the unexpected queue */
+	DUO_RX_HELD,		/* unexpected, its source to be looked up */
+	DUO_RX_CLAIMED,		/* shm message claimed by FI_PEEK|FI_CLAIM */
+	DUO_RX_CORE_CLAIMED,	/* core message claimed the same way */
+};
+
+struct duo_ep;
+
+struct duo_rx {
+	struct fi_context2 core_ctx;	/* the core's, must come first */
+	struct fi_peer_rx_entry peer;	/* shm's view */
+	TAILQ_ENTRY(duo_rx) link;	/* posted, unexpected, held or free */
+	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
+	struct duo_ep *ep;
+	void *context;			/* the application's */
+	uint64_t ignore;
+	uint64_t flags;			/* of the operation */
+	size_t size;			/* room in iov, bytes */
+	void *bounce;			/* a message too large lands here */
+	struct iovec bounce_iov;
+	fi_addr_t shm_src;		/* unexpected: shm's address or
+					 * FI_ADDR_NOTAVAIL */
+	uint8_t state;			/* enum duo_rx_state */
+	uint8_t kind;			/* enum duo_rx_kind */
+	bool on_core;			/* the core has a copy */
+	bool lazy;			/* in the lazy list */
+	bool wanted;			/* a success is reported */
+	struct iovec iov[DUO_IOV_LIMIT];
+	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
+	void *shm_desc[DUO_IOV_LIMIT];	/* always NULL: host memory */
+};
+
+TAILQ_HEAD(duo_rx_list, duo_rx);
+
+struct duo_rx_pool {
+	struct duo_rx *base;	/* reserved, DUO_RX_MAX entries */
+	uint32_t used;		/* entries ever handed out */
+	uint32_t live;
+	struct duo_rx_list free;
+};
+
+int duo_rx_pool_init(struct duo_rx_pool *pool);
+void duo_rx_pool_fini(struct duo_rx_pool *pool);
+/* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
+struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool);
+void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx);
+
+static inline bool duo_rx_pool_owns(const struct duo_rx_pool *pool,
+				    const void *context)
+{
+	return (const struct duo_rx *) context >= pool->base &&
+	       (const struct duo_rx *) context < pool->base + pool->used;
+}
+
+static inline uint32_t duo_rx_pool_room(const struct duo_rx_pool *pool)
+{
+	return DUO_RX_MAX - pool->live;
+}
+
+static inline struct duo_rx *duo_rx_of_peer(struct fi_peer_rx_entry *entry)
+{
+	return (struct duo_rx *) ((char *) entry -
+				  offsetof(struct duo_rx, peer));
+}
+
+#endif /* DUO_RX_H */

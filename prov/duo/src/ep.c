@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Endpoints: everything but data transfer. The core's endpoint lives from
+ * fi_endpoint to fi_close, shm's from fi_enable on (ep_shm.c).
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "duo.h"
+
+/* Bound twice, or of another domain: -FI_EINVAL. */
+static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
+{
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	struct fid *core_cq = &cq->path_cq[FI_DUO_CORE]->fid;
+	int ret;
+
+	if (cq->domain != ep->domain || ep->enabled ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)) ||
+	    flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+	    (flags & FI_TRANSMIT && ep->tx_cq) ||
+	    (flags & FI_RECV && ep->rx_cq))
+		return -FI_EINVAL;
+	/* every receive on the core must tell us of its end */
+	if (flags & FI_SELECTIVE_COMPLETION && flags & FI_RECV) {
+		ret = fi_ep_bind(core, core_cq, FI_RECV);
+		if (!ret && flags & FI_TRANSMIT)
+			ret = fi_ep_bind(core, core_cq,
+					 flags & ~(uint64_t) FI_RECV);
+	} else {
+		ret = fi_ep_bind(core, core_cq, flags);
+	}
+	if (ret)
+		return ret;
+	if (flags & FI_TRANSMIT) {
+		ep->tx_cq = cq;
+		ep->tx_bind_flags = flags & ~(uint64_t) FI_RECV;
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cq = cq;
+		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
+		duo_lock(&ep->domain->lock);
+		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
+		duo_unlock(&ep->domain->lock);
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	return 0;
+}
+
+static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
+{
+	int ret;
+
+	if (av->domain != ep->domain || ep->av)
+		return -FI_EINVAL;
+	ret = fi_ep_bind(ep->path_ep[FI_DUO_CORE],
+			 &av->path_av[FI_DUO_CORE]->fid, flags);
+	if (ret)
+		return ret;
+	ep->av = av;
+	atomic_fetch_add(&av->refs, 1);
+	return 0;
+}
+
+static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (!bfid)
+		return -FI_EINVAL;
+	switch (bfid->fclass) {
+	case FI_CLASS_CQ:
+		return duo_ep_bind_cq(ep, duo_container_of(bfid, struct duo_cq,
+							   cq_fid.fid), flags);
+	case FI_CLASS_AV:
+		return duo_ep_bind_av(ep, duo_container_of(bfid, struct duo_av,
+							   av_fid.fid), flags);
+	case FI_CLASS_EQ:
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
+	case FI_CLASS_MR:
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+/* EFA's own shm path would be a second one. Not an option of other cores. */
+static void duo_ep_core_shm_off(struct duo_ep *ep)
+{
+	bool permitted = false;
+
+	fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+		  FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+		  sizeof(permitted));
+}
+
+static int duo_ep_enable(struct duo_ep *ep)
+{
+	int ret;
+
+	if (ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (!ep->av)
+		return -FI_ENOAV;
+	if ((ep->caps & FI_RECV && !ep->rx_cq) ||
+	    (ep->caps & FI_SEND && !ep->tx_cq))
+		return -FI_ENOCQ;
+	ret = fi_enable(ep->path_ep[FI_DUO_CORE]);
+	if (ret)
+		return ret;
+	duo_lock(&ep->domain->lock);
+	duo_ep_open_shm(ep);
+	ep->route = ep->av->route;
+	ep->route_size = DUO_AV_MAX;
+	ep->enabled = true;
+	duo_unlock(&ep->domain->lock);
+	return 0;
+}
+
+/* FI_GETOPSFLAG and FI_SETOPSFLAG: shm's transmit flags follow the core's. */
+static int duo_ep_control(struct fid *fid, int command, void *arg)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+	struct fid_ep *shm = ep->path_ep[FI_DUO_SHM];
+	uint64_t *flags = arg;
+	int ret;
+
+	switch (command) {
+	case FI_ENABLE:
+		return duo_ep_enable(ep);
+	case FI_GETOPSFLAG:
+		return fi_control(&ep->path_ep[FI_DUO_CORE]->fid, command,
+				  arg);
+	case FI_SETOPSFLAG:
+		ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, command, arg);
+		if (ret)
+			return ret;
+		if (*flags & FI_RECV)
+			ep->rx_op_flags = *flags & FI_COMPLETION;
+		if (*flags & FI_TRANSMIT && shm)
+			return fi_control(&shm->fid, command, arg);
+		return 0;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
+			   void **ops, void *context)
+{
+	if (!name || !ops || strcmp(name, FI_DUO_OPS))
+		return -FI_ENOSYS;
+	*ops = &duo_ops;
+	return 0;
+}
+
+/* Releases everything but the core's endpoint. */
+static void duo_ep_fini(struct duo_ep *ep)
+{
+	if (ep->rx_cq) {
+		LIST_REMOVE(ep, rx_link);
+		atomic_fetch_sub(&ep->rx_cq->refs, 1);
+	}
+	if (ep->tx_cq)
+		atomic_fetch_sub(&ep->tx_cq->refs, 1);
+	if (ep->av)
+		atomic_fetch_sub(&ep->av->refs, 1);
+	duo_rx_pool_fini(&ep->pool);
+	fi_freeinfo(ep->info);
+}
+
+/*
+ * The core's CQ may hold entries whose context is one of our receives:
+ * they become ours before the receives go.
+ */
+static int duo_ep_close(struct fid *fid)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+	struct duo_domain *domain = ep->domain;
+	int ret;
+
+	duo_lock(&domain->lock);
+	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
+		;
+	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
+	if (ret) {
+		duo_unlock(&domain->lock);
+		return ret;
+	}
+	ep->enabled = false;
+	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
+		;
+	if (duo_params.stats)
+		duo_stats_print(ep);
+	duo_ep_close_shm(ep);
+	duo_ep_fini(ep);
+	duo_unlock(&domain->lock);
+	atomic_fetch_sub(&domain->refs, 1);
+	free(ep);
+	return 0;
+}
+
+static struct fi_ops duo_ep_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_ep_close,
+	.bind = duo_ep_bind,
+	.control = duo_ep_control,
+	.ops_open = duo_ep_ops_open,
+};
+
+static int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
+			 size_t *optlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (level == FI_OPT_ENDPOINT &&
+	    optname == FI_OPT_SHARED_MEMORY_PERMITTED) {
+		if (!optval || !optlen || *optlen < sizeof(bool))
+			return -FI_ETOOSMALL;
+		*(bool *) optval = ep->shm_permitted;
+		*optlen = sizeof(bool);
+		return 0;
+	}
+	return fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
+			 optval, optlen);
+}
+
+static int duo_ep_setopt(fid_t fid, int level, int optname,
+			 const void *optval, size_t optlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (level == FI_OPT_ENDPOINT &&
+	    optname == FI_OPT_SHARED_MEMORY_PERMITTED) {
+		if (!optval || optlen != sizeof(bool))
+			return -FI_EINVAL;
+		if (ep->enabled)
+			return -FI_EOPBADSTATE;
+		ep->shm_permitted = *(const bool *) optval;
+		return 0;
+	}
+	return fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
+			 optval, optlen);
+}
+
+static int duo_no_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
+		      struct fid_ep **tx_ep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_rx_ctx(struct fid_ep *sep, int index,
+			 struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+			 void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static ssize_t duo_no_size_left(struct fid_ep *ep)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_ep duo_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = duo_ep_cancel,
+	.getopt = duo_ep_getopt,
+	.setopt = duo_ep_setopt,
+	.tx_ctx = duo_no_ctx,
+	.rx_ctx = duo_no_rx_ctx,
+	.rx_size_left = duo_no_size_left,
+	.tx_size_left = duo_no_size_left,
+};
+
+/* Addresses are the core's. */
+static int duo_ep_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	return fi_setname(&ep->path_ep[FI_DUO_CORE]->fid, addr, addrlen);
+}
+
+static int duo_ep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	return fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, addrlen);
+}
+
+static int duo_no_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_connect(struct fid_ep *ep, const void *addr,
+			  const void *param, size_t paramlen)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_listen(struct fid_pep *pep)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_reject(struct fid_pep *pep, fid_t handle, const void *param,
+			 size_t paramlen)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_shutdown(struct fid_ep *ep, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_join(struct fid_ep *ep, const void *addr, uint64_t flags,
+		       struct fid_mc **mc, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_cm duo_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = duo_ep_setname,
+	.getname = duo_ep_getname,
+	.getpeer = duo_no_getpeer,
+	.connect = duo_no_connect,
+	.listen = duo_no_listen,
+	.accept = duo_no_accept,
+	.reject = duo_no_reject,
+	.shutdown = duo_no_shutdown,
+	.join = duo_no_join,
+};
+
+static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
+{
+	const char *core = ep->domain->fabric->core_name;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_match_init(&ep->match[kind]);
+	TAILQ_INIT(&ep->lazy);
+	TAILQ_INIT(&ep->held);
+	TAILQ_INIT(&ep->claimed);
+	ep->lazy_limit = duo_params.lazy_polls;
+	ep->publication.fd = -1;
+	ep->caps = info->caps;
+	if (!(ep->caps & (FI_SEND | FI_RECV)))
+		ep->caps |= FI_SEND | FI_RECV;
+	ep->shm_permitted = true;
+	ep->util_srx = !strcasecmp(core, "efa") ||
+		       strcasestr(core, "ofi_rxm");
+	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
+	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ?
+			   info->ep_attr->max_msg_size : SIZE_MAX;
+	ep->tx_op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->rx_op_flags = info->rx_attr ?
+			  info->rx_attr->op_flags & FI_COMPLETION : 0;
+	duo_srx_init(ep);
+}
+
+int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
+		struct fid_ep **ep_fid, void *context)
+{
+	struct duo_ep *ep;
+	int ret = -FI_ENOMEM;
+
+	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -FI_ENOMEM;
+	ep->domain = duo_domain_of(domain_fid);
+	ep->info = duo_info_to_core(info);
+	if (!ep->info)
+		goto free_ep;
+	ret = duo_rx_pool_init(&ep->pool);
+	if (ret)
+		goto free_info;
+	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], ep->info,
+			  &ep->path_ep[FI_DUO_CORE], context);
+	if (ret)
+		goto fini_pool;
+	duo_ep_init(ep, info);
+	duo_ep_core_shm_off(ep);
+
+	ep->ep_fid.fid.fclass = FI_CLASS_EP;
+	ep->ep_fid.fid.context = context;
+	ep->ep_fid.fid.ops = &duo_ep_fi_ops;
+	ep->ep_fid.ops = &duo_ep_ops;
+	ep->ep_fid.cm = &duo_cm_ops;
+	ep->ep_fid.msg = &duo_msg_ops;
+	ep->ep_fid.tagged = &duo_tagged_ops;
+	ep->ep_fid.rma = &duo_no_rma_ops;
+	atomic_fetch_add(&ep->domain->refs, 1);
+	*ep_fid = &ep->ep_fid;
+	return 0;
+
+fini_pool:
+	duo_rx_pool_fini(&ep->pool);
+free_info:
+	fi_freeinfo(ep->info);
+free_ep:
+	free(ep);
+	return ret;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The shm side of an endpoint: opened as a whole when the endpoint is
+ * enabled, and published in the registry once it works. If any step fails,
+ * the endpoint lives without it and the core carries everything.
+ *
+ * All of it runs between duo_registry_lock() and duo_registry_unlock(), so
+ * that processes starting together do not promise each other's room.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+#define DUO_SHM_DIR "/dev/shm"
+#define DUO_SHM_REGION (16 << 20)	/* bytes, of one endpoint; at most */
+#define DUO_SHM_DRAIN 64		/* polls of shm before it is closed */
+
+/* shm only maps its region: to use pages that are not there is SIGBUS. */
+static int duo_shm_check_room(void)
+{
+	int ret, fd = open(DUO_SHM_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	ret = posix_fallocate(fd, 0, DUO_SHM_REGION);
+	close(fd);
+	return -ret;
+}
+
+/* Gives the region of an enabled endpoint its pages. */
+static int duo_shm_allocate(const char *name)
+{
+	struct stat st;
+	int ret, fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	ret = fstat(fd, &st) ? -errno : -posix_fallocate(fd, 0, st.st_size);
+	close(fd);
+	return ret;
+}
+
+static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
+#define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
+
+/* shm's endpoint installs signal handlers; the application keeps its own. */
+static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
+{
+	struct sigaction saved[DUO_SIGNAL_COUNT];
+	size_t i;
+	int ret;
+
+	for (i = 0; i < DUO_SIGNAL_COUNT; i++)
+		sigaction(duo_shm_signals[i], NULL, &saved[i]);
+	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_SHM], info,
+			  &ep->path_ep[FI_DUO_SHM], NULL);
+	for (i = 0; i < DUO_SIGNAL_COUNT; i++)
+		sigaction(duo_shm_signals[i], &saved[i], NULL);
+	return ret;
+}
+
+static int duo_shm_open_ep(struct duo_ep *ep)
+{
+	struct fi_info *info = fi_dupinfo(ep->domain->fabric->shm_info);
+	int ret;
+
+	if (!info)
+		return -FI_ENOMEM;
+	info->tx_attr->op_flags = ep->tx_op_flags &
+				  (FI_COMPLETION | FI_INJECT_COMPLETE |
+				   FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
+	info->rx_attr->op_flags = 0;
+	ret = duo_shm_endpoint(ep, info);
+	fi_freeinfo(info);
+	return ret;
+}
+
+/* The srx of a domain of shm is a single slot: open and bind together. */
+static int duo_shm_bind_srx(struct duo_ep *ep)
+{
+	struct fi_rx_attr attr = {
+		.op_flags = FI_PEER,
+		.size = 1024,
+		.iov_limit = DUO_IOV_LIMIT,
+	};
+	struct fi_peer_srx_context peer = {
+		.size = sizeof(peer),
+		.srx = &ep->peer_srx,
+	};
+	int ret;
+
+	ret = fi_srx_context(ep->domain->path_domain[FI_DUO_SHM], &attr,
+			     &ep->shm_srx, &peer);
+	if (ret)
+		return ret;
+	ret = fi_ep_bind(ep->path_ep[FI_DUO_SHM], &ep->shm_srx->fid, 0);
+	if (ret) {
+		fi_close(&ep->shm_srx->fid);
+		ep->shm_srx = NULL;
+	}
+	return ret;
+}
+
+static int duo_shm_bind(struct duo_ep *ep)
+{
+	struct fid_ep *shm = ep->path_ep[FI_DUO_SHM];
+	int ret;
+
+	ret = fi_ep_bind(shm, &ep->av->path_av[FI_DUO_SHM]->fid, 0);
+	if (ret)
+		return ret;
+	if (ep->tx_cq == ep->rx_cq && ep->tx_bind_flags == FI_TRANSMIT)
+		return fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_SHM]->fid,
+				  FI_TRANSMIT | FI_RECV);
+	ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_SHM]->fid,
+			 ep->tx_bind_flags);
+	if (ret)
+		return ret;
+	return fi_ep_bind(shm, &ep->rx_cq->path_cq[FI_DUO_SHM]->fid, FI_RECV);
+}
+
+static int duo_shm_enable(struct duo_ep *ep)
+{
+	struct fid_ep *shm = ep->path_ep[FI_DUO_SHM];
+	char *name = ep->publication.shm_name;
+	int ret;
+
+	ret = fi_setname(&shm->fid, name, DUO_SHM_NAME_MAX);
+	if (ret)
+		return ret;
+	ret = fi_enable(shm);
+	if (ret)
+		return ret;
+	return duo_shm_allocate(name);
+}
+
+static void duo_shm_close_fids(struct duo_ep *ep)
+{
+	if (ep->path_ep[FI_DUO_SHM])
+		fi_close(&ep->path_ep[FI_DUO_SHM]->fid);
+	ep->path_ep[FI_DUO_SHM] = NULL;
+	if (ep->shm_srx)
+		fi_close(&ep->shm_srx->fid);
+	ep->shm_srx = NULL;
+}
+
+static int duo_shm_reserve(struct duo_ep *ep)
+{
+	uint8_t addr[DUO_ADDR_MAX];
+	size_t len = sizeof(addr);
+	int ret;
+
+	if (duo_registry_sweep(duo_params.registry_dir) >= DUO_SHM_PEERS)
+		return -FI_EMFILE;
+	ret = fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, &len);
+	if (ret)
+		return ret;
+	ret = duo_shm_check_room();
+	if (ret)
+		return ret;
+	return duo_registry_reserve(duo_params.registry_dir, addr, len,
+				    &ep->publication);
+}
+
+static int duo_shm_open(struct duo_ep *ep)
+{
+	int ret;
+
+	ret = duo_shm_reserve(ep);
+	if (ret)
+		return ret;
+	ret = duo_shm_open_ep(ep);
+	if (ret)
+		goto withdraw;
+	ret = duo_shm_bind_srx(ep);
+	if (!ret)
+		ret = duo_shm_bind(ep);
+	if (!ret)
+		ret = duo_shm_enable(ep);
+	if (!ret)
+		ret = duo_registry_ready(&ep->publication);
+	if (!ret)
+		return 0;
+
+	duo_shm_close_fids(ep);
+withdraw:
+	duo_registry_withdraw(&ep->publication);
+	return ret;
+}
+
+static const char *duo_shm_remedy(int ret)
+{
+	switch (-ret) {
+	case FI_ENOSPC:
+		return "enlarge it (docker --shm-size, Kubernetes emptyDir "
+		       "with medium Memory, AWS Batch sharedMemorySize)";
+	case FI_EMFILE:
+		return "shm reaches 256 endpoints of a host";
+	case FI_EADDRINUSE:
+		return "a live process has published the same address";
+	case FI_ETIMEDOUT:
+		return "another process holds the lock of the registry";
+	default:
+		return "see FI_LOG_LEVEL=info";
+	}
+}
+
+/* Under the domain's lock. */
+void duo_ep_open_shm(struct duo_ep *ep)
+{
+	int lock, ret;
+
+	if (!ep->domain->path_domain[FI_DUO_SHM] || !ep->shm_permitted)
+		return;
+	if (!ep->tx_cq || !ep->rx_cq) {
+		DUO_INFO(EP_CTRL, "ep %p: one CQ only: no shm\n", (void *) ep);
+		return;
+	}
+	ret = lock = duo_registry_lock(duo_params.registry_dir);
+	if (lock >= 0) {
+		ret = duo_shm_open(ep);
+		duo_registry_unlock(lock);
+	}
+	if (!ret) {
+		duo_av_add_ep(ep->av, ep);
+		return;
+	}
+	DUO_WARN(EP_CTRL, "ep %p: no shared memory (%d bytes in %s, registry "
+		 "%s): %s; the core %s carries all messages. %s\n",
+		 (void *) ep, DUO_SHM_REGION, DUO_SHM_DIR,
+		 duo_params.registry_dir, fi_strerror(-ret),
+		 ep->domain->fabric->core_name, duo_shm_remedy(ret));
+}
+
+/*
+ * Whatever we have sent must still leave: shm forgets what it has queued
+ * when it is closed.
+ */
+void duo_ep_close_shm(struct duo_ep *ep)
+{
+	int i;
+
+	if (!ep->path_ep[FI_DUO_SHM])
+		return;
+	duo_registry_withdraw(&ep->publication);
+	for (i = 0; i < DUO_SHM_DRAIN; i++)
+		duo_cq_progress(ep->tx_cq);
+	duo_av_del_ep(ep->av, ep);
+	duo_shm_close_fids(ep);
+}

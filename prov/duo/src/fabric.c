@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+static int duo_fabric_close(struct fid *fid)
+{
+	struct duo_fabric *fabric =
+		duo_container_of(fid, struct duo_fabric, fabric_fid.fid);
+	int ret;
+
+	if (atomic_load(&fabric->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&fabric->path_fabric[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;
+	if (fabric->path_fabric[FI_DUO_SHM])
+		fi_close(&fabric->path_fabric[FI_DUO_SHM]->fid);
+	fi_freeinfo(fabric->shm_info);
+	free(fabric->core_name);
+	free(fabric);
+	return 0;
+}
+
+/* An event queue is the core's own: shm has no events. */
+static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
+		       struct fid_eq **eq, void *context)
+{
+	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
+
+	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
+}
+
+static int duo_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+			     struct fid_pep **pep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_wait_open(struct fid_fabric *fabric,
+			    struct fi_wait_attr *attr,
+			    struct fid_wait **waitset)
+{
+	return -FI_ENOSYS;
+}
+
+/* Our CQs have no wait object, so there is none to wait on. */
+static int duo_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops duo_fabric_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_fabric_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+static struct fi_ops_fabric duo_fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = duo_domain_open,
+	.passive_ep = duo_no_passive_ep,
+	.eq_open = duo_eq_open,
+	.wait_open = duo_no_wait_open,
+	.trywait = duo_trywait,
+};
+
+static int duo_fabric_open_core(struct duo_fabric *fabric,
+				const struct fi_fabric_attr *attr)
+{
+	struct fi_fabric_attr core_attr = *attr;
+
+	core_attr.prov_name = fabric->core_name;
+	core_attr.fabric = NULL;
+	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE], NULL);
+}
+
+/* Without shm the fabric still works: the core carries everything. */
+static void duo_fabric_open_shm(struct duo_fabric *fabric)
+{
+	int ret;
+
+	if (!duo_params.use_shm) {
+		DUO_WARN(FABRIC, "FI_OFI_DUO_USE_SHM=0: the core %s carries "
+			 "all messages, those of one host as well\n",
+			 fabric->core_name);
+		return;
+	}
+	fabric->shm_info = duo_shm_getinfo();
+	if (!fabric->shm_info)
+		return;
+	ret = fi_fabric(fabric->shm_info->fabric_attr,
+			&fabric->path_fabric[FI_DUO_SHM], NULL);
+	if (!ret)
+		return;
+	DUO_WARN(FABRIC, "shm fabric: %s; the core %s carries all messages\n",
+		 fi_strerror(-ret), fabric->core_name);
+	fabric->path_fabric[FI_DUO_SHM] = NULL;
+	fi_freeinfo(fabric->shm_info);
+	fabric->shm_info = NULL;
+}
+
+int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
+		    void *context)
+{
+	struct duo_fabric *fabric = calloc(1, sizeof(*fabric));
+	int ret;
+
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->core_name = duo_core_name(attr->prov_name);
+	if (!fabric->core_name) {
+		DUO_WARN(FABRIC, "provider name %s names no core; use "
+			 "\"<core>;ofi_duo\"\n",
+			 attr->prov_name ? attr->prov_name : "(none)");
+		ret = -FI_EINVAL;
+		goto free_fabric;
+	}
+	ret = duo_fabric_open_core(fabric, attr);
+	if (ret)
+		goto free_name;
+	duo_fabric_open_shm(fabric);
+
+	fabric->fabric_fid.fid.fclass = FI_CLASS_FABRIC;
+	fabric->fabric_fid.fid.context = context;
+	fabric->fabric_fid.fid.ops = &duo_fabric_fi_ops;
+	fabric->fabric_fid.ops = &duo_fabric_ops;
+	fabric->fabric_fid.api_version = attr->api_version;
+	*fabric_fid = &fabric->fabric_fid;
+	return 0;
+
+free_name:
+	free(fabric->core_name);
+free_fabric:
+	free(fabric);
+	return ret;
+}

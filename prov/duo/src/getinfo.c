@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_getinfo: asks the core provider and restricts what it says. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+/*
+ * Internal flags of libfabric, unchanged from 1.17 to 2.6; in-tree providers
+ * ask for each other with them. All skip the filter of FI_PROVIDER, which
+ * would drop a bare "efa" under FI_PROVIDER="efa;ofi_duo".
+ */
+#define DUO_GETINFO_INTERNAL (1ULL << 58)	/* any layering */
+#define DUO_GETINFO_CORE_ONLY (1ULL << 59)	/* no utility provider */
+#define DUO_GETINFO_HIDDEN (1ULL << 60)		/* hidden ones as well */
+
+/* fi_getinfo of the core calls every provider, us as well. */
+static __thread bool duo_in_getinfo;
+
+static bool duo_core_allowed(const char *core)
+{
+	return strcasecmp(core, "shm") && strcasecmp(core, "sm2") &&
+	       strcasecmp(core, "off_coll") && !strcasestr(core, "lnx") &&
+	       !strcasestr(core, DUO_NAME);
+}
+
+static int duo_getinfo_core(uint32_t version, const char *node,
+			    const char *service, uint64_t flags,
+			    const struct fi_info *hints, const char *core,
+			    struct fi_info **info)
+{
+	struct fi_info *core_hints;
+	int ret = -FI_ENOMEM;
+
+	core_hints = hints ? duo_info_to_core(hints) : fi_allocinfo();
+	if (!core_hints)
+		return -FI_ENOMEM;
+	if (!core_hints->fabric_attr)
+		core_hints->fabric_attr =
+			calloc(1, sizeof(*core_hints->fabric_attr));
+	if (!core_hints->ep_attr)
+		core_hints->ep_attr = calloc(1, sizeof(*core_hints->ep_attr));
+	if (!core_hints->fabric_attr || !core_hints->ep_attr)
+		goto free_hints;
+	core_hints->ep_attr->type = FI_EP_RDM;
+	if (!hints)
+		core_hints->mode = ~0ULL;
+	free(core_hints->fabric_attr->prov_name);
+	core_hints->fabric_attr->prov_name = strdup(core);
+	if (!core_hints->fabric_attr->prov_name)
+		goto free_hints;
+
+	flags &= ~(DUO_GETINFO_INTERNAL | DUO_GETINFO_CORE_ONLY |
+		   DUO_GETINFO_HIDDEN);
+	flags |= strchr(core, ';') ? DUO_GETINFO_INTERNAL :
+				     DUO_GETINFO_CORE_ONLY;
+	duo_in_getinfo = true;
+	ret = fi_getinfo(version, node, service, flags, core_hints, info);
+	duo_in_getinfo = false;
+free_hints:
+	fi_freeinfo(core_hints);
+	return ret;
+}
+
+static bool duo_info_usable(struct fi_info *info, const struct fi_info *hints,
+			    const char *core)
+{
+	return !strcasecmp(info->fabric_attr->prov_name, core) &&
+	       !duo_info_restrict(info) && !duo_info_satisfies(info, hints);
+}
+
+/* Drops what we cannot use; the rest is appended at *tail. */
+static struct fi_info **duo_getinfo_select(struct fi_info *list,
+					   const struct fi_info *hints,
+					   const char *core,
+					   struct fi_info **tail)
+{
+	struct fi_info *info, *next;
+
+	for (info = list; info; info = next) {
+		next = info->next;
+		info->next = NULL;
+		if (duo_info_usable(info, hints, core)) {
+			*tail = info;
+			tail = &info->next;
+		} else {
+			fi_freeinfo(info);
+		}
+	}
+	return tail;
+}
+
+/*
+ * The cores that are asked for, separated by commas, to be freed: what the
+ * hints name; else what FI_PROVIDER names; else the parameter "cores" as far
+ * as the hints leave it open.
+ */
+static char *duo_wanted_cores(const struct fi_info *hints)
+{
+	const char *hinted = hints && hints->fabric_attr ?
+			     hints->fabric_attr->prov_name : NULL;
+	const char *env = getenv("FI_PROVIDER");
+	char *core;
+
+	if (hinted && strcasecmp(hinted, DUO_NAME))
+		return duo_core_name(hinted);
+	core = duo_core_name(env);
+	if (core)
+		return core;
+	if (env && *env && *env != '^' && strcasecmp(env, DUO_NAME))
+		return NULL;
+	return strdup(duo_params.cores);
+}
+
+int duo_getinfo(uint32_t version, const char *node, const char *service,
+		uint64_t flags, const struct fi_info *hints,
+		struct fi_info **info)
+{
+	struct fi_info *list, **tail = info;
+	char *cores, *core, *save = NULL;
+
+	*info = NULL;
+	if (duo_in_getinfo || duo_hints_supported(hints))
+		return -FI_ENODATA;
+	cores = duo_wanted_cores(hints);
+	if (!cores)
+		return -FI_ENODATA;
+
+	for (core = strtok_r(cores, ",", &save); core;
+	     core = strtok_r(NULL, ",", &save)) {
+		if (!duo_core_allowed(core))
+			continue;
+		list = NULL;
+		if (!duo_getinfo_core(version, node, service, flags, hints,
+				      core, &list))
+			tail = duo_getinfo_select(list, hints, core, tail);
+	}
+	free(cores);
+	return *info ? 0 : -FI_ENODATA;
+}
+
+/*
+ * What makes the shm provider unusable as a peer although it is there:
+ * FI_PROVIDER may exclude it, and hooks lose the peer contexts.
+ */
+static const char *duo_shm_excluded(void)
+{
+	const char *env = getenv("FI_PROVIDER");
+
+	if (env && *env == '^' && strstr(env, "shm"))
+		return "FI_PROVIDER excludes shm";
+	env = getenv("FI_HOOK");
+	if (env && *env)
+		return "hooks (FI_HOOK) cannot forward peer objects";
+	return NULL;
+}
+
+static struct fi_info *duo_shm_hints(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV;
+	hints->mode = ~0ULL;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
+	hints->domain_attr->caps = FI_LOCAL_COMM | FI_PEER;
+	/* we serialise all calls into shm */
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->fabric_attr->prov_name = strdup("shm");
+	return hints;
+}
+
+/* The shm provider as a peer, or NULL with a warning. */
+struct fi_info *duo_shm_getinfo(void)
+{
+	struct fi_info *hints, *info = NULL;
+	const char *why = duo_shm_excluded();
+	int ret;
+
+	if (why) {
+		DUO_WARN(FABRIC, "%s; the core carries all messages. Unset "
+			 "it or set FI_OFI_DUO_USE_SHM=0\n", why);
+		return NULL;
+	}
+	hints = duo_shm_hints();
+	if (!hints)
+		return NULL;
+	duo_in_getinfo = true;
+	ret = fi_getinfo(DUO_FI_VERSION, NULL, NULL, DUO_GETINFO_HIDDEN, hints,
+			 &info);
+	duo_in_getinfo = false;
+	fi_freeinfo(hints);
+	if (!ret) {
+		/* with FI_THREAD_DOMAIN, shm then takes no lock at all */
+		info->domain_attr->control_progress =
+			FI_PROGRESS_CONTROL_UNIFIED;
+		return info;
+	}
+	DUO_WARN(FABRIC, "shm provider: %s; the core carries all messages. "
+		 "shm wants 16 MiB per processor in /dev/shm: enlarge it, or "
+		 "set FI_OFI_DUO_USE_SHM=0\n", fi_strerror(-ret));
+	return NULL;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives and the core. A receive that a local sender may satisfy is not
+ * posted to the core at once but waits in the lazy list, in posting order.
+ * A receive that is on the core can be recalled: fi_cancel is synchronous
+ * on every core we serve, so after draining the core's CQ either a cancelled
+ * entry has come back, and the receive is ours, or the core has matched it.
+ * The caller holds the domain's lock. docs/matching.md has the proof sketch.
+ */
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+#define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
+
+/* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
+int duo_lazy_post(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	void *buf = rx->peer.count ? rx->iov[0].iov_base : NULL;
+	ssize_t ret;
+
+	if (rx->kind == DUO_TAGGED && rx->peer.count <= 1)
+		ret = fi_trecv(core, buf, rx->size, rx->desc[0], rx->peer.addr,
+			       rx->peer.tag, rx->ignore, &rx->core_ctx);
+	else if (rx->kind == DUO_TAGGED)
+		ret = fi_trecvv(core, rx->iov, rx->desc, rx->peer.count,
+				rx->peer.addr, rx->peer.tag, rx->ignore,
+				&rx->core_ctx);
+	else if (rx->peer.count <= 1)
+		ret = fi_recv(core, buf, rx->size, rx->desc[0], rx->peer.addr,
+			      &rx->core_ctx);
+	else
+		ret = fi_recvv(core, rx->iov, rx->desc, rx->peer.count,
+			       rx->peer.addr, &rx->core_ctx);
+	if (ret)
+		return ret;
+	rx->on_core = true;
+	ep->stats.core_posted++;
+	duo_cq_core_active(ep->rx_cq);
+	return 0;
+}
+
+void duo_lazy_add(struct duo_rx *rx)
+{
+	rx->lazy = true;
+	TAILQ_INSERT_TAIL(&rx->ep->lazy, rx, lazy_link);
+	rx->ep->lazy_count++;
+}
+
+void duo_lazy_drop(struct duo_rx *rx)
+{
+	if (!rx->lazy)
+		return;
+	if (rx == TAILQ_FIRST(&rx->ep->lazy))
+		rx->ep->lazy_age = 0;
+	rx->lazy = false;
+	TAILQ_REMOVE(&rx->ep->lazy, rx, lazy_link);
+	rx->ep->lazy_count--;
+}
+
+/* Its call has returned success, so its failure is a completion. */
+static void duo_lazy_fail(struct duo_rx *rx, int err)
+{
+	struct duo_ep *ep = rx->ep;
+
+	duo_cq_push_rx_err(ep->rx_cq, rx, err);
+	duo_match_unpost(&ep->match[rx->kind], rx);
+	duo_rx_release(&ep->pool, rx);
+}
+
+/* Posts all that waits, in order. -FI_EAGAIN: the core takes no more now. */
+int duo_lazy_flush(struct duo_ep *ep)
+{
+	struct duo_rx *rx;
+	int ret;
+
+	while ((rx = TAILQ_FIRST(&ep->lazy))) {
+		ret = duo_lazy_post(rx);
+		if (ret == -FI_EAGAIN)
+			return ret;
+		duo_lazy_drop(rx);
+		if (ret)
+			duo_lazy_fail(rx, -ret);
+		else
+			ep->stats.lazy_posted++;
+	}
+	return 0;
+}
+
+/*
+ * Before a receive or a peek for *want goes to the core: whatever waits and
+ * could take the same message must be there first.
+ */
+int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
+			   const struct duo_want *want)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &ep->lazy, lazy_link) {
+		struct duo_want waiting = duo_rx_want(rx);
+
+		if (rx->kind == kind && duo_want_overlap(&waiting, want))
+			return duo_lazy_flush(ep);
+	}
+	return 0;
+}
+
+/* An any-source receive should wait longer if shm keeps on serving them. */
+static void duo_lazy_backoff(struct duo_ep *ep)
+{
+	if (ep->lazy_limit < DUO_LAZY_MAX * duo_params.lazy_polls)
+		ep->lazy_limit *= 2;
+}
+
+/*
+ * rx is unposted and on the core; shm has a message for it. True: it is
+ * ours again. False: the core has matched it; its completion has come (rx is
+ * released) or will come.
+ */
+bool duo_lazy_recall(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	assert(rx->state == DUO_RX_POSTED && rx->on_core);
+	rx->state = DUO_RX_CANCELING;
+	/* what it returns says nothing, fi_cancel(3) */
+	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
+	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
+		;
+	if (rx->state == DUO_RX_CANCELED) {
+		rx->on_core = false;
+		ep->stats.arb_won++;
+		duo_lazy_backoff(ep);
+		return true;
+	}
+	if (rx->state == DUO_RX_CANCELING)
+		rx->state = DUO_RX_CORE;
+	ep->stats.arb_lost++;
+	return false;
+}
+
+/* The core is done with rx: a receive that it matched, or a peek. */
+static void duo_lazy_retire(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->state == DUO_RX_POSTED)
+		duo_match_unpost(&ep->match[rx->kind], rx);
+	duo_rx_release(&ep->pool, rx);
+}
+
+void duo_lazy_core_done(struct duo_rx *rx,
+			const struct fi_cq_tagged_entry *entry, fi_addr_t src)
+{
+	struct fi_cq_tagged_entry out = *entry;
+	struct duo_ep *ep = rx->ep;
+
+	out.op_context = rx->context;
+	if (rx->state == DUO_RX_PEEK) {
+		/* util_srx reports a peek without its source */
+		if (ep->util_srx)
+			src = rx->peer.addr;
+		duo_cq_push(ep->rx_cq, &out, src);
+		if ((rx->flags & (FI_CLAIM | FI_DISCARD)) == FI_CLAIM) {
+			rx->state = DUO_RX_CORE_CLAIMED;
+			TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+			return;
+		}
+	} else {
+		ep->stats.path[FI_DUO_CORE].rx_msgs++;
+		ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
+		ep->lazy_limit = duo_params.lazy_polls;
+		if (rx->wanted)
+			duo_cq_push(ep->rx_cq, &out, src);
+	}
+	duo_lazy_retire(rx);
+}
+
+void duo_lazy_core_failed(struct duo_rx *rx,
+			  const struct fi_cq_err_entry *entry)
+{
+	struct fi_cq_err_entry out = *entry;
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->state == DUO_RX_CANCELING && entry->err == FI_ECANCELED) {
+		rx->state = DUO_RX_CANCELED;
+		return;
+	}
+	out.op_context = rx->context;
+	out.flags = FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG) |
+		    (entry->flags & FI_REMOTE_CQ_DATA);
+	if (rx->state == DUO_RX_PEEK)
+		out.tag = rx->peer.tag;
+	duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
+	duo_lazy_retire(rx);
+}

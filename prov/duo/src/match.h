@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Matching: the posted receives of an endpoint in posting order, and its
+ * unexpected messages in order of arrival, one pair of queues per kind
+ * (untagged, tagged). Pure: calls no provider, takes no lock (the caller
+ * holds the domain's). docs/matching.md has the rules.
+ */
+#ifndef DUO_MATCH_H
+#define DUO_MATCH_H
+
+#include "duo_rx.h"
+
+struct duo_match {
+	struct duo_rx_list posted;
+	struct duo_rx_list unexp;
+	size_t posted_count;
+	size_t unexp_count;
+};
+
+/* What a receive asks for; untagged ones have tag 0 and ignore all. */
+struct duo_want {
+	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
+	uint64_t tag;
+	uint64_t ignore;	/* bits of the tag that do not matter */
+};
+
+/* Does a receive that wants *want take a message of (addr, tag)? */
+static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
+				  uint64_t tag)
+{
+	return (want->addr == FI_ADDR_UNSPEC || want->addr == addr) &&
+	       ((want->tag ^ tag) & ~want->ignore) == 0;
+}
+
+/* Is there a message that both would take? */
+static inline bool duo_want_overlap(const struct duo_want *a,
+				    const struct duo_want *b)
+{
+	return (a->addr == FI_ADDR_UNSPEC || b->addr == FI_ADDR_UNSPEC ||
+		a->addr == b->addr) &&
+	       ((a->tag ^ b->tag) & ~(a->ignore | b->ignore)) == 0;
+}
+
+static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
+{
+	return (struct duo_want) {
+		.addr = rx->peer.addr,
+		.tag = rx->peer.tag,
+		.ignore = rx->ignore,
+	};
+}
+
+void duo_match_init(struct duo_match *match);
+void duo_match_post(struct duo_match *match, struct duo_rx *rx);
+void duo_match_unpost(struct duo_match *match, struct duo_rx *rx);
+void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
+void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
+/* The first posted receive that takes a message of (addr, tag), or NULL. */
+struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
+				uint64_t tag);
+/* The first unexpected message that *want takes, or NULL. */
+struct duo_rx *duo_match_unexp(struct duo_match *match,
+			       const struct duo_want *want);
+/* The first posted receive with the application's context, or NULL. */
+struct duo_rx *duo_match_context(struct duo_match *match, void *context);
+
+#endif /* DUO_MATCH_H */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* FI_PEEK, FI_CLAIM, FI_DISCARD and fi_cancel. */
+
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+
+/* Lets shm write an unexpected message nowhere. */
+static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
+{
+	const struct duo_recv nowhere = {
+		.kind = rx->kind,
+		.want = { .addr = rx->peer.addr, .tag = rx->peer.tag },
+		.context = context,
+		.flags = flags | FI_DISCARD,
+	};
+
+	return duo_recv_start(rx, &nowhere);
+}
+
+/*
+ * Reports an unexpected message of shm. FI_DISCARD: its own completion is
+ * the peek's, so the discarded message has none.
+ */
+static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
+			      const struct duo_recv *recv)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = recv->context,
+		.flags = rx->peer.flags,
+		.len = rx->peer.msg_size,
+		.data = rx->peer.cq_data,
+		.tag = rx->peer.tag,
+	};
+	struct duo_match *match = &ep->match[rx->kind];
+	fi_addr_t src = rx->peer.addr;
+
+	if (recv->flags & FI_DISCARD) {
+		duo_match_unqueue(match, rx);
+		if (duo_peek_discard(rx, recv->context, 0)) {
+			TAILQ_INSERT_HEAD(&match->unexp, rx, link);
+			return -FI_ENOMEM;
+		}
+	} else if (recv->flags & FI_CLAIM) {
+		duo_match_unqueue(match, rx);
+		rx->state = DUO_RX_CLAIMED;
+		rx->context = recv->context;
+		TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+	}
+	duo_cq_push(ep->rx_cq, &entry, src);
+	return 0;
+}
+
+/* Asks the core; its answer comes through its CQ. */
+static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct fi_msg_tagged msg = {
+		.addr = recv->want.addr,
+		.tag = recv->want.tag,
+		.ignore = recv->want.ignore,
+	};
+	struct duo_rx *rx;
+	ssize_t ret = duo_lazy_flush_overlap(ep, recv->kind, &recv->want);
+
+	if (ret)
+		return ret;
+	rx = duo_rx_alloc(&ep->pool);
+	if (!rx)
+		return -FI_EAGAIN;
+	rx->ep = ep;
+	rx->state = DUO_RX_PEEK;
+	rx->peer.addr = recv->want.addr;
+	rx->peer.tag = recv->want.tag;
+	duo_recv_fill(rx, recv);
+	msg.context = &rx->core_ctx;
+	msg.msg_iov = rx->iov;
+	msg.desc = rx->desc;
+	msg.iov_count = recv->count;
+	ret = fi_trecvmsg(ep->path_ep[FI_DUO_CORE], &msg,
+			  recv->flags | FI_COMPLETION);
+	if (ret)
+		duo_rx_release(&ep->pool, rx);
+	else
+		duo_cq_core_active(ep->rx_cq);
+	return ret;
+}
+
+static ssize_t duo_peek_nothing(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	const struct fi_cq_err_entry entry = {
+		.op_context = recv->context,
+		.flags = FI_RECV | FI_TAGGED,
+		.tag = recv->want.tag,
+		.err = FI_ENOMSG,
+		.prov_errno = FI_ENOMSG,
+	};
+
+	duo_cq_push_err(ep->rx_cq, &entry, -1);
+	return 0;
+}
+
+/*
+ * An unexpected message of shm is one that no posted receive takes, so it
+ * may be reported at once. The core may only be asked after it has every
+ * earlier receive that could take the same message.
+ */
+ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+
+	duo_cq_progress(ep->rx_cq);
+	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
+	if (rx)
+		return duo_peek_found(ep, rx, recv);
+	if (duo_recv_core_may(ep, &recv->want))
+		return duo_peek_core(ep, recv);
+	return duo_peek_nothing(ep, recv);
+}
+
+static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
+			      const struct duo_recv *recv)
+{
+	struct fi_msg_tagged msg = {
+		.addr = rx->peer.addr,
+		.tag = rx->peer.tag,
+		.context = &rx->core_ctx,
+	};
+	ssize_t ret;
+
+	duo_recv_fill(rx, recv);
+	msg.msg_iov = rx->iov;
+	msg.desc = rx->desc;
+	msg.iov_count = recv->count;
+	ret = fi_trecvmsg(ep->path_ep[FI_DUO_CORE], &msg,
+			  recv->flags | FI_COMPLETION);
+	if (ret)
+		return ret;
+	TAILQ_REMOVE(&ep->claimed, rx, link);
+	rx->state = DUO_RX_CORE;
+	duo_cq_core_active(ep->rx_cq);
+	return 0;
+}
+
+static ssize_t duo_claim_shm(struct duo_ep *ep, struct duo_rx *rx,
+			     const struct duo_recv *recv)
+{
+	int ret;
+
+	TAILQ_REMOVE(&ep->claimed, rx, link);
+	if (recv->flags & FI_DISCARD)
+		ret = duo_peek_discard(rx, recv->context,
+				       recv->flags & FI_COMPLETION);
+	else
+		ret = duo_recv_start(rx, recv);
+	if (ret)
+		TAILQ_INSERT_HEAD(&ep->claimed, rx, link);
+	return ret;
+}
+
+/* The claimed message is found by the context, fi_tagged(3). */
+ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &ep->claimed, link) {
+		if (rx->context != recv->context)
+			continue;
+		return rx->state == DUO_RX_CLAIMED ?
+		       duo_claim_shm(ep, rx, recv) :
+		       duo_claim_core(ep, rx, recv);
+	}
+	return -FI_EINVAL;
+}
+
+/* Under the domain's lock. */
+static ssize_t duo_cancel_rx(struct duo_ep *ep, struct duo_rx *rx)
+{
+	duo_match_unpost(&ep->match[rx->kind], rx);
+	duo_lazy_drop(rx);
+	if (rx->on_core && !duo_lazy_recall(rx))
+		return 0;	/* matched: it completes as any other */
+	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECANCELED);
+	duo_rx_release(&ep->pool, rx);
+	return 0;
+}
+
+ssize_t duo_ep_cancel(fid_t fid, void *context)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+	struct duo_rx *rx = NULL;
+	ssize_t ret = -FI_ENOENT;
+	int kind;
+
+	duo_lock(&ep->domain->lock);
+	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)
+		rx = duo_match_context(&ep->match[kind], context);
+	if (rx)
+		ret = duo_cancel_rx(ep, rx);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives. Every posted receive is in our queue in posting order, so shm's
+ * messages find it there; whether the core gets it as well, and when, is
+ * decided here and in lazy.c.
+ */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+#include "route.h"
+
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	size_t i;
+
+	rx->kind = recv->kind;
+	rx->context = recv->context;
+	rx->ignore = recv->want.ignore;
+	rx->flags = recv->flags;
+	rx->wanted = !rx->ep->rx_selective || recv->flags & FI_COMPLETION;
+	rx->size = 0;
+	for (i = 0; i < recv->count; i++) {
+		rx->iov[i] = recv->iov[i];
+		rx->desc[i] = recv->desc ? recv->desc[i] : NULL;
+		rx->size += recv->iov[i].iov_len;
+	}
+	if (!recv->count) {
+		rx->iov[0] = (struct iovec) { 0 };
+		rx->desc[0] = NULL;
+	}
+	rx->peer.count = recv->count;
+}
+
+/*
+ * fi_cancel of a directed untagged receive crashes in util_srx.c, libfabric
+ * 2.0 to 2.6, so on such cores it cannot be taken back.
+ */
+static bool duo_recv_final(const struct duo_ep *ep, const struct duo_recv *recv)
+{
+	return ep->util_srx && recv->kind == DUO_MSG &&
+	       recv->want.addr != FI_ADDR_UNSPEC;
+}
+
+/*
+ * False only for a source that has sent over shm before: its choice sticks.
+ */
+bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want)
+{
+	fi_addr_t shm_addr;
+	uint64_t word;
+
+	if (!ep->path_ep[FI_DUO_SHM] || want->addr >= ep->route_size)
+		return true;
+	word = duo_route_load(ep->av, want->addr);
+	if (!duo_route_mapped(word))
+		return true;
+	shm_addr = duo_route_shm_addr(word);
+	return !(ep->confirmed[shm_addr / 64] & 1ULL << shm_addr % 64);
+}
+
+/* May the core's copy wait because a local sender may come first? */
+static bool duo_recv_may_wait(const struct duo_ep *ep,
+			      const struct duo_want *want)
+{
+	if (!ep->path_ep[FI_DUO_SHM])
+		return false;
+	return want->addr >= ep->route_size ||
+	       duo_route_mapped(duo_route_load(ep->av, want->addr));
+}
+
+static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
+	int ret;
+
+	if (!rx)
+		return -FI_EAGAIN;
+	rx->ep = ep;
+	rx->peer.srx = &ep->peer_srx;
+	rx->peer.addr = recv->want.addr;
+	rx->peer.tag = recv->want.tag;
+	duo_recv_fill(rx, recv);
+
+	if (duo_recv_may_wait(ep, &recv->want)) {
+		duo_match_post(&ep->match[recv->kind], rx);
+		if (duo_recv_core_may(ep, &recv->want) &&
+		    !duo_recv_final(ep, recv))
+			duo_lazy_add(rx);
+		return 0;
+	}
+	ret = duo_lazy_flush_overlap(ep, recv->kind, &recv->want);
+	if (!ret)
+		ret = duo_lazy_post(rx);
+	if (!ret) {
+		if (duo_recv_final(ep, recv))
+			rx->state = DUO_RX_CORE;
+		else
+			duo_match_post(&ep->match[recv->kind], rx);
+		return 0;
+	}
+	rx->state = DUO_RX_POSTED;
+	duo_rx_release(&ep->pool, rx);
+	return ret;
+}
+
+static ssize_t duo_recv_plain(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_match *match = &ep->match[recv->kind];
+	struct duo_rx *rx = duo_match_unexp(match, &recv->want);
+
+	if (!rx)
+		return duo_recv_post(ep, recv);
+	duo_match_unqueue(match, rx);
+	if (!duo_recv_start(rx, recv))
+		return 0;
+	TAILQ_INSERT_HEAD(&match->unexp, rx, link);
+	return -FI_ENOMEM;
+}
+
+#define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
+
+static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
+{
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)
+		return -FI_EBADFLAGS;
+	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD)
+		return -FI_EBADFLAGS;
+	if (recv->count > DUO_IOV_LIMIT || (recv->count && !recv->iov))
+		return -FI_EINVAL;
+	if (recv->want.addr < ep->route_size &&
+	    duo_route_load(ep->av, recv->want.addr) == DUO_ROUTE_NONE)
+		return -FI_EINVAL;
+	return 0;
+}
+
+static ssize_t duo_recv_common(struct fid_ep *ep_fid, struct duo_recv *recv)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	ssize_t ret;
+
+	if (!(ep->caps & FI_DIRECTED_RECV))
+		recv->want.addr = FI_ADDR_UNSPEC;
+	ret = duo_recv_check(ep, recv);
+	if (ret)
+		return ret;
+	duo_lock(&ep->domain->lock);
+	if (recv->flags & FI_PEEK)
+		ret = duo_recv_peek(ep, recv);
+	else if (recv->flags & FI_CLAIM)
+		ret = duo_recv_claim(ep, recv);
+	else
+		ret = duo_recv_plain(ep, recv);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+/* All but the msg variants use the endpoint's default flags. */
+static ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov,
+			 void **desc, size_t count, fi_addr_t src,
+			 void *context)
+{
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = { .addr = src, .ignore = ~0ULL },
+		.context = context,
+		.flags = duo_ep_of(ep_fid)->rx_op_flags,
+	};
+
+	return duo_recv_common(ep_fid, &recv);
+}
+
+static ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len,
+			void *desc, fi_addr_t src, void *context)
+{
+	const struct iovec iov = { buf, len };
+
+	return duo_recvv(ep_fid, &iov, &desc, 1, src, context);
+}
+
+static ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+			   uint64_t flags)
+{
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.want = { .addr = msg->addr, .ignore = ~0ULL },
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	return duo_recv_common(ep_fid, &recv);
+}
+
+static ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov,
+			  void **desc, size_t count, fi_addr_t src,
+			  uint64_t tag, uint64_t ignore, void *context)
+{
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = { .addr = src, .tag = tag, .ignore = ignore },
+		.context = context,
+		.flags = duo_ep_of(ep_fid)->rx_op_flags,
+	};
+
+	return duo_recv_common(ep_fid, &recv);
+}
+
+static ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len,
+			 void *desc, fi_addr_t src, uint64_t tag,
+			 uint64_t ignore, void *context)
+{
+	const struct iovec iov = { buf, len };
+
+	return duo_trecvv(ep_fid, &iov, &desc, 1, src, tag, ignore, context);
+}
+
+static ssize_t duo_trecvmsg(struct fid_ep *ep_fid,
+			    const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.want = { .addr = msg->addr, .tag = msg->tag,
+			  .ignore = msg->ignore },
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	return duo_recv_common(ep_fid, &recv);
+}
+
+struct fi_ops_msg duo_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = duo_recv,
+	.recvv = duo_recvv,
+	.recvmsg = duo_recvmsg,
+	.send = duo_send,
+	.sendv = duo_sendv,
+	.sendmsg = duo_sendmsg,
+	.inject = duo_inject,
+	.senddata = duo_senddata,
+	.injectdata = duo_injectdata,
+};
+
+struct fi_ops_tagged duo_tagged_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = duo_trecv,
+	.recvv = duo_trecvv,
+	.recvmsg = duo_trecvmsg,
+	.send = duo_tsend,
+	.sendv = duo_tsendv,
+	.sendmsg = duo_tsendmsg,
+	.inject = duo_tinject,
+	.senddata = duo_tsenddata,
+	.injectdata = duo_tinjectdata,
+};

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+#include "registry.h"
+
+#define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
+#define DUO_RECORD_VERSION 1
+#define DUO_LOCK_WAIT_MS 10000
+#define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
+
+/* The whole content of a file. All integers are the host's. */
+struct duo_record {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size;		/* of this struct, bytes */
+	uint32_t libfabric;	/* FI_VERSION() of its owner */
+	int32_t pid;
+	uint64_t pid_ns;	/* inodes of the owner's namespaces */
+	uint64_t user_ns;
+	uint32_t reserved;	/* 0 */
+	uint32_t addr_len;	/* bytes */
+	uint8_t addr[DUO_ADDR_MAX];
+	char shm_name[DUO_SHM_NAME_MAX];
+	uint64_t checksum;	/* of all that precedes */
+};
+static_assert(sizeof(struct duo_record) == 376, "on-disk layout");
+
+static uint64_t duo_hash(const void *data, size_t len)
+{
+	const uint8_t *byte = data;
+	uint64_t hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
+
+	while (len--)
+		hash = (hash ^ *byte++) * 0x100000001b3ULL;
+	return hash;
+}
+
+static uint64_t duo_record_checksum(const struct duo_record *record)
+{
+	return duo_hash(record, offsetof(struct duo_record, checksum));
+}
+
+static uint64_t duo_namespace(const char *name)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* Names of records and of shm regions; regions never match the former. */
+static int duo_record_prefix(char *buf, size_t size)
+{
+	return snprintf(buf, size, "ofi_duo.r.%u.", (unsigned) geteuid());
+}
+
+static int duo_region_prefix(char *buf, size_t size)
+{
+	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
+}
+
+static int duo_record_path(const char *dir, const void *addr, size_t len,
+			   char *path)
+{
+	char prefix[32];
+	int ret;
+
+	duo_record_prefix(prefix, sizeof(prefix));
+	ret = snprintf(path, DUO_PATH_MAX, "%s/%s%016" PRIx64, dir, prefix,
+		       duo_hash(addr, len));
+	return ret < DUO_PATH_MAX - (int) sizeof(DUO_NEW_SUFFIX) ? 0 : -FI_ETOOSMALL;
+}
+
+int duo_registry_lock(const char *dir)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int waited, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited++) {
+		if (errno != EWOULDBLOCK && errno != EINTR) {
+			int err = errno;
+
+			close(fd);
+			return -err;
+		}
+		if (waited == DUO_LOCK_WAIT_MS) {
+			close(fd);
+			return -FI_ETIMEDOUT;
+		}
+		nanosleep(&nap, NULL);
+	}
+	return fd;
+}
+
+void duo_registry_unlock(int lock)
+{
+	close(lock);	/* and with it the flock */
+}
+
+static bool duo_record_locked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* A forked child inherits the lock, so its holder must be there as well. */
+static bool duo_record_live(int fd, const struct duo_record *record)
+{
+	return duo_record_locked(fd) &&
+	       (kill(record->pid, 0) == 0 || errno == EPERM);
+}
+
+/*
+ * Reads and checks a record. -FI_ENODATA: being written; -FI_EINVAL: not
+ * ours or malformed.
+ */
+static int duo_record_read(int fd, struct duo_record *record)
+{
+	struct stat st;
+	ssize_t got;
+
+	if (fstat(fd, &st))
+		return -FI_EINVAL;
+	if (st.st_uid != geteuid() || !S_ISREG(st.st_mode))
+		return -FI_EINVAL;
+	if (st.st_size == 0)
+		return -FI_ENODATA;
+	if (st.st_size != sizeof(*record))
+		return -FI_EINVAL;
+	got = pread(fd, record, sizeof(*record), 0);
+	if (got != sizeof(*record))
+		return -FI_EINVAL;
+	if (record->magic != DUO_MAGIC || record->size != sizeof(*record) ||
+	    record->version != DUO_RECORD_VERSION ||
+	    record->addr_len > DUO_ADDR_MAX || record->pid <= 0 ||
+	    !memchr(record->shm_name, 0, sizeof(record->shm_name)) ||
+	    record->checksum != duo_record_checksum(record))
+		return -FI_EINVAL;
+	return 0;
+}
+
+/* Opens and reads; returns the descriptor or as duo_record_read(). */
+static int duo_record_open(int dir, const char *path,
+			   struct duo_record *record)
+{
+	int ret, fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
+			     O_NONBLOCK);
+
+	if (fd < 0)
+		return errno == ENOENT ? -FI_ENOENT : -FI_EINVAL;
+	ret = duo_record_read(fd, record);
+	if (!ret)
+		return fd;
+	close(fd);
+	if (ret == -FI_EINVAL)
+		DUO_WARN(AV, "%s: not a record of this user, version %d; "
+			 "ignored. Remove it if it is stale\n", path,
+			 DUO_RECORD_VERSION);
+	return ret;
+}
+
+/* Removes the region only if its name says that it is one of ours. */
+static void duo_record_bury(int dir, const char *name,
+			    const struct duo_record *record)
+{
+	char prefix[32];
+	int len = duo_region_prefix(prefix, sizeof(prefix));
+
+	if (!strncmp(record->shm_name, prefix, len) &&
+	    !strchr(record->shm_name, '/'))
+		shm_unlink(record->shm_name);
+	unlinkat(dir, name, 0);
+	DUO_INFO(AV, "removed %s and %s of dead process %d\n", name,
+		 record->shm_name, record->pid);
+}
+
+/* Returns 1 for a live endpoint. */
+static size_t duo_record_sweep(int dir, const char *name)
+{
+	struct duo_record record;
+	size_t live = 0;
+	struct stat st;
+	int fd = duo_record_open(dir, name, &record);
+
+	if (fd >= 0) {
+		live = duo_record_locked(fd) &&
+		       (record.pid_ns != duo_namespace("pid") ||
+			duo_record_live(fd, &record));
+		if (!live)
+			duo_record_bury(dir, name, &record);
+		close(fd);
+	} else if (fd == -FI_ENODATA &&
+		   !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+		   st.st_size == 0) {
+		unlinkat(dir, name, 0);	/* its maker died under our lock */
+	}
+	return live;
+}
+
+size_t duo_registry_sweep(const char *dir)
+{
+	char prefix[32];
+	int len = duo_record_prefix(prefix, sizeof(prefix));
+	DIR *stream = opendir(dir);
+	struct dirent *entry;
+	size_t live = 0;
+
+	if (!stream)
+		return 0;
+	while ((entry = readdir(stream))) {
+		if (!strncmp(entry->d_name, prefix, len))
+			live += duo_record_sweep(dirfd(stream), entry->d_name);
+	}
+	closedir(stream);
+	return live;
+}
+
+static void duo_record_fill(struct duo_record *record, const void *addr,
+			    size_t len)
+{
+	static atomic_uint count;
+	char prefix[32];
+
+	memset(record, 0, sizeof(*record));
+	record->magic = DUO_MAGIC;
+	record->version = DUO_RECORD_VERSION;
+	record->size = sizeof(*record);
+	record->libfabric = fi_version();
+	record->pid_ns = duo_namespace("pid");
+	record->user_ns = duo_namespace("user");
+	record->pid = getpid();
+	record->addr_len = len;
+	memcpy(record->addr, addr, len);
+	duo_region_prefix(prefix, sizeof(prefix));
+	snprintf(record->shm_name, sizeof(record->shm_name),
+		 "%s%d.%" PRIx64 ".%u", prefix, record->pid,
+		 record->pid_ns & 0xffffffff, atomic_fetch_add(&count, 1));
+	record->checksum = duo_record_checksum(record);
+}
+
+static int duo_record_create(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int err, fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
+			   O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno == EEXIST ? -FI_EADDRINUSE : -errno;
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return fd;
+	err = errno;
+	close(fd);
+	unlink(path);
+	return -err;
+}
+
+int duo_registry_reserve(const char *dir, const void *addr, size_t len,
+			 struct duo_publication *pub)
+{
+	struct duo_record record;
+	int ret;
+
+	pub->fd = -1;
+	if (len > DUO_ADDR_MAX)
+		return -FI_ETOOSMALL;
+	ret = duo_record_path(dir, addr, len, pub->path);
+	if (ret)
+		return ret;
+	if (!access(pub->path, F_OK))
+		return -FI_EADDRINUSE;
+	strcat(pub->path, DUO_NEW_SUFFIX);
+	ret = duo_record_create(pub->path);
+	if (ret < 0)
+		return ret;
+
+	duo_record_fill(&record, addr, len);
+	memcpy(pub->shm_name, record.shm_name, sizeof(pub->shm_name));
+	pub->fd = ret;
+	if (pwrite(pub->fd, &record, sizeof(record), 0) != sizeof(record)) {
+		duo_registry_withdraw(pub);
+		return -FI_ENOSPC;
+	}
+	return 0;
+}
+
+int duo_registry_ready(struct duo_publication *pub)
+{
+	char new_path[DUO_PATH_MAX];
+
+	memcpy(new_path, pub->path, sizeof(new_path));
+	pub->path[strlen(pub->path) - strlen(DUO_NEW_SUFFIX)] = '\0';
+	if (!rename(new_path, pub->path))
+		return 0;
+	memcpy(pub->path, new_path, sizeof(new_path));
+	return -errno;
+}
+
+void duo_registry_withdraw(struct duo_publication *pub)
+{
+	if (pub->fd < 0)
+		return;
+	unlink(pub->path);
+	close(pub->fd);
+	pub->fd = -1;
+}
+
+static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
+					   size_t len,
+					   const struct duo_record *record)
+{
+	if (record->addr_len != len || memcmp(record->addr, addr, len))
+		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
+	if (record->pid_ns != duo_namespace("pid") ||
+	    record->user_ns != duo_namespace("user") ||
+	    record->libfabric != fi_version())
+		return FI_DUO_NAMESPACE;
+	if (!duo_record_live(fd, record))
+		return FI_DUO_DEAD;
+	return FI_DUO_LOCAL;
+}
+
+enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
+				       size_t len, char *shm_name)
+{
+	struct duo_record record;
+	enum fi_duo_reason reason;
+	char path[DUO_PATH_MAX];
+	int fd;
+
+	if (duo_record_path(dir, addr, len, path))
+		return FI_DUO_NOT_REGISTERED;
+	fd = duo_record_open(AT_FDCWD, path, &record);
+	if (fd < 0)
+		return fd == -FI_EINVAL ? FI_DUO_BAD_RECORD :
+					  FI_DUO_NOT_REGISTERED;
+	reason = duo_record_judge(fd, addr, len, &record);
+	if (reason == FI_DUO_LOCAL)
+		memcpy(shm_name, record.shm_name, sizeof(record.shm_name));
+	close(fd);
+	return reason;
+}
+
+uint64_t duo_registry_state(const char *dir)
+{
+	struct stat st;
+
+	if (stat(dir, &st))
+		return 0;
+	return (uint64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}

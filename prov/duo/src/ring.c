@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "ring.h"
+
+#define DUO_RING_MIN 64
+#define DUO_RING_MAX (1U << 30)
+
+static uint32_t duo_ring_roundup(size_t size)
+{
+	uint32_t rounded = DUO_RING_MIN;
+
+	while (rounded < size && rounded < DUO_RING_MAX)
+		rounded <<= 1;
+	return rounded;
+}
+
+/* size: entries, a hint; rounded up to a power of two. */
+int duo_ring_init(struct duo_ring *ring, size_t size)
+{
+	ring->size = duo_ring_roundup(size);
+	ring->head = 0;
+	ring->tail = 0;
+	ring->slot = calloc(ring->size, sizeof(*ring->slot));
+	return ring->slot ? 0 : -FI_ENOMEM;
+}
+
+void duo_ring_fini(struct duo_ring *ring)
+{
+	free(ring->slot);
+	ring->slot = NULL;
+}
+
+int duo_ring_grow(struct duo_ring *ring)
+{
+	struct duo_ring_slot *slot;
+	uint32_t i, count = ring->tail - ring->head;
+
+	if (ring->size >= DUO_RING_MAX)
+		return -FI_ENOMEM;
+	slot = malloc(2 * (size_t) ring->size * sizeof(*slot));
+	if (!slot)
+		return -FI_ENOMEM;
+	for (i = 0; i < count; i++)
+		slot[i] = ring->slot[(ring->head + i) & (ring->size - 1)];
+	free(ring->slot);
+	ring->slot = slot;
+	ring->size *= 2;
+	ring->head = 0;
+	ring->tail = count;
+	return 0;
+}
+
+/* The formats are prefixes of each other, fi_cq(3). */
+static size_t duo_format_size(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	case FI_CQ_FORMAT_TAGGED:
+		return sizeof(struct fi_cq_tagged_entry);
+	default:
+		return sizeof(struct fi_cq_entry);
+	}
+}
+
+size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
+		     void *buf, size_t count, fi_addr_t *src)
+{
+	size_t size = duo_format_size(format);
+	size_t i, have = ring->tail - ring->head;
+
+	if (count > have)
+		count = have;
+	for (i = 0; i < count; i++) {
+		struct duo_ring_slot *slot =
+			&ring->slot[ring->head++ & (ring->size - 1)];
+
+		memcpy((char *) buf + i * size, &slot->entry, size);
+		if (src)
+			src[i] = slot->src;
+	}
+	return count;
+}
+
+void duo_err_init(struct duo_err_list *errs)
+{
+	STAILQ_INIT(&errs->list);
+	errs->overrun = false;
+}
+
+void duo_err_fini(struct duo_err_list *errs)
+{
+	struct duo_err *err;
+
+	while ((err = STAILQ_FIRST(&errs->list))) {
+		STAILQ_REMOVE_HEAD(&errs->list, link);
+		free(err);
+	}
+}
+
+void duo_err_push(struct duo_err_list *errs,
+		  const struct fi_cq_err_entry *entry, int path)
+{
+	struct duo_err *err = malloc(sizeof(*err));
+	size_t size = entry->err_data ? entry->err_data_size : 0;
+
+	if (!err) {
+		errs->overrun = true;
+		return;
+	}
+	if (size > sizeof(err->data))
+		size = sizeof(err->data);
+	if (size)
+		memcpy(err->data, entry->err_data, size);
+	err->entry = *entry;
+	err->entry.err_data_size = size;
+	err->path = path;
+	STAILQ_INSERT_TAIL(&errs->list, err, link);
+}
+
+static int duo_err_pop_overrun(struct duo_err_list *errs,
+			       struct fi_cq_err_entry *entry)
+{
+	if (!errs->overrun)
+		return -2;
+	errs->overrun = false;
+	memset(entry, 0, sizeof(*entry));
+	entry->err = FI_EOVERRUN;
+	entry->prov_errno = FI_EOVERRUN;
+	return -1;
+}
+
+int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
+		void *data)
+{
+	struct duo_err *err = STAILQ_FIRST(&errs->list);
+	void *to = entry->err_data;
+	size_t room = entry->err_data_size;
+	int path;
+
+	if (!err)
+		return duo_err_pop_overrun(errs, entry);
+	STAILQ_REMOVE_HEAD(&errs->list, link);
+	*entry = err->entry;
+	if (!room || !to) {
+		to = data;
+		room = DUO_ERR_DATA_MAX;
+	}
+	if (entry->err_data_size > room)
+		entry->err_data_size = room;
+	memcpy(to, err->data, entry->err_data_size);
+	entry->err_data = entry->err_data_size || to != data ? to : NULL;
+	path = err->path;
+	free(err);
+	return path;
+}

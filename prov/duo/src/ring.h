@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The ring of completions that both paths write into, and the list of error
+ * entries beside it. Pure: no provider, no lock (the domain's protects it).
+ * A full ring doubles, so completions are lost only when memory is; then
+ * the loss is remembered as an overrun. Cost: 64 bytes a slot.
+ */
+#ifndef DUO_RING_H
+#define DUO_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+
+#define DUO_ERR_DATA_MAX 256	/* bytes of a provider's err_data kept */
+
+struct duo_ring_slot {
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t src;
+};
+
+struct duo_ring {
+	struct duo_ring_slot *slot;
+	uint32_t size;		/* a power of two */
+	uint32_t head;		/* next to read; free-running */
+	uint32_t tail;		/* next to write; free-running */
+};
+
+struct duo_err {
+	STAILQ_ENTRY(duo_err) link;
+	struct fi_cq_err_entry entry;
+	int path;		/* whose prov_errno it is; -1: ours */
+	uint8_t data[DUO_ERR_DATA_MAX];
+};
+
+struct duo_err_list {
+	STAILQ_HEAD(, duo_err) list;
+	bool overrun;		/* an entry was lost for lack of memory */
+};
+
+int duo_ring_init(struct duo_ring *ring, size_t size);
+void duo_ring_fini(struct duo_ring *ring);
+int duo_ring_grow(struct duo_ring *ring);
+
+static inline bool duo_ring_empty(const struct duo_ring *ring)
+{
+	return ring->head == ring->tail;
+}
+
+/* 0, or -FI_ENOMEM: full and it cannot grow. */
+static inline int duo_ring_push(struct duo_ring *ring,
+				const struct fi_cq_tagged_entry *entry,
+				fi_addr_t src)
+{
+	struct duo_ring_slot *slot;
+	int ret;
+
+	if (ring->tail - ring->head == ring->size) {
+		ret = duo_ring_grow(ring);
+		if (ret)
+			return ret;
+	}
+	slot = &ring->slot[ring->tail++ & (ring->size - 1)];
+	slot->entry = *entry;
+	slot->src = src;
+	return 0;
+}
+
+/*
+ * Copies up to count entries in the given format to buf and their sources
+ * to src, which may be NULL. Returns how many.
+ */
+size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
+		     void *buf, size_t count, fi_addr_t *src);
+
+void duo_err_init(struct duo_err_list *errs);
+void duo_err_fini(struct duo_err_list *errs);
+void duo_err_push(struct duo_err_list *errs,
+		  const struct fi_cq_err_entry *entry, int path);
+static inline bool duo_err_empty(const struct duo_err_list *errs)
+{
+	return STAILQ_EMPTY(&errs->list) && !errs->overrun;
+}
+/*
+ * Moves the first entry to *entry; its err_data goes to data (at least
+ * DUO_ERR_DATA_MAX bytes) or, if entry->err_data_size is not 0 on entry, to
+ * the caller's entry->err_data as fi_cq_readerr(3) says. Returns the path
+ * whose error it is, -1 for our own, -2 when there is none.
+ */
+int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
+		void *data);
+
+#endif /* DUO_RING_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The pool of receive entries, see duo_rx.h. */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <rdma/fi_errno.h>
+
+#include "duo_rx.h"
+
+#define DUO_RX_RANGE (DUO_RX_MAX * sizeof(struct duo_rx))
+
+int duo_rx_pool_init(struct duo_rx_pool *pool)
+{
+	void *base = mmap(NULL, DUO_RX_RANGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (base == MAP_FAILED)
+		return -FI_ENOMEM;
+	pool->base = base;
+	pool->used = 0;
+	pool->live = 0;
+	TAILQ_INIT(&pool->free);
+	return 0;
+}
+
+void duo_rx_pool_fini(struct duo_rx_pool *pool)
+{
+	uint32_t i;
+
+	for (i = 0; i < pool->used; i++)
+		free(pool->base[i].bounce);
+	munmap(pool->base, DUO_RX_RANGE);
+	pool->base = NULL;
+	pool->used = 0;
+}
+
+struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&pool->free);
+
+	if (rx)
+		TAILQ_REMOVE(&pool->free, rx, link);
+	else if (pool->used < DUO_RX_MAX)
+		rx = &pool->base[pool->used++];
+	else
+		return NULL;
+
+	assert(rx->state == DUO_RX_FREE && !rx->bounce && !rx->lazy);
+	pool->live++;
+	rx->on_core = false;
+	rx->wanted = true;
+	rx->peer.owner_context = NULL;
+	rx->peer.peer_context = NULL;
+	rx->peer.cq_data = 0;
+	rx->peer.iov = rx->iov;
+	rx->peer.desc = rx->shm_desc;
+	return rx;
+}
+
+void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
+{
+	assert(rx->state != DUO_RX_FREE && !rx->lazy);
+	free(rx->bounce);
+	rx->bounce = NULL;
+	rx->state = DUO_RX_FREE;
+	pool->live--;
+	TAILQ_INSERT_HEAD(&pool->free, rx, link);
+}

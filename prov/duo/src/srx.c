@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * shm's side of matching: the owner operations of the shared receive
+ * context, fi_peer(3). shm calls them while we poll it or send over it, so
+ * the domain's lock is held and nothing here takes it.
+ *
+ * A message that is larger than its receive, or that is to be discarded,
+ * lands in a bounce buffer. shm, 2.0 to 2.6, must not truncate: depending on
+ * its protocol it reads NULL, loops for ever or never completes; and its
+ * discard writes into the peer's region.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "duo.h"
+#include "route.h"
+
+static struct duo_ep *duo_srx_ep(struct fid_peer_srx *srx)
+{
+	return duo_container_of(srx, struct duo_ep, peer_srx);
+}
+
+static uint64_t duo_rx_cq_flags(const struct duo_rx *rx)
+{
+	return FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG);
+}
+
+/* Our entry is the context; shm reports every completion to us. */
+static void duo_srx_hand_over(struct duo_rx *rx)
+{
+	rx->state = DUO_RX_SHM;
+	rx->peer.context = rx;
+	rx->peer.flags = duo_rx_cq_flags(rx) | FI_COMPLETION;
+	rx->peer.iov = rx->iov;
+}
+
+/* Nothing has changed if it fails. */
+static int duo_srx_bounce(struct duo_rx *rx, size_t msg_size)
+{
+	rx->bounce = malloc(msg_size);
+	if (!rx->bounce)
+		return -FI_ENOMEM;
+	rx->bounce_iov.iov_base = rx->bounce;
+	rx->bounce_iov.iov_len = msg_size;
+	rx->peer.iov = &rx->bounce_iov;
+	rx->peer.count = 1;
+	return 0;
+}
+
+/* Takes the first posted receive for a message away from the core. */
+static struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
+				   fi_addr_t addr, uint64_t tag)
+{
+	struct duo_match *match = &ep->match[kind];
+	struct duo_rx *rx;
+
+	while ((rx = duo_match_posted(match, addr, tag))) {
+		duo_match_unpost(match, rx);
+		duo_lazy_drop(rx);
+		if (!rx->on_core || duo_lazy_recall(rx))
+			break;
+	}
+	return rx;
+}
+
+/* A message that finds no receive, or whose source is not known yet. */
+static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
+			      const struct fi_peer_match_attr *attr,
+			      fi_addr_t addr, enum duo_rx_state state,
+			      struct fi_peer_rx_entry **entry)
+{
+	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
+
+	if (!rx) {	/* duo_cq_room() sees to it that this does not happen */
+		DUO_WARN(EP_DATA, "ep %p: %u receive entries in use, a "
+			 "message of shm is lost\n", (void *) ep, DUO_RX_MAX);
+		return -FI_ENOMEM;
+	}
+	ep->stats.unexpected++;
+	rx->ep = ep;
+	rx->kind = kind;
+	rx->state = state;
+	rx->shm_src = attr->addr;
+	rx->peer.srx = &ep->peer_srx;
+	rx->peer.addr = addr;
+	rx->peer.msg_size = attr->msg_size;
+	rx->peer.tag = attr->tag;
+	rx->peer.flags = duo_rx_cq_flags(rx);
+	rx->peer.count = 0;
+	*entry = &rx->peer;
+	return -FI_ENOENT;	/* not an error: shm queues it */
+}
+
+static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
+		       const struct fi_peer_match_attr *attr,
+		       struct fi_peer_rx_entry **entry)
+{
+	struct duo_ep *ep = duo_srx_ep(srx);
+	fi_addr_t addr = duo_av_peer(ep->av, attr->addr);
+	struct duo_rx *rx;
+
+	ep->rx_cq->shm_events++;
+	if (addr != FI_ADDR_UNSPEC)
+		ep->confirmed[attr->addr / 64] |= 1ULL << attr->addr % 64;
+	else if (ep->av->unmapped)
+		return duo_srx_unexpected(ep, kind, attr, addr, DUO_RX_HELD,
+					  entry);
+
+	rx = duo_srx_take(ep, kind, addr, attr->tag);
+	if (!rx)
+		return duo_srx_unexpected(ep, kind, attr, addr, DUO_RX_UNEXP,
+					  entry);
+	duo_srx_hand_over(rx);
+	rx->peer.msg_size = attr->msg_size;
+	if (attr->msg_size > rx->size && duo_srx_bounce(rx, attr->msg_size)) {
+		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
+		duo_rx_release(&ep->pool, rx);
+		return duo_srx_unexpected(ep, kind, attr, addr, DUO_RX_UNEXP,
+					  entry);
+	}
+	rx->peer.tag = attr->tag;
+	*entry = &rx->peer;
+	return 0;
+}
+
+static int duo_srx_get_msg(struct fid_peer_srx *srx,
+			   struct fi_peer_match_attr *attr,
+			   struct fi_peer_rx_entry **entry)
+{
+	struct fi_peer_match_attr untagged = *attr;
+
+	untagged.tag = 0;
+	return duo_srx_get(srx, DUO_MSG, &untagged, entry);
+}
+
+static int duo_srx_get_tag(struct fid_peer_srx *srx,
+			   struct fi_peer_match_attr *attr,
+			   struct fi_peer_rx_entry **entry)
+{
+	return duo_srx_get(srx, DUO_TAGGED, attr, entry);
+}
+
+static int duo_srx_queue(struct fi_peer_rx_entry *entry)
+{
+	struct duo_rx *rx = duo_rx_of_peer(entry);
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->state == DUO_RX_HELD) {
+		TAILQ_INSERT_TAIL(&ep->held, rx, link);
+		ep->rx_cq->held++;
+	} else {
+		duo_match_queue(&ep->match[rx->kind], rx);
+	}
+	return 0;
+}
+
+/* shm is done with an entry: it is complete, or the endpoint closes. */
+static void duo_srx_free_entry(struct fi_peer_rx_entry *entry)
+{
+	struct duo_rx *rx = duo_rx_of_peer(entry);
+	struct duo_ep *ep = rx->ep;
+
+	switch (rx->state) {
+	case DUO_RX_FREE:
+		return;		/* shm 2.1 frees some twice at close */
+	case DUO_RX_UNEXP:
+		duo_match_unqueue(&ep->match[rx->kind], rx);
+		break;
+	case DUO_RX_HELD:
+		TAILQ_REMOVE(&ep->held, rx, link);
+		ep->rx_cq->held--;
+		break;
+	case DUO_RX_CLAIMED:
+		TAILQ_REMOVE(&ep->claimed, rx, link);
+		break;
+	default:
+		assert(rx->state == DUO_RX_SHM);
+	}
+	duo_rx_release(&ep->pool, rx);
+}
+
+/* shm asks after fi_av_insert: whose are the messages of unknown source? */
+static void duo_srx_foreach_unspec(struct fid_peer_srx *srx,
+				   fi_addr_t (*get_addr)(
+					   struct fi_peer_rx_entry *))
+{
+	struct duo_ep *ep = duo_srx_ep(srx);
+	struct duo_rx *rx;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
+		TAILQ_FOREACH(rx, &ep->match[kind].unexp, link) {
+			if (rx->peer.addr == FI_ADDR_UNSPEC)
+				rx->shm_src = get_addr(&rx->peer);
+		}
+	}
+	TAILQ_FOREACH(rx, &ep->held, link)
+		rx->shm_src = get_addr(&rx->peer);
+}
+
+struct fi_ops_srx_owner duo_srx_owner_ops = {
+	.size = sizeof(struct fi_ops_srx_owner),
+	.get_msg = duo_srx_get_msg,
+	.get_tag = duo_srx_get_tag,
+	.queue_msg = duo_srx_queue,
+	.queue_tag = duo_srx_queue,
+	.foreach_unspec_addr = duo_srx_foreach_unspec,
+	.free_entry = duo_srx_free_entry,
+};
+
+/*
+ * They become held again, ahead of what is: a receive that names the source
+ * may have been posted before.
+ */
+void duo_srx_identify(struct duo_ep *ep)
+{
+	struct duo_rx_list found = TAILQ_HEAD_INITIALIZER(found);
+	struct duo_rx *rx, *next;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
+		for (rx = TAILQ_FIRST(&ep->match[kind].unexp); rx; rx = next) {
+			next = TAILQ_NEXT(rx, link);
+			if (rx->peer.addr != FI_ADDR_UNSPEC ||
+			    duo_av_peer(ep->av, rx->shm_src) == FI_ADDR_UNSPEC)
+				continue;
+			duo_match_unqueue(&ep->match[kind], rx);
+			rx->state = DUO_RX_HELD;
+			TAILQ_INSERT_TAIL(&found, rx, link);
+			ep->rx_cq->held++;
+		}
+	}
+	TAILQ_CONCAT(&found, &ep->held, link);
+	TAILQ_CONCAT(&ep->held, &found, link);
+}
+
+static int duo_srx_start(struct duo_rx *rx)
+{
+	struct fi_ops_srx_peer *ops = rx->ep->peer_srx.peer_ops;
+
+	return rx->kind == DUO_TAGGED ? ops->start_tag(&rx->peer) :
+					ops->start_msg(&rx->peer);
+}
+
+/*
+ * The message has been bounced in full, so shm never truncates it. After
+ * duo_srx_bounce() nothing can fail.
+ */
+int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	size_t i, room = 0;
+	int ret;
+
+	for (i = 0; i < recv->count; i++)
+		room += recv->iov[i].iov_len;
+	if (rx->peer.msg_size > room) {
+		ret = duo_srx_bounce(rx, rx->peer.msg_size);
+		if (ret)
+			return ret;
+	}
+	duo_recv_fill(rx, recv);
+	duo_srx_hand_over(rx);
+	if (rx->bounce) {
+		rx->peer.iov = &rx->bounce_iov;
+		rx->peer.count = 1;
+	}
+	ret = duo_srx_start(rx);
+	if (ret)
+		DUO_WARN(EP_DATA, "ep %p: shm start of a message of %zu bytes"
+			 ": %s\n", (void *) rx->ep, rx->peer.msg_size,
+			 fi_strerror(-ret));
+	return 0;
+}
+
+/* A held message whose posted receive is rx: shm knows only the message. */
+static void duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
+{
+	const struct duo_recv recv = {
+		.kind = rx->kind,
+		.iov = rx->iov,
+		.desc = rx->desc,
+		.count = rx->peer.count,
+		.want = { .addr = rx->peer.addr, .tag = msg->peer.tag },
+		.context = rx->context,
+		.flags = rx->flags,
+	};
+	bool wanted = rx->wanted;
+
+	if (duo_recv_start(msg, &recv))
+		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
+	else
+		msg->wanted = wanted;
+	rx->state = DUO_RX_SHM;
+	duo_rx_release(&rx->ep->pool, rx);
+}
+
+void duo_srx_resolve(struct duo_ep *ep)
+{
+	struct duo_rx *msg, *rx;
+
+	if (TAILQ_EMPTY(&ep->held))
+		return;
+	duo_av_scan(ep->av);
+	while ((msg = TAILQ_FIRST(&ep->held))) {
+		TAILQ_REMOVE(&ep->held, msg, link);
+		ep->rx_cq->held--;
+		msg->peer.addr = duo_av_peer(ep->av, msg->shm_src);
+		rx = duo_srx_take(ep, msg->kind, msg->peer.addr,
+				  msg->peer.tag);
+		if (rx)
+			duo_srx_marry(msg, rx);
+		else
+			duo_match_queue(&ep->match[msg->kind], msg);
+	}
+}
+
+/* Copies to the application's buffers what fits of a bounced message. */
+static void duo_srx_unbounce(const struct duo_rx *rx)
+{
+	size_t i, len, done = 0;
+
+	for (i = 0; i < DUO_IOV_LIMIT && done < rx->size; i++) {
+		len = rx->iov[i].iov_len;
+		if (len > rx->size - done)
+			len = rx->size - done;
+		memcpy(rx->iov[i].iov_base, (char *) rx->bounce + done, len);
+		done += len;
+	}
+}
+
+static void duo_srx_truncated(struct duo_rx *rx,
+			      const struct fi_cq_tagged_entry *entry,
+			      fi_addr_t src)
+{
+	const struct fi_cq_err_entry err = {
+		.op_context = rx->context,
+		.flags = entry->flags,
+		.len = rx->size,
+		.buf = rx->size ? rx->iov[0].iov_base : NULL,
+		.data = entry->data,
+		.tag = entry->tag,
+		.olen = entry->len - rx->size,
+		.err = FI_ETRUNC,
+		.prov_errno = FI_ETRUNC,
+		.src_addr = src,
+	};
+
+	duo_srx_unbounce(rx);
+	duo_cq_push_err(rx->ep->rx_cq, &err, -1);
+}
+
+/* shm calls free_entry next. */
+void duo_srx_done(struct duo_rx *rx, const struct fi_cq_tagged_entry *entry,
+		  fi_addr_t shm_src)
+{
+	struct fi_cq_tagged_entry out = *entry;
+	struct duo_ep *ep = rx->ep;
+	fi_addr_t src = duo_av_peer(ep->av, shm_src);
+
+	out.op_context = rx->context;
+	if (rx->bounce) {
+		if (!(rx->flags & FI_DISCARD)) {
+			duo_srx_truncated(rx, entry, src);
+			return;
+		}
+		out.buf = NULL;
+	}
+	ep->stats.path[FI_DUO_SHM].rx_msgs++;
+	ep->stats.path[FI_DUO_SHM].rx_bytes += entry->len;
+	if (rx->wanted)
+		duo_cq_push(ep->rx_cq, &out, src);
+}
+
+void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
+{
+	struct fi_cq_err_entry out = *entry;
+
+	out.op_context = rx->context;
+	duo_cq_push_err(rx->ep->rx_cq, &out, FI_DUO_SHM);
+}
+
+static int duo_srx_close(struct fid *fid)
+{
+	return 0;	/* it lives as long as the endpoint */
+}
+
+static struct fi_ops duo_srx_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_srx_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+void duo_srx_init(struct duo_ep *ep)
+{
+	ep->peer_srx.ep_fid.fid.fclass = FI_CLASS_SRX_CTX;
+	ep->peer_srx.ep_fid.fid.ops = &duo_srx_fi_ops;
+	ep->peer_srx.owner_ops = &duo_srx_owner_ops;
+}
