@@ -25,6 +25,24 @@ enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 	return FI_DUO_CORE;
 }
 
+/*
+ * tcp ignores the source of an untagged receive (xnet_srx_recv); shm alone
+ * cannot cancel one (util_cancel_src).
+ */
+bool ft_directs_untagged(const struct ft_ep *e)
+{
+	int r;
+
+	if (ft_has_prefix(ft.opts.prov, "shm"))
+		return false;
+	if (strcmp(ft.opts.prov, "tcp") && strcmp(ft.opts.prov, "tcp;ofi_duo"))
+		return true;
+	for (r = 0; r < ft.opts.nranks; r++)
+		if (!e->peer[r].shm || strcmp(e->peer[r].host, e->peer[0].host))
+			return false;
+	return true;
+}
+
 void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));

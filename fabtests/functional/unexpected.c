@@ -103,13 +103,15 @@ static void ft_run_flood(struct ft_flood f)
 		ft_run_flood((struct ft_flood){ __VA_ARGS__ }); \
 	}
 
-FT_FLOOD(ft_small_msg, FT_MANY, 32, false, false)
-FT_FLOOD(ft_small_tagged, FT_MANY, 32, true, false)
-FT_FLOOD(ft_small_reverse, FT_MANY, 32, true, true)
-FT_FLOOD(ft_medium_tagged, FT_MANY, 2000, true, false)
-FT_FLOOD(ft_large_msg, 700, 65536, false, false)
-FT_FLOOD(ft_large_tagged, 700, 65536, true, false)
-FT_FLOOD(ft_large_reverse, 250, 65536, true, true)
+FT_FLOOD(ft_small_msg, .count = FT_MANY, .len = 32)
+FT_FLOOD(ft_small_tagged, .count = FT_MANY, .len = 32, .tagged = true)
+FT_FLOOD(ft_small_reverse, .count = FT_MANY, .len = 32, .tagged = true,
+	 .reverse = true)
+FT_FLOOD(ft_medium_tagged, .count = FT_MANY, .len = 2000, .tagged = true)
+FT_FLOOD(ft_large_msg, .count = 700, .len = 65536)
+FT_FLOOD(ft_large_tagged, .count = 700, .len = 65536, .tagged = true)
+FT_FLOOD(ft_large_reverse, .count = 250, .len = 65536, .tagged = true,
+	 .reverse = true)
 
 static void ft_run(void)
 {
