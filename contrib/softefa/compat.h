@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What newer rdma-core headers add to structures of efadv.h, spelled out so
+ * that a library built against old headers (Debian 12 has version 44) serves
+ * new callers.  The layouts are ABI: fields are only ever added at the end,
+ * and the caller says with inlen how much of a structure it has.
+ */
+#ifndef SOFTEFA_COMPAT_H
+#define SOFTEFA_COMPAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <infiniband/efadv.h>
+
+#define SE_CAP_RDMA_READ (1u << 0)
+#define SE_CAP_RNR_RETRY (1u << 1)
+#define SE_CAP_CQ_WITH_SGID (1u << 2)
+#define SE_CAP_RDMA_WRITE (1u << 3)
+#define SE_CAP_UNSOLICITED (1u << 4)
+
+#define SE_QP_UNSOLICITED (1u << 0)
+
+/* struct efadv_cq; the last function since rdma-core 54 */
+struct se_dv_cq {
+	uint64_t comp_mask;
+	int (*wc_read_sgid)(struct efadv_cq *dv, union ibv_gid *sgid);
+	bool (*wc_is_unsolicited)(struct efadv_cq *dv);
+};
+
+/* struct efadv_qp_init_attr; flags and sl since rdma-core 54 */
+struct se_dv_qp_attr {
+	uint64_t comp_mask;
+	uint32_t driver_qp_type;
+	uint16_t flags;
+	uint8_t sl;
+	uint8_t reserved[1];
+};
+
+/* Fills what the caller's version of a structure has room for. */
+static inline void se_copy_out(void *to, size_t size, const void *from,
+			       size_t from_size)
+{
+	memset(to, 0, size);
+	memcpy(to, from, size < from_size ? size : from_size);
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Environment variables; docs/softefa.md and softefa(1) describe each. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "softefa.h"
+
+struct se_config se_cfg;
+
+static const char *se_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static void se_env_bad(const char *name, const char *value, const char *want)
+{
+	fprintf(stderr, "softefa: %s=%s is not %s; ignored\n", name, value,
+		want);
+}
+
+static uint32_t se_env_num(const char *name, uint32_t value, uint32_t min,
+			   uint32_t max)
+{
+	const char *text = se_env(name);
+	unsigned long long number;
+	char want[64], *end;
+
+	if (!text)
+		return value;
+	number = strtoull(text, &end, 0);
+	if (*end || number < min || number > max) {
+		snprintf(want, sizeof(want), "a number from %u to %u", min,
+			 max);
+		se_env_bad(name, text, want);
+		return value;
+	}
+	return (uint32_t)number;
+}
+
+/* "0.05" or "5%" */
+static double se_env_prob(const char *name)
+{
+	const char *text = se_env(name);
+	double prob;
+	char *end;
+
+	if (!text)
+		return 0;
+	prob = strtod(text, &end);
+	if (*end == '%' && !end[1])
+		prob /= 100;
+	else if (*end)
+		prob = -1;
+	if (!(prob >= 0 && prob <= 1)) {
+		se_env_bad(name, text, "a probability from 0 to 1");
+		return 0;
+	}
+	return prob;
+}
+
+static void se_env_str(const char *name, char *value, size_t size)
+{
+	const char *text = se_env(name);
+
+	if (text)
+		snprintf(value, size, "%s", text);
+}
+
+static uint32_t se_env_caps(void)
+{
+	uint32_t caps = SE_CAP_RNR_RETRY | SE_CAP_CQ_WITH_SGID;
+	const char *text = se_env("SOFTEFA_RDMA");
+
+	if (!text || !strcmp(text, "write"))
+		return caps | SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE;
+	if (!strcmp(text, "unsolicited"))
+		return caps | SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE |
+		       SE_CAP_UNSOLICITED;
+	if (!strcmp(text, "read"))
+		return caps | SE_CAP_RDMA_READ;
+	if (strcmp(text, "0"))
+		se_env_bad("SOFTEFA_RDMA", text,
+			   "0, read, write or unsolicited");
+	return caps;
+}
+
+static void se_config_limits(struct se_config *cfg)
+{
+	cfg->mtu = se_env_num("SOFTEFA_MTU", 8928, 1024, 65000);
+	cfg->slots = se_env_num("SOFTEFA_SLOTS", 256, 64, 65536);
+	cfg->max_qp = se_env_num("SOFTEFA_MAX_QP", 256, 1, 16384);
+	cfg->max_cq = se_env_num("SOFTEFA_MAX_CQ", 512, 1, 65536);
+	cfg->max_pd = se_env_num("SOFTEFA_MAX_PD", 256, 1, 65536);
+	cfg->max_mr = se_env_num("SOFTEFA_MAX_MR", 65535, 1, 65535);
+	cfg->max_ah = se_env_num("SOFTEFA_MAX_AH", 4096, 1, 65534);
+	cfg->max_flows = se_env_num("SOFTEFA_MAX_FLOWS", 4096, 1, 65536);
+	cfg->max_sq_wr = se_env_num("SOFTEFA_MAX_SQ_WR", 1024, 1, 16384);
+	cfg->max_rq_wr = se_env_num("SOFTEFA_MAX_RQ_WR", 8192, 1, 32768);
+}
+
+static void se_config_faults(struct se_config *cfg)
+{
+	cfg->fault[SE_FAULT_LOSS] = se_env_prob("SOFTEFA_LOSS");
+	cfg->fault[SE_FAULT_ACK_LOSS] = cfg->fault[SE_FAULT_LOSS];
+	cfg->fault[SE_FAULT_REORDER] = se_env_prob("SOFTEFA_REORDER");
+	cfg->fault[SE_FAULT_DUP] = se_env_prob("SOFTEFA_DUP");
+	cfg->fault[SE_FAULT_RNR] = se_env_prob("SOFTEFA_RNR");
+	cfg->fault[SE_FAULT_ERROR] = se_env_prob("SOFTEFA_ERROR");
+	cfg->error_status = se_env_num("SOFTEFA_ERROR_STATUS",
+				       SE_REMOTE_ABORT, 1, SE_UNREACH_REMOTE);
+	cfg->delay_us = se_env_num("SOFTEFA_DELAY_US", 0, 0, 10000000);
+	cfg->seed = se_env_num("SOFTEFA_SEED", 1, 0, UINT32_MAX);
+}
+
+void se_config_read(void)
+{
+	struct se_config *cfg = &se_cfg;
+	const char *wire = se_env("SOFTEFA_WIRE");
+
+	if (wire && strcmp(wire, "shm") && strcmp(wire, "udp"))
+		se_env_bad("SOFTEFA_WIRE", wire, "shm or udp");
+	cfg->udp = wire && !strcmp(wire, "udp");
+	cfg->ndev = se_env_num("SOFTEFA_NDEV", 1, 1, SE_MAX_DEV);
+	cfg->stats = se_env_num("SOFTEFA_STATS", 0, 0, 1);
+	cfg->debug = se_env_num("SOFTEFA_DEBUG", 0, 0, 1);
+	cfg->timeout_ms = se_env_num("SOFTEFA_TIMEOUT_MS", 30000, 10, 3600000);
+	cfg->caps = se_env_caps();
+	se_config_limits(cfg);
+	se_config_faults(cfg);
+	snprintf(cfg->dir, sizeof(cfg->dir), "/dev/shm/softefa-%u",
+		 (unsigned int)getuid());
+	se_env_str("SOFTEFA_DIR", cfg->dir, sizeof(cfg->dir));
+	se_env_str("SOFTEFA_GID", cfg->gid, sizeof(cfg->gid));
+	se_env_str("SOFTEFA_ADDR", cfg->addr, sizeof(cfg->addr));
+	se_env_str("SOFTEFA_PCI", cfg->pci, sizeof(cfg->pci));
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Memory regions.  A key is (generation << 16 | index): 24 bits as on the
+ * device, and a stale key does not fit the region that took its place.
+ * The data path looks entries up without a lock: the key is stored last and
+ * read first.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "softefa.h"
+
+#define SE_MR_INDEX 0xffffu
+
+static struct se_mr_entry *se_mr_find(struct se_dev *dev, uint32_t key)
+{
+	struct se_mr_entry *entry;
+	uint32_t index = key & SE_MR_INDEX;
+
+	if (!index || index > se_cfg.max_mr)
+		return NULL;
+	entry = &dev->mr[index];
+	if (atomic_load_explicit(&entry->key, memory_order_acquire) != key)
+		return NULL;
+	return entry;
+}
+
+static bool se_mr_covers(const struct se_mr_entry *entry, uint64_t addr,
+			 uint64_t len)
+{
+	return addr >= entry->addr && len <= entry->len &&
+	       addr - entry->addr <= entry->len - len;
+}
+
+bool se_mr_local_ok(struct se_dev *dev, const struct ibv_sge *sge, bool write)
+{
+	struct se_mr_entry *entry = se_mr_find(dev, sge->lkey);
+
+	return entry && se_mr_covers(entry, sge->addr, sge->length) &&
+	       (!write || (entry->access & IBV_ACCESS_LOCAL_WRITE));
+}
+
+bool se_mr_remote_ok(struct se_dev *dev, uint32_t rkey, uint64_t addr,
+		     uint64_t len, uint32_t access)
+{
+	struct se_mr_entry *entry = se_mr_find(dev, rkey);
+
+	return entry && (entry->access & access) &&
+	       se_mr_covers(entry, addr, len);
+}
+
+/* As the kernel would when it pins the pages: EFAULT for what is not there. */
+static bool se_mr_mapped(const char *addr, size_t len)
+{
+	char byte[2];
+	struct iovec local = { byte, 2 };
+	struct iovec remote[2] = {
+		{ (void *)(uintptr_t)addr, 1 },
+		{ (void *)(uintptr_t)(addr + len - 1), 1 },
+	};
+
+	if (!len)
+		return true;
+	return process_vm_readv(getpid(), &local, 1, remote, 2, 0) == 2 ||
+	       errno != EFAULT;
+}
+
+static uint32_t se_mr_insert(struct se_dev *dev, uint64_t addr, uint64_t len,
+			     uint32_t access)
+{
+	uint32_t i, index, key = 0;
+	static uint32_t generation;
+	struct se_mr_entry *entry;
+
+	pthread_mutex_lock(&dev->lock);
+	for (i = 0; i < se_cfg.max_mr; i++) {
+		index = dev->mr_next;
+		dev->mr_next = index == se_cfg.max_mr ? 1 : index + 1;
+		entry = &dev->mr[index];
+		if (atomic_load_explicit(&entry->key, memory_order_relaxed))
+			continue;
+		key = (++generation & 0xff) << 16 | index;
+		entry->addr = addr;
+		entry->len = len;
+		entry->access = access;
+		atomic_store_explicit(&entry->key, key, memory_order_release);
+		dev->mr_count++;
+		break;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return key;
+}
+
+SE_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
+					  size_t length, uint64_t iova,
+					  unsigned int access)
+{
+	struct se_dev *dev = se_dev_of(pd->context);
+	struct ibv_mr *mr;
+	uint32_t key;
+
+	if (iova != (uintptr_t)addr) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!se_mr_mapped(addr, length)) {
+		errno = EFAULT;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	key = se_mr_insert(dev, iova, length, access);
+	if (!key) {
+		free(mr);
+		errno = ENOMEM;
+		return NULL;
+	}
+	mr->context = pd->context;
+	mr->pd = pd;
+	mr->addr = addr;
+	mr->length = length;
+	mr->handle = key & SE_MR_INDEX;
+	mr->lkey = key;
+	mr->rkey = key;
+	return mr;
+}
+
+SE_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr,
+				    size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr,
+				(unsigned int)access);
+}
+
+SE_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
+					 size_t length, uint64_t iova,
+					 int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
+}
+
+SE_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+					   size_t length, uint64_t iova,
+					   int fd, int access)
+{
+	errno = EOPNOTSUPP; /* no memory but the host's */
+	return NULL;
+}
+
+SE_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	struct se_dev *dev = se_dev_of(mr->context);
+
+	pthread_mutex_lock(&dev->lock);
+	atomic_store_explicit(&dev->mr[mr->lkey & SE_MR_INDEX].key, 0,
+			      memory_order_release);
+	dev->mr_count--;
+	pthread_mutex_unlock(&dev->lock);
+	free(mr);
+	return 0;
+}

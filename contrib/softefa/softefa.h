@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A software EFA device: the objects behind the verbs that the EFA provider of
+ * libfabric calls.  Every exported symbol is a libibverbs or libefa one.
+ *
+ * Lock order, outermost first:
+ *   cq->poll_lock   held from start_poll to end_poll; guards the list of QPs
+ *   qp->sq_lock     held from wr_start to wr_complete; guards the session
+ *   qp->lock        everything the transport owns: flows, operations, wire
+ *   dev->lock       address handle table, counts, queue pair numbers
+ *   cq->push_lock   writers of the completion ring
+ * qp->rq_lock guards posting receives only and is a leaf.
+ */
+#ifndef SOFTEFA_H
+#define SOFTEFA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <infiniband/verbs.h>
+#include <infiniband/efadv.h>
+
+#include "compat.h"
+#include "softefa_config.h"
+#include "softefa_io.h"
+
+/* verbs.h turns these into macros; here they are defined. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define SE_EXPORT __attribute__((visibility("default")))
+#define SE_AH_UNKNOWN 0xffff
+#define SE_GRH_LEN 40
+#define SE_RESPONSES 64 /* RDMA reads a QP answers at the same time */
+
+struct se_mr_entry {
+	_Atomic uint32_t key; /* 0: free */
+	uint32_t access;
+	uint64_t addr, len;
+};
+
+struct se_ah_entry {
+	union ibv_gid gid;
+	uint32_t refs;
+};
+
+struct se_dev {
+	struct ibv_device ibv; /* first: the caller's handle */
+	int index;
+	union ibv_gid gid;
+	char pci[16];
+	pthread_mutex_t lock;
+	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
+	uint8_t *qpn_taken;  /* by qpn modulo table size, as the provider does */
+	uint32_t qpn_mask;
+	struct se_mr_entry *mr; /* [max_mr], entry 0 unused */
+	uint32_t mr_next;
+	struct se_ah_entry *ah; /* [max_ah] */
+	_Atomic uint32_t ah_gen; /* changes with the table */
+};
+
+struct se_pd {
+	struct ibv_pd ibv;
+};
+
+struct se_ah {
+	struct ibv_ah ibv;
+	union ibv_gid gid;
+	uint16_t ahn;
+};
+
+struct se_cqe {
+	uint64_t wr_id;
+	struct se_qp *qp;
+	union ibv_gid sgid;
+	uint32_t byte_len, qp_num, src_qp;
+	__be32 imm;
+	uint16_t ahn;
+	uint8_t status; /* enum se_status */
+	uint8_t opcode; /* enum ibv_wc_opcode, without the receive bit */
+	uint8_t wc_flags;
+	bool recv, unsolicited;
+};
+
+struct se_cq {
+	union {
+		struct ibv_cq_ex ex; /* first: the caller's handle */
+		struct ibv_cq ibv;
+	};
+	struct se_dv_cq dv;
+	struct se_dev *dev;
+	pthread_mutex_t poll_lock, push_lock;
+	struct se_cqe *ring;
+	uint32_t mask;		 /* entries - 1 */
+	uint32_t reserved;	 /* entries the attached QPs can fill */
+	_Atomic uint64_t head, tail;
+	struct se_cqe cur;	 /* what the read functions look at */
+	struct se_qp **qps;
+	uint32_t qp_count;
+	struct se_notify *notify; /* NULL without a completion channel */
+};
+
+struct se_recv {
+	uint64_t wr_id;
+	int sge_count;
+	struct ibv_sge sge[SE_MAX_RQ_SGE];
+};
+
+struct se_stats {
+	uint64_t tx_pkts, tx_bytes, rx_pkts, rx_bytes;
+	uint64_t rnr, retrans, dup, lost, errors;
+};
+
+struct se_qp {
+	struct ibv_qp_ex ex; /* first: the caller's handle */
+	struct se_dev *dev;
+	struct se_cq *scq, *rcq;
+	bool ud, unsolicited, closing, lossy, reported;
+	uint32_t qkey, rnr_retry, epoch, serial;
+
+	pthread_mutex_t sq_lock;
+	struct se_op *session, **session_tail, *session_cur, *session_free;
+	uint32_t session_count;
+	int session_err;
+
+	pthread_mutex_t rq_lock;
+	struct se_recv *rq;
+	uint32_t rq_mask, rq_cap, rq_sge;
+	_Atomic uint32_t rq_head, rq_tail; /* head: transport, tail: post_recv */
+	/* until the completion is polled */
+	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
+
+	pthread_mutex_t lock;
+	struct se_op *ops;   /* [sq_cap] then [SE_RESPONSES] */
+	uint32_t sq_cap, sq_sge, inline_max, op_count;
+	struct se_op *free_ops, *free_resp;
+	struct se_flow *flows[SE_FLOW_HASH];
+	uint32_t flow_count;
+	struct se_flow *ack_list, *active;
+	uint32_t ack_serial;
+	_Atomic bool work; /* active or ack_list is not empty */
+	const struct se_wire *wire;
+	void *wire_qp;
+	uint32_t op_serial;
+	struct se_stats stats;
+	struct se_qp *next; /* all QPs of the process, for the exit report */
+};
+
+static inline struct se_dev *se_dev_of(struct ibv_context *ctx)
+{
+	return (struct se_dev *)ctx->device;
+}
+
+static inline uint64_t se_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static inline bool se_gid_equal(const union ibv_gid *a, const union ibv_gid *b)
+{
+	return a->global.interface_id == b->global.interface_id &&
+	       a->global.subnet_prefix == b->global.subnet_prefix;
+}
+
+static inline uint32_t se_roundup_pow2(uint32_t value)
+{
+	uint32_t result = 1;
+
+	while (result < value)
+		result *= 2;
+	return result;
+}
+
+/* sysfs.c: the directory of run-time files and the device tree in it. */
+int se_dir_make(void);
+void se_dir_remove(void);
+int se_sysfs_make(struct se_dev *devs, int count);
+void se_gid_hex(const union ibv_gid *gid, char hex[33]);
+int se_lock_file(int fd);
+bool se_file_orphaned(int fd);
+
+/* fork.c: descriptors that must not survive in a forked child. */
+void se_fork_init(void);
+void se_fork_add(int fd);
+void se_fork_close(int fd);
+bool se_forked(void);
+
+/* mr.c */
+bool se_mr_local_ok(struct se_dev *dev, const struct ibv_sge *sge, bool write);
+bool se_mr_remote_ok(struct se_dev *dev, uint32_t rkey, uint64_t addr,
+		     uint64_t len, uint32_t access);
+
+/* ah.c */
+uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid);
+
+/* cq.c */
+int se_cq_attach(struct se_cq *cq, struct se_qp *qp, uint32_t entries);
+void se_cq_detach(struct se_cq *cq, struct se_qp *qp, uint32_t entries);
+void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe);
+bool se_cq_empty(struct se_cq *cq);
+struct ibv_cq_ex *se_cq_create(struct ibv_context *ctx, uint32_t cqe,
+			       void *cq_context, struct ibv_comp_channel *ch);
+int se_cq_poll(struct ibv_cq *cq_fid, int count, struct ibv_wc *wc);
+
+/* cq_read.c */
+void se_cq_read_init(struct se_cq *cq);
+enum ibv_wc_status se_wc_status(uint8_t status);
+void se_cqe_to_wc(const struct se_cqe *cqe, struct ibv_wc *wc);
+
+/* notify.c */
+int se_notify_open(struct se_cq *cq);
+void se_notify_close(struct se_cq *cq);
+int se_notify_attach(struct se_cq *cq, struct se_qp *qp);
+void se_notify_detach(struct se_cq *cq, struct se_qp *qp);
+void se_notify_fire(struct se_notify *notify);
+int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only);
+
+/* qp.c */
+bool se_qpn_take(struct se_dev *dev, uint32_t qpn);
+struct ibv_qp *se_qp_create(struct ibv_context *ctx,
+			    struct ibv_qp_init_attr_ex *attr, uint16_t flags);
+
+/* wr.c */
+void se_wr_init(struct se_qp *qp);
+int se_post_send(struct ibv_qp *qp_fid, struct ibv_send_wr *wr,
+		 struct ibv_send_wr **bad);
+int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad);
+
+/* stats.c */
+void se_stats_add(struct se_qp *qp);
+void se_stats_remove(struct se_qp *qp);
+void se_stats_exit(void);
+
+#endif

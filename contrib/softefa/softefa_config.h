@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The device's configuration: read from the environment once, then constant. */
+#ifndef SOFTEFA_CONFIG_H
+#define SOFTEFA_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SE_MAX_DEV 16
+
+/* What kinds of fault an event can have; each has its own random stream. */
+enum se_fault {
+	SE_FAULT_LOSS,
+	SE_FAULT_ACK_LOSS,
+	SE_FAULT_REORDER,
+	SE_FAULT_DUP,
+	SE_FAULT_RNR,
+	SE_FAULT_ERROR,
+	SE_FAULT_COUNT
+};
+
+struct se_config {
+	bool udp, stats, debug;
+	uint32_t ndev, caps, mtu, slots, delay_us, timeout_ms;
+	uint32_t max_qp, max_cq, max_pd, max_mr, max_ah, max_flows;
+	uint32_t max_sq_wr, max_rq_wr, error_status;
+	double fault[SE_FAULT_COUNT]; /* probabilities, 0 to 1 */
+	uint64_t seed;
+	char dir[192];	/* run-time files */
+	char gid[64];	/* "" : one per network namespace */
+	char addr[64];	/* "" : first address that is up */
+	char pci[64];	/* "" : that of a device of this machine */
+};
+
+extern struct se_config se_cfg;
+
+void se_config_read(void);
+
+/*
+ * Whether the event named by (kind, a, b, c) has the fault.  The answer is a
+ * pure function of the seed and the arguments: timing cannot change it.
+ */
+bool se_fault(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);
+uint64_t se_fault_hash(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * SRD: operations, flows, packets, and the interface of a wire.
+ *
+ * A wire moves packets and may lose, double or reorder them.  srd.c makes
+ * reliable, unordered datagrams of that: a flow (this QP, peer GID, peer QPN)
+ * numbers its packets, the receiver takes each number once and says which ones
+ * it has, and an operation is complete when the peer has taken all its packets.
+ */
+#ifndef SOFTEFA_IO_H
+#define SOFTEFA_IO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include <infiniband/verbs.h>
+
+#define SE_WINDOW 64	  /* packets in flight per flow: bits of ack_map */
+#define SE_FLOW_HASH 256  /* buckets */
+#define SE_MAX_SQ_SGE 2
+#define SE_MAX_RQ_SGE 3
+#define SE_MAX_INLINE 32  /* bytes */
+#define SE_MAX_IOV 4
+
+struct se_qp;
+
+/* Completion status of the device (vendor_err), as efa_io_defs.h numbers it. */
+enum se_status {
+	SE_OK = 0,
+	SE_FLUSHED = 1,
+	SE_QP_INTERNAL_ERROR = 2,
+	SE_UNSUPPORTED_OP = 3,
+	SE_INVALID_AH = 4,
+	SE_INVALID_LKEY = 5,
+	SE_BAD_LENGTH = 6,
+	SE_REMOTE_BAD_ADDRESS = 7,
+	SE_REMOTE_ABORT = 8,
+	SE_REMOTE_BAD_DEST_QPN = 9,
+	SE_REMOTE_RNR = 10,
+	SE_REMOTE_BAD_LENGTH = 11,
+	SE_REMOTE_BAD_STATUS = 12,
+	SE_UNRESP_REMOTE = 13,
+	SE_REMOTE_UNKNOWN_PEER = 14,
+	SE_UNREACH_REMOTE = 15,
+	SE_BUSY = 255, /* internal: try again without counting */
+};
+
+enum se_pkt_type {
+	SE_PKT_SEND = 1,
+	SE_PKT_WRITE,
+	SE_PKT_READ,	  /* request */
+	SE_PKT_READ_DATA, /* response */
+	SE_PKT_VOID,	  /* takes the number of a packet that was given up */
+	SE_PKT_DGRAM,	  /* UD: no number, no answer */
+	SE_PKT_ACK,
+	SE_PKT_NAK,
+	SE_PKT_PING,
+	SE_PKT_TYPES
+};
+
+#define SE_PKT_IMM 1 /* flags: carries immediate data, wants a completion */
+#define SE_PKT_MAGIC 0x53454641u
+
+struct se_pkt {
+	uint32_t magic;
+	uint8_t type, flags;
+	uint16_t status;	/* of a NAK */
+	uint32_t len;		/* payload bytes that follow */
+	uint32_t src_qpn, dst_qpn;
+	uint32_t seq, qkey;
+	uint32_t stream;	/* sender's numbering; a larger one starts anew */
+	uint32_t epoch;		/* of the sending QP */
+	uint32_t dst_epoch;	/* of the QP meant; 0: not known yet */
+	uint32_t ack_stream, ack_cum; /* all below ack_cum are here */
+	uint64_t ack_map;	/* bit n: ack_cum + n is here */
+	uint64_t raddr;
+	uint32_t rkey, op_id, op_len;
+	__be32 imm;
+	uint8_t sgid[16];
+};
+_Static_assert(sizeof(struct se_pkt) == 96, "the wire format has no holes");
+
+enum se_op_kind { SE_OP_SEND, SE_OP_WRITE, SE_OP_READ, SE_OP_RESPONSE };
+
+struct se_op {
+	struct se_op *next;	/* of the flow's queue, or of a free list */
+	struct se_flow *flow;	/* NULL: not in use */
+	uint64_t wr_id, raddr;
+	uint64_t done;		/* bytes that have been given a packet */
+	uint64_t got;		/* RDMA read: bytes that have arrived */
+	uint64_t len;
+	uint32_t rkey, qkey, qpn, id, remote_id, rnr_tries, unacked;
+	__be32 imm;
+	const struct se_ah *ah;
+	uint8_t kind, status, sge_count, inline_len;
+	bool has_imm, is_inline, queued, segmented, unsignaled;
+	struct ibv_sge sge[SE_MAX_SQ_SGE];
+	uint8_t inline_data[SE_MAX_INLINE];
+};
+
+enum se_slot_state { SE_SLOT_FREE, SE_SLOT_WAIT, SE_SLOT_SENT };
+
+struct se_slot {
+	struct se_op *op;	/* NULL: void */
+	uint64_t time;		/* WAIT: when to send; SENT: when it was sent */
+	uint64_t off, cookie;	/* cookie: the wire's mark of the packet */
+	uint32_t len;
+	uint16_t tries;
+	uint8_t state, type, flags;
+	bool held;		/* fault injection has delayed it already */
+};
+
+#define SE_COOKIE_LOST UINT64_MAX
+
+struct se_flow {
+	struct se_flow *next, *ack_next, *active_next;
+	union ibv_gid gid;
+	uint32_t qpn, qkey;
+	bool ack_due, is_active, blocked, responsive;
+	uint16_t ahn;
+	uint32_t ah_gen;
+	/* transmit */
+	struct se_op *queue, **queue_tail;
+	uint32_t stream, next_seq, una, window, peer_epoch, waiting_reads;
+	uint64_t heard, checked, rnr_until, due;
+	struct se_slot slot[SE_WINDOW];
+	/* receive */
+	uint32_t rx_stream, rx_cum;
+	uint64_t rx_map;
+	void *wire_flow;
+};
+
+struct se_wire {
+	const char *name;
+	uint32_t rto_us;   /* first retransmission */
+	uint32_t window;   /* packets in flight at the start of a flow */
+	bool reports_death; /* alive() is authoritative: no timeout */
+	int (*open)(struct se_qp *qp);
+	void (*close)(struct se_qp *qp);
+	/* 0, -EAGAIN (no room) or a positive se_status that ends the flow. */
+	int (*tx)(struct se_qp *qp, struct se_flow *flow,
+		  const struct se_pkt *pkt, const struct iovec *iov,
+		  int iov_count, uint64_t *cookie);
+	/* Gives up to budget packets to se_srd_rx(). */
+	int (*rx)(struct se_qp *qp, int budget);
+	bool (*rx_pending)(struct se_qp *qp);
+	/* The packet, or an answer, lies unread: sending it again is no use. */
+	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
+	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
+	void (*flow_close)(struct se_qp *qp, struct se_flow *flow);
+	/* Descriptor that is readable when a packet arrives after arm(). */
+	int (*event_fd)(struct se_qp *qp);
+	void (*arm)(struct se_qp *qp);
+	void (*disarm)(struct se_qp *qp);
+};
+
+extern const struct se_wire se_wire_shm, se_wire_udp;
+
+/* srd.c: all with qp->lock held */
+void se_srd_submit(struct se_qp *qp, struct se_op *op);
+void se_srd_progress(struct se_qp *qp);
+bool se_srd_busy(struct se_qp *qp);
+void se_srd_flush(struct se_qp *qp);
+void se_srd_close(struct se_qp *qp);
+void se_srd_drain(struct se_qp *qp); /* takes the lock itself */
+
+/* srd_rx.c */
+void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data);
+void se_srd_send_acks(struct se_qp *qp);
+
+/* srd_flow.c */
+struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
+			    uint32_t qpn);
+struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
+			     uint32_t qpn);
+void se_flow_activate(struct se_qp *qp, struct se_flow *flow);
+void se_flow_fail(struct se_qp *qp, struct se_flow *flow,
+		  enum se_status status);
+void se_flow_acked(struct se_qp *qp, struct se_flow *flow,
+		   const struct se_pkt *pkt);
+void se_flow_nak(struct se_qp *qp, struct se_flow *flow,
+		 const struct se_pkt *pkt);
+void se_flow_header(struct se_qp *qp, struct se_flow *flow,
+		    struct se_pkt *pkt);
+bool se_flow_idle(const struct se_flow *flow);
+void se_slot_void(struct se_qp *qp, struct se_flow *flow,
+		  struct se_slot *slot, enum se_status status);
+void se_op_finish(struct se_qp *qp, struct se_op *op);
+void se_op_read_data(struct se_qp *qp, const struct se_pkt *pkt,
+		     const void *data);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Flows and operations: what is outstanding to one peer QP, and how it ends.
+ * qp->lock is held throughout.
+ */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softefa.h"
+
+#define SE_NAK_BUSY_NS 50000ull
+#define SE_RNR_NS 100000ull /* first pause after receiver-not-ready */
+
+static uint32_t se_flow_bucket(const union ibv_gid *gid, uint32_t qpn)
+{
+	return (qpn ^ gid->raw[15] ^ gid->raw[7]) % SE_FLOW_HASH;
+}
+
+struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
+			     uint32_t qpn)
+{
+	struct se_flow *flow = qp->flows[se_flow_bucket(gid, qpn)];
+
+	for (; flow; flow = flow->next) {
+		if (flow->qpn == qpn && se_gid_equal(&flow->gid, gid))
+			return flow;
+	}
+	return NULL;
+}
+
+/* Increases from one use of a (GID, QPN) pair to the next. */
+static uint32_t se_flow_new_stream(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint32_t)((uint64_t)ts.tv_sec * 1000 +
+			  (uint64_t)ts.tv_nsec / 1000000) | 1;
+}
+
+struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
+			    uint32_t qpn)
+{
+	struct se_flow *flow = se_flow_find(qp, gid, qpn);
+	uint32_t bucket = se_flow_bucket(gid, qpn);
+
+	if (flow)
+		return flow;
+	if (qp->flow_count == se_cfg.max_flows)
+		return NULL;
+	flow = calloc(1, sizeof(*flow));
+	if (!flow)
+		return NULL;
+	flow->gid = *gid;
+	flow->qpn = qpn;
+	flow->ahn = SE_AH_UNKNOWN;
+	flow->queue_tail = &flow->queue;
+	flow->stream = se_flow_new_stream();
+	flow->window = qp->wire->window;
+	flow->next = qp->flows[bucket];
+	qp->flows[bucket] = flow;
+	qp->flow_count++;
+	return flow;
+}
+
+bool se_flow_idle(const struct se_flow *flow)
+{
+	return !flow->queue && flow->una == flow->next_seq &&
+	       !flow->waiting_reads;
+}
+
+void se_flow_activate(struct se_qp *qp, struct se_flow *flow)
+{
+	if (flow->is_active)
+		return;
+	flow->is_active = true;
+	flow->active_next = qp->active;
+	qp->active = flow;
+	flow->heard = se_now(); /* silence counts from here */
+	flow->checked = flow->heard;
+	flow->due = flow->heard;
+	qp->work = true;
+}
+
+void se_flow_header(struct se_qp *qp, struct se_flow *flow, struct se_pkt *pkt)
+{
+	memset(pkt, 0, sizeof(*pkt));
+	pkt->magic = SE_PKT_MAGIC;
+	pkt->src_qpn = qp->ex.qp_base.qp_num;
+	pkt->dst_qpn = flow->qpn;
+	pkt->stream = flow->stream;
+	pkt->epoch = qp->epoch;
+	pkt->dst_epoch = flow->peer_epoch;
+	pkt->ack_stream = flow->rx_stream;
+	pkt->ack_cum = flow->rx_cum;
+	pkt->ack_map = flow->rx_map;
+	memcpy(pkt->sgid, qp->dev->gid.raw, sizeof(pkt->sgid));
+}
+
+static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
+{
+	if (op->kind == SE_OP_READ)
+		return IBV_WC_RDMA_READ;
+	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
+}
+
+/* The operation has nothing in the queue or the window any more. */
+void se_op_finish(struct se_qp *qp, struct se_op *op)
+{
+	struct se_cqe cqe = {
+		.wr_id = op->wr_id,
+		.qp = qp,
+		.qp_num = qp->ex.qp_base.qp_num,
+		.byte_len = (uint32_t)op->len,
+		.status = op->status,
+		.opcode = (uint8_t)se_op_opcode(op),
+		.ahn = SE_AH_UNKNOWN,
+	};
+
+	if (op->kind == SE_OP_READ && op->flow)
+		op->flow->waiting_reads--;
+	op->flow = NULL;
+	if (op->kind == SE_OP_RESPONSE) {
+		op->next = qp->free_resp;
+		qp->free_resp = op;
+		return;
+	}
+	op->id += 1u << 16; /* late answers to this use do not fit the next */
+	op->next = qp->free_ops;
+	qp->free_ops = op;
+	if (cqe.status)
+		qp->stats.errors++;
+	se_cq_push(qp->scq, &cqe);
+}
+
+static void se_op_check(struct se_qp *qp, struct se_op *op)
+{
+	if (!op->segmented || op->unacked)
+		return;
+	if (op->kind == SE_OP_READ && !op->status && op->got < op->len)
+		return;
+	se_op_finish(qp, op);
+}
+
+static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
+{
+	struct se_op **link = &flow->queue;
+
+	while (*link != op)
+		link = &(*link)->next;
+	*link = op->next;
+	if (!op->next)
+		flow->queue_tail = link;
+	op->queued = false;
+}
+
+/* The slot keeps its number, which the peer must still take, but no data. */
+void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
+		  enum se_status status)
+{
+	struct se_op *op = slot->op;
+
+	slot->op = NULL;
+	slot->type = SE_PKT_VOID;
+	slot->flags = 0;
+	slot->len = 0;
+	slot->state = SE_SLOT_WAIT;
+	slot->time = 0;
+	flow->due = 0;
+	if (!op)
+		return;
+	if (!op->status)
+		op->status = (uint8_t)status;
+	if (op->queued)
+		se_op_dequeue(flow, op);
+	op->segmented = true;
+	op->unacked--;
+	se_op_check(qp, op);
+}
+
+static void se_flow_fail_reads(struct se_qp *qp, struct se_flow *flow,
+			       enum se_status status)
+{
+	struct se_op *op;
+	uint32_t i;
+
+	for (i = 0; flow->waiting_reads && i < qp->sq_cap; i++) {
+		op = &qp->ops[i];
+		if (op->flow != flow || op->kind != SE_OP_READ)
+			continue;
+		op->status = (uint8_t)status;
+		se_op_finish(qp, op);
+	}
+}
+
+/* Ends everything outstanding to the peer; what comes next starts anew. */
+void se_flow_fail(struct se_qp *qp, struct se_flow *flow,
+		  enum se_status status)
+{
+	struct se_slot *slot;
+	struct se_op *op;
+	uint32_t seq;
+
+	while ((op = flow->queue)) {
+		se_op_dequeue(flow, op);
+		op->status = (uint8_t)status;
+		op->segmented = true;
+		se_op_check(qp, op);
+	}
+	for (seq = flow->una; seq != flow->next_seq; seq++) {
+		slot = &flow->slot[seq % SE_WINDOW];
+		op = slot->op;
+		if (slot->state == SE_SLOT_FREE)
+			continue;
+		slot->state = SE_SLOT_FREE;
+		slot->op = NULL;
+		if (!op)
+			continue;
+		op->status = (uint8_t)status;
+		op->unacked--;
+		se_op_check(qp, op);
+	}
+	se_flow_fail_reads(qp, flow, status);
+	flow->una = 0;
+	flow->next_seq = 0;
+	flow->stream++;
+	flow->peer_epoch = 0;
+	flow->responsive = false;
+	flow->blocked = false;
+	flow->window = qp->wire->window;
+	qp->wire->flow_close(qp, flow);
+}
+
+static void se_slot_acked(struct se_qp *qp, struct se_flow *flow, uint32_t seq)
+{
+	struct se_slot *slot = &flow->slot[seq % SE_WINDOW];
+	struct se_op *op = slot->op;
+
+	if (slot->state == SE_SLOT_FREE)
+		return;
+	slot->state = SE_SLOT_FREE;
+	slot->op = NULL;
+	if (flow->window < SE_WINDOW)
+		flow->window++;
+	if (!op)
+		return;
+	op->unacked--;
+	se_op_check(qp, op);
+}
+
+void se_flow_acked(struct se_qp *qp, struct se_flow *flow,
+		   const struct se_pkt *pkt)
+{
+	uint32_t seq, bit, count = flow->next_seq - flow->una;
+
+	if (pkt->ack_stream != flow->stream || !count)
+		return;
+	if (pkt->ack_cum - flow->una > count)
+		return; /* older than the last one, or not ours */
+	for (seq = flow->una; seq != pkt->ack_cum; seq++)
+		se_slot_acked(qp, flow, seq);
+	count = flow->next_seq - pkt->ack_cum;
+	for (bit = 0; pkt->ack_map >> bit && bit < count; bit++) {
+		if (pkt->ack_map >> bit & 1)
+			se_slot_acked(qp, flow, pkt->ack_cum + bit);
+		if (bit == SE_WINDOW - 1)
+			break;
+	}
+	while (flow->una != flow->next_seq &&
+	       flow->slot[flow->una % SE_WINDOW].state == SE_SLOT_FREE)
+		flow->una++;
+	if (flow->queue)
+		flow->due = 0; /* there may be room in the window */
+}
+
+static void se_flow_rnr(struct se_qp *qp, struct se_flow *flow,
+			struct se_slot *slot)
+{
+	struct se_op *op = slot->op;
+	uint32_t shift;
+
+	qp->stats.rnr++;
+	op->rnr_tries++;
+	if (qp->rnr_retry < 7 && op->rnr_tries > qp->rnr_retry) {
+		se_slot_void(qp, flow, slot, SE_REMOTE_RNR);
+		return;
+	}
+	shift = op->rnr_tries < 7 ? op->rnr_tries - 1 : 6;
+	slot->state = SE_SLOT_WAIT;
+	slot->time = se_now() + (SE_RNR_NS << shift);
+	slot->tries++;
+	flow->rnr_until = slot->time;
+	flow->due = 0;
+}
+
+void se_flow_nak(struct se_qp *qp, struct se_flow *flow,
+		 const struct se_pkt *pkt)
+{
+	struct se_slot *slot = &flow->slot[pkt->seq % SE_WINDOW];
+
+	if (pkt->status == SE_REMOTE_BAD_DEST_QPN) {
+		if (pkt->op_len == flow->stream)
+			se_flow_fail(qp, flow, SE_REMOTE_BAD_DEST_QPN);
+		return;
+	}
+	if (pkt->op_len != flow->stream || slot->state != SE_SLOT_SENT ||
+	    pkt->seq - flow->una >= flow->next_seq - flow->una || !slot->op)
+		return;
+	switch (pkt->status) {
+	case SE_REMOTE_RNR:
+		se_flow_rnr(qp, flow, slot);
+		break;
+	case SE_BUSY:
+		slot->state = SE_SLOT_WAIT;
+		slot->time = se_now() + SE_NAK_BUSY_NS;
+		flow->due = 0;
+		break;
+	default:
+		se_slot_void(qp, flow, slot, (enum se_status)pkt->status);
+	}
+}
+
+static void se_op_scatter(const struct se_op *op, uint64_t off,
+			  const uint8_t *data, uint64_t len)
+{
+	const struct ibv_sge *sge = op->sge;
+	uint64_t part;
+	int i;
+
+	for (i = 0; i < op->sge_count && len; i++, sge++) {
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		part = sge->length - off < len ? sge->length - off : len;
+		memcpy((char *)(uintptr_t)sge->addr + off, data, part);
+		data += part;
+		len -= part;
+		off = 0;
+	}
+}
+
+/* A packet of the answer to an RDMA read; one too late has no operation. */
+void se_op_read_data(struct se_qp *qp, const struct se_pkt *pkt,
+		     const void *data)
+{
+	uint32_t index = pkt->op_id & 0xffff;
+	struct se_op *op;
+
+	if (index >= qp->sq_cap)
+		return;
+	op = &qp->ops[index];
+	if (op->id != pkt->op_id || !op->flow || op->kind != SE_OP_READ ||
+	    op->flow->qpn != pkt->src_qpn || pkt->raddr > op->len ||
+	    pkt->len > op->len - pkt->raddr)
+		return;
+	se_op_scatter(op, pkt->raddr, data, pkt->len);
+	op->got += pkt->len;
+	se_op_check(qp, op);
+}

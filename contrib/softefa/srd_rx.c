@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The receiving half of SRD.  qp->lock is held throughout. */
+#include <string.h>
+
+#include "softefa.h"
+
+static void se_ack_later(struct se_qp *qp, struct se_flow *flow)
+{
+	struct se_flow *listed;
+
+	if (flow->ack_due)
+		return;
+	flow->ack_due = true;
+	for (listed = qp->ack_list; listed; listed = listed->ack_next) {
+		if (listed == flow)
+			return;
+	}
+	flow->ack_next = qp->ack_list;
+	qp->ack_list = flow;
+}
+
+void se_srd_send_acks(struct se_qp *qp)
+{
+	struct se_flow *flow, *left = NULL;
+	struct se_pkt pkt;
+	uint64_t cookie;
+
+	while ((flow = qp->ack_list)) {
+		qp->ack_list = flow->ack_next;
+		if (!flow->ack_due)
+			continue; /* a data packet has carried it */
+		if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->qpn,
+			     qp->ack_serial++)) {
+			qp->stats.lost++;
+			qp->lossy = true;
+			flow->ack_due = false;
+			continue;
+		}
+		se_flow_header(qp, flow, &pkt);
+		pkt.type = SE_PKT_ACK;
+		if (qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie) < 0) {
+			flow->ack_next = left;
+			left = flow;
+			continue;
+		}
+		flow->ack_due = false;
+	}
+	qp->ack_list = left;
+}
+
+/* Refused packets stay unnumbered: the sender voids or repeats them. */
+static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
+			const struct se_pkt *cause, enum se_status status)
+{
+	struct se_pkt pkt;
+	uint64_t cookie;
+
+	se_flow_header(qp, flow, &pkt);
+	pkt.type = SE_PKT_NAK;
+	pkt.status = (uint16_t)status;
+	pkt.seq = cause->seq;
+	pkt.op_len = cause->stream;
+	qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie);
+}
+
+/* The receive a message goes to, NULL: none; claimed by se_recv_claim(). */
+static struct se_recv *se_recv_next(struct se_qp *qp)
+{
+	uint32_t head = qp->rq_head;
+
+	/* Pairs with the release in se_post_recv(). */
+	if (head == atomic_load_explicit(&qp->rq_tail, memory_order_acquire))
+		return NULL;
+	return &qp->rq[head & qp->rq_mask];
+}
+
+static void se_recv_claim(struct se_qp *qp)
+{
+	qp->rq_head++;
+}
+
+static uint64_t se_recv_room(const struct se_recv *recv)
+{
+	uint64_t room = 0;
+	int i;
+
+	for (i = 0; i < recv->sge_count; i++)
+		room += recv->sge[i].length;
+	return room;
+}
+
+static void se_recv_fill(const struct se_recv *recv, uint64_t skip,
+			 const uint8_t *data, uint64_t len)
+{
+	const struct ibv_sge *sge = recv->sge;
+	uint64_t part;
+	int i;
+
+	for (i = 0; i < recv->sge_count && len; i++, sge++) {
+		if (skip >= sge->length) {
+			skip -= sge->length;
+			continue;
+		}
+		part = sge->length - skip < len ? sge->length - skip : len;
+		memcpy((char *)(uintptr_t)sge->addr + skip, data, part);
+		data += part;
+		len -= part;
+		skip = 0;
+	}
+}
+
+static bool se_recv_keys_ok(struct se_qp *qp, const struct se_recv *recv)
+{
+	int i;
+
+	for (i = 0; i < recv->sge_count; i++) {
+		if (recv->sge[i].length &&
+		    !se_mr_local_ok(qp->dev, &recv->sge[i], true))
+			return false;
+	}
+	return true;
+}
+
+static uint16_t se_flow_ahn(struct se_qp *qp, struct se_flow *flow)
+{
+	uint32_t gen = atomic_load_explicit(&qp->dev->ah_gen,
+					    memory_order_acquire);
+
+	if (flow->ah_gen != gen) {
+		flow->ahn = se_ah_find(qp->dev, &flow->gid);
+		flow->ah_gen = gen;
+	}
+	return flow->ahn;
+}
+
+static void se_recv_done(struct se_qp *qp, struct se_flow *flow,
+			 const struct se_pkt *pkt, struct se_cqe *cqe)
+{
+	cqe->qp = qp;
+	cqe->qp_num = qp->ex.qp_base.qp_num;
+	cqe->src_qp = pkt->src_qpn;
+	cqe->ahn = se_flow_ahn(qp, flow);
+	cqe->sgid = flow->gid;
+	cqe->recv = true;
+	if (pkt->flags & SE_PKT_IMM) {
+		cqe->imm = pkt->imm;
+		cqe->wc_flags = IBV_WC_WITH_IMM;
+	}
+	if (cqe->status)
+		qp->stats.errors++;
+	se_cq_push(qp->rcq, cqe);
+}
+
+static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
+				   const struct se_pkt *pkt, const void *data)
+{
+	uint64_t grh = qp->ud ? SE_GRH_LEN : 0;
+	struct se_recv *recv = se_recv_next(qp);
+	struct se_cqe cqe = { .opcode = IBV_WC_SEND };
+
+	if (!recv)
+		return SE_REMOTE_RNR;
+	if (se_recv_room(recv) < grh + pkt->len)
+		return SE_REMOTE_BAD_LENGTH;
+	cqe.wr_id = recv->wr_id;
+	cqe.byte_len = (uint32_t)(grh + pkt->len);
+	if (se_recv_keys_ok(qp, recv))
+		se_recv_fill(recv, grh, data, pkt->len);
+	else
+		cqe.status = SE_INVALID_LKEY;
+	se_recv_claim(qp);
+	se_recv_done(qp, flow, pkt, &cqe);
+	return cqe.status ? SE_REMOTE_BAD_STATUS : SE_OK;
+}
+
+static enum se_status se_take_write(struct se_qp *qp, struct se_flow *flow,
+				    const struct se_pkt *pkt, const void *data)
+{
+	struct se_cqe cqe = { .opcode = IBV_WC_RDMA_WRITE,
+			      .byte_len = pkt->op_len };
+	struct se_recv *recv;
+
+	if (pkt->len && !se_mr_remote_ok(qp->dev, pkt->rkey, pkt->raddr,
+					 pkt->len, IBV_ACCESS_REMOTE_WRITE))
+		return SE_REMOTE_BAD_ADDRESS;
+	if (!(pkt->flags & SE_PKT_IMM)) {
+		memcpy((void *)(uintptr_t)pkt->raddr, data, pkt->len);
+		return SE_OK;
+	}
+	if (qp->unsolicited) {
+		if (qp->unsolicited_used >= qp->rq_cap)
+			return SE_REMOTE_RNR;
+		qp->unsolicited_used++;
+		cqe.unsolicited = true;
+	} else {
+		recv = se_recv_next(qp);
+		if (!recv)
+			return SE_REMOTE_RNR;
+		cqe.wr_id = recv->wr_id;
+		se_recv_claim(qp);
+	}
+	memcpy((void *)(uintptr_t)pkt->raddr, data, pkt->len);
+	se_recv_done(qp, flow, pkt, &cqe);
+	return SE_OK;
+}
+
+static enum se_status se_take_read(struct se_qp *qp, struct se_flow *flow,
+				   const struct se_pkt *pkt)
+{
+	struct se_op *op;
+
+	if (pkt->op_len && !se_mr_remote_ok(qp->dev, pkt->rkey, pkt->raddr,
+					    pkt->op_len,
+					    IBV_ACCESS_REMOTE_READ))
+		return SE_REMOTE_BAD_ADDRESS;
+	op = qp->free_resp;
+	if (!op)
+		return SE_BUSY;
+	qp->free_resp = op->next;
+	op->next = NULL;
+	op->flow = flow;
+	op->kind = SE_OP_RESPONSE;
+	op->raddr = pkt->raddr;
+	op->remote_id = pkt->op_id;
+	op->len = pkt->op_len;
+	op->done = 0;
+	op->unacked = 0;
+	op->status = SE_OK;
+	op->segmented = false;
+	op->has_imm = false;
+	op->is_inline = false;
+	op->queued = true;
+	*flow->queue_tail = op;
+	flow->queue_tail = &op->next;
+	se_flow_activate(qp, flow);
+	return SE_OK;
+}
+
+static enum se_status se_take(struct se_qp *qp, struct se_flow *flow,
+			      const struct se_pkt *pkt, const void *data)
+{
+	if (pkt->type == SE_PKT_VOID)
+		return SE_OK;
+	if (pkt->type == SE_PKT_READ_DATA) {
+		se_op_read_data(qp, pkt, data);
+		return SE_OK;
+	}
+	if (qp->closing || qp->ex.qp_base.state == IBV_QPS_ERR)
+		return SE_REMOTE_BAD_DEST_QPN;
+	if (pkt->qkey != qp->qkey)
+		return SE_UNRESP_REMOTE;
+	if ((pkt->type == SE_PKT_SEND || (pkt->flags & SE_PKT_IMM)) &&
+	    se_fault(SE_FAULT_RNR, qp->serial, pkt->src_qpn,
+		     pkt->seq ^ (uint32_t)pkt->status << 24))
+		return SE_REMOTE_RNR;
+	switch (pkt->type) {
+	case SE_PKT_SEND:
+		return se_take_send(qp, flow, pkt, data);
+	case SE_PKT_WRITE:
+		return se_take_write(qp, flow, pkt, data);
+	default:
+		return se_take_read(qp, flow, pkt);
+	}
+}
+
+static void se_rx_number(struct se_flow *flow, uint32_t ahead)
+{
+	flow->rx_map |= 1ull << ahead;
+	while (flow->rx_map & 1) {
+		flow->rx_map >>= 1;
+		flow->rx_cum++;
+	}
+}
+
+/* A packet that wants to be taken once, or refused. */
+static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
+			   const struct se_pkt *pkt, const void *data)
+{
+	enum se_status status;
+	uint32_t ahead;
+
+	if (flow->rx_stream != pkt->stream) {
+		if (flow->rx_stream &&
+		    (int32_t)(pkt->stream - flow->rx_stream) < 0)
+			return; /* late, from before the peer started anew */
+		flow->rx_stream = pkt->stream;
+		flow->rx_cum = 0;
+		flow->rx_map = 0;
+	}
+	ahead = pkt->seq - flow->rx_cum;
+	if ((int32_t)ahead < 0 ||
+	    (ahead < SE_WINDOW && (flow->rx_map >> ahead & 1))) {
+		qp->stats.dup++;
+		se_ack_later(qp, flow);
+		return;
+	}
+	if (ahead >= SE_WINDOW)
+		return;
+	status = se_take(qp, flow, pkt, data);
+	if (status) {
+		se_send_nak(qp, flow, pkt, status);
+		return;
+	}
+	if (pkt->type != SE_PKT_VOID) {
+		qp->stats.rx_pkts++;
+		qp->stats.rx_bytes += pkt->len;
+	}
+	se_rx_number(flow, ahead);
+	se_ack_later(qp, flow);
+}
+
+/* False: the packet is of, or for, a QP that is no more. */
+static bool se_rx_epochs(struct se_qp *qp, struct se_flow *flow,
+			 const struct se_pkt *pkt)
+{
+	if (pkt->dst_epoch && pkt->dst_epoch != qp->epoch) {
+		if (pkt->type != SE_PKT_ACK && pkt->type != SE_PKT_NAK)
+			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
+		return false;
+	}
+	if (flow->peer_epoch == pkt->epoch)
+		return true;
+	if (flow->peer_epoch && (int32_t)(pkt->epoch - flow->peer_epoch) < 0)
+		return false;
+	if (flow->peer_epoch) {
+		se_flow_fail(qp, flow, SE_REMOTE_BAD_DEST_QPN);
+		flow->rx_stream = 0;
+	}
+	flow->peer_epoch = pkt->epoch;
+	return true;
+}
+
+static void se_rx_dgram(struct se_qp *qp, const struct se_pkt *pkt,
+			const void *data)
+{
+	struct se_flow *flow;
+	union ibv_gid gid;
+
+	memcpy(gid.raw, pkt->sgid, sizeof(gid.raw));
+	flow = se_flow_get(qp, &gid, pkt->src_qpn);
+	if (!flow || qp->closing || pkt->qkey != qp->qkey)
+		return;
+	if (se_take_send(qp, flow, pkt, data) == SE_OK) {
+		qp->stats.rx_pkts++;
+		qp->stats.rx_bytes += pkt->len;
+	}
+}
+
+void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
+{
+	struct se_flow *flow;
+	union ibv_gid gid;
+
+	if (pkt->magic != SE_PKT_MAGIC || !pkt->type ||
+	    pkt->type >= SE_PKT_TYPES ||
+	    pkt->dst_qpn != qp->ex.qp_base.qp_num ||
+	    qp->ex.qp_base.state < IBV_QPS_RTR)
+		return;
+	if ((pkt->type == SE_PKT_DGRAM) != qp->ud)
+		return;
+	if (qp->ud) {
+		se_rx_dgram(qp, pkt, data);
+		return;
+	}
+	memcpy(gid.raw, pkt->sgid, sizeof(gid.raw));
+	flow = se_flow_get(qp, &gid, pkt->src_qpn);
+	if (!flow || !se_rx_epochs(qp, flow, pkt))
+		return;
+	if (flow->is_active)
+		flow->heard = se_now();
+	flow->responsive = true;
+	se_flow_acked(qp, flow, pkt);
+	switch (pkt->type) {
+	case SE_PKT_ACK:
+		break;
+	case SE_PKT_NAK:
+		se_flow_nak(qp, flow, pkt);
+		break;
+	case SE_PKT_PING:
+		se_ack_later(qp, flow);
+		break;
+	default:
+		se_rx_numbered(qp, flow, pkt, data);
+	}
+}

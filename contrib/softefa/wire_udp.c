@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The UDP wire: a socket per QP, its IPv4 address in the GID, its port the
+ * QPN.  The kernel of the peer's host answers for a port that is closed, so a
+ * dead process is noticed at the next packet; a dead host only by silence.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/errqueue.h>
+#include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netid.h"
+#include "softefa.h"
+
+#define SE_UDP_MAX 65536
+#define SE_UDP_BUFFER (8 << 20)
+
+struct se_udp_qp {
+	int fd;
+	_Alignas(struct se_pkt) uint8_t buf[SE_UDP_MAX];
+};
+
+static int se_udp_socket(struct in_addr addr, uint32_t *port)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr = addr };
+	int fd, on = 1, size = SE_UDP_BUFFER;
+	socklen_t len = sizeof(sin);
+
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	/* As much as we may have; FORCE wants CAP_NET_ADMIN. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) ||
+	    bind(fd, (struct sockaddr *)&sin, len) ||
+	    getsockname(fd, (struct sockaddr *)&sin, &len)) {
+		close(fd);
+		return -1;
+	}
+	*port = ntohs(sin.sin_port);
+	return fd;
+}
+
+static int se_udp_open(struct se_qp *qp)
+{
+	struct in_addr addr = se_netid_gid_addr(&qp->dev->gid);
+	struct se_udp_qp *uq = calloc(1, sizeof(*uq));
+	uint32_t i, port;
+
+	if (!uq)
+		return ENOMEM;
+	for (i = 0; i < 10000; i++) {
+		uq->fd = se_udp_socket(addr, &port);
+		if (uq->fd < 0)
+			break;
+		if (se_qpn_take(qp->dev, port)) {
+			qp->ex.qp_base.qp_num = port;
+			qp->wire_qp = uq;
+			se_fork_add(uq->fd);
+			return 0;
+		}
+		close(uq->fd);
+	}
+	free(uq);
+	return i < 10000 ? errno : ENOMEM;
+}
+
+static void se_udp_close(struct se_qp *qp)
+{
+	struct se_udp_qp *uq = qp->wire_qp;
+
+	if (!uq)
+		return;
+	qp->wire_qp = NULL;
+	se_fork_close(uq->fd);
+	free(uq);
+}
+
+/* Errors of the socket are about earlier packets: the error queue says which. */
+static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
+		     const struct se_pkt *pkt, const struct iovec *iov,
+		     int iov_count, uint64_t *cookie)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_addr = se_netid_gid_addr(&flow->gid),
+		.sin_port = htons((uint16_t)flow->qpn),
+	};
+	struct iovec vec[SE_MAX_IOV + 1];
+	struct msghdr msg = {
+		.msg_name = &sin,
+		.msg_namelen = sizeof(sin),
+		.msg_iov = vec,
+		.msg_iovlen = (size_t)iov_count + 1,
+	};
+	struct se_udp_qp *uq = qp->wire_qp;
+	int i, tries;
+
+	*cookie = 0;
+	vec[0].iov_base = (void *)(uintptr_t)pkt;
+	vec[0].iov_len = sizeof(*pkt);
+	for (i = 0; i < iov_count; i++)
+		vec[i + 1] = iov[i];
+	for (tries = 0; tries < 3; tries++) {
+		if (sendmsg(uq->fd, &msg, MSG_DONTWAIT) >= 0)
+			return 0;
+		if (errno == EAGAIN || errno == ENOBUFS)
+			return -EAGAIN;
+	}
+	return 0; /* as good as lost; the timers deal with it */
+}
+
+static void se_udp_unreachable(struct se_qp *qp, struct sockaddr_in *sin,
+			       const struct sock_extended_err *err)
+{
+	bool port = err->ee_errno == ECONNREFUSED;
+	struct se_flow *flow;
+	int i;
+
+	if (err->ee_origin != SO_EE_ORIGIN_ICMP)
+		return;
+	for (i = 0; i < SE_FLOW_HASH; i++) {
+		for (flow = qp->flows[i]; flow; flow = flow->next) {
+			if (flow->qpn != ntohs(sin->sin_port) ||
+			    se_netid_gid_addr(&flow->gid).s_addr !=
+				    sin->sin_addr.s_addr)
+				continue;
+			if (port)
+				se_flow_fail(qp, flow, SE_REMOTE_BAD_DEST_QPN);
+			else if (!flow->responsive)
+				se_flow_fail(qp, flow, SE_UNREACH_REMOTE);
+		}
+	}
+}
+
+static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
+{
+	struct sock_extended_err err;
+	struct sockaddr_in sin;
+	char control[512];
+	struct iovec vec = { uq->buf, sizeof(uq->buf) };
+	struct msghdr msg = {
+		.msg_name = &sin,
+		.msg_namelen = sizeof(sin),
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+
+	if (recvmsg(uq->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+		return;
+	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
+		if (cmsg->cmsg_level != IPPROTO_IP ||
+		    cmsg->cmsg_type != IP_RECVERR)
+			continue;
+		memcpy(&err, CMSG_DATA(cmsg), sizeof(err));
+		se_udp_unreachable(qp, &sin, &err);
+	}
+}
+
+static int se_udp_rx(struct se_qp *qp, int budget)
+{
+	struct se_udp_qp *uq = qp->wire_qp;
+	struct se_pkt pkt;
+	ssize_t len;
+	int count;
+
+	for (count = 0; count < budget; count++) {
+		len = recv(uq->fd, uq->buf, sizeof(uq->buf), MSG_DONTWAIT);
+		if (len < 0) {
+			if (errno == EAGAIN || errno == EINTR)
+				break;
+			se_udp_errors(qp, uq);
+			continue;
+		}
+		if ((size_t)len < sizeof(pkt))
+			continue;
+		memcpy(&pkt, uq->buf, sizeof(pkt));
+		if ((size_t)len != sizeof(pkt) + pkt.len)
+			continue;
+		se_srd_rx(qp, &pkt, uq->buf + sizeof(pkt));
+	}
+	return count;
+}
+
+static bool se_udp_rx_pending(struct se_qp *qp)
+{
+	return true; /* asking costs as much as receiving */
+}
+
+/* Not known, but an answer that is here already may be to this packet. */
+static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
+			  uint64_t cookie)
+{
+	struct se_udp_qp *uq = qp->wire_qp;
+	char byte;
+
+	return recv(uq->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+static enum se_status se_udp_alive(struct se_qp *qp, struct se_flow *flow)
+{
+	return SE_OK;
+}
+
+static void se_udp_flow_close(struct se_qp *qp, struct se_flow *flow)
+{
+}
+
+static int se_udp_event_fd(struct se_qp *qp)
+{
+	return ((struct se_udp_qp *)qp->wire_qp)->fd;
+}
+
+static void se_udp_arm(struct se_qp *qp)
+{
+}
+
+const struct se_wire se_wire_udp = {
+	.name = "udp",
+	.rto_us = 4000,
+	.window = 16,
+	.open = se_udp_open,
+	.close = se_udp_close,
+	.tx = se_udp_tx,
+	.rx = se_udp_rx,
+	.rx_pending = se_udp_rx_pending,
+	.unread = se_udp_unread,
+	.alive = se_udp_alive,
+	.flow_close = se_udp_flow_close,
+	.event_fd = se_udp_event_fd,
+	.arm = se_udp_arm,
+	.disarm = se_udp_arm,
+};
