@@ -94,8 +94,12 @@ static void ft_case_truncation(void)
 
 	ft_begin(NULL, 2 << 20);
 	for (i = 0; i < 4 * FT_COUNT(rows); i++) {
-		/* shm 2.1 alone crashes here: smr_copy_saved, no sar_entry */
-		if (ft_has_prefix(ft.opts.prov, "shm") && !(i & 2))
+		/*
+		 * shm 2.1 alone crashes in smr_copy_saved, or loops for ever
+		 * in cma_copy; ofi_duo must not.
+		 */
+		if (ft_has_prefix(ft.opts.prov, "shm") &&
+		    (!(i & 2) || rows[i / 4].sent > 4096))
 			continue;
 		ft_truncated(rows[i / 4].sent, rows[i / 4].room, i & 1, i & 2);
 	}

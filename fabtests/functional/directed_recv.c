@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Directed receives of rank 0 from several senders, posted before or after
+ * the messages, and before or after the sender's address is known.
+ */
+
+#include "common/ft.h"
+
+#define FT_MSGS 20
+#define FT_LEN 6000
+#define FT_TAG 9
+
+static struct ft_ep e;
+static struct ft_buf buf;
+static struct ft_op op[FT_MAX_RANKS][FT_MSGS];
+
+static size_t ft_len(int i)
+{
+	return i % 3 == 2 ? FT_LEN : 8 + i;
+}
+
+static struct ft_xfer ft_at(int rank, int i, bool tagged)
+{
+	struct ft_xfer x = {
+		.buf = buf.ptr + ((size_t)rank * FT_MSGS + i) * FT_LEN,
+		.len = FT_LEN, .desc = buf.desc, .tagged = tagged,
+		.tag = FT_TAG, .addr = e.peer[rank].addr,
+	};
+
+	return x;
+}
+
+static void ft_send_all(bool tagged)
+{
+	struct ft_xfer x;
+	int i;
+
+	for (i = 0; i < FT_MSGS; i++) {
+		x = ft_at(ft.opts.rank, i, tagged);
+		x.len = ft_len(i);
+		ft_fill(x.buf, x.len, ft.opts.rank * 100 + i);
+		ft_tx(&e, FT_TX_SEND, 0, &x, &op[0][i]);
+	}
+}
+
+static void ft_wait_sends(void)
+{
+	int i;
+
+	for (i = 0; i < FT_MSGS; i++)
+		ft_wait(&e, &op[0][i]);
+}
+
+static void ft_post(int rank, bool tagged)
+{
+	struct ft_xfer x;
+	int i;
+
+	for (i = 0; i < FT_MSGS; i++) {
+		x = ft_at(rank, i, tagged);
+		ft_rx(&e, FT_RX_RECV, &x, &op[rank][i]);
+	}
+}
+
+static void ft_take(int rank)
+{
+	int i;
+
+	for (i = 0; i < FT_MSGS; i++) {
+		ft_wait(&e, &op[rank][i]);
+		FT_CHECK(op[rank][i].len == ft_len(i), "%zu bytes",
+			 op[rank][i].len);
+		ft_verify(buf.ptr + ((size_t)rank * FT_MSGS + i) * FT_LEN,
+			  ft_len(i), rank * 100 + i, "directed receive");
+	}
+}
+
+static void ft_posted_before(bool tagged)
+{
+	int r, n = ft.opts.nranks;
+
+	for (r = n - 1; !ft.opts.rank && r > 0; r--)
+		ft_post(r, tagged);
+	ft_barrier();
+	if (ft.opts.rank) {
+		ft_send_all(tagged);
+		ft_wait_sends();
+	}
+	for (r = 1; !ft.opts.rank && r < n; r++)
+		ft_take(r);
+}
+
+/* The last sender's messages are asked for first. */
+static void ft_posted_after(bool tagged)
+{
+	int r, n = ft.opts.nranks;
+
+	if (ft.opts.rank)
+		ft_send_all(tagged);
+	ft_barrier();
+	ft_progress_for(&e, 50);
+	for (r = n - 1; !ft.opts.rank && r > 0; r--) {
+		ft_post(r, tagged);
+		ft_take(r);
+	}
+	if (ft.opts.rank)
+		ft_wait_sends();
+}
+
+/* For each sender alone: no other message may go where it should not. */
+static void ft_in_turn(bool tagged)
+{
+	int r, s, n = ft.opts.nranks;
+
+	for (r = 1; !ft.opts.rank && r < n; r++)
+		ft_post(r, tagged);
+	for (s = n - 1; s > 0; s--) {
+		ft_barrier();
+		if (ft.opts.rank == s) {
+			ft_send_all(tagged);
+			ft_wait_sends();
+		}
+		if (ft.opts.rank)
+			continue;
+		ft_take(s);
+		for (r = 1; r < s; r++)
+			FT_CHECK(!atomic_load(&op[r][0].done),
+				 "rank %d's receive took rank %d's message", r,
+				 s);
+	}
+}
+
+#define FT_BOTH(name) \
+	static void name##_tagged(void) \
+	{ \
+		name(true); \
+	} \
+	static void name##_msg(void) \
+	{ \
+		name(false); \
+	}
+
+FT_BOTH(ft_posted_before)
+FT_BOTH(ft_posted_after)
+FT_BOTH(ft_in_turn)
+
+static void ft_open_all(bool insert)
+{
+	struct ft_cfg cfg = { .caps = FI_DIRECTED_RECV };
+
+	ft_open(&e, &cfg);
+	if (insert)
+		ft_exchange(&e);
+	else
+		ft_gather(&e);
+	ft_buf_alloc(&e, &buf, (size_t)ft.opts.nranks * FT_MSGS * FT_LEN);
+}
+
+static void ft_close_all(void)
+{
+	ft_barrier();
+	ft_buf_free(&buf);
+	ft_close(&e);
+}
+
+/* Rank 0 learns who the senders are after their messages have arrived. */
+static void ft_late_insert(void)
+{
+	int r;
+
+	ft_open_all(false);
+	if (ft.opts.rank) {
+		ft_insert(&e, 0);
+		ft_send_all(true);
+	}
+	ft_barrier();
+	ft_progress_for(&e, 100);
+	for (r = ft.opts.nranks - 1; r >= 0; r--)
+		if (!ft.opts.rank)
+			ft_insert(&e, r);
+	for (r = 1; !ft.opts.rank && r < ft.opts.nranks; r++) {
+		ft_post(r, true);
+		ft_take(r);
+	}
+	if (ft.opts.rank)
+		ft_wait_sends();
+	ft_close_all();
+}
+
+static void ft_run(void)
+{
+	static const struct ft_case tagged[] = {
+		{ "tagged, posted before", ft_posted_before_tagged },
+		{ "tagged, posted after", ft_posted_after_tagged },
+		{ "tagged, in turn", ft_in_turn_tagged },
+	};
+	static const struct ft_case msg[] = {
+		{ "msg, posted before", ft_posted_before_msg },
+		{ "msg, posted after", ft_posted_after_msg },
+		{ "msg, in turn", ft_in_turn_msg },
+	};
+	static const struct ft_case late[] = {
+		{ "late insert", ft_late_insert },
+	};
+
+	ft_open_all(true);
+	ft_run_cases(tagged, FT_COUNT(tagged));
+	if (ft_directs_untagged(&e))
+		ft_run_cases(msg, FT_COUNT(msg));
+	ft_close_all();
+	ft_run_cases(late, FT_COUNT(late));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "directed_recv", .nranks = 3, .min_ranks = 2,
+		.run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}
