@@ -188,8 +188,7 @@ char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
-int duo_info_satisfies(const struct fi_info *info,
-		       const struct fi_info *hints);
+int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 
 /* getinfo.c */
 int duo_getinfo(uint32_t version, const char *node, const char *service,

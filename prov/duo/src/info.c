@@ -84,8 +84,10 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 		core->tx_attr->caps &= ~FI_LOCAL_COMM;
 	if (core->rx_attr)
 		core->rx_attr->caps &= ~FI_LOCAL_COMM;
-	if (core->domain_attr)
+	if (core->domain_attr) {
 		core->domain_attr->caps &= ~FI_LOCAL_COMM;
+		core->domain_attr->av_type = FI_AV_TABLE;	/* see av.c */
+	}
 	duo_info_ask_order(core);
 	return core;
 }
@@ -155,9 +157,11 @@ int duo_hints_supported(const struct fi_info *hints)
 	return 0;
 }
 
-/* The core met the hints; is what we took away still enough? */
-int duo_info_satisfies(const struct fi_info *info,
-		       const struct fi_info *hints)
+/*
+ * The core met the hints; is what we took away still enough? Both types of
+ * AV are served, so the one that is asked for is the one to report.
+ */
+int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
 	if (!hints)
 		return 0;
@@ -171,6 +175,9 @@ int duo_info_satisfies(const struct fi_info *info,
 	if (hints->rx_attr &&
 	    hints->rx_attr->iov_limit > info->rx_attr->iov_limit)
 		return -FI_ENODATA;
+	if (hints->domain_attr &&
+	    hints->domain_attr->av_type != FI_AV_UNSPEC)
+		info->domain_attr->av_type = hints->domain_attr->av_type;
 	if (hints->domain_attr &&
 	    (hints->domain_attr->cq_data_size >
 		     info->domain_attr->cq_data_size ||

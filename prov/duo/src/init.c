@@ -23,7 +23,7 @@ struct fi_provider duo_prov = {
 struct duo_params duo_params = {
 	.use_shm = 1,
 	.stats = 0,
-	.cores = "efa",
+	.cores = "efa,tcp,verbs;ofi_rxm",
 	.registry_dir = "/dev/shm",
 	.lazy_polls = 64,
 	.core_interval = 16,
@@ -41,7 +41,7 @@ static void duo_params_init(void)
 	fi_param_define(&duo_prov, "cores", FI_PARAM_STRING,
 			"Comma-separated core providers to be offered with "
 			"ofi_duo where neither FI_PROVIDER nor the hints name "
-			"it (default: efa)");
+			"it (default: efa,tcp,verbs;ofi_rxm)");
 	fi_param_define(&duo_prov, "registry_dir", FI_PARAM_STRING,
 			"Directory of the files by which processes of one "
 			"host find each other (default: /dev/shm)");
