@@ -9,21 +9,27 @@
 static pthread_mutex_t se_stats_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct se_qp *se_stats_qps;
 
+/* One write, so that lines of several processes do not mix. */
 static void se_stats_print(struct se_qp *qp)
 {
 	const struct se_stats *st = &qp->stats;
+	char line[512];
+	int len;
 
 	if (!se_cfg.stats || qp->reported ||
 	    qp->ex.qp_base.state < IBV_QPS_RTR)
 		return;
 	qp->reported = true;
-	fprintf(stderr, "softefa stats: pid=%d dev=%s wire=%s type=%s qpn=%u "
-		"tx_pkts=%lu tx_bytes=%lu rx_pkts=%lu rx_bytes=%lu rnr=%lu "
-		"retrans=%lu dup=%lu lost=%lu errors=%lu\n",
-		(int)getpid(), qp->dev->ibv.name, qp->wire->name,
-		qp->ud ? "ud" : "srd", qp->ex.qp_base.qp_num, st->tx_pkts,
-		st->tx_bytes, st->rx_pkts, st->rx_bytes, st->rnr, st->retrans,
-		st->dup, st->lost, st->errors);
+	len = snprintf(line, sizeof(line),
+		       "softefa stats: pid=%d dev=%s wire=%s type=%s qpn=%u "
+		       "tx_pkts=%lu tx_bytes=%lu rx_pkts=%lu rx_bytes=%lu "
+		       "rnr=%lu retrans=%lu dup=%lu lost=%lu errors=%lu\n",
+		       (int)getpid(), qp->dev->ibv.name, qp->wire->name,
+		       qp->ud ? "ud" : "srd", qp->ex.qp_base.qp_num,
+		       st->tx_pkts, st->tx_bytes, st->rx_pkts, st->rx_bytes,
+		       st->rnr, st->retrans, st->dup, st->lost, st->errors);
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		return; /* nobody to tell */
 }
 
 void se_stats_add(struct se_qp *qp)

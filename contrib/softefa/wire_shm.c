@@ -10,8 +10,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,10 +21,12 @@
 #include "wire_shm.h"
 
 #define SE_RING_MAGIC 0x53454652u
+#define SE_STUCK_NS 2000000000ull
 
 struct se_shm_slot {
 	_Atomic uint64_t seq;
-	uint32_t owner, pad; /* owner: pid of the producer, for a post-mortem */
+	_Atomic int32_t owner; /* pid of the producer, for a post-mortem */
+	uint32_t pad;
 	struct se_pkt pkt;
 	uint8_t data[SE_SHM_INLINE];
 };
@@ -43,6 +46,7 @@ struct se_shm_qp {
 	struct se_ring *ring;
 	size_t size;
 	int fd;
+	int32_t pid;
 	uint64_t tail, stuck_tail, stuck_since;
 	char path[288];
 	struct se_doorbell bell;
@@ -164,6 +168,7 @@ static int se_shm_open(struct se_qp *qp)
 	if (ret)
 		goto err_unmap;
 	se_fork_add(sq->fd);
+	sq->pid = (int32_t)getpid();
 	qp->wire_qp = sq;
 	/* Pairs with the acquire in se_shm_peer_map(). */
 	atomic_store_explicit(&sq->ring->magic, SE_RING_MAGIC,
@@ -305,6 +310,9 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 						      pos + 1))
 			break;
 	}
+	atomic_store_explicit(&slot->owner,
+			      ((struct se_shm_qp *)qp->wire_qp)->pid,
+			      memory_order_relaxed);
 	slot->pkt = *pkt;
 	data = se_ring_data(ring, pos, pkt->len);
 	for (i = 0; i < iov_count; i++) {
@@ -335,6 +343,31 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 		       tail;
 }
 
+/*
+ * A producer that is killed between taking a slot and publishing it would stop
+ * the ring for ever.  True when that has happened: the slot is to be skipped.
+ */
+static bool se_shm_stuck(struct se_shm_qp *sq, struct se_shm_slot *slot)
+{
+	uint64_t now;
+	int32_t pid;
+
+	if (atomic_load_explicit(&sq->ring->head, memory_order_relaxed) ==
+	    sq->tail)
+		return false;
+	now = se_now();
+	if (sq->stuck_tail != sq->tail || !sq->stuck_since) {
+		sq->stuck_tail = sq->tail;
+		sq->stuck_since = now;
+		return false;
+	}
+	if (now - sq->stuck_since < SE_STUCK_NS)
+		return false;
+	sq->stuck_since = now;
+	pid = atomic_load_explicit(&slot->owner, memory_order_relaxed);
+	return pid && kill(pid, 0) && errno == ESRCH;
+}
+
 static int se_shm_rx(struct se_qp *qp, int budget)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
@@ -350,9 +383,10 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	for (count = 0; count < budget; count++) {
 		slot = &ring->slot[sq->tail & (ring->slots - 1)];
 		if (atomic_load_explicit(&slot->seq, memory_order_acquire) !=
-		    sq->tail + 1)
-			break;
-		if (slot->pkt.len <= ring->block)
+		    sq->tail + 1) {
+			if (!se_shm_stuck(sq, slot))
+				break;
+		} else if (slot->pkt.len <= ring->block)
 			se_srd_rx(qp, &slot->pkt,
 				  se_ring_data(ring, sq->tail, slot->pkt.len));
 		atomic_store_explicit(&slot->seq, sq->tail + ring->slots,
@@ -366,13 +400,15 @@ static bool se_shm_unread(struct se_qp *qp, struct se_flow *flow,
 			  uint64_t cookie)
 {
 	struct se_shm_peer *peer = flow->wire_flow;
+	struct se_shm_qp *sq = qp->wire_qp;
 
 	if (!peer)
 		return false;
 	/* In this order: what was answered is in our ring, if not read yet. */
 	return atomic_load_explicit(&peer->ring->answered,
 				    memory_order_acquire) <= cookie ||
-	       se_shm_rx_pending(qp);
+	       atomic_load_explicit(&sq->ring->head, memory_order_relaxed) !=
+		       sq->tail;
 }
 
 /* A QP that was destroyed says so; a process that was killed holds no lock. */
