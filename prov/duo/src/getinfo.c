@@ -48,7 +48,7 @@ static int duo_getinfo_core(uint32_t version, const char *node,
 		goto free_hints;
 	core_hints->ep_attr->type = FI_EP_RDM;
 	if (!hints)
-		core_hints->mode = ~0ULL;
+		core_hints->mode = ~FI_MSG_PREFIX;
 	free(core_hints->fabric_attr->prov_name);
 	core_hints->fabric_attr->prov_name = strdup(core);
 	if (!core_hints->fabric_attr->prov_name)

@@ -80,6 +80,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	if (core->caps)
 		core->caps |= FI_REMOTE_COMM;
 	core->caps &= ~FI_LOCAL_COMM;
+	core->mode &= ~FI_MSG_PREFIX;	/* shm knows no prefix */
 	if (core->tx_attr)
 		core->tx_attr->caps &= ~FI_LOCAL_COMM;
 	if (core->rx_attr)
