@@ -63,10 +63,14 @@ static bool se_mr_mapped(const char *addr, size_t len)
 		{ (void *)(uintptr_t)(addr + len - 1), 1 },
 	};
 
+	ssize_t ret;
+
 	if (!len)
 		return true;
-	return process_vm_readv(getpid(), &local, 1, remote, 2, 0) == 2 ||
-	       errno != EFAULT;
+	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
+	if (ret < 0)
+		return errno != EFAULT; /* not allowed to ask: believe it */
+	return ret == 2;
 }
 
 static uint32_t se_mr_insert(struct se_dev *dev, uint64_t addr, uint64_t len,

@@ -131,6 +131,7 @@ void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
+	se_sweep(); /* else what a killed peer has left keeps the directory */
 	rmdir(se_cfg.dir); /* fails while another process has files there */
 }
 

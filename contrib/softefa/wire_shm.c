@@ -128,7 +128,7 @@ static int se_ring_map(struct se_shm_qp *sq)
 	uint32_t i, slots = se_roundup_pow2(se_cfg.slots);
 	uint32_t block = (se_cfg.mtu + 63) & ~63u;
 	struct se_ring *ring;
-	int ret;
+	int fd, ret;
 
 	sq->size = se_ring_size(slots, block);
 	/* Takes the memory now: later there is SIGBUS instead of ENOSPC. */
@@ -138,10 +138,18 @@ static int se_ring_map(struct se_shm_qp *sq)
 			se_cfg.dir, sq->size, strerror(ret));
 		return ENOMEM;
 	}
-	ring = mmap(NULL, sq->size, PROT_READ | PROT_WRITE, MAP_SHARED, sq->fd,
-		    0);
-	if (ring == MAP_FAILED)
+	/*
+	 * Not through sq->fd: a forked child inherits the mapping, and with it
+	 * would hold the lock of the file that is mapped.
+	 */
+	fd = open(sq->path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
 		return errno;
+	ring = mmap(NULL, sq->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ret = errno;
+	close(fd);
+	if (ring == MAP_FAILED)
+		return ret;
 	ring->slots = slots;
 	ring->block = block;
 	for (i = 0; i < slots; i++)

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Peers in other processes: that end, are killed, stop, were never there. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softefa.h"
+#include "rig.h"
+
+struct peer {
+	union ibv_gid gid;
+	uint32_t qpn, rkey;
+	uint64_t addr;
+	pid_t pid;
+	int leash; /* the peer destroys its QP and exits when this closes */
+};
+
+static void peer_run(int out, int leash)
+{
+	struct peer self = { 0 };
+	struct rig_node node;
+	struct rig_wc wc;
+	char byte;
+	int i;
+
+	rig_open(&node, NULL);
+	for (i = 0; i < RIG_DEPTH; i++)
+		rig_recv(&node, 1, 0, 9000);
+	self.gid = node.gid;
+	self.qpn = node.qp->qp_num;
+	self.rkey = node.mr->rkey;
+	self.addr = (uintptr_t)node.buf;
+	/* A child that outlives it must not keep it looking alive. */
+	if (!fork()) {
+		sleep(3);
+		_exit(0);
+	}
+	if (write(out, &self, sizeof(self)) != sizeof(self))
+		_exit(2);
+	fcntl(leash, F_SETFL, O_NONBLOCK);
+	while (read(leash, &byte, 1) < 0) {
+		if (rig_poll(node.rcq, &wc))
+			rig_recv(&node, 1, 0, 9000);
+		rig_poll(node.scq, &wc);
+	}
+	rig_close(&node);
+	exit(0);
+}
+
+static void peer_start(struct peer *peer)
+{
+	int out[2], leash[2];
+	pid_t pid;
+
+	ck_assert(!pipe2(out, O_CLOEXEC) && !pipe2(leash, O_CLOEXEC));
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		close(leash[1]);
+		peer_run(out[1], leash[0]);
+	}
+	close(out[1]);
+	close(leash[0]);
+	ck_assert_int_eq(read(out[0], peer, sizeof(*peer)), sizeof(*peer));
+	close(out[0]);
+	peer->pid = pid;
+	peer->leash = leash[1];
+}
+
+static void peer_end(struct peer *peer)
+{
+	int status;
+
+	close(peer->leash);
+	ck_assert_int_eq(waitpid(peer->pid, &status, 0), peer->pid);
+	ck_assert_int_eq(status, 0);
+}
+
+static void peer_kill(struct peer *peer)
+{
+	kill(peer->pid, SIGKILL);
+	ck_assert_int_eq(waitpid(peer->pid, NULL, 0), peer->pid);
+	close(peer->leash);
+}
+
+/* Sends one message; the vendor error, or -1 when nothing came in time. */
+static int send_one(struct rig_node *a, const struct rig_to *to, uint32_t ms)
+{
+	struct rig_wc wc;
+
+	ck_assert_int_eq(rig_send(a, to, 1, 0, 64), 0);
+	return rig_wait(a->scq, &wc, NULL, ms) ? (int)wc.vendor_err : -1;
+}
+
+START_TEST(other_process_receives)
+{
+	struct peer peer;
+	struct rig_node a;
+	struct rig_to to;
+	int i;
+
+	rig_wire(_i);
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	for (i = 0; i < 1000; i++)
+		ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
+	peer_end(&peer);
+	ck_assert_int_eq(send_one(&a, &to, 1000), SE_REMOTE_BAD_DEST_QPN);
+	rig_close(&a);
+}
+END_TEST
+
+/* A message that is under way, and one sent later. */
+START_TEST(killed_peer_is_noticed)
+{
+	struct rig_node a;
+	struct peer peer;
+	struct rig_to to;
+
+	rig_wire(_i);
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
+	kill(peer.pid, SIGSTOP);
+	ck_assert_int_eq(send_one(&a, &to, 100), -1);
+	peer_kill(&peer);
+	ck_assert_int_eq(send_one(&a, &to, 1000), SE_REMOTE_BAD_DEST_QPN);
+	ck_assert_int_eq(send_one(&a, &to, 1000), SE_REMOTE_BAD_DEST_QPN);
+	rig_close(&a);
+}
+END_TEST
+
+/* The request was taken, the answer never comes. */
+START_TEST(read_from_killed_peer_ends)
+{
+	struct rig_node a;
+	struct peer peer;
+	struct rig_to to;
+	struct rig_wc wc;
+
+	rig_wire(_i);
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
+	kill(peer.pid, SIGSTOP);
+	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 1 << 20,
+				  peer.rkey, peer.addr), 0);
+	ck_assert(!rig_wait(a.scq, &wc, NULL, 50));
+	peer_kill(&peer);
+	ck_assert(rig_wait(a.scq, &wc, NULL, 1000));
+	ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_DEST_QPN);
+	rig_close(&a);
+}
+END_TEST
+
+/* Slow is not dead. */
+START_TEST(stopped_peer_is_waited_for)
+{
+	struct rig_node a;
+	struct peer peer;
+	struct rig_to to;
+	struct rig_wc wc;
+
+	rig_wire(_i);
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
+	kill(peer.pid, SIGSTOP);
+	ck_assert_int_eq(send_one(&a, &to, 700), -1);
+	kill(peer.pid, SIGCONT);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	peer_end(&peer);
+	rig_close(&a);
+}
+END_TEST
+
+/* A host that falls silent: only the UDP wire can lose a host. */
+START_TEST(silent_peer_times_out)
+{
+	struct rig_node a;
+	struct peer peer;
+	struct rig_to to;
+
+	rig_wire(RIG_UDP);
+	rig_env("SOFTEFA_TIMEOUT_MS", "300");
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
+	kill(peer.pid, SIGSTOP);
+	ck_assert_int_eq(send_one(&a, &to, 1000), SE_UNRESP_REMOTE);
+	peer_kill(&peer);
+	rig_close(&a);
+}
+END_TEST
+
+START_TEST(host_that_never_was)
+{
+	struct rig_node a;
+	struct rig_to to;
+	union ibv_gid gid;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_TIMEOUT_MS", "200");
+	rig_open(&a, NULL);
+	gid = a.gid;
+	gid.raw[12] = 240; /* reserved: there is no route */
+	to = rig_to(&a, &gid, 4711);
+	ck_assert_int_eq(send_one(&a, &to, 1000), SE_UNREACH_REMOTE);
+	rig_close(&a);
+}
+END_TEST
+
+/*
+ * With every third packet lost, the last acknowledgements get through all the
+ * same: a QP that goes stays for the questions of its peers.
+ */
+START_TEST(leaving_a_lossy_wire)
+{
+	struct rig_node a;
+	struct peer peer;
+	struct rig_to to;
+	struct rig_wc wc;
+	int i, done = 0;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_LOSS", "0.3");
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	for (i = 0; i < 50; i++)
+		ck_assert_int_eq(rig_send(&a, &to, 1, 0, 64), 0);
+	while (done < 50) {
+		ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		done++;
+	}
+	peer_end(&peer);
+	rig_close(&a);
+}
+END_TEST
+
+static int dir_count(const char *prefix)
+{
+	DIR *dir = opendir(getenv("SOFTEFA_DIR"));
+	struct dirent *entry;
+	int count = 0;
+
+	while (dir && (entry = readdir(dir)))
+		count += !strncmp(entry->d_name, prefix, strlen(prefix));
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+/* What a killed process has left is removed when the next one starts. */
+START_TEST(orphans_are_swept)
+{
+	struct rig_node a;
+	struct peer peer;
+
+	rig_wire(RIG_SHM);
+	peer_start(&peer);
+	peer_kill(&peer);
+	ck_assert_int_eq(dir_count("q-"), 1);
+	ck_assert_int_eq(dir_count("sys-"), 1);
+	rig_open(&a, NULL);
+	ck_assert_int_eq(dir_count("q-"), 1);
+	ck_assert_int_eq(dir_count("sys-"), 1);
+	rig_close(&a);
+	ck_assert_int_eq(dir_count("q-"), 0);
+}
+END_TEST
+
+Suite *suite_peers(void)
+{
+	Suite *suite = suite_create("peers");
+	TCase *tc = tcase_create("peers");
+
+	tcase_set_timeout(tc, 30);
+	tcase_add_loop_test(tc, other_process_receives, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, killed_peer_is_noticed, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, read_from_killed_peer_ends, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, stopped_peer_is_waited_for, 0, RIG_WIRES);
+	tcase_add_test(tc, silent_peer_times_out);
+	tcase_add_loop_test(tc, host_that_never_was, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, leaving_a_lossy_wire, 0, RIG_WIRES);
+	tcase_add_test(tc, orphans_are_swept);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* RDMA read, write, write with immediate: data, order of tidings, refusals. */
+#include <string.h>
+
+#include "softefa.h"
+#include "rig.h"
+
+#define HALF (RIG_BUF / 2)
+
+static const struct {
+	const char *name, *loss;
+	uint32_t len;
+} size_cases[] = {
+	{ "empty", "0", 0 },
+	{ "a packet", "0", 100 },
+	{ "many packets", "0", 1000001 },
+	{ "many packets, some lost", "0.05", 1000001 },
+};
+
+static void fill(uint8_t *buf, uint32_t len, uint8_t seed)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		buf[i] = (uint8_t)(seed + i * 7 + (i >> 8));
+}
+
+static void rdma_once(struct rig_node *a, struct rig_node *b,
+		      enum ibv_wr_opcode op, uint32_t len)
+{
+	struct rig_to to = rig_to_node(a, b);
+	struct rig_wc wc;
+
+	fill(a->buf, len, 1);
+	fill(b->buf + HALF, len, 2);
+	ck_assert_int_eq(rig_rdma(a, &to, op, 9, 0, len, b->mr->rkey,
+				  (uintptr_t)b->buf + HALF), 0);
+	if (op == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		ck_assert(rig_wait(b->rcq, &wc, a, RIG_WAIT_MS));
+		ck_assert_int_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+		ck_assert_uint_eq(wc.imm, 9);
+		ck_assert_uint_eq(wc.byte_len, len);
+		/* The immediate tells that all of the data is there. */
+		ck_assert_int_eq(memcmp(a->buf, b->buf + HALF, len), 0);
+	}
+	ck_assert(rig_wait(a->scq, &wc, b, RIG_WAIT_MS));
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_int_eq(wc.opcode, op == IBV_WR_RDMA_READ ?
+			 IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+	ck_assert_int_eq(memcmp(a->buf, b->buf + HALF, len), 0);
+}
+
+START_TEST(rdma_moves_data)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM };
+	int row = _i / RIG_WIRES;
+	struct rig_node a, b;
+	int i;
+
+	rig_wire(_i % RIG_WIRES);
+	rig_env("SOFTEFA_LOSS", size_cases[row].loss);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+	for (i = 0; i < 3; i++)
+		rdma_once(&a, &b, ops[i], size_cases[row].len);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+/* More reads than the peer answers at once: none is lost, none fails. */
+START_TEST(many_reads)
+{
+	struct rig_node a, b;
+	struct rig_wc wc;
+	struct rig_to to;
+	int i, count = RIG_DEPTH;
+
+	rig_wire(_i);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	fill(b.buf, (uint32_t)count * 4096, 5);
+	for (i = 0; i < count; i++)
+		ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ,
+					  (uint64_t)i, (uint32_t)i * 4096,
+					  4096, b.mr->rkey,
+					  (uintptr_t)b.buf + i * 4096ul), 0);
+	for (i = 0; i < count; i++) {
+		ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	ck_assert_int_eq(memcmp(a.buf, b.buf, (size_t)count * 4096), 0);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+enum refusal { WRONG_KEY, OUTSIDE, BEFORE, NOT_READABLE, NOT_WRITABLE };
+
+static const struct {
+	const char *name;
+	enum refusal refusal;
+	enum ibv_wr_opcode op;
+} refusal_cases[] = {
+	{ "read, wrong key", WRONG_KEY, IBV_WR_RDMA_READ },
+	{ "write, wrong key", WRONG_KEY, IBV_WR_RDMA_WRITE },
+	{ "read beyond the end", OUTSIDE, IBV_WR_RDMA_READ },
+	{ "write beyond the end", OUTSIDE, IBV_WR_RDMA_WRITE },
+	{ "write before the start", BEFORE, IBV_WR_RDMA_WRITE },
+	{ "read of write-only", NOT_READABLE, IBV_WR_RDMA_READ },
+	{ "write to read-only", NOT_WRITABLE, IBV_WR_RDMA_WRITE },
+};
+
+START_TEST(rdma_refuses)
+{
+	struct rig_node a, b;
+	struct ibv_mr *mr, *only_read, *only_write;
+	struct rig_wc wc;
+	struct rig_to to;
+	uint64_t raddr;
+	uint32_t key;
+	size_t i;
+
+	rig_wire(_i);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	only_read = ibv_reg_mr(b.pd, b.buf, 8192, IBV_ACCESS_REMOTE_READ);
+	only_write = ibv_reg_mr(b.pd, b.buf, 8192, IBV_ACCESS_LOCAL_WRITE |
+				IBV_ACCESS_REMOTE_WRITE);
+	for (i = 0; i < sizeof(refusal_cases) / sizeof(refusal_cases[0]); i++) {
+		mr = refusal_cases[i].refusal == NOT_READABLE ? only_write :
+		     refusal_cases[i].refusal == NOT_WRITABLE ? only_read :
+								b.mr;
+		raddr = (uintptr_t)mr->addr;
+		key = mr->rkey + (refusal_cases[i].refusal == WRONG_KEY) * 77;
+		if (refusal_cases[i].refusal == OUTSIDE)
+			raddr += mr->length - 4095;
+		if (refusal_cases[i].refusal == BEFORE)
+			raddr--;
+		ck_assert_int_eq(rig_rdma(&a, &to, refusal_cases[i].op, 1, 0,
+					  4096, key, raddr), 0);
+		ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+		ck_assert_msg(wc.vendor_err == 7 &&
+			      wc.status == IBV_WC_REM_ACCESS_ERR,
+			      "%s: vendor_err %u", refusal_cases[i].name,
+			      wc.vendor_err);
+	}
+	/* A key is not valid for the region that took the place of its own. */
+	key = only_read->rkey;
+	ibv_dereg_mr(only_read);
+	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 8, key,
+				  (uintptr_t)b.buf), 0);
+	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.vendor_err, 7);
+	rdma_once(&a, &b, IBV_WR_RDMA_READ, 8192);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+START_TEST(capabilities_as_configured)
+{
+	static const struct {
+		const char *value;
+		uint32_t caps;
+		uint32_t read_err, write_err;
+	} rows[] = {
+		{ "0", 0, 3, 3 },
+		{ "read", SE_CAP_RDMA_READ, 0, 3 },
+		{ "write", SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE, 0, 0 },
+	};
+	struct efadv_device_attr attr;
+	struct rig_node a;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_env("SOFTEFA_RDMA", rows[_i].value);
+	rig_open(&a, NULL);
+	to = rig_to_node(&a, &a);
+	ck_assert_int_eq(efadv_query_device(a.ctx, &attr, sizeof(attr)), 0);
+	ck_assert_uint_eq(attr.device_caps &
+			  (SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE),
+			  rows[_i].caps);
+	ck_assert(!attr.max_rdma_size == !rows[_i].caps);
+	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 8,
+				  a.mr->rkey, (uintptr_t)a.buf), 0);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.vendor_err, rows[_i].read_err);
+	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_WRITE, 1, 0, 8,
+				  a.mr->rkey, (uintptr_t)a.buf), 0);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.vendor_err, rows[_i].write_err);
+	rig_close(&a);
+}
+END_TEST
+
+/* With the capability, a write with immediate takes no receive. */
+START_TEST(unsolicited_writes)
+{
+	struct rig_opt opt = { .rnr_retry = 7, .qp_flags = SE_QP_UNSOLICITED };
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct rig_node a, b;
+	struct rig_to to;
+	uint64_t end = rig_now_ms() + RIG_WAIT_MS;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_RDMA", "unsolicited");
+	rig_open(&a, &opt);
+	rig_open(&b, &opt);
+	to = rig_to_node(&a, &b);
+	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_WRITE_WITH_IMM, 3, 0, 8,
+				  b.mr->rkey, (uintptr_t)b.buf), 0);
+	while (ibv_start_poll(b.rcq, &attr))
+		ck_assert_uint_lt(rig_now_ms(), end);
+	ck_assert(((struct se_cq *)b.rcq)->dv.wc_is_unsolicited(
+		efadv_cq_from_ibv_cq_ex(b.rcq)));
+	ck_assert_uint_eq(ibv_wc_read_imm_data(b.rcq), 3);
+	ibv_end_poll(b.rcq);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+Suite *suite_rdma(void)
+{
+	int rows = sizeof(size_cases) / sizeof(size_cases[0]);
+	Suite *suite = suite_create("rdma");
+	TCase *tc = tcase_create("rdma");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, rdma_moves_data, 0, rows * RIG_WIRES);
+	tcase_add_loop_test(tc, many_reads, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, rdma_refuses, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, capabilities_as_configured, 0, 3);
+	tcase_add_loop_test(tc, unsolicited_writes, 0, RIG_WIRES);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

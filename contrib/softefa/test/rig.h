@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What the tests of the software EFA device stand on: nodes, each one QP with
+ * its CQs and a registered buffer.  Check runs every test in a process of its
+ * own, so each sets the environment first and gets a device made for it.
+ */
+#ifndef SOFTEFA_RIG_H
+#define SOFTEFA_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <check.h>
+#include <infiniband/efadv.h>
+#include <infiniband/verbs.h>
+
+#include "softefa_io.h"
+
+#define RIG_BUF (4 << 20)
+#define RIG_QKEY 0x11223344u
+#define RIG_DEPTH 256
+#define RIG_WAIT_MS 5000
+
+struct rig_wc {
+	uint64_t wr_id;
+	enum ibv_wc_opcode opcode;
+	uint32_t vendor_err, byte_len, imm, src_qp, slid;
+	unsigned int flags;
+	enum ibv_wc_status status;
+};
+
+struct rig_node {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel; /* of the receive CQ, or NULL */
+	struct ibv_cq_ex *scq, *rcq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	union ibv_gid gid;
+	uint8_t *buf;
+};
+
+struct rig_to {
+	struct ibv_ah *ah;
+	uint32_t qpn, qkey;
+};
+
+struct rig_opt {
+	int dev;
+	uint8_t rnr_retry;
+	bool channel;
+	uint16_t qp_flags;
+};
+
+/* Wires, as the loop variable of tcase_add_loop_test(). */
+enum { RIG_SHM, RIG_UDP, RIG_WIRES };
+
+void rig_wire(int wire);
+void rig_env(const char *name, const char *value);
+struct ibv_context *rig_context(int dev);
+
+void rig_open(struct rig_node *node, const struct rig_opt *opt);
+void rig_close(struct rig_node *node);
+struct rig_to rig_to(struct rig_node *from, const union ibv_gid *gid,
+		     uint32_t qpn);
+struct rig_to rig_to_node(struct rig_node *from, struct rig_node *to);
+
+/* Posting; len bytes of the buffer from off on. */
+int rig_recv(struct rig_node *node, uint64_t wr_id, uint32_t off,
+	     uint32_t len);
+int rig_send(struct rig_node *node, const struct rig_to *to, uint64_t wr_id,
+	     uint32_t off, uint32_t len);
+int rig_send_imm(struct rig_node *node, const struct rig_to *to,
+		 uint64_t wr_id, uint32_t imm);
+int rig_rdma(struct rig_node *node, const struct rig_to *to,
+	     enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len,
+	     uint32_t rkey, uint64_t raddr);
+
+/* One poll: true and a completion, or false. */
+bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
+
+/* Polls cq, and what other nodes have to do, until there is a completion. */
+bool rig_wait(struct ibv_cq_ex *cq, struct rig_wc *wc, struct rig_node *other,
+	      uint32_t ms);
+uint64_t rig_now_ms(void);
+struct se_stats rig_stats(const struct rig_node *node);
+
+Suite *suite_srd(void);
+Suite *suite_faults(void);
+Suite *suite_limits(void);
+Suite *suite_rdma(void);
+Suite *suite_peers(void);
+
+#endif
