@@ -26,7 +26,7 @@ void duo_cq_push(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path)
 {
-	duo_err_push(&cq->errs, entry, path);
+	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }
 
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
@@ -47,15 +47,19 @@ static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			       fi_addr_t *src)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
+	uint32_t before_err;
 	ssize_t ret;
 
 	duo_lock(&cq->domain->lock);
 	if (duo_ring_empty(&cq->ring) || !count)
 		duo_cq_progress(cq);
-	if (!duo_err_empty(&cq->errs))
-		ret = -FI_EAVAIL;
+	before_err = duo_err_after(&cq->errs, &cq->ring);
+	if (before_err)
+		ret = duo_ring_read(&cq->ring, cq->format, buf,
+				    count < before_err ? count : before_err,
+				    src);
 	else
-		ret = duo_ring_read(&cq->ring, cq->format, buf, count, src);
+		ret = duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
 	duo_unlock(&cq->domain->lock);
 	return ret ? ret : -FI_EAGAIN;
 }
@@ -73,7 +77,7 @@ static ssize_t duo_cq_readerr(struct fid_cq *cq_fid,
 	int path;
 
 	duo_lock(&cq->domain->lock);
-	if (!duo_err_empty(&cq->errs)) {
+	if (duo_err_due(&cq->errs, &cq->ring)) {
 		path = duo_err_pop(&cq->errs, entry, cq->err_data);
 		cq->err_path = path;
 		ret = 1;
@@ -88,17 +92,6 @@ static uint64_t duo_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t) now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* The caller is about to sleep: the core must know what it may deliver. */
-static void duo_cq_before_sleep(struct duo_cq *cq)
-{
-	struct duo_ep *ep;
-
-	duo_lock(&cq->domain->lock);
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		duo_lazy_flush(ep);
-	duo_unlock(&cq->domain->lock);
 }
 
 /* shm has no wait object, so a blocking read polls, with naps. */
@@ -121,7 +114,9 @@ static ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			return -FI_EAGAIN;
 		if (waited < DUO_SPIN_NS)
 			continue;
+		duo_lock(&cq->domain->lock);
 		duo_cq_before_sleep(cq);
+		duo_unlock(&cq->domain->lock);
 		nanosleep(&nap, NULL);
 	}
 }
@@ -168,6 +163,7 @@ static int duo_cq_close(struct fid *fid)
 		return ret;
 	if (cq->path_cq[FI_DUO_SHM])
 		fi_close(&cq->path_cq[FI_DUO_SHM]->fid);
+	duo_cq_wait_close(cq);
 	duo_err_fini(&cq->errs);
 	duo_ring_fini(&cq->ring);
 	atomic_fetch_sub(&cq->domain->refs, 1);
@@ -179,7 +175,7 @@ static struct fi_ops duo_cq_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = duo_cq_close,
 	.bind = duo_no_bind,
-	.control = duo_no_control,
+	.control = duo_cq_control,
 	.ops_open = duo_no_ops_open,
 };
 
@@ -234,10 +230,12 @@ static int duo_cq_check(const struct fi_cq_attr *attr)
 	case FI_WAIT_NONE:
 	case FI_WAIT_UNSPEC:
 	case FI_WAIT_YIELD:
+	case FI_WAIT_FD:
 		return 0;
 	default:
-		DUO_WARN(CQ, "wait object %d: shm cannot signal one; use "
-			 "FI_WAIT_NONE or FI_WAIT_UNSPEC\n", attr->wait_obj);
+		DUO_WARN(CQ, "wait object %d: shm cannot signal it; use "
+			 "FI_WAIT_NONE, FI_WAIT_UNSPEC or FI_WAIT_FD\n",
+			 attr->wait_obj);
 		return -FI_ENOSYS;
 	}
 }
@@ -261,9 +259,12 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
 	if (ret)
 		goto free_cq;
-	ret = duo_cq_open_paths(cq, attr);
+	ret = duo_cq_wait_open(cq, attr->wait_obj);
 	if (ret)
 		goto fini_ring;
+	ret = duo_cq_open_paths(cq, attr);
+	if (ret)
+		goto close_wait;
 
 	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
 	cq->cq_fid.fid.context = context;
@@ -273,6 +274,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	*cq_fid = &cq->cq_fid;
 	return 0;
 
+close_wait:
+	duo_cq_wait_close(cq);
 fini_ring:
 	duo_ring_fini(&cq->ring);
 free_cq:

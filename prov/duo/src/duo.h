@@ -46,6 +46,7 @@ struct duo_params {
 				 * core */
 	size_t core_interval;	/* polls of a busy shm per poll of an idle
 				 * core */
+	size_t wait_interval;	/* of FI_WAIT_FD, microseconds */
 };
 extern struct duo_params duo_params;
 
@@ -113,7 +114,7 @@ struct duo_cq {
 	atomic_uint core_credit;	/* polls the core is sure to get */
 	uint64_t core_polls;
 	atomic_bool signaled;
-	bool wants_src;
+	int wait_fd;		/* a timer; -1: no FI_WAIT_FD */
 	int err_path;		/* whose strerror the last error needs */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
@@ -234,6 +235,14 @@ void duo_cq_progress(struct duo_cq *cq);
 /* Reads one batch of the core's CQ; 0: there was none. */
 int duo_cq_poll_core(struct duo_cq *cq);
 extern struct fi_ops_cq_owner duo_cq_owner_ops;
+
+/* wait.c */
+int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
+void duo_cq_wait_close(struct duo_cq *cq);
+int duo_cq_control(struct fid *fid, int command, void *arg);
+int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
+/* Under the domain's lock. */
+void duo_cq_before_sleep(struct duo_cq *cq);
 
 /* The core has or may soon have something for this CQ. Any thread. */
 #define DUO_CORE_CREDIT 1024	/* polls */

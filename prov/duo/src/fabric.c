@@ -47,12 +47,6 @@ static int duo_no_wait_open(struct fid_fabric *fabric,
 	return -FI_ENOSYS;
 }
 
-/* Our CQs have no wait object, so there is none to wait on. */
-static int duo_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
-{
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops duo_fabric_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = duo_fabric_close,

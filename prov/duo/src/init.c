@@ -27,6 +27,7 @@ struct duo_params duo_params = {
 	.registry_dir = "/dev/shm",
 	.lazy_polls = 64,
 	.core_interval = 16,
+	.wait_interval = 500,
 };
 
 static void duo_params_init(void)
@@ -53,6 +54,10 @@ static void duo_params_init(void)
 			"While shm is busy and the core idle, completion "
 			"queue polls per poll of the core "
 			"(default: 16; 1: every one)");
+	fi_param_define(&duo_prov, "wait_interval", FI_PARAM_SIZE_T,
+			"Microseconds after which the descriptor of a "
+			"completion queue with FI_WAIT_FD becomes readable, "
+			"since shm cannot signal it (default: 500)");
 
 	fi_param_get_bool(&duo_prov, "use_shm", &duo_params.use_shm);
 	fi_param_get_bool(&duo_prov, "stats", &duo_params.stats);
@@ -61,6 +66,10 @@ static void duo_params_init(void)
 	fi_param_get_size_t(&duo_prov, "lazy_polls", &duo_params.lazy_polls);
 	fi_param_get_size_t(&duo_prov, "core_interval",
 			    &duo_params.core_interval);
+	fi_param_get_size_t(&duo_prov, "wait_interval",
+			    &duo_params.wait_interval);
+	if (duo_params.wait_interval < 1)
+		duo_params.wait_interval = 1;
 	if (duo_params.lazy_polls < 1)
 		duo_params.lazy_polls = 1;
 	if (duo_params.core_interval < 1)

@@ -10,11 +10,11 @@
 /* Lets shm write an unexpected message nowhere. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
-	const struct duo_recv nowhere = {
+	const struct duo_recv nowhere = {	/* no buffers */
 		.kind = rx->kind,
 		.want = { .addr = rx->peer.addr, .tag = rx->peer.tag },
 		.context = context,
-		.flags = flags | FI_DISCARD,
+		.flags = flags,
 	};
 
 	return duo_recv_start(rx, &nowhere);
@@ -39,7 +39,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 
 	if (recv->flags & FI_DISCARD) {
 		duo_match_unqueue(match, rx);
-		if (duo_peek_discard(rx, recv->context, 0)) {
+		if (duo_peek_discard(rx, recv->context, FI_DISCARD)) {
 			TAILQ_INSERT_HEAD(&match->unexp, rx, link);
 			return -FI_ENOMEM;
 		}
@@ -150,8 +150,7 @@ static ssize_t duo_claim_shm(struct duo_ep *ep, struct duo_rx *rx,
 
 	TAILQ_REMOVE(&ep->claimed, rx, link);
 	if (recv->flags & FI_DISCARD)
-		ret = duo_peek_discard(rx, recv->context,
-				       recv->flags & FI_COMPLETION);
+		ret = duo_peek_discard(rx, recv->context, recv->flags);
 	else
 		ret = duo_recv_start(rx, recv);
 	if (ret)

@@ -22,6 +22,9 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 	rx->ignore = recv->want.ignore;
 	rx->flags = recv->flags;
 	rx->wanted = !rx->ep->rx_selective || recv->flags & FI_COMPLETION;
+	/* discarded by a peek: the peek's completion is the only one */
+	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
+		rx->wanted = false;
 	rx->size = 0;
 	for (i = 0; i < recv->count; i++) {
 		rx->iov[i] = recv->iov[i];

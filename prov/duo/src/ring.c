@@ -46,12 +46,11 @@ int duo_ring_grow(struct duo_ring *ring)
 	if (!slot)
 		return -FI_ENOMEM;
 	for (i = 0; i < count; i++)
-		slot[i] = ring->slot[(ring->head + i) & (ring->size - 1)];
+		slot[(ring->head + i) & (2 * ring->size - 1)] =
+			ring->slot[(ring->head + i) & (ring->size - 1)];
 	free(ring->slot);
 	ring->slot = slot;
 	ring->size *= 2;
-	ring->head = 0;
-	ring->tail = count;
 	return 0;
 }
 
@@ -105,7 +104,7 @@ void duo_err_fini(struct duo_err_list *errs)
 	}
 }
 
-void duo_err_push(struct duo_err_list *errs,
+void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 		  const struct fi_cq_err_entry *entry, int path)
 {
 	struct duo_err *err = malloc(sizeof(*err));
@@ -122,6 +121,7 @@ void duo_err_push(struct duo_err_list *errs,
 	err->entry = *entry;
 	err->entry.err_data_size = size;
 	err->path = path;
+	err->place = ring->tail;
 	STAILQ_INSERT_TAIL(&errs->list, err, link);
 }
 

@@ -3,7 +3,8 @@
 
 /*
  * The ring of completions that both paths write into, and the list of error
- * entries beside it. Pure: no provider, no lock (the domain's protects it).
+ * entries beside it. An error remembers its place in the ring: it is read
+ * after what was written before it, so neither starves the other. Pure: no provider, no lock (the domain's protects it).
  * A full ring doubles, so completions are lost only when memory is; then
  * the loss is remembered as an overrun. Cost: 64 bytes a slot.
  */
@@ -34,6 +35,7 @@ struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
 	int path;		/* whose prov_errno it is; -1: ours */
+	uint32_t place;		/* the ring's tail when it came */
 	uint8_t data[DUO_ERR_DATA_MAX];
 };
 
@@ -79,11 +81,24 @@ size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 
 void duo_err_init(struct duo_err_list *errs);
 void duo_err_fini(struct duo_err_list *errs);
-void duo_err_push(struct duo_err_list *errs,
+void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 		  const struct fi_cq_err_entry *entry, int path);
-static inline bool duo_err_empty(const struct duo_err_list *errs)
+
+/* How many entries of the ring come before the first error. */
+static inline uint32_t duo_err_after(const struct duo_err_list *errs,
+				     const struct duo_ring *ring)
 {
-	return STAILQ_EMPTY(&errs->list) && !errs->overrun;
+	const struct duo_err *err = STAILQ_FIRST(&errs->list);
+
+	return (err ? err->place : ring->tail) - ring->head;
+}
+
+/* Is an error the next to be read? */
+static inline bool duo_err_due(const struct duo_err_list *errs,
+			       const struct duo_ring *ring)
+{
+	return (errs->overrun || !STAILQ_EMPTY(&errs->list)) &&
+	       !duo_err_after(errs, ring);
 }
 /*
  * Moves the first entry to *entry; its err_data goes to data (at least

@@ -77,14 +77,14 @@ struct fi_ops_duo duo_ops = {
 	.reason_str = duo_ops_reason_str,
 };
 
-/* One line, so that the lines of many ranks do not mix. */
+/* One write, so that the lines of many ranks do not mix. */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats *stats = &ep->stats;
 	const struct fi_duo_path_stats *core = &stats->path[FI_DUO_CORE];
 	const struct fi_duo_path_stats *shm = &stats->path[FI_DUO_SHM];
 
-	fprintf(stderr, "ofi_duo stats: pid=%d core=%s "
+	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
 		"shm_tx_msgs=%" PRIu64 " shm_tx_bytes=%" PRIu64 " "
 		"shm_rx_msgs=%" PRIu64 " shm_rx_bytes=%" PRIu64 " "
 		"core_tx_msgs=%" PRIu64 " core_tx_bytes=%" PRIu64 " "

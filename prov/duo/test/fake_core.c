@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The fake core's AV, CQ and endpoint. An address is 8 bytes, a number. */
+
+#include <rdma/fi_errno.h>
+
+#include "fake.h"
+
+static int fake_core_insert(struct fid_av *av, const void *addr, size_t count,
+			    fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	const char *from = addr;
+	size_t i;
+
+	fake_obj_of(&av->fid);
+	for (i = 0; i < count; i++) {
+		size_t at = fake.core.addr_count++;
+
+		ck_assert_uint_lt(at, FAKE_PEERS);
+		memcpy(&fake.core.addr[at], from + i * 8, 8);
+		fi_addr[i] = at;
+	}
+	return count;
+}
+
+static int fake_core_remove(struct fid_av *av, fi_addr_t *fi_addr,
+			    size_t count, uint64_t flags)
+{
+	fake_obj_of(&av->fid);
+	return 0;
+}
+
+static int fake_core_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
+			    size_t *addrlen)
+{
+	fake_obj_of(&av->fid);
+	if (fi_addr >= fake.core.addr_count)
+		return -FI_EINVAL;
+	memcpy(addr, &fake.core.addr[fi_addr], *addrlen < 8 ? *addrlen : 8);
+	*addrlen = 8;
+	return 0;
+}
+
+static struct fi_ops_av fake_core_av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = fake_core_insert,
+	.remove = fake_core_remove,
+	.lookup = fake_core_lookup,
+};
+
+static struct fi_ops fake_core_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_close,
+	.bind = fake_no_bind,
+	.control = fake_no_control,
+};
+
+static int fake_core_av_open(struct fid_domain *domain,
+			     struct fi_av_attr *attr, struct fid_av **av,
+			     void *context)
+{
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_AV,
+			    &fake_core_fid_ops, &obj);
+
+	if (ret)
+		return ret;
+	ck_assert_int_eq(attr->type, FI_AV_TABLE);
+	obj->av.ops = &fake_core_av_ops;
+	*av = &obj->av;
+	return 0;
+}
+
+/* Stops before an error entry, as every provider does. */
+static ssize_t fake_core_readfrom(struct fid_cq *cq, void *buf, size_t count,
+				  fi_addr_t *src)
+{
+	struct fi_cq_tagged_entry *out = buf;
+	struct fake_event *event;
+	size_t i;
+
+	fake_obj_of(&cq->fid);
+	fake.core.polls++;
+	for (i = 0; i < count; i++) {
+		event = STAILQ_FIRST(&fake.core.events);
+		if (!event || event->entry.err)
+			break;
+		out[i] = (struct fi_cq_tagged_entry) {
+			event->entry.op_context, event->entry.flags,
+			event->entry.len, event->entry.buf, event->entry.data,
+			event->entry.tag,
+		};
+		src[i] = event->src;
+		STAILQ_REMOVE_HEAD(&fake.core.events, link);
+		free(event);
+	}
+	if (i)
+		return i;
+	return STAILQ_EMPTY(&fake.core.events) ? -FI_EAGAIN : -FI_EAVAIL;
+}
+
+static ssize_t fake_core_readerr(struct fid_cq *cq,
+				 struct fi_cq_err_entry *entry, uint64_t flags)
+{
+	struct fake_event *event = STAILQ_FIRST(&fake.core.events);
+
+	fake_obj_of(&cq->fid);
+	if (!event || !event->entry.err)
+		return -FI_EAGAIN;
+	*entry = event->entry;
+	STAILQ_REMOVE_HEAD(&fake.core.events, link);
+	free(event);
+	return 1;
+}
+
+static const char *fake_core_strerror(struct fid_cq *cq, int prov_errno,
+				      const void *data, char *buf, size_t len)
+{
+	return "the core's text";
+}
+
+static struct fi_ops_cq fake_core_cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.readfrom = fake_core_readfrom,
+	.readerr = fake_core_readerr,
+	.strerror = fake_core_strerror,
+};
+
+static int fake_core_cq_open(struct fid_domain *domain,
+			     struct fi_cq_attr *attr, struct fid_cq **cq,
+			     void *context)
+{
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CQ,
+			    &fake_core_fid_ops, &obj);
+
+	if (ret)
+		return ret;
+	ck_assert_int_eq(attr->format, FI_CQ_FORMAT_TAGGED);
+	obj->cq.ops = &fake_core_cq_ops;
+	*cq = &obj->cq;
+	return 0;
+}
+
+static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
+			     uint64_t flags)
+{
+	int ret = fake_enter(FI_DUO_CORE);
+
+	if (ret)
+		return ret;
+	fake_ref(fake_obj_of(fid), fake_obj_of(bfid));
+	return 0;
+}
+
+static int fake_core_ep_control(struct fid *fid, int command, void *arg)
+{
+	fake_obj_of(fid);
+	return command == FI_ENABLE ? fake_enter(FI_DUO_CORE) : -FI_ENOSYS;
+}
+
+static struct fi_ops fake_core_ep_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_close,
+	.bind = fake_core_ep_bind,
+	.control = fake_core_ep_control,
+};
+
+static int fake_core_setopt(fid_t fid, int level, int optname,
+			    const void *optval, size_t optlen)
+{
+	fake_obj_of(fid);
+	if (optname != FI_OPT_SHARED_MEMORY_PERMITTED)
+		return -FI_ENOPROTOOPT;
+	fake.core.shm_off = !*(const bool *) optval;
+	return 0;
+}
+
+static struct fi_ops_ep fake_core_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = fake_core_cancel,
+	.setopt = fake_core_setopt,
+};
+
+static int fake_core_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	int ret = fake_enter(FI_DUO_CORE);
+
+	fake_obj_of(fid);
+	if (ret)
+		return ret;
+	ck_assert_uint_ge(*addrlen, 8);
+	memcpy(addr, &fake.core.own_addr, 8);
+	*addrlen = 8;
+	return 0;
+}
+
+static struct fi_ops_cm fake_core_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.getname = fake_core_getname,
+};
+
+static int fake_core_endpoint(struct fid_domain *domain, struct fi_info *info,
+			      struct fid_ep **ep, void *context)
+{
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_EP,
+			    &fake_core_ep_fid_ops, &obj);
+
+	if (ret)
+		return ret;
+	obj->ep.ops = &fake_core_ep_ops;
+	obj->ep.cm = &fake_core_cm_ops;
+	obj->ep.msg = &fake_msg_ops;
+	obj->ep.tagged = &fake_tagged_ops;
+	*ep = &obj->ep;
+	return 0;
+}
+
+struct fi_ops_domain fake_core_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = fake_core_av_open,
+	.cq_open = fake_core_cq_open,
+	.endpoint = fake_core_endpoint,
+};

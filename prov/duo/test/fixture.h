@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * An endpoint of ofi_duo over the two fakes, peers to talk to, and what is
+ * said to it in every test.
+ */
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include "fake.h"
+
+#define LAZY_POLLS 8	/* duo_params.lazy_polls in these tests */
+#define TAG 7
+
+struct fixture_attr {
+	const char *core;		/* NULL: "fake" */
+	bool no_shm;
+	uint64_t rx_bind_flags;		/* beside FI_RECV */
+	uint64_t no_caps;		/* of all that we have */
+};
+
+extern struct fixture {
+	struct duo_fabric fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+} fx;
+
+/* A receive buffer; its address is the context. */
+struct slot {
+	char buf[64];
+};
+
+/* Everything, or the first error with what was opened before. */
+int fixture_try(const struct fixture_attr *attr);
+void fixture_open(const struct fixture_attr *attr);
+/* Closes what is open and asserts that nothing stays. */
+void fixture_close(void);
+/* For unit_case(). */
+void fixture_setup(void);
+
+static inline struct duo_ep *fixture_ep(void)
+{
+	return duo_ep_of(fx.ep);
+}
+
+/* Publishes a local endpoint of this core address; its shm name. */
+const char *peer_publish(uint64_t core_addr);
+/* Inserts a core address; its fi_addr. */
+fi_addr_t peer_insert(uint64_t core_addr);
+
+/* fi_trecv of a whole slot; the result. */
+ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
+void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
+/* fi_trecvmsg with flags and room for len bytes. */
+ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
+		   uint64_t flags);
+void poll_cq(int count);
+/* One completion comes within a few polls: its context, text and source. */
+void expect_recv(struct slot *slot, const char *text, fi_addr_t src);
+/* One completion, as it was. */
+struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
+struct fi_cq_err_entry expect_error(void *context, int err);
+/* None comes within many polls. */
+void expect_nothing(void);
+struct fi_duo_stats stats_now(void);
+
+#endif /* FIXTURE_H */
