@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * duobench: measures one provider. Forks its ranks, pins each to a core,
+ * runs the tests that -t names and prints "METRIC VALUE" lines; contrib/bench
+ * starts it for one provider after the other and compares.
+ *
+ * A rank that fails prints why and takes the others with it. Exit status:
+ * 0 measured, 1 failed, 77 this provider cannot do it (the reason is printed).
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/fi_duo.h>
+
+#define BN_MAX_RANKS 256
+#define BN_NAME_MAX 256
+#define BN_BATCH 8		/* completions per read */
+#define BN_WINDOW 64		/* messages in flight */
+#define BN_CTXS 256		/* contexts in rotation, > 2 windows */
+#define BN_CQ_SIZE 8192
+#define BN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
+
+/* Tags; the growth curves use BN_TAG_FREE and above. */
+enum { BN_TAG = 1, BN_TAG_ACK = 2, BN_TAG_FREE = 1000 };
+
+struct bn_opts {
+	const char *prov;	/* -p: provider name, e.g. "tcp;ofi_duo" */
+	const char *src;	/* -s: source address */
+	const char *path;	/* -P: all traffic must take this path */
+	char *tests;		/* -t: comma-separated */
+	int nranks;		/* -n */
+	int budget_ms;		/* -b: time per size */
+	size_t max_size;	/* -S: largest message */
+	bool few;		/* -q: fewer sizes */
+	bool remote;		/* -R: ofi_duo must not see local peers */
+	bool both_comm;		/* -c: ask for local and remote communication */
+	bool tagged_only;	/* -T: ask for FI_TAGGED alone */
+	bool inject;		/* -i: inject what is small enough */
+};
+
+/* Memory that all ranks share. */
+struct bn_shared {
+	atomic_uint arrived;
+	atomic_uint generation;
+	atomic_int failed;
+	atomic_long value;
+	struct {
+		size_t len;
+		uint8_t name[BN_NAME_MAX];
+	} peer[BN_MAX_RANKS];
+};
+
+struct bn {
+	struct bn_opts opts;
+	struct bn_shared *sh;
+	int rank;
+	bool yield;		/* more ranks than cores */
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	struct fi_ops_duo *ops;	/* NULL: not ofi_duo */
+	fi_addr_t peer[BN_MAX_RANKS];
+	bool any;		/* receives are from any source */
+	bool msg;		/* FI_MSG instead of FI_TAGGED */
+	uint8_t *sbuf, *rbuf;	/* opts.max_size each */
+	struct fid_mr *smr, *rmr;
+	void *sdesc, *rdesc;
+	uint64_t tx, rx;	/* completions read so far */
+	struct fi_context2 ctx[BN_CTXS];
+	unsigned int next_ctx;
+};
+
+extern struct bn bn;
+
+/* main.c */
+void bn_fail(int status, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+void bn_sync(void);		/* barrier that progresses the endpoint */
+void bn_sync_still(void);	/* barrier that does not touch it */
+long bn_agree(long value);	/* rank 0's value, for all; a barrier */
+void bn_print(double value, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define BN_DIE(...) bn_fail(BN_FAIL, __VA_ARGS__)
+#define BN_OK(call) \
+	do { \
+		long bn_ret_ = (call); \
+		if (bn_ret_) \
+			BN_DIE("%s: %s", #call, fi_strerror((int) -bn_ret_)); \
+	} while (0)
+
+/* fabric.c */
+void bn_open(void);
+void bn_close(void);
+int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av);
+void bn_check_path(void);
+
+/* xfer.c */
+void bn_cq_fail(ssize_t ret) __attribute__((noreturn));
+void bn_poll(void);
+void bn_send(fi_addr_t to, size_t len, uint64_t tag);
+void bn_recv(fi_addr_t src, size_t len, uint64_t tag);
+int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
+void bn_wait(uint64_t tx, uint64_t rx);
+fi_addr_t bn_from(int rank);	/* that rank, or any source */
+
+/* stat.c */
+uint64_t bn_now(void);		/* ns */
+double bn_percentile(uint64_t *sorted, size_t count, double percent);
+void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
+		 ...) __attribute__((format(printf, 4, 5)));
+size_t bn_sizes(const size_t **sizes);
+
+/* cpu.c */
+int bn_pin(int rank);		/* cores that there are */
+
+/* the tests */
+void bn_lat(void);
+void bn_lat_any(void);
+void bn_lat_msg(void);
+void bn_wild(void);
+uint64_t bn_pingpong(size_t size, uint64_t *ns, long count);
+long bn_pingpong_count(size_t size);
+void bn_bw(void);
+void bn_rate(void);
+void bn_rate_any(void);
+void bn_fan_in(void);
+void bn_alltoall(void);
+void bn_idle(void);
+void bn_insn(void);
+void bn_insn_any(void);
+void bn_mem(void);
+void bn_curve_posted(void);
+void bn_curve_unexpected(void);
+void bn_curve_av(void);
+void bn_curve_cq(void);
+
+/* addr.c: a made-up address like ours; false: no idea how */
+bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
+
+#endif /* BENCH_H */

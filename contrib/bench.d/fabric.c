@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Opening, closing, and the proof that the path was the right one. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* An ofi_duo that looks for local peers elsewhere finds none. */
+static char bn_dir[64];
+
+static void bn_hide(void)
+{
+	const char *shm = "/dev/shm";
+
+	snprintf(bn_dir, sizeof(bn_dir), "%s/duobench.%d", shm, getpid());
+	if (mkdir(bn_dir, 0700))
+		BN_DIE("mkdir %s: %s", bn_dir, strerror(errno));
+	setenv("FI_OFI_DUO_REGISTRY_DIR", bn_dir, 1);
+}
+
+/* These listen on an address; the others find their own. */
+static const char *bn_source(void)
+{
+	static const char *const names[] = { "tcp", "sockets", "udp", "net" };
+	const char *prov = bn.opts.prov;
+	size_t i;
+
+	if (bn.opts.src)
+		return bn.opts.src;
+	for (i = 0; i < BN_COUNT(names); i++)
+		if (!strncmp(prov, names[i], strlen(names[i])))
+			return "127.0.0.1";
+	return NULL;
+}
+
+/* What Open MPI's MTL asks for, as far as the provider has it. */
+static struct fi_info *bn_hints(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		BN_DIE("fi_allocinfo");
+	hints->caps = FI_TAGGED | FI_DIRECTED_RECV;
+	if (!bn.opts.tagged_only)
+		hints->caps |= FI_MSG;
+	if (bn.opts.both_comm)
+		hints->caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
+				      FI_MR_VIRT_ADDR | FI_MR_PROV_KEY |
+				      FI_MR_ENDPOINT;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->fabric_attr->prov_name = strdup(bn.opts.prov);
+	return hints;
+}
+
+static void bn_getinfo(void)
+{
+	const char *src = bn_source();
+	struct fi_info *hints = bn_hints();
+	int ret = fi_getinfo(FI_VERSION(2, 0), src, NULL, src ? FI_SOURCE : 0,
+			     hints, &bn.info);
+
+	fi_freeinfo(hints);
+	if (ret)
+		bn_fail(BN_SKIP, "fi_getinfo for %s: %s", bn.opts.prov,
+			fi_strerror(-ret));
+}
+
+/* An enabled endpoint of bn.domain, with its own CQ and AV. */
+int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av)
+{
+	struct fi_cq_attr cq_attr = {
+		.size = BN_CQ_SIZE,
+		.format = FI_CQ_FORMAT_TAGGED,
+		.wait_obj = FI_WAIT_NONE,
+	};
+	struct fi_av_attr av_attr = { .type = bn.info->domain_attr->av_type };
+	int ret;
+
+	ret = fi_cq_open(bn.domain, &cq_attr, cq, NULL);
+	if (!ret)
+		ret = fi_av_open(bn.domain, &av_attr, av, NULL);
+	if (!ret)
+		ret = fi_endpoint(bn.domain, bn.info, ep, NULL);
+	if (!ret)
+		ret = fi_ep_bind(*ep, &(*av)->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(*ep, &(*cq)->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret)
+		ret = fi_enable(*ep);
+	return ret;
+}
+
+static void bn_alloc(void)
+{
+	size_t len = bn.opts.max_size;
+	bool local = bn.info->domain_attr->mr_mode & FI_MR_LOCAL;
+	void *buf[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (posix_memalign(&buf[i], 4096, len))
+			BN_DIE("no memory for %zu bytes", len);
+		memset(buf[i], i, len);
+	}
+	bn.sbuf = buf[0];
+	bn.rbuf = buf[1];
+	if (!local)
+		return;
+	BN_OK(fi_mr_reg(bn.domain, buf[0], len, FI_SEND, 0, 1, 0, &bn.smr,
+			NULL));
+	BN_OK(fi_mr_reg(bn.domain, buf[1], len, FI_RECV, 0, 2, 0, &bn.rmr,
+			NULL));
+	bn.sdesc = fi_mr_desc(bn.smr);
+	bn.rdesc = fi_mr_desc(bn.rmr);
+}
+
+static void bn_exchange(void)
+{
+	struct bn_shared *sh = bn.sh;
+	size_t len = BN_NAME_MAX;
+	int i;
+
+	BN_OK(fi_getname(&bn.ep->fid, sh->peer[bn.rank].name, &len));
+	sh->peer[bn.rank].len = len;
+	bn_sync();
+	for (i = 0; i < bn.opts.nranks; i++)
+		if (fi_av_insert(bn.av, sh->peer[i].name, 1, &bn.peer[i], 0,
+				 NULL) != 1)
+			BN_DIE("fi_av_insert of rank %d", i);
+	bn_sync();
+}
+
+void bn_open(void)
+{
+	if (bn.opts.remote)
+		bn_hide();
+	bn_getinfo();
+	BN_OK(fi_fabric(bn.info->fabric_attr, &bn.fabric, NULL));
+	BN_OK(fi_domain(bn.fabric, bn.info, &bn.domain, NULL));
+	BN_OK(bn_open_ep(&bn.ep, &bn.cq, &bn.av));
+	bn_alloc();
+	if (fi_open_ops(&bn.ep->fid, FI_DUO_OPS, 0, (void **) &bn.ops, NULL))
+		bn.ops = NULL;
+	bn_exchange();
+}
+
+/* With -P: ofi_duo's own count must have all traffic on that path. */
+void bn_check_path(void)
+{
+	struct fi_duo_stats stats = { 0 };
+	enum fi_duo_path right;
+
+	if (!bn.opts.path)
+		return;
+	if (!bn.ops)
+		BN_DIE("%s is not ofi_duo, it cannot tell its paths",
+		       bn.opts.prov);
+	right = strcmp(bn.opts.path, "shm") ? FI_DUO_CORE : FI_DUO_SHM;
+	BN_OK(bn.ops->stats(bn.ep, &stats, sizeof(stats)));
+	if (stats.path[!right].tx_msgs || stats.path[!right].rx_msgs)
+		BN_DIE("wrong path: %lu of %lu sends were not on %s",
+		       (unsigned long) stats.path[!right].tx_msgs,
+		       (unsigned long) (stats.path[!right].tx_msgs +
+					stats.path[right].tx_msgs),
+		       bn.opts.path);
+}
+
+void bn_close(void)
+{
+	if (bn.smr) {
+		fi_close(&bn.smr->fid);
+		fi_close(&bn.rmr->fid);
+	}
+	fi_close(&bn.ep->fid);
+	fi_close(&bn.av->fid);
+	fi_close(&bn.cq->fid);
+	fi_close(&bn.domain->fid);
+	fi_close(&bn.fabric->fid);
+	bn.cq = NULL;
+	fi_freeinfo(bn.info);
+	if (bn.opts.remote)
+		rmdir(bn_dir);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Options, ranks, barriers. */
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define BN_TIMEOUT 120		/* s */
+
+static const struct bn_test {
+	const char *name;
+	void (*run)(void);
+} bn_tests[] = {
+	{ "lat", bn_lat },
+	{ "lat-any", bn_lat_any },
+	{ "lat-msg", bn_lat_msg },
+	{ "wild", bn_wild },
+	{ "bw", bn_bw },
+	{ "rate", bn_rate },
+	{ "rate-any", bn_rate_any },
+	{ "fan-in", bn_fan_in },
+	{ "alltoall", bn_alltoall },
+	{ "idle", bn_idle },
+	{ "insn", bn_insn },
+	{ "insn-any", bn_insn_any },
+	{ "mem", bn_mem },
+	{ "posted", bn_curve_posted },
+	{ "unexpected", bn_curve_unexpected },
+	{ "av", bn_curve_av },
+	{ "cq", bn_curve_cq },
+};
+
+struct bn bn = {
+	.opts = { .nranks = 2, .budget_ms = 10, .max_size = 4 << 20 },
+};
+
+void bn_fail(int status, const char *fmt, ...)
+{
+	int none = 0;
+	va_list args;
+
+	/* The first one's reason is the reason. */
+	if (!bn.sh || atomic_compare_exchange_strong(&bn.sh->failed, &none,
+						     status)) {
+		printf("!%s ", status == BN_SKIP ? "skip" : "fail");
+		va_start(args, fmt);
+		vprintf(fmt, args);
+		va_end(args);
+		printf("\n");
+		fflush(stdout);
+	}
+	_exit(status);
+}
+
+static void bn_barrier(bool progress)
+{
+	struct bn_shared *sh = bn.sh;
+	unsigned int spins = 0, generation = atomic_load(&sh->generation);
+
+	if (atomic_fetch_add(&sh->arrived, 1) + 1 ==
+	    (unsigned int) bn.opts.nranks) {
+		atomic_store(&sh->arrived, 0);
+		atomic_fetch_add(&sh->generation, 1);
+		return;
+	}
+	while (atomic_load(&sh->generation) == generation) {
+		if (atomic_load(&sh->failed))
+			_exit(BN_FAIL);
+		if (progress && bn.cq)
+			bn_poll();
+		if (++spins % 64 == 0)
+			sched_yield();
+	}
+}
+
+void bn_sync(void)
+{
+	bn_barrier(true);
+}
+
+void bn_sync_still(void)
+{
+	bn_barrier(false);
+}
+
+long bn_agree(long value)
+{
+	if (!bn.rank)
+		atomic_store(&bn.sh->value, value);
+	bn_sync();
+	value = atomic_load(&bn.sh->value);
+	bn_sync();
+	return value;
+}
+
+void bn_print(double value, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf(" %.6g\n", value);
+	fflush(stdout);
+}
+
+static void bn_run_tests(void)
+{
+	char *rest = bn.opts.tests, *name;
+	size_t i;
+
+	while ((name = strsep(&rest, ","))) {
+		for (i = 0; i < BN_COUNT(bn_tests); i++)
+			if (!strcmp(name, bn_tests[i].name))
+				break;
+		if (i == BN_COUNT(bn_tests))
+			BN_DIE("no test named %s", name);
+		bn_sync();
+		bn_tests[i].run();
+	}
+	bn_sync();
+}
+
+static int bn_rank_main(int rank)
+{
+	bn.rank = rank;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(BN_TIMEOUT);
+	bn.yield = bn_pin(rank) < bn.opts.nranks;
+	bn_open();
+	bn_run_tests();
+	bn_check_path();
+	bn_sync();
+	bn_close();
+	fflush(stdout);
+	return BN_PASS;
+}
+
+static void bn_options(int argc, char **argv)
+{
+	struct bn_opts *opts = &bn.opts;
+	int letter;
+
+	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:qRcTi")) != -1) {
+		switch (letter) {
+		case 'p': opts->prov = optarg; break;
+		case 's': opts->src = optarg; break;
+		case 'P': opts->path = optarg; break;
+		case 't': opts->tests = optarg; break;
+		case 'n': opts->nranks = atoi(optarg); break;
+		case 'b': opts->budget_ms = atoi(optarg); break;
+		case 'S': opts->max_size = strtoul(optarg, NULL, 0); break;
+		case 'q': opts->few = true; break;
+		case 'R': opts->remote = true; break;
+		case 'c': opts->both_comm = true; break;
+		case 'T': opts->tagged_only = true; break;
+		case 'i': opts->inject = true; break;
+		default: exit(BN_FAIL);
+		}
+	}
+	if (!opts->prov || !opts->tests || opts->budget_ms < 1 ||
+	    opts->nranks < 1 || opts->nranks > BN_MAX_RANKS ||
+	    !opts->max_size) {
+		fprintf(stderr, "usage: duobench -p PROVIDER -t TEST,... "
+			"[-n RANKS] [-s SOURCE] [-P shm|core] [-b MS] "
+			"[-S BYTES] [-qRcTi]\n");
+		exit(BN_FAIL);
+	}
+}
+
+/* The worst that happened: the first failure, else a rank that was killed. */
+static int bn_reap(void)
+{
+	int status, worst = BN_PASS;
+
+	while (wait(&status) > 0) {
+		if (WIFEXITED(status) && !WEXITSTATUS(status))
+			continue;
+		if (WIFSIGNALED(status) && !atomic_load(&bn.sh->failed)) {
+			printf("!fail a rank was killed by signal %d (%s)\n",
+			       WTERMSIG(status), strsignal(WTERMSIG(status)));
+			atomic_store(&bn.sh->failed, BN_FAIL);
+		}
+		if (!worst)
+			worst = BN_FAIL;
+	}
+	return atomic_load(&bn.sh->failed) ? atomic_load(&bn.sh->failed) :
+					     worst;
+}
+
+int main(int argc, char **argv)
+{
+	int rank;
+
+	bn_options(argc, argv);
+	bn.sh = mmap(NULL, sizeof(*bn.sh), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (bn.sh == MAP_FAILED) {
+		perror("mmap");
+		return BN_FAIL;
+	}
+	for (rank = 0; rank < bn.opts.nranks; rank++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			BN_DIE("fork: %s", strerror(errno));
+		if (!pid)
+			exit(bn_rank_main(rank));
+	}
+	return bn_reap();
+}
