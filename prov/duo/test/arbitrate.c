@@ -130,7 +130,6 @@ END_TEST
  */
 START_TEST(cancelled_entry_behind_others)
 {
-	struct fi_cq_err_entry entry = { 0 };
 	char contexts[40];
 	size_t i;
 
@@ -142,13 +141,11 @@ START_TEST(cancelled_entry_behind_others)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG,
 				  &slot[2]), 0);
 	near("near");
-	poll_cq(0);
-	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAVAIL);
-	ck_assert_int_eq(fi_cq_readerr(fx.cq, &entry, 0), 1);
-	ck_assert_ptr_eq(entry.op_context, &slot[3]);
+	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	for (i = 0; i < ARRAY_SIZE(contexts); i++)
 		expect_entry(&contexts[i], FI_ADDR_NOTAVAIL);
+	expect_error(&slot[3], FI_EIO);
 	expect_entry(&slot[2], FI_ADDR_NOTAVAIL);
 	expect_recv(&slot[0], "near", local);
 	expect_arbitrations(1, 0);
@@ -163,7 +160,6 @@ START_TEST(core_wins_with_an_error)
 	post_on_core(2);
 	far(text);	/* larger than a slot */
 	near("near");
-	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAVAIL);
 	expect_error(&slot[0], FI_ETRUNC);
 	expect_recv(&slot[1], "near", local);
 	expect_arbitrations(1, 1);

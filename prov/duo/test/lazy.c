@@ -107,6 +107,7 @@ START_TEST(earlier_receive_of_another_tag_waits)
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG + 1);
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 }
 END_TEST
 

@@ -179,7 +179,7 @@ static void push_err(int err, void *data, size_t size, int path)
 		.err_data_size = size,
 	};
 
-	duo_err_push(&errs, &entry, path);
+	duo_err_push(&errs, &ring, &entry, path);
 }
 
 START_TEST(errors_in_order_with_their_path)
@@ -187,19 +187,19 @@ START_TEST(errors_in_order_with_their_path)
 	struct fi_cq_err_entry entry = { 0 };
 	uint8_t data[DUO_ERR_DATA_MAX];
 
-	ck_assert(duo_err_empty(&errs));
+	ck_assert(!duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -2);
 	push_err(FI_EIO, NULL, 0, FI_DUO_SHM);
 	push_err(FI_ETRUNC, NULL, 0, -1);
 	push_err(FI_ENOMSG, NULL, 0, FI_DUO_CORE);
-	ck_assert(!duo_err_empty(&errs));
+	ck_assert(duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_SHM);
 	ck_assert_int_eq(entry.err, FI_EIO);
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -1);
 	ck_assert_int_eq(entry.err, FI_ETRUNC);
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_CORE);
 	ck_assert_int_eq(entry.err, FI_ENOMSG);
-	ck_assert(duo_err_empty(&errs));
+	ck_assert(!duo_err_due(&errs, &ring));
 }
 END_TEST
 
@@ -261,11 +261,52 @@ START_TEST(overrun_is_reported_once)
 	push_err(FI_EIO, NULL, 0, FI_DUO_SHM);
 	errs.overrun = true;
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_SHM);
-	ck_assert(!duo_err_empty(&errs));
+	ck_assert(duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -1);
 	ck_assert_int_eq(entry.err, FI_EOVERRUN);
-	ck_assert(duo_err_empty(&errs));
+	ck_assert(!duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -2);
+}
+END_TEST
+
+/* An error is read after what came before it and before what came later. */
+START_TEST(errors_keep_their_place)
+{
+	struct fi_cq_err_entry entry = { 0 };
+	uint8_t data[DUO_ERR_DATA_MAX];
+	uint32_t size = ring.size;
+	uint64_t n, read = 0;
+
+	ring.head = ring.tail = UINT32_MAX - 2;	/* wraps on the way */
+	for (n = 0; n < 5; n++)
+		push(n);
+	push_err(FI_EIO, NULL, 0, FI_DUO_CORE);
+	ck_assert_uint_eq(duo_err_after(&errs, &ring), 5);
+	ck_assert(!duo_err_due(&errs, &ring));
+	for (; n < 3 * size; n++)
+		push(n);
+	ck_assert_uint_eq(duo_err_after(&errs, &ring), 5);
+	while (read < 5) {
+		ck_assert(!duo_err_due(&errs, &ring));
+		expect(read++);
+	}
+	ck_assert(duo_err_due(&errs, &ring));
+	ck_assert_uint_eq(duo_err_after(&errs, &ring), 0);
+	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_CORE);
+	ck_assert(!duo_err_due(&errs, &ring));
+	ck_assert_uint_eq(duo_err_after(&errs, &ring), n - read);
+	while (read < n)
+		expect(read++);
+}
+END_TEST
+
+START_TEST(overrun_comes_after_what_was_kept)
+{
+	push(0);
+	errs.overrun = true;
+	ck_assert(!duo_err_due(&errs, &ring));
+	expect(0);
+	ck_assert(duo_err_due(&errs, &ring));
 }
 END_TEST
 
@@ -295,6 +336,8 @@ int main(void)
 	tcase_add_test(tcase, errors_in_order_with_their_path);
 	tcase_add_loop_test(tcase, err_data, 0, ARRAY_SIZE(data_cases));
 	tcase_add_test(tcase, overrun_is_reported_once);
+	tcase_add_test(tcase, errors_keep_their_place);
+	tcase_add_test(tcase, overrun_comes_after_what_was_kept);
 	tcase_add_test(tcase, errors_are_freed);
 	return unit_run(suite);
 }
