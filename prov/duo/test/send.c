@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Sends: every variant takes the path of its destination, unchanged. */
+
+#include <inttypes.h>
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+#define DATA 0x1234567890abcdefULL
+#define DESC ((void *) 0x1000)
+
+static fi_addr_t local, remote;
+static int context;
+
+static void setup(void)
+{
+	fixture_setup();
+	peer_publish(1);
+	peer_publish(3);
+	/* shm's address of it is 0, ours 1 */
+	remote = peer_insert(2);
+	local = peer_insert(1);
+}
+
+enum variant {
+	SEND, SENDV, SENDMSG, INJECT, SENDDATA, INJECTDATA,
+	TSEND, TSENDV, TSENDMSG, TINJECT, TSENDDATA, TINJECTDATA,
+};
+
+static const struct {
+	const char *name;
+	bool data;
+	bool inject;
+	bool desc;
+} variants[] = {
+	[SEND] = { "send", .desc = true },
+	[SENDV] = { "sendv", .desc = true },
+	[SENDMSG] = { "sendmsg", .data = true, .desc = true },
+	[INJECT] = { "inject", .inject = true },
+	[SENDDATA] = { "senddata", .data = true, .desc = true },
+	[INJECTDATA] = { "injectdata", .data = true, .inject = true },
+	[TSEND] = { "tsend", .desc = true },
+	[TSENDV] = { "tsendv", .desc = true },
+	[TSENDMSG] = { "tsendmsg", .data = true, .desc = true },
+	[TINJECT] = { "tinject", .inject = true },
+	[TSENDDATA] = { "tsenddata", .data = true, .desc = true },
+	[TINJECTDATA] = { "tinjectdata", .data = true, .inject = true },
+};
+
+static ssize_t send_untagged(enum variant variant, const char *text,
+			     fi_addr_t to)
+{
+	size_t len = strlen(text);
+	const struct iovec iov[] = {
+		{ (void *) text, 1 }, { (void *) (text + 1), len - 1 },
+	};
+	void *desc[] = { DESC, DESC };
+	const struct fi_msg msg = {
+		.msg_iov = iov, .desc = desc, .iov_count = 2, .addr = to,
+		.context = &context, .data = DATA,
+	};
+
+	switch (variant) {
+	case SEND:
+		return fi_send(fx.ep, text, len, DESC, to, &context);
+	case SENDV:
+		return fi_sendv(fx.ep, iov, desc, 2, to, &context);
+	case SENDMSG:
+		return fi_sendmsg(fx.ep, &msg, FI_REMOTE_CQ_DATA);
+	case INJECT:
+		return fi_inject(fx.ep, text, len, to);
+	case SENDDATA:
+		return fi_senddata(fx.ep, text, len, DESC, DATA, to,
+				   &context);
+	default:
+		return fi_injectdata(fx.ep, text, len, DATA, to);
+	}
+}
+
+static ssize_t send_tagged(enum variant variant, const char *text,
+			   fi_addr_t to)
+{
+	size_t len = strlen(text);
+	const struct iovec iov[] = {
+		{ (void *) text, 1 }, { (void *) (text + 1), len - 1 },
+	};
+	void *desc[] = { DESC, DESC };
+	const struct fi_msg_tagged msg = {
+		.msg_iov = iov, .desc = desc, .iov_count = 2, .addr = to,
+		.tag = TAG, .context = &context, .data = DATA,
+	};
+
+	switch (variant) {
+	case TSEND:
+		return fi_tsend(fx.ep, text, len, DESC, to, TAG, &context);
+	case TSENDV:
+		return fi_tsendv(fx.ep, iov, desc, 2, to, TAG, &context);
+	case TSENDMSG:
+		return fi_tsendmsg(fx.ep, &msg, FI_REMOTE_CQ_DATA);
+	case TINJECT:
+		return fi_tinject(fx.ep, text, len, to, TAG);
+	case TSENDDATA:
+		return fi_tsenddata(fx.ep, text, len, DESC, DATA, to, TAG,
+				    &context);
+	default:
+		return fi_tinjectdata(fx.ep, text, len, DATA, to, TAG);
+	}
+}
+
+static ssize_t send_as(enum variant variant, const char *text, fi_addr_t to)
+{
+	return variant < TSEND ? send_untagged(variant, text, to) :
+				 send_tagged(variant, text, to);
+}
+
+static void check_sent(enum variant variant, int path, const char *text)
+{
+	const struct fake_tx *tx = &fake.tx[path];
+	const char *name = variants[variant].name;
+
+	ck_assert_msg(tx->count == 1 && !fake.tx[!path].count, "%s: path",
+		      name);
+	ck_assert_msg(tx->kind == (variant >= TSEND ? DUO_TAGGED : DUO_MSG),
+		      "%s: kind", name);
+	ck_assert_msg(tx->len == strlen(text) &&
+		      !memcmp(tx->payload, text, tx->len), "%s: text", name);
+	ck_assert_msg(tx->dest == (path == FI_DUO_SHM ? 0 : remote),
+		      "%s: address %" PRIu64, name, tx->dest);
+	ck_assert_msg(variant < TSEND || tx->tag == TAG, "%s: tag", name);
+	ck_assert_msg(!variants[variant].data ||
+		      (tx->data == DATA && tx->flags & FI_REMOTE_CQ_DATA),
+		      "%s: data", name);
+	ck_assert_msg(tx->desc == (path == FI_DUO_CORE &&
+				   variants[variant].desc ? DESC : NULL),
+		      "%s: desc", name);
+}
+
+/* _i: variant, and the path in the low bit. */
+START_TEST(variant_goes_its_path)
+{
+	enum variant variant = _i / 2;
+	int path = _i % 2;
+	struct fi_duo_stats stats;
+
+	ck_assert_int_eq(send_as(variant, "hello",
+				 path == FI_DUO_SHM ? local : remote), 0);
+	check_sent(variant, path, "hello");
+	if (!variants[variant].inject)
+		expect_entry(&context, FI_ADDR_NOTAVAIL);
+	expect_nothing();
+	stats = stats_now();
+	ck_assert_uint_eq(stats.path[path].tx_msgs, 1);
+	ck_assert_uint_eq(stats.path[path].tx_bytes, 5);
+	ck_assert_uint_eq(stats.path[!path].tx_msgs, 0);
+}
+END_TEST
+
+START_TEST(nobody)
+{
+	ck_assert_int_eq(send_as(_i, "hello", FI_ADDR_UNSPEC), -FI_EINVAL);
+	ck_assert_int_eq(send_as(_i, "hello", local + 1), -FI_EINVAL);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 0);
+}
+END_TEST
+
+/* The limit is one for both paths, the smaller one. */
+START_TEST(inject_limit)
+{
+	static const char text[] = "0123456789abcdefg";	/* 17 */
+	fi_addr_t to = _i == FI_DUO_SHM ? local : remote;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, text, 16, to, TAG), 0);
+	ck_assert_int_eq(fi_tinject(fx.ep, text, 17, to, TAG), -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_inject(fx.ep, text, 17, to), -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_tinjectdata(fx.ep, text, 17, 0, to, TAG),
+			 -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_injectdata(fx.ep, text, 17, 0, to),
+			 -FI_EMSGSIZE);
+	ck_assert_int_eq(fake.tx[_i].count, 1);
+}
+END_TEST
+
+START_TEST(message_limit)
+{
+	static const char text[1];
+	fi_addr_t to = _i == FI_DUO_SHM ? local : remote;
+	struct iovec iov[DUO_IOV_LIMIT + 1] = { { (void *) text, 1 } };
+
+	ck_assert_int_eq(fi_tsend(fx.ep, text, (1 << 20) + 1, NULL, to, TAG,
+				  NULL), -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_send(fx.ep, text, (1 << 20) + 1, NULL, to, NULL),
+			 -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_tsendv(fx.ep, iov, NULL, DUO_IOV_LIMIT + 1, to,
+				   TAG, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fake.tx[_i].count, 0);
+}
+END_TEST
+
+START_TEST(shm_is_full)
+{
+	fake.shm.tx_eagain = true;
+	ck_assert_int_eq(send_as(_i, "hello", local), -FI_EAGAIN);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].tx_msgs, 0);
+	fake.shm.tx_eagain = false;
+	ck_assert_int_eq(send_as(_i, "hello", local), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+}
+END_TEST
+
+/* The caller's message is read, not written: also to shm. */
+START_TEST(message_stays_as_it_was)
+{
+	void *desc = DESC;
+	const struct iovec iov = { (void *) "x", 1 };
+	const struct fi_msg_tagged msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = local,
+	};
+	struct fi_msg_tagged copy = msg;
+
+	ck_assert_int_eq(fi_tsendmsg(fx.ep, &copy, FI_COMPLETION), 0);
+	ck_assert_mem_eq(&copy, &msg, sizeof(msg));
+	ck_assert_ptr_eq(desc, DESC);
+}
+END_TEST
+
+/* Undecided, local since: decided at the first send, by any variant. */
+START_TEST(first_send_decides)
+{
+	fi_addr_t late = peer_insert(9);
+
+	peer_publish(9);
+	ck_assert_int_eq(send_as(_i, "hello", late), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+	ck_assert_uint_eq(fake.tx[FI_DUO_SHM].dest, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("send");
+	TCase *tcase = unit_case(suite, "send", setup, fixture_close);
+	int count = ARRAY_SIZE(variants);
+
+	tcase_add_loop_test(tcase, variant_goes_its_path, 0, 2 * count);
+	tcase_add_loop_test(tcase, nobody, 0, count);
+	tcase_add_loop_test(tcase, inject_limit, 0, 2);
+	tcase_add_loop_test(tcase, message_limit, 0, 2);
+	tcase_add_loop_test(tcase, shm_is_full, 0, count);
+	tcase_add_test(tcase, message_stays_as_it_was);
+	tcase_add_loop_test(tcase, first_send_decides, 0, count);
+	return unit_run(suite);
+}
