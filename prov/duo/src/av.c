@@ -8,10 +8,11 @@
  * fi_addr of an FI_AV_MAP is opaque.
  */
 
-#include <assert.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
@@ -48,6 +49,59 @@ static enum fi_duo_reason duo_av_insert_shm(struct duo_av *av,
 }
 
 /*
+ * The core's bytes of an address; *len is the room on entry. ofi_rxd does
+ * not find an address again before its first message, so it has been kept.
+ */
+static int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr,
+			    void *buf, size_t *len)
+{
+	const struct duo_kept_addr *kept = &av->kept[addr];
+	size_t room = *len;
+
+	if (kept->len) {
+		memcpy(buf, kept->bytes, kept->len);
+		*len = kept->len;
+		return 0;
+	}
+	if (fi_av_lookup(av->path_av[FI_DUO_CORE], addr, buf, len) ||
+	    *len > room)
+		return -FI_ENOENT;
+	return 0;
+}
+
+/* Keeps a socket address that the core does not look up. */
+static void duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
+{
+	const struct sockaddr *sa = bytes;
+	uint8_t buf[DUO_ADDR_MAX];
+	size_t len = sizeof(buf);
+
+	if (addr >= DUO_AV_MAX ||
+	    !fi_av_lookup(av->path_av[FI_DUO_CORE], addr, buf, &len))
+		return;
+	len = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+	      sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
+	memcpy(av->kept[addr].bytes, bytes, len);
+	av->kept[addr].len = len;
+}
+
+/* All of one insert; count addresses of one length after another. */
+static void duo_av_keep_all(struct duo_av *av, const fi_addr_t *addr,
+			    const void *bytes, size_t count)
+{
+	const char *next = bytes;
+	size_t i;
+
+	if (!av->domain->sockaddr_len)
+		return;
+	for (i = 0; i < count; i++) {
+		if (addr[i] != FI_ADDR_NOTAVAIL)
+			duo_av_keep(av, addr[i], next);
+		next += av->domain->sockaddr_len;
+	}
+}
+
+/*
  * Looks an address up in the registry; if it is local, shm learns it and
  * messages that came before are given their source.
  */
@@ -61,8 +115,7 @@ static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr,
 
 	if (LIST_EMPTY(&av->shm_eps))
 		return FI_DUO_SHM_OFF;
-	if (fi_av_lookup(av->path_av[FI_DUO_CORE], addr, core_addr, &len) ||
-	    len > sizeof(core_addr))
+	if (duo_av_core_addr(av, addr, core_addr, &len))
 		return FI_DUO_NOT_REGISTERED;
 	reason = duo_registry_lookup(duo_params.registry_dir, core_addr, len,
 				     shm_name);
@@ -210,8 +263,10 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 		return -FI_ENOMEM;
 	ret = fi_av_insert(av->path_av[FI_DUO_CORE], addr, count, result,
 			   flags, context);
-	if (ret > 0)
+	if (ret > 0) {
+		duo_av_keep_all(av, result, addr, count);
 		duo_av_note_all(av, result, count);
+	}
 	free(own);
 	return ret;
 }
@@ -269,6 +324,7 @@ static void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 		av->unmapped--;
 	else if (av->peer_of_shm[duo_route_shm_addr(word)] == addr)
 		av->peer_of_shm[duo_route_shm_addr(word)] = FI_ADDR_UNSPEC;
+	av->kept[addr].len = 0;
 	duo_av_set(av, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 }
 
@@ -322,6 +378,8 @@ static void duo_av_free(struct duo_av *av)
 		munmap(av->route, DUO_AV_MAX * sizeof(*av->route));
 	if (av->reason)
 		munmap(av->reason, DUO_AV_MAX);
+	if (av->kept)
+		munmap(av->kept, DUO_AV_MAX * sizeof(*av->kept));
 	free(av);
 }
 
@@ -381,7 +439,8 @@ static struct duo_av *duo_av_alloc(struct duo_domain *domain)
 		av->peer_of_shm[i] = FI_ADDR_UNSPEC;
 	av->route = duo_av_reserve(DUO_AV_MAX * sizeof(*av->route));
 	av->reason = duo_av_reserve(DUO_AV_MAX);
-	if (av->route && av->reason)
+	av->kept = duo_av_reserve(DUO_AV_MAX * sizeof(*av->kept));
+	if (av->route && av->reason && av->kept)
 		return av;
 	duo_av_free(av);
 	return NULL;

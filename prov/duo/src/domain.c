@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
@@ -99,6 +100,18 @@ static struct fi_ops_mr duo_mr_ops = {
 	.regattr = duo_mr_regattr,
 };
 
+static size_t duo_sockaddr_len(uint32_t addr_format)
+{
+	switch (addr_format) {
+	case FI_SOCKADDR_IN:
+		return sizeof(struct sockaddr_in);
+	case FI_SOCKADDR_IN6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
 static int duo_domain_open_core(struct duo_domain *domain,
 				const struct fi_info *info, void *context)
 {
@@ -141,6 +154,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	if (!domain)
 		return -FI_ENOMEM;
 	domain->fabric = duo_fabric_of(fabric_fid);
+	domain->sockaddr_len = duo_sockaddr_len(info->addr_format);
 	ret = duo_lock_init(&domain->lock,
 			    info->domain_attr->threading != FI_THREAD_DOMAIN);
 	if (ret)

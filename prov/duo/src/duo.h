@@ -62,6 +62,7 @@ struct duo_domain {
 	struct fid_domain domain_fid;
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
+	size_t sockaddr_len;		/* of its addresses; 0: others */
 	struct duo_lock lock;
 	atomic_int refs;
 };
@@ -81,6 +82,12 @@ enum duo_route_state {
 
 typedef _Atomic uint64_t duo_route_word;
 
+/* An address that the core does not look up; len 0: it does. */
+struct duo_kept_addr {
+	uint8_t len;			/* bytes */
+	uint8_t bytes[31];
+};
+
 #define DUO_AV_MAX (1U << 20)	/* fi_addr beyond: the core carries it */
 
 struct duo_av {
@@ -88,6 +95,7 @@ struct duo_av {
 	struct duo_domain *domain;
 	struct fid_av *path_av[FI_DUO_PATH_COUNT];
 	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
+	struct duo_kept_addr *kept;	/* likewise */
 	uint8_t *reason;		/* enum fi_duo_reason, likewise */
 	fi_addr_t high;			/* all fi_addr in use are below */
 	fi_addr_t peer_of_shm[DUO_SHM_PEERS];	/* shm address -> fi_addr */
