@@ -142,7 +142,7 @@ void se_netid_pci(int dev_index, char *pci, size_t size)
 	if (dir)
 		closedir(dir);
 	qsort(found, (size_t)count, sizeof(found[0]), se_netid_pci_compare);
-	/* More devices than the machine has share: still an address it knows. */
+	/* More devices than the machine has: an address twice, but known. */
 	if (count)
 		snprintf(pci, size, "%s", found[dev_index % count].name);
 	else

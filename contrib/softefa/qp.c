@@ -35,22 +35,23 @@ static void se_qpn_drop(struct se_dev *dev, uint32_t qpn)
 static int se_qp_check(const struct ibv_qp_init_attr_ex *attr, uint16_t flags)
 {
 	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+	uint32_t caps = attr->qp_type == IBV_QPT_DRIVER ? se_cfg.caps : 0;
 
 	if (attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_DRIVER)
 		return EOPNOTSUPP;
 	if (attr->comp_mask & ~(uint64_t)(IBV_QP_INIT_ATTR_PD |
 					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	if (attr->qp_type == IBV_QPT_DRIVER && (se_cfg.caps & SE_CAP_RDMA_READ))
+	if (caps & SE_CAP_RDMA_READ)
 		ops |= IBV_QP_EX_WITH_RDMA_READ;
-	if (attr->qp_type == IBV_QPT_DRIVER && (se_cfg.caps & SE_CAP_RDMA_WRITE))
+	if (caps & SE_CAP_RDMA_WRITE)
 		ops |= IBV_QP_EX_WITH_RDMA_WRITE |
 		       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (attr->send_ops_flags & ~ops))
 		return EOPNOTSUPP;
 	if ((flags & ~SE_QP_UNSOLICITED) ||
-	    ((flags & SE_QP_UNSOLICITED) && !(se_cfg.caps & SE_CAP_UNSOLICITED)))
+	    ((flags & SE_QP_UNSOLICITED) && !(caps & SE_CAP_UNSOLICITED)))
 		return EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || attr->srq)
 		return EINVAL;

@@ -68,7 +68,7 @@ enum se_pkt_type {
 struct se_pkt {
 	uint32_t magic;
 	uint8_t type, flags;
-	uint16_t status;	/* of a NAK */
+	uint16_t status;	/* of a NAK; else the number of tries */
 	uint32_t len;		/* payload bytes that follow */
 	uint32_t src_qpn, dst_qpn;
 	uint32_t seq, qkey;
@@ -127,7 +127,7 @@ struct se_flow {
 	struct se_op *queue, **queue_tail;
 	uint32_t stream, next_seq, una, window, peer_epoch, waiting_reads;
 	uint64_t heard, checked, rnr_until, due;
-	struct se_slot slot[SE_WINDOW];
+	struct se_slot slot[SE_WINDOW]; /* by number modulo the window */
 	/* receive */
 	uint32_t rx_stream, rx_cum;
 	uint64_t rx_map;
@@ -148,7 +148,7 @@ struct se_wire {
 	/* Gives up to budget packets to se_srd_rx(). */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
-	/* The packet, or an answer, lies unread: sending it again is no use. */
+	/* It, or an answer, lies unread: sending it again is no use. */
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
 	void (*flow_close)(struct se_qp *qp, struct se_flow *flow);
@@ -164,6 +164,8 @@ extern const struct se_wire se_wire_shm, se_wire_udp;
 void se_srd_submit(struct se_qp *qp, struct se_op *op);
 void se_srd_progress(struct se_qp *qp);
 bool se_srd_busy(struct se_qp *qp);
+
+/* srd_end.c */
 void se_srd_flush(struct se_qp *qp);
 void se_srd_close(struct se_qp *qp);
 void se_srd_drain(struct se_qp *qp); /* takes the lock itself */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "softefa.h"
 
@@ -14,8 +13,6 @@
 #define SE_ALIVE_NS (50 * SE_MS)    /* silence before asking the wire */
 #define SE_RTO_MAX_NS (200 * SE_MS)
 #define SE_RX_BUDGET 32
-#define SE_DRAIN_NS (500 * SE_MS)   /* longest stay in ibv_destroy_qp() */
-#define SE_LINGER_NS (40 * SE_MS)   /* quiet time before leaving a lossy wire */
 
 static int se_iov_sge(const struct se_op *op, const struct se_slot *slot,
 		      struct iovec *iov)
@@ -418,98 +415,4 @@ void se_srd_submit(struct se_qp *qp, struct se_op *op)
 	flow->queue_tail = &op->next;
 	se_flow_activate(qp, flow);
 	se_flow_pump(qp, flow, se_now());
-}
-
-static void se_rq_flush(struct se_qp *qp)
-{
-	uint32_t head = qp->rq_head;
-	struct se_cqe cqe = {
-		.qp = qp,
-		.qp_num = qp->ex.qp_base.qp_num,
-		.status = SE_FLUSHED,
-		.recv = true,
-		.ahn = SE_AH_UNKNOWN,
-	};
-
-	for (; head != qp->rq_tail; head++) {
-		cqe.wr_id = qp->rq[head & qp->rq_mask].wr_id;
-		se_cq_push(qp->rcq, &cqe);
-	}
-	qp->rq_head = head;
-}
-
-void se_srd_flush(struct se_qp *qp)
-{
-	struct se_flow *flow;
-	int i;
-
-	for (i = 0; i < SE_FLOW_HASH; i++) {
-		for (flow = qp->flows[i]; flow; flow = flow->next)
-			se_flow_fail(qp, flow, SE_FLUSHED);
-	}
-	se_rq_flush(qp);
-}
-
-void se_srd_close(struct se_qp *qp)
-{
-	struct se_flow *flow;
-	int i;
-
-	for (i = 0; i < SE_FLOW_HASH; i++) {
-		while ((flow = qp->flows[i])) {
-			qp->flows[i] = flow->next;
-			qp->wire->flow_close(qp, flow);
-			free(flow);
-		}
-	}
-	qp->active = NULL;
-	qp->ack_list = NULL;
-}
-
-/* Something is not on the wire yet, or may have been lost there. */
-static bool se_srd_owes(struct se_qp *qp)
-{
-	struct se_flow *flow;
-	uint32_t seq;
-
-	if (qp->ack_list)
-		return true;
-	for (flow = qp->active; flow; flow = flow->active_next) {
-		if (flow->queue)
-			return true;
-		if (qp->lossy && flow->una != flow->next_seq)
-			return true;
-		for (seq = flow->una; seq != flow->next_seq; seq++) {
-			if (flow->slot[seq % SE_WINDOW].state == SE_SLOT_WAIT)
-				return true;
-		}
-	}
-	return false;
-}
-
-/*
- * Before the QP goes: sends what is held back, and on a wire that has lost
- * something stays to acknowledge again while peers still ask.  New data is
- * refused, as by a QP that does not exist.
- */
-void se_srd_drain(struct se_qp *qp)
-{
-	uint64_t start = se_now(), now = start, quiet = start, seen = 0;
-	bool stay = true;
-
-	while (stay && now - start < SE_DRAIN_NS) {
-		if (!pthread_mutex_trylock(&qp->lock)) {
-			qp->closing = true;
-			se_srd_progress(qp);
-			if (qp->stats.dup != seen)
-				quiet = now;
-			seen = qp->stats.dup;
-			stay = se_srd_owes(qp) ||
-			       (qp->lossy && now - quiet < SE_LINGER_NS);
-			pthread_mutex_unlock(&qp->lock);
-		}
-		if (stay)
-			usleep(200);
-		now = se_now();
-	}
 }

@@ -134,7 +134,9 @@ static int se_ring_map(struct se_shm_qp *sq)
 	/* Takes the memory now: later there is SIGBUS instead of ENOSPC. */
 	ret = posix_fallocate(sq->fd, 0, (off_t)sq->size);
 	if (ret) {
-		fprintf(stderr, "softefa: %s: %zu bytes for a ring: %s; make room there, or set SOFTEFA_SLOTS lower or SOFTEFA_DIR elsewhere\n",
+		fprintf(stderr, "softefa: %s: %zu bytes for a ring: %s; "
+			"make room there, or set SOFTEFA_SLOTS lower or "
+			"SOFTEFA_DIR elsewhere\n",
 			se_cfg.dir, sq->size, strerror(ret));
 		return ENOMEM;
 	}
@@ -329,7 +331,7 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	}
 	*cookie = pos;
 	atomic_store_explicit(&slot->seq, pos + 1, memory_order_release);
-	/* Pairs with the fence in se_shm_arm(): one of the two sees the other. */
+	/* Pairs with the fence in se_shm_arm(): one sees the other. */
 	if (se_doorbell_used(&peer->bell)) {
 		atomic_thread_fence(memory_order_seq_cst);
 		if (atomic_load_explicit(&ring->armed, memory_order_relaxed) &&

@@ -86,7 +86,7 @@ static void se_udp_close(struct se_qp *qp)
 	free(uq);
 }
 
-/* Errors of the socket are about earlier packets: the error queue says which. */
+/* Errors here are about earlier packets: the error queue says which. */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
 		     int iov_count, uint64_t *cookie)
