@@ -40,12 +40,16 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	return 0;
 }
 
+void se_doorbell_unlink(struct se_doorbell *bell)
+{
+	if (bell->fd >= 0)
+		unlink(bell->path);
+}
+
 void se_doorbell_close(struct se_doorbell *bell)
 {
-	if (bell->fd < 0)
-		return;
-	unlink(bell->path);
-	close(bell->fd);
+	if (bell->fd >= 0)
+		close(bell->fd);
 	bell->fd = -1;
 }
 

@@ -76,18 +76,23 @@ void se_notify_close(struct se_cq *cq)
 	free(notify);
 }
 
+/*
+ * With one channel for both CQs of a QP the wire's descriptor wakes the first
+ * of them; polling that one writes, and so announces, completions of the other.
+ */
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp)
 {
-	int fd = cq->notify ? qp->wire->event_fd(qp) : -1;
+	int ret, fd = cq->notify ? qp->wire->event_fd(qp) : -1;
 
 	if (fd < 0)
 		return 0;
-	return se_notify_watch(cq->notify, fd, EPOLLIN | EPOLLONESHOT);
+	ret = se_notify_watch(cq->notify, fd, EPOLLIN | EPOLLONESHOT);
+	return ret == EEXIST ? 0 : ret;
 }
 
 void se_notify_detach(struct se_cq *cq, struct se_qp *qp)
 {
-	int fd = cq->notify && qp->wire_qp ? qp->wire->event_fd(qp) : -1;
+	int fd = cq->notify ? qp->wire->event_fd(qp) : -1;
 
 	if (fd >= 0)
 		epoll_ctl(cq->notify->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -170,17 +175,12 @@ static void se_notify_clear(struct se_notify *notify)
 {
 	struct se_cq *cq = notify->cq;
 	uint64_t count;
-	uint32_t i;
 
 	pthread_mutex_lock(&cq->poll_lock);
 	atomic_store(&notify->armed, false);
 	if (read(notify->event_fd, &count, sizeof(count)) < 0)
 		count = 0; /* another source woke us */
 	se_notify_timer(notify, false);
-	for (i = 0; i < cq->qp_count; i++) {
-		if (cq->qps[i]->wire->event_fd(cq->qps[i]) >= 0)
-			cq->qps[i]->wire->disarm(cq->qps[i]);
-	}
 	pthread_mutex_unlock(&cq->poll_lock);
 }
 

@@ -108,8 +108,13 @@ static int se_qp_attach(struct se_qp *qp)
 	ret = se_notify_attach(qp->rcq, qp);
 	if (ret)
 		goto err_detach_recv;
+	ret = se_notify_attach(qp->scq, qp);
+	if (ret)
+		goto err_unwatch_recv;
 	return 0;
 
+err_unwatch_recv:
+	se_notify_detach(qp->rcq, qp);
 err_detach_recv:
 	se_cq_detach(qp->rcq, qp, se_qp_rcq_entries(qp));
 err_detach_send:
@@ -119,6 +124,7 @@ err_detach_send:
 
 static void se_qp_detach(struct se_qp *qp)
 {
+	se_notify_detach(qp->scq, qp);
 	se_notify_detach(qp->rcq, qp);
 	se_cq_detach(qp->rcq, qp, se_qp_rcq_entries(qp));
 	se_cq_detach(qp->scq, qp, qp->sq_cap);

@@ -141,6 +141,8 @@ struct se_wire {
 	bool reports_death; /* alive() is authoritative: no timeout */
 	int (*open)(struct se_qp *qp);
 	void (*close)(struct se_qp *qp);
+	/* The process ends: remove what others would find of the QP. */
+	void (*leave)(struct se_qp *qp);
 	/* 0, -EAGAIN (no room) or a positive se_status that ends the flow. */
 	int (*tx)(struct se_qp *qp, struct se_flow *flow,
 		  const struct se_pkt *pkt, const struct iovec *iov,
@@ -155,7 +157,6 @@ struct se_wire {
 	/* Descriptor that is readable when a packet arrives after arm(). */
 	int (*event_fd)(struct se_qp *qp);
 	void (*arm)(struct se_qp *qp);
-	void (*disarm)(struct se_qp *qp);
 };
 
 extern const struct se_wire se_wire_shm, se_wire_udp;

@@ -67,10 +67,7 @@ void se_stats_exit(void)
 	for (qp = se_stats_qps; qp; qp = qp->next) {
 		se_stats_print(qp);
 		se_srd_drain(qp);
-		if (pthread_mutex_trylock(&qp->lock))
-			continue;
-		qp->wire->close(qp);
-		pthread_mutex_unlock(&qp->lock);
+		qp->wire->leave(qp);
 	}
 	se_stats_qps = NULL;
 	pthread_mutex_unlock(&se_stats_lock);

@@ -47,7 +47,8 @@ struct se_shm_qp {
 	size_t size;
 	int fd;
 	int32_t pid;
-	uint64_t tail, stuck_tail, stuck_since;
+	_Atomic uint64_t tail; /* written with qp->lock held */
+	uint64_t stuck_tail, stuck_since;
 	char path[288];
 	struct se_doorbell bell;
 };
@@ -174,7 +175,7 @@ static int se_shm_open(struct se_qp *qp)
 	if (ret)
 		goto err_remove;
 	ret = se_doorbell_open(&sq->bell, sq->path,
-			       qp->rcq->ex.channel != NULL);
+			       qp->rcq->ex.channel || qp->scq->ex.channel);
 	if (ret)
 		goto err_unmap;
 	se_fork_add(sq->fd);
@@ -196,15 +197,22 @@ err_free:
 	return ret;
 }
 
+/* At exit: other threads may still be polling, so the mappings stay. */
+static void se_shm_leave(struct se_qp *qp)
+{
+	struct se_shm_qp *sq = qp->wire_qp;
+
+	atomic_store(&sq->ring->dead, 1);
+	unlink(sq->path);
+	se_doorbell_unlink(&sq->bell);
+}
+
 static void se_shm_close(struct se_qp *qp)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
 
-	if (!sq)
-		return;
+	se_shm_leave(qp);
 	qp->wire_qp = NULL;
-	atomic_store(&sq->ring->dead, 1);
-	unlink(sq->path);
 	se_doorbell_close(&sq->bell);
 	munmap(sq->ring, sq->size);
 	se_fork_close(sq->fd);
@@ -345,7 +353,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
-	uint64_t tail = sq->tail; /* may be stale: then there is progress */
+	/* Without the lock it may be stale: whoever changed it is at work. */
+	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
 	return atomic_load_explicit(&ring->slot[tail & (ring->slots - 1)].seq,
 				    memory_order_relaxed) == tail + 1 ||
@@ -357,17 +366,18 @@ static bool se_shm_rx_pending(struct se_qp *qp)
  * A producer that is killed between taking a slot and publishing it would stop
  * the ring for ever.  True when that has happened: the slot is to be skipped.
  */
-static bool se_shm_stuck(struct se_shm_qp *sq, struct se_shm_slot *slot)
+static bool se_shm_stuck(struct se_shm_qp *sq, struct se_shm_slot *slot,
+			 uint64_t tail)
 {
 	uint64_t now;
 	int32_t pid;
 
 	if (atomic_load_explicit(&sq->ring->head, memory_order_relaxed) ==
-	    sq->tail)
+	    tail)
 		return false;
 	now = se_now();
-	if (sq->stuck_tail != sq->tail || !sq->stuck_since) {
-		sq->stuck_tail = sq->tail;
+	if (sq->stuck_tail != tail || !sq->stuck_since) {
+		sq->stuck_tail = tail;
 		sq->stuck_since = now;
 		return false;
 	}
@@ -381,27 +391,28 @@ static bool se_shm_stuck(struct se_shm_qp *sq, struct se_shm_slot *slot)
 static int se_shm_rx(struct se_qp *qp, int budget)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
+	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 	struct se_ring *ring = sq->ring;
 	struct se_shm_slot *slot;
 	int count;
 
 	/* What earlier calls have taken has been answered since. */
-	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) !=
-	    sq->tail)
-		atomic_store_explicit(&ring->answered, sq->tail,
+	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
+		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);
 	for (count = 0; count < budget; count++) {
-		slot = &ring->slot[sq->tail & (ring->slots - 1)];
+		slot = &ring->slot[tail & (ring->slots - 1)];
 		if (atomic_load_explicit(&slot->seq, memory_order_acquire) !=
-		    sq->tail + 1) {
-			if (!se_shm_stuck(sq, slot))
+		    tail + 1) {
+			if (!se_shm_stuck(sq, slot, tail))
 				break;
-		} else if (slot->pkt.len <= ring->block)
+		} else if (slot->pkt.len <= ring->block) {
 			se_srd_rx(qp, &slot->pkt,
-				  se_ring_data(ring, sq->tail, slot->pkt.len));
-		atomic_store_explicit(&slot->seq, sq->tail + ring->slots,
+				  se_ring_data(ring, tail, slot->pkt.len));
+		}
+		atomic_store_explicit(&slot->seq, tail + ring->slots,
 				      memory_order_release);
-		sq->tail++;
+		atomic_store_explicit(&sq->tail, ++tail, memory_order_relaxed);
 	}
 	return count;
 }
@@ -449,14 +460,6 @@ static void se_shm_arm(struct se_qp *qp)
 		se_doorbell_self(&sq->bell);
 }
 
-static void se_shm_disarm(struct se_qp *qp)
-{
-	struct se_shm_qp *sq = qp->wire_qp;
-
-	atomic_store(&sq->ring->armed, 0);
-	se_doorbell_clear(&sq->bell);
-}
-
 const struct se_wire se_wire_shm = {
 	.name = "shm",
 	.rto_us = 1000,
@@ -464,6 +467,7 @@ const struct se_wire se_wire_shm = {
 	.reports_death = true,
 	.open = se_shm_open,
 	.close = se_shm_close,
+	.leave = se_shm_leave,
 	.tx = se_shm_tx,
 	.rx = se_shm_rx,
 	.rx_pending = se_shm_rx_pending,
@@ -472,5 +476,4 @@ const struct se_wire se_wire_shm = {
 	.flow_close = se_shm_flow_close,
 	.event_fd = se_shm_event_fd,
 	.arm = se_shm_arm,
-	.disarm = se_shm_disarm,
 };

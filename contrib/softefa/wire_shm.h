@@ -25,6 +25,7 @@ struct se_doorbell_tx {
 
 int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 		     bool wanted);
+void se_doorbell_unlink(struct se_doorbell *bell);
 void se_doorbell_close(struct se_doorbell *bell);
 void se_doorbell_clear(struct se_doorbell *bell);
 void se_doorbell_self(struct se_doorbell *bell);

@@ -79,8 +79,6 @@ static void se_udp_close(struct se_qp *qp)
 {
 	struct se_udp_qp *uq = qp->wire_qp;
 
-	if (!uq)
-		return;
 	qp->wire_qp = NULL;
 	se_fork_close(uq->fd);
 	free(uq);
@@ -224,7 +222,8 @@ static int se_udp_event_fd(struct se_qp *qp)
 	return ((struct se_udp_qp *)qp->wire_qp)->fd;
 }
 
-static void se_udp_arm(struct se_qp *qp)
+/* Arming: the socket is watched; leaving: the kernel closes it. */
+static void se_udp_nothing(struct se_qp *qp)
 {
 }
 
@@ -234,6 +233,7 @@ const struct se_wire se_wire_udp = {
 	.window = 16,
 	.open = se_udp_open,
 	.close = se_udp_close,
+	.leave = se_udp_nothing,
 	.tx = se_udp_tx,
 	.rx = se_udp_rx,
 	.rx_pending = se_udp_rx_pending,
@@ -241,6 +241,5 @@ const struct se_wire se_wire_udp = {
 	.alive = se_udp_alive,
 	.flow_close = se_udp_flow_close,
 	.event_fd = se_udp_event_fd,
-	.arm = se_udp_arm,
-	.disarm = se_udp_arm,
+	.arm = se_udp_nothing,
 };

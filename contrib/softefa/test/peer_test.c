@@ -40,11 +40,11 @@ static void peer_run(int out, int leash)
 	self.addr = (uintptr_t)node.buf;
 	/* A child that outlives it must not keep it looking alive. */
 	if (!fork()) {
+		if (write(out, &self, sizeof(self)) != sizeof(self))
+			_exit(2);
 		sleep(3);
 		_exit(0);
 	}
-	if (write(out, &self, sizeof(self)) != sizeof(self))
-		_exit(2);
 	fcntl(leash, F_SETFL, O_NONBLOCK);
 	while (read(leash, &byte, 1) < 0) {
 		if (rig_poll(node.rcq, &wc))
