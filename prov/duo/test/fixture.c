@@ -66,7 +66,10 @@ static int fixture_endpoint(const struct fixture_attr *attr,
 int fixture_try(const struct fixture_attr *attr)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_cq_attr cq_attr = {
+		.format = attr->format ? attr->format : FI_CQ_FORMAT_TAGGED,
+		.wait_obj = attr->wait_obj,
+	};
 	struct fi_info *info = fixture_info(attr);
 	int ret;
 

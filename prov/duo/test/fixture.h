@@ -18,6 +18,8 @@ struct fixture_attr {
 	bool no_shm;
 	uint64_t rx_bind_flags;		/* beside FI_RECV */
 	uint64_t no_caps;		/* of all that we have */
+	enum fi_cq_format format;	/* 0: tagged */
+	enum fi_wait_obj wait_obj;
 };
 
 extern struct fixture {

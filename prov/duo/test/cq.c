@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Reading and waiting: formats end to end, fi_cq_sread, FI_WAIT_FD. */
+
+#include <poll.h>
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static const char *local_name;
+static fi_addr_t local;
+static struct slot slot[3];
+
+static void open_with(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	ck_assert_int_eq(fixture_try(attr), 0);
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+}
+
+static void setup(void)
+{
+}
+
+static void complete(int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		post_recv(&slot[i], local, TAG);
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG, "12345");
+	}
+}
+
+static const struct {
+	const char *name;
+	enum fi_cq_format format;
+	size_t size;
+} format_cases[] = {
+	{ "context", FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry) },
+	{ "msg", FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry) },
+	{ "data", FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry) },
+	{ "tagged", FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
+};
+
+START_TEST(formats)
+{
+	const struct fixture_attr attr = { .format = format_cases[_i].format };
+	size_t i, size = format_cases[_i].size;
+	struct fi_cq_tagged_entry entry;
+	char buf[4 * sizeof(entry)];
+	fi_addr_t src[4];
+
+	open_with(&attr);
+	complete(3);
+	memset(buf, 0xa5, sizeof(buf));
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, buf, 4, src), 3);
+	for (i = 0; i < 3; i++) {
+		memcpy(&entry, buf + i * size, size);
+		ck_assert_msg(entry.op_context == &slot[i], "%s",
+			      format_cases[_i].name);
+		ck_assert_uint_eq(src[i], local);
+	}
+	if (size > sizeof(struct fi_cq_entry))
+		ck_assert_uint_eq(entry.len, 5);
+	ck_assert_msg(buf[3 * size] == (char) 0xa5, "%s: written beyond",
+		      format_cases[_i].name);
+	fixture_close();
+}
+END_TEST
+
+START_TEST(sread)
+{
+	static const struct fixture_attr attr;
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t src;
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 0), -FI_EAGAIN);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 5), -FI_EAGAIN);
+	complete(1);
+	ck_assert_int_eq(fi_cq_sreadfrom(fx.cq, &entry, 1, &src, NULL, -1),
+			 1);
+	ck_assert_uint_eq(src, local);
+	fixture_close();
+}
+END_TEST
+
+/* One signal ends one wait. */
+START_TEST(signal_ends_a_wait)
+{
+	static const struct fixture_attr attr;
+	struct fi_cq_tagged_entry entry;
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
+	complete(1);
+	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), 1);
+	fixture_close();
+}
+END_TEST
+
+START_TEST(no_descriptor_unless_asked_for)
+{
+	static const struct fixture_attr attr;
+	struct fid *fid;
+	int fd;
+
+	open_with(&attr);
+	fid = &fx.cq->fid;
+	ck_assert_int_eq(fi_control(fid, FI_GETWAIT, &fd), -FI_ENODATA);
+	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1),
+			 -FI_EINVAL);
+	fixture_close();
+}
+END_TEST
+
+/* poll(2) after fi_trywait always ends, and soon. */
+START_TEST(wait_fd)
+{
+	static const struct fixture_attr attr = { .wait_obj = FI_WAIT_FD };
+	struct fi_cq_tagged_entry entry;
+	struct pollfd pollfd = { .events = POLLIN };
+	struct fid *fid;
+
+	open_with(&attr);
+	fid = &fx.cq->fid;
+	ck_assert_int_eq(fi_control(fid, FI_GETWAIT, &pollfd.fd), 0);
+	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1), 0);
+	ck_assert_int_eq(poll(&pollfd, 1, 2000), 1);
+	complete(1);
+	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	/* a wildcard reaches the core before the application sleeps */
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1), 0);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fixture_close();
+}
+END_TEST
+
+START_TEST(readerr_without_error)
+{
+	static const struct fixture_attr attr;
+	struct fi_cq_err_entry err = { 0 };
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), -FI_EAGAIN);
+	fixture_close();
+}
+END_TEST
+
+/* Many more completions than the CQ was opened for: none is lost. */
+START_TEST(more_than_its_size)
+{
+	static const struct fixture_attr attr;
+	struct fi_cq_tagged_entry entry;
+	char context[5000];
+	size_t i;
+
+	open_with(&attr);
+	for (i = 0; i < sizeof(context); i++)
+		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG,
+					  &context[i]), 0);
+	for (i = 0; i < sizeof(context); i++) {
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+		ck_assert_ptr_eq(entry.op_context, &context[i]);
+	}
+	fixture_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("cq");
+	TCase *tcase = unit_case(suite, "read", setup, setup);
+
+	tcase_add_loop_test(tcase, formats, 0, ARRAY_SIZE(format_cases));
+	tcase_add_test(tcase, readerr_without_error);
+	tcase_add_test(tcase, more_than_its_size);
+	tcase = unit_case(suite, "wait", setup, setup);
+	tcase_add_test(tcase, sread);
+	tcase_add_test(tcase, signal_ends_a_wait);
+	tcase_add_test(tcase, no_descriptor_unless_asked_for);
+	tcase_add_test(tcase, wait_fd);
+	return unit_run(suite);
+}
