@@ -8,229 +8,13 @@
  * fi_addr of an FI_AV_MAP is opaque.
  */
 
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
 #include "route.h"
-
-static void duo_av_set(struct duo_av *av, fi_addr_t addr, uint64_t word,
-		       enum fi_duo_reason reason)
-{
-	av->reason[addr] = reason;
-	atomic_store_explicit(&av->route[addr], word, memory_order_release);
-}
-
-/* Tells shm about a peer. FI_DUO_LOCAL and its shm address, or why not. */
-static enum fi_duo_reason duo_av_insert_shm(struct duo_av *av,
-					    const char *shm_name,
-					    fi_addr_t *shm_addr)
-{
-	struct duo_ep *ep;
-	int ret;
-
-	if (av->shm_used == DUO_SHM_PEERS)
-		return FI_DUO_SHM_FULL;
-	ret = fi_av_insert(av->path_av[FI_DUO_SHM], shm_name, 1, shm_addr, 0,
-			   NULL);
-	if (ret != 1 || *shm_addr >= DUO_SHM_PEERS) {
-		DUO_WARN(AV, "shm does not take peer %s: %d; the core carries "
-			 "its messages\n", shm_name, ret);
-		return FI_DUO_SHM_FULL;
-	}
-	av->shm_used++;
-	LIST_FOREACH(ep, &av->shm_eps, av_link)
-		ep->confirmed[*shm_addr / 64] &= ~(1ULL << *shm_addr % 64);
-	return FI_DUO_LOCAL;
-}
-
-/*
- * The core's bytes of an address; *len is the room on entry. ofi_rxd does
- * not find an address again before its first message, so it has been kept.
- */
-static int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr,
-			    void *buf, size_t *len)
-{
-	const struct duo_kept_addr *kept = &av->kept[addr];
-	size_t room = *len;
-
-	if (kept->len) {
-		memcpy(buf, kept->bytes, kept->len);
-		*len = kept->len;
-		return 0;
-	}
-	if (fi_av_lookup(av->path_av[FI_DUO_CORE], addr, buf, len) ||
-	    *len > room)
-		return -FI_ENOENT;
-	return 0;
-}
-
-/* Keeps a socket address that the core does not look up. */
-static void duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
-{
-	const struct sockaddr *sa = bytes;
-	uint8_t buf[DUO_ADDR_MAX];
-	size_t len = sizeof(buf);
-
-	if (addr >= DUO_AV_MAX ||
-	    !fi_av_lookup(av->path_av[FI_DUO_CORE], addr, buf, &len))
-		return;
-	len = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-	      sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
-	memcpy(av->kept[addr].bytes, bytes, len);
-	av->kept[addr].len = len;
-}
-
-/* All of one insert; count addresses of one length after another. */
-static void duo_av_keep_all(struct duo_av *av, const fi_addr_t *addr,
-			    const void *bytes, size_t count)
-{
-	const char *next = bytes;
-	size_t i;
-
-	if (!av->domain->sockaddr_len)
-		return;
-	for (i = 0; i < count; i++) {
-		if (addr[i] != FI_ADDR_NOTAVAIL)
-			duo_av_keep(av, addr[i], next);
-		next += av->domain->sockaddr_len;
-	}
-}
-
-/*
- * Looks an address up in the registry; if it is local, shm learns it and
- * messages that came before are given their source.
- */
-static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr,
-				     fi_addr_t *shm_addr)
-{
-	char core_addr[DUO_ADDR_MAX], shm_name[DUO_SHM_NAME_MAX];
-	size_t len = sizeof(core_addr);
-	enum fi_duo_reason reason;
-	struct duo_ep *ep;
-
-	if (LIST_EMPTY(&av->shm_eps))
-		return FI_DUO_SHM_OFF;
-	if (duo_av_core_addr(av, addr, core_addr, &len))
-		return FI_DUO_NOT_REGISTERED;
-	reason = duo_registry_lookup(duo_params.registry_dir, core_addr, len,
-				     shm_name);
-	if (reason != FI_DUO_LOCAL)
-		return reason;
-	reason = duo_av_insert_shm(av, shm_name, shm_addr);
-	if (reason != FI_DUO_LOCAL)
-		return reason;
-	if (av->peer_of_shm[*shm_addr] == FI_ADDR_UNSPEC)
-		av->peer_of_shm[*shm_addr] = addr;
-	av->unmapped--;
-	LIST_FOREACH(ep, &av->shm_eps, av_link)
-		duo_srx_identify(ep);
-	return FI_DUO_LOCAL;
-}
-
-/* A new address, or one whose first send is still to come. */
-static void duo_av_consider(struct duo_av *av, fi_addr_t addr)
-{
-	fi_addr_t shm_addr;
-	enum fi_duo_reason reason = duo_av_map(av, addr, &shm_addr);
-
-	if (reason == FI_DUO_LOCAL)
-		duo_av_set(av, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
-			   reason);
-	else
-		duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
-}
-
-/* The first send to an undecided address: its path is settled for good. */
-enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr)
-{
-	fi_addr_t shm_addr;
-	enum fi_duo_reason reason;
-
-	if (duo_route_state(duo_route_load(av, addr)) != DUO_ROUTE_UNDECIDED)
-		return duo_route_state(duo_route_load(av, addr));
-	reason = duo_av_map(av, addr, &shm_addr);
-	if (reason == FI_DUO_LOCAL) {
-		duo_av_set(av, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
-			   reason);
-		return DUO_ROUTE_SHM;
-	}
-	duo_av_set(av, addr, DUO_ROUTE_CORE, reason);
-	return DUO_ROUTE_CORE;
-}
-
-/*
- * After a message from a peer that shm does not know: it may have published
- * itself since. What was decided for sends stays; only its source becomes
- * known.
- */
-void duo_av_scan(struct duo_av *av)
-{
-	uint64_t state = duo_registry_state(duo_params.registry_dir);
-	fi_addr_t addr, shm_addr;
-	uint64_t word;
-
-	if (!av->unmapped || state == av->scanned)
-		return;
-	av->scanned = state;
-	for (addr = 0; addr < av->high; addr++) {
-		word = duo_route_load(av, addr);
-		if (duo_route_mapped(word))
-			continue;
-		if (duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-			duo_av_consider(av, addr);
-		else if (duo_route_state(word) == DUO_ROUTE_CORE &&
-			 duo_av_map(av, addr, &shm_addr) == FI_DUO_LOCAL)
-			duo_av_set(av, addr,
-				   duo_route_word_of(DUO_ROUTE_CORE, shm_addr),
-				   av->reason[addr]);
-	}
-}
-
-void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
-{
-	fi_addr_t addr;
-
-	LIST_INSERT_HEAD(&av->shm_eps, ep, av_link);
-	for (addr = 0; addr < av->high; addr++) {
-		if (duo_route_load(av, addr) == DUO_ROUTE_UNDECIDED)
-			duo_av_consider(av, addr);
-	}
-}
-
-void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
-{
-	LIST_REMOVE(ep, av_link);
-}
-
-/* Under the domain's lock. */
-static void duo_av_note(struct duo_av *av, fi_addr_t addr)
-{
-	if (addr >= DUO_AV_MAX ||
-	    duo_route_state(duo_route_load(av, addr)) != DUO_ROUTE_NONE)
-		return;
-	if (addr >= av->high)
-		av->high = addr + 1;
-	av->unmapped++;
-	duo_av_consider(av, addr);
-}
-
-static void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
-			    size_t count)
-{
-	size_t i;
-
-	duo_lock(&av->domain->lock);
-	for (i = 0; i < count; i++) {
-		if (addr[i] != FI_ADDR_NOTAVAIL)
-			duo_av_note(av, addr[i]);
-	}
-	duo_unlock(&av->domain->lock);
-}
 
 /* The caller may not want the addresses, but we need them. */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
@@ -263,10 +47,8 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 		return -FI_ENOMEM;
 	ret = fi_av_insert(av->path_av[FI_DUO_CORE], addr, count, result,
 			   flags, context);
-	if (ret > 0) {
-		duo_av_keep_all(av, result, addr, count);
-		duo_av_note_all(av, result, count);
-	}
+	if (ret > 0)
+		duo_av_note_all(av, result, addr, count);
 	free(own);
 	return ret;
 }
@@ -283,7 +65,7 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	ret = fi_av_insertsvc(av->path_av[FI_DUO_CORE], node, service, result,
 			      flags, context);
 	if (ret > 0)
-		duo_av_note_all(av, result, 1);
+		duo_av_note_all(av, result, NULL, 1);
 	return ret;
 }
 
@@ -301,31 +83,9 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	ret = fi_av_insertsym(av->path_av[FI_DUO_CORE], node, nodecnt, service,
 			      svccnt, result, flags, context);
 	if (ret > 0)
-		duo_av_note_all(av, result, nodecnt * svccnt);
+		duo_av_note_all(av, result, NULL, nodecnt * svccnt);
 	free(own);
 	return ret;
-}
-
-/*
- * The peer stays in shm's AV: messages from it may still be queued there,
- * and shm finds their sender by its place in the AV. If the address is
- * inserted again, shm finds the old place by name.
- */
-static void duo_av_forget(struct duo_av *av, fi_addr_t addr)
-{
-	uint64_t word;
-
-	if (addr >= DUO_AV_MAX)
-		return;
-	word = duo_route_load(av, addr);
-	if (duo_route_state(word) == DUO_ROUTE_NONE)
-		return;
-	if (!duo_route_mapped(word))
-		av->unmapped--;
-	else if (av->peer_of_shm[duo_route_shm_addr(word)] == addr)
-		av->peer_of_shm[duo_route_shm_addr(word)] = FI_ADDR_UNSPEC;
-	av->kept[addr].len = 0;
-	duo_av_set(av, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 }
 
 static int duo_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
@@ -333,14 +93,17 @@ static int duo_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 {
 	struct duo_av *av = duo_av_of(av_fid);
 	size_t i;
-	int ret;
+	int ret = 0;
 
 	if (!fi_addr)
 		return count ? -FI_EINVAL : 0;
 	duo_lock(&av->domain->lock);
-	ret = fi_av_remove(av->path_av[FI_DUO_CORE], fi_addr, count, flags);
-	for (i = 0; !ret && i < count; i++)
-		duo_av_forget(av, fi_addr[i]);
+	for (i = 0; !ret && i < count; i++) {
+		ret = fi_av_remove(av->path_av[FI_DUO_CORE], &fi_addr[i], 1,
+				   flags);
+		if (!ret)
+			duo_av_forget(av, fi_addr[i]);
+	}
 	duo_unlock(&av->domain->lock);
 	return ret;
 }

@@ -69,17 +69,37 @@ static ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
 	return duo_cq_readfrom(cq_fid, buf, count, NULL);
 }
 
+/* Applications of older versions have a shorter entry. */
+static size_t duo_cq_err_size(const struct duo_cq *cq)
+{
+	uint32_t version = cq->domain->fabric->fabric_fid.api_version;
+
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return offsetof(struct fi_cq_err_entry, err_data_size);
+	if (FI_VERSION_LT(version, FI_VERSION(1, 20)))
+		return offsetof(struct fi_cq_err_entry, src_addr);
+	return sizeof(struct fi_cq_err_entry);
+}
+
+static void duo_cq_pop_err(struct duo_cq *cq, struct fi_cq_err_entry *entry)
+{
+	size_t size = duo_cq_err_size(cq);
+	struct fi_cq_err_entry whole = { 0 };
+
+	memcpy(&whole, entry, size);
+	cq->err_path = duo_err_pop(&cq->errs, &whole, cq->err_data);
+	memcpy(entry, &whole, size);
+}
+
 static ssize_t duo_cq_readerr(struct fid_cq *cq_fid,
 			      struct fi_cq_err_entry *entry, uint64_t flags)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
 	ssize_t ret = -FI_EAGAIN;
-	int path;
 
 	duo_lock(&cq->domain->lock);
 	if (duo_err_due(&cq->errs, &cq->ring)) {
-		path = duo_err_pop(&cq->errs, entry, cq->err_data);
-		cq->err_path = path;
+		duo_cq_pop_err(cq, entry);
 		ret = 1;
 	}
 	duo_unlock(&cq->domain->lock);
@@ -255,6 +275,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ?
 		     FI_CQ_FORMAT_CONTEXT : attr->format;
 	LIST_INIT(&cq->rx_eps);
+	LIST_INIT(&cq->tx_eps);
 	duo_err_init(&cq->errs);
 	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
 	if (ret)

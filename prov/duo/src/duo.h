@@ -26,7 +26,9 @@
 #include "ring.h"
 
 #define DUO_NAME "ofi_duo"
-#define DUO_SHM_PEERS 256	/* what one shm endpoint holds */
+#define DUO_SHM_PEERS 256	/* what one AV of shm holds */
+#define DUO_INJECT_SIZE 4096	/* shm's, bytes */
+#define DUO_SHM_QUEUE 1024	/* its operations in flight; each way */
 
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
@@ -63,6 +65,7 @@ struct duo_domain {
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	size_t sockaddr_len;		/* of its addresses; 0: others */
+	uint32_t held;	/* messages of shm whose source is looked up */
 	struct duo_lock lock;
 	atomic_int refs;
 };
@@ -99,7 +102,7 @@ struct duo_av {
 	uint8_t *reason;		/* enum fi_duo_reason, likewise */
 	fi_addr_t high;			/* all fi_addr in use are below */
 	fi_addr_t peer_of_shm[DUO_SHM_PEERS];	/* shm address -> fi_addr */
-	size_t shm_used;
+	char shm_name[DUO_SHM_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
 	uint64_t scanned;		/* state of the registry at last scan */
 	size_t unmapped;		/* addresses that shm does not know */
 	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
@@ -114,11 +117,11 @@ struct duo_cq {
 	struct duo_ring ring;
 	struct duo_err_list errs;
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
+	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */
 	enum fi_cq_format format;
 	uint32_t shm_idle;	/* polls since shm's last event */
 	uint32_t shm_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last */
-	uint32_t held;		/* messages whose source is looked up */
 	atomic_uint core_credit;	/* polls the core is sure to get */
 	uint64_t core_polls;
 	atomic_bool signaled;
@@ -138,6 +141,7 @@ struct duo_ep {
 	struct duo_cq *tx_cq;
 	struct duo_cq *rx_cq;
 	size_t inject_size;		/* bytes */
+	size_t rx_iov_limit;
 	size_t max_msg_size;		/* bytes */
 	uint64_t caps;
 	uint64_t rx_op_flags;
@@ -145,6 +149,7 @@ struct duo_ep {
 	uint64_t tx_bind_flags;
 	bool rx_selective;
 	bool enabled;
+	bool closing;		/* no message is matched any more */
 	bool shm_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool util_srx;		/* the core matches with util_srx.c, see
 				 * recv.c and lazy.c for its defects */
@@ -157,12 +162,14 @@ struct duo_ep {
 	uint32_t lazy_count;
 	uint32_t lazy_limit;		/* idle polls; adapts, see lazy.c */
 	uint32_t lazy_age;		/* polls that the oldest has waited */
+	uint64_t lazy_since;		/* ms, monotonic */
 	uint64_t confirmed[DUO_SHM_PEERS / 64];	/* sent over shm before */
 	struct fid_peer_srx peer_srx;
 	struct fid_ep *shm_srx;
 	struct duo_publication publication;
 	struct fi_duo_stats stats;
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
+	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->shm_eps */
 	struct fi_info *info;		/* the core's */
 };
@@ -195,6 +202,7 @@ static inline struct duo_fabric *duo_fabric_of(struct fid_fabric *fabric_fid)
 /* info.c: pure translation */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
+void duo_info_ask_order(struct fi_info *core);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
@@ -217,7 +225,10 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
 
-/* av.c, under the domain's lock */
+/* av_map.c, under the domain's lock */
+void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
+		     const void *bytes, size_t count);
+void duo_av_forget(struct duo_av *av, fi_addr_t addr);
 enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr);
 /* Looks up in the registry whatever shm does not know yet. */
 void duo_av_scan(struct duo_av *av);
@@ -263,6 +274,7 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 /* ep_shm.c */
 void duo_ep_open_shm(struct duo_ep *ep);
 void duo_ep_close_shm(struct duo_ep *ep);
+void duo_ep_drain_shm(struct duo_ep *ep);
 
 /* srx.c: shm's side of matching */
 extern struct fi_ops_srx_owner duo_srx_owner_ops;
@@ -308,8 +320,8 @@ struct duo_recv {
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
-/* Starts unexpected message rx, not in a queue, into recv's buffers.
- * Nothing has changed if it fails. */
+/* Starts unexpected, held or claimed message rx into recv's buffers.
+ * Nothing has changed if it fails (-FI_ENOMEM). */
 int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv);
 /* Can a message for *want come over the core? */
 bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want);
@@ -353,6 +365,7 @@ int duo_no_control(struct fid *fid, int command, void *arg);
 int duo_no_ops_open(struct fid *fid, const char *name, uint64_t flags,
 		    void **ops, void *context);
 extern struct fi_ops_rma duo_no_rma_ops;
+extern struct fi_ops_atomic duo_no_atomic_ops;
 int duo_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 		       struct fid_ep **sep, void *context);
 int duo_no_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,

@@ -39,6 +39,7 @@ enum duo_rx_state {
 	DUO_RX_CANCELING,	/* fi_cancel was called on the core */
 	DUO_RX_CANCELED,	/* ... and the core gave it back */
 	DUO_RX_PEEK,		/* a FI_PEEK is outstanding on the core */
+	DUO_RX_ARRIVING,	/* of shm, in no queue yet */
 	DUO_RX_UNEXP,		/* in the unexpected queue */
 	DUO_RX_HELD,		/* unexpected, its source to be looked up */
 	DUO_RX_CLAIMED,		/* shm message claimed by FI_PEEK|FI_CLAIM */
@@ -66,6 +67,7 @@ struct duo_rx {
 	bool on_core;			/* the core has a copy */
 	bool lazy;			/* in the lazy list */
 	bool wanted;			/* a success is reported */
+	bool hold;			/* arriving: to be held */
 	struct iovec iov[DUO_IOV_LIMIT];
 	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
 	void *shm_desc[DUO_IOV_LIMIT];	/* always NULL: host memory */

@@ -37,19 +37,22 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	}
 	if (ret)
 		return ret;
+	duo_lock(&ep->domain->lock);
 	if (flags & FI_TRANSMIT) {
 		ep->tx_cq = cq;
 		ep->tx_bind_flags = flags & ~(uint64_t) FI_RECV;
+		LIST_INSERT_HEAD(&cq->tx_eps, ep, tx_link);
 		atomic_fetch_add(&cq->refs, 1);
 	}
 	if (flags & FI_RECV) {
 		ep->rx_cq = cq;
 		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
-		duo_lock(&ep->domain->lock);
 		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
-		duo_unlock(&ep->domain->lock);
 		atomic_fetch_add(&cq->refs, 1);
 	}
+	if (ep->tx_cq == ep->rx_cq)	/* listed once */
+		LIST_REMOVE(ep, tx_link);
+	duo_unlock(&ep->domain->lock);
 	return 0;
 }
 
@@ -123,13 +126,29 @@ static int duo_ep_enable(struct duo_ep *ep)
 	return 0;
 }
 
-/* FI_GETOPSFLAG and FI_SETOPSFLAG: shm's transmit flags follow the core's. */
+/*
+ * FI_GETOPSFLAG and FI_SETOPSFLAG. shm takes its flags when it is opened, so
+ * those of transmits can be changed until then.
+ */
+static int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
+{
+	int ret;
+
+	if (*flags & FI_TRANSMIT && ep->path_ep[FI_DUO_SHM])
+		return -FI_ENOSYS;
+	ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_SETOPSFLAG, flags);
+	if (ret)
+		return ret;
+	if (*flags & FI_RECV)
+		ep->rx_op_flags = *flags & FI_COMPLETION;
+	if (*flags & FI_TRANSMIT)
+		ep->tx_op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
+	return 0;
+}
+
 static int duo_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
-	struct fid_ep *shm = ep->path_ep[FI_DUO_SHM];
-	uint64_t *flags = arg;
-	int ret;
 
 	switch (command) {
 	case FI_ENABLE:
@@ -138,14 +157,7 @@ static int duo_ep_control(struct fid *fid, int command, void *arg)
 		return fi_control(&ep->path_ep[FI_DUO_CORE]->fid, command,
 				  arg);
 	case FI_SETOPSFLAG:
-		ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, command, arg);
-		if (ret)
-			return ret;
-		if (*flags & FI_RECV)
-			ep->rx_op_flags = *flags & FI_COMPLETION;
-		if (*flags & FI_TRANSMIT && shm)
-			return fi_control(&shm->fid, command, arg);
-		return 0;
+		return arg ? duo_ep_set_flags(ep, arg) : -FI_EINVAL;
 	default:
 		return -FI_ENOSYS;
 	}
@@ -163,6 +175,8 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 /* Releases everything but the core's endpoint. */
 static void duo_ep_fini(struct duo_ep *ep)
 {
+	if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
+		LIST_REMOVE(ep, tx_link);
 	if (ep->rx_cq) {
 		LIST_REMOVE(ep, rx_link);
 		atomic_fetch_sub(&ep->rx_cq->refs, 1);
@@ -175,9 +189,16 @@ static void duo_ep_fini(struct duo_ep *ep)
 	fi_freeinfo(ep->info);
 }
 
+static void duo_ep_drain_core(struct duo_ep *ep)
+{
+	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
+		;
+}
+
 /*
  * The core's CQ may hold entries whose context is one of our receives:
- * they become ours before the receives go.
+ * they become ours before the receives go. Once closing, nothing is matched,
+ * so nothing is recalled from or posted to a core that is gone.
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -186,16 +207,16 @@ static int duo_ep_close(struct fid *fid)
 	int ret;
 
 	duo_lock(&domain->lock);
-	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
-		;
+	ep->closing = true;
+	duo_ep_drain_shm(ep);
+	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
 	if (ret) {
+		ep->closing = false;
 		duo_unlock(&domain->lock);
 		return ret;
 	}
-	ep->enabled = false;
-	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
-		;
+	duo_ep_drain_core(ep);
 	if (duo_params.stats)
 		duo_stats_print(ep);
 	duo_ep_close_shm(ep);
@@ -363,6 +384,12 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->util_srx = !strcasecmp(core, "efa") ||
 		       strcasestr(core, "ofi_rxm");
 	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
+	if (ep->inject_size > DUO_INJECT_SIZE)
+		ep->inject_size = DUO_INJECT_SIZE;
+	ep->rx_iov_limit = DUO_IOV_LIMIT;
+	if (info->rx_attr && info->rx_attr->iov_limit &&
+	    info->rx_attr->iov_limit < DUO_IOV_LIMIT)
+		ep->rx_iov_limit = info->rx_attr->iov_limit;
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ?
 			   info->ep_attr->max_msg_size : SIZE_MAX;
 	ep->tx_op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
@@ -404,6 +431,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->ep_fid.msg = &duo_msg_ops;
 	ep->ep_fid.tagged = &duo_tagged_ops;
 	ep->ep_fid.rma = &duo_no_rma_ops;
+	ep->ep_fid.atomic = &duo_no_atomic_ops;
 	atomic_fetch_add(&ep->domain->refs, 1);
 	*ep_fid = &ep->ep_fid;
 	return 0;

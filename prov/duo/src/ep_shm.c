@@ -159,8 +159,7 @@ static int duo_shm_reserve(struct duo_ep *ep)
 	size_t len = sizeof(addr);
 	int ret;
 
-	if (duo_registry_sweep(duo_params.registry_dir) >= DUO_SHM_PEERS)
-		return -FI_EMFILE;
+	duo_registry_sweep(duo_params.registry_dir);
 	ret = fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, &len);
 	if (ret)
 		return ret;
@@ -168,6 +167,7 @@ static int duo_shm_reserve(struct duo_ep *ep)
 	if (ret)
 		return ret;
 	return duo_registry_reserve(duo_params.registry_dir, addr, len,
+				    ep->domain->sockaddr_len > 0,
 				    &ep->publication);
 }
 
@@ -203,8 +203,8 @@ static const char *duo_shm_remedy(int ret)
 	case FI_ENOSPC:
 		return "enlarge it (docker --shm-size, Kubernetes emptyDir "
 		       "with medium Memory, AWS Batch sharedMemorySize)";
-	case FI_EMFILE:
-		return "shm reaches 256 endpoints of a host";
+	case FI_EOPNOTSUPP:
+		return "/proc and /dev/shm must be mounted";
 	case FI_EADDRINUSE:
 		return "a live process has published the same address";
 	case FI_ETIMEDOUT:
@@ -242,18 +242,26 @@ void duo_ep_open_shm(struct duo_ep *ep)
 }
 
 /*
- * Whatever we have sent must still leave: shm forgets what it has queued
- * when it is closed.
+ * What we have sent must still leave: shm forgets what it has queued when it
+ * is closed. The endpoint is closing, so nothing is matched meanwhile.
  */
-void duo_ep_close_shm(struct duo_ep *ep)
+void duo_ep_drain_shm(struct duo_ep *ep)
 {
 	int i;
 
+	for (i = 0; ep->path_ep[FI_DUO_SHM] && i < DUO_SHM_DRAIN; i++)
+		fi_cq_read(ep->tx_cq->path_cq[FI_DUO_SHM], NULL, 0);
+}
+
+void duo_ep_close_shm(struct duo_ep *ep)
+{
 	if (!ep->path_ep[FI_DUO_SHM])
 		return;
 	duo_registry_withdraw(&ep->publication);
-	for (i = 0; i < DUO_SHM_DRAIN; i++)
-		duo_cq_progress(ep->tx_cq);
 	duo_av_del_ep(ep->av, ep);
 	duo_shm_close_fids(ep);
+	while (!TAILQ_EMPTY(&ep->held)) {
+		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
+		ep->domain->held--;
+	}
 }

@@ -53,6 +53,7 @@ static int duo_getinfo_core(uint32_t version, const char *node,
 	core_hints->fabric_attr->prov_name = strdup(core);
 	if (!core_hints->fabric_attr->prov_name)
 		goto free_hints;
+	duo_info_ask_order(core_hints);
 
 	flags &= ~(DUO_GETINFO_INTERNAL | DUO_GETINFO_CORE_ONLY |
 		   DUO_GETINFO_HIDDEN);
@@ -95,24 +96,22 @@ static struct fi_info **duo_getinfo_select(struct fi_info *list,
 }
 
 /*
- * The cores that are asked for, separated by commas, to be freed: what the
- * hints name; else what FI_PROVIDER names; else the parameter "cores" as far
- * as the hints leave it open.
+ * The provider stacks that are asked for, separated by commas, to be freed:
+ * what the hints name; else what FI_PROVIDER names; else the parameter
+ * "cores".
  */
-static char *duo_wanted_cores(const struct fi_info *hints)
+static char *duo_wanted(const struct fi_info *hints, bool *named)
 {
 	const char *hinted = hints && hints->fabric_attr ?
 			     hints->fabric_attr->prov_name : NULL;
 	const char *env = getenv("FI_PROVIDER");
-	char *core;
 
+	*named = true;
 	if (hinted && strcasecmp(hinted, DUO_NAME))
-		return duo_core_name(hinted);
-	core = duo_core_name(env);
-	if (core)
-		return core;
+		return strdup(hinted);
 	if (env && *env && *env != '^' && strcasecmp(env, DUO_NAME))
-		return NULL;
+		return strdup(env);
+	*named = false;
 	return strdup(duo_params.cores);
 }
 
@@ -121,25 +120,27 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 		struct fi_info **info)
 {
 	struct fi_info *list, **tail = info;
-	char *cores, *core, *save = NULL;
+	char *wanted, *word, *core, *save = NULL;
+	bool named;
 
 	*info = NULL;
 	if (duo_in_getinfo || duo_hints_supported(hints))
 		return -FI_ENODATA;
-	cores = duo_wanted_cores(hints);
-	if (!cores)
-		return -FI_ENODATA;
+	wanted = duo_wanted(hints, &named);
+	if (!wanted)
+		return -FI_ENOMEM;
 
-	for (core = strtok_r(cores, ",", &save); core;
-	     core = strtok_r(NULL, ",", &save)) {
-		if (!duo_core_allowed(core))
-			continue;
+	for (word = strtok_r(wanted, ",", &save); word;
+	     word = strtok_r(NULL, ",", &save)) {
+		core = named ? duo_core_name(word) : strdup(word);
 		list = NULL;
-		if (!duo_getinfo_core(version, node, service, flags, hints,
+		if (core && duo_core_allowed(core) &&
+		    !duo_getinfo_core(version, node, service, flags, hints,
 				      core, &list))
 			tail = duo_getinfo_select(list, hints, core, tail);
+		free(core);
 	}
-	free(cores);
+	free(wanted);
 	return *info ? 0 : -FI_ENODATA;
 }
 
@@ -202,6 +203,11 @@ struct fi_info *duo_shm_getinfo(void)
 		/* with FI_THREAD_DOMAIN, shm then takes no lock at all */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
+		/* ep_shm.c knows the room that these need */
+		if (info->tx_attr->size > DUO_SHM_QUEUE)
+			info->tx_attr->size = DUO_SHM_QUEUE;
+		if (info->rx_attr->size > DUO_SHM_QUEUE)
+			info->rx_attr->size = DUO_SHM_QUEUE;
 		return info;
 	}
 	DUO_WARN(FABRIC, "shm provider: %s; the core carries all messages. "

@@ -19,7 +19,6 @@
 #define DUO_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | \
 		     FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define DUO_ORDER FI_ORDER_SAS
-#define DUO_INJECT_SIZE 4096	/* shm's, bytes */
 #define DUO_CQ_DATA_SIZE 8	/* shm's, bytes */
 #define DUO_SUFFIX ";" DUO_NAME
 
@@ -48,7 +47,7 @@ char *duo_core_name(const char *prov_name)
  * EFA places messages straight into posted receives if neither order nor
  * tags are asked for, and then cannot cancel a receive; we must be able to.
  */
-static void duo_info_ask_order(struct fi_info *core)
+void duo_info_ask_order(struct fi_info *core)
 {
 	if (!core->fabric_attr || !core->fabric_attr->prov_name ||
 	    strcasecmp(core->fabric_attr->prov_name, "efa"))
@@ -105,7 +104,8 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->ep_attr->type != FI_EP_RDM ||
 	    !(info->caps & (FI_MSG | FI_TAGGED)) ||
-	    info->mode & FI_MSG_PREFIX)
+	    info->mode & FI_MSG_PREFIX ||
+	    !strcasecmp(info->fabric_attr->name, "efa-direct"))
 		return -FI_ENODATA;
 
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -122,6 +122,7 @@ int duo_info_restrict(struct fi_info *info)
 	tx->comp_order = 0;
 	tx->inject_size = duo_min(tx->inject_size, DUO_INJECT_SIZE);
 	tx->iov_limit = duo_min(tx->iov_limit, DUO_IOV_LIMIT);
+	tx->size = duo_min(tx->size, DUO_SHM_QUEUE);
 	tx->rma_iov_limit = 0;
 	rx->caps &= DUO_RX_CAPS;
 	rx->msg_order &= DUO_ORDER;
@@ -171,6 +172,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	if (hints->tx_attr &&
 	    (hints->tx_attr->inject_size > info->tx_attr->inject_size ||
 	     hints->tx_attr->iov_limit > info->tx_attr->iov_limit ||
+	     hints->tx_attr->size > info->tx_attr->size ||
 	     hints->tx_attr->rma_iov_limit > 0))
 		return -FI_ENODATA;
 	if (hints->rx_attr &&

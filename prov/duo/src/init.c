@@ -3,9 +3,12 @@
 
 /* The one exported symbol: version gate, parameters, return. */
 
+#include <string.h>
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
+
+#define DUO_PARAM_MAX 1000000	/* of polls and microseconds */
 
 static void duo_cleanup(void)
 {
@@ -29,6 +32,26 @@ struct duo_params duo_params = {
 	.core_interval = 16,
 	.wait_interval = 500,
 };
+
+/* Out of the environment, which may change. */
+static void duo_param_str(const char *name, char **value)
+{
+	char *text = NULL, *copy;
+
+	if (fi_param_get_str(&duo_prov, name, &text) || !text)
+		return;
+	copy = strdup(text);
+	if (copy)
+		*value = copy;
+}
+
+static void duo_param_clamp(size_t *value)
+{
+	if (*value < 1)
+		*value = 1;
+	if (*value > DUO_PARAM_MAX)
+		*value = DUO_PARAM_MAX;
+}
 
 static void duo_params_init(void)
 {
@@ -61,19 +84,16 @@ static void duo_params_init(void)
 
 	fi_param_get_bool(&duo_prov, "use_shm", &duo_params.use_shm);
 	fi_param_get_bool(&duo_prov, "stats", &duo_params.stats);
-	fi_param_get_str(&duo_prov, "cores", &duo_params.cores);
-	fi_param_get_str(&duo_prov, "registry_dir", &duo_params.registry_dir);
+	duo_param_str("cores", &duo_params.cores);
+	duo_param_str("registry_dir", &duo_params.registry_dir);
 	fi_param_get_size_t(&duo_prov, "lazy_polls", &duo_params.lazy_polls);
 	fi_param_get_size_t(&duo_prov, "core_interval",
 			    &duo_params.core_interval);
 	fi_param_get_size_t(&duo_prov, "wait_interval",
 			    &duo_params.wait_interval);
-	if (duo_params.wait_interval < 1)
-		duo_params.wait_interval = 1;
-	if (duo_params.lazy_polls < 1)
-		duo_params.lazy_polls = 1;
-	if (duo_params.core_interval < 1)
-		duo_params.core_interval = 1;
+	duo_param_clamp(&duo_params.wait_interval);
+	duo_param_clamp(&duo_params.lazy_polls);
+	duo_param_clamp(&duo_params.core_interval);
 }
 
 /*

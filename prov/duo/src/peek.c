@@ -34,17 +34,15 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 		.data = rx->peer.cq_data,
 		.tag = rx->peer.tag,
 	};
-	struct duo_match *match = &ep->match[rx->kind];
 	fi_addr_t src = rx->peer.addr;
+	int ret;
 
 	if (recv->flags & FI_DISCARD) {
-		duo_match_unqueue(match, rx);
-		if (duo_peek_discard(rx, recv->context, FI_DISCARD)) {
-			TAILQ_INSERT_HEAD(&match->unexp, rx, link);
-			return -FI_ENOMEM;
-		}
+		ret = duo_peek_discard(rx, recv->context, FI_DISCARD);
+		if (ret)
+			return ret;
 	} else if (recv->flags & FI_CLAIM) {
-		duo_match_unqueue(match, rx);
+		duo_match_unqueue(&ep->match[rx->kind], rx);
 		rx->state = DUO_RX_CLAIMED;
 		rx->context = recv->context;
 		TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
@@ -143,21 +141,6 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-static ssize_t duo_claim_shm(struct duo_ep *ep, struct duo_rx *rx,
-			     const struct duo_recv *recv)
-{
-	int ret;
-
-	TAILQ_REMOVE(&ep->claimed, rx, link);
-	if (recv->flags & FI_DISCARD)
-		ret = duo_peek_discard(rx, recv->context, recv->flags);
-	else
-		ret = duo_recv_start(rx, recv);
-	if (ret)
-		TAILQ_INSERT_HEAD(&ep->claimed, rx, link);
-	return ret;
-}
-
 /* The claimed message is found by the context, fi_tagged(3). */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
@@ -166,9 +149,11 @@ ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 	TAILQ_FOREACH(rx, &ep->claimed, link) {
 		if (rx->context != recv->context)
 			continue;
-		return rx->state == DUO_RX_CLAIMED ?
-		       duo_claim_shm(ep, rx, recv) :
-		       duo_claim_core(ep, rx, recv);
+		if (rx->state == DUO_RX_CORE_CLAIMED)
+			return duo_claim_core(ep, rx, recv);
+		return recv->flags & FI_DISCARD ?
+		       duo_peek_discard(rx, recv->context, recv->flags) :
+		       duo_recv_start(rx, recv);
 	}
 	return -FI_EINVAL;
 }

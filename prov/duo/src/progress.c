@@ -7,14 +7,16 @@
  * holds the domain's lock.
  */
 
+#include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
 
 #define DUO_CORE_BATCH 16
-#define DUO_SHM_BATCH 2048	/* new messages of one poll of shm, at most */
+#define DUO_SHM_BATCH 4096	/* new messages of one poll of shm, at most */
 #define DUO_SHM_BUSY 256	/* polls; idle for longer: shm is not busy */
-#define DUO_LAZY_AGE 16		/* times lazy_polls: the longest wait */
+#define DUO_LAZY_AGE 16		/* times lazy_limit: the longest wait */
+#define DUO_LAZY_MS 10		/* or this, milliseconds */
 
 /* shm writes its completions here. Receives carry our entry. */
 static ssize_t duo_peer_cq_write(struct fid_peer_cq *peer_cq, void *context,
@@ -108,30 +110,48 @@ int duo_cq_poll_core(struct duo_cq *cq)
 	return count > 0 ? count : 0;
 }
 
+static bool duo_ep_room(const struct duo_ep *ep)
+{
+	return duo_rx_pool_room(&ep->pool) >= DUO_SHM_BATCH;
+}
+
 /* Would a full poll of shm find room for what arrives unexpected? */
 static bool duo_cq_room(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (duo_rx_pool_room(&ep->pool) < DUO_SHM_BATCH)
+		if (!duo_ep_room(ep))
+			return false;
+	}
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
+		if (!duo_ep_room(ep))
 			return false;
 	}
 	return true;
 }
 
-static void duo_cq_poll_shm(struct duo_cq *cq)
+/* What is held comes before what arrives next. */
+static void duo_cq_resolve(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
+	if (!cq->domain->held)
+		return;
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		duo_srx_resolve(ep);
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		duo_srx_resolve(ep);
+}
+
+static void duo_cq_poll_shm(struct duo_cq *cq)
+{
 	cq->shm_events = 0;
+	duo_cq_resolve(cq);
 	if (!duo_cq_room(cq))
 		return;		/* senders see -FI_EAGAIN meanwhile */
 	fi_cq_read(cq->path_cq[FI_DUO_SHM], NULL, 0);
-	if (cq->held) {
-		LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-			duo_srx_resolve(ep);
-	}
+	duo_cq_resolve(cq);
 	cq->shm_idle = cq->shm_events ? 0 : cq->shm_idle + 1;
 }
 
@@ -157,20 +177,37 @@ static bool duo_cq_core_due(struct duo_cq *cq)
 	return true;
 }
 
-/* Posts to the core what has waited long enough for a local message. */
+static uint64_t duo_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * Has the oldest lazy receive waited long enough for a local message?
+ * Counted in polls; in time for those who poll seldom.
+ */
+static bool duo_lazy_due(const struct duo_cq *cq, struct duo_ep *ep)
+{
+	uint32_t age = ep->lazy_age++;
+
+	if (cq->shm_idle >= ep->lazy_limit ||
+	    age >= DUO_LAZY_AGE * ep->lazy_limit)
+		return true;
+	if (!age)
+		ep->lazy_since = duo_now_ms();
+	return age % 8 == 7 && duo_now_ms() - ep->lazy_since >= DUO_LAZY_MS;
+}
+
 static void duo_cq_flush_lazy(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (!ep->lazy_count)
-			continue;
-		ep->lazy_age++;
-		if (cq->shm_idle >= ep->lazy_limit ||
-		    ep->lazy_age >= DUO_LAZY_AGE * ep->lazy_limit) {
-			duo_cq_core_active(cq);
+		if (ep->lazy_count && !ep->closing && duo_lazy_due(cq, ep))
 			duo_lazy_flush(ep);
-		}
 	}
 }
 

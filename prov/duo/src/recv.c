@@ -13,6 +13,8 @@
 #include "duo.h"
 #include "route.h"
 
+#define DUO_RX_RESERVE 8192	/* entries kept for unexpected messages */
+
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	size_t i;
@@ -77,11 +79,12 @@ static bool duo_recv_may_wait(const struct duo_ep *ep,
 
 static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 {
-	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
+	struct duo_rx *rx;
 	int ret;
 
-	if (!rx)
+	if (duo_rx_pool_room(&ep->pool) <= DUO_RX_RESERVE)
 		return -FI_EAGAIN;
+	rx = duo_rx_alloc(&ep->pool);
 	rx->ep = ep;
 	rx->peer.srx = &ep->peer_srx;
 	rx->peer.addr = recv->want.addr;
@@ -115,13 +118,7 @@ static ssize_t duo_recv_plain(struct duo_ep *ep, const struct duo_recv *recv)
 	struct duo_match *match = &ep->match[recv->kind];
 	struct duo_rx *rx = duo_match_unexp(match, &recv->want);
 
-	if (!rx)
-		return duo_recv_post(ep, recv);
-	duo_match_unqueue(match, rx);
-	if (!duo_recv_start(rx, recv))
-		return 0;
-	TAILQ_INSERT_HEAD(&match->unexp, rx, link);
-	return -FI_ENOMEM;
+	return rx ? duo_recv_start(rx, recv) : duo_recv_post(ep, recv);
 }
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
@@ -132,9 +129,10 @@ static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 		return -FI_EOPBADSTATE;
 	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)
 		return -FI_EBADFLAGS;
-	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD)
+	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD ||
+	    recv->flags & FI_MULTI_RECV)
 		return -FI_EBADFLAGS;
-	if (recv->count > DUO_IOV_LIMIT || (recv->count && !recv->iov))
+	if (recv->count > ep->rx_iov_limit || (recv->count && !recv->iov))
 		return -FI_EINVAL;
 	if (recv->want.addr < ep->route_size &&
 	    duo_route_load(ep->av, recv->want.addr) == DUO_ROUTE_NONE)
@@ -153,6 +151,7 @@ static ssize_t duo_recv_common(struct fid_ep *ep_fid, struct duo_recv *recv)
 	if (ret)
 		return ret;
 	duo_lock(&ep->domain->lock);
+	duo_srx_resolve(ep);
 	if (recv->flags & FI_PEEK)
 		ret = duo_recv_peek(ep, recv);
 	else if (recv->flags & FI_CLAIM)

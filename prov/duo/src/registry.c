@@ -23,6 +23,10 @@
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
 #define DUO_RECORD_VERSION 1
 #define DUO_LOCK_WAIT_MS 10000
+#define DUO_STATE_SETTLE_NS 50000000
+#define DUO_FILE_SIZE \
+	((off_t) (sizeof(struct duo_record) + sizeof(struct duo_guests)))
+#define DUO_GUESTS_MAX 250	/* of the 256 that shm holds */
 #define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
 
 /* The whole content of a file. All integers are the host's. */
@@ -34,13 +38,26 @@ struct duo_record {
 	int32_t pid;
 	uint64_t pid_ns;	/* inodes of the owner's namespaces */
 	uint64_t user_ns;
+	uint64_t net_ns;	/* 0: the address is unique without it */
+	uint64_t shm_dev;	/* the mount of /dev/shm */
 	uint32_t reserved;	/* 0 */
 	uint32_t addr_len;	/* bytes */
 	uint8_t addr[DUO_ADDR_MAX];
 	char shm_name[DUO_SHM_NAME_MAX];
 	uint64_t checksum;	/* of all that precedes */
 };
-static_assert(sizeof(struct duo_record) == 376, "on-disk layout");
+
+/*
+ * After the record: the peers that shm holds for this endpoint, by a hash of
+ * their name. Who wants to be one more writes itself here first, under the
+ * file's flock, because shm does not notice when it is full.
+ */
+struct duo_guests {
+	uint32_t count;
+	uint32_t reserved;
+	uint64_t name[DUO_GUESTS_MAX];
+};
+static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 static uint64_t duo_hash(const void *data, size_t len)
 {
@@ -57,6 +74,7 @@ static uint64_t duo_record_checksum(const struct duo_record *record)
 	return duo_hash(record, offsetof(struct duo_record, checksum));
 }
 
+/* 0: not known, for example without /proc. */
 static uint64_t duo_namespace(const char *name)
 {
 	char path[64];
@@ -64,6 +82,13 @@ static uint64_t duo_namespace(const char *name)
 
 	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
 	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+static uint64_t duo_shm_mount(void)
+{
+	struct stat st;
+
+	return stat("/dev/shm", &st) ? 0 : st.st_dev;
 }
 
 /* Names of records and of shm regions; regions never match the former. */
@@ -146,7 +171,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 		return -FI_EINVAL;
 	if (st.st_size == 0)
 		return -FI_ENODATA;
-	if (st.st_size != sizeof(*record))
+	if (st.st_size != DUO_FILE_SIZE)
 		return -FI_EINVAL;
 	got = pread(fd, record, sizeof(*record), 0);
 	if (got != sizeof(*record))
@@ -164,7 +189,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 static int duo_record_open(int dir, const char *path,
 			   struct duo_record *record)
 {
-	int ret, fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
+	int ret, fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC |
 			     O_NONBLOCK);
 
 	if (fd < 0)
@@ -195,12 +220,22 @@ static void duo_record_bury(int dir, const char *name,
 		 record->shm_name, record->pid);
 }
 
+/* A file of ours whose maker died, under the lock we hold, making it. */
+static bool duo_record_unborn(int dir, const char *name)
+{
+	const char *suffix = strrchr(name, '.');
+	struct stat st;
+
+	return suffix && !strcmp(suffix, DUO_NEW_SUFFIX) &&
+	       !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
 /* Returns 1 for a live endpoint. */
 static size_t duo_record_sweep(int dir, const char *name)
 {
 	struct duo_record record;
 	size_t live = 0;
-	struct stat st;
 	int fd = duo_record_open(dir, name, &record);
 
 	if (fd >= 0) {
@@ -210,10 +245,8 @@ static size_t duo_record_sweep(int dir, const char *name)
 		if (!live)
 			duo_record_bury(dir, name, &record);
 		close(fd);
-	} else if (fd == -FI_ENODATA &&
-		   !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
-		   st.st_size == 0) {
-		unlinkat(dir, name, 0);	/* its maker died under our lock */
+	} else if (duo_record_unborn(dir, name)) {
+		unlinkat(dir, name, 0);
 	}
 	return live;
 }
@@ -237,7 +270,7 @@ size_t duo_registry_sweep(const char *dir)
 }
 
 static void duo_record_fill(struct duo_record *record, const void *addr,
-			    size_t len)
+			    size_t len, bool per_net)
 {
 	static atomic_uint count;
 	char prefix[32];
@@ -249,6 +282,8 @@ static void duo_record_fill(struct duo_record *record, const void *addr,
 	record->libfabric = fi_version();
 	record->pid_ns = duo_namespace("pid");
 	record->user_ns = duo_namespace("user");
+	record->net_ns = per_net ? duo_namespace("net") : 0;
+	record->shm_dev = duo_shm_mount();
 	record->pid = getpid();
 	record->addr_len = len;
 	memcpy(record->addr, addr, len);
@@ -276,7 +311,7 @@ static int duo_record_create(const char *path)
 }
 
 int duo_registry_reserve(const char *dir, const void *addr, size_t len,
-			 struct duo_publication *pub)
+			 bool per_net, struct duo_publication *pub)
 {
 	struct duo_record record;
 	int ret;
@@ -284,6 +319,8 @@ int duo_registry_reserve(const char *dir, const void *addr, size_t len,
 	pub->fd = -1;
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
+	if (!duo_namespace("pid") || !duo_shm_mount())
+		return -FI_EOPNOTSUPP;	/* nobody could tell who is local */
 	ret = duo_record_path(dir, addr, len, pub->path);
 	if (ret)
 		return ret;
@@ -294,14 +331,16 @@ int duo_registry_reserve(const char *dir, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 
-	duo_record_fill(&record, addr, len);
+	duo_record_fill(&record, addr, len, per_net);
 	memcpy(pub->shm_name, record.shm_name, sizeof(pub->shm_name));
 	pub->fd = ret;
-	if (pwrite(pub->fd, &record, sizeof(record), 0) != sizeof(record)) {
+	ret = -posix_fallocate(pub->fd, 0, DUO_FILE_SIZE);
+	if (!ret && pwrite(pub->fd, &record, sizeof(record), 0) !=
+	    sizeof(record))
+		ret = -FI_ENOSPC;
+	if (ret)
 		duo_registry_withdraw(pub);
-		return -FI_ENOSPC;
-	}
-	return 0;
+	return ret;
 }
 
 int duo_registry_ready(struct duo_publication *pub)
@@ -333,6 +372,8 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
 	if (record->pid_ns != duo_namespace("pid") ||
 	    record->user_ns != duo_namespace("user") ||
+	    (record->net_ns && record->net_ns != duo_namespace("net")) ||
+	    record->shm_dev != duo_shm_mount() ||
 	    record->libfabric != fi_version())
 		return FI_DUO_NAMESPACE;
 	if (!duo_record_live(fd, record))
@@ -340,8 +381,44 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 	return FI_DUO_LOCAL;
 }
 
+/* Writes shm_name into the file's list of guests. False: it is full. */
+static bool duo_guests_add(int fd, const char *shm_name)
+{
+	const off_t at = sizeof(struct duo_record);
+	uint64_t name = duo_hash(shm_name, strlen(shm_name));
+	struct duo_guests guests;
+	uint32_t i;
+
+	if (pread(fd, &guests, sizeof(guests), at) != sizeof(guests) ||
+	    guests.count > DUO_GUESTS_MAX)
+		return false;
+	for (i = 0; i < guests.count; i++) {
+		if (guests.name[i] == name)
+			return true;
+	}
+	if (guests.count == DUO_GUESTS_MAX)
+		return false;
+	guests.name[guests.count++] = name;
+	return pwrite(fd, &guests, sizeof(guests), at) == sizeof(guests);
+}
+
+static bool duo_guest_join(int fd, const char *shm_name)
+{
+	bool joined;
+
+	while (flock(fd, LOCK_EX)) {
+		if (errno != EINTR)
+			return false;
+	}
+	joined = duo_guests_add(fd, shm_name);
+	flock(fd, LOCK_UN);
+	return joined;
+}
+
 enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
-				       size_t len, char *shm_name)
+				       size_t len,
+				       const struct duo_publication *self,
+				       char *shm_name)
 {
 	struct duo_record record;
 	enum fi_duo_reason reason;
@@ -355,17 +432,33 @@ enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
 		return fd == -FI_EINVAL ? FI_DUO_BAD_RECORD :
 					  FI_DUO_NOT_REGISTERED;
 	reason = duo_record_judge(fd, addr, len, &record);
+	if (reason == FI_DUO_LOCAL &&
+	    (!duo_guest_join(fd, self->shm_name) ||
+	     !duo_guest_join(self->fd, record.shm_name)))
+		reason = FI_DUO_SHM_FULL;
 	if (reason == FI_DUO_LOCAL)
 		memcpy(shm_name, record.shm_name, sizeof(record.shm_name));
 	close(fd);
 	return reason;
 }
 
+/*
+ * Its changes are only seen at the granularity of the kernel's clock, so a
+ * directory that has changed a moment ago has no state yet.
+ */
 uint64_t duo_registry_state(const char *dir)
 {
+	struct timespec now;
 	struct stat st;
+	uint64_t changed;
 
 	if (stat(dir, &st))
 		return 0;
-	return (uint64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	clock_gettime(CLOCK_REALTIME, &now);
+	changed = (uint64_t) st.st_mtim.tv_sec * 1000000000 +
+		  st.st_mtim.tv_nsec;
+	if ((uint64_t) now.tv_sec * 1000000000 + now.tv_nsec <
+	    changed + DUO_STATE_SETTLE_NS)
+		return 0;
+	return changed;
 }

@@ -41,23 +41,30 @@ size_t duo_registry_sweep(const char *dir);
 
 /*
  * Makes and locks the file for a core address (len bytes) and chooses the
- * shm name. It is not found by others until ready. -FI_EADDRINUSE: a live
+ * shm name. It is not found by others until ready. per_net: the address
+ * means something in one network namespace only. -FI_EADDRINUSE: a live
  * process has this address.
  */
 int duo_registry_reserve(const char *dir, const void *addr, size_t len,
-			 struct duo_publication *pub);
+			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /* Needs no lock. Idempotent. */
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address. Returns FI_DUO_LOCAL and the peer's shm name
- * (DUO_SHM_NAME_MAX bytes), or the reason why shm cannot reach it.
+ * Looks up a core address for the endpoint published as *self. Returns
+ * FI_DUO_LOCAL and the peer's shm name (DUO_SHM_NAME_MAX bytes): each has a
+ * place in the other's shm. Else the reason why shm cannot reach it.
  */
 enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
-				       size_t len, char *shm_name);
+				       size_t len,
+				       const struct duo_publication *self,
+				       char *shm_name);
 
-/* A number that changes when a file in the directory has come or gone. */
+/*
+ * A number that changes when a file in the directory has come or gone; 0:
+ * one may just have.
+ */
 uint64_t duo_registry_state(const char *dir);
 
 #endif /* DUO_REGISTRY_H */

@@ -64,7 +64,8 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 			return (struct duo_route) { ep->path_ep[FI_DUO_SHM],
 						    duo_route_shm_addr(word),
 						    FI_DUO_SHM };
-		if (duo_route_state(word) >= DUO_ROUTE_CORE)
+		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
+		    (word && !ep->path_ep[FI_DUO_SHM]))
 			return duo_route_core(ep, addr);
 	}
 	return duo_route_slow(ep, addr);

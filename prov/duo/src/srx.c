@@ -71,7 +71,7 @@ static struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
 /* A message that finds no receive, or whose source is not known yet. */
 static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct fi_peer_match_attr *attr,
-			      fi_addr_t addr, enum duo_rx_state state,
+			      fi_addr_t addr, bool hold,
 			      struct fi_peer_rx_entry **entry)
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
@@ -84,7 +84,8 @@ static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	ep->stats.unexpected++;
 	rx->ep = ep;
 	rx->kind = kind;
-	rx->state = state;
+	rx->state = DUO_RX_ARRIVING;
+	rx->hold = hold;
 	rx->shm_src = attr->addr;
 	rx->peer.srx = &ep->peer_srx;
 	rx->peer.addr = addr;
@@ -107,21 +108,20 @@ static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->shm_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		ep->confirmed[attr->addr / 64] |= 1ULL << attr->addr % 64;
-	else if (ep->av->unmapped)
-		return duo_srx_unexpected(ep, kind, attr, addr, DUO_RX_HELD,
-					  entry);
+	/* nothing overtakes what is held */
+	if (!TAILQ_EMPTY(&ep->held) ||
+	    (addr == FI_ADDR_UNSPEC && ep->av->unmapped))
+		return duo_srx_unexpected(ep, kind, attr, addr, true, entry);
 
-	rx = duo_srx_take(ep, kind, addr, attr->tag);
+	rx = ep->closing ? NULL : duo_srx_take(ep, kind, addr, attr->tag);
 	if (!rx)
-		return duo_srx_unexpected(ep, kind, attr, addr, DUO_RX_UNEXP,
-					  entry);
+		return duo_srx_unexpected(ep, kind, attr, addr, false, entry);
 	duo_srx_hand_over(rx);
 	rx->peer.msg_size = attr->msg_size;
 	if (attr->msg_size > rx->size && duo_srx_bounce(rx, attr->msg_size)) {
 		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
 		duo_rx_release(&ep->pool, rx);
-		return duo_srx_unexpected(ep, kind, attr, addr, DUO_RX_UNEXP,
-					  entry);
+		return duo_srx_unexpected(ep, kind, attr, addr, false, entry);
 	}
 	rx->peer.tag = attr->tag;
 	*entry = &rx->peer;
@@ -145,43 +145,55 @@ static int duo_srx_get_tag(struct fid_peer_srx *srx,
 	return duo_srx_get(srx, DUO_TAGGED, attr, entry);
 }
 
+static void duo_srx_hold(struct duo_rx *rx)
+{
+	rx->state = DUO_RX_HELD;
+	TAILQ_INSERT_TAIL(&rx->ep->held, rx, link);
+	rx->ep->domain->held++;
+}
+
 static int duo_srx_queue(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
+
+	if (rx->hold)
+		duo_srx_hold(rx);
+	else
+		duo_match_queue(&rx->ep->match[rx->kind], rx);
+	return 0;
+}
+
+/* Takes a message of shm off the list that its state says. */
+static void duo_srx_unlink(struct duo_rx *rx)
+{
 	struct duo_ep *ep = rx->ep;
 
-	if (rx->state == DUO_RX_HELD) {
-		TAILQ_INSERT_TAIL(&ep->held, rx, link);
-		ep->rx_cq->held++;
-	} else {
-		duo_match_queue(&ep->match[rx->kind], rx);
+	switch (rx->state) {
+	case DUO_RX_UNEXP:
+		duo_match_unqueue(&ep->match[rx->kind], rx);
+		break;
+	case DUO_RX_HELD:
+		TAILQ_REMOVE(&ep->held, rx, link);
+		ep->domain->held--;
+		break;
+	case DUO_RX_CLAIMED:
+		TAILQ_REMOVE(&ep->claimed, rx, link);
+		break;
+	default:
+		assert(rx->state == DUO_RX_SHM ||
+		       rx->state == DUO_RX_ARRIVING);
 	}
-	return 0;
 }
 
 /* shm is done with an entry: it is complete, or the endpoint closes. */
 static void duo_srx_free_entry(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
-	struct duo_ep *ep = rx->ep;
 
-	switch (rx->state) {
-	case DUO_RX_FREE:
+	if (rx->state == DUO_RX_FREE)
 		return;		/* shm 2.1 frees some twice at close */
-	case DUO_RX_UNEXP:
-		duo_match_unqueue(&ep->match[rx->kind], rx);
-		break;
-	case DUO_RX_HELD:
-		TAILQ_REMOVE(&ep->held, rx, link);
-		ep->rx_cq->held--;
-		break;
-	case DUO_RX_CLAIMED:
-		TAILQ_REMOVE(&ep->claimed, rx, link);
-		break;
-	default:
-		assert(rx->state == DUO_RX_SHM);
-	}
-	duo_rx_release(&ep->pool, rx);
+	duo_srx_unlink(rx);
+	duo_rx_release(&rx->ep->pool, rx);
 }
 
 /* shm asks after fi_av_insert: whose are the messages of unknown source? */
@@ -232,7 +244,7 @@ void duo_srx_identify(struct duo_ep *ep)
 			duo_match_unqueue(&ep->match[kind], rx);
 			rx->state = DUO_RX_HELD;
 			TAILQ_INSERT_TAIL(&found, rx, link);
-			ep->rx_cq->held++;
+			ep->domain->held++;
 		}
 	}
 	TAILQ_CONCAT(&found, &ep->held, link);
@@ -248,8 +260,8 @@ static int duo_srx_start(struct duo_rx *rx)
 }
 
 /*
- * The message has been bounced in full, so shm never truncates it. After
- * duo_srx_bounce() nothing can fail.
+ * A message too large is bounced in full, so shm never truncates it. After
+ * duo_srx_bounce() nothing can fail, so only then it leaves its list.
  */
 int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -263,6 +275,7 @@ int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 		if (ret)
 			return ret;
 	}
+	duo_srx_unlink(rx);
 	duo_recv_fill(rx, recv);
 	duo_srx_hand_over(rx);
 	if (rx->bounce) {
@@ -277,7 +290,10 @@ int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 	return 0;
 }
 
-/* A held message whose posted receive is rx: shm knows only the message. */
+/*
+ * A held message whose posted receive is rx, taken: shm knows only the
+ * message. Without memory the receive fails and the message stays.
+ */
 static void duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 {
 	const struct duo_recv recv = {
@@ -289,13 +305,9 @@ static void duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 		.context = rx->context,
 		.flags = rx->flags,
 	};
-	bool wanted = rx->wanted;
 
 	if (duo_recv_start(msg, &recv))
 		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
-	else
-		msg->wanted = wanted;
-	rx->state = DUO_RX_SHM;
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
@@ -303,19 +315,19 @@ void duo_srx_resolve(struct duo_ep *ep)
 {
 	struct duo_rx *msg, *rx;
 
-	if (TAILQ_EMPTY(&ep->held))
+	if (TAILQ_EMPTY(&ep->held) || ep->closing)
 		return;
 	duo_av_scan(ep->av);
 	while ((msg = TAILQ_FIRST(&ep->held))) {
-		TAILQ_REMOVE(&ep->held, msg, link);
-		ep->rx_cq->held--;
 		msg->peer.addr = duo_av_peer(ep->av, msg->shm_src);
 		rx = duo_srx_take(ep, msg->kind, msg->peer.addr,
 				  msg->peer.tag);
 		if (rx)
 			duo_srx_marry(msg, rx);
-		else
-			duo_match_queue(&ep->match[msg->kind], msg);
+		if (msg->state != DUO_RX_HELD)
+			continue;
+		duo_srx_unlink(msg);
+		duo_match_queue(&ep->match[msg->kind], msg);
 	}
 }
 
