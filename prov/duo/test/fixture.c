@@ -146,7 +146,7 @@ const char *peer_publish(uint64_t core_addr)
 	const char *dir = duo_params.registry_dir;
 
 	ck_assert_int_le(published, PUBLICATIONS);
-	ck_assert_int_eq(duo_registry_reserve(dir, &core_addr, 8, pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, &core_addr, 8, pub), 0);
 	ck_assert_int_eq(duo_registry_ready(pub), 0);
 	return pub->shm_name;
 }

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_SIZE 376
-#define RECORD_MAX (2 * RECORD_SIZE)
+#define RECORD_SIZE 376		/* of the record, bytes */
+#define RECORD_FILE RECORD_SIZE	/* of the whole file */
 
 enum record_offset {
 	RECORD_MAGIC = 0,

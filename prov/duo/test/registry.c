@@ -30,12 +30,12 @@ static void teardown(void)
 
 static enum fi_duo_reason lookup(const char *addr)
 {
-	return duo_registry_lookup(dir, addr, strlen(addr), name);
+	return unit_lookup(dir, addr, strlen(addr), name);
 }
 
 static void publish(const char *addr, struct duo_publication *as)
 {
-	ck_assert_int_eq(duo_registry_reserve(dir, addr, strlen(addr), as), 0);
+	ck_assert_int_eq(unit_reserve(dir, addr, strlen(addr), as), 0);
 	ck_assert_int_eq(duo_registry_ready(as), 0);
 }
 
@@ -54,7 +54,7 @@ END_TEST
 /* Others must not see an endpoint whose shm side does not work yet. */
 START_TEST(reserved_is_not_found)
 {
-	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
 	ck_assert_uint_eq(duo_registry_sweep(dir), 1);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(withdrawn_before_it_was_ready)
 {
-	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	duo_registry_withdraw(&pub);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
@@ -89,7 +89,7 @@ START_TEST(one_address_once)
 	struct duo_publication second = { .fd = -1 };
 
 	publish("a", &pub);
-	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, &second),
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &second),
 			 -FI_EADDRINUSE);
 	ck_assert_int_eq(second.fd, -1);
 	duo_registry_withdraw(&second);
@@ -102,8 +102,8 @@ START_TEST(one_address_once_while_reserved)
 {
 	struct duo_publication second = { .fd = -1 };
 
-	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, &pub), 0);
-	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, &second),
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &second),
 			 -FI_EADDRINUSE);
 	ck_assert_int_eq(second.fd, -1);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
@@ -143,7 +143,7 @@ START_TEST(address_lengths)
 	const char *what = length_cases[_i].name;
 	char addr[DUO_ADDR_MAX + 1] = { 'a', 0, 'b' };
 	size_t len = length_cases[_i].len;
-	int ret = duo_registry_reserve(dir, addr, len, &pub);
+	int ret = unit_reserve(dir, addr, len, &pub);
 
 	ck_assert_msg(ret == length_cases[_i].ret, "%s: %d", what, ret);
 	if (ret) {
@@ -151,10 +151,10 @@ START_TEST(address_lengths)
 		return;
 	}
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
-	ck_assert_msg(duo_registry_lookup(dir, addr, len, name) ==
+	ck_assert_msg(unit_lookup(dir, addr, len, name) ==
 		      FI_DUO_LOCAL, "%s", what);
 	if (len)
-		ck_assert_msg(duo_registry_lookup(dir, addr, len - 1, name) ==
+		ck_assert_msg(unit_lookup(dir, addr, len - 1, name) ==
 			      FI_DUO_NOT_REGISTERED, "%s", what);
 }
 END_TEST
@@ -192,10 +192,10 @@ START_TEST(no_directory)
 	ck_assert_int_eq(duo_registry_lock(none), -FI_ENOENT);
 	ck_assert_uint_eq(duo_registry_sweep(none), 0);
 	ck_assert_uint_eq(duo_registry_state(none), 0);
-	ck_assert_int_eq(duo_registry_reserve(none, "a", 1, &pub),
+	ck_assert_int_eq(unit_reserve(none, "a", 1, &pub),
 			 -FI_ENOENT);
 	ck_assert_int_eq(pub.fd, -1);
-	ck_assert_int_eq(duo_registry_lookup(none, "a", 1, name),
+	ck_assert_int_eq(unit_lookup(none, "a", 1, name),
 			 FI_DUO_NOT_REGISTERED);
 }
 END_TEST
@@ -207,9 +207,9 @@ START_TEST(directory_name_too_long)
 	memset(path, 'd', sizeof(path) - 1);
 	path[0] = '/';
 	path[sizeof(path) - 1] = '\0';
-	ck_assert_int_eq(duo_registry_reserve(path, "a", 1, &pub),
+	ck_assert_int_eq(unit_reserve(path, "a", 1, &pub),
 			 -FI_ETOOSMALL);
-	ck_assert_int_eq(duo_registry_lookup(path, "a", 1, name),
+	ck_assert_int_eq(unit_lookup(path, "a", 1, name),
 			 FI_DUO_NOT_REGISTERED);
 }
 END_TEST
@@ -217,7 +217,7 @@ END_TEST
 /* The directory vanishes between the two steps. */
 START_TEST(ready_can_fail)
 {
-	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	unit_dir_remove();
 	ck_assert_int_eq(duo_registry_ready(&pub), -FI_ENOENT);
 	duo_registry_withdraw(&pub);

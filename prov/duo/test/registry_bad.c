@@ -18,7 +18,7 @@
 
 static const char *dir;
 static struct duo_publication pub;
-static uint8_t record[RECORD_MAX];
+static uint8_t record[2 * RECORD_FILE];
 static char name[DUO_SHM_NAME_MAX];
 
 /* A live publication whose file the test may overwrite. */
@@ -27,10 +27,10 @@ static void setup(void)
 	int fd;
 
 	dir = unit_dir_make();
-	ck_assert_int_eq(duo_registry_reserve(dir, "peer", 4, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	fd = open(pub.path, O_RDONLY);
-	ck_assert_int_eq(read(fd, record, sizeof(record)), RECORD_SIZE);
+	ck_assert_int_eq(read(fd, record, sizeof(record)), RECORD_FILE);
 	close(fd);
 }
 
@@ -43,7 +43,7 @@ static void teardown(void)
 static enum fi_duo_reason lookup(void)
 {
 	memset(name, 0, sizeof(name));
-	return duo_registry_lookup(dir, "peer", 4, name);
+	return unit_lookup(dir, "peer", 4, name);
 }
 
 /* In place: the lock of its owner stays on it. */
@@ -74,7 +74,7 @@ START_TEST(format_is_as_written_here)
 	ck_assert_uint_eq(checksum, record_checksum(record));
 	ck_assert_mem_eq(record + RECORD_ADDR, "peer", 4);
 	ck_assert_str_eq((char *) record + RECORD_SHM_NAME, pub.shm_name);
-	rewrite(RECORD_SIZE);
+	rewrite(RECORD_FILE);
 	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
 }
 END_TEST
@@ -86,9 +86,9 @@ static const struct {
 } size_cases[] = {
 	{ "empty: being written", 0, FI_DUO_NOT_REGISTERED },
 	{ "one byte", 1, FI_DUO_BAD_RECORD },
-	{ "one byte short", RECORD_SIZE - 1, FI_DUO_BAD_RECORD },
-	{ "one byte long", RECORD_SIZE + 1, FI_DUO_BAD_RECORD },
-	{ "twice as long", 2 * RECORD_SIZE, FI_DUO_BAD_RECORD },
+	{ "one byte short", RECORD_FILE - 1, FI_DUO_BAD_RECORD },
+	{ "one byte long", RECORD_FILE + 1, FI_DUO_BAD_RECORD },
+	{ "twice as long", 2 * RECORD_FILE, FI_DUO_BAD_RECORD },
 };
 
 START_TEST(wrong_size)
@@ -133,7 +133,7 @@ START_TEST(wrong_field)
 	put(field_cases[_i].offset, field_cases[_i].value,
 	    field_cases[_i].size);
 	sign();
-	rewrite(RECORD_SIZE);
+	rewrite(RECORD_FILE);
 	ck_assert_msg(lookup() == field_cases[_i].reason, "%s",
 		      field_cases[_i].name);
 	ck_assert_msg(name[0] == '\0', "%s: a name was given",
@@ -145,7 +145,7 @@ START_TEST(unterminated_name)
 {
 	memset(record + RECORD_SHM_NAME, 'n', DUO_SHM_NAME_MAX);
 	sign();
-	rewrite(RECORD_SIZE);
+	rewrite(RECORD_FILE);
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
 END_TEST
@@ -157,11 +157,11 @@ START_TEST(any_damaged_byte)
 
 	for (i = 0; i < RECORD_SIZE; i++) {
 		record[i] ^= 0x20;
-		rewrite(RECORD_SIZE);
+		rewrite(RECORD_FILE);
 		ck_assert_msg(lookup() == FI_DUO_BAD_RECORD, "byte %zu", i);
 		record[i] ^= 0x20;
 	}
-	rewrite(RECORD_SIZE);
+	rewrite(RECORD_FILE);
 	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
 }
 END_TEST
@@ -232,7 +232,7 @@ START_TEST(squatter)
 	struct duo_publication second;
 
 	rewrite(1);
-	ck_assert_int_eq(duo_registry_reserve(dir, "peer", 4, &second),
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &second),
 			 -FI_EADDRINUSE);
 	ck_assert_int_eq(second.fd, -1);
 	ck_assert_uint_eq(duo_registry_sweep(dir), 0);
@@ -264,7 +264,7 @@ START_TEST(sweep_spares_other_namespaces)
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);
 	sign();
-	rewrite(RECORD_SIZE);
+	rewrite(RECORD_FILE);
 	ck_assert_uint_eq(duo_registry_sweep(dir), 1);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }

@@ -35,7 +35,7 @@ static void teardown(void)
 
 static enum fi_duo_reason lookup(void)
 {
-	return duo_registry_lookup(dir, "peer", 4, name);
+	return unit_lookup(dir, "peer", 4, name);
 }
 
 static void make_region(const char *shm_name)
@@ -61,7 +61,7 @@ static void child_main(bool ready)
 {
 	struct duo_publication pub;
 
-	if (duo_registry_reserve(dir, "peer", 4, &pub))
+	if (unit_reserve(dir, "peer", 4, &pub))
 		_exit(1);
 	make_region(pub.shm_name);
 	if (ready && duo_registry_ready(&pub))
@@ -105,7 +105,7 @@ START_TEST(dead_owner)
 	ck_assert_int_eq(unit_dir_count(), 0);
 	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
 	/* its address can be had again */
-	ck_assert_int_eq(duo_registry_reserve(dir, "peer", 4, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	duo_registry_withdraw(&pub);
 }
 END_TEST
@@ -145,7 +145,7 @@ START_TEST(orphaned_lock)
 	pid_t child = fork(), orphan;
 
 	if (!child) {
-		ck_assert_int_eq(duo_registry_reserve(dir, "peer", 4, &pub), 0);
+		ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 		make_region(pub.shm_name);
 		ck_assert_int_eq(duo_registry_ready(&pub), 0);
 		orphan = fork();
@@ -195,7 +195,7 @@ START_TEST(sweep_removes_only_our_regions)
 
 	if (real)
 		make_region(region);
-	ck_assert_int_eq(duo_registry_reserve(dir, "peer", 4, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	ck_assert_int_eq(pread(pub.fd, record, sizeof(record), 0),
 			 sizeof(record));

@@ -36,4 +36,17 @@ void unit_dir_remove(void);
 /* How many entries it has. */
 int unit_dir_count(void);
 
+/* The tests' only calls of duo_registry_reserve() and _lookup(). */
+static inline int unit_reserve(const char *dir, const void *addr, size_t len,
+			       struct duo_publication *pub)
+{
+	return duo_registry_reserve(dir, addr, len, pub);
+}
+
+static inline enum fi_duo_reason unit_lookup(const char *dir, const void *addr,
+					     size_t len, char *shm_name)
+{
+	return duo_registry_lookup(dir, addr, len, shm_name);
+}
+
 #endif /* UNIT_H */
