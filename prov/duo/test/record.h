@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_SIZE 376		/* of the record, bytes */
-#define RECORD_FILE RECORD_SIZE	/* of the whole file */
+#define RECORD_SIZE 392		/* of the record, bytes */
+#define RECORD_GUESTS 250	/* that an endpoint has room for */
+#define RECORD_FILE (RECORD_SIZE + 8 + 8 * RECORD_GUESTS)
 
 enum record_offset {
 	RECORD_MAGIC = 0,
@@ -22,10 +23,13 @@ enum record_offset {
 	RECORD_PID = 20,
 	RECORD_PID_NS = 24,
 	RECORD_USER_NS = 32,
-	RECORD_ADDR_LEN = 44,
-	RECORD_ADDR = 48,
-	RECORD_SHM_NAME = 304,
-	RECORD_CHECKSUM = 368,
+	RECORD_NET_NS = 40,
+	RECORD_SHM_DEV = 48,
+	RECORD_ADDR_LEN = 60,
+	RECORD_ADDR = 64,
+	RECORD_SHM_NAME = 320,
+	RECORD_CHECKSUM = 384,
+	RECORD_GUEST_COUNT = 392,	/* not in the checksum */
 };
 
 /* FNV-1a of all that precedes the checksum. */

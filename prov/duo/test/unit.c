@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "record.h"
 #include "unit.h"
 
 static char unit_dir[64];
@@ -70,4 +72,18 @@ int unit_dir_count(void)
 		count += !unit_is_dot(entry->d_name);
 	closedir(dir);
 	return count;
+}
+
+enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
+			       char *shm_name)
+{
+	struct duo_publication self = { .shm_name = "unit-self" };
+	enum fi_duo_reason reason;
+
+	self.fd = memfd_create("unit-self", MFD_CLOEXEC);
+	ck_assert_int_ge(self.fd, 0);
+	ck_assert_int_eq(ftruncate(self.fd, RECORD_FILE), 0);
+	reason = duo_registry_lookup(dir, addr, len, &self, shm_name);
+	close(self.fd);
+	return reason;
 }

@@ -40,13 +40,11 @@ int unit_dir_count(void);
 static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 			       struct duo_publication *pub)
 {
-	return duo_registry_reserve(dir, addr, len, pub);
+	return duo_registry_reserve(dir, addr, len, false, pub);
 }
 
-static inline enum fi_duo_reason unit_lookup(const char *dir, const void *addr,
-					     size_t len, char *shm_name)
-{
-	return duo_registry_lookup(dir, addr, len, shm_name);
-}
+/* As an endpoint that is published elsewhere. */
+enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
+			       char *shm_name);
 
 #endif /* UNIT_H */
