@@ -7,6 +7,8 @@
 
 #include "fake.h"
 
+#define FAKE_REMOVED UINT64_MAX
+
 static int fake_core_insert(struct fid_av *av, const void *addr, size_t count,
 			    fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
@@ -28,6 +30,8 @@ static int fake_core_remove(struct fid_av *av, fi_addr_t *fi_addr,
 			    size_t count, uint64_t flags)
 {
 	fake_obj_of(&av->fid);
+	while (count--)
+		fake.core.addr[fi_addr[count]] = FAKE_REMOVED;
 	return 0;
 }
 
@@ -35,7 +39,8 @@ static int fake_core_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 			    size_t *addrlen)
 {
 	fake_obj_of(&av->fid);
-	if (fi_addr >= fake.core.addr_count)
+	if (fi_addr >= fake.core.addr_count ||
+	    fake.core.addr[fi_addr] == FAKE_REMOVED)
 		return -FI_EINVAL;
 	memcpy(addr, &fake.core.addr[fi_addr], *addrlen < 8 ? *addrlen : 8);
 	*addrlen = 8;

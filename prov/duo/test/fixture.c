@@ -33,6 +33,7 @@ static void fixture_fabric(const struct fixture_attr *attr)
 {
 	fake_init();
 	fx.fabric = (struct duo_fabric) {
+		.fabric_fid.api_version = DUO_FI_VERSION,
 		.core_name = strdup(attr->core ? attr->core : "fake"),
 		.path_fabric = { fake_fabric_open(FI_DUO_CORE) },
 	};
@@ -149,6 +150,11 @@ const char *peer_publish(uint64_t core_addr)
 	ck_assert_int_eq(unit_reserve(dir, &core_addr, 8, pub), 0);
 	ck_assert_int_eq(duo_registry_ready(pub), 0);
 	return pub->shm_name;
+}
+
+int peer_file(void)
+{
+	return publication[published - 1].fd;
 }
 
 fi_addr_t peer_insert(uint64_t core_addr)

@@ -75,6 +75,7 @@ static struct fi_info *info_of_core(void)
 	core->rx_attr->comp_order = COMP_ORDER;
 	core->rx_attr->op_flags = FI_MULTI_RECV | FI_COMPLETION;
 	core->fabric_attr->prov_name = strdup("efa;ofi_duo");
+	core->fabric_attr->name = strdup("efa");
 	return core;
 }
 
@@ -258,6 +259,15 @@ START_TEST(usable)
 }
 END_TEST
 
+/* It has no tags and places messages past a posted receive. */
+START_TEST(efa_direct_is_not_used)
+{
+	free(info->fabric_attr->name);
+	info->fabric_attr->name = strdup("efa-direct");
+	ck_assert_int_eq(duo_info_restrict(info), -FI_ENODATA);
+}
+END_TEST
+
 START_TEST(restrict_names_a_threading_level)
 {
 	info->domain_attr->threading = FI_THREAD_UNSPEC;
@@ -419,6 +429,7 @@ int main(void)
 	tcase_add_test(tcase, restrict_to_both_paths);
 	tcase_add_loop_test(tcase, limits, 0, ARRAY_SIZE(limit_cases));
 	tcase_add_loop_test(tcase, usable, 0, ARRAY_SIZE(usable_cases));
+	tcase_add_test(tcase, efa_direct_is_not_used);
 	tcase_add_test(tcase, restrict_names_a_threading_level);
 	tcase_add_test(tcase, core_without_tags);
 	tcase = unit_case(suite, "hints", setup, teardown);

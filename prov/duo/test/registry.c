@@ -169,18 +169,29 @@ START_TEST(only_the_user_may_read)
 }
 END_TEST
 
-/* It tells when looking again is worth while. */
+#define SETTLE_US 60000
+
+/*
+ * It tells when looking again is worth while; 0 while the directory may
+ * change without its time of change telling so.
+ */
 START_TEST(state_changes)
 {
-	uint64_t empty = duo_registry_state(dir), full;
+	uint64_t empty, full;
 
-	usleep(20000);	/* the clock of files is coarse */
+	ck_assert_uint_eq(duo_registry_state(dir), 0);
+	usleep(SETTLE_US);
+	empty = duo_registry_state(dir);
+	ck_assert_uint_ne(empty, 0);
 	publish("a", &pub);
+	ck_assert_uint_eq(duo_registry_state(dir), 0);
+	usleep(SETTLE_US);
 	full = duo_registry_state(dir);
+	ck_assert_uint_ne(full, 0);
 	ck_assert_uint_ne(full, empty);
 	ck_assert_uint_eq(duo_registry_state(dir), full);
-	usleep(20000);
 	duo_registry_withdraw(&pub);
+	usleep(SETTLE_US);
 	ck_assert_uint_ne(duo_registry_state(dir), full);
 }
 END_TEST
