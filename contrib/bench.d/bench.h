@@ -30,7 +30,7 @@
 #define BN_NAME_MAX 256
 #define BN_BATCH 8		/* completions per read */
 #define BN_WINDOW 64		/* messages in flight */
-#define BN_CTXS 256		/* contexts in rotation, > 2 windows */
+#define BN_CTXS 1024		/* contexts in rotation */
 #define BN_CQ_SIZE 8192
 #define BN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -47,6 +47,7 @@ struct bn_opts {
 	int nranks;		/* -n */
 	int budget_ms;		/* -b: time per size */
 	size_t max_size;	/* -S: largest message */
+	int timeout;		/* -a: s, then it has failed */
 	bool few;		/* -q: fewer sizes */
 	bool remote;		/* -R: ofi_duo must not see local peers */
 	bool both_comm;		/* -c: ask for local and remote communication */

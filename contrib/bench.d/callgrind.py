@@ -3,10 +3,9 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """Instructions per message out of callgrind's dumps of duobench's insn tests.
 
-callgrind.py DIRECTORY TEST [PROFILE]: the dumps of one run lie in DIRECTORY.
-Prints "TEST.PHASE INSTRUCTIONS" lines, without what the measuring costs and,
-of duobench itself, everything; with PROFILE, appends a table there: each
-phase by library and function.
+callgrind.py DIRECTORY TEST [PROFILE CONFIG]: the dumps of one run lie in DIRECTORY.
+Prints "TEST.PHASE INSTRUCTIONS" lines; duobench's own instructions do not
+count. With PROFILE, appends there each phase by library and function.
 """
 
 import os
@@ -93,9 +92,9 @@ def main():
         total += cost if phase != "idle" else 0
         print(f"{test}.{phase} {cost:.1f}")
     print(f"{test}.message {total:.1f}")
-    if len(sys.argv) > 3:
+    if len(sys.argv) > 4:
         with open(sys.argv[3], "a", encoding="utf-8") as out:
-            profile(test, phases, out)
+            profile(f"{sys.argv[4]} {test}", phases, out)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,8 @@ void bn_lat_any(void)
 
 void bn_lat_msg(void)
 {
+	if (bn.opts.tagged_only)
+		return;
 	bn.msg = true;
 	bn_lat_sizes("lat-msg");
 	bn.msg = false;

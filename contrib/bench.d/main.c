@@ -16,8 +16,6 @@
 
 #include "bench.h"
 
-#define BN_TIMEOUT 120		/* s */
-
 static const struct bn_test {
 	const char *name;
 	void (*run)(void);
@@ -42,7 +40,8 @@ static const struct bn_test {
 };
 
 struct bn bn = {
-	.opts = { .nranks = 2, .budget_ms = 10, .max_size = 4 << 20 },
+	.opts = { .nranks = 2, .budget_ms = 10, .max_size = 4 << 20,
+		  .timeout = 30 },
 };
 
 void bn_fail(int status, const char *fmt, ...)
@@ -136,7 +135,7 @@ static int bn_rank_main(int rank)
 {
 	bn.rank = rank;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(BN_TIMEOUT);
+	alarm(bn.opts.timeout);
 	bn.yield = bn_pin(rank) < bn.opts.nranks;
 	bn_open();
 	bn_run_tests();
@@ -152,7 +151,7 @@ static void bn_options(int argc, char **argv)
 	struct bn_opts *opts = &bn.opts;
 	int letter;
 
-	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:qRcTi")) != -1) {
+	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:a:qRcTi")) != -1) {
 		switch (letter) {
 		case 'p': opts->prov = optarg; break;
 		case 's': opts->src = optarg; break;
@@ -161,6 +160,7 @@ static void bn_options(int argc, char **argv)
 		case 'n': opts->nranks = atoi(optarg); break;
 		case 'b': opts->budget_ms = atoi(optarg); break;
 		case 'S': opts->max_size = strtoul(optarg, NULL, 0); break;
+		case 'a': opts->timeout = atoi(optarg); break;
 		case 'q': opts->few = true; break;
 		case 'R': opts->remote = true; break;
 		case 'c': opts->both_comm = true; break;
@@ -174,7 +174,7 @@ static void bn_options(int argc, char **argv)
 	    !opts->max_size) {
 		fprintf(stderr, "usage: duobench -p PROVIDER -t TEST,... "
 			"[-n RANKS] [-s SOURCE] [-P shm|core] [-b MS] "
-			"[-S BYTES] [-qRcTi]\n");
+			"[-S BYTES] [-a SECONDS] [-qRcTi]\n");
 		exit(BN_FAIL);
 	}
 }

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+"""Plots of contrib/bench: plot.py RAW DIRECTORY, by gnuplot.
+
+Writes NAME.svg, NAME.png and what they are made of, NAME.dat and NAME.gp.
+"""
+
+import os
+import subprocess
+import sys
+
+from results import Ratio, Results, quartiles
+
+# name, title, metric, x axis, y axis, y of (x, ns)
+CURVES = (
+    ("latency", "Latency, source given", "lat", "bytes",
+     "half round trip (ns)", None),
+    ("latency-any", "Latency, any source", "lat-any", "bytes",
+     "half round trip (ns)", None),
+    ("latency-msg", "Latency, FI_MSG", "lat-msg", "bytes",
+     "half round trip (ns)", None),
+    ("bandwidth", "Bandwidth, 64 outstanding", "bw", "bytes", "MB/s",
+     lambda x, ns: x * 1000 / ns),
+    ("posted", "Match cost: receives posted", "posted",
+     "receives posted before", "half round trip (ns)", None),
+    ("unexpected", "Match cost: unexpected messages", "unexpected",
+     "unexpected messages waiting", "half round trip (ns)", None),
+    ("av", "AV insert", "av", "addresses", "ns per address", None),
+    ("cq", "CQ read", "cq", "batch", "ns per completion", None),
+    ("mpi", "MPI latency", "mpi", "bytes", "half round trip (ns)", None),
+)
+RATIOS = (
+    ("ratio", "Latency against raw shm", "lat",
+     ("duo-efa", "duo-tcp", "efa-shm", "lnx")),
+    ("ratio-any", "Latency from any source against raw shm", "lat-any",
+     ("duo-efa", "duo-tcp", "efa-shm", "lnx")),
+)
+HEAD = """set terminal {terminal}
+set output "{name}.{suffix}"
+set title "{title}"
+set xlabel "{xlabel}"
+set ylabel "{ylabel}"
+set logscale x {base}
+{scale}
+set format x "%.0s%c"
+set grid
+set key outside right top
+plot {plots}
+"""
+TERMINALS = (("svg", "svg size 900,540 dynamic background 'white'"),
+             ("png", "pngcairo size 900,540"))
+
+
+def draw(directory, name, blocks, **labels):
+    """blocks: [(label, [(x, y, low, high)])]."""
+    if not blocks:
+        return
+    with open(f"{directory}/{name}.dat", "w", encoding="utf-8") as file:
+        for label, points in blocks:
+            print(f"# {label}", file=file)
+            for point in points:
+                print(*(f"{value:.6g}" for value in point), file=file)
+            print("\n", file=file)
+    plots = ", \\\n  ".join(
+        f'"{name}.dat" index {index} using 1:2:3:4 with yerrorlines '
+        f'pointtype {index + 4} pointsize 0.5 title "{label}"'
+        for index, (label, _) in enumerate(blocks))
+    with open(f"{directory}/{name}.gp", "w", encoding="utf-8") as file:
+        for suffix, terminal in TERMINALS:
+            file.write(HEAD.format(terminal=terminal, name=name,
+                                   suffix=suffix, plots=plots, **labels))
+    subprocess.run(["gnuplot", f"{name}.gp"], cwd=directory, check=True)
+
+
+def curve(results, metric, convert):
+    blocks = []
+    for config in results.series:
+        points = []
+        for x in results.keys(config, metric):
+            rounds = results.get(config, f"{metric}.{x}.p50") or \
+                results.get(config, f"{metric}.{x}")
+            values = [convert(x, ns) if convert else ns
+                      for ns in rounds.values()]
+            if values:
+                low, high = quartiles(values)
+                points.append((x, sorted(values)[len(values) // 2], low,
+                               high))
+        if points:
+            blocks.append((config, points))
+    return blocks
+
+
+def ratio_curve(results, metric, configs):
+    blocks = []
+    for config in configs:
+        points = []
+        for x in results.keys(config, metric):
+            name = f"{metric}.{x}.p50"
+            ratio = Ratio(results.get(config, name), results.get("shm", name))
+            if ratio.count:
+                points.append((x, ratio.median, ratio.low, ratio.high))
+        if points:
+            blocks.append((config, points))
+    return blocks
+
+
+def main():
+    results = Results(sys.argv[1])
+    directory = sys.argv[2]
+    os.makedirs(directory, exist_ok=True)
+    for name, title, metric, xlabel, ylabel, convert in CURVES:
+        base = "10" if xlabel != "bytes" and xlabel != "batch" else "2"
+        draw(directory, name, curve(results, metric, convert), title=title,
+             xlabel=xlabel, ylabel=ylabel, base=base,
+             scale="set logscale y 10")
+    for name, title, metric, configs in RATIOS:
+        draw(directory, name, ratio_curve(results, metric, configs),
+             title=title, xlabel="bytes",
+             ylabel="ratio of medians (95 % interval)", base="2",
+             scale="unset logscale y\nset yrange [0.8:*<4]")
+
+
+if __name__ == "__main__":
+    main()

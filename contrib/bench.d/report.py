@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+"""The table of contrib/bench: report.py RAW [--json FILE].
+
+Exit status: 0, or 1 where a target is missed.
+"""
+
+import json
+import sys
+
+from results import Ratio, Results, quartiles
+from targets import TARGETS
+
+SMALL = (1, 8, 64, 512, 4096, 65536, 1 << 20, 4 << 20)
+
+
+def size_name(size):
+    for unit, name in ((1 << 20, "Mi"), (1024, "Ki")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{name}"
+    return str(size)
+
+
+def number(value):
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def table(title, header, rows):
+    print(f"\n{title}\n")
+    rows = [[str(cell) for cell in row] for row in [header] + rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    for row in rows:
+        print("  " + "  ".join(
+            cell.ljust(width) if not i else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
+
+
+def by_size(results, title, prefix, scale=lambda size, ns: ns):
+    """One row per configuration, one column per size."""
+    sizes = sorted({size for config in results.series
+                    for size in results.keys(config, prefix)
+                    if prefix not in ("lat", "lat-any", "lat-msg")
+                    or size in SMALL})
+    rows = []
+    for config in results.series:
+        values = [results.value(config, f"{prefix}.{size}.p50")
+                  for size in sizes]
+        if any(values):
+            rows.append([config] + [
+                number(value and scale(size, value))
+                for size, value in zip(sizes, values)])
+    if rows:
+        table(title, ["configuration"] + [size_name(s) for s in sizes], rows)
+
+
+def by_name(results, title, names):
+    """One row per configuration, one column per metric."""
+    rows = []
+    for config in results.series:
+        values = [results.value(config, name) for name in names]
+        if any(value is not None for value in values):
+            rows.append([config] + [number(value) for value in values])
+    if rows:
+        short = [name.replace(".p50", "").replace("insn.", "")
+                 .replace("mem.", "") for name in names]
+        table(title, ["configuration"] + short, rows)
+
+
+def insn(test):
+    return [f"{test}.{phase}" for phase in
+            ("post", "send", "recv", "txcq", "message", "idle")]
+
+
+def measured(results):
+    by_size(results, "Latency, source given (half round trip, ns, by size)",
+            "lat")
+    by_size(results, "Latency, any source (ns)", "lat-any")
+    by_size(results, "Latency, FI_MSG, source given (ns)", "lat-msg")
+    by_size(results, "Latency, 64 wildcards outstanding (ns)", "wild")
+    by_size(results, "Bandwidth, 64 outstanding (MB/s)", "bw",
+            lambda size, ns: size * 1000 / ns)
+    by_size(results, "Message rate, 64 outstanding (1000/s)", "rate",
+            lambda _, ns: 1e6 / ns)
+    by_size(results, "Message rate, any source (1000/s)", "rate-any",
+            lambda _, ns: 1e6 / ns)
+    by_size(results, "All to one, any source (ns per message, by ranks)",
+            "fan-in")
+    by_size(results, "All to all (ns per message, by ranks)", "alltoall")
+    by_name(results, "Empty CQ poll (ns)", ["idle.p50", "idle-posted.p50"])
+    by_name(results, "Instructions, source given", insn("insn"))
+    by_name(results, "Instructions, any source", insn("insn-any"))
+    by_name(results, "Memory (bytes per endpoint, per AV entry)",
+            ["mem.ep-heap", "mem.ep-shm", "mem.ep-shm-rss", "mem.av-heap"])
+    by_size(results, "CQ read (ns per completion, by batch)", "cq")
+    by_size(results, "Latency by posted receives (ns)", "posted")
+    by_size(results, "Latency by unexpected messages (ns)", "unexpected")
+    rows = [[config] + [number(results.value(config, f"av.{n}"))
+                        for n in (1, 10, 100, 200, 1000, 10000)]
+            for config in results.series if results.keys(config, "av")]
+    if rows:
+        table("AV insert (ns per address, by addresses)",
+              ["configuration", 1, 10, 100, 200, 1000, 10000], rows)
+    by_size(results, "MPI latency (ns)", "mpi")
+    by_size(results, "MPI latency, any source (ns)", "mpi-any")
+
+
+def against_targets(results):
+    """Returns the judged rows."""
+    rows = [row for target in TARGETS for row in target.judge(results)]
+    lines = []
+    for row in rows:
+        ratio = spread = "-"
+        if row["ratio"] is not None:
+            ratio = f"{row['ratio']:.3f}"
+            spread = f"{row['low']:.3f}-{row['high']:.3f}"
+        lines.append([row["name"], f"{row['sense']} {row['limit']:.2f}",
+                      ratio, spread, row["verdict"] + row["note"]])
+    table("Targets", ["what", "limit", "ratio", "95 %", "verdict"], lines)
+    return rows
+
+
+def as_json(results, rows):
+    metrics = {}
+    for config, series in results.series.items():
+        for metric, rounds in series.items():
+            low, high = quartiles(rounds.values())
+            metrics.setdefault(metric, {})[config] = {
+                "median": results.value(config, metric),
+                "q1": low, "q3": high,
+                "rounds": [rounds[key] for key in sorted(rounds)]}
+    return {"about": results.meta, "targets": rows, "metrics": metrics,
+            "not_measured": [dict(zip(("config", "tests", "reason"), entry))
+                             for entry in results.missing]}
+
+
+def main():
+    results = Results(sys.argv[1])
+    print("  ".join(f"{key}: {value}"
+                    for key, value in results.meta.items()))
+    measured(results)
+    if results.missing:
+        print("\nNot measured\n")
+        for config, tests, reason in results.missing:
+            print(f"  {config} ({tests}): {reason}")
+    rows = against_targets(results)
+    if "--json" in sys.argv:
+        path = sys.argv[sys.argv.index("--json") + 1]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(as_json(results, rows), file, indent=1)
+            file.write("\n")
+    return any(row["verdict"] == "missed" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

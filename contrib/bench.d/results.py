@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+"""What contrib/bench has measured, and what of it can be compared.
+
+A number is a series: one value per round. Two series are compared round by
+round, because the rounds lie close together in time and the machine's mood
+changes slowly; the ratio is the median of the rounds' ratios. Beside it
+stands the interval that holds the true median with 95 % confidence (of the
+order statistics, so without a guess about the distribution of the noise).
+"""
+
+from math import comb
+
+CONFIDENCE = 0.95
+
+
+def median(values):
+    values = sorted(values)
+    middle = len(values) // 2
+    if len(values) % 2:
+        return values[middle]
+    return (values[middle - 1] + values[middle]) / 2
+
+
+def quartiles(values):
+    """First and third quartile, as medians of the halves."""
+    values = sorted(values)
+    half = len(values) // 2
+    if not half:
+        return values[0], values[0]
+    return median(values[:half]), median(values[-half:])
+
+
+def interval(values):
+    """Bounds of the median; the extremes where the rounds are too few."""
+    values = sorted(values)
+    count, cut, tail = len(values), 0, 0.0
+    while cut < (count - 1) // 2:
+        tail += comb(count, cut) / 2 ** count
+        if 2 * tail > 1 - CONFIDENCE:
+            break
+        cut += 1
+    cut = max(cut - 1, 0)
+    return values[cut], values[count - 1 - cut]
+
+
+class Results:
+    """All lines of a raw file."""
+
+    def __init__(self, path):
+        self.meta = {}
+        self.missing = []  # (config, tests, reason)
+        self.series = {}  # config -> metric -> round -> value
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                self._add(line.rstrip("\n").split("\t"))
+
+    def _add(self, fields):
+        if fields[0] == "M":
+            self.meta[fields[1]] = fields[2]
+        elif fields[0] == "N":
+            self.missing.append(tuple(fields[1:4]))
+        elif fields[0] == "V":
+            rounds = self.series.setdefault(fields[2], {}) \
+                                .setdefault(fields[3], {})
+            rounds[int(fields[1])] = float(fields[4])
+
+    def get(self, config, metric):
+        """round -> value; empty where it was not measured."""
+        return self.series.get(config, {}).get(metric, {})
+
+    def value(self, config, metric):
+        rounds = self.get(config, metric)
+        return median(rounds.values()) if rounds else None
+
+    def keys(self, config, prefix):
+        """Numbers N, ascending, of config's metrics PREFIX.N[.p50]."""
+        found = set()
+        for metric in self.series.get(config, {}):
+            parts = metric.split(".")
+            if parts[0] == prefix and len(parts) > 1 and parts[1].isdigit():
+                found.add(int(parts[1]))
+        return sorted(found)
+
+    def reason(self, config, test):
+        for name, tests, reason in self.missing:
+            if name == config and test in tests.split(","):
+                return reason
+        return "not asked for"
+
+
+class Ratio:
+    """over / under, round by round; series are round -> value."""
+
+    def __init__(self, over, under):
+        rounds = [number for number in over if under.get(number)]
+        self.rounds = [over[number] / under[number] for number in rounds]
+        self.count = len(self.rounds)
+        if self.count:
+            self.median = median(self.rounds)
+            self.low, self.high = interval(self.rounds)
+
+    def verdict(self, limit, exact=False):
+        """Against "at most limit"; exact: one round tells."""
+        if not self.count:
+            return "not measured"
+        if self.count < 3 and not exact:
+            return "too noisy to tell"
+        if self.high <= limit:
+            return "met"
+        if self.low > limit:
+            return "missed"
+        return "too noisy to tell"

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # variables of contrib/bench
+#
+# Running the programs, round by round, into one raw file of lines with tabs:
+#   M KEY VALUE                     about this run
+#   V ROUND CONFIG METRIC VALUE     measured
+#   N CONFIG TESTS REASON           not measured
+# Sourced by contrib/bench.
+
+declare -A gave_up	# "CONFIG TESTS": failed once, not tried again
+
+# command_of: the program with what config_of has set, into $command.
+command_of()
+{
+	command=(env "${vars[@]}")
+	if [[ -n $device ]] && ! real_efa; then
+		command+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1)
+	fi
+	command+=("${runner[@]}" "$duobench" -p "$prov" "${args[@]}")
+}
+
+# no_value CONFIG TESTS REASON
+no_value()
+{
+	gave_up[$1 $2]=1
+	printf 'N\t%s\t%s\t%s\n' "$1" "$2" "$3" >>"$raw"
+}
+
+# The device's own count tells whether EFA used it (efa) or not (efa-shm).
+wrong_device_path()
+{
+	local packets
+	[[ $1 == efa || $1 == efa-shm ]] && ! real_efa || return
+	packets=$(sed -n 's/^softefa stats:.* tx_pkts=\([0-9]*\).*/\1/p' \
+		"$work/err" | awk '{ sum += $1 } END { print sum + 0 }')
+	if [[ $1 == efa ]]; then
+		[[ $packets -lt 1000 ]]
+	else
+		[[ $packets -ge 1000 ]]
+	fi
+}
+
+# keep ROUND CONFIG TESTS STATUS: what a program has printed to $work/out.
+keep()
+{
+	local reason
+	reason=$(sed -n 's/^!//p;T;q' "$work/out")
+	if [[ -z $reason && $4 -ne 0 ]]; then
+		reason="exit status $4: $(tail -n 1 "$work/err" | tr '\t' ' ')"
+	fi
+	if [[ -z $reason ]] && wrong_device_path "$2"; then
+		reason="EFA did not take the path it was asked to take"
+	fi
+	if [[ -n $reason ]]; then
+		no_value "$2" "$3" "$reason"
+		# A wrong number is worse than none; a curve may end early.
+		[[ $3 =~ ^(posted|unexpected|av)$ ]] || return 0
+	fi
+	awk -v OFS='\t' -v round="$1" -v config="$2" \
+		'NF == 2 && $1 !~ /^!/ { print "V", round, config, $1, $2 }' \
+		"$work/out" >>"$raw"
+}
+
+# measure ROUND CONFIG TESTS ARGUMENT...
+measure()
+{
+	local round=$1 config=$2 tests=$3 status=0 prov device
+	local -a args vars command
+	shift 3
+	[[ -z ${gave_up[$config $tests]:-} ]] || return 0
+	config_of "$config" || die "cannot measure $config" "no such" \
+		"see contrib/bench.d/configs.sh"
+	if [[ -n $device && ! -f $softefa_lib ]] && ! real_efa; then
+		no_value "$config" "$tests" "no EFA device, no software one"
+		return
+	fi
+	command_of
+	"${command[@]}" "$@" ${quick:+-q} -t "$tests" \
+		>"$work/out" 2>"$work/err" </dev/null || status=$?
+	keep "$round" "$config" "$tests" "$status"
+}
+
+# each_round ROUNDS TESTS CONFIGS ARGUMENT...: of CONFIGS those asked for.
+each_round()
+{
+	local round count=$1 tests=$2 config names=$3
+	shift 3
+	for ((round = 1; round <= count; round++)); do
+		for config in $names; do
+			[[ -z $configs || ,$configs, == *,$config,* ]] ||
+				continue
+			measure "$round" "$config" "$tests" "$@"
+		done
+	done
+}
+
+run_main()
+{
+	each_round "$rounds" lat,lat-any,lat-msg,wild,bw,rate,rate-any,idle \
+		"${all_configs[*]}" -b "$([[ -n $quick ]] && echo 2 || echo 10)"
+}
+
+run_many()
+{
+	local n cores
+	cores=$(nproc)
+	for n in $(tr ',' ' ' <<<"${ranks:-$((cores < 8 ? cores : 8))}"); do
+		each_round "$(((rounds + 1) / 2))" fan-in,alltoall \
+			"shm duo-tcp duo-efa efa-shm efa tcp" -n "$n" \
+			-b "$([[ -n $quick ]] && echo 3 || echo 20)"
+		gave_up=()
+	done
+}
+
+run_growth()
+{
+	local test count=3
+	[[ -z $quick ]] || count=1
+	for test in cq posted unexpected av; do
+		each_round "$count" "$test" "shm duo-tcp duo-efa efa-shm" -b 3
+	done
+}
+
+run_mem()
+{
+	each_round 1 mem "${all_configs[*]}"
+}
+
+insn_one()
+{
+	local config=$1 test=$2 prov device phases status=0
+	local -a args vars command
+	config_of "$config"
+	command_of
+	rm -rf "$work/cg"
+	mkdir "$work/cg"
+	runner=(valgrind -q --tool=callgrind --collect-atstart=no
+		--callgrind-out-file="$work/cg/%p")
+	command_of
+	runner=()
+	"${command[@]}" -a 60 -t "$test" >"$work/out" 2>"$work/err" \
+		</dev/null || status=$?
+	if [[ $status -ne 0 ]]; then
+		keep 1 "$config" "$test" "$status"
+		return
+	fi
+	phases=$(python3 "$bench_dir/bench.d/callgrind.py" "$work/cg" "$test" \
+		${profile:+"$profile" "$config"})
+	echo "$phases" >"$work/out"
+	: >"$work/err"
+	awk -v OFS='\t' -v config="$config" \
+		'{ print "V", 1, config, $1, $2 }' "$work/out" >>"$raw"
+}
+
+# By the CPU's counter where it counts (nothing else natively), by callgrind.
+run_insn()
+{
+	local test config
+	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
+		each_round 1 insn "shm duo-tcp duo-efa efa-shm efa tcp"
+		each_round 1 insn-any "shm duo-tcp duo-efa efa-shm"
+		return
+	fi
+	[[ -z $profile ]] || : >"$profile"
+	for config in shm duo-tcp duo-efa efa tcp efa-shm; do
+		for test in insn insn-any; do
+			[[ -z $configs || ,$configs, == *,$config,* ]] ||
+				continue
+			[[ $test == insn || $config != efa* ]] || continue
+			insn_one "$config" "$test"
+		done
+	done
+}
+
+mpi_one()
+{
+	local round=$1 config=$2 status=0 device
+	local -a args vars command=(env)
+	[[ -z ${gave_up[mpi-$config mpi]:-} ]] || return 0
+	mpi_config_of "$config"
+	command+=("${vars[@]}")
+	if [[ -n $device ]] && ! real_efa; then
+		command+=("LD_PRELOAD=$softefa_lib")
+	fi
+	command+=(timeout 30 mpirun -n 2 --map-by core --bind-to core)
+	[[ $(nproc) -gt 1 ]] || command+=(--oversubscribe)
+	"${command[@]}" "${args[@]}" "$mpilat" \
+		"$([[ -n $quick ]] && echo 2 || echo 10)" ${quick:+q} \
+		>"$work/out" 2>"$work/err" </dev/null || status=$?
+	# The device's count is not that of one program here.
+	sed -i '/^softefa stats/d' "$work/err"
+	keep "$round" "mpi-$config" mpi "$status"
+}
+
+run_mpi()
+{
+	local round config
+	if [[ -z $mpilat ]]; then
+		no_value mpi mpi "no Open MPI here"
+		return
+	fi
+	for ((round = 1; round <= (rounds + 1) / 2; round++)); do
+		for config in "${mpi_configs[@]}"; do
+			mpi_one "$round" "$config"
+		done
+	done
+}
+
+about()
+{
+	printf 'M\t%s\t%s\n' "$1" "$2" >>"$raw"
+}
+
+# bench_run RAW: all that is asked for.
+bench_run()
+{
+	local suite
+	: >"$raw"
+	about date "$(date -u +%FT%TZ)"
+	about commit "$(git -C "$duo_src" describe --always --dirty \
+		2>/dev/null || echo unknown)"
+	about cpu "$(sed -n 's/^model name.*: //p;T;q' /proc/cpuinfo)"
+	about cores "$(nproc)"
+	about kernel "$(uname -sr)"
+	about load "$(cut -d' ' -f1-3 /proc/loadavg)"
+	about efa "$(real_efa && echo real || echo software)"
+	about rounds "$rounds"
+	for suite in main many growth mem insn mpi; do
+		[[ ,$only, == *,$suite,* ]] || continue
+		say "$suite"
+		"run_$suite"
+	done
+	about load-after "$(cut -d' ' -f1-3 /proc/loadavg)"
+}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+"""What ofi_duo is to reach, as ratios of medians in one run."""
+
+from results import Ratio
+
+WORST = ("missed", "too noisy to tell", "met", "not measured")
+
+
+class Target:
+    """over's METRIC against under's, at most limit (of times).
+
+    sizes: every size between the two, the worst is shown; None: the metric
+    as it stands. rate: the ratio is shown upside down, "at least".
+    """
+
+    def __init__(self, name, over, under, metric, limit, sizes=None,
+                 rate=False, exact=False):
+        self.name, self.over, self.under = name, over, under
+        self.metric, self.limit, self.sizes = metric, limit, sizes
+        self.rate, self.exact = rate, exact
+
+    def series(self, results, config, metric):
+        return results.get(config, metric)
+
+    def ratios(self, results):
+        """[(size or None, Ratio)] of what was measured on both sides."""
+        if self.sizes is None:
+            pairs = [(None, self.metric)]
+        else:
+            pairs = [(size, f"{self.metric}.{size}.p50")
+                     for size in results.keys(self.over, self.metric)
+                     if self.sizes[0] <= size <= self.sizes[1]]
+        found = []
+        for size, metric in pairs:
+            under = self.series(results, self.under, metric)
+            ratio = Ratio(results.get(self.over, metric), under)
+            if ratio.count:
+                found.append((size, ratio))
+        return found
+
+    def judge(self, results):
+        judged = [(WORST.index(ratio.verdict(self.limit, self.exact)),
+                   -ratio.median, size, ratio)
+                  for size, ratio in self.ratios(results)]
+        row = {"name": self.name, "ratio": None, "low": None, "high": None,
+               "verdict": "not measured", "note": "", "rounds": 0,
+               "limit": 1 / self.limit if self.rate else self.limit,
+               "sense": ">=" if self.rate else "<="}
+        if not judged:
+            row["note"] = ": " + self.why(results)
+            return [row]
+        worst, _, size, ratio = min(judged, key=lambda entry: entry[:2])
+        row["verdict"] = WORST[worst]
+        row["rounds"] = ratio.count
+        row["ratio"], row["low"], row["high"] = \
+            ratio.median, ratio.low, ratio.high
+        if self.rate:
+            row["ratio"], row["low"], row["high"] = \
+                1 / ratio.median, 1 / ratio.high, 1 / ratio.low
+        if size is not None and len(judged) > 1:
+            met = sum(entry[0] == WORST.index("met") for entry in judged)
+            row["note"] = f" (worst at {size}; {met} of {len(judged)} met)"
+        return [row]
+
+    def why(self, results):
+        test = self.metric.split(".")[0]
+        names = {"idle-posted": "idle"}
+        for config in (self.over, self.under.split("+")[-1]):
+            reason = results.reason(config, names.get(test, test))
+            if not results.series.get(config) or reason != "not asked for":
+                return f"{config}: {reason}"
+        return "not asked for"
+
+
+class SumTarget(Target):
+    """Against the sum of several configurations: "a+b"."""
+
+    def series(self, results, config, metric):
+        parts = [results.get(name, metric) for name in config.split("+")]
+        return {number: sum(part[number] for part in parts)
+                for number in parts[0]
+                if all(number in part for part in parts)}
+
+
+class GrowthTarget(Target):
+    """One configuration's metric at one length against a short one."""
+
+    def __init__(self, name, config, metric, long, short, limit):
+        super().__init__(name, config, config, f"{metric}.{long}.p50", limit)
+        self.short = f"{metric}.{short}.p50"
+
+    def series(self, results, config, metric):
+        return results.get(config, self.short)
+
+
+def _of_core(core):
+    duo, remote = f"duo-{core}", f"duo-{core}-remote"
+    both = f"shm+{core}"
+    large = (65536, 4 << 20)
+    every = (1, 4 << 20)
+    return [
+        Target(f"{duo}, source given, 8 B : shm", duo, "shm", "lat", 1.05,
+               (8, 8)),
+        Target(f"{duo}, source given, all sizes : shm", duo, "shm", "lat",
+               1.05, every),
+        Target(f"{duo}, any source, 8 B : shm", duo, "shm", "lat-any", 1.10,
+               (8, 8)),
+        Target(f"{duo}, any source, all sizes : shm", duo, "shm", "lat-any",
+               1.10, every),
+        Target(f"{duo}, FI_MSG, 8 B : shm", duo, "shm", "lat-msg", 1.05,
+               (8, 8)),
+        Target(f"{duo}, 64 wildcards : shm", duo, "shm", "wild", 1.10,
+               (8, 8)),
+        Target(f"{duo}, to 64 KiB : lnx", duo, "lnx", "lat", 1.0,
+               (1, 65536)),
+        Target(f"{duo}, bandwidth from 64 KiB : shm", duo, "shm", "bw",
+               1 / 0.98, large, rate=True),
+        Target(f"{duo}, message rate : shm", duo, "shm", "rate", 1.05,
+               (8, 8)),
+        Target(f"{remote}, latency : {core}", remote, core, "lat", 1.02,
+               every),
+        Target(f"{remote}, bandwidth : {core}", remote, core, "bw", 1.02,
+               every, rate=True),
+        SumTarget(f"{duo}, idle poll : {both}", duo, both, "idle.p50", 1.2),
+        SumTarget(f"{duo}, idle poll, wildcard posted : {both}", duo, both,
+                  "idle-posted.p50", 1.2),
+        Target(f"{duo}, instructions, source given : shm", duo, "shm",
+               "insn.message", 1.05, exact=True),
+        Target(f"{duo}, instructions, any source : shm", duo, "shm",
+               "insn-any.message", 1.10, exact=True),
+        SumTarget(f"{duo}, instructions of an idle poll : {both}", duo, both,
+                  "insn.idle", 1.2, exact=True),
+        GrowthTarget(f"{duo}, 10,000 posted receives : 1", duo, "posted",
+                     10000, 1, 1.5),
+        GrowthTarget(f"{duo}, 10,000 unexpected messages : 1", duo,
+                     "unexpected", 10000, 1, 1.5),
+    ]
+
+
+TARGETS = _of_core("efa") + [
+    Target("duo-efa, to 64 KiB : efa-shm", "duo-efa", "efa-shm", "lat", 1.0,
+           (1, 65536)),
+    Target("duo-efa, any source, to 64 KiB : efa-shm", "duo-efa", "efa-shm",
+           "lat-any", 1.0, (1, 65536)),
+    Target("MPI, duo-efa, 8 B : efa-shm", "mpi-duo-efa", "mpi-efa-shm",
+           "mpi", 1.0, (8, 8)),
+] + _of_core("tcp")
