@@ -141,6 +141,7 @@ struct ft_state {
 	const char *phase;	/* named in messages */
 	struct ft_ep *eps[FT_MAX_EPS];
 	int neps;
+	bool together;		/* endpoints here wait for each other */
 };
 
 extern struct ft_state ft;
@@ -234,6 +235,7 @@ void ft_tx_counted(struct ft_ep *e, int rank);
 
 int ft_progress(struct ft_ep *e);	/* number of completions */
 void ft_progress_all(void);
+void ft_progress_for_retry(struct ft_ep *e);
 void ft_progress_for(struct ft_ep *e, unsigned int ms);
 void ft_op_reset(struct ft_op *op);
 void ft_wait_any(struct ft_ep *e, struct ft_op *op);	/* may end in error */
@@ -250,7 +252,7 @@ void ft_verify(const void *buf, size_t len, unsigned int seed,
 	({ \
 		ssize_t ft_retry_; \
 		while ((ft_retry_ = (call)) == -FI_EAGAIN) \
-			ft_progress(e); \
+			ft_progress_for_retry(e); \
 		ft_retry_; \
 	})
 

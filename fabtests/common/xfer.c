@@ -285,6 +285,14 @@ void ft_progress_all(void)
 		ft_progress(ft.eps[i]);
 }
 
+void ft_progress_for_retry(struct ft_ep *e)
+{
+	if (ft.together)
+		ft_progress_all();
+	else
+		ft_progress(e);
+}
+
 void ft_progress_for(struct ft_ep *e, unsigned int ms)
 {
 	uint64_t end = ft_now_ns() + ms * 1000000ull;
