@@ -141,6 +141,7 @@ static int fake_shm_enable(struct fake_obj *ep)
 	if (ret)
 		return ret;
 	ck_assert_str_ne(ep->name, "");
+	shm_unlink(ep->name);	/* of a test that was killed: pids recur */
 	fd = shm_open(ep->name, O_CREAT | O_EXCL | O_RDWR, 0600);
 	if (fd < 0)
 		return -errno;

@@ -40,8 +40,10 @@ static enum fi_duo_reason lookup(void)
 
 static void make_region(const char *shm_name)
 {
-	int fd = shm_open(shm_name, O_CREAT | O_EXCL | O_RDWR, 0600);
+	int fd;
 
+	shm_unlink(shm_name);	/* of a test that was killed: pids recur */
+	fd = shm_open(shm_name, O_CREAT | O_EXCL | O_RDWR, 0600);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, 4096), 0);
 	close(fd);
