@@ -53,6 +53,7 @@ struct bn_opts {
 	bool both_comm;		/* -c: ask for local and remote communication */
 	bool tagged_only;	/* -T: ask for FI_TAGGED alone */
 	bool inject;		/* -i: inject what is small enough */
+	bool fifo;		/* -F: real-time, where there are cores */
 };
 
 /* Memory that all ranks share. */
@@ -61,7 +62,8 @@ struct bn_shared {
 	atomic_uint generation;
 	atomic_int failed;
 	atomic_long value;
-	struct {
+	_Alignas(256) atomic_uint hop;	/* alone in its cache lines */
+	_Alignas(256) struct {
 		size_t len;
 		uint8_t name[BN_NAME_MAX];
 	} peer[BN_MAX_RANKS];
@@ -133,6 +135,7 @@ size_t bn_sizes(const size_t **sizes);
 
 /* cpu.c */
 int bn_pin(int rank);		/* cores that there are */
+void bn_fifo(void);
 
 /* the tests */
 void bn_lat(void);

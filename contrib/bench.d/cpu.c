@@ -3,8 +3,10 @@
 
 /* A core for each rank: whole cores first, their second threads after. */
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "bench.h"
 
@@ -42,4 +44,12 @@ int bn_pin(int rank)
 	CPU_SET(cpus[rank % count], &mine);
 	sched_setaffinity(0, sizeof(mine), &mine);
 	return count;
+}
+
+void bn_fifo(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		BN_DIE("sched_setscheduler: %s", strerror(errno));
 }

@@ -16,6 +16,8 @@
 
 #include "bench.h"
 
+#define BN_HOPS 5000
+
 static const struct bn_test {
 	const char *name;
 	void (*run)(void);
@@ -114,6 +116,32 @@ void bn_print(double value, const char *fmt, ...)
 	fflush(stdout);
 }
 
+/*
+ * What a cache line takes from rank 0 to rank 1 and back. On a virtual machine
+ * this changes with what the two CPUs happen to share at the time; numbers
+ * from different such times are not comparable.
+ */
+static void bn_hop(const char *name)
+{
+	atomic_uint *line = &bn.sh->hop;
+	unsigned int i, me = bn.rank;
+	uint64_t start;
+
+	bn_sync_still();
+	start = bn_now();
+	for (i = me; me < 2 && bn.opts.nranks > 1 && i < 2 * BN_HOPS; i += 2) {
+		while (atomic_load_explicit(line, memory_order_acquire) != i)
+			if (bn.yield)
+				sched_yield();
+		atomic_store_explicit(line, i + 1, memory_order_release);
+	}
+	if (!me && i > 1)
+		bn_print((bn_now() - start) / (double) BN_HOPS, "%s", name);
+	bn_sync_still();
+	atomic_store(line, 0);
+	bn_sync_still();
+}
+
 static void bn_run_tests(void)
 {
 	char *rest = bn.opts.tests, *name;
@@ -138,7 +166,11 @@ static int bn_rank_main(int rank)
 	alarm(bn.opts.timeout);
 	bn.yield = bn_pin(rank) < bn.opts.nranks;
 	bn_open();
+	if (bn.opts.fifo && !bn.yield)
+		bn_fifo();
+	bn_hop("hop.before");
 	bn_run_tests();
+	bn_hop("hop.after");
 	bn_check_path();
 	bn_sync();
 	bn_close();
@@ -151,7 +183,7 @@ static void bn_options(int argc, char **argv)
 	struct bn_opts *opts = &bn.opts;
 	int letter;
 
-	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:a:qRcTi")) != -1) {
+	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:a:qRcTiF")) != -1) {
 		switch (letter) {
 		case 'p': opts->prov = optarg; break;
 		case 's': opts->src = optarg; break;
@@ -166,6 +198,7 @@ static void bn_options(int argc, char **argv)
 		case 'c': opts->both_comm = true; break;
 		case 'T': opts->tagged_only = true; break;
 		case 'i': opts->inject = true; break;
+		case 'F': opts->fifo = true; break;
 		default: exit(BN_FAIL);
 		}
 	}
@@ -174,7 +207,7 @@ static void bn_options(int argc, char **argv)
 	    !opts->max_size) {
 		fprintf(stderr, "usage: duobench -p PROVIDER -t TEST,... "
 			"[-n RANKS] [-s SOURCE] [-P shm|core] [-b MS] "
-			"[-S BYTES] [-a SECONDS] [-qRcTi]\n");
+			"[-S BYTES] [-a SECONDS] [-qRcTiF]\n");
 		exit(BN_FAIL);
 	}
 }

@@ -9,7 +9,7 @@ Exit status: 0, or 1 where a target is missed.
 import json
 import sys
 
-from results import Ratio, Results, quartiles
+from results import Results, quartiles
 from targets import TARGETS
 
 SMALL = (1, 8, 64, 512, 4096, 65536, 1 << 20, 4 << 20)
@@ -34,8 +34,8 @@ def table(title, header, rows):
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     for row in rows:
         print("  " + "  ".join(
-            cell.ljust(width) if not i else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
+            cell.rjust(width) if 0 < i < 5 or len(cell) < 9
+            else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
 
 
 def by_size(results, title, prefix, scale=lambda size, ns: ns):
@@ -116,9 +116,13 @@ def against_targets(results):
         if row["ratio"] is not None:
             ratio = f"{row['ratio']:.3f}"
             spread = f"{row['low']:.3f}-{row['high']:.3f}"
+        rounds = str(row["rounds"])
+        if row["dropped"]:
+            rounds += f" of {row['rounds'] + row['dropped']}"
         lines.append([row["name"], f"{row['sense']} {row['limit']:.2f}",
-                      ratio, spread, row["verdict"] + row["note"]])
-    table("Targets", ["what", "limit", "ratio", "95 %", "verdict"], lines)
+                      ratio, spread, rounds, row["verdict"] + row["note"]])
+    table("Targets", ["what", "limit", "ratio", "95 %", "rounds", "verdict"],
+          lines)
     return rows
 
 

@@ -4,7 +4,9 @@
 
 A number is a series: one value per round. Two series are compared round by
 round, because the rounds lie close together in time and the machine's mood
-changes slowly; the ratio is the median of the rounds' ratios. Beside it
+changes slowly; the ratio is the median of the rounds' ratios. A round does
+not count where a cache line between the two CPUs took a different time for
+one than for the other: the CPUs were not the same then. Beside the ratio
 stands the interval that holds the true median with 95 % confidence (of the
 order statistics, so without a guess about the distribution of the noise).
 """
@@ -12,6 +14,8 @@ order statistics, so without a guess about the distribution of the noise).
 from math import comb
 
 CONFIDENCE = 0.95
+SAME_HOP = 1.3  # times at most between two measurements to be compared
+FAR = 2  # times from the limit, where one round is enough
 
 
 def median(values):
@@ -44,6 +48,19 @@ def interval(values):
     return values[cut], values[count - 1 - cut]
 
 
+class Value(float):
+    """A number, and the range of hop times around it (0: unknown)."""
+
+    def __new__(cls, value, hops=()):
+        self = super().__new__(cls, value)
+        self.hops = [hop for hop in hops if hop]
+        return self
+
+    def alike(self, other):
+        hops = self.hops + other.hops
+        return not hops or max(hops) <= SAME_HOP * min(hops)
+
+
 class Results:
     """All lines of a raw file."""
 
@@ -63,7 +80,8 @@ class Results:
         elif fields[0] == "V":
             rounds = self.series.setdefault(fields[2], {}) \
                                 .setdefault(fields[3], {})
-            rounds[int(fields[1])] = float(fields[4])
+            rounds[int(fields[1])] = Value(fields[4],
+                                           map(float, fields[5:7]))
 
     def get(self, config, metric):
         """round -> value; empty where it was not measured."""
@@ -93,7 +111,10 @@ class Ratio:
     """over / under, round by round; series are round -> value."""
 
     def __init__(self, over, under):
-        rounds = [number for number in over if under.get(number)]
+        both = [number for number in over if under.get(number)]
+        rounds = [number for number in both
+                  if over[number].alike(under[number])]
+        self.dropped = len(both) - len(rounds)
         self.rounds = [over[number] / under[number] for number in rounds]
         self.count = len(self.rounds)
         if self.count:
@@ -103,8 +124,9 @@ class Ratio:
     def verdict(self, limit, exact=False):
         """Against "at most limit"; exact: one round tells."""
         if not self.count:
-            return "not measured"
-        if self.count < 3 and not exact:
+            return "too noisy to tell" if self.dropped else "not measured"
+        if self.count < 3 and not exact and \
+           limit / FAR < self.median < limit * FAR:
             return "too noisy to tell"
         if self.high <= limit:
             return "met"

@@ -4,11 +4,12 @@
 #
 # Running the programs, round by round, into one raw file of lines with tabs:
 #   M KEY VALUE                     about this run
-#   V ROUND CONFIG METRIC VALUE     measured
+#   V ROUND CONFIG METRIC VALUE HOP HOP     measured; what a cache line took
+#                                   (round trip, ns) before and after
 #   N CONFIG TESTS REASON           not measured
 # Sourced by contrib/bench.
 
-declare -A gave_up	# "CONFIG TESTS": failed once, not tried again
+declare -A failures	# "CONFIG TESTS" -> how often: twice is enough
 
 # command_of: the program with what config_of has set, into $command.
 command_of()
@@ -23,23 +24,36 @@ command_of()
 # no_value CONFIG TESTS REASON
 no_value()
 {
-	gave_up[$1 $2]=1
+	failures[$1 $2]=$((${failures[$1 $2]:-0} + 1))
 	printf 'N\t%s\t%s\t%s\n' "$1" "$2" "$3" >>"$raw"
 }
 
-# The device's own count tells whether EFA used it (efa) or not (efa-shm).
+# wrong_device_path CONFIG TESTS: the device's own count tells whether EFA used
+# it (efa) or only shook hands over it (efa-shm).
 wrong_device_path()
 {
 	local packets
 	[[ $1 == efa || $1 == efa-shm ]] && ! real_efa || return
+	[[ $2 != mem && $2 != av ]] || return
 	packets=$(sed -n 's/^softefa stats:.* tx_pkts=\([0-9]*\).*/\1/p' \
 		"$work/err" | awk '{ sum += $1 } END { print sum + 0 }')
 	if [[ $1 == efa ]]; then
-		[[ $packets -lt 1000 ]]
+		[[ $packets -lt 100 ]]
 	else
-		[[ $packets -ge 1000 ]]
+		[[ $packets -ge 100 ]]
 	fi
 }
+
+# shellcheck disable=SC2016 # awk's
+keep_awk='
+	/^hop\.before / { before = $2; next }
+	/^hop\.after / { after = $2; next }
+	NF == 2 && $1 !~ /^!/ { name[++n] = $1; value[n] = $2 }
+	END {
+		for (i = 1; i <= n; i++)
+			print "V", round, config, name[i], value[i], \
+				before + 0, after + 0
+	}'
 
 # keep ROUND CONFIG TESTS STATUS: what a program has printed to $work/out.
 keep()
@@ -47,9 +61,9 @@ keep()
 	local reason
 	reason=$(sed -n 's/^!//p;T;q' "$work/out")
 	if [[ -z $reason && $4 -ne 0 ]]; then
-		reason="exit status $4: $(tail -n 1 "$work/err" | tr '\t' ' ')"
+		reason="exit status $4: $(grep "[[:alpha:]]" "$work/err" | tail -n 1 | tr '\t' ' ')"
 	fi
-	if [[ -z $reason ]] && wrong_device_path "$2"; then
+	if [[ -z $reason ]] && wrong_device_path "$2" "$3"; then
 		reason="EFA did not take the path it was asked to take"
 	fi
 	if [[ -n $reason ]]; then
@@ -57,8 +71,7 @@ keep()
 		# A wrong number is worse than none; a curve may end early.
 		[[ $3 =~ ^(posted|unexpected|av)$ ]] || return 0
 	fi
-	awk -v OFS='\t' -v round="$1" -v config="$2" \
-		'NF == 2 && $1 !~ /^!/ { print "V", round, config, $1, $2 }' \
+	awk -v OFS='\t' -v round="$1" -v config="$2" "$keep_awk" \
 		"$work/out" >>"$raw"
 }
 
@@ -68,7 +81,7 @@ measure()
 	local round=$1 config=$2 tests=$3 status=0 prov device
 	local -a args vars command
 	shift 3
-	[[ -z ${gave_up[$config $tests]:-} ]] || return 0
+	[[ ${failures[$config $tests]:-0} -lt 2 ]] || return 0
 	config_of "$config" || die "cannot measure $config" "no such" \
 		"see contrib/bench.d/configs.sh"
 	if [[ -n $device && ! -f $softefa_lib ]] && ! real_efa; then
@@ -76,7 +89,7 @@ measure()
 		return
 	fi
 	command_of
-	"${command[@]}" "$@" ${quick:+-q} -t "$tests" \
+	"${command[@]}" "$@" ${quick:+-q} ${realtime:+-F} -t "$tests" \
 		>"$work/out" 2>"$work/err" </dev/null || status=$?
 	keep "$round" "$config" "$tests" "$status"
 }
@@ -109,7 +122,7 @@ run_many()
 		each_round "$(((rounds + 1) / 2))" fan-in,alltoall \
 			"shm duo-tcp duo-efa efa-shm efa tcp" -n "$n" \
 			-b "$([[ -n $quick ]] && echo 3 || echo 20)"
-		gave_up=()
+		failures=()
 	done
 }
 
@@ -177,7 +190,7 @@ mpi_one()
 {
 	local round=$1 config=$2 status=0 device
 	local -a args vars command=(env)
-	[[ -z ${gave_up[mpi-$config mpi]:-} ]] || return 0
+	[[ ${failures[mpi-$config mpi]:-0} -lt 2 ]] || return 0
 	mpi_config_of "$config"
 	command+=("${vars[@]}")
 	if [[ -n $device ]] && ! real_efa; then

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """What ofi_duo is to reach, as ratios of medians in one run."""
 
-from results import Ratio
+from results import Ratio, Value
 
 WORST = ("missed", "too noisy to tell", "met", "not measured")
 
@@ -35,16 +35,17 @@ class Target:
         for size, metric in pairs:
             under = self.series(results, self.under, metric)
             ratio = Ratio(results.get(self.over, metric), under)
-            if ratio.count:
+            if ratio.count or ratio.dropped:
                 found.append((size, ratio))
         return found
 
     def judge(self, results):
         judged = [(WORST.index(ratio.verdict(self.limit, self.exact)),
-                   -ratio.median, size, ratio)
+                   -ratio.median if ratio.count else 0, size, ratio)
                   for size, ratio in self.ratios(results)]
         row = {"name": self.name, "ratio": None, "low": None, "high": None,
                "verdict": "not measured", "note": "", "rounds": 0,
+               "dropped": 0,
                "limit": 1 / self.limit if self.rate else self.limit,
                "sense": ">=" if self.rate else "<="}
         if not judged:
@@ -52,7 +53,9 @@ class Target:
             return [row]
         worst, _, size, ratio = min(judged, key=lambda entry: entry[:2])
         row["verdict"] = WORST[worst]
-        row["rounds"] = ratio.count
+        row["rounds"], row["dropped"] = ratio.count, ratio.dropped
+        if not ratio.count:
+            return [row]
         row["ratio"], row["low"], row["high"] = \
             ratio.median, ratio.low, ratio.high
         if self.rate:
@@ -78,7 +81,9 @@ class SumTarget(Target):
 
     def series(self, results, config, metric):
         parts = [results.get(name, metric) for name in config.split("+")]
-        return {number: sum(part[number] for part in parts)
+        return {number: Value(sum(part[number] for part in parts),
+                              [hop for part in parts
+                               for hop in part[number].hops])
                 for number in parts[0]
                 if all(number in part for part in parts)}
 
