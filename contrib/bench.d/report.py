@@ -28,14 +28,15 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def table(title, header, rows):
+def table(title, header, rows, text=(0,)):
+    """text: columns that are set flush left."""
     print(f"\n{title}\n")
     rows = [[str(cell) for cell in row] for row in [header] + rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     for row in rows:
         print("  " + "  ".join(
-            cell.rjust(width) if 0 < i < 5 or len(cell) < 9
-            else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
+            cell.ljust(width) if i in text else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
 
 
 def by_size(results, title, prefix, scale=lambda size, ns: ns):
@@ -122,7 +123,7 @@ def against_targets(results):
         lines.append([row["name"], f"{row['sense']} {row['limit']:.2f}",
                       ratio, spread, rounds, row["verdict"] + row["note"]])
     table("Targets", ["what", "limit", "ratio", "95 %", "rounds", "verdict"],
-          lines)
+          lines, text=(0, 5))
     return rows
 
 
