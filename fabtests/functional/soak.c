@@ -61,11 +61,13 @@ static unsigned int ft_seed(uint32_t from, int kind, uint32_t seq)
 	return from * 131 + kind * 7 + seq * 3;
 }
 
+/* A send that the provider refuses for now is tried again later. */
 static void ft_send_next(void)
 {
 	int k = sent % FT_DEPTH, kind = ft_rand(FT_KINDS), to, how, i;
 	struct ft_hdr hdr = { .from = ft.opts.rank };
-	struct ft_xfer x = { .tagged = kind };
+	struct ft_xfer x = { .len = 0 };
+	ssize_t ret;
 
 	if (sent == to_send || (sent >= FT_DEPTH &&
 				!atomic_load(&txop[k].done)))
@@ -78,7 +80,7 @@ static void ft_send_next(void)
 		to = i ? (to + kind) % ft.opts.nranks : to;
 	}
 	x.tagged = kind;
-	hdr.seq = next_seq[to][kind]++;
+	hdr.seq = next_seq[to][kind];
 	x.buf = txbuf[k].ptr;
 	x.desc = txbuf[k].desc;
 	x.len = ft_len(hdr.from, kind, hdr.seq);
@@ -89,7 +91,16 @@ static void ft_send_next(void)
 	do {
 		how = ft_rand(FT_TX_COUNT);
 	} while (ft_tx_is_inject(how) && x.len > e.info->tx_attr->inject_size);
-	ft_tx(&e, how, to, &x, &txop[k]);
+	ft_op_reset(&txop[k]);
+	ret = ft_tx_try(&e, how, e.peer[to].addr, &x, &txop[k]);
+	if (ret == -FI_EAGAIN) {
+		txop[k].done = 1;
+		return;
+	}
+	FT_CHECK(!ret, "%s to rank %d: %zd", ft_tx_name[how], to, ret);
+	ft_tx_counted(&e, to);
+	txop[k].done = ft_tx_is_inject(how);
+	next_seq[to][kind]++;
 	sent++;
 }
 
