@@ -111,17 +111,64 @@ static void duo_av_keep_all(struct duo_av *av, const fi_addr_t *addr,
 	}
 }
 
+/* Another address of a peer, so that its messages keep a source. */
+static fi_addr_t duo_av_heir(const struct duo_av *av, fi_addr_t shm_addr)
+{
+	fi_addr_t addr;
+	uint64_t word;
+
+	for (addr = 0; addr < av->high; addr++) {
+		word = duo_route_load(av, addr);
+		if (duo_route_mapped(word) &&
+		    duo_route_shm_addr(word) == shm_addr)
+			return addr;
+	}
+	return FI_ADDR_UNSPEC;
+}
+
+/* addr no longer stands for shm_addr. */
+static void duo_av_bequeath(struct duo_av *av, fi_addr_t addr,
+			    fi_addr_t shm_addr)
+{
+	if (av->peer_of_shm[shm_addr] == addr)
+		av->peer_of_shm[shm_addr] = duo_av_heir(av, shm_addr);
+}
+
+/* shm knows the peer as shm_addr: route and sources follow. */
+static void duo_av_bind_shm(struct duo_av *av, fi_addr_t addr,
+			    fi_addr_t shm_addr)
+{
+	uint64_t word = duo_route_load(av, addr);
+	enum duo_route_state state = duo_route_state(word);
+	struct duo_ep *ep;
+
+	if (duo_route_mapped(word) && duo_route_shm_addr(word) == shm_addr)
+		return;
+	if (av->peer_of_shm[shm_addr] == FI_ADDR_UNSPEC)
+		av->peer_of_shm[shm_addr] = addr;
+	if (state == DUO_ROUTE_CORE)	/* it sticks */
+		duo_av_set(av, addr, duo_route_word_of(state, shm_addr),
+			   av->reason[addr]);
+	else
+		duo_av_set(av, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
+			   FI_DUO_LOCAL);
+	if (duo_route_mapped(word))	/* another process has it now */
+		duo_av_bequeath(av, addr, duo_route_shm_addr(word));
+	LIST_FOREACH(ep, &av->shm_eps, av_link)
+		duo_srx_identify(ep);
+}
+
 /*
- * Looks an address up in the registry; if it is local, shm learns it and
- * messages that came before are given their source.
+ * Looks an address up in the registry. If it is local, shm learns it, it is
+ * routed there unless its path was settled before, and messages that came
+ * before get their source.
  */
-static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr,
-				     fi_addr_t *shm_addr)
+static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr)
 {
 	char core_addr[DUO_ADDR_MAX], shm_name[DUO_SHM_NAME_MAX];
 	size_t len = sizeof(core_addr);
 	enum fi_duo_reason reason;
-	struct duo_ep *ep;
+	fi_addr_t shm_addr;
 
 	if (LIST_EMPTY(&av->shm_eps))
 		return FI_DUO_SHM_OFF;
@@ -132,73 +179,42 @@ static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr,
 				     shm_name);
 	if (reason != FI_DUO_LOCAL)
 		return reason;
-	reason = duo_av_insert_shm(av, shm_name, shm_addr);
-	if (reason != FI_DUO_LOCAL)
-		return reason;
-	if (av->peer_of_shm[*shm_addr] == FI_ADDR_UNSPEC)
-		av->peer_of_shm[*shm_addr] = addr;
-	av->unmapped--;
-	LIST_FOREACH(ep, &av->shm_eps, av_link)
-		duo_srx_identify(ep);
-	return FI_DUO_LOCAL;
-}
-
-/* A new address, or one whose first send is still to come. */
-static void duo_av_consider(struct duo_av *av, fi_addr_t addr)
-{
-	fi_addr_t shm_addr;
-	enum fi_duo_reason reason = duo_av_map(av, addr, &shm_addr);
-
+	reason = duo_av_insert_shm(av, shm_name, &shm_addr);
 	if (reason == FI_DUO_LOCAL)
-		duo_av_set(av, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
-			   reason);
-	else
-		duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+		duo_av_bind_shm(av, addr, shm_addr);
+	return reason;
 }
 
 /* The first send to an undecided address: its path is settled for good. */
 enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr)
 {
-	fi_addr_t shm_addr;
 	enum fi_duo_reason reason;
 
-	if (duo_route_state(duo_route_load(av, addr)) != DUO_ROUTE_UNDECIDED)
-		return duo_route_state(duo_route_load(av, addr));
-	reason = duo_av_map(av, addr, &shm_addr);
-	if (reason == FI_DUO_LOCAL) {
-		duo_av_set(av, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
-			   reason);
-		return DUO_ROUTE_SHM;
+	if (duo_route_state(duo_route_load(av, addr)) ==
+	    DUO_ROUTE_UNDECIDED) {
+		reason = duo_av_map(av, addr);
+		if (reason != FI_DUO_LOCAL)
+			duo_av_set(av, addr, DUO_ROUTE_CORE, reason);
 	}
-	duo_av_set(av, addr, DUO_ROUTE_CORE, reason);
-	return DUO_ROUTE_CORE;
+	return duo_route_state(duo_route_load(av, addr));
 }
 
 /*
  * After a message from a peer that shm does not know: it may have published
- * itself since. What was decided for sends stays; only its source becomes
- * known.
+ * itself, or taken the address of a dead one, since. What was decided for
+ * sends stays.
  */
 void duo_av_scan(struct duo_av *av)
 {
 	uint64_t state = duo_registry_state(duo_params.registry_dir);
-	fi_addr_t addr, shm_addr;
-	uint64_t word;
+	fi_addr_t addr;
 
-	if (!av->unmapped || state == av->scanned)
+	if (state && state == av->scanned)
 		return;
 	av->scanned = state;
 	for (addr = 0; addr < av->high; addr++) {
-		word = duo_route_load(av, addr);
-		if (duo_route_mapped(word))
-			continue;
-		if (duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-			duo_av_consider(av, addr);
-		else if (duo_route_state(word) == DUO_ROUTE_CORE &&
-			 duo_av_map(av, addr, &shm_addr) == FI_DUO_LOCAL)
-			duo_av_set(av, addr,
-				   duo_route_word_of(DUO_ROUTE_CORE, shm_addr),
-				   av->reason[addr]);
+		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
+			duo_av_map(av, addr);
 	}
 }
 
@@ -209,7 +225,7 @@ void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_INSERT_HEAD(&av->shm_eps, ep, av_link);
 	for (addr = 0; addr < av->high; addr++) {
 		if (duo_route_load(av, addr) == DUO_ROUTE_UNDECIDED)
-			duo_av_consider(av, addr);
+			duo_av_map(av, addr);
 	}
 }
 
@@ -218,15 +234,28 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
+/* Whom shm knew by this address has died, or shm has no room for him. */
+static void duo_av_unbind_shm(struct duo_av *av, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(av, addr);
+
+	if (!duo_route_mapped(word))
+		return;
+	duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+	duo_av_bequeath(av, addr, duo_route_shm_addr(word));
+}
+
+/* Inserted anew, or once more: its process may have changed. */
 static void duo_av_note(struct duo_av *av, fi_addr_t addr)
 {
-	if (addr >= DUO_AV_MAX ||
-	    duo_route_state(duo_route_load(av, addr)) != DUO_ROUTE_NONE)
+	if (addr >= DUO_AV_MAX)
 		return;
 	if (addr >= av->high)
 		av->high = addr + 1;
-	av->unmapped++;
-	duo_av_consider(av, addr);
+	if (duo_route_load(av, addr) == DUO_ROUTE_NONE)
+		duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+	if (duo_av_map(av, addr) != FI_DUO_LOCAL)
+		duo_av_unbind_shm(av, addr);
 }
 
 /*
@@ -248,21 +277,6 @@ void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 	duo_unlock(&av->domain->lock);
 }
 
-/* Another address of a peer, so that its messages keep a source. */
-static fi_addr_t duo_av_heir(const struct duo_av *av, fi_addr_t shm_addr)
-{
-	fi_addr_t addr;
-	uint64_t word;
-
-	for (addr = 0; addr < av->high; addr++) {
-		word = duo_route_load(av, addr);
-		if (duo_route_mapped(word) &&
-		    duo_route_shm_addr(word) == shm_addr)
-			return addr;
-	}
-	return FI_ADDR_UNSPEC;
-}
-
 /*
  * After fi_av_remove from the core. A core that counts inserts may still
  * have the address. The peer stays in shm's AV: messages from it may be
@@ -272,7 +286,6 @@ void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 {
 	uint8_t core_addr[DUO_ADDR_MAX];
 	size_t len = sizeof(core_addr);
-	fi_addr_t shm_addr;
 	uint64_t word;
 
 	if (addr >= DUO_AV_MAX ||
@@ -283,11 +296,6 @@ void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 		return;
 	av->kept[addr].len = 0;
 	duo_av_set(av, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
-	if (!duo_route_mapped(word)) {
-		av->unmapped--;
-		return;
-	}
-	shm_addr = duo_route_shm_addr(word);
-	if (av->peer_of_shm[shm_addr] == addr)
-		av->peer_of_shm[shm_addr] = duo_av_heir(av, shm_addr);
+	if (duo_route_mapped(word))
+		duo_av_bequeath(av, addr, duo_route_shm_addr(word));
 }

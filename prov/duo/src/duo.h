@@ -104,7 +104,6 @@ struct duo_av {
 	fi_addr_t peer_of_shm[DUO_SHM_PEERS];	/* shm address -> fi_addr */
 	char shm_name[DUO_SHM_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
 	uint64_t scanned;		/* state of the registry at last scan */
-	size_t unmapped;		/* addresses that shm does not know */
 	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
 	atomic_int refs;
 };

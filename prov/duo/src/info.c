@@ -92,6 +92,13 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	return core;
 }
 
+/* EFA's other fabric has no tags and cannot cancel a receive. */
+static bool duo_info_direct(const struct fi_info *info)
+{
+	return info->fabric_attr->name &&
+	       !strcasecmp(info->fabric_attr->name, "efa-direct");
+}
+
 /*
  * Reduces a core's info to what both paths do. -FI_ENODATA: nothing usable
  * is left.
@@ -105,7 +112,7 @@ int duo_info_restrict(struct fi_info *info)
 	if (info->ep_attr->type != FI_EP_RDM ||
 	    !(info->caps & (FI_MSG | FI_TAGGED)) ||
 	    info->mode & FI_MSG_PREFIX ||
-	    !strcasecmp(info->fabric_attr->name, "efa-direct"))
+	    duo_info_direct(info))
 		return -FI_ENODATA;
 
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM | FI_REMOTE_COMM;

@@ -110,7 +110,7 @@ static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 		ep->confirmed[attr->addr / 64] |= 1ULL << attr->addr % 64;
 	/* nothing overtakes what is held */
 	if (!TAILQ_EMPTY(&ep->held) ||
-	    (addr == FI_ADDR_UNSPEC && ep->av->unmapped))
+	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_srx_unexpected(ep, kind, attr, addr, true, entry);
 
 	rx = ep->closing ? NULL : duo_srx_take(ep, kind, addr, attr->tag);
