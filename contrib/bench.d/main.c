@@ -4,6 +4,7 @@
 /* Options, ranks, barriers. */
 
 #include <errno.h>
+#include <glob.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -212,19 +213,47 @@ static void bn_options(int argc, char **argv)
 	}
 }
 
+/* What a rank that ended early leaves: shm's regions, our directory. */
+static void bn_sweep(pid_t pid)
+{
+	char pattern[64];
+	glob_t found;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), "/dev/shm/{%d:*,duobench.%d}",
+		 (int) pid, (int) pid);
+	if (glob(pattern, GLOB_BRACE, NULL, &found))
+		return;
+	for (i = 0; i < found.gl_pathc; i++)
+		remove(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+static void bn_killed(int signal_number)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&bn.sh->failed, &none, BN_FAIL))
+		return;
+	if (signal_number == SIGALRM)
+		printf("!fail not done after %d s\n", bn.opts.timeout);
+	else
+		printf("!fail a rank was killed by signal %d (%s)\n",
+		       signal_number, strsignal(signal_number));
+}
+
 /* The worst that happened: the first failure, else a rank that was killed. */
 static int bn_reap(void)
 {
 	int status, worst = BN_PASS;
+	pid_t pid;
 
-	while (wait(&status) > 0) {
+	while ((pid = wait(&status)) > 0) {
 		if (WIFEXITED(status) && !WEXITSTATUS(status))
 			continue;
-		if (WIFSIGNALED(status) && !atomic_load(&bn.sh->failed)) {
-			printf("!fail a rank was killed by signal %d (%s)\n",
-			       WTERMSIG(status), strsignal(WTERMSIG(status)));
-			atomic_store(&bn.sh->failed, BN_FAIL);
-		}
+		if (WIFSIGNALED(status))
+			bn_killed(WTERMSIG(status));
+		bn_sweep(pid);
 		if (!worst)
 			worst = BN_FAIL;
 	}
