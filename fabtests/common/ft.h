@@ -74,7 +74,7 @@ struct ft_op {
 	size_t len;
 	size_t olen;
 	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
-	bool uncounted;		/* a peek or a discard: no receive completes */
+	bool uncounted;		/* a peek: no receive completes */
 	void *user;
 };
 
