@@ -52,6 +52,16 @@ in_build()
 		"$duo_src/contrib/env" "$@"
 }
 
+# make_check SUFFIX CONFIGURE-ARGUMENTS: the unit tests; what failed in full,
+# indented, since its lines are no results.
+make_check()
+{
+	in_build "$1" "$2" make -C "$duo_build$1" -j "$(nproc)" check && return
+	[[ ! -f $duo_build$1/test-suite.log ]] ||
+		sed 's/^/  /' "$duo_build$1/test-suite.log"
+	return 1
+}
+
 # The multi-process suite over one core.
 fabtests()
 {
@@ -82,8 +92,7 @@ part_build()
 
 part_unit()
 {
-	in_build -check "$check_werror" make -C "$duo_build-check" \
-		-j "$(nproc)" check
+	make_check -check "$check_werror"
 }
 
 part_efa_shm() { fabtests --core efa --wire shm; }
@@ -109,11 +118,11 @@ part_mpi()
 # leaks are looked for in the unit tests, which run no code of others.
 part_asan()
 {
-	local build=$duo_build-asan core
+	local core
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 	result "asan: build" in_build -asan "$check_asan" true || return
-	in_build -asan "$check_asan" make -C "$build" -j "$(nproc)" check
+	make_check -asan "$check_asan"
 	for core in tcp efa; do
 		in_build -asan "$check_asan" "$duo_src/fabtests/run" --quick \
 			--core "$core"
@@ -127,14 +136,18 @@ part_tsan()
 		TSAN_OPTIONS+=" suppressions=$duo_src/fabtests/tsan.supp"
 	fi
 	result "tsan: build" in_build -tsan "$check_tsan" true || return
-	in_build -tsan "$check_tsan" make -C "$duo_build-tsan" \
-		-j "$(nproc)" check
+	make_check -tsan "$check_tsan"
 	in_build -tsan "$check_tsan" "$duo_src/fabtests/run" --quick --core tcp
+}
+
+# The inner run's results are not counted a second time.
+distcheck()
+{
+	in_build -check "$check_werror" make -C "$duo_build-check" \
+		-j "$(nproc)" distcheck 2>&1 | sed 's/^\([A-Z]*:\)/  \1/'
 }
 
 part_distcheck()
 {
-	result distcheck in_build -check "$check_werror" \
-		make -C "$duo_build-check" -j "$(nproc)" distcheck \
-		> >(sed 's/^\([A-Z]*:\)/  \1/') 2>&1 || return
+	result distcheck distcheck
 }
