@@ -19,13 +19,16 @@
 void duo_cq_push(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		 fi_addr_t src)
 {
-	if (duo_ring_push(&cq->ring, entry, src))
+	if (cq->sink.room)
+		duo_sink_put(&cq->sink, cq->format, entry, src);
+	else if (duo_ring_push(&cq->ring, entry, src))
 		cq->errs.overrun = true;
 }
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path)
 {
+	cq->sink.room = 0;	/* what comes after goes after it */
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }
 
@@ -43,25 +46,50 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 	duo_cq_push_err(cq, &entry, -1);
 }
 
+/*
+ * Nothing has been written before: what progress finds goes straight into
+ * the caller's array.
+ */
+static ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
+				 fi_addr_t *src)
+{
+	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	duo_cq_progress(cq);
+	cq->sink.room = 0;
+	if (cq->sink.count)
+		return cq->sink.count;
+	return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : -FI_EAGAIN;
+}
+
+static ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
+				fi_addr_t *src)
+{
+	uint32_t before_err = duo_err_after(&cq->errs, &cq->ring);
+	size_t done;
+
+	if (!before_err)
+		return -FI_EAVAIL;
+	done = duo_ring_read(&cq->ring, cq->format, buf,
+			     count < before_err ? count : before_err, src);
+	return done ? (ssize_t) done : -FI_EAGAIN;
+}
+
 static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			       fi_addr_t *src)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
-	uint32_t before_err;
 	ssize_t ret;
 
 	duo_lock(&cq->domain->lock);
-	if (duo_ring_empty(&cq->ring) || !count)
-		duo_cq_progress(cq);
-	before_err = duo_err_after(&cq->errs, &cq->ring);
-	if (before_err)
-		ret = duo_ring_read(&cq->ring, cq->format, buf,
-				    count < before_err ? count : before_err,
-				    src);
-	else
-		ret = duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
+	if (duo_ring_empty(&cq->ring) && !duo_err_due(&cq->errs, &cq->ring)) {
+		ret = duo_cq_read_fresh(cq, buf, count, src);
+	} else {
+		if (!count)
+			duo_cq_progress(cq);
+		ret = duo_cq_read_ring(cq, buf, count, src);
+	}
 	duo_unlock(&cq->domain->lock);
-	return ret ? ret : -FI_EAGAIN;
+	return ret;
 }
 
 static ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)

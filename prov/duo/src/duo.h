@@ -114,6 +114,7 @@ struct duo_cq {
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	struct fid_peer_cq peer_cq;	/* shm writes here */
 	struct duo_ring ring;
+	struct duo_sink sink;		/* of the read in progress */
 	struct duo_err_list errs;
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
 	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */
@@ -121,6 +122,7 @@ struct duo_cq {
 	uint32_t shm_idle;	/* polls since shm's last event */
 	uint32_t shm_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last */
+	uint32_t shm_skip;	/* likewise shm */
 	atomic_uint core_credit;	/* polls the core is sure to get */
 	uint64_t core_polls;
 	atomic_bool signaled;

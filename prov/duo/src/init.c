@@ -29,7 +29,7 @@ struct duo_params duo_params = {
 	.cores = "efa,tcp,verbs;ofi_rxm",
 	.registry_dir = "/dev/shm",
 	.lazy_polls = 64,
-	.core_interval = 16,
+	.core_interval = 64,
 	.wait_interval = 500,
 };
 
@@ -76,7 +76,7 @@ static void duo_params_init(void)
 	fi_param_define(&duo_prov, "core_interval", FI_PARAM_SIZE_T,
 			"While shm is busy and the core idle, completion "
 			"queue polls per poll of the core "
-			"(default: 16; 1: every one)");
+			"(default: 64; 1: every one)");
 	fi_param_define(&duo_prov, "wait_interval", FI_PARAM_SIZE_T,
 			"Microseconds after which the descriptor of a "
 			"completion queue with FI_WAIT_FD becomes readable, "

@@ -15,6 +15,8 @@
 #define DUO_CORE_BATCH 16
 #define DUO_SHM_BATCH 4096	/* new messages of one poll of shm, at most */
 #define DUO_SHM_BUSY 256	/* polls; idle for longer: shm is not busy */
+#define DUO_SHM_IDLE 1024	/* polls; idle for longer: not expected */
+#define DUO_SHM_INTERVAL 8	/* polls of the core per poll of shm then */
 #define DUO_LAZY_AGE 16		/* times lazy_limit: the longest wait */
 #define DUO_LAZY_MS 10		/* or this, milliseconds */
 
@@ -211,10 +213,23 @@ static void duo_cq_flush_lazy(struct duo_cq *cq)
 	}
 }
 
+/*
+ * While the core is active and shm has long been idle, shm is polled every
+ * DUO_SHM_INTERVAL-th time: the remote path pays for little of it.
+ */
+static bool duo_cq_shm_due(struct duo_cq *cq)
+{
+	if (cq->shm_idle <= DUO_SHM_IDLE ||
+	    !atomic_load_explicit(&cq->core_credit, memory_order_relaxed))
+		return true;
+	return ++cq->shm_skip % DUO_SHM_INTERVAL == 0;
+}
+
 void duo_cq_progress(struct duo_cq *cq)
 {
 	if (cq->path_cq[FI_DUO_SHM]) {
-		duo_cq_poll_shm(cq);
+		if (duo_cq_shm_due(cq))
+			duo_cq_poll_shm(cq);
 		duo_cq_flush_lazy(cq);
 		if (!duo_cq_core_due(cq))
 			return;

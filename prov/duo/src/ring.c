@@ -54,38 +54,17 @@ int duo_ring_grow(struct duo_ring *ring)
 	return 0;
 }
 
-/* The formats are prefixes of each other, fi_cq(3). */
-static size_t duo_format_size(enum fi_cq_format format)
-{
-	switch (format) {
-	case FI_CQ_FORMAT_MSG:
-		return sizeof(struct fi_cq_msg_entry);
-	case FI_CQ_FORMAT_DATA:
-		return sizeof(struct fi_cq_data_entry);
-	case FI_CQ_FORMAT_TAGGED:
-		return sizeof(struct fi_cq_tagged_entry);
-	default:
-		return sizeof(struct fi_cq_entry);
-	}
-}
-
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src)
 {
-	size_t size = duo_format_size(format);
-	size_t i, have = ring->tail - ring->head;
+	struct duo_sink sink = { buf, src, count, 0 };
+	struct duo_ring_slot *slot;
 
-	if (count > have)
-		count = have;
-	for (i = 0; i < count; i++) {
-		struct duo_ring_slot *slot =
-			&ring->slot[ring->head++ & (ring->size - 1)];
-
-		memcpy((char *) buf + i * size, &slot->entry, size);
-		if (src)
-			src[i] = slot->src;
+	while (sink.room && !duo_ring_empty(ring)) {
+		slot = &ring->slot[ring->head++ & (ring->size - 1)];
+		duo_sink_put(&sink, format, &slot->entry, slot->src);
 	}
-	return count;
+	return sink.count;
 }
 
 void duo_err_init(struct duo_err_list *errs)

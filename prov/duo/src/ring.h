@@ -44,6 +44,46 @@ struct duo_err_list {
 	bool overrun;		/* an entry was lost for lack of memory */
 };
 
+/* The caller's array of a read, being filled. */
+struct duo_sink {
+	void *buf;		/* the next entry's place */
+	fi_addr_t *src;		/* likewise; NULL: not wanted */
+	size_t room;		/* entries that still fit; 0: no read */
+	size_t count;		/* entries written */
+};
+
+/* The formats are prefixes of each other, fi_cq(3). */
+static inline void duo_sink_put(struct duo_sink *sink,
+				enum fi_cq_format format,
+				const struct fi_cq_tagged_entry *entry,
+				fi_addr_t src)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_TAGGED:
+		*(struct fi_cq_tagged_entry *) sink->buf = *entry;
+		sink->buf = (struct fi_cq_tagged_entry *) sink->buf + 1;
+		break;
+	case FI_CQ_FORMAT_DATA:
+		*(struct fi_cq_data_entry *) sink->buf =
+			*(const struct fi_cq_data_entry *) entry;
+		sink->buf = (struct fi_cq_data_entry *) sink->buf + 1;
+		break;
+	case FI_CQ_FORMAT_MSG:
+		*(struct fi_cq_msg_entry *) sink->buf =
+			*(const struct fi_cq_msg_entry *) entry;
+		sink->buf = (struct fi_cq_msg_entry *) sink->buf + 1;
+		break;
+	default:
+		*(struct fi_cq_entry *) sink->buf =
+			*(const struct fi_cq_entry *) entry;
+		sink->buf = (struct fi_cq_entry *) sink->buf + 1;
+	}
+	if (sink->src)
+		*sink->src++ = src;
+	sink->room--;
+	sink->count++;
+}
+
 int duo_ring_init(struct duo_ring *ring, size_t size);
 void duo_ring_fini(struct duo_ring *ring);
 int duo_ring_grow(struct duo_ring *ring);
