@@ -15,12 +15,17 @@ softefa_real()
 }
 
 # softefa_wanted COMMAND...: FI_PROVIDER or the command names efa as a word and
-# there is no real one; SOFTEFA=1 and SOFTEFA=0 decide it otherwise.
+# there is no real one; SOFTEFA=1 and SOFTEFA=0 decide it otherwise. Scripts of
+# ours put the device under what needs it themselves.
 softefa_wanted()
 {
 	case ${SOFTEFA:-} in
 	1) return 0;;
 	0) return 1;;
+	esac
+	case $1 in
+	*/fabtests/run|*/contrib/bench|*/contrib/check|*/contrib/demo)
+		return 1;;
 	esac
 	[[ ${LD_PRELOAD:-} != *libsoftefa* ]] || return
 	[[ " ${FI_PROVIDER:-} $* " =~ [^[:alnum:]_./-]efa[^[:alnum:]_./] ]] &&
