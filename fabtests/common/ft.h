@@ -75,6 +75,7 @@ struct ft_op {
 	size_t olen;
 	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
 	bool uncounted;		/* a peek: no receive completes */
+	bool discard;		/* may count as a receive or not */
 	void *user;
 };
 
@@ -119,6 +120,7 @@ struct ft_ep {
 	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
 	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
 	atomic_uint_fast64_t rx_ok;
+	atomic_uint_fast64_t rx_discarded;
 };
 
 struct ft_case {

@@ -38,10 +38,7 @@ bool ft_tx_has_data(enum ft_tx how)
 
 void ft_op_reset(struct ft_op *op)
 {
-	bool uncounted = op->uncounted;
-
 	memset(op, 0, sizeof(*op));
-	op->uncounted = uncounted;
 }
 
 /* Two uneven parts where the provider takes two; returns their number. */
@@ -261,7 +258,9 @@ static int ft_read_cq(struct ft_ep *e, struct fid_cq *cq)
 		op = entry[i].op_context;
 		FT_CHECK(op, "a completion without context, flags 0x%lx",
 			 (unsigned long)entry[i].flags);
-		if (entry[i].flags & FI_RECV && !op->uncounted)
+		if (op->discard)
+			atomic_fetch_add(&e->rx_discarded, 1);
+		else if (entry[i].flags & FI_RECV && !op->uncounted)
 			atomic_fetch_add(&e->rx_ok, 1);
 		ft_op_end(op, &entry[i], src[i]);
 	}

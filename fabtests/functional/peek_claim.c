@@ -41,7 +41,8 @@ static void ft_post_flags(struct ft_op *op, uint64_t tag, uint64_t ignore,
 	}
 	op->done = 0;
 	op->err = 0;
-	op->uncounted = (flags & FI_PEEK) && !(flags & FI_DISCARD);
+	op->uncounted = flags & FI_PEEK;
+	op->discard = flags & FI_DISCARD;
 	ret = FT_RETRY(&e, fi_trecvmsg(e.ep, &msg, flags | FI_COMPLETION));
 	FT_CHECK(!ret, "fi_trecvmsg, flags 0x%lx: %zd (%s)",
 		 (unsigned long)flags, ret, fi_strerror((int)-ret));
@@ -178,6 +179,23 @@ static void ft_probe_claim(void)
 	ft_none(3);
 }
 
+/* What a wildcard found is claimed whatever its tag was. */
+static void ft_probe_claim_any(void)
+{
+	struct ft_op claim = { 0 };
+
+	ft_ask(7);
+	ft_peek_found(&claim, 99, ~0ull, FI_CLAIM);
+	ft_check_meta(&claim, 7);
+	ft_none(7);
+	memset(buf.ptr, 0, len);
+	ft_post_flags(&claim, 99, ~0ull, FI_CLAIM);
+	FT_CHECK(!claim.err && claim.len == len && claim.tag == 7,
+		 "error %d, %zu bytes, tag %lu", claim.err, claim.len,
+		 (unsigned long)claim.tag);
+	ft_verify(buf.ptr, len, 7, "claimed by wildcard");
+}
+
 static void ft_probe_discard(void)
 {
 	struct ft_op op = { 0 };
@@ -249,8 +267,8 @@ static bool ft_can(void (*probe)(void))
 static void ft_script(void)
 {
 	static void (*const probes[])(void) = {
-		ft_probe_plain, ft_probe_claim, ft_probe_discard,
-		ft_probe_posted,
+		ft_probe_plain, ft_probe_claim, ft_probe_claim_any,
+		ft_probe_discard, ft_probe_posted,
 	};
 	size_t i;
 
