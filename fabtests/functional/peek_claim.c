@@ -83,9 +83,8 @@ static void ft_check_meta(const struct ft_op *op, uint64_t tag)
 	FT_CHECK((op->flags & FI_REMOTE_CQ_DATA || ft_no_data_flag()) &&
 		 op->data == FT_DATA + tag, "a peek sees flags 0x%lx, data "
 		 "0x%lx", (unsigned long)op->flags, (unsigned long)op->data);
-	/* tcp, sockets and shm alone give a peek no source */
-	if (ft_path(&e, sender) == FI_DUO_SHM ||
-	    ft_has_prefix(ft.opts.prov, "efa"))
+	/* the cores, and shm alone, give a peek no source */
+	if (ft_path(&e, sender) == FI_DUO_SHM)
 		FT_CHECK(op->src == e.peer[sender].addr,
 			 "a peek sees source %ld, not %ld", (long)op->src,
 			 (long)e.peer[sender].addr);
