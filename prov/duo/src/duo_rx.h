@@ -7,7 +7,7 @@
  * addresses per endpoint, so a context that comes back from the core is
  * recognised by its address alone, and entries never move.
  *
- * Cost: 400 bytes an entry, touched from the first use on; growing is
+ * Cost: 450 bytes an entry, touched from the first use on; growing is
  * advancing an index. Protected by the domain's lock.
  */
 #ifndef DUO_RX_H
@@ -53,6 +53,9 @@ struct duo_rx {
 	struct fi_peer_rx_entry peer;	/* shm's view */
 	TAILQ_ENTRY(duo_rx) link;	/* posted, unexpected, held or free */
 	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
+	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
+	TAILQ_ENTRY(duo_rx) tag_link;
+	uint64_t seq;			/* order in its queue */
 	struct duo_ep *ep;
 	void *context;			/* the application's */
 	uint64_t ignore;

@@ -175,6 +175,8 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 /* Releases everything but the core's endpoint. */
 static void duo_ep_fini(struct duo_ep *ep)
 {
+	int kind;
+
 	if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
 		LIST_REMOVE(ep, tx_link);
 	if (ep->rx_cq) {
@@ -185,6 +187,8 @@ static void duo_ep_fini(struct duo_ep *ep)
 		atomic_fetch_sub(&ep->tx_cq->refs, 1);
 	if (ep->av)
 		atomic_fetch_sub(&ep->av->refs, 1);
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_match_fini(&ep->match[kind]);
 	duo_rx_pool_fini(&ep->pool);
 	fi_freeinfo(ep->info);
 }
@@ -371,7 +375,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	int kind;
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
-		duo_match_init(&ep->match[kind]);
+		duo_match_init(&ep->match[kind], kind);
 	TAILQ_INIT(&ep->lazy);
 	TAILQ_INIT(&ep->held);
 	TAILQ_INIT(&ep->claimed);

@@ -2,21 +2,126 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "match.h"
 
-void duo_match_init(struct duo_match *match)
+#define DUO_MASK_BITS 16	/* more ignored bits: the tag says little */
+
+void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
 {
+	*match = (struct duo_match) {
+		.mask = kind == DUO_TAGGED ? 0 : ~0ULL,
+	};
 	TAILQ_INIT(&match->posted);
 	TAILQ_INIT(&match->unexp);
-	match->posted_count = 0;
-	match->unexp_count = 0;
+	TAILQ_INIT(&match->wild);
+}
+
+void duo_match_fini(struct duo_match *match)
+{
+	free(match->by_want.bucket);
+	free(match->by_source.bucket);
+	free(match->by_tag.bucket);
+}
+
+static struct duo_rx_list *duo_bucket(const struct duo_match *match,
+				      const struct duo_index *index,
+				      fi_addr_t addr, uint64_t tag)
+{
+	uint64_t hash = addr * 0x9e3779b97f4a7c15ULL ^
+			(tag & ~match->mask) * 0xc2b2ae3d27d4eb4fULL;
+
+	return &index->bucket[(hash ^ hash >> 28) % DUO_BUCKETS];
+}
+
+/* Empties the index, or makes it. False: no memory. */
+static bool duo_index_reset(struct duo_index *index)
+{
+	size_t i;
+
+	if (!index->bucket)
+		index->bucket = malloc(DUO_BUCKETS * sizeof(*index->bucket));
+	index->on = index->bucket;
+	for (i = 0; index->on && i < DUO_BUCKETS; i++)
+		TAILQ_INIT(&index->bucket[i]);
+	return index->on;
+}
+
+static bool duo_match_wild(const struct duo_match *match, uint64_t ignore)
+{
+	return ignore & ~match->mask;
+}
+
+static struct duo_rx_list *duo_match_want_list(struct duo_match *match,
+					       const struct duo_rx *rx)
+{
+	return duo_match_wild(match, rx->ignore) ? &match->wild :
+	       duo_bucket(match, &match->by_want, rx->peer.addr,
+			  rx->peer.tag);
+}
+
+static void duo_match_add_want(struct duo_match *match, struct duo_rx *rx)
+{
+	TAILQ_INSERT_TAIL(duo_match_want_list(match, rx), rx, key_link);
+}
+
+static void duo_match_add_unexp(struct duo_match *match, struct duo_rx *rx)
+{
+	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_source, rx->peer.addr,
+				     rx->peer.tag), rx, key_link);
+	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_tag, 0, rx->peer.tag),
+			  rx, tag_link);
+}
+
+static void duo_match_index_posted(struct duo_match *match)
+{
+	struct duo_rx *rx;
+
+	TAILQ_INIT(&match->wild);
+	if (!duo_index_reset(&match->by_want))
+		return;
+	TAILQ_FOREACH(rx, &match->posted, link)
+		duo_match_add_want(match, rx);
+}
+
+static void duo_match_index_unexp(struct duo_match *match)
+{
+	struct duo_rx *rx;
+
+	if (!duo_index_reset(&match->by_source))
+		return;
+	if (!duo_index_reset(&match->by_tag)) {
+		match->by_source.on = false;
+		return;
+	}
+	TAILQ_FOREACH(rx, &match->unexp, link)
+		duo_match_add_unexp(match, rx);
+}
+
+/* A receive ignores these bits: hash without them, if few are ignored. */
+static void duo_match_learn(struct duo_match *match, uint64_t ignore)
+{
+	if (!duo_match_wild(match, ignore) ||
+	    __builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
+		return;
+	match->mask |= ignore;
+	if (match->by_want.on)
+		duo_match_index_posted(match);
+	if (match->by_source.on)
+		duo_match_index_unexp(match);
 }
 
 void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
+	duo_match_learn(match, rx->ignore);
 	rx->state = DUO_RX_POSTED;
+	rx->seq = match->seq++;
 	TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	if (match->by_want.on)
+		duo_match_add_want(match, rx);
+	else if (match->posted_count >= DUO_MATCH_LINEAR)
+		duo_match_index_posted(match);
 	match->posted_count++;
 }
 
@@ -24,6 +129,8 @@ void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 {
 	assert(match->posted_count > 0);
+	if (match->by_want.on)
+		TAILQ_REMOVE(duo_match_want_list(match, rx), rx, key_link);
 	TAILQ_REMOVE(&match->posted, rx, link);
 	match->posted_count--;
 }
@@ -31,26 +138,80 @@ void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx)
 {
 	rx->state = DUO_RX_UNEXP;
+	rx->seq = match->seq++;
 	TAILQ_INSERT_TAIL(&match->unexp, rx, link);
+	if (match->by_source.on)
+		duo_match_add_unexp(match, rx);
+	else if (match->unexp_count >= DUO_MATCH_LINEAR)
+		duo_match_index_unexp(match);
 	match->unexp_count++;
 }
 
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 {
 	assert(match->unexp_count > 0 && rx->state == DUO_RX_UNEXP);
+	if (match->by_source.on) {
+		TAILQ_REMOVE(duo_bucket(match, &match->by_source,
+					rx->peer.addr, rx->peer.tag), rx,
+			     key_link);
+		TAILQ_REMOVE(duo_bucket(match, &match->by_tag, 0,
+					rx->peer.tag), rx, tag_link);
+	}
 	TAILQ_REMOVE(&match->unexp, rx, link);
 	match->unexp_count--;
+}
+
+static bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr, uint64_t tag)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_want_takes(&want, addr, tag);
+}
+
+/* The first in a list by key_link, or *best if that came earlier. */
+static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
+			      uint64_t tag, struct duo_rx **best)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, list, key_link) {
+		if (*best && (*best)->seq < rx->seq)
+			return;
+		if (duo_rx_takes(rx, addr, tag)) {
+			*best = rx;
+			return;
+		}
+	}
 }
 
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag)
 {
+	struct duo_rx *rx, *best = NULL;
+
+	if (match->by_want.on && match->posted_count > DUO_MATCH_LINEAR) {
+		duo_match_earlier(duo_bucket(match, &match->by_want, addr, tag),
+				  addr, tag, &best);
+		duo_match_earlier(duo_bucket(match, &match->by_want,
+					     FI_ADDR_UNSPEC, tag),
+				  addr, tag, &best);
+		duo_match_earlier(&match->wild, addr, tag, &best);
+		return best;
+	}
+	TAILQ_FOREACH(rx, &match->posted, link) {
+		if (duo_rx_takes(rx, addr, tag))
+			return rx;
+	}
+	return NULL;
+}
+
+static struct duo_rx *duo_match_unexp_linear(struct duo_match *match,
+					     const struct duo_want *want)
+{
 	struct duo_rx *rx;
 
-	TAILQ_FOREACH(rx, &match->posted, link) {
-		struct duo_want want = duo_rx_want(rx);
-
-		if (duo_want_takes(&want, addr, tag))
+	TAILQ_FOREACH(rx, &match->unexp, link) {
+		if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
 			return rx;
 	}
 	return NULL;
@@ -59,9 +220,25 @@ struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want)
 {
+	const struct duo_rx_list *list;
 	struct duo_rx *rx;
 
-	TAILQ_FOREACH(rx, &match->unexp, link) {
+	if (!match->by_source.on || match->unexp_count <= DUO_MATCH_LINEAR)
+		return duo_match_unexp_linear(match, want);
+	duo_match_learn(match, want->ignore);
+	if (duo_match_wild(match, want->ignore))
+		return duo_match_unexp_linear(match, want);
+
+	if (want->addr == FI_ADDR_UNSPEC) {
+		list = duo_bucket(match, &match->by_tag, 0, want->tag);
+		TAILQ_FOREACH(rx, list, tag_link) {
+			if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+				return rx;
+		}
+		return NULL;
+	}
+	list = duo_bucket(match, &match->by_source, want->addr, want->tag);
+	TAILQ_FOREACH(rx, list, key_link) {
 		if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
 			return rx;
 	}

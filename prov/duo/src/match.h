@@ -6,17 +6,39 @@
  * unexpected messages in order of arrival, one pair of queues per kind
  * (untagged, tagged). Pure: calls no provider, takes no lock (the caller
  * holds the domain's). docs/matching.md has the rules.
+ *
+ * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. Once
+ * it has been longer it keeps an index: hash buckets by source and tag, less the bits in
+ * "mask", which is the union of what receives ignore as long as that is few
+ * bits. So an expected match costs the same at any length; receives that
+ * ignore more are in "wild" and are searched one by one, as are unexpected
+ * messages for them. Cost: 64 KiB per index, from its first use on; without
+ * memory for it, the search stays linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
 
 #include "duo_rx.h"
 
+#define DUO_MATCH_LINEAR 16
+#define DUO_BUCKETS 4096
+
+struct duo_index {
+	struct duo_rx_list *bucket;	/* DUO_BUCKETS; NULL: never used */
+	bool on;
+};
+
 struct duo_match {
 	struct duo_rx_list posted;
 	struct duo_rx_list unexp;
 	size_t posted_count;
 	size_t unexp_count;
+	uint64_t seq;			/* of the next entry */
+	uint64_t mask;			/* bits of the tag not hashed */
+	struct duo_rx_list wild;	/* posted, ignoring more than mask */
+	struct duo_index by_want;	/* posted, by source and tag */
+	struct duo_index by_source;	/* unexpected, by source and tag */
+	struct duo_index by_tag;	/* unexpected, by tag alone */
 };
 
 /* What a receive asks for; untagged ones have tag 0 and ignore all. */
@@ -52,7 +74,9 @@ static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
 	};
 }
 
-void duo_match_init(struct duo_match *match);
+/* kind: all untagged messages have the same tag. */
+void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
+void duo_match_fini(struct duo_match *match);
 void duo_match_post(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unpost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);

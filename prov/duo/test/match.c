@@ -99,11 +99,12 @@ static struct duo_rx_pool pool;
 static void setup(void)
 {
 	ck_assert_int_eq(duo_rx_pool_init(&pool), 0);
-	duo_match_init(&match);
+	duo_match_init(&match, DUO_TAGGED);
 }
 
 static void teardown(void)
 {
+	duo_match_fini(&match);
 	duo_rx_pool_fini(&pool);
 }
 
@@ -173,7 +174,24 @@ START_TEST(by_context)
 }
 END_TEST
 
-#define MODEL_MAX 64
+#define MODEL_MAX 5000	/* steps of a run */
+
+/* Few tags keep the queues short, many make them long enough for an index. */
+static unsigned model_tags;
+
+static uint64_t random_ignore(uint64_t *seed)
+{
+	switch (unit_random(seed) % 8) {
+	case 0:
+		return ALL;	/* more than an index leaves out */
+	case 1:
+		return unit_random(seed) % 8;
+	case 2:
+		return 1ULL << 60;
+	default:
+		return 0;
+	}
+}
 
 struct model {
 	struct duo_rx *rx[MODEL_MAX];
@@ -205,7 +223,7 @@ static void random_message(struct model *posted, struct model *unexp,
 			   uint64_t *seed)
 {
 	struct duo_rx *rx = rx_make(unit_random(seed) % 3,
-				    unit_random(seed) % 8, 0);
+				    unit_random(seed) % model_tags, 0);
 	struct duo_rx *found = duo_match_posted(&match, rx->peer.addr,
 						rx->peer.tag);
 	size_t i;
@@ -234,8 +252,8 @@ static void random_receive(struct model *posted, struct model *unexp,
 {
 	struct duo_want want = {
 		.addr = unit_random(seed) % 4,
-		.tag = unit_random(seed) % 8,
-		.ignore = unit_random(seed) % 8,
+		.tag = unit_random(seed) % model_tags,
+		.ignore = random_ignore(seed),
 	};
 	struct duo_rx *found;
 	size_t i;
@@ -263,10 +281,16 @@ START_TEST(random_against_model)
 {
 	struct model posted = { .count = 0 }, unexp = { .count = 0 };
 	uint64_t seed = _i + 1;
+	size_t longest = 0;
 	int step;
 
-	for (step = 0; step < 5000; step++) {
-		if ((unit_random(&seed) & 1 && posted.count < MODEL_MAX) ||
+	model_tags = _i % 2 ? 1000 : 8;
+	for (step = 0; step < MODEL_MAX; step++) {
+		/* long stretches of mostly receives, or of mostly messages */
+		bool receive = unit_random(&seed) % 10 <
+			       (step / 600 % 2 ? 2 : 8);
+
+		if ((receive && posted.count < MODEL_MAX) ||
 		    unexp.count == MODEL_MAX)
 			random_receive(&posted, &unexp, &seed);
 		else
@@ -274,7 +298,30 @@ START_TEST(random_against_model)
 		ck_assert_uint_eq(match.posted_count, posted.count);
 		ck_assert_uint_eq(match.unexp_count, unexp.count);
 		ck_assert_uint_eq(pool.live, posted.count + unexp.count);
+		if (posted.count > longest)
+			longest = posted.count;
 	}
+	if (_i % 2)
+		ck_assert_uint_gt(longest, 4 * DUO_MATCH_LINEAR);
+	ck_assert(!(_i % 2) || (match.by_want.on && match.by_tag.on));
+}
+END_TEST
+
+/* All untagged receives ignore the tag; they are told apart by source. */
+START_TEST(untagged_by_source)
+{
+	struct duo_rx *rx[100];
+	int i;
+
+	duo_match_init(&match, DUO_MSG);
+	for (i = 0; i < 100; i++)
+		rx[i] = post(i == 50 ? ANY : (fi_addr_t) i, 0, ALL);
+	ck_assert(match.by_want.on && TAILQ_EMPTY(&match.wild));
+	ck_assert_ptr_eq(duo_match_posted(&match, 20, 0), rx[20]);
+	ck_assert_ptr_eq(duo_match_posted(&match, 99, 0), rx[50]);
+	duo_match_unpost(&match, rx[50]);
+	ck_assert_ptr_eq(duo_match_posted(&match, 99, 0), rx[99]);
+	ck_assert_ptr_null(duo_match_posted(&match, 100, 0));
 }
 END_TEST
 
@@ -320,7 +367,8 @@ int main(void)
 	tcase_add_test(tcase, first_posted_wins);
 	tcase_add_test(tcase, unexpected_in_order_of_arrival);
 	tcase_add_test(tcase, by_context);
-	tcase_add_loop_test(tcase, random_against_model, 0, 10);
+	tcase_add_loop_test(tcase, random_against_model, 0, 20);
+	tcase_add_test(tcase, untagged_by_source);
 	tcase = unit_case(suite, "pool", setup, teardown);
 	tcase_add_test(tcase, pool_recognises_its_own);
 	tcase_add_test(tcase, pool_ends);
