@@ -192,6 +192,7 @@ void ft_buf_free(struct ft_buf *buf);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
 bool ft_directs_untagged(const struct ft_ep *e);
+bool ft_cancels_directed(const struct ft_ep *e);
 
 /* path.c */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank);

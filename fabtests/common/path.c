@@ -25,22 +25,32 @@ enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 	return FI_DUO_CORE;
 }
 
-/*
- * tcp ignores the source of an untagged receive (xnet_srx_recv); shm alone
- * cannot cancel one (util_cancel_src).
- */
-bool ft_directs_untagged(const struct ft_ep *e)
+/* No message takes the core's path: all ranks reach each other by shm. */
+static bool ft_all_shm(const struct ft_ep *e)
 {
 	int r;
 
-	if (ft_has_prefix(ft.opts.prov, "shm"))
-		return false;
-	if (strcmp(ft.opts.prov, "tcp") && strcmp(ft.opts.prov, "tcp;ofi_duo"))
-		return true;
 	for (r = 0; r < ft.opts.nranks; r++)
 		if (!e->peer[r].shm || strcmp(e->peer[r].host, e->peer[0].host))
 			return false;
 	return true;
+}
+
+/* tcp ignores the source of an untagged receive (xnet_srx_recv). */
+bool ft_directs_untagged(const struct ft_ep *e)
+{
+	return ft_all_shm(e) || (strcmp(ft.opts.prov, "tcp") &&
+				 strcmp(ft.opts.prov, "tcp;ofi_duo"));
+}
+
+/*
+ * util_cancel_src of libfabric 2.x breaks the queues of untagged directed
+ * receives: shm alone, and efa.
+ */
+bool ft_cancels_directed(const struct ft_ep *e)
+{
+	return !ft_has_prefix(ft.opts.prov, "shm") &&
+	       (ft_all_shm(e) || !ft_has_prefix(ft.opts.prov, "efa"));
 }
 
 void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats)

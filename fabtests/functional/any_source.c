@@ -272,7 +272,7 @@ static void ft_run(void)
 	ft_open(&e, &cfg);
 	ft_exchange(&e);
 	ft_run_cases(cases, FT_COUNT(cases));
-	if (ft_directs_untagged(&e))
+	if (ft_directs_untagged(&e) && ft_cancels_directed(&e))
 		ft_run_cases(untagged, FT_COUNT(untagged));
 	ft_close(&e);
 }

@@ -128,8 +128,7 @@ static void ft_run(void)
 	ft_exchange(&e);
 	ft_buf_alloc(&e, &buf, 2 << 20);
 	ft_run_cases(cases, FT_COUNT(cases));
-	/* util_cancel_src of 2.x loses these, in shm alone */
-	if (!ft_has_prefix(ft.opts.prov, "shm"))
+	if (ft_cancels_directed(&e))
 		ft_run_cases(directed, FT_COUNT(directed));
 	ft_buf_free(&buf);
 	ft_close(&e);

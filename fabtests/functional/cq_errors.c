@@ -101,6 +101,11 @@ static void ft_case_truncation(void)
 		if (ft_has_prefix(ft.opts.prov, "shm") &&
 		    (!(i & 2) || rows[i / 4].sent > 4096))
 			continue;
+		/* efa completes these twice */
+		if (ft_has_prefix(ft.opts.prov, "efa") &&
+		    ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
+		    rows[i / 4].sent > 4096)
+			continue;
 		ft_truncated(rows[i / 4].sent, rows[i / 4].room, i & 1, i & 2);
 	}
 	ft_finish();

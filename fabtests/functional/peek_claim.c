@@ -253,13 +253,14 @@ static bool ft_core_is(const char *core)
 /*
  * Cores' own limits, seen without ofi_duo: sockets leaves progress_start on
  * the entry that it discards, and a peek of it overtakes; tcp fails with
- * EFAULT discarding what is still on its way.
+ * EFAULT discarding what is still on its way, and efa's sender waits then.
  */
 static bool ft_can(void (*probe)(void))
 {
 	if (probe == ft_probe_discard)
 		return !ft_core_is("sockets") &&
-		       !(ft_core_is("tcp") && len > 8192);
+		       (len <= 4096 ||
+			!(ft_core_is("tcp") || ft_core_is("efa")));
 	return probe != ft_probe_posted || !ft_core_is("sockets");
 }
 
