@@ -197,6 +197,9 @@ void duo_lazy_core_failed(struct duo_rx *rx,
 		    (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->peer.tag;
+	/* efa says how long the message was; len is what has been placed */
+	if (entry->err == FI_ETRUNC && out.len > rx->size)
+		out.len = rx->size;
 	duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
 	duo_lazy_retire(rx);
 }
