@@ -13,13 +13,13 @@ scripts		60	q
 build		600	q
 unit		300	q
 efa-shm		600	q
-efa-udp		600	q
-efa-faults	600	q
+efa-udp		900	q
+efa-faults	900	q
 tcp		600	q
 sockets		600	q
 tcp-rxm		600	q
 udp-rxd		600	q
-mpi		600	q
+mpi		900	q
 asan		1200	-
 tsan		1200	-
 distcheck	900	-
