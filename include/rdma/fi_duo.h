@@ -46,7 +46,8 @@ enum fi_duo_reason {
 struct fi_duo_path_stats {
 	uint64_t tx_msgs;	/* sends that the path has accepted */
 	uint64_t tx_bytes;
-	uint64_t rx_msgs;	/* receives completed, without errors */
+	uint64_t rx_msgs;	/* receives completed, without errors and
+				 * without what was discarded */
 	uint64_t rx_bytes;
 };
 

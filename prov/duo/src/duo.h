@@ -159,6 +159,8 @@ struct duo_ep {
 	struct duo_rx_list lazy;	/* posted, not on the core yet */
 	struct duo_rx_list held;
 	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
+	struct duo_rx_list spent;	/* see lazy.c */
+	uint32_t spent_count;
 	struct duo_rx_pool pool;
 	uint32_t lazy_count;
 	uint32_t lazy_limit;		/* idle polls; adapts, see lazy.c */

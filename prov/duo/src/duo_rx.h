@@ -44,6 +44,7 @@ enum duo_rx_state {
 	DUO_RX_HELD,		/* unexpected, its source to be looked up */
 	DUO_RX_CLAIMED,		/* shm message claimed by FI_PEEK|FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed the same way */
+	DUO_RX_SPENT,		/* truncated by the core, see lazy.c */
 };
 
 struct duo_ep;

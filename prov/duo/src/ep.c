@@ -379,6 +379,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	TAILQ_INIT(&ep->lazy);
 	TAILQ_INIT(&ep->held);
 	TAILQ_INIT(&ep->claimed);
+	TAILQ_INIT(&ep->spent);
 	ep->lazy_limit = duo_params.lazy_polls;
 	ep->publication.fd = -1;
 	ep->caps = info->caps;

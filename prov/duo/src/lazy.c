@@ -15,6 +15,7 @@
 
 #include "duo.h"
 
+#define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
 
 /* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
@@ -155,12 +156,41 @@ static void duo_lazy_retire(struct duo_rx *rx)
 	duo_rx_release(&ep->pool, rx);
 }
 
+/*
+ * efa reports the end of a truncated receive of many packets twice. So the
+ * entry is not used again until DUO_SPENT_MAX others are, and what comes for
+ * it meanwhile is dropped.
+ */
+static void duo_lazy_spend(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct duo_rx *oldest;
+
+	if (rx->state == DUO_RX_POSTED)
+		duo_match_unpost(&ep->match[rx->kind], rx);
+	rx->state = DUO_RX_SPENT;
+	TAILQ_INSERT_TAIL(&ep->spent, rx, link);
+	if (++ep->spent_count <= DUO_SPENT_MAX)
+		return;
+	oldest = TAILQ_FIRST(&ep->spent);
+	TAILQ_REMOVE(&ep->spent, oldest, link);
+	ep->spent_count--;
+	duo_rx_release(&ep->pool, oldest);
+}
+
+static bool duo_lazy_stale(const struct duo_rx *rx)
+{
+	return rx->state == DUO_RX_SPENT || rx->state == DUO_RX_FREE;
+}
+
 void duo_lazy_core_done(struct duo_rx *rx,
 			const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
 	struct fi_cq_tagged_entry out = *entry;
 	struct duo_ep *ep = rx->ep;
 
+	if (duo_lazy_stale(rx))
+		return;
 	out.op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
 		/* util_srx reports a peek without its source */
@@ -173,8 +203,10 @@ void duo_lazy_core_done(struct duo_rx *rx,
 			return;
 		}
 	} else {
-		ep->stats.path[FI_DUO_CORE].rx_msgs++;
-		ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
+		if (!(rx->flags & FI_DISCARD)) {
+			ep->stats.path[FI_DUO_CORE].rx_msgs++;
+			ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
+		}
 		ep->lazy_limit = duo_params.lazy_polls;
 		if (rx->wanted)
 			duo_cq_push(ep->rx_cq, &out, src);
@@ -188,6 +220,8 @@ void duo_lazy_core_failed(struct duo_rx *rx,
 	struct fi_cq_err_entry out = *entry;
 	struct duo_ep *ep = rx->ep;
 
+	if (duo_lazy_stale(rx))
+		return;
 	if (rx->state == DUO_RX_CANCELING && entry->err == FI_ECANCELED) {
 		rx->state = DUO_RX_CANCELED;
 		return;
@@ -201,5 +235,8 @@ void duo_lazy_core_failed(struct duo_rx *rx,
 	if (entry->err == FI_ETRUNC && out.len > rx->size)
 		out.len = rx->size;
 	duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
-	duo_lazy_retire(rx);
+	if (entry->err == FI_ETRUNC)
+		duo_lazy_spend(rx);
+	else
+		duo_lazy_retire(rx);
 }

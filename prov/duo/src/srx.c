@@ -382,8 +382,10 @@ void duo_srx_done(struct duo_rx *rx, const struct fi_cq_tagged_entry *entry,
 		}
 		out.buf = NULL;
 	}
-	ep->stats.path[FI_DUO_SHM].rx_msgs++;
-	ep->stats.path[FI_DUO_SHM].rx_bytes += entry->len;
+	if (!(rx->flags & FI_DISCARD)) {
+		ep->stats.path[FI_DUO_SHM].rx_msgs++;
+		ep->stats.path[FI_DUO_SHM].rx_bytes += entry->len;
+	}
 	if (rx->wanted)
 		duo_cq_push(ep->rx_cq, &out, src);
 }

@@ -51,6 +51,7 @@ static void expect_arbitrations(uint64_t won, uint64_t lost)
 	ck_assert_uint_eq(stats.arb_lost, lost);
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live,
+			  fixture_ep()->spent_count +
 			  fixture_ep()->match[DUO_TAGGED].posted_count +
 			  fixture_ep()->match[DUO_TAGGED].unexp_count);
 }

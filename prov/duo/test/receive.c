@@ -57,7 +57,8 @@ static void arrive(int path, enum duo_rx_kind kind, const char *text)
 static void expect_idle(void)
 {
 	expect_nothing();
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	ck_assert_uint_eq(fixture_ep()->pool.live,
+			  fixture_ep()->spent_count);
 }
 
 static void expect_truncated(void *context, size_t len, size_t olen, int path)
@@ -90,6 +91,30 @@ START_TEST(truncated)
 	expect_truncated(&slot[0], 4, 6, path);
 	ck_assert_str_eq(slot[0].buf, "0123");
 	expect_idle();
+}
+END_TEST
+
+/* efa ends a truncated receive of many packets twice. */
+START_TEST(truncated_twice)
+{
+	struct fi_cq_err_entry again = { .err = FI_ETRUNC };
+	int i;
+
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, remote, 0), 0);
+	arrive(FI_DUO_CORE, DUO_TAGGED, "0123456789");
+	expect_truncated(&slot[0], 4, 6, FI_DUO_CORE);
+	again.op_context = TAILQ_FIRST(&fixture_ep()->spent);
+	ck_assert_ptr_nonnull(again.op_context);
+
+	/* none of the next receives is taken for it */
+	for (i = 1; i < 3; i++)
+		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf, 4, remote,
+					    0), 0);
+	fake_core_event(&again, remote);
+	again.err = 0;
+	fake_core_event(&again, remote);
+	expect_nothing();
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 2);
 }
 END_TEST
 
@@ -287,6 +312,7 @@ int main(void)
 	TCase *tcase = unit_case(suite, "receive", setup, fixture_close);
 
 	tcase_add_loop_test(tcase, truncated, 0, 4);
+	tcase_add_test(tcase, truncated_twice);
 	tcase_add_loop_test(tcase, truncated_to_nothing, 0, 2);
 	tcase_add_loop_test(tcase, fits_exactly, 0, 2);
 	tcase_add_loop_test(tcase, several_buffers, 0, 6);
