@@ -74,8 +74,7 @@ struct ft_op {
 	size_t len;
 	size_t olen;
 	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
-	bool uncounted;		/* a peek: no receive completes */
-	bool discard;		/* may count as a receive or not */
+	bool uncounted;	/* a peek or a discard: no receive completes */
 	void *user;
 };
 
@@ -120,7 +119,6 @@ struct ft_ep {
 	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
 	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
 	atomic_uint_fast64_t rx_ok;
-	atomic_uint_fast64_t rx_discarded;
 };
 
 struct ft_case {
@@ -185,7 +183,7 @@ void ft_open(struct ft_ep *e, const struct ft_cfg *cfg);
 void ft_exchange(struct ft_ep *e);	/* gather names and insert them */
 void ft_gather(struct ft_ep *e);	/* names only */
 void ft_insert(struct ft_ep *e, int rank);
-void ft_close(struct ft_ep *e);		/* all ranks: checks the paths too */
+void ft_close(struct ft_ep *e);	/* all ranks: checks the paths too */
 void ft_close_fids(struct ft_ep *e);
 void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
@@ -199,8 +197,6 @@ enum fi_duo_path ft_path(const struct ft_ep *e, int rank);
 void ft_check_tx(struct ft_ep *e);
 void ft_check_rx(struct ft_ep *e);	/* all ranks */
 void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats);
-void ft_expect_path(struct ft_ep *e, enum fi_duo_path path,
-		    uint64_t tx_msgs, const struct fi_duo_stats *since);
 
 /* xfer.c */
 enum ft_tx {
@@ -241,8 +237,9 @@ void ft_progress_all(void);
 void ft_progress_for_retry(struct ft_ep *e);
 void ft_progress_for(struct ft_ep *e, unsigned int ms);
 void ft_op_reset(struct ft_op *op);
-void ft_wait_any(struct ft_ep *e, struct ft_op *op);	/* may end in error */
-void ft_wait(struct ft_ep *e, struct ft_op *op);	/* must succeed */
+/* The first may end in error, the second must succeed. */
+void ft_wait_any(struct ft_ep *e, struct ft_op *op);
+void ft_wait(struct ft_ep *e, struct ft_op *op);
 void ft_wait_err(struct ft_ep *e, struct ft_op *op, int err);
 
 /* pattern.c */

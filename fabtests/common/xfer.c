@@ -258,9 +258,7 @@ static int ft_read_cq(struct ft_ep *e, struct fid_cq *cq)
 		op = entry[i].op_context;
 		FT_CHECK(op, "a completion without context, flags 0x%lx",
 			 (unsigned long)entry[i].flags);
-		if (op->discard)
-			atomic_fetch_add(&e->rx_discarded, 1);
-		else if (entry[i].flags & FI_RECV && !op->uncounted)
+		if (entry[i].flags & FI_RECV && !op->uncounted)
 			atomic_fetch_add(&e->rx_ok, 1);
 		ft_op_end(op, &entry[i], src[i]);
 	}

@@ -90,7 +90,8 @@ static void ft_match_slot(struct ft_slot *slot)
 		 hdr.seq < (uint32_t)mode.per_sender && hdr.seed == salt,
 		 "rank %u, message %u, seed %u: not a header", hdr.rank,
 		 hdr.seq, hdr.seed);
-	FT_CHECK(slot->op.len == hdr.len && hdr.len == ft_len(hdr.rank, hdr.seq),
+	FT_CHECK(slot->op.len == hdr.len &&
+		 hdr.len == ft_len(hdr.rank, hdr.seq),
 		 "message %u of rank %u: %zu bytes, not %zu", hdr.seq,
 		 hdr.rank, slot->op.len, ft_len(hdr.rank, hdr.seq));
 	ft_verify(slot->buf->ptr + sizeof(hdr), hdr.len - sizeof(hdr),

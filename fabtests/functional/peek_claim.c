@@ -41,8 +41,7 @@ static void ft_post_flags(struct ft_op *op, uint64_t tag, uint64_t ignore,
 	}
 	op->done = 0;
 	op->err = 0;
-	op->uncounted = flags & FI_PEEK;
-	op->discard = flags & FI_DISCARD;
+	op->uncounted = flags & (FI_PEEK | FI_DISCARD);
 	ret = FT_RETRY(&e, fi_trecvmsg(e.ep, &msg, flags | FI_COMPLETION));
 	FT_CHECK(!ret, "fi_trecvmsg, flags 0x%lx: %zd (%s)",
 		 (unsigned long)flags, ret, fi_strerror((int)-ret));
