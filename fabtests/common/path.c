@@ -45,12 +45,13 @@ bool ft_directs_untagged(const struct ft_ep *e)
 
 /*
  * util_cancel_src of libfabric 2.x breaks the queues of untagged directed
- * receives: shm alone, and efa.
+ * receives: shm alone, efa and ofi_rxm.
  */
 bool ft_cancels_directed(const struct ft_ep *e)
 {
 	return !ft_has_prefix(ft.opts.prov, "shm") &&
-	       (ft_all_shm(e) || !ft_has_prefix(ft.opts.prov, "efa"));
+	       (ft_all_shm(e) || (!ft_has_prefix(ft.opts.prov, "efa") &&
+				  !strstr(ft.opts.prov, "ofi_rxm")));
 }
 
 void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats)

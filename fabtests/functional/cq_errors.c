@@ -46,7 +46,12 @@ static struct ft_xfer ft_at(size_t at, size_t len, bool tagged)
 static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 {
 	struct ft_xfer x = ft_at(0, sent, tagged);
+	static char phase[96];
 
+	snprintf(phase, sizeof(phase), "truncation of %zu to %zu, %s%s", sent,
+		 room, tagged ? "tagged, " : "",
+		 expected ? "expected" : "unexpected");
+	ft.phase = phase;
 	if (ft.opts.rank) {
 		ft_barrier();
 		ft_fill(buf.ptr, sent, 3);
