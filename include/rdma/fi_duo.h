@@ -32,10 +32,11 @@ enum fi_duo_path {
 /* Why an address takes its path. */
 enum fi_duo_reason {
 	FI_DUO_LOCAL,		/* shm: a live record in the registry */
-	FI_DUO_UNDECIDED,	/* no send yet: core unless it appears */
+	FI_DUO_UNDECIDED,	/* no send yet: shm if it appears before */
 	FI_DUO_NOT_REGISTERED,	/* core: no record at the first send */
 	FI_DUO_DEAD,		/* core: the record's owner has died */
-	FI_DUO_NAMESPACE,	/* core: other pid or user namespace */
+	FI_DUO_NAMESPACE,	/* core: other namespace, /dev/shm mount or
+				 * libfabric version */
 	FI_DUO_SHM_FULL,	/* core: shm holds no more peers */
 	FI_DUO_SHM_OFF,		/* core: this endpoint has no shm path */
 	FI_DUO_BAD_RECORD,	/* core: malformed or foreign record */

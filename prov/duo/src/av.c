@@ -112,11 +112,18 @@ static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 			 size_t *addrlen)
 {
 	struct duo_av *av = duo_av_of(av_fid);
+	uint8_t bytes[DUO_ADDR_MAX];
+	size_t len = sizeof(bytes);
 
-	if (fi_addr < DUO_AV_MAX &&
-	    duo_route_state(duo_route_load(av, fi_addr)) == DUO_ROUTE_NONE)
+	if (fi_addr >= DUO_AV_MAX)
+		return fi_av_lookup(av->path_av[FI_DUO_CORE], fi_addr, addr,
+				    addrlen);
+	if (duo_route_load(av, fi_addr) == DUO_ROUTE_NONE ||
+	    duo_av_core_addr(av, fi_addr, bytes, &len))
 		return -FI_EINVAL;
-	return fi_av_lookup(av->path_av[FI_DUO_CORE], fi_addr, addr, addrlen);
+	memcpy(addr, bytes, len < *addrlen ? len : *addrlen);
+	*addrlen = len;
+	return 0;
 }
 
 static const char *duo_av_straddr(struct fid_av *av_fid, const void *addr,

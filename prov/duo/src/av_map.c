@@ -62,8 +62,8 @@ static enum fi_duo_reason duo_av_insert_shm(struct duo_av *av,
  * The core's bytes of an address; *len is the room on entry. ofi_rxd does
  * not find an address again before its first message, so it has been kept.
  */
-static int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr,
-			    void *buf, size_t *len)
+int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr,
+		     void *buf, size_t *len)
 {
 	const struct duo_kept_addr *kept = &av->kept[addr];
 	size_t room = *len;
@@ -134,6 +134,15 @@ static void duo_av_bequeath(struct duo_av *av, fi_addr_t addr,
 		av->peer_of_shm[shm_addr] = duo_av_heir(av, shm_addr);
 }
 
+/* Who sends from addr has changed: its path is not known any more. */
+static void duo_av_readmit(struct duo_av *av, fi_addr_t addr)
+{
+	struct duo_ep *ep;
+
+	LIST_FOREACH(ep, &av->shm_eps, av_link)
+		duo_lazy_readmit(ep, addr);
+}
+
 /* shm knows the peer as shm_addr: route and sources follow. */
 static void duo_av_bind_shm(struct duo_av *av, fi_addr_t addr,
 			    fi_addr_t shm_addr)
@@ -152,8 +161,10 @@ static void duo_av_bind_shm(struct duo_av *av, fi_addr_t addr,
 	else
 		duo_av_set(av, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
 			   FI_DUO_LOCAL);
-	if (duo_route_mapped(word))	/* another process has it now */
+	if (duo_route_mapped(word)) {	/* another process has it now */
 		duo_av_bequeath(av, addr, duo_route_shm_addr(word));
+		duo_av_readmit(av, addr);
+	}
 	LIST_FOREACH(ep, &av->shm_eps, av_link)
 		duo_srx_identify(ep);
 }
@@ -167,16 +178,20 @@ static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr)
 {
 	char core_addr[DUO_ADDR_MAX], shm_name[DUO_SHM_NAME_MAX];
 	size_t len = sizeof(core_addr);
-	enum fi_duo_reason reason;
+	enum fi_duo_reason reason = FI_DUO_SHM_OFF;
 	fi_addr_t shm_addr;
+	struct duo_ep *ep;
 
-	if (LIST_EMPTY(&av->shm_eps))
-		return FI_DUO_SHM_OFF;
 	if (duo_av_core_addr(av, addr, core_addr, &len))
 		return FI_DUO_NOT_REGISTERED;
-	reason = duo_registry_lookup(duo_params.registry_dir, core_addr, len,
-				     &LIST_FIRST(&av->shm_eps)->publication,
-				     shm_name);
+	/* every endpoint of the AV takes its place in the peer's shm */
+	LIST_FOREACH(ep, &av->shm_eps, av_link) {
+		reason = duo_registry_lookup(duo_params.registry_dir,
+					     core_addr, len, &ep->publication,
+					     shm_name);
+		if (reason != FI_DUO_LOCAL)
+			break;
+	}
 	if (reason != FI_DUO_LOCAL)
 		return reason;
 	reason = duo_av_insert_shm(av, shm_name, &shm_addr);
@@ -224,7 +239,7 @@ void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
 
 	LIST_INSERT_HEAD(&av->shm_eps, ep, av_link);
 	for (addr = 0; addr < av->high; addr++) {
-		if (duo_route_load(av, addr) == DUO_ROUTE_UNDECIDED)
+		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
 			duo_av_map(av, addr);
 	}
 }
@@ -243,18 +258,23 @@ static void duo_av_unbind_shm(struct duo_av *av, fi_addr_t addr)
 		return;
 	duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 	duo_av_bequeath(av, addr, duo_route_shm_addr(word));
+	duo_av_readmit(av, addr);
 }
 
 /* Inserted anew, or once more: its process may have changed. */
 static void duo_av_note(struct duo_av *av, fi_addr_t addr)
 {
+	enum fi_duo_reason reason;
+
 	if (addr >= DUO_AV_MAX)
 		return;
 	if (addr >= av->high)
 		av->high = addr + 1;
 	if (duo_route_load(av, addr) == DUO_ROUTE_NONE)
 		duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
-	if (duo_av_map(av, addr) != FI_DUO_LOCAL)
+	reason = duo_av_map(av, addr);
+	/* a file that could not be read says nothing */
+	if (reason != FI_DUO_LOCAL && reason != FI_DUO_BAD_RECORD)
 		duo_av_unbind_shm(av, addr);
 }
 

@@ -74,7 +74,8 @@ struct duo_domain {
  * How a fi_addr is reached: one word, read without a lock. The low two bits
  * are the state; above them the address in shm's AV plus one, 0 if shm does
  * not know the peer. A state only ever changes from UNDECIDED to CORE or
- * SHM, so messages to one peer keep their order; fi_av_remove starts anew.
+ * SHM, so messages to one peer keep their order; removing the address, or
+ * inserting it again for another process, starts anew.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */
@@ -232,6 +233,9 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 		     const void *bytes, size_t count);
 void duo_av_forget(struct duo_av *av, fi_addr_t addr);
+/* The core's bytes of an address; *len is the room on entry. */
+int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr, void *buf,
+		     size_t *len);
 enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr);
 /* Looks up in the registry whatever shm does not know yet. */
 void duo_av_scan(struct duo_av *av);
@@ -295,6 +299,8 @@ void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_add(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
+/* Receives from addr that only shm could satisfy become lazy. */
+void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
@@ -305,7 +311,7 @@ void duo_lazy_core_done(struct duo_rx *rx,
 void duo_lazy_core_failed(struct duo_rx *rx,
 			  const struct fi_cq_err_entry *entry);
 
-/* recv.c, peek.c, cancel.c, send.c */
+/* recv.c, peek.c */
 extern struct fi_ops_msg duo_msg_ops;
 extern struct fi_ops_tagged duo_tagged_ops;
 

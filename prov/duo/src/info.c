@@ -118,6 +118,7 @@ int duo_info_restrict(struct fi_info *info)
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM | FI_REMOTE_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->cq_data_size = duo_min(domain->cq_data_size, DUO_CQ_DATA_SIZE);
+	domain->data_progress = FI_PROGRESS_MANUAL;	/* shm's */
 	domain->cntr_cnt = 0;
 	domain->max_ep_stx_ctx = 0;
 	domain->max_ep_srx_ctx = 0;
@@ -153,6 +154,9 @@ int duo_hints_supported(const struct fi_info *hints)
 		return -FI_ENODATA;
 	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_RDM)
+		return -FI_ENODATA;
+	if (hints->domain_attr &&
+	    hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		return -FI_ENODATA;
 	if (hints->tx_attr && (hints->tx_attr->caps & ~DUO_TX_CAPS ||
 			       hints->tx_attr->msg_order & ~DUO_ORDER ||

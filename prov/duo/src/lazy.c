@@ -65,6 +65,39 @@ void duo_lazy_drop(struct duo_rx *rx)
 	rx->ep->lazy_count--;
 }
 
+/* In posting order; seq orders the receives of a kind. */
+static void duo_lazy_insert(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct duo_rx *later;
+
+	TAILQ_FOREACH(later, &ep->lazy, lazy_link) {
+		if (later->kind == rx->kind && later->seq > rx->seq)
+			break;
+	}
+	rx->lazy = true;
+	ep->lazy_count++;
+	if (later)
+		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
+	else
+		TAILQ_INSERT_TAIL(&ep->lazy, rx, lazy_link);
+}
+
+void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
+{
+	struct duo_rx *rx;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
+		if (kind == DUO_MSG && ep->util_srx)
+			continue;	/* it could not be taken back */
+		TAILQ_FOREACH(rx, &ep->match[kind].posted, link) {
+			if (rx->peer.addr == addr && !rx->on_core && !rx->lazy)
+				duo_lazy_insert(rx);
+		}
+	}
+}
+
 /* Its call has returned success, so its failure is a completion. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {

@@ -127,6 +127,8 @@ static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 {
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
+	if (!ep->rx_cq)
+		return -FI_ENOCQ;
 	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)
 		return -FI_EBADFLAGS;
 	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD ||

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -23,6 +24,8 @@
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
 #define DUO_RECORD_VERSION 1
 #define DUO_LOCK_WAIT_MS 10000
+#define DUO_GUEST_WAIT_MS 1000
+#define DUO_REGION_DIR "/dev/shm"	/* where shm_open(3) makes them */
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_FILE_SIZE \
 	((off_t) (sizeof(struct duo_record) + sizeof(struct duo_guests)))
@@ -88,7 +91,7 @@ static uint64_t duo_shm_mount(void)
 {
 	struct stat st;
 
-	return stat("/dev/shm", &st) ? 0 : st.st_dev;
+	return stat(DUO_REGION_DIR, &st) ? 0 : st.st_dev;
 }
 
 /* Names of records and of shm regions; regions never match the former. */
@@ -251,6 +254,29 @@ static size_t duo_record_sweep(int dir, const char *name)
 	return live;
 }
 
+/* Regions whose record is gone: their names say whose they were. */
+static void duo_region_sweep(void)
+{
+	char prefix[32], ns[32];
+	int pid, len = duo_region_prefix(prefix, sizeof(prefix));
+	DIR *stream = opendir(DUO_REGION_DIR);
+	struct dirent *entry;
+
+	if (!stream)
+		return;
+	snprintf(ns, sizeof(ns), ".%" PRIx64 ".",
+		 duo_namespace("pid") & 0xffffffff);
+	while ((entry = readdir(stream))) {
+		if (strncmp(entry->d_name, prefix, len))
+			continue;
+		pid = atoi(entry->d_name + len);
+		if (pid > 0 && strstr(entry->d_name + len, ns) &&
+		    kill(pid, 0) && errno == ESRCH)
+			shm_unlink(entry->d_name);
+	}
+	closedir(stream);
+}
+
 size_t duo_registry_sweep(const char *dir)
 {
 	char prefix[32];
@@ -266,6 +292,7 @@ size_t duo_registry_sweep(const char *dir)
 			live += duo_record_sweep(dirfd(stream), entry->d_name);
 	}
 	closedir(stream);
+	duo_region_sweep();
 	return live;
 }
 
@@ -404,11 +431,14 @@ static bool duo_guests_add(int fd, const char *shm_name)
 
 static bool duo_guest_join(int fd, const char *shm_name)
 {
+	const struct timespec nap = { .tv_nsec = 1000000 };
 	bool joined;
+	int waited;
 
-	while (flock(fd, LOCK_EX)) {
-		if (errno != EINTR)
-			return false;
+	for (waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited++) {
+		if (waited == DUO_GUEST_WAIT_MS)
+			return false;	/* its holder has stopped */
+		nanosleep(&nap, NULL);
 	}
 	joined = duo_guests_add(fd, shm_name);
 	flock(fd, LOCK_UN);

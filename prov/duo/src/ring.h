@@ -6,7 +6,7 @@
  * entries beside it. An error remembers its place in the ring: it is read
  * after what was written before it, so neither starves the other. Pure: no provider, no lock (the domain's protects it).
  * A full ring doubles, so completions are lost only when memory is; then
- * the loss is remembered as an overrun. Cost: 64 bytes a slot.
+ * the loss is remembered as an overrun. Cost: 56 bytes a slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H

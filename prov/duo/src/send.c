@@ -13,14 +13,14 @@
 
 /*
  * Chooses the path and, for shm, takes the owner lock. -FI_EINVAL: dest is
- * not an address of the AV, or the endpoint is not enabled.
+ * not an address of the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
 {
 	*to = duo_route(ep, dest);
 	if (!to->ep)
-		return -FI_EINVAL;
+		return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
 	if (to->path == FI_DUO_SHM)
 		duo_lock(&ep->domain->lock);
 	return 0;
@@ -45,7 +45,8 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			__atomic_fetch_add(&stats->tx_bytes, len,
 					   __ATOMIC_RELAXED);
 		}
-		duo_cq_core_active(ep->tx_cq);
+		if (ep->tx_cq)	/* or it was bound to receive only */
+			duo_cq_core_active(ep->tx_cq);
 	}
 	return ret;
 }

@@ -157,7 +157,7 @@ START_TEST(enable_needs_av_and_cq)
 	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
 	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_RECV), 0);
 	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
-	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, 0, 0, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, 0, 0, NULL), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_trecv(ep, NULL, 0, NULL, 0, 0, 0, NULL),
 			 -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
