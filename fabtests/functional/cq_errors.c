@@ -87,6 +87,24 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 	ft_barrier();
 }
 
+/*
+ * What bare cores cannot do: shm 2.1 crashes in smr_copy_saved or loops for
+ * ever in cma_copy, efa and rxm complete a large one twice, tcp loses an
+ * unexpected one that is cut to nothing.
+ */
+static bool ft_can_truncate(size_t sent, size_t room, bool expected)
+{
+	const char *prov = ft.opts.prov;
+
+	if (ft_path(&e, !ft.opts.rank) == FI_DUO_SHM)
+		return true;
+	if (ft_has_prefix(prov, "shm"))
+		return expected && sent <= 4096;
+	if (ft_has_prefix(prov, "efa") || strstr(prov, "ofi_rxm"))
+		return sent <= 4096;
+	return room || !ft_has_prefix(prov, "tcp");
+}
+
 static void ft_case_truncation(void)
 {
 	static const struct {
@@ -95,23 +113,14 @@ static void ft_case_truncation(void)
 		{ 9, 8 }, { 64, 0 }, { 1024, 100 }, { 65536, 4096 },
 		{ 1048576, 65535 },
 	};
-	size_t i;
+	size_t i, sent, room;
 
 	ft_begin(NULL, 2 << 20);
 	for (i = 0; i < 4 * FT_COUNT(rows); i++) {
-		/*
-		 * shm 2.1 alone crashes in smr_copy_saved, or loops for ever
-		 * in cma_copy; ofi_duo must not.
-		 */
-		if (ft_has_prefix(ft.opts.prov, "shm") &&
-		    (!(i & 2) || rows[i / 4].sent > 4096))
-			continue;
-		/* efa completes these twice */
-		if (ft_has_prefix(ft.opts.prov, "efa") &&
-		    ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
-		    rows[i / 4].sent > 4096)
-			continue;
-		ft_truncated(rows[i / 4].sent, rows[i / 4].room, i & 1, i & 2);
+		sent = rows[i / 4].sent;
+		room = rows[i / 4].room;
+		if (ft_can_truncate(sent, room, i & 2))
+			ft_truncated(sent, room, i & 1, i & 2);
 	}
 	ft_finish();
 }
