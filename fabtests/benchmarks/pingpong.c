@@ -131,9 +131,18 @@ static void ft_pp_unexpected(enum ft_tx tx, enum ft_rx rx, size_t size)
 	ft_wait(&pp.e, &pp.txop);
 }
 
+/* What both ranks can inject: plain and wrapped cores differ. */
+static size_t ft_pp_inject(void)
+{
+	size_t mine = pp.e.info->tx_attr->inject_size, all[FT_MAX_RANKS];
+
+	ft_allgather(&mine, sizeof(mine), all);
+	return all[pp.peer] < mine ? all[pp.peer] : mine;
+}
+
 static void ft_pp_walk(void (*step)(enum ft_tx, enum ft_rx, size_t))
 {
-	size_t size, inject = pp.e.info->tx_attr->inject_size;
+	size_t size, inject = ft_pp_inject();
 	int k, tx, rx;
 
 	for (k = 0; ft_size(k, &size); k++) {
