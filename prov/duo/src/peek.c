@@ -120,9 +120,11 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
 {
+	/* tcp compares these with the message once more */
 	struct fi_msg_tagged msg = {
-		.addr = rx->peer.addr,
-		.tag = rx->peer.tag,
+		.addr = recv->want.addr,
+		.tag = recv->want.tag,
+		.ignore = recv->want.ignore,
 		.context = &rx->core_ctx,
 	};
 	ssize_t ret;
