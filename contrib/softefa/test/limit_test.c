@@ -108,10 +108,18 @@ START_TEST(objects_are_bounded)
 	ibv_dereg_mr(mr[1]);
 	ibv_destroy_cq(cq[1]);
 	ibv_dealloc_pd(pd[1]);
-	ck_assert_ptr_nonnull(ibv_create_ah(pd[0], &ah_attr));
-	ck_assert_ptr_nonnull(ibv_reg_mr(pd[0], buf, sizeof(buf), 0));
-	ck_assert_ptr_nonnull(ibv_create_cq(ctx, 16, NULL, NULL, 0));
-	ck_assert_ptr_nonnull(ibv_alloc_pd(ctx));
+	ck_assert_ptr_nonnull(ah[1] = ibv_create_ah(pd[0], &ah_attr));
+	ck_assert_ptr_nonnull(mr[1] = ibv_reg_mr(pd[0], buf, sizeof(buf), 0));
+	ck_assert_ptr_nonnull(cq[1] = ibv_create_cq(ctx, 16, NULL, NULL, 0));
+	ck_assert_ptr_nonnull(pd[1] = ibv_alloc_pd(ctx));
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(ibv_destroy_ah(ah[i]), 0);
+		ck_assert_int_eq(ibv_dereg_mr(mr[i]), 0);
+		ck_assert_int_eq(ibv_destroy_cq(cq[i]), 0);
+	}
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(ibv_dealloc_pd(pd[i]), 0);
+	ck_assert_int_eq(ibv_close_device(ctx), 0);
 }
 END_TEST
 

@@ -31,7 +31,11 @@ struct rig_wc {
 	enum ibv_wc_status status;
 };
 
+#define RIG_AH 8	/* address handles of a node, at most */
+
 struct rig_node {
+	struct ibv_ah *ah[RIG_AH];	/* of rig_to(), closed with it */
+	unsigned int ah_count;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel; /* of the receive CQ, or NULL */

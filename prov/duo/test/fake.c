@@ -195,7 +195,8 @@ size_t fake_scatter(const struct fake_msg *msg, const struct iovec *iov,
 		len = iov[i].iov_len;
 		if (len > msg->len - done)
 			len = msg->len - done;
-		memcpy(iov[i].iov_base, msg->payload + done, len);
+		if (len)
+			memcpy(iov[i].iov_base, msg->payload + done, len);
 		done += len;
 	}
 	return done;
