@@ -203,14 +203,24 @@ static bool duo_lazy_due(const struct duo_cq *cq, struct duo_ep *ep)
 	return age % 8 == 7 && duo_now_ms() - ep->lazy_since >= DUO_LAZY_MS;
 }
 
+static void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
+{
+	if (ep->lazy_count && !ep->closing && duo_lazy_due(cq, ep))
+		duo_lazy_flush(ep);
+}
+
+/*
+ * Who polls the CQ of sends alone may wait for a completion that the peer
+ * gives only when its own message has found a receive here.
+ */
 static void duo_cq_flush_lazy(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (ep->lazy_count && !ep->closing && duo_lazy_due(cq, ep))
-			duo_lazy_flush(ep);
-	}
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		duo_ep_flush_lazy(cq, ep);
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		duo_ep_flush_lazy(cq, ep);
 }
 
 /*

@@ -50,6 +50,8 @@ void duo_cq_before_sleep(struct duo_cq *cq)
 
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
 		duo_lazy_flush(ep);
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		duo_lazy_flush(ep);
 }
 
 /* 0: it may sleep; -FI_EAGAIN: there is something to read. */
