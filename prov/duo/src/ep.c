@@ -252,6 +252,10 @@ static int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 		*optlen = sizeof(bool);
 		return 0;
 	}
+	if (!optval || !optlen)
+		return -FI_EINVAL;
+	if (optname == FI_OPT_MIN_MULTI_RECV && *optlen < sizeof(size_t))
+		return -FI_ETOOSMALL;	/* sockets does not look */
 	return fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
 			 optval, optlen);
 }
