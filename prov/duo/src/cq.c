@@ -36,8 +36,7 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 {
 	const struct fi_cq_err_entry entry = {
 		.op_context = rx->context,
-		.flags = FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED :
-							     FI_MSG),
+		.flags = duo_rx_cq_flags(rx),
 		.tag = rx->peer.tag,
 		.err = err,
 		.prov_errno = err,

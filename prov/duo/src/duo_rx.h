@@ -110,4 +110,10 @@ static inline struct duo_rx *duo_rx_of_peer(struct fi_peer_rx_entry *entry)
 				  offsetof(struct duo_rx, peer));
 }
 
+/* What a completion of rx says that it is, fi_cq(3). */
+static inline uint64_t duo_rx_cq_flags(const struct duo_rx *rx)
+{
+	return FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG);
+}
+
 #endif /* DUO_RX_H */

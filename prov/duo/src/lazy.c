@@ -260,8 +260,7 @@ void duo_lazy_core_failed(struct duo_rx *rx,
 		return;
 	}
 	out.op_context = rx->context;
-	out.flags = FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG) |
-		    (entry->flags & FI_REMOTE_CQ_DATA);
+	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->peer.tag;
 	/* efa says how long the message was; len is what has been placed */

@@ -25,11 +25,6 @@ static struct duo_ep *duo_srx_ep(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-static uint64_t duo_rx_cq_flags(const struct duo_rx *rx)
-{
-	return FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG);
-}
-
 /* Our entry is the context; shm reports every completion to us. */
 static void duo_srx_hand_over(struct duo_rx *rx)
 {
