@@ -47,12 +47,13 @@ static void fixture_fabric(const struct fixture_attr *attr)
 static int fixture_endpoint(const struct fixture_attr *attr,
 			    struct fi_info *info)
 {
+	struct fid_cq *tx_cq = fx.tx_cq ? fx.tx_cq : fx.cq;
 	int ret = fi_endpoint(fx.domain, info, &fx.ep, NULL);
 
 	if (!ret)
 		ret = fi_ep_bind(fx.ep, &fx.av->fid, 0);
-	if (!ret && attr->rx_bind_flags) {
-		ret = fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT);
+	if (!ret && (fx.tx_cq || attr->rx_bind_flags)) {
+		ret = fi_ep_bind(fx.ep, &tx_cq->fid, FI_TRANSMIT);
 		if (!ret)
 			ret = fi_ep_bind(fx.ep, &fx.cq->fid,
 					 FI_RECV | attr->rx_bind_flags);
@@ -81,6 +82,8 @@ int fixture_try(const struct fixture_attr *attr)
 	}
 	if (!ret)
 		ret = fi_cq_open(fx.domain, &cq_attr, &fx.cq, NULL);
+	if (!ret && attr->two_cqs)
+		ret = fi_cq_open(fx.domain, &cq_attr, &fx.tx_cq, NULL);
 	if (!ret)
 		ret = fixture_endpoint(attr, info);
 	fi_freeinfo(info);
@@ -106,6 +109,8 @@ void fixture_close(void)
 
 	if (fx.ep)
 		fixture_close_fid(&fx.ep->fid);
+	if (fx.tx_cq)
+		fixture_close_fid(&fx.tx_cq->fid);
 	if (fx.cq)
 		fixture_close_fid(&fx.cq->fid);
 	if (fx.av)

@@ -16,6 +16,7 @@
 struct fixture_attr {
 	const char *core;		/* NULL: "fake" */
 	bool no_shm;
+	bool two_cqs;			/* sends complete in fx.tx_cq */
 	uint64_t rx_bind_flags;		/* beside FI_RECV */
 	uint64_t no_caps;		/* of all that we have */
 	enum fi_cq_format format;	/* 0: tagged */
@@ -26,7 +27,7 @@ extern struct fixture {
 	struct duo_fabric fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
-	struct fid_cq *cq;
+	struct fid_cq *cq, *tx_cq;
 	struct fid_ep *ep;
 } fx;
 

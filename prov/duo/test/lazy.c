@@ -150,6 +150,45 @@ START_TEST(goes_before_the_caller_sleeps)
 }
 END_TEST
 
+/*
+ * Two processes that each wait for their send, over the core, to find a
+ * receive at the other: who reads the CQ of sends alone posts as well.
+ */
+static void open_two_cqs(void)
+{
+	static const struct fixture_attr attr = { .two_cqs = true };
+
+	fixture_close();
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+}
+
+START_TEST(goes_while_the_send_cq_is_polled)
+{
+	int i;
+
+	open_two_cqs();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	for (i = 0; i < 2 * LAZY_POLLS; i++)
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+START_TEST(goes_before_the_send_cq_sleeps)
+{
+	struct fi_cq_tagged_entry entry;
+
+	open_two_cqs();
+	fixture_ep()->lazy_limit = 1 << 30;
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(fi_cq_sread(fx.tx_cq, &entry, 1, NULL, 1),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
 /* shm's message takes it while it waits: nothing reaches the core. */
 START_TEST(taken_while_it_waits)
 {
@@ -252,6 +291,8 @@ int main(void)
 	tcase_add_test(tcase, earlier_untagged_receive_waits);
 	tcase_add_test(tcase, earlier_receive_goes_before_a_peek);
 	tcase_add_test(tcase, goes_before_the_caller_sleeps);
+	tcase_add_test(tcase, goes_while_the_send_cq_is_polled);
+	tcase_add_test(tcase, goes_before_the_send_cq_sleeps);
 	tcase_add_test(tcase, taken_while_it_waits);
 	tcase_add_test(tcase, without_directed_receives_all_are_wildcards);
 	tcase_add_test(tcase, core_is_full_at_a_receive);
