@@ -93,6 +93,32 @@ START_TEST(the_sends_stay_on_the_core)
 }
 END_TEST
 
+/*
+ * The other way round: it had decided before we published ourselves. We send
+ * over shm, its messages come over the core.
+ */
+START_TEST(the_peer_stays_on_the_core)
+{
+	int i, context;
+
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	for (i = 0; i < 2; i++) {
+		post_recv(&slot[i], i ? peer : FI_ADDR_UNSPEC, TAG);
+		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG,
+					  &context), 0);
+		expect_entry(&context, FI_ADDR_NOTAVAIL);
+	}
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "1");
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "2");
+	poll_cq(2 * LAZY_POLLS);
+	expect_recv(&slot[0], "1", peer);
+	expect_recv(&slot[1], "2", peer);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 2);
+}
+END_TEST
+
 /* Undecided: the first send looks again. */
 START_TEST(the_first_send_finds_it)
 {
@@ -234,6 +260,7 @@ int main(void)
 	tcase_add_test(tcase, directed_receive_is_matched_first);
 	tcase_add_test(tcase, unexpected_in_order);
 	tcase_add_test(tcase, the_sends_stay_on_the_core);
+	tcase_add_test(tcase, the_peer_stays_on_the_core);
 	tcase_add_test(tcase, held_message_is_truncated);
 	return unit_run(suite);
 }
