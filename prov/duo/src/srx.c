@@ -103,12 +103,12 @@ static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->shm_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		ep->confirmed[attr->addr / 64] |= 1ULL << attr->addr % 64;
-	/* nothing overtakes what is held */
-	if (!TAILQ_EMPTY(&ep->held) ||
+	/* nothing overtakes what is held; the core may refuse to close */
+	if (!TAILQ_EMPTY(&ep->held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_srx_unexpected(ep, kind, attr, addr, true, entry);
 
-	rx = ep->closing ? NULL : duo_srx_take(ep, kind, addr, attr->tag);
+	rx = duo_srx_take(ep, kind, addr, attr->tag);
 	if (!rx)
 		return duo_srx_unexpected(ep, kind, attr, addr, false, entry);
 	duo_srx_hand_over(rx);

@@ -147,6 +147,31 @@ START_TEST(unread_errors_are_freed)
 }
 END_TEST
 
+/*
+ * The endpoint lives on: what arrived during the attempt is matched then, in
+ * order, for receives that were posted before and after.
+ */
+START_TEST(core_is_busy)
+{
+	post_recv(&slot[0], local, TAG);
+	near("1");
+	near("2");
+	near("3");
+	fake.core.close_err = FI_EBUSY;
+	ck_assert_int_eq(fi_close(&fx.ep->fid), -FI_EBUSY);
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+	near("4");
+	expect_recv(&slot[0], "1", local);
+	expect_recv(&slot[1], "2", local);
+	post_recv(&slot[2], local, TAG);
+	post_recv(&slot[3], local, TAG);
+	expect_recv(&slot[2], "3", local);
+	expect_recv(&slot[3], "4", local);
+	expect_nothing();
+	near("5");
+}
+END_TEST
+
 START_TEST(many_times)
 {
 	static const struct fixture_attr attr;
@@ -176,6 +201,7 @@ int main(void)
 	tcase_add_test(tcase, peek_on_core);
 	tcase_add_test(tcase, completed);
 	tcase_add_test(tcase, unread_errors_are_freed);
+	tcase_add_test(tcase, core_is_busy);
 	tcase_add_test(tcase, many_times);
 	tcase_add_test(tcase, lazy_receive);
 	tcase_add_test(tcase, message_for_a_receive_on_core);

@@ -91,6 +91,7 @@ struct fake_core {
 	bool hold;		/* completions wait for fake_core_release() */
 	int eagain;		/* so many receives are refused */
 	int post_err;		/* the next receive fails with this */
+	int close_err;		/* the next close of the endpoint likewise */
 	int posts, cancels, polls, peeks;
 	bool shm_off;		/* FI_OPT_SHARED_MEMORY_PERMITTED false */
 };

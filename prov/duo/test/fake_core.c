@@ -165,9 +165,17 @@ static int fake_core_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_enter(FI_DUO_CORE) : -FI_ENOSYS;
 }
 
+static int fake_core_ep_close(struct fid *fid)
+{
+	int err = fake.core.close_err;
+
+	fake.core.close_err = 0;
+	return err ? -err : fake_close(fid);
+}
+
 static struct fi_ops fake_core_ep_fid_ops = {
 	.size = sizeof(struct fi_ops),
-	.close = fake_close,
+	.close = fake_core_ep_close,
 	.bind = fake_core_ep_bind,
 	.control = fake_core_ep_control,
 };
