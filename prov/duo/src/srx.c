@@ -63,6 +63,28 @@ static struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
 	return rx;
 }
 
+/*
+ * The receive that gets a message, with room for all of it. One for which
+ * there is no memory fails; the next one may be large enough by itself.
+ */
+static struct duo_rx *duo_srx_match(struct duo_ep *ep, enum duo_rx_kind kind,
+				    const struct fi_peer_match_attr *attr,
+				    fi_addr_t addr)
+{
+	struct duo_rx *rx;
+
+	while ((rx = duo_srx_take(ep, kind, addr, attr->tag))) {
+		duo_srx_hand_over(rx);
+		rx->peer.msg_size = attr->msg_size;
+		if (attr->msg_size <= rx->size ||
+		    !duo_srx_bounce(rx, attr->msg_size))
+			break;
+		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
+		duo_rx_release(&ep->pool, rx);
+	}
+	return rx;
+}
+
 /* A message that finds no receive, or whose source is not known yet. */
 static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct fi_peer_match_attr *attr,
@@ -108,16 +130,9 @@ static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_srx_unexpected(ep, kind, attr, addr, true, entry);
 
-	rx = duo_srx_take(ep, kind, addr, attr->tag);
+	rx = duo_srx_match(ep, kind, attr, addr);
 	if (!rx)
 		return duo_srx_unexpected(ep, kind, attr, addr, false, entry);
-	duo_srx_hand_over(rx);
-	rx->peer.msg_size = attr->msg_size;
-	if (attr->msg_size > rx->size && duo_srx_bounce(rx, attr->msg_size)) {
-		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
-		duo_rx_release(&ep->pool, rx);
-		return duo_srx_unexpected(ep, kind, attr, addr, false, entry);
-	}
 	rx->peer.tag = attr->tag;
 	*entry = &rx->peer;
 	return 0;
@@ -287,9 +302,9 @@ int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 
 /*
  * A held message whose posted receive is rx, taken: shm knows only the
- * message. Without memory the receive fails and the message stays.
+ * message. False: without memory the receive fails and the message stays.
  */
-static void duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
+static bool duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 {
 	const struct duo_recv recv = {
 		.kind = rx->kind,
@@ -301,25 +316,37 @@ static void duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 		.flags = rx->flags,
 	};
 
-	if (duo_recv_start(msg, &recv))
+	bool started = !duo_recv_start(msg, &recv);
+
+	if (!started)
 		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
 	duo_rx_release(&rx->ep->pool, rx);
+	return started;
+}
+
+/* False: no posted receive takes the message. */
+static bool duo_srx_match_held(struct duo_rx *msg)
+{
+	struct duo_rx *rx;
+
+	while ((rx = duo_srx_take(msg->ep, msg->kind, msg->peer.addr,
+				  msg->peer.tag))) {
+		if (duo_srx_marry(msg, rx))
+			return true;
+	}
+	return false;
 }
 
 void duo_srx_resolve(struct duo_ep *ep)
 {
-	struct duo_rx *msg, *rx;
+	struct duo_rx *msg;
 
 	if (TAILQ_EMPTY(&ep->held) || ep->closing)
 		return;
 	duo_av_scan(ep->av);
 	while ((msg = TAILQ_FIRST(&ep->held))) {
 		msg->peer.addr = duo_av_peer(ep->av, msg->shm_src);
-		rx = duo_srx_take(ep, msg->kind, msg->peer.addr,
-				  msg->peer.tag);
-		if (rx)
-			duo_srx_marry(msg, rx);
-		if (msg->state != DUO_RX_HELD)
+		if (duo_srx_match_held(msg))
 			continue;
 		duo_srx_unlink(msg);
 		duo_match_queue(&ep->match[msg->kind], msg);

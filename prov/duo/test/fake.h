@@ -57,6 +57,7 @@ struct fake_msg {
 	struct iovec iov[DUO_IOV_LIMIT];
 	size_t count;
 	size_t len;
+	size_t says;			/* msg_size for its owner; 0: len */
 	char payload[FAKE_MSG_MAX];
 	char name[DUO_SHM_NAME_MAX];	/* the sender's, of shm */
 	struct fi_peer_rx_entry *entry;

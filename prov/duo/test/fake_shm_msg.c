@@ -89,7 +89,7 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	struct fi_ops_srx_owner *ops = fake.shm.srx->owner_ops;
 	struct fi_peer_match_attr attr = {
 		.addr = fake_shm_source(msg),
-		.msg_size = msg->len,
+		.msg_size = msg->says ? msg->says : msg->len,
 		.tag = msg->tag,
 	};
 	int ret;

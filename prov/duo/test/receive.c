@@ -54,6 +54,20 @@ static void arrive(int path, enum duo_rx_kind kind, const char *text)
 				 text);
 }
 
+/* Without memory malloc returns NULL, as it does without a sanitizer. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 static void expect_idle(void)
 {
 	expect_nothing();
@@ -123,6 +137,50 @@ START_TEST(truncated_to_nothing)
 	arrive(_i, DUO_TAGGED, "0123456789");
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, source(_i), 0), 0);
 	expect_truncated(&slot[0], 0, 10, _i);
+	expect_idle();
+}
+END_TEST
+
+#define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
+
+/*
+ * A receive that is too small for a message, and no memory to receive that
+ * into: it fails, and the next one, which has room, gets the message. Also
+ * for a message that was held (_i).
+ */
+START_TEST(no_memory_for_the_rest)
+{
+	const char *from = local_name;
+	fi_addr_t src = _i ? peer_insert(3) : local;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		memset(&slot[i], 0, sizeof(slot[i]));
+		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf,
+					    i < 2 ? 4 : TOO_LARGE,
+					    FI_ADDR_UNSPEC, 0), 0);
+	}
+	if (_i)
+		from = peer_publish(3);
+	fake_shm_arrive(DUO_TAGGED, from, TAG, "hello")->says = TOO_LARGE;
+	expect_error(&slot[0], FI_ENOMEM);
+	expect_error(&slot[1], FI_ENOMEM);
+	expect_recv(&slot[2], "hello", src);
+	expect_idle();
+}
+END_TEST
+
+START_TEST(no_memory_for_any)
+{
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, local, 0), 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "hello")->says = TOO_LARGE;
+	expect_error(&slot[0], FI_ENOMEM);
+	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 4, local, 0),
+			 -FI_ENOMEM);
+	memset(&slot[2], 0, sizeof(slot[2]));
+	ck_assert_int_eq(recv_flags(&slot[2], slot[2].buf, TOO_LARGE, local,
+				    0), 0);
+	expect_recv(&slot[2], "hello", local);
 	expect_idle();
 }
 END_TEST
@@ -314,6 +372,8 @@ int main(void)
 	tcase_add_loop_test(tcase, truncated, 0, 4);
 	tcase_add_test(tcase, truncated_twice);
 	tcase_add_loop_test(tcase, truncated_to_nothing, 0, 2);
+	tcase_add_loop_test(tcase, no_memory_for_the_rest, 0, 2);
+	tcase_add_test(tcase, no_memory_for_any);
 	tcase_add_loop_test(tcase, fits_exactly, 0, 2);
 	tcase_add_loop_test(tcase, several_buffers, 0, 6);
 	tcase_add_test(tcase, too_many_buffers);
