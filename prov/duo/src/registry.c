@@ -19,20 +19,19 @@
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
+#include "guests.h"
 #include "registry.h"
 
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
 #define DUO_RECORD_VERSION 1
 #define DUO_LOCK_WAIT_MS 10000
-#define DUO_GUEST_WAIT_MS 1000
 #define DUO_REGION_DIR "/dev/shm"	/* where shm_open(3) makes them */
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_FILE_SIZE \
 	((off_t) (sizeof(struct duo_record) + sizeof(struct duo_guests)))
-#define DUO_GUESTS_MAX 250	/* of the 256 that shm holds */
 #define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
 
-/* The whole content of a file. All integers are the host's. */
+/* What a file begins with; guests.h follows. All integers are the host's. */
 struct duo_record {
 	uint64_t magic;
 	uint32_t version;
@@ -50,16 +49,6 @@ struct duo_record {
 	uint64_t checksum;	/* of all that precedes */
 };
 
-/*
- * After the record: the peers that shm holds for this endpoint, by a hash of
- * their name. Who wants to be one more writes itself here first, under the
- * file's flock, because shm does not notice when it is full.
- */
-struct duo_guests {
-	uint32_t count;
-	uint32_t reserved;
-	uint64_t name[DUO_GUESTS_MAX];
-};
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 static uint64_t duo_hash(const void *data, size_t len)
@@ -114,7 +103,8 @@ static int duo_record_path(const char *dir, const void *addr, size_t len,
 	duo_record_prefix(prefix, sizeof(prefix));
 	ret = snprintf(path, DUO_PATH_MAX, "%s/%s%016" PRIx64, dir, prefix,
 		       duo_hash(addr, len));
-	return ret < DUO_PATH_MAX - (int) sizeof(DUO_NEW_SUFFIX) ? 0 : -FI_ETOOSMALL;
+	return ret < DUO_PATH_MAX - (int) sizeof(DUO_NEW_SUFFIX) ?
+	       0 : -FI_ETOOSMALL;
 }
 
 int duo_registry_lock(const char *dir)
@@ -408,41 +398,26 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 	return FI_DUO_LOCAL;
 }
 
-/* Writes shm_name into the file's list of guests. False: it is full. */
-static bool duo_guests_add(int fd, const char *shm_name)
+/*
+ * A place for each in the other's shm, or in neither. If our own list is full
+ * the peer cannot have got, nor get, into it meanwhile, so it does without
+ * our place in its own.
+ */
+static bool duo_record_join(int fd, const char *peer_name,
+			    const struct duo_publication *self)
 {
-	const off_t at = sizeof(struct duo_record);
-	uint64_t name = duo_hash(shm_name, strlen(shm_name));
-	struct duo_guests guests;
-	uint32_t i;
+	const off_t list = sizeof(struct duo_record);
+	uint64_t peer = duo_hash(peer_name, strlen(peer_name));
+	uint64_t own = duo_hash(self->shm_name, strlen(self->shm_name));
+	enum duo_guest there, here;
 
-	if (pread(fd, &guests, sizeof(guests), at) != sizeof(guests) ||
-	    guests.count > DUO_GUESTS_MAX)
+	there = duo_guest_join(fd, list, own);
+	if (there != DUO_GUEST_NEW && there != DUO_GUEST_KNOWN)
 		return false;
-	for (i = 0; i < guests.count; i++) {
-		if (guests.name[i] == name)
-			return true;
-	}
-	if (guests.count == DUO_GUESTS_MAX)
-		return false;
-	guests.name[guests.count++] = name;
-	return pwrite(fd, &guests, sizeof(guests), at) == sizeof(guests);
-}
-
-static bool duo_guest_join(int fd, const char *shm_name)
-{
-	const struct timespec nap = { .tv_nsec = 1000000 };
-	bool joined;
-	int waited;
-
-	for (waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited++) {
-		if (waited == DUO_GUEST_WAIT_MS)
-			return false;	/* its holder has stopped */
-		nanosleep(&nap, NULL);
-	}
-	joined = duo_guests_add(fd, shm_name);
-	flock(fd, LOCK_UN);
-	return joined;
+	here = duo_guest_join(self->fd, list, peer);
+	if (here == DUO_GUEST_FULL && there == DUO_GUEST_NEW)
+		duo_guest_leave(fd, list, own);
+	return here == DUO_GUEST_NEW || here == DUO_GUEST_KNOWN;
 }
 
 enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
@@ -463,8 +438,7 @@ enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
 					  FI_DUO_NOT_REGISTERED;
 	reason = duo_record_judge(fd, addr, len, &record);
 	if (reason == FI_DUO_LOCAL &&
-	    (!duo_guest_join(fd, self->shm_name) ||
-	     !duo_guest_join(self->fd, record.shm_name)))
+	    !duo_record_join(fd, record.shm_name, self))
 		reason = FI_DUO_SHM_FULL;
 	if (reason == FI_DUO_LOCAL)
 		memcpy(shm_name, record.shm_name, sizeof(record.shm_name));
