@@ -17,7 +17,7 @@ static int duo_domain_close(struct fid *fid)
 		return -FI_EBUSY;
 	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
 	if (ret)
-		return ret;	/* memory regions are the core's */
+		return ret;
 	if (domain->path_domain[FI_DUO_SHM])
 		fi_close(&domain->path_domain[FI_DUO_SHM]->fid);
 	duo_lock_destroy(&domain->lock);
@@ -31,46 +31,10 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	if (!bfid)
+	/* an event queue is the core's own; nothing of ours may get there */
+	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
-}
-
-/*
- * Memory is registered with the core alone: shm needs no registration for
- * messages of host memory. The application gets the core's fid_mr, so its
- * descriptors go to the core as they are, and never to shm.
- */
-static int duo_mr_reg(struct fid *fid, const void *buf, size_t len,
-		      uint64_t access, uint64_t offset, uint64_t key,
-		      uint64_t flags, struct fid_mr **mr, void *context)
-{
-	struct duo_domain *domain =
-		duo_container_of(fid, struct duo_domain, domain_fid.fid);
-
-	return fi_mr_reg(domain->path_domain[FI_DUO_CORE], buf, len, access,
-			 offset, key, flags, mr, context);
-}
-
-static int duo_mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
-		       uint64_t access, uint64_t offset, uint64_t key,
-		       uint64_t flags, struct fid_mr **mr, void *context)
-{
-	struct duo_domain *domain =
-		duo_container_of(fid, struct duo_domain, domain_fid.fid);
-
-	return fi_mr_regv(domain->path_domain[FI_DUO_CORE], iov, count, access,
-			  offset, key, flags, mr, context);
-}
-
-static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
-			  uint64_t flags, struct fid_mr **mr)
-{
-	struct duo_domain *domain =
-		duo_container_of(fid, struct duo_domain, domain_fid.fid);
-
-	return fi_mr_regattr(domain->path_domain[FI_DUO_CORE], attr, flags,
-			     mr);
 }
 
 static struct fi_ops duo_domain_fi_ops = {
@@ -91,13 +55,6 @@ static struct fi_ops_domain duo_domain_ops = {
 	.poll_open = duo_no_poll_open,
 	.stx_ctx = duo_no_stx_ctx,
 	.srx_ctx = duo_no_srx_ctx,
-};
-
-static struct fi_ops_mr duo_mr_ops = {
-	.size = sizeof(struct fi_ops_mr),
-	.reg = duo_mr_reg,
-	.regv = duo_mr_regv,
-	.regattr = duo_mr_regattr,
 };
 
 static size_t duo_sockaddr_len(uint32_t addr_format)

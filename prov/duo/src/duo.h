@@ -109,6 +109,12 @@ struct duo_av {
 	atomic_int refs;
 };
 
+struct duo_mr {
+	struct fid_mr mr_fid;	/* key and descriptor are the core's */
+	struct duo_domain *domain;
+	struct fid_mr *core;
+};
+
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_domain *domain;
@@ -228,6 +234,9 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
+
+/* mr.c */
+extern struct fi_ops_mr duo_mr_ops;
 
 /* av_map.c, under the domain's lock */
 void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,

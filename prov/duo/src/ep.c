@@ -87,7 +87,10 @@ static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EQ:
 		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
 	case FI_CLASS_MR:
-		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE],
+				  &duo_container_of(bfid, struct duo_mr,
+						    mr_fid.fid)->core->fid,
+				  flags);
 	default:
 		return -FI_ENOSYS;
 	}

@@ -156,6 +156,7 @@ static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		return ret;
 	obj->domain.ops = parent->path == FI_DUO_SHM ? &fake_shm_domain_ops :
 						       &fake_core_domain_ops;
+	obj->domain.mr = &fake_core_mr_ops;
 	*domain = &obj->domain;
 	return 0;
 }

@@ -27,6 +27,7 @@ struct fake_obj {
 		struct fid_av av;
 		struct fid_cq cq;
 		struct fid_ep ep;
+		struct fid_mr mr;
 	};
 	enum fi_duo_path path;
 	int refs;			/* by open objects */
@@ -94,6 +95,7 @@ struct fake_core {
 	int post_err;		/* the next receive fails with this */
 	int close_err;		/* the next close of the endpoint likewise */
 	int posts, cancels, polls, peeks;
+	struct fid *mr_bound;	/* to whom the last one was */
 	bool shm_off;		/* FI_OPT_SHARED_MEMORY_PERMITTED false */
 };
 
@@ -140,6 +142,7 @@ struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text);
 size_t fake_scatter(const struct fake_msg *msg, const struct iovec *iov,
 		    size_t count);
 extern struct fi_ops_domain fake_core_domain_ops, fake_shm_domain_ops;
+extern struct fi_ops_mr fake_core_mr_ops;
 extern struct fi_ops_msg fake_msg_ops;
 extern struct fi_ops_tagged fake_tagged_ops;
 

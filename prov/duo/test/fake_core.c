@@ -231,6 +231,74 @@ static int fake_core_endpoint(struct fid_domain *domain, struct fi_info *info,
 	return 0;
 }
 
+static int fake_core_mr_bind(struct fid *fid, struct fid *bfid,
+			     uint64_t flags)
+{
+	fake_obj_of(fid);
+	fake.core.mr_bound = bfid;
+	return 0;
+}
+
+/* Enabled, it gets another key and descriptor. */
+static int fake_core_mr_control(struct fid *fid, int command, void *arg)
+{
+	struct fake_obj *mr = fake_obj_of(fid);
+
+	if (command != FI_ENABLE)
+		return -FI_ENOSYS;
+	mr->mr.key++;
+	mr->mr.mem_desc = &mr->mr.key;
+	return 0;
+}
+
+static struct fi_ops fake_core_mr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_close,
+	.bind = fake_core_mr_bind,
+	.control = fake_core_mr_control,
+};
+
+static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+				uint64_t flags, struct fid_mr **mr)
+{
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(fid), FI_CLASS_MR,
+			    &fake_core_mr_fid_ops, &obj);
+
+	if (ret)
+		return ret;
+	obj->mr.key = attr->requested_key;
+	obj->mr.mem_desc = obj;
+	*mr = &obj->mr;
+	return 0;
+}
+
+static int fake_core_mr_reg(struct fid *fid, const void *buf, size_t len,
+			    uint64_t access, uint64_t offset, uint64_t key,
+			    uint64_t flags, struct fid_mr **mr, void *context)
+{
+	const struct fi_mr_attr attr = { .requested_key = key };
+
+	return fake_core_mr_regattr(fid, &attr, flags, mr);
+}
+
+static int fake_core_mr_regv(struct fid *fid, const struct iovec *iov,
+			     size_t count, uint64_t access, uint64_t offset,
+			     uint64_t key, uint64_t flags, struct fid_mr **mr,
+			     void *context)
+{
+	const struct fi_mr_attr attr = { .requested_key = key };
+
+	return fake_core_mr_regattr(fid, &attr, flags, mr);
+}
+
+struct fi_ops_mr fake_core_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = fake_core_mr_reg,
+	.regv = fake_core_mr_regv,
+	.regattr = fake_core_mr_regattr,
+};
+
 struct fi_ops_domain fake_core_domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = fake_core_av_open,
