@@ -288,6 +288,7 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 }
 
 /* ep_shm.c */
+/* Takes the domain's lock. */
 void duo_ep_open_shm(struct duo_ep *ep);
 void duo_ep_close_shm(struct duo_ep *ep);
 void duo_ep_drain_shm(struct duo_ep *ep);

@@ -120,8 +120,8 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ret = fi_enable(ep->path_ep[FI_DUO_CORE]);
 	if (ret)
 		return ret;
-	duo_lock(&ep->domain->lock);
 	duo_ep_open_shm(ep);
+	duo_lock(&ep->domain->lock);
 	ep->route = ep->av->route;
 	ep->route_size = DUO_AV_MAX;
 	ep->enabled = true;

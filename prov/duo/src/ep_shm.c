@@ -159,7 +159,6 @@ static int duo_shm_reserve(struct duo_ep *ep)
 	size_t len = sizeof(addr);
 	int ret;
 
-	duo_registry_sweep(duo_params.registry_dir);
 	ret = fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, &len);
 	if (ret)
 		return ret;
@@ -214,10 +213,26 @@ static const char *duo_shm_remedy(int ret)
 	}
 }
 
-/* Under the domain's lock. */
+/* Other processes are waited for before the domain's lock is taken. */
+static int duo_shm_open_locked(struct duo_ep *ep)
+{
+	int ret, lock = duo_registry_lock(duo_params.registry_dir);
+
+	if (lock < 0)
+		return lock;
+	duo_registry_sweep(duo_params.registry_dir);
+	duo_lock(&ep->domain->lock);
+	ret = duo_shm_open(ep);
+	if (!ret)
+		duo_av_add_ep(ep->av, ep);
+	duo_unlock(&ep->domain->lock);
+	duo_registry_unlock(lock);
+	return ret;
+}
+
 void duo_ep_open_shm(struct duo_ep *ep)
 {
-	int lock, ret;
+	int ret;
 
 	if (!ep->domain->path_domain[FI_DUO_SHM] || !ep->shm_permitted)
 		return;
@@ -225,15 +240,9 @@ void duo_ep_open_shm(struct duo_ep *ep)
 		DUO_INFO(EP_CTRL, "ep %p: one CQ only: no shm\n", (void *) ep);
 		return;
 	}
-	ret = lock = duo_registry_lock(duo_params.registry_dir);
-	if (lock >= 0) {
-		ret = duo_shm_open(ep);
-		duo_registry_unlock(lock);
-	}
-	if (!ret) {
-		duo_av_add_ep(ep->av, ep);
+	ret = duo_shm_open_locked(ep);
+	if (!ret)
 		return;
-	}
 	DUO_WARN(EP_CTRL, "ep %p: no shared memory (%d bytes in %s, registry "
 		 "%s): %s; the core %s carries all messages. %s\n",
 		 (void *) ep, DUO_SHM_REGION, DUO_SHM_DIR,

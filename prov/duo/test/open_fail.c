@@ -7,6 +7,8 @@
  * or the core carries on alone; nothing may stay open or half made.
  */
 
+#include <pthread.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 
 #include "fixture.h"
@@ -157,10 +159,53 @@ START_TEST(enable_needs_av_and_cq)
 	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
 	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_RECV), 0);
 	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
-	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, 0, 0, NULL), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, 0, 0, NULL),
+			 -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_trecv(ep, NULL, 0, NULL, 0, 0, 0, NULL),
 			 -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	fi_freeinfo(info);
+	fixture_close();
+}
+END_TEST
+
+static void *enable(void *ep_fid)
+{
+	return (void *) (intptr_t) fi_enable(ep_fid);
+}
+
+/*
+ * Another process holds the registry's lock: the other threads of the domain
+ * go on meanwhile.
+ */
+START_TEST(enable_waits_without_the_lock)
+{
+	struct fi_info *info = fi_allocinfo();
+	pthread_mutex_t *mutex;
+	pthread_t thread;
+	void *ret;
+	int registry, i;
+
+	fixture_setup();
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	info->ep_attr->type = FI_EP_RDM;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV),
+			 0);
+	registry = duo_registry_lock(duo_params.registry_dir);
+	ck_assert_int_ge(registry, 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, enable, fx.ep), 0);
+	mutex = &duo_domain_of(fx.domain)->lock.mutex;
+	for (i = 0; i < 20; i++) {
+		usleep(5000);
+		ck_assert_int_eq(pthread_mutex_trylock(mutex), 0);
+		pthread_mutex_unlock(mutex);
+	}
+	duo_registry_unlock(registry);
+	ck_assert_int_eq(pthread_join(thread, &ret), 0);
+	ck_assert_ptr_null(ret);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
 	fi_freeinfo(info);
 	fixture_close();
 }
@@ -177,5 +222,6 @@ int main(void)
 	tcase_add_test(tcase, arguments);
 	tcase_add_test(tcase, binding);
 	tcase_add_test(tcase, enable_needs_av_and_cq);
+	tcase_add_test(tcase, enable_waits_without_the_lock);
 	return unit_run(suite);
 }
