@@ -26,6 +26,11 @@
 #include "ring.h"
 
 #define DUO_NAME "ofi_duo"
+#define DUO_SHM_DIR "/dev/shm"	/* where shm_open(3) makes regions */
+#define DUO_SHM_REGION (16 << 20)	/* bytes, of one endpoint; at most */
+#define DUO_SHM_ENLARGE \
+	"Enlarge " DUO_SHM_DIR " (docker --shm-size, Kubernetes emptyDir " \
+	"with medium Memory, AWS Batch sharedMemorySize)"
 #define DUO_SHM_PEERS 256	/* what one AV of shm holds */
 #define DUO_INJECT_SIZE 4096	/* shm's, bytes */
 #define DUO_SHM_QUEUE 1024	/* its operations in flight; each way */

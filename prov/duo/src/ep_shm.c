@@ -20,8 +20,6 @@
 
 #include "duo.h"
 
-#define DUO_SHM_DIR "/dev/shm"
-#define DUO_SHM_REGION (16 << 20)	/* bytes, of one endpoint; at most */
 #define DUO_SHM_DRAIN 64		/* polls of shm before it is closed */
 
 /* shm only maps its region: to use pages that are not there is SIGBUS. */
@@ -200,27 +198,51 @@ static const char *duo_shm_remedy(int ret)
 {
 	switch (-ret) {
 	case FI_ENOSPC:
-		return "enlarge it (docker --shm-size, Kubernetes emptyDir "
-		       "with medium Memory, AWS Batch sharedMemorySize)";
+		return DUO_SHM_ENLARGE;
 	case FI_EOPNOTSUPP:
-		return "/proc and /dev/shm must be mounted";
+		return "Mount /proc, and a tmpfs on " DUO_SHM_DIR;
 	case FI_EADDRINUSE:
-		return "a live process has published the same address";
+		return "A live process has this address, or else the file in "
+		       "its place is no record: remove it";
 	case FI_ETIMEDOUT:
-		return "another process holds the lock of the registry";
+		return "A process that has stopped holds the registry's lock: "
+		       "end it";
+	case FI_EMFILE:
+	case ENFILE:
+		return "Raise the limit of open files (ulimit -n)";
+	case FI_ENOENT:
+	case FI_EACCES:
+	case ENOTDIR:
+	case EROFS:
+		return "The registry must be a directory that this user may "
+		       "write (FI_OFI_DUO_REGISTRY_DIR)";
 	default:
-		return "see FI_LOG_LEVEL=info";
+		return "FI_LOG_LEVEL=info tells more";
 	}
 }
 
+/* live: endpoints of this user that have a region already. */
+static void duo_shm_warn(struct duo_ep *ep, size_t live, int ret)
+{
+	const char *dir = duo_params.registry_dir;
+
+	DUO_WARN(EP_CTRL, "ep %p: no shared memory (%d bytes in %s, beside "
+		 "%zu live endpoints; %s %s): %s; the core %s carries all "
+		 "messages. %s\n", (void *) ep, DUO_SHM_REGION, DUO_SHM_DIR,
+		 live, ret == -FI_EADDRINUSE ? "record" : "registry",
+		 ret == -FI_EADDRINUSE ? ep->publication.path : dir,
+		 fi_strerror(-ret), ep->domain->fabric->core_name,
+		 duo_shm_remedy(ret));
+}
+
 /* Other processes are waited for before the domain's lock is taken. */
-static int duo_shm_open_locked(struct duo_ep *ep)
+static int duo_shm_open_locked(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock = duo_registry_lock(duo_params.registry_dir);
 
 	if (lock < 0)
 		return lock;
-	duo_registry_sweep(duo_params.registry_dir);
+	*live = duo_registry_sweep(duo_params.registry_dir);
 	duo_lock(&ep->domain->lock);
 	ret = duo_shm_open(ep);
 	if (!ret)
@@ -232,6 +254,7 @@ static int duo_shm_open_locked(struct duo_ep *ep)
 
 void duo_ep_open_shm(struct duo_ep *ep)
 {
+	size_t live = 0;
 	int ret;
 
 	if (!ep->domain->path_domain[FI_DUO_SHM] || !ep->shm_permitted)
@@ -240,14 +263,9 @@ void duo_ep_open_shm(struct duo_ep *ep)
 		DUO_INFO(EP_CTRL, "ep %p: one CQ only: no shm\n", (void *) ep);
 		return;
 	}
-	ret = duo_shm_open_locked(ep);
-	if (!ret)
-		return;
-	DUO_WARN(EP_CTRL, "ep %p: no shared memory (%d bytes in %s, registry "
-		 "%s): %s; the core %s carries all messages. %s\n",
-		 (void *) ep, DUO_SHM_REGION, DUO_SHM_DIR,
-		 duo_params.registry_dir, fi_strerror(-ret),
-		 ep->domain->fabric->core_name, duo_shm_remedy(ret));
+	ret = duo_shm_open_locked(ep, &live);
+	if (ret)
+		duo_shm_warn(ep, live, ret);
 }
 
 /*

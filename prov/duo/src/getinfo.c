@@ -3,8 +3,11 @@
 
 /* fi_getinfo: asks the core provider and restricts what it says. */
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
@@ -179,6 +182,30 @@ static struct fi_info *duo_shm_hints(void)
 	return hints;
 }
 
+/*
+ * shm is offered only if its directory has room for an endpoint of each
+ * processor; but whatever it says, libfabric makes -FI_ENODATA of it.
+ */
+static void duo_shm_warn_missing(int ret)
+{
+	uint64_t want = (uint64_t) DUO_SHM_REGION *
+			sysconf(_SC_NPROCESSORS_ONLN);
+	struct statvfs st;
+
+	if (ret == -FI_ENODATA && !statvfs(DUO_SHM_DIR, &st) &&
+	    (uint64_t) st.f_bavail * st.f_bsize < want)
+		DUO_WARN(FABRIC, "shm provider: %" PRIu64 " KiB are free in "
+			 "%s, shm wants %" PRIu64 " (%d for each processor); "
+			 "the core carries all messages. " DUO_SHM_ENLARGE
+			 "\n", (uint64_t) st.f_bavail * st.f_bsize / 1024,
+			 DUO_SHM_DIR, want / 1024, DUO_SHM_REGION / 1024);
+	else
+		DUO_WARN(FABRIC, "shm provider: %s; the core carries all "
+			 "messages. Use a libfabric that has it; "
+			 "FI_LOG_LEVEL=info tells why it refuses\n",
+			 fi_strerror(-ret));
+}
+
 /* The shm provider as a peer, or NULL with a warning. */
 struct fi_info *duo_shm_getinfo(void)
 {
@@ -187,8 +214,8 @@ struct fi_info *duo_shm_getinfo(void)
 	int ret;
 
 	if (why) {
-		DUO_WARN(FABRIC, "%s; the core carries all messages. Unset "
-			 "it or set FI_OFI_DUO_USE_SHM=0\n", why);
+		DUO_WARN(FABRIC, "%s; the core carries all messages. Change "
+			 "or unset it\n", why);
 		return NULL;
 	}
 	hints = duo_shm_hints();
@@ -210,8 +237,6 @@ struct fi_info *duo_shm_getinfo(void)
 			info->rx_attr->size = DUO_SHM_QUEUE;
 		return info;
 	}
-	DUO_WARN(FABRIC, "shm provider: %s; the core carries all messages. "
-		 "shm wants 16 MiB per processor in /dev/shm: enlarge it, or "
-		 "set FI_OFI_DUO_USE_SHM=0\n", fi_strerror(-ret));
+	duo_shm_warn_missing(ret);
 	return NULL;
 }

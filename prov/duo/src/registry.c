@@ -25,7 +25,6 @@
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
 #define DUO_RECORD_VERSION 1
 #define DUO_LOCK_WAIT_MS 10000
-#define DUO_REGION_DIR "/dev/shm"	/* where shm_open(3) makes them */
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_FILE_SIZE \
 	((off_t) (sizeof(struct duo_record) + sizeof(struct duo_guests)))
@@ -80,7 +79,7 @@ static uint64_t duo_shm_mount(void)
 {
 	struct stat st;
 
-	return stat(DUO_REGION_DIR, &st) ? 0 : st.st_dev;
+	return stat(DUO_SHM_DIR, &st) ? 0 : st.st_dev;
 }
 
 /* Names of records and of shm regions; regions never match the former. */
@@ -249,7 +248,7 @@ static void duo_region_sweep(void)
 {
 	char prefix[32], ns[32];
 	int pid, len = duo_region_prefix(prefix, sizeof(prefix));
-	DIR *stream = opendir(DUO_REGION_DIR);
+	DIR *stream = opendir(DUO_SHM_DIR);
 	struct dirent *entry;
 
 	if (!stream)
