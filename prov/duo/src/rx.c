@@ -10,6 +10,9 @@
 
 #include "duo_rx.h"
 
+/* For shm: all buffers are in host memory. */
+static void *duo_rx_no_desc[DUO_IOV_LIMIT];
+
 #define DUO_RX_RANGE (DUO_RX_MAX * sizeof(struct duo_rx))
 
 int duo_rx_pool_init(struct duo_rx_pool *pool)
@@ -22,7 +25,7 @@ int duo_rx_pool_init(struct duo_rx_pool *pool)
 	pool->base = base;
 	pool->used = 0;
 	pool->live = 0;
-	TAILQ_INIT(&pool->free);
+	SLIST_INIT(&pool->free);
 	return 0;
 }
 
@@ -37,14 +40,21 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool)
 	pool->used = 0;
 }
 
+static struct duo_rx *duo_rx_first_use(struct duo_rx *rx)
+{
+	rx->peer.iov = rx->iov;
+	rx->peer.desc = duo_rx_no_desc;
+	return rx;
+}
+
 struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
-	struct duo_rx *rx = TAILQ_FIRST(&pool->free);
+	struct duo_rx *rx = SLIST_FIRST(&pool->free);
 
 	if (rx)
-		TAILQ_REMOVE(&pool->free, rx, link);
+		SLIST_REMOVE_HEAD(&pool->free, free_link);
 	else if (pool->used < DUO_RX_MAX)
-		rx = &pool->base[pool->used++];
+		rx = duo_rx_first_use(&pool->base[pool->used++]);
 	else
 		return NULL;
 
@@ -55,17 +65,17 @@ struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 	rx->peer.owner_context = NULL;
 	rx->peer.peer_context = NULL;
 	rx->peer.cq_data = 0;
-	rx->peer.iov = rx->iov;
-	rx->peer.desc = rx->shm_desc;
 	return rx;
 }
 
 void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
 {
 	assert(rx->state != DUO_RX_FREE && !rx->lazy);
-	free(rx->bounce);
-	rx->bounce = NULL;
+	if (rx->bounce) {
+		free(rx->bounce);
+		rx->bounce = NULL;
+	}
 	rx->state = DUO_RX_FREE;
 	pool->live--;
-	TAILQ_INSERT_HEAD(&pool->free, rx, link);
+	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
 }
