@@ -35,15 +35,19 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 	return &index->bucket[(hash ^ hash >> 28) % DUO_BUCKETS];
 }
 
-/* Empties the index, or makes it. False: no memory. */
-static bool duo_index_reset(struct duo_index *index)
+/*
+ * Makes the index, or empties it unless it is: one that went off has been
+ * emptied entry by entry. False: no memory.
+ */
+static bool duo_index_start(struct duo_index *index)
 {
+	bool empty = index->bucket && !index->on;
 	size_t i;
 
 	if (!index->bucket)
 		index->bucket = malloc(DUO_BUCKETS * sizeof(*index->bucket));
 	index->on = index->bucket;
-	for (i = 0; index->on && i < DUO_BUCKETS; i++)
+	for (i = 0; index->on && !empty && i < DUO_BUCKETS; i++)
 		TAILQ_INIT(&index->bucket[i]);
 	return index->on;
 }
@@ -79,7 +83,7 @@ static void duo_match_index_posted(struct duo_match *match)
 	struct duo_rx *rx;
 
 	TAILQ_INIT(&match->wild);
-	if (!duo_index_reset(&match->by_want))
+	if (!duo_index_start(&match->by_want))
 		return;
 	TAILQ_FOREACH(rx, &match->posted, link)
 		duo_match_add_want(match, rx);
@@ -89,9 +93,9 @@ static void duo_match_index_unexp(struct duo_match *match)
 {
 	struct duo_rx *rx;
 
-	if (!duo_index_reset(&match->by_source))
+	if (!duo_index_start(&match->by_source))
 		return;
-	if (!duo_index_reset(&match->by_tag)) {
+	if (!duo_index_start(&match->by_tag)) {
 		match->by_source.on = false;
 		return;
 	}
@@ -102,8 +106,7 @@ static void duo_match_index_unexp(struct duo_match *match)
 /* A receive ignores these bits: hash without them, if few are ignored. */
 static void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
-	if (!duo_match_wild(match, ignore) ||
-	    __builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
+	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
 		return;
 	match->mask |= ignore;
 	if (match->by_want.on)
@@ -114,14 +117,13 @@ static void duo_match_learn(struct duo_match *match, uint64_t ignore)
 
 void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
-	duo_match_learn(match, rx->ignore);
+	if (duo_match_wild(match, rx->ignore))
+		duo_match_learn(match, rx->ignore);
 	rx->state = DUO_RX_POSTED;
 	rx->seq = match->seq++;
 	TAILQ_INSERT_TAIL(&match->posted, rx, link);
 	if (match->by_want.on)
 		duo_match_add_want(match, rx);
-	else if (match->posted_count >= DUO_MATCH_LINEAR)
-		duo_match_index_posted(match);
 	match->posted_count++;
 }
 
@@ -132,7 +134,8 @@ void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 	if (match->by_want.on)
 		TAILQ_REMOVE(duo_match_want_list(match, rx), rx, key_link);
 	TAILQ_REMOVE(&match->posted, rx, link);
-	match->posted_count--;
+	if (!--match->posted_count)
+		match->by_want.on = false;
 }
 
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx)
@@ -189,7 +192,9 @@ struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 {
 	struct duo_rx *rx, *best = NULL;
 
-	if (match->by_want.on && match->posted_count > DUO_MATCH_LINEAR) {
+	if (match->posted_count > DUO_MATCH_LINEAR && !match->by_want.on)
+		duo_match_index_posted(match);
+	if (match->posted_count > DUO_MATCH_LINEAR && match->by_want.on) {
 		duo_match_earlier(duo_bucket(match, &match->by_want, addr, tag),
 				  addr, tag, &best);
 		duo_match_earlier(duo_bucket(match, &match->by_want,
@@ -225,7 +230,8 @@ struct duo_rx *duo_match_unexp(struct duo_match *match,
 
 	if (!match->by_source.on || match->unexp_count <= DUO_MATCH_LINEAR)
 		return duo_match_unexp_linear(match, want);
-	duo_match_learn(match, want->ignore);
+	if (duo_match_wild(match, want->ignore))
+		duo_match_learn(match, want->ignore);
 	if (duo_match_wild(match, want->ignore))
 		return duo_match_unexp_linear(match, want);
 
