@@ -15,7 +15,10 @@
 
 #define DUO_RX_RESERVE 8192	/* entries kept for unexpected messages */
 
-void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+/* The plain calls have one buffer: inlined there, little is left of it. */
+#define DUO_HOT static inline __attribute__((always_inline))
+
+DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	size_t i;
 
@@ -40,47 +43,78 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 	rx->peer.count = recv->count;
 }
 
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	duo_recv_set(rx, recv);
+}
+
 /*
  * fi_cancel of a directed untagged receive crashes in util_srx.c, libfabric
  * 2.0 to 2.6, so on such cores it cannot be taken back.
  */
-static bool duo_recv_final(const struct duo_ep *ep, const struct duo_recv *recv)
+DUO_HOT bool duo_recv_final(const struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return ep->util_srx && recv->kind == DUO_MSG &&
 	       recv->want.addr != FI_ADDR_UNSPEC;
 }
 
-/*
- * False only for a source that has sent over shm before: its choice sticks.
- */
-bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want)
+/* When does the core get a receive? */
+enum duo_recv_when {
+	DUO_RECV_NOW,
+	DUO_RECV_LATER,		/* a local sender may come first */
+	DUO_RECV_NEVER,		/* its source has sent over shm before, and
+				 * that choice sticks */
+};
+
+DUO_HOT enum duo_recv_when
+duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 {
 	fi_addr_t shm_addr;
 	uint64_t word;
 
-	if (!ep->path_ep[FI_DUO_SHM] || want->addr >= ep->route_size)
-		return true;
+	if (!ep->path_ep[FI_DUO_SHM])
+		return DUO_RECV_NOW;
+	if (want->addr >= ep->route_size)
+		return DUO_RECV_LATER;
 	word = duo_route_load(ep->av, want->addr);
 	if (!duo_route_mapped(word))
-		return true;
+		return DUO_RECV_NOW;
 	shm_addr = duo_route_shm_addr(word);
-	return !(ep->confirmed[shm_addr / 64] & 1ULL << shm_addr % 64);
+	return ep->confirmed[shm_addr / 64] & 1ULL << shm_addr % 64 ?
+	       DUO_RECV_NEVER : DUO_RECV_LATER;
 }
 
-/* May the core's copy wait because a local sender may come first? */
-static bool duo_recv_may_wait(const struct duo_ep *ep,
-			      const struct duo_want *want)
+bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want)
 {
-	if (!ep->path_ep[FI_DUO_SHM])
-		return false;
-	return want->addr >= ep->route_size ||
-	       duo_route_mapped(duo_route_load(ep->av, want->addr));
+	return duo_recv_when(ep, want) != DUO_RECV_NEVER;
 }
 
-static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
+static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 {
+	struct duo_want want = duo_rx_want(rx);
+	struct duo_ep *ep = rx->ep;
+	int ret = 0;
+
+	if (ep->lazy_count)
+		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
+	if (!ret)
+		ret = duo_lazy_post(rx);
+	if (ret) {
+		rx->state = DUO_RX_POSTED;
+		duo_rx_release(&ep->pool, rx);
+		return ret;
+	}
+	if (final)
+		rx->state = DUO_RX_CORE;
+	else
+		duo_match_post(&ep->match[rx->kind], rx);
+	return 0;
+}
+
+DUO_HOT ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	enum duo_recv_when when = duo_recv_when(ep, &recv->want);
 	struct duo_rx *rx;
-	int ret;
 
 	if (duo_rx_pool_room(&ep->pool) <= DUO_RX_RESERVE)
 		return -FI_EAGAIN;
@@ -89,41 +123,33 @@ static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 	rx->peer.srx = &ep->peer_srx;
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;
-	duo_recv_fill(rx, recv);
+	duo_recv_set(rx, recv);
 
-	if (duo_recv_may_wait(ep, &recv->want)) {
-		duo_match_post(&ep->match[recv->kind], rx);
-		if (duo_recv_core_may(ep, &recv->want) &&
-		    !duo_recv_final(ep, recv))
-			duo_lazy_add(rx);
-		return 0;
-	}
-	ret = duo_lazy_flush_overlap(ep, recv->kind, &recv->want);
-	if (!ret)
-		ret = duo_lazy_post(rx);
-	if (!ret) {
-		if (duo_recv_final(ep, recv))
-			rx->state = DUO_RX_CORE;
-		else
-			duo_match_post(&ep->match[recv->kind], rx);
-		return 0;
-	}
-	rx->state = DUO_RX_POSTED;
-	duo_rx_release(&ep->pool, rx);
-	return ret;
+	if (when == DUO_RECV_NOW)
+		return duo_recv_post_core(rx, duo_recv_final(ep, recv));
+	duo_match_post(&ep->match[recv->kind], rx);
+	if (when == DUO_RECV_LATER && !duo_recv_final(ep, recv))
+		duo_lazy_add(rx);
+	return 0;
 }
 
-static ssize_t duo_recv_plain(struct duo_ep *ep, const struct duo_recv *recv)
+/* A message that has come may be what is asked for. */
+static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
-	struct duo_match *match = &ep->match[recv->kind];
-	struct duo_rx *rx = duo_match_unexp(match, &recv->want);
+	struct duo_rx *rx;
 
+	if (recv->flags & FI_PEEK)
+		return duo_recv_peek(ep, recv);
+	if (recv->flags & FI_CLAIM)
+		return duo_recv_claim(ep, recv);
+	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
 	return rx ? duo_recv_start(rx, recv) : duo_recv_post(ep, recv);
 }
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 
-static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
+DUO_HOT int duo_recv_check(const struct duo_ep *ep,
+			   const struct duo_recv *recv)
 {
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
@@ -142,26 +168,34 @@ static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-static ssize_t duo_recv_common(struct fid_ep *ep_fid, struct duo_recv *recv)
+/* By value, so that only what is used of it is ever in memory. */
+DUO_HOT ssize_t duo_recv_call(struct duo_ep *ep, struct duo_recv recv)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_recv look;
 	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
-		recv->want.addr = FI_ADDR_UNSPEC;
-	ret = duo_recv_check(ep, recv);
+		recv.want.addr = FI_ADDR_UNSPEC;
+	ret = duo_recv_check(ep, &recv);
 	if (ret)
 		return ret;
 	duo_lock(&ep->domain->lock);
-	duo_srx_resolve(ep);
-	if (recv->flags & FI_PEEK)
-		ret = duo_recv_peek(ep, recv);
-	else if (recv->flags & FI_CLAIM)
-		ret = duo_recv_claim(ep, recv);
-	else
-		ret = duo_recv_plain(ep, recv);
+	if (!TAILQ_EMPTY(&ep->held))
+		duo_srx_resolve(ep);
+	if (recv.flags & DUO_RECV_FLAGS || ep->match[recv.kind].unexp_count) {
+		look = recv;
+		ret = duo_recv_look(ep, &look);
+	} else {
+		ret = duo_recv_post(ep, &recv);
+	}
 	duo_unlock(&ep->domain->lock);
 	return ret;
+}
+
+static ssize_t duo_recv_common(struct fid_ep *ep_fid,
+			       const struct duo_recv *recv)
+{
+	return duo_recv_call(duo_ep_of(ep_fid), *recv);
 }
 
 /* All but the msg variants use the endpoint's default flags. */
@@ -185,9 +219,19 @@ static ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov,
 static ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len,
 			void *desc, fi_addr_t src, void *context)
 {
+	struct duo_ep *ep = duo_ep_of(ep_fid);
 	const struct iovec iov = { buf, len };
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = { .addr = src, .ignore = ~0ULL },
+		.context = context,
+		.flags = ep->rx_op_flags,
+	};
 
-	return duo_recvv(ep_fid, &iov, &desc, 1, src, context);
+	return duo_recv_call(ep, recv);
 }
 
 static ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
@@ -227,9 +271,19 @@ static ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len,
 			 void *desc, fi_addr_t src, uint64_t tag,
 			 uint64_t ignore, void *context)
 {
+	struct duo_ep *ep = duo_ep_of(ep_fid);
 	const struct iovec iov = { buf, len };
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = { .addr = src, .tag = tag, .ignore = ignore },
+		.context = context,
+		.flags = ep->rx_op_flags,
+	};
 
-	return duo_trecvv(ep_fid, &iov, &desc, 1, src, tag, ignore, context);
+	return duo_recv_call(ep, recv);
 }
 
 static ssize_t duo_trecvmsg(struct fid_ep *ep_fid,
