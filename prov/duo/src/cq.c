@@ -80,7 +80,7 @@ static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	ssize_t ret;
 
 	duo_lock(&cq->domain->lock);
-	if (duo_ring_empty(&cq->ring) && !duo_err_due(&cq->errs, &cq->ring)) {
+	if (duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs)) {
 		ret = duo_cq_read_fresh(cq, buf, count, src);
 	} else {
 		if (!count)

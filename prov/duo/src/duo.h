@@ -34,6 +34,7 @@
 #define DUO_SHM_PEERS 256	/* what one AV of shm holds */
 #define DUO_INJECT_SIZE 4096	/* shm's, bytes */
 #define DUO_SHM_QUEUE 1024	/* its operations in flight; each way */
+#define DUO_SHM_BATCH 4096	/* new messages of one poll of shm, at most */
 
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
@@ -71,6 +72,8 @@ struct duo_domain {
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	size_t sockaddr_len;		/* of its addresses; 0: others */
 	uint32_t held;	/* messages of shm whose source is looked up */
+	uint32_t lazy;	/* receives that wait in lazy lists */
+	bool crowded;	/* an endpoint may be short of receive entries */
 	struct duo_lock lock;
 	atomic_int refs;
 };
@@ -136,6 +139,9 @@ struct duo_cq {
 	uint32_t core_skip;	/* polls since the core's last */
 	uint32_t shm_skip;	/* likewise shm */
 	atomic_uint core_credit;	/* polls the core is sure to get */
+	uint32_t lazy_polls;	/* with receives that wait */
+	uint64_t lazy_ms;	/* when they were last looked at, monotonic */
+	uint32_t slow;		/* looks in a row that came late */
 	uint64_t core_polls;
 	atomic_bool signaled;
 	int wait_fd;		/* a timer; -1: no FI_WAIT_FD */
@@ -177,7 +183,6 @@ struct duo_ep {
 	uint32_t lazy_count;
 	uint32_t lazy_limit;		/* idle polls; adapts, see lazy.c */
 	uint32_t lazy_age;		/* polls that the oldest has waited */
-	uint64_t lazy_since;		/* ms, monotonic */
 	uint64_t confirmed[DUO_SHM_PEERS / 64];	/* sent over shm before */
 	struct fid_peer_srx peer_srx;
 	struct fid_ep *shm_srx;
@@ -192,6 +197,12 @@ struct duo_ep {
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 {
 	return duo_container_of(ep_fid, struct duo_ep, ep_fid);
+}
+
+/* Would a full poll of shm find room for what arrives unexpected? */
+static inline bool duo_ep_room(const struct duo_ep *ep)
+{
+	return duo_rx_pool_room(&ep->pool) >= DUO_SHM_BATCH;
 }
 
 static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
@@ -321,8 +332,9 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
 /* Takes an unposted receive back from the core; false: it is matched. */
 bool duo_lazy_recall(struct duo_rx *rx);
-void duo_lazy_core_done(struct duo_rx *rx,
-			const struct fi_cq_tagged_entry *entry, fi_addr_t src);
+/* The core has ended rx; *entry gets the application's context. */
+void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+			fi_addr_t src);
 void duo_lazy_core_failed(struct duo_rx *rx,
 			  const struct fi_cq_err_entry *entry);
 

@@ -52,6 +52,7 @@ void duo_lazy_add(struct duo_rx *rx)
 	rx->lazy = true;
 	TAILQ_INSERT_TAIL(&rx->ep->lazy, rx, lazy_link);
 	rx->ep->lazy_count++;
+	rx->ep->domain->lazy++;
 }
 
 void duo_lazy_drop(struct duo_rx *rx)
@@ -63,6 +64,7 @@ void duo_lazy_drop(struct duo_rx *rx)
 	rx->lazy = false;
 	TAILQ_REMOVE(&rx->ep->lazy, rx, lazy_link);
 	rx->ep->lazy_count--;
+	rx->ep->domain->lazy--;
 }
 
 /* In posting order; seq orders the receives of a kind. */
@@ -77,6 +79,7 @@ static void duo_lazy_insert(struct duo_rx *rx)
 	}
 	rx->lazy = true;
 	ep->lazy_count++;
+	ep->domain->lazy++;
 	if (later)
 		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
 	else
@@ -216,34 +219,43 @@ static bool duo_lazy_stale(const struct duo_rx *rx)
 	return rx->state == DUO_RX_SPENT || rx->state == DUO_RX_FREE;
 }
 
-void duo_lazy_core_done(struct duo_rx *rx,
-			const struct fi_cq_tagged_entry *entry, fi_addr_t src)
+static void duo_lazy_peek_done(struct duo_rx *rx,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src)
 {
-	struct fi_cq_tagged_entry out = *entry;
+	struct duo_ep *ep = rx->ep;
+
+	/* util_srx reports a peek without its source */
+	if (ep->util_srx)
+		src = rx->peer.addr;
+	duo_cq_push(ep->rx_cq, entry, src);
+	if ((rx->flags & (FI_CLAIM | FI_DISCARD)) != FI_CLAIM) {
+		duo_rx_release(&ep->pool, rx);
+		return;
+	}
+	rx->state = DUO_RX_CORE_CLAIMED;
+	TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+}
+
+void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+			fi_addr_t src)
+{
 	struct duo_ep *ep = rx->ep;
 
 	if (duo_lazy_stale(rx))
 		return;
-	out.op_context = rx->context;
+	entry->op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
-		/* util_srx reports a peek without its source */
-		if (ep->util_srx)
-			src = rx->peer.addr;
-		duo_cq_push(ep->rx_cq, &out, src);
-		if ((rx->flags & (FI_CLAIM | FI_DISCARD)) == FI_CLAIM) {
-			rx->state = DUO_RX_CORE_CLAIMED;
-			TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
-			return;
-		}
-	} else {
-		if (!(rx->flags & FI_DISCARD)) {
-			ep->stats.path[FI_DUO_CORE].rx_msgs++;
-			ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
-		}
-		ep->lazy_limit = duo_params.lazy_polls;
-		if (rx->wanted)
-			duo_cq_push(ep->rx_cq, &out, src);
+		duo_lazy_peek_done(rx, entry, src);
+		return;
 	}
+	if (!(rx->flags & FI_DISCARD)) {
+		ep->stats.path[FI_DUO_CORE].rx_msgs++;
+		ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
+	}
+	ep->lazy_limit = duo_params.lazy_polls;
+	if (rx->wanted)
+		duo_cq_push(ep->rx_cq, entry, src);
 	duo_lazy_retire(rx);
 }
 

@@ -13,12 +13,12 @@
 #include "duo.h"
 
 #define DUO_CORE_BATCH 16
-#define DUO_SHM_BATCH 4096	/* new messages of one poll of shm, at most */
 #define DUO_SHM_BUSY 256	/* polls; idle for longer: shm is not busy */
 #define DUO_SHM_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_SHM_INTERVAL 8	/* polls of the core per poll of shm then */
 #define DUO_LAZY_AGE 16		/* times lazy_limit: the longest wait */
-#define DUO_LAZY_MS 10		/* or this, milliseconds */
+#define DUO_LAZY_LOOK 4		/* polls; the application is slow if twice */
+#define DUO_LAZY_MS 4		/* in a row they take this, milliseconds */
 
 /* shm writes its completions here. Receives carry our entry. */
 static ssize_t duo_peer_cq_write(struct fid_peer_cq *peer_cq, void *context,
@@ -93,13 +93,16 @@ static int duo_cq_core_err(struct duo_cq *cq)
 int duo_cq_poll_core(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
+	size_t batch = DUO_CORE_BATCH;
 	fi_addr_t src[DUO_CORE_BATCH];
 	struct duo_rx *rx;
 	ssize_t i, count;
 
 	cq->core_polls++;
-	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry,
-			       DUO_CORE_BATCH, src);
+	/* not more than the caller takes: the ring is a second copy */
+	if (cq->sink.room && cq->sink.room < batch)
+		batch = cq->sink.room;
+	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);
 	if (count == -FI_EAVAIL)
 		return duo_cq_core_err(cq);
 	for (i = 0; i < count; i++) {
@@ -112,16 +115,12 @@ int duo_cq_poll_core(struct duo_cq *cq)
 	return count > 0 ? count : 0;
 }
 
-static bool duo_ep_room(const struct duo_ep *ep)
-{
-	return duo_rx_pool_room(&ep->pool) >= DUO_SHM_BATCH;
-}
-
-/* Would a full poll of shm find room for what arrives unexpected? */
 static bool duo_cq_room(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
+	if (!cq->domain->crowded)
+		return true;
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
 		if (!duo_ep_room(ep))
 			return false;
@@ -138,8 +137,6 @@ static void duo_cq_resolve(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	if (!cq->domain->held)
-		return;
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
 		duo_srx_resolve(ep);
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
@@ -149,11 +146,13 @@ static void duo_cq_resolve(struct duo_cq *cq)
 static void duo_cq_poll_shm(struct duo_cq *cq)
 {
 	cq->shm_events = 0;
-	duo_cq_resolve(cq);
+	if (cq->domain->held)
+		duo_cq_resolve(cq);
 	if (!duo_cq_room(cq))
 		return;		/* senders see -FI_EAGAIN meanwhile */
 	fi_cq_read(cq->path_cq[FI_DUO_SHM], NULL, 0);
-	duo_cq_resolve(cq);
+	if (cq->domain->held)
+		duo_cq_resolve(cq);
 	cq->shm_idle = cq->shm_events ? 0 : cq->shm_idle + 1;
 }
 
@@ -187,20 +186,20 @@ static uint64_t duo_now_ms(void)
 	return (uint64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/*
- * Has the oldest lazy receive waited long enough for a local message?
- * Counted in polls; in time for those who poll seldom.
- */
+/* Patience is counted in polls; who polls seldom shall not need it. */
+static void duo_cq_look_at_clock(struct duo_cq *cq)
+{
+	uint64_t now = duo_now_ms();
+
+	cq->slow = now - cq->lazy_ms < DUO_LAZY_MS ? 0 : cq->slow + 1;
+	cq->lazy_ms = now;
+}
+
+/* Has the oldest lazy receive waited long enough for a local message? */
 static bool duo_lazy_due(const struct duo_cq *cq, struct duo_ep *ep)
 {
-	uint32_t age = ep->lazy_age++;
-
-	if (cq->shm_idle >= ep->lazy_limit ||
-	    age >= DUO_LAZY_AGE * ep->lazy_limit)
-		return true;
-	if (!age)
-		ep->lazy_since = duo_now_ms();
-	return age % 8 == 7 && duo_now_ms() - ep->lazy_since >= DUO_LAZY_MS;
+	return cq->slow > 1 || cq->shm_idle >= ep->lazy_limit ||
+	       ep->lazy_age++ >= DUO_LAZY_AGE * ep->lazy_limit;
 }
 
 static void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
@@ -217,6 +216,8 @@ static void duo_cq_flush_lazy(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
+	if (++cq->lazy_polls % DUO_LAZY_LOOK == 0)
+		duo_cq_look_at_clock(cq);
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
 		duo_ep_flush_lazy(cq, ep);
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
@@ -240,7 +241,8 @@ void duo_cq_progress(struct duo_cq *cq)
 	if (cq->path_cq[FI_DUO_SHM]) {
 		if (duo_cq_shm_due(cq))
 			duo_cq_poll_shm(cq);
-		duo_cq_flush_lazy(cq);
+		if (cq->domain->lazy)
+			duo_cq_flush_lazy(cq);
 		if (!duo_cq_core_due(cq))
 			return;
 	}

@@ -124,6 +124,11 @@ void duo_err_fini(struct duo_err_list *errs);
 void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 		  const struct fi_cq_err_entry *entry, int path);
 
+static inline bool duo_err_none(const struct duo_err_list *errs)
+{
+	return STAILQ_EMPTY(&errs->list) && !errs->overrun;
+}
+
 /* How many entries of the ring come before the first error. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
@@ -137,8 +142,7 @@ static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 static inline bool duo_err_due(const struct duo_err_list *errs,
 			       const struct duo_ring *ring)
 {
-	return (errs->overrun || !STAILQ_EMPTY(&errs->list)) &&
-	       !duo_err_after(errs, ring);
+	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
  * Moves the first entry to *entry; its err_data goes to data (at least

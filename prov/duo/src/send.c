@@ -32,22 +32,19 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 {
 	struct fi_duo_path_stats *stats = &ep->stats.path[to->path];
 
-	if (to->path == FI_DUO_SHM) {
+	if (to->path == FI_DUO_SHM || !ep->domain->lock.on) {
 		if (!ret) {
 			stats->tx_msgs++;
 			stats->tx_bytes += len;
 		}
-		duo_unlock(&ep->domain->lock);
-	} else {
-		if (!ret) {
-			__atomic_fetch_add(&stats->tx_msgs, 1,
-					   __ATOMIC_RELAXED);
-			__atomic_fetch_add(&stats->tx_bytes, len,
-					   __ATOMIC_RELAXED);
-		}
-		if (ep->tx_cq)	/* or it was bound to receive only */
-			duo_cq_core_active(ep->tx_cq);
+	} else if (!ret) {
+		__atomic_fetch_add(&stats->tx_msgs, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&stats->tx_bytes, len, __ATOMIC_RELAXED);
 	}
+	if (to->path == FI_DUO_SHM)
+		duo_unlock(&ep->domain->lock);
+	else if (ep->tx_cq)	/* or it was bound to receive only */
+		duo_cq_core_active(ep->tx_cq);
 	return ret;
 }
 

@@ -98,6 +98,8 @@ static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 			 "message of shm is lost\n", (void *) ep, DUO_RX_MAX);
 		return -FI_ENOMEM;
 	}
+	if (!duo_ep_room(ep))
+		ep->domain->crowded = true;
 	ep->stats.unexpected++;
 	rx->ep = ep;
 	rx->kind = kind;
