@@ -171,16 +171,18 @@ run_insn()
 {
 	local test config
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
-		each_round 1 insn "shm duo-tcp duo-efa efa-shm efa tcp"
+		each_round 1 insn "shm duo-tcp duo-efa efa-shm efa \
+			duo-efa-remote tcp duo-tcp-remote"
 		each_round 1 insn-any "shm duo-tcp duo-efa efa-shm"
 		return
 	fi
 	[[ -z $profile ]] || : >"$profile"
-	for config in shm duo-tcp duo-efa efa tcp efa-shm; do
+	for config in shm duo-tcp duo-efa efa duo-efa-remote tcp \
+		duo-tcp-remote efa-shm; do
 		for test in insn insn-any; do
 			[[ -z $configs || ,$configs, == *,$config,* ]] ||
 				continue
-			[[ $test == insn || $config != efa* ]] || continue
+			[[ $test == insn || $config != *efa-* ]] || continue
 			insn_one "$config" "$test"
 		done
 	done
