@@ -3,6 +3,7 @@
 
 /* When a receive goes to the core as well: lazy posting, docs/matching.md. */
 
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 
 #include "fixture.h"
@@ -50,6 +51,21 @@ START_TEST(wildcard_does_not_wait_for_a_busy_shm)
 
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	for (i = 0; i < 17 * LAZY_POLLS; i++) {
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "x");
+		poll_cq(1);
+	}
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+/* Who polls every 10 ms shall not wait for 16 * LAZY_POLLS of them. */
+START_TEST(wildcard_does_not_wait_for_a_slow_caller)
+{
+	int i;
+
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	for (i = 0; i < 12; i++) {
+		usleep(10000);
 		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "x");
 		poll_cq(1);
 	}
@@ -283,6 +299,7 @@ int main(void)
 
 	tcase_add_test(tcase, wildcard_waits_for_idle_polls);
 	tcase_add_test(tcase, wildcard_does_not_wait_for_a_busy_shm);
+	tcase_add_test(tcase, wildcard_does_not_wait_for_a_slow_caller);
 	tcase_add_test(tcase, remote_goes_at_once);
 	tcase_add_test(tcase, local_waits_until_confirmed);
 	tcase_add_test(tcase, confirmed_local_never_goes);
