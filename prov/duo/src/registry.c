@@ -177,6 +177,17 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
+/* Said once, as long as no other file is bad: it is looked at often. */
+static void duo_record_reject(const char *path, const char *why)
+{
+	static _Atomic uint64_t last;
+	uint64_t hash = duo_hash(path, strlen(path));
+
+	if (atomic_exchange(&last, hash) != hash)
+		DUO_WARN(AV, "%s: %s (version %d); ignored. Remove it if it "
+			 "is stale\n", path, why, DUO_RECORD_VERSION);
+}
+
 /* Opens and reads; returns the descriptor or as duo_record_read(). */
 static int duo_record_open(int dir, const char *path,
 			   struct duo_record *record)
@@ -184,16 +195,18 @@ static int duo_record_open(int dir, const char *path,
 	int ret, fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC |
 			     O_NONBLOCK);
 
-	if (fd < 0)
-		return errno == ENOENT ? -FI_ENOENT : -FI_EINVAL;
+	if (fd < 0 && errno == ENOENT)
+		return -FI_ENOENT;
+	if (fd < 0) {
+		duo_record_reject(path, strerror(errno));
+		return -FI_EINVAL;
+	}
 	ret = duo_record_read(fd, record);
 	if (!ret)
 		return fd;
 	close(fd);
 	if (ret == -FI_EINVAL)
-		DUO_WARN(AV, "%s: not a record of this user, version %d; "
-			 "ignored. Remove it if it is stale\n", path,
-			 DUO_RECORD_VERSION);
+		duo_record_reject(path, "not a record of this user");
 	return ret;
 }
 

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What lies in the place of rank 1's record is not a record of ours: rank 0
+ * says so once and takes the core, rank 1 takes shm, every message arrives.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+#include <rdma/fi_ext.h>
+
+#include "common/ft.h"
+
+#define MESSAGES 20
+#define OTHER_UID 12345
+#define WARNING "ignored. Remove it if it is stale"
+
+enum bad { GARBAGE, TRUNCATED, FOREIGN, LINKED };
+
+static struct ft_ep e;
+static struct ft_buf buf;
+static char record[PATH_MAX], aside[PATH_MAX + 8];
+static int warnings;
+
+/* This process has its own record open. */
+static void ft_find_record(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	ssize_t len = 0;
+
+	FT_CHECK(dir, "/proc/self/fd: %m");
+	while (len <= 0 && (entry = readdir(dir))) {
+		len = readlinkat(dirfd(dir), entry->d_name, record,
+				 sizeof(record) - 1);
+		if (len > 0 && !memmem(record, len, "/ofi_duo.r.", 11))
+			len = 0;
+	}
+	closedir(dir);
+	FT_CHECK(len > 0, "no record");
+	record[len] = '\0';
+	snprintf(aside, sizeof(aside), "%s.aside", record);
+}
+
+/* A file with the first size bytes of the record, or none of them. */
+static void ft_write_aside(enum bad bad)
+{
+	char bytes[8192];
+	int in = open(record, O_RDONLY);
+	int out = open(aside, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	ssize_t len = read(in, bytes, sizeof(bytes));
+
+	FT_CHECK(len > 0 && out >= 0, "%s, %s: %m", record, aside);
+	if (bad == GARBAGE)
+		ft_fill(bytes, len, 1);
+	if (bad == TRUNCATED)
+		len /= 2;
+	FT_CHECK(write(out, bytes, len) == len, "%s: %m", aside);
+	if (bad == FOREIGN)
+		FT_CHECK(!fchown(out, OTHER_UID, OTHER_UID), "chown: %m");
+	close(in);
+	close(out);
+}
+
+/* The file itself stays as it is, and with it the lock. */
+static void ft_spoil_record(enum bad bad)
+{
+	ft_find_record();
+	if (bad == LINKED) {
+		FT_CHECK(!rename(record, aside), "rename: %m");
+		FT_CHECK(!symlink(aside, record), "symlink: %m");
+		return;
+	}
+	ft_write_aside(bad);
+	FT_CHECK(!rename(aside, record), "rename: %m");
+}
+
+/* Every message of one rank arrives in order, while the other sends too. */
+static void ft_exchange_messages(void)
+{
+	struct ft_op tx[MESSAGES], rx[MESSAGES];
+	struct ft_xfer x = { .tagged = true, .len = 64, .desc = buf.desc };
+	int i, other = !ft.opts.rank;
+
+	x.addr = e.peer[other].addr;
+	for (i = 0; i < MESSAGES; i++) {
+		x.buf = buf.ptr + 64 * i;
+		ft_rx(&e, FT_RX_RECV, &x, &rx[i]);
+	}
+	for (i = 0; i < MESSAGES; i++) {
+		x.buf = buf.ptr + 64 * (MESSAGES + i);
+		ft_fill(x.buf, x.len, 100 * ft.opts.rank + i);
+		ft_tx(&e, FT_TX_SEND, other, &x, &tx[i]);
+	}
+	for (i = 0; i < MESSAGES; i++) {
+		ft_wait(&e, &tx[i]);
+		ft_wait(&e, &rx[i]);
+		ft_verify(buf.ptr + 64 * i, 64, 100 * other + i, "message");
+	}
+}
+
+static void ft_check_reason(void)
+{
+	enum fi_duo_reason reason;
+	enum fi_duo_path path;
+
+	FT_OK(e.ops->path(e.ep, e.peer[!ft.opts.rank].addr, &path, &reason));
+	FT_CHECK(reason == (ft.opts.rank ? FI_DUO_LOCAL : FI_DUO_BAD_RECORD),
+		 "%s", e.ops->reason_str(reason));
+}
+
+static void ft_run_bad(enum bad bad)
+{
+	ft_open(&e, NULL);	/* may warn of what others have left */
+	warnings = 0;
+	ft_gather(&e);
+	if (!e.ops || !e.self.shm)
+		ft_skip("no shm");
+	if (ft.opts.rank)
+		ft_spoil_record(bad);
+	else
+		e.peer[1].shm = false;	/* it looks so */
+	ft_barrier();
+	ft_insert(&e, 0);
+	ft_insert(&e, 1);
+	ft_buf_alloc(&e, &buf, 2 * 64 * MESSAGES);
+	ft_exchange_messages();
+	ft_check_reason();
+	ft_check_tx(&e);
+	FT_CHECK(ft.opts.rank || warnings == 1, "%d warnings", warnings);
+	ft_barrier();
+	ft_buf_free(&buf);
+	ft_close_fids(&e);
+	if (ft.opts.rank && bad == LINKED)
+		unlink(aside);
+}
+
+static void ft_case_garbage(void) { ft_run_bad(GARBAGE); }
+static void ft_case_truncated(void) { ft_run_bad(TRUNCATED); }
+static void ft_case_linked(void) { ft_run_bad(LINKED); }
+
+/* Only root can make one. */
+static void ft_case_foreign(void)
+{
+	if (!geteuid())
+		ft_run_bad(FOREIGN);
+}
+
+static const struct ft_case cases[] = {
+	{ "garbage", ft_case_garbage },
+	{ "truncated", ft_case_truncated },
+	{ "symbolic link", ft_case_linked },
+	{ "other owner", ft_case_foreign },
+};
+
+static int ft_log_enabled(const struct fi_provider *prov,
+			  enum fi_log_level level, enum fi_log_subsys subsys,
+			  uint64_t flags)
+{
+	return level == FI_LOG_WARN && !strcmp(prov->name, "ofi_duo");
+}
+
+static void ft_log(const struct fi_provider *prov, enum fi_log_level level,
+		   enum fi_log_subsys subsys, const char *func, int line,
+		   const char *msg)
+{
+	fprintf(stderr, "%s", msg);
+	if (strstr(msg, WARNING))
+		warnings++;
+}
+
+/* The log of libfabric comes here. */
+static void ft_run(void)
+{
+	static struct fi_ops_log ops = {
+		.enabled = ft_log_enabled,
+		.log = ft_log,
+	};
+	static struct fid_logging log = { .ops = &ops };
+
+	FT_OK(fi_import_log(FT_API_VERSION, 0, &log));
+	ft_run_cases(cases, FT_COUNT(cases));
+	FT_OK(fi_close(&log.fid));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "bad_record",
+		.nranks = 2,
+		.min_ranks = 2,
+		.run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}
