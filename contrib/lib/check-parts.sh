@@ -71,9 +71,18 @@ fabtests()
 		${check_quick:+--quick}
 }
 
+# prints_usage SCRIPT: asked for it, it says how it is called.
+prints_usage()
+{
+	[[ $("$1" --help) == "${1##*/}"* ]]
+}
+
 part_scripts()
 {
 	local script
+	for script in contrib/{bench,check,demo,env,hosts} fabtests/run; do
+		result "$script --help" prints_usage "$duo_src/$script"
+	done
 	command -v shellcheck >/dev/null || {
 		echo "SKIP: scripts (no shellcheck)"
 		return

@@ -22,6 +22,22 @@ die()
 	exit 1
 }
 
+# usage: the comment at the head of the script.
+usage()
+{
+	sed -n '5,/^$/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"
+}
+
+# help_wanted ARGUMENT: prints the usage and ends, status 0, when it asks for it.
+help_wanted()
+{
+	case ${1:-} in
+	-h|--help)
+		usage
+		exit 0;;
+	esac
+}
+
 is_root()
 {
 	[[ $(id -u) -eq 0 ]]
