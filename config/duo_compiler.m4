@@ -30,7 +30,8 @@ AC_DEFUN([DUO_COMPILER_FLAGS], [
 		[AS_IF([test "x$enableval" = xyes],
 			[DUO_SANITIZE="$DUO_SANITIZE -fsanitize=thread"])])
 	AS_IF([test -n "$DUO_SANITIZE"],
-		[DUO_CFLAGS="$DUO_CFLAGS $DUO_SANITIZE -fno-omit-frame-pointer -g"])
+		[DUO_CFLAGS="$DUO_CFLAGS $DUO_SANITIZE -g"
+		 DUO_CFLAGS="$DUO_CFLAGS -fno-omit-frame-pointer"])
 	AC_SUBST([DUO_CFLAGS])
 	AC_SUBST([DUO_LDFLAGS], ["$DUO_SANITIZE"])
 ])

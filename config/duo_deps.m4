@@ -13,7 +13,8 @@ AC_DEFUN([DUO_CHECK_LIBFABRIC], [
 $LIBFABRIC_PKG_ERRORS. Set PKG_CONFIG_PATH to the right one, use contrib/env \
 which prepares one, or give --disable-provider to build softefa alone.])])
 		AC_CHECK_MEMBER([struct fi_ops_srx_owner.get_msg], [],
-			[AC_MSG_ERROR([libfabric's Peer API (rdma/providers/fi_peer.h) is needed])],
+			[AC_MSG_ERROR([libfabric's Peer API is needed, \
+rdma/providers/fi_peer.h])],
 			[#include <rdma/fabric.h>
 			 #include <rdma/providers/fi_peer.h>])
 		providerdir='${libdir}/libfabric'
@@ -46,5 +47,23 @@ AC_DEFUN([DUO_CHECK_MPI], [
 dnl pandoc, for the man pages.
 AC_DEFUN([DUO_CHECK_PANDOC], [
 	AC_CHECK_PROGS([PANDOC], [pandoc])
+	AS_IF([test -z "$PANDOC"],
+		[AC_MSG_WARN([no pandoc: manual pages are not made])])
 	AM_CONDITIONAL([HAVE_PANDOC], [test -n "$PANDOC"])
+])
+
+dnl DUO_SAY_PART(NAME, CONDITIONAL, WHAT IS MISSING): a line of the summary.
+AC_DEFUN([DUO_SAY_PART], [
+	AM_COND_IF([$2], [AC_MSG_NOTICE([  $1: yes])],
+		[AC_MSG_NOTICE([  $1: no, $3])])
+])
+
+dnl What is built and installed, and what is left out for want of something.
+AC_DEFUN([DUO_SUMMARY], [
+	AC_MSG_NOTICE([ofi_duo $PACKAGE_VERSION:])
+	DUO_SAY_PART([provider], [HAVE_LIBFABRIC], [--disable-provider])
+	DUO_SAY_PART([softefa], [HAVE_VERBS], [no infiniband/efadv.h])
+	DUO_SAY_PART([unit tests], [HAVE_CHECK], [no check >= 0.15])
+	DUO_SAY_PART([MPI tests], [HAVE_MPI], [no mpicc])
+	DUO_SAY_PART([manual pages], [HAVE_PANDOC], [no pandoc])
 ])
