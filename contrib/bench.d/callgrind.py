@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """Instructions per message out of callgrind's dumps of duobench's insn tests.
 
-callgrind.py DIRECTORY TEST [PROFILE CONFIG]: the dumps of one run lie in DIRECTORY.
+callgrind.py DIRECTORY TEST [PROFILE CONFIG]: the dumps of one run lie in
+DIRECTORY.
 Prints "TEST.PHASE INSTRUCTIONS" lines; duobench's own instructions do not
 count. With PROFILE, appends there each phase by library and function.
 """

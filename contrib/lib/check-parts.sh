@@ -92,7 +92,8 @@ part_scripts()
 	grep -rlE '^#!/bin/(ba)?sh|^# shellcheck shell=' \
 		autogen.sh .ci contrib fabtests --exclude='*.[ch]' |
 	while read -r script; do
-		result "$script" shellcheck -x -P SCRIPTDIR -P contrib/lib "$script"
+		result "$script" \
+			shellcheck -x -P SCRIPTDIR -P contrib/lib "$script"
 	done
 }
 

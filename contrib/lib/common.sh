@@ -28,7 +28,7 @@ usage()
 	sed -n '5,/^$/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"
 }
 
-# help_wanted ARGUMENT: prints the usage and ends, status 0, when it asks for it.
+# help_wanted ARGUMENT: if it asks for it, prints the usage and ends, status 0.
 help_wanted()
 {
 	case ${1:-} in

@@ -10,7 +10,8 @@ mpi_build()
 	local program=$duo_build/contrib/demo_mpi
 	local source=$duo_src/contrib/demo_mpi.c
 	[[ ! $program -nt $source ]] || return 0
-	mpicc -O2 -Wall -Wextra -Wno-cast-function-type -o "$program.$$" "$source" &&
+	mpicc -O2 -Wall -Wextra -Wno-cast-function-type \
+		-o "$program.$$" "$source" &&
 		mv "$program.$$" "$program"
 }
 

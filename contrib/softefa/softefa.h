@@ -59,7 +59,7 @@ struct se_dev {
 	char pci[16];
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
-	uint8_t *qpn_taken;  /* by qpn modulo table size, as the provider does */
+	uint8_t *qpn_taken; /* by qpn modulo table size, as the provider does */
 	uint32_t qpn_mask;
 	struct se_mr_entry *mr; /* [max_mr], entry 0 unused */
 	uint32_t mr_next;
@@ -134,7 +134,8 @@ struct se_qp {
 	pthread_mutex_t rq_lock;
 	struct se_recv *rq;
 	uint32_t rq_mask, rq_cap, rq_sge;
-	_Atomic uint32_t rq_head, rq_tail; /* head: transport, tail: post_recv */
+	_Atomic uint32_t rq_head; /* transport */
+	_Atomic uint32_t rq_tail; /* post_recv */
 	/* until the completion is polled */
 	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
 

@@ -72,7 +72,7 @@ struct se_pkt {
 	uint32_t len;		/* payload bytes that follow */
 	uint32_t src_qpn, dst_qpn;
 	uint32_t seq, qkey;
-	uint32_t stream;	/* sender's numbering; a larger one starts anew */
+	uint32_t stream;	/* sender's numbering; a larger starts anew */
 	uint32_t epoch;		/* of the sending QP */
 	uint32_t dst_epoch;	/* of the QP meant; 0: not known yet */
 	uint32_t ack_stream, ack_cum; /* all below ack_cum are here */

@@ -7,7 +7,7 @@
  * addresses per endpoint, so a context that comes back from the core is
  * recognised by its address alone, and entries never move.
  *
- * Cost: 450 bytes an entry, touched from the first use on; growing is
+ * Cost: 424 bytes an entry, touched from the first use on; growing is
  * advancing an index. What a message of one buffer touches comes first, in
  * five cache lines, the first of which is the core's. Protected by the
  * domain's lock.

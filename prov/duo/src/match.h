@@ -8,9 +8,9 @@
  * holds the domain's). docs/matching.md has the rules.
  *
  * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. Once
- * it has been longer it keeps an index: hash buckets by source and tag, less the bits in
- * "mask", which is the union of what receives ignore as long as that is few
- * bits. So an expected match costs the same at any length; receives that
+ * it has been longer it keeps an index: hash buckets by source and tag, less
+ * the bits in "mask", which is the union of what receives ignore as long as
+ * that is few bits. So an expected match costs the same at any length; receives that
  * ignore more are in "wild" and are searched one by one, as are unexpected
  * messages for them. Cost: 64 KiB per index, from its first use on; without
  * memory for it, the search stays linear.

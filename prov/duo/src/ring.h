@@ -4,9 +4,10 @@
 /*
  * The ring of completions that both paths write into, and the list of error
  * entries beside it. An error remembers its place in the ring: it is read
- * after what was written before it, so neither starves the other. Pure: no provider, no lock (the domain's protects it).
- * A full ring doubles, so completions are lost only when memory is; then
- * the loss is remembered as an overrun. Cost: 56 bytes a slot.
+ * after what was written before it, so neither starves the other. A full
+ * ring doubles, so completions are lost only when memory is; then the loss is
+ * remembered as an overrun. Pure: no provider, no lock (the domain's protects
+ * it). Cost: 56 bytes a slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
