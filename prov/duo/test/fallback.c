@@ -6,8 +6,11 @@
  * everything, and fi_open_ops says why.
  */
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_ext.h>
 
 #include "fixture.h"
 #include "record.h"
@@ -16,13 +19,47 @@ static const struct fixture_attr plain, without_shm = { .no_shm = true };
 static fi_addr_t addr;
 static struct slot slot;
 
+static int warnings;
+static char warning[1024];		/* the last one */
+
+static int log_enabled(const struct fi_provider *prov, enum fi_log_level level,
+		       enum fi_log_subsys subsys, uint64_t flags)
+{
+	return prov == &duo_prov && level == FI_LOG_WARN;
+}
+
+static void log_text(const struct fi_provider *prov, enum fi_log_level level,
+		     enum fi_log_subsys subsys, const char *func, int line,
+		     const char *msg)
+{
+	warnings++;
+	strncpy(warning, msg, sizeof(warning) - 1);
+}
+
+static struct fi_ops_log log_ops = {
+	.enabled = log_enabled,
+	.log = log_text,
+};
+static struct fid_logging logging = { .ops = &log_ops };
+
 static void setup(void)
 {
+	ck_assert_int_eq(fi_import_log(DUO_FI_VERSION, 0, &logging), 0);
 }
 
 static void teardown(void)
 {
 	fixture_close();
+	fi_close(&logging.fid);
+}
+
+/* One, which says who carries the messages, and the cause or the remedy. */
+static void expect_warning(const char *text)
+{
+	ck_assert_int_eq(warnings, 1);
+	ck_assert_msg(strstr(warning, "the core fake carries all messages"),
+		      "%s", warning);
+	ck_assert_msg(strstr(warning, text), "no \"%s\": %s", text, warning);
 }
 
 static void open_with(const struct fixture_attr *attr)
@@ -85,8 +122,29 @@ START_TEST(address_in_use)
 	peer_publish(fake.core.own_addr);
 	ck_assert_int_eq(fixture_try(&plain), 0);
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	expect_warning("A live process has this address");
 	addr = peer_insert(1);
 	expect_core_works();
+}
+END_TEST
+
+/* So has a file that is no record: the warning names it. */
+START_TEST(squatter)
+{
+	char path[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
+
+	open_with(&plain);
+	strcpy(path, fixture_ep()->publication.path);
+	fixture_close();
+	fixture_open(&plain);
+	snprintf(text, sizeof(text), "%s%s", duo_params.registry_dir,
+		 strrchr(path, '/'));
+	close(open(text, O_CREAT | O_WRONLY, 0600));
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	expect_warning(text);
+	expect_warning("remove it");
+	unlink(text);
 }
 END_TEST
 
@@ -96,6 +154,7 @@ START_TEST(no_registry)
 	duo_params.registry_dir = "/nonexistent/ofi_duo";
 	ck_assert_int_eq(fixture_try(&plain), 0);
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	expect_warning("FI_OFI_DUO_REGISTRY_DIR");
 	addr = peer_insert(1);
 	expect_core_works();
 }
@@ -241,6 +300,7 @@ int main(void)
 
 	tcase_add_test(tcase, no_shm_provider);
 	tcase_add_test(tcase, address_in_use);
+	tcase_add_test(tcase, squatter);
 	tcase_add_test(tcase, no_registry);
 	tcase_add_test(tcase, peer_has_no_place_left);
 	tcase_add_test(tcase, shm_takes_no_more_peers);
