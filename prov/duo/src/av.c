@@ -163,6 +163,9 @@ static int duo_av_close(struct fid *fid)
 	ret = fi_close(&av->path_av[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
+	duo_lock(&av->domain->lock);
+	LIST_REMOVE(av, link);
+	duo_unlock(&av->domain->lock);
 	if (av->path_av[FI_DUO_SHM])
 		fi_close(&av->path_av[FI_DUO_SHM]->fid);
 	atomic_fetch_sub(&av->domain->refs, 1);
@@ -261,6 +264,9 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 	av->av_fid.fid.context = context;
 	av->av_fid.fid.ops = &duo_av_fi_ops;
 	av->av_fid.ops = &duo_av_ops;
+	duo_lock(&av->domain->lock);
+	LIST_INSERT_HEAD(&av->domain->avs, av, link);
+	duo_unlock(&av->domain->lock);
 	atomic_fetch_add(&av->domain->refs, 1);
 	*av_fid = &av->av_fid;
 	return 0;

@@ -249,6 +249,47 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
+/*
+ * An endpoint of this process is about to be closed. shm would keep pointing
+ * into its region, and look there when another endpoint of the AV is enabled:
+ * so the AVs forget it, and know it again, without region, when it has gone.
+ */
+void duo_av_shm_leaves(struct duo_domain *domain, const char *shm_name)
+{
+	struct duo_av *av;
+	fi_addr_t shm_addr;
+	int ret;
+
+	LIST_FOREACH(av, &domain->avs, link) {
+		shm_addr = duo_av_known(av, shm_name);
+		if (shm_addr == FI_ADDR_NOTAVAIL)
+			continue;
+		ret = fi_av_remove(av->path_av[FI_DUO_SHM], &shm_addr, 1, 0);
+		if (ret)
+			DUO_WARN(AV, "shm keeps %s, which is closed: %s\n",
+				 shm_name, fi_strerror(-ret));
+	}
+}
+
+/* Only now has shm a free place, so it is the same. */
+void duo_av_shm_left(struct duo_domain *domain, const char *shm_name)
+{
+	struct duo_av *av;
+	fi_addr_t shm_addr, again;
+	int ret;
+
+	LIST_FOREACH(av, &domain->avs, link) {
+		shm_addr = duo_av_known(av, shm_name);
+		if (shm_addr == FI_ADDR_NOTAVAIL)
+			continue;
+		ret = fi_av_insert(av->path_av[FI_DUO_SHM], shm_name, 1, &again,
+				   0, NULL);
+		if (ret != 1 || again != shm_addr)
+			DUO_WARN(AV, "shm does not keep the place of %s, which "
+				 "was closed: %d\n", shm_name, ret);
+	}
+}
+
 /* Whom shm knew by this address has died, or shm has no room for him. */
 static void duo_av_unbind_shm(struct duo_av *av, fi_addr_t addr)
 {

@@ -71,6 +71,7 @@ struct duo_domain {
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	size_t sockaddr_len;		/* of its addresses; 0: others */
+	LIST_HEAD(, duo_av) avs;
 	uint32_t held;	/* messages of shm whose source is looked up */
 	uint32_t lazy;	/* receives that wait in lazy lists */
 	bool crowded;	/* an endpoint may be short of receive entries */
@@ -114,6 +115,7 @@ struct duo_av {
 	char shm_name[DUO_SHM_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
 	uint64_t scanned;		/* state of the registry at last scan */
 	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
+	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };
 
@@ -266,6 +268,9 @@ enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr);
 void duo_av_scan(struct duo_av *av);
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
+/* Before and after shm's endpoint of this name is closed. */
+void duo_av_shm_leaves(struct duo_domain *domain, const char *shm_name);
+void duo_av_shm_left(struct duo_domain *domain, const char *shm_name);
 
 /* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
 static inline fi_addr_t duo_av_peer(const struct duo_av *av,

@@ -286,7 +286,9 @@ void duo_ep_close_shm(struct duo_ep *ep)
 		return;
 	duo_registry_withdraw(&ep->publication);
 	duo_av_del_ep(ep->av, ep);
+	duo_av_shm_leaves(ep->domain, ep->publication.shm_name);
 	duo_shm_close_fids(ep);
+	duo_av_shm_left(ep->domain, ep->publication.shm_name);
 	while (!TAILQ_EMPTY(&ep->held)) {
 		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
 		ep->domain->held--;

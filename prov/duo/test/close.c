@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fixture.h"
+#include "route.h"
 
 static const char *local_name;
 static fi_addr_t local, remote;
@@ -38,6 +39,23 @@ START_TEST(nothing_outstanding)
 {
 	close_ep();
 	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's */
+}
+END_TEST
+
+/* shm's AV forgets the region of an endpoint that is closed, not its place. */
+START_TEST(shm_keeps_the_place)
+{
+	fi_addr_t self = peer_insert(fake.core.own_addr);
+	size_t peers = fake.shm.peer_count;
+
+	poll_cq(1);
+	ck_assert_uint_eq(duo_route_state(duo_route_load(fixture_ep()->av,
+							 self)),
+			  DUO_ROUTE_SHM);
+	close_ep();
+	ck_assert_int_eq(fake.shm.removed, 1);
+	ck_assert_uint_eq(fake.shm.peer_count, peers);
+	ck_assert_int_ne(fake.shm.peer[peers - 1][0], 0);
 }
 END_TEST
 
@@ -203,6 +221,7 @@ int main(void)
 	tcase_add_test(tcase, unread_errors_are_freed);
 	tcase_add_test(tcase, core_is_busy);
 	tcase_add_test(tcase, many_times);
+	tcase_add_test(tcase, shm_keeps_the_place);
 	tcase_add_test(tcase, lazy_receive);
 	tcase_add_test(tcase, message_for_a_receive_on_core);
 	return unit_run(suite);

@@ -102,6 +102,7 @@ struct fake_core {
 struct fake_shm {
 	char peer[FAKE_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
 	size_t peer_count;
+	int removed;		/* calls of remove */
 	bool full;		/* no more peers */
 	struct fake_obj *ep;
 	struct fid_peer_srx *srx;

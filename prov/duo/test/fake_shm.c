@@ -13,7 +13,7 @@
 
 #define FAKE_REGION 4096	/* bytes */
 
-/* A name that is known keeps its place. */
+/* A name that is known keeps its place, another gets the first free one. */
 static int fake_shm_insert(struct fid_av *av, const void *addr, size_t count,
 			   fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
@@ -27,20 +27,36 @@ static int fake_shm_insert(struct fid_av *av, const void *addr, size_t count,
 			break;
 	}
 	if (i == shm->peer_count) {
+		for (i = 0; i < shm->peer_count && shm->peer[i][0]; i++)
+			;
 		if (shm->full || i == FAKE_PEERS) {
 			*fi_addr = FI_ADDR_NOTAVAIL;
 			return 0;
 		}
-		strcpy(shm->peer[shm->peer_count++], addr);
+		strcpy(shm->peer[i], addr);
+		if (i == shm->peer_count)
+			shm->peer_count++;
 	}
 	*fi_addr = i;
 	fake_shm_learn();
 	return 1;
 }
 
+static int fake_shm_remove(struct fid_av *av, fi_addr_t *fi_addr,
+			   size_t count, uint64_t flags)
+{
+	fake_shm_check(fake_obj_of(&av->fid));
+	ck_assert_uint_eq(count, 1);
+	ck_assert_uint_lt(*fi_addr, fake.shm.peer_count);
+	fake.shm.peer[*fi_addr][0] = 0;
+	fake.shm.removed++;
+	return 0;
+}
+
 static struct fi_ops_av fake_shm_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = fake_shm_insert,
+	.remove = fake_shm_remove,
 };
 
 static struct fi_ops fake_shm_fid_ops = {
