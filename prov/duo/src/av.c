@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors. Our fi_addr is the core's; beside it stands how the
- * address is reached. The core's AV is opened as FI_AV_TABLE, so that a
- * fi_addr is an index, whatever the application asked for: to it the
- * fi_addr of an FI_AV_MAP is opaque.
+ * Address vectors. Our fi_addr is the core's, but for those that av_core.c
+ * has in its care; beside it stands how the address is reached. The core's
+ * AV is opened as FI_AV_TABLE, so that a fi_addr is an index, whatever the
+ * application asked for: to it the fi_addr of an FI_AV_MAP is opaque.
  */
 
 #include <stdlib.h>
@@ -31,6 +31,23 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 	return addr;
 }
 
+/* What the core has returned for an insert; returns what we do. */
+static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
+			   const void *bytes, size_t count, int *err)
+{
+	if (ret <= 0)
+		return ret;
+	ret -= duo_core_av_admit(av, addr, count, err);
+	duo_av_note_all(av, addr, bytes, count);
+	return ret;
+}
+
+/* Where the application wants the errors of single addresses. */
+static int *duo_av_errors(uint64_t flags, void *context)
+{
+	return flags & FI_SYNC_ERR ? context : NULL;
+}
+
 static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 			 fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
@@ -45,10 +62,12 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	result = duo_av_results(fi_addr, count, &own);
 	if (!result)
 		return -FI_ENOMEM;
+	duo_lock(&av->domain->lock);
 	ret = fi_av_insert(av->path_av[FI_DUO_CORE], addr, count, result,
 			   flags, context);
-	if (ret > 0)
-		duo_av_note_all(av, result, addr, count);
+	ret = duo_av_inserted(av, ret, result, addr, count,
+			      duo_av_errors(flags, context));
+	duo_unlock(&av->domain->lock);
 	free(own);
 	return ret;
 }
@@ -62,10 +81,12 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	fi_addr_t *result = fi_addr ? fi_addr : &own;
 	int ret;
 
+	duo_lock(&av->domain->lock);
 	ret = fi_av_insertsvc(av->path_av[FI_DUO_CORE], node, service, result,
 			      flags, context);
-	if (ret > 0)
-		duo_av_note_all(av, result, NULL, 1);
+	ret = duo_av_inserted(av, ret, result, NULL, 1,
+			      duo_av_errors(flags, context));
+	duo_unlock(&av->domain->lock);
 	return ret;
 }
 
@@ -80,10 +101,12 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	result = duo_av_results(fi_addr, nodecnt * svccnt, &own);
 	if (!result)
 		return -FI_ENOMEM;
+	duo_lock(&av->domain->lock);
 	ret = fi_av_insertsym(av->path_av[FI_DUO_CORE], node, nodecnt, service,
 			      svccnt, result, flags, context);
-	if (ret > 0)
-		duo_av_note_all(av, result, NULL, nodecnt * svccnt);
+	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
+			      duo_av_errors(flags, context));
+	duo_unlock(&av->domain->lock);
 	free(own);
 	return ret;
 }
@@ -99,13 +122,25 @@ static int duo_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		return count ? -FI_EINVAL : 0;
 	duo_lock(&av->domain->lock);
 	for (i = 0; !ret && i < count; i++) {
-		ret = fi_av_remove(av->path_av[FI_DUO_CORE], &fi_addr[i], 1,
-				   flags);
+		ret = duo_core_av_remove(av, fi_addr[i], flags);
 		if (!ret)
 			duo_av_forget(av, fi_addr[i]);
 	}
 	duo_unlock(&av->domain->lock);
 	return ret;
+}
+
+/* Under the domain's lock. *len is the room on entry. */
+static int duo_av_bytes(struct duo_av *av, fi_addr_t addr, void *buf,
+			size_t *len)
+{
+	if (addr >= DUO_AV_MAX)
+		return av->beyond ? duo_core_av_lookup(av, addr, buf, len) :
+				    -FI_EINVAL;
+	if (duo_route_load(av, addr) == DUO_ROUTE_NONE ||
+	    duo_av_core_addr(av, addr, buf, len))
+		return -FI_EINVAL;
+	return 0;
 }
 
 static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
@@ -114,13 +149,13 @@ static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 	struct duo_av *av = duo_av_of(av_fid);
 	uint8_t bytes[DUO_ADDR_MAX];
 	size_t len = sizeof(bytes);
+	int ret;
 
-	if (fi_addr >= DUO_AV_MAX)
-		return fi_av_lookup(av->path_av[FI_DUO_CORE], fi_addr, addr,
-				    addrlen);
-	if (duo_route_load(av, fi_addr) == DUO_ROUTE_NONE ||
-	    duo_av_core_addr(av, fi_addr, bytes, &len))
-		return -FI_EINVAL;
+	duo_lock(&av->domain->lock);
+	ret = duo_av_bytes(av, fi_addr, bytes, &len);
+	duo_unlock(&av->domain->lock);
+	if (ret)
+		return ret;
 	memcpy(addr, bytes, len < *addrlen ? len : *addrlen);
 	*addrlen = len;
 	return 0;
@@ -129,8 +164,13 @@ static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 static const char *duo_av_straddr(struct fid_av *av_fid, const void *addr,
 				  char *buf, size_t *len)
 {
-	return fi_av_straddr(duo_av_of(av_fid)->path_av[FI_DUO_CORE], addr,
-			     buf, len);
+	struct duo_av *av = duo_av_of(av_fid);
+	const char *text;
+
+	duo_lock(&av->domain->lock);
+	text = fi_av_straddr(av->path_av[FI_DUO_CORE], addr, buf, len);
+	duo_unlock(&av->domain->lock);
+	return text;
 }
 
 static int duo_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
@@ -160,7 +200,8 @@ static int duo_av_close(struct fid *fid)
 
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
-	ret = fi_close(&av->path_av[FI_DUO_CORE]->fid);
+	/* without endpoints there is one left */
+	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
 	if (ret)
 		return ret;
 	duo_lock(&av->domain->lock);
@@ -191,14 +232,6 @@ static struct fi_ops_av duo_av_ops = {
 	.straddr = duo_av_straddr,
 };
 
-static void *duo_av_reserve(size_t bytes)
-{
-	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE |
-			 MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return map == MAP_FAILED ? NULL : map;
-}
-
 static struct duo_av *duo_av_alloc(struct duo_domain *domain)
 {
 	struct duo_av *av = calloc(1, sizeof(*av));
@@ -208,6 +241,7 @@ static struct duo_av *duo_av_alloc(struct duo_domain *domain)
 		return NULL;
 	av->domain = domain;
 	LIST_INIT(&av->shm_eps);
+	TAILQ_INIT(&av->cores);
 	for (i = 0; i < DUO_SHM_PEERS; i++)
 		av->peer_of_shm[i] = FI_ADDR_UNSPEC;
 	av->route = duo_av_reserve(DUO_AV_MAX * sizeof(*av->route));
@@ -223,19 +257,18 @@ static int duo_av_open_paths(struct duo_av *av, const struct fi_av_attr *attr,
 			     void *context)
 {
 	struct fid_domain **domain = av->domain->path_domain;
-	struct fi_av_attr core_attr = *attr;
 	struct fi_av_attr shm_attr = { .type = FI_AV_TABLE };
 	int ret;
 
-	core_attr.type = FI_AV_TABLE;
-	ret = fi_av_open(domain[FI_DUO_CORE], &core_attr,
-			 &av->path_av[FI_DUO_CORE], context);
+	av->core_attr = *attr;
+	av->core_attr.type = FI_AV_TABLE;
+	ret = duo_core_av_open(av, context);
 	if (ret || !domain[FI_DUO_SHM])
 		return ret;
 	ret = fi_av_open(domain[FI_DUO_SHM], &shm_attr,
 			 &av->path_av[FI_DUO_SHM], NULL);
 	if (ret)
-		fi_close(&av->path_av[FI_DUO_CORE]->fid);
+		duo_core_av_close(TAILQ_FIRST(&av->cores));
 	return ret;
 }
 

@@ -19,7 +19,7 @@ static void duo_av_set(struct duo_av *av, fi_addr_t addr, uint64_t word,
 		       enum fi_duo_reason reason)
 {
 	av->reason[addr] = reason;
-	atomic_store_explicit(&av->route[addr], word, memory_order_release);
+	duo_core_av_route(av, addr, word);
 }
 
 /* The shm address of a peer that shm has been told of, or NOTAVAIL. */
@@ -73,7 +73,7 @@ int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr,
 		*len = kept->len;
 		return 0;
 	}
-	if (fi_av_lookup(av->path_av[FI_DUO_CORE], addr, buf, len) ||
+	if (duo_core_av_lookup(av, addr, buf, len) ||
 	    *len > room)
 		return -FI_ENOENT;
 	return 0;
@@ -87,7 +87,7 @@ static void duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 	size_t len = sizeof(buf);
 
 	if (addr >= DUO_AV_MAX ||
-	    !fi_av_lookup(av->path_av[FI_DUO_CORE], addr, buf, &len))
+	    !duo_core_av_lookup(av, addr, buf, &len))
 		return;
 	len = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
 	      sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
@@ -307,8 +307,10 @@ static void duo_av_note(struct duo_av *av, fi_addr_t addr)
 {
 	enum fi_duo_reason reason;
 
-	if (addr >= DUO_AV_MAX)
+	if (addr >= DUO_AV_MAX) {
+		av->beyond = true;
 		return;
+	}
 	if (addr >= av->high)
 		av->high = addr + 1;
 	if (duo_route_load(av, addr) == DUO_ROUTE_NONE)
@@ -319,23 +321,17 @@ static void duo_av_note(struct duo_av *av, fi_addr_t addr)
 		duo_av_unbind_shm(av, addr);
 }
 
-/*
- * Addresses that the core has taken; bytes are theirs, NULL if not at hand.
- * Takes the domain's lock.
- */
 void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 		     const void *bytes, size_t count)
 {
 	size_t i;
 
-	duo_lock(&av->domain->lock);
 	if (bytes)
 		duo_av_keep_all(av, addr, bytes, count);
 	for (i = 0; i < count; i++) {
 		if (addr[i] != FI_ADDR_NOTAVAIL)
 			duo_av_note(av, addr[i]);
 	}
-	duo_unlock(&av->domain->lock);
 }
 
 /*
@@ -350,7 +346,7 @@ void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 	uint64_t word;
 
 	if (addr >= DUO_AV_MAX ||
-	    !fi_av_lookup(av->path_av[FI_DUO_CORE], addr, core_addr, &len))
+	    !duo_core_av_lookup(av, addr, core_addr, &len))
 		return;
 	word = duo_route_load(av, addr);
 	if (duo_route_state(word) == DUO_ROUTE_NONE)
@@ -359,4 +355,5 @@ void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 	duo_av_set(av, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 	if (duo_route_mapped(word))
 		duo_av_bequeath(av, addr, duo_route_shm_addr(word));
+	duo_core_av_forget(av, addr);
 }

@@ -72,6 +72,8 @@ struct duo_domain {
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	size_t sockaddr_len;		/* of its addresses; 0: others */
 	LIST_HEAD(, duo_av) avs;
+	bool av_probed;		/* av_single is known */
+	bool av_single;		/* the core's AVs take one endpoint each */
 	uint32_t held;	/* messages of shm whose source is looked up */
 	uint32_t lazy;	/* receives that wait in lazy lists */
 	bool crowded;	/* an endpoint may be short of receive entries */
@@ -81,10 +83,12 @@ struct duo_domain {
 
 /*
  * How a fi_addr is reached: one word, read without a lock. The low two bits
- * are the state; above them the address in shm's AV plus one, 0 if shm does
- * not know the peer. A state only ever changes from UNDECIDED to CORE or
- * SHM, so messages to one peer keep their order; removing the address, or
- * inserting it again for another process, starts anew.
+ * are the state, the high twelve the address in shm's AV plus one, 0 if shm
+ * does not know the peer; between them is what the core's fi_addr has more
+ * than ours, signed, 0 in most AVs (av_core.c). A state only ever changes
+ * from UNDECIDED to CORE or SHM, so messages to one peer keep their order;
+ * removing the address, or inserting it again for another process, starts
+ * anew.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */
@@ -103,10 +107,26 @@ struct duo_kept_addr {
 
 #define DUO_AV_MAX (1U << 20)	/* fi_addr beyond: the core carries it */
 
+/* An AV of the core, see av_core.c. */
+struct duo_core_av {
+	struct fid_av *av_fid;
+	struct duo_av *av;		/* NULL: out of step, in no list */
+	duo_route_word *route;		/* of its endpoints */
+	uint32_t *fi_addr;	/* ours plus one, by the core's, 0: none;
+				 * NULL: they are the same, route is the AV's */
+	int eps;			/* bound to it */
+	bool used;			/* it has had one */
+	TAILQ_ENTRY(duo_core_av) link;
+};
+TAILQ_HEAD(duo_core_av_list, duo_core_av);
+
 struct duo_av {
 	struct fid_av av_fid;
 	struct duo_domain *domain;
-	struct fid_av *path_av[FI_DUO_PATH_COUNT];
+	struct fid_av *path_av[FI_DUO_PATH_COUNT];	/* core: the first */
+	struct duo_core_av_list cores;
+	struct fi_av_attr core_attr;
+	bool beyond;		/* it has a fi_addr from DUO_AV_MAX on */
 	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
 	struct duo_kept_addr *kept;	/* likewise */
 	uint8_t *reason;		/* enum fi_duo_reason, likewise */
@@ -156,9 +176,10 @@ struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* shm from fi_enable on */
-	duo_route_word *route;		/* the AV's */
+	duo_route_word *route;		/* core_av's */
 	fi_addr_t route_size;		/* 0 until enabled */
 	struct duo_av *av;
+	struct duo_core_av *core_av;
 	struct duo_cq *tx_cq;
 	struct duo_cq *rx_cq;
 	size_t inject_size;		/* bytes */
@@ -257,6 +278,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 extern struct fi_ops_mr duo_mr_ops;
 
 /* av_map.c, under the domain's lock */
+/* Addresses that the core has taken; bytes are theirs, NULL if not at hand. */
 void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 		     const void *bytes, size_t count);
 void duo_av_forget(struct duo_av *av, fi_addr_t addr);
@@ -271,6 +293,39 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 /* Before and after shm's endpoint of this name is closed. */
 void duo_av_shm_leaves(struct duo_domain *domain, const char *shm_name);
 void duo_av_shm_left(struct duo_domain *domain, const char *shm_name);
+
+/* av_core.c, likewise */
+void *duo_av_reserve(size_t bytes);
+int duo_core_av_open(struct duo_av *av, void *context);
+int duo_core_av_close(struct duo_core_av *core);
+int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
+/* After the core's endpoint has been closed. */
+void duo_core_av_unbind(struct duo_ep *ep);
+/*
+ * The first AV of the core has returned these addresses: the others take
+ * them as well, and they become ours. Returns how many of them some AV has
+ * refused; none has those now, and err[i] says why unless it is NULL.
+ */
+size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr, size_t count,
+			 int *err);
+int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
+		       size_t *len);
+/* From the first AV; if it has none left of it, forget for the others. */
+int duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags);
+void duo_core_av_forget(struct duo_av *av, fi_addr_t addr);
+/* The word of an address, for the endpoints of all AVs of the core. */
+void duo_core_av_route(struct duo_av *av, fi_addr_t addr, uint64_t word);
+
+/* The fi_addr of the source of a message that came over the core. */
+static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
+					   fi_addr_t src)
+{
+	if (!core->fi_addr || src == FI_ADDR_UNSPEC)
+		return src;
+	if (src >= DUO_AV_MAX || !core->fi_addr[src])
+		return FI_ADDR_NOTAVAIL;
+	return core->fi_addr[src] - 1;
+}
 
 /* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
 static inline fi_addr_t duo_av_peer(const struct duo_av *av,

@@ -60,10 +60,11 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 {
 	int ret;
 
-	if (av->domain != ep->domain || ep->av)
+	if (av->domain != ep->domain || ep->core_av)
 		return -FI_EINVAL;
-	ret = fi_ep_bind(ep->path_ep[FI_DUO_CORE],
-			 &av->path_av[FI_DUO_CORE]->fid, flags);
+	duo_lock(&ep->domain->lock);
+	ret = duo_core_av_bind(av, ep, flags);
+	duo_unlock(&ep->domain->lock);
 	if (ret)
 		return ret;
 	ep->av = av;
@@ -122,7 +123,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 		return ret;
 	duo_ep_open_shm(ep);
 	duo_lock(&ep->domain->lock);
-	ep->route = ep->av->route;
+	ep->route = ep->core_av->route;
 	ep->route_size = DUO_AV_MAX;
 	ep->enabled = true;
 	duo_unlock(&ep->domain->lock);
@@ -188,6 +189,8 @@ static void duo_ep_fini(struct duo_ep *ep)
 	}
 	if (ep->tx_cq)
 		atomic_fetch_sub(&ep->tx_cq->refs, 1);
+	if (ep->core_av)
+		duo_core_av_unbind(ep);
 	if (ep->av)
 		atomic_fetch_sub(&ep->av->refs, 1);
 	ep->domain->lazy -= ep->lazy_count;

@@ -14,6 +14,7 @@
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
+#include "route.h"
 
 #define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
@@ -23,22 +24,23 @@ int duo_lazy_post(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
 	void *buf = rx->peer.count ? rx->iov[0].iov_base : NULL;
 	ssize_t ret;
 
 	if (rx->kind == DUO_TAGGED && rx->peer.count <= 1)
-		ret = fi_trecv(core, buf, rx->size, rx->desc[0], rx->peer.addr,
+		ret = fi_trecv(core, buf, rx->size, rx->desc[0], addr,
 			       rx->peer.tag, rx->ignore, &rx->core_ctx);
 	else if (rx->kind == DUO_TAGGED)
-		ret = fi_trecvv(core, rx->iov, rx->desc, rx->peer.count,
-				rx->peer.addr, rx->peer.tag, rx->ignore,
+		ret = fi_trecvv(core, rx->iov, rx->desc, rx->peer.count, addr,
+				rx->peer.tag, rx->ignore,
 				&rx->core_ctx);
 	else if (rx->peer.count <= 1)
-		ret = fi_recv(core, buf, rx->size, rx->desc[0], rx->peer.addr,
+		ret = fi_recv(core, buf, rx->size, rx->desc[0], addr,
 			      &rx->core_ctx);
 	else
-		ret = fi_recvv(core, rx->iov, rx->desc, rx->peer.count,
-			       rx->peer.addr, &rx->core_ctx);
+		ret = fi_recvv(core, rx->iov, rx->desc, rx->peer.count, addr,
+			       &rx->core_ctx);
 	if (ret)
 		return ret;
 	rx->on_core = true;
@@ -244,6 +246,7 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (duo_lazy_stale(rx))
 		return;
+	src = duo_core_av_source(ep->core_av, src);
 	entry->op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
 		duo_lazy_peek_done(rx, entry, src);

@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
+#include "route.h"
 
 /* Lets shm write an unexpected message nowhere. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
@@ -55,7 +56,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct fi_msg_tagged msg = {
-		.addr = recv->want.addr,
+		.addr = duo_route_core_addr(ep->route, recv->want.addr),
 		.tag = recv->want.tag,
 		.ignore = recv->want.ignore,
 	};
@@ -122,7 +123,7 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 {
 	/* tcp compares these with the message once more */
 	struct fi_msg_tagged msg = {
-		.addr = recv->want.addr,
+		.addr = duo_route_core_addr(ep->route, recv->want.addr),
 		.tag = recv->want.tag,
 		.ignore = recv->want.ignore,
 		.context = &rx->core_ctx,

@@ -11,9 +11,10 @@ struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (!ep->route_size || addr == FI_ADDR_UNSPEC)
 		return (struct duo_route) { .ep = NULL };
-	if (addr >= DUO_AV_MAX)
+	if (addr >= DUO_AV_MAX && ep->av->beyond)
 		return duo_route_core(ep, addr);
-	if (duo_route_load(ep->av, addr) == DUO_ROUTE_NONE)
+	if (addr >= DUO_AV_MAX ||
+	    duo_route_state(duo_route_load(ep->av, addr)) == DUO_ROUTE_NONE)
 		return (struct duo_route) { .ep = NULL };
 	duo_lock(&ep->domain->lock);
 	duo_av_decide(ep->av, addr);

@@ -16,6 +16,11 @@ struct duo_route {
 	enum fi_duo_path path;
 };
 
+/* The word, see duo.h. */
+#define DUO_ROUTE_STATE_BITS 2
+#define DUO_ROUTE_SHM_BITS 12
+#define DUO_ROUTE_SHM_SHIFT (64 - DUO_ROUTE_SHM_BITS)
+
 static inline uint64_t duo_route_load(const struct duo_av *av, fi_addr_t addr)
 {
 	return atomic_load_explicit(&av->route[addr], memory_order_acquire);
@@ -29,18 +34,46 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 /* Does shm know the peer, whichever way we send to it? */
 static inline bool duo_route_mapped(uint64_t word)
 {
-	return word >> 2;
+	return word >> DUO_ROUTE_SHM_SHIFT;
 }
 
 static inline fi_addr_t duo_route_shm_addr(uint64_t word)
 {
-	return (word >> 2) - 1;
+	return (word >> DUO_ROUTE_SHM_SHIFT) - 1;
 }
 
 static inline uint64_t duo_route_word_of(enum duo_route_state state,
 					 fi_addr_t shm_addr)
 {
-	return (shm_addr + 1) << 2 | state;
+	return (shm_addr + 1) << DUO_ROUTE_SHM_SHIFT | state;
+}
+
+/* The part of a word that leads from addr to the core's. */
+static inline uint64_t duo_route_offset_of(fi_addr_t addr,
+					   fi_addr_t core_addr)
+{
+	return (core_addr - addr) <<
+	       (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS) >>
+	       DUO_ROUTE_SHM_BITS;
+}
+
+static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
+{
+	int64_t offset = (int64_t) (word << DUO_ROUTE_SHM_BITS) >>
+			 (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS);
+
+	return addr + (uint64_t) offset;
+}
+
+/* The core's fi_addr of ours; route is of the endpoint's AV of the core. */
+static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
+					    fi_addr_t addr)
+{
+	if (addr >= DUO_AV_MAX)
+		return addr;
+	return duo_route_to_core(addr,
+				 atomic_load_explicit(&route[addr],
+						      memory_order_acquire));
 }
 
 static inline struct duo_route duo_route_core(const struct duo_ep *ep,
@@ -65,8 +98,9 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 						    duo_route_shm_addr(word),
 						    FI_DUO_SHM };
 		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
-		    (word && !ep->path_ep[FI_DUO_SHM]))
-			return duo_route_core(ep, addr);
+		    (duo_route_state(word) && !ep->path_ep[FI_DUO_SHM]))
+			return duo_route_core(ep, duo_route_to_core(addr,
+								    word));
 	}
 	return duo_route_slow(ep, addr);
 }

@@ -23,6 +23,7 @@ void fake_init(void)
 	TAILQ_INIT(&fake.shm.queued);
 	TAILQ_INIT(&fake.shm.started);
 	fake.core.own_addr = 1000;
+	fake.core.refused = FAKE_FREE;
 }
 
 static void fake_free_list(struct fake_msg_list *list)
@@ -59,6 +60,8 @@ void fake_fini(void)
 	fake_free_events(&fake.core.late);
 	while ((obj = LIST_FIRST(&fake_objs))) {
 		LIST_REMOVE(obj, link);
+		if (!obj->closed)
+			free(obj->table);
 		free(obj);
 	}
 }

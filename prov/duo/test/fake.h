@@ -35,8 +35,18 @@ struct fake_obj {
 	struct fake_obj *ref[FAKE_REFS];
 	struct fid_peer_cq *peer_cq;
 	struct fake_obj *tx_cq, *rx_cq;
+	struct fake_table *table;	/* of an AV of the core */
+	struct fake_obj *bound_av;	/* of an endpoint of the core */
 	char name[DUO_SHM_NAME_MAX];
 	LIST_ENTRY(fake_obj) link;
+};
+
+/* What an AV of the core has; FAKE_FREE: nothing. */
+#define FAKE_FREE UINT64_MAX
+struct fake_table {
+	uint64_t addr[FAKE_PEERS];	/* by fi_addr */
+	bool used;			/* an endpoint is or was bound */
+	uint64_t refused;		/* an address that it does not take */
 };
 
 struct fake_path {
@@ -85,9 +95,9 @@ struct fake_tx {
 };
 
 struct fake_core {
-	uint64_t addr[FAKE_PEERS];	/* by fi_addr */
-	size_t addr_count;
 	uint64_t own_addr;
+	bool single;		/* an AV takes one endpoint, as efa's do */
+	uint64_t refused;	/* an address that AVs opened now refuse */
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;
 	bool hold;		/* completions wait for fake_core_release() */
@@ -146,6 +156,11 @@ extern struct fi_ops_domain fake_core_domain_ops, fake_shm_domain_ops;
 extern struct fi_ops_mr fake_core_mr_ops;
 extern struct fi_ops_msg fake_msg_ops;
 extern struct fi_ops_tagged fake_tagged_ops;
+
+/* fake_core.c */
+struct fake_table *fake_core_table(struct fid_av *av);
+/* The core gives a number to a sender that it does not know. */
+fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr);
 
 /* fake_core_msg.c */
 ssize_t fake_core_recv(const struct fake_msg *recv, uint64_t flags);

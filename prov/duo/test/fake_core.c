@@ -7,42 +7,68 @@
 
 #include "fake.h"
 
-#define FAKE_REMOVED UINT64_MAX
+struct fake_table *fake_core_table(struct fid_av *av)
+{
+	return fake_obj_of(&av->fid)->table;
+}
 
+/* As efa: an address has one number, a new one gets the lowest free. */
+fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr)
+{
+	struct fake_table *table = fake_core_table(av);
+	fi_addr_t at;
+
+	for (at = 0; at < FAKE_PEERS; at++) {
+		if (table->addr[at] == addr)
+			return at;
+	}
+	for (at = 0; table->addr[at] != FAKE_FREE; at++)
+		ck_assert_uint_lt(at, FAKE_PEERS - 1);
+	table->addr[at] = addr;
+	return at;
+}
+
+/* The refused one ends a call, as in efa. */
 static int fake_core_insert(struct fid_av *av, const void *addr, size_t count,
 			    fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	const char *from = addr;
+	uint64_t number;
 	size_t i;
 
-	fake_obj_of(&av->fid);
+	for (i = 0; i < count; i++)
+		fi_addr[i] = FI_ADDR_NOTAVAIL;
 	for (i = 0; i < count; i++) {
-		size_t at = fake.core.addr_count++;
-
-		ck_assert_uint_lt(at, FAKE_PEERS);
-		memcpy(&fake.core.addr[at], from + i * 8, 8);
-		fi_addr[i] = at;
+		memcpy(&number, from + i * 8, 8);
+		if (number == fake_core_table(av)->refused)
+			break;
+		fi_addr[i] = fake_core_learn(av, number);
 	}
-	return count;
+	return i;
 }
 
 static int fake_core_remove(struct fid_av *av, fi_addr_t *fi_addr,
 			    size_t count, uint64_t flags)
 {
-	fake_obj_of(&av->fid);
-	while (count--)
-		fake.core.addr[fi_addr[count]] = FAKE_REMOVED;
+	struct fake_table *table = fake_core_table(av);
+
+	while (count--) {
+		if (fi_addr[count] >= FAKE_PEERS ||
+		    table->addr[fi_addr[count]] == FAKE_FREE)
+			return -FI_EINVAL;
+		table->addr[fi_addr[count]] = FAKE_FREE;
+	}
 	return 0;
 }
 
 static int fake_core_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 			    size_t *addrlen)
 {
-	fake_obj_of(&av->fid);
-	if (fi_addr >= fake.core.addr_count ||
-	    fake.core.addr[fi_addr] == FAKE_REMOVED)
+	struct fake_table *table = fake_core_table(av);
+
+	if (fi_addr >= FAKE_PEERS || table->addr[fi_addr] == FAKE_FREE)
 		return -FI_EINVAL;
-	memcpy(addr, &fake.core.addr[fi_addr], *addrlen < 8 ? *addrlen : 8);
+	memcpy(addr, &table->addr[fi_addr], *addrlen < 8 ? *addrlen : 8);
 	*addrlen = 8;
 	return 0;
 }
@@ -61,17 +87,38 @@ static struct fi_ops fake_core_fid_ops = {
 	.control = fake_no_control,
 };
 
+static int fake_core_av_close(struct fid *fid)
+{
+	struct fake_table *table = fake_obj_of(fid)->table;
+	int ret = fake_close(fid);
+
+	if (!ret)
+		free(table);
+	return ret;
+}
+
+static struct fi_ops fake_core_av_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_core_av_close,
+	.bind = fake_no_bind,
+	.control = fake_no_control,
+};
+
 static int fake_core_av_open(struct fid_domain *domain,
 			     struct fi_av_attr *attr, struct fid_av **av,
 			     void *context)
 {
 	struct fake_obj *obj;
 	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_AV,
-			    &fake_core_fid_ops, &obj);
+			    &fake_core_av_fid_ops, &obj);
 
 	if (ret)
 		return ret;
 	ck_assert_int_eq(attr->type, FI_AV_TABLE);
+	obj->table = calloc(1, sizeof(*obj->table));
+	ck_assert_ptr_nonnull(obj->table);
+	memset(obj->table->addr, 0xff, sizeof(obj->table->addr));
+	obj->table->refused = fake.core.refused;
 	obj->av.ops = &fake_core_av_ops;
 	*av = &obj->av;
 	return 0;
@@ -148,6 +195,19 @@ static int fake_core_cq_open(struct fid_domain *domain,
 	return 0;
 }
 
+/* A refused endpoint stays with the AV that has refused it, as in efa. */
+static int fake_core_bind_av(struct fake_obj *ep, struct fake_obj *av)
+{
+	if (ep->bound_av)
+		return -FI_EINVAL;
+	ep->bound_av = av;
+	fake_ref(ep, av);
+	if (av->table->used && fake.core.single)
+		return -FI_ENOSYS;
+	av->table->used = true;
+	return 0;
+}
+
 static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
 			     uint64_t flags)
 {
@@ -155,6 +215,8 @@ static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
 
 	if (ret)
 		return ret;
+	if (bfid->fclass == FI_CLASS_AV)
+		return fake_core_bind_av(fake_obj_of(fid), fake_obj_of(bfid));
 	fake_ref(fake_obj_of(fid), fake_obj_of(bfid));
 	return 0;
 }

@@ -11,7 +11,7 @@ struct fixture fx;
 static struct duo_publication publication[PUBLICATIONS];
 static int published;
 
-static struct fi_info *fixture_info(const struct fixture_attr *attr)
+struct fi_info *fixture_info(const struct fixture_attr *attr)
 {
 	struct fi_info *info = fi_allocinfo();
 

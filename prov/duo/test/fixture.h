@@ -36,6 +36,8 @@ struct slot {
 	char buf[64];
 };
 
+/* What the endpoint is opened with; fi_freeinfo() it. */
+struct fi_info *fixture_info(const struct fixture_attr *attr);
 /* Everything, or the first error with what was opened before. */
 int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);

@@ -63,6 +63,7 @@ static void teardown(void)
 }
 
 enum target { NOWHERE, CORE, SHM };
+#define SHM_8 (9ULL << DUO_ROUTE_SHM_SHIFT)
 
 static const struct {
 	const char *name;
@@ -72,9 +73,10 @@ static const struct {
 } route_cases[] = {
 	{ "not in the AV", DUO_ROUTE_NONE, false, NOWHERE },
 	{ "core", DUO_ROUTE_CORE, false, CORE },
-	{ "core, known to shm", 9 << 2 | DUO_ROUTE_CORE, false, CORE },
-	{ "shm", 9 << 2 | DUO_ROUTE_SHM, false, SHM },
-	{ "shm, endpoint without it", 9 << 2 | DUO_ROUTE_SHM, true, CORE },
+	{ "core, known to shm", SHM_8 | DUO_ROUTE_CORE, false, CORE },
+	{ "shm", SHM_8 | DUO_ROUTE_SHM, false, SHM },
+	{ "shm, endpoint without it", SHM_8 | DUO_ROUTE_SHM, true, CORE },
+	{ "undecided, endpoint without shm", DUO_ROUTE_UNDECIDED, true, CORE },
 };
 
 START_TEST(route)
@@ -101,6 +103,39 @@ START_TEST(route)
 }
 END_TEST
 
+/* What an AV of the core calls our address 3. */
+static const struct {
+	const char *name;
+	fi_addr_t core_addr;
+} offset_cases[] = {
+	{ "the same", 3 },
+	{ "one less", 2 },
+	{ "first", 0 },
+	{ "last", DUO_AV_MAX - 1 },
+};
+
+START_TEST(offset_leads_to_the_core)
+{
+	const char *name = offset_cases[_i].name;
+	uint64_t offset = duo_route_offset_of(3, offset_cases[_i].core_addr);
+	struct duo_route to;
+
+	words[3] = offset | SHM_8 | DUO_ROUTE_CORE;
+	to = duo_route(&ep, 3);
+	ck_assert_msg(to.ep == &core_ep &&
+		      to.addr == offset_cases[_i].core_addr, "%s", name);
+	ck_assert_msg(duo_route_core_addr(words, 3) ==
+		      offset_cases[_i].core_addr, "%s", name);
+	ck_assert_msg(duo_route_mapped(words[3]) &&
+		      duo_route_shm_addr(words[3]) == 8, "%s", name);
+	words[3] = offset | SHM_8 | DUO_ROUTE_SHM;
+	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
+	/* removed: known to nobody, whatever it was called */
+	words[3] = offset | DUO_ROUTE_NONE;
+	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
+}
+END_TEST
+
 START_TEST(no_address_goes_nowhere)
 {
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC).ep);
@@ -112,6 +147,10 @@ END_TEST
 START_TEST(large_address_goes_to_the_core)
 {
 	struct duo_route to = duo_route(&ep, DUO_AV_MAX);
+
+	ck_assert_ptr_null(to.ep);	/* the AV has none as large */
+	av.beyond = true;
+	to = duo_route(&ep, DUO_AV_MAX);
 
 	ck_assert_ptr_eq(to.ep, &core_ep);
 	ck_assert_uint_eq(to.addr, DUO_AV_MAX);
@@ -140,6 +179,8 @@ int main(void)
 	tcase_add_test(tcase, bare_state_is_not_mapped);
 	tcase = unit_case(suite, "route", setup, teardown);
 	tcase_add_loop_test(tcase, route, 0, ARRAY_SIZE(route_cases));
+	tcase_add_loop_test(tcase, offset_leads_to_the_core, 0,
+			    ARRAY_SIZE(offset_cases));
 	tcase_add_test(tcase, no_address_goes_nowhere);
 	tcase_add_test(tcase, large_address_goes_to_the_core);
 	tcase_add_test(tcase, not_enabled_goes_nowhere);
