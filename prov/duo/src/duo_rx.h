@@ -8,9 +8,9 @@
  * recognised by its address alone, and entries never move.
  *
  * Cost: 424 bytes an entry, touched from the first use on; growing is
- * advancing an index. What a message of one buffer touches comes first, in
- * five cache lines, the first of which is the core's. Protected by the
- * domain's lock.
+ * advancing an index. The first cache line is the core's, two and a half are
+ * shm's; a message of the core touches one of those, and of ours one and the
+ * buffer's. Protected by the domain's lock.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -54,11 +54,11 @@ struct duo_ep;
 struct duo_rx {
 	struct fi_context2 core_ctx;	/* the core's, must come first */
 	struct fi_peer_rx_entry peer;	/* shm's view */
+	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
 	union {
 		TAILQ_ENTRY(duo_rx) link; /* posted, unexpected or held */
 		SLIST_ENTRY(duo_rx) free_link;
 	};
-	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
 	uint64_t seq;			/* order in its queue */
 	struct duo_ep *ep;
 	void *context;			/* the application's */
@@ -70,6 +70,7 @@ struct duo_rx {
 	bool lazy;			/* in the lazy list */
 	bool wanted;			/* a success is reported */
 	bool hold;			/* arriving: to be held */
+	uint8_t count;			/* of iov */
 	size_t size;			/* room in iov, bytes */
 	struct iovec iov[DUO_IOV_LIMIT];
 	void *bounce;			/* a message too large lands here */
@@ -85,12 +86,15 @@ TAILQ_HEAD(duo_rx_list, duo_rx);
 
 struct duo_rx_pool {
 	struct duo_rx *base;	/* reserved, DUO_RX_MAX entries */
+	struct duo_ep *ep;	/* of all entries, like this: */
+	struct fid_peer_srx *srx;
 	uint32_t used;		/* entries ever handed out */
 	uint32_t live;
 	SLIST_HEAD(, duo_rx) free;
 };
 
-int duo_rx_pool_init(struct duo_rx_pool *pool);
+int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
+		     struct fid_peer_srx *srx);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
 /* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
 struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool);

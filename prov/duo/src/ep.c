@@ -429,7 +429,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->info = duo_info_to_core(info);
 	if (!ep->info)
 		goto free_ep;
-	ret = duo_rx_pool_init(&ep->pool);
+	ret = duo_rx_pool_init(&ep->pool, ep, &ep->peer_srx);
 	if (ret)
 		goto free_info;
 	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], ep->info,

@@ -25,21 +25,21 @@ int duo_lazy_post(struct duo_rx *rx)
 	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
 	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
-	void *buf = rx->peer.count ? rx->iov[0].iov_base : NULL;
+	void *buf = rx->count ? rx->iov[0].iov_base : NULL;
 	ssize_t ret;
 
-	if (rx->kind == DUO_TAGGED && rx->peer.count <= 1)
+	if (rx->kind == DUO_TAGGED && rx->count <= 1)
 		ret = fi_trecv(core, buf, rx->size, rx->desc[0], addr,
 			       rx->peer.tag, rx->ignore, &rx->core_ctx);
 	else if (rx->kind == DUO_TAGGED)
-		ret = fi_trecvv(core, rx->iov, rx->desc, rx->peer.count, addr,
+		ret = fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
 				rx->peer.tag, rx->ignore,
 				&rx->core_ctx);
-	else if (rx->peer.count <= 1)
+	else if (rx->count <= 1)
 		ret = fi_recv(core, buf, rx->size, rx->desc[0], addr,
 			      &rx->core_ctx);
 	else
-		ret = fi_recvv(core, rx->iov, rx->desc, rx->peer.count, addr,
+		ret = fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
 			       &rx->core_ctx);
 	if (ret)
 		return ret;

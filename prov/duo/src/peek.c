@@ -68,7 +68,6 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	rx = duo_rx_alloc(&ep->pool);
 	if (!rx)
 		return -FI_EAGAIN;
-	rx->ep = ep;
 	rx->state = DUO_RX_PEEK;
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;

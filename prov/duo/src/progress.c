@@ -105,6 +105,9 @@ int duo_cq_poll_core(struct duo_cq *cq)
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);
 	if (count == -FI_EAVAIL)
 		return duo_cq_core_err(cq);
+	for (i = 0; i < count; i++)	/* entries of ours, mostly */
+		__builtin_prefetch((char *) entry[i].op_context +
+				   offsetof(struct duo_rx, context));
 	for (i = 0; i < count; i++) {
 		rx = duo_cq_rx(cq, entry[i].op_context);
 		if (rx)

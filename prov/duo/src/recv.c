@@ -40,7 +40,7 @@ DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->iov[0] = (struct iovec) { 0 };
 		rx->desc[0] = NULL;
 	}
-	rx->peer.count = recv->count;
+	rx->count = recv->count;
 }
 
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
@@ -119,8 +119,6 @@ DUO_HOT ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 	if (duo_rx_pool_room(&ep->pool) <= DUO_RX_RESERVE)
 		return -FI_EAGAIN;
 	rx = duo_rx_alloc(&ep->pool);
-	rx->ep = ep;
-	rx->peer.srx = &ep->peer_srx;
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;
 	duo_recv_set(rx, recv);

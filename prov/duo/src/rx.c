@@ -15,7 +15,8 @@ static void *duo_rx_no_desc[DUO_IOV_LIMIT];
 
 #define DUO_RX_RANGE (DUO_RX_MAX * sizeof(struct duo_rx))
 
-int duo_rx_pool_init(struct duo_rx_pool *pool)
+int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
+		     struct fid_peer_srx *srx)
 {
 	void *base = mmap(NULL, DUO_RX_RANGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -23,6 +24,8 @@ int duo_rx_pool_init(struct duo_rx_pool *pool)
 	if (base == MAP_FAILED)
 		return -FI_ENOMEM;
 	pool->base = base;
+	pool->ep = ep;
+	pool->srx = srx;
 	pool->used = 0;
 	pool->live = 0;
 	SLIST_INIT(&pool->free);
@@ -40,9 +43,12 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool)
 	pool->used = 0;
 }
 
-static struct duo_rx *duo_rx_first_use(struct duo_rx *rx)
+static struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
 {
-	rx->peer.iov = rx->iov;
+	struct duo_rx *rx = &pool->base[pool->used++];
+
+	rx->ep = pool->ep;
+	rx->peer.srx = pool->srx;
 	rx->peer.desc = duo_rx_no_desc;
 	return rx;
 }
@@ -54,7 +60,7 @@ struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 	if (rx)
 		SLIST_REMOVE_HEAD(&pool->free, free_link);
 	else if (pool->used < DUO_RX_MAX)
-		rx = duo_rx_first_use(&pool->base[pool->used++]);
+		rx = duo_rx_first_use(pool);
 	else
 		return NULL;
 
@@ -62,9 +68,6 @@ struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 	pool->live++;
 	rx->on_core = false;
 	rx->wanted = true;
-	rx->peer.owner_context = NULL;
-	rx->peer.peer_context = NULL;
-	rx->peer.cq_data = 0;
 	return rx;
 }
 

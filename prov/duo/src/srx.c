@@ -32,6 +32,18 @@ static void duo_srx_hand_over(struct duo_rx *rx)
 	rx->peer.context = rx;
 	rx->peer.flags = duo_rx_cq_flags(rx) | FI_COMPLETION;
 	rx->peer.iov = rx->iov;
+	rx->peer.count = rx->count;
+}
+
+/* What shm expects of an entry that it has not seen yet. */
+static void duo_srx_describe(struct duo_rx *rx,
+			     const struct fi_peer_match_attr *attr)
+{
+	rx->peer.msg_size = attr->msg_size;
+	rx->peer.tag = attr->tag;
+	rx->peer.cq_data = 0;
+	rx->peer.owner_context = NULL;
+	rx->peer.peer_context = NULL;
 }
 
 /* Nothing has changed if it fails. */
@@ -75,7 +87,6 @@ static struct duo_rx *duo_srx_match(struct duo_ep *ep, enum duo_rx_kind kind,
 
 	while ((rx = duo_srx_take(ep, kind, addr, attr->tag))) {
 		duo_srx_hand_over(rx);
-		rx->peer.msg_size = attr->msg_size;
 		if (attr->msg_size <= rx->size ||
 		    !duo_srx_bounce(rx, attr->msg_size))
 			break;
@@ -101,17 +112,14 @@ static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	if (!duo_ep_room(ep))
 		ep->domain->crowded = true;
 	ep->stats.unexpected++;
-	rx->ep = ep;
 	rx->kind = kind;
 	rx->state = DUO_RX_ARRIVING;
 	rx->hold = hold;
 	rx->shm_src = attr->addr;
-	rx->peer.srx = &ep->peer_srx;
 	rx->peer.addr = addr;
-	rx->peer.msg_size = attr->msg_size;
-	rx->peer.tag = attr->tag;
 	rx->peer.flags = duo_rx_cq_flags(rx);
 	rx->peer.count = 0;
+	duo_srx_describe(rx, attr);
 	*entry = &rx->peer;
 	return -FI_ENOENT;	/* not an error: shm queues it */
 }
@@ -135,7 +143,7 @@ static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	rx = duo_srx_match(ep, kind, attr, addr);
 	if (!rx)
 		return duo_srx_unexpected(ep, kind, attr, addr, false, entry);
-	rx->peer.tag = attr->tag;
+	duo_srx_describe(rx, attr);
 	*entry = &rx->peer;
 	return 0;
 }
@@ -312,7 +320,7 @@ static bool duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 		.kind = rx->kind,
 		.iov = rx->iov,
 		.desc = rx->desc,
-		.count = rx->peer.count,
+		.count = rx->count,
 		.want = { .addr = rx->peer.addr, .tag = msg->peer.tag },
 		.context = rx->context,
 		.flags = rx->flags,

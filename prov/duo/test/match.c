@@ -98,7 +98,7 @@ static struct duo_rx_pool pool;
 
 static void setup(void)
 {
-	ck_assert_int_eq(duo_rx_pool_init(&pool), 0);
+	ck_assert_int_eq(duo_rx_pool_init(&pool, NULL, NULL), 0);
 	duo_match_init(&match, DUO_TAGGED);
 }
 
