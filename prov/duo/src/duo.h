@@ -336,8 +336,18 @@ static inline fi_addr_t duo_av_peer(const struct duo_av *av,
 }
 
 /* cq.c and progress.c, under the domain's lock */
-void duo_cq_push(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
-		 fi_addr_t src);
+void duo_cq_push_ring(struct duo_cq *cq,
+		      const struct fi_cq_tagged_entry *entry, fi_addr_t src);
+static inline void duo_cq_push(struct duo_cq *cq,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src)
+{
+	if (cq->sink.room)
+		duo_sink_put(&cq->sink, cq->format, entry, src);
+	else
+		duo_cq_push_ring(cq, entry, src);
+}
+
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
 /* An error of our own about a receive. */

@@ -15,6 +15,7 @@
 #ifndef DUO_RX_H
 #define DUO_RX_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,11 +60,11 @@ struct duo_rx {
 		TAILQ_ENTRY(duo_rx) link; /* posted, unexpected or held */
 		SLIST_ENTRY(duo_rx) free_link;
 	};
-	uint64_t seq;			/* order in its queue */
 	struct duo_ep *ep;
 	void *context;			/* the application's */
 	uint64_t ignore;
 	uint64_t flags;			/* of the operation */
+	void *bounce;			/* a message too large lands here */
 	uint8_t state;			/* enum duo_rx_state */
 	uint8_t kind;			/* enum duo_rx_kind */
 	bool on_core;			/* the core has a copy */
@@ -71,9 +72,9 @@ struct duo_rx {
 	bool wanted;			/* a success is reported */
 	bool hold;			/* arriving: to be held */
 	uint8_t count;			/* of iov */
+	uint64_t seq;			/* order in its queue */
 	size_t size;			/* room in iov, bytes */
 	struct iovec iov[DUO_IOV_LIMIT];
-	void *bounce;			/* a message too large lands here */
 	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
 	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
 	TAILQ_ENTRY(duo_rx) tag_link;
@@ -96,9 +97,35 @@ struct duo_rx_pool {
 int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		     struct fid_peer_srx *srx);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
+/* An entry that was never used; NULL: there is none. */
+struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
+void duo_rx_free_bounce(struct duo_rx *rx);
+
 /* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
-struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool);
-void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx);
+static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
+{
+	struct duo_rx *rx = SLIST_FIRST(&pool->free);
+
+	if (rx)
+		SLIST_REMOVE_HEAD(&pool->free, free_link);
+	else if (!(rx = duo_rx_first_use(pool)))
+		return NULL;
+	assert(rx->state == DUO_RX_FREE && !rx->bounce && !rx->lazy);
+	pool->live++;
+	rx->on_core = false;
+	rx->wanted = true;
+	return rx;
+}
+
+static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
+{
+	assert(rx->state != DUO_RX_FREE && !rx->lazy);
+	if (rx->bounce)
+		duo_rx_free_bounce(rx);
+	rx->state = DUO_RX_FREE;
+	pool->live--;
+	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
+}
 
 static inline bool duo_rx_pool_owns(const struct duo_rx_pool *pool,
 				    const void *context)

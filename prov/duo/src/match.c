@@ -52,11 +52,6 @@ static bool duo_index_start(struct duo_index *index)
 	return index->on;
 }
 
-static bool duo_match_wild(const struct duo_match *match, uint64_t ignore)
-{
-	return ignore & ~match->mask;
-}
-
 static struct duo_rx_list *duo_match_want_list(struct duo_match *match,
 					       const struct duo_rx *rx)
 {
@@ -65,7 +60,7 @@ static struct duo_rx_list *duo_match_want_list(struct duo_match *match,
 			  rx->peer.tag);
 }
 
-static void duo_match_add_want(struct duo_match *match, struct duo_rx *rx)
+void duo_match_add_want(struct duo_match *match, struct duo_rx *rx)
 {
 	TAILQ_INSERT_TAIL(duo_match_want_list(match, rx), rx, key_link);
 }
@@ -104,7 +99,7 @@ static void duo_match_index_unexp(struct duo_match *match)
 }
 
 /* A receive ignores these bits: hash without them, if few are ignored. */
-static void duo_match_learn(struct duo_match *match, uint64_t ignore)
+void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
 	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
 		return;
@@ -115,26 +110,10 @@ static void duo_match_learn(struct duo_match *match, uint64_t ignore)
 		duo_match_index_unexp(match);
 }
 
-void duo_match_post(struct duo_match *match, struct duo_rx *rx)
+void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx)
 {
-	if (duo_match_wild(match, rx->ignore))
-		duo_match_learn(match, rx->ignore);
-	rx->state = DUO_RX_POSTED;
-	rx->seq = match->seq++;
-	TAILQ_INSERT_TAIL(&match->posted, rx, link);
-	if (match->by_want.on)
-		duo_match_add_want(match, rx);
-	match->posted_count++;
-}
-
-/* The caller gives rx its next state. */
-void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
-{
-	assert(match->posted_count > 0);
-	if (match->by_want.on)
-		TAILQ_REMOVE(duo_match_want_list(match, rx), rx, key_link);
-	TAILQ_REMOVE(&match->posted, rx, link);
-	if (!--match->posted_count)
+	TAILQ_REMOVE(duo_match_want_list(match, rx), rx, key_link);
+	if (match->posted_count == 1)
 		match->by_want.on = false;
 }
 

@@ -77,10 +77,42 @@ static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
 /* kind: all untagged messages have the same tag. */
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
-void duo_match_post(struct duo_match *match, struct duo_rx *rx);
-void duo_match_unpost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
+/* For the two below. */
+void duo_match_learn(struct duo_match *match, uint64_t ignore);
+void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
+void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
+
+/* Are there bits that the index would have to leave out as well? */
+static inline bool duo_match_wild(const struct duo_match *match,
+				  uint64_t ignore)
+{
+	return ignore & ~match->mask;
+}
+
+static inline void duo_match_post(struct duo_match *match, struct duo_rx *rx)
+{
+	if (duo_match_wild(match, rx->ignore))
+		duo_match_learn(match, rx->ignore);
+	rx->state = DUO_RX_POSTED;
+	rx->seq = match->seq++;
+	TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	if (match->by_want.on)
+		duo_match_add_want(match, rx);
+	match->posted_count++;
+}
+
+/* The caller gives rx its next state. */
+static inline void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
+{
+	assert(match->posted_count > 0);
+	if (match->by_want.on)
+		duo_match_drop_want(match, rx);
+	TAILQ_REMOVE(&match->posted, rx, link);
+	match->posted_count--;
+}
+
 /* The first posted receive that takes a message of (addr, tag), or NULL. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);

@@ -3,7 +3,6 @@
 
 /* The pool of receive entries, see duo_rx.h. */
 
-#include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <rdma/fi_errno.h>
@@ -43,42 +42,21 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool)
 	pool->used = 0;
 }
 
-static struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
+struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
 {
-	struct duo_rx *rx = &pool->base[pool->used++];
+	struct duo_rx *rx;
 
+	if (pool->used == DUO_RX_MAX)
+		return NULL;
+	rx = &pool->base[pool->used++];
 	rx->ep = pool->ep;
 	rx->peer.srx = pool->srx;
 	rx->peer.desc = duo_rx_no_desc;
 	return rx;
 }
 
-struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
+void duo_rx_free_bounce(struct duo_rx *rx)
 {
-	struct duo_rx *rx = SLIST_FIRST(&pool->free);
-
-	if (rx)
-		SLIST_REMOVE_HEAD(&pool->free, free_link);
-	else if (pool->used < DUO_RX_MAX)
-		rx = duo_rx_first_use(pool);
-	else
-		return NULL;
-
-	assert(rx->state == DUO_RX_FREE && !rx->bounce && !rx->lazy);
-	pool->live++;
-	rx->on_core = false;
-	rx->wanted = true;
-	return rx;
-}
-
-void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
-{
-	assert(rx->state != DUO_RX_FREE && !rx->lazy);
-	if (rx->bounce) {
-		free(rx->bounce);
-		rx->bounce = NULL;
-	}
-	rx->state = DUO_RX_FREE;
-	pool->live--;
-	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
+	free(rx->bounce);
+	rx->bounce = NULL;
 }
