@@ -7,7 +7,7 @@
  * addresses per endpoint, so a context that comes back from the core is
  * recognised by its address alone, and entries never move.
  *
- * Cost: 424 bytes an entry, touched from the first use on; growing is
+ * Cost: 448 bytes an entry, touched from the first use on; growing is
  * advancing an index. The first cache line is the core's, two and a half are
  * shm's; a message of the core touches one of those, and of ours one and the
  * buffer's. Protected by the domain's lock.
@@ -53,7 +53,7 @@ enum duo_rx_state {
 struct duo_ep;
 
 struct duo_rx {
-	struct fi_context2 core_ctx;	/* the core's, must come first */
+	_Alignas(64) struct fi_context2 core_ctx; /* must come first */
 	struct fi_peer_rx_entry peer;	/* shm's view */
 	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
 	union {
