@@ -189,6 +189,19 @@ static int ft_worse(int a, int b)
 	return FT_FAIL;
 }
 
+/* FT_STDERR=FILE: rank R writes to FILE.R, so lines are not mixed. */
+static void ft_own_stderr(int rank)
+{
+	const char *base = getenv("FT_STDERR");
+	char path[4096];
+
+	if (!base)
+		return;
+	snprintf(path, sizeof(path), "%s.%d", base, rank);
+	if (!freopen(path, "w", stderr))
+		_exit(FT_FAIL);
+}
+
 /* Every rank is a child, so one that crashes is seen like any other. */
 static int ft_fork_ranks(const struct ft_spec *spec)
 {
@@ -202,6 +215,7 @@ static int ft_fork_ranks(const struct ft_spec *spec)
 		if (fork())
 			continue;
 		ft.opts.rank = r;
+		ft_own_stderr(r);
 		for (i = 1; i < n; i++) {
 			if (r == 0)
 				ft_oob_adopt(i, pair[i][0]);
