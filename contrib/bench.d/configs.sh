@@ -8,7 +8,7 @@
 # In this order in each round: what is compared lies close together.
 all_configs=(shm duo-tcp duo-efa efa-shm efa duo-efa-remote tcp duo-tcp-remote
 	lnx)
-mpi_configs=(ob1-sm duo-efa efa-shm duo-tcp)
+mpi_configs=(ob1-sm duo-efa efa-shm efa duo-tcp)
 
 # config_of NAME: sets prov, args, vars, device.
 config_of()
@@ -50,8 +50,10 @@ mpi_config_of()
 	duo-efa)
 		vars=(FI_PROVIDER="efa;ofi_duo") device=1
 		args=("${mtl[@]}" --mca mtl_ofi_provider_include "efa;ofi_duo");;
-	efa-shm)
+	efa-shm|efa)
 		vars=(FI_PROVIDER=efa FI_EFA_ENABLE_SHM_TRANSFER=1) device=1
+		[[ $1 == efa-shm ]] ||
+			vars=(FI_PROVIDER=efa FI_EFA_ENABLE_SHM_TRANSFER=0)
 		args=("${mtl[@]}" --mca mtl_ofi_provider_include efa);;
 	esac
 }

@@ -17,7 +17,7 @@
 #include <mpi.h>
 
 #define MAX_ITERS 20000
-#define MAX_SIZE (1 << 20)
+#define MAX_SIZE (8 << 20)
 #define WARM 64
 
 static uint64_t samples[MAX_ITERS];
