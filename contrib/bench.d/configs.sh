@@ -6,8 +6,8 @@
 # and whether it needs an EFA device. Sourced by contrib/bench.
 
 # In this order in each round: what is compared lies close together.
-all_configs=(shm duo-tcp duo-efa efa-shm efa duo-efa-remote tcp duo-tcp-remote
-	lnx)
+all_configs=(shm duo-tcp duo-efa efa-shm efa duo-efa-remote efa-udp
+	duo-efa-udp-remote tcp duo-tcp-remote lnx)
 mpi_configs=(ob1-sm duo-efa efa-shm efa duo-tcp)
 
 # config_of NAME: sets prov, args, vars, device.
@@ -23,6 +23,9 @@ config_of()
 		prov=lnx args=(-T -a 4) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
 	efa)
 		prov=efa device=1 vars=(FI_EFA_ENABLE_SHM_TRANSFER=0);;
+	efa-udp)	# the software device's other wire: as slow as a NIC
+		prov=efa device=1
+		vars=(FI_EFA_ENABLE_SHM_TRANSFER=0 SOFTEFA_WIRE=udp);;
 	efa-shm)
 		prov=efa device=1 args=(-c)
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
@@ -31,6 +34,8 @@ config_of()
 	duo-tcp-remote|duo-efa-remote)
 		prov=${1#duo-}
 		prov="${prov%-remote};ofi_duo" args=(-R -P core);;
+	duo-efa-udp-remote)
+		prov="efa;ofi_duo" args=(-R -P core) vars=(SOFTEFA_WIRE=udp);;
 	*)
 		return 1;;
 	esac

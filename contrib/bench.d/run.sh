@@ -33,14 +33,14 @@ no_value()
 wrong_device_path()
 {
 	local packets
-	[[ $1 == efa || $1 == efa-shm ]] && ! real_efa || return
+	[[ $1 =~ ^efa(|-udp|-shm)$ ]] && ! real_efa || return
 	[[ $2 != mem && $2 != av ]] || return
 	packets=$(sed -n 's/^softefa stats:.* tx_pkts=\([0-9]*\).*/\1/p' \
 		"$work/err" | awk '{ sum += $1 } END { print sum + 0 }')
-	if [[ $1 == efa ]]; then
-		[[ $packets -lt 100 ]]
-	else
+	if [[ $1 == efa-shm ]]; then
 		[[ $packets -ge 100 ]]
+	else
+		[[ $packets -lt 100 ]]
 	fi
 }
 

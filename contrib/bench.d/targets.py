@@ -99,8 +99,19 @@ class GrowthTarget(Target):
         return results.get(config, self.short)
 
 
+def _remote(core):
+    remote = f"duo-{core}-remote"
+    every = (1, 4 << 20)
+    return [
+        Target(f"{remote}, latency : {core}", remote, core, "lat", 1.02,
+               every),
+        Target(f"{remote}, bandwidth : {core}", remote, core, "bw", 1.02,
+               every, rate=True),
+    ]
+
+
 def _of_core(core):
-    duo, remote = f"duo-{core}", f"duo-{core}-remote"
+    duo = f"duo-{core}"
     both = f"shm+{core}"
     large = (65536, 4 << 20)
     every = (1, 4 << 20)
@@ -123,10 +134,7 @@ def _of_core(core):
                1 / 0.98, large, rate=True),
         Target(f"{duo}, message rate : shm", duo, "shm", "rate", 1.05,
                (8, 8)),
-        Target(f"{remote}, latency : {core}", remote, core, "lat", 1.02,
-               every),
-        Target(f"{remote}, bandwidth : {core}", remote, core, "bw", 1.02,
-               every, rate=True),
+        *_remote(core),
         SumTarget(f"{duo}, idle poll : {both}", duo, both, "idle.p50", 1.2),
         SumTarget(f"{duo}, idle poll, wildcard posted : {both}", duo, both,
                   "idle-posted.p50", 1.2),
@@ -143,7 +151,7 @@ def _of_core(core):
     ]
 
 
-TARGETS = _of_core("efa") + [
+TARGETS = _of_core("efa") + _remote("efa-udp") + [
     Target("duo-efa, to 64 KiB : efa-shm", "duo-efa", "efa-shm", "lat", 1.0,
            (1, 65536)),
     Target("duo-efa, any source, to 64 KiB : efa-shm", "duo-efa", "efa-shm",
