@@ -184,6 +184,7 @@ static int duo_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static void duo_av_free(struct duo_av *av)
 {
+	duo_registry_index_fini(&av->index);
 	if (av->route)
 		munmap(av->route, DUO_AV_MAX * sizeof(*av->route));
 	if (av->reason)

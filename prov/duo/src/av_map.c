@@ -169,12 +169,24 @@ static void duo_av_bind_shm(struct duo_av *av, fi_addr_t addr,
 		duo_srx_identify(ep);
 }
 
+/* For so many look-ups that follow; NULL: each must ask the registry. */
+static const struct duo_registry_index *duo_av_index(struct duo_av *av,
+						     size_t lookups)
+{
+	if (LIST_EMPTY(&av->shm_eps) ||
+	    !duo_registry_index_update(&av->index, duo_params.registry_dir,
+				       lookups))
+		return NULL;
+	return &av->index;
+}
+
 /*
  * Looks an address up in the registry. If it is local, shm learns it, it is
  * routed there unless its path was settled before, and messages that came
  * before get their source.
  */
-static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr)
+static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr,
+				     const struct duo_registry_index *index)
 {
 	char core_addr[DUO_ADDR_MAX], shm_name[DUO_SHM_NAME_MAX];
 	size_t len = sizeof(core_addr);
@@ -182,7 +194,8 @@ static enum fi_duo_reason duo_av_map(struct duo_av *av, fi_addr_t addr)
 	fi_addr_t shm_addr;
 	struct duo_ep *ep;
 
-	if (duo_av_core_addr(av, addr, core_addr, &len))
+	if (duo_av_core_addr(av, addr, core_addr, &len) ||
+	    (index && !duo_registry_index_has(index, core_addr, len)))
 		return FI_DUO_NOT_REGISTERED;
 	/* every endpoint of the AV takes its place in the peer's shm */
 	LIST_FOREACH(ep, &av->shm_eps, av_link) {
@@ -207,11 +220,22 @@ enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr)
 
 	if (duo_route_state(duo_route_load(av, addr)) ==
 	    DUO_ROUTE_UNDECIDED) {
-		reason = duo_av_map(av, addr);
+		reason = duo_av_map(av, addr, NULL);
 		if (reason != FI_DUO_LOCAL)
 			duo_av_set(av, addr, DUO_ROUTE_CORE, reason);
 	}
 	return duo_route_state(duo_route_load(av, addr));
+}
+
+static void duo_av_map_all(struct duo_av *av)
+{
+	const struct duo_registry_index *index = duo_av_index(av, av->high);
+	fi_addr_t addr;
+
+	for (addr = 0; addr < av->high; addr++) {
+		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
+			duo_av_map(av, addr, index);
+	}
 }
 
 /*
@@ -222,26 +246,17 @@ enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr)
 void duo_av_scan(struct duo_av *av)
 {
 	uint64_t state = duo_registry_state(duo_params.registry_dir);
-	fi_addr_t addr;
 
 	if (state && state == av->scanned)
 		return;
 	av->scanned = state;
-	for (addr = 0; addr < av->high; addr++) {
-		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
-			duo_av_map(av, addr);
-	}
+	duo_av_map_all(av);
 }
 
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
 {
-	fi_addr_t addr;
-
 	LIST_INSERT_HEAD(&av->shm_eps, ep, av_link);
-	for (addr = 0; addr < av->high; addr++) {
-		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
-			duo_av_map(av, addr);
-	}
+	duo_av_map_all(av);
 }
 
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
@@ -303,7 +318,8 @@ static void duo_av_unbind_shm(struct duo_av *av, fi_addr_t addr)
 }
 
 /* Inserted anew, or once more: its process may have changed. */
-static void duo_av_note(struct duo_av *av, fi_addr_t addr)
+static void duo_av_note(struct duo_av *av, fi_addr_t addr,
+			const struct duo_registry_index *index)
 {
 	enum fi_duo_reason reason;
 
@@ -315,7 +331,7 @@ static void duo_av_note(struct duo_av *av, fi_addr_t addr)
 		av->high = addr + 1;
 	if (duo_route_load(av, addr) == DUO_ROUTE_NONE)
 		duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
-	reason = duo_av_map(av, addr);
+	reason = duo_av_map(av, addr, index);
 	/* a file that could not be read says nothing */
 	if (reason != FI_DUO_LOCAL && reason != FI_DUO_BAD_RECORD)
 		duo_av_unbind_shm(av, addr);
@@ -324,13 +340,14 @@ static void duo_av_note(struct duo_av *av, fi_addr_t addr)
 void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 		     const void *bytes, size_t count)
 {
+	const struct duo_registry_index *index = duo_av_index(av, count);
 	size_t i;
 
 	if (bytes)
 		duo_av_keep_all(av, addr, bytes, count);
 	for (i = 0; i < count; i++) {
 		if (addr[i] != FI_ADDR_NOTAVAIL)
-			duo_av_note(av, addr[i]);
+			duo_av_note(av, addr[i], index);
 	}
 }
 

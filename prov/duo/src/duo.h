@@ -23,6 +23,7 @@
 #include "duo_lock.h"
 #include "match.h"
 #include "registry.h"
+#include "registry_index.h"
 #include "ring.h"
 
 #define DUO_NAME "ofi_duo"
@@ -134,6 +135,7 @@ struct duo_av {
 	fi_addr_t peer_of_shm[DUO_SHM_PEERS];	/* shm address -> fi_addr */
 	char shm_name[DUO_SHM_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
 	uint64_t scanned;		/* state of the registry at last scan */
+	struct duo_registry_index index;
 	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;

@@ -50,7 +50,7 @@ struct duo_record {
 
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
-static uint64_t duo_hash(const void *data, size_t len)
+uint64_t duo_registry_hash(const void *data, size_t len)
 {
 	const uint8_t *byte = data;
 	uint64_t hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
@@ -62,7 +62,7 @@ static uint64_t duo_hash(const void *data, size_t len)
 
 static uint64_t duo_record_checksum(const struct duo_record *record)
 {
-	return duo_hash(record, offsetof(struct duo_record, checksum));
+	return duo_registry_hash(record, offsetof(struct duo_record, checksum));
 }
 
 /* 0: not known, for example without /proc. */
@@ -83,7 +83,7 @@ static uint64_t duo_shm_mount(void)
 }
 
 /* Names of records and of shm regions; regions never match the former. */
-static int duo_record_prefix(char *buf, size_t size)
+int duo_registry_prefix(char *buf, size_t size)
 {
 	return snprintf(buf, size, "ofi_duo.r.%u.", (unsigned) geteuid());
 }
@@ -99,9 +99,9 @@ static int duo_record_path(const char *dir, const void *addr, size_t len,
 	char prefix[32];
 	int ret;
 
-	duo_record_prefix(prefix, sizeof(prefix));
+	duo_registry_prefix(prefix, sizeof(prefix));
 	ret = snprintf(path, DUO_PATH_MAX, "%s/%s%016" PRIx64, dir, prefix,
-		       duo_hash(addr, len));
+		       duo_registry_hash(addr, len));
 	return ret < DUO_PATH_MAX - (int) sizeof(DUO_NEW_SUFFIX) ?
 	       0 : -FI_ETOOSMALL;
 }
@@ -181,7 +181,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 static void duo_record_reject(const char *path, const char *why)
 {
 	static _Atomic uint64_t last;
-	uint64_t hash = duo_hash(path, strlen(path));
+	uint64_t hash = duo_registry_hash(path, strlen(path));
 
 	if (atomic_exchange(&last, hash) != hash)
 		DUO_WARN(AV, "%s: %s (version %d); ignored. Remove it if it "
@@ -282,7 +282,7 @@ static void duo_region_sweep(void)
 size_t duo_registry_sweep(const char *dir)
 {
 	char prefix[32];
-	int len = duo_record_prefix(prefix, sizeof(prefix));
+	int len = duo_registry_prefix(prefix, sizeof(prefix));
 	DIR *stream = opendir(dir);
 	struct dirent *entry;
 	size_t live = 0;
@@ -419,8 +419,8 @@ static bool duo_record_join(int fd, const char *peer_name,
 			    const struct duo_publication *self)
 {
 	const off_t list = sizeof(struct duo_record);
-	uint64_t peer = duo_hash(peer_name, strlen(peer_name));
-	uint64_t own = duo_hash(self->shm_name, strlen(self->shm_name));
+	uint64_t peer = duo_registry_hash(peer_name, strlen(peer_name));
+	uint64_t own = duo_registry_hash(self->shm_name, strlen(self->shm_name));
 	enum duo_guest there, here;
 
 	there = duo_guest_join(fd, list, own);

@@ -67,4 +67,8 @@ enum fi_duo_reason duo_registry_lookup(const char *dir, const void *addr,
  */
 uint64_t duo_registry_state(const char *dir);
 
+/* A record's name is a prefix, of this length, and 16 digits of a hash. */
+int duo_registry_prefix(char *buf, size_t size);
+uint64_t duo_registry_hash(const void *addr, size_t len);
+
 #endif /* DUO_REGISTRY_H */

@@ -157,6 +157,11 @@ const char *peer_publish(uint64_t core_addr)
 	return pub->shm_name;
 }
 
+void peer_withdraw(void)
+{
+	duo_registry_withdraw(&publication[--published]);
+}
+
 int peer_file(void)
 {
 	return publication[published - 1].fd;

@@ -53,6 +53,8 @@ static inline struct duo_ep *fixture_ep(void)
 
 /* Publishes a local endpoint of this core address; its shm name. */
 const char *peer_publish(uint64_t core_addr);
+/* The last one has gone. */
+void peer_withdraw(void);
 /* The registry's file of the last one, for reading and writing. */
 int peer_file(void);
 /* Inserts a core address; its fi_addr. */
