@@ -388,8 +388,8 @@ void duo_srx_init(struct duo_ep *ep);
 void duo_srx_resolve(struct duo_ep *ep);
 /* Gives sources to unexpected messages after shm has learnt a new peer. */
 void duo_srx_identify(struct duo_ep *ep);
-/* Completions of receives, from shm. */
-void duo_srx_done(struct duo_rx *rx, const struct fi_cq_tagged_entry *entry,
+/* Completions of receives, from shm; *entry gets the application's context. */
+void duo_srx_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		  fi_addr_t shm_src);
 void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 

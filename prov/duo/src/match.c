@@ -143,13 +143,6 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 	match->unexp_count--;
 }
 
-static bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr, uint64_t tag)
-{
-	const struct duo_want want = duo_rx_want(rx);
-
-	return duo_want_takes(&want, addr, tag);
-}
-
 /* The first in a list by key_link, or *best if that came earlier. */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

@@ -74,6 +74,14 @@ static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
 	};
 }
 
+static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
+				uint64_t tag)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_want_takes(&want, addr, tag);
+}
+
 /* kind: all untagged messages have the same tag. */
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
@@ -116,6 +124,16 @@ static inline void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* The first posted receive that takes a message of (addr, tag), or NULL. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
+/* The same: the one posted first is mostly the one. */
+static inline struct duo_rx *duo_match_first(struct duo_match *match,
+					     fi_addr_t addr, uint64_t tag)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
+
+	return !rx || duo_rx_takes(rx, addr, tag) ? rx :
+	       duo_match_posted(match, addr, tag);
+}
+
 /* The first unexpected message that *want takes, or NULL. */
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want);

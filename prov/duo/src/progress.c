@@ -26,7 +26,7 @@ static ssize_t duo_peer_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				 uint64_t data, uint64_t tag, fi_addr_t src)
 {
 	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
-	const struct fi_cq_tagged_entry entry = {
+	struct fi_cq_tagged_entry entry = {
 		.op_context = context,
 		.flags = flags,
 		.len = len,

@@ -52,7 +52,8 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
  * fi_cancel of a directed untagged receive crashes in util_srx.c, libfabric
  * 2.0 to 2.6, so on such cores it cannot be taken back.
  */
-DUO_HOT bool duo_recv_final(const struct duo_ep *ep, const struct duo_recv *recv)
+DUO_HOT bool duo_recv_final(const struct duo_ep *ep,
+			    const struct duo_recv *recv)
 {
 	return ep->util_srx && recv->kind == DUO_MSG &&
 	       recv->want.addr != FI_ADDR_UNSPEC;

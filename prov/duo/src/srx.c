@@ -66,9 +66,10 @@ static struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx;
 
-	while ((rx = duo_match_posted(match, addr, tag))) {
+	while ((rx = duo_match_first(match, addr, tag))) {
 		duo_match_unpost(match, rx);
-		duo_lazy_drop(rx);
+		if (rx->lazy)
+			duo_lazy_drop(rx);
 		if (!rx->on_core || duo_lazy_recall(rx))
 			break;
 	}
@@ -212,7 +213,8 @@ static void duo_srx_free_entry(struct fi_peer_rx_entry *entry)
 
 	if (rx->state == DUO_RX_FREE)
 		return;		/* shm 2.1 frees some twice at close */
-	duo_srx_unlink(rx);
+	if (rx->state != DUO_RX_SHM)
+		duo_srx_unlink(rx);
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
@@ -399,27 +401,26 @@ static void duo_srx_truncated(struct duo_rx *rx,
 }
 
 /* shm calls free_entry next. */
-void duo_srx_done(struct duo_rx *rx, const struct fi_cq_tagged_entry *entry,
+void duo_srx_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		  fi_addr_t shm_src)
 {
-	struct fi_cq_tagged_entry out = *entry;
 	struct duo_ep *ep = rx->ep;
 	fi_addr_t src = duo_av_peer(ep->av, shm_src);
 
-	out.op_context = rx->context;
+	entry->op_context = rx->context;
 	if (rx->bounce) {
 		if (!(rx->flags & FI_DISCARD)) {
 			duo_srx_truncated(rx, entry, src);
 			return;
 		}
-		out.buf = NULL;
+		entry->buf = NULL;
 	}
 	if (!(rx->flags & FI_DISCARD)) {
 		ep->stats.path[FI_DUO_SHM].rx_msgs++;
 		ep->stats.path[FI_DUO_SHM].rx_bytes += entry->len;
 	}
 	if (rx->wanted)
-		duo_cq_push(ep->rx_cq, &out, src);
+		duo_cq_push(ep->rx_cq, entry, src);
 }
 
 void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)

@@ -228,6 +228,8 @@ static void random_message(struct model *posted, struct model *unexp,
 						rx->peer.tag);
 	size_t i;
 
+	ck_assert_ptr_eq(duo_match_first(&match, rx->peer.addr, rx->peer.tag),
+			 found);
 	for (i = 0; i < posted->count; i++) {
 		if (model_fits(posted->rx[i]->peer.addr,
 			       posted->rx[i]->peer.tag, posted->rx[i]->ignore,
