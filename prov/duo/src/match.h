@@ -7,13 +7,15 @@
  * (untagged, tagged). Pure: calls no provider, takes no lock (the caller
  * holds the domain's). docs/matching.md has the rules.
  *
- * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. Once
- * it has been longer it keeps an index: hash buckets by source and tag, less
- * the bits in "mask", which is the union of what receives ignore as long as
- * that is few bits. So an expected match costs the same at any length; receives that
+ * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. A
+ * longer one has an index: hash buckets by source and tag, less the bits in
+ * "mask", which is the union of what receives ignore as long as that is few
+ * bits. So an expected match costs the same at any length; receives that
  * ignore more are in "wild" and are searched one by one, as are unexpected
- * messages for them. Cost: 64 KiB per index, from its first use on; without
- * memory for it, the search stays linear.
+ * messages for them. The index of posted receives is made by the first
+ * search, so who is never searched has none, and ends when the queue is
+ * empty. Cost: 64 KiB per index, from its first use on; without memory for
+ * it, the search stays linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
