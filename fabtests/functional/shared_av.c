@@ -292,7 +292,7 @@ static void ft_case_first_leaves(void)
 	ft_leave_all();
 }
 
-/* Endpoints of one AV after one another. */
+/* Endpoints of one AV after one another. Bare tcp hangs in it at times. */
 static void ft_case_in_turn(void)
 {
 	int i;
@@ -313,10 +313,10 @@ static void ft_run(void)
 		{ "holes", ft_case_holes },
 		{ "unknown senders", ft_case_unknown },
 		{ "the first leaves", ft_case_first_leaves },
-		{ "in turn", ft_case_in_turn },
 	};
 	static const struct ft_case efa[] = {
 		{ "inserted twice", ft_case_again },
+		{ "in turn", ft_case_in_turn },
 	};
 
 	ft.together = true;
