@@ -68,6 +68,8 @@ static ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 		return -FI_EAVAIL;
 	done = duo_ring_read(&cq->ring, cq->format, buf,
 			     count < before_err ? count : before_err, src);
+	if (duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs))
+		duo_ring_rewind(&cq->ring);
 	return done ? (ssize_t) done : -FI_EAGAIN;
 }
 

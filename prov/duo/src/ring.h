@@ -94,6 +94,16 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 	return ring->head == ring->tail;
 }
 
+/*
+ * An empty ring starts anew, in the slots that are in the cache, unless the
+ * place of an error is counted from where it stands.
+ */
+static inline void duo_ring_rewind(struct duo_ring *ring)
+{
+	ring->head = 0;
+	ring->tail = 0;
+}
+
 /* 0, or -FI_ENOMEM: full and it cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
