@@ -117,6 +117,50 @@ void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx)
 		match->by_want.on = false;
 }
 
+void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
+			   struct duo_rx *rx)
+{
+	rx->state = DUO_RX_POSTED;
+	rx->seq = posted->seq;
+	TAILQ_INSERT_BEFORE(posted, rx, link);
+	if (match->by_want.on)
+		TAILQ_INSERT_BEFORE(posted, rx, key_link);
+	match->posted_count++;
+}
+
+static void duo_match_reindex(struct duo_match *match, struct duo_rx *rx)
+{
+	struct duo_rx_list *list = duo_match_want_list(match, rx);
+	struct duo_rx *later;
+
+	TAILQ_FOREACH(later, list, key_link) {
+		if (later->seq > rx->seq)
+			break;
+	}
+	if (later)
+		TAILQ_INSERT_BEFORE(later, rx, key_link);
+	else
+		TAILQ_INSERT_TAIL(list, rx, key_link);
+}
+
+void duo_match_repost(struct duo_match *match, struct duo_rx *rx)
+{
+	struct duo_rx *later;
+
+	rx->state = DUO_RX_POSTED;
+	TAILQ_FOREACH(later, &match->posted, link) {
+		if (later->seq > rx->seq)
+			break;
+	}
+	if (later)
+		TAILQ_INSERT_BEFORE(later, rx, link);
+	else
+		TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	if (match->by_want.on)
+		duo_match_reindex(match, rx);
+	match->posted_count++;
+}
+
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx)
 {
 	rx->state = DUO_RX_UNEXP;

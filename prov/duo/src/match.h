@@ -87,6 +87,11 @@ static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
 /* kind: all untagged messages have the same tag. */
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
+/* Puts rx where a posted one of the same wants is, which stays. */
+void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
+			   struct duo_rx *rx);
+/* Puts rx, whose seq is set, in its place. Walks the queue. */
+void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
 /* For the two below. */

@@ -143,6 +143,40 @@ START_TEST(first_posted_wins)
 }
 END_TEST
 
+/*
+ * A piece in the place of another one, which is still posted or has been
+ * taken: found where that was, with few receives and with an index.
+ */
+START_TEST(put_in_its_place)
+{
+	int i, count = _i % 2 ? 3 * DUO_MATCH_LINEAR : 3;
+	struct duo_rx *rx[3 * DUO_MATCH_LINEAR], *piece;
+
+	for (i = 0; i < count; i++)
+		rx[i] = post(i % 3 ? 1 : ANY, 7, 0);
+	ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), rx[0]);
+	ck_assert_int_eq(match.by_want.on, _i % 2);
+	for (i = 0; i < count; i++) {
+		piece = rx_make(rx[i]->peer.addr, 7, 0);
+		if (_i / 2) {
+			duo_match_post_before(&match, rx[i], piece);
+			duo_match_unpost(&match, rx[i]);
+		} else {
+			duo_match_unpost(&match, rx[i]);
+			piece->seq = rx[i]->seq;
+			duo_match_repost(&match, piece);
+		}
+		rx[i] = piece;
+	}
+	ck_assert_uint_eq(match.posted_count, count);
+	for (i = 0; i < count; i++) {
+		ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), rx[i]);
+		duo_match_unpost(&match, rx[i]);
+	}
+	ck_assert_ptr_null(duo_match_posted(&match, 1, 7));
+}
+END_TEST
+
 START_TEST(unexpected_in_order_of_arrival)
 {
 	const struct duo_want any = { ANY, 0, ALL }, from_2 = { 2, 0, ALL };
@@ -368,6 +402,7 @@ int main(void)
 	tcase_add_test(tcase, overlap_is_exact);
 	tcase = unit_case(suite, "queues", setup, teardown);
 	tcase_add_test(tcase, first_posted_wins);
+	tcase_add_loop_test(tcase, put_in_its_place, 0, 4);
 	tcase_add_test(tcase, unexpected_in_order_of_arrival);
 	tcase_add_test(tcase, by_context);
 	tcase_add_loop_test(tcase, random_against_model, 0, 20);
