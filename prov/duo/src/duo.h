@@ -75,7 +75,8 @@ struct duo_domain {
 	LIST_HEAD(, duo_av) avs;
 	bool av_probed;		/* av_single is known */
 	bool av_single;		/* the core's AVs take one endpoint each */
-	uint32_t held;	/* messages of shm whose source is looked up */
+	uint32_t held;	/* messages of shm whose source is looked up, and
+			 * multi-receive buffers that are ready */
 	uint32_t lazy;	/* receives that wait in lazy lists */
 	bool crowded;	/* an endpoint may be short of receive entries */
 	struct duo_lock lock;
@@ -187,8 +188,9 @@ struct duo_ep {
 	size_t inject_size;		/* bytes */
 	size_t rx_iov_limit;
 	size_t max_msg_size;		/* bytes */
+	size_t min_multi_recv;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 	uint64_t caps;
-	uint64_t rx_op_flags;
+	uint64_t rx_op_flags[DUO_KIND_COUNT];
 	uint64_t tx_op_flags;
 	uint64_t tx_bind_flags;
 	bool rx_selective;
@@ -202,6 +204,11 @@ struct duo_ep {
 	struct duo_rx_list lazy;	/* posted, not on the core yet */
 	struct duo_rx_list held;
 	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
+	struct duo_rx_list behind;	/* not on the core either: a multi-
+					 * receive buffer is before them */
+	struct duo_rx_list multi;	/* buffers that are not released */
+	struct duo_rx_list ready;	/* see multi.c */
+	uint32_t multi_open;		/* buffers that take messages */
 	struct duo_rx_list spent;	/* see lazy.c */
 	uint32_t spent_count;
 	struct duo_rx_pool pool;
@@ -375,6 +382,15 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 			      memory_order_relaxed);
 }
 
+/* opt.c */
+void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info);
+int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
+		  size_t *optlen);
+int duo_ep_setopt(fid_t fid, int level, int optname, const void *optval,
+		  size_t optlen);
+int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
+int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
+
 /* ep_shm.c */
 /* Takes the domain's lock. */
 void duo_ep_open_shm(struct duo_ep *ep);
@@ -397,6 +413,13 @@ void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_add(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
+/* In its place among the others. */
+void duo_lazy_insert(struct duo_rx *rx);
+/* rx comes where another one is, if that is in the list; which stays. */
+void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
+/* It has to wait until a multi-receive buffer is used up. */
+void duo_lazy_block(struct duo_rx *rx);
+void duo_lazy_unblock(struct duo_ep *ep);
 /* Receives from addr that only shm could satisfy become lazy. */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
@@ -410,29 +433,9 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 void duo_lazy_core_failed(struct duo_rx *rx,
 			  const struct fi_cq_err_entry *entry);
 
-/* recv.c, peek.c */
+/* recv.c, peek.c; recv.h has the rest */
 extern struct fi_ops_msg duo_msg_ops;
 extern struct fi_ops_tagged duo_tagged_ops;
-
-/* One receive call, whatever its variant. */
-struct duo_recv {
-	enum duo_rx_kind kind;
-	const struct iovec *iov;
-	void **desc;
-	size_t count;
-	struct duo_want want;
-	void *context;
-	uint64_t flags;
-};
-
-ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
-ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
-void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
-/* Starts unexpected, held or claimed message rx into recv's buffers.
- * Nothing has changed if it fails (-FI_ENOMEM). */
-int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv);
-/* Can a message for *want come over the core? */
-bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want);
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /* send.c */

@@ -27,6 +27,7 @@
 
 #define DUO_IOV_LIMIT 4			/* shm's limit */
 #define DUO_RX_MAX (1U << 18)		/* entries per endpoint */
+#define DUO_RX_RESERVE 8192		/* of these for unexpected messages */
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -48,6 +49,15 @@ enum duo_rx_state {
 	DUO_RX_CLAIMED,		/* shm message claimed by FI_PEEK|FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed the same way */
 	DUO_RX_SPENT,		/* truncated by the core, see lazy.c */
+	DUO_RX_OWNER,		/* a multi-receive buffer, see multi.h */
+	DUO_RX_READY,		/* its rest, to be posted again */
+};
+
+/* In which list a posted receive waits for being given to the core. */
+enum duo_rx_lazy {
+	DUO_LAZY_NONE,
+	DUO_LAZY_WAITS,		/* for idle polls */
+	DUO_LAZY_BEHIND,	/* for a multi-receive buffer before it */
 };
 
 struct duo_ep;
@@ -68,19 +78,30 @@ struct duo_rx {
 	uint8_t state;			/* enum duo_rx_state */
 	uint8_t kind;			/* enum duo_rx_kind */
 	bool on_core;			/* the core has a copy */
-	bool lazy;			/* in the lazy list */
+	uint8_t lazy;			/* enum duo_rx_lazy */
 	bool wanted;			/* a success is reported */
 	bool hold;			/* arriving: to be held */
 	uint8_t count;			/* of iov */
+	bool multi;			/* a piece of a buffer, see multi.h */
 	uint64_t seq;			/* order in its queue */
 	size_t size;			/* room in iov, bytes */
 	struct iovec iov[DUO_IOV_LIMIT];
 	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
 	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
 	TAILQ_ENTRY(duo_rx) tag_link;
-	struct iovec bounce_iov;
-	fi_addr_t shm_src;		/* unexpected: shm's address or
+	union {
+		struct iovec bounce_iov;
+		struct {			/* of the owner of pieces */
+			uint32_t refs;		/* how many there are */
+			bool open;		/* more messages fit */
+			bool canceled;		/* by fi_cancel */
+		};
+	};
+	union {
+		fi_addr_t shm_src;	/* unexpected: shm's address or
 					 * FI_ADDR_NOTAVAIL */
+		struct duo_rx *owner;	/* of a piece */
+	};
 };
 
 TAILQ_HEAD(duo_rx_list, duo_rx);

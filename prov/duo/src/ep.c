@@ -130,26 +130,6 @@ static int duo_ep_enable(struct duo_ep *ep)
 	return 0;
 }
 
-/*
- * FI_GETOPSFLAG and FI_SETOPSFLAG. shm takes its flags when it is opened, so
- * those of transmits can be changed until then.
- */
-static int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
-{
-	int ret;
-
-	if (*flags & FI_TRANSMIT && ep->path_ep[FI_DUO_SHM])
-		return -FI_ENOSYS;
-	ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_SETOPSFLAG, flags);
-	if (ret)
-		return ret;
-	if (*flags & FI_RECV)
-		ep->rx_op_flags = *flags & FI_COMPLETION;
-	if (*flags & FI_TRANSMIT)
-		ep->tx_op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
-	return 0;
-}
-
 static int duo_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
@@ -158,8 +138,7 @@ static int duo_ep_control(struct fid *fid, int command, void *arg)
 	case FI_ENABLE:
 		return duo_ep_enable(ep);
 	case FI_GETOPSFLAG:
-		return fi_control(&ep->path_ep[FI_DUO_CORE]->fid, command,
-				  arg);
+		return arg ? duo_ep_get_flags(ep, arg) : -FI_EINVAL;
 	case FI_SETOPSFLAG:
 		return arg ? duo_ep_set_flags(ep, arg) : -FI_EINVAL;
 	default:
@@ -245,45 +224,6 @@ static struct fi_ops duo_ep_fi_ops = {
 	.control = duo_ep_control,
 	.ops_open = duo_ep_ops_open,
 };
-
-static int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
-			 size_t *optlen)
-{
-	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
-
-	if (level == FI_OPT_ENDPOINT &&
-	    optname == FI_OPT_SHARED_MEMORY_PERMITTED) {
-		if (!optval || !optlen || *optlen < sizeof(bool))
-			return -FI_ETOOSMALL;
-		*(bool *) optval = ep->shm_permitted;
-		*optlen = sizeof(bool);
-		return 0;
-	}
-	if (!optval || !optlen)
-		return -FI_EINVAL;
-	if (optname == FI_OPT_MIN_MULTI_RECV && *optlen < sizeof(size_t))
-		return -FI_ETOOSMALL;	/* sockets does not look */
-	return fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
-			 optval, optlen);
-}
-
-static int duo_ep_setopt(fid_t fid, int level, int optname,
-			 const void *optval, size_t optlen)
-{
-	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
-
-	if (level == FI_OPT_ENDPOINT &&
-	    optname == FI_OPT_SHARED_MEMORY_PERMITTED) {
-		if (!optval || optlen != sizeof(bool))
-			return -FI_EINVAL;
-		if (ep->enabled)
-			return -FI_EOPBADSTATE;
-		ep->shm_permitted = *(const bool *) optval;
-		return 0;
-	}
-	return fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
-			 optval, optlen);
-}
 
 static int duo_no_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
 		      struct fid_ep **tx_ep, void *context)
@@ -390,13 +330,15 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	TAILQ_INIT(&ep->lazy);
 	TAILQ_INIT(&ep->held);
 	TAILQ_INIT(&ep->claimed);
+	TAILQ_INIT(&ep->behind);
+	TAILQ_INIT(&ep->multi);
+	TAILQ_INIT(&ep->ready);
 	TAILQ_INIT(&ep->spent);
 	ep->lazy_limit = duo_params.lazy_polls;
 	ep->publication.fd = -1;
 	ep->caps = info->caps;
 	if (!(ep->caps & (FI_SEND | FI_RECV)))
 		ep->caps |= FI_SEND | FI_RECV;
-	ep->shm_permitted = true;
 	ep->util_srx = !strcasecmp(core, "efa") ||
 		       strcasestr(core, "ofi_rxm");
 	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
@@ -409,8 +351,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ?
 			   info->ep_attr->max_msg_size : SIZE_MAX;
 	ep->tx_op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
-	ep->rx_op_flags = info->rx_attr ?
-			  info->rx_attr->op_flags & FI_COMPLETION : 0;
+	duo_ep_init_opts(ep, info);
 	duo_srx_init(ep);
 }
 

@@ -293,4 +293,8 @@ void duo_ep_close_shm(struct duo_ep *ep)
 		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
 		ep->domain->held--;
 	}
+	while (!TAILQ_EMPTY(&ep->ready)) {
+		TAILQ_REMOVE(&ep->ready, TAILQ_FIRST(&ep->ready), link);
+		ep->domain->held--;
+	}
 }

@@ -13,11 +13,14 @@
 #include "duo.h"
 
 #define DUO_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | \
-		  FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+		  FI_DIRECTED_RECV | FI_MULTI_RECV | FI_LOCAL_COMM | \
+		  FI_REMOTE_COMM)
 #define DUO_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_LOCAL_COMM | \
 		     FI_REMOTE_COMM)
 #define DUO_RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | \
-		     FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+		     FI_DIRECTED_RECV | FI_MULTI_RECV | FI_LOCAL_COMM | \
+		     FI_REMOTE_COMM)
+#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
 #define DUO_ORDER FI_ORDER_SAS
 #define DUO_CQ_DATA_SIZE 8	/* shm's, bytes */
 #define DUO_SUFFIX ";" DUO_NAME
@@ -60,7 +63,8 @@ void duo_info_ask_order(struct fi_info *core)
 
 /*
  * The core's info of one of ours. EFA uses its own shm path only if it is
- * asked for local communication, so it is not asked.
+ * asked for local communication, so it is not asked. Multi-receive buffers
+ * are ours alone: the core sees single receives.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -78,12 +82,14 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	}
 	if (core->caps)
 		core->caps |= FI_REMOTE_COMM;
-	core->caps &= ~FI_LOCAL_COMM;
+	core->caps &= ~DUO_OURS;
 	core->mode &= ~FI_MSG_PREFIX;	/* shm knows no prefix */
 	if (core->tx_attr)
 		core->tx_attr->caps &= ~FI_LOCAL_COMM;
-	if (core->rx_attr)
-		core->rx_attr->caps &= ~FI_LOCAL_COMM;
+	if (core->rx_attr) {
+		core->rx_attr->caps &= ~DUO_OURS;
+		core->rx_attr->op_flags &= ~FI_MULTI_RECV;
+	}
 	if (core->domain_attr) {
 		core->domain_attr->caps &= ~FI_LOCAL_COMM;
 		core->domain_attr->av_type = FI_AV_TABLE;	/* see av.c */
@@ -116,6 +122,8 @@ int duo_info_restrict(struct fi_info *info)
 		return -FI_ENODATA;
 
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM | FI_REMOTE_COMM;
+	if (info->caps & FI_MSG)
+		info->caps |= FI_MULTI_RECV;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->cq_data_size = duo_min(domain->cq_data_size, DUO_CQ_DATA_SIZE);
 	domain->data_progress = FI_PROGRESS_MANUAL;	/* shm's */
@@ -133,6 +141,8 @@ int duo_info_restrict(struct fi_info *info)
 	tx->size = duo_min(tx->size, DUO_SHM_QUEUE);
 	tx->rma_iov_limit = 0;
 	rx->caps &= DUO_RX_CAPS;
+	if (rx->caps & FI_MSG)
+		rx->caps |= FI_MULTI_RECV;
 	rx->msg_order &= DUO_ORDER;
 	rx->comp_order = 0;
 	rx->op_flags &= ~FI_MULTI_RECV;
@@ -164,8 +174,7 @@ int duo_hints_supported(const struct fi_info *hints)
 		return -FI_ENODATA;
 	if (hints->rx_attr && (hints->rx_attr->caps & ~DUO_RX_CAPS ||
 			       hints->rx_attr->msg_order & ~DUO_ORDER ||
-			       hints->rx_attr->comp_order ||
-			       hints->rx_attr->op_flags & FI_MULTI_RECV))
+			       hints->rx_attr->comp_order))
 		return -FI_ENODATA;
 	return 0;
 }
@@ -187,8 +196,12 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	     hints->tx_attr->rma_iov_limit > 0))
 		return -FI_ENODATA;
 	if (hints->rx_attr &&
-	    hints->rx_attr->iov_limit > info->rx_attr->iov_limit)
+	    (hints->rx_attr->iov_limit > info->rx_attr->iov_limit ||
+	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
+	if (hints->rx_attr)	/* the core was not asked for it */
+		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
+					   FI_MULTI_RECV;
 	if (hints->domain_attr &&
 	    hints->domain_attr->av_type != FI_AV_UNSPEC)
 		info->domain_attr->av_type = hints->domain_attr->av_type;

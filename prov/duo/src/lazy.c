@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
-#include "duo.h"
+#include "multi.h"
 #include "route.h"
 
 #define DUO_SPENT_MAX 1024
@@ -51,7 +51,7 @@ int duo_lazy_post(struct duo_rx *rx)
 
 void duo_lazy_add(struct duo_rx *rx)
 {
-	rx->lazy = true;
+	rx->lazy = DUO_LAZY_WAITS;
 	TAILQ_INSERT_TAIL(&rx->ep->lazy, rx, lazy_link);
 	rx->ep->lazy_count++;
 	rx->ep->domain->lazy++;
@@ -61,16 +61,21 @@ void duo_lazy_drop(struct duo_rx *rx)
 {
 	if (!rx->lazy)
 		return;
+	if (rx->lazy == DUO_LAZY_BEHIND) {
+		rx->lazy = DUO_LAZY_NONE;
+		TAILQ_REMOVE(&rx->ep->behind, rx, lazy_link);
+		return;
+	}
 	if (rx == TAILQ_FIRST(&rx->ep->lazy))
 		rx->ep->lazy_age = 0;
-	rx->lazy = false;
+	rx->lazy = DUO_LAZY_NONE;
 	TAILQ_REMOVE(&rx->ep->lazy, rx, lazy_link);
 	rx->ep->lazy_count--;
 	rx->ep->domain->lazy--;
 }
 
 /* In posting order; seq orders the receives of a kind. */
-static void duo_lazy_insert(struct duo_rx *rx)
+void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct duo_rx *later;
@@ -79,13 +84,43 @@ static void duo_lazy_insert(struct duo_rx *rx)
 		if (later->kind == rx->kind && later->seq > rx->seq)
 			break;
 	}
-	rx->lazy = true;
+	rx->lazy = DUO_LAZY_WAITS;
 	ep->lazy_count++;
 	ep->domain->lazy++;
 	if (later)
 		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
 	else
 		TAILQ_INSERT_TAIL(&ep->lazy, rx, lazy_link);
+}
+
+/* So the list's age stays: a buffer under constant use grows old as well. */
+void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
+{
+	if (!lazy->lazy)
+		return;
+	TAILQ_INSERT_BEFORE(lazy, rx, lazy_link);
+	rx->lazy = lazy->lazy;
+	if (rx->lazy == DUO_LAZY_BEHIND)
+		return;
+	rx->ep->lazy_count++;
+	rx->ep->domain->lazy++;
+}
+
+void duo_lazy_block(struct duo_rx *rx)
+{
+	duo_lazy_drop(rx);
+	rx->lazy = DUO_LAZY_BEHIND;
+	TAILQ_INSERT_TAIL(&rx->ep->behind, rx, lazy_link);
+}
+
+void duo_lazy_unblock(struct duo_ep *ep)
+{
+	struct duo_rx *rx;
+
+	while ((rx = TAILQ_FIRST(&ep->behind))) {
+		duo_lazy_drop(rx);
+		duo_lazy_insert(rx);
+	}
 }
 
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
@@ -110,7 +145,18 @@ static void duo_lazy_fail(struct duo_rx *rx, int err)
 
 	duo_cq_push_rx_err(ep->rx_cq, rx, err);
 	duo_match_unpost(&ep->match[rx->kind], rx);
+	if (rx->multi)
+		duo_multi_abort(rx);
 	duo_rx_release(&ep->pool, rx);
+}
+
+static void duo_lazy_posted(struct duo_rx *rx)
+{
+	rx->ep->stats.lazy_posted++;
+	if (!duo_recv_final(rx))
+		return;
+	duo_match_unpost(&rx->ep->match[rx->kind], rx);
+	rx->state = DUO_RX_CORE;
 }
 
 /* Posts all that waits, in order. -FI_EAGAIN: the core takes no more now. */
@@ -120,6 +166,10 @@ int duo_lazy_flush(struct duo_ep *ep)
 	int ret;
 
 	while ((rx = TAILQ_FIRST(&ep->lazy))) {
+		if (ep->multi_open && duo_multi_blocks(rx)) {
+			duo_lazy_block(rx);
+			continue;
+		}
 		ret = duo_lazy_post(rx);
 		if (ret == -FI_EAGAIN)
 			return ret;
@@ -127,7 +177,7 @@ int duo_lazy_flush(struct duo_ep *ep)
 		if (ret)
 			duo_lazy_fail(rx, -ret);
 		else
-			ep->stats.lazy_posted++;
+			duo_lazy_posted(rx);
 	}
 	return 0;
 }
@@ -259,6 +309,8 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	ep->lazy_limit = duo_params.lazy_polls;
 	if (rx->wanted)
 		duo_cq_push(ep->rx_cq, entry, src);
+	else if (rx->multi)
+		duo_multi_core_done(rx, entry, src);
 	duo_lazy_retire(rx);
 }
 
@@ -281,7 +333,10 @@ void duo_lazy_core_failed(struct duo_rx *rx,
 	/* efa says how long the message was; len is what has been placed */
 	if (entry->err == FI_ETRUNC && out.len > rx->size)
 		out.len = rx->size;
-	duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
+	if (rx->multi)
+		duo_multi_core_failed(rx, &out);
+	else
+		duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
 	if (entry->err == FI_ETRUNC)
 		duo_lazy_spend(rx);
 	else

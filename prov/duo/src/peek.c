@@ -5,7 +5,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "duo.h"
+#include "multi.h"
 #include "route.h"
 
 /* Lets shm write an unexpected message nowhere. */
@@ -163,6 +163,8 @@ ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 /* Under the domain's lock. */
 static ssize_t duo_cancel_rx(struct duo_ep *ep, struct duo_rx *rx)
 {
+	if (rx->multi)
+		return duo_multi_cancel(rx);
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_lazy_drop(rx);
 	if (rx->on_core && !duo_lazy_recall(rx))
@@ -176,14 +178,14 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 {
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
 	struct duo_rx *rx = NULL;
-	ssize_t ret = -FI_ENOENT;
+	ssize_t ret;
 	int kind;
 
 	duo_lock(&ep->domain->lock);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)
 		rx = duo_match_context(&ep->match[kind], context);
-	if (rx)
-		ret = duo_cancel_rx(ep, rx);
+	ret = rx ? duo_cancel_rx(ep, rx) :
+		   duo_multi_cancel_context(ep, context);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }

@@ -248,6 +248,8 @@ void duo_cq_progress(struct duo_cq *cq)
 			duo_cq_flush_lazy(cq);
 		if (!duo_cq_core_due(cq))
 			return;
+	} else if (cq->domain->lazy) {
+		duo_cq_flush_lazy(cq);	/* what the core has refused */
 	}
 	if (duo_cq_poll_core(cq))
 		duo_cq_core_active(cq);

@@ -10,14 +10,10 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "duo.h"
+#include "multi.h"
 #include "route.h"
 
-#define DUO_RX_RESERVE 8192	/* entries kept for unexpected messages */
-
 /* The plain calls have one buffer: inlined there, little is left of it. */
-#define DUO_HOT static inline __attribute__((always_inline))
-
 DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	size_t i;
@@ -27,6 +23,11 @@ DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_recv *recv)
 	rx->ignore = recv->want.ignore;
 	rx->flags = recv->flags;
 	rx->wanted = !rx->ep->rx_selective || recv->flags & FI_COMPLETION;
+	rx->multi = recv->multi;
+	if (rx->multi) {
+		rx->owner = recv->multi;
+		rx->wanted = false;	/* the owner knows */
+	}
 	/* discarded by a peek: the peek's completion is the only one */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = false;
@@ -52,11 +53,17 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
  * fi_cancel of a directed untagged receive crashes in util_srx.c, libfabric
  * 2.0 to 2.6, so on such cores it cannot be taken back.
  */
-DUO_HOT bool duo_recv_final(const struct duo_ep *ep,
-			    const struct duo_recv *recv)
+DUO_HOT bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
+			    const struct duo_want *want)
 {
-	return ep->util_srx && recv->kind == DUO_MSG &&
-	       recv->want.addr != FI_ADDR_UNSPEC;
+	return ep->util_srx && kind == DUO_MSG && want->addr != FI_ADDR_UNSPEC;
+}
+
+bool duo_recv_final(const struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
 /* When does the core get a receive? */
@@ -90,6 +97,19 @@ bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want)
 	return duo_recv_when(ep, want) != DUO_RECV_NEVER;
 }
 
+/* Is it to wait for a multi-receive buffer before it? */
+static bool duo_recv_blocked(struct duo_rx *rx)
+{
+	struct duo_match *match = &rx->ep->match[rx->kind];
+
+	rx->seq = match->seq;
+	if (!duo_multi_blocks(rx))
+		return false;
+	duo_match_post(match, rx);
+	duo_lazy_block(rx);
+	return true;
+}
+
 static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 {
 	struct duo_want want = duo_rx_want(rx);
@@ -98,6 +118,8 @@ static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 
 	if (ep->lazy_count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
+	if (!ret && ep->multi_open && duo_recv_blocked(rx))
+		return 0;
 	if (!ret)
 		ret = duo_lazy_post(rx);
 	if (ret) {
@@ -112,6 +134,25 @@ static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
+DUO_HOT ssize_t duo_recv_put(struct duo_rx *rx, enum duo_recv_when when,
+			     bool final)
+{
+	if (when == DUO_RECV_NOW)
+		return duo_recv_post_core(rx, final);
+	duo_match_post(&rx->ep->match[rx->kind], rx);
+	if (when == DUO_RECV_LATER && !final)
+		duo_lazy_add(rx);
+	return 0;
+}
+
+int duo_recv_place(struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_recv_put(rx, duo_recv_when(rx->ep, &want),
+			    duo_recv_final(rx));
+}
+
 DUO_HOT ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	enum duo_recv_when when = duo_recv_when(ep, &recv->want);
@@ -124,12 +165,8 @@ DUO_HOT ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 	rx->peer.tag = recv->want.tag;
 	duo_recv_set(rx, recv);
 
-	if (when == DUO_RECV_NOW)
-		return duo_recv_post_core(rx, duo_recv_final(ep, recv));
-	duo_match_post(&ep->match[recv->kind], rx);
-	if (when == DUO_RECV_LATER && !duo_recv_final(ep, recv))
-		duo_lazy_add(rx);
-	return 0;
+	return duo_recv_put(rx, when,
+			    duo_want_final(ep, recv->kind, &recv->want));
 }
 
 /* A message that has come may be what is asked for. */
@@ -137,6 +174,10 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
+	if (!TAILQ_EMPTY(&ep->ready))
+		duo_multi_resume(ep);
+	if (recv->flags & FI_MULTI_RECV)
+		return duo_multi_recv(ep, recv);
 	if (recv->flags & FI_PEEK)
 		return duo_recv_peek(ep, recv);
 	if (recv->flags & FI_CLAIM)
@@ -146,6 +187,7 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
+#define DUO_RECV_LOOK (DUO_RECV_FLAGS | FI_MULTI_RECV)
 
 DUO_HOT int duo_recv_check(const struct duo_ep *ep,
 			   const struct duo_recv *recv)
@@ -156,8 +198,7 @@ DUO_HOT int duo_recv_check(const struct duo_ep *ep,
 		return -FI_ENOCQ;
 	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)
 		return -FI_EBADFLAGS;
-	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD ||
-	    recv->flags & FI_MULTI_RECV)
+	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD)
 		return -FI_EBADFLAGS;
 	if (recv->count > ep->rx_iov_limit || (recv->count && !recv->iov))
 		return -FI_EINVAL;
@@ -181,7 +222,7 @@ DUO_HOT ssize_t duo_recv_call(struct duo_ep *ep, struct duo_recv recv)
 	duo_lock(&ep->domain->lock);
 	if (!TAILQ_EMPTY(&ep->held))
 		duo_srx_resolve(ep);
-	if (recv.flags & DUO_RECV_FLAGS || ep->match[recv.kind].unexp_count) {
+	if (recv.flags & DUO_RECV_LOOK || ep->match[recv.kind].unexp_count) {
 		look = recv;
 		ret = duo_recv_look(ep, &look);
 	} else {
@@ -209,7 +250,7 @@ static ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov,
 		.count = count,
 		.want = { .addr = src, .ignore = ~0ULL },
 		.context = context,
-		.flags = duo_ep_of(ep_fid)->rx_op_flags,
+		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_MSG],
 	};
 
 	return duo_recv_common(ep_fid, &recv);
@@ -227,7 +268,7 @@ static ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len,
 		.count = 1,
 		.want = { .addr = src, .ignore = ~0ULL },
 		.context = context,
-		.flags = ep->rx_op_flags,
+		.flags = ep->rx_op_flags[DUO_MSG],
 	};
 
 	return duo_recv_call(ep, recv);
@@ -260,7 +301,7 @@ static ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov,
 		.count = count,
 		.want = { .addr = src, .tag = tag, .ignore = ignore },
 		.context = context,
-		.flags = duo_ep_of(ep_fid)->rx_op_flags,
+		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_TAGGED],
 	};
 
 	return duo_recv_common(ep_fid, &recv);
@@ -279,7 +320,7 @@ static ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len,
 		.count = 1,
 		.want = { .addr = src, .tag = tag, .ignore = ignore },
 		.context = context,
-		.flags = ep->rx_op_flags,
+		.flags = ep->rx_op_flags[DUO_TAGGED],
 	};
 
 	return duo_recv_call(ep, recv);

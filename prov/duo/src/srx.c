@@ -17,7 +17,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "duo.h"
+#include "multi.h"
 #include "route.h"
 
 static struct duo_ep *duo_srx_ep(struct fid_peer_srx *srx)
@@ -60,13 +60,18 @@ static int duo_srx_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /* Takes the first posted receive for a message away from the core. */
-static struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
-				   fi_addr_t addr, uint64_t tag)
+DUO_HOT struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
+				    fi_addr_t addr, uint64_t tag, size_t size)
 {
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx;
 
 	while ((rx = duo_match_first(match, addr, tag))) {
+		if (rx->multi) {
+			if (duo_multi_take(rx, size))
+				break;
+			continue;
+		}
 		duo_match_unpost(match, rx);
 		if (rx->lazy)
 			duo_lazy_drop(rx);
@@ -86,12 +91,15 @@ static struct duo_rx *duo_srx_match(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_srx_take(ep, kind, addr, attr->tag))) {
+	while ((rx = duo_srx_take(ep, kind, addr, attr->tag,
+				  attr->msg_size))) {
 		duo_srx_hand_over(rx);
 		if (attr->msg_size <= rx->size ||
 		    !duo_srx_bounce(rx, attr->msg_size))
 			break;
 		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
+		if (rx->multi)
+			duo_multi_end(rx);
 		duo_rx_release(&ep->pool, rx);
 	}
 	return rx;
@@ -326,12 +334,14 @@ static bool duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 		.want = { .addr = rx->peer.addr, .tag = msg->peer.tag },
 		.context = rx->context,
 		.flags = rx->flags,
+		.multi = rx->multi ? rx->owner : NULL,
 	};
-
 	bool started = !duo_recv_start(msg, &recv);
 
 	if (!started)
 		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
+	if (!started && rx->multi)
+		duo_multi_end(rx);
 	duo_rx_release(&rx->ep->pool, rx);
 	return started;
 }
@@ -342,7 +352,7 @@ static bool duo_srx_match_held(struct duo_rx *msg)
 	struct duo_rx *rx;
 
 	while ((rx = duo_srx_take(msg->ep, msg->kind, msg->peer.addr,
-				  msg->peer.tag))) {
+				  msg->peer.tag, msg->peer.msg_size))) {
 		if (duo_srx_marry(msg, rx))
 			return true;
 	}
@@ -353,7 +363,10 @@ void duo_srx_resolve(struct duo_ep *ep)
 {
 	struct duo_rx *msg;
 
-	if (TAILQ_EMPTY(&ep->held) || ep->closing)
+	if (ep->closing)
+		return;
+	duo_multi_resume(ep);
+	if (TAILQ_EMPTY(&ep->held))
 		return;
 	duo_av_scan(ep->av);
 	while ((msg = TAILQ_FIRST(&ep->held))) {
@@ -398,6 +411,8 @@ static void duo_srx_truncated(struct duo_rx *rx,
 
 	duo_srx_unbounce(rx);
 	duo_cq_push_err(rx->ep->rx_cq, &err, -1);
+	if (rx->multi)
+		duo_multi_end(rx);
 }
 
 /* shm calls free_entry next. */
@@ -421,6 +436,8 @@ void duo_srx_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	}
 	if (rx->wanted)
 		duo_cq_push(ep->rx_cq, entry, src);
+	else if (rx->multi)
+		duo_multi_done(rx, entry, src);
 }
 
 void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
@@ -429,6 +446,8 @@ void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
 
 	out.op_context = rx->context;
 	duo_cq_push_err(rx->ep->rx_cq, &out, FI_DUO_SHM);
+	if (rx->multi)
+		duo_multi_end(rx);
 }
 
 static int duo_srx_close(struct fid *fid)

@@ -106,6 +106,7 @@ struct fake_core {
 	int close_err;		/* the next close of the endpoint likewise */
 	int posts, cancels, polls, peeks;
 	struct fid *mr_bound;	/* to whom the last one was */
+	size_t min_multi_recv;	/* 0: it has no such option */
 	bool shm_off;		/* FI_OPT_SHARED_MEMORY_PERMITTED false */
 };
 

@@ -252,9 +252,22 @@ static int fake_core_setopt(fid_t fid, int level, int optname,
 	return 0;
 }
 
+static int fake_core_getopt(fid_t fid, int level, int optname, void *optval,
+			    size_t *optlen)
+{
+	fake_obj_of(fid);
+	if (optname != FI_OPT_MIN_MULTI_RECV || !fake.core.min_multi_recv)
+		return -FI_ENOPROTOOPT;
+	ck_assert_uint_ge(*optlen, sizeof(size_t));
+	*(size_t *) optval = fake.core.min_multi_recv;
+	*optlen = sizeof(size_t);
+	return 0;
+}
+
 static struct fi_ops_ep fake_core_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = fake_core_cancel,
+	.getopt = fake_core_getopt,
 	.setopt = fake_core_setopt,
 };
 

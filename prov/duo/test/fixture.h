@@ -19,6 +19,7 @@ struct fixture_attr {
 	bool two_cqs;			/* sends complete in fx.tx_cq */
 	uint64_t rx_bind_flags;		/* beside FI_RECV */
 	uint64_t no_caps;		/* of all that we have */
+	uint64_t rx_op_flags;
 	enum fi_cq_format format;	/* 0: tagged */
 	enum fi_wait_obj wait_obj;
 };

@@ -112,6 +112,9 @@ START_TEST(to_core)
 			   core->domain_attr->caps) & FI_LOCAL_COMM, 0);
 	ck_assert_uint_eq(core->tx_attr->msg_order, FI_ORDER_SAS);
 	ck_assert_uint_eq(core->rx_attr->msg_order, FI_ORDER_SAS);
+	/* the core only ever sees single receives */
+	ck_assert_uint_eq((core->caps | core->rx_attr->caps |
+			   core->rx_attr->op_flags) & FI_MULTI_RECV, 0);
 	ck_assert_uint_eq(core->mode & FI_MSG_PREFIX, 0);
 	ck_assert_int_eq(core->domain_attr->av_type, FI_AV_TABLE);
 	/* the caller's is not ours to change */
@@ -149,7 +152,8 @@ START_TEST(to_core_asks_only_efa_for_order)
 END_TEST
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | \
-	      FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+	      FI_DIRECTED_RECV | FI_MULTI_RECV | FI_LOCAL_COMM | \
+	      FI_REMOTE_COMM)
 
 /* Nothing may be advertised that does not work on both paths. */
 START_TEST(restrict_to_both_paths)
@@ -330,7 +334,9 @@ static const struct {
 	{ "all of ours", CAPS_FIELD, CAPS, 0 },
 	{ "RMA", CAPS_FIELD, FI_MSG | FI_RMA, -FI_ENODATA },
 	{ "atomics", CAPS_FIELD, FI_ATOMIC, -FI_ENODATA },
-	{ "multi-receive", CAPS_FIELD, FI_MULTI_RECV, -FI_ENODATA },
+	{ "multi-receive", CAPS_FIELD, FI_MSG | FI_MULTI_RECV, 0 },
+	{ "tagged multi-receive", CAPS_FIELD, FI_TAGGED_MULTI_RECV,
+	  -FI_ENODATA },
 	{ "any type", TYPE_FIELD, FI_EP_UNSPEC, 0 },
 	{ "rdm", TYPE_FIELD, FI_EP_RDM, 0 },
 	{ "dgram", TYPE_FIELD, FI_EP_DGRAM, -FI_ENODATA },
@@ -346,7 +352,7 @@ static const struct {
 	{ "rx: send after send", RX_ORDER, FI_ORDER_SAS, 0 },
 	{ "rx: read after write", RX_ORDER, FI_ORDER_RAW, -FI_ENODATA },
 	{ "rx: completion order", RX_COMP, COMP_ORDER, -FI_ENODATA },
-	{ "rx: multi-receive", RX_FLAGS, FI_MULTI_RECV, -FI_ENODATA },
+	{ "rx: multi-receive", RX_FLAGS, FI_MULTI_RECV, 0 },
 	{ "rx: completion flag", RX_FLAGS, FI_COMPLETION, 0 },
 };
 
@@ -406,6 +412,35 @@ START_TEST(av_type_is_the_one_asked_for)
 END_TEST
 
 /* What the core itself lacks is not made up. */
+START_TEST(multi_receive_needs_untagged_messages)
+{
+	info->caps = info->rx_attr->caps = FI_TAGGED | FI_SEND | FI_RECV;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_eq((info->caps | info->rx_attr->caps) & FI_MULTI_RECV,
+			  0);
+	hints->caps = FI_TAGGED | FI_MULTI_RECV;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
+	hints->caps = 0;
+	hints->rx_attr->caps = FI_MULTI_RECV;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
+}
+END_TEST
+
+/* A default flag that the core was not asked for. */
+START_TEST(multi_receive_by_default)
+{
+	info->caps &= ~FI_MULTI_RECV;
+	info->rx_attr->caps &= ~FI_MULTI_RECV;
+	info->rx_attr->op_flags = FI_COMPLETION;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_ne(info->caps & info->rx_attr->caps & FI_MULTI_RECV, 0);
+	hints->rx_attr->op_flags = FI_MULTI_RECV;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_uint_eq(info->rx_attr->op_flags,
+			  FI_COMPLETION | FI_MULTI_RECV);
+}
+END_TEST
+
 START_TEST(core_without_tags)
 {
 	info->caps = FI_MSG | FI_SEND | FI_RECV;
@@ -432,12 +467,14 @@ int main(void)
 	tcase_add_test(tcase, efa_direct_is_not_used);
 	tcase_add_test(tcase, restrict_names_a_threading_level);
 	tcase_add_test(tcase, core_without_tags);
+	tcase_add_test(tcase, multi_receive_needs_untagged_messages);
 	tcase = unit_case(suite, "hints", setup, teardown);
 	tcase_add_loop_test(tcase, hints_supported, 0,
 			    ARRAY_SIZE(hint_cases));
 	tcase_add_test(tcase, no_hints);
 	tcase_add_loop_test(tcase, satisfies, 0, ARRAY_SIZE(taken_cases));
 	tcase_add_test(tcase, av_type_is_the_one_asked_for);
+	tcase_add_test(tcase, multi_receive_by_default);
 	tcase_add_loop_test(tcase, limits_against_hints, 0,
 			    ARRAY_SIZE(limit_cases));
 	return unit_run(suite);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Multi-receive buffers over the fakes; peers on either path. */
+#ifndef MULTI_FIXTURE_H
+#define MULTI_FIXTURE_H
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+#define MIN_LEFT 8	/* FI_OPT_MIN_MULTI_RECV in these tests */
+
+/* A buffer; its address is the context. */
+struct multi {
+	char buf[64];
+	size_t len;	/* of it that was posted */
+	size_t at;	/* where the next message is expected */
+};
+
+extern const char *multi_local_name;
+extern fi_addr_t multi_local, multi_remote;
+extern struct multi multi[3];
+
+/* For unit_case(); the second after fixture_try(). */
+void multi_setup(void);
+void multi_peers(void);
+/* Loops run once per path: an enum fi_duo_path. */
+fi_addr_t multi_source(int path);
+
+ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
+void multi_post(struct multi *m, size_t len);
+/* So that messages of this path go into it: the core must have it. */
+void multi_post_for(int path, struct multi *m, size_t len);
+/* An untagged receive of a whole slot, from anybody. */
+void multi_post_single(struct slot *slot);
+/* An untagged message over the path. */
+void multi_arrive(int path, const char *text);
+void multi_near(const char *text);
+void multi_far(const char *text);
+/* The next message: behind the one before it, FI_MULTI_RECV as told. */
+void multi_expect(struct multi *m, const char *text, fi_addr_t src,
+		  bool released);
+/* An entry of its own says so. */
+void multi_expect_released(struct multi *m);
+void multi_expect_canceled(struct multi *m);
+void multi_expect_truncated(struct multi *m, const char *text, size_t olen);
+/* Nothing comes, and no entry is in use. */
+void multi_expect_idle(void);
+
+#endif /* MULTI_FIXTURE_H */
