@@ -75,6 +75,9 @@ struct ft_op {
 	size_t olen;
 	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
 	bool uncounted;	/* a peek or a discard: no receive completes */
+	/* gets each completion, and only an error ends the operation */
+	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
+		     fi_addr_t src);
 	void *user;
 };
 

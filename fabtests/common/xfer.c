@@ -200,6 +200,10 @@ void ft_rx(struct ft_ep *e, enum ft_rx how, const struct ft_xfer *x,
 static void ft_op_end(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src)
 {
+	if (op->each) {
+		op->each(op, entry, src);
+		return;
+	}
 	op->flags = entry->flags;
 	op->tag = entry->tag;
 	op->data = entry->data;
