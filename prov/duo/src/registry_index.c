@@ -60,8 +60,9 @@ static bool duo_index_read(struct duo_registry_index *index, DIR *stream)
 	}
 	if (errno)
 		return false;
-	qsort(index->hash, index->count, sizeof(*index->hash),
-	      duo_index_compare);
+	if (index->count)
+		qsort(index->hash, index->count, sizeof(*index->hash),
+		      duo_index_compare);
 	return true;
 }
 
