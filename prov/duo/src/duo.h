@@ -164,8 +164,10 @@ struct duo_cq {
 	uint32_t core_skip;	/* polls since the core's last */
 	uint32_t shm_skip;	/* likewise shm */
 	atomic_uint core_credit;	/* polls the core is sure to get */
-	uint32_t lazy_polls;	/* with receives that wait */
-	uint64_t lazy_ms;	/* when they were last looked at, monotonic */
+	uint32_t look_in;	/* polls with lazy receives, until the clock
+				 * is looked at again */
+	uint32_t look_every;
+	uint64_t look_ms;	/* when it was, monotonic */
 	uint32_t slow;		/* looks in a row that came late */
 	uint64_t core_polls;
 	atomic_bool signaled;

@@ -17,8 +17,9 @@
 #define DUO_SHM_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_SHM_INTERVAL 8	/* polls of the core per poll of shm then */
 #define DUO_LAZY_AGE 16		/* times lazy_limit: the longest wait */
-#define DUO_LAZY_LOOK 4		/* polls; the application is slow if twice */
-#define DUO_LAZY_MS 4		/* in a row they take this, milliseconds */
+#define DUO_LOOK_MIN 4		/* polls; the application is slow if twice */
+#define DUO_LOOK_MS 4		/* in a row they take this, milliseconds */
+#define DUO_LOOK_MAX 64		/* polls between looks at one who is not */
 
 /* shm writes its completions here. Receives carry our entry. */
 static ssize_t duo_peer_cq_write(struct fid_peer_cq *peer_cq, void *context,
@@ -194,8 +195,16 @@ static void duo_cq_look_at_clock(struct duo_cq *cq)
 {
 	uint64_t now = duo_now_ms();
 
-	cq->slow = now - cq->lazy_ms < DUO_LAZY_MS ? 0 : cq->slow + 1;
-	cq->lazy_ms = now;
+	if (now - cq->look_ms >= DUO_LOOK_MS) {
+		cq->slow++;
+		cq->look_every = DUO_LOOK_MIN;
+	} else {
+		cq->slow = 0;
+		if (cq->look_every < DUO_LOOK_MAX)
+			cq->look_every *= 2;
+	}
+	cq->look_in = cq->look_every;
+	cq->look_ms = now;
 }
 
 /* Has the oldest lazy receive waited long enough for a local message? */
@@ -219,7 +228,7 @@ static void duo_cq_flush_lazy(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	if (++cq->lazy_polls % DUO_LAZY_LOOK == 0)
+	if (!cq->look_in--)
 		duo_cq_look_at_clock(cq);
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
 		duo_ep_flush_lazy(cq, ep);
