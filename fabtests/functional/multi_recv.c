@@ -14,6 +14,7 @@
 
 #define FT_BUFS_MAX 8
 #define FT_DEPTH 8
+#define FT_SEQ_MAX 8000
 
 struct ft_hdr {
 	uint32_t rank;
@@ -27,6 +28,7 @@ struct ft_mbuf {
 	struct ft_buf mem;
 	size_t used;		/* by messages that are complete */
 	size_t end;		/* of the one that is farthest in it */
+	uint32_t next_seq[FT_MAX_RANKS];	/* or a later one */
 	bool posted;
 	bool canceling;
 };
@@ -52,6 +54,7 @@ static struct ft_mode mode;
 static struct ft_mbuf bufs[FT_BUFS_MAX];
 static struct ft_slot slots[FT_DEPTH];
 static uint32_t next_seq[FT_MAX_RANKS];
+static bool seen[FT_MAX_RANKS][FT_SEQ_MAX];
 static int received, expected, releases, cancels;
 static unsigned int salt;
 
@@ -72,6 +75,25 @@ static size_t ft_len(int rank, int seq)
 	return seq % 5 == 4 ? mode.max_len - seq % 13 : len;
 }
 
+/*
+ * Messages complete in the order of their sender. Only while a canceled
+ * buffer still receives one of several packets, those that come after it may
+ * complete in the next buffer: so it is each once, and the order per buffer.
+ */
+static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
+{
+	uint32_t *next = mode.cancel ? buf->next_seq : next_seq;
+
+	FT_CHECK(hdr->seq < FT_SEQ_MAX && !seen[hdr->rank][hdr->seq],
+		 "message %u of rank %u once more", hdr->seq, hdr->rank);
+	FT_CHECK(mode.cancel ? hdr->seq >= next[hdr->rank] :
+			       hdr->seq == next[hdr->rank],
+		 "message %u of rank %u where %u is next", hdr->seq,
+		 hdr->rank, next[hdr->rank]);
+	seen[hdr->rank][hdr->seq] = true;
+	next[hdr->rank] = hdr->seq + 1;
+}
+
 /* A message at its place. */
 static void ft_message(struct ft_mbuf *buf,
 		       const struct fi_cq_tagged_entry *entry, fi_addr_t src)
@@ -86,9 +108,7 @@ static void ft_message(struct ft_mbuf *buf,
 	memcpy(&hdr, at, sizeof(hdr));
 	FT_CHECK(hdr.rank < (uint32_t)ft.opts.nranks && hdr.seed == salt,
 		 "rank %u, seed %u: not a header", hdr.rank, hdr.seed);
-	FT_CHECK(hdr.seq == next_seq[hdr.rank],
-		 "message %u of rank %u where %u is next", hdr.seq, hdr.rank,
-		 next_seq[hdr.rank]);
+	ft_in_order(buf, &hdr);
 	FT_CHECK(entry->len == hdr.len &&
 		 hdr.len == ft_len(hdr.rank, hdr.seq),
 		 "message %u of rank %u: %zu bytes, not %zu", hdr.seq,
@@ -98,7 +118,6 @@ static void ft_message(struct ft_mbuf *buf,
 	if (e.info->caps & FI_SOURCE)
 		FT_CHECK(src == e.peer[hdr.rank].addr, "source %ld, not %ld",
 			 (long)src, (long)e.peer[hdr.rank].addr);
-	next_seq[hdr.rank]++;
 	received++;
 	buf->used += entry->len;
 	if (buf->end < (size_t)(at - buf->mem.ptr) + entry->len)
@@ -143,6 +162,7 @@ static void ft_post(struct ft_mbuf *buf)
 	ft_op_reset(&buf->op);
 	buf->op.each = ft_each;
 	buf->used = buf->end = 0;
+	memset(buf->next_seq, 0, sizeof(buf->next_seq));
 	buf->canceling = false;
 	buf->posted = true;
 	ret = fi_recvmsg(e.ep, &msg, FI_MULTI_RECV | FI_COMPLETION);
@@ -282,6 +302,7 @@ static void ft_count(void)
 	int r;
 
 	memset(next_seq, 0, sizeof(next_seq));
+	memset(seen, 0, sizeof(seen));
 	received = expected = releases = cancels = 0;
 	for (r = 0; r < ft.opts.nranks; r++)
 		expected += ft_sends(r, ft.opts.rank) ? mode.per_pair : 0;
