@@ -16,13 +16,6 @@
 #define DUO_SPIN_NS 50000	/* of a blocking read before it sleeps */
 #define DUO_NAP_NS 50000	/* between polls after that */
 
-void duo_cq_push_ring(struct duo_cq *cq,
-		      const struct fi_cq_tagged_entry *entry, fi_addr_t src)
-{
-	if (duo_ring_push(&cq->ring, entry, src))
-		cq->errs.overrun = true;
-}
-
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path)
 {

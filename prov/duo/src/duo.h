@@ -347,16 +347,14 @@ static inline fi_addr_t duo_av_peer(const struct duo_av *av,
 }
 
 /* cq.c and progress.c, under the domain's lock */
-void duo_cq_push_ring(struct duo_cq *cq,
-		      const struct fi_cq_tagged_entry *entry, fi_addr_t src);
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
 			       fi_addr_t src)
 {
 	if (cq->sink.room)
 		duo_sink_put(&cq->sink, cq->format, entry, src);
-	else
-		duo_cq_push_ring(cq, entry, src);
+	else if (duo_ring_push(&cq->ring, entry, src))
+		cq->errs.overrun = true;
 }
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
@@ -406,9 +404,9 @@ void duo_srx_init(struct duo_ep *ep);
 void duo_srx_resolve(struct duo_ep *ep);
 /* Gives sources to unexpected messages after shm has learnt a new peer. */
 void duo_srx_identify(struct duo_ep *ep);
-/* Completions of receives, from shm; *entry gets the application's context. */
-void duo_srx_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
-		  fi_addr_t shm_src);
+/* Completions of receives, from shm. */
+void duo_srx_done(struct duo_rx *rx, uint64_t flags, size_t len, void *buf,
+		  uint64_t data, fi_addr_t shm_src);
 void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /* lazy.c: receives on the core */

@@ -292,13 +292,14 @@ static void duo_lazy_peek_done(struct duo_rx *rx,
 void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			fi_addr_t src)
 {
+	struct fi_cq_tagged_entry out;
 	struct duo_ep *ep = rx->ep;
 
 	if (duo_lazy_stale(rx))
 		return;
 	src = duo_core_av_source(ep->core_av, src);
-	entry->op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
+		entry->op_context = rx->context;
 		duo_lazy_peek_done(rx, entry, src);
 		return;
 	}
@@ -307,10 +308,17 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
 	}
 	ep->lazy_limit = duo_params.lazy_polls;
-	if (rx->wanted)
-		duo_cq_push(ep->rx_cq, entry, src);
-	else if (rx->multi)
+	if (rx->wanted) {
+		/* as in duo_srx_done(): not changed, then copied */
+		out = (struct fi_cq_tagged_entry) {
+			rx->context, entry->flags, entry->len, entry->buf,
+			entry->data, entry->tag
+		};
+		duo_cq_push(ep->rx_cq, &out, src);
+	} else if (rx->multi) {
+		entry->op_context = rx->context;
 		duo_multi_core_done(rx, entry, src);
+	}
 	duo_lazy_retire(rx);
 }
 

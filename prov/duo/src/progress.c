@@ -27,7 +27,7 @@ static ssize_t duo_peer_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				 uint64_t data, uint64_t tag, fi_addr_t src)
 {
 	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
-	struct fi_cq_tagged_entry entry = {
+	const struct fi_cq_tagged_entry entry = {
 		.op_context = context,
 		.flags = flags,
 		.len = len,
@@ -38,7 +38,7 @@ static ssize_t duo_peer_cq_write(struct fid_peer_cq *peer_cq, void *context,
 
 	cq->shm_events++;
 	if (flags & FI_RECV)
-		duo_srx_done(context, &entry, src);
+		duo_srx_done(context, flags, len, buf, data, src);
 	else
 		duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
 	return 0;

@@ -415,22 +415,19 @@ static void duo_srx_truncated(struct duo_rx *rx,
 		duo_multi_end(rx);
 }
 
-/* shm calls free_entry next. */
-void duo_srx_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
-		  fi_addr_t shm_src)
+/* It is too large, discarded, of a multi-receive buffer, or not reported. */
+static void duo_srx_done_rare(struct duo_rx *rx,
+			      struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;
-	fi_addr_t src = duo_av_peer(ep->av, shm_src);
 
-	entry->op_context = rx->context;
-	if (rx->bounce) {
-		if (!(rx->flags & FI_DISCARD)) {
-			duo_srx_truncated(rx, entry, src);
-			return;
-		}
-		entry->buf = NULL;
+	if (rx->bounce && !(rx->flags & FI_DISCARD)) {
+		duo_srx_truncated(rx, entry, src);
+		return;
 	}
-	if (!(rx->flags & FI_DISCARD)) {
+	if (rx->flags & FI_DISCARD) {
+		entry->buf = NULL;
+	} else {
 		ep->stats.path[FI_DUO_SHM].rx_msgs++;
 		ep->stats.path[FI_DUO_SHM].rx_bytes += entry->len;
 	}
@@ -438,6 +435,35 @@ void duo_srx_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_cq_push(ep->rx_cq, entry, src);
 	else if (rx->multi)
 		duo_multi_done(rx, entry, src);
+}
+
+/*
+ * shm calls free_entry next. The entry is made of registers: one that has
+ * just been written in words is slow to copy.
+ */
+void duo_srx_done(struct duo_rx *rx, uint64_t flags, size_t len, void *buf,
+		  uint64_t data, fi_addr_t shm_src)
+{
+	struct duo_ep *ep = rx->ep;
+	fi_addr_t src = duo_av_peer(ep->av, shm_src);
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = rx->context,
+		.flags = flags,
+		.len = len,
+		.buf = buf,
+		.data = data,
+		.tag = rx->peer.tag,
+	};
+	struct fi_cq_tagged_entry rare;
+
+	if (rx->wanted && !rx->bounce) {
+		ep->stats.path[FI_DUO_SHM].rx_msgs++;
+		ep->stats.path[FI_DUO_SHM].rx_bytes += len;
+		duo_cq_push(ep->rx_cq, &entry, src);
+		return;
+	}
+	rare = entry;
+	duo_srx_done_rare(rx, &rare, src);
 }
 
 void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
