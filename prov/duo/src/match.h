@@ -32,13 +32,13 @@ struct duo_index {
 
 struct duo_match {
 	struct duo_rx_list posted;
-	struct duo_rx_list unexp;
 	size_t posted_count;
 	size_t unexp_count;
 	uint64_t seq;			/* of the next entry */
 	uint64_t mask;			/* bits of the tag not hashed */
-	struct duo_rx_list wild;	/* posted, ignoring more than mask */
 	struct duo_index by_want;	/* posted, by source and tag */
+	struct duo_rx_list unexp;
+	struct duo_rx_list wild;	/* posted, ignoring more than mask */
 	struct duo_index by_source;	/* unexpected, by source and tag */
 	struct duo_index by_tag;	/* unexpected, by tag alone */
 };
