@@ -95,6 +95,7 @@ struct duo_rx {
 			uint32_t refs;		/* how many there are */
 			bool open;		/* more messages fit */
 			bool canceled;		/* by fi_cancel */
+			bool near;		/* the core never has any */
 		};
 	};
 	union {

@@ -174,6 +174,14 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 	return duo_want_overlap(&wants[0], &wants[1]);
 }
 
+/* What the core has no message for cannot be overtaken there. */
+static bool duo_multi_core_may(const struct duo_rx *owner)
+{
+	const struct duo_want want = duo_rx_want(owner);
+
+	return !owner->near && duo_recv_core_may(owner->ep, &want);
+}
+
 bool duo_multi_blocks(const struct duo_rx *rx)
 {
 	const struct duo_ep *ep = rx->ep;
@@ -184,7 +192,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 	TAILQ_FOREACH(other, &ep->multi, link) {
 		if (other->open && other->seq < rx->seq &&
 		    !(rx->multi && rx->owner == other) &&
-		    duo_multi_overlap(other, rx))
+		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
 	/* these must be on the core before it */

@@ -97,6 +97,14 @@ bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want)
 	return duo_recv_when(ep, want) != DUO_RECV_NEVER;
 }
 
+bool duo_recv_near(const struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_recv_final(rx) &&
+	       duo_recv_when(rx->ep, &want) != DUO_RECV_NOW;
+}
+
 /* Is it to wait for a multi-receive buffer before it? */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {

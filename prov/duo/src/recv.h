@@ -35,5 +35,7 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv);
 /* Can a message for *want come over the core? */
 bool duo_recv_core_may(const struct duo_ep *ep, const struct duo_want *want);
+/* Posted now, is rx not given to the core, neither at once nor later? */
+bool duo_recv_near(const struct duo_rx *rx);
 
 #endif /* DUO_RECV_H */

@@ -133,6 +133,18 @@ static int duo_srx_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	return -FI_ENOENT;	/* not an error: shm queues it */
 }
 
+/* This peer has chosen shm. Nothing has to wait for buffers that name it. */
+static void duo_srx_confirm(struct duo_ep *ep, fi_addr_t shm_addr)
+{
+	uint64_t *word = &ep->confirmed[shm_addr / 64];
+	uint64_t bit = 1ULL << shm_addr % 64;
+
+	if (*word & bit)
+		return;
+	*word |= bit;
+	duo_lazy_unblock(ep);
+}
+
 static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 		       const struct fi_peer_match_attr *attr,
 		       struct fi_peer_rx_entry **entry)
@@ -143,7 +155,7 @@ static int duo_srx_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 
 	ep->rx_cq->shm_events++;
 	if (addr != FI_ADDR_UNSPEC)
-		ep->confirmed[attr->addr / 64] |= 1ULL << attr->addr % 64;
+		duo_srx_confirm(ep, attr->addr);
 	/* nothing overtakes what is held; the core may refuse to close */
 	if (!TAILQ_EMPTY(&ep->held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
