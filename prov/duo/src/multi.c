@@ -97,6 +97,8 @@ struct duo_rx *duo_multi_piece(struct duo_rx *owner, void *buf, size_t len,
 	};
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
+	if (!duo_ep_room(ep))
+		ep->domain->crowded = true;
 	if (!rx)
 		return NULL;
 	rx->state = DUO_RX_READY;
@@ -250,12 +252,14 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 {
 	struct duo_rx *rest = duo_multi_cut(rx, entry->len);
 	struct duo_ep *ep = rx->ep;
+	bool open;
 
 	if (rest)
 		duo_multi_post_rest(rx, rest);
+	open = rx->owner->open;		/* the core may refuse the rest */
 	duo_multi_done(rx, entry, src);
 	/* the core goes on with what was behind */
-	if (!rest && !ep->closing)
+	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }
 
