@@ -273,6 +273,31 @@ static void ft_case_bad_opens(void)
 	ft_finish();
 }
 
+/* There is no RMA to count; MPICH binds one nevertheless. */
+static void ft_case_rma_counter(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fid_cntr *cntr;
+	struct fid_av *av;
+	struct fid_ep *ep;
+
+	ft_begin(NULL);
+	FT_OK(fi_cntr_open(e.domain, &attr, &cntr, NULL));
+	FT_OK(fi_av_open(e.domain, &av_attr, &av, NULL));
+	FT_OK(fi_endpoint(e.domain, e.info, &ep, NULL));
+	FT_REFUSED(fi_ep_bind(ep, &cntr->fid, FI_SEND));
+	FT_OK(fi_ep_bind(ep, &cntr->fid, FI_READ | FI_WRITE));
+	FT_OK(fi_ep_bind(ep, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
+	FT_OK(fi_ep_bind(ep, &av->fid, 0));
+	FT_OK(fi_enable(ep));
+	FT_CHECK(!fi_cntr_read(cntr), "counted something");
+	FT_OK(fi_close(&ep->fid));
+	FT_OK(fi_close(&av->fid));
+	FT_OK(fi_close(&cntr->fid));
+	ft_finish();
+}
+
 /* Sends and receives to oneself, through every call, still work after. */
 static void ft_case_to_self(void)
 {
@@ -308,6 +333,7 @@ static void ft_run(void)
 		{ "bad addresses", ft_case_bad_addresses },
 		{ "bad receives", ft_case_bad_receives },
 		{ "bad opens", ft_case_bad_opens },
+		{ "counter of RMA", ft_case_rma_counter },
 		{ "to oneself", ft_case_to_self },
 	};
 

@@ -45,13 +45,21 @@ static struct fi_ops duo_domain_fi_ops = {
 	.ops_open = duo_no_ops_open,
 };
 
+/* The core's own, of RMA: see duo_ep_bind_cntr(). MPICH wants to have one. */
+static int duo_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+			 struct fid_cntr **cntr, void *context)
+{
+	return fi_cntr_open(duo_domain_of(domain)->path_domain[FI_DUO_CORE],
+			    attr, cntr, context);
+}
+
 static struct fi_ops_domain duo_domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = duo_av_open,
 	.cq_open = duo_cq_open,
 	.endpoint = duo_ep_open,
 	.scalable_ep = duo_no_scalable_ep,
-	.cntr_open = duo_no_cntr_open,
+	.cntr_open = duo_cntr_open,
 	.poll_open = duo_no_poll_open,
 	.stx_ctx = duo_no_stx_ctx,
 	.srx_ctx = duo_no_srx_ctx,

@@ -488,8 +488,6 @@ extern struct fi_ops_rma duo_no_rma_ops;
 extern struct fi_ops_atomic duo_no_atomic_ops;
 int duo_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 		       struct fid_ep **sep, void *context);
-int duo_no_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
-		     struct fid_cntr **cntr, void *context);
 int duo_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 		     struct fid_poll **pollset);
 int duo_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr,

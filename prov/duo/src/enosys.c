@@ -30,12 +30,6 @@ int duo_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 	return -FI_ENOSYS;
 }
 
-int duo_no_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
-		     struct fid_cntr **cntr, void *context)
-{
-	return -FI_ENOSYS;
-}
-
 int duo_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 		     struct fid_poll **pollset)
 {

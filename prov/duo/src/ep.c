@@ -72,6 +72,15 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	return 0;
 }
 
+/* Messages take both paths, so the core could count only some of them. */
+static int duo_ep_bind_cntr(struct duo_ep *ep, struct fid *cntr,
+			    uint64_t flags)
+{
+	if (flags & ~(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -FI_ENOSYS;
+	return fi_ep_bind(ep->path_ep[FI_DUO_CORE], cntr, flags);
+}
+
 static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
@@ -85,6 +94,8 @@ static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_AV:
 		return duo_ep_bind_av(ep, duo_container_of(bfid, struct duo_av,
 							   av_fid.fid), flags);
+	case FI_CLASS_CNTR:
+		return duo_ep_bind_cntr(ep, bfid, flags);
 	case FI_CLASS_EQ:
 		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
 	case FI_CLASS_MR:

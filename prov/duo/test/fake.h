@@ -26,6 +26,7 @@ struct fake_obj {
 		struct fid_fabric fabric;
 		struct fid_av av;
 		struct fid_cq cq;
+		struct fid_cntr cntr;
 		struct fid_ep ep;
 		struct fid_mr mr;
 	};

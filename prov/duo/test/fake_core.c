@@ -374,9 +374,23 @@ struct fi_ops_mr fake_core_mr_ops = {
 	.regattr = fake_core_mr_regattr,
 };
 
+static int fake_core_cntr_open(struct fid_domain *domain,
+			       struct fi_cntr_attr *attr,
+			       struct fid_cntr **cntr, void *context)
+{
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CNTR,
+			    &fake_core_fid_ops, &obj);
+
+	if (!ret)
+		*cntr = &obj->cntr;
+	return ret;
+}
+
 struct fi_ops_domain fake_core_domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = fake_core_av_open,
 	.cq_open = fake_core_cq_open,
 	.endpoint = fake_core_endpoint,
+	.cntr_open = fake_core_cntr_open,
 };
