@@ -6,23 +6,23 @@
 # "SKIP: name (reason)" lines among whatever else it says; contrib/check counts
 # them. Run in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name, time limit in seconds, in --quick too (q) or not (-).
+# Name, time limit in seconds.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
-scripts		60	q
-build		600	q
-unit		300	q
-efa-shm		900	q
-efa-udp		1200	q
-efa-faults	1200	q
-tcp		1200	q
-sockets		1200	q
-tcp-rxm		1200	q
-udp-rxd		1200	q
-mpi		900	q
-asan		1200	-
-tsan		1200	-
-distcheck	900	-
+scripts		60
+build		600
+unit		300
+efa-shm		900
+efa-udp		1200
+efa-faults	1200
+tcp		1200
+sockets		1200
+tcp-rxm		1200
+udp-rxd		1200
+mpi		900
+asan		1200
+tsan		1200
+distcheck	900
 "
 
 check_werror=--enable-werror
