@@ -131,10 +131,7 @@ END_TEST
  */
 START_TEST(core_is_receiving)
 {
-	multi_post(&multi[0], 32);
-	poll_cq(2 * LAZY_POLLS);
-	fake.core.hold = true;
-	multi_far("far");
+	multi_post_receiving(&multi[0], 32);
 	multi_near("1");
 	expect_nothing();
 	fake_core_release();
@@ -153,10 +150,7 @@ END_TEST
 /* What waits may fill it; the rest stays for the next. */
 START_TEST(core_was_receiving_and_more_waits_than_fits)
 {
-	multi_post(&multi[0], 16);
-	poll_cq(2 * LAZY_POLLS);
-	fake.core.hold = true;
-	multi_far("far");
+	multi_post_receiving(&multi[0], 16);
 	multi_near("12345");
 	expect_nothing();
 	multi_near("2");
@@ -176,10 +170,7 @@ END_TEST
 /* A receive that is posted while messages wait for the buffer gets none. */
 START_TEST(later_receive_does_not_take_what_waits)
 {
-	multi_post(&multi[0], 32);
-	poll_cq(2 * LAZY_POLLS);
-	fake.core.hold = true;
-	multi_far("far");
+	multi_post_receiving(&multi[0], 32);
 	multi_near("1");
 	expect_nothing();
 	fake_core_release();

@@ -73,6 +73,14 @@ void multi_post_for(int path, struct multi *m, size_t len)
 		ck_assert_int_eq(duo_lazy_flush(fixture_ep()), 0);
 }
 
+void multi_post_receiving(struct multi *m, size_t len)
+{
+	multi_post(m, len);
+	poll_cq(2 * LAZY_POLLS);
+	fake.core.hold = true;
+	multi_far("far");
+}
+
 void multi_post_single(struct slot *slot)
 {
 	memset(slot, 0, sizeof(*slot));

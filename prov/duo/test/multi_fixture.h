@@ -32,6 +32,8 @@ ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);
 /* So that messages of this path go into it: the core must have it. */
 void multi_post_for(int path, struct multi *m, size_t len);
+/* And the core is receiving "far" into it, until fake_core_release(). */
+void multi_post_receiving(struct multi *m, size_t len);
 /* An untagged receive of a whole slot, from anybody. */
 void multi_post_single(struct slot *slot);
 /* An untagged message over the path. */
