@@ -33,5 +33,18 @@ AC_DEFUN([DUO_COMPILER_FLAGS], [
 		[DUO_CFLAGS="$DUO_CFLAGS $DUO_SANITIZE -g"
 		 DUO_CFLAGS="$DUO_CFLAGS -fno-omit-frame-pointer"])
 	AC_SUBST([DUO_CFLAGS])
+
+	dnl Two words that were stored one by one and are loaded as one vector
+	dnl wait for the store buffer: more than the message costs otherwise.
+	DUO_HOT_CFLAGS=-fno-tree-slp-vectorize
+	duo_save_CFLAGS=$CFLAGS
+	CFLAGS="$CFLAGS -Werror $DUO_HOT_CFLAGS"
+	AC_MSG_CHECKING([whether $CC accepts $DUO_HOT_CFLAGS])
+	AC_COMPILE_IFELSE([AC_LANG_PROGRAM()],
+		[AC_MSG_RESULT([yes])],
+		[AC_MSG_RESULT([no])
+		 DUO_HOT_CFLAGS=])
+	CFLAGS=$duo_save_CFLAGS
+	AC_SUBST([DUO_HOT_CFLAGS])
 	AC_SUBST([DUO_LDFLAGS], ["$DUO_SANITIZE"])
 ])
