@@ -137,7 +137,7 @@ static int duo_av_bytes(struct duo_av *av, fi_addr_t addr, void *buf,
 	if (addr >= DUO_AV_MAX)
 		return av->beyond ? duo_core_av_lookup(av, addr, buf, len) :
 				    -FI_EINVAL;
-	if (duo_route_load(av, addr) == DUO_ROUTE_NONE ||
+	if (duo_route_load(av->route, addr) == DUO_ROUTE_NONE ||
 	    duo_av_core_addr(av, addr, buf, len))
 		return -FI_EINVAL;
 	return 0;

@@ -132,7 +132,7 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 {
 	core->fi_addr[core_addr] = addr + 1;
 	atomic_store_explicit(&core->route[addr],
-			      duo_route_load(core->av, addr) |
+			      duo_route_load(core->av->route, addr) |
 			      duo_route_offset_of(addr, core_addr),
 			      memory_order_release);
 }
@@ -194,10 +194,10 @@ static fi_addr_t duo_core_av_choose(const struct duo_core_av *lead,
 		return core_addr;
 	if (lead->fi_addr[core_addr])
 		return lead->fi_addr[core_addr] - 1;
-	if (duo_route_load(lead->av, core_addr) == DUO_ROUTE_NONE)
+	if (duo_route_load(lead->av->route, core_addr) == DUO_ROUTE_NONE)
 		return core_addr;
 	for (addr = 0; addr < DUO_AV_MAX; addr++) {
-		if (duo_route_load(lead->av, addr) == DUO_ROUTE_NONE)
+		if (duo_route_load(lead->av->route, addr) == DUO_ROUTE_NONE)
 			break;
 	}
 	return addr;
@@ -217,7 +217,7 @@ static int duo_core_av_spread(struct duo_av *av, fi_addr_t *addr)
 		fi_av_remove(lead->av_fid, addr, 1, 0);
 		return ret;
 	}
-	if (duo_route_load(av, ours) != DUO_ROUTE_NONE) {
+	if (duo_route_load(av->route, ours) != DUO_ROUTE_NONE) {
 		*addr = ours;	/* inserted once more */
 		return 0;
 	}
@@ -338,7 +338,7 @@ static int duo_core_av_replay(struct duo_core_av *core)
 	int ret = av->beyond ? -FI_ENOSPC : 0;
 
 	for (addr = 0; !ret && addr < av->high; addr++) {
-		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
+		if (duo_route_load(av->route, addr) != DUO_ROUTE_NONE)
 			ret = duo_core_av_copy(core, addr);
 	}
 	return ret;

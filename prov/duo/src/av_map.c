@@ -118,7 +118,7 @@ static fi_addr_t duo_av_heir(const struct duo_av *av, fi_addr_t shm_addr)
 	uint64_t word;
 
 	for (addr = 0; addr < av->high; addr++) {
-		word = duo_route_load(av, addr);
+		word = duo_route_load(av->route, addr);
 		if (duo_route_mapped(word) &&
 		    duo_route_shm_addr(word) == shm_addr)
 			return addr;
@@ -147,7 +147,7 @@ static void duo_av_readmit(struct duo_av *av, fi_addr_t addr)
 static void duo_av_bind_shm(struct duo_av *av, fi_addr_t addr,
 			    fi_addr_t shm_addr)
 {
-	uint64_t word = duo_route_load(av, addr);
+	uint64_t word = duo_route_load(av->route, addr);
 	enum duo_route_state state = duo_route_state(word);
 	struct duo_ep *ep;
 
@@ -218,13 +218,13 @@ enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr)
 {
 	enum fi_duo_reason reason;
 
-	if (duo_route_state(duo_route_load(av, addr)) ==
+	if (duo_route_state(duo_route_load(av->route, addr)) ==
 	    DUO_ROUTE_UNDECIDED) {
 		reason = duo_av_map(av, addr, NULL);
 		if (reason != FI_DUO_LOCAL)
 			duo_av_set(av, addr, DUO_ROUTE_CORE, reason);
 	}
-	return duo_route_state(duo_route_load(av, addr));
+	return duo_route_state(duo_route_load(av->route, addr));
 }
 
 static void duo_av_map_all(struct duo_av *av)
@@ -233,7 +233,7 @@ static void duo_av_map_all(struct duo_av *av)
 	fi_addr_t addr;
 
 	for (addr = 0; addr < av->high; addr++) {
-		if (duo_route_load(av, addr) != DUO_ROUTE_NONE)
+		if (duo_route_load(av->route, addr) != DUO_ROUTE_NONE)
 			duo_av_map(av, addr, index);
 	}
 }
@@ -308,7 +308,7 @@ void duo_av_shm_left(struct duo_domain *domain, const char *shm_name)
 /* Whom shm knew by this address has died, or shm has no room for him. */
 static void duo_av_unbind_shm(struct duo_av *av, fi_addr_t addr)
 {
-	uint64_t word = duo_route_load(av, addr);
+	uint64_t word = duo_route_load(av->route, addr);
 
 	if (!duo_route_mapped(word))
 		return;
@@ -329,7 +329,7 @@ static void duo_av_note(struct duo_av *av, fi_addr_t addr,
 	}
 	if (addr >= av->high)
 		av->high = addr + 1;
-	if (duo_route_load(av, addr) == DUO_ROUTE_NONE)
+	if (duo_route_load(av->route, addr) == DUO_ROUTE_NONE)
 		duo_av_set(av, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 	reason = duo_av_map(av, addr, index);
 	/* a file that could not be read says nothing */
@@ -365,7 +365,7 @@ void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 	if (addr >= DUO_AV_MAX ||
 	    !duo_core_av_lookup(av, addr, core_addr, &len))
 		return;
-	word = duo_route_load(av, addr);
+	word = duo_route_load(av->route, addr);
 	if (duo_route_state(word) == DUO_ROUTE_NONE)
 		return;
 	av->kept[addr].len = 0;

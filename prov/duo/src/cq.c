@@ -36,27 +36,15 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 	duo_cq_push_err(cq, &entry, -1);
 }
 
-/*
- * Nothing has been written before: what progress finds goes straight into
- * the caller's array.
- */
-static ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
-				 fi_addr_t *src)
+DUO_COLD ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
+				  fi_addr_t *src)
 {
-	cq->sink = (struct duo_sink) { buf, src, count, 0 };
-	duo_cq_progress(cq);
-	cq->sink.room = 0;
-	if (cq->sink.count)
-		return cq->sink.count;
-	return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : -FI_EAGAIN;
-}
-
-static ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
-				fi_addr_t *src)
-{
-	uint32_t before_err = duo_err_after(&cq->errs, &cq->ring);
+	uint32_t before_err;
 	size_t done;
 
+	if (!count)
+		duo_cq_progress(cq);
+	before_err = duo_err_after(&cq->errs, &cq->ring);
 	if (!before_err)
 		return -FI_EAVAIL;
 	done = duo_ring_read(&cq->ring, cq->format, buf,
@@ -66,22 +54,34 @@ static ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 	return done ? (ssize_t) done : -FI_EAGAIN;
 }
 
+static inline ssize_t duo_cq_read_owned(struct duo_cq *cq, void *buf,
+					size_t count, fi_addr_t *src)
+{
+	return duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs) ?
+	       duo_cq_read_fresh(cq, buf, count, src) :
+	       duo_cq_read_ring(cq, buf, count, src);
+}
+
+DUO_COLD ssize_t duo_cq_read_locked(struct duo_cq *cq, void *buf,
+				    size_t count, fi_addr_t *src)
+{
+	ssize_t ret;
+
+	duo_lock(&cq->domain->lock);
+	ret = duo_cq_read_owned(cq, buf, count, src);
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+/* All calls are the last of their function: nothing is saved around them. */
 static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			       fi_addr_t *src)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
-	ssize_t ret;
 
-	duo_lock(&cq->domain->lock);
-	if (duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs)) {
-		ret = duo_cq_read_fresh(cq, buf, count, src);
-	} else {
-		if (!count)
-			duo_cq_progress(cq);
-		ret = duo_cq_read_ring(cq, buf, count, src);
-	}
-	duo_unlock(&cq->domain->lock);
-	return ret;
+	return cq->domain->lock.on ?
+	       duo_cq_read_locked(cq, buf, count, src) :
+	       duo_cq_read_owned(cq, buf, count, src);
 }
 
 static ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)

@@ -19,11 +19,11 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include "av.h"
 #include "duo_compat.h"
 #include "duo_lock.h"
 #include "match.h"
 #include "registry.h"
-#include "registry_index.h"
 #include "ring.h"
 
 #define DUO_NAME "ofi_duo"
@@ -32,13 +32,10 @@
 #define DUO_SHM_ENLARGE \
 	"Enlarge " DUO_SHM_DIR " (docker --shm-size, Kubernetes emptyDir " \
 	"with medium Memory, AWS Batch sharedMemorySize)"
-#define DUO_SHM_PEERS 256	/* what one AV of shm holds */
 #define DUO_INJECT_SIZE 4096	/* shm's, bytes */
 #define DUO_SHM_QUEUE 1024	/* its operations in flight; each way */
+#define DUO_CORE_BATCH 16	/* completions of one read of the core */
 #define DUO_SHM_BATCH 4096	/* new messages of one poll of shm, at most */
-
-#define duo_container_of(ptr, type, member) \
-	((type *) ((char *) (ptr) - offsetof(type, member)))
 
 extern struct fi_provider duo_prov;
 
@@ -83,65 +80,6 @@ struct duo_domain {
 	atomic_int refs;
 };
 
-/*
- * How a fi_addr is reached: one word, read without a lock. The low two bits
- * are the state, the high twelve the address in shm's AV plus one, 0 if shm
- * does not know the peer; between them is what the core's fi_addr has more
- * than ours, signed, 0 in most AVs (av_core.c). A state only ever changes
- * from UNDECIDED to CORE or SHM, so messages to one peer keep their order;
- * removing the address, or inserting it again for another process, starts
- * anew.
- */
-enum duo_route_state {
-	DUO_ROUTE_NONE,		/* not in the AV */
-	DUO_ROUTE_UNDECIDED,	/* no send yet, no record found yet */
-	DUO_ROUTE_CORE,
-	DUO_ROUTE_SHM,
-};
-
-typedef _Atomic uint64_t duo_route_word;
-
-/* An address that the core does not look up; len 0: it does. */
-struct duo_kept_addr {
-	uint8_t len;			/* bytes */
-	uint8_t bytes[31];
-};
-
-#define DUO_AV_MAX (1U << 20)	/* fi_addr beyond: the core carries it */
-
-/* An AV of the core, see av_core.c. */
-struct duo_core_av {
-	struct fid_av *av_fid;
-	struct duo_av *av;		/* NULL: out of step, in no list */
-	duo_route_word *route;		/* of its endpoints */
-	uint32_t *fi_addr;	/* ours plus one, by the core's, 0: none;
-				 * NULL: they are the same, route is the AV's */
-	int eps;			/* bound to it */
-	bool used;			/* it has had one */
-	TAILQ_ENTRY(duo_core_av) link;
-};
-TAILQ_HEAD(duo_core_av_list, duo_core_av);
-
-struct duo_av {
-	struct fid_av av_fid;
-	struct duo_domain *domain;
-	struct fid_av *path_av[FI_DUO_PATH_COUNT];	/* core: the first */
-	struct duo_core_av_list cores;
-	struct fi_av_attr core_attr;
-	bool beyond;		/* it has a fi_addr from DUO_AV_MAX on */
-	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
-	struct duo_kept_addr *kept;	/* likewise */
-	uint8_t *reason;		/* enum fi_duo_reason, likewise */
-	fi_addr_t high;			/* all fi_addr in use are below */
-	fi_addr_t peer_of_shm[DUO_SHM_PEERS];	/* shm address -> fi_addr */
-	char shm_name[DUO_SHM_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
-	uint64_t scanned;		/* state of the registry at last scan */
-	struct duo_registry_index index;
-	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
-	LIST_ENTRY(duo_av) link;	/* in domain->avs */
-	atomic_int refs;
-};
-
 struct duo_mr {
 	struct fid_mr mr_fid;	/* key and descriptor are the core's */
 	struct duo_domain *domain;
@@ -172,6 +110,7 @@ struct duo_cq {
 	uint64_t look_ms;	/* when it was, monotonic */
 	uint32_t slow;		/* looks in a row that came late */
 	atomic_bool signaled;
+	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
 	int wait_fd;		/* a timer; -1: no FI_WAIT_FD */
 	int err_path;		/* whose strerror the last error needs */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
@@ -202,6 +141,7 @@ struct duo_ep {
 
 	/* receive side, under the domain's lock */
 	size_t rx_iov_limit;
+	bool rx_ready;		/* enabled, and with a CQ to receive into */
 	bool rx_selective;
 	bool enabled;
 	bool closing;		/* no message is matched any more */
@@ -253,11 +193,6 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-static inline struct duo_av *duo_av_of(struct fid_av *av_fid)
-{
-	return duo_container_of(av_fid, struct duo_av, av_fid);
-}
-
 static inline struct duo_domain *duo_domain_of(struct fid_domain *domain_fid)
 {
 	return duo_container_of(domain_fid, struct duo_domain, domain_fid);
@@ -297,64 +232,6 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 /* mr.c */
 extern struct fi_ops_mr duo_mr_ops;
 
-/* av_map.c, under the domain's lock */
-/* Addresses that the core has taken; bytes are theirs, NULL if not at hand. */
-void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
-		     const void *bytes, size_t count);
-void duo_av_forget(struct duo_av *av, fi_addr_t addr);
-/* The core's bytes of an address; *len is the room on entry. */
-int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr, void *buf,
-		     size_t *len);
-enum duo_route_state duo_av_decide(struct duo_av *av, fi_addr_t addr);
-/* Looks up in the registry whatever shm does not know yet. */
-void duo_av_scan(struct duo_av *av);
-void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
-void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
-/* Before and after shm's endpoint of this name is closed. */
-void duo_av_shm_leaves(struct duo_domain *domain, const char *shm_name);
-void duo_av_shm_left(struct duo_domain *domain, const char *shm_name);
-
-/* av_core.c, likewise */
-void *duo_av_reserve(size_t bytes);
-int duo_core_av_open(struct duo_av *av, void *context);
-int duo_core_av_close(struct duo_core_av *core);
-int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
-/* After the core's endpoint has been closed. */
-void duo_core_av_unbind(struct duo_ep *ep);
-/*
- * The first AV of the core has returned these addresses: the others take
- * them as well, and they become ours. Returns how many of them some AV has
- * refused; none has those now, and err[i] says why unless it is NULL.
- */
-size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr, size_t count,
-			 int *err);
-int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
-		       size_t *len);
-/* From the first AV; if it has none left of it, forget for the others. */
-int duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags);
-void duo_core_av_forget(struct duo_av *av, fi_addr_t addr);
-/* The word of an address, for the endpoints of all AVs of the core. */
-void duo_core_av_route(struct duo_av *av, fi_addr_t addr, uint64_t word);
-
-/* The fi_addr of the source of a message that came over the core. */
-static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
-					   fi_addr_t src)
-{
-	if (!core->fi_addr || src == FI_ADDR_UNSPEC)
-		return src;
-	if (src >= DUO_AV_MAX || !core->fi_addr[src])
-		return FI_ADDR_NOTAVAIL;
-	return core->fi_addr[src] - 1;
-}
-
-/* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
-static inline fi_addr_t duo_av_peer(const struct duo_av *av,
-				    fi_addr_t shm_addr)
-{
-	return shm_addr < DUO_SHM_PEERS ? av->peer_of_shm[shm_addr] :
-					  FI_ADDR_UNSPEC;
-}
-
 /* cq.c and progress.c, under the domain's lock */
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
@@ -371,6 +248,12 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 /* An error of our own about a receive. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 void duo_cq_progress(struct duo_cq *cq);
+/*
+ * The same for a caller who reads, with nothing waiting: what is found goes
+ * straight into his array. What fi_cq_readfrom(3) returns.
+ */
+ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
+			  fi_addr_t *src);
 /* Reads one batch of the core's CQ; 0: there was none. */
 int duo_cq_poll_core(struct duo_cq *cq);
 extern struct fi_ops_cq_owner duo_cq_owner_ops;
@@ -419,6 +302,7 @@ void duo_srx_done(struct duo_rx *rx, uint64_t flags, size_t len, void *buf,
 void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /* lazy.c: receives on the core */
+/* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
 int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_add(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
@@ -441,6 +325,14 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			fi_addr_t src);
 void duo_lazy_core_failed(struct duo_rx *rx,
 			  const struct fi_cq_err_entry *entry);
+
+/* A message of the core is in. */
+static inline void duo_lazy_count(struct duo_ep *ep, size_t len)
+{
+	ep->stats.path[FI_DUO_CORE].rx_msgs++;
+	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
+	ep->lazy_limit = duo_params.lazy_polls;
+}
 
 /* recv.c, peek.c; recv.h has the rest */
 extern struct fi_ops_msg duo_msg_ops;

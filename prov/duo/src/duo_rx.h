@@ -25,6 +25,10 @@
 
 #include "duo_compat.h"
 
+/* Inlined, or not, where a compiler that counts callers decides otherwise. */
+#define DUO_HOT static inline __attribute__((always_inline))
+#define DUO_COLD static __attribute__((noinline))
+
 #define DUO_IOV_LIMIT 4			/* shm's limit */
 #define DUO_RX_MAX (1U << 18)		/* entries per endpoint */
 #define DUO_RX_RESERVE 8192		/* of these for unexpected messages */
@@ -85,8 +89,8 @@ struct duo_rx {
 	bool multi;			/* a piece of a buffer, see multi.h */
 	uint64_t seq;			/* order in its queue */
 	size_t size;			/* room in iov, bytes */
-	struct iovec iov[DUO_IOV_LIMIT];
 	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
+	struct iovec iov[DUO_IOV_LIMIT];
 	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
 	TAILQ_ENTRY(duo_rx) tag_link;
 	union {
@@ -109,11 +113,11 @@ TAILQ_HEAD(duo_rx_list, duo_rx);
 
 struct duo_rx_pool {
 	struct duo_rx *base;	/* reserved, DUO_RX_MAX entries */
+	struct duo_rx *end;	/* of those that were ever handed out */
+	SLIST_HEAD(, duo_rx) free;
+	uint32_t live;
 	struct duo_ep *ep;	/* of all entries, like this: */
 	struct fid_peer_srx *srx;
-	uint32_t used;		/* entries ever handed out */
-	uint32_t live;
-	SLIST_HEAD(, duo_rx) free;
 };
 
 int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
@@ -149,11 +153,17 @@ static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
 	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
 }
 
+/* False: what is left is for unexpected messages. */
+static inline bool duo_rx_pool_free(const struct duo_rx_pool *pool)
+{
+	return pool->live < DUO_RX_MAX - DUO_RX_RESERVE;
+}
+
 static inline bool duo_rx_pool_owns(const struct duo_rx_pool *pool,
 				    const void *context)
 {
 	return (const struct duo_rx *) context >= pool->base &&
-	       (const struct duo_rx *) context < pool->base + pool->used;
+	       (const struct duo_rx *) context < pool->end;
 }
 
 static inline uint32_t duo_rx_pool_room(const struct duo_rx_pool *pool)

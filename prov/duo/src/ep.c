@@ -137,6 +137,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->route = ep->core_av->route;
 	ep->route_size = DUO_AV_MAX;
 	ep->enabled = true;
+	ep->rx_ready = ep->rx_cq;
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }

@@ -14,39 +14,36 @@
 #include <rdma/fi_errno.h>
 
 #include "multi.h"
-#include "route.h"
 
 #define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
 
-/* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
+static ssize_t duo_lazy_postv(struct duo_rx *rx)
+{
+	struct fid_ep *core = rx->ep->path_ep[FI_DUO_CORE];
+	fi_addr_t addr = duo_route_core_addr(rx->ep->route, rx->peer.addr);
+
+	return rx->kind == DUO_TAGGED ?
+	       fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
+			 rx->peer.tag, rx->ignore, &rx->core_ctx) :
+	       fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
+			&rx->core_ctx);
+}
+
 int duo_lazy_post(struct duo_rx *rx)
 {
-	struct duo_ep *ep = rx->ep;
-	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
-	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
-	void *buf = rx->count ? rx->iov[0].iov_base : NULL;
+	const struct duo_want want = duo_rx_want(rx);
 	ssize_t ret;
 
-	if (rx->kind == DUO_TAGGED && rx->count <= 1)
-		ret = fi_trecv(core, buf, rx->size, rx->desc[0], addr,
-			       rx->peer.tag, rx->ignore, &rx->core_ctx);
-	else if (rx->kind == DUO_TAGGED)
-		ret = fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
-				rx->peer.tag, rx->ignore,
-				&rx->core_ctx);
-	else if (rx->count <= 1)
-		ret = fi_recv(core, buf, rx->size, rx->desc[0], addr,
-			      &rx->core_ctx);
+	if (rx->count > 1)
+		ret = duo_lazy_postv(rx);
 	else
-		ret = fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
-			       &rx->core_ctx);
-	if (ret)
-		return ret;
-	rx->on_core = true;
-	ep->stats.core_posted++;
-	duo_cq_core_active(ep->rx_cq);
-	return 0;
+		ret = duo_recv_to_core(rx->ep, rx, rx->kind,
+				       rx->iov[0].iov_base, rx->size,
+				       rx->desc[0], &want);
+	if (!ret)
+		duo_recv_on_core(rx->ep, rx);
+	return ret;
 }
 
 void duo_lazy_add(struct duo_rx *rx)
@@ -292,33 +289,22 @@ static void duo_lazy_peek_done(struct duo_rx *rx,
 void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			fi_addr_t src)
 {
-	struct fi_cq_tagged_entry out;
 	struct duo_ep *ep = rx->ep;
 
 	if (duo_lazy_stale(rx))
 		return;
 	src = duo_core_av_source(ep->core_av, src);
+	entry->op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
-		entry->op_context = rx->context;
 		duo_lazy_peek_done(rx, entry, src);
 		return;
 	}
-	if (!(rx->flags & FI_DISCARD)) {
-		ep->stats.path[FI_DUO_CORE].rx_msgs++;
-		ep->stats.path[FI_DUO_CORE].rx_bytes += entry->len;
-	}
-	ep->lazy_limit = duo_params.lazy_polls;
-	if (rx->wanted) {
-		/* as in duo_srx_done(): not changed, then copied */
-		out = (struct fi_cq_tagged_entry) {
-			rx->context, entry->flags, entry->len, entry->buf,
-			entry->data, entry->tag
-		};
-		duo_cq_push(ep->rx_cq, &out, src);
-	} else if (rx->multi) {
-		entry->op_context = rx->context;
+	if (!(rx->flags & FI_DISCARD))
+		duo_lazy_count(ep, entry->len);
+	if (rx->wanted)
+		duo_cq_push(ep->rx_cq, entry, src);
+	else if (rx->multi)
 		duo_multi_core_done(rx, entry, src);
-	}
 	duo_lazy_retire(rx);
 }
 

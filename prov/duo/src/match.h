@@ -106,7 +106,7 @@ static inline bool duo_match_wild(const struct duo_match *match,
 	return ignore & ~match->mask;
 }
 
-static inline void duo_match_post(struct duo_match *match, struct duo_rx *rx)
+DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
 	if (duo_match_wild(match, rx->ignore))
 		duo_match_learn(match, rx->ignore);
@@ -119,7 +119,7 @@ static inline void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 }
 
 /* The caller gives rx its next state. */
-static inline void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
+DUO_HOT void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 {
 	assert(match->posted_count > 0);
 	if (match->by_want.on)

@@ -118,7 +118,7 @@ static int duo_multi_check(const struct duo_ep *ep,
 		return -FI_EBADFLAGS;
 	if (recv->count != 1)
 		return -FI_EINVAL;
-	return duo_rx_pool_room(&ep->pool) > DUO_RX_RESERVE ? 0 : -FI_EAGAIN;
+	return duo_rx_pool_free(&ep->pool) ? 0 : -FI_EAGAIN;
 }
 
 /*

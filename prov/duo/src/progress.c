@@ -7,12 +7,12 @@
  * holds the domain's lock.
  */
 
+#include <string.h>
 #include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "duo.h"
 
-#define DUO_CORE_BATCH 16
 #define DUO_SHM_BUSY 256	/* polls; idle for longer: shm is not busy */
 #define DUO_SHM_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_SHM_INTERVAL 8	/* polls of the core per poll of shm then */
@@ -91,40 +91,134 @@ static int duo_cq_core_err(struct duo_cq *cq)
 	return 1;
 }
 
-int duo_cq_poll_core(struct duo_cq *cq)
+/*
+ * A receive as most are ends: its entry, which lies where the application
+ * wants it, becomes the application's. False: see duo_lazy_core_done().
+ */
+DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
+				    struct fi_cq_tagged_entry *entry,
+				    fi_addr_t *src)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->state != DUO_RX_POSTED || !rx->wanted)
+		return false;
+	entry->op_context = rx->context;
+	*src = duo_core_av_source(ep->core_av, *src);
+	duo_lazy_count(ep, entry->len);
+	duo_match_unpost(&ep->match[rx->kind], rx);
+	duo_rx_release(&ep->pool, rx);
+	return true;
+}
+
+/* Entries that lie elsewhere, or may become none or more than one. */
+DUO_COLD void
+duo_cq_core_copy(struct duo_cq *cq, const struct fi_cq_tagged_entry *from,
+		 const fi_addr_t *src, size_t count)
+{
+	struct fi_cq_tagged_entry entry;
+	struct duo_rx *rx;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		entry = from[i];
+		rx = duo_cq_rx(cq, entry.op_context);
+		if (rx)
+			duo_lazy_core_done(rx, &entry, src[i]);
+		else
+			duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+	}
+}
+
+/* The rest of a batch, which the caller's array is in the way of. */
+DUO_COLD void
+duo_cq_core_rest(struct duo_cq *cq, const struct fi_cq_tagged_entry *from,
+		 const fi_addr_t *from_src, size_t count)
+{
+	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
+	fi_addr_t src[DUO_CORE_BATCH];
+
+	memcpy(entry, from, count * sizeof(*entry));
+	memcpy(src, from_src, count * sizeof(*src));
+	duo_cq_core_copy(cq, entry, src, count);
+}
+
+/*
+ * Entries that were read straight into the caller's array. The core's format
+ * is ours, so what has to be done to most of them is done in place.
+ */
+DUO_COLD void duo_cq_core_in_place(struct duo_cq *cq,
+				   struct fi_cq_tagged_entry *entry,
+				   fi_addr_t *src, size_t count)
+{
+	struct duo_rx *rx;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		rx = duo_cq_rx(cq, entry[i].op_context);
+		if (!rx)
+			src[i] = FI_ADDR_NOTAVAIL;
+		else if (!duo_cq_core_recv(rx, &entry[i], &src[i]))
+			break;
+	}
+	duo_sink_advance(&cq->sink, i);
+	if (i < count)
+		duo_cq_core_rest(cq, &entry[i], &src[i], count - i);
+}
+
+DUO_HOT ssize_t duo_cq_core_direct(struct duo_cq *cq)
+{
+	fi_addr_t *src = cq->sink.src ? cq->sink.src : cq->core_src;
+	struct fi_cq_tagged_entry *entry = cq->sink.buf;
+	size_t room = cq->sink.room;
+	ssize_t count;
+
+	if (room > DUO_CORE_BATCH)
+		room = DUO_CORE_BATCH;
+	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, room, src);
+	if (count > 0)
+		duo_cq_core_in_place(cq, entry, src, count);
+	return count;
+}
+
+/* For an application with a shorter entry, and into the ring. */
+DUO_COLD ssize_t duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
 	size_t batch = DUO_CORE_BATCH;
 	fi_addr_t src[DUO_CORE_BATCH];
-	struct duo_rx *rx;
-	ssize_t i, count;
+	ssize_t count;
 
-	cq->core_polls++;
 	/* not more than the caller takes: the ring is a second copy */
 	if (cq->sink.room && cq->sink.room < batch)
 		batch = cq->sink.room;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);
+	if (count > 0)
+		duo_cq_core_copy(cq, entry, src, count);
+	return count;
+}
+
+DUO_HOT int duo_cq_core_batch(struct duo_cq *cq)
+{
+	ssize_t count;
+
+	cq->core_polls++;
+	count = cq->sink.room && cq->format == FI_CQ_FORMAT_TAGGED ?
+		duo_cq_core_direct(cq) : duo_cq_core_apart(cq);
 	if (count == -FI_EAVAIL)
 		return duo_cq_core_err(cq);
-	for (i = 0; i < count; i++)	/* entries of ours, mostly */
-		__builtin_prefetch((char *) entry[i].op_context +
-				   offsetof(struct duo_rx, context));
-	for (i = 0; i < count; i++) {
-		rx = duo_cq_rx(cq, entry[i].op_context);
-		if (rx)
-			duo_lazy_core_done(rx, &entry[i], src[i]);
-		else
-			duo_cq_push(cq, &entry[i], FI_ADDR_NOTAVAIL);
-	}
 	return count > 0 ? count : 0;
 }
 
-static bool duo_cq_room(struct duo_cq *cq)
+int duo_cq_poll_core(struct duo_cq *cq)
+{
+	return duo_cq_core_batch(cq);
+}
+
+DUO_COLD bool duo_cq_crowded_room(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	if (!cq->domain->crowded)
-		return true;
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
 		if (!duo_ep_room(ep))
 			return false;
@@ -136,8 +230,13 @@ static bool duo_cq_room(struct duo_cq *cq)
 	return true;
 }
 
+static inline bool duo_cq_room(struct duo_cq *cq)
+{
+	return !cq->domain->crowded || duo_cq_crowded_room(cq);
+}
+
 /* What is held comes before what arrives next. */
-static void duo_cq_resolve(struct duo_cq *cq)
+DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
@@ -147,7 +246,7 @@ static void duo_cq_resolve(struct duo_cq *cq)
 		duo_srx_resolve(ep);
 }
 
-static void duo_cq_poll_shm(struct duo_cq *cq)
+DUO_HOT void duo_cq_poll_shm(struct duo_cq *cq)
 {
 	cq->shm_events = 0;
 	if (cq->domain->held)
@@ -164,7 +263,7 @@ static void duo_cq_poll_shm(struct duo_cq *cq)
  * The core is polled every time while it has something to do or shm has
  * not; else every core_interval-th time.
  */
-static bool duo_cq_core_due(struct duo_cq *cq)
+DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 {
 	uint32_t credit = atomic_load_explicit(&cq->core_credit,
 					       memory_order_relaxed);
@@ -240,7 +339,7 @@ static void duo_cq_flush_lazy(struct duo_cq *cq)
  * While the core is active and shm has long been idle, shm is polled every
  * DUO_SHM_INTERVAL-th time: the remote path pays for little of it.
  */
-static bool duo_cq_shm_due(struct duo_cq *cq)
+DUO_HOT bool duo_cq_shm_due(struct duo_cq *cq)
 {
 	if (cq->shm_idle <= DUO_SHM_IDLE ||
 	    !atomic_load_explicit(&cq->core_credit, memory_order_relaxed))
@@ -248,7 +347,7 @@ static bool duo_cq_shm_due(struct duo_cq *cq)
 	return ++cq->shm_skip % DUO_SHM_INTERVAL == 0;
 }
 
-void duo_cq_progress(struct duo_cq *cq)
+DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 {
 	if (cq->path_cq[FI_DUO_SHM]) {
 		if (duo_cq_shm_due(cq))
@@ -260,6 +359,22 @@ void duo_cq_progress(struct duo_cq *cq)
 	} else if (cq->domain->lazy) {
 		duo_cq_flush_lazy(cq);	/* what the core has refused */
 	}
-	if (duo_cq_poll_core(cq))
+	if (duo_cq_core_batch(cq))
 		duo_cq_core_active(cq);
+}
+
+void duo_cq_progress(struct duo_cq *cq)
+{
+	duo_cq_poll(cq);
+}
+
+ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
+			  fi_addr_t *src)
+{
+	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	duo_cq_poll(cq);
+	cq->sink.room = 0;
+	if (cq->sink.count)
+		return cq->sink.count;
+	return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : -FI_EAGAIN;
 }

@@ -13,16 +13,26 @@
 #include "multi.h"
 #include "route.h"
 
-/* The plain calls have one buffer: inlined there, little is left of it. */
-DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_recv *recv)
+/* All but the buffers, and whether it is a piece. */
+DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_ep *ep,
+			  enum duo_rx_kind kind, uint64_t ignore,
+			  void *context, uint64_t flags)
+{
+	rx->kind = kind;
+	if (ep->rx_selective)
+		rx->wanted = flags & FI_COMPLETION;
+	rx->context = context;
+	rx->ignore = ignore;
+	rx->flags = flags;
+}
+
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	size_t i;
 
-	rx->kind = recv->kind;
-	rx->context = recv->context;
-	rx->ignore = recv->want.ignore;
-	rx->flags = recv->flags;
-	rx->wanted = !rx->ep->rx_selective || recv->flags & FI_COMPLETION;
+	rx->wanted = true;
+	duo_recv_set(rx, rx->ep, recv->kind, recv->want.ignore, recv->context,
+		     recv->flags);
 	rx->multi = recv->multi;
 	if (rx->multi) {
 		rx->owner = recv->multi;
@@ -44,11 +54,6 @@ DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_recv *recv)
 	rx->count = recv->count;
 }
 
-void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
-{
-	duo_recv_set(rx, recv);
-}
-
 /*
  * fi_cancel of a directed untagged receive crashes in util_srx.c, libfabric
  * 2.0 to 2.6, so on such cores it cannot be taken back.
@@ -68,6 +73,7 @@ bool duo_recv_final(const struct duo_rx *rx)
 
 /* When does the core get a receive? */
 enum duo_recv_when {
+	DUO_RECV_NO_SOURCE,	/* its source is not in the AV */
 	DUO_RECV_NOW,
 	DUO_RECV_LATER,		/* a local sender may come first */
 	DUO_RECV_NEVER,		/* its source has sent over shm before, and
@@ -80,12 +86,12 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	fi_addr_t shm_addr;
 	uint64_t word;
 
-	if (!ep->path_ep[FI_DUO_SHM])
-		return DUO_RECV_NOW;
 	if (want->addr >= ep->route_size)
-		return DUO_RECV_LATER;
-	word = duo_route_load(ep->av, want->addr);
-	if (!duo_route_mapped(word))
+		return ep->path_ep[FI_DUO_SHM] ? DUO_RECV_LATER : DUO_RECV_NOW;
+	word = duo_route_load(ep->av->route, want->addr);
+	if (word == DUO_ROUTE_NONE)
+		return DUO_RECV_NO_SOURCE;
+	if (!duo_route_mapped(word) || !ep->path_ep[FI_DUO_SHM])
 		return DUO_RECV_NOW;
 	shm_addr = duo_route_shm_addr(word);
 	return ep->confirmed[shm_addr / 64] & 1ULL << shm_addr % 64 ?
@@ -142,14 +148,22 @@ static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-DUO_HOT ssize_t duo_recv_put(struct duo_rx *rx, enum duo_recv_when when,
-			     bool final)
+/* With us; and on the core never, or later. */
+DUO_HOT void duo_recv_keep(struct duo_ep *ep, struct duo_rx *rx,
+			   enum duo_rx_kind kind, enum duo_recv_when when,
+			   bool final)
+{
+	duo_match_post(&ep->match[kind], rx);
+	if (when == DUO_RECV_LATER && !final)
+		duo_lazy_add(rx);
+}
+
+static ssize_t duo_recv_put(struct duo_rx *rx, enum duo_recv_when when,
+			    bool final)
 {
 	if (when == DUO_RECV_NOW)
 		return duo_recv_post_core(rx, final);
-	duo_match_post(&rx->ep->match[rx->kind], rx);
-	if (when == DUO_RECV_LATER && !final)
-		duo_lazy_add(rx);
+	duo_recv_keep(rx->ep, rx, rx->kind, when, final);
 	return 0;
 }
 
@@ -161,17 +175,17 @@ int duo_recv_place(struct duo_rx *rx)
 			    duo_recv_final(rx));
 }
 
-DUO_HOT ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
+static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	enum duo_recv_when when = duo_recv_when(ep, &recv->want);
 	struct duo_rx *rx;
 
-	if (duo_rx_pool_room(&ep->pool) <= DUO_RX_RESERVE)
+	if (!duo_rx_pool_free(&ep->pool))
 		return -FI_EAGAIN;
 	rx = duo_rx_alloc(&ep->pool);
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;
-	duo_recv_set(rx, recv);
+	duo_recv_fill(rx, recv);
 
 	return duo_recv_put(rx, when,
 			    duo_want_final(ep, recv->kind, &recv->want));
@@ -182,6 +196,8 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
+	if (!TAILQ_EMPTY(&ep->held))
+		duo_srx_resolve(ep);
 	if (!TAILQ_EMPTY(&ep->ready))
 		duo_multi_resume(ep);
 	if (recv->flags & FI_MULTI_RECV)
@@ -197,8 +213,7 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 #define DUO_RECV_LOOK (DUO_RECV_FLAGS | FI_MULTI_RECV)
 
-DUO_HOT int duo_recv_check(const struct duo_ep *ep,
-			   const struct duo_recv *recv)
+static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 {
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
@@ -210,40 +225,113 @@ DUO_HOT int duo_recv_check(const struct duo_ep *ep,
 		return -FI_EBADFLAGS;
 	if (recv->count > ep->rx_iov_limit || (recv->count && !recv->iov))
 		return -FI_EINVAL;
-	if (recv->want.addr < ep->route_size &&
-	    duo_route_load(ep->av, recv->want.addr) == DUO_ROUTE_NONE)
+	if (duo_recv_when(ep, &recv->want) == DUO_RECV_NO_SOURCE)
 		return -FI_EINVAL;
 	return 0;
 }
 
-/* By value, so that only what is used of it is ever in memory. */
-DUO_HOT ssize_t duo_recv_call(struct duo_ep *ep, struct duo_recv recv)
+static ssize_t duo_recv_common(struct duo_ep *ep, struct duo_recv *recv)
 {
-	struct duo_recv look;
 	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
-		recv.want.addr = FI_ADDR_UNSPEC;
-	ret = duo_recv_check(ep, &recv);
+		recv->want.addr = FI_ADDR_UNSPEC;
+	ret = duo_recv_check(ep, recv);
 	if (ret)
 		return ret;
 	duo_lock(&ep->domain->lock);
-	if (!TAILQ_EMPTY(&ep->held))
-		duo_srx_resolve(ep);
-	if (recv.flags & DUO_RECV_LOOK || ep->match[recv.kind].unexp_count) {
-		look = recv;
-		ret = duo_recv_look(ep, &look);
-	} else {
-		ret = duo_recv_post(ep, &recv);
-	}
+	ret = duo_recv_look(ep, recv);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }
 
-static ssize_t duo_recv_common(struct fid_ep *ep_fid,
-			       const struct duo_recv *recv)
+DUO_COLD ssize_t
+duo_recv_one_common(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
+		    size_t len, void *desc, const struct duo_want *want,
+		    void *context)
 {
-	return duo_recv_call(duo_ep_of(ep_fid), *recv);
+	const struct iovec iov = { buf, len };
+	struct duo_recv recv = {
+		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = *want,
+		.context = context,
+		.flags = ep->rx_op_flags[kind],
+	};
+
+	return duo_recv_common(ep, &recv);
+}
+
+/* Is there anything that a receive has to mind, or the call to be refused? */
+DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
+			     enum duo_recv_when when)
+{
+	return ep->rx_ready && when != DUO_RECV_NO_SOURCE &&
+	       (kind == DUO_TAGGED || !(ep->rx_op_flags[kind] & FI_MULTI_RECV)) &&
+	       TAILQ_EMPTY(&ep->held) && !ep->match[kind].unexp_count &&
+	       (when != DUO_RECV_NOW || !(ep->lazy_count | ep->multi_open)) &&
+	       duo_rx_pool_free(&ep->pool);
+}
+
+DUO_HOT ssize_t duo_recv_one_now(struct duo_ep *ep, struct duo_rx *rx,
+				 enum duo_rx_kind kind, void *buf, size_t len,
+				 void *desc, const struct duo_want *want)
+{
+	ssize_t ret = duo_recv_to_core(ep, rx, kind, buf, len, desc, want);
+
+	rx->state = DUO_RX_CORE;
+	if (ret) {
+		duo_rx_release(&ep->pool, rx);
+		return ret;
+	}
+	duo_recv_on_core(ep, rx);
+	if (!duo_want_final(ep, kind, want))
+		duo_match_post(&ep->match[kind], rx);
+	return 0;
+}
+
+/*
+ * The calls with one buffer, inlined: nothing of the arguments is in memory
+ * but in the entry. It does what duo_recv_common() does.
+ */
+DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
+			     void *buf, size_t len, void *desc,
+			     struct duo_want want, void *context)
+{
+	enum duo_recv_when when;
+	struct duo_rx *rx;
+	ssize_t ret = 0;
+
+	if (!(ep->caps & FI_DIRECTED_RECV))
+		want.addr = FI_ADDR_UNSPEC;
+	duo_lock(&ep->domain->lock);
+	when = duo_recv_when(ep, &want);
+	if (!duo_recv_simple(ep, kind, when)) {
+		duo_unlock(&ep->domain->lock);
+		return duo_recv_one_common(ep, kind, buf, len, desc, &want,
+					   context);
+	}
+	rx = duo_rx_alloc(&ep->pool);
+	rx->count = 1;
+	rx->multi = false;
+	rx->peer.addr = want.addr;
+	rx->peer.tag = want.tag;
+	duo_recv_set(rx, ep, kind, want.ignore, context,
+		     ep->rx_op_flags[kind]);
+	rx->size = len;
+	rx->desc[0] = desc;
+	rx->iov[0].iov_base = buf;
+	rx->iov[0].iov_len = len;
+
+	if (when == DUO_RECV_NOW)
+		ret = duo_recv_one_now(ep, rx, kind, buf, len, desc, &want);
+	else
+		duo_recv_keep(ep, rx, kind, when,
+			      duo_want_final(ep, kind, &want));
+	duo_unlock(&ep->domain->lock);
+	return ret;
 }
 
 /* All but the msg variants use the endpoint's default flags. */
@@ -261,25 +349,16 @@ static ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov,
 		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_MSG],
 	};
 
-	return duo_recv_common(ep_fid, &recv);
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
 }
 
 static ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len,
 			void *desc, fi_addr_t src, void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct iovec iov = { buf, len };
-	struct duo_recv recv = {
-		.kind = DUO_MSG,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.want = { .addr = src, .ignore = ~0ULL },
-		.context = context,
-		.flags = ep->rx_op_flags[DUO_MSG],
-	};
+	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
 
-	return duo_recv_call(ep, recv);
+	return duo_recv_one(duo_ep_of(ep_fid), DUO_MSG, buf, len, desc, want,
+			    context);
 }
 
 static ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
@@ -295,7 +374,7 @@ static ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		.flags = flags,
 	};
 
-	return duo_recv_common(ep_fid, &recv);
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
 }
 
 static ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov,
@@ -312,26 +391,17 @@ static ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov,
 		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_TAGGED],
 	};
 
-	return duo_recv_common(ep_fid, &recv);
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
 }
 
 static ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len,
 			 void *desc, fi_addr_t src, uint64_t tag,
 			 uint64_t ignore, void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct iovec iov = { buf, len };
-	struct duo_recv recv = {
-		.kind = DUO_TAGGED,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.want = { .addr = src, .tag = tag, .ignore = ignore },
-		.context = context,
-		.flags = ep->rx_op_flags[DUO_TAGGED],
-	};
+	const struct duo_want want = { src, tag, ignore };
 
-	return duo_recv_call(ep, recv);
+	return duo_recv_one(duo_ep_of(ep_fid), DUO_TAGGED, buf, len, desc,
+			    want, context);
 }
 
 static ssize_t duo_trecvmsg(struct fid_ep *ep_fid,
@@ -348,7 +418,7 @@ static ssize_t duo_trecvmsg(struct fid_ep *ep_fid,
 		.flags = flags,
 	};
 
-	return duo_recv_common(ep_fid, &recv);
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
 }
 
 struct fi_ops_msg duo_msg_ops = {

@@ -85,6 +85,16 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
+/* Entries that were written there, in the format FI_CQ_FORMAT_TAGGED. */
+static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
+{
+	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
+	if (sink->src)
+		sink->src += count;
+	sink->room -= count;
+	sink->count += count;
+}
+
 int duo_ring_init(struct duo_ring *ring, size_t size);
 void duo_ring_fini(struct duo_ring *ring);
 int duo_ring_grow(struct duo_ring *ring);

@@ -14,7 +14,8 @@ struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 	if (addr >= DUO_AV_MAX && ep->av->beyond)
 		return duo_route_core(ep, addr);
 	if (addr >= DUO_AV_MAX ||
-	    duo_route_state(duo_route_load(ep->av, addr)) == DUO_ROUTE_NONE)
+	    duo_route_state(duo_route_load(ep->av->route, addr)) ==
+	    DUO_ROUTE_NONE)
 		return (struct duo_route) { .ep = NULL };
 	duo_lock(&ep->domain->lock);
 	duo_av_decide(ep->av, addr);

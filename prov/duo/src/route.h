@@ -21,9 +21,10 @@ struct duo_route {
 #define DUO_ROUTE_SHM_BITS 12
 #define DUO_ROUTE_SHM_SHIFT (64 - DUO_ROUTE_SHM_BITS)
 
-static inline uint64_t duo_route_load(const struct duo_av *av, fi_addr_t addr)
+static inline uint64_t duo_route_load(const duo_route_word *route,
+				      fi_addr_t addr)
 {
-	return atomic_load_explicit(&av->route[addr], memory_order_acquire);
+	return atomic_load_explicit(&route[addr], memory_order_acquire);
 }
 
 static inline enum duo_route_state duo_route_state(uint64_t word)
@@ -71,9 +72,7 @@ static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
 {
 	if (addr >= DUO_AV_MAX)
 		return addr;
-	return duo_route_to_core(addr,
-				 atomic_load_explicit(&route[addr],
-						      memory_order_acquire));
+	return duo_route_to_core(addr, duo_route_load(route, addr));
 }
 
 static inline struct duo_route duo_route_core(const struct duo_ep *ep,
@@ -90,8 +89,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	uint64_t word;
 
 	if (addr < ep->route_size) {
-		word = atomic_load_explicit(&ep->route[addr],
-					    memory_order_acquire);
+		word = duo_route_load(ep->route, addr);
 		if (duo_route_state(word) == DUO_ROUTE_SHM &&
 		    ep->path_ep[FI_DUO_SHM])
 			return (struct duo_route) { ep->path_ep[FI_DUO_SHM],

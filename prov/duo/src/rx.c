@@ -23,32 +23,32 @@ int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 	if (base == MAP_FAILED)
 		return -FI_ENOMEM;
 	pool->base = base;
+	pool->end = base;
+	SLIST_INIT(&pool->free);
+	pool->live = 0;
 	pool->ep = ep;
 	pool->srx = srx;
-	pool->used = 0;
-	pool->live = 0;
-	SLIST_INIT(&pool->free);
 	return 0;
 }
 
 void duo_rx_pool_fini(struct duo_rx_pool *pool)
 {
-	uint32_t i;
+	struct duo_rx *rx;
 
-	for (i = 0; i < pool->used; i++)
-		free(pool->base[i].bounce);
+	for (rx = pool->base; rx < pool->end; rx++)
+		free(rx->bounce);
 	munmap(pool->base, DUO_RX_RANGE);
 	pool->base = NULL;
-	pool->used = 0;
+	pool->end = NULL;
 }
 
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rx;
 
-	if (pool->used == DUO_RX_MAX)
+	if (pool->end == pool->base + DUO_RX_MAX)
 		return NULL;
-	rx = &pool->base[pool->used++];
+	rx = pool->end++;
 	rx->ep = pool->ep;
 	rx->peer.srx = pool->srx;
 	rx->peer.desc = duo_rx_no_desc;

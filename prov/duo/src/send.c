@@ -30,20 +30,25 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 				 size_t len, ssize_t ret)
 {
-	struct fi_duo_path_stats *stats = &ep->stats.path[to->path];
+	struct fi_duo_path_stats *shm = &ep->stats.path[FI_DUO_SHM];
+	struct fi_duo_path_stats *core = &ep->stats.path[FI_DUO_CORE];
 
-	if (to->path == FI_DUO_SHM || !ep->domain->lock.on) {
+	if (to->path == FI_DUO_SHM) {
 		if (!ret) {
-			stats->tx_msgs++;
-			stats->tx_bytes += len;
+			shm->tx_msgs++;
+			shm->tx_bytes += len;
 		}
-	} else if (!ret) {
-		__atomic_fetch_add(&stats->tx_msgs, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&stats->tx_bytes, len, __ATOMIC_RELAXED);
-	}
-	if (to->path == FI_DUO_SHM)
 		duo_unlock(&ep->domain->lock);
-	else if (ep->tx_cq)	/* or it was bound to receive only */
+		return ret;
+	}
+	if (!ret && !ep->domain->lock.on) {
+		core->tx_msgs++;
+		core->tx_bytes += len;
+	} else if (!ret) {
+		__atomic_fetch_add(&core->tx_msgs, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&core->tx_bytes, len, __ATOMIC_RELAXED);
+	}
+	if (ep->tx_cq)		/* or it was bound to receive only */
 		duo_cq_core_active(ep->tx_cq);
 	return ret;
 }

@@ -40,7 +40,7 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 		return -FI_ENOAV;
 	if (addr >= DUO_AV_MAX)
 		return -FI_EINVAL;
-	word = duo_route_load(ep->av, addr);
+	word = duo_route_load(ep->av->route, addr);
 	if (duo_route_state(word) == DUO_ROUTE_NONE)
 		return -FI_EINVAL;
 	*path = FI_DUO_CORE;

@@ -49,8 +49,7 @@ START_TEST(shm_keeps_the_place)
 	size_t peers = fake.shm.peer_count;
 
 	poll_cq(1);
-	ck_assert_uint_eq(duo_route_state(duo_route_load(fixture_ep()->av,
-							 self)),
+	ck_assert_uint_eq(duo_route_state(fixture_ep()->av->route[self]),
 			  DUO_ROUTE_SHM);
 	close_ep();
 	ck_assert_int_eq(fake.shm.removed, 1);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Many entries of the core at once: what it writes straight into the caller's
+ * array, and what becomes none, another one, or an error. Whatever the array's
+ * size, and whatever the format, the same is read in the same order.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+enum { PLAIN, SEND, SILENT, BUFFER, LATER, BROKEN, LAST, CONTEXTS };
+
+static fi_addr_t remote;
+static struct slot slot[CONTEXTS];
+
+static const enum fi_cq_format formats[] = {
+	FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_TAGGED,
+};
+
+#define SIZES 8
+
+/* A receive of the core, at once; reported if flags are FI_COMPLETION. */
+static void post(int i, uint64_t flags)
+{
+	ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf,
+				    sizeof(slot[i].buf), remote, flags), 0);
+}
+
+static void post_buffer(int i)
+{
+	const struct iovec iov = { slot[i].buf, 8 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = remote,
+		.context = &slot[i],
+	};
+	size_t min = 8;
+
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
+			 0);
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg,
+				    FI_MULTI_RECV | FI_COMPLETION), 0);
+}
+
+static void sent(int i)
+{
+	const struct fi_cq_err_entry entry = {
+		.op_context = &slot[i],
+		.flags = FI_SEND | FI_TAGGED,
+	};
+
+	fake_core_event(&entry, FI_ADDR_NOTAVAIL);
+}
+
+/* Everything has come before the first read. */
+static void all_come(void)
+{
+	post(PLAIN, FI_COMPLETION);
+	post(SILENT, 0);
+	post_buffer(BUFFER);
+	post(LATER, FI_COMPLETION);
+	post(LAST, FI_COMPLETION);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "plain");
+	sent(SEND);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "silent");
+	fake_core_arrive(DUO_MSG, remote, 0, "piece");
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "later");
+	fake_core_error(&slot[BROKEN], FI_EIO);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "last");
+}
+
+static void expect_source(int i, fi_addr_t src)
+{
+	ck_assert_uint_eq(src, i == SEND ? FI_ADDR_NOTAVAIL : remote);
+}
+
+/* The contexts' numbers, in the order in which they are read. */
+static int read_all(size_t size, enum fi_cq_format format, int *order)
+{
+	size_t step = format == FI_CQ_FORMAT_TAGGED ?
+		      sizeof(struct fi_cq_tagged_entry) :
+		      sizeof(struct fi_cq_entry);
+	struct fi_cq_tagged_entry array[SIZES];
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_entry entry;
+	fi_addr_t src[SIZES];
+	int count = 0, idle = 0;
+	ssize_t i, ret;
+
+	while (idle < 8) {
+		ret = fi_cq_readfrom(fx.cq, array, size, src);
+		if (ret == -FI_EAVAIL) {
+			ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), 1);
+			ck_assert_int_eq(err.err, FI_EIO);
+			order[count++] = (struct slot *) err.op_context - slot;
+		}
+		idle = ret == -FI_EAGAIN ? idle + 1 : 0;
+		for (i = 0; i < ret; i++) {
+			memcpy(&entry, (char *) array + i * step,
+			       sizeof(entry));
+			order[count] = (struct slot *) entry.op_context - slot;
+			expect_source(order[count++], src[i]);
+		}
+		ck_assert_int_le(count, CONTEXTS);
+	}
+	return count;
+}
+
+/* _i: size of the array, and format */
+START_TEST(same_order_whatever_the_array)
+{
+	static const int expected[] = {
+		PLAIN, SEND, BUFFER, LATER, BROKEN, LAST
+	};
+	const struct fixture_attr attr = {
+		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
+		.format = formats[_i / SIZES],
+	};
+	int i, order[CONTEXTS + SIZES];
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	remote = peer_insert(2);
+	all_come();
+	ck_assert_int_eq(read_all(_i % SIZES + 1, attr.format, order),
+			 (int) ARRAY_SIZE(expected));
+	for (i = 0; i < (int) ARRAY_SIZE(expected); i++)
+		ck_assert_int_eq(order[i], expected[i]);
+	ck_assert_str_eq(slot[SILENT].buf, "silent");
+	ck_assert_int_eq(memcmp(slot[BUFFER].buf, "piece", 5), 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_CORE].rx_msgs, 5);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	fixture_close();
+}
+END_TEST
+
+static void nothing(void)
+{
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("batch");
+	TCase *tcase = unit_case(suite, "core", nothing, nothing);
+
+	tcase_add_loop_test(tcase, same_order_whatever_the_array, 0,
+			    SIZES * ARRAY_SIZE(formats));
+	return unit_run(suite);
+}
