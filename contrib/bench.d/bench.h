@@ -27,7 +27,8 @@
 #include <rdma/fi_duo.h>
 
 #define BN_MAX_RANKS 256
-#define BN_NAME_MAX 256
+#define BN_NAME_MAX 512
+#define BN_MAX_FDS 4096		/* that are looked at */
 #define BN_BATCH 8		/* completions per read */
 #define BN_WINDOW 64		/* messages in flight */
 #define BN_CTXS 1024		/* contexts in rotation */

@@ -20,7 +20,7 @@ config_of()
 	tcp)
 		prov=tcp;;
 	lnx)
-		prov=lnx args=(-T -a 4) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
+		prov=lnx args=(-T -P shm) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
 	efa)
 		prov=efa device=1 vars=(FI_EFA_ENABLE_SHM_TRANSFER=0);;
 	efa-udp)	# the software device's other wire: microseconds, as a NIC

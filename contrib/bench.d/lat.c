@@ -141,6 +141,7 @@ void bn_wild(void)
 		BN_OK(ret);
 	}
 	bn_lat_size("wild", 8);
+	bn_sync_still();	/* what comes now is not counted before */
 	/* Each ends with the message that it waits for. */
 	if (bn.rank < 2)
 		bn_drain_wild();
