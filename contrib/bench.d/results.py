@@ -115,11 +115,12 @@ class Ratio:
         rounds = [number for number in both
                   if over[number].alike(under[number])]
         self.dropped = len(both) - len(rounds)
-        self.rounds = [over[number] / under[number] for number in rounds]
-        self.count = len(self.rounds)
+        self.by_round = {number: over[number] / under[number]
+                         for number in rounds}
+        self.count = len(rounds)
         if self.count:
-            self.median = median(self.rounds)
-            self.low, self.high = interval(self.rounds)
+            self.median = median(self.by_round.values())
+            self.low, self.high = interval(self.by_round.values())
 
     def verdict(self, limit, exact=False):
         """Against "at most limit"; exact: one round tells."""

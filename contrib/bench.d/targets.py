@@ -2,6 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """What ofi_duo is to reach, as ratios of medians in one run."""
 
+from math import exp, log
+
 from results import Ratio, Value
 
 WORST = ("missed", "too noisy to tell", "met", "not measured")
@@ -76,6 +78,21 @@ class Target:
         return "not asked for"
 
 
+class MeanTarget(Target):
+    """The geometric mean of all sizes, round by round: one number that is
+    less noisy than any of them."""
+
+    def ratios(self, results):
+        sizes = super().ratios(results)
+        rounds = set.intersection(*(set(ratio.by_round) for _, ratio in sizes)
+                                  if sizes else [set()])
+        means = {number: Value(exp(sum(log(ratio.by_round[number])
+                                       for _, ratio in sizes) / len(sizes)))
+                 for number in rounds}
+        return [(None, Ratio(means, dict.fromkeys(means, Value(1))))] \
+            if means else []
+
+
 class SumTarget(Target):
     """Against the sum of several configurations: "a+b"."""
 
@@ -105,8 +122,12 @@ def _remote(core):
     return [
         Target(f"{remote}, latency : {core}", remote, core, "lat", 1.02,
                every),
+        MeanTarget(f"{remote}, latency, mean of sizes : {core}", remote, core,
+                   "lat", 1.02, every),
         Target(f"{remote}, bandwidth : {core}", remote, core, "bw", 1.02,
                every, rate=True),
+        MeanTarget(f"{remote}, bandwidth, mean of sizes : {core}", remote,
+                   core, "bw", 1.02, every, rate=True),
     ]
 
 
@@ -120,6 +141,8 @@ def _of_core(core):
                (8, 8)),
         Target(f"{duo}, source given, all sizes : shm", duo, "shm", "lat",
                1.05, every),
+        MeanTarget(f"{duo}, source given, mean of sizes : shm", duo, "shm",
+                   "lat", 1.05, every),
         Target(f"{duo}, any source, 8 B : shm", duo, "shm", "lat-any", 1.10,
                (8, 8)),
         Target(f"{duo}, any source, all sizes : shm", duo, "shm", "lat-any",
@@ -130,6 +153,8 @@ def _of_core(core):
                (8, 8)),
         Target(f"{duo}, to 64 KiB : lnx", duo, "lnx", "lat", 1.0,
                (1, 65536)),
+        MeanTarget(f"{duo}, to 64 KiB, mean of sizes : lnx", duo, "lnx",
+                   "lat", 1.0, (1, 65536)),
         Target(f"{duo}, bandwidth from 64 KiB : shm", duo, "shm", "bw",
                1 / 0.98, large, rate=True),
         Target(f"{duo}, message rate : shm", duo, "shm", "rate", 1.05,
@@ -154,6 +179,8 @@ def _of_core(core):
 TARGETS = _of_core("efa") + _remote("efa-udp") + [
     Target("duo-efa, to 64 KiB : efa-shm", "duo-efa", "efa-shm", "lat", 1.0,
            (1, 65536)),
+    MeanTarget("duo-efa, to 64 KiB, mean of sizes : efa-shm", "duo-efa",
+               "efa-shm", "lat", 1.0, (1, 65536)),
     Target("duo-efa, any source, to 64 KiB : efa-shm", "duo-efa", "efa-shm",
            "lat-any", 1.0, (1, 65536)),
     Target("MPI, duo-efa, 8 B : efa-shm", "mpi-duo-efa", "mpi-efa-shm",
