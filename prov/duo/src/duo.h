@@ -146,10 +146,13 @@ struct duo_ep {
 	bool enabled;
 	bool closing;		/* no message is matched any more */
 	bool shm_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
+	bool polled_match;	/* the core needs a receive when it is polled,
+				 * not before */
 	bool util_srx;		/* the core matches with util_srx.c, see
 				 * recv.c and lazy.c for its defects */
 	uint32_t multi_open;		/* buffers that take messages */
 	uint32_t lazy_count;
+	uint32_t due_count;		/* of these */
 	uint32_t lazy_limit;		/* idle polls; adapts, see lazy.c */
 	uint32_t lazy_age;		/* polls that the oldest has waited */
 	struct duo_rx_list lazy;	/* posted, not on the core yet */
@@ -304,7 +307,7 @@ void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 /* lazy.c: receives on the core */
 /* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
 int duo_lazy_post(struct duo_rx *rx);
-void duo_lazy_add(struct duo_rx *rx);
+void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy);
 void duo_lazy_drop(struct duo_rx *rx);
 /* In its place among the others. */
 void duo_lazy_insert(struct duo_rx *rx);
@@ -316,6 +319,8 @@ void duo_lazy_unblock(struct duo_ep *ep);
 /* Receives from addr that only shm could satisfy become lazy. */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
+/* Those that are due, with all before them. */
+int duo_lazy_flush_due(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
 /* Takes an unposted receive back from the core; false: it is matched. */

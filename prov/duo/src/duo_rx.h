@@ -60,6 +60,7 @@ enum duo_rx_state {
 /* In which list a posted receive waits for being given to the core. */
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
+	DUO_LAZY_DUE,		/* for the next poll */
 	DUO_LAZY_WAITS,		/* for idle polls */
 	DUO_LAZY_BEHIND,	/* for a multi-receive buffer before it */
 };

@@ -332,6 +332,14 @@ static struct fi_ops_cm duo_cm_ops = {
 	.join = duo_no_join,
 };
 
+/* Cores that look for a receive in software, and only while they are polled. */
+static bool duo_core_matches_polled(const char *core)
+{
+	return !strcasecmp(core, "efa") || !strcasecmp(core, "tcp") ||
+	       !strcasecmp(core, "sockets") || strcasestr(core, "ofi_rxm") ||
+	       strcasestr(core, "ofi_rxd");
+}
+
 static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 {
 	const char *core = ep->domain->fabric->core_name;
@@ -351,6 +359,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->caps = info->caps;
 	if (!(ep->caps & (FI_SEND | FI_RECV)))
 		ep->caps |= FI_SEND | FI_RECV;
+	ep->polled_match = duo_core_matches_polled(core);
 	ep->util_srx = !strcasecmp(core, "efa") ||
 		       strcasestr(core, "ofi_rxm");
 	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;

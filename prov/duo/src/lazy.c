@@ -18,37 +18,39 @@
 #define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
 
-static ssize_t duo_lazy_postv(struct duo_rx *rx)
-{
-	struct fid_ep *core = rx->ep->path_ep[FI_DUO_CORE];
-	fi_addr_t addr = duo_route_core_addr(rx->ep->route, rx->peer.addr);
-
-	return rx->kind == DUO_TAGGED ?
-	       fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
-			 rx->peer.tag, rx->ignore, &rx->core_ctx) :
-	       fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
-			&rx->core_ctx);
-}
-
 int duo_lazy_post(struct duo_rx *rx)
 {
-	const struct duo_want want = duo_rx_want(rx);
+	struct duo_ep *ep = rx->ep;
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
+	void *buf = rx->iov[0].iov_base;
 	ssize_t ret;
 
-	if (rx->count > 1)
-		ret = duo_lazy_postv(rx);
+	if (rx->kind == DUO_TAGGED && rx->count <= 1)
+		ret = fi_trecv(core, buf, rx->size, rx->desc[0], addr,
+			       rx->peer.tag, rx->ignore, &rx->core_ctx);
+	else if (rx->kind == DUO_TAGGED)
+		ret = fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
+				rx->peer.tag, rx->ignore,
+				&rx->core_ctx);
+	else if (rx->count <= 1)
+		ret = fi_recv(core, buf, rx->size, rx->desc[0], addr,
+			      &rx->core_ctx);
 	else
-		ret = duo_recv_to_core(rx->ep, rx, rx->kind,
-				       rx->iov[0].iov_base, rx->size,
-				       rx->desc[0], &want);
-	if (!ret)
-		duo_recv_on_core(rx->ep, rx);
-	return ret;
+		ret = fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
+			       &rx->core_ctx);
+	if (ret)
+		return ret;
+	rx->on_core = true;
+	ep->stats.core_posted++;
+	duo_cq_core_active(ep->rx_cq);
+	return 0;
 }
 
-void duo_lazy_add(struct duo_rx *rx)
+void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy)
 {
-	rx->lazy = DUO_LAZY_WAITS;
+	rx->lazy = lazy;
+	rx->ep->due_count += lazy == DUO_LAZY_DUE;
 	TAILQ_INSERT_TAIL(&rx->ep->lazy, rx, lazy_link);
 	rx->ep->lazy_count++;
 	rx->ep->domain->lazy++;
@@ -65,6 +67,7 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 	if (rx == TAILQ_FIRST(&rx->ep->lazy))
 		rx->ep->lazy_age = 0;
+	rx->ep->due_count -= rx->lazy == DUO_LAZY_DUE;
 	rx->lazy = DUO_LAZY_NONE;
 	TAILQ_REMOVE(&rx->ep->lazy, rx, lazy_link);
 	rx->ep->lazy_count--;
@@ -149,34 +152,51 @@ static void duo_lazy_fail(struct duo_rx *rx, int err)
 
 static void duo_lazy_posted(struct duo_rx *rx)
 {
-	rx->ep->stats.lazy_posted++;
 	if (!duo_recv_final(rx))
 		return;
 	duo_match_unpost(&rx->ep->match[rx->kind], rx);
 	rx->state = DUO_RX_CORE;
 }
 
+/* The first of the list. -FI_EAGAIN: the core takes no more now. */
+static int duo_lazy_flush_first(struct duo_ep *ep)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy);
+	int ret;
+
+	if (ep->multi_open && duo_multi_blocks(rx)) {
+		duo_lazy_block(rx);
+		return 0;
+	}
+	ret = duo_lazy_post(rx);
+	if (ret == -FI_EAGAIN)
+		return ret;
+	ep->stats.lazy_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
+	duo_lazy_drop(rx);
+	if (ret)
+		duo_lazy_fail(rx, -ret);
+	else
+		duo_lazy_posted(rx);
+	return 0;
+}
+
 /* Posts all that waits, in order. -FI_EAGAIN: the core takes no more now. */
 int duo_lazy_flush(struct duo_ep *ep)
 {
-	struct duo_rx *rx;
-	int ret;
+	int ret = 0;
 
-	while ((rx = TAILQ_FIRST(&ep->lazy))) {
-		if (ep->multi_open && duo_multi_blocks(rx)) {
-			duo_lazy_block(rx);
-			continue;
-		}
-		ret = duo_lazy_post(rx);
-		if (ret == -FI_EAGAIN)
-			return ret;
-		duo_lazy_drop(rx);
-		if (ret)
-			duo_lazy_fail(rx, -ret);
-		else
-			duo_lazy_posted(rx);
-	}
-	return 0;
+	while (!ret && ep->lazy_count)
+		ret = duo_lazy_flush_first(ep);
+	return ret;
+}
+
+int duo_lazy_flush_due(struct duo_ep *ep)
+{
+	int ret = 0;
+
+	while (!ret && ep->due_count)
+		ret = duo_lazy_flush_first(ep);
+	return ret;
 }
 
 /*

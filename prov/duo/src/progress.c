@@ -315,7 +315,11 @@ static bool duo_lazy_due(const struct duo_cq *cq, struct duo_ep *ep)
 
 static void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
-	if (ep->lazy_count && !ep->closing && duo_lazy_due(cq, ep))
+	if (ep->closing)
+		return;
+	if (ep->due_count)
+		duo_lazy_flush_due(ep);
+	if (ep->lazy_count && duo_lazy_due(cq, ep))
 		duo_lazy_flush(ep);
 }
 

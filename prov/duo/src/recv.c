@@ -148,22 +148,14 @@ static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* With us; and on the core never, or later. */
-DUO_HOT void duo_recv_keep(struct duo_ep *ep, struct duo_rx *rx,
-			   enum duo_rx_kind kind, enum duo_recv_when when,
-			   bool final)
-{
-	duo_match_post(&ep->match[kind], rx);
-	if (when == DUO_RECV_LATER && !final)
-		duo_lazy_add(rx);
-}
-
 static ssize_t duo_recv_put(struct duo_rx *rx, enum duo_recv_when when,
 			    bool final)
 {
 	if (when == DUO_RECV_NOW)
 		return duo_recv_post_core(rx, final);
-	duo_recv_keep(rx->ep, rx, rx->kind, when, final);
+	duo_match_post(&rx->ep->match[rx->kind], rx);
+	if (when == DUO_RECV_LATER && !final)
+		duo_lazy_add(rx, DUO_LAZY_WAITS);
 	return 0;
 }
 
@@ -271,25 +263,10 @@ DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 	return ep->rx_ready && when != DUO_RECV_NO_SOURCE &&
 	       (kind == DUO_TAGGED || !(ep->rx_op_flags[kind] & FI_MULTI_RECV)) &&
 	       TAILQ_EMPTY(&ep->held) && !ep->match[kind].unexp_count &&
-	       (when != DUO_RECV_NOW || !(ep->lazy_count | ep->multi_open)) &&
+	       (when != DUO_RECV_NOW ||
+		(ep->polled_match && ep->lazy_count == ep->due_count &&
+		 !ep->multi_open)) &&
 	       duo_rx_pool_free(&ep->pool);
-}
-
-DUO_HOT ssize_t duo_recv_one_now(struct duo_ep *ep, struct duo_rx *rx,
-				 enum duo_rx_kind kind, void *buf, size_t len,
-				 void *desc, const struct duo_want *want)
-{
-	ssize_t ret = duo_recv_to_core(ep, rx, kind, buf, len, desc, want);
-
-	rx->state = DUO_RX_CORE;
-	if (ret) {
-		duo_rx_release(&ep->pool, rx);
-		return ret;
-	}
-	duo_recv_on_core(ep, rx);
-	if (!duo_want_final(ep, kind, want))
-		duo_match_post(&ep->match[kind], rx);
-	return 0;
 }
 
 /*
@@ -302,7 +279,6 @@ DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	enum duo_recv_when when;
 	struct duo_rx *rx;
-	ssize_t ret = 0;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		want.addr = FI_ADDR_UNSPEC;
@@ -325,13 +301,13 @@ DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	rx->iov[0].iov_base = buf;
 	rx->iov[0].iov_len = len;
 
+	duo_match_post(&ep->match[kind], rx);
 	if (when == DUO_RECV_NOW)
-		ret = duo_recv_one_now(ep, rx, kind, buf, len, desc, &want);
-	else
-		duo_recv_keep(ep, rx, kind, when,
-			      duo_want_final(ep, kind, &want));
+		duo_lazy_add(rx, DUO_LAZY_DUE);
+	else if (when == DUO_RECV_LATER && !duo_want_final(ep, kind, &want))
+		duo_lazy_add(rx, DUO_LAZY_WAITS);
 	duo_unlock(&ep->domain->lock);
-	return ret;
+	return 0;
 }
 
 /* All but the msg variants use the endpoint's default flags. */

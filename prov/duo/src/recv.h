@@ -19,31 +19,6 @@ struct duo_recv {
 	struct duo_rx *multi;	/* a piece of this buffer */
 };
 
-/*
- * Gives the core a receive of one buffer, for rx. 0, -FI_EAGAIN, or what it
- * says of one that it does not take.
- */
-DUO_HOT ssize_t duo_recv_to_core(struct duo_ep *ep, struct duo_rx *rx,
-				 enum duo_rx_kind kind, void *buf, size_t len,
-				 void *desc, const struct duo_want *want)
-{
-	fi_addr_t addr = duo_route_core_addr(ep->route, want->addr);
-	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
-
-	return kind == DUO_TAGGED ?
-	       fi_trecv(core, buf, len, desc, addr, want->tag, want->ignore,
-			&rx->core_ctx) :
-	       fi_recv(core, buf, len, desc, addr, &rx->core_ctx);
-}
-
-/* The core has taken it. */
-static inline void duo_recv_on_core(struct duo_ep *ep, struct duo_rx *rx)
-{
-	rx->on_core = true;
-	ep->stats.core_posted++;
-	duo_cq_core_active(ep->rx_cq);
-}
-
 /* Posts an entry: here, and on the core now, later or never. It is released
  * if that fails. */
 int duo_recv_place(struct duo_rx *rx);

@@ -148,6 +148,7 @@ START_TEST(completed)
 	near("near");
 	poll_cq(1);
 	post_recv(&slot[1], remote, TAG);
+	poll_cq(1);
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
 	close_ep();
 	expect_recv(&slot[0], "near", local);

@@ -35,7 +35,7 @@ static void fixture_fabric(const struct fixture_attr *attr)
 	fake_init();
 	fx.fabric = (struct duo_fabric) {
 		.fabric_fid.api_version = DUO_FI_VERSION,
-		.core_name = strdup(attr->core ? attr->core : "fake"),
+		.core_name = strdup(attr->core ? attr->core : "tcp"),
 		.path_fabric = { fake_fabric_open(FI_DUO_CORE) },
 	};
 	if (attr->no_shm)

@@ -14,7 +14,8 @@
 #define TAG 7
 
 struct fixture_attr {
-	const char *core;		/* NULL: "fake" */
+	const char *core;		/* NULL: "tcp", which needs a
+					 * receive when it is polled */
 	bool no_shm;
 	bool two_cqs;			/* sends complete in fx.tx_cq */
 	uint64_t rx_bind_flags;		/* beside FI_RECV */

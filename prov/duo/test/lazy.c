@@ -73,15 +73,6 @@ START_TEST(wildcard_does_not_wait_for_a_slow_caller)
 }
 END_TEST
 
-START_TEST(remote_goes_at_once)
-{
-	post_recv(&slot[0], remote, TAG);
-	ck_assert_int_eq(fake.core.posts, 1);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
-	expect_recv(&slot[0], "far", remote);
-}
-END_TEST
-
 /* It may have decided for the core before it knew of us. */
 START_TEST(local_waits_until_confirmed)
 {
@@ -234,20 +225,6 @@ START_TEST(without_directed_receives_all_are_wildcards)
 }
 END_TEST
 
-/* The caller is told, and nothing is left behind. */
-START_TEST(core_is_full_at_a_receive)
-{
-	fake.core.eagain = 1;
-	ck_assert_int_eq(try_recv(&slot[0], remote, TAG), -FI_EAGAIN);
-	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 0);
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
-	post_recv(&slot[0], remote, TAG);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
-	expect_recv(&slot[0], "far", remote);
-	expect_nothing();
-}
-END_TEST
-
 /* A later receive must not overtake the one that the core did not take. */
 START_TEST(core_is_full_at_an_earlier_receive)
 {
@@ -283,15 +260,6 @@ START_TEST(core_refuses_a_late_post)
 }
 END_TEST
 
-START_TEST(core_refuses_a_receive)
-{
-	fake.core.post_err = FI_EINVAL;
-	ck_assert_int_eq(try_recv(&slot[0], remote, TAG), -FI_EINVAL);
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
-	expect_nothing();
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("lazy");
@@ -300,7 +268,6 @@ int main(void)
 	tcase_add_test(tcase, wildcard_waits_for_idle_polls);
 	tcase_add_test(tcase, wildcard_does_not_wait_for_a_busy_shm);
 	tcase_add_test(tcase, wildcard_does_not_wait_for_a_slow_caller);
-	tcase_add_test(tcase, remote_goes_at_once);
 	tcase_add_test(tcase, local_waits_until_confirmed);
 	tcase_add_test(tcase, confirmed_local_never_goes);
 	tcase_add_test(tcase, earlier_overlapping_receive_goes_first);
@@ -312,10 +279,8 @@ int main(void)
 	tcase_add_test(tcase, goes_before_the_send_cq_sleeps);
 	tcase_add_test(tcase, taken_while_it_waits);
 	tcase_add_test(tcase, without_directed_receives_all_are_wildcards);
-	tcase_add_test(tcase, core_is_full_at_a_receive);
 	tcase_add_test(tcase, core_is_full_at_an_earlier_receive);
 	tcase_add_test(tcase, core_is_full_at_a_late_post);
 	tcase_add_test(tcase, core_refuses_a_late_post);
-	tcase_add_test(tcase, core_refuses_a_receive);
 	return unit_run(suite);
 }

@@ -53,6 +53,7 @@ static void expect_core_alone(int n)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	poll_cq(1);
 	ck_assert_int_eq(fake.core.posts, 1);
 	fake_core_arrive(DUO_TAGGED, addr, TAG, "far");
 	expect_recv(&slot, "far", addr);

@@ -240,6 +240,7 @@ START_TEST(untagged)
 	post_recv(&slot[1], source(_i), TAG);
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
 				 source(_i), &slot[0]), 0);
+	poll_cq(1);
 	arrive(_i, DUO_MSG, "untagged");
 	arrive(_i, DUO_TAGGED, "tagged");
 	entry = expect_entry(&slot[0], source(_i));

@@ -106,6 +106,7 @@ static void expect_receive(int i, fi_addr_t addr, uint64_t peer)
 	ck_assert_int_eq(fi_trecv(ep[i], slot.buf, sizeof(slot.buf), NULL,
 				  addr, TAG, 0, &slot), 0);
 	memset(slot.buf, 0, sizeof(slot.buf));
+	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	fake_core_arrive(DUO_TAGGED, number(i, peer), TAG, "text");
 	expect_recv(&slot, "text", addr);
