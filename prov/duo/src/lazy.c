@@ -18,9 +18,8 @@
 #define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
 
-int duo_lazy_post(struct duo_rx *rx)
+DUO_HOT int duo_lazy_to_core(struct duo_ep *ep, struct duo_rx *rx)
 {
-	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
 	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
 	void *buf = rx->iov[0].iov_base;
@@ -47,6 +46,11 @@ int duo_lazy_post(struct duo_rx *rx)
 	return 0;
 }
 
+int duo_lazy_post(struct duo_rx *rx)
+{
+	return duo_lazy_to_core(rx->ep, rx);
+}
+
 void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy)
 {
 	rx->lazy = lazy;
@@ -56,22 +60,25 @@ void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy)
 	rx->ep->domain->lazy++;
 }
 
+DUO_HOT void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
+{
+	if (rx == TAILQ_FIRST(&ep->lazy))
+		ep->lazy_age = 0;
+	ep->due_count -= rx->lazy == DUO_LAZY_DUE;
+	rx->lazy = DUO_LAZY_NONE;
+	TAILQ_REMOVE(&ep->lazy, rx, lazy_link);
+	ep->lazy_count--;
+	ep->domain->lazy--;
+}
+
 void duo_lazy_drop(struct duo_rx *rx)
 {
-	if (!rx->lazy)
-		return;
 	if (rx->lazy == DUO_LAZY_BEHIND) {
 		rx->lazy = DUO_LAZY_NONE;
 		TAILQ_REMOVE(&rx->ep->behind, rx, lazy_link);
-		return;
+	} else if (rx->lazy) {
+		duo_lazy_unlist(rx->ep, rx);
 	}
-	if (rx == TAILQ_FIRST(&rx->ep->lazy))
-		rx->ep->lazy_age = 0;
-	rx->ep->due_count -= rx->lazy == DUO_LAZY_DUE;
-	rx->lazy = DUO_LAZY_NONE;
-	TAILQ_REMOVE(&rx->ep->lazy, rx, lazy_link);
-	rx->ep->lazy_count--;
-	rx->ep->domain->lazy--;
 }
 
 /* In posting order; seq orders the receives of a kind. */
@@ -150,16 +157,16 @@ static void duo_lazy_fail(struct duo_rx *rx, int err)
 	duo_rx_release(&ep->pool, rx);
 }
 
-static void duo_lazy_posted(struct duo_rx *rx)
+DUO_HOT void duo_lazy_posted(struct duo_rx *rx)
 {
-	if (!duo_recv_final(rx))
+	if (rx->kind == DUO_TAGGED || !duo_recv_final(rx))
 		return;
 	duo_match_unpost(&rx->ep->match[rx->kind], rx);
 	rx->state = DUO_RX_CORE;
 }
 
 /* The first of the list. -FI_EAGAIN: the core takes no more now. */
-static int duo_lazy_flush_first(struct duo_ep *ep)
+DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
 {
 	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy);
 	int ret;
@@ -168,11 +175,11 @@ static int duo_lazy_flush_first(struct duo_ep *ep)
 		duo_lazy_block(rx);
 		return 0;
 	}
-	ret = duo_lazy_post(rx);
+	ret = duo_lazy_to_core(ep, rx);
 	if (ret == -FI_EAGAIN)
 		return ret;
 	ep->stats.lazy_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
-	duo_lazy_drop(rx);
+	duo_lazy_unlist(ep, rx);
 	if (ret)
 		duo_lazy_fail(rx, -ret);
 	else
