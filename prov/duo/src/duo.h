@@ -331,12 +331,16 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 void duo_lazy_core_failed(struct duo_rx *rx,
 			  const struct fi_cq_err_entry *entry);
 
-/* A message of the core is in. */
-static inline void duo_lazy_count(struct duo_ep *ep, size_t len)
+/* The core has delivered: wildcards shall not wait longer than they must. */
+static inline void duo_lazy_hurry(struct duo_ep *ep)
+{
+	ep->lazy_limit = duo_params.lazy_polls;
+}
+
+static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 {
 	ep->stats.path[FI_DUO_CORE].rx_msgs++;
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
-	ep->lazy_limit = duo_params.lazy_polls;
 }
 
 /* recv.c, peek.c; recv.h has the rest */

@@ -327,7 +327,8 @@ void duo_lazy_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		return;
 	}
 	if (!(rx->flags & FI_DISCARD))
-		duo_lazy_count(ep, entry->len);
+		duo_ep_count_core(ep, entry->len);
+	duo_lazy_hurry(ep);
 	if (rx->wanted)
 		duo_cq_push(ep->rx_cq, entry, src);
 	else if (rx->multi)

@@ -105,7 +105,8 @@ DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
 		return false;
 	entry->op_context = rx->context;
 	*src = duo_core_av_source(ep->core_av, *src);
-	duo_lazy_count(ep, entry->len);
+	duo_ep_count_core(ep, entry->len);
+	duo_lazy_hurry(ep);
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_rx_release(&ep->pool, rx);
 	return true;

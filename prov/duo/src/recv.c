@@ -228,11 +228,10 @@ static ssize_t duo_recv_common(struct duo_ep *ep, struct duo_recv *recv)
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		recv->want.addr = FI_ADDR_UNSPEC;
-	ret = duo_recv_check(ep, recv);
-	if (ret)
-		return ret;
 	duo_lock(&ep->domain->lock);
-	ret = duo_recv_look(ep, recv);
+	ret = duo_recv_check(ep, recv);
+	if (!ret)
+		ret = duo_recv_look(ep, recv);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }
