@@ -18,8 +18,9 @@
 #define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
 
-DUO_HOT int duo_lazy_to_core(struct duo_ep *ep, struct duo_rx *rx)
+int duo_lazy_post(struct duo_rx *rx)
 {
+	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
 	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
 	void *buf = rx->iov[0].iov_base;
@@ -44,11 +45,6 @@ DUO_HOT int duo_lazy_to_core(struct duo_ep *ep, struct duo_rx *rx)
 	ep->stats.core_posted++;
 	duo_cq_core_active(ep->rx_cq);
 	return 0;
-}
-
-int duo_lazy_post(struct duo_rx *rx)
-{
-	return duo_lazy_to_core(rx->ep, rx);
 }
 
 void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy)
@@ -175,7 +171,7 @@ DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
 		duo_lazy_block(rx);
 		return 0;
 	}
-	ret = duo_lazy_to_core(ep, rx);
+	ret = duo_lazy_post(rx);
 	if (ret == -FI_EAGAIN)
 		return ret;
 	ep->stats.lazy_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
