@@ -101,13 +101,16 @@ DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (rx->state != DUO_RX_POSTED || !rx->wanted)
+	if (!rx->wanted)
+		return false;
+	if (rx->state == DUO_RX_POSTED)
+		duo_match_unpost(&ep->match[rx->kind], rx);
+	else if (rx->state != DUO_RX_CORE || rx->flags & FI_DISCARD)
 		return false;
 	entry->op_context = rx->context;
 	*src = duo_core_av_source(ep->core_av, *src);
 	duo_ep_count_core(ep, entry->len);
 	duo_lazy_hurry(ep);
-	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_rx_release(&ep->pool, rx);
 	return true;
 }
