@@ -96,8 +96,7 @@ static int duo_cq_core_err(struct duo_cq *cq)
  * wants it, becomes the application's. False: see duo_lazy_core_done().
  */
 DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
-				    struct fi_cq_tagged_entry *entry,
-				    fi_addr_t *src)
+			      struct fi_cq_tagged_entry *entry, fi_addr_t *src)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -116,9 +115,9 @@ DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /* Entries that lie elsewhere, or may become none or more than one. */
-DUO_COLD void
-duo_cq_core_copy(struct duo_cq *cq, const struct fi_cq_tagged_entry *from,
-		 const fi_addr_t *src, size_t count)
+DUO_COLD void duo_cq_core_copy(struct duo_cq *cq,
+			       const struct fi_cq_tagged_entry *from,
+			       const fi_addr_t *src, size_t count)
 {
 	struct fi_cq_tagged_entry entry;
 	struct duo_rx *rx;
@@ -135,9 +134,9 @@ duo_cq_core_copy(struct duo_cq *cq, const struct fi_cq_tagged_entry *from,
 }
 
 /* The rest of a batch, which the caller's array is in the way of. */
-DUO_COLD void
-duo_cq_core_rest(struct duo_cq *cq, const struct fi_cq_tagged_entry *from,
-		 const fi_addr_t *from_src, size_t count)
+DUO_COLD void duo_cq_core_rest(struct duo_cq *cq,
+			       const struct fi_cq_tagged_entry *from,
+			       const fi_addr_t *from_src, size_t count)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
 	fi_addr_t src[DUO_CORE_BATCH];
@@ -365,7 +364,7 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 		if (!duo_cq_core_due(cq))
 			return;
 	} else if (cq->domain->lazy) {
-		duo_cq_flush_lazy(cq);	/* what the core has refused */
+		duo_cq_flush_lazy(cq);	/* due, or refused by the core */
 	}
 	if (duo_cq_core_batch(cq))
 		duo_cq_core_active(cq);

@@ -236,10 +236,10 @@ static ssize_t duo_recv_common(struct duo_ep *ep, struct duo_recv *recv)
 	return ret;
 }
 
-DUO_COLD ssize_t
-duo_recv_one_common(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
-		    size_t len, void *desc, const struct duo_want *want,
-		    void *context)
+DUO_COLD ssize_t duo_recv_one_common(struct duo_ep *ep, enum duo_rx_kind kind,
+				     void *buf, size_t len, void *desc,
+				     const struct duo_want *want,
+				     void *context)
 {
 	const struct iovec iov = { buf, len };
 	struct duo_recv recv = {
@@ -255,17 +255,19 @@ duo_recv_one_common(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
 	return duo_recv_common(ep, &recv);
 }
 
-/* Is there anything that a receive has to mind, or the call to be refused? */
+/* Nothing that the call has to be refused for, and nothing to be minded. */
 DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 			     enum duo_recv_when when)
 {
-	return ep->rx_ready && when != DUO_RECV_NO_SOURCE &&
-	       (kind == DUO_TAGGED || !(ep->rx_op_flags[kind] & FI_MULTI_RECV)) &&
-	       TAILQ_EMPTY(&ep->held) && !ep->match[kind].unexp_count &&
-	       (when != DUO_RECV_NOW ||
-		(ep->polled_match && ep->lazy_count == ep->due_count &&
-		 !ep->multi_open)) &&
-	       duo_rx_pool_free(&ep->pool);
+	if (!ep->rx_ready || when == DUO_RECV_NO_SOURCE ||
+	    !TAILQ_EMPTY(&ep->held) || ep->match[kind].unexp_count ||
+	    !duo_rx_pool_free(&ep->pool))
+		return false;
+	if (kind == DUO_MSG && ep->rx_op_flags[DUO_MSG] & FI_MULTI_RECV)
+		return false;
+	return when != DUO_RECV_NOW ||
+	       (ep->polled_match && ep->lazy_count == ep->due_count &&
+		!ep->multi_open);
 }
 
 /*
