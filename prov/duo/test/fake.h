@@ -102,6 +102,9 @@ struct fake_core {
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;
 	bool hold;		/* completions wait for fake_core_release() */
+	bool util_srx;		/* it must not be asked to cancel a directed
+				 * untagged receive */
+	bool ends_twice;	/* truncated receives do, as on efa */
 	int eagain;		/* so many receives are refused */
 	int post_err;		/* the next receive fails with this */
 	int close_err;		/* the next close of the endpoint likewise */
@@ -120,6 +123,7 @@ struct fake_shm {
 	struct fid_peer_srx *srx;
 	struct fake_msg_list incoming, queued, started;
 	bool slow;		/* starts complete at the next poll */
+	bool send_polls;	/* a send takes in a message, as shm's may */
 	int rx_err;		/* the next receive fails with this */
 	bool tx_eagain;
 	int polls;
@@ -171,6 +175,8 @@ void fake_core_event(const struct fi_cq_err_entry *entry, fi_addr_t src);
 /* A message from src has come over the core. */
 void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 		      const char *text);
+/* The same of one from fake_msg_new(), which is freed; addr: the sender. */
+void fake_core_deliver(struct fake_msg *msg);
 /* An error entry out of the blue, e.g. of a send. */
 void fake_core_error(void *context, int err);
 /* Completions that were held back come in. */
@@ -180,6 +186,8 @@ size_t fake_core_posted(void);
 /* fake_shm_msg.c */
 void fake_shm_check(struct fake_obj *obj);
 void fake_shm_progress(void);
+/* Takes in the first message alone. */
+void fake_shm_progress_one(void);
 void fake_shm_learn(void);
 void fake_shm_close(void);
 extern struct fi_ops_srx_peer fake_shm_srx_ops;

@@ -72,15 +72,16 @@ static void fake_complete(const struct fake_msg *recv,
 		entry.prov_errno = FI_ETRUNC;
 	}
 	fake_core_event(&entry, msg->addr);
+	if (!entry.err || !fake.core.ends_twice)
+		return;
+	entry.err = 0;
+	fake_core_event(&entry, msg->addr);
 }
 
-void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
-		      const char *text)
+void fake_core_deliver(struct fake_msg *msg)
 {
-	struct fake_msg *recv, *msg = fake_msg_new(kind, text);
+	struct fake_msg *recv;
 
-	msg->addr = src;
-	msg->tag = tag;
 	TAILQ_FOREACH(recv, &fake.core.posted, link) {
 		if (fake_fits(recv, msg))
 			break;
@@ -93,6 +94,16 @@ void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 	fake_complete(recv, msg);
 	free(recv);
 	free(msg);
+}
+
+void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
+		      const char *text)
+{
+	struct fake_msg *msg = fake_msg_new(kind, text);
+
+	msg->addr = src;
+	msg->tag = tag;
+	fake_core_deliver(msg);
 }
 
 static void fake_peek(const struct fake_msg *recv, struct fake_msg *msg,
@@ -206,6 +217,9 @@ ssize_t fake_core_cancel(fid_t fid, void *context)
 	}
 	if (!recv)
 		return -FI_ENOENT;
+	ck_assert_msg(!fake.core.util_srx || recv->kind == DUO_TAGGED ||
+		      recv->addr == FI_ADDR_UNSPEC,
+		      "fi_cancel of a directed untagged receive");
 	TAILQ_REMOVE(&fake.core.posted, recv, link);
 	free(recv);
 	fake_core_event(&entry, FI_ADDR_NOTAVAIL);

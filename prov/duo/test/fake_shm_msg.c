@@ -111,6 +111,16 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	ck_assert_int_eq(ret, 0);
 }
 
+void fake_shm_progress_one(void)
+{
+	struct fake_msg *msg = TAILQ_FIRST(&fake.shm.incoming);
+
+	if (!msg)
+		return;
+	TAILQ_REMOVE(&fake.shm.incoming, msg, link);
+	fake_shm_deliver(msg);
+}
+
 void fake_shm_progress(void)
 {
 	struct fake_msg *msg;
@@ -119,10 +129,8 @@ void fake_shm_progress(void)
 		TAILQ_REMOVE(&fake.shm.started, msg, link);
 		fake_shm_complete(msg);
 	}
-	while ((msg = TAILQ_FIRST(&fake.shm.incoming))) {
-		TAILQ_REMOVE(&fake.shm.incoming, msg, link);
-		fake_shm_deliver(msg);
-	}
+	while (!TAILQ_EMPTY(&fake.shm.incoming))
+		fake_shm_progress_one();
 }
 
 static fi_addr_t fake_shm_get_addr(struct fi_peer_rx_entry *entry)

@@ -30,6 +30,8 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			      "the core's descriptor was given to shm");
 		if (fake.shm.tx_eagain)
 			return -FI_EAGAIN;
+		if (fake.shm.send_polls)
+			fake_shm_progress_one();
 	}
 	tx->count++;
 	tx->kind = kind;

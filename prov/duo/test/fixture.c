@@ -21,7 +21,8 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 		     ~attr->no_caps;
 	info->ep_attr->type = FI_EP_RDM;
 	info->ep_attr->max_msg_size = 1 << 20;
-	info->domain_attr->threading = FI_THREAD_SAFE;
+	info->domain_attr->threading = attr->threading ? attr->threading :
+							 FI_THREAD_SAFE;
 	info->tx_attr->inject_size = 16;
 	info->tx_attr->iov_limit = DUO_IOV_LIMIT;
 	info->rx_attr->iov_limit = DUO_IOV_LIMIT;
@@ -33,6 +34,7 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 static void fixture_fabric(const struct fixture_attr *attr)
 {
 	fake_init();
+	fake.core.util_srx = attr->core && !strcmp(attr->core, "efa");
 	fx.fabric = (struct duo_fabric) {
 		.fabric_fid.api_version = DUO_FI_VERSION,
 		.core_name = strdup(attr->core ? attr->core : "tcp"),

@@ -22,6 +22,7 @@ struct fixture_attr {
 	uint64_t no_caps;		/* of all that we have */
 	uint64_t rx_op_flags;
 	enum fi_cq_format format;	/* 0: tagged */
+	enum fi_threading threading;	/* 0: safe */
 	enum fi_wait_obj wait_obj;
 };
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Reads of the completion queue, of any size and by all calls. */
+
+#include "model.h"
+
+#define MODEL_READ_MAX 40	/* entries */
+#define MODEL_READ_GUARD 0x5a
+
+static size_t model_entry_size(void)
+{
+	switch (model.attr.format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		return sizeof(struct fi_cq_entry);
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	default:
+		return sizeof(struct fi_cq_tagged_entry);
+	}
+}
+
+/* By any of the calls. */
+static ssize_t model_read_cq(void *buf, size_t count, fi_addr_t *src)
+{
+	bool blocking = model_one_in(9);
+
+	if (src)
+		return blocking ?
+		       fi_cq_sreadfrom(fx.cq, buf, count, src, NULL, 0) :
+		       fi_cq_readfrom(fx.cq, buf, count, src);
+	return blocking ? fi_cq_sread(fx.cq, buf, count, NULL, 0) :
+			  fi_cq_read(fx.cq, buf, count);
+}
+
+static void model_done_all(const char *buf, const fi_addr_t *src,
+			   size_t count)
+{
+	size_t i, size = model_entry_size();
+	struct model_entry entry;
+
+	for (i = 0; i < count; i++) {
+		entry = (struct model_entry) { .has_src = src };
+		memcpy(&entry.cq, buf + i * size, size);
+		if (src)
+			entry.src = src[i];
+		model_done(&entry);
+	}
+}
+
+static void model_read_error(void)
+{
+	struct fi_cq_err_entry err = { 0 };
+
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), 1);
+	model_failed(&err);
+}
+
+static size_t model_read_count(void)
+{
+	if (model_one_in(8))
+		return 0;
+	return 1 + model_random(model_one_in(3) ? MODEL_READ_MAX : 6);
+}
+
+bool model_read(void)
+{
+	char buf[(MODEL_READ_MAX + 1) * sizeof(struct fi_cq_tagged_entry)];
+	size_t count = model_read_count(), size = count * model_entry_size();
+	fi_addr_t src[MODEL_READ_MAX + 1];
+	bool with_src = model_one_in(2);
+	ssize_t ret;
+
+	buf[size] = MODEL_READ_GUARD;
+	src[count] = MODEL_READ_GUARD;
+	ret = model_read_cq(count ? buf : NULL, count, with_src ? src : NULL);
+	model_assert(buf[size] == MODEL_READ_GUARD &&
+		     src[count] == MODEL_READ_GUARD, "written too far");
+	model_assert(ret && ret <= (ssize_t) count, "read: %zd", ret);
+	if (ret > 0)
+		model_done_all(buf, with_src ? src : NULL, ret);
+	else if (ret == -FI_EAVAIL)
+		model_read_error();
+	else
+		model_assert(ret == -FI_EAGAIN, "read: %zd", ret);
+	return ret != -FI_EAGAIN;
+}
+
+/* The longest patience of the lazy list is 64 times lazy_polls. */
+void model_read_all(void)
+{
+	int i, idle = 0, patience = 100 + 70 * duo_params.lazy_polls;
+
+	for (i = 0; idle < patience; i++) {
+		model_assert(i < 100000, "it never ends");
+		idle = model_read() ? 0 : idle + 1;
+		model.step++;
+	}
+	model_find_silent();
+}
