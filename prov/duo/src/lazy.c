@@ -14,6 +14,7 @@
 #include <rdma/fi_errno.h>
 
 #include "multi.h"
+#include "route.h"
 
 #define DUO_SPENT_MAX 1024
 #define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */

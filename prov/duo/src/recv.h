@@ -5,7 +5,7 @@
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
 
-#include "route.h"
+#include "duo.h"
 
 /* One receive call, whatever its variant. */
 struct duo_recv {
