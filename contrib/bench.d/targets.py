@@ -83,14 +83,16 @@ class MeanTarget(Target):
     less noisy than any of them."""
 
     def ratios(self, results):
-        sizes = super().ratios(results)
-        rounds = set.intersection(*(set(ratio.by_round) for _, ratio in sizes)
-                                  if sizes else [set()])
+        sizes = [ratio for _, ratio in super().ratios(results)]
+        if not sizes:
+            return []
+        rounds = set.intersection(*(set(ratio.by_round) for ratio in sizes))
         means = {number: Value(exp(sum(log(ratio.by_round[number])
-                                       for _, ratio in sizes) / len(sizes)))
+                                       for ratio in sizes) / len(sizes)))
                  for number in rounds}
-        return [(None, Ratio(means, dict.fromkeys(means, Value(1))))] \
-            if means else []
+        mean = Ratio(means, dict.fromkeys(means, Value(1)))
+        mean.dropped = max(ratio.dropped for ratio in sizes)
+        return [(None, mean)]
 
 
 class SumTarget(Target):

@@ -8,9 +8,8 @@
  * recognised by its address alone, and entries never move.
  *
  * Cost: 448 bytes an entry, touched from the first use on; growing is
- * advancing an index. The first cache line is the core's, two and a half are
- * shm's; a message of the core touches one of those, and of ours one and the
- * buffer's. Protected by the domain's lock.
+ * advancing an index. The first cache line is the core's, and a message over
+ * either path touches the four after it. Protected by the domain's lock.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
