@@ -1,26 +1,78 @@
 dnl SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 dnl SPDX-FileCopyrightText: The ofi_duo authors
 
-dnl libfabric >= 2.0, for the provider, its tests and fabtests.
+dnl The version number stands in configure.ac alone; DUO_VERSION_MAJOR and
+dnl DUO_VERSION_MINOR are what the providers tell libfabric.
+AC_DEFUN([DUO_VERSION], [
+	AC_DEFINE_UNQUOTED([DUO_VERSION_MAJOR],
+		[`echo "$PACKAGE_VERSION" | cut -d. -f1`],
+		[Major version number])
+	AC_DEFINE_UNQUOTED([DUO_VERSION_MINOR],
+		[`echo "$PACKAGE_VERSION" | cut -d. -f2`],
+		[Minor version number])
+])
+
+dnl Where the EFA installer puts its libfabric, which pkg-config does not know.
+AC_DEFUN([DUO_EFA_PKG_CONFIG_PATH],
+	[/opt/amazon/efa/lib/pkgconfig:/opt/amazon/efa/lib64/pkgconfig])
+
+dnl libfabric >= 1.17, for the provider and fabtests; >= 2.0 for its shm as a
+dnl peer and for the provider's unit tests, which have a fake of that. What
+dnl PKG_CONFIG_PATH names comes first, then the EFA installer's, which is the
+dnl one that programs on its machines run with, then the system's.
 dnl --disable-provider builds only what does not need it (softefa).
 AC_DEFUN([DUO_CHECK_LIBFABRIC], [
 	AC_ARG_ENABLE([provider],
 		[AS_HELP_STRING([--disable-provider],
-			[build without libfabric >= 2.0: softefa only])])
+			[build without libfabric: softefa only])])
+	AC_ARG_WITH([providerdir],
+		[AS_HELP_STRING([--with-providerdir=DIR],
+			[directory of provider modules
+			 (default: LIBDIR/libfabric)])],
+		[], [with_providerdir='${libdir}/libfabric'])
+	AS_CASE(["$with_providerdir"],
+		[yes|no|''],
+		[AC_MSG_ERROR([--with-providerdir wants a directory])])
 	AS_IF([test "x$enable_provider" != xno], [
-		PKG_CHECK_MODULES([LIBFABRIC], [libfabric >= 2.0], [],
-			[AC_MSG_ERROR([libfabric >= 2.0 is needed: \
+		PKG_CONFIG_PATH="${PKG_CONFIG_PATH:+$PKG_CONFIG_PATH:}DUO_EFA_PKG_CONFIG_PATH"
+		export PKG_CONFIG_PATH
+		PKG_CHECK_MODULES([LIBFABRIC], [libfabric >= 1.17], [],
+			[AC_MSG_ERROR([libfabric >= 1.17 is needed: \
 $LIBFABRIC_PKG_ERRORS. Set PKG_CONFIG_PATH to the right one, use contrib/env \
 which prepares one, or give --disable-provider to build softefa alone.])])
-		AC_CHECK_MEMBER([struct fi_ops_srx_owner.get_msg], [],
-			[AC_MSG_ERROR([libfabric's Peer API is needed, \
+		AS_IF([$PKG_CONFIG --atleast-version=2.0 libfabric],
+			[have_peers=yes
+			 AC_CHECK_MEMBER([struct fi_ops_srx_owner.get_msg], [],
+				[AC_MSG_ERROR([libfabric's Peer API is needed, \
 rdma/providers/fi_peer.h])],
-			[#include <rdma/fabric.h>
-			 #include <rdma/providers/fi_peer.h>])
-		providerdir='${libdir}/libfabric'
+				[#include <rdma/fabric.h>
+				 #include <rdma/providers/fi_peer.h>])])
+		duo_libfabric_version=`$PKG_CONFIG --modversion libfabric`
+		duo_libfabric_libdir=`$PKG_CONFIG --variable=libdir libfabric`
 	])
-	AC_SUBST([providerdir])
+	AC_SUBST([providerdir], [$with_providerdir])
 	AM_CONDITIONAL([HAVE_LIBFABRIC], [test "x$enable_provider" != xno])
+	AM_CONDITIONAL([HAVE_PEERS], [test "x$have_peers" = xyes])
+])
+
+dnl near uses the public interface alone, so an older libfabric will do.
+AC_DEFUN([DUO_CHECK_NEAR], [
+	AC_ARG_ENABLE([near],
+		[AS_HELP_STRING([--disable-near],
+			[leave out the shared memory provider near
+			 (default: as --enable-provider)])],
+		[], [enable_near=${enable_provider:-auto}])
+	have_near=no
+	AS_IF([test "x$enable_near" != xno],
+		[PKG_CHECK_MODULES([NEAR], [libfabric >= 1.17],
+			[have_near=yes], [have_near=no])])
+	AS_IF([test "x$enable_near$have_near" = xyesno],
+		[AC_MSG_ERROR([libfabric >= 1.17 is needed for near])])
+	AS_IF([test "x$have_near" = xyes],
+		[near_libfabric_version=`$PKG_CONFIG --modversion libfabric`])
+	dnl contrib/bundle reads it in the Makefile.
+	AC_SUBST([near_libfabric_version])
+	AM_CONDITIONAL([HAVE_NEAR], [test "x$have_near" = xyes])
 ])
 
 dnl rdma-core headers, for the software EFA device.
@@ -29,6 +81,20 @@ AC_DEFUN([DUO_CHECK_VERBS], [
 	AC_CHECK_HEADERS([infiniband/verbs.h infiniband/efadv.h], [],
 		[have_verbs=no])
 	AM_CONDITIONAL([HAVE_VERBS], [test "x$have_verbs" = xyes])
+])
+
+dnl hwloc, for the order of several devices.
+AC_DEFUN([DUO_CHECK_HWLOC], [
+	AC_ARG_WITH([hwloc],
+		[AS_HELP_STRING([--without-hwloc],
+			[several devices are in the core's order])])
+	have_hwloc=no
+	AS_IF([test "x$with_hwloc" != xno],
+		[PKG_CHECK_MODULES([HWLOC], [hwloc >= 2.0], [have_hwloc=yes],
+			[AS_IF([test "x$with_hwloc" = xyes],
+				[AC_MSG_ERROR([hwloc >= 2.0 is needed for \
+--with-hwloc])])])])
+	AM_CONDITIONAL([HAVE_HWLOC], [test "x$have_hwloc" = xyes])
 ])
 
 dnl Check, for unit tests.
@@ -44,12 +110,15 @@ AC_DEFUN([DUO_CHECK_MPI], [
 	AM_CONDITIONAL([HAVE_MPI], [test -n "$MPICC"])
 ])
 
-dnl pandoc, for the man pages.
+dnl pandoc, for the man pages; a release's tarball has them ready.
 AC_DEFUN([DUO_CHECK_PANDOC], [
 	AC_CHECK_PROGS([PANDOC], [pandoc])
-	AS_IF([test -z "$PANDOC"],
-		[AC_MSG_WARN([no pandoc: manual pages are not made])])
+	have_man=yes
+	AS_IF([test -z "$PANDOC" && test ! -f "$srcdir/man/fi_duo.7"],
+		[AC_MSG_WARN([no pandoc: manual pages are not made])
+		 have_man=no])
 	AM_CONDITIONAL([HAVE_PANDOC], [test -n "$PANDOC"])
+	AM_CONDITIONAL([HAVE_MAN], [test "x$have_man" = xyes])
 ])
 
 dnl DUO_SAY_PART(NAME, CONDITIONAL, WHAT IS MISSING): a line of the summary.
@@ -58,12 +127,32 @@ AC_DEFUN([DUO_SAY_PART], [
 		[AC_MSG_NOTICE([  $1: no, $3])])
 ])
 
+dnl Says so where libfabric will not find the modules by itself.
+AC_DEFUN([DUO_SAY_PROVIDERDIR], [
+	AS_IF([test "x$enable_provider" != xno], [
+		dnl After AC_OUTPUT: prefix is set, the rest refers to it.
+		eval "duo_dir=\"$providerdir\""
+		eval "duo_dir=\"$duo_dir\""
+		eval "duo_dir=\"$duo_dir\""
+		AC_MSG_NOTICE([  libfabric: $duo_libfabric_version in \
+$duo_libfabric_libdir])
+		AC_MSG_NOTICE([  provider modules go to $duo_dir])
+		AS_IF([test "$duo_dir" != "$duo_libfabric_libdir/libfabric"],
+			[AC_MSG_NOTICE([  this libfabric looks into \
+$duo_libfabric_libdir/libfabric: set FI_PROVIDER_PATH, or configure \
+--with-providerdir])])
+	])
+])
+
 dnl What is built and installed, and what is left out for want of something.
 AC_DEFUN([DUO_SUMMARY], [
 	AC_MSG_NOTICE([ofi_duo $PACKAGE_VERSION:])
 	DUO_SAY_PART([provider], [HAVE_LIBFABRIC], [--disable-provider])
+	DUO_SAY_PART([near], [HAVE_NEAR], [no libfabric >= 1.17])
+	DUO_SAY_PART([order of devices], [HAVE_HWLOC], [no hwloc >= 2.0])
 	DUO_SAY_PART([softefa], [HAVE_VERBS], [no infiniband/efadv.h])
 	DUO_SAY_PART([unit tests], [HAVE_CHECK], [no check >= 0.15])
 	DUO_SAY_PART([MPI tests], [HAVE_MPI], [no mpicc])
-	DUO_SAY_PART([manual pages], [HAVE_PANDOC], [no pandoc])
+	DUO_SAY_PART([manual pages], [HAVE_MAN], [no pandoc])
+	DUO_SAY_PROVIDERDIR
 ])

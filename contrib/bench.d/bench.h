@@ -26,6 +26,8 @@
 #include <rdma/fi_tagged.h>
 #include <rdma/fi_duo.h>
 
+#include "util.h"
+
 #define BN_MAX_RANKS 256
 #define BN_NAME_MAX 512
 #define BN_MAX_FDS 4096		/* that are looked at */
@@ -33,9 +35,6 @@
 #define BN_WINDOW 64		/* messages in flight */
 #define BN_CTXS 1024		/* contexts in rotation */
 #define BN_CQ_SIZE 8192
-#define BN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
 
 /* Tags; the growth curves use BN_TAG_FREE and above. */
 enum { BN_TAG = 1, BN_TAG_ACK = 2, BN_TAG_FREE = 1000 };
@@ -63,6 +62,7 @@ struct bn_shared {
 	atomic_uint generation;
 	atomic_int failed;
 	atomic_long value;
+	atomic_ulong start_sum, start_max;	/* ns, of all ranks' starts */
 	_Alignas(256) atomic_uint hop;	/* alone in its cache lines */
 	_Alignas(256) struct {
 		size_t len;
@@ -88,6 +88,7 @@ struct bn {
 	uint8_t *sbuf, *rbuf;	/* opts.max_size each */
 	struct fid_mr *smr, *rmr;
 	void *sdesc, *rdesc;
+	uint64_t start_ns;	/* fi_getinfo to all addresses inserted */
 	uint64_t tx, rx;	/* completions read so far */
 	struct fi_context2 ctx[BN_CTXS];
 	unsigned int next_ctx;
@@ -96,15 +97,10 @@ struct bn {
 extern struct bn bn;
 
 /* main.c */
-void bn_fail(int status, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3), noreturn));
 void bn_sync(void);		/* barrier that progresses the endpoint */
 void bn_sync_still(void);	/* barrier that does not touch it */
 long bn_agree(long value);	/* rank 0's value, for all; a barrier */
-void bn_print(double value, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
 
-#define BN_DIE(...) bn_fail(BN_FAIL, __VA_ARGS__)
 #define BN_OK(call) \
 	do { \
 		long bn_ret_ = (call); \
@@ -127,18 +123,8 @@ int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
 void bn_wait(uint64_t tx, uint64_t rx);
 fi_addr_t bn_from(int rank);	/* that rank, or any source */
 
-/* stat.c */
-uint64_t bn_now(void);		/* ns */
-double bn_percentile(uint64_t *sorted, size_t count, double percent);
-void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
-		 ...) __attribute__((format(printf, 4, 5)));
-size_t bn_sizes(const size_t **sizes);
-
-/* cpu.c */
-int bn_pin(int rank);		/* cores that there are */
-void bn_fifo(void);
-
 /* the tests */
+size_t bn_sizes(const size_t **sizes);
 void bn_lat(void);
 void bn_lat_any(void);
 void bn_lat_msg(void);
@@ -154,6 +140,7 @@ void bn_idle(void);
 void bn_insn(void);
 void bn_insn_any(void);
 void bn_mem(void);
+void bn_start(void);
 void bn_curve_posted(void);
 void bn_curve_unexpected(void);
 void bn_curve_av(void);

@@ -6,19 +6,17 @@
 # and whether it needs an EFA device. Sourced by contrib/bench.
 
 # In this order in each round: what is compared lies close together.
-all_configs=(shm duo-tcp duo-efa efa-shm efa duo-efa-remote efa-udp
-	duo-efa-udp-remote tcp duo-tcp-remote lnx)
-mpi_configs=(ob1-sm duo-efa efa-shm efa duo-tcp)
+all_configs=(shm near duo-tcp duo-efa duo-efa-shm efa-shm efa duo-efa-remote
+	efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
+mpi_configs=(ob1-sm ucx near duo-efa duo-efa-shm efa-shm efa duo-tcp)
 
 # config_of NAME: sets prov, args, vars, device.
 config_of()
 {
 	prov='' args=() vars=() device=''
 	case $1 in
-	shm)
-		prov=shm;;
-	tcp)
-		prov=tcp;;
+	shm|near|tcp)
+		prov=$1;;
 	lnx)
 		prov=lnx args=(-T -P shm) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
 	efa)
@@ -31,6 +29,8 @@ config_of()
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
 	duo-tcp|duo-efa)
 		prov="${1#duo-};ofi_duo" args=(-P shm);;
+	duo-efa-shm)
+		prov="efa;ofi_duo" args=(-P shm) vars=(FI_OFI_DUO_PEER=shm);;
 	duo-tcp-remote|duo-efa-remote)
 		prov=${1#duo-}
 		prov="${prov%-remote};ofi_duo" args=(-R -P core);;
@@ -42,25 +42,41 @@ config_of()
 	[[ $prov != efa* ]] || device=1
 }
 
-# mpi_config_of NAME: sets args (of mpirun), vars, device.
+# mpi_config_of NAME: sets vars, device. Only what is named can be selected;
+# variables, because mpirun's options depend on how it was started.
 mpi_config_of()
 {
-	local mtl=(--mca pml cm --mca mtl ofi --mca btl self)
-	args=() vars=() device=''
+	local mtl=(OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_btl=self)
+	local provider=''
+	vars=() device=''
 	case $1 in
 	ob1-sm)
-		args=(--mca pml ob1 --mca btl "self,sm");;
-	duo-tcp)
-		args=("${mtl[@]}" --mca mtl_ofi_provider_include "tcp;ofi_duo");;
-	duo-efa)
-		vars=(FI_PROVIDER="efa;ofi_duo") device=1
-		args=("${mtl[@]}" --mca mtl_ofi_provider_include "efa;ofi_duo");;
-	efa-shm|efa)
-		vars=(FI_PROVIDER=efa FI_EFA_ENABLE_SHM_TRANSFER=1) device=1
-		[[ $1 == efa-shm ]] ||
-			vars=(FI_PROVIDER=efa FI_EFA_ENABLE_SHM_TRANSFER=0)
-		args=("${mtl[@]}" --mca mtl_ofi_provider_include efa);;
+		vars=(OMPI_MCA_pml=ob1 OMPI_MCA_btl="self,sm");;
+	ucx)
+		vars=(OMPI_MCA_pml=ucx OMPI_MCA_btl=self OMPI_MCA_osc=ucx
+			OMPI_MCA_opal_common_ucx_tls=any
+			OMPI_MCA_opal_common_ucx_devices=any
+			UCX_TLS="posix,cma,self");;
+	duo-tcp|duo-efa)
+		provider="${1#duo-};ofi_duo"
+		vars=(FI_OFI_DUO_STATS=1);;
+	duo-efa-shm)
+		provider="efa;ofi_duo"
+		vars=(FI_OFI_DUO_STATS=1 FI_OFI_DUO_PEER=shm);;
+	near)
+		provider=near;;
+	efa-shm)
+		provider=efa vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
+	efa)
+		provider=efa vars=(FI_EFA_ENABLE_SHM_TRANSFER=0);;
+	*)
+		return 1;;
 	esac
+	if [[ -n $provider ]]; then
+		vars+=("${mtl[@]}" FI_PROVIDER="$provider"
+			OMPI_MCA_mtl_ofi_provider_include="$provider")
+	fi
+	[[ $provider != efa* ]] || device=1
 }
 
 # A real EFA device, or the software one?

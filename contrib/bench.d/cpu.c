@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
+#include "util.h"
 
 /* Is cpu the first hardware thread of its core? */
 static bool bn_first_thread(int cpu)

@@ -135,26 +135,31 @@ static void bn_exchange(void)
 
 	BN_OK(fi_getname(&bn.ep->fid, sh->peer[bn.rank].name, &len));
 	sh->peer[bn.rank].len = len;
-	bn_sync();
+	bn_sync_still();
 	for (i = 0; i < bn.opts.nranks; i++)
 		if (fi_av_insert(bn.av, sh->peer[i].name, 1, &bn.peer[i], 0,
 				 NULL) != 1)
 			BN_DIE("fi_av_insert of rank %d", i);
-	bn_sync();
 }
 
 void bn_open(void)
 {
+	uint64_t start;
+
 	if (bn.opts.remote)
 		bn_hide();
+	bn_sync_still();
+	start = bn_now();
 	bn_getinfo();
 	BN_OK(fi_fabric(bn.info->fabric_attr, &bn.fabric, NULL));
 	BN_OK(fi_domain(bn.fabric, bn.info, &bn.domain, NULL));
 	BN_OK(bn_open_ep(&bn.ep, &bn.cq, &bn.av));
+	bn_exchange();
+	bn.start_ns = bn_now() - start;
+	bn_sync();
 	bn_alloc();
 	if (fi_open_ops(&bn.ep->fid, FI_DUO_OPS, 0, (void **) &bn.ops, NULL))
 		bn.ops = NULL;
-	bn_exchange();
 }
 
 /* The network cores connect when they have something to send. */

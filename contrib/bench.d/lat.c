@@ -74,6 +74,19 @@ long bn_pingpong_count(size_t size)
 	return count < BN_MAX_ITERS ? count : BN_MAX_ITERS;
 }
 
+size_t bn_sizes(const size_t **sizes)
+{
+	static const size_t few[] = { 1, 8, 64, 512, 4096, 65536, 1 << 20 };
+	static const size_t all[] = {
+		1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192,
+		16384, 32768, 65536, 131072, 262144, 524288, 1 << 20, 2 << 20,
+		4 << 20,
+	};
+
+	*sizes = bn.opts.few ? few : all;
+	return bn.opts.few ? BN_COUNT(few) : BN_COUNT(all);
+}
+
 static void bn_lat_size(const char *name, size_t size)
 {
 	long count = bn_pingpong_count(size);

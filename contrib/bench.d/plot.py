@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from results import Ratio, Results, quartiles
+from targets import MPI_SIZED
 
 # name, title, metric, x axis, y axis, y of (x, ns)
 CURVES = (
@@ -28,13 +29,16 @@ CURVES = (
      "unexpected messages waiting", "half round trip (ns)", None),
     ("av", "AV insert", "av", "addresses", "ns per address", None),
     ("cq", "CQ read", "cq", "batch", "ns per completion", None),
+    ("start", "Start-up, libfabric", "start", "ranks",
+     "fi_getinfo to all addresses inserted (ns)", None),
     ("mpi", "MPI latency", "mpi", "bytes", "half round trip (ns)", None),
+    ("mpi-init", "MPI_Init", "mpi-init", "ranks", "mean (ns)", None),
 )
 RATIOS = (
     ("ratio", "Latency against raw shm", "lat",
-     ("duo-efa", "duo-tcp", "efa-shm", "lnx")),
+     ("near", "duo-efa", "duo-tcp", "efa-shm", "lnx")),
     ("ratio-any", "Latency from any source against raw shm", "lat-any",
-     ("duo-efa", "duo-tcp", "efa-shm", "lnx")),
+     ("near", "duo-efa", "duo-tcp", "efa-shm", "lnx")),
 )
 HEAD = """set terminal {terminal}
 set output "{name}.{suffix}"
@@ -78,8 +82,7 @@ def curve(results, metric, convert):
     for config in results.series:
         points = []
         for x in results.keys(config, metric):
-            rounds = results.get(config, f"{metric}.{x}.p50") or \
-                results.get(config, f"{metric}.{x}")
+            rounds = results.get(config, results.name(config, metric, x))
             values = [convert(x, ns) if convert else ns
                       for ns in rounds.values()]
             if values:
@@ -105,11 +108,20 @@ def ratio_curve(results, metric, configs):
     return blocks
 
 
+def mpi_curves(results):
+    return tuple(
+        (f"mpi-{test}-{ranks}".replace("/", "on"),
+         f"MPI {test}, {ranks} ranks", f"mpi-{test}-{ranks}", "bytes",
+         "ns per message" if test == "rate" else "mean (ns)", None)
+        for ranks in results.mpi_ranks(MPI_SIZED) for test in MPI_SIZED)
+
+
 def main():
     results = Results(sys.argv[1])
     directory = sys.argv[2]
     os.makedirs(directory, exist_ok=True)
-    for name, title, metric, xlabel, ylabel, convert in CURVES:
+    for name, title, metric, xlabel, ylabel, convert in \
+            CURVES + mpi_curves(results):
         base = "10" if xlabel != "bytes" and xlabel != "batch" else "2"
         draw(directory, name, curve(results, metric, convert), title=title,
              xlabel=xlabel, ylabel=ylabel, base=base,
@@ -117,7 +129,7 @@ def main():
     for name, title, metric, configs in RATIOS:
         draw(directory, name, ratio_curve(results, metric, configs),
              title=title, xlabel="bytes",
-             ylabel="ratio of medians (95 % interval)", base="2",
+             ylabel="ratio of medians, and its interval", base="2",
              scale="unset logscale y\nset yrange [0.8:*<4]")
 
 

@@ -7,8 +7,10 @@ round, because the rounds lie close together in time and the machine's mood
 changes slowly; the ratio is the median of the rounds' ratios. A round does
 not count where a cache line between the two CPUs took a different time for
 one than for the other: the CPUs were not the same then. Beside the ratio
-stands the interval that holds the true median with 95 % confidence (of the
-order statistics, so without a guess about the distribution of the noise).
+stands the narrowest interval of order statistics that holds the true median
+with at least 95 % confidence (so without a guess about the distribution of the
+noise), and what its confidence is. Fewer than six rounds do not reach 95 %:
+then it is all that they span.
 """
 
 from math import comb
@@ -36,16 +38,16 @@ def quartiles(values):
 
 
 def interval(values):
-    """Bounds of the median; the extremes where the rounds are too few."""
+    """Bounds of the median, and the confidence that it lies within."""
     values = sorted(values)
-    count, cut, tail = len(values), 0, 0.0
+    count, cut = len(values), 0
+    outside = 2 / 2 ** count
     while cut < (count - 1) // 2:
-        tail += comb(count, cut) / 2 ** count
-        if 2 * tail > 1 - CONFIDENCE:
+        more = outside + 2 * comb(count, cut + 1) / 2 ** count
+        if more > 1 - CONFIDENCE:
             break
-        cut += 1
-    cut = max(cut - 1, 0)
-    return values[cut], values[count - 1 - cut]
+        cut, outside = cut + 1, more
+    return values[cut], values[count - 1 - cut], 1 - outside
 
 
 class Value(float):
@@ -100,9 +102,31 @@ class Results:
                 found.add(int(parts[1]))
         return sorted(found)
 
+    def name(self, config, prefix, key):
+        """PREFIX.KEY, its median where there are percentiles."""
+        median_name = f"{prefix}.{key}.p50"
+        found = self.series.get(config, {})
+        return median_name if median_name in found else f"{prefix}.{key}"
+
+    def mpi_ranks(self, tests):
+        """Ranks (N or N/C) that one of MPI's tests ran with, ascending."""
+        found = set()
+        for metric in {metric for series in self.series.values()
+                       for metric in series if metric.startswith("mpi-")}:
+            head, key = metric.split(".")[:2]
+            _, test, *label = head.split("-") + [key]
+            if test in tests and label:
+                found.add(label[0])
+        return sorted(found, key=lambda label: (
+            [int(number) for number in label.split("/")]))
+
     def reason(self, config, test):
         for name, tests, reason in self.missing:
             if name == config and test in tests.split(","):
+                return reason
+        for name, tests, reason in self.missing:
+            if name == config and config.startswith("mpi-") and \
+               tests.endswith(f" {test} ranks"):
                 return reason
         return "not asked for"
 
@@ -120,7 +144,8 @@ class Ratio:
         self.count = len(rounds)
         if self.count:
             self.median = median(self.by_round.values())
-            self.low, self.high = interval(self.by_round.values())
+            self.low, self.high, self.confidence = \
+                interval(self.by_round.values())
 
     def verdict(self, limit, exact=False):
         """Against "at most limit"; exact: one round tells."""

@@ -34,7 +34,7 @@ wrong_device_path()
 {
 	local packets
 	[[ $1 =~ ^efa(|-udp|-shm)$ ]] && ! real_efa || return
-	[[ $2 != mem && $2 != av ]] || return
+	[[ $2 != mem && $2 != av && $2 != start ]] || return
 	packets=$(sed -n 's/^softefa stats:.* tx_pkts=\([0-9]*\).*/\1/p' \
 		"$work/err" | awk '{ sum += $1 } END { print sum + 0 }')
 	if [[ $1 == efa-shm ]]; then
@@ -55,13 +55,26 @@ keep_awk='
 				before + 0, after + 0
 	}'
 
+# error_line CONFIG: of $work/err what says most: libraries end with the cause,
+# mpirun begins with it.
+error_line()
+{
+	awk -v first="$([[ $1 != mpi-* ]] || echo 1)" \
+		'/[[:alpha:]]/ && !/ stats: / {
+			gsub("\t", " ")
+			if (!first || line == "")
+				line = $0
+		}
+		END { print line }' "$work/err"
+}
+
 # keep ROUND CONFIG TESTS STATUS: what a program has printed to $work/out.
 keep()
 {
 	local reason
 	reason=$(sed -n 's/^!//p;T;q' "$work/out")
 	if [[ -z $reason && $4 -ne 0 ]]; then
-		reason="exit status $4: $(grep "[[:alpha:]]" "$work/err" | tail -n 1 | tr '\t' ' ')"
+		reason="exit status $4: $(error_line "$2")"
 	fi
 	if [[ -z $reason ]] && wrong_device_path "$2" "$3"; then
 		reason="EFA did not take the path it was asked to take"
@@ -94,12 +107,28 @@ measure()
 	keep "$round" "$config" "$tests" "$status"
 }
 
+# time_left ROUND: another round as long as the longest of this suite ends
+# before --time does.
+time_left()
+{
+	if [[ $1 -eq 1 ]]; then
+		round_longest=0
+	elif [[ $((SECONDS - round_began)) -gt $round_longest ]]; then
+		round_longest=$((SECONDS - round_began))
+	fi
+	round_began=$SECONDS
+	[[ -z $time || $((SECONDS + round_longest)) -le $time ]] && return
+	say "round $1 is not begun: --time $time"
+	return 1
+}
+
 # each_round ROUNDS TESTS CONFIGS ARGUMENT...: of CONFIGS those asked for.
 each_round()
 {
 	local round count=$1 tests=$2 config names=$3
 	shift 3
 	for ((round = 1; round <= count; round++)); do
+		time_left "$round" || break
 		for config in $names; do
 			[[ -z $configs || ,$configs, == *,$config,* ]] ||
 				continue
@@ -127,8 +156,19 @@ run_many()
 	cores=$(nproc)
 	for n in $(tr ',' ' ' <<<"${ranks:-$((cores < 8 ? cores : 8))}"); do
 		each_round "$(((rounds + 1) / 2))" fan-in,alltoall \
-			"shm duo-tcp duo-efa efa-shm efa tcp" -n "$n" \
+			"shm near duo-tcp duo-efa duo-efa-shm efa-shm efa tcp" -n "$n" \
 			-b "$([[ -n $quick ]] && echo 3 || echo 20)"
+		failures=()
+	done
+}
+
+run_start()
+{
+	local n counts="1 2 4 8 16 32 64"
+	[[ -z $quick ]] || counts="2 8"
+	for n in $counts; do
+		each_round "$(((rounds + 1) / 2))" start \
+			"shm near duo-efa duo-efa-shm efa-shm efa duo-tcp tcp" -n "$n" -S 8
 		failures=()
 	done
 }
@@ -138,7 +178,8 @@ run_growth()
 	local test count=3
 	[[ -z $quick ]] || count=1
 	for test in cq posted unexpected av; do
-		each_round "$count" "$test" "shm duo-tcp duo-efa efa-shm" -b 3
+		each_round "$count" "$test" "shm near duo-tcp duo-efa duo-efa-shm efa-shm" \
+			-b 3
 	done
 }
 
@@ -159,7 +200,7 @@ insn_one()
 		--callgrind-out-file="$work/cg/%p")
 	command_of
 	runner=()
-	"${command[@]}" -a 60 -t "$test" >"$work/out" 2>"$work/err" \
+	"${command[@]}" -a 300 -t "$test" >"$work/out" 2>"$work/err" \
 		</dev/null || status=$?
 	if [[ $status -ne 0 ]]; then
 		keep 1 "$config" "$test" "$status"
@@ -174,17 +215,21 @@ insn_one()
 }
 
 # By the CPU's counter where it counts (nothing else natively), by callgrind.
+# Without turns of receives from any source, which come by the clock: in
+# lockstep, and more so under valgrind, each message has some, where an
+# application's have one in hundreds.
 run_insn()
 {
 	local test config
+	local -x FI_OFI_DUO_LAZY_TIME=1000000
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
-		each_round 1 insn "shm duo-tcp duo-efa efa-shm efa \
+		each_round 1 insn "shm near duo-tcp duo-efa duo-efa-shm efa-shm efa \
 			duo-efa-remote tcp duo-tcp-remote"
-		each_round 1 insn-any "shm duo-tcp duo-efa efa-shm"
+		each_round 1 insn-any "shm near duo-tcp duo-efa duo-efa-shm efa-shm"
 		return
 	fi
 	[[ -z $profile ]] || : >"$profile"
-	for config in shm duo-tcp duo-efa efa duo-efa-remote tcp \
+	for config in shm near duo-tcp duo-efa duo-efa-shm efa duo-efa-remote tcp \
 		duo-tcp-remote efa-shm; do
 		for test in insn insn-any; do
 			[[ -z $configs || ,$configs, == *,$config,* ]] ||
@@ -193,40 +238,6 @@ run_insn()
 			[[ -z $quick || -n $configs ||
 				$config != *-remote ]] || continue
 			insn_one "$config" "$test"
-		done
-	done
-}
-
-mpi_one()
-{
-	local round=$1 config=$2 status=0 device
-	local -a args vars command=(env)
-	[[ ${failures[mpi-$config mpi]:-0} -lt 2 ]] || return 0
-	mpi_config_of "$config"
-	command+=("${vars[@]}")
-	if [[ -n $device ]] && ! real_efa; then
-		command+=("LD_PRELOAD=$softefa_lib")
-	fi
-	command+=(timeout 30 mpirun -n 2 --map-by core --bind-to core)
-	[[ $(nproc) -gt 1 ]] || command+=(--oversubscribe)
-	"${command[@]}" "${args[@]}" "$mpilat" \
-		"$([[ -n $quick ]] && echo 2 || echo 10)" ${quick:+q} \
-		>"$work/out" 2>"$work/err" </dev/null || status=$?
-	# The device's count is not that of one program here.
-	sed -i '/^softefa stats/d' "$work/err"
-	keep "$round" "mpi-$config" mpi "$status"
-}
-
-run_mpi()
-{
-	local round config
-	if [[ -z $mpilat ]]; then
-		no_value mpi mpi "no Open MPI here"
-		return
-	fi
-	for ((round = 1; round <= (rounds + 1) / 2; round++)); do
-		for config in "${mpi_configs[@]}"; do
-			mpi_one "$round" "$config"
 		done
 	done
 }
@@ -250,7 +261,7 @@ bench_run()
 	about load "$(cut -d' ' -f1-3 /proc/loadavg)"
 	about efa "$(real_efa && echo real || echo software)"
 	about rounds "$rounds"
-	for suite in main many growth mem insn mpi; do
+	for suite in main many start growth mem insn mpi; do
 		[[ ,$only, == *,$suite,* ]] || continue
 		say "$suite"
 		"run_$suite"

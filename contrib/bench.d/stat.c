@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Time, percentiles, sizes. */
+/* Time, percentiles, what is printed. */
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "bench.h"
+#include "util.h"
 
 uint64_t bn_now(void)
 {
@@ -29,6 +30,17 @@ double bn_percentile(uint64_t *sorted, size_t count, double percent)
 	return sorted[(size_t) ((count - 1) * percent / 100 + 0.5)];
 }
 
+void bn_print(double value, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf(" %.6g\n", value);
+	fflush(stdout);
+}
+
 /* Sorts ns; prints "NAME.p50 VALUE" and others, each divided. */
 void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 		 ...)
@@ -45,17 +57,4 @@ void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 	for (i = 0; i < BN_COUNT(percents); i++)
 		bn_print(bn_percentile(ns, count, percents[i]) / divisor,
 			 "%s.p%d", name, percents[i]);
-}
-
-size_t bn_sizes(const size_t **sizes)
-{
-	static const size_t few[] = { 1, 8, 64, 512, 4096, 65536, 1 << 20 };
-	static const size_t all[] = {
-		1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192,
-		16384, 32768, 65536, 131072, 262144, 524288, 1 << 20, 2 << 20,
-		4 << 20,
-	};
-
-	*sizes = bn.opts.few ? few : all;
-	return bn.opts.few ? BN_COUNT(few) : BN_COUNT(all);
 }

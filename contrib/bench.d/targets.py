@@ -2,10 +2,13 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """What ofi_duo is to reach, as ratios of medians in one run."""
 
+import re
 from math import exp, log
 
 from results import Ratio, Value
 
+MPI_SIZED = ("rate", "alltoallw", "alltoall", "allreduce", "bcast")
+MPI_UNSIZED = ("barrier", "init")
 WORST = ("missed", "too noisy to tell", "met", "not measured")
 
 
@@ -30,7 +33,7 @@ class Target:
         if self.sizes is None:
             pairs = [(None, self.metric)]
         else:
-            pairs = [(size, f"{self.metric}.{size}.p50")
+            pairs = [(size, results.name(self.over, self.metric, size))
                      for size in results.keys(self.over, self.metric)
                      if self.sizes[0] <= size <= self.sizes[1]]
         found = []
@@ -47,7 +50,7 @@ class Target:
                   for size, ratio in self.ratios(results)]
         row = {"name": self.name, "ratio": None, "low": None, "high": None,
                "verdict": "not measured", "note": "", "rounds": 0,
-               "dropped": 0,
+               "dropped": 0, "confidence": None,
                "limit": 1 / self.limit if self.rate else self.limit,
                "sense": ">=" if self.rate else "<="}
         if not judged:
@@ -60,6 +63,7 @@ class Target:
             return [row]
         row["ratio"], row["low"], row["high"] = \
             ratio.median, ratio.low, ratio.high
+        row["confidence"] = ratio.confidence
         if self.rate:
             row["ratio"], row["low"], row["high"] = \
                 1 / ratio.median, 1 / ratio.high, 1 / ratio.low
@@ -71,6 +75,9 @@ class Target:
     def why(self, results):
         test = self.metric.split(".")[0]
         names = {"idle-posted": "idle"}
+        if test.startswith("mpi"):
+            test = re.split("[-.]", self.metric)[-1] \
+                if "-" in self.metric else "2"
         for config in (self.over, self.under.split("+")[-1]):
             reason = results.reason(config, names.get(test, test))
             if not results.series.get(config) or reason != "not asked for":
@@ -185,6 +192,33 @@ TARGETS = _of_core("efa") + _remote("efa-udp") + [
                "efa-shm", "lat", 1.0, (1, 65536)),
     Target("duo-efa, any source, to 64 KiB : efa-shm", "duo-efa", "efa-shm",
            "lat-any", 1.0, (1, 65536)),
-    Target("MPI, duo-efa, 8 B : efa-shm", "mpi-duo-efa", "mpi-efa-shm",
-           "mpi", 1.0, (8, 8)),
 ] + _of_core("tcp")
+
+
+def _sizes(name, over, under, metric, rate=False):
+    """To 64 KiB: the worst size, and the mean."""
+    return [kind(f"{name}{suffix} : {under}", over, under, metric, 1.0,
+                 (1, 65536), rate=rate)
+            for kind, suffix in ((Target, ""), (MeanTarget, ", mean"))]
+
+
+def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
+    """With all ranks that were measured."""
+    targets = _sizes(f"{over}, latency", over, under, "mpi")
+    for ranks in results.mpi_ranks(MPI_SIZED):
+        for test in MPI_SIZED:
+            targets += _sizes(f"{over}, {test}, {ranks} ranks", over, under,
+                              f"mpi-{test}-{ranks}", rate=test == "rate")
+    for test in MPI_UNSIZED:
+        for ranks in results.mpi_ranks((test,)):
+            targets.append(Target(
+                f"{over}, {test}, {ranks} ranks : {under}", over, under,
+                f"mpi-{test}.{ranks}", 1.0))
+    return targets
+
+
+def all_targets(results):
+    """Through MPI: against whatever a user would take instead."""
+    return TARGETS + [target
+                      for under in ("mpi-efa-shm", "mpi-ob1-sm", "mpi-ucx")
+                      for target in mpi_targets(results, under=under)]

@@ -9,25 +9,35 @@
 # Name, time limit in seconds.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
-scripts		60
+scripts		300
 build		600
-unit		300
+unit		1200
+info		900
+rights		900
 efa-shm		900
 efa-udp		1200
 efa-faults	1200
+efa-kinds	600
 tcp		1200
 sockets		1200
 tcp-rxm		1200
 udp-rxd		1200
 mpi		900
+near		600
+peer-shm	1800
+upstream	3000
 asan		1200
 tsan		1200
 distcheck	900
+packages	900
+bundle		900
+templates	1200
 "
 
 check_werror=--enable-werror
 check_asan="--enable-werror --enable-debug --enable-asan --enable-ubsan"
-check_tsan="--enable-werror --enable-debug --enable-tsan"
+# No --enable-werror: gcc warns of fences, which TSan does not model.
+check_tsan="--enable-debug --enable-tsan"
 
 # result NAME COMMAND...: PASS or FAIL by COMMAND's exit status.
 result()
@@ -52,15 +62,15 @@ in_build()
 		"$duo_src/contrib/env" "$@"
 }
 
-# make_check SUFFIX CONFIGURE-ARGUMENTS: the unit tests; what failed in full,
-# indented, since its lines are no results.
+# make_check SUFFIX CONFIGURE-ARGUMENTS: the unit tests; what the failed ones
+# have said behind "  | ", since its lines are no results.
 make_check()
 {
 	# Sanitized or on a busy machine, Check's 4 s are little.
 	CK_TIMEOUT_MULTIPLIER=10 in_build "$1" "$2" \
 		make -C "$duo_build$1" -j "$(nproc)" check && return
 	[[ ! -f $duo_build$1/test-suite.log ]] ||
-		sed 's/^/  /' "$duo_build$1/test-suite.log"
+		sed 's/^/  | /' "$duo_build$1/test-suite.log"
 	return 1
 }
 
@@ -77,12 +87,41 @@ prints_usage()
 	[[ $("$1" --help) == "${1##*/}"* ]]
 }
 
+# What a log becomes; its bytes that XML cannot have are left out.
+junit_is_right()
+{
+	local want='<testsuite name="a" tests="3" failures="1" skipped="1" time="7">
+<testcase classname="a" name="x &lt;1&gt;"></testcase>
+<testcase classname="a" name="y"><failure message="FAIL">why &amp; how
+more
+</failure></testcase>
+<testcase classname="a" name="z (no &quot;root&quot;)"><skipped/></testcase>
+</testsuite>'
+	[[ $(junit_suite a 7 <(printf '%s\n' "PASS: x <1>" $'why & \1how' \
+		"FAIL: y" more 'SKIP: z (no "root")')) == "$want" ]]
+}
+
+# Nothing is released that calls itself unreleased.
+release_is_refused()
+{
+	local said
+	if said=$("$duo_src/contrib/release" --out /nonexistent 2>&1); then
+		return 1
+	fi
+	[[ $said == *"/nonexistent"* ]]
+}
+
 part_scripts()
 {
 	local script
-	for script in contrib/{bench,check,demo,env,hosts} fabtests/run; do
+	for script in contrib/{apps,bench,bundle,check,demo,env,hosts,release} fabtests/run; do
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
+	result "junit: the results of a log" junit_is_right
+	result "release: wants a directory" release_is_refused
+	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
+	result "bench: arithmetic of the report" \
+		python3 -B "$duo_src/contrib/bench.d/report_test.py"
 	command -v shellcheck >/dev/null || {
 		echo "SKIP: scripts (no shellcheck)"
 		return
@@ -90,21 +129,52 @@ part_scripts()
 	cd "$duo_src" || return
 	# Every file that bash or sh runs, libraries included.
 	grep -rlE '^#!/bin/(ba)?sh|^# shellcheck shell=' \
-		autogen.sh .ci contrib fabtests --exclude='*.[ch]' |
+		autogen.sh .ci contrib debian fabtests util --exclude='*.[ch]' |
 	while read -r script; do
 		result "$script" \
 			shellcheck -x -P SCRIPTDIR -P contrib/lib "$script"
 	done
 }
 
+# For libfabric's maintainers: they know nothing of ofi_duo.
+reproducers()
+{
+	local out status=0
+	out=$(mktemp -d)
+	make -s -C "$duo_src/contrib/upstream" OUT="$out" \
+		CFLAGS="-O1 -Wall -Wextra -Wno-unused-parameter -Werror" ||
+		status=$?
+	rm -r "$out"
+	return "$status"
+}
+
 part_build()
 {
 	result build in_build -check "$check_werror" true
+	result "build: contrib/upstream" reproducers
 }
 
 part_unit()
 {
-	make_check -check "$check_werror"
+	pkg-config --exists "check >= 0.15" ||
+		echo "SKIP: unit tests (Check is not installed)"
+	make_check -check "$check_werror" || return
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-layers-test"
+	result layers in_build -check "$check_werror" \
+		"$duo_src/contrib/lib/check-layers" "$duo_src/prov/duo/src" \
+		"$duo_build-check/prov/duo/src"
+}
+
+part_info()
+{
+	in_build -check "$check_werror" "$duo_src/util/info/check"
+	in_build -check "$check_werror" "$duo_src/util/info/check-mpi"
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-offer"
+}
+
+part_rights()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-rights"
 }
 
 part_efa_shm() { fabtests --core efa --wire shm; }
@@ -121,9 +191,49 @@ part_efa_faults()
 		SOFTEFA_RNR=0.01 fabtests --core efa --wire udp
 }
 
+# Devices of other kinds: without RDMA, with reads only, several of them, and
+# with faults on the wire that has none of its own.
+part_efa_kinds()
+{
+	local -a few=(--core efa --wire shm --only rdm_tagged_pingpong/noshm_recv
+		--only rdm_tagged_pingpong/plain_recv --only rdm_pingpong/noshm_send)
+	SOFTEFA_RDMA=0 fabtests "${few[@]}"
+	SOFTEFA_RDMA=read FI_EFA_USE_DEVICE_RDMA=1 fabtests "${few[@]}"
+	SOFTEFA_NDEV=2 fabtests "${few[@]}"
+	SOFTEFA_LOSS=0.02 SOFTEFA_REORDER=0.05 SOFTEFA_DUP=0.02 \
+		SOFTEFA_RNR=0.01 fabtests "${few[@]}"
+}
+
+# near alone, without ofi_duo.
+part_near()
+{
+	fabtests --core near
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" near
+}
+
+# ofi_duo with libfabric's shm as its local path: all that a core sees of it
+# once, and what is peculiar to efa.
+part_peer_shm()
+{
+	fabtests --core tcp --peer shm
+	fabtests --core efa --wire shm --peer shm --only rdm_tagged_pingpong \
+		--only match_model --only multi_recv --only cancel_race \
+		--only soak
+}
+
 part_mpi()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi"
+	# What contrib/apps runs takes longer than a check may.
+	command -v mpirun >/dev/null || return 0
+	result "apps: self-test" in_build -check "$check_werror" \
+		"$duo_src/contrib/apps" --self-test
+}
+
+# libfabric's own, where FABTESTS says that they are installed.
+part_upstream()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-fabtests"
 }
 
 # The sanitized device under unsanitized programs (shells, mpirun) is meant;
@@ -156,11 +266,51 @@ part_tsan()
 # The inner run's results are not counted a second time.
 distcheck()
 {
-	in_build -check "$check_werror" make -C "$duo_build-check" \
+	# As in make_check.
+	CK_TIMEOUT_MULTIPLIER=10 in_build -check "$check_werror" make -C "$duo_build-check" \
 		-j "$(nproc)" distcheck 2>&1 | sed 's/^\([A-Z]*:\)/  \1/'
+}
+
+# not_in_tarball: the repository's files that "make dist" leaves out.
+not_in_tarball()
+{
+	comm -23 <(git -C "$duo_src" ls-files | grep -vE "^(.gitignore$|debian/)" |
+			LC_ALL=C sort) \
+		<(tar -tzf "$duo_build-check"/ofi_duo-*.tar.gz |
+			sed 's,^[^/]*/,,' | LC_ALL=C sort)
+}
+
+tarball_is_whole()
+{
+	local missing
+	missing=$(not_in_tarball) || return
+	[[ -z $missing ]] && return
+	echo "not in the tarball (EXTRA_DIST in a Makefile.inc):" "$missing"
+	return 1
 }
 
 part_distcheck()
 {
-	result distcheck distcheck
+	result distcheck distcheck || return
+	if git -C "$duo_src" rev-parse >/dev/null 2>&1; then
+		result "distcheck: tarball" tarball_is_whole
+	else
+		echo "SKIP: distcheck: tarball (not a git repository)"
+	fi
+}
+
+part_packages()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-packages"
+}
+
+part_bundle()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-bundle"
+}
+
+# Without OFI_DUO_PACKAGES=templates most of it is skipped: the tools are many.
+part_templates()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-templates"
 }

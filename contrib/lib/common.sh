@@ -43,6 +43,19 @@ is_root()
 	[[ $(id -u) -eq 0 ]]
 }
 
+# Uid 0 does not say that there may be namespaces: in most containers there may
+# not. Elsewhere any user may have them in a user namespace of its own.
+may_unshare()
+{
+	unshare --pid --fork --mount --net --uts -- true 2>/dev/null
+}
+
+may_unshare_as_user()
+{
+	unshare --map-root-user --pid --fork --mount --net --uts -- \
+		mount -t tmpfs none /mnt 2>/dev/null
+}
+
 # logged WHAT LOG REMEDY COMMAND...: runs COMMAND quietly; when it fails,
 # shows the end of LOG and one line about it.
 logged()

@@ -16,13 +16,19 @@ mpi_build()
 }
 
 # mpi_run PROVIDER LAYOUT PROGRAM...: LAYOUT is a number of ranks on this host,
-# or HxR: R ranks on each of H hosts.
+# or HxR: R ranks on each of H hosts. duo_mpi_onesided gets osc/rdma over
+# btl/ofi; pml must not be named then, or Open MPI (5.0) starts no btl.
 mpi_run()
 {
 	local provider=$1 layout=$2 i hosts=()
-	local -a run=(mpirun --bind-to none --mca pml cm --mca mtl ofi
-		--mca btl '^ofi' --mca mtl_ofi_provider_include "$provider")
+	local -a run=(mpirun --bind-to none --mca mtl ofi
+		--mca mtl_ofi_provider_include "$provider")
 	shift 2
+	if [[ ${1##*/} == duo_mpi_onesided ]]; then
+		run+=(--mca osc rdma --mca btl 'self,ofi')
+	else
+		run+=(--mca pml cm --mca btl '^ofi')
+	fi
 	if [[ $provider == efa* && ${LD_PRELOAD:-} != *libsoftefa* ]]; then
 		run=("$duo_src/contrib/softefa/softefa" "${run[@]}")
 	fi
@@ -46,7 +52,24 @@ stats_sum()
 		grep -o " $2=[0-9]*" | awk -F= '{ n += $2 } END { print n + 0 }'
 }
 
-# mpi_paths_right LAYOUT LOG: on one host nothing went over the core; on
+# mpi_onesided_right LOG: RMA and atomics went through ofi_duo, and with
+# near some of each over it: two ranks share a host in any layout.
+mpi_onesided_right()
+{
+	local rma atomic
+	rma=$(($(stats_sum "$1" core_rma_ops) + $(stats_sum "$1" shm_rma_ops)))
+	atomic=$(($(stats_sum "$1" core_atomic_ops) +
+		$(stats_sum "$1" shm_atomic_ops)))
+	if [[ ${FI_OFI_DUO_PEER:-near} == near ]]; then
+		rma=$(stats_sum "$1" shm_rma_ops)
+		atomic=$(stats_sum "$1" shm_atomic_ops)
+	fi
+	[[ $rma -gt 0 && $atomic -gt 0 ]] && return
+	echo "no RMA, or no atomics, of ofi_duo" >>"$1"
+	return 1
+}
+
+# mpi_paths_right LAYOUT LOG: on one host no message went over the core; on
 # several, both paths carried messages.
 mpi_paths_right()
 {

@@ -5,14 +5,27 @@
 # Debian packages by name: the list, what of it is missing, installing it.
 # Sourced after common.sh.
 
+# What this command needs, by the list's headings; scripts add to it. A Debian
+# root of our own gets everything but the tools for packages and debugging.
+# shellcheck disable=SC2034 # platform.sh reads it
+packages_for="build run ${OFI_DUO_PACKAGES:-}"
+packages_for_root="build run check bench ${OFI_DUO_PACKAGES:-}"
+
+# packages_list HEADING...: the packages below these headings.
 packages_list()
 {
-	sed 's/#.*//; /^[[:space:]]*$/d' "$duo_src/contrib/lib/packages"
+	awk -v wanted=" $* " '
+		{ sub(/#.*/, "") }
+		/^\[/ { on = index(wanted, " " substr($1, 2, length($1) - 2) " ")
+			next }
+		on && NF { print $1 }' "$duo_src/contrib/lib/packages" |
+		LC_ALL=C sort -u
 }
 
+# shellcheck disable=SC2086 # words
 packages_hash()
 {
-	packages_list | LC_ALL=C sort | sha256sum | cut -c1-16
+	packages_list $packages_for_root | sha256sum | cut -c1-16
 }
 
 # packages_missing PACKAGE...: those that dpkg does not know as installed.
@@ -42,4 +55,22 @@ apt_install()
 	apt_get install --no-install-recommends "$@" && return
 	dpkg --configure -a
 	apt_get update && apt_get install --no-install-recommends "$@"
+}
+
+# packages_advice: the command that installs what building needs, as this
+# distribution's package manager has it.
+packages_advice()
+{
+	if command -v apt-get >/dev/null; then
+		# shellcheck disable=SC2046 # words
+		echo "apt-get install" $(packages_list build)
+	elif command -v zypper >/dev/null; then
+		echo "zypper install autoconf automake gcc libtool make" \
+			"pkgconf libfabric-devel rdma-core-devel"
+	else
+		echo "dnf install autoconf automake gcc libtool make" \
+			"pkgconf-pkg-config libfabric-devel rdma-core-devel," \
+			"or the EFA installer (libfabric below" \
+			"/opt/amazon/efa)"
+	fi
 }

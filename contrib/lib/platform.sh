@@ -9,8 +9,13 @@
 . "$duo_src/contrib/lib/packages.sh"
 . "$duo_src/contrib/lib/root.sh"
 
+# The EFA installer's, below /opt/amazon/efa, goes before the system's, as in
+# configure.
 platform_libfabric_here()
 {
+	local efa=/opt/amazon/efa
+	PKG_CONFIG_PATH+=${PKG_CONFIG_PATH:+:}
+	export PKG_CONFIG_PATH+=$efa/lib/pkgconfig:$efa/lib64/pkgconfig
 	command -v pkg-config >/dev/null &&
 		pkg-config --atleast-version=2.0 libfabric
 }
@@ -36,7 +41,8 @@ platform_complete_here()
 {
 	local -a packages missing=()
 	if command -v dpkg-query >/dev/null; then
-		mapfile -t packages < <(packages_list)
+		# shellcheck disable=SC2086 # words
+		mapfile -t packages < <(packages_list $packages_for)
 		mapfile -t missing < <(packages_missing "${packages[@]}")
 	fi
 	if [[ ${#missing[@]} -gt 0 ]] && is_root; then
@@ -51,7 +57,7 @@ platform_complete_here()
 	local tool
 	for tool in autoreconf automake libtoolize make gcc pkg-config; do
 		command -v "$tool" >/dev/null || die "cannot build ofi_duo" \
-			"$tool is missing" "install it: ${missing[*]:-$tool}"
+			"$tool is missing" "install it: $(packages_advice)"
 	done
 }
 

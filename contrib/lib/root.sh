@@ -9,7 +9,8 @@
 # $duo_root/etc/ofi_duo.packages holds packages_hash => all packages are in.
 # Whatever is killed in between is taken up again by the next call.
 
-duo_root=${OFI_DUO_ROOT:-/var/cache/ofi_duo/trixie}
+duo_root_usual=/var/cache/ofi_duo/trixie
+duo_root=${OFI_DUO_ROOT:-$duo_root_usual}
 duo_root_stamp=etc/ofi_duo.packages
 duo_root_log=$duo_root.log
 
@@ -19,48 +20,88 @@ root_complete()
 	   $(<"$duo_root/$duo_root_stamp") == "$(packages_hash)" ]]
 }
 
-# The mirror that this machine's own apt uses (any format of its sources).
+# The mirror that this machine's own apt uses (any format of its sources), if it
+# has Debian; Ubuntu's has none.
 root_mirror()
 {
-	local release
+	local id release
+	id=$(. /etc/os-release && echo "${ID:-}")
 	release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	if [[ -n ${OFI_DUO_MIRROR:-} || $id != debian ]]; then
+		echo "${OFI_DUO_MIRROR:-http://deb.debian.org/debian}"
+		return
+	fi
 	apt-get --print-uris update 2>/dev/null |
 		sed -n "s#^'\(.*\)/dists/$release/InRelease'.*#\1#p" |
 		sed -n '1p'
+}
+
+root_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# What makes the root, installed where this machine's packages are Debian's or
+# Ubuntu's. Without the keyring nothing proves that what comes is Debian's.
+root_tools()
+{
+	if command -v debootstrap >/dev/null && [[ -f $root_keyring ]]; then
+		return
+	fi
+	if command -v apt-get >/dev/null; then
+		logged "installing debootstrap" "$duo_root_log" \
+			"install debootstrap and debian-archive-keyring" \
+			apt_install debootstrap debian-archive-keyring
+		return
+	fi
+	say "no Debian root: debootstrap or $root_keyring is missing;" \
+		"install debootstrap and debian-keyring (of EPEL)," \
+		"or libfabric 2.0 or newer: $(packages_advice)"
+	return 1
 }
 
 # debootstrap and the root's apt take apt's proxy, if there is one.
 root_export_proxy()
 {
 	local proxy=
+	command -v apt-config >/dev/null || return 0
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	if [[ -n $proxy && $proxy != DIRECT ]]; then
 		export http_proxy=$proxy https_proxy=${https_proxy:-$proxy}
 	fi
 }
 
+# Another root than the usual one begins as its copy.
+root_copy()
+{
+	[[ $duo_root != "$duo_root_usual" && -f $duo_root_usual/$duo_root_stamp ]] ||
+		return
+	rm -rf --one-file-system "$duo_root.new"
+	logged "copying $duo_root_usual" "$duo_root_log" \
+		"make room on the file system of $duo_root" \
+		cp -ax --reflink=auto "$duo_root_usual" "$duo_root.new" || return
+	rm -f "$duo_root.new/$duo_root_stamp"
+	mv "$duo_root.new" "$duo_root"
+}
+
+# root_bootstrap ROOT SUITE PACKAGE,...: a minimal Debian root at ROOT.
 root_bootstrap()
 {
-	local mirror
-	if ! command -v debootstrap >/dev/null; then
-		logged "installing debootstrap" "$duo_root_log" \
-			"install it by hand (apt-get install debootstrap)" \
-			apt_install debootstrap || return
-	fi
+	local root=$1 suite=$2 packages=$3 mirror script=$2
+	root_tools || return
+	# An older debootstrap knows the steps, but not the name.
+	[[ -e /usr/share/debootstrap/scripts/$script ]] || script=sid
 	mirror=$(root_mirror)
 	[[ -n $mirror ]] || {
 		say "no Debian mirror: apt's sources name none for this" \
 			"release; add one to /etc/apt/sources.list"
 		return 1
 	}
-	rm -rf --one-file-system "$duo_root.new"
+	rm -rf --one-file-system "$root.new"
 	# In a mount namespace: what debootstrap mounts goes away with it.
-	logged "making a Debian 13 root" "$duo_root_log" \
+	logged "making a Debian root ($suite)" "$duo_root_log" \
 		"check the network and the mirror $mirror, then try again" \
 		unshare -m -- debootstrap --variant=minbase \
-		--include=ca-certificates trixie "$duo_root.new" "$mirror" ||
-		return
-	mv "$duo_root.new" "$duo_root"
+		--keyring="$root_keyring" --include="$packages" \
+		"$suite" "$root.new" "$mirror" "$script" || return
+	mv "$root.new" "$root"
 }
 
 root_fill()
@@ -81,7 +122,9 @@ root_make()
 	if [[ ! -d $duo_root ]]; then
 		say "preparing a Debian 13 root in $duo_root (a few minutes," \
 			"once; log: $duo_root_log)"
-		root_bootstrap || return
+		root_copy ||
+			root_bootstrap "$duo_root" trixie ca-certificates ||
+			return
 	else
 		say "installing what is new in $duo_root"
 	fi
@@ -92,9 +135,15 @@ root_make()
 root_ensure()
 {
 	root_complete && return
-	is_root || die "no libfabric >= 2.0 here" \
-		"only root can prepare a Debian 13 root to work in" \
-		"run as root, or install libfabric-dev >= 2.0"
+	# As it is; what it may lack then fails by itself.
+	if [[ -f $duo_root/$duo_root_stamp ]] && ! is_root; then
+		return
+	fi
+	if ! is_root || ! unshare -m true 2>/dev/null; then
+		die "no libfabric >= 2.0 here" "only root, with \
+CAP_SYS_ADMIN, can prepare a Debian 13 root to work in" "run as such, or \
+install libfabric 2.0 or newer: $(packages_advice)"
+	fi
 	mkdir -p "$(dirname "$duo_root")"
 	# Children inherit the lock: killed or not, none works on unlocked.
 	(
@@ -109,5 +158,7 @@ root_ensure()
 # root_exec COMMAND...: replaces this shell by COMMAND in the root.
 root_exec()
 {
-	exec unshare -m -- bash "$duo_src/contrib/lib/root-enter" "$duo_root" "$@"
+	local -a user=()
+	unshare -m true 2>/dev/null || user=(--map-root-user)
+	exec unshare "${user[@]}" -m -- bash "$duo_src/contrib/lib/root-enter" "$duo_root" "$@"
 }

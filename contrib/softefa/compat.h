@@ -31,13 +31,31 @@ struct se_dv_cq {
 	bool (*wc_is_unsolicited)(struct efadv_cq *dv);
 };
 
-/* struct efadv_qp_init_attr; flags and sl since rdma-core 54 */
+/* struct efadv_qp_init_attr; flags, sl since rdma-core 54, wr_flags since 64 */
 struct se_dv_qp_attr {
 	uint64_t comp_mask;
 	uint32_t driver_qp_type;
 	uint16_t flags;
 	uint8_t sl;
 	uint8_t reserved[1];
+	uint64_t wr_flags;
+};
+#define SE_WR_PROCESSING_HINTS (1u << 0)
+
+/* struct efadv_cq_init_attr; flags and the external memory since 58 */
+struct se_dv_cq_attr {
+	uint64_t comp_mask;
+	uint64_t wc_flags;
+	uint64_t flags;
+	uint8_t ext_mem[32];
+};
+#define SE_WC_WITH_SGID (1u << 0)
+#define SE_WC_WITH_UNSOLICITED (1u << 1)
+
+/* struct efadv_qp, since rdma-core 64 */
+struct se_dv_qp {
+	uint64_t comp_mask;
+	void (*wr_set_processing_hints)(void *dv, uint32_t hints);
 };
 
 /* Fills what the caller's version of a structure has room for. */
@@ -46,6 +64,21 @@ static inline void se_copy_out(void *to, size_t size, const void *from,
 {
 	memset(to, 0, size);
 	memcpy(to, from, size < from_size ? size : from_size);
+}
+
+/*
+ * What the caller's structure has beyond ours must be zero, or it asks for what
+ * is not here.
+ */
+static inline bool se_rest_is_zero(const void *from, size_t size, size_t known)
+{
+	const uint8_t *byte = from;
+
+	for (; known < size; known++) {
+		if (byte[known])
+			return false;
+	}
+	return true;
 }
 
 #endif

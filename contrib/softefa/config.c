@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /* Environment variables; docs/softefa.md and softefa(1) describe each. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,9 +68,49 @@ static double se_env_prob(const char *name)
 static void se_env_str(const char *name, char *value, size_t size)
 {
 	const char *text = se_env(name);
+	char want[64];
 
-	if (text)
-		snprintf(value, size, "%s", text);
+	if (!text)
+		return;
+	if (strlen(text) >= size) {
+		snprintf(want, sizeof(want), "of %zu characters at most",
+			 size - 1);
+		se_env_bad(name, text, want);
+		return;
+	}
+	strcpy(value, text);
+}
+
+/* Cut or relative it would be another directory, so there is no device then. */
+static int se_env_dir(char *value, size_t size)
+{
+	const char *text = se_env("SOFTEFA_DIR");
+
+	if (!text) {
+		snprintf(value, size, "/dev/shm/softefa-%u",
+			 (unsigned int)getuid());
+		return 0;
+	}
+	if (*text == '/' && strlen(text) < size) {
+		strcpy(value, text);
+		return 0;
+	}
+	fprintf(stderr, "softefa: SOFTEFA_DIR=%s: %s; set it to an absolute path of %zu characters at most\n",
+		text, *text == '/' ? "too long" : "not absolute", size - 1);
+	return *text == '/' ? ENAMETOOLONG : EINVAL;
+}
+
+/* FNV-1a: any text becomes a number that nobody guesses; unset: 0. */
+static uint64_t se_env_secret(void)
+{
+	const char *text = se_env("SOFTEFA_SECRET");
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	if (!text)
+		return 0;
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * 0x100000001b3ull;
+	return hash;
 }
 
 static uint32_t se_env_caps(void)
@@ -77,11 +118,11 @@ static uint32_t se_env_caps(void)
 	uint32_t caps = SE_CAP_RNR_RETRY | SE_CAP_CQ_WITH_SGID;
 	const char *text = se_env("SOFTEFA_RDMA");
 
-	if (!text || !strcmp(text, "write"))
-		return caps | SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE;
-	if (!strcmp(text, "unsolicited"))
+	if (!text || !strcmp(text, "unsolicited"))
 		return caps | SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE |
 		       SE_CAP_UNSOLICITED;
+	if (!strcmp(text, "write"))
+		return caps | SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE;
 	if (!strcmp(text, "read"))
 		return caps | SE_CAP_RDMA_READ;
 	if (strcmp(text, "0"))
@@ -93,7 +134,7 @@ static uint32_t se_env_caps(void)
 static void se_config_limits(struct se_config *cfg)
 {
 	cfg->mtu = se_env_num("SOFTEFA_MTU", 8928, 1024, 65000);
-	cfg->slots = se_env_num("SOFTEFA_SLOTS", 256, 64, 65536);
+	cfg->slots = se_env_num("SOFTEFA_SLOTS", 512, 64, 65536);
 	cfg->max_qp = se_env_num("SOFTEFA_MAX_QP", 256, 1, 16384);
 	cfg->max_cq = se_env_num("SOFTEFA_MAX_CQ", 512, 1, 65536);
 	cfg->max_pd = se_env_num("SOFTEFA_MAX_PD", 256, 1, 65536);
@@ -118,7 +159,7 @@ static void se_config_faults(struct se_config *cfg)
 	cfg->seed = se_env_num("SOFTEFA_SEED", 1, 0, UINT32_MAX);
 }
 
-void se_config_read(void)
+int se_config_read(void)
 {
 	struct se_config *cfg = &se_cfg;
 	const char *wire = se_env("SOFTEFA_WIRE");
@@ -128,15 +169,13 @@ void se_config_read(void)
 	cfg->udp = wire && !strcmp(wire, "udp");
 	cfg->ndev = se_env_num("SOFTEFA_NDEV", 1, 1, SE_MAX_DEV);
 	cfg->stats = se_env_num("SOFTEFA_STATS", 0, 0, 1);
-	cfg->debug = se_env_num("SOFTEFA_DEBUG", 0, 0, 1);
 	cfg->timeout_ms = se_env_num("SOFTEFA_TIMEOUT_MS", 30000, 10, 3600000);
 	cfg->caps = se_env_caps();
 	se_config_limits(cfg);
 	se_config_faults(cfg);
-	snprintf(cfg->dir, sizeof(cfg->dir), "/dev/shm/softefa-%u",
-		 (unsigned int)getuid());
-	se_env_str("SOFTEFA_DIR", cfg->dir, sizeof(cfg->dir));
+	cfg->secret = se_env_secret();
 	se_env_str("SOFTEFA_GID", cfg->gid, sizeof(cfg->gid));
 	se_env_str("SOFTEFA_ADDR", cfg->addr, sizeof(cfg->addr));
 	se_env_str("SOFTEFA_PCI", cfg->pci, sizeof(cfg->pci));
+	return se_env_dir(cfg->dir, sizeof(cfg->dir));
 }

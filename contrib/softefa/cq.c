@@ -3,7 +3,7 @@
 
 /*
  * Completion queues.  The ring has an entry for everything that the attached
- * QPs can have outstanding, so it cannot overflow.
+ * QPs can have outstanding, so that an overrun can be told and nothing is lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,12 +17,23 @@ bool se_cq_empty(struct se_cq *cq)
 	       atomic_load_explicit(&cq->tail, memory_order_acquire);
 }
 
+/* Said once: a device would lose a completion, or worse. */
+static void se_cq_overrun(struct se_cq *cq)
+{
+	if (!cq->overruns++)
+		fprintf(stderr, "softefa: completion queue overrun: %d entries were asked for and all are in use; a device would have lost a completion, create it larger\n",
+			cq->ex.cqe);
+}
+
 void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 {
 	uint64_t tail;
 
 	pthread_mutex_lock(&cq->push_lock);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	if (tail - atomic_load_explicit(&cq->head, memory_order_relaxed) >=
+	    (uint32_t)cq->ex.cqe)
+		se_cq_overrun(cq);
 	cq->ring[tail & cq->mask] = *cqe;
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	pthread_mutex_unlock(&cq->push_lock);
@@ -30,10 +41,27 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 		se_notify_fire(cq->notify);
 }
 
+#define SE_TIDY_POLLS 8192 /* polls that find nothing, a power of two */
+
+static void se_cq_tidy(struct se_cq *cq)
+{
+	uint32_t i;
+
+	for (i = 0; i < cq->qp_count; i++) {
+		if (pthread_mutex_trylock(&cq->qps[i]->lock))
+			continue;
+		se_srd_tidy(cq->qps[i]);
+		pthread_mutex_unlock(&cq->qps[i]->lock);
+	}
+}
+
 static void se_cq_progress(struct se_cq *cq)
 {
 	struct se_qp *qp;
 	uint32_t i;
+
+	if (!(++cq->idle_polls % SE_TIDY_POLLS))
+		se_cq_tidy(cq);
 
 	for (i = 0; i < cq->qp_count; i++) {
 		qp = cq->qps[i];
@@ -270,8 +298,18 @@ SE_EXPORT struct ibv_cq_ex *efadv_create_cq(struct ibv_context *ctx,
 					    struct efadv_cq_init_attr *efa_attr,
 					    uint32_t inlen)
 {
-	if (efa_attr && efa_attr->comp_mask) {
+	struct se_dv_cq_attr dv = { 0 };
+
+	if (efa_attr)
+		se_copy_out(&dv, sizeof(dv), efa_attr, inlen);
+	if (dv.comp_mask ||
+	    (efa_attr && !se_rest_is_zero(efa_attr, inlen, sizeof(dv)))) {
 		errno = EINVAL;
+		return NULL;
+	}
+	if (dv.flags || (dv.wc_flags & ~(uint64_t)(SE_WC_WITH_SGID |
+						   SE_WC_WITH_UNSOLICITED))) {
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	return se_cq_create(ctx, attr->cqe, attr->cq_context, attr->channel);

@@ -42,10 +42,11 @@ static void se_start(void)
 {
 	uint32_t i;
 
-	se_config_read();
+	se_start_err = se_config_read();
 	se_fork_init();
 	se_devs = calloc(se_cfg.ndev, sizeof(*se_devs));
-	se_start_err = se_devs ? 0 : ENOMEM;
+	if (!se_devs)
+		se_start_err = ENOMEM;
 	for (i = 0; !se_start_err && i < se_cfg.ndev; i++)
 		se_start_err = se_dev_init(&se_devs[i], (int)i);
 	if (!se_start_err)
@@ -118,7 +119,7 @@ SE_EXPORT int ibv_query_device(struct ibv_context *ctx,
 	attr->max_qp = (int)se_cfg.max_qp;
 	attr->max_qp_wr = (int)se_cfg.max_rq_wr;
 	attr->max_sge = SE_MAX_SQ_SGE;
-	attr->max_sge_rd = 1;
+	attr->max_sge_rd = SE_MAX_RDMA_SGE;
 	attr->max_cq = (int)se_cfg.max_cq;
 	attr->max_cqe = 1 << 16;
 	attr->max_mr = (int)se_cfg.max_mr;

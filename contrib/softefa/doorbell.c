@@ -68,12 +68,13 @@ void se_doorbell_self(struct se_doorbell *bell)
 		return;
 }
 
-void se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path)
+int se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path)
 {
-	char path[300];
+	char path[SE_SHM_PATH];
 
 	se_doorbell_path(path, sizeof(path), ring_path);
 	bell->fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return bell->fd >= 0 || errno == ENOENT || errno == ENXIO ? 0 : errno;
 }
 
 void se_doorbell_tx_close(struct se_doorbell_tx *bell)

@@ -8,6 +8,7 @@
  * read first.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -36,21 +37,35 @@ static bool se_mr_covers(const struct se_mr_entry *entry, uint64_t addr,
 	       addr - entry->addr <= entry->len - len;
 }
 
-bool se_mr_local_ok(struct se_dev *dev, const struct ibv_sge *sge, bool write)
+bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
 {
-	struct se_mr_entry *entry = se_mr_find(dev, sge->lkey);
+	struct se_mr_entry *entry = se_mr_find(qp->dev, sge->lkey);
 
-	return entry && se_mr_covers(entry, sge->addr, sge->length) &&
+	return entry && entry->pd == qp->ex.qp_base.pd &&
+	       se_mr_covers(entry, sge->addr, sge->length) &&
 	       (!write || (entry->access & IBV_ACCESS_LOCAL_WRITE));
 }
 
-bool se_mr_remote_ok(struct se_dev *dev, uint32_t rkey, uint64_t addr,
-		     uint64_t len, uint32_t access)
+/* Counts first, then looks at the key: ibv_dereg_mr() does the reverse. */
+struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
+			      uint64_t len, uint32_t access)
 {
-	struct se_mr_entry *entry = se_mr_find(dev, rkey);
+	struct se_mr_entry *entry = se_mr_find(qp->dev, rkey);
 
-	return entry && (entry->access & access) &&
-	       se_mr_covers(entry, addr, len);
+	if (!entry)
+		return NULL;
+	atomic_fetch_add(&entry->users, 1);
+	if (atomic_load(&entry->key) == rkey &&
+	    entry->pd == qp->ex.qp_base.pd && (entry->access & access) &&
+	    se_mr_covers(entry, addr, len))
+		return entry;
+	se_mr_unpin(entry);
+	return NULL;
+}
+
+void se_mr_unpin(struct se_mr_entry *entry)
+{
+	atomic_fetch_sub_explicit(&entry->users, 1, memory_order_release);
 }
 
 /* As the kernel would when it pins the pages: EFAULT for what is not there. */
@@ -73,9 +88,10 @@ static bool se_mr_mapped(const char *addr, size_t len)
 	return ret == 2;
 }
 
-static uint32_t se_mr_insert(struct se_dev *dev, uint64_t addr, uint64_t len,
-			     uint32_t access)
+static uint32_t se_mr_insert(const struct ibv_pd *pd, uint64_t addr,
+			     uint64_t len, uint32_t access)
 {
+	struct se_dev *dev = se_dev_of(pd->context);
 	uint32_t i, index, key = 0;
 	static uint32_t generation;
 	struct se_mr_entry *entry;
@@ -88,6 +104,7 @@ static uint32_t se_mr_insert(struct se_dev *dev, uint64_t addr, uint64_t len,
 		if (atomic_load_explicit(&entry->key, memory_order_relaxed))
 			continue;
 		key = (++generation & 0xff) << 16 | index;
+		entry->pd = pd;
 		entry->addr = addr;
 		entry->len = len;
 		entry->access = access;
@@ -103,7 +120,6 @@ SE_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 					  size_t length, uint64_t iova,
 					  unsigned int access)
 {
-	struct se_dev *dev = se_dev_of(pd->context);
 	struct ibv_mr *mr;
 	uint32_t key;
 
@@ -118,7 +134,7 @@ SE_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return NULL;
-	key = se_mr_insert(dev, iova, length, access);
+	key = se_mr_insert(pd, iova, length, access);
 	if (!key) {
 		free(mr);
 		errno = ENOMEM;
@@ -159,10 +175,12 @@ SE_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 SE_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct se_dev *dev = se_dev_of(mr->context);
+	struct se_mr_entry *entry = &dev->mr[mr->lkey & SE_MR_INDEX];
 
 	pthread_mutex_lock(&dev->lock);
-	atomic_store_explicit(&dev->mr[mr->lkey & SE_MR_INDEX].key, 0,
-			      memory_order_release);
+	atomic_store(&entry->key, 0);
+	while (atomic_load(&entry->users))
+		sched_yield(); /* for a packet's time */
 	dev->mr_count--;
 	pthread_mutex_unlock(&dev->lock);
 	free(mr);

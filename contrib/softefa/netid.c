@@ -16,17 +16,11 @@
 
 #define SE_PCI_MAX 256
 
-static struct in_addr se_netid_addr(void)
+/* The first address of an interface that is up and not the loopback. */
+static struct in_addr se_netid_outside(struct in_addr addr)
 {
-	struct in_addr addr = { .s_addr = htonl(INADDR_LOOPBACK) };
 	struct ifaddrs *list, *ifa;
 
-	if (se_cfg.addr[0]) {
-		if (inet_pton(AF_INET, se_cfg.addr, &addr) == 1)
-			return addr;
-		fprintf(stderr, "softefa: SOFTEFA_ADDR=%s is not an IPv4 address; ignored\n",
-			se_cfg.addr);
-	}
 	if (getifaddrs(&list))
 		return addr;
 	for (ifa = list; ifa; ifa = ifa->ifa_next) {
@@ -41,11 +35,43 @@ static struct in_addr se_netid_addr(void)
 	return addr;
 }
 
+static struct in_addr se_netid_addr(void)
+{
+	struct in_addr addr = { .s_addr = htonl(INADDR_LOOPBACK) };
+
+	if (!se_cfg.addr[0])
+		return addr;
+	if (!strcmp(se_cfg.addr, "outside"))
+		return se_netid_outside(addr);
+	if (inet_pton(AF_INET, se_cfg.addr, &addr) != 1)
+		fprintf(stderr, "softefa: SOFTEFA_ADDR=%s is neither an IPv4 address nor \"outside\"; ignored\n",
+			se_cfg.addr);
+	return addr;
+}
+
+/* Two machines may have the same numbers of namespaces. */
+static uint64_t se_netid_host(void)
+{
+	char text[64] = "";
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	uint64_t hash = 0xcbf29ce484222325ull;
+	const char *at;
+	struct stat st;
+
+	if (file && !fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	if (file)
+		fclose(file);
+	for (at = text; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x100000001b3ull;
+	if (!stat("/proc/self/ns/net", &st))
+		hash ^= (uint64_t)st.st_ino;
+	return hash ? hash : 1;
+}
+
 void se_netid_gid(int dev_index, union ibv_gid *gid)
 {
 	struct in_addr addr;
-	struct stat st;
-	uint64_t id = 1;
 
 	memset(gid, 0, sizeof(*gid));
 	if (se_cfg.gid[0] && !se_cfg.udp) {
@@ -66,9 +92,7 @@ void se_netid_gid(int dev_index, union ibv_gid *gid)
 		memcpy(&gid->raw[12], &addr, sizeof(addr));
 		return;
 	}
-	if (!stat("/proc/self/ns/net", &st))
-		id = (uint64_t)st.st_ino;
-	gid->global.interface_id = htobe64(id);
+	gid->global.interface_id = htobe64(se_netid_host());
 }
 
 struct in_addr se_netid_gid_addr(const union ibv_gid *gid)

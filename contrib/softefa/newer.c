@@ -1,6 +1,3 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* SPDX-FileCopyrightText: The ofi_duo authors */
-
 /*
  * Entry points of newer rdma-core that a newer libfabric calls.  They answer
  * that the device does not have the feature, which makes the provider take the
@@ -19,11 +16,20 @@ int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
 	__asm__("efadv_query_cq");
 int se_query_qp_wqs(struct ibv_qp *qp, void *sq, void *rq, uint32_t inlen)
 	__asm__("efadv_query_qp_wqs");
+int se_get_max_sq_depth(struct ibv_context *ctx, void *attr, uint32_t inlen)
+	__asm__("efadv_get_max_sq_depth");
+int se_get_max_rq_depth(struct ibv_context *ctx, void *attr, uint32_t inlen)
+	__asm__("efadv_get_max_rq_depth");
+struct se_dv_qp *se_dv_qp_of(struct ibv_qp_ex *qp)
+	__asm__("efadv_qp_from_ibv_qp_ex");
 void *se_create_comp_cntr(struct ibv_context *ctx, void *attr)
 	__asm__("ibv_create_comp_cntr");
 void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 				void *efa_attr, uint32_t inlen)
 	__asm__("efadv_create_comp_cntr");
+/* Inline functions of verbs.h call the one with the underscore. */
+int se_query_comp_cntr_caps(struct ibv_context *ctx, void *caps, size_t size)
+	__asm__("_ibv_query_comp_cntr_caps");
 
 SE_EXPORT int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 {
@@ -43,6 +49,39 @@ SE_EXPORT int se_query_qp_wqs(struct ibv_qp *qp, void *sq, void *rq,
 	return EOPNOTSUPP;
 }
 
+/* Return the depth; no kind of element makes a queue shorter here. */
+SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
+				  uint32_t inlen)
+{
+	return (int)se_cfg.max_sq_wr;
+}
+
+SE_EXPORT int se_get_max_rq_depth(struct ibv_context *ctx, void *attr,
+				  uint32_t inlen)
+{
+	return (int)se_cfg.max_rq_wr;
+}
+
+/* A hint about packet rates: there is nothing to do better. */
+static void se_wr_set_hints(void *dv, uint32_t hints)
+{
+}
+
+SE_EXPORT struct se_dv_qp *se_dv_qp_of(struct ibv_qp_ex *qp)
+{
+	static struct se_dv_qp dv = {
+		.wr_set_processing_hints = se_wr_set_hints,
+	};
+
+	return &dv;
+}
+
+SE_EXPORT int se_query_comp_cntr_caps(struct ibv_context *ctx, void *caps,
+				      size_t size)
+{
+	return EOPNOTSUPP;
+}
+
 SE_EXPORT void *se_create_comp_cntr(struct ibv_context *ctx, void *attr)
 {
 	errno = EOPNOTSUPP;
@@ -51,6 +90,31 @@ SE_EXPORT void *se_create_comp_cntr(struct ibv_context *ctx, void *attr)
 
 SE_EXPORT void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 					  void *efa_attr, uint32_t inlen)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/* Of counters and shared receive queues there are none, so these get none. */
+#define SE_NOT_HERE(name) \
+	int se_no_##name(void *object) __asm__("ibv_" #name); \
+	SE_EXPORT int se_no_##name(void *object) \
+	{ \
+		return EOPNOTSUPP; \
+	}
+
+SE_NOT_HERE(destroy_comp_cntr)
+SE_NOT_HERE(inc_comp_cntr)
+SE_NOT_HERE(inc_err_comp_cntr)
+SE_NOT_HERE(set_comp_cntr)
+SE_NOT_HERE(set_err_comp_cntr)
+SE_NOT_HERE(read_comp_cntr)
+SE_NOT_HERE(read_err_comp_cntr)
+SE_NOT_HERE(qp_attach_comp_cntr)
+SE_NOT_HERE(destroy_srq)
+
+SE_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
+					 struct ibv_srq_init_attr *attr)
 {
 	errno = EOPNOTSUPP;
 	return NULL;

@@ -23,7 +23,7 @@
 struct se_notify {
 	struct se_cq *cq;
 	int epoll_fd, event_fd, timer_fd;
-	_Atomic bool armed;
+	_Atomic bool armed, ticking;
 };
 
 static int se_notify_watch(struct se_notify *notify, int fd, uint32_t events)
@@ -118,6 +118,29 @@ static void se_notify_timer(struct se_notify *notify, bool on)
 	timerfd_settime(notify->timer_fd, 0, &spec, NULL);
 }
 
+/*
+ * Something has become outstanding: what is armed wakes in a while, since the
+ * packet may have been lost, refused or held back.  The caller has set
+ * qp->work; se_notify_arm() stores armed and then reads it.
+ */
+static void se_notify_tick(struct se_notify *notify)
+{
+	if (!notify)
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&notify->armed, memory_order_relaxed) ||
+	    atomic_exchange(&notify->ticking, true))
+		return;
+	se_notify_timer(notify, true);
+}
+
+void se_notify_work(struct se_qp *qp)
+{
+	se_notify_tick(qp->scq->notify);
+	if (qp->rcq != qp->scq)
+		se_notify_tick(qp->rcq->notify);
+}
+
 int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only)
 {
 	struct se_cq *cq = (struct se_cq *)cq_fid;
@@ -132,6 +155,7 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only)
 		return EINVAL;
 	pthread_mutex_lock(&cq->poll_lock);
 	atomic_store(&notify->armed, true);
+	atomic_thread_fence(memory_order_seq_cst);
 	for (i = 0; i < cq->qp_count; i++) {
 		busy |= cq->qps[i]->work;
 		fd = cq->qps[i]->wire->event_fd(cq->qps[i]);
@@ -140,7 +164,8 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only)
 		cq->qps[i]->wire->arm(cq->qps[i]);
 		epoll_ctl(notify->epoll_fd, EPOLL_CTL_MOD, fd, &event);
 	}
-	se_notify_timer(notify, busy);
+	if (busy)
+		se_notify_tick(notify);
 	/* A completion between the caller's last poll and now. */
 	if (!se_cq_empty(cq))
 		se_notify_fire(notify);
@@ -181,6 +206,7 @@ static void se_notify_clear(struct se_notify *notify)
 	if (read(notify->event_fd, &count, sizeof(count)) < 0)
 		count = 0; /* another source woke us */
 	se_notify_timer(notify, false);
+	atomic_store(&notify->ticking, false);
 	pthread_mutex_unlock(&cq->poll_lock);
 }
 

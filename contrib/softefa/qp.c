@@ -236,7 +236,13 @@ SE_EXPORT struct ibv_qp *efadv_create_qp_ex(struct ibv_context *ctx,
 	struct se_dv_qp_attr dv;
 
 	se_copy_out(&dv, sizeof(dv), efa_attr, inlen);
-	if (dv.comp_mask || dv.driver_qp_type != EFADV_QP_DRIVER_TYPE_SRD) {
+	if (dv.comp_mask || dv.reserved[0] ||
+	    !se_rest_is_zero(efa_attr, inlen, sizeof(dv))) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (dv.driver_qp_type != EFADV_QP_DRIVER_TYPE_SRD ||
+	    (dv.wr_flags & ~(uint64_t)SE_WR_PROCESSING_HINTS)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -286,25 +292,70 @@ SE_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return (struct ibv_qp_ex *)qp;
 }
 
-SE_EXPORT int ibv_modify_qp(struct ibv_qp *qp_fid, struct ibv_qp_attr *attr,
-			    int mask)
-{
-	struct se_qp *qp = (struct se_qp *)qp_fid;
+/* What the kernel lets pass for SRD and UD, and what has to come with it. */
+static const struct se_transition {
+	enum ibv_qp_state from, to;
+	int required;
+} se_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT,
+	  IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, 0 },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0 },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0 },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0 },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0 },
+};
 
-	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
+static bool se_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to,
+			     int mask)
+{
+	size_t i;
+
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return true;
+	for (i = 0; i < sizeof(se_transitions) / sizeof(se_transitions[0]);
+	     i++) {
+		if (se_transitions[i].from == from &&
+		    se_transitions[i].to == to)
+			return !(se_transitions[i].required & ~mask);
+	}
+	return false;
+}
+
+static int se_qp_modify(struct se_qp *qp, const struct ibv_qp_attr *attr,
+			int mask)
+{
+	struct ibv_qp *base = &qp->ex.qp_base;
+
+	if ((mask & IBV_QP_STATE) &&
+	    !se_transition_ok(base->state, attr->qp_state, mask))
 		return EINVAL;
-	pthread_mutex_lock(&qp->lock);
 	if (mask & IBV_QP_QKEY)
 		qp->qkey = attr->qkey;
 	if (mask & IBV_QP_RNR_RETRY)
 		qp->rnr_retry = attr->rnr_retry;
-	if (mask & IBV_QP_STATE) {
-		qp_fid->state = attr->qp_state;
-		if (attr->qp_state == IBV_QPS_ERR)
-			se_srd_flush(qp);
-	}
-	pthread_mutex_unlock(&qp->lock);
+	if (!(mask & IBV_QP_STATE))
+		return 0;
+	base->state = attr->qp_state;
+	if (base->state == IBV_QPS_ERR || base->state == IBV_QPS_RESET)
+		se_srd_flush(qp);
 	return 0;
+}
+
+SE_EXPORT int ibv_modify_qp(struct ibv_qp *qp_fid, struct ibv_qp_attr *attr,
+			    int mask)
+{
+	struct se_qp *qp = (struct se_qp *)qp_fid;
+	int ret;
+
+	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
+		return EINVAL;
+	pthread_mutex_lock(&qp->lock);
+	ret = se_qp_modify(qp, attr, mask);
+	pthread_mutex_unlock(&qp->lock);
+	return ret;
 }
 
 SE_EXPORT int ibv_query_qp(struct ibv_qp *qp_fid, struct ibv_qp_attr *attr,

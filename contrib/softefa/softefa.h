@@ -43,7 +43,9 @@
 
 struct se_mr_entry {
 	_Atomic uint32_t key; /* 0: free */
+	_Atomic uint32_t users; /* copies under way; a region waits for them */
 	uint32_t access;
+	const struct ibv_pd *pd;
 	uint64_t addr, len;
 };
 
@@ -104,7 +106,7 @@ struct se_cq {
 	_Atomic uint64_t head, tail;
 	struct se_cqe cur;	 /* what the read functions look at */
 	struct se_qp **qps;
-	uint32_t qp_count;
+	uint32_t qp_count, idle_polls, overruns;
 	struct se_notify *notify; /* NULL without a completion channel */
 };
 
@@ -116,7 +118,7 @@ struct se_recv {
 
 struct se_stats {
 	uint64_t tx_pkts, tx_bytes, rx_pkts, rx_bytes;
-	uint64_t rnr, retrans, dup, lost, errors;
+	uint64_t rnr, retrans, dup, lost, errors, forged;
 };
 
 struct se_qp {
@@ -144,7 +146,8 @@ struct se_qp {
 	uint32_t sq_cap, sq_sge, inline_max, op_count;
 	struct se_op *free_ops, *free_resp;
 	struct se_flow *flows[SE_FLOW_HASH];
-	uint32_t flow_count;
+	uint32_t flow_count, stream_floor, reap_bucket;
+	uint64_t reap_again; /* when all flows may be looked at */
 	struct se_flow *ack_list, *active;
 	uint32_t ack_serial;
 	_Atomic bool work; /* active or ack_list is not empty */
@@ -190,6 +193,7 @@ int se_sysfs_make(struct se_dev *devs, int count);
 void se_gid_hex(const union ibv_gid *gid, char hex[33]);
 int se_lock_file(int fd);
 bool se_file_orphaned(int fd);
+bool se_ring_name(const char *name);
 
 /* fork.c: descriptors that must not survive in a forked child. */
 void se_fork_init(void);
@@ -198,9 +202,12 @@ void se_fork_close(int fd);
 bool se_forked(void);
 
 /* mr.c */
-bool se_mr_local_ok(struct se_dev *dev, const struct ibv_sge *sge, bool write);
-bool se_mr_remote_ok(struct se_dev *dev, uint32_t rkey, uint64_t addr,
-		     uint64_t len, uint32_t access);
+bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
+
+/* The region, which stays until unpinned; NULL: it may not be used so. */
+struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
+			      uint64_t len, uint32_t access);
+void se_mr_unpin(struct se_mr_entry *entry);
 
 /* ah.c */
 uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid);
@@ -225,6 +232,7 @@ void se_notify_close(struct se_cq *cq);
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp);
 void se_notify_detach(struct se_cq *cq, struct se_qp *qp);
 void se_notify_fire(struct se_notify *notify);
+void se_notify_work(struct se_qp *qp);
 int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only);
 
 /* qp.c */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SE_MAX_DEV 16
+#define SE_MAX_DEV 32
 
 /* What kinds of fault an event can have; each has its own random stream. */
 enum se_fault {
@@ -22,21 +22,22 @@ enum se_fault {
 };
 
 struct se_config {
-	bool udp, stats, debug;
+	bool udp, stats;
 	uint32_t ndev, caps, mtu, slots, delay_us, timeout_ms;
 	uint32_t max_qp, max_cq, max_pd, max_mr, max_ah, max_flows;
 	uint32_t max_sq_wr, max_rq_wr, error_status;
 	double fault[SE_FAULT_COUNT]; /* probabilities, 0 to 1 */
-	uint64_t seed;
+	uint64_t seed, secret;
 	char dir[192];	/* run-time files */
 	char gid[64];	/* "" : one per network namespace */
-	char addr[64];	/* "" : first address that is up */
+	char addr[64];	/* "" : 127.0.0.1 */
 	char pci[64];	/* "" : that of a device of this machine */
 };
 
 extern struct se_config se_cfg;
 
-void se_config_read(void);
+/* 0 or an errno: what would do harm if it were ignored. */
+int se_config_read(void);
 
 /*
  * Whether the event named by (kind, a, b, c) has the fault.  The answer is a

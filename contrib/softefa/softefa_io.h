@@ -22,6 +22,7 @@
 #define SE_WINDOW 64	  /* packets in flight per flow: bits of ack_map */
 #define SE_FLOW_HASH 256  /* buckets */
 #define SE_MAX_SQ_SGE 2
+#define SE_MAX_RDMA_SGE 1
 #define SE_MAX_RQ_SGE 3
 #define SE_MAX_INLINE 32  /* bytes */
 #define SE_MAX_IOV 4
@@ -62,8 +63,10 @@ enum se_pkt_type {
 	SE_PKT_TYPES
 };
 
-#define SE_PKT_IMM 1 /* flags: carries immediate data, wants a completion */
-#define SE_PKT_MAGIC 0x53454641u
+/* flags */
+#define SE_PKT_IMM 1   /* carries immediate data, wants a completion */
+#define SE_PKT_ABORT 2 /* READ_DATA: there is no more, the region has gone */
+#define SE_PKT_MAGIC 0x53454642u
 
 struct se_pkt {
 	uint32_t magic;
@@ -120,7 +123,8 @@ struct se_flow {
 	struct se_flow *next, *ack_next, *active_next;
 	union ibv_gid gid;
 	uint32_t qpn, qkey;
-	bool ack_due, is_active, blocked, responsive;
+	bool ack_due, ack_listed, is_active, blocked, responsive;
+	bool has_qkey; /* something was sent, with qkey */
 	uint16_t ahn;
 	uint32_t ah_gen;
 	/* transmit */
@@ -131,8 +135,13 @@ struct se_flow {
 	/* receive */
 	uint32_t rx_stream, rx_cum;
 	uint64_t rx_map;
+	uint64_t nak_map; /* bit n: number n modulo the window is refused yet */
+	uint8_t nak_status[SE_WINDOW];
+	uint64_t quiet_since; /* 0: has been heard; srd_reap.c */
 	void *wire_flow;
 };
+
+#define SE_FLOW_REFUSED UINT64_MAX /* quiet_since: no socket there */
 
 struct se_wire {
 	const char *name;
@@ -150,6 +159,8 @@ struct se_wire {
 	/* Gives up to budget packets to se_srd_rx(). */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
+	/* Now and then, while there is nothing to do; NULL: nothing. */
+	void (*tidy)(struct se_qp *qp);
 	/* It, or an answer, lies unread: sending it again is no use. */
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
@@ -165,6 +176,7 @@ extern const struct se_wire se_wire_shm, se_wire_udp;
 void se_srd_submit(struct se_qp *qp, struct se_op *op);
 void se_srd_progress(struct se_qp *qp);
 bool se_srd_busy(struct se_qp *qp);
+void se_flow_ping(struct se_qp *qp, struct se_flow *flow);
 
 /* srd_end.c */
 void se_srd_flush(struct se_qp *qp);
@@ -175,7 +187,14 @@ void se_srd_drain(struct se_qp *qp); /* takes the lock itself */
 void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data);
 void se_srd_send_acks(struct se_qp *qp);
 
-/* srd_flow.c */
+/* srd_reap.c: freeing the flows of peers that have gone */
+void se_srd_tidy(struct se_qp *qp);
+void se_flow_reap_some(struct se_qp *qp);
+/* For room; false: not now, it would take too much of the time. */
+bool se_flow_reap_all(struct se_qp *qp, bool often);
+void se_flow_free(struct se_qp *qp, struct se_flow *flow);
+
+/* srd_flow.c; NULL: no room */
 struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
 			    uint32_t qpn);
 struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,

@@ -115,20 +115,56 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 	return true;
 }
 
+/*
+ * An answer to a read looks at the region again for each packet, and each time
+ * it is sent: it may have been deregistered, and unmapped, since.
+ */
+static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
+{
+	struct se_op *op = slot->op;
+	struct se_mr_entry *entry;
+
+	if (!op || op->kind != SE_OP_RESPONSE || !slot->len)
+		return NULL;
+	entry = se_mr_pin(qp, op->rkey, op->raddr + slot->off, slot->len,
+			  IBV_ACCESS_REMOTE_READ);
+	if (entry)
+		return entry;
+	op->status = SE_REMOTE_BAD_ADDRESS;
+	slot->flags = SE_PKT_ABORT;
+	slot->len = 0;
+	return NULL;
+}
+
+static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
+		      struct se_slot *slot, uint32_t seq)
+{
+	struct iovec iov[SE_MAX_IOV];
+	struct se_pkt pkt;
+	int ret, count;
+
+	se_slot_header(qp, flow, slot, seq, &pkt);
+	count = se_slot_iov(slot, iov);
+	ret = qp->wire->tx(qp, flow, &pkt, iov, count, &slot->cookie);
+	if (!ret && se_fault(SE_FAULT_DUP, qp->serial, flow->qpn, seq))
+		qp->wire->tx(qp, flow, &pkt, iov, count, &slot->cookie);
+	return ret;
+}
+
 /* False when the flow has failed, or has to wait for room on the wire. */
 static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 			uint64_t now)
 {
 	struct se_slot *slot = &flow->slot[seq % SE_WINDOW];
-	struct iovec iov[SE_MAX_IOV];
-	struct se_pkt pkt;
-	int ret, count;
+	struct se_mr_entry *pinned;
+	int ret;
 
 	if (se_slot_faulty(qp, flow, slot, seq, now))
 		return true;
-	se_slot_header(qp, flow, slot, seq, &pkt);
-	count = se_slot_iov(slot, iov);
-	ret = qp->wire->tx(qp, flow, &pkt, iov, count, &slot->cookie);
+	pinned = se_slot_pin(qp, slot);
+	ret = se_slot_tx(qp, flow, slot, seq);
+	if (pinned)
+		se_mr_unpin(pinned);
 	if (ret > 0) {
 		se_flow_fail(qp, flow, (enum se_status)ret);
 		return false;
@@ -142,8 +178,6 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 	flow->ack_due = false; /* the packet carried it */
 	slot->state = SE_SLOT_SENT;
 	slot->time = now;
-	if (se_fault(SE_FAULT_DUP, qp->serial, flow->qpn, seq))
-		qp->wire->tx(qp, flow, &pkt, iov, count, &slot->cookie);
 	return true;
 }
 
@@ -162,6 +196,11 @@ static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 	if (op->kind != SE_OP_READ && left > se_cfg.mtu)
 		left = se_cfg.mtu;
 	memset(slot, 0, sizeof(*slot));
+	if (op->kind == SE_OP_RESPONSE && op->status) {
+		op->done = op->len;
+		left = 0;
+		slot->flags = SE_PKT_ABORT;
+	}
 	if (op->has_imm && op->done + left == op->len) {
 		/* Tells of all the data, so it may not overtake any. */
 		if (op->unacked)
@@ -239,7 +278,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 	return se_slot_put(qp, flow, seq, now) ? now + 2 * rto : 0;
 }
 
-static void se_flow_ping(struct se_qp *qp, struct se_flow *flow)
+void se_flow_ping(struct se_qp *qp, struct se_flow *flow)
 {
 	struct se_pkt pkt;
 	uint64_t cookie;
@@ -324,6 +363,8 @@ void se_srd_progress(struct se_qp *qp)
 	if (qp->active)
 		se_flows_progress(qp);
 	qp->work = qp->active || qp->ack_list;
+	if (qp->work)
+		se_notify_work(qp);
 }
 
 bool se_srd_busy(struct se_qp *qp)
@@ -339,7 +380,7 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 
 	if (qp->ex.qp_base.state == IBV_QPS_ERR || qp->closing)
 		return SE_FLUSHED;
-	if (!op->ah)
+	if (!op->ah || op->ah->ibv.pd != qp->ex.qp_base.pd)
 		return SE_INVALID_AH;
 	if (op->kind == SE_OP_SEND && op->len > se_cfg.mtu)
 		return SE_BAD_LENGTH;
@@ -350,7 +391,7 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 	    (op->kind != SE_OP_SEND && qp->ud))
 		return SE_UNSUPPORTED_OP;
 	for (i = 0; i < op->sge_count; i++) {
-		if (!se_mr_local_ok(qp->dev, &op->sge[i],
+		if (!se_mr_local_ok(qp, &op->sge[i],
 				    op->kind == SE_OP_READ))
 			return SE_INVALID_LKEY;
 	}
@@ -381,6 +422,18 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 	se_op_finish(qp, op);
 }
 
+/*
+ * Numbers come back: another key under the same one is another QP. What is
+ * known of the last one, and what is outstanding to it, ends.
+ */
+static void se_flow_meet(struct se_qp *qp, struct se_flow *flow, uint32_t qkey)
+{
+	if (flow->has_qkey && flow->qkey != qkey)
+		se_flow_fail(qp, flow, SE_REMOTE_BAD_DEST_QPN);
+	flow->has_qkey = true;
+	flow->qkey = qkey;
+}
+
 void se_srd_submit(struct se_qp *qp, struct se_op *op)
 {
 	struct se_flow *flow = NULL;
@@ -396,6 +449,8 @@ void se_srd_submit(struct se_qp *qp, struct se_op *op)
 	op->status = (uint8_t)se_op_validate(qp, op);
 	if (!op->status) {
 		flow = se_flow_get(qp, &op->ah->gid, op->qpn);
+		if (!flow && se_flow_reap_all(qp, true))
+			flow = se_flow_get(qp, &op->ah->gid, op->qpn);
 		if (!flow)
 			op->status = SE_UNREACH_REMOTE;
 	}
@@ -403,6 +458,8 @@ void se_srd_submit(struct se_qp *qp, struct se_op *op)
 		se_op_finish(qp, op);
 		return;
 	}
+	if (!qp->ud)
+		se_flow_meet(qp, flow, op->qkey);
 	op->flow = flow;
 	if (qp->ud) {
 		se_ud_send(qp, flow, op);

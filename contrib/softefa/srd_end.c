@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /* The end of a queue pair: flushing, draining, freeing. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "softefa.h"
@@ -49,12 +48,10 @@ void se_srd_close(struct se_qp *qp)
 	for (i = 0; i < SE_FLOW_HASH; i++) {
 		while ((flow = qp->flows[i])) {
 			qp->flows[i] = flow->next;
-			qp->wire->flow_close(qp, flow);
-			free(flow);
+			se_flow_free(qp, flow);
 		}
 	}
 	qp->active = NULL;
-	qp->ack_list = NULL;
 }
 
 /* Something is not on the wire yet, or may have been lost there. */

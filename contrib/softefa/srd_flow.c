@@ -32,13 +32,17 @@ struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
 }
 
 /* Increases from one use of a (GID, QPN) pair to the next. */
-static uint32_t se_flow_new_stream(void)
+static uint32_t se_flow_new_stream(const struct se_qp *qp)
 {
 	struct timespec ts;
+	uint32_t stream;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint32_t)((uint64_t)ts.tv_sec * 1000 +
-			  (uint64_t)ts.tv_nsec / 1000000) | 1;
+	stream = (uint32_t)((uint64_t)ts.tv_sec * 1000 +
+			    (uint64_t)ts.tv_nsec / 1000000);
+	if (qp->stream_floor && (int32_t)(stream - qp->stream_floor) < 0)
+		stream = qp->stream_floor;
+	return stream | 1;
 }
 
 struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
@@ -49,7 +53,8 @@ struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
 
 	if (flow)
 		return flow;
-	if (qp->flow_count == se_cfg.max_flows)
+	se_flow_reap_some(qp);
+	if (qp->flow_count >= se_cfg.max_flows)
 		return NULL;
 	flow = calloc(1, sizeof(*flow));
 	if (!flow)
@@ -58,7 +63,7 @@ struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
 	flow->qpn = qpn;
 	flow->ahn = SE_AH_UNKNOWN;
 	flow->queue_tail = &flow->queue;
-	flow->stream = se_flow_new_stream();
+	flow->stream = se_flow_new_stream(qp);
 	flow->window = qp->wire->window;
 	flow->next = qp->flows[bucket];
 	qp->flows[bucket] = flow;
@@ -82,6 +87,7 @@ void se_flow_activate(struct se_qp *qp, struct se_flow *flow)
 	flow->heard = se_now(); /* silence counts from here */
 	flow->checked = flow->heard;
 	flow->due = flow->heard;
+	flow->quiet_since = 0;
 	qp->work = true;
 }
 
@@ -301,9 +307,10 @@ void se_flow_nak(struct se_qp *qp, struct se_flow *flow,
 {
 	struct se_slot *slot = &flow->slot[pkt->seq % SE_WINDOW];
 
-	if (pkt->status == SE_REMOTE_BAD_DEST_QPN) {
+	if (pkt->status == SE_REMOTE_BAD_DEST_QPN ||
+	    pkt->status == SE_UNREACH_REMOTE) {
 		if (pkt->op_len == flow->stream)
-			se_flow_fail(qp, flow, SE_REMOTE_BAD_DEST_QPN);
+			se_flow_fail(qp, flow, (enum se_status)pkt->status);
 		return;
 	}
 	if (pkt->op_len != flow->stream || slot->state != SE_SLOT_SENT ||
@@ -357,6 +364,8 @@ void se_op_read_data(struct se_qp *qp, const struct se_pkt *pkt,
 	    op->flow->qpn != pkt->src_qpn || pkt->raddr > op->len ||
 	    pkt->len > op->len - pkt->raddr)
 		return;
+	if (pkt->flags & SE_PKT_ABORT)
+		op->status = SE_REMOTE_BAD_ADDRESS;
 	se_op_scatter(op, pkt->raddr, data, pkt->len);
 	op->got += pkt->len;
 	se_op_check(qp, op);

@@ -6,46 +6,84 @@
 
 #include "softefa.h"
 
-static void se_ack_later(struct se_qp *qp, struct se_flow *flow)
+static void se_ack_list(struct se_qp *qp, struct se_flow *flow)
 {
-	struct se_flow *listed;
-
-	if (flow->ack_due)
+	if (flow->ack_listed)
 		return;
-	flow->ack_due = true;
-	for (listed = qp->ack_list; listed; listed = listed->ack_next) {
-		if (listed == flow)
-			return;
-	}
+	flow->ack_listed = true;
 	flow->ack_next = qp->ack_list;
 	qp->ack_list = flow;
+}
+
+static void se_ack_later(struct se_qp *qp, struct se_flow *flow)
+{
+	flow->ack_due = true;
+	se_ack_list(qp, flow);
+}
+
+static bool se_tx_nak(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
+		      uint32_t stream, enum se_status status)
+{
+	struct se_pkt pkt;
+	uint64_t cookie;
+
+	se_flow_header(qp, flow, &pkt);
+	pkt.type = SE_PKT_NAK;
+	pkt.status = (uint16_t)status;
+	pkt.seq = seq;
+	pkt.op_len = stream;
+	return qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie) >= 0;
+}
+
+/* Those that found no room before; false when there is none yet. */
+static bool se_tx_naks(struct se_qp *qp, struct se_flow *flow)
+{
+	uint32_t seq = flow->rx_cum;
+
+	for (; flow->nak_map; seq++) {
+		if (!(flow->nak_map >> seq % SE_WINDOW & 1))
+			continue;
+		if (!se_tx_nak(qp, flow, seq, flow->rx_stream,
+			       flow->nak_status[seq % SE_WINDOW]))
+			return false;
+		flow->nak_map &= ~(1ull << seq % SE_WINDOW);
+	}
+	return true;
+}
+
+static bool se_tx_ack(struct se_qp *qp, struct se_flow *flow)
+{
+	struct se_pkt pkt;
+	uint64_t cookie;
+
+	if (!flow->ack_due)
+		return true; /* a data packet has carried it */
+	if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->qpn,
+		     qp->ack_serial++)) {
+		qp->stats.lost++;
+		qp->lossy = true;
+	} else {
+		se_flow_header(qp, flow, &pkt);
+		pkt.type = SE_PKT_ACK;
+		if (qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie) < 0)
+			return false;
+	}
+	flow->ack_due = false;
+	return true;
 }
 
 void se_srd_send_acks(struct se_qp *qp)
 {
 	struct se_flow *flow, *left = NULL;
-	struct se_pkt pkt;
-	uint64_t cookie;
 
 	while ((flow = qp->ack_list)) {
 		qp->ack_list = flow->ack_next;
-		if (!flow->ack_due)
-			continue; /* a data packet has carried it */
-		if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->qpn,
-			     qp->ack_serial++)) {
-			qp->stats.lost++;
-			qp->lossy = true;
-			flow->ack_due = false;
+		if (se_tx_naks(qp, flow) && se_tx_ack(qp, flow)) {
+			flow->ack_listed = false;
 			continue;
 		}
-		se_flow_header(qp, flow, &pkt);
-		pkt.type = SE_PKT_ACK;
-		if (qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie) < 0) {
-			flow->ack_next = left;
-			left = flow;
-			continue;
-		}
-		flow->ack_due = false;
+		flow->ack_next = left;
+		left = flow;
 	}
 	qp->ack_list = left;
 }
@@ -54,15 +92,25 @@ void se_srd_send_acks(struct se_qp *qp)
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
 {
-	struct se_pkt pkt;
-	uint64_t cookie;
+	uint32_t bit = cause->seq % SE_WINDOW;
 
-	se_flow_header(qp, flow, &pkt);
-	pkt.type = SE_PKT_NAK;
-	pkt.status = (uint16_t)status;
-	pkt.seq = cause->seq;
-	pkt.op_len = cause->stream;
-	qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie);
+	if (se_tx_nak(qp, flow, cause->seq, cause->stream, status) ||
+	    cause->stream != flow->rx_stream ||
+	    cause->seq - flow->rx_cum >= SE_WINDOW)
+		return;
+	flow->nak_map |= 1ull << bit;
+	flow->nak_status[bit] = (uint8_t)status;
+	se_ack_list(qp, flow);
+}
+
+/* There is no room for the flow of this peer: it has to know. */
+static void se_refuse(struct se_qp *qp, const union ibv_gid *gid,
+		      const struct se_pkt *cause)
+{
+	struct se_flow flow = { .gid = *gid, .qpn = cause->src_qpn };
+
+	se_tx_nak(qp, &flow, cause->seq, cause->stream, SE_UNREACH_REMOTE);
+	qp->wire->flow_close(qp, &flow);
 }
 
 /* The receive a message goes to, NULL: none; claimed by se_recv_claim(). */
@@ -117,7 +165,7 @@ static bool se_recv_keys_ok(struct se_qp *qp, const struct se_recv *recv)
 
 	for (i = 0; i < recv->sge_count; i++) {
 		if (recv->sge[i].length &&
-		    !se_mr_local_ok(qp->dev, &recv->sge[i], true))
+		    !se_mr_local_ok(qp, &recv->sge[i], true))
 			return false;
 	}
 	return true;
@@ -175,46 +223,68 @@ static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
 	return cqe.status ? SE_REMOTE_BAD_STATUS : SE_OK;
 }
 
+/* Takes the receive of a write with immediate data. */
+static enum se_status se_take_imm(struct se_qp *qp, struct se_cqe *cqe)
+{
+	struct se_recv *recv;
+
+	if (qp->unsolicited) {
+		if (qp->unsolicited_used >= qp->rq_cap)
+			return SE_REMOTE_RNR;
+		qp->unsolicited_used++;
+		cqe->unsolicited = true;
+		return SE_OK;
+	}
+	recv = se_recv_next(qp);
+	if (!recv)
+		return SE_REMOTE_RNR;
+	cqe->wr_id = recv->wr_id;
+	se_recv_claim(qp);
+	return SE_OK;
+}
+
 static enum se_status se_take_write(struct se_qp *qp, struct se_flow *flow,
 				    const struct se_pkt *pkt, const void *data)
 {
 	struct se_cqe cqe = { .opcode = IBV_WC_RDMA_WRITE,
 			      .byte_len = pkt->op_len };
-	struct se_recv *recv;
+	struct se_mr_entry *entry = NULL;
+	enum se_status status = SE_OK;
 
-	if (pkt->len && !se_mr_remote_ok(qp->dev, pkt->rkey, pkt->raddr,
-					 pkt->len, IBV_ACCESS_REMOTE_WRITE))
-		return SE_REMOTE_BAD_ADDRESS;
-	if (!(pkt->flags & SE_PKT_IMM)) {
+	if (se_flow_ahn(qp, flow) == SE_AH_UNKNOWN)
+		return SE_REMOTE_UNKNOWN_PEER;
+	if (pkt->len) {
+		entry = se_mr_pin(qp, pkt->rkey, pkt->raddr, pkt->len,
+				  IBV_ACCESS_REMOTE_WRITE);
+		if (!entry)
+			return SE_REMOTE_BAD_ADDRESS;
+	}
+	if (pkt->flags & SE_PKT_IMM)
+		status = se_take_imm(qp, &cqe);
+	if (entry && !status)
 		memcpy((void *)(uintptr_t)pkt->raddr, data, pkt->len);
-		return SE_OK;
-	}
-	if (qp->unsolicited) {
-		if (qp->unsolicited_used >= qp->rq_cap)
-			return SE_REMOTE_RNR;
-		qp->unsolicited_used++;
-		cqe.unsolicited = true;
-	} else {
-		recv = se_recv_next(qp);
-		if (!recv)
-			return SE_REMOTE_RNR;
-		cqe.wr_id = recv->wr_id;
-		se_recv_claim(qp);
-	}
-	memcpy((void *)(uintptr_t)pkt->raddr, data, pkt->len);
-	se_recv_done(qp, flow, pkt, &cqe);
-	return SE_OK;
+	if (entry)
+		se_mr_unpin(entry);
+	if (!status && (pkt->flags & SE_PKT_IMM))
+		se_recv_done(qp, flow, pkt, &cqe);
+	return status;
 }
 
 static enum se_status se_take_read(struct se_qp *qp, struct se_flow *flow,
 				   const struct se_pkt *pkt)
 {
+	struct se_mr_entry *entry;
 	struct se_op *op;
 
-	if (pkt->op_len && !se_mr_remote_ok(qp->dev, pkt->rkey, pkt->raddr,
-					    pkt->op_len,
-					    IBV_ACCESS_REMOTE_READ))
-		return SE_REMOTE_BAD_ADDRESS;
+	if (se_flow_ahn(qp, flow) == SE_AH_UNKNOWN)
+		return SE_REMOTE_UNKNOWN_PEER;
+	if (pkt->op_len) {
+		entry = se_mr_pin(qp, pkt->rkey, pkt->raddr, pkt->op_len,
+				  IBV_ACCESS_REMOTE_READ);
+		if (!entry)
+			return SE_REMOTE_BAD_ADDRESS;
+		se_mr_unpin(entry); /* each packet looks again */
+	}
 	op = qp->free_resp;
 	if (!op)
 		return SE_BUSY;
@@ -223,6 +293,7 @@ static enum se_status se_take_read(struct se_qp *qp, struct se_flow *flow,
 	op->flow = flow;
 	op->kind = SE_OP_RESPONSE;
 	op->raddr = pkt->raddr;
+	op->rkey = pkt->rkey;
 	op->remote_id = pkt->op_id;
 	op->len = pkt->op_len;
 	op->done = 0;
@@ -285,10 +356,17 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 		if (flow->rx_stream &&
 		    (int32_t)(pkt->stream - flow->rx_stream) < 0)
 			return; /* late, from before the peer started anew */
+		if (pkt->seq >= SE_WINDOW) {
+			/* We were taken for gone, and have forgotten. */
+			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
+			return;
+		}
 		flow->rx_stream = pkt->stream;
 		flow->rx_cum = 0;
 		flow->rx_map = 0;
+		flow->nak_map = 0;
 	}
+	flow->nak_map &= ~(1ull << pkt->seq % SE_WINDOW);
 	ahead = pkt->seq - flow->rx_cum;
 	if ((int32_t)ahead < 0 ||
 	    (ahead < SE_WINDOW && (flow->rx_map >> ahead & 1))) {
@@ -348,6 +426,20 @@ static void se_rx_dgram(struct se_qp *qp, const struct se_pkt *pkt,
 	}
 }
 
+/* The flow of a new peer; NULL: it has been told, or will ask again. */
+static struct se_flow *se_rx_flow(struct se_qp *qp, const union ibv_gid *gid,
+				  const struct se_pkt *pkt)
+{
+	struct se_flow *flow = se_flow_get(qp, gid, pkt->src_qpn);
+
+	if (flow || !se_flow_reap_all(qp, false))
+		return flow;
+	flow = se_flow_get(qp, gid, pkt->src_qpn);
+	if (!flow)
+		se_refuse(qp, gid, pkt);
+	return flow;
+}
+
 void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 {
 	struct se_flow *flow;
@@ -365,9 +457,16 @@ void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 		return;
 	}
 	memcpy(gid.raw, pkt->sgid, sizeof(gid.raw));
-	flow = se_flow_get(qp, &gid, pkt->src_qpn);
-	if (!flow || !se_rx_epochs(qp, flow, pkt))
+	flow = se_flow_find(qp, &gid, pkt->src_qpn);
+	if (!flow && pkt->type >= SE_PKT_ACK)
+		return; /* about what we know nothing of */
+	if (!flow)
+		flow = se_rx_flow(qp, &gid, pkt);
+	if (!flow)
 		return;
+	if (!se_rx_epochs(qp, flow, pkt))
+		return;
+	flow->quiet_since = 0;
 	if (flow->is_active)
 		flow->heard = se_now();
 	flow->responsive = true;

@@ -19,6 +19,8 @@
 
 #include "softefa.h"
 
+#define SE_MARK ".softefa" /* in a directory that we may sweep */
+
 static char se_sys[256];
 static int se_sys_fd = -1;
 
@@ -54,10 +56,48 @@ bool se_file_orphaned(int fd)
 	return true;
 }
 
+/* "-", the GID, "-", the QPN: what follows the kind in a name */
+static bool se_name_rest(const char *rest)
+{
+	size_t digits;
+
+	if (rest[0] != '-' || strspn(rest + 1, "0123456789abcdef") != 32 ||
+	    rest[33] != '-')
+		return false;
+	digits = strspn(rest + 34, "0123456789");
+	return digits && digits <= 5 && !rest[34 + digits];
+}
+
+bool se_ring_name(const char *name)
+{
+	return name[0] == 'q' && se_name_rest(name + 1);
+}
+
+static bool se_doorbell_name(const char *name)
+{
+	return !strncmp(name, "db", 2) && se_name_rest(name + 2);
+}
+
+static bool se_tree_name(const char *name)
+{
+	return !strncmp(name, "sys-", 4) && strlen(name) == 10 &&
+	       strspn(name + 4, "abcdefghijklmnopqrstuvwxyz"
+		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == 6;
+}
+
+/* What se_sysfs_make() has made; anything else stays, and the tree with it. */
 static int se_remove_entry(const char *path, const struct stat *st, int type,
 			   struct FTW *ftw)
 {
-	remove(path);
+	const char *name = path + ftw->base;
+
+	if (type == FTW_DP)
+		rmdir(path);
+	else if (type == FTW_SL || type == FTW_SLN ?
+		 !strcmp(name, "driver") || !strcmp(name, "device") :
+		 type == FTW_F && (!strcmp(name, "lock") ||
+				   !strcmp(name, "abi_version")))
+		unlink(path);
 	return 0;
 }
 
@@ -67,49 +107,89 @@ static void se_remove_tree(const char *path)
 }
 
 /* Removes what the dead have left; the lock tells the living from them. */
-static void se_sweep_entry(const char *name)
+static bool se_sweep_entry(const char *name)
 {
-	bool tree = !strncmp(name, "sys-", 4);
+	bool tree = se_tree_name(name), dead;
 	char path[512], lock[520];
 	int fd;
 
-	if (!tree && strncmp(name, "q-", 2))
-		return;
+	if (!tree && !se_ring_name(name))
+		return true;
 	snprintf(path, sizeof(path), "%s/%s", se_cfg.dir, name);
 	snprintf(lock, sizeof(lock), "%s%s", path, tree ? "/lock" : "");
 	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
-		return;
-	if (!flock(fd, LOCK_EX | LOCK_NB)) {
-		if (tree) {
-			se_remove_tree(path);
-		} else {
-			unlink(path);
-			snprintf(path, sizeof(path), "%s/db%s", se_cfg.dir,
-				 name + 1);
-			unlink(path);
-		}
+		return true;
+	dead = !flock(fd, LOCK_EX | LOCK_NB);
+	if (dead && tree) {
+		se_remove_tree(path);
+	} else if (dead) {
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/db%s", se_cfg.dir, name + 1);
+		unlink(path);
 	}
 	close(fd);
+	return dead;
 }
 
-static void se_sweep(void)
+/* leaving: whoever lives sweeps when it leaves, so that one is enough. */
+static void se_sweep(bool leaving)
 {
 	DIR *dir = opendir(se_cfg.dir);
 	struct dirent *entry;
 
 	if (!dir)
 		return;
-	while ((entry = readdir(dir)))
-		se_sweep_entry(entry->d_name);
+	while ((entry = readdir(dir))) {
+		if (!se_sweep_entry(entry->d_name) && leaving)
+			break;
+	}
 	closedir(dir);
+}
+
+/* A directory of ours has our mark, or nothing but names of ours. */
+static bool se_dir_ours(void)
+{
+	DIR *dir = opendir(se_cfg.dir);
+	struct dirent *entry;
+	bool marked = false, foreign = false;
+	const char *name;
+
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		name = entry->d_name;
+		marked |= !strcmp(name, SE_MARK);
+		foreign |= strcmp(name, ".") && strcmp(name, "..") &&
+			   !se_tree_name(name) && !se_ring_name(name) &&
+			   !se_doorbell_name(name);
+	}
+	closedir(dir);
+	return marked || !foreign;
+}
+
+/* made: by us, so that we may remove it, too. */
+static int se_dir_mark(bool made)
+{
+	char path[300];
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "%s/" SE_MARK, se_cfg.dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return errno;
+	if (made && write(fd, "made\n", 5) != 5)
+		ret = errno;
+	close(fd);
+	return ret;
 }
 
 int se_dir_make(void)
 {
+	bool made = !mkdir(se_cfg.dir, 0700);
 	struct stat st;
 
-	if (mkdir(se_cfg.dir, 0700) && errno != EEXIST)
+	if (!made && errno != EEXIST)
 		goto err_report;
 	/* Another user's directory would hand our packets to that user. */
 	if (lstat(se_cfg.dir, &st))
@@ -118,7 +198,18 @@ int se_dir_make(void)
 		errno = EPERM;
 		goto err_report;
 	}
-	se_sweep();
+	if (!se_dir_ours()) {
+		fprintf(stderr, "softefa: %s: has files of others and no "
+			SE_MARK "; set SOFTEFA_DIR to a new or empty directory\n",
+			se_cfg.dir);
+		return ENOTEMPTY;
+	}
+	errno = se_dir_mark(made);
+	if (errno == ENOENT)
+		return EAGAIN; /* its last process has just removed it */
+	if (errno)
+		goto err_report;
+	se_sweep(false);
 	return 0;
 
 err_report:
@@ -127,12 +218,38 @@ err_report:
 	return errno;
 }
 
+/* Only when nothing but the mark is left: who comes meanwhile marks again. */
+static void se_dir_unmake(void)
+{
+	DIR *dir = opendir(se_cfg.dir);
+	struct dirent *entry;
+	struct stat st;
+	char path[300];
+	int others = 0;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		others += strcmp(entry->d_name, ".") &&
+			  strcmp(entry->d_name, "..") &&
+			  strcmp(entry->d_name, SE_MARK);
+	closedir(dir);
+	if (others)
+		return;
+	snprintf(path, sizeof(path), "%s/" SE_MARK, se_cfg.dir);
+	if (stat(path, &st))
+		return;
+	unlink(path);
+	if (st.st_size)
+		rmdir(se_cfg.dir);
+}
+
 void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
-	se_sweep(); /* else what a killed peer has left keeps the directory */
-	rmdir(se_cfg.dir); /* fails while another process has files there */
+	se_sweep(true); /* else what a killed peer has left stays */
+	se_dir_unmake();
 }
 
 static int se_write_file(const char *path, const char *text)
@@ -156,8 +273,11 @@ static int se_sysfs_root(void)
 	int i, ret = EIO;
 
 	for (i = 0; i < 100; i++) {
-		if (se_dir_make())
-			return EIO;
+		ret = se_dir_make();
+		if (ret == EAGAIN)
+			continue;
+		if (ret)
+			return ret;
 		snprintf(se_sys, sizeof(se_sys), "%s/sys-XXXXXX", se_cfg.dir);
 		if (!mkdtemp(se_sys)) {
 			ret = errno;

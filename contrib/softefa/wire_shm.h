@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Doorbells of the shared memory wire: a FIFO beside the ring, made only for
- * QPs whose receive CQ has a completion channel, written to only when armed.
- */
+/* The parts of the shared memory wire: files and peers, doorbells. */
 #ifndef SOFTEFA_WIRE_SHM_H
 #define SOFTEFA_WIRE_SHM_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include <infiniband/verbs.h>
 
-#define SE_SHM_INLINE 144 /* payload bytes in a slot of four cache lines */
+#include "ring.h"
 
+#define SE_SHM_PATH 288
+
+/*
+ * Doorbells: a FIFO beside the ring, made only for QPs of which a CQ has a
+ * completion channel, written to only when armed.
+ */
 struct se_doorbell {
 	int fd; /* -1: none */
-	char path[300];
+	char path[SE_SHM_PATH];
 };
 
 struct se_doorbell_tx {
@@ -29,7 +33,8 @@ void se_doorbell_unlink(struct se_doorbell *bell);
 void se_doorbell_close(struct se_doorbell *bell);
 void se_doorbell_clear(struct se_doorbell *bell);
 void se_doorbell_self(struct se_doorbell *bell);
-void se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path);
+/* 0 or an errno; a peer without one is no error. */
+int se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path);
 void se_doorbell_tx_close(struct se_doorbell_tx *bell);
 void se_doorbell_ring(struct se_doorbell_tx *bell);
 
@@ -37,6 +42,31 @@ static inline bool se_doorbell_used(const struct se_doorbell_tx *bell)
 {
 	return bell->fd >= 0;
 }
+
+/* shm_peer.c: the rings of others */
+struct se_shm_peer {
+	struct se_ring *ring;
+	size_t size;
+	uint32_t id, block_hint;
+	struct se_doorbell_tx bell;
+};
+
+struct se_qp;
+struct se_flow;
+
+void se_shm_path(char path[SE_SHM_PATH], const union ibv_gid *gid,
+		 uint32_t qpn);
+
+/* Names a ring, and by it its owner, among those of the directory; not 0. */
+uint32_t se_shm_id(const struct stat *st);
+
+/* False when the owner of that ring has gone; in doubt it lives. */
+bool se_shm_id_alive(uint32_t id);
+
+/* 0, -EAGAIN or the status of a peer that cannot be reached */
+int se_shm_connect(struct se_qp *qp, struct se_flow *flow);
+enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow);
+void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow);
 
 /* Whether any QP of this GID has a ring here. */
 bool se_gid_known(const union ibv_gid *gid);

@@ -22,9 +22,15 @@
 #define SE_UDP_MAX 65536
 #define SE_UDP_BUFFER (8 << 20)
 
+/* A datagram; the secret is as good as those who can read it are honest. */
+struct se_udp_header {
+	uint64_t secret;
+	struct se_pkt pkt;
+};
+
 struct se_udp_qp {
 	int fd;
-	_Alignas(struct se_pkt) uint8_t buf[SE_UDP_MAX];
+	_Alignas(struct se_udp_header) uint8_t buf[SE_UDP_MAX];
 };
 
 static int se_udp_socket(struct in_addr addr, uint32_t *port)
@@ -94,21 +100,23 @@ static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		.sin_addr = se_netid_gid_addr(&flow->gid),
 		.sin_port = htons((uint16_t)flow->qpn),
 	};
-	struct iovec vec[SE_MAX_IOV + 1];
+	struct iovec vec[SE_MAX_IOV + 2];
 	struct msghdr msg = {
 		.msg_name = &sin,
 		.msg_namelen = sizeof(sin),
 		.msg_iov = vec,
-		.msg_iovlen = (size_t)iov_count + 1,
+		.msg_iovlen = (size_t)iov_count + 2,
 	};
 	struct se_udp_qp *uq = qp->wire_qp;
 	int i, tries;
 
 	*cookie = 0;
-	vec[0].iov_base = (void *)(uintptr_t)pkt;
-	vec[0].iov_len = sizeof(*pkt);
+	vec[0].iov_base = &se_cfg.secret;
+	vec[0].iov_len = sizeof(se_cfg.secret);
+	vec[1].iov_base = (void *)(uintptr_t)pkt;
+	vec[1].iov_len = sizeof(*pkt);
 	for (i = 0; i < iov_count; i++)
-		vec[i + 1] = iov[i];
+		vec[i + 2] = iov[i];
 	for (tries = 0; tries < 3; tries++) {
 		if (sendmsg(uq->fd, &msg, MSG_DONTWAIT) >= 0)
 			return 0;
@@ -133,10 +141,12 @@ static void se_udp_unreachable(struct se_qp *qp, struct sockaddr_in *sin,
 			    se_netid_gid_addr(&flow->gid).s_addr !=
 				    sin->sin_addr.s_addr)
 				continue;
-			if (port)
+			if (port) {
 				se_flow_fail(qp, flow, SE_REMOTE_BAD_DEST_QPN);
-			else if (!flow->responsive)
+				flow->quiet_since = SE_FLOW_REFUSED;
+			} else if (!flow->responsive) {
 				se_flow_fail(qp, flow, SE_UNREACH_REMOTE);
+			}
 		}
 	}
 }
@@ -168,27 +178,46 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 	}
 }
 
+/* From the socket that it names, and from somebody who knows the secret. */
+static bool se_udp_genuine(const struct se_udp_header *header,
+			   const struct sockaddr_in *from)
+{
+	union ibv_gid gid;
+
+	memcpy(gid.raw, header->pkt.sgid, sizeof(gid.raw));
+	return header->secret == se_cfg.secret &&
+	       header->pkt.src_qpn == ntohs(from->sin_port) &&
+	       se_netid_gid_addr(&gid).s_addr == from->sin_addr.s_addr;
+}
+
 static int se_udp_rx(struct se_qp *qp, int budget)
 {
 	struct se_udp_qp *uq = qp->wire_qp;
-	struct se_pkt pkt;
+	struct se_udp_header header;
+	struct sockaddr_in from;
+	socklen_t from_len;
 	ssize_t len;
 	int count;
 
 	for (count = 0; count < budget; count++) {
-		len = recv(uq->fd, uq->buf, sizeof(uq->buf), MSG_DONTWAIT);
+		from_len = sizeof(from);
+		len = recvfrom(uq->fd, uq->buf, sizeof(uq->buf), MSG_DONTWAIT,
+			       (struct sockaddr *)&from, &from_len);
 		if (len < 0) {
 			if (errno == EAGAIN || errno == EINTR)
 				break;
 			se_udp_errors(qp, uq);
 			continue;
 		}
-		if ((size_t)len < sizeof(pkt))
+		if ((size_t)len < sizeof(header))
 			continue;
-		memcpy(&pkt, uq->buf, sizeof(pkt));
-		if ((size_t)len != sizeof(pkt) + pkt.len)
+		memcpy(&header, uq->buf, sizeof(header));
+		if ((size_t)len != sizeof(header) + header.pkt.len)
 			continue;
-		se_srd_rx(qp, &pkt, uq->buf + sizeof(pkt));
+		if (se_udp_genuine(&header, &from))
+			se_srd_rx(qp, &header.pkt, uq->buf + sizeof(header));
+		else
+			qp->stats.forged++;
 	}
 	return count;
 }
@@ -210,7 +239,8 @@ static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
 
 static enum se_status se_udp_alive(struct se_qp *qp, struct se_flow *flow)
 {
-	return SE_OK;
+	return flow->quiet_since == SE_FLOW_REFUSED ? SE_REMOTE_BAD_DEST_QPN :
+						      SE_OK;
 }
 
 static void se_udp_flow_close(struct se_qp *qp, struct se_flow *flow)

@@ -81,7 +81,7 @@ static int se_wr_submit(struct se_qp *qp)
 	int ret = qp->session_err;
 
 	if (!ret && qp->ex.qp_base.state != IBV_QPS_RTS &&
-	    qp->ex.qp_base.state != IBV_QPS_ERR)
+	    qp->ex.qp_base.state != IBV_QPS_SQD)
 		ret = EINVAL;
 	if (ret) {
 		se_wr_give_back(qp);
@@ -93,6 +93,8 @@ static int se_wr_submit(struct se_qp *qp)
 		next = op->next;
 		se_srd_submit(qp, op);
 	}
+	if (qp->work)
+		se_notify_work(qp);
 	pthread_mutex_unlock(&qp->lock);
 	return 0;
 }
@@ -187,7 +189,7 @@ static void se_wr_set_sge_list(struct ibv_qp_ex *qp_ex, size_t count,
 
 	if (!op)
 		return;
-	if (count > SE_MAX_SQ_SGE) {
+	if (count > (op->kind == SE_OP_SEND ? qp->sq_sge : SE_MAX_RDMA_SGE)) {
 		qp->session_err = EINVAL;
 		return;
 	}
@@ -215,6 +217,10 @@ static void se_wr_set_inline_list(struct ibv_qp_ex *qp_ex, size_t count,
 
 	if (!op)
 		return;
+	if (op->kind != SE_OP_SEND) {
+		qp->session_err = EINVAL;
+		return;
+	}
 	op->is_inline = true;
 	for (i = 0; i < count; i++) {
 		if (op->len + list[i].length > qp->inline_max) {

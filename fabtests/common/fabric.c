@@ -99,6 +99,8 @@ static void ft_open_cqs(struct ft_ep *e)
 		.wait_obj = e->cfg.wait_obj ? e->cfg.wait_obj : FI_WAIT_NONE,
 	};
 
+	if (e->cfg.no_cqs)
+		return;
 	if (e->cfg.share_cq) {
 		e->txcq = e->cfg.share->txcq;
 		e->rxcq = e->cfg.share->rxcq;
@@ -108,6 +110,21 @@ static void ft_open_cqs(struct ft_ep *e)
 	e->rxcq = e->txcq;
 	if (e->cfg.separate_cqs)
 		FT_OK(fi_cq_open(e->domain, &attr, &e->rxcq, NULL));
+}
+
+static void ft_open_cntrs(struct ft_ep *e)
+{
+	struct fi_cntr_attr attr = {
+		.events = FI_CNTR_EVENTS_COMP,
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+
+	if (!e->cfg.counters)
+		return;
+	FT_OK(fi_cntr_open(e->domain, &attr, &e->tx_cntr, NULL));
+	FT_OK(fi_cntr_open(e->domain, &attr, &e->rx_cntr, NULL));
+	FT_OK(fi_ep_bind(e->ep, &e->tx_cntr->fid, FI_SEND));
+	FT_OK(fi_ep_bind(e->ep, &e->rx_cntr->fid, FI_RECV));
 }
 
 static void ft_open_domain(struct ft_ep *e)
@@ -132,6 +149,8 @@ static void ft_open_domain(struct ft_ep *e)
 
 static void ft_bind_cqs(struct ft_ep *e)
 {
+	if (e->cfg.no_cqs)
+		return;
 	if (e->txcq == e->rxcq && e->cfg.tx_bind == e->cfg.rx_bind) {
 		FT_OK(fi_ep_bind(e->ep, &e->txcq->fid,
 				 FI_TRANSMIT | FI_RECV | e->cfg.tx_bind));
@@ -168,6 +187,7 @@ void ft_open(struct ft_ep *e, const struct ft_cfg *cfg)
 	FT_OK(fi_endpoint(e->domain, e->info, &e->ep, NULL));
 	FT_OK(fi_ep_bind(e->ep, &e->av->fid, 0));
 	ft_bind_cqs(e);
+	ft_open_cntrs(e);
 	FT_OK(fi_enable(e->ep));
 	if (fi_open_ops(&e->ep->fid, FI_DUO_OPS, 0, (void **)&e->ops, NULL))
 		e->ops = NULL;
@@ -210,7 +230,11 @@ void ft_close_fids(struct ft_ep *e)
 		;
 	ft.eps[i] = ft.eps[--ft.neps];
 	FT_OK(fi_close(&e->ep->fid));
-	if (!e->cfg.share_cq) {
+	if (e->cfg.counters) {
+		FT_OK(fi_close(&e->tx_cntr->fid));
+		FT_OK(fi_close(&e->rx_cntr->fid));
+	}
+	if (!e->cfg.share_cq && !e->cfg.no_cqs) {
 		FT_OK(fi_close(&e->txcq->fid));
 		if (e->rxcq != e->txcq)
 			FT_OK(fi_close(&e->rxcq->fid));

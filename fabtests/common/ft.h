@@ -33,7 +33,11 @@
 #define FT_MAX_RANKS 32
 #define FT_MAX_EPS 64
 #define FT_NAME_MAX 256
+#if FI_MAJOR_VERSION < 2
+#define FT_API_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+#else
 #define FT_API_VERSION FI_VERSION(2, 0)
+#endif
 #define FT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { FT_PASS = 0, FT_FAIL = 1, FT_GONE = 3, FT_SKIP = 77 };
@@ -99,6 +103,8 @@ struct ft_cfg {
 	uint64_t tx_bind;	/* e.g. FI_SELECTIVE_COMPLETION */
 	uint64_t rx_bind;
 	bool separate_cqs;
+	bool counters;		/* of sends and of receives */
+	bool no_cqs;		/* counters alone */
 	bool raw;		/* the test reads the CQs itself */
 	bool plain;		/* open the core, not ofi_duo, on -p */
 	struct ft_ep *share;	/* use this endpoint's fabric and domain */
@@ -114,6 +120,8 @@ struct ft_ep {
 	struct fid_av *av;
 	struct fid_cq *txcq;
 	struct fid_cq *rxcq;
+	struct fid_cntr *tx_cntr;
+	struct fid_cntr *rx_cntr;
 	struct fid_ep *ep;
 	struct fi_ops_duo *ops;	/* NULL: not ofi_duo */
 	struct ft_peer self;

@@ -3,6 +3,7 @@
 
 /* Options, forked ranks, the deadline, and how a test ends. */
 
+#include <execinfo.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -68,7 +69,14 @@ void ft_skip(const char *fmt, ...)
 	__builtin_unreachable();
 }
 
-/* Only what a signal handler may call. */
+static void ft_say_where(void)
+{
+	void *at[32];
+
+	backtrace_symbols_fd(at, backtrace(at, FT_COUNT(at)), 2);
+}
+
+/* Only what a signal handler may call, and a backtrace of this thread. */
 static void ft_deadline(int sig)
 {
 	static const char text[] = "FAILED: no end after the time limit, in: ";
@@ -80,7 +88,32 @@ static void ft_deadline(int sig)
 	    write(2, ft.phase, strlen(ft.phase)) < 0 ||
 	    write(2, rank, sizeof(rank) - 1) < 0)
 		_exit(FT_FAIL);
+	ft_say_where();
 	_exit(FT_FAIL);
+}
+
+/* Ends by the same signal; the fork's parent names it. */
+static void ft_crashed(int sig)
+{
+	ft_say_where();
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+/* A sanitizer that reports crashes by itself is left alone. */
+static void ft_catch_crashes(void)
+{
+	static const int crashes[] = { SIGSEGV, SIGBUS, SIGABRT, SIGILL,
+				       SIGFPE };
+	struct sigaction now;
+	void *at[1];
+	size_t i;
+
+	backtrace(at, 1);	/* the first call loads a library */
+	for (i = 0; i < FT_COUNT(crashes); i++)
+		if (!sigaction(crashes[i], NULL, &now) &&
+		    now.sa_handler == SIG_DFL)
+			signal(crashes[i], ft_crashed);
 }
 
 uint64_t ft_now_ns(void)
@@ -162,6 +195,7 @@ static void ft_parse(int argc, char **argv, const struct ft_spec *spec)
 static int ft_rank_main(const struct ft_spec *spec)
 {
 	ft.spec = spec;
+	ft_catch_crashes();
 	signal(SIGALRM, ft_deadline);
 	signal(SIGPIPE, SIG_IGN);
 	alarm(ft.opts.timeout);

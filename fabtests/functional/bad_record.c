@@ -25,6 +25,13 @@ static struct ft_buf buf;
 static char record[PATH_MAX], aside[PATH_MAX + 8];
 static int warnings;
 
+/* DIRECTORY/ofi_duo.UID.NS/HASH, with 16 digits */
+static bool ft_is_record(size_t len)
+{
+	return memmem(record, len, "/ofi_duo.", 9) && len > 17 &&
+	       record[len - 17] == '/';
+}
+
 /* This process has its own record open. */
 static void ft_find_record(void)
 {
@@ -36,7 +43,7 @@ static void ft_find_record(void)
 	while (len <= 0 && (entry = readdir(dir))) {
 		len = readlinkat(dirfd(dir), entry->d_name, record,
 				 sizeof(record) - 1);
-		if (len > 0 && !memmem(record, len, "/ofi_duo.r.", 11))
+		if (len > 0 && !ft_is_record(len))
 			len = 0;
 	}
 	closedir(dir);

@@ -286,7 +286,6 @@ static void ft_case_rma_counter(void)
 	FT_OK(fi_cntr_open(e.domain, &attr, &cntr, NULL));
 	FT_OK(fi_av_open(e.domain, &av_attr, &av, NULL));
 	FT_OK(fi_endpoint(e.domain, e.info, &ep, NULL));
-	FT_REFUSED(fi_ep_bind(ep, &cntr->fid, FI_SEND));
 	FT_OK(fi_ep_bind(ep, &cntr->fid, FI_READ | FI_WRITE));
 	FT_OK(fi_ep_bind(ep, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
 	FT_OK(fi_ep_bind(ep, &av->fid, 0));

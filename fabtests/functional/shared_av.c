@@ -54,11 +54,20 @@ static void ft_join(int i)
 	open_eps[i] = true;
 }
 
+/* While all are open: the path to who has closed is what it may be. */
+static void ft_check_all(void)
+{
+	int i;
+
+	ft_barrier();
+	for (i = 0; i < FT_EPS; i++)
+		if (open_eps[i])
+			ft_check_tx(&eps[i]);
+}
+
 /* What it shares stays open. */
 static void ft_leave(int i)
 {
-	ft_barrier();
-	ft_check_tx(&eps[i]);
 	ft_barrier();
 	eps[i].cfg.share = &eps[0];
 	eps[i].cfg.share_av = true;
@@ -72,6 +81,7 @@ static void ft_leave_all(void)
 {
 	int i;
 
+	ft_check_all();
 	for (i = FT_EPS - 1; i >= 0; i--)
 		if (open_eps[i])
 			ft_leave(i);
@@ -282,6 +292,7 @@ static void ft_case_first_leaves(void)
 	ft_insert_ranks(0);
 	ft_insert_ranks(1);
 	ft_talk();
+	ft_check_all();
 	ft_leave(0);
 	for (r = 0; r < ft.opts.nranks; r++)
 		FT_OK(fi_av_remove(eps[0].av, &addr[0][r], 1, 0));
@@ -301,6 +312,7 @@ static void ft_case_in_turn(void)
 		ft_join(i);
 		ft_insert_ranks(i);
 		ft_talk();
+		ft_check_all();
 		if (i + 1 < FT_EPS)
 			ft_leave(i);
 	}

@@ -3,9 +3,11 @@
 
 /*
  * Several threads per rank, at each threading level that lets them: on one
- * endpoint (FI_THREAD_SAFE), on an endpoint and CQ each in one domain
- * (FI_THREAD_COMPLETION), on a domain each (FI_THREAD_DOMAIN). Thread t of a
- * rank exchanges messages with thread t of the other.
+ * endpoint or on endpoints with one CQ (FI_THREAD_SAFE), on an endpoint and
+ * CQ each in one domain (FI_THREAD_COMPLETION), on a domain each
+ * (FI_THREAD_DOMAIN). Thread t of a rank exchanges messages with thread t of
+ * the other. Meanwhile one more may cancel receives, or open and close
+ * endpoints and insert and remove their addresses.
  */
 
 #include <pthread.h>
@@ -15,9 +17,12 @@
 #define FT_THREADS 4
 #define FT_WINDOW 8
 #define FT_LEN 6000
+#define FT_MIN_LIVES 4	/* of further endpoints, one after the other */
+#define FT_MAX_LIVES 40	/* libfabric's shm can hold 250 peers */
 
 struct ft_worker {
 	pthread_t thread;
+	void *(*run)(void *worker);
 	struct ft_ep *e;
 	struct ft_buf tx, rx;
 	struct ft_op txop[FT_WINDOW], rxop[FT_WINDOW];
@@ -97,110 +102,210 @@ static void *ft_disturb(void *arg)
 	return NULL;
 }
 
-static void ft_start(int t, struct ft_ep *e, bool tagged, int rounds)
+/*
+ * To itself, over an endpoint that others do not know of. Bare tcp gives it
+ * messages of the other endpoint if they have the same tag, 2.1.
+ */
+static void ft_talk(struct ft_worker *w, struct ft_ep *e)
+{
+	struct ft_ep *reader = e->cfg.share_cq ? w->e : e;
+	struct ft_xfer x = { .tagged = true, .tag = 1u << 21,
+			     .addr = FI_ADDR_UNSPEC };
+
+	x.len = 8;
+	x.buf = w->rx.ptr;
+	x.desc = w->rx.desc;
+	ft_rx(e, FT_RX_RECV, &x, &w->rxop[0]);
+	w->rxop[0].uncounted = true;
+	x.buf = w->tx.ptr;
+	x.desc = w->tx.desc;
+	ft_tx(e, FT_TX_SEND, ft.opts.rank, &x, &w->txop[0]);
+	ft_wait(reader, &w->txop[0]);
+	ft_wait(reader, &w->rxop[0]);
+}
+
+/* An endpoint beside the one in use, and its address in the AV of that. */
+static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
+{
+	struct ft_cfg cfg = w->e->cfg;
+	static struct ft_ep e;
+	fi_addr_t addr;
+
+	cfg.share = w->e;
+	cfg.share_av = share_av;
+	cfg.share_cq = share_cq;
+	ft_open(&e, &cfg);
+	e.peer[ft.opts.rank] = e.self;
+	ft_insert(&e, ft.opts.rank);
+	FT_CHECK(fi_av_insert(w->e->av, e.self.name, 1, &addr, 0, NULL) == 1,
+		 "fi_av_insert of a further endpoint");
+	ft_talk(w, &e);
+	ft_check_tx(&e);
+	/* of a shared AV it may be the same as its own */
+	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
+	/* its own are not counted; what it has read is of the other */
+	atomic_fetch_add(&w->e->rx_ok, e.rx_ok);
+	ft_close_fids(&e);
+}
+
+/*
+ * ofi_rxd puts an endpoint on the CQ's list before the endpoint has what a read
+ * of the CQ calls, and takes it off after that is gone: bare, it crashes there
+ * (rxd_ep_bind and rxd_ep_close of 2.1 to 2.6).
+ */
+static bool ft_shares_cq_in_use(void)
+{
+	return !strstr(ft.opts.prov, "ofi_rxd");
+}
+
+/* Over ofi_rxm none does: bare, it crashes in each run (two of two, 2.1). */
+static void *ft_come_and_go(void *arg)
+{
+	bool share_av = strcmp(ft.opts.prov, "efa"); /* serves one endpoint */
+	bool share_cq = ft_shares_cq_in_use();
+	struct ft_worker *w = arg;
+	int lives;
+
+	if (strstr(ft.opts.prov, "ofi_rxm"))
+		return NULL;
+	for (lives = 0; lives < FT_MIN_LIVES ||
+	     (lives < FT_MAX_LIVES && !atomic_load(&stop)); lives++)
+		ft_live(w, share_av && lives & 1, share_cq && lives & 2);
+	return NULL;
+}
+
+static void ft_start(int t, struct ft_ep *e, void *(*run)(void *), bool tagged)
 {
 	struct ft_worker *w = &worker[t];
 
 	w->e = e;
 	w->id = t;
+	w->run = run;
 	w->tagged = tagged;
-	w->rounds = rounds;
+	w->rounds = ft.opts.quick ? 50 : 500;
 	ft_buf_alloc(e, &w->tx, FT_WINDOW * FT_LEN);
 	ft_buf_alloc(e, &w->rx, FT_WINDOW * FT_LEN);
 }
 
-static void ft_go(int n)
+/* The last one may go on until the others are done. */
+static void ft_go(void)
 {
 	int t;
 
+	atomic_store(&stop, 0);
 	ft_barrier();
-	for (t = 0; t < n; t++)
-		FT_CHECK(!pthread_create(&worker[t].thread, NULL, ft_work,
-					 &worker[t]), "pthread_create");
-	for (t = 0; t < n; t++)
+	for (t = 0; t < FT_THREADS; t++)
+		FT_CHECK(!pthread_create(&worker[t].thread, NULL,
+					 worker[t].run, &worker[t]),
+			 "pthread_create");
+	for (t = 0; t < FT_THREADS; t++) {
+		if (t == FT_THREADS - 1)
+			atomic_store(&stop, 1);
 		pthread_join(worker[t].thread, NULL);
+	}
 	ft_barrier();
-	for (t = 0; t < n; t++) {
+	for (t = 0; t < FT_THREADS; t++) {
 		ft_buf_free(&worker[t].tx);
 		ft_buf_free(&worker[t].rx);
 	}
 }
 
-static int ft_rounds(void)
+/* One endpoint; run is what the last thread does. */
+static void ft_safe(bool separate_cqs, void *(*run)(void *))
 {
-	return ft.opts.quick ? 50 : 500;
-}
-
-static void ft_safe(bool disturbed)
-{
-	struct ft_cfg cfg = { .threading = FI_THREAD_SAFE };
-	struct ft_worker *extra = &worker[FT_THREADS - 1];
-	int t, n = disturbed ? FT_THREADS - 1 : FT_THREADS;
+	struct ft_cfg cfg = { .threading = FI_THREAD_SAFE,
+			      .separate_cqs = separate_cqs };
+	int t;
 
 	ft_open(&eps[0], &cfg);
 	ft_exchange(&eps[0]);
-	for (t = 0; t < n; t++)
-		ft_start(t, &eps[0], true, ft_rounds());
-	if (disturbed) {
-		atomic_store(&stop, 0);
-		ft_start(n, &eps[0], true, 0);
-		FT_CHECK(!pthread_create(&extra->thread, NULL, ft_disturb,
-					 extra), "pthread_create");
-	}
-	ft_go(n);
-	if (disturbed) {
-		atomic_store(&stop, 1);
-		pthread_join(extra->thread, NULL);
-		ft_buf_free(&extra->tx);
-		ft_buf_free(&extra->rx);
-	}
+	for (t = 0; t < FT_THREADS - 1; t++)
+		ft_start(t, &eps[0], ft_work, true);
+	ft_start(t, &eps[0], run, true);
+	ft_go();
 	ft_close(&eps[0]);
 }
 
-static void ft_each(enum fi_threading threading, bool share, bool tagged)
+/* Which endpoint's receive it was does not count with a shared CQ. */
+static void ft_close_each(bool share_cq)
+{
+	int t;
+
+	for (t = FT_THREADS - 1; t >= 0; t--) {
+		if (!share_cq) {
+			ft_close(&eps[t]);
+			continue;
+		}
+		ft_check_tx(&eps[t]);
+		ft_close_fids(&eps[t]);
+	}
+}
+
+static void ft_each(enum fi_threading threading, bool share, bool share_cq,
+		    bool tagged)
 {
 	struct ft_cfg cfg = { .threading = threading };
 	int t;
 
 	for (t = 0; t < FT_THREADS; t++) {
 		cfg.share = t && share ? &eps[0] : NULL;
+		cfg.share_cq = t && share_cq;
 		ft_open(&eps[t], &cfg);
 		ft_exchange(&eps[t]);
-		ft_start(t, &eps[t], tagged, ft_rounds());
+		ft_start(t, &eps[t], ft_work, tagged);
 	}
-	ft_go(FT_THREADS);
-	for (t = FT_THREADS - 1; t >= 0; t--)
-		ft_close(&eps[t]);
+	ft_go();
+	ft_close_each(share_cq);
 }
 
 static void ft_case_safe(void)
 {
-	ft_safe(false);
+	ft_safe(false, ft_work);
 }
 
 static void ft_case_safe_disturbed(void)
 {
-	ft_safe(true);
+	ft_safe(false, ft_disturb);
+}
+
+static void ft_case_safe_two_cqs(void)
+{
+	ft_safe(true, ft_work);
+}
+
+static void ft_case_safe_come_and_go(void)
+{
+	ft_safe(false, ft_come_and_go);
+}
+
+static void ft_case_safe_two_cqs_come_and_go(void)
+{
+	ft_safe(true, ft_come_and_go);
+}
+
+static void ft_case_safe_shared_cq(void)
+{
+	ft_each(FI_THREAD_SAFE, true, true, true);
 }
 
 static void ft_case_completion(void)
 {
-	ft_each(FI_THREAD_COMPLETION, true, true);
+	ft_each(FI_THREAD_COMPLETION, true, false, true);
 }
 
 static void ft_case_completion_msg(void)
 {
-	ft_each(FI_THREAD_COMPLETION, true, false);
+	ft_each(FI_THREAD_COMPLETION, true, false, false);
 }
 
 static void ft_case_domain(void)
 {
-	ft_each(FI_THREAD_DOMAIN, false, true);
+	ft_each(FI_THREAD_DOMAIN, false, false, true);
 }
 
 static void ft_case_domain_msg(void)
 {
-	ft_each(FI_THREAD_DOMAIN, false, false);
+	ft_each(FI_THREAD_DOMAIN, false, false, false);
 }
 
 static void ft_run(void)
@@ -208,6 +313,11 @@ static void ft_run(void)
 	static const struct ft_case cases[] = {
 		{ "safe", ft_case_safe },
 		{ "safe, with cancels", ft_case_safe_disturbed },
+		{ "safe, two CQs", ft_case_safe_two_cqs },
+		{ "safe, endpoints come and go", ft_case_safe_come_and_go },
+		{ "safe, two CQs, endpoints come and go",
+		  ft_case_safe_two_cqs_come_and_go },
+		{ "safe, endpoints share a CQ", ft_case_safe_shared_cq },
 		{ "completion", ft_case_completion },
 		{ "completion, msg", ft_case_completion_msg },
 		{ "domain", ft_case_domain },

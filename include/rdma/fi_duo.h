@@ -25,7 +25,7 @@ extern "C" {
 
 enum fi_duo_path {
 	FI_DUO_CORE,		/* the wrapped provider, e.g. efa */
-	FI_DUO_SHM,		/* libfabric's shm provider */
+	FI_DUO_SHM,		/* shared memory: near, or libfabric's shm */
 	FI_DUO_PATH_COUNT
 };
 
@@ -40,6 +40,10 @@ enum fi_duo_reason {
 	FI_DUO_SHM_FULL,	/* core: shm holds no more peers */
 	FI_DUO_SHM_OFF,		/* core: this endpoint has no shm path */
 	FI_DUO_BAD_RECORD,	/* core: malformed or foreign record */
+	FI_DUO_NOT_READ,	/* core: the record could not be opened, for
+				 * want of file descriptors or memory */
+	FI_DUO_NOT_MAPPED,	/* core: its shared memory cannot be mapped */
+	FI_DUO_OTHER_PEER,	/* core: FI_OFI_DUO_PEER is another there */
 	FI_DUO_REASON_COUNT
 };
 
@@ -60,6 +64,9 @@ struct fi_duo_stats {
 	uint64_t core_posted;	/* receives posted to the core */
 	uint64_t lazy_posted;	/* of these: late, because shm stayed idle */
 	uint64_t core_polls;	/* reads of the core's CQ */
+	/* operations of FI_RMA and FI_ATOMIC that the path has accepted */
+	uint64_t rma_ops[FI_DUO_PATH_COUNT];
+	uint64_t atomic_ops[FI_DUO_PATH_COUNT];
 };
 
 /*

@@ -186,6 +186,8 @@ START_TEST(seed_decides)
 }
 END_TEST
 
+#define LONG_TEXT "1234567890123456789012345678901234567890123456789012345678901234"
+
 /* Nonsense is reported and ignored, not obeyed. */
 START_TEST(bad_values_are_ignored)
 {
@@ -195,7 +197,9 @@ START_TEST(bad_values_are_ignored)
 	rig_env("SOFTEFA_NDEV", "100");
 	rig_env("SOFTEFA_WIRE", "ether");
 	rig_env("SOFTEFA_RDMA", "read");
-	se_config_read();
+	rig_env("SOFTEFA_ADDR", LONG_TEXT);
+	ck_assert_int_eq(se_config_read(), 0);
+	ck_assert_str_eq(se_cfg.addr, "");
 	ck_assert(se_cfg.fault[SE_FAULT_LOSS] == 0);
 	ck_assert(se_cfg.fault[SE_FAULT_DUP] == 0);
 	ck_assert(se_cfg.fault[SE_FAULT_REORDER] == 0.1);

@@ -20,6 +20,12 @@ int main(void)
 	srunner_add_suite(runner, suite_limits());
 	srunner_add_suite(runner, suite_rdma());
 	srunner_add_suite(runner, suite_peers());
+	srunner_add_suite(runner, suite_notify());
+	srunner_add_suite(runner, suite_ring());
+	srunner_add_suite(runner, suite_strict());
+	srunner_add_suite(runner, suite_forged());
+	srunner_add_suite(runner, suite_dir());
+	srunner_add_suite(runner, suite_flows());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

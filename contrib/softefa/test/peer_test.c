@@ -114,7 +114,7 @@ START_TEST(other_process_receives)
 	for (i = 0; i < 1000; i++)
 		ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
 	peer_end(&peer);
-	ck_assert_int_eq(send_one(&a, &to, 1000), SE_REMOTE_BAD_DEST_QPN);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
 	rig_close(&a);
 }
 END_TEST
@@ -134,8 +134,8 @@ START_TEST(killed_peer_is_noticed)
 	kill(peer.pid, SIGSTOP);
 	ck_assert_int_eq(send_one(&a, &to, 100), -1);
 	peer_kill(&peer);
-	ck_assert_int_eq(send_one(&a, &to, 1000), SE_REMOTE_BAD_DEST_QPN);
-	ck_assert_int_eq(send_one(&a, &to, 1000), SE_REMOTE_BAD_DEST_QPN);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
 	rig_close(&a);
 }
 END_TEST
@@ -158,7 +158,7 @@ START_TEST(read_from_killed_peer_ends)
 				  peer.rkey, peer.addr), 0);
 	ck_assert(!rig_wait(a.scq, &wc, NULL, 50));
 	peer_kill(&peer);
-	ck_assert(rig_wait(a.scq, &wc, NULL, 1000));
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_DEST_QPN);
 	rig_close(&a);
 }
@@ -201,7 +201,7 @@ START_TEST(silent_peer_times_out)
 	to = rig_to(&a, &peer.gid, peer.qpn);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
 	kill(peer.pid, SIGSTOP);
-	ck_assert_int_eq(send_one(&a, &to, 1000), SE_UNRESP_REMOTE);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_UNRESP_REMOTE);
 	peer_kill(&peer);
 	rig_close(&a);
 }
@@ -219,7 +219,7 @@ START_TEST(host_that_never_was)
 	gid = a.gid;
 	gid.raw[12] = 240; /* reserved: there is no route */
 	to = rig_to(&a, &gid, 4711);
-	ck_assert_int_eq(send_one(&a, &to, 1000), SE_UNREACH_REMOTE);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_UNREACH_REMOTE);
 	rig_close(&a);
 }
 END_TEST

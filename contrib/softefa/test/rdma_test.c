@@ -2,7 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /* RDMA read, write, write with immediate: data, order of tidings, refusals. */
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "softefa.h"
 #include "rig.h"
@@ -174,6 +177,10 @@ START_TEST(capabilities_as_configured)
 		{ "0", 0, 3, 3 },
 		{ "read", SE_CAP_RDMA_READ, 0, 3 },
 		{ "write", SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE, 0, 0 },
+		{ "unsolicited", SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE |
+				 SE_CAP_UNSOLICITED, 0, 0 },
+		{ "", SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE |
+		      SE_CAP_UNSOLICITED, 0, 0 },
 	};
 	struct efadv_device_attr attr;
 	struct rig_node a;
@@ -185,8 +192,8 @@ START_TEST(capabilities_as_configured)
 	to = rig_to_node(&a, &a);
 	ck_assert_int_eq(efadv_query_device(a.ctx, &attr, sizeof(attr)), 0);
 	ck_assert_uint_eq(attr.device_caps &
-			  (SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE),
-			  rows[_i].caps);
+			  (SE_CAP_RDMA_READ | SE_CAP_RDMA_WRITE |
+			   SE_CAP_UNSOLICITED), rows[_i].caps);
 	ck_assert(!attr.max_rdma_size == !rows[_i].caps);
 	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 8,
 				  a.mr->rkey, (uintptr_t)a.buf), 0);
@@ -227,6 +234,110 @@ START_TEST(unsolicited_writes)
 }
 END_TEST
 
+/* A region that goes while it is being read: an error, no fault, no old data. */
+START_TEST(region_goes_during_read)
+{
+	struct rig_node a, b;
+	struct ibv_mr *mr;
+	struct rig_wc wc;
+	struct rig_to to;
+	uint8_t *mem;
+	int i;
+
+	rig_wire(_i);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	mem = mmap(NULL, HALF, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(mem, MAP_FAILED);
+	for (i = 0; i < 4; i++) {
+		mr = ibv_reg_mr(b.pd, mem, HALF, IBV_ACCESS_REMOTE_READ);
+		ck_assert_ptr_nonnull(mr);
+		ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0,
+					  HALF, mr->rkey, (uintptr_t)mem), 0);
+		/* b takes the request, a not yet all of the answer. */
+		while (rig_stats(&a).rx_pkts < 10) {
+			rig_progress(&b);
+			rig_progress(&a);
+		}
+		ck_assert(!rig_poll(a.scq, &wc));
+		ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+		ck_assert_int_eq(mprotect(mem, HALF, PROT_NONE), 0);
+		ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+		ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_ADDRESS);
+		ck_assert_int_eq(mprotect(mem, HALF, PROT_READ | PROT_WRITE),
+				 0);
+		/* The flow, and the other's means to answer, live on. */
+		rdma_once(&a, &b, IBV_WR_RDMA_READ, 100000);
+		rig_close(&a);
+		rig_open(&a, NULL);
+		to = rig_to_node(&a, &b);
+	}
+	munmap(mem, HALF);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+struct server {
+	struct rig_node *node;
+	_Atomic bool stop;
+};
+
+static void *server_run(void *arg)
+{
+	struct server *server = arg;
+
+	while (!server->stop)
+		rig_progress(server->node);
+	return NULL;
+}
+
+/* Deregistering in one thread waits for the copy that another is at. */
+START_TEST(region_goes_under_a_copy)
+{
+	struct server server = { 0 };
+	struct rig_node a, b;
+	pthread_t thread;
+	struct ibv_mr *mr;
+	struct rig_wc wc;
+	struct rig_to to;
+	uint8_t *mem;
+	int i, good = 0;
+
+	rig_wire(_i);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	server.node = &b;
+	ck_assert_int_eq(pthread_create(&thread, NULL, server_run, &server),
+			 0);
+	for (i = 0; i < 200; i++) {
+		mem = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ck_assert_ptr_ne(mem, MAP_FAILED);
+		mr = ibv_reg_mr(b.pd, mem, 1 << 16, IBV_ACCESS_REMOTE_READ |
+				IBV_ACCESS_REMOTE_WRITE);
+		ck_assert_int_eq(rig_rdma(&a, &to, i % 2 ? IBV_WR_RDMA_READ :
+					  IBV_WR_RDMA_WRITE, 1, 0, 1 << 16,
+					  mr->rkey, (uintptr_t)mem), 0);
+		usleep((useconds_t)(i % 50));
+		ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+		munmap(mem, 1 << 16);
+		ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+		ck_assert(wc.vendor_err == SE_REMOTE_BAD_ADDRESS ||
+			  wc.vendor_err == SE_OK);
+		good += wc.vendor_err == SE_OK;
+	}
+	ck_assert_int_lt(good, 200);
+	server.stop = true;
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
 Suite *suite_rdma(void)
 {
 	int rows = sizeof(size_cases) / sizeof(size_cases[0]);
@@ -237,8 +348,10 @@ Suite *suite_rdma(void)
 	tcase_add_loop_test(tc, rdma_moves_data, 0, rows * RIG_WIRES);
 	tcase_add_loop_test(tc, many_reads, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, rdma_refuses, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, capabilities_as_configured, 0, 3);
+	tcase_add_loop_test(tc, capabilities_as_configured, 0, 5);
 	tcase_add_loop_test(tc, unsolicited_writes, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, region_goes_during_read, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, region_goes_under_a_copy, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -115,12 +115,12 @@ void rig_open(struct rig_node *node, const struct rig_opt *opt)
 	node->ctx = rig_context(opt->dev);
 	node->pd = ibv_alloc_pd(node->ctx);
 	ck_assert_ptr_nonnull(node->pd);
-	if (opt->channel) {
+	if (opt->channel || opt->send_channel) {
 		node->channel = ibv_create_comp_channel(node->ctx);
 		ck_assert_ptr_nonnull(node->channel);
 	}
-	node->scq = rig_cq(node, NULL);
-	node->rcq = rig_cq(node, node->channel);
+	node->scq = rig_cq(node, opt->send_channel ? node->channel : NULL);
+	node->rcq = rig_cq(node, opt->channel ? node->channel : NULL);
 	rig_qp(node, opt->qp_flags);
 	rig_ready(node, opt->rnr_retry);
 	node->buf = calloc(1, RIG_BUF);
@@ -241,8 +241,7 @@ bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc)
 	return true;
 }
 
-/* Gives a QP a chance to work without taking its completions. */
-static void rig_progress(struct rig_node *node)
+void rig_progress(struct rig_node *node)
 {
 	struct se_qp *qp = (struct se_qp *)node->qp;
 

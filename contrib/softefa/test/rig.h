@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <check.h>
 #include <infiniband/efadv.h>
@@ -21,7 +22,7 @@
 #define RIG_BUF (4 << 20)
 #define RIG_QKEY 0x11223344u
 #define RIG_DEPTH 256
-#define RIG_WAIT_MS 5000
+#define RIG_WAIT_MS 20000 /* less than SOFTEFA_TIMEOUT_MS */
 
 struct rig_wc {
 	uint64_t wr_id;
@@ -38,7 +39,7 @@ struct rig_node {
 	unsigned int ah_count;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel; /* of the receive CQ, or NULL */
+	struct ibv_comp_channel *channel; /* of the CQs asked for, or NULL */
 	struct ibv_cq_ex *scq, *rcq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -54,7 +55,7 @@ struct rig_to {
 struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
-	bool channel;
+	bool channel, send_channel; /* of the receive CQ, of the send CQ */
 	uint16_t qp_flags;
 };
 
@@ -91,10 +92,42 @@ bool rig_wait(struct ibv_cq_ex *cq, struct rig_wc *wc, struct rig_node *other,
 uint64_t rig_now_ms(void);
 struct se_stats rig_stats(const struct rig_node *node);
 
+/*
+ * Other processes.  A crew is forked before the test itself opens a device, and
+ * each of them does its work when it is called, with the target's address.
+ */
+struct rig_target {
+	union ibv_gid gid;
+	uint32_t qpn;
+	int in; /* the worker's, for the next call */
+};
+
+struct rig_crew {
+	pid_t pid;
+	int in, out; /* of this side */
+};
+
+void rig_crew_start(struct rig_crew *crew, int count,
+		    void (*work)(const struct rig_target *target, int out));
+void rig_crew_call(struct rig_crew *crew, const struct rig_node *target);
+
+/* The byte it has written, -1: none within ms; node works meanwhile. */
+int rig_crew_hear(struct rig_crew *crew, struct rig_node *node, uint32_t ms);
+void rig_crew_end(struct rig_crew *crew, int count); /* kills what still runs */
+
+/* Gives a QP a chance to work without taking its completions. */
+void rig_progress(struct rig_node *node);
+
 Suite *suite_srd(void);
 Suite *suite_faults(void);
 Suite *suite_limits(void);
 Suite *suite_rdma(void);
 Suite *suite_peers(void);
+Suite *suite_notify(void);
+Suite *suite_ring(void);
+Suite *suite_strict(void);
+Suite *suite_forged(void);
+Suite *suite_dir(void);
+Suite *suite_flows(void);
 
 #endif

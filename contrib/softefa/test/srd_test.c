@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /* What SRD promises on a good wire, and the status of what cannot work. */
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -239,36 +238,6 @@ START_TEST(error_state_flushes)
 }
 END_TEST
 
-START_TEST(channel_wakes)
-{
-	struct rig_node a, b;
-	struct rig_wc wc;
-	struct rig_to to;
-	struct pollfd pfd;
-	struct ibv_cq *cq;
-	void *ctx;
-
-	rig_wire(_i);
-	rig_open(&a, NULL);
-	rig_open(&b, &(struct rig_opt){ .rnr_retry = 7, .channel = true });
-	to = rig_to_node(&a, &b);
-	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
-	ck_assert_int_eq(ibv_req_notify_cq(ibv_cq_ex_to_cq(b.rcq), 0), 0);
-	ck_assert(!rig_poll(b.rcq, &wc));
-	pfd = (struct pollfd){ .fd = b.channel->fd, .events = POLLIN };
-	ck_assert_int_eq(poll(&pfd, 1, 50), 0);
-	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 64), 0);
-	ck_assert_int_eq(poll(&pfd, 1, 1000), 1);
-	ck_assert_int_eq(ibv_get_cq_event(b.channel, &cq, &ctx), 0);
-	ck_assert_ptr_eq(cq, ibv_cq_ex_to_cq(b.rcq));
-	ibv_ack_cq_events(cq, 1);
-	ck_assert(rig_wait(b.rcq, &wc, NULL, RIG_WAIT_MS));
-	ck_assert_int_eq(poll(&pfd, 1, 0), 0);
-	rig_close(&a);
-	rig_close(&b);
-}
-END_TEST
-
 #define THREAD_MSGS 2000
 
 struct sender {
@@ -341,7 +310,6 @@ Suite *suite_srd(void)
 	tcase_add_loop_test(tc, wrong_sends_end, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, rnr_retries_until_ready, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, error_state_flushes, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, channel_wakes, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, threads, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;

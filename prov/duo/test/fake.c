@@ -19,6 +19,7 @@ void fake_init(void)
 	TAILQ_INIT(&fake.core.claimed);
 	STAILQ_INIT(&fake.core.events);
 	STAILQ_INIT(&fake.core.late);
+	LIST_INIT(&fake.shm.maps);
 	TAILQ_INIT(&fake.shm.incoming);
 	TAILQ_INIT(&fake.shm.queued);
 	TAILQ_INIT(&fake.shm.started);
@@ -60,8 +61,10 @@ void fake_fini(void)
 	fake_free_events(&fake.core.late);
 	while ((obj = LIST_FIRST(&fake_objs))) {
 		LIST_REMOVE(obj, link);
-		if (!obj->closed)
+		if (!obj->closed) {
 			free(obj->table);
+			free(obj->map);
+		}
 		free(obj);
 	}
 }
@@ -137,16 +140,48 @@ int fake_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return -FI_ENOSYS;
 }
 
-int fake_no_control(struct fid *fid, int command, void *arg)
+int fake_control(struct fid *fid, int command, void *arg)
 {
-	return -FI_ENOSYS;
+	fake_obj_of(fid);
+	fake.core.asked = fid;
+	return command == FAKE_COMMAND ? 0 : -FI_ENOSYS;
+}
+
+int fake_ops;
+
+#ifdef FI_EFA_DOMAIN_OPS
+static int fake_query_mr(struct fid_mr *mr, struct fi_efa_mr_attr *attr)
+{
+	fake_obj_of(&mr->fid);
+	fake.core.queried_mr = mr;
+	return 0;
+}
+
+static struct fi_efa_ops_domain fake_efa_ops = { .query_mr = fake_query_mr };
+#endif
+
+int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		  void **ops, void *context)
+{
+	fake_obj_of(fid);
+	fake.core.asked = fid;
+#ifdef FI_EFA_DOMAIN_OPS
+	if (!strcmp(name, FI_EFA_DOMAIN_OPS)) {
+		*ops = &fake_efa_ops;
+		return 0;
+	}
+#endif
+	*ops = &fake_ops;
+	return strcmp(name, FAKE_OPS) && strcmp(name, DUO_EFA_GDA_OPS) ?
+	       -FI_ENOSYS : 0;
 }
 
 static struct fi_ops fake_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fake_close,
 	.bind = fake_no_bind,
-	.control = fake_no_control,
+	.control = fake_control,
+	.ops_open = fake_ops_open,
 };
 
 static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
@@ -159,7 +194,8 @@ static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		return ret;
 	obj->domain.ops = parent->path == FI_DUO_SHM ? &fake_shm_domain_ops :
 						       &fake_core_domain_ops;
-	obj->domain.mr = &fake_core_mr_ops;
+	obj->domain.mr = obj->path == FI_DUO_CORE ? &fake_core_mr_ops :
+						    &fake_shm_mr_ops;
 	*domain = &obj->domain;
 	return 0;
 }
@@ -167,6 +203,7 @@ static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 static struct fi_ops_fabric fake_fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
 	.domain = fake_domain_open,
+	.trywait = fake_core_trywait,
 };
 
 struct fid_fabric *fake_fabric_open(enum fi_duo_path path)
@@ -190,8 +227,8 @@ struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text)
 	return msg;
 }
 
-size_t fake_scatter(const struct fake_msg *msg, const struct iovec *iov,
-		    size_t count)
+size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
+		    const struct iovec *iov, void *const *desc, size_t count)
 {
 	size_t i, len, done = 0;
 
@@ -200,7 +237,8 @@ size_t fake_scatter(const struct fake_msg *msg, const struct iovec *iov,
 		if (len > msg->len - done)
 			len = msg->len - done;
 		if (len)
-			memcpy(iov[i].iov_base, msg->payload + done, len);
+			memcpy(fake_reach(path, iov[i].iov_base, desc[i]),
+			       msg->payload + done, len);
 		done += len;
 	}
 	return done;

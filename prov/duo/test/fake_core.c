@@ -3,6 +3,8 @@
 
 /* The fake core's AV, CQ and endpoint. An address is 8 bytes, a number. */
 
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
@@ -56,7 +58,8 @@ static int fake_core_remove(struct fid_av *av, fi_addr_t *fi_addr,
 		if (fi_addr[count] >= FAKE_PEERS ||
 		    table->addr[fi_addr[count]] == FAKE_FREE)
 			return -FI_EINVAL;
-		table->addr[fi_addr[count]] = FAKE_FREE;
+		if (!fake.core.keeps)
+			table->addr[fi_addr[count]] = FAKE_FREE;
 	}
 	return 0;
 }
@@ -84,7 +87,8 @@ static struct fi_ops fake_core_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fake_close,
 	.bind = fake_no_bind,
-	.control = fake_no_control,
+	.control = fake_control,
+	.ops_open = fake_ops_open,
 };
 
 static int fake_core_av_close(struct fid *fid)
@@ -101,7 +105,8 @@ static struct fi_ops fake_core_av_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fake_core_av_close,
 	.bind = fake_no_bind,
-	.control = fake_no_control,
+	.control = fake_control,
+	.ops_open = fake_ops_open,
 };
 
 static int fake_core_av_open(struct fid_domain *domain,
@@ -179,17 +184,60 @@ static struct fi_ops_cq fake_core_cq_ops = {
 	.strerror = fake_core_strerror,
 };
 
+static int fake_core_cq_close(struct fid *fid)
+{
+	int fd = fake_obj_of(fid)->wait_fd, ret = fake_close(fid);
+
+	if (!ret && fd)
+		close(fd);
+	return ret;
+}
+
+static int fake_core_cq_control(struct fid *fid, int command, void *arg)
+{
+	if (command != FI_GETWAIT || !fake_obj_of(fid)->wait_fd ||
+	    fake.core.no_getwait)
+		return fake_control(fid, command, arg);
+	*(int *) arg = fake_obj_of(fid)->wait_fd;
+	return 0;
+}
+
+/* Of the core's fabric: nothing is in the CQ, and its descriptor not set. */
+int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	struct fake_obj *cq = fake_obj_of(fids[0]);
+	eventfd_t events;
+
+	ck_assert_int_eq(count, 1);
+	ck_assert_int_ne(cq->wait_fd, 0);
+	eventfd_read(cq->wait_fd, &events);
+	return STAILQ_EMPTY(&fake.core.events) ? 0 : -FI_EAGAIN;
+}
+
+static struct fi_ops fake_core_cq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_core_cq_close,
+	.bind = fake_no_bind,
+	.control = fake_core_cq_control,
+	.ops_open = fake_ops_open,
+};
+
 static int fake_core_cq_open(struct fid_domain *domain,
 			     struct fi_cq_attr *attr, struct fid_cq **cq,
 			     void *context)
 {
 	struct fake_obj *obj;
-	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CQ,
-			    &fake_core_fid_ops, &obj);
+	int ret;
 
+	if (fake.core.no_wait && attr->wait_obj != FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CQ,
+			&fake_core_cq_fid_ops, &obj);
 	if (ret)
 		return ret;
 	ck_assert_int_eq(attr->format, FI_CQ_FORMAT_TAGGED);
+	if (attr->wait_obj == FI_WAIT_FD)
+		fake.core.wait_fd = obj->wait_fd = eventfd(0, EFD_NONBLOCK);
 	obj->cq.ops = &fake_core_cq_ops;
 	*cq = &obj->cq;
 	return 0;
@@ -217,6 +265,8 @@ static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
 		return ret;
 	if (bfid->fclass == FI_CLASS_AV)
 		return fake_core_bind_av(fake_obj_of(fid), fake_obj_of(bfid));
+	if (bfid->fclass == FI_CLASS_CNTR && flags & FI_SEND)
+		fake_obj_of(fid)->tx_cntr = fake_obj_of(bfid);
 	fake_ref(fake_obj_of(fid), fake_obj_of(bfid));
 	return 0;
 }
@@ -224,7 +274,8 @@ static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
 static int fake_core_ep_control(struct fid *fid, int command, void *arg)
 {
 	fake_obj_of(fid);
-	return command == FI_ENABLE ? fake_enter(FI_DUO_CORE) : -FI_ENOSYS;
+	return command == FI_ENABLE ? fake_enter(FI_DUO_CORE) :
+				      fake_control(fid, command, arg);
 }
 
 static int fake_core_ep_close(struct fid *fid)
@@ -240,6 +291,7 @@ static struct fi_ops fake_core_ep_fid_ops = {
 	.close = fake_core_ep_close,
 	.bind = fake_core_ep_bind,
 	.control = fake_core_ep_control,
+	.ops_open = fake_ops_open,
 };
 
 static int fake_core_setopt(fid_t fid, int level, int optname,
@@ -264,11 +316,23 @@ static int fake_core_getopt(fid_t fid, int level, int optname, void *optval,
 	return 0;
 }
 
+static ssize_t fake_core_rx_left(struct fid_ep *ep)
+{
+	return fake_obj_of(&ep->fid)->path == FI_DUO_CORE ? 5 : 0;
+}
+
+static ssize_t fake_core_tx_left(struct fid_ep *ep)
+{
+	return fake_obj_of(&ep->fid)->path == FI_DUO_CORE ? 6 : 0;
+}
+
 static struct fi_ops_ep fake_core_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = fake_core_cancel,
 	.getopt = fake_core_getopt,
 	.setopt = fake_core_setopt,
+	.rx_size_left = fake_core_rx_left,
+	.tx_size_left = fake_core_tx_left,
 };
 
 static int fake_core_getname(fid_t fid, void *addr, size_t *addrlen)
@@ -302,6 +366,8 @@ static int fake_core_endpoint(struct fid_domain *domain, struct fi_info *info,
 	obj->ep.cm = &fake_core_cm_ops;
 	obj->ep.msg = &fake_msg_ops;
 	obj->ep.tagged = &fake_tagged_ops;
+	obj->ep.rma = &fake_rma_ops;
+	obj->ep.atomic = &fake_atomic_ops;
 	*ep = &obj->ep;
 	return 0;
 }
@@ -320,7 +386,7 @@ static int fake_core_mr_control(struct fid *fid, int command, void *arg)
 	struct fake_obj *mr = fake_obj_of(fid);
 
 	if (command != FI_ENABLE)
-		return -FI_ENOSYS;
+		return fake_control(fid, command, arg);
 	mr->mr.key++;
 	mr->mr.mem_desc = &mr->mr.key;
 	return 0;
@@ -331,6 +397,7 @@ static struct fi_ops fake_core_mr_fid_ops = {
 	.close = fake_close,
 	.bind = fake_core_mr_bind,
 	.control = fake_core_mr_control,
+	.ops_open = fake_ops_open,
 };
 
 static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
@@ -344,6 +411,9 @@ static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 		return ret;
 	obj->mr.key = attr->requested_key;
 	obj->mr.mem_desc = obj;
+	obj->iface = attr->iface;
+	obj->device = attr->device.cuda;
+	fake.core.base_mr = attr->base_mr;
 	*mr = &obj->mr;
 	return 0;
 }
@@ -374,6 +444,23 @@ struct fi_ops_mr fake_core_mr_ops = {
 	.regattr = fake_core_mr_regattr,
 };
 
+static uint64_t fake_core_cntr_read(struct fid_cntr *cntr)
+{
+	fake.core.cntr_reads++;
+	return fake_obj_of(&cntr->fid)->good;
+}
+
+static uint64_t fake_core_cntr_readerr(struct fid_cntr *cntr)
+{
+	return fake_obj_of(&cntr->fid)->bad;
+}
+
+static struct fi_ops_cntr fake_core_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = fake_core_cntr_read,
+	.readerr = fake_core_cntr_readerr,
+};
+
 static int fake_core_cntr_open(struct fid_domain *domain,
 			       struct fi_cntr_attr *attr,
 			       struct fid_cntr **cntr, void *context)
@@ -382,9 +469,12 @@ static int fake_core_cntr_open(struct fid_domain *domain,
 	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CNTR,
 			    &fake_core_fid_ops, &obj);
 
-	if (!ret)
-		*cntr = &obj->cntr;
-	return ret;
+	if (ret)
+		return ret;
+	obj->cntr.ops = &fake_core_cntr_ops;
+	fake.core.cntr = obj;
+	*cntr = &obj->cntr;
+	return 0;
 }
 
 struct fi_ops_domain fake_core_domain_ops = {
@@ -393,4 +483,5 @@ struct fi_ops_domain fake_core_domain_ops = {
 	.cq_open = fake_core_cq_open,
 	.endpoint = fake_core_endpoint,
 	.cntr_open = fake_core_cntr_open,
+	.query_atomic = fake_query_atomic,
 };

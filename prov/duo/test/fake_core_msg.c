@@ -3,6 +3,7 @@
 
 /* How the fake core matches: posting order, cancel, peek and claim. */
 
+#include <sys/eventfd.h>
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
@@ -19,6 +20,8 @@ void fake_core_event(const struct fi_cq_err_entry *entry, fi_addr_t src)
 		STAILQ_INSERT_TAIL(&fake.core.late, event, link);
 	else
 		STAILQ_INSERT_TAIL(&fake.core.events, event, link);
+	if (fake.core.wait_fd)
+		eventfd_write(fake.core.wait_fd, 1);
 }
 
 void fake_core_release(void)
@@ -65,7 +68,8 @@ static void fake_complete(const struct fake_msg *recv,
 {
 	struct fi_cq_err_entry entry = fake_entry(recv, msg);
 
-	entry.len = fake_scatter(msg, recv->iov, recv->count);
+	entry.len = fake_scatter(FI_DUO_CORE, msg, recv->iov, recv->desc,
+				 recv->count);
 	if (entry.len < msg->len) {
 		entry.olen = msg->len - entry.len;
 		entry.err = FI_ETRUNC;
@@ -186,6 +190,8 @@ ssize_t fake_core_recv(const struct fake_msg *recv, uint64_t flags)
 		return 0;
 	}
 	fake.core.posts++;
+	if (fake.core.on_post)
+		fake.core.on_post();
 	if (msg) {
 		TAILQ_REMOVE(&fake.core.unexp, msg, link);
 		fake_complete(recv, msg);

@@ -3,52 +3,128 @@
 
 /* The fake shm's AV, CQ, shared receive context and endpoint. */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
 
-#define FAKE_REGION 4096	/* bytes */
-
-/* A name that is known keeps its place, another gets the first free one. */
-static int fake_shm_insert(struct fid_av *av, const void *addr, size_t count,
-			   fi_addr_t *fi_addr, uint64_t flags, void *context)
+static int fake_map_find(const struct fake_map *map, const char *name)
 {
-	struct fake_shm *shm = &fake.shm;
-	size_t i;
+	int i;
 
-	fake_shm_check(fake_obj_of(&av->fid));
-	ck_assert_uint_eq(count, 1);
-	for (i = 0; i < shm->peer_count; i++) {
-		if (!strcmp(shm->peer[i], addr))
+	for (i = 0; i < FAKE_SHM_PEERS; i++) {
+		if (map->peer[i].assigned && !strcmp(map->peer[i].name, name))
 			break;
 	}
-	if (i == shm->peer_count) {
-		for (i = 0; i < shm->peer_count && shm->peer[i][0]; i++)
-			;
-		if (shm->full || i == FAKE_PEERS) {
-			*fi_addr = FI_ADDR_NOTAVAIL;
-			return 0;
-		}
-		strcpy(shm->peer[i], addr);
-		if (i == shm->peer_count)
-			shm->peer_count++;
+	return i;
+}
+
+/* smr_map_add() */
+static int fake_map_add(struct fake_map *map, const char *name)
+{
+	int tries, place = fake_map_find(map, name);
+	struct fake_shm_peer *peer;
+
+	if (place < FAKE_SHM_PEERS)
+		return place;
+	for (tries = 0; tries < FAKE_SHM_PEERS; tries++) {
+		if (!map->peer[map->next].assigned)
+			break;
+		map->next = (map->next + 1) % FAKE_SHM_PEERS;
 	}
-	*fi_addr = i;
-	fake_shm_learn();
+	place = map->next;
+	map->next = (map->next + 1) % FAKE_SHM_PEERS;
+	peer = &map->peer[place];
+	fake.shm.overwritten += peer->assigned;
+	fake.shm.reused += peer->used;
+	strcpy(peer->name, name);
+	peer->assigned = peer->used = true;
+	peer->dangling = false;
+	return place;
+}
+
+/* smr_map_del(); it looks into the region */
+static void fake_map_del(struct fake_map *map, int place)
+{
+	struct fake_shm_peer *peer = &map->peer[place];
+
+	ck_assert_msg(!peer->dangling, "shm looks into the region of %s, "
+		      "which is closed", peer->name);
+	peer->assigned = false;
+	peer->addr = FI_ADDR_UNSPEC;
+}
+
+struct fake_obj *fake_shm_of(struct fid_ep *ep)
+{
+	return fake_obj_of(&duo_ep_of(ep)->path_ep[FI_DUO_SHM]->fid);
+}
+
+int fake_shm_connect(struct fake_obj *ep, const char *name)
+{
+	return fake_map_add(ep->bound_av->map, name);
+}
+
+const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr)
+{
+	struct fake_map *map = ep->bound_av->map;
+
+	ck_assert_uint_lt(addr, FAKE_SHM_PEERS);
+	ck_assert_int_ge(map->place[addr], 0);
+	return map->peer[map->place[addr]].name;
+}
+
+/* The first that is free, or the one that the place has. */
+static fi_addr_t fake_shm_addr(struct fake_map *map, int place)
+{
+	fi_addr_t addr;
+
+	for (addr = 0; addr < FAKE_SHM_PEERS; addr++) {
+		if (map->place[addr] == place)
+			return addr;
+	}
+	for (addr = 0; addr < FAKE_SHM_PEERS; addr++) {
+		if (map->place[addr] < 0)
+			break;
+	}
+	return addr;
+}
+
+static int fake_shm_insert(struct fid_av *av, const void *name, size_t count,
+			   fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	struct fake_obj *obj = fake_obj_of(&av->fid);
+	fi_addr_t addr = FI_ADDR_NOTAVAIL;
+	int place;
+
+	fake_shm_check(obj);
+	ck_assert_uint_eq(count, 1);
+	if (!fake.shm.full) {
+		place = fake_map_add(obj->map, name);
+		addr = fake_shm_addr(obj->map, place);
+	}
+	if (addr >= FAKE_SHM_PEERS) {
+		*fi_addr = FI_ADDR_NOTAVAIL;
+		return 0;
+	}
+	obj->map->place[addr] = place;
+	obj->map->peer[place].addr = addr;
+	*fi_addr = addr;
+	fake.shm.inserted++;
+	fake_shm_learn(obj);
 	return 1;
 }
 
 static int fake_shm_remove(struct fid_av *av, fi_addr_t *fi_addr,
 			   size_t count, uint64_t flags)
 {
-	fake_shm_check(fake_obj_of(&av->fid));
+	struct fake_obj *obj = fake_obj_of(&av->fid);
+
+	fake_shm_check(obj);
 	ck_assert_uint_eq(count, 1);
-	ck_assert_uint_lt(*fi_addr, fake.shm.peer_count);
-	fake.shm.peer[*fi_addr][0] = 0;
+	ck_assert_uint_lt(*fi_addr, FAKE_SHM_PEERS);
+	ck_assert_int_ge(obj->map->place[*fi_addr], 0);
+	fake_map_del(obj->map, obj->map->place[*fi_addr]);
+	obj->map->place[*fi_addr] = -1;
 	fake.shm.removed++;
 	return 0;
 }
@@ -63,8 +139,43 @@ static struct fi_ops fake_shm_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fake_close,
 	.bind = fake_no_bind,
-	.control = fake_no_control,
+	.control = fake_control,
 };
+
+static int fake_shm_av_close(struct fid *fid)
+{
+	struct fake_obj *obj = fake_obj_of(fid);
+	int i;
+
+	for (i = 0; i < FAKE_SHM_PEERS; i++) {
+		if (obj->map->peer[i].assigned)
+			fake_map_del(obj->map, i);
+	}
+	LIST_REMOVE(obj->map, link);
+	free(obj->map);
+	return fake_close(fid);
+}
+
+static struct fi_ops fake_shm_av_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_shm_av_close,
+	.bind = fake_no_bind,
+	.control = fake_control,
+};
+
+static struct fake_map *fake_map_new(void)
+{
+	struct fake_map *map = calloc(1, sizeof(*map));
+	int i;
+
+	ck_assert_ptr_nonnull(map);
+	for (i = 0; i < FAKE_SHM_PEERS; i++) {
+		map->place[i] = -1;
+		map->peer[i].addr = FI_ADDR_UNSPEC;
+	}
+	LIST_INSERT_HEAD(&fake.shm.maps, map, link);
+	return map;
+}
 
 static int fake_shm_av_open(struct fid_domain *domain,
 			    struct fi_av_attr *attr, struct fid_av **av,
@@ -72,10 +183,11 @@ static int fake_shm_av_open(struct fid_domain *domain,
 {
 	struct fake_obj *obj;
 	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_AV,
-			    &fake_shm_fid_ops, &obj);
+			    &fake_shm_av_fid_ops, &obj);
 
 	if (ret)
 		return ret;
+	obj->map = fake_map_new();
 	obj->av.ops = &fake_shm_av_ops;
 	*av = &obj->av;
 	return 0;
@@ -87,8 +199,7 @@ static ssize_t fake_shm_cq_read(struct fid_cq *cq, void *buf, size_t count)
 	ck_assert_uint_eq(count, 0);
 	fake.shm.polls++;
 	fake_shm_check(fake_obj_of(&cq->fid));
-	if (fake.shm.ep && fake.shm.ep->rx_cq == fake_obj_of(&cq->fid))
-		fake_shm_progress();
+	fake_shm_progress(fake_obj_of(&cq->fid));
 	return -FI_EAGAIN;
 }
 
@@ -129,7 +240,7 @@ static int fake_shm_srx_open(struct fid_domain *domain,
 		return ret;
 	ck_assert_uint_ne(attr->op_flags & FI_PEER, 0);
 	peer->srx->peer_ops = &fake_shm_srx_ops;
-	fake.shm.srx = peer->srx;
+	obj->srx = peer->srx;
 	*srx = &obj->ep;
 	return 0;
 }
@@ -141,10 +252,20 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 	if (ret)
 		return ret;
+	if (obj->fid.fclass == FI_CLASS_CNTR) {
+		ck_assert_uint_eq(flags, FI_SEND);
+		ep->tx_cntr = obj;
+		fake_ref(ep, obj);
+		return 0;
+	}
 	if (flags & FI_TRANSMIT)
 		ep->tx_cq = obj;
 	if (flags & FI_RECV)
 		ep->rx_cq = obj;
+	if (obj->map)
+		ep->bound_av = obj;
+	if (obj->srx)
+		ep->srx = obj->srx;
 	fake_ref(ep, obj);
 	return 0;
 }
@@ -152,18 +273,16 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 /* Enabling makes the region, as long as it has a name. */
 static int fake_shm_enable(struct fake_obj *ep)
 {
-	int fd, ret = fake_enter(FI_DUO_SHM);
+	int ret = fake_enter(FI_DUO_SHM);
 
 	if (ret)
 		return ret;
 	ck_assert_str_ne(ep->name, "");
-	shm_unlink(ep->name);	/* of a test that was killed: pids recur */
-	fd = shm_open(ep->name, O_CREAT | O_EXCL | O_RDWR, 0600);
-	if (fd < 0)
-		return -errno;
-	ck_assert_int_eq(ftruncate(fd, FAKE_REGION), 0);
-	close(fd);
-	fake.shm.ep = ep;
+	unit_region_make(ep->name);
+	if (!fake.shm.ep)
+		fake.shm.ep = ep;
+	ep->enabled = true;
+	LIST_INSERT_HEAD(&ep->bound_av->map->eps, ep, map_link);
 	return 0;
 }
 
@@ -174,15 +293,31 @@ static int fake_shm_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_shm_enable(ep) : -FI_ENOSYS;
 }
 
+/* Its region is gone, whoever of this process has mapped it. */
+static void fake_shm_unmap(struct fake_obj *ep)
+{
+	struct fake_map *map;
+	int place;
+
+	LIST_FOREACH(map, &fake.shm.maps, link) {
+		place = fake_map_find(map, ep->name);
+		if (place < FAKE_SHM_PEERS)
+			map->peer[place].dangling = true;
+	}
+}
+
 static int fake_shm_ep_close(struct fid *fid)
 {
 	struct fake_obj *ep = fake_obj_of(fid);
 
-	if (fake.shm.ep == ep) {
-		fake_shm_close();
+	if (ep->enabled) {
+		fake_shm_close(ep);
+		LIST_REMOVE(ep, map_link);
+		fake_shm_unmap(ep);
 		shm_unlink(ep->name);
-		fake.shm.ep = NULL;
 	}
+	if (fake.shm.ep == ep)
+		fake.shm.ep = NULL;
 	return fake_close(fid);
 }
 
@@ -239,10 +374,28 @@ static int fake_shm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	return 0;
 }
 
+static int fake_shm_cntr_open(struct fid_domain *domain,
+			      struct fi_cntr_attr *attr,
+			      struct fid_cntr **cntr, void *context)
+{
+	struct fi_peer_cntr_context *peer = context;
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CNTR,
+			    &fake_shm_fid_ops, &obj);
+
+	if (ret)
+		return ret;
+	ck_assert_uint_eq(attr->flags, FI_PEER);
+	obj->peer_cntr = peer->cntr;
+	*cntr = &obj->cntr;
+	return 0;
+}
+
 struct fi_ops_domain fake_shm_domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = fake_shm_av_open,
 	.cq_open = fake_shm_cq_open,
+	.cntr_open = fake_shm_cntr_open,
 	.endpoint = fake_shm_endpoint,
 	.srx_ctx = fake_shm_srx_open,
 };

@@ -23,24 +23,26 @@ void fake_shm_check(struct fake_obj *obj)
 
 static fi_addr_t fake_shm_source(const struct fake_msg *msg)
 {
-	size_t i;
-
-	for (i = 0; i < fake.shm.peer_count; i++) {
-		if (!strcmp(fake.shm.peer[i], msg->name))
-			return i;
-	}
-	return FI_ADDR_UNSPEC;
+	return msg->to->bound_av->map->peer[msg->place].addr;
 }
 
-struct fake_msg *fake_shm_arrive(enum duo_rx_kind kind, const char *name,
-				 uint64_t tag, const char *text)
+struct fake_msg *fake_shm_arrive_at(struct fake_obj *ep, enum duo_rx_kind kind,
+				    const char *name, uint64_t tag,
+				    const char *text)
 {
 	struct fake_msg *msg = fake_msg_new(kind, text);
 
 	strcpy(msg->name, name);
 	msg->tag = tag;
+	msg->to = ep;
 	TAILQ_INSERT_TAIL(&fake.shm.incoming, msg, link);
 	return msg;
+}
+
+struct fake_msg *fake_shm_arrive(enum duo_rx_kind kind, const char *name,
+				 uint64_t tag, const char *text)
+{
+	return fake_shm_arrive_at(fake.shm.ep, kind, name, tag, text);
 }
 
 static void fake_shm_fill(struct fake_msg *msg)
@@ -48,19 +50,17 @@ static void fake_shm_fill(struct fake_msg *msg)
 	struct fi_peer_rx_entry *entry = msg->entry;
 	size_t i, room = 0;
 
-	for (i = 0; i < entry->count; i++) {
+	for (i = 0; i < entry->count; i++)
 		room += entry->iov[i].iov_len;
-		ck_assert_ptr_null(entry->desc[i]);
-	}
 	ck_assert_msg(room >= msg->len, "shm would truncate: %zu > %zu",
 		      msg->len, room);
 	ck_assert_uint_ne(entry->flags & FI_COMPLETION, 0);
-	fake_scatter(msg, entry->iov, entry->count);
+	fake_scatter(FI_DUO_SHM, msg, entry->iov, entry->desc, entry->count);
 }
 
 static void fake_shm_complete(struct fake_msg *msg)
 {
-	struct fid_peer_cq *cq = fake.shm.ep->rx_cq->peer_cq;
+	struct fid_peer_cq *cq = msg->to->rx_cq->peer_cq;
 	struct fi_peer_rx_entry *entry = msg->entry;
 	struct fi_cq_err_entry err = {
 		.op_context = entry->context,
@@ -80,23 +80,25 @@ static void fake_shm_complete(struct fake_msg *msg)
 						    NULL,
 				     msg->data, msg->tag,
 				     fake_shm_source(msg));
-	fake.shm.srx->owner_ops->free_entry(entry);
+	msg->to->srx->owner_ops->free_entry(entry);
 	free(msg);
 }
 
 static void fake_shm_deliver(struct fake_msg *msg)
 {
-	struct fi_ops_srx_owner *ops = fake.shm.srx->owner_ops;
+	struct fid_peer_srx *srx = msg->to->srx;
+	struct fi_ops_srx_owner *ops = srx->owner_ops;
 	struct fi_peer_match_attr attr = {
-		.addr = fake_shm_source(msg),
 		.msg_size = msg->says ? msg->says : msg->len,
 		.tag = msg->tag,
 	};
 	int ret;
 
+	msg->place = fake_shm_connect(msg->to, msg->name);
+	attr.addr = fake_shm_source(msg);
 	ret = msg->kind == DUO_TAGGED ?
-	      ops->get_tag(fake.shm.srx, &attr, &msg->entry) :
-	      ops->get_msg(fake.shm.srx, &attr, &msg->entry);
+	      ops->get_tag(srx, &attr, &msg->entry) :
+	      ops->get_msg(srx, &attr, &msg->entry);
 	if (!ret) {
 		fake_shm_complete(msg);
 		return;
@@ -111,26 +113,38 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	ck_assert_int_eq(ret, 0);
 }
 
-void fake_shm_progress_one(void)
-{
-	struct fake_msg *msg = TAILQ_FIRST(&fake.shm.incoming);
-
-	if (!msg)
-		return;
-	TAILQ_REMOVE(&fake.shm.incoming, msg, link);
-	fake_shm_deliver(msg);
-}
-
-void fake_shm_progress(void)
+/* The first of a list that an endpoint, or one of this CQ, is to get. */
+static struct fake_msg *fake_shm_next(struct fake_msg_list *list,
+				      const struct fake_obj *ep,
+				      const struct fake_obj *cq)
 {
 	struct fake_msg *msg;
 
-	while ((msg = TAILQ_FIRST(&fake.shm.started))) {
-		TAILQ_REMOVE(&fake.shm.started, msg, link);
-		fake_shm_complete(msg);
+	TAILQ_FOREACH(msg, list, link) {
+		if (msg->to == ep || (cq && msg->to->rx_cq == cq))
+			break;
 	}
-	while (!TAILQ_EMPTY(&fake.shm.incoming))
-		fake_shm_progress_one();
+	if (msg)
+		TAILQ_REMOVE(list, msg, link);
+	return msg;
+}
+
+void fake_shm_progress_one(struct fake_obj *ep)
+{
+	struct fake_msg *msg = fake_shm_next(&fake.shm.incoming, ep, NULL);
+
+	if (msg)
+		fake_shm_deliver(msg);
+}
+
+void fake_shm_progress(struct fake_obj *cq)
+{
+	struct fake_msg *msg;
+
+	while ((msg = fake_shm_next(&fake.shm.started, NULL, cq)))
+		fake_shm_complete(msg);
+	while ((msg = fake_shm_next(&fake.shm.incoming, NULL, cq)))
+		fake_shm_deliver(msg);
 }
 
 static fi_addr_t fake_shm_get_addr(struct fi_peer_rx_entry *entry)
@@ -139,18 +153,20 @@ static fi_addr_t fake_shm_get_addr(struct fi_peer_rx_entry *entry)
 }
 
 /* After fi_av_insert: whose are the messages of unknown source? */
-void fake_shm_learn(void)
+void fake_shm_learn(struct fake_obj *av)
 {
-	if (fake.shm.ep)
-		fake.shm.srx->owner_ops->foreach_unspec_addr(
-			fake.shm.srx, fake_shm_get_addr);
+	struct fake_obj *ep;
+
+	LIST_FOREACH(ep, &av->map->eps, map_link)
+		ep->srx->owner_ops->foreach_unspec_addr(ep->srx,
+							fake_shm_get_addr);
 }
 
 static int fake_shm_start(struct fi_peer_rx_entry *entry)
 {
 	struct fake_msg *msg = entry->peer_context;
 
-	fake_shm_check(fake.shm.ep);
+	fake_shm_check(msg->to);
 	ck_assert_ptr_eq(msg->entry, entry);
 	TAILQ_REMOVE(&fake.shm.queued, msg, link);
 	if (fake.shm.slow)
@@ -176,19 +192,20 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 };
 
 /* Unexpected messages go; shm 2.1 frees some entries twice. */
-void fake_shm_close(void)
+void fake_shm_close(struct fake_obj *ep)
 {
 	struct fake_msg_list *const list[] = {
-		&fake.shm.queued, &fake.shm.started,
+		&fake.shm.incoming, &fake.shm.queued, &fake.shm.started,
 	};
 	struct fake_msg *msg;
 	int i;
 
-	for (i = 0; i < 2; i++) {
-		while ((msg = TAILQ_FIRST(list[i]))) {
-			TAILQ_REMOVE(list[i], msg, link);
-			fake.shm.srx->owner_ops->free_entry(msg->entry);
-			fake.shm.srx->owner_ops->free_entry(msg->entry);
+	for (i = 0; i < 3; i++) {
+		while ((msg = fake_shm_next(list[i], ep, NULL))) {
+			if (msg->entry) {
+				ep->srx->owner_ops->free_entry(msg->entry);
+				ep->srx->owner_ops->free_entry(msg->entry);
+			}
 			free(msg);
 		}
 	}

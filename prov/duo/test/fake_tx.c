@@ -26,12 +26,11 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 
 	if (ep->path == FI_DUO_SHM) {
 		fake_shm_check(ep);
-		ck_assert_msg(!msg->desc || !msg->desc[0],
-			      "the core's descriptor was given to shm");
 		if (fake.shm.tx_eagain)
 			return -FI_EAGAIN;
 		if (fake.shm.send_polls)
-			fake_shm_progress_one();
+			fake_shm_progress_one(ep);
+		strcpy(tx->name, fake_shm_name(ep, msg->addr));
 	}
 	tx->count++;
 	tx->kind = kind;
@@ -42,10 +41,16 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	tx->desc = msg->desc ? msg->desc[0] : NULL;
 	tx->context = msg->context;
 	for (tx->len = i = 0; i < msg->iov_count; i++) {
-		memcpy(tx->payload + tx->len, msg->msg_iov[i].iov_base,
+		memcpy(tx->payload + tx->len,
+		       fake_reach(ep->path, msg->msg_iov[i].iov_base,
+				  msg->desc ? msg->desc[i] : NULL),
 		       msg->msg_iov[i].iov_len);
 		tx->len += msg->msg_iov[i].iov_len;
 	}
+	if (ep->tx_cntr && ep->path == FI_DUO_CORE)
+		ep->tx_cntr->good++;
+	else if (ep->tx_cntr)
+		ep->tx_cntr->peer_cntr->owner_ops->inc(ep->tx_cntr->peer_cntr);
 	if (flags & FAKE_INJECT)
 		return 0;
 	if (ep->path == FI_DUO_CORE)
@@ -179,9 +184,9 @@ static ssize_t fake_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 static ssize_t fake_recv(struct fid_ep *ep, enum duo_rx_kind kind,
-			 const struct iovec *iov, size_t count, fi_addr_t src,
-			 uint64_t tag, uint64_t ignore, void *context,
-			 uint64_t flags)
+			 const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t src, uint64_t tag, uint64_t ignore,
+			 void *context, uint64_t flags)
 {
 	struct fake_msg recv = {
 		.kind = kind, .addr = src, .tag = tag, .ignore = ignore,
@@ -190,6 +195,8 @@ static ssize_t fake_recv(struct fid_ep *ep, enum duo_rx_kind kind,
 
 	ck_assert_int_eq(fake_obj_of(&ep->fid)->path, FI_DUO_CORE);
 	memcpy(recv.iov, iov, count * sizeof(*iov));
+	if (desc)
+		memcpy(recv.desc, desc, count * sizeof(*desc));
 	return fake_core_recv(&recv, flags);
 }
 
@@ -198,14 +205,14 @@ static ssize_t fake_recv1(struct fid_ep *ep, void *buf, size_t len, void *desc,
 {
 	const struct iovec iov = { buf, len };
 
-	return fake_recv(ep, DUO_MSG, &iov, 1, src, 0, ~0ULL, context, 0);
+	return fake_recv(ep, DUO_MSG, &iov, &desc, 1, src, 0, ~0ULL, context, 0);
 }
 
 static ssize_t fake_recvv(struct fid_ep *ep, const struct iovec *iov,
 			  void **desc, size_t count, fi_addr_t src,
 			  void *context)
 {
-	return fake_recv(ep, DUO_MSG, iov, count, src, 0, ~0ULL, context, 0);
+	return fake_recv(ep, DUO_MSG, iov, desc, count, src, 0, ~0ULL, context, 0);
 }
 
 static ssize_t fake_trecv1(struct fid_ep *ep, void *buf, size_t len,
@@ -214,7 +221,7 @@ static ssize_t fake_trecv1(struct fid_ep *ep, void *buf, size_t len,
 {
 	const struct iovec iov = { buf, len };
 
-	return fake_recv(ep, DUO_TAGGED, &iov, 1, src, tag, ignore, context,
+	return fake_recv(ep, DUO_TAGGED, &iov, &desc, 1, src, tag, ignore, context,
 			 0);
 }
 
@@ -222,14 +229,14 @@ static ssize_t fake_trecvv(struct fid_ep *ep, const struct iovec *iov,
 			   void **desc, size_t count, fi_addr_t src,
 			   uint64_t tag, uint64_t ignore, void *context)
 {
-	return fake_recv(ep, DUO_TAGGED, iov, count, src, tag, ignore,
+	return fake_recv(ep, DUO_TAGGED, iov, desc, count, src, tag, ignore,
 			 context, 0);
 }
 
 static ssize_t fake_trecvmsg(struct fid_ep *ep,
 			     const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	return fake_recv(ep, DUO_TAGGED, msg->msg_iov, msg->iov_count,
+	return fake_recv(ep, DUO_TAGGED, msg->msg_iov, msg->desc, msg->iov_count,
 			 msg->addr, msg->tag, msg->ignore, msg->context,
 			 flags);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <sys/mman.h>
 #include <rdma/fi_errno.h>
 
 #include "fixture.h"
@@ -27,6 +28,12 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	info->tx_attr->iov_limit = DUO_IOV_LIMIT;
 	info->rx_attr->iov_limit = DUO_IOV_LIMIT;
 	info->rx_attr->op_flags = attr->rx_op_flags;
+	if (attr->onesided)
+		info->caps |= FI_RMA | FI_ATOMIC;
+	if (attr->device) {
+		info->caps |= FI_HMEM;
+		info->domain_attr->mr_mode |= FI_MR_HMEM;
+	}
 	return info;
 }
 
@@ -38,11 +45,18 @@ static void fixture_fabric(const struct fixture_attr *attr)
 	fx.fabric = (struct duo_fabric) {
 		.fabric_fid.api_version = DUO_FI_VERSION,
 		.core_name = strdup(attr->core ? attr->core : "tcp"),
+		.traits = duo_traits_find(attr->core ? attr->core : "tcp"),
 		.path_fabric = { fake_fabric_open(FI_DUO_CORE) },
 	};
-	if (attr->no_shm)
+	fx.fabric.near = attr->near;
+	if (attr->no_shm || (attr->near && !attr->device))
 		return;
 	fx.fabric.path_fabric[FI_DUO_SHM] = fake_fabric_open(FI_DUO_SHM);
+	if (attr->device) {
+		fx.fabric.device_info = fi_allocinfo();
+		ck_assert_ptr_nonnull(fx.fabric.device_info);
+		return;
+	}
 	fx.fabric.shm_info = fi_allocinfo();
 	ck_assert_ptr_nonnull(fx.fabric.shm_info);
 }
@@ -55,6 +69,10 @@ static int fixture_endpoint(const struct fixture_attr *attr,
 
 	if (!ret)
 		ret = fi_ep_bind(fx.ep, &fx.av->fid, 0);
+	if (!ret && attr->cntr_flags)
+		ret = fi_ep_bind(fx.ep, &fx.cntr->fid, attr->cntr_flags);
+	if (attr->no_cqs)
+		return ret ? ret : fi_enable(fx.ep);
 	if (!ret && (fx.tx_cq || attr->rx_bind_flags)) {
 		ret = fi_ep_bind(fx.ep, &tx_cq->fid, FI_TRANSMIT);
 		if (!ret)
@@ -87,6 +105,8 @@ int fixture_try(const struct fixture_attr *attr)
 		ret = fi_cq_open(fx.domain, &cq_attr, &fx.cq, NULL);
 	if (!ret && attr->two_cqs)
 		ret = fi_cq_open(fx.domain, &cq_attr, &fx.tx_cq, NULL);
+	if (!ret && attr->cntr_flags)
+		ret = fi_cntr_open(fx.domain, NULL, &fx.cntr, NULL);
 	if (!ret)
 		ret = fixture_endpoint(attr, info);
 	fi_freeinfo(info);
@@ -97,6 +117,7 @@ void fixture_open(const struct fixture_attr *attr)
 {
 	unit_dir_make();
 	duo_params.lazy_polls = LAZY_POLLS;
+	duo_params.lazy_time = 1 << 30;	/* never */
 	duo_params.core_interval = 1;
 	fixture_fabric(attr);
 }
@@ -112,6 +133,8 @@ void fixture_close(void)
 
 	if (fx.ep)
 		fixture_close_fid(&fx.ep->fid);
+	if (fx.cntr)
+		fixture_close_fid(&fx.cntr->fid);
 	if (fx.tx_cq)
 		fixture_close_fid(&fx.tx_cq->fid);
 	if (fx.cq)
@@ -130,11 +153,14 @@ void fixture_close(void)
 			      "%d objects of path %d stay open",
 			      fake.path[path].live, path);
 	}
+	ck_assert_int_eq(fake.shm.overwritten, 0);
+	ck_assert_int_eq(fake.shm.reused, 0);
 	while (published)
-		duo_registry_withdraw(&publication[--published]);
+		peer_withdraw();
 	ck_assert_int_eq(unit_dir_count(), 0);
 	unit_dir_remove();
 	fi_freeinfo(fx.fabric.shm_info);
+	fi_freeinfo(fx.fabric.device_info);
 	free(fx.fabric.core_name);
 	memset(&fx, 0, sizeof(fx));
 	fake_fini();
@@ -156,13 +182,26 @@ const char *peer_publish(uint64_t core_addr)
 
 	ck_assert_int_le(published, PUBLICATIONS);
 	ck_assert_int_eq(unit_reserve(dir, &core_addr, 8, pub), 0);
+	unit_region_make(pub->shm_name);
 	ck_assert_int_eq(duo_registry_ready(pub), 0);
 	return pub->shm_name;
 }
 
 void peer_withdraw(void)
 {
-	duo_registry_withdraw(&publication[--published]);
+	shm_unlink(publication[--published].shm_name);
+	duo_registry_withdraw(&publication[published]);
+}
+
+/* Its place stays: the names of the others must not move. */
+void peer_end(const char *shm_name)
+{
+	int i;
+
+	for (i = 0; publication[i].shm_name != shm_name; i++)
+		ck_assert_int_lt(i, published - 1);
+	shm_unlink(shm_name);
+	duo_registry_withdraw(&publication[i]);
 }
 
 int peer_file(void)

@@ -17,8 +17,13 @@ struct fixture_attr {
 	const char *core;		/* NULL: "tcp", which needs a
 					 * receive when it is polled */
 	bool no_shm;
+	bool near;			/* carries local messages, the real one */
+	bool device;			/* FI_HMEM is asked for */
+	bool onesided;			/* FI_RMA and FI_ATOMIC are, too */
 	bool two_cqs;			/* sends complete in fx.tx_cq */
 	uint64_t rx_bind_flags;		/* beside FI_RECV */
+	bool no_cqs;			/* none is bound */
+	uint64_t cntr_flags;		/* fx.cntr is bound with them */
 	uint64_t no_caps;		/* of all that we have */
 	uint64_t rx_op_flags;
 	enum fi_cq_format format;	/* 0: tagged */
@@ -31,6 +36,7 @@ extern struct fixture {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq, *tx_cq;
+	struct fid_cntr *cntr;
 	struct fid_ep *ep;
 } fx;
 
@@ -58,6 +64,8 @@ static inline struct duo_ep *fixture_ep(void)
 const char *peer_publish(uint64_t core_addr);
 /* The last one has gone. */
 void peer_withdraw(void);
+/* The one of this name has gone. */
+void peer_end(const char *shm_name);
 /* The registry's file of the last one, for reading and writing. */
 int peer_file(void);
 /* Inserts a core address; its fi_addr. */

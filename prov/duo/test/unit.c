@@ -5,12 +5,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "record.h"
 #include "unit.h"
 
 static char unit_dir[64];
+static uint64_t unit_now_us = 1000000000;
 
 int unit_run(Suite *suite)
 {
@@ -23,6 +27,21 @@ int unit_run(Suite *suite)
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+uint64_t duo_clock_us(void)
+{
+	return unit_now_us;
+}
+
+uint64_t duo_clock_coarse_ms(void)
+{
+	return unit_now_us / 1000;
+}
+
+void unit_pass(uint64_t us)
+{
+	unit_now_us += us;
 }
 
 uint64_t unit_random(uint64_t *state)
@@ -44,34 +63,77 @@ static bool unit_is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-void unit_dir_remove(void)
+/* Files first, then directories with what is in them. */
+static void unit_remove(int at, const char *name)
 {
-	DIR *dir = opendir(unit_dir);
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
-	if (!dir)
+	if (!dir) {
+		unlinkat(at, name, 0);
 		return;
+	}
 	while ((entry = readdir(dir))) {
-		if (unit_is_dot(entry->d_name))
-			continue;
-		if (unlinkat(dirfd(dir), entry->d_name, 0))
-			unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+		if (!unit_is_dot(entry->d_name))
+			unit_remove(fd, entry->d_name);
 	}
 	closedir(dir);
-	rmdir(unit_dir);
+	unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void unit_dir_remove(void)
+{
+	unit_remove(AT_FDCWD, unit_dir);
 }
 
 int unit_dir_count(void)
 {
-	DIR *dir = opendir(unit_dir);
+	char path[DUO_PATH_MAX];
 	struct dirent *entry;
 	int count = 0;
+	DIR *dir;
 
-	ck_assert_ptr_nonnull(dir);
+	ck_assert_int_eq(access(unit_dir, F_OK), 0);
+	ck_assert_int_eq(duo_registry_path(unit_dir, path), 0);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
 	while ((entry = readdir(dir)))
 		count += !unit_is_dot(entry->d_name);
 	closedir(dir);
 	return count;
+}
+
+void unit_dir_changed(int dir, int seconds_ago)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+
+	ck_assert_int_eq(clock_gettime(CLOCK_REALTIME, &times[1]), 0);
+	times[1].tv_sec -= seconds_ago;
+	ck_assert_int_eq(futimens(dir, times), 0);
+}
+
+size_t unit_sweep(const char *dir)
+{
+	int lock = duo_registry_lock(dir, DUO_REGISTRY_ALONE);
+	size_t live;
+
+	ck_assert_int_ge(lock, 0);
+	live = duo_registry_sweep(lock);
+	duo_registry_unlock(lock);
+	return live;
+}
+
+void unit_region_make(const char *shm_name)
+{
+	int fd;
+
+	shm_unlink(shm_name);	/* of a test that was killed: pids recur */
+	fd = shm_open(shm_name, O_CREAT | O_EXCL | O_RDWR, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, UNIT_REGION), 0);
+	close(fd);
 }
 
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
@@ -80,10 +142,14 @@ enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 	struct duo_publication self = { .shm_name = "unit-self" };
 	enum fi_duo_reason reason;
 
+	self.dir = duo_registry_open(dir);
+	ck_assert_int_ge(self.dir, 0);
+	duo_place_read(&self.place);
 	self.fd = memfd_create("unit-self", MFD_CLOEXEC);
 	ck_assert_int_ge(self.fd, 0);
 	ck_assert_int_eq(ftruncate(self.fd, RECORD_FILE), 0);
-	reason = duo_registry_lookup(dir, addr, len, &self, shm_name);
+	reason = duo_registry_lookup(addr, len, &self, shm_name);
 	close(self.fd);
+	close(self.dir);
 	return reason;
 }

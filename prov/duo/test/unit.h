@@ -10,7 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duo.h"
+#include "api/api.h"
+#include "av/av.h"
+#include "av/map.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/lazy.h"
+#include "core/read.h"
+#include "core/traits.h"
+#include "cq/cq.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "obj/mr.h"
+#include "peer/shm/shm.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -26,6 +39,9 @@
 /* Runs the suite, prints the names of cases that fail; main's result. */
 int unit_run(Suite *suite);
 
+/* So many microseconds pass. By itself the provider's clock stands still. */
+void unit_pass(uint64_t us);
+
 /* Pseudo-random numbers, the same in every run. */
 uint64_t unit_random(uint64_t *state);
 
@@ -33,18 +49,27 @@ uint64_t unit_random(uint64_t *state);
 const char *unit_dir_make(void);
 /* Removes it with the files in it. */
 void unit_dir_remove(void);
-/* How many entries it has. */
+/* How many files this user's registry in it has. */
 int unit_dir_count(void);
+/* The directory seems to have changed last so many seconds ago. */
+void unit_dir_changed(int dir, int seconds_ago);
+/* duo_registry_sweep() as the only one. */
+size_t unit_sweep(const char *dir);
 
-/* The tests' only calls of duo_registry_reserve() and _lookup(). */
+/* Of an endpoint with shm; the tests' only calls of these, but near.c's. */
 static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 			       struct duo_publication *pub)
 {
+	pub->peer = DUO_PEER_SHM;
 	return duo_registry_reserve(dir, addr, len, false, pub);
 }
 
 /* As an endpoint that is published elsewhere. */
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *shm_name);
+
+/* Makes the region of a shm name, so large. */
+#define UNIT_REGION 4096	/* bytes */
+void unit_region_make(const char *shm_name);
 
 #endif /* UNIT_H */

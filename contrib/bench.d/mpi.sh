@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154,SC2178 # variables of contrib/bench
+#
+# Open MPI over each of mpi_configs. Sourced by contrib/bench, after run.sh.
+
+mpi_limit=60	# seconds that one job may take
+mpi_default_tests=lat,rate,alltoallw,alltoall,allreduce,bcast,barrier
+
+# mpi_defaults: what was not asked for otherwise.
+mpi_defaults()
+{
+	local cpus
+	cpus=$(nproc)
+	mpi_tests=${mpi_tests:-$mpi_default_tests}
+	[[ -z $mpi_ranks && -z $mpi_init ]] || return 0
+	mpi_ranks=2
+	if [[ -z $quick && $cpus -gt 2 ]]; then
+		mpi_ranks=2,$cpus,$((4 * cpus))
+		mpi_init=$((2 * cpus)),$((8 * cpus))
+	elif [[ -z $quick ]]; then
+		mpi_ranks=2,12 mpi_init=8
+	fi
+}
+
+# mpi_cpus COUNT: so many of the CPUs we may use, one of each core first, as
+# taskset takes them.
+mpi_cpus()
+{
+	local range cpu first sys=/sys/devices/system/cpu
+	for range in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do
+		seq "${range%-*}" "${range#*-}"
+	done | while read -r cpu; do
+		first=$(sed 's/[-,].*//' 2>/dev/null \
+			"$sys/cpu$cpu/topology/thread_siblings_list")
+		echo "$((${first:-$cpu} != cpu)) $cpu"
+	done | sort -n | head -n "$1" | cut -d' ' -f2 | paste -sd ,
+}
+
+# mpi_sum FIELD: over the statistics in $work/err.
+mpi_sum()
+{
+	{ grep -ao " $1=[0-9]*" "$work/err" || true; } |
+		awk -F= '{ sum += $2 } END { print sum + 0 }'
+}
+
+# wrong_mpi_path CONFIG RANKS: says how ofi_duo's statistics, or the software
+# device's, show that messages went another way. Of ob1 and ucx only the right
+# transport was to be had.
+wrong_mpi_path()
+{
+	local lines packets
+	if [[ $1 == duo-* ]]; then
+		lines=$(grep -ac 'ofi_duo stats:' "$work/err" || true)
+		if [[ $lines -ne $2 ]]; then
+			echo "$lines of $2 ranks have statistics of ofi_duo"
+		elif [[ $(mpi_sum core_tx_msgs) -ne 0 ]]; then
+			echo "wrong path: $(mpi_sum core_tx_msgs) messages" \
+				"over the core, $(mpi_sum shm_tx_msgs) not"
+		fi
+	elif [[ $1 == efa* ]] && ! real_efa; then
+		packets=$(mpi_sum tx_pkts)
+		if [[ $1 == efa && $packets -lt $2 ]]; then
+			echo "wrong path: the device has sent $packets packets"
+		elif [[ $1 == efa-shm && $packets -gt 0 ]]; then
+			echo "wrong path: the device has sent $packets packets"
+		fi
+	fi
+}
+
+# mpi_one ROUND CONFIG RANKS TESTS: ranks as in --mpi-ranks.
+mpi_one()
+{
+	local round=$1 config=$2 n=${3%/*} tests=$4 status=0 device
+	local name="$tests with $3 ranks" slots budget=10 wrong=''
+	local -a vars command
+	[[ ${failures[mpi-$config $name]:-0} -lt 2 ]] || return 0
+	mpi_config_of "$config" || die "cannot measure MPI over $config" \
+		"no such" "see contrib/bench.d/configs.sh"
+	if [[ -n $device ]] && ! real_efa; then
+		vars+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1)
+	fi
+	slots=$(nproc)
+	command=(timeout -k 5 "$mpi_limit")
+	if [[ $3 == */* ]]; then
+		slots=${3#*/}
+		command+=(taskset -c "$(mpi_cpus "$slots")")
+	fi
+	# Time slices are longer than messages.
+	[[ $n -le $slots ]] || budget=30
+	[[ -z $quick ]] || budget=$((budget / 5))
+	# Told that there are more ranks than cores, Open MPI yields.
+	command+=(env "${mpi_vars[@]}" "${vars[@]}" "${mpirun[@]}"
+		--host "localhost:$slots" --map-by :OVERSUBSCRIBE
+		--bind-to none -n "$n" "${runner[@]}" "$mpibench"
+		-l "$3" -t "$tests" ${quick:+-q} ${mpi_sizes:+-s "$mpi_sizes"}
+		-b "${mpi_ms:-$budget}")
+	"${command[@]}" >"$work/out" 2>"$work/err" </dev/null || status=$?
+	case $status in
+	0) wrong=$(wrong_mpi_path "$config" "$n");;
+	124) wrong="not done after $mpi_limit s";;
+	esac
+	[[ -z $wrong ]] || echo "!$wrong" >>"$work/out"
+	keep "$round" "mpi-$config" "$name" "$status"
+}
+
+# mpi_round ROUND: with each number of ranks, every configuration in turn.
+mpi_round()
+{
+	local n config
+	for n in ${mpi_ranks//,/ } ${mpi_init//,/ }; do
+		for config in "${mpi_configs[@]}"; do
+			[[ -z $configs || ,$configs, == *,mpi-$config,* ]] ||
+				continue
+			if [[ ,$mpi_ranks, == *,$n,* ]]; then
+				mpi_one "$1" "$config" "$n" "$mpi_tests"
+			else
+				mpi_one "$1" "$config" "$n" init
+			fi
+		done
+	done
+}
+
+run_mpi()
+{
+	local round
+	if [[ -z $mpibench ]]; then
+		no_value mpi mpi "no Open MPI here"
+		return
+	fi
+	mpi_defaults
+	for ((round = 1; round <= mpi_rounds; round++)); do
+		time_left "$round" || break
+		mpi_round "$round"
+	done
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Collectives, as OSU's: each rank adds up its own time in the operation, a
+ * barrier that is not timed follows each; the number is the mean over
+ * iterations and ranks.
+ */
+
+#include <stdlib.h>
+
+#include "mpibench.h"
+
+#define MB_LARGEST 65536
+#define MB_SMALLEST 4		/* one float */
+#define MB_MAX_ITERS 10000
+
+struct mb_coll {
+	const char *name;
+	void (*op)(int size);
+	bool is_barrier;	/* none besides */
+};
+
+/* Of alltoallw: for every rank. */
+static int *mb_counts, *mb_displs;
+static MPI_Datatype *mb_types;
+
+static void mb_op_alltoallw(int size)
+{
+	(void) size;
+	MPI_Alltoallw(mb.sbuf, mb_counts, mb_displs, mb_types, mb.rbuf,
+		      mb_counts, mb_displs, mb_types, MPI_COMM_WORLD);
+}
+
+static void mb_op_alltoall(int size)
+{
+	MPI_Alltoall(mb.sbuf, size, MPI_BYTE, mb.rbuf, size, MPI_BYTE,
+		     MPI_COMM_WORLD);
+}
+
+static void mb_op_allreduce(int size)
+{
+	MPI_Allreduce(mb.sbuf, mb.rbuf, size / (int) sizeof(float), MPI_FLOAT,
+		      MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void mb_op_bcast(int size)
+{
+	MPI_Bcast(mb.sbuf, size, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void mb_op_barrier(int size)
+{
+	(void) size;
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Sets *own to this rank's time in the operation; returns all time. */
+static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
+			     uint64_t *own)
+{
+	uint64_t start, first;
+	long i;
+
+	*own = 0;
+	MPI_Barrier(MPI_COMM_WORLD);
+	first = bn_now();
+	for (i = 0; i < count; i++) {
+		start = bn_now();
+		coll->op(size);
+		*own += bn_now() - start;
+		if (!coll->is_barrier)
+			MPI_Barrier(MPI_COMM_WORLD);
+	}
+	return bn_now() - first;
+}
+
+/* Returns the mean on rank 0. */
+static double mb_coll_size(const struct mb_coll *coll, int size)
+{
+	double mine, sum = 0;
+	uint64_t own, warm;
+	long count;
+
+	mb_coll_time(coll, size, 2, &own);
+	warm = mb_coll_time(coll, size, 4, &own);
+	count = mb_count(warm, 4, 4, MB_MAX_ITERS);
+	mb_coll_time(coll, size, count, &own);
+	mine = (double) own / count;
+	MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	return sum / mb.ranks;
+}
+
+/* blocks: as many of each size a rank sends and receives. */
+static void mb_coll_sizes(const struct mb_coll *coll, int blocks)
+{
+	const size_t *sizes;
+	int i, j, count = mb_sizes(MB_LARGEST, &sizes);
+	double ns;
+
+	if (!count)
+		return;
+	mb_alloc(sizes[count - 1] * blocks);
+	for (i = 0; i < count; i++) {
+		if (sizes[i] < MB_SMALLEST)
+			continue;
+		for (j = 0; mb_counts && j < mb.ranks; j++) {
+			mb_counts[j] = sizes[i];
+			mb_displs[j] = j * sizes[i];
+			mb_types[j] = MPI_BYTE;
+		}
+		ns = mb_coll_size(coll, sizes[i]);
+		if (!mb.rank)
+			bn_print(ns, "%s-%s.%zu", coll->name, mb.label,
+				 sizes[i]);
+	}
+}
+
+void mb_alltoallw(void)
+{
+	const struct mb_coll coll = { "mpi-alltoallw", mb_op_alltoallw, false };
+
+	mb_counts = calloc(mb.ranks, sizeof(*mb_counts));
+	mb_displs = calloc(mb.ranks, sizeof(*mb_displs));
+	mb_types = calloc(mb.ranks, sizeof(*mb_types));
+	if (!mb_counts || !mb_displs || !mb_types)
+		BN_DIE("no memory for %d ranks", mb.ranks);
+	mb_coll_sizes(&coll, mb.ranks);
+	free(mb_counts);
+	free(mb_displs);
+	free(mb_types);
+	mb_counts = NULL;
+}
+
+void mb_alltoall(void)
+{
+	const struct mb_coll coll = { "mpi-alltoall", mb_op_alltoall, false };
+
+	mb_coll_sizes(&coll, mb.ranks);
+}
+
+void mb_allreduce(void)
+{
+	const struct mb_coll coll = { "mpi-allreduce", mb_op_allreduce, false };
+
+	mb_coll_sizes(&coll, 1);
+}
+
+void mb_bcast(void)
+{
+	const struct mb_coll coll = { "mpi-bcast", mb_op_bcast, false };
+
+	mb_coll_sizes(&coll, 1);
+}
+
+void mb_barrier(void)
+{
+	const struct mb_coll coll = { "mpi-barrier", mb_op_barrier, true };
+	double ns = mb_coll_size(&coll, 0);
+
+	if (!mb.rank)
+		bn_print(ns, "%s.%s", coll.name, mb.label);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Options, MPI_Init and what it took, sizes, buffers. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpibench.h"
+
+static const struct mb_test {
+	const char *name;
+	void (*run)(void);
+} mb_tests[] = {
+	{ "lat", mb_lat },
+	{ "rate", mb_rate },
+	{ "alltoallw", mb_alltoallw },
+	{ "alltoall", mb_alltoall },
+	{ "allreduce", mb_allreduce },
+	{ "bcast", mb_bcast },
+	{ "barrier", mb_barrier },
+	{ "init", NULL },	/* every run measures it */
+};
+
+struct mb mb = { .budget_ns = 10000000, .label = "" };
+
+void bn_fail(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	printf("!fail ");
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+	MPI_Abort(MPI_COMM_WORLD, status);
+	_exit(status);
+}
+
+int mb_sizes(size_t largest, const size_t **sizes)
+{
+	static const size_t few[] = { 8, 1024, 65536, 1 << 20 };
+	static const size_t all[] = {
+		1, 8, 64, 256, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20,
+		4 << 20,
+	};
+	int count = BN_COUNT(all);
+
+	*sizes = all;
+	if (mb.sizes) {
+		*sizes = mb.size;
+		count = mb.sizes;
+	} else if (mb.few) {
+		*sizes = few;
+		count = BN_COUNT(few);
+	}
+	while (count && (*sizes)[count - 1] > largest)
+		count--;
+	return count;
+}
+
+/* At least so much of each; its pages are there, as in a program at work. */
+void mb_alloc(size_t len)
+{
+	void *buf[2];
+	int i;
+
+	free(mb.sbuf);
+	free(mb.rbuf);
+	for (i = 0; i < 2; i++) {
+		if (posix_memalign(&buf[i], 4096, len))
+			BN_DIE("no memory for %zu bytes", len);
+		memset(buf[i], i, len);
+	}
+	mb.sbuf = buf[0];
+	mb.rbuf = buf[1];
+}
+
+long mb_agree(long value)
+{
+	MPI_Bcast(&value, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+	return value;
+}
+
+long mb_count(uint64_t ns, long count, long least, long most)
+{
+	long fits = mb.budget_ns * count / (long) (ns + 1);
+
+	return mb_agree(fits < least ? least : fits > most ? most : fits);
+}
+
+/* The list is ascending: what is too large for a test ends it. */
+static void mb_size_list(char *list)
+{
+	char *size;
+
+	while ((size = strsep(&list, ",")) && mb.sizes < MB_MAX_SIZES) {
+		mb.size[mb.sizes] = strtoul(size, NULL, 0);
+		if (!mb.size[mb.sizes] ||
+		    (mb.sizes && mb.size[mb.sizes] <= mb.size[mb.sizes - 1])) {
+			fprintf(stderr, "mpibench: sizes in bytes, ascending: "
+				"'%s' is not\n", size);
+			exit(BN_FAIL);
+		}
+		mb.sizes++;
+	}
+}
+
+static void mb_options(int argc, char **argv)
+{
+	int letter;
+
+	while ((letter = getopt(argc, argv, "t:l:b:s:q")) != -1) {
+		switch (letter) {
+		case 't': mb.tests = optarg; break;
+		case 'l': mb.label = optarg; break;
+		case 'b': mb.budget_ns = atol(optarg) * 1000000L; break;
+		case 's': mb_size_list(optarg); break;
+		case 'q': mb.few = true; break;
+		default: exit(BN_FAIL);
+		}
+	}
+	if (!mb.tests || mb.budget_ns < 1) {
+		fprintf(stderr, "usage: mpibench -t TEST,... [-l LABEL] "
+			"[-b MS] [-s BYTES,...] [-q]\n");
+		exit(BN_FAIL);
+	}
+}
+
+/* Before MPI_Init, so that its memory lies where it will be used. */
+static void mb_pin(void)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+	if (!rank)
+		rank = getenv("PMI_RANK");
+	mb.cpus = bn_pin(rank ? atoi(rank) : 0);
+}
+
+/* As osu_init: the mean over the ranks of each one's own time. */
+static void mb_init(int *argc, char ***argv)
+{
+	uint64_t start = bn_now();
+	double ns, sum = 0;
+
+	MPI_Init(argc, argv);
+	ns = bn_now() - start;
+	MPI_Comm_rank(MPI_COMM_WORLD, &mb.rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &mb.ranks);
+	MPI_Reduce(&ns, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (!mb.rank)
+		bn_print(sum / mb.ranks, "mpi-init.%s", mb.label);
+}
+
+static void mb_run_tests(void)
+{
+	char *rest = mb.tests, *name;
+	size_t i;
+
+	while ((name = strsep(&rest, ","))) {
+		for (i = 0; i < BN_COUNT(mb_tests); i++)
+			if (!strcmp(name, mb_tests[i].name))
+				break;
+		if (i == BN_COUNT(mb_tests))
+			BN_DIE("no test named %s", name);
+		MPI_Barrier(MPI_COMM_WORLD);
+		if (mb_tests[i].run)
+			mb_tests[i].run();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	mb_options(argc, argv);
+	mb_pin();
+	mb_init(&argc, &argv);
+	mb_hop("hop.before");
+	mb_run_tests();
+	mb_hop("hop.after");
+	MPI_Finalize();
+	return BN_PASS;
+}

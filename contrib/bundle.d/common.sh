@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=sh
+#
+# What the bundle's scripts share. POSIX sh and coreutils: they run where
+# little else is.
+
+efa_prefix=/opt/amazon/efa
+
+say()
+{
+	printf '%s: %s\n' "${0##*/}" "$*"
+}
+
+# die WHAT CAUSE REMEDY: one line, exit 1.
+die()
+{
+	say "$1: $2; $3" >&2
+	exit 1
+}
+
+# usage: the comment at the head of the script.
+usage()
+{
+	sed -n '5,/^$/s/^# \{0,1\}//p' "$0"
+}
+
+# libfabric_found TOOLS [FILE]: "2.1 /path/libfabric.so.1.28.0" of FILE, a
+# library, its directory or its prefix; without FILE that of the loader, or the
+# EFA installer's where the loader knows none. TOOLS: directory of
+# libfabric-version.
+libfabric_found()
+{
+	tool=$1/libfabric-version
+	if [ $# -eq 1 ]; then
+		"$tool" 2>/dev/null && return
+		set -- "$1" "$efa_prefix"
+	fi
+	if [ -f "$2" ]; then
+		"$tool" "$2"
+		return
+	fi
+	for file in "$2/libfabric.so.1" "$2/lib/libfabric.so.1" \
+		"$2/lib64/libfabric.so.1" "$2"/lib/*/libfabric.so.1; do
+		[ -e "$file" ] || continue
+		"$tool" "$file"
+		return
+	done
+	echo "no libfabric.so.1${2:+, nor in $2}" >&2
+	return 1
+}
+
+# group_of VERSION: one word for all whose public structures are the same, as in
+# near_abi.h.
+group_of()
+{
+	case $1 in
+	1.1[4-7]) echo 1.14;;
+	2.[0-4]) echo 2.0;;
+	2.[56]) echo 2.5;;
+	*) echo "$1";;
+	esac
+}
+
+# modules_for DIRECTORY VERSION: the directory of the modules that libfabric of
+# this version takes: built for it, or else for another one of its group. Exit
+# status 1: there are none.
+modules_for()
+{
+	exact=$1/libfabric-$2
+	for dir in "$exact" "$1"/libfabric-[0-9]*; do
+		if [ -d "$dir" ] &&
+		   [ "$(group_of "${dir##*/libfabric-}")" = "$(group_of "$2")" ]; then
+			echo "$dir"
+			return
+		fi
+	done
+	return 1
+}
+
+# modules_in DIRECTORY: the versions that it has modules for, "2.1 2.6".
+modules_in()
+{
+	versions=
+	for dir in "$1"/libfabric-[0-9]*; do
+		[ -d "$dir" ] && versions="$versions ${dir##*/libfabric-}"
+	done
+	# shellcheck disable=SC2086 # words
+	echo ${versions:-none}
+}

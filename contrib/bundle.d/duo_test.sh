@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+#
+# duo_test.sh [CORE]: two processes of this host exchange messages by
+# fi_pingpong over "CORE;ofi_duo", and each has to go over shared memory.
+# Last line: PASS, or what is wrong. CORE: efa where there is a device, else
+# tcp. Exit status: 0 PASS, 1 FAIL, 77 it cannot be tested here.
+
+set -eu
+
+lib=$(readlink -f "$0")
+prefix=${lib%/bin/*} lib=${lib%/bin/*}/lib/ofi_duo
+# shellcheck source=common.sh
+. "$lib/common.sh"
+
+cannot()
+{
+	echo "NOT TESTED: $*"
+	exit 77
+}
+
+fail()
+{
+	sed 's/^/  /' "$dir"/* >&2
+	echo "FAIL: $*"
+	exit 1
+}
+
+# The device is looked for as libfabric does, by its kernel driver.
+core_here()
+{
+	for driver in /sys/class/infiniband/*/device/driver; do
+		case $(readlink "$driver" || true) in
+		*/efa) echo efa; return;;
+		esac
+	done
+	case $version in
+	1.*) echo "tcp;ofi_rxm";;	# tcp alone offers too little there
+	*) echo tcp;;
+	esac
+}
+
+# listening PORT: somebody is.
+listening()
+{
+	grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [^ ]* 0A " \
+		/proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# pingpong ARGUMENT...: client and server, on the first port that is free.
+pingpong()
+{
+	port=$((20000 + $$ % 10000))
+	while listening "$port"; do
+		port=$((port + 1))
+	done
+	timeout 60 "$program" -p "$provider" -e rdm -I 100 -S 4096 -B "$port" \
+		>"$dir/server" 2>&1 &
+	server=$!
+	tries=300
+	until listening "$port" || ! kill -0 "$server" 2>/dev/null ||
+	      [ $((tries -= 1)) -eq 0 ]; do
+		sleep 0.1
+	done
+	timeout 60 "$program" -p "$provider" -e rdm -I 100 -S 4096 -P "$port" \
+		127.0.0.1 >"$dir/client" 2>&1 && wait "$server"
+}
+
+case ${1:-} in
+-h|--help) usage; exit;;
+esac
+
+found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
+version=${found%% *} path=${found#* }
+modules=$(modules_for "$lib" "$version") || cannot "no module for libfabric" \
+	"$version ($path), only for $(modules_in "$lib")"
+PATH=${path%/lib*}/bin:$PATH
+program=$(command -v fi_pingpong) ||
+	cannot "fi_pingpong is missing; install libfabric's programs" \
+		"(Debian: libfabric-bin)"
+core=${1:-$(core_here)}
+provider="$core;ofi_duo" near=
+if [ ! -e "$modules/libduo-fi.so" ]; then
+	provider=near near=1
+fi
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset FI_PROVIDER
+export FI_OFI_DUO_STATS=1 FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,near
+FI_PROVIDER_PATH=$("$prefix/bin/ofi_duo-select" --print)
+export FI_PROVIDER_PATH
+pingpong || fail "fi_pingpong -p \"$provider\" exited with $?; see above"
+if [ -z "$near" ]; then
+	grep -q 'ofi_duo stats:.* shm_tx_msgs=[1-9]' "$dir/client" ||
+		fail "no message went over shared memory; fi_duo_info says why"
+	grep -q 'ofi_duo stats:.* core_tx_msgs=0 ' "$dir/client" ||
+		fail "messages went over $core; fi_duo_info says why"
+fi
+echo "PASS: fi_pingpong -p \"$provider\", libfabric $version ($path)"

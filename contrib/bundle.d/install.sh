@@ -1,0 +1,258 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+#
+# install.sh [-y] [-n] [--prefix DIR] [--minimal] [--libfabric FILE] [--verify]:
+# installs ofi_duo, or replaces another version of it, and selects the modules
+# for the libfabric that programs load here.
+#
+# -y                do not ask
+# -n, --no-verify   do not test what was installed
+# --prefix DIR      default: /opt/ofi_duo; as an ordinary user, one of yours
+# --minimal         provider modules and ofi_duo-select alone: no programs,
+#                   manual pages, modulefile, nor anything below /etc
+# --libfabric FILE  for this libfabric (a library, its directory or prefix),
+#                   which the loader is told of, in /etc/ld.so.conf.d
+# --verify          installs nothing: checks what is installed and tests it
+#
+# PREFIX/uninstall.sh removes all of it.
+
+set -eu
+
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=common.sh
+. "$here/files/lib/ofi_duo/common.sh"
+
+installed()
+{
+	[ -f "$prefix/manifest" ]
+}
+
+# Each file is as it was installed, the right modules are selected, and a
+# message arrives.
+verify()
+{
+	installed || die "cannot verify" "nothing is installed in $prefix" \
+		"name its --prefix, or install"
+	sed -n 's/^file //p' "$prefix/manifest" >"$stage/sums"
+	sha256sum --quiet --check "$stage/sums" >&2 || die "$prefix" \
+		"files named above are not as installed" "install again"
+	"$prefix/bin/ofi_duo-select" --check
+	say "$prefix: all files are in place"
+	[ -x "$prefix/bin/duo_test.sh" ] || return 0
+	"$prefix/bin/duo_test.sh" || [ $? -eq 77 ]
+}
+
+check_prefix()
+{
+	case $prefix in
+	*[!A-Za-z0-9/._+-]*|[!/]*|*/../*|*/..|/)
+		die "cannot install" "--prefix $prefix" \
+			"name an absolute path of letters, digits and ._+-";;
+	"$efa_prefix"|"$efa_prefix"/*)
+		die "cannot install" "$prefix is the EFA installer's, which \
+refuses files that it does not know" "choose another --prefix";;
+	esac
+	if ! installed && [ -n "$(ls -A "$prefix" 2>/dev/null)" ]; then
+		die "cannot install" "$prefix is not empty, nor ofi_duo's" \
+			"choose another --prefix"
+	fi
+}
+
+# Only root can tell the loader of another libfabric, and not with --minimal.
+check_loader()
+{
+	[ -n "$libfabric" ] || return 0
+	[ -z "$minimal" ] && [ "$(id -u)" -eq 0 ] && return
+	loads=$(libfabric_found "$tools" 2>&1) || true
+	[ "$loads" = "$found" ] || [ -n "$no_verify" ] ||
+		die "cannot install" "programs load $loads, not $found" \
+			"set LD_LIBRARY_PATH to its directory, or say -n"
+}
+
+# Before anything is written: is there something to install, and what for?
+check_bundle()
+{
+	(cd "$here" && sha256sum --quiet --check manifest) >&2 ||
+		die "cannot install" "the bundle is damaged" "unpack it again"
+	"$tools/libfabric-version" "$tools/libfabric-version" \
+		>/dev/null 2>"$stage/error" || ! grep -qE \
+		'Exec format|cannot execute|GLIBC|not found' "$stage/error" ||
+		die "cannot install" "this bundle is for $distro: \
+$(cat "$stage/error")" "take one for this system"
+	if ! found=$(libfabric_found "$tools" ${libfabric:+"$libfabric"} 2>&1)
+	then
+		[ -n "$no_verify" ] || die "cannot install" "$found" \
+			"install libfabric first, or -n, and run \
+ofi_duo-select when it is there"
+		found=
+		return
+	fi
+	check_loader
+	modules_for "$tools" "${found%% *}" >/dev/null || [ -n "$no_verify" ] ||
+		die "cannot install" "modules are for libfabric \
+$(modules_in "$tools"), and here is $found" \
+			"take a bundle that has this version"
+}
+
+ask()
+{
+	[ -z "$yes" ] || return 0
+	[ -t 0 ] || die "not installed" "nobody to ask" "say -y"
+	printf 'Install ofi_duo %s in %s, for libfabric %s? [y/N] ' \
+		"$version" "$prefix" "${found:-that is to come}"
+	read -r answer
+	case $answer in
+	[yY]*) ;;
+	*) exit 1;;
+	esac
+}
+
+# staged DESTINATION SOURCE: with this prefix written into it.
+staged()
+{
+	mkdir -p "$stage/root${1%/*}"
+	sed "s,@prefix@,$prefix,g" "$2" >"$stage/root$1"
+}
+
+# What tells login shells, the loader and the package manager.
+stage_system()
+{
+	staged "/etc/profile.d/ofi_duo.sh" "$here/system/profile.sh"
+	if [ -d /etc/apt/apt.conf.d ]; then
+		staged /etc/apt/apt.conf.d/90ofi_duo "$here/system/apt.conf"
+	elif [ -d /etc/dnf/plugins/post-transaction-actions.d ]; then
+		staged /etc/dnf/plugins/post-transaction-actions.d/ofi_duo.action \
+			"$here/system/dnf.action"
+	fi
+	[ -n "$libfabric" ] || return 0
+	dir=${found#* }
+	mkdir -p "$stage/root/etc/ld.so.conf.d"
+	echo "${dir%/*}" >"$stage/root/etc/ld.so.conf.d/ofi_duo.conf"
+}
+
+stage_files()
+{
+	mkdir -p "$stage/root$prefix"
+	cp -R "$here/files/." "$stage/root$prefix"
+	cp "$here/uninstall.sh" "$stage/root$prefix"
+	if [ -n "$minimal" ]; then
+		(cd "$stage/root$prefix" && rm -rf include share)
+		find "$stage/root$prefix/bin" -type f ! -name ofi_duo-select \
+			-exec rm {} +
+		return
+	fi
+	modulefile=share/modulefiles/ofi_duo/$version
+	staged "$prefix/$modulefile" "$here/files/$modulefile"
+	if [ "$(id -u)" -eq 0 ]; then
+		stage_system
+	else
+		say "not root: nothing below /etc is installed"
+	fi
+}
+
+# missing_dirs FILE: the directories that it needs and that are not there.
+missing_dirs()
+{
+	dir=${1%/*}
+	while [ -n "$dir" ] && [ ! -d "$dir" ]; do
+		echo "$dir"
+		dir=${dir%/*}
+	done
+}
+
+# What uninstall.sh removes, known before it is there: lines "file HASH PATH",
+# "link PATH", "dir PATH", and of what the version before had as well.
+write_manifest()
+{
+	(cd "$stage/root" && find . -type f | sed 's/^\.//') >"$stage/list"
+	while read -r file; do
+		missing_dirs "$file"
+	done <"$stage/list" | sort -u | sed 's/^/dir /' >"$stage/manifest"
+	{
+		installed && grep '^dir ' "$prefix/manifest"
+		while read -r file; do
+			sha256sum "$stage/root$file" |
+				sed "s,  .*,  $file,; s/^/file /"
+		done <"$stage/list"
+		for link in selected own libfabric.so; do
+			echo "link $prefix/lib/ofi_duo/$link"
+		done
+	} >>"$stage/manifest"
+	mkdir -p "$prefix"
+	{
+		cat "$stage/manifest"
+		installed && grep '^file ' "$prefix/manifest"
+	} >"$prefix/manifest.new" || true
+	mv "$prefix/manifest.new" "$prefix/manifest"
+}
+
+# What runs keeps the file that it has mapped.
+copy_files()
+{
+	while read -r file; do
+		mkdir -p "${file%/*}"
+		cp "$stage/root$file" "$file.ofi_duo-new"
+		chmod "$(mode_of "$stage/root$file")" "$file.ofi_duo-new"
+		mv -f "$file.ofi_duo-new" "$file"
+	done <"$stage/list"
+}
+
+mode_of()
+{
+	if [ -x "$1" ]; then
+		echo 755
+	else
+		echo 644
+	fi
+}
+
+# What only the version before had.
+remove_old()
+{
+	sed -n 's/^file [^ ]*  //p' "$prefix/manifest" | sort -u |
+		while read -r file; do
+			grep -qFx "$file" "$stage/list" || rm -f "$file"
+		done
+	cp "$stage/manifest" "$prefix/manifest.new"
+	mv "$prefix/manifest.new" "$prefix/manifest"
+}
+
+yes='' no_verify='' prefix=/opt/ofi_duo minimal='' libfabric='' only_verify=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	-y|--yes) yes=1;;
+	-n|--no-verify) no_verify=1;;
+	--prefix) prefix=${2:?--prefix wants a directory}; shift;;
+	--minimal) minimal=1;;
+	--libfabric) libfabric=${2:?--libfabric wants a file}; shift;;
+	--verify) only_verify=1;;
+	-h|--help) usage; exit;;
+	*) die "nothing installed" "'$1' is no option" "say $0 --help";;
+	esac
+	shift
+done
+prefix=${prefix%/}
+tools=$here/files/lib/ofi_duo
+read -r version distro <"$here/version"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+umask 022
+if [ -n "$only_verify" ]; then
+	verify
+	exit
+fi
+check_prefix
+check_bundle
+ask
+stage_files
+write_manifest
+copy_files
+remove_old
+[ ! -f "$stage/root/etc/ld.so.conf.d/ofi_duo.conf" ] || ldconfig
+"$prefix/bin/ofi_duo-select" ${libfabric:+--libfabric "$libfabric"} ||
+	[ -n "$no_verify" ]
+say "ofi_duo $version is in $prefix; $prefix/uninstall.sh removes it"
+[ -n "$no_verify" ] || verify
+path=$prefix/lib/ofi_duo/selected:$prefix/lib/ofi_duo/own
+say "log in again, or: export FI_PROVIDER_PATH=$path"

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=sh
+#
+# ofi_duo's provider modules and programs, for login shells.
+
+case :$PATH: in
+*:@prefix@/bin:*) ;;
+*) PATH=$PATH:@prefix@/bin;;
+esac
+if [ -z "${FI_PROVIDER_PATH:-}" ]; then
+	if [ -e @prefix@/lib/ofi_duo/libfabric.so ]; then
+		FI_PROVIDER_PATH=@prefix@/lib/ofi_duo/selected:@prefix@/lib/ofi_duo/own
+	else
+		# libfabric was replaced, and no ofi_duo-select followed.
+		FI_PROVIDER_PATH=$(@prefix@/bin/ofi_duo-select --print 2>/dev/null) ||
+			FI_PROVIDER_PATH=
+	fi
+	if [ -n "$FI_PROVIDER_PATH" ]; then
+		export FI_PROVIDER_PATH
+	else
+		unset FI_PROVIDER_PATH
+	fi
+fi

@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+#
+# uninstall.sh [--prefix DIR]: removes what install.sh has installed in DIR
+# (default: where this script is installed, else /opt/ofi_duo).
+
+set -eu
+
+die()
+{
+	echo "uninstall.sh: $1: $2; $3" >&2
+	exit 1
+}
+
+here=$(dirname "$(readlink -f "$0")")
+prefix=/opt/ofi_duo
+[ ! -d "$here/lib/ofi_duo" ] || prefix=$here
+case ${1:-} in
+'') ;;
+--prefix) prefix=${2:?--prefix wants a directory};;
+-h|--help) sed -n '5,/^$/s/^# \{0,1\}//p' "$0"; exit;;
+*) die "nothing removed" "'$1' is no option" "say $0 --help";;
+esac
+manifest=$prefix/manifest
+[ -f "$manifest" ] || die "nothing removed" "there is no $manifest" \
+	"name the --prefix that ofi_duo was installed in"
+[ -w "$prefix" ] || die "nothing removed" "$prefix is not yours to write" \
+	"run it as its owner"
+
+lines=$(cat "$manifest")
+echo "$lines" | sed -n 's/^file [^ ]*  //p; s/^link //p' |
+	while read -r file; do
+		rm -f "$file" "$file.ofi_duo-new"
+	done
+rm -f "$manifest" "$manifest.new"
+# Deepest first; what others have put something into stays.
+echo "$lines" | sed -n 's/^dir //p' | sort -ru |
+	while read -r dir; do
+		rmdir "$dir" 2>/dev/null || [ ! -d "$dir" ] ||
+			echo "uninstall.sh: $dir is not empty and stays"
+	done
+case $lines in
+*" /etc/ld.so.conf.d/"*) ldconfig;;
+esac
+echo "uninstall.sh: ofi_duo is removed from $prefix"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # scale: contrib/apps
+#
+# Applications of Debian's packages: what each computes, how it is started, and
+# which lines of its output are the result. Sourced by contrib/apps.
+#
+# $scale multiplies the number of steps, or the order of HPL's matrix.
+#
+# app_NAME_needs       the program without which it is skipped
+# app_NAME_input N     makes what N ranks read, in the current directory
+# app_NAME_command     sets the array program
+# app_NAME_result LOG  prints what has to be the same over every transport
+# app_NAME_seconds LOG prints the application's own time; nothing: its whole run
+
+# shellcheck disable=SC2034 # contrib/apps reads both
+app_names=(lammps gromacs openfoam hpcc)
+program=()
+
+# app_shows FILE: the program also prints FILE, which rank 0 writes; some append.
+app_shows()
+{
+	# shellcheck disable=SC2016 # the rank's variables
+	program=(bash -c '[[ $OMPI_COMM_WORLD_RANK -ne 0 ]] || rm -f "$1"
+		"${@:2}" && { [[ $OMPI_COMM_WORLD_RANK -ne 0 ]] || cat "$1"; }' \
+		program "$1" "${program[@]}")
+}
+
+# --- LAMMPS: Lennard-Jones melt, 4,000 atoms, 500 steps; no thermostat, so
+# that no sum over ranks comes back into the motion.
+app_lammps_needs() { echo lmp; }
+
+app_lammps_input()
+{
+	cat >in.melt <<-END
+	units		lj
+	atom_style	atomic
+	lattice		fcc 0.8442
+	region		box block 0 10 0 10 0 10
+	create_box	1 box
+	create_atoms	1 box
+	mass		1 1.0
+	velocity	all create 1.44 87287 loop geom
+	pair_style	lj/cut 2.5
+	pair_coeff	1 1 1.0 1.0 2.5
+	neighbor	0.3 bin
+	neigh_modify	every 20 delay 0 check no
+	fix		1 all nve
+	thermo		50
+	run		$((500 * scale))
+	END
+}
+
+app_lammps_command() { program=(lmp -in in.melt -log none); }
+
+app_lammps_result()
+{
+	awk '/^ *Step /, /^Loop time/ { if (!/^Loop/) print }' "$1"
+}
+
+app_lammps_seconds()
+{
+	sed -n 's/^Loop time of \([0-9.]*\) .*/\1/p' "$1"
+}
+
+# --- GROMACS: 884 molecules of water with PME, 250 steps, reproducible mode.
+app_gromacs_needs() { echo gmx_mpi; }
+
+app_gromacs_input()
+{
+	local top=/usr/share/gromacs/top
+	cp "$top/spc216.gro" .
+	cat >topol.top <<-'END'
+	#include "oplsaa.ff/forcefield.itp"
+	#include "oplsaa.ff/spc.itp"
+	[ system ]
+	water
+	[ molecules ]
+	END
+	cat >grompp.mdp <<-END
+	integrator = md
+	dt = 0.001
+	nsteps = $((250 * scale))
+	nstenergy = 50
+	nstlog = 50
+	cutoff-scheme = Verlet
+	coulombtype = PME
+	rcoulomb = 0.9
+	rvdw = 0.9
+	gen-vel = yes
+	gen-temp = 300
+	gen-seed = 1
+	END
+	gmx -nobackup solvate -cs spc216.gro -box 3 3 3 -o box.gro -p topol.top &&
+		gmx -nobackup grompp -f grompp.mdp -c box.gro -p topol.top \
+			-o topol.tpr -maxwarn 9
+}
+
+app_gromacs_command()
+{
+	program=(gmx_mpi -nobackup mdrun -s topol.tpr -reprod -notunepme
+		-ntomp 1 -pin off -g md.log -x none.xtc -cpo none.cpt
+		-noconfout)
+	app_shows md.log
+}
+
+app_gromacs_result()
+{
+	awk '/Energies \(kJ/ { on = 4 } on-- > 0 { print }' "$1"
+}
+
+app_gromacs_seconds()
+{
+	awk '$1 == "Time:" { print $3 }' "$1"
+}
+
+# --- OpenFOAM: the tutorial pitzDaily, 12,225 cells, 25 steps of simpleFoam.
+app_openfoam_needs() { echo simpleFoam; }
+
+# As etc/bashrc there does; no more of it is needed.
+app_openfoam_etc=WM_PROJECT_DIR=/usr/share/openfoam
+
+app_openfoam_input()
+{
+	local examples=/usr/share/doc/openfoam-examples/examples
+	cp -r "$examples/incompressible/simpleFoam/pitzDaily/." .
+	gunzip -qr . || true
+	sed -i '/^functions/,$d; s/^endTime .*/endTime '$((25 * scale))';/' system/controlDict
+	cat >system/decomposeParDict <<-END
+	FoamFile { version 2.0; format ascii; class dictionary;
+		object decomposeParDict; }
+	numberOfSubdomains $1;
+	method simple;
+	simpleCoeffs { n ($1 1 1); delta 0.001; }
+	END
+	env "$app_openfoam_etc" blockMesh &&
+		env "$app_openfoam_etc" decomposePar
+}
+
+app_openfoam_command() { program=(env "$app_openfoam_etc" simpleFoam -parallel); }
+
+app_openfoam_result()
+{
+	grep -E '^(Time =|.*Solving for|time step continuity)' "$1"
+}
+
+app_openfoam_seconds() { :; }
+
+# --- HPCC: all of its tests, HPL with N = 500. Its own checks say PASSED; the
+# residual of HPL is the same wherever the same processes compute.
+app_hpcc_needs() { echo hpcc; }
+
+app_hpcc_input()
+{
+	local example=/usr/share/doc/hpcc/examples/_hpccinf.txt rows=1
+	[[ $1 -lt 4 ]] || rows=2
+	sed "s/^2 \( *Ps\)$/$rows \1/; s/^2 \( *Qs\)$/$(($1 / rows)) \1/" \
+		"$example" | sed "s/^1000\( *Ns\)/$((500 * scale))\1/" >hpccinf.txt
+}
+
+app_hpcc_command()
+{
+	program=(hpcc)
+	app_shows hpccoutf.txt
+}
+
+app_hpcc_result()
+{
+	grep -E '^\|\|Ax-b\|\|.*(PASSED|FAILED)|^Success=' "$1"
+	grep -c FAILED "$1"
+}
+
+app_hpcc_seconds() { :; }

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # duo_src: common.sh
+#
+# The version number and where else it has to stand. Sourced after common.sh.
+
+version_here()
+{
+	sed -n 's/^AC_INIT(\[ofi_duo\], \[\([^]]*\)\].*/\1/p' \
+		"$duo_src/configure.ac"
+}
+
+# version_everywhere VERSION: it is the same wherever it stands.
+version_everywhere()
+{
+	local version=$1
+	grep -q "^## $version " "$duo_src/NEWS.md" || die "NEWS.md" \
+		"no heading of version $version" "write what is new"
+	head -1 "$duo_src/debian/changelog" | grep -qF "($version-" ||
+		die "debian/changelog" "does not begin with $version" \
+			"add an entry"
+	grep -q -- "- $version-1\$" "$duo_src/ofi-duo.spec.in" ||
+		die "ofi-duo.spec.in" "no entry of $version in its changelog" \
+			"add one"
+}
+
+# version_released VERSION: what users read says when.
+version_released()
+{
+	grep -qE "^## $1 \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" "$duo_src/NEWS.md" ||
+		die "NEWS.md" "version $1 has no date" \
+			"write '## $1 ($(date +%F))'"
+	! head -1 "$duo_src/debian/changelog" | grep -q UNRELEASED ||
+		die "debian/changelog" "version $1 is UNRELEASED" \
+			"name the distribution"
+}

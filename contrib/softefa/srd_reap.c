@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Flows of peers that have gone.  A flow remembers what it has taken from its
+ * peer, so that of a peer that lives is kept, however long it is silent.  A few
+ * flows are looked at whenever one is added, and now and then while there is
+ * nothing to do.  qp->lock is held throughout.
+ */
+#include <stdlib.h>
+
+#include "softefa.h"
+
+#define SE_MS 1000000ull
+#define SE_ADD_BUCKETS 2	     /* looked at for each new flow */
+#define SE_FULL_SHARE 10	     /* at most a tenth of the time */
+#define SE_QUIET_NS (10000 * SE_MS)  /* silence before a peer is asked */
+
+static void se_flow_unlist(struct se_qp *qp, struct se_flow *flow)
+{
+	struct se_flow **link = &qp->ack_list;
+
+	while (*link != flow)
+		link = &(*link)->ack_next;
+	*link = flow->ack_next;
+}
+
+void se_flow_free(struct se_qp *qp, struct se_flow *flow)
+{
+	if (flow->ack_listed)
+		se_flow_unlist(qp, flow);
+	/* What starts anew with this peer must be seen to be new. */
+	if (!qp->stream_floor ||
+	    (int32_t)(flow->stream - qp->stream_floor) >= 0)
+		qp->stream_floor = flow->stream + 1;
+	qp->wire->flow_close(qp, flow);
+	qp->flow_count--;
+	free(flow);
+}
+
+/* On a wire that does not report deaths: a peer that has gone is refused. */
+static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
+{
+	if (!flow->quiet_since)
+		flow->quiet_since = now;
+	else if (now - flow->quiet_since > SE_QUIET_NS)
+		se_flow_ping(qp, flow);
+}
+
+/* Has nothing to do with us any more; full: silence is enough. */
+static bool se_flow_gone(struct se_qp *qp, struct se_flow *flow, bool full,
+			 uint64_t now)
+{
+	if (!se_flow_idle(flow) || flow->is_active)
+		return false;
+	if (qp->wire->alive(qp, flow))
+		return true;
+	if (qp->wire->reports_death)
+		return false;
+	se_flow_ask(qp, flow, now);
+	return full && now - flow->quiet_since >
+			       SE_QUIET_NS + se_cfg.timeout_ms * SE_MS;
+}
+
+static void se_flow_reap(struct se_qp *qp, uint32_t bucket, bool full)
+{
+	struct se_flow **link = &qp->flows[bucket], *flow;
+	uint64_t now = *link ? se_now() : 0;
+
+	while ((flow = *link)) {
+		if (!se_flow_gone(qp, flow, full, now)) {
+			link = &flow->next;
+			continue;
+		}
+		*link = flow->next;
+		se_flow_free(qp, flow);
+	}
+}
+
+void se_flow_reap_some(struct se_qp *qp)
+{
+	int i;
+
+	for (i = 0; i < SE_ADD_BUCKETS; i++)
+		se_flow_reap(qp, qp->reap_bucket++ % SE_FLOW_HASH, false);
+}
+
+bool se_flow_reap_all(struct se_qp *qp, bool often)
+{
+	uint64_t start = se_now();
+	uint32_t i;
+
+	if (!often && start < qp->reap_again)
+		return false;
+	for (i = 0; i < SE_FLOW_HASH; i++)
+		se_flow_reap(qp, i, true);
+	qp->reap_again = start + SE_FULL_SHARE * (se_now() - start);
+	return true;
+}
+
+void se_srd_tidy(struct se_qp *qp)
+{
+	uint32_t i, bucket;
+
+	if (qp->ex.qp_base.state < IBV_QPS_INIT)
+		return;
+	if (qp->wire->tidy)
+		qp->wire->tidy(qp);
+	for (i = 0; i < SE_FLOW_HASH; i++) {
+		bucket = qp->reap_bucket++ % SE_FLOW_HASH;
+		if (!qp->flows[bucket])
+			continue;
+		se_flow_reap(qp, bucket, false);
+		return;
+	}
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The directory of run-time files, and that nobody's own are touched there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softefa.h"
+#include "rig.h"
+
+static char dir[64];
+
+static void dir_use(const char *name)
+{
+	snprintf(dir, sizeof(dir), "/dev/shm/softefa-test-%d-%s",
+		 (int)getpid(), name);
+	rig_env("SOFTEFA_DIR", dir);
+}
+
+static void touch(const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	ck_assert_msg(fd >= 0, "%s: %d", path, errno);
+	close(fd);
+}
+
+static bool there(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !access(path, F_OK);
+}
+
+static void drop(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	ck_assert_int_eq(remove(path), 0);
+}
+
+/* A process of its own, which starts and ends; how many devices it had. */
+static int a_life(void)
+{
+	int status, count = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!ibv_get_device_list(&count))
+			count = 0;
+		exit(count);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static const char *const own[] = {
+	"q-and-a.txt", "q-fe80000000000000000000000000000-1",
+	"q-fe800000000000000000000000000000-1.bak",
+	"q-fe800000000000000000000000000000-", "sys-backups", "sys-log",
+	"db-dump", "thesis.tex",
+};
+#define OWN (int)(sizeof(own) / sizeof(own[0]))
+
+/* A mistyped directory: no device, and all is as it was. */
+START_TEST(directory_of_others)
+{
+	int i;
+
+	dir_use("others");
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	for (i = 0; i < OWN; i++)
+		touch(own[i]);
+	ck_assert_int_eq(a_life(), 0);
+	for (i = 0; i < OWN; i++) {
+		ck_assert_msg(there(own[i]), "%s", own[i]);
+		drop(own[i]);
+	}
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+/* Files that lie in a directory of ours, in trees of ours even, stay. */
+START_TEST(files_of_others)
+{
+	char tree[128];
+	int i;
+
+	dir_use("mixed");
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	touch(".softefa");
+	for (i = 0; i < OWN; i++)
+		touch(own[i]);
+	snprintf(tree, sizeof(tree), "%s/sys-abcdef", dir);
+	ck_assert_int_eq(mkdir(tree, 0700), 0);
+	touch("sys-abcdef/lock");
+	touch("sys-abcdef/precious");
+	touch("q-fe800000000000000000000000000000-1");
+	touch("db-fe800000000000000000000000000000-1");
+	ck_assert_int_eq(a_life(), 1);
+	ck_assert(!there("q-fe800000000000000000000000000000-1"));
+	ck_assert(!there("db-fe800000000000000000000000000000-1"));
+	ck_assert(!there("sys-abcdef/lock"));
+	for (i = 0; i < OWN; i++) {
+		ck_assert_msg(there(own[i]), "%s", own[i]);
+		drop(own[i]);
+	}
+	drop("sys-abcdef/precious");
+	drop("sys-abcdef");
+	drop(".softefa");
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+/* What we have made goes with us; what was there stays. */
+START_TEST(directory_is_left_as_found)
+{
+	dir_use("found");
+	ck_assert_int_eq(a_life(), 1);
+	ck_assert(!there("."));
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	ck_assert_int_eq(a_life(), 1);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+/* Cut, a path would be another directory's; relative, one that changes. */
+START_TEST(bad_paths_are_refused)
+{
+	char path[300] = "/dev/shm/";
+
+	memset(path + 9, 'x', 200);
+	rig_env("SOFTEFA_DIR", path);
+	ck_assert_int_eq(a_life(), 0);
+	path[191] = '\0';
+	ck_assert_int_ne(access(path, F_OK), 0);
+	ck_assert_int_eq(chdir("/dev/shm"), 0);
+	rig_env("SOFTEFA_DIR", "softefa-relative");
+	ck_assert_int_eq(a_life(), 0);
+	ck_assert_int_ne(access("softefa-relative", F_OK), 0);
+}
+END_TEST
+
+/* As long as it may be, all that is made of it still fits. */
+START_TEST(long_path_works)
+{
+	char path[192] = "/dev/shm/";
+
+	memset(path + 9, 'x', sizeof(path) - 10);
+	rig_env("SOFTEFA_DIR", path);
+	rig_env("SOFTEFA_NDEV", "32");
+	ck_assert_int_eq(a_life(), 32);
+	ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+Suite *suite_dir(void)
+{
+	Suite *suite = suite_create("dir");
+	TCase *tc = tcase_create("dir");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, directory_of_others);
+	tcase_add_test(tc, files_of_others);
+	tcase_add_test(tc, directory_is_left_as_found);
+	tcase_add_test(tc, bad_paths_are_refused);
+	tcase_add_test(tc, long_path_works);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Flows: of peers that come and go, and of more peers than there is room for. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "softefa.h"
+#include "rig.h"
+
+static int fd_count(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* One message; says how it ended and goes, every second one without a word. */
+static void visitor(const struct rig_target *target, int out)
+{
+	struct rig_node node;
+	struct rig_wc wc = { .vendor_err = 255 };
+	struct rig_to to;
+	uint8_t status;
+
+	rig_open(&node, NULL);
+	to = rig_to(&node, &target->gid, target->qpn);
+	rig_send(&node, &to, 1, 0, 8000);
+	rig_wait(node.scq, &wc, NULL, RIG_WAIT_MS);
+	status = (uint8_t)wc.vendor_err;
+	if (getpid() % 2)
+		rig_close(&node);
+	if (write(out, &status, 1) != 1)
+		_exit(1);
+	if (getpid() % 2)
+		raise(SIGKILL);
+}
+
+#define VISITORS 24
+
+/* More in a life than there is room for at a time, each is served. */
+START_TEST(peers_come_and_go)
+{
+	struct rig_crew crew[VISITORS];
+	struct rig_node a;
+	struct se_qp *qp;
+	struct rig_wc wc;
+	int i, fds;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_MAX_FLOWS", "4");
+	rig_crew_start(crew, VISITORS, visitor);
+	rig_open(&a, NULL);
+	qp = (struct se_qp *)a.qp;
+	fds = fd_count();
+	for (i = 0; i < VISITORS; i++) {
+		ck_assert_int_eq(rig_recv(&a, (uint64_t)i, 0, 9000), 0);
+		rig_crew_call(&crew[i], &a);
+		ck_assert_int_eq(rig_crew_hear(&crew[i], &a, RIG_WAIT_MS), 0);
+		ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
+		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
+		rig_crew_end(&crew[i], 1);
+		/* The kernel tells of a closed port when it is asked. */
+		if (_i == RIG_UDP) {
+			pthread_mutex_lock(&qp->lock);
+			for (int b = 0; b < SE_FLOW_HASH; b++)
+				if (qp->flows[b])
+					se_flow_ping(qp, qp->flows[b]);
+			pthread_mutex_unlock(&qp->lock);
+		}
+		ck_assert_uint_le(qp->flow_count, 4);
+	}
+	ck_assert_int_le(fd_count(), fds);
+	/* The last ones go while nothing else happens. */
+	for (i = 0; i < 300 * 8192 && qp->flow_count; i++)
+		rig_poll(a.rcq, &wc);
+	ck_assert_uint_eq(qp->flow_count, 0);
+	rig_close(&a);
+}
+END_TEST
+
+#define CROWD 3
+
+/* Living peers beyond the limit are told so, on both sides. */
+START_TEST(too_many_peers)
+{
+	struct rig_node a, b[CROWD];
+	struct rig_wc wc;
+	struct rig_to to;
+	int i;
+
+	rig_wire(_i);
+	rig_open(&a, NULL);
+	se_cfg.max_flows = CROWD - 1;
+	for (i = 0; i < CROWD; i++) {
+		rig_open(&b[i], NULL);
+		to = rig_to_node(&b[i], &a);
+		ck_assert_int_eq(rig_recv(&a, 1, 0, 64), 0);
+		ck_assert_int_eq(rig_send(&b[i], &to, 5, 0, 8), 0);
+		ck_assert_msg(rig_wait(b[i].scq, &wc, &a, RIG_WAIT_MS),
+			      "%d waits", i);
+		ck_assert_uint_eq(wc.vendor_err,
+				  i < CROWD - 1 ? 0 : SE_UNREACH_REMOTE);
+	}
+	to = rig_to_node(&a, &b[CROWD - 1]);
+	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.vendor_err, SE_UNREACH_REMOTE);
+	/* Room is made by one that goes. */
+	rig_close(&b[0]);
+	if (_i == RIG_SHM) {
+		usleep(20000);
+		to = rig_to_node(&b[CROWD - 1], &a);
+		ck_assert_int_eq(rig_send(&b[CROWD - 1], &to, 5, 0, 8), 0);
+		ck_assert(rig_wait(b[CROWD - 1].scq, &wc, &a, RIG_WAIT_MS));
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	for (i = 1; i < CROWD; i++)
+		rig_close(&b[i]);
+	rig_close(&a);
+}
+END_TEST
+
+/* What this process lacks is not said to be the peer's fault. */
+START_TEST(no_descriptor_is_no_death)
+{
+	struct rlimit none, limit;
+	struct rig_node a, b;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_wire(RIG_SHM);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 3;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
+	ck_assert(!rig_wait(a.scq, &wc, &b, 200));
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+/* Takes what lies in the ring, without a look at the timers. */
+static void take_all(struct rig_node *node)
+{
+	struct se_qp *qp = (struct se_qp *)node->qp;
+
+	pthread_mutex_lock(&qp->lock);
+	while (qp->wire->rx(qp, 1))
+		;
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/* A refusal that finds no room is not forgotten. */
+START_TEST(refusal_waits_for_room)
+{
+	struct rig_node a, b;
+	struct rig_to to, back;
+	int i;
+
+	rig_wire(RIG_SHM);
+	rig_env("SOFTEFA_SLOTS", "64");
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	back = rig_to_node(&b, &a);
+	for (i = 0; i < 64; i++) {
+		ck_assert_int_eq(rig_recv(&a, 1, 0, 64), 0);
+		ck_assert_int_eq(rig_send(&b, &back, 5, 0, 8), 0);
+	}
+	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
+	rig_progress(&b); /* no receive, and no room to say so */
+	ck_assert_uint_eq(rig_stats(&a).rnr, 0);
+	take_all(&a);
+	ck_assert_uint_eq(rig_stats(&a).rx_pkts, 64);
+	rig_progress(&b);
+	take_all(&a);
+	ck_assert_uint_eq(rig_stats(&a).rnr, 1);
+	ck_assert_uint_eq(rig_stats(&a).retrans, 0);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+Suite *suite_flows(void)
+{
+	Suite *suite = suite_create("flows");
+	TCase *tc = tcase_create("flows");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, peers_come_and_go, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, too_many_peers, 0, RIG_WIRES);
+	tcase_add_test(tc, no_descriptor_is_no_death);
+	tcase_add_test(tc, refusal_waits_for_room);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The UDP wire among strangers: what is not from whom it says it is. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "softefa.h"
+#include "rig.h"
+
+struct datagram {
+	uint64_t secret;
+	struct se_pkt pkt;
+};
+
+static int socket_fd(struct rig_node *node)
+{
+	struct se_qp *qp = (struct se_qp *)node->qp;
+
+	return qp->wire->event_fd(qp);
+}
+
+static void put(int fd, struct rig_node *to, const struct datagram *forged)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons((uint16_t)to->qp->qp_num),
+	};
+
+	ck_assert_int_eq(sendto(fd, forged, sizeof(*forged), 0,
+				(struct sockaddr *)&sin, sizeof(sin)),
+			 sizeof(*forged));
+}
+
+/* As from a to b, from later than a's packets: kills the flow if taken. */
+static struct datagram forge(struct rig_node *a, struct rig_node *b)
+{
+	struct datagram forged = { .secret = se_cfg.secret };
+
+	forged.pkt.magic = SE_PKT_MAGIC;
+	forged.pkt.type = SE_PKT_PING;
+	forged.pkt.src_qpn = a->qp->qp_num;
+	forged.pkt.dst_qpn = b->qp->qp_num;
+	forged.pkt.epoch = ((struct se_qp *)a->qp)->epoch + 1000;
+	memcpy(forged.pkt.sgid, a->gid.raw, 16);
+	return forged;
+}
+
+static void exchange(struct rig_node *a, struct rig_node *b)
+{
+	struct rig_to to = rig_to_node(a, b);
+	struct rig_wc wc;
+
+	ck_assert_int_eq(rig_recv(b, 1, 0, 64), 0);
+	ck_assert_int_eq(rig_send(a, &to, 1, 0, 8), 0);
+	ck_assert(rig_wait(a->scq, &wc, b, RIG_WAIT_MS));
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+}
+
+START_TEST(strangers_are_not_heard)
+{
+	struct rig_node a, b;
+	struct datagram forged;
+	struct se_flow *flow;
+	uint32_t epoch, i;
+	struct se_qp *qp;
+	int fd;
+
+	rig_wire(RIG_UDP);
+	rig_env("SOFTEFA_SECRET", "between us");
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	qp = (struct se_qp *)b.qp;
+	exchange(&a, &b);
+	flow = se_flow_find(qp, &a.gid, a.qp->qp_num);
+	epoch = flow->peer_epoch;
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	ck_assert_int_ge(fd, 0);
+	forged = forge(&a, &b);
+	/* From another socket. */
+	put(fd, &b, &forged);
+	/* From that of a, by somebody who can do that but not know all. */
+	forged.secret++;
+	put(socket_fd(&a), &b, &forged);
+	/* A thousand peers that are none. */
+	forged.secret--;
+	forged.pkt.type = SE_PKT_SEND;
+	for (i = 0; i < 1000; i++) {
+		forged.pkt.sgid[13] = (uint8_t)i;
+		put(fd, &b, &forged);
+		rig_progress(&b);
+	}
+	ck_assert_uint_eq(rig_stats(&b).forged, 1002);
+	ck_assert_uint_eq(qp->flow_count, 1);
+	ck_assert_uint_eq(flow->peer_epoch, epoch);
+	exchange(&a, &b);
+	/* The same from the right one does it: the test could have failed. */
+	forged = forge(&a, &b);
+	put(socket_fd(&a), &b, &forged);
+	rig_progress(&b);
+	ck_assert_uint_ne(flow->peer_epoch, epoch);
+	close(fd);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+/* Nobody outside is listened to unless it is asked for. */
+START_TEST(listens_at_home)
+{
+	static const struct {
+		const char *addr;
+		uint8_t first;
+	} rows[] = { { "", 127 }, { "127.0.0.2", 127 }, { "nonsense", 127 } };
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+	struct rig_node a;
+
+	rig_wire(RIG_UDP);
+	rig_env("SOFTEFA_ADDR", rows[_i].addr);
+	rig_open(&a, NULL);
+	ck_assert_int_eq(getsockname(socket_fd(&a), (struct sockaddr *)&sin,
+				     &len), 0);
+	ck_assert_uint_eq(ntohl(sin.sin_addr.s_addr) >> 24, rows[_i].first);
+	ck_assert_uint_eq(a.gid.raw[12], rows[_i].first);
+	rig_close(&a);
+}
+END_TEST
+
+Suite *suite_forged(void)
+{
+	Suite *suite = suite_create("forged");
+	TCase *tc = tcase_create("forged");
+
+	tcase_add_test(tc, strangers_are_not_heard);
+	tcase_add_loop_test(tc, listens_at_home, 0, 3);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Completion channels: who sleeps on one is woken when there is work to do. */
+#include <poll.h>
+#include <pthread.h>
+
+#include "softefa.h"
+#include "rig.h"
+
+START_TEST(channel_wakes)
+{
+	struct rig_node a, b;
+	struct rig_wc wc;
+	struct rig_to to;
+	struct pollfd pfd;
+	struct ibv_cq *cq;
+	void *ctx;
+
+	rig_wire(_i);
+	rig_open(&a, NULL);
+	rig_open(&b, &(struct rig_opt){ .rnr_retry = 7, .channel = true });
+	to = rig_to_node(&a, &b);
+	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+	ck_assert_int_eq(ibv_req_notify_cq(ibv_cq_ex_to_cq(b.rcq), 0), 0);
+	ck_assert(!rig_poll(b.rcq, &wc));
+	pfd = (struct pollfd){ .fd = b.channel->fd, .events = POLLIN };
+	ck_assert_int_eq(poll(&pfd, 1, 50), 0);
+	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 64), 0);
+	ck_assert_int_eq(poll(&pfd, 1, 1000), 1);
+	ck_assert_int_eq(ibv_get_cq_event(b.channel, &cq, &ctx), 0);
+	ck_assert_ptr_eq(cq, ibv_cq_ex_to_cq(b.rcq));
+	ibv_ack_cq_events(cq, 1);
+	ck_assert(rig_wait(b.rcq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_int_eq(poll(&pfd, 1, 0), 0);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+struct poller {
+	struct rig_node *node;
+	_Atomic bool stop;
+};
+
+/* A peer that works all by itself, and takes whatever comes. */
+static void *poller_run(void *arg)
+{
+	struct poller *poller = arg;
+	struct rig_wc wc;
+
+	while (!poller->stop) {
+		if (rig_poll(poller->node->rcq, &wc))
+			rig_recv(poller->node, 1, 0, 64);
+	}
+	return NULL;
+}
+
+/* Sleeps until the armed CQ wakes us; false when it does not. */
+static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
+{
+	struct pollfd pfd = { .fd = node->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *ctx;
+
+	for (;;) {
+		if (poll(&pfd, 1, 2000) != 1)
+			return false;
+		ck_assert_int_eq(ibv_get_cq_event(node->channel, &cq, &ctx), 0);
+		ibv_ack_cq_events(cq, 1);
+		if (rig_poll(node->scq, wc))
+			return true;
+		ck_assert_int_eq(ibv_req_notify_cq(cq, 0), 0);
+	}
+}
+
+/*
+ * Armed while nothing is outstanding, then posted to, as by another thread of
+ * a program that waits: a packet that is lost is sent again all the same.
+ */
+START_TEST(armed_before_the_send)
+{
+	struct rig_opt opt = { .rnr_retry = 7, .send_channel = true };
+	struct poller poller = { 0 };
+	struct rig_node a, b;
+	pthread_t thread;
+	struct rig_wc wc;
+	struct rig_to to;
+	int i;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_LOSS", "0.5");
+	rig_open(&a, &opt);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	for (i = 0; i < RIG_DEPTH; i++)
+		ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+	poller.node = &b;
+	ck_assert_int_eq(pthread_create(&thread, NULL, poller_run, &poller),
+			 0);
+	for (i = 0; i < 20; i++) {
+		ck_assert_int_eq(ibv_req_notify_cq(ibv_cq_ex_to_cq(a.scq), 0),
+				 0);
+		ck_assert_int_eq(rig_send(&a, &to, 5, 0, 64), 0);
+		ck_assert_msg(sleep_and_take(&a, &wc), "message %d: asleep",
+			      i);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	ck_assert_uint_gt(rig_stats(&a).retrans, 0);
+	poller.stop = true;
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+Suite *suite_notify(void)
+{
+	Suite *suite = suite_create("notify");
+	TCase *tc = tcase_create("notify");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, channel_wakes, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, armed_before_the_send, 0, RIG_WIRES);
+	suite_add_tcase(suite, tc);
+	return suite;
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+#
+# Spack recipe (Spack 1.0 or newer). In a repository of your own:
+#
+#   spack repo create ~/repo mine
+#   mkdir -p ~/repo/spack_repo/mine/packages/ofi_duo
+#   cp contrib/spack/package.py ~/repo/spack_repo/mine/packages/ofi_duo
+#   spack repo add ~/repo/spack_repo/mine
+#   spack install ofi-duo       # where the release's tarball lies
+
+from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+
+from spack.package import *
+
+
+class OfiDuo(AutotoolsPackage):
+    """A libfabric provider that wraps another one, EFA for example, and carries
+    messages between processes of one host over shared memory. It is selected
+    by name: FI_PROVIDER="efa;ofi_duo"."""
+
+    # There is no home page: a release's tarball is taken from where it lies.
+    manual_download = True
+    url = f"file://{getcwd()}/ofi_duo-0.1.0.tar.gz"
+
+    license("BSD-2-Clause OR GPL-2.0-only")
+
+    # contrib/release writes the checksum into the recipe that it leaves.
+    version("0.1.0")
+
+    variant("near", default=True, description="Provider near for one host alone")
+    variant("softefa", default=False, description="EFA device in software, for tests")
+
+    depends_on("c", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("check@0.15:", type="test")
+
+    # The module works with the minor version that it was built with.
+    depends_on("libfabric@2: fabrics=shm")
+    depends_on("rdma-core", when="+softefa", type="build")
+
+    def url_for_version(self, version):
+        return f"file://{getcwd()}/ofi_duo-{version}.tar.gz"
+
+    def configure_args(self):
+        args = [f"--with-providerdir={self.prefix.lib.libfabric}"]
+        args += self.enable_or_disable("near")
+        if self.spec.satisfies("~softefa"):
+            # Otherwise built where the system has the headers.
+            args.append("ac_cv_header_infiniband_efadv_h=no")
+        return args
+
+    def setup_run_environment(self, env):
+        # It replaces libfabric's own directory, which is named as well.
+        for prefix in (self.prefix, self.spec["libfabric"].prefix):
+            env.append_path("FI_PROVIDER_PATH", prefix.lib.libfabric)

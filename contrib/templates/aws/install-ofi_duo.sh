@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+#
+# What the nodes of aws/parallelcluster.yaml run: put it and the bundle into
+# the bucket that is named there.
+
+set -eu
+bucket=s3://BUCKET
+name=ofi_duo-VERSION-DISTRO
+
+cd "$(mktemp -d)"
+aws s3 cp "$bucket/$name.tar.gz" .
+tar -xzf "$name.tar.gz"
+"./$name/install.sh" -y

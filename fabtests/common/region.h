@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A region on each rank for the others' RMA and atomics, over an endpoint
+ * that was opened "raw": its one CQ is read here.
+ */
+#ifndef FT_REGION_H
+#define FT_REGION_H
+
+#include "ft.h"
+
+struct ft_region {
+	struct ft_ep *e;
+	uint8_t *ptr;
+	struct fid_mr *mr;
+	void *desc;
+	uint64_t key[FT_MAX_RANKS];
+	uint64_t base[FT_MAX_RANKS]; /* what its first byte is called */
+	uint64_t data;		     /* of the last remote write with data */
+	int arrived;		     /* of these */
+};
+
+/* All ranks, of the same size, in bytes; a multiple of 4096. */
+void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len);
+void ft_region_close(struct ft_region *region);
+void ft_region_poll(struct ft_region *region);
+/* op->err, 0 or FI_E*, is the caller's to check. */
+void ft_region_wait(struct ft_region *region, struct ft_op *op);
+void ft_region_barrier(struct ft_region *region);
+/*
+ * The provider says that so many operations to rank 0 took the path that they
+ * must take; the refused ones are RMA that near leaves to the core.
+ */
+void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
+		       uint64_t refused);
+
+#define FT_REGION_RETRY(region, call)                                          \
+	({                                                                     \
+		ssize_t ft_retry_;                                             \
+		while ((ft_retry_ = (call)) == -FI_EAGAIN)                     \
+			ft_region_poll(region);                                \
+		ft_retry_;                                                     \
+	})
+
+#endif /* FT_REGION_H */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * An AV outlives its endpoint and hundreds of peers. Each peer takes a place
+ * in shm for good, of which there are 256, and shm does not notice when they
+ * run out: then a message goes to another process. near has no places. Rank 0 keeps its AV, the
+ * others open one endpoint after the other.
+ */
+
+#include "common/ft.h"
+
+#define FT_PLACES 250		/* that an endpoint has, guests.h */
+#define FT_FIRST 140		/* peers of the first endpoint */
+#define FT_SECOND 260		/* of the one that comes after it */
+#define FT_LEN 512
+#define FT_TAG 0xa1
+
+static struct ft_ep eps[2];
+
+static void ft_trip(struct ft_ep *e, int round)
+{
+	struct ft_xfer x = { .tagged = true, .tag = FT_TAG, .len = FT_LEN };
+	struct ft_buf tx, rx;
+	struct ft_op txop, rxop;
+	int other = !ft.opts.rank;
+
+	ft_buf_alloc(e, &tx, FT_LEN);
+	ft_buf_alloc(e, &rx, FT_LEN);
+	ft_gather(e);
+	ft_insert(e, other);
+	ft_fill(tx.ptr, FT_LEN, 2 * round + ft.opts.rank);
+	x.addr = e->peer[other].addr;
+	x.buf = rx.ptr;
+	x.desc = rx.desc;
+	ft_op_reset(&rxop);
+	ft_rx(e, FT_RX_RECV, &x, &rxop);
+	x.buf = tx.ptr;
+	x.desc = tx.desc;
+	ft_op_reset(&txop);
+	ft_tx(e, FT_TX_SEND, other, &x, &txop);
+	ft_wait(e, &txop);
+	ft_wait(e, &rxop);
+	ft_verify(rx.ptr, FT_LEN, 2 * round + other, "another peer's message");
+	FT_OK(fi_av_remove(e->av, &e->peer[other].addr, 1, 0));
+	ft_buf_free(&tx);
+	ft_buf_free(&rx);
+	ft_barrier();
+}
+
+/* Of that many messages so many came over shm. */
+static void ft_expect(struct ft_ep *e, uint64_t all, uint64_t places)
+{
+	const char *peer = getenv("FI_OFI_DUO_PEER");
+	uint64_t near = all < places ? all : places;
+	struct fi_duo_stats stats;
+
+	if (!peer || strcmp(peer, "shm"))
+		near = all;
+	if (!e->ops)
+		return;
+	if (!e->self.shm || !e->peer[1].shm ||
+	    strcmp(e->self.host, e->peer[1].host))
+		near = 0;
+	ft_stats(e, &stats);
+	FT_CHECK(stats.path[FI_DUO_SHM].rx_msgs == near &&
+		 stats.path[FI_DUO_CORE].rx_msgs == all - near,
+		 "%lu messages over shm, %lu over the core, wanted %lu, %lu",
+		 (unsigned long) stats.path[FI_DUO_SHM].rx_msgs,
+		 (unsigned long) stats.path[FI_DUO_CORE].rx_msgs,
+		 (unsigned long) near, (unsigned long) (all - near));
+}
+
+static void ft_stay(int rounds, int first, struct ft_ep *e)
+{
+	int i;
+
+	for (i = 0; i < rounds; i++)
+		ft_trip(e, first + i);
+	ft_expect(e, rounds, FT_PLACES);
+}
+
+/* Its AV, domain and fabric stay open. */
+static void ft_leave_ep(struct ft_ep *e)
+{
+	struct ft_cfg cfg = e->cfg;
+
+	e->cfg.share = e;
+	e->cfg.share_av = true;
+	ft_close_fids(e);
+	e->cfg = cfg;
+}
+
+static void ft_run_stay(void)
+{
+	const struct ft_cfg first = { .caps = FI_SOURCE | FI_DIRECTED_RECV };
+	struct ft_cfg second = first;
+
+	ft_open(&eps[0], &first);
+	ft_stay(FT_FIRST, 0, &eps[0]);
+	ft_leave_ep(&eps[0]);
+	second.share = &eps[0];
+	second.share_av = true;
+	ft_open(&eps[1], &second);
+	ft_stay(FT_SECOND, FT_FIRST, &eps[1]);
+	ft_close_fids(&eps[1]);
+	FT_OK(fi_close(&eps[0].av->fid));
+	FT_OK(fi_close(&eps[0].domain->fid));
+	FT_OK(fi_close(&eps[0].fabric->fid));
+}
+
+static void ft_run_come(void)
+{
+	const struct ft_cfg cfg = { .caps = FI_SOURCE | FI_DIRECTED_RECV };
+	int i;
+
+	for (i = 0; i < FT_FIRST + FT_SECOND; i++) {
+		ft_open(&eps[0], &cfg);
+		ft_trip(&eps[0], i);
+		ft_close_fids(&eps[0]);
+	}
+}
+
+static void ft_run(void)
+{
+	if (!strcmp(ft.opts.prov, "efa"))
+		ft_skip("an AV of efa serves one endpoint");
+	if (ft.opts.rank)
+		ft_run_come();
+	else
+		ft_run_stay();
+	ft_barrier();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "av_life",
+		.nranks = 2,
+		.min_ranks = 2,
+		.run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Many processes that start at once, again and again: each has shared memory,
+ * knows all others, and every message arrives. Where /dev/shm is too small
+ * (FT_ROOM, in MiB), some have it, at most as many as it has room for, and the
+ * others use the core; nobody crashes.
+ */
+
+#include "common/ft.h"
+
+#define FT_ROUNDS 10
+#define FT_QUICK_ROUNDS 3
+#define FT_REGION_MIB 16	/* of an endpoint */
+
+static struct ft_ep e;
+static struct ft_buf buf;
+static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
+
+/* Its own address is local to an endpoint that has shm. */
+static bool ft_has_shm(void)
+{
+	enum fi_duo_reason reason = FI_DUO_SHM_OFF;
+	enum fi_duo_path path;
+
+	ft_insert(&e, ft.opts.rank);
+	if (e.ops)
+		FT_OK(e.ops->path(e.ep, e.peer[ft.opts.rank].addr, &path,
+				  &reason));
+	return reason == FI_DUO_LOCAL;
+}
+
+/*
+ * The shm provider is not found by who looks when the room of one endpoint per
+ * processor is no longer free, so not all that there is need be used.
+ */
+static void ft_check_have(int have)
+{
+	const char *room = getenv("FT_ROOM");
+	int least = ft.opts.nranks, most = ft.opts.nranks;
+
+	if (!e.ops || getenv("FT_NO_SHM")) {
+		least = most = 0;
+	} else if (room) {
+		least = 1;
+		most = (atoi(room) - 1) / FT_REGION_MIB;
+	}
+	FT_CHECK(have >= least && have <= most, "%d of %d ranks have shm",
+		 have, ft.opts.nranks);
+}
+
+static void ft_start(void)
+{
+	int r, have = 0;
+
+	ft_open(&e, NULL);
+	e.peer[ft.opts.rank] = e.self;
+	e.self.shm = ft_has_shm();
+	ft_gather(&e);
+	for (r = 0; r < ft.opts.nranks; r++) {
+		have += e.peer[r].shm;
+		ft_insert(&e, r);
+	}
+	ft_check_have(have);
+	ft_buf_alloc(&e, &buf, 2 * 64 * FT_MAX_RANKS);
+}
+
+/* Every rank to every other one. */
+static void ft_exchange_messages(void)
+{
+	struct ft_xfer x = { .tagged = true, .len = 64, .desc = buf.desc };
+	int r, me = ft.opts.rank, n = ft.opts.nranks;
+
+	for (r = 0; r < n; r++) {
+		x.buf = buf.ptr + 64 * r;
+		x.addr = e.peer[r].addr;
+		x.tag = r;
+		ft_rx(&e, FT_RX_RECV, &x, &rxop[r]);
+	}
+	for (r = 0; r < n; r++) {
+		x.buf = buf.ptr + 64 * (FT_MAX_RANKS + r);
+		x.tag = me;
+		ft_fill(x.buf, x.len, 100 * me + r);
+		ft_tx(&e, FT_TX_SEND, r, &x, &txop[r]);
+	}
+	for (r = 0; r < n; r++) {
+		ft_wait(&e, &txop[r]);
+		ft_wait(&e, &rxop[r]);
+		ft_verify(buf.ptr + 64 * r, 64, 100 * r + me, "message");
+	}
+}
+
+static void ft_case_together(void)
+{
+	int i, rounds = ft.opts.quick ? FT_QUICK_ROUNDS : FT_ROUNDS;
+
+	for (i = 0; i < rounds; i++) {
+		ft_barrier();
+		ft_start();
+		ft_exchange_messages();
+		ft_buf_free(&buf);
+		ft_close(&e);
+	}
+}
+
+static void ft_run(void)
+{
+	static const struct ft_case cases[] = {
+		{ "together", ft_case_together },
+	};
+
+	ft_run_cases(cases, FT_COUNT(cases));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "start", .nranks = 24, .min_ranks = 2, .run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}

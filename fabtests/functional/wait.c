@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A message goes round all ranks, each of which sleeps until it comes: on the
+ * descriptor of its CQ, or in a blocking read. Then all are silent, and
+ * nothing may wake them where both paths can signal. Times are printed.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <time.h>
+
+#include "common/ft.h"
+
+#define FT_TAG 77
+#define FT_LIMIT_MS 30000
+#define FT_SILENCE_NS 300000000ull
+#define FT_WAKES 30	/* of a silent time; a timer's would be 600 */
+#define FT_LAPS_MAX 400
+
+struct ft_token {
+	uint64_t ns;		/* when it was sent */
+	uint32_t lap;
+	uint32_t from;
+};
+
+static struct ft_ep e;
+static struct ft_buf rx, tx;
+static struct ft_op rx_op, tx_op;
+static uint64_t took[FT_LAPS_MAX];
+
+static int ft_trywait(void)
+{
+	struct fid *fid = &e.rxcq->fid;
+	int ret = fi_trywait(e.fabric, &fid, 1);
+
+	FT_CHECK(!ret || ret == -FI_EAGAIN, "fi_trywait: %d", ret);
+	return ret;
+}
+
+/* 1: woken, by something or for nothing; 0: not; -1: it could not sleep. */
+static int ft_sleep(int ms)
+{
+	struct pollfd fd = { .events = POLLIN };
+	int ret;
+
+	if (ft_trywait())
+		return -1;
+	FT_OK(fi_control(&e.rxcq->fid, FI_GETWAIT, &fd.fd));
+	do {
+		ret = poll(&fd, 1, ms);
+	} while (ret < 0 && errno == EINTR);
+	FT_CHECK(ret >= 0, "poll: %d", errno);
+	return ret;
+}
+
+/* Collects what there is; sleeps if that is nothing. */
+static void ft_wait_for(struct ft_op *op)
+{
+	struct fi_cq_tagged_entry entry;
+	struct ft_op *done;
+	ssize_t ret;
+
+	while (!op->done) {
+		ret = e.cfg.wait_obj == FI_WAIT_FD ?
+			fi_cq_read(e.rxcq, &entry, 1) :
+			fi_cq_sread(e.rxcq, &entry, 1, NULL, FT_LIMIT_MS);
+		if (ret == -FI_EAGAIN && e.cfg.wait_obj == FI_WAIT_FD) {
+			FT_CHECK(ft_sleep(FT_LIMIT_MS),
+				 "nothing has come for long");
+			continue;
+		}
+		FT_CHECK(ret == 1, "read: %zd (%s)", ret,
+			 fi_strerror((int)-ret));
+		done = entry.op_context;
+		done->done++;
+	}
+}
+
+static void ft_pass_on(uint32_t lap)
+{
+	static const struct timespec until_it_sleeps = { .tv_nsec = 1000000 };
+	int to = (ft.opts.rank + 1) % ft.opts.nranks;
+	struct ft_token *token = (void *)tx.ptr;
+	struct ft_xfer x = {
+		.buf = tx.ptr, .len = sizeof(*token), .desc = tx.desc,
+		.tag = FT_TAG, .tagged = true,
+	};
+
+	nanosleep(&until_it_sleeps, NULL);
+	token->lap = lap;
+	token->from = ft.opts.rank;
+	token->ns = ft_now_ns();
+	ft_tx(&e, FT_TX_SEND, to, &x, &tx_op);
+	ft_wait_for(&tx_op);
+}
+
+static void ft_await(uint32_t lap)
+{
+	int from = (ft.opts.rank + ft.opts.nranks - 1) % ft.opts.nranks;
+	struct ft_token *token = (void *)rx.ptr;
+	struct ft_xfer x = {
+		.buf = rx.ptr, .len = sizeof(*token), .desc = rx.desc,
+		.tag = FT_TAG, .tagged = true,
+		.addr = lap & 1 ? e.peer[from].addr : FI_ADDR_UNSPEC,
+	};
+
+	ft_rx(&e, FT_RX_RECV, &x, &rx_op);
+	ft_wait_for(&rx_op);
+	took[lap] = ft_now_ns() - token->ns;
+	FT_CHECK(token->lap == lap && token->from == (uint32_t)from,
+		 "lap %u of %u, not %u of %d", token->lap, token->from, lap,
+		 from);
+}
+
+static int ft_compare(const void *a, const void *b)
+{
+	return *(const uint64_t *)a < *(const uint64_t *)b ? -1 : 1;
+}
+
+static void ft_laps(void)
+{
+	uint32_t lap, laps = ft.opts.quick ? 40 : FT_LAPS_MAX;
+
+	for (lap = 0; lap < laps; lap++) {
+		if (!ft.opts.rank)
+			ft_pass_on(lap);
+		ft_await(lap);
+		if (ft.opts.rank)
+			ft_pass_on(lap);
+	}
+	qsort(took, laps, sizeof(took[0]), ft_compare);
+	printf("rank %d: awake after %" PRIu64 " us (median), %" PRIu64
+	       " (95 %%)\n", ft.opts.rank, took[laps / 2] / 1000,
+	       took[laps * 95 / 100] / 1000);
+}
+
+/* Nobody has to be woken by a timer: near, and a core that has descriptors. */
+static bool ft_all_signal(void)
+{
+	const char *peer = getenv("FI_OFI_DUO_PEER");
+
+	return (!peer || strcmp(peer, "shm")) &&
+	       ft_has_prefix(ft.opts.prov, "tcp");
+}
+
+static void ft_silence(void)
+{
+	uint64_t end = ft_now_ns() + FT_SILENCE_NS, now;
+	int wakes = 0;
+
+	while ((now = ft_now_ns()) < end) {
+		wakes += ft_sleep((int)((end - now) / 1000000) + 1) == 1;
+		fi_cq_read(e.rxcq, NULL, 0);
+	}
+	printf("rank %d: woken %d times for nothing\n", ft.opts.rank, wakes);
+	FT_CHECK(!ft_all_signal() || wakes <= FT_WAKES, "woken %d times",
+		 wakes);
+}
+
+static void ft_mode(enum fi_wait_obj wait_obj)
+{
+	const struct ft_cfg cfg = {
+		.caps = FI_SOURCE | FI_DIRECTED_RECV, .wait_obj = wait_obj,
+		.raw = true,
+	};
+
+	ft_open(&e, &cfg);
+	ft_exchange(&e);
+	ft_buf_alloc(&e, &rx, sizeof(struct ft_token));
+	ft_buf_alloc(&e, &tx, sizeof(struct ft_token));
+	ft_barrier();
+	ft_laps();
+	ft_barrier();
+	if (wait_obj == FI_WAIT_FD)
+		ft_silence();
+	ft_buf_free(&rx);
+	ft_buf_free(&tx);
+	ft_close(&e);
+}
+
+static void ft_descriptor(void)
+{
+	ft_mode(FI_WAIT_FD);
+}
+
+static void ft_blocking(void)
+{
+	ft_mode(FI_WAIT_UNSPEC);
+}
+
+static void ft_yielding(void)
+{
+	ft_mode(FI_WAIT_YIELD);
+}
+
+static void ft_run(void)
+{
+	static const struct ft_case cases[] = {
+		{ "descriptor", ft_descriptor },
+		{ "blocking read", ft_blocking },
+		{ "yielding", ft_yielding },
+	};
+	/* not every core has the last one */
+	size_t bare = !strstr(ft.opts.prov, "ofi_duo");
+
+	ft_run_cases(cases, FT_COUNT(cases) - bare);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "wait", .nranks = 3, .min_ranks = 2, .run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}

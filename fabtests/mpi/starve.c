@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A server with a window of MPI_ANY_SOURCE receives, posted again as they
+ * end. Local clients keep it busy with request and reply; the last rank sends
+ * a request every 20 ms over the core, and must be served in time. It has a
+ * registry directory of its own, so nobody finds it in shared memory.
+ *
+ *   starve [WINDOW [SECONDS]]	at least 3 ranks; all but two are clients
+ */
+
+#include <time.h>
+
+#include "mt.h"
+
+#define MT_TAG 5
+#define MT_TAG_REPORT 6	/* no request, which a server may still wait for */
+#define MT_INTERVAL 0.02	/* seconds between requests of the last rank */
+#define MT_WINDOW_MAX 1024
+
+static int window = 32;
+static double seconds = 3;
+
+struct mt_trips {
+	int count;
+	double sum, max;	/* seconds */
+};
+
+static const char *mt_env(const char *ompi, const char *pmi)
+{
+	return getenv(ompi) ? getenv(ompi) : getenv(pmi);
+}
+
+/* Before MPI_Init, which reads the environment. Returns the directory. */
+static char *mt_hide_last(void)
+{
+	static char dir[] = "/tmp/duo_starve.XXXXXX";
+	const char *rank = mt_env("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+	const char *size = mt_env("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+
+	if (!rank || !size) {
+		fprintf(stderr, "starve: no OMPI_COMM_WORLD_RANK and _SIZE, "
+			"nor PMI_RANK and PMI_SIZE: start it with mpirun\n");
+		exit(1);
+	}
+	if (atoi(rank) != atoi(size) - 1)
+		return NULL;
+	if (!mkdtemp(dir) || setenv("FI_OFI_DUO_REGISTRY_DIR", dir, 1)) {
+		perror(dir);
+		exit(1);
+	}
+	return dir;
+}
+
+static void mt_post(int *request, MPI_Request *posted)
+{
+	MPI_Irecv(request, 1, MPI_INT, MPI_ANY_SOURCE, MT_TAG, MPI_COMM_WORLD,
+		  posted);
+}
+
+/* Answers all until the time is over; the answer says whether it is. */
+static void mt_serve(void)
+{
+	int request[MT_WINDOW_MAX], i, stop, peers = mt_size - 1;
+	double end = MPI_Wtime() + seconds;
+	MPI_Request posted[MT_WINDOW_MAX];
+	MPI_Status status;
+
+	for (i = 0; i < window; i++)
+		mt_post(&request[i], &posted[i]);
+	while (peers) {
+		MPI_Waitany(window, posted, &i, &status);
+		MT_CHECK(request[i] == status.MPI_SOURCE, "%d's, not %d's",
+			 request[i], status.MPI_SOURCE);
+		stop = MPI_Wtime() >= end;
+		peers -= stop;
+		mt_post(&request[i], &posted[i]);
+		MPI_Send(&stop, 1, MPI_INT, status.MPI_SOURCE, MT_TAG,
+			 MPI_COMM_WORLD);
+	}
+	for (i = 0; i < window; i++) {
+		MPI_Cancel(&posted[i]);
+		MPI_Wait(&posted[i], MPI_STATUS_IGNORE);
+	}
+}
+
+/* A request and its answer: is the time over? */
+static int mt_ask(struct mt_trips *trips)
+{
+	double took, start = MPI_Wtime();
+	int stop;
+
+	MPI_Send(&mt_rank, 1, MPI_INT, 0, MT_TAG, MPI_COMM_WORLD);
+	MPI_Recv(&stop, 1, MPI_INT, 0, MT_TAG, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
+	took = MPI_Wtime() - start;
+	trips->count++;
+	trips->sum += took;
+	if (took > trips->max)
+		trips->max = took;
+	return stop;
+}
+
+static void mt_client(struct mt_trips *trips)
+{
+	while (!mt_ask(trips))
+		;
+}
+
+/* It sleeps in between: where cores are few the others need them. */
+static void mt_far_client(struct mt_trips *trips)
+{
+	const struct timespec nap = { .tv_nsec = MT_INTERVAL * 1e9 };
+
+	while (!mt_ask(trips))
+		nanosleep(&nap, NULL);
+}
+
+/*
+ * A quarter of what is sent for: machines may be slow, but nobody waits until
+ * the local clients end.
+ */
+static void mt_report(const struct mt_trips *far, int local)
+{
+	printf("window %d, %d local clients: %.0f round trips a second; "
+	       "the other: %d in %g s, mean %.3f ms, max %.3f ms\n",
+	       window, mt_size - 2, local / seconds, far->count, seconds,
+	       far->sum / far->count * 1e3, far->max * 1e3);
+	MT_CHECK(far->count >= seconds / MT_INTERVAL / 4,
+		 "%d round trips over the core in %g s", far->count, seconds);
+	MT_CHECK(local > far->count, "%d local round trips in %g s", local,
+		 seconds);
+}
+
+static void mt_collect(struct mt_trips *trips)
+{
+	int far = mt_size - 1, mine = mt_rank == far ? 0 : trips->count;
+	int local = 0;
+
+	MPI_Reduce(&mine, &local, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (mt_rank == far)
+		MPI_Send(trips, sizeof(*trips), MPI_BYTE, 0, MT_TAG_REPORT,
+			 MPI_COMM_WORLD);
+	if (mt_rank)
+		return;
+	MPI_Recv(trips, sizeof(*trips), MPI_BYTE, far, MT_TAG_REPORT,
+		 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	mt_report(trips, local);
+}
+
+int main(int argc, char **argv)
+{
+	char *dir = mt_hide_last();
+	struct mt_trips trips = { 0 };
+	int ret;
+
+	mt_begin(&argc, &argv, 3);
+	if (argc > 1)
+		window = atoi(argv[1]);
+	if (argc > 2)
+		seconds = atof(argv[2]);
+	MT_CHECK(window >= 1 && window <= MT_WINDOW_MAX && seconds > 0,
+		 "starve [WINDOW [SECONDS]], WINDOW from 1 to %d",
+		 MT_WINDOW_MAX);
+	if (!mt_rank)
+		mt_serve();
+	else if (mt_rank == mt_size - 1)
+		mt_far_client(&trips);
+	else
+		mt_client(&trips);
+	mt_collect(&trips);
+	ret = mt_end("starve");
+	if (dir)
+		rmdir(dir);
+	return ret;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+
+#include "api/api.h"
+#include "av/av.h"
+#include "base/enosys.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/traits.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "obj/domain.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "peer/near/onesided.h"
+
+static int duo_domain_close(struct fid *fid)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+	int ret;
+
+	if (atomic_load(&domain->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;
+	if (domain->path_domain[FI_DUO_SHM])
+		fi_close(&domain->path_domain[FI_DUO_SHM]->fid);
+	duo_near_table_close(domain);
+	duo_lock_destroy(&domain->lock);
+	atomic_fetch_sub(&domain->fabric->refs, 1);
+	free(domain);
+	return 0;
+}
+
+static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	/* an event queue is the core's own; nothing of ours may get there */
+	if (!bfid || bfid->fclass != FI_CLASS_EQ)
+		return -FI_EINVAL;
+	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
+}
+
+static int duo_domain_ops_open(struct fid *fid, const char *name,
+			       uint64_t flags, void **ops, void *context)
+{
+	int ret = duo_core_ops_open(fid, name, flags, ops, context);
+
+	return ret ? ret : duo_traits_domain_ops(fid, name, ops);
+}
+
+static struct fi_ops duo_domain_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_domain_close,
+	.bind = duo_domain_bind,
+	.control = duo_core_control,
+	.ops_open = duo_domain_ops_open,
+};
+
+static int duo_query_atomic(struct fid_domain *domain,
+			    enum fi_datatype datatype, enum fi_op op,
+			    struct fi_atomic_attr *attr, uint64_t flags)
+{
+	return fi_query_atomic(duo_domain_of(domain)->path_domain[FI_DUO_CORE],
+			       datatype, op, attr, flags);
+}
+
+static struct fi_ops_domain duo_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = duo_av_open,
+	.cq_open = duo_cq_open,
+	.endpoint = duo_ep_open,
+	.scalable_ep = duo_no_scalable_ep,
+	.cntr_open = duo_cntr_open,
+	.poll_open = duo_no_poll_open,
+	.stx_ctx = duo_no_stx_ctx,
+	.srx_ctx = duo_no_srx_ctx,
+	.query_atomic = duo_query_atomic,
+};
+
+static size_t duo_sockaddr_len(uint32_t addr_format)
+{
+	switch (addr_format) {
+	case FI_SOCKADDR_IN:
+		return sizeof(struct sockaddr_in);
+	case FI_SOCKADDR_IN6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+static int duo_domain_open_core(struct duo_domain *domain,
+				const struct fi_info *info, void *context)
+{
+	struct fi_info *core = duo_info_to_core(info);
+	int ret;
+
+	if (!core)
+		return -FI_ENOMEM;
+	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
+			&domain->path_domain[FI_DUO_CORE], context);
+	fi_freeinfo(core);
+	return ret;
+}
+
+static void duo_domain_open_shm(struct duo_domain *domain,
+				struct fi_info *shm_info)
+{
+	struct duo_fabric *fabric = domain->fabric;
+	int ret;
+
+	if (!shm_info)
+		return;
+	domain->peer = &duo_peer_shm;
+	domain->shm_info = shm_info;
+	ret = fi_domain(fabric->path_fabric[FI_DUO_SHM], shm_info,
+			&domain->path_domain[FI_DUO_SHM], NULL);
+	if (!ret)
+		return;
+	domain->path_domain[FI_DUO_SHM] = NULL;
+	domain->peer = NULL;
+	DUO_WARN(DOMAIN, "shm domain: %s; the core %s carries all messages\n",
+		 fi_strerror(-ret), fabric->core_name);
+}
+
+/*
+ * Device memory is libfabric's shm's to copy, whoever the peer is otherwise.
+ * All of a domain's messages take one path, or they overtook each other.
+ */
+static void duo_domain_open_device(struct duo_domain *domain,
+				   const struct fi_info *info)
+{
+	if (!duo_params.use_shm)
+		return;
+	if (!(info->domain_attr->mr_mode & FI_MR_HMEM)) {
+		DUO_WARN(DOMAIN, "FI_HMEM without FI_MR_HMEM: device memory "
+			 "is not known to shm; the core %s carries all "
+			 "messages. Offer FI_MR_HMEM in the hints\n",
+			 domain->fabric->core_name);
+		return;
+	}
+	duo_domain_open_shm(domain, duo_fabric_device_info(domain->fabric));
+	domain->device = domain->peer;
+}
+
+static void duo_domain_open_peer(struct duo_domain *domain,
+				 const struct fi_info *info)
+{
+	struct duo_fabric *fabric = domain->fabric;
+
+	if (duo_info_device(info))
+		duo_domain_open_device(domain, info);
+	else if (info->caps & FI_HMEM)
+		return;	/* RMA alone: the core's, near reads host memory */
+	else if (fabric->near)
+		domain->peer = &duo_peer_near;
+	else if (fabric->path_fabric[FI_DUO_SHM])
+		duo_domain_open_shm(domain, fabric->shm_info);
+}
+
+int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
+		    struct fid_domain **domain_fid, void *context)
+{
+	struct duo_domain *domain;
+	int ret;
+
+	if (!info || !info->domain_attr)
+		return -FI_EINVAL;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	domain->fabric = duo_fabric_of(fabric_fid);
+	domain->sockaddr_len = duo_sockaddr_len(info->addr_format);
+	ret = duo_lock_init(&domain->lock,
+			    info->domain_attr->threading != FI_THREAD_DOMAIN);
+	if (ret)
+		goto free_domain;
+	ret = duo_domain_open_core(domain, info, context);
+	if (ret)
+		goto destroy_lock;
+	duo_domain_open_peer(domain, info);
+	duo_near_table_open(domain, info);
+
+	domain->domain_fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain->domain_fid.fid.context = context;
+	domain->domain_fid.fid.ops = &duo_domain_fi_ops;
+	domain->domain_fid.ops = &duo_domain_ops;
+	domain->domain_fid.mr = &duo_mr_ops;
+	atomic_fetch_add(&domain->fabric->refs, 1);
+	*domain_fid = &domain->domain_fid;
+	return 0;
+
+destroy_lock:
+	duo_lock_destroy(&domain->lock);
+free_domain:
+	free(domain);
+	return ret;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The one exported symbol: version gate, parameters, return. */
+
+#include "config.h"
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "near_abi.h"
+
+#define DUO_PARAM_MAX 1000000	/* of polls and microseconds */
+
+#define DUO_STRING(x) #x
+#define DUO_STRING_OF(x) DUO_STRING(x)
+
+/* fi_duo_info(1) and what(1) read it in the module's file. */
+static const char duo_ident[] __attribute__((used)) =
+	"@(#)" DUO_NAME " " PACKAGE_VERSION " libfabric "
+	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION);
+
+static void duo_cleanup(void)
+{
+}
+
+/* Out of the environment, which may change. */
+static void duo_param_str(const char *name, char **value)
+{
+	char *text = NULL, *copy;
+
+	if (fi_param_get_str(&duo_prov, name, &text) || !text)
+		return;
+	copy = strdup(text);
+	if (copy)
+		*value = copy;
+}
+
+static void duo_param_peer(void)
+{
+	char *text = NULL;
+	int kind;
+
+	if (fi_param_get_str(&duo_prov, "peer", &text) || !text)
+		return;
+	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
+		if (!strcasecmp(text, duo_peers[kind]->name))
+			break;
+	}
+	if (kind < DUO_PEER_KINDS)
+		duo_params.peer = kind;
+	else
+		DUO_WARN(CORE, "FI_OFI_DUO_PEER=%s is unknown, %s is used; "
+			 "set it to near or shm\n", text,
+			 duo_peers[duo_params.peer]->name);
+}
+
+static void duo_param_clamp(size_t *value)
+{
+	if (*value < 1)
+		*value = 1;
+	if (*value > DUO_PARAM_MAX)
+		*value = DUO_PARAM_MAX;
+}
+
+static void duo_params_define(void)
+{
+	fi_param_define(&duo_prov, "use_shm", FI_PARAM_BOOL,
+			"Carry messages of one host over shared memory; "
+			"if off, the core provider carries everything "
+			"(default: on)");
+	fi_param_define(&duo_prov, "peer", FI_PARAM_STRING,
+			"Who carries messages of one host: near, the "
+			"transport of ofi_duo's own, or shm, libfabric's "
+			"provider; both ends need the same (default: near)");
+	fi_param_define(&duo_prov, "stats", FI_PARAM_BOOL,
+			"Print one line of statistics per endpoint on "
+			"standard error when it is closed (default: off)");
+	fi_param_define(&duo_prov, "cores", FI_PARAM_STRING,
+			"Comma-separated core providers to be offered with "
+			"ofi_duo where neither FI_PROVIDER nor the hints name "
+			"it (default: efa,tcp,verbs;ofi_rxm)");
+	fi_param_define(&duo_prov, "registry_dir", FI_PARAM_STRING,
+			"Directory in which each user gets one of his own, of "
+			"files by which processes of one host find each "
+			"other (default: /dev/shm)");
+	fi_param_define(&duo_prov, "lazy_polls", FI_PARAM_SIZE_T,
+			"Completion queue polls without an event of shm after "
+			"which receives from any source are posted to the "
+			"core as well (default: 64)");
+	fi_param_define(&duo_prov, "lazy_time", FI_PARAM_SIZE_T,
+			"Microseconds after which one of these receives is "
+			"posted to the core although shm is busy "
+			"(default: 200)");
+	fi_param_define(&duo_prov, "core_interval", FI_PARAM_SIZE_T,
+			"While shm is busy and the core idle, completion "
+			"queue polls per poll of the core "
+			"(default: 64; 1: every one)");
+	fi_param_define(&duo_prov, "wait_interval", FI_PARAM_SIZE_T,
+			"Microseconds after which the descriptor of a "
+			"completion queue with FI_WAIT_FD becomes readable, "
+			"where shm or the core cannot signal it "
+			"(default: 500)");
+	fi_param_define(&duo_prov, "near_memory", FI_PARAM_SIZE_T,
+			"Bytes of shared memory that an endpoint gives to the "
+			"first local ones that send to it over near, 84 KiB "
+			"or 24 KiB each; all others get 4 KiB each, whatever "
+			"is said here (default: 655360)");
+	fi_param_define(&duo_prov, "order_devices", FI_PARAM_BOOL,
+			"Of several devices, offer those first that are "
+			"near to the processors that the caller is bound "
+			"to, by hwloc (default: on)");
+	fi_param_define(&duo_prov, "yield_polls", FI_PARAM_SIZE_T,
+			"Completion queue polls without an event of shm after "
+			"which the reader gives way to other processes by "
+			"sched_yield(2); rounded up to a power of two "
+			"(default: 64; 0: never)");
+}
+
+/* 0: never. */
+static uint32_t duo_param_mask(size_t polls)
+{
+	uint32_t mask = polls ? 0 : UINT32_MAX;
+
+	while (mask + 1 < polls)
+		mask = 2 * mask + 1;
+	return mask;
+}
+
+static void duo_params_read(void)
+{
+	size_t yield_polls = duo_params.yield_mask + 1;
+
+	fi_param_get_bool(&duo_prov, "use_shm", &duo_params.use_shm);
+	duo_param_peer();
+	fi_param_get_bool(&duo_prov, "stats", &duo_params.stats);
+	fi_param_get_bool(&duo_prov, "order_devices",
+			  &duo_params.order_devices);
+	duo_param_str("cores", &duo_params.cores);
+	duo_param_str("registry_dir", &duo_params.registry_dir);
+	fi_param_get_size_t(&duo_prov, "lazy_polls", &duo_params.lazy_polls);
+	fi_param_get_size_t(&duo_prov, "lazy_time", &duo_params.lazy_time);
+	fi_param_get_size_t(&duo_prov, "core_interval",
+			    &duo_params.core_interval);
+	fi_param_get_size_t(&duo_prov, "wait_interval",
+			    &duo_params.wait_interval);
+	fi_param_get_size_t(&duo_prov, "near_memory", &duo_params.near_memory);
+	fi_param_get_size_t(&duo_prov, "yield_polls", &yield_polls);
+	if (yield_polls > DUO_PARAM_MAX)
+		yield_polls = DUO_PARAM_MAX;
+	duo_params.yield_mask = duo_param_mask(yield_polls);
+	duo_param_clamp(&duo_params.wait_interval);
+	duo_param_clamp(&duo_params.lazy_polls);
+	duo_param_clamp(&duo_params.lazy_time);
+	duo_param_clamp(&duo_params.core_interval);
+}
+
+/*
+ * Any libfabric with our public structures will do. Peers share structures that
+ * are not public, and differ between minor versions, fi_peer(3): libfabric's
+ * shm must be of ours.
+ */
+static bool duo_version_ok(void)
+{
+	uint32_t running = fi_version();
+
+	if (!near_abi_same(DUO_FI_VERSION, running)) {
+		DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: "
+			 "not offered. Build ofi_duo against the libfabric "
+			 "that runs\n", FI_MAJOR_VERSION, FI_MINOR_VERSION,
+			 FI_MAJOR(running), FI_MINOR(running));
+		return false;
+	}
+	if (running == DUO_FI_VERSION || duo_params.peer != DUO_PEER_SHM)
+		return true;
+	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
+		 "FI_OFI_DUO_PEER=shm both must be the same, not offered. Use "
+		 "near, or build ofi_duo against the libfabric that runs\n",
+		 FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(running),
+		 FI_MINOR(running));
+	return false;
+}
+
+struct fi_provider *fi_prov_ini(void);
+
+struct fi_provider *fi_prov_ini(void)
+{
+	duo_params_define();
+	duo_params_read();
+	if (!duo_version_ok())
+		return NULL;
+	duo_prov.getinfo = duo_getinfo;
+	duo_prov.fabric = duo_fabric_open;
+	duo_prov.cleanup = duo_cleanup;
+	return &duo_prov;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The local side of an endpoint: opened as a whole when the endpoint is
+ * enabled, and published in the registry once it works. If any step fails,
+ * the endpoint lives without it and the core carries everything.
+ *
+ * Processes that start together do so side by side. One that finds too little
+ * room, or a record in its place, tries once more when the others are done and
+ * what dead ones have left is gone.
+ */
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+
+#include "api/api.h"
+#include "av/av.h"
+#include "av/map.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "peer/shm/shm.h"
+
+static int duo_local_reserve(struct duo_ep *ep)
+{
+	uint8_t addr[DUO_ADDR_MAX];
+	size_t len = sizeof(addr);
+	int ret;
+
+	ret = fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, &len);
+	if (ret)
+		return ret;
+	ret = ep->domain->peer->open(ep);
+	if (ret)
+		return ret;
+	return duo_registry_reserve(duo_params.registry_dir, addr, len,
+				    ep->domain->sockaddr_len > 0,
+				    &ep->publication);
+}
+
+static int duo_local_open(struct duo_ep *ep)
+{
+	int ret;
+
+	ret = duo_local_reserve(ep);
+	if (!ret)
+		ret = duo_map_open(ep);
+	if (!ret)
+		ret = ep->domain->peer->enable(ep);
+	if (!ret)
+		ret = duo_registry_ready(&ep->publication);
+	if (!ret)
+		return 0;
+
+	ep->domain->peer->close(ep);
+	duo_map_close(ep);
+	duo_registry_withdraw(&ep->publication);
+	return ret;
+}
+
+static const char *duo_local_remedy(int ret)
+{
+	switch (-ret) {
+	case FI_ENOSPC:
+		return DUO_SHM_ENLARGE;
+	case FI_EOPNOTSUPP:
+		return "Mount /proc, and a tmpfs on " DUO_SHM_DIR;
+	case FI_EADDRINUSE:
+		return "A live process has this address, or else the file in "
+		       "its place is no record: remove it";
+	case FI_EMFILE:
+	case ENFILE:
+		return "Raise the limit of open files (ulimit -n)";
+	case FI_EPERM:
+		return "Its subdirectory ofi_duo.UID.NS must be this user's, "
+		       "mode 0700: remove what is in its place";
+	case FI_ENOENT:
+	case FI_EACCES:
+	case ENOTDIR:
+	case EROFS:
+		return "This user must be able to make a directory in it "
+		       "(FI_OFI_DUO_REGISTRY_DIR)";
+	default:
+		return "FI_LOG_LEVEL=info tells more";
+	}
+}
+
+/* live: endpoints of this user that have a region already. */
+static void duo_local_warn(struct duo_ep *ep, size_t live, int ret)
+{
+	const char *dir = duo_params.registry_dir;
+
+	if (ep->domain->peer == &duo_peer_near) {
+		DUO_WARN(EP_CTRL, "ep %p: no shared memory over near (%s %s): "
+			 "%s; the core %s carries all messages. %s\n",
+			 (void *) ep, ret == -FI_EADDRINUSE ? "record" :
+			 "registry", ret == -FI_EADDRINUSE ?
+			 ep->publication.path : dir, fi_strerror(-ret),
+			 ep->domain->fabric->core_name, duo_local_remedy(ret));
+		return;
+	}
+	DUO_WARN(EP_CTRL, "ep %p: no shared memory (%d bytes in %s, beside "
+		 "%zu live endpoints; %s %s): %s; the core %s carries all "
+		 "messages. %s\n", (void *) ep, DUO_SHM_REGION, DUO_SHM_DIR,
+		 live, ret == -FI_EADDRINUSE ? "record" : "registry",
+		 ret == -FI_EADDRINUSE ? ep->publication.path : dir,
+		 fi_strerror(-ret), ep->domain->fabric->core_name,
+		 duo_local_remedy(ret));
+}
+
+static int duo_local_open_av(struct duo_ep *ep)
+{
+	int ret;
+
+	duo_lock(&ep->domain->lock);
+	ret = duo_local_open(ep);
+	if (!ret)
+		duo_av_add_ep(ep->av, ep);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+/*
+ * While others start. Other processes are waited for before the domain's lock
+ * is taken. One that has stopped must not cost us shared memory.
+ */
+static int duo_local_open_together(struct duo_ep *ep)
+{
+	int ret, lock;
+
+	lock = duo_registry_lock(duo_params.registry_dir,
+				 DUO_REGISTRY_TOGETHER);
+	if (lock < 0 && lock != -FI_ETIMEDOUT)
+		return lock;
+	ret = duo_local_open_av(ep);
+	if (lock >= 0)
+		duo_registry_unlock(lock);
+	return ret;
+}
+
+/* When no others start. *live: endpoints that there are. */
+static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
+{
+	int ret, lock;
+
+	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
+	if (lock < 0)
+		return lock;
+	*live = duo_registry_sweep(lock);
+	ret = duo_local_open_av(ep);
+	duo_registry_unlock(lock);
+	return ret;
+}
+
+void duo_ep_open_local(struct duo_ep *ep)
+{
+	size_t live = 0;
+	int ret, again;
+
+	if (!ep->domain->peer || !ep->shm_permitted ||
+	    !ep->local)
+		return;
+	duo_registry_tidy(duo_params.registry_dir);
+	ret = duo_local_open_together(ep);
+	if (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE) {
+		again = duo_local_open_alone(ep, &live);
+		if (again != -FI_ETIMEDOUT)
+			ret = again;
+	}
+	if (ret)
+		duo_local_warn(ep, live, ret);
+}
+
+/*
+ * What we have sent must still leave. The endpoint is closing, so nothing is
+ * matched meanwhile.
+ */
+void duo_ep_drain_local(struct duo_ep *ep)
+{
+	if (ep->path_ep[FI_DUO_SHM])
+		ep->domain->peer->drain(ep);
+}
+
+void duo_ep_close_local(struct duo_ep *ep)
+{
+	if (!ep->path_ep[FI_DUO_SHM])
+		return;
+	duo_av_shm_leaves(ep->domain, ep->publication.shm_name);
+	duo_av_del_ep(ep->av, ep);
+	duo_registry_withdraw(&ep->publication);
+	ep->domain->peer->close(ep);
+	duo_map_close(ep);
+	duo_av_shm_left(ep->domain, ep->publication.shm_name);
+	while (!TAILQ_EMPTY(&ep->held)) {
+		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
+		ep->domain->held--;
+	}
+	while (!TAILQ_EMPTY(&ep->ready)) {
+		TAILQ_REMOVE(&ep->ready, TAILQ_FIRST(&ep->ready), link);
+		ep->domain->held--;
+	}
+}

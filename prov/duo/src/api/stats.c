@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* include/rdma/fi_duo.h, and the line of statistics at close. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "api/api.h"
+#include "av/map.h"
+#include "av/route.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+
+static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
+			 size_t len)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct fi_duo_stats copy;
+
+	if (!stats)
+		return -FI_EINVAL;
+	duo_lock(&ep->domain->lock);
+	copy = ep->stats;
+	copy.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
+	duo_unlock(&ep->domain->lock);
+	memcpy(stats, &copy, len < sizeof(copy) ? len : sizeof(copy));
+	return 0;
+}
+
+static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
+			enum fi_duo_path *path, enum fi_duo_reason *reason)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	uint64_t word;
+
+	if (!path || !reason)
+		return -FI_EINVAL;
+	if (!ep->av)
+		return -FI_ENOAV;
+	if (addr >= DUO_AV_MAX)
+		return -FI_EINVAL;
+	word = duo_route_load(ep->map ? ep->map->route : ep->av->route, addr);
+	if (duo_route_state(word) == DUO_ROUTE_NONE)
+		return -FI_EINVAL;
+	*path = FI_DUO_CORE;
+	*reason = FI_DUO_SHM_OFF;
+	if (!ep->map)
+		return 0;
+	*reason = ep->map->reason[addr];
+	if (duo_route_state(word) == DUO_ROUTE_SHM)
+		*path = FI_DUO_SHM;
+	return 0;
+}
+
+static const char *duo_ops_reason_str(enum fi_duo_reason reason)
+{
+	static const char *const text[FI_DUO_REASON_COUNT] = {
+		[FI_DUO_LOCAL] = "a live local peer",
+		[FI_DUO_UNDECIDED] = "no message sent to it yet",
+		[FI_DUO_NOT_REGISTERED] = "no local endpoint of this address",
+		[FI_DUO_DEAD] = "its process has died",
+		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
+		[FI_DUO_SHM_FULL] = "shm holds no more peers",
+		[FI_DUO_SHM_OFF] = "this endpoint has no shared memory",
+		[FI_DUO_BAD_RECORD] = "a malformed or foreign registry file",
+		[FI_DUO_NOT_READ] = "its registry file could not be opened",
+		[FI_DUO_NOT_MAPPED] = "its shared memory cannot be mapped",
+		[FI_DUO_OTHER_PEER] = "its local messages go another way",
+	};
+
+	return (unsigned) reason < FI_DUO_REASON_COUNT ? text[reason] :
+							 "unknown";
+}
+
+struct fi_ops_duo duo_ops = {
+	.size = sizeof(struct fi_ops_duo),
+	.stats = duo_ops_stats,
+	.path = duo_ops_path,
+	.reason_str = duo_ops_reason_str,
+};
+
+/* One write, so that the lines of many ranks do not mix. */
+void duo_stats_print(const struct duo_ep *ep)
+{
+	const struct fi_duo_stats *stats = &ep->stats;
+	const struct fi_duo_path_stats *core = &stats->path[FI_DUO_CORE];
+	const struct fi_duo_path_stats *shm = &stats->path[FI_DUO_SHM];
+
+	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
+		"shm_tx_msgs=%" PRIu64 " shm_tx_bytes=%" PRIu64 " "
+		"shm_rx_msgs=%" PRIu64 " shm_rx_bytes=%" PRIu64 " "
+		"core_tx_msgs=%" PRIu64 " core_tx_bytes=%" PRIu64 " "
+		"core_rx_msgs=%" PRIu64 " core_rx_bytes=%" PRIu64 " "
+		"arb_won=%" PRIu64 " arb_lost=%" PRIu64 " "
+		"unexpected=%" PRIu64 " core_posted=%" PRIu64 " "
+		"lazy_posted=%" PRIu64 " core_polls=%" PRIu64 " "
+		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
+		"shm_rma_ops=%" PRIu64 " shm_atomic_ops=%" PRIu64 "\n",
+		getpid(), ep->domain->fabric->core_name,
+		shm->tx_msgs, shm->tx_bytes, shm->rx_msgs, shm->rx_bytes,
+		core->tx_msgs, core->tx_bytes, core->rx_msgs, core->rx_bytes,
+		stats->arb_won, stats->arb_lost, stats->unexpected,
+		stats->core_posted, stats->lazy_posted,
+		ep->rx_cq ? ep->rx_cq->core_polls : 0,
+		stats->rma_ops[FI_DUO_CORE], stats->atomic_ops[FI_DUO_CORE],
+		stats->rma_ops[FI_DUO_SHM], stats->atomic_ops[FI_DUO_SHM]);
+}

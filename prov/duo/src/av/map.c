@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Which addresses of an endpoint's AV are local: what the registry says of
+ * them, what shm has been told, and what follows for routes and sources. The
+ * caller holds the domain's lock.
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <rdma/fi_errno.h>
+
+#include "av/av.h"
+#include "av/map.h"
+#include "av/route.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/up.h"
+
+#define DUO_MAP_RETRY_MS 1
+#define DUO_MAP_RETRY_MAX_MS 1000
+
+static void duo_map_free(struct duo_map *map)
+{
+	if (map->route)
+		munmap(map->route, DUO_AV_MAX * sizeof(*map->route));
+	if (map->reason)
+		munmap(map->reason, DUO_AV_MAX);
+	free(map);
+}
+
+static struct duo_map *duo_map_alloc(void)
+{
+	struct duo_map *map = calloc(1, sizeof(*map));
+	int i;
+
+	if (!map)
+		return NULL;
+	for (i = 0; i < DUO_LOCAL_MAX; i++)
+		map->peer_of_shm[i] = FI_ADDR_UNSPEC;
+	map->route = duo_av_reserve(DUO_AV_MAX * sizeof(*map->route));
+	map->reason = duo_av_reserve(DUO_AV_MAX);
+	if (map->route && map->reason)
+		return map;
+	duo_map_free(map);
+	return NULL;
+}
+
+int duo_map_open(struct duo_ep *ep)
+{
+	ep->map = duo_map_alloc();
+	return ep->map ? 0 : -FI_ENOMEM;
+}
+
+void duo_map_close(struct duo_ep *ep)
+{
+	if (!ep->map)
+		return;
+	ep->domain->held -= ep->map->retry;
+	duo_map_free(ep->map);
+	ep->map = NULL;
+}
+
+static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
+			enum fi_duo_reason reason)
+{
+	uint64_t core = duo_route_load(ep->core_av->route, addr);
+
+	ep->map->reason[addr] = reason;
+	atomic_store_explicit(&ep->map->route[addr],
+			      word | duo_route_offset(core),
+			      memory_order_release);
+}
+
+/* Another address of a peer, so that its messages keep a source. */
+static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t shm_addr)
+{
+	fi_addr_t addr;
+	uint64_t word;
+
+	for (addr = 0; addr < ep->av->high; addr++) {
+		word = duo_route_load(ep->map->route, addr);
+		if (duo_route_mapped(word) &&
+		    duo_route_shm_addr(word) == shm_addr)
+			return addr;
+	}
+	return FI_ADDR_UNSPEC;
+}
+
+/* addr no longer stands for shm_addr. */
+static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
+			     fi_addr_t shm_addr)
+{
+	if (ep->map->peer_of_shm[shm_addr] == addr)
+		ep->map->peer_of_shm[shm_addr] = duo_map_heir(ep, shm_addr);
+}
+
+void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->map->route, addr);
+
+	if (duo_route_mapped(word) && ep->domain->peer->watch)
+		ep->domain->peer->watch(ep, duo_route_shm_addr(word));
+}
+
+/* shm knows the peer as shm_addr: route and sources follow. */
+static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t shm_addr)
+{
+	struct duo_map *map = ep->map;
+	uint64_t word = duo_route_load(map->route, addr);
+	enum duo_route_state state = duo_route_state(word);
+
+	if (duo_route_mapped(word) && duo_route_shm_addr(word) == shm_addr)
+		return;
+	if (map->peer_of_shm[shm_addr] == FI_ADDR_UNSPEC)
+		map->peer_of_shm[shm_addr] = addr;
+	if (state == DUO_ROUTE_CORE)	/* it sticks */
+		duo_map_set(ep, addr, duo_route_word_of(state, shm_addr),
+			    map->reason[addr]);
+	else
+		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
+			    FI_DUO_LOCAL);
+	if (duo_route_mapped(word)) {	/* another process has it now */
+		duo_map_bequeath(ep, addr, duo_route_shm_addr(word));
+		ep->up->moved(ep, addr);
+	}
+	if (ep->match[DUO_MSG].posted_count + ep->match[DUO_TAGGED].posted_count)
+		duo_map_watch(ep, addr);	/* it may be named */
+	ep->up->known(ep);
+}
+
+/*
+ * Looks an address up in the registry. If it is local, shm learns it, it is
+ * routed there unless its path was settled before, and messages that came
+ * before get their source.
+ */
+static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
+					  const struct duo_registry_index *index)
+{
+	char core_addr[DUO_ADDR_MAX], shm_name[DUO_SHM_NAME_MAX];
+	size_t len = sizeof(core_addr);
+	enum fi_duo_reason reason;
+	fi_addr_t shm_addr;
+
+	if (duo_av_core_addr(ep->av, addr, core_addr, &len) ||
+	    (index && !duo_registry_index_has(index, core_addr, len)))
+		return FI_DUO_NOT_REGISTERED;
+	reason = duo_registry_lookup(core_addr, len, &ep->publication,
+				     shm_name);
+	if (reason == FI_DUO_NOT_READ)
+		ep->map->failed = true;
+	if (reason != FI_DUO_LOCAL)
+		return reason;
+	shm_addr = ep->domain->peer->connect(ep, shm_name, addr, &reason);
+	if (shm_addr == FI_ADDR_NOTAVAIL)
+		return reason;
+	duo_map_bind(ep, addr, shm_addr);
+	return FI_DUO_LOCAL;
+}
+
+void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->map->route, addr);
+	enum fi_duo_reason reason;
+
+	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
+		return;
+	reason = duo_map_look_up(ep, addr, NULL);
+	if (reason != FI_DUO_LOCAL)
+		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
+}
+
+/* Whom shm knew by this address has died, or shm has no room for him. */
+static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->map->route, addr);
+
+	if (!duo_route_mapped(word))
+		return;
+	duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+	duo_map_bequeath(ep, addr, duo_route_shm_addr(word));
+	ep->up->moved(ep, addr);
+}
+
+/* shm has no such fi_addr any more. */
+static void duo_map_unbind_all(struct duo_ep *ep, fi_addr_t shm_addr)
+{
+	fi_addr_t addr;
+
+	while ((addr = duo_map_heir(ep, shm_addr)) != FI_ADDR_UNSPEC)
+		duo_map_unbind(ep, addr);
+}
+
+void duo_map_gone(struct duo_ep *ep, fi_addr_t local)
+{
+	duo_map_unbind_all(ep, local);
+}
+
+void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
+{
+	fi_addr_t addr;
+	uint64_t word;
+
+	for (addr = 0; addr < ep->av->high; addr++) {
+		word = duo_route_load(ep->map->route, addr);
+		if (duo_route_state(word) != DUO_ROUTE_SHM ||
+		    duo_route_shm_addr(word) != local)
+			continue;
+		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, local),
+			    FI_DUO_NOT_MAPPED);
+		DUO_WARN(AV, "ep %p: the peer with fi_addr %" PRIu64 " cannot "
+			 "be reached over near, see above; the core %s "
+			 "carries its messages\n", (void *) ep, addr,
+			 ep->domain->fabric->core_name);
+	}
+}
+
+/* The AV has the address: so does the map, undecided if it is new. */
+static void duo_map_admit(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->map->route, addr);
+
+	if (duo_route_state(word) == DUO_ROUTE_NONE)
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+}
+
+static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
+			 const struct duo_registry_index *index)
+{
+	enum fi_duo_reason reason;
+
+	if (addr >= DUO_AV_MAX)
+		return;
+	duo_map_admit(ep, addr);
+	reason = duo_map_look_up(ep, addr, index);
+	if (reason == FI_DUO_NOT_READ || reason == FI_DUO_NOT_MAPPED)
+		ep->map->scanned = 0;
+	/* a file that could not be read says nothing */
+	if (reason != FI_DUO_LOCAL && reason != FI_DUO_BAD_RECORD &&
+	    reason != FI_DUO_NOT_READ)
+		duo_map_unbind(ep, addr);
+}
+
+/*
+ * Processes that start together insert the same addresses in the same order:
+ * each begins elsewhere, so that they do not queue for one record after the
+ * other.
+ */
+static size_t duo_map_first(const struct duo_ep *ep, size_t count)
+{
+	return count ? duo_registry_hash(ep->publication.shm_name,
+					 DUO_SHM_NAME_MAX) % count : 0;
+}
+
+void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
+		      const struct duo_registry_index *index)
+{
+	size_t i, first = duo_map_first(ep, count);
+
+	for (i = first; i < count; i++)
+		duo_map_note(ep, addr[i], index);
+	for (i = 0; i < first; i++)
+		duo_map_note(ep, addr[i], index);
+}
+
+bool duo_map_retry_due(const struct duo_map *map)
+{
+	return duo_clock_coarse_ms() >= map->retry_ms;
+}
+
+/* The scan has failed, or not: when is the next? */
+static void duo_map_plan(struct duo_ep *ep)
+{
+	struct duo_map *map = ep->map;
+
+	ep->domain->held += map->failed - map->retry;
+	map->retry = map->failed;
+	if (!map->failed || !map->retry_after)
+		map->retry_after = DUO_MAP_RETRY_MS;
+	else if (map->retry_after < DUO_MAP_RETRY_MAX_MS)
+		map->retry_after *= 2;
+	map->retry_ms = duo_clock_coarse_ms() + map->retry_after;
+}
+
+/*
+ * Is the process that had the address there yet? Another one that gets it
+ * removes what is left of the first when it starts.
+ */
+static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->map->route, addr);
+
+	return duo_route_mapped(word) &&
+	       ep->domain->peer->lives(ep, duo_route_shm_addr(word));
+}
+
+/*
+ * At the start, and after a message from a peer that shm does not know: it
+ * may have published itself, or taken the address of a dead one, since. What
+ * was decided for sends stays.
+ */
+void duo_map_scan(struct duo_ep *ep)
+{
+	uint64_t state = duo_registry_state(ep->publication.dir);
+	const struct duo_registry_index *index;
+	struct duo_map *map = ep->map;
+	fi_addr_t addr;
+
+	if (state && state == map->scanned)
+		return;
+	map->failed = false;
+	index = duo_av_index(ep->av, ep->av->high);
+	for (addr = 0; addr < ep->av->high; addr++) {
+		if (duo_route_load(ep->av->route, addr) == DUO_ROUTE_NONE ||
+		    duo_map_same(ep, addr))
+			continue;
+		duo_map_admit(ep, addr);
+		duo_map_look_up(ep, addr, index);
+	}
+	map->scanned = map->failed ? 0 : state;
+	duo_map_plan(ep);
+}
+
+/*
+ * The peer stays in shm's AV: messages from it may be queued there, and shm
+ * finds their sender by its place in the AV.
+ */
+void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->map->route, addr);
+
+	duo_map_set(ep, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
+	if (duo_route_mapped(word))
+		duo_map_bequeath(ep, addr, duo_route_shm_addr(word));
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What the shm of an endpoint knows of the addresses of its AV. shm keeps its
+ * peers in a map of 256 places in its AV. It fills the map by itself as well,
+ * when a peer connects, and does not notice that it is full: then it writes
+ * over a place in use, and data goes to another process. A place that was
+ * freed is no better: our region still says that its peer is connected.
+ *
+ * So each endpoint has an AV of shm to itself, which lives as long as shm's
+ * endpoint. Whoever gets into its map takes a place in the endpoint's file of
+ * the registry first (guests.h), so that the map cannot overflow, whatever
+ * other endpoints share our AV or had it before.
+ *
+ * All under the domain's lock, but for the words, which sends read without.
+ */
+#ifndef DUO_MAP_H
+#define DUO_MAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/fi_duo.h>
+
+#include "local/registry_index.h"
+#include "obj/av.h"
+
+struct duo_ep;
+
+struct duo_map {
+	fi_addr_t peer_of_shm[DUO_LOCAL_MAX];	/* shm address -> fi_addr */
+	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
+	uint8_t *reason;		/* enum fi_duo_reason, likewise */
+	uint64_t scanned;		/* state of the registry at last scan */
+	bool failed;			/* a look-up, for want of something */
+	bool retry;			/* counted in domain->held */
+	uint64_t retry_ms;		/* when, monotonic */
+	uint32_t retry_after;		/* milliseconds, doubles */
+};
+
+/* An empty one. */
+int duo_map_open(struct duo_ep *ep);
+/* After shm's endpoint. Idempotent. */
+void duo_map_close(struct duo_ep *ep);
+
+/*
+ * Inserted anew, or once more: their processes may have changed. index: of
+ * the registry as it is now, NULL if none is at hand.
+ */
+void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
+		      const struct duo_registry_index *index);
+void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
+/* The first send to an undecided address: its path is settled for good. */
+void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
+/*
+ * Looks up in the registry whatever shm does not know yet. If something could
+ * not be read, the scan is repeated later, from duo_srx_resolve().
+ */
+void duo_map_scan(struct duo_ep *ep);
+/* Is it time to? */
+bool duo_map_retry_due(const struct duo_map *map);
+/* A receive names addr: the death of a local process there is to end it. */
+void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
+/* near: the peer of this number has died. */
+void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
+/* near: it cannot be sent to, though it may send; the core carries that. */
+void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
+
+/* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
+static inline fi_addr_t duo_map_peer(const struct duo_map *map,
+				     fi_addr_t shm_addr)
+{
+	return shm_addr < DUO_LOCAL_MAX ? map->peer_of_shm[shm_addr] :
+					  FI_ADDR_UNSPEC;
+}
+
+#endif /* DUO_MAP_H */

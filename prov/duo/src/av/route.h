@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The path decision, the only one: fi_addr -> (endpoint, address). One array
+ * load once an address is decided; deciding looks into the registry.
+ */
+#ifndef DUO_ROUTE_H
+#define DUO_ROUTE_H
+
+#include <rdma/fi_errno.h>
+
+#include "obj/ep.h"
+
+struct duo_route {
+	struct fid_ep *ep;	/* NULL: not an address of the AV */
+	fi_addr_t addr;
+	enum fi_duo_path path;
+};
+
+/* The word, see map.h. */
+#define DUO_ROUTE_STATE_BITS 2
+#define DUO_ROUTE_SHM_BITS 12
+_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_SHM_BITS, "fits into a word");
+#define DUO_ROUTE_SHM_SHIFT (64 - DUO_ROUTE_SHM_BITS)
+
+static inline uint64_t duo_route_load(const duo_route_word *route,
+				      fi_addr_t addr)
+{
+	return atomic_load_explicit(&route[addr], memory_order_acquire);
+}
+
+static inline enum duo_route_state duo_route_state(uint64_t word)
+{
+	return (enum duo_route_state) (word & 3);
+}
+
+/* Does shm know the peer, whichever way we send to it? */
+static inline bool duo_route_mapped(uint64_t word)
+{
+	return word >> DUO_ROUTE_SHM_SHIFT;
+}
+
+static inline fi_addr_t duo_route_shm_addr(uint64_t word)
+{
+	return (word >> DUO_ROUTE_SHM_SHIFT) - 1;
+}
+
+static inline uint64_t duo_route_word_of(enum duo_route_state state,
+					 fi_addr_t shm_addr)
+{
+	return (shm_addr + 1) << DUO_ROUTE_SHM_SHIFT | state;
+}
+
+/* The part of a word that leads from addr to the core's. */
+static inline uint64_t duo_route_offset_of(fi_addr_t addr,
+					   fi_addr_t core_addr)
+{
+	return (core_addr - addr) <<
+	       (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS) >>
+	       DUO_ROUTE_SHM_BITS;
+}
+
+/* That part of a word alone. */
+static inline uint64_t duo_route_offset(uint64_t word)
+{
+	return word << DUO_ROUTE_SHM_BITS >>
+	       (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS) <<
+	       DUO_ROUTE_STATE_BITS;
+}
+
+static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
+{
+	int64_t offset = (int64_t) (word << DUO_ROUTE_SHM_BITS) >>
+			 (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS);
+
+	return addr + (uint64_t) offset;
+}
+
+/* The core's fi_addr of ours; route is the endpoint's. */
+static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
+					    fi_addr_t addr)
+{
+	if (addr >= DUO_AV_MAX)
+		return addr;
+	return duo_route_to_core(addr, duo_route_load(route, addr));
+}
+
+static inline struct duo_route duo_route_core(const struct duo_ep *ep,
+					      fi_addr_t addr)
+{
+	return (struct duo_route) { ep->path_ep[FI_DUO_CORE], addr,
+				    FI_DUO_CORE };
+}
+
+struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
+int duo_route_onesided_slow(const struct duo_ep *ep, fi_addr_t addr,
+			    fi_addr_t *core_addr);
+
+static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word;
+
+	if (addr < ep->route_size) {
+		word = duo_route_load(ep->route, addr);
+		if (duo_route_state(word) == DUO_ROUTE_SHM &&
+		    ep->path_ep[FI_DUO_SHM])
+			return (struct duo_route) { ep->path_ep[FI_DUO_SHM],
+						    duo_route_shm_addr(word),
+						    FI_DUO_SHM };
+		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
+		    (duo_route_state(word) && !ep->path_ep[FI_DUO_SHM]))
+			return duo_route_core(ep, duo_route_to_core(addr,
+								    word));
+	}
+	return duo_route_slow(ep, addr);
+}
+
+/*
+ * RMA and atomics take the core to every peer and decide no path. 0,
+ * -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: not enabled.
+ */
+static inline int duo_route_onesided(const struct duo_ep *ep, fi_addr_t addr,
+				     fi_addr_t *core_addr)
+{
+	uint64_t word;
+
+	if (addr >= ep->route_size)
+		return duo_route_onesided_slow(ep, addr, core_addr);
+	word = duo_route_load(ep->route, addr);
+	*core_addr = duo_route_to_core(addr, word);
+	return duo_route_state(word) == DUO_ROUTE_NONE ? -FI_EINVAL : 0;
+}
+
+#endif /* DUO_ROUTE_H */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Every difference between libfabric 1.17 and 2.7 that concerns us.
+ * fi_peer_rx_entry lost its links in 2.3, but we use our own; what else has
+ * changed is behaviour. The version gate in init.c keeps libfabric's shm to the
+ * version that the module was built for.
+ */
+#ifndef DUO_COMPAT_H
+#define DUO_COMPAT_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_tagged.h>
+#if __has_include(<rdma/fi_ext_efa.h>)	/* only where efa was built */
+#include <rdma/fi_ext_efa.h>
+#endif
+
+#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, from 2.2 on */
+
+#define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+
+/*
+ * What we ask the core for when the application asks for this: structures of
+ * a newer interface would be larger than those that we know.
+ */
+static inline uint32_t duo_api_version(uint32_t version)
+{
+	return FI_VERSION_LT(version, DUO_FI_VERSION) ? version :
+							DUO_FI_VERSION;
+}
+
+#if FI_MAJOR_VERSION >= 2
+#include <rdma/providers/fi_peer.h>
+
+#define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
+#define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
+
+static inline void duo_cq_err_set_src(struct fi_cq_err_entry *entry,
+				      fi_addr_t src)
+{
+	entry->src_addr = src;
+}
+
+/* The region that the attributes refer to; NULL: they cannot. */
+static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
+{
+	return &attr->base_mr;
+}
+#else
+/*
+ * libfabric 1.17: shm cannot be a peer, its CQ could not be opened, so
+ * peer/shm/none.c is in its place. What follows is in our own structures, and
+ * what that libfabric has not. 1.18 to 1.22 may have some of it; their headers
+ * are not looked for.
+ */
+#define DUO_OPT_SHM_PERMITTED (-1)	/* no option has this number */
+#define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
+#ifndef FI_EPROTO
+#define FI_EPROTO EPROTO
+#endif
+
+static inline void duo_cq_err_set_src(struct fi_cq_err_entry *entry,
+				      fi_addr_t src)
+{
+}
+
+static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
+{
+	return NULL;
+}
+
+struct fid_peer_srx {
+	struct fid_ep ep_fid;
+};
+
+struct fid_peer_cq {
+	struct fid fid;
+};
+
+struct fid_peer_cntr {
+	struct fid fid;
+};
+
+struct fi_peer_rx_entry {
+	struct fid_peer_srx *srx;
+	fi_addr_t addr;
+	size_t msg_size;
+	uint64_t tag;
+	uint64_t cq_data;
+	uint64_t flags;
+	void *context;
+	size_t count;
+	void **desc;
+	void *peer_context;
+	void *owner_context;
+	struct iovec *iov;
+};
+#endif
+
+#ifdef FI_MR_DMABUF	/* mr_iov is something else then */
+#define DUO_MR_DMABUF FI_MR_DMABUF
+#else
+#define DUO_MR_DMABUF 0
+#endif
+
+#endif /* DUO_COMPAT_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The provider, as libfabric's log knows it. What is wrong is said once, by
+ * who finds it: object, values, cause, remedy. Not on the data path.
+ */
+#ifndef DUO_LOG_H
+#define DUO_LOG_H
+
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#define DUO_NAME "ofi_duo"
+
+/* Its functions are set in fi_prov_ini. */
+extern struct fi_provider duo_prov;
+
+#define DUO_WARN(sys, ...) FI_WARN(&duo_prov, FI_LOG_##sys, __VA_ARGS__)
+#define DUO_INFO(sys, ...) FI_INFO(&duo_prov, FI_LOG_##sys, __VA_ARGS__)
+
+#endif /* DUO_LOG_H */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What the compiler is told, and the step from a member to its structure. */
+#ifndef DUO_UTIL_H
+#define DUO_UTIL_H
+
+#include <stddef.h>
+
+/* Inlined, or not, where a compiler that counts callers decides otherwise. */
+#define DUO_HOT static inline __attribute__((always_inline))
+#define DUO_COLD static __attribute__((noinline))
+
+#define duo_container_of(ptr, type, member) \
+	((type *) ((char *) (ptr) - offsetof(type, member)))
+
+#endif /* DUO_UTIL_H */

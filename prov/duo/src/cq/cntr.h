@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Counters. The core counts what it does itself: sends over it, RMA, atomics
+ * and targets, by a counter of its own behind ours. Receives of both paths
+ * and sends over near are counted by the endpoint already, for its
+ * statistics, so that counting them costs nothing on the data path; shm calls
+ * us. Reading adds it all up. Protected by the domain's lock.
+ */
+#ifndef DUO_CQ_CNTR_H
+#define DUO_CQ_CNTR_H
+
+#include "obj/cntr.h"
+
+struct duo_ep;
+
+int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
+		  struct fid_cntr **cntr_fid, void *context);
+int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
+		     uint64_t flags);
+/* The endpoint goes; what it has counted stays. Takes no lock. */
+void duo_cntr_unbind(struct duo_ep *ep);
+
+#endif /* DUO_CQ_CNTR_H */

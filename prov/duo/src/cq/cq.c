@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Completion queues: one ring for both paths. progress.c fills it, the
+ * functions here empty it.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "base/enosys.h"
+#include "base/log.h"
+#include "cq/cq.h"
+#include "cq/nap.h"
+#include "obj/domain.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "peer/shm/shm.h"
+
+DUO_COLD ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
+				  fi_addr_t *src)
+{
+	uint32_t before_err;
+	size_t done;
+
+	if (!count)
+		duo_cq_progress(cq);
+	before_err = duo_err_after(&cq->errs, &cq->ring);
+	if (!before_err)
+		return -FI_EAVAIL;
+	done = duo_ring_read(&cq->ring, cq->format, buf,
+			     count < before_err ? count : before_err, src);
+	if (duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs))
+		duo_ring_rewind(&cq->ring);
+	return done ? (ssize_t) done : -FI_EAGAIN;
+}
+
+static inline ssize_t duo_cq_read_owned(struct duo_cq *cq, void *buf,
+					size_t count, fi_addr_t *src)
+{
+	return duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs) ?
+	       duo_cq_read_fresh(cq, buf, count, src) :
+	       duo_cq_read_ring(cq, buf, count, src);
+}
+
+DUO_COLD ssize_t duo_cq_read_locked(struct duo_cq *cq, void *buf,
+				    size_t count, fi_addr_t *src)
+{
+	ssize_t ret;
+
+	duo_lock(&cq->domain->lock);
+	ret = duo_cq_read_owned(cq, buf, count, src);
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+/* All calls are the last of their function: nothing is saved around them. */
+static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+			       fi_addr_t *src)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+
+	return cq->domain->lock.on ?
+	       duo_cq_read_locked(cq, buf, count, src) :
+	       duo_cq_read_owned(cq, buf, count, src);
+}
+
+static ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
+{
+	return duo_cq_readfrom(cq_fid, buf, count, NULL);
+}
+
+/* Applications of older versions have a shorter entry. */
+static size_t duo_cq_err_size(const struct duo_cq *cq)
+{
+	uint32_t version = cq->domain->fabric->fabric_fid.api_version;
+
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return offsetof(struct fi_cq_err_entry, err_data_size);
+	if (FI_VERSION_LT(version, FI_VERSION(1, 20)))
+		return DUO_CQ_ERR_OF_1_5;
+	return sizeof(struct fi_cq_err_entry);
+}
+
+static void duo_cq_pop_err(struct duo_cq *cq, struct fi_cq_err_entry *entry)
+{
+	size_t size = duo_cq_err_size(cq);
+	struct fi_cq_err_entry whole = { 0 };
+
+	memcpy(&whole, entry, size);
+	cq->err_path = duo_err_pop(&cq->errs, &whole, cq->err_data);
+	memcpy(entry, &whole, size);
+}
+
+static ssize_t duo_cq_readerr(struct fid_cq *cq_fid,
+			      struct fi_cq_err_entry *entry, uint64_t flags)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret = -FI_EAGAIN;
+
+	duo_lock(&cq->domain->lock);
+	if (duo_err_due(&cq->errs, &cq->ring)) {
+		duo_cq_pop_err(cq, entry);
+		ret = 1;
+	}
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+static ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+				fi_addr_t *src, const void *cond, int timeout)
+{
+	struct duo_nap nap = duo_nap_begin(timeout);
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret;
+
+	for (;;) {
+		ret = duo_cq_readfrom(cq_fid, buf, count, src);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		if (atomic_exchange(&cq->signaled, false))
+			return -FI_EAGAIN;
+		if (duo_nap_over(&nap))
+			return -FI_EAGAIN;
+		if (duo_nap_due(&nap))
+			duo_cq_sleep(cq, &nap);
+	}
+}
+
+static ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
+			    const void *cond, int timeout)
+{
+	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
+}
+
+/* prov_errno belongs to the path of the entry that was read last. */
+static const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
+				   const void *err_data, char *buf, size_t len)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	const char *text;
+
+	if (cq->err_path == FI_DUO_CORE)
+		return fi_cq_strerror(cq->path_cq[FI_DUO_CORE], prov_errno,
+				      err_data, buf, len);
+	text = fi_strerror(abs(prov_errno));
+	if (buf && len) {
+		strncpy(buf, text, len - 1);
+		buf[len - 1] = '\0';
+	}
+	return text;
+}
+
+static int duo_cq_close(struct fid *fid)
+{
+	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
+	int ret;
+
+	if (atomic_load(&cq->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;
+	if (cq->path_cq[FI_DUO_SHM])
+		fi_close(&cq->path_cq[FI_DUO_SHM]->fid);
+	duo_cq_wait_close(cq);
+	duo_err_fini(&cq->errs);
+	duo_ring_fini(&cq->ring);
+	atomic_fetch_sub(&cq->domain->refs, 1);
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops duo_cq_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_cq_close,
+	.bind = duo_no_bind,
+	.control = duo_cq_control,
+	.ops_open = duo_core_ops_open,
+};
+
+static struct fi_ops_cq duo_cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = duo_cq_read,
+	.readfrom = duo_cq_readfrom,
+	.readerr = duo_cq_readerr,
+	.sread = duo_cq_sread,
+	.sreadfrom = duo_cq_sreadfrom,
+	.signal = duo_cq_signal,
+	.strerror = duo_cq_strerror,
+};
+
+/* A core that has no wait objects is polled. */
+static int duo_cq_open_core(struct duo_cq *cq, const struct fi_cq_attr *attr)
+{
+	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
+	struct fid_cq **core_cq = &cq->path_cq[FI_DUO_CORE];
+	struct fi_cq_attr core_attr = *attr;
+
+	core_attr.format = FI_CQ_FORMAT_TAGGED;
+	core_attr.wait_obj = FI_WAIT_FD;
+	core_attr.wait_set = NULL;
+	if (cq->core_signals &&
+	    !fi_cq_open(domain, &core_attr, core_cq, NULL)) {
+		if (!duo_cq_wait_core(cq))
+			return 0;
+		fi_close(&(*core_cq)->fid);
+	}
+	cq->core_signals = false;
+	core_attr.wait_obj = FI_WAIT_NONE;
+	return fi_cq_open(domain, &core_attr, core_cq, NULL);
+}
+
+static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
+{
+	struct fid_domain **domain = cq->domain->path_domain;
+	int ret;
+
+	ret = duo_cq_open_core(cq, attr);
+	if (ret || !domain[FI_DUO_SHM])
+		return ret;
+	ret = duo_shm_cq_open(cq, attr->size);
+	if (ret)
+		fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	return ret;
+}
+
+/* 0, -FI_EINVAL or -FI_ENOSYS, as fi_cq(3) says. */
+static int duo_cq_check(const struct fi_cq_attr *attr)
+{
+	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
+		return -FI_EINVAL;
+	switch (attr->wait_obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_YIELD:
+	case FI_WAIT_FD:
+		return 0;
+	default:
+		DUO_WARN(CQ, "wait object %d: use FI_WAIT_NONE, "
+			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+			 attr->wait_obj);
+		return -FI_ENOSYS;
+	}
+}
+
+int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
+		struct fid_cq **cq_fid, void *context)
+{
+	struct duo_cq *cq;
+	int ret = duo_cq_check(attr);
+
+	if (ret)
+		return ret;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -FI_ENOMEM;
+	cq->domain = duo_domain_of(domain_fid);
+	cq->peer = cq->domain->peer;
+	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ?
+		     FI_CQ_FORMAT_CONTEXT : attr->format;
+	LIST_INIT(&cq->rx_eps);
+	LIST_INIT(&cq->tx_eps);
+	duo_err_init(&cq->errs);
+	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
+	if (ret)
+		goto free_cq;
+	ret = duo_cq_wait_open(cq, attr->wait_obj);
+	if (ret)
+		goto fini_ring;
+	ret = duo_cq_open_paths(cq, attr);
+	if (ret)
+		goto close_wait;
+	ret = duo_cq_wait_timer(cq);
+	if (ret)
+		goto close_paths;
+
+	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
+	cq->cq_fid.fid.context = context;
+	cq->cq_fid.fid.ops = &duo_cq_fi_ops;
+	cq->cq_fid.ops = &duo_cq_ops;
+	atomic_fetch_add(&cq->domain->refs, 1);
+	*cq_fid = &cq->cq_fid;
+	return 0;
+
+close_paths:
+	fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	if (cq->path_cq[FI_DUO_SHM])
+		fi_close(&cq->path_cq[FI_DUO_SHM]->fid);
+close_wait:
+	duo_cq_wait_close(cq);
+fini_ring:
+	duo_ring_fini(&cq->ring);
+free_cq:
+	free(cq);
+	return ret;
+}
+
+int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq)
+{
+	struct fi_cq_attr attr = { .size = 1 };
+	struct fid_cq *cq_fid;
+	int ret = duo_cq_open(&domain->domain_fid, &attr, &cq_fid, NULL);
+
+	if (ret)
+		return ret;
+	*cq = duo_cq_of(cq_fid);
+	(*cq)->hidden = true;
+	return 0;
+}

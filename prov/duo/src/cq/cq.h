@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Completion queues: progress.c polls both paths, which write into the ring
+ * or straight into the reader's array; cq.c reads; wait.c is for who sleeps.
+ * The calls take the domain's lock, the rest is under it.
+ *
+ * Cost: a read that finds nothing polls shared memory, and the core only
+ * while it has something to do or shared memory has not (progress.c).
+ */
+#ifndef DUO_CQ_H
+#define DUO_CQ_H
+
+#include "obj/cq.h"
+
+int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
+		struct fid_cq **cq_fid, void *context);
+
+/* Where nobody reads completions: they are dropped. */
+int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq);
+
+/* progress.c */
+/* Is the core polled in every read? */
+bool duo_cq_core_expected(const struct duo_cq *cq);
+void duo_cq_progress(struct duo_cq *cq);
+/*
+ * The same for a caller who reads, with nothing waiting: what is found goes
+ * straight into his array. What fi_cq_readfrom(3) returns.
+ */
+ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
+			  fi_addr_t *src);
+
+/* wait.c */
+int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
+void duo_cq_wait_close(struct duo_cq *cq);
+/* The core's CQ, opened with FI_WAIT_FD, has a descriptor: it is used. */
+int duo_cq_wait_core(struct duo_cq *cq);
+/* For those who have none. */
+int duo_cq_wait_timer(struct duo_cq *cq);
+struct duo_nap;
+/* A step of a blocking read: until something may have come. */
+void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap);
+int duo_cq_signal(struct fid_cq *cq_fid);
+int duo_cq_control(struct fid *fid, int command, void *arg);
+int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
+/* Under the domain's lock. -FI_EAGAIN: the core takes no receives now. */
+int duo_cq_before_sleep(struct duo_cq *cq);
+
+#endif /* DUO_CQ_H */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Progress of a completion queue: polls shm, and the core as often as it is
+ * worth, and turns what they report into entries of the ring. The caller
+ * holds the domain's lock.
+ */
+
+#include <sched.h>
+#include <rdma/fi_errno.h>
+
+#include "base/params.h"
+#include "core/lazy.h"
+#include "core/read.h"
+#include "cq/cq.h"
+#include "obj/ep.h"
+#include "peer/peer.h"
+#include "rx/arrive.h"
+
+#define DUO_SHM_BUSY 256	/* polls; idle for longer: shm is not busy */
+#define DUO_SHM_IDLE 1024	/* polls; idle for longer: not expected */
+#define DUO_SHM_INTERVAL 8	/* polls of the core per poll of shm then */
+
+/* What is held comes before what arrives next. */
+DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		duo_srx_resolve(ep);
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		duo_srx_resolve(ep);
+}
+
+DUO_HOT void duo_cq_poll_shm(struct duo_cq *cq)
+{
+	if (cq->domain->held)
+		duo_cq_resolve(cq);
+	if (!cq->peer->poll(cq)) {
+		cq->shm_idle++;
+		return;
+	}
+	cq->shm_idle = 0;
+	if (cq->domain->held)
+		duo_cq_resolve(cq);
+}
+
+bool duo_cq_core_expected(const struct duo_cq *cq)
+{
+	return cq->shm_idle > DUO_SHM_BUSY ||
+	       atomic_load_explicit(&cq->core_credit, memory_order_relaxed);
+}
+
+/*
+ * The core is polled every time while it has something to do or shm has
+ * not; else every core_interval-th time.
+ */
+DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
+{
+	uint32_t credit = atomic_load_explicit(&cq->core_credit,
+					       memory_order_relaxed);
+
+	if (credit) {
+		atomic_store_explicit(&cq->core_credit, credit - 1,
+				      memory_order_relaxed);
+		return true;
+	}
+	if (cq->shm_idle > DUO_SHM_BUSY)
+		return true;
+	if (++cq->core_skip < duo_params.core_interval)
+		return false;
+	cq->core_skip = 0;
+	return true;
+}
+
+/*
+ * While the core is active and shm has long been idle, shm is polled every
+ * DUO_SHM_INTERVAL-th time: the remote path pays for little of it.
+ */
+DUO_HOT bool duo_cq_shm_due(struct duo_cq *cq)
+{
+	if (cq->shm_idle <= DUO_SHM_IDLE ||
+	    !atomic_load_explicit(&cq->core_credit, memory_order_relaxed))
+		return true;
+	return ++cq->shm_skip % DUO_SHM_INTERVAL == 0;
+}
+
+DUO_HOT void duo_cq_poll(struct duo_cq *cq)
+{
+	bool local = cq->peer;
+	bool lazy = cq->domain->lazy;
+
+	if (lazy && !cq->look_in--)
+		duo_cq_take_turns(cq);	/* before shm takes all of it */
+	if (local && duo_cq_shm_due(cq))
+		duo_cq_poll_shm(cq);
+	if (lazy)
+		duo_cq_flush_lazy(cq);
+	if (!local)
+		cq->shm_idle++;
+	else if (!duo_cq_core_due(cq))
+		return;
+	if (duo_cq_core_batch(cq))
+		duo_cq_core_active(cq);
+}
+
+void duo_cq_progress(struct duo_cq *cq)
+{
+	duo_cq_poll(cq);
+}
+
+/*
+ * Nothing has come for many polls: with more processes than cores the one
+ * that has to send may be waiting for ours. Nothing is held but the lock.
+ */
+DUO_COLD ssize_t duo_cq_yield(struct duo_cq *cq)
+{
+	if (!cq->shm_idle)
+		return -FI_EAGAIN;
+	duo_unlock(&cq->domain->lock);
+	sched_yield();
+	duo_lock(&cq->domain->lock);
+	return -FI_EAGAIN;
+}
+
+ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
+			  fi_addr_t *src)
+{
+	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	duo_cq_poll(cq);
+	cq->sink.room = 0;
+	if (cq->sink.count)
+		return cq->sink.count;
+	if (duo_err_due(&cq->errs, &cq->ring))
+		return -FI_EAVAIL;
+	return cq->shm_idle & duo_params.yield_mask ? -FI_EAGAIN :
+						      duo_cq_yield(cq);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Which processes can be reached from here, and whether one lives. Pure. */
+#ifndef DUO_PROCESS_H
+#define DUO_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Where a process is; 0: not known, for example without /proc. */
+#define DUO_SHM_DIR "/dev/shm"	/* where shm_open(3) makes regions */
+
+struct duo_place {
+	uint64_t pid_ns;	/* inodes of namespaces */
+	uint64_t user_ns;
+	uint64_t net_ns;
+	uint64_t shm_dev;	/* the mount of /dev/shm */
+};
+
+void duo_place_read(struct duo_place *place);
+uint64_t duo_user_ns(void);
+
+/* Clock ticks from boot; 0: no such process, it has ended, or no /proc. */
+uint64_t duo_process_start(pid_t pid);
+/*
+ * The process that has had this pid since start, and no later one. start 0:
+ * whoever has the pid.
+ */
+bool duo_process_lives(pid_t pid, uint64_t start);
+
+#endif /* DUO_PROCESS_H */

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "base/compat.h"
+#include "base/log.h"
+#include "local/guests.h"
+#include "local/registry.h"
+#include "local/registry_record.h"
+
+#define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
+#define DUO_RECORD_VERSION 3
+#define DUO_FILE_SIZE \
+	((off_t) (sizeof(struct duo_record) + sizeof(struct duo_guests)))
+
+uint64_t duo_registry_hash(const void *data, size_t len)
+{
+	const uint8_t *byte = data;
+	uint64_t hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
+
+	while (len--)
+		hash = (hash ^ *byte++) * 0x100000001b3ULL;
+	return hash;
+}
+
+static uint64_t duo_record_checksum(const struct duo_record *record)
+{
+	return duo_registry_hash(record, offsetof(struct duo_record, checksum));
+}
+
+bool duo_registry_is_record(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == DUO_HASH_DIGITS &&
+	       !name[DUO_HASH_DIGITS];
+}
+
+static void duo_record_name(const void *addr, size_t len, char *name)
+{
+	snprintf(name, DUO_HASH_DIGITS + 1, "%016" PRIx64,
+		 duo_registry_hash(addr, len));
+}
+
+int duo_region_prefix(char *buf, size_t size)
+{
+	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
+}
+
+bool duo_record_locked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* A forked child inherits the lock, so its maker must be there as well. */
+bool duo_record_live(int fd, const struct duo_record *record)
+{
+	return duo_record_locked(fd) &&
+	       duo_process_lives(record->pid, record->start);
+}
+
+static bool duo_record_ours(int fd, struct stat *st)
+{
+	return !fstat(fd, st) && st->st_uid == geteuid() &&
+	       S_ISREG(st->st_mode);
+}
+
+static bool duo_record_valid(const struct duo_record *record)
+{
+	return record->size == sizeof(*record) &&
+	       record->addr_len <= DUO_ADDR_MAX && record->pid > 0 &&
+	       record->peer < DUO_PEER_KINDS &&
+	       memchr(record->shm_name, 0, sizeof(record->shm_name)) &&
+	       record->checksum == duo_record_checksum(record);
+}
+
+/* Reads and checks; returns as duo_record_open() does, or 0. */
+static int duo_record_read(int fd, struct duo_record *record)
+{
+	struct stat st;
+	ssize_t got;
+
+	if (!duo_record_ours(fd, &st))
+		return -FI_EINVAL;
+	if (st.st_size == 0)
+		return -FI_ENODATA;
+	got = pread(fd, record, sizeof(*record), 0);
+	if (got < (ssize_t) offsetof(struct duo_record, size) ||
+	    record->magic != DUO_MAGIC)
+		return -FI_EINVAL;
+	if (record->version != DUO_RECORD_VERSION)
+		return -FI_EPROTO;
+	if (got != sizeof(*record) || st.st_size != DUO_FILE_SIZE ||
+	    !duo_record_valid(record))
+		return -FI_EINVAL;
+	return 0;
+}
+
+/* Said once, as long as no other file is bad: it is looked at often. */
+static void duo_record_reject(int dir, const char *name, const char *why,
+			      const char *remedy)
+{
+	static _Atomic uint64_t last;
+	uint64_t hash = duo_registry_hash(name, strlen(name));
+	char link[32], path[DUO_PATH_MAX] = "";
+
+	if (atomic_exchange(&last, hash) == hash)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	if (readlink(link, path, sizeof(path) - 1) < 0)
+		path[0] = '\0';
+	DUO_WARN(AV, "%s/%s: %s (version %d); ignored. %s\n",
+		 path, name, why, DUO_RECORD_VERSION, remedy);
+}
+
+/* It may be better the next time. */
+static bool duo_record_passing(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM;
+}
+
+int duo_record_open(int dir, const char *name, struct duo_record *record)
+{
+	int ret, fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC |
+			     O_NONBLOCK);
+
+	if (fd < 0 && errno == ENOENT)
+		return -FI_ENOENT;
+	if (fd < 0 && duo_record_passing(errno)) {
+		ret = -errno;
+		duo_record_reject(dir, name, strerror(-ret), "It is looked "
+				  "up again; raise the limit of open files "
+				  "(ulimit -n) or of memory");
+		return ret;
+	}
+	if (fd < 0) {
+		duo_record_reject(dir, name, strerror(errno),
+				  "Remove it if it is stale");
+		return -FI_EINVAL;
+	}
+	ret = duo_record_read(fd, record);
+	if (!ret)
+		return fd;
+	close(fd);
+	if (ret == -FI_EINVAL)
+		duo_record_reject(dir, name, "not a record of this user",
+				  "Remove it if it is stale");
+	return ret;
+}
+
+/*
+ * /dev/shm is everybody's, and shm takes what it finds there by a name for
+ * its own: nobody must guess the next one.
+ */
+static int duo_region_name(const struct duo_record *record, char *name)
+{
+	char prefix[32];
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	duo_region_prefix(prefix, sizeof(prefix));
+	snprintf(name, DUO_SHM_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
+		 prefix, record->pid, record->pid_ns & 0xffffffff, random);
+	return 0;
+}
+
+static int duo_record_fill(struct duo_record *record, const void *addr,
+			   size_t len, const struct duo_publication *pub,
+			   bool per_net)
+{
+	const struct duo_place *place = &pub->place;
+	int ret = 0;
+
+	memset(record, 0, sizeof(*record));
+	record->magic = DUO_MAGIC;
+	record->version = DUO_RECORD_VERSION;
+	record->size = sizeof(*record);
+	record->libfabric = fi_version();
+	record->pid_ns = place->pid_ns;
+	record->user_ns = place->user_ns;
+	record->net_ns = per_net ? place->net_ns : 0;
+	record->shm_dev = place->shm_dev;
+	record->pid = getpid();
+	record->start = duo_process_start(record->pid);
+	record->addr_len = len;
+	memcpy(record->addr, addr, len);
+	record->peer = pub->peer;
+	if (pub->peer == DUO_PEER_SHM)
+		ret = duo_region_name(record, record->shm_name);
+	else
+		memcpy(record->shm_name, pub->shm_name, DUO_SHM_NAME_MAX);
+	record->checksum = duo_record_checksum(record);
+	return ret;
+}
+
+static int duo_record_create(int dir, const char *name)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int err, fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL |
+			     O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno == EEXIST ? -FI_EADDRINUSE : -errno;
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return fd;
+	err = errno;
+	close(fd);
+	unlinkat(dir, name, 0);
+	return -err;
+}
+
+/* Its file within the directory. */
+static const char *duo_pub_name(const struct duo_publication *pub)
+{
+	return strrchr(pub->path, '/') + 1;
+}
+
+static int duo_pub_write(struct duo_publication *pub,
+			 const struct duo_record *record)
+{
+	int ret = -posix_fallocate(pub->fd, 0, DUO_FILE_SIZE);
+
+	if (!ret && pwrite(pub->fd, record, sizeof(*record), 0) !=
+	    sizeof(*record))
+		ret = -FI_ENOSPC;
+	return ret;
+}
+
+static void duo_pub_cut_suffix(struct duo_publication *pub)
+{
+	pub->path[strlen(pub->path) - strlen(DUO_NEW_SUFFIX)] = '\0';
+}
+
+static int duo_pub_open(const char *base, const char *name,
+			struct duo_publication *pub)
+{
+	char path[DUO_PATH_MAX];
+	int fd, ret = duo_registry_path(base, path);
+
+	if (!ret && snprintf(pub->path, DUO_PATH_MAX, "%s/%s" DUO_NEW_SUFFIX,
+			     path, name) >= DUO_PATH_MAX)
+		ret = -FI_ETOOSMALL;
+	if (ret)
+		return ret;
+	pub->dir = duo_registry_open(base);
+	if (pub->dir < 0)
+		return pub->dir;
+	fd = duo_record_create(pub->dir, duo_pub_name(pub));
+	if (fd < 0)
+		close(pub->dir);
+	return fd;
+}
+
+int duo_registry_reserve(const char *base, const void *addr, size_t len,
+			 bool per_net, struct duo_publication *pub)
+{
+	char name[DUO_HASH_DIGITS + 1];
+	struct duo_record record;
+	int ret;
+
+	pub->fd = -1;
+	if (len > DUO_ADDR_MAX)
+		return -FI_ETOOSMALL;
+	duo_place_read(&pub->place);
+	if (!pub->place.pid_ns ||
+	    (pub->peer == DUO_PEER_SHM && !pub->place.shm_dev))
+		return -FI_EOPNOTSUPP;	/* nobody could tell who is local */
+	ret = duo_record_fill(&record, addr, len, pub, per_net);
+	if (ret)
+		return ret;
+	duo_record_name(addr, len, name);
+	ret = duo_pub_open(base, name, pub);
+	if (ret < 0)
+		return ret;
+	pub->fd = ret;
+	memcpy(pub->shm_name, record.shm_name, sizeof(pub->shm_name));
+	/* only who has the new file may make this one, so nobody does now */
+	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
+		ret = -FI_EADDRINUSE;
+	else
+		ret = duo_pub_write(pub, &record);
+	if (ret)
+		duo_registry_withdraw(pub);
+	if (ret == -FI_EADDRINUSE)	/* for the warning */
+		duo_pub_cut_suffix(pub);
+	return ret;
+}
+
+int duo_registry_ready(struct duo_publication *pub)
+{
+	char name[DUO_HASH_DIGITS + 1];
+
+	snprintf(name, sizeof(name), "%s", duo_pub_name(pub));
+	if (renameat(pub->dir, duo_pub_name(pub), pub->dir, name))
+		return -errno;
+	duo_pub_cut_suffix(pub);
+	return 0;
+}
+
+void duo_registry_withdraw(struct duo_publication *pub)
+{
+	if (pub->fd < 0)
+		return;
+	unlinkat(pub->dir, duo_pub_name(pub), 0);
+	close(pub->fd);
+	pub->fd = -1;
+	duo_registry_leave(pub->dir, pub->path);
+	close(pub->dir);
+}
+
+/* shm's own conditions. */
+static bool duo_record_shm_ok(const struct duo_record *record,
+			      const struct duo_place *own)
+{
+	return record->shm_dev == own->shm_dev &&
+	       record->libfabric == fi_version();
+}
+
+static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
+					   size_t len,
+					   const struct duo_record *record,
+					   const struct duo_publication *self)
+{
+	const struct duo_place *own = &self->place;
+
+	if (record->addr_len != len || memcmp(record->addr, addr, len))
+		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
+	if (record->pid_ns != own->pid_ns || record->user_ns != own->user_ns ||
+	    (record->net_ns && record->net_ns != own->net_ns))
+		return FI_DUO_NAMESPACE;
+	if (record->peer != self->peer)
+		return FI_DUO_OTHER_PEER;
+	if (self->peer == DUO_PEER_SHM && !duo_record_shm_ok(record, own))
+		return FI_DUO_NAMESPACE;
+	if (!duo_record_live(fd, record))
+		return FI_DUO_DEAD;
+	return FI_DUO_LOCAL;
+}
+
+static uint64_t duo_guest_name(const char *shm_name)
+{
+	return duo_registry_hash(shm_name, strlen(shm_name));
+}
+
+/*
+ * A place for each in the other's shm, or in neither. If our own list is full
+ * the peer cannot have got, nor get, into it meanwhile, so it does without
+ * our place in its own.
+ */
+static bool duo_record_join(int fd, const char *peer_name,
+			    const struct duo_publication *self)
+{
+	const off_t list = sizeof(struct duo_record);
+	uint64_t own = duo_guest_name(self->shm_name);
+	enum duo_guest there = duo_guest_join(fd, list, own);
+
+	if (there == DUO_GUEST_FULL)
+		return false;
+	if (duo_registry_take(self, peer_name))
+		return true;
+	if (there == DUO_GUEST_NEW)
+		duo_guest_leave(fd, list, own);
+	return false;
+}
+
+bool duo_registry_take(const struct duo_publication *self, const char *name)
+{
+	return duo_guest_join(self->fd, sizeof(struct duo_record),
+			      duo_guest_name(name)) != DUO_GUEST_FULL;
+}
+
+bool duo_registry_taken(const struct duo_publication *self, const char *name)
+{
+	return duo_guest_known(self->fd, sizeof(struct duo_record),
+			       duo_guest_name(name));
+}
+
+enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
+				       const struct duo_publication *self,
+				       char *shm_name)
+{
+	char name[DUO_HASH_DIGITS + 1];
+	struct duo_record record;
+	enum fi_duo_reason reason;
+	int fd;
+
+	duo_record_name(addr, len, name);
+	fd = duo_record_open(self->dir, name, &record);
+	if (fd == -FI_EPROTO)
+		return FI_DUO_NAMESPACE;
+	if (fd < 0 && duo_record_passing(-fd))
+		return FI_DUO_NOT_READ;
+	if (fd < 0)
+		return fd == -FI_EINVAL ? FI_DUO_BAD_RECORD :
+					  FI_DUO_NOT_REGISTERED;
+	reason = duo_record_judge(fd, addr, len, &record, self);
+	if (reason == FI_DUO_LOCAL && self->peer == DUO_PEER_SHM &&
+	    !duo_record_join(fd, record.shm_name, self))
+		reason = FI_DUO_SHM_FULL;
+	if (reason == FI_DUO_LOCAL)
+		memcpy(shm_name, record.shm_name, sizeof(record.shm_name));
+	close(fd);
+	return reason;
+}

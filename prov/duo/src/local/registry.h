@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The registry of local endpoints: one small file per endpoint in a directory
+ * of the user's own, found by a hash of the core address. Who holds the lock
+ * on its file is alive, if its process is. Malformed files are never trusted.
+ * Control path only. base is the directory that the user's own one is in.
+ */
+#ifndef DUO_REGISTRY_H
+#define DUO_REGISTRY_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/fi_duo.h>
+
+#include "peer/peer.h"
+#include "local/process.h"
+
+#define DUO_ADDR_MAX 256	/* bytes of a core address */
+#define DUO_SHM_NAME_MAX 64	/* with the final NUL; shm takes 256 */
+#define DUO_PATH_MAX 512	/* of the registry's files */
+
+/* An endpoint's entry; fd is -1 while there is none. */
+struct duo_publication {
+	int fd;
+	int dir;		/* the user's directory */
+	struct duo_place place;
+	enum duo_peer_kind peer;	/* near: shm_name is set, see peer.h */
+	char path[DUO_PATH_MAX];
+	char shm_name[DUO_SHM_NAME_MAX];
+};
+
+/*
+ * registry_dir.c: the user's directory. Processes that start hold its lock
+ * together; one that removes what others have left, or that found too little
+ * room beside them, holds it alone.
+ */
+enum duo_registry_hold {
+	DUO_REGISTRY_TOGETHER,
+	DUO_REGISTRY_ALONE,
+};
+
+/*
+ * Returns a descriptor of the directory, which is made if it is not there, or
+ * -errno; -FI_EPERM: it is there, but others may write to it or own it.
+ */
+int duo_registry_open(const char *base);
+int duo_registry_path(const char *base, char *path);	/* DUO_PATH_MAX */
+/*
+ * Opens and locks; waits 3 s at most. The directory is not removed while
+ * this is held. Returns a descriptor for unlock or -errno.
+ */
+int duo_registry_lock(const char *base, enum duo_registry_hold hold);
+void duo_registry_unlock(int lock);
+/* Removes the file's directory if it is empty and nobody holds its lock. */
+void duo_registry_leave(int dir, const char *file);
+/* Its names; to be closed. NULL: cannot be read. */
+DIR *duo_registry_list(int dir);
+/*
+ * A number that changes when a file in the directory has come or gone; 0:
+ * one may just have.
+ */
+uint64_t duo_registry_state(int dir);
+
+/* registry_sweep.c */
+/*
+ * Removes the files and shm regions of dead processes; returns how many
+ * live endpoints there are. The caller holds the lock alone.
+ */
+size_t duo_registry_sweep(int dir);
+/* The same, at most once a second, and not while processes start. */
+void duo_registry_tidy(const char *base);
+
+/*
+ * Makes and locks the file for a core address (len bytes) and chooses the
+ * name, if the peer is shm. It is not found by others until ready. per_net: the address
+ * means something in one network namespace only. -FI_EADDRINUSE: there is a
+ * file for this address. The caller holds the directory's lock, either way.
+ */
+int duo_registry_reserve(const char *base, const void *addr, size_t len,
+			 bool per_net, struct duo_publication *pub);
+int duo_registry_ready(struct duo_publication *pub);
+/* Needs no lock. Idempotent. */
+void duo_registry_withdraw(struct duo_publication *pub);
+
+/*
+ * Looks up a core address for the endpoint published as *self. Returns
+ * FI_DUO_LOCAL and the peer's shm name (DUO_SHM_NAME_MAX bytes): each has a
+ * place in the other's shm. Else the reason why shm cannot reach it. Needs no
+ * lock.
+ */
+enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
+				       const struct duo_publication *self,
+				       char *shm_name);
+
+/* A place in our own shm for this name; false: there is none left. */
+bool duo_registry_take(const struct duo_publication *self, const char *name);
+/* It has one. */
+bool duo_registry_taken(const struct duo_publication *self, const char *name);
+
+/* A record's name is so many digits of a hash. */
+#define DUO_HASH_DIGITS 16
+uint64_t duo_registry_hash(const void *addr, size_t len);
+bool duo_registry_is_record(const char *name);
+
+#endif /* DUO_REGISTRY_H */

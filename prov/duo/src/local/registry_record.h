@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A file of the registry: registry.c and registry_sweep.c. */
+#ifndef DUO_REGISTRY_RECORD_H
+#define DUO_REGISTRY_RECORD_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "local/registry.h"
+
+#define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
+
+/* What a file begins with; guests.h follows. All integers are the host's. */
+struct duo_record {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size;		/* of this struct, bytes */
+	uint32_t libfabric;	/* FI_VERSION() of its owner */
+	int32_t pid;
+	uint64_t pid_ns;	/* its owner's struct duo_place */
+	uint64_t user_ns;
+	uint64_t net_ns;	/* 0: the address is unique without it */
+	uint64_t shm_dev;
+	uint64_t start;		/* of the process: duo_process_start() */
+	uint32_t peer;		/* enum duo_peer_kind */
+	uint32_t addr_len;	/* bytes */
+	uint8_t addr[DUO_ADDR_MAX];
+	char shm_name[DUO_SHM_NAME_MAX];	/* or the peer's own bytes */
+	uint64_t checksum;	/* of all that precedes */
+};
+
+static_assert(sizeof(struct duo_record) == 400, "on-disk layout");
+
+/*
+ * Opens and reads a record. Returns its descriptor; -FI_ENOENT; -FI_ENODATA:
+ * it is being written; -FI_EPROTO: another version of the format; -FI_EINVAL,
+ * after a warning: not ours or malformed.
+ */
+int duo_record_open(int dir, const char *name, struct duo_record *record);
+bool duo_record_locked(int fd);
+/* Its owner is in our pid namespace. */
+bool duo_record_live(int fd, const struct duo_record *record);
+/* What the names of our user's shm regions begin with. Returns its length. */
+int duo_region_prefix(char *buf, size_t size);
+
+#endif /* DUO_REGISTRY_RECORD_H */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "base/compat.h"
+#include "base/log.h"
+#include "local/registry.h"
+#include "local/registry_record.h"
+
+#define DUO_SWEEP_INTERVAL_S 1
+
+/* Removes the region only if its name says that it is one of ours. */
+static void duo_record_bury(int dir, const char *name,
+			    const struct duo_record *record)
+{
+	char prefix[32];
+	int len = duo_region_prefix(prefix, sizeof(prefix));
+
+	if (record->peer == DUO_PEER_SHM &&
+	    !strncmp(record->shm_name, prefix, len) &&
+	    !strchr(record->shm_name, '/'))
+		shm_unlink(record->shm_name);
+	unlinkat(dir, name, 0);
+	DUO_INFO(AV, "removed %s of dead process %d, and its memory\n", name,
+		 record->pid);
+}
+
+/*
+ * Its maker died while making it, or has a format that we cannot read. The
+ * lock is the same in all versions.
+ */
+static void duo_record_sweep_unread(int dir, const char *name)
+{
+	struct stat st;
+	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC |
+			O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    st.st_uid == geteuid() && !duo_record_locked(fd))
+		unlinkat(dir, name, 0);
+	close(fd);
+}
+
+/* Returns 1 for a live endpoint. */
+static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns)
+{
+	struct duo_record record;
+	size_t live = 0;
+	int fd = duo_record_open(dir, name, &record);
+
+	if (fd >= 0) {
+		live = record.pid_ns != pid_ns ? duo_record_locked(fd) :
+						 duo_record_live(fd, &record);
+		if (!live)
+			duo_record_bury(dir, name, &record);
+		close(fd);
+	} else if (fd == -FI_EPROTO || strchr(name, '.')) {
+		duo_record_sweep_unread(dir, name);
+	}
+	return live;
+}
+
+/* Regions whose record is gone: their names say whose they were. */
+static void duo_region_sweep(uint64_t pid_ns)
+{
+	char prefix[32], ns[32];
+	int pid, len = duo_region_prefix(prefix, sizeof(prefix));
+	DIR *stream = opendir(DUO_SHM_DIR);
+	struct dirent *entry;
+
+	if (!stream)
+		return;
+	snprintf(ns, sizeof(ns), ".%" PRIx64 ".", pid_ns & 0xffffffff);
+	while ((entry = readdir(stream))) {
+		if (strncmp(entry->d_name, prefix, len))
+			continue;
+		pid = atoi(entry->d_name + len);
+		if (pid > 0 && strstr(entry->d_name + len, ns) &&
+		    !duo_process_lives(pid, 0))
+			shm_unlink(entry->d_name);
+	}
+	closedir(stream);
+}
+
+/* Of a record, ready or not. */
+static bool duo_sweep_wants(const char *name)
+{
+	char base[DUO_HASH_DIGITS + sizeof(DUO_NEW_SUFFIX)];
+	char *suffix;
+
+	if (strlen(name) >= sizeof(base))
+		return false;
+	strcpy(base, name);
+	suffix = strchr(base, '.');
+	if (suffix && !strcmp(suffix, DUO_NEW_SUFFIX))
+		*suffix = '\0';
+	return duo_registry_is_record(base);
+}
+
+size_t duo_registry_sweep(int dir)
+{
+	DIR *stream = duo_registry_list(dir);
+	struct duo_place place;
+	struct dirent *entry;
+	size_t live = 0;
+
+	if (!stream)
+		return 0;
+	duo_place_read(&place);
+	while ((entry = readdir(stream))) {
+		if (duo_sweep_wants(entry->d_name))
+			live += duo_record_sweep(dir, entry->d_name,
+						 place.pid_ns);
+	}
+	closedir(stream);
+	duo_region_sweep(place.pid_ns);
+	return live;
+}
+
+/*
+ * The directory's time of access says when it was swept last. An index that
+ * was read counts as well with some mounts: then it is done a second later.
+ */
+static bool duo_sweep_due(int dir)
+{
+	struct timespec now;
+	struct stat st;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return !fstat(dir, &st) &&
+	       (now.tv_sec > st.st_atim.tv_sec + DUO_SWEEP_INTERVAL_S ||
+		now.tv_sec < st.st_atim.tv_sec);
+}
+
+static void duo_sweep_done(int dir)
+{
+	const struct timespec times[2] = {
+		{ .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT },
+	};
+
+	futimens(dir, times);
+}
+
+void duo_registry_tidy(const char *base)
+{
+	int dir = duo_registry_open(base);
+
+	if (dir < 0)
+		return;
+	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
+		if (duo_sweep_due(dir)) {	/* another may just have */
+			duo_registry_sweep(dir);
+			duo_sweep_done(dir);
+		}
+		flock(dir, LOCK_UN);
+	}
+	close(dir);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A counter, and who counts in it; cq/cntr.h says how. Under the domain's lock. */
+#ifndef DUO_OBJ_CNTR_H
+#define DUO_OBJ_CNTR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <rdma/fi_duo.h>
+
+#include "base/compat.h"
+#include "base/util.h"
+
+struct duo_domain;
+struct duo_ep;
+
+struct duo_cntr {
+	struct fid_cntr cntr_fid;
+	struct duo_domain *domain;
+	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
+	struct fid_peer_cntr peer_cntr;	/* shm counts here */
+	uint64_t good, bad;		/* what nothing below says */
+	uint64_t core_good;		/* as the core has last said */
+	uint32_t core_skip;		/* reads since then */
+	LIST_HEAD(, duo_cntr_bind) binds;
+	atomic_int refs;
+};
+
+/* An endpoint counts some of its operations there. */
+struct duo_cntr_bind {
+	struct duo_cntr *cntr;
+	struct duo_ep *ep;
+	uint64_t flags;
+	LIST_ENTRY(duo_cntr_bind) cntr_link;	/* in cntr->binds */
+	LIST_ENTRY(duo_cntr_bind) ep_link;	/* in ep->cntrs */
+};
+
+static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
+{
+	return duo_container_of(fid, struct duo_cntr, cntr_fid.fid);
+}
+
+/* Does a counter of the endpoint count any of these? */
+bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
+/* An operation of that kind over near has ended; err: 0, or in error. */
+void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
+
+#endif /* DUO_OBJ_CNTR_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "obj/cq.h"
+#include "obj/ep.h"
+
+void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
+		     int path)
+{
+	if (cq->hidden)
+		return;
+	duo_cq_rouse(cq);
+	cq->sink.room = 0;	/* what comes after goes after it */
+	duo_err_push(&cq->errs, &cq->ring, entry, path);
+}
+
+void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
+{
+	const struct fi_cq_err_entry entry = {
+		.op_context = rx->context,
+		.flags = duo_rx_cq_flags(rx),
+		.tag = rx->peer.tag,
+		.err = err,
+		.prov_errno = err,
+	};
+
+	rx->ep->rx_failed++;
+	duo_cq_push_err(cq, &entry, -1);
+}
+
+int duo_cq_wait_add(struct duo_cq *cq, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (fd < 0)
+		return fd;
+	if (epoll_ctl(cq->wait_fd, EPOLL_CTL_ADD, fd, &event) &&
+	    errno != EEXIST)	/* of both its CQs, which are one */
+		return -errno;
+	return 0;
+}
+
+void duo_cq_wake(struct duo_cq *cq)
+{
+	cq->asleep = false;
+	if (cq->event_fd >= 0)
+		eventfd_write(cq->event_fd, 1);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A completion queue: the ring that both paths write into, and what decides
+ * how often each is polled. cq/ reads and polls; whoever ends an operation
+ * pushes. Under the domain's lock. Cost: a push is a copy of 48 bytes.
+ */
+#ifndef DUO_OBJ_CQ_H
+#define DUO_OBJ_CQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <rdma/fi_duo.h>
+
+#include "base/compat.h"
+#include "base/util.h"
+#include "queue/ring.h"
+
+#define DUO_CORE_BATCH 16	/* completions of one read of the core */
+
+struct duo_domain;
+struct duo_ep;
+struct duo_rx;
+
+/* What a poll touches comes first: four cache lines. */
+struct duo_cq {
+	struct fid_cq cq_fid;
+	struct duo_domain *domain;
+	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
+	const struct duo_peer *peer;	/* NULL: the core carries all */
+	bool hidden;			/* nobody reads it: ep->own_cq */
+	bool asleep;	/* maybe: what other threads do has to wake it */
+	struct duo_ring ring;
+	struct duo_sink sink;		/* of the read in progress */
+	struct duo_err_list errs;
+	enum fi_cq_format format;
+	uint32_t shm_idle;	/* polls since shm's last event */
+	uint32_t shm_events;	/* of the current poll */
+	uint32_t core_skip;	/* polls since the core's last */
+	uint32_t shm_skip;	/* likewise shm */
+	atomic_uint core_credit;	/* polls the core is sure to get */
+	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
+	struct fid_peer_cq peer_cq;	/* shm writes here */
+	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */
+	uint64_t core_polls;
+	uint32_t look_in;	/* polls with lazy receives, until the clock
+				 * is looked at again */
+	uint32_t look_every;
+	uint64_t look_us;	/* when it was, monotonic */
+	uint32_t slow;		/* looks in a row that came late */
+	atomic_bool signaled;
+	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
+	enum fi_wait_obj wait_obj;
+	int wait_fd;		/* see cq/wait.c; -1: nobody sleeps */
+	int event_fd, timer_fd;
+	bool core_signals;
+	int err_path;		/* whose strerror the last error needs */
+	uint8_t err_data[DUO_ERR_DATA_MAX];
+	atomic_int refs;
+};
+
+static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
+{
+	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
+}
+
+/* A descriptor that wakes who sleeps on the CQ, which has a wait object. */
+int duo_cq_wait_add(struct duo_cq *cq, int fd);
+/* Somebody sleeps on it, or is about to. */
+void duo_cq_wake(struct duo_cq *cq);
+static inline void duo_cq_rouse(struct duo_cq *cq)
+{
+	if (__builtin_expect(cq->asleep, false))
+		duo_cq_wake(cq);
+}
+
+static inline void duo_cq_push(struct duo_cq *cq,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src)
+{
+	if (cq->sink.room) {
+		duo_sink_put(&cq->sink, cq->format, entry, src);
+		return;
+	}
+	duo_cq_rouse(cq);
+	if (!cq->hidden && duo_ring_push(&cq->ring, entry, src))
+		cq->errs.overrun = true;
+}
+
+void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
+		     int path);
+/* An error of our own about a receive; it is counted. */
+void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
+
+/* The core has or may soon have something for this CQ. Any thread. */
+#define DUO_CORE_CREDIT 1024	/* polls */
+static inline void duo_cq_core_active(struct duo_cq *cq)
+{
+	atomic_store_explicit(&cq->core_credit, DUO_CORE_CREDIT,
+			      memory_order_relaxed);
+}
+
+#endif /* DUO_OBJ_CQ_H */

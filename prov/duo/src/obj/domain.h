@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A domain: has the lock of all that is in it, and who carries what. */
+#ifndef DUO_DOMAIN_H
+#define DUO_DOMAIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <rdma/fi_duo.h>
+
+#include "base/compat.h"
+#include "base/lock.h"
+#include "base/util.h"
+#include "peer/peer.h"
+
+struct duo_av;
+struct duo_fabric;
+struct near_table;
+
+struct duo_domain {
+	struct fid_domain domain_fid;
+	struct duo_fabric *fabric;
+	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
+	const struct duo_peer *peer;	/* NULL: the core carries all */
+	struct fi_info *shm_info;	/* as shm's domain was opened */
+	bool device;			/* shm takes device memory */
+	void *device_mrs;		/* such regions, see device.h */
+	uint64_t device_key;		/* the next one's, with shm */
+	struct near_table *table;	/* of regions, for near; or NULL */
+	bool virt_addrs;	/* regions are named by their addresses */
+	size_t sockaddr_len;		/* of its addresses; 0: others */
+	LIST_HEAD(, duo_av) avs;
+	bool av_probed;		/* av_single is known */
+	bool av_single;		/* the core's AVs take one endpoint each */
+	uint32_t held;	/* messages of shm whose source is looked up, and
+			 * multi-receive buffers that are ready */
+	uint32_t lazy;	/* receives that wait in lazy lists */
+	bool crowded;	/* an endpoint may be short of receive entries */
+	struct duo_lock lock;
+	atomic_int refs;
+};
+
+static inline struct duo_domain *duo_domain_of(struct fid_domain *domain_fid)
+{
+	return duo_container_of(domain_fid, struct duo_domain, domain_fid);
+}
+
+#endif /* DUO_DOMAIN_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A fabric: the core's, and shm's if local messages take it. No lock. */
+#ifndef DUO_FABRIC_H
+#define DUO_FABRIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <rdma/fi_duo.h>
+
+#include "base/compat.h"
+#include "base/util.h"
+#include "obj/traits.h"
+
+struct duo_fabric {
+	struct fid_fabric fabric_fid;
+	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
+	struct fi_info *shm_info;	/* NULL: shm is off */
+	struct fi_info *device_info;	/* with FI_HMEM; NULL: not asked for */
+	bool near;			/* in its place */
+	char *core_name;
+	struct duo_traits traits;	/* of the core */
+	atomic_int refs;
+};
+
+static inline struct duo_fabric *duo_fabric_of(struct fid_fabric *fabric_fid)
+{
+	return duo_container_of(fabric_fid, struct duo_fabric, fabric_fid);
+}
+
+#endif /* DUO_FABRIC_H */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_open_ops and fi_control: what is not ours is the core's. */
+
+#include <rdma/fi_errno.h>
+
+#include "obj/av.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "obj/mr.h"
+
+/* The core's object behind one of ours; of an AV the first. */
+static struct fid *duo_core_fid(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_FABRIC:
+		return &duo_container_of(fid, struct duo_fabric,
+					 fabric_fid.fid)
+				->path_fabric[FI_DUO_CORE]->fid;
+	case FI_CLASS_DOMAIN:
+		return &duo_container_of(fid, struct duo_domain,
+					 domain_fid.fid)
+				->path_domain[FI_DUO_CORE]->fid;
+	case FI_CLASS_AV:
+		return &duo_av_core(duo_container_of(fid, struct duo_av,
+						     av_fid.fid))->fid;
+	case FI_CLASS_CQ:
+		return &duo_container_of(fid, struct duo_cq, cq_fid.fid)
+				->path_cq[FI_DUO_CORE]->fid;
+	case FI_CLASS_CNTR:
+		return &duo_cntr_of(fid)->path_cntr[FI_DUO_CORE]->fid;
+	case FI_CLASS_EP:
+		return &duo_container_of(fid, struct duo_ep, ep_fid.fid)
+				->path_ep[FI_DUO_CORE]->fid;
+	default:
+		return &duo_container_of(fid, struct duo_mr, mr_fid.fid)
+				->core->fid;
+	}
+}
+
+int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		      void **ops, void *context)
+{
+	void *core_ops;
+	int ret;
+
+	if (!name || !ops)
+		return -FI_EINVAL;
+	ret = fi_open_ops(duo_core_fid(fid), name, flags, &core_ops, context);
+	if (!ret)
+		*ops = core_ops;
+	return ret;
+}
+
+/*
+ * An alias would be an endpoint of the core's, and deferred work names
+ * endpoints: both would pass us by.
+ */
+int duo_core_control(struct fid *fid, int command, void *arg)
+{
+	if (command == FI_ALIAS || command == FI_QUEUE_WORK)
+		return -FI_ENOSYS;
+	return fi_control(duo_core_fid(fid), command, arg);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_open_ops and fi_control of any object of ours: the core's. No lock. */
+#ifndef DUO_FORWARD_H
+#define DUO_FORWARD_H
+
+#include <stdint.h>
+#include <rdma/fabric.h>
+
+int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		      void **ops, void *context);
+int duo_core_control(struct fid *fid, int command, void *arg);
+
+#endif /* DUO_FORWARD_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A memory region: the core's, which alone registers any; near lists it under
+ * the core's key (peer/near/onesided.h).
+ */
+#ifndef DUO_MR_H
+#define DUO_MR_H
+
+#include <stdbool.h>
+
+#include "base/compat.h"
+#include "rma/table.h"
+
+struct duo_domain;
+
+struct duo_mr {
+	struct fid_mr mr_fid;	/* key and descriptor are the core's */
+	struct duo_domain *domain;
+	struct fid_mr *core;
+	struct fid_mr *shm;	/* of device memory only */
+	struct near_region_entry region;	/* as near lists it */
+	bool listed;
+};
+
+#endif /* DUO_MR_H */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What ends with a peer. Sends and receives that are under way are near's to
+ * end; here are the receives that name it, wherever they wait, and the messages
+ * that it has taken along. All that it had sent has been matched before.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "av/route.h"
+#include "core/lazy.h"
+#include "peer/near/near_ep.h"
+#include "rx/arrive.h"
+#include "rx/multi.h"
+
+/* A receive that nobody can satisfy any more. */
+static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
+{
+	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
+	if (rx->multi)
+		duo_multi_abort(rx);
+	duo_rx_release(&ep->pool, rx);
+}
+
+/* Does rx name the process of this number, by whichever of its addresses? */
+static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
+{
+	fi_addr_t addr = rx->peer.addr;
+	uint64_t word;
+
+	if (addr >= rx->ep->route_size)
+		return false;
+	word = duo_route_load(rx->ep->route, addr);
+	return duo_route_mapped(word) && duo_route_shm_addr(word) == number;
+}
+
+static struct duo_rx *duo_near_named(const struct duo_match *match,
+				     fi_addr_t number)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &match->posted, link) {
+		if (duo_near_names(rx, number))
+			return rx;
+	}
+	return NULL;
+}
+
+/*
+ * The core is asked to give back what it has. What it has matched instead, of
+ * the peer's messages over the core, ends well.
+ */
+static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
+			      fi_addr_t number)
+{
+	struct duo_rx *rx;
+
+	while ((rx = duo_near_named(match, number))) {
+		duo_match_unpost(match, rx);
+		duo_lazy_drop(rx);
+		if (!rx->on_core || duo_lazy_recall(rx))
+			duo_near_fail(ep, rx);
+	}
+}
+
+/* A message that its sender has taken along. */
+static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
+{
+	struct duo_rx *rx, *next;
+
+	for (rx = TAILQ_FIRST(list); rx; rx = next) {
+		next = TAILQ_NEXT(rx, link);
+		if (rx->arrival.peer != peer || rx->arrival.payload)
+			continue;
+		duo_srx_unlink(rx);
+		near_peer_put(rx->ep->near->port, peer);
+		duo_rx_release(&rx->ep->pool, rx);
+	}
+}
+
+void duo_near_gone(void *ctx, struct near_peer *peer)
+{
+	fi_addr_t number = duo_near_number(peer);
+	struct duo_ep *ep = ctx;
+	int kind;
+
+	if (ep->map && !TAILQ_EMPTY(&ep->held))
+		duo_srx_resolve(ep);	/* while they have a source */
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_near_lose(&ep->match[kind].unexp, peer);
+	duo_near_lose(&ep->held, peer);
+	if (number == FI_ADDR_NOTAVAIL || !ep->map)
+		return;
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_near_fail_all(ep, &ep->match[kind], number);
+	duo_map_gone(ep, number);
+	if (!ep->near->bound[number])
+		return;
+	ep->near->bound[number] = false;
+	near_peer_put(ep->near->port, peer);
+}

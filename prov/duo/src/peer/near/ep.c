@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* An endpoint's port, and the peers that it meets; death.c loses them. */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/log.h"
+#include "peer/near/near_ep.h"
+#include "peer/near/near_peer.h"
+#include "rx/arrive.h"
+#include "peer/near/onesided.h"
+
+#define DUO_NEAR_DRAIN 64	/* polls before it is closed */
+
+static_assert(sizeof(struct near_addr) <= DUO_SHM_NAME_MAX, "in a record");
+
+static void duo_near_log(int level, const char *text)
+{
+	if (level)
+		DUO_INFO(EP_DATA, "near: %s\n", text);
+	else
+		DUO_WARN(EP_DATA, "near: %s\n", text);
+}
+
+static struct duo_near *duo_near_alloc(struct duo_ep *ep)
+{
+	struct duo_near *near = calloc(1, sizeof(*near));
+
+	if (!near)
+		return NULL;
+	near->ep = ep;
+	near->tx_all = !(ep->tx_bind_flags & FI_SELECTIVE_COMPLETION);
+	near->tx_flags = ep->tx_op_flags;
+	near_pool_init(&near->sends, sizeof(struct duo_near_send),
+		       DUO_NEAR_SENDS);
+	TAILQ_INIT(&near->pieces);
+	near_blocks_init(&near->blocks, DUO_NEAR_UNEXP);
+	near->fid.fid.fclass = FI_CLASS_EP;
+	near->fid.msg = &duo_near_msg_ops;
+	near->fid.tagged = &duo_near_tagged_ops;
+	return near;
+}
+
+/* The port's address is what others reach it by. */
+static int duo_near_open(struct duo_ep *ep)
+{
+	struct near_attr attr = {
+		.sink = &duo_near_sink,
+		.ctx = ep,
+		.log = duo_near_log,
+		.memory = duo_params.near_memory,
+	};
+	struct near_addr addr;
+	int ret;
+
+	ep->near = duo_near_alloc(ep);
+	if (!ep->near)
+		return -FI_ENOMEM;
+	ret = near_open(&ep->near->port, &attr);
+	if (ret) {
+		free(ep->near);
+		ep->near = NULL;
+		return ret;
+	}
+	duo_near_onesided_open(ep);
+	near_address(ep->near->port, &addr);
+	memset(ep->publication.shm_name, 0, DUO_SHM_NAME_MAX);
+	memcpy(ep->publication.shm_name, &addr, sizeof(addr));
+	ep->publication.peer = DUO_PEER_NEAR;
+	return 0;
+}
+
+static int duo_near_wait(struct duo_ep *ep, struct duo_cq *cq)
+{
+	return cq->wait_fd < 0 ? 0 :
+	       duo_cq_wait_add(cq, near_wait_fd(ep->near->port));
+}
+
+static int duo_near_enable(struct duo_ep *ep)
+{
+	int ret = duo_near_wait(ep, ep->tx_cq);
+
+	if (!ret)
+		ret = duo_near_wait(ep, ep->rx_cq);
+	if (!ret)
+		ep->path_ep[FI_DUO_SHM] = &ep->near->fid;
+	return ret;
+}
+
+/* What is queued as large still needs answers to those who receive it. */
+static void duo_near_drain(struct duo_ep *ep)
+{
+	int i;
+
+	for (i = 0; ep->near && i < DUO_NEAR_DRAIN; i++)
+		near_poll(ep->near->port, &duo_near_sink);
+}
+
+static void duo_near_close(struct duo_ep *ep)
+{
+	struct duo_near *near = ep->near;
+
+	if (!near)
+		return;
+	duo_near_drop_all(near);
+	near_close(near->port);
+	near_blocks_fini(&near->blocks);
+	near_pool_fini(&near->sends);
+	ep->path_ep[FI_DUO_SHM] = NULL;
+	ep->near = NULL;
+	free(near);
+}
+
+/*
+ * Numbers go round: a thread that sends by one that has just been given back
+ * finds nobody, not another peer.
+ */
+void duo_near_met(void *ctx, struct near_peer *peer)
+{
+	struct duo_near *near = ((struct duo_ep *) ctx)->near;
+	uint32_t i, number;
+
+	for (i = 0; i < DUO_LOCAL_MAX; i++) {
+		number = (near->next + i) % DUO_LOCAL_MAX;
+		if (near->peer[number])
+			continue;
+		near->peer[number] = peer;
+		near->next = (number + 1) % DUO_LOCAL_MAX;
+		near_peer_set_user(peer, (void *) (uintptr_t) (number + 1));
+		return;
+	}
+	DUO_WARN(EP_DATA, "ep %p: %u local peers at a time, the core carries "
+		 "what goes to more\n", ctx, DUO_LOCAL_MAX);
+}
+
+void duo_near_forgotten(void *ctx, struct near_peer *peer)
+{
+	fi_addr_t number = duo_near_number(peer);
+	struct duo_ep *ep = ctx;
+
+	if (number == FI_ADDR_NOTAVAIL)
+		return;
+	ep->near->peer[number] = NULL;
+	ep->confirmed[number / 64] &= ~(1ULL << number % 64);
+}
+
+/* Its region is opened by the first message, see duo_near_refused(). */
+static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
+				  fi_addr_t addr, enum fi_duo_reason *reason)
+{
+	struct duo_near *near = ep->near;
+	struct near_peer *peer;
+	struct near_addr at;
+	fi_addr_t number;
+
+	memcpy(&at, name, sizeof(at));
+	*reason = FI_DUO_NAMESPACE;
+	if (near_addr_check(near->port, &at))
+		return FI_ADDR_NOTAVAIL;
+	*reason = FI_DUO_NOT_MAPPED;
+	if (near_peer_get(near->port, &at, &peer))
+		return FI_ADDR_NOTAVAIL;
+	number = duo_near_number(peer);
+	if (number == FI_ADDR_NOTAVAIL)
+		*reason = FI_DUO_SHM_FULL;
+	else if (peer->state >= NEAR_PEER_CLOSED_OFF || peer->dying)
+		number = FI_ADDR_NOTAVAIL;
+	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
+		near_peer_put(near->port, peer);	/* it has one */
+	else
+		near->bound[number] = true;
+	return number;
+}
+
+/* Of one that is not watched nothing is known. */
+static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
+{
+	const struct near_peer *peer = ep->near->peer[local];
+
+	return peer && !peer->dying && (peer->pidfd >= 0 || peer->by_start);
+}
+
+static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
+{
+	struct near_peer *peer = ep->near->peer[local];
+
+	if (peer)
+		near_peer_watch(ep->near->port, peer);
+}
+
+/* near hears of it by itself. */
+static void duo_near_closes(struct duo_ep *ep, const char *name)
+{
+}
+
+const struct duo_peer duo_peer_near = {
+	.name = "near",
+	.limits = {
+		.inject_size = DUO_NEAR_INJECT,
+		.iov_limit = DUO_IOV_LIMIT,
+		.queue = DUO_NEAR_QUEUE,
+		.cq_data_size = sizeof(uint64_t),
+	},
+	.open = duo_near_open,
+	.enable = duo_near_enable,
+	.poll = duo_near_poll,
+	.arm = duo_near_arm,
+	.woken = duo_near_woken,
+	.drain = duo_near_drain,
+	.close = duo_near_close,
+	.start = duo_near_start,
+	.connect = duo_near_connect,
+	.lives = duo_near_lives,
+	.watch = duo_near_watch,
+	.leaves = duo_near_closes,
+	.left = duo_near_closes,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The local side of an endpoint over near: a port of it, the peers that it
+ * knows by number, and what is under way. ep.c opens and connects, send.c
+ * sends, sink.c receives, death.c ends what a peer leaves. Protected by the domain's lock.
+ */
+#ifndef DUO_PEER_NEAR_EP_H
+#define DUO_PEER_NEAR_EP_H
+
+#include "match/block.h"
+#include "obj/ep.h"
+#include "proto/hot.h"
+
+/* Of messages that nobody has asked for, per endpoint, bytes; then they wait
+ * where they are, and their senders with them. */
+#define DUO_NEAR_UNEXP (64 << 20)
+#define DUO_NEAR_INJECT 4096	/* bytes */
+#define DUO_NEAR_QUEUE 1024	/* operations in flight, each way */
+#define DUO_NEAR_SENDS (1U << 16)	/* large ones under way */
+
+struct duo_near {
+	struct fid_ep fid;		/* path_ep[FI_DUO_SHM] */
+	struct duo_ep *ep;
+	struct near_port *port;
+	bool tx_all;			/* every send is reported */
+	uint64_t tx_flags;		/* of calls without flags */
+	struct near_pool sends;
+	struct near_blocks blocks;
+	struct duo_rx_list pieces;	/* of multi-receive buffers, on their
+					 * way in; those of a peer end in order */
+	bool onesided;			/* RMA and atomics too: onesided.h */
+	uint32_t next;			/* number to be given away next */
+	struct near_peer *peer[DUO_LOCAL_MAX];
+	bool bound[DUO_LOCAL_MAX];	/* the map's reference */
+};
+
+/* What a large send, or a one-sided operation, is remembered by. */
+struct duo_near_send {
+	struct near_pooled pooled;
+	void *context;
+	uint64_t flags;
+	bool report;
+};
+
+static near_inline struct duo_near *duo_near_of(const struct fid_ep *fid)
+{
+	return duo_container_of(fid, struct duo_near, fid);
+}
+
+/* A peer's number; FI_ADDR_NOTAVAIL: there was none left. */
+static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
+{
+	return (fi_addr_t) (uintptr_t) peer->user - 1;
+}
+
+/* send.c */
+extern struct fi_ops_msg duo_near_msg_ops;
+extern struct fi_ops_tagged duo_near_tagged_ops;
+/* near_send_large() has ended. */
+void duo_near_sent(void *ctx, void *cookie, int err);
+
+/* sink.c: ctx is the struct duo_ep. */
+extern const struct near_sink duo_near_sink;
+/* Gives back the payload of all messages that nobody has asked for. */
+void duo_near_drop_all(struct duo_near *near);
+
+/* ep.c */
+void duo_near_met(void *ctx, struct near_peer *peer);
+void duo_near_forgotten(void *ctx, struct near_peer *peer);
+
+/* death.c */
+void duo_near_gone(void *ctx, struct near_peer *peer);
+
+#endif /* DUO_PEER_NEAR_EP_H */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* One-sided operations over near, from call to completion; see onesided.h. */
+
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "av/route.h"
+#include "base/log.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "peer/near/near_ep.h"
+#include "peer/near/onesided.h"
+
+/* 0: near does it; -FI_EAGAIN; anything else: the core does. */
+static int duo_near_ask(struct duo_ep *ep, fi_addr_t number,
+			const struct near_rma_args *args)
+{
+	struct near_peer *peer = ep->near->peer[number];
+	bool atomic = args->verb != NEAR_READ && args->verb != NEAR_WRITE;
+	int ret;
+
+	if (!peer)
+		return -FI_EAGAIN;	/* gone since it was looked up */
+	if (atomic && (!ep->core.cpu_atomics ||
+		       !near_atomic_ok(args->verb, args->type, args->op)))
+		ret = -FI_EOPNOTSUPP;
+	else
+		ret = near_rma_check(ep->near->port, peer, args);
+	if (!ret || ret == -FI_EAGAIN)
+		return ret;
+	/* the dead are found out by a poll, and then looked up anew */
+	if (ret == -FI_ECONNRESET)
+		return -FI_EAGAIN;
+	if (ret == -FI_EHOSTUNREACH)
+		duo_map_refuse(ep, number);
+	/* not before what near has still to do */
+	return near_rma_busy(peer) ? -FI_EAGAIN : ret;
+}
+
+int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
+			    const struct near_rma_args *args,
+			    struct duo_onesided *to)
+{
+	struct duo_route route = duo_route(ep, dest);
+	int ret;
+
+	if (!route.ep)
+		return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
+	*to = (struct duo_onesided) { route.ep, route.addr, route.path };
+	if (route.path == FI_DUO_CORE)
+		return 0;
+	duo_lock(&ep->domain->lock);
+	ret = duo_near_ask(ep, route.addr, args);
+	if (!ret)
+		return 0;
+	duo_unlock(&ep->domain->lock);
+	if (ret == -FI_EAGAIN)
+		return ret;
+	to->ep = ep->path_ep[FI_DUO_CORE];
+	to->path = FI_DUO_CORE;
+	return duo_route_onesided(ep, dest, &to->addr);
+}
+
+static void duo_near_onesided_ended(struct duo_ep *ep,
+				    struct duo_near_send *op, int err)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = op->context, .flags = op->flags,
+	};
+	const struct fi_cq_err_entry error = {
+		.op_context = op->context, .flags = op->flags, .err = err,
+		.prov_errno = err,
+	};
+
+	duo_cntr_add_ep(ep, op->flags & (FI_READ | FI_WRITE), err);
+	if (err)
+		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_SHM);
+	else if (op->report)
+		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+	near_pool_put(&ep->near->sends, op);
+}
+
+ssize_t near_onesided_issue(struct fid_ep *fid, struct near_onesided_call *call)
+{
+	struct duo_near *near = duo_near_of(fid);
+	struct duo_near_send *op;
+	int ret = near_onesided_prepare(call);
+
+	if (ret)
+		return ret;
+	op = near_pool_get(&near->sends);
+	if (!op)
+		return -FI_EAGAIN;
+	op->context = call->context;
+	op->flags = call->flags & NEAR_ONESIDED_FLAGS;
+	op->report = !call->inject &&
+		     (near->tx_all || call->flags & FI_COMPLETION);
+	call->args.cookie = op;
+	ret = near_rma(near->port, near->peer[call->dest], &call->args);
+	if (ret == NEAR_RMA_DONE || near_onesided_reported(ret)) {
+		duo_near_onesided_ended(near->ep, op, ret < 0 ? -ret : 0);
+		return 0;
+	}
+	if (ret)
+		near_pool_put(&near->sends, op);
+	return ret == -FI_ECONNRESET ? -FI_EAGAIN : ret;
+}
+
+uint64_t near_onesided_tx_flags(const struct fid_ep *fid)
+{
+	return duo_near_of(fid)->tx_flags;
+}
+
+static void duo_near_onesided_done(void *ctx, void *cookie, int err)
+{
+	duo_near_onesided_ended(ctx, cookie, err);
+}
+
+/* What a local peer has done to our memory. */
+static void duo_near_onesided_event(void *ctx,
+				    const struct near_rma_event *event)
+{
+	struct duo_ep *ep = ctx;
+	fi_addr_t number = duo_near_number(event->peer), src = FI_ADDR_NOTAVAIL;
+	const struct fi_cq_tagged_entry entry = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len = event->len,
+		.data = event->data,
+	};
+
+	duo_cntr_add_ep(ep, event->write ? FI_REMOTE_WRITE : FI_REMOTE_READ, 0);
+	if (!event->has_data)
+		return;
+	if (number != FI_ADDR_NOTAVAIL)
+		src = duo_map_peer(ep->map, number);
+	duo_cq_push(ep->rx_cq, &entry,
+		    src == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : src);
+}
+
+static const struct near_rma_sink duo_near_onesided_sink = {
+	.done = duo_near_onesided_done,
+	.event = duo_near_onesided_event,
+};
+
+void duo_near_onesided_open(struct duo_ep *ep)
+{
+	struct duo_near *near = ep->near;
+
+	if (!ep->domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC)))
+		return;
+	if (near_rma_open(near->port, &duo_near_onesided_sink,
+			  ep->domain->table)) {
+		DUO_WARN(EP_CTRL, "ep %p: near: no memory for RMA; the core "
+			 "carries it to local peers\n", (void *) ep);
+		return;
+	}
+	near_rma_tell(near->port, duo_cntr_counts(ep, FI_REMOTE_READ),
+		      duo_cntr_counts(ep, FI_REMOTE_WRITE));
+	near->onesided = true;
+	near->fid.rma = &near_rma_ops;
+	near->fid.atomic = &near_atomic_ops;
+}

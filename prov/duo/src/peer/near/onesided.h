@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * RMA and atomics over near. A region is the core's, and is listed with near
+ * under the core's key; what near cannot do, or would refuse, is left to the
+ * core, whose errors are the application's then.
+ */
+#ifndef DUO_PEER_NEAR_ONESIDED_H
+#define DUO_PEER_NEAR_ONESIDED_H
+
+#include "fi/onesided.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/mr.h"
+
+/* Where an operation goes. */
+struct duo_onesided {
+	struct fid_ep *ep;
+	fi_addr_t addr;
+	enum fi_duo_path path;	/* FI_DUO_SHM: the domain's lock is held */
+};
+
+/*
+ * For an endpoint with near->onesided. 0, -FI_EAGAIN, or what fi_rma(3)
+ * returns for an address that is none.
+ */
+int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
+			    const struct near_rma_args *args,
+			    struct duo_onesided *to);
+
+/* Before the port has an address; warns and does without if it cannot be. */
+void duo_near_onesided_open(struct duo_ep *ep);
+
+/* region.c */
+void duo_near_table_open(struct duo_domain *domain,
+			 const struct fi_info *info);
+void duo_near_table_close(struct duo_domain *domain);
+/*
+ * What the region is, when the core has registered it; then near lists it, if
+ * peers may use it. All of them take the lock.
+ */
+void duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
+			 size_t count, uint64_t access);
+void duo_near_region_list(struct duo_mr *mr);
+void duo_near_region_unlist(struct duo_mr *mr);
+
+#endif /* DUO_PEER_NEAR_ONESIDED_H */

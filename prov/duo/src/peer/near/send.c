@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Sends over near. What fits into the peer's ring is complete when it is
+ * there; what is larger, or whose delivery is asked for, when the peer has it.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "peer/near/near_ep.h"
+
+#define DUO_NEAR_GATHER 8192	/* bytes on the stack */
+
+/* One send call, whatever its variant. */
+struct duo_near_args {
+	struct near_msg msg;	/* with the only buffer, if there is but one */
+	fi_addr_t dest;
+	void *context;
+	uint64_t flags;		/* FI_TAGGED or FI_MSG, and the call's */
+	bool quiet;		/* inject: a success is not reported */
+};
+
+static near_inline bool duo_near_reports(const struct duo_near *near,
+					 const struct duo_near_args *args)
+{
+	return !args->quiet &&
+	       (near->tx_all || args->flags & FI_COMPLETION);
+}
+
+static near_inline uint64_t duo_near_tx_flags(const struct duo_near_args *args)
+{
+	return FI_SEND | (args->flags & (FI_TAGGED | FI_MSG));
+}
+
+static near_inline void duo_near_report(struct duo_near *near,
+					const struct duo_near_args *args)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = args->context,
+		.flags = duo_near_tx_flags(args),
+	};
+
+	if (duo_near_reports(near, args))
+		duo_cq_push(near->ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
+void duo_near_sent(void *ctx, void *cookie, int err)
+{
+	struct duo_near_send *op = cookie;
+	struct duo_ep *ep = ctx;
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = op->context, .flags = op->flags,
+	};
+	const struct fi_cq_err_entry error = {
+		.op_context = op->context, .flags = op->flags, .err = err,
+		.prov_errno = err,
+	};
+
+	ep->tx_pending--;
+	ep->tx_failed += err != 0;
+	if (err)
+		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_SHM);
+	else if (op->report)
+		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+	near_pool_put(&ep->near->sends, op);
+}
+
+/*
+ * It has not gone out. Who cannot be connected to gets it over the core, next
+ * time; who has died is found out by a poll, and then looked up anew.
+ */
+static ssize_t duo_near_refused(struct duo_near *near,
+				const struct duo_near_args *args, int ret)
+{
+	const struct near_peer *peer = near->peer[args->dest];
+
+	if (ret == -FI_EINVAL)
+		return ret;
+	if (peer && !peer->tx.slots && ret != -FI_ECONNRESET)
+		duo_map_refuse(near->ep, args->dest);
+	return -FI_EAGAIN;
+}
+
+/* An injected one is forgotten, unless its end is to be reported. */
+static int duo_near_large(struct duo_near *near,
+			  const struct duo_near_args *args,
+			  const struct iovec *iov, size_t count)
+{
+	struct near_large large = {
+		.iov = iov,
+		.count = count,
+		.copy = args->quiet || args->flags & FI_INJECT,
+	};
+	struct duo_near_send *op = NULL;
+	int ret;
+
+	if (!args->quiet) {
+		op = near_pool_get(&near->sends);
+		if (!op)
+			return -FI_EAGAIN;
+		op->context = args->context;
+		op->flags = duo_near_tx_flags(args);
+		op->report = duo_near_reports(near, args);
+		large.cookie = op;
+	}
+	ret = near_send_large(near->port, near->peer[args->dest], &args->msg,
+			      &large);
+	if (ret && op)
+		near_pool_put(&near->sends, op);
+	near->ep->tx_pending += !ret && op;
+	return ret;
+}
+
+static __attribute__((noinline)) ssize_t
+duo_near_send_rare(struct duo_near *near, const struct duo_near_args *args,
+		   int ret)
+{
+	const struct iovec iov = {
+		(void *) args->msg.payload, args->msg.len,
+	};
+
+	if (ret == NEAR_LARGE)
+		ret = duo_near_large(near, args, &iov, 1);
+	return ret ? duo_near_refused(near, args, ret) : 0;
+}
+
+static near_inline ssize_t duo_near_send(struct duo_near *near,
+					 const struct duo_near_args *args)
+{
+	struct near_peer *peer = near->peer[args->dest];
+	int ret = NEAR_LARGE;
+
+	if (near_unlikely(!peer))
+		return -FI_EAGAIN;	/* gone since it was looked up */
+	if (near_likely(!(args->flags & FI_DELIVERY_COMPLETE)))
+		ret = near_send(near->port, peer, &args->msg);
+	if (near_unlikely(ret))
+		return duo_near_send_rare(near, args, ret);
+	duo_near_report(near, args);
+	return 0;
+}
+
+/* Several buffers: gathered where they may fit into the ring together. */
+static ssize_t duo_near_sendv(struct duo_near *near, struct duo_near_args *args,
+			      const struct iovec *iov, size_t count)
+{
+	uint8_t gathered[DUO_NEAR_GATHER];
+	int ret = NEAR_LARGE;
+
+	args->msg.len = near_iov_len(iov, count);
+	if (count <= 1) {
+		args->msg.payload = count ? iov->iov_base : NULL;
+		return duo_near_send(near, args);
+	}
+	if (!near->peer[args->dest])
+		return -FI_EAGAIN;
+	if (!(args->flags & FI_DELIVERY_COMPLETE) &&
+	    args->msg.len <= sizeof(gathered)) {
+		near_iov_out(gathered, iov, 0, args->msg.len);
+		args->msg.payload = gathered;
+		ret = near_send(near->port, near->peer[args->dest],
+				&args->msg);
+		if (!ret)
+			duo_near_report(near, args);
+	}
+	if (ret == NEAR_LARGE)
+		ret = duo_near_large(near, args, iov, count);
+	return ret ? duo_near_refused(near, args, ret) : 0;
+}
+
+static near_inline ssize_t duo_near_one(struct fid_ep *fid, const void *buf,
+					size_t len, const uint64_t *data,
+					fi_addr_t dest, const uint64_t *tag,
+					void *context, bool quiet)
+{
+	struct duo_near *near = duo_near_of(fid);
+	const struct duo_near_args args = {
+		.msg = {
+			.payload = buf,
+			.len = len,
+			.tag = tag ? *tag : 0,
+			.data = data ? *data : 0,
+			.flags = (tag ? NEAR_TAGGED : 0) |
+				 (data ? NEAR_DATA : 0),
+		},
+		.dest = dest,
+		.context = context,
+		.flags = (tag ? FI_TAGGED : FI_MSG) |
+			 (quiet ? 0 : near->tx_flags),
+		.quiet = quiet,
+	};
+
+	return duo_near_send(near, &args);
+}
+
+static ssize_t duo_near_any_sendmsg(struct fid_ep *fid,
+				    const struct fi_msg_tagged *msg,
+				    unsigned int kind, uint64_t flags)
+{
+	struct duo_near_args args = {
+		.msg = {
+			.tag = kind ? msg->tag : 0,
+			.data = flags & FI_REMOTE_CQ_DATA ? msg->data : 0,
+			.flags = kind |
+				 (flags & FI_REMOTE_CQ_DATA ? NEAR_DATA : 0),
+		},
+		.dest = msg->addr,
+		.context = msg->context,
+		.flags = (kind ? FI_TAGGED : FI_MSG) | flags,
+	};
+
+	return duo_near_sendv(duo_near_of(fid), &args, msg->msg_iov,
+			      msg->iov_count);
+}
+
+static ssize_t duo_near_msg_send(struct fid_ep *ep, const void *buf,
+				 size_t len, void *desc, fi_addr_t dest,
+				 void *context)
+{
+	return duo_near_one(ep, buf, len, NULL, dest, NULL, context, false);
+}
+
+static ssize_t duo_near_msg_senddata(struct fid_ep *ep, const void *buf,
+				     size_t len, void *desc, uint64_t data,
+				     fi_addr_t dest, void *context)
+{
+	return duo_near_one(ep, buf, len, &data, dest, NULL, context, false);
+}
+
+static ssize_t duo_near_msg_inject(struct fid_ep *ep, const void *buf,
+				   size_t len, fi_addr_t dest)
+{
+	return duo_near_one(ep, buf, len, NULL, dest, NULL, NULL, true);
+}
+
+static ssize_t duo_near_msg_injectdata(struct fid_ep *ep, const void *buf,
+				       size_t len, uint64_t data,
+				       fi_addr_t dest)
+{
+	return duo_near_one(ep, buf, len, &data, dest, NULL, NULL, true);
+}
+
+static ssize_t duo_near_msg_sendmsg(struct fid_ep *ep,
+				    const struct fi_msg *msg, uint64_t flags)
+{
+	const struct fi_msg_tagged any = {
+		.msg_iov = msg->msg_iov,
+		.iov_count = msg->iov_count,
+		.addr = msg->addr,
+		.context = msg->context,
+		.data = msg->data,
+	};
+
+	return duo_near_any_sendmsg(ep, &any, 0, flags);
+}
+
+static ssize_t duo_near_msg_sendv(struct fid_ep *ep, const struct iovec *iov,
+				  void **desc, size_t count, fi_addr_t dest,
+				  void *context)
+{
+	const struct fi_msg_tagged msg = {
+		.msg_iov = iov,
+		.iov_count = count,
+		.addr = dest,
+		.context = context,
+	};
+
+	return duo_near_any_sendmsg(ep, &msg, 0, duo_near_of(ep)->tx_flags);
+}
+
+static ssize_t duo_near_tagged_send(struct fid_ep *ep, const void *buf,
+				    size_t len, void *desc, fi_addr_t dest,
+				    uint64_t tag, void *context)
+{
+	return duo_near_one(ep, buf, len, NULL, dest, &tag, context, false);
+}
+
+static ssize_t duo_near_tagged_senddata(struct fid_ep *ep, const void *buf,
+					size_t len, void *desc, uint64_t data,
+					fi_addr_t dest, uint64_t tag,
+					void *context)
+{
+	return duo_near_one(ep, buf, len, &data, dest, &tag, context, false);
+}
+
+static ssize_t duo_near_tagged_inject(struct fid_ep *ep, const void *buf,
+				      size_t len, fi_addr_t dest, uint64_t tag)
+{
+	return duo_near_one(ep, buf, len, NULL, dest, &tag, NULL, true);
+}
+
+static ssize_t duo_near_tagged_injectdata(struct fid_ep *ep, const void *buf,
+					  size_t len, uint64_t data,
+					  fi_addr_t dest, uint64_t tag)
+{
+	return duo_near_one(ep, buf, len, &data, dest, &tag, NULL, true);
+}
+
+static ssize_t duo_near_tagged_sendmsg(struct fid_ep *ep,
+				       const struct fi_msg_tagged *msg,
+				       uint64_t flags)
+{
+	return duo_near_any_sendmsg(ep, msg, NEAR_TAGGED, flags);
+}
+
+static ssize_t duo_near_tagged_sendv(struct fid_ep *ep,
+				     const struct iovec *iov, void **desc,
+				     size_t count, fi_addr_t dest,
+				     uint64_t tag, void *context)
+{
+	const struct fi_msg_tagged msg = {
+		.msg_iov = iov,
+		.iov_count = count,
+		.addr = dest,
+		.tag = tag,
+		.context = context,
+	};
+
+	return duo_near_any_sendmsg(ep, &msg, NEAR_TAGGED,
+				    duo_near_of(ep)->tx_flags);
+}
+
+/* Receives are ofi_duo's own. */
+struct fi_ops_msg duo_near_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.send = duo_near_msg_send,
+	.sendv = duo_near_msg_sendv,
+	.sendmsg = duo_near_msg_sendmsg,
+	.inject = duo_near_msg_inject,
+	.senddata = duo_near_msg_senddata,
+	.injectdata = duo_near_msg_injectdata,
+};
+
+struct fi_ops_tagged duo_near_tagged_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.send = duo_near_tagged_send,
+	.sendv = duo_near_tagged_sendv,
+	.sendmsg = duo_near_tagged_sendmsg,
+	.inject = duo_near_tagged_inject,
+	.senddata = duo_near_tagged_senddata,
+	.injectdata = duo_near_tagged_injectdata,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Who carries local traffic: libfabric's shm as a peer provider (peer/shm),
+ * or near (peer/near). Both ends of a message must have the
+ * same, so an endpoint's record in the registry says which, and has the bytes
+ * by which others reach it.
+ *
+ * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
+ * path_ep[FI_DUO_SHM], with the peer's number there, which connect() gives;
+ * messages and completions come while it is polled. All calls are under the
+ * domain's lock.
+ */
+#ifndef DUO_PEER_PEER_H
+#define DUO_PEER_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_duo.h>
+
+struct duo_cq;
+struct duo_ep;
+struct duo_recv;
+struct duo_rx;
+
+/* As records have it. */
+enum duo_peer_kind {
+	DUO_PEER_SHM,
+	DUO_PEER_NEAR,
+	DUO_PEER_KINDS
+};
+
+/* What it takes; the smaller of this and what the core takes is offered. */
+struct duo_peer_limits {
+	size_t inject_size;	/* bytes */
+	size_t iov_limit;
+	size_t queue;		/* operations in flight, each way */
+	size_t cq_data_size;	/* bytes */
+};
+
+struct duo_peer {
+	/* FI_OFI_DUO_PEER */
+	const char *name;
+	struct duo_peer_limits limits;
+	/*
+	 * Before the endpoint has a record. Who knows the bytes for it already
+	 * writes them into ep->publication; else the registry makes up a name.
+	 */
+	int (*open)(struct duo_ep *ep);
+	/* With record and map; afterwards path_ep[FI_DUO_SHM] takes sends. */
+	int (*enable)(struct duo_ep *ep);
+	/* Moves all endpoints of the CQ on; 0: nothing was to be done. */
+	uint32_t (*poll)(struct duo_cq *cq);
+	/*
+	 * Before who reads the CQ sleeps: peers write to a descriptor of its
+	 * (cq/wait.c) when there is something. -FI_EAGAIN: there is. And when
+	 * it is awake. NULL: nobody writes.
+	 */
+	int (*arm)(struct duo_cq *cq);
+	void (*woken)(struct duo_cq *cq);
+	/* What they have left is to go out. */
+	void (*drain)(struct duo_ep *ep);
+	/* Whatever is open. */
+	void (*close)(struct duo_ep *ep);
+	/*
+	 * Starts a message that has come before its receive into the buffers
+	 * of recv. Nothing has changed if it fails (-FI_ENOMEM, -FI_EAGAIN).
+	 */
+	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
+	/*
+	 * The number of a peer by the bytes of its record, the same each time.
+	 * FI_ADDR_NOTAVAIL: it cannot be reached, for *reason. addr: for logs.
+	 */
+	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
+			     fi_addr_t addr, enum fi_duo_reason *reason);
+	/* Is the process that got this number still there, for sure? */
+	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
+	/*
+	 * A receive waits for that process: its death is to end it. NULL:
+	 * nobody tells.
+	 */
+	void (*watch)(struct duo_ep *ep, fi_addr_t local);
+	/* Before and after another endpoint of this process is closed. */
+	void (*leaves)(struct duo_ep *ep, const char *name);
+	void (*left)(struct duo_ep *ep, const char *name);
+};
+
+extern const struct duo_peer duo_peer_shm, duo_peer_near;
+extern const struct duo_peer *const duo_peers[DUO_PEER_KINDS];
+
+#endif /* DUO_PEER_PEER_H */

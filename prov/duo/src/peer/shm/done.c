@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* shm's CQs and counters are ours: it says here what it has done, fi_peer(3). */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "obj/cntr.h"
+#include "peer/shm/device.h"
+#include "peer/shm/shm.h"
+#include "rx/arrive.h"
+
+/*
+ * Copies to the application's buffers what fits of a bounced message; not to
+ * device memory, which gets nothing of a message that is too large.
+ */
+static void duo_shm_unbounce(const struct duo_rx *rx)
+{
+	size_t i, len, done = 0;
+
+	for (i = 0; i < DUO_IOV_LIMIT && done < rx->size; i++) {
+		len = rx->iov[i].iov_len;
+		if (len > rx->size - done)
+			len = rx->size - done;
+		if (!duo_device_desc(rx->ep->domain, rx->desc[i]))
+			memcpy(rx->iov[i].iov_base,
+			       (char *) rx->bounce + done, len);
+		done += len;
+	}
+}
+
+/* shm calls free_entry next. */
+static void duo_shm_done(struct duo_rx *rx, uint64_t flags, size_t len,
+			 void *buf, uint64_t data, fi_addr_t shm_src)
+{
+	if (rx->bounce)
+		duo_shm_unbounce(rx);
+	duo_srx_done_at(rx, flags, len, buf, data,
+			duo_map_peer(rx->ep->map, shm_src));
+}
+
+/* shm writes its completions here. Receives carry our entry. */
+static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
+				 uint64_t flags, size_t len, void *buf,
+				 uint64_t data, uint64_t tag, fi_addr_t src)
+{
+	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = context,
+		.flags = flags,
+		.len = len,
+		.buf = buf,
+		.data = data,
+		.tag = tag,
+	};
+
+	cq->shm_events++;
+	if (flags & FI_RECV)
+		duo_shm_done(context, flags, len, buf, data, src);
+	else
+		duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+	return 0;
+}
+
+static ssize_t duo_shm_cq_writeerr(struct fid_peer_cq *peer_cq,
+				    const struct fi_cq_err_entry *entry)
+{
+	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
+	struct duo_rx *rx = duo_cq_rx(cq, entry->op_context);
+
+	cq->shm_events++;
+	if (rx)
+		duo_srx_failed(rx, entry);
+	else
+		duo_cq_push_err(cq, entry, FI_DUO_SHM);
+	return 0;
+}
+
+static struct fi_ops_cq_owner duo_shm_cq_ops = {
+	.size = sizeof(struct fi_ops_cq_owner),
+	.write = duo_shm_cq_write,
+	.writeerr = duo_shm_cq_writeerr,
+};
+
+int duo_shm_cq_open(struct duo_cq *cq, size_t size)
+{
+	struct fi_cq_attr attr = {
+		.size = size,
+		.flags = FI_PEER,
+		.format = FI_CQ_FORMAT_TAGGED,
+	};
+	struct fi_peer_cq_context peer = {
+		.size = sizeof(peer),
+		.cq = &cq->peer_cq,
+	};
+
+	cq->peer_cq.fid.fclass = FI_CLASS_PEER_CQ;
+	cq->peer_cq.owner_ops = &duo_shm_cq_ops;
+	return fi_cq_open(cq->domain->path_domain[FI_DUO_SHM], &attr,
+			  &cq->path_cq[FI_DUO_SHM], &peer);
+}
+
+/* shm has completed something, under the domain's lock. */
+static void duo_shm_cntr_inc(struct fid_peer_cntr *peer_cntr)
+{
+	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->good++;
+}
+
+static void duo_shm_cntr_incerr(struct fid_peer_cntr *peer_cntr)
+{
+	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->bad++;
+}
+
+static struct fi_ops_cntr_owner duo_shm_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr_owner),
+	.inc = duo_shm_cntr_inc,
+	.incerr = duo_shm_cntr_incerr,
+};
+
+int duo_shm_cntr_open(struct duo_cntr *cntr)
+{
+	struct fi_cntr_attr attr = {
+		.wait_obj = FI_WAIT_NONE,
+		.flags = FI_PEER,
+	};
+	struct fi_peer_cntr_context peer = {
+		.size = sizeof(peer),
+		.cntr = &cntr->peer_cntr,
+	};
+
+	cntr->peer_cntr.fid.fclass = FI_CLASS_PEER_CNTR;
+	cntr->peer_cntr.owner_ops = &duo_shm_cntr_ops;
+	return fi_cntr_open(cntr->domain->path_domain[FI_DUO_SHM], &attr,
+			    &cntr->path_cntr[FI_DUO_SHM], &peer);
+}
+
+/* Until every endpoint that shm delivers to has room again. */
+static bool duo_domain_crowded(struct duo_domain *domain)
+{
+	struct duo_av *av;
+	struct duo_ep *ep;
+
+	LIST_FOREACH(av, &domain->avs, link) {
+		LIST_FOREACH(ep, &av->shm_eps, av_link) {
+			if (!duo_ep_room(ep))
+				return true;
+		}
+	}
+	return false;
+}
+
+DUO_COLD bool duo_cq_crowded_room(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+
+	cq->domain->crowded = duo_domain_crowded(cq->domain);
+
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
+		if (!duo_ep_room(ep))
+			return false;
+	}
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
+		if (!duo_ep_room(ep))
+			return false;
+	}
+	return true;
+}
+
+static inline bool duo_cq_room(struct duo_cq *cq)
+{
+	return !cq->domain->crowded || duo_cq_crowded_room(cq);
+}
+
+/* Without room senders see -FI_EAGAIN: what they have is to be done. */
+uint32_t duo_shm_poll(struct duo_cq *cq)
+{
+	if (!duo_cq_room(cq))
+		return 1;
+	cq->shm_events = 0;
+	fi_cq_read(cq->path_cq[FI_DUO_SHM], NULL, 0);
+	return cq->shm_events;
+}

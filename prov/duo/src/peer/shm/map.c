@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Whom libfabric's shm has been told of: an AV of its for each endpoint. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/log.h"
+#include "obj/fabric.h"
+#include "peer/shm/region.h"
+#include "peer/shm/shm.h"
+
+#define DUO_SHM_GONE ".gone"	/* the second place of a closed endpoint */
+
+int duo_shm_av_open(struct duo_ep *ep)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+
+	return fi_av_open(ep->domain->path_domain[FI_DUO_SHM], &attr,
+			  &ep->shm->av, NULL);
+}
+
+/* The shm address of a peer that shm has been told of, or NOTAVAIL. */
+static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *shm_name)
+{
+	fi_addr_t shm_addr;
+
+	for (shm_addr = 0; shm_addr < DUO_SHM_PEERS; shm_addr++) {
+		if (!strcmp(shm->name[shm_addr], shm_name))
+			return shm_addr;
+	}
+	return FI_ADDR_NOTAVAIL;
+}
+
+static const char *duo_shm_map_remedy(int ret)
+{
+	switch (-ret) {
+	case ENOENT:
+	case FI_ENODATA:
+		return "Somebody has removed it: restart that process";
+	case ENOMEM:
+		return "Raise the limit of address space (ulimit -v)";
+	case EMFILE:
+	case ENFILE:
+		return "Raise the limit of open files (ulimit -n)";
+	default:
+		return "A security module may forbid it: see its log";
+	}
+}
+
+/* Peers that shm may still have to map: a message comes from one it has. */
+static size_t duo_shm_pending(const struct duo_ep *ep)
+{
+	size_t i, pending = ep->shm->known;
+
+	for (i = 0; i < DUO_SHM_PEERS / 64; i++)
+		pending -= __builtin_popcountll(ep->confirmed[i]);
+	return pending;
+}
+
+/* False: the core has to carry what goes to this peer. */
+static bool duo_shm_reachable(struct duo_ep *ep, const char *shm_name,
+			      fi_addr_t addr)
+{
+	int ret = duo_region_probe(shm_name, duo_shm_pending(ep));
+
+	if (!ret)
+		return true;
+	if (ep->map->reason[addr] != FI_DUO_NOT_MAPPED)
+		DUO_WARN(AV, "ep %p: the shared memory " DUO_SHM_DIR "/%s of "
+			 "the peer with fi_addr %" PRIu64 " cannot be mapped: "
+			 "%s; the core %s carries its messages. %s\n",
+			 (void *) ep, shm_name, addr, fi_strerror(-ret),
+			 ep->domain->fabric->core_name,
+			 duo_shm_map_remedy(ret));
+	ep->map->reason[addr] = FI_DUO_NOT_MAPPED;
+	return false;
+}
+
+/* The peer's shm address, NOTAVAIL if shm does not take it. */
+static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *shm_name)
+{
+	fi_addr_t shm_addr = FI_ADDR_NOTAVAIL;
+	int ret = fi_av_insert(shm->av, shm_name, 1, &shm_addr, 0, NULL);
+
+	if (ret != 1 || shm_addr >= DUO_SHM_PEERS) {
+		DUO_WARN(AV, "shm does not take peer %s: %d; the core carries "
+			 "its messages\n", shm_name, ret);
+		return FI_ADDR_NOTAVAIL;
+	}
+	strcpy(shm->name[shm_addr], shm_name);
+	shm->known++;
+	return shm_addr;
+}
+
+/* Told of a peer once: shm forgets none and counts all. */
+fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *shm_name,
+			      fi_addr_t addr, enum fi_duo_reason *reason)
+{
+	fi_addr_t shm_addr = duo_shm_known(ep->shm, shm_name);
+
+	if (shm_addr != FI_ADDR_NOTAVAIL)
+		return shm_addr;
+	*reason = FI_DUO_NOT_MAPPED;
+	if (!duo_shm_reachable(ep, shm_name, addr)) {
+		ep->map->failed = true;
+		return FI_ADDR_NOTAVAIL;
+	}
+	*reason = FI_DUO_SHM_FULL;
+	return duo_shm_insert(ep->shm, shm_name);
+}
+
+bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t shm_addr)
+{
+	return duo_region_exists(ep->shm->name[shm_addr]);
+}
+
+/*
+ * shm forgets the region of a peer, which is about to be closed. It may have
+ * got the peer from the peer alone: fi_av_insert finds it then.
+ */
+void duo_shm_leaves(struct duo_ep *ep, const char *shm_name)
+{
+	fi_addr_t shm_addr = duo_shm_known(ep->shm, shm_name);
+	int ret;
+
+	if (shm_addr == FI_ADDR_NOTAVAIL &&
+	    duo_registry_taken(&ep->publication, shm_name))
+		shm_addr = duo_shm_insert(ep->shm, shm_name);
+	if (shm_addr == FI_ADDR_NOTAVAIL)
+		return;
+	ret = fi_av_remove(ep->shm->av, &shm_addr, 1, 0);
+	if (ret)
+		DUO_WARN(AV, "shm keeps %s, which is closed: %s\n", shm_name,
+			 fi_strerror(-ret));
+}
+
+/*
+ * Only now has shm one fi_addr free, so the peer gets the same again and
+ * nobody else does. In shm's map it is a new peer, which needs a place; if
+ * there is none left, nobody else will come either.
+ */
+void duo_shm_left(struct duo_ep *ep, const char *shm_name)
+{
+	fi_addr_t again, shm_addr = duo_shm_known(ep->shm, shm_name);
+	char gone[DUO_SHM_NAME_MAX + sizeof(DUO_SHM_GONE)];
+	int ret;
+
+	if (shm_addr == FI_ADDR_NOTAVAIL)
+		return;
+	snprintf(gone, sizeof(gone), "%s" DUO_SHM_GONE, shm_name);
+	if (!duo_registry_take(&ep->publication, gone)) {
+		duo_map_gone(ep, shm_addr);
+		return;
+	}
+	ret = fi_av_insert(ep->shm->av, shm_name, 1, &again, 0, NULL);
+	if (ret != 1 || again != shm_addr)
+		DUO_WARN(AV, "shm does not keep the place of %s, which was "
+			 "closed: %d\n", shm_name, ret);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What there is of this folder with a libfabric before 2.0, whose shm cannot be
+ * a peer: near carries local messages, or the core all.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "peer/shm/device.h"
+#include "peer/shm/shm.h"
+
+struct fi_info *duo_shm_getinfo(uint64_t caps)
+{
+	DUO_WARN(FABRIC, "libfabric %d.%d has no shm that ofi_duo could use; "
+		 "the core carries all messages%s\n", FI_MAJOR_VERSION,
+		 FI_MINOR_VERSION, caps & FI_HMEM ? " of device memory" :
+		 ". Set FI_OFI_DUO_PEER=near");
+	return NULL;
+}
+
+int duo_shm_cq_open(struct duo_cq *cq, size_t size)
+{
+	return 0;
+}
+
+int duo_shm_cntr_open(struct duo_cntr *cntr)
+{
+	return 0;
+}
+
+void duo_shm_srx_init(struct duo_ep *ep)
+{
+}
+
+int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
+			uint64_t flags)
+{
+	return 0;
+}
+
+void duo_device_forget(struct duo_mr *mr)
+{
+}
+
+void duo_device_unlist(struct duo_mr *mr)
+{
+}
+
+int duo_device_list(struct duo_mr *mr)
+{
+	return 0;
+}
+
+void *duo_device_desc(const struct duo_domain *domain, void *desc)
+{
+	return NULL;
+}
+
+void duo_device_receive(struct duo_rx *rx)
+{
+}
+
+/* Never of a domain: there is no info to open one with. */
+const struct duo_peer duo_peer_shm = {
+	.name = "shm",
+	.limits = DUO_SHM_LIMITS,
+};

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "queue/match.h"
+
+#define DUO_MASK_BITS 16	/* more ignored bits: the tag says little */
+
+void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
+{
+	*match = (struct duo_match) {
+		.mask = kind == DUO_TAGGED ? 0 : ~0ULL,
+	};
+	TAILQ_INIT(&match->posted);
+	TAILQ_INIT(&match->unexp);
+	TAILQ_INIT(&match->wild);
+}
+
+void duo_match_fini(struct duo_match *match)
+{
+	free(match->by_want.bucket);
+	free(match->by_source.bucket);
+	free(match->by_tag.bucket);
+}
+
+static struct duo_rx_list *duo_bucket(const struct duo_match *match,
+				      const struct duo_index *index,
+				      fi_addr_t addr, uint64_t tag)
+{
+	uint64_t hash = addr * 0x9e3779b97f4a7c15ULL ^
+			(tag & ~match->mask) * 0xc2b2ae3d27d4eb4fULL;
+
+	return &index->bucket[(hash ^ hash >> 28) % DUO_BUCKETS];
+}
+
+/*
+ * Makes the index, or empties it unless it is: one that went off has been
+ * emptied entry by entry. False: no memory.
+ */
+static bool duo_index_start(struct duo_index *index)
+{
+	bool empty = index->bucket && !index->on;
+	size_t i;
+
+	if (!index->bucket)
+		index->bucket = malloc(DUO_BUCKETS * sizeof(*index->bucket));
+	index->on = index->bucket;
+	for (i = 0; index->on && !empty && i < DUO_BUCKETS; i++)
+		TAILQ_INIT(&index->bucket[i]);
+	return index->on;
+}
+
+static struct duo_rx_list *duo_match_want_list(struct duo_match *match,
+					       const struct duo_rx *rx)
+{
+	return duo_match_wild(match, rx->ignore) ? &match->wild :
+	       duo_bucket(match, &match->by_want, rx->peer.addr,
+			  rx->peer.tag);
+}
+
+void duo_match_add_want(struct duo_match *match, struct duo_rx *rx)
+{
+	TAILQ_INSERT_TAIL(duo_match_want_list(match, rx), rx, key_link);
+}
+
+static void duo_match_add_unexp(struct duo_match *match, struct duo_rx *rx)
+{
+	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_source, rx->peer.addr,
+				     rx->peer.tag), rx, key_link);
+	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_tag, 0, rx->peer.tag),
+			  rx, tag_link);
+}
+
+static void duo_match_index_posted(struct duo_match *match)
+{
+	struct duo_rx *rx;
+
+	TAILQ_INIT(&match->wild);
+	if (!duo_index_start(&match->by_want))
+		return;
+	TAILQ_FOREACH(rx, &match->posted, link)
+		duo_match_add_want(match, rx);
+}
+
+static void duo_match_index_unexp(struct duo_match *match)
+{
+	struct duo_rx *rx;
+
+	if (!duo_index_start(&match->by_source))
+		return;
+	if (!duo_index_start(&match->by_tag)) {
+		match->by_source.on = false;
+		return;
+	}
+	TAILQ_FOREACH(rx, &match->unexp, link)
+		duo_match_add_unexp(match, rx);
+}
+
+/* A receive ignores these bits: hash without them, if few are ignored. */
+void duo_match_learn(struct duo_match *match, uint64_t ignore)
+{
+	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
+		return;
+	match->mask |= ignore;
+	if (match->by_want.on)
+		duo_match_index_posted(match);
+	if (match->by_source.on)
+		duo_match_index_unexp(match);
+}
+
+void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx)
+{
+	TAILQ_REMOVE(duo_match_want_list(match, rx), rx, key_link);
+	if (match->posted_count == 1)
+		match->by_want.on = false;
+}
+
+void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
+			   struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_POSTED);
+	rx->seq = posted->seq;
+	TAILQ_INSERT_BEFORE(posted, rx, link);
+	if (match->by_want.on)
+		TAILQ_INSERT_BEFORE(posted, rx, key_link);
+	match->posted_count++;
+}
+
+static void duo_match_reindex(struct duo_match *match, struct duo_rx *rx)
+{
+	struct duo_rx_list *list = duo_match_want_list(match, rx);
+	struct duo_rx *later;
+
+	TAILQ_FOREACH(later, list, key_link) {
+		if (later->seq > rx->seq)
+			break;
+	}
+	if (later)
+		TAILQ_INSERT_BEFORE(later, rx, key_link);
+	else
+		TAILQ_INSERT_TAIL(list, rx, key_link);
+}
+
+void duo_match_repost(struct duo_match *match, struct duo_rx *rx)
+{
+	struct duo_rx *later;
+
+	duo_rx_become(rx, DUO_RX_POSTED);
+	TAILQ_FOREACH(later, &match->posted, link) {
+		if (later->seq > rx->seq)
+			break;
+	}
+	if (later)
+		TAILQ_INSERT_BEFORE(later, rx, link);
+	else
+		TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	if (match->by_want.on)
+		duo_match_reindex(match, rx);
+	match->posted_count++;
+}
+
+void duo_match_queue(struct duo_match *match, struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_UNEXP);
+	rx->seq = match->seq++;
+	TAILQ_INSERT_TAIL(&match->unexp, rx, link);
+	if (match->by_source.on)
+		duo_match_add_unexp(match, rx);
+	else if (match->unexp_count >= DUO_MATCH_LINEAR)
+		duo_match_index_unexp(match);
+	match->unexp_count++;
+}
+
+void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
+{
+	assert(match->unexp_count > 0 && rx->state == DUO_RX_UNEXP);
+	if (match->by_source.on) {
+		TAILQ_REMOVE(duo_bucket(match, &match->by_source,
+					rx->peer.addr, rx->peer.tag), rx,
+			     key_link);
+		TAILQ_REMOVE(duo_bucket(match, &match->by_tag, 0,
+					rx->peer.tag), rx, tag_link);
+	}
+	TAILQ_REMOVE(&match->unexp, rx, link);
+	match->unexp_count--;
+}
+
+/* The first in a list by key_link, or *best if that came earlier. */
+static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
+			      uint64_t tag, struct duo_rx **best)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, list, key_link) {
+		if (*best && (*best)->seq < rx->seq)
+			return;
+		if (duo_rx_takes(rx, addr, tag)) {
+			*best = rx;
+			return;
+		}
+	}
+}
+
+struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
+				uint64_t tag)
+{
+	struct duo_rx *rx, *best = NULL;
+
+	if (match->posted_count > DUO_MATCH_LINEAR && !match->by_want.on)
+		duo_match_index_posted(match);
+	if (match->posted_count > DUO_MATCH_LINEAR && match->by_want.on) {
+		duo_match_earlier(duo_bucket(match, &match->by_want, addr, tag),
+				  addr, tag, &best);
+		duo_match_earlier(duo_bucket(match, &match->by_want,
+					     FI_ADDR_UNSPEC, tag),
+				  addr, tag, &best);
+		duo_match_earlier(&match->wild, addr, tag, &best);
+		return best;
+	}
+	TAILQ_FOREACH(rx, &match->posted, link) {
+		if (duo_rx_takes(rx, addr, tag))
+			return rx;
+	}
+	return NULL;
+}
+
+static struct duo_rx *duo_match_unexp_linear(struct duo_match *match,
+					     const struct duo_want *want)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &match->unexp, link) {
+		if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+			return rx;
+	}
+	return NULL;
+}
+
+struct duo_rx *duo_match_unexp(struct duo_match *match,
+			       const struct duo_want *want)
+{
+	const struct duo_rx_list *list;
+	struct duo_rx *rx;
+
+	if (!match->by_source.on || match->unexp_count <= DUO_MATCH_LINEAR)
+		return duo_match_unexp_linear(match, want);
+	if (duo_match_wild(match, want->ignore))
+		duo_match_learn(match, want->ignore);
+	if (duo_match_wild(match, want->ignore))
+		return duo_match_unexp_linear(match, want);
+
+	if (want->addr == FI_ADDR_UNSPEC) {
+		list = duo_bucket(match, &match->by_tag, 0, want->tag);
+		TAILQ_FOREACH(rx, list, tag_link) {
+			if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+				return rx;
+		}
+		return NULL;
+	}
+	list = duo_bucket(match, &match->by_source, want->addr, want->tag);
+	TAILQ_FOREACH(rx, list, key_link) {
+		if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+			return rx;
+	}
+	return NULL;
+}
+
+struct duo_rx *duo_match_context(struct duo_match *match, void *context)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &match->posted, link) {
+		if (rx->context == context)
+			return rx;
+	}
+	return NULL;
+}

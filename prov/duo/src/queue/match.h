@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Matching: the posted receives of an endpoint in posting order, and its
+ * unexpected messages in order of arrival, one pair of queues per kind
+ * (untagged, tagged). Pure: calls no provider, takes no lock (the caller
+ * holds the domain's). docs/matching.md has the rules.
+ *
+ * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. A
+ * longer one has an index: hash buckets by source and tag, less the bits in
+ * "mask", which is the union of what receives ignore as long as that is few
+ * bits. So an expected match costs the same at any length; receives that
+ * ignore more are in "wild" and are searched one by one, as are unexpected
+ * messages for them. The index of posted receives is made by the first
+ * search, so who is never searched has none, and ends when the queue is
+ * empty. Cost: 64 KiB per index, from its first use on; without memory for
+ * it, the search stays linear.
+ */
+#ifndef DUO_MATCH_H
+#define DUO_MATCH_H
+
+#include "queue/rx.h"
+
+#define DUO_MATCH_LINEAR 16
+#define DUO_BUCKETS 4096
+
+struct duo_index {
+	struct duo_rx_list *bucket;	/* DUO_BUCKETS; NULL: never used */
+	bool on;
+};
+
+struct duo_match {
+	struct duo_rx_list posted;
+	size_t posted_count;
+	size_t unexp_count;
+	uint64_t seq;			/* of the next entry */
+	uint64_t mask;			/* bits of the tag not hashed */
+	struct duo_index by_want;	/* posted, by source and tag */
+	struct duo_rx_list unexp;
+	struct duo_rx_list wild;	/* posted, ignoring more than mask */
+	struct duo_index by_source;	/* unexpected, by source and tag */
+	struct duo_index by_tag;	/* unexpected, by tag alone */
+};
+
+/* What a receive asks for; untagged ones have tag 0 and ignore all. */
+struct duo_want {
+	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
+	uint64_t tag;
+	uint64_t ignore;	/* bits of the tag that do not matter */
+};
+
+/* Does a receive that wants *want take a message of (addr, tag)? */
+static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
+				  uint64_t tag)
+{
+	return (want->addr == FI_ADDR_UNSPEC || want->addr == addr) &&
+	       ((want->tag ^ tag) & ~want->ignore) == 0;
+}
+
+/* Is there a message that both would take? */
+static inline bool duo_want_overlap(const struct duo_want *a,
+				    const struct duo_want *b)
+{
+	return (a->addr == FI_ADDR_UNSPEC || b->addr == FI_ADDR_UNSPEC ||
+		a->addr == b->addr) &&
+	       ((a->tag ^ b->tag) & ~(a->ignore | b->ignore)) == 0;
+}
+
+static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
+{
+	return (struct duo_want) {
+		.addr = rx->peer.addr,
+		.tag = rx->peer.tag,
+		.ignore = rx->ignore,
+	};
+}
+
+static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
+				uint64_t tag)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_want_takes(&want, addr, tag);
+}
+
+/* kind: all untagged messages have the same tag. */
+void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
+void duo_match_fini(struct duo_match *match);
+/* Puts rx where a posted one of the same wants is, which stays. */
+void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
+			   struct duo_rx *rx);
+/* Puts rx, whose seq is set, in its place. Walks the queue. */
+void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
+void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
+void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
+/* For the two below. */
+void duo_match_learn(struct duo_match *match, uint64_t ignore);
+void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
+void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
+
+/* Are there bits that the index would have to leave out as well? */
+static inline bool duo_match_wild(const struct duo_match *match,
+				  uint64_t ignore)
+{
+	return ignore & ~match->mask;
+}
+
+DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
+{
+	if (duo_match_wild(match, rx->ignore))
+		duo_match_learn(match, rx->ignore);
+	duo_rx_become(rx, DUO_RX_POSTED);
+	rx->seq = match->seq++;
+	TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	if (match->by_want.on)
+		duo_match_add_want(match, rx);
+	match->posted_count++;
+}
+
+/* The caller gives rx its next state. */
+DUO_HOT void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
+{
+	assert(match->posted_count > 0);
+	if (match->by_want.on)
+		duo_match_drop_want(match, rx);
+	TAILQ_REMOVE(&match->posted, rx, link);
+	match->posted_count--;
+}
+
+/* The first posted receive that takes a message of (addr, tag), or NULL. */
+struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
+				uint64_t tag);
+/* The same: the one posted first is mostly the one. */
+static inline struct duo_rx *duo_match_first(struct duo_match *match,
+					     fi_addr_t addr, uint64_t tag)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
+
+	return !rx || duo_rx_takes(rx, addr, tag) ? rx :
+	       duo_match_posted(match, addr, tag);
+}
+
+/* The first unexpected message that *want takes, or NULL. */
+struct duo_rx *duo_match_unexp(struct duo_match *match,
+			       const struct duo_want *want);
+/* The first posted receive with the application's context, or NULL. */
+struct duo_rx *duo_match_context(struct duo_match *match, void *context);
+
+#endif /* DUO_MATCH_H */

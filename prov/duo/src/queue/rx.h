@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A receive entry: a receive that the application posted, or a message that
+ * shm delivered before its receive. Entries live in one reserved range of
+ * addresses per endpoint, so a context that comes back from the core is
+ * recognised by its address alone, and entries never move.
+ *
+ * Cost: 448 bytes an entry, touched from the first use on; growing is
+ * advancing an index. The first cache line is the core's, and a message over
+ * either path touches the four after it. Protected by the domain's lock.
+ */
+#ifndef DUO_RX_H
+#define DUO_RX_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+#include <rdma/fabric.h>
+
+#include "base/compat.h"
+#include "base/util.h"
+#include "queue/state.h"
+#include "near.h"
+
+#define DUO_IOV_LIMIT 4			/* buffers of a receive */
+#define DUO_RX_MAX (1U << 18)		/* entries per endpoint */
+#define DUO_RX_RESERVE 8192		/* of these for unexpected messages */
+
+enum duo_rx_kind {
+	DUO_MSG,
+	DUO_TAGGED,
+	DUO_KIND_COUNT
+};
+
+/* In which list a posted receive waits for being given to the core. */
+enum duo_rx_lazy {
+	DUO_LAZY_NONE,
+	DUO_LAZY_DUE,		/* for the next poll */
+	DUO_LAZY_WAITS,		/* for idle polls */
+	DUO_LAZY_BEHIND,	/* for a multi-receive buffer before it */
+};
+
+struct duo_ep;
+
+/* A message of near that waits, or is on its way in. */
+struct duo_near_msg {
+	struct near_peer *peer;	/* held */
+	struct near_rndv rndv;
+	void *payload;		/* NULL: its sender has it yet */
+	fi_addr_t src;
+	bool ended;		/* but others have to precede it */
+	int err;		/* of such a one */
+};
+
+struct duo_rx {
+	union {				/* must come first */
+		_Alignas(64) struct fi_context2 core_ctx;
+		struct duo_near_msg arrival;	/* the core has nothing then */
+		void *shm_desc[DUO_IOV_LIMIT];	/* nor then, see device.h */
+	};
+	struct fi_peer_rx_entry peer;	/* shm's view */
+	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
+	union {
+		TAILQ_ENTRY(duo_rx) link; /* posted, unexpected or held */
+		SLIST_ENTRY(duo_rx) free_link;
+	};
+	struct duo_ep *ep;
+	void *context;			/* the application's */
+	uint64_t ignore;
+	uint64_t flags;			/* of the operation */
+	void *bounce;			/* a message too large lands here */
+	uint8_t state;			/* enum duo_rx_state */
+	uint8_t kind;			/* enum duo_rx_kind */
+	bool on_core;			/* the core has a copy */
+	uint8_t lazy;			/* enum duo_rx_lazy */
+	bool wanted;			/* a success is reported */
+	bool hold;			/* arriving: to be held */
+	uint8_t count;			/* of iov */
+	bool multi;			/* a piece of a buffer, see multi.h */
+	uint64_t seq;			/* order in its queue */
+	size_t size;			/* room in iov, bytes */
+	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
+	struct iovec iov[DUO_IOV_LIMIT];
+	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
+	TAILQ_ENTRY(duo_rx) tag_link;
+	union {
+		struct iovec bounce_iov;
+		struct {			/* of the owner of pieces */
+			uint32_t refs;		/* how many there are */
+			bool open;		/* more messages fit */
+			bool canceled;		/* by fi_cancel */
+			bool near;		/* the core never has any */
+		};
+	};
+	union {
+		fi_addr_t shm_src;	/* unexpected: shm's address or
+					 * FI_ADDR_NOTAVAIL */
+		struct duo_rx *owner;	/* of a piece */
+	};
+};
+
+TAILQ_HEAD(duo_rx_list, duo_rx);
+
+struct duo_rx_pool {
+	struct duo_rx *base;	/* reserved, DUO_RX_MAX entries */
+	struct duo_rx *end;	/* of those that were ever handed out */
+	SLIST_HEAD(, duo_rx) free;
+	uint32_t live;
+	struct duo_ep *ep;	/* of all entries, like this: */
+	struct fid_peer_srx *srx;
+};
+
+/* For shm: all buffers are in host memory. */
+extern void *duo_rx_no_desc[DUO_IOV_LIMIT];
+
+/* The only way to another state. */
+DUO_HOT void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
+{
+	assert(duo_rx_may(rx->state, state));
+	rx->state = state;
+}
+
+int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
+		     struct fid_peer_srx *srx);
+void duo_rx_pool_fini(struct duo_rx_pool *pool);
+/* An entry that was never used; NULL: there is none. */
+struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
+void duo_rx_free_bounce(struct duo_rx *rx);
+
+/* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
+static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
+{
+	struct duo_rx *rx = SLIST_FIRST(&pool->free);
+
+	if (rx)
+		SLIST_REMOVE_HEAD(&pool->free, free_link);
+	else if (!(rx = duo_rx_first_use(pool)))
+		return NULL;
+	assert(rx->state == DUO_RX_FREE && !rx->bounce && !rx->lazy);
+	pool->live++;
+	rx->on_core = false;
+	rx->wanted = true;
+	return rx;
+}
+
+static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
+{
+	assert(rx->state != DUO_RX_FREE && !rx->lazy);
+	if (rx->bounce)
+		duo_rx_free_bounce(rx);
+	duo_rx_become(rx, DUO_RX_FREE);
+	pool->live--;
+	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
+}
+
+/* False: what is left is for unexpected messages. */
+static inline bool duo_rx_pool_free(const struct duo_rx_pool *pool)
+{
+	return pool->live < DUO_RX_MAX - DUO_RX_RESERVE;
+}
+
+static inline bool duo_rx_pool_owns(const struct duo_rx_pool *pool,
+				    const void *context)
+{
+	return (const struct duo_rx *) context >= pool->base &&
+	       (const struct duo_rx *) context < pool->end;
+}
+
+static inline uint32_t duo_rx_pool_room(const struct duo_rx_pool *pool)
+{
+	return DUO_RX_MAX - pool->live;
+}
+
+static inline struct duo_rx *duo_rx_of_peer(struct fi_peer_rx_entry *entry)
+{
+	return (struct duo_rx *) ((char *) entry -
+				  offsetof(struct duo_rx, peer));
+}
+
+/* What a completion of rx says that it is, fi_cq(3). */
+static inline uint64_t duo_rx_cq_flags(const struct duo_rx *rx)
+{
+	return FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG);
+}
+
+#endif /* DUO_RX_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "queue/state.h"
+
+#define TO(state) (1U << DUO_RX_##state)
+
+const uint32_t duo_rx_next[DUO_RX_STATES] = {
+	[DUO_RX_FREE] = TO(POSTED) | TO(CORE) | TO(PEEK) | TO(ARRIVING) |
+			TO(OWNER) | TO(READY),
+	/* a receive */
+	[DUO_RX_POSTED] = TO(LOCAL) | TO(CORE) | TO(CANCELING) | TO(SPENT) |
+			  TO(FREE),
+	[DUO_RX_LOCAL] = TO(FREE),
+	[DUO_RX_CORE] = TO(SPENT) | TO(FREE),
+	[DUO_RX_CANCELING] = TO(CANCELED) | TO(CORE) | TO(SPENT) | TO(FREE),
+	[DUO_RX_CANCELED] = TO(LOCAL) | TO(POSTED) | TO(FREE),
+	[DUO_RX_SPENT] = TO(FREE),
+	/* a peek */
+	[DUO_RX_PEEK] = TO(CORE_CLAIMED) | TO(SPENT) | TO(FREE),
+	[DUO_RX_CORE_CLAIMED] = TO(CORE),
+	/* a local message */
+	[DUO_RX_ARRIVING] = TO(UNEXP) | TO(HELD) | TO(FREE),
+	[DUO_RX_UNEXP] = TO(LOCAL) | TO(HELD) | TO(CLAIMED) | TO(FREE),
+	[DUO_RX_HELD] = TO(LOCAL) | TO(UNEXP) | TO(FREE),
+	[DUO_RX_CLAIMED] = TO(LOCAL) | TO(FREE),
+	/* a multi-receive buffer */
+	[DUO_RX_OWNER] = TO(FREE),
+	[DUO_RX_READY] = TO(POSTED) | TO(CORE) | TO(FREE),
+};
+
+const char *duo_rx_state_str(enum duo_rx_state state)
+{
+	static const char *const text[DUO_RX_STATES] = {
+		[DUO_RX_FREE] = "FREE",
+		[DUO_RX_POSTED] = "POSTED",
+		[DUO_RX_LOCAL] = "LOCAL",
+		[DUO_RX_CORE] = "CORE",
+		[DUO_RX_CANCELING] = "CANCELING",
+		[DUO_RX_CANCELED] = "CANCELED",
+		[DUO_RX_PEEK] = "PEEK",
+		[DUO_RX_ARRIVING] = "ARRIVING",
+		[DUO_RX_UNEXP] = "UNEXP",
+		[DUO_RX_HELD] = "HELD",
+		[DUO_RX_CLAIMED] = "CLAIMED",
+		[DUO_RX_CORE_CLAIMED] = "CORE_CLAIMED",
+		[DUO_RX_SPENT] = "SPENT",
+		[DUO_RX_OWNER] = "OWNER",
+		[DUO_RX_READY] = "READY",
+	};
+
+	return state < DUO_RX_STATES ? text[state] : "unknown";
+}

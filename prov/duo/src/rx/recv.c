@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives. Every posted receive is in our queue in posting order, so shm's
+ * messages find it there; whether the core gets it as well, and when, is
+ * decided here and in lazy.c.
+ */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "core/lazy.h"
+#include "core/when.h"
+#include "rx/arrive.h"
+#include "rx/multi.h"
+#include "rx/recv.h"
+
+/* All but the buffers, and whether it is a piece. */
+DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_ep *ep,
+			  enum duo_rx_kind kind, uint64_t ignore,
+			  void *context, uint64_t flags)
+{
+	rx->kind = kind;
+	if (ep->rx_selective)
+		rx->wanted = flags & FI_COMPLETION;
+	rx->context = context;
+	rx->ignore = ignore;
+	rx->flags = flags;
+}
+
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	size_t i;
+
+	rx->wanted = true;
+	duo_recv_set(rx, rx->ep, recv->kind, recv->want.ignore, recv->context,
+		     recv->flags);
+	rx->multi = recv->multi;
+	if (rx->multi) {
+		rx->owner = recv->multi;
+		rx->wanted = false;	/* the owner knows */
+	}
+	/* discarded by a peek: the peek's completion is the only one */
+	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
+		rx->wanted = false;
+	rx->size = 0;
+	for (i = 0; i < recv->count; i++) {
+		rx->iov[i] = recv->iov[i];
+		rx->desc[i] = recv->desc ? recv->desc[i] : NULL;
+		rx->size += recv->iov[i].iov_len;
+	}
+	if (!recv->count) {
+		rx->iov[0] = (struct iovec) { 0 };
+		rx->desc[0] = NULL;
+	}
+	rx->count = recv->count;
+}
+
+/* Is it to wait for a multi-receive buffer before it? */
+static bool duo_recv_blocked(struct duo_rx *rx)
+{
+	struct duo_match *match = &rx->ep->match[rx->kind];
+
+	rx->seq = match->seq;
+	if (!duo_multi_blocks(rx))
+		return false;
+	duo_match_post(match, rx);
+	duo_lazy_block(rx);
+	return true;
+}
+
+static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
+{
+	struct duo_want want = duo_rx_want(rx);
+	struct duo_ep *ep = rx->ep;
+	int ret = 0;
+
+	if (ep->lazy_count)
+		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
+	if (!ret && ep->multi_open && duo_recv_blocked(rx))
+		return 0;
+	if (!ret)
+		ret = duo_lazy_post(rx);
+	if (ret) {
+		duo_rx_become(rx, DUO_RX_POSTED);
+		duo_rx_release(&ep->pool, rx);
+		return ret;
+	}
+	if (final)
+		duo_rx_become(rx, DUO_RX_CORE);
+	else
+		duo_match_post(&ep->match[rx->kind], rx);
+	return 0;
+}
+
+/* Who has sent before is watched. */
+DUO_HOT void duo_recv_later(struct duo_rx *rx, bool final)
+{
+	if (rx->peer.addr != FI_ADDR_UNSPEC)
+		duo_map_watch(rx->ep, rx->peer.addr);
+	if (!final)
+		duo_lazy_add(rx, DUO_LAZY_WAITS);
+}
+
+static ssize_t duo_recv_put(struct duo_rx *rx, enum duo_recv_when when,
+			    bool final)
+{
+	if (when == DUO_RECV_NOW)
+		return duo_recv_post_core(rx, final);
+	duo_match_post(&rx->ep->match[rx->kind], rx);
+	if (when == DUO_RECV_LATER)
+		duo_recv_later(rx, final);
+	return 0;
+}
+
+int duo_recv_place(struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_recv_put(rx, duo_recv_when(rx->ep, &want),
+			    duo_recv_final(rx));
+}
+
+static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	enum duo_recv_when when = duo_recv_when(ep, &recv->want);
+	struct duo_rx *rx;
+
+	if (!duo_rx_pool_free(&ep->pool))
+		return -FI_EAGAIN;
+	rx = duo_rx_alloc(&ep->pool);
+	rx->peer.addr = recv->want.addr;
+	rx->peer.tag = recv->want.tag;
+	duo_recv_fill(rx, recv);
+
+	return duo_recv_put(rx, when,
+			    duo_want_final(ep, recv->kind, &recv->want));
+}
+
+/* A message that has come may be what is asked for. */
+static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+
+	if (!TAILQ_EMPTY(&ep->held))
+		duo_srx_resolve(ep);
+	if (!TAILQ_EMPTY(&ep->ready))
+		duo_multi_resume(ep);
+	if (recv->flags & FI_MULTI_RECV)
+		return duo_multi_recv(ep, recv);
+	if (recv->flags & FI_PEEK)
+		return duo_recv_peek(ep, recv);
+	if (recv->flags & FI_CLAIM)
+		return duo_recv_claim(ep, recv);
+	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
+	return rx ? duo_recv_start(rx, recv) : duo_recv_post(ep, recv);
+}
+
+#define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
+#define DUO_RECV_LOOK (DUO_RECV_FLAGS | FI_MULTI_RECV)
+
+static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
+{
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (!ep->rx_ready)
+		return -FI_ENOCQ;
+	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)
+		return -FI_EBADFLAGS;
+	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD)
+		return -FI_EBADFLAGS;
+	if (recv->count > ep->rx_iov_limit || (recv->count && !recv->iov))
+		return -FI_EINVAL;
+	if (duo_recv_when(ep, &recv->want) == DUO_RECV_NO_SOURCE)
+		return -FI_EINVAL;
+	return 0;
+}
+
+static ssize_t duo_recv_common(struct duo_ep *ep, struct duo_recv *recv)
+{
+	ssize_t ret;
+
+	if (!(ep->caps & FI_DIRECTED_RECV))
+		recv->want.addr = FI_ADDR_UNSPEC;
+	duo_lock(&ep->domain->lock);
+	ret = duo_recv_check(ep, recv);
+	if (!ret)
+		ret = duo_recv_look(ep, recv);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+DUO_COLD ssize_t duo_recv_one_common(struct duo_ep *ep, enum duo_rx_kind kind,
+				     void *buf, size_t len, void *desc,
+				     const struct duo_want *want,
+				     void *context)
+{
+	const struct iovec iov = { buf, len };
+	struct duo_recv recv = {
+		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = *want,
+		.context = context,
+		.flags = ep->rx_op_flags[kind],
+	};
+
+	return duo_recv_common(ep, &recv);
+}
+
+/* Nothing that the call has to be refused for, and nothing to be minded. */
+DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
+			     enum duo_recv_when when)
+{
+	if (!ep->rx_ready || when == DUO_RECV_NO_SOURCE ||
+	    !TAILQ_EMPTY(&ep->held) || ep->match[kind].unexp_count ||
+	    !duo_rx_pool_free(&ep->pool))
+		return false;
+	if (kind == DUO_MSG && ep->rx_op_flags[DUO_MSG] & FI_MULTI_RECV)
+		return false;
+	return when != DUO_RECV_NOW ||
+	       (ep->core.polled_match && ep->lazy_count == ep->due_count &&
+		!ep->multi_open);
+}
+
+/*
+ * The calls with one buffer, inlined: nothing of the arguments is in memory
+ * but in the entry. It does what duo_recv_common() does.
+ */
+DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
+			     void *buf, size_t len, void *desc,
+			     struct duo_want want, void *context)
+{
+	enum duo_recv_when when;
+	struct duo_rx *rx;
+
+	if (!(ep->caps & FI_DIRECTED_RECV))
+		want.addr = FI_ADDR_UNSPEC;
+	duo_lock(&ep->domain->lock);
+	when = duo_recv_when(ep, &want);
+	if (!duo_recv_simple(ep, kind, when)) {
+		duo_unlock(&ep->domain->lock);
+		return duo_recv_one_common(ep, kind, buf, len, desc, &want,
+					   context);
+	}
+	rx = duo_rx_alloc(&ep->pool);
+	rx->count = 1;
+	rx->multi = false;
+	rx->peer.addr = want.addr;
+	rx->peer.tag = want.tag;
+	duo_recv_set(rx, ep, kind, want.ignore, context,
+		     ep->rx_op_flags[kind]);
+	rx->size = len;
+	rx->desc[0] = desc;
+	rx->iov[0].iov_base = buf;
+	rx->iov[0].iov_len = len;
+
+	duo_match_post(&ep->match[kind], rx);
+	if (when == DUO_RECV_NOW)
+		duo_lazy_add(rx, DUO_LAZY_DUE);
+	else if (when == DUO_RECV_LATER)
+		duo_recv_later(rx, duo_want_final(ep, kind, &want));
+	duo_unlock(&ep->domain->lock);
+	return 0;
+}
+
+/* All but the msg variants use the endpoint's default flags. */
+ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t src, void *context)
+{
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = { .addr = src, .ignore = ~0ULL },
+		.context = context,
+		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_MSG],
+	};
+
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+}
+
+ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		 fi_addr_t src, void *context)
+{
+	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
+
+	return duo_recv_one(duo_ep_of(ep_fid), DUO_MSG, buf, len, desc, want,
+			    context);
+}
+
+ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags)
+{
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.want = { .addr = msg->addr, .ignore = ~0ULL },
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+}
+
+ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
+		   void *context)
+{
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = { .addr = src, .tag = tag, .ignore = ignore },
+		.context = context,
+		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_TAGGED],
+	};
+
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+}
+
+ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		  fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	const struct duo_want want = { src, tag, ignore };
+
+	return duo_recv_one(duo_ep_of(ep_fid), DUO_TAGGED, buf, len, desc,
+			    want, context);
+}
+
+ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags)
+{
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.want = { .addr = msg->addr, .tag = msg->tag,
+			  .ignore = msg->ignore },
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives: who has them. A receive is posted here (recv.c) and, at once,
+ * later or never, to the core; a local message that arrives takes it
+ * (arrive.h) and ends it (done.c). peek.c, cancel.c and multi.h are for what
+ * is asked for more rarely. All but the calls are under the domain's lock,
+ * which the calls take.
+ *
+ * Cost: a receive with one buffer that nothing has come for is an entry
+ * written and queued, some 100 instructions; the rest is the core's.
+ */
+#ifndef DUO_RECV_H
+#define DUO_RECV_H
+
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "peer/peer.h"
+
+/* One receive call, whatever its variant. */
+struct duo_recv {
+	enum duo_rx_kind kind;
+	const struct iovec *iov;
+	void **desc;
+	size_t count;
+	struct duo_want want;
+	void *context;
+	uint64_t flags;
+	struct duo_rx *multi;	/* a piece of this buffer */
+};
+
+/* The application's calls, fi_msg(3) and fi_tagged(3). */
+ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		 fi_addr_t src, void *context);
+ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t src, void *context);
+ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags);
+ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		  fi_addr_t src, uint64_t tag, uint64_t ignore, void *context);
+ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
+		   void *context);
+ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags);
+ssize_t duo_ep_cancel(fid_t fid, void *context);
+
+/* Posts an entry: here, and on the core now, later or never. It is released
+ * if that fails. */
+int duo_recv_place(struct duo_rx *rx);
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
+
+/* peek.c */
+ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
+ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
+
+/* Starts unexpected, held or claimed message rx into recv's buffers.
+ * Nothing has changed if it fails (-FI_ENOMEM, -FI_EAGAIN). */
+static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	return rx->ep->domain->peer->start(rx, recv);
+}
+
+#endif /* DUO_RECV_H */

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Sends: decide the path, forward. The descriptors are the core's; a local
+ * peer sees none but those of device memory, its own. The application's message
+ * is copied, not changed.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "av/route.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "peer/shm/device.h"
+#include "tx/send.h"
+
+/*
+ * Chooses the path and, for shm, takes the owner lock. -FI_EINVAL: dest is
+ * not an address of the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
+ */
+static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
+			       struct duo_route *to)
+{
+	*to = duo_route(ep, dest);
+	if (!to->ep)
+		return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
+	if (to->path == FI_DUO_SHM)
+		duo_lock(&ep->domain->lock);
+	return 0;
+}
+
+/* Releases what duo_tx_begin() took, counts, passes ret on. */
+static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
+				 size_t len, ssize_t ret)
+{
+	struct fi_duo_path_stats *shm = &ep->stats.path[FI_DUO_SHM];
+	struct fi_duo_path_stats *core = &ep->stats.path[FI_DUO_CORE];
+
+	if (to->path == FI_DUO_SHM) {
+		if (!ret) {
+			shm->tx_msgs++;
+			shm->tx_bytes += len;
+		}
+		duo_unlock(&ep->domain->lock);
+		return ret;
+	}
+	if (!ret && !ep->domain->lock.on) {
+		core->tx_msgs++;
+		core->tx_bytes += len;
+	} else if (!ret) {
+		__atomic_fetch_add(&core->tx_msgs, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&core->tx_bytes, len, __ATOMIC_RELAXED);
+	}
+	if (ep->tx_cq) /* or it was bound to receive only */
+		duo_cq_core_active(ep->tx_cq);
+	return ret;
+}
+
+/* The peer's of the core's; host memory has none there. */
+static inline void *duo_tx_desc(const struct duo_ep *ep, void *desc,
+				const struct duo_route *to)
+{
+	if (to->path == FI_DUO_CORE)
+		return desc;
+	return ep->domain->device ? duo_device_desc(ep->domain, desc) : NULL;
+}
+
+/* The same of up to DUO_IOV_LIMIT, in out. */
+static inline void **duo_tx_descv(const struct duo_ep *ep, void **desc,
+				  size_t count, const struct duo_route *to,
+				  void **out)
+{
+	size_t i;
+
+	if (to->path == FI_DUO_CORE || !desc)
+		return desc;
+	if (!ep->domain->device)
+		return NULL;
+	for (i = 0; i < count; i++)
+		out[i] = duo_device_desc(ep->domain, desc[i]);
+	return out;
+}
+
+/* -FI_EINVAL: more buffers than the limit, or none given. */
+static inline int duo_tx_len(const struct iovec *iov, size_t count, size_t *len)
+{
+	size_t i;
+
+	if (count > DUO_IOV_LIMIT || (count && !iov))
+		return -FI_EINVAL;
+	*len = 0;
+	for (i = 0; i < count; i++)
+		*len += iov[i].iov_len;
+	return 0;
+}
+
+static inline int duo_tx_check(const struct duo_ep *ep, size_t len)
+{
+	return len > ep->max_msg_size ? -FI_EMSGSIZE : 0;
+}
+
+static inline int duo_inject_check(const struct duo_ep *ep, size_t len)
+{
+	return len > ep->inject_size ? -FI_EMSGSIZE : 0;
+}
+
+ssize_t duo_send(struct fid_ep *ep_fid, const void *buf, size_t len, void *desc,
+		 fi_addr_t dest, void *context)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_tx_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_send(to.ep, buf, len, duo_tx_desc(ep, desc, &to), to.addr,
+		      context);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t dest, void *context)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	void *descs[DUO_IOV_LIMIT];
+	struct duo_route to;
+	size_t len;
+	ssize_t ret = duo_tx_len(iov, count, &len);
+
+	if (ret || (ret = duo_tx_check(ep, len)) ||
+	    (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_sendv(to.ep, iov, duo_tx_descv(ep, desc, count, &to, descs),
+		       count, to.addr, context);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct fi_msg out = *msg;
+	void *descs[DUO_IOV_LIMIT];
+	struct duo_route to;
+	size_t len;
+	ssize_t ret = duo_tx_len(msg->msg_iov, msg->iov_count, &len);
+
+	if (ret || (ret = duo_tx_check(ep, len)) ||
+	    (flags & FI_INJECT && (ret = duo_inject_check(ep, len))) ||
+	    (ret = duo_tx_begin(ep, msg->addr, &to)))
+		return ret;
+	out.addr = to.addr;
+	out.desc = duo_tx_descv(ep, msg->desc, msg->iov_count, &to, descs);
+	ret = fi_sendmsg(to.ep, &out, flags);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_inject(struct fid_ep *ep_fid, const void *buf, size_t len,
+		   fi_addr_t dest)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_inject_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_inject(to.ep, buf, len, to.addr);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_senddata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		     void *desc, uint64_t data, fi_addr_t dest, void *context)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_tx_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_senddata(to.ep, buf, len, duo_tx_desc(ep, desc, &to), data,
+			  to.addr, context);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_injectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		       uint64_t data, fi_addr_t dest)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_inject_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_injectdata(to.ep, buf, len, data, to.addr);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_tsend(struct fid_ep *ep_fid, const void *buf, size_t len,
+		  void *desc, fi_addr_t dest, uint64_t tag, void *context)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_tx_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_tsend(to.ep, buf, len, duo_tx_desc(ep, desc, &to), to.addr,
+		       tag, context);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t dest, uint64_t tag, void *context)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	void *descs[DUO_IOV_LIMIT];
+	struct duo_route to;
+	size_t len;
+	ssize_t ret = duo_tx_len(iov, count, &len);
+
+	if (ret || (ret = duo_tx_check(ep, len)) ||
+	    (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_tsendv(to.ep, iov, duo_tx_descv(ep, desc, count, &to, descs),
+			count, to.addr, tag, context);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct fi_msg_tagged out = *msg;
+	void *descs[DUO_IOV_LIMIT];
+	struct duo_route to;
+	size_t len;
+	ssize_t ret = duo_tx_len(msg->msg_iov, msg->iov_count, &len);
+
+	if (ret || (ret = duo_tx_check(ep, len)) ||
+	    (flags & FI_INJECT && (ret = duo_inject_check(ep, len))) ||
+	    (ret = duo_tx_begin(ep, msg->addr, &to)))
+		return ret;
+	out.addr = to.addr;
+	out.desc = duo_tx_descv(ep, msg->desc, msg->iov_count, &to, descs);
+	ret = fi_tsendmsg(to.ep, &out, flags);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_tinject(struct fid_ep *ep_fid, const void *buf, size_t len,
+		    fi_addr_t dest, uint64_t tag)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_inject_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_tinject(to.ep, buf, len, to.addr, tag);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_tsenddata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		      void *desc, uint64_t data, fi_addr_t dest, uint64_t tag,
+		      void *context)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_tx_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_tsenddata(to.ep, buf, len, duo_tx_desc(ep, desc, &to), data,
+			   to.addr, tag, context);
+	return duo_tx_end(ep, &to, len, ret);
+}
+
+ssize_t duo_tinjectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
+			uint64_t data, fi_addr_t dest, uint64_t tag)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_route to;
+	ssize_t ret = duo_inject_check(ep, len);
+
+	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
+		return ret;
+	ret = fi_tinjectdata(to.ep, buf, len, data, to.addr, tag);
+	return duo_tx_end(ep, &to, len, ret);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What is not ours is the core's: operations and commands of every object. */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static struct fid_mr *mr;
+static char buf[64];
+
+/* The fixture makes the fabric by hand. */
+static struct fi_ops fabric_ops = {
+	.size = sizeof(struct fi_ops),
+	.control = duo_core_control,
+	.ops_open = duo_core_ops_open,
+};
+
+static void setup(void)
+{
+	fixture_setup();
+	fx.fabric.fabric_fid.fid.fclass = FI_CLASS_FABRIC;
+	fx.fabric.fabric_fid.fid.ops = &fabric_ops;
+	ck_assert_int_eq(fi_mr_reg(fx.domain, buf, sizeof(buf), FI_RECV, 0, 0,
+				   0, &mr, NULL), 0);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	fixture_close();
+}
+
+#define OBJECTS 6
+
+/* An object of ours, and the core's behind it. */
+static struct fid *object(int which, struct fid **core)
+{
+	struct duo_ep *ep = fixture_ep();
+	struct fid *const ours[OBJECTS] = {
+		&fx.fabric.fabric_fid.fid, &fx.domain->fid, &fx.av->fid,
+		&fx.cq->fid, &fx.ep->fid, &mr->fid,
+	};
+	struct fid *const cores[OBJECTS] = {
+		&fx.fabric.path_fabric[FI_DUO_CORE]->fid,
+		&ep->domain->path_domain[FI_DUO_CORE]->fid,
+		&duo_av_core(ep->av)->fid,
+		&ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
+		&ep->path_ep[FI_DUO_CORE]->fid,
+		&duo_container_of(mr, struct duo_mr, mr_fid)->core->fid,
+	};
+
+	*core = cores[which];
+	return ours[which];
+}
+
+START_TEST(operations)
+{
+	struct fid *core, *fid = object(_i, &core);
+	void *ops = NULL;
+
+	ck_assert_int_eq(fi_open_ops(fid, FAKE_OPS, 0, &ops, NULL), 0);
+	ck_assert_ptr_eq(ops, &fake_ops);
+	ck_assert_ptr_eq(fake.core.asked, core);
+	ops = NULL;
+	ck_assert_int_eq(fi_open_ops(fid, "nobody's", 0, &ops, NULL),
+			 -FI_ENOSYS);
+	ck_assert_ptr_null(ops);
+	ck_assert_int_eq(fi_open_ops(fid, NULL, 0, &ops, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_open_ops(fid, FAKE_OPS, 0, NULL, NULL),
+			 -FI_EINVAL);
+}
+END_TEST
+
+/* An alias and deferred work would have the core's endpoint to themselves. */
+START_TEST(commands)
+{
+	struct fid *core, *fid = object(_i, &core);
+
+	ck_assert_int_eq(fi_control(fid, FAKE_COMMAND, NULL), 0);
+	ck_assert_ptr_eq(fake.core.asked, core);
+	ck_assert_int_eq(fi_control(fid, FAKE_COMMAND + 1, NULL), -FI_ENOSYS);
+	fake.core.asked = NULL;
+	ck_assert_int_eq(fi_control(fid, FI_ALIAS, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_control(fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
+	ck_assert_ptr_null(fake.core.asked);
+}
+END_TEST
+
+START_TEST(operations_on_regions_get_the_cores)
+{
+#ifdef FI_EFA_DOMAIN_OPS
+	struct fi_efa_mr_attr attr;
+	struct fi_efa_ops_domain *ops;
+
+	ck_assert_int_eq(fi_open_ops(&fx.domain->fid, FI_EFA_DOMAIN_OPS, 0,
+				     (void **) &ops, NULL), 0);
+	ck_assert_int_eq(ops->query_mr(mr, &attr), 0);
+	ck_assert_ptr_eq(fake.core.queried_mr,
+			 duo_container_of(mr, struct duo_mr, mr_fid)->core);
+#endif
+}
+END_TEST
+
+/* They take endpoints and queues, which would be ours. */
+START_TEST(operations_on_queues_are_refused)
+{
+	void *ops;
+
+	ck_assert_int_eq(fi_open_ops(&fx.domain->fid, DUO_EFA_GDA_OPS, 0, &ops,
+				     NULL), -FI_EOPNOTSUPP);
+}
+END_TEST
+
+START_TEST(size_left_is_the_cores)
+{
+	ck_assert_int_eq(fx.ep->ops->rx_size_left(fx.ep), 5);
+	ck_assert_int_eq(fx.ep->ops->tx_size_left(fx.ep), 6);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("forward");
+	TCase *tcase = unit_case(suite, "forward", setup, teardown);
+
+	tcase_add_loop_test(tcase, operations, 0, OBJECTS);
+	tcase_add_loop_test(tcase, commands, 0, OBJECTS);
+	tcase_add_test(tcase, operations_on_regions_get_the_cores);
+	tcase_add_test(tcase, operations_on_queues_are_refused);
+	tcase_add_test(tcase, size_left_is_the_cores);
+	return unit_run(suite);
+}

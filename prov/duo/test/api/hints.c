@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* info.c: which hints an info of ours meets, by tables of named rows. */
+
+#include <rdma/fi_errno.h>
+
+#include "info_fixture.h"
+
+enum field {
+	CAPS_FIELD, TYPE_FIELD, TX_CAPS, TX_ORDER, TX_COMP, RX_CAPS, RX_ORDER,
+	RX_COMP, RX_FLAGS, RMA_IOV, CNTR_CNT, PROGRESS,
+};
+
+/* Without capabilities, messages are asked for as well. */
+static void hint_set(enum field field, uint64_t value)
+{
+	switch (field) {
+	case CAPS_FIELD:
+		hints->caps = value;
+		break;
+	case TYPE_FIELD:
+		hints->ep_attr->type = value;
+		break;
+	case TX_CAPS:
+		hints->tx_attr->caps = value;
+		break;
+	case TX_ORDER:
+		hints->tx_attr->msg_order = value;
+		break;
+	case TX_COMP:
+		hints->tx_attr->comp_order = value;
+		break;
+	case RX_CAPS:
+		hints->rx_attr->caps = value;
+		break;
+	case RX_ORDER:
+		hints->rx_attr->msg_order = value;
+		break;
+	case RX_COMP:
+		hints->rx_attr->comp_order = value;
+		break;
+	case RX_FLAGS:
+		hints->rx_attr->op_flags = value;
+		break;
+	case RMA_IOV:
+		hints->tx_attr->rma_iov_limit = value;
+		break;
+	case CNTR_CNT:
+		hints->domain_attr->cntr_cnt = value;
+		break;
+	case PROGRESS:
+		hints->domain_attr->data_progress = value;
+		break;
+	}
+}
+
+static const struct {
+	const char *name;
+	enum field field;
+	uint64_t value;
+	int ret;
+} hint_cases[] = {
+	{ "no capabilities", CAPS_FIELD, 0, 0 },
+	{ "all of ours", CAPS_FIELD, CAPS, 0 },
+	{ "RMA", CAPS_FIELD, FI_MSG | FI_RMA, 0 },
+	{ "atomics alone", CAPS_FIELD, FI_ATOMIC, 0 },
+	{ "fenced RMA alone", CAPS_FIELD, FI_RMA | FI_FENCE, 0 },
+	{ "fenced messages", CAPS_FIELD, FI_MSG | FI_FENCE, -FI_ENODATA },
+	{ "device memory", CAPS_FIELD, FI_MSG | FI_HMEM, 0 },
+	{ "collectives alone", CAPS_FIELD, FI_COLLECTIVE, -FI_ENODATA },
+	{ "progress: manual", PROGRESS, FI_PROGRESS_MANUAL, 0 },
+	{ "progress: automatic", PROGRESS, FI_PROGRESS_AUTO, -FI_ENODATA },
+	{ "multi-receive", CAPS_FIELD, FI_MSG | FI_MULTI_RECV, 0 },
+	{ "tagged multi-receive", CAPS_FIELD, FI_TAGGED_MULTI_RECV,
+	  -FI_ENODATA },
+	{ "any type", TYPE_FIELD, FI_EP_UNSPEC, 0 },
+	{ "rdm", TYPE_FIELD, FI_EP_RDM, 0 },
+	{ "dgram", TYPE_FIELD, FI_EP_DGRAM, -FI_ENODATA },
+	{ "msg", TYPE_FIELD, FI_EP_MSG, -FI_ENODATA },
+	{ "tx: send", TX_CAPS, FI_SEND | FI_TAGGED, 0 },
+	{ "tx: receive", TX_CAPS, FI_RECV, -FI_ENODATA },
+	{ "tx: read", TX_CAPS, FI_READ, 0 },
+	{ "tx: remote read", TX_CAPS, FI_REMOTE_READ, -FI_ENODATA },
+	{ "tx: send after send", TX_ORDER, FI_ORDER_SAS, 0 },
+	{ "tx: of ours", TX_ORDER, ORDER, 0 },
+	{ "tx: write after send", TX_ORDER, FI_ORDER_WAS, -FI_ENODATA },
+	{ "tx: send after read", TX_ORDER, FI_ORDER_SAR, -FI_ENODATA },
+	{ "tx: completion order", TX_COMP, COMP_ORDER, -FI_ENODATA },
+	{ "rx: receive", RX_CAPS, FI_RECV | FI_SOURCE, 0 },
+	{ "rx: send", RX_CAPS, FI_SEND, -FI_ENODATA },
+	{ "rx: send after send", RX_ORDER, FI_ORDER_SAS, 0 },
+	{ "rx: read after write", RX_ORDER, FI_ORDER_RAW, 0 },
+	{ "rx: send after write", RX_ORDER, FI_ORDER_SAW, -FI_ENODATA },
+	{ "rx: read after send", RX_ORDER, FI_ORDER_RAS, -FI_ENODATA },
+	{ "rx: completion order", RX_COMP, COMP_ORDER, -FI_ENODATA },
+	{ "rx: multi-receive", RX_FLAGS, FI_MULTI_RECV, 0 },
+	{ "rx: completion flag", RX_FLAGS, FI_COMPLETION, 0 },
+};
+
+START_TEST(hints_supported)
+{
+	hint_set(hint_cases[_i].field, hint_cases[_i].value);
+	ck_assert_msg(duo_hints_supported(hints) == hint_cases[_i].ret, "%s",
+		      hint_cases[_i].name);
+}
+END_TEST
+
+/* Who asks for RMA alone gets what the core has. */
+START_TEST(hints_of_rma_alone)
+{
+	hints->caps = FI_RMA | FI_ATOMIC;
+	hints->tx_attr->msg_order = hints->rx_attr->msg_order = MIXED_ORDER;
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	ck_assert_int_eq(duo_hints_supported(hints), 0);
+	hints->ep_attr->type = FI_EP_MSG;
+	ck_assert_int_eq(duo_hints_supported(hints), -FI_ENODATA);
+}
+END_TEST
+
+START_TEST(no_hints)
+{
+	const struct fi_info bare = { .caps = 0 };
+
+	ck_assert_int_eq(duo_hints_supported(NULL), 0);
+	ck_assert_int_eq(duo_info_satisfies(info, NULL), 0);
+	ck_assert_int_eq(duo_hints_supported(&bare), 0);
+	ck_assert_int_eq(duo_info_satisfies(info, &bare), 0);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	enum field field;
+	uint64_t value;
+	int ret;
+} taken_cases[] = {
+	{ "caps that are left", CAPS_FIELD, CAPS, 0 },
+	{ "device memory", CAPS_FIELD, CAPS | FI_HMEM, 0 },
+	{ "caps that were taken", CAPS_FIELD, FI_FENCE, -FI_ENODATA },
+	{ "RMA buffers", RMA_IOV, 16, 0 },
+	{ "no counters", CNTR_CNT, 0, 0 },
+	{ "counters", CNTR_CNT, 16, 0 },
+	{ "too many counters", CNTR_CNT, 17, -FI_ENODATA },
+};
+
+START_TEST(satisfies)
+{
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	hint_set(taken_cases[_i].field, taken_cases[_i].value);
+	ck_assert_msg(duo_info_satisfies(info, hints) == taken_cases[_i].ret,
+		      "%s", taken_cases[_i].name);
+}
+END_TEST
+
+/* Every type of AV is served, whatever the core's is. */
+START_TEST(av_type_is_the_one_asked_for)
+{
+	info->domain_attr->av_type = FI_AV_TABLE;
+	hints->domain_attr->av_type = FI_AV_MAP;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
+	hints->domain_attr->av_type = FI_AV_UNSPEC;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
+}
+END_TEST
+
+/* Whatever the core would rather have; MPICH gives up otherwise. */
+START_TEST(threading_is_the_one_asked_for)
+{
+	info->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
+	hints->domain_attr->threading = FI_THREAD_UNSPEC;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
+}
+END_TEST
+
+/* What the core itself lacks is not made up. */
+START_TEST(multi_receive_needs_untagged_messages)
+{
+	info->caps = info->rx_attr->caps = FI_TAGGED | FI_SEND | FI_RECV;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_eq((info->caps | info->rx_attr->caps) & FI_MULTI_RECV,
+			  0);
+	hints->caps = FI_TAGGED | FI_MULTI_RECV;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
+	hints->caps = 0;
+	hints->rx_attr->caps = FI_MULTI_RECV;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
+}
+END_TEST
+
+/* A default flag that the core was not asked for. */
+START_TEST(multi_receive_by_default)
+{
+	info->caps &= ~FI_MULTI_RECV;
+	info->rx_attr->caps &= ~FI_MULTI_RECV;
+	info->rx_attr->op_flags = FI_COMPLETION;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_ne(info->caps & info->rx_attr->caps & FI_MULTI_RECV, 0);
+	hints->rx_attr->op_flags = FI_MULTI_RECV;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_uint_eq(info->rx_attr->op_flags,
+			  FI_COMPLETION | FI_MULTI_RECV);
+}
+END_TEST
+
+START_TEST(core_without_tags)
+{
+	info->caps = FI_MSG | FI_SEND | FI_RECV;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_eq(info->caps & (FI_TAGGED | FI_DIRECTED_RECV), 0);
+	hints->caps = FI_TAGGED;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
+}
+END_TEST
+
+/* A hint within our limit is met, one beyond is refused. */
+START_TEST(limits_against_hints)
+{
+	const char *name = limit_cases[_i].name;
+	size_t *wanted = limit_of(hints, limit_cases[_i].which);
+
+	*limit_of(info, limit_cases[_i].which) = limit_cases[_i].core;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	*wanted = limit_cases[_i].ours;
+	ck_assert_msg(duo_info_satisfies(info, hints) == 0, "%s", name);
+	++*wanted;
+	ck_assert_msg(duo_info_satisfies(info, hints) == -FI_ENODATA, "%s",
+		      name);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("hints");
+	TCase *tcase;
+
+	tcase = unit_case(suite, "hints", info_setup, info_teardown);
+	tcase_add_loop_test(tcase, hints_supported, 0,
+			    ARRAY_SIZE(hint_cases));
+	tcase_add_test(tcase, no_hints);
+	tcase_add_loop_test(tcase, satisfies, 0, ARRAY_SIZE(taken_cases));
+	tcase_add_test(tcase, av_type_is_the_one_asked_for);
+	tcase_add_test(tcase, threading_is_the_one_asked_for);
+	tcase_add_test(tcase, hints_of_rma_alone);
+	tcase_add_test(tcase, multi_receive_by_default);
+	tcase_add_loop_test(tcase, limits_against_hints, 0,
+			    LIMIT_CASES);
+	tcase_add_test(tcase, core_without_tags);
+	tcase_add_test(tcase, multi_receive_needs_untagged_messages);
+	return unit_run(suite);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* info.c: what becomes of a fi_info, by tables of named rows. */
+
+#include <rdma/fi_errno.h>
+
+#include "info_fixture.h"
+
+static const struct {
+	const char *name;
+	const char *core;
+} name_cases[] = {
+	{ "efa;ofi_duo", "efa" },
+	{ "tcp;ofi_rxm;ofi_duo", "tcp;ofi_rxm" },
+	{ "TCP;OFI_DUO", "TCP" },
+	{ "ofi_duo", NULL },
+	{ ";ofi_duo", NULL },
+	{ "efa", NULL },
+	{ "", NULL },
+	{ "ofi_duo;efa", NULL },
+	{ "efaofi_duo", NULL },
+	{ "efa;ofi_duo;", NULL },
+	{ NULL, NULL },
+};
+
+START_TEST(core_name)
+{
+	const char *name = name_cases[_i].name;
+	char *core = duo_core_name(name);
+
+	if (name_cases[_i].core)
+		ck_assert_msg(core && !strcmp(core, name_cases[_i].core),
+			      "%s: %s", name, core ? core : "(null)");
+	else
+		ck_assert_msg(!core, "%s: %s", name, core);
+	free(core);
+}
+END_TEST
+
+/* EFA must not use its own shm path, and must be able to cancel. */
+START_TEST(to_core)
+{
+	struct fi_info *core;
+
+	info->caps |= FI_LOCAL_COMM;
+	info->tx_attr->caps |= FI_LOCAL_COMM;
+	info->rx_attr->caps |= FI_LOCAL_COMM;
+	info->domain_attr->caps = FI_LOCAL_COMM;
+	info->tx_attr->msg_order = info->rx_attr->msg_order = 0;
+	info->mode = FI_MSG_PREFIX | FI_CONTEXT;
+	info->domain_attr->av_type = FI_AV_MAP;
+	core = duo_info_to_core(info);
+	ck_assert_ptr_nonnull(core);
+	ck_assert_str_eq(core->fabric_attr->prov_name, "efa");
+	ck_assert_uint_eq(core->caps & (FI_LOCAL_COMM | FI_REMOTE_COMM),
+			  FI_REMOTE_COMM);
+	ck_assert_uint_eq((core->tx_attr->caps | core->rx_attr->caps |
+			   core->domain_attr->caps) & FI_LOCAL_COMM, 0);
+	ck_assert_uint_eq(core->tx_attr->msg_order, FI_ORDER_SAS);
+	ck_assert_uint_eq(core->rx_attr->msg_order, FI_ORDER_SAS);
+	/* the core only ever sees single receives */
+	ck_assert_uint_eq((core->caps | core->rx_attr->caps |
+			   core->rx_attr->op_flags) & FI_MULTI_RECV, 0);
+	ck_assert_uint_eq(core->mode & FI_MSG_PREFIX, 0);
+	ck_assert_int_eq(core->domain_attr->av_type, FI_AV_TABLE);
+	/* the caller's is not ours to change */
+	ck_assert_str_eq(info->fabric_attr->prov_name, "efa;ofi_duo");
+	ck_assert_uint_ne(info->caps & FI_LOCAL_COMM, 0);
+	ck_assert_uint_eq(info->tx_attr->msg_order, 0);
+	fi_freeinfo(core);
+}
+END_TEST
+
+START_TEST(to_core_without_attributes)
+{
+	struct fi_info bare = { .caps = 0 };
+	struct fi_info *core = duo_info_to_core(&bare);
+
+	ck_assert_ptr_nonnull(core);
+	ck_assert_uint_eq(core->caps, 0);	/* "any" stays "any" */
+	ck_assert_ptr_null(core->fabric_attr);
+	fi_freeinfo(core);
+}
+END_TEST
+
+START_TEST(to_core_asks_only_efa)
+{
+	struct fi_info *core;
+
+	info->caps = FI_MSG;
+	free(info->fabric_attr->prov_name);
+	info->fabric_attr->prov_name = strdup("tcp;ofi_duo");
+	info->tx_attr->msg_order = info->rx_attr->msg_order = 0;
+	core = duo_info_to_core(info);
+	ck_assert_uint_eq(core->tx_attr->msg_order, 0);
+	ck_assert_uint_eq(core->rx_attr->msg_order, 0);
+	/* or tcp leaves out the loopback device */
+	ck_assert_uint_eq(core->caps & FI_REMOTE_COMM, 0);
+	fi_freeinfo(core);
+}
+END_TEST
+
+/* Nothing may be advertised that does not work on both paths. */
+START_TEST(restrict_to_both_paths)
+{
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_int_eq(duo_info_satisfies(info, NULL), 0);
+	ck_assert_uint_eq(info->caps, CAPS);
+	ck_assert_uint_eq(info->tx_attr->caps & ~(uint64_t) CAPS, 0);
+	ck_assert_uint_eq(info->rx_attr->caps & ~(uint64_t) CAPS, 0);
+	ck_assert_uint_eq(info->tx_attr->caps & (FI_RECV | FI_REMOTE_READ), 0);
+	ck_assert_uint_eq(info->rx_attr->caps & (FI_SEND | FI_READ), 0);
+	ck_assert_uint_ne(info->tx_attr->caps & FI_READ, 0);
+	ck_assert_uint_ne(info->rx_attr->caps & FI_RMA_EVENT, 0);
+	ck_assert_uint_eq(info->domain_attr->caps,
+			  FI_LOCAL_COMM | FI_REMOTE_COMM);
+	ck_assert_uint_eq(info->tx_attr->msg_order, ORDER);
+	ck_assert_uint_eq(info->rx_attr->msg_order, ORDER);
+	ck_assert_uint_eq(info->tx_attr->comp_order, 0);
+	ck_assert_uint_eq(info->rx_attr->comp_order, 0);
+	ck_assert_uint_eq(info->rx_attr->op_flags, FI_COMPLETION);
+	ck_assert_int_eq(info->domain_attr->data_progress,
+			 FI_PROGRESS_MANUAL);
+	/* RMA is the core's */
+	ck_assert_uint_eq(info->tx_attr->rma_iov_limit, 16);
+	ck_assert_uint_eq(info->domain_attr->cntr_cnt, 16);
+	ck_assert_uint_eq(info->ep_attr->max_order_raw_size, 100);
+	ck_assert_uint_eq(info->domain_attr->max_ep_stx_ctx, 0);
+	ck_assert_uint_eq(info->domain_attr->max_ep_srx_ctx, 0);
+	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
+	ck_assert_uint_eq(info->ep_attr->rx_ctx_cnt, 1);
+}
+END_TEST
+
+/* It is not for those who have not asked. */
+START_TEST(device_memory)
+{
+	static const uint64_t asked[] = { 0, FI_MSG, FI_MSG | FI_HMEM };
+
+	hints->caps = asked[_i];
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	ck_assert_int_eq(duo_info_device(info), !!(asked[_i] & FI_HMEM));
+	ck_assert_uint_eq(info->caps & FI_HMEM, asked[_i] & FI_HMEM);
+	ck_assert_uint_eq(info->tx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
+	ck_assert_uint_eq(info->rx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
+}
+END_TEST
+
+/* Nothing goes over shm: all is as the core says. */
+START_TEST(rma_alone_is_the_cores)
+{
+	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_eq(info->caps & (ONESIDED | FI_FENCE | FI_HMEM),
+			  ONESIDED | FI_FENCE | FI_HMEM);
+	ck_assert_uint_eq(info->caps & FI_COLLECTIVE, 0);
+	ck_assert_uint_eq(info->tx_attr->msg_order, ~0ULL);
+	ck_assert_uint_eq(info->tx_attr->comp_order, COMP_ORDER);
+	ck_assert_uint_eq(info->tx_attr->inject_size, 65536);
+	ck_assert_uint_eq(info->tx_attr->iov_limit, 16);
+	ck_assert_uint_eq(info->domain_attr->cntr_cnt, 16);
+	ck_assert_int_eq(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+	/* and what needs objects of ours is not */
+	ck_assert_uint_eq(info->domain_attr->max_ep_stx_ctx, 0);
+	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
+}
+END_TEST
+
+START_TEST(remote_communication_is_not_made_up)
+{
+	info->caps &= ~FI_REMOTE_COMM;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_eq(info->caps & (FI_LOCAL_COMM | FI_REMOTE_COMM),
+			  FI_LOCAL_COMM);
+}
+END_TEST
+
+START_TEST(counters_are_the_cores)
+{
+	size_t count = info->domain_attr->cntr_cnt;
+
+	info->caps &= ~(uint64_t) (FI_RMA | FI_ATOMIC | FI_RMA_PMEM);
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_uint_eq(info->domain_attr->cntr_cnt, count);
+	hints->domain_attr->cntr_cnt = count;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	hints->domain_attr->cntr_cnt++;
+	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
+}
+END_TEST
+
+START_TEST(limits)
+{
+	size_t *limit = limit_of(info, limit_cases[_i].which);
+
+	*limit = limit_cases[_i].core;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_msg(*limit == limit_cases[_i].ours, "%s: %zu",
+		      limit_cases[_i].name, *limit);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	enum fi_ep_type type;
+	uint64_t caps;
+	uint64_t mode;
+	int ret;
+} usable_cases[] = {
+	{ "rdm, both kinds", FI_EP_RDM, FI_MSG | FI_TAGGED, 0, 0 },
+	{ "rdm, untagged only", FI_EP_RDM, FI_MSG, 0, 0 },
+	{ "rdm, tagged only", FI_EP_RDM, FI_TAGGED, 0, 0 },
+	{ "rdm, RMA only", FI_EP_RDM, FI_RMA, 0, 0 },
+	{ "rdm, atomics only", FI_EP_RDM, FI_ATOMIC, 0, 0 },
+	{ "rdm, nothing", FI_EP_RDM, FI_COLLECTIVE, 0, -FI_ENODATA },
+	{ "dgram", FI_EP_DGRAM, FI_MSG, 0, -FI_ENODATA },
+	{ "msg", FI_EP_MSG, FI_MSG, 0, -FI_ENODATA },
+	{ "prefix mode", FI_EP_RDM, FI_MSG, FI_MSG_PREFIX, -FI_ENODATA },
+	{ "context mode", FI_EP_RDM, FI_MSG, FI_CONTEXT | FI_CONTEXT2, 0 },
+};
+
+START_TEST(usable)
+{
+	info->ep_attr->type = usable_cases[_i].type;
+	info->caps = usable_cases[_i].caps;
+	info->mode = usable_cases[_i].mode;
+	ck_assert_msg(duo_info_restrict(info) == usable_cases[_i].ret, "%s",
+		      usable_cases[_i].name);
+}
+END_TEST
+
+/* It has no tags and places messages past a posted receive. */
+START_TEST(efa_direct_is_not_wrapped)
+{
+	ck_assert(!duo_traits_direct(info->fabric_attr));
+	free(info->fabric_attr->name);
+	info->fabric_attr->name = strdup("efa-direct");
+	ck_assert(duo_traits_direct(info->fabric_attr));
+	ck_assert_int_eq(duo_info_restrict(info), -FI_ENODATA);
+}
+END_TEST
+
+START_TEST(restrict_names_a_threading_level)
+{
+	info->domain_attr->threading = FI_THREAD_UNSPEC;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_SAFE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("info");
+	TCase *tcase = unit_case(suite, "core", info_setup, info_teardown);
+
+	tcase_add_loop_test(tcase, core_name, 0, ARRAY_SIZE(name_cases));
+	tcase_add_test(tcase, to_core);
+	tcase_add_test(tcase, to_core_without_attributes);
+	tcase_add_test(tcase, to_core_asks_only_efa);
+	tcase = unit_case(suite, "restrict", info_setup, info_teardown);
+	tcase_add_test(tcase, restrict_to_both_paths);
+	tcase_add_loop_test(tcase, device_memory, 0, 3);
+	tcase_add_test(tcase, rma_alone_is_the_cores);
+	tcase_add_test(tcase, counters_are_the_cores);
+	tcase_add_test(tcase, remote_communication_is_not_made_up);
+	tcase_add_loop_test(tcase, limits, 0, LIMIT_CASES);
+	tcase_add_loop_test(tcase, usable, 0, ARRAY_SIZE(usable_cases));
+	tcase_add_test(tcase, efa_direct_is_not_wrapped);
+	tcase_add_test(tcase, restrict_names_a_threading_level);
+	return unit_run(suite);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Memory regions: what the application sees is the core's key and
+ * descriptor, and what the core sees are objects of its own.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+#define KEY 42
+
+static char buf[64];
+
+/* The three ways to register; all in one table. */
+static int reg(int how, struct fid_mr **mr)
+{
+	const struct iovec iov = { buf, sizeof(buf) };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = FI_RECV,
+		.requested_key = KEY,
+		.context = buf,
+	};
+
+	switch (how) {
+	case 0:
+		return fi_mr_reg(fx.domain, buf, sizeof(buf), FI_RECV, 0, KEY,
+				 0, mr, buf);
+	case 1:
+		return fi_mr_regv(fx.domain, &iov, 1, FI_RECV, 0, KEY, 0, mr,
+				  buf);
+	default:
+		return fi_mr_regattr(fx.domain, &attr, 0, mr);
+	}
+}
+
+START_TEST(key_and_descriptor)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(reg(_i, &mr), 0);
+	ck_assert_uint_eq(fi_mr_key(mr), KEY);
+	ck_assert_ptr_nonnull(fi_mr_desc(mr));
+	ck_assert_ptr_eq(mr->fid.context, buf);
+	ck_assert_uint_eq(mr->fid.fclass, FI_CLASS_MR);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+START_TEST(core_refuses)
+{
+	struct fid_mr *mr = NULL;
+
+	fake.path[FI_DUO_CORE].fail_at = fake.path[FI_DUO_CORE].calls + 1;
+	ck_assert_int_eq(reg(_i, &mr), -FAKE_ERROR);
+	ck_assert_ptr_null(mr);
+}
+END_TEST
+
+/* FI_MR_ENDPOINT: the core gets its own endpoint, not ours. */
+START_TEST(bound_to_an_endpoint)
+{
+	struct fid *core = &fixture_ep()->path_ep[FI_DUO_CORE]->fid;
+	struct fid_mr *mr;
+	void *desc;
+
+	ck_assert_int_eq(reg(_i, &mr), 0);
+	desc = fi_mr_desc(mr);
+	ck_assert_int_eq(fi_mr_bind(mr, &fx.ep->fid, 0), 0);
+	ck_assert_ptr_eq(fake.core.mr_bound, core);
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	ck_assert_uint_eq(fi_mr_key(mr), KEY + 1);
+	ck_assert_ptr_ne(fi_mr_desc(mr), desc);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+START_TEST(bound_to_a_counter)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(reg(_i, &mr), 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	ck_assert_ptr_eq(fake.core.mr_bound, &fake.core.cntr->fid);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+}
+END_TEST
+
+START_TEST(part_of_another)
+{
+	struct fi_mr_attr attr = { .access = FI_RECV };
+	struct fid_mr *mr, *part;
+
+	ck_assert_int_eq(reg(2, &mr), 0);
+	attr.base_mr = mr;
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &part), 0);
+	ck_assert_ptr_eq(fake.core.base_mr,
+			 duo_container_of(mr, struct duo_mr, mr_fid)->core);
+	ck_assert_ptr_eq(attr.base_mr, mr);
+	ck_assert_int_eq(fi_close(&part->fid), 0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+START_TEST(bound_to_others)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(reg(_i, &mr), 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &fx.cq->fid, 0), -FI_ENOSYS);
+	ck_assert_int_eq(mr->fid.ops->bind(&mr->fid, NULL, 0), -FI_EINVAL);
+	ck_assert_ptr_null(fake.core.mr_bound);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+/* fi_ep_bind of a region: the fake core takes references to its own only. */
+START_TEST(endpoint_binds_it)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(reg(_i, &mr), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &mr->fid, 0), 0);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+START_TEST(keeps_the_domain_open)
+{
+	int refs = duo_domain_of(fx.domain)->refs;
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(reg(_i, &mr), 0);
+	ck_assert_int_eq(duo_domain_of(fx.domain)->refs, refs + 1);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(duo_domain_of(fx.domain)->refs, refs);
+}
+END_TEST
+
+START_TEST(domain_binds_event_queues_only)
+{
+	ck_assert_int_eq(fi_domain_bind(fx.domain, &fx.cq->fid, 0),
+			 -FI_EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("mr");
+	TCase *tcase = unit_case(suite, "mr", fixture_setup, fixture_close);
+
+	tcase_add_loop_test(tcase, key_and_descriptor, 0, 3);
+	tcase_add_loop_test(tcase, core_refuses, 0, 3);
+	tcase_add_loop_test(tcase, bound_to_an_endpoint, 0, 3);
+	tcase_add_loop_test(tcase, bound_to_a_counter, 0, 3);
+	tcase_add_test(tcase, part_of_another);
+	tcase_add_loop_test(tcase, bound_to_others, 0, 3);
+	tcase_add_loop_test(tcase, endpoint_binds_it, 0, 3);
+	tcase_add_loop_test(tcase, keeps_the_domain_open, 0, 3);
+	tcase_add_test(tcase, domain_binds_event_queues_only);
+	return unit_run(suite);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Peers that shm does not know when their first message comes, because they
+ * published themselves or were inserted late. The message is held until its
+ * source has been looked up, so that directed receives find it.
+ */
+
+#include <sys/resource.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static const char *name;
+static fi_addr_t peer;
+static struct slot slot[4];
+
+static void setup(void)
+{
+	fixture_setup();
+}
+
+/* In the AV first, published later, nothing sent to it. */
+static void publish_late(void)
+{
+	peer = peer_insert(1);
+	ck_assert_int_eq(fake.shm.inserted, 0);
+	name = peer_publish(1);
+}
+
+static void arrive(const char *text)
+{
+	fake_shm_arrive(DUO_TAGGED, name, TAG, text);
+}
+
+START_TEST(directed_receive_finds_it)
+{
+	publish_late();
+	post_recv(&slot[0], peer, TAG);
+	poll_cq(1);
+	ck_assert_int_eq(fake.core.posts, 1);	/* as if it were remote */
+	arrive("late");
+	expect_recv(&slot[0], "late", peer);
+	ck_assert_uint_eq(fake_core_posted(), 0);
+	ck_assert_uint_eq(stats_now().arb_won, 1);
+}
+END_TEST
+
+/* A wildcard posted later must not take it from the directed one. */
+START_TEST(directed_receive_is_matched_first)
+{
+	publish_late();
+	post_recv(&slot[0], peer, TAG);
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+	arrive("1");
+	arrive("2");
+	expect_recv(&slot[0], "1", peer);
+	expect_recv(&slot[1], "2", peer);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(unexpected_in_order)
+{
+	publish_late();
+	arrive("1");
+	arrive("2");
+	poll_cq(1);
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	post_recv(&slot[1], peer, TAG);
+	expect_recv(&slot[0], "1", peer);
+	expect_recv(&slot[1], "2", peer);
+}
+END_TEST
+
+/* What was decided for sends stays: order per pair. */
+START_TEST(the_sends_stay_on_the_core)
+{
+	int context;
+
+	peer = peer_insert(1);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
+			 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+	name = peer_publish(1);
+	post_recv(&slot[0], peer, TAG);
+	arrive("late");
+	expect_recv(&slot[0], "late", peer);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
+			 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 2);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 0);
+}
+END_TEST
+
+/*
+ * The other way round: it had decided before we published ourselves. We send
+ * over shm, its messages come over the core.
+ */
+START_TEST(the_peer_stays_on_the_core)
+{
+	int i, context;
+
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	for (i = 0; i < 2; i++) {
+		post_recv(&slot[i], i ? peer : FI_ADDR_UNSPEC, TAG);
+		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG,
+					  &context), 0);
+		expect_entry(&context, FI_ADDR_NOTAVAIL);
+	}
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "1");
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "2");
+	poll_cq(2 * LAZY_POLLS);
+	expect_recv(&slot[0], "1", peer);
+	expect_recv(&slot[1], "2", peer);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 2);
+}
+END_TEST
+
+/* Undecided: the first send looks again. */
+START_TEST(the_first_send_finds_it)
+{
+	int context;
+
+	publish_late();
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
+			 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+}
+END_TEST
+
+/* It is not in the AV at all: only a wildcard may take its message. */
+START_TEST(stranger)
+{
+	name = peer_publish(1);
+	peer = peer_insert(2);
+	post_recv(&slot[0], peer, TAG);
+	arrive("hello");
+	expect_nothing();
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+	expect_recv(&slot[1], "hello", FI_ADDR_NOTAVAIL);
+}
+END_TEST
+
+START_TEST(stranger_and_empty_av)
+{
+	name = peer_publish(1);
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	arrive("hello");
+	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
+}
+END_TEST
+
+/* Inserted after its message: the message gets its source. */
+START_TEST(stranger_is_inserted)
+{
+	name = peer_publish(1);
+	arrive("1");
+	arrive("2");
+	poll_cq(1);
+	peer = peer_insert(1);
+	post_recv(&slot[0], peer, TAG);
+	expect_recv(&slot[0], "1", peer);
+	post_recv(&slot[1], peer, TAG);
+	expect_recv(&slot[1], "2", peer);
+	expect_nothing();
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+}
+END_TEST
+
+/* What it sends after it has been inserted must not overtake. */
+START_TEST(stranger_is_inserted_while_a_receive_waits)
+{
+	fi_addr_t other = peer_insert(7);
+
+	name = peer_publish(1);
+	post_recv(&slot[0], other, TAG);
+	arrive("1");
+	poll_cq(1);
+	peer = peer_insert(1);
+	post_recv(&slot[1], peer, TAG);
+	arrive("2");
+	expect_recv(&slot[1], "1", peer);
+	post_recv(&slot[2], peer, TAG);
+	expect_recv(&slot[2], "2", peer);
+}
+END_TEST
+
+/* A peek must see what is held. */
+START_TEST(peek_after_insert)
+{
+	int context;
+
+	name = peer_publish(1);
+	arrive("123");
+	poll_cq(1);
+	peer = peer_insert(1);
+	ck_assert_int_eq(recv_flags(&context, NULL, 0, peer, FI_PEEK), 0);
+	ck_assert_uint_eq(expect_entry(&context, peer).len, 3);
+}
+END_TEST
+
+START_TEST(held_message_is_truncated)
+{
+	static char text[101] = { [0 ... 99] = 'x' };
+	struct fi_cq_err_entry err;
+
+	publish_late();
+	post_recv(&slot[0], peer, TAG);
+	arrive(text);
+	err = expect_error(&slot[0], FI_ETRUNC);
+	ck_assert_uint_eq(err.len, sizeof(slot[0].buf));
+	ck_assert_uint_eq(err.olen, 100 - sizeof(slot[0].buf));
+	ck_assert_mem_eq(slot[0].buf, text, sizeof(slot[0].buf));
+	expect_nothing();
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+}
+END_TEST
+
+/* Soft limit of open files: none can be opened any more, or as before. */
+static void let_open(bool may)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = may ? limit.rlim_max : 0;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Its record cannot be read when its message comes, but later. */
+START_TEST(no_descriptor_for_a_moment)
+{
+	publish_late();
+	post_recv(&slot[0], peer, TAG);
+	let_open(false);
+	arrive("late");
+	expect_nothing();
+	unit_pass(20000);
+	expect_nothing();
+	let_open(true);
+	unit_pass(50000);
+	expect_recv(&slot[0], "late", peer);
+	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
+}
+END_TEST
+
+/* Not when it is inserted, and the registry does not change any more. */
+START_TEST(no_descriptor_for_the_insert)
+{
+	name = peer_publish(1);
+	peer_insert(2);
+	usleep(60000);
+	fake_shm_arrive(DUO_TAGGED, "stranger", TAG + 1, "who");
+	poll_cq(1);
+	ck_assert_uint_ne(fixture_ep()->map->scanned, 0);
+	let_open(false);
+	peer = peer_insert(1);
+	let_open(true);
+	post_recv(&slot[0], peer, TAG);
+	arrive("late");
+	expect_recv(&slot[0], "late", peer);
+}
+END_TEST
+
+/* Removed and inserted again: shm keeps its place, we keep its messages. */
+START_TEST(removed_and_inserted_again)
+{
+	fi_addr_t again;
+
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	arrive("1");
+	poll_cq(1);
+	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, NULL),
+			 -FI_EINVAL);
+	ck_assert_int_eq(try_recv(&slot[1], peer, TAG), -FI_EINVAL);
+	again = peer_insert(1);
+	ck_assert_int_eq(fake.shm.inserted, 1);
+	arrive("2");
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(0);
+	ck_assert_uint_eq(expect_entry(&slot[0], again).len, 1);
+	ck_assert_str_eq(slot[0].buf, "1");
+	post_recv(&slot[1], again, TAG);
+	expect_recv(&slot[1], "2", again);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("late");
+	TCase *tcase = unit_case(suite, "late", setup, fixture_close);
+
+	tcase_add_test(tcase, the_first_send_finds_it);
+	tcase_add_test(tcase, stranger);
+	tcase_add_test(tcase, stranger_and_empty_av);
+	tcase_add_test(tcase, stranger_is_inserted);
+	tcase_add_test(tcase, stranger_is_inserted_while_a_receive_waits);
+	tcase_add_test(tcase, peek_after_insert);
+	tcase_add_test(tcase, removed_and_inserted_again);
+	tcase_add_test(tcase, directed_receive_finds_it);
+	tcase_add_test(tcase, directed_receive_is_matched_first);
+	tcase_add_test(tcase, unexpected_in_order);
+	tcase_add_test(tcase, the_sends_stay_on_the_core);
+	tcase_add_test(tcase, the_peer_stays_on_the_core);
+	tcase_add_test(tcase, held_message_is_truncated);
+	tcase_add_test(tcase, no_descriptor_for_a_moment);
+	tcase_add_test(tcase, no_descriptor_for_the_insert);
+	return unit_run(suite);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Sleeping on a completion queue, over near: what wakes and what does not.
+ * The peer is a second endpoint, which shares nothing but the domain.
+ */
+
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+#define LONG_MS 20000
+#define SILENCE_MS 100	/* 200 times what the timer would take */
+
+static struct fid_cq *peer_cq;
+static struct fid_ep *peer;
+static fi_addr_t local, far;
+static struct slot slot[2];
+
+static void open_peer(const struct fixture_attr *attr)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_info *info = fixture_info(attr);
+
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &peer_cq, NULL), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &peer, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(peer, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(peer, &peer_cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_enable(peer), 0);
+}
+
+static void open_with(enum fi_wait_obj wait_obj)
+{
+	const struct fixture_attr attr = {
+		.near = true, .wait_obj = wait_obj,
+	};
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	open_peer(&attr);
+	local = peer_insert(1000);
+	far = peer_insert(2);
+	ck_assert_uint_eq(peer_insert(1001), far + 1);
+}
+
+static void setup(void)
+{
+	open_with(FI_WAIT_FD);
+}
+
+static void setup_unspec(void)
+{
+	open_with(FI_WAIT_UNSPEC);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(fi_close(&peer->fid), 0);
+	ck_assert_int_eq(fi_close(&peer_cq->fid), 0);
+	fixture_close();
+}
+
+static int trywait(void)
+{
+	struct fid *fid = &fx.cq->fid;
+
+	return duo_trywait(&fx.fabric.fabric_fid, &fid, 1);
+}
+
+/* As an application goes to sleep: what had come is read before. */
+static void fall_asleep(void)
+{
+	struct fi_cq_tagged_entry entry;
+	int i, ret = -FI_EAGAIN;
+
+	for (i = 0; ret == -FI_EAGAIN && i < 10000; i++) {
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAGAIN);
+		ret = trywait();
+	}
+	ck_assert_int_eq(ret, 0);
+}
+
+static int woken(int ms)
+{
+	struct pollfd fd = { .events = POLLIN };
+
+	ck_assert_int_eq(fi_control(&fx.cq->fid, FI_GETWAIT, &fd.fd), 0);
+	return poll(&fd, 1, ms);
+}
+
+/* It comes when it has been looked for a few times. */
+static struct fi_cq_tagged_entry read_one(void)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	for (i = 0; ret == -FI_EAGAIN && i < 10000; i++) {
+		ret = fi_cq_read(fx.cq, &entry, 1);
+		if (ret == -FI_EAGAIN)
+			trywait();
+	}
+	ck_assert_int_eq(ret, 1);
+	return entry;
+}
+
+static void *say(void *text)
+{
+	ck_assert_int_eq(fi_tinject(peer, text, strlen(text), local, TAG), 0);
+	return NULL;
+}
+
+/* What has come is slept off before there is silence. */
+START_TEST(silence)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		fall_asleep();
+		ck_assert_int_eq(woken(SILENCE_MS), 0);
+		post_recv(&slot[0], far + 1, TAG);
+		say("x");
+		ck_assert_ptr_eq(read_one().op_context, &slot[0]);
+	}
+}
+END_TEST
+
+static void local_message(void)
+{
+	post_recv(&slot[0], far + 1, TAG);
+	fall_asleep();
+	say("local");
+}
+
+static void far_message(void)
+{
+	post_recv(&slot[0], far, TAG);
+	fall_asleep();
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+}
+
+static void any_message(void)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	fall_asleep();
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+}
+
+/* What another thread does while we sleep: the core has to get it. */
+static void receive_posted(void)
+{
+	fall_asleep();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(woken(LONG_MS), 1);
+	fall_asleep();
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+}
+
+/* Complete at once, while nobody reads. */
+static void sent_locally(void)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, far + 1, TAG,
+				  &slot[0]), 0);
+}
+
+static void sent_far(void)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, far, TAG, &slot[0]), 0);
+}
+
+static void (*const wakers[])(void) = {
+	local_message, far_message, any_message, receive_posted, sent_locally,
+	sent_far,
+};
+
+START_TEST(wakes)
+{
+	wakers[_i]();
+	ck_assert_int_eq(woken(LONG_MS), 1);
+	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
+	fall_asleep();
+	ck_assert_int_eq(woken(SILENCE_MS / 4), 0);
+}
+END_TEST
+
+START_TEST(error_wakes)
+{
+	struct fi_cq_tagged_entry entry;
+
+	post_recv(&slot[0], far, TAG);
+	fall_asleep();
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
+	ck_assert_int_eq(woken(LONG_MS), 1);
+	ck_assert_int_eq(trywait(), -FI_EAGAIN);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
+}
+END_TEST
+
+/* One that came before is not slept through, one that came late wakes. */
+START_TEST(signal_wakes)
+{
+	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
+	ck_assert_int_eq(trywait(), -FI_EAGAIN);
+	fall_asleep();
+	ck_assert_int_eq(woken(SILENCE_MS / 4), 0);
+	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
+	ck_assert_int_eq(woken(LONG_MS), 1);
+}
+END_TEST
+
+/* The core takes no receives now: nobody would wake us for what they get. */
+START_TEST(core_refuses_receives)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	fake.core.eagain = 1;
+	ck_assert_int_eq(trywait(), -FI_EAGAIN);
+	fall_asleep();
+	ck_assert_uint_eq(fake_core_posted(), 1);
+}
+END_TEST
+
+static int timeouts[] = { -1, LONG_MS };
+
+START_TEST(blocking_read)
+{
+	struct fi_cq_tagged_entry entry;
+	pthread_t thread;
+
+	post_recv(&slot[0], far + 1, TAG);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 3), -FI_EAGAIN);
+	ck_assert_int_eq(pthread_create(&thread, NULL, say, "wake up"), 0);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, timeouts[_i]),
+			 1);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_str_eq(slot[0].buf, "wake up");
+}
+END_TEST
+
+static void *signal_cq(void *arg)
+{
+	const struct timespec while_it_sleeps = { .tv_nsec = 20000000 };
+
+	nanosleep(&while_it_sleeps, NULL);
+	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
+	return NULL;
+}
+
+START_TEST(blocking_read_is_signalled)
+{
+	struct fi_cq_tagged_entry entry;
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, signal_cq, NULL), 0);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
+/* Its descriptor is ours to sleep on, not the application's. */
+START_TEST(unspec_has_no_descriptor)
+{
+	int fd;
+
+	ck_assert_int_eq(fi_control(&fx.cq->fid, FI_GETWAIT, &fd),
+			 -FI_ENODATA);
+	ck_assert_int_eq(trywait(), -FI_EINVAL);
+}
+END_TEST
+
+static void nothing(void)
+{
+}
+
+/* libfabric's shm, or a core without wait objects or descriptors. */
+START_TEST(timer)
+{
+	const struct fixture_attr attr = {
+		.near = _i, .wait_obj = FI_WAIT_FD,
+	};
+	int i;
+
+	fixture_open(&attr);
+	fake.core.no_wait = _i == 1;
+	fake.core.no_getwait = _i == 2;
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	for (i = 0; i < 3; i++) {
+		fall_asleep();
+		ck_assert_int_eq(woken(LONG_MS), 1);
+	}
+	fixture_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("wait");
+	TCase *tcase = unit_case(suite, "descriptor", setup, teardown);
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, silence);
+	tcase_add_loop_test(tcase, wakes, 0, ARRAY_SIZE(wakers));
+	tcase_add_test(tcase, error_wakes);
+	tcase_add_test(tcase, signal_wakes);
+	tcase_add_test(tcase, core_refuses_receives);
+	tcase = unit_case(suite, "blocking", setup_unspec, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, blocking_read, 0, ARRAY_SIZE(timeouts));
+	tcase_add_test(tcase, blocking_read_is_signalled);
+	tcase_add_test(tcase, unspec_has_no_descriptor);
+	tcase = unit_case(suite, "timer", nothing, nothing);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, timer, 0, 3);
+	return unit_run(suite);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Who reads for long and finds nothing gives way to other processes. */
+
+#include <sched.h>
+
+#include "fixture.h"
+
+#define POLLS 8
+
+static const char *local_name;
+static struct slot slot;
+static int yields;
+
+/* The C library's, for this program. */
+int sched_yield(void)
+{
+	if (fake.lock && fake.lock->on) {
+		ck_assert_msg(!pthread_mutex_trylock(&fake.lock->mutex),
+			      "the lock is held meanwhile");
+		pthread_mutex_unlock(&fake.lock->mutex);
+	}
+	yields++;
+	return 0;
+}
+
+static void setup_attr(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	duo_params.yield_mask = POLLS - 1;
+	ck_assert_int_eq(fixture_try(attr), 0);
+	yields = 0;
+}
+
+static void setup(void)
+{
+	static const struct fixture_attr attr;
+
+	setup_attr(&attr);
+	local_name = peer_publish(1);
+	peer_insert(1);
+}
+
+START_TEST(after_empty_reads)
+{
+	poll_cq(POLLS - 1);
+	ck_assert_int_eq(yields, 0);
+	poll_cq(1);
+	ck_assert_int_eq(yields, 1);
+	poll_cq(3 * POLLS);
+	ck_assert_int_eq(yields, 4);
+}
+END_TEST
+
+/* None while messages come, expected or not. */
+START_TEST(not_while_shm_is_busy)
+{
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	for (i = 0; i < 4 * POLLS; i++) {
+		post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "later");
+		poll_cq(1);
+	}
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+START_TEST(without_shm)
+{
+	static const struct fixture_attr attr = { .no_shm = true };
+
+	fixture_close();
+	setup_attr(&attr);
+	poll_cq(4 * POLLS);
+	ck_assert_int_eq(yields, 4);
+}
+END_TEST
+
+START_TEST(without_a_lock)
+{
+	static const struct fixture_attr attr = {
+		.threading = FI_THREAD_DOMAIN,
+	};
+
+	fixture_close();
+	setup_attr(&attr);
+	poll_cq(4 * POLLS);
+	ck_assert_int_eq(yields, 4);
+}
+END_TEST
+
+START_TEST(never)
+{
+	duo_params.yield_mask = UINT32_MAX;
+	poll_cq(10000);
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("yield");
+	TCase *tcase = unit_case(suite, "yield", setup, fixture_close);
+
+	tcase_add_test(tcase, after_empty_reads);
+	tcase_add_test(tcase, not_while_shm_is_busy);
+	tcase_add_test(tcase, without_shm);
+	tcase_add_test(tcase, without_a_lock);
+	tcase_add_test(tcase, never);
+	return unit_run(suite);
+}

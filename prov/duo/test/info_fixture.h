@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What a core says of itself, and hints, for the tests of info.c. */
+#ifndef INFO_FIXTURE_H
+#define INFO_FIXTURE_H
+
+#include "unit.h"
+
+#define COMP_ORDER 1ULL	/* any: there is none */
+
+#define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
+		  FI_REMOTE_WRITE | FI_RMA_EVENT | FI_RMA_PMEM)
+#define CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | \
+	      FI_DIRECTED_RECV | FI_MULTI_RECV | FI_LOCAL_COMM | \
+	      FI_REMOTE_COMM | ONESIDED)
+#define RMA_ORDER (FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW)
+#define ORDER (FI_ORDER_SAS | RMA_ORDER | 0xff00000000ULL)
+#define MIXED_ORDER (FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
+
+extern struct fi_info *info;	/* of a core that can do everything */
+extern struct fi_info *hints;	/* empty */
+
+void info_setup(void);
+void info_teardown(void);
+
+/* Limits, what the core says of each and what becomes of it. */
+struct limit_case {
+	const char *name;
+	size_t core, ours;
+	int which;
+};
+#define LIMIT_CASES 9
+extern const struct limit_case limit_cases[LIMIT_CASES];
+size_t *limit_of(struct fi_info *of, int which);
+
+#endif /* INFO_FIXTURE_H */

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * registry.h: publishing and finding. Files that are not what they should
+ * be are in registry_bad.c, dead owners in registry_dead.c.
+ */
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "unit.h"
+
+static const char *dir;
+static struct duo_publication pub = { .fd = -1 };
+static char name[DUO_SHM_NAME_MAX];
+
+static void setup(void)
+{
+	dir = unit_dir_make();
+}
+
+static void teardown(void)
+{
+	duo_registry_withdraw(&pub);
+	unit_dir_remove();
+}
+
+static enum fi_duo_reason lookup(const char *addr)
+{
+	return unit_lookup(dir, addr, strlen(addr), name);
+}
+
+static void publish(const char *addr, struct duo_publication *as)
+{
+	ck_assert_int_eq(unit_reserve(dir, addr, strlen(addr), as), 0);
+	ck_assert_int_eq(duo_registry_ready(as), 0);
+}
+
+START_TEST(published_is_found)
+{
+	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
+	publish("a", &pub);
+	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+	ck_assert_str_eq(name, pub.shm_name);
+	ck_assert_int_eq(lookup("b"), FI_DUO_NOT_REGISTERED);
+	ck_assert_int_eq(lookup("a\n"), FI_DUO_NOT_REGISTERED);
+	ck_assert_int_eq(unit_dir_count(), 1);
+}
+END_TEST
+
+/* Others must not see an endpoint whose shm side does not work yet. */
+START_TEST(reserved_is_not_found)
+{
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
+	ck_assert_uint_eq(unit_sweep(dir), 1);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+}
+END_TEST
+
+START_TEST(withdrawn_is_gone)
+{
+	publish("a", &pub);
+	duo_registry_withdraw(&pub);
+	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
+	ck_assert_int_eq(unit_dir_count(), 0);
+	ck_assert_int_eq(pub.fd, -1);
+	duo_registry_withdraw(&pub);
+	publish("a", &pub);
+	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+}
+END_TEST
+
+START_TEST(withdrawn_before_it_was_ready)
+{
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
+	duo_registry_withdraw(&pub);
+	ck_assert_int_eq(unit_dir_count(), 0);
+}
+END_TEST
+
+/* The second one must not disturb the first. */
+START_TEST(one_address_once)
+{
+	struct duo_publication second = { .fd = -1 };
+
+	publish("a", &pub);
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &second),
+			 -FI_EADDRINUSE);
+	ck_assert_int_eq(second.fd, -1);
+	duo_registry_withdraw(&second);
+	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+	ck_assert_str_eq(name, pub.shm_name);
+}
+END_TEST
+
+START_TEST(one_address_once_while_reserved)
+{
+	struct duo_publication second = { .fd = -1 };
+
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &second),
+			 -FI_EADDRINUSE);
+	ck_assert_int_eq(second.fd, -1);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+}
+END_TEST
+
+START_TEST(two_addresses_two_names)
+{
+	struct duo_publication second = { .fd = -1 };
+
+	publish("a", &pub);
+	publish("b", &second);
+	ck_assert_str_ne(pub.shm_name, second.shm_name);
+	ck_assert_uint_eq(unit_sweep(dir), 2);
+	ck_assert_int_eq(lookup("b"), FI_DUO_LOCAL);
+	ck_assert_str_eq(name, second.shm_name);
+	duo_registry_withdraw(&second);
+	ck_assert_uint_eq(unit_sweep(dir), 1);
+	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	size_t len;
+	int ret;
+} length_cases[] = {
+	{ "nothing", 0, 0 },
+	{ "one byte", 1, 0 },
+	{ "the longest", DUO_ADDR_MAX, 0 },
+	{ "too long", DUO_ADDR_MAX + 1, -FI_ETOOSMALL },
+};
+
+START_TEST(address_lengths)
+{
+	const char *what = length_cases[_i].name;
+	char addr[DUO_ADDR_MAX + 1] = { 'a', 0, 'b' };
+	size_t len = length_cases[_i].len;
+	int ret = unit_reserve(dir, addr, len, &pub);
+
+	ck_assert_msg(ret == length_cases[_i].ret, "%s: %d", what, ret);
+	if (ret) {
+		ck_assert_int_eq(unit_dir_count(), 0);
+		return;
+	}
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	ck_assert_msg(unit_lookup(dir, addr, len, name) ==
+		      FI_DUO_LOCAL, "%s", what);
+	if (len)
+		ck_assert_msg(unit_lookup(dir, addr, len - 1, name) ==
+			      FI_DUO_NOT_REGISTERED, "%s", what);
+}
+END_TEST
+
+START_TEST(only_the_user_may_read)
+{
+	struct stat st;
+
+	publish("a", &pub);
+	ck_assert_int_eq(stat(pub.path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0600);
+}
+END_TEST
+
+/*
+ * It tells when looking again is worth while; 0 while the directory may
+ * change without its time of change telling so.
+ */
+START_TEST(state_changes)
+{
+	int registry = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
+	uint64_t empty, full;
+
+	unit_dir_changed(registry, -100);
+	ck_assert_uint_eq(duo_registry_state(registry), 0);
+	unit_dir_changed(registry, 10);
+	empty = duo_registry_state(registry);
+	ck_assert_uint_ne(empty, 0);
+	publish("a", &pub);
+	ck_assert_uint_ne(duo_registry_state(registry), empty);
+	unit_dir_changed(registry, 5);
+	full = duo_registry_state(registry);
+	ck_assert_uint_ne(full, 0);
+	ck_assert_uint_ne(full, empty);
+	ck_assert_uint_eq(duo_registry_state(registry), full);
+	duo_registry_withdraw(&pub);
+	ck_assert_uint_ne(duo_registry_state(registry), full);
+	duo_registry_unlock(registry);
+}
+END_TEST
+
+START_TEST(no_directory)
+{
+	const char *none = "/nonexistent/ofi_duo";
+
+	ck_assert_int_eq(duo_registry_open(none), -FI_ENOENT);
+	ck_assert_int_eq(duo_registry_lock(none, DUO_REGISTRY_ALONE),
+			 -FI_ENOENT);
+	duo_registry_tidy(none);
+	ck_assert_uint_eq(duo_registry_sweep(-1), 0);
+	ck_assert_uint_eq(duo_registry_state(-1), 0);
+	ck_assert_int_eq(unit_reserve(none, "a", 1, &pub),
+			 -FI_ENOENT);
+	ck_assert_int_eq(pub.fd, -1);
+}
+END_TEST
+
+START_TEST(directory_name_too_long)
+{
+	char path[2 * DUO_PATH_MAX];
+
+	memset(path, 'd', sizeof(path) - 1);
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	ck_assert_int_eq(unit_reserve(path, "a", 1, &pub),
+			 -FI_ETOOSMALL);
+	ck_assert_int_eq(duo_registry_open(path), -FI_ETOOSMALL);
+}
+END_TEST
+
+/* The directory vanishes between the two steps. */
+START_TEST(ready_can_fail)
+{
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
+	unit_dir_remove();
+	ck_assert_int_eq(duo_registry_ready(&pub), -FI_ENOENT);
+	duo_registry_withdraw(&pub);
+	ck_assert_int_eq(pub.fd, -1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry");
+	TCase *tcase = unit_case(suite, "registry", setup, teardown);
+
+	tcase_add_test(tcase, published_is_found);
+	tcase_add_test(tcase, reserved_is_not_found);
+	tcase_add_test(tcase, withdrawn_is_gone);
+	tcase_add_test(tcase, withdrawn_before_it_was_ready);
+	tcase_add_test(tcase, one_address_once);
+	tcase_add_test(tcase, one_address_once_while_reserved);
+	tcase_add_test(tcase, two_addresses_two_names);
+	tcase_add_loop_test(tcase, address_lengths, 0,
+			    ARRAY_SIZE(length_cases));
+	tcase_add_test(tcase, only_the_user_may_read);
+	tcase_add_test(tcase, state_changes);
+	tcase_add_test(tcase, no_directory);
+	tcase_add_test(tcase, directory_name_too_long);
+	tcase_add_test(tcase, ready_can_fail);
+	return unit_run(suite);
+}

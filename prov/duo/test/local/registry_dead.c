@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Owners that died by SIGKILL: their records are not trusted, and a sweep
+ * removes them and their regions.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "record.h"
+#include "unit.h"
+
+static const char *dir;
+static char name[DUO_SHM_NAME_MAX];
+static int told[2];	/* a pipe: the child has got that far */
+
+static void setup(void)
+{
+	dir = unit_dir_make();
+	ck_assert_int_eq(pipe(told), 0);
+}
+
+static void teardown(void)
+{
+	unit_dir_remove();
+}
+
+static enum fi_duo_reason lookup(void)
+{
+	return unit_lookup(dir, "peer", 4, name);
+}
+
+static bool region_exists(const char *shm_name)
+{
+	int fd = shm_open(shm_name, O_RDONLY, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Publishes "peer" with a region, tells its name, waits for the end. */
+static void child_main(bool ready)
+{
+	struct duo_publication pub;
+
+	if (unit_reserve(dir, "peer", 4, &pub))
+		_exit(1);
+	unit_region_make(pub.shm_name);
+	if (ready && duo_registry_ready(&pub))
+		_exit(1);
+	if (write(told[1], pub.shm_name, sizeof(pub.shm_name)) < 0)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static pid_t child_start(bool ready)
+{
+	pid_t child = fork();
+
+	if (!child)
+		child_main(ready);
+	ck_assert_int_eq(read(told[0], name, sizeof(name)), sizeof(name));
+	return child;
+}
+
+static void child_kill(pid_t child)
+{
+	ck_assert_int_eq(kill(child, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+START_TEST(dead_owner)
+{
+	struct duo_publication pub;
+	char region[DUO_SHM_NAME_MAX];
+	pid_t child = child_start(true);
+
+	memcpy(region, name, sizeof(region));
+	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_uint_eq(unit_sweep(dir), 1);
+	child_kill(child);
+	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert(region_exists(region));
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert(!region_exists(region));
+	ck_assert_int_eq(unit_dir_count(), 0);
+	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
+	/* its address can be had again */
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
+	duo_registry_withdraw(&pub);
+}
+END_TEST
+
+START_TEST(dead_before_it_was_ready)
+{
+	char region[DUO_SHM_NAME_MAX];
+	pid_t child = child_start(false);
+
+	memcpy(region, name, sizeof(region));
+	ck_assert_uint_eq(unit_sweep(dir), 1);
+	child_kill(child);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert(!region_exists(region));
+	ck_assert_int_eq(unit_dir_count(), 0);
+}
+END_TEST
+
+/* It died between open and write. */
+START_TEST(dead_before_it_wrote)
+{
+	int registry = duo_registry_open(dir);
+
+	close(openat(registry, "0123456789abcdef.new", O_CREAT | O_WRONLY,
+		     0600));
+	close(registry);
+	ck_assert_int_eq(unit_dir_count(), 1);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert_int_eq(unit_dir_count(), 0);
+}
+END_TEST
+
+/* A grandchild inherits the descriptor and so keeps the lock. */
+START_TEST(orphaned_lock)
+{
+	char region[DUO_SHM_NAME_MAX];
+	struct duo_publication pub;
+	pid_t child = fork(), orphan;
+
+	if (!child) {
+		ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
+		unit_region_make(pub.shm_name);
+		ck_assert_int_eq(duo_registry_ready(&pub), 0);
+		orphan = fork();
+		if (!orphan)
+			for (;;)
+				pause();
+		ck_assert_int_gt(write(told[1], pub.shm_name,
+				       sizeof(pub.shm_name)), 0);
+		ck_assert_int_gt(write(told[1], &orphan, sizeof(orphan)), 0);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(told[0], region, sizeof(region)),
+			 sizeof(region));
+	ck_assert_int_eq(read(told[0], &orphan, sizeof(orphan)),
+			 sizeof(orphan));
+	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	child_kill(child);
+	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert(!region_exists(region));
+	ck_assert_int_eq(unit_dir_count(), 0);
+	kill(orphan, SIGKILL);
+}
+END_TEST
+
+/*
+ * A dead record may name any region: only one that bears our prefix goes.
+ * The name may also try to leave the directory.
+ */
+static const struct {
+	const char *name;
+	const char *region;
+} region_cases[] = {
+	{ "of another program", "/ofi_duo-unit-other" },
+	{ "with a path", "ofi_duo.s.0./../x" },
+	{ "empty", "" },
+};
+
+START_TEST(sweep_removes_only_our_regions)
+{
+	const char *region = region_cases[_i].region;
+	bool real = region[0] == '/';
+	struct duo_publication pub;
+	uint8_t record[RECORD_SIZE];
+	uint64_t checksum;
+
+	if (real)
+		unit_region_make(region);
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	ck_assert_int_eq(pread(pub.fd, record, sizeof(record), 0),
+			 sizeof(record));
+	memset(record + RECORD_SHM_NAME, 0, DUO_SHM_NAME_MAX);
+	memcpy(record + RECORD_SHM_NAME, region, strlen(region));
+	checksum = record_checksum(record);
+	memcpy(record + RECORD_CHECKSUM, &checksum, sizeof(checksum));
+	ck_assert_int_eq(pwrite(pub.fd, record, sizeof(record), 0),
+			 sizeof(record));
+	close(pub.fd);	/* and with it the lock */
+
+	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert_int_eq(unit_dir_count(), 0);
+	if (real) {
+		ck_assert_msg(region_exists(region), "%s: removed",
+			      region_cases[_i].name);
+		shm_unlink(region);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry-dead");
+	TCase *tcase = unit_case(suite, "dead", setup, teardown);
+
+	tcase_add_test(tcase, dead_owner);
+	tcase_add_test(tcase, dead_before_it_was_ready);
+	tcase_add_test(tcase, dead_before_it_wrote);
+	tcase_add_test(tcase, orphaned_lock);
+	tcase_add_loop_test(tcase, sweep_removes_only_our_regions, 0,
+			    ARRAY_SIZE(region_cases));
+	return unit_run(suite);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The registry's directory: whom it belongs to, its lock, when it is swept
+ * and when it goes.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "unit.h"
+
+static const char *dir;
+static char path[DUO_PATH_MAX];
+static struct duo_publication pub = { .fd = -1 };
+
+static void setup(void)
+{
+	dir = unit_dir_make();
+	ck_assert_int_eq(duo_registry_path(dir, path), 0);
+}
+
+static void teardown(void)
+{
+	duo_registry_withdraw(&pub);
+	unit_dir_remove();
+}
+
+static void publish(void)
+{
+	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+}
+
+static int lock(enum duo_registry_hold hold)
+{
+	int fd = duo_registry_lock(dir, hold);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+/* Somebody else asks. */
+static bool can_lock(int operation)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY);
+	bool can = !flock(fd, operation | LOCK_NB);
+
+	close(fd);
+	return can;
+}
+
+START_TEST(nobody_else_may_enter)
+{
+	struct stat st;
+	int fd;
+
+	umask(0);
+	fd = lock(DUO_REGISTRY_TOGETHER);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0700);
+	ck_assert_uint_eq(st.st_uid, geteuid());
+	duo_registry_unlock(fd);
+}
+END_TEST
+
+enum squatter {
+	SYMLINK, DANGLING, REGULAR, GROUP_MAY_READ, OTHERS_MAY_WRITE, FOREIGN,
+};
+
+static const struct {
+	const char *name;
+	enum squatter squatter;
+} squatter_cases[] = {
+	{ "symbolic link to a good directory", SYMLINK },
+	{ "dangling symbolic link", DANGLING },
+	{ "file", REGULAR },
+	{ "the group may read", GROUP_MAY_READ },
+	{ "others may write", OTHERS_MAY_WRITE },
+	{ "another user's", FOREIGN },
+};
+
+static void squat(enum squatter squatter)
+{
+	char good[2 * DUO_PATH_MAX];
+
+	snprintf(good, sizeof(good), "%s.good", path);
+	umask(0);
+	switch (squatter) {
+	case SYMLINK:
+		ck_assert_int_eq(mkdir(good, 0700), 0);
+		ck_assert_int_eq(symlink(good, path), 0);
+		break;
+	case DANGLING:
+		ck_assert_int_eq(symlink("/nonexistent", path), 0);
+		break;
+	case REGULAR:
+		close(open(path, O_CREAT | O_WRONLY, 0600));
+		break;
+	case GROUP_MAY_READ:
+		ck_assert_int_eq(mkdir(path, 0740), 0);
+		break;
+	case OTHERS_MAY_WRITE:
+		ck_assert_int_eq(mkdir(path, 0702), 0);
+		break;
+	default:
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+		ck_assert_int_eq(chown(path, 12345, 12345), 0);
+	}
+}
+
+START_TEST(somebody_was_first)
+{
+	const char *what = squatter_cases[_i].name;
+	struct stat st;
+
+	if (squatter_cases[_i].squatter == FOREIGN && geteuid())
+		return;		/* only root can make one */
+	squat(squatter_cases[_i].squatter);
+	ck_assert_msg(duo_registry_open(dir) == -FI_EPERM, "%s", what);
+	ck_assert_msg(duo_registry_lock(dir, DUO_REGISTRY_TOGETHER) ==
+		      -FI_EPERM, "%s: locked", what);
+	ck_assert_msg(unit_reserve(dir, "a", 1, &pub) == -FI_EPERM,
+		      "%s: used", what);
+	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
+}
+END_TEST
+
+/* The directory it is in is everybody's, and so is its lock. */
+START_TEST(lock_of_the_base_is_nothing_to_us)
+{
+	int base = open(dir, O_RDONLY | O_DIRECTORY);
+
+	ck_assert_int_eq(flock(base, LOCK_EX), 0);
+	duo_registry_unlock(lock(DUO_REGISTRY_ALONE));
+	publish();
+	close(base);
+}
+END_TEST
+
+START_TEST(together_or_alone)
+{
+	int one = lock(DUO_REGISTRY_TOGETHER);
+	int two = lock(DUO_REGISTRY_TOGETHER);
+
+	ck_assert(!can_lock(LOCK_EX));
+	duo_registry_unlock(one);
+	ck_assert(!can_lock(LOCK_EX));
+	duo_registry_unlock(two);
+	one = lock(DUO_REGISTRY_ALONE);
+	ck_assert(!can_lock(LOCK_SH));
+	duo_registry_unlock(one);
+	ck_assert(can_lock(LOCK_EX));
+}
+END_TEST
+
+/* The child waits, and then sees what was published meanwhile. */
+START_TEST(alone_is_waited_for)
+{
+	int status, fd = lock(DUO_REGISTRY_ALONE);
+	char name[DUO_SHM_NAME_MAX];
+	pid_t child = fork();
+
+	if (!child) {
+		close(fd);
+		lock(DUO_REGISTRY_TOGETHER);
+		_exit(unit_lookup(dir, "a", 1, name) != FI_DUO_LOCAL);
+	}
+	usleep(30000);
+	publish();
+	duo_registry_unlock(fd);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* Another thread forks while we hold it: the child's copy holds nothing. */
+START_TEST(forked_child_does_not_keep_it)
+{
+	int fd = lock(DUO_REGISTRY_ALONE), told[2];
+	pid_t child;
+
+	ck_assert_int_eq(pipe(told), 0);
+	child = fork();
+	if (!child) {
+		close(told[1]);
+		_exit(read(told[0], &fd, 1) != 0);	/* until we are done */
+	}
+	duo_registry_unlock(fd);
+	ck_assert(can_lock(LOCK_EX));
+	close(told[1]);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+END_TEST
+
+START_TEST(goes_with_the_last_one)
+{
+	struct duo_publication second = { .fd = -1 };
+
+	publish();
+	ck_assert_int_eq(unit_reserve(dir, "b", 1, &second), 0);
+	duo_registry_withdraw(&second);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	duo_registry_withdraw(&pub);
+	ck_assert_int_ne(access(path, F_OK), 0);
+	publish();
+	ck_assert_int_eq(unit_dir_count(), 1);
+}
+END_TEST
+
+/* Who has just locked it is going to publish there. */
+START_TEST(stays_while_it_is_locked)
+{
+	int fd;
+
+	publish();
+	fd = lock(DUO_REGISTRY_TOGETHER);
+	duo_registry_withdraw(&pub);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	duo_registry_unlock(fd);
+}
+END_TEST
+
+#define ROUNDS 300
+
+/* Two processes come and go: none finds the directory gone. */
+START_TEST(comes_and_goes)
+{
+	int i, status;
+	pid_t child = fork();
+
+	for (i = 0; i < ROUNDS; i++) {
+		int fd = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
+		int ret = fd < 0 ? fd : unit_reserve(dir, child ? "a" : "b", 1,
+						     &pub);
+
+		if (!ret)
+			ret = duo_registry_ready(&pub);
+		if (!child && ret)
+			_exit(1);
+		ck_assert_msg(!ret, "round %d: %d", i, ret);
+		duo_registry_unlock(fd);
+		duo_registry_withdraw(&pub);
+	}
+	if (!child)
+		_exit(0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+/* A record that nobody has locked. */
+static void leave_dead(void)
+{
+	int registry = duo_registry_open(dir);
+	int fd = openat(registry, "0123456789abcdef.new",
+			O_CREAT | O_EXCL | O_WRONLY, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	close(registry);
+}
+
+static void swept(int seconds_ago)
+{
+	struct timespec times[2] = { { 0 }, { .tv_nsec = UTIME_OMIT } };
+
+	ck_assert_int_eq(clock_gettime(CLOCK_REALTIME, &times[0]), 0);
+	times[0].tv_sec -= seconds_ago;
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+START_TEST(tidied_once_in_a_while)
+{
+	leave_dead();
+	swept(10);
+	duo_registry_tidy(dir);
+	ck_assert_int_eq(unit_dir_count(), 0);
+	leave_dead();
+	duo_registry_tidy(dir);
+	ck_assert_msg(unit_dir_count() == 1, "swept twice in a second");
+	swept(-10);	/* the clock was set back */
+	duo_registry_tidy(dir);
+	ck_assert_int_eq(unit_dir_count(), 0);
+}
+END_TEST
+
+/* One is starting, another sweeps: the new file is not locked yet. */
+START_TEST(not_tidied_while_others_start)
+{
+	int fd = lock(DUO_REGISTRY_TOGETHER);
+
+	leave_dead();
+	swept(10);
+	duo_registry_tidy(dir);
+	ck_assert_int_eq(unit_dir_count(), 1);
+	duo_registry_unlock(fd);
+	swept(10);	/* to have counted was an access, too */
+	duo_registry_tidy(dir);
+	ck_assert_int_eq(unit_dir_count(), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry-dir");
+	TCase *tcase = unit_case(suite, "owner", setup, teardown);
+
+	tcase_add_test(tcase, nobody_else_may_enter);
+	tcase_add_loop_test(tcase, somebody_was_first, 0,
+			    ARRAY_SIZE(squatter_cases));
+	tcase_add_test(tcase, lock_of_the_base_is_nothing_to_us);
+	tcase = unit_case(suite, "lock", setup, teardown);
+	tcase_add_test(tcase, together_or_alone);
+	tcase_add_test(tcase, alone_is_waited_for);
+	tcase_add_test(tcase, forked_child_does_not_keep_it);
+	tcase = unit_case(suite, "life", setup, teardown);
+	tcase_add_test(tcase, goes_with_the_last_one);
+	tcase_add_test(tcase, stays_while_it_is_locked);
+	tcase_add_test(tcase, comes_and_goes);
+	tcase_add_test(tcase, tidied_once_in_a_while);
+	tcase_add_test(tcase, not_tidied_while_others_start);
+	return unit_run(suite);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The index of the registry's directory: it never misses a record that is
+ * there when it is asked, however the directory changes between.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#define SETTLE_US 60000
+#define MANY 16		/* look-ups that are worth reading the directory */
+#define PEERS 300	/* more than the index has room for at first */
+
+static struct duo_registry_index ix;
+static struct duo_publication pub[PEERS];
+static const char *dir;
+static int registry;	/* locked: it is not removed when it is empty */
+
+static void setup(void)
+{
+	dir = unit_dir_make();
+	registry = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
+	ck_assert_int_ge(registry, 0);
+}
+
+static void teardown(void)
+{
+	uint64_t i;
+
+	for (i = 0; i < PEERS; i++) {
+		if (pub[i].path[0])
+			duo_registry_withdraw(&pub[i]);
+	}
+	duo_registry_index_fini(&ix);
+	duo_registry_unlock(registry);
+	unit_dir_remove();
+}
+
+static void publish(uint64_t addr)
+{
+	ck_assert_int_eq(unit_reserve(dir, &addr, sizeof(addr), &pub[addr]),
+			 0);
+	ck_assert_int_eq(duo_registry_ready(&pub[addr]), 0);
+}
+
+static bool has(uint64_t addr)
+{
+	return duo_registry_index_has(&ix, &addr, sizeof(addr));
+}
+
+static bool update(size_t lookups)
+{
+	return duo_registry_index_update(&ix, registry, lookups);
+}
+
+static void changed(int seconds_ago)
+{
+	unit_dir_changed(registry, seconds_ago);
+}
+
+static void make_file(const char *name)
+{
+	int fd = openat(registry, name, O_CREAT | O_WRONLY, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+}
+
+START_TEST(many_look_ups)
+{
+	publish(1);
+	ck_assert(update(MANY));
+	ck_assert(has(1));
+	ck_assert(!has(2));
+	publish(2);
+	ck_assert(update(MANY));
+	ck_assert(has(1));
+	ck_assert(has(2));
+	duo_registry_withdraw(&pub[1]);
+	ck_assert(update(MANY));
+	ck_assert(!has(1));
+}
+END_TEST
+
+START_TEST(empty_directory)
+{
+	ck_assert(update(MANY));
+	ck_assert(!has(1));
+}
+END_TEST
+
+START_TEST(grows)
+{
+	uint64_t i;
+
+	for (i = 0; i < PEERS; i++)
+		publish(i);
+	ck_assert(update(MANY));
+	for (i = 0; i < PEERS; i++)
+		ck_assert_msg(has(i), "record %lu", (unsigned long) i);
+	ck_assert(!has(PEERS));
+}
+END_TEST
+
+/* One by one: the directory is read when it has been quiet for a while. */
+START_TEST(single_look_ups)
+{
+	int i;
+
+	changed(-100);
+	for (i = 0; i < 2 * MANY; i++)
+		ck_assert_msg(!update(1), "%d, in a changing directory", i);
+	changed(10);
+	for (i = 1; i < MANY; i++)
+		ck_assert_msg(!update(1), "%d, just settled", i);
+	ck_assert(update(1));
+	ck_assert(update(1));
+	ck_assert(!has(1));
+	publish(1);
+	ck_assert(!update(1));	/* look yourself */
+	changed(5);
+	for (i = 1; i < MANY; i++)
+		ck_assert_msg(!update(1), "%d, settled again", i);
+	ck_assert(update(1));
+	ck_assert(has(1));
+}
+END_TEST
+
+/* What was read while the directory changed holds for one call only. */
+START_TEST(read_while_changing)
+{
+	ck_assert(update(MANY));
+	publish(1);
+	ck_assert(!update(1));
+	ck_assert(update(MANY));
+	ck_assert(has(1));
+}
+END_TEST
+
+START_TEST(settled_and_changed)
+{
+	changed(10);
+	ck_assert(update(MANY));
+	ck_assert(update(1));
+	publish(1);
+	changed(5);
+	ck_assert(!update(1));
+	ck_assert(update(MANY));
+	ck_assert(has(1));
+	ck_assert(update(1));
+	ck_assert(has(1));
+}
+END_TEST
+
+START_TEST(other_names)
+{
+	make_file("0123456789abcdef.new");
+	make_file("0123456789abcde");
+	make_file("0123456789abcdef0");
+	make_file("0123456789ABCDEF");
+	make_file("other");
+	ck_assert(update(MANY));
+	ck_assert_uint_eq(ix.count, 0);
+}
+END_TEST
+
+START_TEST(no_directory)
+{
+	close(registry);
+	ck_assert(!update(1));
+	ck_assert(!update(MANY));
+}
+END_TEST
+
+static void av_setup(void)
+{
+	fixture_setup();
+}
+
+/* 2 * MANY addresses from this number on, in one call. */
+static void insert_many(uint64_t first)
+{
+	uint64_t peer[2 * MANY];
+	fi_addr_t addr[2 * MANY];
+	int i;
+
+	for (i = 0; i < 2 * MANY; i++)
+		peer[i] = first + i;
+	ck_assert_int_eq(fi_av_insert(fx.av, peer, 2 * MANY, addr, 0, NULL),
+			 2 * MANY);
+}
+
+START_TEST(published_between_inserts)
+{
+	insert_many(1);
+	peer_publish(100);
+	insert_many(100);
+	ck_assert_int_eq(fake.shm.inserted, 1);
+	usleep(SETTLE_US);
+	insert_many(150);
+	peer_publish(200);
+	insert_many(200);
+	ck_assert_int_eq(fake.shm.inserted, 2);
+	usleep(SETTLE_US);
+	insert_many(250);
+	peer_publish(300);
+	peer_insert(300);
+	ck_assert_int_eq(fake.shm.inserted, 3);
+}
+END_TEST
+
+/* Inserted first, published later: the first send looks for itself. */
+START_TEST(published_after_the_insert)
+{
+	fi_addr_t addr;
+	char context;
+
+	usleep(SETTLE_US);
+	insert_many(1);
+	addr = peer_insert(100);
+	peer_publish(100);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, &context),
+			 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+}
+END_TEST
+
+/* One that has gone is not local any more when it is inserted again. */
+START_TEST(gone_between_inserts)
+{
+	insert_many(1);
+	peer_publish(100);
+	insert_many(100);
+	ck_assert_uint_ne(fixture_ep()->map->peer_of_shm[0], FI_ADDR_UNSPEC);
+	peer_withdraw();
+	insert_many(100);
+	ck_assert_uint_eq(fixture_ep()->map->peer_of_shm[0], FI_ADDR_UNSPEC);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry-index");
+	TCase *tcase = unit_case(suite, "index", setup, teardown);
+
+	tcase_add_test(tcase, many_look_ups);
+	tcase_add_test(tcase, empty_directory);
+	tcase_add_test(tcase, grows);
+	tcase_add_test(tcase, single_look_ups);
+	tcase_add_test(tcase, read_while_changing);
+	tcase_add_test(tcase, settled_and_changed);
+	tcase_add_test(tcase, other_names);
+	tcase_add_test(tcase, no_directory);
+	tcase = unit_case(suite, "av", av_setup, fixture_close);
+	tcase_add_test(tcase, published_between_inserts);
+	tcase_add_test(tcase, published_after_the_insert);
+	tcase_add_test(tcase, gone_between_inserts);
+	return unit_run(suite);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What happens to the endpoint, at random. */
+
+#include "model.h"
+
+static void model_choose_attr(struct fixture_attr *attr)
+{
+	static const char *const core[] = {
+		"efa", NULL, NULL, "fake",	/* NULL: tcp */
+	};
+	static const enum fi_cq_format format[] = {
+		FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG, FI_CQ_FORMAT_DATA,
+		FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_TAGGED,
+	};
+
+	attr->core = core[model_random(ARRAY_SIZE(core))];
+	attr->no_shm = model_one_in(5);
+	attr->format = format[model_random(ARRAY_SIZE(format))];
+	attr->threading = model_one_in(2) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	if (model_one_in(3))
+		attr->rx_bind_flags = FI_SELECTIVE_COMPLETION;
+	if (model_one_in(2))
+		attr->rx_op_flags = FI_COMPLETION;
+	if (attr->format >= FI_CQ_FORMAT_DATA && model_one_in(4))
+		attr->rx_op_flags |= FI_MULTI_RECV;
+}
+
+static void model_trace_open(void)
+{
+	model_trace("seed %d: %s, %s, %s, format %d, %s, op_flags 0x%lx, "
+		    "window %zu", model.seed, fx.fabric.core_name,
+		    model.attr.no_shm ? "no shm" : "shm",
+		    model.attr.threading == FI_THREAD_SAFE ? "lock" :
+							     "no lock",
+		    model.attr.format, model.selective ? "selective" : "all",
+		    (unsigned long) model.attr.rx_op_flags, model.window);
+}
+
+static size_t model_random_window(void)
+{
+	static const size_t window[] = { 1, 4, MODEL_POSTS, MODEL_POSTS };
+
+	return window[model_random(ARRAY_SIZE(window))];
+}
+
+/* splitmix64's: seeds that follow each other shall have nothing in common. */
+static uint64_t model_mix(uint64_t seed)
+{
+	seed *= 0x9e3779b97f4a7c15ULL;
+	seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9ULL;
+	seed = (seed ^ seed >> 27) * 0x94d049bb133111ebULL;
+	return seed ^ seed >> 31;
+}
+
+void model_open(int seed)
+{
+	size_t min = MODEL_MIN_MULTI;
+
+	memset(&model, 0, sizeof(model));
+	model.seed = seed;
+	model.random = model_mix(seed);
+	model_choose_attr(&model.attr);
+	model.util_srx = model.attr.core && !strcmp(model.attr.core, "efa");
+	model.selective = model.attr.rx_bind_flags;
+	model.lazy_reader = model_one_in(3);
+	model.eager_reader = !model.lazy_reader && model_one_in(2);
+	model.single_in = 1 + model_random(4);
+	model.window = model_random_window();
+
+	fixture_open(&model.attr);
+	duo_params.lazy_polls = 1 + model_random(4);
+	duo_params.lazy_time = model_one_in(2) ? 0 : 1 << 30;
+	duo_params.core_interval = 1 + model_random(3);
+	ck_assert_int_eq(fixture_try(&model.attr), 0);
+	fake.shm.send_polls = model_one_in(2);
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
+			 0);
+	model_trace_open();
+	model_open_peers();
+}
+
+void model_act_post(void)
+{
+	int count = 1 + model_random(4);
+
+	while (count--)
+		model_post();
+}
+
+static void model_arrive_core(const struct model_msg *msg, const char *text)
+{
+	struct fake_msg *arrived = fake_msg_new(msg->kind, text);
+
+	arrived->addr = model.peer[msg->source].addr;
+	arrived->tag = msg->tag;
+	arrived->data = model_msg_index(msg);
+	arrived->flags = FI_REMOTE_CQ_DATA;
+	fake_core_deliver(arrived);
+}
+
+static void model_arrive_shm(const struct model_msg *msg, const char *text)
+{
+	const char *name = model.peer[msg->source].shm_name;
+	struct fake_msg *arrived = fake_shm_arrive(msg->kind, name, msg->tag,
+						   text);
+
+	arrived->data = model_msg_index(msg);
+	arrived->flags = FI_REMOTE_CQ_DATA;
+}
+
+static uint64_t model_random_tag(void)
+{
+	return model_random(3) | (model_one_in(4) ? 0x100 : 0);
+}
+
+void model_arrive(enum model_source source, enum duo_rx_kind kind)
+{
+	struct model_msg *msg = &model.msg[model.msg_count++];
+	char text[MODEL_BUF];
+
+	msg->kind = kind;
+	msg->source = source;
+	msg->tag = msg->kind == DUO_TAGGED ? model_random_tag() : 0;
+	msg->len = 8 + model_random(model_one_in(5) ? 120 : 20);
+	msg->known = model.peer[source].inserted;
+	msg->on_shm = !model.peer[source].far;
+	msg->life = model.peer[source].life;
+	msg->sent = model.step;
+	model_text(msg, text);
+	model_trace("message %d: %s, source %d over %s, tag 0x%lx, %zu bytes",
+		    model_msg_index(msg),
+		    msg->kind == DUO_TAGGED ? "tagged" : "untagged", source,
+		    msg->on_shm ? "shm" : "the core",
+		    (unsigned long) msg->tag, msg->len);
+	if (msg->on_shm)
+		model_arrive_shm(msg, text);
+	else
+		model_arrive_core(msg, text);
+}
+
+/* The core does not say who it is whom the AV does not have. */
+static bool model_can_send(const struct model_peer *peer)
+{
+	return peer->far ? peer->inserted : peer->shm_name != NULL;
+}
+
+void model_arrive_some(enum model_source source)
+{
+	int count = 1 + model_random(model_one_in(4) ? 20 : 2);
+
+	if (!model_can_send(&model.peer[source]))
+		return;
+	while (count-- && model.msg_count < MODEL_MSGS - MODEL_PRESSES)
+		model_arrive(source, model_random(DUO_KIND_COUNT));
+}
+
+static void model_act_arrive(void)
+{
+	model_arrive_some(model_random(model_sources()));
+}
+
+/* Errors of sends are the core's as well. */
+static void model_send_fail(struct model_send *send)
+{
+	send->fails = true;
+	send->on_core = true;
+	fake_core_error(send, FI_EIO);
+}
+
+static void model_send(struct model_send *send, enum model_source dest)
+{
+	fi_addr_t addr = model.peer[dest].addr;
+	int before = fake.tx[FI_DUO_CORE].count;
+	ssize_t ret;
+
+	ret = model_one_in(2) ?
+	      fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, send) :
+	      fi_send(fx.ep, "x", 1, NULL, addr, send);
+	model_assert(!ret, "send: %zd", ret);
+	send->on_core = fake.tx[FI_DUO_CORE].count > before;
+}
+
+static void model_send_one(void)
+{
+	enum model_source dest = model_random(model_sources());
+
+	if (model.send_count == MODEL_SENDS || !model.peer[dest].inserted)
+		return;
+	model_trace("send %d to %d", model.send_count, dest);
+	if (model_one_in(4))
+		model_send_fail(&model.send[model.send_count++]);
+	else
+		model_send(&model.send[model.send_count++], dest);
+}
+
+void model_act_send(void)
+{
+	int count = 1 + model_random(4);
+
+	while (count--)
+		model_send_one();
+}
+
+/* The core's completions are held back, or no longer. */
+static void model_act_hold(void)
+{
+	model_trace("hold or release");
+	if (model_one_in(2))
+		fake.core.hold = true;
+	else
+		fake_core_release();
+}
+
+static void model_act_twice(void)
+{
+	fake.core.ends_twice = model_one_in(2);
+}
+
+static void model_act_eagain(void)
+{
+	fake.core.eagain = 1 + model_random(4);
+	model_trace("the core will say -FI_EAGAIN");
+}
+
+static void model_act_refuse(void)
+{
+	if (fake.core.post_err)
+		return;
+	fake.core.post_err = FI_EOPNOTSUPP;
+	model.post_errs++;
+	model_trace("the core will refuse");
+}
+
+static void model_act_slow(void)
+{
+	fake.shm.slow = model_one_in(2);
+}
+
+void model_cancel(struct model_recv *recv)
+{
+	ssize_t ret = fi_cancel(&fx.ep->fid, recv);
+
+	model_trace("cancel %d: %zd", model_recv_index(recv), ret);
+	model_assert(!ret || ret == -FI_ENOENT, "fi_cancel: %zd", ret);
+	if (!ret && !recv->canceled)
+		recv->canceled = model.step;
+	recv->canceling = true;
+}
+
+static bool model_cancelable(const struct model_recv *recv)
+{
+	return recv->state == MODEL_OPEN &&
+	       (recv->op == MODEL_SINGLE || recv->op == MODEL_MULTI);
+}
+
+static void model_act_cancel(void)
+{
+	struct model_recv *recv;
+
+	if (!model.recv_count)
+		return;
+	recv = &model.recv[model_random(model.recv_count)];
+	if (model_cancelable(recv))
+		model_cancel(recv);
+}
+
+/* What has ended is not there to be canceled, nor is what now has its entry. */
+static void model_cancel_ended(void)
+{
+	struct model_recv *recv = &model.recv[model_random(model.recv_count)];
+	ssize_t ret;
+
+	if (recv->state == MODEL_OPEN || recv->op == MODEL_CLAIM)
+		return;
+	ret = fi_cancel(&fx.ep->fid, recv);
+	model_trace("cancel %d, which has ended: %zd", model_recv_index(recv),
+		    ret);
+	model_assert(ret == -FI_ENOENT, "fi_cancel of an ended one: %zd", ret);
+}
+
+/* The receive of a message that has just come, before it is seen. */
+static void model_cancel_taker(void)
+{
+	const struct model_msg *msg = &model.msg[model.msg_count - 1];
+	int i;
+
+	for (i = 0; i < model.recv_count; i++) {
+		if (model_cancelable(&model.recv[i]) &&
+		    model_takes(&model.recv[i], msg))
+			break;
+	}
+	if (i < model.recv_count)
+		model_cancel(&model.recv[i]);
+}
+
+/* Too late, or just. */
+static void model_act_cancel_late(void)
+{
+	int before = model.msg_count;
+
+	if (model.recv_count && model_one_in(2)) {
+		model_cancel_ended();
+		return;
+	}
+	model_arrive_some(model_random(model_sources()));
+	if (model.msg_count > before)
+		model_cancel_taker();
+}
+
+void model_cancel_all(void)
+{
+	int i;
+
+	for (i = 0; i < model.recv_count; i++) {
+		if (model_cancelable(&model.recv[i]))
+			model_cancel(&model.recv[i]);
+	}
+}
+
+/* The application does something else, or a second look is due. */
+static void model_act_pass(void)
+{
+	unit_pass(model_one_in(2) ? 5000 : 2000000);
+}
+
+static void model_read_some(void)
+{
+	int count = 1 + model_random(model_one_in(4) ? 30 : 3);
+
+	while (count--)
+		model_read();
+}
+
+static void model_act_read(void)
+{
+	if (!model.lazy_reader || model_one_in(6))
+		model_read_some();
+}
+
+static const struct {
+	size_t weight;
+	void (*act)(void);
+} model_actions[] = {
+	{ 50, model_act_post },
+	{ 40, model_act_arrive },
+	{ 20, model_act_read },
+	{ 7, model_act_send },
+	{ 10, model_act_hold },
+	{ 10, model_act_cancel },
+	{ 8, model_act_cancel_late },
+	{ 10, model_claim },
+	{ 10, model_act_slow },
+	{ 5, model_peek },
+	{ 5, model_act_twice },
+	{ 2, model_act_eagain },
+	{ 1, model_act_refuse },
+	{ 4, model_act_pass },
+	{ 2, model_act_insert },
+	{ 2, model_act_publish },
+	{ 2, model_act_restart },
+};
+
+void model_act(void)
+{
+	size_t i, at, sum = 0;
+
+	for (i = 0; i < ARRAY_SIZE(model_actions); i++)
+		sum += model_actions[i].weight;
+	at = model_random(sum);
+	for (i = 0; at >= model_actions[i].weight; i++)
+		at -= model_actions[i].weight;
+	model_actions[i].act();
+	if (model.eager_reader)
+		model_read_some();
+	model.step++;
+}
+
+void model_calm(void)
+{
+	fake_core_release();
+	fake.core.eagain = 0;
+	fake.shm.slow = false;
+	if (fake.core.post_err)
+		model.post_errs--;
+	fake.core.post_err = 0;
+}

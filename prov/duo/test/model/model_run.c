@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The whole data path at random: receives of all sorts, messages over both
+ * paths, sources that restart, addresses that are removed and inserted again,
+ * cancellations and mishaps in any order, and a model that says which message
+ * may go to which receive. It is for what nobody has thought of: lost
+ * and overtaken messages.
+ *
+ *   unit-model             the seeds of "make check"
+ *   unit-model FIRST LAST  the seeds from FIRST to LAST
+ *   unit-model SEED        one, with a trace on stderr; CK_FORK=no for gdb
+ *
+ * The number in a failure's line is the seed. A seed means something else
+ * after any change of the test that draws another random number.
+ */
+
+#include <stdio.h>
+
+#include "model.h"
+
+#define MODEL_SEEDS 200
+#define MODEL_TIMEOUT 60	/* seconds; sanitizers are slow */
+
+/* Some steps, and then nothing until all that can be received is. */
+static void model_phase(void)
+{
+	int steps = 20 + model_random(180);
+
+	while (steps--)
+		model_act();
+	model_trace("settle");
+	model_calm();
+	if (model_one_in(2))
+		model_press(model_random(DUO_KIND_COUNT));
+	model_read_all();
+	model_check_waiting();
+	if (model_one_in(2))
+		model_remove();
+}
+
+static void model_end(void)
+{
+	model_trace("end");
+	model_claim_all();
+	model_read_all();
+	model_cancel_all();
+	model_read_all();
+	model_check_ended();
+}
+
+/* _i is the seed. */
+START_TEST(seed)
+{
+	int phases;
+
+	model_open(_i);
+	phases = 1 + model_random(5);
+	while (phases--)
+		model_phase();
+	model_end();
+	model_drain();
+	model_cancel_all();
+	model_read_all();
+	model_check_all();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	int first = argc > 1 ? atoi(argv[1]) : 0;
+	int last = argc > 2 ? atoi(argv[2]) : argc > 1 ? first :
+					      MODEL_SEEDS - 1;
+	Suite *suite = suite_create("model");
+	TCase *tcase = unit_case(suite, "model", NULL, fixture_close);
+
+	if (argc == 2)
+		model_trace_on();
+	tcase_set_timeout(tcase, MODEL_TIMEOUT);
+	tcase_add_loop_test(tcase, seed, first, last + 1);
+	return unit_run(suite);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * RMA and atomics to and from a local peer over near, which is a port of this
+ * process; and what is left to the core.
+ */
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "peer/near/near_ep.h"
+#include "peer/near/onesided.h"
+
+#define PEER 4711		/* its core address */
+#define KEY 99			/* of its region */
+#define START 0x10000u		/* what its first byte is called */
+#define WORDS 64
+
+static const struct fixture_attr attr = {
+	.core = "efa", .near = true, .onesided = true,
+	.cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+};
+
+static struct near_port *port;
+static struct near_table *table;
+static struct near_peer *to_us;
+static struct duo_publication pub;
+static fi_addr_t peer;
+static uint64_t theirs[WORDS], ours[WORDS];
+static int done, done_err;
+static char context;
+
+static bool port_room(void *ctx)
+{
+	return true;
+}
+
+static int port_arrived(void *ctx, struct near_peer *source,
+			const struct near_msg *msg)
+{
+	return 0;
+}
+
+static void port_ended(void *ctx, void *cookie, int err)
+{
+}
+
+static void port_peer(void *ctx, struct near_peer *other)
+{
+}
+
+static const struct near_sink port_sink = {
+	.room = port_room,
+	.arrived = port_arrived,
+	.received = port_ended,
+	.sent = port_ended,
+	.met = port_peer,
+	.gone = port_peer,
+	.forgotten = port_peer,
+};
+
+static void port_done(void *ctx, void *cookie, int err)
+{
+	done++;
+	done_err = err;
+}
+
+static void port_event(void *ctx, const struct near_rma_event *event)
+{
+}
+
+static const struct near_rma_sink port_rma_sink = {
+	.done = port_done, .event = port_event,
+};
+
+static void port_open(void)
+{
+	const struct near_attr near_attr = { .sink = &port_sink,
+					     .memory = NEAR_MEMORY };
+	const struct near_region_entry entry = {
+		.key = KEY, .start = START, .memory = (uintptr_t) theirs,
+		.len = sizeof(theirs),
+		.access = NEAR_MAY_READ | NEAR_MAY_WRITE,
+	};
+	struct near_addr addr;
+
+	ck_assert_int_eq(near_open(&port, &near_attr), 0);
+	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_rma_open(port, &port_rma_sink, table), 0);
+	ck_assert_int_eq(near_table_add(table, &entry), 0);
+	near_address(fixture_ep()->near->port, &addr);
+	ck_assert_int_eq(near_peer_get(port, &addr, &to_us), 0);
+}
+
+static void port_publish(void)
+{
+	uint64_t core_addr = PEER;
+	struct near_addr addr;
+
+	memset(&pub, 0, sizeof(pub));
+	pub.fd = -1;
+	pub.peer = DUO_PEER_NEAR;
+	near_address(port, &addr);
+	memcpy(pub.shm_name, &addr, sizeof(addr));
+	ck_assert_int_eq(duo_registry_reserve(duo_params.registry_dir,
+					      &core_addr, sizeof(core_addr),
+					      false, &pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+}
+
+static void setup_as(const struct fixture_attr *as)
+{
+	fixture_open(as);
+	ck_assert_int_eq(fixture_try(as), 0);
+	memset(theirs, 0, sizeof(theirs));
+	memset(ours, 1, sizeof(ours));
+	done = done_err = 0;
+	port_open();
+	port_publish();
+	peer = peer_insert(PEER);
+}
+
+static void setup(void)
+{
+	setup_as(&attr);
+}
+
+/* Its network card does atomics, which the processor's know nothing of. */
+static void setup_other_core(void)
+{
+	static const struct fixture_attr other = {
+		.core = "verbs", .near = true, .onesided = true,
+	};
+
+	setup_as(&other);
+}
+
+/* As Open MPI's btl/ofi has them. */
+static void setup_alone(void)
+{
+	static const struct fixture_attr alone = {
+		.core = "efa", .near = true, .onesided = true,
+		.no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
+		.cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_WRITE,
+	};
+
+	setup_as(&alone);
+}
+
+static void port_close(void)
+{
+	if (!port)
+		return;
+	near_close(port);
+	near_table_close(table);
+	port = NULL;
+}
+
+static void teardown(void)
+{
+	port_close();
+	duo_registry_withdraw(&pub);
+	fixture_close();
+}
+
+/* Polls both until ours is reported. */
+static struct fi_cq_tagged_entry ended(uint64_t flags)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	for (i = 0; i < 100000 && ret == -FI_EAGAIN; i++) {
+		ret = fi_cq_read(fx.cq, &entry, 1);
+		near_poll(port, &port_sink);
+	}
+	ck_assert_int_eq(ret, 1);
+	ck_assert_ptr_eq(entry.op_context, &context);
+	ck_assert_uint_eq(entry.flags, flags);
+	return entry;
+}
+
+static void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
+		    uint64_t core_ops)
+{
+	struct fi_duo_stats stats = stats_now();
+
+	ck_assert_uint_eq(stats.rma_ops[FI_DUO_SHM], near_rma_ops_);
+	ck_assert_uint_eq(stats.atomic_ops[FI_DUO_SHM], near_atomics);
+	ck_assert_uint_eq(stats.rma_ops[FI_DUO_CORE] +
+			  stats.atomic_ops[FI_DUO_CORE], core_ops);
+	ck_assert_uint_eq(fake.core.onesided_count, core_ops);
+}
+
+START_TEST(writes_and_reads)
+{
+	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START + 8, KEY,
+				  &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_mem_eq(theirs + 1, ours, 64);
+	ck_assert_uint_eq(theirs[0], 0);
+	ck_assert_uint_eq(theirs[9], 0);
+	theirs[1] = 77;
+	ck_assert_int_eq(fi_read(fx.ep, ours, 64, NULL, peer, START + 8, KEY,
+				 &context), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_uint_eq(ours[0], 77);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	ck_assert_uint_eq(theirs[0], 77);
+	expect_nothing();
+	carried(3, 0, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
+}
+END_TEST
+
+/* What near would refuse, and what it cannot, is the core's to answer. */
+START_TEST(left_to_the_core)
+{
+	const struct iovec iov = { ours, 16 };
+	const struct fi_rma_iov two[] = {
+		{ START, 8, KEY }, { START + 16, 8, KEY },
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.rma_iov = two, .rma_iov_count = 2,
+	};
+
+	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
+				  NULL), 0);
+	carried(0, 0, 1);
+	ck_assert_int_eq(fi_write(fx.ep, ours, sizeof(theirs) + 1, NULL, peer,
+				  START, KEY, NULL), 0);
+	carried(0, 0, 2);
+	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START - 1, KEY,
+				 NULL), 0);
+	carried(0, 0, 3);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, 0), 0);
+	carried(0, 0, 4);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, ours + 8, NULL,
+					 peer, START, KEY, FI_LONG_DOUBLE,
+					 FI_SUM, NULL), 0);
+	carried(0, 0, 5);
+	ck_assert_uint_eq(theirs[0], 0);
+	ck_assert_uint_eq(theirs[2], 0);
+}
+END_TEST
+
+START_TEST(atomics)
+{
+	uint64_t one = 1, two = 2, was = 55;
+
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, &one, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(was, 0);
+	ck_assert_uint_eq(theirs[0], 1);
+	ck_assert_int_eq(fi_atomic(fx.ep, &two, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_uint_eq(theirs[0], 3);
+	was = 3;
+	ck_assert_int_eq(fi_compare_atomic(fx.ep, &one, 1, NULL, &was, NULL,
+					   &two, NULL, peer, START, KEY,
+					   FI_UINT64, FI_CSWAP, &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(two, 3);
+	ck_assert_uint_eq(theirs[0], 1);
+	carried(0, 3, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
+}
+END_TEST
+
+/* RMA takes near nevertheless. */
+START_TEST(atomics_of_another_core)
+{
+	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
+					  FI_UINT64, FI_SUM), 0);
+	carried(0, 0, 1);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	carried(1, 0, 1);
+}
+END_TEST
+
+static int their_write(uint64_t key, uint32_t flags)
+{
+	const struct iovec iov = { theirs, 64 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .flags = flags, .addr = 0, .key = key,
+		.local = { &iov, 1 }, .len = 64, .data = 4242,
+	};
+
+	return near_rma(port, to_us, &args);
+}
+
+START_TEST(target)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fid_mr *mr;
+	fi_addr_t src;
+	uint64_t key;
+
+	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
+				   FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL), 0);
+	key = fi_mr_key(mr);
+	theirs[7] = 88;
+	ck_assert_int_eq(their_write(key, NEAR_RMA_DATA), NEAR_RMA_DONE);
+	ck_assert_mem_eq(ours, theirs, 64);
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
+	ck_assert_uint_eq(entry.flags, FI_RMA | FI_REMOTE_WRITE |
+			  FI_REMOTE_CQ_DATA);
+	ck_assert_uint_eq(entry.data, 4242);
+	ck_assert_uint_eq(entry.len, 64);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 1);
+	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
+	expect_nothing();
+	/* enabling may change the key */
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	ck_assert_uint_ne(fi_mr_key(mr), key);
+	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
+	key = fi_mr_key(mr);
+	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
+	/* the core counts for a region's own counter, so it carries all */
+	ck_assert_int_eq(fi_mr_bind(mr, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
+	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+/* Gone with its region; for ourselves only: never there. */
+START_TEST(regions_go)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
+				   FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL), 0);
+	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), NEAR_RMA_DONE);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(their_write(7, 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours), FI_SEND, 0,
+				   7, 0, &mr, NULL), 0);
+	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+START_TEST(peer_goes)
+{
+	struct fi_cq_err_entry error = { .err_data_size = 0 };
+	struct fi_cq_tagged_entry entry;
+	uint64_t one = 1, was;
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, &one, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	port_close();
+	for (i = 0; i < 3000 && ret == -FI_EAGAIN; i++) {
+		ret = fi_cq_read(fx.cq, &entry, 1);
+		if (ret == -FI_EAGAIN)
+			usleep(1000);
+	}
+	ck_assert_int_eq(ret, -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &error, 0), 1);
+	ck_assert_ptr_eq(error.op_context, &context);
+	ck_assert_int_eq(error.err, FI_ECONNRESET);
+	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near onesided");
+	TCase *tcase = unit_case(suite, "peer", setup, teardown);
+
+	tcase_add_test(tcase, writes_and_reads);
+	tcase_add_test(tcase, left_to_the_core);
+	tcase_add_test(tcase, atomics);
+	tcase_add_test(tcase, target);
+	tcase_add_test(tcase, regions_go);
+	tcase_add_test(tcase, peer_goes);
+
+	tcase = unit_case(suite, "without messages", setup_alone, teardown);
+	tcase_add_test(tcase, writes_and_reads);
+	tcase_add_test(tcase, left_to_the_core);
+	tcase_add_test(tcase, atomics);
+	tcase_add_test(tcase, target);
+	tcase_add_test(tcase, peer_goes);
+
+	tcase = unit_case(suite, "other core", setup_other_core, teardown);
+	tcase_add_test(tcase, atomics_of_another_core);
+	return unit_run(suite);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * state.h: what may follow a state. The picture in docs/matching.md says the
+ * same; "unit-state --picture" prints its lines.
+ */
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "queue/rx.h"
+#include "unit.h"
+
+#define DOCUMENT "docs/matching.md"
+
+static void line_of(char *line, size_t size, int from, int to)
+{
+	snprintf(line, size, "    %s --> %s\n", duo_rx_state_str(from),
+		 duo_rx_state_str(to));
+}
+
+static void print_picture(void)
+{
+	char line[64];
+	int from, to;
+
+	for (from = 0; from < DUO_RX_STATES; from++) {
+		for (to = 0; to < DUO_RX_STATES; to++) {
+			line_of(line, sizeof(line), from, to);
+			if (duo_rx_may(from, to))
+				fputs(line, stdout);
+		}
+	}
+}
+
+static void read_document(char *text, size_t size)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[512];
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/" DOCUMENT, srcdir ? srcdir : "..");
+	file = fopen(path, "r");
+	ck_assert_msg(file, "%s: start this in the build tree, or set srcdir",
+		      path);
+	len = fread(text, 1, size - 1, file);
+	ck_assert_uint_lt(len, size - 1);
+	text[len] = '\0';
+	fclose(file);
+}
+
+START_TEST(picture_is_the_table)
+{
+	static char text[1 << 18];
+	char line[64];
+	int from, to;
+
+	read_document(text, sizeof(text));
+	for (from = 0; from < DUO_RX_STATES; from++) {
+		for (to = 0; to < DUO_RX_STATES; to++) {
+			line_of(line, sizeof(line), from, to);
+			ck_assert_msg(duo_rx_may(from, to) ==
+				      (strstr(text, line) != NULL),
+				      DOCUMENT " %s:%s",
+				      duo_rx_may(from, to) ? "lacks" :
+							     "must not have",
+				      line);
+		}
+	}
+}
+END_TEST
+
+/* Every entry gets there from the pool, and back. */
+START_TEST(all_are_reached_and_left)
+{
+	uint32_t reached = 1U << DUO_RX_FREE, before = 0;
+	int from;
+
+	while (reached != before) {
+		before = reached;
+		for (from = 0; from < DUO_RX_STATES; from++) {
+			if (reached & 1U << from)
+				reached |= duo_rx_next[from];
+		}
+	}
+	ck_assert_uint_eq(reached, (1U << DUO_RX_STATES) - 1);
+	for (from = 0; from < DUO_RX_STATES; from++)
+		ck_assert_uint_ne(duo_rx_next[from], 0);
+}
+END_TEST
+
+START_TEST(legal_change)
+{
+	struct duo_rx rx = { .state = DUO_RX_POSTED };
+
+	duo_rx_become(&rx, DUO_RX_CANCELING);
+	duo_rx_become(&rx, DUO_RX_CANCELED);
+	duo_rx_become(&rx, DUO_RX_LOCAL);
+	ck_assert_int_eq(rx.state, DUO_RX_LOCAL);
+}
+END_TEST
+
+#ifndef NDEBUG
+static const struct {
+	enum duo_rx_state from, to;
+} illegal[] = {
+	{ DUO_RX_FREE, DUO_RX_FREE },		/* released twice */
+	{ DUO_RX_LOCAL, DUO_RX_POSTED },	/* two owners */
+	{ DUO_RX_CORE, DUO_RX_LOCAL },
+	{ DUO_RX_SPENT, DUO_RX_POSTED },
+	{ DUO_RX_CLAIMED, DUO_RX_UNEXP },	/* claimed is claimed */
+};
+
+/* Ends in an assertion. */
+START_TEST(illegal_change)
+{
+	struct duo_rx rx = { .state = illegal[_i].from };
+
+	duo_rx_become(&rx, illegal[_i].to);
+}
+END_TEST
+#endif
+
+int main(int argc, char **argv)
+{
+	Suite *suite = suite_create("state");
+	TCase *tcase = tcase_create("state");
+
+	if (argc > 1 && !strcmp(argv[1], "--picture")) {
+		print_picture();
+		return 0;
+	}
+	tcase_add_test(tcase, picture_is_the_table);
+	tcase_add_test(tcase, all_are_reached_and_left);
+	tcase_add_test(tcase, legal_change);
+#ifndef NDEBUG
+	tcase_add_loop_test_raise_signal(tcase, illegal_change, SIGABRT, 0,
+					 ARRAY_SIZE(illegal));
+#endif
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

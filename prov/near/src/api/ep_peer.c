@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* From fi_addr to peer and back. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/recv.h"
+
+static int near_ep_peers_grow(struct near_ep *ep, uint32_t count)
+{
+	struct near_peer **peer = realloc(ep->peer, count * sizeof(*peer));
+
+	if (!peer)
+		return -FI_ENOMEM;
+	memset(peer + ep->peer_count, 0,
+	       (count - ep->peer_count) * sizeof(*peer));
+	ep->peer = peer;
+	ep->peer_count = count;
+	return 0;
+}
+
+/* Afterwards ep->peer[addr] is the peer. */
+int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
+		    struct near_peer **peer)
+{
+	const struct near_addr *at = near_av_at(ep->av, addr);
+	struct near_source *source;
+	int ret;
+
+	if (!at)
+		return -FI_EINVAL;
+	if (addr >= ep->peer_count) {
+		ret = near_ep_peers_grow(ep, ep->av->room);
+		if (ret)
+			return ret;
+	}
+	ret = near_peer_get(ep->port, at, &ep->peer[addr]);
+	if (ret)
+		return ret;
+	*peer = ep->peer[addr];
+	source = near_source_of(*peer);
+	if (source && source->addr == FI_ADDR_NOTAVAIL)
+		source->addr = addr;
+	return 0;
+}
+
+/* A peer that has sent before its address was inserted gets its name. */
+void near_ep_av_added(struct near_ep *ep, fi_addr_t addr)
+{
+	struct near_peer *peer = near_peer_find(ep->port,
+						near_av_at(ep->av, addr));
+	struct near_source *source = peer ? near_source_of(peer) : NULL;
+
+	if (source && source->addr == FI_ADDR_NOTAVAIL)
+		source->addr = addr;
+}
+
+/* The AV does not find it by its address any more, but still has it. */
+void near_ep_av_removed(struct near_ep *ep, fi_addr_t addr)
+{
+	const struct near_addr *at = near_av_at(ep->av, addr);
+	struct near_peer *peer = near_peer_find(ep->port, at);
+	struct near_source *source = peer ? near_source_of(peer) : NULL;
+
+	if (source && source->addr == addr)
+		source->addr = near_av_find(ep->av, at);
+	if (addr >= ep->peer_count || !ep->peer[addr])
+		return;
+	ep->peer[addr] = NULL;
+	near_peer_put(ep->port, peer);
+}

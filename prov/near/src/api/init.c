@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The one exported symbol: version gate, parameters, return. */
+
+#include "near_abi.h"
+#include "config.h"
+
+#include "api/near_fi.h"
+
+static void near_cleanup(void)
+{
+}
+
+struct fi_provider near_prov = {
+	.version = FI_VERSION(DUO_VERSION_MAJOR, DUO_VERSION_MINOR),
+	.fi_version = NEAR_FI_VERSION,
+	.name = NEAR_NAME,
+	.getinfo = near_getinfo,
+	.fabric = near_fabric_open,
+	.cleanup = near_cleanup,
+};
+
+struct near_params near_params = {
+	.cma = 1,
+	.memory = NEAR_MEMORY,
+	.unexpected = 64 << 20,
+	.yield = 64,
+};
+
+static void near_params_init(void)
+{
+	fi_param_define(&near_prov, "cma", FI_PARAM_BOOL,
+			"Copy large messages from process to process directly "
+			"where the system lets us and it is faster, and do "
+			"RMA so (default: on)");
+	fi_param_define(&near_prov, "memory", FI_PARAM_SIZE_T,
+			"Bytes of shared memory that an endpoint gives to the "
+			"first that send to it, 84 KiB or 24 KiB each; all "
+			"others get 4 KiB each, whatever is said here "
+			"(default: 655360)");
+	fi_param_define(&near_prov, "unexpected_size", FI_PARAM_SIZE_T,
+			"Bytes of unexpected messages that an endpoint keeps; "
+			"what comes then waits with its sender (default: "
+			"67108864)");
+	fi_param_define(&near_prov, "yield", FI_PARAM_SIZE_T,
+			"Empty reads of a completion queue in a row after "
+			"which each one yields the processor; 0: never "
+			"(default: 64)");
+	fi_param_get_bool(&near_prov, "cma", &near_params.cma);
+	fi_param_get_size_t(&near_prov, "memory", &near_params.memory);
+	fi_param_get_size_t(&near_prov, "unexpected_size",
+			    &near_params.unexpected);
+	fi_param_get_size_t(&near_prov, "yield", &near_params.yield);
+}
+
+struct fi_provider *fi_prov_ini(void);
+
+struct fi_provider *fi_prov_ini(void)
+{
+	uint32_t running = fi_version();
+
+	if (!near_abi_same(NEAR_FI_VERSION, running)) {
+		NEAR_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: "
+			  "not offered. Build it against the libfabric that "
+			  "runs\n", FI_MAJOR_VERSION, FI_MINOR_VERSION,
+			  FI_MAJOR(running), FI_MINOR(running));
+		return NULL;
+	}
+	near_params_init();
+	return &near_prov;
+}

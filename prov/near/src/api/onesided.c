@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* From call to completion, and what others do to our memory. */
+
+#include "api/recv.h"
+#include "api/send.h"
+
+static struct near_cntr *near_onesided_cntr(const struct near_ep *ep,
+					    uint64_t flags)
+{
+	return ep->rma_cntr[flags & FI_READ ? NEAR_CNTR_READ :
+			    NEAR_CNTR_WRITE];
+}
+
+static void near_onesided_ended(struct near_ep *ep, struct near_send_op *op,
+				int err)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = op->context, .flags = op->flags,
+	};
+	const struct fi_cq_err_entry error = {
+		.op_context = op->context, .flags = op->flags, .err = err,
+	};
+	struct near_cntr *cntr = near_onesided_cntr(ep, op->flags);
+
+	if (err) {
+		near_count_err(cntr);
+		near_cq_error(ep->tx_cq, &error);
+	} else {
+		near_count(cntr);
+		if (op->report)
+			near_cq_put(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+	}
+	near_pool_put(&ep->sends, op);
+}
+
+static void near_onesided_done(void *ctx, void *cookie, int err)
+{
+	near_onesided_ended(ctx, cookie, err);
+}
+
+static void near_onesided_event(void *ctx, const struct near_rma_event *event)
+{
+	struct near_source *source = near_source_of(event->peer);
+	struct near_ep *ep = ctx;
+	const struct fi_cq_tagged_entry entry = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len = event->len,
+		.data = event->data,
+	};
+
+	near_count(ep->rma_cntr[event->write ? NEAR_CNTR_REMOTE_WRITE :
+				NEAR_CNTR_REMOTE_READ]);
+	if (event->has_data)
+		near_cq_put(ep->rx_cq, &entry,
+			    source ? source->addr : FI_ADDR_NOTAVAIL);
+}
+
+const struct near_rma_sink near_ep_rma_sink = {
+	.done = near_onesided_done,
+	.event = near_onesided_event,
+};
+
+static ssize_t near_ep_onesided(struct near_ep *ep,
+				struct near_onesided_call *call)
+{
+	bool report = !call->inject && near_send_reports(ep, call->flags);
+	struct near_send_op *op;
+	struct near_peer *peer;
+	ssize_t ret;
+
+	ret = near_ep_peer(ep, call->dest, &peer);
+	if (near_unlikely(ret))
+		return ret;
+	if (near_unlikely(report && !near_cq_room(ep->tx_cq)))
+		return -FI_EAGAIN;
+	op = near_pool_get(&ep->sends);
+	if (near_unlikely(!op))
+		return -FI_EAGAIN;
+	op->context = call->context;
+	op->flags = call->flags & NEAR_ONESIDED_FLAGS;
+	op->report = report;
+	call->args.cookie = op;
+	ret = near_rma(ep->port, peer, &call->args);
+	if (near_likely(ret == NEAR_RMA_DONE)) {
+		near_onesided_ended(ep, op, 0);
+		return 0;
+	}
+	if (!ret)
+		return 0;
+	if (near_onesided_reported((int)ret)) {
+		near_onesided_ended(ep, op, (int)-ret);
+		return 0;
+	}
+	near_pool_put(&ep->sends, op);
+	return ret;
+}
+
+ssize_t near_onesided_issue(struct fid_ep *ep_fid,
+			    struct near_onesided_call *call)
+{
+	struct near_ep *ep = near_ep_of(ep_fid);
+	ssize_t ret = near_onesided_prepare(call);
+
+	if (ret)
+		return ret;
+	if (call->inject && call->args.len > NEAR_INJECT)
+		return -FI_EINVAL;
+	near_lock(ep->domain);
+	ret = near_ep_onesided(ep, call);
+	near_unlock(ep->domain);
+	return ret;
+}
+
+uint64_t near_onesided_tx_flags(const struct fid_ep *ep_fid)
+{
+	return near_ep_of(ep_fid)->tx_flags;
+}

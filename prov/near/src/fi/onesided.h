@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * libfabric's RMA and atomic calls, brought into the form of rma/rma.h. Who
+ * embeds near puts the tables into an endpoint of his and defines the two
+ * functions below; near's own provider and ofi_duo do.
+ */
+#ifndef NEAR_FI_ONESIDED_H
+#define NEAR_FI_ONESIDED_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "rma/rma.h"
+
+struct near_onesided_call {
+	struct near_rma_args args;	/* without cookie */
+	fi_addr_t dest;
+	void *context;
+	uint64_t flags;		/* FI_RMA or FI_ATOMIC, FI_READ or FI_WRITE,
+				 * and the call's */
+	bool inject;		/* a success is not reported */
+};
+
+/* What a completion says of it. */
+#define NEAR_ONESIDED_FLAGS (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
+
+/* The embedder's. What fi_rma(3) returns. */
+ssize_t near_onesided_issue(struct fid_ep *ep,
+			    struct near_onesided_call *call);
+/* Flags of calls that have none. */
+uint64_t near_onesided_tx_flags(const struct fid_ep *ep);
+
+extern struct fi_ops_rma near_rma_ops;
+extern struct fi_ops_atomic near_atomic_ops;
+
+/* Checks the numbers of buffers and sets args.flags; 0 or -FI_EINVAL. */
+int near_onesided_prepare(struct near_onesided_call *call);
+/* near_rma()'s error is what a target would say: it comes as a completion. */
+bool near_onesided_reported(int ret);
+/* Does near have the operation? */
+bool near_atomic_ok(enum near_verb verb, enum fi_datatype type, enum fi_op op);
+int near_query_atomic(struct fid_domain *domain, enum fi_datatype type,
+		      enum fi_op op, struct fi_atomic_attr *attr,
+		      uint64_t flags);
+
+#endif /* NEAR_FI_ONESIDED_H */

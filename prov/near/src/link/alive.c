@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Who is alive, and sleeping. A process that ends is reported by its pidfd;
+ * where no descriptor is left, its start time is looked at instead. A process
+ * that is stopped does neither. A port that is closed says so in its region.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "link/port.h"
+#include "link/proc.h"
+
+#define NEAR_EVENTS 32
+
+static int near_epoll_add(struct near_port *port, int fd, void *ptr)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ptr };
+
+	return epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, fd, &event) ?
+		-errno : 0;
+}
+
+/* The process of the address, not one that has its pid today. */
+static int near_same_process(const struct near_addr *addr)
+{
+	uint64_t start;
+	int ret = near_proc_start(addr->pid, &start);
+
+	if (ret)
+		return ret;
+	return start == addr->start ? 0 : -ESRCH;
+}
+
+int near_watch(struct near_port *port, struct near_peer *peer)
+{
+	int fd, ret;
+
+	if (peer->pidfd >= 0 || peer->by_start || peer->dying ||
+	    peer->state == NEAR_PEER_GONE)
+		return 0;
+	fd = near_proc_pidfd(peer->addr.pid);
+	if (fd == -ESRCH)
+		return fd;
+	/* after the descriptor was opened: it is of that process, or older */
+	ret = near_same_process(&peer->addr);
+	if (!ret && fd >= 0 && !near_epoll_add(port, fd, peer)) {
+		peer->pidfd = fd;
+		return 0;
+	}
+	peer->by_start = !ret;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+void near_peer_watch(struct near_port *port, struct near_peer *peer)
+{
+	if (near_watch(port, peer) == -ESRCH)
+		near_peer_dies(port, peer);
+}
+
+void near_unwatch(struct near_port *port, struct near_peer *peer)
+{
+	peer->by_start = false;
+	if (peer->pidfd < 0)
+		return;
+	epoll_ctl(port->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
+	close(peer->pidfd);
+	peer->pidfd = -1;
+}
+
+/*
+ * Its memory may be looked for under its pid: the process was there when we
+ * looked last, which is so recent that its pid is not another's by now.
+ */
+bool near_peer_alive(const struct near_port *port,
+		     const struct near_peer *peer)
+{
+	struct pollfd fd = { .fd = peer->pidfd, .events = POLLIN };
+
+	if (peer->dying || peer->state == NEAR_PEER_GONE)
+		return false;
+	if (near_now_ms() - port->checked_ms < NEAR_CHECK_MS)
+		return true;
+	if (peer->pidfd >= 0)
+		return !poll(&fd, 1, 0);
+	return near_same_process(&peer->addr) != -ESRCH;
+}
+
+/* It ends when what it had sent is delivered: near_port_reap(). */
+void near_peer_dies(struct near_port *port, struct near_peer *peer)
+{
+	if (peer->dying || peer->state == NEAR_PEER_GONE)
+		return;
+	peer->dying = true;
+	port->dying++;
+	near_unwatch(port, peer);
+}
+
+/* false: a lane of the peer has messages that wait for the sink's room. */
+static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
+{
+	struct near_lane *lane;
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < port->lane_count; i++) {
+		lane = port->lane[i];
+		if (!lane || lane->peer != peer)
+			continue;
+		near_lane_heat(port, lane);
+		if (near_rx_slot(&lane->rx, &word) && !lane->broken)
+			return false;
+	}
+	return true;
+}
+
+static void near_peer_end(struct near_port *port, struct near_peer *peer)
+{
+	uint32_t i;
+
+	near_peer_hold(peer);
+	near_disconnect(peer);
+	peer->dying = false;
+	port->dying--;
+	peer->state = NEAR_PEER_GONE;
+	near_ops_fail(port, peer, ECONNRESET);
+	if (peer->rma)
+		port->onesided->fail(port, peer, ECONNRESET);
+	port->sink->gone(port->ctx, peer);
+	for (i = 0; i < port->lane_count; i++)
+		if (port->lane[i] && port->lane[i]->peer == peer)
+			near_lane_release(port, port->lane[i]);
+	near_peer_put(port, peer);
+}
+
+static void near_port_reap(struct near_port *port)
+{
+	struct near_link *link, *next;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = next) {
+		next = link->next;
+		peer = near_container(link, struct near_peer, link);
+		if (peer->dying && near_peer_drained(port, peer))
+			near_peer_end(port, peer);
+	}
+}
+
+void near_wake_drain(struct near_port *port)
+{
+	char bytes[64];
+
+	while (read(port->wake[0], bytes, sizeof(bytes)) > 0)
+		;
+}
+
+/* All that pidfds and the wake pipe have to say. */
+static void near_port_events(struct near_port *port)
+{
+	struct epoll_event event[NEAR_EVENTS];
+	int n, i;
+
+	do {
+		n = epoll_wait(port->epoll_fd, event, NEAR_EVENTS, 0);
+		for (i = 0; i < n; i++) {
+			if (event[i].data.ptr)
+				near_peer_dies(port, event[i].data.ptr);
+			else
+				near_wake_drain(port);
+		}
+	} while (n == NEAR_EVENTS);
+}
+
+/* It has closed its port, or takes nothing from us any more. */
+static bool near_peer_ended(const struct near_peer *peer)
+{
+	const struct near_region *region = peer->region;
+
+	return __atomic_load_n(&region->closed, __ATOMIC_ACQUIRE) ||
+	       __atomic_load_n(&region->claim[peer->index].state,
+			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
+}
+
+/* Ports that have ended, and processes that no descriptor watches. */
+static void near_port_look(struct near_port *port)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (peer->region && near_peer_ended(peer))
+			near_peer_dies(port, peer);
+		else if (peer->by_start &&
+			 near_same_process(&peer->addr) == -ESRCH)
+			near_peer_dies(port, peer);
+	}
+}
+
+void near_port_tick(struct near_port *port)
+{
+	uint64_t now = near_now_ms();
+
+	if (!(port->polls % NEAR_SWEEP_POLLS))
+		near_port_sweep(port);
+	if (near_unlikely(now - port->checked_ms >= NEAR_CHECK_MS)) {
+		port->checked_ms = now;
+		near_port_events(port);
+		near_port_look(port);
+	}
+	if (near_unlikely(port->dying))
+		near_port_reap(port);
+}
+
+int near_wait_fd(struct near_port *port)
+{
+	int ret;
+
+	if (port->wake[0] >= 0)
+		return port->epoll_fd;
+	if (pipe2(port->wake, O_CLOEXEC | O_NONBLOCK)) {
+		port->wake[0] = -1;
+		return -errno;
+	}
+	ret = near_epoll_add(port, port->wake[0], NULL);
+	if (ret) {
+		close(port->wake[0]);
+		close(port->wake[1]);
+		port->wake[0] = -1;
+		return ret;
+	}
+	__atomic_store_n(&port->region->wake_fd, port->wake[1],
+			 __ATOMIC_RELEASE);
+	return port->epoll_fd;
+}
+
+void near_woken(struct near_port *port)
+{
+	near_port_events(port);
+	near_port_look(port);
+	if (port->dying)
+		near_port_reap(port);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A doubly linked list whose links lie in its members. */
+#ifndef NEAR_LINK_LIST_H
+#define NEAR_LINK_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct near_link {
+	struct near_link *next;
+	struct near_link *prev;
+};
+
+#define near_container(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+static inline void near_list_init(struct near_link *head)
+{
+	head->next = head->prev = head;
+}
+
+static inline bool near_list_empty(const struct near_link *head)
+{
+	return head->next == head;
+}
+
+static inline void near_list_append(struct near_link *head,
+				    struct near_link *link)
+{
+	link->next = head;
+	link->prev = head->prev;
+	head->prev->next = link;
+	head->prev = link;
+}
+
+static inline void near_list_remove(struct near_link *link)
+{
+	link->next->prev = link->prev;
+	link->prev->next = link->next;
+}
+
+#endif /* NEAR_LINK_LIST_H */

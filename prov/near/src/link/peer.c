@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The peers of a port, and our side of the rings in their regions. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "link/port.h"
+
+static struct near_peer **near_hash(struct near_port *port,
+				    const struct near_addr *addr)
+{
+	return &port->hash[addr->nonce % NEAR_HASH];
+}
+
+struct near_peer *near_peer_find(struct near_port *port,
+				 const struct near_addr *addr)
+{
+	struct near_peer *peer = *near_hash(port, addr);
+
+	while (peer && memcmp(&peer->addr, addr, sizeof(*addr)))
+		peer = peer->same_hash;
+	return peer;
+}
+
+int near_peer_get(struct near_port *port, const struct near_addr *addr,
+		  struct near_peer **peer_out)
+{
+	struct near_peer *peer = near_peer_find(port, addr), **head;
+
+	if (!peer) {
+		peer = aligned_alloc(NEAR_LINE, (sizeof(*peer) + NEAR_LINE - 1)
+				     / NEAR_LINE * NEAR_LINE);
+		if (!peer)
+			return -ENOMEM;
+		memset(peer, 0, sizeof(*peer));
+		near_tx_none(&peer->tx);
+		peer->addr = *addr;
+		peer->pidfd = peer->wake_fd = -1;
+		peer->ways = port->ways;
+		near_list_init(&peer->waiting);
+		head = near_hash(port, addr);
+		peer->same_hash = *head;
+		*head = peer;
+		near_list_append(&port->peers, &peer->link);
+		port->sink->met(port->ctx, peer);
+	}
+	peer->refs++;
+	*peer_out = peer;
+	return 0;
+}
+
+void near_peer_hold(struct near_peer *peer)
+{
+	peer->refs++;
+}
+
+void near_peer_put(struct near_port *port, struct near_peer *peer)
+{
+	struct near_peer **at = near_hash(port, &peer->addr);
+
+	if (--peer->refs)
+		return;
+	while (*at != peer)
+		at = &(*at)->same_hash;
+	*at = peer->same_hash;
+	near_list_remove(&peer->link);
+	if (peer->dying)
+		port->dying--;
+	near_disconnect(peer);
+	near_unwatch(port, peer);
+	if (peer->rma)
+		port->onesided->forget(peer);
+	port->sink->forgotten(port->ctx, peer);
+	free(peer);
+}
+
+void near_peer_set_user(struct near_peer *peer, void *user)
+{
+	peer->user = user;
+}
+
+const struct near_addr *near_peer_addr(const struct near_peer *peer)
+{
+	return &peer->addr;
+}
+
+/* Opens a descriptor of the peer's that must be a pipe: we write to it. */
+static int near_peer_wake_fd(const struct near_peer *peer, int fd)
+{
+	char path[64];
+	struct stat st;
+	int ours;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", peer->addr.pid, fd);
+	ours = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode))) {
+		close(ours);
+		return -1;
+	}
+	return ours;
+}
+
+/*
+ * Its bit, then the word's, then: does it sleep? Each is a full barrier, and
+ * near_arm() goes the other way round.
+ */
+void near_bell(struct near_peer *peer)
+{
+	struct near_region *region = peer->region;
+	uint32_t word = peer->index / 64;
+
+	__atomic_fetch_or(&region->bell[word], 1ull << peer->index % 64,
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&region->bell_words, 1ull << word, __ATOMIC_SEQ_CST);
+	if (near_likely(!__atomic_load_n(&region->armed, __ATOMIC_SEQ_CST)) ||
+	    !__atomic_exchange_n(&region->armed, 0, __ATOMIC_SEQ_CST))
+		return;
+	if (peer->wake_fd < 0)
+		peer->wake_fd = near_peer_wake_fd(peer, region->wake_fd);
+	/* a pipe that is full has woken it */
+	if (peer->wake_fd >= 0 && write(peer->wake_fd, "", 1) < 0)
+		return;
+}
+
+/* A free ring of the peer's, ours from now on. */
+static int near_claim(struct near_region *region, int fd, uint32_t *index)
+{
+	uint32_t i, state;
+	int ret;
+
+	for (i = 0; i < NEAR_SENDERS; i++) {
+		if (!(i % NEAR_CLAIMS_PER_PAGE)) {
+			ret = near_region_reserve(fd, (size_t)((char *)
+				&region->claim[i] - (char *)region), NEAR_PAGE);
+			if (ret)
+				return ret;
+		}
+		state = NEAR_CLAIM_FREE;
+		if (__atomic_compare_exchange_n(&region->claim[i].state,
+						&state, NEAR_CLAIM_TAKEN,
+						false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED)) {
+			*index = i;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+/* The ring of the region that fd has, if there is a free one. */
+static int near_connect_ring(struct near_port *port, struct near_peer *peer,
+			     struct near_region *region, int fd)
+{
+	struct near_rings rings = region->rings;
+	struct near_place place;
+	struct near_claim *claim;
+	uint32_t index;
+	void *ring;
+	int ret;
+
+	if (!near_rings_valid(&rings))
+		return -ENOENT;
+	ret = near_claim(region, fd, &index);
+	if (ret)
+		return ret;
+	claim = &region->claim[index];
+	near_place(&rings, index, &place);
+	ret = near_region_map(fd, &place, &ring);
+	if (ret) {
+		__atomic_store_n(&claim->state, NEAR_CLAIM_FREE,
+				 __ATOMIC_RELEASE);
+		return ret;
+	}
+	claim->who = port->addr;
+	__atomic_store_n(&claim->state, NEAR_CLAIM_OPEN, __ATOMIC_RELEASE);
+	near_tx_init(&peer->tx, ring, &place);
+	peer->tx.fence = port->fence || region->flags & NEAR_REGION_FENCE;
+	peer->index = index;
+	peer->ring_size = place.size;
+	peer->told = false;
+	peer->region = region;
+	peer->state = NEAR_PEER_OPEN;
+	near_bell(peer);
+	return 0;
+}
+
+/* Said once per peer: what is for want of memory comes back as -EAGAIN. */
+static int near_connect_failed(struct near_port *port, struct near_peer *peer,
+			       int err)
+{
+	if (err == -ESRCH) {	/* who waits for it hears of its end */
+		near_peer_dies(port, peer);
+		return -ECONNRESET;
+	}
+	if (!peer->told)
+		near_log(port, err == -ENOENT,
+			 "peer with pid %d: %s%s", peer->addr.pid,
+			 err == -ENOSPC ? "all its rings are in use" :
+			 strerror(-err),
+			 err == -EMFILE ? ". Raise the limit of open files" :
+			 err == -EACCES ? ". Another user's, or not to be "
+			 "traced" : "");
+	peer->told = true;
+	switch (err) {
+	case -ENOSPC:
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return -EAGAIN;
+	default:
+		peer->state = NEAR_PEER_CLOSED_OFF;
+		if (peer->lane)
+			near_lane_refuse(port, peer->lane);
+		return -EHOSTUNREACH;
+	}
+}
+
+int near_connect(struct near_port *port, struct near_peer *peer)
+{
+	struct near_region *region;
+	int fd, ret;
+
+	if (peer->state == NEAR_PEER_GONE || peer->dying)
+		return -ECONNRESET;
+	if (peer->state == NEAR_PEER_CLOSED_OFF)
+		return -EHOSTUNREACH;
+	ret = near_addr_check(port, &peer->addr);
+	if (ret)
+		return near_connect_failed(port, peer, ret);
+	/* watched first: whoever has the region now is who we watch */
+	ret = near_watch(port, peer);
+	if (ret)
+		return near_connect_failed(port, peer, ret);
+	fd = near_region_open(&region, &peer->addr);
+	if (fd < 0)
+		return near_connect_failed(port, peer, fd);
+	ret = near_connect_ring(port, peer, region, fd);
+	close(fd);
+	if (ret) {
+		near_region_close(region);
+		return near_connect_failed(port, peer, ret);
+	}
+	return 0;
+}
+
+void near_disconnect(struct near_peer *peer)
+{
+	if (!peer->region)
+		return;
+	__atomic_store_n(&peer->region->claim[peer->index].state,
+			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
+	near_bell(peer);
+	munmap(peer->tx.ctl, peer->ring_size);
+	near_region_close(peer->region);
+	near_tx_none(&peer->tx);
+	peer->region = NULL;
+	if (peer->wake_fd >= 0)
+		close(peer->wake_fd);
+	peer->wake_fd = -1;
+	peer->state = NEAR_PEER_NEW;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Objects of one size that never move, in chunks that are allocated when all
+ * others are in use and freed with the pool. An id names one use of an object:
+ * it may go through the memory of a peer and come back, and is found again
+ * only while that use lasts.
+ */
+#ifndef NEAR_LINK_POOL_H
+#define NEAR_LINK_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NEAR_POOL_CHUNK 64
+
+/* The first member of each object. */
+struct near_pooled {
+	struct near_pooled *next;	/* free ones */
+	uint32_t index;
+	uint32_t use;			/* odd: in use */
+};
+
+struct near_pool {
+	struct near_pooled *free;
+	char **chunk;
+	uint32_t chunks;
+	uint32_t limit;			/* objects */
+	size_t size;			/* of one, with its near_pooled */
+};
+
+void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
+void near_pool_fini(struct near_pool *pool);
+int near_pool_grow(struct near_pool *pool);
+
+/* near_pool_get() needs no memory. */
+static inline bool near_pool_ready(const struct near_pool *pool)
+{
+	return pool->free;
+}
+
+/* NULL: at the limit, or no memory. Contents are what they were. */
+static inline void *near_pool_get(struct near_pool *pool)
+{
+	struct near_pooled *obj = pool->free;
+
+	if (__builtin_expect(!obj, 0)) {
+		if (near_pool_grow(pool))
+			return NULL;
+		obj = pool->free;
+	}
+	pool->free = obj->next;
+	obj->use++;
+	return obj;
+}
+
+static inline void near_pool_put(struct near_pool *pool, void *object)
+{
+	struct near_pooled *obj = object;
+
+	obj->use++;
+	obj->next = pool->free;
+	pool->free = obj;
+}
+
+static inline uint64_t near_pool_id(const void *object)
+{
+	const struct near_pooled *obj = object;
+
+	return (uint64_t)obj->use << 32 | obj->index;
+}
+
+/* The object at index, in use or not; NULL: none. */
+static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
+{
+	if (index / NEAR_POOL_CHUNK >= pool->chunks)
+		return NULL;
+	return pool->chunk[index / NEAR_POOL_CHUNK] +
+	       index % NEAR_POOL_CHUNK * pool->size;
+}
+
+/* The object that is in use under id; NULL: none. */
+static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
+{
+	struct near_pooled *obj = near_pool_at(pool, (uint32_t)id);
+
+	return obj && obj->use == id >> 32 && obj->use & 1 ? obj : NULL;
+}
+
+/* One after another all that are in use; *at starts at 0. */
+static inline void *near_pool_next(const struct near_pool *pool, uint32_t *at)
+{
+	struct near_pooled *obj;
+
+	while ((obj = near_pool_at(pool, (*at)++)))
+		if (obj->use & 1)
+			return obj;
+	return NULL;
+}
+
+#endif /* NEAR_LINK_POOL_H */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A port, the peers it knows, and the lanes by which they send to it. For the
+ * transport's own files and for proto/hot.h; who embeds near uses near.h.
+ */
+#ifndef NEAR_LINK_PORT_H
+#define NEAR_LINK_PORT_H
+
+#include "link/list.h"
+#include "link/pool.h"
+#include "link/region.h"
+#include "link/ring.h"
+#include "link/way.h"
+
+#define NEAR_TICK_POLLS 16	/* per look at the clock */
+#define NEAR_SWEEP_POLLS 1024	/* per look for idle lanes */
+#define NEAR_HOT_MIN 8		/* so many lanes stay hot however idle */
+#define NEAR_CHECK_MS 100	/* per look for dead peers */
+#define NEAR_BURST 64		/* of one lane before the next has its turn */
+
+enum near_peer_state {
+	NEAR_PEER_NEW,		/* nothing was sent to it yet */
+	NEAR_PEER_OPEN,
+	NEAR_PEER_CLOSED_OFF,	/* lives, but cannot be sent to */
+	NEAR_PEER_GONE,		/* never comes back: addresses are unique */
+};
+
+/*
+ * refs: the owner's, one per lane, one per operation. A peer without is
+ * forgotten.
+ */
+struct near_peer {
+	struct near_tx tx;
+	enum near_peer_state state;
+	bool dying;		/* ends when its lanes are empty */
+	uint8_t ways;		/* NEAR_WAY_BIT() of those that work with it */
+	uint32_t index;		/* of our ring there */
+	size_t ring_size;
+	bool told;		/* why it cannot be connected to */
+	struct near_region *region;
+	int pidfd;		/* -1: none */
+	bool by_start;		/* watched without: by its start time */
+	int wake_fd;		/* its, opened at the first need */
+	uint32_t refs;
+	struct near_addr addr;
+	struct near_link link;	/* of port->peers */
+	struct near_peer *same_hash;
+	void *user;
+	struct near_lane *lane;	/* what it sends through; NULL: nothing yet */
+	/* its large messages: those under way, and those that wait for them */
+	uint32_t fetching;
+	struct near_link waiting;
+	struct near_rx_op *alone;	/* the only one: it is measured */
+	bool hold;		/* the others, until that one has ended */
+	struct near_rx_op *sharing;	/* has the lane's near_ctl.claims */
+	uint32_t round;		/* of near_ctl.claims */
+	struct near_rma_peer *rma;	/* NULL: nothing one-sided so far */
+};
+
+/* A ring that a peer sends to us through. */
+struct near_lane {
+	struct near_rx rx;
+	struct near_peer *peer;
+	uint32_t index;
+	uint32_t hot_at;	/* NEAR_NOT_HOT: not polled */
+	uint64_t mark;		/* head at the last sweep */
+	uint32_t idle;		/* sweeps without a message */
+	bool broken;		/* nothing in it is believed any more */
+	uint8_t tier;		/* the ring's size: near_port.fetch */
+};
+
+/*
+ * One-sided operations, a layer above: rma/rma.h. slot() is given what is of
+ * its kinds; nonzero: it stays. work() is called by polls while
+ * port->onesided_work is not empty.
+ */
+struct near_onesided {
+	int (*slot)(struct near_port *port, struct near_lane *lane,
+		    const struct near_slot *slot, uint64_t word);
+	int (*work)(struct near_port *port);
+	/* All that is under way with the peer ends. */
+	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
+	void (*forget)(struct near_peer *peer);
+	void (*close)(struct near_port *port);
+};
+
+#define NEAR_NOT_HOT UINT32_MAX
+#define NEAR_HASH 1024
+
+struct near_port {
+	struct near_region *region;	/* what peers may write to */
+	struct near_lane **hot;
+	uint32_t hot_count;
+	uint32_t polls;
+	uint32_t run;		/* sends since a message came */
+	/* operations that want a step per poll */
+	struct near_link sending;
+	struct near_link receiving;
+	struct near_link onesided_work;
+	void *ctx;
+	const struct near_sink *sink;
+	bool fence;		/* membarrier is refused */
+	uint8_t ways;		/* that new peers start with */
+	uint32_t dying;		/* peers that are */
+	uint64_t checked_ms;
+	struct near_pool tx_ops;
+	struct near_pool rx_ops;
+	struct near_ways fetch[NEAR_TIERS];
+	const struct near_onesided *onesided;	/* NULL: none */
+	struct near_rma *rma;
+	struct near_lane **lane;	/* by ring */
+	uint32_t lane_count;
+	struct near_link peers;
+	struct near_peer *hash[NEAR_HASH];
+	struct near_addr addr;
+	struct near_rings rings;
+	int fd;
+	int epoll_fd;		/* pidfds, and the wake pipe */
+	int wake[2];
+	void (*log)(int level, const char *text);
+};
+
+/* peer.c */
+int near_connect(struct near_port *port, struct near_peer *peer);
+void near_disconnect(struct near_peer *peer);
+void near_bell(struct near_peer *peer);
+
+/* lane.c */
+void near_port_bell(struct near_port *port);
+void near_port_sweep(struct near_port *port);
+/*
+ * Where we may not look into the peer's descriptors but it may look into ours
+ * (its user namespace is above ours) it is told, lest it waits for an answer.
+ * Its ring stays its own until it has left it.
+ */
+void near_lane_refuse(struct near_port *port, const struct near_lane *lane);
+void near_lane_release(struct near_port *port, struct near_lane *lane);
+void near_lane_heat(struct near_port *port, struct near_lane *lane);
+void near_lane_broken(struct near_port *port, struct near_lane *lane,
+		      const char *what, uint64_t value);
+
+/* alive.c */
+int near_watch(struct near_port *port, struct near_peer *peer);
+void near_unwatch(struct near_port *port, struct near_peer *peer);
+void near_peer_dies(struct near_port *port, struct near_peer *peer);
+bool near_peer_alive(const struct near_port *port,
+		     const struct near_peer *peer);
+void near_port_tick(struct near_port *port);
+void near_wake_drain(struct near_port *port);
+
+/* port.c */
+void near_log(const struct near_port *port, int level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* proto/control.c: what is under way with a peer that is gone ends. */
+void near_ops_fail(struct near_port *port, struct near_peer *peer, int err);
+/* From now on no peer writes to our buffers. */
+void near_ops_stop(struct near_port *port);
+int near_ops_init(struct near_port *port);
+void near_ops_fini(struct near_port *port);
+
+#endif /* NEAR_LINK_PORT_H */

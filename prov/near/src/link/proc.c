@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link/proc.h"
+
+#define NEAR_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
+#define NEAR_STAT_START 22
+
+static ssize_t near_proc_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	if (len < 0)
+		len = -errno;
+	else
+		text[len] = 0;
+	close(fd);
+	return len;
+}
+
+int near_proc_start(pid_t pid, uint64_t *start)
+{
+	char path[32], text[1024], *at;
+	ssize_t len;
+	int field;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	len = near_proc_read(path, text, sizeof(text));
+	if (len <= 0)
+		return len == -ENOENT || !len ? -ESRCH : (int)len;
+	/* the second field, the name, may have spaces and brackets */
+	at = strrchr(text, ')');
+	for (field = NEAR_STAT_STATE; at && field <= NEAR_STAT_START; field++) {
+		at = strchr(at, ' ');
+		if (!at++)
+			break;
+		if (field == NEAR_STAT_STATE && (*at == 'Z' || *at == 'X'))
+			return -ESRCH;
+	}
+	if (!at)
+		return -EPROTO;
+	*start = strtoull(at, NULL, 10);
+	return 0;
+}
+
+int near_proc_space(uint64_t *space)
+{
+	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
+	uint64_t hash = 0xcbf29ce484222325u;	/* FNV-1a */
+	struct stat st;
+	char text[64];
+	ssize_t len, i;
+
+	len = near_proc_read(boot_id, text, sizeof(text));
+	if (len < 0)
+		return (int)len;
+	if (stat("/proc/self/ns/pid", &st))
+		return -errno;
+	for (i = 0; i < len; i++)
+		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3u;
+	*space = hash ^ st.st_ino;
+	return 0;
+}
+
+int near_proc_pidfd(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+bool near_proc_barrier_ready(void)
+{
+	return !syscall(SYS_membarrier,
+			MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+}
+
+void near_proc_barrier(void)
+{
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+uint64_t near_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+uint64_t near_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "link/region.h"
+
+#define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+/* The head, and the claims that are taken first. */
+#define NEAR_REGION_FIRST (offsetof(struct near_region, claim) + NEAR_PAGE)
+
+static int near_map(int fd, size_t offset, size_t size, void **memory)
+{
+	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			 (off_t)offset);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	*memory = map;
+	return 0;
+}
+
+int near_region_reserve(int fd, size_t offset, size_t size)
+{
+	int ret;
+
+	do
+		ret = fallocate(fd, 0, (off_t)offset, (off_t)size);
+	while (ret && errno == EINTR);
+	return ret ? -ENOMEM : 0;
+}
+
+/* A file that is longer than the limit ends its process by SIGXFSZ. */
+static int near_region_resize(int fd, size_t size)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)size) ? -errno : 0;
+}
+
+int near_region_create(struct near_region **region,
+		       const struct near_rings *rings, uint64_t nonce,
+		       bool fence)
+{
+	size_t size = near_region_size(rings);
+	void *map = NULL;
+	int fd, ret;
+
+	fd = memfd_create("near", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	ret = near_region_resize(fd, size);
+	if (!ret)
+		ret = fcntl(fd, F_ADD_SEALS, NEAR_SEALS) ? -errno :
+			near_region_reserve(fd, 0, NEAR_REGION_FIRST);
+	if (!ret)
+		ret = near_map(fd, 0, size, &map);
+	if (ret)
+		goto err_close;
+	*region = map;
+	(*region)->layout = NEAR_LAYOUT;
+	(*region)->nonce = nonce;
+	(*region)->rings = *rings;
+	(*region)->flags = fence ? NEAR_REGION_FENCE : 0;
+	(*region)->wake_fd = -1;
+	(*region)->table_fd = -1;
+	__atomic_store_n(&(*region)->magic, NEAR_MAGIC, __ATOMIC_RELEASE);
+	return fd;
+
+err_close:
+	close(fd);
+	return ret;
+}
+
+void near_region_destroy(struct near_region *region,
+			 const struct near_rings *rings, int fd)
+{
+	munmap(region, near_region_size(rings));
+	close(fd);
+}
+
+void near_region_clear(struct near_region *region, int fd,
+		       const struct near_place *place)
+{
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)place->offset, (off_t)place->size))
+		memset((char *)region + place->offset, 0, place->size);
+}
+
+/* Only a memfd that cannot shrink is safe to be mapped. */
+static int near_region_check_file(int fd, size_t *size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return -ENOENT;
+	if (fstat(fd, &st))
+		return -errno;
+	*size = (size_t)st.st_size;
+	return *size > sizeof(struct near_region) ? 0 : -ENOENT;
+}
+
+static bool near_region_check_head(const struct near_region *head, size_t size,
+				   const struct near_addr *addr)
+{
+	struct near_rings rings;
+
+	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != NEAR_MAGIC ||
+	    head->layout != NEAR_LAYOUT || head->nonce != addr->nonce)
+		return false;
+	rings = head->rings;
+	return near_rings_valid(&rings) && near_region_size(&rings) == size;
+}
+
+int near_region_open(struct near_region **region, const struct near_addr *addr)
+{
+	char path[64];
+	void *map = NULL;
+	size_t size = 0;
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", addr->pid, addr->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	ret = near_region_check_file(fd, &size);
+	if (!ret)
+		ret = near_map(fd, 0, sizeof(**region), &map);
+	if (ret)
+		goto err_close;
+	if (!near_region_check_head(map, size, addr)) {
+		ret = -ENOENT;
+		goto err_unmap;
+	}
+	*region = map;
+	return fd;
+
+err_unmap:
+	munmap(map, sizeof(**region));
+err_close:
+	close(fd);
+	return ret;
+}
+
+void near_region_close(struct near_region *region)
+{
+	munmap(region, sizeof(*region));
+}
+
+int near_region_map(int fd, const struct near_place *place, void **ring)
+{
+	int ret = near_region_reserve(fd, place->offset, place->size);
+
+	return ret ? ret : near_map(fd, place->offset, place->size, ring);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The file behind a port: a memfd, which has no name, is not bounded by the
+ * mount of /dev/shm, and goes when the last process that maps it ends. Others
+ * of the same user open it as /proc/PID/fd/N. It is sealed against shrinking:
+ * no process can make another one's access to it fail (SIGBUS). Memory is
+ * taken ring by ring, by the sender that gets the ring.
+ */
+#ifndef NEAR_LINK_REGION_H
+#define NEAR_LINK_REGION_H
+
+#include "link/shm.h"
+
+/* A new one, mapped whole. Returns its descriptor or a negative errno. */
+int near_region_create(struct near_region **region,
+		       const struct near_rings *rings, uint64_t nonce,
+		       bool fence);
+void near_region_destroy(struct near_region *region,
+			 const struct near_rings *rings, int fd);
+
+/* Gives back a ring's memory: it reads as zeros from now on. */
+void near_region_clear(struct near_region *region, int fd,
+		       const struct near_place *place);
+
+/*
+ * Takes memory, so that touching it cannot fail: where the system commits no
+ * more than it has, or a control group is at its limit, a page that is not
+ * there when it is touched kills. -ENOMEM: there is none.
+ */
+int near_region_reserve(int fd, size_t offset, size_t size);
+
+/*
+ * That of addr, its struct near_region mapped. Returns a descriptor for
+ * near_region_map(). -ENOENT: there is no such port (any more).
+ */
+int near_region_open(struct near_region **region, const struct near_addr *addr);
+void near_region_close(struct near_region *region);
+
+/* A ring of a region that was opened, its memory taken. */
+int near_region_map(int fd, const struct near_place *place, void **ring);
+
+#endif /* NEAR_LINK_REGION_H */

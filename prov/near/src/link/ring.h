@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The pair of rings between one sender and one receiver, in the receiver's
+ * region: slots of one cache line, and bytes for what does not fit into one.
+ * Each side counts for itself; they share the sequence numbers in the slots
+ * and the heads, which the consumer publishes every quarter of a ring.
+ *
+ * Costs the producer a store of one line and the consumer a load of it; no
+ * atomic read-modify-write. No locks: one producer, one consumer.
+ */
+#ifndef NEAR_LINK_RING_H
+#define NEAR_LINK_RING_H
+
+#include "link/copy.h"
+#include "link/shm.h"
+
+/* The producer's end. */
+struct near_tx {
+	struct near_slot *slots;	/* NULL: not connected, and full */
+	uint64_t tail;
+	uint64_t head;			/* as last read */
+	uint32_t mask;
+	uint16_t lap;
+	bool fence;			/* see near_tx_tell() */
+	bool gated;			/* see near_tx_gate() */
+	uint8_t *data;
+	uint64_t dtail;
+	uint64_t dhead;			/* as last read */
+	uint32_t dsize;
+	uint32_t eager_max;		/* longest message in the data ring */
+	struct near_ctl *ctl;
+};
+
+/* The consumer's. */
+struct near_rx {
+	struct near_slot *slots;
+	uint64_t head;
+	uint64_t published;
+	uint32_t mask;
+	uint16_t lap;
+	uint8_t *data;
+	uint64_t dhead;
+	uint64_t dnext;			/* dhead after the current slot */
+	uint64_t dpublished;
+	uint32_t dsize;
+	struct near_ctl *ctl;
+};
+
+/* Into a ring of zeros, at its start. */
+void near_tx_init(struct near_tx *tx, void *ring,
+		  const struct near_place *place);
+void near_rx_init(struct near_rx *rx, void *ring,
+		  const struct near_place *place);
+
+/* Not connected: no slot is free, none will be. */
+static inline void near_tx_none(struct near_tx *tx)
+{
+	*tx = (struct near_tx) { .head = 1 };
+}
+
+/* The next free slot, NULL: full. A hostile head reads as full. */
+static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
+{
+	if (near_unlikely(tx->tail - tx->head > tx->mask)) {
+		if (tx->gated)
+			return NULL;
+		tx->head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
+		if (tx->tail - tx->head > tx->mask)
+			return NULL;
+	}
+	return &tx->slots[tx->tail & tx->mask];
+}
+
+/*
+ * A gated ring looks full to near_tx_slot(): its head is a lap behind and is
+ * not read. near_tx_slot_past() takes a slot all the same.
+ */
+static inline void near_tx_gate(struct near_tx *tx)
+{
+	tx->head = tx->tail - tx->mask - 1;
+	tx->gated = true;
+}
+
+static inline struct near_slot *near_tx_slot_past(struct near_tx *tx)
+{
+	uint64_t head;
+
+	if (!tx->gated)
+		return near_tx_slot(tx);
+	head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
+	return tx->tail - head > tx->mask ? NULL :
+	       &tx->slots[tx->tail & tx->mask];
+}
+
+static near_inline uint32_t near_lines(size_t len)
+{
+	return (uint32_t)(len + NEAR_LINE - 1) & ~(uint32_t)(NEAR_LINE - 1);
+}
+
+/*
+ * Room for len bytes, at most dsize, in one piece; NULL: not now. Nothing is
+ * taken before near_tx_data_commit(). What does not fit at the end of the ring
+ * goes to its start; the consumer comes to the same conclusion.
+ */
+static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
+					 uint64_t *end)
+{
+	uint32_t at = tx->dtail & (tx->dsize - 1), need = near_lines(len);
+
+	*end = tx->dtail + need;
+	if (near_unlikely(at + need > tx->dsize)) {
+		*end += tx->dsize - at;
+		at = 0;
+	}
+	if (near_unlikely(*end - tx->dhead > tx->dsize)) {
+		tx->dhead = __atomic_load_n(&tx->ctl->dhead, __ATOMIC_ACQUIRE);
+		if (*end - tx->dhead > tx->dsize)
+			return NULL;
+	}
+	return tx->data + at;
+}
+
+/* Publishes slot, with word's kind, flags, length and data. */
+static near_inline void near_tx_publish(struct near_tx *tx,
+					struct near_slot *slot, uint64_t word)
+{
+	/* pairs with the acquire of near_rx_slot() */
+	__atomic_store_n(&slot->word, word | tx->lap, __ATOMIC_RELEASE);
+	if (near_unlikely(!(++tx->tail & tx->mask)))
+		tx->lap++;
+}
+
+/*
+ * After near_tx_publish(): does the consumer want to be told? The store of the
+ * slot must be visible before cold is read. Either the consumer's membarrier
+ * sees to it (near_port_demote()), or we fence.
+ */
+static near_inline bool near_tx_cold(const struct near_tx *tx)
+{
+	if (near_unlikely(tx->fence))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&tx->ctl->cold, __ATOMIC_RELAXED);
+}
+
+/* Whether the next slot is there; *word is the only read of its word. */
+static near_inline bool near_rx_ready(const struct near_rx *rx,
+				      struct near_slot **slot, uint64_t *word)
+{
+	*slot = &rx->slots[rx->head & rx->mask];
+	*word = __atomic_load_n(&(*slot)->word, __ATOMIC_ACQUIRE);
+	return (uint16_t)*word == rx->lap;
+}
+
+static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
+						  uint64_t *word)
+{
+	struct near_slot *slot;
+
+	return near_rx_ready(rx, &slot, word) ? slot : NULL;
+}
+
+/* The len bytes that belong to the current slot; NULL: no sender may say so. */
+static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
+{
+	uint32_t at = rx->dhead & (rx->dsize - 1), need;
+
+	if (near_unlikely(len > rx->dsize / 2))
+		return NULL;
+	need = near_lines(len);
+	rx->dnext = rx->dhead + need;
+	if (near_unlikely(at + need > rx->dsize)) {
+		rx->dnext += rx->dsize - at;
+		at = 0;
+	}
+	return rx->data + at;
+}
+
+/* Done with the current slot, which has no data. */
+static near_inline void near_rx_release_slot(struct near_rx *rx)
+{
+	if (near_unlikely(!(++rx->head & rx->mask)))
+		rx->lap++;
+	if (near_unlikely(rx->head - rx->published > rx->mask / 4)) {
+		__atomic_store_n(&rx->ctl->head, rx->head, __ATOMIC_RELEASE);
+		rx->published = rx->head;
+	}
+}
+
+/* Done with the current slot and its data. */
+static near_inline void near_rx_release(struct near_rx *rx)
+{
+	near_rx_release_slot(rx);
+	rx->dhead = rx->dnext;
+	if (near_unlikely(rx->dhead - rx->dpublished >= rx->dsize / 4)) {
+		__atomic_store_n(&rx->ctl->dhead, rx->dhead, __ATOMIC_RELEASE);
+		rx->dpublished = rx->dhead;
+	}
+}
+
+#endif /* NEAR_LINK_RING_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "link/way.h"
+
+static unsigned int near_way_size(size_t len)
+{
+	unsigned int size = 0;
+
+	while (size < NEAR_WAY_SIZES - 1 && len >= 2u * NEAR_WAY_MIN << size)
+		size++;
+	return size;
+}
+
+/* What is not known yet costs nothing, so that it is tried. */
+static uint64_t near_way_expect(const struct near_way_cost *cost)
+{
+	if (cost->begun < NEAR_WAY_TRIES)
+		return 0;
+	return cost->known ? cost->cost : UINT64_MAX;
+}
+
+static bool near_way_better(const struct near_way_cost *a,
+			   const struct near_way_cost *b)
+{
+	uint64_t cost_a = near_way_expect(a), cost_b = near_way_expect(b);
+
+	if (cost_a != cost_b)
+		return cost_a < cost_b;
+	return !cost_a && a->begun < b->begun;
+}
+
+enum near_way near_way_choose(const struct near_ways *ways, size_t len,
+			      unsigned int allowed)
+{
+	const struct near_way_cost *cost = ways->cost[near_way_size(len)];
+	enum near_way way, best = NEAR_WAYS;
+
+	for (way = 0; way < NEAR_WAYS; way++) {
+		if (!(allowed & NEAR_WAY_BIT(way)))
+			continue;
+		if (best == NEAR_WAYS ||
+		    near_way_better(&cost[way], &cost[best]))
+			best = way;
+	}
+	return best;
+}
+
+bool near_way_known(const struct near_ways *ways, enum near_way way,
+		    size_t len)
+{
+	return ways->cost[near_way_size(len)][way].begun >= NEAR_WAY_TRIES;
+}
+
+void near_way_begin(struct near_ways *ways, enum near_way way, size_t len)
+{
+	struct near_way_cost *cost = &ways->cost[near_way_size(len)][way];
+
+	if (cost->begun < NEAR_WAY_TRIES)
+		cost->begun++;
+}
+
+/*
+ * The least is nearest to the truth: all that disturbs adds. Later samples
+ * raise it slowly, so that it follows what changes.
+ */
+void near_way_learn(struct near_ways *ways, enum near_way way, size_t len,
+		    uint64_t ns)
+{
+	struct near_way_cost *cost = &ways->cost[near_way_size(len)][way];
+	uint64_t sample = ((ns << 20) + len - 1) / (len ? len : 1);
+
+	if (cost->known++ == 0 || sample < cost->cost)
+		cost->cost = sample + 1;
+	else if (cost->known > NEAR_WAY_TRIES)
+		cost->cost += (sample - cost->cost) / 16;
+}

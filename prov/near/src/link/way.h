@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * How a large message is fetched. Which way is the fastest is a property of
+ * the machine, of the message's size and of the ring, so it is measured: each
+ * way is tried a few times, then the one that took the least is taken. What
+ * has become slower gives way to the next. Pure; costs two looks at the clock
+ * for each message that is measured.
+ */
+#ifndef NEAR_LINK_WAY_H
+#define NEAR_LINK_WAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum near_way {
+	NEAR_WAY_READ,		/* the receiver reads the sender's memory */
+	NEAR_WAY_SHARE,		/* and the sender writes to the receiver's */
+	NEAR_WAY_PIECES,	/* through the ring, both ends copying */
+	NEAR_WAYS
+};
+
+#define NEAR_WAY_BIT(way) (1u << (way))
+#define NEAR_WAY_ALL (NEAR_WAY_BIT(NEAR_WAYS) - 1)
+#define NEAR_WAY_TRIES 4	/* of each way and size */
+#define NEAR_WAY_MIN 4096	/* bytes: sizes are powers of two from here */
+#define NEAR_WAY_SIZES 10	/* the last is 2 MiB and more */
+
+struct near_ways {
+	struct near_way_cost {
+		uint64_t cost;		/* ns per MiB */
+		uint32_t begun;		/* tries */
+		uint32_t known;		/* tries that ended */
+	} cost[NEAR_WAY_SIZES][NEAR_WAYS];
+};
+
+/* Of those whose bits are set in allowed, which must be one at least. */
+enum near_way near_way_choose(const struct near_ways *ways, size_t len,
+			      unsigned int allowed);
+
+/* Whether it was tried often enough, and if not, that it is tried now. */
+bool near_way_known(const struct near_ways *ways, enum near_way way,
+		    size_t len);
+void near_way_begin(struct near_ways *ways, enum near_way way, size_t len);
+
+/* A message of len bytes took so long. */
+void near_way_learn(struct near_ways *ways, enum near_way way, size_t len,
+		    uint64_t ns);
+
+#endif /* NEAR_LINK_WAY_H */

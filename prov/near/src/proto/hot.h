@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The data path, inline: near_send() and near_poll(). Called with a sink that
+ * the compiler knows, near_poll() calls its functions directly, so that a
+ * message goes from the ring into its buffer without a call in between.
+ */
+#ifndef NEAR_PROTO_HOT_H
+#define NEAR_PROTO_HOT_H
+
+#include <errno.h>
+
+#include "link/port.h"
+
+/* proto/control.c */
+int near_control(struct near_port *port, struct near_lane *lane,
+		 const struct near_slot *slot, uint64_t word);
+int near_work(struct near_port *port);
+
+static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
+				      size_t len, uint64_t data)
+{
+	return (uint64_t)kind << NEAR_WORD_KIND |
+	       (uint64_t)flags << NEAR_WORD_FLAGS |
+	       (uint64_t)len << NEAR_WORD_LEN | data << NEAR_WORD_DATA;
+}
+
+/* What follows each slot that was published. */
+static near_inline void near_sent(struct near_port *port,
+				  struct near_peer *peer)
+{
+	struct near_tx *tx = &peer->tx;
+
+	if (near_unlikely(near_tx_cold(tx)))
+		near_bell(peer);
+	/*
+	 * Only in a run of sends: in a ping-pong it would take the line from
+	 * the receiver, which polls it.
+	 */
+	if (port->run++)
+		near_prefetch_write(&tx->slots[(tx->tail + 1) & tx->mask]);
+}
+
+/* Owns the next lines of the data ring before they are needed. */
+static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
+{
+	uint32_t at = tx->dtail & (tx->dsize - 1), i;
+
+	for (i = 0; i < len && i < 1024; i += NEAR_LINE)
+		near_prefetch_write(tx->data + ((at + i) & (tx->dsize - 1)));
+}
+
+/* The whole message in slot. */
+static near_inline void near_send_inline(struct near_port *port,
+					 struct near_peer *peer,
+					 struct near_slot *slot,
+					 const struct near_msg *msg)
+{
+	near_copy_small(slot->bytes, msg->payload, msg->len);
+	slot->tag = msg->tag;
+	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_INLINE, msg->flags,
+						   msg->len, msg->data));
+	near_sent(port, peer);
+}
+
+/*
+ * The short way: what fits into a slot that is known to be free. false:
+ * near_send() is to see to it. msg may be in registers, its address goes
+ * nowhere.
+ */
+static near_inline bool near_send_short(struct near_port *port,
+					struct near_peer *peer,
+					const struct near_msg *msg)
+{
+	struct near_tx *tx = &peer->tx;
+
+	if (near_unlikely(msg->len > NEAR_INLINE || msg->data >> 32 ||
+			  tx->tail - tx->head > tx->mask))
+		return false;
+	near_send_inline(port, peer, &tx->slots[tx->tail & tx->mask], msg);
+	return true;
+}
+
+/*
+ * Sends a message that fits into the ring; its payload is the caller's again
+ * at once. NEAR_LARGE: it does not fit, near_send_large() sends it. -EAGAIN:
+ * poll, then try again; -ECONNRESET: it is dead, and soon gone; -EHOSTUNREACH:
+ * it cannot be sent to.
+ */
+static near_inline int near_send(struct near_port *port, struct near_peer *peer,
+				 const struct near_msg *msg)
+{
+	struct near_tx *tx = &peer->tx;
+	struct near_slot *slot;
+	uint64_t end;
+	uint8_t *data;
+	int ret;
+
+	if (near_unlikely(!tx->slots)) {
+		ret = near_connect(port, peer);
+		if (ret)
+			return ret;
+	}
+	slot = near_tx_slot(tx);
+	if (near_unlikely(!slot))
+		return -EAGAIN;
+	if (near_likely(msg->len <= NEAR_INLINE && !(msg->data >> 32))) {
+		near_send_inline(port, peer, slot, msg);
+		return 0;
+	}
+	if (near_unlikely(msg->len > tx->eager_max))
+		return NEAR_LARGE;
+	data = near_tx_data(tx, msg->len, &end);
+	if (near_unlikely(!data))
+		return -EAGAIN;
+	memcpy(data, msg->payload, msg->len);
+	slot->tag = msg->tag;
+	slot->eager.len = (uint32_t)msg->len;
+	slot->eager.data = (uint32_t)(msg->data >> 32);
+	tx->dtail = end;
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_EAGER, msg->flags, 0,
+					    msg->data));
+	near_sent(port, peer);
+	near_data_ahead(tx, msg->len);
+	return 0;
+}
+
+/* All but what only one kind has: rndv is not looked at where payload is set. */
+static near_inline void near_lane_header(struct near_msg *msg,
+					 const struct near_slot *slot,
+					 uint64_t word)
+{
+	msg->tag = slot->tag;
+	msg->data = word >> NEAR_WORD_DATA;
+	msg->flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS;
+}
+
+/* The message in slot, all of it; false: it stays where it is. */
+static near_inline bool near_lane_inline(struct near_port *port,
+					 struct near_lane *lane,
+					 const struct near_slot *slot,
+					 uint64_t word,
+					 const struct near_sink *sink)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	msg.len = (uint8_t)(word >> NEAR_WORD_LEN);
+	msg.payload = slot->bytes;
+	if (near_unlikely(msg.len > NEAR_INLINE)) {
+		near_lane_broken(port, lane, "length", msg.len);
+		return false;
+	}
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+		return false;
+	near_rx_release_slot(&lane->rx);
+	return true;
+}
+
+/* The message in the data ring. */
+static near_inline bool near_lane_eager(struct near_port *port,
+					struct near_lane *lane,
+					const struct near_slot *slot,
+					uint64_t word,
+					const struct near_sink *sink)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	msg.len = __atomic_load_n(&slot->eager.len, __ATOMIC_RELAXED);
+	msg.data |= (uint64_t)slot->eager.data << 32;
+	msg.payload = near_rx_data(&lane->rx, msg.len);
+	if (near_unlikely(!msg.payload)) {
+		near_lane_broken(port, lane, "length", msg.len);
+		return false;
+	}
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+		return false;
+	near_rx_release(&lane->rx);
+	return true;
+}
+
+static near_inline bool near_lane_one(struct near_port *port,
+				      struct near_lane *lane,
+				      const struct near_slot *slot,
+				      uint64_t word,
+				      const struct near_sink *sink)
+{
+	port->run = 0;
+	switch (word >> NEAR_WORD_KIND & 0xf) {
+	case NEAR_KIND_INLINE:
+		return near_lane_inline(port, lane, slot, word, sink);
+	case NEAR_KIND_EAGER:
+		return near_lane_eager(port, lane, slot, word, sink);
+	default:
+		lane->rx.dnext = lane->rx.dhead;
+		if (near_control(port, lane, slot, word))
+			return false;
+		near_rx_release(&lane->rx);
+		return true;
+	}
+}
+
+/* What is in a lane, as far as the sink has room, and not without end. */
+static near_inline int near_lane_poll(struct near_port *port,
+				      struct near_lane *lane,
+				      const struct near_sink *sink)
+{
+	struct near_slot *slot;
+	uint64_t word;
+	int n = 0;
+
+	while (near_rx_ready(&lane->rx, &slot, &word) &&
+	       near_likely(sink->room(port->ctx)) &&
+	       near_likely(near_lane_one(port, lane, slot, word, sink)))
+		if (near_unlikely(++n == NEAR_BURST))
+			break;
+	return n;
+}
+
+/* Takes what is in a lane that has something: near_lane_poll() and no more. */
+typedef int near_lane_take(struct near_port *port, struct near_lane *lane);
+
+/*
+ * near_poll() for those who give a function of their own, not inline, that
+ * takes from a lane: a poll that finds nothing then is a few loads in registers.
+ */
+static near_inline int near_poll_by(struct near_port *port,
+				    const struct near_sink *sink,
+				    near_lane_take *take)
+{
+	struct near_lane *lane;
+	struct near_slot *slot;
+	uint64_t word;
+	uint32_t i;
+	int n = 0;
+
+	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
+					  __ATOMIC_RELAXED)))
+		near_port_bell(port);
+	for (i = 0; i < port->hot_count; i++) {
+		lane = port->hot[i];
+		if (near_rx_ready(&lane->rx, &slot, &word))
+			n += take ? take(port, lane) :
+				    near_lane_poll(port, lane, sink);
+	}
+	if (near_unlikely(!near_list_empty(&port->sending) ||
+			  !near_list_empty(&port->receiving) ||
+			  !near_list_empty(&port->onesided_work)))
+		n += near_work(port);
+	if (near_unlikely(!(++port->polls % NEAR_TICK_POLLS)))
+		near_port_tick(port);
+	return n;
+}
+
+/*
+ * Delivers what has arrived, as far as the sink has room, and takes a step
+ * with each large message. Returns the number of slots that were taken.
+ */
+static near_inline int near_poll(struct near_port *port,
+				 const struct near_sink *sink)
+{
+	return near_poll_by(port, sink, NULL);
+}
+
+#endif /* NEAR_PROTO_HOT_H */

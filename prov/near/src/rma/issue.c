@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Operations of ours. Those to one peer are issued in the order in which they
+ * were called: what cannot be issued at once waits in a queue of its peer's,
+ * and while there is one, messages to that peer wait too (near_tx_gate()).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rma/ops.h"
+
+static void near_rma_unqueue(struct near_rma_op *op)
+{
+	if (!op->queued)
+		return;
+	near_list_remove(&op->link);
+	op->queued = false;
+	if (near_list_empty(&op->to->queue))
+		op->to->peer->tx.gated = false;
+}
+
+void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
+{
+	struct near_rma_peer *at = op->to;
+	struct near_peer *peer = at->peer;
+	void *cookie = op->args.cookie;
+
+	near_rma_unqueue(op);
+	if (op->begun) {
+		at->unanswered--;
+		at->expect -= op->expect;
+		if (op->args.verb == NEAR_READ)
+			at->reading = false;
+	}
+	free(op->copy);
+	near_pool_put(&port->rma->ops, op);
+	if (cookie)
+		port->rma->sink->done(port->ctx, cookie, err);
+	near_peer_put(port, peer);
+}
+
+/* A part of the request; a read's is all of it. */
+static int near_rma_part(struct near_port *port, struct near_rma_op *op,
+			 size_t len)
+{
+	const struct near_rma_args *args = &op->args;
+	unsigned int operands = near_rma_operands(args->verb, args->op);
+	struct near_peer *peer = op->to->peer;
+	struct near_slot *slot = near_control_slot(port, peer);
+	uint8_t *data;
+	uint64_t end;
+
+	if (!slot)
+		return -EAGAIN;
+	if (operands) {
+		data = near_tx_data(&peer->tx, len * operands, &end);
+		if (!data)
+			return -EAGAIN;
+		near_iov_out(data, args->local.iov, op->sent, len);
+		if (operands > 1)
+			near_iov_out(data + len, args->compare.iov, op->sent,
+				     len);
+		peer->tx.dtail = end;
+	}
+	slot->tag = args->addr;
+	slot->rma = (struct near_rma_slot) {
+		.key = args->key,
+		.id = near_pool_id(op),
+		.total = args->len,
+		.offset = op->sent,
+		.data = args->data,
+		.verb = args->verb,
+		.op = args->op,
+		.type = args->type,
+		.flags = args->flags & NEAR_RMA_DATA,
+		.len = args->verb == NEAR_READ ? 0 : (uint32_t)len,
+	};
+	near_control_send(port, peer, slot, NEAR_KIND_RMA);
+	op->sent += len;
+	return 0;
+}
+
+/* How much goes into the next part. */
+static size_t near_rma_part_len(const struct near_rma_op *op)
+{
+	size_t left = op->args.len - op->sent;
+	size_t most = op->to->peer->tx.dsize / 8;
+
+	if (op->args.verb == NEAR_READ)
+		return left;
+	if (op->args.verb != NEAR_WRITE)
+		most = NEAR_RMA_PART;
+	else if (most > NEAR_PIECE)
+		most = NEAR_PIECE;
+	return left < most ? left : most;
+}
+
+/* Of all parts but a fetching one's, the last is answered. */
+static bool near_rma_part_expects(const struct near_rma_op *op)
+{
+	return !op->expect || op->args.verb == NEAR_FETCH ||
+	       op->args.verb == NEAR_COMPARE;
+}
+
+/*
+ * A read is answered bit by bit while the peer's memory may change, and so
+ * nothing that changes it may come behind.
+ */
+static bool near_rma_must_wait(const struct near_rma_op *op)
+{
+	const struct near_rma_peer *at = op->to;
+
+	if (op->begun)
+		return false;
+	return (op->args.flags & NEAR_RMA_FENCE && at->unanswered) ||
+	       at->reading;
+}
+
+static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	size_t stop = op->sent + NEAR_STEP;
+	int ret;
+
+	if (near_rma_must_wait(op))
+		return -EAGAIN;
+	do {
+		if (near_rma_part_expects(op) && at->expect >= NEAR_RMA_EXPECT)
+			return -EAGAIN;
+		ret = near_rma_part(port, op, near_rma_part_len(op));
+		if (ret)
+			return ret;
+		if (near_rma_part_expects(op)) {
+			op->expect++;
+			at->expect++;
+		}
+		if (!op->begun)
+			at->unanswered++;
+		op->begun = true;
+		if (op->args.verb == NEAR_READ)
+			at->reading = true;
+	} while (op->sent < op->args.len && op->sent < stop);
+	return op->sent < op->args.len ? -EAGAIN : 0;
+}
+
+/*
+ * 0: it is on its way, or over (then op is gone). -EAGAIN: more is to be done.
+ */
+static int near_rma_go(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	int ret;
+
+	if (op->begun || !near_rma_direct_can(port, at, &op->args)) {
+		ret = near_rma_ask(port, op);
+		if (!ret)
+			near_rma_unqueue(op);
+		return ret;
+	}
+	if (at->unanswered)
+		return -EAGAIN;
+	ret = near_rma_direct(port, op);
+	if (ret == -EPERM || ret == -EAGAIN ||
+	    (!ret && op->sent < op->args.len))
+		return -EAGAIN;
+	near_rma_end(port, op, -ret);
+	return 0;
+}
+
+void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_link *first;
+
+	while ((first = at->queue.next) != &at->queue) {
+		if (!port->sink->room(port->ctx) ||
+		    near_rma_go(port, near_container(first, struct near_rma_op,
+						     link)))
+			return;
+	}
+}
+
+/* The answer's bytes, for a part of what was asked for; false: it cannot be. */
+static bool near_rma_take(struct near_rma_op *op,
+			  const struct near_answer_slot *answer,
+			  const uint8_t *data)
+{
+	const struct near_rma_args *args = &op->args;
+	bool read = args->verb == NEAR_READ;
+
+	if (!read && args->verb != NEAR_FETCH && args->verb != NEAR_COMPARE) {
+		if (answer->len || op->sent < args->len)
+			return false;
+		op->answered = args->len;
+		return true;
+	}
+	if (answer->offset != op->answered ||
+	    answer->len > op->sent - op->answered)
+		return false;
+	near_iov_in(read ? args->local.iov : args->result.iov, op->answered,
+		    data, answer->len);
+	op->answered += answer->len;
+	if (read)
+		return true;
+	if (!op->expect)
+		return false;
+	op->expect--;
+	op->to->expect--;
+	return true;
+}
+
+int near_rma_answered(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot)
+{
+	struct near_answer_slot answer = slot->rma_answer;
+	struct near_rma_op *op = near_pool_find(&port->rma->ops, answer.id);
+	const uint8_t *data = near_rx_data(&lane->rx, answer.len);
+
+	if (!op || !data || op->to->peer != lane->peer || !op->begun ||
+	    answer.err > 4095) {
+		near_lane_broken(port, lane, "an answer to", answer.id);
+		return -EPROTO;
+	}
+	if (answer.err) {
+		near_rma_end(port, op, (int)answer.err);
+		return 0;
+	}
+	if (!near_rma_take(op, &answer, data)) {
+		near_lane_broken(port, lane, "an answer of", answer.len);
+		return -EPROTO;
+	}
+	if (op->answered == op->args.len)
+		near_rma_end(port, op, 0);
+	return 0;
+}
+
+static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
+{
+	if (bufs->count)
+		memcpy(iov, bufs->iov, bufs->count * sizeof(*iov));
+	bufs->iov = iov;
+}
+
+/* One buffer after another into the operation's own memory. */
+static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
+				   struct iovec *iov, uint8_t *to, size_t len)
+{
+	if (!bufs->count)
+		return to;
+	near_iov_out(to, bufs->iov, 0, len);
+	iov[0] = (struct iovec) { to, len };
+	*bufs = (struct near_rma_bufs) { iov, 1 };
+	return to + len;
+}
+
+static int near_rma_keep(struct near_rma_op *op)
+{
+	struct near_rma_args *args = &op->args;
+	unsigned int operands = near_rma_operands(args->verb, args->op);
+	size_t size = args->len * operands;
+	uint8_t *to = op->kept;
+
+	op->copy = NULL;
+	near_rma_keep_bufs(&args->result, op->result);
+	if (!(args->flags & NEAR_RMA_COPY) || !operands) {
+		near_rma_keep_bufs(&args->local, op->local);
+		near_rma_keep_bufs(&args->compare, op->compare);
+		return 0;
+	}
+	if (size > sizeof(op->kept)) {
+		to = op->copy = malloc(size);
+		if (!to)
+			return -EAGAIN;
+	}
+	to = near_rma_copy_bufs(&args->local, op->local, to, args->len);
+	near_rma_copy_bufs(&args->compare, op->compare, to, args->len);
+	return 0;
+}
+
+/* Behind all others, and as much of it as can be now. */
+static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
+			  const struct near_rma_args *args)
+{
+	struct near_rma_op *op = near_pool_get(&port->rma->ops);
+
+	if (!op)
+		return -EAGAIN;
+	op->to = at;
+	op->args = *args;
+	if (near_rma_keep(op)) {
+		near_pool_put(&port->rma->ops, op);
+		return -EAGAIN;
+	}
+	op->sent = op->answered = 0;
+	op->expect = 0;
+	op->begun = false;
+	op->queued = true;
+	near_peer_hold(at->peer);
+	near_list_append(&at->queue, &op->link);
+	near_tx_gate(&at->peer->tx);
+	if (at->queue.next == &op->link &&
+	    !near_rma_direct_can(port, at, &op->args) &&
+	    !near_rma_ask(port, op))
+		near_rma_unqueue(op);
+	if (!near_list_empty(&at->queue))
+		near_rma_wake(port, at);
+	return 0;
+}
+
+/* In this call, if it is not long and nothing is before it. */
+static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
+			    const struct near_rma_args *args)
+{
+	struct near_rma_op op;
+	int ret;
+
+	if (args->len > NEAR_STEP || !near_list_empty(&at->queue) ||
+	    at->unanswered || !near_rma_direct_can(port, at, args))
+		return -EPERM;
+	op.to = at;
+	op.args = *args;
+	op.sent = 0;
+	ret = near_rma_direct(port, &op);
+	if (ret)
+		return ret;
+	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
+}
+
+int near_rma(struct near_port *port, struct near_peer *peer,
+	     const struct near_rma_args *args)
+{
+	struct near_rma_peer *at;
+	int ret;
+
+	if (near_unlikely(!peer->tx.slots)) {
+		ret = near_connect(port, peer);
+		if (ret)
+			return ret;
+	}
+	at = near_rma_peer(port, peer);
+	if (near_unlikely(!at))
+		return -EAGAIN;
+	if (near_unlikely(peer->dying))
+		return -ECONNRESET;
+	if (!args->len && !(args->flags & NEAR_RMA_DATA))
+		return NEAR_RMA_DONE;
+	ret = near_rma_at_once(port, at, args);
+	if (ret != -EPERM)
+		return ret;
+	ret = near_rma_check(port, peer, args);
+	if (ret && ret != -ENOENT)
+		return ret;
+	return near_rma_queue(port, at, args);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What one-sided operations are remembered by, on both sides. */
+#ifndef NEAR_RMA_OPS_H
+#define NEAR_RMA_OPS_H
+
+#include "proto/large.h"
+#include "rma/atomic.h"
+#include "rma/rma.h"
+
+#define NEAR_RMA_OPS (1u << 16)
+#define NEAR_RMA_KEPT 256	/* bytes that need no allocation */
+#define NEAR_RMA_PART 256	/* bytes of an atomic's part */
+#define NEAR_RMA_EXPECT 512	/* answers that we wait for, of one peer */
+#define NEAR_RMA_OWE 1024	/* that we owe one; more is no peer of ours */
+
+struct near_rma {
+	const struct near_rma_sink *sink;
+	struct near_table *table;
+	uint32_t tell;		/* what peers were told, see near_rma_tell() */
+	struct near_pool ops;
+	struct near_pool replies;
+};
+
+struct near_rma_peer {
+	struct near_peer *peer;
+	struct near_link link;		/* of port->onesided_work */
+	bool working;			/* it is there */
+	bool view_tried;
+	bool reading;			/* a read is answered bit by bit */
+	uint32_t unanswered;		/* operations that it has, and not
+					 * answered */
+	uint32_t expect;		/* answers to come */
+	uint32_t owe;			/* replies */
+	uint64_t rejected;		/* id of the last refused operation */
+	struct near_table_view *view;	/* NULL: cannot be looked into */
+	struct near_link queue;		/* ours, not wholly issued, in order */
+	struct near_link replies;
+};
+
+/* One of ours. */
+struct near_rma_op {
+	struct near_pooled pooled;
+	struct near_link link;		/* of queue, until it is all sent */
+	struct near_rma_peer *to;
+	struct near_rma_args args;
+	struct iovec local[NEAR_IOV_MAX];
+	struct iovec result[NEAR_IOV_MAX];
+	struct iovec compare[NEAR_IOV_MAX];
+	size_t sent;			/* or copied, by ourselves */
+	size_t answered;
+	uint32_t expect;
+	bool begun;
+	bool queued;
+	uint8_t *copy;			/* allocated */
+	uint8_t kept[NEAR_RMA_KEPT];
+};
+
+/* What we owe a peer for one of its. */
+struct near_rma_reply {
+	struct near_pooled pooled;
+	struct near_link link;
+	uint8_t verb;
+	uint32_t err;
+	uint64_t id;
+	uint64_t offset;		/* of bytes; reads: done so far */
+	uint64_t len;			/* of these; reads: of all */
+	uint64_t key;			/* reads */
+	uint64_t addr;
+	uint8_t bytes[NEAR_RMA_PART];
+};
+
+/* state.c: the state of a peer, made at need; NULL: no memory. */
+struct near_rma_peer *near_rma_peer(struct near_port *port,
+				    struct near_peer *peer);
+void near_rma_wake(struct near_port *port, struct near_rma_peer *at);
+/* Opens its table if that was not tried before. */
+struct near_table_view *near_rma_view(struct near_rma_peer *at);
+
+/* What a verb does to the memory of the peer. */
+uint32_t near_rma_access(unsigned int verb, unsigned int op);
+/* Bytes in the request for each of the operation. */
+static inline unsigned int near_rma_operands(unsigned int verb,
+					     unsigned int op)
+{
+	if (verb == NEAR_READ || verb == NEAR_EVENT || op == NEAR_ATOMIC_READ)
+		return 0;
+	return verb == NEAR_COMPARE ? 2 : 1;
+}
+
+/* issue.c: our side */
+void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
+int near_rma_answered(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot);
+void near_rma_end(struct near_port *port, struct near_rma_op *op, int err);
+
+/* direct.c: reads and writes that the peer has nothing to do with */
+/* 0: it has ended or wants another step; else a negative errno. */
+int near_rma_direct(struct near_port *port, struct near_rma_op *op);
+bool near_rma_direct_can(const struct near_port *port,
+			 struct near_rma_peer *at,
+			 const struct near_rma_args *args);
+
+/* serve.c: theirs */
+int near_rma_request(struct near_port *port, struct near_lane *lane,
+		     const struct near_slot *slot);
+void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
+
+#endif /* NEAR_RMA_OPS_H */

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What peers ask us to do to our memory: all atomics, and reads and writes
+ * where they cannot do these themselves. Our own table says whether they may.
+ * A part that may not be done is answered, and the rest of its operation is
+ * passed over.
+ */
+
+#include <errno.h>
+
+#include "rma/ops.h"
+
+/* No peer of ours would say so. */
+static bool near_rma_cannot_be(const struct near_rma_slot *ask)
+{
+	size_t size;
+
+	if (ask->verb > NEAR_EVENT || ask->offset > ask->total ||
+	    (ask->verb != NEAR_READ && ask->len > ask->total - ask->offset))
+		return true;
+	if (ask->verb != NEAR_ATOMIC && ask->verb != NEAR_FETCH &&
+	    ask->verb != NEAR_COMPARE)
+		return false;
+	if (!near_atomic_valid(ask->op, ask->type) ||
+	    near_op_compares(ask->op) != (ask->verb == NEAR_COMPARE) ||
+	    (ask->op == NEAR_ATOMIC_READ && ask->verb != NEAR_FETCH))
+		return true;
+	size = near_type_size(ask->type);
+	return !ask->len || ask->len > NEAR_RMA_PART || ask->len % size ||
+	       ask->offset % size;
+}
+
+static void near_rma_event(struct near_port *port, struct near_peer *peer,
+			   const struct near_rma_slot *ask, unsigned int verb)
+{
+	const struct near_rma_event event = {
+		.peer = peer,
+		.write = verb == NEAR_WRITE || verb == NEAR_ATOMIC,
+		.has_data = ask->flags & NEAR_RMA_DATA,
+		.data = ask->data,
+		.len = ask->total,
+	};
+
+	port->rma->sink->event(port->ctx, &event);
+}
+
+/* At the end of an operation that we did. */
+static void near_rma_over(struct near_port *port, struct near_peer *peer,
+			  const struct near_rma_slot *ask)
+{
+	if (ask->flags & NEAR_RMA_DATA ||
+	    port->rma->tell & near_rma_access(ask->verb, ask->op))
+		near_rma_event(port, peer, ask, ask->verb);
+}
+
+/* Where the operation goes to; 0 or a positive errno value. */
+static int near_rma_where(const struct near_port *port,
+			  const struct near_rma_slot *ask, uint64_t addr,
+			  uint8_t **memory)
+{
+	const struct near_region_entry *entry;
+	uint64_t at;
+
+	*memory = NULL;
+	if (!ask->total)
+		return 0;
+	entry = near_table_find(port->rma->table, ask->key);
+	if (!entry)
+		return EKEYREJECTED;
+	if (near_region_check(entry, addr, ask->total,
+			      near_rma_access(ask->verb, ask->op), &at))
+		return EACCES;
+	if (ask->verb > NEAR_READ && at % near_type_size(ask->type))
+		return EINVAL;
+	*memory = (uint8_t *)(uintptr_t)at;
+	return 0;
+}
+
+/* Does this part; false: the answer is to come, or nothing is to be said. */
+static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
+			const uint8_t *data, struct near_rma_reply *reply)
+{
+	bool last = ask->len == ask->total - ask->offset;
+
+	switch (ask->verb) {
+	case NEAR_WRITE:
+		if (ask->len)
+			memcpy(memory + ask->offset, data, ask->len);
+		return last;
+	case NEAR_ATOMIC:
+		near_atomic_apply(ask->op, ask->type, memory + ask->offset,
+				  data, NULL, NULL,
+				  ask->len / near_type_size(ask->type));
+		return last;
+	default:
+		near_atomic_apply(ask->op, ask->type, memory + ask->offset,
+				  data, data + ask->len, reply->bytes,
+				  ask->len / near_type_size(ask->type));
+		reply->offset = ask->offset;
+		reply->len = ask->len;
+		return true;
+	}
+}
+
+static void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
+			 struct near_rma_reply *reply)
+{
+	near_list_append(&at->replies, &reply->link);
+	at->owe++;
+	near_rma_reply_all(port, at);
+	if (!near_list_empty(&at->replies))
+		near_rma_wake(port, at);
+}
+
+static void near_rma_serve(struct near_port *port, struct near_rma_peer *at,
+			   const struct near_rma_slot *ask, uint64_t addr,
+			   const uint8_t *data, struct near_rma_reply *reply)
+{
+	uint8_t *memory;
+
+	*reply = (struct near_rma_reply) {
+		.pooled = reply->pooled,
+		.verb = ask->verb,
+		.id = ask->id,
+		.key = ask->key,
+		.addr = addr,
+		.err = near_rma_where(port, ask, addr, &memory),
+	};
+	if (reply->err) {
+		at->rejected = ask->id;
+	} else if (ask->verb == NEAR_READ) {
+		reply->len = ask->total;
+	} else {
+		if (!near_rma_do(ask, memory, data, reply)) {
+			near_pool_put(&port->rma->replies, reply);
+			return;
+		}
+		if (ask->offset + ask->len == ask->total)
+			near_rma_over(port, at->peer, ask);
+	}
+	near_rma_owe(port, at, reply);
+}
+
+int near_rma_request(struct near_port *port, struct near_lane *lane,
+		     const struct near_slot *slot)
+{
+	const struct near_rma_slot ask = slot->rma;
+	unsigned int operands = near_rma_operands(ask.verb, ask.op);
+	const uint8_t *data = near_rx_data(&lane->rx,
+					   (size_t)ask.len * operands);
+	struct near_rma_reply *reply;
+	struct near_rma_peer *at;
+
+	if (!data || near_rma_cannot_be(&ask)) {
+		near_lane_broken(port, lane, "a request of", ask.len);
+		return -EPROTO;
+	}
+	if (ask.verb == NEAR_EVENT) {
+		near_rma_event(port, lane->peer, &ask, ask.op);
+		return 0;
+	}
+	at = near_rma_peer(port, lane->peer);
+	if (!at)
+		return -EAGAIN;
+	if (at->rejected == ask.id)
+		return 0;
+	if (at->owe >= NEAR_RMA_OWE) {
+		near_lane_broken(port, lane, "without reading answers, request",
+				 ask.id);
+		return -EPROTO;
+	}
+	reply = near_pool_get(&port->rma->replies);
+	if (!reply)
+		return -EAGAIN;
+	near_rma_serve(port, at, &ask, slot->tag, data, reply);
+	return 0;
+}
+
+/* len bytes of data, from offset on; false: there is no room. */
+static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
+			    const struct near_rma_reply *reply,
+			    const void *data, size_t len)
+{
+	struct near_tx *tx = &at->peer->tx;
+	struct near_slot *slot = near_control_slot(port, at->peer);
+	uint8_t *room;
+	uint64_t end;
+
+	if (!slot)
+		return false;
+	if (len) {
+		room = near_tx_data(tx, len, &end);
+		if (!room)
+			return false;
+		memcpy(room, data, len);
+		tx->dtail = end;
+	}
+	slot->rma_answer = (struct near_answer_slot) {
+		.id = reply->id,
+		.offset = reply->offset,
+		.len = (uint32_t)len,
+		.err = reply->err,
+	};
+	near_control_send(port, at->peer, slot, NEAR_KIND_ANSWER);
+	return true;
+}
+
+/* A step of a read, whose region may be gone meanwhile; true: it is over. */
+static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
+			     struct near_rma_reply *reply)
+{
+	const struct near_rma_slot ask = {
+		.verb = NEAR_READ, .key = reply->key, .total = reply->len,
+	};
+	size_t stop = reply->offset + NEAR_STEP, most, len;
+	uint8_t *memory;
+
+	reply->err = near_rma_where(port, &ask, reply->addr, &memory);
+	if (reply->err) {
+		reply->len = 0;
+		return near_rma_answer(port, at, reply, NULL, 0);
+	}
+	while (reply->offset < reply->len && reply->offset < stop) {
+		len = reply->len - reply->offset;
+		most = at->peer->tx.dsize / 8;
+		if (most > NEAR_PIECE)
+			most = NEAR_PIECE;
+		/* none while we have no ring: answering opens it */
+		if (!near_rma_answer(port, at, reply, memory + reply->offset,
+				     len < most ? len : most))
+			return false;
+		reply->offset += len < most ? len : most;
+	}
+	if (reply->offset < reply->len)
+		return false;
+	near_rma_over(port, at->peer, &ask);
+	return true;
+}
+
+void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_rma_reply *reply;
+	bool over;
+
+	while (!near_list_empty(&at->replies)) {
+		reply = near_container(at->replies.next, struct near_rma_reply,
+				       link);
+		if (reply->verb == NEAR_READ && !reply->err)
+			over = near_rma_read_on(port, at, reply);
+		else
+			over = near_rma_answer(port, at, reply, reply->bytes,
+					       reply->len);
+		if (!over)
+			return;
+		near_list_remove(&reply->link);
+		near_pool_put(&port->rma->replies, reply);
+		at->owe--;
+	}
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* One-sided operations: a port's state, its peers', and their ends. */
+
+#include <stdlib.h>
+
+#include "rma/ops.h"
+
+struct near_rma_peer *near_rma_peer(struct near_port *port,
+				    struct near_peer *peer)
+{
+	struct near_rma_peer *at = peer->rma;
+
+	if (near_likely(at != NULL))
+		return at;
+	at = calloc(1, sizeof(*at));
+	if (!at)
+		return NULL;
+	at->peer = peer;
+	near_list_init(&at->queue);
+	near_list_init(&at->replies);
+	peer->rma = at;
+	return at;
+}
+
+void near_rma_wake(struct near_port *port, struct near_rma_peer *at)
+{
+	if (at->working)
+		return;
+	near_list_append(&port->onesided_work, &at->link);
+	at->working = true;
+}
+
+static void near_rma_sleep(struct near_rma_peer *at)
+{
+	if (!at->working)
+		return;
+	near_list_remove(&at->link);
+	at->working = false;
+}
+
+bool near_rma_busy(const struct near_peer *peer)
+{
+	return peer->rma && (peer->rma->unanswered ||
+			     !near_list_empty(&peer->rma->queue));
+}
+
+struct near_table_view *near_rma_view(struct near_rma_peer *at)
+{
+	const struct near_region *region = at->peer->region;
+
+	if (near_unlikely(!at->view && !at->view_tried && region)) {
+		at->view_tried = true;
+		if (near_table_view_open(&at->view, at->peer->addr.pid,
+					 region->table_fd,
+					 region->table_nonce))
+			at->view = NULL;
+	}
+	return at->view;
+}
+
+uint32_t near_rma_access(unsigned int verb, unsigned int op)
+{
+	switch (verb) {
+	case NEAR_READ:
+		return NEAR_MAY_READ;
+	case NEAR_FETCH:
+		return op == NEAR_ATOMIC_READ ? NEAR_MAY_READ :
+		       NEAR_MAY_READ | NEAR_MAY_WRITE;
+	case NEAR_COMPARE:
+		return NEAR_MAY_READ | NEAR_MAY_WRITE;
+	default:
+		return NEAR_MAY_WRITE;
+	}
+}
+
+static int near_rma_slot(struct near_port *port, struct near_lane *lane,
+			 const struct near_slot *slot, uint64_t word)
+{
+	if ((word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA)
+		return near_rma_request(port, lane, slot);
+	return near_rma_answered(port, lane, slot);
+}
+
+static int near_rma_work(struct near_port *port)
+{
+	struct near_link *link, *next;
+	struct near_rma_peer *at;
+	struct near_peer *peer;
+	int n = 0;
+
+	for (link = port->onesided_work.next; link != &port->onesided_work;
+	     link = next) {
+		next = link->next;
+		if (!port->sink->room(port->ctx))
+			return n;
+		at = near_container(link, struct near_rma_peer, link);
+		/* an operation that ends may have the last reference */
+		peer = at->peer;
+		near_peer_hold(peer);
+		near_rma_reply_all(port, at);
+		near_rma_issue(port, at);
+		if (near_list_empty(&at->queue) &&
+		    near_list_empty(&at->replies))
+			near_rma_sleep(at);
+		near_peer_put(port, peer);
+		n++;
+	}
+	return n;
+}
+
+static void near_rma_fail(struct near_port *port, struct near_peer *peer,
+			  int err)
+{
+	struct near_rma_peer *at = peer->rma;
+	struct near_rma_reply *reply;
+	struct near_rma_op *op;
+	uint32_t i = 0;
+
+	while (!near_list_empty(&at->replies)) {
+		reply = near_container(at->replies.next, struct near_rma_reply,
+				       link);
+		near_list_remove(&reply->link);
+		near_pool_put(&port->rma->replies, reply);
+	}
+	at->owe = 0;
+	while ((op = near_pool_next(&port->rma->ops, &i)))
+		if (op->to == at)
+			near_rma_end(port, op, err);
+	near_rma_sleep(at);
+}
+
+static void near_rma_forget(struct near_peer *peer)
+{
+	near_rma_sleep(peer->rma);
+	if (peer->rma->view)
+		near_table_view_close(peer->rma->view);
+	free(peer->rma);
+}
+
+static void near_rma_close(struct near_port *port)
+{
+	struct near_rma_op *op;
+	uint32_t at = 0;
+
+	while ((op = near_pool_next(&port->rma->ops, &at)))
+		free(op->copy);
+	near_pool_fini(&port->rma->ops);
+	near_pool_fini(&port->rma->replies);
+	free(port->rma);
+}
+
+static const struct near_onesided near_rma_onesided = {
+	.slot = near_rma_slot,
+	.work = near_rma_work,
+	.fail = near_rma_fail,
+	.forget = near_rma_forget,
+	.close = near_rma_close,
+};
+
+int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
+		  struct near_table *table)
+{
+	struct near_rma *rma = calloc(1, sizeof(*rma));
+
+	if (!rma)
+		return -ENOMEM;
+	rma->sink = sink;
+	rma->table = table;
+	near_pool_init(&rma->ops, sizeof(struct near_rma_op), NEAR_RMA_OPS);
+	near_pool_init(&rma->replies, sizeof(struct near_rma_reply),
+		       NEAR_RMA_OPS);
+	port->rma = rma;
+	port->onesided = &near_rma_onesided;
+	port->region->table_nonce = near_table_nonce(table);
+	port->region->table_fd = near_table_fd(table);
+	return 0;
+}
+
+void near_rma_tell(struct near_port *port, bool reads, bool writes)
+{
+	port->rma->tell = (reads ? NEAR_MAY_READ : 0) |
+			  (writes ? NEAR_MAY_WRITE : 0);
+	__atomic_store_n(&port->region->tell, port->rma->tell,
+			 __ATOMIC_RELAXED);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Regions of memory that peers may read and write, found by their keys. The
+ * owner has them in memory of its own, which alone decides what it does for
+ * others, and a copy in a memfd, in which a peer looks before it reads or
+ * writes by itself. The copy is written under a generation that is odd
+ * meanwhile. The owner's calls are serialised with its ports'.
+ */
+#ifndef NEAR_RMA_TABLE_H
+#define NEAR_RMA_TABLE_H
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* near_region_entry.access */
+#define NEAR_MAY_READ 1u
+#define NEAR_MAY_WRITE 2u
+
+struct near_region_entry {
+	uint64_t key;
+	uint64_t start;		/* what peers call its first byte */
+	uint64_t memory;	/* where that lies with the owner */
+	uint64_t len;
+	uint32_t access;
+	uint32_t used;		/* set by near_table_add() */
+} __attribute__((aligned(64)));
+
+static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
+
+struct near_table;
+
+int near_table_open(struct near_table **table);
+void near_table_close(struct near_table *table);
+/* Its descriptor and what proves that it is the one, for near_region. */
+int near_table_fd(const struct near_table *table);
+uint64_t near_table_nonce(const struct near_table *table);
+
+/* -ENOKEY: the key is in use; -ENOSPC: too many. */
+int near_table_add(struct near_table *table,
+		   const struct near_region_entry *entry);
+void near_table_remove(struct near_table *table, uint64_t key);
+/* NULL: no such key. Valid until the next change. */
+const struct near_region_entry *
+near_table_find(const struct near_table *table, uint64_t key);
+
+/*
+ * The table of a peer, read-only. Whatever it says is checked, or is used as
+ * an address in that peer only.
+ */
+struct near_table_view;
+
+int near_table_view_open(struct near_table_view **view, pid_t pid, int fd,
+			 uint64_t nonce);
+void near_table_view_close(struct near_table_view *view);
+/* 0; -EKEYREJECTED: no such key; -EAGAIN: it is being changed. */
+int near_table_view_find(struct near_table_view *view, uint64_t key,
+			 struct near_region_entry *entry);
+
+/*
+ * Where the owner has the bytes [addr, addr + len) of the region. -EACCES:
+ * they are not all in it, or not for this access.
+ */
+static inline int near_region_check(const struct near_region_entry *entry,
+				    uint64_t addr, uint64_t len,
+				    uint32_t access, uint64_t *memory)
+{
+	uint64_t offset = addr - entry->start;
+
+	if ((entry->access & access) != access || addr < entry->start ||
+	    offset > entry->len || len > entry->len - offset)
+		return -EACCES;
+	*memory = entry->memory + offset;
+	return 0;
+}
+
+#endif /* NEAR_RMA_TABLE_H */

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Processes that end, are stopped, and come again. */
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link/proc.h"
+#include "unit.h"
+
+#define LIMIT_MS 1000
+#define LEN 300000
+
+static struct rig *us;
+static struct near_addr theirs;
+static pid_t child;
+static int from_child[2];
+static uint8_t buf[LEN];
+
+/* In a process of its own; tells its address, acts, and waits to be killed. */
+static void start(void (*act)(struct rig *rig, struct near_peer *to_us),
+		  bool no_cma)
+{
+	struct near_addr ours = us->addr;
+	struct near_peer *to_us;
+	struct rig *rig;
+
+	ck_assert_int_eq(pipe(from_child), 0);
+	child = fork();
+	if (!child) {
+		rig = rig_open(no_cma);
+		near_peer_get(rig->port, &ours, &to_us);
+		act(rig, to_us);
+		if (write(from_child[1], &rig->addr, sizeof(rig->addr)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(from_child[0], &theirs, sizeof(theirs)),
+			 sizeof(theirs));
+}
+
+/* Not waited for: a process that has ended is dead before it is reaped. */
+static void kill_child(void)
+{
+	siginfo_t info;
+
+	kill(child, SIGKILL);
+	waitid(P_PID, child, &info, WEXITED | WNOWAIT);
+}
+
+static void setup(void)
+{
+	us = rig_open(false);
+	rig_fill(buf, LEN, 3);
+	child = 0;
+}
+
+static void teardown(void)
+{
+	if (child) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	rig_close(us);
+}
+
+static void act_nothing(struct rig *rig, struct near_peer *to_us)
+{
+}
+
+static void act_send(struct rig *rig, struct near_peer *to_us)
+{
+	uint32_t i;
+
+	for (i = 0; i < 100; i++)
+		rig_send(rig, to_us, i, buf, i * 10);
+	rig_send_large(rig, to_us, 100, buf, LEN, buf);
+}
+
+static uint64_t cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Within the second that is promised, of what others leave us of the CPU. */
+static void until_gone(uint32_t events)
+{
+	uint64_t start_ms = cpu_ms();
+
+	rig_until(us, NULL, events);
+	ck_assert_uint_le(cpu_ms() - start_ms, LIMIT_MS);
+	ck_assert_int_eq(us->event[events - 1].kind, RIG_GONE);
+	rig_poll_ms(us, 50);
+	ck_assert_uint_eq(us->count, events);
+	ck_assert_uint_eq(rig_lanes(us), 0);
+}
+
+/* All that was sent completely is delivered before the end. */
+START_TEST(sender)
+{
+	uint32_t i;
+
+	start(act_send, false);
+	kill_child();
+	until_gone(102);
+	for (i = 0; i < 100; i++) {
+		ck_assert_uint_eq(us->event[i].msg.tag, i);
+		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, i * 10));
+	}
+	ck_assert_int_eq(us->event[100].kind, RIG_RNDV);
+	/* whoever wants it now hears that it is not to be had */
+	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
+				   &us->event[100].msg.rndv, NULL, 0, 0, us),
+			 0);
+	rig_until(us, NULL, 103);
+	ck_assert_int_eq(us->event[102].err, ECONNRESET);
+}
+END_TEST
+
+/* Room for what it had sent comes late: it is not lost. */
+START_TEST(sender_without_room)
+{
+	start(act_send, false);
+	rig_poll(us, 0);
+	us->no_room = true;
+	kill_child();
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	us->no_room = false;
+	until_gone(102);
+}
+END_TEST
+
+/* _i is 1: in pieces. The receiver waits for the rest. */
+START_TEST(sender_of_large)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+
+	start(act_send, _i);
+	rig_until(us, NULL, 101);
+	kill(child, SIGSTOP);
+	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
+				   &us->event[100].msg.rndv, &iov, 1, LEN, us),
+			 0);
+	if (!_i) {
+		/* it can be read though it is stopped */
+		rig_until(us, NULL, 102);
+		ck_assert_int_eq(us->event[101].err, 0);
+		kill_child();
+		until_gone(103);
+		return;
+	}
+	rig_poll_ms(us, 1500);
+	ck_assert_msg(us->count == 101, "stopped is not dead");
+	kill_child();
+	until_gone(103);
+	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+}
+END_TEST
+
+START_TEST(receiver)
+{
+	struct near_peer *peer;
+	int ret;
+
+	start(act_nothing, false);
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send_large(us, peer, 1, buf, LEN, buf), 0);
+	while (!(ret = rig_send(us, peer, 2, buf, 8)))
+		;
+	ck_assert_int_eq(ret, -EAGAIN);
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	kill_child();
+	until_gone(2);
+	ck_assert_int_eq(us->event[0].kind, RIG_SENT);
+	ck_assert_int_eq(us->event[0].err, ECONNRESET);
+	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
+}
+END_TEST
+
+/* Nothing was ever exchanged: who waits for it hears of it. */
+START_TEST(watched)
+{
+	struct near_peer *peer;
+
+	start(act_nothing, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_watch(us->port, peer);
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	kill_child();
+	until_gone(1);
+}
+END_TEST
+
+START_TEST(dead_before)
+{
+	struct near_peer *peer;
+
+	start(act_nothing, false);
+	kill_child();
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	until_gone(1);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+}
+END_TEST
+
+/* We learn of its death by answering it: what was under way ends all the same. */
+START_TEST(dead_when_answered)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+	struct near_peer *peer;
+
+	start(act_send, true);
+	rig_until(us, NULL, 101);
+	peer = us->event[100].peer;
+	ck_assert_int_eq(near_recv(us->port, peer, &us->event[100].msg.rndv,
+				   &iov, 1, LEN, us), 0);
+	kill_child();
+	waitpid(child, NULL, 0);
+	child = 0;
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -EHOSTUNREACH);
+	until_gone(103);
+	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+}
+END_TEST
+
+/* A process that has the pid of one that ended is another one. */
+START_TEST(pid_reused)
+{
+	struct near_peer *peer;
+
+	start(act_nothing, false);
+	theirs.start--;
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	until_gone(1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near death");
+	TCase *tcase = tcase_create("death");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, sender);
+	tcase_add_test(tcase, sender_without_room);
+	tcase_add_loop_test(tcase, sender_of_large, 0, 2);
+	tcase_add_test(tcase, receiver);
+	tcase_add_test(tcase, watched);
+	tcase_add_test(tcase, dead_before);
+	tcase_add_test(tcase, dead_when_answered);
+	tcase_add_test(tcase, pid_reused);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* How much shared memory is taken, given back, and refused. */
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+/* Sanitizers want address space of their own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#define MANY 100
+#else
+#define SANITIZED 0
+#define MANY 1000
+#endif
+#define FDS_EACH 8	/* of a port, and of a peer both ways */
+
+static uint8_t buf[60000];
+
+static size_t taken(const struct rig *rig)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(rig->port->fd, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+START_TEST(by_use)
+{
+	struct rig *us = rig_open(false), *other[64];
+	size_t idle = taken(us), i;
+
+	ck_assert_uint_le(idle, 4 * NEAR_PAGE);
+	for (i = 0; i < 64; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], us), i,
+					  buf, 8), 0);
+	}
+	rig_until(us, NULL, 64);
+	ck_assert_uint_gt(taken(us), NEAR_MEMORY / 2);
+	/* 64 ranks all to all: 64 MiB */
+	ck_assert_uint_le(taken(us), 1 << 20);
+	for (i = 0; i < 64; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, 128);
+	ck_assert_uint_le(taken(us), idle + NEAR_PAGE);
+	rig_close(us);
+}
+END_TEST
+
+/* As small as can be: everything works. */
+START_TEST(least_budget)
+{
+	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
+	struct near_peer *to_b = rig_peer(a, b);
+	static uint8_t got[sizeof(buf)];
+	struct iovec iov = { got, sizeof(got) };
+	size_t idle = taken(b);
+
+	rig_fill(buf, sizeof(buf), 3);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 700), 0);
+	ck_assert_int_eq(rig_send_large(a, to_b, 2, buf, sizeof(buf), buf), 0);
+	rig_until(b, NULL, 2);
+	ck_assert_uint_eq(b->event[0].sum, rig_sum(buf, 700));
+	near_recv(b->port, b->event[1].peer, &b->event[1].msg.rndv, &iov, 1,
+		  sizeof(got), got);
+	rig_until(b, a, 3);
+	ck_assert_mem_eq(got, buf, sizeof(buf));
+	ck_assert_uint_le(taken(b), idle + NEAR_PAGE);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/* A thousand in one process: all send to the first, which answers. */
+START_TEST(thousand)
+{
+	static struct rig *other[MANY];
+	struct rlimit files;
+	struct rig *us;
+	uint32_t i;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_max < MANY * FDS_EACH) {
+		fprintf(stderr, "SKIP: near thousand (%u open files wanted)\n",
+			MANY * FDS_EACH);
+		return;
+	}
+	us = rig_open(false);
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], us), i,
+					  &i, sizeof(i)), 0);
+	}
+	rig_until(us, NULL, MANY);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_mem_eq(us->event[i].payload, &i, sizeof(i));
+		ck_assert_int_eq(rig_send(us, us->event[i].peer, i, buf, 100),
+				 0);
+		rig_until(other[i], NULL, 1);
+	}
+	ck_assert_uint_le(taken(us), 5 << 20);
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, 2 * MANY);
+	ck_assert_uint_eq(rig_lanes(us), 0);
+	rig_close(us);
+}
+END_TEST
+
+/* From now on the kernel says err to every fallocate. */
+static void refuse_memory(int err)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)err),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {
+		.len = sizeof(code) / sizeof(code[0]), .filter = code,
+	};
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+			 0);
+}
+
+static int open_again(void)
+{
+	struct near_attr attr = { .memory = NEAR_MEMORY };
+	struct near_port *port;
+
+	return near_open(&port, &attr);
+}
+
+/* Refused when it is asked for: an error, which is no signal. */
+START_TEST(none_left)
+{
+	struct rig *a = rig_open(false), *b = rig_open(false);
+	struct near_peer *to_b = rig_peer(a, b);
+	int i;
+
+	refuse_memory(ENOSPC);
+	for (i = 0; i < 10; i++)
+		ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_eq(a->warnings, 1);
+	ck_assert_uint_eq(b->port->region->claim[0].state, NEAR_CLAIM_FREE);
+	ck_assert_int_eq(open_again(), -ENOMEM);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+START_TEST(no_address_space)
+{
+	struct rig *a = rig_open(false), *b = rig_open(false);
+	struct near_peer *to_b = rig_peer(a, b);
+	struct rlimit limit, none = { 0 };
+
+	getrlimit(RLIMIT_AS, &limit);
+	none.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_AS, &none);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_eq(open_again(), -ENOMEM);
+	setrlimit(RLIMIT_AS, &limit);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+START_TEST(no_descriptors)
+{
+	struct rig *a = rig_open(false), *b = rig_open(false);
+	struct near_peer *to_b = rig_peer(a, b);
+	struct rlimit limit, none = { 0 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_lt(open_again(), 0);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/* Growing a file beyond this limit would end the process. */
+START_TEST(no_long_files)
+{
+	struct rlimit limit = { 1 << 20, 1 << 20 };
+
+	setrlimit(RLIMIT_FSIZE, &limit);
+	ck_assert_int_eq(open_again(), -EFBIG);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near memory");
+	TCase *tcase = tcase_create("memory");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, by_use);
+	tcase_add_test(tcase, least_budget);
+	tcase_add_test(tcase, thousand);
+	tcase_add_test(tcase, none_left);
+	if (!SANITIZED)
+		tcase_add_test(tcase, no_address_space);
+	tcase_add_test(tcase, no_descriptors);
+	tcase_add_test(tcase, no_long_files);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

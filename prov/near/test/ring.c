@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* One pair of rings, its two ends step by step; where rings lie; copies. */
+
+#include "unit.h"
+
+static struct near_rings rings;
+static struct near_place place;
+static struct near_tx tx;
+static struct near_rx rx;
+static void *memory;
+
+/* The last ring: the smallest. */
+static void setup(void)
+{
+	near_rings_fit(&rings, NEAR_MEMORY);
+	near_place(&rings, NEAR_SENDERS - 1, &place);
+	memory = aligned_alloc(NEAR_PAGE, place.size);
+	memset(memory, 0, place.size);
+	near_tx_init(&tx, memory, &place);
+	near_rx_init(&rx, memory, &place);
+}
+
+static void teardown(void)
+{
+	free(memory);
+}
+
+static bool put(uint64_t tag)
+{
+	struct near_slot *slot = near_tx_slot(&tx);
+
+	if (!slot)
+		return false;
+	slot->tag = tag;
+	near_tx_publish(&tx, slot, 0);
+	return true;
+}
+
+static bool take(uint64_t tag)
+{
+	uint64_t word;
+	struct near_slot *slot = near_rx_slot(&rx, &word);
+
+	if (!slot)
+		return false;
+	ck_assert_uint_eq(slot->tag, tag);
+	rx.dnext = rx.dhead;
+	near_rx_release(&rx);
+	return true;
+}
+
+START_TEST(full_and_empty)
+{
+	uint32_t i;
+
+	ck_assert(!take(0));
+	for (i = 0; i < place.slots; i++)
+		ck_assert(put(i));
+	ck_assert(!put(i));
+	for (i = 0; i < place.slots / 4; i++)
+		ck_assert(take(i));
+	ck_assert_msg(put(place.slots), "a quarter is published");
+	for (; i <= place.slots; i++)
+		ck_assert(take(i));
+	ck_assert(!take(0));
+}
+END_TEST
+
+/* Beyond what a lap number holds, with the slots never cleared. */
+START_TEST(laps)
+{
+	uint64_t sent = 0, taken = 0, wrong = 0, word;
+
+	while (taken < 3ull * 65536 * place.slots / 2) {
+		while (sent - taken < 5 && put(sent))
+			sent++;
+		while (near_rx_slot(&rx, &word)) {
+			wrong += rx.slots[rx.head & rx.mask].tag != taken++;
+			near_rx_release(&rx);
+		}
+		if (sent != taken || wrong)
+			break;
+	}
+	ck_assert_uint_eq(sent, taken);
+	ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+/* Each message that is allowed goes in when all before it are consumed. */
+START_TEST(data_always_fits)
+{
+	uint32_t len, round;
+	uint64_t end, word;
+	struct near_slot *slot;
+	uint8_t *data;
+	const uint8_t *at;
+
+	for (round = 0; round < 20000; round++) {
+		len = 1 + round * 7919 % tx.eager_max;
+		slot = near_tx_slot(&tx);
+		data = near_tx_data(&tx, len, &end);
+		ck_assert_msg(data && slot, "round %u: %u bytes", round, len);
+		ck_assert(data >= tx.data &&
+			  data + len <= tx.data + place.data);
+		memset(data, (int)round, len);
+		tx.dtail = end;
+		slot->eager.len = len;
+		near_tx_publish(&tx, slot, 0);
+		slot = near_rx_slot(&rx, &word);
+		ck_assert_ptr_nonnull(slot);
+		at = near_rx_data(&rx, slot->eager.len);
+		ck_assert_ptr_eq(at, data);
+		ck_assert_uint_eq(at[len - 1], (uint8_t)round);
+		near_rx_release(&rx);
+	}
+}
+END_TEST
+
+/* A peer can say what it likes: lengths are refused, heads read as full. */
+START_TEST(hostile_values)
+{
+	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
+	uint64_t end;
+	size_t i;
+
+	ck_assert_ptr_null(near_rx_data(&rx, place.data));
+	ck_assert_ptr_null(near_rx_data(&rx, UINT32_MAX));
+	ck_assert_ptr_null(near_rx_data(&rx, SIZE_MAX));
+	for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		tx.tail = 0;
+		tx.head = 0 - (uint64_t)place.slots;
+		tx.ctl->head = heads[i];
+		ck_assert_ptr_null(near_tx_slot(&tx));
+		tx.dtail = 0;
+		tx.dhead = 0 - (uint64_t)place.data;
+		tx.ctl->dhead = heads[i] + 64;
+		ck_assert_ptr_null(near_tx_data(&tx, 64, &end));
+	}
+}
+END_TEST
+
+START_TEST(places)
+{
+	struct near_place at;
+	size_t end = sizeof(struct near_region), used64 = 0, used192 = 0;
+	uint32_t i;
+
+	near_rings_fit(&rings, NEAR_MEMORY);
+	for (i = 0; i < NEAR_SENDERS; i++) {
+		near_place(&rings, i, &at);
+		ck_assert_uint_eq(at.offset, end);
+		ck_assert_uint_eq(at.offset % NEAR_PAGE, 0);
+		ck_assert_uint_ge(at.size, sizeof(struct near_ctl) +
+				  at.slots * sizeof(struct near_slot) +
+				  at.data);
+		ck_assert_uint_eq(at.slots & (at.slots - 1), 0);
+		ck_assert_uint_eq(at.data & (at.data - 1), 0);
+		end += at.size;
+		used64 += i < 64 ? at.size : 0;
+		used192 += i < 192 ? at.size : 0;
+	}
+	ck_assert_uint_eq(end, near_region_size(&rings));
+	/* the first pages of the region, and its claims */
+	ck_assert_uint_le(64 * (used64 + 3 * NEAR_PAGE), 64 << 20);
+	ck_assert_uint_le(192 * (used192 + 5 * NEAR_PAGE), 256 << 20);
+}
+END_TEST
+
+/* Whatever is asked for, larger rings take no more, and places stay in order. */
+START_TEST(budgets)
+{
+	static const size_t bytes[] = {
+		0, 1, 24 << 10, 100000, NEAR_MEMORY, 10 << 20, SIZE_MAX / 2,
+	};
+	struct near_place last, at;
+	size_t i, index, used;
+
+	for (i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		near_rings_fit(&rings, bytes[i]);
+		ck_assert(near_rings_valid(&rings));
+		used = 0;
+		near_place(&rings, 0, &last);
+		for (index = 1; index < NEAR_SENDERS; index++) {
+			near_place(&rings, index, &at);
+			ck_assert_uint_eq(at.offset, last.offset + last.size);
+			ck_assert_uint_le(at.size, last.size);
+			used += last.tier < NEAR_TIERS - 1 ? last.size : 0;
+			last = at;
+		}
+		ck_assert_uint_le(used, bytes[i]);
+	}
+	rings = (struct near_rings) { 4, NEAR_SENDERS - 3 };
+	ck_assert(!near_rings_valid(&rings));
+	rings = (struct near_rings) { UINT32_MAX, 2 };
+	ck_assert(!near_rings_valid(&rings));
+}
+END_TEST
+
+START_TEST(small_copies)
+{
+	uint8_t from[64], to[64];
+	size_t len, i;
+
+	rig_fill(from, sizeof(from), 1);
+	for (len = 0; len <= NEAR_INLINE; len++) {
+		memset(to, 0xaa, sizeof(to));
+		near_copy_small(to, from, len);
+		ck_assert_mem_eq(to, from, len);
+		for (i = len; i < sizeof(to); i++)
+			ck_assert_uint_eq(to[i], 0xaa);
+	}
+}
+END_TEST
+
+START_TEST(vectors)
+{
+	uint8_t a[5], b[9], flat[14], back[14];
+	struct iovec iov[] = { { a, 5 }, { NULL, 0 }, { b, 9 } };
+	size_t from, len;
+
+	rig_fill(flat, sizeof(flat), 2);
+	ck_assert_uint_eq(near_iov_len(iov, 3), 14);
+	for (from = 0; from < 14; from++) {
+		for (len = 0; from + len <= 14; len++) {
+			memset(a, 0, sizeof(a));
+			memset(b, 0, sizeof(b));
+			near_iov_in(iov, from, flat + from, len);
+			memset(back, 0, sizeof(back));
+			near_iov_out(back, iov, from, len);
+			ck_assert_mem_eq(back, flat + from, len);
+		}
+	}
+}
+END_TEST
+
+static void *get(struct near_pool *pool)
+{
+	void *object = near_pool_get(pool);
+
+	ck_assert_ptr_nonnull(object);
+	return object;
+}
+
+START_TEST(pool_ids)
+{
+	struct near_pool pool;
+	void *first, *second;
+	uint64_t id;
+	uint32_t at = 0;
+
+	near_pool_init(&pool, sizeof(struct near_pooled) + 1,
+		       2 * NEAR_POOL_CHUNK);
+	ck_assert_ptr_null(near_pool_find(&pool, 0));
+	first = get(&pool);
+	id = near_pool_id(first);
+	ck_assert_ptr_eq(near_pool_find(&pool, id), first);
+	near_pool_put(&pool, first);
+	ck_assert_ptr_null(near_pool_find(&pool, id));
+	second = get(&pool);
+	ck_assert_ptr_eq(second, first);
+	ck_assert_ptr_null(near_pool_find(&pool, id));
+	ck_assert_ptr_null(near_pool_find(&pool, id + (1ull << 32)));
+	ck_assert_ptr_null(near_pool_find(&pool, UINT64_MAX));
+	ck_assert_ptr_eq(near_pool_next(&pool, &at), second);
+	ck_assert_ptr_null(near_pool_next(&pool, &at));
+	near_pool_fini(&pool);
+}
+END_TEST
+
+START_TEST(pool_limit)
+{
+	struct near_pool pool;
+	void *object[2 * NEAR_POOL_CHUNK];
+	int i;
+
+	near_pool_init(&pool, 100, 2 * NEAR_POOL_CHUNK);
+	for (i = 0; i < 2 * NEAR_POOL_CHUNK; i++)
+		object[i] = get(&pool);
+	ck_assert_ptr_null(near_pool_get(&pool));
+	for (i = 0; i < 2 * NEAR_POOL_CHUNK; i++)
+		ck_assert_ptr_eq(near_pool_find(&pool,
+				 near_pool_id(object[i])), object[i]);
+	near_pool_put(&pool, object[7]);
+	ck_assert_ptr_eq(get(&pool), object[7]);
+	near_pool_fini(&pool);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near ring");
+	TCase *ring = tcase_create("ring"), *rest = tcase_create("rest");
+
+	tcase_add_checked_fixture(ring, setup, teardown);
+	tcase_add_test(ring, full_and_empty);
+	tcase_add_test(ring, laps);
+	tcase_add_test(ring, data_always_fits);
+	tcase_add_test(ring, hostile_values);
+	suite_add_tcase(suite, ring);
+	tcase_add_test(rest, places);
+	tcase_add_test(rest, budgets);
+	tcase_add_test(rest, small_copies);
+	tcase_add_test(rest, vectors);
+	tcase_add_test(rest, pool_ids);
+	tcase_add_test(rest, pool_limit);
+	suite_add_tcase(suite, rest);
+	return unit_run(suite);
+}

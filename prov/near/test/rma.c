@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * One-sided operations between ports of one process, done by ourselves and,
+ * where that is not permitted, by the target.
+ */
+
+#include "rma_side.h"
+
+static void poll_both(int times)
+{
+	while (times--) {
+		rig_poll(a.rig, 1);
+		rig_poll(b.rig, 1);
+	}
+}
+
+/* Starts it; two buffers, if it is long enough. */
+static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
+		       size_t len, uint32_t flags)
+{
+	size_t half = len / 3;
+	const struct iovec iov[2] = {
+		{ local, half }, { local + half, len - half },
+	};
+	const struct near_rma_args args = {
+		.verb = verb, .flags = flags, .addr = addr, .key = key,
+		.local = { iov, 2 }, .len = len, .data = 0x11223344556677u,
+		.cookie = local,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+/* To its end: 0 or a negative errno. */
+static int end(int ret, uint32_t done)
+{
+	int i;
+
+	if (ret == NEAR_RMA_DONE)
+		return 0;
+	if (ret)
+		return ret;
+	for (i = 0; i < 100000 && a.done == done; i++)
+		poll_both(1);
+	ck_assert_uint_eq(a.done, done + 1);
+	ck_assert_ptr_eq(a.cookie, local);
+	return -a.err;
+}
+
+static int run(enum near_verb verb, uint64_t key, uint64_t addr, size_t len)
+{
+	uint32_t done = a.done;
+
+	return end(start_flags(verb, key, addr, len, 0), done);
+}
+
+START_TEST(every_size)
+{
+	size_t len;
+
+	for (len = 1; len <= SIDE_LARGE;
+	     len = len < 70 ? len + 1 : len * 3 + 1) {
+		memset(memory, 0, SIDE_LARGE);
+		rig_fill(local, len, len);
+		ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START + 5,
+				     len), 0);
+		ck_assert_mem_eq(memory + 5, local, len);
+		ck_assert_uint_eq(memory[4], 0);
+		ck_assert_uint_eq(memory[5 + len], 0);
+		memset(local, 0, len);
+		ck_assert_int_eq(run(NEAR_READ, SIDE_KEY, SIDE_START + 5,
+				     len), 0);
+		ck_assert_mem_eq(memory + 5, local, len);
+	}
+	ck_assert_uint_eq(b.events, 0);
+	/* ours, and its lane's if it has answered */
+	ck_assert_uint_eq(to_b->refs, 1 + rig_lanes(a.rig));
+}
+END_TEST
+
+START_TEST(all_of_it_but_not_more)
+{
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE), 0);
+	ck_assert_mem_eq(memory, local, SIDE_LARGE);
+	memset(memory, 0, SIDE_LARGE);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE + 1),
+			 -EACCES);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START - 1, 8), -EACCES);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START + SIDE_LARGE, 1),
+			 -EACCES);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, UINT64_MAX - 3, 8), -EACCES);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START + 8, SIZE_MAX - 4),
+			 -EACCES);
+	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY + 1, SIDE_START, 8), -EKEYREJECTED);
+	side_untouched();
+}
+END_TEST
+
+START_TEST(rights)
+{
+	side_region(1, NEAR_MAY_READ, 64);
+	side_region(2, NEAR_MAY_WRITE, 64);
+	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), 0);
+	ck_assert_int_eq(run(NEAR_WRITE, 1, SIDE_START, 64), -EACCES);
+	ck_assert_uint_eq(memory[0], 0);
+	ck_assert_int_eq(run(NEAR_WRITE, 2, SIDE_START, 64), 0);
+	ck_assert_int_eq(run(NEAR_READ, 2, SIDE_START, 64), -EACCES);
+	near_table_remove(b.table, 1);
+	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), -EKEYREJECTED);
+}
+END_TEST
+
+/* The target decides by its own table, whatever we have seen in it. */
+START_TEST(closed_meanwhile)
+{
+	uint32_t done = a.done;
+	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
+
+	ck_assert_int_eq(ret, 0);
+	near_table_remove(b.table, SIDE_KEY);
+	memset(memory, 0, SIDE_LARGE);
+	ck_assert_int_eq(end(ret, done), -EKEYREJECTED);
+	ck_assert_uint_eq(memory[SIDE_LARGE - 1], 0);
+	side_region(SIDE_KEY, NEAR_MAY_WRITE, SIDE_LARGE);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 100), 0);
+}
+END_TEST
+
+START_TEST(data_and_told)
+{
+	uint32_t done = a.done;
+
+	ck_assert_int_eq(end(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE,
+					 NEAR_RMA_DATA), done), 0);
+	poll_both(3);
+	ck_assert_uint_eq(b.events, 1);
+	ck_assert(b.event.write && b.event.has_data);
+	ck_assert_uint_eq(b.event.data, 0x11223344556677u);
+	ck_assert_uint_eq(b.event.len, SIDE_LARGE);
+	ck_assert_mem_eq(memory, local, SIDE_LARGE);
+	done = a.done;
+	ck_assert_int_eq(end(start_flags(NEAR_WRITE, 99, SIDE_START, 0,
+					 NEAR_RMA_DATA), done), 0);
+	poll_both(3);
+	ck_assert_uint_eq(b.events, 2);
+	near_rma_tell(b.rig->port, true, false);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
+	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY, SIDE_START, 8), 0);
+	poll_both(3);
+	ck_assert_uint_eq(b.events, 3);
+	ck_assert(!b.event.write && !b.event.has_data);
+}
+END_TEST
+
+/* A message that is sent after a write is received after it. */
+START_TEST(write_then_send)
+{
+	uint32_t done = a.done, i;
+	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
+	int sent = -1;
+
+	for (i = 0; i < 100000 && !b.rig->count; i++) {
+		if (sent)
+			sent = rig_send(a.rig, to_b, 1, local, 8);
+		ck_assert(!sent || sent == -EAGAIN);
+		rig_poll(b.rig, 1);
+		if (b.rig->count)
+			ck_assert_mem_eq(memory, local, SIDE_LARGE);
+		rig_poll(a.rig, 1);
+	}
+	ck_assert_uint_eq(b.rig->count, 1);
+	ck_assert_int_eq(end(ret, done), 0);
+	/* and the way is free again */
+	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
+	rig_until(b.rig, a.rig, 2);
+}
+END_TEST
+
+static int atomic(enum near_verb verb, unsigned int op, void *operand,
+		  void *compare, void *result, size_t len, uint32_t flags)
+{
+	const struct iovec iov[3] = {
+		{ operand, len }, { compare, len }, { result, len },
+	};
+	const struct near_rma_args args = {
+		.verb = verb, .flags = flags, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { iov, op != NEAR_ATOMIC_READ },
+		.compare = { iov + 1, verb == NEAR_COMPARE },
+		.result = { iov + 2, verb != NEAR_ATOMIC },
+		.len = len, .op = op, .type = NEAR_UINT64, .cookie = local,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+START_TEST(atomics)
+{
+	uint64_t *target = (uint64_t *)memory, one = 1, two = 2, was = 77;
+	uint32_t i, done;
+
+	ck_assert_int_eq(end(atomic(NEAR_ATOMIC, NEAR_SUM, &one, NULL, NULL,
+				    8, 0), a.done), 0);
+	ck_assert_uint_eq(*target, 1);
+	ck_assert_int_eq(end(atomic(NEAR_FETCH, NEAR_SUM, &two, NULL, &was, 8,
+				    0), a.done), 0);
+	ck_assert_uint_eq(was, 1);
+	ck_assert_int_eq(end(atomic(NEAR_FETCH, NEAR_ATOMIC_READ, NULL, NULL,
+				    &was, 8, 0), a.done), 0);
+	ck_assert_uint_eq(was, 3);
+	ck_assert_int_eq(end(atomic(NEAR_COMPARE, NEAR_CSWAP, &one, &was,
+				    &was, 8, 0), a.done), 0);
+	ck_assert_uint_eq(was, 3);
+	ck_assert_uint_eq(*target, 1);
+	/* injected: the operand is free at once, and none is lost */
+	done = a.done;
+	for (i = 0; i < 2000; i++) {
+		one = 1;
+		while (atomic(NEAR_ATOMIC, NEAR_SUM, &one, NULL, NULL, 8,
+			      NEAR_RMA_COPY) == -EAGAIN)
+			poll_both(1);
+		one = 1000000;
+	}
+	one = 0;
+	while (atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8,
+		      NEAR_RMA_FENCE) == -EAGAIN)
+		poll_both(1);
+	for (i = 0; i < 100000 && a.done < done + 2001; i++)
+		poll_both(1);
+	ck_assert_uint_eq(a.done, done + 2001);
+	ck_assert_uint_eq(was, 2001);
+}
+END_TEST
+
+/* Longer than one part; then a write must not overtake, nor a read. */
+START_TEST(atomics_long_and_in_order)
+{
+	static uint64_t operand[1000], result[1000], zero[1000];
+	uint64_t *target = (uint64_t *)memory;
+	uint32_t i, done;
+	int ret;
+
+	for (i = 0; i < 1000; i++)
+		operand[i] = i;
+	ret = atomic(NEAR_FETCH, NEAR_SUM, operand, NULL, result,
+		     sizeof(operand), 0);
+	ck_assert_int_eq(ret, 0);
+	done = a.done;
+	memset(local, 0, sizeof(zero));
+	ck_assert_int_eq(start_flags(NEAR_READ, SIDE_KEY, SIDE_START, sizeof(operand),
+				     0), 0);
+	for (i = 0; i < 100000 && a.done < done + 2; i++)
+		poll_both(1);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_mem_eq(result, zero, sizeof(zero));
+	ck_assert_mem_eq(target, operand, sizeof(operand));
+	ck_assert_mem_eq(local, operand, sizeof(operand));
+}
+END_TEST
+
+START_TEST(atomic_rights)
+{
+	uint64_t one = 1, was = 5;
+	struct near_rma_args args = {
+		.verb = NEAR_FETCH, .addr = SIDE_START, .key = 3,
+		.local = { &(struct iovec){ &one, 8 }, 1 },
+		.result = { &(struct iovec){ &was, 8 }, 1 },
+		.len = 8, .op = NEAR_SUM, .type = NEAR_UINT64,
+		.cookie = local,
+	};
+
+	side_region(3, NEAR_MAY_WRITE, 64);
+	ck_assert_int_eq(end(near_rma(a.rig->port, to_b, &args), a.done),
+			 -EACCES);
+	args.key = SIDE_KEY;
+	args.addr = SIDE_START + 4;	/* not aligned */
+	ck_assert_int_eq(end(near_rma(a.rig->port, to_b, &args), a.done),
+			 -EINVAL);
+	ck_assert_uint_eq(was, 5);
+	ck_assert_uint_eq(memory[0], 0);
+}
+END_TEST
+
+/* Everything that is under way ends with the peer. */
+START_TEST(closed_port)
+{
+	uint64_t one = 1, was;
+	uint32_t i, n = 0;
+
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
+	n += !atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8, 0);
+	n += !start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
+	n += !start_flags(NEAR_READ, SIDE_KEY, SIDE_START, SIDE_LARGE, NEAR_RMA_FENCE);
+	ck_assert_uint_eq(n, 3);
+	a.done = 0;
+	near_close(b.rig->port);
+	for (i = 0; i < 3000 && a.done < n; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, n);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
+			 -ECONNRESET);
+	b.rig->port = NULL;
+	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
+		.sink = a.rig->port->sink, .ctx = b.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+END_TEST
+
+static void add(Suite *suite, const char *name, void (*setup)(void))
+{
+	TCase *tcase = tcase_create(name);
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_test(tcase, every_size);
+	tcase_add_test(tcase, all_of_it_but_not_more);
+	tcase_add_test(tcase, rights);
+	tcase_add_test(tcase, closed_meanwhile);
+	tcase_add_test(tcase, data_and_told);
+	tcase_add_test(tcase, write_then_send);
+	tcase_add_test(tcase, atomics);
+	tcase_add_test(tcase, atomics_long_and_in_order);
+	tcase_add_test(tcase, atomic_rights);
+	tcase_add_test(tcase, closed_port);
+	suite_add_tcase(suite, tcase);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("near rma");
+
+	add(suite, "by ourselves", side_setup_direct);
+	add(suite, "by the target", side_setup_asked);
+	return unit_run(suite);
+}

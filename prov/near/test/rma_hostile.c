@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * One-sided operations of a peer that is broken: it is cut off with one
+ * warning, and no byte is written.
+ */
+
+#include "rma_side.h"
+
+/* What a peer that is broken may ask; what follows it is not believed. */
+static const struct bad_request {
+	const char *name;
+	struct near_rma_slot slot;
+} bad_requests[] = {
+	{ "verb", { .verb = 200, .key = SIDE_KEY, .id = 1, .total = 8, .len = 8 } },
+	{ "offset beyond", { .verb = NEAR_WRITE, .key = SIDE_KEY, .id = 1,
+			     .total = 8, .offset = 9 } },
+	{ "part beyond", { .verb = NEAR_WRITE, .key = SIDE_KEY, .id = 1,
+			   .total = 8, .offset = 4, .len = 5 } },
+	{ "long part", { .verb = NEAR_WRITE, .key = SIDE_KEY, .id = 1,
+			 .total = 1u << 31, .len = 1u << 31 } },
+	{ "longer than it can be", { .verb = NEAR_COMPARE, .key = SIDE_KEY, .id = 1,
+				     .op = NEAR_CSWAP, .type = NEAR_UINT8,
+				     .total = UINT32_MAX, .len = UINT32_MAX } },
+	{ "operation", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1, .op = 99,
+			 .type = NEAR_UINT64, .total = 8, .len = 8 } },
+	{ "type", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1, .op = NEAR_SUM,
+		    .type = 99, .total = 8, .len = 8 } },
+	{ "half a number", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1,
+			     .op = NEAR_SUM, .type = NEAR_UINT64, .total = 12,
+			     .len = 12 } },
+	{ "no number", { .verb = NEAR_FETCH, .key = SIDE_KEY, .id = 1,
+			 .op = NEAR_SUM, .type = NEAR_UINT64 } },
+	{ "compares nothing", { .verb = NEAR_FETCH, .key = SIDE_KEY, .id = 1,
+				.op = NEAR_CSWAP, .type = NEAR_UINT64,
+				.total = 8, .len = 8 } },
+	{ "reads, and says nothing", { .verb = NEAR_ATOMIC, .key = SIDE_KEY,
+				       .id = 1, .op = NEAR_ATOMIC_READ,
+				       .type = NEAR_UINT64, .total = 8,
+				       .len = 8 } },
+};
+
+#define BAD_REQUESTS (sizeof(bad_requests) / sizeof(bad_requests[0]))
+
+static void publish(enum near_kind kind, const struct near_slot *what)
+{
+	struct near_tx *tx = &to_b->tx;
+	struct near_slot *slot = near_tx_slot_past(tx);
+
+	slot->tag = SIDE_START;
+	memcpy(slot->bytes, what->bytes, sizeof(slot->bytes));
+	near_tx_publish(tx, slot, near_word(kind, 0, 0, 0));
+}
+
+/* b has cut a off. */
+static void cut_off(const char *name)
+{
+	rig_poll_ms(b.rig, 10);
+	rig_until(b.rig, NULL, 2);
+	ck_assert_msg(b.rig->event[1].kind == RIG_GONE, "%s", name);
+	ck_assert_int_eq(b.rig->warnings, 1);
+	side_untouched();
+}
+
+START_TEST(hostile_request)
+{
+	struct near_slot slot = { .rma = bad_requests[_i].slot };
+
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, NULL, 1);
+	publish(NEAR_KIND_RMA, &slot);
+	cut_off(bad_requests[_i].name);
+}
+END_TEST
+
+/* Of an operation that we have never had, or not with that one. */
+START_TEST(hostile_answer)
+{
+	static const struct near_answer_slot bad[] = {
+		{ .id = 1ull << 32 }, { .id = 7, .len = 8 },
+		{ .id = 1ull << 32, .len = UINT32_MAX },
+		{ .id = 3ull << 32, .err = 5 },
+	};
+	struct near_slot slot = { .rma_answer = bad[_i] };
+
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, NULL, 1);
+	publish(NEAR_KIND_ANSWER, &slot);
+	cut_off("answer");
+}
+END_TEST
+
+/* More than was asked for, or not the next of it. */
+START_TEST(hostile_result)
+{
+	static uint8_t beyond[64];
+	struct near_rma_args args = {
+		.verb = NEAR_READ, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { &(struct iovec){ beyond, 8 }, 1 }, .len = 8,
+	};
+	struct near_answer_slot answer = { .len = _i ? 4 : 9, .offset = _i };
+	struct near_peer *to_a = rig_peer(b.rig, a.rig);
+	const struct near_region_entry entry = { .key = SIDE_KEY, .start = SIDE_START,
+		.memory = (uintptr_t)memory, .len = 64, .access = 3 };
+	uint64_t data_end;
+
+	memset(beyond, 0x5a, sizeof(beyond));
+	ck_assert_int_eq(near_table_add(a.table, &entry), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, NULL, 1);
+	ck_assert_int_eq(near_rma(b.rig->port, to_a, &args), 0);
+	answer.id = (uint64_t)((struct near_pooled *)near_pool_at(
+		&b.rig->port->rma->ops, 0))->use << 32;
+	memset(near_tx_data(&to_b->tx, answer.len, &data_end), 1, answer.len);
+	to_b->tx.dtail = data_end;
+	publish(NEAR_KIND_ANSWER, &(struct near_slot) { .rma_answer = answer });
+	cut_off("result");
+	ck_assert_uint_eq(b.done, 0);	/* it had no cookie */
+	ck_assert_uint_eq(beyond[0], 0x5a);
+	ck_assert_uint_eq(beyond[8], 0x5a);
+}
+END_TEST
+
+/* Asks without end, and reads no answer. */
+START_TEST(hostile_appetite)
+{
+	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,
+					   .total = SIDE_LARGE } };
+	uint32_t i;
+
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, NULL, 1);
+	for (i = 0; i < 2 * NEAR_RMA_OWE && b.rig->count < 2; i++) {
+		slot.rma.id = i + 1;
+		while (!near_tx_slot(&to_b->tx) && b.rig->count < 2)
+			rig_poll(b.rig, 1);
+		if (b.rig->count < 2)
+			publish(NEAR_KIND_RMA, &slot);
+		rig_poll(b.rig, 1);
+	}
+	cut_off("appetite");
+	ck_assert_uint_le(i, NEAR_RMA_OWE + 256 + 64);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near rma hostile");
+	TCase *tcase = tcase_create("peer");
+
+	tcase_add_checked_fixture(tcase, side_setup_asked, side_teardown);
+	tcase_add_loop_test(tcase, hostile_request, 0, BAD_REQUESTS);
+	tcase_add_loop_test(tcase, hostile_answer, 0, 4);
+	tcase_add_loop_test(tcase, hostile_result, 0, 2);
+	tcase_add_test(tcase, hostile_appetite);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "rma_side.h"
+
+struct side a, b;
+struct near_peer *to_b;
+uint8_t *memory, *local;
+
+static struct side *side_of(void *ctx)
+{
+	return ctx == a.rig ? &a : &b;
+}
+
+static void side_done(void *ctx, void *cookie, int err)
+{
+	struct side *side = side_of(ctx);
+
+	side->done++;
+	side->err = err;
+	side->cookie = cookie;
+}
+
+static void side_event(void *ctx, const struct near_rma_event *event)
+{
+	struct side *side = side_of(ctx);
+
+	side->events++;
+	side->event = *event;
+}
+
+static const struct near_rma_sink side_sink = {
+	.done = side_done, .event = side_event,
+};
+
+static void side_open(struct side *side, bool no_cma)
+{
+	memset(side, 0, sizeof(*side));
+	side->rig = rig_open(no_cma);
+	ck_assert_int_eq(near_table_open(&side->table), 0);
+	ck_assert_int_eq(near_rma_open(side->rig->port, &side_sink,
+				       side->table), 0);
+}
+
+static void side_close(struct side *side)
+{
+	rig_close(side->rig);
+	near_table_close(side->table);
+}
+
+void side_region(uint64_t key, uint32_t access, size_t len)
+{
+	const struct near_region_entry entry = {
+		.key = key, .start = SIDE_START, .memory = (uintptr_t)memory,
+		.len = len, .access = access,
+	};
+
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+}
+
+static void side_setup_as(bool no_cma)
+{
+	side_open(&a, no_cma);
+	side_open(&b, no_cma);
+	to_b = rig_peer(a.rig, b.rig);
+	memory = aligned_alloc(64, (SIDE_LARGE + 63) & ~63u);
+	local = aligned_alloc(64, (SIDE_LARGE + 63) & ~63u);
+	memset(memory, 0, SIDE_LARGE);
+	rig_fill(local, SIDE_LARGE, 7);
+	side_region(SIDE_KEY, NEAR_MAY_READ | NEAR_MAY_WRITE, SIDE_LARGE);
+}
+
+void side_setup_direct(void)
+{
+	side_setup_as(false);
+}
+
+void side_setup_asked(void)
+{
+	side_setup_as(true);
+}
+
+void side_teardown(void)
+{
+	side_close(&a);
+	side_close(&b);
+	free(memory);
+	free(local);
+}
+
+void side_untouched(void)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < SIDE_LARGE; i++)
+		n += !!memory[i];
+	ck_assert_uint_eq(n, 0);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Peers in other namespaces, other users, and a pid that comes again. */
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/proc.h"
+#include "unit.h"
+
+#define NOBODY 65534
+#define LEN 200000
+
+enum { REFUSED, ONE_WAY, BOTH_WAYS };
+
+static const struct space {
+	const char *name;
+	int flags;
+	int expect;
+} spaces[] = {
+	{ "none", 0, BOTH_WAYS },
+	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
+	{ "mount", CLONE_NEWNS, BOTH_WAYS },
+	/* who is outside may look in, who is inside may not look out */
+	{ "user", CLONE_NEWUSER, ONE_WAY },
+	/* its pids mean nothing here: the address says so */
+	{ "pid", CLONE_NEWPID, REFUSED },
+};
+#define SPACES ((int)(sizeof(spaces) / sizeof(spaces[0])))
+
+static struct rig *us;
+static uint8_t big[LEN], got[LEN];
+
+static void skip(const char *test, const char *reason)
+{
+	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
+}
+
+/* What the other tells of itself: its address, or that there is none. */
+static bool told(int fd, struct near_addr *addr)
+{
+	return read(fd, addr, sizeof(*addr)) == sizeof(*addr);
+}
+
+static void tell(int fd, const struct rig *rig)
+{
+	if (write(fd, &rig->addr, sizeof(rig->addr)) < 0)
+		_exit(2);
+}
+
+/* In the space: answers each message, receives each large one, for ever. */
+static void echo(int fd, int flags)
+{
+	struct iovec iov = { got, LEN };
+	struct rig_event *event;
+	struct rig *rig;
+	uint32_t done = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (flags && unshare(flags))
+		_exit(3);
+	/* the first process of a pid namespace is the next one */
+	if (flags & CLONE_NEWPID && fork()) {
+		wait(NULL);
+		_exit(0);
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rig = rig_open(false);
+	tell(fd, rig);
+	for (;; rig_poll(rig, 1)) {
+		if (done == rig->count) {
+			sched_yield();
+			continue;
+		}
+		event = &rig->event[done++];
+		if (event->kind == RIG_MSG)
+			rig_send(rig, event->peer, event->msg.tag, big, 10);
+		if (event->kind == RIG_RNDV)
+			near_recv(rig->port, event->peer, &event->msg.rndv,
+				  &iov, 1, LEN, got);
+	}
+}
+
+/* The other process, in another space; 0: there are none of that kind here. */
+static pid_t start(int flags, struct near_addr *addr)
+{
+	int fd[2];
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(fd), 0);
+	pid = fork();
+	if (!pid) {
+		close(fd[0]);
+		echo(fd[1], flags);
+	}
+	close(fd[1]);
+	if (told(fd[0], addr)) {
+		close(fd[0]);
+		return pid;
+	}
+	close(fd[0]);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+static void finish(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	rig_close(us);
+}
+
+/* A message and a large one go there; the answer comes, or all ends. */
+static void exchange(const struct space *space, const struct near_addr *addr)
+{
+	struct near_peer *peer;
+	uint32_t i, answers = 0, gone = 0, sent = 0;
+
+	ck_assert_int_eq(near_peer_get(us->port, addr, &peer), 0);
+	if (space->expect == REFUSED) {
+		ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EHOSTUNREACH);
+		return;
+	}
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), 0);
+	ck_assert_int_eq(rig_send_large(us, peer, 2, big, LEN, big), 0);
+	rig_until(us, NULL, 2);
+	for (i = 0; i < us->count; i++) {
+		answers += us->event[i].kind == RIG_MSG;
+		gone += us->event[i].kind == RIG_GONE;
+		sent += us->event[i].kind == RIG_SENT && !us->event[i].err;
+	}
+	ck_assert_uint_eq(answers, space->expect == BOTH_WAYS);
+	ck_assert_uint_eq(sent, space->expect == BOTH_WAYS);
+	ck_assert_uint_eq(gone, space->expect == ONE_WAY);
+}
+
+START_TEST(space)
+{
+	struct near_addr addr;
+	pid_t pid;
+
+	us = rig_open(false);
+	pid = start(spaces[_i].flags, &addr);
+	if (!pid) {
+		skip(spaces[_i].name, "no such namespace may be made");
+		return;
+	}
+	exchange(&spaces[_i], &addr);
+	finish(pid);
+}
+END_TEST
+
+/* The same without any privilege. */
+START_TEST(ordinary_user)
+{
+	struct near_addr addr;
+	pid_t pid;
+
+	if (!geteuid() &&
+	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	     setresuid(NOBODY, NOBODY, NOBODY))) {
+		skip("ordinary_user", "no other user here");
+		return;
+	}
+	/* what has changed its user is not to be looked into otherwise */
+	prctl(PR_SET_DUMPABLE, 1);
+	us = rig_open(false);
+	pid = start(spaces[_i].flags, &addr);
+	if (!pid) {
+		skip(spaces[_i].name, "an ordinary user makes none");
+		return;
+	}
+	exchange(&spaces[_i], &addr);
+	finish(pid);
+}
+END_TEST
+
+/* Yama restricts whose memory may be accessed. */
+START_TEST(ptrace_scope)
+{
+	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct near_addr addr;
+	char before = '?', scope = (char)('0' + _i);
+	pid_t pid;
+
+	if (fd < 0 || read(fd, &before, 1) != 1 ||
+	    pwrite(fd, &scope, 1, 0) != 1) {
+		skip("ptrace_scope", "it cannot be set");
+		return;
+	}
+	us = rig_open(false);
+	pid = start(0, &addr);
+	exchange(&spaces[0], &addr);
+	finish(pid);
+	ck_assert_int_eq(pwrite(fd, &before, 1, 0), 1);
+	close(fd);
+}
+END_TEST
+
+static pid_t fork_as(pid_t pid)
+{
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	ssize_t len = snprintf(text, sizeof(text), "%d", pid - 1);
+
+	if (fd < 0 || write(fd, text, (size_t)len) != len)
+		_exit(77);
+	close(fd);
+	return fork();
+}
+
+static void wait_for(pid_t pid)
+{
+	siginfo_t info;
+
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED);
+}
+
+/* In a pid namespace of its own, where pids are given as we like. */
+static void reuse(void)
+{
+	struct iovec iov = { got, LEN };
+	struct near_addr ours;
+	struct near_peer *peer;
+	struct rig_event *event;
+	struct rig *rig;
+	int fd[2], i, failed = 0;
+	pid_t pid;
+
+	us = rig_open(false);
+	ours = us->addr;
+	if (pipe(fd))
+		_exit(1);
+	pid = fork();
+	if (!pid) {
+		rig = rig_open(false);
+		near_peer_get(rig->port, &ours, &peer);
+		rig_send_large(rig, peer, 1, big, LEN, NULL);
+		tell(fd[1], rig);
+		for (;;)
+			pause();
+	}
+	told(fd[0], &ours);
+	wait_for(pid);
+	usleep(50000);	/* start times are counted in ticks */
+	/* another has the pid, and the same addresses: it is not read */
+	memset(big, 0xee, sizeof(big));
+	if (fork_as(pid) == 0) {
+		ours = us->addr;
+		rig = rig_open(false);
+		near_peer_get(rig->port, &ours, &peer);
+		rig_send(rig, peer, 2, big, 8);
+		tell(fd[1], rig);
+		for (;;)
+			pause();
+	}
+	told(fd[0], &ours);
+	if (ours.pid != pid)
+		_exit(78);
+	rig_until(us, NULL, 2);
+	event = &us->event[us->event[0].kind != RIG_RNDV];
+	if (event->kind != RIG_RNDV)
+		_exit(79);
+	near_recv(us->port, event->peer, &event->msg.rndv, &iov, 1, LEN, us);
+	/* both messages, the dead one's end, and that of what it had sent */
+	rig_until(us, NULL, 4);
+	for (i = 0; i < 4; i++)
+		failed += us->event[i].kind == RIG_RECEIVED &&
+			  us->event[i].err == ECONNRESET;
+	_exit(failed == 1 && got[0] != 0xee ? 0 : 80);
+}
+
+START_TEST(pid_comes_again)
+{
+	int status;
+	pid_t pid;
+
+	rig_fill(big, LEN, 3);
+	pid = fork();
+	if (!pid) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+			_exit(77);
+		pid = fork();
+		if (!pid) {
+			if (mount("none", "/", NULL, MS_REC | MS_PRIVATE,
+				  NULL) ||
+			    mount("proc", "/proc", "proc", 0, NULL))
+				_exit(77);
+			reuse();
+		}
+		waitpid(pid, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	waitpid(pid, &status, 0);
+	ck_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		skip("pid_comes_again", "no pid namespace may be made");
+		return;
+	}
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near spaces");
+	TCase *tcase = tcase_create("spaces");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, space, 0, SPACES);
+	tcase_add_loop_test(tcase, ordinary_user, 0, SPACES);
+	tcase_add_loop_test(tcase, ptrace_scope, 0, 2);
+	tcase_add_test(tcase, pid_comes_again);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* libfabric and the module: found, and made for each other. */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "info.h"
+#include "near_abi.h"
+
+#define INFO_LIBFABRIC "libfabric.so.1"
+#define INFO_MODULE "libduo-fi.so"
+/* What the module has in its file, see init.c of the provider. */
+#define INFO_IDENT "@(#)ofi_duo "
+
+#define INFO_GET_LIBFABRIC \
+	"install libfabric 2.0 or newer; where there is one, add its " \
+	"directory to LD_LIBRARY_PATH or /etc/ld.so.conf.d (the EFA " \
+	"installer's: /opt/amazon/efa/lib)"
+
+void info_check_libfabric(struct info_fabric *fabric)
+{
+	void *lib = dlopen(INFO_LIBFABRIC, RTLD_NOW);
+	uint32_t (*version)(void) = NULL;
+	Dl_info where;
+
+	memset(fabric, 0, sizeof(*fabric));
+	if (!lib) {
+		info_found("libfabric", INFO_ERROR, "not found: %s",
+			   dlerror());
+		info_remedy(INFO_GET_LIBFABRIC);
+		return;
+	}
+	*(void **) &version = dlsym(lib, "fi_version");
+	*(void **) &fabric->getinfo = dlsym(lib, "fi_getinfo");
+	*(void **) &fabric->freeinfo = dlsym(lib, "fi_freeinfo");
+	*(void **) &fabric->dupinfo = dlsym(lib, "fi_dupinfo");
+	*(void **) &fabric->fabric = dlsym(lib, "fi_fabric");
+	if (!version || !fabric->getinfo || !fabric->fabric || !fabric->freeinfo ||
+	    !fabric->dupinfo || !dladdr((void *) version, &where) ||
+	    !realpath(where.dli_fname, fabric->path)) {
+		info_found("libfabric", INFO_ERROR, "%s is none",
+			   INFO_LIBFABRIC);
+		info_remedy(INFO_GET_LIBFABRIC);
+		return;
+	}
+	if (FI_MAJOR(version()) < 2) {
+		info_found("libfabric", INFO_ERROR, "%s is version %u.%u, "
+			   "2.0 is needed", fabric->path, FI_MAJOR(version()),
+			   FI_MINOR(version()));
+		info_remedy(INFO_GET_LIBFABRIC);
+		return;
+	}
+	fabric->version = version();
+	info_found("libfabric", INFO_OK, "version %u.%u, %s",
+		   FI_MAJOR(fabric->version), FI_MINOR(fabric->version),
+		   fabric->path);
+}
+
+/* "0.1.0 libfabric 2.1" of the module's file; false: no such words. */
+static bool info_module_ident(const char *path, char *ident, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *file, *at = NULL;
+	struct stat st;
+
+	if (fd < 0)
+		return false;
+	if (!fstat(fd, &st) && st.st_size) {
+		file = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE,
+			    fd, 0);
+		if (file != MAP_FAILED) {
+			at = memmem(file, (size_t) st.st_size, INFO_IDENT,
+				    strlen(INFO_IDENT));
+			if (at)
+				snprintf(ident, size, "%.*s",
+					 (int) (file + st.st_size - at),
+					 at + strlen(INFO_IDENT));
+			munmap((void *) file, (size_t) st.st_size);
+		}
+	}
+	close(fd);
+	return at != NULL;
+}
+
+/* The module, in the directories that libfabric looks into. */
+static bool info_find_module(const char *dirs, char *path, size_t size)
+{
+	char copy[PATH_MAX], *dir, *next = copy;
+
+	snprintf(copy, sizeof(copy), "%s", dirs);
+	while ((dir = strsep(&next, ":"))) {
+		snprintf(path, size, "%s/" INFO_MODULE, dir);
+		if (!access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
+static void info_module_missing(const char *dirs)
+{
+	char path[PATH_MAX];
+
+	info_found("module", INFO_ERROR, "no " INFO_MODULE " in %s", dirs);
+	if (info_find_module(INFO_PROVIDERDIR, path, sizeof(path)))
+		info_remedy("export FI_PROVIDER_PATH=" INFO_PROVIDERDIR);
+	else
+		info_remedy("install ofi_duo; if it is, set FI_PROVIDER_PATH "
+			    "to the directory of " INFO_MODULE);
+}
+
+/* As the module itself decides: init.c of the provider. */
+static bool info_module_fits(const struct info_fabric *fabric,
+			     unsigned int major, unsigned int minor)
+{
+	if (info_peer_is_shm())
+		return fabric->version == FI_VERSION(major, minor);
+	return near_abi_same(FI_VERSION(major, minor), fabric->version);
+}
+
+void info_check_module(const struct info_fabric *fabric)
+{
+	const char *env = getenv("FI_PROVIDER_PATH");
+	char dirs[PATH_MAX], path[PATH_MAX], ident[128];
+	unsigned int major, minor;
+
+	if (!fabric->version)
+		return;
+	if (env && *env)
+		snprintf(dirs, sizeof(dirs), "%s", env);
+	else
+		snprintf(dirs, sizeof(dirs), "%.*s/libfabric",
+			 (int) (strrchr(fabric->path, '/') - fabric->path),
+			 fabric->path);
+	if (!info_find_module(dirs, path, sizeof(path))) {
+		info_module_missing(dirs);
+		return;
+	}
+	if (!info_module_ident(path, ident, sizeof(ident)) ||
+	    sscanf(ident, "%*s libfabric %u.%u", &major, &minor) != 2) {
+		info_found("module", INFO_ERROR, "%s is no module of ofi_duo",
+			   path);
+		info_remedy("install ofi_duo again");
+		return;
+	}
+	if (!info_module_fits(fabric, major, minor)) {
+		info_found("module", INFO_ERROR, "%s was built for libfabric "
+			   "%u.%u, %u.%u is what runs: it is not offered%s",
+			   path, major, minor, FI_MAJOR(fabric->version),
+			   FI_MINOR(fabric->version), info_peer_is_shm() ?
+			   " with FI_OFI_DUO_PEER=shm" : "");
+		info_remedy("install ofi_duo built for libfabric %u.%u",
+			    FI_MAJOR(fabric->version),
+			    FI_MINOR(fabric->version));
+		return;
+	}
+	info_found("module", INFO_OK, "%s, version %s", path, ident);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * fi_duo_info: what this host has of that which ofi_duo needs. Each check
+ * reports findings (report.c), and each finding that is not fine a remedy.
+ * Nothing here needs privileges or changes anything.
+ */
+#ifndef INFO_H
+#define INFO_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/fabric.h>
+
+/* In this order they get worse; the worst one is the exit status. */
+enum info_status {
+	INFO_OK,
+	INFO_NOTE,		/* worth knowing; nothing to repair */
+	INFO_WARNING,		/* works, but slower or not for all ranks */
+	INFO_ERROR,		/* ofi_duo cannot be used */
+};
+
+#define INFO_EXIT_WARNING 1
+#define INFO_EXIT_ERROR 2
+#define INFO_EXIT_MISUSE 3
+
+/* One line about CHECK. */
+void info_found(const char *check, enum info_status status, const char *fmt,
+		...) __attribute__((format(printf, 3, 4)));
+/* What to do about the line before. */
+void info_remedy(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int info_exit_status(void);
+void info_print_text(void);
+void info_print_json(void);
+void info_print_string(const char *text);
+
+/*
+ * libfabric, loaded at run time, so that its absence can be reported.
+ * version is 0 if there is none.
+ */
+struct info_fabric {
+	uint32_t version;
+	char path[PATH_MAX];
+	int (*getinfo)(uint32_t version, const char *node, const char *service,
+		       uint64_t flags, const struct fi_info *hints,
+		       struct fi_info **info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		      void *context);
+	void (*freeinfo)(struct fi_info *info);
+	struct fi_info *(*dupinfo)(const struct fi_info *info);
+};
+
+void info_check_libfabric(struct info_fabric *fabric);
+void info_check_module(const struct info_fabric *fabric);
+/* The name of the last provider, "efa" of "efa", fits all of these. */
+void info_check_cores(const struct info_fabric *fabric);
+/* Whether libfabric offers the provider PROV. */
+bool info_offers(const struct info_fabric *fabric, const char *prov);
+/* Whether a core that registers memory with a device is there. */
+bool info_cores_pin(void);
+
+/* Does libfabric's shm carry the messages of one host, not near? */
+bool info_peer_is_shm(void);
+/* MiB of /dev/shm that so many ranks of one host need. */
+unsigned long info_shm_need(int ranks);
+void info_print_table(int ranks);
+void info_print_table_json(int ranks);
+void info_check_shm(int ranks);
+void info_check_memfd(void);
+void info_check_cgroup(int ranks);
+void info_check_memlock(void);
+
+void info_check_copy(void);
+void info_check_namespaces(void);
+
+/* The environment of the caller; removes what would hide cores from us. */
+void info_check_environment(void);
+
+/* The first line of a file, without its end; false: there is none. */
+bool info_read_line(const char *path, char *line, size_t size);
+bool info_read_number(const char *path, long long *number);
+
+#endif /* INFO_H */

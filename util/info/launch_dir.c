@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A directory that all hosts share: a file for each value, made aside and
+ * renamed, and one for each process at each fence. Rank 0 removes them all when
+ * the others say that they need none any more.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+#define DIR_PREFIX "fi_duo_info."
+
+static int dir_fences;
+static bool dir_late;		/* somebody has not come: wait for nobody */
+
+static int dir_failed(const char *path)
+{
+	launch_say("--mpi: %s: %s; --dir has to name a directory that this "
+		   "user may write, the same on all hosts", path,
+		   strerror(errno));
+	return -1;
+}
+
+static int dir_path(struct launch *launch, const char *key, char *path,
+		    size_t size)
+{
+	int len = snprintf(path, size, "%s/%s", launch->dir, key);
+
+	if (len >= 0 && (size_t) len < size)
+		return 0;
+	errno = ENAMETOOLONG;
+	return dir_failed(launch->dir);
+}
+
+static int dir_put(struct launch *launch, const char *key, const char *value)
+{
+	char path[PATH_MAX], aside[PATH_MAX + 8];
+	FILE *file;
+
+	if (dir_path(launch, key, path, sizeof(path)))
+		return -1;
+	snprintf(aside, sizeof(aside), "%s.new", path);
+	file = fopen(aside, "we");
+	if (!file)
+		return dir_failed(aside);
+	fputs(value, file);
+	if (fclose(file) || rename(aside, path))
+		return dir_failed(path);
+	return 0;
+}
+
+static int dir_get(struct launch *launch, int rank, const char *key,
+		   char *value, size_t size)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	(void) rank;
+	if (dir_path(launch, key, path, sizeof(path)))
+		return -1;
+	file = fopen(path, "re");
+	if (!file)
+		return dir_failed(path);
+	if (!fgets(value, (int) size, file))
+		value[0] = '\0';
+	fclose(file);
+	return 0;
+}
+
+static void dir_fence_key(char *key, size_t size, int fence, int rank)
+{
+	snprintf(key, size, DIR_PREFIX "fence.%d.%d", fence, rank);
+}
+
+/* Waits for the file of RANK; naps get longer, for the file server's sake. */
+static int dir_await(struct launch *launch, int rank, time_t end)
+{
+	struct timespec nap = { .tv_nsec = 1000000 };
+	char key[64], path[PATH_MAX];
+
+	dir_fence_key(key, sizeof(key), dir_fences, rank);
+	if (dir_path(launch, key, path, sizeof(path)))
+		return -1;
+	while (access(path, F_OK)) {
+		if (time(NULL) > end) {
+			dir_late = true;
+			launch_say("--mpi: rank %d of %d has not come to %s "
+				   "in %d s: has it been started, and is "
+				   "this the same directory there?", rank,
+				   launch->size, launch->dir, launch->timeout);
+			return -1;
+		}
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < 100000000)
+			nap.tv_nsec *= 2;
+	}
+	return 0;
+}
+
+static int dir_fence(struct launch *launch)
+{
+	time_t end = time(NULL) + launch->timeout;
+	char key[64];
+	int rank;
+
+	dir_fence_key(key, sizeof(key), dir_fences, launch->rank);
+	if (dir_put(launch, key, ""))
+		return -1;
+	for (rank = 0; rank < launch->size; rank++)
+		if (dir_await(launch, rank, end))
+			return -1;
+	dir_fences++;
+	return 0;
+}
+
+static void dir_clean(struct launch *launch)
+{
+	DIR *dir = opendir(launch->dir);
+	const struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (!strncmp(entry->d_name, DIR_PREFIX, strlen(DIR_PREFIX)))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+}
+
+/* Another fence, which only rank 0 waits at. */
+static void dir_end(struct launch *launch)
+{
+	time_t end = time(NULL) + launch->timeout;
+	char key[64];
+	int rank;
+
+	dir_fence_key(key, sizeof(key), dir_fences, launch->rank);
+	if (launch->rank) {
+		dir_put(launch, key, "");
+		return;
+	}
+	for (rank = 1; rank < launch->size && !dir_late; rank++)
+		if (dir_await(launch, rank, end))
+			break;
+	dir_clean(launch);
+}
+
+static const struct launch_ops dir_ops = {
+	.put = dir_put,
+	.fence = dir_fence,
+	.get = dir_get,
+	.end = dir_end,
+};
+
+int launch_dir_begin(struct launch *launch)
+{
+	char key[64], path[PATH_MAX];
+
+	dir_fence_key(key, sizeof(key), 0, launch->rank);
+	if (dir_path(launch, key, path, sizeof(path)))
+		return -1;
+	if (!access(path, F_OK)) {
+		launch_say("--mpi: %s has files of another job: remove "
+			   DIR_PREFIX "* there, or name another directory with "
+			   "--dir", launch->dir);
+		return -1;
+	}
+	launch->ops = &dir_ops;
+	return 0;
+}

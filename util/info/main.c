@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_duo_info(1): options, checks in order, report, exit status. */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "info.h"
+#include "mpi.h"
+
+#define INFO_MAX_RANKS 65536
+/* Seconds; hosts may be slow to start processes. */
+#define INFO_TIMEOUT 60
+
+struct info_options {
+	long ranks;
+	bool json, table, mpi;
+	struct mpi_job job;
+};
+
+static void info_usage(FILE *to)
+{
+	fprintf(to, "usage: fi_duo_info [--ranks N] [--json]\n"
+		"       LAUNCHER fi_duo_info --mpi [--json] [--svg FILE]\n"
+		"Says whether ofi_duo can be used on this host, and what to "
+		"do if not; or which\n"
+		"path messages take between the ranks of a job, and why.\n"
+		"  -n, --ranks N  for N ranks on this host, with a table of "
+		"the shared memory\n"
+		"                 that they need (default: one per processor, "
+		"no table)\n"
+		"  -j, --json     print JSON\n"
+		"  -h, --help     this\n"
+		"  -V, --version\n"
+		"  -m, --mpi      be a rank of a job: rank 0 prints\n"
+		"  -s, --svg FILE        write the matrix as a picture, too\n"
+		"  -p, --provider NAME   (default: as FI_PROVIDER or Open MPI "
+		"is told)\n"
+		"  -d, --dir DIR         meet in DIR, which all hosts share, "
+		"instead of by PMI\n"
+		"  -r, --rank R/N        without a launcher: rank R of N\n"
+		"  -t, --timeout SECONDS to wait for ranks and messages "
+		"(default %d)\n"
+		"Exit status: 0 all is well, 1 there are warnings, 2 errors, "
+		"3 misuse.\n", INFO_TIMEOUT);
+}
+
+static void info_check_all(int ranks)
+{
+	struct info_fabric fabric;
+
+	info_check_environment();
+	info_check_libfabric(&fabric);
+	info_check_module(&fabric);
+	info_check_cores(&fabric);
+	info_check_shm(ranks);
+	info_check_cgroup(ranks);
+	info_check_memfd();
+	info_check_memlock();
+	info_check_copy();
+	info_check_namespaces();
+}
+
+static void info_print(int ranks, bool json, bool table)
+{
+	if (!json) {
+		info_print_text();
+		if (table)
+			info_print_table(ranks);
+		return;
+	}
+	printf("{ \"version\": \"%s\",\n", PACKAGE_VERSION);
+	info_print_json();
+	if (table)
+		info_print_table_json(ranks);
+	printf(" }\n");
+}
+
+/* A number from LOW to HIGH with END behind it; -1, and it is said. */
+static long info_number(const char *what, char *text, long low, long high,
+			char **end)
+{
+	long number = strtol(text, end, 10);
+
+	if (*end != text && number >= low && number <= high)
+		return number;
+	fprintf(stderr, "fi_duo_info: %s %s: %ld to %ld are possible\n", text,
+		what, low, high);
+	return -1;
+}
+
+static bool info_rank(struct launch *launch, char *text)
+{
+	char *end;
+
+	launch->rank = (int) info_number("as rank", text, 0,
+					 INFO_MAX_RANKS - 1, &end);
+	if (launch->rank < 0)
+		return false;
+	if (*end == '/')
+		launch->size = (int) info_number("as number of ranks", end + 1,
+						 1, INFO_MAX_RANKS, &end);
+	if (launch->size > launch->rank && !*end)
+		return true;
+	fprintf(stderr, "fi_duo_info: --rank %s: it wants R/N, R below N\n",
+		text);
+	return false;
+}
+
+static bool info_option(struct info_options *options, int c)
+{
+	struct mpi_job *job = &options->job;
+	char *end = "";
+
+	switch (c) {
+	case 'n':
+		options->table = true;
+		options->ranks = info_number("ranks", optarg, 1,
+					     INFO_MAX_RANKS, &end);
+		return options->ranks > 0 && !*end;
+	case 't':
+		job->launch.timeout = (int) info_number("seconds", optarg, 1,
+							86400, &end);
+		return job->launch.timeout > 0 && !*end;
+	case 'r':
+		return info_rank(&job->launch, optarg);
+	case 'j':
+		options->json = true;
+		return true;
+	case 'm':
+		options->mpi = true;
+		return true;
+	case 's':
+		job->svg = optarg;
+		return true;
+	case 'p':
+		job->provider = optarg;
+		return true;
+	case 'd':
+		job->launch.dir = optarg;
+		return true;
+	case 'h':
+		info_usage(stdout);
+		exit(0);
+	case 'V':
+		puts("fi_duo_info " PACKAGE_VERSION);
+		exit(0);
+	}
+	info_usage(stderr);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "ranks", required_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "mpi", no_argument, NULL, 'm' },
+		{ "svg", required_argument, NULL, 's' },
+		{ "provider", required_argument, NULL, 'p' },
+		{ "dir", required_argument, NULL, 'd' },
+		{ "rank", required_argument, NULL, 'r' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	struct info_options options = {
+		.ranks = sysconf(_SC_NPROCESSORS_ONLN),
+		.job.launch = { .rank = -1, .timeout = INFO_TIMEOUT },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "n:jms:p:d:r:t:hV", long_options,
+				NULL)) != -1)
+		if (!info_option(&options, c))
+			return INFO_EXIT_MISUSE;
+	if (optind < argc) {
+		info_usage(stderr);
+		return INFO_EXIT_MISUSE;
+	}
+	if (options.mpi) {
+		options.job.json = options.json;
+		return mpi_run(&options.job);
+	}
+	info_check_all((int) options.ranks);
+	info_print((int) options.ranks, options.json, options.table);
+	return info_exit_status();
+}

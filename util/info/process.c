@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Whether two processes of this host may share memory and copy. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "info.h"
+
+/* The kernel's numbers of the namespaces that it starts with. */
+#define INFO_INIT_PID_NS 4026531836ULL
+#define INFO_INIT_USER_NS 4026531837ULL
+
+static char info_word[] = "parent";
+
+/* A rank that is copied from: says that it is there, and waits for its end. */
+static void info_copy_source(int ready)
+{
+	memcpy(info_word, "source", sizeof(info_word));
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* A rank that copies; fork gave both the same addresses. Returns errno. */
+static int info_copy_reader(pid_t source)
+{
+	char word[sizeof(info_word)] = "";
+	struct iovec to = { word, sizeof(word) };
+	struct iovec from = { info_word, sizeof(info_word) };
+
+	if (process_vm_readv(source, &to, 1, &from, 1, 0) !=
+	    (ssize_t) sizeof(word))
+		return errno ? errno : EIO;
+	return strcmp(word, "source") ? EIO : 0;
+}
+
+/* A copy between two children, as ranks are one another's: 0 or errno. */
+static int info_copy_try(void)
+{
+	int ready[2], status = 0, ret = EAGAIN;
+	pid_t source, reader;
+	char byte;
+
+	if (pipe(ready))
+		return errno;
+	source = fork();
+	if (!source)
+		info_copy_source(ready[1]);
+	close(ready[1]);
+	if (source > 0 && read(ready[0], &byte, 1) == 1) {
+		reader = fork();
+		if (!reader)
+			_exit(info_copy_reader(source));
+		if (reader > 0 && waitpid(reader, &status, 0) == reader)
+			ret = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+	}
+	close(ready[0]);
+	if (source > 0) {
+		kill(source, SIGKILL);
+		waitpid(source, NULL, 0);
+	}
+	return ret;
+}
+
+void info_check_copy(void)
+{
+	long long scope = -1;
+	int ret = info_copy_try();
+
+	info_read_number("/proc/sys/kernel/yama/ptrace_scope", &scope);
+	if (!ret) {
+		info_found("copy", INFO_OK, "process_vm_readv works between "
+			   "two processes%s", scope > 0 ? ", in spite of "
+			   "kernel.yama.ptrace_scope" : "");
+		return;
+	}
+	info_found("copy", INFO_WARNING, "process_vm_readv between two "
+		   "processes: %s; messages above 4 KiB are copied twice",
+		   strerror(ret));
+	if (scope > 0)
+		info_remedy("kernel.yama.ptrace_scope is %lld: set it to 0 "
+			    "(sysctl kernel.yama.ptrace_scope=0), or give "
+			    "containers CAP_SYS_PTRACE", scope);
+	else if (ret == ENOSYS)
+		info_remedy("a seccomp profile or the kernel has no "
+			    "process_vm_readv: use another profile (docker "
+			    "--security-opt seccomp=...)");
+	else
+		info_remedy("a seccomp profile, user namespaces or a "
+			    "security module forbid it: run all ranks in one "
+			    "container, as one user who may read the program");
+}
+
+/* Reads a namespace's number; false: no /proc. */
+static bool info_namespace(const char *name, unsigned long long *number)
+{
+	char path[64], link[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	len = readlink(path, link, sizeof(link) - 1);
+	if (len < 0)
+		return false;
+	link[len] = '\0';
+	return sscanf(strchr(link, '[') ? strchr(link, '[') : "", "[%llu]",
+		      number) == 1;
+}
+
+void info_check_namespaces(void)
+{
+	unsigned long long pid, user;
+	bool own_pid, own_user;
+
+	if (!info_namespace("pid", &pid) || !info_namespace("user", &user)) {
+		info_found("namespaces", INFO_WARNING, "no /proc/self/ns: who "
+			   "is local cannot be found out, the core carries "
+			   "all messages");
+		info_remedy("mount /proc (mount -t proc proc /proc)");
+		return;
+	}
+	own_pid = pid != INFO_INIT_PID_NS;
+	own_user = user != INFO_INIT_USER_NS;
+	if (!own_pid && !own_user) {
+		info_found("namespaces", INFO_OK, "pid and user namespace are "
+			   "the host's");
+		return;
+	}
+	info_found("namespaces", INFO_NOTE, "%s%s%s namespace of its own, as "
+		   "in a container: only ranks in the same one share memory",
+		   own_pid ? "pid" : "", own_pid && own_user ? " and " : "",
+		   own_user ? "user" : "");
+	info_remedy("start all ranks of a host in one container, or with the "
+		    "host's namespaces (docker --pid=host --ipc=host)");
+}

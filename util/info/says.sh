@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2034,SC2154
+#
+# What the tests of fi_duo_info share: its programs, an environment without
+# anything set, and one comparison. Sourced after common.sh.
+
+info=$duo_build/util/fi_duo_info
+module=$duo_build/prov/duo/.libs/libduo-fi.so
+failed=0
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset FI_PROVIDER FI_HOOK FI_OFI_DUO_USE_SHM FI_OFI_DUO_REGISTRY_DIR
+export info module dir
+
+# says NAME STATUS PATTERN COMMAND...: COMMAND exits with STATUS (- : with any)
+# and its output has a line that PATTERN, an extended regular expression, fits.
+says()
+{
+	local name=info:\ $1 want=$2 pattern=$3 status=0
+	shift 3
+	timeout 120 "$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	if [[ $want == - || $status -eq $want ]] &&
+	   grep -qE -- "$pattern" "$dir/out"; then
+		echo "PASS: $name"
+		return
+	fi
+	sed 's/^/  | /' "$dir/out"
+	echo "  exit status $status, wanted $want and: $pattern"
+	echo "FAIL: $name"
+	failed=1
+}
