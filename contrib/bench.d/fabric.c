@@ -197,7 +197,7 @@ void bn_check_path(void)
 	if (!bn.ops)
 		BN_DIE("%s is not ofi_duo, it cannot tell its paths",
 		       bn.opts.prov);
-	right = strcmp(bn.opts.path, "shm") ? FI_DUO_CORE : FI_DUO_SHM;
+	right = strcmp(bn.opts.path, "shm") ? FI_DUO_CORE : FI_DUO_LOCAL;
 	BN_OK(bn.ops->stats(bn.ep, &stats, sizeof(stats)));
 	if (stats.path[!right].tx_msgs || stats.path[!right].rx_msgs)
 		BN_DIE("wrong path: %lu of %lu sends were not on %s",

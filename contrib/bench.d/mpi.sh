@@ -56,7 +56,7 @@ wrong_mpi_path()
 			echo "$lines of $2 ranks have statistics of ofi_duo"
 		elif [[ $(mpi_sum core_tx_msgs) -ne 0 ]]; then
 			echo "wrong path: $(mpi_sum core_tx_msgs) messages" \
-				"over the core, $(mpi_sum shm_tx_msgs) not"
+				"over the core, $(mpi_sum local_tx_msgs) not"
 		fi
 	elif [[ $1 == efa* ]] && ! real_efa; then
 		packets=$(mpi_sum tx_pkts)

@@ -93,7 +93,7 @@ FI_PROVIDER_PATH=$("$prefix/bin/ofi_duo-select" --print)
 export FI_PROVIDER_PATH
 pingpong || fail "fi_pingpong -p \"$provider\" exited with $?; see above"
 if [ -z "$near" ]; then
-	grep -q 'ofi_duo stats:.* shm_tx_msgs=[1-9]' "$dir/client" ||
+	grep -q 'ofi_duo stats:.* local_tx_msgs=[1-9]' "$dir/client" ||
 		fail "no message went over shared memory; fi_duo_info says why"
 	grep -q 'ofi_duo stats:.* core_tx_msgs=0 ' "$dir/client" ||
 		fail "messages went over $core; fi_duo_info says why"

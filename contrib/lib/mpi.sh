@@ -57,12 +57,12 @@ stats_sum()
 mpi_onesided_right()
 {
 	local rma atomic
-	rma=$(($(stats_sum "$1" core_rma_ops) + $(stats_sum "$1" shm_rma_ops)))
+	rma=$(($(stats_sum "$1" core_rma_ops) + $(stats_sum "$1" local_rma_ops)))
 	atomic=$(($(stats_sum "$1" core_atomic_ops) +
-		$(stats_sum "$1" shm_atomic_ops)))
+		$(stats_sum "$1" local_atomic_ops)))
 	if [[ ${FI_OFI_DUO_PEER:-near} == near ]]; then
-		rma=$(stats_sum "$1" shm_rma_ops)
-		atomic=$(stats_sum "$1" shm_atomic_ops)
+		rma=$(stats_sum "$1" local_rma_ops)
+		atomic=$(stats_sum "$1" local_atomic_ops)
 	fi
 	[[ $rma -gt 0 && $atomic -gt 0 ]] && return
 	echo "no RMA, or no atomics, of ofi_duo" >>"$1"
@@ -74,7 +74,7 @@ mpi_onesided_right()
 mpi_paths_right()
 {
 	local shm core
-	shm=$(stats_sum "$2" shm_tx_msgs)
+	shm=$(stats_sum "$2" local_tx_msgs)
 	core=$(stats_sum "$2" core_tx_msgs)
 	echo "$shm messages over shm, $core over the core" >>"$2"
 	if [[ $1 == *x* ]]; then

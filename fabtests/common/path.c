@@ -12,7 +12,7 @@
 
 static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
 	[FI_DUO_CORE] = "core",
-	[FI_DUO_SHM] = "shm",
+	[FI_DUO_LOCAL] = "shm",
 };
 
 /* Both ends run ofi_duo with shm, on one host. */
@@ -21,7 +21,7 @@ enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 	const struct ft_peer *to = &e->peer[rank];
 
 	if (e->self.shm && to->shm && !strcmp(e->self.host, to->host))
-		return FI_DUO_SHM;
+		return FI_DUO_LOCAL;
 	return FI_DUO_CORE;
 }
 

@@ -101,7 +101,7 @@ static bool ft_region_near(const struct ft_ep *e)
 {
 	const char *peer = getenv("FI_OFI_DUO_PEER");
 
-	return ft_path(e, 0) == FI_DUO_SHM && (!peer || strcmp(peer, "shm"));
+	return ft_path(e, 0) == FI_DUO_LOCAL && (!peer || strcmp(peer, "shm"));
 }
 
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
@@ -114,7 +114,7 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		return;
 	ft_stats(region->e, &stats);
 	if (ft_region_near(region->e))
-		path = FI_DUO_SHM;
+		path = FI_DUO_LOCAL;
 	FT_CHECK(stats.rma_ops[path] == rma + (path ? 0 : refused) &&
 			 stats.rma_ops[!path] == (path ? refused : 0) &&
 			 stats.atomic_ops[path] == atomic &&
@@ -123,6 +123,7 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		 "core, %" PRIu64 " and %" PRIu64 " of near, not %" PRIu64
 		 " and %" PRIu64 " of path %d, %" PRIu64 " refused",
 		 stats.rma_ops[FI_DUO_CORE], stats.atomic_ops[FI_DUO_CORE],
-		 stats.rma_ops[FI_DUO_SHM], stats.atomic_ops[FI_DUO_SHM], rma,
+		 stats.rma_ops[FI_DUO_LOCAL],
+		 stats.atomic_ops[FI_DUO_LOCAL], rma,
 		 atomic, path, refused);
 }

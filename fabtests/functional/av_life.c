@@ -63,10 +63,10 @@ static void ft_expect(struct ft_ep *e, uint64_t all, uint64_t places)
 	    strcmp(e->self.host, e->peer[1].host))
 		near = 0;
 	ft_stats(e, &stats);
-	FT_CHECK(stats.path[FI_DUO_SHM].rx_msgs == near &&
+	FT_CHECK(stats.path[FI_DUO_LOCAL].rx_msgs == near &&
 		 stats.path[FI_DUO_CORE].rx_msgs == all - near,
 		 "%lu messages over shm, %lu over the core, wanted %lu, %lu",
-		 (unsigned long) stats.path[FI_DUO_SHM].rx_msgs,
+		 (unsigned long) stats.path[FI_DUO_LOCAL].rx_msgs,
 		 (unsigned long) stats.path[FI_DUO_CORE].rx_msgs,
 		 (unsigned long) near, (unsigned long) (all - near));
 }

@@ -115,7 +115,8 @@ static void ft_check_reason(void)
 	enum fi_duo_path path;
 
 	FT_OK(e.ops->path(e.ep, e.peer[!ft.opts.rank].addr, &path, &reason));
-	FT_CHECK(reason == (ft.opts.rank ? FI_DUO_LOCAL : FI_DUO_BAD_RECORD),
+	FT_CHECK(reason == (ft.opts.rank ? FI_DUO_REGISTERED :
+					   FI_DUO_BAD_RECORD),
 		 "%s", e.ops->reason_str(reason));
 }
 

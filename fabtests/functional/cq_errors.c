@@ -96,7 +96,7 @@ static bool ft_can_truncate(size_t sent, size_t room, bool expected)
 {
 	const char *prov = ft.opts.prov;
 
-	if (ft_path(&e, !ft.opts.rank) == FI_DUO_SHM)
+	if (ft_path(&e, !ft.opts.rank) == FI_DUO_LOCAL)
 		return true;
 	if (ft_has_prefix(prov, "shm"))
 		return expected && sent <= 4096;

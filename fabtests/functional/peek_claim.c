@@ -83,7 +83,7 @@ static void ft_check_meta(const struct ft_op *op, uint64_t tag)
 		 op->data == FT_DATA + tag, "a peek sees flags 0x%lx, data "
 		 "0x%lx", (unsigned long)op->flags, (unsigned long)op->data);
 	/* the cores, and shm alone, give a peek no source */
-	if (ft_path(&e, sender) == FI_DUO_SHM)
+	if (ft_path(&e, sender) == FI_DUO_LOCAL)
 		FT_CHECK(op->src == e.peer[sender].addr,
 			 "a peek sees source %ld, not %ld", (long)op->src,
 			 (long)e.peer[sender].addr);

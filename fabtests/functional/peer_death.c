@@ -287,7 +287,7 @@ static void ft_try(int which, ssize_t ret)
 static bool ft_over_core(fi_addr_t peer)
 {
 	enum fi_duo_reason reason;
-	enum fi_duo_path path = FI_DUO_SHM;
+	enum fi_duo_path path = FI_DUO_LOCAL;
 
 	if (e.ops)
 		FT_OK(e.ops->path(e.ep, peer, &path, &reason));

@@ -21,14 +21,14 @@ static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 /* Its own address is local to an endpoint that has shm. */
 static bool ft_has_shm(void)
 {
-	enum fi_duo_reason reason = FI_DUO_SHM_OFF;
+	enum fi_duo_reason reason = FI_DUO_LOCAL_OFF;
 	enum fi_duo_path path;
 
 	ft_insert(&e, ft.opts.rank);
 	if (e.ops)
 		FT_OK(e.ops->path(e.ep, e.peer[ft.opts.rank].addr, &path,
 				  &reason));
-	return reason == FI_DUO_LOCAL;
+	return reason == FI_DUO_REGISTERED;
 }
 
 /*

@@ -25,20 +25,20 @@ extern "C" {
 
 enum fi_duo_path {
 	FI_DUO_CORE,		/* the wrapped provider, e.g. efa */
-	FI_DUO_SHM,		/* shared memory: near, or libfabric's shm */
+	FI_DUO_LOCAL,		/* shared memory: near, or libfabric's shm */
 	FI_DUO_PATH_COUNT
 };
 
 /* Why an address takes its path. */
 enum fi_duo_reason {
-	FI_DUO_LOCAL,		/* shm: a live record in the registry */
-	FI_DUO_UNDECIDED,	/* no send yet: shm if it appears before */
+	FI_DUO_REGISTERED,	/* local: a live record in the registry */
+	FI_DUO_UNDECIDED,	/* no send yet: local if it appears before */
 	FI_DUO_NOT_REGISTERED,	/* core: no record at the first send */
 	FI_DUO_DEAD,		/* core: the record's owner has died */
 	FI_DUO_NAMESPACE,	/* core: other namespace, /dev/shm mount or
 				 * libfabric version */
-	FI_DUO_SHM_FULL,	/* core: shm holds no more peers */
-	FI_DUO_SHM_OFF,		/* core: this endpoint has no shm path */
+	FI_DUO_PEER_FULL,	/* core: one of the two holds no more peers */
+	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
 	FI_DUO_BAD_RECORD,	/* core: malformed or foreign record */
 	FI_DUO_NOT_READ,	/* core: the record could not be opened, for
 				 * want of file descriptors or memory */
@@ -58,11 +58,12 @@ struct fi_duo_path_stats {
 
 struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
-	uint64_t arb_won;	/* shm took a receive back from the core */
+	uint64_t arb_won;	/* a local message took a receive back from
+				 * the core */
 	uint64_t arb_lost;	/* the core had matched it already */
-	uint64_t unexpected;	/* shm messages that found no receive */
+	uint64_t unexpected;	/* local messages that found no receive */
 	uint64_t core_posted;	/* receives posted to the core */
-	uint64_t lazy_posted;	/* of these: late, because shm stayed idle */
+	uint64_t lazy_posted;	/* of these: late, when no local one came */
 	uint64_t core_polls;	/* reads of the core's CQ */
 	/* operations of FI_RMA and FI_ATOMIC that the path has accepted */
 	uint64_t rma_ops[FI_DUO_PATH_COUNT];

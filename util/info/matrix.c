@@ -119,10 +119,10 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		return "start all ranks of a host in one container, or in the "
 		       "host's namespaces (docker --pid=host --ipc=host "
 		       "--network=host), with one libfabric";
-	case FI_DUO_SHM_FULL:
+	case FI_DUO_PEER_FULL:
 		return "set FI_OFI_DUO_PEER=near in all ranks: it has no "
 		       "limit of local peers";
-	case FI_DUO_SHM_OFF:
+	case FI_DUO_LOCAL_OFF:
 		return "run fi_duo_info there, with the number of ranks in "
 		       "--ranks: it says what is missing";
 	case FI_DUO_NOT_READ:

@@ -210,7 +210,7 @@ void mpi_ep_paths(struct mpi_ep *ep, struct mpi_job *job,
 		    ep->ops->path(ep->ep, ep->addrs[i], &path, &reason) ||
 		    reason >= FI_DUO_REASON_COUNT)
 			continue;
-		row[i].path = path == FI_DUO_SHM ? MPI_CELL_SHM :
+		row[i].path = path == FI_DUO_LOCAL ? MPI_CELL_SHM :
 						   MPI_CELL_CORE;
 		row[i].reason = (char) ('a' + reason);
 		snprintf(job->reasons[reason], sizeof(job->reasons[reason]),

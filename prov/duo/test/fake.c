@@ -75,7 +75,7 @@ struct fake_obj *fake_obj_of(struct fid *fid)
 	struct fake_obj *obj = (struct fake_obj *) fid;
 
 	ck_assert_msg(!obj->closed, "%s object of class %zu used after close",
-		      obj->path == FI_DUO_SHM ? "shm" : "core", fid->fclass);
+		      obj->path == FI_DUO_LOCAL ? "shm" : "core", fid->fclass);
 	return obj;
 }
 
@@ -127,7 +127,7 @@ int fake_close(struct fid *fid)
 	int i;
 
 	ck_assert_msg(!obj->refs, "%s object of class %zu closed while in use",
-		      obj->path == FI_DUO_SHM ? "shm" : "core", fid->fclass);
+		      obj->path == FI_DUO_LOCAL ? "shm" : "core", fid->fclass);
 	for (i = 0; i < FAKE_REFS && obj->ref[i]; i++)
 		obj->ref[i]->refs--;
 	obj->closed = true;
@@ -192,7 +192,7 @@ static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 
 	if (ret)
 		return ret;
-	obj->domain.ops = parent->path == FI_DUO_SHM ? &fake_shm_domain_ops :
+	obj->domain.ops = parent->path == FI_DUO_LOCAL ? &fake_shm_domain_ops :
 						       &fake_core_domain_ops;
 	obj->domain.mr = obj->path == FI_DUO_CORE ? &fake_core_mr_ops :
 						    &fake_shm_mr_ops;

@@ -56,7 +56,7 @@ static void fake_map_del(struct fake_map *map, int place)
 
 struct fake_obj *fake_shm_of(struct fid_ep *ep)
 {
-	return fake_obj_of(&duo_ep_of(ep)->path_ep[FI_DUO_SHM]->fid);
+	return fake_obj_of(&duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]->fid);
 }
 
 int fake_shm_connect(struct fake_obj *ep, const char *name)
@@ -248,7 +248,7 @@ static int fake_shm_srx_open(struct fid_domain *domain,
 static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct fake_obj *ep = fake_obj_of(fid), *obj = fake_obj_of(bfid);
-	int ret = fake_enter(FI_DUO_SHM);
+	int ret = fake_enter(FI_DUO_LOCAL);
 
 	if (ret)
 		return ret;
@@ -273,7 +273,7 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 /* Enabling makes the region, as long as it has a name. */
 static int fake_shm_enable(struct fake_obj *ep)
 {
-	int ret = fake_enter(FI_DUO_SHM);
+	int ret = fake_enter(FI_DUO_LOCAL);
 
 	if (ret)
 		return ret;
@@ -331,7 +331,7 @@ static struct fi_ops fake_shm_ep_fid_ops = {
 static int fake_shm_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	struct fake_obj *ep = fake_obj_of(fid);
-	int ret = fake_enter(FI_DUO_SHM);
+	int ret = fake_enter(FI_DUO_LOCAL);
 
 	if (ret)
 		return ret;

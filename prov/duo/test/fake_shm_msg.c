@@ -15,7 +15,7 @@
 /* shm takes no lock of its own with its owner's callbacks in mind. */
 void fake_shm_check(struct fake_obj *obj)
 {
-	ck_assert_int_eq(obj->path, FI_DUO_SHM);
+	ck_assert_int_eq(obj->path, FI_DUO_LOCAL);
 	if (fake.lock && fake.lock->on)
 		ck_assert_msg(pthread_mutex_trylock(&fake.lock->mutex) ==
 			      EBUSY, "shm called without the owner lock");
@@ -55,7 +55,7 @@ static void fake_shm_fill(struct fake_msg *msg)
 	ck_assert_msg(room >= msg->len, "shm would truncate: %zu > %zu",
 		      msg->len, room);
 	ck_assert_uint_ne(entry->flags & FI_COMPLETION, 0);
-	fake_scatter(FI_DUO_SHM, msg, entry->iov, entry->desc, entry->count);
+	fake_scatter(FI_DUO_LOCAL, msg, entry->iov, entry->desc, entry->count);
 }
 
 static void fake_shm_complete(struct fake_msg *msg)

@@ -24,7 +24,7 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	};
 	size_t i;
 
-	if (ep->path == FI_DUO_SHM) {
+	if (ep->path == FI_DUO_LOCAL) {
 		fake_shm_check(ep);
 		if (fake.shm.tx_eagain)
 			return -FI_EAGAIN;

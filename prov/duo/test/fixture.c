@@ -51,7 +51,7 @@ static void fixture_fabric(const struct fixture_attr *attr)
 	fx.fabric.near = attr->near;
 	if (attr->no_shm || (attr->near && !attr->device))
 		return;
-	fx.fabric.path_fabric[FI_DUO_SHM] = fake_fabric_open(FI_DUO_SHM);
+	fx.fabric.path_fabric[FI_DUO_LOCAL] = fake_fabric_open(FI_DUO_LOCAL);
 	if (attr->device) {
 		fx.fabric.device_info = fi_allocinfo();
 		ck_assert_ptr_nonnull(fx.fabric.device_info);
@@ -172,7 +172,7 @@ void fixture_setup(void)
 
 	fixture_open(&attr);
 	ck_assert_int_eq(fixture_try(&attr), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
 const char *peer_publish(uint64_t core_addr)
@@ -182,25 +182,25 @@ const char *peer_publish(uint64_t core_addr)
 
 	ck_assert_int_le(published, PUBLICATIONS);
 	ck_assert_int_eq(unit_reserve(dir, &core_addr, 8, pub), 0);
-	unit_region_make(pub->shm_name);
+	unit_region_make(pub->peer_name);
 	ck_assert_int_eq(duo_registry_ready(pub), 0);
-	return pub->shm_name;
+	return pub->peer_name;
 }
 
 void peer_withdraw(void)
 {
-	shm_unlink(publication[--published].shm_name);
+	shm_unlink(publication[--published].peer_name);
 	duo_registry_withdraw(&publication[published]);
 }
 
 /* Its place stays: the names of the others must not move. */
-void peer_end(const char *shm_name)
+void peer_end(const char *peer_name)
 {
 	int i;
 
-	for (i = 0; publication[i].shm_name != shm_name; i++)
+	for (i = 0; publication[i].peer_name != peer_name; i++)
 		ck_assert_int_lt(i, published - 1);
-	shm_unlink(shm_name);
+	shm_unlink(peer_name);
 	duo_registry_withdraw(&publication[i]);
 }
 

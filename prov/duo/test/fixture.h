@@ -65,7 +65,7 @@ const char *peer_publish(uint64_t core_addr);
 /* The last one has gone. */
 void peer_withdraw(void);
 /* The one of this name has gone. */
-void peer_end(const char *shm_name);
+void peer_end(const char *peer_name);
 /* The registry's file of the last one, for reading and writing. */
 int peer_file(void);
 /* Inserts a core address; its fi_addr. */

@@ -41,7 +41,7 @@ void multi_setup(void)
 
 fi_addr_t multi_source(int path)
 {
-	return path == FI_DUO_SHM ? multi_local : multi_remote;
+	return path == FI_DUO_LOCAL ? multi_local : multi_remote;
 }
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags)
@@ -100,7 +100,7 @@ void multi_far(const char *text)
 
 void multi_arrive(int path, const char *text)
 {
-	if (path == FI_DUO_SHM)
+	if (path == FI_DUO_LOCAL)
 		multi_near(text);
 	else
 		multi_far(text);

@@ -62,7 +62,7 @@ void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr)
 	uint64_t core_addr = PEER;
 
 	rig.pub.peer = kind;
-	memcpy(rig.pub.shm_name, addr, sizeof(*addr));
+	memcpy(rig.pub.peer_name, addr, sizeof(*addr));
 	ck_assert_int_eq(duo_registry_reserve(duo_params.registry_dir,
 					      &core_addr, sizeof(core_addr),
 					      false, &rig.pub), 0);

@@ -125,21 +125,21 @@ size_t unit_sweep(const char *dir)
 	return live;
 }
 
-void unit_region_make(const char *shm_name)
+void unit_region_make(const char *peer_name)
 {
 	int fd;
 
-	shm_unlink(shm_name);	/* of a test that was killed: pids recur */
-	fd = shm_open(shm_name, O_CREAT | O_EXCL | O_RDWR, 0600);
+	shm_unlink(peer_name);	/* of a test that was killed: pids recur */
+	fd = shm_open(peer_name, O_CREAT | O_EXCL | O_RDWR, 0600);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, UNIT_REGION), 0);
 	close(fd);
 }
 
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
-			       char *shm_name)
+			       char *peer_name)
 {
-	struct duo_publication self = { .shm_name = "unit-self" };
+	struct duo_publication self = { .peer_name = "unit-self" };
 	enum fi_duo_reason reason;
 
 	self.dir = duo_registry_open(dir);
@@ -148,7 +148,7 @@ enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 	self.fd = memfd_create("unit-self", MFD_CLOEXEC);
 	ck_assert_int_ge(self.fd, 0);
 	ck_assert_int_eq(ftruncate(self.fd, RECORD_FILE), 0);
-	reason = duo_registry_lookup(addr, len, &self, shm_name);
+	reason = duo_registry_lookup(addr, len, &self, peer_name);
 	close(self.fd);
 	close(self.dir);
 	return reason;

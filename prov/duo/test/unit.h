@@ -66,10 +66,10 @@ static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 
 /* As an endpoint that is published elsewhere. */
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
-			       char *shm_name);
+			       char *peer_name);
 
 /* Makes the region of a shm name, so large. */
 #define UNIT_REGION 4096	/* bytes */
-void unit_region_make(const char *shm_name);
+void unit_region_make(const char *peer_name);
 
 #endif /* UNIT_H */

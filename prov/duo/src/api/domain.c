@@ -30,8 +30,8 @@ static int duo_domain_close(struct fid *fid)
 	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
-	if (domain->path_domain[FI_DUO_SHM])
-		fi_close(&domain->path_domain[FI_DUO_SHM]->fid);
+	if (domain->path_domain[FI_DUO_LOCAL])
+		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
 	duo_near_table_close(domain);
 	duo_lock_destroy(&domain->lock);
 	atomic_fetch_sub(&domain->fabric->refs, 1);
@@ -123,11 +123,11 @@ static void duo_domain_open_shm(struct duo_domain *domain,
 		return;
 	domain->peer = &duo_peer_shm;
 	domain->shm_info = shm_info;
-	ret = fi_domain(fabric->path_fabric[FI_DUO_SHM], shm_info,
-			&domain->path_domain[FI_DUO_SHM], NULL);
+	ret = fi_domain(fabric->path_fabric[FI_DUO_LOCAL], shm_info,
+			&domain->path_domain[FI_DUO_LOCAL], NULL);
 	if (!ret)
 		return;
-	domain->path_domain[FI_DUO_SHM] = NULL;
+	domain->path_domain[FI_DUO_LOCAL] = NULL;
 	domain->peer = NULL;
 	DUO_WARN(DOMAIN, "shm domain: %s; the core %s carries all messages\n",
 		 fi_strerror(-ret), fabric->core_name);
@@ -164,7 +164,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 		return;	/* RMA alone: the core's, near reads host memory */
 	else if (fabric->near)
 		domain->peer = &duo_peer_near;
-	else if (fabric->path_fabric[FI_DUO_SHM])
+	else if (fabric->path_fabric[FI_DUO_LOCAL])
 		duo_domain_open_shm(domain, fabric->shm_info);
 }
 

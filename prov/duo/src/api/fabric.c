@@ -27,8 +27,8 @@ static int duo_fabric_close(struct fid *fid)
 	ret = fi_close(&fabric->path_fabric[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
-	if (fabric->path_fabric[FI_DUO_SHM])
-		fi_close(&fabric->path_fabric[FI_DUO_SHM]->fid);
+	if (fabric->path_fabric[FI_DUO_LOCAL])
+		fi_close(&fabric->path_fabric[FI_DUO_LOCAL]->fid);
 	fi_freeinfo(fabric->shm_info);
 	fi_freeinfo(fabric->device_info);
 	free(fabric->core_name);
@@ -97,15 +97,15 @@ static struct fi_info *duo_fabric_shm_info(struct duo_fabric *fabric,
 
 	if (!*info)
 		*info = duo_shm_getinfo(caps);
-	if (!*info || fabric->path_fabric[FI_DUO_SHM])
+	if (!*info || fabric->path_fabric[FI_DUO_LOCAL])
 		return *info;
-	ret = fi_fabric((*info)->fabric_attr, &fabric->path_fabric[FI_DUO_SHM],
+	ret = fi_fabric((*info)->fabric_attr, &fabric->path_fabric[FI_DUO_LOCAL],
 			NULL);
 	if (!ret)
 		return *info;
 	DUO_WARN(FABRIC, "shm fabric: %s; the core %s carries all messages\n",
 		 fi_strerror(-ret), fabric->core_name);
-	fabric->path_fabric[FI_DUO_SHM] = NULL;
+	fabric->path_fabric[FI_DUO_LOCAL] = NULL;
 	fi_freeinfo(*info);
 	*info = NULL;
 	return NULL;

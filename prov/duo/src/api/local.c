@@ -159,7 +159,7 @@ void duo_ep_open_local(struct duo_ep *ep)
 	size_t live = 0;
 	int ret, again;
 
-	if (!ep->domain->peer || !ep->shm_permitted ||
+	if (!ep->domain->peer || !ep->local_permitted ||
 	    !ep->local)
 		return;
 	duo_registry_tidy(duo_params.registry_dir);
@@ -179,20 +179,20 @@ void duo_ep_open_local(struct duo_ep *ep)
  */
 void duo_ep_drain_local(struct duo_ep *ep)
 {
-	if (ep->path_ep[FI_DUO_SHM])
+	if (ep->path_ep[FI_DUO_LOCAL])
 		ep->domain->peer->drain(ep);
 }
 
 void duo_ep_close_local(struct duo_ep *ep)
 {
-	if (!ep->path_ep[FI_DUO_SHM])
+	if (!ep->path_ep[FI_DUO_LOCAL])
 		return;
-	duo_av_shm_leaves(ep->domain, ep->publication.shm_name);
+	duo_av_local_leaves(ep->domain, ep->publication.peer_name);
 	duo_av_del_ep(ep->av, ep);
 	duo_registry_withdraw(&ep->publication);
 	ep->domain->peer->close(ep);
 	duo_map_close(ep);
-	duo_av_shm_left(ep->domain, ep->publication.shm_name);
+	duo_av_local_left(ep->domain, ep->publication.peer_name);
 	while (!TAILQ_EMPTY(&ep->held)) {
 		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
 		ep->domain->held--;

@@ -38,7 +38,7 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	uint64_t core_flags = *flags & ~FI_MULTI_RECV;
 	int ret;
 
-	if (*flags & FI_TRANSMIT && ep->path_ep[FI_DUO_SHM])
+	if (*flags & FI_TRANSMIT && ep->path_ep[FI_DUO_LOCAL])
 		return -FI_ENOSYS;
 	ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_SETOPSFLAG,
 			 &core_flags);
@@ -59,7 +59,7 @@ void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->min_multi_recv);
 
-	ep->shm_permitted = true;
+	ep->local_permitted = true;
 	duo_ep_rx_flags(ep, info->rx_attr ? info->rx_attr->op_flags : 0);
 	if (fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
 		      FI_OPT_MIN_MULTI_RECV, &ep->min_multi_recv, &len))
@@ -86,8 +86,8 @@ int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 	if (level == FI_OPT_ENDPOINT) {
 		switch (optname) {
 		case DUO_OPT_SHM_PERMITTED:
-			return duo_ep_get(optval, optlen, &ep->shm_permitted,
-					  sizeof(ep->shm_permitted));
+			return duo_ep_get(optval, optlen, &ep->local_permitted,
+					  sizeof(ep->local_permitted));
 		case FI_OPT_MIN_MULTI_RECV:
 			return duo_ep_get(optval, optlen, &ep->min_multi_recv,
 					  sizeof(ep->min_multi_recv));
@@ -99,14 +99,14 @@ int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			 optval, optlen);
 }
 
-static int duo_ep_permit_shm(struct duo_ep *ep, const void *optval,
+static int duo_ep_permit_local(struct duo_ep *ep, const void *optval,
 			     size_t optlen)
 {
 	if (!optval || optlen != sizeof(bool))
 		return -FI_EINVAL;
 	if (ep->enabled)
 		return -FI_EOPBADSTATE;
-	ep->shm_permitted = *(const bool *) optval;
+	ep->local_permitted = *(const bool *) optval;
 	return 0;
 }
 
@@ -127,7 +127,7 @@ int duo_ep_setopt(fid_t fid, int level, int optname,
 
 	if (level == FI_OPT_ENDPOINT &&
 	    optname == DUO_OPT_SHM_PERMITTED)
-		return duo_ep_permit_shm(ep, optval, optlen);
+		return duo_ep_permit_local(ep, optval, optlen);
 	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_MIN_MULTI_RECV)
 		return duo_ep_set_min(ep, optval, optlen);
 	return fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,

@@ -47,25 +47,25 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 	if (duo_route_state(word) == DUO_ROUTE_NONE)
 		return -FI_EINVAL;
 	*path = FI_DUO_CORE;
-	*reason = FI_DUO_SHM_OFF;
+	*reason = FI_DUO_LOCAL_OFF;
 	if (!ep->map)
 		return 0;
 	*reason = ep->map->reason[addr];
-	if (duo_route_state(word) == DUO_ROUTE_SHM)
-		*path = FI_DUO_SHM;
+	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
+		*path = FI_DUO_LOCAL;
 	return 0;
 }
 
 static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 {
 	static const char *const text[FI_DUO_REASON_COUNT] = {
-		[FI_DUO_LOCAL] = "a live local peer",
+		[FI_DUO_REGISTERED] = "a live local peer",
 		[FI_DUO_UNDECIDED] = "no message sent to it yet",
 		[FI_DUO_NOT_REGISTERED] = "no local endpoint of this address",
 		[FI_DUO_DEAD] = "its process has died",
 		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
-		[FI_DUO_SHM_FULL] = "shm holds no more peers",
-		[FI_DUO_SHM_OFF] = "this endpoint has no shared memory",
+		[FI_DUO_PEER_FULL] = "shm holds no more peers",
+		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",
 		[FI_DUO_BAD_RECORD] = "a malformed or foreign registry file",
 		[FI_DUO_NOT_READ] = "its registry file could not be opened",
 		[FI_DUO_NOT_MAPPED] = "its shared memory cannot be mapped",
@@ -88,18 +88,18 @@ void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats *stats = &ep->stats;
 	const struct fi_duo_path_stats *core = &stats->path[FI_DUO_CORE];
-	const struct fi_duo_path_stats *shm = &stats->path[FI_DUO_SHM];
+	const struct fi_duo_path_stats *shm = &stats->path[FI_DUO_LOCAL];
 
 	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
-		"shm_tx_msgs=%" PRIu64 " shm_tx_bytes=%" PRIu64 " "
-		"shm_rx_msgs=%" PRIu64 " shm_rx_bytes=%" PRIu64 " "
+		"local_tx_msgs=%" PRIu64 " local_tx_bytes=%" PRIu64 " "
+		"local_rx_msgs=%" PRIu64 " local_rx_bytes=%" PRIu64 " "
 		"core_tx_msgs=%" PRIu64 " core_tx_bytes=%" PRIu64 " "
 		"core_rx_msgs=%" PRIu64 " core_rx_bytes=%" PRIu64 " "
 		"arb_won=%" PRIu64 " arb_lost=%" PRIu64 " "
 		"unexpected=%" PRIu64 " core_posted=%" PRIu64 " "
 		"lazy_posted=%" PRIu64 " core_polls=%" PRIu64 " "
 		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
-		"shm_rma_ops=%" PRIu64 " shm_atomic_ops=%" PRIu64 "\n",
+		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 "\n",
 		getpid(), ep->domain->fabric->core_name,
 		shm->tx_msgs, shm->tx_bytes, shm->rx_msgs, shm->rx_bytes,
 		core->tx_msgs, core->tx_bytes, core->rx_msgs, core->rx_bytes,
@@ -107,5 +107,5 @@ void duo_stats_print(const struct duo_ep *ep)
 		stats->core_posted, stats->lazy_posted,
 		ep->rx_cq ? ep->rx_cq->core_polls : 0,
 		stats->rma_ops[FI_DUO_CORE], stats->atomic_ops[FI_DUO_CORE],
-		stats->rma_ops[FI_DUO_SHM], stats->atomic_ops[FI_DUO_SHM]);
+		stats->rma_ops[FI_DUO_LOCAL], stats->atomic_ops[FI_DUO_LOCAL]);
 }

@@ -239,7 +239,7 @@ static struct duo_av *duo_av_alloc(struct duo_domain *domain)
 	if (!av)
 		return NULL;
 	av->domain = domain;
-	LIST_INIT(&av->shm_eps);
+	LIST_INIT(&av->local_eps);
 	TAILQ_INIT(&av->cores);
 	av->route = duo_av_reserve(DUO_AV_MAX * sizeof(*av->route));
 	av->kept = duo_av_reserve(DUO_AV_MAX * sizeof(*av->kept));

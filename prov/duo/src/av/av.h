@@ -37,8 +37,8 @@ const struct duo_registry_index *duo_av_index(struct duo_av *av,
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 /* Before and after shm's endpoint of this name is closed. */
-void duo_av_shm_leaves(struct duo_domain *domain, const char *shm_name);
-void duo_av_shm_left(struct duo_domain *domain, const char *shm_name);
+void duo_av_local_leaves(struct duo_domain *domain, const char *peer_name);
+void duo_av_local_left(struct duo_domain *domain, const char *peer_name);
 
 /* av_core.c, likewise */
 void *duo_av_reserve(size_t bytes);

@@ -75,7 +75,7 @@ static void duo_av_keep_all(struct duo_av *av, const fi_addr_t *addr,
 const struct duo_registry_index *duo_av_index(struct duo_av *av,
 					      size_t lookups)
 {
-	struct duo_ep *ep = LIST_FIRST(&av->shm_eps);
+	struct duo_ep *ep = LIST_FIRST(&av->local_eps);
 
 	if (!ep || !duo_registry_index_update(&av->index, ep->publication.dir,
 					      lookups))
@@ -90,7 +90,7 @@ static void duo_av_drop(struct duo_av *av, fi_addr_t addr)
 
 	av->kept[addr].len = 0;
 	duo_core_av_state(av, addr, DUO_ROUTE_NONE);
-	LIST_FOREACH(ep, &av->shm_eps, av_link)
+	LIST_FOREACH(ep, &av->local_eps, av_link)
 		duo_map_forget(ep, addr);
 	duo_core_av_forget(av, addr);
 }
@@ -136,7 +136,7 @@ void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 		duo_av_keep_all(av, addr, bytes, count);
 	for (i = 0; i < count; i++)
 		duo_av_admit(av, addr[i]);
-	LIST_FOREACH(ep, &av->shm_eps, av_link)
+	LIST_FOREACH(ep, &av->local_eps, av_link)
 		duo_map_note_all(ep, addr, count, index);
 }
 
@@ -162,7 +162,7 @@ void duo_av_forget(struct duo_av *av, fi_addr_t addr)
 
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
 {
-	LIST_INSERT_HEAD(&av->shm_eps, ep, av_link);
+	LIST_INSERT_HEAD(&av->local_eps, ep, av_link);
 	duo_map_scan(ep);
 }
 
@@ -176,24 +176,24 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
  * would keep pointing into its region, and look there when its AV is closed:
  * so they forget it, and know it again, without region, when it has gone.
  */
-void duo_av_shm_leaves(struct duo_domain *domain, const char *shm_name)
+void duo_av_local_leaves(struct duo_domain *domain, const char *peer_name)
 {
 	struct duo_av *av;
 	struct duo_ep *ep;
 
 	LIST_FOREACH(av, &domain->avs, link) {
-		LIST_FOREACH(ep, &av->shm_eps, av_link)
-			domain->peer->leaves(ep, shm_name);
+		LIST_FOREACH(ep, &av->local_eps, av_link)
+			domain->peer->leaves(ep, peer_name);
 	}
 }
 
-void duo_av_shm_left(struct duo_domain *domain, const char *shm_name)
+void duo_av_local_left(struct duo_domain *domain, const char *peer_name)
 {
 	struct duo_av *av;
 	struct duo_ep *ep;
 
 	LIST_FOREACH(av, &domain->avs, link) {
-		LIST_FOREACH(ep, &av->shm_eps, av_link)
-			domain->peer->left(ep, shm_name);
+		LIST_FOREACH(ep, &av->local_eps, av_link)
+			domain->peer->left(ep, peer_name);
 	}
 }

@@ -41,7 +41,7 @@ static struct duo_map *duo_map_alloc(void)
 	if (!map)
 		return NULL;
 	for (i = 0; i < DUO_LOCAL_MAX; i++)
-		map->peer_of_shm[i] = FI_ADDR_UNSPEC;
+		map->addr_of_number[i] = FI_ADDR_UNSPEC;
 	map->route = duo_av_reserve(DUO_AV_MAX * sizeof(*map->route));
 	map->reason = duo_av_reserve(DUO_AV_MAX);
 	if (map->route && map->reason)
@@ -77,7 +77,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 }
 
 /* Another address of a peer, so that its messages keep a source. */
-static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t shm_addr)
+static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
 	uint64_t word;
@@ -85,18 +85,18 @@ static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t shm_addr)
 	for (addr = 0; addr < ep->av->high; addr++) {
 		word = duo_route_load(ep->map->route, addr);
 		if (duo_route_mapped(word) &&
-		    duo_route_shm_addr(word) == shm_addr)
+		    duo_route_number(word) == number)
 			return addr;
 	}
 	return FI_ADDR_UNSPEC;
 }
 
-/* addr no longer stands for shm_addr. */
+/* addr no longer stands for number. */
 static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
-			     fi_addr_t shm_addr)
+			     fi_addr_t number)
 {
-	if (ep->map->peer_of_shm[shm_addr] == addr)
-		ep->map->peer_of_shm[shm_addr] = duo_map_heir(ep, shm_addr);
+	if (ep->map->addr_of_number[number] == addr)
+		ep->map->addr_of_number[number] = duo_map_heir(ep, number);
 }
 
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
@@ -104,28 +104,28 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 	uint64_t word = duo_route_load(ep->map->route, addr);
 
 	if (duo_route_mapped(word) && ep->domain->peer->watch)
-		ep->domain->peer->watch(ep, duo_route_shm_addr(word));
+		ep->domain->peer->watch(ep, duo_route_number(word));
 }
 
-/* shm knows the peer as shm_addr: route and sources follow. */
-static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t shm_addr)
+/* shm knows the peer as number: route and sources follow. */
+static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number)
 {
 	struct duo_map *map = ep->map;
 	uint64_t word = duo_route_load(map->route, addr);
 	enum duo_route_state state = duo_route_state(word);
 
-	if (duo_route_mapped(word) && duo_route_shm_addr(word) == shm_addr)
+	if (duo_route_mapped(word) && duo_route_number(word) == number)
 		return;
-	if (map->peer_of_shm[shm_addr] == FI_ADDR_UNSPEC)
-		map->peer_of_shm[shm_addr] = addr;
+	if (map->addr_of_number[number] == FI_ADDR_UNSPEC)
+		map->addr_of_number[number] = addr;
 	if (state == DUO_ROUTE_CORE)	/* it sticks */
-		duo_map_set(ep, addr, duo_route_word_of(state, shm_addr),
+		duo_map_set(ep, addr, duo_route_word_of(state, number),
 			    map->reason[addr]);
 	else
-		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_SHM, shm_addr),
-			    FI_DUO_LOCAL);
+		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_LOCAL, number),
+			    FI_DUO_REGISTERED);
 	if (duo_route_mapped(word)) {	/* another process has it now */
-		duo_map_bequeath(ep, addr, duo_route_shm_addr(word));
+		duo_map_bequeath(ep, addr, duo_route_number(word));
 		ep->up->moved(ep, addr);
 	}
 	if (ep->match[DUO_MSG].posted_count + ep->match[DUO_TAGGED].posted_count)
@@ -141,25 +141,25 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t shm_addr)
 static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 					  const struct duo_registry_index *index)
 {
-	char core_addr[DUO_ADDR_MAX], shm_name[DUO_SHM_NAME_MAX];
+	char core_addr[DUO_ADDR_MAX], peer_name[DUO_PEER_NAME_MAX];
 	size_t len = sizeof(core_addr);
 	enum fi_duo_reason reason;
-	fi_addr_t shm_addr;
+	fi_addr_t number;
 
 	if (duo_av_core_addr(ep->av, addr, core_addr, &len) ||
 	    (index && !duo_registry_index_has(index, core_addr, len)))
 		return FI_DUO_NOT_REGISTERED;
 	reason = duo_registry_lookup(core_addr, len, &ep->publication,
-				     shm_name);
+				     peer_name);
 	if (reason == FI_DUO_NOT_READ)
 		ep->map->failed = true;
-	if (reason != FI_DUO_LOCAL)
+	if (reason != FI_DUO_REGISTERED)
 		return reason;
-	shm_addr = ep->domain->peer->connect(ep, shm_name, addr, &reason);
-	if (shm_addr == FI_ADDR_NOTAVAIL)
+	number = ep->domain->peer->connect(ep, peer_name, addr, &reason);
+	if (number == FI_ADDR_NOTAVAIL)
 		return reason;
-	duo_map_bind(ep, addr, shm_addr);
-	return FI_DUO_LOCAL;
+	duo_map_bind(ep, addr, number);
+	return FI_DUO_REGISTERED;
 }
 
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
@@ -170,7 +170,7 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
 		return;
 	reason = duo_map_look_up(ep, addr, NULL);
-	if (reason != FI_DUO_LOCAL)
+	if (reason != FI_DUO_REGISTERED)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
 }
 
@@ -182,16 +182,16 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 	if (!duo_route_mapped(word))
 		return;
 	duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
-	duo_map_bequeath(ep, addr, duo_route_shm_addr(word));
+	duo_map_bequeath(ep, addr, duo_route_number(word));
 	ep->up->moved(ep, addr);
 }
 
 /* shm has no such fi_addr any more. */
-static void duo_map_unbind_all(struct duo_ep *ep, fi_addr_t shm_addr)
+static void duo_map_unbind_all(struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
 
-	while ((addr = duo_map_heir(ep, shm_addr)) != FI_ADDR_UNSPEC)
+	while ((addr = duo_map_heir(ep, number)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr);
 }
 
@@ -207,8 +207,8 @@ void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
 
 	for (addr = 0; addr < ep->av->high; addr++) {
 		word = duo_route_load(ep->map->route, addr);
-		if (duo_route_state(word) != DUO_ROUTE_SHM ||
-		    duo_route_shm_addr(word) != local)
+		if (duo_route_state(word) != DUO_ROUTE_LOCAL ||
+		    duo_route_number(word) != local)
 			continue;
 		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, local),
 			    FI_DUO_NOT_MAPPED);
@@ -240,7 +240,7 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (reason == FI_DUO_NOT_READ || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
 	/* a file that could not be read says nothing */
-	if (reason != FI_DUO_LOCAL && reason != FI_DUO_BAD_RECORD &&
+	if (reason != FI_DUO_REGISTERED && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_NOT_READ)
 		duo_map_unbind(ep, addr);
 }
@@ -252,8 +252,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
-	return count ? duo_registry_hash(ep->publication.shm_name,
-					 DUO_SHM_NAME_MAX) % count : 0;
+	return count ? duo_registry_hash(ep->publication.peer_name,
+					 DUO_PEER_NAME_MAX) % count : 0;
 }
 
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
@@ -295,7 +295,7 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 	uint64_t word = duo_route_load(ep->map->route, addr);
 
 	return duo_route_mapped(word) &&
-	       ep->domain->peer->lives(ep, duo_route_shm_addr(word));
+	       ep->domain->peer->lives(ep, duo_route_number(word));
 }
 
 /*
@@ -335,5 +335,5 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 
 	duo_map_set(ep, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 	if (duo_route_mapped(word))
-		duo_map_bequeath(ep, addr, duo_route_shm_addr(word));
+		duo_map_bequeath(ep, addr, duo_route_number(word));
 }

@@ -30,7 +30,7 @@
 struct duo_ep;
 
 struct duo_map {
-	fi_addr_t peer_of_shm[DUO_LOCAL_MAX];	/* shm address -> fi_addr */
+	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* the peer's numbers */
 	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
 	uint8_t *reason;		/* enum fi_duo_reason, likewise */
 	uint64_t scanned;		/* state of the registry at last scan */
@@ -70,9 +70,9 @@ void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
 
 /* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,
-				     fi_addr_t shm_addr)
+				     fi_addr_t number)
 {
-	return shm_addr < DUO_LOCAL_MAX ? map->peer_of_shm[shm_addr] :
+	return number < DUO_LOCAL_MAX ? map->addr_of_number[number] :
 					  FI_ADDR_UNSPEC;
 }
 

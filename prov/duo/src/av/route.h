@@ -20,9 +20,9 @@ struct duo_route {
 
 /* The word, see map.h. */
 #define DUO_ROUTE_STATE_BITS 2
-#define DUO_ROUTE_SHM_BITS 12
-_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_SHM_BITS, "fits into a word");
-#define DUO_ROUTE_SHM_SHIFT (64 - DUO_ROUTE_SHM_BITS)
+#define DUO_ROUTE_NUMBER_BITS 12
+_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_NUMBER_BITS, "fits into a word");
+#define DUO_ROUTE_NUMBER_SHIFT (64 - DUO_ROUTE_NUMBER_BITS)
 
 static inline uint64_t duo_route_load(const duo_route_word *route,
 				      fi_addr_t addr)
@@ -38,18 +38,18 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 /* Does shm know the peer, whichever way we send to it? */
 static inline bool duo_route_mapped(uint64_t word)
 {
-	return word >> DUO_ROUTE_SHM_SHIFT;
+	return word >> DUO_ROUTE_NUMBER_SHIFT;
 }
 
-static inline fi_addr_t duo_route_shm_addr(uint64_t word)
+static inline fi_addr_t duo_route_number(uint64_t word)
 {
-	return (word >> DUO_ROUTE_SHM_SHIFT) - 1;
+	return (word >> DUO_ROUTE_NUMBER_SHIFT) - 1;
 }
 
 static inline uint64_t duo_route_word_of(enum duo_route_state state,
-					 fi_addr_t shm_addr)
+					 fi_addr_t number)
 {
-	return (shm_addr + 1) << DUO_ROUTE_SHM_SHIFT | state;
+	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
 }
 
 /* The part of a word that leads from addr to the core's. */
@@ -57,22 +57,22 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 					   fi_addr_t core_addr)
 {
 	return (core_addr - addr) <<
-	       (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS) >>
-	       DUO_ROUTE_SHM_BITS;
+	       (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS) >>
+	       DUO_ROUTE_NUMBER_BITS;
 }
 
 /* That part of a word alone. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
-	return word << DUO_ROUTE_SHM_BITS >>
-	       (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS) <<
+	return word << DUO_ROUTE_NUMBER_BITS >>
+	       (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS) <<
 	       DUO_ROUTE_STATE_BITS;
 }
 
 static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
 {
-	int64_t offset = (int64_t) (word << DUO_ROUTE_SHM_BITS) >>
-			 (DUO_ROUTE_SHM_BITS + DUO_ROUTE_STATE_BITS);
+	int64_t offset = (int64_t) (word << DUO_ROUTE_NUMBER_BITS) >>
+			 (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS);
 
 	return addr + (uint64_t) offset;
 }
@@ -103,13 +103,13 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 
 	if (addr < ep->route_size) {
 		word = duo_route_load(ep->route, addr);
-		if (duo_route_state(word) == DUO_ROUTE_SHM &&
-		    ep->path_ep[FI_DUO_SHM])
-			return (struct duo_route) { ep->path_ep[FI_DUO_SHM],
-						    duo_route_shm_addr(word),
-						    FI_DUO_SHM };
+		if (duo_route_state(word) == DUO_ROUTE_LOCAL &&
+		    ep->path_ep[FI_DUO_LOCAL])
+			return (struct duo_route) { ep->path_ep[FI_DUO_LOCAL],
+						    duo_route_number(word),
+						    FI_DUO_LOCAL };
 		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
-		    (duo_route_state(word) && !ep->path_ep[FI_DUO_SHM]))
+		    (duo_route_state(word) && !ep->path_ep[FI_DUO_LOCAL]))
 			return duo_route_core(ep, duo_route_to_core(addr,
 								    word));
 	}

@@ -90,7 +90,7 @@ static void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
 	if (ep->due_count)
 		duo_lazy_flush_due(ep);
-	if (cq->slow > 1 || cq->shm_idle >= ep->lazy_limit)
+	if (cq->slow > 1 || cq->local_idle >= ep->lazy_limit)
 		duo_ep_flushed(ep, cq->look_us, duo_lazy_flush(ep));
 }
 

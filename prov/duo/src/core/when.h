@@ -26,7 +26,7 @@ DUO_HOT enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
 	if (addr == FI_ADDR_UNSPEC)
-		return ep->path_ep[FI_DUO_SHM] ? DUO_RECV_LATER : DUO_RECV_NOW;
+		return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 	return ep->enabled && ep->av->beyond ? DUO_RECV_NOW :
 					       DUO_RECV_NO_SOURCE;
 }
@@ -34,7 +34,7 @@ duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 DUO_HOT enum duo_recv_when
 duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 {
-	fi_addr_t shm_addr;
+	fi_addr_t number;
 	uint64_t word;
 
 	if (want->addr >= ep->route_size)
@@ -42,10 +42,10 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	word = duo_route_load(ep->route, want->addr);
 	if (duo_route_state(word) == DUO_ROUTE_NONE)
 		return DUO_RECV_NO_SOURCE;
-	if (!duo_route_mapped(word) || !ep->path_ep[FI_DUO_SHM])
+	if (!duo_route_mapped(word) || !ep->path_ep[FI_DUO_LOCAL])
 		return DUO_RECV_NOW;
-	shm_addr = duo_route_shm_addr(word);
-	return ep->confirmed[shm_addr / 64] & 1ULL << shm_addr % 64 ?
+	number = duo_route_number(word);
+	return ep->confirmed[number / 64] & 1ULL << number % 64 ?
 	       DUO_RECV_NEVER : DUO_RECV_LATER;
 }
 

@@ -27,9 +27,9 @@ static uint64_t duo_cntr_bind_good(const struct duo_cntr_bind *bind)
 	uint64_t count = 0;
 
 	if (bind->flags & FI_RECV)
-		count += path[FI_DUO_CORE].rx_msgs + path[FI_DUO_SHM].rx_msgs;
-	if (bind->flags & FI_SEND && !bind->cntr->path_cntr[FI_DUO_SHM])
-		count += path[FI_DUO_SHM].tx_msgs - ep->tx_pending -
+		count += path[FI_DUO_CORE].rx_msgs + path[FI_DUO_LOCAL].rx_msgs;
+	if (bind->flags & FI_SEND && !bind->cntr->path_cntr[FI_DUO_LOCAL])
+		count += path[FI_DUO_LOCAL].tx_msgs - ep->tx_pending -
 			 ep->tx_failed;
 	return count;
 }
@@ -223,8 +223,8 @@ static int duo_cntr_close(struct fid *fid)
 	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
-	if (cntr->path_cntr[FI_DUO_SHM])
-		fi_close(&cntr->path_cntr[FI_DUO_SHM]->fid);
+	if (cntr->path_cntr[FI_DUO_LOCAL])
+		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
 	atomic_fetch_sub(&cntr->domain->refs, 1);
 	free(cntr);
 	return 0;
@@ -249,7 +249,7 @@ static int duo_cntr_open_paths(struct duo_cntr *cntr,
 	core_attr.wait_set = NULL;
 	ret = fi_cntr_open(domain[FI_DUO_CORE], &core_attr,
 			   &cntr->path_cntr[FI_DUO_CORE], context);
-	if (ret || !domain[FI_DUO_SHM])
+	if (ret || !domain[FI_DUO_LOCAL])
 		return ret;
 	ret = duo_shm_cntr_open(cntr);
 	if (ret)

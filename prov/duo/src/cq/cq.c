@@ -163,8 +163,8 @@ static int duo_cq_close(struct fid *fid)
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
-	if (cq->path_cq[FI_DUO_SHM])
-		fi_close(&cq->path_cq[FI_DUO_SHM]->fid);
+	if (cq->path_cq[FI_DUO_LOCAL])
+		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
 	duo_cq_wait_close(cq);
 	duo_err_fini(&cq->errs);
 	duo_ring_fini(&cq->ring);
@@ -219,7 +219,7 @@ static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
 	int ret;
 
 	ret = duo_cq_open_core(cq, attr);
-	if (ret || !domain[FI_DUO_SHM])
+	if (ret || !domain[FI_DUO_LOCAL])
 		return ret;
 	ret = duo_shm_cq_open(cq, attr->size);
 	if (ret)
@@ -287,8 +287,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 
 close_paths:
 	fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
-	if (cq->path_cq[FI_DUO_SHM])
-		fi_close(&cq->path_cq[FI_DUO_SHM]->fid);
+	if (cq->path_cq[FI_DUO_LOCAL])
+		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
 close_wait:
 	duo_cq_wait_close(cq);
 fini_ring:

@@ -18,9 +18,9 @@
 #include "peer/peer.h"
 #include "rx/arrive.h"
 
-#define DUO_SHM_BUSY 256	/* polls; idle for longer: shm is not busy */
-#define DUO_SHM_IDLE 1024	/* polls; idle for longer: not expected */
-#define DUO_SHM_INTERVAL 8	/* polls of the core per poll of shm then */
+#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: shm is not busy */
+#define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
+#define DUO_LOCAL_INTERVAL 8	/* polls of the core per poll of shm then */
 
 /* What is held comes before what arrives next. */
 DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
@@ -33,22 +33,22 @@ DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 		duo_srx_resolve(ep);
 }
 
-DUO_HOT void duo_cq_poll_shm(struct duo_cq *cq)
+DUO_HOT void duo_cq_poll_local(struct duo_cq *cq)
 {
 	if (cq->domain->held)
 		duo_cq_resolve(cq);
 	if (!cq->peer->poll(cq)) {
-		cq->shm_idle++;
+		cq->local_idle++;
 		return;
 	}
-	cq->shm_idle = 0;
+	cq->local_idle = 0;
 	if (cq->domain->held)
 		duo_cq_resolve(cq);
 }
 
 bool duo_cq_core_expected(const struct duo_cq *cq)
 {
-	return cq->shm_idle > DUO_SHM_BUSY ||
+	return cq->local_idle > DUO_LOCAL_BUSY ||
 	       atomic_load_explicit(&cq->core_credit, memory_order_relaxed);
 }
 
@@ -66,7 +66,7 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 				      memory_order_relaxed);
 		return true;
 	}
-	if (cq->shm_idle > DUO_SHM_BUSY)
+	if (cq->local_idle > DUO_LOCAL_BUSY)
 		return true;
 	if (++cq->core_skip < duo_params.core_interval)
 		return false;
@@ -76,14 +76,14 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 
 /*
  * While the core is active and shm has long been idle, shm is polled every
- * DUO_SHM_INTERVAL-th time: the remote path pays for little of it.
+ * DUO_LOCAL_INTERVAL-th time: the remote path pays for little of it.
  */
-DUO_HOT bool duo_cq_shm_due(struct duo_cq *cq)
+DUO_HOT bool duo_cq_local_due(struct duo_cq *cq)
 {
-	if (cq->shm_idle <= DUO_SHM_IDLE ||
+	if (cq->local_idle <= DUO_LOCAL_IDLE ||
 	    !atomic_load_explicit(&cq->core_credit, memory_order_relaxed))
 		return true;
-	return ++cq->shm_skip % DUO_SHM_INTERVAL == 0;
+	return ++cq->local_skip % DUO_LOCAL_INTERVAL == 0;
 }
 
 DUO_HOT void duo_cq_poll(struct duo_cq *cq)
@@ -93,12 +93,12 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 
 	if (lazy && !cq->look_in--)
 		duo_cq_take_turns(cq);	/* before shm takes all of it */
-	if (local && duo_cq_shm_due(cq))
-		duo_cq_poll_shm(cq);
+	if (local && duo_cq_local_due(cq))
+		duo_cq_poll_local(cq);
 	if (lazy)
 		duo_cq_flush_lazy(cq);
 	if (!local)
-		cq->shm_idle++;
+		cq->local_idle++;
 	else if (!duo_cq_core_due(cq))
 		return;
 	if (duo_cq_core_batch(cq))
@@ -116,7 +116,7 @@ void duo_cq_progress(struct duo_cq *cq)
  */
 DUO_COLD ssize_t duo_cq_yield(struct duo_cq *cq)
 {
-	if (!cq->shm_idle)
+	if (!cq->local_idle)
 		return -FI_EAGAIN;
 	duo_unlock(&cq->domain->lock);
 	sched_yield();
@@ -134,6 +134,6 @@ ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
 		return cq->sink.count;
 	if (duo_err_due(&cq->errs, &cq->ring))
 		return -FI_EAVAIL;
-	return cq->shm_idle & duo_params.yield_mask ? -FI_EAGAIN :
+	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
 						      duo_cq_yield(cq);
 }

@@ -146,7 +146,7 @@ static int duo_cq_arm(struct duo_cq *cq)
 	if (!ret)
 		return 0;
 	cq->asleep = false;
-	cq->shm_idle = 0;
+	cq->local_idle = 0;
 	duo_cq_core_active(cq);
 	return ret;
 }

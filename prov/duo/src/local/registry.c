@@ -81,7 +81,7 @@ static bool duo_record_valid(const struct duo_record *record)
 	return record->size == sizeof(*record) &&
 	       record->addr_len <= DUO_ADDR_MAX && record->pid > 0 &&
 	       record->peer < DUO_PEER_KINDS &&
-	       memchr(record->shm_name, 0, sizeof(record->shm_name)) &&
+	       memchr(record->peer_name, 0, sizeof(record->peer_name)) &&
 	       record->checksum == duo_record_checksum(record);
 }
 
@@ -171,7 +171,7 @@ static int duo_region_name(const struct duo_record *record, char *name)
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -errno;
 	duo_region_prefix(prefix, sizeof(prefix));
-	snprintf(name, DUO_SHM_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
+	snprintf(name, DUO_PEER_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
 		 prefix, record->pid, record->pid_ns & 0xffffffff, random);
 	return 0;
 }
@@ -198,9 +198,9 @@ static int duo_record_fill(struct duo_record *record, const void *addr,
 	memcpy(record->addr, addr, len);
 	record->peer = pub->peer;
 	if (pub->peer == DUO_PEER_SHM)
-		ret = duo_region_name(record, record->shm_name);
+		ret = duo_region_name(record, record->peer_name);
 	else
-		memcpy(record->shm_name, pub->shm_name, DUO_SHM_NAME_MAX);
+		memcpy(record->peer_name, pub->peer_name, DUO_PEER_NAME_MAX);
 	record->checksum = duo_record_checksum(record);
 	return ret;
 }
@@ -285,7 +285,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	memcpy(pub->shm_name, record.shm_name, sizeof(pub->shm_name));
+	memcpy(pub->peer_name, record.peer_name, sizeof(pub->peer_name));
 	/* only who has the new file may make this one, so nobody does now */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
@@ -346,12 +346,12 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 		return FI_DUO_NAMESPACE;
 	if (!duo_record_live(fd, record))
 		return FI_DUO_DEAD;
-	return FI_DUO_LOCAL;
+	return FI_DUO_REGISTERED;
 }
 
-static uint64_t duo_guest_name(const char *shm_name)
+static uint64_t duo_guest_name(const char *peer_name)
 {
-	return duo_registry_hash(shm_name, strlen(shm_name));
+	return duo_registry_hash(peer_name, strlen(peer_name));
 }
 
 /*
@@ -363,7 +363,7 @@ static bool duo_record_join(int fd, const char *peer_name,
 			    const struct duo_publication *self)
 {
 	const off_t list = sizeof(struct duo_record);
-	uint64_t own = duo_guest_name(self->shm_name);
+	uint64_t own = duo_guest_name(self->peer_name);
 	enum duo_guest there = duo_guest_join(fd, list, own);
 
 	if (there == DUO_GUEST_FULL)
@@ -389,7 +389,7 @@ bool duo_registry_taken(const struct duo_publication *self, const char *name)
 
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
-				       char *shm_name)
+				       char *peer_name)
 {
 	char name[DUO_HASH_DIGITS + 1];
 	struct duo_record record;
@@ -406,11 +406,11 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 		return fd == -FI_EINVAL ? FI_DUO_BAD_RECORD :
 					  FI_DUO_NOT_REGISTERED;
 	reason = duo_record_judge(fd, addr, len, &record, self);
-	if (reason == FI_DUO_LOCAL && self->peer == DUO_PEER_SHM &&
-	    !duo_record_join(fd, record.shm_name, self))
-		reason = FI_DUO_SHM_FULL;
-	if (reason == FI_DUO_LOCAL)
-		memcpy(shm_name, record.shm_name, sizeof(record.shm_name));
+	if (reason == FI_DUO_REGISTERED && self->peer == DUO_PEER_SHM &&
+	    !duo_record_join(fd, record.peer_name, self))
+		reason = FI_DUO_PEER_FULL;
+	if (reason == FI_DUO_REGISTERED)
+		memcpy(peer_name, record.peer_name, sizeof(record.peer_name));
 	close(fd);
 	return reason;
 }

@@ -20,7 +20,7 @@
 #include "local/process.h"
 
 #define DUO_ADDR_MAX 256	/* bytes of a core address */
-#define DUO_SHM_NAME_MAX 64	/* with the final NUL; shm takes 256 */
+#define DUO_PEER_NAME_MAX 64	/* with the final NUL; shm takes 256 */
 #define DUO_PATH_MAX 512	/* of the registry's files */
 
 /* An endpoint's entry; fd is -1 while there is none. */
@@ -28,9 +28,9 @@ struct duo_publication {
 	int fd;
 	int dir;		/* the user's directory */
 	struct duo_place place;
-	enum duo_peer_kind peer;	/* near: shm_name is set, see peer.h */
+	enum duo_peer_kind peer;	/* near: peer_name is set, see peer.h */
 	char path[DUO_PATH_MAX];
-	char shm_name[DUO_SHM_NAME_MAX];
+	char peer_name[DUO_PEER_NAME_MAX];
 };
 
 /*
@@ -88,13 +88,13 @@ void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
  * Looks up a core address for the endpoint published as *self. Returns
- * FI_DUO_LOCAL and the peer's shm name (DUO_SHM_NAME_MAX bytes): each has a
+ * FI_DUO_REGISTERED and the peer's shm name (DUO_PEER_NAME_MAX bytes): each has a
  * place in the other's shm. Else the reason why shm cannot reach it. Needs no
  * lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
-				       char *shm_name);
+				       char *peer_name);
 
 /* A place in our own shm for this name; false: there is none left. */
 bool duo_registry_take(const struct duo_publication *self, const char *name);

@@ -28,7 +28,7 @@ struct duo_record {
 	uint32_t peer;		/* enum duo_peer_kind */
 	uint32_t addr_len;	/* bytes */
 	uint8_t addr[DUO_ADDR_MAX];
-	char shm_name[DUO_SHM_NAME_MAX];	/* or the peer's own bytes */
+	char peer_name[DUO_PEER_NAME_MAX];	/* or the peer's own bytes */
 	uint64_t checksum;	/* of all that precedes */
 };
 

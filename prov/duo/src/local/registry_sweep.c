@@ -30,9 +30,9 @@ static void duo_record_bury(int dir, const char *name,
 	int len = duo_region_prefix(prefix, sizeof(prefix));
 
 	if (record->peer == DUO_PEER_SHM &&
-	    !strncmp(record->shm_name, prefix, len) &&
-	    !strchr(record->shm_name, '/'))
-		shm_unlink(record->shm_name);
+	    !strncmp(record->peer_name, prefix, len) &&
+	    !strchr(record->peer_name, '/'))
+		shm_unlink(record->peer_name);
 	unlinkat(dir, name, 0);
 	DUO_INFO(AV, "removed %s of dead process %d, and its memory\n", name,
 		 record->pid);

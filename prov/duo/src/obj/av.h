@@ -39,7 +39,7 @@ enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */
 	DUO_ROUTE_UNDECIDED,	/* no send yet, no record found yet */
 	DUO_ROUTE_CORE,
-	DUO_ROUTE_SHM,
+	DUO_ROUTE_LOCAL,
 };
 
 typedef _Atomic uint64_t duo_route_word;
@@ -77,7 +77,7 @@ struct duo_av {
 	struct duo_kept_addr *kept;	/* likewise */
 	fi_addr_t high;			/* all fi_addr in use are below */
 	struct duo_registry_index index;
-	LIST_HEAD(, duo_ep) shm_eps;	/* enabled with a shm path */
+	LIST_HEAD(, duo_ep) local_eps;	/* enabled with a shm path */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };

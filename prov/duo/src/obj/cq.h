@@ -37,10 +37,10 @@ struct duo_cq {
 	struct duo_sink sink;		/* of the read in progress */
 	struct duo_err_list errs;
 	enum fi_cq_format format;
-	uint32_t shm_idle;	/* polls since shm's last event */
-	uint32_t shm_events;	/* of the current poll */
+	uint32_t local_idle;	/* polls since shm's last event */
+	uint32_t local_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last */
-	uint32_t shm_skip;	/* likewise shm */
+	uint32_t local_skip;	/* likewise shm */
 	atomic_uint core_credit;	/* polls the core is sure to get */
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
 	struct fid_peer_cq peer_cq;	/* shm writes here */

@@ -24,7 +24,7 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-#define DUO_SHM_BATCH 4096	/* new messages of one poll of shm, at most */
+#define DUO_LOCAL_BATCH 4096	/* new messages of one poll of shm, at most */
 #define DUO_LAZY_SOURCES 256	/* more have numbers in common, see lazy.c */
 
 struct duo_map;
@@ -64,7 +64,7 @@ struct duo_ep {
 	bool local;		/* is to have a local side */
 	bool messages;		/* FI_MSG or FI_TAGGED; else RMA alone, which
 				 * is the core's */
-	bool shm_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
+	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	struct duo_traits core;		/* the fabric's */
 	uint32_t multi_open;		/* buffers that take messages */
 	uint32_t lazy_count;
@@ -101,7 +101,7 @@ struct duo_ep {
 	struct duo_publication publication;
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
-	LIST_ENTRY(duo_ep) av_link;	/* in av->shm_eps */
+	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
 	struct fi_info *info;		/* the core's */
 	struct duo_shm *shm;		/* NULL: near, or off */
 	const struct duo_up *up;
@@ -115,7 +115,7 @@ static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 /* Would a full poll of shm find room for what arrives unexpected? */
 static inline bool duo_ep_room(const struct duo_ep *ep)
 {
-	return duo_rx_pool_room(&ep->pool) >= DUO_SHM_BATCH;
+	return duo_rx_pool_room(&ep->pool) >= DUO_LOCAL_BATCH;
 }
 
 static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)

@@ -8,7 +8,7 @@
  * by which others reach it.
  *
  * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
- * path_ep[FI_DUO_SHM], with the peer's number there, which connect() gives;
+ * path_ep[FI_DUO_LOCAL], with the peer's number there, which connect() gives;
  * messages and completions come while it is polled. All calls are under the
  * domain's lock.
  */
@@ -49,7 +49,7 @@ struct duo_peer {
 	 * writes them into ep->publication; else the registry makes up a name.
 	 */
 	int (*open)(struct duo_ep *ep);
-	/* With record and map; afterwards path_ep[FI_DUO_SHM] takes sends. */
+	/* With record and map; afterwards path_ep[FI_DUO_LOCAL] takes sends. */
 	int (*enable)(struct duo_ep *ep);
 	/* Moves all endpoints of the CQ on; 0: nothing was to be done. */
 	uint32_t (*poll)(struct duo_cq *cq);

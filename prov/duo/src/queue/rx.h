@@ -98,7 +98,7 @@ struct duo_rx {
 		};
 	};
 	union {
-		fi_addr_t shm_src;	/* unexpected: shm's address or
+		fi_addr_t src_number;	/* unexpected: shm's address or
 					 * FI_ADDR_NOTAVAIL */
 		struct duo_rx *owner;	/* of a piece */
 	};

@@ -69,7 +69,8 @@ void duo_srx_identify(struct duo_ep *ep)
 		for (rx = TAILQ_FIRST(&ep->match[kind].unexp); rx; rx = next) {
 			next = TAILQ_NEXT(rx, link);
 			if (rx->peer.addr != FI_ADDR_UNSPEC ||
-			    duo_map_peer(ep->map, rx->shm_src) == FI_ADDR_UNSPEC)
+			    duo_map_peer(ep->map, rx->src_number) ==
+			    FI_ADDR_UNSPEC)
 				continue;
 			duo_match_unqueue(&ep->match[kind], rx);
 			duo_rx_become(rx, DUO_RX_HELD);
@@ -132,7 +133,7 @@ void duo_srx_resolve(struct duo_ep *ep)
 		return;
 	duo_map_scan(ep);
 	while ((msg = TAILQ_FIRST(&ep->held))) {
-		msg->peer.addr = duo_map_peer(ep->map, msg->shm_src);
+		msg->peer.addr = duo_map_peer(ep->map, msg->src_number);
 		if (duo_srx_match_held(msg))
 			continue;
 		duo_srx_unlink(msg);

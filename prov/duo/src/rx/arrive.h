@@ -83,8 +83,8 @@ DUO_HOT void duo_srx_done_at(struct duo_rx *rx, uint64_t flags, size_t len,
 	struct fi_cq_tagged_entry rare;
 
 	if (rx->wanted && len <= rx->size && !(rx->flags & FI_DISCARD)) {
-		ep->stats.path[FI_DUO_SHM].rx_msgs++;
-		ep->stats.path[FI_DUO_SHM].rx_bytes += len;
+		ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
+		ep->stats.path[FI_DUO_LOCAL].rx_bytes += len;
 		duo_cq_push(ep->rx_cq, &entry, src);
 		return;
 	}

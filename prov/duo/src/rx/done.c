@@ -42,8 +42,8 @@ void duo_srx_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	if (rx->flags & FI_DISCARD) {
 		entry->buf = NULL;
 	} else {
-		ep->stats.path[FI_DUO_SHM].rx_msgs++;
-		ep->stats.path[FI_DUO_SHM].rx_bytes += entry->len;
+		ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
+		ep->stats.path[FI_DUO_LOCAL].rx_bytes += entry->len;
 	}
 	if (rx->wanted)
 		duo_cq_push(ep->rx_cq, entry, src);
@@ -57,7 +57,7 @@ void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
 
 	out.op_context = rx->context;
 	rx->ep->rx_failed++;
-	duo_cq_push_err(rx->ep->rx_cq, &out, FI_DUO_SHM);
+	duo_cq_push_err(rx->ep->rx_cq, &out, FI_DUO_LOCAL);
 	if (rx->multi)
 		duo_multi_end(rx);
 }

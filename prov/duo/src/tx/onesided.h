@@ -51,11 +51,11 @@ static inline ssize_t duo_onesided_end(struct duo_ep *ep,
 				       uint64_t *ops, ssize_t ret)
 {
 	ops += to->path;
-	if (!ret && (to->path == FI_DUO_SHM || !ep->domain->lock.on))
+	if (!ret && (to->path == FI_DUO_LOCAL || !ep->domain->lock.on))
 		++*ops;
 	else if (!ret)
 		__atomic_fetch_add(ops, 1, __ATOMIC_RELAXED);
-	if (to->path == FI_DUO_SHM)
+	if (to->path == FI_DUO_LOCAL)
 		duo_unlock(&ep->domain->lock);
 	else if (ep->tx_cq)	/* or there are only counters, the core's own */
 		duo_cq_core_active(ep->tx_cq);

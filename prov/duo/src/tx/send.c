@@ -25,7 +25,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	*to = duo_route(ep, dest);
 	if (!to->ep)
 		return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
-	if (to->path == FI_DUO_SHM)
+	if (to->path == FI_DUO_LOCAL)
 		duo_lock(&ep->domain->lock);
 	return 0;
 }
@@ -34,10 +34,10 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 				 size_t len, ssize_t ret)
 {
-	struct fi_duo_path_stats *shm = &ep->stats.path[FI_DUO_SHM];
+	struct fi_duo_path_stats *shm = &ep->stats.path[FI_DUO_LOCAL];
 	struct fi_duo_path_stats *core = &ep->stats.path[FI_DUO_CORE];
 
-	if (to->path == FI_DUO_SHM) {
+	if (to->path == FI_DUO_LOCAL) {
 		if (!ret) {
 			shm->tx_msgs++;
 			shm->tx_bytes += len;

@@ -49,7 +49,7 @@ START_TEST(region_is_forgotten)
 
 	poll_cq(1);
 	ck_assert_uint_eq(duo_route_state(fixture_ep()->route[self]),
-			  DUO_ROUTE_SHM);
+			  DUO_ROUTE_LOCAL);
 	close_ep();
 	ck_assert_int_eq(fake.shm.removed, 1);
 }
@@ -196,7 +196,7 @@ START_TEST(many_times)
 		fixture_close();
 		fixture_open(&attr);
 		ck_assert_int_eq(fixture_try(&attr), 0);
-		ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+		ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	}
 }
 END_TEST

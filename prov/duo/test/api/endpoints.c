@@ -37,7 +37,7 @@ static struct fid_ep *open_ep(void)
 	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
 	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
-	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	return ep;
 }
 
@@ -59,7 +59,7 @@ static void teardown(void)
 
 static const char *own_name(struct fid_ep *ep)
 {
-	return duo_ep_of(ep)->publication.shm_name;
+	return duo_ep_of(ep)->publication.peer_name;
 }
 
 /* A peer reaches an endpoint: shm takes it in, if there is a place. */
@@ -75,7 +75,7 @@ static bool reach(struct fid_ep *ep, const char *from)
 static int reach_many(struct fid_ep *ep, int count)
 {
 	static int number;
-	char from[DUO_SHM_NAME_MAX];
+	char from[DUO_PEER_NAME_MAX];
 	int i, found = 0;
 
 	for (i = 0; i < count; i++) {
@@ -103,13 +103,13 @@ static void expect_path(struct fid_ep *ep, fi_addr_t addr,
 static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
 			    const char *to)
 {
-	int before = fake.tx[FI_DUO_SHM].count;
+	int before = fake.tx[FI_DUO_LOCAL].count;
 	char context;
 
 	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, &context), 0);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, before + 1);
-	ck_assert_str_eq(fake.tx[FI_DUO_SHM].name, to);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, before + 1);
+	ck_assert_str_eq(fake.tx[FI_DUO_LOCAL].name, to);
 }
 
 static void expect_core_send(struct fid_ep *ep, fi_addr_t addr)
@@ -129,7 +129,7 @@ START_TEST(av_outlives_its_endpoint)
 	ck_assert_int_eq(reach_many(fx.ep, 200), 200);
 	close_ep(fx.ep);
 	second = open_ep();
-	expect_path(second, peer, FI_DUO_SHM, FI_DUO_LOCAL);
+	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 	ck_assert_int_eq(reach_many(second, 200), 200);
 	expect_shm_send(second, peer, name);
 }
@@ -154,10 +154,10 @@ START_TEST(one_is_full)
 	ck_assert_int_eq(reach_many(second, 300), RECORD_GUESTS);
 	name = peer_publish(1);
 	peer = peer_insert(1);
-	expect_path(fx.ep, peer, FI_DUO_SHM, FI_DUO_LOCAL);
+	expect_path(fx.ep, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 	expect_shm_send(fx.ep, peer, name);
 	expect_core_send(second, peer);
-	expect_path(second, peer, FI_DUO_CORE, FI_DUO_SHM_FULL);
+	expect_path(second, peer, FI_DUO_CORE, FI_DUO_PEER_FULL);
 	post_recv(&slot[0], peer, TAG);
 	fake_shm_arrive_at(fake_shm_of(fx.ep), DUO_TAGGED, name, TAG, "near");
 	expect_recv(&slot[0], "near", peer);
@@ -290,7 +290,7 @@ START_TEST(one_way)
 	ck_assert_int_eq(fi_enable(second), 0);
 	name = peer_publish(1);
 	peer = peer_insert(1);
-	expect_path(second, peer, FI_DUO_SHM, FI_DUO_LOCAL);
+	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 	if (sends) {
 		expect_shm_send(second, peer, name);
 		ck_assert_int_eq(fi_recv(second, slot, 1, NULL, peer, slot),

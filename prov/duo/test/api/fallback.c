@@ -98,7 +98,7 @@ static void send_one(fi_addr_t to)
 static void expect_core_works(void)
 {
 	send_one(addr);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	post_recv(&slot, addr, TAG);
 	fake_core_arrive(DUO_TAGGED, addr, TAG, "far");
@@ -108,10 +108,10 @@ static void expect_core_works(void)
 START_TEST(no_shm_provider)
 {
 	open_with(&without_shm);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	peer_publish(1);
 	addr = peer_insert(1);
-	expect_path(addr, FI_DUO_CORE, FI_DUO_SHM_OFF);
+	expect_path(addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	expect_core_works();
 	/* wildcards have nothing to wait for */
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
@@ -126,7 +126,7 @@ START_TEST(address_in_use)
 	fixture_open(&plain);
 	peer_publish(fake.core.own_addr);
 	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	expect_warning("A live process has this address");
 	addr = peer_insert(1);
 	expect_core_works();
@@ -149,7 +149,7 @@ START_TEST(address_of_a_dead_process)
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 	ck_assert_int_eq(unit_dir_count(), 1);
 	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	ck_assert_int_eq(warnings, 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
@@ -169,7 +169,7 @@ START_TEST(squatter)
 	snprintf(text, sizeof(text), "%s%s", path, name);
 	close(open(text, O_CREAT | O_WRONLY, 0600));
 	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	expect_warning(text);
 	expect_warning("remove it");
 	unlink(text);
@@ -181,7 +181,7 @@ START_TEST(no_registry)
 	fixture_open(&plain);
 	duo_params.registry_dir = "/nonexistent/ofi_duo";
 	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	expect_warning("FI_OFI_DUO_REGISTRY_DIR");
 	addr = peer_insert(1);
 	expect_core_works();
@@ -197,7 +197,7 @@ START_TEST(registry_of_another)
 	ck_assert_int_eq(duo_registry_path(duo_params.registry_dir, path), 0);
 	ck_assert_int_eq(symlink("/tmp", path), 0);
 	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	expect_warning("ofi_duo.UID.NS");
 	addr = peer_insert(1);
 	expect_core_works();
@@ -217,7 +217,7 @@ START_TEST(peer_has_no_place_left)
 				RECORD_GUEST), sizeof(guest));
 	addr = peer_insert(1);
 	expect_core_works();
-	expect_path(addr, FI_DUO_CORE, FI_DUO_SHM_FULL);
+	expect_path(addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
 }
 END_TEST
 
@@ -228,7 +228,7 @@ START_TEST(shm_takes_no_more_peers)
 	peer_publish(1);
 	addr = peer_insert(1);
 	expect_core_works();
-	expect_path(addr, FI_DUO_CORE, FI_DUO_SHM_FULL);
+	expect_path(addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
 }
 END_TEST
 
@@ -287,7 +287,7 @@ START_TEST(address_space_is_short)
 	limit_space(size + size / 2);
 	first = peer_insert(1);
 	addr = peer_insert(2);
-	expect_path(first, FI_DUO_SHM, FI_DUO_LOCAL);
+	expect_path(first, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 	expect_path(addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(warnings, 1);
 	ck_assert_ptr_nonnull(strstr(warning, "ulimit -v"));
@@ -303,7 +303,7 @@ START_TEST(peer_reasons)
 	peer_publish(1);
 	local = peer_insert(1);
 	unknown = peer_insert(2);
-	expect_path(local, FI_DUO_SHM, FI_DUO_LOCAL);
+	expect_path(local, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 	expect_path(unknown, FI_DUO_CORE, FI_DUO_UNDECIDED);
 	send_one(unknown);
 	expect_path(unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
@@ -381,7 +381,7 @@ START_TEST(application_forbids_shm)
 				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
 				   1), 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
-	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	permitted = true;
 	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
@@ -396,7 +396,7 @@ START_TEST(application_forbids_shm)
 	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, NULL), 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 	fi_freeinfo(info);
 }

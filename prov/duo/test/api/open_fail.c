@@ -29,7 +29,7 @@ static int calls_of(enum fi_duo_path path)
 
 	fixture_open(&plain);
 	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	calls = fake.path[path].calls;
 	fixture_close();
 	ck_assert_int_ge(calls, 7);
@@ -43,7 +43,7 @@ static void expect_core_alone(int n)
 	struct slot slot;
 	int context;
 
-	ck_assert_msg(!fixture_ep()->path_ep[FI_DUO_SHM], "call %d", n);
+	ck_assert_msg(!fixture_ep()->path_ep[FI_DUO_LOCAL], "call %d", n);
 	ck_assert_msg(!fixture_ep()->shm, "call %d: shm", n);
 	ck_assert_int_eq(unit_dir_count(), 0);
 	peer_publish(1);
@@ -70,7 +70,7 @@ static bool sweep_step(enum fi_duo_path path, int n)
 	ck_assert_msg(ret == 0 || ret == -FAKE_ERROR, "call %d: %d", n, ret);
 	ck_assert_msg(fake.path[path].calls >= n, "call %d was not made", n);
 	if (!ret) {
-		ck_assert_int_le(fake.path[FI_DUO_SHM].live, SHM_BASE);
+		ck_assert_int_le(fake.path[FI_DUO_LOCAL].live, SHM_BASE);
 		expect_core_alone(n);
 	}
 	fixture_close();	/* asserts that nothing stays open */
@@ -90,10 +90,10 @@ END_TEST
 
 START_TEST(shm_fails)
 {
-	int n, calls = calls_of(FI_DUO_SHM), survived = 0;
+	int n, calls = calls_of(FI_DUO_LOCAL), survived = 0;
 
 	for (n = 1; n <= calls; n++)
-		survived += sweep_step(FI_DUO_SHM, n);
+		survived += sweep_step(FI_DUO_LOCAL, n);
 	/* all but the CQ's */
 	ck_assert_int_eq(survived, calls - 1);
 }
@@ -238,7 +238,7 @@ START_TEST(enable_waits_without_the_lock)
 	duo_registry_unlock(registry);
 	ck_assert_int_eq(pthread_join(thread, &ret), 0);
 	ck_assert_ptr_null(ret);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	fixture_close();
 }
 END_TEST
@@ -253,7 +253,7 @@ START_TEST(lock_is_not_to_be_had)
 				     DUO_REGISTRY_ALONE);
 	ck_assert_int_ge(registry, 0);
 	ck_assert_int_eq(fi_enable(fx.ep), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	duo_registry_unlock(registry);
 	fixture_close();
 }

@@ -92,7 +92,7 @@ START_TEST(the_sends_stay_on_the_core)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
 			 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 2);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
 END_TEST
 
@@ -118,7 +118,7 @@ START_TEST(the_peer_stays_on_the_core)
 	expect_recv(&slot[0], "1", peer);
 	expect_recv(&slot[1], "2", peer);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 2);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
 END_TEST
 
@@ -130,7 +130,7 @@ START_TEST(the_first_send_finds_it)
 	publish_late();
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
 			 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 END_TEST
 

@@ -170,7 +170,7 @@ START_TEST(number_goes_to_another)
 	ck_assert_uint_eq(peer_insert(9), remote);
 	ck_assert_int_eq(fi_tinject(fx.ep, "near", 4, remote, TAG), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 END_TEST
 

@@ -9,23 +9,23 @@
 static const struct {
 	const char *name;
 	enum duo_route_state state;
-	fi_addr_t shm_addr;
+	fi_addr_t number;
 } word_cases[] = {
 	{ "undecided, first of shm", DUO_ROUTE_UNDECIDED, 0 },
 	{ "core, known to shm", DUO_ROUTE_CORE, 5 },
-	{ "shm, first", DUO_ROUTE_SHM, 0 },
-	{ "shm, last", DUO_ROUTE_SHM, DUO_SHM_PEERS - 1 },
+	{ "shm, first", DUO_ROUTE_LOCAL, 0 },
+	{ "shm, last", DUO_ROUTE_LOCAL, DUO_SHM_PEERS - 1 },
 };
 
 START_TEST(word_keeps_state_and_address)
 {
 	uint64_t word = duo_route_word_of(word_cases[_i].state,
-					  word_cases[_i].shm_addr);
+					  word_cases[_i].number);
 
 	ck_assert_msg(duo_route_state(word) == word_cases[_i].state, "%s",
 		      word_cases[_i].name);
 	ck_assert_msg(duo_route_mapped(word), "%s", word_cases[_i].name);
-	ck_assert_msg(duo_route_shm_addr(word) == word_cases[_i].shm_addr,
+	ck_assert_msg(duo_route_number(word) == word_cases[_i].number,
 		      "%s", word_cases[_i].name);
 }
 END_TEST
@@ -63,7 +63,7 @@ static void teardown(void)
 }
 
 enum target { NOWHERE, CORE, SHM };
-#define SHM_8 (9ULL << DUO_ROUTE_SHM_SHIFT)
+#define SHM_8 (9ULL << DUO_ROUTE_NUMBER_SHIFT)
 
 static const struct {
 	const char *name;
@@ -74,8 +74,8 @@ static const struct {
 	{ "not in the AV", DUO_ROUTE_NONE, false, NOWHERE },
 	{ "core", DUO_ROUTE_CORE, false, CORE },
 	{ "core, known to shm", SHM_8 | DUO_ROUTE_CORE, false, CORE },
-	{ "shm", SHM_8 | DUO_ROUTE_SHM, false, SHM },
-	{ "shm, endpoint without it", SHM_8 | DUO_ROUTE_SHM, true, CORE },
+	{ "shm", SHM_8 | DUO_ROUTE_LOCAL, false, SHM },
+	{ "shm, endpoint without it", SHM_8 | DUO_ROUTE_LOCAL, true, CORE },
 	{ "undecided, endpoint without shm", DUO_ROUTE_UNDECIDED, true, CORE },
 };
 
@@ -86,7 +86,7 @@ START_TEST(route)
 
 	words[3] = route_cases[_i].word;
 	if (route_cases[_i].no_shm)
-		ep.path_ep[FI_DUO_SHM] = NULL;
+		ep.path_ep[FI_DUO_LOCAL] = NULL;
 	to = duo_route(&ep, 3);
 	switch (route_cases[_i].target) {
 	case NOWHERE:
@@ -98,7 +98,7 @@ START_TEST(route)
 		break;
 	case SHM:
 		ck_assert_msg(to.ep == &shm_ep && to.addr == 8 &&
-			      to.path == FI_DUO_SHM, "%s", name);
+			      to.path == FI_DUO_LOCAL, "%s", name);
 	}
 }
 END_TEST
@@ -127,8 +127,8 @@ START_TEST(offset_leads_to_the_core)
 	ck_assert_msg(duo_route_core_addr(words, 3) ==
 		      offset_cases[_i].core_addr, "%s", name);
 	ck_assert_msg(duo_route_mapped(words[3]) &&
-		      duo_route_shm_addr(words[3]) == 8, "%s", name);
-	words[3] = offset | SHM_8 | DUO_ROUTE_SHM;
+		      duo_route_number(words[3]) == 8, "%s", name);
+	words[3] = offset | SHM_8 | DUO_ROUTE_LOCAL;
 	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
 	/* removed: known to nobody, whatever it was called */
 	words[3] = offset | DUO_ROUTE_NONE;

@@ -220,7 +220,7 @@ static void open_two_cqs(void)
 	fixture_close();
 	fixture_open(&attr);
 	ck_assert_int_eq(fixture_try(&attr), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
 START_TEST(goes_while_the_send_cq_is_polled)

@@ -81,8 +81,8 @@ START_TEST(sends)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, dest, TAG, NULL), 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
 	expect_count(2, 0);
-	ck_assert_int_eq(fake.tx[_i ? FI_DUO_CORE : FI_DUO_SHM].count, 2);
-	ck_assert_int_eq(fake.tx[_i ? FI_DUO_SHM : FI_DUO_CORE].count, 0);
+	ck_assert_int_eq(fake.tx[_i ? FI_DUO_CORE : FI_DUO_LOCAL].count, 2);
+	ck_assert_int_eq(fake.tx[_i ? FI_DUO_LOCAL : FI_DUO_CORE].count, 0);
 	post_recv(&slot[0], local, TAG);
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "not counted");
 	expect_count(2, 0);
@@ -124,7 +124,7 @@ END_TEST
 START_TEST(no_cq)
 {
 	open_with(&receivers[2]);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, far, TAG, NULL), 0);
@@ -159,7 +159,7 @@ START_TEST(one_side_without_cq)
 	ck_assert_int_eq(fi_ep_bind(ep, &cntr->fid, counted), 0);
 	fake.core.own_addr++;
 	ck_assert_int_eq(fi_enable(ep), 0);
-	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, local, TAG, &slot[0]), 0);
 	ck_assert_uint_eq(fi_cntr_read(cntr), counted == FI_SEND);
 	if (counted == FI_RECV)

@@ -63,10 +63,10 @@ static void fill(int fd)
 static enum fi_duo_reason lookup(void)
 {
 	struct duo_publication self = pub;
-	char name[DUO_SHM_NAME_MAX];
+	char name[DUO_PEER_NAME_MAX];
 
 	self.fd = own;
-	strcpy(self.shm_name, "unit-self");
+	strcpy(self.peer_name, "unit-self");
 	return duo_registry_lookup("peer", 4, &self, name);
 }
 
@@ -109,7 +109,7 @@ START_TEST(lists_are_locked)
 
 	ck_assert_int_eq(flock(other, LOCK_EX), 0);
 	ck_assert_int_eq(flock(own, LOCK_EX), 0);
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 	ck_assert_int_eq(count(pub.fd), 1);
 	ck_assert_int_eq(count(own), 1);
 	close(other);
@@ -152,8 +152,8 @@ END_TEST
 
 START_TEST(lookup_takes_a_place_in_both)
 {
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 	ck_assert_int_eq(count(pub.fd), 1);
 	ck_assert_int_eq(count(own), 1);
 }
@@ -163,7 +163,7 @@ END_TEST
 START_TEST(lookup_takes_none_for_nothing)
 {
 	fill(own);
-	ck_assert_int_eq(lookup(), FI_DUO_SHM_FULL);
+	ck_assert_int_eq(lookup(), FI_DUO_PEER_FULL);
 	ck_assert_int_eq(count(pub.fd), 0);
 }
 END_TEST
@@ -171,7 +171,7 @@ END_TEST
 START_TEST(lookup_when_the_peer_is_full)
 {
 	fill(pub.fd);
-	ck_assert_int_eq(lookup(), FI_DUO_SHM_FULL);
+	ck_assert_int_eq(lookup(), FI_DUO_PEER_FULL);
 	ck_assert_int_eq(count(own), 0);
 }
 END_TEST

@@ -15,7 +15,7 @@
 
 static const char *dir;
 static struct duo_publication pub = { .fd = -1 };
-static char name[DUO_SHM_NAME_MAX];
+static char name[DUO_PEER_NAME_MAX];
 
 static void setup(void)
 {
@@ -43,8 +43,8 @@ START_TEST(published_is_found)
 {
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
 	publish("a", &pub);
-	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
-	ck_assert_str_eq(name, pub.shm_name);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
+	ck_assert_str_eq(name, pub.peer_name);
 	ck_assert_int_eq(lookup("b"), FI_DUO_NOT_REGISTERED);
 	ck_assert_int_eq(lookup("a\n"), FI_DUO_NOT_REGISTERED);
 	ck_assert_int_eq(unit_dir_count(), 1);
@@ -58,7 +58,7 @@ START_TEST(reserved_is_not_found)
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
-	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
 END_TEST
 
@@ -71,7 +71,7 @@ START_TEST(withdrawn_is_gone)
 	ck_assert_int_eq(pub.fd, -1);
 	duo_registry_withdraw(&pub);
 	publish("a", &pub);
-	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
 END_TEST
 
@@ -93,8 +93,8 @@ START_TEST(one_address_once)
 			 -FI_EADDRINUSE);
 	ck_assert_int_eq(second.fd, -1);
 	duo_registry_withdraw(&second);
-	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
-	ck_assert_str_eq(name, pub.shm_name);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
+	ck_assert_str_eq(name, pub.peer_name);
 }
 END_TEST
 
@@ -107,7 +107,7 @@ START_TEST(one_address_once_while_reserved)
 			 -FI_EADDRINUSE);
 	ck_assert_int_eq(second.fd, -1);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
-	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
 END_TEST
 
@@ -117,13 +117,13 @@ START_TEST(two_addresses_two_names)
 
 	publish("a", &pub);
 	publish("b", &second);
-	ck_assert_str_ne(pub.shm_name, second.shm_name);
+	ck_assert_str_ne(pub.peer_name, second.peer_name);
 	ck_assert_uint_eq(unit_sweep(dir), 2);
-	ck_assert_int_eq(lookup("b"), FI_DUO_LOCAL);
-	ck_assert_str_eq(name, second.shm_name);
+	ck_assert_int_eq(lookup("b"), FI_DUO_REGISTERED);
+	ck_assert_str_eq(name, second.peer_name);
 	duo_registry_withdraw(&second);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
-	ck_assert_int_eq(lookup("a"), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
 END_TEST
 
@@ -152,7 +152,7 @@ START_TEST(address_lengths)
 	}
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	ck_assert_msg(unit_lookup(dir, addr, len, name) ==
-		      FI_DUO_LOCAL, "%s", what);
+		      FI_DUO_REGISTERED, "%s", what);
 	if (len)
 		ck_assert_msg(unit_lookup(dir, addr, len - 1, name) ==
 			      FI_DUO_NOT_REGISTERED, "%s", what);

@@ -19,7 +19,7 @@
 static const char *dir;
 static struct duo_publication pub;
 static uint8_t record[2 * RECORD_FILE];
-static char name[DUO_SHM_NAME_MAX];
+static char name[DUO_PEER_NAME_MAX];
 
 /* A live publication whose file the test may overwrite. */
 static void setup(void)
@@ -73,9 +73,9 @@ START_TEST(format_is_as_written_here)
 	memcpy(&checksum, record + RECORD_CHECKSUM, sizeof(checksum));
 	ck_assert_uint_eq(checksum, record_checksum(record));
 	ck_assert_mem_eq(record + RECORD_ADDR, "peer", 4);
-	ck_assert_str_eq((char *) record + RECORD_SHM_NAME, pub.shm_name);
+	ck_assert_str_eq((char *) record + RECORD_SHM_NAME, pub.peer_name);
 	rewrite(RECORD_FILE);
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 }
 END_TEST
 
@@ -117,7 +117,7 @@ static const struct {
 	{ "pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD },
 	{ "pid -1", RECORD_PID, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "later process, same pid", RECORD_START, 8, 1, FI_DUO_DEAD },
-	{ "start not known", RECORD_START, 8, 0, FI_DUO_LOCAL },
+	{ "start not known", RECORD_START, 8, 0, FI_DUO_REGISTERED },
 	{ "addr_len 0", RECORD_ADDR_LEN, 4, 0, FI_DUO_NOT_REGISTERED },
 	{ "addr_len 3", RECORD_ADDR_LEN, 4, 3, FI_DUO_NOT_REGISTERED },
 	{ "addr_len 256", RECORD_ADDR_LEN, 4, 256, FI_DUO_NOT_REGISTERED },
@@ -141,14 +141,14 @@ START_TEST(wrong_field)
 	ck_assert_msg(lookup() == field_cases[_i].reason, "%s",
 		      field_cases[_i].name);
 	ck_assert_msg((name[0] != '\0') ==
-		      (field_cases[_i].reason == FI_DUO_LOCAL),
+		      (field_cases[_i].reason == FI_DUO_REGISTERED),
 		      "%s: name", field_cases[_i].name);
 }
 END_TEST
 
 START_TEST(unterminated_name)
 {
-	memset(record + RECORD_SHM_NAME, 'n', DUO_SHM_NAME_MAX);
+	memset(record + RECORD_SHM_NAME, 'n', DUO_PEER_NAME_MAX);
 	sign();
 	rewrite(RECORD_FILE);
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
@@ -184,7 +184,7 @@ START_TEST(any_damaged_byte)
 		record[i] ^= 0x20;
 	}
 	rewrite(RECORD_FILE);
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 }
 END_TEST
 

@@ -19,7 +19,7 @@
 #include "unit.h"
 
 static const char *dir;
-static char name[DUO_SHM_NAME_MAX];
+static char name[DUO_PEER_NAME_MAX];
 static int told[2];	/* a pipe: the child has got that far */
 
 static void setup(void)
@@ -38,9 +38,9 @@ static enum fi_duo_reason lookup(void)
 	return unit_lookup(dir, "peer", 4, name);
 }
 
-static bool region_exists(const char *shm_name)
+static bool region_exists(const char *peer_name)
 {
-	int fd = shm_open(shm_name, O_RDONLY, 0);
+	int fd = shm_open(peer_name, O_RDONLY, 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -54,10 +54,10 @@ static void child_main(bool ready)
 
 	if (unit_reserve(dir, "peer", 4, &pub))
 		_exit(1);
-	unit_region_make(pub.shm_name);
+	unit_region_make(pub.peer_name);
 	if (ready && duo_registry_ready(&pub))
 		_exit(1);
-	if (write(told[1], pub.shm_name, sizeof(pub.shm_name)) < 0)
+	if (write(told[1], pub.peer_name, sizeof(pub.peer_name)) < 0)
 		_exit(1);
 	for (;;)
 		pause();
@@ -82,11 +82,11 @@ static void child_kill(pid_t child)
 START_TEST(dead_owner)
 {
 	struct duo_publication pub;
-	char region[DUO_SHM_NAME_MAX];
+	char region[DUO_PEER_NAME_MAX];
 	pid_t child = child_start(true);
 
 	memcpy(region, name, sizeof(region));
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	child_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
@@ -103,7 +103,7 @@ END_TEST
 
 START_TEST(dead_before_it_was_ready)
 {
-	char region[DUO_SHM_NAME_MAX];
+	char region[DUO_PEER_NAME_MAX];
 	pid_t child = child_start(false);
 
 	memcpy(region, name, sizeof(region));
@@ -132,20 +132,20 @@ END_TEST
 /* A grandchild inherits the descriptor and so keeps the lock. */
 START_TEST(orphaned_lock)
 {
-	char region[DUO_SHM_NAME_MAX];
+	char region[DUO_PEER_NAME_MAX];
 	struct duo_publication pub;
 	pid_t child = fork(), orphan;
 
 	if (!child) {
 		ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
-		unit_region_make(pub.shm_name);
+		unit_region_make(pub.peer_name);
 		ck_assert_int_eq(duo_registry_ready(&pub), 0);
 		orphan = fork();
 		if (!orphan)
 			for (;;)
 				pause();
-		ck_assert_int_gt(write(told[1], pub.shm_name,
-				       sizeof(pub.shm_name)), 0);
+		ck_assert_int_gt(write(told[1], pub.peer_name,
+				       sizeof(pub.peer_name)), 0);
 		ck_assert_int_gt(write(told[1], &orphan, sizeof(orphan)), 0);
 		for (;;)
 			pause();
@@ -154,7 +154,7 @@ START_TEST(orphaned_lock)
 			 sizeof(region));
 	ck_assert_int_eq(read(told[0], &orphan, sizeof(orphan)),
 			 sizeof(orphan));
-	ck_assert_int_eq(lookup(), FI_DUO_LOCAL);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 	child_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
@@ -191,7 +191,7 @@ START_TEST(sweep_removes_only_our_regions)
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	ck_assert_int_eq(pread(pub.fd, record, sizeof(record), 0),
 			 sizeof(record));
-	memset(record + RECORD_SHM_NAME, 0, DUO_SHM_NAME_MAX);
+	memset(record + RECORD_SHM_NAME, 0, DUO_PEER_NAME_MAX);
 	memcpy(record + RECORD_SHM_NAME, region, strlen(region));
 	checksum = record_checksum(record);
 	memcpy(record + RECORD_CHECKSUM, &checksum, sizeof(checksum));

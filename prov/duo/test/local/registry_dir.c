@@ -165,13 +165,13 @@ END_TEST
 START_TEST(alone_is_waited_for)
 {
 	int status, fd = lock(DUO_REGISTRY_ALONE);
-	char name[DUO_SHM_NAME_MAX];
+	char name[DUO_PEER_NAME_MAX];
 	pid_t child = fork();
 
 	if (!child) {
 		close(fd);
 		lock(DUO_REGISTRY_TOGETHER);
-		_exit(unit_lookup(dir, "a", 1, name) != FI_DUO_LOCAL);
+		_exit(unit_lookup(dir, "a", 1, name) != FI_DUO_REGISTERED);
 	}
 	usleep(30000);
 	publish();

@@ -228,7 +228,7 @@ START_TEST(published_after_the_insert)
 	peer_publish(100);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, &context),
 			 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 END_TEST
 
@@ -238,10 +238,10 @@ START_TEST(gone_between_inserts)
 	insert_many(1);
 	peer_publish(100);
 	insert_many(100);
-	ck_assert_uint_ne(fixture_ep()->map->peer_of_shm[0], FI_ADDR_UNSPEC);
+	ck_assert_uint_ne(fixture_ep()->map->addr_of_number[0], FI_ADDR_UNSPEC);
 	peer_withdraw();
 	insert_many(100);
-	ck_assert_uint_eq(fixture_ep()->map->peer_of_shm[0], FI_ADDR_UNSPEC);
+	ck_assert_uint_eq(fixture_ep()->map->addr_of_number[0], FI_ADDR_UNSPEC);
 }
 END_TEST
 

@@ -38,7 +38,7 @@ enum model_source {
 };
 
 struct model_peer {
-	const char *shm_name;	/* NULL: not published */
+	const char *peer_name;	/* NULL: not published */
 	fi_addr_t addr;
 	bool inserted;
 	bool far;		/* it sends over the core */

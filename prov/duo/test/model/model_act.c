@@ -103,7 +103,7 @@ static void model_arrive_core(const struct model_msg *msg, const char *text)
 
 static void model_arrive_shm(const struct model_msg *msg, const char *text)
 {
-	const char *name = model.peer[msg->source].shm_name;
+	const char *name = model.peer[msg->source].peer_name;
 	struct fake_msg *arrived = fake_shm_arrive(msg->kind, name, msg->tag,
 						   text);
 
@@ -144,7 +144,7 @@ void model_arrive(enum model_source source, enum duo_rx_kind kind)
 /* The core does not say who it is whom the AV does not have. */
 static bool model_can_send(const struct model_peer *peer)
 {
-	return peer->far ? peer->inserted : peer->shm_name != NULL;
+	return peer->far ? peer->inserted : peer->peer_name != NULL;
 }
 
 void model_arrive_some(enum model_source source)

@@ -271,7 +271,8 @@ static void model_check_stats(void)
 	}
 	ck_assert_uint_eq(stats.path[FI_DUO_CORE].rx_msgs,
 			  counted[FI_DUO_CORE]);
-	ck_assert_uint_eq(stats.path[FI_DUO_SHM].rx_msgs, counted[FI_DUO_SHM]);
+	ck_assert_uint_eq(stats.path[FI_DUO_LOCAL].rx_msgs,
+			  counted[FI_DUO_LOCAL]);
 }
 
 void model_check_all(void)

@@ -10,7 +10,7 @@
 static void model_publish(enum model_source source)
 {
 	model_trace("source %d publishes itself", source);
-	model.peer[source].shm_name = peer_publish(MODEL_ADDR + source);
+	model.peer[source].peer_name = peer_publish(MODEL_ADDR + source);
 }
 
 static void model_insert(enum model_source source)
@@ -64,7 +64,7 @@ void model_act_insert(void)
 
 void model_act_publish(void)
 {
-	if (model.attr.no_shm || model.peer[MODEL_LATE].shm_name ||
+	if (model.attr.no_shm || model.peer[MODEL_LATE].peer_name ||
 	    model.peer[MODEL_LATE].far)
 		return;
 	model_publish(MODEL_LATE);
@@ -99,12 +99,12 @@ void model_act_restart(void)
 				   model_random(MODEL_SOURCES - MODEL_LOCAL_FAR);
 	struct model_peer *peer = &model.peer[source];
 
-	if (model.attr.no_shm || !peer->shm_name)
+	if (model.attr.no_shm || !peer->peer_name)
 		return;
 	while (!TAILQ_EMPTY(&fake.shm.incoming))
 		model_read();
-	peer_end(peer->shm_name);
-	peer->shm_name = NULL;
+	peer_end(peer->peer_name);
+	peer->peer_name = NULL;
 	peer->life++;
 	peer->far = model_one_in(2);
 	model_orphan(source);

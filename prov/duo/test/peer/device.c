@@ -43,7 +43,7 @@ static void setup(void)
 
 	fixture_open(&attr);
 	ck_assert_int_eq(fixture_try(&attr), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	fake_device_open(SIZE);
 	ck_assert_int_eq(device_reg(&mr), 0);
 	peer_publish(3);
@@ -99,7 +99,7 @@ START_TEST(shm_refuses)
 	struct fid_mr *other = NULL;
 	int live = fake.path[FI_DUO_CORE].live;
 
-	fake.path[FI_DUO_SHM].fail_at = fake.path[FI_DUO_SHM].calls + 1;
+	fake.path[FI_DUO_LOCAL].fail_at = fake.path[FI_DUO_LOCAL].calls + 1;
 	ck_assert_int_eq(device_reg(&other), -FAKE_ERROR);
 	ck_assert_ptr_null(other);
 	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, live);
@@ -145,7 +145,7 @@ static ssize_t send_how(int how, fi_addr_t to)
 
 START_TEST(sent)
 {
-	static const enum fi_duo_path path[] = { FI_DUO_CORE, FI_DUO_SHM };
+	static const enum fi_duo_path path[] = { FI_DUO_CORE, FI_DUO_LOCAL };
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -180,7 +180,7 @@ START_TEST(received_over_shm)
 	}
 	expect_entry(&context, local);
 	ck_assert_str_eq(fake.device.shadow + NEXT, "by shm");
-	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].rx_msgs, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 1);
 }
 END_TEST
 
@@ -246,13 +246,13 @@ START_TEST(without_shm)
 	duo_params.use_shm = _i > 0;
 	setenv("FI_PROVIDER", "^shm", 1);
 	if (_i == 2)
-		fake.path[FI_DUO_SHM].fail_at =
-			fake.path[FI_DUO_SHM].calls + 1;
+		fake.path[FI_DUO_LOCAL].fail_at =
+			fake.path[FI_DUO_LOCAL].calls + 1;
 	ck_assert_int_eq(fixture_try(&attr), 0);
 	unsetenv("FI_PROVIDER");
 	fake_device_open(SIZE);
 	ck_assert_int_eq(device_reg(&mr), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	remote = peer_insert(2);
 	strcpy(fake.device.shadow, "device!");
 	ck_assert_int_eq(send_how(0, remote), 0);
@@ -274,7 +274,7 @@ START_TEST(rma_alone_is_the_cores)
 	ck_assert_int_eq(fixture_try(&attr), 0);
 	fake_device_open(SIZE);
 	ck_assert_ptr_null(fixture_ep()->domain->peer);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 END_TEST
 

@@ -21,8 +21,8 @@ START_TEST(receives)
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	ck_assert_uint_eq(both_entry(&slot).len, 6);
 	ck_assert_str_eq(slot.buf, "before");
-	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].rx_msgs, 2);
-	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].rx_bytes, 12);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 2);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(peeks_and_discards)
 	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
 				    FI_CLAIM | FI_DISCARD), 0);
 	ck_assert_uint_eq(both_entry(&slot).len, 9);
-	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].rx_msgs, 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 0);
 	/* a large one, whose sender hears of it */
 	rig_send_large(NEAR_TAGGED);
 	poll_cq(2);
@@ -131,7 +131,7 @@ START_TEST(sends)
 {
 	enum fi_duo_reason reason;
 
-	ck_assert_int_eq(path_of(&reason), FI_DUO_SHM);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	ck_assert_int_eq(fi_tsenddata(fx.ep, "data", 4, NULL, 77, peer, TAG,
 				      &slot), 0);
 	ck_assert_uint_eq(both_entry(&slot).flags, FI_SEND | FI_TAGGED);
@@ -144,7 +144,7 @@ START_TEST(sends)
 	ck_assert_uint_eq(both_entry(&large).flags, FI_SEND | FI_MSG);
 	ck_assert_int_eq(rig.arrived, 3);
 	ck_assert_mem_eq(got, large, LARGE);
-	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].tx_msgs, 3);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 3);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 END_TEST
@@ -197,7 +197,7 @@ START_TEST(peer_cannot_be_reached)
 	addr.nonce++;
 	rig_publish(DUO_PEER_NEAR, &addr);
 	peer = peer_insert(PEER);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_SHM);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL),
 			 -FI_EAGAIN);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);

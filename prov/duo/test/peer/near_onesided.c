@@ -105,7 +105,7 @@ static void port_publish(void)
 	pub.fd = -1;
 	pub.peer = DUO_PEER_NEAR;
 	near_address(port, &addr);
-	memcpy(pub.shm_name, &addr, sizeof(addr));
+	memcpy(pub.peer_name, &addr, sizeof(addr));
 	ck_assert_int_eq(duo_registry_reserve(duo_params.registry_dir,
 					      &core_addr, sizeof(core_addr),
 					      false, &pub), 0);
@@ -189,8 +189,8 @@ static void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 {
 	struct fi_duo_stats stats = stats_now();
 
-	ck_assert_uint_eq(stats.rma_ops[FI_DUO_SHM], near_rma_ops_);
-	ck_assert_uint_eq(stats.atomic_ops[FI_DUO_SHM], near_atomics);
+	ck_assert_uint_eq(stats.rma_ops[FI_DUO_LOCAL], near_rma_ops_);
+	ck_assert_uint_eq(stats.atomic_ops[FI_DUO_LOCAL], near_atomics);
 	ck_assert_uint_eq(stats.rma_ops[FI_DUO_CORE] +
 			  stats.atomic_ops[FI_DUO_CORE], core_ops);
 	ck_assert_uint_eq(fake.core.onesided_count, core_ops);

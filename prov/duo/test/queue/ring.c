@@ -189,11 +189,11 @@ START_TEST(errors_in_order_with_their_path)
 
 	ck_assert(!duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -2);
-	push_err(FI_EIO, NULL, 0, FI_DUO_SHM);
+	push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
 	push_err(FI_ETRUNC, NULL, 0, -1);
 	push_err(FI_ENOMSG, NULL, 0, FI_DUO_CORE);
 	ck_assert(duo_err_due(&errs, &ring));
-	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_SHM);
+	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_LOCAL);
 	ck_assert_int_eq(entry.err, FI_EIO);
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -1);
 	ck_assert_int_eq(entry.err, FI_ETRUNC);
@@ -258,9 +258,9 @@ START_TEST(overrun_is_reported_once)
 	struct fi_cq_err_entry entry = { 0 };
 	uint8_t data[DUO_ERR_DATA_MAX];
 
-	push_err(FI_EIO, NULL, 0, FI_DUO_SHM);
+	push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
 	errs.overrun = true;
-	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_SHM);
+	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_LOCAL);
 	ck_assert(duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -1);
 	ck_assert_int_eq(entry.err, FI_EOVERRUN);
@@ -315,7 +315,7 @@ START_TEST(errors_are_freed)
 	int i;
 
 	for (i = 0; i < 100; i++)
-		push_err(FI_EIO, NULL, 0, FI_DUO_SHM);
+		push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
 	/* teardown frees them; LeakSanitizer sees if not */
 }
 END_TEST

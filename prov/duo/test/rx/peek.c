@@ -23,12 +23,12 @@ static void setup(void)
 /* Every case runs once per path: _i is an enum fi_duo_path. */
 static fi_addr_t source(int path)
 {
-	return path == FI_DUO_SHM ? local : remote;
+	return path == FI_DUO_LOCAL ? local : remote;
 }
 
 static void arrive(int path, const char *text)
 {
-	if (path == FI_DUO_SHM)
+	if (path == FI_DUO_LOCAL)
 		fake_shm_arrive(DUO_TAGGED, local_name, TAG, text);
 	else
 		fake_core_arrive(DUO_TAGGED, remote, TAG, text);
@@ -101,7 +101,7 @@ END_TEST
 /* Its source sends over shm: the core need not be asked. */
 START_TEST(peek_for_a_confirmed_local)
 {
-	arrive(FI_DUO_SHM, "1");
+	arrive(FI_DUO_LOCAL, "1");
 	post_recv(&slot, local, TAG);
 	expect_recv(&slot, "1", local);
 	ck_assert_int_eq(peek(local, 0), 0);
@@ -192,7 +192,7 @@ END_TEST
 
 START_TEST(claim_of_what_was_not_claimed)
 {
-	arrive(FI_DUO_SHM, "1");
+	arrive(FI_DUO_LOCAL, "1");
 	poll_cq(1);
 	ck_assert_int_eq(recv_flags(&context, slot.buf, sizeof(slot.buf),
 				    local, FI_CLAIM), -FI_EINVAL);

@@ -41,12 +41,12 @@ static void setup_selective(void)
 /* Loops run once per path: _i is an enum fi_duo_path. */
 static fi_addr_t source(int path)
 {
-	return path == FI_DUO_SHM ? local : remote;
+	return path == FI_DUO_LOCAL ? local : remote;
 }
 
 static void arrive(int path, enum duo_rx_kind kind, const char *text)
 {
-	if (path == FI_DUO_SHM)
+	if (path == FI_DUO_LOCAL)
 		fake_shm_arrive(kind, local_name, kind == DUO_MSG ? 0 : TAG,
 				text);
 	else
@@ -84,7 +84,7 @@ static void expect_truncated(void *context, size_t len, size_t olen, int path)
 	ck_assert_uint_eq(err.tag, TAG);
 	ck_assert_uint_eq(err.flags & (FI_RECV | FI_TAGGED),
 			  FI_RECV | FI_TAGGED);
-	if (path == FI_DUO_SHM)
+	if (path == FI_DUO_LOCAL)
 		ck_assert_uint_eq(err.src_addr, local);
 }
 
@@ -274,7 +274,7 @@ START_TEST(failed_on_shm)
 
 	fake.shm.rx_err = FI_EIO;
 	post_recv(&slot[0], local, TAG);
-	arrive(FI_DUO_SHM, DUO_TAGGED, "1");
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
 	err = expect_error(&slot[0], FI_EIO);
 	ck_assert_ptr_nonnull(fi_cq_strerror(fx.cq, err.prov_errno, NULL, NULL,
 					     0));
@@ -298,13 +298,13 @@ END_TEST
 START_TEST(errors_in_their_place)
 {
 	post_recv(&slot[0], local, TAG);
-	arrive(FI_DUO_SHM, DUO_TAGGED, "1");
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
 	poll_cq(1);
 	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 1, local, 0), 0);
-	arrive(FI_DUO_SHM, DUO_TAGGED, "22");
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "22");
 	poll_cq(1);
 	post_recv(&slot[2], local, TAG);
-	arrive(FI_DUO_SHM, DUO_TAGGED, "3");
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "3");
 	poll_cq(1);
 	expect_recv(&slot[0], "1", local);
 	expect_error(&slot[1], FI_ETRUNC);
@@ -395,7 +395,7 @@ START_TEST(statistics)
 	ck_assert_uint_eq(stats.path[_i].rx_msgs, 1);
 	ck_assert_uint_eq(stats.path[_i].rx_bytes, 5);
 	ck_assert_uint_eq(stats.path[!_i].rx_msgs, 0);
-	ck_assert_uint_eq(stats.unexpected, _i == FI_DUO_SHM);
+	ck_assert_uint_eq(stats.unexpected, _i == FI_DUO_LOCAL);
 	ck_assert_uint_eq(stats.core_posted, _i == FI_DUO_CORE);
 	ck_assert_uint_gt(stats.core_polls, 0);
 }

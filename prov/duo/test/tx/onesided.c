@@ -254,7 +254,7 @@ START_TEST(decides_no_path)
 	ck_assert_int_eq(call(_i, late), 0);
 	peer_publish(9);
 	ck_assert_int_eq(fi_tinject(fx.ep, buf, LEN, late, TAG), 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 END_TEST
 
@@ -342,7 +342,7 @@ START_TEST(without_messages)
 	ck_assert_int_eq(fi_write(ep, buf, LEN, DESC, remote, RADDR, KEY,
 				  NULL), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_enable(ep), 0);
-	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_SHM]);
+	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	ck_assert_int_eq(fi_write(ep, buf, LEN, DESC, remote, RADDR, KEY,
 				  NULL), 0);
 	ck_assert_int_eq(fake.core.onesided_count, 1);

@@ -126,7 +126,7 @@ static void check_sent(enum variant variant, int path, const char *text)
 		      "%s: kind", name);
 	ck_assert_msg(tx->len == strlen(text) &&
 		      !memcmp(tx->payload, text, tx->len), "%s: text", name);
-	ck_assert_msg(tx->dest == (path == FI_DUO_SHM ? 0 : remote),
+	ck_assert_msg(tx->dest == (path == FI_DUO_LOCAL ? 0 : remote),
 		      "%s: address %" PRIu64, name, tx->dest);
 	ck_assert_msg(variant < TSEND || tx->tag == TAG, "%s: tag", name);
 	ck_assert_msg(!variants[variant].data ||
@@ -145,7 +145,7 @@ START_TEST(variant_goes_its_path)
 	struct fi_duo_stats stats;
 
 	ck_assert_int_eq(send_as(variant, "hello",
-				 path == FI_DUO_SHM ? local : remote), 0);
+				 path == FI_DUO_LOCAL ? local : remote), 0);
 	check_sent(variant, path, "hello");
 	if (!variants[variant].inject)
 		expect_entry(&context, FI_ADDR_NOTAVAIL);
@@ -162,7 +162,7 @@ START_TEST(nobody)
 	ck_assert_int_eq(send_as(_i, "hello", FI_ADDR_UNSPEC), -FI_EINVAL);
 	ck_assert_int_eq(send_as(_i, "hello", local + 1), -FI_EINVAL);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
 END_TEST
 
@@ -170,7 +170,7 @@ END_TEST
 START_TEST(inject_limit)
 {
 	static const char text[] = "0123456789abcdefg";	/* 17 */
-	fi_addr_t to = _i == FI_DUO_SHM ? local : remote;
+	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
 
 	ck_assert_int_eq(fi_tinject(fx.ep, text, 16, to, TAG), 0);
 	ck_assert_int_eq(fi_tinject(fx.ep, text, 17, to, TAG), -FI_EMSGSIZE);
@@ -186,7 +186,7 @@ END_TEST
 START_TEST(message_limit)
 {
 	static const char text[1];
-	fi_addr_t to = _i == FI_DUO_SHM ? local : remote;
+	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
 	struct iovec iov[DUO_IOV_LIMIT + 1] = { { (void *) text, 1 } };
 
 	ck_assert_int_eq(fi_tsend(fx.ep, text, (1 << 20) + 1, NULL, to, TAG,
@@ -203,7 +203,7 @@ START_TEST(shm_is_full)
 {
 	fake.shm.tx_eagain = true;
 	ck_assert_int_eq(send_as(_i, "hello", local), -FI_EAGAIN);
-	ck_assert_uint_eq(stats_now().path[FI_DUO_SHM].tx_msgs, 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);
 	fake.shm.tx_eagain = false;
 	ck_assert_int_eq(send_as(_i, "hello", local), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
@@ -233,8 +233,8 @@ START_TEST(first_send_decides)
 
 	peer_publish(9);
 	ck_assert_int_eq(send_as(_i, "hello", late), 0);
-	ck_assert_int_eq(fake.tx[FI_DUO_SHM].count, 1);
-	ck_assert_uint_eq(fake.tx[FI_DUO_SHM].dest, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
+	ck_assert_uint_eq(fake.tx[FI_DUO_LOCAL].dest, 1);
 }
 END_TEST
 

@@ -34,7 +34,7 @@ static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 	if (addr >= rx->ep->route_size)
 		return false;
 	word = duo_route_load(rx->ep->route, addr);
-	return duo_route_mapped(word) && duo_route_shm_addr(word) == number;
+	return duo_route_mapped(word) && duo_route_number(word) == number;
 }
 
 static struct duo_rx *duo_near_named(const struct duo_match *match,

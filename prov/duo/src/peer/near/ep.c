@@ -19,7 +19,7 @@
 
 #define DUO_NEAR_DRAIN 64	/* polls before it is closed */
 
-static_assert(sizeof(struct near_addr) <= DUO_SHM_NAME_MAX, "in a record");
+static_assert(sizeof(struct near_addr) <= DUO_PEER_NAME_MAX, "in a record");
 
 static void duo_near_log(int level, const char *text)
 {
@@ -71,8 +71,8 @@ static int duo_near_open(struct duo_ep *ep)
 	}
 	duo_near_onesided_open(ep);
 	near_address(ep->near->port, &addr);
-	memset(ep->publication.shm_name, 0, DUO_SHM_NAME_MAX);
-	memcpy(ep->publication.shm_name, &addr, sizeof(addr));
+	memset(ep->publication.peer_name, 0, DUO_PEER_NAME_MAX);
+	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_PEER_NEAR;
 	return 0;
 }
@@ -90,7 +90,7 @@ static int duo_near_enable(struct duo_ep *ep)
 	if (!ret)
 		ret = duo_near_wait(ep, ep->rx_cq);
 	if (!ret)
-		ep->path_ep[FI_DUO_SHM] = &ep->near->fid;
+		ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
 	return ret;
 }
 
@@ -113,7 +113,7 @@ static void duo_near_close(struct duo_ep *ep)
 	near_close(near->port);
 	near_blocks_fini(&near->blocks);
 	near_pool_fini(&near->sends);
-	ep->path_ep[FI_DUO_SHM] = NULL;
+	ep->path_ep[FI_DUO_LOCAL] = NULL;
 	ep->near = NULL;
 	free(near);
 }
@@ -169,7 +169,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 		return FI_ADDR_NOTAVAIL;
 	number = duo_near_number(peer);
 	if (number == FI_ADDR_NOTAVAIL)
-		*reason = FI_DUO_SHM_FULL;
+		*reason = FI_DUO_PEER_FULL;
 	else if (peer->state >= NEAR_PEER_CLOSED_OFF || peer->dying)
 		number = FI_ADDR_NOTAVAIL;
 	if (number == FI_ADDR_NOTAVAIL || near->bound[number])

@@ -21,7 +21,7 @@
 #define DUO_NEAR_SENDS (1U << 16)	/* large ones under way */
 
 struct duo_near {
-	struct fid_ep fid;		/* path_ep[FI_DUO_SHM] */
+	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] */
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;			/* every send is reported */

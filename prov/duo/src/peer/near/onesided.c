@@ -76,7 +76,7 @@ static void duo_near_onesided_ended(struct duo_ep *ep,
 
 	duo_cntr_add_ep(ep, op->flags & (FI_READ | FI_WRITE), err);
 	if (err)
-		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_SHM);
+		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
 	else if (op->report)
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 	near_pool_put(&ep->near->sends, op);

@@ -18,7 +18,7 @@
 struct duo_onesided {
 	struct fid_ep *ep;
 	fi_addr_t addr;
-	enum fi_duo_path path;	/* FI_DUO_SHM: the domain's lock is held */
+	enum fi_duo_path path;	/* FI_DUO_LOCAL: the domain's lock is held */
 };
 
 /*

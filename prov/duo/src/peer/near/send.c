@@ -61,7 +61,7 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 	ep->tx_pending--;
 	ep->tx_failed += err != 0;
 	if (err)
-		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_SHM);
+		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
 	else if (op->report)
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 	near_pool_put(&ep->near->sends, op);

@@ -127,7 +127,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	rx->kind = tagged ? DUO_TAGGED : DUO_MSG;
 	duo_rx_become(rx, DUO_RX_ARRIVING);
 	rx->hold = hold;
-	rx->shm_src = duo_near_number(peer);
+	rx->src_number = duo_near_number(peer);
 	rx->peer.addr = addr;
 	rx->peer.count = 0;
 	duo_near_describe(rx, msg, tagged ? msg->tag : 0, peer, addr);
@@ -177,8 +177,8 @@ static near_inline void duo_near_plain(struct duo_rx *rx,
 		near_copy_small(entry.buf, msg->payload, msg->len);
 	else
 		memcpy(entry.buf, msg->payload, msg->len);
-	ep->stats.path[FI_DUO_SHM].rx_msgs++;
-	ep->stats.path[FI_DUO_SHM].rx_bytes += msg->len;
+	ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
+	ep->stats.path[FI_DUO_LOCAL].rx_bytes += msg->len;
 	duo_cq_push(ep->rx_cq, &entry, addr);
 	duo_rx_become(rx, DUO_RX_LOCAL);
 	duo_rx_release(&ep->pool, rx);

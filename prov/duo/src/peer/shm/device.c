@@ -55,7 +55,7 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 	shm_attr.base_mr = NULL;
 	duo_lock(&domain->lock); /* all calls into shm are serialised */
 	shm_attr.requested_key = domain->device_key++;
-	ret = fi_mr_regattr(domain->path_domain[FI_DUO_SHM], &shm_attr, flags,
+	ret = fi_mr_regattr(domain->path_domain[FI_DUO_LOCAL], &shm_attr, flags,
 			    &mr->shm);
 	duo_unlock(&domain->lock);
 	if (ret) {

@@ -33,12 +33,12 @@ static void duo_shm_unbounce(const struct duo_rx *rx)
 
 /* shm calls free_entry next. */
 static void duo_shm_done(struct duo_rx *rx, uint64_t flags, size_t len,
-			 void *buf, uint64_t data, fi_addr_t shm_src)
+			 void *buf, uint64_t data, fi_addr_t src_number)
 {
 	if (rx->bounce)
 		duo_shm_unbounce(rx);
 	duo_srx_done_at(rx, flags, len, buf, data,
-			duo_map_peer(rx->ep->map, shm_src));
+			duo_map_peer(rx->ep->map, src_number));
 }
 
 /* shm writes its completions here. Receives carry our entry. */
@@ -56,7 +56,7 @@ static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 		.tag = tag,
 	};
 
-	cq->shm_events++;
+	cq->local_events++;
 	if (flags & FI_RECV)
 		duo_shm_done(context, flags, len, buf, data, src);
 	else
@@ -70,11 +70,11 @@ static ssize_t duo_shm_cq_writeerr(struct fid_peer_cq *peer_cq,
 	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
 	struct duo_rx *rx = duo_cq_rx(cq, entry->op_context);
 
-	cq->shm_events++;
+	cq->local_events++;
 	if (rx)
 		duo_srx_failed(rx, entry);
 	else
-		duo_cq_push_err(cq, entry, FI_DUO_SHM);
+		duo_cq_push_err(cq, entry, FI_DUO_LOCAL);
 	return 0;
 }
 
@@ -98,8 +98,8 @@ int duo_shm_cq_open(struct duo_cq *cq, size_t size)
 
 	cq->peer_cq.fid.fclass = FI_CLASS_PEER_CQ;
 	cq->peer_cq.owner_ops = &duo_shm_cq_ops;
-	return fi_cq_open(cq->domain->path_domain[FI_DUO_SHM], &attr,
-			  &cq->path_cq[FI_DUO_SHM], &peer);
+	return fi_cq_open(cq->domain->path_domain[FI_DUO_LOCAL], &attr,
+			  &cq->path_cq[FI_DUO_LOCAL], &peer);
 }
 
 /* shm has completed something, under the domain's lock. */
@@ -132,8 +132,8 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 
 	cntr->peer_cntr.fid.fclass = FI_CLASS_PEER_CNTR;
 	cntr->peer_cntr.owner_ops = &duo_shm_cntr_ops;
-	return fi_cntr_open(cntr->domain->path_domain[FI_DUO_SHM], &attr,
-			    &cntr->path_cntr[FI_DUO_SHM], &peer);
+	return fi_cntr_open(cntr->domain->path_domain[FI_DUO_LOCAL], &attr,
+			    &cntr->path_cntr[FI_DUO_LOCAL], &peer);
 }
 
 /* Until every endpoint that shm delivers to has room again. */
@@ -143,7 +143,7 @@ static bool duo_domain_crowded(struct duo_domain *domain)
 	struct duo_ep *ep;
 
 	LIST_FOREACH(av, &domain->avs, link) {
-		LIST_FOREACH(ep, &av->shm_eps, av_link) {
+		LIST_FOREACH(ep, &av->local_eps, av_link) {
 			if (!duo_ep_room(ep))
 				return true;
 		}
@@ -178,7 +178,7 @@ uint32_t duo_shm_poll(struct duo_cq *cq)
 {
 	if (!duo_cq_room(cq))
 		return 1;
-	cq->shm_events = 0;
-	fi_cq_read(cq->path_cq[FI_DUO_SHM], NULL, 0);
-	return cq->shm_events;
+	cq->local_events = 0;
+	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
+	return cq->local_events;
 }

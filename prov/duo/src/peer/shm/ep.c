@@ -29,8 +29,8 @@ static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
 
 	for (i = 0; i < DUO_SIGNAL_COUNT; i++)
 		sigaction(duo_shm_signals[i], NULL, &saved[i]);
-	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_SHM], info,
-			  &ep->path_ep[FI_DUO_SHM], NULL);
+	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_LOCAL], info,
+			  &ep->path_ep[FI_DUO_LOCAL], NULL);
 	for (i = 0; i < DUO_SIGNAL_COUNT; i++)
 		sigaction(duo_shm_signals[i], &saved[i], NULL);
 	return ret;
@@ -66,11 +66,11 @@ static int duo_shm_bind_srx(struct duo_ep *ep)
 	};
 	int ret;
 
-	ret = fi_srx_context(ep->domain->path_domain[FI_DUO_SHM], &attr,
+	ret = fi_srx_context(ep->domain->path_domain[FI_DUO_LOCAL], &attr,
 			     &ep->shm->srx, &peer);
 	if (ret)
 		return ret;
-	ret = fi_ep_bind(ep->path_ep[FI_DUO_SHM], &ep->shm->srx->fid, 0);
+	ret = fi_ep_bind(ep->path_ep[FI_DUO_LOCAL], &ep->shm->srx->fid, 0);
 	if (ret) {
 		fi_close(&ep->shm->srx->fid);
 		ep->shm->srx = NULL;
@@ -80,29 +80,29 @@ static int duo_shm_bind_srx(struct duo_ep *ep)
 
 static int duo_shm_bind(struct duo_ep *ep)
 {
-	struct fid_ep *shm = ep->path_ep[FI_DUO_SHM];
+	struct fid_ep *shm = ep->path_ep[FI_DUO_LOCAL];
 	int ret;
 
 	ret = fi_ep_bind(shm, &ep->shm->av->fid, 0);
 	if (ret)
 		return ret;
 	if (ep->tx_cq == ep->rx_cq && ep->tx_bind_flags == FI_TRANSMIT)
-		return fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_SHM]->fid,
+		return fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
 				  FI_TRANSMIT | FI_RECV);
-	ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_SHM]->fid,
+	ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
 			 ep->tx_bind_flags);
 	if (ret)
 		return ret;
-	return fi_ep_bind(shm, &ep->rx_cq->path_cq[FI_DUO_SHM]->fid, FI_RECV);
+	return fi_ep_bind(shm, &ep->rx_cq->path_cq[FI_DUO_LOCAL]->fid, FI_RECV);
 }
 
 static int duo_shm_enable(struct duo_ep *ep)
 {
-	struct fid_ep *shm = ep->path_ep[FI_DUO_SHM];
-	char *name = ep->publication.shm_name;
+	struct fid_ep *shm = ep->path_ep[FI_DUO_LOCAL];
+	char *name = ep->publication.peer_name;
 	int ret;
 
-	ret = fi_setname(&shm->fid, name, DUO_SHM_NAME_MAX);
+	ret = fi_setname(&shm->fid, name, DUO_PEER_NAME_MAX);
 	if (ret)
 		return ret;
 	return duo_room_enable(shm, name);
@@ -114,9 +114,9 @@ static void duo_shm_peer_close(struct duo_ep *ep)
 
 	if (!shm)
 		return;
-	if (ep->path_ep[FI_DUO_SHM])
-		fi_close(&ep->path_ep[FI_DUO_SHM]->fid);
-	ep->path_ep[FI_DUO_SHM] = NULL;
+	if (ep->path_ep[FI_DUO_LOCAL])
+		fi_close(&ep->path_ep[FI_DUO_LOCAL]->fid);
+	ep->path_ep[FI_DUO_LOCAL] = NULL;
 	if (shm->srx)
 		fi_close(&shm->srx->fid);
 	if (shm->av)
@@ -132,8 +132,8 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 
 	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
 		if (!ret && bind->flags & FI_SEND)
-			ret = fi_ep_bind(ep->path_ep[FI_DUO_SHM],
-				&bind->cntr->path_cntr[FI_DUO_SHM]->fid,
+			ret = fi_ep_bind(ep->path_ep[FI_DUO_LOCAL],
+				&bind->cntr->path_cntr[FI_DUO_LOCAL]->fid,
 				FI_SEND);
 	}
 	return ret;
@@ -174,8 +174,8 @@ static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;
 
-	for (i = 0; ep->path_ep[FI_DUO_SHM] && i < DUO_SHM_DRAIN; i++)
-		fi_cq_read(ep->tx_cq->path_cq[FI_DUO_SHM], NULL, 0);
+	for (i = 0; ep->path_ep[FI_DUO_LOCAL] && i < DUO_SHM_DRAIN; i++)
+		fi_cq_read(ep->tx_cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 }
 
 const struct duo_peer duo_peer_shm = {

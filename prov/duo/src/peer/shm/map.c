@@ -21,18 +21,18 @@ int duo_shm_av_open(struct duo_ep *ep)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
 
-	return fi_av_open(ep->domain->path_domain[FI_DUO_SHM], &attr,
+	return fi_av_open(ep->domain->path_domain[FI_DUO_LOCAL], &attr,
 			  &ep->shm->av, NULL);
 }
 
 /* The shm address of a peer that shm has been told of, or NOTAVAIL. */
-static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *shm_name)
+static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 {
-	fi_addr_t shm_addr;
+	fi_addr_t number;
 
-	for (shm_addr = 0; shm_addr < DUO_SHM_PEERS; shm_addr++) {
-		if (!strcmp(shm->name[shm_addr], shm_name))
-			return shm_addr;
+	for (number = 0; number < DUO_SHM_PEERS; number++) {
+		if (!strcmp(shm->name[number], peer_name))
+			return number;
 	}
 	return FI_ADDR_NOTAVAIL;
 }
@@ -64,10 +64,10 @@ static size_t duo_shm_pending(const struct duo_ep *ep)
 }
 
 /* False: the core has to carry what goes to this peer. */
-static bool duo_shm_reachable(struct duo_ep *ep, const char *shm_name,
+static bool duo_shm_reachable(struct duo_ep *ep, const char *peer_name,
 			      fi_addr_t addr)
 {
-	int ret = duo_region_probe(shm_name, duo_shm_pending(ep));
+	int ret = duo_region_probe(peer_name, duo_shm_pending(ep));
 
 	if (!ret)
 		return true;
@@ -75,7 +75,7 @@ static bool duo_shm_reachable(struct duo_ep *ep, const char *shm_name,
 		DUO_WARN(AV, "ep %p: the shared memory " DUO_SHM_DIR "/%s of "
 			 "the peer with fi_addr %" PRIu64 " cannot be mapped: "
 			 "%s; the core %s carries its messages. %s\n",
-			 (void *) ep, shm_name, addr, fi_strerror(-ret),
+			 (void *) ep, peer_name, addr, fi_strerror(-ret),
 			 ep->domain->fabric->core_name,
 			 duo_shm_map_remedy(ret));
 	ep->map->reason[addr] = FI_DUO_NOT_MAPPED;
@@ -83,60 +83,60 @@ static bool duo_shm_reachable(struct duo_ep *ep, const char *shm_name,
 }
 
 /* The peer's shm address, NOTAVAIL if shm does not take it. */
-static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *shm_name)
+static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 {
-	fi_addr_t shm_addr = FI_ADDR_NOTAVAIL;
-	int ret = fi_av_insert(shm->av, shm_name, 1, &shm_addr, 0, NULL);
+	fi_addr_t number = FI_ADDR_NOTAVAIL;
+	int ret = fi_av_insert(shm->av, peer_name, 1, &number, 0, NULL);
 
-	if (ret != 1 || shm_addr >= DUO_SHM_PEERS) {
+	if (ret != 1 || number >= DUO_SHM_PEERS) {
 		DUO_WARN(AV, "shm does not take peer %s: %d; the core carries "
-			 "its messages\n", shm_name, ret);
+			 "its messages\n", peer_name, ret);
 		return FI_ADDR_NOTAVAIL;
 	}
-	strcpy(shm->name[shm_addr], shm_name);
+	strcpy(shm->name[number], peer_name);
 	shm->known++;
-	return shm_addr;
+	return number;
 }
 
 /* Told of a peer once: shm forgets none and counts all. */
-fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *shm_name,
+fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			      fi_addr_t addr, enum fi_duo_reason *reason)
 {
-	fi_addr_t shm_addr = duo_shm_known(ep->shm, shm_name);
+	fi_addr_t number = duo_shm_known(ep->shm, peer_name);
 
-	if (shm_addr != FI_ADDR_NOTAVAIL)
-		return shm_addr;
+	if (number != FI_ADDR_NOTAVAIL)
+		return number;
 	*reason = FI_DUO_NOT_MAPPED;
-	if (!duo_shm_reachable(ep, shm_name, addr)) {
+	if (!duo_shm_reachable(ep, peer_name, addr)) {
 		ep->map->failed = true;
 		return FI_ADDR_NOTAVAIL;
 	}
-	*reason = FI_DUO_SHM_FULL;
-	return duo_shm_insert(ep->shm, shm_name);
+	*reason = FI_DUO_PEER_FULL;
+	return duo_shm_insert(ep->shm, peer_name);
 }
 
-bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t shm_addr)
+bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 {
-	return duo_region_exists(ep->shm->name[shm_addr]);
+	return duo_region_exists(ep->shm->name[number]);
 }
 
 /*
  * shm forgets the region of a peer, which is about to be closed. It may have
  * got the peer from the peer alone: fi_av_insert finds it then.
  */
-void duo_shm_leaves(struct duo_ep *ep, const char *shm_name)
+void duo_shm_leaves(struct duo_ep *ep, const char *peer_name)
 {
-	fi_addr_t shm_addr = duo_shm_known(ep->shm, shm_name);
+	fi_addr_t number = duo_shm_known(ep->shm, peer_name);
 	int ret;
 
-	if (shm_addr == FI_ADDR_NOTAVAIL &&
-	    duo_registry_taken(&ep->publication, shm_name))
-		shm_addr = duo_shm_insert(ep->shm, shm_name);
-	if (shm_addr == FI_ADDR_NOTAVAIL)
+	if (number == FI_ADDR_NOTAVAIL &&
+	    duo_registry_taken(&ep->publication, peer_name))
+		number = duo_shm_insert(ep->shm, peer_name);
+	if (number == FI_ADDR_NOTAVAIL)
 		return;
-	ret = fi_av_remove(ep->shm->av, &shm_addr, 1, 0);
+	ret = fi_av_remove(ep->shm->av, &number, 1, 0);
 	if (ret)
-		DUO_WARN(AV, "shm keeps %s, which is closed: %s\n", shm_name,
+		DUO_WARN(AV, "shm keeps %s, which is closed: %s\n", peer_name,
 			 fi_strerror(-ret));
 }
 
@@ -145,21 +145,21 @@ void duo_shm_leaves(struct duo_ep *ep, const char *shm_name)
  * nobody else does. In shm's map it is a new peer, which needs a place; if
  * there is none left, nobody else will come either.
  */
-void duo_shm_left(struct duo_ep *ep, const char *shm_name)
+void duo_shm_left(struct duo_ep *ep, const char *peer_name)
 {
-	fi_addr_t again, shm_addr = duo_shm_known(ep->shm, shm_name);
-	char gone[DUO_SHM_NAME_MAX + sizeof(DUO_SHM_GONE)];
+	fi_addr_t again, number = duo_shm_known(ep->shm, peer_name);
+	char gone[DUO_PEER_NAME_MAX + sizeof(DUO_SHM_GONE)];
 	int ret;
 
-	if (shm_addr == FI_ADDR_NOTAVAIL)
+	if (number == FI_ADDR_NOTAVAIL)
 		return;
-	snprintf(gone, sizeof(gone), "%s" DUO_SHM_GONE, shm_name);
+	snprintf(gone, sizeof(gone), "%s" DUO_SHM_GONE, peer_name);
 	if (!duo_registry_take(&ep->publication, gone)) {
-		duo_map_gone(ep, shm_addr);
+		duo_map_gone(ep, number);
 		return;
 	}
-	ret = fi_av_insert(ep->shm->av, shm_name, 1, &again, 0, NULL);
-	if (ret != 1 || again != shm_addr)
+	ret = fi_av_insert(ep->shm->av, peer_name, 1, &again, 0, NULL);
+	if (ret != 1 || again != number)
 		DUO_WARN(AV, "shm does not keep the place of %s, which was "
-			 "closed: %d\n", shm_name, ret);
+			 "closed: %d\n", peer_name, ret);
 }

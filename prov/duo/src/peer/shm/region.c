@@ -56,7 +56,7 @@ int duo_region_probe(const char *name, size_t pending)
 
 bool duo_region_exists(const char *name)
 {
-	char path[sizeof(DUO_SHM_DIR "/") + DUO_SHM_NAME_MAX];
+	char path[sizeof(DUO_SHM_DIR "/") + DUO_PEER_NAME_MAX];
 
 	snprintf(path, sizeof(path), DUO_SHM_DIR "/%s", name);
 	return !access(path, F_OK);

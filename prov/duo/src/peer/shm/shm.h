@@ -36,7 +36,7 @@ struct duo_cntr;
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
-	char name[DUO_SHM_PEERS][DUO_SHM_NAME_MAX];	/* by shm address */
+	char name[DUO_SHM_PEERS][DUO_PEER_NAME_MAX];	/* by shm address */
 	size_t known;			/* peers that shm has been told of */
 };
 
@@ -46,11 +46,11 @@ struct fi_info *duo_shm_getinfo(uint64_t caps);
 
 /* map.c: parts of struct duo_peer */
 int duo_shm_av_open(struct duo_ep *ep);
-fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *shm_name,
+fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason);
-bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t shm_addr);
-void duo_shm_leaves(struct duo_ep *ep, const char *shm_name);
-void duo_shm_left(struct duo_ep *ep, const char *shm_name);
+bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
+void duo_shm_leaves(struct duo_ep *ep, const char *peer_name);
+void duo_shm_left(struct duo_ep *ep, const char *peer_name);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);

@@ -113,7 +113,7 @@ static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	rx->kind = kind;
 	duo_rx_become(rx, DUO_RX_ARRIVING);
 	rx->hold = hold;
-	rx->shm_src = attr->addr;
+	rx->src_number = attr->addr;
 	rx->peer.addr = addr;
 	rx->peer.flags = duo_rx_cq_flags(rx);
 	rx->peer.count = 0;
@@ -130,7 +130,7 @@ static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	fi_addr_t addr = duo_map_peer(ep->map, attr->addr);
 	struct duo_rx *rx;
 
-	ep->rx_cq->shm_events++;
+	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_srx_confirm(ep, attr->addr);
 	/* nothing overtakes what is held; the core may refuse to close */
@@ -187,11 +187,11 @@ static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
 		TAILQ_FOREACH(rx, &ep->match[kind].unexp, link) {
 			if (rx->peer.addr == FI_ADDR_UNSPEC)
-				rx->shm_src = get_addr(&rx->peer);
+				rx->src_number = get_addr(&rx->peer);
 		}
 	}
 	TAILQ_FOREACH(rx, &ep->held, link)
-		rx->shm_src = get_addr(&rx->peer);
+		rx->src_number = get_addr(&rx->peer);
 }
 
 static struct fi_ops_srx_owner duo_shm_srx_owner_ops = {
