@@ -183,7 +183,7 @@ END_TEST
 START_TEST(share_closed)
 {
 	struct near_ctl *ctl;
-	uint64_t end_ms;
+	uint64_t start_ms;
 	size_t none = 0;
 	pid_t writer;
 
@@ -191,15 +191,15 @@ START_TEST(share_closed)
 	near_rx_step(b->port, rx_op(), &none);
 	ctl = rx_op()->peer->lane->rx.ctl;
 	near_share_claim(ctl, rx_op()->peer->round, rx_op()->steps, true);
+	start_ms = near_now_ms();
 	writer = fork();
 	if (!writer) {
 		usleep(100000);
 		near_share_wrote(ctl, rx_op()->peer->round, 1, false);
 		_exit(0);
 	}
-	end_ms = near_now_ms();
 	near_ops_stop(b->port);
-	ck_assert_uint_ge(near_now_ms() - end_ms, 50);
+	ck_assert_uint_ge(near_now_ms() - start_ms, 90);
 	waitpid(writer, NULL, 0);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
 	ck_assert_int_eq(near_share_claim(ctl, rx_op()->peer->round,
