@@ -213,8 +213,9 @@ void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
 		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, local),
 			    FI_DUO_NOT_MAPPED);
 		DUO_WARN(AV, "ep %p: the peer with fi_addr %" PRIu64 " cannot "
-			 "be reached over near, see above; the core %s "
-			 "carries its messages\n", (void *) ep, addr,
+			 "be reached over %s, see above or its own warnings; "
+			 "the core %s carries its messages\n", (void *) ep, addr,
+			 ep->domain->peer->name,
 			 ep->domain->fabric->core_name);
 	}
 }

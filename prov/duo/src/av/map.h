@@ -65,7 +65,10 @@ bool duo_map_retry_due(const struct duo_map *map);
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
 /* near: the peer of this number has died. */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
-/* near: it cannot be sent to, though it may send; the core carries that. */
+/*
+ * Nothing has been sent to it, and nothing can be, though it may send: the
+ * core carries it.
+ */
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
 
 /* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */

@@ -116,6 +116,16 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
+/* Under the lock: is the local route that was read without it the one yet? */
+static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
+				   const struct duo_route *to)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+
+	return duo_route_state(word) == DUO_ROUTE_LOCAL &&
+	       duo_route_number(word) == to->addr;
+}
+
 /*
  * RMA and atomics take the core to every peer and decide no path. 0,
  * -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: not enabled.

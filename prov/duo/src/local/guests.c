@@ -27,13 +27,14 @@ static void duo_guests_close(struct duo_guests *guests, off_t list)
 	munmap((char *) guests - list, list + sizeof(*guests));
 }
 
-/* The place of a guest, DUO_GUESTS_MAX if it has none; 0: of nobody. */
+/* The place of a guest, refused or not, DUO_GUESTS_MAX if it has none. */
 static int duo_guests_find(const struct duo_guests *guests, uint64_t name)
 {
 	int i;
 
 	for (i = 0; i < DUO_GUESTS_MAX; i++) {
-		if (atomic_load(&guests->name[i]) == name)
+		if ((atomic_load(&guests->name[i]) & ~DUO_GUEST_REFUSED) ==
+		    name)
 			break;
 	}
 	return i;
@@ -55,7 +56,7 @@ static enum duo_guest duo_guests_add(struct duo_guests *guests, uint64_t name)
 		if (atomic_compare_exchange_strong(&guests->name[i], &found,
 						   name))
 			return DUO_GUEST_NEW;
-		if (found == name)
+		if ((found & ~DUO_GUEST_REFUSED) == name)
 			return DUO_GUEST_KNOWN;
 	}
 	return DUO_GUEST_FULL;
@@ -96,4 +97,34 @@ bool duo_guest_known(int fd, off_t list, uint64_t name)
 	known = duo_guests_find(guests, name) < DUO_GUESTS_MAX;
 	duo_guests_close(guests, list);
 	return known;
+}
+
+void duo_guest_refuse(int fd, off_t list, uint64_t name)
+{
+	struct duo_guests *guests = duo_guests_open(fd, list);
+	uint64_t found = name;
+	int i;
+
+	if (!guests)
+		return;
+	i = duo_guests_find(guests, name);
+	if (i < DUO_GUESTS_MAX)	/* unless it leaves meanwhile */
+		atomic_compare_exchange_strong(&guests->name[i], &found,
+					       name | DUO_GUEST_REFUSED);
+	duo_guests_close(guests, list);
+}
+
+bool duo_guest_refused(int fd, off_t list, uint64_t name)
+{
+	struct duo_guests *guests = duo_guests_open(fd, list);
+	bool refused;
+	int i;
+
+	if (!guests)
+		return false;
+	i = duo_guests_find(guests, name);
+	refused = i < DUO_GUESTS_MAX &&
+		  atomic_load(&guests->name[i]) & DUO_GUEST_REFUSED;
+	duo_guests_close(guests, list);
+	return refused;
 }

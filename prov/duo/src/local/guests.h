@@ -13,6 +13,9 @@
  * number next is taken for connected; of a peer that has not connected it
  * writes in front of that state. So shm's places are used up for good, also
  * by peers that have ended.
+ *
+ * A guest whose region the endpoint cannot map is refused for good: shm never
+ * answers it, and tells it nothing.
  */
 #ifndef DUO_GUESTS_H
 #define DUO_GUESTS_H
@@ -24,7 +27,9 @@
 
 #define DUO_GUESTS_MAX 250	/* of the 256 that shm holds */
 
-/* As it is in the file; names by their hash, 0: free. */
+#define DUO_GUEST_REFUSED (1ULL << 63)	/* beside the name of a guest */
+
+/* As it is in the file; names by 63 bits of their hash, 0: free. */
 struct duo_guests {
 	_Atomic uint64_t name[DUO_GUESTS_MAX];
 };
@@ -40,5 +45,8 @@ enum duo_guest duo_guest_join(int fd, off_t list, uint64_t name);
 /* For a place that shm cannot have used. */
 void duo_guest_leave(int fd, off_t list, uint64_t name);
 bool duo_guest_known(int fd, off_t list, uint64_t name);
+/* A guest that there is. */
+void duo_guest_refuse(int fd, off_t list, uint64_t name);
+bool duo_guest_refused(int fd, off_t list, uint64_t name);
 
 #endif /* DUO_GUESTS_H */

@@ -351,7 +351,8 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 
 static uint64_t duo_guest_name(const char *peer_name)
 {
-	return duo_registry_hash(peer_name, strlen(peer_name));
+	return duo_registry_hash(peer_name, strlen(peer_name)) &
+	       ~DUO_GUEST_REFUSED;
 }
 
 /*
@@ -385,6 +386,32 @@ bool duo_registry_taken(const struct duo_publication *self, const char *name)
 {
 	return duo_guest_known(self->fd, sizeof(struct duo_record),
 			       duo_guest_name(name));
+}
+
+void duo_registry_refuse(const struct duo_publication *self, const char *name)
+{
+	duo_guest_refuse(self->fd, sizeof(struct duo_record),
+			 duo_guest_name(name));
+}
+
+bool duo_registry_refused(const void *addr, size_t len,
+			  const struct duo_publication *self)
+{
+	char name[DUO_HASH_DIGITS + 1];
+	struct duo_record record;
+	bool refused;
+	int fd;
+
+	duo_record_name(addr, len, name);
+	fd = duo_record_open(self->dir, name, &record);
+	if (fd < 0)
+		return false;
+	refused = duo_record_judge(fd, addr, len, &record, self) ==
+		  FI_DUO_REGISTERED &&
+		  duo_guest_refused(fd, sizeof(record),
+				    duo_guest_name(self->peer_name));
+	close(fd);
+	return refused;
 }
 
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,

@@ -100,6 +100,13 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 bool duo_registry_take(const struct duo_publication *self, const char *name);
 /* It has one. */
 bool duo_registry_taken(const struct duo_publication *self, const char *name);
+/*
+ * Our shm cannot map this region, so its owner is never answered: he reads it
+ * in our file. And: does that of a core address say so of us?
+ */
+void duo_registry_refuse(const struct duo_publication *self, const char *name);
+bool duo_registry_refused(const void *addr, size_t len,
+			  const struct duo_publication *self);
 
 /* A record's name is so many digits of a hash. */
 #define DUO_HASH_DIGITS 16

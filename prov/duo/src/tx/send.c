@@ -13,21 +13,39 @@
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "peer/shm/device.h"
+#include "peer/shm/shm.h"
 #include "tx/send.h"
 
 /*
- * Chooses the path and, for shm, takes the owner lock. -FI_EINVAL: dest is
- * not an address of the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
+ * Chooses the path and, for the local one, takes the owner lock; it is looked
+ * at again then, because another thread may have found out that the peer cannot
+ * be reached there. -FI_EINVAL: dest is not an address of the AV;
+ * -FI_EOPBADSTATE: the endpoint is not enabled.
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
 {
-	*to = duo_route(ep, dest);
-	if (!to->ep)
-		return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
-	if (to->path == FI_DUO_LOCAL)
+	for (;;) {
+		*to = duo_route(ep, dest);
+		if (!to->ep)
+			return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
+		if (to->path == FI_DUO_CORE)
+			return 0;
 		duo_lock(&ep->domain->lock);
-	return 0;
+		if (!ep->domain->lock.on || duo_route_still(ep, dest, to))
+			return 0;
+		duo_unlock(&ep->domain->lock);
+	}
+}
+
+/* A peer that cannot answer libfabric's shm is noticed by what is sent. */
+static inline void duo_tx_tell_shm(struct duo_ep *ep,
+				   const struct duo_route *to, ssize_t ret)
+{
+	if (!ret)
+		duo_shm_sent(ep->shm, to->addr);
+	else if (ret == -FI_EAGAIN)
+		duo_shm_not_sent(ep, to->addr);
 }
 
 /* Releases what duo_tx_begin() took, counts, passes ret on. */
@@ -42,6 +60,8 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			shm->tx_msgs++;
 			shm->tx_bytes += len;
 		}
+		if (!ep->near)
+			duo_tx_tell_shm(ep, to, ret);
 		duo_unlock(&ep->domain->lock);
 		return ret;
 	}

@@ -142,6 +142,25 @@ START_TEST(at_the_same_time)
 }
 END_TEST
 
+/* It keeps its place, and the others are as they were. */
+START_TEST(one_is_refused)
+{
+	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_NEW);
+	ck_assert_int_eq(duo_guest_join(own, LIST, 2), DUO_GUEST_NEW);
+	duo_guest_refuse(own, LIST, 2);
+	duo_guest_refuse(own, LIST, 2);
+	duo_guest_refuse(own, LIST, 3);		/* there is no such */
+	ck_assert(duo_guest_refused(own, LIST, 2));
+	ck_assert(!duo_guest_refused(own, LIST, 1));
+	ck_assert(!duo_guest_refused(own, LIST, 3));
+	ck_assert_int_eq(duo_guest_join(own, LIST, 2), DUO_GUEST_KNOWN);
+	ck_assert(duo_guest_known(own, LIST, 2));
+	ck_assert_int_eq(count(own), 2);
+	duo_guest_leave(own, LIST, 2);
+	ck_assert_int_eq(count(own), 1);
+}
+END_TEST
+
 START_TEST(no_list)
 {
 	ck_assert_int_eq(ftruncate(own, RECORD_SIZE), 0);
@@ -186,6 +205,7 @@ int main(void)
 	tcase_add_test(tcase, a_place_is_given_back);
 	tcase_add_test(tcase, lists_are_locked);
 	tcase_add_test(tcase, at_the_same_time);
+	tcase_add_test(tcase, one_is_refused);
 	tcase_add_test(tcase, no_list);
 	tcase_add_test(tcase, lookup_takes_a_place_in_both);
 	tcase_add_test(tcase, lookup_takes_none_for_nothing);

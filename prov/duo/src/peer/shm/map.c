@@ -9,6 +9,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
+#include "av/av.h"
 #include "av/map.h"
 #include "base/log.h"
 #include "obj/fabric.h"
@@ -108,6 +109,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 		return number;
 	*reason = FI_DUO_NOT_MAPPED;
 	if (!duo_shm_reachable(ep, peer_name, addr)) {
+		duo_registry_refuse(&ep->publication, peer_name);
 		ep->map->failed = true;
 		return FI_ADDR_NOTAVAIL;
 	}
@@ -162,4 +164,26 @@ void duo_shm_left(struct duo_ep *ep, const char *peer_name)
 	if (ret != 1 || again != number)
 		DUO_WARN(AV, "shm does not keep the place of %s, which was "
 			 "closed: %d\n", peer_name, ret);
+}
+
+static bool duo_shm_refused(const struct duo_ep *ep, fi_addr_t number)
+{
+	fi_addr_t addr = duo_map_peer(ep->map, number);
+	char core_addr[DUO_ADDR_MAX];
+	size_t len = sizeof(core_addr);
+
+	return addr != FI_ADDR_UNSPEC &&
+	       !duo_av_core_addr(ep->av, addr, core_addr, &len) &&
+	       duo_registry_refused(core_addr, len, &ep->publication);
+}
+
+void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number)
+{
+	uint16_t *tries = &ep->shm->tries[number];
+
+	if (*tries == DUO_SHM_SENT || ++*tries < DUO_SHM_TRIES)
+		return;
+	*tries = 0;
+	if (duo_shm_refused(ep, number))
+		duo_map_refuse(ep, number);
 }

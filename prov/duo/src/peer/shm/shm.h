@@ -21,6 +21,8 @@
 	"Enlarge " DUO_SHM_DIR " (docker --shm-size, Kubernetes emptyDir " \
 	"with medium Memory, AWS Batch sharedMemorySize)"
 #define DUO_SHM_PEERS 256	/* what one AV of shm holds */
+#define DUO_SHM_TRIES 1024	/* sends, until the peer's file is read */
+#define DUO_SHM_SENT UINT16_MAX	/* of tries: never mind */
 #define DUO_SHM_QUEUE 1024	/* operations in flight, each way */
 #define DUO_SHM_INJECT 4096	/* bytes */
 #define DUO_SHM_IOV 4		/* buffers of a message */
@@ -38,6 +40,8 @@ struct duo_shm {
 	struct fid_ep *srx;
 	char name[DUO_SHM_PEERS][DUO_PEER_NAME_MAX];	/* by shm address */
 	size_t known;			/* peers that shm has been told of */
+	uint16_t tries[DUO_SHM_PEERS];	/* sends that it did not take before it
+					 * took the first; DUO_SHM_SENT then */
 };
 
 /* info.c: the shm provider as a peer, or NULL with a warning; caps: FI_HMEM
@@ -51,6 +55,16 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
 void duo_shm_leaves(struct duo_ep *ep, const char *peer_name);
 void duo_shm_left(struct duo_ep *ep, const char *peer_name);
+/* A message has gone to this peer, so all others do. */
+static inline void duo_shm_sent(struct duo_shm *shm, fi_addr_t number)
+{
+	shm->tries[number] = DUO_SHM_SENT;
+}
+/*
+ * One has not: -FI_EAGAIN. If the peer cannot map our region that never ends,
+ * and the core takes what goes to it from now on; none is on this path.
+ */
+void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
