@@ -31,10 +31,9 @@ struct duo_ep;
  * are the state, the high twelve the address in shm's AV plus one, 0 if shm
  * does not know the peer; between them is what the core's fi_addr has more
  * than ours, signed, 0 in most AVs (av_core.c). A state only ever changes
- * from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE while nothing has been
- * sent, so messages to one peer keep their order;
- * removing the address, or inserting it again for another process, starts
- * anew.
+ * from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE while nothing has
+ * been sent, so messages to one peer keep their order; removing the address,
+ * or inserting it again for another process, starts anew.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */
