@@ -200,6 +200,7 @@ void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
+bool ft_over_tcp(void);	/* not by way of ofi_rxm */
 bool ft_directs_untagged(const struct ft_ep *e);
 bool ft_cancels_directed(const struct ft_ep *e);
 

@@ -36,11 +36,16 @@ static bool ft_all_shm(const struct ft_ep *e)
 	return true;
 }
 
+bool ft_over_tcp(void)
+{
+	return !strcmp(ft.opts.prov, "tcp") ||
+	       !strcmp(ft.opts.prov, "tcp;ofi_duo");
+}
+
 /* tcp ignores the source of an untagged receive (xnet_srx_recv). */
 bool ft_directs_untagged(const struct ft_ep *e)
 {
-	return ft_all_shm(e) || (strcmp(ft.opts.prov, "tcp") &&
-				 strcmp(ft.opts.prov, "tcp;ofi_duo"));
+	return ft_all_shm(e) || !ft_over_tcp();
 }
 
 /*
