@@ -309,7 +309,7 @@ part_bundle()
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-bundle"
 }
 
-# Without OFI_DUO_PACKAGES=templates most of it is skipped: the tools are many.
+# With --quick not what is slow to install: see check-templates.
 part_templates()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-templates"
