@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/barrier.h"
 #include "link/port.h"
-#include "link/proc.h"
 
 void near_lane_heat(struct near_port *port, struct near_lane *lane)
 {
@@ -207,7 +207,7 @@ static void near_lanes_cool(struct near_port *port, uint32_t count)
 	uint32_t i;
 
 	if (!port->fence)
-		near_proc_barrier();
+		near_barrier();
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = port->hot_count; i-- > 0 && count;) {
 		lane = port->hot[i];
@@ -260,7 +260,7 @@ int near_arm(struct near_port *port)
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&region->armed, 1, __ATOMIC_SEQ_CST);
 	if (!port->fence)
-		near_proc_barrier();
+		near_barrier();
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
 		return -EAGAIN;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "link/barrier.h"
 #include "link/port.h"
 
 static struct near_peer **near_hash(struct near_port *port,
@@ -182,7 +183,10 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	claim->who = port->addr;
 	__atomic_store_n(&claim->state, NEAR_CLAIM_OPEN, __ATOMIC_RELEASE);
 	near_tx_init(&peer->tx, ring, &place);
-	peer->tx.fence = port->fence || region->flags & NEAR_REGION_FENCE;
+	if (port->fence || region->flags & NEAR_REGION_FENCE)
+		peer->tx.fence = NEAR_FENCE_ALWAYS;
+	else if (!near_barrier_ready())
+		peer->tx.fence = NEAR_FENCE_YET;
 	peer->index = index;
 	peer->ring_size = place.size;
 	peer->told = false;

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "link/barrier.h"
 #include "link/port.h"
 #include "link/proc.h"
 
@@ -95,7 +96,7 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	near_list_init(&port->receiving);
 	near_list_init(&port->onesided_work);
 	near_rings_fit(&port->rings, attr->memory);
-	port->fence = !near_proc_barrier_ready();
+	port->fence = !near_barrier_begin();
 	port->checked_ms = near_now_ms();
 	/* With Yama's ptrace_scope 1, peers may read us all the same. */
 	if (!attr->no_cma)

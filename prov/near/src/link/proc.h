@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes: who is who, who is alive, whose stores are visible. */
+/* Processes: who is who, who is alive. */
 #ifndef NEAR_LINK_PROC_H
 #define NEAR_LINK_PROC_H
 
@@ -21,14 +21,6 @@ int near_proc_space(uint64_t *space);
 
 /* A descriptor that becomes readable when pid ends, or a negative errno. */
 int near_proc_pidfd(pid_t pid);
-
-/*
- * Asks for membarrier(), by which one process makes another's stores visible
- * to itself; the other must have asked too. false: it is refused here, and
- * near_proc_barrier() must not be called. Once per process suffices.
- */
-bool near_proc_barrier_ready(void);
-void near_proc_barrier(void);
 
 /* Coarse and cheap; exact. */
 uint64_t near_now_ms(void);

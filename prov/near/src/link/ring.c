@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include "link/barrier.h"
 #include "link/ring.h"
 
 #define NEAR_EAGER_MAX 8192
@@ -24,6 +25,13 @@ static uint32_t near_eager_max(uint32_t dsize)
 	uint32_t fits = dsize / 8 * 3;
 
 	return fits < NEAR_EAGER_MAX ? fits : NEAR_EAGER_MAX;
+}
+
+void near_tx_fence(struct near_tx *tx)
+{
+	if (tx->fence == NEAR_FENCE_YET && near_barrier_ready())
+		tx->fence = NEAR_FENCE_NONE;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void near_tx_init(struct near_tx *tx, void *ring,

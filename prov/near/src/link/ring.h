@@ -16,6 +16,13 @@
 #include "link/copy.h"
 #include "link/shm.h"
 
+/* Does the producer fence after each slot? See near_tx_cold(). */
+enum near_fence {
+	NEAR_FENCE_NONE,	/* the consumer's membarrier does it for us */
+	NEAR_FENCE_YET,		/* until ours has been registered */
+	NEAR_FENCE_ALWAYS,	/* it is refused, here or there */
+};
+
 /* The producer's end. */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected, and full */
@@ -23,7 +30,7 @@ struct near_tx {
 	uint64_t head;			/* as last read */
 	uint32_t mask;
 	uint16_t lap;
-	bool fence;			/* see near_tx_tell() */
+	uint8_t fence;			/* enum near_fence */
 	bool gated;			/* see near_tx_gate() */
 	uint8_t *data;
 	uint64_t dtail;
@@ -53,6 +60,9 @@ void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
+
+/* Fences, and looks whether that is still needed. */
+void near_tx_fence(struct near_tx *tx);
 
 /* Not connected: no slot is free, none will be. */
 static inline void near_tx_none(struct near_tx *tx)
@@ -137,10 +147,10 @@ static near_inline void near_tx_publish(struct near_tx *tx,
  * slot must be visible before cold is read. Either the consumer's membarrier
  * sees to it (near_port_demote()), or we fence.
  */
-static near_inline bool near_tx_cold(const struct near_tx *tx)
+static near_inline bool near_tx_cold(struct near_tx *tx)
 {
 	if (near_unlikely(tx->fence))
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		near_tx_fence(tx);
 	else
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&tx->ctl->cold, __ATOMIC_RELAXED);

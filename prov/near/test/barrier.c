@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Registering for membarrier beside the application's threads. */
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/barrier.h"
+#include "link/proc.h"
+#include "unit.h"
+
+static void *wait_for_ever(void *none)
+{
+	pause();
+	return none;
+}
+
+/* As a runtime of MPI has: from now on registering takes time. */
+static void have_thread(void)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
+	pthread_detach(thread);
+}
+
+static void until_ready(void)
+{
+	uint64_t end = near_now_ms() + 20000;
+
+	while (!near_barrier_ready()) {
+		sched_yield();
+		ck_assert_msg(near_now_ms() < end, "not registered");
+	}
+}
+
+START_TEST(who_fences)
+{
+	struct near_tx yet = { .fence = NEAR_FENCE_YET };
+	struct near_tx always = { .fence = NEAR_FENCE_ALWAYS };
+
+	near_tx_fence(&yet);
+	ck_assert_int_eq(yet.fence, NEAR_FENCE_YET);
+	if (!near_barrier_begin())
+		return;		/* refused here */
+	until_ready();
+	near_tx_fence(&yet);
+	near_tx_fence(&always);
+	ck_assert_int_eq(yet.fence, NEAR_FENCE_NONE);
+	ck_assert_int_eq(always.fence, NEAR_FENCE_ALWAYS);
+}
+END_TEST
+
+START_TEST(beside_a_thread)
+{
+	struct near_peer *to_b;
+	struct rig *a, *b;
+
+	have_thread();
+	a = rig_open(false);
+	b = rig_open(false);
+	to_b = rig_peer(a, b);
+	ck_assert_int_eq(rig_send(a, to_b, 1, "", 0), 0);
+	if (near_barrier_begin()) {
+		ck_assert_int_ne(to_b->tx.fence, NEAR_FENCE_ALWAYS);
+		until_ready();
+		ck_assert_int_eq(rig_send(a, to_b, 2, "", 0), 0);
+		ck_assert_int_eq(to_b->tx.fence, NEAR_FENCE_NONE);
+		rig_until(b, NULL, 2);
+	}
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/* The end of a process waits for what is under way, that of its child not. */
+START_TEST(ends_meanwhile)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(30);
+		have_thread();
+		near_barrier_begin();
+		if (!fork())
+			exit(0);
+		wait(&status);
+		exit(status ? 1 : 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near barrier");
+	TCase *tcase = tcase_create("barrier");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, who_fences);
+	tcase_add_test(tcase, beside_a_thread);
+	tcase_add_test(tcase, ends_meanwhile);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
