@@ -41,7 +41,8 @@ struct duo_cq {
 	uint32_t local_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last */
 	uint32_t local_skip;	/* likewise shm */
-	atomic_uint core_credit;	/* polls the core is sure to get */
+	atomic_uint core_credit;	/* polls that the core gets beside those;
+					 * a race may lose some */
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
 	struct fid_peer_cq peer_cq;	/* shm writes here */
 	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */

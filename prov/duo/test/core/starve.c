@@ -188,6 +188,22 @@ START_TEST(a_send_meanwhile_has_its_polls)
 }
 END_TEST
 
+/* A poll may take away at once what a send has given. */
+START_TEST(the_core_is_seen_without_credit)
+{
+	int i, start = fake.core.polls;
+
+	duo_params.lazy_time = 1 << 30;
+	duo_params.core_interval = 10;
+	post(DUO_TAGGED, &slot[0], TAG);
+	for (i = 0; i < 100; i++) {
+		fixture_ep()->rx_cq->core_credit = 0;
+		poll_busy(DUO_TAGGED);
+	}
+	ck_assert_int_eq(fake.core.polls - start, 10);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("starve");
@@ -200,5 +216,6 @@ int main(void)
 	tcase_add_test(tcase, one_delivery_asks_for_the_next);
 	tcase_add_test(tcase, the_core_is_polled_no_more_than_for_it);
 	tcase_add_test(tcase, a_send_meanwhile_has_its_polls);
+	tcase_add_test(tcase, the_core_is_seen_without_credit);
 	return unit_run(suite);
 }
