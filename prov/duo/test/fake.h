@@ -107,7 +107,8 @@ struct fake_msg {
 	size_t says;			/* msg_size for its owner; 0: len */
 	char payload[FAKE_MSG_MAX];
 	char name[DUO_PEER_NAME_MAX];	/* the sender's, of shm */
-	struct fake_obj *to;		/* the endpoint of shm */
+	struct fake_obj *to;		/* the endpoint, and who has posted it;
+					 * NULL, of the core: any */
 	int place;			/* the sender's in its map */
 	struct fi_peer_rx_entry *entry;
 };
@@ -117,6 +118,7 @@ struct fake_event {
 	STAILQ_ENTRY(fake_event) link;
 	struct fi_cq_err_entry entry;	/* err 0: a completion */
 	fi_addr_t src;
+	const struct fake_obj *cq;	/* of the core; NULL: any */
 };
 STAILQ_HEAD(fake_event_list, fake_event);
 
@@ -257,25 +259,32 @@ fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr);
 /* fake_core_msg.c */
 ssize_t fake_core_recv(const struct fake_msg *recv, uint64_t flags);
 ssize_t fake_core_cancel(fid_t fid, void *context);
-void fake_core_event(const struct fi_cq_err_entry *entry, fi_addr_t src);
-/* A message from src has come over the core. */
+/* The first event of the CQ, NULL: there is none. */
+struct fake_event *fake_core_next(const struct fake_obj *cq);
+void fake_core_event(const struct fake_obj *cq,
+		     const struct fi_cq_err_entry *entry, fi_addr_t src);
+/* A message from src has come over the core, to any endpoint. */
 void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 		      const char *text);
 /* The same of one from fake_msg_new(), which is freed; addr: the sender. */
 void fake_core_deliver(struct fake_msg *msg);
-/* An error entry out of the blue, e.g. of a send. */
+/* An error entry out of the blue, e.g. of a send; in this CQ, or in any. */
 void fake_core_error(void *context, int err);
+void fake_core_error_in(const struct fake_obj *cq, void *context, int err);
 /* Completions that were held back come in. */
 void fake_core_release(void);
 size_t fake_core_posted(void);
+/* To one of the core's endpoints, NULL: to any. */
+size_t fake_core_posted_to(const struct fake_obj *ep);
 
 /* fake_shm.c */
 /* A peer connects to an endpoint of shm; its place in the map. */
 int fake_shm_connect(struct fake_obj *ep, const char *name);
 /* The name in the place of a fi_addr, as shm would send to it. */
 const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr);
-/* The endpoint of shm behind one of ours. */
+/* The endpoint of shm behind one of ours, and that of the core. */
 struct fake_obj *fake_shm_of(struct fid_ep *ep);
+struct fake_obj *fake_core_of(struct fid_ep *ep);
 
 /* fake_shm_msg.c */
 void fake_shm_check(struct fake_obj *obj);

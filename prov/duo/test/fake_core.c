@@ -9,6 +9,11 @@
 
 #include "fake.h"
 
+struct fake_obj *fake_core_of(struct fid_ep *ep)
+{
+	return fake_obj_of(&duo_ep_of(ep)->path_ep[FI_DUO_CORE]->fid);
+}
+
 struct fake_table *fake_core_table(struct fid_av *av)
 {
 	return fake_obj_of(&av->fid)->table;
@@ -129,18 +134,24 @@ static int fake_core_av_open(struct fid_domain *domain,
 	return 0;
 }
 
+static void fake_core_take(struct fake_event *event)
+{
+	STAILQ_REMOVE(&fake.core.events, event, fake_event, link);
+	free(event);
+}
+
 /* Stops before an error entry, as every provider does. */
 static ssize_t fake_core_readfrom(struct fid_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
 {
+	const struct fake_obj *obj = fake_obj_of(&cq->fid);
 	struct fi_cq_tagged_entry *out = buf;
 	struct fake_event *event;
 	size_t i;
 
-	fake_obj_of(&cq->fid);
 	fake.core.polls++;
 	for (i = 0; i < count; i++) {
-		event = STAILQ_FIRST(&fake.core.events);
+		event = fake_core_next(obj);
 		if (!event || event->entry.err)
 			break;
 		out[i] = (struct fi_cq_tagged_entry) {
@@ -149,25 +160,22 @@ static ssize_t fake_core_readfrom(struct fid_cq *cq, void *buf, size_t count,
 			event->entry.tag,
 		};
 		src[i] = event->src;
-		STAILQ_REMOVE_HEAD(&fake.core.events, link);
-		free(event);
+		fake_core_take(event);
 	}
 	if (i)
 		return i;
-	return STAILQ_EMPTY(&fake.core.events) ? -FI_EAGAIN : -FI_EAVAIL;
+	return fake_core_next(obj) ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
 static ssize_t fake_core_readerr(struct fid_cq *cq,
 				 struct fi_cq_err_entry *entry, uint64_t flags)
 {
-	struct fake_event *event = STAILQ_FIRST(&fake.core.events);
+	struct fake_event *event = fake_core_next(fake_obj_of(&cq->fid));
 
-	fake_obj_of(&cq->fid);
 	if (!event || !event->entry.err)
 		return -FI_EAGAIN;
 	*entry = event->entry;
-	STAILQ_REMOVE_HEAD(&fake.core.events, link);
-	free(event);
+	fake_core_take(event);
 	return 1;
 }
 
@@ -211,7 +219,7 @@ int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 	ck_assert_int_eq(count, 1);
 	ck_assert_int_ne(cq->wait_fd, 0);
 	eventfd_read(cq->wait_fd, &events);
-	return STAILQ_EMPTY(&fake.core.events) ? 0 : -FI_EAGAIN;
+	return fake_core_next(cq) ? -FI_EAGAIN : 0;
 }
 
 static struct fi_ops fake_core_cq_fid_ops = {
@@ -267,6 +275,10 @@ static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
 		return fake_core_bind_av(fake_obj_of(fid), fake_obj_of(bfid));
 	if (bfid->fclass == FI_CLASS_CNTR && flags & FI_SEND)
 		fake_obj_of(fid)->tx_cntr = fake_obj_of(bfid);
+	if (bfid->fclass == FI_CLASS_CQ && flags & FI_TRANSMIT)
+		fake_obj_of(fid)->tx_cq = fake_obj_of(bfid);
+	if (bfid->fclass == FI_CLASS_CQ && flags & FI_RECV)
+		fake_obj_of(fid)->rx_cq = fake_obj_of(bfid);
 	fake_ref(fake_obj_of(fid), fake_obj_of(bfid));
 	return 0;
 }

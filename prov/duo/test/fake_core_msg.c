@@ -8,13 +8,26 @@
 
 #include "fake.h"
 
-void fake_core_event(const struct fi_cq_err_entry *entry, fi_addr_t src)
+struct fake_event *fake_core_next(const struct fake_obj *cq)
+{
+	struct fake_event *event;
+
+	STAILQ_FOREACH(event, &fake.core.events, link) {
+		if (!event->cq || event->cq == cq)
+			break;
+	}
+	return event;
+}
+
+void fake_core_event(const struct fake_obj *cq,
+		     const struct fi_cq_err_entry *entry, fi_addr_t src)
 {
 	struct fake_event *event = calloc(1, sizeof(*event));
 
 	ck_assert_ptr_nonnull(event);
 	event->entry = *entry;
 	event->src = src;
+	event->cq = cq;
 	if (fake.core.hold && entry->flags & FI_RECV &&
 	    entry->err != FI_ECANCELED)
 		STAILQ_INSERT_TAIL(&fake.core.late, event, link);
@@ -32,6 +45,11 @@ void fake_core_release(void)
 
 void fake_core_error(void *context, int err)
 {
+	fake_core_error_in(NULL, context, err);
+}
+
+void fake_core_error_in(const struct fake_obj *cq, void *context, int err)
+{
 	const struct fi_cq_err_entry entry = {
 		.op_context = context,
 		.flags = FI_SEND,
@@ -39,12 +57,12 @@ void fake_core_error(void *context, int err)
 		.prov_errno = err,
 	};
 
-	fake_core_event(&entry, FI_ADDR_NOTAVAIL);
+	fake_core_event(cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
 static bool fake_fits(const struct fake_msg *recv, const struct fake_msg *msg)
 {
-	return recv->kind == msg->kind &&
+	return recv->kind == msg->kind && (!msg->to || recv->to == msg->to) &&
 	       (recv->addr == FI_ADDR_UNSPEC || recv->addr == msg->addr) &&
 	       (msg->kind == DUO_MSG ||
 		((recv->tag ^ msg->tag) & ~recv->ignore) == 0);
@@ -75,11 +93,11 @@ static void fake_complete(const struct fake_msg *recv,
 		entry.err = FI_ETRUNC;
 		entry.prov_errno = FI_ETRUNC;
 	}
-	fake_core_event(&entry, msg->addr);
+	fake_core_event(recv->to->rx_cq, &entry, msg->addr);
 	if (!entry.err || !fake.core.ends_twice)
 		return;
 	entry.err = 0;
-	fake_core_event(&entry, msg->addr);
+	fake_core_event(recv->to->rx_cq, &entry, msg->addr);
 }
 
 void fake_core_deliver(struct fake_msg *msg)
@@ -122,11 +140,11 @@ static void fake_peek(const struct fake_msg *recv, struct fake_msg *msg,
 
 	fake.core.peeks++;
 	if (!msg) {
-		fake_core_event(&entry, FI_ADDR_NOTAVAIL);
+		fake_core_event(recv->to->rx_cq, &entry, FI_ADDR_NOTAVAIL);
 		return;
 	}
 	entry = fake_entry(recv, msg);
-	fake_core_event(&entry, msg->addr);
+	fake_core_event(recv->to->rx_cq, &entry, msg->addr);
 	if (!(flags & (FI_CLAIM | FI_DISCARD)))
 		return;
 	TAILQ_REMOVE(&fake.core.unexp, msg, link);
@@ -149,10 +167,11 @@ static ssize_t fake_claim(const struct fake_msg *recv, uint64_t flags)
 	}
 	if (!msg)
 		return -FI_EINVAL;
+	ck_assert(!msg->to || msg->to == recv->to);
 	TAILQ_REMOVE(&fake.core.claimed, msg, link);
 	if (flags & FI_DISCARD) {
 		entry = fake_entry(recv, msg);
-		fake_core_event(&entry, msg->addr);
+		fake_core_event(recv->to->rx_cq, &entry, msg->addr);
 	} else {
 		fake_complete(recv, msg);
 	}
@@ -213,9 +232,10 @@ ssize_t fake_core_cancel(fid_t fid, void *context)
 		.err = FI_ECANCELED,
 		.prov_errno = FI_ECANCELED,
 	};
+	const struct fake_obj *ep = fake_obj_of(fid);
 	struct fake_msg *recv;
 
-	ck_assert_int_eq(fake_obj_of(fid)->path, FI_DUO_CORE);
+	ck_assert_int_eq(ep->path, FI_DUO_CORE);
 	fake.core.cancels++;
 	TAILQ_FOREACH(recv, &fake.core.posted, link) {
 		if (recv->context == context)
@@ -223,21 +243,27 @@ ssize_t fake_core_cancel(fid_t fid, void *context)
 	}
 	if (!recv)
 		return -FI_ENOENT;
+	ck_assert_ptr_eq(recv->to, ep);
 	ck_assert_msg(!fake.core.util_srx || recv->kind == DUO_TAGGED ||
 		      recv->addr == FI_ADDR_UNSPEC,
 		      "fi_cancel of a directed untagged receive");
 	TAILQ_REMOVE(&fake.core.posted, recv, link);
 	free(recv);
-	fake_core_event(&entry, FI_ADDR_NOTAVAIL);
+	fake_core_event(ep->rx_cq, &entry, FI_ADDR_NOTAVAIL);
 	return 0;
 }
 
 size_t fake_core_posted(void)
 {
+	return fake_core_posted_to(NULL);
+}
+
+size_t fake_core_posted_to(const struct fake_obj *ep)
+{
 	struct fake_msg *recv;
 	size_t count = 0;
 
 	TAILQ_FOREACH(recv, &fake.core.posted, link)
-		count++;
+		count += !ep || recv->to == ep;
 	return count;
 }

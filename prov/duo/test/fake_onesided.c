@@ -26,7 +26,7 @@ static ssize_t fake_onesided(struct fid_ep *ep, const char *call,
 	fake.core.onesided.call = call;
 	fake.core.onesided_count++;
 	if (done->context)
-		fake_core_event(&entry, 3);
+		fake_core_event(fake_obj_of(&ep->fid)->tx_cq, &entry, 3);
 	return 0;
 }
 

@@ -54,7 +54,7 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	if (flags & FAKE_INJECT)
 		return 0;
 	if (ep->path == FI_DUO_CORE)
-		fake_core_event(&entry, 3);	/* a core may say anything */
+		fake_core_event(ep->tx_cq, &entry, 3);	/* a core may say anything */
 	else
 		ep->tx_cq->peer_cq->owner_ops->write(
 			ep->tx_cq->peer_cq, entry.op_context, entry.flags, 0,
@@ -191,9 +191,10 @@ static ssize_t fake_recv(struct fid_ep *ep, enum duo_rx_kind kind,
 	struct fake_msg recv = {
 		.kind = kind, .addr = src, .tag = tag, .ignore = ignore,
 		.context = context, .count = count,
+		.to = fake_obj_of(&ep->fid),
 	};
 
-	ck_assert_int_eq(fake_obj_of(&ep->fid)->path, FI_DUO_CORE);
+	ck_assert_int_eq(recv.to->path, FI_DUO_CORE);
 	memcpy(recv.iov, iov, count * sizeof(*iov));
 	if (desc)
 		memcpy(recv.desc, desc, count * sizeof(*desc));

@@ -301,13 +301,18 @@ void expect_nothing(void)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 }
 
-struct fi_duo_stats stats_now(void)
+struct fi_duo_stats stats_of(struct fid_ep *ep)
 {
 	struct fi_duo_stats stats;
 	struct fi_ops_duo *ops;
 
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
-	ck_assert_int_eq(ops->stats(fx.ep, &stats, sizeof(stats)), 0);
+	ck_assert_int_eq(fi_open_ops(&ep->fid, FI_DUO_OPS, 0, (void **) &ops,
+				     NULL), 0);
+	ck_assert_int_eq(ops->stats(ep, &stats, sizeof(stats)), 0);
 	return stats;
+}
+
+struct fi_duo_stats stats_now(void)
+{
+	return stats_of(fx.ep);
 }

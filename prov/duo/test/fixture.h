@@ -86,5 +86,6 @@ struct fi_cq_err_entry expect_error(void *context, int err);
 /* None comes within many polls. */
 void expect_nothing(void);
 struct fi_duo_stats stats_now(void);
+struct fi_duo_stats stats_of(struct fid_ep *ep);
 
 #endif /* FIXTURE_H */

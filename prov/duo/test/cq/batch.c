@@ -54,7 +54,7 @@ static void sent(int i)
 		.flags = FI_SEND | FI_TAGGED,
 	};
 
-	fake_core_event(&entry, 3);	/* a core may say anything */
+	fake_core_event(NULL, &entry, 3);	/* a core may say anything */
 }
 
 /* Everything has come before the first read. */

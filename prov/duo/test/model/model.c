@@ -37,6 +37,16 @@ bool model_one_in(size_t count)
 	return model_random(count) == 0;
 }
 
+int model_random_ep(void)
+{
+	return model.eps > 1 ? model_random(model.eps) : 0;
+}
+
+bool model_same_av(int ep, int other)
+{
+	return model.ep[ep].av == model.ep[other].av;
+}
+
 int model_sources(void)
 {
 	return model.attr.no_shm ? MODEL_LATE : MODEL_SOURCES;
@@ -45,12 +55,12 @@ int model_sources(void)
 fi_addr_t model_src(const struct model_recv *recv)
 {
 	return recv->source == MODEL_ANY ? FI_ADDR_UNSPEC :
-					   model.peer[recv->source].addr;
+					   model.peer[recv->source].addr[recv->ep];
 }
 
 bool model_takes(const struct model_recv *recv, const struct model_msg *msg)
 {
-	return recv->kind == msg->kind &&
+	return recv->ep == msg->ep && recv->kind == msg->kind &&
 	       (recv->source == MODEL_ANY || recv->source == msg->source) &&
 	       ((recv->tag ^ msg->tag) & ~recv->ignore) == 0;
 }

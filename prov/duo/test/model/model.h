@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The reference model of an endpoint: its receives and messages in the order
- * of their posting and sending, who takes what, and who has got what. It says
- * what may happen, not what will: that the paths race is the point.
+ * The reference model of one or two endpoints: their receives and messages in
+ * the order of their posting and sending, who takes what, and who has got what.
+ * It says what may happen, not what will: that the paths race is the point.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -24,6 +24,8 @@
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
 #define MODEL_ID 7		/* what a message begins with, bytes */
 #define MODEL_NEVER INT32_MAX	/* a step */
+#define MODEL_EPS 2
+#define MODEL_ADDR 10		/* of the first source; the core's */
 
 enum model_source {
 	MODEL_ANY = -1,
@@ -37,10 +39,18 @@ enum model_source {
 	MODEL_SOURCES
 };
 
+/* What it has with the other one in common may be its AV, its CQ, or both. */
+struct model_ep {
+	struct fid_ep *ep;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fake_obj *core, *shm;	/* NULL: no shm */
+};
+
 struct model_peer {
 	const char *peer_name;	/* NULL: not published */
-	fi_addr_t addr;
-	bool inserted;
+	fi_addr_t addr[MODEL_EPS];	/* in the AV of each */
+	bool inserted[MODEL_EPS];
 	bool far;		/* it sends over the core */
 	int life;		/* processes that have ended */
 };
@@ -66,6 +76,7 @@ struct model_recv {
 	char before[MODEL_GUARD];
 	char buf[MODEL_BUF];
 	char behind[MODEL_GUARD];
+	int ep;				/* where it was posted */
 	enum duo_rx_kind kind;
 	enum model_op op;
 	enum model_state state;
@@ -82,6 +93,7 @@ struct model_recv {
 };
 
 struct model_msg {
+	int ep;				/* to which it was sent */
 	enum duo_rx_kind kind;
 	int source;
 	uint64_t tag;
@@ -99,6 +111,7 @@ struct model_msg {
 
 /* Its address is the context. */
 struct model_send {
+	int ep;
 	bool on_core;
 	bool fails;
 	bool done;
@@ -117,6 +130,9 @@ extern struct model {
 	size_t single_in;	/* of so many untagged receives one is for a
 				 * single message */
 	int post_errs;		/* refusals that were not seen yet */
+	int eps;
+	struct model_ep ep[MODEL_EPS];
+	struct fid_cq *reading;	/* what comes is read from there */
 	struct model_peer peer[MODEL_SOURCES];
 	struct model_recv recv[MODEL_RECVS];
 	struct model_msg msg[MODEL_MSGS];
@@ -138,6 +154,9 @@ void model_trace(const char *format, ...);
 size_t model_random(size_t below);
 bool model_one_in(size_t count);
 
+/* One of them. */
+int model_random_ep(void);
+bool model_same_av(int ep, int other);
 /* Sources below this one exist. */
 int model_sources(void);
 fi_addr_t model_src(const struct model_recv *recv);
@@ -157,7 +176,7 @@ struct model_msg *model_msg_in(const char *buf, size_t len);
 /* model_post.c: random receives */
 void model_post(void);
 /* One that takes any message of the kind, whole. */
-void model_post_wildcard(enum duo_rx_kind kind);
+void model_post_wildcard(int ep, enum duo_rx_kind kind);
 void model_peek(void);
 /* Some of the messages that were claimed are received, or all. */
 void model_claim(void);
@@ -172,14 +191,18 @@ void model_act_restart(void);
 /* An address is taken out of the AV, when nothing of it is on its way. */
 void model_remove(void);
 
-/* model_act.c */
+/* model_open.c */
 void model_open(int seed);
+/* For unit_case(). */
+void model_close(void);
+
+/* model_act.c */
 /* One random step. */
 void model_act(void);
 void model_act_send(void);
 void model_act_post(void);
-void model_arrive(enum model_source source, enum duo_rx_kind kind);
-void model_arrive_some(enum model_source source);
+void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind);
+void model_arrive_some(int ep, enum model_source source);
 /* Everything that waits is received, each by a receive that takes all. */
 void model_drain(void);
 /* Ends all mishaps. */
@@ -188,12 +211,13 @@ void model_cancel(struct model_recv *recv);
 void model_cancel_all(void);
 
 /* model_press.c */
-/* Local messages that take receives as fast as they are posted. */
-void model_press(enum duo_rx_kind kind);
+/* Local messages take receives of busy as fast as they are posted. */
+void model_press(int ep, int busy, enum duo_rx_kind kind);
 
 /* model_read.c */
-/* Reads once, at random; false: there was nothing. */
+/* Reads a CQ once, at random; false: there was nothing. */
 bool model_read(void);
+bool model_read_cq(struct fid_cq *cq);
 /* Until nothing comes any more. */
 void model_read_all(void);
 
@@ -207,7 +231,7 @@ struct model_entry {
 
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
-/* What has ended without being reported; when the endpoint is quiet. */
+/* What has ended without being reported; when the endpoints are quiet. */
 void model_find_silent(void);
 
 /* model_check.c */

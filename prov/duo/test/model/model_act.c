@@ -1,86 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What happens to the endpoint, at random. */
+/* What happens to the endpoints, at random. */
 
 #include "model.h"
-
-static void model_choose_attr(struct fixture_attr *attr)
-{
-	static const char *const core[] = {
-		"efa", NULL, NULL, "fake",	/* NULL: tcp */
-	};
-	static const enum fi_cq_format format[] = {
-		FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG, FI_CQ_FORMAT_DATA,
-		FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_TAGGED,
-	};
-
-	attr->core = core[model_random(ARRAY_SIZE(core))];
-	attr->no_shm = model_one_in(5);
-	attr->format = format[model_random(ARRAY_SIZE(format))];
-	attr->threading = model_one_in(2) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
-	if (model_one_in(3))
-		attr->rx_bind_flags = FI_SELECTIVE_COMPLETION;
-	if (model_one_in(2))
-		attr->rx_op_flags = FI_COMPLETION;
-	if (attr->format >= FI_CQ_FORMAT_DATA && model_one_in(4))
-		attr->rx_op_flags |= FI_MULTI_RECV;
-}
-
-static void model_trace_open(void)
-{
-	model_trace("seed %d: %s, %s, %s, format %d, %s, op_flags 0x%lx, "
-		    "window %zu", model.seed, fx.fabric.core_name,
-		    model.attr.no_shm ? "no shm" : "shm",
-		    model.attr.threading == FI_THREAD_SAFE ? "lock" :
-							     "no lock",
-		    model.attr.format, model.selective ? "selective" : "all",
-		    (unsigned long) model.attr.rx_op_flags, model.window);
-}
-
-static size_t model_random_window(void)
-{
-	static const size_t window[] = { 1, 4, MODEL_POSTS, MODEL_POSTS };
-
-	return window[model_random(ARRAY_SIZE(window))];
-}
-
-/* splitmix64's: seeds that follow each other shall have nothing in common. */
-static uint64_t model_mix(uint64_t seed)
-{
-	seed *= 0x9e3779b97f4a7c15ULL;
-	seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9ULL;
-	seed = (seed ^ seed >> 27) * 0x94d049bb133111ebULL;
-	return seed ^ seed >> 31;
-}
-
-void model_open(int seed)
-{
-	size_t min = MODEL_MIN_MULTI;
-
-	memset(&model, 0, sizeof(model));
-	model.seed = seed;
-	model.random = model_mix(seed);
-	model_choose_attr(&model.attr);
-	model.util_srx = model.attr.core && !strcmp(model.attr.core, "efa");
-	model.selective = model.attr.rx_bind_flags;
-	model.lazy_reader = model_one_in(3);
-	model.eager_reader = !model.lazy_reader && model_one_in(2);
-	model.single_in = 1 + model_random(4);
-	model.window = model_random_window();
-
-	fixture_open(&model.attr);
-	duo_params.lazy_polls = 1 + model_random(4);
-	duo_params.lazy_time = model_one_in(2) ? 0 : 1 << 30;
-	duo_params.core_interval = 1 + model_random(3);
-	ck_assert_int_eq(fixture_try(&model.attr), 0);
-	fake.shm.send_polls = model_one_in(2);
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
-	model_trace_open();
-	model_open_peers();
-}
 
 void model_act_post(void)
 {
@@ -94,7 +17,9 @@ static void model_arrive_core(const struct model_msg *msg, const char *text)
 {
 	struct fake_msg *arrived = fake_msg_new(msg->kind, text);
 
-	arrived->addr = model.peer[msg->source].addr;
+	arrived->to = model.ep[msg->ep].core;
+	arrived->addr = fake_core_learn(&arrived->to->bound_av->av,
+					MODEL_ADDR + msg->source);
 	arrived->tag = msg->tag;
 	arrived->data = model_msg_index(msg);
 	arrived->flags = FI_REMOTE_CQ_DATA;
@@ -104,8 +29,9 @@ static void model_arrive_core(const struct model_msg *msg, const char *text)
 static void model_arrive_shm(const struct model_msg *msg, const char *text)
 {
 	const char *name = model.peer[msg->source].peer_name;
-	struct fake_msg *arrived = fake_shm_arrive(msg->kind, name, msg->tag,
-						   text);
+	struct fake_msg *arrived = fake_shm_arrive_at(model.ep[msg->ep].shm,
+						      msg->kind, name,
+						      msg->tag, text);
 
 	arrived->data = model_msg_index(msg);
 	arrived->flags = FI_REMOTE_CQ_DATA;
@@ -116,22 +42,23 @@ static uint64_t model_random_tag(void)
 	return model_random(3) | (model_one_in(4) ? 0x100 : 0);
 }
 
-void model_arrive(enum model_source source, enum duo_rx_kind kind)
+void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind)
 {
 	struct model_msg *msg = &model.msg[model.msg_count++];
 	char text[MODEL_BUF];
 
+	msg->ep = ep;
 	msg->kind = kind;
 	msg->source = source;
 	msg->tag = msg->kind == DUO_TAGGED ? model_random_tag() : 0;
 	msg->len = 8 + model_random(model_one_in(5) ? 120 : 20);
-	msg->known = model.peer[source].inserted;
+	msg->known = model.peer[source].inserted[ep];
 	msg->on_shm = !model.peer[source].far;
 	msg->life = model.peer[source].life;
 	msg->sent = model.step;
 	model_text(msg, text);
-	model_trace("message %d: %s, source %d over %s, tag 0x%lx, %zu bytes",
-		    model_msg_index(msg),
+	model_trace("message %d to %d: %s, source %d over %s, tag 0x%lx, "
+		    "%zu bytes", model_msg_index(msg), ep,
 		    msg->kind == DUO_TAGGED ? "tagged" : "untagged", source,
 		    msg->on_shm ? "shm" : "the core",
 		    (unsigned long) msg->tag, msg->len);
@@ -142,24 +69,26 @@ void model_arrive(enum model_source source, enum duo_rx_kind kind)
 }
 
 /* The core does not say who it is whom the AV does not have. */
-static bool model_can_send(const struct model_peer *peer)
+static bool model_can_send(int ep, const struct model_peer *peer)
 {
-	return peer->far ? peer->inserted : peer->peer_name != NULL;
+	return peer->far ? peer->inserted[ep] : peer->peer_name != NULL;
 }
 
-void model_arrive_some(enum model_source source)
+void model_arrive_some(int ep, enum model_source source)
 {
 	int count = 1 + model_random(model_one_in(4) ? 20 : 2);
 
-	if (!model_can_send(&model.peer[source]))
+	if (!model_can_send(ep, &model.peer[source]))
 		return;
 	while (count-- && model.msg_count < MODEL_MSGS - MODEL_PRESSES)
-		model_arrive(source, model_random(DUO_KIND_COUNT));
+		model_arrive(ep, source, model_random(DUO_KIND_COUNT));
 }
 
 static void model_act_arrive(void)
 {
-	model_arrive_some(model_random(model_sources()));
+	int ep = model_random_ep();
+
+	model_arrive_some(ep, model_random(model_sources()));
 }
 
 /* Errors of sends are the core's as well. */
@@ -167,18 +96,19 @@ static void model_send_fail(struct model_send *send)
 {
 	send->fails = true;
 	send->on_core = true;
-	fake_core_error(send, FI_EIO);
+	fake_core_error_in(model.ep[send->ep].core->tx_cq, send, FI_EIO);
 }
 
 static void model_send(struct model_send *send, enum model_source dest)
 {
-	fi_addr_t addr = model.peer[dest].addr;
+	fi_addr_t addr = model.peer[dest].addr[send->ep];
+	struct fid_ep *ep = model.ep[send->ep].ep;
 	int before = fake.tx[FI_DUO_CORE].count;
 	ssize_t ret;
 
 	ret = model_one_in(2) ?
-	      fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, send) :
-	      fi_send(fx.ep, "x", 1, NULL, addr, send);
+	      fi_tsend(ep, "x", 1, NULL, addr, TAG, send) :
+	      fi_send(ep, "x", 1, NULL, addr, send);
 	model_assert(!ret, "send: %zd", ret);
 	send->on_core = fake.tx[FI_DUO_CORE].count > before;
 }
@@ -186,14 +116,17 @@ static void model_send(struct model_send *send, enum model_source dest)
 static void model_send_one(void)
 {
 	enum model_source dest = model_random(model_sources());
+	struct model_send *send = &model.send[model.send_count];
+	int ep = model_random_ep();
 
-	if (model.send_count == MODEL_SENDS || !model.peer[dest].inserted)
+	if (model.send_count == MODEL_SENDS || !model.peer[dest].inserted[ep])
 		return;
-	model_trace("send %d to %d", model.send_count, dest);
+	model_trace("send %d from %d to %d", model.send_count++, ep, dest);
+	send->ep = ep;
 	if (model_one_in(4))
-		model_send_fail(&model.send[model.send_count++]);
+		model_send_fail(send);
 	else
-		model_send(&model.send[model.send_count++], dest);
+		model_send(send, dest);
 }
 
 void model_act_send(void)
@@ -241,7 +174,7 @@ static void model_act_slow(void)
 
 void model_cancel(struct model_recv *recv)
 {
-	ssize_t ret = fi_cancel(&fx.ep->fid, recv);
+	ssize_t ret = fi_cancel(&model.ep[recv->ep].ep->fid, recv);
 
 	model_trace("cancel %d: %zd", model_recv_index(recv), ret);
 	model_assert(!ret || ret == -FI_ENOENT, "fi_cancel: %zd", ret);
@@ -275,7 +208,7 @@ static void model_cancel_ended(void)
 
 	if (recv->state == MODEL_OPEN || recv->op == MODEL_CLAIM)
 		return;
-	ret = fi_cancel(&fx.ep->fid, recv);
+	ret = fi_cancel(&model.ep[recv->ep].ep->fid, recv);
 	model_trace("cancel %d, which has ended: %zd", model_recv_index(recv),
 		    ret);
 	model_assert(ret == -FI_ENOENT, "fi_cancel of an ended one: %zd", ret);
@@ -305,7 +238,7 @@ static void model_act_cancel_late(void)
 		model_cancel_ended();
 		return;
 	}
-	model_arrive_some(model_random(model_sources()));
+	model_act_arrive();
 	if (model.msg_count > before)
 		model_cancel_taker();
 }

@@ -18,7 +18,8 @@ static bool model_behind_buffer(const struct model_recv *recv)
 
 	for (other = model.recv; other < recv; other++) {
 		if (other->op == MODEL_MULTI && other->state == MODEL_OPEN &&
-		    other->source != MODEL_ANY && recv->kind == DUO_MSG)
+		    other->source != MODEL_ANY && recv->kind == DUO_MSG &&
+		    other->ep == recv->ep)
 			return true;
 	}
 	return false;
@@ -218,22 +219,25 @@ static void model_check_posted_first(void)
 }
 
 /* Those that could not be canceled. */
-static uint32_t model_final_count(void)
+static uint32_t model_final_count(int ep)
 {
 	uint32_t count = 0;
 	int i;
 
 	for (i = 0; i < model.recv_count; i++)
-		count += model.recv[i].state == MODEL_OPEN;
+		count += model.recv[i].ep == ep &&
+			 model.recv[i].state == MODEL_OPEN;
 	return count;
 }
 
-static void model_check_empty(void)
+static void model_check_empty(int index)
 {
-	const struct duo_ep *ep = fixture_ep();
+	const struct duo_ep *ep = duo_ep_of(model.ep[index].ep);
+	const struct fake_obj *core = model.ep[index].core;
 
-	ck_assert_uint_eq(ep->pool.live, ep->spent_count + model_final_count());
-	ck_assert_uint_eq(fake_core_posted(), model_final_count());
+	ck_assert_uint_eq(ep->pool.live,
+			  ep->spent_count + model_final_count(index));
+	ck_assert_uint_eq(fake_core_posted_to(core), model_final_count(index));
 	ck_assert_uint_eq(ep->match[DUO_MSG].posted_count, 0);
 	ck_assert_uint_eq(ep->match[DUO_TAGGED].posted_count, 0);
 	ck_assert_uint_eq(ep->match[DUO_MSG].unexp_count, 0);
@@ -258,16 +262,17 @@ static bool model_counts(const struct model_msg *msg)
 	       msg->recv->op != MODEL_PEEK_DISCARD;
 }
 
-static void model_check_stats(void)
+static void model_check_stats(int ep)
 {
-	const struct fi_duo_stats stats = stats_now();
+	const struct fi_duo_stats stats = stats_of(model.ep[ep].ep);
 	uint64_t counted[FI_DUO_PATH_COUNT] = { 0 };
 	const struct model_msg *msg;
 	int i;
 
 	for (i = 0; i < model.msg_count; i++) {
 		msg = &model.msg[i];
-		counted[msg->on_shm] += model_counts(msg);
+		if (msg->ep == ep)
+			counted[msg->on_shm] += model_counts(msg);
 	}
 	ck_assert_uint_eq(stats.path[FI_DUO_CORE].rx_msgs,
 			  counted[FI_DUO_CORE]);
@@ -277,6 +282,8 @@ static void model_check_stats(void)
 
 void model_check_all(void)
 {
+	int i;
+
 	model_check_ended();
 	model_assert(model.post_errs >= 0, "more was refused than the core");
 	model_check_sends();
@@ -284,6 +291,8 @@ void model_check_all(void)
 	model_check_buffers();
 	model_check_order();
 	model_check_posted_first();
-	model_check_empty();
-	model_check_stats();
+	for (i = 0; i < model.eps; i++) {
+		model_check_empty(i);
+		model_check_stats(i);
+	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the endpoint says that it has done, compared with the model. */
+/* What the endpoints say that they have done, compared with the model. */
 
 #include "model.h"
 
@@ -24,6 +24,8 @@ static struct model_recv *model_recv_of(void *context)
 		     "context %p", context);
 	model_assert(recv->state == MODEL_OPEN, "receive %d has ended",
 		     model_recv_index(recv));
+	model_assert(model.ep[recv->ep].cq == model.reading,
+		     "receive %d ends in another CQ", model_recv_index(recv));
 	return recv;
 }
 
@@ -35,10 +37,13 @@ static void model_send_end(struct model_send *send)
 
 	model_trace("send %d ends", index);
 	model_assert(!send->done, "send %d ends twice", index);
+	model_assert(model.ep[send->ep].cq == model.reading,
+		     "send %d ends in another CQ", index);
 	send->done = true;
 	for (earlier = model.send; earlier < send; earlier++)
 		model_assert(earlier->done || !earlier->on_core ||
-			     !send->on_core, "send %d overtakes", index);
+			     !send->on_core || earlier->ep != send->ep,
+			     "send %d overtakes", index);
 }
 
 static void model_send_done(struct model_send *send,
@@ -64,10 +69,10 @@ static void model_check_src(const struct model_msg *msg, fi_addr_t src)
 	if ((!msg->known || msg->life != peer->life) &&
 	    (src == FI_ADDR_UNSPEC || src == FI_ADDR_NOTAVAIL))
 		return;
-	model_assert(peer->inserted && src == peer->addr,
+	model_assert(peer->inserted[msg->ep] && src == peer->addr[msg->ep],
 		     "message %d is from 0x%lx, not 0x%lx",
 		     model_msg_index(msg), (unsigned long) src,
-		     (unsigned long) peer->addr);
+		     (unsigned long) peer->addr[msg->ep]);
 }
 
 static uint64_t model_msg_flags(const struct model_msg *msg)

@@ -5,25 +5,53 @@
 
 #include "model.h"
 
-#define MODEL_ADDR 10	/* of the first source; the core's */
-
 static void model_publish(enum model_source source)
 {
 	model_trace("source %d publishes itself", source);
 	model.peer[source].peer_name = peer_publish(MODEL_ADDR + source);
 }
 
-static void model_insert(enum model_source source)
+static void model_inserted(int ep, enum model_source source, fi_addr_t addr)
 {
 	struct model_peer *peer = &model.peer[source];
-	fi_addr_t addr = peer_insert(MODEL_ADDR + source);
 
-	model_trace("source %d is inserted, %lu", source,
-		    (unsigned long) addr);
-	model_assert(!peer->inserted || peer->addr == addr,
+	model_assert(!peer->inserted[ep] || peer->addr[ep] == addr,
 		     "source %d has another address", source);
-	peer->addr = addr;
-	peer->inserted = true;
+	peer->addr[ep] = addr;
+	peer->inserted[ep] = true;
+}
+
+/* Into the AV of this endpoint, which may be that of the other one. */
+static void model_insert(int ep, enum model_source source)
+{
+	uint64_t core_addr = MODEL_ADDR + source;
+	fi_addr_t addr;
+	int i;
+
+	ck_assert_int_eq(fi_av_insert(model.ep[ep].av, &core_addr, 1, &addr, 0,
+				      NULL), 1);
+	model_trace("source %d is inserted, %lu in the AV of %d", source,
+		    (unsigned long) addr, ep);
+	for (i = 0; i < model.eps; i++) {
+		if (model_same_av(i, ep))
+			model_inserted(i, source, addr);
+	}
+}
+
+/* Those whose AVs are not those of earlier ones. */
+static bool model_is_first(int ep)
+{
+	return !ep || !model_same_av(ep, 0);
+}
+
+static void model_insert_everywhere(enum model_source source)
+{
+	int i;
+
+	for (i = 0; i < model.eps; i++) {
+		if (model_is_first(i))
+			model_insert(i, source);
+	}
 }
 
 void model_open_peers(void)
@@ -40,7 +68,7 @@ void model_open_peers(void)
 	}
 	for (i = 0; i < model_sources(); i++) {
 		if (i != MODEL_STRANGER)
-			model_insert(i);
+			model_insert_everywhere(i);
 	}
 }
 
@@ -51,12 +79,13 @@ void model_open_peers(void)
 void model_act_insert(void)
 {
 	enum model_source source = model_random(model_sources());
+	int ep = model_random_ep();
 
-	if (model.peer[source].inserted)
+	if (model.peer[source].inserted[ep])
 		return;
-	model_arrive_some(source);
+	model_arrive_some(ep, source);
 	model_act_send();
-	model_insert(source);
+	model_insert(ep, source);
 	model_act_send();
 	if (model_one_in(2))
 		model_act_post();
@@ -68,7 +97,7 @@ void model_act_publish(void)
 	    model.peer[MODEL_LATE].far)
 		return;
 	model_publish(MODEL_LATE);
-	model_arrive_some(MODEL_LATE);
+	model_arrive_some(model_random_ep(), MODEL_LATE);
 	model_act_send();
 }
 
@@ -83,8 +112,30 @@ static void model_orphan(int source)
 
 	for (msg = model.msg; msg < model.msg + model.msg_count; msg++) {
 		if (msg->source == source && !msg->recv)
-			msg->orphan |= msg->on_shm ? !peer->inserted :
-						     !peer->far;
+			msg->orphan |= msg->on_shm ?
+				       !peer->inserted[msg->ep] : !peer->far;
+	}
+}
+
+static bool model_holds(void)
+{
+	int i;
+
+	for (i = 0; i < model.eps; i++) {
+		if (!TAILQ_EMPTY(&duo_ep_of(model.ep[i].ep)->held))
+			return true;
+	}
+	return false;
+}
+
+/* Known gap: who ends before his messages' source is looked up stays unknown. */
+static void model_look_up_all(void)
+{
+	int i;
+
+	for (i = 0; !TAILQ_EMPTY(&fake.shm.incoming) || model_holds(); i++) {
+		model_assert(i < 1000, "messages stay held");
+		model_read();
 	}
 }
 
@@ -98,11 +149,11 @@ void model_act_restart(void)
 	enum model_source source = MODEL_LOCAL_FAR +
 				   model_random(MODEL_SOURCES - MODEL_LOCAL_FAR);
 	struct model_peer *peer = &model.peer[source];
+	int i;
 
 	if (model.attr.no_shm || !peer->peer_name)
 		return;
-	while (!TAILQ_EMPTY(&fake.shm.incoming))
-		model_read();
+	model_look_up_all();
 	peer_end(peer->peer_name);
 	peer->peer_name = NULL;
 	peer->life++;
@@ -112,8 +163,11 @@ void model_act_restart(void)
 		    peer->far ? "far" : "near");
 	if (!peer->far || model_one_in(2))
 		model_publish(source);
-	if (peer->inserted && (peer->far || model_one_in(2)))
-		model_insert(source);
+	for (i = 0; i < model.eps; i++) {
+		if (model_is_first(i) && peer->inserted[i] &&
+		    (peer->far || model_one_in(2)))
+			model_insert(i, source);
+	}
 }
 
 static bool model_names(const struct model_recv *recv, int source)
@@ -123,38 +177,52 @@ static bool model_names(const struct model_recv *recv, int source)
 		(recv->op == MODEL_CLAIM && recv->msg->source == source));
 }
 
-/* Nothing of the source is on its way, and nothing waits for it. */
-static bool model_quiet(int source)
+/* Nothing of the source is on its way in this AV, and nothing waits for it. */
+static bool model_quiet(int ep, int source)
 {
 	int i;
 
 	for (i = 0; i < model.msg_count; i++) {
-		if (model.msg[i].source == source && !model.msg[i].recv)
+		if (model.msg[i].source == source && !model.msg[i].recv &&
+		    model_same_av(model.msg[i].ep, ep))
 			return false;
 	}
 	for (i = 0; i < model.recv_count; i++) {
-		if (model_names(&model.recv[i], source))
+		if (model_names(&model.recv[i], source) &&
+		    model_same_av(model.recv[i].ep, ep))
 			return false;
 	}
 	return true;
+}
+
+static void model_removed(int ep, enum model_source source)
+{
+	struct model_peer *peer = &model.peer[source];
+
+	peer->inserted[ep] = false;
+	ck_assert_int_eq(fi_tsend(model.ep[ep].ep, "x", 1, NULL,
+				  peer->addr[ep], TAG, NULL), -FI_EINVAL);
 }
 
 void model_remove(void)
 {
 	enum model_source source = model_random(model_sources());
 	struct model_peer *peer = &model.peer[source];
+	int i, ep = model_random_ep();
 
-	if (!peer->inserted)
+	if (!peer->inserted[ep])
 		return;
 	model_claim_all();
 	model_cancel_all();
 	model_read_all();
 	model_drain();
-	if (!model_quiet(source))
+	if (!model_quiet(ep, source))
 		return;
-	model_trace("source %d is removed", source);
-	ck_assert_int_eq(fi_av_remove(fx.av, &peer->addr, 1, 0), 0);
-	peer->inserted = false;
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer->addr, TAG, NULL),
-			 -FI_EINVAL);
+	model_trace("source %d is removed from the AV of %d", source, ep);
+	ck_assert_int_eq(fi_av_remove(model.ep[ep].av, &peer->addr[ep], 1, 0),
+			 0);
+	for (i = 0; i < model.eps; i++) {
+		if (model_same_av(i, ep))
+			model_removed(i, source);
+	}
 }

@@ -29,12 +29,17 @@ static struct model_iov model_cut(struct model_recv *recv)
 	return cut;
 }
 
+static struct fid_ep *model_ep_of(const struct model_recv *recv)
+{
+	return model.ep[recv->ep].ep;
+}
+
 static ssize_t model_recv_one(struct model_recv *recv, uint64_t flags)
 {
 	return recv->kind == DUO_TAGGED ?
-	       fi_trecv(fx.ep, recv->buf, recv->len, NULL, model_src(recv),
+	       fi_trecv(model_ep_of(recv), recv->buf, recv->len, NULL, model_src(recv),
 			recv->tag, recv->ignore, recv) :
-	       fi_recv(fx.ep, recv->buf, recv->len, NULL, model_src(recv),
+	       fi_recv(model_ep_of(recv), recv->buf, recv->len, NULL, model_src(recv),
 		       recv);
 }
 
@@ -43,9 +48,9 @@ static ssize_t model_recv_vector(struct model_recv *recv, uint64_t flags)
 	const struct model_iov cut = model_cut(recv);
 
 	return recv->kind == DUO_TAGGED ?
-	       fi_trecvv(fx.ep, cut.iov, NULL, cut.count, model_src(recv),
+	       fi_trecvv(model_ep_of(recv), cut.iov, NULL, cut.count, model_src(recv),
 			 recv->tag, recv->ignore, recv) :
-	       fi_recvv(fx.ep, cut.iov, NULL, cut.count, model_src(recv),
+	       fi_recvv(model_ep_of(recv), cut.iov, NULL, cut.count, model_src(recv),
 			recv);
 }
 
@@ -59,7 +64,7 @@ static ssize_t model_recv_msg(struct model_recv *recv, uint64_t flags)
 		.context = recv,
 	};
 
-	return fi_recvmsg(fx.ep, &msg, flags);
+	return fi_recvmsg(model_ep_of(recv), &msg, flags);
 }
 
 static ssize_t model_trecv_msg(struct model_recv *recv, uint64_t flags)
@@ -74,7 +79,7 @@ static ssize_t model_trecv_msg(struct model_recv *recv, uint64_t flags)
 		.context = recv,
 	};
 
-	return fi_trecvmsg(fx.ep, &msg, flags);
+	return fi_trecvmsg(model_ep_of(recv), &msg, flags);
 }
 
 typedef ssize_t (*model_call)(struct model_recv *recv, uint64_t flags);
@@ -99,9 +104,9 @@ static bool model_try(struct model_recv *recv, model_call call, uint64_t flags)
 
 static void model_trace_recv(const struct model_recv *recv, uint64_t flags)
 {
-	model_trace("receive %d: op %d, %s, source %d, tag 0x%lx ignoring "
-		    "0x%lx, %zu bytes, flags 0x%lx, %s",
-		    model_recv_index(recv), recv->op,
+	model_trace("receive %d of %d: op %d, %s, source %d, tag 0x%lx "
+		    "ignoring 0x%lx, %zu bytes, flags 0x%lx, %s",
+		    model_recv_index(recv), recv->ep, recv->op,
 		    recv->kind == DUO_TAGGED ? "tagged" : "untagged",
 		    recv->source, (unsigned long) recv->tag,
 		    (unsigned long) recv->ignore, recv->len,
@@ -130,24 +135,26 @@ static uint64_t model_random_ignore(void)
  * Untagged receives that name a local source are never satisfied on efa if
  * that sends over the core, or publishes itself later: docs/matching.md.
  */
-static int model_random_source(enum duo_rx_kind kind)
+static int model_random_source(int ep, enum duo_rx_kind kind)
 {
 	int source = model_random(model_sources());
 
-	if (!model_one_in(3) || !model.peer[source].inserted)
+	if (!model_one_in(3) || !model.peer[source].inserted[ep])
 		return MODEL_ANY;
 	if (model.util_srx && kind == DUO_MSG && source > MODEL_REMOTE_2)
 		return MODEL_ANY;
 	return source;
 }
 
-static struct model_recv *model_recv_new(enum duo_rx_kind kind)
+static struct model_recv *model_recv_new(int ep, enum duo_rx_kind kind)
 {
 	struct model_recv *recv = &model.recv[model.recv_count++];
 
+	model_assert(model.recv_count <= MODEL_RECVS, "too many receives");
 	*recv = (struct model_recv) {
+		.ep = ep,
 		.kind = kind,
-		.source = model_random_source(kind),
+		.source = model_random_source(ep, kind),
 		.tag = kind == DUO_TAGGED ? model_random(3) : 0,
 		.ignore = kind == DUO_TAGGED ? model_random_ignore() : ~0ULL,
 		.len = 8 + model_random(model_one_in(10) ? MODEL_BUF - 8 : 30),
@@ -211,7 +218,7 @@ static bool model_has_buf(void)
 }
 
 /* When one that is not reported ends is not known. */
-static size_t model_open_count(enum duo_rx_kind kind)
+static size_t model_open_count(int ep, enum duo_rx_kind kind)
 {
 	const struct model_recv *recv;
 	size_t count = 0;
@@ -219,8 +226,8 @@ static size_t model_open_count(enum duo_rx_kind kind)
 
 	for (i = 0; i < model.recv_count; i++) {
 		recv = &model.recv[i];
-		count += recv->kind == kind && recv->wanted &&
-			 recv->state == MODEL_OPEN;
+		count += recv->ep == ep && recv->kind == kind &&
+			 recv->wanted && recv->state == MODEL_OPEN;
 	}
 	return count;
 }
@@ -228,12 +235,13 @@ static size_t model_open_count(enum duo_rx_kind kind)
 void model_post(void)
 {
 	enum duo_rx_kind kind = model_random(DUO_KIND_COUNT);
+	int ep = model_random_ep();
 	struct model_recv *recv;
 
 	if (model.recv_count >= MODEL_POSTS ||
-	    model_open_count(kind) >= model.window)
+	    model_open_count(ep, kind) >= model.window)
 		return;
-	recv = model_recv_new(kind);
+	recv = model_recv_new(ep, kind);
 	if (kind == DUO_TAGGED || !model_has_buf() ||
 	    model_one_in(model.single_in))
 		model_post_single(recv);
@@ -241,9 +249,9 @@ void model_post(void)
 		model_post_multi(recv);
 }
 
-void model_post_wildcard(enum duo_rx_kind kind)
+void model_post_wildcard(int ep, enum duo_rx_kind kind)
 {
-	struct model_recv *recv = model_recv_new(kind);
+	struct model_recv *recv = model_recv_new(ep, kind);
 
 	recv->source = MODEL_ANY;
 	recv->ignore = ~0ULL;
@@ -261,7 +269,8 @@ void model_drain(void)
 		waits[i] = !model.msg[i].recv;
 	for (i = 0; i < count; i++) {
 		if (waits[i])
-			model_post_wildcard(model.msg[i].kind);
+			model_post_wildcard(model.msg[i].ep,
+					    model.msg[i].kind);
 	}
 	model_read_all();
 }
@@ -282,7 +291,7 @@ void model_peek(void)
 
 	if (model.recv_count >= MODEL_POSTS || !model_has_buf())
 		return;
-	recv = model_recv_new(DUO_TAGGED);
+	recv = model_recv_new(model_random_ep(), DUO_TAGGED);
 	recv->op = peeks[i].op;
 	model_try_new(recv, model_trecv_msg, peeks[i].flags);
 }

@@ -3,7 +3,8 @@
 
 /*
  * Local messages that take receives from any source as fast as they are
- * posted: shm is never idle. What waits at the core gets one all the same.
+ * posted: shm is never idle. What waits at the core gets one all the same, of
+ * this endpoint or of the other one that has this CQ.
  */
 
 #include "model.h"
@@ -12,77 +13,101 @@
 #define MODEL_PRESS_FIRST 10	/* before the one of the core */
 #define MODEL_PRESS_OPEN 2	/* receives */
 
-static int model_waiting(enum duo_rx_kind kind)
+static int model_waiting(int ep, enum duo_rx_kind kind)
 {
 	int i, waiting = 0;
 
 	for (i = 0; i < model.msg_count; i++)
-		waiting += !model.msg[i].recv && model.msg[i].kind == kind;
+		waiting += !model.msg[i].recv && model.msg[i].ep == ep &&
+			   model.msg[i].kind == kind;
 	return waiting;
 }
 
-static bool model_takes_all(const struct model_recv *recv,
+static bool model_takes_all(const struct model_recv *recv, int ep,
 			    enum duo_rx_kind kind)
 {
-	return recv->kind == kind && recv->state == MODEL_OPEN &&
+	return recv->ep == ep && recv->kind == kind && recv->state == MODEL_OPEN &&
 	       recv->op == MODEL_SINGLE && recv->source == MODEL_ANY &&
 	       recv->ignore == ~0ULL && recv->wanted;
 }
 
-static int model_open_wildcards(enum duo_rx_kind kind)
+static int model_open_wildcards(int ep, enum duo_rx_kind kind)
 {
 	int i, count = 0;
 
 	for (i = 0; i < model.recv_count; i++)
-		count += model_takes_all(&model.recv[i], kind);
+		count += model_takes_all(&model.recv[i], ep, kind);
 	return count;
 }
 
 /* Known gap, docs/matching.md: wildcards may have to wait for a buffer. */
-static bool model_has_buffers(void)
+static bool model_has_buffers(int ep)
 {
 	int i;
 
 	for (i = 0; i < model.recv_count; i++) {
-		if (model.recv[i].op == MODEL_MULTI &&
+		if (model.recv[i].ep == ep && model.recv[i].op == MODEL_MULTI &&
 		    model.recv[i].state == MODEL_OPEN)
 			return true;
 	}
 	return false;
 }
 
-static void model_press_once(enum duo_rx_kind kind)
+static void model_post_wildcards(int ep, enum duo_rx_kind kind)
 {
-	int missing = MODEL_PRESS_OPEN - model_open_wildcards(kind);
+	int missing = MODEL_PRESS_OPEN - model_open_wildcards(ep, kind);
 
 	while (missing-- > 0)
-		model_post_wildcard(kind);
-	model_arrive(MODEL_LOCAL, kind);
-	model_read();
+		model_post_wildcard(ep, kind);
+}
+
+static void model_press_once(int busy, enum duo_rx_kind kind)
+{
+	model_post_wildcards(busy, kind);
+	model_arrive(busy, MODEL_LOCAL, kind);
+	model_read_cq(model.ep[busy].cq);
 	model.step++;
 }
 
-void model_press(enum duo_rx_kind kind)
+/* Receives for all that waits, so that the next message finds one. */
+static void model_serve(int ep, enum duo_rx_kind kind)
 {
-	int i, waiting = model_waiting(kind);
-	struct model_msg *far;
+	int waiting = model_waiting(ep, kind);
 
-	if (model.peer[MODEL_LOCAL].far || !model.peer[MODEL_REMOTE].inserted ||
-	    waiting > MODEL_PRESS_WAITING ||
-	    model.msg_count > MODEL_MSGS - MODEL_PRESSES ||
-	    (kind == DUO_MSG && model_has_buffers()))
-		return;
-	model_trace("press");
-	duo_params.lazy_time = 0;
 	while (waiting--)
-		model_post_wildcard(kind);
+		model_post_wildcard(ep, kind);
 	model_read_all();
+	model_post_wildcards(ep, kind);
+}
+
+static bool model_can_press(int ep, enum duo_rx_kind kind)
+{
+	return model.peer[MODEL_REMOTE].inserted[ep] &&
+	       model_waiting(ep, kind) <= MODEL_PRESS_WAITING &&
+	       (kind == DUO_TAGGED || !model_has_buffers(ep));
+}
+
+void model_press(int ep, int busy, enum duo_rx_kind kind)
+{
+	struct model_msg *far;
+	int i;
+
+	if (model.peer[MODEL_LOCAL].far || !model_can_press(ep, kind) ||
+	    !model_can_press(busy, kind) ||
+	    model.ep[ep].cq != model.ep[busy].cq ||
+	    model.msg_count > MODEL_MSGS - MODEL_PRESSES)
+		return;
+	model_trace("press %d, for %d", busy, ep);
+	duo_params.lazy_time = 0;
+	model_serve(ep, kind);
+	if (busy != ep)
+		model_serve(busy, kind);
 	for (i = 0; i < MODEL_PRESS_FIRST; i++)
-		model_press_once(kind);
+		model_press_once(busy, kind);
 	far = &model.msg[model.msg_count];
-	model_arrive(MODEL_REMOTE, kind);
+	model_arrive(ep, MODEL_REMOTE, kind);
 	for (; i < MODEL_PRESSES - 1 && !far->recv; i++)
-		model_press_once(kind);
+		model_press_once(busy, kind);
 	if (!far->recv)
 		model_find_silent();
 	model_assert(far->recv, "message %d starves", model_msg_index(far));

@@ -23,16 +23,16 @@ static size_t model_entry_size(void)
 }
 
 /* By any of the calls. */
-static ssize_t model_read_cq(void *buf, size_t count, fi_addr_t *src)
+static ssize_t model_call_read(void *buf, size_t count, fi_addr_t *src)
 {
 	bool blocking = model_one_in(9);
 
 	if (src)
 		return blocking ?
-		       fi_cq_sreadfrom(fx.cq, buf, count, src, NULL, 0) :
-		       fi_cq_readfrom(fx.cq, buf, count, src);
-	return blocking ? fi_cq_sread(fx.cq, buf, count, NULL, 0) :
-			  fi_cq_read(fx.cq, buf, count);
+		       fi_cq_sreadfrom(model.reading, buf, count, src, NULL, 0) :
+		       fi_cq_readfrom(model.reading, buf, count, src);
+	return blocking ? fi_cq_sread(model.reading, buf, count, NULL, 0) :
+			  fi_cq_read(model.reading, buf, count);
 }
 
 static void model_done_all(const char *buf, const fi_addr_t *src,
@@ -54,7 +54,7 @@ static void model_read_error(void)
 {
 	struct fi_cq_err_entry err = { 0 };
 
-	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), 1);
+	ck_assert_int_eq(fi_cq_readerr(model.reading, &err, 0), 1);
 	model_failed(&err);
 }
 
@@ -65,7 +65,7 @@ static size_t model_read_count(void)
 	return 1 + model_random(model_one_in(3) ? MODEL_READ_MAX : 6);
 }
 
-bool model_read(void)
+bool model_read_cq(struct fid_cq *cq)
 {
 	char buf[(MODEL_READ_MAX + 1) * sizeof(struct fi_cq_tagged_entry)];
 	size_t count = model_read_count(), size = count * model_entry_size();
@@ -73,9 +73,10 @@ bool model_read(void)
 	bool with_src = model_one_in(2);
 	ssize_t ret;
 
+	model.reading = cq;
 	buf[size] = MODEL_READ_GUARD;
 	src[count] = MODEL_READ_GUARD;
-	ret = model_read_cq(count ? buf : NULL, count, with_src ? src : NULL);
+	ret = model_call_read(count ? buf : NULL, count, with_src ? src : NULL);
 	model_assert(buf[size] == MODEL_READ_GUARD &&
 		     src[count] == MODEL_READ_GUARD, "written too far");
 	model_assert(ret && ret <= (ssize_t) count, "read: %zd", ret);
@@ -88,6 +89,20 @@ bool model_read(void)
 	return ret != -FI_EAGAIN;
 }
 
+bool model_read(void)
+{
+	return model_read_cq(model.ep[model_random_ep()].cq);
+}
+
+static bool model_read_each(void)
+{
+	bool found = model_read_cq(model.ep[0].cq);
+
+	if (model.eps > 1 && model.ep[1].cq != model.ep[0].cq)
+		found |= model_read_cq(model.ep[1].cq);
+	return found;
+}
+
 /* The longest patience of the lazy list is 64 times lazy_polls. */
 void model_read_all(void)
 {
@@ -95,7 +110,7 @@ void model_read_all(void)
 
 	for (i = 0; idle < patience; i++) {
 		model_assert(i < 100000, "it never ends");
-		idle = model_read() ? 0 : idle + 1;
+		idle = model_read_each() ? 0 : idle + 1;
 		model.step++;
 	}
 	model_find_silent();

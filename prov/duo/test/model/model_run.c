@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The whole data path at random: receives of all sorts, messages over both
- * paths, sources that restart, addresses that are removed and inserted again,
+ * The whole data path at random: one endpoint or two, which share AV, CQ or
+ * neither, receives of all sorts, messages over both paths, sources that restart, addresses that are removed and inserted again,
  * cancellations and mishaps in any order, and a model that says which message
  * may go to which receive. It is for what nobody has thought of: lost
  * and overtaken messages.
@@ -23,6 +23,13 @@
 #define MODEL_SEEDS 200
 #define MODEL_TIMEOUT 60	/* seconds; sanitizers are slow */
 
+static void model_press_some(void)
+{
+	int ep = model_random_ep(), busy = model_random_ep();
+
+	model_press(ep, busy, model_random(DUO_KIND_COUNT));
+}
+
 /* Some steps, and then nothing until all that can be received is. */
 static void model_phase(void)
 {
@@ -33,7 +40,7 @@ static void model_phase(void)
 	model_trace("settle");
 	model_calm();
 	if (model_one_in(2))
-		model_press(model_random(DUO_KIND_COUNT));
+		model_press_some();
 	model_read_all();
 	model_check_waiting();
 	if (model_one_in(2))
@@ -73,7 +80,7 @@ int main(int argc, char **argv)
 	int last = argc > 2 ? atoi(argv[2]) : argc > 1 ? first :
 					      MODEL_SEEDS - 1;
 	Suite *suite = suite_create("model");
-	TCase *tcase = unit_case(suite, "model", NULL, fixture_close);
+	TCase *tcase = unit_case(suite, "model", NULL, model_close);
 
 	if (argc == 2)
 		model_trace_on();

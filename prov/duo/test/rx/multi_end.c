@@ -159,7 +159,7 @@ START_TEST(failed_on_core)
 	TAILQ_REMOVE(&fake.core.posted, recv, link);
 	err.op_context = recv->context;
 	free(recv);
-	fake_core_event(&err, FI_ADDR_NOTAVAIL);
+	fake_core_event(NULL, &err, FI_ADDR_NOTAVAIL);
 	expect_error(&multi[0], FI_EIO);
 	multi_expect_released(&multi[0]);
 	multi_far("seventeen letters");

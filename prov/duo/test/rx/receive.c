@@ -124,9 +124,9 @@ START_TEST(truncated_twice)
 	for (i = 1; i < 3; i++)
 		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf, 4, remote,
 					    0), 0);
-	fake_core_event(&again, remote);
+	fake_core_event(NULL, &again, remote);
 	again.err = 0;
-	fake_core_event(&again, remote);
+	fake_core_event(NULL, &again, remote);
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 2);
 }
