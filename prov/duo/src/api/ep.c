@@ -241,6 +241,7 @@ static void duo_ep_fini(struct duo_ep *ep)
 	if (ep->av)
 		atomic_fetch_sub(&ep->av->refs, 1);
 	ep->domain->lazy -= ep->lazy_count;
+	ep->domain->waits -= ep->lazy_count - ep->due_count;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_match_fini(&ep->match[kind]);
 	duo_rx_pool_fini(&ep->pool);

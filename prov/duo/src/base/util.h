@@ -10,6 +10,8 @@
 /* Inlined, or not, where a compiler that counts callers decides otherwise. */
 #define DUO_HOT static inline __attribute__((always_inline))
 #define DUO_COLD static __attribute__((noinline))
+/* Called last, with the caller's own arguments: a jump, if none is dropped. */
+#define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))

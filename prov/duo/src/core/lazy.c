@@ -60,33 +60,18 @@ int duo_lazy_post(struct duo_rx *rx)
 	return ret;
 }
 
-/* The caller puts rx into the list. */
-DUO_HOT void duo_lazy_enlist(struct duo_rx *rx, enum duo_rx_lazy lazy)
-{
-	struct duo_ep *ep = rx->ep;
-
-	rx->lazy = lazy;
-	ep->due_count += lazy == DUO_LAZY_DUE;
-	ep->lazy_count++;
-	ep->domain->lazy++;
-	duo_cq_rouse(ep->rx_cq);	/* nobody else takes it to the core */
-}
-
-void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy)
-{
-	duo_lazy_enlist(rx, lazy);
-	TAILQ_INSERT_TAIL(&rx->ep->lazy, rx, lazy_link);
-}
-
 DUO_HOT void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
 {
 	if (rx == ep->lazy_seen)
 		ep->lazy_seen = TAILQ_PREV(rx, duo_rx_list, lazy_link);
-	ep->due_count -= rx->lazy == DUO_LAZY_DUE;
-	rx->lazy = DUO_LAZY_NONE;
-	TAILQ_REMOVE(&ep->lazy, rx, lazy_link);
 	ep->lazy_count--;
 	ep->domain->lazy--;
+	if (rx->lazy == DUO_LAZY_DUE)
+		ep->due_count--;
+	else
+		ep->domain->waits--;
+	rx->lazy = DUO_LAZY_NONE;
+	TAILQ_REMOVE(&ep->lazy, rx, lazy_link);
 }
 
 void duo_lazy_drop(struct duo_rx *rx)
@@ -127,7 +112,7 @@ void duo_lazy_insert(struct duo_rx *rx)
 		if (later->kind == rx->kind && later->seq > rx->seq)
 			break;
 	}
-	duo_lazy_enlist(rx, DUO_LAZY_WAITS);
+	duo_lazy_enlist(ep, rx, DUO_LAZY_WAITS);
 	duo_lazy_note(rx);
 	if (later)
 		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
@@ -144,7 +129,7 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
 		rx->lazy = DUO_LAZY_BEHIND;
 		return;
 	}
-	duo_lazy_enlist(rx, lazy->lazy);
+	duo_lazy_enlist(rx->ep, rx, lazy->lazy);
 	duo_lazy_note(rx);
 }
 

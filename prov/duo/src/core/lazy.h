@@ -21,7 +21,6 @@
 /* lazy.c */
 /* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
 int duo_lazy_post(struct duo_rx *rx);
-void duo_lazy_add(struct duo_rx *rx, enum duo_rx_lazy lazy);
 void duo_lazy_drop(struct duo_rx *rx);
 /* In its place among the others. */
 void duo_lazy_insert(struct duo_rx *rx);
@@ -56,6 +55,28 @@ static inline void duo_lazy_hurry(struct duo_ep *ep)
 	ep->lazy_limit = duo_params.lazy_polls;
 	ep->lazy_turn_us = DUO_LONG_AGO;
 	ep->rx_cq->look_in = 0;
+}
+
+/* The caller puts rx, of ep, into the list. */
+DUO_HOT void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
+			     enum duo_rx_lazy lazy)
+{
+	rx->lazy = lazy;
+	ep->lazy_count++;
+	ep->domain->lazy++;
+	if (lazy == DUO_LAZY_DUE)
+		ep->due_count++;
+	else
+		ep->domain->waits++;
+	duo_cq_rouse(ep->rx_cq);	/* nobody else takes it to the core */
+}
+
+/* The last one of the list. */
+DUO_HOT void duo_lazy_add(struct duo_ep *ep, struct duo_rx *rx,
+			  enum duo_rx_lazy lazy)
+{
+	TAILQ_INSERT_TAIL(&ep->lazy, rx, lazy_link);
+	duo_lazy_enlist(ep, rx, lazy);
 }
 
 #endif /* DUO_LAZY_H */

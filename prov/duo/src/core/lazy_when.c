@@ -71,26 +71,33 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 	return ep->lazy_count && !ep->closing;
 }
 
+/* Those that are due go in each poll, and need no turn. */
+static bool duo_ep_wants_turn(const struct duo_ep *ep)
+{
+	return ep->lazy_count > ep->due_count && !ep->closing;
+}
+
 void duo_cq_take_turns(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
 	duo_cq_look_at_clock(cq);
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (duo_ep_waits(ep))
+		if (duo_ep_wants_turn(ep))
 			duo_ep_take_turn(ep, cq->look_us);
 	}
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
-		if (duo_ep_waits(ep))
+		if (duo_ep_wants_turn(ep))
 			duo_ep_take_turn(ep, cq->look_us);
 	}
 }
 
-static void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
+DUO_HOT void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
 	if (ep->due_count)
 		duo_lazy_flush_due(ep);
-	if (cq->slow > 1 || cq->local_idle >= ep->lazy_limit)
+	if (ep->lazy_count &&
+	    (cq->slow > 1 || cq->local_idle >= ep->lazy_limit))
 		duo_ep_flushed(ep, cq->look_us, duo_lazy_flush(ep));
 }
 

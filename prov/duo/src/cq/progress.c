@@ -33,16 +33,16 @@ DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 		duo_srx_resolve(ep);
 }
 
-DUO_HOT void duo_cq_poll_local(struct duo_cq *cq)
+DUO_HOT void duo_cq_poll_local(struct duo_cq *cq, struct duo_domain *domain)
 {
-	if (cq->domain->held)
+	if (domain->held)
 		duo_cq_resolve(cq);
 	if (!cq->peer->poll(cq)) {
 		cq->local_idle++;
 		return;
 	}
 	cq->local_idle = 0;
-	if (cq->domain->held)
+	if (domain->held)
 		duo_cq_resolve(cq);
 }
 
@@ -86,22 +86,30 @@ DUO_HOT bool duo_cq_local_due(struct duo_cq *cq)
 	return ++cq->local_skip % DUO_LOCAL_INTERVAL == 0;
 }
 
+DUO_COLD void duo_cq_poll_without_peer(struct duo_cq *cq)
+{
+	if (cq->domain->lazy)
+		duo_cq_flush_lazy(cq);
+	cq->local_idle++;
+	if (duo_cq_poll_core(cq))
+		duo_cq_core_active(cq);
+}
+
 DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 {
-	bool local = cq->peer;
-	bool lazy = cq->domain->lazy;
+	struct duo_domain *domain = cq->domain;
 
-	if (lazy && !cq->look_in--)
-		duo_cq_take_turns(cq);	/* before shm takes all of it */
-	if (local && duo_cq_local_due(cq))
-		duo_cq_poll_local(cq);
-	if (lazy)
-		duo_cq_flush_lazy(cq);
-	if (!local)
-		cq->local_idle++;
-	else if (!duo_cq_core_due(cq))
+	if (domain->waits && !cq->look_in--)
+		duo_cq_take_turns(cq);	/* before the peer takes all of it */
+	if (!cq->peer) {
+		duo_cq_poll_without_peer(cq);
 		return;
-	if (duo_cq_core_batch(cq))
+	}
+	if (duo_cq_local_due(cq))
+		duo_cq_poll_local(cq, domain);
+	if (domain->lazy)
+		duo_cq_flush_lazy(cq);
+	if (duo_cq_core_due(cq) && duo_cq_poll_core(cq))
 		duo_cq_core_active(cq);
 }
 

@@ -8,6 +8,14 @@
 #include "obj/cq.h"
 #include "obj/ep.h"
 
+void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+		      fi_addr_t src)
+{
+	duo_cq_rouse(cq);
+	if (!cq->hidden && duo_ring_push(&cq->ring, entry, src))
+		duo_err_overrun(&cq->errs);
+}
+
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path)
 {

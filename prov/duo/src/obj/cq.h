@@ -78,17 +78,24 @@ static inline void duo_cq_rouse(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
+/* The reader sleeps, nobody reads, or the ring is full. */
+void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+		      fi_addr_t src);
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
 			       fi_addr_t src)
 {
+	struct fi_cq_tagged_entry rare;
+
 	if (cq->sink.room) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
-		return;
+	} else if (__builtin_expect(cq->hidden || cq->asleep ||
+				    duo_ring_full(&cq->ring), false)) {
+		rare = *entry;	/* else it is in registers */
+		duo_cq_push_rare(cq, &rare, src);
+	} else {
+		duo_ring_put(&cq->ring, entry, src);
 	}
-	duo_cq_rouse(cq);
-	if (!cq->hidden && duo_ring_push(&cq->ring, entry, src))
-		cq->errs.overrun = true;
 }
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,

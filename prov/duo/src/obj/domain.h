@@ -37,7 +37,8 @@ struct duo_domain {
 	bool av_single;		/* the core's AVs take one endpoint each */
 	uint32_t held;	/* messages of shm whose source is looked up, and
 			 * multi-receive buffers that are ready */
-	uint32_t lazy;	/* receives that wait in lazy lists */
+	uint32_t lazy;	/* receives in lazy lists */
+	uint32_t waits;	/* of these, all that are not due */
 	bool crowded;	/* an endpoint may be short of receive entries */
 	struct duo_lock lock;
 	atomic_int refs;

@@ -70,6 +70,7 @@ size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 void duo_err_init(struct duo_err_list *errs)
 {
 	STAILQ_INIT(&errs->list);
+	errs->some = false;
 	errs->overrun = false;
 }
 
@@ -90,7 +91,7 @@ void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 	size_t size = entry->err_data ? entry->err_data_size : 0;
 
 	if (!err) {
-		errs->overrun = true;
+		duo_err_overrun(errs);
 		return;
 	}
 	if (size > sizeof(err->data))
@@ -102,6 +103,7 @@ void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 	err->path = path;
 	err->place = ring->tail;
 	STAILQ_INSERT_TAIL(&errs->list, err, link);
+	errs->some = true;
 }
 
 static int duo_err_pop_overrun(struct duo_err_list *errs,
@@ -110,6 +112,7 @@ static int duo_err_pop_overrun(struct duo_err_list *errs,
 	if (!errs->overrun)
 		return -2;
 	errs->overrun = false;
+	errs->some = false;
 	memset(entry, 0, sizeof(*entry));
 	entry->err = FI_EOVERRUN;
 	entry->prov_errno = FI_EOVERRUN;
@@ -127,6 +130,7 @@ int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 	if (!err)
 		return duo_err_pop_overrun(errs, entry);
 	STAILQ_REMOVE_HEAD(&errs->list, link);
+	errs->some = !STAILQ_EMPTY(&errs->list) || errs->overrun;
 	*entry = err->entry;
 	if (!room || !to) {
 		to = data;

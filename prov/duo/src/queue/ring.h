@@ -42,6 +42,7 @@ struct duo_err {
 
 struct duo_err_list {
 	STAILQ_HEAD(, duo_err) list;
+	bool some;		/* there is one, or an overrun */
 	bool overrun;		/* an entry was lost for lack of memory */
 };
 
@@ -114,23 +115,33 @@ static inline void duo_ring_rewind(struct duo_ring *ring)
 	ring->tail = 0;
 }
 
+static inline bool duo_ring_full(const struct duo_ring *ring)
+{
+	return ring->tail - ring->head == ring->size;
+}
+
+/* There is room. */
+static inline void duo_ring_put(struct duo_ring *ring,
+				const struct fi_cq_tagged_entry *entry,
+				fi_addr_t src)
+{
+	struct duo_ring_slot *slot =
+		&ring->slot[ring->tail++ & (ring->size - 1)];
+
+	slot->entry = *entry;
+	slot->src = src;
+}
+
 /* 0, or -FI_ENOMEM: full and it cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
 {
-	struct duo_ring_slot *slot;
-	int ret;
+	int ret = duo_ring_full(ring) ? duo_ring_grow(ring) : 0;
 
-	if (ring->tail - ring->head == ring->size) {
-		ret = duo_ring_grow(ring);
-		if (ret)
-			return ret;
-	}
-	slot = &ring->slot[ring->tail++ & (ring->size - 1)];
-	slot->entry = *entry;
-	slot->src = src;
-	return 0;
+	if (!ret)
+		duo_ring_put(ring, entry, src);
+	return ret;
 }
 
 /*
@@ -145,9 +156,15 @@ void duo_err_fini(struct duo_err_list *errs);
 void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 		  const struct fi_cq_err_entry *entry, int path);
 
+static inline void duo_err_overrun(struct duo_err_list *errs)
+{
+	errs->overrun = true;
+	errs->some = true;
+}
+
 static inline bool duo_err_none(const struct duo_err_list *errs)
 {
-	return STAILQ_EMPTY(&errs->list) && !errs->overrun;
+	return !errs->some;
 }
 
 /* How many entries of the ring come before the first error. */

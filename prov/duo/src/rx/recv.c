@@ -17,34 +17,20 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-/* All but the buffers, and whether it is a piece. */
-DUO_HOT void duo_recv_set(struct duo_rx *rx, const struct duo_ep *ep,
-			  enum duo_rx_kind kind, uint64_t ignore,
-			  void *context, uint64_t flags)
-{
-	rx->kind = kind;
-	if (ep->rx_selective)
-		rx->wanted = flags & FI_COMPLETION;
-	rx->context = context;
-	rx->ignore = ignore;
-	rx->flags = flags;
-}
-
-void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+/* A receive of the application's, or what another one is made of. */
+DUO_HOT void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
+			    const struct duo_recv *recv)
 {
 	size_t i;
 
-	rx->wanted = true;
-	duo_recv_set(rx, rx->ep, recv->kind, recv->want.ignore, recv->context,
-		     recv->flags);
-	rx->multi = recv->multi;
-	if (rx->multi) {
-		rx->owner = recv->multi;
-		rx->wanted = false;	/* the owner knows */
-	}
-	/* discarded by a peek: the peek's completion is the only one */
-	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
-		rx->wanted = false;
+	rx->kind = recv->kind;
+	if (ep->rx_selective)
+		rx->wanted = recv->flags & FI_COMPLETION;
+	rx->context = recv->context;
+	rx->ignore = recv->want.ignore;
+	rx->flags = recv->flags;
+	rx->multi = false;
+	rx->count = recv->count;
 	rx->size = 0;
 	for (i = 0; i < recv->count; i++) {
 		rx->iov[i] = recv->iov[i];
@@ -55,7 +41,20 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->iov[0] = (struct iovec) { 0 };
 		rx->desc[0] = NULL;
 	}
-	rx->count = recv->count;
+}
+
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	rx->wanted = true;
+	duo_recv_write(rx->ep, rx, recv);
+	if (recv->multi) {
+		rx->multi = true;
+		rx->owner = recv->multi;
+		rx->wanted = false;	/* the owner knows */
+	}
+	/* discarded by a peek: the peek's completion is the only one */
+	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
+		rx->wanted = false;
 }
 
 /* Is it to wait for a multi-receive buffer before it? */
@@ -71,7 +70,8 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
-static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
+/* To the core in this call. */
+DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
 	struct duo_want want = duo_rx_want(rx);
 	struct duo_ep *ep = rx->ep;
@@ -96,22 +96,29 @@ static ssize_t duo_recv_post_core(struct duo_rx *rx, bool final)
 }
 
 /* Who has sent before is watched. */
-DUO_HOT void duo_recv_later(struct duo_rx *rx, bool final)
+DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
+			    fi_addr_t addr, bool final)
 {
-	if (rx->peer.addr != FI_ADDR_UNSPEC)
-		duo_map_watch(rx->ep, rx->peer.addr);
+	if (addr != FI_ADDR_UNSPEC)
+		duo_map_watch(ep, addr);
 	if (!final)
-		duo_lazy_add(rx, DUO_LAZY_WAITS);
+		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
 
-static ssize_t duo_recv_put(struct duo_rx *rx, enum duo_recv_when when,
-			    bool final)
+/* Here, and on the core now, later or never; soon: "now" is its next poll. */
+DUO_HOT int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
+			 enum duo_rx_kind kind, const struct duo_want *want,
+			 enum duo_recv_when when, bool soon)
 {
-	if (when == DUO_RECV_NOW)
+	bool final = duo_want_final(ep, kind, want);
+
+	if (when == DUO_RECV_NOW && !soon)
 		return duo_recv_post_core(rx, final);
-	duo_match_post(&rx->ep->match[rx->kind], rx);
-	if (when == DUO_RECV_LATER)
-		duo_recv_later(rx, final);
+	duo_match_post(&ep->match[kind], rx);
+	if (when == DUO_RECV_NOW)
+		duo_lazy_add(ep, rx, DUO_LAZY_DUE);
+	else if (when == DUO_RECV_LATER)
+		duo_recv_later(ep, rx, want->addr, final);
 	return 0;
 }
 
@@ -119,13 +126,14 @@ int duo_recv_place(struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
 
-	return duo_recv_put(rx, duo_recv_when(rx->ep, &want),
-			    duo_recv_final(rx));
+	return duo_recv_put(rx->ep, rx, rx->kind, &want,
+			    duo_recv_when(rx->ep, &want), false);
 }
 
-static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
+/* The one way in of a receive that nothing has come for. */
+DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
+			  enum duo_recv_when when, bool soon)
 {
-	enum duo_recv_when when = duo_recv_when(ep, &recv->want);
 	struct duo_rx *rx;
 
 	if (!duo_rx_pool_free(&ep->pool))
@@ -133,10 +141,8 @@ static ssize_t duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv)
 	rx = duo_rx_alloc(&ep->pool);
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;
-	duo_recv_fill(rx, recv);
-
-	return duo_recv_put(rx, when,
-			    duo_want_final(ep, recv->kind, &recv->want));
+	duo_recv_write(ep, rx, recv);
+	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, soon);
 }
 
 /* A message that has come may be what is asked for. */
@@ -155,11 +161,12 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 	if (recv->flags & FI_CLAIM)
 		return duo_recv_claim(ep, recv);
 	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
-	return rx ? duo_recv_start(rx, recv) : duo_recv_post(ep, recv);
+	return rx ? duo_recv_start(rx, recv) :
+		    duo_recv_post(ep, recv, duo_recv_when(ep, &recv->want),
+				  false);
 }
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
-#define DUO_RECV_LOOK (DUO_RECV_FLAGS | FI_MULTI_RECV)
 
 static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 {
@@ -178,93 +185,88 @@ static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-static ssize_t duo_recv_common(struct duo_ep *ep, struct duo_recv *recv)
+/* The lock is held. */
+DUO_COLD ssize_t duo_recv_rare(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	int ret = duo_recv_check(ep, recv);
+
+	return ret ? ret : duo_recv_look(ep, recv);
+}
+
+static ssize_t duo_recv_any(struct duo_ep *ep, struct duo_recv *recv)
 {
 	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		recv->want.addr = FI_ADDR_UNSPEC;
 	duo_lock(&ep->domain->lock);
-	ret = duo_recv_check(ep, recv);
-	if (!ret)
-		ret = duo_recv_look(ep, recv);
+	ret = duo_recv_rare(ep, recv);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }
 
-DUO_COLD ssize_t duo_recv_one_common(struct duo_ep *ep, enum duo_rx_kind kind,
-				     void *buf, size_t len, void *desc,
-				     const struct duo_want *want,
-				     void *context)
+DUO_COLD ssize_t duo_recv_rare_one(struct duo_ep *ep,
+				   const struct duo_recv *recv,
+				   struct iovec iov, void *desc)
 {
-	const struct iovec iov = { buf, len };
-	struct duo_recv recv = {
-		.kind = kind,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.want = *want,
-		.context = context,
-		.flags = ep->rx_op_flags[kind],
-	};
+	struct duo_recv one = *recv;
 
-	return duo_recv_common(ep, &recv);
+	one.iov = &iov;
+	one.desc = &desc;
+	return duo_recv_rare(ep, &one);
 }
 
 /* Nothing that the call has to be refused for, and nothing to be minded. */
-DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
-			     enum duo_recv_when when)
+DUO_HOT bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
+			    uint64_t flags, enum duo_recv_when when)
 {
-	if (!ep->rx_ready || when == DUO_RECV_NO_SOURCE ||
-	    !TAILQ_EMPTY(&ep->held) || ep->match[kind].unexp_count ||
-	    !duo_rx_pool_free(&ep->pool))
-		return false;
-	if (kind == DUO_MSG && ep->rx_op_flags[DUO_MSG] & FI_MULTI_RECV)
-		return false;
-	return when != DUO_RECV_NOW ||
-	       (ep->core.polled_match && ep->lazy_count == ep->due_count &&
-		!ep->multi_open);
+	return ep->rx_ready && when != DUO_RECV_NO_SOURCE &&
+	       TAILQ_EMPTY(&ep->held) && !ep->match[kind].unexp_count &&
+	       !(kind == DUO_MSG && flags & FI_MULTI_RECV);
+}
+
+/* Does the core need a receive only when it is polled, and nothing before? */
+DUO_HOT bool duo_recv_soon(const struct duo_ep *ep)
+{
+	return ep->core.polled_match && ep->lazy_count == ep->due_count &&
+	       !ep->multi_open;
 }
 
 /*
  * The calls with one buffer, inlined: nothing of the arguments is in memory
- * but in the entry. It does what duo_recv_common() does.
+ * but in the entry.
  */
 DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 			     void *buf, size_t len, void *desc,
 			     struct duo_want want, void *context)
 {
+	const struct iovec iov = { buf, len };
+	struct duo_recv rare, recv = {
+		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = want,
+		.context = context,
+		.flags = ep->rx_op_flags[kind],
+	};
 	enum duo_recv_when when;
-	struct duo_rx *rx;
+	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
-		want.addr = FI_ADDR_UNSPEC;
+		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_lock(&ep->domain->lock);
-	when = duo_recv_when(ep, &want);
-	if (!duo_recv_simple(ep, kind, when)) {
-		duo_unlock(&ep->domain->lock);
-		return duo_recv_one_common(ep, kind, buf, len, desc, &want,
-					   context);
+	when = duo_recv_when(ep, &recv.want);
+	if (__builtin_expect(duo_recv_usual(ep, kind, recv.flags, when), 1)) {
+		ret = duo_recv_post(ep, &recv, when, duo_recv_soon(ep));
+	} else {
+		rare = recv;
+		rare.iov = NULL;
+		rare.desc = NULL;
+		ret = duo_recv_rare_one(ep, &rare, iov, desc);
 	}
-	rx = duo_rx_alloc(&ep->pool);
-	rx->count = 1;
-	rx->multi = false;
-	rx->peer.addr = want.addr;
-	rx->peer.tag = want.tag;
-	duo_recv_set(rx, ep, kind, want.ignore, context,
-		     ep->rx_op_flags[kind]);
-	rx->size = len;
-	rx->desc[0] = desc;
-	rx->iov[0].iov_base = buf;
-	rx->iov[0].iov_len = len;
-
-	duo_match_post(&ep->match[kind], rx);
-	if (when == DUO_RECV_NOW)
-		duo_lazy_add(rx, DUO_LAZY_DUE);
-	else if (when == DUO_RECV_LATER)
-		duo_recv_later(rx, duo_want_final(ep, kind, &want));
 	duo_unlock(&ep->domain->lock);
-	return 0;
+	return ret;
 }
 
 /* All but the msg variants use the endpoint's default flags. */
@@ -281,7 +283,7 @@ ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_MSG],
 	};
 
-	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
 }
 
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
@@ -306,7 +308,7 @@ ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		.flags = flags,
 	};
 
-	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
 }
 
 ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
@@ -323,7 +325,7 @@ ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		.flags = duo_ep_of(ep_fid)->rx_op_flags[DUO_TAGGED],
 	};
 
-	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
 }
 
 ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
@@ -349,5 +351,5 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		.flags = flags,
 	};
 
-	return duo_recv_common(duo_ep_of(ep_fid), &recv);
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
 }

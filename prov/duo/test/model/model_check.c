@@ -246,6 +246,7 @@ static void model_check_empty(int index)
 	ck_assert_uint_eq(ep->lazy_count, 0);
 	ck_assert_uint_eq(ep->due_count, 0);
 	ck_assert_uint_eq(ep->domain->lazy, 0);
+	ck_assert_uint_eq(ep->domain->waits, 0);
 	ck_assert_uint_eq(ep->domain->held, 0);
 	ck_assert(TAILQ_EMPTY(&ep->lazy));
 	ck_assert(TAILQ_EMPTY(&ep->held));

@@ -259,7 +259,7 @@ START_TEST(overrun_is_reported_once)
 	uint8_t data[DUO_ERR_DATA_MAX];
 
 	push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
-	errs.overrun = true;
+	duo_err_overrun(&errs);
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), FI_DUO_LOCAL);
 	ck_assert(duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -1);
@@ -303,7 +303,7 @@ END_TEST
 START_TEST(overrun_comes_after_what_was_kept)
 {
 	push(0);
-	errs.overrun = true;
+	duo_err_overrun(&errs);
 	ck_assert(!duo_err_due(&errs, &ring));
 	expect(0);
 	ck_assert(duo_err_due(&errs, &ring));

@@ -16,7 +16,7 @@
  * Copies to the application's buffers what fits of a bounced message; not to
  * device memory, which gets nothing of a message that is too large.
  */
-static void duo_shm_unbounce(const struct duo_rx *rx)
+DUO_COLD void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	size_t i, len, done = 0;
 
@@ -32,19 +32,24 @@ static void duo_shm_unbounce(const struct duo_rx *rx)
 }
 
 /* shm calls free_entry next. */
-static void duo_shm_done(struct duo_rx *rx, uint64_t flags, size_t len,
-			 void *buf, uint64_t data, fi_addr_t src_number)
+DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
+				       void *context, uint64_t flags,
+				       size_t len, void *buf, uint64_t data,
+				       uint64_t tag, fi_addr_t src)
 {
+	struct duo_rx *rx = context;
+
 	if (rx->bounce)
 		duo_shm_unbounce(rx);
 	duo_srx_done_at(rx, flags, len, buf, data,
-			duo_map_peer(rx->ep->map, src_number));
+			duo_map_peer(rx->ep->map, src));
+	return 0;
 }
 
 /* shm writes its completions here. Receives carry our entry. */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
-				 uint64_t flags, size_t len, void *buf,
-				 uint64_t data, uint64_t tag, fi_addr_t src)
+				uint64_t flags, size_t len, void *buf,
+				uint64_t data, uint64_t tag, fi_addr_t src)
 {
 	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
 	const struct fi_cq_tagged_entry entry = {
@@ -58,9 +63,9 @@ static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 
 	cq->local_events++;
 	if (flags & FI_RECV)
-		duo_shm_done(context, flags, len, buf, data, src);
-	else
-		duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+		return duo_shm_received(peer_cq, context, flags, len, buf,
+					data, tag, src);
+	duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ static void duo_shm_describe(struct duo_rx *rx,
 }
 
 /* Nothing has changed if it fails. */
-static int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
+DUO_COLD int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 {
 	rx->bounce = malloc(msg_size);
 	if (!rx->bounce)
@@ -74,9 +74,9 @@ static int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
  * The receive that gets a message, with room for all of it. One for which
  * there is no memory fails; the next one may be large enough by itself.
  */
-static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
-				    const struct fi_peer_match_attr *attr,
-				    fi_addr_t addr)
+DUO_HOT struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
+				     const struct fi_peer_match_attr *attr,
+				     fi_addr_t addr)
 {
 	struct duo_rx *rx;
 
@@ -95,7 +95,7 @@ static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /* A message that finds no receive, or whose source is not known yet. */
-static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
+DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct fi_peer_match_attr *attr,
 			      fi_addr_t addr, bool hold,
 			      struct fi_peer_rx_entry **entry)
@@ -122,9 +122,9 @@ static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	return -FI_ENOENT;	/* not an error: shm queues it */
 }
 
-static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
-		       const struct fi_peer_match_attr *attr,
-		       struct fi_peer_rx_entry **entry)
+DUO_HOT int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
+			const struct fi_peer_match_attr *attr,
+			struct fi_peer_rx_entry **entry)
 {
 	struct duo_ep *ep = duo_shm_ep_of(srx);
 	fi_addr_t addr = duo_map_peer(ep->map, attr->addr);
