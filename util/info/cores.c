@@ -167,6 +167,7 @@ static void info_check_offers(const struct info_fabric *fabric,
 		info_remedy("see the errors above; FI_LOG_LEVEL=warn fi_info "
 			    "-p \"tcp;ofi_duo\" says why");
 	}
+	info_check_filter(fabric, offered);
 	if (info_peer_is_shm() && !info_offers(fabric, "shm")) {
 		info_found("shm_prov", INFO_WARNING, "libfabric offers no "
 			   "provider shm, the core carries all messages");

@@ -18,29 +18,72 @@ static bool info_ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
+static char info_filter[512];	/* FI_PROVIDER, as the caller had it */
+
+/* What of NAMES, with commas between them, ends with ";ofi_duo". */
+struct info_names {
+	bool efa;		/* "efa" by itself is one of the names */
+	bool wraps;		/* any such name */
+	bool offered;		/* one that libfabric offers */
+};
+
+static struct info_names info_read_names(const struct info_fabric *fabric,
+					 const char *names)
+{
+	struct info_names found = { 0 };
+	char copy[sizeof(info_filter)], *name, *next = copy;
+
+	snprintf(copy, sizeof(copy), "%s", names);
+	while ((name = strsep(&next, ","))) {
+		found.efa |= !strcmp(name, "efa");
+		if (!info_ends_with(name, INFO_SUFFIX))
+			continue;
+		found.wraps = true;
+		found.offered |= info_offers(fabric, name);
+	}
+	return found;
+}
+
 /*
  * aws-ofi-nccl and NVSHMEM take providers whose name is exactly "efa". With
  * FI_PROVIDER="efa;ofi_duo" libfabric offers none of that name.
  */
-static void info_check_filter(const char *filter)
+void info_check_filter(const struct info_fabric *fabric, const char *offered)
 {
-	bool wraps = false, bare = false;
-	char copy[512], *name, *next = copy;
+	struct info_names names;
 
-	snprintf(copy, sizeof(copy), "%s", filter);
-	while ((name = strsep(&next, ","))) {
-		wraps |= info_ends_with(name, INFO_SUFFIX);
-		bare |= !strcmp(name, "efa");
-	}
-	if (!wraps || bare || filter[0] == '^') {
-		info_found("provider", INFO_OK, "FI_PROVIDER=%s", filter);
+	if (!info_filter[0] || !offered[0])
 		return;
+	names = info_read_names(fabric, info_filter);
+	if (!names.wraps && info_filter[0] != '^') {
+		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s names no "
+			   "core with \"" INFO_SUFFIX "\" behind it: programs "
+			   "do without ofi_duo", info_filter);
+		info_remedy("name one of those offered, in quotes: "
+			    "FI_PROVIDER=%.*s",
+			    (int) strcspn(offered, ","), offered);
+	} else if (info_filter[0] == '^' && strstr(info_filter, "ofi_duo")) {
+		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s excludes "
+			   "ofi_duo", info_filter);
+		info_remedy("FI_PROVIDER=%.*s",
+			    (int) strcspn(offered, ","), offered);
+	} else if (names.wraps && !names.offered) {
+		info_found("provider", INFO_ERROR, "nothing that FI_PROVIDER=%s "
+			   "names is offered on this host", info_filter);
+		info_remedy("name one of those offered; if the core should be "
+			    "here, FI_LOG_LEVEL=info fi_info -p CORE says why "
+			    "it is not");
+	} else if (!names.wraps || names.efa) {
+		info_found("provider", INFO_OK, "FI_PROVIDER=%s", info_filter);
+	} else {
+		info_found("provider", INFO_NOTE, "FI_PROVIDER=%s hides the "
+			   "provider efa from NCCL and NVSHMEM in the same job",
+			   info_filter);
+		info_remedy("where the job uses them, unset FI_PROVIDER and "
+			    "tell MPI alone: "
+			    "OMPI_MCA_opal_common_ofi_provider_include=\"%s\"",
+			    info_filter);
 	}
-	info_found("provider", INFO_NOTE, "FI_PROVIDER=%s hides the provider "
-		   "efa from NCCL and NVSHMEM in the same job", filter);
-	info_remedy("where the job uses them, unset FI_PROVIDER and tell MPI "
-		    "alone: OMPI_MCA_opal_common_ofi_provider_include=\"%s\"",
-		    filter);
 }
 
 bool info_peer_is_shm(void)
@@ -67,7 +110,7 @@ void info_check_environment(void)
 	const char *hook = getenv("FI_HOOK");
 
 	if (filter)
-		info_check_filter(filter);
+		snprintf(info_filter, sizeof(info_filter), "%s", filter);
 	if (hook && *hook && info_peer_is_shm()) {
 		info_found("hook", INFO_WARNING, "FI_HOOK=%s: hooks lose peer "
 			   "objects, the core carries all messages", hook);

@@ -23,8 +23,11 @@
 /* What the module has in its file, see init.c of the provider. */
 #define INFO_IDENT "@(#)ofi_duo "
 
+/* The oldest that ofi_duo is built for; what is read here of its structures is
+   the same in all since. */
+#define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
-	"install libfabric 2.0 or newer; where there is one, add its " \
+	"install libfabric 1.17 or newer; where there is one, add its " \
 	"directory to LD_LIBRARY_PATH or /etc/ld.so.conf.d (the EFA " \
 	"installer's: /opt/amazon/efa/lib)"
 
@@ -54,9 +57,9 @@ void info_check_libfabric(struct info_fabric *fabric)
 		info_remedy(INFO_GET_LIBFABRIC);
 		return;
 	}
-	if (FI_MAJOR(version()) < 2) {
+	if (version() < INFO_OLDEST) {
 		info_found("libfabric", INFO_ERROR, "%s is version %u.%u, "
-			   "2.0 is needed", fabric->path, FI_MAJOR(version()),
+			   "1.17 is needed", fabric->path, FI_MAJOR(version()),
 			   FI_MINOR(version()));
 		info_remedy(INFO_GET_LIBFABRIC);
 		return;

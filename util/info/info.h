@@ -78,6 +78,9 @@ void info_check_namespaces(void);
 
 /* The environment of the caller; removes what would hide cores from us. */
 void info_check_environment(void);
+/* Does the caller's FI_PROVIDER select ofi_duo? OFFERED: the names that there
+   are, none: that was said. */
+void info_check_filter(const struct info_fabric *fabric, const char *offered);
 
 /* The first line of a file, without its end; false: there is none. */
 bool info_read_line(const char *path, char *line, size_t size);
