@@ -31,7 +31,7 @@ tsan		1200
 distcheck	900
 packages	900
 bundle		900
-templates	1200
+templates	1800
 "
 
 check_werror=--enable-werror
