@@ -104,9 +104,19 @@ AC_DEFUN([DUO_CHECK_CHECK], [
 	AM_CONDITIONAL([HAVE_CHECK], [test "x$have_check" = xyes])
 ])
 
-dnl An MPI compiler, for the MPI test programs of fabtests/.
+dnl An MPI compiler, for the MPI test programs of fabtests/. Debian's openmpi-bin
+dnl has the command, and libopenmpi-dev what it needs.
 AC_DEFUN([DUO_CHECK_MPI], [
 	AC_CHECK_PROGS([MPICC], [mpicc.openmpi mpicc])
+	AS_IF([test -n "$MPICC"], [
+		AC_MSG_CHECKING([whether $MPICC compiles])
+		echo "#include <mpi.h>" >conftest.c
+		AS_IF([$MPICC -c -o conftest.o conftest.c \
+			>&AS_MESSAGE_LOG_FD 2>&1],
+			[AC_MSG_RESULT([yes])],
+			[AC_MSG_RESULT([no])
+			 MPICC=])
+		rm -f conftest.c conftest.o])
 	AM_CONDITIONAL([HAVE_MPI], [test -n "$MPICC"])
 ])
 
@@ -152,7 +162,7 @@ AC_DEFUN([DUO_SUMMARY], [
 	DUO_SAY_PART([order of devices], [HAVE_HWLOC], [no hwloc >= 2.0])
 	DUO_SAY_PART([softefa], [HAVE_VERBS], [no infiniband/efadv.h])
 	DUO_SAY_PART([unit tests], [HAVE_CHECK], [no check >= 0.15])
-	DUO_SAY_PART([MPI tests], [HAVE_MPI], [no mpicc])
+	DUO_SAY_PART([MPI tests], [HAVE_MPI], [no mpicc that compiles])
 	DUO_SAY_PART([manual pages], [HAVE_MAN], [no pandoc])
 	DUO_SAY_PROVIDERDIR
 ])
