@@ -69,6 +69,7 @@ pingpong()
 
 case ${1:-} in
 -h|--help) usage; exit;;
+-*) die "not tested" "'$1' is no option" "say duo_test.sh --help";;
 esac
 
 found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
@@ -91,7 +92,8 @@ unset FI_PROVIDER
 export FI_OFI_DUO_STATS=1 FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,near
 FI_PROVIDER_PATH=$("$prefix/bin/ofi_duo-select" --print)
 export FI_PROVIDER_PATH
-pingpong || fail "fi_pingpong -p \"$provider\" exited with $?; see above"
+pingpong || fail "fi_pingpong -p \"$provider\" exited with $?; see above. \
+fi_duo_info says what this host lacks"
 if [ -z "$near" ]; then
 	grep -q 'ofi_duo stats:.* local_tx_msgs=[1-9]' "$dir/client" ||
 		fail "no message went over shared memory; fi_duo_info says why"

@@ -254,5 +254,10 @@ remove_old
 	[ -n "$no_verify" ]
 say "ofi_duo $version is in $prefix; $prefix/uninstall.sh removes it"
 [ -n "$no_verify" ] || verify
-path=$prefix/lib/ofi_duo/selected:$prefix/lib/ofi_duo/own
-say "log in again, or: export FI_PROVIDER_PATH=$path"
+if [ -e "$stage/root/etc/profile.d/ofi_duo.sh" ]; then
+	say "log in again, or: . /etc/profile.d/ofi_duo.sh"
+	say "then, for the paths of an MPI job: mpirun -n 2 fi_duo_info --mpi"
+else
+	path=$prefix/lib/ofi_duo/selected:$prefix/lib/ofi_duo/own
+	say "to use it: export FI_PROVIDER_PATH=$path"
+fi

@@ -40,6 +40,10 @@ static void mpi_provider(const struct mpi_job *job,
 		"FI_PROVIDER", "OMPI_MCA_mtl_ofi_provider_include",
 		"OMPI_MCA_opal_common_ofi_provider_include",
 	};
+	/* The last one is libfabric 1.17's. */
+	static const char *const usual[] = {
+		"efa;ofi_duo", "tcp;ofi_duo", "tcp;ofi_rxm;ofi_duo",
+	};
 	size_t i;
 
 	if (job->provider) {
@@ -50,9 +54,14 @@ static void mpi_provider(const struct mpi_job *job,
 	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		if (mpi_name_in(getenv(variables[i]), name, MPI_WORD_MAX))
 			return;
-	snprintf(name, MPI_WORD_MAX, "%s", fabric->version &&
-		 info_offers(fabric, "efa;ofi_duo") ? "efa;ofi_duo" :
-						      "tcp;ofi_duo");
+	snprintf(name, MPI_WORD_MAX, "%s", "tcp;ofi_duo");
+	for (i = 0; fabric->version && i < sizeof(usual) / sizeof(usual[0]);
+	     i++) {
+		if (!info_offers(fabric, usual[i]))
+			continue;
+		snprintf(name, MPI_WORD_MAX, "%s", usual[i]);
+		return;
+	}
 }
 
 static int mpi_put_card(struct mpi_job *job, const struct mpi_rank *me,
