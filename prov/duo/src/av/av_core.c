@@ -320,6 +320,8 @@ static bool duo_core_av_shares(struct duo_core_av *lead,
 	struct fid_ep *probe;
 	int ret;
 
+	if (ep->core.shares_avs)
+		return true;
 	if (domain->av_probed)
 		return !domain->av_single;
 	ret = fi_endpoint(domain->path_domain[FI_DUO_CORE], ep->info, &probe,

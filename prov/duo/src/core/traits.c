@@ -24,7 +24,7 @@ static const struct duo_traits_row {
 			      .peek_no_source = true,
 			      .cpu_atomics = true } },
 	{ "ofi_rxd", false, { .polled_match = true, .cpu_atomics = true } },
-	{ "tcp", true, { .polled_match = true } },
+	{ "tcp", true, { .polled_match = true, .shares_avs = true } },
 	{ "sockets", true, { .polled_match = true, .cpu_atomics = true } },
 };
 

@@ -4,8 +4,8 @@
 /*
  * What a core does differently from others, as far as it concerns us; found
  * once per fabric, by core/traits.c. What can be found by trying is not here:
- * whether its AVs take several endpoints (domain->av_single), and which
- * addresses it does not look up (av->kept).
+ * which addresses it does not look up (av->kept), and, but where the trial
+ * itself crashes, whether its AVs take several endpoints (domain->av_single).
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -26,6 +26,9 @@ struct duo_traits {
 	 * near's are atomic to; not by a network card.
 	 */
 	bool cpu_atomics;
+	/* Its AVs take several endpoints. Not to be tried: under
+	 * FI_THREAD_COMPLETION, closing one that was not enabled crashes. */
+	bool shares_avs;
 };
 
 #endif /* DUO_OBJ_TRAITS_H */

@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 
-static const struct fixture_attr plain;
+static const struct fixture_attr plain = { .core = "efa" };
 static struct fid_ep *ep[3];
 static struct slot slot;
 
@@ -131,6 +131,25 @@ START_TEST(core_that_shares)
 	expect_works(1, peer_insert(5), 5);
 	close_ep(1);
 	expect_works(0, peer_insert(6), 6);
+}
+END_TEST
+
+static void nothing(void)
+{
+}
+
+/* Of one that is known to share none is sent ahead: that may crash. */
+START_TEST(known_to_share)
+{
+	static const struct fixture_attr tcp = { .core = "tcp" };
+
+	fixture_open(_i ? &tcp : &plain);
+	ck_assert_int_eq(fixture_try(_i ? &tcp : &plain), 0);
+	ep[0] = fx.ep;
+	open_ep(1);
+	ck_assert_ptr_eq(core_av(1), core_av(0));
+	ck_assert_int_eq(duo_domain_of(fx.domain)->av_probed, !_i);
+	teardown();
 }
 END_TEST
 
@@ -431,5 +450,7 @@ int main(void)
 	tcase_add_test(tcase, replay_fails_and_av_goes);
 	tcase_add_test(tcase, calls_fail);
 	tcase_add_test(tcase, busy);
+	tcase = unit_case(suite, "trial", nothing, nothing);
+	tcase_add_loop_test(tcase, known_to_share, 0, 2);
 	return unit_run(suite);
 }

@@ -121,7 +121,9 @@ static void model_open_eps(void)
 	bool own_av, own_cq;
 	int i;
 
-	fake.core.single = model_one_in(3);
+	/* tcp's are shared, and nobody asks it */
+	fake.core.single = model_one_in(3) &&
+			   strcmp(fx.fabric.core_name, "tcp");
 	model_open_first();
 	model.eps = 1 + model_random(MODEL_EPS);
 	own_av = model_one_in(2);
