@@ -116,7 +116,8 @@ static void ft_open_cntrs(struct ft_ep *e)
 {
 	struct fi_cntr_attr attr = {
 		.events = FI_CNTR_EVENTS_COMP,
-		.wait_obj = FI_WAIT_UNSPEC,
+		.wait_obj = e->cfg.no_cqs && e->cfg.wait_obj ?
+			    e->cfg.wait_obj : FI_WAIT_UNSPEC,
 	};
 
 	if (!e->cfg.counters)

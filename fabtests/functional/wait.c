@@ -3,8 +3,9 @@
 
 /*
  * A message goes round all ranks, each of which sleeps until it comes: on the
- * descriptor of its CQ, or in a blocking read. Then all are silent, and
- * nothing may wake them where both paths can signal. Times are printed.
+ * descriptor of its CQ, or in a blocking read; or the same of its counters,
+ * without a CQ. Then all are silent, and nothing may wake them where both
+ * paths can signal. Times are printed.
  */
 
 #include <errno.h>
@@ -31,9 +32,8 @@ static struct ft_buf rx, tx;
 static struct ft_op rx_op, tx_op;
 static uint64_t took[FT_LAPS_MAX];
 
-static int ft_trywait(void)
+static int ft_trywait(struct fid *fid)
 {
-	struct fid *fid = &e.rxcq->fid;
 	int ret = fi_trywait(e.fabric, &fid, 1);
 
 	FT_CHECK(!ret || ret == -FI_EAGAIN, "fi_trywait: %d", ret);
@@ -41,19 +41,30 @@ static int ft_trywait(void)
 }
 
 /* 1: woken, by something or for nothing; 0: not; -1: it could not sleep. */
-static int ft_sleep(int ms)
+static int ft_sleep(struct fid *fid, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };
 	int ret;
 
-	if (ft_trywait())
+	if (ft_trywait(fid))
 		return -1;
-	FT_OK(fi_control(&e.rxcq->fid, FI_GETWAIT, &fd.fd));
+	FT_OK(fi_control(fid, FI_GETWAIT, &fd.fd));
 	do {
 		ret = poll(&fd, 1, ms);
 	} while (ret < 0 && errno == EINTR);
 	FT_CHECK(ret >= 0, "poll: %d", errno);
 	return ret;
+}
+
+static void ft_wait_count(struct fid_cntr *cntr, uint64_t count)
+{
+	if (e.cfg.wait_obj != FI_WAIT_FD) {
+		FT_OK(fi_cntr_wait(cntr, count, FT_LIMIT_MS));
+		return;
+	}
+	while (fi_cntr_read(cntr) < count)
+		FT_CHECK(ft_sleep(&cntr->fid, FT_LIMIT_MS),
+			 "nothing is counted for long");
 }
 
 /* Collects what there is; sleeps if that is nothing. */
@@ -68,7 +79,7 @@ static void ft_wait_for(struct ft_op *op)
 			fi_cq_read(e.rxcq, &entry, 1) :
 			fi_cq_sread(e.rxcq, &entry, 1, NULL, FT_LIMIT_MS);
 		if (ret == -FI_EAGAIN && e.cfg.wait_obj == FI_WAIT_FD) {
-			FT_CHECK(ft_sleep(FT_LIMIT_MS),
+			FT_CHECK(ft_sleep(&e.rxcq->fid, FT_LIMIT_MS),
 				 "nothing has come for long");
 			continue;
 		}
@@ -94,7 +105,10 @@ static void ft_pass_on(uint32_t lap)
 	token->from = ft.opts.rank;
 	token->ns = ft_now_ns();
 	ft_tx(&e, FT_TX_SEND, to, &x, &tx_op);
-	ft_wait_for(&tx_op);
+	if (e.cfg.no_cqs)
+		ft_wait_count(e.tx_cntr, lap + 1);
+	else
+		ft_wait_for(&tx_op);
 }
 
 static void ft_await(uint32_t lap)
@@ -108,7 +122,10 @@ static void ft_await(uint32_t lap)
 	};
 
 	ft_rx(&e, FT_RX_RECV, &x, &rx_op);
-	ft_wait_for(&rx_op);
+	if (e.cfg.no_cqs)
+		ft_wait_count(e.rx_cntr, lap + 1);
+	else
+		ft_wait_for(&rx_op);
 	took[lap] = ft_now_ns() - token->ns;
 	FT_CHECK(token->lap == lap && token->from == (uint32_t)from,
 		 "lap %u of %u, not %u of %d", token->lap, token->from, lap,
@@ -146,25 +163,37 @@ static bool ft_all_signal(void)
 	       ft_has_prefix(ft.opts.prov, "tcp");
 }
 
+static int ft_sleep_in_silence(int ms)
+{
+	int woken;
+
+	if (e.cfg.no_cqs) {
+		woken = ft_sleep(&e.rx_cntr->fid, ms);
+		fi_cntr_read(e.rx_cntr);
+	} else {
+		woken = ft_sleep(&e.rxcq->fid, ms);
+		fi_cq_read(e.rxcq, NULL, 0);
+	}
+	return woken == 1;
+}
+
 static void ft_silence(void)
 {
 	uint64_t end = ft_now_ns() + FT_SILENCE_NS, now;
 	int wakes = 0;
 
-	while ((now = ft_now_ns()) < end) {
-		wakes += ft_sleep((int)((end - now) / 1000000) + 1) == 1;
-		fi_cq_read(e.rxcq, NULL, 0);
-	}
+	while ((now = ft_now_ns()) < end)
+		wakes += ft_sleep_in_silence((int)((end - now) / 1000000) + 1);
 	printf("rank %d: woken %d times for nothing\n", ft.opts.rank, wakes);
 	FT_CHECK(!ft_all_signal() || wakes <= FT_WAKES, "woken %d times",
 		 wakes);
 }
 
-static void ft_mode(enum fi_wait_obj wait_obj)
+static void ft_mode(enum fi_wait_obj wait_obj, bool counters)
 {
 	const struct ft_cfg cfg = {
 		.caps = FI_SOURCE | FI_DIRECTED_RECV, .wait_obj = wait_obj,
-		.raw = true,
+		.raw = true, .counters = counters, .no_cqs = counters,
 	};
 
 	ft_open(&e, &cfg);
@@ -183,17 +212,32 @@ static void ft_mode(enum fi_wait_obj wait_obj)
 
 static void ft_descriptor(void)
 {
-	ft_mode(FI_WAIT_FD);
+	ft_mode(FI_WAIT_FD, false);
 }
 
 static void ft_blocking(void)
 {
-	ft_mode(FI_WAIT_UNSPEC);
+	ft_mode(FI_WAIT_UNSPEC, false);
 }
 
 static void ft_yielding(void)
 {
-	ft_mode(FI_WAIT_YIELD);
+	ft_mode(FI_WAIT_YIELD, false);
+}
+
+static void ft_counter_descriptor(void)
+{
+	ft_mode(FI_WAIT_FD, true);
+}
+
+static void ft_counter_blocking(void)
+{
+	ft_mode(FI_WAIT_UNSPEC, true);
+}
+
+static void ft_counter_yielding(void)
+{
+	ft_mode(FI_WAIT_YIELD, true);
 }
 
 static void ft_run(void)
@@ -202,11 +246,16 @@ static void ft_run(void)
 		{ "descriptor", ft_descriptor },
 		{ "blocking read", ft_blocking },
 		{ "yielding", ft_yielding },
+		{ "counter's descriptor", ft_counter_descriptor },
+		{ "blocking wait for a counter", ft_counter_blocking },
+		{ "yielding wait for a counter", ft_counter_yielding },
 	};
-	/* not every core has the last one */
-	size_t bare = !strstr(ft.opts.prov, "ofi_duo");
+	size_t count = FT_COUNT(cases);
 
-	ft_run_cases(cases, FT_COUNT(cases) - bare);
+	/* not every core has these */
+	if (!strstr(ft.opts.prov, "ofi_duo"))
+		count = 2;
+	ft_run_cases(cases, count);
 }
 
 int main(int argc, char **argv)

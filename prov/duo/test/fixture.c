@@ -93,6 +93,7 @@ int fixture_try(const struct fixture_attr *attr)
 		.format = attr->format ? attr->format : FI_CQ_FORMAT_TAGGED,
 		.wait_obj = attr->wait_obj,
 	};
+	struct fi_cntr_attr cntr_attr = { .wait_obj = attr->cntr_wait };
 	struct fi_info *info = fixture_info(attr);
 	int ret;
 
@@ -106,7 +107,7 @@ int fixture_try(const struct fixture_attr *attr)
 	if (!ret && attr->two_cqs)
 		ret = fi_cq_open(fx.domain, &cq_attr, &fx.tx_cq, NULL);
 	if (!ret && attr->cntr_flags)
-		ret = fi_cntr_open(fx.domain, NULL, &fx.cntr, NULL);
+		ret = fi_cntr_open(fx.domain, &cntr_attr, &fx.cntr, NULL);
 	if (!ret)
 		ret = fixture_endpoint(attr, info);
 	fi_freeinfo(info);

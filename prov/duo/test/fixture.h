@@ -24,6 +24,7 @@ struct fixture_attr {
 	uint64_t rx_bind_flags;		/* beside FI_RECV */
 	bool no_cqs;			/* none is bound */
 	uint64_t cntr_flags;		/* fx.cntr is bound with them */
+	enum fi_wait_obj cntr_wait;	/* and opened so; 0: none */
 	uint64_t no_caps;		/* of all that we have */
 	uint64_t rx_op_flags;
 	enum fi_cq_format format;	/* 0: tagged */

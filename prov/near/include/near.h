@@ -147,7 +147,10 @@ int near_recv(struct near_port *port, struct near_peer *peer,
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
-/* After the descriptor has become readable, and before the next near_poll(). */
-void near_woken(struct near_port *port);
+/*
+ * After the descriptor has become readable, and before the next near_poll().
+ * true: it is not armed any more, and others who sleep on it would not know.
+ */
+bool near_woken(struct near_port *port);
 
 #endif /* NEAR_H */

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "link/proc.h"
 #include "unit.h"
 
 #define LARGE (3 * NEAR_STEP + 777)
@@ -357,6 +358,26 @@ START_TEST(wakes)
 }
 END_TEST
 
+/* Who polls takes what has come, and leaves the bell to who sleeps. */
+START_TEST(stays_rung)
+{
+	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
+	uint64_t end;
+
+	ck_assert_int_eq(near_arm(b->port), 0);
+	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8), 0);
+	end = near_now_ms() + 3 * NEAR_CHECK_MS;
+	rig_until(b, NULL, 1);
+	while (near_now_ms() < end)
+		near_poll(b->port, b->port->sink);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert(near_woken(b->port));
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(near_arm(b->port), 0);
+	ck_assert(!near_woken(b->port));
+}
+END_TEST
+
 START_TEST(no_such_port)
 {
 	struct near_addr addr = b->addr;
@@ -408,6 +429,7 @@ int main(void)
 	tcase_add_test(read, closed_receiver);
 	tcase_add_test(read, many_lives);
 	tcase_add_test(read, wakes);
+	tcase_add_test(read, stays_rung);
 	tcase_add_test(read, no_such_port);
 	suite_add_tcase(suite, read);
 	suite_add_tcase(suite, pieces);

@@ -108,7 +108,7 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 	if (!ep->local || !lacks)
 		return 0;
 	if (!ep->own_cq)
-		ret = duo_cq_open_hidden(ep->domain, &ep->own_cq);
+		ret = duo_cq_open_hidden(ep->domain, ep->counted, &ep->own_cq);
 	/* of an endpoint for RMA alone the core need not know */
 	if (!ret && ep->messages && lacks & ep->caps)
 		ret = duo_core_bind_cq(ep, ep->own_cq, (lacks & ep->caps) |
@@ -184,6 +184,8 @@ static int duo_ep_enable(struct duo_ep *ep)
 	if (!ret)
 		ret = duo_ep_add_cq(ep);
 	if (!ret)
+		ret = duo_cntr_wait_ep(ep);
+	if (!ret)
 		ret = fi_enable(ep->path_ep[FI_DUO_CORE]);
 	if (ret)
 		return ret;
@@ -194,6 +196,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->enabled = true;
 	ep->rx_ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
+	duo_cntr_rouse(ep);	/* who sleeps has to arm this one, too */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }

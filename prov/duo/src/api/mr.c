@@ -56,6 +56,7 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 	ret = fi_mr_bind(mr->core, &cntr->path_cntr[FI_DUO_CORE]->fid, flags);
 	if (!ret) {
 		duo_near_region_unlist(mr);
+		cntr->of_region = true;
 		mr->region.access = 0;
 	}
 	return ret;

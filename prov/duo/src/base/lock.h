@@ -11,15 +11,19 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct duo_lock {
 	pthread_mutex_t mutex;
 	bool on;
+	/* Before it is released; NULL: nobody asks what has changed. */
+	void (*watch)(struct duo_lock *lock);
 };
 
 static inline int duo_lock_init(struct duo_lock *lock, bool on)
 {
 	lock->on = on;
+	lock->watch = NULL;
 	return -pthread_mutex_init(&lock->mutex, NULL);
 }
 
@@ -37,8 +41,11 @@ static inline void duo_lock(struct duo_lock *lock)
 
 static inline void duo_unlock(struct duo_lock *lock)
 {
-	if (lock->on)
-		pthread_mutex_unlock(&lock->mutex);
+	if (!lock->on)
+		return;
+	if (__builtin_expect(lock->watch != NULL, false))
+		lock->watch(lock);
+	pthread_mutex_unlock(&lock->mutex);
 }
 
 #endif /* DUO_LOCK_H */

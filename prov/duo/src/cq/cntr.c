@@ -11,7 +11,6 @@
 #include "base/params.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "cq/nap.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "peer/shm/shm.h"
@@ -86,7 +85,7 @@ static bool duo_cntr_core_due(struct duo_cntr *cntr)
 	       ++cntr->core_skip % duo_params.core_interval == 0;
 }
 
-static void duo_cntr_progress(struct duo_cntr *cntr)
+void duo_cntr_progress(struct duo_cntr *cntr)
 {
 	const struct duo_ep *ep = NULL;
 	const struct duo_cntr_bind *bind;
@@ -102,6 +101,13 @@ static void duo_cntr_progress(struct duo_cntr *cntr)
 	}
 	if (duo_cntr_core_due(cntr))
 		duo_cntr_ask_core(cntr);
+}
+
+void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad)
+{
+	duo_cntr_ask_core(cntr);
+	*good = duo_cntr_good(cntr);
+	*bad = duo_cntr_bad(cntr);
 }
 
 static uint64_t duo_cntr_read(struct fid_cntr *cntr_fid)
@@ -170,38 +176,6 @@ static int duo_cntr_seterr(struct fid_cntr *cntr_fid, uint64_t value)
 	return 0;
 }
 
-static void duo_cntr_before_sleep(struct duo_cntr *cntr)
-{
-	const struct duo_cntr_bind *bind;
-
-	duo_lock(&cntr->domain->lock);
-	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
-		if (bind->ep->rx_cq)
-			duo_cq_before_sleep(bind->ep->rx_cq);
-	}
-	duo_unlock(&cntr->domain->lock);
-}
-
-static int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold,
-			 int timeout)
-{
-	uint64_t bad = duo_cntr_readerr(cntr_fid);
-	struct duo_nap nap = duo_nap_begin(timeout);
-
-	for (;;) {
-		if (duo_cntr_read(cntr_fid) >= threshold)
-			return 0;
-		if (duo_cntr_readerr(cntr_fid) != bad)
-			return -FI_EAVAIL;
-		if (duo_nap_over(&nap))
-			return -FI_ETIMEDOUT;
-		if (!duo_nap_due(&nap))
-			continue;
-		duo_cntr_before_sleep(duo_cntr_of(&cntr_fid->fid));
-		duo_nap();
-	}
-}
-
 static struct fi_ops_cntr duo_cntr_ops = {
 	.size = sizeof(struct fi_ops_cntr),
 	.read = duo_cntr_read,
@@ -225,6 +199,7 @@ static int duo_cntr_close(struct fid *fid)
 		return ret;
 	if (cntr->path_cntr[FI_DUO_LOCAL])
 		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
+	duo_cntr_wait_close(cntr);
 	atomic_fetch_sub(&cntr->domain->refs, 1);
 	free(cntr);
 	return 0;
@@ -234,7 +209,7 @@ static struct fi_ops duo_cntr_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = duo_cntr_close,
 	.bind = duo_no_bind,
-	.control = duo_core_control,
+	.control = duo_cntr_control,
 	.ops_open = duo_core_ops_open,
 };
 
@@ -271,10 +246,11 @@ static int duo_cntr_check(const struct duo_domain *domain,
 	case FI_WAIT_NONE:
 	case FI_WAIT_UNSPEC:
 	case FI_WAIT_YIELD:
+	case FI_WAIT_FD:
 		return 0;
 	default:
-		DUO_WARN(CNTR, "wait object %d of a counter: use "
-			 "FI_WAIT_NONE, FI_WAIT_UNSPEC or FI_WAIT_YIELD\n",
+		DUO_WARN(CNTR, "wait object %d of a counter: use FI_WAIT_NONE, "
+			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
 			 attr->wait_obj);
 		return -FI_ENOSYS;
 	}
@@ -297,11 +273,12 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		return -FI_ENOMEM;
 	cntr->domain = duo_domain_of(domain_fid);
 	LIST_INIT(&cntr->binds);
+	ret = duo_cntr_wait_open(cntr, attr->wait_obj);
+	if (ret)
+		goto free_cntr;
 	ret = duo_cntr_open_paths(cntr, attr, context);
-	if (ret) {
-		free(cntr);
-		return ret;
-	}
+	if (ret)
+		goto close_wait;
 	cntr->cntr_fid.fid.fclass = FI_CLASS_CNTR;
 	cntr->cntr_fid.fid.context = context;
 	cntr->cntr_fid.fid.ops = &duo_cntr_fi_ops;
@@ -309,6 +286,12 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	atomic_fetch_add(&cntr->domain->refs, 1);
 	*cntr_fid = &cntr->cntr_fid;
 	return 0;
+
+close_wait:
+	duo_cntr_wait_close(cntr);
+free_cntr:
+	free(cntr);
+	return ret;
 }
 
 /* The core counts all but receives: of those it says when they end. */
@@ -336,6 +319,7 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 	duo_lock(&ep->domain->lock);
 	LIST_INSERT_HEAD(&cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
+	ep->counted = ep->counted || cntr->waiter.fd >= 0;
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }

@@ -165,7 +165,7 @@ static int duo_cq_close(struct fid *fid)
 		return ret;
 	if (cq->path_cq[FI_DUO_LOCAL])
 		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
-	duo_cq_wait_close(cq);
+	duo_waiter_close(&cq->waiter);
 	duo_err_fini(&cq->errs);
 	duo_ring_fini(&cq->ring);
 	atomic_fetch_sub(&cq->domain->refs, 1);
@@ -290,7 +290,7 @@ close_paths:
 	if (cq->path_cq[FI_DUO_LOCAL])
 		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
 close_wait:
-	duo_cq_wait_close(cq);
+	duo_waiter_close(&cq->waiter);
 fini_ring:
 	duo_ring_fini(&cq->ring);
 free_cq:
@@ -298,9 +298,13 @@ free_cq:
 	return ret;
 }
 
-int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq)
+int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
+		       struct duo_cq **cq)
 {
-	struct fi_cq_attr attr = { .size = 1 };
+	struct fi_cq_attr attr = {
+		.size = 1,
+		.wait_obj = sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
+	};
 	struct fid_cq *cq_fid;
 	int ret = duo_cq_open(&domain->domain_fid, &attr, &cq_fid, NULL);
 

@@ -17,8 +17,12 @@
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
-/* Where nobody reads completions: they are dropped. */
-int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq);
+/*
+ * Where nobody reads completions: they are dropped. sleeps: somebody does, for
+ * what they count.
+ */
+int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
+		       struct duo_cq **cq);
 
 /* progress.c */
 /* Is the core polled in every read? */
@@ -33,7 +37,6 @@ ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
-void duo_cq_wait_close(struct duo_cq *cq);
 /* The core's CQ, opened with FI_WAIT_FD, has a descriptor: it is used. */
 int duo_cq_wait_core(struct duo_cq *cq);
 /* For those who have none. */

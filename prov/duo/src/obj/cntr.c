@@ -15,6 +15,24 @@ bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags)
 	return false;
 }
 
+void duo_cntr_wake(struct duo_cntr *cntr)
+{
+	if (atomic_exchange(&cntr->asleep, false))
+		duo_waiter_ring(&cntr->waiter);
+}
+
+/* Who falls asleep says so, and then looks at what we have changed. */
+void duo_cntr_rouse(struct duo_ep *ep)
+{
+	struct duo_cntr_bind *bind;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		if (atomic_load(&bind->cntr->asleep))
+			duo_cntr_wake(bind->cntr);
+	}
+}
+
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err)
 {
 	struct duo_cntr_bind *bind;

@@ -13,6 +13,7 @@
 
 #include "base/compat.h"
 #include "base/util.h"
+#include "obj/waiter.h"
 
 struct duo_domain;
 struct duo_ep;
@@ -25,6 +26,14 @@ struct duo_cntr {
 	uint64_t good, bad;		/* what nothing below says */
 	uint64_t core_good;		/* as the core has last said */
 	uint32_t core_skip;		/* reads since then */
+	bool of_region;			/* the core counts there, too */
+	struct duo_waiter waiter;	/* see cq/cntr_wait.c */
+	atomic_bool asleep;		/* maybe: it is to be woken */
+	uint64_t want;		/* good that wakes it; 0: whatever changes */
+	uint64_t slept_good, slept_bad;	/* when it fell asleep */
+	uint64_t seen_good, seen_bad;	/* by fi_trywait */
+	atomic_int waiting;		/* threads in fi_cntr_wait */
+	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */
 	LIST_HEAD(, duo_cntr_bind) binds;
 	atomic_int refs;
 };
@@ -45,6 +54,10 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 
 /* Does a counter of the endpoint count any of these? */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
+/* Any thread, with or without the lock. */
+void duo_cntr_wake(struct duo_cntr *cntr);
+/* Something has come of an endpoint that is counted. Likewise. */
+void duo_cntr_rouse(struct duo_ep *ep);
 /* An operation of that kind over near has ended; err: 0, or in error. */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <errno.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-
 #include "obj/cq.h"
 #include "obj/ep.h"
 
@@ -40,21 +36,8 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 	duo_cq_push_err(cq, &entry, -1);
 }
 
-int duo_cq_wait_add(struct duo_cq *cq, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	if (fd < 0)
-		return fd;
-	if (epoll_ctl(cq->wait_fd, EPOLL_CTL_ADD, fd, &event) &&
-	    errno != EEXIST)	/* of both its CQs, which are one */
-		return -errno;
-	return 0;
-}
-
 void duo_cq_wake(struct duo_cq *cq)
 {
 	cq->asleep = false;
-	if (cq->event_fd >= 0)
-		eventfd_write(cq->event_fd, 1);
+	duo_waiter_ring(&cq->waiter);
 }

@@ -17,6 +17,7 @@
 
 #include "base/compat.h"
 #include "base/util.h"
+#include "obj/waiter.h"
 #include "queue/ring.h"
 
 #define DUO_CORE_BATCH 16	/* completions of one read of the core */
@@ -54,10 +55,9 @@ struct duo_cq {
 	uint32_t slow;		/* looks in a row that came late */
 	atomic_bool signaled;
 	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
-	enum fi_wait_obj wait_obj;
-	int wait_fd;		/* see cq/wait.c; -1: nobody sleeps */
-	int event_fd, timer_fd;
+	struct duo_waiter waiter;	/* see cq/wait.c */
 	bool core_signals;
+	int core_fd;		/* the core's, in that case */
 	int err_path;		/* whose strerror the last error needs */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
@@ -68,8 +68,6 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* A descriptor that wakes who sleeps on the CQ, which has a wait object. */
-int duo_cq_wait_add(struct duo_cq *cq, int fd);
 /* Somebody sleeps on it, or is about to. */
 void duo_cq_wake(struct duo_cq *cq);
 static inline void duo_cq_rouse(struct duo_cq *cq)

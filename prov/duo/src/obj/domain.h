@@ -17,6 +17,7 @@
 #include "peer/peer.h"
 
 struct duo_av;
+struct duo_cntr;
 struct duo_fabric;
 struct near_table;
 
@@ -39,6 +40,7 @@ struct duo_domain {
 			 * multi-receive buffers that are ready */
 	uint32_t lazy;	/* receives in lazy lists */
 	uint32_t waits;	/* of these, all that are not due */
+	LIST_HEAD(, duo_cntr) sleepers;	/* counters that can be slept on */
 	bool crowded;	/* an endpoint may be short of receive entries */
 	struct duo_lock lock;
 	atomic_int refs;

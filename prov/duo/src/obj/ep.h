@@ -47,6 +47,7 @@ struct duo_ep {
 
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
+	bool counted;			/* in a counter that can be slept on */
 	struct duo_cq *rx_cq;
 	struct duo_av *av;
 	struct duo_core_av *core_av;

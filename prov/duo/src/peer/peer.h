@@ -54,12 +54,13 @@ struct duo_peer {
 	/* Moves all endpoints of the CQ on; 0: nothing was to be done. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * Before who reads the CQ sleeps: peers write to a descriptor of its
-	 * (cq/wait.c) when there is something. -FI_EAGAIN: there is. And when
-	 * it is awake. NULL: nobody writes.
+	 * Before somebody sleeps who waits for what the endpoint does: peers
+	 * write to a descriptor of his (cq/wait.c) when there is something.
+	 * -FI_EAGAIN: there is. And when he is awake; true: others who sleep
+	 * have to arm it anew. NULL: nobody writes.
 	 */
-	int (*arm)(struct duo_cq *cq);
-	void (*woken)(struct duo_cq *cq);
+	int (*arm)(struct duo_ep *ep);
+	bool (*woken)(struct duo_ep *ep);
 	/* What they have left is to go out. */
 	void (*drain)(struct duo_ep *ep);
 	/* Whatever is open. */

@@ -14,6 +14,7 @@
 #include <rdma/fi_rma.h>
 
 #include "av/route.h"
+#include "obj/cntr.h"
 #include "obj/ep.h"
 #include "peer/near/near_ep.h"
 #include "peer/near/onesided.h"
@@ -55,10 +56,14 @@ static inline ssize_t duo_onesided_end(struct duo_ep *ep,
 		++*ops;
 	else if (!ret)
 		__atomic_fetch_add(ops, 1, __ATOMIC_RELAXED);
-	if (to->path == FI_DUO_LOCAL)
+	if (to->path == FI_DUO_LOCAL) {
 		duo_unlock(&ep->domain->lock);
-	else if (ep->tx_cq)	/* or there are only counters, the core's own */
+		return ret;
+	}
+	if (ep->tx_cq)	/* or there are only counters, the core's own */
 		duo_cq_core_active(ep->tx_cq);
+	if (__builtin_expect(ep->counted, false))
+		duo_cntr_rouse(ep);
 	return ret;
 }
 

@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "av/route.h"
+#include "obj/cntr.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "peer/shm/device.h"
@@ -74,6 +75,8 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 	}
 	if (ep->tx_cq) /* or it was bound to receive only */
 		duo_cq_core_active(ep->tx_cq);
+	if (__builtin_expect(ep->counted, false))
+		duo_cntr_rouse(ep);
 	return ret;
 }
 

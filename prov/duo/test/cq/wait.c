@@ -6,34 +6,11 @@
  * The peer is a second endpoint, which shares nothing but the domain.
  */
 
-#include <poll.h>
 #include <pthread.h>
-#include <rdma/fi_errno.h>
 
-#include "fixture.h"
+#include "wait_fixture.h"
 
-#define LONG_MS 20000
-#define SILENCE_MS 100	/* 200 times what the timer would take */
-
-static struct fid_cq *peer_cq;
-static struct fid_ep *peer;
-static fi_addr_t local, far;
 static struct slot slot[2];
-
-static void open_peer(const struct fixture_attr *attr)
-{
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
-	struct fi_info *info = fixture_info(attr);
-
-	fake.core.own_addr++;
-	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &peer_cq, NULL), 0);
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &peer, NULL), 0);
-	fi_freeinfo(info);
-	ck_assert_int_eq(fi_ep_bind(peer, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(peer, &peer_cq->fid,
-				    FI_TRANSMIT | FI_RECV), 0);
-	ck_assert_int_eq(fi_enable(peer), 0);
-}
 
 static void open_with(enum fi_wait_obj wait_obj)
 {
@@ -41,12 +18,7 @@ static void open_with(enum fi_wait_obj wait_obj)
 		.near = true, .wait_obj = wait_obj,
 	};
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
-	open_peer(&attr);
-	local = peer_insert(1000);
-	far = peer_insert(2);
-	ck_assert_uint_eq(peer_insert(1001), far + 1);
+	wait_open(&attr);
 }
 
 static void setup(void)
@@ -59,20 +31,6 @@ static void setup_unspec(void)
 	open_with(FI_WAIT_UNSPEC);
 }
 
-static void teardown(void)
-{
-	ck_assert_int_eq(fi_close(&peer->fid), 0);
-	ck_assert_int_eq(fi_close(&peer_cq->fid), 0);
-	fixture_close();
-}
-
-static int trywait(void)
-{
-	struct fid *fid = &fx.cq->fid;
-
-	return duo_trywait(&fx.fabric.fabric_fid, &fid, 1);
-}
-
 /* As an application goes to sleep: what had come is read before. */
 static void fall_asleep(void)
 {
@@ -81,17 +39,9 @@ static void fall_asleep(void)
 
 	for (i = 0; ret == -FI_EAGAIN && i < 10000; i++) {
 		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAGAIN);
-		ret = trywait();
+		ret = trywait(&fx.cq->fid);
 	}
 	ck_assert_int_eq(ret, 0);
-}
-
-static int woken(int ms)
-{
-	struct pollfd fd = { .events = POLLIN };
-
-	ck_assert_int_eq(fi_control(&fx.cq->fid, FI_GETWAIT, &fd.fd), 0);
-	return poll(&fd, 1, ms);
 }
 
 /* It comes when it has been looked for a few times. */
@@ -104,16 +54,10 @@ static struct fi_cq_tagged_entry read_one(void)
 	for (i = 0; ret == -FI_EAGAIN && i < 10000; i++) {
 		ret = fi_cq_read(fx.cq, &entry, 1);
 		if (ret == -FI_EAGAIN)
-			trywait();
+			trywait(&fx.cq->fid);
 	}
 	ck_assert_int_eq(ret, 1);
 	return entry;
-}
-
-static void *say(void *text)
-{
-	ck_assert_int_eq(fi_tinject(peer, text, strlen(text), local, TAG), 0);
-	return NULL;
 }
 
 /* What has come is slept off before there is silence. */
@@ -123,7 +67,7 @@ START_TEST(silence)
 
 	for (i = 0; i < 3; i++) {
 		fall_asleep();
-		ck_assert_int_eq(woken(SILENCE_MS), 0);
+		ck_assert_int_eq(woken(&fx.cq->fid, SILENCE_MS), 0);
 		post_recv(&slot[0], far + 1, TAG);
 		say("x");
 		ck_assert_ptr_eq(read_one().op_context, &slot[0]);
@@ -157,7 +101,7 @@ static void receive_posted(void)
 {
 	fall_asleep();
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(woken(LONG_MS), 1);
+	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
 	fall_asleep();
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
@@ -185,10 +129,10 @@ static void (*const wakers[])(void) = {
 START_TEST(wakes)
 {
 	wakers[_i]();
-	ck_assert_int_eq(woken(LONG_MS), 1);
+	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
 	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
 	fall_asleep();
-	ck_assert_int_eq(woken(SILENCE_MS / 4), 0);
+	ck_assert_int_eq(woken(&fx.cq->fid, SILENCE_MS / 4), 0);
 }
 END_TEST
 
@@ -199,8 +143,8 @@ START_TEST(error_wakes)
 	post_recv(&slot[0], far, TAG);
 	fall_asleep();
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
-	ck_assert_int_eq(woken(LONG_MS), 1);
-	ck_assert_int_eq(trywait(), -FI_EAGAIN);
+	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
+	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 }
 END_TEST
@@ -209,11 +153,29 @@ END_TEST
 START_TEST(signal_wakes)
 {
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
-	ck_assert_int_eq(trywait(), -FI_EAGAIN);
+	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
 	fall_asleep();
-	ck_assert_int_eq(woken(SILENCE_MS / 4), 0);
+	ck_assert_int_eq(woken(&fx.cq->fid, SILENCE_MS / 4), 0);
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
-	ck_assert_int_eq(woken(LONG_MS), 1);
+	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
+}
+END_TEST
+
+/* Two sleep for one endpoint: what woke one, who takes it, was the other's. */
+START_TEST(second_sleeper)
+{
+	static const struct fixture_attr attr = {
+		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
+	};
+
+	wait_open(&attr);
+	fall_asleep();
+	ck_assert_int_eq(trywait(&fx.tx_cq->fid), 0);
+	say("x");
+	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
+	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
+	ck_assert_int_eq(woken(&fx.tx_cq->fid, LONG_MS), 1);
+	wait_close();
 }
 END_TEST
 
@@ -222,7 +184,7 @@ START_TEST(core_refuses_receives)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	fake.core.eagain = 1;
-	ck_assert_int_eq(trywait(), -FI_EAGAIN);
+	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
 	fall_asleep();
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
@@ -272,7 +234,7 @@ START_TEST(unspec_has_no_descriptor)
 
 	ck_assert_int_eq(fi_control(&fx.cq->fid, FI_GETWAIT, &fd),
 			 -FI_ENODATA);
-	ck_assert_int_eq(trywait(), -FI_EINVAL);
+	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EINVAL);
 }
 END_TEST
 
@@ -294,7 +256,7 @@ START_TEST(timer)
 	ck_assert_int_eq(fixture_try(&attr), 0);
 	for (i = 0; i < 3; i++) {
 		fall_asleep();
-		ck_assert_int_eq(woken(LONG_MS), 1);
+		ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
 	}
 	fixture_close();
 }
@@ -303,7 +265,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("wait");
-	TCase *tcase = unit_case(suite, "descriptor", setup, teardown);
+	TCase *tcase = unit_case(suite, "descriptor", setup, wait_close);
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, silence);
@@ -311,7 +273,7 @@ int main(void)
 	tcase_add_test(tcase, error_wakes);
 	tcase_add_test(tcase, signal_wakes);
 	tcase_add_test(tcase, core_refuses_receives);
-	tcase = unit_case(suite, "blocking", setup_unspec, teardown);
+	tcase = unit_case(suite, "blocking", setup_unspec, wait_close);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, blocking_read, 0, ARRAY_SIZE(timeouts));
 	tcase_add_test(tcase, blocking_read_is_signalled);
@@ -319,5 +281,6 @@ int main(void)
 	tcase = unit_case(suite, "timer", nothing, nothing);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, timer, 0, 3);
+	tcase_add_test(tcase, second_sleeper);
 	return unit_run(suite);
 }

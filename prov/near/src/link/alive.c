@@ -161,7 +161,7 @@ void near_wake_drain(struct near_port *port)
 		;
 }
 
-/* All that pidfds and the wake pipe have to say. */
+/* All that pidfds have to say. The wake pipe is for who sleeps. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -172,8 +172,6 @@ static void near_port_events(struct near_port *port)
 		for (i = 0; i < n; i++) {
 			if (event[i].data.ptr)
 				near_peer_dies(port, event[i].data.ptr);
-			else
-				near_wake_drain(port);
 		}
 	} while (n == NEAR_EVENTS);
 }
@@ -241,10 +239,16 @@ int near_wait_fd(struct near_port *port)
 	return port->epoll_fd;
 }
 
-void near_woken(struct near_port *port)
+bool near_woken(struct near_port *port)
 {
+	bool rung;
+
+	near_wake_drain(port);
+	/* who rings takes it down first, then writes */
+	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
 	near_port_events(port);
 	near_port_look(port);
 	if (port->dying)
 		near_port_reap(port);
+	return rung;
 }

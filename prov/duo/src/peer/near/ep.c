@@ -12,6 +12,7 @@
 
 #include "av/map.h"
 #include "base/log.h"
+#include "obj/cntr.h"
 #include "peer/near/near_ep.h"
 #include "peer/near/near_peer.h"
 #include "rx/arrive.h"
@@ -77,18 +78,21 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-static int duo_near_wait(struct duo_ep *ep, struct duo_cq *cq)
+static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
-	return cq->wait_fd < 0 ? 0 :
-	       duo_cq_wait_add(cq, near_wait_fd(ep->near->port));
+	return waiter->fd < 0 ? 0 :
+	       duo_waiter_add(waiter, near_wait_fd(ep->near->port));
 }
 
 static int duo_near_enable(struct duo_ep *ep)
 {
-	int ret = duo_near_wait(ep, ep->tx_cq);
+	struct duo_cntr_bind *bind;
+	int ret = duo_near_wait(ep, &ep->tx_cq->waiter);
 
 	if (!ret)
-		ret = duo_near_wait(ep, ep->rx_cq);
+		ret = duo_near_wait(ep, &ep->rx_cq->waiter);
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_near_wait(ep, &bind->cntr->waiter);
 	if (!ret)
 		ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
 	return ret;

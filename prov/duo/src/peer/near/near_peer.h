@@ -12,9 +12,9 @@ struct duo_rx;
 
 /* All endpoints of the CQ; returns how much has come. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* 0: what comes to an endpoint of the CQ wakes who sleeps; -FI_EAGAIN. */
-int duo_near_arm(struct duo_cq *cq);
-void duo_near_woken(struct duo_cq *cq);
+/* 0: what comes to the endpoint wakes who sleeps; -FI_EAGAIN. */
+int duo_near_arm(struct duo_ep *ep);
+bool duo_near_woken(struct duo_ep *ep);
 /* duo_recv_start() for a message of near. -FI_EAGAIN: nothing has changed. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 

@@ -292,33 +292,12 @@ uint32_t duo_near_poll(struct duo_cq *cq)
 	return n;
 }
 
-static int duo_near_arm_ep(const struct duo_ep *ep)
+int duo_near_arm(struct duo_ep *ep)
 {
 	return ep->near ? near_arm(ep->near->port) : 0;
 }
 
-int duo_near_arm(struct duo_cq *cq)
+bool duo_near_woken(struct duo_ep *ep)
 {
-	struct duo_ep *ep;
-	int ret = 0;
-
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		ret = ret ? ret : duo_near_arm_ep(ep);
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
-		ret = ret ? ret : duo_near_arm_ep(ep);
-	return ret;
-}
-
-void duo_near_woken(struct duo_cq *cq)
-{
-	struct duo_ep *ep;
-
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (ep->near)
-			near_woken(ep->near->port);
-	}
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
-		if (ep->near)
-			near_woken(ep->near->port);
-	}
+	return ep->near && near_woken(ep->near->port);
 }

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Waiting for counters. Who sleeps is woken by what wakes the CQs of the
+ * counter's endpoints: near's ports, and the descriptors of the core's CQs, for
+ * those of its counters cannot be had; a core whose progress is the
+ * application's counts when that has woken it. What other threads of this
+ * process do is looked at when they release the domain's lock, and sends over
+ * the core, which take no lock, tell (duo_cntr_rouse()).
+ */
+
+#include <sched.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "core/lazy.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "cq/nap.h"
+#include "cq/wait.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/forward.h"
+
+/* As of CQs: UNSPEC naps where there is nothing to be woken by. */
+int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
+{
+	bool wanted = wait_obj == FI_WAIT_FD ||
+		      (wait_obj == FI_WAIT_UNSPEC &&
+		       duo_domain_peer_signals(cntr->domain));
+	int ret = duo_waiter_open(&cntr->waiter, wait_obj, wanted);
+
+	/* who will be bound, and can signal, is not known yet */
+	if (!ret && wait_obj == FI_WAIT_FD)
+		ret = duo_waiter_add_timer(&cntr->waiter);
+	if (ret) {
+		duo_waiter_close(&cntr->waiter);
+		return ret;
+	}
+	duo_lock(&cntr->domain->lock);
+	LIST_INSERT_HEAD(&cntr->domain->sleepers, cntr, sleeper_link);
+	duo_unlock(&cntr->domain->lock);
+	return 0;
+}
+
+void duo_cntr_wait_close(struct duo_cntr *cntr)
+{
+	duo_lock(&cntr->domain->lock);
+	LIST_REMOVE(cntr, sleeper_link);
+	duo_unlock(&cntr->domain->lock);
+	duo_waiter_close(&cntr->waiter);
+}
+
+static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
+{
+	return cq && cq->core_fd >= 0 ?
+	       duo_waiter_add(&cntr->waiter, cq->core_fd) : 0;
+}
+
+int duo_cntr_wait_ep(struct duo_ep *ep)
+{
+	struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		if (bind->cntr->waiter.fd < 0)
+			continue;
+		if (!ret)
+			ret = duo_cntr_wait_cq(bind->cntr, ep->tx_cq);
+		if (!ret)
+			ret = duo_cntr_wait_cq(bind->cntr, ep->rx_cq);
+	}
+	return ret;
+}
+
+/* All that it waits for can wake it. */
+static bool duo_ep_signals(const struct duo_ep *ep)
+{
+	return (ep->tx_cq || ep->rx_cq) &&
+	       (!ep->tx_cq || ep->tx_cq->core_signals) &&
+	       (!ep->rx_cq || ep->rx_cq->core_signals);
+}
+
+static bool duo_cntr_signals(const struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+
+	if (cntr->waiter.fd < 0 || cntr->of_region ||
+	    !duo_domain_peer_signals(cntr->domain))
+		return false;
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep->enabled && !duo_ep_signals(bind->ep))
+			return false;
+	}
+	return true;
+}
+
+/* The core must know what it may deliver. */
+static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		ret = duo_lazy_flush(bind->ep) ? -FI_EAGAIN : ret;
+	return ret;
+}
+
+/* Is there something to get up for? */
+static bool duo_cntr_due(struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+	uint64_t good, bad;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep->lazy_count && !bind->ep->closing)
+			return true;
+	}
+	duo_cntr_value(cntr, &good, &bad);
+	if (bad != cntr->slept_bad)
+		return true;
+	return cntr->want ? good >= cntr->want : good != cntr->slept_good;
+}
+
+/* Another thread has changed something, and releases the lock. */
+static void duo_cntr_watch(struct duo_lock *lock)
+{
+	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
+						     lock);
+	struct duo_cntr *cntr;
+	bool any = false;
+
+	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link) {
+		if (!atomic_load(&cntr->asleep))
+			continue;
+		if (duo_cntr_due(cntr))
+			duo_cntr_wake(cntr);
+		else
+			any = true;
+	}
+	if (!any)
+		lock->watch = NULL;
+}
+
+static void duo_cntr_woken(struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+
+	atomic_store(&cntr->asleep, false);
+	duo_waiter_clear(&cntr->waiter);
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep->enabled)
+			duo_ep_woken(bind->ep);
+	}
+}
+
+static int duo_ep_arm_all(struct duo_ep *ep)
+{
+	int ret = duo_ep_arm(ep);
+
+	if (!ret && ep->tx_cq)
+		ret = duo_cq_arm_core(ep->tx_cq);
+	if (!ret && ep->rx_cq && ep->rx_cq != ep->tx_cq)
+		ret = duo_cq_arm_core(ep->rx_cq);
+	if (ret && ep->tx_cq)
+		duo_cq_stir(ep->tx_cq);
+	if (ret && ep->rx_cq)
+		duo_cq_stir(ep->rx_cq);
+	return ret;
+}
+
+/* Sends over the core are counted without a lock: look once more. */
+static int duo_cntr_arm(struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	atomic_store(&cntr->asleep, true);
+	cntr->domain->lock.watch = duo_cntr_watch;
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (!ret && bind->ep->enabled)
+			ret = duo_ep_arm_all(bind->ep);
+	}
+	if (!ret && duo_cntr_due(cntr))
+		ret = -FI_EAGAIN;
+	if (ret)
+		atomic_store(&cntr->asleep, false);
+	return ret;
+}
+
+/*
+ * 0: who sleeps on it is woken; -FI_EAGAIN: there is something to look at;
+ * -FI_ENOSYS: not all can wake him. Under the lock.
+ */
+static int duo_cntr_fall_asleep(struct duo_cntr *cntr)
+{
+	int ret;
+
+	if (!duo_cntr_signals(cntr))
+		return duo_cntr_before_sleep(cntr) ? -FI_EAGAIN : -FI_ENOSYS;
+	duo_cntr_woken(cntr);
+	duo_cntr_progress(cntr);
+	ret = duo_cntr_before_sleep(cntr);
+	if (!ret && duo_cntr_due(cntr))
+		ret = -FI_EAGAIN;
+	return ret ? ret : duo_cntr_arm(cntr);
+}
+
+/* Until good reaches want, or an error is counted beside bad of them. */
+static int duo_cntr_sleep_until(struct duo_cntr *cntr, uint64_t want,
+				uint64_t bad)
+{
+	int ret;
+
+	/* several threads would take each other's bell */
+	if (atomic_load(&cntr->waiting) > 1)
+		return -FI_ENOSYS;
+	duo_lock(&cntr->domain->lock);
+	cntr->want = want;
+	cntr->slept_bad = bad;
+	ret = duo_cntr_fall_asleep(cntr);
+	duo_unlock(&cntr->domain->lock);
+	return ret;
+}
+
+static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
+			   uint64_t want, uint64_t bad)
+{
+	int ret = duo_cntr_sleep_until(cntr, want, bad);
+
+	if (!ret) {
+		nap->refused = 0;
+		duo_waiter_sleep(&cntr->waiter, nap);
+	} else if (ret == -FI_ENOSYS || nap->refused++) {
+		duo_waiter_nap(&cntr->waiter);
+	}
+}
+
+static int duo_cntr_wait_for(struct duo_cntr *cntr, uint64_t want,
+			     struct duo_nap *nap)
+{
+	struct fid_cntr *cntr_fid = &cntr->cntr_fid;
+	uint64_t bad = fi_cntr_readerr(cntr_fid);
+
+	for (;;) {
+		if (fi_cntr_read(cntr_fid) >= want)
+			return 0;
+		if (fi_cntr_readerr(cntr_fid) != bad)
+			return -FI_EAVAIL;
+		if (duo_nap_over(nap))
+			return -FI_ETIMEDOUT;
+		if (duo_nap_due(nap))
+			duo_cntr_sleep(cntr, nap, want, bad);
+	}
+}
+
+int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+	struct duo_nap nap = duo_nap_begin(timeout);
+	int ret;
+
+	if (atomic_fetch_add(&cntr->waiting, 1))
+		duo_waiter_ring(&cntr->waiter);	/* nap, both of us */
+	ret = duo_cntr_wait_for(cntr, threshold, &nap);
+	atomic_fetch_sub(&cntr->waiting, 1);
+	return ret;
+}
+
+/* What has changed since the last call is to be looked at first. */
+int duo_cntr_trywait(struct duo_cntr *cntr)
+{
+	int ret;
+
+	if (cntr->waiter.obj != FI_WAIT_FD)
+		return -FI_EINVAL;
+	duo_lock(&cntr->domain->lock);
+	cntr->want = 0;
+	cntr->slept_good = cntr->seen_good;
+	cntr->slept_bad = cntr->seen_bad;
+	ret = duo_cntr_fall_asleep(cntr);
+	if (ret == -FI_ENOSYS)
+		ret = duo_cntr_due(cntr) ? -FI_EAGAIN :
+		      duo_waiter_set_timer(&cntr->waiter);
+	duo_cntr_value(cntr, &cntr->seen_good, &cntr->seen_bad);
+	duo_unlock(&cntr->domain->lock);
+	return ret;
+}
+
+int duo_cntr_control(struct fid *fid, int command, void *arg)
+{
+	int ret = duo_waiter_control(&duo_cntr_of(fid)->waiter, command, arg);
+
+	return ret == -FI_ENOSYS ? duo_core_control(fid, command, arg) : ret;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Sleeping for a counter, over near: what wakes and what does not. */
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wait_fixture.h"
+
+static struct slot slot[2];
+static atomic_int naps, naps_at_sleep, sleeps, yields;
+
+/* The C library's, for this program: how it waits. */
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	naps++;
+	return (int) syscall(SYS_nanosleep, time, left);
+}
+
+int sched_yield(void)
+{
+	yields++;
+	return (int) syscall(SYS_sched_yield);
+}
+
+int poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	sleeps++;
+	naps_at_sleep = atomic_load(&naps);
+	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
+}
+
+/* Without a CQ; beside one; and beside one whose reader never sleeps. */
+static const struct fixture_attr modes[] = {
+	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
+	  .cntr_wait = FI_WAIT_FD, .no_cqs = true },
+	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
+	  .cntr_wait = FI_WAIT_FD, .wait_obj = FI_WAIT_UNSPEC },
+	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
+	  .cntr_wait = FI_WAIT_FD },
+};
+
+static void nothing(void)
+{
+}
+
+static void setup(void)
+{
+	wait_open(&modes[0]);
+}
+
+static void setup_unspec(void)
+{
+	struct fixture_attr attr = modes[0];
+
+	attr.cntr_wait = FI_WAIT_UNSPEC;
+	wait_open(&attr);
+}
+
+/* What has happened was looked at before. */
+static void fall_asleep(void)
+{
+	int i, ret = -FI_EAGAIN;
+
+	for (i = 0; ret == -FI_EAGAIN && i < 10000; i++) {
+		fi_cntr_read(fx.cntr);
+		ret = trywait(&fx.cntr->fid);
+	}
+	ck_assert_int_eq(ret, 0);
+}
+
+static void expect_count(uint64_t good, uint64_t bad)
+{
+	int i;
+
+	for (i = 0; fi_cntr_read(fx.cntr) != good && i < 10000; i++)
+		trywait(&fx.cntr->fid);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), good);
+	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), bad);
+}
+
+START_TEST(silence)
+{
+	uint64_t i;
+
+	wait_open(&modes[_i]);
+	for (i = 0; i < 3; i++) {
+		fall_asleep();
+		ck_assert_int_eq(woken(&fx.cntr->fid, SILENCE_MS), 0);
+		post_recv(&slot[0], far + 1, TAG);
+		say("x");
+		expect_count(i + 1, 0);
+	}
+	wait_close();
+}
+END_TEST
+
+static void local_message(void)
+{
+	post_recv(&slot[0], far + 1, TAG);
+	fall_asleep();
+	say("local");
+}
+
+static void far_message(void)
+{
+	post_recv(&slot[0], far, TAG);
+	fall_asleep();
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+}
+
+/* What another thread does while we sleep: the core has to get it. */
+static void receive_posted(void)
+{
+	fall_asleep();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	fall_asleep();
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+}
+
+/* Complete at once, and reported nowhere else. */
+static void injected_locally(void)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, far + 1, TAG), 0);
+}
+
+static void injected_far(void)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, far, TAG), 0);
+}
+
+/* A message is here when another thread posts its receive. */
+static void received_at_once(void)
+{
+	say("early");
+	fall_asleep();
+	post_recv(&slot[0], far + 1, TAG);
+}
+
+static void added(void)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
+}
+
+static void set(void)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_cntr_set(fx.cntr, 1), 0);
+}
+
+static void (*const wakers[])(void) = {
+	local_message, far_message, receive_posted, injected_locally,
+	injected_far, received_at_once, added, set,
+};
+
+START_TEST(wakes)
+{
+	wakers[_i]();
+	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	expect_count(1, 0);
+	fall_asleep();
+	ck_assert_int_eq(woken(&fx.cntr->fid, SILENCE_MS / 4), 0);
+}
+END_TEST
+
+START_TEST(error_wakes)
+{
+	post_recv(&slot[0], far, TAG);
+	fall_asleep();
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
+	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	expect_count(0, 1);
+	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EAGAIN);
+	fall_asleep();
+	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 1), 0);
+	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+}
+END_TEST
+
+/* What changed before is looked at, not slept through. */
+START_TEST(changed_before)
+{
+	fall_asleep();
+	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
+	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EAGAIN);
+	ck_assert_int_eq(trywait(&fx.cntr->fid), 0);
+}
+END_TEST
+
+/* Who reads the CQ takes the message, and what has come to the port. */
+START_TEST(reader_beside)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fixture_attr attr = modes[1];
+	int i;
+
+	attr.wait_obj = FI_WAIT_FD;
+	attr.cntr_flags = _i ? FI_RECV : FI_SEND;
+	wait_open(&attr);
+	post_recv(&slot[0], far + 1, TAG);
+	fall_asleep();
+	say("x");
+	for (i = 0; fi_cq_read(fx.cq, &entry, 1) != 1; i++) {
+		ck_assert_int_lt(i, 10000);
+		trywait(&fx.cq->fid);
+	}
+	trywait(&fx.cq->fid);
+	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	expect_count(_i, 0);
+	wait_close();
+}
+END_TEST
+
+START_TEST(controls)
+{
+	enum fi_wait_obj obj = FI_WAIT_NONE;
+	int fd;
+
+	ck_assert_int_eq(fi_control(&fx.cntr->fid, FI_GETWAITOBJ, &obj), 0);
+	ck_assert_int_eq(obj, FI_WAIT_UNSPEC);
+	ck_assert_int_eq(fi_control(&fx.cntr->fid, FI_GETWAIT, &fd),
+			 -FI_ENODATA);
+	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EINVAL);
+}
+END_TEST
+
+/* Until it has slept at least once, which may take some waits. */
+static void wait_in_silence(void)
+{
+	int i;
+
+	naps = naps_at_sleep = sleeps = yields = 0;	/* libraries do so, too */
+	for (i = 0; i < 1000 && !sleeps && !yields; i++)
+		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
+}
+
+START_TEST(sleeps_without_naps)
+{
+	wait_in_silence();
+	ck_assert_int_gt(sleeps, 0);
+	ck_assert_int_eq(naps, naps_at_sleep);
+}
+END_TEST
+
+START_TEST(yields_where_asked)
+{
+	struct fixture_attr attr = modes[0];
+
+	attr.cntr_wait = FI_WAIT_YIELD;
+	duo_params.yield_mask = 0;	/* that of reads */
+	wait_open(&attr);
+	wait_in_silence();
+	ck_assert_int_gt(yields, 0);
+	ck_assert_int_eq(naps + sleeps, 0);
+	wait_close();
+}
+END_TEST
+
+static const int timeouts[] = { -1, LONG_MS };
+
+START_TEST(blocking)
+{
+	pthread_t thread;
+
+	post_recv(&slot[0], far + 1, TAG);
+	ck_assert_int_eq(pthread_create(&thread, NULL, say, "wake up"), 0);
+	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, timeouts[_i]), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_str_eq(slot[0].buf, "wake up");
+}
+END_TEST
+
+static void *wait_for(void *count)
+{
+	return (void *) (intptr_t) fi_cntr_wait(fx.cntr, (uintptr_t) count, -1);
+}
+
+/* Several threads want different counts; nobody is forgotten. */
+START_TEST(several_threads)
+{
+	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
+	pthread_t thread[4];
+	void *ret;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, wait_for,
+						(void *) (uintptr_t)
+						(10 * (i / 2 + 1))), 0);
+	for (i = 0; i < 20; i++) {
+		nanosleep(&while_they_sleep, NULL);
+		ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, far + 1, TAG), 0);
+	}
+	for (i = 0; i < 4; i++) {
+		ck_assert_int_eq(pthread_join(thread[i], &ret), 0);
+		ck_assert_ptr_null(ret);
+	}
+}
+END_TEST
+
+/* A core that tells nothing, a CQ that was opened so, libfabric's shm. */
+START_TEST(timer)
+{
+	struct fixture_attr attr = modes[2];
+	int i;
+
+	attr.near = _i;
+	fixture_open(&attr);
+	fake.core.no_wait = _i == 1;
+	attr.no_cqs = _i == 1;
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	for (i = 0; i < 3; i++) {
+		fall_asleep();
+		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	}
+	fixture_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("cntr-wait");
+	TCase *tcase = unit_case(suite, "descriptor", setup, wait_close);
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, wakes, 0, ARRAY_SIZE(wakers));
+	tcase_add_test(tcase, error_wakes);
+	tcase_add_test(tcase, changed_before);
+	tcase = unit_case(suite, "blocking", setup_unspec, wait_close);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, controls);
+	tcase_add_test(tcase, sleeps_without_naps);
+	tcase_add_loop_test(tcase, blocking, 0, ARRAY_SIZE(timeouts));
+	tcase_add_test(tcase, several_threads);
+	tcase = unit_case(suite, "modes", nothing, nothing);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, silence, 0, 2);
+	tcase_add_loop_test(tcase, reader_beside, 0, 2);
+	tcase_add_test(tcase, yields_where_asked);
+	tcase_add_loop_test(tcase, timer, 0, 3);
+	return unit_run(suite);
+}
