@@ -48,7 +48,8 @@ static void fixture_fabric(const struct fixture_attr *attr)
 		.traits = duo_traits_find(attr->core ? attr->core : "tcp"),
 		.path_fabric = { fake_fabric_open(FI_DUO_CORE) },
 	};
-	fx.fabric.near = attr->near;
+	if (attr->near)
+		fx.fabric.peer = &duo_peer_near;
 	if (attr->no_shm || (attr->near && !attr->device))
 		return;
 	fx.fabric.path_fabric[FI_DUO_LOCAL] = fake_fabric_open(FI_DUO_LOCAL);
@@ -57,6 +58,7 @@ static void fixture_fabric(const struct fixture_attr *attr)
 		ck_assert_ptr_nonnull(fx.fabric.device_info);
 		return;
 	}
+	fx.fabric.peer = &duo_peer_shm;
 	fx.fabric.shm_info = fi_allocinfo();
 	ck_assert_ptr_nonnull(fx.fabric.shm_info);
 }

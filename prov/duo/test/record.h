@@ -12,19 +12,19 @@
 #include <stdint.h>
 
 #define RECORD_SIZE 400		/* of the record, bytes */
-#define RECORD_GUESTS 250	/* that an endpoint has room for */
+#define RECORD_GUESTS 250	/* that an endpoint over shm has room for */
 #define RECORD_FILE (RECORD_SIZE + 8 * RECORD_GUESTS)
 
 enum record_offset {
 	RECORD_MAGIC = 0,
 	RECORD_VERSION = 8,
 	RECORD_OWN_SIZE = 12,
-	RECORD_LIBFABRIC = 16,
+	RECORD_PLACES = 16,
 	RECORD_PID = 20,
 	RECORD_PID_NS = 24,
 	RECORD_USER_NS = 32,
 	RECORD_NET_NS = 40,
-	RECORD_SHM_DEV = 48,
+	RECORD_REALM = 48,
 	RECORD_START = 56,
 	RECORD_ADDR_LEN = 68,
 	RECORD_ADDR = 72,

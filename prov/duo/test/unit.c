@@ -120,7 +120,7 @@ size_t unit_sweep(const char *dir)
 	size_t live;
 
 	ck_assert_int_ge(lock, 0);
-	live = duo_registry_sweep(lock);
+	live = duo_registry_sweep(lock, duo_peers);
 	duo_registry_unlock(lock);
 	return live;
 }
@@ -139,9 +139,11 @@ void unit_region_make(const char *peer_name)
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *peer_name)
 {
-	struct duo_publication self = { .peer_name = "unit-self" };
+	struct duo_publication self;
 	enum fi_duo_reason reason;
 
+	ck_assert_int_eq(duo_shm_publish(&self), 0);
+	strcpy(self.peer_name, "unit-self");
 	self.dir = duo_registry_open(dir);
 	ck_assert_int_ge(self.dir, 0);
 	duo_place_read(&self.place);

@@ -60,8 +60,9 @@ size_t unit_sweep(const char *dir);
 static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 			       struct duo_publication *pub)
 {
-	pub->peer = DUO_PEER_SHM;
-	return duo_registry_reserve(dir, addr, len, false, pub);
+	int ret = duo_shm_publish(pub);
+
+	return ret ? ret : duo_registry_reserve(dir, addr, len, false, pub);
 }
 
 /* As an endpoint that is published elsewhere. */

@@ -16,7 +16,6 @@
 #include "base/compat.h"
 
 struct duo_ep;
-struct duo_fabric;
 
 /* info.c: pure translation */
 char *duo_core_name(const char *prov_name);
@@ -35,8 +34,6 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 /* one opener per fid class; av/ and cq/ have theirs */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
-/* shm's with FI_HMEM, its fabric open; NULL: why not has been said. */
-struct fi_info *duo_fabric_device_info(struct duo_fabric *fabric);
 int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		    struct fid_domain **domain_fid, void *context);
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,

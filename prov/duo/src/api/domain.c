@@ -113,59 +113,39 @@ static int duo_domain_open_core(struct duo_domain *domain,
 	return ret;
 }
 
-static void duo_domain_open_shm(struct duo_domain *domain,
-				struct fi_info *shm_info)
-{
-	struct duo_fabric *fabric = domain->fabric;
-	int ret;
-
-	if (!shm_info)
-		return;
-	domain->peer = &duo_peer_shm;
-	domain->shm_info = shm_info;
-	ret = fi_domain(fabric->path_fabric[FI_DUO_LOCAL], shm_info,
-			&domain->path_domain[FI_DUO_LOCAL], NULL);
-	if (!ret)
-		return;
-	domain->path_domain[FI_DUO_LOCAL] = NULL;
-	domain->peer = NULL;
-	DUO_WARN(DOMAIN, "shm domain: %s; the core %s carries all messages\n",
-		 fi_strerror(-ret), fabric->core_name);
-}
-
 /*
- * Device memory is libfabric's shm's to copy, whoever the peer is otherwise.
- * All of a domain's messages take one path, or they overtook each other.
+ * The peer for device memory, whoever carries messages otherwise: all of a
+ * domain's take one path, or they overtook each other.
  */
-static void duo_domain_open_device(struct duo_domain *domain,
-				   const struct fi_info *info)
+static const struct duo_peer *
+duo_domain_device_peer(const struct duo_domain *domain,
+		       const struct fi_info *info)
 {
 	if (!duo_params.use_shm)
-		return;
-	if (!(info->domain_attr->mr_mode & FI_MR_HMEM)) {
-		DUO_WARN(DOMAIN, "FI_HMEM without FI_MR_HMEM: device memory "
-			 "is not known to shm; the core %s carries all "
-			 "messages. Offer FI_MR_HMEM in the hints\n",
-			 domain->fabric->core_name);
-		return;
-	}
-	duo_domain_open_shm(domain, duo_fabric_device_info(domain->fabric));
-	domain->device = domain->peer;
+		return NULL;
+	if (info->domain_attr->mr_mode & FI_MR_HMEM)
+		return duo_peers[DUO_PEER_DEVICE];
+	DUO_WARN(DOMAIN, "FI_HMEM without FI_MR_HMEM: device memory is not "
+		 "registered, so no local peer knows it; the core %s carries "
+		 "all messages. Offer FI_MR_HMEM in the hints\n",
+		 domain->fabric->core_name);
+	return NULL;
 }
 
 static void duo_domain_open_peer(struct duo_domain *domain,
 				 const struct fi_info *info)
 {
-	struct duo_fabric *fabric = domain->fabric;
+	const struct duo_peer *peer = domain->fabric->peer;
+	bool device = duo_info_device(info);
 
-	if (duo_info_device(info))
-		duo_domain_open_device(domain, info);
+	if (device)
+		peer = duo_domain_device_peer(domain, info);
 	else if (info->caps & FI_HMEM)
-		return;	/* RMA alone: the core's, near reads host memory */
-	else if (fabric->near)
-		domain->peer = &duo_peer_near;
-	else if (fabric->path_fabric[FI_DUO_LOCAL])
-		duo_domain_open_shm(domain, fabric->shm_info);
+		peer = NULL;	/* RMA alone: peers read host memory */
+	if (!peer || (peer->domain_open && peer->domain_open(domain, device)))
+		return;
+	domain->peer = peer;
+	domain->device = device;
 }
 
 int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,

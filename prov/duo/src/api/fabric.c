@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
@@ -14,7 +13,7 @@
 #include "cq/cq.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "peer/shm/shm.h"
+#include "peer/peer.h"
 
 static int duo_fabric_close(struct fid *fid)
 {
@@ -36,7 +35,7 @@ static int duo_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* An event queue is the core's own: shm has no events. */
+/* An event queue is the core's own: local peers have no events. */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {
@@ -86,53 +85,17 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE], NULL);
 }
 
-/* Domains of one fabric may be opened by several threads. */
-static pthread_mutex_t duo_fabric_shm_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* shm's info, kept in *info, if its fabric can be opened. */
-static struct fi_info *duo_fabric_shm_info(struct duo_fabric *fabric,
-					   uint64_t caps, struct fi_info **info)
+/* Without a peer the fabric still works: the core carries everything. */
+static void duo_fabric_open_peer(struct duo_fabric *fabric)
 {
-	int ret;
+	const struct duo_peer *peer = duo_peers[duo_params.peer];
 
-	if (!*info)
-		*info = duo_shm_getinfo(caps);
-	if (!*info || fabric->path_fabric[FI_DUO_LOCAL])
-		return *info;
-	ret = fi_fabric((*info)->fabric_attr, &fabric->path_fabric[FI_DUO_LOCAL],
-			NULL);
-	if (!ret)
-		return *info;
-	DUO_WARN(FABRIC, "shm fabric: %s; the core %s carries all messages\n",
-		 fi_strerror(-ret), fabric->core_name);
-	fabric->path_fabric[FI_DUO_LOCAL] = NULL;
-	fi_freeinfo(*info);
-	*info = NULL;
-	return NULL;
-}
-
-struct fi_info *duo_fabric_device_info(struct duo_fabric *fabric)
-{
-	struct fi_info *info;
-
-	pthread_mutex_lock(&duo_fabric_shm_lock);
-	info = duo_fabric_shm_info(fabric, FI_HMEM, &fabric->device_info);
-	pthread_mutex_unlock(&duo_fabric_shm_lock);
-	return info;
-}
-
-/* Without shm the fabric still works: the core carries everything. */
-static void duo_fabric_open_shm(struct duo_fabric *fabric)
-{
-	if (!duo_params.use_shm) {
+	if (!duo_params.use_shm)
 		DUO_WARN(FABRIC, "FI_OFI_DUO_USE_SHM=0: the core %s carries "
 			 "all messages, those of one host as well\n",
 			 fabric->core_name);
-		return;
-	}
-	fabric->near = duo_params.peer == DUO_PEER_NEAR;
-	if (!fabric->near)
-		duo_fabric_shm_info(fabric, 0, &fabric->shm_info);
+	else if (!peer->fabric_open || !peer->fabric_open(fabric))
+		fabric->peer = peer;
 }
 
 /*
@@ -178,7 +141,7 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 	ret = duo_fabric_open_core(fabric, attr);
 	if (ret)
 		goto free_name;
-	duo_fabric_open_shm(fabric);
+	duo_fabric_open_peer(fabric);
 
 	fabric->fabric_fid.fid.fclass = FI_CLASS_FABRIC;
 	fabric->fabric_fid.fid.context = context;

@@ -174,7 +174,7 @@ static bool duo_version_ok(void)
 			 FI_MAJOR(running), FI_MINOR(running));
 		return false;
 	}
-	if (running == DUO_FI_VERSION || duo_params.peer != DUO_PEER_SHM)
+	if (running == DUO_FI_VERSION || !duo_peers[duo_params.peer]->same_libfabric)
 		return true;
 	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
 		 "FI_OFI_DUO_PEER=shm both must be the same, not offered. Use "

@@ -21,7 +21,7 @@
 #include "base/params.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
-#include "peer/shm/shm.h"
+#include "peer/peer.h"
 
 static int duo_local_reserve(struct duo_ep *ep)
 {
@@ -64,9 +64,9 @@ static const char *duo_local_remedy(int ret)
 {
 	switch (-ret) {
 	case FI_ENOSPC:
-		return DUO_SHM_ENLARGE;
+		return DUO_ENLARGE_DEV_SHM;
 	case FI_EOPNOTSUPP:
-		return "Mount /proc, and a tmpfs on " DUO_SHM_DIR;
+		return "Mount /proc, and a tmpfs on " DUO_DEV_SHM;
 	case FI_EADDRINUSE:
 		return "A live process has this address, or else the file in "
 		       "its place is no record: remove it";
@@ -87,26 +87,18 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/* live: endpoints of this user that have a region already. */
-static void duo_local_warn(struct duo_ep *ep, size_t live, int ret)
+/* live: other endpoints of this user, if they have been counted. */
+static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
-	const char *dir = duo_params.registry_dir;
+	const struct duo_peer *peer = ep->domain->peer;
+	bool record = ret == -FI_EADDRINUSE;
 
-	if (ep->domain->peer == &duo_peer_near) {
-		DUO_WARN(EP_CTRL, "ep %p: no shared memory over near (%s %s): "
-			 "%s; the core %s carries all messages. %s\n",
-			 (void *) ep, ret == -FI_EADDRINUSE ? "record" :
-			 "registry", ret == -FI_EADDRINUSE ?
-			 ep->publication.path : dir, fi_strerror(-ret),
-			 ep->domain->fabric->core_name, duo_local_remedy(ret));
-		return;
-	}
-	DUO_WARN(EP_CTRL, "ep %p: no shared memory (%d bytes in %s, beside "
-		 "%zu live endpoints; %s %s): %s; the core %s carries all "
-		 "messages. %s\n", (void *) ep, DUO_SHM_REGION, DUO_SHM_DIR,
-		 live, ret == -FI_EADDRINUSE ? "record" : "registry",
-		 ret == -FI_EADDRINUSE ? ep->publication.path : dir,
-		 fi_strerror(-ret), ep->domain->fabric->core_name,
+	DUO_WARN(EP_CTRL, "ep %p: no shared memory over %s, which takes %s for "
+		 "an endpoint (%s %s, beside %zu live endpoints): %s; the "
+		 "core %s carries all messages. %s\n", (void *) ep, peer->name,
+		 peer->takes, record ? "record" : "registry",
+		 record ? ep->publication.path : duo_params.registry_dir,
+		 live, fi_strerror(-ret), ep->domain->fabric->core_name,
 		 duo_local_remedy(ret));
 }
 
@@ -148,7 +140,7 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
 	if (lock < 0)
 		return lock;
-	*live = duo_registry_sweep(lock);
+	*live = duo_registry_sweep(lock, duo_peers);
 	ret = duo_local_open_av(ep);
 	duo_registry_unlock(lock);
 	return ret;
@@ -162,7 +154,7 @@ void duo_ep_open_local(struct duo_ep *ep)
 	if (!ep->domain->peer || !ep->local_permitted ||
 	    !ep->local)
 		return;
-	duo_registry_tidy(duo_params.registry_dir);
+	duo_registry_tidy(duo_params.registry_dir, duo_peers);
 	ret = duo_local_open_together(ep);
 	if (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE) {
 		again = duo_local_open_alone(ep, &live);

@@ -16,6 +16,12 @@
 /* Its functions are set in fi_prov_ini. */
 extern struct fi_provider duo_prov;
 
+/* Where shm_open(3) makes regions, and what to do if it is full. */
+#define DUO_DEV_SHM "/dev/shm"
+#define DUO_ENLARGE_DEV_SHM \
+	"Enlarge " DUO_DEV_SHM " (docker --shm-size, Kubernetes emptyDir " \
+	"with medium Memory, AWS Batch sharedMemorySize)"
+
 #define DUO_WARN(sys, ...) FI_WARN(&duo_prov, FI_LOG_##sys, __VA_ARGS__)
 #define DUO_INFO(sys, ...) FI_INFO(&duo_prov, FI_LOG_##sys, __VA_ARGS__)
 

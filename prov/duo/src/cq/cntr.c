@@ -13,7 +13,7 @@
 #include "cq/cq.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
-#include "peer/shm/shm.h"
+#include "peer/peer.h"
 
 /*
  * Receives of both paths; of sends those of a local peer that has no counter of
@@ -216,17 +216,17 @@ static struct fi_ops duo_cntr_fi_ops = {
 static int duo_cntr_open_paths(struct duo_cntr *cntr,
 			       const struct fi_cntr_attr *attr, void *context)
 {
-	struct fid_domain **domain = cntr->domain->path_domain;
+	const struct duo_peer *peer = cntr->domain->peer;
 	struct fi_cntr_attr core_attr = *attr;
 	int ret;
 
 	core_attr.wait_obj = FI_WAIT_NONE;
 	core_attr.wait_set = NULL;
-	ret = fi_cntr_open(domain[FI_DUO_CORE], &core_attr,
+	ret = fi_cntr_open(cntr->domain->path_domain[FI_DUO_CORE], &core_attr,
 			   &cntr->path_cntr[FI_DUO_CORE], context);
-	if (ret || !domain[FI_DUO_LOCAL])
+	if (ret || !peer || !peer->cntr_open)
 		return ret;
-	ret = duo_shm_cntr_open(cntr);
+	ret = peer->cntr_open(cntr);
 	if (ret)
 		fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
 	return ret;

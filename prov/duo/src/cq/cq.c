@@ -17,7 +17,7 @@
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "peer/shm/shm.h"
+#include "peer/peer.h"
 
 DUO_COLD ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
@@ -215,13 +215,11 @@ static int duo_cq_open_core(struct duo_cq *cq, const struct fi_cq_attr *attr)
 
 static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
 {
-	struct fid_domain **domain = cq->domain->path_domain;
-	int ret;
+	int ret = duo_cq_open_core(cq, attr);
 
-	ret = duo_cq_open_core(cq, attr);
-	if (ret || !domain[FI_DUO_LOCAL])
+	if (ret || !cq->peer || !cq->peer->cq_open)
 		return ret;
-	ret = duo_shm_cq_open(cq, attr->size);
+	ret = cq->peer->cq_open(cq, attr->size);
 	if (ret)
 		fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
 	return ret;

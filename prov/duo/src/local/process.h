@@ -9,14 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Where a process is; 0: not known, for example without /proc. */
-#define DUO_SHM_DIR "/dev/shm"	/* where shm_open(3) makes regions */
-
+/* Inodes of a process's namespaces; 0: not known, without /proc. */
 struct duo_place {
-	uint64_t pid_ns;	/* inodes of namespaces */
+	uint64_t pid_ns;
 	uint64_t user_ns;
 	uint64_t net_ns;
-	uint64_t shm_dev;	/* the mount of /dev/shm */
 };
 
 void duo_place_read(struct duo_place *place);

@@ -6,9 +6,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
@@ -20,9 +18,13 @@
 #include "local/registry_record.h"
 
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
-#define DUO_RECORD_VERSION 3
-#define DUO_FILE_SIZE \
-	((off_t) (sizeof(struct duo_record) + sizeof(struct duo_guests)))
+#define DUO_RECORD_VERSION 4
+
+static off_t duo_file_size(uint32_t places)
+{
+	return sizeof(struct duo_record) +
+	       (off_t) places * sizeof(duo_guest_place);
+}
 
 uint64_t duo_registry_hash(const void *data, size_t len)
 {
@@ -49,11 +51,6 @@ static void duo_record_name(const void *addr, size_t len, char *name)
 {
 	snprintf(name, DUO_HASH_DIGITS + 1, "%016" PRIx64,
 		 duo_registry_hash(addr, len));
-}
-
-int duo_region_prefix(char *buf, size_t size)
-{
-	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
 }
 
 bool duo_record_locked(int fd)
@@ -101,8 +98,8 @@ static int duo_record_read(int fd, struct duo_record *record)
 		return -FI_EINVAL;
 	if (record->version != DUO_RECORD_VERSION)
 		return -FI_EPROTO;
-	if (got != sizeof(*record) || st.st_size != DUO_FILE_SIZE ||
-	    !duo_record_valid(record))
+	if (got != sizeof(*record) || !duo_record_valid(record) ||
+	    st.st_size != duo_file_size(record->places))
 		return -FI_EINVAL;
 	return 0;
 }
@@ -159,50 +156,28 @@ int duo_record_open(int dir, const char *name, struct duo_record *record)
 	return ret;
 }
 
-/*
- * /dev/shm is everybody's, and shm takes what it finds there by a name for
- * its own: nobody must guess the next one.
- */
-static int duo_region_name(const struct duo_record *record, char *name)
-{
-	char prefix[32];
-	uint64_t random;
-
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -errno;
-	duo_region_prefix(prefix, sizeof(prefix));
-	snprintf(name, DUO_PEER_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
-		 prefix, record->pid, record->pid_ns & 0xffffffff, random);
-	return 0;
-}
-
-static int duo_record_fill(struct duo_record *record, const void *addr,
-			   size_t len, const struct duo_publication *pub,
-			   bool per_net)
+static void duo_record_fill(struct duo_record *record, const void *addr,
+			    size_t len, const struct duo_publication *pub,
+			    bool per_net)
 {
 	const struct duo_place *place = &pub->place;
-	int ret = 0;
 
 	memset(record, 0, sizeof(*record));
 	record->magic = DUO_MAGIC;
 	record->version = DUO_RECORD_VERSION;
 	record->size = sizeof(*record);
-	record->libfabric = fi_version();
+	record->places = pub->places;
 	record->pid_ns = place->pid_ns;
 	record->user_ns = place->user_ns;
 	record->net_ns = per_net ? place->net_ns : 0;
-	record->shm_dev = place->shm_dev;
+	record->realm = pub->realm;
 	record->pid = getpid();
 	record->start = duo_process_start(record->pid);
 	record->addr_len = len;
 	memcpy(record->addr, addr, len);
 	record->peer = pub->peer;
-	if (pub->peer == DUO_PEER_SHM)
-		ret = duo_region_name(record, record->peer_name);
-	else
-		memcpy(record->peer_name, pub->peer_name, DUO_PEER_NAME_MAX);
+	memcpy(record->peer_name, pub->peer_name, DUO_PEER_NAME_MAX);
 	record->checksum = duo_record_checksum(record);
-	return ret;
 }
 
 static int duo_record_create(int dir, const char *name)
@@ -230,7 +205,7 @@ static const char *duo_pub_name(const struct duo_publication *pub)
 static int duo_pub_write(struct duo_publication *pub,
 			 const struct duo_record *record)
 {
-	int ret = -posix_fallocate(pub->fd, 0, DUO_FILE_SIZE);
+	int ret = -posix_fallocate(pub->fd, 0, duo_file_size(pub->places));
 
 	if (!ret && pwrite(pub->fd, record, sizeof(*record), 0) !=
 	    sizeof(*record))
@@ -274,18 +249,14 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	duo_place_read(&pub->place);
-	if (!pub->place.pid_ns ||
-	    (pub->peer == DUO_PEER_SHM && !pub->place.shm_dev))
+	if (!pub->place.pid_ns)
 		return -FI_EOPNOTSUPP;	/* nobody could tell who is local */
-	ret = duo_record_fill(&record, addr, len, pub, per_net);
-	if (ret)
-		return ret;
+	duo_record_fill(&record, addr, len, pub, per_net);
 	duo_record_name(addr, len, name);
 	ret = duo_pub_open(base, name, pub);
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	memcpy(pub->peer_name, record.peer_name, sizeof(pub->peer_name));
 	/* only who has the new file may make this one, so nobody does now */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
@@ -320,14 +291,6 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* shm's own conditions. */
-static bool duo_record_shm_ok(const struct duo_record *record,
-			      const struct duo_place *own)
-{
-	return record->shm_dev == own->shm_dev &&
-	       record->libfabric == fi_version();
-}
-
 static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 					   size_t len,
 					   const struct duo_record *record,
@@ -342,7 +305,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 		return FI_DUO_NAMESPACE;
 	if (record->peer != self->peer)
 		return FI_DUO_OTHER_PEER;
-	if (self->peer == DUO_PEER_SHM && !duo_record_shm_ok(record, own))
+	if (record->realm != self->realm)
 		return FI_DUO_NAMESPACE;
 	if (!duo_record_live(fd, record))
 		return FI_DUO_DEAD;
@@ -355,43 +318,51 @@ static uint64_t duo_guest_name(const char *peer_name)
 	       ~DUO_GUEST_REFUSED;
 }
 
+static struct duo_guests duo_guests_of(int fd, uint32_t places)
+{
+	return (struct duo_guests) { fd, sizeof(struct duo_record), places };
+}
+
 /*
- * A place for each in the other's shm, or in neither. If our own list is full
+ * A place for each with the other, or with neither. If our own list is full
  * the peer cannot have got, nor get, into it meanwhile, so it does without
  * our place in its own.
  */
-static bool duo_record_join(int fd, const char *peer_name,
+static bool duo_record_join(int fd, const struct duo_record *record,
 			    const struct duo_publication *self)
 {
-	const off_t list = sizeof(struct duo_record);
+	const struct duo_guests guests = duo_guests_of(fd, record->places);
 	uint64_t own = duo_guest_name(self->peer_name);
-	enum duo_guest there = duo_guest_join(fd, list, own);
+	enum duo_guest there = duo_guest_join(&guests, own);
 
 	if (there == DUO_GUEST_FULL)
 		return false;
-	if (duo_registry_take(self, peer_name))
+	if (duo_registry_take(self, record->peer_name))
 		return true;
 	if (there == DUO_GUEST_NEW)
-		duo_guest_leave(fd, list, own);
+		duo_guest_leave(&guests, own);
 	return false;
 }
 
 bool duo_registry_take(const struct duo_publication *self, const char *name)
 {
-	return duo_guest_join(self->fd, sizeof(struct duo_record),
-			      duo_guest_name(name)) != DUO_GUEST_FULL;
+	const struct duo_guests guests = duo_guests_of(self->fd, self->places);
+
+	return duo_guest_join(&guests, duo_guest_name(name)) != DUO_GUEST_FULL;
 }
 
 bool duo_registry_taken(const struct duo_publication *self, const char *name)
 {
-	return duo_guest_known(self->fd, sizeof(struct duo_record),
-			       duo_guest_name(name));
+	const struct duo_guests guests = duo_guests_of(self->fd, self->places);
+
+	return duo_guest_known(&guests, duo_guest_name(name));
 }
 
 void duo_registry_refuse(const struct duo_publication *self, const char *name)
 {
-	duo_guest_refuse(self->fd, sizeof(struct duo_record),
-			 duo_guest_name(name));
+	const struct duo_guests guests = duo_guests_of(self->fd, self->places);
+
+	duo_guest_refuse(&guests, duo_guest_name(name));
 }
 
 bool duo_registry_refused(const void *addr, size_t len,
@@ -399,6 +370,7 @@ bool duo_registry_refused(const void *addr, size_t len,
 {
 	char name[DUO_HASH_DIGITS + 1];
 	struct duo_record record;
+	struct duo_guests guests;
 	bool refused;
 	int fd;
 
@@ -406,10 +378,10 @@ bool duo_registry_refused(const void *addr, size_t len,
 	fd = duo_record_open(self->dir, name, &record);
 	if (fd < 0)
 		return false;
+	guests = duo_guests_of(fd, record.places);
 	refused = duo_record_judge(fd, addr, len, &record, self) ==
 		  FI_DUO_REGISTERED &&
-		  duo_guest_refused(fd, sizeof(record),
-				    duo_guest_name(self->peer_name));
+		  duo_guest_refused(&guests, duo_guest_name(self->peer_name));
 	close(fd);
 	return refused;
 }
@@ -433,8 +405,8 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 		return fd == -FI_EINVAL ? FI_DUO_BAD_RECORD :
 					  FI_DUO_NOT_REGISTERED;
 	reason = duo_record_judge(fd, addr, len, &record, self);
-	if (reason == FI_DUO_REGISTERED && self->peer == DUO_PEER_SHM &&
-	    !duo_record_join(fd, record.peer_name, self))
+	if (reason == FI_DUO_REGISTERED && self->places &&
+	    !duo_record_join(fd, &record, self))
 		reason = FI_DUO_PEER_FULL;
 	if (reason == FI_DUO_REGISTERED)
 		memcpy(peer_name, record.peer_name, sizeof(record.peer_name));

@@ -3,9 +3,19 @@
 
 /*
  * The registry of local endpoints: one small file per endpoint in a directory
- * of the user's own, found by a hash of the core address. Who holds the lock
- * on its file is alive, if its process is. Malformed files are never trusted.
- * Control path only. base is the directory that the user's own one is in.
+ * of the user's own, found by a hash of the core address. registry.c makes
+ * and reads files, registry_dir.c has the directory, registry_sweep.c removes
+ * what the dead have left, registry_index.h says which addresses to look up
+ * at all; guests.h and process.h are parts of it. Who carries the messages is
+ * no matter here: what a record says of the peer it has from the peer.
+ *
+ * Who holds the lock on its file is alive, if its process is. Malformed files
+ * are never trusted. base is the directory that the user's own one is in.
+ *
+ * Cost: control path only. A look-up is the opening and reading of a file,
+ * some 10 microseconds; one that finds none, a fourth of that.
+ * Locks: of files (registry_lock). The domain's is not taken, and is only
+ * needed for the publication and the index that a call is given.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -20,7 +30,7 @@
 #include "local/process.h"
 
 #define DUO_ADDR_MAX 256	/* bytes of a core address */
-#define DUO_PEER_NAME_MAX 64	/* with the final NUL; shm takes 256 */
+#define DUO_PEER_NAME_MAX 64	/* of a peer's name; the last byte is 0 */
 #define DUO_PATH_MAX 512	/* of the registry's files */
 
 /* An endpoint's entry; fd is -1 while there is none. */
@@ -28,9 +38,12 @@ struct duo_publication {
 	int fd;
 	int dir;		/* the user's directory */
 	struct duo_place place;
-	enum duo_peer_kind peer;	/* near: peer_name is set, see peer.h */
 	char path[DUO_PATH_MAX];
-	char peer_name[DUO_PEER_NAME_MAX];
+	/* What the peer writes before duo_registry_reserve(): */
+	enum duo_peer_kind peer;
+	uint64_t realm;		/* the same at both ends, or they do not meet */
+	uint32_t places;	/* peers in the endpoint's life; 0: any number */
+	char peer_name[DUO_PEER_NAME_MAX];	/* or other bytes of its */
 };
 
 /*
@@ -67,18 +80,19 @@ uint64_t duo_registry_state(int dir);
 
 /* registry_sweep.c */
 /*
- * Removes the files and shm regions of dead processes; returns how many
- * live endpoints there are. The caller holds the lock alone.
+ * Removes the files of dead processes, and has each peer, by its kind, remove
+ * what else is left of them; returns how many live endpoints there are. The
+ * caller holds the lock alone.
  */
-size_t duo_registry_sweep(int dir);
+size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers);
 /* The same, at most once a second, and not while processes start. */
-void duo_registry_tidy(const char *base);
+void duo_registry_tidy(const char *base, const struct duo_peer *const *peers);
 
 /*
- * Makes and locks the file for a core address (len bytes) and chooses the
- * name, if the peer is shm. It is not found by others until ready. per_net: the address
- * means something in one network namespace only. -FI_EADDRINUSE: there is a
- * file for this address. The caller holds the directory's lock, either way.
+ * Makes and locks the file for a core address (len bytes). It is not found by
+ * others until ready. per_net: the address means something in one network
+ * namespace only. -FI_EADDRINUSE: there is a file for this address. The caller
+ * holds the directory's lock, either way.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
@@ -88,15 +102,15 @@ void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
  * Looks up a core address for the endpoint published as *self. Returns
- * FI_DUO_REGISTERED and the peer's shm name (DUO_PEER_NAME_MAX bytes): each has a
- * place in the other's shm. Else the reason why shm cannot reach it. Needs no
- * lock.
+ * FI_DUO_REGISTERED and the name of the peer there (DUO_PEER_NAME_MAX bytes):
+ * each has a place at the other, where places are counted. Else the reason why
+ * the two do not meet. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
 				       char *peer_name);
 
-/* A place in our own shm for this name; false: there is none left. */
+/* A place with us for this name; false: there is none left. */
 bool duo_registry_take(const struct duo_publication *self, const char *name);
 /* It has one. */
 bool duo_registry_taken(const struct duo_publication *self, const char *name);

@@ -13,22 +13,25 @@
 
 #define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
 
-/* What a file begins with; guests.h follows. All integers are the host's. */
+/*
+ * What a file begins with; so many places of guests.h follow. All integers
+ * are the host's.
+ */
 struct duo_record {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t size;		/* of this struct, bytes */
-	uint32_t libfabric;	/* FI_VERSION() of its owner */
+	uint32_t places;	/* struct duo_publication; likewise realm */
 	int32_t pid;
 	uint64_t pid_ns;	/* its owner's struct duo_place */
 	uint64_t user_ns;
 	uint64_t net_ns;	/* 0: the address is unique without it */
-	uint64_t shm_dev;
+	uint64_t realm;
 	uint64_t start;		/* of the process: duo_process_start() */
 	uint32_t peer;		/* enum duo_peer_kind */
 	uint32_t addr_len;	/* bytes */
 	uint8_t addr[DUO_ADDR_MAX];
-	char peer_name[DUO_PEER_NAME_MAX];	/* or the peer's own bytes */
+	char peer_name[DUO_PEER_NAME_MAX];
 	uint64_t checksum;	/* of all that precedes */
 };
 
@@ -43,7 +46,5 @@ int duo_record_open(int dir, const char *name, struct duo_record *record);
 bool duo_record_locked(int fd);
 /* Its owner is in our pid namespace. */
 bool duo_record_live(int fd, const struct duo_record *record);
-/* What the names of our user's shm regions begin with. Returns its length. */
-int duo_region_prefix(char *buf, size_t size);
 
 #endif /* DUO_REGISTRY_RECORD_H */

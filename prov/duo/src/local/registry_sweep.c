@@ -4,12 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,17 +19,12 @@
 
 #define DUO_SWEEP_INTERVAL_S 1
 
-/* Removes the region only if its name says that it is one of ours. */
 static void duo_record_bury(int dir, const char *name,
-			    const struct duo_record *record)
+			    const struct duo_record *record,
+			    const struct duo_peer *peer)
 {
-	char prefix[32];
-	int len = duo_region_prefix(prefix, sizeof(prefix));
-
-	if (record->peer == DUO_PEER_SHM &&
-	    !strncmp(record->peer_name, prefix, len) &&
-	    !strchr(record->peer_name, '/'))
-		shm_unlink(record->peer_name);
+	if (peer->bury)
+		peer->bury(record->peer_name);
 	unlinkat(dir, name, 0);
 	DUO_INFO(AV, "removed %s of dead process %d, and its memory\n", name,
 		 record->pid);
@@ -57,7 +49,8 @@ static void duo_record_sweep_unread(int dir, const char *name)
 }
 
 /* Returns 1 for a live endpoint. */
-static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns)
+static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
+			       const struct duo_peer *const *peers)
 {
 	struct duo_record record;
 	size_t live = 0;
@@ -67,34 +60,12 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns)
 		live = record.pid_ns != pid_ns ? duo_record_locked(fd) :
 						 duo_record_live(fd, &record);
 		if (!live)
-			duo_record_bury(dir, name, &record);
+			duo_record_bury(dir, name, &record, peers[record.peer]);
 		close(fd);
 	} else if (fd == -FI_EPROTO || strchr(name, '.')) {
 		duo_record_sweep_unread(dir, name);
 	}
 	return live;
-}
-
-/* Regions whose record is gone: their names say whose they were. */
-static void duo_region_sweep(uint64_t pid_ns)
-{
-	char prefix[32], ns[32];
-	int pid, len = duo_region_prefix(prefix, sizeof(prefix));
-	DIR *stream = opendir(DUO_SHM_DIR);
-	struct dirent *entry;
-
-	if (!stream)
-		return;
-	snprintf(ns, sizeof(ns), ".%" PRIx64 ".", pid_ns & 0xffffffff);
-	while ((entry = readdir(stream))) {
-		if (strncmp(entry->d_name, prefix, len))
-			continue;
-		pid = atoi(entry->d_name + len);
-		if (pid > 0 && strstr(entry->d_name + len, ns) &&
-		    !duo_process_lives(pid, 0))
-			shm_unlink(entry->d_name);
-	}
-	closedir(stream);
 }
 
 /* Of a record, ready or not. */
@@ -112,12 +83,13 @@ static bool duo_sweep_wants(const char *name)
 	return duo_registry_is_record(base);
 }
 
-size_t duo_registry_sweep(int dir)
+size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)
 {
 	DIR *stream = duo_registry_list(dir);
 	struct duo_place place;
 	struct dirent *entry;
 	size_t live = 0;
+	int kind;
 
 	if (!stream)
 		return 0;
@@ -125,10 +97,13 @@ size_t duo_registry_sweep(int dir)
 	while ((entry = readdir(stream))) {
 		if (duo_sweep_wants(entry->d_name))
 			live += duo_record_sweep(dir, entry->d_name,
-						 place.pid_ns);
+						 place.pid_ns, peers);
 	}
 	closedir(stream);
-	duo_region_sweep(place.pid_ns);
+	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
+		if (peers[kind]->sweep)
+			peers[kind]->sweep(place.pid_ns);
+	}
 	return live;
 }
 
@@ -156,7 +131,7 @@ static void duo_sweep_done(int dir)
 	futimens(dir, times);
 }
 
-void duo_registry_tidy(const char *base)
+void duo_registry_tidy(const char *base, const struct duo_peer *const *peers)
 {
 	int dir = duo_registry_open(base);
 
@@ -164,7 +139,7 @@ void duo_registry_tidy(const char *base)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
 		if (duo_sweep_due(dir)) {	/* another may just have */
-			duo_registry_sweep(dir);
+			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}
 		flock(dir, LOCK_UN);

@@ -26,10 +26,10 @@ struct duo_domain {
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	const struct duo_peer *peer;	/* NULL: the core carries all */
-	struct fi_info *shm_info;	/* as shm's domain was opened */
-	bool device;			/* shm takes device memory */
+	struct fi_info *shm_info;	/* peer/shm: as its domain was opened */
+	bool device;			/* the peer takes device memory */
 	void *device_mrs;		/* such regions, see device.h */
-	uint64_t device_key;		/* the next one's, with shm */
+	uint64_t device_key;		/* the next one's */
 	struct near_table *table;	/* of regions, for near; or NULL */
 	bool virt_addrs;	/* regions are named by their addresses */
 	size_t sockaddr_len;		/* of its addresses; 0: others */

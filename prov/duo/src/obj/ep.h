@@ -44,7 +44,8 @@ struct duo_ep {
 	duo_route_word *route;		/* the map's, else core_av's */
 	fi_addr_t route_size;		/* 0 until enabled */
 	struct duo_cq *tx_cq;
-
+	bool *sent;			/* by local number: a message has been;
+					 * NULL: the peer does not ask */
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
 	bool counted;			/* in a counter that can be slept on */

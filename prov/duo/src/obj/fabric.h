@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A fabric: the core's, and shm's if local messages take it. No lock. */
+/*
+ * A fabric: the core's, and the local peer's if it has one. No lock; the infos
+ * are peer/shm's.
+ */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <rdma/fi_duo.h>
 
 #include "base/compat.h"
 #include "base/util.h"
 #include "obj/traits.h"
 
+struct duo_peer;
+
 struct duo_fabric {
 	struct fid_fabric fabric_fid;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
-	struct fi_info *shm_info;	/* NULL: shm is off */
+	const struct duo_peer *peer;	/* NULL: the core carries all */
+	struct fi_info *shm_info;	/* NULL: not its peer */
 	struct fi_info *device_info;	/* with FI_HMEM; NULL: not asked for */
-	bool near;			/* in its place */
 	char *core_name;
 	struct duo_traits traits;	/* of the core */
 	atomic_int refs;

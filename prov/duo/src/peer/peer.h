@@ -3,9 +3,10 @@
 
 /*
  * Who carries local traffic: libfabric's shm as a peer provider (peer/shm),
- * or near (peer/near). Both ends of a message must have the
- * same, so an endpoint's record in the registry says which, and has the bytes
- * by which others reach it.
+ * or near (peer/near). No layer but api/ knows which, and api/ only where one
+ * has something to do that the other has not. Both ends of a message must
+ * have the same, so an endpoint's record in the registry says which, and has
+ * the bytes by which others reach it.
  *
  * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
  * path_ep[FI_DUO_LOCAL], with the peer's number there, which connect() gives;
@@ -17,11 +18,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_duo.h>
 
+struct duo_cntr;
 struct duo_cq;
+struct duo_domain;
 struct duo_ep;
+struct duo_fabric;
 struct duo_recv;
 struct duo_rx;
 
@@ -31,6 +36,9 @@ enum duo_peer_kind {
 	DUO_PEER_NEAR,
 	DUO_PEER_KINDS
 };
+
+/* Messages of device memory are libfabric's shm's, whoever carries others. */
+#define DUO_PEER_DEVICE DUO_PEER_SHM
 
 /* What it takes; the smaller of this and what the core takes is offered. */
 struct duo_peer_limits {
@@ -44,9 +52,22 @@ struct duo_peer {
 	/* FI_OFI_DUO_PEER */
 	const char *name;
 	struct duo_peer_limits limits;
+	/* What an endpoint's local side needs of this host, for a warning. */
+	const char *takes;
+	/* It has structures of libfabric's that differ between versions. */
+	bool same_libfabric;
 	/*
-	 * Before the endpoint has a record. Who knows the bytes for it already
-	 * writes them into ep->publication; else the registry makes up a name.
+	 * The objects of its own behind ours, at path_*[FI_DUO_LOCAL]. Fabric
+	 * and domain: -errno after a warning, and the core carries all. NULL:
+	 * it has none.
+	 */
+	int (*fabric_open)(struct duo_fabric *fabric);
+	int (*domain_open)(struct duo_domain *domain, bool device);
+	int (*cq_open)(struct duo_cq *cq, size_t size);
+	int (*cntr_open)(struct duo_cntr *cntr);
+	/*
+	 * Before the endpoint has a record: what that says of the peer is
+	 * written to ep->publication.
 	 */
 	int (*open)(struct duo_ep *ep);
 	/* With record and map; afterwards path_ep[FI_DUO_LOCAL] takes sends. */
@@ -83,9 +104,22 @@ struct duo_peer {
 	 * nobody tells.
 	 */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
+	/*
+	 * A send to this number has said -FI_EAGAIN: the core may have to take
+	 * over, as long as nothing has been sent there (ep->sent, which who
+	 * wants this sets). NULL: by itself.
+	 */
+	void (*not_sent)(struct duo_ep *ep, fi_addr_t local);
 	/* Before and after another endpoint of this process is closed. */
 	void (*leaves)(struct duo_ep *ep, const char *name);
 	void (*left)(struct duo_ep *ep, const char *name);
+	/*
+	 * What dead processes have left behind: the one with a record of this
+	 * name, and those of this pid namespace (its inode) that have none
+	 * any more. NULL: nothing is left.
+	 */
+	void (*bury)(const char *name);
+	void (*sweep)(uint64_t pid_ns);
 };
 
 extern const struct duo_peer duo_peer_shm, duo_peer_near;

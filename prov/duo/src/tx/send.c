@@ -14,7 +14,6 @@
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "peer/shm/device.h"
-#include "peer/shm/shm.h"
 #include "tx/send.h"
 
 /*
@@ -39,14 +38,14 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	}
 }
 
-/* A peer that cannot answer libfabric's shm is noticed by what is sent. */
-static inline void duo_tx_tell_shm(struct duo_ep *ep,
-				   const struct duo_route *to, ssize_t ret)
+/* Some peers want to know what has never worked. */
+static inline void duo_tx_tell(struct duo_ep *ep, const struct duo_route *to,
+			       ssize_t ret)
 {
 	if (!ret)
-		duo_shm_sent(ep->shm, to->addr);
+		ep->sent[to->addr] = true;
 	else if (ret == -FI_EAGAIN)
-		duo_shm_not_sent(ep, to->addr);
+		ep->domain->peer->not_sent(ep, to->addr);
 }
 
 /* Releases what duo_tx_begin() took, counts, passes ret on. */
@@ -61,8 +60,8 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			shm->tx_msgs++;
 			shm->tx_bytes += len;
 		}
-		if (!ep->near)
-			duo_tx_tell_shm(ep, to, ret);
+		if (ep->sent)
+			duo_tx_tell(ep, to, ret);
 		duo_unlock(&ep->domain->lock);
 		return ret;
 	}

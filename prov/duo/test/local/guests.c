@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * guests.h: the places in an endpoint's shm. One more than there are would
+ * guests.h: the places of an endpoint over shm. One more than there are would
  * make shm write beyond its table.
  */
 
@@ -16,8 +16,6 @@
 #include "local/guests.h"
 #include "record.h"
 #include "unit.h"
-
-#define LIST RECORD_GUEST
 
 static const char *dir;
 static struct duo_publication pub;	/* the peer's */
@@ -40,12 +38,52 @@ static void teardown(void)
 	unit_dir_remove();
 }
 
+static struct duo_guests list(int fd)
+{
+	return (struct duo_guests) { fd, RECORD_GUEST, RECORD_GUESTS };
+}
+
+static enum duo_guest join(int fd, uint64_t name)
+{
+	const struct duo_guests guests = list(fd);
+
+	return duo_guest_join(&guests, name);
+}
+
+static void leave(int fd, uint64_t name)
+{
+	const struct duo_guests guests = list(fd);
+
+	duo_guest_leave(&guests, name);
+}
+
+static bool known(int fd, uint64_t name)
+{
+	const struct duo_guests guests = list(fd);
+
+	return duo_guest_known(&guests, name);
+}
+
+static void refuse(int fd, uint64_t name)
+{
+	const struct duo_guests guests = list(fd);
+
+	duo_guest_refuse(&guests, name);
+}
+
+static bool refused(int fd, uint64_t name)
+{
+	const struct duo_guests guests = list(fd);
+
+	return duo_guest_refused(&guests, name);
+}
+
 static int count(int fd)
 {
 	uint64_t name[RECORD_GUESTS];
 	int i, guests = 0;
 
-	ck_assert_int_eq(pread(fd, name, sizeof(name), LIST), sizeof(name));
+	ck_assert_int_eq(pread(fd, name, sizeof(name), RECORD_GUEST), sizeof(name));
 	for (i = 0; i < RECORD_GUESTS; i++)
 		guests += name[i] != 0;
 	return guests;
@@ -56,7 +94,7 @@ static void fill(int fd)
 	uint64_t name = 1000;
 
 	while (count(fd) < RECORD_GUESTS)
-		ck_assert_int_eq(duo_guest_join(fd, LIST, name++),
+		ck_assert_int_eq(join(fd, name++),
 				 DUO_GUEST_NEW);
 }
 
@@ -72,9 +110,9 @@ static enum fi_duo_reason lookup(void)
 
 START_TEST(each_has_one_place)
 {
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_NEW);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 2), DUO_GUEST_NEW);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_KNOWN);
+	ck_assert_int_eq(join(own, 1), DUO_GUEST_NEW);
+	ck_assert_int_eq(join(own, 2), DUO_GUEST_NEW);
+	ck_assert_int_eq(join(own, 1), DUO_GUEST_KNOWN);
 	ck_assert_int_eq(count(own), 2);
 }
 END_TEST
@@ -82,8 +120,8 @@ END_TEST
 START_TEST(there_are_so_many)
 {
 	fill(own);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_FULL);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1000), DUO_GUEST_KNOWN);
+	ck_assert_int_eq(join(own, 1), DUO_GUEST_FULL);
+	ck_assert_int_eq(join(own, 1000), DUO_GUEST_KNOWN);
 	ck_assert_int_eq(count(own), RECORD_GUESTS);
 }
 END_TEST
@@ -91,13 +129,13 @@ END_TEST
 START_TEST(a_place_is_given_back)
 {
 	fill(own);
-	duo_guest_leave(own, LIST, 1);		/* has none */
+	leave(own, 1);		/* has none */
 	ck_assert_int_eq(count(own), RECORD_GUESTS);
-	duo_guest_leave(own, LIST, 1001);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_NEW);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1001), DUO_GUEST_FULL);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1000), DUO_GUEST_KNOWN);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1000 + RECORD_GUESTS - 1),
+	leave(own, 1001);
+	ck_assert_int_eq(join(own, 1), DUO_GUEST_NEW);
+	ck_assert_int_eq(join(own, 1001), DUO_GUEST_FULL);
+	ck_assert_int_eq(join(own, 1000), DUO_GUEST_KNOWN);
+	ck_assert_int_eq(join(own, 1000 + RECORD_GUESTS - 1),
 			 DUO_GUEST_KNOWN);
 }
 END_TEST
@@ -127,7 +165,7 @@ START_TEST(at_the_same_time)
 		if (fork())
 			continue;
 		for (name = 1; name <= RECORD_GUESTS + 10; name++)
-			duo_guest_join(pub.fd, LIST, name);
+			join(pub.fd, name);
 		_exit(0);
 	}
 	for (i = 0; i < CHILDREN; i++) {
@@ -136,7 +174,7 @@ START_TEST(at_the_same_time)
 	}
 	ck_assert_int_eq(count(pub.fd), RECORD_GUESTS);
 	for (name = 1; name <= RECORD_GUESTS; name++)
-		ck_assert_msg(duo_guest_known(pub.fd, LIST, name),
+		ck_assert_msg(known(pub.fd, name),
 			      "%" PRIu64 " has no place: another has two",
 			      name);
 }
@@ -145,18 +183,18 @@ END_TEST
 /* It keeps its place, and the others are as they were. */
 START_TEST(one_is_refused)
 {
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_NEW);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 2), DUO_GUEST_NEW);
-	duo_guest_refuse(own, LIST, 2);
-	duo_guest_refuse(own, LIST, 2);
-	duo_guest_refuse(own, LIST, 3);		/* there is no such */
-	ck_assert(duo_guest_refused(own, LIST, 2));
-	ck_assert(!duo_guest_refused(own, LIST, 1));
-	ck_assert(!duo_guest_refused(own, LIST, 3));
-	ck_assert_int_eq(duo_guest_join(own, LIST, 2), DUO_GUEST_KNOWN);
-	ck_assert(duo_guest_known(own, LIST, 2));
+	ck_assert_int_eq(join(own, 1), DUO_GUEST_NEW);
+	ck_assert_int_eq(join(own, 2), DUO_GUEST_NEW);
+	refuse(own, 2);
+	refuse(own, 2);
+	refuse(own, 3);		/* there is no such */
+	ck_assert(refused(own, 2));
+	ck_assert(!refused(own, 1));
+	ck_assert(!refused(own, 3));
+	ck_assert_int_eq(join(own, 2), DUO_GUEST_KNOWN);
+	ck_assert(known(own, 2));
 	ck_assert_int_eq(count(own), 2);
-	duo_guest_leave(own, LIST, 2);
+	leave(own, 2);
 	ck_assert_int_eq(count(own), 1);
 }
 END_TEST
@@ -164,8 +202,9 @@ END_TEST
 START_TEST(no_list)
 {
 	ck_assert_int_eq(ftruncate(own, RECORD_SIZE), 0);
-	ck_assert_int_eq(duo_guest_join(own, LIST, 1), DUO_GUEST_FULL);
-	duo_guest_leave(own, LIST, 1);
+	ck_assert_int_eq(join(own, 1), DUO_GUEST_FULL);
+	ck_assert(!known(own, 1));
+	leave(own, 1);
 }
 END_TEST
 

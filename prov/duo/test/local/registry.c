@@ -203,8 +203,8 @@ START_TEST(no_directory)
 	ck_assert_int_eq(duo_registry_open(none), -FI_ENOENT);
 	ck_assert_int_eq(duo_registry_lock(none, DUO_REGISTRY_ALONE),
 			 -FI_ENOENT);
-	duo_registry_tidy(none);
-	ck_assert_uint_eq(duo_registry_sweep(-1), 0);
+	duo_registry_tidy(none, duo_peers);
+	ck_assert_uint_eq(duo_registry_sweep(-1, duo_peers), 0);
 	ck_assert_uint_eq(duo_registry_state(-1), 0);
 	ck_assert_int_eq(unit_reserve(none, "a", 1, &pub),
 			 -FI_ENOENT);

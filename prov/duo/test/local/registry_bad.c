@@ -110,8 +110,8 @@ static const struct {
 	enum fi_duo_reason reason;
 } field_cases[] = {
 	{ "magic", RECORD_MAGIC, 8, 0, FI_DUO_BAD_RECORD },
-	{ "older version", RECORD_VERSION, 4, 2, FI_DUO_NAMESPACE },
-	{ "newer version", RECORD_VERSION, 4, 4, FI_DUO_NAMESPACE },
+	{ "older version", RECORD_VERSION, 4, 3, FI_DUO_NAMESPACE },
+	{ "newer version", RECORD_VERSION, 4, 5, FI_DUO_NAMESPACE },
 	{ "own size 0", RECORD_OWN_SIZE, 4, 0, FI_DUO_BAD_RECORD },
 	{ "own size large", RECORD_OWN_SIZE, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD },
@@ -125,11 +125,14 @@ static const struct {
 	{ "addr_len 2^32 - 1", RECORD_ADDR_LEN, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "other address, same hash", RECORD_ADDR, 1, 'P',
 	  FI_DUO_NOT_REGISTERED },
-	{ "other libfabric", RECORD_LIBFABRIC, 4, 0, FI_DUO_NAMESPACE },
+	{ "no places", RECORD_PLACES, 4, 0, FI_DUO_BAD_RECORD },
+	{ "another place", RECORD_PLACES, 4, RECORD_GUESTS + 1,
+	  FI_DUO_BAD_RECORD },
+	{ "2^32 - 1 places", RECORD_PLACES, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE },
 	{ "other user namespace", RECORD_USER_NS, 8, 1, FI_DUO_NAMESPACE },
 	{ "other net namespace", RECORD_NET_NS, 8, 1, FI_DUO_NAMESPACE },
-	{ "other mount", RECORD_SHM_DEV, 8, 1, FI_DUO_NAMESPACE },
+	{ "other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE },
 };
 
 START_TEST(wrong_field)
@@ -158,7 +161,7 @@ END_TEST
 /* What follows the version is up to the version. */
 START_TEST(other_version_of_another_size)
 {
-	put(RECORD_VERSION, 4, 4);
+	put(RECORD_VERSION, 5, 4);
 	rewrite(RECORD_FILE + 8);
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 	rewrite(RECORD_OWN_SIZE);

@@ -282,13 +282,13 @@ START_TEST(tidied_once_in_a_while)
 {
 	leave_dead();
 	swept(10);
-	duo_registry_tidy(dir);
+	duo_registry_tidy(dir, duo_peers);
 	ck_assert_int_eq(unit_dir_count(), 0);
 	leave_dead();
-	duo_registry_tidy(dir);
+	duo_registry_tidy(dir, duo_peers);
 	ck_assert_msg(unit_dir_count() == 1, "swept twice in a second");
 	swept(-10);	/* the clock was set back */
-	duo_registry_tidy(dir);
+	duo_registry_tidy(dir, duo_peers);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 END_TEST
@@ -300,11 +300,11 @@ START_TEST(not_tidied_while_others_start)
 
 	leave_dead();
 	swept(10);
-	duo_registry_tidy(dir);
+	duo_registry_tidy(dir, duo_peers);
 	ck_assert_int_eq(unit_dir_count(), 1);
 	duo_registry_unlock(fd);
 	swept(10);	/* to have counted was an access, too */
-	duo_registry_tidy(dir);
+	duo_registry_tidy(dir, duo_peers);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 END_TEST

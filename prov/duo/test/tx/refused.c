@@ -47,7 +47,9 @@ static ssize_t send_often(fi_addr_t to)
 /* What the peer published last writes when it cannot map our region. */
 static void peer_refuses(void)
 {
-	const struct duo_publication peer = { .fd = peer_file() };
+	const struct duo_publication peer = {
+		.fd = peer_file(), .places = DUO_SHM_PLACES,
+	};
 
 	duo_registry_refuse(&peer, fixture_ep()->publication.peer_name);
 }

@@ -212,6 +212,7 @@ const struct duo_peer duo_peer_near = {
 		.queue = DUO_NEAR_QUEUE,
 		.cq_data_size = sizeof(uint64_t),
 	},
+	.takes = "memory as FI_OFI_DUO_NEAR_MEMORY says",
 	.open = duo_near_open,
 	.enable = duo_near_enable,
 	.poll = duo_near_poll,

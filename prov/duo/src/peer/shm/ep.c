@@ -122,6 +122,7 @@ static void duo_shm_peer_close(struct duo_ep *ep)
 	if (shm->av)
 		fi_close(&shm->av->fid);
 	ep->shm = NULL;
+	ep->sent = NULL;
 	free(shm);
 }
 
@@ -144,12 +145,14 @@ static int duo_shm_peer_open(struct duo_ep *ep)
 {
 	int ret = duo_room_check();
 
+	if (!ret)
+		ret = duo_shm_publish(&ep->publication);
 	if (ret)
 		return ret;
 	ep->shm = calloc(1, sizeof(*ep->shm));
 	if (!ep->shm)
 		return -FI_ENOMEM;
-	ep->publication.peer = DUO_PEER_SHM;
+	ep->sent = ep->shm->sent;
 	duo_shm_srx_init(ep);
 	return 0;
 }
@@ -181,6 +184,12 @@ static void duo_shm_peer_drain(struct duo_ep *ep)
 const struct duo_peer duo_peer_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
+	.takes = DUO_SHM_TAKES,
+	.same_libfabric = true,
+	.fabric_open = duo_shm_fabric_open,
+	.domain_open = duo_shm_domain_open,
+	.cq_open = duo_shm_cq_open,
+	.cntr_open = duo_shm_cntr_open,
 	.open = duo_shm_peer_open,
 	.enable = duo_shm_peer_enable,
 	.poll = duo_shm_poll,
@@ -191,4 +200,7 @@ const struct duo_peer duo_peer_shm = {
 	.lives = duo_shm_lives,
 	.leaves = duo_shm_leaves,
 	.left = duo_shm_left,
+	.not_sent = duo_shm_not_sent,
+	.bury = duo_shm_bury,
+	.sweep = duo_shm_sweep,
 };

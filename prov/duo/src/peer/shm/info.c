@@ -65,17 +65,17 @@ static void duo_shm_warn_missing(int ret)
 			sysconf(_SC_NPROCESSORS_ONLN);
 	struct statvfs st;
 
-	if (ret == -FI_ENODATA && !statvfs(DUO_SHM_DIR, &st) &&
+	if (ret == -FI_ENODATA && !statvfs(DUO_DEV_SHM, &st) &&
 	    (uint64_t) st.f_bavail * st.f_bsize < want)
 		DUO_WARN(FABRIC, "shm provider: %" PRIu64 " KiB are free in "
 			 "%s, shm wants %" PRIu64 " (%d for each processor); "
-			 "the core carries all messages. " DUO_SHM_ENLARGE
+			 "the core carries all messages. " DUO_ENLARGE_DEV_SHM
 			 "\n", (uint64_t) st.f_bavail * st.f_bsize / 1024,
-			 DUO_SHM_DIR, want / 1024, DUO_SHM_REGION / 1024);
+			 DUO_DEV_SHM, want / 1024, DUO_SHM_REGION / 1024);
 	else
 		DUO_WARN(FABRIC, "shm provider: %s; the core carries all "
 			 "messages. Use a libfabric that has it; if it has, "
-			 "room was short for a moment: " DUO_SHM_ENLARGE
+			 "room was short for a moment: " DUO_ENLARGE_DEV_SHM
 			 "; FI_LOG_LEVEL=info tells\n",
 			 fi_strerror(-ret));
 }

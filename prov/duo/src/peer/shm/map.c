@@ -73,7 +73,7 @@ static bool duo_shm_reachable(struct duo_ep *ep, const char *peer_name,
 	if (!ret)
 		return true;
 	if (ep->map->reason[addr] != FI_DUO_NOT_MAPPED)
-		DUO_WARN(AV, "ep %p: the shared memory " DUO_SHM_DIR "/%s of "
+		DUO_WARN(AV, "ep %p: the shared memory " DUO_DEV_SHM "/%s of "
 			 "the peer with fi_addr %" PRIu64 " cannot be mapped: "
 			 "%s; the core %s carries its messages. %s\n",
 			 (void *) ep, peer_name, addr, fi_strerror(-ret),
@@ -177,11 +177,15 @@ static bool duo_shm_refused(const struct duo_ep *ep, fi_addr_t number)
 	       duo_registry_refused(core_addr, len, &ep->publication);
 }
 
+/*
+ * If the peer cannot map our region shm says -FI_EAGAIN for ever, and the core
+ * takes what goes to it from now on; none is on this path.
+ */
 void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number)
 {
 	uint16_t *tries = &ep->shm->tries[number];
 
-	if (*tries == DUO_SHM_SENT || ++*tries < DUO_SHM_TRIES)
+	if (ep->shm->sent[number] || ++*tries < DUO_SHM_TRIES)
 		return;
 	*tries = 0;
 	if (duo_shm_refused(ep, number))

@@ -21,24 +21,6 @@ struct fi_info *duo_shm_getinfo(uint64_t caps)
 	return NULL;
 }
 
-int duo_shm_cq_open(struct duo_cq *cq, size_t size)
-{
-	return 0;
-}
-
-int duo_shm_cntr_open(struct duo_cntr *cntr)
-{
-	return 0;
-}
-
-void duo_shm_srx_init(struct duo_ep *ep)
-{
-}
-
-void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number)
-{
-}
-
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			uint64_t flags)
 {
@@ -71,4 +53,10 @@ void duo_device_receive(struct duo_rx *rx)
 const struct duo_peer duo_peer_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
+	.takes = DUO_SHM_TAKES,
+	.same_libfabric = true,
+	.fabric_open = duo_shm_fabric_open,
+	.domain_open = duo_shm_domain_open,
+	.bury = duo_shm_bury,
+	.sweep = duo_shm_sweep,
 };

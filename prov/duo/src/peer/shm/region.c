@@ -56,8 +56,8 @@ int duo_region_probe(const char *name, size_t pending)
 
 bool duo_region_exists(const char *name)
 {
-	char path[sizeof(DUO_SHM_DIR "/") + DUO_PEER_NAME_MAX];
+	char path[sizeof(DUO_DEV_SHM "/") + DUO_PEER_NAME_MAX];
 
-	snprintf(path, sizeof(path), DUO_SHM_DIR "/%s", name);
+	snprintf(path, sizeof(path), DUO_DEV_SHM "/%s", name);
 	return !access(path, F_OK);
 }

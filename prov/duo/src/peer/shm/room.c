@@ -20,7 +20,7 @@ int duo_room_check(void)
 {
 	struct statvfs st;
 
-	if (statvfs(DUO_SHM_DIR, &st))
+	if (statvfs(DUO_DEV_SHM, &st))
 		return -errno;
 	/* f_blocks is 0 where there is no limit */
 	return st.f_blocks && (uint64_t) st.f_bavail * st.f_bsize <

@@ -13,16 +13,15 @@
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
 
+#include "base/log.h"
 #include "obj/cq.h"
 #include "obj/ep.h"
 
 #define DUO_SHM_REGION (16 << 20)	/* bytes, of one endpoint; at most */
-#define DUO_SHM_ENLARGE \
-	"Enlarge " DUO_SHM_DIR " (docker --shm-size, Kubernetes emptyDir " \
-	"with medium Memory, AWS Batch sharedMemorySize)"
+#define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
 #define DUO_SHM_PEERS 256	/* what one AV of shm holds */
+#define DUO_SHM_PLACES 250	/* of these: some are for what we do not count */
 #define DUO_SHM_TRIES 1024	/* sends, until the peer's file is read */
-#define DUO_SHM_SENT UINT16_MAX	/* of tries: never mind */
 #define DUO_SHM_QUEUE 1024	/* operations in flight, each way */
 #define DUO_SHM_INJECT 4096	/* bytes */
 #define DUO_SHM_IOV 4		/* buffers of a message */
@@ -35,35 +34,50 @@
 
 struct duo_cntr;
 
+/*
+ * shm keeps its peers in a map of 256 places in its AV. It fills the map by
+ * itself as well, when a peer connects, and does not notice that it is full:
+ * then it writes over a place in use, and data goes to another process. A
+ * place that was freed is no better: fi_av_remove of shm, 2.0 to 2.6, leaves
+ * the removed peer's state in our region, whoever gets the number next is
+ * taken for connected, and of a peer that has not connected it writes in
+ * front of that state.
+ *
+ * So each endpoint has an AV of shm to itself, which lives as long as shm's
+ * endpoint, and whoever gets into its map takes one of the endpoint's places
+ * in the registry first (local/guests.h): the map cannot overflow, whatever
+ * other endpoints share our AV or had it before.
+ */
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
 	char name[DUO_SHM_PEERS][DUO_PEER_NAME_MAX];	/* by shm address */
 	size_t known;			/* peers that shm has been told of */
-	uint16_t tries[DUO_SHM_PEERS];	/* sends that it did not take before it
-					 * took the first; DUO_SHM_SENT then */
+	bool sent[DUO_SHM_PEERS];	/* shm has taken a message for it */
+	uint16_t tries[DUO_SHM_PEERS];	/* that it did not take before that */
 };
 
 /* info.c: the shm provider as a peer, or NULL with a warning; caps: FI_HMEM
  * or none */
 struct fi_info *duo_shm_getinfo(uint64_t caps);
 
-/* map.c: parts of struct duo_peer */
+/* open.c: parts of struct duo_peer; likewise publish.c and map.c */
+int duo_shm_fabric_open(struct duo_fabric *fabric);
+int duo_shm_domain_open(struct duo_domain *domain, bool device);
+
+/* publish.c */
+/* What the record of an endpoint says: a new name, which nobody can guess. */
+int duo_shm_publish(struct duo_publication *pub);
+void duo_shm_bury(const char *name);
+void duo_shm_sweep(uint64_t pid_ns);
+
+/* map.c */
 int duo_shm_av_open(struct duo_ep *ep);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason);
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
 void duo_shm_leaves(struct duo_ep *ep, const char *peer_name);
 void duo_shm_left(struct duo_ep *ep, const char *peer_name);
-/* A message has gone to this peer, so all others do. */
-static inline void duo_shm_sent(struct duo_shm *shm, fi_addr_t number)
-{
-	shm->tries[number] = DUO_SHM_SENT;
-}
-/*
- * One has not: -FI_EAGAIN. If the peer cannot map our region that never ends,
- * and the core takes what goes to it from now on; none is on this path.
- */
 void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number);
 
 /* srx.c */
