@@ -4,8 +4,11 @@
 /*
  * What libfabric calls: one file per class of objects, and fi_getinfo. Both
  * paths' objects are opened and closed here; what is not ours is the core's.
- * local.c opens an endpoint's local side. Control path: nothing here is
- * called per message.
+ * local.c opens an endpoint's local side.
+ *
+ * Cost: control path; nothing here is called per message, ops.c but names who
+ * is. Locks: calls take the domain's lock where they touch what the data path
+ * does, and that of the registry's directory before it (local.c).
  */
 #ifndef DUO_API_H
 #define DUO_API_H

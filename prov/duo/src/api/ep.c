@@ -105,7 +105,7 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 
 	if (!ep->domain->peer)
 		lacks &= ep->caps;
-	if (!ep->local || !lacks)
+	if (!ep->wants_local || !lacks)
 		return 0;
 	if (!ep->own_cq)
 		ret = duo_cq_open_hidden(ep->domain, ep->counted, &ep->own_cq);
@@ -313,7 +313,7 @@ static int duo_no_rx_ctx(struct fid_ep *sep, int index,
 	return -FI_ENOSYS;
 }
 
-/* Of the core's queues: shm's are larger, and nobody counts both. */
+/* Of the core's queues: the peer's are larger, and nobody counts both. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];
@@ -425,8 +425,8 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->publication.fd = -1;
 	ep->caps = info->caps;
 	ep->messages = !ep->caps || ep->caps & (FI_MSG | FI_TAGGED);
-	ep->local = ep->messages || (ep->domain->table &&
-				     ep->caps & (FI_RMA | FI_ATOMIC));
+	ep->wants_local = ep->messages || (ep->domain->table &&
+					   ep->caps & (FI_RMA | FI_ATOMIC));
 	if (!(ep->caps & (FI_SEND | FI_RECV)))
 		ep->caps |= FI_SEND | FI_RECV;
 	ep->core = ep->domain->fabric->traits;

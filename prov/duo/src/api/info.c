@@ -28,7 +28,7 @@
 #define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
 /*
  * Of messages, which keep to one path for each peer, and of RMA and atomics,
- * which keep to the core. None between the two: a send over shm and a write
+ * which keep to the core. None between the two: a local send and a write
  * over the core to one peer overtake each other.
  */
 #define DUO_ORDER \
@@ -36,7 +36,7 @@
 	 FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
 	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
-/* What is the core's alone, and holds where nothing is sent over shm. */
+/* What is the core's alone, and holds where nothing is sent locally. */
 #define DUO_CORE_CAPS (DUO_CAPS | FI_FENCE)
 #define DUO_SUFFIX ";" DUO_NAME
 
@@ -81,7 +81,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 		}
 	}
 	core->caps &= ~DUO_OURS;
-	core->mode &= ~FI_MSG_PREFIX;	/* shm knows no prefix */
+	core->mode &= ~FI_MSG_PREFIX;	/* local peers know none */
 	if (core->tx_attr)
 		core->tx_attr->caps &= ~FI_LOCAL_COMM;
 	if (core->rx_attr) {
@@ -114,7 +114,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 		info->caps |= FI_MULTI_RECV;
 	domain->cq_data_size = duo_min(domain->cq_data_size,
 				       local->cq_data_size);
-	domain->data_progress = FI_PROGRESS_MANUAL;	/* shm's */
+	domain->data_progress = FI_PROGRESS_MANUAL;	/* the peers' */
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;
@@ -133,7 +133,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 
 /*
  * Reduces a core's info to what we do. -FI_ENODATA: nothing usable is left.
- * Without messages nothing goes over shm, and limits, orders and progress
+ * Without messages nothing is sent locally, and limits, orders and progress
  * stay the core's.
  */
 int duo_info_restrict(struct fi_info *info)

@@ -88,21 +88,21 @@ static void duo_params_define(void)
 			"files by which processes of one host find each "
 			"other (default: /dev/shm)");
 	fi_param_define(&duo_prov, "lazy_polls", FI_PARAM_SIZE_T,
-			"Completion queue polls without an event of shm after "
+			"Completion queue polls without a local event after "
 			"which receives from any source are posted to the "
 			"core as well (default: 64)");
 	fi_param_define(&duo_prov, "lazy_time", FI_PARAM_SIZE_T,
 			"Microseconds after which one of these receives is "
-			"posted to the core although shm is busy "
+			"posted to the core although local messages come "
 			"(default: 200)");
 	fi_param_define(&duo_prov, "core_interval", FI_PARAM_SIZE_T,
-			"While shm is busy and the core idle, completion "
-			"queue polls per poll of the core "
+			"While local messages come and the core is idle, "
+			"completion queue polls per poll of the core "
 			"(default: 64; 1: every one)");
 	fi_param_define(&duo_prov, "wait_interval", FI_PARAM_SIZE_T,
 			"Microseconds after which the descriptor of a "
 			"completion queue with FI_WAIT_FD becomes readable, "
-			"where shm or the core cannot signal it "
+			"where libfabric's shm or the core cannot signal it "
 			"(default: 500)");
 	fi_param_define(&duo_prov, "near_memory", FI_PARAM_SIZE_T,
 			"Bytes of shared memory that an endpoint gives to the "
@@ -114,7 +114,7 @@ static void duo_params_define(void)
 			"near to the processors that the caller is bound "
 			"to, by hwloc (default: on)");
 	fi_param_define(&duo_prov, "yield_polls", FI_PARAM_SIZE_T,
-			"Completion queue polls without an event of shm after "
+			"Completion queue polls without a local event after "
 			"which the reader gives way to other processes by "
 			"sched_yield(2); rounded up to a power of two "
 			"(default: 64; 0: never)");
@@ -174,7 +174,8 @@ static bool duo_version_ok(void)
 			 FI_MAJOR(running), FI_MINOR(running));
 		return false;
 	}
-	if (running == DUO_FI_VERSION || !duo_peers[duo_params.peer]->same_libfabric)
+	if (running == DUO_FI_VERSION ||
+	    !duo_peers[duo_params.peer]->same_libfabric)
 		return true;
 	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
 		 "FI_OFI_DUO_PEER=shm both must be the same, not offered. Use "

@@ -152,7 +152,7 @@ void duo_ep_open_local(struct duo_ep *ep)
 	int ret, again;
 
 	if (!ep->domain->peer || !ep->local_permitted ||
-	    !ep->local)
+	    !ep->wants_local)
 		return;
 	duo_registry_tidy(duo_params.registry_dir, duo_peers);
 	ret = duo_local_open_together(ep);

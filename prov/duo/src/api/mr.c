@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory is registered with the core; with shm only where it is a device's
+ * Memory is registered with the core; with libfabric's shm only a device's
  * (peer/shm/device.h), for messages of host memory need none; and listed with
  * near, under the core's key, for local peers (peer/near/onesided.h). Key and
  * descriptor are the core's, so descriptors go to the core as they are, and
- * never to shm. The object is ours, because it is bound to endpoints of ours.
+ * to no local peer. The object is ours, as it is bound to endpoints of ours.
  */
 
 #include <stdlib.h>

@@ -40,7 +40,7 @@ struct fi_ops_tagged duo_tagged_ops = {
 };
 
 const struct duo_up duo_up = {
-	.known = duo_srx_identify,
+	.known = duo_arrival_identify,
 	.moved = duo_lazy_readmit,
 	.blocked = duo_multi_blocks,
 	.done = duo_multi_core_done,

@@ -30,8 +30,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 }
 
 /*
- * FI_GETOPSFLAG and FI_SETOPSFLAG. shm takes its flags when it is opened, so
- * those of transmits can be changed until then.
+ * FI_GETOPSFLAG and FI_SETOPSFLAG. libfabric's shm takes its flags when it is
+ * opened, so those of transmits can be changed until then.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {

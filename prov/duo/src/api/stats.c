@@ -64,7 +64,7 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 		[FI_DUO_NOT_REGISTERED] = "no local endpoint of this address",
 		[FI_DUO_DEAD] = "its process has died",
 		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
-		[FI_DUO_PEER_FULL] = "shm holds no more peers",
+		[FI_DUO_PEER_FULL] = "one of the two holds no more peers",
 		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",
 		[FI_DUO_BAD_RECORD] = "a malformed or foreign registry file",
 		[FI_DUO_NOT_READ] = "its registry file could not be opened",
@@ -88,7 +88,7 @@ void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats *stats = &ep->stats;
 	const struct fi_duo_path_stats *core = &stats->path[FI_DUO_CORE];
-	const struct fi_duo_path_stats *shm = &stats->path[FI_DUO_LOCAL];
+	const struct fi_duo_path_stats *local = &stats->path[FI_DUO_LOCAL];
 
 	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
 		"local_tx_msgs=%" PRIu64 " local_tx_bytes=%" PRIu64 " "
@@ -101,7 +101,8 @@ void duo_stats_print(const struct duo_ep *ep)
 		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
 		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 "\n",
 		getpid(), ep->domain->fabric->core_name,
-		shm->tx_msgs, shm->tx_bytes, shm->rx_msgs, shm->rx_bytes,
+		local->tx_msgs, local->tx_bytes, local->rx_msgs,
+		local->rx_bytes,
 		core->tx_msgs, core->tx_bytes, core->rx_msgs, core->rx_bytes,
 		stats->arb_won, stats->arb_lost, stats->unexpected,
 		stats->core_posted, stats->lazy_posted,

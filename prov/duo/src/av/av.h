@@ -2,9 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: av.c has the calls of the application, av_note.c what
- * follows from them for the endpoints, av_core.c the AVs of the core behind
- * one of ours. docs/overview.md has the rules.
+ * Address vectors, and which addresses are local. av.c has the calls of the
+ * application, av_note.c what follows from them for the endpoints, av_core.c
+ * the AVs of the core behind one of ours, map.h what an endpoint's local peer
+ * knows of them, route.h the decision that follows: which path. Our fi_addr
+ * are the core's. docs/overview.md has the rules.
+ *
+ * Cost: a send pays one load (route.h). Inserting looks each address up in the
+ * registry, and a call with many reads its directory once (local/registry.h).
+ * Memory: 40 bytes a fi_addr in use, 9 more for each endpoint with a local
+ * side; 32 KiB an endpoint for numbers.
+ * Locks: the calls take the domain's lock, all the rest is under it, but for
+ * the route words, which sends read without.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -36,7 +45,7 @@ const struct duo_registry_index *duo_av_index(struct duo_av *av,
 /* An endpoint with a map, published. */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
-/* Before and after shm's endpoint of this name is closed. */
+/* Before and after the local endpoint of this name is closed. */
 void duo_av_local_leaves(struct duo_domain *domain, const char *peer_name);
 void duo_av_local_left(struct duo_domain *domain, const char *peer_name);
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What follows from inserting and removing addresses: for the AVs of the
- * core (av_core.c), and for the endpoints of the AV that have shm (map.c).
+ * What follows from inserting and removing addresses: for the AVs of the core
+ * (av_core.c), and for those of its endpoints that have a local side (map.c).
  * The caller holds the domain's lock.
  */
 
@@ -172,9 +172,9 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 }
 
 /*
- * An endpoint of this process is about to be closed. Each shm that knows it
- * would keep pointing into its region, and look there when its AV is closed:
- * so they forget it, and know it again, without region, when it has gone.
+ * An endpoint of this process is about to be closed. A peer that keeps
+ * pointing into its memory is to forget it, and may know it again, without,
+ * when it has gone.
  */
 void duo_av_local_leaves(struct duo_domain *domain, const char *peer_name)
 {

@@ -3,8 +3,8 @@
 
 /*
  * Which addresses of an endpoint's AV are local: what the registry says of
- * them, what shm has been told, and what follows for routes and sources. The
- * caller holds the domain's lock.
+ * them, which number the peer has given them, and what follows for routes and
+ * sources. The caller holds the domain's lock.
  */
 
 #include <inttypes.h>
@@ -107,7 +107,7 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 		ep->domain->peer->watch(ep, duo_route_number(word));
 }
 
-/* shm knows the peer as number: route and sources follow. */
+/* The peer knows the address as number: route and sources follow. */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number)
 {
 	struct duo_map *map = ep->map;
@@ -134,8 +134,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number)
 }
 
 /*
- * Looks an address up in the registry. If it is local, shm learns it, it is
- * routed there unless its path was settled before, and messages that came
+ * Looks an address up in the registry. If it is local, the peer learns it, it
+ * is routed there unless its path was settled before, and messages that came
  * before get their source.
  */
 static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -174,7 +174,7 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
 }
 
-/* Whom shm knew by this address has died, or shm has no room for him. */
+/* Who had this address has died, or there is no room for him. */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->map->route, addr);
@@ -186,7 +186,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 	ep->up->moved(ep, addr);
 }
 
-/* shm has no such fi_addr any more. */
+/* The peer has no such number any more. */
 static void duo_map_unbind_all(struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
@@ -300,9 +300,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * At the start, and after a message from a peer that shm does not know: it
- * may have published itself, or taken the address of a dead one, since. What
- * was decided for sends stays.
+ * At the start, and after a message from somebody who has no number: he may
+ * have published himself, or taken the address of a dead one, since. What was
+ * decided for sends stays.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -327,8 +327,8 @@ void duo_map_scan(struct duo_ep *ep)
 }
 
 /*
- * The peer stays in shm's AV: messages from it may be queued there, and shm
- * finds their sender by its place in the AV.
+ * The number stays: messages from it may be queued with the peer, which finds
+ * their sender by it.
  */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {

@@ -2,16 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What the shm of an endpoint knows of the addresses of its AV. shm keeps its
- * peers in a map of 256 places in its AV. It fills the map by itself as well,
- * when a peer connects, and does not notice that it is full: then it writes
- * over a place in use, and data goes to another process. A place that was
- * freed is no better: our region still says that its peer is connected.
- *
- * So each endpoint has an AV of shm to itself, which lives as long as shm's
- * endpoint. Whoever gets into its map takes a place in the endpoint's file of
- * the registry first (guests.h), so that the map cannot overflow, whatever
- * other endpoints share our AV or had it before.
+ * What the local peer of an endpoint knows of the addresses of its AV. It
+ * gives those that it can reach a number each (connect() of struct duo_peer);
+ * the map has both directions, and why others are not local. It belongs to
+ * the endpoint, not to the AV: whether two meet depends on the room that the
+ * local sides of both have left.
  *
  * All under the domain's lock, but for the words, which sends read without.
  */
@@ -30,7 +25,7 @@
 struct duo_ep;
 
 struct duo_map {
-	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* the peer's numbers */
+	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* by number */
 	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
 	uint8_t *reason;		/* enum fi_duo_reason, likewise */
 	uint64_t scanned;		/* state of the registry at last scan */
@@ -42,7 +37,7 @@ struct duo_map {
 
 /* An empty one. */
 int duo_map_open(struct duo_ep *ep);
-/* After shm's endpoint. Idempotent. */
+/* After the local side. Idempotent. */
 void duo_map_close(struct duo_ep *ep);
 
 /*
@@ -55,8 +50,8 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /* The first send to an undecided address: its path is settled for good. */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up in the registry whatever shm does not know yet. If something could
- * not be read, the scan is repeated later, from duo_srx_resolve().
+ * Looks up in the registry whatever has no number yet. If something could
+ * not be read, the scan is repeated later, from duo_arrival_resolve().
  */
 void duo_map_scan(struct duo_ep *ep);
 /* Is it time to? */
@@ -71,7 +66,7 @@ void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
  */
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
 
-/* The fi_addr of shm's address, FI_ADDR_UNSPEC if there is none. */
+/* The fi_addr of a number, FI_ADDR_UNSPEC if there is none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,
 				     fi_addr_t number)
 {

@@ -35,7 +35,7 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/* Does shm know the peer, whichever way we send to it? */
+/* Has the peer a number for it, whichever way we send? */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_NUMBER_SHIFT;

@@ -14,15 +14,15 @@
 #include "peer/peer.h"
 
 struct duo_params {
-	int use_shm;		/* 0: the core carries everything */
+	int use_shm;		/* shared memory; 0: the core carries all */
 	enum duo_peer_kind peer;	/* who carries local messages */
 	int stats;		/* 1: print statistics at endpoint close */
 	char *cores;		/* offered without being named */
 	char *registry_dir;	/* where local peers are found */
 	size_t lazy_polls;	/* idle polls before a wildcard goes to the
 				 * core */
-	size_t lazy_time;	/* microseconds likewise; shm may be busy */
-	size_t core_interval;	/* polls of a busy shm per poll of an idle
+	size_t lazy_time;	/* microseconds likewise; for a busy peer */
+	size_t core_interval;	/* polls of a busy peer per poll of an idle
 				 * core */
 	size_t wait_interval;	/* of FI_WAIT_FD, microseconds */
 	size_t near_memory;	/* bytes of an endpoint's larger rings */

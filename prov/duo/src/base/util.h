@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the compiler is told, and the step from a member to its structure. */
+/*
+ * base/ is for all layers and needs none: libfabric's versions (compat.h),
+ * parameters, log, lock, clock, and here what the compiler is told. No lock is
+ * taken in it but by who asks for it; nothing costs anything on the data path
+ * but a lock that is on and, now and then, a look at the clock.
+ */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
 

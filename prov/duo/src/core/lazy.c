@@ -290,7 +290,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* An any-source receive should wait longer if shm keeps on serving them. */
+/* One of any source waits longer if local messages keep on taking them. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy_limit < DUO_LAZY_MAX * duo_params.lazy_polls)
@@ -300,7 +300,7 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 }
 
 /*
- * rx is unposted and on the core; shm has a message for it. True: it is
+ * rx is unposted and on the core; a local message is for it. True: it is
  * ours again. False: the core has matched it; its completion has come (rx is
  * released) or will come.
  */

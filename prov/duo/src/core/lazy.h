@@ -29,7 +29,7 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* It has to wait until a multi-receive buffer is used up. */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
-/* Receives from addr that only shm could satisfy become lazy. */
+/* Receives from addr that only a local message could satisfy become lazy. */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
 /* Those that are due, with all before them. */
@@ -44,7 +44,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /* lazy_when.c: gives the core what has waited long enough, in a poll: before
- * shm is polled, at a look at the clock; and behind that, each time. */
+ * local messages, at a look at the clock; and behind them, each time. */
 void duo_cq_take_turns(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 

@@ -44,7 +44,7 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
  * Local messages may take receives out of the list as fast as they are put
  * in, so it is never idle and none grows old. All the same the oldest goes
  * every lazy_time, and all of them after that time for each. What waits at
- * the core takes them at once: shm, polled next, may take them back.
+ * the core takes them at once: local messages, polled next, may take them back.
  */
 static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 {

@@ -17,7 +17,7 @@ enum duo_recv_when {
 	DUO_RECV_NO_SOURCE,	/* its source is not in the AV */
 	DUO_RECV_NOW,
 	DUO_RECV_LATER,		/* a local sender may come first */
-	DUO_RECV_NEVER,		/* its source has sent over shm before, and
+	DUO_RECV_NEVER,		/* its source has sent locally before, and
 				 * that choice sticks */
 };
 
@@ -26,7 +26,8 @@ DUO_HOT enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
 	if (addr == FI_ADDR_UNSPEC)
-		return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
+		return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER :
+						   DUO_RECV_NOW;
 	return ep->enabled && ep->av->beyond ? DUO_RECV_NOW :
 					       DUO_RECV_NO_SOURCE;
 }
@@ -60,7 +61,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 DUO_HOT bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			    const struct duo_want *want)
 {
-	return ep->core.cannot_cancel && kind == DUO_MSG && want->addr != FI_ADDR_UNSPEC;
+	return ep->core.cannot_cancel && kind == DUO_MSG &&
+	       want->addr != FI_ADDR_UNSPEC;
 }
 
 static inline bool duo_recv_final(const struct duo_rx *rx)
@@ -71,7 +73,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 }
 
 /* Posted now, is rx not given to the core, neither at once nor later? */
-static inline bool duo_recv_near(const struct duo_rx *rx)
+static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
 

@@ -5,8 +5,8 @@
  * Counters. The core counts what it does itself: sends over it, RMA, atomics
  * and targets, by a counter of its own behind ours. Receives of both paths
  * and sends over near are counted by the endpoint already, for its
- * statistics, so that counting them costs nothing on the data path; shm calls
- * us. Reading adds it all up. Protected by the domain's lock.
+ * statistics, so that counting them costs nothing on the data path; libfabric's
+ * shm calls us. Reading adds it all up. Protected by the domain's lock.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Progress of a completion queue: polls shm, and the core as often as it is
- * worth, and turns what they report into entries of the ring. The caller
- * holds the domain's lock.
+ * Progress of a completion queue: polls the local peer, and the core as often
+ * as it is worth, and turns what they report into entries of the ring. The
+ * caller holds the domain's lock.
  */
 
 #include <sched.h>
@@ -18,9 +18,9 @@
 #include "peer/peer.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: shm is not busy */
+#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
-#define DUO_LOCAL_INTERVAL 8	/* polls of the core per poll of shm then */
+#define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
 
 /* What is held comes before what arrives next. */
 DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
@@ -28,9 +28,9 @@ DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 	struct duo_ep *ep;
 
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		duo_srx_resolve(ep);
+		duo_arrival_resolve(ep);
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
-		duo_srx_resolve(ep);
+		duo_arrival_resolve(ep);
 }
 
 DUO_HOT void duo_cq_poll_local(struct duo_cq *cq, struct duo_domain *domain)
@@ -53,7 +53,7 @@ bool duo_cq_core_expected(const struct duo_cq *cq)
 }
 
 /*
- * The core is polled every time while it has something to do or shm has
+ * The core is polled every time while it has something to do or the peer has
  * not; else every core_interval-th time.
  */
 DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
@@ -75,7 +75,7 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * While the core is active and shm has long been idle, shm is polled every
+ * While the core is active and the peer has long been idle, it is polled every
  * DUO_LOCAL_INTERVAL-th time: the remote path pays for little of it.
  */
 DUO_HOT bool duo_cq_local_due(struct duo_cq *cq)

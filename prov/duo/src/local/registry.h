@@ -12,10 +12,10 @@
  * Who holds the lock on its file is alive, if its process is. Malformed files
  * are never trusted. base is the directory that the user's own one is in.
  *
- * Cost: control path only. A look-up is the opening and reading of a file,
- * some 10 microseconds; one that finds none, a fourth of that.
- * Locks: of files (registry_lock). The domain's is not taken, and is only
- * needed for the publication and the index that a call is given.
+ * Cost: control path only. A look-up is some ten system calls, to open, read
+ * and judge a file; where there is none, one; with an index, none.
+ * Locks: those of files. The domain's is the caller's, for the publication and
+ * the index that he gives.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -42,7 +42,7 @@ struct duo_publication {
 	/* What the peer writes before duo_registry_reserve(): */
 	enum duo_peer_kind peer;
 	uint64_t realm;		/* the same at both ends, or they do not meet */
-	uint32_t places;	/* peers in the endpoint's life; 0: any number */
+	uint32_t places;	/* peers in its life; 0: any number */
 	char peer_name[DUO_PEER_NAME_MAX];	/* or other bytes of its */
 };
 
@@ -115,7 +115,7 @@ bool duo_registry_take(const struct duo_publication *self, const char *name);
 /* It has one. */
 bool duo_registry_taken(const struct duo_publication *self, const char *name);
 /*
- * Our shm cannot map this region, so its owner is never answered: he reads it
+ * We cannot map this one, so its owner is never answered: he reads it
  * in our file. And: does that of a core address say so of us?
  */
 void duo_registry_refuse(const struct duo_publication *self, const char *name);

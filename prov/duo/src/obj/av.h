@@ -27,10 +27,10 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * How a fi_addr is reached: one word, read without a lock. The low two bits
- * are the state, the high twelve the address in shm's AV plus one, 0 if shm
- * does not know the peer; between them is what the core's fi_addr has more
- * than ours, signed, 0 in most AVs (av_core.c). A state only ever changes
+ * How a fi_addr is reached: one word, read without a lock. The low two bits are
+ * the state, the high twelve the number that the peer (peer/peer.h) has given
+ * it plus one, 0 if it has none; between them is what the core's fi_addr has
+ * more than ours, signed, 0 in most AVs (av_core.c). A state only ever changes
  * from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE while nothing has
  * been sent, so messages to one peer keep their order; removing the address,
  * or inserting it again for another process, starts anew.
@@ -77,7 +77,7 @@ struct duo_av {
 	struct duo_kept_addr *kept;	/* likewise */
 	fi_addr_t high;			/* all fi_addr in use are below */
 	struct duo_registry_index index;
-	LIST_HEAD(, duo_ep) local_eps;	/* enabled with a shm path */
+	LIST_HEAD(, duo_ep) local_eps;	/* with a local side */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };

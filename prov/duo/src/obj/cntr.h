@@ -22,7 +22,7 @@ struct duo_cntr {
 	struct fid_cntr cntr_fid;
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
-	struct fid_peer_cntr peer_cntr;	/* shm counts here */
+	struct fid_peer_cntr peer_cntr;	/* libfabric's shm counts here */
 	uint64_t good, bad;		/* what nothing below says */
 	uint64_t core_good;		/* as the core has last said */
 	uint32_t core_skip;		/* reads since then */

@@ -38,14 +38,14 @@ struct duo_cq {
 	struct duo_sink sink;		/* of the read in progress */
 	struct duo_err_list errs;
 	enum fi_cq_format format;
-	uint32_t local_idle;	/* polls since shm's last event */
+	uint32_t local_idle;	/* polls since the last local event */
 	uint32_t local_events;	/* of the current poll */
-	uint32_t core_skip;	/* polls since the core's last */
-	uint32_t local_skip;	/* likewise shm */
+	uint32_t core_skip;	/* polls since the core's last one */
+	uint32_t local_skip;	/* likewise local ones */
 	atomic_uint core_credit;	/* polls that the core gets beside those;
 					 * a race may lose some */
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
-	struct fid_peer_cq peer_cq;	/* shm writes here */
+	struct fid_peer_cq peer_cq;	/* libfabric's shm writes here */
 	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */
 	uint64_t core_polls;
 	uint32_t look_in;	/* polls with lazy receives, until the clock

@@ -36,7 +36,7 @@ struct duo_domain {
 	LIST_HEAD(, duo_av) avs;
 	bool av_probed;		/* av_single is known */
 	bool av_single;		/* the core's AVs take one endpoint each */
-	uint32_t held;	/* messages of shm whose source is looked up, and
+	uint32_t held;	/* local messages whose source is looked up, and
 			 * multi-receive buffers that are ready */
 	uint32_t lazy;	/* receives in lazy lists */
 	uint32_t waits;	/* of these, all that are not due */

@@ -4,7 +4,8 @@
 /*
  * An endpoint: both paths', the route of each address, and its receives.
  * Every layer has its part in it; docs/overview.md says whose is what. Under
- * the domain's lock, but for what sends over the core read.
+ * the domain's lock, but for what sends over the core read. Cost: what a
+ * message touches is in its first lines; the rest is for the rare ways.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -24,7 +25,7 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-#define DUO_LOCAL_BATCH 4096	/* new messages of one poll of shm, at most */
+#define DUO_LOCAL_BATCH 4096	/* new messages of one local poll, at most */
 #define DUO_LAZY_SOURCES 256	/* more have numbers in common, see lazy.c */
 
 struct duo_map;
@@ -39,8 +40,9 @@ struct duo_up;
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
-	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* shm from fi_enable on */
-	struct duo_near *near;		/* NULL: shm is libfabric's, or off */
+	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one, which is
+					 * the peer's, from fi_enable on */
+	struct duo_near *near;		/* NULL: another peer, or none */
 	duo_route_word *route;		/* the map's, else core_av's */
 	fi_addr_t route_size;		/* 0 until enabled */
 	struct duo_cq *tx_cq;
@@ -63,7 +65,7 @@ struct duo_ep {
 	bool rx_selective;
 	bool enabled;
 	bool closing;		/* no message is matched any more */
-	bool local;		/* is to have a local side */
+	bool wants_local;	/* it is to have a local side */
 	bool messages;		/* FI_MSG or FI_TAGGED; else RMA alone, which
 				 * is the core's */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
@@ -77,8 +79,8 @@ struct duo_ep {
 	struct duo_rx_pool pool;
 	struct duo_match match[DUO_KIND_COUNT];
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sent before */
-	struct duo_map *map;		/* NULL: no shm */
-	struct fid_peer_srx peer_srx;
+	struct duo_map *map;		/* NULL: no local side */
+	struct fid_peer_srx peer_srx;	/* libfabric's shm asks there */
 
 	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
 	struct duo_rx_list behind;	/* not on the core either: a multi-
@@ -105,7 +107,7 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
 	struct fi_info *info;		/* the core's */
-	struct duo_shm *shm;		/* NULL: near, or off */
+	struct duo_shm *shm;		/* NULL: another peer, or none */
 	const struct duo_up *up;
 };
 
@@ -114,7 +116,7 @@ static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 	return duo_container_of(ep_fid, struct duo_ep, ep_fid);
 }
 
-/* Would a full poll of shm find room for what arrives unexpected? */
+/* Would a full local poll find room for what arrives unexpected? */
 static inline bool duo_ep_room(const struct duo_ep *ep)
 {
 	return duo_rx_pool_room(&ep->pool) >= DUO_LOCAL_BATCH;

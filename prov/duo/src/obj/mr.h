@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region: the core's, which alone registers any; near lists it under
- * the core's key (peer/near/onesided.h).
+ * A memory region: the core's; near lists it under the core's key
+ * (peer/near/onesided.h), and a device's is registered with libfabric's shm
+ * (peer/shm/device.h). Those are under the domain's lock.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H

@@ -18,10 +18,10 @@ struct duo_ep;
 struct duo_rx;
 
 struct duo_up {
-	/* av/: shm has learnt whose a number is; messages may wait for it. */
+	/* av/: it is known now whose a number is; messages may wait for it. */
 	void (*known)(struct duo_ep *ep);
 	/* av/: another process has the address, or none; the core may carry
-	 * what only shm could have carried before. */
+	 * what only the local peer could have carried before. */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* core/: has rx, posted, to wait for a multi-receive buffer? */
 	bool (*blocked)(const struct duo_rx *rx);

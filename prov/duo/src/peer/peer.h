@@ -10,8 +10,11 @@
  *
  * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
  * path_ep[FI_DUO_LOCAL], with the peer's number there, which connect() gives;
- * messages and completions come while it is polled. All calls are under the
- * domain's lock.
+ * messages and completions come while it is polled.
+ *
+ * Cost: an indirect call for each poll and each send, none for a message that
+ * comes. Locks: all calls are under the domain's lock, but those for fabrics
+ * and domains that are being opened, and for the dead.
  */
 #ifndef DUO_PEER_PEER_H
 #define DUO_PEER_PEER_H

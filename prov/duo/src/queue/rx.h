@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry: a receive that the application posted, or a message that
- * shm delivered before its receive. Entries live in one reserved range of
+ * A receive entry: a receive that the application posted, or a local message
+ * that has come before its receive. Entries live in one reserved range of
  * addresses per endpoint, so a context that comes back from the core is
  * recognised by its address alone, and entries never move.
  *
@@ -61,9 +61,10 @@ struct duo_rx {
 	union {				/* must come first */
 		_Alignas(64) struct fi_context2 core_ctx;
 		struct duo_near_msg arrival;	/* the core has nothing then */
-		void *shm_desc[DUO_IOV_LIMIT];	/* nor then, see device.h */
+		void *shm_desc[DUO_IOV_LIMIT];	/* nor then; peer/shm */
 	};
-	struct fi_peer_rx_entry peer;	/* shm's view */
+	struct fi_peer_rx_entry peer;	/* what it is; libfabric's shm reads
+					 * and writes it as well */
 	TAILQ_ENTRY(duo_rx) lazy_link;	/* posted, not on the core yet */
 	union {
 		TAILQ_ENTRY(duo_rx) link; /* posted, unexpected or held */
@@ -94,12 +95,12 @@ struct duo_rx {
 			uint32_t refs;		/* how many there are */
 			bool open;		/* more messages fit */
 			bool canceled;		/* by fi_cancel */
-			bool near;		/* the core never has any */
+			bool local_only;	/* the core never has any */
 		};
 	};
 	union {
-		fi_addr_t src_number;	/* unexpected: shm's address or
-					 * FI_ADDR_NOTAVAIL */
+		fi_addr_t src_number;	/* unexpected: the peer's number for
+					 * it, or FI_ADDR_NOTAVAIL */
 		struct duo_rx *owner;	/* of a piece */
 	};
 };
@@ -115,7 +116,7 @@ struct duo_rx_pool {
 	struct fid_peer_srx *srx;
 };
 
-/* For shm: all buffers are in host memory. */
+/* For libfabric's shm: all buffers are in host memory. */
 extern void *duo_rx_no_desc[DUO_IOV_LIMIT];
 
 /* The only way to another state. */

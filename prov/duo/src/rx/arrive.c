@@ -10,31 +10,31 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-void duo_srx_confirm_new(struct duo_ep *ep, fi_addr_t local)
+void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local)
 {
 	ep->confirmed[local / 64] |= 1ULL << local % 64;
 	duo_lazy_unblock(ep);
 }
 
-static void duo_srx_hold(struct duo_rx *rx)
+static void duo_arrival_hold(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_HELD);
 	TAILQ_INSERT_TAIL(&rx->ep->held, rx, link);
 	rx->ep->domain->held++;
 }
 
-int duo_srx_queue(struct fi_peer_rx_entry *entry)
+int duo_arrival_queue(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
 
 	if (rx->hold)
-		duo_srx_hold(rx);
+		duo_arrival_hold(rx);
 	else
 		duo_match_queue(&rx->ep->match[rx->kind], rx);
 	return 0;
 }
 
-void duo_srx_unlink(struct duo_rx *rx)
+void duo_arrival_unlink(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -59,7 +59,7 @@ void duo_srx_unlink(struct duo_rx *rx)
  * They become held again, ahead of what is: a receive that names the source
  * may have been posted before.
  */
-void duo_srx_identify(struct duo_ep *ep)
+void duo_arrival_identify(struct duo_ep *ep)
 {
 	struct duo_rx_list found = TAILQ_HEAD_INITIALIZER(found);
 	struct duo_rx *rx, *next;
@@ -83,10 +83,10 @@ void duo_srx_identify(struct duo_ep *ep)
 }
 
 /*
- * A held message whose posted receive is rx, taken: shm knows only the
+ * A held message whose posted receive is rx, taken: the peer knows only the
  * message. False: without memory the receive fails and the message stays.
  */
-static bool duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
+static bool duo_arrival_marry(struct duo_rx *msg, struct duo_rx *rx)
 {
 	const struct duo_recv recv = {
 		.kind = rx->kind,
@@ -109,19 +109,19 @@ static bool duo_srx_marry(struct duo_rx *msg, struct duo_rx *rx)
 }
 
 /* False: no posted receive takes the message. */
-static bool duo_srx_match_held(struct duo_rx *msg)
+static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_srx_take(msg->ep, msg->kind, msg->peer.addr,
-				  msg->peer.tag, msg->peer.msg_size))) {
-		if (duo_srx_marry(msg, rx))
+	while ((rx = duo_arrival_take(msg->ep, msg->kind, msg->peer.addr,
+				      msg->peer.tag, msg->peer.msg_size))) {
+		if (duo_arrival_marry(msg, rx))
 			return true;
 	}
 	return false;
 }
 
-void duo_srx_resolve(struct duo_ep *ep)
+void duo_arrival_resolve(struct duo_ep *ep)
 {
 	struct duo_rx *msg;
 
@@ -134,9 +134,9 @@ void duo_srx_resolve(struct duo_ep *ep)
 	duo_map_scan(ep);
 	while ((msg = TAILQ_FIRST(&ep->held))) {
 		msg->peer.addr = duo_map_peer(ep->map, msg->src_number);
-		if (duo_srx_match_held(msg))
+		if (duo_arrival_match_held(msg))
 			continue;
-		duo_srx_unlink(msg);
+		duo_arrival_unlink(msg);
 		duo_match_queue(&ep->match[msg->kind], msg);
 	}
 }

@@ -3,7 +3,7 @@
 
 /*
  * A local message meets our receives: what whoever carries it calls. It takes
- * a receive (duo_srx_take), fills it and says that it is done; or it hands
+ * a receive (duo_arrival_take), fills it and says that it is done; or it hands
  * over an entry of its own that waits for one. Under the domain's lock.
  *
  * Cost: the receive that was posted first is looked at inline; taking one
@@ -17,8 +17,9 @@
 #include "rx/multi.h"
 
 /* Takes the first posted receive for a message away from the core. */
-DUO_HOT struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
-				    fi_addr_t addr, uint64_t tag, size_t size)
+DUO_HOT struct duo_rx *duo_arrival_take(struct duo_ep *ep,
+					enum duo_rx_kind kind, fi_addr_t addr,
+					uint64_t tag, size_t size)
 {
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx;
@@ -39,37 +40,37 @@ DUO_HOT struct duo_rx *duo_srx_take(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /* This peer has sent: nothing has to wait for buffers that name it. */
-void duo_srx_confirm_new(struct duo_ep *ep, fi_addr_t local);
-DUO_HOT void duo_srx_confirm(struct duo_ep *ep, fi_addr_t local)
+void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local);
+DUO_HOT void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 {
 	if (__builtin_expect(!(ep->confirmed[local / 64] &
 			       1ULL << local % 64), 0))
-		duo_srx_confirm_new(ep, local);
+		duo_arrival_confirm_new(ep, local);
 }
 
 /* arrive.c */
 /* An arriving message that finds no receive, or that is to be held. */
-int duo_srx_queue(struct fi_peer_rx_entry *entry);
+int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Takes a local message off the list that its state says. */
-void duo_srx_unlink(struct duo_rx *rx);
+void duo_arrival_unlink(struct duo_rx *rx);
 /* Matches the messages that were held until their source was looked up. */
-void duo_srx_resolve(struct duo_ep *ep);
-/* Gives sources to unexpected messages after shm has learnt a new peer. */
-void duo_srx_identify(struct duo_ep *ep);
+void duo_arrival_resolve(struct duo_ep *ep);
+/* Gives sources to unexpected messages when it is known whose a number is. */
+void duo_arrival_identify(struct duo_ep *ep);
 
 /* done.c */
 /* It is too large, discarded, of a multi-receive buffer, or not reported. */
-void duo_srx_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
-		       fi_addr_t src);
-void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
+void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+			   fi_addr_t src);
+void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
  * A receive that shared memory has taken is complete; src is our fi_addr. The
  * entry is made of registers: one that has just been written in words is slow
  * to copy.
  */
-DUO_HOT void duo_srx_done_at(struct duo_rx *rx, uint64_t flags, size_t len,
-			     void *buf, uint64_t data, fi_addr_t src)
+DUO_HOT void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags, size_t len,
+				 void *buf, uint64_t data, fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;
 	const struct fi_cq_tagged_entry entry = {
@@ -89,7 +90,7 @@ DUO_HOT void duo_srx_done_at(struct duo_rx *rx, uint64_t flags, size_t len,
 		return;
 	}
 	rare = entry;
-	duo_srx_done_rare(rx, &rare, src);
+	duo_arrival_done_rare(rx, &rare, src);
 }
 
 #endif /* DUO_ARRIVE_H */

@@ -7,9 +7,9 @@
 
 #include "rx/arrive.h"
 
-static void duo_srx_truncated(struct duo_rx *rx,
-			      const struct fi_cq_tagged_entry *entry,
-			      fi_addr_t src)
+static void duo_arrival_truncated(struct duo_rx *rx,
+				  const struct fi_cq_tagged_entry *entry,
+				  fi_addr_t src)
 {
 	struct fi_cq_err_entry err = {
 		.op_context = rx->context,
@@ -30,13 +30,13 @@ static void duo_srx_truncated(struct duo_rx *rx,
 		duo_multi_end(rx);
 }
 
-void duo_srx_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
-		       fi_addr_t src)
+void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+			   fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;
 
 	if (entry->len > rx->size && !(rx->flags & FI_DISCARD)) {
-		duo_srx_truncated(rx, entry, src);
+		duo_arrival_truncated(rx, entry, src);
 		return;
 	}
 	if (rx->flags & FI_DISCARD) {
@@ -51,7 +51,7 @@ void duo_srx_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_multi_done(rx, entry, src);
 }
 
-void duo_srx_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
+void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
 {
 	struct fi_cq_err_entry out = *entry;
 

@@ -185,7 +185,7 @@ static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	const struct duo_want want = duo_rx_want(owner);
 
-	return !owner->near && duo_recv_core_may(owner->ep, &want);
+	return !owner->local_only && duo_recv_core_may(owner->ep, &want);
 }
 
 bool duo_multi_blocks(const struct duo_rx *rx)
@@ -224,9 +224,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * While the core had rx, messages of shm may have come that found nothing
+ * While the core had rx, local messages may have come that found nothing
  * else. They are older than what comes next, but cannot be started here: we
- * may be in a callback of shm.
+ * may be in a callback of the peer.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {

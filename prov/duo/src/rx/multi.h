@@ -9,9 +9,9 @@
  * same place of the queue. So whatever holds for a receive holds for a
  * buffer, and the core never sees FI_MULTI_RECV.
  *
- * shm says the size of a message when it asks for a receive: the rest is
- * posted before the message is in. The core says it when the message is in;
- * until then the buffer takes no other.
+ * A local message has its size when it asks for a receive: the rest is posted
+ * before the message is in. The core says it when the message is in; until
+ * then the buffer takes no other.
  *
  * The owner has a reference of each piece and ends with the last one: that
  * releases the buffer. The caller holds the domain's lock. docs/matching.md
@@ -31,14 +31,14 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /* Of a posted piece; of a buffer that has none. */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
-/* Posts what is ready; in no callback of shm. */
+/* Posts what is ready; in no callback of the peer. */
 void duo_multi_resume(struct duo_ep *ep);
 
 /* multi.c: as messages come */
 /* Is a buffer before this receive, for the same messages? Then it must not
  * be on the core. */
 bool duo_multi_blocks(const struct duo_rx *rx);
-/* Takes a posted piece for a message of shm; what is left of the buffer is
+/* Takes a posted piece for a local message; what is left of the buffer is
  * posted again. False: the core has matched it. */
 bool duo_multi_take(struct duo_rx *rx, size_t msg_size);
 /* A message is in: its completion. */

@@ -108,7 +108,7 @@ static struct duo_rx *duo_multi_owner(struct duo_ep *ep,
 	owner->refs = 0;
 	owner->open = true;
 	owner->canceled = false;
-	owner->near = duo_recv_near(owner);
+	owner->local_only = duo_recv_local_only(owner);
 	TAILQ_INSERT_TAIL(&ep->multi, owner, link);
 	ep->multi_open++;
 	return owner;

@@ -11,7 +11,7 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Lets shm write an unexpected message nowhere. */
+/* Has an unexpected message written nowhere. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = {	/* no buffers */
@@ -25,7 +25,7 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Reports an unexpected message of shm. FI_DISCARD: its own completion is
+ * Reports an unexpected local message. FI_DISCARD: its own completion is
  * the peek's, so the discarded message has none.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
@@ -115,7 +115,7 @@ static ssize_t duo_peek_nothing(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * An unexpected message of shm is one that no posted receive takes, so it
+ * An unexpected local message is one that no posted receive takes, so it
  * may be reported at once. The core may only be asked after it has every
  * earlier receive that could take the same message.
  */

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Every posted receive is in our queue in posting order, so shm's
+ * Receives. Every posted receive is in our queue in posting order, so local
  * messages find it there; whether the core gets it as well, and when, is
  * decided here and in lazy.c.
  */
@@ -151,7 +151,7 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 	struct duo_rx *rx;
 
 	if (!TAILQ_EMPTY(&ep->held))
-		duo_srx_resolve(ep);
+		duo_arrival_resolve(ep);
 	if (!TAILQ_EMPTY(&ep->ready))
 		duo_multi_resume(ep);
 	if (recv->flags & FI_MULTI_RECV)

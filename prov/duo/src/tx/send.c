@@ -17,9 +17,9 @@
 #include "tx/send.h"
 
 /*
- * Chooses the path and, for the local one, takes the owner lock; it is looked
- * at again then, because another thread may have found out that the peer cannot
- * be reached there. -FI_EINVAL: dest is not an address of the AV;
+ * Chooses the path and, for the local one, takes the domain's lock; it is
+ * looked at again then, because another thread may have found out that the peer
+ * cannot be reached there. -FI_EINVAL: dest is not an address of the AV;
  * -FI_EOPBADSTATE: the endpoint is not enabled.
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
@@ -52,13 +52,13 @@ static inline void duo_tx_tell(struct duo_ep *ep, const struct duo_route *to,
 static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 				 size_t len, ssize_t ret)
 {
-	struct fi_duo_path_stats *shm = &ep->stats.path[FI_DUO_LOCAL];
+	struct fi_duo_path_stats *local = &ep->stats.path[FI_DUO_LOCAL];
 	struct fi_duo_path_stats *core = &ep->stats.path[FI_DUO_CORE];
 
 	if (to->path == FI_DUO_LOCAL) {
 		if (!ret) {
-			shm->tx_msgs++;
-			shm->tx_bytes += len;
+			local->tx_msgs++;
+			local->tx_bytes += len;
 		}
 		if (ep->sent)
 			duo_tx_tell(ep, to, ret);

@@ -83,7 +83,8 @@ static int count(int fd)
 	uint64_t name[RECORD_GUESTS];
 	int i, guests = 0;
 
-	ck_assert_int_eq(pread(fd, name, sizeof(name), RECORD_GUEST), sizeof(name));
+	ck_assert_int_eq(pread(fd, name, sizeof(name), RECORD_GUEST),
+			 sizeof(name));
 	for (i = 0; i < RECORD_GUESTS; i++)
 		guests += name[i] != 0;
 	return guests;

@@ -75,7 +75,7 @@ static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 		next = TAILQ_NEXT(rx, link);
 		if (rx->arrival.peer != peer || rx->arrival.payload)
 			continue;
-		duo_srx_unlink(rx);
+		duo_arrival_unlink(rx);
 		near_peer_put(rx->ep->near->port, peer);
 		duo_rx_release(&rx->ep->pool, rx);
 	}
@@ -88,7 +88,7 @@ void duo_near_gone(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->held))
-		duo_srx_resolve(ep);	/* while they have a source */
+		duo_arrival_resolve(ep);	/* while they have a source */
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);
 	duo_near_lose(&ep->held, peer);

@@ -4,7 +4,8 @@
 /*
  * What becomes of what near delivers. A message for a posted receive with one
  * buffer goes inline from the ring into that buffer and the caller's array of
- * completions; all others end in the functions that shm's do.
+ * completions; all others end in the functions that are for every local
+ * message.
  *
  * A message that is too large is cut by near itself: nothing is bounced.
  */
@@ -57,11 +58,11 @@ static void duo_near_report(struct duo_rx *rx, int err)
 	};
 
 	if (err)
-		duo_srx_failed(rx, &error);
+		duo_arrival_failed(rx, &error);
 	else
-		duo_srx_done_at(rx, rx->peer.flags, rx->peer.msg_size,
-				rx->iov[0].iov_base, rx->peer.cq_data,
-				rx->arrival.src);
+		duo_arrival_done_at(rx, rx->peer.flags, rx->peer.msg_size,
+				    rx->iov[0].iov_base, rx->peer.cq_data,
+				    rx->arrival.src);
 	near_peer_put(rx->ep->near->port, rx->arrival.peer);
 	duo_rx_release(&rx->ep->pool, rx);
 }
@@ -132,7 +133,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	rx->peer.count = 0;
 	duo_near_describe(rx, msg, tagged ? msg->tag : 0, peer, addr);
 	rx->arrival.payload = payload;
-	duo_srx_queue(&rx->peer);
+	duo_arrival_queue(&rx->peer);
 	return 0;
 }
 
@@ -196,12 +197,12 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 
 	addr = duo_map_peer(ep->map, number);
 	if (near_likely(addr != FI_ADDR_UNSPEC))
-		duo_srx_confirm(ep, number);
+		duo_arrival_confirm(ep, number);
 	/* nothing overtakes what is held; the core may refuse to close */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);
-	rx = duo_srx_take(ep, kind, addr, tag, msg->len);
+	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
 	if (near_unlikely(!rx))
 		return duo_near_unexpected(ep, peer, msg, addr, false);
 	if (near_unlikely(!msg->payload || msg->len > rx->iov[0].iov_len ||
@@ -232,7 +233,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 		if (ret)
 			return ret;
 	}
-	duo_srx_unlink(rx);
+	duo_arrival_unlink(rx);
 	duo_recv_fill(rx, recv);
 	rx->arrival.src = rx->peer.addr;
 	duo_near_begin(rx);

@@ -41,8 +41,8 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 
 	if (rx->bounce)
 		duo_shm_unbounce(rx);
-	duo_srx_done_at(rx, flags, len, buf, data,
-			duo_map_peer(rx->ep->map, src));
+	duo_arrival_done_at(rx, flags, len, buf, data,
+			    duo_map_peer(rx->ep->map, src));
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static ssize_t duo_shm_cq_writeerr(struct fid_peer_cq *peer_cq,
 
 	cq->local_events++;
 	if (rx)
-		duo_srx_failed(rx, entry);
+		duo_arrival_failed(rx, entry);
 	else
 		duo_cq_push_err(cq, entry, FI_DUO_LOCAL);
 	return 0;

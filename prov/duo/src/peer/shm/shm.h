@@ -20,7 +20,7 @@
 #define DUO_SHM_REGION (16 << 20)	/* bytes, of one endpoint; at most */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
 #define DUO_SHM_PEERS 256	/* what one AV of shm holds */
-#define DUO_SHM_PLACES 250	/* of these: some are for what we do not count */
+#define DUO_SHM_PLACES 250	/* of these, that others may take */
 #define DUO_SHM_TRIES 1024	/* sends, until the peer's file is read */
 #define DUO_SHM_QUEUE 1024	/* operations in flight, each way */
 #define DUO_SHM_INJECT 4096	/* bytes */

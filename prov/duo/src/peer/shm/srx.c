@@ -80,8 +80,8 @@ DUO_HOT struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_srx_take(ep, kind, addr, attr->tag,
-				  attr->msg_size))) {
+	while ((rx = duo_arrival_take(ep, kind, addr, attr->tag,
+				      attr->msg_size))) {
 		duo_shm_hand_over(rx);
 		if (attr->msg_size <= rx->size ||
 		    !duo_shm_bounce(rx, attr->msg_size))
@@ -132,7 +132,7 @@ DUO_HOT int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
-		duo_srx_confirm(ep, attr->addr);
+		duo_arrival_confirm(ep, attr->addr);
 	/* nothing overtakes what is held; the core may refuse to close */
 	if (!TAILQ_EMPTY(&ep->held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -171,7 +171,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	if (rx->state == DUO_RX_FREE)
 		return;		/* shm 2.1 frees some twice at close */
 	if (rx->state != DUO_RX_LOCAL)
-		duo_srx_unlink(rx);
+		duo_arrival_unlink(rx);
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
@@ -198,8 +198,8 @@ static struct fi_ops_srx_owner duo_shm_srx_owner_ops = {
 	.size = sizeof(struct fi_ops_srx_owner),
 	.get_msg = duo_shm_get_msg,
 	.get_tag = duo_shm_get_tag,
-	.queue_msg = duo_srx_queue,
-	.queue_tag = duo_srx_queue,
+	.queue_msg = duo_arrival_queue,
+	.queue_tag = duo_arrival_queue,
 	.foreach_unspec_addr = duo_shm_foreach_unspec,
 	.free_entry = duo_shm_free_entry,
 };
@@ -228,7 +228,7 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 		if (ret)
 			return ret;
 	}
-	duo_srx_unlink(rx);
+	duo_arrival_unlink(rx);
 	duo_recv_fill(rx, recv);
 	duo_shm_hand_over(rx);
 	if (rx->bounce)
