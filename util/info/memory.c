@@ -48,16 +48,11 @@ unsigned long info_shm_need(int ranks)
 /* MiB of memory for local messages, when each rank has sent to all. */
 static unsigned long info_memory_need(int ranks)
 {
-	struct near_place beyond;
-	struct near_rings rings;
-
 	if (info_peer_is_shm())
 		return info_shm_need(ranks);
-	near_rings_fit(&rings, NEAR_MEMORY);
-	near_place(&rings, ranks < NEAR_SENDERS ? (uint32_t) ranks :
-		   NEAR_SENDERS - 1, &beyond);
 	return info_mib((unsigned long long) ranks *
-			(beyond.offset + INFO_RECORD));
+			(near_memory(NEAR_MEMORY, (uint32_t) ranks - 1) +
+			 INFO_RECORD));
 }
 
 static const char *info_registry_dir(void)

@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 
 #define NEAR_IOV_MAX 4
-#define NEAR_MEMORY (640u << 10)	/* near_attr.memory, usually */
+#define NEAR_MEMORY (1008u << 10)	/* near_attr.memory, usually */
 
 /* Of a message; they arrive as they were sent. */
 #define NEAR_TAGGED 1u		/* which of the two kinds, see near_msg.tag */
@@ -89,7 +89,7 @@ struct near_attr {
 	void *ctx;
 	/* One line of text for a person; level 0: warning, 1: information. */
 	void (*log)(int level, const char *text);
-	size_t memory;		/* bytes for larger rings */
+	size_t memory;		/* bytes for rings, a page each at least */
 	bool no_cma;		/* never access the memory of a peer directly */
 };
 

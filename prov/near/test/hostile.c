@@ -169,6 +169,109 @@ START_TEST(claim_by_nobody)
 }
 END_TEST
 
+/* A claim of a ring in a size that there is not. */
+START_TEST(claim_of_no_size)
+{
+	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
+	struct near_region *region = us->port->region;
+	uint32_t index = _i < 3 ? 5 : us->port->room.growing;
+	struct near_claim *claim = &region->claim[index];
+
+	claim->who = good->addr;
+	claim->tier = size[_i];
+	claim->state = NEAR_CLAIM_OPEN;
+	region->bell[index / 64] |= 1ull << index % 64;
+	region->bell_words |= 1ull << index / 64;
+	rig_poll(us, 1);
+	ck_assert_int_eq(us->warnings, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(rig_lanes(us), 2);
+}
+END_TEST
+
+/* Asks for more than there is, and again before it has heard. */
+START_TEST(moves_without_end)
+{
+	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
+	uint32_t i;
+
+	for (i = 0; i < 1000; i++) {
+		slot()->move.more = more[i % 5];
+		publish(NEAR_KIND_MOVE, 0);
+		rig_poll(us, 1);
+		near_tx_init(&bad_to_us->tx, bad_to_us->tx.ctl,
+			     &(struct near_place) {
+			.slots = us->port->lane[0]->rx.mask + 1,
+			.data = us->port->lane[0]->rx.dsize });
+	}
+	ck_assert_uint_eq(rig_lane(us, bad)->moves, 1000);
+	ck_assert_uint_lt(rig_lane(us, bad)->tier, NEAR_TIERS);
+	ck_assert_uint_lt(us->port->room.extra, us->port->room.budget);
+	ck_assert_int_eq(us->warnings, 0);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 7, big, 8), 0);
+	rig_until(us, NULL, 3);
+	ck_assert_uint_eq(us->event[2].msg.tag, 7);
+}
+END_TEST
+
+/* An answer that gives a ring of no size: the sender cuts the receiver off. */
+START_TEST(answer_of_no_size)
+{
+	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
+	struct near_ctl *ctl = bad_to_us->tx.ctl;
+
+	near_tx_gate(&bad_to_us->tx, NEAR_GATE_MOVE);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert(bad_to_us->move.posted);
+	/* of another move: it is none to this one */
+	ctl->size = 7u << NEAR_SIZE_MOVES | 1;
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert(!bad_to_us->dying);
+	ctl->size = 1u << NEAR_SIZE_MOVES | size[_i];
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert(bad_to_us->dying);
+	ck_assert_int_eq(bad->warnings, 1);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	rig_until(bad, NULL, 1);
+	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
+}
+END_TEST
+
+/* What a port offers to newcomers may be anything: they take a page then. */
+START_TEST(offer_of_no_size)
+{
+	static const uint32_t offer[] = { UINT32_MAX, UINT32_MAX << 8 |
+					  NEAR_TIERS };
+	struct rig *other = rig_open(true);
+	struct near_peer *peer = rig_peer(other, us);
+
+	us->port->region->offer = offer[_i];
+	ck_assert_int_eq(rig_send(other, peer, 3, big, 8), 0);
+	ck_assert_uint_eq(peer->move.tier, 0);
+	rig_until(us, NULL, 3);
+	ck_assert_uint_eq(us->event[2].msg.tag, 3);
+	rig_close(other);
+}
+END_TEST
+
+/* Asked to give back again and again, a sender does, and its messages arrive. */
+START_TEST(shrinks_without_end)
+{
+	uint32_t sent = 0, i;
+
+	for (i = 0; i < 3000; i++) {
+		bad_to_us->tx.ctl->shrink = 1;
+		sent += !rig_send(bad, bad_to_us, sent, big, 8);
+		rig_poll(us, 1);
+	}
+	ck_assert_uint_ge(bad_to_us->move.count, 2);
+	ck_assert_uint_eq(us->count, 2 + sent);
+	for (i = 0; i < sent; i++)
+		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);
+}
+END_TEST
+
 /* Bells for rings that nobody has, all of them, cost a look and no more. */
 START_TEST(all_bells)
 {
@@ -198,6 +301,11 @@ int main(void)
 	tcase_add_test(tcase, asks_for_too_much);
 	tcase_add_test(tcase, sends_too_much);
 	tcase_add_test(tcase, claim_by_nobody);
+	tcase_add_loop_test(tcase, claim_of_no_size, 0, 4);
+	tcase_add_test(tcase, moves_without_end);
+	tcase_add_loop_test(tcase, answer_of_no_size, 0, 2);
+	tcase_add_loop_test(tcase, offer_of_no_size, 0, 2);
+	tcase_add_test(tcase, shrinks_without_end);
 	tcase_add_test(tcase, all_bells);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);

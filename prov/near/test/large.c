@@ -238,7 +238,7 @@ END_TEST
 START_TEST(tries_all)
 {
 	enum { LEN = 100000, MORE = 5 };
-	struct near_way_cost *cost = b->port->fetch[0].cost[4];
+	struct near_way_cost *cost = b->port->fetch[NEAR_FETCH_TIERS - 1].cost[4];
 	uint32_t i, begun = 0;
 
 	for (i = 0; i < NEAR_WAYS * NEAR_WAY_TRIES + MORE; i++) {

@@ -40,6 +40,13 @@ static void setup(void)
 	us = rig_open(false);
 }
 
+/* Rings begin with a page and grow. */
+static void setup_growing(void)
+{
+	rig_fill(pattern, sizeof(pattern), 11);
+	us = rig_open_with(false, 63 * NEAR_PAGE);
+}
+
 static void teardown(void)
 {
 	int i;
@@ -331,7 +338,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("near life");
-	TCase *tcase = tcase_create("life");
+	TCase *tcase = tcase_create("life"), *growing = tcase_create("growing");
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, getenv("NEAR_CLIENTS") ||
@@ -341,5 +348,10 @@ int main(void)
 	tcase_add_test(tcase, deaths);
 	tcase_add_test(tcase, many_messages);
 	suite_add_tcase(suite, tcase);
+	tcase_add_checked_fixture(growing, setup_growing, teardown);
+	tcase_set_timeout(growing, 60);
+	tcase_add_test(growing, deaths);
+	tcase_add_test(growing, many_messages);
+	suite_add_tcase(suite, growing);
 	return unit_run(suite);
 }

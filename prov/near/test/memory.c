@@ -166,6 +166,34 @@ START_TEST(none_left)
 }
 END_TEST
 
+/* Nor does a ring grow then; what it is used for goes on. */
+START_TEST(none_left_to_grow)
+{
+	struct rig *a = rig_open(false), *b = rig_open_with(false,
+							     63 * NEAR_PAGE);
+	struct near_peer *to_b = rig_peer(a, b);
+	uint32_t sent;
+	size_t before;
+
+	ck_assert_int_eq(rig_send(a, to_b, 0, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	before = taken(b);
+	refuse_memory(ENOSPC);
+	for (sent = 1; sent < 1000;) {
+		while (!rig_send(a, to_b, sent, buf, 900))
+			sent++;
+		rig_until(b, NULL, sent);
+		rig_poll(b, 1);
+	}
+	ck_assert_uint_ge(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert_uint_eq(b->event[999].msg.tag, 999);
+	ck_assert_uint_eq(taken(b), before);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
 START_TEST(no_address_space)
 {
 	struct rig *a = rig_open(false), *b = rig_open(false);
@@ -224,6 +252,7 @@ int main(void)
 	tcase_add_test(tcase, least_budget);
 	tcase_add_test(tcase, thousand);
 	tcase_add_test(tcase, none_left);
+	tcase_add_test(tcase, none_left_to_grow);
 	if (!SANITIZED)
 		tcase_add_test(tcase, no_address_space);
 	tcase_add_test(tcase, no_descriptors);

@@ -23,9 +23,7 @@ static void *memory;
 
 static void setup(void)
 {
-	struct near_rings rings = { 0, 0 };
-
-	near_place(&rings, 0, &place);
+	near_place(0, 0, 0, &place);
 	memory = aligned_alloc(NEAR_PAGE, place.size);
 	memset(memory, 0, place.size);
 }

@@ -5,21 +5,23 @@
 
 #include "unit.h"
 
-static struct near_rings rings;
 static struct near_place place;
 static struct near_tx tx;
 static struct near_rx rx;
 static void *memory;
 
-/* The last ring: the smallest. */
-static void setup(void)
+static void setup_tier(uint32_t tier)
 {
-	near_rings_fit(&rings, NEAR_MEMORY);
-	near_place(&rings, NEAR_SENDERS - 1, &place);
+	ck_assert(near_place(NEAR_SENDERS, 0, tier, &place));
 	memory = aligned_alloc(NEAR_PAGE, place.size);
 	memset(memory, 0, place.size);
 	near_tx_init(&tx, memory, &place);
 	near_rx_init(&rx, memory, &place);
+}
+
+static void setup(void)
+{
+	setup_tier(0);
 }
 
 static void teardown(void)
@@ -97,6 +99,8 @@ START_TEST(data_always_fits)
 	uint8_t *data;
 	const uint8_t *at;
 
+	teardown();
+	setup_tier((uint32_t)_i);
 	for (round = 0; round < 20000; round++) {
 		len = 1 + round * 7919 % tx.eager_max;
 		slot = near_tx_slot(&tx);
@@ -115,6 +119,47 @@ START_TEST(data_always_fits)
 		ck_assert_uint_eq(at[len - 1], (uint8_t)round);
 		near_rx_release(&rx);
 	}
+}
+END_TEST
+
+/* Every size after every other, with what is left of the one before. */
+START_TEST(restarts)
+{
+	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
+	struct near_slot *slot;
+	uint64_t word;
+
+	teardown();
+	near_place(NEAR_SENDERS, 0, NEAR_TIERS - 1, &place);
+	memory = aligned_alloc(NEAR_PAGE, place.size);
+	memset(memory, 0, sizeof(struct near_ctl));
+	/* as words of the first lap look */
+	for (i = sizeof(struct near_ctl); i < place.size; i++)
+		((uint8_t *)memory)[i] = !(i % 8);
+	near_place(NEAR_SENDERS, 0, from, &place);
+	near_tx_init(&tx, memory, &place);
+	near_rx_init(&rx, memory, &place);
+	tx.fence = NEAR_FENCE_ALWAYS;
+	memset(tx.slots, 0, place.slots * sizeof(*tx.slots));
+	for (i = 0; i < place.slots + 3; i++)
+		ck_assert(put(i) && (i == place.slots + 2 || take(i)));
+	slot = near_rx_slot(&rx, &word);
+	ck_assert_uint_eq(slot->tag, place.slots + 2);
+
+	near_place(NEAR_SENDERS, 0, (uint32_t)_i % NEAR_TIERS, &place);
+	near_rx_restart(&rx, &place);
+	rx.dnext = rx.dhead;
+	near_rx_release(&rx);
+	ck_assert(!take(0));
+	near_tx_restart(&tx, &place);
+	ck_assert_uint_eq(tx.fence, NEAR_FENCE_ALWAYS);
+	for (i = 0; i < place.slots; i++)
+		ck_assert(put(i));
+	ck_assert(!put(i));
+	for (i = 0; i < place.slots; i++)
+		ck_assert(take(i));
+	ck_assert(!take(0));
+	ck_assert(put(0) && take(0));
 }
 END_TEST
 
@@ -141,60 +186,71 @@ START_TEST(hostile_values)
 }
 END_TEST
 
+/* All rings of a file, one after the other, each as long as its largest. */
 START_TEST(places)
 {
+	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
+	size_t end = sizeof(struct near_region);
 	struct near_place at;
-	size_t end = sizeof(struct near_region), used64 = 0, used192 = 0;
-	uint32_t i;
+	uint32_t i, tier;
 
-	near_rings_fit(&rings, NEAR_MEMORY);
 	for (i = 0; i < NEAR_SENDERS; i++) {
-		near_place(&rings, i, &at);
-		ck_assert_uint_eq(at.offset, end);
-		ck_assert_uint_eq(at.offset % NEAR_PAGE, 0);
-		ck_assert_uint_ge(at.size, sizeof(struct near_ctl) +
-				  at.slots * sizeof(struct near_slot) +
-				  at.data);
-		ck_assert_uint_eq(at.slots & (at.slots - 1), 0);
-		ck_assert_uint_eq(at.data & (at.data - 1), 0);
-		end += at.size;
-		used64 += i < 64 ? at.size : 0;
-		used192 += i < 192 ? at.size : 0;
+		for (tier = 0; tier <= near_tier_most(growing[_i], i); tier++) {
+			ck_assert(near_place(growing[_i], i, tier, &at));
+			ck_assert_uint_eq(at.offset, end);
+			ck_assert_uint_eq(at.offset % NEAR_PAGE, 0);
+			ck_assert_uint_eq(at.size, near_tier_pages(tier) *
+					  NEAR_PAGE);
+			ck_assert_uint_le(at.size, at.span);
+			ck_assert_uint_eq(at.size, sizeof(struct near_ctl) +
+					  at.slots * sizeof(struct near_slot) +
+					  at.data);
+			ck_assert_uint_eq(at.slots & (at.slots - 1), 0);
+			ck_assert_uint_eq(at.data % NEAR_LINE, 0);
+		}
+		ck_assert_uint_eq(at.size, at.span);
+		ck_assert(!near_place(growing[_i], i, tier, &at));
+		ck_assert(!near_place(growing[_i], i, UINT32_MAX, &at));
+		end += at.span;
 	}
-	ck_assert_uint_eq(end, near_region_size(&rings));
-	/* the first pages of the region, and its claims */
-	ck_assert_uint_le(64 * (used64 + 3 * NEAR_PAGE), 64 << 20);
-	ck_assert_uint_le(192 * (used192 + 5 * NEAR_PAGE), 256 << 20);
+	ck_assert_uint_eq(end, near_region_size(growing[_i]));
 }
 END_TEST
 
-/* Whatever is asked for, larger rings take no more, and places stay in order. */
-START_TEST(budgets)
+/* What a message may be long to go in one piece, and what rings have room for. */
+START_TEST(tiers)
 {
-	static const size_t bytes[] = {
-		0, 1, 24 << 10, 100000, NEAR_MEMORY, 10 << 20, SIZE_MAX / 2,
+	static const uint32_t eager[NEAR_TIERS] = {
+		1024, 2048, 4096, 8192, 8192, 8192, 8192, 8192,
 	};
-	struct near_place last, at;
-	size_t i, index, used;
+	struct near_place at;
+	uint32_t tier;
 
-	for (i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
-		near_rings_fit(&rings, bytes[i]);
-		ck_assert(near_rings_valid(&rings));
-		used = 0;
-		near_place(&rings, 0, &last);
-		for (index = 1; index < NEAR_SENDERS; index++) {
-			near_place(&rings, index, &at);
-			ck_assert_uint_eq(at.offset, last.offset + last.size);
-			ck_assert_uint_le(at.size, last.size);
-			used += last.tier < NEAR_TIERS - 1 ? last.size : 0;
-			last = at;
-		}
-		ck_assert_uint_le(used, bytes[i]);
+	for (tier = 0; tier < NEAR_TIERS; tier++) {
+		near_place(NEAR_SENDERS, 0, tier, &at);
+		ck_assert_uint_ge(near_eager_max(at.data), eager[tier]);
+		ck_assert_uint_eq(near_tier_fit(near_tier_pages(tier)), tier);
+		if (tier)
+			ck_assert_uint_eq(near_tier_fit(near_tier_pages(tier) -
+							1), tier - 1);
 	}
-	rings = (struct near_rings) { 4, NEAR_SENDERS - 3 };
-	ck_assert(!near_rings_valid(&rings));
-	rings = (struct near_rings) { UINT32_MAX, 2 };
-	ck_assert(!near_rings_valid(&rings));
+	ck_assert_uint_eq(near_tier_fit(0), 0);
+	ck_assert_uint_eq(near_tier_fit(SIZE_MAX), NEAR_TIERS - 1);
+}
+END_TEST
+
+/* 64 all to all stay inside 64 MiB, their records too, and 192 inside 256. */
+START_TEST(sums)
+{
+	ck_assert_uint_le(64 * (near_memory(NEAR_MEMORY, 63) + NEAR_PAGE),
+			  64 << 20);
+	ck_assert_uint_le(192 * (near_memory(NEAR_MEMORY, 191) + NEAR_PAGE),
+			  256 << 20);
+	ck_assert_uint_le(near_memory(NEAR_MEMORY, 1), 352 << 10);
+	ck_assert_uint_eq(near_memory(0, 0), 2 * NEAR_PAGE);
+	ck_assert_uint_eq(near_memory(0, 100), (3 + 100) * NEAR_PAGE);
+	ck_assert_uint_eq(near_memory(SIZE_MAX, 100),
+			  (3 + 100 * NEAR_TIER_PAGES) * NEAR_PAGE);
 }
 END_TEST
 
@@ -296,11 +352,13 @@ int main(void)
 	tcase_add_checked_fixture(ring, setup, teardown);
 	tcase_add_test(ring, full_and_empty);
 	tcase_add_test(ring, laps);
-	tcase_add_test(ring, data_always_fits);
+	tcase_add_loop_test(ring, data_always_fits, 0, NEAR_TIERS);
+	tcase_add_loop_test(ring, restarts, 0, NEAR_TIERS * NEAR_TIERS);
 	tcase_add_test(ring, hostile_values);
 	suite_add_tcase(suite, ring);
-	tcase_add_test(rest, places);
-	tcase_add_test(rest, budgets);
+	tcase_add_loop_test(rest, places, 0, 4);
+	tcase_add_test(rest, tiers);
+	tcase_add_test(rest, sums);
 	tcase_add_test(rest, small_copies);
 	tcase_add_test(rest, vectors);
 	tcase_add_test(rest, pool_ids);

@@ -38,7 +38,7 @@ struct rig {
 
 /* Opens a port; no_cma: it uses pieces only. */
 struct rig *rig_open(bool no_cma);
-/* With so many bytes for larger rings; 0: the default. */
+/* With so many bytes for its rings. */
 struct rig *rig_open_with(bool no_cma, size_t memory);
 void rig_close(struct rig *rig);
 /* Polls rig and every other until rig has count events; fails after 10 s. */

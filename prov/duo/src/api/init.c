@@ -106,9 +106,9 @@ static void duo_params_define(void)
 			"(default: 500)");
 	fi_param_define(&duo_prov, "near_memory", FI_PARAM_SIZE_T,
 			"Bytes of shared memory that an endpoint gives to the "
-			"first local ones that send to it over near, 84 KiB "
-			"or 24 KiB each; all others get 4 KiB each, whatever "
-			"is said here (default: 655360)");
+			"local ones that send to it over near, 336 KiB each "
+			"at most; 4 KiB each at least, whatever is said here "
+			"(default: 1032192)");
 	fi_param_define(&duo_prov, "order_devices", FI_PARAM_BOOL,
 			"Of several devices, offer those first that are "
 			"near to the processors that the caller is bound "

@@ -35,10 +35,10 @@ static void near_params_init(void)
 			"where the system lets us and it is faster, and do "
 			"RMA so (default: on)");
 	fi_param_define(&near_prov, "memory", FI_PARAM_SIZE_T,
-			"Bytes of shared memory that an endpoint gives to the "
-			"first that send to it, 84 KiB or 24 KiB each; all "
-			"others get 4 KiB each, whatever is said here "
-			"(default: 655360)");
+			"Bytes of shared memory that an endpoint gives to "
+			"those that send to it, 336 KiB each at most; 4 KiB "
+			"each at least, whatever is said here "
+			"(default: 1032192)");
 	fi_param_define(&near_prov, "unexpected_size", FI_PARAM_SIZE_T,
 			"Bytes of unexpected messages that an endpoint keeps; "
 			"what comes then waits with its sender (default: "

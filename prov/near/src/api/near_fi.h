@@ -28,7 +28,7 @@
 
 struct near_params {
 	int cma;		/* may memory of peers be read directly? */
-	size_t memory;		/* bytes of an endpoint's larger rings */
+	size_t memory;		/* bytes that an endpoint has for its rings */
 	size_t unexpected;	/* bytes of unexpected messages an endpoint */
 	size_t yield;		/* empty reads of a CQ before a sched_yield */
 };

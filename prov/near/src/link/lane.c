@@ -91,6 +91,7 @@ void near_lane_refuse(struct near_port *port, const struct near_lane *lane)
 /* Makes a lane of ring index, whose sender has opened it. */
 static int near_lane_open(struct near_port *port, uint32_t index)
 {
+	const struct near_claim *claim = &port->region->claim[index];
 	struct near_lane *lane;
 	struct near_place place;
 	int ret;
@@ -100,12 +101,14 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	if (!lane)
 		return -ENOMEM;
 	memset(lane, 0, sizeof(*lane));
-	ret = near_lane_peer(port, &port->region->claim[index], &lane->peer);
+	ret = -EINVAL;
+	if (near_place(port->room.growing, index,
+		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))
+		ret = near_lane_peer(port, claim, &lane->peer);
 	if (ret) {
 		free(lane);
 		return ret;
 	}
-	near_place(&port->rings, index, &place);
 	near_rx_init(&lane->rx, (char *)port->region + place.offset, &place);
 	lane->index = index;
 	lane->tier = (uint8_t)place.tier;
@@ -114,6 +117,7 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	port->lane[index] = lane;
 	if (port->lane_count <= index)
 		port->lane_count = index + 1;
+	near_room_opened(port, lane);
 	near_lane_heat(port, lane);
 	if (lane->peer->state == NEAR_PEER_CLOSED_OFF)
 		near_lane_refuse(port, lane);
@@ -121,12 +125,13 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 }
 
 /* Makes ring index free for another sender, its memory too. */
-static void near_ring_free(struct near_port *port, uint32_t index)
+static void near_ring_free(struct near_port *port, uint32_t index,
+			   uint32_t tier)
 {
 	struct near_place place;
 
-	near_place(&port->rings, index, &place);
-	near_region_clear(port->region, port->fd, &place);
+	near_place(port->room.growing, index, tier, &place);
+	near_region_clear(port->region, port->fd, place.offset, place.size);
 	__atomic_store_n(&port->region->claim[index].state, NEAR_CLAIM_FREE,
 			 __ATOMIC_RELEASE);
 }
@@ -138,7 +143,8 @@ void near_lane_release(struct near_port *port, struct near_lane *lane)
 	port->lane[lane->index] = NULL;
 	if (lane->peer->lane == lane)
 		lane->peer->lane = NULL;
-	near_ring_free(port, lane->index);
+	near_room_closed(port, lane);
+	near_ring_free(port, lane->index, lane->tier);
 	near_peer_put(port, lane->peer);
 	free(lane);
 }
@@ -165,7 +171,9 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
 			near_log(port, 0, "ring %u was taken by nobody that "
 				 "could: it is free again", index);
-			near_ring_free(port, index);
+			near_ring_free(port, index,
+				       near_tier_most(port->room.growing,
+						      index));
 			return;
 		}
 		if (ret) {

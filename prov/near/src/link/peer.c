@@ -51,6 +51,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		peer->same_hash = *head;
 		*head = peer;
 		near_list_append(&port->peers, &peer->link);
+		near_room_peers(port, addr, 1);
 		port->sink->met(port->ctx, peer);
 	}
 	peer->refs++;
@@ -73,6 +74,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		at = &(*at)->same_hash;
 	*at = peer->same_hash;
 	near_list_remove(&peer->link);
+	near_room_peers(port, &peer->addr, -1);
 	if (peer->dying)
 		port->dying--;
 	near_disconnect(peer);
@@ -156,24 +158,34 @@ static int near_claim(struct near_region *region, int fd, uint32_t *index)
 	return -ENOSPC;
 }
 
+/* In the size that its owner offers; a page where it offers what cannot be. */
+static void near_connect_place(const struct near_region *region,
+			       uint32_t growing, uint32_t index,
+			       struct near_place *place)
+{
+	uint32_t offer = __atomic_load_n(&region->offer, __ATOMIC_RELAXED);
+
+	if (index >= offer >> NEAR_OFFER_BELOW ||
+	    !near_place(growing, index, offer & NEAR_OFFER_TIER, place))
+		near_place(growing, index, 0, place);
+}
+
 /* The ring of the region that fd has, if there is a free one. */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
-			     struct near_region *region, int fd)
+			     struct near_region *region, uint32_t growing,
+			     int fd)
 {
-	struct near_rings rings = region->rings;
 	struct near_place place;
 	struct near_claim *claim;
 	uint32_t index;
 	void *ring;
 	int ret;
 
-	if (!near_rings_valid(&rings))
-		return -ENOENT;
 	ret = near_claim(region, fd, &index);
 	if (ret)
 		return ret;
 	claim = &region->claim[index];
-	near_place(&rings, index, &place);
+	near_connect_place(region, growing, index, &place);
 	ret = near_region_map(fd, &place, &ring);
 	if (ret) {
 		__atomic_store_n(&claim->state, NEAR_CLAIM_FREE,
@@ -181,6 +193,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 		return ret;
 	}
 	claim->who = port->addr;
+	claim->tier = place.tier;
 	__atomic_store_n(&claim->state, NEAR_CLAIM_OPEN, __ATOMIC_RELEASE);
 	near_tx_init(&peer->tx, ring, &place);
 	if (port->fence || region->flags & NEAR_REGION_FENCE)
@@ -188,7 +201,9 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	else if (!near_barrier_ready())
 		peer->tx.fence = NEAR_FENCE_YET;
 	peer->index = index;
-	peer->ring_size = place.size;
+	peer->ring_size = place.span;
+	near_move_init(&peer->move, (uint8_t)place.tier,
+		       (uint8_t)near_tier_most(growing, index));
 	peer->told = false;
 	peer->region = region;
 	peer->state = NEAR_PEER_OPEN;
@@ -230,6 +245,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 int near_connect(struct near_port *port, struct near_peer *peer)
 {
 	struct near_region *region;
+	uint32_t growing;
 	int fd, ret;
 
 	if (peer->state == NEAR_PEER_GONE || peer->dying)
@@ -243,10 +259,10 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	ret = near_watch(port, peer);
 	if (ret)
 		return near_connect_failed(port, peer, ret);
-	fd = near_region_open(&region, &peer->addr);
+	fd = near_region_open(&region, &growing, &peer->addr);
 	if (fd < 0)
 		return near_connect_failed(port, peer, fd);
-	ret = near_connect_ring(port, peer, region, fd);
+	ret = near_connect_ring(port, peer, region, growing, fd);
 	close(fd);
 	if (ret) {
 		near_region_close(region);

@@ -2,73 +2,82 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * How large each ring is. A port's first senders get large ones: two ranks
- * want bandwidth and message rate. The more there are the less each gets: with
- * NEAR_MEMORY 192 ranks all to all stay below 256 MiB, 64 below 64 MiB.
+ * How large rings are, and where they lie: one after the other, each with the
+ * room that its largest size takes. Room that is not in use takes no memory.
  */
+
+#include <stddef.h>
 
 #include "link/shm.h"
 
 static const struct near_tier {
-	uint32_t slots;
-	uint32_t data;
+	uint16_t pages;
+	uint16_t slots;		/* a power of two; the rest is data */
 } near_tiers[NEAR_TIERS] = {
-	{ 256, 64 << 10 },
-	{ 64, 16 << 10 },
-	{ 16, 2 << 10 },
+	{ 1, 16 },
+	{ 2, 32 },
+	{ 4, 64 },
+	{ 8, 64 },
+	{ 16, 128 },
+	{ 21, 256 },
+	{ 42, 256 },
+	{ NEAR_TIER_PAGES, 512 },
 };
 
-static size_t near_tier_size(unsigned int tier)
+uint32_t near_tier_pages(uint32_t tier)
 {
-	size_t size = sizeof(struct near_ctl) + near_tiers[tier].data +
-		      near_tiers[tier].slots * sizeof(struct near_slot);
-
-	return (size + NEAR_PAGE - 1) & ~(size_t)(NEAR_PAGE - 1);
+	return near_tiers[tier].pages;
 }
 
-/* A little more than half for the large ones. */
-void near_rings_fit(struct near_rings *rings, size_t bytes)
+uint32_t near_tier_fit(size_t pages)
 {
-	size_t large = bytes / 16 * 9 / near_tier_size(0), medium;
+	uint32_t tier = NEAR_TIERS - 1;
 
-	if (large > NEAR_SENDERS / 2)
-		large = NEAR_SENDERS / 2;
-	medium = (bytes - large * near_tier_size(0)) / near_tier_size(1);
-	if (medium > NEAR_SENDERS / 2)
-		medium = NEAR_SENDERS / 2;
-	rings->large = (uint32_t)large;
-	rings->medium = (uint32_t)medium;
+	while (tier && near_tiers[tier].pages > pages)
+		tier--;
+	return tier;
 }
 
-bool near_rings_valid(const struct near_rings *rings)
+uint32_t near_tier_most(uint32_t growing, uint32_t index)
 {
-	return rings->large <= NEAR_SENDERS &&
-	       rings->medium <= NEAR_SENDERS - rings->large;
+	return index < growing ? NEAR_TIERS - 1 : 0;
 }
 
-void near_place(const struct near_rings *rings, uint32_t index,
+bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place)
 {
-	const uint32_t count[] = { rings->large, rings->medium };
-	size_t offset = sizeof(struct near_region);
-	unsigned int tier = 0;
+	bool grows = index < growing;
+	size_t before = index;
 
-	while (tier < NEAR_TIERS - 1 && index >= count[tier]) {
-		index -= count[tier];
-		offset += count[tier] * near_tier_size(tier);
-		tier++;
-	}
-	place->size = near_tier_size(tier);
-	place->offset = offset + index * place->size;
+	if (tier > near_tier_most(growing, index))
+		return false;
+	before += (size_t)(grows ? index : growing) * (NEAR_TIER_PAGES - 1);
+	place->offset = sizeof(struct near_region) + before * NEAR_PAGE;
+	place->span = (size_t)(grows ? NEAR_TIER_PAGES : 1) * NEAR_PAGE;
+	place->size = (size_t)near_tiers[tier].pages * NEAR_PAGE;
 	place->slots = near_tiers[tier].slots;
-	place->data = near_tiers[tier].data;
+	place->data = (uint32_t)(place->size - sizeof(struct near_ctl) -
+				 place->slots * sizeof(struct near_slot));
 	place->tier = tier;
+	return true;
 }
 
-size_t near_region_size(const struct near_rings *rings)
+size_t near_region_size(uint32_t growing)
 {
-	struct near_place last;
+	return sizeof(struct near_region) + NEAR_PAGE *
+	       (NEAR_SENDERS + (size_t)growing * (NEAR_TIER_PAGES - 1));
+}
 
-	near_place(rings, NEAR_SENDERS - 1, &last);
-	return last.offset + last.size;
+size_t near_memory(size_t budget, uint32_t senders)
+{
+	size_t most = (size_t)senders * NEAR_TIER_PAGES * NEAR_PAGE;
+	size_t least = (size_t)senders * NEAR_PAGE;
+
+	budget -= budget % NEAR_PAGE;
+	if (budget > most)
+		budget = most;
+	if (budget < least)
+		budget = least;
+	return offsetof(struct near_region, claim) +
+	       (senders / NEAR_CLAIMS_PER_PAGE + 1) * NEAR_PAGE + budget;
 }

@@ -51,10 +51,11 @@ static int near_port_memory(struct near_port *port)
 	port->hot = calloc(NEAR_SENDERS, sizeof(struct near_lane *));
 	if (!port->lane || !port->hot)
 		return -ENOMEM;
-	port->fd = near_region_create(&port->region, &port->rings,
+	port->fd = near_region_create(&port->region, port->room.growing,
 				      port->addr.nonce, port->fence);
 	if (port->fd < 0)
 		return port->fd;
+	near_room_offer(port);
 	port->addr.fd = port->fd;
 	port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return port->epoll_fd < 0 ? -errno : near_ops_init(port);
@@ -72,7 +73,7 @@ static void near_port_free(struct near_port *port)
 		close(port->wake[1]);
 	}
 	if (port->fd >= 0)
-		near_region_destroy(port->region, &port->rings, port->fd);
+		near_region_destroy(port->region, port->room.growing, port->fd);
 	free(port->hot);
 	free(port->lane);
 	free(port);
@@ -95,7 +96,7 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	near_list_init(&port->sending);
 	near_list_init(&port->receiving);
 	near_list_init(&port->onesided_work);
-	near_rings_fit(&port->rings, attr->memory);
+	near_room_init(&port->room, attr->memory);
 	port->fence = !near_barrier_begin();
 	port->checked_ms = near_now_ms();
 	/* With Yama's ptrace_scope 1, peers may read us all the same. */

@@ -9,15 +9,18 @@
 #define NEAR_LINK_PORT_H
 
 #include "link/list.h"
+#include "link/move.h"
 #include "link/pool.h"
 #include "link/region.h"
 #include "link/ring.h"
+#include "link/room.h"
 #include "link/way.h"
 
 #define NEAR_TICK_POLLS 16	/* per look at the clock */
 #define NEAR_SWEEP_POLLS 1024	/* per look for idle lanes */
 #define NEAR_HOT_MIN 8		/* so many lanes stay hot however idle */
 #define NEAR_CHECK_MS 100	/* per look for dead peers */
+#define NEAR_FETCH_TIERS 6	/* all larger rings count as the last */
 #define NEAR_BURST 64		/* of one lane before the next has its turn */
 
 enum near_peer_state {
@@ -38,6 +41,7 @@ struct near_peer {
 	uint8_t ways;		/* NEAR_WAY_BIT() of those that work with it */
 	uint32_t index;		/* of our ring there */
 	size_t ring_size;
+	struct near_move move;
 	bool told;		/* why it cannot be connected to */
 	struct near_region *region;
 	int pidfd;		/* -1: none */
@@ -69,6 +73,7 @@ struct near_lane {
 	uint32_t idle;		/* sweeps without a message */
 	bool broken;		/* nothing in it is believed any more */
 	uint8_t tier;		/* the ring's size: near_port.fetch */
+	uint32_t moves;		/* of sizes */
 };
 
 /*
@@ -107,7 +112,7 @@ struct near_port {
 	uint64_t checked_ms;
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	struct near_ways fetch[NEAR_TIERS];
+	struct near_ways fetch[NEAR_FETCH_TIERS];
 	const struct near_onesided *onesided;	/* NULL: none */
 	struct near_rma *rma;
 	struct near_lane **lane;	/* by ring */
@@ -115,7 +120,7 @@ struct near_port {
 	struct near_link peers;
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
-	struct near_rings rings;
+	struct near_room room;
 	int fd;
 	int epoll_fd;		/* pidfds, and the wake pipe */
 	int wake[2];

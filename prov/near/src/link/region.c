@@ -48,11 +48,10 @@ static int near_region_resize(int fd, size_t size)
 	return ftruncate(fd, (off_t)size) ? -errno : 0;
 }
 
-int near_region_create(struct near_region **region,
-		       const struct near_rings *rings, uint64_t nonce,
-		       bool fence)
+int near_region_create(struct near_region **region, uint32_t growing,
+		       uint64_t nonce, bool fence)
 {
-	size_t size = near_region_size(rings);
+	size_t size = near_region_size(growing);
 	void *map = NULL;
 	int fd, ret;
 
@@ -70,7 +69,7 @@ int near_region_create(struct near_region **region,
 	*region = map;
 	(*region)->layout = NEAR_LAYOUT;
 	(*region)->nonce = nonce;
-	(*region)->rings = *rings;
+	(*region)->growing = growing;
 	(*region)->flags = fence ? NEAR_REGION_FENCE : 0;
 	(*region)->wake_fd = -1;
 	(*region)->table_fd = -1;
@@ -82,19 +81,18 @@ err_close:
 	return ret;
 }
 
-void near_region_destroy(struct near_region *region,
-			 const struct near_rings *rings, int fd)
+void near_region_destroy(struct near_region *region, uint32_t growing, int fd)
 {
-	munmap(region, near_region_size(rings));
+	munmap(region, near_region_size(growing));
 	close(fd);
 }
 
-void near_region_clear(struct near_region *region, int fd,
-		       const struct near_place *place)
+void near_region_clear(struct near_region *region, int fd, size_t offset,
+		       size_t size)
 {
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)place->offset, (off_t)place->size))
-		memset((char *)region + place->offset, 0, place->size);
+		      (off_t)offset, (off_t)size))
+		memset((char *)region + offset, 0, size);
 }
 
 /* Only a memfd that cannot shrink is safe to be mapped. */
@@ -112,18 +110,18 @@ static int near_region_check_file(int fd, size_t *size)
 }
 
 static bool near_region_check_head(const struct near_region *head, size_t size,
-				   const struct near_addr *addr)
+				   const struct near_addr *addr,
+				   uint32_t *growing)
 {
-	struct near_rings rings;
-
 	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != NEAR_MAGIC ||
 	    head->layout != NEAR_LAYOUT || head->nonce != addr->nonce)
 		return false;
-	rings = head->rings;
-	return near_rings_valid(&rings) && near_region_size(&rings) == size;
+	*growing = __atomic_load_n(&head->growing, __ATOMIC_RELAXED);
+	return *growing <= NEAR_SENDERS && near_region_size(*growing) == size;
 }
 
-int near_region_open(struct near_region **region, const struct near_addr *addr)
+int near_region_open(struct near_region **region, uint32_t *growing,
+		     const struct near_addr *addr)
 {
 	char path[64];
 	void *map = NULL;
@@ -139,7 +137,7 @@ int near_region_open(struct near_region **region, const struct near_addr *addr)
 		ret = near_map(fd, 0, sizeof(**region), &map);
 	if (ret)
 		goto err_close;
-	if (!near_region_check_head(map, size, addr)) {
+	if (!near_region_check_head(map, size, addr, growing)) {
 		ret = -ENOENT;
 		goto err_unmap;
 	}
@@ -162,5 +160,5 @@ int near_region_map(int fd, const struct near_place *place, void **ring)
 {
 	int ret = near_region_reserve(fd, place->offset, place->size);
 
-	return ret ? ret : near_map(fd, place->offset, place->size, ring);
+	return ret ? ret : near_map(fd, place->offset, place->span, ring);
 }

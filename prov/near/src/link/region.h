@@ -14,15 +14,13 @@
 #include "link/shm.h"
 
 /* A new one, mapped whole. Returns its descriptor or a negative errno. */
-int near_region_create(struct near_region **region,
-		       const struct near_rings *rings, uint64_t nonce,
-		       bool fence);
-void near_region_destroy(struct near_region *region,
-			 const struct near_rings *rings, int fd);
+int near_region_create(struct near_region **region, uint32_t growing,
+		       uint64_t nonce, bool fence);
+void near_region_destroy(struct near_region *region, uint32_t growing, int fd);
 
-/* Gives back a ring's memory: it reads as zeros from now on. */
-void near_region_clear(struct near_region *region, int fd,
-		       const struct near_place *place);
+/* Gives memory back, in whole pages: it reads as zeros from now on. */
+void near_region_clear(struct near_region *region, int fd, size_t offset,
+		       size_t size);
 
 /*
  * Takes memory, so that touching it cannot fail: where the system commits no
@@ -32,13 +30,15 @@ void near_region_clear(struct near_region *region, int fd,
 int near_region_reserve(int fd, size_t offset, size_t size);
 
 /*
- * That of addr, its struct near_region mapped. Returns a descriptor for
- * near_region_map(). -ENOENT: there is no such port (any more).
+ * That of addr, its struct near_region mapped, and how many of its rings grow,
+ * by its size. Returns a descriptor for near_region_map(). -ENOENT: there is no
+ * such port (any more).
  */
-int near_region_open(struct near_region **region, const struct near_addr *addr);
+int near_region_open(struct near_region **region, uint32_t *growing,
+		     const struct near_addr *addr);
 void near_region_close(struct near_region *region);
 
-/* A ring of a region that was opened, its memory taken. */
+/* A ring of a region that was opened, all its room, the memory in use taken. */
 int near_region_map(int fd, const struct near_place *place, void **ring);
 
 #endif /* NEAR_LINK_REGION_H */

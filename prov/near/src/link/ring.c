@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <string.h>
+
 #include "link/barrier.h"
 #include "link/ring.h"
-
-#define NEAR_EAGER_MAX 8192
 
 static struct near_slot *near_ring_slots(void *ring)
 {
@@ -20,9 +20,9 @@ static uint8_t *near_ring_data(void *ring, const struct near_place *place)
  * The consumer may keep a quarter of the data ring unpublished, and as much as
  * the message itself may be lost at the end of the ring: 3/8 always fit.
  */
-static uint32_t near_eager_max(uint32_t dsize)
+uint32_t near_eager_max(uint32_t dsize)
 {
-	uint32_t fits = dsize / 8 * 3;
+	uint32_t fits = dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 
 	return fits < NEAR_EAGER_MAX ? fits : NEAR_EAGER_MAX;
 }
@@ -59,4 +59,52 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		.dsize = place->data,
 		.ctl = ring,
 	};
+}
+
+void near_tx_restart(struct near_tx *tx, const struct near_place *place)
+{
+	uint8_t gated = tx->gated;
+	uint8_t fence = tx->fence;
+
+	near_tx_init(tx, tx->ctl, place);
+	tx->fence = fence;
+	if (gated)
+		near_tx_gate(tx, gated);
+}
+
+/*
+ * Of what was there before no word may look like one of the first lap. The slot
+ * that is held now counts as the last before it.
+ */
+void near_rx_restart(struct near_rx *rx, const struct near_place *place)
+{
+	near_rx_init(rx, rx->ctl, place);
+	memset(rx->slots, 0, place->slots * sizeof(*rx->slots));
+	rx->head--;
+	rx->lap--;
+	__atomic_store_n(&rx->ctl->head, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rx->ctl->dhead, 0, __ATOMIC_RELAXED);
+}
+
+bool near_tx_reload(struct near_tx *tx)
+{
+	if (tx->gated)
+		return false;
+	tx->head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
+	if (near_unlikely(__atomic_load_n(&tx->ctl->shrink, __ATOMIC_RELAXED)))
+		near_tx_gate(tx, NEAR_GATE_MOVE);
+	return tx->tail - tx->head <= tx->mask;
+}
+
+struct near_slot *near_tx_slot_past(struct near_tx *tx)
+{
+	uint64_t head;
+
+	if (!tx->gated)
+		return near_tx_slot(tx);
+	if (tx->gated & NEAR_GATE_MOVE)
+		return NULL;
+	head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
+	return tx->tail - head > tx->mask ? NULL :
+	       &tx->slots[tx->tail & tx->mask];
 }

@@ -16,6 +16,8 @@
 #include "link/copy.h"
 #include "link/shm.h"
 
+#define NEAR_EAGER_MAX 8192	/* longest message in any data ring */
+
 /* Does the producer fence after each slot? See near_tx_cold(). */
 enum near_fence {
 	NEAR_FENCE_NONE,	/* the consumer's membarrier does it for us */
@@ -31,9 +33,10 @@ struct near_tx {
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
-	bool gated;			/* see near_tx_gate() */
+	uint8_t gated;			/* see near_tx_gate() */
 	uint8_t *data;
 	uint64_t dtail;
+	uint64_t dbase;			/* where the data ring began again */
 	uint64_t dhead;			/* as last read */
 	uint32_t dsize;
 	uint32_t eager_max;		/* longest message in the data ring */
@@ -49,11 +52,15 @@ struct near_rx {
 	uint16_t lap;
 	uint8_t *data;
 	uint64_t dhead;
+	uint64_t dbase;			/* where the data ring began again */
 	uint64_t dnext;			/* dhead after the current slot */
 	uint64_t dpublished;
 	uint32_t dsize;
 	struct near_ctl *ctl;
 };
+
+/* The longest message that a data ring of that size takes in one piece. */
+uint32_t near_eager_max(uint32_t dsize);
 
 /* Into a ring of zeros, at its start. */
 void near_tx_init(struct near_tx *tx, void *ring,
@@ -64,22 +71,33 @@ void near_rx_init(struct near_rx *rx, void *ring,
 /* Fences, and looks whether that is still needed. */
 void near_tx_fence(struct near_tx *tx);
 
+/*
+ * The same ring in another size, empty. The consumer goes first, while it holds
+ * the last slot of the old one; the producer's gates stay.
+ */
+void near_tx_restart(struct near_tx *tx, const struct near_place *place);
+void near_rx_restart(struct near_rx *rx, const struct near_place *place);
+
+/* near_tx.gated */
+#define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() is let through */
+#define NEAR_GATE_MOVE 2u	/* nothing is: link/move.c */
+
+/* Looks at the consumer's head. Whether a slot is free, and not gated. */
+bool near_tx_reload(struct near_tx *tx);
+struct near_slot *near_tx_slot_past(struct near_tx *tx);
+
 /* Not connected: no slot is free, none will be. */
 static inline void near_tx_none(struct near_tx *tx)
 {
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/* The next free slot, NULL: full. A hostile head reads as full. */
+/* The next free slot, NULL: full, or gated. A hostile head reads as full. */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
-	if (near_unlikely(tx->tail - tx->head > tx->mask)) {
-		if (tx->gated)
-			return NULL;
-		tx->head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
-		if (tx->tail - tx->head > tx->mask)
-			return NULL;
-	}
+	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
+	    !near_tx_reload(tx))
+		return NULL;
 	return &tx->slots[tx->tail & tx->mask];
 }
 
@@ -87,21 +105,15 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
  * A gated ring looks full to near_tx_slot(): its head is a lap behind and is
  * not read. near_tx_slot_past() takes a slot all the same.
  */
-static inline void near_tx_gate(struct near_tx *tx)
+static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->head = tx->tail - tx->mask - 1;
-	tx->gated = true;
+	tx->gated |= why;
 }
 
-static inline struct near_slot *near_tx_slot_past(struct near_tx *tx)
+static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
-	uint64_t head;
-
-	if (!tx->gated)
-		return near_tx_slot(tx);
-	head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
-	return tx->tail - head > tx->mask ? NULL :
-	       &tx->slots[tx->tail & tx->mask];
+	tx->gated &= (uint8_t)~why;
 }
 
 static near_inline uint32_t near_lines(size_t len)
@@ -111,18 +123,24 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Room for len bytes, at most dsize, in one piece; NULL: not now. Nothing is
- * taken before near_tx_data_commit(). What does not fit at the end of the ring
- * goes to its start; the consumer comes to the same conclusion.
+ * taken before the caller sets dtail to *end. What does not fit at the end of
+ * the ring goes to its start; the consumer comes to the same conclusion.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
 {
-	uint32_t at = tx->dtail & (tx->dsize - 1), need = near_lines(len);
+	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), need = near_lines(len);
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		*end += tx->dsize - at;
-		at = 0;
+		if (at > tx->dsize) {	/* the last one went to the start */
+			tx->dbase += tx->dsize;
+			at -= tx->dsize;
+		}
+		if (at + need > tx->dsize) {
+			*end += tx->dsize - at;
+			at = 0;
+		}
 	}
 	if (near_unlikely(*end - tx->dhead > tx->dsize)) {
 		tx->dhead = __atomic_load_n(&tx->ctl->dhead, __ATOMIC_ACQUIRE);
@@ -176,16 +194,16 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 /* The len bytes that belong to the current slot; NULL: no sender may say so. */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
-	uint32_t at = rx->dhead & (rx->dsize - 1), need;
+	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
 
 	if (near_unlikely(len > rx->dsize / 2))
 		return NULL;
 	need = near_lines(len);
-	rx->dnext = rx->dhead + need;
 	if (near_unlikely(at + need > rx->dsize)) {
-		rx->dnext += rx->dsize - at;
+		rx->dhead = rx->dbase += rx->dsize;
 		at = 0;
 	}
+	rx->dnext = rx->dhead + need;
 	return rx->data + at;
 }
 

@@ -14,7 +14,7 @@
 #include "near.h"
 
 #define NEAR_MAGIC 0x7261656eu	/* "near" */
-#define NEAR_LAYOUT 3u		/* counts changes of this file */
+#define NEAR_LAYOUT 4u		/* counts changes of this file */
 #define NEAR_LINE 64
 #define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096
@@ -29,6 +29,7 @@ enum near_kind {
 	NEAR_KIND_ACK,		/* receiver: I have it */
 	NEAR_KIND_PIECE,	/* payload in the data ring, after a CTS */
 	NEAR_KIND_SHARE,	/* receiver: write a part of it to my memory */
+	NEAR_KIND_MOVE,		/* the ring's last: another size from now on */
 	NEAR_KIND_RMA = 8,	/* one-sided: a request, or a part of one */
 	NEAR_KIND_ANSWER,	/* to one */
 };
@@ -76,6 +77,10 @@ struct near_slot {
 			uint32_t round;		/* near_ctl.claims */
 			uint32_t step;		/* bytes of a claim */
 		} share;
+		struct {
+			/* 0: as the receiver asked; or a message's length */
+			uint32_t more;
+		} move;
 		struct near_rma_slot {	/* its tag: the address */
 			uint64_t key;
 			uint64_t id;		/* the requester's operation */
@@ -104,6 +109,8 @@ struct near_ctl {
 	/* written by the consumer, seldom; read by the producer when full */
 	uint64_t head;
 	uint64_t dhead;
+	uint32_t shrink;		/* the producer is to move */
+	uint32_t size;			/* after a move: NEAR_SIZE_* */
 	/* written by the consumer: the producer is to ring the bell */
 	uint32_t cold __attribute__((aligned(NEAR_LINE)));
 	/* a message that both copy: proto/share.h */
@@ -112,6 +119,10 @@ struct near_ctl {
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
+
+/* near_ctl.size: the tier, and how many moves there were, this one included */
+#define NEAR_SIZE_MOVES 8
+#define NEAR_SIZE_TIER 0xffu
 
 enum near_claim_state {
 	NEAR_CLAIM_FREE,
@@ -124,6 +135,7 @@ enum near_claim_state {
 /* Who sends through ring i. */
 struct near_claim {
 	uint32_t state;
+	uint32_t tier;		/* of the ring, at first */
 	struct near_addr who __attribute__((aligned(8)));
 } __attribute__((aligned(NEAR_LINE)));
 
@@ -131,12 +143,6 @@ static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");
 
 /* near_region.flags */
 #define NEAR_REGION_FENCE 1u	/* senders fence: no membarrier here */
-
-/* So many rings of the two larger sizes; all others are of the smallest. */
-struct near_rings {
-	uint32_t large;
-	uint32_t medium;
-};
 
 struct near_region {
 	uint32_t magic;
@@ -148,7 +154,9 @@ struct near_region {
 	int32_t table_fd;
 	uint32_t tell;		/* NEAR_MAY_*: of which the port wants to know */
 	uint64_t table_nonce;
-	struct near_rings rings;
+	uint32_t growing;	/* so many rings may be larger than a page */
+	/* what the next senders may take: a tier, and below which ring */
+	uint32_t offer;
 	/* the bell: bit i of word w for ring 64 w + i, bit w of bell_words */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;		/* a ringer writes to wake_fd once, too */
@@ -160,27 +168,46 @@ struct near_region {
 
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
-/* As many of the larger rings as so many bytes hold. */
-void near_rings_fit(struct near_rings *rings, size_t bytes);
-/* A peer's may be anything. */
-bool near_rings_valid(const struct near_rings *rings);
+/* near_region.offer */
+#define NEAR_OFFER_BELOW 8
+#define NEAR_OFFER_TIER 0xffu
 
-/* Of the whole file: the region, then NEAR_SENDERS rings. */
-size_t near_region_size(const struct near_rings *rings);
+/*
+ * Sizes of a ring. Each has room for NEAR_TIER_PAGES, of which those of its
+ * tier are in use; those beyond the first near_region.growing have one page.
+ */
+#define NEAR_TIERS 8
+#define NEAR_TIER_PAGES 84
 
-/* Where ring i lies, from the start of the file, and its parts. */
+/* tier must be below NEAR_TIERS. */
+uint32_t near_tier_pages(uint32_t tier);
+/* The largest of so many pages at most; there is none of less than one. */
+uint32_t near_tier_fit(size_t pages);
+
+/* The largest that this ring can have. */
+uint32_t near_tier_most(uint32_t growing, uint32_t index);
+
+/* Of a file with so many growing rings: the region, then all rings. */
+size_t near_region_size(uint32_t growing);
+
+/* Where a ring lies, from the start of the file, and its parts. */
 struct near_place {
 	size_t offset;
-	size_t size;		/* in whole pages */
+	size_t span;		/* that the largest tier takes */
+	size_t size;		/* of it in use */
 	uint32_t slots;
 	uint32_t data;
-	uint32_t tier;		/* rings of one size, below NEAR_TIERS */
+	uint32_t tier;
 };
 
-#define NEAR_TIERS 3
-
-/* index must be below NEAR_SENDERS, and rings valid. */
-void near_place(const struct near_rings *rings, uint32_t index,
+/* index must be below NEAR_SENDERS. false: there is no ring of that size. */
+bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
+
+/*
+ * The most memory that a port takes to which so many others send, with a
+ * budget of so many bytes.
+ */
+size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */

@@ -11,9 +11,14 @@
 struct near_slot *near_control_slot(struct near_port *port,
 				    struct near_peer *peer)
 {
+	struct near_slot *slot;
+
 	if (!peer->tx.slots && near_connect(port, peer))
 		return NULL;
-	return near_tx_slot_past(&peer->tx);
+	slot = near_tx_slot_past(&peer->tx);
+	if (!slot)
+		near_full(port, peer);
+	return slot;
 }
 
 void near_control_send(struct near_port *port, struct near_peer *peer,
@@ -96,6 +101,15 @@ static int near_control_piece(struct near_port *port, struct near_lane *lane,
 	return 0;
 }
 
+static int near_control_move(struct near_port *port, struct near_lane *lane,
+			     const struct near_slot *slot)
+{
+	near_lane_move(port, lane, __atomic_load_n(&slot->move.more,
+						   __ATOMIC_RELAXED));
+	lane->rx.dnext = lane->rx.dhead;
+	return 0;
+}
+
 /* Nonzero: the slot stays. */
 int near_control(struct near_port *port, struct near_lane *lane,
 		 const struct near_slot *slot, uint64_t word)
@@ -111,6 +125,8 @@ int near_control(struct near_port *port, struct near_lane *lane,
 		return near_control_piece(port, lane, slot);
 	case NEAR_KIND_SHARE:
 		return near_control_share(port, lane, slot);
+	case NEAR_KIND_MOVE:
+		return near_control_move(port, lane, slot);
 	case NEAR_KIND_RMA:
 	case NEAR_KIND_ANSWER:
 		if (port->onesided)

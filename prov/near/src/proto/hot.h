@@ -45,10 +45,12 @@ static near_inline void near_sent(struct near_port *port,
 /* Owns the next lines of the data ring before they are needed. */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
-	uint32_t at = tx->dtail & (tx->dsize - 1), i;
+	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
 
+	if (near_unlikely(at + len > tx->dsize))
+		at = 0;
 	for (i = 0; i < len && i < 1024; i += NEAR_LINE)
-		near_prefetch_write(tx->data + ((at + i) & (tx->dsize - 1)));
+		near_prefetch_write(tx->data + at + i);
 }
 
 /* The whole message in slot. */
@@ -104,7 +106,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	}
 	slot = near_tx_slot(tx);
 	if (near_unlikely(!slot))
-		return -EAGAIN;
+		return near_full(port, peer);
 	if (near_likely(msg->len <= NEAR_INLINE && !(msg->data >> 32))) {
 		near_send_inline(port, peer, slot, msg);
 		return 0;
@@ -113,7 +115,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 		return NEAR_LARGE;
 	data = near_tx_data(tx, msg->len, &end);
 	if (near_unlikely(!data))
-		return -EAGAIN;
+		return near_full(port, peer);
 	memcpy(data, msg->payload, msg->len);
 	slot->tag = msg->tag;
 	slot->eager.len = (uint32_t)msg->len;

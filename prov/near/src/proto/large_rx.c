@@ -13,8 +13,10 @@ static struct near_ways *near_rx_costs(struct near_port *port,
 				       const struct near_rx_op *op)
 {
 	const struct near_lane *lane = op->peer->lane;
+	uint32_t tier = lane ? lane->tier : 0;
 
-	return &port->fetch[lane ? lane->tier : NEAR_TIERS - 1];
+	return &port->fetch[tier < NEAR_FETCH_TIERS ? tier :
+			    NEAR_FETCH_TIERS - 1];
 }
 
 /* What both ends know to be possible. */

@@ -41,7 +41,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	}
 	slot = near_tx_slot(&peer->tx);
 	if (!slot)
-		return -EAGAIN;
+		return near_full(port, peer);
 	op = near_pool_get(&port->tx_ops);
 	if (!op)
 		return -EAGAIN;
@@ -66,6 +66,8 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_RTS, msg->flags,
 						   0, msg->data));
 	near_sent(port, peer);
+	if (msg->len > peer->tx.eager_max && msg->len <= NEAR_EAGER_MAX)
+		near_too_small(port, peer, (uint32_t)msg->len);
 	return 0;
 }
 
@@ -115,8 +117,10 @@ static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
 		len = most;
 	slot = near_control_slot(port, op->peer);
 	data = slot ? near_tx_data(tx, len, &end) : NULL;
-	if (!data)
+	if (!data) {
+		near_full(port, op->peer);
 		return false;
+	}
 	near_iov_out(data, op->iov, op->done, len);
 	op->done += len;
 	tx->dtail = end;

@@ -19,7 +19,7 @@ static void near_rma_unqueue(struct near_rma_op *op)
 	near_list_remove(&op->link);
 	op->queued = false;
 	if (near_list_empty(&op->to->queue))
-		op->to->peer->tx.gated = false;
+		near_tx_open_gate(&op->to->peer->tx, NEAR_GATE_QUEUE);
 }
 
 void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
@@ -58,7 +58,7 @@ static int near_rma_part(struct near_port *port, struct near_rma_op *op,
 	if (operands) {
 		data = near_tx_data(&peer->tx, len * operands, &end);
 		if (!data)
-			return -EAGAIN;
+			return near_full(port, peer);
 		near_iov_out(data, args->local.iov, op->sent, len);
 		if (operands > 1)
 			near_iov_out(data + len, args->compare.iov, op->sent,
@@ -299,7 +299,7 @@ static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	op->queued = true;
 	near_peer_hold(at->peer);
 	near_list_append(&at->queue, &op->link);
-	near_tx_gate(&at->peer->tx);
+	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 	if (at->queue.next == &op->link &&
 	    !near_rma_direct_can(port, at, &op->args) &&
 	    !near_rma_ask(port, op))

@@ -192,8 +192,10 @@ static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	if (len) {
 		room = near_tx_data(tx, len, &end);
-		if (!room)
+		if (!room) {
+			near_full(port, at->peer);
 			return false;
+		}
 		memcpy(room, data, len);
 		tx->dtail = end;
 	}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <string.h>
+
+#include "link/port.h"
+
+#define NEAR_ROOM_FEW 8		/* senders that a port always expects */
+#define NEAR_ROOM_MANY 63	/* to whom a page at least is left */
+#define NEAR_ROOM_NEXT 4	/* newcomers that share what is left */
+
+void near_room_init(struct near_room *room, size_t bytes)
+{
+	size_t pages = bytes / NEAR_PAGE;
+
+	if (pages > NEAR_SENDERS * NEAR_TIER_PAGES)
+		pages = NEAR_SENDERS * NEAR_TIER_PAGES;
+	room->budget = (uint32_t)pages;
+	room->growing = pages < NEAR_SENDERS ? (uint32_t)pages : NEAR_SENDERS;
+}
+
+static uint32_t near_max(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* All that send to us, or will. */
+static uint32_t near_room_senders(const struct near_room *room)
+{
+	return near_max(near_max(room->peers, room->lanes), 1);
+}
+
+/* Pages beyond one for each of so many. */
+static uint32_t near_room_beyond(const struct near_room *room,
+				 uint32_t senders)
+{
+	return room->budget > senders ? room->budget - senders : 0;
+}
+
+/* An even share of all that there is. */
+static uint32_t near_room_share(const struct near_room *room)
+{
+	uint32_t senders = near_room_senders(room);
+
+	return near_tier_fit(1 + near_room_beyond(room, senders) / senders);
+}
+
+/* Below which ring so many are free. */
+static uint32_t near_room_below(const struct near_port *port, uint32_t free)
+{
+	uint32_t i;
+
+	for (i = 0; free && i < port->lane_count; i++)
+		free -= !port->lane[i];
+	return i + free;
+}
+
+/*
+ * What newcomers take before we hear of them, they take by this: all that are
+ * known to be missing may do so at once.
+ */
+void near_room_offer(struct near_port *port)
+{
+	const struct near_room *room = &port->room;
+	uint32_t senders = near_room_senders(room), free, next, tier = 0;
+	uint32_t below = 0;
+
+	free = near_room_beyond(room, near_max(senders, NEAR_ROOM_MANY));
+	free -= free < room->extra ? free : room->extra;
+	next = near_max(near_max(senders, NEAR_ROOM_FEW) - room->lanes,
+			NEAR_ROOM_NEXT);
+	if (free >= next) {
+		tier = near_tier_fit(1 + free / next);
+		below = near_room_below(port, next);
+	}
+	__atomic_store_n(&port->region->offer,
+			 below << NEAR_OFFER_BELOW | tier, __ATOMIC_RELAXED);
+}
+
+void near_room_peers(struct near_port *port, const struct near_addr *addr,
+		     int more)
+{
+	if (!memcmp(addr, &port->addr, sizeof(*addr)))
+		return;
+	port->room.peers += (uint32_t)more;
+	near_room_offer(port);
+}
+
+/* Whoever has more than that is to give it back, when it comes to it. */
+static void near_room_shrink(struct near_port *port, uint32_t tier)
+{
+	uint32_t i;
+
+	for (i = 0; i < port->lane_count; i++)
+		if (port->lane[i] && port->lane[i]->tier > tier)
+			__atomic_store_n(&port->lane[i]->rx.ctl->shrink, 1,
+					 __ATOMIC_RELAXED);
+}
+
+static uint32_t near_lane_extra(const struct near_lane *lane)
+{
+	return near_tier_pages(lane->tier) - 1;
+}
+
+void near_room_opened(struct near_port *port, const struct near_lane *lane)
+{
+	struct near_room *room = &port->room;
+
+	room->lanes++;
+	room->extra += near_lane_extra(lane);
+	if (room->extra > near_room_beyond(room, near_room_senders(room)))
+		near_room_shrink(port, near_room_share(room));
+	near_room_offer(port);
+}
+
+void near_room_closed(struct near_port *port, const struct near_lane *lane)
+{
+	port->room.lanes--;
+	port->room.extra -= near_lane_extra(lane);
+	near_room_offer(port);
+}
+
+/* The smallest that takes a message of that length in one piece. */
+static uint32_t near_tier_for(uint32_t len)
+{
+	struct near_place place;
+	uint32_t tier = 0;
+
+	while (near_place(NEAR_SENDERS, 0, tier, &place) &&
+	       near_eager_max(place.data) < len)
+		tier++;
+	return tier;
+}
+
+/* More than it has, or just that; less if it was asked to. */
+static uint32_t near_room_grant(struct near_port *port,
+				const struct near_lane *lane, uint32_t more)
+{
+	const struct near_room *room = &port->room;
+	uint32_t share = near_room_share(room), least = near_tier_for(more);
+	uint32_t most = near_room_beyond(room, near_room_senders(room)), tier;
+	uint32_t others = room->extra - near_lane_extra(lane);
+
+	if (!more)
+		return share < lane->tier ? share : lane->tier;
+	least = near_max(least, lane->tier + 1u);
+	if (least >= NEAR_TIERS || lane->index >= room->growing ||
+	    lane->peer->dying)
+		return lane->tier;
+	for (tier = near_max(share, least); tier >= least; tier--)
+		if (others + near_tier_pages(tier) - 1 <= most)
+			return tier;
+	if (least <= share)
+		near_room_shrink(port, share);
+	return lane->tier;
+}
+
+/* The memory between the two sizes; false: there is none. */
+static bool near_lane_resize(struct near_port *port,
+			     const struct near_lane *lane, uint32_t tier)
+{
+	struct near_place from, to;
+
+	near_place(port->room.growing, lane->index, lane->tier, &from);
+	near_place(port->room.growing, lane->index, tier, &to);
+	if (to.size > from.size)
+		return !near_region_reserve(port->fd, from.offset + from.size,
+					    to.size - from.size);
+	if (to.size < from.size)
+		near_region_clear(port->region, port->fd,
+				  to.offset + to.size, from.size - to.size);
+	return true;
+}
+
+void near_lane_move(struct near_port *port, struct near_lane *lane,
+		    uint32_t more)
+{
+	uint32_t tier = near_room_grant(port, lane, more);
+	struct near_ctl *ctl = lane->rx.ctl;
+	struct near_place place;
+
+	if (!near_lane_resize(port, lane, tier))
+		tier = lane->tier;
+	near_place(port->room.growing, lane->index, tier, &place);
+	near_rx_restart(&lane->rx, &place);
+	port->room.extra -= near_lane_extra(lane);
+	lane->tier = (uint8_t)tier;
+	port->room.extra += near_lane_extra(lane);
+	near_room_offer(port);
+	__atomic_store_n(&ctl->shrink, 0, __ATOMIC_RELAXED);
+	/* the sender, when it sees this, has a ring of zeros */
+	__atomic_store_n(&ctl->size, ++lane->moves << NEAR_SIZE_MOVES | tier,
+			 __ATOMIC_RELEASE);
+}
