@@ -84,11 +84,16 @@ static void peer_end(struct peer *peer)
 	ck_assert_int_eq(status, 0);
 }
 
+static void peer_bury(struct peer *peer)
+{
+	ck_assert_int_eq(waitpid(peer->pid, NULL, 0), peer->pid);
+	close(peer->leash);
+}
+
 static void peer_kill(struct peer *peer)
 {
 	kill(peer->pid, SIGKILL);
-	ck_assert_int_eq(waitpid(peer->pid, NULL, 0), peer->pid);
-	close(peer->leash);
+	peer_bury(peer);
 }
 
 /* Sends one message; the vendor error, or -1 when nothing came in time. */
@@ -136,6 +141,28 @@ START_TEST(killed_peer_is_noticed)
 	peer_kill(&peer);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
+	rig_close(&a);
+}
+END_TEST
+
+/* It has a number, as long as nobody waits for it. */
+START_TEST(zombie_is_no_peer)
+{
+	struct rig_node a;
+	struct peer peer;
+	struct rig_to to;
+	siginfo_t info;
+
+	rig_wire(_i);
+	peer_start(&peer);
+	rig_open(&a, NULL);
+	to = rig_to(&a, &peer.gid, peer.qpn);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
+	kill(peer.pid, SIGKILL);
+	ck_assert_int_eq(waitid(P_PID, peer.pid, &info, WEXITED | WNOWAIT), 0);
+	ck_assert_int_eq(kill(peer.pid, 0), 0);
+	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
+	peer_bury(&peer);
 	rig_close(&a);
 }
 END_TEST
@@ -293,6 +320,7 @@ Suite *suite_peers(void)
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, other_process_receives, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, killed_peer_is_noticed, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, zombie_is_no_peer, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, read_from_killed_peer_ends, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, stopped_peer_is_waited_for, 0, RIG_WIRES);
 	tcase_add_test(tc, silent_peer_times_out);
