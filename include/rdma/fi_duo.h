@@ -42,7 +42,8 @@ enum fi_duo_reason {
 	FI_DUO_BAD_RECORD,	/* core: malformed or foreign record */
 	FI_DUO_NOT_READ,	/* core: the record could not be opened, for
 				 * want of file descriptors or memory */
-	FI_DUO_NOT_MAPPED,	/* core: its shared memory cannot be mapped */
+	FI_DUO_NOT_MAPPED,	/* core: its shared memory cannot be mapped,
+				 * or ours there */
 	FI_DUO_OTHER_PEER,	/* core: FI_OFI_DUO_PEER is another there */
 	FI_DUO_REASON_COUNT
 };
