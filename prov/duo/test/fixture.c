@@ -319,3 +319,17 @@ struct fi_duo_stats stats_now(void)
 {
 	return stats_of(fx.ep);
 }
+
+void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
+		 enum fi_duo_reason reason)
+{
+	struct fi_ops_duo *ops;
+	enum fi_duo_reason why;
+	enum fi_duo_path how;
+
+	ck_assert_int_eq(fi_open_ops(&ep->fid, FI_DUO_OPS, 0, (void **) &ops,
+				     NULL), 0);
+	ck_assert_int_eq(ops->path(ep, addr, &how, &why), 0);
+	ck_assert_int_eq(how, path);
+	ck_assert_msg(why == reason, "%s", ops->reason_str(why));
+}

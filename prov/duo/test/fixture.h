@@ -86,6 +86,9 @@ struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
 struct fi_cq_err_entry expect_error(void *context, int err);
 /* None comes within many polls. */
 void expect_nothing(void);
+/* What FI_DUO_OPS say of an address. */
+void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
+		 enum fi_duo_reason reason);
 struct fi_duo_stats stats_now(void);
 struct fi_duo_stats stats_of(struct fid_ep *ep);
 

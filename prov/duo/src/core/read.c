@@ -122,7 +122,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 }
 
 /* Returns 1 if there was an error entry. */
-DUO_COLD int duo_cq_core_err(struct duo_cq *cq)
+int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };
 	struct duo_rx *rx;
@@ -192,16 +192,11 @@ DUO_COLD void duo_cq_core_rest(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
-{
-	return cq->sink.src ? cq->sink.src : cq->core_src;
-}
-
 /*
  * Entries that were read straight into the caller's array. The core's format
  * is ours, so what has to be done to most of them is done in place.
  */
-DUO_COLD int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
+int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
 	fi_addr_t *src = duo_cq_core_src(cq);
@@ -222,7 +217,7 @@ DUO_COLD int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /* For an application with a shorter entry, and into the ring. */
-DUO_COLD int duo_cq_core_apart(struct duo_cq *cq)
+int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
 	size_t batch = DUO_CORE_BATCH;
@@ -241,20 +236,7 @@ DUO_COLD int duo_cq_core_apart(struct duo_cq *cq)
 	return count;
 }
 
-/* Nothing is kept over the core's own call: mostly it has found nothing. */
 int duo_cq_poll_core(struct duo_cq *cq)
 {
-	size_t room = cq->sink.room;
-	ssize_t count;
-
-	cq->core_polls++;
-	if (!room || cq->format != FI_CQ_FORMAT_TAGGED)
-		return duo_cq_core_apart(cq);
-	if (room > DUO_CORE_BATCH)
-		room = DUO_CORE_BATCH;
-	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], cq->sink.buf, room,
-			       duo_cq_core_src(cq));
-	if (count > 0)
-		return duo_cq_core_in_place(cq, count);
-	return count == -FI_EAVAIL ? duo_cq_core_err(cq) : 0;
+	return duo_cq_read_core(cq);
 }

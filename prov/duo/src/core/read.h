@@ -11,9 +11,42 @@
 #ifndef DUO_READ_H
 #define DUO_READ_H
 
+#include <rdma/fi_errno.h>
+
 #include "obj/cq.h"
 
 /* Reads one batch; 0: there was none. */
 int duo_cq_poll_core(struct duo_cq *cq);
+
+/* read.c, for the inlines below */
+int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
+int duo_cq_core_apart(struct duo_cq *cq);
+int duo_cq_core_err(struct duo_cq *cq);
+
+static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
+{
+	return cq->sink.src ? cq->sink.src : cq->core_src;
+}
+
+/*
+ * The same, inlined. Nothing is kept over the core's own call: mostly it has
+ * found nothing.
+ */
+DUO_HOT int duo_cq_read_core(struct duo_cq *cq)
+{
+	size_t room = cq->sink.room;
+	ssize_t count;
+
+	cq->core_polls++;
+	if (!room || cq->format != FI_CQ_FORMAT_TAGGED)
+		return duo_cq_core_apart(cq);
+	if (room > DUO_CORE_BATCH)
+		room = DUO_CORE_BATCH;
+	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], cq->sink.buf, room,
+			       duo_cq_core_src(cq));
+	if (count > 0)
+		return duo_cq_core_in_place(cq, count);
+	return count == -FI_EAVAIL ? duo_cq_core_err(cq) : 0;
+}
 
 #endif /* DUO_READ_H */

@@ -109,7 +109,7 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 		duo_cq_poll_local(cq, domain);
 	if (domain->lazy)
 		duo_cq_flush_lazy(cq);
-	if (duo_cq_core_due(cq) && duo_cq_poll_core(cq))
+	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
 		duo_cq_core_active(cq);
 }
 

@@ -105,14 +105,14 @@ DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
 
-/* Here, and on the core now, later or never; soon: "now" is its next poll. */
+/* Here, and on the core now, later or never; due: "now" is its next poll. */
 DUO_HOT int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			 enum duo_rx_kind kind, const struct duo_want *want,
-			 enum duo_recv_when when, bool soon)
+			 enum duo_recv_when when, bool due)
 {
 	bool final = duo_want_final(ep, kind, want);
 
-	if (when == DUO_RECV_NOW && !soon)
+	if (when == DUO_RECV_NOW && !due)
 		return duo_recv_post_core(rx, final);
 	duo_match_post(&ep->match[kind], rx);
 	if (when == DUO_RECV_NOW)
@@ -132,7 +132,7 @@ int duo_recv_place(struct duo_rx *rx)
 
 /* The one way in of a receive that nothing has come for. */
 DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
-			  enum duo_recv_when when, bool soon)
+			  enum duo_recv_when when, bool due)
 {
 	struct duo_rx *rx;
 
@@ -142,7 +142,7 @@ DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;
 	duo_recv_write(ep, rx, recv);
-	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, soon);
+	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
 /* A message that has come may be what is asked for. */
@@ -213,23 +213,26 @@ DUO_COLD ssize_t duo_recv_rare_one(struct duo_ep *ep,
 
 	one.iov = &iov;
 	one.desc = &desc;
+	one.flags = ep->rx_op_flags[one.kind];
 	return duo_recv_rare(ep, &one);
 }
 
-/* Nothing that the call has to be refused for, and nothing to be minded. */
+/*
+ * Nothing that the call has to be refused for, and nothing to be minded. What
+ * the core is to have now it may get with its next poll, if it needs none
+ * before, and if nothing has to come after it.
+ */
 DUO_HOT bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
-			    uint64_t flags, enum duo_recv_when when)
+			    enum duo_recv_when when)
 {
-	return ep->rx_ready && when != DUO_RECV_NO_SOURCE &&
-	       TAILQ_EMPTY(&ep->held) && !ep->match[kind].unexp_count &&
-	       !(kind == DUO_MSG && flags & FI_MULTI_RECV);
-}
-
-/* Does the core need a receive only when it is polled, and nothing before? */
-DUO_HOT bool duo_recv_soon(const struct duo_ep *ep)
-{
-	return ep->core.polled_match && ep->lazy_count == ep->due_count &&
-	       !ep->multi_open;
+	if (!ep->rx_ready || when == DUO_RECV_NO_SOURCE ||
+	    !TAILQ_EMPTY(&ep->held) || ep->match[kind].unexp_count)
+		return false;
+	if (kind == DUO_MSG && ep->rx_op_flags[DUO_MSG] & FI_MULTI_RECV)
+		return false;
+	return when != DUO_RECV_NOW ||
+	       (ep->core.polled_match && ep->lazy_count == ep->due_count &&
+		!ep->multi_open);
 }
 
 /*
@@ -248,7 +251,6 @@ DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		.count = 1,
 		.want = want,
 		.context = context,
-		.flags = ep->rx_op_flags[kind],
 	};
 	enum duo_recv_when when;
 	ssize_t ret;
@@ -257,8 +259,9 @@ DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_lock(&ep->domain->lock);
 	when = duo_recv_when(ep, &recv.want);
-	if (__builtin_expect(duo_recv_usual(ep, kind, recv.flags, when), 1)) {
-		ret = duo_recv_post(ep, &recv, when, duo_recv_soon(ep));
+	if (__builtin_expect(duo_recv_usual(ep, kind, when), 1)) {
+		recv.flags = ep->rx_op_flags[kind];
+		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
 		rare = recv;
 		rare.iov = NULL;

@@ -16,6 +16,21 @@
 #include "peer/shm/device.h"
 #include "tx/send.h"
 
+/* The lock is held; returns with it, if the route is local. */
+DUO_COLD struct duo_route duo_tx_route_again(struct duo_ep *ep, fi_addr_t dest)
+{
+	struct duo_route to;
+
+	do {
+		duo_unlock(&ep->domain->lock);
+		to = duo_route(ep, dest);
+		if (to.path != FI_DUO_LOCAL)
+			break;
+		duo_lock(&ep->domain->lock);
+	} while (!duo_route_still(ep, dest, &to));
+	return to;
+}
+
 /*
  * Chooses the path and, for the local one, takes the domain's lock; it is
  * looked at again then, because another thread may have found out that the peer
@@ -25,17 +40,18 @@
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
 {
-	for (;;) {
-		*to = duo_route(ep, dest);
-		if (!to->ep)
-			return ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
-		if (to->path == FI_DUO_CORE)
+	struct duo_lock *lock = &ep->domain->lock;
+
+	*to = duo_route(ep, dest);
+	if (to->path == FI_DUO_LOCAL) {
+		if (!lock->on)
 			return 0;
-		duo_lock(&ep->domain->lock);
-		if (!ep->domain->lock.on || duo_route_still(ep, dest, to))
+		duo_lock(lock);
+		if (duo_route_still(ep, dest, to))
 			return 0;
-		duo_unlock(&ep->domain->lock);
+		*to = duo_tx_route_again(ep, dest);
 	}
+	return to->ep ? 0 : ep->enabled ? -FI_EINVAL : -FI_EOPBADSTATE;
 }
 
 /* Some peers want to know what has never worked. */

@@ -85,20 +85,6 @@ static int reach_many(struct fid_ep *ep, int count)
 	return found;
 }
 
-static void expect_path(struct fid_ep *ep, fi_addr_t addr,
-			enum fi_duo_path path, enum fi_duo_reason reason)
-{
-	struct fi_ops_duo *ops;
-	enum fi_duo_reason why;
-	enum fi_duo_path how;
-
-	ck_assert_int_eq(fi_open_ops(&ep->fid, FI_DUO_OPS, 0, (void **) &ops,
-				     NULL), 0);
-	ck_assert_int_eq(ops->path(ep, addr, &how, &why), 0);
-	ck_assert_int_eq(how, path);
-	ck_assert_int_eq(why, reason);
-}
-
 /* The process that shm would give the message to. */
 static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
 			    const char *to)

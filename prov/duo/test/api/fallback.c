@@ -72,20 +72,6 @@ static void open_with(const struct fixture_attr *attr)
 	ck_assert_int_eq(fixture_try(attr), 0);
 }
 
-static void expect_path(fi_addr_t to, enum fi_duo_path want_path,
-			enum fi_duo_reason want_reason)
-{
-	enum fi_duo_reason reason;
-	enum fi_duo_path path;
-	struct fi_ops_duo *ops;
-
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
-	ck_assert_int_eq(ops->path(fx.ep, to, &path, &reason), 0);
-	ck_assert_int_eq(path, want_path);
-	ck_assert_msg(reason == want_reason, "%s", ops->reason_str(reason));
-}
-
 static void send_one(fi_addr_t to)
 {
 	char context;
@@ -111,7 +97,7 @@ START_TEST(no_shm_provider)
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	peer_publish(1);
 	addr = peer_insert(1);
-	expect_path(addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	expect_core_works();
 	/* wildcards have nothing to wait for */
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
@@ -217,7 +203,7 @@ START_TEST(peer_has_no_place_left)
 				RECORD_GUEST), sizeof(guest));
 	addr = peer_insert(1);
 	expect_core_works();
-	expect_path(addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
 }
 END_TEST
 
@@ -228,7 +214,7 @@ START_TEST(shm_takes_no_more_peers)
 	peer_publish(1);
 	addr = peer_insert(1);
 	expect_core_works();
-	expect_path(addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
 }
 END_TEST
 
@@ -242,7 +228,7 @@ START_TEST(peer_without_region)
 	ck_assert_int_eq(shm_unlink(name), 0);
 	addr = peer_insert(1);
 	expect_core_works();
-	expect_path(addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(warnings, 1);
 	ck_assert_ptr_nonnull(strstr(warning, name));
 	ck_assert_ptr_nonnull(strstr(warning, "No such file"));
@@ -287,8 +273,8 @@ START_TEST(address_space_is_short)
 	limit_space(size + size / 2);
 	first = peer_insert(1);
 	addr = peer_insert(2);
-	expect_path(first, FI_DUO_LOCAL, FI_DUO_REGISTERED);
-	expect_path(addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, first, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(warnings, 1);
 	ck_assert_ptr_nonnull(strstr(warning, "ulimit -v"));
 	expect_core_works();
@@ -303,13 +289,13 @@ START_TEST(peer_reasons)
 	peer_publish(1);
 	local = peer_insert(1);
 	unknown = peer_insert(2);
-	expect_path(local, FI_DUO_LOCAL, FI_DUO_REGISTERED);
-	expect_path(unknown, FI_DUO_CORE, FI_DUO_UNDECIDED);
+	expect_path(fx.ep, local, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_UNDECIDED);
 	send_one(unknown);
-	expect_path(unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
+	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
 	peer_publish(2);	/* too late */
 	send_one(unknown);
-	expect_path(unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
+	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
 }
 END_TEST
 

@@ -54,20 +54,6 @@ static void peer_refuses(void)
 	duo_registry_refuse(&peer, fixture_ep()->publication.peer_name);
 }
 
-static void expect_path(fi_addr_t to, enum fi_duo_path want_path,
-			enum fi_duo_reason want_reason)
-{
-	enum fi_duo_reason reason;
-	enum fi_duo_path path;
-	struct fi_ops_duo *ops;
-
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
-	ck_assert_int_eq(ops->path(fx.ep, to, &path, &reason), 0);
-	ck_assert_int_eq(path, want_path);
-	ck_assert_int_eq(reason, want_reason);
-}
-
 START_TEST(the_core_takes_over)
 {
 	fi_addr_t again;
@@ -80,7 +66,7 @@ START_TEST(the_core_takes_over)
 	peer_refuses();
 	ck_assert_int_eq(send_often(addr), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
-	expect_path(addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	/* and keeps it: the path is settled */
 	fake.shm.tx_eagain = false;
 	ck_assert_int_eq(try_send(addr), 0);
@@ -103,7 +89,7 @@ START_TEST(a_slow_peer_is_waited_for)
 	fake.shm.tx_eagain = false;
 	ck_assert_int_eq(try_send(addr), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
-	expect_path(addr, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(fx.ep, addr, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 }
 END_TEST
 
@@ -173,14 +159,14 @@ START_TEST(the_receiver_says_so)
 
 	other_open(&other);
 	addr = peer_insert(OTHER);
-	expect_path(addr, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(fx.ep, addr, FI_DUO_LOCAL, FI_DUO_REGISTERED);
 	fake.shm.tx_eagain = true;
 	ck_assert_int_eq(send_often(addr), -FI_EAGAIN);
 	ck_assert_int_eq(shm_unlink(name), 0);
 	ck_assert_int_eq(fi_av_insert(other.av, &own_addr, 1, &back, 0, NULL),
 			 1);
 	ck_assert_int_eq(send_often(addr), 0);
-	expect_path(addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fi_close(&other.ep->fid), 0);
 	ck_assert_int_eq(fi_close(&other.av->fid), 0);
 }
