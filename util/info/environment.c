@@ -55,7 +55,13 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	if (!info_filter[0] || !offered[0])
 		return;
 	names = info_read_names(fabric, info_filter);
-	if (!names.wraps && info_filter[0] != '^') {
+	if (strpbrk(info_filter, "\"'")) {
+		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s has quotes "
+			   "in its value: libfabric knows no such name",
+			   info_filter);
+		info_remedy("leave them out where no shell takes them away "
+			    "(docker --env-file, YAML, JSON)");
+	} else if (!names.wraps && info_filter[0] != '^') {
 		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s names no "
 			   "core with \"" INFO_SUFFIX "\" behind it: programs "
 			   "do without ofi_duo", info_filter);
@@ -108,6 +114,7 @@ void info_check_environment(void)
 {
 	const char *filter = getenv("FI_PROVIDER");
 	const char *hook = getenv("FI_HOOK");
+	const char *peer = getenv("FI_OFI_DUO_PEER");
 
 	if (filter)
 		snprintf(info_filter, sizeof(info_filter), "%s", filter);
@@ -120,6 +127,11 @@ void info_check_environment(void)
 		info_found("use_shm", INFO_WARNING, "FI_OFI_DUO_USE_SHM is "
 			   "off, the core carries all messages");
 		info_remedy("unset FI_OFI_DUO_USE_SHM");
+	}
+	if (peer && !info_peer_is_shm() && strcasecmp(peer, "near")) {
+		info_found("peer", INFO_WARNING, "FI_OFI_DUO_PEER=%s is neither "
+			   "near nor shm: near is used", peer);
+		info_remedy("unset FI_OFI_DUO_PEER, or say near or shm");
 	}
 	if (info_peer_is_shm())
 		info_found("peer", INFO_NOTE, "FI_OFI_DUO_PEER=shm: "

@@ -104,7 +104,7 @@ static bool info_find_module(const char *dirs, char *path, size_t size)
 	snprintf(copy, sizeof(copy), "%s", dirs);
 	while ((dir = strsep(&next, ":"))) {
 		snprintf(path, size, "%s/" INFO_MODULE, dir);
-		if (!access(path, R_OK))
+		if (!access(path, F_OK))
 			return true;
 	}
 	return false;
@@ -120,6 +120,21 @@ static void info_module_missing(const char *dirs)
 	else
 		info_remedy("install ofi_duo; if it is, set FI_PROVIDER_PATH "
 			    "to the directory of " INFO_MODULE);
+}
+
+/* As libfabric will do: it says nothing of one that the loader refuses. */
+static bool info_module_loads(const char *path)
+{
+	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	if (module) {
+		dlclose(module);
+		return true;
+	}
+	info_found("module", INFO_ERROR, "cannot be loaded: %s", dlerror());
+	info_remedy("install what is missing, or an ofi_duo built for this "
+		    "system; its user must be able to read %s", path);
+	return false;
 }
 
 /* As the module itself decides: init.c of the provider. */
@@ -149,6 +164,8 @@ void info_check_module(const struct info_fabric *fabric)
 		info_module_missing(dirs);
 		return;
 	}
+	if (access(path, R_OK) && !info_module_loads(path))
+		return;
 	if (!info_module_ident(path, ident, sizeof(ident)) ||
 	    sscanf(ident, "%*s libfabric %u.%u", &major, &minor) != 2) {
 		info_found("module", INFO_ERROR, "%s is no module of ofi_duo",
@@ -167,5 +184,6 @@ void info_check_module(const struct info_fabric *fabric)
 			    FI_MINOR(fabric->version));
 		return;
 	}
-	info_found("module", INFO_OK, "%s, version %s", path, ident);
+	if (info_module_loads(path))
+		info_found("module", INFO_OK, "%s, version %s", path, ident);
 }

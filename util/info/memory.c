@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
@@ -62,12 +63,33 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
+/* As the provider names and wants it: registry_dir.c. */
+static bool info_check_records_dir(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat ns, st;
+
+	if (stat("/proc/self/ns/user", &ns))
+		return true;	/* namespaces: said there */
+	snprintf(path, sizeof(path), "%s/ofi_duo.%u.%llx", dir,
+		 (unsigned int) geteuid(), (unsigned long long) ns.st_ino);
+	if (lstat(path, &st) || (S_ISDIR(st.st_mode) &&
+	    st.st_uid == geteuid() && !(st.st_mode & (S_IRWXG | S_IRWXO))))
+		return true;
+	info_found("registry", INFO_WARNING, "%s is not a directory that is "
+		   "this user's alone; local ranks do not find each other, the "
+		   "core carries all messages", path);
+	info_remedy("remove it (its owner is user %u); ofi_duo makes it anew",
+		    (unsigned int) st.st_uid);
+	return false;
+}
+
 static bool info_check_registry(void)
 {
 	const char *dir = info_registry_dir();
 
 	if (!access(dir, R_OK | W_OK | X_OK))
-		return true;
+		return info_check_records_dir(dir);
 	info_found("registry", INFO_WARNING, "%s: %s; local ranks do not find "
 		   "each other, the core carries all messages", dir,
 		   strerror(errno));
