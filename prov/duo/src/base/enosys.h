@@ -15,8 +15,6 @@ int duo_no_ops_open(struct fid *fid, const char *name, uint64_t flags,
 		    void **ops, void *context);
 int duo_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 		       struct fid_ep **sep, void *context);
-int duo_no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
-		     struct fid_poll **pollset);
 int duo_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr,
 		   struct fid_stx **stx, void *context);
 int duo_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,

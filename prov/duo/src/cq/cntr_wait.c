@@ -52,6 +52,13 @@ void duo_cntr_wait_close(struct duo_cntr *cntr)
 	duo_waiter_close(&cntr->waiter);
 }
 
+void duo_cntr_wait_end(struct duo_cntr *cntr)
+{
+	duo_lock(&cntr->domain->lock);
+	atomic_store(&cntr->asleep, false);
+	duo_unlock(&cntr->domain->lock);
+}
+
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	return cq && cq->core_fd >= 0 ?

@@ -165,6 +165,7 @@ static int duo_cq_close(struct fid *fid)
 		return ret;
 	if (cq->path_cq[FI_DUO_LOCAL])
 		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
+	duo_poll_forget(cq->domain, fid);
 	duo_waiter_close(&cq->waiter);
 	duo_err_fini(&cq->errs);
 	duo_ring_fini(&cq->ring);

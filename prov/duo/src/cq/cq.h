@@ -50,4 +50,10 @@ int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
 /* Under the domain's lock. -FI_EAGAIN: the core takes no receives now. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
+/* poll.c */
+int duo_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr,
+		  struct fid_poll **poll_fid);
+/* The CQ or counter goes: it leaves the sets that it is in. */
+void duo_poll_forget(struct duo_domain *domain, const struct fid *fid);
+
 #endif /* DUO_CQ_H */
