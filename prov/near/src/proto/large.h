@@ -81,6 +81,14 @@ struct near_rx_op {
 	void *cookie;
 };
 
+/* An eighth of the ring, so that both ends copy at once; in whole lines. */
+static inline size_t near_piece_most(const struct near_tx *tx)
+{
+	size_t most = tx->dsize / 8 & ~(size_t)(NEAR_LINE - 1);
+
+	return most < NEAR_PIECE ? most : NEAR_PIECE;
+}
+
 /* A slot for a control message to peer; NULL: not now, or never again. */
 struct near_slot *near_control_slot(struct near_port *port,
 				    struct near_peer *peer);

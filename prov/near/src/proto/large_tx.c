@@ -106,13 +106,11 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
 {
 	struct near_tx *tx = &op->peer->tx;
-	size_t len = op->len - op->done, most = tx->dsize / 8;
+	size_t len = op->len - op->done, most = near_piece_most(tx);
 	struct near_slot *slot;
 	uint64_t end;
 	uint8_t *data;
 
-	if (most > NEAR_PIECE)
-		most = NEAR_PIECE;
 	if (len > most)
 		len = most;
 	slot = near_control_slot(port, op->peer);

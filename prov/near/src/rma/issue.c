@@ -87,14 +87,12 @@ static int near_rma_part(struct near_port *port, struct near_rma_op *op,
 static size_t near_rma_part_len(const struct near_rma_op *op)
 {
 	size_t left = op->args.len - op->sent;
-	size_t most = op->to->peer->tx.dsize / 8;
+	size_t most = near_piece_most(&op->to->peer->tx);
 
 	if (op->args.verb == NEAR_READ)
 		return left;
 	if (op->args.verb != NEAR_WRITE)
 		most = NEAR_RMA_PART;
-	else if (most > NEAR_PIECE)
-		most = NEAR_PIECE;
 	return left < most ? left : most;
 }
 
