@@ -76,9 +76,12 @@ void near_barrier(void)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* Before our code goes away; a child has no such thread. */
-__attribute__((destructor)) static void near_barrier_end(void)
+/* A child has no such thread. Our code may go away after this. */
+__attribute__((destructor)) void near_barrier_end(void)
 {
+	pthread_mutex_lock(&lock);
 	if (threaded == getpid())
 		pthread_join(thread, NULL);
+	threaded = 0;
+	pthread_mutex_unlock(&lock);
 }

@@ -125,6 +125,7 @@ void near_close(struct near_port *port)
 
 	__atomic_store_n(&port->region->closed, 1, __ATOMIC_RELEASE);
 	near_ops_stop(port);
+	near_barrier_end();
 	for (i = 0; i < port->lane_count; i++)
 		free(port->lane[i]);
 	while (!near_list_empty(&port->peers)) {
