@@ -31,6 +31,7 @@ tsan		1200
 distcheck	900
 packages	900
 bundle		900
+debian12	1800
 templates	1800
 "
 
@@ -307,6 +308,16 @@ part_packages()
 part_bundle()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-bundle"
+}
+
+# Debian 12 as it is. A root is made for that, so not with --quick.
+part_debian12()
+{
+	if [[ -n $check_quick ]]; then
+		echo "SKIP: Debian 12 (--quick)"
+		return
+	fi
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-debian12"
 }
 
 # With --quick not what is slow to install: see check-templates.
