@@ -100,6 +100,8 @@ static void until_gone(uint32_t events)
 	rig_poll_ms(us, 50);
 	ck_assert_uint_eq(us->count, events);
 	ck_assert_uint_eq(rig_lanes(us), 0);
+	/* no room is kept for it, whoever still refers to it */
+	ck_assert_uint_eq(us->port->room.peers, 0);
 }
 
 /* All that was sent completely is delivered before the end. */

@@ -161,6 +161,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		return -FI_ENOMEM;
 	domain->fabric = duo_fabric_of(fabric_fid);
 	domain->sockaddr_len = duo_sockaddr_len(info->addr_format);
+	domain->any_thread = info->domain_attr->threading == FI_THREAD_SAFE ||
+			     info->domain_attr->threading == FI_THREAD_DOMAIN;
 	ret = duo_lock_init(&domain->lock,
 			    info->domain_attr->threading != FI_THREAD_DOMAIN);
 	if (ret)

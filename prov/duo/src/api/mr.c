@@ -56,7 +56,10 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 	ret = fi_mr_bind(mr->core, &cntr->path_cntr[FI_DUO_CORE]->fid, flags);
 	if (!ret) {
 		duo_near_region_unlist(mr);
+		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
+		duo_unlock(&cntr->domain->lock);
+		duo_cntr_wake(cntr);	/* it cannot be signalled now */
 		mr->region.access = 0;
 	}
 	return ret;

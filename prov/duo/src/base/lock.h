@@ -41,11 +41,10 @@ static inline void duo_lock(struct duo_lock *lock)
 
 static inline void duo_unlock(struct duo_lock *lock)
 {
-	if (!lock->on)
-		return;
 	if (__builtin_expect(lock->watch != NULL, false))
 		lock->watch(lock);
-	pthread_mutex_unlock(&lock->mutex);
+	if (lock->on)
+		pthread_mutex_unlock(&lock->mutex);
 }
 
 #endif /* DUO_LOCK_H */

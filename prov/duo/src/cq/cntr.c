@@ -195,12 +195,12 @@ static int duo_cntr_close(struct fid *fid)
 	if (atomic_load(&cntr->refs))
 		return -FI_EBUSY;
 	duo_cntr_wait_end(cntr);
+	duo_poll_forget(cntr->domain, fid);
 	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
 	if (cntr->path_cntr[FI_DUO_LOCAL])
 		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
-	duo_poll_forget(cntr->domain, fid);
 	duo_cntr_wait_close(cntr);
 	atomic_fetch_sub(&cntr->domain->refs, 1);
 	free(cntr);

@@ -94,6 +94,7 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr)
 	const struct duo_cntr_bind *bind;
 
 	if (cntr->waiter.fd < 0 || cntr->of_region ||
+	    !cntr->domain->any_thread ||
 	    !duo_domain_peer_signals(cntr->domain))
 		return false;
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
@@ -271,6 +272,8 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	if (atomic_fetch_add(&cntr->waiting, 1))
 		duo_waiter_ring(&cntr->waiter);	/* nap, both of us */
 	ret = duo_cntr_wait_for(cntr, threshold, &nap);
+	if (ret)
+		duo_cntr_wake(cntr);	/* nobody is to look after us now */
 	atomic_fetch_sub(&cntr->waiting, 1);
 	return ret;
 }

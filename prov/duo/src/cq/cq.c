@@ -62,7 +62,7 @@ static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
 
-	return cq->domain->lock.on ?
+	return cq->domain->lock.on || cq->domain->lock.watch ?
 	       duo_cq_read_locked(cq, buf, count, src) :
 	       duo_cq_read_owned(cq, buf, count, src);
 }
@@ -160,12 +160,12 @@ static int duo_cq_close(struct fid *fid)
 
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
+	duo_poll_forget(cq->domain, fid);
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
 	if (cq->path_cq[FI_DUO_LOCAL])
 		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
-	duo_poll_forget(cq->domain, fid);
 	duo_waiter_close(&cq->waiter);
 	duo_err_fini(&cq->errs);
 	duo_ring_fini(&cq->ring);

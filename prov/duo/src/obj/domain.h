@@ -44,6 +44,7 @@ struct duo_domain {
 	LIST_HEAD(, duo_poll) polls;	/* sets of CQs and counters */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters that can be slept on */
 	bool crowded;	/* an endpoint may be short of receive entries */
+	bool any_thread;	/* may enter the core, be it one after another */
 	struct duo_lock lock;
 	atomic_int refs;
 };

@@ -176,6 +176,20 @@ START_TEST(wakes)
 }
 END_TEST
 
+/* Calls come one after another, and none has a lock. */
+START_TEST(wakes_in_turn)
+{
+	struct fixture_attr attr = modes[0];
+
+	attr.threading = FI_THREAD_DOMAIN;
+	wait_open(&attr);
+	wakers[_i]();
+	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	expect_count(1, 0);
+	wait_close();
+}
+END_TEST
+
 START_TEST(error_wakes)
 {
 	post_recv(&slot[0], far, TAG);
@@ -252,6 +266,9 @@ START_TEST(sleeps_without_naps)
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
 	ck_assert_int_eq(naps, naps_at_sleep);
+	/* afterwards nobody looks at it for us */
+	fi_cntr_read(fx.cntr);
+	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.watch);
 }
 END_TEST
 
@@ -330,6 +347,22 @@ START_TEST(timer)
 }
 END_TEST
 
+/* Other threads may not enter the core for us. */
+START_TEST(timer_by_completion)
+{
+	struct fixture_attr attr = modes[0];
+	int i;
+
+	attr.threading = FI_THREAD_COMPLETION;
+	wait_open(&attr);
+	for (i = 0; i < 3; i++) {
+		fall_asleep();
+		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+	}
+	wait_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cntr-wait");
@@ -351,5 +384,7 @@ int main(void)
 	tcase_add_loop_test(tcase, reader_beside, 0, 2);
 	tcase_add_test(tcase, yields_where_asked);
 	tcase_add_loop_test(tcase, timer, 0, 3);
+	tcase_add_test(tcase, timer_by_completion);
+	tcase_add_loop_test(tcase, wakes_in_turn, 0, ARRAY_SIZE(wakers));
 	return unit_run(suite);
 }

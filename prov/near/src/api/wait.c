@@ -83,6 +83,17 @@ int near_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
+/* Who sleeps on the endpoint's other CQ has been woken by the same byte. */
+static void near_ep_woken(const struct near_cq *cq, const struct near_ep *ep)
+{
+	if (!near_woken(ep->port))
+		return;
+	if (ep->tx_cq && ep->tx_cq != cq && ep->tx_cq->asleep)
+		near_cq_wake(ep->tx_cq);
+	if (ep->rx_cq && ep->rx_cq != cq && ep->rx_cq->asleep)
+		near_cq_wake(ep->rx_cq);
+}
+
 static void near_cq_woken(struct near_cq *cq)
 {
 	struct near_link *link;
@@ -91,7 +102,7 @@ static void near_cq_woken(struct near_cq *cq)
 	cq->asleep = false;
 	eventfd_read(cq->event_fd, &value);
 	for (link = cq->eps.next; link != &cq->eps; link = link->next)
-		near_woken(((struct near_ep_link *)link)->ep->port);
+		near_ep_woken(cq, ((struct near_ep_link *)link)->ep);
 }
 
 /* Under the lock. 0: whoever sleeps on the descriptor will be woken. */

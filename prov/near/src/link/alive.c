@@ -130,6 +130,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	peer->dying = false;
 	port->dying--;
 	peer->state = NEAR_PEER_GONE;
+	near_room_peers(port, &peer->addr, -1);
 	near_ops_fail(port, peer, ECONNRESET);
 	if (peer->rma)
 		port->onesided->fail(port, peer, ECONNRESET);

@@ -60,7 +60,7 @@ bool near_barrier_begin(void)
 		if (NEAR_ALONE || near_barrier_start())
 			near_barrier_register(NULL);
 		else
-			threaded = begun;
+			__atomic_store_n(&threaded, begun, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
 	return true;
@@ -79,9 +79,6 @@ void near_barrier(void)
 /* A child has no such thread. Our code may go away after this. */
 __attribute__((destructor)) void near_barrier_end(void)
 {
-	pthread_mutex_lock(&lock);
-	if (threaded == getpid())
+	if (__atomic_exchange_n(&threaded, 0, __ATOMIC_ACQ_REL) == getpid())
 		pthread_join(thread, NULL);
-	threaded = 0;
-	pthread_mutex_unlock(&lock);
 }

@@ -157,6 +157,15 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 			  __ATOMIC_SEQ_CST);
 }
 
+/* Of a peer that is gone nothing more is delivered. */
+static void near_lane_closed(struct near_port *port, struct near_lane *lane)
+{
+	if (lane->peer->state == NEAR_PEER_GONE)
+		near_lane_release(port, lane);
+	else
+		near_peer_dies(port, lane->peer);
+}
+
 /* Ring index rang: somebody new, somebody cold, or somebody leaves. */
 static void near_ring_rang(struct near_port *port, uint32_t index)
 {
@@ -184,7 +193,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	}
 	near_lane_heat(port, port->lane[index]);
 	if (state == NEAR_CLAIM_CLOSED)
-		near_peer_dies(port, port->lane[index]->peer);
+		near_lane_closed(port, port->lane[index]);
 }
 
 void near_port_bell(struct near_port *port)

@@ -74,7 +74,8 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		at = &(*at)->same_hash;
 	*at = peer->same_hash;
 	near_list_remove(&peer->link);
-	near_room_peers(port, &peer->addr, -1);
+	if (peer->state != NEAR_PEER_GONE)
+		near_room_peers(port, &peer->addr, -1);
 	if (peer->dying)
 		port->dying--;
 	near_disconnect(peer);

@@ -123,9 +123,8 @@ void near_close(struct near_port *port)
 	struct near_peer *peer;
 	uint32_t i;
 
-	__atomic_store_n(&port->region->closed, 1, __ATOMIC_RELEASE);
-	near_ops_stop(port);
 	near_barrier_end();
+	near_ops_stop(port);
 	for (i = 0; i < port->lane_count; i++)
 		free(port->lane[i]);
 	while (!near_list_empty(&port->peers)) {
@@ -139,6 +138,8 @@ void near_close(struct near_port *port)
 		port->sink->forgotten(port->ctx, peer);
 		free(peer);
 	}
+	/* Not before our claims are closed: who sees it gives them to others. */
+	__atomic_store_n(&port->region->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }
 

@@ -23,6 +23,8 @@ static int near_map(int fd, size_t offset, size_t size, void **memory)
 
 	if (map == MAP_FAILED)
 		return -errno;
+	/* a dump would give memory to the holes, too */
+	madvise(map, size, MADV_DONTDUMP);
 	*memory = map;
 	return 0;
 }

@@ -42,6 +42,8 @@ struct near_tx_op {
 	uint32_t step;
 	uint32_t steps;
 	uint32_t wrote;		/* of them by us */
+	uint32_t too_small;	/* its length, if it went this way for want
+				 * of room in the ring; or 0 */
 	void *copy;
 	void *cookie;
 };

@@ -55,6 +55,8 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	op->peer = peer;
 	op->done = 0;
 	op->cookie = large->cookie;
+	op->too_small = msg->len > peer->tx.eager_max &&
+			msg->len <= NEAR_EAGER_MAX ? (uint32_t)msg->len : 0;
 	near_peer_hold(peer);
 	slot->tag = msg->tag;
 	slot->rts.len = msg->len;
@@ -66,8 +68,6 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_RTS, msg->flags,
 						   0, msg->data));
 	near_sent(port, peer);
-	if (msg->len > peer->tx.eager_max && msg->len <= NEAR_EAGER_MAX)
-		near_too_small(port, peer, (uint32_t)msg->len);
 	return 0;
 }
 
@@ -95,6 +95,9 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
+	/* the receiver polls: it will not let us wait for a larger ring */
+	if (!err && op->too_small > peer->tx.eager_max)
+		near_too_small(port, peer, op->too_small);
 	free(op->copy);
 	near_pool_put(&port->tx_ops, op);
 	if (cookie)
