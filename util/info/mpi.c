@@ -212,15 +212,24 @@ out:
 	return ret;
 }
 
+/*
+ * Rank 0 gets all rows. Its launcher asks those of the other hosts for them,
+ * and of a rank that has ended it gets no answer: all wait until it has them.
+ */
+static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
+{
+	int i, ret = 0;
+
+	for (i = 0; !ret && !job->launch.rank && i < job->launch.size; i++)
+		ret = mpi_get_row(job, i);
+	return mpi_fence(job, ep) ? -1 : ret;
+}
+
 /* What rank 0 prints. */
 static int mpi_report(struct mpi_job *job)
 {
 	FILE *svg;
-	int i;
 
-	for (i = 0; i < job->launch.size; i++)
-		if (mpi_get_row(job, i))
-			return INFO_EXIT_ERROR;
 	mpi_find(job);
 	if (job->json)
 		mpi_print_json(job);
@@ -253,7 +262,7 @@ static int mpi_steps(struct mpi_job *job, struct mpi_ep *ep)
 	for (i = 0; i < job->launch.size; i++)
 		if (mpi_get_card(job, i))
 			return INFO_EXIT_ERROR;
-	if (mpi_talk(job, ep))
+	if (mpi_talk(job, ep) || mpi_collect(job, ep))
 		return INFO_EXIT_ERROR;
 	return job->launch.rank ? 0 : mpi_report(job);
 }

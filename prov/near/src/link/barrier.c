@@ -9,7 +9,9 @@
 
 #include "link/barrier.h"
 
-#ifdef __has_include
+#ifdef __SANITIZE_THREAD__
+#define NEAR_ALONE 1		/* it lets no child of a fork have threads */
+#elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define NEAR_ALONE __libc_single_threaded
