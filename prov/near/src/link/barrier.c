@@ -62,7 +62,7 @@ bool near_barrier_begin(void)
 		if (NEAR_ALONE || near_barrier_start())
 			near_barrier_register(NULL);
 		else
-			__atomic_store_n(&threaded, begun, __ATOMIC_RELEASE);
+			threaded = begun;
 	}
 	pthread_mutex_unlock(&lock);
 	return true;
@@ -78,9 +78,9 @@ void near_barrier(void)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* A child has no such thread. Our code may go away after this. */
-__attribute__((destructor)) void near_barrier_end(void)
+/* Before our code goes away; a child has no such thread. */
+__attribute__((destructor)) static void near_barrier_end(void)
 {
-	if (__atomic_exchange_n(&threaded, 0, __ATOMIC_ACQ_REL) == getpid())
+	if (threaded == getpid())
 		pthread_join(thread, NULL);
 }

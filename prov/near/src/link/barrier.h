@@ -22,7 +22,5 @@ bool near_barrier_begin(void);
 /* Others' near_barrier() now has our stores. */
 bool near_barrier_ready(void);
 void near_barrier(void);
-/* Waits for the thread, if there is one: before a port closes, and at exit. */
-void near_barrier_end(void);
 
 #endif /* NEAR_LINK_BARRIER_H */

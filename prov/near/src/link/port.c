@@ -123,7 +123,6 @@ void near_close(struct near_port *port)
 	struct near_peer *peer;
 	uint32_t i;
 
-	near_barrier_end();
 	near_ops_stop(port);
 	for (i = 0; i < port->lane_count; i++)
 		free(port->lane[i]);
