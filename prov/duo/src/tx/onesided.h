@@ -14,10 +14,10 @@
 #include <rdma/fi_rma.h>
 
 #include "av/route.h"
-#include "obj/cntr.h"
 #include "obj/ep.h"
 #include "peer/near/near_ep.h"
 #include "peer/near/onesided.h"
+#include "tx/send.h"
 
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
@@ -60,10 +60,7 @@ static inline ssize_t duo_onesided_end(struct duo_ep *ep,
 		duo_unlock(&ep->domain->lock);
 		return ret;
 	}
-	if (ep->tx_cq)	/* or there are only counters, the core's own */
-		duo_cq_core_active(ep->tx_cq);
-	if (__builtin_expect(ep->counted, false))
-		duo_cntr_rouse(ep);
+	duo_tx_core_called(ep);
 	return ret;
 }
 

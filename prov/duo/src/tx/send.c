@@ -10,7 +10,6 @@
 #include <rdma/fi_errno.h>
 
 #include "av/route.h"
-#include "obj/cntr.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "peer/shm/device.h"
@@ -88,10 +87,7 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 		__atomic_fetch_add(&core->tx_msgs, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&core->tx_bytes, len, __ATOMIC_RELAXED);
 	}
-	if (ep->tx_cq) /* or it was bound to receive only */
-		duo_cq_core_active(ep->tx_cq);
-	if (__builtin_expect(ep->counted, false))
-		duo_cntr_rouse(ep);
+	duo_tx_core_called(ep);
 	return ret;
 }
 

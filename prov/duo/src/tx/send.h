@@ -14,6 +14,19 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "obj/ep.h"
+
+/* After each send, RMA or atomic that the core was given. Takes no lock. */
+static inline void duo_tx_core_called(struct duo_ep *ep)
+{
+	if (ep->tx_cq)	/* or it only receives, or has only counters */
+		duo_cq_core_active(ep->tx_cq);
+	if (__builtin_expect(ep->counted, false))
+		duo_cntr_rouse(ep);
+}
+
 ssize_t duo_send(struct fid_ep *ep_fid, const void *buf, size_t len,
 		 void *desc, fi_addr_t dest, void *context);
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
