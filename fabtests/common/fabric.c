@@ -46,8 +46,8 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	hints->domain_attr->threading = cfg->threading;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = cfg->av_type;
-	hints->tx_attr->msg_order = FI_ORDER_SAS;
-	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->tx_attr->msg_order = FI_ORDER_SAS | cfg->order;
+	hints->rx_attr->msg_order = FI_ORDER_SAS | cfg->order;
 	hints->fabric_attr->prov_name = strdup(prov);
 	return hints;
 }
@@ -65,6 +65,24 @@ static int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 			 info);
 	fi_freeinfo(hints);
 	return ret;
+}
+
+bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order)
+{
+	struct fi_info *info = NULL;
+	struct ft_cfg with = *cfg;
+	char prov[128], *end;
+
+	with.caps |= caps;
+	with.order |= order;
+	snprintf(prov, sizeof(prov), "%s", ft.opts.prov);
+	end = strstr(prov, FT_DUO);
+	if (end)
+		*end = 0;
+	if (ft_getinfo_as(&with, prov, &info))
+		return false;
+	fi_freeinfo(info);
+	return true;
 }
 
 /* What the core alone offers ofi_duo must offer too; else it is a skip. */

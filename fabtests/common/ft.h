@@ -95,6 +95,7 @@ struct ft_buf {
 /* How to open an endpoint; all zero is the common case. */
 struct ft_cfg {
 	uint64_t caps;		/* besides FI_MSG | FI_TAGGED */
+	uint64_t order;		/* besides FI_ORDER_SAS */
 	enum fi_threading threading;
 	enum fi_av_type av_type;
 	enum fi_wait_obj wait_obj;
@@ -198,6 +199,8 @@ void ft_close(struct ft_ep *e);	/* all ranks: checks the paths too */
 void ft_close_fids(struct ft_ep *e);
 void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
+/* Does the core alone have these, beside what cfg asks for? */
+bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
 bool ft_over_tcp(void);	/* not by way of ofi_rxm */

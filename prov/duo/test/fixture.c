@@ -28,6 +28,7 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	info->tx_attr->iov_limit = DUO_IOV_LIMIT;
 	info->rx_attr->iov_limit = DUO_IOV_LIMIT;
 	info->rx_attr->op_flags = attr->rx_op_flags;
+	info->tx_attr->msg_order = attr->order;
 	if (attr->onesided)
 		info->caps |= FI_RMA | FI_ATOMIC;
 	if (attr->device) {

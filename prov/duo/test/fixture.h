@@ -27,6 +27,7 @@ struct fixture_attr {
 	enum fi_wait_obj cntr_wait;	/* and opened so; 0: none */
 	uint64_t no_caps;		/* of all that we have */
 	uint64_t rx_op_flags;
+	uint64_t order;			/* of what is sent */
 	enum fi_cq_format format;	/* 0: tagged */
 	enum fi_threading threading;	/* 0: safe */
 	enum fi_wait_obj wait_obj;

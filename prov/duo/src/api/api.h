@@ -28,6 +28,8 @@ int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 /* Messages from and to device memory? */
 bool duo_info_device(const struct fi_info *info);
+/* Asks for FI_FENCE, or an order between messages and RMA. */
+bool duo_info_mixed(const struct fi_info *info);
 
 /* getinfo.c */
 int duo_getinfo(uint32_t version, const char *node, const char *service,

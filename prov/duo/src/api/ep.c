@@ -440,6 +440,8 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ?
 			   info->ep_attr->max_msg_size : SIZE_MAX;
 	ep->tx_op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->tx_order = info->tx_attr ? info->tx_attr->msg_order : 0;
+	ep->mixed_order = ep->messages && duo_info_mixed(info);
 	duo_ep_init_opts(ep, info);
 	ep->up = &duo_up;
 }

@@ -14,30 +14,24 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "core/traits.h"
+#include "peer/near/onesided.h"
 #include "peer/peer.h"
 
 #define DUO_COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define DUO_MESSAGES (FI_MSG | FI_TAGGED)
 #define DUO_ONESIDED (FI_RMA | FI_ATOMIC | FI_RMA_PMEM)
 #define DUO_TX_CAPS (DUO_MESSAGES | FI_SEND | DUO_ONESIDED | FI_READ | \
-		     FI_WRITE | FI_HMEM | DUO_COMM)
+		     FI_WRITE | FI_FENCE | FI_HMEM | DUO_COMM)
 #define DUO_RX_CAPS (DUO_MESSAGES | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV | \
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
 #define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
-/*
- * Of messages, which keep to one path for each peer, and of RMA and atomics,
- * which keep to the core. None between the two: a local send and a write
- * over the core to one peer overtake each other.
- */
 #define DUO_ORDER \
-	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | \
+	(NEAR_ORDER_MIXED | FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | \
 	 FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
 	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
-/* What is the core's alone, and holds where nothing is sent locally. */
-#define DUO_CORE_CAPS (DUO_CAPS | FI_FENCE)
 #define DUO_SUFFIX ";" DUO_NAME
 
 static size_t duo_min(size_t a, size_t b)
@@ -148,7 +142,7 @@ int duo_info_restrict(struct fi_info *info)
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
 	/* a core on the loopback device reaches no other host */
-	info->caps = (info->caps & DUO_CORE_CAPS) | FI_LOCAL_COMM;
+	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
 	domain->max_ep_srx_ctx = 0;
@@ -168,7 +162,7 @@ int duo_hints_supported(const struct fi_info *hints)
 	    hints->ep_attr->type != FI_EP_RDM)
 		return -FI_ENODATA;
 	if (hints->caps && !(hints->caps & DUO_MESSAGES))
-		return hints->caps & ~DUO_CORE_CAPS ? -FI_ENODATA : 0;
+		return hints->caps & ~DUO_CAPS ? -FI_ENODATA : 0;
 	if (hints->caps & ~DUO_CAPS)
 		return -FI_ENODATA;
 	if (hints->domain_attr &&
@@ -204,6 +198,53 @@ static void duo_info_unask_device(struct fi_info *info,
 	info->rx_attr->caps &= ~FI_HMEM;
 }
 
+bool duo_info_mixed(const struct fi_info *info)
+{
+	return info->caps & FI_FENCE ||
+	       (info->tx_attr && info->tx_attr->msg_order & NEAR_ORDER_MIXED) ||
+	       (info->rx_attr && info->rx_attr->msg_order & NEAR_ORDER_MIXED);
+}
+
+/* Some order, but none between messages and RMA. */
+static bool duo_hints_order(const struct fi_info *hints)
+{
+	return hints && ((hints->tx_attr && hints->tx_attr->msg_order) ||
+			 (hints->rx_attr && hints->rx_attr->msg_order));
+}
+
+/* Is what messages and RMA keep between them no reason to do without near? */
+static bool duo_info_near_keeps(const struct fi_info *info)
+{
+	const struct fi_fabric_attr *fabric = info->fabric_attr;
+
+	if (!duo_params.use_shm)
+		return true;
+	return duo_params.peer == DUO_PEER_NEAR && !duo_info_device(info) &&
+	       (duo_near_serves(info) || !(info->caps & DUO_ONESIDED)) &&
+	       (!(info->caps & FI_ATOMIC) ||
+		duo_traits_find(fabric->prov_name).cpu_atomics);
+}
+
+/*
+ * An order between messages and RMA, and fences, cost local peers something,
+ * or the local path: they are for those who ask for them or, as other
+ * providers do it, for those who ask for no order in particular.
+ */
+static void duo_info_unask_order(struct fi_info *info,
+				 const struct fi_info *hints)
+{
+	if (!(info->caps & DUO_MESSAGES) || (hints && duo_info_mixed(hints)))
+		return;
+	if (!duo_info_near_keeps(info)) {
+		info->caps &= ~FI_FENCE;
+		info->tx_attr->caps &= ~FI_FENCE;
+	} else if (!duo_hints_order(hints)) {
+		return;
+	}
+	info->tx_attr->msg_order &= ~NEAR_ORDER_MIXED;
+	info->rx_attr->msg_order &= ~NEAR_ORDER_MIXED;
+}
+
 /*
  * The core met the hints; is what we took away still enough? Both types of
  * AV and every threading level are served, so the one that is asked for is
@@ -212,6 +253,7 @@ static void duo_info_unask_device(struct fi_info *info,
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
 	duo_info_unask_device(info, hints);
+	duo_info_unask_order(info, hints);
 	if (!hints)
 		return 0;
 	if (hints->caps & ~info->caps)

@@ -12,6 +12,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <rdma/fi_errno.h>
 
 #include "api/api.h"
@@ -146,13 +147,31 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
+/* Where messages and RMA could not keep the order asked for, they take one path. */
+static bool duo_local_ordered(const struct duo_ep *ep)
+{
+	const struct duo_domain *domain = ep->domain;
+
+	if (!ep->mixed_order ||
+	    (domain->peer == &duo_peer_near &&
+	     (domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC))) &&
+	     (ep->core.cpu_atomics || !(ep->caps & FI_ATOMIC))))
+		return true;
+	DUO_WARN(EP_CTRL, "ep %p: FI_FENCE, or an order between messages and "
+		 "RMA (0x%" PRIx64 "), was asked for, which %s beside the core "
+		 "%s does not keep; the core carries all messages. Ask for "
+		 "less in fi_info, if that is not needed\n", (void *) ep,
+		 ep->tx_order, domain->peer->name, domain->fabric->core_name);
+	return false;
+}
+
 void duo_ep_open_local(struct duo_ep *ep)
 {
 	size_t live = 0;
 	int ret, again;
 
 	if (!ep->domain->peer || !ep->local_permitted ||
-	    !ep->wants_local)
+	    !ep->wants_local || !duo_local_ordered(ep))
 		return;
 	duo_registry_tidy(duo_params.registry_dir, duo_peers);
 	ret = duo_local_open_together(ep);

@@ -96,6 +96,9 @@ struct duo_ep {
 	bool lazy_any;			/* one of any source */
 	bool lazy_from[DUO_LAZY_SOURCES]; /* one of such sources */
 	uint64_t tx_op_flags;
+	uint64_t tx_order;
+	bool mixed_order;	/* of messages and RMA, or fences: one path
+				 * for both, or near that keeps it */
 	uint64_t tx_bind_flags;
 	struct duo_cq *own_cq;		/* where the application has none */
 	LIST_HEAD(, duo_cntr_bind) cntrs;	/* see cntr.h */

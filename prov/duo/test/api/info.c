@@ -148,6 +148,51 @@ START_TEST(device_memory)
 }
 END_TEST
 
+/* Orders between messages and RMA: who keeps them, and who gets them unasked. */
+static const struct {
+	const char *name;
+	enum duo_peer_kind peer;
+	const char *core;
+	uint64_t hint_order, hint_caps;
+	uint64_t order, caps;
+} mixed_cases[] = {
+	{ "near, no hint", DUO_PEER_NEAR, "efa", 0, 0, MIXED_ORDER, FI_FENCE },
+	{ "near, another order", DUO_PEER_NEAR, "efa", FI_ORDER_SAS, 0, 0,
+	  FI_FENCE },
+	{ "near, asked for", DUO_PEER_NEAR, "efa", FI_ORDER_WAS, 0,
+	  MIXED_ORDER, FI_FENCE },
+	{ "near, fences", DUO_PEER_NEAR, "efa", FI_ORDER_SAS,
+	  FI_MSG | FI_FENCE, MIXED_ORDER, FI_FENCE },
+	{ "near, but its atomics are the card's", DUO_PEER_NEAR, "verbs", 0, 0,
+	  0, 0 },
+	{ "the same, asked for", DUO_PEER_NEAR, "verbs", FI_ORDER_SAW, 0,
+	  MIXED_ORDER, FI_FENCE },
+	{ "shm", DUO_PEER_SHM, "efa", 0, 0, 0, 0 },
+	{ "shm, asked for", DUO_PEER_SHM, "efa", FI_ORDER_RAS, 0, MIXED_ORDER,
+	  FI_FENCE },
+};
+
+START_TEST(mixed_orders)
+{
+	duo_params.peer = mixed_cases[_i].peer;
+	free(info->fabric_attr->prov_name);
+	info->fabric_attr->prov_name = strdup(mixed_cases[_i].core);
+	hints->tx_attr->msg_order = mixed_cases[_i].hint_order;
+	hints->caps = mixed_cases[_i].hint_caps;
+	ck_assert_int_eq(duo_info_restrict(info), 0);
+	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
+	duo_params.peer = DUO_PEER_NEAR;
+	ck_assert_msg((info->tx_attr->msg_order & MIXED_ORDER) ==
+			      mixed_cases[_i].order &&
+		      (info->rx_attr->msg_order & MIXED_ORDER) ==
+			      mixed_cases[_i].order &&
+		      (info->caps & FI_FENCE) == mixed_cases[_i].caps &&
+		      (info->tx_attr->caps & FI_FENCE) == mixed_cases[_i].caps,
+		      "%s", mixed_cases[_i].name);
+	ck_assert_uint_eq(info->tx_attr->msg_order & ORDER, ORDER);
+}
+END_TEST
+
 /* Nothing goes over shm: all is as the core says. */
 START_TEST(rma_alone_is_the_cores)
 {
@@ -262,6 +307,8 @@ int main(void)
 	tcase = unit_case(suite, "restrict", info_setup, info_teardown);
 	tcase_add_test(tcase, restrict_to_both_paths);
 	tcase_add_loop_test(tcase, device_memory, 0, 3);
+	tcase_add_loop_test(tcase, mixed_orders, 0,
+			    ARRAY_SIZE(mixed_cases));
 	tcase_add_test(tcase, rma_alone_is_the_cores);
 	tcase_add_test(tcase, counters_are_the_cores);
 	tcase_add_test(tcase, remote_communication_is_not_made_up);

@@ -139,6 +139,31 @@ static void setup_other_core(void)
 	setup_as(&other);
 }
 
+static void setup_ordered(void)
+{
+	static const struct fixture_attr ordered = {
+		.core = "efa", .near = true, .onesided = true,
+		.order = FI_ORDER_WAS | FI_ORDER_SAW,
+		.cntr_flags = FI_READ | FI_WRITE,
+	};
+
+	setup_as(&ordered);
+}
+
+static void setup_one_path(void)
+{
+	static const struct fixture_attr ordered = {
+		.core = "verbs", .near = true, .onesided = true,
+		.order = FI_ORDER_WAS,
+	};
+
+	fixture_open(&ordered);
+	ck_assert_int_eq(fixture_try(&ordered), 0);
+	memset(&pub, 0, sizeof(pub));
+	pub.fd = -1;
+	peer = peer_insert(PEER);
+}
+
 /* As Open MPI's btl/ofi has them. */
 static void setup_alone(void)
 {
@@ -349,6 +374,74 @@ START_TEST(regions_go)
 }
 END_TEST
 
+/* The peer takes the message when it polls, and then the write comes. */
+START_TEST(write_after_send)
+{
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
+				  &context), 0);
+	poll_cq(100);
+	ck_assert_uint_eq(theirs[0], 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_mem_eq(theirs, ours, 64);
+	carried(1, 0, 0);
+}
+END_TEST
+
+/* What near cannot do the core does, but not before the message was taken. */
+START_TEST(core_after_send)
+{
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	for (i = 0; i < 100; i++) {
+		ret = fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
+				       FI_LONG_DOUBLE, FI_SUM);
+		ck_assert_int_eq(ret, -FI_EAGAIN);
+		poll_cq(1);
+	}
+	carried(0, 0, 0);
+	for (i = 0; i < 100 && ret; i++) {
+		near_poll(port, &port_sink);
+		poll_cq(1);
+		ret = fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
+				       FI_LONG_DOUBLE, FI_SUM);
+	}
+	ck_assert_int_eq(ret, 0);
+	carried(0, 0, 1);
+}
+END_TEST
+
+/* A message that is fenced waits for what is under way, one that is not goes. */
+START_TEST(fenced_message)
+{
+	const struct iovec iov = { ours, 8 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+	};
+	uint64_t one = 1;
+
+	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
+	ck_assert_int_eq(fi_inject(fx.ep, ours, 8, peer), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), 0);
+}
+END_TEST
+
+/* Where near does not keep the order, the core carries messages, too. */
+START_TEST(one_path)
+{
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	carried(0, 0, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);
+}
+END_TEST
+
 START_TEST(peer_goes)
 {
 	struct fi_cq_err_entry error = { .err_data_size = 0 };
@@ -392,6 +485,15 @@ int main(void)
 	tcase_add_test(tcase, atomics);
 	tcase_add_test(tcase, target);
 	tcase_add_test(tcase, peer_goes);
+
+	tcase = unit_case(suite, "with an order", setup_ordered, teardown);
+	tcase_add_test(tcase, writes_and_reads);
+	tcase_add_test(tcase, write_after_send);
+	tcase_add_test(tcase, core_after_send);
+	tcase_add_test(tcase, fenced_message);
+
+	tcase = unit_case(suite, "one path", setup_one_path, teardown);
+	tcase_add_test(tcase, one_path);
 
 	tcase = unit_case(suite, "other core", setup_other_core, teardown);
 	tcase_add_test(tcase, atomics_of_another_core);

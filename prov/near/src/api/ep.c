@@ -354,6 +354,7 @@ static void near_ep_init(struct near_ep *ep, const struct fi_info *info)
 	ep->min_multi_recv = NEAR_MULTI_MIN;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->msg_order = info->tx_attr ? info->tx_attr->msg_order : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->fid.fid.fclass = FI_CLASS_EP;
 	ep->fid.fid.ops = &near_ep_fi_ops;

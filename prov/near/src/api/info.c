@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/near_fi.h"
+#include "fi/onesided.h"
 
 #define NEAR_TX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | \
@@ -18,12 +19,8 @@
 #define NEAR_RMA_CAPS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define NEAR_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define NEAR_CAPS (NEAR_TX_CAPS | NEAR_RX_CAPS | NEAR_DOMAIN_CAPS)
-/*
- * All but what would keep a write or a read back until messages before it
- * are received, or a message until a read before it is answered.
- */
 #define NEAR_ORDER \
-	(FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RAR | FI_ORDER_RAW | \
+	(NEAR_ORDER_MIXED | FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
 	 FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
 	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
@@ -110,13 +107,26 @@ static bool near_fits(const struct fi_info *hints)
 			  near_rx_fits(hints->rx_attr));
 }
 
-static void near_info_ctx(struct fi_info *info)
+/* What keeps reads and writes behind messages costs: not who asks for less. */
+static uint64_t near_info_order(const struct fi_info *hints)
+{
+	uint64_t asked = 0;
+
+	if (hints && hints->tx_attr)
+		asked |= hints->tx_attr->msg_order;
+	if (hints && hints->rx_attr)
+		asked |= hints->rx_attr->msg_order;
+	return asked ? (NEAR_ORDER & ~(uint64_t)NEAR_ORDER_MIXED) |
+		       (asked & NEAR_ORDER) : NEAR_ORDER;
+}
+
+static void near_info_ctx(struct fi_info *info, const struct fi_info *hints)
 {
 	struct fi_tx_attr *tx = info->tx_attr;
 	struct fi_rx_attr *rx = info->rx_attr;
 
 	tx->caps = NEAR_TX_CAPS & info->caps;
-	tx->msg_order = rx->msg_order = NEAR_ORDER;
+	tx->msg_order = rx->msg_order = near_info_order(hints);
 	tx->inject_size = NEAR_INJECT;
 	tx->size = rx->size = NEAR_TX_SIZE;
 	tx->iov_limit = rx->iov_limit = NEAR_IOV_MAX;
@@ -189,7 +199,7 @@ int near_getinfo(uint32_t version, const char *node, const char *service,
 	near_info_domain(info->domain_attr);
 	if (hints)
 		near_info_echo(info, hints);
-	near_info_ctx(info);
+	near_info_ctx(info, hints);
 	info->domain_attr->name = strdup(NEAR_NAME);
 	info->fabric_attr->name = strdup(NEAR_NAME);
 	if (!info->domain_attr->name || !info->fabric_attr->name) {

@@ -164,6 +164,7 @@ struct near_ep {
 	struct near_link claimed;
 	struct near_av *av;
 	uint64_t tx_flags;	/* of calls without flags */
+	uint64_t msg_order;	/* between messages and what is one-sided */
 	uint64_t rx_flags;
 	uint64_t rx_op_flags;	/* the same, and FI_RECV and FI_COMPLETION */
 	size_t min_multi_recv;

@@ -101,7 +101,7 @@ ssize_t near_onesided_issue(struct fid_ep *ep_fid,
 			    struct near_onesided_call *call)
 {
 	struct near_ep *ep = near_ep_of(ep_fid);
-	ssize_t ret = near_onesided_prepare(call);
+	ssize_t ret = near_onesided_prepare(call, ep->msg_order);
 
 	if (ret)
 		return ret;

@@ -4,6 +4,7 @@
 /* Sends that are not short. */
 
 #include "api/send.h"
+#include "rma/rma.h"
 
 #define NEAR_GATHER 8192	/* on the stack */
 
@@ -47,7 +48,8 @@ ssize_t near_ep_send(struct near_ep *ep, const struct near_send_args *args,
 	ret = near_ep_peer(ep, args->dest, &peer);
 	if (near_unlikely(ret))
 		return ret;
-	if (near_unlikely(report && !near_cq_room(ep->tx_cq)))
+	if (near_unlikely((report && !near_cq_room(ep->tx_cq)) ||
+			  (args->flags & FI_FENCE && near_rma_fenced(peer))))
 		return -FI_EAGAIN;
 	if (near_unlikely(args->flags & FI_DELIVERY_COMPLETE))
 		ret = NEAR_LARGE;
@@ -84,6 +86,8 @@ ssize_t near_ep_sendv(struct near_ep *ep, struct near_send_args *args,
 	ret = near_ep_peer(ep, args->dest, &peer);
 	if (ret)
 		return ret;
+	if (args->flags & FI_FENCE && near_rma_fenced(peer))
+		return -FI_EAGAIN;
 	if (!(args->flags & FI_DELIVERY_COMPLETE) &&
 	    args->msg.len <= sizeof(gathered)) {
 		if (near_send_reports(ep, args->flags) &&

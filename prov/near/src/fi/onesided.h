@@ -39,8 +39,15 @@ uint64_t near_onesided_tx_flags(const struct fid_ep *ep);
 extern struct fi_ops_rma near_rma_ops;
 extern struct fi_ops_atomic near_atomic_ops;
 
-/* Checks the numbers of buffers and sets args.flags; 0 or -FI_EINVAL. */
-int near_onesided_prepare(struct near_onesided_call *call);
+/* Orders between messages and one-sided operations. */
+#define NEAR_ORDER_MIXED \
+	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
+
+/*
+ * Checks the numbers of buffers and sets args.flags; msg_order is that of the
+ * endpoint. 0 or -FI_EINVAL.
+ */
+int near_onesided_prepare(struct near_onesided_call *call, uint64_t msg_order);
 /* near_rma()'s error is what a target would say: it comes as a completion. */
 bool near_onesided_reported(int ret);
 /* Does near have the operation? */

@@ -60,6 +60,7 @@ struct near_peer {
 	bool hold;		/* the others, until that one has ended */
 	struct near_rx_op *sharing;	/* has the lane's near_ctl.claims */
 	uint32_t round;		/* of near_ctl.claims */
+	uint32_t large;		/* our large messages that it has not */
 	struct near_rma_peer *rma;	/* NULL: nothing one-sided so far */
 };
 

@@ -30,6 +30,7 @@ struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected, and full */
 	uint64_t tail;
 	uint64_t head;			/* as last read */
+	uint64_t taken;			/* see near_tx_taken() */
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
@@ -114,6 +115,20 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
+}
+
+/*
+ * Has the consumer taken all that was published? It says so every quarter of a
+ * ring only; who has been told otherwise sets taken to the tail of then.
+ */
+static inline bool near_tx_taken(struct near_tx *tx)
+{
+	if (tx->taken == tx->tail)
+		return true;
+	if (__atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) != tx->tail)
+		return false;
+	tx->taken = tx->tail;
+	return true;
 }
 
 static near_inline uint32_t near_lines(size_t len)

@@ -58,6 +58,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	op->too_small = msg->len > peer->tx.eager_max &&
 			msg->len <= NEAR_EAGER_MAX ? (uint32_t)msg->len : 0;
 	near_peer_hold(peer);
+	peer->large++;
 	slot->tag = msg->tag;
 	slot->rts.len = msg->len;
 	slot->rts.id = near_pool_id(op);
@@ -100,6 +101,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
 	near_pool_put(&port->tx_ops, op);
+	peer->large--;
 	if (cookie)
 		port->sink->sent(port->ctx, cookie, err);
 	near_peer_put(port, peer);

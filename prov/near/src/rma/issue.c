@@ -29,6 +29,8 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	void *cookie = op->args.cookie;
 
 	near_rma_unqueue(op);
+	if (at->barrier == op)
+		near_rma_barrier_over(at, err);
 	if (op->begun) {
 		at->unanswered--;
 		at->expect -= op->expect;
@@ -42,9 +44,7 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	near_peer_put(port, peer);
 }
 
-/* A part of the request; a read's is all of it. */
-static int near_rma_part(struct near_port *port, struct near_rma_op *op,
-			 size_t len)
+int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len)
 {
 	const struct near_rma_args *args = &op->args;
 	unsigned int operands = near_rma_operands(args->verb, args->op);
@@ -103,28 +103,12 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/*
- * A read is answered bit by bit while the peer's memory may change, and so
- * nothing that changes it may come behind.
- */
-static bool near_rma_must_wait(const struct near_rma_op *op)
-{
-	const struct near_rma_peer *at = op->to;
-
-	if (op->begun)
-		return false;
-	return (op->args.flags & NEAR_RMA_FENCE && at->unanswered) ||
-	       at->reading;
-}
-
 static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	size_t stop = op->sent + NEAR_STEP;
 	int ret;
 
-	if (near_rma_must_wait(op))
-		return -EAGAIN;
 	do {
 		if (near_rma_part_expects(op) && at->expect >= NEAR_RMA_EXPECT)
 			return -EAGAIN;
@@ -144,6 +128,30 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
+/* Does the target do it? Behind messages it does what is small. */
+static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
+{
+	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
+	       (!op->sent && !op->cleared &&
+		op->args.len <= NEAR_RMA_SMALL &&
+		near_rma_behind(op->to, &op->args));
+}
+
+/* A read that holds messages back stays in the queue until it is answered. */
+static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
+{
+	int ret = 0;
+
+	if (!op->begun || op->sent < op->args.len)
+		ret = near_rma_ask(port, op);
+	if (!ret && op->args.verb == NEAR_READ &&
+	    op->args.flags & NEAR_RMA_HOLD)
+		return -EAGAIN;
+	if (!ret)
+		near_rma_unqueue(op);
+	return ret;
+}
+
 /*
  * 0: it is on its way, or over (then op is gone). -EAGAIN: more is to be done.
  */
@@ -152,14 +160,16 @@ static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 	int ret;
 
-	if (op->begun || !near_rma_direct_can(port, at, &op->args)) {
-		ret = near_rma_ask(port, op);
-		if (!ret)
-			near_rma_unqueue(op);
-		return ret;
-	}
+	if (near_rma_must_wait(op))
+		return -EAGAIN;
+	if (near_rma_asks(port, op))
+		return near_rma_ask_on(port, op);
 	if (at->unanswered)
 		return -EAGAIN;
+	if (!op->sent && !op->cleared && near_rma_behind(at, &op->args)) {
+		near_rma_barrier(port, at, op);
+		return -EAGAIN;
+	}
 	ret = near_rma_direct(port, op);
 	if (ret == -EPERM || ret == -EAGAIN ||
 	    (!ret && op->sent < op->args.len))
@@ -294,14 +304,14 @@ static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	op->sent = op->answered = 0;
 	op->expect = 0;
 	op->begun = false;
+	op->cleared = false;
 	op->queued = true;
 	near_peer_hold(at->peer);
 	near_list_append(&at->queue, &op->link);
 	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
-	if (at->queue.next == &op->link &&
-	    !near_rma_direct_can(port, at, &op->args) &&
-	    !near_rma_ask(port, op))
-		near_rma_unqueue(op);
+	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
+	    near_rma_asks(port, op))
+		near_rma_ask_on(port, op);
 	if (!near_list_empty(&at->queue))
 		near_rma_wake(port, at);
 	return 0;
@@ -315,7 +325,9 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	int ret;
 
 	if (args->len > NEAR_STEP || !near_list_empty(&at->queue) ||
-	    at->unanswered || !near_rma_direct_can(port, at, args))
+	    at->unanswered || !near_rma_direct_can(port, at, args) ||
+	    (args->flags & NEAR_RMA_FENCE && at->peer->large) ||
+	    near_rma_behind(at, args))
 		return -EPERM;
 	op.to = at;
 	op.args = *args;

@@ -12,6 +12,8 @@
 #define NEAR_RMA_OPS (1u << 16)
 #define NEAR_RMA_KEPT 256	/* bytes that need no allocation */
 #define NEAR_RMA_PART 256	/* bytes of an atomic's part */
+#define NEAR_RMA_SMALL 4096	/* bytes: the target does them, rather than
+				 * say that it has taken what is before */
 #define NEAR_RMA_EXPECT 512	/* answers that we wait for, of one peer */
 #define NEAR_RMA_OWE 1024	/* that we owe one; more is no peer of ours */
 
@@ -35,6 +37,10 @@ struct near_rma_peer {
 	uint32_t owe;			/* replies */
 	uint64_t rejected;		/* id of the last refused operation */
 	struct near_table_view *view;	/* NULL: cannot be looked into */
+	struct near_rma_op *barrier;	/* see ordered.c */
+	struct near_rma_op *barrier_for;	/* NULL: none of the queue */
+	uint64_t barrier_tail;		/* near_tx.tail after it */
+	uint32_t barrier_moves;		/* near_move.count then */
 	struct near_link queue;		/* ours, not wholly issued, in order */
 	struct near_link replies;
 };
@@ -53,6 +59,7 @@ struct near_rma_op {
 	uint32_t expect;
 	bool begun;
 	bool queued;
+	bool cleared;			/* what is before it was taken */
 	uint8_t *copy;			/* allocated */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
@@ -91,9 +98,24 @@ static inline unsigned int near_rma_operands(unsigned int verb,
 
 /* issue.c: our side */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
+/* A part of the request; a read's is all of it. -EAGAIN: no room. */
+int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len);
 int near_rma_answered(struct near_port *port, struct near_lane *lane,
 		      const struct near_slot *slot);
 void near_rma_end(struct near_port *port, struct near_rma_op *op, int err);
+
+/* ordered.c: after which messages, and after what else */
+/*
+ * Has the peer say when it has taken all; the operation then is cleared. Comes
+ * to nothing if there is no room, or another one is under way: try again.
+ */
+void near_rma_barrier(struct near_port *port, struct near_rma_peer *at,
+		      struct near_rma_op *behind);
+void near_rma_barrier_over(struct near_rma_peer *at, int err);
+/* Are there messages that such an operation is to be behind? */
+bool near_rma_behind(struct near_rma_peer *at,
+		     const struct near_rma_args *args);
+bool near_rma_must_wait(const struct near_rma_op *op);
 
 /* direct.c: reads and writes that the peer has nothing to do with */
 /* 0: it has ended or wants another step; else a negative errno. */

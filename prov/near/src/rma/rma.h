@@ -26,6 +26,8 @@ enum near_verb {
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is for the peer */
 #define NEAR_RMA_FENCE 2u	/* after all before it have ended */
 #define NEAR_RMA_COPY 4u	/* local buffers may be used again at once */
+#define NEAR_RMA_BEHIND 8u	/* after the messages before it were taken */
+#define NEAR_RMA_HOLD 16u	/* messages after it wait until it has ended */
 
 #define NEAR_RMA_DONE 1		/* near_rma(): it has ended well */
 
@@ -81,7 +83,8 @@ void near_rma_tell(struct near_port *port, bool reads, bool writes);
  * -EAGAIN: poll and try again. -EKEYREJECTED: the peer has no such region;
  * -EACCES: not this part of it, or not in this way: nothing was touched. Or
  * what near_send() returns. Operations to one peer take effect in order, and
- * messages that are sent after it arrive after it.
+ * messages that are sent after it arrive after it; what else is to keep to the
+ * order of calls says so (NEAR_RMA_BEHIND, NEAR_RMA_HOLD, NEAR_RMA_FENCE).
  */
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args);
@@ -94,5 +97,12 @@ int near_rma_check(struct near_port *port, struct near_peer *peer,
 
 /* Has it operations of ours that have not ended? */
 bool near_rma_busy(const struct near_peer *peer);
+/* Or messages. Then what is to be fenced waits. */
+bool near_rma_fenced(const struct near_peer *peer);
+/*
+ * 0: the peer has taken and done all that was sent to it; -EAGAIN: poll, and
+ * try again.
+ */
+int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 
 #endif /* NEAR_RMA_RMA_H */

@@ -51,7 +51,8 @@ static void near_rma_over(struct near_port *port, struct near_peer *peer,
 			  const struct near_rma_slot *ask)
 {
 	if (ask->flags & NEAR_RMA_DATA ||
-	    port->rma->tell & near_rma_access(ask->verb, ask->op))
+	    (ask->total &&
+	     port->rma->tell & near_rma_access(ask->verb, ask->op)))
 		near_rma_event(port, peer, ask, ask->verb);
 }
 

@@ -40,12 +40,6 @@ static void near_rma_sleep(struct near_rma_peer *at)
 	at->working = false;
 }
 
-bool near_rma_busy(const struct near_peer *peer)
-{
-	return peer->rma && (peer->rma->unanswered ||
-			     !near_list_empty(&peer->rma->queue));
-}
-
 struct near_table_view *near_rma_view(struct near_rma_peer *at)
 {
 	const struct near_region *region = at->peer->region;

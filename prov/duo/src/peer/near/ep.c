@@ -39,6 +39,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	near->ep = ep;
 	near->tx_all = !(ep->tx_bind_flags & FI_SELECTIVE_COMPLETION);
 	near->tx_flags = ep->tx_op_flags;
+	near->msg_order = ep->tx_order;
 	near_pool_init(&near->sends, sizeof(struct duo_near_send),
 		       DUO_NEAR_SENDS);
 	TAILQ_INIT(&near->pieces);
@@ -70,7 +71,9 @@ static int duo_near_open(struct duo_ep *ep)
 		ep->near = NULL;
 		return ret;
 	}
-	duo_near_onesided_open(ep);
+	ret = duo_near_onesided_open(ep);
+	if (ret)
+		return ret;
 	near_address(ep->near->port, &addr);
 	memset(ep->publication.peer_name, 0, DUO_PEER_NAME_MAX);
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));

@@ -30,11 +30,13 @@ struct duo_near {
 	struct near_port *port;
 	bool tx_all;			/* every send is reported */
 	uint64_t tx_flags;		/* of calls without flags */
+	uint64_t msg_order;		/* the endpoint's, of what it sends */
 	struct near_pool sends;
 	struct near_blocks blocks;
 	struct duo_rx_list pieces;	/* of multi-receive buffers, on their
 					 * way in; those of a peer end in order */
 	bool onesided;			/* RMA and atomics too: onesided.h */
+	bool unordered;			/* it was told that one is the core's */
 	uint32_t next;			/* number to be given away next */
 	struct near_peer *peer[DUO_LOCAL_MAX];
 	bool bound[DUO_LOCAL_MAX];	/* the map's reference */

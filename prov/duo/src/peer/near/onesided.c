@@ -3,6 +3,7 @@
 
 /* One-sided operations over near, from call to completion; see onesided.h. */
 
+#include <inttypes.h>
 #include <rdma/fi_errno.h>
 
 #include "av/map.h"
@@ -12,6 +13,21 @@
 #include "obj/cq.h"
 #include "peer/near/near_ep.h"
 #include "peer/near/onesided.h"
+
+/* Once; an operation that is refused, as it names no region, takes no effect. */
+static void duo_near_unordered(struct duo_ep *ep,
+			       const struct near_rma_args *args, int ret)
+{
+	if (!ep->mixed_order || ep->near->unordered ||
+	    (ret != -FI_EOPNOTSUPP && ret != -FI_EKEYREJECTED))
+		return;
+	ep->near->unordered = true;
+	DUO_INFO(EP_DATA, "ep %p: an operation to a local peer (key 0x%" PRIx64
+		 ", type %u) is not near's but the core's: messages and "
+		 "fenced operations that follow do not wait for it. Where "
+		 "they have to, set FI_OFI_DUO_USE_SHM=0\n", (void *) ep,
+		 args->key, args->type);
+}
 
 /* 0: near does it; -FI_EAGAIN; anything else: the core does. */
 static int duo_near_ask(struct duo_ep *ep, fi_addr_t number,
@@ -36,7 +52,11 @@ static int duo_near_ask(struct duo_ep *ep, fi_addr_t number,
 	if (ret == -FI_EHOSTUNREACH)
 		duo_map_refuse(ep, number);
 	/* not before what near has still to do */
-	return near_rma_busy(peer) ? -FI_EAGAIN : ret;
+	if (near_rma_busy(peer) ||
+	    (ep->mixed_order && near_rma_quiet(ep->near->port, peer)))
+		return -FI_EAGAIN;
+	duo_near_unordered(ep, args, ret);
+	return ret;
 }
 
 int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
@@ -86,7 +106,7 @@ ssize_t near_onesided_issue(struct fid_ep *fid, struct near_onesided_call *call)
 {
 	struct duo_near *near = duo_near_of(fid);
 	struct duo_near_send *op;
-	int ret = near_onesided_prepare(call);
+	int ret = near_onesided_prepare(call, near->msg_order);
 
 	if (ret)
 		return ret;
@@ -144,21 +164,24 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-void duo_near_onesided_open(struct duo_ep *ep)
+int duo_near_onesided_open(struct duo_ep *ep)
 {
 	struct duo_near *near = ep->near;
 
 	if (!ep->domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC)))
-		return;
+		return 0;
 	if (near_rma_open(near->port, &duo_near_onesided_sink,
 			  ep->domain->table)) {
+		if (ep->mixed_order)
+			return -FI_ENOMEM;
 		DUO_WARN(EP_CTRL, "ep %p: near: no memory for RMA; the core "
 			 "carries it to local peers\n", (void *) ep);
-		return;
+		return 0;
 	}
 	near_rma_tell(near->port, duo_cntr_counts(ep, FI_REMOTE_READ),
 		      duo_cntr_counts(ep, FI_REMOTE_WRITE));
 	near->onesided = true;
 	near->fid.rma = &near_rma_ops;
 	near->fid.atomic = &near_atomic_ops;
+	return 0;
 }

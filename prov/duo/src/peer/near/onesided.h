@@ -29,10 +29,19 @@ int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
 			    const struct near_rma_args *args,
 			    struct duo_onesided *to);
 
-/* Before the port has an address; warns and does without if it cannot be. */
-void duo_near_onesided_open(struct duo_ep *ep);
+/*
+ * Before the port has an address; warns and does without if it cannot be, and
+ * fails where an order between messages and RMA was asked for.
+ */
+int duo_near_onesided_open(struct duo_ep *ep);
 
 /* region.c */
+/*
+ * Does near do RMA and atomics of such an info? Without messages it is the
+ * core's as it is: fences over both paths, progress while nobody reads a CQ,
+ * and many buffers are not to be had of near.
+ */
+bool duo_near_serves(const struct fi_info *info);
 void duo_near_table_open(struct duo_domain *domain,
 			 const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);

@@ -17,13 +17,11 @@
 /* 1 is FI_MR_BASIC, which newer headers want nobody to say. */
 #define DUO_MR_UNKNOWN (1 | FI_MR_RAW)
 
-/*
- * Without messages an info is the core's as it is: fences over both paths,
- * progress while nobody reads a CQ, and many buffers are not to be had of near.
- */
-static bool duo_near_serves(const struct fi_info *info)
+bool duo_near_serves(const struct fi_info *info)
 {
-	return info->caps & (FI_RMA | FI_ATOMIC) && !(info->caps & FI_FENCE) &&
+	return info->caps & (FI_RMA | FI_ATOMIC) &&
+	       (info->caps & (FI_MSG | FI_TAGGED) ||
+		!(info->caps & FI_FENCE)) &&
 	       !(info->domain_attr->mr_mode & DUO_MR_UNKNOWN) &&
 	       info->domain_attr->data_progress != FI_PROGRESS_AUTO &&
 	       !(info->tx_attr && info->tx_attr->iov_limit > NEAR_IOV_MAX);

@@ -10,6 +10,7 @@
 
 #include "av/map.h"
 #include "peer/near/near_ep.h"
+#include "rma/rma.h"
 
 #define DUO_NEAR_GATHER 8192	/* bytes on the stack */
 
@@ -199,6 +200,7 @@ static ssize_t duo_near_any_sendmsg(struct fid_ep *fid,
 				    const struct fi_msg_tagged *msg,
 				    unsigned int kind, uint64_t flags)
 {
+	struct duo_near *near = duo_near_of(fid);
 	struct duo_near_args args = {
 		.msg = {
 			.tag = kind ? msg->tag : 0,
@@ -211,8 +213,12 @@ static ssize_t duo_near_any_sendmsg(struct fid_ep *fid,
 		.flags = (kind ? FI_TAGGED : FI_MSG) | flags,
 	};
 
-	return duo_near_sendv(duo_near_of(fid), &args, msg->msg_iov,
-			      msg->iov_count);
+	const struct near_peer *peer = near->peer[msg->addr];
+
+	/* a fenced one waits for all that is under way to its peer */
+	if (near_unlikely(flags & FI_FENCE && peer && near_rma_fenced(peer)))
+		return -FI_EAGAIN;
+	return duo_near_sendv(near, &args, msg->msg_iov, msg->iov_count);
 }
 
 static ssize_t duo_near_msg_send(struct fid_ep *ep, const void *buf,

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What messages and one-sided operations keep between them where that is asked
+ * for, step by step: b takes a message when it is told to, and not before.
+ */
+
+#include "rma_side.h"
+
+#define LONG (2 * NEAR_STEP)	/* more than a call does, or a poll */
+#define NEVER 1000000		/* b takes nothing so often */
+
+static void poll_both(int times)
+{
+	while (times--) {
+		rig_poll(a.rig, 1);
+		rig_poll(b.rig, 1);
+	}
+}
+
+static int start(enum near_verb verb, size_t len, uint32_t flags)
+{
+	const struct iovec iov = { local, len };
+	const struct near_rma_args args = {
+		.verb = verb, .flags = flags, .addr = SIDE_START,
+		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
+		.cookie = local,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+static void end(uint32_t done)
+{
+	int i;
+
+	for (i = 0; i < 100000 && a.done < done; i++)
+		poll_both(1);
+	ck_assert_uint_eq(a.done, done);
+	ck_assert_int_eq(a.err, 0);
+}
+
+static void message(void)
+{
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+}
+
+/* A message that b finds, and leaves where it is. */
+static void message_not_taken(void)
+{
+	b.rig->refuse = NEVER;
+	message();
+	poll_both(5);
+	ck_assert_uint_eq(b.rig->count, 0);
+}
+
+static const size_t lengths[] = { 8, NEAR_RMA_SMALL, NEAR_RMA_SMALL + 1,
+				  100000, LONG };
+#define LENGTHS (int)(sizeof(lengths) / sizeof(lengths[0]))
+
+START_TEST(write_after_send)
+{
+	size_t len = lengths[_i];
+
+	message_not_taken();
+	ck_assert_int_eq(start(NEAR_WRITE, len, NEAR_RMA_BEHIND), 0);
+	poll_both(50);
+	side_untouched();
+	ck_assert_uint_eq(a.done, 0);
+	b.rig->refuse = 0;
+	end(1);
+	ck_assert_uint_eq(b.rig->count, 1);
+	ck_assert_mem_eq(memory, local, len);
+}
+END_TEST
+
+START_TEST(read_after_send)
+{
+	size_t len = lengths[_i];
+
+	message_not_taken();
+	ck_assert_int_eq(start(NEAR_READ, len, NEAR_RMA_BEHIND), 0);
+	poll_both(50);
+	ck_assert_uint_eq(a.done, 0);
+	/* as who has received the message does */
+	memset(memory, 55, len);
+	b.rig->refuse = 0;
+	end(1);
+	ck_assert_mem_eq(memory, local, len);
+}
+END_TEST
+
+/* Who does not ask has nothing to wait for. */
+START_TEST(overtaking)
+{
+	message_not_taken();
+	ck_assert_int_eq(start(NEAR_WRITE, 8, 0), NEAR_RMA_DONE);
+	ck_assert_mem_eq(memory, local, 8);
+	b.rig->refuse = 0;
+}
+END_TEST
+
+/* A barrier serves all that comes before the next message. */
+START_TEST(at_once_once_it_is_known)
+{
+	uint64_t tail;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 8, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
+	message();
+	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
+	end(1);
+	tail = to_b->tx.tail;
+	ck_assert_int_eq(start(NEAR_WRITE, 8, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
+	ck_assert_uint_eq(to_b->tx.tail, tail);
+	message();
+	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), 0);
+	end(2);
+}
+END_TEST
+
+/* Messages before, between and behind: all of it as it was called. */
+START_TEST(in_turns)
+{
+	uint32_t i, done = 0, sent = 0;
+	int ret;
+
+	b.rig->refuse = NEVER;
+	for (i = 0; i < 2000; i++) {
+		ret = i % 3 ? rig_send(a.rig, to_b, i, local, 8) :
+			      start(NEAR_WRITE, i % 2 ? 64 : 20000,
+				    NEAR_RMA_BEHIND);
+		if (ret == -EAGAIN) {
+			b.rig->refuse = 0;
+			poll_both(1);
+			b.rig->refuse = NEVER;
+			i--;
+			continue;
+		}
+		sent += !!(i % 3);
+		done += !(i % 3) && !ret;
+	}
+	b.rig->refuse = 0;
+	end(done);
+	rig_until(b.rig, a.rig, sent);
+	for (i = 1; i < sent; i++)
+		ck_assert_uint_gt(b.rig->event[i].msg.tag,
+				  b.rig->event[i - 1].msg.tag);
+}
+END_TEST
+
+/* What a read has seen is what was there before the message was taken. */
+START_TEST(send_after_read)
+{
+	int i, ret;
+
+	memset(memory, 1, LONG);
+	ret = start(NEAR_READ, LONG, NEAR_RMA_HOLD);
+	ck_assert_int_eq(ret, 0);
+	for (i = 0; i < 100000 && !b.rig->count; i++) {
+		ret = ret ? ret : rig_send(a.rig, to_b, 1, local, 8);
+		if (ret == -EAGAIN)
+			ret = 0;
+		else
+			ret = 1;	/* sent, once */
+		rig_poll(b.rig, 1);
+		if (b.rig->count)
+			memset(memory, 2, LONG);
+		rig_poll(a.rig, 1);
+	}
+	end(1);
+	for (i = 0; i < (int)LONG; i++)
+		ck_assert_uint_eq(local[i], 1);
+}
+END_TEST
+
+/* A fenced one waits for large messages and all else, which are then there. */
+START_TEST(fenced)
+{
+	static uint8_t large[LONG], got[LONG];
+	const struct iovec iov = { got, LONG };
+	struct near_rndv rndv;
+
+	memset(large, 3, LONG);
+	ck_assert_int_eq(rig_send_large(a.rig, to_b, 9, large, LONG, large), 0);
+	ck_assert(near_rma_fenced(to_b));
+	ck_assert_int_eq(start(NEAR_WRITE, _i ? LONG : 8, NEAR_RMA_FENCE |
+			       NEAR_RMA_BEHIND), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), -EAGAIN);
+	poll_both(100);
+	side_untouched();
+	ck_assert_uint_eq(a.done, 0);
+	ck_assert_uint_eq(b.rig->count, 1);
+	rndv = b.rig->event[0].msg.rndv;
+	ck_assert_int_eq(near_recv(b.rig->port, b.rig->event[0].peer, &rndv,
+				   &iov, 1, LONG, got), 0);
+	end(1);
+	ck_assert_mem_eq(got, large, LONG);
+	ck_assert_mem_eq(memory, local, _i ? LONG : 8);
+	ck_assert(!near_rma_fenced(to_b));
+}
+END_TEST
+
+/* Before somebody else does something there: all is taken, all is done. */
+START_TEST(quiet)
+{
+	int i;
+
+	ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), 0);
+	message_not_taken();
+	for (i = 0; i < 50; i++) {
+		ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), -EAGAIN);
+		poll_both(1);
+	}
+	b.rig->refuse = 0;
+	for (i = 0; i < 1000 && near_rma_quiet(a.rig->port, to_b); i++)
+		poll_both(1);
+	ck_assert_int_lt(i, 1000);
+	ck_assert_uint_eq(b.rig->count, 1);
+	ck_assert_uint_eq(b.events, 0);
+}
+END_TEST
+
+/* It tells of no write of nothing, and nothing of ours stays when b goes. */
+START_TEST(barrier_of_a_dead_peer)
+{
+	int i;
+
+	near_rma_tell(b.rig->port, true, true);
+	message_not_taken();
+	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
+	poll_both(5);
+	near_close(b.rig->port);
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert(!near_rma_busy(to_b));
+	ck_assert_uint_eq(b.events, 0);
+	b.rig->port = NULL;
+	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
+		.sink = a.rig->port->sink, .ctx = b.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+END_TEST
+
+static void add(Suite *suite, const char *name, void (*setup)(void))
+{
+	TCase *tcase = tcase_create(name);
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_loop_test(tcase, write_after_send, 0, LENGTHS);
+	tcase_add_loop_test(tcase, read_after_send, 0, LENGTHS);
+	tcase_add_test(tcase, in_turns);
+	tcase_add_test(tcase, send_after_read);
+	tcase_add_loop_test(tcase, fenced, 0, 2);
+	tcase_add_test(tcase, quiet);
+	tcase_add_test(tcase, barrier_of_a_dead_peer);
+	if (setup == side_setup_direct) {
+		tcase_add_test(tcase, overtaking);
+		tcase_add_test(tcase, at_once_once_it_is_known);
+	}
+	suite_add_tcase(suite, tcase);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("near order of messages and RMA");
+
+	add(suite, "by ourselves", side_setup_direct);
+	add(suite, "by the target", side_setup_asked);
+	return unit_run(suite);
+}
