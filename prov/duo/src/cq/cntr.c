@@ -296,6 +296,40 @@ free_cntr:
 	return ret;
 }
 
+/* To an endpoint that is enabled: what it did until now does not count. */
+static int duo_cntr_bound_late(struct duo_cntr_bind *bind)
+{
+	const struct duo_peer *peer = bind->ep->domain->peer;
+	int ret = duo_cntr_wait_bind(bind);
+
+	bind->cntr->good -= duo_cntr_bind_good(bind);
+	bind->cntr->bad -= duo_cntr_bind_bad(bind);
+	return ret || !bind->ep->path_ep[FI_DUO_LOCAL] ?
+	       ret : peer->count(bind);
+}
+
+static int duo_cntr_attach(struct duo_cntr_bind *bind)
+{
+	struct duo_ep *ep = bind->ep;
+	int ret = 0;
+
+	duo_lock(&ep->domain->lock);
+	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
+	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
+	if (ep->enabled)
+		ret = duo_cntr_bound_late(bind);
+	if (ret) {
+		LIST_REMOVE(bind, cntr_link);
+		LIST_REMOVE(bind, ep_link);
+	} else {
+		atomic_fetch_add(&bind->cntr->refs, 1);
+		if (bind->cntr->waiter.fd >= 0)
+			ep->counted = true;
+	}
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
 /* The core counts all but receives: of those it says when they end. */
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 {
@@ -303,7 +337,7 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 	struct duo_cntr_bind *bind;
 	int ret = 0;
 
-	if (cntr->domain != ep->domain || !flags || ep->enabled)
+	if (cntr->domain != ep->domain || !flags)
 		return -FI_EINVAL;
 	bind = calloc(1, sizeof(*bind));
 	if (!bind)
@@ -312,18 +346,12 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 		ret = fi_ep_bind(ep->path_ep[FI_DUO_CORE],
 				 &cntr->path_cntr[FI_DUO_CORE]->fid,
 				 core_flags);
-	if (ret) {
-		free(bind);
-		return ret;
-	}
 	*bind = (struct duo_cntr_bind) { cntr, ep, .flags = flags };
-	atomic_fetch_add(&cntr->refs, 1);
-	duo_lock(&ep->domain->lock);
-	LIST_INSERT_HEAD(&cntr->binds, bind, cntr_link);
-	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	ep->counted = ep->counted || cntr->waiter.fd >= 0;
-	duo_unlock(&ep->domain->lock);
-	return 0;
+	if (!ret)
+		ret = duo_cntr_attach(bind);
+	if (ret)
+		free(bind);
+	return ret;
 }
 
 void duo_cntr_unbind(struct duo_ep *ep)

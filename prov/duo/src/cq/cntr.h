@@ -30,8 +30,9 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 void duo_cntr_wait_close(struct duo_cntr *cntr);
 /* Nobody sleeps for it any more: others do not ask the core for its value. */
 void duo_cntr_wait_end(struct duo_cntr *cntr);
-/* The endpoint has its CQs: what wakes them wakes its counters. */
+/* The endpoint has its CQs: what wakes them wakes its counters, or this one. */
 int duo_cntr_wait_ep(struct duo_ep *ep);
+int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);
 int duo_cntr_trywait(struct duo_cntr *cntr);
 int duo_cntr_control(struct fid *fid, int command, void *arg);

@@ -65,19 +65,24 @@ static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 	       duo_waiter_add(&cntr->waiter, cq->core_fd) : 0;
 }
 
-int duo_cntr_wait_ep(struct duo_ep *ep)
+int duo_cntr_wait_bind(const struct duo_cntr_bind *bind)
 {
-	struct duo_cntr_bind *bind;
 	int ret = 0;
 
-	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		if (bind->cntr->waiter.fd < 0)
-			continue;
-		if (!ret)
-			ret = duo_cntr_wait_cq(bind->cntr, ep->tx_cq);
-		if (!ret)
-			ret = duo_cntr_wait_cq(bind->cntr, ep->rx_cq);
-	}
+	if (bind->cntr->waiter.fd >= 0)
+		ret = duo_cntr_wait_cq(bind->cntr, bind->ep->tx_cq);
+	if (!ret && bind->cntr->waiter.fd >= 0)
+		ret = duo_cntr_wait_cq(bind->cntr, bind->ep->rx_cq);
+	return ret;
+}
+
+int duo_cntr_wait_ep(struct duo_ep *ep)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_cntr_wait_bind(bind);
 	return ret;
 }
 

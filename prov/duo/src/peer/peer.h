@@ -26,6 +26,7 @@
 #include <rdma/fi_duo.h>
 
 struct duo_cntr;
+struct duo_cntr_bind;
 struct duo_cq;
 struct duo_domain;
 struct duo_ep;
@@ -75,6 +76,8 @@ struct duo_peer {
 	int (*open)(struct duo_ep *ep);
 	/* With record and map; afterwards path_ep[FI_DUO_LOCAL] takes sends. */
 	int (*enable)(struct duo_ep *ep);
+	/* A counter that is bound when the endpoint is enabled already. */
+	int (*count)(const struct duo_cntr_bind *bind);
 	/* Moves all endpoints of the CQ on; 0: nothing was to be done. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*

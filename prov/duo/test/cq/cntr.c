@@ -63,9 +63,35 @@ START_TEST(bound)
 	ck_assert_msg(fi_ep_bind(ep, &fx.cntr->fid, binds[_i].flags) ==
 		      binds[_i].ret, "%s", binds[_i].name);
 	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cntr->fid, FI_SEND),
-			 -FI_EINVAL);	/* enabled */
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	fixture_close();
+}
+END_TEST
+
+/*
+ * As OpenSHMEM's libraries do it, to an endpoint that is enabled: it counts
+ * from then on, over both paths, and twice what is bound twice.
+ */
+START_TEST(bound_late)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_READ };
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t dest;
+
+	open_with(&attr);
+	dest = _i ? far : local;
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[1], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "before");
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cntr->fid, BOTH), 0);
+	expect_count(0, 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
+	expect_count(1, 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "after");
+	expect_count(2, 0);
+	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
 	fixture_close();
 }
 END_TEST
@@ -312,6 +338,7 @@ int main(void)
 	TCase *tcase = unit_case(suite, "cntr", nothing, nothing);
 
 	tcase_add_loop_test(tcase, bound, 0, ARRAY_SIZE(binds));
+	tcase_add_loop_test(tcase, bound_late, 0, 2);
 	tcase_add_loop_test(tcase, sends, 0, 2);
 	tcase_add_loop_test(tcase, receives, 0, ARRAY_SIZE(receivers));
 	tcase_add_test(tcase, no_cq);

@@ -87,6 +87,12 @@ static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 	       duo_waiter_add(waiter, near_wait_fd(ep->near->port));
 }
 
+static int duo_near_count(const struct duo_cntr_bind *bind)
+{
+	duo_near_onesided_tell(bind->ep);
+	return duo_near_wait(bind->ep, &bind->cntr->waiter);
+}
+
 static int duo_near_enable(struct duo_ep *ep)
 {
 	struct duo_cntr_bind *bind;
@@ -95,7 +101,7 @@ static int duo_near_enable(struct duo_ep *ep)
 	if (!ret)
 		ret = duo_near_wait(ep, &ep->rx_cq->waiter);
 	LIST_FOREACH(bind, &ep->cntrs, ep_link)
-		ret = ret ? ret : duo_near_wait(ep, &bind->cntr->waiter);
+		ret = ret ? ret : duo_near_count(bind);
 	if (!ret)
 		ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
 	return ret;
@@ -218,6 +224,7 @@ const struct duo_peer duo_peer_near = {
 	.takes = "memory as FI_OFI_DUO_NEAR_MEMORY says",
 	.open = duo_near_open,
 	.enable = duo_near_enable,
+	.count = duo_near_count,
 	.poll = duo_near_poll,
 	.arm = duo_near_arm,
 	.woken = duo_near_woken,

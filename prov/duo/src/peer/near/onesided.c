@@ -164,6 +164,15 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
+/* Whether it counts what others do to it: else they need not say. */
+void duo_near_onesided_tell(struct duo_ep *ep)
+{
+	if (ep->near->onesided)
+		near_rma_tell(ep->near->port,
+			      duo_cntr_counts(ep, FI_REMOTE_READ),
+			      duo_cntr_counts(ep, FI_REMOTE_WRITE));
+}
+
 int duo_near_onesided_open(struct duo_ep *ep)
 {
 	struct duo_near *near = ep->near;
@@ -178,10 +187,9 @@ int duo_near_onesided_open(struct duo_ep *ep)
 			 "carries it to local peers\n", (void *) ep);
 		return 0;
 	}
-	near_rma_tell(near->port, duo_cntr_counts(ep, FI_REMOTE_READ),
-		      duo_cntr_counts(ep, FI_REMOTE_WRITE));
 	near->onesided = true;
 	near->fid.rma = &near_rma_ops;
 	near->fid.atomic = &near_atomic_ops;
+	duo_near_onesided_tell(ep);
 	return 0;
 }

@@ -34,6 +34,7 @@ int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
  * fails where an order between messages and RMA was asked for.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
+void duo_near_onesided_tell(struct duo_ep *ep);
 
 /* region.c */
 /*

@@ -126,17 +126,21 @@ static void duo_shm_peer_close(struct duo_ep *ep)
 	free(shm);
 }
 
+static int duo_shm_count(const struct duo_cntr_bind *bind)
+{
+	if (!(bind->flags & FI_SEND))
+		return 0;
+	return fi_ep_bind(bind->ep->path_ep[FI_DUO_LOCAL],
+			  &bind->cntr->path_cntr[FI_DUO_LOCAL]->fid, FI_SEND);
+}
+
 static int duo_shm_bind_cntrs(struct duo_ep *ep)
 {
-	struct duo_cntr_bind *bind;
+	const struct duo_cntr_bind *bind;
 	int ret = 0;
 
-	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		if (!ret && bind->flags & FI_SEND)
-			ret = fi_ep_bind(ep->path_ep[FI_DUO_LOCAL],
-				&bind->cntr->path_cntr[FI_DUO_LOCAL]->fid,
-				FI_SEND);
-	}
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_shm_count(bind);
 	return ret;
 }
 
@@ -192,6 +196,7 @@ const struct duo_peer duo_peer_shm = {
 	.cntr_open = duo_shm_cntr_open,
 	.open = duo_shm_peer_open,
 	.enable = duo_shm_peer_enable,
+	.count = duo_shm_count,
 	.poll = duo_shm_poll,
 	.drain = duo_shm_peer_drain,
 	.close = duo_shm_peer_close,
