@@ -14,6 +14,7 @@
 #include "core/traits.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "near_xpu.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
@@ -85,6 +86,7 @@ static struct fi_ops_domain duo_domain_ops = {
 	.stx_ctx = duo_no_stx_ctx,
 	.srx_ctx = duo_no_srx_ctx,
 	.query_atomic = duo_query_atomic,
+	NEAR_NO_XPU_CTX
 };
 
 static size_t duo_sockaddr_len(uint32_t addr_format)

@@ -19,6 +19,7 @@
 #include "core/read.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "near_xpu.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
@@ -337,6 +338,7 @@ static struct fi_ops_ep duo_ep_ops = {
 	.rx_ctx = duo_no_rx_ctx,
 	.rx_size_left = duo_ep_rx_size_left,
 	.tx_size_left = duo_ep_tx_size_left,
+	NEAR_NO_XPU_EP
 };
 
 /* Addresses are the core's. */

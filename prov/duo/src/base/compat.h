@@ -10,6 +10,7 @@
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
 
+#include <string.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -101,6 +102,31 @@ struct fi_peer_rx_entry {
 	struct iovec *iov;
 };
 #endif
+
+/*
+ * The attributes that every version has: an application that was built for an
+ * older interface may have no more of them, and what 2.7 adds, FI_XPU's, is
+ * nothing that we offer.
+ */
+static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
+{
+	struct fi_cq_attr copy = { 0 };
+
+	memcpy(&copy, attr, offsetof(struct fi_cq_attr, wait_set));
+	return copy;
+}
+
+static inline struct fi_cntr_attr
+duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
+{
+	struct fi_cntr_attr copy = {
+		.events = attr->events,
+		.wait_obj = attr->wait_obj,
+		.flags = attr->flags,
+	};
+
+	return copy;
+}
 
 #ifdef FI_MR_DMABUF	/* mr_iov is something else then */
 #define DUO_MR_DMABUF FI_MR_DMABUF

@@ -11,6 +11,7 @@
 #include "base/params.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "near_xpu.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "peer/peer.h"
@@ -185,6 +186,7 @@ static struct fi_ops_cntr duo_cntr_ops = {
 	.wait = duo_cntr_wait,
 	.adderr = duo_cntr_adderr,
 	.seterr = duo_cntr_seterr,
+	NEAR_NO_XPU_CNTR
 };
 
 static int duo_cntr_close(struct fid *fid)
@@ -219,11 +221,10 @@ static int duo_cntr_open_paths(struct duo_cntr *cntr,
 			       const struct fi_cntr_attr *attr, void *context)
 {
 	const struct duo_peer *peer = cntr->domain->peer;
-	struct fi_cntr_attr core_attr = *attr;
+	struct fi_cntr_attr core_attr = duo_cntr_attr_copy(attr);
 	int ret;
 
 	core_attr.wait_obj = FI_WAIT_NONE;
-	core_attr.wait_set = NULL;
 	ret = fi_cntr_open(cntr->domain->path_domain[FI_DUO_CORE], &core_attr,
 			   &cntr->path_cntr[FI_DUO_CORE], context);
 	if (ret || !peer || !peer->cntr_open)

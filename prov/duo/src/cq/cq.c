@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cq/cq.h"
 #include "cq/nap.h"
+#include "near_xpu.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
@@ -191,6 +192,7 @@ static struct fi_ops_cq duo_cq_ops = {
 	.sreadfrom = duo_cq_sreadfrom,
 	.signal = duo_cq_signal,
 	.strerror = duo_cq_strerror,
+	NEAR_NO_XPU_CQ
 };
 
 /* A core that has no wait objects is polled. */
@@ -198,11 +200,10 @@ static int duo_cq_open_core(struct duo_cq *cq, const struct fi_cq_attr *attr)
 {
 	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
 	struct fid_cq **core_cq = &cq->path_cq[FI_DUO_CORE];
-	struct fi_cq_attr core_attr = *attr;
+	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
 
 	core_attr.format = FI_CQ_FORMAT_TAGGED;
 	core_attr.wait_obj = FI_WAIT_FD;
-	core_attr.wait_set = NULL;
 	if (cq->core_signals &&
 	    !fi_cq_open(domain, &core_attr, core_cq, NULL)) {
 		if (!duo_cq_wait_core(cq))

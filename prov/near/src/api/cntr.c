@@ -8,6 +8,7 @@
 
 #include "api/near_fi.h"
 #include "link/proc.h"
+#include "near_xpu.h"
 
 static struct near_cntr *near_cntr_of(struct fid_cntr *fid)
 {
@@ -114,6 +115,7 @@ static struct fi_ops_cntr near_cntr_ops = {
 	.wait = near_cntr_wait,
 	.adderr = near_cntr_adderr,
 	.seterr = near_cntr_seterr,
+	NEAR_NO_XPU_CNTR
 };
 
 int near_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,

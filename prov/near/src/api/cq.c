@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api/cq.h"
+#include "near_xpu.h"
 
 #define NEAR_CQ_MIN 1024
 
@@ -138,6 +139,7 @@ static struct fi_ops_cq near_cq_ops = {
 	.sreadfrom = near_cq_sreadfrom,
 	.signal = near_cq_signal,
 	.strerror = near_cq_strerror,
+	NEAR_NO_XPU_CQ
 };
 
 static size_t near_cq_entry_size(enum fi_cq_format format)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/near_fi.h"
+#include "near_xpu.h"
 
 static int near_domain_close(struct fid *fid)
 {
@@ -65,6 +66,7 @@ static struct fi_ops_domain near_domain_ops = {
 	.stx_ctx = near_no_stx_ctx,
 	.srx_ctx = near_no_srx_ctx,
 	.query_atomic = near_query_atomic,
+	NEAR_NO_XPU_CTX
 };
 
 int near_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/recv.h"
+#include "near_xpu.h"
 
 static void near_ep_log(int level, const char *text)
 {
@@ -328,6 +329,7 @@ static struct fi_ops_ep near_ep_ops = {
 	.rx_ctx = near_no_rx_ctx,
 	.rx_size_left = near_no_size_left,
 	.tx_size_left = near_no_size_left,
+	NEAR_NO_XPU_EP
 };
 
 static struct fi_ops_cm near_cm_ops = {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Applications that are older than the libfabric that we were built for, and
+ * what a newer libfabric calls without asking whether we have it.
+ */
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#if __has_include(<rdma/fi_xpu.h>)	/* 2.7 */
+#include <rdma/fi_xpu.h>
+#endif
+
+#include "fixture.h"
+
+static char *pages;
+static size_t page;
+
+static void setup(void)
+{
+	page = sysconf(_SC_PAGESIZE);
+	pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert(pages != MAP_FAILED);
+	ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
+	fixture_setup();
+	fixture_open(&(struct fixture_attr) { 0 });
+	ck_assert_int_eq(fixture_try(&(struct fixture_attr) { 0 }), 0);
+}
+
+static void teardown(void)
+{
+	fixture_close();
+	munmap(pages, 2 * page);
+}
+
+/* As long as libfabric 2.6 has them; behind them is nothing to be read. */
+START_TEST(short_attributes)
+{
+	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +
+			sizeof(struct fid_wait *);
+	size_t cntr_len = offsetof(struct fi_cntr_attr, flags) +
+			  sizeof(uint64_t);
+	struct fi_cq_attr *cq_attr = (void *) (pages + page - cq_len);
+	struct fi_cntr_attr *cntr_attr = (void *) (pages + page - cntr_len);
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+
+	cq_attr->size = 16;
+	ck_assert_int_eq(fi_cq_open(fx.domain, cq_attr, &cq, NULL), 0);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	memset(pages, 0, page);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, cntr_attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+}
+END_TEST
+
+#ifdef FI_XPU
+START_TEST(no_xpu)
+{
+	struct fi_cntr_attr attr = { 0 };
+	struct fid_cntr *cntr;
+
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_xpu_ctx(fx.domain, NULL, NULL, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_ep_export_xpu(fx.ep, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_cq_export_xpu(fx.cq, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_cntr_export_xpu(cntr, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_av_lookup2(fx.av, 0, NULL, NULL, 0, NULL),
+			 -FI_ENOSYS);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+	Suite *suite = suite_create("newer");
+	TCase *tcase = unit_case(suite, "newer", setup, teardown);
+
+	tcase_add_test(tcase, short_attributes);
+#ifdef FI_XPU
+	tcase_add_test(tcase, no_xpu);
+#endif
+	return unit_run(suite);
+}
