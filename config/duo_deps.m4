@@ -42,11 +42,14 @@ $LIBFABRIC_PKG_ERRORS. Set PKG_CONFIG_PATH to the right one, use contrib/env \
 which prepares one, or give --disable-provider to build softefa alone.])])
 		AS_IF([$PKG_CONFIG --atleast-version=2.0 libfabric],
 			[have_peers=yes
+			 duo_save_CPPFLAGS=$CPPFLAGS
+			 CPPFLAGS="$LIBFABRIC_CFLAGS $CPPFLAGS"
 			 AC_CHECK_MEMBER([struct fi_ops_srx_owner.get_msg], [],
 				[AC_MSG_ERROR([libfabric's Peer API is needed, \
 rdma/providers/fi_peer.h])],
 				[#include <rdma/fabric.h>
-				 #include <rdma/providers/fi_peer.h>])])
+				 #include <rdma/providers/fi_peer.h>])
+			 CPPFLAGS=$duo_save_CPPFLAGS])
 		duo_libfabric_version=`$PKG_CONFIG --modversion libfabric`
 		duo_libfabric_libdir=`$PKG_CONFIG --variable=libdir libfabric`
 	])
