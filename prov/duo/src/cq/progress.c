@@ -118,13 +118,30 @@ void duo_cq_progress(struct duo_cq *cq)
 	duo_cq_poll(cq);
 }
 
+/* Some endpoint of this queue has a local side. */
+static bool duo_cq_has_local(const struct duo_cq *cq)
+{
+	const struct duo_ep *ep;
+
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		if (ep->path_ep[FI_DUO_LOCAL])
+			return true;
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		if (ep->path_ep[FI_DUO_LOCAL])
+			return true;
+	return false;
+}
+
 /*
  * Nothing has come for many polls: with more processes than cores the one
- * that has to send may be waiting for ours. Nothing is held but the lock.
+ * that has to send may be waiting for ours. Where the core carries everything
+ * it is polled as without us: it gives no way either, and on a busy machine
+ * what it receives would wait for the processes that we give way to.
+ * Nothing is held but the lock.
  */
 DUO_COLD ssize_t duo_cq_yield(struct duo_cq *cq)
 {
-	if (!cq->local_idle)
+	if (!cq->local_idle || !duo_cq_has_local(cq))
 		return -FI_EAGAIN;
 	duo_unlock(&cq->domain->lock);
 	sched_yield();

@@ -70,6 +70,7 @@ START_TEST(not_while_shm_is_busy)
 }
 END_TEST
 
+/* The core alone is polled as without us: no domain, or no endpoint, has shm. */
 START_TEST(without_shm)
 {
 	static const struct fixture_attr attr = { .no_shm = true };
@@ -77,7 +78,29 @@ START_TEST(without_shm)
 	fixture_close();
 	setup_attr(&attr);
 	poll_cq(4 * POLLS);
-	ck_assert_int_eq(yields, 4);
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+/* FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin has it. */
+START_TEST(endpoint_without_shm)
+{
+	static const struct fixture_attr attr;
+	struct fi_info *info = fixture_info(&attr);
+	bool permitted = false;
+
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+				   sizeof(permitted)), 0);
+	ck_assert_int_eq(fi_enable(fx.ep), 0);
+	fi_freeinfo(info);
+	poll_cq(4 * POLLS);
+	ck_assert_int_eq(yields, 0);
 }
 END_TEST
 
@@ -110,6 +133,7 @@ int main(void)
 	tcase_add_test(tcase, after_empty_reads);
 	tcase_add_test(tcase, not_while_shm_is_busy);
 	tcase_add_test(tcase, without_shm);
+	tcase_add_test(tcase, endpoint_without_shm);
 	tcase_add_test(tcase, without_a_lock);
 	tcase_add_test(tcase, never);
 	return unit_run(suite);
