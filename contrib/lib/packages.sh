@@ -57,6 +57,22 @@ apt_install()
 	apt_get update && apt_get install --no-install-recommends "$@"
 }
 
+# packages_ensure HEADING...: installs what is missing below these headings.
+packages_ensure()
+{
+	local -a wanted missing
+	mapfile -t wanted < <(packages_list "$@")
+	mapfile -t missing < <(packages_missing "${wanted[@]}")
+	[[ ${#missing[@]} -eq 0 ]] || apt_install "${missing[@]}"
+}
+
+# packages_may_install: root, on Debian, and not as root of nothing but a user
+# namespace.
+packages_may_install()
+{
+	is_root && command -v apt-get >/dev/null && [[ -w /var/lib/dpkg ]]
+}
+
 # packages_advice: the command that installs what building needs, as this
 # distribution's package manager has it.
 packages_advice()

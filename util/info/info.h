@@ -51,6 +51,8 @@ struct info_fabric {
 		      void *context);
 	void (*freeinfo)(struct fi_info *info);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
+	int (*getparams)(struct fi_param **params, int *count);
+	void (*freeparams)(struct fi_param *params);
 };
 
 void info_check_libfabric(struct info_fabric *fabric);
@@ -72,12 +74,16 @@ void info_check_shm(int ranks);
 void info_check_memfd(void);
 void info_check_cgroup(int ranks);
 void info_check_memlock(void);
+void info_check_files(int ranks);
+void info_check_file_size(void);
+void info_check_network(void);
 
 void info_check_copy(void);
 void info_check_namespaces(void);
 
 /* The environment of the caller; removes what would hide cores from us. */
 void info_check_environment(void);
+void info_check_params(const struct info_fabric *fabric);
 /* Does the caller's FI_PROVIDER select ofi_duo? OFFERED: the names that there
    are, none: that was said. */
 void info_check_filter(const struct info_fabric *fabric, const char *offered);

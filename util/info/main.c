@@ -57,10 +57,14 @@ static void info_check_all(int ranks)
 	info_check_libfabric(&fabric);
 	info_check_module(&fabric);
 	info_check_cores(&fabric);
+	info_check_params(&fabric);
+	info_check_network();
 	info_check_shm(ranks);
 	info_check_cgroup(ranks);
 	info_check_memfd();
 	info_check_memlock();
+	info_check_files(ranks);
+	info_check_file_size();
 	info_check_copy();
 	info_check_namespaces();
 }

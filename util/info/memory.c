@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -276,31 +275,6 @@ void info_check_cgroup(int ranks)
 		info_remedy("raise the job's or container's memory (sbatch "
 			    "--mem, docker --memory, resources.limits.memory), "
 			    "or set FI_OFI_DUO_USE_SHM=0");
-	}
-}
-
-void info_check_memlock(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit)) {
-		info_found("memlock", INFO_WARNING, "RLIMIT_MEMLOCK: %s",
-			   strerror(errno));
-		info_remedy("check ulimit -l in the job");
-	} else if (limit.rlim_cur == RLIM_INFINITY) {
-		info_found("memlock", INFO_OK, "locked memory is not limited");
-	} else if (!info_cores_pin()) {
-		info_found("memlock", INFO_OK, "locked memory is limited to "
-			   "%llu KiB; no core here needs it",
-			   (unsigned long long) limit.rlim_cur / 1024);
-	} else {
-		info_found("memlock", INFO_WARNING, "locked memory is limited "
-			   "to %llu KiB; the device's memory registrations "
-			   "may fail", (unsigned long long) limit.rlim_cur /
-			   1024);
-		info_remedy("ulimit -l unlimited: \"* - memlock unlimited\" "
-			    "in /etc/security/limits.d, LimitMEMLOCK=infinity "
-			    "for slurmd, docker --ulimit memlock=-1");
 	}
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "near_abi.h"
+#include "near_param.h"
 
 #define DUO_PARAM_MAX 1000000	/* of polls and microseconds */
 
@@ -141,14 +142,14 @@ static void duo_params_read(void)
 			  &duo_params.order_devices);
 	duo_param_str("cores", &duo_params.cores);
 	duo_param_str("registry_dir", &duo_params.registry_dir);
-	fi_param_get_size_t(&duo_prov, "lazy_polls", &duo_params.lazy_polls);
-	fi_param_get_size_t(&duo_prov, "lazy_time", &duo_params.lazy_time);
-	fi_param_get_size_t(&duo_prov, "core_interval",
-			    &duo_params.core_interval);
-	fi_param_get_size_t(&duo_prov, "wait_interval",
-			    &duo_params.wait_interval);
-	fi_param_get_size_t(&duo_prov, "near_memory", &duo_params.near_memory);
-	fi_param_get_size_t(&duo_prov, "yield_polls", &yield_polls);
+	near_param_number(&duo_prov, "lazy_polls", &duo_params.lazy_polls);
+	near_param_number(&duo_prov, "lazy_time", &duo_params.lazy_time);
+	near_param_number(&duo_prov, "core_interval",
+			  &duo_params.core_interval);
+	near_param_number(&duo_prov, "wait_interval",
+			  &duo_params.wait_interval);
+	near_param_number(&duo_prov, "near_memory", &duo_params.near_memory);
+	near_param_number(&duo_prov, "yield_polls", &yield_polls);
 	if (yield_polls > DUO_PARAM_MAX)
 		yield_polls = DUO_PARAM_MAX;
 	duo_params.yield_mask = duo_param_mask(yield_polls);

@@ -74,6 +74,8 @@ static const char *duo_local_remedy(int ret)
 	case FI_EMFILE:
 	case ENFILE:
 		return "Raise the limit of open files (ulimit -n)";
+	case EFBIG:
+		return "Raise the limit of the size of files (ulimit -f)";
 	case FI_EPERM:
 		return "Its subdirectory ofi_duo.UID.NS must be this user's, "
 		       "mode 0700: remove what is in its place";

@@ -16,7 +16,7 @@ struct fi_provider *fi_prov_ini(void);
 
 static uint32_t running;
 static int warnings;
-static char text[512];
+static char said[512];
 
 uint32_t fi_version(void)
 {
@@ -37,7 +37,7 @@ void fi_log(const struct fi_provider *prov, enum fi_log_level level,
 
 	warnings++;
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	vsnprintf(said, sizeof(said), fmt, args);
 	va_end(args);
 }
 
@@ -97,8 +97,8 @@ START_TEST(other_version)
 	}
 	ck_assert_msg(!fi_prov_ini(), "%s", name);
 	ck_assert_int_eq(warnings, 1);
-	ck_assert_msg(strstr(text, built) && strstr(text, loaded), "%s: %s",
-		      name, text);
+	ck_assert_msg(strstr(said, built) && strstr(said, loaded), "%s: %s",
+		      name, said);
 }
 END_TEST
 
@@ -134,6 +134,37 @@ START_TEST(core_version)
 }
 END_TEST
 
+static const struct {
+	const char *text;
+	size_t want;
+} number_cases[] = {
+	{ "7", 7 }, { "0x40", 64 }, { "0", 1 }, { "2000000", 1000000 },
+	{ "abc", 100 }, { "12x", 100 }, { "", 100 }, { "-5", 100 },
+	{ "1M", 100 }, { "99999999999999999999", 100 }, { " 7", 100 },
+};
+
+/* What is no number is said, and the default is used; others may be clamped. */
+START_TEST(parameter)
+{
+	const char *text = number_cases[_i].text;
+	char want[128];
+
+	setenv("FI_OFI_DUO_LAZY_POLLS", text, 1);
+	duo_params.lazy_polls = 100;
+	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
+	ck_assert_msg(duo_params.lazy_polls == number_cases[_i].want, "\"%s\"",
+		      text);
+	if (number_cases[_i].want != 100) {
+		ck_assert_int_eq(warnings, 0);
+		return;
+	}
+	snprintf(want, sizeof(want), "FI_OFI_DUO_LAZY_POLLS=%s is no number, "
+		 "100 is used", text);
+	ck_assert_int_eq(warnings, 1);
+	ck_assert_msg(strstr(said, want) != NULL, "%s", said);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("version");
@@ -145,5 +176,6 @@ int main(void)
 			    ARRAY_SIZE(version_cases));
 	tcase_add_test(tcase, groups);
 	tcase_add_test(tcase, core_version);
+	tcase_add_loop_test(tcase, parameter, 0, ARRAY_SIZE(number_cases));
 	return unit_run(suite);
 }

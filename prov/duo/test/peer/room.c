@@ -7,12 +7,14 @@
  * the access beyond its end is the same SIGBUS.
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
@@ -171,6 +173,19 @@ START_TEST(signal_of_another_thread)
 }
 END_TEST
 
+/* Refused before shm makes the file longer, which would end the process. */
+START_TEST(file_size_is_limited)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(duo_room_check(), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = 1 << 20;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(duo_room_check(), -EFBIG);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("room");
@@ -182,5 +197,6 @@ int main(void)
 	tcase_add_test(tcase, all_pages_are_there_afterwards);
 	tcase_add_test(tcase, signal_is_put_back);
 	tcase_add_test(tcase, signal_of_another_thread);
+	tcase_add_test(tcase, file_size_is_limited);
 	return unit_run(suite);
 }

@@ -4,6 +4,7 @@
 /* The one exported symbol: version gate, parameters, return. */
 
 #include "near_abi.h"
+#include "near_param.h"
 #include "config.h"
 
 #include "api/near_fi.h"
@@ -48,10 +49,10 @@ static void near_params_init(void)
 			"which each one yields the processor; 0: never "
 			"(default: 64)");
 	fi_param_get_bool(&near_prov, "cma", &near_params.cma);
-	fi_param_get_size_t(&near_prov, "memory", &near_params.memory);
-	fi_param_get_size_t(&near_prov, "unexpected_size",
-			    &near_params.unexpected);
-	fi_param_get_size_t(&near_prov, "yield", &near_params.yield);
+	near_param_number(&near_prov, "memory", &near_params.memory);
+	near_param_number(&near_prov, "unexpected_size",
+			  &near_params.unexpected);
+	near_param_number(&near_prov, "yield", &near_params.yield);
 }
 
 struct fi_provider *fi_prov_ini(void);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -19,7 +20,12 @@
 int duo_room_check(void)
 {
 	struct statvfs st;
+	struct rlimit limit;
 
+	/* A file that becomes longer ends its process by SIGXFSZ. */
+	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
+	    limit.rlim_cur < DUO_SHM_REGION)
+		return -EFBIG;
 	if (statvfs(DUO_DEV_SHM, &st))
 		return -errno;
 	/* f_blocks is 0 where there is no limit */

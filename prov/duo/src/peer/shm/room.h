@@ -10,7 +10,7 @@
 
 #include <rdma/fi_endpoint.h>
 
-/* 0, or -FI_ENOSPC: no room even now. Takes nothing. */
+/* 0, -FI_ENOSPC: no room even now, or -EFBIG: RLIMIT_FSIZE. Takes nothing. */
 int duo_room_check(void);
 /*
  * Enables an endpoint of shm, which writes to its region, and then gives the

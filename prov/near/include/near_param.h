@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Numbers among the runtime parameters. libfabric takes text that is no number
+ * for 0, or for the number that it begins with, and says nothing.
+ */
+#ifndef NEAR_PARAM_H
+#define NEAR_PARAM_H
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+static inline bool near_param_is_number(const char *text)
+{
+	char *end;
+
+	errno = 0;
+	strtoull(text, &end, 0);
+	return isdigit((unsigned char)*text) && !*end && !errno;
+}
+
+/* Leaves VALUE as it is where none is set, or something that is no number. */
+static inline void near_param_number(struct fi_provider *prov,
+				     const char *name, size_t *value)
+{
+	char variable[64], *c;
+	const char *text;
+
+	snprintf(variable, sizeof(variable), "FI_%s_%s", prov->name, name);
+	for (c = variable; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	text = getenv(variable);
+	if (text && !near_param_is_number(text))
+		FI_WARN(prov, FI_LOG_CORE, "%s=%s is no number, %zu is used; "
+			"set it to digits alone, or unset it\n", variable,
+			text, *value);
+	else
+		fi_param_get_size_t(prov, name, value);
+}
+
+#endif /* NEAR_PARAM_H */

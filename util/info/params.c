@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Variables FI_OFI_DUO_* and FI_NEAR_* that nobody reads, or that are not what
+ * they should be. What there is, libfabric says: the module has told it.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "info.h"
+#include "near_param.h"
+
+static bool info_is_bool(const char *text)
+{
+	static const char *const words[] = {
+		"0", "1", "no", "yes", "false", "true", "off", "on",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcasecmp(text, words[i]))
+			return true;
+	return false;
+}
+
+static void info_check_value(const struct fi_param *param, const char *value)
+{
+	if (param->type == FI_PARAM_BOOL && !info_is_bool(value)) {
+		info_found("parameter", INFO_WARNING, "%s=%s is neither on nor "
+			   "off: the default is used", param->name, value);
+		info_remedy("set %s to on or off, or unset it", param->name);
+	} else if ((param->type == FI_PARAM_SIZE_T ||
+		    param->type == FI_PARAM_INT) &&
+		   !near_param_is_number(value)) {
+		info_found("parameter", INFO_WARNING, "%s=%s is no number: the "
+			   "default is used", param->name, value);
+		info_remedy("set %s to digits alone (65536, not 64K), or unset "
+			    "it", param->name);
+	}
+}
+
+/* ENTRY, "NAME=value", with PREFIX, which some parameter has if it is read. */
+static void info_check_entry(const struct fi_param *params, int count,
+			     const char *prefix, const char *entry)
+{
+	size_t len = strcspn(entry, "=");
+	bool read = false;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		read |= !strncmp(params[i].name, prefix, strlen(prefix));
+		if (strncmp(params[i].name, entry, len) ||
+		    params[i].name[len] || !entry[len])
+			continue;
+		info_check_value(&params[i], entry + len + 1);
+		return;
+	}
+	if (!read)
+		return;		/* no module: that is said */
+	info_found("parameter", INFO_WARNING, "%.*s is no parameter: nobody "
+		   "reads it", (int)len, entry);
+	info_remedy("fi_info -e | grep %s lists those that there are", prefix);
+}
+
+/* To be called when libfabric has loaded its modules. */
+void info_check_params(const struct info_fabric *fabric)
+{
+	static const char *const prefixes[] = { "FI_OFI_DUO_", "FI_NEAR_" };
+	struct fi_param *params = NULL;
+	int count = 0;
+	char **entry;
+	size_t i;
+
+	if (!fabric->getparams || !fabric->freeparams ||
+	    fabric->getparams(&params, &count))
+		return;
+	for (entry = environ; *entry; entry++)
+		for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+			if (!strncmp(*entry, prefixes[i], strlen(prefixes[i])))
+				info_check_entry(params, count, prefixes[i],
+						 *entry);
+	fabric->freeparams(params);
+}
