@@ -286,6 +286,29 @@ START_TEST(measured_alone)
 }
 END_TEST
 
+/* However many are under way, who is alive is looked at once for all. */
+START_TEST(looks_once)
+{
+	enum { LEN = 100000, COUNT = 3 };
+	struct iovec iov = { got, LEN };
+	uint64_t checked;
+	uint32_t i;
+
+	for (i = 0; i < COUNT; i++)
+		rig_send_large(a, to_b, i, big, LEN, big);
+	rig_until(b, NULL, COUNT);
+	for (i = 0; i < COUNT; i++)
+		near_recv(b->port, b->event[i].peer, &b->event[i].msg.rndv,
+			  &iov, 1, LEN, got);
+	b->port->polls = NEAR_TICK_POLLS;	/* the next is no tick */
+	b->port->checked_ms = 0;
+	near_poll(b->port, b->port->sink);
+	checked = b->port->checked_ms;
+	ck_assert_uint_ne(checked, 0);
+	rig_until(b, a, 2 * COUNT);
+}
+END_TEST
+
 static void learn(struct near_ways *ways, size_t len, uint64_t read,
 		  uint64_t share, uint64_t pieces)
 {
@@ -295,11 +318,13 @@ static void learn(struct near_ways *ways, size_t len, uint64_t read,
 
 	for (i = 0; i < NEAR_WAYS * NEAR_WAY_TRIES; i++) {
 		way = near_way_choose(ways, len, NEAR_WAY_ALL);
-		ck_assert_int_eq(way, i % NEAR_WAYS);
+		/* one after the other: each leaves caches as it likes them */
+		ck_assert_int_eq(way, i / NEAR_WAY_TRIES);
 		ck_assert(!near_way_known(ways, way, len));
 		near_way_begin(ways, way, len);
 		/* others' disturbance adds; the first is cold */
-		near_way_learn(ways, way, len, ns[way] * (i < 6 ? 3 : 1));
+		near_way_learn(ways, way, len, ns[way] *
+			       (i % NEAR_WAY_TRIES < 2 ? 3 : 1));
 	}
 }
 
@@ -330,6 +355,27 @@ START_TEST(chooses)
 	/* sizes without end are of the last class */
 	ck_assert_int_eq(near_way_choose(&ways, SIZE_MAX, NEAR_WAY_ALL),
 			 NEAR_WAY_READ);
+}
+END_TEST
+
+/* What is the fastest at times is not taken for it. */
+START_TEST(chooses_by_the_mean)
+{
+	enum { LEN = 65536, MESSAGES = 300, LAST = 100 };
+	uint64_t ns[NEAR_WAYS] = { 2500, 0, 9000 };
+	struct near_ways ways = { 0 };
+	unsigned int read = 0;
+	enum near_way way;
+	int i;
+
+	for (i = 0; i < MESSAGES; i++) {
+		ns[NEAR_WAY_SHARE] = i % 2 ? 1000 : 5000;
+		way = near_way_choose(&ways, LEN, NEAR_WAY_ALL);
+		near_way_begin(&ways, way, LEN);
+		near_way_learn(&ways, way, LEN, ns[way]);
+		read += way == NEAR_WAY_READ && i >= MESSAGES - LAST;
+	}
+	ck_assert_uint_eq(read, LAST);
 }
 END_TEST
 
@@ -386,7 +432,9 @@ START_TEST(share_steps)
 {
 	ck_assert_uint_eq(near_share_step(1), NEAR_SHARE_MIN);
 	ck_assert_uint_eq(near_share_step(1 << 20), NEAR_SHARE_PART);
-	ck_assert_uint_eq(near_share_step(300000) % NEAR_PAGE, 0);
+	ck_assert_uint_eq(near_share_step(200001) % NEAR_PAGE, 0);
+	ck_assert_uint_eq(near_share_steps(200001, near_share_step(200001)), 2);
+	ck_assert_uint_eq(near_share_step(65536), 32768);
 	ck_assert_uint_eq(near_share_steps(NEAR_SHARE_MIN + 1, NEAR_SHARE_MIN),
 			  2);
 	ck_assert_uint_eq(near_share_step(SIZE_MAX / 2), 0);
@@ -415,11 +463,13 @@ int main(void)
 	tcase_add_test(all, many_at_once);
 	tcase_add_test(all, tries_all);
 	tcase_add_test(all, measured_alone);
+	tcase_add_test(all, looks_once);
 	suite_add_tcase(suite, all);
 	tcase_add_test(pure, chooses);
 	tcase_add_test(pure, chooses_what_works);
 	tcase_add_test(pure, claims);
 	tcase_add_test(pure, share_steps);
+	tcase_add_test(pure, chooses_by_the_mean);
 	suite_add_tcase(suite, pure);
 	return unit_run(suite);
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -73,24 +72,6 @@ void near_unwatch(struct near_port *port, struct near_peer *peer)
 	epoll_ctl(port->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
 	close(peer->pidfd);
 	peer->pidfd = -1;
-}
-
-/*
- * Its memory may be looked for under its pid: the process was there when we
- * looked last, which is so recent that its pid is not another's by now.
- */
-bool near_peer_alive(const struct near_port *port,
-		     const struct near_peer *peer)
-{
-	struct pollfd fd = { .fd = peer->pidfd, .events = POLLIN };
-
-	if (peer->dying || peer->state == NEAR_PEER_GONE)
-		return false;
-	if (near_now_ms() - port->checked_ms < NEAR_CHECK_MS)
-		return true;
-	if (peer->pidfd >= 0)
-		return !poll(&fd, 1, 0);
-	return near_same_process(&peer->addr) != -ESRCH;
 }
 
 /* It ends when what it had sent is delivered: near_port_reap(). */
@@ -203,17 +184,33 @@ static void near_port_look(struct near_port *port)
 	}
 }
 
-void near_port_tick(struct near_port *port)
+/* All that there is to know of all peers, at most every NEAR_CHECK_MS. */
+static void near_port_check(struct near_port *port)
 {
 	uint64_t now = near_now_ms();
 
+	if (near_likely(now - port->checked_ms < NEAR_CHECK_MS))
+		return;
+	port->checked_ms = now;
+	near_port_events(port);
+	near_port_look(port);
+}
+
+/*
+ * Its memory may be looked for under its pid: the process was there when we
+ * looked last, which is so recent that its pid is not another's by now.
+ */
+bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
+{
+	near_port_check(port);
+	return !peer->dying && peer->state != NEAR_PEER_GONE;
+}
+
+void near_port_tick(struct near_port *port)
+{
 	if (!(port->polls % NEAR_SWEEP_POLLS))
 		near_port_sweep(port);
-	if (near_unlikely(now - port->checked_ms >= NEAR_CHECK_MS)) {
-		port->checked_ms = now;
-		near_port_events(port);
-		near_port_look(port);
-	}
+	near_port_check(port);
 	if (near_unlikely(port->dying))
 		near_port_reap(port);
 }

@@ -151,8 +151,7 @@ void near_lane_broken(struct near_port *port, struct near_lane *lane,
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
 void near_peer_dies(struct near_port *port, struct near_peer *peer);
-bool near_peer_alive(const struct near_port *port,
-		     const struct near_peer *peer);
+bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 void near_port_tick(struct near_port *port);
 void near_wake_drain(struct near_port *port);
 

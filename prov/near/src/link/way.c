@@ -20,16 +20,6 @@ static uint64_t near_way_expect(const struct near_way_cost *cost)
 	return cost->known ? cost->cost : UINT64_MAX;
 }
 
-static bool near_way_better(const struct near_way_cost *a,
-			   const struct near_way_cost *b)
-{
-	uint64_t cost_a = near_way_expect(a), cost_b = near_way_expect(b);
-
-	if (cost_a != cost_b)
-		return cost_a < cost_b;
-	return !cost_a && a->begun < b->begun;
-}
-
 enum near_way near_way_choose(const struct near_ways *ways, size_t len,
 			      unsigned int allowed)
 {
@@ -40,7 +30,7 @@ enum near_way near_way_choose(const struct near_ways *ways, size_t len,
 		if (!(allowed & NEAR_WAY_BIT(way)))
 			continue;
 		if (best == NEAR_WAYS ||
-		    near_way_better(&cost[way], &cost[best]))
+		    near_way_expect(&cost[way]) < near_way_expect(&cost[best]))
 			best = way;
 	}
 	return best;
@@ -61,17 +51,23 @@ void near_way_begin(struct near_ways *ways, enum near_way way, size_t len)
 }
 
 /*
- * The least is nearest to the truth: all that disturbs adds. Later samples
- * raise it slowly, so that it follows what changes.
+ * Of the tries the least counts: all that disturbs adds, and what looks good is
+ * looked at longer. From then on it is the mean, which the least would hide: a
+ * way that is fast now and then is not fast. A sample far off, of a process that
+ * did not run, counts as twice the mean.
  */
 void near_way_learn(struct near_ways *ways, enum near_way way, size_t len,
 		    uint64_t ns)
 {
 	struct near_way_cost *cost = &ways->cost[near_way_size(len)][way];
-	uint64_t sample = ((ns << 20) + len - 1) / (len ? len : 1);
+	uint64_t sample = ((ns << 20) + len - 1) / (len ? len : 1) + 1;
 
-	if (cost->known++ == 0 || sample < cost->cost)
-		cost->cost = sample + 1;
-	else if (cost->known > NEAR_WAY_TRIES)
-		cost->cost += (sample - cost->cost) / 16;
+	if (cost->known++ < NEAR_WAY_TRIES) {
+		if (cost->known == 1 || sample < cost->cost)
+			cost->cost = sample;
+		return;
+	}
+	if (sample > 2 * cost->cost)
+		sample = 2 * cost->cost;
+	cost->cost += sample / NEAR_WAY_MEMORY - cost->cost / NEAR_WAY_MEMORY;
 }

@@ -74,6 +74,8 @@ struct near_rx_op {
 	size_t stop;		/* we read so far; the sender wrote the rest */
 	size_t done;
 	enum near_way way;
+	uint8_t tier;		/* of the ring when it began: what it is
+				 * measured for */
 	bool begun;		/* counted in peer->fetching */
 	uint64_t since_ns;
 	uint32_t step;		/* SHARE: bytes, and how many of them */

@@ -9,14 +9,13 @@
 #include "link/proc.h"
 #include "proto/large.h"
 
-static struct near_ways *near_rx_costs(struct near_port *port,
-				       const struct near_rx_op *op)
+/* The ring may change its size while a message is under way. */
+static uint8_t near_rx_tier(const struct near_peer *peer)
 {
-	const struct near_lane *lane = op->peer->lane;
-	uint32_t tier = lane ? lane->tier : 0;
+	const struct near_lane *lane = peer->lane;
+	uint8_t tier = lane ? lane->tier : 0;
 
-	return &port->fetch[tier < NEAR_FETCH_TIERS ? tier :
-			    NEAR_FETCH_TIERS - 1];
+	return tier < NEAR_FETCH_TIERS ? tier : NEAR_FETCH_TIERS - 1;
 }
 
 /* What both ends know to be possible. */
@@ -47,8 +46,9 @@ static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
  */
 static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
 {
-	struct near_ways *costs = near_rx_costs(port, op);
 	struct near_peer *peer = op->peer;
+	uint8_t tier = near_rx_tier(peer);
+	struct near_ways *costs = &port->fetch[tier];
 	bool known;
 
 	op->way = near_way_choose(costs, op->len, near_rx_ways(op));
@@ -63,6 +63,7 @@ static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
 		peer->sharing = op;
 	op->since_ns = peer->alone ? near_now_ns() : 0;
 	op->begun = true;
+	op->tier = tier;
 	op->state = near_rx_first_state(op);
 	near_list_remove(&op->link);
 	near_list_append(&port->receiving, &op->link);
@@ -141,7 +142,7 @@ static void near_rx_measured(struct near_port *port, struct near_rx_op *op,
 	peer->alone = NULL;
 	peer->hold = false;
 	if (!err && op->len && op->way != NEAR_WAYS)
-		near_way_learn(near_rx_costs(port, op), op->way, op->len,
+		near_way_learn(&port->fetch[op->tier], op->way, op->len,
 			       near_now_ns() - op->since_ns);
 }
 

@@ -27,16 +27,18 @@
 /* wrote: round 32 | it gave up 1 | steps it has written 16 */
 #define NEAR_SHARE_FAILED (1u << 16)
 
-/* An eighth of the message, within limits, in whole pages. 0: too long. */
+/*
+ * A half of the message, within limits, in whole pages: each step is a call of
+ * the system's, which costs as much as copying some KiB. 0: too long.
+ */
 static inline uint32_t near_share_step(uint64_t len)
 {
-	uint64_t step = len / 8;
+	uint64_t page = NEAR_PAGE, step = (len / 2 + len % 2 + page - 1) & -page;
 
 	if (step < NEAR_SHARE_MIN)
 		step = NEAR_SHARE_MIN;
 	if (step > NEAR_SHARE_PART)
 		step = NEAR_SHARE_PART;
-	step &= ~(uint64_t)(NEAR_PAGE - 1);
 	return len / step < NEAR_SHARE_STEPS ? (uint32_t)step : 0;
 }
 
