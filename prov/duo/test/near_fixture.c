@@ -3,7 +3,7 @@
 
 #include "near_fixture.h"
 
-static const struct fixture_attr over_near = {
+static struct fixture_attr over_near = {
 	.near = true, .cntr_flags = FI_SEND,
 };
 
@@ -98,14 +98,27 @@ void near_setup_alone(void)
 	rig_open();
 }
 
-void near_setup(void)
+static void near_publish(void)
 {
 	struct near_addr addr;
 
-	near_setup_alone();
 	near_address(rig.port, &addr);
 	rig_publish(DUO_PEER_NEAR, &addr);
 	peer = peer_insert(PEER);
+}
+
+void near_setup(void)
+{
+	near_setup_alone();
+	near_publish();
+}
+
+void near_setup_unlocked(void)
+{
+	over_near.threading = FI_THREAD_DOMAIN;
+	near_setup_alone();
+	near_publish();
+	ck_assert(!fixture_ep()->domain->lock.on);
 }
 
 void near_teardown(void)

@@ -34,6 +34,8 @@ extern char large[LARGE], got[LARGE];
 /* For unit_case(): with the peer published and inserted, or neither. */
 void near_setup(void);
 void near_setup_alone(void);
+/* The first, where the application serialises: small messages go short. */
+void near_setup_unlocked(void);
 void near_teardown(void);
 void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr);
 /* The peer closes its port and withdraws its record. */

@@ -18,12 +18,12 @@ struct fi_ops_msg duo_msg_ops = {
 	.recv = duo_recv,
 	.recvv = duo_recvv,
 	.recvmsg = duo_recvmsg,
-	.send = duo_send,
+	.send = duo_short_send,
 	.sendv = duo_sendv,
 	.sendmsg = duo_sendmsg,
-	.inject = duo_inject,
-	.senddata = duo_senddata,
-	.injectdata = duo_injectdata,
+	.inject = duo_short_inject,
+	.senddata = duo_short_senddata,
+	.injectdata = duo_short_injectdata,
 };
 
 struct fi_ops_tagged duo_tagged_ops = {
@@ -31,12 +31,12 @@ struct fi_ops_tagged duo_tagged_ops = {
 	.recv = duo_trecv,
 	.recvv = duo_trecvv,
 	.recvmsg = duo_trecvmsg,
-	.send = duo_tsend,
+	.send = duo_short_tsend,
 	.sendv = duo_tsendv,
 	.sendmsg = duo_tsendmsg,
-	.inject = duo_tinject,
-	.senddata = duo_tsenddata,
-	.injectdata = duo_tinjectdata,
+	.inject = duo_short_tinject,
+	.senddata = duo_short_tsenddata,
+	.injectdata = duo_short_tinjectdata,
 };
 
 const struct duo_up duo_up = {

@@ -95,7 +95,17 @@ DUO_COLD void duo_cq_poll_without_peer(struct duo_cq *cq)
 		duo_cq_core_active(cq);
 }
 
-DUO_HOT void duo_cq_poll(struct duo_cq *cq)
+/* What the poll of the peer has left. */
+DUO_COLD void duo_cq_poll_minded(struct duo_cq *cq)
+{
+	if (cq->domain->held)
+		duo_cq_resolve(cq);
+	if (cq->domain->lazy)
+		duo_cq_flush_lazy(cq);
+}
+
+/* Receives or messages have waited, or there is no message for long. */
+DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
 {
 	struct duo_domain *domain = cq->domain;
 
@@ -109,6 +119,27 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 		duo_cq_poll_local(cq, domain);
 	if (domain->lazy)
 		duo_cq_flush_lazy(cq);
+	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
+		duo_cq_core_active(cq);
+}
+
+/* The same, where nothing has to be minded. */
+DUO_HOT void duo_cq_poll(struct duo_cq *cq)
+{
+	struct duo_domain *domain = cq->domain;
+
+	if (__builtin_expect(domain->held | domain->lazy || !cq->peer ||
+			     cq->local_idle > DUO_LOCAL_IDLE, false)) {
+		duo_cq_poll_minding(cq);
+		return;
+	}
+	if (!cq->peer->poll(cq)) {
+		cq->local_idle++;
+	} else {
+		cq->local_idle = 0;
+		if (__builtin_expect(domain->held | domain->lazy, false))
+			duo_cq_poll_minded(cq);
+	}
 	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
 		duo_cq_core_active(cq);
 }

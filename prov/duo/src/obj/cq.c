@@ -12,6 +12,15 @@ void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		duo_err_overrun(&cq->errs);
 }
 
+void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = context, .flags = flags,
+	};
+
+	duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path)
 {

@@ -79,6 +79,7 @@ static inline void duo_cq_rouse(struct duo_cq *cq)
 /* The reader sleeps, nobody reads, or the ring is full. */
 void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
+void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags);
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
 			       fi_addr_t src)
@@ -94,6 +95,23 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	} else {
 		duo_ring_put(&cq->ring, entry, src);
 	}
+}
+
+/*
+ * A send that reports is over, outside of a read mostly: its entry is written
+ * where it goes.
+ */
+static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
+				    uint64_t flags)
+{
+	if (__builtin_expect(cq->sink.room || cq->hidden || cq->asleep ||
+			     duo_ring_full(&cq->ring), false))
+		duo_cq_push_sent_rare(cq, context, flags);
+	else
+		*duo_ring_next(&cq->ring) = (struct duo_ring_slot) {
+			.entry = { .op_context = context, .flags = flags },
+			.src = FI_ADDR_NOTAVAIL,
+		};
 }
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,

@@ -106,16 +106,27 @@ static inline bool duo_match_wild(const struct duo_match *match,
 	return ignore & ~match->mask;
 }
 
+/* To the queue alone: is there no index that has to have it? */
+DUO_HOT bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
+{
+	return !match->by_want.on && !duo_match_wild(match, ignore);
+}
+
+DUO_HOT void duo_match_append(struct duo_match *match, struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_POSTED);
+	rx->seq = match->seq++;
+	TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	match->posted_count++;
+}
+
 DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
 	if (duo_match_wild(match, rx->ignore))
 		duo_match_learn(match, rx->ignore);
-	duo_rx_become(rx, DUO_RX_POSTED);
-	rx->seq = match->seq++;
-	TAILQ_INSERT_TAIL(&match->posted, rx, link);
+	duo_match_append(match, rx);
 	if (match->by_want.on)
 		duo_match_add_want(match, rx);
-	match->posted_count++;
 }
 
 /* The caller gives rx its next state. */

@@ -120,13 +120,17 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 	return ring->tail - ring->head == ring->size;
 }
 
-/* There is room. */
+/* There is room, which is taken. */
+static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
+{
+	return &ring->slot[ring->tail++ & (ring->size - 1)];
+}
+
 static inline void duo_ring_put(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
 {
-	struct duo_ring_slot *slot =
-		&ring->slot[ring->tail++ & (ring->size - 1)];
+	struct duo_ring_slot *slot = duo_ring_next(ring);
 
 	slot->entry = *entry;
 	slot->src = src;

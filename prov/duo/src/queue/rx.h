@@ -133,20 +133,37 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool);
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 void duo_rx_free_bounce(struct duo_rx *rx);
 
-/* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
-static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
+/* Off the list now. */
+static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
+					  struct duo_rx *rx)
 {
-	struct duo_rx *rx = SLIST_FIRST(&pool->free);
-
-	if (rx)
-		SLIST_REMOVE_HEAD(&pool->free, free_link);
-	else if (!(rx = duo_rx_first_use(pool)))
-		return NULL;
 	assert(rx->state == DUO_RX_FREE && !rx->bounce && !rx->lazy);
 	pool->live++;
 	rx->on_core = false;
 	rx->wanted = true;
 	return rx;
+}
+
+/* One that was used before, if there is any. */
+static inline struct duo_rx *duo_rx_alloc_used(struct duo_rx_pool *pool)
+{
+	struct duo_rx *rx = SLIST_FIRST(&pool->free);
+
+	if (!rx)
+		return NULL;
+	SLIST_REMOVE_HEAD(&pool->free, free_link);
+	return duo_rx_begin(pool, rx);
+}
+
+/* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
+static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
+{
+	struct duo_rx *rx = duo_rx_alloc_used(pool);
+
+	if (rx)
+		return rx;
+	rx = duo_rx_first_use(pool);
+	return rx ? duo_rx_begin(pool, rx) : NULL;
 }
 
 static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)

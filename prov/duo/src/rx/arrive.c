@@ -23,6 +23,27 @@ static void duo_arrival_hold(struct duo_rx *rx)
 	rx->ep->domain->held++;
 }
 
+struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
+				    fi_addr_t addr, uint64_t tag, size_t size)
+{
+	struct duo_match *match = &ep->match[kind];
+	struct duo_rx *rx;
+
+	while ((rx = duo_match_first(match, addr, tag))) {
+		if (rx->multi) {
+			if (duo_multi_take(rx, size))
+				break;
+			continue;
+		}
+		duo_match_unpost(match, rx);
+		if (rx->lazy)
+			duo_lazy_drop(rx);
+		if (!rx->on_core || duo_lazy_recall(rx))
+			break;
+	}
+	return rx;
+}
+
 int duo_arrival_queue(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);

@@ -16,26 +16,24 @@
 #include "obj/ep.h"
 #include "rx/multi.h"
 
-/* Takes the first posted receive for a message away from the core. */
+/*
+ * Takes the first posted receive for a message away from the core. Mostly it
+ * is the one that was posted first, and the core has never had it.
+ */
+struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
+				    fi_addr_t addr, uint64_t tag, size_t size);
 DUO_HOT struct duo_rx *duo_arrival_take(struct duo_ep *ep,
 					enum duo_rx_kind kind, fi_addr_t addr,
 					uint64_t tag, size_t size)
 {
 	struct duo_match *match = &ep->match[kind];
-	struct duo_rx *rx;
+	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
 
-	while ((rx = duo_match_first(match, addr, tag))) {
-		if (rx->multi) {
-			if (duo_multi_take(rx, size))
-				break;
-			continue;
-		}
-		duo_match_unpost(match, rx);
-		if (rx->lazy)
-			duo_lazy_drop(rx);
-		if (!rx->on_core || duo_lazy_recall(rx))
-			break;
-	}
+	if (__builtin_expect(!rx || !duo_rx_takes(rx, addr, tag) ||
+			     rx->multi | rx->lazy | rx->on_core ||
+			     match->by_want.on, false))
+		return duo_arrival_take_any(ep, kind, addr, tag, size);
+	duo_match_unpost(match, rx);
 	return rx;
 }
 

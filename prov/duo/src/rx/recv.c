@@ -272,6 +272,46 @@ DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	return ret;
 }
 
+/*
+ * The short way: only a local message can satisfy it, an entry is at hand and
+ * nothing has to be looked up, or locked. It calls nothing, so that the calls
+ * below save no registers. False: nothing has been done.
+ */
+DUO_HOT bool duo_recv_short(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
+			    size_t len, void *desc, struct duo_want want,
+			    void *context)
+{
+	const struct duo_lock *lock = &ep->domain->lock;
+	const struct iovec iov = { buf, len };
+	const struct duo_recv recv = {
+		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = want,
+		.context = context,
+		.flags = ep->rx_op_flags[kind],
+	};
+	struct duo_rx *rx;
+
+	if (__builtin_expect(lock->on || lock->watch ||
+			     !(ep->caps & FI_DIRECTED_RECV) ||
+			     duo_recv_when(ep, &want) != DUO_RECV_NEVER ||
+			     !duo_recv_usual(ep, kind, DUO_RECV_NEVER) ||
+			     !duo_rx_pool_free(&ep->pool) ||
+			     !duo_match_plain(&ep->match[kind], want.ignore),
+			     false))
+		return false;
+	rx = duo_rx_alloc_used(&ep->pool);
+	if (__builtin_expect(!rx, false))
+		return false;
+	rx->peer.addr = want.addr;
+	rx->peer.tag = want.tag;
+	duo_recv_write(ep, rx, &recv);
+	duo_match_append(&ep->match[kind], rx);
+	return true;
+}
+
 /* All but the msg variants use the endpoint's default flags. */
 ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t src, void *context)
@@ -289,13 +329,24 @@ ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 	return duo_recv_any(duo_ep_of(ep_fid), &recv);
 }
 
-ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
-		 fi_addr_t src, void *context)
+DUO_SAME_ARGS ssize_t duo_recv_long(struct fid_ep *ep_fid, void *buf,
+				    size_t len, void *desc, fi_addr_t src,
+				    void *context)
 {
 	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
 
 	return duo_recv_one(duo_ep_of(ep_fid), DUO_MSG, buf, len, desc, want,
 			    context);
+}
+
+ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		 fi_addr_t src, void *context)
+{
+	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
+
+	return duo_recv_short(duo_ep_of(ep_fid), DUO_MSG, buf, len, desc, want,
+			      context) ? 0 :
+	       duo_recv_long(ep_fid, buf, len, desc, src, context);
 }
 
 ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
@@ -331,13 +382,26 @@ ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 	return duo_recv_any(duo_ep_of(ep_fid), &recv);
 }
 
-ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
-		  fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+DUO_SAME_ARGS ssize_t duo_trecv_long(struct fid_ep *ep_fid, void *buf,
+				     size_t len, void *desc, fi_addr_t src,
+				     uint64_t tag, uint64_t ignore,
+				     void *context)
 {
 	const struct duo_want want = { src, tag, ignore };
 
 	return duo_recv_one(duo_ep_of(ep_fid), DUO_TAGGED, buf, len, desc,
 			    want, context);
+}
+
+ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		  fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	const struct duo_want want = { src, tag, ignore };
+
+	return duo_recv_short(duo_ep_of(ep_fid), DUO_TAGGED, buf, len, desc,
+			      want, context) ? 0 :
+	       duo_trecv_long(ep_fid, buf, len, desc, src, tag, ignore,
+			      context);
 }
 
 ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,

@@ -54,4 +54,25 @@ ssize_t duo_tsenddata(struct fid_ep *ep_fid, const void *buf, size_t len,
 ssize_t duo_tinjectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
 			uint64_t data, fi_addr_t dest, uint64_t tag);
 
+/* short.c: the same, the usual way first. */
+ssize_t duo_short_send(struct fid_ep *ep, const void *buf, size_t len,
+		       void *desc, fi_addr_t dest, void *context);
+ssize_t duo_short_inject(struct fid_ep *ep, const void *buf, size_t len,
+			 fi_addr_t dest);
+ssize_t duo_short_senddata(struct fid_ep *ep, const void *buf, size_t len,
+			   void *desc, uint64_t data, fi_addr_t dest,
+			   void *context);
+ssize_t duo_short_injectdata(struct fid_ep *ep, const void *buf, size_t len,
+			     uint64_t data, fi_addr_t dest);
+ssize_t duo_short_tsend(struct fid_ep *ep, const void *buf, size_t len,
+			void *desc, fi_addr_t dest, uint64_t tag,
+			void *context);
+ssize_t duo_short_tinject(struct fid_ep *ep, const void *buf, size_t len,
+			  fi_addr_t dest, uint64_t tag);
+ssize_t duo_short_tsenddata(struct fid_ep *ep, const void *buf, size_t len,
+			    void *desc, uint64_t data, fi_addr_t dest,
+			    uint64_t tag, void *context);
+ssize_t duo_short_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
+			      uint64_t data, fi_addr_t dest, uint64_t tag);
+
 #endif /* DUO_SEND_H */

@@ -149,6 +149,63 @@ START_TEST(sends)
 }
 END_TEST
 
+/* In a slot, or not: all arrive, in order, and are counted. */
+START_TEST(sends_of_all_sizes)
+{
+	const uint64_t wide = 1ULL << 40 | 7;
+	size_t len;
+
+	for (len = 0; len < sizeof(rig.payload); len++) {
+		memset(large, (int) len, len);
+		ck_assert_int_eq(fi_tsenddata(fx.ep, large, len, NULL, 5 + len,
+					      peer, TAG + len, &slot), 0);
+		ck_assert_uint_eq(both_entry(&slot).flags,
+				  FI_SEND | FI_TAGGED);
+		ck_assert_int_eq(rig.arrived, (int) len + 1);
+		ck_assert_uint_eq(rig.msg.len, len);
+		ck_assert_uint_eq(rig.msg.tag, TAG + len);
+		ck_assert_uint_eq(rig.msg.data, 5 + len);
+		ck_assert_mem_eq(rig.payload, large, len);
+	}
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, len);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_bytes,
+			  len * (len - 1) / 2);
+	ck_assert_int_eq(fi_senddata(fx.ep, "wide", 4, NULL, wide, peer,
+				     &slot), 0);
+	ck_assert_uint_eq(both_entry(&slot).flags, FI_SEND | FI_MSG);
+	ck_assert_uint_eq(rig.msg.data, wide);
+	ck_assert_int_eq(fi_inject(fx.ep, large,
+				   fixture_ep()->inject_size + 1, peer),
+			 -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_tinject(fx.ep, large, fixture_ep()->inject_size,
+				    peer, TAG), 0);
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer + 1, TAG),
+			 -FI_EINVAL);
+	ck_assert_int_eq(fi_cq_read(fx.cq, got, 1), -FI_EAGAIN);
+}
+END_TEST
+
+/* What finds the ring full is not sent, and no completion says that it was. */
+START_TEST(full_ring_refuses)
+{
+	ssize_t ret;
+	int n = 0;
+
+	while (!(ret = fi_tsend(fx.ep, &n, sizeof(n), NULL, peer, TAG, &slot)))
+		n++;
+	ck_assert_int_eq(ret, -FI_EAGAIN);
+	ck_assert_int_gt(n, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, n);
+	do
+		near_poll(rig.port, &rig_sink);
+	while (rig.arrived < n);
+	ck_assert_int_eq(rig.arrived, n);
+	for (; n; n--)
+		both_entry(&slot);
+	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
+}
+END_TEST
+
 /* When they are complete, or have failed. */
 START_TEST(sends_are_counted)
 {
@@ -249,20 +306,28 @@ START_TEST(memory_is_asked_for)
 }
 END_TEST
 
-int main(void)
+static void add_all(TCase *tcase)
 {
-	Suite *suite = suite_create("near");
-	TCase *tcase = unit_case(suite, "peer", near_setup, near_teardown);
-
 	tcase_add_test(tcase, receives);
 	tcase_add_test(tcase, truncates);
 	tcase_add_loop_test(tcase, receives_large, 0, 2);
 	tcase_add_test(tcase, peeks_and_discards);
 	tcase_add_test(tcase, buffers_are_filled_in_order);
 	tcase_add_test(tcase, sends);
+	tcase_add_test(tcase, sends_of_all_sizes);
+	tcase_add_test(tcase, full_ring_refuses);
 	tcase_add_test(tcase, sends_are_counted);
 	tcase_add_test(tcase, delivery_is_awaited);
+}
 
+int main(void)
+{
+	Suite *suite = suite_create("near");
+	TCase *tcase;
+
+	add_all(unit_case(suite, "peer", near_setup, near_teardown));
+	add_all(unit_case(suite, "unlocked", near_setup_unlocked,
+			  near_teardown));
 	tcase = unit_case(suite, "found", near_setup_alone, near_teardown);
 	tcase_add_test(tcase, peer_cannot_be_reached);
 	tcase_add_test(tcase, peer_has_shm);

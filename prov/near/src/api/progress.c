@@ -137,22 +137,11 @@ const struct near_sink near_ep_sink = {
 	.forgotten = near_sink_forgotten,
 };
 
-static __attribute__((noinline)) int near_ep_take(struct near_port *port,
-						  struct near_lane *lane)
-{
-	return near_lane_poll(port, lane, &near_ep_sink);
-}
-
-static near_inline int near_ep_poll_one(struct near_ep *ep)
+int near_ep_poll(struct near_ep *ep)
 {
 	if (near_unlikely(ep->filling))
 		near_multi_fill(ep, ep->filling);
-	return near_poll_by(ep->port, &near_ep_sink, near_ep_take);
-}
-
-int near_ep_poll(struct near_ep *ep)
-{
-	return near_ep_poll_one(ep);
+	return near_poll(ep->port, &near_ep_sink);
 }
 
 /* What waits in the ring comes first. */
@@ -166,17 +155,25 @@ static void near_cq_drain(struct near_cq *cq)
 	}
 }
 
-static near_inline void near_cq_poll(struct near_cq *cq)
+void near_cq_progress(struct near_cq *cq)
 {
 	struct near_link *link;
 
 	for (link = cq->eps.next; link != &cq->eps; link = link->next)
-		near_ep_poll_one(((struct near_ep_link *)link)->ep);
+		near_ep_poll(((struct near_ep_link *)link)->ep);
 }
 
-void near_cq_progress(struct near_cq *cq)
+static near_inline bool near_cq_stirs(const struct near_cq *cq)
 {
-	near_cq_poll(cq);
+	struct near_link *link;
+	struct near_ep *ep;
+
+	for (link = cq->eps.next; link != &cq->eps; link = link->next) {
+		ep = ((struct near_ep_link *)link)->ep;
+		if (near_unlikely(ep->filling) || near_stirs(ep->port) != NEAR_STILL)
+			return true;
+	}
+	return false;
 }
 
 /* Under the lock. Completions before errors, but no poll before an error. */
@@ -192,7 +189,8 @@ static near_inline ssize_t near_cq_fill(struct near_cq *cq, void *buf, size_t co
 	cq->out_left = count;
 	if (near_unlikely(cq->head != cq->tail))
 		near_cq_drain(cq);
-	near_cq_poll(cq);
+	if (near_cq_stirs(cq))
+		near_cq_progress(cq);
 	n = count - cq->out_left;
 	cq->out_left = 0;
 	if (n)

@@ -52,6 +52,7 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place)
 {
 	*rx = (struct near_rx) {
+		.next = near_ring_slots(ring),
 		.slots = near_ring_slots(ring),
 		.mask = place->slots - 1,
 		.lap = 1,
@@ -80,6 +81,7 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {
 	near_rx_init(rx, rx->ctl, place);
 	memset(rx->slots, 0, place->slots * sizeof(*rx->slots));
+	rx->next = &rx->slots[rx->mask];
 	rx->head--;
 	rx->lap--;
 	__atomic_store_n(&rx->ctl->head, 0, __ATOMIC_RELAXED);

@@ -46,11 +46,12 @@ struct near_tx {
 
 /* The consumer's. */
 struct near_rx {
-	struct near_slot *slots;
+	struct near_slot *next;		/* slots[head & mask] */
 	uint64_t head;
 	uint64_t published;
 	uint32_t mask;
 	uint16_t lap;
+	struct near_slot *slots;
 	uint8_t *data;
 	uint64_t dhead;
 	uint64_t dbase;			/* where the data ring began again */
@@ -193,7 +194,7 @@ static near_inline bool near_tx_cold(struct near_tx *tx)
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
 {
-	*slot = &rx->slots[rx->head & rx->mask];
+	*slot = rx->next;
 	*word = __atomic_load_n(&(*slot)->word, __ATOMIC_ACQUIRE);
 	return (uint16_t)*word == rx->lap;
 }
@@ -225,12 +226,30 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 /* Done with the current slot, which has no data. */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
-	if (near_unlikely(!(++rx->head & rx->mask)))
+	rx->next++;
+	if (near_unlikely(!(++rx->head & rx->mask))) {
+		rx->next = rx->slots;
 		rx->lap++;
+	}
 	if (near_unlikely(rx->head - rx->published > rx->mask / 4)) {
 		__atomic_store_n(&rx->ctl->head, rx->head, __ATOMIC_RELEASE);
 		rx->published = rx->head;
 	}
+}
+
+#define NEAR_RX_AHEAD 8		/* slots, at most */
+
+/*
+ * After n messages in a row: more are likely, whose lines are with the sender
+ * yet. The more have come, the further it is looked ahead: a line that the
+ * sender has not written yet is taken from it, once in a row then.
+ */
+static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
+{
+	int ahead = n < NEAR_RX_AHEAD ? n : NEAR_RX_AHEAD;
+
+	if (n > 1)
+		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
 /* Done with the current slot and its data. */

@@ -207,45 +207,64 @@ static near_inline bool near_lane_one(struct near_port *port,
 /* What is in a lane, as far as the sink has room, and not without end. */
 static near_inline int near_lane_poll(struct near_port *port,
 				      struct near_lane *lane,
+				      struct near_slot *slot, uint64_t word,
 				      const struct near_sink *sink)
 {
-	struct near_slot *slot;
-	uint64_t word;
 	int n = 0;
 
-	while (near_rx_ready(&lane->rx, &slot, &word) &&
-	       near_likely(sink->room(port->ctx)) &&
-	       near_likely(near_lane_one(port, lane, slot, word, sink)))
-		if (near_unlikely(++n == NEAR_BURST))
+	while (near_likely(sink->room(port->ctx)) &&
+	       near_likely(near_lane_one(port, lane, slot, word, sink))) {
+		if (near_unlikely(++n == NEAR_BURST) ||
+		    !near_rx_ready(&lane->rx, &slot, &word))
 			break;
+		near_rx_ahead(&lane->rx, n);
+	}
 	return n;
 }
 
-/* Takes what is in a lane that has something: near_lane_poll() and no more. */
-typedef int near_lane_take(struct near_port *port, struct near_lane *lane);
+#define NEAR_STILL UINT32_MAX
 
 /*
- * near_poll() for those who give a function of their own, not inline, that
- * takes from a lane: a poll that finds nothing then is a few loads in registers.
+ * NEAR_STILL: a poll that has found nothing; it called nothing, so a caller
+ * that jumps to what is to be done else saves no registers for it. Else where
+ * near_poll_from() begins.
  */
-static near_inline int near_poll_by(struct near_port *port,
-				    const struct near_sink *sink,
-				    near_lane_take *take)
+static near_inline uint32_t near_stirs(struct near_port *port)
+{
+	uint32_t i, count = port->hot_count;
+	struct near_slot *slot;
+	uint64_t word;
+
+	for (i = 0; i < count; i++)
+		if (near_rx_ready(&port->hot[i]->rx, &slot, &word))
+			return i;
+	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
+					  __ATOMIC_RELAXED) ||
+			  !near_list_empty(&port->sending) ||
+			  !near_list_empty(&port->receiving) ||
+			  !near_list_empty(&port->onesided_work) ||
+			  !((port->polls + 1) % NEAR_TICK_POLLS)))
+		return count;
+	port->polls++;
+	return NEAR_STILL;
+}
+
+/* near_poll() where the first hot lanes have nothing. */
+static near_inline int near_poll_from(struct near_port *port,
+				      const struct near_sink *sink, uint32_t i)
 {
 	struct near_lane *lane;
 	struct near_slot *slot;
 	uint64_t word;
-	uint32_t i;
 	int n = 0;
 
 	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
 					  __ATOMIC_RELAXED)))
 		near_port_bell(port);
-	for (i = 0; i < port->hot_count; i++) {
+	for (; i < port->hot_count; i++) {
 		lane = port->hot[i];
 		if (near_rx_ready(&lane->rx, &slot, &word))
-			n += take ? take(port, lane) :
-				    near_lane_poll(port, lane, sink);
+			n += near_lane_poll(port, lane, slot, word, sink);
 	}
 	if (near_unlikely(!near_list_empty(&port->sending) ||
 			  !near_list_empty(&port->receiving) ||
@@ -263,7 +282,7 @@ static near_inline int near_poll_by(struct near_port *port,
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)
 {
-	return near_poll_by(port, sink, NULL);
+	return near_poll_from(port, sink, 0);
 }
 
 #endif /* NEAR_PROTO_HOT_H */

@@ -38,22 +38,15 @@ static near_inline uint64_t duo_near_tx_flags(const struct duo_near_args *args)
 static near_inline void duo_near_report(struct duo_near *near,
 					const struct duo_near_args *args)
 {
-	const struct fi_cq_tagged_entry entry = {
-		.op_context = args->context,
-		.flags = duo_near_tx_flags(args),
-	};
-
 	if (duo_near_reports(near, args))
-		duo_cq_push(near->ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+		duo_cq_push_sent(near->ep->tx_cq, args->context,
+				 duo_near_tx_flags(args));
 }
 
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
 	struct duo_near_send *op = cookie;
 	struct duo_ep *ep = ctx;
-	const struct fi_cq_tagged_entry entry = {
-		.op_context = op->context, .flags = op->flags,
-	};
 	const struct fi_cq_err_entry error = {
 		.op_context = op->context, .flags = op->flags, .err = err,
 		.prov_errno = err,
@@ -64,7 +57,7 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 	if (err)
 		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
 	else if (op->report)
-		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+		duo_cq_push_sent(ep->tx_cq, op->context, op->flags);
 	near_pool_put(&ep->near->sends, op);
 }
 

@@ -276,21 +276,36 @@ const struct near_sink duo_near_sink = {
 	.forgotten = duo_near_forgotten,
 };
 
-static near_inline uint32_t duo_near_poll_ep(const struct duo_ep *ep)
+static __attribute__((noinline)) uint32_t
+duo_near_poll_ep(const struct duo_ep *ep, uint32_t from)
 {
-	return ep->near ? near_poll(ep->near->port, &duo_near_sink) : 0;
+	return ep->near ? near_poll_from(ep->near->port, &duo_near_sink,
+					 from) : 0;
 }
 
-uint32_t duo_near_poll(struct duo_cq *cq)
+static uint32_t duo_near_poll_many(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 	uint32_t n = 0;
 
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		n += duo_near_poll_ep(ep);
+		n += duo_near_poll_ep(ep, 0);
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
-		n += duo_near_poll_ep(ep);
+		n += duo_near_poll_ep(ep, 0);
 	return n;
+}
+
+/* Calls nothing where there is nothing, and one endpoint. */
+uint32_t duo_near_poll(struct duo_cq *cq)
+{
+	const struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
+	uint32_t at;
+
+	if (near_unlikely(!ep || !ep->near || LIST_NEXT(ep, rx_link) ||
+			  !LIST_EMPTY(&cq->tx_eps)))
+		return duo_near_poll_many(cq);
+	at = near_stirs(ep->near->port);
+	return near_likely(at == NEAR_STILL) ? 0 : duo_near_poll_ep(ep, at);
 }
 
 int duo_near_arm(struct duo_ep *ep)
