@@ -106,13 +106,15 @@ START_TEST(at_once_once_it_is_known)
 {
 	uint64_t tail;
 
-	ck_assert_int_eq(start(NEAR_WRITE, 8, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND),
+			 NEAR_RMA_DONE);
 	message();
 	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
 	end(1);
 	tail = to_b->tx.tail;
-	ck_assert_int_eq(start(NEAR_WRITE, 8, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
-	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND),
+			 NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_READ, 999, NEAR_RMA_BEHIND), NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail);
 	message();
 	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), 0);

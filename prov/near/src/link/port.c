@@ -124,6 +124,8 @@ void near_close(struct near_port *port)
 	uint32_t i;
 
 	near_ops_stop(port);
+	if (port->onesided)
+		port->onesided->stop(port);
 	for (i = 0; i < port->lane_count; i++)
 		free(port->lane[i]);
 	while (!near_list_empty(&port->peers)) {

@@ -89,6 +89,8 @@ struct near_onesided {
 	/* All that is under way with the peer ends. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
 	void (*forget)(struct near_peer *peer);
+	/* The port is about to close, its peers are there still. */
+	void (*stop)(struct near_port *port);
 	void (*close)(struct near_port *port);
 };
 

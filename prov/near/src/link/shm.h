@@ -43,6 +43,9 @@ enum near_kind {
 #define NEAR_WORD_LEN 24
 #define NEAR_WORD_DATA 32
 
+/* Bytes of a small one-sided operation that travel in the slot. */
+#define NEAR_RMA_BYTES 24
+
 struct near_slot {
 	uint64_t word;
 	uint64_t tag;
@@ -84,9 +87,16 @@ struct near_slot {
 		struct near_rma_slot {	/* its tag: the address */
 			uint64_t key;
 			uint64_t id;		/* the requester's operation */
-			uint64_t total;		/* bytes of the operation */
-			uint64_t offset;	/* of this part */
-			uint64_t data;
+			union {
+				struct {
+					/* bytes of the operation */
+					uint64_t total;
+					uint64_t offset;	/* of this part */
+					uint64_t data;
+				};
+				/* NEAR_RMA_INLINE: operands instead */
+				uint8_t bytes[NEAR_RMA_BYTES];
+			};
 			uint8_t verb;
 			uint8_t op;
 			uint8_t type;
@@ -98,6 +108,7 @@ struct near_slot {
 			uint64_t offset;
 			uint32_t len;
 			uint32_t err;
+			uint8_t bytes[NEAR_RMA_BYTES];	/* if they fit */
 		} rma_answer;
 	};
 } __attribute__((aligned(NEAR_LINE)));

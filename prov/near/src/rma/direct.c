@@ -22,9 +22,8 @@ bool near_rma_direct_can(const struct near_port *port,
 	       near_rma_view(at);
 }
 
-/* The region, as the peer's table has it now. */
-static int near_rma_look(struct near_rma_peer *at,
-			 const struct near_rma_args *args, uint64_t *memory)
+int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
+		  uint64_t *memory)
 {
 	struct near_region_entry entry;
 	int ret;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "link/proc.h"
 #include "rma/ops.h"
 
 static void near_rma_unqueue(struct near_rma_op *op)
@@ -29,6 +30,8 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	void *cookie = op->args.cookie;
 
 	near_rma_unqueue(op);
+	if (op->offered)
+		near_offer_ended(at, op);
 	if (at->barrier == op)
 		near_rma_barrier_over(at, err);
 	if (op->begun) {
@@ -44,25 +47,41 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	near_peer_put(port, peer);
 }
 
-int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len)
+/* All of the operation in the slot itself? */
+static bool near_rma_inline(const struct near_rma_op *op, size_t len,
+			    unsigned int operands)
+{
+	return operands && len == op->args.len &&
+	       len * operands <= NEAR_RMA_BYTES &&
+	       !(op->args.flags & NEAR_RMA_DATA);
+}
+
+static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
+				  size_t len, unsigned int operands)
+{
+	near_iov_out(to, op->args.local.iov, op->sent, len);
+	if (operands > 1)
+		near_iov_out(to + len, op->args.compare.iov, op->sent, len);
+}
+
+int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
+		  unsigned int flags)
 {
 	const struct near_rma_args *args = &op->args;
 	unsigned int operands = near_rma_operands(args->verb, args->op);
 	struct near_peer *peer = op->to->peer;
 	struct near_slot *slot = near_control_slot(port, peer);
-	uint8_t *data;
-	uint64_t end;
+	bool small = near_rma_inline(op, len, operands);
+	uint8_t *data = NULL;
+	uint64_t end = 0;
 
 	if (!slot)
 		return -EAGAIN;
-	if (operands) {
+	if (operands && !small) {
 		data = near_tx_data(&peer->tx, len * operands, &end);
 		if (!data)
 			return near_full(port, peer);
-		near_iov_out(data, args->local.iov, op->sent, len);
-		if (operands > 1)
-			near_iov_out(data + len, args->compare.iov, op->sent,
-				     len);
+		near_rma_operands_out(op, data, len, operands);
 		peer->tx.dtail = end;
 	}
 	slot->tag = args->addr;
@@ -75,10 +94,15 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len)
 		.verb = args->verb,
 		.op = args->op,
 		.type = args->type,
-		.flags = args->flags & NEAR_RMA_DATA,
+		.flags = (args->flags & NEAR_RMA_DATA) |
+			 (small ? NEAR_RMA_INLINE : 0),
 		.len = args->verb == NEAR_READ ? 0 : (uint32_t)len,
 	};
-	near_control_send(port, peer, slot, NEAR_KIND_RMA);
+	if (small)
+		near_rma_operands_out(op, slot->rma.bytes, len, operands);
+	near_tx_publish(&peer->tx, slot,
+			near_word(NEAR_KIND_RMA, flags, 0, 0));
+	near_sent(port, peer);
 	op->sent += len;
 	return 0;
 }
@@ -112,7 +136,7 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	do {
 		if (near_rma_part_expects(op) && at->expect >= NEAR_RMA_EXPECT)
 			return -EAGAIN;
-		ret = near_rma_part(port, op, near_rma_part_len(op));
+		ret = near_rma_part(port, op, near_rma_part_len(op), 0);
 		if (ret)
 			return ret;
 		if (near_rma_part_expects(op)) {
@@ -224,7 +248,8 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 {
 	struct near_answer_slot answer = slot->rma_answer;
 	struct near_rma_op *op = near_pool_find(&port->rma->ops, answer.id);
-	const uint8_t *data = near_rx_data(&lane->rx, answer.len);
+	const uint8_t *data = answer.len <= NEAR_RMA_BYTES ? answer.bytes :
+			      near_rx_data(&lane->rx, answer.len);
 
 	if (!op || !data || op->to->peer != lane->peer || !op->begun ||
 	    answer.err > 4095) {
@@ -287,24 +312,34 @@ static int near_rma_keep(struct near_rma_op *op)
 	return 0;
 }
 
-/* Behind all others, and as much of it as can be now. */
-static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
-			  const struct near_rma_args *args)
+struct near_rma_op *near_rma_op(struct near_port *port,
+				struct near_rma_peer *at,
+				const struct near_rma_args *args)
 {
 	struct near_rma_op *op = near_pool_get(&port->rma->ops);
 
 	if (!op)
-		return -EAGAIN;
+		return NULL;
 	op->to = at;
 	op->args = *args;
 	if (near_rma_keep(op)) {
 		near_pool_put(&port->rma->ops, op);
-		return -EAGAIN;
+		return NULL;
 	}
 	op->sent = op->answered = 0;
 	op->expect = 0;
-	op->begun = false;
-	op->cleared = false;
+	op->begun = op->cleared = op->queued = op->offered = false;
+	return op;
+}
+
+/* Behind all others, and as much of it as can be now. */
+static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
+			  const struct near_rma_args *args)
+{
+	struct near_rma_op *op = near_rma_op(port, at, args);
+
+	if (!op)
+		return -EAGAIN;
 	op->queued = true;
 	near_peer_hold(at->peer);
 	near_list_append(&at->queue, &op->link);
@@ -322,6 +357,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args)
 {
 	struct near_rma_op op;
+	uint64_t since = 0;
 	int ret;
 
 	if (args->len > NEAR_STEP || !near_list_empty(&at->queue) ||
@@ -332,9 +368,13 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	op.to = at;
 	op.args = *args;
 	op.sent = 0;
+	if (args->len <= NEAR_RMA_PART && near_rma_direct_timed(at))
+		since = near_now_ns();
 	ret = near_rma_direct(port, &op);
 	if (ret)
 		return ret;
+	if (since)
+		near_rma_direct_took(at, near_now_ns() - since);
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 
@@ -356,7 +396,9 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return -ECONNRESET;
 	if (!args->len && !(args->flags & NEAR_RMA_DATA))
 		return NEAR_RMA_DONE;
-	ret = near_rma_at_once(port, at, args);
+	ret = near_rma_offer(port, at, args);
+	if (ret == -EPERM)
+		ret = near_rma_at_once(port, at, args);
 	if (ret != -EPERM)
 		return ret;
 	ret = near_rma_check(port, peer, args);

@@ -10,6 +10,7 @@
 #include "rma/rma.h"
 
 #define NEAR_RMA_OPS (1u << 16)
+#define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: of the slot itself */
 #define NEAR_RMA_KEPT 256	/* bytes that need no allocation */
 #define NEAR_RMA_PART 256	/* bytes of an atomic's part */
 #define NEAR_RMA_SMALL 4096	/* bytes: the target does them, rather than
@@ -37,6 +38,16 @@ struct near_rma_peer {
 	uint32_t owe;			/* replies */
 	uint64_t rejected;		/* id of the last refused operation */
 	struct near_table_view *view;	/* NULL: cannot be looked into */
+	/* offer.c */
+	struct near_link offered;	/* the target may take them, or we */
+	uint32_t offers;
+	uint32_t offer_polls;
+	struct near_rma_op *alone;	/* it is measured */
+	uint64_t offered_ns;		/* since when it, or the first, waits */
+	uint32_t directs, chosen;	/* small ones: by us; to be offered */
+	uint64_t direct_ns;		/* what a small one takes us; 0: unknown */
+	uint32_t skip;			/* so many are not offered */
+	uint32_t next_skip;
 	struct near_rma_op *barrier;	/* see ordered.c */
 	struct near_rma_op *barrier_for;	/* NULL: none of the queue */
 	uint64_t barrier_tail;		/* near_tx.tail after it */
@@ -48,7 +59,8 @@ struct near_rma_peer {
 /* One of ours. */
 struct near_rma_op {
 	struct near_pooled pooled;
-	struct near_link link;		/* of queue, until it is all sent */
+	struct near_link link;		/* of queue, until it is all sent; of
+					 * offered */
 	struct near_rma_peer *to;
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
@@ -60,6 +72,9 @@ struct near_rma_op {
 	bool begun;
 	bool queued;
 	bool cleared;			/* what is before it was taken */
+	bool offered;
+	struct near_slot *slot;		/* of an offer */
+	uint64_t slot_tail;
 	uint8_t *copy;			/* allocated */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
@@ -98,8 +113,16 @@ static inline unsigned int near_rma_operands(unsigned int verb,
 
 /* issue.c: our side */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
-/* A part of the request; a read's is all of it. -EAGAIN: no room. */
-int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len);
+/*
+ * A part of the request; a read's is all of it. -EAGAIN: no room. flags: of
+ * the slot's word.
+ */
+int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
+		  unsigned int flags);
+/* One that has not begun, with what it needs of args; NULL: no memory. */
+struct near_rma_op *near_rma_op(struct near_port *port,
+				struct near_rma_peer *at,
+				const struct near_rma_args *args);
 int near_rma_answered(struct near_port *port, struct near_lane *lane,
 		      const struct near_slot *slot);
 void near_rma_end(struct near_port *port, struct near_rma_op *op, int err);
@@ -117,7 +140,26 @@ bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 bool near_rma_must_wait(const struct near_rma_op *op);
 
+/* offer.c: small ones, that the target does if it polls, and we if not */
+#define NEAR_OFFER_SKIPPED 1	/* the slot is to be passed over */
+/* 0: on its way; -EPERM: it is to go another way; or what near_rma() says. */
+int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args);
+void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op);
+/* How many we have done ourselves: those that wait too long; all. */
+int near_offers_due(struct near_port *port, struct near_rma_peer *at);
+int near_offers_withdraw(struct near_port *port, struct near_rma_peer *at);
+/* The target, of a request: 0: do it; -EAGAIN: it stays where it is. */
+int near_offer_take(const struct near_lane *lane, const struct near_slot *slot,
+		    uint64_t word);
+/* Is the next small one that we do to be timed? It took so long. */
+bool near_rma_direct_timed(struct near_rma_peer *at);
+void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns);
+
 /* direct.c: reads and writes that the peer has nothing to do with */
+/* The region, as the peer's table has it now. */
+int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
+		  uint64_t *memory);
 /* 0: it has ended or wants another step; else a negative errno. */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
 bool near_rma_direct_can(const struct near_port *port,
@@ -126,7 +168,7 @@ bool near_rma_direct_can(const struct near_port *port,
 
 /* serve.c: theirs */
 int near_rma_request(struct near_port *port, struct near_lane *lane,
-		     const struct near_slot *slot);
+		     const struct near_slot *slot, uint64_t word);
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 
 #endif /* NEAR_RMA_OPS_H */

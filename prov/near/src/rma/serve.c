@@ -115,6 +115,19 @@ static void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
 		near_rma_wake(port, at);
 }
 
+/* A small one is read now: what comes behind it may change the memory. */
+static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
+			      const struct near_rma_slot *ask,
+			      const uint8_t *memory,
+			      struct near_rma_reply *reply)
+{
+	reply->verb = NEAR_FETCH;
+	reply->len = ask->total;
+	if (ask->total)
+		memcpy(reply->bytes, memory, ask->total);
+	near_rma_over(port, at->peer, ask);
+}
+
 static void near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *ask, uint64_t addr,
 			   const uint8_t *data, struct near_rma_reply *reply)
@@ -131,6 +144,8 @@ static void near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	};
 	if (reply->err) {
 		at->rejected = ask->id;
+	} else if (ask->verb == NEAR_READ && ask->total <= NEAR_RMA_PART) {
+		near_rma_read_now(port, at, ask, memory, reply);
 	} else if (ask->verb == NEAR_READ) {
 		reply->len = ask->total;
 	} else {
@@ -144,15 +159,33 @@ static void near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	near_rma_owe(port, at, reply);
 }
 
-int near_rma_request(struct near_port *port, struct near_lane *lane,
-		     const struct near_slot *slot)
+/* Where they are; NULL: nobody sends so many. Inline, they are in bytes. */
+static const uint8_t *near_rma_operands_in(struct near_lane *lane,
+					   struct near_rma_slot *ask,
+					   uint8_t *bytes)
 {
-	const struct near_rma_slot ask = slot->rma;
-	unsigned int operands = near_rma_operands(ask.verb, ask.op);
-	const uint8_t *data = near_rx_data(&lane->rx,
-					   (size_t)ask.len * operands);
+	size_t len = (size_t)ask->len * near_rma_operands(ask->verb, ask->op);
+
+	if (!(ask->flags & NEAR_RMA_INLINE))
+		return near_rx_data(&lane->rx, len);
+	if (len > NEAR_RMA_BYTES)
+		return NULL;
+	memcpy(bytes, ask->bytes, NEAR_RMA_BYTES);
+	ask->total = ask->len;
+	ask->offset = ask->data = 0;
+	ask->flags = 0;
+	return bytes;
+}
+
+int near_rma_request(struct near_port *port, struct near_lane *lane,
+		     const struct near_slot *slot, uint64_t word)
+{
+	uint8_t bytes[NEAR_RMA_BYTES];
+	struct near_rma_slot ask = slot->rma;
+	const uint8_t *data = near_rma_operands_in(lane, &ask, bytes);
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
+	int ret;
 
 	if (!data || near_rma_cannot_be(&ask)) {
 		near_lane_broken(port, lane, "a request of", ask.len);
@@ -162,6 +195,9 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 		near_rma_event(port, lane->peer, &ask, ask.op);
 		return 0;
 	}
+	ret = near_offer_take(lane, slot, word);
+	if (ret)
+		return ret == NEAR_OFFER_SKIPPED ? 0 : ret;
 	at = near_rma_peer(port, lane->peer);
 	if (!at)
 		return -EAGAIN;
@@ -191,7 +227,7 @@ static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 
 	if (!slot)
 		return false;
-	if (len) {
+	if (len > NEAR_RMA_BYTES) {
 		room = near_tx_data(tx, len, &end);
 		if (!room) {
 			near_full(port, at->peer);
@@ -206,6 +242,8 @@ static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		.len = (uint32_t)len,
 		.err = reply->err,
 	};
+	if (len && len <= NEAR_RMA_BYTES)
+		memcpy(slot->rma_answer.bytes, data, len);
 	near_control_send(port, at->peer, slot, NEAR_KIND_ANSWER);
 	return true;
 }

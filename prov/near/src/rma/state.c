@@ -20,6 +20,7 @@ struct near_rma_peer *near_rma_peer(struct near_port *port,
 	at->peer = peer;
 	near_list_init(&at->queue);
 	near_list_init(&at->replies);
+	near_list_init(&at->offered);
 	peer->rma = at;
 	return at;
 }
@@ -73,7 +74,7 @@ static int near_rma_slot(struct near_port *port, struct near_lane *lane,
 			 const struct near_slot *slot, uint64_t word)
 {
 	if ((word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA)
-		return near_rma_request(port, lane, slot);
+		return near_rma_request(port, lane, slot, word);
 	return near_rma_answered(port, lane, slot);
 }
 
@@ -93,13 +94,16 @@ static int near_rma_work(struct near_port *port)
 		/* an operation that ends may have the last reference */
 		peer = at->peer;
 		near_peer_hold(peer);
+		n += !near_list_empty(&at->queue) ||
+		     !near_list_empty(&at->replies);
 		near_rma_reply_all(port, at);
 		near_rma_issue(port, at);
+		if (at->offers)
+			n += near_offers_due(port, at);
 		if (near_list_empty(&at->queue) &&
-		    near_list_empty(&at->replies))
+		    near_list_empty(&at->replies) && !at->offers)
 			near_rma_sleep(at);
 		near_peer_put(port, peer);
-		n++;
 	}
 	return n;
 }
@@ -133,6 +137,19 @@ static void near_rma_forget(struct near_peer *peer)
 	free(peer->rma);
 }
 
+/* What was accepted takes effect, also if its target never polls again. */
+static void near_rma_stop(struct near_port *port)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (peer->rma && peer->region && !peer->dying)
+			near_offers_withdraw(port, peer->rma);
+	}
+}
+
 static void near_rma_close(struct near_port *port)
 {
 	struct near_rma_op *op;
@@ -150,6 +167,7 @@ static const struct near_onesided near_rma_onesided = {
 	.work = near_rma_work,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,
+	.stop = near_rma_stop,
 	.close = near_rma_close,
 };
 

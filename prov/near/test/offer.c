@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Small operations that are offered: done by the target if it polls, by us if
+ * it does not, by one of the two in any case.
+ */
+
+#include <unistd.h>
+
+#include "rma_side.h"
+
+#define FIRST 8		/* that are not offered */
+
+static int start(enum near_verb verb, size_t offset, size_t len,
+		 uint32_t flags)
+{
+	const struct iovec iov = { local, len };
+	const struct near_rma_args args = {
+		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
+		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
+		.cookie = local,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+/* From here on they are. */
+static void setup(void)
+{
+	int i;
+
+	side_setup_direct();
+	for (i = 0; i < FIRST; i++)
+		ck_assert_int_eq(start(NEAR_READ, 0, 1, 0), NEAR_RMA_DONE);
+	rig_fill(local, SIDE_LARGE, 7);
+}
+
+static void until(uint32_t done, bool both)
+{
+	int i;
+
+	for (i = 0; i < 100000 && a.done < done; i++) {
+		rig_poll(a.rig, 1);
+		if (both)
+			rig_poll(b.rig, 1);
+	}
+	ck_assert_uint_eq(a.done, done);
+	ck_assert_int_eq(a.err, 0);
+}
+
+START_TEST(target_does_it)
+{
+	size_t len;
+	uint32_t done = 0;
+
+	for (len = 1; len <= NEAR_RMA_PART; len++) {
+		rig_fill(local, len, len);
+		to_b->rma->skip = to_b->rma->chosen = 0;
+		ck_assert_int_eq(start(NEAR_WRITE, 3, len, 0), 0);
+		rig_poll(b.rig, 1);
+		ck_assert_mem_eq(memory + 3, local, len);
+		ck_assert_uint_eq(memory[3 + len], 0);
+		until(++done, true);
+		memset(local, 0, len);
+		to_b->rma->skip = to_b->rma->chosen = 0;
+		ck_assert_int_eq(start(NEAR_READ, 3, len, 0), 0);
+		until(++done, true);
+		ck_assert_mem_eq(memory + 3, local, len);
+		memset(memory, 0, len + 4);
+	}
+	ck_assert_int_eq(start(NEAR_READ, 0, NEAR_RMA_PART + 1, 0),
+			 NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART + 1,
+			       NEAR_RMA_COPY), NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 1025, 0), NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 1024, 0), 0);
+	until(++done, true);
+	ck_assert_mem_eq(memory, local, 1024);
+}
+END_TEST
+
+/* Nobody polls there: it is done all the same, once, and so is what follows. */
+START_TEST(we_do_it)
+{
+	uint64_t tail;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 40, 0), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 40, 8, 0), 0);
+	side_untouched();
+	until(2, false);
+	ck_assert_mem_eq(memory, local, 40);
+	ck_assert_mem_eq(memory + 40, local, 8);
+	/* the next ones are not offered for a while */
+	tail = to_b->tx.tail;
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
+	ck_assert_uint_eq(to_b->tx.tail, tail);
+	/* the target finds the slots, and passes them over */
+	memset(memory, 9, 48);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, a.rig, 1);
+	ck_assert_uint_eq(memory[0], 9);
+	ck_assert_uint_eq(memory[40], 9);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* Fewer and fewer, as long as none is taken. */
+START_TEST(fewer_offers)
+{
+	uint32_t i, offers = 0;
+
+	for (i = 0; i < 10000; i++) {
+		int ret = start(NEAR_WRITE, 0, 8, 0);
+
+		if (ret == NEAR_RMA_DONE)
+			continue;
+		ck_assert_int_eq(ret, 0);
+		until(++offers, false);
+	}
+	ck_assert_uint_ge(offers, 5);
+	ck_assert_uint_le(offers, 12);
+}
+END_TEST
+
+/* What we are about to do keeps the target, and all behind it, waiting. */
+START_TEST(busy)
+{
+	struct near_rma_op *op;
+	uint64_t word;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	op = near_container(to_b->rma->offered.next, struct near_rma_op, link);
+	word = op->slot->word;
+	op->slot->word = word + (2ULL << NEAR_WORD_FLAGS);	/* busy */
+	rig_poll(b.rig, 50);
+	side_untouched();
+	ck_assert_uint_eq(b.rig->count, 0);
+	/* it cannot be done after all */
+	op->slot->word = word;
+	rig_until(b.rig, a.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	until(1, true);
+}
+END_TEST
+
+/* An atomic before it is the target's, and it does not overtake that. */
+START_TEST(behind_an_atomic)
+{
+	uint64_t one = 1, was = 77;
+	const struct iovec iov = { &one, 8 }, result = { &was, 8 };
+	const struct near_rma_args args = {
+		.verb = NEAR_FETCH, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { &iov, 1 }, .result = { &result, 1 }, .len = 8,
+		.op = NEAR_SUM, .type = NEAR_UINT64, .cookie = local,
+	};
+
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	rig_poll(a.rig, 200);
+	usleep(1000);
+	rig_poll(a.rig, 200);
+	side_untouched();
+	until(2, true);
+	ck_assert_uint_eq(was, 0);
+	ck_assert_mem_eq(memory, local, 8);
+}
+END_TEST
+
+/* What was accepted is done when the port closes. */
+START_TEST(closing)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	near_close(a.rig->port);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
+		.sink = b.rig->port->sink, .ctx = a.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+END_TEST
+
+/* Of one who dies meanwhile nothing is waited for. */
+START_TEST(peer_goes)
+{
+	int i;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	b.rig->refuse = 1;
+	near_close(b.rig->port);
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert(!near_rma_busy(to_b));
+	b.rig->port = NULL;
+	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
+		.sink = a.rig->port->sink, .ctx = b.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near offers");
+	TCase *tcase = tcase_create("offers");
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_test(tcase, target_does_it);
+	tcase_add_test(tcase, we_do_it);
+	tcase_add_test(tcase, fewer_offers);
+	tcase_add_test(tcase, busy);
+	tcase_add_test(tcase, behind_an_atomic);
+	tcase_add_test(tcase, closing);
+	tcase_add_test(tcase, peer_goes);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
