@@ -54,6 +54,7 @@ struct bn_opts {
 	bool tagged_only;	/* -T: ask for FI_TAGGED alone */
 	bool inject;		/* -i: inject what is small enough */
 	bool fifo;		/* -F: real-time, where there are cores */
+	uint64_t caps;		/* that a test needs besides messages */
 };
 
 /* Memory that all ranks share. */
@@ -68,6 +69,9 @@ struct bn_shared {
 		size_t len;
 		uint8_t name[BN_NAME_MAX];
 	} peer[BN_MAX_RANKS];
+	struct {
+		uint64_t addr, key;
+	} rma[BN_MAX_RANKS];
 };
 
 struct bn {
@@ -87,9 +91,10 @@ struct bn {
 	bool msg;		/* FI_MSG instead of FI_TAGGED */
 	uint8_t *sbuf, *rbuf;	/* opts.max_size each */
 	struct fid_mr *smr, *rmr;
+	struct fid_mr *region;	/* rbuf, for others; NULL: no RMA */
 	void *sdesc, *rdesc;
 	uint64_t start_ns;	/* fi_getinfo to all addresses inserted */
-	uint64_t tx, rx;	/* completions read so far */
+	uint64_t tx, rx, rma;	/* completions read so far */
 	struct fi_context2 ctx[BN_CTXS];
 	unsigned int next_ctx;
 };
@@ -99,6 +104,7 @@ extern struct bn bn;
 /* main.c */
 void bn_sync(void);		/* barrier that progresses the endpoint */
 void bn_sync_still(void);	/* barrier that does not touch it */
+void bn_sync_sleeping(void);	/* and leaves the CPU to the others */
 long bn_agree(long value);	/* rank 0's value, for all; a barrier */
 
 #define BN_OK(call) \
@@ -134,6 +140,11 @@ long bn_pingpong_count(size_t size);
 void bn_bw(void);
 void bn_rate(void);
 void bn_rate_any(void);
+void bn_rma_put(void);
+void bn_rma_get(void);
+void bn_rma_still(void);
+void bn_rma_bw(void);
+void bn_rma_fadd(void);
 void bn_fan_in(void);
 void bn_alltoall(void);
 void bn_idle(void);

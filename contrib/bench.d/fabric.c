@@ -47,7 +47,7 @@ static struct fi_info *bn_hints(void)
 
 	if (!hints)
 		BN_DIE("fi_allocinfo");
-	hints->caps = FI_TAGGED | FI_DIRECTED_RECV;
+	hints->caps = FI_TAGGED | FI_DIRECTED_RECV | bn.opts.caps;
 	if (!bn.opts.tagged_only)
 		hints->caps |= FI_MSG;
 	if (bn.opts.both_comm)
@@ -103,6 +103,19 @@ int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av)
 	return ret;
 }
 
+static struct fid_mr *bn_region(void *buf, size_t len)
+{
+	struct fid_mr *mr;
+
+	BN_OK(fi_mr_reg(bn.domain, buf, len, FI_REMOTE_READ | FI_REMOTE_WRITE,
+			0, 3, 0, &mr, NULL));
+	if (bn.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		BN_OK(fi_mr_bind(mr, &bn.ep->fid, 0));
+		BN_OK(fi_mr_enable(mr));
+	}
+	return mr;
+}
+
 static void bn_alloc(void)
 {
 	size_t len = bn.opts.max_size;
@@ -117,10 +130,12 @@ static void bn_alloc(void)
 	}
 	bn.sbuf = buf[0];
 	bn.rbuf = buf[1];
+	if (bn.opts.caps & FI_RMA)
+		bn.region = bn_region(buf[1], len);
 	if (!local)
 		return;
-	BN_OK(fi_mr_reg(bn.domain, buf[0], len, FI_SEND, 0, 1, 0, &bn.smr,
-			NULL));
+	BN_OK(fi_mr_reg(bn.domain, buf[0], len, FI_SEND | FI_READ | FI_WRITE,
+			0, 1, 0, &bn.smr, NULL));
 	BN_OK(fi_mr_reg(bn.domain, buf[1], len, FI_RECV, 0, 2, 0, &bn.rmr,
 			NULL));
 	bn.sdesc = fi_mr_desc(bn.smr);
@@ -199,6 +214,11 @@ void bn_check_path(void)
 		       bn.opts.prov);
 	right = strcmp(bn.opts.path, "shm") ? FI_DUO_CORE : FI_DUO_LOCAL;
 	BN_OK(bn.ops->stats(bn.ep, &stats, sizeof(stats)));
+	if (stats.rma_ops[!right] || stats.atomic_ops[!right])
+		BN_DIE("wrong path: %lu one-sided operations were not on %s",
+		       (unsigned long) (stats.rma_ops[!right] +
+					stats.atomic_ops[!right]),
+		       bn.opts.path);
 	if (stats.path[!right].tx_msgs || stats.path[!right].rx_msgs)
 		BN_DIE("wrong path: %lu of %lu sends were not on %s",
 		       (unsigned long) stats.path[!right].tx_msgs,
@@ -209,6 +229,8 @@ void bn_check_path(void)
 
 void bn_close(void)
 {
+	if (bn.region)
+		fi_close(&bn.region->fid);
 	if (bn.smr) {
 		fi_close(&bn.smr->fid);
 		fi_close(&bn.rmr->fid);

@@ -22,25 +22,31 @@
 static const struct bn_test {
 	const char *name;
 	void (*run)(void);
+	uint64_t caps;
 } bn_tests[] = {
-	{ "lat", bn_lat },
-	{ "lat-any", bn_lat_any },
-	{ "lat-msg", bn_lat_msg },
-	{ "wild", bn_wild },
-	{ "bw", bn_bw },
-	{ "rate", bn_rate },
-	{ "rate-any", bn_rate_any },
-	{ "fan-in", bn_fan_in },
-	{ "alltoall", bn_alltoall },
-	{ "idle", bn_idle },
-	{ "insn", bn_insn },
-	{ "insn-any", bn_insn_any },
-	{ "mem", bn_mem },
-	{ "start", bn_start },
-	{ "posted", bn_curve_posted },
-	{ "unexpected", bn_curve_unexpected },
-	{ "av", bn_curve_av },
-	{ "cq", bn_curve_cq },
+	{ "lat", bn_lat, 0 },
+	{ "lat-any", bn_lat_any, 0 },
+	{ "lat-msg", bn_lat_msg, 0 },
+	{ "wild", bn_wild, 0 },
+	{ "bw", bn_bw, 0 },
+	{ "rate", bn_rate, 0 },
+	{ "rate-any", bn_rate_any, 0 },
+	{ "put", bn_rma_put, FI_RMA },
+	{ "get", bn_rma_get, FI_RMA },
+	{ "rma-still", bn_rma_still, FI_RMA },
+	{ "rma-bw", bn_rma_bw, FI_RMA },
+	{ "fadd", bn_rma_fadd, FI_RMA | FI_ATOMIC },
+	{ "fan-in", bn_fan_in, 0 },
+	{ "alltoall", bn_alltoall, 0 },
+	{ "idle", bn_idle, 0 },
+	{ "insn", bn_insn, 0 },
+	{ "insn-any", bn_insn_any, 0 },
+	{ "mem", bn_mem, 0 },
+	{ "start", bn_start, 0 },
+	{ "posted", bn_curve_posted, 0 },
+	{ "unexpected", bn_curve_unexpected, 0 },
+	{ "av", bn_curve_av, 0 },
+	{ "cq", bn_curve_cq, 0 },
 };
 
 struct bn bn = {
@@ -66,7 +72,7 @@ void bn_fail(int status, const char *fmt, ...)
 	_exit(status);
 }
 
-static void bn_barrier(bool progress)
+static void bn_barrier(bool progress, bool sleeps)
 {
 	struct bn_shared *sh = bn.sh;
 	unsigned int spins = 0, generation = atomic_load(&sh->generation);
@@ -85,7 +91,7 @@ static void bn_barrier(bool progress)
 		if (++spins % 64)
 			continue;
 		/* Whoever has nothing to poll leaves the CPU to the others. */
-		if (bn.yield && !progress)
+		if (sleeps || (bn.yield && !progress))
 			usleep(50);
 		else
 			sched_yield();
@@ -94,12 +100,17 @@ static void bn_barrier(bool progress)
 
 void bn_sync(void)
 {
-	bn_barrier(true);
+	bn_barrier(true, false);
 }
 
 void bn_sync_still(void)
 {
-	bn_barrier(false);
+	bn_barrier(false, false);
+}
+
+void bn_sync_sleeping(void)
+{
+	bn_barrier(false, true);
 }
 
 long bn_agree(long value)
@@ -176,6 +187,20 @@ static int bn_rank_main(int rank)
 	return BN_PASS;
 }
 
+/* What the tests need of the endpoint is asked for before there is one. */
+static void bn_caps(const char *tests)
+{
+	size_t i, len;
+
+	for (; *tests; tests += len + !!tests[len]) {
+		len = strcspn(tests, ",");
+		for (i = 0; i < BN_COUNT(bn_tests); i++)
+			if (strlen(bn_tests[i].name) == len &&
+			    !strncmp(tests, bn_tests[i].name, len))
+				bn.opts.caps |= bn_tests[i].caps;
+	}
+}
+
 static void bn_options(int argc, char **argv)
 {
 	struct bn_opts *opts = &bn.opts;
@@ -208,6 +233,7 @@ static void bn_options(int argc, char **argv)
 			"[-S BYTES] [-a SECONDS] [-qRcTiF]\n");
 		exit(BN_FAIL);
 	}
+	bn_caps(opts->tests);
 }
 
 /* What a rank that ended early leaves: shm's regions, our directory. */

@@ -33,7 +33,9 @@ void bn_poll(void)
 		bn_cq_fail(ret);
 	for (i = 0; i < ret; i++) {
 		/* lnx 2.1 leaves FI_RECV out; FI_SEND is on every send. */
-		if (entry[i].flags & FI_SEND)
+		if (entry[i].flags & (FI_RMA | FI_ATOMIC))
+			bn.rma++;
+		else if (entry[i].flags & FI_SEND)
 			bn.tx++;
 		else
 			bn.rx++;
