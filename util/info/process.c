@@ -134,9 +134,12 @@ void info_check_namespaces(void)
 		return;
 	}
 	info_found("namespaces", INFO_NOTE, "%s%s%s namespace of its own, as "
-		   "in a container: only ranks in the same one share memory",
+		   "in a container: %s",
 		   own_pid ? "pid" : "", own_pid && own_user ? " and " : "",
-		   own_user ? "user" : "");
+		   own_user ? "user" : "", own_user || info_peer_is_shm() ?
+		   "only ranks in the same one share memory" :
+		   "ranks in others share memory if they have the same "
+		   "/dev/shm, and copy long messages twice");
 	info_remedy("start all ranks of a host in one container, or with the "
 		    "host's namespaces (docker --pid=host --ipc=host)");
 }

@@ -136,10 +136,12 @@ void unit_region_make(const char *peer_name)
 	close(fd);
 }
 
+bool unit_any_pid_ns;
+
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *peer_name)
 {
-	struct duo_publication self;
+	struct duo_publication self = { .any_pid_ns = unit_any_pid_ns };
 	enum fi_duo_reason reason;
 
 	ck_assert_int_eq(duo_shm_publish(&self), 0);

@@ -65,6 +65,8 @@ static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 	return ret ? ret : duo_registry_reserve(dir, addr, len, false, pub);
 }
 
+/* unit_lookup() meets those of any pid namespace. */
+extern bool unit_any_pid_ns;
 /* As an endpoint that is published elsewhere. */
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *peer_name);

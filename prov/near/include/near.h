@@ -38,7 +38,8 @@ struct near_addr {
 	int32_t pid;
 	int32_t fd;
 	uint64_t nonce;		/* no other port ever has it */
-	uint64_t space;		/* machine, boot and pid namespace */
+	uint64_t host;		/* machine and boot */
+	uint64_t pid_ns;	/* where the process has that pid */
 	uint64_t start;		/* of the process, in ticks after boot */
 };
 
@@ -91,9 +92,24 @@ struct near_attr {
 	void (*log)(int level, const char *text);
 	size_t memory;		/* bytes for rings, a page each at least */
 	bool no_cma;		/* never access the memory of a peer directly */
+	/*
+	 * So long a peer whose descriptors have to be asked for is waited for,
+	 * from the first message on: then it cannot be sent to. 0: for ever.
+	 */
+	uint32_t patience_ms;
 };
 
 int near_open(struct near_port **port, const struct near_attr *attr);
+/*
+ * Peers that cannot open our descriptors under our pid, since they are in
+ * another pid namespace, for example, may ask for them: at a socket in this
+ * directory, which they have as well, or with -1 at one that is found by whoever
+ * shares the network namespace, and leaves no name behind. Without this such
+ * peers are not met.
+ */
+int near_listen(struct near_port *port, int dir);
+/* Removes sockets in the directory that nobody listens at any more. */
+void near_sweep(int dir);
 /* Messages that were sent are delivered; operations under way end nowhere. */
 void near_close(struct near_port *port);
 void near_address(const struct near_port *port, struct near_addr *addr);

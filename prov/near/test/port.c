@@ -390,7 +390,7 @@ START_TEST(no_such_port)
 	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
 	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
 	addr = b->addr;
-	addr.space++;
+	addr.host++;
 	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
 	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
 	addr.pid = -1;

@@ -16,10 +16,11 @@
 #include "link/proc.h"
 #include "unit.h"
 
-#define NOBODY 65534
+#define SOMEBODY 54321	/* the number of nobody is that of all unknown */
 #define LEN 200000
 
 enum { REFUSED, ONE_WAY, BOTH_WAYS };
+#define MAPPED 1	/* besides CLONE_*: the user has the number he had */
 
 static const struct space {
 	const char *name;
@@ -29,10 +30,17 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/* who is outside may look in, who is inside may not look out */
-	{ "user", CLONE_NEWUSER, ONE_WAY },
-	/* its pids mean nothing here: the address says so */
-	{ "pid", CLONE_NEWPID, REFUSED },
+	/* inside all users look alike: who is outside is not believed */
+	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
+	/* who is outside may look in, who is inside asks */
+	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
+	{ "pid", CLONE_NEWPID, BOTH_WAYS },
+	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
+	  BOTH_WAYS },
+	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
+	/* nobody else can tell who listens there */
+	{ "net", CLONE_NEWNET, BOTH_WAYS },
+	{ "pid and net", CLONE_NEWPID | CLONE_NEWNET, REFUSED },
 };
 #define SPACES ((int)(sizeof(spaces) / sizeof(spaces[0])))
 
@@ -56,6 +64,21 @@ static void tell(int fd, const struct rig *rig)
 		_exit(2);
 }
 
+static void enter(int flags)
+{
+	uid_t uid = geteuid();
+	int fd;
+
+	if (flags && unshare(flags & ~MAPPED))
+		_exit(3);
+	if (!(flags & MAPPED))
+		return;
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || dprintf(fd, "%u %u 1", uid, uid) < 0)
+		_exit(3);
+	close(fd);
+}
+
 /* In the space: answers each message, receives each large one, for ever. */
 static void echo(int fd, int flags)
 {
@@ -65,8 +88,7 @@ static void echo(int fd, int flags)
 	uint32_t done = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (flags && unshare(flags))
-		_exit(3);
+	enter(flags);
 	/* the first process of a pid namespace is the next one */
 	if (flags & CLONE_NEWPID && fork()) {
 		wait(NULL);
@@ -74,15 +96,19 @@ static void echo(int fd, int flags)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rig = rig_open(false);
+	near_listen(rig->port, -1);
 	tell(fd, rig);
 	for (;; rig_poll(rig, 1)) {
 		if (done == rig->count) {
 			sched_yield();
 			continue;
 		}
-		event = &rig->event[done++];
-		if (event->kind == RIG_MSG)
-			rig_send(rig, event->peer, event->msg.tag, big, 10);
+		event = &rig->event[done];
+		if (event->kind == RIG_MSG &&
+		    rig_send(rig, event->peer, event->msg.tag, big, 10) ==
+		    -EAGAIN)
+			continue;
+		done++;
 		if (event->kind == RIG_RNDV)
 			near_recv(rig->port, event->peer, &event->msg.rndv,
 				  &iov, 1, LEN, got);
@@ -118,6 +144,20 @@ static void finish(pid_t pid)
 	rig_close(us);
 }
 
+/* The peer may have to be asked first. */
+static int send_when(struct near_peer *peer, uint64_t tag)
+{
+	uint64_t end = near_now_ms() + 10000;
+	int ret;
+
+	while ((ret = rig_send(us, peer, tag, big, 8)) == -EAGAIN) {
+		ck_assert(near_now_ms() < end);
+		rig_poll(us, NEAR_TICK_POLLS);
+		sched_yield();
+	}
+	return ret;
+}
+
 /* A message and a large one go there; the answer comes, or all ends. */
 static void exchange(const struct space *space, const struct near_addr *addr)
 {
@@ -126,10 +166,12 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 
 	ck_assert_int_eq(near_peer_get(us->port, addr, &peer), 0);
 	if (space->expect == REFUSED) {
-		ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EHOSTUNREACH);
+		ck_assert_int_eq(send_when(peer, 1), -ECONNRESET);
+		ck_assert_int_eq(us->warnings, 1);
 		return;
 	}
-	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), 0);
+	ck_assert_int_eq(send_when(peer, 1), 0);
+	ck_assert_int_eq(peer->far, !!(space->flags & CLONE_NEWPID));
 	ck_assert_int_eq(rig_send_large(us, peer, 2, big, LEN, big), 0);
 	rig_until(us, NULL, 2);
 	for (i = 0; i < us->count; i++) {
@@ -148,6 +190,7 @@ START_TEST(space)
 	pid_t pid;
 
 	us = rig_open(false);
+	near_listen(us->port, -1);
 	pid = start(spaces[_i].flags, &addr);
 	if (!pid) {
 		skip(spaces[_i].name, "no such namespace may be made");
@@ -165,14 +208,16 @@ START_TEST(ordinary_user)
 	pid_t pid;
 
 	if (!geteuid() &&
-	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	     setresuid(NOBODY, NOBODY, NOBODY))) {
+	    (setgroups(0, NULL) ||
+	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||
+	     setresuid(SOMEBODY, SOMEBODY, SOMEBODY))) {
 		skip("ordinary_user", "no other user here");
 		return;
 	}
 	/* what has changed its user is not to be looked into otherwise */
 	prctl(PR_SET_DUMPABLE, 1);
 	us = rig_open(false);
+	near_listen(us->port, -1);
 	pid = start(spaces[_i].flags, &addr);
 	if (!pid) {
 		skip(spaces[_i].name, "an ordinary user makes none");
@@ -198,6 +243,7 @@ START_TEST(ptrace_scope)
 		return;
 	}
 	us = rig_open(false);
+	near_listen(us->port, -1);
 	pid = start(0, &addr);
 	exchange(&spaces[0], &addr);
 	finish(pid);

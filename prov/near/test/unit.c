@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "link/proc.h"
 #include "unit.h"
@@ -93,6 +94,8 @@ static struct rig *rig_logging;
 
 static void rig_log(int level, const char *text)
 {
+	if (getenv("NEAR_TEST_LOG"))
+		fprintf(stderr, "near %d: %s\n", (int)getpid(), text);
 	if (!level && rig_logging)
 		rig_logging->warnings++;
 }
@@ -147,8 +150,8 @@ void rig_until(struct rig *rig, struct rig *other, uint32_t count)
 			rig_poll(other, 1);
 		else
 			sched_yield();
-		ck_assert_msg(near_now_ms() < end, "%u events, not %u",
-			      rig->count, count);
+		ck_assert_msg(near_now_ms() < end, "%u events, not %u (the first: %d)",
+			      rig->count, count, rig->event[0].kind);
 	}
 }
 

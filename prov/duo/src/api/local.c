@@ -202,8 +202,9 @@ void duo_ep_close_local(struct duo_ep *ep)
 		return;
 	duo_av_local_leaves(ep->domain, ep->publication.peer_name);
 	duo_av_del_ep(ep->av, ep);
-	duo_registry_withdraw(&ep->publication);
+	duo_registry_hide(&ep->publication);
 	ep->domain->peer->close(ep);
+	duo_registry_withdraw(&ep->publication);
 	duo_map_close(ep);
 	duo_av_local_left(ep->domain, ep->publication.peer_name);
 	while (!TAILQ_EMPTY(&ep->held)) {

@@ -61,10 +61,11 @@ bool duo_record_locked(int fd)
 }
 
 /* A forked child inherits the lock, so its maker must be there as well. */
-bool duo_record_live(int fd, const struct duo_record *record)
+bool duo_record_live(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	return duo_record_locked(fd) &&
-	       duo_process_lives(record->pid, record->start);
+	       (record->pid_ns != pid_ns ||
+		duo_process_lives(record->pid, record->start));
 }
 
 static bool duo_record_ours(int fd, struct stat *st)
@@ -246,6 +247,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	int ret;
 
 	pub->fd = -1;
+	pub->hidden = false;
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	duo_place_read(&pub->place);
@@ -280,11 +282,18 @@ int duo_registry_ready(struct duo_publication *pub)
 	return 0;
 }
 
+void duo_registry_hide(struct duo_publication *pub)
+{
+	if (pub->fd >= 0 && !pub->hidden)
+		unlinkat(pub->dir, duo_pub_name(pub), 0);
+	pub->hidden = true;
+}
+
 void duo_registry_withdraw(struct duo_publication *pub)
 {
 	if (pub->fd < 0)
 		return;
-	unlinkat(pub->dir, duo_pub_name(pub), 0);
+	duo_registry_hide(pub);
 	close(pub->fd);
 	pub->fd = -1;
 	duo_registry_leave(pub->dir, pub->path);
@@ -300,14 +309,15 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 
 	if (record->addr_len != len || memcmp(record->addr, addr, len))
 		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
-	if (record->pid_ns != own->pid_ns || record->user_ns != own->user_ns ||
+	if ((record->pid_ns != own->pid_ns && !self->any_pid_ns) ||
+	    record->user_ns != own->user_ns ||
 	    (record->net_ns && record->net_ns != own->net_ns))
 		return FI_DUO_NAMESPACE;
 	if (record->peer != self->peer)
 		return FI_DUO_OTHER_PEER;
 	if (record->realm != self->realm)
 		return FI_DUO_NAMESPACE;
-	if (!duo_record_live(fd, record))
+	if (!duo_record_live(fd, record, own->pid_ns))
 		return FI_DUO_DEAD;
 	return FI_DUO_REGISTERED;
 }

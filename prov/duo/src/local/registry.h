@@ -37,12 +37,14 @@
 struct duo_publication {
 	int fd;
 	int dir;		/* the user's directory */
+	bool hidden;		/* found no more */
 	struct duo_place place;
 	char path[DUO_PATH_MAX];
 	/* What the peer writes before duo_registry_reserve(): */
 	enum duo_peer_kind peer;
 	uint64_t realm;		/* the same at both ends, or they do not meet */
 	uint32_t places;	/* peers in its life; 0: any number */
+	bool any_pid_ns;	/* it meets those of other pid namespaces */
 	char peer_name[DUO_PEER_NAME_MAX];	/* or other bytes of its */
 };
 
@@ -97,7 +99,10 @@ void duo_registry_tidy(const char *base, const struct duo_peer *const *peers);
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
-/* Needs no lock. Idempotent. */
+/*
+ * From now on it is not found; the directory stays. Need no lock. Idempotent.
+ */
+void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*

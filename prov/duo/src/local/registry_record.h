@@ -44,7 +44,7 @@ static_assert(sizeof(struct duo_record) == 400, "on-disk layout");
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
 bool duo_record_locked(int fd);
-/* Its owner is in our pid namespace. */
-bool duo_record_live(int fd, const struct duo_record *record);
+/* In another pid namespace than ours the lock alone says so. */
+bool duo_record_live(int fd, const struct duo_record *record, uint64_t pid_ns);
 
 #endif /* DUO_REGISTRY_RECORD_H */

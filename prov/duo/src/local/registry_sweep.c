@@ -57,8 +57,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	int fd = duo_record_open(dir, name, &record);
 
 	if (fd >= 0) {
-		live = record.pid_ns != pid_ns ? duo_record_locked(fd) :
-						 duo_record_live(fd, &record);
+		live = duo_record_live(fd, &record, pid_ns);
 		if (!live)
 			duo_record_bury(dir, name, &record, peers[record.peer]);
 		close(fd);
@@ -102,7 +101,7 @@ size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)
 	closedir(stream);
 	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
 		if (peers[kind]->sweep)
-			peers[kind]->sweep(place.pid_ns);
+			peers[kind]->sweep(dir, place.pid_ns);
 	}
 	return live;
 }

@@ -121,11 +121,11 @@ struct duo_peer {
 	void (*left)(struct duo_ep *ep, const char *name);
 	/*
 	 * What dead processes have left behind: the one with a record of this
-	 * name, and those of this pid namespace (its inode) that have none
-	 * any more. NULL: nothing is left.
+	 * name, and those that have none any more: in the registry's directory,
+	 * or of this pid namespace (its inode). NULL: nothing is left.
 	 */
 	void (*bury)(const char *name);
-	void (*sweep)(uint64_t pid_ns);
+	void (*sweep)(int dir, uint64_t pid_ns);
 };
 
 extern const struct duo_peer duo_peer_shm, duo_peer_near;

@@ -285,6 +285,23 @@ START_TEST(other_names_stay)
 }
 END_TEST
 
+/* Who meets all goes by the lock alone: the pid may be anybody's. */
+START_TEST(any_pid_namespace)
+{
+	put(RECORD_PID_NS, 1, 8);
+	put(RECORD_PID, 0x7ffffff0, 4);
+	sign();
+	rewrite(RECORD_FILE);
+	unit_any_pid_ns = true;
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	close(pub.fd);
+	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	pub.fd = open(pub.path, O_RDWR | O_CLOEXEC);
+	unit_any_pid_ns = false;
+	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
+}
+END_TEST
+
 /* A foreign pid namespace: its lock says that it lives, its pid nothing. */
 START_TEST(sweep_spares_other_namespaces)
 {
@@ -313,6 +330,7 @@ int main(void)
 	tcase_add_test(tcase, foreign_owner);
 	tcase_add_test(tcase, squatter);
 	tcase_add_test(tcase, other_names_stay);
+	tcase_add_test(tcase, any_pid_namespace);
 	tcase_add_test(tcase, sweep_spares_other_namespaces);
 	return unit_run(suite);
 }

@@ -393,6 +393,7 @@ int near_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		free(ep);
 		return ret;
 	}
+	near_listen(ep->port, -1);	/* without, it meets fewer */
 	near_lock(ep->domain);
 	ep->domain->refs++;
 	near_unlock(ep->domain);

@@ -16,8 +16,10 @@
 #include "link/proc.h"
 
 #define NEAR_EVENTS 32
+#define NEAR_HELLO_MS 10	/* per look at the socket */
+#define NEAR_ASKED_MS 2000	/* so long after a question, each millisecond */
 
-static int near_epoll_add(struct near_port *port, int fd, void *ptr)
+int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ptr };
 
@@ -36,18 +38,25 @@ static int near_same_process(const struct near_addr *addr)
 	return start == addr->start ? 0 : -ESRCH;
 }
 
-int near_watch(struct near_port *port, struct near_peer *peer)
+/* It is there, but /proc does not show it to us (hidepid), or not all of it. */
+static bool near_hidden(int pidfd, int err)
 {
-	int fd, ret;
+	return err == -EACCES || err == -EPERM ||
+	       (err == -ESRCH && pidfd >= 0 && !near_proc_ended(pidfd));
+}
 
-	if (peer->pidfd >= 0 || peer->by_start || peer->dying ||
-	    peer->state == NEAR_PEER_GONE)
-		return 0;
-	fd = near_proc_pidfd(peer->addr.pid);
+static int near_watch_pid(struct near_port *port, struct near_peer *peer)
+{
+	int fd = near_proc_pidfd(peer->addr.pid), ret;
+	uint64_t start;
+
 	if (fd == -ESRCH)
 		return fd;
 	/* after the descriptor was opened: it is of that process, or older */
-	ret = near_same_process(&peer->addr);
+	ret = near_proc_start(peer->addr.pid, &start);
+	peer->ask = port->hello >= 0 && near_hidden(fd, ret);
+	if (!ret && start != peer->addr.start)
+		ret = -ESRCH;
 	if (!ret && fd >= 0 && !near_epoll_add(port, fd, peer)) {
 		peer->pidfd = fd;
 		return 0;
@@ -56,6 +65,17 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 	if (fd >= 0)
 		close(fd);
 	return ret;
+}
+
+int near_watch(struct near_port *port, struct near_peer *peer)
+{
+	int ret = 0;
+
+	if (near_watched(peer) || peer->dying || peer->state == NEAR_PEER_GONE)
+		return 0;
+	if (!peer->ask)
+		ret = near_watch_pid(port, peer);
+	return peer->ask ? near_ask(port, peer) : ret;
 }
 
 void near_peer_watch(struct near_port *port, struct near_peer *peer)
@@ -108,6 +128,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 	near_peer_hold(peer);
 	near_disconnect(peer);
+	near_given_drop_all(peer);
 	peer->dying = false;
 	port->dying--;
 	peer->state = NEAR_PEER_GONE;
@@ -119,6 +140,10 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	for (i = 0; i < port->lane_count; i++)
 		if (port->lane[i] && port->lane[i]->peer == peer)
 			near_lane_release(port, port->lane[i]);
+	if (peer->expected) {
+		peer->expected = false;
+		near_peer_put(port, peer);
+	}
 	near_peer_put(port, peer);
 }
 
@@ -143,7 +168,7 @@ void near_wake_drain(struct near_port *port)
 		;
 }
 
-/* All that pidfds have to say. The wake pipe is for who sleeps. */
+/* All that pidfds and the socket have to say. The pipe is for who sleeps. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -152,10 +177,12 @@ static void near_port_events(struct near_port *port)
 	do {
 		n = epoll_wait(port->epoll_fd, event, NEAR_EVENTS, 0);
 		for (i = 0; i < n; i++) {
-			if (event[i].data.ptr)
+			if (event[i].data.ptr && event[i].data.ptr != port)
 				near_peer_dies(port, event[i].data.ptr);
 		}
 	} while (n == NEAR_EVENTS);
+	if (port->hello >= 0)
+		near_meet_all(port);
 }
 
 /* It has closed its port, or takes nothing from us any more. */
@@ -176,12 +203,27 @@ static void near_port_look(struct near_port *port)
 
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
-		if (peer->region && near_peer_ended(peer))
+		if (peer->region ? near_peer_ended(peer) :
+				   near_given_closed(peer))
 			near_peer_dies(port, peer);
 		else if (peer->by_start &&
 			 near_same_process(&peer->addr) == -ESRCH)
 			near_peer_dies(port, peer);
+		else if (peer->asked_ms && near_watch(port, peer) == -ESRCH)
+			near_peer_dies(port, peer);
 	}
+}
+
+/* Somebody may wait for our answer; more often while we do for one. */
+static void near_port_meet(struct near_port *port)
+{
+	uint64_t now = near_now_ms();
+
+	if (port->hello < 0 || now - port->hello_ms <
+	    (now - port->asked_ms < NEAR_ASKED_MS ? 1 : NEAR_HELLO_MS))
+		return;
+	port->hello_ms = now;
+	near_meet_all(port);
 }
 
 /* All that there is to know of all peers, at most every NEAR_CHECK_MS. */
@@ -211,6 +253,7 @@ void near_port_tick(struct near_port *port)
 	if (!(port->polls % NEAR_SWEEP_POLLS))
 		near_port_sweep(port);
 	near_port_check(port);
+	near_port_meet(port);
 	if (near_unlikely(port->dying))
 		near_port_reap(port);
 }

@@ -68,7 +68,12 @@ static int near_lane_peer(struct near_port *port, const struct near_claim *claim
 	ret = near_peer_get(port, &who, peer);
 	if (ret)
 		return ret;
+	/* what it gives us was sent before, but may be at the socket yet */
+	if ((*peer)->ask && port->hello >= 0)
+		near_meet_all(port);
 	ret = near_watch(port, *peer);
+	if (ret == -EACCES)
+		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/* it sent, and is dead already: what it sent counts */
 		near_peer_dies(port, *peer);
@@ -186,7 +191,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* no memory or descriptor: the next poll tries again */
+			/* no memory, descriptor or answer yet: once more */
 			near_ring_again(port, index);
 			return;
 		}

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +13,7 @@
 
 #include "link/barrier.h"
 #include "link/port.h"
+#include "link/proc.h"
 
 static struct near_peer **near_hash(struct near_port *port,
 				    const struct near_addr *addr)
@@ -45,7 +45,11 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		near_tx_none(&peer->tx);
 		peer->addr = *addr;
 		peer->pidfd = peer->wake_fd = -1;
-		peer->ways = port->ways;
+		memset(peer->given, -1, sizeof(peer->given));
+		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
+		/* its memory has no name here */
+		peer->ways = peer->far ? NEAR_WAY_BIT(NEAR_WAY_PIECES) :
+					 port->ways;
 		near_list_init(&peer->waiting);
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -79,6 +83,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	if (peer->dying)
 		port->dying--;
 	near_disconnect(peer);
+	near_given_drop_all(peer);
 	near_unwatch(port, peer);
 	if (peer->rma)
 		port->onesided->forget(peer);
@@ -96,15 +101,15 @@ const struct near_addr *near_peer_addr(const struct near_peer *peer)
 	return &peer->addr;
 }
 
-/* Opens a descriptor of the peer's that must be a pipe: we write to it. */
+/*
+ * Opens a descriptor of the peer's that must be a pipe: we write to it. We can
+ * read it, too, so that writing to one whose owner is dead is no SIGPIPE.
+ */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
-	char path[64];
 	struct stat st;
-	int ours;
+	int ours = near_peer_open(peer, NEAR_GIVEN_WAKE, fd, O_RDWR);
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", peer->addr.pid, fd);
-	ours = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode))) {
 		close(ours);
 		return -1;
@@ -220,7 +225,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 		near_peer_dies(port, peer);
 		return -ECONNRESET;
 	}
-	if (!peer->told)
+	if (!peer->told && err != -ETIMEDOUT)
 		near_log(port, err == -ENOENT,
 			 "peer with pid %d: %s%s", peer->addr.pid,
 			 err == -ENOSPC ? "all its rings are in use" :
@@ -243,6 +248,37 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
+/* Its region's descriptor. -EAGAIN: the peer was asked for it. */
+static int near_connect_open(struct near_port *port, struct near_peer *peer)
+{
+	/* watched first: whoever has the region now is who we watch */
+	int fd, ret = near_watch(port, peer);
+
+	if (ret)
+		return ret;
+	fd = near_peer_open(peer, NEAR_GIVEN_REGION, peer->addr.fd, O_RDWR);
+	if ((fd != -EACCES && fd != -EPERM) || port->hello < 0)
+		return fd;
+	peer->ask = true;
+	return near_ask(port, peer);
+}
+
+/* -EAGAIN, or -ETIMEDOUT after a warning: the peer has not answered. */
+static int near_connect_wait(struct near_port *port, struct near_peer *peer)
+{
+	uint64_t now = near_now_ms();
+
+	if (!peer->waits_ms)
+		peer->waits_ms = now;
+	if (!port->patience_ms || now - peer->waits_ms < port->patience_ms)
+		return -EAGAIN;
+	near_log(port, 0, "peer with pid %d, in another namespace: it was asked "
+		 "for its memory %u ms ago and has not answered; it is to poll "
+		 "sooner, or to run in ours", peer->addr.pid,
+		 (unsigned int)(now - peer->waits_ms));
+	return -ETIMEDOUT;
+}
+
 int near_connect(struct near_port *port, struct near_peer *peer)
 {
 	struct near_region *region;
@@ -256,19 +292,24 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	ret = near_addr_check(port, &peer->addr);
 	if (ret)
 		return near_connect_failed(port, peer, ret);
-	/* watched first: whoever has the region now is who we watch */
-	ret = near_watch(port, peer);
-	if (ret)
-		return near_connect_failed(port, peer, ret);
-	fd = near_region_open(&region, &growing, &peer->addr);
+	fd = near_connect_open(port, peer);
+	if (fd == -EAGAIN)
+		fd = near_connect_wait(port, peer);
+	if (fd == -EAGAIN)
+		return fd;
+	peer->waits_ms = 0;
 	if (fd < 0)
 		return near_connect_failed(port, peer, fd);
+	ret = near_region_open(&region, &growing, fd, peer->addr.nonce);
+	if (ret)
+		return near_connect_failed(port, peer, ret);
 	ret = near_connect_ring(port, peer, region, growing, fd);
 	close(fd);
 	if (ret) {
 		near_region_close(region);
 		return near_connect_failed(port, peer, ret);
 	}
+	near_given_drop(peer, NEAR_GIVEN_REGION);
 	return 0;
 }
 

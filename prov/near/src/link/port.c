@@ -41,7 +41,9 @@ static int near_port_name(struct near_port *port)
 	if (getrandom(&addr->nonce, sizeof(addr->nonce), 0) !=
 	    sizeof(addr->nonce))
 		return -errno;
-	ret = near_proc_space(&addr->space);
+	ret = near_proc_host(&addr->host);
+	if (!ret)
+		ret = near_proc_ns(&addr->pid_ns);
 	return ret ? ret : near_proc_start(addr->pid, &addr->start);
 }
 
@@ -63,6 +65,7 @@ static int near_port_memory(struct near_port *port)
 
 static void near_port_free(struct near_port *port)
 {
+	near_hello_close(port);
 	near_ops_fini(port);
 	if (port->onesided)
 		port->onesided->close(port);
@@ -91,7 +94,9 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	port->log = attr->log;
 	port->ways = attr->no_cma ? NEAR_WAY_BIT(NEAR_WAY_PIECES) :
 				    NEAR_WAY_ALL;
+	port->patience_ms = attr->patience_ms;
 	port->fd = port->epoll_fd = port->wake[0] = -1;
+	port->hello = port->dir = -1;
 	near_list_init(&port->peers);
 	near_list_init(&port->sending);
 	near_list_init(&port->receiving);
@@ -133,6 +138,7 @@ void near_close(struct near_port *port)
 		peer = near_container(link, struct near_peer, link);
 		near_list_remove(link);
 		near_disconnect(peer);
+		near_given_drop_all(peer);
 		near_unwatch(port, peer);
 		if (peer->rma)
 			port->onesided->forget(peer);
@@ -154,5 +160,8 @@ int near_addr_check(const struct near_port *port, const struct near_addr *addr)
 	if (addr->magic != NEAR_MAGIC || addr->layout != NEAR_LAYOUT ||
 	    addr->pid <= 0 || addr->fd < 0)
 		return -EINVAL;
-	return addr->space == port->addr.space ? 0 : -EHOSTUNREACH;
+	if (addr->host != port->addr.host ||
+	    (addr->pid_ns != port->addr.pid_ns && port->hello < 0))
+		return -EHOSTUNREACH;
+	return 0;
 }

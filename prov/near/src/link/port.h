@@ -30,9 +30,17 @@ enum near_peer_state {
 	NEAR_PEER_GONE,		/* never comes back: addresses are unique */
 };
 
+/* Descriptors of a peer's that it has given us: link/hello.h. */
+enum near_given {
+	NEAR_GIVEN_REGION,
+	NEAR_GIVEN_WAKE,
+	NEAR_GIVEN_TABLE,
+	NEAR_GIVEN
+};
+
 /*
- * refs: the owner's, one per lane, one per operation. A peer without is
- * forgotten.
+ * refs: the owner's, one per lane, one per operation, one while expected. A
+ * peer without is forgotten.
  */
 struct near_peer {
 	struct near_tx tx;
@@ -46,6 +54,13 @@ struct near_peer {
 	struct near_region *region;
 	int pidfd;		/* -1: none */
 	bool by_start;		/* watched without: by its start time */
+	bool far;		/* its pid means nothing here */
+	bool ask;		/* nor can its descriptors be opened by it */
+	bool refused;		/* it gives none */
+	bool expected;		/* it has asked, so it is about to send */
+	int given[NEAR_GIVEN];	/* -1: none */
+	uint64_t asked_ms;	/* when last; 0: not yet */
+	uint64_t waits_ms;	/* since when we wait for descriptors to send; 0 */
 	int wake_fd;		/* its, opened at the first need */
 	uint32_t refs;
 	struct near_addr addr;
@@ -113,6 +128,9 @@ struct near_port {
 	uint8_t ways;		/* that new peers start with */
 	uint32_t dying;		/* peers that are */
 	uint64_t checked_ms;
+	uint64_t hello_ms;	/* last look at the socket */
+	uint64_t asked_ms;	/* last question of ours there */
+	uint32_t patience_ms;	/* with who does not answer; 0: any */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
 	struct near_ways fetch[NEAR_FETCH_TIERS];
@@ -125,8 +143,11 @@ struct near_port {
 	struct near_addr addr;
 	struct near_room room;
 	int fd;
-	int epoll_fd;		/* pidfds, and the wake pipe */
+	int epoll_fd;		/* pidfds, the socket, and the wake pipe */
 	int wake[2];
+	int hello;		/* the socket; -1: none */
+	int dir;		/* where it is; -1: it is no file */
+	bool refused_mail;	/* some, and that was said */
 	void (*log)(int level, const char *text);
 };
 
@@ -134,6 +155,21 @@ struct near_port {
 int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_peer *peer);
 void near_bell(struct near_peer *peer);
+
+/* meet.c */
+/* -EAGAIN: asked; -ESRCH: it has ended; -EACCES: it refuses. */
+int near_ask(struct near_port *port, struct near_peer *peer);
+/* All that is at the socket. */
+void near_meet_all(struct near_port *port);
+void near_given_drop(struct near_peer *peer, enum near_given which);
+void near_given_drop_all(struct near_peer *peer);
+bool near_given_closed(const struct near_peer *peer);
+/* Opens a descriptor of the peer's: the one given, or its number theirs. */
+int near_peer_open(const struct near_peer *peer, enum near_given which,
+		   int theirs, int flags);
+
+/* hello.c */
+void near_hello_close(struct near_port *port);
 
 /* lane.c */
 void near_port_bell(struct near_port *port);
@@ -150,6 +186,13 @@ void near_lane_broken(struct near_port *port, struct near_lane *lane,
 		      const char *what, uint64_t value);
 
 /* alive.c */
+int near_epoll_add(struct near_port *port, int fd, void *ptr);
+/* Its end will be told. */
+static inline bool near_watched(const struct near_peer *peer)
+{
+	return peer->pidfd >= 0 || peer->by_start;
+}
+/* -EAGAIN: when it has answered; -ESRCH: it has ended. */
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
 void near_peer_dies(struct near_port *port, struct near_peer *peer);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,22 +58,29 @@ int near_proc_start(pid_t pid, uint64_t *start)
 	return 0;
 }
 
-int near_proc_space(uint64_t *space)
+int near_proc_host(uint64_t *host)
 {
 	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
 	uint64_t hash = 0xcbf29ce484222325u;	/* FNV-1a */
-	struct stat st;
 	char text[64];
 	ssize_t len, i;
 
 	len = near_proc_read(boot_id, text, sizeof(text));
 	if (len < 0)
 		return (int)len;
-	if (stat("/proc/self/ns/pid", &st))
-		return -errno;
 	for (i = 0; i < len; i++)
 		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3u;
-	*space = hash ^ st.st_ino;
+	*host = hash;
+	return 0;
+}
+
+int near_proc_ns(uint64_t *pid_ns)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st))
+		return -errno;
+	*pid_ns = st.st_ino;
 	return 0;
 }
 
@@ -81,6 +89,20 @@ int near_proc_pidfd(pid_t pid)
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	return fd < 0 ? -errno : fd;
+}
+
+/* No signal at all; of a process in another place it is refused otherwise. */
+bool near_proc_is_pidfd(int fd)
+{
+	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
+	       errno != EBADF;
+}
+
+bool near_proc_ended(int pidfd)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
 }
 
 uint64_t near_now_ms(void)

@@ -16,11 +16,14 @@
  */
 int near_proc_start(pid_t pid, uint64_t *start);
 
-/* A number that processes share which see each other under the same pids. */
-int near_proc_space(uint64_t *space);
+/* This machine since it was booted; where processes have the pids they have. */
+int near_proc_host(uint64_t *host);
+int near_proc_ns(uint64_t *pid_ns);
 
 /* A descriptor that becomes readable when pid ends, or a negative errno. */
 int near_proc_pidfd(pid_t pid);
+bool near_proc_is_pidfd(int fd);
+bool near_proc_ended(int pidfd);
 
 /* Coarse and cheap; exact. */
 uint64_t near_now_ms(void);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -97,8 +96,7 @@ void near_region_clear(struct near_region *region, int fd, size_t offset,
 		memset((char *)region + offset, 0, size);
 }
 
-/* Only a memfd that cannot shrink is safe to be mapped. */
-static int near_region_check_file(int fd, size_t *size)
+int near_region_check_file(int fd, size_t *size)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -112,39 +110,33 @@ static int near_region_check_file(int fd, size_t *size)
 }
 
 static bool near_region_check_head(const struct near_region *head, size_t size,
-				   const struct near_addr *addr,
-				   uint32_t *growing)
+				   uint64_t nonce, uint32_t *growing)
 {
 	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != NEAR_MAGIC ||
-	    head->layout != NEAR_LAYOUT || head->nonce != addr->nonce)
+	    head->layout != NEAR_LAYOUT || head->nonce != nonce)
 		return false;
 	*growing = __atomic_load_n(&head->growing, __ATOMIC_RELAXED);
 	return *growing <= NEAR_SENDERS && near_region_size(*growing) == size;
 }
 
-int near_region_open(struct near_region **region, uint32_t *growing,
-		     const struct near_addr *addr)
+int near_region_open(struct near_region **region, uint32_t *growing, int fd,
+		     uint64_t nonce)
 {
-	char path[64];
 	void *map = NULL;
 	size_t size = 0;
-	int fd, ret;
+	int ret;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", addr->pid, addr->fd);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
 	ret = near_region_check_file(fd, &size);
 	if (!ret)
 		ret = near_map(fd, 0, sizeof(**region), &map);
 	if (ret)
 		goto err_close;
-	if (!near_region_check_head(map, size, addr, growing)) {
+	if (!near_region_check_head(map, size, nonce, growing)) {
 		ret = -ENOENT;
 		goto err_unmap;
 	}
 	*region = map;
-	return fd;
+	return 0;
 
 err_unmap:
 	munmap(map, sizeof(**region));

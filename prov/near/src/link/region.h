@@ -30,12 +30,14 @@ void near_region_clear(struct near_region *region, int fd, size_t offset,
 int near_region_reserve(int fd, size_t offset, size_t size);
 
 /*
- * That of addr, its struct near_region mapped, and how many of its rings grow,
- * by its size. Returns a descriptor for near_region_map(). -ENOENT: there is no
- * such port (any more).
+ * Takes over fd: that of a port with this nonce, its struct near_region mapped,
+ * and how many of its rings grow, by its size. -ENOENT: there is no such port
+ * (any more).
  */
-int near_region_open(struct near_region **region, uint32_t *growing,
-		     const struct near_addr *addr);
+int near_region_open(struct near_region **region, uint32_t *growing, int fd,
+		     uint64_t nonce);
+/* Only a memfd that cannot shrink is safe to be mapped. */
+int near_region_check_file(int fd, size_t *size);
 void near_region_close(struct near_region *region);
 
 /* A ring of a region that was opened, all its room, the memory in use taken. */

@@ -20,7 +20,7 @@ bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
 	uint32_t step = near_share_step(len);
 
 	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 || !len ||
-	    len > op->len || !step)
+	    len > op->len || !step || op->peer->far)
 		return false;
 	op->there = slot->share.addr;
 	op->round = slot->share.round;

@@ -3,6 +3,7 @@
 
 /* One-sided operations: a port's state, its peers', and their ends. */
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "rma/ops.h"
@@ -44,13 +45,16 @@ static void near_rma_sleep(struct near_rma_peer *at)
 struct near_table_view *near_rma_view(struct near_rma_peer *at)
 {
 	const struct near_region *region = at->peer->region;
+	int fd;
 
 	if (near_unlikely(!at->view && !at->view_tried && region)) {
 		at->view_tried = true;
-		if (near_table_view_open(&at->view, at->peer->addr.pid,
-					 region->table_fd,
-					 region->table_nonce))
+		fd = near_peer_open(at->peer, NEAR_GIVEN_TABLE,
+				    region->table_fd, O_RDONLY);
+		if (fd < 0 ||
+		    near_table_view_open(&at->view, fd, region->table_nonce))
 			at->view = NULL;
+		near_given_drop(at->peer, NEAR_GIVEN_TABLE);
 	}
 	return at->view;
 }

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -267,22 +266,17 @@ static int near_table_view_check(int fd)
 	return 0;
 }
 
-int near_table_view_open(struct near_table_view **view_out, pid_t pid, int fd,
+int near_table_view_open(struct near_table_view **view_out, int fd,
 			 uint64_t nonce)
 {
 	struct near_table_view *view = calloc(1, sizeof(*view));
-	char path[64];
 	int ret;
 
-	if (!view)
+	if (!view) {
+		close(fd);
 		return -ENOMEM;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	view->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (view->fd < 0) {
-		ret = -errno;
-		free(view);
-		return ret;
 	}
+	view->fd = fd;
 	ret = near_table_view_check(view->fd);
 	if (!ret)
 		ret = near_table_view_map(view, NEAR_TABLE_MIN_BITS);

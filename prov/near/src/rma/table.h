@@ -55,7 +55,8 @@ near_table_find(const struct near_table *table, uint64_t key);
  */
 struct near_table_view;
 
-int near_table_view_open(struct near_table_view **view, pid_t pid, int fd,
+/* Takes over fd, a descriptor of the peer's. */
+int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
 /* 0; -EKEYREJECTED: no such key; -EAGAIN: it is being changed. */

@@ -19,6 +19,7 @@
 #include "peer/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before it is closed */
+#define DUO_NEAR_PATIENCE_MS 2000	/* then the core takes over */
 
 static_assert(sizeof(struct near_addr) <= DUO_PEER_NAME_MAX, "in a record");
 
@@ -58,6 +59,7 @@ static int duo_near_open(struct duo_ep *ep)
 		.ctx = ep,
 		.log = duo_near_log,
 		.memory = duo_params.near_memory,
+		.patience_ms = DUO_NEAR_PATIENCE_MS,
 	};
 	struct near_addr addr;
 	int ret;
@@ -78,6 +80,7 @@ static int duo_near_open(struct duo_ep *ep)
 	memset(ep->publication.peer_name, 0, DUO_PEER_NAME_MAX);
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_PEER_NEAR;
+	ep->publication.any_pid_ns = true;
 	return 0;
 }
 
@@ -102,9 +105,12 @@ static int duo_near_enable(struct duo_ep *ep)
 		ret = duo_near_wait(ep, &ep->rx_cq->waiter);
 	LIST_FOREACH(bind, &ep->cntrs, ep_link)
 		ret = ret ? ret : duo_near_count(bind);
-	if (!ret)
-		ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
-	return ret;
+	if (ret)
+		return ret;
+	/* beside the record: who finds that finds this; without, fewer do */
+	near_listen(ep->near->port, ep->publication.dir);
+	ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
+	return 0;
 }
 
 /* What is queued as large still needs answers to those who receive it. */
@@ -164,7 +170,10 @@ void duo_near_forgotten(void *ctx, struct near_peer *peer)
 	ep->confirmed[number / 64] &= ~(1ULL << number % 64);
 }
 
-/* Its region is opened by the first message, see duo_near_refused(). */
+/*
+ * Its region is opened by the first message, see duo_near_refused(); where it
+ * has to be asked for, that is done now.
+ */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
 {
@@ -180,6 +189,8 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	*reason = FI_DUO_NOT_MAPPED;
 	if (near_peer_get(near->port, &at, &peer))
 		return FI_ADDR_NOTAVAIL;
+	if (peer->ask)
+		near_peer_watch(near->port, peer);
 	number = duo_near_number(peer);
 	if (number == FI_ADDR_NOTAVAIL)
 		*reason = FI_DUO_PEER_FULL;
@@ -197,7 +208,7 @@ static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 {
 	const struct near_peer *peer = ep->near->peer[local];
 
-	return peer && !peer->dying && (peer->pidfd >= 0 || peer->by_start);
+	return peer && !peer->dying && near_watched(peer);
 }
 
 static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
@@ -206,6 +217,11 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 
 	if (peer)
 		near_peer_watch(ep->near->port, peer);
+}
+
+static void duo_near_sweep(int dir, uint64_t pid_ns)
+{
+	near_sweep(dir);
 }
 
 /* near hears of it by itself. */
@@ -236,4 +252,5 @@ const struct duo_peer duo_peer_near = {
 	.watch = duo_near_watch,
 	.leaves = duo_near_closes,
 	.left = duo_near_closes,
+	.sweep = duo_near_sweep,
 };

@@ -63,7 +63,8 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 
 /*
  * It has not gone out. Who cannot be connected to gets it over the core, next
- * time; who has died is found out by a poll, and then looked up anew.
+ * time, unless it has yet to answer; who has died is found out by a poll, and
+ * then looked up anew.
  */
 static ssize_t duo_near_refused(struct duo_near *near,
 				const struct duo_near_args *args, int ret)
@@ -72,7 +73,8 @@ static ssize_t duo_near_refused(struct duo_near *near,
 
 	if (ret == -FI_EINVAL)
 		return ret;
-	if (peer && !peer->tx.slots && ret != -FI_ECONNRESET)
+	if (peer && !peer->tx.slots && !peer->waits_ms &&
+	    ret != -FI_ECONNRESET)
 		duo_map_refuse(near->ep, args->dest);
 	return -FI_EAGAIN;
 }

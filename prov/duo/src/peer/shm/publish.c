@@ -83,7 +83,7 @@ void duo_shm_bury(const char *name)
 }
 
 /* Regions whose record is gone: their names say whose they were. */
-void duo_shm_sweep(uint64_t pid_ns)
+void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
 	char prefix[32], ns[32];
 	int pid, len = duo_shm_prefix(prefix, sizeof(prefix));

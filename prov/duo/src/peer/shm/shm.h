@@ -69,7 +69,7 @@ int duo_shm_domain_open(struct duo_domain *domain, bool device);
 /* What the record of an endpoint says: a new name, which nobody can guess. */
 int duo_shm_publish(struct duo_publication *pub);
 void duo_shm_bury(const char *name);
-void duo_shm_sweep(uint64_t pid_ns);
+void duo_shm_sweep(int dir, uint64_t pid_ns);
 
 /* map.c */
 int duo_shm_av_open(struct duo_ep *ep);
