@@ -173,6 +173,7 @@ struct fake_core {
 	struct fid *asked;	/* by fi_open_ops or fi_control, the last */
 	size_t min_multi_recv;	/* 0: it has no such option */
 	bool shm_off;		/* FI_OPT_SHARED_MEMORY_PERMITTED false */
+	bool cuda_option;	/* it has FI_OPT_CUDA_API_PERMITTED */
 };
 
 struct fake_shm {

@@ -311,7 +311,8 @@ static int fake_core_setopt(fid_t fid, int level, int optname,
 {
 	fake_obj_of(fid);
 	if (optname != FI_OPT_SHARED_MEMORY_PERMITTED)
-		return -FI_ENOPROTOOPT;
+		return optname == FI_OPT_CUDA_API_PERMITTED &&
+		       fake.core.cuda_option ? 0 : -FI_ENOPROTOOPT;
 	fake.core.shm_off = !*(const bool *) optval;
 	return 0;
 }

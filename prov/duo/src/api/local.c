@@ -167,13 +167,26 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 	return false;
 }
 
+static bool duo_local_permitted(const struct duo_ep *ep)
+{
+	if (!ep->local_permitted)
+		return false;
+	if (!ep->cuda_denied || !ep->domain->device)
+		return true;
+	DUO_INFO(EP_CTRL, "ep %p: no calls of CUDA are permitted, which %s "
+		 "makes for device memory; the core %s carries all messages\n",
+		 (void *) ep, ep->domain->peer->name,
+		 ep->domain->fabric->core_name);
+	return false;
+}
+
 void duo_ep_open_local(struct duo_ep *ep)
 {
 	size_t live = 0;
 	int ret, again;
 
-	if (!ep->domain->peer || !ep->local_permitted ||
-	    !ep->wants_local || !duo_local_ordered(ep))
+	if (!ep->domain->peer || !ep->wants_local ||
+	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
 		return;
 	duo_registry_tidy(duo_params.registry_dir, duo_peers);
 	ret = duo_local_open_together(ep);

@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 
 #include "api/api.h"
+#include "base/log.h"
 #include "obj/ep.h"
 
 #define DUO_MIN_MULTI_RECV 64	/* bytes, where the core has no default */
@@ -120,6 +121,32 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 	return 0;
 }
 
+/*
+ * FI_OPT_CUDA_API_PERMITTED: the core says whether it can do without. Of ours
+ * only libfabric's shm calls CUDA, where it carries device memory.
+ */
+static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
+			      size_t optlen)
+{
+	bool denied;
+	int ret;
+
+	if (!optval || optlen != sizeof(bool))
+		return -FI_EINVAL;
+	denied = !*(const bool *) optval;
+	if (denied && ep->domain->device && ep->path_ep[FI_DUO_LOCAL]) {
+		DUO_WARN(EP_CTRL, "ep %p: FI_OPT_CUDA_API_PERMITTED false after "
+			 "fi_enable: shm, which carries its local messages, "
+			 "calls CUDA; set it before\n", (void *) ep);
+		return -FI_EOPBADSTATE;
+	}
+	ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+			DUO_OPT_CUDA_PERMITTED, optval, optlen);
+	if (!ret)
+		ep->cuda_denied = denied;
+	return ret;
+}
+
 int duo_ep_setopt(fid_t fid, int level, int optname,
 			 const void *optval, size_t optlen)
 {
@@ -128,6 +155,8 @@ int duo_ep_setopt(fid_t fid, int level, int optname,
 	if (level == FI_OPT_ENDPOINT &&
 	    optname == DUO_OPT_SHM_PERMITTED)
 		return duo_ep_permit_local(ep, optval, optlen);
+	if (level == FI_OPT_ENDPOINT && optname == DUO_OPT_CUDA_PERMITTED)
+		return duo_ep_permit_cuda(ep, optval, optlen);
 	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_MIN_MULTI_RECV)
 		return duo_ep_set_min(ep, optval, optlen);
 	return fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,

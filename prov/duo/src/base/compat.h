@@ -39,6 +39,7 @@ static inline uint32_t duo_api_version(uint32_t version)
 #include <rdma/providers/fi_peer.h>
 
 #define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
+#define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 
 static inline void duo_cq_err_set_src(struct fi_cq_err_entry *entry,
@@ -60,6 +61,7 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
  * are not looked for.
  */
 #define DUO_OPT_SHM_PERMITTED (-1)	/* no option has this number */
+#define DUO_OPT_CUDA_PERMITTED (-2)	/* nor this */
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO

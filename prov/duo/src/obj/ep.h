@@ -69,6 +69,7 @@ struct duo_ep {
 	bool messages;		/* FI_MSG or FI_TAGGED; else RMA alone, which
 				 * is the core's */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
+	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED is false */
 	struct duo_traits core;		/* the fabric's */
 	uint32_t multi_open;		/* buffers that take messages */
 	uint32_t lazy_count;

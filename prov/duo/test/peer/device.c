@@ -237,6 +237,37 @@ START_TEST(host_as_well)
 END_TEST
 
 /* Switched off, excluded, or its domain cannot be opened. */
+static int permit_cuda(bool permitted)
+{
+	return fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+			 FI_OPT_CUDA_API_PERMITTED, &permitted,
+			 sizeof(permitted));
+}
+
+/*
+ * NCCL and NVSHMEM forbid CUDA, whose calls might wait for their kernels. shm
+ * cannot do without, a core that says it can carries everything.
+ */
+START_TEST(cuda_not_permitted)
+{
+	static const struct fixture_attr attr = { .device = true };
+	struct fi_info *info = fixture_info(&attr);
+	bool option = _i;
+
+	fake.core.cuda_option = option;
+	ck_assert_int_eq(permit_cuda(false), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(permit_cuda(false), option ? 0 : -FI_ENOPROTOOPT);
+	ck_assert_int_eq(fi_enable(fx.ep), 0);
+	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);
+	fi_freeinfo(info);
+}
+END_TEST
+
 START_TEST(without_shm)
 {
 	const struct fixture_attr attr = { .device = true,
@@ -293,6 +324,7 @@ int main(void)
 	tcase_add_test(tcase, taken_back_from_the_core);
 	tcase_add_loop_test(tcase, too_large, 0, 2);
 	tcase_add_test(tcase, host_as_well);
+	tcase_add_loop_test(tcase, cuda_not_permitted, 0, 2);
 	tcase = unit_case(suite, "no shm", NULL, teardown);
 	tcase_add_loop_test(tcase, without_shm, 0, 3);
 	tcase_add_test(tcase, rma_alone_is_the_cores);
