@@ -34,6 +34,7 @@ struct duo_params duo_params = {
 	.near_memory = NEAR_MEMORY,
 	.order_devices = 1,
 	.yield_mask = 63,
+	.shm_apart = DUO_SHM_APART,
 };
 
 __thread bool duo_in_getinfo;

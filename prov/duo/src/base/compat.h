@@ -26,6 +26,12 @@
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
+ * shm, 2.5 and newer: smr_map_to_region() does not tell where it has mapped a
+ * region of its own process, and the peer takes 0 for it: a crash.
+ */
+#define DUO_SHM_APART FI_VERSION_GE(DUO_FI_VERSION, FI_VERSION(2, 5))
+
+/*
  * What we ask the core for when the application asks for this: structures of
  * a newer interface would be larger than those that we know.
  */

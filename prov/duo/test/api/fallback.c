@@ -236,6 +236,23 @@ START_TEST(peer_without_region)
 }
 END_TEST
 
+/* Where libfabric's shm crashes between two endpoints of one process. */
+START_TEST(same_process)
+{
+	open_with(&plain);
+	duo_params.shm_apart = true;
+	peer_publish(1);
+	addr = peer_insert(1);
+	expect_core_works();
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NAMESPACE);
+	ck_assert_int_eq(warnings, 0);
+	ck_assert(!duo_shm_sibling("ofi_duo.s.0.12.f0.a", "ofi_duo.s.0.1.f0.b"));
+	ck_assert(!duo_shm_sibling("ofi_duo.s.0.1.f0.a", "ofi_duo.s.0.12.f0.b"));
+	ck_assert(!duo_shm_sibling("ofi_duo.s.0.1.f0.a", "ofi_duo.s.0.1.f0.a"));
+	ck_assert(duo_shm_sibling("ofi_duo.s.0.1.f0.a", "ofi_duo.s.0.1.f0.b"));
+}
+END_TEST
+
 /* So many bytes of address space are left. */
 static void limit_space(size_t left)
 {
@@ -402,6 +419,7 @@ int main(void)
 	tcase_add_test(tcase, peer_has_no_place_left);
 	tcase_add_test(tcase, shm_takes_no_more_peers);
 	tcase_add_test(tcase, peer_without_region);
+	tcase_add_test(tcase, same_process);
 	tcase_add_test(tcase, address_space_is_short);
 	tcase_add_test(tcase, peer_reasons);
 	tcase_add_test(tcase, asking_for_the_path);

@@ -12,6 +12,7 @@
 #include "av/av.h"
 #include "av/map.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "obj/fabric.h"
 #include "peer/shm/region.h"
 #include "peer/shm/shm.h"
@@ -107,6 +108,10 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 
 	if (number != FI_ADDR_NOTAVAIL)
 		return number;
+	*reason = FI_DUO_NAMESPACE;
+	if (duo_params.shm_apart &&
+	    duo_shm_sibling(ep->publication.peer_name, peer_name))
+		return FI_ADDR_NOTAVAIL;	/* so says the other one, too */
 	*reason = FI_DUO_NOT_MAPPED;
 	if (!duo_shm_reachable(ep, peer_name, addr)) {
 		duo_registry_refuse(&ep->publication, peer_name);

@@ -72,6 +72,14 @@ int duo_shm_publish(struct duo_publication *pub)
 	return duo_shm_make_name(place.pid_ns, pub->peer_name);
 }
 
+/* All but the random number is the same: user, pid and its namespace. */
+bool duo_shm_sibling(const char *name, const char *other)
+{
+	size_t len = strrchr(name, '.') - name + 1;
+
+	return !strncmp(name, other, len) && strcmp(name, other);
+}
+
 /* Only if its name says that it is one of ours. */
 void duo_shm_bury(const char *name)
 {

@@ -68,6 +68,8 @@ int duo_shm_domain_open(struct duo_domain *domain, bool device);
 /* publish.c */
 /* What the record of an endpoint says: a new name, which nobody can guess. */
 int duo_shm_publish(struct duo_publication *pub);
+/* Two names of this process. */
+bool duo_shm_sibling(const char *name, const char *other);
 void duo_shm_bury(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
 
