@@ -206,8 +206,11 @@ void ft_open(struct ft_ep *e, const struct ft_cfg *cfg)
 	FT_OK(fi_endpoint(e->domain, e->info, &e->ep, NULL));
 	FT_OK(fi_ep_bind(e->ep, &e->av->fid, 0));
 	ft_bind_cqs(e);
-	ft_open_cntrs(e);
+	if (!e->cfg.bind_late)
+		ft_open_cntrs(e);
 	FT_OK(fi_enable(e->ep));
+	if (e->cfg.bind_late)
+		ft_open_cntrs(e);
 	if (fi_open_ops(&e->ep->fid, FI_DUO_OPS, 0, (void **)&e->ops, NULL))
 		e->ops = NULL;
 	FT_CHECK(e->ops || e->cfg.plain || !ft_is_duo(ft.opts.prov),

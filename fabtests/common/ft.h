@@ -105,6 +105,7 @@ struct ft_cfg {
 	uint64_t rx_bind;
 	bool separate_cqs;
 	bool counters;		/* of sends and of receives */
+	bool bind_late;		/* counters, when it is enabled */
 	bool no_cqs;		/* counters alone; they get wait_obj */
 	bool raw;		/* the test reads the CQs itself */
 	bool plain;		/* open the core, not ofi_duo, on -p */
