@@ -10,6 +10,8 @@
  *
  * With ofi_duo it has to be known as local while it lives, so it waits for
  * that; and traffic over the core, with a process of the core alone, goes on.
+ *
+ * FT_AWAY=1: each peer is in a pid namespace of its own.
  */
 
 #include <errno.h>
@@ -85,6 +87,24 @@ static bool ft_hear(int fd, void *what, size_t len)
 	return n;
 }
 
+/*
+ * The rest of this process is another one, the first of a pid namespace. They
+ * are one process group, so that both are stopped, and killed.
+ */
+static void ft_move_away(void)
+{
+	pid_t pid;
+
+	FT_OK(unshare(CLONE_NEWPID));
+	pid = fork();
+	FT_CHECK(pid >= 0, "fork: %s", strerror(errno));
+	if (pid) {
+		waitpid(pid, NULL, 0);
+		_exit(FT_GONE);
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 /* In the child *to is the parent, with pid 0. */
 static void ft_fork(struct ft_child *to)
 {
@@ -99,8 +119,11 @@ static void ft_fork(struct ft_child *to)
 	to->to = to->pid ? down[1] : up[1];
 	close(to->pid ? up[1] : down[1]);
 	close(to->pid ? down[0] : up[0]);
-	if (to->pid)
+	if (to->pid) {
+		setpgid(to->pid, to->pid);
 		return;
+	}
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(FT_GONE);
@@ -110,7 +133,7 @@ static void ft_fork(struct ft_child *to)
 
 static void ft_end_child(struct ft_child *child)
 {
-	kill(child->pid, SIGKILL);
+	kill(-child->pid, SIGKILL);
 	waitpid(child->pid, NULL, 0);
 	close(child->from);
 	close(child->to);
@@ -119,8 +142,10 @@ static void ft_end_child(struct ft_child *child)
 /* In the peer. */
 static void ft_step(void)
 {
-	if (!steps_left--)
-		kill(getpid(), SIGKILL);
+	if (steps_left--)
+		return;
+	kill(getpid(), SIGKILL);
+	_exit(FT_GONE);		/* the first of a namespace is immune */
 }
 
 static void ft_peer_post(fi_addr_t us)
@@ -191,6 +216,8 @@ static void ft_start(struct ft_child *peer, int steps)
 	ft_fork(peer);
 	if (peer->pid)
 		return;
+	if (getenv("FT_AWAY"))
+		ft_move_away();
 	steps_left = steps < 0 ? 1 << 30 : steps;
 	ft_peer(peer);
 }
@@ -403,12 +430,12 @@ static void ft_stop(pid_t pid)
 {
 	int i;
 
-	kill(pid, SIGSTOP);
+	kill(-pid, SIGSTOP);
 	ft_progress_for(&e, FT_STOP_MS);
 	for (i = 0; i < awaited; i++)
 		FT_CHECK(!op[i].err, "operation %d with a peer that was "
 			 "stopped: %s", i, fi_strerror(op[i].err));
-	kill(pid, SIGCONT);
+	kill(-pid, SIGCONT);
 }
 
 /* It lives, so it is local. */

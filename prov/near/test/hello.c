@@ -198,7 +198,8 @@ static void fds_make(void)
 	fd_of[PIDFD] = near_proc_pidfd(getpid());
 }
 
-#define FEW(n, says) .fd = { SEALED, PIPE, PIDFD, PIPE }, .fds = n, .count = says
+#define FEW(n, says) \
+	.fd = { SEALED, PIPE, PIDFD, PIPE }, .fds = n, .count = says
 #define GOOD FEW(3, 3)
 #define BAD(...) .fd = { __VA_ARGS__ }, .fds = 3, .count = 3
 

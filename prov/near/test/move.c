@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "link/proc.h"
 #include "unit.h"
 
 /* Newcomers get a page, and there is room for all that they ask for later. */
@@ -331,6 +332,38 @@ START_TEST(shared)
 }
 END_TEST
 
+/* Who came first and sends nothing since gives up what others lack, too. */
+START_TEST(idle)
+{
+	static struct rig *other[MANY];
+	static struct near_peer *to[MANY];
+	struct rig *us = rig_open(false);
+	uint64_t end = near_now_ms() + 10000;
+	uint32_t i, share = near_tier_fit(4), more;
+
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		to[i] = rig_peer(other[i], us);
+		send_long(other[i], to[i], us);
+	}
+	ck_assert_uint_gt(to[0]->move.tier, share);
+	do {
+		ck_assert(near_now_ms() < end);
+		for (i = more = 0; i < MANY; i++) {
+			rig_poll(other[i], NEAR_TICK_POLLS);
+			more += to[i]->move.tier > share;
+		}
+		/* only the last is not satisfied */
+		send_long(other[MANY - 1], to[MANY - 1], us);
+	} while (more);
+	ck_assert_uint_eq(to[MANY - 1]->move.tier, share);
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, MANY);
+	rig_close(us);
+}
+END_TEST
+
 static pid_t start(void (*act)(int out), int *in)
 {
 	int fds[2];
@@ -450,6 +483,7 @@ int main(void)
 	tcase_add_test(tcase, cold);
 	tcase_add_test(tcase, known);
 	tcase_add_test(tcase, shared);
+	tcase_add_test(tcase, idle);
 	tcase_add_loop_test(tcase, sender_dies, 0, 3);
 	tcase_add_test(tcase, receiver_dies);
 	suite_add_tcase(suite, tcase);

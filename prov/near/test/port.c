@@ -408,6 +408,31 @@ static void add_large(TCase *tcase)
 	tcase_add_test(tcase, to_self);
 }
 
+/* While a port is closed and a peer of it is forgotten: what others see. */
+static uint32_t claim_seen, mark_seen;
+
+static void look_at_both(struct rig *rig, struct near_peer *peer)
+{
+	claim_seen = b->port->region->claim[0].state;
+	mark_seen = rig->port->region->closed;
+}
+
+/*
+ * Who sees the mark of a closed port gives its rings to others: a port that was
+ * marked first could write "closed" into somebody else's claim.
+ */
+START_TEST(claims_before_mark)
+{
+	rig_send(a, rig_peer(a, b), 1, big, 8);
+	rig_until(b, NULL, 1);
+	a->on_forgotten = look_at_both;
+	rig_close(a);
+	a = rig_open(false);
+	ck_assert_uint_eq(claim_seen, NEAR_CLAIM_CLOSED);
+	ck_assert_uint_eq(mark_seen, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near port");
@@ -427,6 +452,7 @@ int main(void)
 	tcase_add_test(read, demoted_while_sending);
 	tcase_add_test(read, closed);
 	tcase_add_test(read, closed_receiver);
+	tcase_add_test(read, claims_before_mark);
 	tcase_add_test(read, many_lives);
 	tcase_add_test(read, wakes);
 	tcase_add_test(read, stays_rung);

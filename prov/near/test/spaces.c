@@ -20,7 +20,10 @@
 #define LEN 200000
 
 enum { REFUSED, ONE_WAY, BOTH_WAYS };
-#define MAPPED 1	/* besides CLONE_*: the user has the number he had */
+/* Besides CLONE_*: */
+#define MAPPED 1	/* the user has the number he had */
+#define UNDUMPABLE 2	/* not to be looked into */
+#define HIDDEN 4	/* nor to be seen in our /proc */
 
 static const struct space {
 	const char *name;
@@ -39,6 +42,8 @@ static const struct space {
 	  BOTH_WAYS },
 	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	/* nobody else can tell who listens there */
+	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
+	{ "hidepid", UNDUMPABLE | HIDDEN, BOTH_WAYS },
 	{ "net", CLONE_NEWNET, BOTH_WAYS },
 	{ "pid and net", CLONE_NEWPID | CLONE_NEWNET, REFUSED },
 };
@@ -69,8 +74,10 @@ static void enter(int flags)
 	uid_t uid = geteuid();
 	int fd;
 
-	if (flags && unshare(flags & ~MAPPED))
+	if (unshare(flags & ~(MAPPED | UNDUMPABLE | HIDDEN)))
 		_exit(3);
+	if (flags & UNDUMPABLE)
+		prctl(PR_SET_DUMPABLE, 0);
 	if (!(flags & MAPPED))
 		return;
 	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
@@ -172,6 +179,8 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 	}
 	ck_assert_int_eq(send_when(peer, 1), 0);
 	ck_assert_int_eq(peer->far, !!(space->flags & CLONE_NEWPID));
+	ck_assert_int_eq(peer->ask, peer->far ||
+			 (geteuid() && space->flags & UNDUMPABLE));
 	ck_assert_int_eq(rig_send_large(us, peer, 2, big, LEN, big), 0);
 	rig_until(us, NULL, 2);
 	for (i = 0; i < us->count; i++) {
@@ -201,12 +210,24 @@ START_TEST(space)
 }
 END_TEST
 
+/* Shows nothing of processes that may not be looked into. */
+static bool hide(void)
+{
+	return !unshare(CLONE_NEWNS) &&
+	       !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
+}
+
 /* The same without any privilege. */
 START_TEST(ordinary_user)
 {
 	struct near_addr addr;
 	pid_t pid;
 
+	if (spaces[_i].flags & HIDDEN && !hide()) {
+		skip(spaces[_i].name, "/proc may not be mounted");
+		return;
+	}
 	if (!geteuid() &&
 	    (setgroups(0, NULL) ||
 	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||

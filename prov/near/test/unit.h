@@ -34,6 +34,7 @@ struct rig {
 	int refuse;		/* arrived() says -EAGAIN so many times */
 	bool no_room;
 	int warnings;
+	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);
 };
 
 /* Opens a port; no_cma: it uses pieces only. */

@@ -211,6 +211,8 @@ static void near_port_look(struct near_port *port)
 			near_peer_dies(port, peer);
 		else if (peer->asked_ms && near_watch(port, peer) == -ESRCH)
 			near_peer_dies(port, peer);
+		else if (peer->region)
+			near_move_look(port, peer);
 	}
 }
 

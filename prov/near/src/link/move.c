@@ -94,6 +94,16 @@ static void near_move_ask(struct near_port *port, struct near_peer *peer,
 	near_move_step(port, peer);
 }
 
+void near_move_look(struct near_port *port, struct near_peer *peer)
+{
+	if (!(peer->tx.gated & NEAR_GATE_MOVE)) {
+		if (!__atomic_load_n(&peer->tx.ctl->shrink, __ATOMIC_RELAXED))
+			return;
+		near_tx_gate(&peer->tx, NEAR_GATE_MOVE);
+	}
+	near_move_step(port, peer);
+}
+
 int near_full(struct near_port *port, struct near_peer *peer)
 {
 	struct near_move *move = &peer->move;

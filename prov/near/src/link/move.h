@@ -36,6 +36,11 @@ void near_move_init(struct near_move *move, uint8_t tier, uint8_t most);
 
 /* No room in the ring to peer, for now: always -EAGAIN. */
 int near_full(struct near_port *port, struct near_peer *peer);
+/*
+ * Now and then, for a ring that is connected: who sends nothing does not find
+ * out by itself that its room is wanted by others.
+ */
+void near_move_look(struct near_port *port, struct near_peer *peer);
 /* A message had to go the large way for want of room, and is sent. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);

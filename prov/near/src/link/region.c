@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "link/group.h"
 #include "link/region.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -32,6 +33,8 @@ int near_region_reserve(int fd, size_t offset, size_t size)
 {
 	int ret;
 
+	if (!near_group_has(size))
+		return -ENOMEM;
 	do
 		ret = fallocate(fd, 0, (off_t)offset, (off_t)size);
 	while (ret && errno == EINTR);

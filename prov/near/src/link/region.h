@@ -24,8 +24,8 @@ void near_region_clear(struct near_region *region, int fd, size_t offset,
 
 /*
  * Takes memory, so that touching it cannot fail: where the system commits no
- * more than it has, or a control group is at its limit, a page that is not
- * there when it is touched kills. -ENOMEM: there is none.
+ * more than it has, a page that is not there when it is touched kills.
+ * -ENOMEM: there is none, or a control group has none left (link/group.h).
  */
 int near_region_reserve(int fd, size_t offset, size_t size);
 
