@@ -169,6 +169,21 @@ START_TEST(closes_unused)
 }
 END_TEST
 
+/* Forgotten by the other and asked by it again, it answers, though it is gone. */
+START_TEST(asked_again)
+{
+	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
+
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+	rig_until(them, us, 1);
+	near_peer_put(us->port, peer);
+	rig_until(them, us, 2);
+	ck_assert_int_eq(back->state, NEAR_PEER_GONE);
+	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
+	rig_until(them, us, 3);
+}
+END_TEST
+
 START_TEST(nobody_there)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -388,6 +403,7 @@ int main(void)
 	tcase_add_test(tcase, no_answer);
 	tcase_add_test(tcase, waits_for_ever);
 	tcase_add_test(tcase, closes_unused);
+	tcase_add_test(tcase, asked_again);
 	tcase_add_test(tcase, nobody_there);
 	tcase_add_test(tcase, in_a_directory);
 	suite_add_tcase(suite, tcase);

@@ -101,6 +101,29 @@ static void near_meet_watch(struct near_port *port, struct near_peer *peer,
 		peer->pidfd = fd;
 }
 
+/* The other's socket has no more room, or we may have no more on their way. */
+static bool near_ask_later(int err)
+{
+	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
+	       err == ETOOMANYREFS;
+}
+
+/* What does not get there is asked for again. */
+static void near_answer(struct near_port *port, struct near_peer *peer,
+			const struct near_mail *mail)
+{
+	int ret = 0;
+
+	if (mail->hello.kind == NEAR_HELLO_ASK)
+		ret = near_hello_send(port, &peer->addr, NEAR_HELLO_ANSWER);
+	if (!ret || near_ask_later(-ret) || peer->told)
+		return;
+	near_log(port, 0, "peer with pid %d asks for our memory, and cannot be "
+		 "answered: %s%s", peer->addr.pid, strerror(-ret),
+		 ret == -EMFILE ? ". Raise the limit of open files" : "");
+	peer->told = true;
+}
+
 /* It stays until it has closed or is dead: its first message is to come. */
 static void near_meet(struct near_port *port, struct near_peer *peer,
 		      struct near_mail *mail)
@@ -112,8 +135,13 @@ static void near_meet(struct near_port *port, struct near_peer *peer,
 	};
 	int i;
 
-	if (peer->dying || peer->state == NEAR_PEER_GONE)
+	if (peer->dying)
 		return;
+	if (peer->state == NEAR_PEER_GONE) {
+		/* it has left us, and sends again all the same */
+		near_answer(port, peer, mail);
+		return;
+	}
 	near_meet_watch(port, peer, mail);
 	if (!near_watched(peer))
 		return;
@@ -127,7 +155,7 @@ static void near_meet(struct near_port *port, struct near_peer *peer,
 	if (!peer->expected)
 		near_peer_hold(peer);
 	peer->expected = true;
-	near_hello_send(port, &peer->addr, NEAR_HELLO_ANSWER);
+	near_answer(port, peer, mail);
 }
 
 static void near_mail_good(struct near_port *port, struct near_mail *mail)
@@ -187,13 +215,6 @@ void near_meet_all(struct near_port *port)
 		near_mail_read(port, &mail);
 		near_mail_drop(&mail);
 	}
-}
-
-/* Its socket has no more room, or we may have no more on their way. */
-static bool near_ask_later(int err)
-{
-	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
-	       err == ETOOMANYREFS;
 }
 
 int near_ask(struct near_port *port, struct near_peer *peer)

@@ -232,7 +232,8 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			 strerror(-err),
 			 err == -EMFILE ? ". Raise the limit of open files" :
 			 err == -EACCES ? ". Another user's, or not to be "
-			 "traced" : "");
+			 "traced" : err == -ENOMEM ? ". The system, or a memory "
+			 "control group, has none left" : "");
 	peer->told = true;
 	switch (err) {
 	case -ENOSPC:

@@ -113,7 +113,9 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	if (ret) {
 		near_log(port, 0, "no shared memory: %s%s", strerror(-ret),
 			 ret == -EFBIG ? ". Raise the limit of the size of "
-			 "files, or lower FI_NEAR_MEMORY" : "");
+			 "files, or lower FI_NEAR_MEMORY" : ret == -ENOMEM ?
+			 ". The system, or a memory control group, has none "
+			 "left" : "");
 		near_port_free(port);
 		return ret;
 	}
