@@ -41,8 +41,10 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	hints->caps = FI_MSG | FI_TAGGED | cfg->caps;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
-				      FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_VIRT_ADDR |
+				      FI_MR_PROV_KEY;
+	if (!cfg->any_buffer)
+		hints->domain_attr->mr_mode |= FI_MR_LOCAL;
 	hints->domain_attr->threading = cfg->threading;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = cfg->av_type;

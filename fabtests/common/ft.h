@@ -104,6 +104,7 @@ struct ft_cfg {
 	uint64_t tx_bind;	/* e.g. FI_SELECTIVE_COMPLETION */
 	uint64_t rx_bind;
 	bool separate_cqs;
+	bool any_buffer;	/* without FI_MR_LOCAL */
 	bool counters;		/* of sends and of receives */
 	bool bind_late;		/* counters, when it is enabled */
 	bool no_cqs;		/* counters alone; they get wait_obj */

@@ -47,12 +47,35 @@ static void ft_add(uint64_t n)
 				  region.key[0], FI_UINT64, FI_SUM, &op)));
 }
 
+/* As OpenSHMEM's libraries do it: without an array of descriptors. */
+static ssize_t ft_fetch_msg(int which, enum fi_op how, struct ft_op *op)
+{
+	const struct fi_ioc from = { ft_number(FT_OPERAND), 1 };
+	const struct fi_rma_ioc at = {
+		region.base[0] + 8 * which, 1, region.key[0],
+	};
+	const struct fi_msg_atomic msg = {
+		.msg_iov = &from, .iov_count = 1, .addr = e.peer[0].addr,
+		.rma_iov = &at, .rma_iov_count = 1, .datatype = FI_UINT64,
+		.op = how, .context = op,
+	};
+	struct fi_ioc to = { ft_number(FT_RESULT), 1 };
+
+	return FT_REGION_RETRY(&region,
+			       fi_fetch_atomicmsg(e.ep, &msg, &to, NULL, 1,
+						  FI_COMPLETION));
+}
+
 static uint64_t ft_fetch(int which, enum fi_op how, uint64_t n)
 {
 	struct ft_op op;
 
 	ft_op_reset(&op);
 	*ft_number(FT_OPERAND) = n;
+	if (ops & 1) {
+		ft_done(&op, ft_fetch_msg(which, how, &op));
+		return *ft_number(FT_RESULT);
+	}
 	ft_done(&op,
 		FT_REGION_RETRY(
 			&region,
@@ -158,6 +181,7 @@ static void ft_run(void)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_RMA | FI_ATOMIC,
+		.any_buffer = true,
 		.raw = true,
 	};
 	static const struct ft_case cases[] = {

@@ -8,6 +8,8 @@
 #include "rma/atomic.h"
 #include "tx/onesided.h"
 
+#define DUO_ATOMIC_DESCS 16	/* no core takes more in a call */
+
 static inline int duo_atomic_begin(struct duo_ep *ep, fi_addr_t dest,
 				   enum near_verb verb,
 				   const struct fi_rma_ioc *at,
@@ -122,6 +124,17 @@ static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 					       raddr, key, datatype, op));
 }
 
+/*
+ * Of results and operands to compare with. EFA's provider reads that many, also
+ * from NULL, by which an application says that it has none.
+ */
+static void **duo_descs(void **descs, size_t count)
+{
+	static void *none[DUO_ATOMIC_DESCS];
+
+	return descs || count > DUO_ATOMIC_DESCS ? descs : none;
+}
+
 static ssize_t duo_fetch_atomic(struct fid_ep *ep_fid, const void *buf,
 				size_t count, void *desc, void *result,
 				void *result_desc, fi_addr_t peer,
@@ -162,9 +175,10 @@ static ssize_t duo_fetch_atomicv(struct fid_ep *ep_fid,
 		return ret;
 	return duo_atomic_end(ep, &to,
 			      fi_fetch_atomicv(to.ep, iov, desc, count, resultv,
-					       result_desc, result_count,
-					       to.addr, raddr, key, datatype,
-					       op, context));
+					       duo_descs(result_desc,
+							 result_count),
+					       result_count, to.addr, raddr,
+					       key, datatype, op, context));
 }
 
 static ssize_t duo_fetch_atomicmsg(struct fid_ep *ep_fid,
@@ -182,8 +196,9 @@ static ssize_t duo_fetch_atomicmsg(struct fid_ep *ep_fid,
 	out.addr = to.addr;
 	return duo_atomic_end(ep, &to,
 			      fi_fetch_atomicmsg(to.ep, &out, resultv,
-						 result_desc, result_count,
-						 flags));
+						 duo_descs(result_desc,
+							   result_count),
+						 result_count, flags));
 }
 
 static ssize_t duo_compare_atomic(struct fid_ep *ep_fid, const void *buf,
@@ -227,9 +242,11 @@ static ssize_t duo_compare_atomicv(
 	return duo_atomic_end(
 		ep, &to,
 		fi_compare_atomicv(to.ep, iov, desc, count, comparev,
-				   compare_desc, compare_count, resultv,
-				   result_desc, result_count, to.addr, raddr,
-				   key, datatype, op, context));
+				   duo_descs(compare_desc, compare_count),
+				   compare_count, resultv,
+				   duo_descs(result_desc, result_count),
+				   result_count, to.addr, raddr, key, datatype,
+				   op, context));
 }
 
 static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
@@ -249,8 +266,11 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 	out.addr = to.addr;
 	return duo_atomic_end(ep, &to,
 			      fi_compare_atomicmsg(to.ep, &out, comparev,
-						   compare_desc, compare_count,
-						   resultv, result_desc,
+						   duo_descs(compare_desc,
+							     compare_count),
+						   compare_count, resultv,
+						   duo_descs(result_desc,
+							     result_count),
 						   result_count, flags));
 }
 

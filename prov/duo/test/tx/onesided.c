@@ -85,6 +85,9 @@ static ssize_t call_rma(int variant, fi_addr_t to)
 	}
 }
 
+/* Of results and operands to compare with, where there are several. */
+static void **more_descs = descs;
+
 static ssize_t call_atomic(int variant, fi_addr_t to)
 {
 	const struct fi_msg_atomic msg = atomic_msg(to);
@@ -105,23 +108,23 @@ static ssize_t call_atomic(int variant, fi_addr_t to)
 		return fi_fetch_atomic(fx.ep, buf, LEN, DESC, result, DESC, to,
 				       RADDR, KEY, DATATYPE, OP, &context);
 	case 14:
-		return fi_fetch_atomicv(fx.ep, ioc, descs, 2, resultv, descs,
-					3, to, RADDR, KEY, DATATYPE, OP,
+		return fi_fetch_atomicv(fx.ep, ioc, descs, 2, resultv,
+					more_descs, 3, to, RADDR, KEY, DATATYPE, OP,
 					&context);
 	case 15:
-		return fi_fetch_atomicmsg(fx.ep, &msg, resultv, descs, 3,
-					  FLAGS);
+		return fi_fetch_atomicmsg(fx.ep, &msg, resultv, more_descs,
+					  3, FLAGS);
 	case 16:
 		return fi_compare_atomic(fx.ep, buf, LEN, DESC, compare, DESC,
 					 result, DESC, to, RADDR, KEY,
 					 DATATYPE, OP, &context);
 	case 17:
 		return fi_compare_atomicv(fx.ep, ioc, descs, 2, comparev,
-					  descs, 4, resultv, descs, 3, to,
-					  RADDR, KEY, DATATYPE, OP, &context);
+					  more_descs, 4, resultv, more_descs, 3,
+					  to, RADDR, KEY, DATATYPE, OP, &context);
 	default:
-		return fi_compare_atomicmsg(fx.ep, &msg, comparev, descs, 4,
-					    resultv, descs, 3, FLAGS);
+		return fi_compare_atomicmsg(fx.ep, &msg, comparev, more_descs,
+					    4, resultv, more_descs, 3, FLAGS);
 	}
 }
 
@@ -201,6 +204,25 @@ START_TEST(goes_to_the_core)
 		ck_assert_uint_eq(entry.flags, FI_RMA | FI_WRITE);
 	}
 	expect_nothing();
+}
+END_TEST
+
+/* EFA's provider looks into the array that is not there. */
+START_TEST(no_descs)
+{
+	static const int variants[] = { 14, 15, 17, 18 };
+	static void *const none[4];
+	const struct fake_onesided *got = &fake.core.onesided;
+
+	more_descs = NULL;
+	ck_assert_int_eq(call(variants[_i], remote), 0);
+	more_descs = descs;
+	ck_assert_ptr_nonnull(got->result_desc);
+	ck_assert_mem_eq(got->result_desc, none, 3 * sizeof(none[0]));
+	if (!got->compare)
+		return;
+	ck_assert_ptr_nonnull(got->compare_desc);
+	ck_assert_mem_eq(got->compare_desc, none, sizeof(none));
 }
 END_TEST
 
@@ -358,6 +380,7 @@ int main(void)
 	TCase *tcase = unit_case(suite, "onesided", setup, fixture_close);
 
 	tcase_add_loop_test(tcase, goes_to_the_core, 0, 2 * COUNT);
+	tcase_add_loop_test(tcase, no_descs, 0, 4);
 	tcase_add_loop_test(tcase, address_is_the_cores, 0, COUNT);
 	tcase_add_loop_test(tcase, nobody, 0, COUNT);
 	tcase_add_loop_test(tcase, beyond_our_table, 0, COUNT);
