@@ -46,10 +46,15 @@ DUO_HOT void duo_cq_poll_local(struct duo_cq *cq, struct duo_domain *domain)
 		duo_cq_resolve(cq);
 }
 
-bool duo_cq_core_expected(const struct duo_cq *cq)
+DUO_HOT bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
 	return cq->local_idle > DUO_LOCAL_BUSY ||
 	       atomic_load_explicit(&cq->core_credit, memory_order_relaxed);
+}
+
+bool duo_cq_core_expected(const struct duo_cq *cq)
+{
+	return duo_cq_core_wanted(cq);
 }
 
 /*
@@ -95,6 +100,13 @@ DUO_COLD void duo_cq_poll_without_peer(struct duo_cq *cq)
 		duo_cq_core_active(cq);
 }
 
+DUO_COLD void duo_cq_poll_core_now(struct duo_cq *cq)
+{
+	cq->core_skip = 0;
+	if (duo_cq_read_core(cq))
+		duo_cq_core_active(cq);
+}
+
 /* What the poll of the peer has left. */
 DUO_COLD void duo_cq_poll_minded(struct duo_cq *cq)
 {
@@ -104,7 +116,7 @@ DUO_COLD void duo_cq_poll_minded(struct duo_cq *cq)
 		duo_cq_flush_lazy(cq);
 }
 
-/* Receives or messages have waited, or there is no message for long. */
+/* Receives or messages wait, or the core may have something. */
 DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
 {
 	struct duo_domain *domain = cq->domain;
@@ -123,13 +135,17 @@ DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
 		duo_cq_core_active(cq);
 }
 
-/* The same, where nothing has to be minded. */
+/* Do messages wait for their source, or receives for the core? */
+DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
+{
+	return cq->domain->held | cq->domain->lazy;
+}
+
+/* The same, where nothing has to be minded, and the core is idle. */
 DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 {
-	struct duo_domain *domain = cq->domain;
-
-	if (__builtin_expect(domain->held | domain->lazy || !cq->peer ||
-			     cq->local_idle > DUO_LOCAL_IDLE, false)) {
+	if (__builtin_expect(duo_cq_minds(cq) || !cq->peer ||
+			     duo_cq_core_wanted(cq), false)) {
 		duo_cq_poll_minding(cq);
 		return;
 	}
@@ -137,11 +153,12 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 		cq->local_idle++;
 	} else {
 		cq->local_idle = 0;
-		if (__builtin_expect(domain->held | domain->lazy, false))
+		if (__builtin_expect(duo_cq_minds(cq), false))
 			duo_cq_poll_minded(cq);
 	}
-	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
-		duo_cq_core_active(cq);
+	if (__builtin_expect(++cq->core_skip >= duo_params.core_interval,
+			     false))
+		duo_cq_poll_core_now(cq);
 }
 
 void duo_cq_progress(struct duo_cq *cq)

@@ -118,7 +118,8 @@ struct near_port {
 	uint32_t hot_count;
 	uint32_t polls;
 	uint32_t run;		/* sends since a message came */
-	/* operations that want a step per poll */
+	/* operations that want a step per poll: near_port_work() */
+	bool work;		/* there may be some */
 	struct near_link sending;
 	struct near_link receiving;
 	struct near_link onesided_work;
@@ -150,6 +151,15 @@ struct near_port {
 	bool refused_mail;	/* some, and that was said */
 	void (*log)(int level, const char *text);
 };
+
+/* Polls take steps with it from now on; list is one of the three. */
+static inline void near_port_work(struct near_port *port,
+				  struct near_link *list,
+				  struct near_link *link)
+{
+	near_list_append(list, link);
+	port->work = true;
+}
 
 /* peer.c */
 int near_connect(struct near_port *port, struct near_peer *peer);

@@ -183,6 +183,9 @@ int near_work(struct near_port *port)
 
 	if (!near_list_empty(&port->onesided_work))
 		n += port->onesided->work(port);
+	port->work = !near_list_empty(&port->sending) ||
+		     !near_list_empty(&port->receiving) ||
+		     !near_list_empty(&port->onesided_work);
 	return n;
 }
 

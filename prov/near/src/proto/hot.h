@@ -239,10 +239,7 @@ static near_inline uint32_t near_stirs(struct near_port *port)
 		if (near_rx_ready(&port->hot[i]->rx, &slot, &word))
 			return i;
 	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
-					  __ATOMIC_RELAXED) ||
-			  !near_list_empty(&port->sending) ||
-			  !near_list_empty(&port->receiving) ||
-			  !near_list_empty(&port->onesided_work) ||
+					  __ATOMIC_RELAXED) || port->work ||
 			  !((port->polls + 1) % NEAR_TICK_POLLS)))
 		return count;
 	port->polls++;
@@ -266,9 +263,7 @@ static near_inline int near_poll_from(struct near_port *port,
 		if (near_rx_ready(&lane->rx, &slot, &word))
 			n += near_lane_poll(port, lane, slot, word, sink);
 	}
-	if (near_unlikely(!near_list_empty(&port->sending) ||
-			  !near_list_empty(&port->receiving) ||
-			  !near_list_empty(&port->onesided_work)))
+	if (near_unlikely(port->work))
 		n += near_work(port);
 	if (near_unlikely(!(++port->polls % NEAR_TICK_POLLS)))
 		near_port_tick(port);

@@ -66,7 +66,7 @@ static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
 	op->tier = tier;
 	op->state = near_rx_first_state(op);
 	near_list_remove(&op->link);
-	near_list_append(&port->receiving, &op->link);
+	near_port_work(port, &port->receiving, &op->link);
 	return true;
 }
 
@@ -100,7 +100,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	near_peer_hold(peer);
 	if (peer->state >= NEAR_PEER_CLOSED_OFF) {
 		op->state = NEAR_RX_LOST;
-		near_list_append(&port->receiving, &op->link);
+		near_port_work(port, &port->receiving, &op->link);
 		return 0;
 	}
 	op->state = NEAR_RX_NEW;

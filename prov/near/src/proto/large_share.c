@@ -29,7 +29,7 @@ bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
 	op->wrote = 0;
 	op->shared = len;
 	op->state = NEAR_TX_SHARE;
-	near_list_append(&port->sending, &op->link);
+	near_port_work(port, &port->sending, &op->link);
 	return true;
 }
 

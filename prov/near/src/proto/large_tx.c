@@ -87,7 +87,7 @@ void near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	op->state = NEAR_TX_PIECES;
 	op->answer = answer;
 	op->len = len;
-	near_list_append(&port->sending, &op->link);
+	near_port_work(port, &port->sending, &op->link);
 }
 
 /* op is in port->sending no more. */

@@ -30,7 +30,7 @@ void near_rma_wake(struct near_port *port, struct near_rma_peer *at)
 {
 	if (at->working)
 		return;
-	near_list_append(&port->onesided_work, &at->link);
+	near_port_work(port, &port->onesided_work, &at->link);
 	at->working = true;
 }
 
