@@ -48,8 +48,11 @@ static near_inline bool duo_short_sent(struct fid_ep *ep_fid,
 		.data = call.data, .flags = call.flags,
 	};
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct near_peer *peer = duo_short_peer(ep, call.dest);
+	struct near_peer *peer;
 
+	if (call.len > NEAR_INLINE)	/* soon told */
+		return false;
+	peer = duo_short_peer(ep, call.dest);
 	if (near_unlikely(!peer || call.len > (call.quiet ? ep->inject_size :
 					       ep->max_msg_size) ||
 			  (!call.quiet &&
