@@ -18,7 +18,7 @@
 
 /*
  * Takes the first posted receive for a message away from the core. Mostly it
- * is the one that was posted first, and the core has never had it.
+ * is the one that was posted first, and the core has not had it.
  */
 struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				    fi_addr_t addr, uint64_t tag, size_t size);
@@ -30,10 +30,12 @@ DUO_HOT struct duo_rx *duo_arrival_take(struct duo_ep *ep,
 	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
 
 	if (__builtin_expect(!rx || !duo_rx_takes(rx, addr, tag) ||
-			     rx->multi | rx->lazy | rx->on_core ||
-			     match->by_want.on, false))
+			     rx->multi | rx->on_core || match->by_want.on,
+			     false))
 		return duo_arrival_take_any(ep, kind, addr, tag, size);
 	duo_match_unpost(match, rx);
+	if (rx->lazy)
+		duo_lazy_drop(rx);
 	return rx;
 }
 

@@ -294,6 +294,8 @@ DUO_HOT bool duo_recv_short(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
 	};
 	struct duo_rx *rx;
 
+	if (want.addr >= ep->route_size)	/* any source: soon told */
+		return false;
 	if (__builtin_expect(lock->on || lock->watch ||
 			     !(ep->caps & FI_DIRECTED_RECV) ||
 			     duo_recv_when(ep, &want) != DUO_RECV_NEVER ||
