@@ -6,33 +6,36 @@
 # "SKIP: name (reason)" lines among whatever else it says; contrib/check counts
 # them. Run in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name, time limit in seconds.
+# Name, time limit in seconds, and when: "first", "after" that, or "beside"
+# the latter, as what neither polls nor measures is. What is beside must not build in build-check
+# while others do.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
-scripts		300
-build		600
-unit		1200
-info		900
-rights		900
-efa-shm		900
-efa-udp		1200
-efa-faults	1200
-efa-kinds	600
-tcp		1200
-sockets		1200
-tcp-rxm		1200
-udp-rxd		1200
-mpi		900
-near		600
-peer-shm	1800
-upstream	3000
-asan		1200
-tsan		1200
-distcheck	900
-packages	900
-bundle		900
-debian12	1800
-templates	1800
+build		600	first
+unit		1200	first
+sanitizers	2400	beside
+scripts		600	beside
+distcheck	1800	beside
+packages	1800	beside
+bundle		1800	beside
+templates	3600	beside
+info		900	after
+rights		900	after
+efa-shm		900	after
+efa-udp		1200	after
+efa-faults	1200	after
+efa-kinds	600	after
+tcp		1200	after
+sockets		1200	after
+tcp-rxm		1200	after
+udp-rxd		1200	after
+mpi		900	after
+near		600	after
+peer-shm	1800	after
+upstream	3000	after
+asan		1200	after
+tsan		1200	after
+debian12	1800	after
 "
 
 check_werror=--enable-werror
@@ -68,7 +71,7 @@ in_build()
 make_check()
 {
 	# Sanitized or on a busy machine, Check's 4 s are little.
-	CK_TIMEOUT_MULTIPLIER=10 in_build "$1" "$2" \
+	CK_TIMEOUT_MULTIPLIER=20 in_build "$1" "$2" \
 		make -C "$duo_build$1" -j "$(nproc)" check && return
 	[[ ! -f $duo_build$1/test-suite.log ]] ||
 		sed 's/^/  | /' "$duo_build$1/test-suite.log"
@@ -127,14 +130,19 @@ part_scripts()
 		echo "SKIP: scripts (no shellcheck)"
 		return
 	}
+	check_scripts
+}
+
+# Every file that bash or sh runs, libraries included.
+# shellcheck disable=SC2016 # a shell for each expands it
+check_scripts()
+{
 	cd "$duo_src" || return
-	# Every file that bash or sh runs, libraries included.
+	export -f result
 	grep -rlE '^#!/bin/(ba)?sh|^# shellcheck shell=' \
 		autogen.sh .ci contrib debian fabtests util --exclude='*.[ch]' |
-	while read -r script; do
-		result "$script" \
-			shellcheck -x -P SCRIPTDIR -P contrib/lib "$script"
-	done
+		xargs -P "$(nproc)" -n 1 bash -c 'result "$0" \
+			shellcheck -x -P SCRIPTDIR -P contrib/lib "$0"' || true
 }
 
 # For libfabric's maintainers: they know nothing of ofi_duo.
@@ -237,14 +245,33 @@ part_upstream()
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-fabtests"
 }
 
-# The sanitized device under unsanitized programs (shells, mpirun) is meant;
-# leaks are looked for in the unit tests, which run no code of others.
+export_sanitizers()
+{
+	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+	export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
+	if [[ -f $duo_src/fabtests/tsan.supp ]]; then
+		TSAN_OPTIONS+=" suppressions=$duo_src/fabtests/tsan.supp"
+	fi
+}
+
+# Their builds, and the unit tests; leaks are looked for in these, which run no
+# code of others.
+part_sanitizers()
+{
+	export_sanitizers
+	if result "asan: build" in_build -asan "$check_asan" true; then
+		make_check -asan "$check_asan"
+	fi
+	if result "tsan: build" in_build -tsan "$check_tsan" true; then
+		make_check -tsan "$check_tsan"
+	fi
+}
+
+# The sanitized device under unsanitized programs (shells, mpirun) is meant.
 part_asan()
 {
 	local core
-	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-	result "asan: build" in_build -asan "$check_asan" true || return
-	make_check -asan "$check_asan"
+	export_sanitizers
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 	for core in tcp efa; do
 		in_build -asan "$check_asan" "$duo_src/fabtests/run" --quick \
@@ -254,12 +281,7 @@ part_asan()
 
 part_tsan()
 {
-	export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
-	if [[ -f $duo_src/fabtests/tsan.supp ]]; then
-		TSAN_OPTIONS+=" suppressions=$duo_src/fabtests/tsan.supp"
-	fi
-	result "tsan: build" in_build -tsan "$check_tsan" true || return
-	make_check -tsan "$check_tsan"
+	export_sanitizers
 	in_build -tsan "$check_tsan" "$duo_src/fabtests/run" --quick \
 		--core tcp --only threads --only cq --only multi_ep
 }
