@@ -6,36 +6,35 @@
 # "SKIP: name (reason)" lines among whatever else it says; contrib/check counts
 # them. Run in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name, time limit in seconds, and when: "first", "after" that, or "beside"
-# the latter, as what neither polls nor measures is, or "last": by itself, since its
-# automake, of another version, writes into the source tree. What is beside must
-# not build in build-check while others do.
+# Name, time limit in seconds, and when: first; pack, with others beside it; tests,
+# one after the other; last, since Debian 12's automake writes into the source tree.
+# What makes a tarball does so under dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		600	first
 unit		1200	first
-sanitizers	2400	beside
-scripts		600	beside
-distcheck	1800	beside
-packages	1800	beside
-bundle		1800	beside
-templates	3600	beside
-info		900	after
-rights		900	after
-efa-shm		900	after
-efa-udp		1200	after
-efa-faults	1200	after
-efa-kinds	600	after
-tcp		1200	after
-sockets		1200	after
-tcp-rxm		1200	after
-udp-rxd		1200	after
-mpi		900	after
-near		600	after
-peer-shm	1800	after
-upstream	3000	after
-asan		1200	after
-tsan		1200	after
+sanitizers	1200	pack
+distcheck	900	pack
+packages	1800	pack
+scripts		300	beside
+bundle		900	beside
+templates	1800	beside
+info		900	tests
+rights		900	tests
+efa-shm		900	tests
+efa-udp		1200	tests
+efa-faults	1200	tests
+efa-kinds	600	tests
+tcp		1200	tests
+sockets		1200	tests
+tcp-rxm		1200	tests
+udp-rxd		1200	tests
+mpi		900	tests
+near		600	tests
+peer-shm	1800	tests
+upstream	3000	tests
+asan		1200	tests
+tsan		1200	tests
 debian12	1800	last
 "
 
@@ -72,7 +71,7 @@ in_build()
 make_check()
 {
 	# Sanitized or on a busy machine, Check's 4 s are little.
-	CK_TIMEOUT_MULTIPLIER=20 in_build "$1" "$2" \
+	CK_TIMEOUT_MULTIPLIER=10 in_build "$1" "$2" \
 		make -C "$duo_build$1" -j "$(nproc)" check && return
 	[[ ! -f $duo_build$1/test-suite.log ]] ||
 		sed 's/^/  | /' "$duo_build$1/test-suite.log"
@@ -255,24 +254,22 @@ export_sanitizers()
 	fi
 }
 
-# Their builds, and the unit tests; leaks are looked for in these, which run no
-# code of others.
+# Their builds, which asan and tsan find done.
 part_sanitizers()
 {
-	export_sanitizers
-	if result "asan: build" in_build -asan "$check_asan" true; then
-		make_check -asan "$check_asan"
-	fi
-	if result "tsan: build" in_build -tsan "$check_tsan" true; then
-		make_check -tsan "$check_tsan"
-	fi
+	result "asan: build" in_build -asan "$check_asan" \
+		make -C "$duo_build-asan" -j "$(nproc)" test-programs
+	result "tsan: build" in_build -tsan "$check_tsan" \
+		make -C "$duo_build-tsan" -j "$(nproc)" test-programs
 }
 
-# The sanitized device under unsanitized programs (shells, mpirun) is meant.
+# The sanitized device under unsanitized programs (shells, mpirun) is meant;
+# leaks are looked for in the unit tests, which run no code of others.
 part_asan()
 {
 	local core
 	export_sanitizers
+	make_check -asan "$check_asan"
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 	for core in tcp efa; do
 		in_build -asan "$check_asan" "$duo_src/fabtests/run" --quick \
@@ -283,6 +280,7 @@ part_asan()
 part_tsan()
 {
 	export_sanitizers
+	make_check -tsan "$check_tsan"
 	in_build -tsan "$check_tsan" "$duo_src/fabtests/run" --quick \
 		--core tcp --only threads --only cq --only multi_ep
 }
@@ -291,7 +289,8 @@ part_tsan()
 distcheck()
 {
 	# As in make_check.
-	CK_TIMEOUT_MULTIPLIER=10 in_build -check "$check_werror" make -C "$duo_build-check" \
+	CK_TIMEOUT_MULTIPLIER=10 in_build -check "$check_werror" \
+		flock "$duo_build-check/dist.lock" make -C "$duo_build-check" \
 		-j "$(nproc)" distcheck 2>&1 | sed 's/^\([A-Z]*:\)/  \1/'
 }
 

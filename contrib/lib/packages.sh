@@ -90,3 +90,10 @@ packages_advice()
 			"/opt/amazon/efa)"
 	fi
 }
+
+# make_tarball DIRECTORY: that of "make dist", which several may want at a time.
+make_tarball()
+{
+	flock "$duo_build/dist.lock" make -C "$duo_build" dist &&
+		cp "$duo_build"/ofi_duo-*.tar.gz "$1"
+}
