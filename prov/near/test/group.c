@@ -101,7 +101,8 @@ static bool enter(char *dir, size_t size)
 }
 
 /*
- * In the group: it is filled up to half a MiB, so that a ring would still be
+ * In the group: it is filled until not a page is granted: the kernel counts use in
+ * steps as large as a ring. What is spared is left, so that one would still be
  * had. 0: sends were refused, and go when there is room again.
  */
 static int at_the_limit(void)
@@ -116,7 +117,7 @@ static int at_the_limit(void)
 	a = rig_open(false);
 	b = rig_open(false);
 	to_b = rig_peer(a, b);
-	while (i < size && near_group_has(MIB / 4)) {
+	while (i < size && near_group_has(NEAR_PAGE)) {
 		memory[i] = 1;
 		i += NEAR_PAGE;
 	}
