@@ -324,7 +324,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		LIST_REMOVE(bind, ep_link);
 	} else {
 		atomic_fetch_add(&bind->cntr->refs, 1);
-		if (bind->cntr->waiter.fd >= 0)
+		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->counted = true;
 	}
 	duo_unlock(&ep->domain->lock);

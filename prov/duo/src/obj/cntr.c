@@ -17,8 +17,13 @@ bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags)
 
 void duo_cntr_wake(struct duo_cntr *cntr)
 {
-	if (atomic_exchange(&cntr->asleep, false))
-		duo_waiter_ring(&cntr->waiter);
+	struct duo_cntr_sleeper *sleeper;
+
+	for (sleeper = cntr->sleeper;
+	     sleeper < cntr->sleeper + DUO_CNTR_WAYS; sleeper++)
+		if (atomic_load(&sleeper->asleep) &&
+		    atomic_exchange(&sleeper->asleep, false))
+			duo_waiter_ring(&sleeper->waiter);
 }
 
 /* Who falls asleep says so, and then looks at what we have changed. */
@@ -27,10 +32,8 @@ void duo_cntr_rouse(struct duo_ep *ep)
 	struct duo_cntr_bind *bind;
 
 	atomic_thread_fence(memory_order_seq_cst);
-	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		if (atomic_load(&bind->cntr->asleep))
-			duo_cntr_wake(bind->cntr);
-	}
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		duo_cntr_wake(bind->cntr);
 }
 
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err)

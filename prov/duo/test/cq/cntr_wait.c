@@ -328,6 +328,38 @@ START_TEST(several_threads)
 }
 END_TEST
 
+/*
+ * A thread blocks for a count beside one that sleeps on the descriptor for any
+ * change: each gets its own, and none takes the other's.
+ */
+START_TEST(blocking_beside_a_descriptor)
+{
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		uint64_t now = fi_cntr_read(fx.cntr);
+
+		fall_asleep();
+		naps = sleeps = 0;
+		ck_assert_int_eq(pthread_create(&thread, NULL, wait_for,
+						(void *) (uintptr_t) (now + 2)),
+				 0);
+		while (!sleeps)		/* it does, for two more */
+			usleep(100);
+		usleep(2000);
+		ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
+		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+		fall_asleep();
+		ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
+		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
+		ck_assert_int_eq(pthread_join(thread, &ret), 0);
+		ck_assert_ptr_null(ret);
+	}
+}
+END_TEST
+
 /* A core that tells nothing, a CQ that was opened so, libfabric's shm. */
 START_TEST(timer)
 {
@@ -372,6 +404,7 @@ int main(void)
 	tcase_add_loop_test(tcase, wakes, 0, ARRAY_SIZE(wakers));
 	tcase_add_test(tcase, error_wakes);
 	tcase_add_test(tcase, changed_before);
+	tcase_add_test(tcase, blocking_beside_a_descriptor);
 	tcase = unit_case(suite, "blocking", setup_unspec, wait_close);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, controls);

@@ -92,8 +92,13 @@ static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 
 static int duo_near_count(const struct duo_cntr_bind *bind)
 {
+	struct duo_cntr_sleeper *sleeper = bind->cntr->sleeper;
+	int ret = 0, i;
+
 	duo_near_onesided_tell(bind->ep);
-	return duo_near_wait(bind->ep, &bind->cntr->waiter);
+	for (i = 0; i < DUO_CNTR_WAYS && !ret; i++)
+		ret = duo_near_wait(bind->ep, &sleeper[i].waiter);
+	return ret;
 }
 
 static int duo_near_enable(struct duo_ep *ep)
