@@ -55,6 +55,7 @@ struct bn_opts {
 	bool inject;		/* -i: inject what is small enough */
 	bool fifo;		/* -F: real-time, where there are cores */
 	uint64_t caps;		/* that a test needs besides messages */
+	bool sleeps;		/* a test sleeps on the CQ's descriptor */
 };
 
 /* Memory that all ranks share. */
@@ -95,6 +96,8 @@ struct bn {
 	void *sdesc, *rdesc;
 	uint64_t start_ns;	/* fi_getinfo to all addresses inserted */
 	uint64_t tx, rx, rma;	/* completions read so far */
+	void *release[2];	/* multi-receive buffers */
+	unsigned int released;
 	struct fi_context2 ctx[BN_CTXS];
 	unsigned int next_ctx;
 };
@@ -140,6 +143,8 @@ long bn_pingpong_count(size_t size);
 void bn_bw(void);
 void bn_rate(void);
 void bn_rate_any(void);
+void bn_multi(void);
+void bn_wake(void);
 void bn_rma_put(void);
 void bn_rma_get(void);
 void bn_rma_still(void);

@@ -8,6 +8,7 @@
 # In this order in each round: what is compared lies close together.
 all_configs=(shm near duo-tcp duo-efa duo-efa-shm efa-shm efa duo-efa-remote
 	efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
+osc_configs=(osc-sm osc-duo-efa osc-efa)
 mpi_configs=(ob1-sm ucx near duo-efa duo-efa-shm efa-shm efa duo-tcp)
 
 # config_of NAME: sets prov, args, vars, device.
@@ -63,6 +64,12 @@ mpi_config_of()
 	duo-efa-shm)
 		provider="efa;ofi_duo"
 		vars=(FI_OFI_DUO_STATS=1 FI_OFI_DUO_PEER=shm);;
+	osc-sm)
+		vars=(OMPI_MCA_pml=ob1 OMPI_MCA_btl="self,sm" OMPI_MCA_osc=sm);;
+	osc-duo-efa)
+		provider="efa;ofi_duo" vars=(FI_OFI_DUO_STATS=1);;
+	osc-efa)
+		provider=efa vars=(FI_EFA_ENABLE_SHM_TRANSFER=0);;
 	near)
 		provider=near;;
 	efa-shm)
@@ -72,6 +79,9 @@ mpi_config_of()
 	*)
 		return 1;;
 	esac
+	# btl/ofi is started only where no pml is named
+	[[ $1 != osc-* ]] || mtl=(OMPI_MCA_mtl=ofi OMPI_MCA_osc=rdma
+		OMPI_MCA_btl="self,ofi")
 	if [[ -n $provider ]]; then
 		vars+=("${mtl[@]}" FI_PROVIDER="$provider"
 			OMPI_MCA_mtl_ofi_provider_include="$provider")

@@ -84,7 +84,7 @@ int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av)
 	struct fi_cq_attr cq_attr = {
 		.size = BN_CQ_SIZE,
 		.format = FI_CQ_FORMAT_TAGGED,
-		.wait_obj = FI_WAIT_NONE,
+		.wait_obj = bn.opts.sleeps ? FI_WAIT_FD : FI_WAIT_NONE,
 	};
 	struct fi_av_attr av_attr = { .type = bn.info->domain_attr->av_type };
 	int ret;

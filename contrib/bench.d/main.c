@@ -31,6 +31,8 @@ static const struct bn_test {
 	{ "bw", bn_bw, 0 },
 	{ "rate", bn_rate, 0 },
 	{ "rate-any", bn_rate_any, 0 },
+	{ "multi", bn_multi, FI_MULTI_RECV },
+	{ "wake", bn_wake, 0 },
 	{ "put", bn_rma_put, FI_RMA },
 	{ "get", bn_rma_get, FI_RMA },
 	{ "rma-still", bn_rma_still, FI_RMA },
@@ -198,6 +200,7 @@ static void bn_caps(const char *tests)
 			if (strlen(bn_tests[i].name) == len &&
 			    !strncmp(tests, bn_tests[i].name, len))
 				bn.opts.caps |= bn_tests[i].caps;
+		bn.opts.sleeps |= !strncmp(tests, "wake", 4);
 	}
 }
 

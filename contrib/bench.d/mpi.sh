@@ -44,13 +44,25 @@ mpi_sum()
 		awk -F= '{ sum += $2 } END { print sum + 0 }'
 }
 
+# wrong_osc_path: RMA did not go over near, or not all of it.
+wrong_osc_path()
+{
+	if [[ $(mpi_sum local_rma_ops) -eq 0 ||
+		$(mpi_sum core_rma_ops) -ne 0 ]]; then
+		echo "wrong path: $(mpi_sum local_rma_ops) RMA operations over" \
+			"near, $(mpi_sum core_rma_ops) over the core"
+	fi
+}
+
 # wrong_mpi_path CONFIG RANKS: says how ofi_duo's statistics, or the software
 # device's, show that messages went another way. Of ob1 and ucx only the right
 # transport was to be had.
 wrong_mpi_path()
 {
 	local lines packets
-	if [[ $1 == duo-* ]]; then
+	if [[ $1 == osc-duo-* ]]; then
+		wrong_osc_path
+	elif [[ $1 == duo-* ]]; then
 		lines=$(grep -ac 'ofi_duo stats:' "$work/err" || true)
 		if [[ $lines -ne $2 ]]; then
 			echo "$lines of $2 ranks have statistics of ofi_duo"
@@ -74,6 +86,9 @@ mpi_one()
 	local round=$1 config=$2 n=${3%/*} tests=$4 status=0 device
 	local name="$tests with $3 ranks" slots budget=10 wrong=''
 	local -a vars command
+	local allocated=''
+	# osc/sm has no others
+	[[ $config != osc-sm ]] || allocated=1
 	[[ ${failures[mpi-$config $name]:-0} -lt 2 ]] || return 0
 	mpi_config_of "$config" || die "cannot measure MPI over $config" \
 		"no such" "see contrib/bench.d/configs.sh"
@@ -93,7 +108,7 @@ mpi_one()
 	command+=(env "${mpi_vars[@]}" "${vars[@]}" "${mpirun[@]}"
 		--host "localhost:$slots" --map-by :OVERSUBSCRIBE
 		--bind-to none -n "$n" "${runner[@]}" "$mpibench"
-		-l "$3" -t "$tests" ${quick:+-q} ${mpi_sizes:+-s "$mpi_sizes"}
+		-l "$3" -t "$tests" ${quick:+-q} ${allocated:+-w} ${mpi_sizes:+-s "$mpi_sizes"}
 		-b "${mpi_ms:-$budget}")
 	"${command[@]}" >"$work/out" 2>"$work/err" </dev/null || status=$?
 	case $status in
@@ -117,6 +132,24 @@ mpi_round()
 			else
 				mpi_one "$1" "$config" "$n" init
 			fi
+		done
+	done
+}
+
+# One-sided operations between two ranks.
+run_osc()
+{
+	local round config
+	if [[ -z $mpibench ]]; then
+		no_value mpi osc "no Open MPI here"
+		return
+	fi
+	for ((round = 1; round <= mpi_rounds; round++)); do
+		time_left "$round" || break
+		for config in "${osc_configs[@]}"; do
+			[[ -z $configs || ,$configs, == *,mpi-$config,* ]] ||
+				continue
+			mpi_one "$round" "$config" 2 put,get,fop
 		done
 	done
 }

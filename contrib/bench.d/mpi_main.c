@@ -22,6 +22,9 @@ static const struct mb_test {
 	{ "allreduce", mb_allreduce },
 	{ "bcast", mb_bcast },
 	{ "barrier", mb_barrier },
+	{ "put", mb_osc_put },
+	{ "get", mb_osc_get },
+	{ "fop", mb_osc_fop },
 	{ "init", NULL },	/* every run measures it */
 };
 
@@ -114,19 +117,20 @@ static void mb_options(int argc, char **argv)
 {
 	int letter;
 
-	while ((letter = getopt(argc, argv, "t:l:b:s:q")) != -1) {
+	while ((letter = getopt(argc, argv, "t:l:b:s:qw")) != -1) {
 		switch (letter) {
 		case 't': mb.tests = optarg; break;
 		case 'l': mb.label = optarg; break;
 		case 'b': mb.budget_ns = atol(optarg) * 1000000L; break;
 		case 's': mb_size_list(optarg); break;
 		case 'q': mb.few = true; break;
+		case 'w': mb.allocated = true; break;
 		default: exit(BN_FAIL);
 		}
 	}
 	if (!mb.tests || mb.budget_ns < 1) {
 		fprintf(stderr, "usage: mpibench -t TEST,... [-l LABEL] "
-			"[-b MS] [-s BYTES,...] [-q]\n");
+			"[-b MS] [-s BYTES,...] [-qw]\n");
 		exit(BN_FAIL);
 	}
 }

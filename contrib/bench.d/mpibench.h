@@ -23,6 +23,7 @@ struct mb {
 	const char *label;	/* -l: of these ranks, in names of metrics */
 	long budget_ns;		/* -b (ms): time per size */
 	bool few;		/* -q: fewer sizes */
+	bool allocated;		/* -w: windows are MPI's memory */
 	size_t size[MB_MAX_SIZES];	/* -s: instead of each test's own */
 	int sizes;
 	int rank, ranks;
@@ -48,6 +49,9 @@ void mb_alltoall(void);
 void mb_allreduce(void);
 void mb_bcast(void);
 void mb_barrier(void);
+void mb_osc_put(void);
+void mb_osc_get(void);
+void mb_osc_fop(void);
 
 /* mpi_hop.c */
 void mb_hop(const char *name);

@@ -112,6 +112,31 @@ def measured(results):
             lambda _, ns: ns / 1e6)
 
 
+ONESIDED = (
+    ("multi", "Multi-receive buffers, bursts of 64 (ns per message)"),
+    ("put", "Put, seen by the target (half round trip, ns, by size)"),
+    ("get", "Get (ns, by size)"),
+    ("fadd", "Fetch-and-add (ns, by size)"),
+    ("put-still", "Put to a target that does not poll (ns)"),
+    ("get-still", "Get from a target that does not poll (ns)"),
+    ("put-bw", "Put, 64 at a time (ns each, by size)"),
+    ("get-bw", "Get, 64 at a time (ns each)"),
+    ("fadd-bw", "Fetch-and-add, 64 at a time (ns each)"),
+    ("osc-put", "MPI_Put and flush (ns, by size)"),
+    ("osc-put-bw", "MPI_Put, 64 and a flush (ns each)"),
+    ("osc-get", "MPI_Get and flush (ns)"),
+    ("osc-fop", "MPI_Fetch_and_op and flush (ns)"),
+)
+
+
+def measured_onesided(results):
+    for prefix, title in ONESIDED:
+        by_size(results, title, prefix)
+    by_name(results, "Sleeping: until a message is read (ns); wake-ups and "
+            "context switches a second while nothing comes",
+            ["wake.p50", "wake.p90", "wake.idle", "wake.switches"])
+
+
 def measured_mpi(results):
     by_size(results, "MPI latency (half round trip, ns, by size)", "mpi")
     by_size(results, "MPI latency, any source (ns)", "mpi-any")
@@ -174,6 +199,7 @@ def main():
     print("  ".join(f"{key}: {value}"
                     for key, value in results.meta.items()))
     measured(results)
+    measured_onesided(results)
     measured_mpi(results)
     if results.missing:
         print("\nNot measured\n")

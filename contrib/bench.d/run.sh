@@ -150,6 +150,28 @@ run_main()
 		"$names" -b "$budget"
 }
 
+# What the target does not poll for tells who needs it.
+run_rma()
+{
+	local names="shm near duo-tcp duo-efa duo-efa-remote efa"
+	each_round "$rounds" lat,put,get,rma-bw "$names" \
+		-b "$([[ -n $quick ]] && echo 2 || echo 10)" -S 1048576
+	each_round "$rounds" fadd "${names/ duo-tcp}" -b 5 -S 65536
+	each_round "$rounds" rma-still "near duo-tcp duo-efa" -b 5 -S 65536
+}
+
+run_multi()
+{
+	each_round "$rounds" multi \
+		"shm near duo-tcp tcp duo-efa duo-efa-remote efa" -b 5
+}
+
+run_wake()
+{
+	each_round "$(((rounds + 1) / 2))" wake \
+		"near duo-tcp duo-tcp-remote tcp duo-efa duo-efa-remote"
+}
+
 run_many()
 {
 	local n cores
@@ -261,7 +283,7 @@ bench_run()
 	about load "$(cut -d' ' -f1-3 /proc/loadavg)"
 	about efa "$(real_efa && echo real || echo software)"
 	about rounds "$rounds"
-	for suite in main many start growth mem insn mpi; do
+	for suite in main multi rma wake many start growth mem insn mpi osc; do
 		[[ ,$only, == *,$suite,* ]] || continue
 		say "$suite"
 		"run_$suite"

@@ -32,6 +32,11 @@ void bn_poll(void)
 	if (ret < 0)
 		bn_cq_fail(ret);
 	for (i = 0; i < ret; i++) {
+		if (entry[i].flags & FI_MULTI_RECV) {
+			bn.release[bn.released++] = entry[i].op_context;
+			if (!(entry[i].flags & FI_RECV))
+				continue;
+		}
 		/* lnx 2.1 leaves FI_RECV out; FI_SEND is on every send. */
 		if (entry[i].flags & (FI_RMA | FI_ATOMIC))
 			bn.rma++;
