@@ -97,9 +97,14 @@ int fixture_try(const struct fixture_attr *attr)
 		.wait_obj = attr->wait_obj,
 	};
 	struct fi_cntr_attr cntr_attr = { .wait_obj = attr->cntr_wait };
+	struct fi_wait_attr wait_attr = { .wait_obj = FI_WAIT_FD };
 	struct fi_info *info = fixture_info(attr);
 	int ret;
 
+	if (attr->wait_obj == FI_WAIT_SET || attr->cntr_wait == FI_WAIT_SET)
+		ck_assert_int_eq(duo_waitset_open(&fx.fabric.fabric_fid,
+						  &wait_attr, &fx.set), 0);
+	cq_attr.wait_set = cntr_attr.wait_set = fx.set;
 	ret = duo_domain_open(&fx.fabric.fabric_fid, info, &fx.domain, NULL);
 	if (!ret) {
 		fake.lock = &duo_domain_of(fx.domain)->lock;
@@ -144,6 +149,8 @@ void fixture_close(void)
 		fixture_close_fid(&fx.tx_cq->fid);
 	if (fx.cq)
 		fixture_close_fid(&fx.cq->fid);
+	if (fx.set)
+		fixture_close_fid(&fx.set->fid);
 	if (fx.av)
 		fixture_close_fid(&fx.av->fid);
 	fake.lock = NULL;

@@ -39,6 +39,7 @@ extern struct fixture {
 	struct fid_av *av;
 	struct fid_cq *cq, *tx_cq;
 	struct fid_cntr *cntr;
+	struct fid_wait *set;	/* of what is opened with FI_WAIT_SET */
 	struct fid_ep *ep;
 } fx;
 

@@ -147,6 +147,21 @@ START_TEST(busy)
 }
 END_TEST
 
+/* In a ring that has another size since, its slot is somebody else's. */
+START_TEST(moved_on)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	to_b->move.count++;
+	rig_poll(a.rig, 200);
+	usleep(1000);
+	rig_poll(a.rig, 200);
+	side_untouched();
+	to_b->move.count--;
+	until(1, true);
+	ck_assert_mem_eq(memory, local, 8);
+}
+END_TEST
+
 /* An atomic before it is the target's, and it does not overtake that. */
 START_TEST(behind_an_atomic)
 {
@@ -211,6 +226,7 @@ int main(void)
 	tcase_add_test(tcase, we_do_it);
 	tcase_add_test(tcase, fewer_offers);
 	tcase_add_test(tcase, busy);
+	tcase_add_test(tcase, moved_on);
 	tcase_add_test(tcase, behind_an_atomic);
 	tcase_add_test(tcase, closing);
 	tcase_add_test(tcase, peer_goes);

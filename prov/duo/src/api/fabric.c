@@ -41,18 +41,16 @@ static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 {
 	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
 
+	/* event queues are the core's, wait sets are not */
+	if (attr && attr->wait_obj == FI_WAIT_SET) {
+		DUO_WARN(EQ, "an event queue in a wait set: use FI_WAIT_FD\n");
+		return -FI_ENOSYS;
+	}
 	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
 }
 
 static int duo_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 			     struct fid_pep **pep, void *context)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_wait_open(struct fid_fabric *fabric,
-			    struct fi_wait_attr *attr,
-			    struct fid_wait **waitset)
 {
 	return -FI_ENOSYS;
 }
@@ -70,7 +68,7 @@ static struct fi_ops_fabric duo_fabric_ops = {
 	.domain = duo_domain_open,
 	.passive_ep = duo_no_passive_ep,
 	.eq_open = duo_eq_open,
-	.wait_open = duo_no_wait_open,
+	.wait_open = duo_waitset_open,
 	.trywait = duo_trywait,
 };
 

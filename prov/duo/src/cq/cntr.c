@@ -189,6 +189,26 @@ static struct fi_ops_cntr duo_cntr_ops = {
 	NEAR_NO_XPU_CNTR
 };
 
+static int duo_cntr_close_paths(struct duo_cntr *cntr)
+{
+	int ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
+
+	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
+		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
+	return ret;
+}
+
+static int duo_cntr_join(struct duo_cntr *cntr, struct fid_wait *set)
+{
+	int ret = duo_waitset_join(set, cntr->domain->fabric,
+				   &cntr->cntr_fid.fid,
+				   cntr->sleeper[DUO_CNTR_FD].waiter.fd);
+
+	if (!ret)
+		cntr->wait_set = set;
+	return ret;
+}
+
 static int duo_cntr_close(struct fid *fid)
 {
 	struct duo_cntr *cntr = duo_cntr_of(fid);
@@ -198,11 +218,11 @@ static int duo_cntr_close(struct fid *fid)
 		return -FI_EBUSY;
 	duo_cntr_wait_end(cntr);
 	duo_poll_forget(cntr->domain, fid);
-	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
+	duo_waitset_leave(cntr->wait_set, fid);
+	cntr->wait_set = NULL;
+	ret = duo_cntr_close_paths(cntr);
 	if (ret)
 		return ret;
-	if (cntr->path_cntr[FI_DUO_LOCAL])
-		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
 	duo_cntr_wait_close(cntr);
 	atomic_fetch_sub(&cntr->domain->refs, 1);
 	free(cntr);
@@ -250,10 +270,12 @@ static int duo_cntr_check(const struct duo_domain *domain,
 	case FI_WAIT_UNSPEC:
 	case FI_WAIT_YIELD:
 	case FI_WAIT_FD:
+	case FI_WAIT_SET:
 		return 0;
 	default:
 		DUO_WARN(CNTR, "wait object %d of a counter: use FI_WAIT_NONE, "
-			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD, FI_WAIT_FD or "
+			 "FI_WAIT_SET\n",
 			 attr->wait_obj);
 		return -FI_ENOSYS;
 	}
@@ -276,7 +298,7 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		return -FI_ENOMEM;
 	cntr->domain = duo_domain_of(domain_fid);
 	LIST_INIT(&cntr->binds);
-	ret = duo_cntr_wait_open(cntr, attr->wait_obj);
+	ret = duo_cntr_wait_open(cntr, duo_wait_obj(attr->wait_obj));
 	if (ret)
 		goto free_cntr;
 	ret = duo_cntr_open_paths(cntr, attr, context);
@@ -286,10 +308,16 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	cntr->cntr_fid.fid.context = context;
 	cntr->cntr_fid.fid.ops = &duo_cntr_fi_ops;
 	cntr->cntr_fid.ops = &duo_cntr_ops;
+	if (attr->wait_obj == FI_WAIT_SET)
+		ret = duo_cntr_join(cntr, attr->wait_set);
+	if (ret)
+		goto close_paths;
 	atomic_fetch_add(&cntr->domain->refs, 1);
 	*cntr_fid = &cntr->cntr_fid;
 	return 0;
 
+close_paths:
+	duo_cntr_close_paths(cntr);
 close_wait:
 	duo_cntr_wait_close(cntr);
 free_cntr:

@@ -162,6 +162,8 @@ static int duo_cq_close(struct fid *fid)
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
 	duo_poll_forget(cq->domain, fid);
+	duo_waitset_leave(cq->wait_set, fid);
+	cq->wait_set = NULL;
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
@@ -237,13 +239,26 @@ static int duo_cq_check(const struct fi_cq_attr *attr)
 	case FI_WAIT_UNSPEC:
 	case FI_WAIT_YIELD:
 	case FI_WAIT_FD:
+	case FI_WAIT_SET:
 		return 0;
 	default:
 		DUO_WARN(CQ, "wait object %d: use FI_WAIT_NONE, "
-			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD, FI_WAIT_FD or "
+			 "FI_WAIT_SET\n",
 			 attr->wait_obj);
 		return -FI_ENOSYS;
 	}
+}
+
+/* Who is in a set is looked at from then on. */
+static int duo_cq_join(struct duo_cq *cq, struct fid_wait *set)
+{
+	int ret = duo_waitset_join(set, cq->domain->fabric, &cq->cq_fid.fid,
+				   cq->waiter.fd);
+
+	if (!ret)
+		cq->wait_set = set;
+	return ret;
 }
 
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
@@ -267,7 +282,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
 	if (ret)
 		goto free_cq;
-	ret = duo_cq_wait_open(cq, attr->wait_obj);
+	ret = duo_cq_wait_open(cq, duo_wait_obj(attr->wait_obj));
 	if (ret)
 		goto fini_ring;
 	ret = duo_cq_open_paths(cq, attr);
@@ -281,6 +296,10 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	cq->cq_fid.fid.context = context;
 	cq->cq_fid.fid.ops = &duo_cq_fi_ops;
 	cq->cq_fid.ops = &duo_cq_ops;
+	if (attr->wait_obj == FI_WAIT_SET)
+		ret = duo_cq_join(cq, attr->wait_set);
+	if (ret)
+		goto close_paths;
 	atomic_fetch_add(&cq->domain->refs, 1);
 	*cq_fid = &cq->cq_fid;
 	return 0;

@@ -50,6 +50,24 @@ int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
 /* Under the domain's lock. -FI_EAGAIN: the core takes no receives now. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
+/* waitset.c */
+struct duo_fabric;
+int duo_waitset_open(struct fid_fabric *fabric_fid, struct fi_wait_attr *attr,
+		     struct fid_wait **set_fid);
+/*
+ * A CQ or counter with that descriptor is in the set, until it leaves. -FI_EINVAL:
+ * there is no such set of that fabric.
+ */
+int duo_waitset_join(struct fid_wait *set_fid, struct duo_fabric *fabric,
+		     struct fid *fid, int fd);
+void duo_waitset_leave(struct fid_wait *set_fid, const struct fid *fid);
+int duo_waitset_trywait(struct fid *fid);
+/* What is in a set has a descriptor. */
+static inline enum fi_wait_obj duo_wait_obj(enum fi_wait_obj obj)
+{
+	return obj == FI_WAIT_SET ? FI_WAIT_FD : obj;
+}
+
 /* poll.c */
 int duo_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr,
 		  struct fid_poll **poll_fid);

@@ -230,6 +230,8 @@ static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 						       cq_fid.fid));
 	case FI_CLASS_CNTR:
 		return duo_cntr_trywait(duo_cntr_of(fid));
+	case FI_CLASS_WAIT:
+		return duo_waitset_trywait(fid);
 	default:
 		return fi_trywait(fabric->path_fabric[FI_DUO_CORE], &fid, 1);
 	}

@@ -41,6 +41,7 @@ struct duo_cntr {
 	uint32_t core_skip;		/* reads since then */
 	bool of_region;			/* the core counts there, too */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAYS];
+	struct fid_wait *wait_set;	/* NULL: in none */
 	uint64_t seen_good, seen_bad;	/* by fi_trywait */
 	atomic_int waiting;		/* threads in fi_cntr_wait */
 	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */

@@ -55,6 +55,7 @@ struct duo_cq {
 	uint32_t slow;		/* looks in a row that came late */
 	atomic_bool signaled;
 	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
+	struct fid_wait *wait_set;	/* NULL: in none */
 	struct duo_waiter waiter;	/* see cq/wait.c */
 	bool core_signals;
 	int core_fd;		/* the core's, in that case */

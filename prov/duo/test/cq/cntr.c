@@ -300,7 +300,6 @@ END_TEST
 
 static const struct fi_cntr_attr refused[] = {
 	{ .wait_obj = FI_WAIT_MUTEX_COND },
-	{ .wait_obj = FI_WAIT_SET },
 	{ .events = FI_CNTR_EVENTS_BYTES },
 };
 

@@ -143,6 +143,7 @@ static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
 		return ret;
 	op->slot = &tx->slots[tail & tx->mask];
 	op->slot_tail = tail;
+	op->slot_moves = at->peer->move.count;
 	op->begun = op->offered = true;
 	op->expect = 1;
 	at->expect++;
@@ -205,7 +206,8 @@ static bool near_offer_withdraw(struct near_port *port,
 	uint64_t word = __atomic_load_n(&op->slot->word, __ATOMIC_ACQUIRE);
 	int ret;
 
-	if (tx->gated & NEAR_GATE_MOVE || tx->tail < op->slot_tail ||
+	if (tx->gated & NEAR_GATE_MOVE ||
+	    at->peer->move.count != op->slot_moves ||
 	    tx->tail - op->slot_tail > tx->mask ||
 	    (word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK) != NEAR_OFFER_OPEN ||
 	    !near_offer_set(op->slot, word, NEAR_OFFER_BUSY))

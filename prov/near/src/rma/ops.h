@@ -75,6 +75,7 @@ struct near_rma_op {
 	bool offered;
 	struct near_slot *slot;		/* of an offer */
 	uint64_t slot_tail;
+	uint32_t slot_moves;
 	uint8_t *copy;			/* allocated */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
