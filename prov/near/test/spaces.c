@@ -24,6 +24,8 @@ enum { REFUSED, ONE_WAY, BOTH_WAYS };
 #define MAPPED 1	/* the user has the number he had */
 #define UNDUMPABLE 2	/* not to be looked into */
 #define HIDDEN 4	/* nor to be seen in our /proc */
+#define DEAF 8		/* and without a socket */
+#define NO_CLONE (MAPPED | UNDUMPABLE | HIDDEN | DEAF)
 
 static const struct space {
 	const char *name;
@@ -74,7 +76,7 @@ static void enter(int flags)
 	uid_t uid = geteuid();
 	int fd;
 
-	if (unshare(flags & ~(MAPPED | UNDUMPABLE | HIDDEN)))
+	if (unshare(flags & ~NO_CLONE))
 		_exit(3);
 	if (flags & UNDUMPABLE)
 		prctl(PR_SET_DUMPABLE, 0);
@@ -103,7 +105,8 @@ static void echo(int fd, int flags)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rig = rig_open(false);
-	near_listen(rig->port, -1);
+	if (!(flags & DEAF))
+		near_listen(rig->port, -1);
 	tell(fd, rig);
 	for (;; rig_poll(rig, 1)) {
 		if (done == rig->count) {
@@ -218,33 +221,60 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* The same without any privilege. */
-START_TEST(ordinary_user)
+/* We have no privilege, and the other is there; 0: that cannot be had. */
+static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
-	struct near_addr addr;
 	pid_t pid;
 
-	if (spaces[_i].flags & HIDDEN && !hide()) {
-		skip(spaces[_i].name, "/proc may not be mounted");
-		return;
+	if (flags & HIDDEN && !hide()) {
+		skip(name, "/proc may not be mounted");
+		return 0;
 	}
 	if (!geteuid() &&
 	    (setgroups(0, NULL) ||
 	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||
 	     setresuid(SOMEBODY, SOMEBODY, SOMEBODY))) {
 		skip("ordinary_user", "no other user here");
-		return;
+		return 0;
 	}
 	/* what has changed its user is not to be looked into otherwise */
 	prctl(PR_SET_DUMPABLE, 1);
 	us = rig_open(false);
 	near_listen(us->port, -1);
-	pid = start(spaces[_i].flags, &addr);
-	if (!pid) {
-		skip(spaces[_i].name, "an ordinary user makes none");
+	pid = start(flags, addr);
+	if (!pid)
+		skip(name, "an ordinary user makes none");
+	return pid;
+}
+
+/* The same without any privilege. */
+START_TEST(ordinary_user)
+{
+	struct near_addr addr;
+	pid_t pid = start_ordinary(spaces[_i].name, spaces[_i].flags, &addr);
+
+	if (!pid)
 		return;
-	}
 	exchange(&spaces[_i], &addr);
+	finish(pid);
+}
+END_TEST
+
+/* Who can be neither opened nor asked is not dead for that. */
+START_TEST(no_socket)
+{
+	struct near_addr addr;
+	struct near_peer *peer;
+	pid_t pid = start_ordinary("no socket", UNDUMPABLE | DEAF |
+				   (_i ? HIDDEN : 0), &addr);
+
+	if (!pid)
+		return;
+	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
+	ck_assert_int_eq(send_when(peer, 1), -EHOSTUNREACH);
+	rig_poll(us, 10 * NEAR_TICK_POLLS);
+	ck_assert(!peer->dying);
+	ck_assert_uint_eq(us->count, 0);
 	finish(pid);
 }
 END_TEST
@@ -386,6 +416,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, space, 0, SPACES);
 	tcase_add_loop_test(tcase, ordinary_user, 0, SPACES);
+	tcase_add_loop_test(tcase, no_socket, 0, 2);
 	tcase_add_loop_test(tcase, ptrace_scope, 0, 2);
 	tcase_add_test(tcase, pid_comes_again);
 	suite_add_tcase(suite, tcase);

@@ -67,6 +67,17 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 	return ret;
 }
 
+/* Somebody has its pid, as far as that can be seen from here. */
+static bool near_pid_taken(const struct near_peer *peer)
+{
+	int fd = peer->far ? -ESRCH : near_proc_pidfd(peer->addr.pid);
+	bool taken = fd >= 0 && !near_proc_ended(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return taken;
+}
+
 int near_watch(struct near_port *port, struct near_peer *peer)
 {
 	int ret = 0;
@@ -75,7 +86,11 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 		return 0;
 	if (!peer->ask)
 		ret = near_watch_pid(port, peer);
-	return peer->ask ? near_ask(port, peer) : ret;
+	if (!peer->ask)
+		return ret;
+	ret = near_ask(port, peer);
+	/* hidden from us, and without a socket, which is no death */
+	return ret == -ESRCH && near_pid_taken(peer) ? -EACCES : ret;
 }
 
 void near_peer_watch(struct near_port *port, struct near_peer *peer)

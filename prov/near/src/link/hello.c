@@ -116,6 +116,8 @@ void near_hello_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
+	/* a child that was forked has it, too */
+	shutdown(port->hello, SHUT_RDWR);
 	close(port->hello);
 	port->hello = port->dir = -1;
 }
@@ -232,7 +234,7 @@ int near_hello_send(struct near_port *port, const struct near_addr *to,
 	ret = near_hello_post(port, &hello, fd);
 	if (hello.count)
 		close(fd[NEAR_HELLO_PIDFD]);
-	return ret == -ENOENT ? -ECONNREFUSED : ret;
+	return ret == -ENOENT || ret == -EPIPE ? -ECONNREFUSED : ret;
 }
 
 static void near_mail_take(struct near_mail *mail, struct msghdr *msg)

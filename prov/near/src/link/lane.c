@@ -141,6 +141,28 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 			 __ATOMIC_RELEASE);
 }
 
+/*
+ * Ring index is of somebody whom we cannot meet: he is told, and has it until he
+ * has closed it. One that is of nobody is free again.
+ */
+static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
+{
+	struct near_claim *claim = &port->region->claim[index];
+	uint32_t state = NEAR_CLAIM_OPEN;
+
+	if (err == -EHOSTUNREACH &&
+	    __atomic_compare_exchange_n(&claim->state, &state,
+					NEAR_CLAIM_REFUSED, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		near_log(port, 0, "ring %u is of a process that is hidden, or "
+			 "another user's: it is refused", index);
+		return;
+	}
+	near_log(port, err == -EHOSTUNREACH, "ring %u was taken by nobody that "
+		 "could: it is free again", index);
+	near_ring_free(port, index, near_tier_most(port->room.growing, index));
+}
+
 void near_lane_release(struct near_port *port, struct near_lane *lane)
 {
 	if (lane->hot_at != NEAR_NOT_HOT)
@@ -183,11 +205,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		ret = near_lane_open(port, index);
 		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
-			near_log(port, 0, "ring %u was taken by nobody that "
-				 "could: it is free again", index);
-			near_ring_free(port, index,
-				       near_tier_most(port->room.growing,
-						      index));
+			near_ring_foreign(port, index, ret);
 			return;
 		}
 		if (ret) {

@@ -261,7 +261,9 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	if ((fd != -EACCES && fd != -EPERM) || port->hello < 0)
 		return fd;
 	peer->ask = true;
-	return near_ask(port, peer);
+	ret = near_ask(port, peer);
+	/* it is watched, and lives: it has no socket */
+	return ret == -ESRCH && near_watched(peer) ? fd : ret;
 }
 
 /* -EAGAIN, or -ETIMEDOUT after a warning: the peer has not answered. */
@@ -294,6 +296,11 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	if (ret)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
+	if (fd == -EAGAIN && peer->waits_ms) {
+		/* its answer may have lain there while nobody polled */
+		near_meet_all(port);
+		fd = near_connect_open(port, peer);
+	}
 	if (fd == -EAGAIN)
 		fd = near_connect_wait(port, peer);
 	if (fd == -EAGAIN)
