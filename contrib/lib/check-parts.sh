@@ -299,7 +299,8 @@ not_in_tarball()
 {
 	comm -23 <(git -C "$duo_src" ls-files | grep -vE "^(.gitignore$|debian/)" |
 			LC_ALL=C sort) \
-		<(tar -tzf "$duo_build-check"/ofi_duo-*.tar.gz |
+		<(flock "$duo_build-check/dist.lock" tar -tzf \
+			"$duo_build-check/ofi_duo-$(version_here).tar.gz" |
 			sed 's,^[^/]*/,,' | LC_ALL=C sort)
 }
 

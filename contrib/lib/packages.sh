@@ -5,6 +5,8 @@
 # Debian packages by name: the list, what of it is missing, installing it.
 # Sourced after common.sh.
 
+. "$duo_src/contrib/lib/version.sh"
+
 # What this command needs, by the list's headings; scripts add to it. A Debian
 # root of our own gets everything but the tools for packages and debugging.
 # shellcheck disable=SC2034 # platform.sh reads it
@@ -91,9 +93,13 @@ packages_advice()
 	fi
 }
 
-# make_tarball DIRECTORY: that of "make dist", which several may want at a time.
+# make_tarball DIRECTORY: that of "make dist", which several may want at a time:
+# each copies it before the next makes it anew. Those of other versions may lie
+# beside it.
 make_tarball()
 {
-	flock "$duo_build/dist.lock" make -C "$duo_build" dist &&
-		cp "$duo_build"/ofi_duo-*.tar.gz "$1"
+	(
+		flock 9 && make -C "$duo_build" dist &&
+			cp "$duo_build/ofi_duo-$(version_here).tar.gz" "$1"
+	) 9>>"$duo_build/dist.lock"
 }
