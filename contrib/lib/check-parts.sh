@@ -197,7 +197,7 @@ part_udp_rxd() { fabtests --core 'udp;ofi_rxd'; }
 part_efa_faults()
 {
 	SOFTEFA_LOSS=0.02 SOFTEFA_REORDER=0.05 SOFTEFA_DUP=0.02 \
-		SOFTEFA_RNR=0.01 fabtests --core efa --wire udp
+		SOFTEFA_RNR=0.01 fabtests --core efa --wire udp --but pods
 }
 
 # Devices of other kinds: without RDMA, with reads only, several of them, and
@@ -267,14 +267,14 @@ part_sanitizers()
 # leaks are looked for in the unit tests, which run no code of others.
 part_asan()
 {
-	local core
+	local -a run=("$duo_src/fabtests/run" --quick)
 	export_sanitizers
 	make_check -asan "$check_asan"
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
-	for core in tcp efa; do
-		in_build -asan "$check_asan" "$duo_src/fabtests/run" --quick \
-			--core "$core" --wire shm
-	done
+	in_build -asan "$check_asan" "${run[@]}" --core tcp
+	# Pid namespaces are near's: tcp has had them.
+	in_build -asan "$check_asan" "${run[@]}" --core efa --wire shm \
+		--but spaces --but outside --but outside_noshm --but away
 }
 
 part_tsan()
