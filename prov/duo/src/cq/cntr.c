@@ -325,28 +325,59 @@ free_cntr:
 	return ret;
 }
 
+/* The core counts all but receives: of those it says when they end. */
+static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
+{
+	struct fid_cntr *core_cntr = bind->cntr->path_cntr[FI_DUO_CORE];
+	uint64_t flags = bind->flags;
+
+	if (bind->ep->messages)
+		flags &= ~FI_RECV;
+	return flags ? fi_ep_bind(bind->ep->path_ep[FI_DUO_CORE],
+				  &core_cntr->fid, flags) : 0;
+}
+
+/*
+ * What is bound at the core, or at a local peer that has a counter of its own,
+ * stays bound, so that comes last, and first of the two who may well refuse.
+ */
+static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
+{
+	const struct duo_peer *peer = bind->ep->path_ep[FI_DUO_LOCAL] ?
+				      bind->ep->domain->peer : NULL;
+	int ret = duo_cntr_wait_bind(bind);
+
+	if (!ret && peer && !peer->cntr_open)
+		ret = peer->count(bind);
+	if (!ret)
+		ret = duo_cntr_bind_core(bind);
+	if (!ret && peer && peer->cntr_open)
+		ret = peer->count(bind);
+	return ret;
+}
+
 /* To an endpoint that is enabled: what it did until now does not count. */
 static int duo_cntr_bound_late(struct duo_cntr_bind *bind)
 {
-	const struct duo_peer *peer = bind->ep->domain->peer;
-	int ret = duo_cntr_wait_bind(bind);
+	int ret = duo_cntr_bind_paths(bind);
 
+	if (ret)
+		return ret;
 	bind->cntr->good -= duo_cntr_bind_good(bind);
 	bind->cntr->bad -= duo_cntr_bind_bad(bind);
-	return ret || !bind->ep->path_ep[FI_DUO_LOCAL] ?
-	       ret : peer->count(bind);
+	return 0;
 }
 
 static int duo_cntr_attach(struct duo_cntr_bind *bind)
 {
 	struct duo_ep *ep = bind->ep;
-	int ret = 0;
+	int ret;
 
 	duo_lock(&ep->domain->lock);
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	if (ep->enabled)
-		ret = duo_cntr_bound_late(bind);
+	ret = ep->enabled ? duo_cntr_bound_late(bind) :
+			    duo_cntr_bind_core(bind);
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
@@ -359,25 +390,18 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	return ret;
 }
 
-/* The core counts all but receives: of those it says when they end. */
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 {
-	uint64_t core_flags = ep->messages ? flags & ~FI_RECV : flags;
 	struct duo_cntr_bind *bind;
-	int ret = 0;
+	int ret;
 
 	if (cntr->domain != ep->domain || !flags)
 		return -FI_EINVAL;
 	bind = calloc(1, sizeof(*bind));
 	if (!bind)
 		return -FI_ENOMEM;
-	if (core_flags)
-		ret = fi_ep_bind(ep->path_ep[FI_DUO_CORE],
-				 &cntr->path_cntr[FI_DUO_CORE]->fid,
-				 core_flags);
 	*bind = (struct duo_cntr_bind) { cntr, ep, .flags = flags };
-	if (!ret)
-		ret = duo_cntr_attach(bind);
+	ret = duo_cntr_attach(bind);
 	if (ret)
 		free(bind);
 	return ret;

@@ -96,6 +96,37 @@ START_TEST(bound_late)
 }
 END_TEST
 
+/*
+ * The core refuses: nothing is bound, and the value is what it was. So it is
+ * where shm refuses, but then the core has the counter while it has the
+ * endpoint.
+ */
+START_TEST(bound_late_in_vain)
+{
+	static const struct fixture_attr attr = { 0 };
+	struct fi_cq_tagged_entry entry;
+	struct fid_cntr *cntr;
+
+	open_with(&attr);
+	post_recv(&slot[0], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "before");
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_cntr_add(cntr, 40), 0);
+	fake.path[_i].fail_at = fake.path[_i].calls + 1;
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, BOTH), -FAKE_ERROR);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 40);
+	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
+	if (_i == FI_DUO_LOCAL) {
+		ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+		fx.ep = NULL;
+	}
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	fixture_close();
+}
+END_TEST
+
 /* Injected ones have no completion. */
 START_TEST(sends)
 {
@@ -338,6 +369,8 @@ int main(void)
 
 	tcase_add_loop_test(tcase, bound, 0, ARRAY_SIZE(binds));
 	tcase_add_loop_test(tcase, bound_late, 0, 2);
+	tcase_add_loop_test(tcase, bound_late_in_vain, 0,
+			    FI_DUO_PATH_COUNT);
 	tcase_add_loop_test(tcase, sends, 0, 2);
 	tcase_add_loop_test(tcase, receives, 0, ARRAY_SIZE(receivers));
 	tcase_add_test(tcase, no_cq);
