@@ -209,6 +209,7 @@ static int duo_cntr_join(struct duo_cntr *cntr, struct fid_wait *set)
 	return ret;
 }
 
+/* In its sets until the core has closed: nobody looks at it in between. */
 static int duo_cntr_close(struct fid *fid)
 {
 	struct duo_cntr *cntr = duo_cntr_of(fid);
@@ -216,11 +217,16 @@ static int duo_cntr_close(struct fid *fid)
 
 	if (atomic_load(&cntr->refs))
 		return -FI_EBUSY;
-	duo_cntr_wait_end(cntr);
-	duo_poll_forget(cntr->domain, fid);
-	duo_waitset_leave(cntr->wait_set, fid);
-	cntr->wait_set = NULL;
+	duo_waitset_lock(cntr->wait_set);
+	duo_lock(&cntr->domain->lock);
 	ret = duo_cntr_close_paths(cntr);
+	if (!ret) {
+		duo_cntr_wait_end(cntr);
+		duo_poll_forget(cntr->domain, fid);
+		duo_waitset_leave(cntr->wait_set, fid);
+	}
+	duo_unlock(&cntr->domain->lock);
+	duo_waitset_unlock(cntr->wait_set);
 	if (ret)
 		return ret;
 	duo_cntr_wait_close(cntr);

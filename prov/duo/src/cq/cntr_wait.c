@@ -61,10 +61,8 @@ void duo_cntr_wait_close(struct duo_cntr *cntr)
 
 void duo_cntr_wait_end(struct duo_cntr *cntr)
 {
-	duo_lock(&cntr->domain->lock);
 	atomic_store(&cntr->sleeper[DUO_CNTR_CALL].asleep, false);
 	atomic_store(&cntr->sleeper[DUO_CNTR_FD].asleep, false);
-	duo_unlock(&cntr->domain->lock);
 }
 
 static int duo_cntr_wait_add(struct duo_cntr *cntr, int fd)

@@ -154,6 +154,7 @@ static const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 	return text;
 }
 
+/* In its sets until the core has closed: nobody looks at it in between. */
 static int duo_cq_close(struct fid *fid)
 {
 	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
@@ -161,10 +162,15 @@ static int duo_cq_close(struct fid *fid)
 
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
-	duo_poll_forget(cq->domain, fid);
-	duo_waitset_leave(cq->wait_set, fid);
-	cq->wait_set = NULL;
+	duo_waitset_lock(cq->wait_set);
+	duo_lock(&cq->domain->lock);
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	if (!ret) {
+		duo_poll_forget(cq->domain, fid);
+		duo_waitset_leave(cq->wait_set, fid);
+	}
+	duo_unlock(&cq->domain->lock);
+	duo_waitset_unlock(cq->wait_set);
 	if (ret)
 		return ret;
 	if (cq->path_cq[FI_DUO_LOCAL])

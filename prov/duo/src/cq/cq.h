@@ -60,6 +60,13 @@ int duo_waitset_open(struct fid_fabric *fabric_fid, struct fi_wait_attr *attr,
  */
 int duo_waitset_join(struct fid_wait *set_fid, struct duo_fabric *fabric,
 		     struct fid *fid, int fd);
+/*
+ * Taken before the domain's lock: nobody looks at members until it is given
+ * back. NULL: there is no set.
+ */
+void duo_waitset_lock(struct fid_wait *set_fid);
+void duo_waitset_unlock(struct fid_wait *set_fid);
+/* With the set locked. */
 void duo_waitset_leave(struct fid_wait *set_fid, const struct fid *fid);
 int duo_waitset_trywait(struct fid *fid);
 /* What is in a set has a descriptor. */
@@ -71,7 +78,7 @@ static inline enum fi_wait_obj duo_wait_obj(enum fi_wait_obj obj)
 /* poll.c */
 int duo_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr,
 		  struct fid_poll **poll_fid);
-/* The CQ or counter goes: it leaves the sets that it is in. */
+/* Under the lock: the CQ or counter goes, and leaves the sets that it is in. */
 void duo_poll_forget(struct duo_domain *domain, const struct fid *fid);
 
 #endif /* DUO_CQ_H */

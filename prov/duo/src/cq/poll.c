@@ -59,10 +59,8 @@ void duo_poll_forget(struct duo_domain *domain, const struct fid *fid)
 {
 	struct duo_poll *poll;
 
-	duo_lock(&domain->lock);
 	LIST_FOREACH(poll, &domain->polls, link)
 		duo_poll_remove(poll, fid);
-	duo_unlock(&domain->lock);
 }
 
 static const struct duo_domain *duo_poll_domain(struct fid *fid)

@@ -64,6 +64,18 @@ int duo_waitset_join(struct fid_wait *set_fid, struct duo_fabric *fabric,
 	return 0;
 }
 
+void duo_waitset_lock(struct fid_wait *set_fid)
+{
+	if (set_fid)
+		duo_lock(&duo_waitset_of(&set_fid->fid)->lock);
+}
+
+void duo_waitset_unlock(struct fid_wait *set_fid)
+{
+	if (set_fid)
+		duo_unlock(&duo_waitset_of(&set_fid->fid)->lock);
+}
+
 /* Its descriptor leaves the waiter's when it is closed. */
 void duo_waitset_leave(struct fid_wait *set_fid, const struct fid *fid)
 {
@@ -73,14 +85,12 @@ void duo_waitset_leave(struct fid_wait *set_fid, const struct fid *fid)
 	if (!set_fid)
 		return;
 	set = duo_waitset_of(&set_fid->fid);
-	duo_lock(&set->lock);
 	LIST_FOREACH(member, &set->members, link) {
 		if (member->fid == fid)
 			break;
 	}
 	if (member)
 		LIST_REMOVE(member, link);
-	duo_unlock(&set->lock);
 	free(member);
 }
 

@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fixture.h"
+#include "obj/cntr.h"
 
 /* libfabric 2.0 says so of all of them; they are there. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -116,6 +117,48 @@ START_TEST(closed)
 }
 END_TEST
 
+static int busy(struct fid *fid)
+{
+	return -FI_EBUSY;
+}
+
+/* fi_close of an object whose core's cannot be closed. */
+static void fail_to_close(struct fid *fid, struct fid *core)
+{
+	struct fi_ops busy_ops = { .size = sizeof(busy_ops), .close = busy };
+	struct fi_ops *ops = core->ops;
+
+	core->ops = &busy_ops;
+	ck_assert_int_eq(fi_close(fid), -FI_EBUSY);
+	core->ops = ops;
+}
+
+/* It is open, and is looked at. */
+START_TEST(not_closed)
+{
+	struct fi_cq_attr cq_attr = { 0 };
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+	struct duo_cq *duo_cq;
+
+	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &cq, &slot[0]), 0);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, &slot[1]), 0);
+	duo_cq = duo_container_of(cq, struct duo_cq, cq_fid);
+	ck_assert_int_eq(fi_poll_add(set, &cq->fid, 0), 0);
+	ck_assert_int_eq(fi_poll_add(set, &cntr->fid, 0), 0);
+	fail_to_close(&cq->fid, &duo_cq->path_cq[FI_DUO_CORE]->fid);
+	fail_to_close(&cntr->fid,
+		      &duo_cntr_of(&cntr->fid)->path_cntr[FI_DUO_CORE]->fid);
+	ck_assert_int_eq(ready(4), 0);
+	ck_assert_int_eq(fi_cntr_add(cntr, 1), 0);
+	duo_cq_push_sent(duo_cq, NULL, FI_SEND);
+	ck_assert_int_eq(ready(4), 3);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	ck_assert_int_eq(ready(4), 0);
+}
+END_TEST
+
 START_TEST(refuses)
 {
 	struct fi_poll_attr poll_attr = { .flags = 1 };
@@ -139,6 +182,7 @@ int main(void)
 	tcase_add_test(tcase, little_room);
 	tcase_add_test(tcase, removed);
 	tcase_add_test(tcase, closed);
+	tcase_add_test(tcase, not_closed);
 	tcase_add_test(tcase, refuses);
 	return unit_run(suite);
 }
