@@ -6,6 +6,8 @@
  * it does not, by one of the two in any case.
  */
 
+#include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "rma_side.h"
@@ -185,15 +187,180 @@ START_TEST(behind_an_atomic)
 }
 END_TEST
 
+/* Until the ring has no slot left; how many. */
+static uint32_t fill(void)
+{
+	uint32_t n = 0;
+	int ret;
+
+	to_b->rma->skip = to_b->rma->chosen = 0;
+	while (!(ret = start(NEAR_WRITE, 8 * n, 8, 0)))
+		n++;
+	ck_assert_int_eq(ret, -EAGAIN);
+	ck_assert_uint_eq(n, to_b->rma->offers);
+	ck_assert_uint_eq(n, to_b->tx.mask + 1);
+	return n;
+}
+
+/* All of a ring's slots are offers, and nobody polls there. */
+START_TEST(full_ring)
+{
+	uint32_t i, n = fill();
+
+	until(n, false);
+	for (i = 0; i < n; i++)
+		ck_assert_mem_eq(memory + 8 * i, local, 8);
+	/* the ring stays full; what is called now does not wait for b */
+	for (i = 0; i < 1000; i++) {
+		memory[0] = 0;
+		ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
+		ck_assert_uint_eq(memory[0], local[0]);
+	}
+	ck_assert_uint_eq(a.done, n);
+	ck_assert(!near_rma_busy(to_b));
+	for (i = 0; i < 1000 && rig_send(a.rig, to_b, 1, local, 8); i++)
+		rig_poll(b.rig, 1);
+	rig_until(b.rig, a.rig, 1);
+}
+END_TEST
+
+/* Nor while another size of the ring is wanted, which b would have to give. */
+START_TEST(while_it_moves)
+{
+	uint32_t i, n = fill();
+
+	for (; !(to_b->tx.gated & NEAR_GATE_MOVE); n += fill())
+		until(n, true);
+	ck_assert_uint_gt(to_b->rma->offers, 0);
+	until(n, false);
+	ck_assert(to_b->tx.gated & NEAR_GATE_MOVE);
+	ck_assert_uint_eq(to_b->move.count, 0);
+	for (i = 0; i < 1000 && rig_send(a.rig, to_b, 1, local, 8); i++) {
+		rig_poll(b.rig, 1);
+		rig_poll(a.rig, 1);
+	}
+	rig_until(b.rig, a.rig, 1);
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(a.done, n);
+}
+END_TEST
+
+/* Its end is not that of a read behind it, which is answered bit by bit. */
+START_TEST(read_behind_it)
+{
+	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	ck_assert_int_eq(start(NEAR_READ, 0, 1000, NEAR_RMA_BEHIND), 0);
+	ck_assert(to_b->rma->reading);
+	b.rig->refuse = 1;
+	rig_poll(b.rig, 1);
+	until(1, false);
+	ck_assert_uint_eq(to_b->rma->unanswered, 1);
+	/* a write that comes now waits for it */
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 512, NEAR_RMA_BEHIND), 0);
+	ck_assert(to_b->rma->reading);
+	ck_assert(!near_list_empty(&to_b->rma->queue));
+	until(3, true);
+	ck_assert(!to_b->rma->reading);
+}
+END_TEST
+
+/* A region whose memory is gone in part: that is told, though some went. */
+START_TEST(copied_in_part)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct near_region_entry entry = {
+		.key = 77, .start = SIDE_START, .memory = (uintptr_t)map,
+		.len = 2 * page, .access = NEAR_MAY_WRITE,
+	};
+	const struct iovec iov = { local, 1024 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START + page - 512, .key = 77,
+		.local = { &iov, 1 }, .len = 1024, .cookie = local,
+	};
+	int i;
+
+	ck_assert(map != MAP_FAILED);
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+	ck_assert_int_eq(munmap(map + page, page), 0);
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	for (i = 0; i < 100000 && !a.done; i++)
+		rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, EFAULT);
+	munmap(map, page);
+}
+END_TEST
+
+static void close_a(void)
+{
+	near_close(a.rig->port);
+	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
+		.sink = b.rig->port->sink, .ctx = a.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+
 /* What was accepted is done when the port closes. */
 START_TEST(closing)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
-	near_close(a.rig->port);
+	close_a();
 	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
-		.sink = b.rig->port->sink, .ctx = a.rig,
-		.memory = NEAR_MEMORY }), 0);
+	ck_assert_uint_eq(a.done, 1);
+}
+END_TEST
+
+/* Also where nobody can be told. */
+START_TEST(closing_without_room)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	a.rig->no_room = true;
+	close_a();
+	a.rig->no_room = false;
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(a.done, 0);
+}
+END_TEST
+
+/* And behind one that the target has taken, whose answer we have not seen. */
+START_TEST(closing_behind_a_taken_one)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	memset(memory, 0, 8);
+	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
+	ck_assert_uint_eq(to_b->rma->offers, 2);
+	close_a();
+	ck_assert_uint_eq(memory[0], 0);
+	ck_assert_mem_eq(memory + 8, local, 8);
+}
+END_TEST
+
+/* As the memory is that others get: whoever follows the link crashes. */
+static void poison(struct rig *rig, struct near_peer *peer)
+{
+	if (peer != to_b)
+		return;
+	peer->link.next = NULL;
+	rig->on_forgotten = NULL;
+	to_b = NULL;
+}
+
+/* The operations have the peer's last references. */
+START_TEST(closing_after_all_others)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
+	while (to_b->refs > to_b->rma->offers)
+		near_peer_put(a.rig->port, to_b);
+	a.rig->on_forgotten = poison;
+	close_a();
+	ck_assert(!to_b);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_mem_eq(memory + 8, local, 8);
 }
 END_TEST
 
@@ -228,7 +395,14 @@ int main(void)
 	tcase_add_test(tcase, busy);
 	tcase_add_test(tcase, moved_on);
 	tcase_add_test(tcase, behind_an_atomic);
+	tcase_add_test(tcase, full_ring);
+	tcase_add_test(tcase, while_it_moves);
+	tcase_add_test(tcase, read_behind_it);
+	tcase_add_test(tcase, copied_in_part);
 	tcase_add_test(tcase, closing);
+	tcase_add_test(tcase, closing_without_room);
+	tcase_add_test(tcase, closing_behind_a_taken_one);
+	tcase_add_test(tcase, closing_after_all_others);
 	tcase_add_test(tcase, peer_goes);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);

@@ -28,16 +28,18 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	struct near_rma_peer *at = op->to;
 	struct near_peer *peer = at->peer;
 	void *cookie = op->args.cookie;
+	bool offered = op->offered;
 
 	near_rma_unqueue(op);
-	if (op->offered)
+	if (offered)
 		near_offer_ended(at, op);
 	if (at->barrier == op)
 		near_rma_barrier_over(at, err);
 	if (op->begun) {
 		at->unanswered--;
 		at->expect -= op->expect;
-		if (op->args.verb == NEAR_READ)
+		/* an offered one is answered at once; another may be reading */
+		if (op->args.verb == NEAR_READ && !offered)
 			at->reading = false;
 	}
 	free(op->copy);

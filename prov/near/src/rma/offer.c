@@ -172,12 +172,15 @@ int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
 	if (at->expect >= NEAR_RMA_EXPECT)
 		return -EAGAIN;
 	op = near_rma_op(port, at, args);
-	if (!op)
-		return -EAGAIN;
-	ret = near_offer_post(port, at, op);
-	if (ret) {
+	ret = op ? near_offer_post(port, at, op) : -EAGAIN;
+	if (ret && op) {
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
+	}
+	/* with none under way nothing that we do makes room */
+	if (ret == -EAGAIN && !at->unanswered) {
+		near_offer_lost(at);
+		return -EPERM;
 	}
 	return ret;
 }
@@ -196,22 +199,30 @@ void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op)
 
 /*
  * false: the target does it. A slot that has been written to again since, or
- * is about to be cleared for a ring of another size, was taken long ago.
+ * is in a ring of another size, was taken long ago. While a move is under way
+ * the slot is what it was: a target that has come to the move has taken what
+ * was open before it, and no slot that it clears then is open.
  */
-static bool near_offer_withdraw(struct near_port *port,
-				struct near_rma_peer *at,
-				struct near_rma_op *op)
+static bool near_offer_claim(struct near_rma_peer *at, struct near_rma_op *op,
+			     uint64_t *word)
 {
 	const struct near_tx *tx = &at->peer->tx;
-	uint64_t word = __atomic_load_n(&op->slot->word, __ATOMIC_ACQUIRE);
+
+	if (at->peer->move.count != op->slot_moves ||
+	    tx->tail - op->slot_tail > (uint64_t)tx->mask + 1)
+		return false;
+	*word = __atomic_load_n(&op->slot->word, __ATOMIC_ACQUIRE);
+	return (*word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK) ==
+	       NEAR_OFFER_OPEN && near_offer_set(op->slot, *word,
+						 NEAR_OFFER_BUSY);
+}
+
+/* One that was claimed; false: it cannot be now, and is open again. */
+static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
+			  struct near_rma_op *op, uint64_t word)
+{
 	int ret;
 
-	if (tx->gated & NEAR_GATE_MOVE ||
-	    at->peer->move.count != op->slot_moves ||
-	    tx->tail - op->slot_tail > tx->mask ||
-	    (word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK) != NEAR_OFFER_OPEN ||
-	    !near_offer_set(op->slot, word, NEAR_OFFER_BUSY))
-		return false;
 	op->sent = 0;
 	ret = near_rma_direct(port, op);
 	if (ret == -EAGAIN || ret == -EPERM) {
@@ -223,25 +234,47 @@ static bool near_offer_withdraw(struct near_port *port,
 			 near_offer_word(word, NEAR_OFFER_OVER),
 			 __ATOMIC_RELEASE);
 	at->alone = NULL;
+	if (!ret && op->sent < op->args.len)
+		ret = -EFAULT;	/* its memory ends before its region does */
 	near_rma_end(port, op, -ret);
 	return true;
 }
 
-static struct near_rma_op *near_offer_first(const struct near_rma_peer *at)
+static int near_offers_withdraw(struct near_port *port,
+				struct near_rma_peer *at)
 {
-	return near_container(at->offered.next, struct near_rma_op, link);
-}
-
-int near_offers_withdraw(struct near_port *port, struct near_rma_peer *at)
-{
+	struct near_rma_op *op;
+	uint64_t word;
 	int n = 0;
 
-	while (at->offers && port->sink->room(port->ctx) &&
-	       near_offer_withdraw(port, at, near_offer_first(at)))
+	while (at->offers && port->sink->room(port->ctx)) {
+		op = near_container(at->offered.next, struct near_rma_op, link);
+		if (!near_offer_claim(at, op, &word) ||
+		    !near_offer_do(port, at, op, word))
+			break;
 		n++;
+	}
 	if (n)
 		near_offer_lost(at);
 	return n;
+}
+
+void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_link *link, *next;
+	struct near_rma_op *op;
+	uint64_t word;
+
+	for (link = at->offered.next; link != &at->offered; link = next) {
+		next = link->next;
+		op = near_container(link, struct near_rma_op, link);
+		if (!near_offer_claim(at, op, &word))
+			continue;
+		if (!port->sink->room(port->ctx))
+			op->args.cookie = NULL;
+		if (!near_offer_do(port, at, op, word))
+			return;
+	}
 }
 
 int near_offers_due(struct near_port *port, struct near_rma_peer *at)

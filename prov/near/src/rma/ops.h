@@ -147,9 +147,13 @@ bool near_rma_must_wait(const struct near_rma_op *op);
 int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op);
-/* How many we have done ourselves: those that wait too long; all. */
+/* How many we have done ourselves, of those that wait too long. */
 int near_offers_due(struct near_port *port, struct near_rma_peer *at);
-int near_offers_withdraw(struct near_port *port, struct near_rma_peer *at);
+/*
+ * When the port closes: does all that the target has not taken. Where there is
+ * no room to tell of one, it is done all the same.
+ */
+void near_offers_stop(struct near_port *port, struct near_rma_peer *at);
 /* The target, of a request: 0: do it; -EAGAIN: it stays where it is. */
 int near_offer_take(const struct near_lane *lane, const struct near_slot *slot,
 		    uint64_t word);

@@ -144,13 +144,17 @@ static void near_rma_forget(struct near_peer *peer)
 /* What was accepted takes effect, also if its target never polls again. */
 static void near_rma_stop(struct near_port *port)
 {
-	struct near_link *link;
+	struct near_link *link, *next;
 	struct near_peer *peer;
 
-	for (link = port->peers.next; link != &port->peers; link = link->next) {
+	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
+		/* as in near_rma_work() */
+		near_peer_hold(peer);
 		if (peer->rma && peer->region && !peer->dying)
-			near_offers_withdraw(port, peer->rma);
+			near_offers_stop(port, peer->rma);
+		next = link->next;
+		near_peer_put(port, peer);
 	}
 }
 
