@@ -45,6 +45,8 @@ enum fi_duo_reason {
 	FI_DUO_NOT_MAPPED,	/* core: its shared memory cannot be mapped,
 				 * or ours there */
 	FI_DUO_OTHER_PEER,	/* core: FI_OFI_DUO_PEER is another there */
+	FI_DUO_NO_ORDER,	/* core: it takes no RMA over the local path,
+				 * and messages must keep an order with RMA */
 	FI_DUO_REASON_COUNT
 };
 

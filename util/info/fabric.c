@@ -51,8 +51,9 @@ void info_check_libfabric(struct info_fabric *fabric)
 	*(void **) &fabric->fabric = dlsym(lib, "fi_fabric");
 	*(void **) &fabric->getparams = dlsym(lib, "fi_getparams");
 	*(void **) &fabric->freeparams = dlsym(lib, "fi_freeparams");
-	if (!version || !fabric->getinfo || !fabric->fabric || !fabric->freeinfo ||
-	    !fabric->dupinfo || !dladdr((void *) version, &where) ||
+	if (!version || !fabric->getinfo || !fabric->fabric ||
+	    !fabric->freeinfo || !fabric->dupinfo ||
+	    !dladdr((void *) version, &where) ||
 	    !realpath(where.dli_fname, fabric->path)) {
 		info_found("libfabric", INFO_ERROR, "%s is none",
 			   INFO_LIBFABRIC);

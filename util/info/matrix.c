@@ -134,6 +134,9 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 	case FI_DUO_OTHER_PEER:
 		return "give all ranks the same FI_OFI_DUO_PEER (mpirun -x "
 		       "FI_OFI_DUO_PEER)";
+	case FI_DUO_NO_ORDER:
+		return "give all ranks the same build of MPI, and the same "
+		       "settings of libfabric";
 	default:
 		return "FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo in that rank "
 		       "says more";

@@ -121,6 +121,15 @@ void near_setup_unlocked(void)
 	ck_assert(!fixture_ep()->domain->lock.on);
 }
 
+void near_setup_ordered(void)
+{
+	over_near.core = "efa";
+	over_near.onesided = true;
+	over_near.order = FI_ORDER_WAS | FI_ORDER_SAW;
+	near_setup_alone();
+	near_publish();
+}
+
 void near_teardown(void)
 {
 	rig_close();

@@ -36,6 +36,8 @@ void near_setup(void);
 void near_setup_alone(void);
 /* The first, where the application serialises: small messages go short. */
 void near_setup_unlocked(void);
+/* The first, with an order between messages and RMA: the peer has none. */
+void near_setup_ordered(void);
 void near_teardown(void);
 void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr);
 /* The peer closes its port and withdraws its record. */

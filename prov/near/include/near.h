@@ -41,7 +41,10 @@ struct near_addr {
 	uint64_t host;		/* machine and boot */
 	uint64_t pid_ns;	/* where the process has that pid */
 	uint64_t start;		/* of the process, in ticks after boot */
+	uint64_t flags;		/* NEAR_ADDR_* */
 };
+
+#define NEAR_ADDR_RMA 1u	/* it has a table of regions: near_rma() */
 
 struct near_port;
 struct near_peer;

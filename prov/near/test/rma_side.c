@@ -40,6 +40,7 @@ static void side_open(struct side *side, bool no_cma)
 	ck_assert_int_eq(near_table_open(&side->table), 0);
 	ck_assert_int_eq(near_rma_open(side->rig->port, &side_sink,
 				       side->table), 0);
+	near_address(side->rig->port, &side->rig->addr);
 }
 
 static void side_close(struct side *side)

@@ -149,7 +149,7 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/* Where messages and RMA could not keep the order asked for, they take one path. */
+/* Where messages and RMA could not keep the order asked for: one path. */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;

@@ -70,6 +70,7 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 		[FI_DUO_NOT_READ] = "its registry file could not be opened",
 		[FI_DUO_NOT_MAPPED] = "its shared memory cannot be mapped",
 		[FI_DUO_OTHER_PEER] = "its local messages go another way",
+		[FI_DUO_NO_ORDER] = "it takes no RMA over shared memory",
 	};
 
 	return (unsigned) reason < FI_DUO_REASON_COUNT ? text[reason] :

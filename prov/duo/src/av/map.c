@@ -107,8 +107,27 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 		ep->domain->peer->watch(ep, duo_route_number(word));
 }
 
-/* The peer knows the address as number: route and sources follow. */
-static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number)
+/* Once per endpoint: it may be so with all of another program. */
+static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
+{
+	if (ep->map->no_order)
+		return;
+	ep->map->no_order = true;
+	DUO_WARN(AV, "ep %p: FI_FENCE, or an order between messages and RMA "
+		 "(0x%" PRIx64 "), was asked for, and the peer with fi_addr "
+		 "%" PRIu64 " takes no RMA over %s: the core %s carries its "
+		 "messages, too, and those to others like it. Give all the "
+		 "same mr_mode, iov_limit and data_progress, or ask for less "
+		 "in fi_info\n", (void *) ep, ep->tx_order, addr,
+		 ep->domain->peer->name, ep->domain->fabric->core_name);
+}
+
+/*
+ * The peer knows the address as number: route and sources follow. For a reason
+ * other than FI_DUO_REGISTERED the route is the core's.
+ */
+static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
+			 enum fi_duo_reason reason)
 {
 	struct duo_map *map = ep->map;
 	uint64_t word = duo_route_load(map->route, addr);
@@ -122,8 +141,12 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number)
 		duo_map_set(ep, addr, duo_route_word_of(state, number),
 			    map->reason[addr]);
 	else
-		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_LOCAL, number),
-			    FI_DUO_REGISTERED);
+		duo_map_set(ep, addr,
+			    duo_route_word_of(reason == FI_DUO_REGISTERED ?
+					      DUO_ROUTE_LOCAL : DUO_ROUTE_CORE,
+					      number), reason);
+	if (reason == FI_DUO_NO_ORDER)
+		duo_map_no_order(ep, addr);
 	if (duo_route_mapped(word)) {	/* another process has it now */
 		duo_map_bequeath(ep, addr, duo_route_number(word));
 		ep->up->moved(ep, addr);
@@ -158,7 +181,7 @@ static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 	number = ep->domain->peer->connect(ep, peer_name, addr, &reason);
 	if (number == FI_ADDR_NOTAVAIL)
 		return reason;
-	duo_map_bind(ep, addr, number);
+	duo_map_bind(ep, addr, number, reason);
 	return FI_DUO_REGISTERED;
 }
 

@@ -29,6 +29,7 @@ struct duo_map {
 	duo_route_word *route;		/* DUO_AV_MAX, by fi_addr */
 	uint8_t *reason;		/* enum fi_duo_reason, likewise */
 	uint64_t scanned;		/* state of the registry at last scan */
+	bool no_order;			/* FI_DUO_NO_ORDER has been said */
 	bool failed;			/* a look-up, for want of something */
 	bool retry;			/* counted in domain->held */
 	uint64_t retry_ms;		/* when, monotonic */

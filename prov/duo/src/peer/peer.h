@@ -99,7 +99,9 @@ struct duo_peer {
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
 	 * The number of a peer by the bytes of its record, the same each time.
-	 * FI_ADDR_NOTAVAIL: it cannot be reached, for *reason. addr: for logs.
+	 * FI_ADDR_NOTAVAIL: it cannot be reached, for *reason. Where that is no
+	 * longer FI_DUO_REGISTERED, as it is before, and there is a number, it
+	 * may send, but is sent to over the core. addr: for logs.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);

@@ -3,6 +3,8 @@
 
 /* Local messages over near: both ways, found and not found. */
 
+#include <rdma/fi_rma.h>
+
 #include "link/port.h"
 #include "near_fixture.h"
 #include "peer/near/near_ep.h"
@@ -320,6 +322,28 @@ static void add_all(TCase *tcase)
 	tcase_add_test(tcase, delivery_is_awaited);
 }
 
+/*
+ * RMA to a peer that has no table is the core's: so are messages to it, from
+ * the first on. Its own may come over near.
+ */
+START_TEST(no_order)
+{
+	static char buf[8];
+
+	ck_assert(fixture_ep()->mixed_order);
+	post_recv(&slot, peer, TAG);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NO_ORDER);
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_CORE].tx_msgs, 1);
+	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 1);
+	rig_send("near");
+	both_entry(&slot);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near");
@@ -334,5 +358,7 @@ int main(void)
 	tcase_add_test(tcase, source_is_learnt);
 	tcase = unit_case(suite, "memory", NULL, NULL);
 	tcase_add_loop_test(tcase, memory_is_asked_for, 0, 2);
+	tcase = unit_case(suite, "no order", near_setup_ordered, near_teardown);
+	tcase_add_test(tcase, no_order);
 	return unit_run(suite);
 }

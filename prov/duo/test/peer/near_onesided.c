@@ -101,9 +101,7 @@ static void port_publish(void)
 	uint64_t core_addr = PEER;
 	struct near_addr addr;
 
-	memset(&pub, 0, sizeof(pub));
-	pub.fd = -1;
-	pub.peer = DUO_PEER_NEAR;
+	pub = (struct duo_publication) { .fd = -1, .peer = DUO_PEER_NEAR };
 	near_address(port, &addr);
 	memcpy(pub.peer_name, &addr, sizeof(addr));
 	ck_assert_int_eq(duo_registry_reserve(duo_params.registry_dir,
@@ -159,8 +157,7 @@ static void setup_one_path(void)
 
 	fixture_open(&ordered);
 	ck_assert_int_eq(fixture_try(&ordered), 0);
-	memset(&pub, 0, sizeof(pub));
-	pub.fd = -1;
+	pub = (struct duo_publication) { .fd = -1 };
 	peer = peer_insert(PEER);
 }
 
@@ -459,11 +456,8 @@ START_TEST(peer_goes)
 					 peer, START, KEY, FI_UINT64, FI_SUM,
 					 &context), 0);
 	port_close();
-	for (i = 0; i < 3000 && ret == -FI_EAGAIN; i++) {
+	for (i = 0; i < 3000 && ret == -FI_EAGAIN; usleep(1000), i++)
 		ret = fi_cq_read(fx.cq, &entry, 1);
-		if (ret == -FI_EAGAIN)
-			usleep(1000);
-	}
 	ck_assert_int_eq(ret, -FI_EAVAIL);
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &error, 0), 1);
 	ck_assert_ptr_eq(error.op_context, &context);

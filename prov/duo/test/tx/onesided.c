@@ -109,8 +109,8 @@ static ssize_t call_atomic(int variant, fi_addr_t to)
 				       RADDR, KEY, DATATYPE, OP, &context);
 	case 14:
 		return fi_fetch_atomicv(fx.ep, ioc, descs, 2, resultv,
-					more_descs, 3, to, RADDR, KEY, DATATYPE, OP,
-					&context);
+					more_descs, 3, to, RADDR, KEY,
+					DATATYPE, OP, &context);
 	case 15:
 		return fi_fetch_atomicmsg(fx.ep, &msg, resultv, more_descs,
 					  3, FLAGS);
@@ -120,8 +120,9 @@ static ssize_t call_atomic(int variant, fi_addr_t to)
 					 DATATYPE, OP, &context);
 	case 17:
 		return fi_compare_atomicv(fx.ep, ioc, descs, 2, comparev,
-					  more_descs, 4, resultv, more_descs, 3,
-					  to, RADDR, KEY, DATATYPE, OP, &context);
+					  more_descs, 4, resultv, more_descs,
+					  3, to, RADDR, KEY, DATATYPE, OP,
+					  &context);
 	default:
 		return fi_compare_atomicmsg(fx.ep, &msg, comparev, more_descs,
 					    4, resultv, more_descs, 3, FLAGS);

@@ -14,7 +14,7 @@
 #include "near.h"
 
 #define NEAR_MAGIC 0x7261656eu	/* "near" */
-#define NEAR_LAYOUT 5u		/* counts changes of this file */
+#define NEAR_LAYOUT 6u		/* counts changes of this file */
 #define NEAR_LINE 64
 #define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096

@@ -69,9 +69,9 @@ struct near_rma_sink {
 };
 
 /*
- * Once per port, before it sends or is polled. The table is the caller's; it
- * may serve several ports and lives longer than they do. near_close() ends
- * it.
+ * Once per port, before its address is asked for, which says that it is. The
+ * table is the caller's; it may serve several ports and lives longer than they
+ * do. near_close() ends it.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);

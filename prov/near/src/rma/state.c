@@ -193,6 +193,7 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		       NEAR_RMA_OPS);
 	port->rma = rma;
 	port->onesided = &near_rma_onesided;
+	port->addr.flags |= NEAR_ADDR_RMA;
 	port->region->table_nonce = near_table_nonce(table);
 	port->region->table_fd = near_table_fd(table);
 	return 0;

@@ -176,6 +176,17 @@ void duo_near_forgotten(void *ctx, struct near_peer *peer)
 }
 
 /*
+ * All RMA to one without a table is the core's, which knows nothing of what
+ * near has under way.
+ */
+static bool duo_near_keeps_order(const struct duo_ep *ep,
+				 const struct near_addr *at)
+{
+	return !ep->mixed_order || !ep->near->onesided ||
+	       at->flags & NEAR_ADDR_RMA;
+}
+
+/*
  * Its region is opened by the first message, see duo_near_refused(); where it
  * has to be asked for, that is done now.
  */
@@ -205,6 +216,9 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 		near_peer_put(near->port, peer);	/* it has one */
 	else
 		near->bound[number] = true;
+	if (number != FI_ADDR_NOTAVAIL)
+		*reason = duo_near_keeps_order(ep, &at) ? FI_DUO_REGISTERED :
+							  FI_DUO_NO_ORDER;
 	return number;
 }
 

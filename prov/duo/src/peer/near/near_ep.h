@@ -33,8 +33,8 @@ struct duo_near {
 	uint64_t msg_order;		/* the endpoint's, of what it sends */
 	struct near_pool sends;
 	struct near_blocks blocks;
-	struct duo_rx_list pieces;	/* of multi-receive buffers, on their
-					 * way in; those of a peer end in order */
+	/* of multi-receive buffers, on their way in; a peer's end in order */
+	struct duo_rx_list pieces;
 	bool onesided;			/* RMA and atomics too: onesided.h */
 	bool unordered;			/* it was told that one is the core's */
 	uint32_t next;			/* number to be given away next */

@@ -19,10 +19,11 @@ static void duo_near_unordered(struct duo_ep *ep,
 			       const struct near_rma_args *args, int ret)
 {
 	if (!ep->mixed_order || ep->near->unordered ||
-	    (ret != -FI_EOPNOTSUPP && ret != -FI_EKEYREJECTED))
+	    (ret != -FI_EOPNOTSUPP && ret != -FI_EKEYREJECTED &&
+	     ret != -FI_ENOENT))
 		return;
 	ep->near->unordered = true;
-	DUO_INFO(EP_DATA, "ep %p: an operation to a local peer (key 0x%" PRIx64
+	DUO_WARN(EP_DATA, "ep %p: an operation to a local peer (key 0x%" PRIx64
 		 ", type %u) is not near's but the core's: messages and "
 		 "fenced operations that follow do not wait for it. Where "
 		 "they have to, set FI_OFI_DUO_USE_SHM=0\n", (void *) ep,

@@ -119,7 +119,10 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 		return FI_ADDR_NOTAVAIL;
 	}
 	*reason = FI_DUO_PEER_FULL;
-	return duo_shm_insert(ep->shm, peer_name);
+	number = duo_shm_insert(ep->shm, peer_name);
+	if (number != FI_ADDR_NOTAVAIL)
+		*reason = FI_DUO_REGISTERED;
+	return number;
 }
 
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
