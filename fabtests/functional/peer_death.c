@@ -14,16 +14,15 @@
  * FT_AWAY=1: each peer is in a pid namespace of its own.
  */
 
-#include <errno.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/child.h"
 #include "common/ft.h"
 
 #define FT_LARGE (1u << 20)
@@ -57,12 +56,6 @@ static struct ft_op *op;	/* of one peer; the core may keep them */
 static int awaited;		/* of these, the first */
 static int steps_left, ended_well, ended_badly;
 
-/* A process that this one forks, and pipes from and to it. */
-struct ft_child {
-	pid_t pid;
-	int from, to;
-};
-
 /* The one that runs the core alone, and what goes to and fro. */
 static struct {
 	struct ft_child child;
@@ -71,73 +64,6 @@ static struct {
 	char buf[8];
 	int rounds;
 } far;
-
-static void ft_tell(int fd, const void *what, size_t len)
-{
-	FT_CHECK(write(fd, what, len) == (ssize_t)len, "a pipe: %s",
-		 strerror(errno));
-}
-
-/* False: the other one is dead. */
-static bool ft_hear(int fd, void *what, size_t len)
-{
-	ssize_t n = read(fd, what, len);
-
-	FT_CHECK(n == 0 || n == (ssize_t)len, "a pipe: %zd", n);
-	return n;
-}
-
-/*
- * The rest of this process is another one, the first of a pid namespace. They
- * are one process group, so that both are stopped, and killed.
- */
-static void ft_move_away(void)
-{
-	pid_t pid;
-
-	FT_OK(unshare(CLONE_NEWPID));
-	pid = fork();
-	FT_CHECK(pid >= 0, "fork: %s", strerror(errno));
-	if (pid) {
-		waitpid(pid, NULL, 0);
-		_exit(FT_GONE);
-	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-/* In the child *to is the parent, with pid 0. */
-static void ft_fork(struct ft_child *to)
-{
-	int up[2], down[2];
-	pid_t parent = getpid();
-
-	FT_OK(pipe(up));
-	FT_OK(pipe(down));
-	to->pid = fork();
-	FT_CHECK(to->pid >= 0, "fork: %s", strerror(errno));
-	to->from = to->pid ? up[0] : down[0];
-	to->to = to->pid ? down[1] : up[1];
-	close(to->pid ? up[1] : down[1]);
-	close(to->pid ? down[0] : up[0]);
-	if (to->pid) {
-		setpgid(to->pid, to->pid);
-		return;
-	}
-	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(FT_GONE);
-	ft.neps = 0;
-	ft.together = false;
-}
-
-static void ft_end_child(struct ft_child *child)
-{
-	kill(-child->pid, SIGKILL);
-	waitpid(child->pid, NULL, 0);
-	close(child->from);
-	close(child->to);
-}
 
 /* In the peer. */
 static void ft_step(void)
