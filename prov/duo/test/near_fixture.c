@@ -121,6 +121,14 @@ void near_setup_unlocked(void)
 	ck_assert(!fixture_ep()->domain->lock.on);
 }
 
+void near_setup_onesided(void)
+{
+	over_near.core = "efa";
+	over_near.onesided = true;
+	near_setup_alone();
+	near_publish();
+}
+
 void near_setup_ordered(void)
 {
 	over_near.core = "efa";

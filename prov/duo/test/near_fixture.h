@@ -34,6 +34,7 @@ extern char large[LARGE], got[LARGE];
 /* For unit_case(): with the peer published and inserted, or neither. */
 void near_setup(void);
 void near_setup_alone(void);
+void near_setup_onesided(void);
 /* The first, where the application serialises: small messages go short. */
 void near_setup_unlocked(void);
 /* The first, with an order between messages and RMA: the peer has none. */

@@ -344,6 +344,26 @@ START_TEST(no_order)
 }
 END_TEST
 
+/* As a send does, a write says -FI_EAGAIN once; then the core has it. */
+START_TEST(no_ring_for_a_write)
+{
+	struct near_region *region = rig.port->region;
+	enum fi_duo_reason reason;
+	static char buf[8];
+	uint32_t i;
+
+	for (i = 0; i < NEAR_SENDERS; i++)
+		region->claim[i].state = NEAR_CLAIM_TAKEN;
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
+	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near");
@@ -358,6 +378,9 @@ int main(void)
 	tcase_add_test(tcase, source_is_learnt);
 	tcase = unit_case(suite, "memory", NULL, NULL);
 	tcase_add_loop_test(tcase, memory_is_asked_for, 0, 2);
+	tcase = unit_case(suite, "no ring", near_setup_onesided,
+			  near_teardown);
+	tcase_add_test(tcase, no_ring_for_a_write);
 	tcase = unit_case(suite, "no order", near_setup_ordered, near_teardown);
 	tcase_add_test(tcase, no_order);
 	return unit_run(suite);

@@ -45,13 +45,15 @@ static int duo_near_ask(struct duo_ep *ep, fi_addr_t number,
 		ret = -FI_EOPNOTSUPP;
 	else
 		ret = near_rma_check(ep->near->port, peer, args);
+	/* as for sends: no ring is to be had, and none is on its way */
+	if (ret == -FI_EHOSTUNREACH ||
+	    (ret == -FI_EAGAIN && !peer->tx.slots && !peer->waits_ms))
+		duo_map_refuse(ep, number);
 	if (!ret || ret == -FI_EAGAIN)
 		return ret;
 	/* the dead are found out by a poll, and then looked up anew */
 	if (ret == -FI_ECONNRESET)
 		return -FI_EAGAIN;
-	if (ret == -FI_EHOSTUNREACH)
-		duo_map_refuse(ep, number);
 	/* not before what near has still to do */
 	if (near_rma_busy(peer) ||
 	    (ep->mixed_order && near_rma_quiet(ep->near->port, peer)))
