@@ -26,8 +26,6 @@ static void setup(void)
 	ck_assert(pages != MAP_FAILED);
 	ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
 	fixture_setup();
-	fixture_open(&(struct fixture_attr) { 0 });
-	ck_assert_int_eq(fixture_try(&(struct fixture_attr) { 0 }), 0);
 }
 
 static void teardown(void)

@@ -51,9 +51,14 @@ static void local_message(void)
 	say("local");
 }
 
+/* The fake core has no lock of its own. */
 static void far_message(void)
 {
+	struct duo_domain *domain = fixture_ep()->domain;
+
+	duo_lock(&domain->lock);
 	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+	duo_unlock(&domain->lock);
 }
 
 static void counted(void)
