@@ -376,10 +376,7 @@ START_TEST(peer_goes)
 		rig_poll_ms(a.rig, 1);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert(!near_rma_busy(to_b));
-	b.rig->port = NULL;
-	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
-		.sink = a.rig->port->sink, .ctx = b.rig,
-		.memory = NEAR_MEMORY }), 0);
+	side_reopen();
 }
 END_TEST
 

@@ -301,10 +301,7 @@ START_TEST(closed_port)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
-	b.rig->port = NULL;
-	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
-		.sink = a.rig->port->sink, .ctx = b.rig,
-		.memory = NEAR_MEMORY }), 0);
+	side_reopen();
 }
 END_TEST
 

@@ -240,10 +240,7 @@ START_TEST(barrier_of_a_dead_peer)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert(!near_rma_busy(to_b));
 	ck_assert_uint_eq(b.events, 0);
-	b.rig->port = NULL;
-	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
-		.sink = a.rig->port->sink, .ctx = b.rig,
-		.memory = NEAR_MEMORY }), 0);
+	side_reopen();
 }
 END_TEST
 

@@ -89,6 +89,14 @@ void side_teardown(void)
 	free(local);
 }
 
+void side_reopen(void)
+{
+	b.rig->port = NULL;
+	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
+		.sink = a.rig->port->sink, .ctx = b.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+
 void side_untouched(void)
 {
 	size_t i, n = 0;

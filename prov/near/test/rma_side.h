@@ -33,6 +33,8 @@ void side_setup_asked(void);
 void side_teardown(void);
 /* Another one of b's, over the same memory. */
 void side_region(uint64_t key, uint32_t access, size_t len);
+/* A test has closed b's port: another one, for side_teardown(). */
+void side_reopen(void);
 /* The memory is all zero still. */
 void side_untouched(void);
 
