@@ -90,15 +90,18 @@ static void rig_close(void)
 	duo_registry_withdraw(&rig.pub);
 }
 
+static size_t rest_ms;
+
 void near_setup_alone(void)
 {
 	fixture_open(&over_near);
+	duo_params.core_rest = rest_ms;
 	ck_assert_int_eq(fixture_try(&over_near), 0);
 	ck_assert_ptr_nonnull(fixture_ep()->near);
 	rig_open();
 }
 
-static void near_publish(void)
+void near_publish(void)
 {
 	struct near_addr addr;
 
@@ -136,6 +139,14 @@ void near_setup_ordered(void)
 	over_near.order = FI_ORDER_WAS | FI_ORDER_SAW;
 	near_setup_alone();
 	near_publish();
+}
+
+void near_setup_resting(void)
+{
+	over_near.core = "efa";
+	over_near.cntr_flags = 0;
+	rest_ms = 500;
+	near_setup_alone();
 }
 
 void near_teardown(void)

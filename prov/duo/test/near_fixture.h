@@ -39,6 +39,10 @@ void near_setup_onesided(void);
 void near_setup_unlocked(void);
 /* The first, with an order between messages and RMA: the peer has none. */
 void near_setup_ordered(void);
+/* The second, over a core that rests. */
+void near_setup_resting(void);
+/* The peer is published and inserted. */
+void near_publish(void);
 void near_teardown(void);
 void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr);
 /* The peer closes its port and withdraws its record. */

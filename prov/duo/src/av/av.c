@@ -14,6 +14,7 @@
 #include <rdma/fi_errno.h>
 
 #include "av/av.h"
+#include "av/rest.h"
 #include "av/route.h"
 #include "base/log.h"
 #include "obj/domain.h"
@@ -51,6 +52,17 @@ static int *duo_av_errors(uint64_t flags, void *context)
 	return flags & FI_SYNC_ERR ? context : NULL;
 }
 
+/* The core's answer, or while it rests what it will be. */
+static int duo_av_take(struct duo_av *av, const void *addr, size_t count,
+		       fi_addr_t *result, uint64_t flags, void *context)
+{
+	if (!(flags & ~FI_MORE) && duo_rest_insert(av, addr, count, result))
+		return count;
+	duo_rest_end(av->domain);
+	return fi_av_insert(duo_av_core(av), addr, count, result, flags,
+			    context);
+}
+
 static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 			 fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
@@ -66,8 +78,7 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
-	ret = fi_av_insert(duo_av_core(av), addr, count, result,
-			   flags, context);
+	ret = duo_av_take(av, addr, count, result, flags, context);
 	ret = duo_av_inserted(av, ret, result, addr, count,
 			      duo_av_errors(flags, context));
 	duo_unlock(&av->domain->lock);
@@ -85,6 +96,7 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	int ret;
 
 	duo_lock(&av->domain->lock);
+	duo_rest_end(av->domain);
 	ret = fi_av_insertsvc(duo_av_core(av), node, service, result,
 			      flags, context);
 	ret = duo_av_inserted(av, ret, result, NULL, 1,
@@ -105,6 +117,7 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
+	duo_rest_end(av->domain);
 	ret = fi_av_insertsym(duo_av_core(av), node, nodecnt, service,
 			      svccnt, result, flags, context);
 	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
@@ -207,6 +220,7 @@ static int duo_av_close(struct fid *fid)
 	if (ret)
 		return ret;
 	duo_lock(&av->domain->lock);
+	duo_rest_forget(av);
 	LIST_REMOVE(av, link);
 	duo_unlock(&av->domain->lock);
 	atomic_fetch_sub(&av->domain->refs, 1);

@@ -22,6 +22,8 @@
 #include <rdma/fi_errno.h>
 
 #include "av/av.h"
+#include "av/map.h"
+#include "av/rest.h"
 #include "av/route.h"
 #include "base/log.h"
 #include "obj/domain.h"
@@ -49,8 +51,7 @@ static void duo_core_av_free(struct duo_core_av *core)
 {
 	if (core->fi_addr) {
 		munmap(core->fi_addr, DUO_AV_MAX * sizeof(*core->fi_addr));
-		if (core->route)
-			munmap(core->route, DUO_AV_MAX * sizeof(*core->route));
+		munmap(core->route, DUO_AV_MAX * sizeof(*core->route));
 	}
 	free(core);
 }
@@ -84,6 +85,24 @@ int duo_core_av_open(struct duo_av *av, void *context)
 	return 0;
 }
 
+/* Its fi_addr are its own from now on; nothing of it has changed otherwise. */
+static int duo_core_av_part(struct duo_core_av *core)
+{
+	uint32_t *fi_addr = duo_av_reserve(DUO_AV_MAX * sizeof(*fi_addr));
+	duo_route_word *route = fi_addr ?
+				duo_av_reserve(DUO_AV_MAX * sizeof(*route)) :
+				NULL;
+
+	if (!route) {
+		if (fi_addr)
+			munmap(fi_addr, DUO_AV_MAX * sizeof(*fi_addr));
+		return -FI_ENOMEM;
+	}
+	core->fi_addr = fi_addr;
+	core->route = route;
+	return 0;
+}
+
 /* One more; it is not in the list until it has all addresses. */
 static int duo_core_av_open_further(struct duo_av *av,
 				    struct duo_core_av **further)
@@ -94,13 +113,10 @@ static int duo_core_av_open_further(struct duo_av *av,
 	if (!core)
 		return -FI_ENOMEM;
 	core->av = av;
-	core->fi_addr = duo_av_reserve(DUO_AV_MAX * sizeof(*core->fi_addr));
-	if (core->fi_addr)
-		core->route = duo_av_reserve(DUO_AV_MAX *
-					     sizeof(*core->route));
-	if (!core->route) {
-		duo_core_av_free(core);
-		return -FI_ENOMEM;
+	ret = duo_core_av_part(core);
+	if (ret) {
+		free(core);
+		return ret;
 	}
 	ret = duo_core_av_open_fid(core, NULL);
 	if (!ret)
@@ -264,11 +280,33 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr, size_t count,
 	return refused;
 }
 
+int duo_core_av_renumber(struct duo_av *av, const fi_addr_t *core_addr,
+			 size_t count)
+{
+	struct duo_core_av *lead = duo_core_av_lead(av);
+	struct duo_ep *ep;
+	fi_addr_t addr;
+	int ret = duo_core_av_part(lead);
+
+	if (ret)
+		return ret;
+	for (addr = 0; addr < count; addr++) {
+		if (core_addr[addr] == FI_ADDR_NOTAVAIL)
+			continue;
+		duo_core_av_name(lead, addr, core_addr[addr]);
+		LIST_FOREACH(ep, &av->local_eps, av_link)
+			duo_map_renumber(ep, addr);
+	}
+	return 0;
+}
+
 int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
 		       size_t *len)
 {
 	const struct duo_core_av *lead = duo_core_av_lead(av);
 
+	if (duo_rest_of(av))
+		return duo_rest_lookup(av, addr, buf, len);
 	return fi_av_lookup(lead->av_fid, duo_core_av_addr(lead, addr), buf,
 			    len);
 }
@@ -277,6 +315,8 @@ int duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 {
 	struct duo_core_av *lead = duo_core_av_lead(av);
 
+	if (duo_rest_of(av))
+		return duo_rest_remove(av, addr);
 	if (lead->fi_addr) {
 		if (addr >= DUO_AV_MAX || !duo_core_av_has(lead, addr))
 			return -FI_EINVAL;
@@ -401,6 +441,7 @@ static int duo_core_av_bind_own(struct duo_av *av, struct duo_ep *ep,
 	}
 	TAILQ_INSERT_TAIL(&av->cores, core, link);
 	duo_core_av_prune(av);
+	duo_rest_bound(av);
 	return 0;
 }
 
@@ -417,6 +458,7 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 	lead->used = true;
 	lead->eps++;
 	ep->core_av = lead;
+	duo_rest_bound(av);
 	return 0;
 }
 

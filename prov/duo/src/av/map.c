@@ -14,6 +14,7 @@
 
 #include "av/av.h"
 #include "av/map.h"
+#include "av/rest.h"
 #include "av/route.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -68,8 +69,11 @@ void duo_map_close(struct duo_ep *ep)
 static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			enum fi_duo_reason reason)
 {
-	uint64_t core = duo_route_load(ep->core_av->route, addr);
+	uint64_t core;
 
+	if (duo_route_state(word) == DUO_ROUTE_CORE)
+		duo_rest_end(ep->domain);
+	core = duo_route_load(ep->core_av->route, addr);
 	ep->map->reason[addr] = reason;
 	atomic_store_explicit(&ep->map->route[addr],
 			      word | duo_route_offset(core),
@@ -267,6 +271,15 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (reason != FI_DUO_REGISTERED && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_NOT_READ)
 		duo_map_unbind(ep, addr);
+	if (duo_route_state(duo_route_load(ep->map->route, addr)) !=
+	    DUO_ROUTE_LOCAL)
+		duo_rest_end(ep->domain);
+}
+
+void duo_map_renumber(struct duo_ep *ep, fi_addr_t addr)
+{
+	duo_map_set(ep, addr, duo_route_load(ep->map->route, addr),
+		    ep->map->reason[addr]);
 }
 
 /*

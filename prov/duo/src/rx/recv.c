@@ -11,6 +11,7 @@
 #include <rdma/fi_errno.h>
 
 #include "av/map.h"
+#include "av/rest.h"
 #include "core/lazy.h"
 #include "core/when.h"
 #include "rx/arrive.h"
@@ -77,6 +78,7 @@ DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
+	duo_rest_end(ep->domain);
 	if (ep->lazy_count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
 	if (!ret && ep->multi_open && duo_recv_blocked(rx))
