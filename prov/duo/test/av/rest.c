@@ -6,6 +6,7 @@
  * ends that. The local addresses are the peer's and the endpoint's own.
  */
 
+#include "av/route.h"
 #include "near_fixture.h"
 
 #define REST_US (duo_params.core_rest * 1000)
@@ -155,6 +156,50 @@ START_TEST(a_dead_peer_ends_it)
 }
 END_TEST
 
+/* Known as local when it was inserted, it has no ring left for us. */
+START_TEST(a_peer_without_room_ends_it)
+{
+	struct near_region *region = rig.port->region;
+	int i, context;
+
+	for (i = 0; i < NEAR_SENDERS; i++)
+		region->claim[i].state = NEAR_CLAIM_TAKEN;
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
+			 -FI_EAGAIN);
+	ck_assert(!rests());
+	ck_assert(core_has(peer, PEER));
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
+}
+END_TEST
+
+/* Its successor may be anywhere: receives from it are the core's as well. */
+START_TEST(a_peer_that_goes_ends_it)
+{
+	struct duo_ep *ep = fixture_ep();
+	uint64_t word = duo_route_load(ep->route, peer);
+
+	duo_map_gone(ep, duo_route_number(word));
+	ck_assert(rests());
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 64, peer, 0), 0);
+	ck_assert(!rests());
+	ck_assert(core_has(peer, PEER));
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+START_TEST(a_buffer_for_many_ends_it)
+{
+	const struct iovec iov = { large, sizeof(large) };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.context = &slot[0],
+	};
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	ck_assert(!rests());
+}
+END_TEST
+
 START_TEST(a_counter_ends_it)
 {
 	struct fi_cntr_attr attr = { 0 };
@@ -269,6 +314,17 @@ START_TEST(the_endpoint_closes)
 }
 END_TEST
 
+/* And what waits for the core with it. */
+START_TEST(the_av_closes)
+{
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fi_close(&fx.av->fid), 0);
+	fx.av = NULL;
+	ck_assert(!rests());
+}
+END_TEST
+
 /* More than it keeps. */
 START_TEST(many_addresses)
 {
@@ -283,6 +339,24 @@ START_TEST(many_addresses)
 	ck_assert_uint_eq(number[599], peer);
 	ck_assert(core_has(peer, PEER));
 	ck_assert(core_has(number[0], OWN));
+}
+END_TEST
+
+START_TEST(a_sleeper_ends_it)
+{
+	static const struct fixture_attr attr = {
+		.near = true, .core = "efa", .wait_obj = FI_WAIT_FD,
+	};
+	struct fid *fid;
+
+	fixture_open(&attr);
+	duo_params.core_rest = 500;
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert(rests());
+	fid = &fx.cq->fid;
+	duo_trywait(&fx.fabric.fabric_fid, &fid, 1);
+	ck_assert(!rests());
+	fixture_close();
 }
 END_TEST
 
@@ -316,13 +390,18 @@ int main(void)
 	tcase_add_test(tcase, any_source_ends_it);
 	tcase_add_test(tcase, a_peek_ends_it);
 	tcase_add_test(tcase, a_dead_peer_ends_it);
+	tcase_add_test(tcase, a_peer_without_room_ends_it);
+	tcase_add_test(tcase, a_peer_that_goes_ends_it);
+	tcase_add_test(tcase, a_buffer_for_many_ends_it);
 	tcase_add_test(tcase, a_counter_ends_it);
 	tcase_add_test(tcase, removed_before_it_ends);
 	tcase_add_test(tcase, refused_when_it_ends);
 	tcase_add_loop_test(tcase, a_second_endpoint_ends_it, 0, 2);
 	tcase_add_loop_test(tcase, the_endpoint_closes, 0, 2);
+	tcase_add_test(tcase, the_av_closes);
 	tcase_add_test(tcase, many_addresses);
 	tcase = unit_case(suite, "not", NULL, NULL);
+	tcase_add_test(tcase, a_sleeper_ends_it);
 	tcase_add_loop_test(tcase, not_for_these, 0, 4);
 	return unit_run(suite);
 }
