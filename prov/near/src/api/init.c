@@ -45,9 +45,8 @@ static void near_params_init(void)
 			"what comes then waits with its sender (default: "
 			"67108864)");
 	fi_param_define(&near_prov, "yield", FI_PARAM_SIZE_T,
-			"Empty reads of a completion queue in a row after "
-			"which each one yields the processor; 0: never "
-			"(default: 64)");
+			"One in so many empty reads of a completion queue in "
+			"a row yields the processor; 0: none (default: 64)");
 	fi_param_get_bool(&near_prov, "cma", &near_params.cma);
 	near_param_number(&near_prov, "memory", &near_params.memory);
 	near_param_number(&near_prov, "unexpected_size",

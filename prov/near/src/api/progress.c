@@ -158,9 +158,13 @@ static void near_cq_drain(struct near_cq *cq)
 void near_cq_progress(struct near_cq *cq)
 {
 	struct near_link *link;
+	int n = 0;
 
 	for (link = cq->eps.next; link != &cq->eps; link = link->next)
-		near_ep_poll(((struct near_ep_link *)link)->ep);
+		n += near_ep_poll(((struct near_ep_link *)link)->ep);
+	/* who serves its peers is not idle, though it has no completions */
+	if (n)
+		cq->empty = 0;
 }
 
 static near_inline bool near_cq_stirs(const struct near_cq *cq)
@@ -207,8 +211,10 @@ static near_inline ssize_t near_cq_fill(struct near_cq *cq, void *buf, size_t co
  */
 static void near_cq_idle(struct near_cq *cq)
 {
-	if (near_params.yield && ++cq->empty >= near_params.yield)
-		sched_yield();
+	if (!near_params.yield || ++cq->empty < near_params.yield)
+		return;
+	cq->empty = 0;
+	sched_yield();
 }
 
 static near_inline ssize_t near_cq_get(struct fid_cq *cq_fid, void *buf,
