@@ -192,6 +192,7 @@ void bn_rma_put(void)
 	bn_region_exchange();
 	for (i = 0; i < count; i++)
 		bn_put_size(sizes[i]);
+	bn_from_0("put-done", bn_put, 8, 1, false);
 }
 
 void bn_rma_get(void)

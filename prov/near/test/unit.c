@@ -13,6 +13,8 @@ static bool rig_room(void *ctx)
 {
 	struct rig *rig = ctx;
 
+	if (rig->on_room)
+		rig->on_room(rig);
 	return !rig->no_room && rig->count < RIG_EVENTS;
 }
 

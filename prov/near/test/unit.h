@@ -33,6 +33,7 @@ struct rig {
 	struct rig_event event[RIG_EVENTS];
 	int refuse;		/* arrived() says -EAGAIN so many times */
 	bool no_room;
+	void (*on_room)(struct rig *rig);	/* when it is asked for */
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);
 };

@@ -90,6 +90,8 @@ struct near_lane {
 	bool broken;		/* nothing in it is believed any more */
 	uint8_t tier;		/* the ring's size: near_port.fetch */
 	uint32_t moves;		/* of sizes */
+	uint64_t offers;	/* that we are through with: rma/offer.c */
+	bool refused;		/* one of them */
 };
 
 /*

@@ -14,7 +14,7 @@
 #include "near.h"
 
 #define NEAR_MAGIC 0x7261656eu	/* "near" */
-#define NEAR_LAYOUT 6u		/* counts changes of this file */
+#define NEAR_LAYOUT 7u		/* counts changes of this file */
 #define NEAR_LINE 64
 #define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096
@@ -122,11 +122,15 @@ struct near_ctl {
 	uint64_t dhead;
 	uint32_t shrink;		/* the producer is to move */
 	uint32_t size;			/* after a move: NEAR_SIZE_* */
+	uint64_t doing;			/* the offer that it is at: rma/offer.c */
 	/* written by the consumer: the producer is to ring the bell */
 	uint32_t cold __attribute__((aligned(NEAR_LINE)));
 	/* a message that both copy: proto/share.h */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;			/* by the producer */
+	/* written by the consumer: offers, and the first that it refused */
+	uint64_t done;
+	uint64_t refused;
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");

@@ -4,17 +4,23 @@
 /*
  * Small reads and writes. A target that polls does them sooner than two system
  * calls would, one that does not poll would never: so they are offered to it,
- * and what it has not taken after a while we withdraw, and do ourselves. Both
- * change the slot's word by compare-and-swap, so that one of the two does it.
- * While we do it the target leaves the slot, and all behind it, where they are.
+ * and what it has not taken after a while we withdraw, and do ourselves.
+ *
+ * The target pays for none of this: it says which offer it is at by a plain
+ * store (near_ctl.doing), and looks at the slot again. We say in the slot that
+ * it is withdrawn, have a barrier on all processors, and look which one the
+ * target is at: one of the two has seen the other. docs/near.md has the
+ * argument. Offers are numbered, on both sides, as they come in the ring.
  *
  * Which way is taken at first is measured for each peer: where offers are
  * withdrawn, or answered later than we would be done, fewer and fewer are made.
  */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
+#include "link/barrier.h"
 #include "link/proc.h"
 #include "rma/ops.h"
 
@@ -25,17 +31,15 @@
 #define NEAR_OFFER_AGAIN 256	/* one of so many, too */
 #define NEAR_OFFER_SAMPLE 16	/* one of so many that we do is timed */
 #define NEAR_OFFER_PATIENCE 20000	/* ns, at most */
+#define NEAR_OFFER_PAUSE 100000	/* ns after a barrier for nothing */
+#define NEAR_OFFER_LEAVE 100000000	/* ns, at most */
 #define NEAR_OFFER_SKIP 16	/* not offered after a loss, at first */
 #define NEAR_OFFER_SKIP_MAX 4096
 
-/* The state is in the flags of a slot of NEAR_KIND_RMA. */
-enum near_offer {
-	NEAR_OFFER_NONE,	/* only the target may do it */
-	NEAR_OFFER_OPEN,
-	NEAR_OFFER_TAKEN,	/* by the target */
-	NEAR_OFFER_BUSY,	/* withdrawn: we do it */
-	NEAR_OFFER_OVER,	/* we have done it */
-};
+static enum near_offer near_offer_state(uint64_t word)
+{
+	return word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK;
+}
 
 static uint64_t near_offer_word(uint64_t word, enum near_offer offer)
 {
@@ -43,30 +47,59 @@ static uint64_t near_offer_word(uint64_t word, enum near_offer offer)
 	       (uint64_t)offer << NEAR_WORD_FLAGS;
 }
 
-static bool near_offer_set(struct near_slot *slot, uint64_t from,
-			   enum near_offer offer)
+static enum near_offer near_offer_open(const struct near_port *port)
 {
-	return __atomic_compare_exchange_n(&slot->word, &from,
-					   near_offer_word(from, offer), false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return port->fence ? NEAR_OFFER_FENCED : NEAR_OFFER_OPEN;
 }
 
-int near_offer_take(const struct near_lane *lane, const struct near_slot *slot,
+/* After the answer: the line may be with the initiator, and take a while. */
+void near_offer_done(struct near_lane *lane, uint64_t word)
+{
+	if (near_offer_state(word) != NEAR_OFFER_NONE)
+		__atomic_store_n(&lane->rx.ctl->done, ++lane->offers,
+				 __ATOMIC_RELEASE);
+}
+
+int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
 		    uint64_t word)
 {
-	struct near_slot *shared = (struct near_slot *)slot;
+	enum near_offer offer = near_offer_state(word);
+	struct near_ctl *ctl = lane->rx.ctl;
 
-	switch (word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK) {
-	case NEAR_OFFER_OPEN:
-		return near_offer_set(shared, word, NEAR_OFFER_TAKEN) ?
-		       0 : -EAGAIN;
-	case NEAR_OFFER_BUSY:
-		return lane->peer->dying ? NEAR_OFFER_SKIPPED : -EAGAIN;
-	case NEAR_OFFER_OVER:
-		return NEAR_OFFER_SKIPPED;
-	default:
+	if (offer == NEAR_OFFER_NONE)
 		return 0;
+	if (near_unlikely(offer >= NEAR_OFFER_BUSY)) {
+		if (offer == NEAR_OFFER_BUSY && !lane->peer->dying)
+			return -EAGAIN;
+		near_offer_done(lane, word);
+		return NEAR_OFFER_SKIPPED;
 	}
+	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
+	if (near_unlikely(offer == NEAR_OFFER_FENCED || !near_barrier_ready()))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
+		return 0;
+	__atomic_store_n(&ctl->doing, lane->offers, __ATOMIC_RELAXED);
+	return -EAGAIN;
+}
+
+/*
+ * Errors have an answer of their own, and so has each write from then on: a
+ * count says nothing of what is before it.
+ */
+bool near_offer_counts(struct near_lane *lane, uint64_t word,
+		       const struct near_rma_reply *reply)
+{
+	if (near_offer_state(word) == NEAR_OFFER_NONE)
+		return false;
+	if (near_unlikely(reply->err && !lane->refused)) {
+		lane->refused = true;
+		__atomic_store_n(&lane->rx.ctl->refused, lane->offers + 1,
+				 __ATOMIC_RELAXED);
+	}
+	return reply->verb == NEAR_WRITE && !lane->refused;
 }
 
 /* A loss, or a gain, for the ring. */
@@ -138,12 +171,11 @@ static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
 	uint64_t tail = tx->tail;
 	int ret;
 
-	ret = near_rma_part(port, op, op->args.len, NEAR_OFFER_OPEN);
+	ret = near_rma_part(port, op, op->args.len, near_offer_open(port));
 	if (ret)
 		return ret;
 	op->slot = &tx->slots[tail & tx->mask];
-	op->slot_tail = tail;
-	op->slot_moves = at->peer->move.count;
+	op->number = ++at->offered_last;
 	op->begun = op->offered = true;
 	op->expect = 1;
 	at->expect++;
@@ -197,37 +229,73 @@ void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op)
 	at->offered_ns = 0;	/* the next one's time begins */
 }
 
-/*
- * false: the target does it. A slot that has been written to again since, or
- * is in a ring of another size, was taken long ago. While a move is under way
- * the slot is what it was: a target that has come to the move has taken what
- * was open before it, and no slot that it clears then is open.
- */
-static bool near_offer_claim(struct near_rma_peer *at, struct near_rma_op *op,
-			     uint64_t *word)
+static uint64_t near_offer_at(const struct near_rma_peer *at)
 {
-	const struct near_tx *tx = &at->peer->tx;
-
-	if (at->peer->move.count != op->slot_moves ||
-	    tx->tail - op->slot_tail > (uint64_t)tx->mask + 1)
-		return false;
-	*word = __atomic_load_n(&op->slot->word, __ATOMIC_ACQUIRE);
-	return (*word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK) ==
-	       NEAR_OFFER_OPEN && near_offer_set(op->slot, *word,
-						 NEAR_OFFER_BUSY);
+	return __atomic_load_n(&at->peer->tx.ctl->doing, __ATOMIC_ACQUIRE);
 }
 
-/* One that was claimed; false: it cannot be now, and is open again. */
-static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
-			  struct near_rma_op *op, uint64_t word)
+static uint64_t near_offers_done(const struct near_rma_peer *at)
 {
+	return __atomic_load_n(&at->peer->tx.ctl->done, __ATOMIC_ACQUIRE);
+}
+
+static struct near_rma_op *near_offer_of(struct near_link *link)
+{
+	return near_container(link, struct near_rma_op, link);
+}
+
+/*
+ * All whose slots are in the ring still: one that the target is through with
+ * may have been written to again. What it clears, because the ring has another
+ * size, was open when it came to it, and is not found as it was.
+ */
+static void near_offers_change(struct near_rma_peer *at, enum near_offer from,
+			       enum near_offer to)
+{
+	uint64_t done = near_offers_done(at), word;
+	struct near_rma_op *op;
+	struct near_link *link;
+
+	for (link = at->offered.next; link != &at->offered; link = link->next) {
+		op = near_offer_of(link);
+		word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
+		if (op->number > done && near_offer_state(word) == from)
+			__atomic_compare_exchange_n(&op->slot->word, &word,
+						    near_offer_word(word, to),
+						    false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
+	}
+}
+
+/*
+ * From now on the target takes none. near_offer_at() says which it is at: it
+ * may be doing that, or about to find out that it may not.
+ */
+static void near_offers_hold(struct near_port *port,
+			     struct near_rma_peer *at)
+{
+	near_offers_change(at, near_offer_open(port), NEAR_OFFER_BUSY);
+	if (!port->fence)
+		near_barrier();
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void near_offers_give(struct near_port *port, struct near_rma_peer *at)
+{
+	near_offers_change(at, NEAR_OFFER_BUSY, near_offer_open(port));
+}
+
+/* One that is held; false: it cannot be done now. */
+static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
+			  struct near_rma_op *op)
+{
+	uint64_t word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
 	int ret;
 
 	op->sent = 0;
 	ret = near_rma_direct(port, op);
 	if (ret == -EAGAIN || ret == -EPERM) {
 		op->sent = op->args.len;
-		__atomic_store_n(&op->slot->word, word, __ATOMIC_RELEASE);
 		return false;
 	}
 	__atomic_store_n(&op->slot->word,
@@ -240,55 +308,109 @@ static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
+/* All of them, in order, or none if the target is at one. */
 static int near_offers_withdraw(struct near_port *port,
 				struct near_rma_peer *at)
 {
-	struct near_rma_op *op;
-	uint64_t word;
+	uint64_t first = near_offer_of(at->offered.next)->number;
 	int n = 0;
 
-	while (at->offers && port->sink->room(port->ctx)) {
-		op = near_container(at->offered.next, struct near_rma_op, link);
-		if (!near_offer_claim(at, op, &word) ||
-		    !near_offer_do(port, at, op, word))
-			break;
+	if (near_offer_at(at) >= first)
+		return 0;
+	near_offers_hold(port, at);
+	while (at->offers && port->sink->room(port->ctx) &&
+	       near_offer_at(at) < first &&
+	       near_offer_do(port, at, near_offer_of(at->offered.next)))
 		n++;
-	}
-	if (n)
+	near_offers_give(port, at);
+	if (n) {
 		near_offer_lost(at);
-	return n;
+		return n;
+	}
+	at->alone = NULL;
+	at->offered_ns = near_now_ns() + NEAR_OFFER_PAUSE;
+	return 0;
+}
+
+/*
+ * What the target has taken is done before what is called after this. It has
+ * that for the time of a copy, unless it is stopped.
+ */
+static uint64_t near_offer_wait(const struct near_rma_peer *at)
+{
+	uint64_t end = near_now_ns() + NEAR_OFFER_LEAVE, doing;
+
+	while ((doing = near_offer_at(at)) > near_offers_done(at) &&
+	       near_now_ns() < end)
+		sched_yield();
+	return doing;
 }
 
 void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 {
 	struct near_link *link, *next;
 	struct near_rma_op *op;
-	uint64_t word;
+	uint64_t doing;
 
+	if (!at->offers)
+		return;
+	near_offers_hold(port, at);
+	doing = near_offer_wait(at);
 	for (link = at->offered.next; link != &at->offered; link = next) {
 		next = link->next;
-		op = near_container(link, struct near_rma_op, link);
-		if (!near_offer_claim(at, op, &word))
+		op = near_offer_of(link);
+		if (op->number <= doing)
 			continue;
 		if (!port->sink->room(port->ctx))
 			op->args.cookie = NULL;
-		if (!near_offer_do(port, at, op, word))
-			return;
+		if (!near_offer_do(port, at, op))
+			break;
 	}
+	near_offers_give(port, at);
 }
 
-int near_offers_due(struct near_port *port, struct near_rma_peer *at)
+/* What has an answer of its own, and all behind it, waits for that. */
+static int near_offers_count(struct near_port *port, struct near_rma_peer *at,
+			     uint64_t done)
 {
-	uint64_t now, patience = 2 * at->direct_ns;
+	uint64_t refused = __atomic_load_n(&at->peer->tx.ctl->refused,
+					   __ATOMIC_RELAXED);
+	struct near_rma_op *op;
+	int n = 0;
 
-	if (++at->offer_polls % NEAR_OFFER_POLLS)
-		return 0;
-	now = near_now_ns();
+	while (at->offers && port->sink->room(port->ctx)) {
+		op = near_offer_of(at->offered.next);
+		if (op->number > done || op->args.verb != NEAR_WRITE ||
+		    (refused && op->number >= refused))
+			break;
+		near_rma_end(port, op, 0);
+		n++;
+	}
+	return n;
+}
+
+static int near_offers_due(struct near_port *port, struct near_rma_peer *at)
+{
+	uint64_t now = near_now_ns(), patience = 2 * at->direct_ns;
+
 	if (!at->offered_ns)
 		at->offered_ns = now;
 	if (patience > NEAR_OFFER_PATIENCE)
 		patience = NEAR_OFFER_PATIENCE;
-	if (now - at->offered_ns < patience)
+	if (now < at->offered_ns + patience)
 		return 0;
 	return near_offers_withdraw(port, at);
+}
+
+int near_offers_step(struct near_port *port, struct near_rma_peer *at)
+{
+	const struct near_rma_op *first = near_offer_of(at->offered.next);
+	int n = 0;
+
+	at->offer_polls++;
+	if (first->args.verb == NEAR_WRITE)
+		n = near_offers_count(port, at, near_offers_done(at));
+	if (at->offers && !n && !(at->offer_polls % NEAR_OFFER_POLLS))
+		return near_offers_due(port, at);
+	return n;
 }

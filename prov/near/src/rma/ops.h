@@ -41,6 +41,7 @@ struct near_rma_peer {
 	/* offer.c */
 	struct near_link offered;	/* the target may take them, or we */
 	uint32_t offers;
+	uint64_t offered_last;		/* the number of the last */
 	uint32_t offer_polls;
 	struct near_rma_op *alone;	/* it is measured */
 	uint64_t offered_ns;		/* since when it, or the first, waits */
@@ -74,8 +75,7 @@ struct near_rma_op {
 	bool cleared;			/* what is before it was taken */
 	bool offered;
 	struct near_slot *slot;		/* of an offer */
-	uint64_t slot_tail;
-	uint32_t slot_moves;
+	uint64_t number;
 	uint8_t *copy;			/* allocated */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
@@ -142,21 +142,43 @@ bool near_rma_behind(struct near_rma_peer *at,
 bool near_rma_must_wait(const struct near_rma_op *op);
 
 /* offer.c: small ones, that the target does if it polls, and we if not */
+/*
+ * The state is in the flags of a slot of NEAR_KIND_RMA. Only the
+ * initiator changes it.
+ */
+enum near_offer {
+	NEAR_OFFER_NONE,	/* only the target may do it */
+	NEAR_OFFER_OPEN,
+	NEAR_OFFER_FENCED,	/* open; membarrier is refused to the initiator */
+	NEAR_OFFER_BUSY,	/* withdrawn: the initiator does it */
+	NEAR_OFFER_OVER,	/* it has */
+};
 #define NEAR_OFFER_SKIPPED 1	/* the slot is to be passed over */
 /* 0: on its way; -EPERM: it is to go another way; or what near_rma() says. */
 int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op);
-/* How many we have done ourselves, of those that wait too long. */
-int near_offers_due(struct near_port *port, struct near_rma_peer *at);
+/*
+ * How many have ended: those that the target says it has done, and those that
+ * we have done ourselves, as they waited too long.
+ */
+int near_offers_step(struct near_port *port, struct near_rma_peer *at);
 /*
  * When the port closes: does all that the target has not taken. Where there is
  * no room to tell of one, it is done all the same.
  */
 void near_offers_stop(struct near_port *port, struct near_rma_peer *at);
-/* The target, of a request: 0: do it; -EAGAIN: it stays where it is. */
-int near_offer_take(const struct near_lane *lane, const struct near_slot *slot,
+/*
+ * The target, of a request: 0: do it; -EAGAIN: it stays where it is. What was
+ * taken is done next: nothing that may fail comes between.
+ */
+int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
 		    uint64_t word);
+/* Is its end told by near_offer_done() alone, and needs no answer? */
+bool near_offer_counts(struct near_lane *lane, uint64_t word,
+		       const struct near_rma_reply *reply);
+/* It was done, or refused, and answered if it is. */
+void near_offer_done(struct near_lane *lane, uint64_t word);
 /* Is the next small one that we do to be timed? It took so long. */
 bool near_rma_direct_timed(struct near_rma_peer *at);
 void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns);

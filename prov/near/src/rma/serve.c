@@ -128,35 +128,32 @@ static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 	near_rma_over(port, at->peer, ask);
 }
 
-static void near_rma_serve(struct near_port *port, struct near_rma_peer *at,
+/* false: the answer is to come, or nothing is to be said. */
+static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *ask, uint64_t addr,
 			   const uint8_t *data, struct near_rma_reply *reply)
 {
 	uint8_t *memory;
 
-	*reply = (struct near_rma_reply) {
-		.pooled = reply->pooled,
-		.verb = ask->verb,
-		.id = ask->id,
-		.key = ask->key,
-		.addr = addr,
-		.err = near_rma_where(port, ask, addr, &memory),
-	};
-	if (reply->err) {
+	reply->verb = ask->verb;
+	reply->id = ask->id;
+	reply->offset = reply->len = 0;
+	reply->key = ask->key;
+	reply->addr = addr;
+	reply->err = near_rma_where(port, ask, addr, &memory);
+	if (near_unlikely(reply->err)) {
 		at->rejected = ask->id;
 	} else if (ask->verb == NEAR_READ && ask->total <= NEAR_RMA_PART) {
 		near_rma_read_now(port, at, ask, memory, reply);
 	} else if (ask->verb == NEAR_READ) {
 		reply->len = ask->total;
 	} else {
-		if (!near_rma_do(ask, memory, data, reply)) {
-			near_pool_put(&port->rma->replies, reply);
-			return;
-		}
+		if (!near_rma_do(ask, memory, data, reply))
+			return false;
 		if (ask->offset + ask->len == ask->total)
 			near_rma_over(port, at->peer, ask);
 	}
-	near_rma_owe(port, at, reply);
+	return true;
 }
 
 /* Where they are; NULL: nobody sends so many. Inline, they are in bytes. */
@@ -185,6 +182,7 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 	const uint8_t *data = near_rma_operands_in(lane, &ask, bytes);
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
+	bool told = true;
 	int ret;
 
 	if (!data || near_rma_cannot_be(&ask)) {
@@ -195,24 +193,32 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 		near_rma_event(port, lane->peer, &ask, ask.op);
 		return 0;
 	}
-	ret = near_offer_take(lane, slot, word);
-	if (ret)
-		return ret == NEAR_OFFER_SKIPPED ? 0 : ret;
 	at = near_rma_peer(port, lane->peer);
-	if (!at)
+	if (near_unlikely(!at))
 		return -EAGAIN;
-	if (at->rejected == ask.id)
+	if (near_unlikely(at->rejected == ask.id))
 		return 0;
-	if (at->owe >= NEAR_RMA_OWE) {
+	if (near_unlikely(at->owe >= NEAR_RMA_OWE)) {
 		near_lane_broken(port, lane, "without reading answers, request",
 				 ask.id);
 		return -EPROTO;
 	}
 	reply = near_pool_get(&port->rma->replies);
-	if (!reply)
+	if (near_unlikely(!reply))
 		return -EAGAIN;
-	near_rma_serve(port, at, &ask, slot->tag, data, reply);
-	return 0;
+	ret = near_offer_take(lane, slot, word);
+	if (near_likely(!ret)) {
+		told = !near_rma_serve(port, at, &ask, slot->tag, data,
+				       reply) ||
+		       near_offer_counts(lane, word, reply);
+	}
+	if (told)
+		near_pool_put(&port->rma->replies, reply);
+	else
+		near_rma_owe(port, at, reply);
+	if (near_likely(!ret))
+		near_offer_done(lane, word);
+	return ret == NEAR_OFFER_SKIPPED ? 0 : ret;
 }
 
 /* len bytes of data, from offset on; false: there is no room. */

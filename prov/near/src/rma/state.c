@@ -103,7 +103,7 @@ static int near_rma_work(struct near_port *port)
 		near_rma_reply_all(port, at);
 		near_rma_issue(port, at);
 		if (at->offers)
-			n += near_offers_due(port, at);
+			n += near_offers_step(port, at);
 		if (near_list_empty(&at->queue) &&
 		    near_list_empty(&at->replies) && !at->offers)
 			near_rma_sleep(at);
