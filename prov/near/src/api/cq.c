@@ -10,6 +10,7 @@
 #include "near_xpu.h"
 
 #define NEAR_CQ_MIN 1024
+#define NEAR_CQ_MAX (1u << 20)	/* at first; what is in it may need more */
 
 static bool near_cq_grow(struct near_cq *cq)
 {
@@ -167,7 +168,7 @@ static int near_cq_init(struct near_cq *cq, const struct fi_cq_attr *attr)
 	cq->entry_size = near_cq_entry_size(attr->format);
 	if (!cq->entry_size || attr->flags)
 		return -FI_ENOSYS;
-	while (size < attr->size)
+	while (size < attr->size && size < NEAR_CQ_MAX)
 		size *= 2;
 	cq->mask = size - 1;
 	cq->ring = malloc(size * sizeof(*cq->ring));

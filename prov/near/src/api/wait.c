@@ -161,28 +161,30 @@ int near_cq_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
-/* Until woken, or the time is over; 0, or -FI_EINTR. */
+/*
+ * Until woken, or the time is over: 0; -FI_EINTR; -FI_EAGAIN: by fi_cq_signal().
+ * That is looked for under the same lock as what armed the descriptor, or one in
+ * between would be forgotten.
+ */
 static int near_cq_sleep(struct near_cq *cq, uint64_t left)
 {
 	struct pollfd fd = { .fd = cq->wait_fd, .events = POLLIN };
 	int ms = left < NEAR_SLEEP_MS ? (int)left : NEAR_SLEEP_MS;
+	bool signalled;
+	int ret;
 
-	if (near_cq_trywait(cq)) {
+	near_lock(cq->domain);
+	ret = near_cq_arm(cq);
+	signalled = cq->signalled;
+	cq->signalled = false;
+	near_unlock(cq->domain);
+	if (signalled)
+		return -FI_EAGAIN;
+	if (ret) {
 		sched_yield();
 		return 0;
 	}
 	return poll(&fd, 1, ms) < 0 ? -errno : 0;
-}
-
-static bool near_cq_interrupted(struct near_cq *cq)
-{
-	bool signalled;
-
-	near_lock(cq->domain);
-	signalled = cq->signalled;
-	cq->signalled = false;
-	near_unlock(cq->domain);
-	return signalled;
 }
 
 ssize_t near_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
@@ -197,7 +199,7 @@ ssize_t near_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	end = timeout < 0 ? UINT64_MAX : now + timeout;
 	for (;;) {
 		ret = fi_cq_readfrom(cq_fid, buf, count, src);
-		if (ret != -FI_EAGAIN || now >= end || near_cq_interrupted(cq))
+		if (ret != -FI_EAGAIN || now >= end)
 			return ret;
 		ret = near_cq_sleep(cq, end - now);
 		if (ret)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Completion queues of the provider: their sizes, and who wakes a sleeper. */
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/near_fi.h"
+#include "link/proc.h"
+#include "unit.h"
+
+#define CQ_LONG_MS 1000
+
+struct fi_provider near_prov = { .name = NEAR_NAME };
+struct near_params near_params;
+
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_cq *cq;
+static bool signal_now;
+
+static void cq_setup(void)
+{
+	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
+	struct fi_info *info = fi_allocinfo();
+
+	/* no lock: eventfd_read() is called under it */
+	info->domain_attr->threading = FI_THREAD_DOMAIN;
+	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
+	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
+	fi_freeinfo(info);
+}
+
+static void cq_teardown(void)
+{
+	ck_assert(!fi_close(&domain->fid));
+	ck_assert(!fi_close(&fabric->fid));
+}
+
+static const size_t cq_sizes[] = {
+	0, 1, 1 << 20, (1 << 20) + 1, SIZE_MAX / 48 + 1, SIZE_MAX / 2 + 1,
+	SIZE_MAX / 2 + 2, SIZE_MAX,
+};
+
+/* It is a hint: what was asked for up to a limit, and more when it is full. */
+START_TEST(cq_size)
+{
+	struct fi_cq_attr attr = { .size = cq_sizes[_i] };
+	uint64_t room;
+
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	room = near_cq_of(cq)->mask + 1;
+	ck_assert_uint_ge(room, attr.size < 1 << 20 ? attr.size : 1 << 20);
+	ck_assert_uint_le(room, 1 << 20);
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
+/* The provider's only call of it comes after its last look for completions. */
+int eventfd_read(int fd, eventfd_t *value)
+{
+	if (signal_now)
+		ck_assert(!fi_cq_signal(cq));
+	signal_now = false;
+	return read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;
+}
+
+/* A signal that comes when its thread is about to sleep. */
+START_TEST(cq_signalled)
+{
+	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_FD };
+	uint64_t begin = near_now_ms();
+	struct fi_cq_entry entry;
+
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	signal_now = true;
+	ck_assert_int_eq(fi_cq_sread(cq, &entry, 1, NULL, CQ_LONG_MS),
+			 -FI_EAGAIN);
+	ck_assert(!signal_now);
+	ck_assert_uint_lt(near_now_ms() - begin, CQ_LONG_MS);
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("cq");
+	TCase *tcase = tcase_create("cq");
+
+	tcase_add_checked_fixture(tcase, cq_setup, cq_teardown);
+	tcase_add_loop_test(tcase, cq_size, 0,
+			    sizeof(cq_sizes) / sizeof(cq_sizes[0]));
+	tcase_add_test(tcase, cq_signalled);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
