@@ -105,13 +105,12 @@ static void near_sink_gone(void *ctx, struct near_peer *peer)
 	struct near_recv *recv;
 	uint32_t at = 0;
 
-	while ((recv = near_pool_next(&ep->recvs, &at))) {
-		if (!recv->posted || recv->source != source || !source)
-			continue;
-		near_recv_unpost(ep, recv);
-		near_recv_fail(ep, recv, FI_ECONNRESET, 0, 0);
-		near_pool_put(&ep->recvs, recv);
-	}
+	if (!source)
+		return;
+	source->gone = true;
+	while ((recv = near_pool_next(&ep->recvs, &at)))
+		if (recv->posted && recv->source == source)
+			near_recv_orphan(ep, recv);
 	at = 0;
 	while ((unexp = near_pool_next(&ep->unexps, &at))) {
 		if (unexp->source != source || unexp->msg.payload ||

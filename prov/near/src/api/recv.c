@@ -94,6 +94,8 @@ static ssize_t near_recv_post(struct near_ep *ep, struct near_recv *recv,
 	near_match_post(&ep->match, kind, recv);
 	if (near_unlikely(args->flags & FI_MULTI_RECV))
 		near_multi_fill(ep, recv);
+	else if (near_unlikely(recv->source && recv->source->gone))
+		near_recv_orphan(ep, recv);
 	return 0;
 }
 

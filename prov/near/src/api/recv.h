@@ -99,7 +99,7 @@ static near_inline bool near_ep_recv_short(struct near_ep *ep, void *buf,
 		if (near_unlikely(src >= ep->peer_count || !ep->peer[src]))
 			return false;
 		source = near_source_of(ep->peer[src]);
-		if (near_unlikely(!source))
+		if (near_unlikely(!source || source->gone))
 			return false;
 	}
 	if (near_unlikely(!near_list_empty(&ep->match.unexp[kind]) ||
@@ -133,6 +133,8 @@ int near_recv_take(struct near_ep *ep, struct near_recv *recv,
 void near_recv_ended(struct near_ep *ep, struct near_recv *recv, int err);
 void near_multi_fill(struct near_ep *ep, struct near_recv *multi);
 void near_recv_cancelled(struct near_ep *ep, struct near_recv *recv);
+/* recv is posted, and its source is gone. */
+void near_recv_orphan(struct near_ep *ep, struct near_recv *recv);
 
 /* unexp.c */
 int near_ep_unexpected(struct near_ep *ep, struct near_peer *peer,

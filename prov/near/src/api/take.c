@@ -191,6 +191,15 @@ void near_multi_fill(struct near_ep *ep, struct near_recv *multi)
 		near_match_unqueue(unexp);
 		near_unexp_free(ep, unexp);
 	}
+	if (multi->posted && multi->source && multi->source->gone)
+		near_recv_orphan(ep, multi);
+}
+
+void near_recv_orphan(struct near_ep *ep, struct near_recv *recv)
+{
+	near_recv_unpost(ep, recv);
+	near_recv_fail(ep, recv, FI_ECONNRESET, 0, 0);
+	near_pool_put(&ep->recvs, recv);
 }
 
 /* recv is off its queue; pieces that are on their way still fill it. */

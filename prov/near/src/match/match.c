@@ -19,6 +19,7 @@ void near_source_init(struct near_source *source, struct near_peer *peer)
 	int kind;
 
 	source->peer = peer;
+	source->gone = false;
 	near_list_init(&source->pieces);
 	for (kind = 0; kind < NEAR_KINDS; kind++) {
 		near_list_init(&source->posted[kind]);

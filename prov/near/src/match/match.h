@@ -22,6 +22,7 @@
 struct near_source {
 	struct near_peer *peer;
 	uint64_t addr;		/* the owner's name for it */
+	bool gone;		/* nothing comes from it any more */
 	struct near_link posted[NEAR_KINDS];
 	struct near_link unexp[NEAR_KINDS];
 	struct near_link pieces;	/* of multi-receives: reported in order */

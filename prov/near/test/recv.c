@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Receives of the provider that name a peer which is gone already. */
+
+#include "api/near_fi.h"
+#include "unit.h"
+
+struct fi_provider near_prov = { .name = NEAR_NAME };
+struct near_params near_params = {
+	.memory = NEAR_MEMORY, .unexpected = 1 << 20,
+};
+
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_av *av;
+static struct fid_cq *cq[2];
+static struct fid_ep *ep[2];	/* the receiver, and its peer */
+static fi_addr_t peer;
+
+static void recv_open(const struct fi_info *info, int i)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+
+	ck_assert(!fi_cq_open(domain, &cq_attr, &cq[i], NULL));
+	ck_assert(!near_ep_open(domain, (struct fi_info *)info, &ep[i], NULL));
+	ck_assert(!fi_ep_bind(ep[i], &av->fid, 0));
+	ck_assert(!fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(ep[i]));
+}
+
+static fi_addr_t recv_insert(struct fid_ep *of)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	ck_assert(!fi_getname(&of->fid, &name, &len));
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+static void recv_setup(void)
+{
+	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_info *info = fi_allocinfo();
+
+	info->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
+	info->domain_attr->threading = FI_THREAD_DOMAIN;
+	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
+	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
+	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
+	recv_open(info, 0);
+	recv_open(info, 1);
+	fi_freeinfo(info);
+	peer = recv_insert(ep[1]);
+}
+
+static void recv_teardown(void)
+{
+	ck_assert(!fi_close(&ep[0]->fid));
+	ck_assert(!fi_close(&cq[0]->fid));
+	ck_assert(!fi_close(&av->fid));
+	ck_assert(!fi_close(&domain->fid));
+	ck_assert(!fi_close(&fabric->fid));
+}
+
+/* The receiver's next end: 0, or the error. */
+static int recv_end(const void *context)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret;
+
+	do {
+		ret = fi_cq_read(cq[0], &entry, 1);
+	} while (ret == -FI_EAGAIN);
+	if (ret == 1) {
+		ck_assert_ptr_eq(entry.op_context, context);
+		return 0;
+	}
+	ck_assert_int_eq(ret, -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+	ck_assert_ptr_eq(err.op_context, context);
+	return err.err;
+}
+
+/* It sends this many messages first, which nobody has asked for. */
+static void recv_lose_peer(int messages)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	char bytes[64] = "sent";
+
+	while (messages--)
+		ck_assert(!fi_tinject(ep[1], bytes, sizeof(bytes), to, 1));
+	ck_assert(!fi_tinject(ep[1], bytes, 1, to, 2));
+	ck_assert(!fi_trecv(ep[0], bytes, 1, NULL, peer, 2, 0, &to));
+	ck_assert_int_eq(recv_end(&to), 0);
+	ck_assert(!fi_trecv(ep[0], bytes, 1, NULL, peer, 2, 0, &to));
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+	ck_assert_int_eq(recv_end(&to), FI_ECONNRESET);
+}
+
+/* Such a one ends at once: nobody else ever has that address. */
+START_TEST(recv_late)
+{
+	char bytes[64];
+
+	recv_lose_peer(0);
+	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+	ck_assert(!fi_recv(ep[0], bytes, 64, NULL, peer, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/* What had come is there for it all the same, and so it is for any source's. */
+START_TEST(recv_late_sent)
+{
+	char bytes[64], any[64];
+
+	recv_lose_peer(2);
+	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), 0);
+	ck_assert_str_eq(bytes, "sent");
+	ck_assert(!fi_trecv(ep[0], any, 64, NULL, FI_ADDR_UNSPEC, 1, 0, any));
+	ck_assert_int_eq(recv_end(any), 0);
+	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+START_TEST(recv_late_multi)
+{
+	char bytes[256];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .context = bytes,
+	};
+
+	recv_lose_peer(0);
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recv");
+	TCase *tcase = tcase_create("recv");
+
+	tcase_add_checked_fixture(tcase, recv_setup, recv_teardown);
+	tcase_add_test(tcase, recv_late);
+	tcase_add_test(tcase, recv_late_sent);
+	tcase_add_test(tcase, recv_late_multi);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
