@@ -301,6 +301,8 @@ START_TEST(closed_port)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
+	/* its table is not kept, though we refer to it still */
+	ck_assert_ptr_null(to_b->rma->view);
 	side_reopen();
 }
 END_TEST

@@ -59,6 +59,13 @@ struct near_table_view *near_rma_view(struct near_rma_peer *at)
 	return at->view;
 }
 
+static void near_rma_view_drop(struct near_rma_peer *at)
+{
+	if (at->view)
+		near_table_view_close(at->view);
+	at->view = NULL;
+}
+
 uint32_t near_rma_access(unsigned int verb, unsigned int op)
 {
 	switch (verb) {
@@ -131,13 +138,14 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
+	/* messages that nobody has asked for may hold the peer for long yet */
+	near_rma_view_drop(at);
 }
 
 static void near_rma_forget(struct near_peer *peer)
 {
 	near_rma_sleep(peer->rma);
-	if (peer->rma->view)
-		near_table_view_close(peer->rma->view);
+	near_rma_view_drop(peer->rma);
 	free(peer->rma);
 }
 
