@@ -160,6 +160,12 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie);
 
 /*
+ * Do the processes of the peers that the port knows, and ours, have more need
+ * of our processors than there are? See near_crowd.h.
+ */
+bool near_crowded(const struct near_port *port);
+
+/*
  * Sleeping: near_wait_fd() is a descriptor that becomes readable when
  * something arrives after near_arm() has returned 0; -EAGAIN: do not sleep,
  * there is something to poll for.

@@ -122,7 +122,8 @@ static void duo_params_define(void)
 			"Completion queue polls without a local event after "
 			"which the reader gives way to other processes by "
 			"sched_yield(2); rounded up to a power of two "
-			"(default: 64; 0: never)");
+			"(0: never; default: 64, and only where there are "
+			"more local processes than processors for them)");
 }
 
 /* 0: never. */
@@ -135,9 +136,20 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
+/* SIZE_MAX: nobody has said anything. */
+static void duo_param_yield(size_t polls)
+{
+	if (polls == SIZE_MAX)
+		return;
+	if (polls > DUO_PARAM_MAX)
+		polls = DUO_PARAM_MAX;
+	duo_params.yield_mask = duo_param_mask(polls);
+	duo_params.yield_always = true;
+}
+
 static void duo_params_read(void)
 {
-	size_t yield_polls = duo_params.yield_mask + 1;
+	size_t yield_polls = SIZE_MAX;
 
 	fi_param_get_bool(&duo_prov, "use_shm", &duo_params.use_shm);
 	duo_param_peer();
@@ -155,9 +167,7 @@ static void duo_params_read(void)
 			  &duo_params.wait_interval);
 	near_param_number(&duo_prov, "near_memory", &duo_params.near_memory);
 	near_param_number(&duo_prov, "yield_polls", &yield_polls);
-	if (yield_polls > DUO_PARAM_MAX)
-		yield_polls = DUO_PARAM_MAX;
-	duo_params.yield_mask = duo_param_mask(yield_polls);
+	duo_param_yield(yield_polls);
 	if (duo_params.core_rest > DUO_PARAM_MAX)
 		duo_params.core_rest = DUO_PARAM_MAX;
 	duo_param_clamp(&duo_params.wait_interval);

@@ -30,6 +30,7 @@ struct duo_params {
 	int order_devices;	/* 0: as the core has them */
 	uint32_t yield_mask;	/* a power of two less 1: idle polls until
 				 * the reader yields; all bits: it does not */
+	bool yield_always;	/* not only where there is a crowd */
 	bool shm_apart;		/* libfabric's: DUO_SHM_APART; not a user's */
 };
 extern struct duo_params duo_params;

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/params.h"
 #include "core/lazy.h"
 #include "core/read.h"
@@ -21,6 +22,7 @@
 #define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
+#define DUO_CROWD_MS 100	/* per look whether there is a crowd */
 
 /* What is held comes before what arrives next. */
 DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
@@ -166,30 +168,48 @@ void duo_cq_progress(struct duo_cq *cq)
 	duo_cq_poll(cq);
 }
 
-/* Some endpoint of this queue has a local side. */
-static bool duo_cq_has_local(const struct duo_cq *cq)
+static bool duo_ep_yields(const struct duo_ep *ep)
+{
+	return ep->path_ep[FI_DUO_LOCAL] &&
+	       (duo_params.yield_always || ep->domain->peer->crowded(ep));
+}
+
+static bool duo_cq_look_crowd(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
 
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		if (ep->path_ep[FI_DUO_LOCAL])
+		if (duo_ep_yields(ep))
 			return true;
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
-		if (ep->path_ep[FI_DUO_LOCAL])
+		if (duo_ep_yields(ep))
 			return true;
 	return false;
 }
 
+/* Processes come, go, and are bound to processors at any time. */
+static bool duo_cq_crowded(struct duo_cq *cq)
+{
+	uint64_t now = duo_clock_coarse_ms();
+
+	if (now >= cq->crowd_ms) {
+		cq->crowd_ms = now + DUO_CROWD_MS;
+		cq->crowded = duo_cq_look_crowd(cq);
+	}
+	return cq->crowded;
+}
+
 /*
- * Nothing has come for many polls: with more processes than cores the one
- * that has to send may be waiting for ours. Where the core carries everything
- * it is polled as without us: it gives no way either, and on a busy machine
- * what it receives would wait for the processes that we give way to.
- * Nothing is held but the lock.
+ * Nothing has come for many polls: with more processes than processors the one
+ * that has to send may be waiting for ours. Where each has one of its own, only
+ * strangers would get it, and keep it for a time slice each. Where the core
+ * carries everything it is polled as without us: it gives no way either, and on
+ * a busy machine what it receives would wait for the processes that we give way
+ * to. Nothing is held but the lock.
  */
 DUO_COLD ssize_t duo_cq_yield(struct duo_cq *cq)
 {
-	if (!cq->local_idle || !duo_cq_has_local(cq))
+	if (!cq->local_idle || !duo_cq_crowded(cq))
 		return -FI_EAGAIN;
 	duo_unlock(&cq->domain->lock);
 	sched_yield();

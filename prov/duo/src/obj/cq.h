@@ -55,6 +55,8 @@ struct duo_cq {
 	uint32_t slow;		/* looks in a row that came late */
 	atomic_bool signaled;
 	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
+	bool crowded;		/* who waits is to yield, as of the last look */
+	uint64_t crowd_ms;	/* when to look again, monotonic */
 	struct fid_wait *wait_set;	/* NULL: in none */
 	struct duo_waiter waiter;	/* see cq/wait.c */
 	bool core_signals;

@@ -81,6 +81,11 @@ struct duo_peer {
 	/* Moves all endpoints of the CQ on; 0: nothing was to be done. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
+	 * Are the processes that the endpoint may hear from, and ours, more
+	 * than the processors that we have for all of them?
+	 */
+	bool (*crowded)(const struct duo_ep *ep);
+	/*
 	 * Before somebody sleeps who waits for what the endpoint does: peers
 	 * write to a descriptor of his (cq/wait.c) when there is something.
 	 * -FI_EAGAIN: there is. And when he is awake; true: others who sleep

@@ -4,6 +4,8 @@
 /* Who reads for long and finds nothing gives way to other processes. */
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -12,8 +14,25 @@
 static const char *local_name;
 static struct slot slot;
 static int yields;
+static int cpus;		/* that we may run on, and all others, too */
+static pid_t other;		/* whose turn it is to publish; 0: ours */
 
 /* The C library's, for this program. */
+pid_t getpid(void)
+{
+	return other ? other : (pid_t) syscall(SYS_getpid);
+}
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	int i;
+
+	CPU_ZERO_S(size, set);
+	for (i = 0; i < cpus; i++)
+		CPU_SET_S(i, size, set);
+	return 0;
+}
+
 int sched_yield(void)
 {
 	if (fake.lock && fake.lock->on) {
@@ -31,6 +50,19 @@ static void setup_attr(const struct fixture_attr *attr)
 	duo_params.yield_mask = POLLS - 1;
 	ck_assert_int_eq(fixture_try(attr), 0);
 	yields = 0;
+	cpus = 1;
+}
+
+/* A local peer in another process, which has to be there. */
+static const char *neighbour(uint64_t core_addr)
+{
+	const char *name;
+
+	other = core_addr == 1 ? getppid() : 1;
+	name = peer_publish(core_addr);
+	other = 0;
+	peer_insert(core_addr);
+	return name;
 }
 
 static void setup(void)
@@ -38,8 +70,7 @@ static void setup(void)
 	static const struct fixture_attr attr;
 
 	setup_attr(&attr);
-	local_name = peer_publish(1);
-	peer_insert(1);
+	local_name = neighbour(1);
 }
 
 START_TEST(after_empty_reads)
@@ -50,6 +81,41 @@ START_TEST(after_empty_reads)
 	ck_assert_int_eq(yields, 1);
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 4);
+}
+END_TEST
+
+/* A processor for each: it would be given to strangers. */
+START_TEST(not_where_all_have_processors)
+{
+	cpus = 2;
+	poll_cq(3 * POLLS);
+	ck_assert_int_eq(yields, 0);
+	/* all are bound to one, or it is taken from us: in a while */
+	cpus = 1;
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 0);
+	unit_pass(100000);
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 1);
+	/* one more process */
+	cpus = 2;
+	unit_pass(100000);
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 1);
+	neighbour(2);
+	unit_pass(100000);
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 2);
+}
+END_TEST
+
+/* The user says so: FI_OFI_DUO_YIELD_POLLS. */
+START_TEST(always)
+{
+	duo_params.yield_always = true;
+	cpus = 2;
+	poll_cq(3 * POLLS);
+	ck_assert_int_eq(yields, 3);
 }
 END_TEST
 
@@ -112,6 +178,7 @@ START_TEST(without_a_lock)
 
 	fixture_close();
 	setup_attr(&attr);
+	neighbour(1);
 	poll_cq(4 * POLLS);
 	ck_assert_int_eq(yields, 4);
 }
@@ -131,6 +198,8 @@ int main(void)
 	TCase *tcase = unit_case(suite, "yield", setup, fixture_close);
 
 	tcase_add_test(tcase, after_empty_reads);
+	tcase_add_test(tcase, not_where_all_have_processors);
+	tcase_add_test(tcase, always);
 	tcase_add_test(tcase, not_while_shm_is_busy);
 	tcase_add_test(tcase, without_shm);
 	tcase_add_test(tcase, endpoint_without_shm);

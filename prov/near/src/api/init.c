@@ -31,6 +31,8 @@ struct near_params near_params = {
 
 static void near_params_init(void)
 {
+	size_t yield = SIZE_MAX;	/* nobody says anything */
+
 	fi_param_define(&near_prov, "cma", FI_PARAM_BOOL,
 			"Copy large messages from process to process directly "
 			"where the system lets us and it is faster, and do "
@@ -46,12 +48,17 @@ static void near_params_init(void)
 			"67108864)");
 	fi_param_define(&near_prov, "yield", FI_PARAM_SIZE_T,
 			"One in so many empty reads of a completion queue in "
-			"a row yields the processor; 0: none (default: 64)");
+			"a row yields the processor; 0: none (default: 64, "
+			"and only where there are more processes than "
+			"processors for them)");
 	fi_param_get_bool(&near_prov, "cma", &near_params.cma);
 	near_param_number(&near_prov, "memory", &near_params.memory);
 	near_param_number(&near_prov, "unexpected_size",
 			  &near_params.unexpected);
-	near_param_number(&near_prov, "yield", &near_params.yield);
+	near_param_number(&near_prov, "yield", &yield);
+	near_params.yield_always = yield != SIZE_MAX;
+	if (near_params.yield_always)
+		near_params.yield = yield;
 }
 
 struct fi_provider *fi_prov_ini(void);

@@ -31,6 +31,7 @@ struct near_params {
 	size_t memory;		/* bytes that an endpoint has for its rings */
 	size_t unexpected;	/* bytes of unexpected messages an endpoint */
 	size_t yield;		/* empty reads of a CQ before a sched_yield */
+	bool yield_always;	/* not only where there is a crowd */
 };
 
 extern struct fi_provider near_prov;
@@ -108,6 +109,8 @@ struct near_cq {
 	struct near_cq_err **err_last;
 	struct near_domain *domain;
 	size_t empty;		/* reads without a completion in a row */
+	bool crowded;		/* who waits is to yield, as of the last look */
+	uint64_t crowd_ms;	/* when to look again */
 	struct near_link eps;	/* near_ep_link: to be polled */
 	uint32_t refs;
 	int wait_fd;		/* -1: nobody sleeps on this one */

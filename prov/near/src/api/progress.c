@@ -13,6 +13,9 @@
 #include <string.h>
 
 #include "api/recv.h"
+#include "link/proc.h"
+
+#define NEAR_CROWD_MS 100	/* per look whether there is a crowd */
 
 static near_inline bool near_sink_room(void *ctx)
 {
@@ -203,17 +206,45 @@ static near_inline ssize_t near_cq_fill(struct near_cq *cq, void *buf, size_t co
 	return !count && cq->head != cq->tail ? 0 : -FI_EAGAIN;
 }
 
+static bool near_cq_look_crowd(const struct near_cq *cq)
+{
+	struct near_link *link;
+
+	for (link = cq->eps.next; link != &cq->eps; link = link->next)
+		if (near_crowded(((struct near_ep_link *)link)->ep->port))
+			return true;
+	return false;
+}
+
+/* Processes come, go, and are bound to processors at any time. */
+static bool near_cq_crowded(struct near_cq *cq)
+{
+	uint64_t now = near_now_ms();
+	bool crowded;
+
+	near_lock(cq->domain);
+	if (now >= cq->crowd_ms) {
+		cq->crowd_ms = now + NEAR_CROWD_MS;
+		cq->crowded = near_cq_look_crowd(cq);
+	}
+	crowded = cq->crowded;
+	near_unlock(cq->domain);
+	return crowded;
+}
+
 /*
  * Some wait for a send in a loop of reads of their own, and never get to the
  * sched_yield of their idle loop: with more ranks than processors each would
- * burn its time slice while the one it waits for cannot run.
+ * burn its time slice while the one it waits for cannot run. Where each has a
+ * processor of its own, only strangers would get it.
  */
 static void near_cq_idle(struct near_cq *cq)
 {
 	if (!near_params.yield || ++cq->empty < near_params.yield)
 		return;
 	cq->empty = 0;
-	sched_yield();
+	if (near_params.yield_always || near_cq_crowded(cq))
+		sched_yield();
 }
 
 static near_inline ssize_t near_cq_get(struct fid_cq *cq_fid, void *buf,

@@ -118,6 +118,11 @@ static int duo_near_enable(struct duo_ep *ep)
 	return 0;
 }
 
+static bool duo_near_crowded(const struct duo_ep *ep)
+{
+	return near_crowded(ep->near->port);
+}
+
 /* What is queued as large still needs answers to those who receive it. */
 static void duo_near_drain(struct duo_ep *ep)
 {
@@ -261,6 +266,7 @@ const struct duo_peer duo_peer_near = {
 	.enable = duo_near_enable,
 	.count = duo_near_count,
 	.poll = duo_near_poll,
+	.crowded = duo_near_crowded,
 	.arm = duo_near_arm,
 	.woken = duo_near_woken,
 	.drain = duo_near_drain,

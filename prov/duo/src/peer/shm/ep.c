@@ -198,6 +198,7 @@ const struct duo_peer duo_peer_shm = {
 	.enable = duo_shm_peer_enable,
 	.count = duo_shm_count,
 	.poll = duo_shm_poll,
+	.crowded = duo_shm_crowded,
 	.drain = duo_shm_peer_drain,
 	.close = duo_shm_peer_close,
 	.start = duo_shm_start,

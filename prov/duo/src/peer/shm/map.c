@@ -13,6 +13,7 @@
 #include "av/map.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "near_crowd.h"
 #include "obj/fabric.h"
 #include "peer/shm/region.h"
 #include "peer/shm/shm.h"
@@ -128,6 +129,17 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 {
 	return duo_region_exists(ep->shm->name[number]);
+}
+
+bool duo_shm_crowded(const struct duo_ep *ep)
+{
+	pid_t pid[DUO_SHM_PEERS];
+	size_t i, count = 0;
+
+	for (i = 0; i < DUO_SHM_PEERS; i++)
+		if (ep->shm->name[i][0])
+			pid[count++] = duo_shm_pid(ep->shm->name[i]);
+	return near_crowd(pid, count);
 }
 
 /*

@@ -80,6 +80,15 @@ bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, len) && strcmp(name, other);
 }
 
+/* Who has a region of this name, of our pid namespace; 0: nobody of ours. */
+pid_t duo_shm_pid(const char *name)
+{
+	char prefix[32];
+	int len = duo_shm_prefix(prefix, sizeof(prefix));
+
+	return strncmp(name, prefix, len) ? 0 : atoi(name + len);
+}
+
 /* Only if its name says that it is one of ours. */
 void duo_shm_bury(const char *name)
 {

@@ -70,6 +70,7 @@ int duo_shm_domain_open(struct duo_domain *domain, bool device);
 int duo_shm_publish(struct duo_publication *pub);
 /* Two names of this process. */
 bool duo_shm_sibling(const char *name, const char *other);
+pid_t duo_shm_pid(const char *name);
 void duo_shm_bury(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
 
@@ -80,6 +81,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
 void duo_shm_leaves(struct duo_ep *ep, const char *peer_name);
 void duo_shm_left(struct duo_ep *ep, const char *peer_name);
+bool duo_shm_crowded(const struct duo_ep *ep);
 void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number);
 
 /* srx.c */
