@@ -15,11 +15,14 @@
 #include "obj/fabric.h"
 
 #define DUO_REST_MAX 512	/* addresses: more than ranks of a host */
+#define DUO_REST_IDLE 4096	/* polls: somebody is waited for */
+#define DUO_REST_BUSY 8		/* times as long while nobody is */
 
 struct duo_rest {
 	struct duo_av *av;
 	struct duo_core_av *core;	/* that will take them */
 	uint64_t until_ms;	/* monotonic; UINT64_MAX: no endpoint */
+	uint64_t at_last_ms;	/* though local messages come; likewise */
 	size_t len;		/* bytes of an address */
 	fi_addr_t count;	/* fi_addr are those below */
 	bool gone[DUO_REST_MAX];	/* removed */
@@ -79,6 +82,8 @@ static void duo_rest_begin(const struct duo_ep *ep)
 	rest->core = ep->core_av;
 	rest->len = len;
 	rest->until_ms = duo_clock_coarse_ms() + duo_params.core_rest;
+	rest->at_last_ms = rest->until_ms +
+			   (DUO_REST_BUSY - 1) * duo_params.core_rest;
 	ep->domain->rest = rest;
 }
 
@@ -93,8 +98,10 @@ void duo_rest_enabled(struct duo_ep *ep)
 
 void duo_rest_closing(const struct duo_ep *ep)
 {
+	struct duo_rest *rest = ep->domain->rest;
+
 	if (ep->enabled && duo_rest_of(ep->av))
-		ep->domain->rest->until_ms = UINT64_MAX;
+		rest->until_ms = rest->at_last_ms = UINT64_MAX;
 }
 
 /* To the AV that they wait for, or to one that has taken its place and them. */
@@ -108,9 +115,16 @@ void duo_rest_bound(struct duo_av *av)
 		duo_rest_free(av->domain);
 }
 
-bool duo_rest_lasts(struct duo_domain *domain)
+/*
+ * To end it takes milliseconds: better when there is time, and the others have
+ * it too, than amid their messages.
+ */
+bool duo_rest_lasts(struct duo_domain *domain, uint32_t idle)
 {
-	if (duo_clock_coarse_ms() < domain->rest->until_ms)
+	const struct duo_rest *rest = domain->rest;
+
+	if (duo_clock_coarse_ms() < (idle < DUO_REST_IDLE ? rest->at_last_ms :
+							    rest->until_ms))
 		return true;
 	duo_rest_over(domain);
 	return false;

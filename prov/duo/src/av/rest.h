@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <rdma/fi_domain.h>
 
 #include "base/util.h"
@@ -46,7 +47,7 @@ int duo_rest_remove(struct duo_av *av, fi_addr_t addr);
 
 /* For the inlines: there is a rest. */
 void duo_rest_over(struct duo_domain *domain);
-bool duo_rest_lasts(struct duo_domain *domain);
+bool duo_rest_lasts(struct duo_domain *domain, uint32_t idle);
 bool duo_rest_is_of(const struct duo_av *av);
 
 /* The core is needed: now it has all addresses. */
@@ -56,11 +57,12 @@ static inline void duo_rest_end(struct duo_domain *domain)
 		duo_rest_over(domain);
 }
 
-/* Does it rest, and is it not time to end that? */
-DUO_HOT bool duo_rests(struct duo_domain *domain)
+/* Does it rest, and is it not time to end that? idle: polls since the last
+ * local event of who asks. */
+DUO_HOT bool duo_rests(struct duo_domain *domain, uint32_t idle)
 {
 	return __builtin_expect(domain->rest != NULL, false) &&
-	       duo_rest_lasts(domain);
+	       duo_rest_lasts(domain, idle);
 }
 
 static inline bool duo_rest_of(const struct duo_av *av)

@@ -178,7 +178,7 @@ DUO_HOT bool duo_lazy_rests(struct duo_ep *ep, const struct duo_want *want)
 		return false;
 	if (want->addr != FI_ADDR_UNSPEC &&
 	    duo_recv_when(ep, want) == DUO_RECV_LATER)
-		return duo_rests(ep->domain);
+		return duo_rests(ep->domain, ep->rx_cq->local_idle);
 	duo_rest_end(ep->domain);
 	return false;
 }

@@ -38,7 +38,7 @@ DUO_HOT int duo_cq_read_core(struct duo_cq *cq)
 	size_t room = cq->sink.room;
 	ssize_t count;
 
-	if (duo_rests(cq->domain))
+	if (duo_rests(cq->domain, cq->local_idle))
 		return 0;
 	cq->core_polls++;
 	if (!room || cq->format != FI_CQ_FORMAT_TAGGED)

@@ -10,6 +10,7 @@
 #include "near_fixture.h"
 
 #define REST_US (duo_params.core_rest * 1000)
+#define IDLE 4096	/* polls, a pause */
 #define STRANGER 815	/* a core address that nobody has published */
 #define OWN fake.core.own_addr	/* published by the endpoint */
 
@@ -43,8 +44,8 @@ static void expect_awake(void)
 {
 	int polls = fake.core.polls;
 
-	ck_assert(!rests());
 	poll_cq(300);
+	ck_assert(!rests());
 	ck_assert_int_gt(fake.core.polls, polls);
 }
 
@@ -80,15 +81,35 @@ START_TEST(time_ends_it)
 {
 	post_recv(&slot[0], peer, TAG);
 	unit_pass(REST_US - 5000);
-	poll_cq(300);
+	poll_cq(IDLE);
 	ck_assert(rests());
 	unit_pass(10000);
-	poll_cq(300);
+	poll_cq(1);
 	expect_awake();
 	ck_assert(core_has(peer, PEER));
 	ck_assert_int_eq(fake.core.posts, 1);
 	fake_core_arrive(DUO_TAGGED, peer, TAG, "core");
 	expect_recv(&slot[0], "core", peer);
+}
+END_TEST
+
+/* Local messages come: it waits for a pause, but not for ever. */
+START_TEST(a_pause_ends_it)
+{
+	unit_pass(2 * REST_US);
+	poll_cq(IDLE - 10);
+	ck_assert(rests());
+	post_recv(&slot[0], peer, TAG);
+	rig_send("local");
+	both_entry(&slot[0]);
+	poll_cq(IDLE - 10);
+	ck_assert(rests());
+	if (_i)
+		unit_pass(6 * REST_US);
+	else
+		poll_cq(20);
+	expect_awake();
+	ck_assert(core_has(peer, PEER));
 }
 END_TEST
 
@@ -255,7 +276,7 @@ START_TEST(refused_when_it_ends)
 	int context;
 
 	fake_core_table(duo_av_core(duo_av_of(fx.av)))->refused = PEER;
-	unit_pass(2 * REST_US);
+	unit_pass(10 * REST_US);
 	poll_cq(300);
 	expect_awake();
 	ck_assert(core_has(0, OWN));
@@ -301,7 +322,7 @@ START_TEST(the_endpoint_closes)
 
 	fake.core.single = _i;
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	unit_pass(2 * REST_US);
+	unit_pass(10 * REST_US);
 	poll_cq(300);
 	ck_assert(rests());
 	ck_assert_int_eq(fake.core.polls, 0);
@@ -385,6 +406,7 @@ int main(void)
 
 	tcase_add_test(tcase, it_is_left_alone);
 	tcase_add_test(tcase, time_ends_it);
+	tcase_add_loop_test(tcase, a_pause_ends_it, 0, 2);
 	tcase_add_test(tcase, a_stranger_ends_it);
 	tcase_add_test(tcase, a_stranger_among_others_ends_it);
 	tcase_add_test(tcase, any_source_ends_it);
