@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A core that rests. The first address that efa takes, and its first poll, make
- * it fill 35 MB of pools, 10 to 20 ms of page faults in each rank of a job. While
- * all that an endpoint knows is local, nobody needs them: addresses wait here,
- * the core's CQ is not read, and receives that name a local source wait in the
- * lazy list. Whatever needs the core ends that for good, and so does time: some-
- * body whom we do not know may have sent to us. docs/overview.md has the rules.
+ * A core that rests. With the first address that efa takes, and with its first
+ * poll, it fills 35 MB of pools: 10 to 20 ms of page faults in each rank of a
+ * job. While all that an endpoint knows is local, nobody needs them: addresses
+ * wait here, the core's CQ is not read, and receives that name a local source
+ * stay in the lazy list. Whatever needs the core ends that for good, and so does
+ * time: a stranger may have sent to us. docs/overview.md has the rules.
  *
  * One AV and one endpoint of a domain, the first that is enabled. Under the
  * domain's lock. Cost: a load where the core is polled or gets a receive.
