@@ -119,7 +119,7 @@ struct near_port {
 	struct near_lane **hot;
 	uint32_t hot_count;
 	uint32_t polls;
-	uint32_t run;		/* sends since a message came */
+	const struct near_peer *run;	/* sent to since a message came */
 	/* operations that want a step per poll: near_port_work() */
 	bool work;		/* there may be some */
 	struct near_link sending;

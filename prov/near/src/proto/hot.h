@@ -35,11 +35,12 @@ static near_inline void near_sent(struct near_port *port,
 	if (near_unlikely(near_tx_cold(tx)))
 		near_bell(peer);
 	/*
-	 * Only in a run of sends: in a ping-pong it would take the line from
-	 * the receiver, which polls it.
+	 * Only in a run of sends to that peer: after one alone it would take
+	 * the line from the receiver, which polls it.
 	 */
-	if (port->run++)
+	if (port->run == peer)
 		near_prefetch_write(&tx->slots[(tx->tail + 1) & tx->mask]);
+	port->run = peer;
 }
 
 /* Owns the next lines of the data ring before they are needed. */
@@ -189,7 +190,7 @@ static near_inline bool near_lane_one(struct near_port *port,
 				      uint64_t word,
 				      const struct near_sink *sink)
 {
-	port->run = 0;
+	port->run = NULL;
 	switch (word >> NEAR_WORD_KIND & 0xf) {
 	case NEAR_KIND_INLINE:
 		return near_lane_inline(port, lane, slot, word, sink);

@@ -283,7 +283,7 @@ duo_near_poll_ep(const struct duo_ep *ep, uint32_t from)
 					 from) : 0;
 }
 
-static uint32_t duo_near_poll_many(struct duo_cq *cq)
+DUO_COLD uint32_t duo_near_poll_many(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 	uint32_t n = 0;
