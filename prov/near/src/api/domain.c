@@ -3,7 +3,9 @@
 
 /* Domains. */
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/near_fi.h"
 #include "near_xpu.h"
@@ -84,6 +86,10 @@ int near_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	}
 	ret = near_table_open(&domain->table);
 	if (ret) {
+		NEAR_WARN(DOMAIN, "no table of memory regions: %s%s\n",
+			  strerror(-ret), ret == -EFBIG ? ". Raise the limit "
+			  "of the size of files (ulimit -f)" : ret == -EMFILE ?
+			  ". Raise the limit of open files (ulimit -n)" : "");
 		pthread_mutex_destroy(&domain->mutex);
 		free(domain);
 		return ret;

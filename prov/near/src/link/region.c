@@ -41,8 +41,7 @@ int near_region_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/* A file that is longer than the limit ends its process by SIGXFSZ. */
-static int near_region_resize(int fd, size_t size)
+int near_region_resize(int fd, size_t size)
 {
 	struct rlimit limit;
 

@@ -18,6 +18,9 @@ int near_region_create(struct near_region **region, uint32_t growing,
 		       uint64_t nonce, bool fence);
 void near_region_destroy(struct near_region *region, uint32_t growing, int fd);
 
+/* -EFBIG: a file that is longer than the limit ends its process by SIGXFSZ. */
+int near_region_resize(int fd, size_t size);
+
 /* Gives memory back, in whole pages: it reads as zeros from now on. */
 void near_region_clear(struct near_region *region, int fd, size_t offset,
 		       size_t size);

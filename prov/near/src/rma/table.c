@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "link/copy.h"
+#include "link/region.h"
 #include "rma/table.h"
 
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
@@ -64,18 +65,29 @@ near_table_shared(const struct near_table *table)
 	return (struct near_region_entry *)(table->shared + 1);
 }
 
+/* A page that is not there when it is touched kills. */
+static int near_table_reserve(const struct near_table *table, uint32_t bits)
+{
+	return near_region_reserve(table->fd, 0, near_table_size(bits));
+}
+
 static int near_table_create(struct near_table *table)
 {
 	size_t size = near_table_size(NEAR_TABLE_MAX_BITS);
 	uint64_t nonce;
 	void *map;
+	int ret;
 
 	table->fd = memfd_create("near regions", MFD_CLOEXEC |
 				 MFD_ALLOW_SEALING);
 	if (table->fd < 0)
 		return -errno;
-	if (ftruncate(table->fd, (off_t)size) ||
-	    fcntl(table->fd, F_ADD_SEALS, NEAR_TABLE_SEALS) ||
+	ret = near_region_resize(table->fd, size);
+	if (!ret)
+		ret = near_table_reserve(table, NEAR_TABLE_MIN_BITS);
+	if (ret)
+		return ret;
+	if (fcntl(table->fd, F_ADD_SEALS, NEAR_TABLE_SEALS) ||
 	    getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return -errno;
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, table->fd,
@@ -169,6 +181,8 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
+	if (near_table_reserve(table, table->bits + 1))
+		return -ENOMEM;
 	own = calloc(2 * (size_t)count, sizeof(*own));
 	if (!own)
 		return -ENOMEM;
