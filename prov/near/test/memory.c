@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rma/table.h"
 #include "unit.h"
 
 /* Sanitizers want address space of their own. */
@@ -24,6 +26,7 @@
 #define SANITIZED 0
 #define MANY 1000
 #endif
+#define FEW 40
 #define FDS_EACH 8	/* of a port, and of a peer both ways */
 
 static uint8_t buf[60000];
@@ -194,6 +197,28 @@ START_TEST(none_left_to_grow)
 }
 END_TEST
 
+/* Nor is a region listed where the list would have to be longer. */
+START_TEST(none_left_for_regions)
+{
+	struct near_region_entry entry = { .access = NEAR_MAY_READ };
+	struct near_table *table, *other;
+	int ret;
+
+	ck_assert_int_eq(near_table_open(&table), 0);
+	refuse_memory(ENOSPC);
+	do {
+		entry.key++;
+		ret = near_table_add(table, &entry);
+	} while (!ret && entry.key < 1000);
+	ck_assert_int_eq(ret, -ENOMEM);
+	ck_assert_uint_gt(entry.key, 10);
+	ck_assert_ptr_null(near_table_find(table, entry.key));
+	ck_assert_ptr_nonnull(near_table_find(table, entry.key - 1));
+	ck_assert_int_eq(near_table_open(&other), -ENOMEM);
+	near_table_close(table);
+}
+END_TEST
+
 START_TEST(no_address_space)
 {
 	struct rig *a = rig_open(false), *b = rig_open(false);
@@ -232,13 +257,65 @@ START_TEST(no_descriptors)
 }
 END_TEST
 
+static int lowest_free(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	return fd;
+}
+
+/*
+ * Descriptors for a few peers only, and some to spare: all others are met and
+ * woken as well.
+ */
+START_TEST(few_descriptors)
+{
+	struct rig *us = rig_open(false), *other[FEW];
+	struct rlimit limit;
+	int i, watched = 0;
+
+	for (i = 0; i < FEW; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_ge(near_wait_fd(other[i]->port), 0);
+		ck_assert_int_eq(near_arm(other[i]->port), 0);
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)lowest_free() + 16 + FEW / 4;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (i = 0; i < FEW; i++) {
+		struct near_peer *peer = rig_peer(us, other[i]);
+		struct pollfd fd = {
+			.fd = near_wait_fd(other[i]->port), .events = POLLIN,
+		};
+
+		ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		watched += peer->pidfd >= 0;
+		ck_assert(peer->pidfd >= 0 || peer->by_start);
+	}
+	ck_assert_int_gt(watched, 0);
+	ck_assert_int_lt(watched, FEW);
+	ck_assert_uint_le((rlim_t)lowest_free() + 16, limit.rlim_cur);
+	ck_assert_int_eq(us->warnings, 0);
+	for (i = 0; i < FEW; i++) {
+		rig_until(other[i], NULL, 1);
+		rig_close(other[i]);
+	}
+	rig_close(us);
+}
+END_TEST
+
 /* Growing a file beyond this limit would end the process. */
 START_TEST(no_long_files)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
+	struct near_table *table;
 
 	setrlimit(RLIMIT_FSIZE, &limit);
 	ck_assert_int_eq(open_again(), -EFBIG);
+	ck_assert_int_eq(near_table_open(&table), -EFBIG);
 }
 END_TEST
 
@@ -253,9 +330,11 @@ int main(void)
 	tcase_add_test(tcase, thousand);
 	tcase_add_test(tcase, none_left);
 	tcase_add_test(tcase, none_left_to_grow);
+	tcase_add_test(tcase, none_left_for_regions);
 	if (!SANITIZED)
 		tcase_add_test(tcase, no_address_space);
 	tcase_add_test(tcase, no_descriptors);
+	tcase_add_test(tcase, few_descriptors);
 	tcase_add_test(tcase, no_long_files);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);

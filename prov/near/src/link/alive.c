@@ -57,7 +57,8 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 	peer->ask = port->hello >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
 		ret = -ESRCH;
-	if (!ret && fd >= 0 && !near_epoll_add(port, fd, peer)) {
+	if (!ret && fd >= 0 && !near_proc_scarce(fd) &&
+	    !near_epoll_add(port, fd, peer)) {
 		peer->pidfd = fd;
 		return 0;
 	}

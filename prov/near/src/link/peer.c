@@ -117,6 +117,25 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
+static void near_wake(int fd)
+{
+	if (write(fd, "", 1) < 0)
+		return;		/* a pipe that is full has woken it */
+}
+
+static void near_wake_first(struct near_peer *peer, int theirs)
+{
+	int fd = near_peer_wake_fd(peer, theirs);
+
+	if (fd < 0)
+		return;
+	near_wake(fd);
+	if (near_proc_scarce(fd))
+		close(fd);
+	else
+		peer->wake_fd = fd;
+}
+
 /*
  * Its bit, then the word's, then: does it sleep? Each is a full barrier, and
  * near_arm() goes the other way round.
@@ -132,11 +151,10 @@ void near_bell(struct near_peer *peer)
 	if (near_likely(!__atomic_load_n(&region->armed, __ATOMIC_SEQ_CST)) ||
 	    !__atomic_exchange_n(&region->armed, 0, __ATOMIC_SEQ_CST))
 		return;
-	if (peer->wake_fd < 0)
-		peer->wake_fd = near_peer_wake_fd(peer, region->wake_fd);
-	/* a pipe that is full has woken it */
-	if (peer->wake_fd >= 0 && write(peer->wake_fd, "", 1) < 0)
-		return;
+	if (peer->wake_fd >= 0)
+		near_wake(peer->wake_fd);
+	else
+		near_wake_first(peer, region->wake_fd);
 }
 
 /* A free ring of the peer's, ours from now on. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 
 #include "link/proc.h"
 
+#define NEAR_PROC_SPARE 16	/* descriptors */
 #define NEAR_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
 #define NEAR_STAT_START 22
 
@@ -103,6 +105,15 @@ bool near_proc_ended(int pidfd)
 	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
 
 	return poll(&fd, 1, 0) > 0;
+}
+
+/* The lowest number that is free is given out, so high ones say how many are. */
+bool near_proc_scarce(int fd)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) &&
+	       (rlim_t)fd + NEAR_PROC_SPARE >= limit.rlim_cur;
 }
 
 uint64_t near_now_ms(void)

@@ -24,6 +24,11 @@ int near_proc_ns(uint64_t *pid_ns);
 int near_proc_pidfd(pid_t pid);
 bool near_proc_is_pidfd(int fd);
 bool near_proc_ended(int pidfd);
+/*
+ * fd is one of the last that this process may have. Those are for what cannot
+ * wait, and for others: they are not kept.
+ */
+bool near_proc_scarce(int fd);
 
 /* Coarse and cheap; exact. */
 uint64_t near_now_ms(void);

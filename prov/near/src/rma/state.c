@@ -5,7 +5,9 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "link/proc.h"
 #include "rma/ops.h"
 
 struct near_rma_peer *near_rma_peer(struct near_port *port,
@@ -51,6 +53,10 @@ struct near_table_view *near_rma_view(struct near_rma_peer *at)
 		at->view_tried = true;
 		fd = near_peer_open(at->peer, NEAR_GIVEN_TABLE,
 				    region->table_fd, O_RDONLY);
+		if (fd >= 0 && near_proc_scarce(fd)) {
+			close(fd);	/* the target does it then */
+			fd = -1;
+		}
 		if (fd < 0 ||
 		    near_table_view_open(&at->view, fd, region->table_nonce))
 			at->view = NULL;
