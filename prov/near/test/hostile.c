@@ -261,7 +261,7 @@ START_TEST(shrinks_without_end)
 	uint32_t sent = 0, i;
 
 	for (i = 0; i < 3000; i++) {
-		bad_to_us->tx.ctl->shrink = 1;
+		bad_to_us->tx.ctl->move = 1;
 		sent += !rig_send(bad, bad_to_us, sent, big, 8);
 		rig_poll(us, 1);
 	}

@@ -365,6 +365,143 @@ START_TEST(idle)
 }
 END_TEST
 
+static struct rig *talker[MANY];
+static struct near_peer *to_us[MANY];
+
+/* All have sent what asks for more than a page, and have an even share. */
+static struct rig *all_even(void)
+{
+	struct rig *us = rig_open(false);
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++) {
+		talker[i] = rig_open(false);
+		rig_peer(us, talker[i]);
+	}
+	for (i = 0; i < MANY; i++) {
+		to_us[i] = rig_peer(talker[i], us);
+		send_long(talker[i], to_us[i], us);
+	}
+	/* the last got less at first: others might have come */
+	for (i = 0; i < MANY; i++) {
+		send_long(talker[i], to_us[i], us);
+		ck_assert_uint_eq(to_us[i]->move.tier, near_tier_fit(4));
+	}
+	return us;
+}
+
+static void all_close(struct rig *us)
+{
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++)
+		rig_close(talker[i]);
+	rig_until(us, NULL, MANY);
+	ck_assert_uint_eq(pages(us), 0);
+	rig_close(us);
+}
+
+/* Full four times, and so asks for more, perhaps. */
+static void hurry(uint32_t i, struct rig *us)
+{
+	fill(talker[i], to_us[i], 0);
+	rig_poll(us, 1);
+	receive_all(us);
+	rig_poll(talker[i], 1);
+	ck_assert_uint_le(pages(us), NEAR_MEMORY / NEAR_PAGE);
+}
+
+/* Of those from first on: which are not of that size? */
+static uint32_t others_than(uint32_t first, uint32_t tier)
+{
+	uint32_t i, n = 0;
+
+	for (i = first; i < MANY; i++)
+		n += to_us[i]->move.tier != tier;
+	return n;
+}
+
+/*
+ * All have had their share, then two only send. They get what the others have
+ * and do not use, and these get it back when they send again.
+ */
+START_TEST(silent)
+{
+	uint64_t end = near_now_ms() + 20000;
+	uint32_t i, most = near_tier_fit(NEAR_TIER_PAGES);
+	struct rig *us = all_even();
+
+	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most ||
+	       others_than(2, 0)) {
+		ck_assert(near_now_ms() < end);
+		hurry(0, us);
+		hurry(1, us);
+		for (i = 2; i < MANY; i++)
+			rig_poll(talker[i], NEAR_TICK_POLLS);
+	}
+	while (others_than(0, near_tier_fit(4))) {
+		ck_assert(near_now_ms() < end);
+		for (i = 0; i < MANY; i++)
+			send_long(talker[i], to_us[i], us);
+	}
+	ck_assert_uint_eq(pages(us), NEAR_MEMORY / NEAR_PAGE);
+	all_close(us);
+}
+END_TEST
+
+/* While all send, if seldom, who wants more than his share does not get it. */
+START_TEST(seldom)
+{
+	struct rig *us = all_even();
+	uint64_t now, next = 0, end = near_now_ms() + 1500;
+	uint32_t i, moves = 0;
+
+	for (i = 1; i < MANY; i++)
+		moves += to_us[i]->move.count;
+
+	for (; (now = near_now_ms()) < end;) {
+		hurry(0, us);
+		for (i = 1; i < MANY; i++) {
+			if (now >= next)
+				rig_send(talker[i], to_us[i], 1, buf, 8);
+			rig_poll(talker[i], NEAR_TICK_POLLS);
+		}
+		if (now >= next)
+			next = now + 250;
+	}
+	ck_assert(rig_lane(us, talker[0])->lacks);
+	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
+	for (i = 1; i < MANY; i++)
+		moves -= to_us[i]->move.count;
+	ck_assert_uint_eq(moves, 0);
+	ck_assert_uint_le(to_us[0]->move.count, 8);
+	all_close(us);
+}
+END_TEST
+
+/* Asked to give back while it wants more: it gives. */
+START_TEST(gives_first)
+{
+	struct near_lane *lane = rig_lane(b, a);
+	uint64_t tag = 1;
+
+	while (!to_b->move.tier) {
+		tag = fill(a, to_b, tag);
+		tags_until(tag);
+	}
+	b->port->room.budget = 1;	/* nothing is left for anybody */
+	lane->lacks = lane->gives = true;
+	to_b->move.full = to_b->move.patience;
+	near_too_small(a->port, to_b, 8000);
+	rig_poll(b, 1);
+	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
+	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert(!lane->lacks && !lane->gives);
+	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
+	tags_until(tag + 1);
+}
+END_TEST
+
 static pid_t start(void (*act)(int out), int *in)
 {
 	int fds[2];
@@ -485,6 +622,9 @@ int main(void)
 	tcase_add_test(tcase, known);
 	tcase_add_test(tcase, shared);
 	tcase_add_test(tcase, idle);
+	tcase_add_test(tcase, silent);
+	tcase_add_test(tcase, seldom);
+	tcase_add_test(tcase, gives_first);
 	tcase_add_loop_test(tcase, sender_dies, 0, 3);
 	tcase_add_test(tcase, receiver_dies);
 	suite_add_tcase(suite, tcase);

@@ -254,6 +254,7 @@ static void near_port_check(struct near_port *port)
 	port->checked_ms = now;
 	near_port_events(port);
 	near_port_look(port);
+	near_room_look(port);
 }
 
 /*

@@ -97,7 +97,7 @@ static void near_move_ask(struct near_port *port, struct near_peer *peer,
 void near_move_look(struct near_port *port, struct near_peer *peer)
 {
 	if (!(peer->tx.gated & NEAR_GATE_MOVE)) {
-		if (!__atomic_load_n(&peer->tx.ctl->shrink, __ATOMIC_RELAXED))
+		if (!__atomic_load_n(&peer->tx.ctl->move, __ATOMIC_RELAXED))
 			return;
 		near_tx_gate(&peer->tx, NEAR_GATE_MOVE);
 	}

@@ -7,7 +7,7 @@
  * last slot, MOVE, and waits. The receiver, when it comes to that slot, has all
  * that was before; it makes the ring anew, in the size that it has room for
  * (link/room.h), at the same place, and says so in near_ctl.size. The receiver
- * may ask for it, too (near_ctl.shrink).
+ * may ask for it, too (near_ctl.move).
  */
 #ifndef NEAR_LINK_MOVE_H
 #define NEAR_LINK_MOVE_H

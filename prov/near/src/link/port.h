@@ -90,6 +90,11 @@ struct near_lane {
 	bool broken;		/* nothing in it is believed any more */
 	uint8_t tier;		/* the ring's size: near_port.fetch */
 	uint32_t moves;		/* of sizes */
+	/* link/room.c: */
+	bool gives;		/* it is asked to give back */
+	bool lacks;		/* it has asked for more than there was */
+	uint32_t silent;	/* looks in a row at which no message had come */
+	uint64_t seen;		/* head at the last look */
 	uint64_t offers;	/* that we are through with: rma/offer.c */
 	bool refused;		/* one of them */
 };

@@ -93,7 +93,7 @@ bool near_tx_reload(struct near_tx *tx)
 	if (tx->gated)
 		return false;
 	tx->head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
-	if (near_unlikely(__atomic_load_n(&tx->ctl->shrink, __ATOMIC_RELAXED)))
+	if (near_unlikely(__atomic_load_n(&tx->ctl->move, __ATOMIC_RELAXED)))
 		near_tx_gate(tx, NEAR_GATE_MOVE);
 	return tx->tail - tx->head <= tx->mask;
 }

@@ -8,6 +8,7 @@
 #define NEAR_ROOM_FEW 8		/* senders that a port always expects */
 #define NEAR_ROOM_MANY 63	/* to whom a page at least is left */
 #define NEAR_ROOM_NEXT 4	/* newcomers that share what is left */
+#define NEAR_ROOM_SILENT 5	/* looks without a message: it needs no room */
 
 void near_room_init(struct near_room *room, size_t bytes)
 {
@@ -86,15 +87,28 @@ void near_room_peers(struct near_port *port, const struct near_addr *addr,
 	near_room_offer(port);
 }
 
-/* Whoever has more than that is to give it back, when it comes to it. */
+/* It is to move, when its sender comes to it. */
+static void near_lane_call(struct near_lane *lane)
+{
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+}
+
+/* Whoever has more than that is to give it back. */
 static void near_room_shrink(struct near_port *port, uint32_t tier)
 {
 	uint32_t i;
 
 	for (i = 0; i < port->lane_count; i++)
-		if (port->lane[i] && port->lane[i]->tier > tier)
-			__atomic_store_n(&port->lane[i]->rx.ctl->shrink, 1,
-					 __ATOMIC_RELAXED);
+		if (port->lane[i] && port->lane[i]->tier > tier) {
+			port->lane[i]->gives = true;
+			near_lane_call(port->lane[i]);
+		}
+}
+
+/* Not a word for so long that it is not in a pause between two. */
+static bool near_lane_silent(const struct near_lane *lane)
+{
+	return lane->silent >= NEAR_ROOM_SILENT && lane->seen == lane->rx.head;
 }
 
 static uint32_t near_lane_extra(const struct near_lane *lane)
@@ -132,27 +146,95 @@ static uint32_t near_tier_for(uint32_t len)
 	return tier;
 }
 
-/* More than it has, or just that; less if it was asked to. */
-static uint32_t near_room_grant(struct near_port *port,
-				const struct near_lane *lane, uint32_t more)
+/* Its even share, or that size at least, where there is room; else its own. */
+static uint32_t near_room_fit(const struct near_room *room,
+			      const struct near_lane *lane, uint32_t least)
 {
-	const struct near_room *room = &port->room;
-	uint32_t share = near_room_share(room), least = near_tier_for(more);
-	uint32_t most = near_room_beyond(room, near_room_senders(room)), tier;
-	uint32_t others = room->extra - near_lane_extra(lane);
+	uint32_t most = near_room_beyond(room, near_room_senders(room));
+	uint32_t others = room->extra - near_lane_extra(lane), tier;
 
-	if (!more)
-		return share < lane->tier ? share : lane->tier;
-	least = near_max(least, lane->tier + 1u);
+	for (tier = near_max(near_room_share(room), least); tier >= least;
+	     tier--)
+		if (others + near_tier_pages(tier) - 1 <= most)
+			return tier;
+	return lane->tier;
+}
+
+/* What it was asked to give back it does, whatever it asks for itself. */
+static uint32_t near_room_less(const struct near_room *room,
+			       struct near_lane *lane)
+{
+	uint32_t keeps = near_lane_silent(lane) ? 0 : near_room_share(room);
+
+	lane->gives = lane->lacks = false;
+	return keeps < lane->tier ? keeps : lane->tier;
+}
+
+/* More than it has, or just that; less if it was asked to. */
+static uint32_t near_room_grant(struct near_port *port, struct near_lane *lane,
+				uint32_t more)
+{
+	uint32_t least = near_max(near_tier_for(more), lane->tier + 1u), tier;
+	const struct near_room *room = &port->room;
+
+	if (lane->gives || !(more || lane->lacks))
+		return near_room_less(room, lane);
 	if (least >= NEAR_TIERS || lane->index >= room->growing ||
 	    lane->peer->dying)
 		return lane->tier;
-	for (tier = near_max(share, least); tier >= least; tier--)
-		if (others + near_tier_pages(tier) - 1 <= most)
-			return tier;
-	if (least <= share)
-		near_room_shrink(port, share);
-	return lane->tier;
+	tier = near_room_fit(room, lane, least);
+	lane->lacks = tier == lane->tier;
+	if (lane->lacks && least <= near_room_share(room))
+		near_room_shrink(port, near_room_share(room));
+	return tier;
+}
+
+static void near_lane_look(struct near_lane *lane)
+{
+	if (lane->seen != lane->rx.head)
+		lane->silent = 0;
+	else if (lane->silent < NEAR_ROOM_SILENT)
+		lane->silent++;
+	lane->seen = lane->rx.head;
+	lane->lacks = lane->lacks && !near_lane_silent(lane);
+}
+
+/* Somebody lacks room; so many pages are free. Returns what it leaves of them. */
+static uint32_t near_lane_balance(struct near_lane *lane, uint32_t free)
+{
+	uint32_t more;
+
+	if (lane->lacks) {
+		more = near_tier_pages(lane->tier + 1u) -
+		       near_tier_pages(lane->tier);
+		if (more > free)
+			return free;
+		free -= more;
+	} else if (lane->tier && near_lane_silent(lane)) {
+		lane->gives = true;
+	} else {
+		return free;
+	}
+	near_lane_call(lane);
+	return free;
+}
+
+void near_room_look(struct near_port *port)
+{
+	const struct near_room *room = &port->room;
+	uint32_t free = near_room_beyond(room, near_room_senders(room)), i;
+	bool lacks = false;
+
+	free -= free < room->extra ? free : room->extra;
+	for (i = 0; i < port->lane_count; i++) {
+		if (!port->lane[i])
+			continue;
+		near_lane_look(port->lane[i]);
+		lacks |= port->lane[i]->lacks;
+	}
+	for (i = 0; lacks && i < port->lane_count; i++)
+		if (port->lane[i])
+			free = near_lane_balance(port->lane[i], free);
 }
 
 /* The memory between the two sizes; false: there is none. */
@@ -187,7 +269,7 @@ void near_lane_move(struct near_port *port, struct near_lane *lane,
 	lane->tier = (uint8_t)tier;
 	port->room.extra += near_lane_extra(lane);
 	near_room_offer(port);
-	__atomic_store_n(&ctl->shrink, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->move, 0, __ATOMIC_RELAXED);
 	/* the sender, when it sees this, has a ring of zeros */
 	__atomic_store_n(&ctl->size, ++lane->moves << NEAR_SIZE_MOVES | tier,
 			 __ATOMIC_RELEASE);

@@ -7,7 +7,8 @@
  * into account how many peers it knows, and that others may come. A sender for
  * which its ring is too small gets a larger one: its even share, or a size more
  * than it has, as long as there is room. Where there is none, those that have
- * more than their share are asked to give it back.
+ * more than their share are asked to give it back, and those that send nothing
+ * all that they have.
  */
 #ifndef NEAR_LINK_ROOM_H
 #define NEAR_LINK_ROOM_H
@@ -36,6 +37,13 @@ void near_room_offer(struct near_port *port);
 /* A lane came, of the size that its sender chose; it leaves. */
 void near_room_opened(struct near_port *port, const struct near_lane *lane);
 void near_room_closed(struct near_port *port, const struct near_lane *lane);
+
+/*
+ * Every NEAR_CHECK_MS: while somebody lacks what there was not when he asked for
+ * it, those that have long been silent are asked to give all but a page back,
+ * and he to move when there is room.
+ */
+void near_room_look(struct near_port *port);
 
 /*
  * All that came before the MOVE slot was taken: gives the lane a ring of the

@@ -120,7 +120,7 @@ struct near_ctl {
 	/* written by the consumer, seldom; read by the producer when full */
 	uint64_t head;
 	uint64_t dhead;
-	uint32_t shrink;		/* the producer is to move */
+	uint32_t move;			/* the producer is to move */
 	uint32_t size;			/* after a move: NEAR_SIZE_* */
 	uint64_t doing;			/* the offer that it is at: rma/offer.c */
 	/* written by the consumer: the producer is to ring the bell */
