@@ -8,8 +8,8 @@
 
 #include "proto/large.h"
 
-struct near_slot *near_control_slot(struct near_port *port,
-				    struct near_peer *peer)
+struct near_slot *near_control_slot_other(struct near_port *port,
+					  struct near_peer *peer)
 {
 	struct near_slot *slot;
 

@@ -93,9 +93,20 @@ static inline size_t near_piece_most(const struct near_tx *tx)
 	return most < NEAR_PIECE ? most : NEAR_PIECE;
 }
 
+struct near_slot *near_control_slot_other(struct near_port *port,
+					  struct near_peer *peer);
+
 /* A slot for a control message to peer; NULL: not now, or never again. */
-struct near_slot *near_control_slot(struct near_port *port,
-				    struct near_peer *peer);
+static inline struct near_slot *near_control_slot(struct near_port *port,
+						  struct near_peer *peer)
+{
+	const struct near_tx *tx = &peer->tx;
+
+	if (near_likely(tx->tail - tx->head <= tx->mask))
+		return &tx->slots[tx->tail & tx->mask];
+	return near_control_slot_other(port, peer);
+}
+
 void near_control_send(struct near_port *port, struct near_peer *peer,
 		       struct near_slot *slot, enum near_kind kind);
 

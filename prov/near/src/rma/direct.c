@@ -50,7 +50,7 @@ int near_rma_check(struct near_port *port, struct near_peer *peer,
 		if (ret)
 			return ret;
 	}
-	at = near_rma_peer(port, peer);
+	at = near_rma_peer(peer);
 	if (!at)
 		return -EAGAIN;
 	if (!near_rma_view(at))

@@ -61,7 +61,12 @@ static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
 				  size_t len, unsigned int operands)
 {
-	near_iov_out(to, op->args.local.iov, op->sent, len);
+	const struct iovec *iov = op->args.local.iov;
+
+	if (near_likely(op->args.local.count == 1 && len <= NEAR_INLINE))
+		near_copy_small(to, (uint8_t *)iov->iov_base + op->sent, len);
+	else
+		near_iov_out(to, iov, op->sent, len);
 	if (operands > 1)
 		near_iov_out(to + len, op->args.compare.iov, op->sent, len);
 }
@@ -273,7 +278,9 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 
 static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 {
-	if (bufs->count)
+	if (near_likely(bufs->count == 1))
+		*iov = *bufs->iov;
+	else if (bufs->count)
 		memcpy(iov, bufs->iov, bufs->count * sizeof(*iov));
 	bufs->iov = iov;
 }
@@ -391,7 +398,7 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		if (ret)
 			return ret;
 	}
-	at = near_rma_peer(port, peer);
+	at = near_rma_peer(peer);
 	if (near_unlikely(!at))
 		return -EAGAIN;
 	if (near_unlikely(peer->dying))

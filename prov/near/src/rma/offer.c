@@ -29,7 +29,7 @@
 #define NEAR_OFFER_WRITE 1024	/* bytes of a write; of a read a part's */
 #define NEAR_OFFER_FIRST 8	/* that we do, to know what they take */
 #define NEAR_OFFER_AGAIN 256	/* one of so many, too */
-#define NEAR_OFFER_SAMPLE 16	/* one of so many that we do is timed */
+#define NEAR_OFFER_SAMPLE 16	/* one of so many is timed */
 #define NEAR_OFFER_PATIENCE 20000	/* ns, at most */
 #define NEAR_OFFER_PAUSE 100000	/* ns after a barrier for nothing */
 #define NEAR_OFFER_LEAVE 100000000	/* ns, at most */
@@ -133,6 +133,12 @@ static void near_offer_took(struct near_rma_peer *at, uint64_t ns)
 		at->next_skip = 0;
 }
 
+/* Each, until one was answered in time: the clock takes a tenth of an offer. */
+static bool near_offer_timed(const struct near_rma_peer *at)
+{
+	return at->next_skip || !(at->offered_last % NEAR_OFFER_SAMPLE);
+}
+
 /* What is copied for its sender fits into the operation, as an answer does. */
 static bool near_offer_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -180,7 +186,7 @@ static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
 	op->expect = 1;
 	at->expect++;
 	at->unanswered++;
-	at->alone = at->offers++ ? NULL : op;
+	at->alone = !at->offers++ && near_offer_timed(at) ? op : NULL;
 	if (at->alone)
 		at->offered_ns = near_now_ns();
 	near_list_append(&at->offered, &op->link);

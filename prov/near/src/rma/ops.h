@@ -94,15 +94,35 @@ struct near_rma_reply {
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
-/* state.c: the state of a peer, made at need; NULL: no memory. */
-struct near_rma_peer *near_rma_peer(struct near_port *port,
-				    struct near_peer *peer);
+/* state.c */
+struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
+struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 void near_rma_wake(struct near_port *port, struct near_rma_peer *at);
-/* Opens its table if that was not tried before. */
-struct near_table_view *near_rma_view(struct near_rma_peer *at);
+
+/* The state of a peer, made at need; NULL: no memory. */
+static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
+{
+	return near_likely(peer->rma != NULL) ? peer->rma :
+						near_rma_peer_new(peer);
+}
+
+/* Its table, opened if that was not tried before. */
+static inline struct near_table_view *near_rma_view(struct near_rma_peer *at)
+{
+	return near_likely(at->view != NULL) ? at->view :
+					       near_rma_view_open(at);
+}
 
 /* What a verb does to the memory of the peer. */
-uint32_t near_rma_access(unsigned int verb, unsigned int op);
+static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
+{
+	if (verb == NEAR_READ || (verb == NEAR_FETCH && op == NEAR_ATOMIC_READ))
+		return NEAR_MAY_READ;
+	if (verb == NEAR_FETCH || verb == NEAR_COMPARE)
+		return NEAR_MAY_READ | NEAR_MAY_WRITE;
+	return NEAR_MAY_WRITE;
+}
+
 /* Bytes in the request for each of the operation. */
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)

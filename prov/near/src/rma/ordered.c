@@ -96,7 +96,7 @@ int near_rma_quiet(struct near_port *port, struct near_peer *peer)
 
 	if (!peer->tx.slots || peer->region->table_fd < 0)
 		return 0;
-	at = near_rma_peer(port, peer);
+	at = near_rma_peer(peer);
 	if (!at || near_rma_busy(peer))
 		return -EAGAIN;
 	if (near_tx_taken(&peer->tx))

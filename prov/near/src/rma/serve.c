@@ -193,7 +193,7 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 		near_rma_event(port, lane->peer, &ask, ask.op);
 		return 0;
 	}
-	at = near_rma_peer(port, lane->peer);
+	at = near_rma_peer(lane->peer);
 	if (near_unlikely(!at))
 		return -EAGAIN;
 	if (near_unlikely(at->rejected == ask.id))

@@ -10,14 +10,10 @@
 #include "link/proc.h"
 #include "rma/ops.h"
 
-struct near_rma_peer *near_rma_peer(struct near_port *port,
-				    struct near_peer *peer)
+struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 {
-	struct near_rma_peer *at = peer->rma;
+	struct near_rma_peer *at = calloc(1, sizeof(*at));
 
-	if (near_likely(at != NULL))
-		return at;
-	at = calloc(1, sizeof(*at));
 	if (!at)
 		return NULL;
 	at->peer = peer;
@@ -44,7 +40,7 @@ static void near_rma_sleep(struct near_rma_peer *at)
 	at->working = false;
 }
 
-struct near_table_view *near_rma_view(struct near_rma_peer *at)
+struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 {
 	const struct near_region *region = at->peer->region;
 	int fd;
@@ -70,21 +66,6 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 	if (at->view)
 		near_table_view_close(at->view);
 	at->view = NULL;
-}
-
-uint32_t near_rma_access(unsigned int verb, unsigned int op)
-{
-	switch (verb) {
-	case NEAR_READ:
-		return NEAR_MAY_READ;
-	case NEAR_FETCH:
-		return op == NEAR_ATOMIC_READ ? NEAR_MAY_READ :
-		       NEAR_MAY_READ | NEAR_MAY_WRITE;
-	case NEAR_COMPARE:
-		return NEAR_MAY_READ | NEAR_MAY_WRITE;
-	default:
-		return NEAR_MAY_WRITE;
-	}
 }
 
 static int near_rma_slot(struct near_port *port, struct near_lane *lane,
