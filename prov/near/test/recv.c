@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receives of the provider that name a peer which is gone already. */
+/*
+ * Receives of the provider: those that name a peer which is gone already, and
+ * the ends of multi-receive buffers.
+ */
 
 #include "api/near_fi.h"
 #include "unit.h"
+
+#define RECV_MULTI 1000
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
@@ -147,6 +152,42 @@ START_TEST(recv_late_multi)
 }
 END_TEST
 
+/*
+ * The message that does not fit ends the buffer: its error says so, or the
+ * buffer would never be posted again.
+ */
+START_TEST(recv_multi_truncated)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	char bytes[RECV_MULTI], sent[RECV_MULTI] = "";
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.context = bytes,
+	};
+	ssize_t ret;
+
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert(!fi_inject(ep[1], sent, RECV_MULTI - 100, to));
+	ck_assert(!fi_inject(ep[1], sent, 101, to));
+	do {
+		ret = fi_cq_read(cq[0], &entry, 1);
+	} while (ret == -FI_EAGAIN);
+	ck_assert_int_eq(ret, 1);
+	ck_assert(!(entry.flags & FI_MULTI_RECV));
+	ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+	ck_assert_int_eq(err.err, FI_ETRUNC);
+	ck_assert_uint_eq(err.olen, 1);
+	ck_assert(err.flags & FI_MULTI_RECV);
+	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recv");
@@ -156,6 +197,7 @@ int main(void)
 	tcase_add_test(tcase, recv_late);
 	tcase_add_test(tcase, recv_late_sent);
 	tcase_add_test(tcase, recv_late_multi);
+	tcase_add_test(tcase, recv_multi_truncated);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -34,8 +34,9 @@ static void near_recv_finish(struct near_ep *ep, struct near_recv *recv,
 {
 	size_t len = recv->msg.len;
 
-	recv->flags &= ~FI_MULTI_RECV;
-	recv->flags |= near_msg_fi_flags(&recv->msg);
+	/* what the buffer's last piece tells of it, by an error as well */
+	recv->flags = (recv->flags & ~FI_MULTI_RECV) | more |
+		      near_msg_fi_flags(&recv->msg);
 	if (err)
 		near_recv_fail(ep, recv, err, 0, 0);
 	else if (len > recv->len)
