@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completion queues of the provider: their sizes, and who wakes a sleeper. */
+/*
+ * Completion queues of the provider: their sizes, who wakes a sleeper, and which
+ * reads yield the processor.
+ */
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,12 +16,15 @@
 #define CQ_LONG_MS 1000
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
-struct near_params near_params;
+struct near_params near_params = {
+	.memory = NEAR_MEMORY, .unexpected = 1 << 20,
+};
 
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
 static struct fid_cq *cq;
 static bool signal_now;
+static unsigned int yields;
 
 static void cq_setup(void)
 {
@@ -83,6 +89,80 @@ START_TEST(cq_signalled)
 }
 END_TEST
 
+int sched_yield(void)
+{
+	yields++;
+	return 0;
+}
+
+static void cq_read_nothing(int times)
+{
+	struct fi_cq_entry entry;
+
+	while (times--)
+		ck_assert_int_eq(fi_cq_read(cq, &entry, 1), -FI_EAGAIN);
+}
+
+/* One in so many that find nothing. */
+START_TEST(cq_yields)
+{
+	struct fi_cq_attr attr = { 0 };
+
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	near_params.yield = 4;
+	near_params.yield_always = true;
+	yields = 0;
+	cq_read_nothing(3);
+	ck_assert_uint_eq(yields, 0);
+	cq_read_nothing(1);
+	ck_assert_uint_eq(yields, 1);
+	cq_read_nothing(8);
+	ck_assert_uint_eq(yields, 3);
+	near_params.yield = 0;
+	cq_read_nothing(8);
+	ck_assert_uint_eq(yields, 3);
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
+/* A peer's message that waits for a receive leaves no completion. */
+START_TEST(cq_serves)
+{
+	struct fi_cq_attr attr = { 0 };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_info *info = fi_allocinfo();
+	struct near_addr name;
+	size_t len = sizeof(name);
+	struct fid_ep *ep;
+	struct fid_av *av;
+	fi_addr_t self;
+
+	info->caps = FI_MSG | FI_TAGGED;
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
+	ck_assert(!near_ep_open(domain, info, &ep, NULL));
+	fi_freeinfo(info);
+	ck_assert(!fi_ep_bind(ep, &av->fid, 0));
+	ck_assert(!fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(ep));
+	ck_assert(!fi_getname(&ep->fid, &name, &len));
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &self, 0, NULL), 1);
+	near_params.yield = 4;
+	near_params.yield_always = true;
+	yields = 0;
+	cq_read_nothing(3);
+	ck_assert(!fi_tinject(ep, "", 1, self, 1));
+	cq_read_nothing(1);	/* it takes that */
+	cq_read_nothing(2);
+	ck_assert_uint_eq(yields, 0);
+	cq_read_nothing(1);
+	ck_assert_uint_eq(yields, 1);
+	ck_assert(!fi_close(&ep->fid));
+	ck_assert(!fi_close(&av->fid));
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cq");
@@ -92,6 +172,8 @@ int main(void)
 	tcase_add_loop_test(tcase, cq_size, 0,
 			    sizeof(cq_sizes) / sizeof(cq_sizes[0]));
 	tcase_add_test(tcase, cq_signalled);
+	tcase_add_test(tcase, cq_yields);
+	tcase_add_test(tcase, cq_serves);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }
