@@ -395,6 +395,14 @@ START_TEST(no_such_port)
 	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
 	addr.pid = -1;
 	ck_assert_int_eq(near_addr_check(a->port, &addr), -EINVAL);
+	/* another version's, which is said, once */
+	addr = b->addr;
+	addr.layout++;
+	a->warnings = 0;
+	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	ck_assert_int_eq(a->warnings, 1);
 }
 END_TEST
 

@@ -235,6 +235,23 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
+static const char *near_connect_remedy(int err)
+{
+	switch (err) {
+	case -EMFILE:
+		return ". Raise the limit of open files";
+	case -EACCES:
+		return ". Another user's, or not to be traced";
+	case -ENOMEM:
+		return ". The system, or a memory control group, has none left";
+	case -EINVAL:
+		return ": its address is of another version of near, or "
+		       "none. All processes need the same version";
+	default:
+		return "";
+	}
+}
+
 /* Said once per peer: what is for want of memory comes back as -EAGAIN. */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
@@ -247,11 +264,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 		near_log(port, err == -ENOENT,
 			 "peer with pid %d: %s%s", peer->addr.pid,
 			 err == -ENOSPC ? "all its rings are in use" :
-			 strerror(-err),
-			 err == -EMFILE ? ". Raise the limit of open files" :
-			 err == -EACCES ? ". Another user's, or not to be "
-			 "traced" : err == -ENOMEM ? ". The system, or a memory "
-			 "control group, has none left" : "");
+			 strerror(-err), near_connect_remedy(err));
 	peer->told = true;
 	switch (err) {
 	case -ENOSPC:
