@@ -6,6 +6,7 @@
  * reads yield the processor.
  */
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ static struct fid_domain *domain;
 static struct fid_cq *cq;
 static bool signal_now;
 static unsigned int yields;
+static int cpus;		/* that all processes may run on */
 
 static void cq_setup(void)
 {
@@ -92,6 +94,16 @@ END_TEST
 int sched_yield(void)
 {
 	yields++;
+	return 0;
+}
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	int i;
+
+	CPU_ZERO_S(size, set);
+	for (i = 0; i < cpus; i++)
+		CPU_SET_S(i, size, set);
 	return 0;
 }
 
@@ -163,6 +175,59 @@ START_TEST(cq_serves)
 }
 END_TEST
 
+/* An endpoint that knows itself and somebody in another process. */
+static void cq_pair(struct fid_av **av, struct fid_ep **ep)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+	struct fi_info *info = fi_allocinfo();
+	struct near_addr name[2];
+	size_t len = sizeof(name[0]);
+
+	info->caps = FI_MSG;
+	ck_assert(!fi_av_open(domain, &attr, av, NULL));
+	ck_assert(!near_ep_open(domain, info, ep, NULL));
+	fi_freeinfo(info);
+	ck_assert(!fi_ep_bind(*ep, &(*av)->fid, 0));
+	ck_assert(!fi_ep_bind(*ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(*ep));
+	ck_assert(!fi_getname(&(*ep)->fid, &name[0], &len));
+	name[1] = name[0];
+	name[1].nonce++;
+	name[1].pid++;
+	ck_assert_int_eq(fi_av_insert(*av, name, 2, NULL, 0, NULL), 2);
+}
+
+/* Where there are more processes than processors; else never. */
+START_TEST(cq_crowd)
+{
+	uint64_t end = near_now_ms() + 10 * CQ_LONG_MS;
+	struct fi_cq_attr attr = { 0 };
+	struct fid_av *av;
+	struct fid_ep *ep;
+
+	near_params.yield = 4;
+	near_params.yield_always = false;
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	cq_pair(&av, &ep);
+	cpus = 1;
+	yields = 0;
+	cq_read_nothing(4);
+	ck_assert_uint_eq(yields, 1);
+	/* another one is there now, which is seen at the next look */
+	cpus = 2;
+	while (yields) {
+		ck_assert_uint_lt(near_now_ms(), end);
+		yields = 0;
+		cq_read_nothing(4);
+	}
+	cq_read_nothing(12);
+	ck_assert_uint_eq(yields, 0);
+	ck_assert(!fi_close(&ep->fid));
+	ck_assert(!fi_close(&av->fid));
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cq");
@@ -174,6 +239,7 @@ int main(void)
 	tcase_add_test(tcase, cq_signalled);
 	tcase_add_test(tcase, cq_yields);
 	tcase_add_test(tcase, cq_serves);
+	tcase_add_test(tcase, cq_crowd);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/recv.h"
+#include "near_crowd.h"
 
 static int near_ep_peers_grow(struct near_ep *ep, uint32_t count)
 {
@@ -70,4 +71,22 @@ void near_ep_av_removed(struct near_ep *ep, fi_addr_t addr)
 		return;
 	ep->peer[addr] = NULL;
 	near_peer_put(ep->port, peer);
+}
+
+/* Not those that the port knows: it knows nobody before his first message. */
+bool near_ep_crowded(const struct near_ep *ep)
+{
+	const struct near_addr *at;
+	pid_t pid[NEAR_SENDERS];
+	struct near_addr own;
+	size_t count = 0;
+	uint32_t i;
+
+	near_address(ep->port, &own);
+	for (i = 0; ep->av && i < ep->av->count && count < NEAR_SENDERS; i++) {
+		at = near_av_at(ep->av, i);
+		if (at && !near_addr_check(ep->port, at))
+			pid[count++] = at->pid_ns == own.pid_ns ? at->pid : 0;
+	}
+	return near_crowd(pid, count);
 }

@@ -263,6 +263,8 @@ int near_ep_open(struct fid_domain *domain, struct fi_info *info,
 int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
 		    struct near_peer **peer);
 int near_ep_poll(struct near_ep *ep);
+/* Have those of the AV, and we, more need of our processors than there are? */
+bool near_ep_crowded(const struct near_ep *ep);
 /* An entry of the AV came or went. */
 void near_ep_av_added(struct near_ep *ep, fi_addr_t addr);
 void near_ep_av_removed(struct near_ep *ep, fi_addr_t addr);

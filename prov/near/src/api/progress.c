@@ -211,7 +211,7 @@ static bool near_cq_look_crowd(const struct near_cq *cq)
 	struct near_link *link;
 
 	for (link = cq->eps.next; link != &cq->eps; link = link->next)
-		if (near_crowded(((struct near_ep_link *)link)->ep->port))
+		if (near_ep_crowded(((struct near_ep_link *)link)->ep))
 			return true;
 	return false;
 }
