@@ -400,7 +400,6 @@ START_TEST(target_dies)
 
 	put(0);
 	ctl()->doing = 1;
-	b.rig->port->onesided = NULL;
 	b.rig->port->region->closed = 1;
 	for (i = 0; i < 3000 && !a.done; i++)
 		rig_poll_ms(a.rig, 1);
