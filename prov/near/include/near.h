@@ -161,9 +161,11 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 
 /*
  * Do the processes of the peers that the port knows, and ours, have more need
- * of our processors than there are? See near_crowd.h.
+ * of our processors than there are? See near_crowd.h. endpoints: that there are
+ * on this host; those that the port does not know count as processes of which
+ * nothing is known. 0: nobody has counted.
  */
-bool near_crowded(const struct near_port *port);
+bool near_crowded(const struct near_port *port, size_t endpoints);
 
 /*
  * Sleeping: near_wait_fd() is a descriptor that becomes readable when

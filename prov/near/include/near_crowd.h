@@ -6,21 +6,55 @@
  * one of them may need just this one. Where each can have one of its own, a
  * processor that is given away goes to strangers, for milliseconds.
  *
- * A system call for each process: for those who have nothing else to do.
+ * Cost: two system calls for each process, less where there are processors
+ * enough for all: for those who have nothing else to do, and not each time.
  */
 #ifndef NEAR_CROWD_H
 #define NEAR_CROWD_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
  * The processes that we exchange messages with, in any order, some more than
- * once perhaps, and ourselves or not; 0: one without a pid here. Are those of
- * them that can run nowhere but on the processors of this thread, and we, more
- * than these processors? pid[] is sorted afterwards.
+ * once perhaps, and ourselves or not; 0: one without a pid here. Of so many
+ * others nothing is known but that they are there. Are those of all these that
+ * can run nowhere but on the processors of this thread, and we, more than these
+ * processors? Or those that can run nowhere but on these and on those of whom
+ * else runs on one of them? pid[] is sorted afterwards.
  */
-bool near_crowd(pid_t *pid, size_t count);
+bool near_crowd(pid_t *pid, size_t count, size_t others);
+
+/*
+ * When to look again: soon after the answer has changed, then less and less
+ * often. All 0 at first. In ms, of any clock.
+ */
+struct near_crowd_turn {
+	uint64_t next;
+	uint64_t wait;
+	bool crowded;	/* as of the last look */
+};
+
+#define NEAR_CROWD_SOON 100	/* ms */
+#define NEAR_CROWD_LATE 1600
+
+static inline bool near_crowd_due(const struct near_crowd_turn *turn,
+				  uint64_t now)
+{
+	return now >= turn->next;
+}
+
+static inline void near_crowd_told(struct near_crowd_turn *turn, uint64_t now,
+				   bool crowded)
+{
+	if (!turn->wait || crowded != turn->crowded)
+		turn->wait = NEAR_CROWD_SOON;
+	else if (turn->wait < NEAR_CROWD_LATE)
+		turn->wait *= 2;
+	turn->next = now + turn->wait;
+	turn->crowded = crowded;
+}
 
 #endif /* NEAR_CROWD_H */

@@ -25,8 +25,8 @@ static inline bool near_param_is_number(const char *text)
 	return isdigit((unsigned char)*text) && !*end && !errno;
 }
 
-/* Leaves VALUE as it is where none is set, or something that is no number. */
-static inline void near_param_number(struct fi_provider *prov,
+/* False, and VALUE as it was: none is set, or something that is no number. */
+static inline bool near_param_number(struct fi_provider *prov,
 				     const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -36,12 +36,11 @@ static inline void near_param_number(struct fi_provider *prov,
 	for (c = variable; *c; c++)
 		*c = (char)toupper((unsigned char)*c);
 	text = getenv(variable);
-	if (text && !near_param_is_number(text))
-		FI_WARN(prov, FI_LOG_CORE, "%s=%s is no number, %zu is used; "
-			"set it to digits alone, or unset it\n", variable,
-			text, *value);
-	else
-		fi_param_get_size_t(prov, name, value);
+	if (!text || near_param_is_number(text))
+		return !fi_param_get_size_t(prov, name, value);
+	FI_WARN(prov, FI_LOG_CORE, "%s=%s is no number, %zu is used; set it "
+		"to digits alone, or unset it\n", variable, text, *value);
+	return false;
 }
 
 #endif /* NEAR_PARAM_H */

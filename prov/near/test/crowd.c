@@ -54,6 +54,10 @@ static const struct {
 	{ "they alone are bound", 0xf, { 1, 2, 4 }, false },
 	{ "they are bound, and there is none left", 7, { 1, 2, 4 }, true },
 	{ "a node of three, of two such", 7, { 7, 7, 0x38, 0x38, 0x38 }, false },
+	{ "bound, and others free on all of these", 1, { 2, 3, 3 }, true },
+	{ "free, and others bound on all of these", 3, { 1, 2, 3 }, true },
+	{ "bound, and one is free on another as well", 1, { 3 }, false },
+	{ "bound, at the end of a chain that is full", 1, { 3, 6, 4, 4, 4 }, true },
 	{ "a node of two, of two such", 3, { 3, 3, 0xc, 0xc, 0xc }, true },
 };
 
@@ -68,7 +72,7 @@ static bool crowd_of(const uint64_t *masks)
 		pid[n++] = FIRST + PIDS - 1 - (pid_t)i;
 	for (i = 0; i < PIDS; i++)
 		pid[n++] = FIRST + (pid_t)i;
-	return near_crowd(pid, n);
+	return near_crowd(pid, n, 0);
 }
 
 START_TEST(table)
@@ -91,11 +95,11 @@ START_TEST(unknown)
 	ck_assert(crowd_of(bound));
 	/* two without a pid are two */
 	ours = 3;
-	ck_assert(!near_crowd(far, 1));
-	ck_assert(near_crowd(far, 2));
+	ck_assert(!near_crowd(far, 1, 0));
+	ck_assert(near_crowd(far, 2, 0));
 	/* nor is anything known of ourselves */
 	ours = 0;
-	ck_assert(near_crowd(far, 0));
+	ck_assert(near_crowd(far, 0, 0));
 }
 END_TEST
 
@@ -106,8 +110,40 @@ START_TEST(enough)
 
 	ours = ANYWHERE;
 	looks = 0;
-	ck_assert(!near_crowd(pid, 3));
+	ck_assert(!near_crowd(pid, 3, 0));
 	ck_assert_int_eq(looks, 1);
+}
+END_TEST
+
+/* Of whom nothing is known, he may need our processors. */
+START_TEST(strangers)
+{
+	pid_t pid[1] = { FIRST };
+
+	ours = theirs[0] = 7;
+	ck_assert(!near_crowd(pid, 1, 1));
+	ck_assert(near_crowd(pid, 1, 2));
+}
+END_TEST
+
+/* What changes is looked at soon, what does not is looked at seldom. */
+START_TEST(turns)
+{
+	struct near_crowd_turn turn = {0};
+	uint64_t now = 5, wait;
+
+	for (wait = NEAR_CROWD_SOON; wait <= NEAR_CROWD_LATE; wait *= 2) {
+		ck_assert(near_crowd_due(&turn, now));
+		near_crowd_told(&turn, now, false);
+		ck_assert(!near_crowd_due(&turn, now + wait - 1));
+		now += wait;
+	}
+	near_crowd_told(&turn, now, false);
+	ck_assert(!near_crowd_due(&turn, now + NEAR_CROWD_LATE - 1));
+	now += NEAR_CROWD_LATE;
+	near_crowd_told(&turn, now, true);
+	ck_assert(turn.crowded);
+	ck_assert(near_crowd_due(&turn, now + NEAR_CROWD_SOON));
 }
 END_TEST
 
@@ -121,19 +157,22 @@ START_TEST(port)
 
 	ours = theirs[0] = theirs[1] = 3;
 	rig_peer(rig, rig);
-	ck_assert(!near_crowded(rig->port));
+	ck_assert(!near_crowded(rig->port, 0));
 	for (i = 0; i < 2; i++) {
 		addr.pid = FIRST + i;
 		addr.nonce++;
 		ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[i]), 0);
-		ck_assert(near_crowded(rig->port) == i);
+		ck_assert(near_crowded(rig->port, 0) == i);
 	}
 	near_peer_dies(rig->port, peer[0]);
-	ck_assert(!near_crowded(rig->port));
+	ck_assert(!near_crowded(rig->port, 0));
+	/* of three endpoints it knows itself and another one */
+	ck_assert(!near_crowded(rig->port, 2));
+	ck_assert(near_crowded(rig->port, 3));
 	addr.nonce++;
 	addr.pid_ns++;		/* pids of another namespace mean nothing */
 	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
-	ck_assert(near_crowded(rig->port));
+	ck_assert(near_crowded(rig->port, 0));
 	rig_close(rig);
 }
 END_TEST
@@ -153,6 +192,8 @@ int main(void)
 	tcase_add_loop_test(tcase, table, 0, sizeof(cases) / sizeof(*cases));
 	tcase_add_test(tcase, unknown);
 	tcase_add_test(tcase, enough);
+	tcase_add_test(tcase, strangers);
+	tcase_add_test(tcase, turns);
 	tcase_add_test(tcase, port);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);

@@ -136,10 +136,11 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* SIZE_MAX: nobody has said anything. */
-static void duo_param_yield(size_t polls)
+static void duo_param_yield(void)
 {
-	if (polls == SIZE_MAX)
+	size_t polls = (size_t) duo_params.yield_mask + 1;
+
+	if (!near_param_number(&duo_prov, "yield_polls", &polls))
 		return;
 	if (polls > DUO_PARAM_MAX)
 		polls = DUO_PARAM_MAX;
@@ -149,8 +150,6 @@ static void duo_param_yield(size_t polls)
 
 static void duo_params_read(void)
 {
-	size_t yield_polls = SIZE_MAX;
-
 	fi_param_get_bool(&duo_prov, "use_shm", &duo_params.use_shm);
 	duo_param_peer();
 	fi_param_get_bool(&duo_prov, "stats", &duo_params.stats);
@@ -166,8 +165,7 @@ static void duo_params_read(void)
 	near_param_number(&duo_prov, "wait_interval",
 			  &duo_params.wait_interval);
 	near_param_number(&duo_prov, "near_memory", &duo_params.near_memory);
-	near_param_number(&duo_prov, "yield_polls", &yield_polls);
-	duo_param_yield(yield_polls);
+	duo_param_yield();
 	if (duo_params.core_rest > DUO_PARAM_MAX)
 		duo_params.core_rest = DUO_PARAM_MAX;
 	duo_param_clamp(&duo_params.wait_interval);

@@ -15,6 +15,7 @@
 #include "core/lazy.h"
 #include "core/read.h"
 #include "cq/cq.h"
+#include "local/registry.h"
 #include "obj/ep.h"
 #include "peer/peer.h"
 #include "rx/arrive.h"
@@ -22,7 +23,6 @@
 #define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
-#define DUO_CROWD_MS 100	/* per look whether there is a crowd */
 
 /* What is held comes before what arrives next. */
 DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
@@ -171,7 +171,9 @@ void duo_cq_progress(struct duo_cq *cq)
 static bool duo_ep_yields(const struct duo_ep *ep)
 {
 	return ep->path_ep[FI_DUO_LOCAL] &&
-	       (duo_params.yield_always || ep->domain->peer->crowded(ep));
+	       (duo_params.yield_always ||
+		ep->domain->peer->crowded(ep,
+				duo_registry_count(ep->publication.dir)));
 }
 
 static bool duo_cq_look_crowd(const struct duo_cq *cq)
@@ -192,11 +194,9 @@ static bool duo_cq_crowded(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
 
-	if (now >= cq->crowd_ms) {
-		cq->crowd_ms = now + DUO_CROWD_MS;
-		cq->crowded = duo_cq_look_crowd(cq);
-	}
-	return cq->crowded;
+	if (near_crowd_due(&cq->crowd, now))
+		near_crowd_told(&cq->crowd, now, duo_cq_look_crowd(cq));
+	return cq->crowd.crowded;
 }
 
 /*

@@ -74,6 +74,8 @@ void duo_registry_unlock(int lock);
 void duo_registry_leave(int dir, const char *file);
 /* Its names; to be closed. NULL: cannot be read. */
 DIR *duo_registry_list(int dir);
+/* Of its records: endpoints that are there, or were not long ago. */
+size_t duo_registry_count(int dir);
 /*
  * A number that changes when a file in the directory has come or gone; 0:
  * one may just have.

@@ -148,6 +148,20 @@ DIR *duo_registry_list(int dir)
 	return stream;
 }
 
+size_t duo_registry_count(int dir)
+{
+	DIR *stream = duo_registry_list(dir);
+	struct dirent *entry;
+	size_t count = 0;
+
+	if (!stream)
+		return 0;
+	while ((entry = readdir(stream)))
+		count += duo_registry_is_record(entry->d_name);
+	closedir(stream);
+	return count;
+}
+
 /*
  * Its changes are only seen at the granularity of the kernel's clock, so a
  * directory that has changed a moment ago has no state yet.

@@ -17,6 +17,7 @@
 
 #include "base/compat.h"
 #include "base/util.h"
+#include "near_crowd.h"
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
@@ -55,8 +56,7 @@ struct duo_cq {
 	uint32_t slow;		/* looks in a row that came late */
 	atomic_bool signaled;
 	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
-	bool crowded;		/* who waits is to yield, as of the last look */
-	uint64_t crowd_ms;	/* when to look again, monotonic */
+	struct near_crowd_turn crowd;	/* is who waits to yield? */
 	struct fid_wait *wait_set;	/* NULL: in none */
 	struct duo_waiter waiter;	/* see cq/wait.c */
 	bool core_signals;

@@ -82,9 +82,10 @@ struct duo_peer {
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
 	 * Are the processes that the endpoint may hear from, and ours, more
-	 * than the processors that we have for all of them?
+	 * than the processors that we have for all of them? endpoints: that
+	 * have records, some of which it may not know.
 	 */
-	bool (*crowded)(const struct duo_ep *ep);
+	bool (*crowded)(const struct duo_ep *ep, size_t endpoints);
 	/*
 	 * Before somebody sleeps who waits for what the endpoint does: peers
 	 * write to a descriptor of his (cq/wait.c) when there is something.

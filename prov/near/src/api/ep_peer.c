@@ -88,5 +88,5 @@ bool near_ep_crowded(const struct near_ep *ep)
 		if (at && !near_addr_check(ep->port, at))
 			pid[count++] = at->pid_ns == own.pid_ns ? at->pid : 0;
 	}
-	return near_crowd(pid, count);
+	return near_crowd(pid, count, 0);
 }

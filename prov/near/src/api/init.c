@@ -31,8 +31,6 @@ struct near_params near_params = {
 
 static void near_params_init(void)
 {
-	size_t yield = SIZE_MAX;	/* nobody says anything */
-
 	fi_param_define(&near_prov, "cma", FI_PARAM_BOOL,
 			"Copy large messages from process to process directly "
 			"where the system lets us and it is faster, and do "
@@ -55,10 +53,8 @@ static void near_params_init(void)
 	near_param_number(&near_prov, "memory", &near_params.memory);
 	near_param_number(&near_prov, "unexpected_size",
 			  &near_params.unexpected);
-	near_param_number(&near_prov, "yield", &yield);
-	near_params.yield_always = yield != SIZE_MAX;
-	if (near_params.yield_always)
-		near_params.yield = yield;
+	near_params.yield_always = near_param_number(&near_prov, "yield",
+						     &near_params.yield);
 }
 
 struct fi_provider *fi_prov_ini(void);

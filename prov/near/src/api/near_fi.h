@@ -16,6 +16,7 @@
 #include "link/copy.h"
 #include "match/block.h"
 #include "match/match.h"
+#include "near_crowd.h"
 
 #define NEAR_NAME "near"
 #define NEAR_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
@@ -109,8 +110,7 @@ struct near_cq {
 	struct near_cq_err **err_last;
 	struct near_domain *domain;
 	size_t empty;		/* reads without a completion in a row */
-	bool crowded;		/* who waits is to yield, as of the last look */
-	uint64_t crowd_ms;	/* when to look again */
+	struct near_crowd_turn crowd;	/* is who waits to yield? */
 	struct near_link eps;	/* near_ep_link: to be polled */
 	uint32_t refs;
 	int wait_fd;		/* -1: nobody sleeps on this one */

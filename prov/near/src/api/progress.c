@@ -15,7 +15,6 @@
 #include "api/recv.h"
 #include "link/proc.h"
 
-#define NEAR_CROWD_MS 100	/* per look whether there is a crowd */
 
 static near_inline bool near_sink_room(void *ctx)
 {
@@ -223,11 +222,9 @@ static bool near_cq_crowded(struct near_cq *cq)
 	bool crowded;
 
 	near_lock(cq->domain);
-	if (now >= cq->crowd_ms) {
-		cq->crowd_ms = now + NEAR_CROWD_MS;
-		cq->crowded = near_cq_look_crowd(cq);
-	}
-	crowded = cq->crowded;
+	if (near_crowd_due(&cq->crowd, now))
+		near_crowd_told(&cq->crowd, now, near_cq_look_crowd(cq));
+	crowded = cq->crowd.crowded;
 	near_unlock(cq->domain);
 	return crowded;
 }

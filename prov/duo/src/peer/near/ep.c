@@ -118,9 +118,9 @@ static int duo_near_enable(struct duo_ep *ep)
 	return 0;
 }
 
-static bool duo_near_crowded(const struct duo_ep *ep)
+static bool duo_near_crowded(const struct duo_ep *ep, size_t endpoints)
 {
-	return near_crowded(ep->near->port);
+	return near_crowded(ep->near->port, endpoints);
 }
 
 /* What is queued as large still needs answers to those who receive it. */

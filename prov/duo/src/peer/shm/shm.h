@@ -81,7 +81,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
 void duo_shm_leaves(struct duo_ep *ep, const char *peer_name);
 void duo_shm_left(struct duo_ep *ep, const char *peer_name);
-bool duo_shm_crowded(const struct duo_ep *ep);
+bool duo_shm_crowded(const struct duo_ep *ep, size_t endpoints);
 void duo_shm_not_sent(struct duo_ep *ep, fi_addr_t number);
 
 /* srx.c */
