@@ -6,6 +6,11 @@
  * warning, what it did before is delivered, and others go on.
  */
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/proc.h"
 #include "unit.h"
 
 static struct rig *bad, *good, *us;
@@ -169,6 +174,48 @@ START_TEST(claim_by_nobody)
 }
 END_TEST
 
+static void until_free(const struct near_claim *claim)
+{
+	uint64_t end = near_now_ms() + 10000;
+
+	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
+	       NEAR_CLAIM_FREE && near_now_ms() < end)
+		rig_poll(us, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+}
+
+/* Who takes a ring is killed before he opens it, or before he rings. */
+START_TEST(claim_of_the_dead)
+{
+	struct near_region *region = us->port->region;
+	struct near_claim *claim = &region->claim[5];
+	struct near_place place;
+	struct stat before, after;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	fstat(us->port->fd, &before);
+	ck_assert(near_place(us->port->room.growing, 5, 3, &place));
+	near_region_reserve(us->port->fd, place.offset, place.size);
+	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)getpid() << NEAR_CLAIM_PID;
+	rig_poll_ms(us, 300);
+	ck_assert_uint_ne(claim->state, NEAR_CLAIM_FREE);
+	waitpid(pid, NULL, 0);
+	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)pid << NEAR_CLAIM_PID;
+	until_free(claim);
+	fstat(us->port->fd, &after);
+	ck_assert_int_eq(after.st_blocks, before.st_blocks);
+
+	claim->who = good->addr;
+	claim->who.nonce++;
+	claim->who.pid = pid;
+	claim->state = NEAR_CLAIM_OPEN;
+	until_free(claim);
+	ck_assert_uint_eq(rig_lanes(us), 2);
+}
+END_TEST
+
 /* A claim of a ring in a size that there is not. */
 START_TEST(claim_of_no_size)
 {
@@ -301,6 +348,7 @@ int main(void)
 	tcase_add_test(tcase, asks_for_too_much);
 	tcase_add_test(tcase, sends_too_much);
 	tcase_add_test(tcase, claim_by_nobody);
+	tcase_add_test(tcase, claim_of_the_dead);
 	tcase_add_loop_test(tcase, claim_of_no_size, 0, 4);
 	tcase_add_test(tcase, moves_without_end);
 	tcase_add_loop_test(tcase, answer_of_no_size, 0, 2);

@@ -255,6 +255,7 @@ static void near_port_check(struct near_port *port)
 	near_port_events(port);
 	near_port_look(port);
 	near_room_look(port);
+	port->rings_due = true;	/* but not amid their messages */
 }
 
 /*
@@ -272,6 +273,8 @@ void near_port_tick(struct near_port *port)
 	if (!(port->polls % NEAR_SWEEP_POLLS))
 		near_port_sweep(port);
 	near_port_check(port);
+	if (near_unlikely(port->rings_due))
+		near_rings_look(port);
 	near_port_meet(port);
 	if (near_unlikely(port->dying))
 		near_port_reap(port);

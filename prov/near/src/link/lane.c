@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,40 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	near_lane_heat(port, port->lane[index]);
 	if (state == NEAR_CLAIM_CLOSED)
 		near_lane_closed(port, port->lane[index]);
+}
+
+/* It was taken by a process of our pid namespace that is no more. */
+static bool near_claim_dead(uint32_t state)
+{
+	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
+
+	return (state & NEAR_CLAIM_STATE) == NEAR_CLAIM_TAKEN && pid &&
+	       kill(pid, 0) && errno == ESRCH;
+}
+
+/*
+ * Whoever is killed after he has taken a ring, and before he rings, is told of by
+ * nobody. Claims are taken from the first on, so his is among those in use, in
+ * pages that are there.
+ */
+void near_rings_look(struct near_port *port)
+{
+	uint32_t i, state, end = NEAR_CLAIMS_PER_PAGE;
+
+	port->rings_due = false;
+	while (end < port->lane_count)
+		end += NEAR_CLAIMS_PER_PAGE;
+	for (i = 0; i < end; i++) {
+		if (port->lane[i])
+			continue;
+		state = __atomic_load_n(&port->region->claim[i].state,
+					__ATOMIC_ACQUIRE);
+		if (near_claim_dead(state))
+			near_ring_free(port, i,
+				       near_tier_most(port->room.growing, i));
+		else
+			near_ring_rang(port, i);
+	}
 }
 
 void near_port_bell(struct near_port *port)

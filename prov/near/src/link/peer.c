@@ -157,8 +157,9 @@ void near_bell(struct near_peer *peer)
 		near_wake_first(peer, region->wake_fd);
 }
 
-/* A free ring of the peer's, ours from now on. */
-static int near_claim(struct near_region *region, int fd, uint32_t *index)
+/* A free ring of the peer's, ours from now on; pid: where it means something. */
+static int near_claim(struct near_region *region, int fd, uint32_t pid,
+		      uint32_t *index)
 {
 	uint32_t i, state;
 	int ret;
@@ -172,7 +173,8 @@ static int near_claim(struct near_region *region, int fd, uint32_t *index)
 		}
 		state = NEAR_CLAIM_FREE;
 		if (__atomic_compare_exchange_n(&region->claim[i].state,
-						&state, NEAR_CLAIM_TAKEN,
+						&state, NEAR_CLAIM_TAKEN |
+						pid << NEAR_CLAIM_PID,
 						false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED)) {
 			*index = i;
@@ -205,7 +207,8 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	void *ring;
 	int ret;
 
-	ret = near_claim(region, fd, &index);
+	ret = near_claim(region, fd, peer->far ? 0 : (uint32_t)port->addr.pid,
+			 &index);
 	if (ret)
 		return ret;
 	claim = &region->claim[index];

@@ -136,6 +136,7 @@ struct near_port {
 	uint8_t ways;		/* that new peers start with */
 	uint32_t dying;		/* peers that are */
 	uint64_t checked_ms;
+	bool rings_due;		/* near_rings_look() is */
 	uint64_t hello_ms;	/* last look at the socket */
 	uint64_t asked_ms;	/* last question of ours there */
 	uint32_t patience_ms;	/* with who does not answer; 0: any */
@@ -199,6 +200,7 @@ void near_port_sweep(struct near_port *port);
 void near_lane_refuse(struct near_port *port, const struct near_lane *lane);
 void near_lane_release(struct near_port *port, struct near_lane *lane);
 void near_lane_heat(struct near_port *port, struct near_lane *lane);
+void near_rings_look(struct near_port *port);
 void near_lane_broken(struct near_port *port, struct near_lane *lane,
 		      const char *what, uint64_t value);
 

@@ -147,6 +147,10 @@ enum near_claim_state {
 	NEAR_CLAIM_REFUSED,	/* the receiver cannot answer */
 };
 
+/* near_claim.state of one that is taken: by whom; 0: of another pid namespace */
+#define NEAR_CLAIM_PID 8
+#define NEAR_CLAIM_STATE 0xffu
+
 /* Who sends through ring i. */
 struct near_claim {
 	uint32_t state;
