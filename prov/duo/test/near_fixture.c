@@ -147,6 +147,7 @@ void near_setup_resting(void)
 	over_near.cntr_flags = 0;
 	rest_ms = 500;
 	near_setup_alone();
+	fake.core.needs_ep = true;
 }
 
 void near_teardown(void)

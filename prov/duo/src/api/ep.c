@@ -283,6 +283,7 @@ static int duo_ep_close(struct fid *fid)
 		duo_unlock(&domain->lock);
 		return ret;
 	}
+	duo_rest_closed(ep);
 	duo_ep_drain_core(ep);
 	if (duo_params.stats)
 		duo_stats_print(ep);

@@ -35,6 +35,22 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 	return addr;
 }
 
+/* Those that the core has refused, since it rested until just now. */
+static int duo_av_lost(const struct duo_av *av, fi_addr_t *addr, size_t count)
+{
+	size_t i;
+	int lost = 0;
+
+	for (i = 0; i < count; i++) {
+		if (addr[i] >= DUO_AV_MAX ||
+		    duo_route_load(av->route, addr[i]) != DUO_ROUTE_NONE)
+			continue;
+		addr[i] = FI_ADDR_NOTAVAIL;
+		lost++;
+	}
+	return lost;
+}
+
 /* What the core has returned for an insert; returns what we do. */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
@@ -43,7 +59,7 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 		return ret;
 	ret -= duo_core_av_admit(av, addr, count, err);
 	duo_av_note_all(av, addr, bytes, count);
-	return ret;
+	return ret - duo_av_lost(av, addr, count);
 }
 
 /* Where the application wants the errors of single addresses. */
@@ -52,13 +68,26 @@ static int *duo_av_errors(uint64_t flags, void *context)
 	return flags & FI_SYNC_ERR ? context : NULL;
 }
 
+/* The core is about to be asked. False: it rests for want of an endpoint. */
+static bool duo_av_awake(struct duo_av *av)
+{
+	duo_rest_end(av->domain);
+	if (!duo_rest_of(av))
+		return true;
+	DUO_WARN(AV, "av %p: the core takes no more addresses while no "
+		 "endpoint is bound to it; insert them after fi_ep_bind\n",
+		 (void *) av);
+	return false;
+}
+
 /* The core's answer, or while it rests what it will be. */
 static int duo_av_take(struct duo_av *av, const void *addr, size_t count,
 		       fi_addr_t *result, uint64_t flags, void *context)
 {
 	if (!(flags & ~FI_MORE) && duo_rest_insert(av, addr, count, result))
 		return count;
-	duo_rest_end(av->domain);
+	if (!duo_av_awake(av))
+		return -FI_EOPBADSTATE;
 	return fi_av_insert(duo_av_core(av), addr, count, result, flags,
 			    context);
 }
@@ -96,9 +125,9 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	int ret;
 
 	duo_lock(&av->domain->lock);
-	duo_rest_end(av->domain);
-	ret = fi_av_insertsvc(duo_av_core(av), node, service, result,
-			      flags, context);
+	ret = !duo_av_awake(av) ? -FI_EOPBADSTATE :
+	      fi_av_insertsvc(duo_av_core(av), node, service, result, flags,
+			      context);
 	ret = duo_av_inserted(av, ret, result, NULL, 1,
 			      duo_av_errors(flags, context));
 	duo_unlock(&av->domain->lock);
@@ -117,9 +146,9 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
-	duo_rest_end(av->domain);
-	ret = fi_av_insertsym(duo_av_core(av), node, nodecnt, service,
-			      svccnt, result, flags, context);
+	ret = !duo_av_awake(av) ? -FI_EOPBADSTATE :
+	      fi_av_insertsym(duo_av_core(av), node, nodecnt, service, svccnt,
+			      result, flags, context);
 	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
 			      duo_av_errors(flags, context));
 	duo_unlock(&av->domain->lock);
@@ -215,14 +244,16 @@ static int duo_av_close(struct fid *fid)
 
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
+	duo_lock(&av->domain->lock);
 	/* without endpoints there is one left */
 	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
+	if (!ret) {
+		duo_rest_forget(av);
+		LIST_REMOVE(av, link);
+	}
+	duo_unlock(&av->domain->lock);
 	if (ret)
 		return ret;
-	duo_lock(&av->domain->lock);
-	duo_rest_forget(av);
-	LIST_REMOVE(av, link);
-	duo_unlock(&av->domain->lock);
 	atomic_fetch_sub(&av->domain->refs, 1);
 	duo_av_free(av);
 	return 0;

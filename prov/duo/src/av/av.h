@@ -69,6 +69,8 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr, size_t count,
  * FI_ADDR_NOTAVAIL: it has none. */
 int duo_core_av_renumber(struct duo_av *av, const fi_addr_t *core_addr,
 			 size_t count);
+/* It has no number for an address of ours that is reached locally alone. */
+bool duo_core_av_lacks(const struct duo_core_av *core, fi_addr_t addr);
 int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
 		       size_t *len);
 /* From the first AV; if it has none left of it, forget for the others. */

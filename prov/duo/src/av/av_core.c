@@ -144,6 +144,11 @@ static bool duo_core_av_has(const struct duo_core_av *core, fi_addr_t addr)
 	return core->fi_addr[duo_core_av_addr(core, addr)] == addr + 1;
 }
 
+bool duo_core_av_lacks(const struct duo_core_av *core, fi_addr_t addr)
+{
+	return core->fi_addr && !duo_core_av_has(core, addr);
+}
+
 /* The core has given core_addr to addr. */
 static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 			     fi_addr_t core_addr)
@@ -159,7 +164,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
  * and must not come to name another. */
 static void duo_core_av_unname(struct duo_core_av *core, fi_addr_t addr)
 {
-	core->fi_addr[duo_core_av_addr(core, addr)] = 0;
+	if (duo_core_av_has(core, addr))
+		core->fi_addr[duo_core_av_addr(core, addr)] = 0;
 }
 
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr)
@@ -307,6 +313,8 @@ int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
 
 	if (duo_rest_of(av))
 		return duo_rest_lookup(av, addr, buf, len);
+	if (addr < DUO_AV_MAX && duo_core_av_lacks(lead, addr))
+		return -FI_EINVAL;
 	return fi_av_lookup(lead->av_fid, duo_core_av_addr(lead, addr), buf,
 			    len);
 }
@@ -318,8 +326,11 @@ int duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 	if (duo_rest_of(av))
 		return duo_rest_remove(av, addr);
 	if (lead->fi_addr) {
-		if (addr >= DUO_AV_MAX || !duo_core_av_has(lead, addr))
+		if (addr >= DUO_AV_MAX ||
+		    duo_route_load(av->route, addr) == DUO_ROUTE_NONE)
 			return -FI_EINVAL;
+		if (duo_core_av_lacks(lead, addr))
+			return 0;
 		addr = duo_core_av_addr(lead, addr);
 	}
 	return fi_av_remove(lead->av_fid, &addr, 1, flags);
@@ -383,7 +394,8 @@ static int duo_core_av_replay(struct duo_core_av *core)
 	int ret = av->beyond ? -FI_ENOSPC : 0;
 
 	for (addr = 0; !ret && addr < av->high; addr++) {
-		if (duo_route_load(av->route, addr) != DUO_ROUTE_NONE)
+		if (duo_route_load(av->route, addr) != DUO_ROUTE_NONE &&
+		    !duo_core_av_lacks(duo_core_av_lead(av), addr))
 			ret = duo_core_av_copy(core, addr);
 	}
 	return ret;

@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 
 #include "av/av.h"
+#include "av/map.h"
 #include "av/rest.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,11 +17,12 @@
 
 #define DUO_REST_MAX 512	/* addresses: more than ranks of a host */
 #define DUO_REST_IDLE 4096	/* polls: somebody is waited for */
-#define DUO_REST_BUSY 8		/* times as long while nobody is */
+#define DUO_REST_BUSY 2		/* times as long while nobody is */
 
 struct duo_rest {
 	struct duo_av *av;
 	struct duo_core_av *core;	/* that will take them */
+	bool open;		/* their endpoint, without which it cannot */
 	uint64_t until_ms;	/* monotonic; UINT64_MAX: no endpoint */
 	uint64_t at_last_ms;	/* though local messages come; likewise */
 	size_t len;		/* bytes of an address */
@@ -80,6 +82,7 @@ static void duo_rest_begin(const struct duo_ep *ep)
 		return;
 	rest->av = ep->av;
 	rest->core = ep->core_av;
+	rest->open = true;
 	rest->len = len;
 	rest->until_ms = duo_clock_coarse_ms() + duo_params.core_rest;
 	rest->at_last_ms = rest->until_ms +
@@ -89,11 +92,15 @@ static void duo_rest_begin(const struct duo_ep *ep)
 
 void duo_rest_enabled(struct duo_ep *ep)
 {
+	struct duo_domain *domain = ep->domain;
+
 	if (duo_rest_may(ep))
 		duo_rest_begin(ep);
 	else
-		duo_rest_end(ep->domain);
-	ep->domain->started = true;
+		duo_rest_end(domain);
+	if (domain->rest && !domain->rest->open)	/* this one is polled */
+		domain->rest->until_ms = domain->rest->at_last_ms = 0;
+	domain->started = true;
 }
 
 void duo_rest_closing(const struct duo_ep *ep)
@@ -104,30 +111,32 @@ void duo_rest_closing(const struct duo_ep *ep)
 		rest->until_ms = rest->at_last_ms = UINT64_MAX;
 }
 
-/* To the AV that they wait for, or to one that has taken its place and them. */
-void duo_rest_bound(struct duo_av *av)
+void duo_rest_closed(const struct duo_ep *ep)
 {
-	if (!duo_rest_of(av))
-		return;
-	if (av->domain->rest->core == TAILQ_FIRST(&av->cores))
-		duo_rest_over(av->domain);
-	else
-		duo_rest_free(av->domain);
+	if (ep->enabled && duo_rest_of(ep->av))
+		ep->domain->rest->open = false;
 }
 
 /*
- * To end it takes milliseconds: better when there is time, and the others have
- * it too, than amid their messages.
+ * Of a call with another one the core says what it takes. Without an endpoint
+ * there is nobody to ask.
  */
-bool duo_rest_lasts(struct duo_domain *domain, uint32_t idle)
+static bool duo_rest_all_local(const struct duo_rest *rest,
+			       const uint8_t *bytes, size_t count)
 {
-	const struct duo_rest *rest = domain->rest;
+	const struct duo_ep *ep = LIST_FIRST(&rest->av->local_eps);
+	char peer_name[DUO_PEER_NAME_MAX];
+	size_t i;
 
-	if (duo_clock_coarse_ms() < (idle < DUO_REST_IDLE ? rest->at_last_ms :
-							    rest->until_ms))
-		return true;
-	duo_rest_over(domain);
-	return false;
+	if (!ep)
+		return !rest->open;
+	for (i = 0; i < count; i++) {
+		if (duo_registry_lookup(bytes + i * rest->len, rest->len,
+					&ep->publication, peer_name) !=
+		    FI_DUO_REGISTERED)
+			return false;
+	}
+	return true;
 }
 
 /* As the core an address that is there has its number already. */
@@ -152,7 +161,8 @@ bool duo_rest_insert(struct duo_av *av, const void *addr, size_t count,
 	const uint8_t *bytes = addr;
 	size_t i;
 
-	if (!duo_rest_of(av) || count > DUO_REST_MAX - rest->count)
+	if (!duo_rest_of(av) || count > DUO_REST_MAX - rest->count ||
+	    !duo_rest_all_local(rest, bytes, count))
 		return false;
 	for (i = 0; i < count; i++)
 		fi_addr[i] = duo_rest_insert_one(rest, bytes + i * rest->len);
@@ -188,15 +198,24 @@ int duo_rest_remove(struct duo_av *av, fi_addr_t addr)
 	return 0;
 }
 
-/* fi_av_insert has returned success long ago. */
-static void duo_rest_refused(struct duo_rest *rest, fi_addr_t addr, int err)
+/*
+ * fi_av_insert has returned success long ago. Who is reached over shared memory
+ * needs no core, if it can be written down that it has none.
+ */
+static void duo_rest_refused(struct duo_rest *rest, fi_addr_t addr, bool keep,
+			     int err)
 {
+	struct duo_ep *ep = LIST_FIRST(&rest->av->local_eps);
+
+	keep = keep && ep && duo_map_only_local(ep, addr);
 	DUO_WARN(AV, "av %p: the core %s does not take fi_addr %" PRIu64 ", "
-		 "which was inserted while it rested: %s; it is removed. With "
+		 "which was inserted while it rested: %s; %s. With "
 		 "FI_OFI_DUO_CORE_REST=0 fi_av_insert says so\n",
 		 (void *) rest->av, rest->av->domain->fabric->core_name, addr,
-		 fi_strerror(err));
-	duo_av_drop(rest->av, addr);
+		 fi_strerror(err), keep ? "it is reached locally alone" :
+					  "it is removed");
+	if (!keep)
+		duo_av_drop(rest->av, addr);
 }
 
 /* The core's number, FI_ADDR_NOTAVAIL: it has none for it. */
@@ -213,8 +232,8 @@ static fi_addr_t duo_rest_give(struct duo_rest *rest, fi_addr_t addr)
 		return core_addr;
 	if (ret == 1)
 		fi_av_remove(rest->core->av_fid, &core_addr, 1, 0);
-	duo_rest_refused(rest, addr, ret == 1 ? FI_ENOSPC :
-				     ret < 0 ? -ret : FI_EADDRNOTAVAIL);
+	duo_rest_refused(rest, addr, true, ret == 1 ? FI_ENOSPC :
+					   ret < 0 ? -ret : FI_EADDRNOTAVAIL);
 	return FI_ADDR_NOTAVAIL;
 }
 
@@ -225,19 +244,20 @@ static void duo_rest_take_back(struct duo_rest *rest, fi_addr_t *core_addr,
 	fi_addr_t addr;
 
 	for (addr = 0; addr < rest->count; addr++) {
-		if (core_addr[addr] == FI_ADDR_NOTAVAIL ||
-		    core_addr[addr] == addr)
+		if (core_addr[addr] == addr || rest->gone[addr])
 			continue;
-		fi_av_remove(rest->core->av_fid, &core_addr[addr], 1, 0);
-		duo_rest_refused(rest, addr, err);
+		if (core_addr[addr] != FI_ADDR_NOTAVAIL)
+			fi_av_remove(rest->core->av_fid, &core_addr[addr], 1,
+				     0);
+		duo_rest_refused(rest, addr, false, err);
 	}
 }
 
 /*
  * The core numbers them in the order of their insertion, as we have, unless
- * some have been removed.
+ * some have been removed or are refused.
  */
-void duo_rest_over(struct duo_domain *domain)
+static void duo_rest_give_all(struct duo_domain *domain)
 {
 	struct duo_rest *rest = domain->rest;
 	fi_addr_t addr, core_addr[DUO_REST_MAX];
@@ -247,12 +267,43 @@ void duo_rest_over(struct duo_domain *domain)
 	domain->rest = NULL;
 	for (addr = 0; addr < rest->count; addr++) {
 		core_addr[addr] = duo_rest_give(rest, addr);
-		same = same && (core_addr[addr] == addr ||
-				core_addr[addr] == FI_ADDR_NOTAVAIL);
+		same = same && (core_addr[addr] == addr || rest->gone[addr]);
 	}
 	ret = same ? 0 : duo_core_av_renumber(rest->av, core_addr,
 					      rest->count);
 	if (ret)
 		duo_rest_take_back(rest, core_addr, -ret);
 	free(rest);
+}
+
+void duo_rest_over(struct duo_domain *domain)
+{
+	if (domain->rest->open)
+		duo_rest_give_all(domain);
+}
+
+/* To the AV that they wait for, or to one that has taken its place and them. */
+void duo_rest_bound(struct duo_av *av)
+{
+	if (!duo_rest_of(av))
+		return;
+	if (av->domain->rest->core == TAILQ_FIRST(&av->cores))
+		duo_rest_give_all(av->domain);
+	else
+		duo_rest_free(av->domain);
+}
+
+/*
+ * To end it takes milliseconds: better when there is time, and the others have
+ * it too, than amid their messages.
+ */
+bool duo_rest_lasts(struct duo_domain *domain, uint32_t idle)
+{
+	const struct duo_rest *rest = domain->rest;
+
+	if (duo_clock_coarse_ms() < (idle < DUO_REST_IDLE ? rest->at_last_ms :
+							    rest->until_ms))
+		return true;
+	duo_rest_over(domain);
+	return false;
 }

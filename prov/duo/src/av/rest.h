@@ -29,8 +29,10 @@ struct duo_ep;
 /* An endpoint of the domain has its local side, or has none: does the core
  * begin to rest, or is it over? */
 void duo_rest_enabled(struct duo_ep *ep);
-/* It is about to be closed: what its AV keeps is for those to come. */
+/* It is about to be closed, and the core's has been: what its AV keeps is for
+ * those to come. efa's takes nothing without an endpoint. */
 void duo_rest_closing(const struct duo_ep *ep);
+void duo_rest_closed(const struct duo_ep *ep);
 /* An endpoint has been bound to the AV. */
 void duo_rest_bound(struct duo_av *av);
 /* The AV has been closed. */
@@ -50,7 +52,7 @@ void duo_rest_over(struct duo_domain *domain);
 bool duo_rest_lasts(struct duo_domain *domain, uint32_t idle);
 bool duo_rest_is_of(const struct duo_av *av);
 
-/* The core is needed: now it has all addresses. */
+/* The core is needed: now it has all addresses, if their endpoint is open. */
 static inline void duo_rest_end(struct duo_domain *domain)
 {
 	if (__builtin_expect(domain->rest != NULL, false))

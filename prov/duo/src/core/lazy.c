@@ -171,7 +171,8 @@ DUO_HOT void duo_lazy_posted(struct duo_rx *rx)
 	duo_rx_become(rx, DUO_RX_CORE);
 }
 
-/* While the core rests it gets none that names a local source. */
+/* While the core rests it gets none that names a local source; others end that
+ * when they are posted, or are the first of the list. */
 DUO_HOT bool duo_lazy_rests(struct duo_ep *ep, const struct duo_want *want)
 {
 	if (__builtin_expect(!ep->domain->rest, true))

@@ -5,7 +5,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "av/rest.h"
 #include "core/lazy.h"
 #include "core/when.h"
 #include "rx/multi.h"
@@ -150,7 +149,6 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 
 	if (ret)
 		return ret;
-	duo_rest_end(ep->domain);
 	owner = duo_multi_owner(ep, recv);
 	rx = duo_multi_piece(owner, recv->iov->iov_base, recv->iov->iov_len,
 			     recv->desc ? recv->desc[0] : NULL);

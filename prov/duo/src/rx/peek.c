@@ -5,7 +5,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "av/rest.h"
 #include "av/route.h"
 #include "core/lazy.h"
 #include "core/when.h"
@@ -124,7 +123,6 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
-	duo_rest_end(ep->domain);
 	ep->up->progress(ep->rx_cq);
 	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
 	if (rx)

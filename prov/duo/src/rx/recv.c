@@ -71,6 +71,13 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
+/* The core may refuse the source at last. */
+DUO_COLD int duo_recv_wake(struct duo_ep *ep, const struct duo_want *want)
+{
+	duo_rest_end(ep->domain);
+	return duo_recv_when(ep, want) == DUO_RECV_NO_SOURCE ? -FI_EINVAL : 0;
+}
+
 /* To the core in this call. */
 DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -78,8 +85,9 @@ DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
-	duo_rest_end(ep->domain);
-	if (ep->lazy_count)
+	if (ep->domain->rest)
+		ret = duo_recv_wake(ep, &want);
+	if (!ret && ep->lazy_count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
 	if (!ret && ep->multi_open && duo_recv_blocked(rx))
 		return 0;
@@ -97,12 +105,14 @@ DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* Who has sent before is watched. */
+/* Who has sent before is watched; somebody not known may be remote. */
 DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			    fi_addr_t addr, bool final)
 {
 	if (addr != FI_ADDR_UNSPEC)
 		duo_map_watch(ep, addr);
+	else
+		duo_rest_end(ep->domain);
 	if (!final)
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
@@ -114,7 +124,7 @@ DUO_HOT int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 {
 	bool final = duo_want_final(ep, kind, want);
 
-	if (when == DUO_RECV_NOW && !due)
+	if (when == DUO_RECV_NOW && (!due || ep->domain->rest))
 		return duo_recv_post_core(rx, final);
 	duo_match_post(&ep->match[kind], rx);
 	if (when == DUO_RECV_NOW)
@@ -190,8 +200,11 @@ static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
 /* The lock is held. */
 DUO_COLD ssize_t duo_recv_rare(struct duo_ep *ep, const struct duo_recv *recv)
 {
-	int ret = duo_recv_check(ep, recv);
+	int ret;
 
+	if (recv->flags & (FI_PEEK | FI_MULTI_RECV))
+		duo_rest_end(ep->domain);
+	ret = duo_recv_check(ep, recv);
 	return ret ? ret : duo_recv_look(ep, recv);
 }
 

@@ -7,47 +7,9 @@
  */
 
 #include "av/route.h"
-#include "near_fixture.h"
-
-#define REST_US (duo_params.core_rest * 1000)
-#define IDLE 4096	/* polls, a pause */
-#define STRANGER 815	/* a core address that nobody has published */
-#define OWN fake.core.own_addr	/* published by the endpoint */
+#include "rest_fixture.h"
 
 static struct slot slot[2];
-
-static bool rests(void)
-{
-	return duo_domain_of(fx.domain)->rest;
-}
-
-static bool core_has(fi_addr_t core_addr, uint64_t addr)
-{
-	return fake_core_table(duo_av_core(duo_av_of(fx.av)))
-		->addr[core_addr] == addr;
-}
-
-static void setup_alone(void)
-{
-	near_setup_resting();
-	ck_assert(rests());
-}
-
-static void setup(void)
-{
-	setup_alone();
-	near_publish();
-	ck_assert(rests());
-}
-
-static void expect_awake(void)
-{
-	int polls = fake.core.polls;
-
-	poll_cq(300);
-	ck_assert(!rests());
-	ck_assert_int_gt(fake.core.polls, polls);
-}
 
 START_TEST(it_is_left_alone)
 {
@@ -96,16 +58,16 @@ END_TEST
 /* Local messages come: it waits for a pause, but not for ever. */
 START_TEST(a_pause_ends_it)
 {
-	unit_pass(2 * REST_US);
+	unit_pass(2 * REST_US - REST_US / 4);
 	poll_cq(IDLE - 10);
 	ck_assert(rests());
 	post_recv(&slot[0], peer, TAG);
 	rig_send("local");
 	both_entry(&slot[0]);
-	poll_cq(IDLE - 10);
+	poll_cq(_i ? 1 : IDLE - 10);
 	ck_assert(rests());
 	if (_i)
-		unit_pass(6 * REST_US);
+		unit_pass(REST_US / 2);
 	else
 		poll_cq(20);
 	expect_awake();
@@ -142,14 +104,35 @@ START_TEST(a_stranger_among_others_ends_it)
 }
 END_TEST
 
-/* Any source may be a remote one; it waits as long as it always does. */
+/* Any source may be a remote one, also behind a receive that names a peer. */
 START_TEST(any_source_ends_it)
 {
+	if (_i)
+		post_recv(&slot[1], peer, TAG + 1);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert(rests());
+	ck_assert(!rests());
+	ck_assert_int_eq(fake.core.posts, 0);
 	poll_cq(LAZY_POLLS + 1);
-	expect_awake();
-	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_int_eq(fake.core.posts, 1 + _i);
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "core");
+	expect_recv(&slot[0], "core", peer);
+}
+END_TEST
+
+/* So may who comes after one that has gone. */
+START_TEST(a_successor_behind_a_named_one_ends_it)
+{
+	struct duo_ep *ep = fixture_ep();
+	fi_addr_t own = peer_insert(OWN);
+
+	duo_map_gone(ep, duo_route_number(duo_route_load(ep->route, peer)));
+	post_recv(&slot[0], own, TAG);
+	ck_assert(rests());
+	post_recv(&slot[1], peer, TAG);
+	ck_assert(!rests());
+	ck_assert_int_ge(fake.core.posts, 1);
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "core");
+	expect_recv(&slot[1], "core", peer);
 }
 END_TEST
 
@@ -269,26 +252,6 @@ START_TEST(removed_before_it_ends)
 }
 END_TEST
 
-/* fi_av_insert has said that it is there; its like go on. */
-START_TEST(refused_when_it_ends)
-{
-	fi_addr_t own = peer_insert(OWN);
-	int context;
-
-	fake_core_table(duo_av_core(duo_av_of(fx.av)))->refused = PEER;
-	unit_pass(10 * REST_US);
-	poll_cq(300);
-	expect_awake();
-	ck_assert(core_has(0, OWN));
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
-			 -FI_EINVAL);
-	post_recv(&slot[0], own, TAG);
-	poll_cq(LAZY_POLLS + 1);
-	fake_core_arrive(DUO_TAGGED, 0, TAG, "own");
-	expect_recv(&slot[0], "own", own);
-}
-END_TEST
-
 static struct fid_ep *open_second(void)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -332,6 +295,47 @@ START_TEST(the_endpoint_closes)
 	ck_assert(core_has(0, PEER));
 	ck_assert_int_eq(fi_av_lookup(fx.av, peer, bytes, &len), 0);
 	ck_assert_uint_eq(*(uint64_t *) bytes, PEER);
+}
+END_TEST
+
+/* Nothing that the others do brings addresses into an AV without endpoint. */
+START_TEST(another_av_goes_on)
+{
+	static const struct fixture_attr attr = { .near = true };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	const uint64_t more = STRANGER;
+	fi_addr_t addr = FI_ADDR_NOTAVAIL, number[600];
+	uint64_t many[600] = { 0 };
+	struct fi_info *info;
+	struct fid_av *av;
+	int polls;
+
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	ck_assert_int_eq(fi_av_insert(fx.av, many, 600, number, 0, NULL),
+			 -FI_EOPBADSTATE);
+	fake.core.own_addr++;
+	info = fixture_info(&attr);
+	ck_assert_int_eq(fi_av_open(fx.domain, &av_attr, &av, NULL), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV),
+			 0);
+	ck_assert_int_eq(fi_enable(fx.ep), 0);
+	ck_assert_int_eq(fi_av_insert(av, &more, 1, &addr, 0, NULL), 1);
+	polls = fake.core.polls;
+	poll_cq(300);
+	ck_assert_int_gt(fake.core.polls, polls);
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(LAZY_POLLS + 1);
+	ck_assert_int_eq(fake.core.posts, 1);
+	fake_core_arrive(DUO_TAGGED, addr, TAG, "core");
+	expect_recv(&slot[0], "core", addr);
+	ck_assert(core_has(peer, FAKE_FREE));
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fi_close(&av->fid), 0);
+	ck_assert(rests());
 }
 END_TEST
 
@@ -409,7 +413,8 @@ int main(void)
 	tcase_add_loop_test(tcase, a_pause_ends_it, 0, 2);
 	tcase_add_test(tcase, a_stranger_ends_it);
 	tcase_add_test(tcase, a_stranger_among_others_ends_it);
-	tcase_add_test(tcase, any_source_ends_it);
+	tcase_add_loop_test(tcase, any_source_ends_it, 0, 2);
+	tcase_add_test(tcase, a_successor_behind_a_named_one_ends_it);
 	tcase_add_test(tcase, a_peek_ends_it);
 	tcase_add_test(tcase, a_dead_peer_ends_it);
 	tcase_add_test(tcase, a_peer_without_room_ends_it);
@@ -417,9 +422,9 @@ int main(void)
 	tcase_add_test(tcase, a_buffer_for_many_ends_it);
 	tcase_add_test(tcase, a_counter_ends_it);
 	tcase_add_test(tcase, removed_before_it_ends);
-	tcase_add_test(tcase, refused_when_it_ends);
 	tcase_add_loop_test(tcase, a_second_endpoint_ends_it, 0, 2);
 	tcase_add_loop_test(tcase, the_endpoint_closes, 0, 2);
+	tcase_add_test(tcase, another_av_goes_on);
 	tcase_add_test(tcase, the_av_closes);
 	tcase_add_test(tcase, many_addresses);
 	tcase = unit_case(suite, "not", NULL, NULL);
