@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "link/proc.h"
 #include "rma_side.h"
 
 #define FIRST 8		/* that are not offered */
@@ -366,6 +368,92 @@ START_TEST(peer_goes)
 }
 END_TEST
 
+/* It wants a slot too, when the look at all peers is due in the midst of it. */
+START_TEST(ring_moves_meanwhile)
+{
+	struct near_lane *lane;
+	uint64_t tail;
+	int i;
+
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, a.rig, 1);
+	lane = rig_lane(b.rig, a.rig);
+	lane->gives = true;
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	a.rig->port->checked_ms = 0;
+	tail = to_b->tx.tail;
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 2000, NEAR_RMA_DATA),
+			 NEAR_RMA_DONE);
+	ck_assert_uint_eq(to_b->tx.tail, tail + 1);
+	ck_assert(!to_b->move.posted);
+	for (i = 0; i < 10000 && !to_b->move.count; i++) {
+		rig_poll(a.rig, 10);
+		rig_poll(b.rig, 10);
+		usleep(100);
+	}
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(b.events, 1);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
+	rig_until(b.rig, a.rig, 2);
+}
+END_TEST
+
+/* What it has done has ended well, at once or when there is room to say so. */
+START_TEST(done_before_it_goes)
+{
+	uint64_t end;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
+	b.rig->refuse = 1;
+	near_close(b.rig->port);
+	a.rig->no_room = _i;
+	near_woken(a.rig->port);
+	for (end = near_now_ms() + 300; _i && near_now_ms() < end;)
+		rig_poll(a.rig, NEAR_TICK_POLLS);
+	ck_assert_uint_eq(a.done, !_i);
+	a.rig->no_room = false;
+	rig_poll(a.rig, NEAR_TICK_POLLS);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, 0);
+	side_reopen();
+}
+END_TEST
+
+/* Slots that the target is through with are memory that it has given back. */
+START_TEST(none_in_what_was_given_back)
+{
+	struct near_lane *lane;
+	struct stat before, after;
+
+	do
+		to_b->rma->skip = to_b->rma->chosen = 0;
+	while (!start(NEAR_WRITE, 0, 8, 0));
+	ck_assert_uint_gt(to_b->rma->offers, NEAR_PAGE / 64);
+	a.rig->no_room = true;
+	rig_poll(b.rig, 20);
+	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->offers);
+	lane = rig_lane(b.rig, a.rig);
+	lane->silent = UINT8_MAX;
+	lane->seen = lane->rx.head;
+	lane->gives = true;
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	near_woken(a.rig->port);
+	ck_assert(to_b->move.posted);
+	rig_poll(b.rig, 1);
+	near_woken(a.rig->port);
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(lane->tier, 0);
+	ck_assert_int_eq(fstat(b.rig->port->fd, &before), 0);
+	a.rig->port->onesided->stop(a.rig->port);
+	ck_assert_int_eq(fstat(b.rig->port->fd, &after), 0);
+	ck_assert_int_eq(before.st_blocks, after.st_blocks);
+	a.rig->no_room = false;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near offers");
@@ -386,6 +474,9 @@ int main(void)
 	tcase_add_test(tcase, closing_behind_a_taken_one);
 	tcase_add_test(tcase, closing_after_all_others);
 	tcase_add_test(tcase, peer_goes);
+	tcase_add_test(tcase, ring_moves_meanwhile);
+	tcase_add_test(tcase, none_in_what_was_given_back);
+	tcase_add_loop_test(tcase, done_before_it_goes, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -120,7 +120,7 @@ void near_peer_dies(struct near_port *port, struct near_peer *peer)
 	near_unwatch(port, peer);
 }
 
-/* false: a lane of the peer has messages that wait for the sink's room. */
+/* false: what it has sent, or done for us, waits for the sink's room. */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_lane *lane;
@@ -135,14 +135,13 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 		if (near_rx_slot(&lane->rx, &word) && !lane->broken)
 			return false;
 	}
-	return true;
+	return !peer->rma || port->onesided->drained(port, peer);
 }
 
 static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
 
-	near_peer_hold(peer);
 	near_disconnect(peer);
 	near_given_drop_all(peer);
 	peer->dying = false;
@@ -160,7 +159,6 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 		peer->expected = false;
 		near_peer_put(port, peer);
 	}
-	near_peer_put(port, peer);
 }
 
 static void near_port_reap(struct near_port *port)
@@ -171,8 +169,13 @@ static void near_port_reap(struct near_port *port)
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		next = link->next;
 		peer = near_container(link, struct near_peer, link);
-		if (peer->dying && near_peer_drained(port, peer))
+		if (!peer->dying)
+			continue;
+		/* an operation that ends may have the last reference */
+		near_peer_hold(peer);
+		if (near_peer_drained(port, peer))
 			near_peer_end(port, peer);
+		near_peer_put(port, peer);
 	}
 }
 
@@ -227,7 +230,18 @@ static void near_port_look(struct near_port *port)
 			near_peer_dies(port, peer);
 		else if (peer->asked_ms && near_watch(port, peer) == -ESRCH)
 			near_peer_dies(port, peer);
-		else if (peer->region)
+	}
+}
+
+/* Rings of ours, with others, that are to change their size. */
+static void near_port_moves(struct near_port *port)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (peer->region && !peer->dying)
 			near_move_look(port, peer);
 	}
 }
@@ -244,7 +258,10 @@ static void near_port_meet(struct near_port *port)
 	near_meet_all(port);
 }
 
-/* All that there is to know of all peers, at most every NEAR_CHECK_MS. */
+/*
+ * Who has ended, at most every NEAR_CHECK_MS. Rings are left to the next tick:
+ * who calls may be amid their messages, or have a slot that is not sent yet.
+ */
 static void near_port_check(struct near_port *port)
 {
 	uint64_t now = near_now_ms();
@@ -254,8 +271,7 @@ static void near_port_check(struct near_port *port)
 	port->checked_ms = now;
 	near_port_events(port);
 	near_port_look(port);
-	near_room_look(port);
-	port->rings_due = true;	/* but not amid their messages */
+	port->rings_due = true;
 }
 
 /*
@@ -273,8 +289,11 @@ void near_port_tick(struct near_port *port)
 	if (!(port->polls % NEAR_SWEEP_POLLS))
 		near_port_sweep(port);
 	near_port_check(port);
-	if (near_unlikely(port->rings_due))
+	if (near_unlikely(port->rings_due)) {
+		near_port_moves(port);
+		near_room_look(port);
 		near_rings_look(port);
+	}
 	near_port_meet(port);
 	if (near_unlikely(port->dying))
 		near_port_reap(port);
@@ -311,6 +330,7 @@ bool near_woken(struct near_port *port)
 	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
 	near_port_events(port);
 	near_port_look(port);
+	near_port_moves(port);
 	if (port->dying)
 		near_port_reap(port);
 	return rung;

@@ -108,6 +108,8 @@ struct near_onesided {
 	int (*slot)(struct near_port *port, struct near_lane *lane,
 		    const struct near_slot *slot, uint64_t word);
 	int (*work)(struct near_port *port);
+	/* Ends what a dying peer has done; false: the sink has no room. */
+	bool (*drained)(struct near_port *port, struct near_peer *peer);
 	/* All that is under way with the peer ends. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
 	void (*forget)(struct near_peer *peer);
@@ -136,7 +138,7 @@ struct near_port {
 	uint8_t ways;		/* that new peers start with */
 	uint32_t dying;		/* peers that are */
 	uint64_t checked_ms;
-	bool rings_due;		/* near_rings_look() is */
+	bool rings_due;		/* the look at rings is */
 	uint64_t hello_ms;	/* last look at the socket */
 	uint64_t asked_ms;	/* last question of ours there */
 	uint32_t patience_ms;	/* with who does not answer; 0: any */

@@ -252,20 +252,22 @@ static struct near_rma_op *near_offer_of(struct near_link *link)
 
 /*
  * All whose slots are in the ring still: one that the target is through with
- * may have been written to again. What it clears, because the ring has another
+ * may have been written to again, or given back. What it clears, because the ring has another
  * size, was open when it came to it, and is not found as it was.
  */
 static void near_offers_change(struct near_rma_peer *at, enum near_offer from,
 			       enum near_offer to)
 {
-	uint64_t done = near_offers_done(at), word;
 	struct near_rma_op *op;
 	struct near_link *link;
+	uint64_t word;
 
 	for (link = at->offered.next; link != &at->offered; link = link->next) {
 		op = near_offer_of(link);
+		if (op->number <= near_offers_done(at))
+			continue;
 		word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
-		if (op->number > done && near_offer_state(word) == from)
+		if (near_offer_state(word) == from)
 			__atomic_compare_exchange_n(&op->slot->word, &word,
 						    near_offer_word(word, to),
 						    false, __ATOMIC_ACQ_REL,
@@ -375,24 +377,48 @@ void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 	near_offers_give(port, at);
 }
 
+/* The count alone tells of its end: near_offer_counts(). */
+static bool near_offer_counted(const struct near_rma_op *op, uint64_t done)
+{
+	const struct near_ctl *ctl = op->to->peer->tx.ctl;
+	uint64_t refused = __atomic_load_n(&ctl->refused, __ATOMIC_RELAXED);
+
+	return op->number <= done && op->args.verb == NEAR_WRITE &&
+	       !(refused && op->number >= refused);
+}
+
 /* What has an answer of its own, and all behind it, waits for that. */
 static int near_offers_count(struct near_port *port, struct near_rma_peer *at,
 			     uint64_t done)
 {
-	uint64_t refused = __atomic_load_n(&at->peer->tx.ctl->refused,
-					   __ATOMIC_RELAXED);
 	struct near_rma_op *op;
 	int n = 0;
 
 	while (at->offers && port->sink->room(port->ctx)) {
 		op = near_offer_of(at->offered.next);
-		if (op->number > done || op->args.verb != NEAR_WRITE ||
-		    (refused && op->number >= refused))
+		if (!near_offer_counted(op, done))
 			break;
 		near_rma_end(port, op, 0);
 		n++;
 	}
 	return n;
+}
+
+bool near_offers_drained(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_link *link, *next;
+	struct near_rma_op *op;
+
+	for (link = at->offered.next; link != &at->offered; link = next) {
+		next = link->next;
+		op = near_offer_of(link);
+		if (!near_offer_counted(op, near_offers_done(at)))
+			continue;
+		if (!port->sink->room(port->ctx))
+			return false;
+		near_rma_end(port, op, 0);
+	}
+	return true;
 }
 
 static int near_offers_due(struct near_port *port, struct near_rma_peer *at)

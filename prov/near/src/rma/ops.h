@@ -184,6 +184,11 @@ void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op);
  */
 int near_offers_step(struct near_port *port, struct near_rma_peer *at);
 /*
+ * The target is gone: writes that it says it has done end well, wherever they
+ * are among others. false: not all yet, the sink has no room.
+ */
+bool near_offers_drained(struct near_port *port, struct near_rma_peer *at);
+/*
  * When the port closes: does all that the target has not taken. Where there is
  * no room to tell of one, it is done all the same.
  */

@@ -106,6 +106,11 @@ static int near_rma_work(struct near_port *port)
 	return n;
 }
 
+static bool near_rma_drained(struct near_port *port, struct near_peer *peer)
+{
+	return near_offers_drained(port, peer->rma);
+}
+
 static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 			  int err)
 {
@@ -168,6 +173,7 @@ static void near_rma_close(struct near_port *port)
 static const struct near_onesided near_rma_onesided = {
 	.slot = near_rma_slot,
 	.work = near_rma_work,
+	.drained = near_rma_drained,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,
 	.stop = near_rma_stop,
