@@ -496,9 +496,28 @@ START_TEST(gives_first)
 	rig_poll(b, 1);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
 	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
 	ck_assert(!lane->lacks && !lane->gives);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
+}
+END_TEST
+
+/* Who had not asked, and keeps what he has, was not refused. */
+START_TEST(not_asked)
+{
+	struct near_lane *lane;
+
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	lane = rig_lane(b, a);
+	lane->gives = true;
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	near_move_look(a->port, to_b);
+	rig_poll(b, 1);
+	near_move_look(a->port, to_b);
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
 }
 END_TEST
 
@@ -625,10 +644,12 @@ int main(void)
 	tcase_add_test(tcase, silent);
 	tcase_add_test(tcase, seldom);
 	tcase_add_test(tcase, gives_first);
+	tcase_add_test(tcase, not_asked);
 	tcase_add_loop_test(tcase, sender_dies, 0, 3);
 	tcase_add_test(tcase, receiver_dies);
 	suite_add_tcase(suite, tcase);
 	tcase_add_checked_fixture(poor, setup_poor, teardown);
+	tcase_set_timeout(poor, 60);
 	tcase_add_test(poor, refused);
 	suite_add_tcase(suite, poor);
 	return unit_run(suite);

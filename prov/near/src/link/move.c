@@ -38,9 +38,9 @@ static void near_move_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_move *move = &peer->move;
 
-	if (tier > move->tier)
+	if (tier != move->tier)
 		move->patience = NEAR_MOVE_FULL;
-	else if (move->patience < NEAR_MOVE_PATIENCE)
+	else if (move->more && move->patience < NEAR_MOVE_PATIENCE)
 		move->patience *= 4;
 	move->tier = tier;
 	move->count++;
