@@ -7,9 +7,12 @@
  */
 
 #include "api/near_fi.h"
+#include "link/proc.h"
 #include "unit.h"
 
 #define RECV_MULTI 1000
+#define RECV_CQ 1024	/* completions that there is room for */
+#define RECV_COUNT (RECV_CQ + 8)
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
@@ -25,7 +28,9 @@ static fi_addr_t peer;
 
 static void recv_open(const struct fi_info *info, int i)
 {
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_cq_attr cq_attr = {
+		.format = FI_CQ_FORMAT_TAGGED, .size = RECV_CQ,
+	};
 
 	ck_assert(!fi_cq_open(domain, &cq_attr, &cq[i], NULL));
 	ck_assert(!near_ep_open(domain, (struct fi_info *)info, &ep[i], NULL));
@@ -188,6 +193,85 @@ START_TEST(recv_multi_truncated)
 }
 END_TEST
 
+/* Those that had come fill it though their sender is gone, then it ends. */
+START_TEST(recv_multi_filling)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	static char bytes[8 * RECV_COUNT + RECV_MULTI];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .context = bytes,
+	};
+	uint64_t end_ms;
+	int i;
+
+	for (i = 0; i < RECV_COUNT; i++) {
+		ck_assert(!fi_inject(ep[1], bytes, 8, to));
+		ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAGAIN);
+	}
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
+		fi_cq_read(cq[0], &entry, 0);
+	for (i = 0; i < RECV_COUNT; i++)
+		ck_assert_int_eq(recv_end(bytes), 0);
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/*
+ * A sender that has removed our address, and inserts it again, is not dead: what
+ * it sends then comes, to a receive that names it, too, and an answer goes.
+ */
+START_TEST(recv_again)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	char bytes[64] = "one", in[64];
+	uint64_t end_ms;
+	int ret;
+
+	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 1));
+	if (_i) {
+		/* the first ring is left, and what is in it not read yet */
+		ck_assert(!fi_av_remove(av, &to, 1, 0));
+		to = recv_insert(ep[0]);
+	}
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 1, 0, in));
+	if (!_i) {
+		ck_assert_int_eq(recv_end(in), 0);
+		ck_assert(!fi_av_remove(av, &to, 1, 0));
+		for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
+			ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1),
+					 -FI_EAGAIN);
+		to = recv_insert(ep[0]);
+	}
+	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 5));
+	if (_i)
+		ck_assert_int_eq(recv_end(in), 0);
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 5, 0, in));
+	ck_assert_int_eq(recv_end(in), 0);
+	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;) {
+		fi_cq_read(cq[0], &entry, 1);
+		fi_cq_read(cq[1], &entry, 1);
+	}
+	do {
+		ret = (int)fi_tinject(ep[0], bytes, 8, peer, 6);
+	} while (ret == -FI_EAGAIN);
+	ck_assert_int_eq(ret, 0);
+	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 7));
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 7, 0, in));
+	ck_assert_int_eq(recv_end(in), 0);
+	/* its end is still told */
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 8, 0, in));
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recv");
@@ -198,6 +282,8 @@ int main(void)
 	tcase_add_test(tcase, recv_late_sent);
 	tcase_add_test(tcase, recv_late_multi);
 	tcase_add_test(tcase, recv_multi_truncated);
+	tcase_add_test(tcase, recv_multi_filling);
+	tcase_add_loop_test(tcase, recv_again, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -111,7 +111,9 @@ static void near_sink_gone(void *ctx, struct near_peer *peer)
 		return;
 	source->gone = true;
 	while ((recv = near_pool_next(&ep->recvs, &at)))
-		if (recv->posted && recv->source == source)
+		/* near_multi_fill() ends its own, after what has come */
+		if (recv->posted && recv->source == source &&
+		    recv != ep->filling)
 			near_recv_orphan(ep, recv);
 	at = 0;
 	while ((unexp = near_pool_next(&ep->unexps, &at))) {

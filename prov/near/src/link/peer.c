@@ -68,6 +68,28 @@ void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
+static void near_leave(struct near_peer *peer, enum near_claim_state state)
+{
+	if (!peer->region)
+		return;
+	__atomic_store_n(&peer->region->claim[peer->index].state, state,
+			 __ATOMIC_RELEASE);
+	near_bell(peer);
+	munmap(peer->tx.ctl, peer->ring_size);
+	near_region_close(peer->region);
+	near_tx_none(&peer->tx);
+	peer->region = NULL;
+	if (peer->wake_fd >= 0)
+		close(peer->wake_fd);
+	peer->wake_fd = -1;
+	peer->state = NEAR_PEER_NEW;
+}
+
+void near_disconnect(struct near_peer *peer)
+{
+	near_leave(peer, NEAR_CLAIM_CLOSED);
+}
+
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
 	struct near_peer **at = near_hash(port, &peer->addr);
@@ -82,7 +104,8 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_room_peers(port, &peer->addr, -1);
 	if (peer->dying)
 		port->dying--;
-	near_disconnect(peer);
+	/* nothing is under way: each operation would refer to it */
+	near_leave(peer, peer->dying ? NEAR_CLAIM_CLOSED : NEAR_CLAIM_LEFT);
 	near_given_drop_all(peer);
 	near_unwatch(port, peer);
 	if (peer->rma)
@@ -353,21 +376,4 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	}
 	near_given_drop(peer, NEAR_GIVEN_REGION);
 	return 0;
-}
-
-void near_disconnect(struct near_peer *peer)
-{
-	if (!peer->region)
-		return;
-	__atomic_store_n(&peer->region->claim[peer->index].state,
-			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
-	near_bell(peer);
-	munmap(peer->tx.ctl, peer->ring_size);
-	near_region_close(peer->region);
-	near_tx_none(&peer->tx);
-	peer->region = NULL;
-	if (peer->wake_fd >= 0)
-		close(peer->wake_fd);
-	peer->wake_fd = -1;
-	peer->state = NEAR_PEER_NEW;
 }
