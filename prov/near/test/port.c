@@ -4,6 +4,7 @@
 /* Two ports and more in one process, one poll after another. */
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "link/proc.h"
@@ -358,6 +359,29 @@ START_TEST(wakes)
 }
 END_TEST
 
+/* A bell that finds no descriptor free leaves the waking to the next one. */
+START_TEST(wakes_later)
+{
+	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
+	struct rlimit limit, none;
+
+	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8), 0);
+	rig_until(b, NULL, 1);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit) { 0, limit.rlim_max };
+	while (near_arm(b->port))
+		near_woken(b->port);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(rig_send(a, to_b, 2, big, 8), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(rig_send(a, to_b, 3, big, 8), 0);
+	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	ck_assert(near_woken(b->port));
+	rig_until(b, NULL, 3);
+}
+END_TEST
+
 /* Who polls takes what has come, and leaves the bell to who sleeps. */
 START_TEST(stays_rung)
 {
@@ -463,6 +487,7 @@ int main(void)
 	tcase_add_test(read, claims_before_mark);
 	tcase_add_test(read, many_lives);
 	tcase_add_test(read, wakes);
+	tcase_add_test(read, wakes_later);
 	tcase_add_test(read, stays_rung);
 	tcase_add_test(read, no_such_port);
 	suite_add_tcase(suite, read);

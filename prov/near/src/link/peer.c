@@ -150,8 +150,11 @@ static void near_wake_first(struct near_peer *peer, int theirs)
 {
 	int fd = near_peer_wake_fd(peer, theirs);
 
-	if (fd < 0)
+	if (fd < 0) {
+		/* for want of a descriptor: the next bell tries again */
+		__atomic_store_n(&peer->region->armed, 1, __ATOMIC_SEQ_CST);
 		return;
+	}
 	near_wake(fd);
 	if (near_proc_scarce(fd))
 		close(fd);
