@@ -27,6 +27,12 @@
  */
 bool near_crowd(pid_t *pid, size_t count, size_t others);
 
+/* Of so many endpoints so many are known, which there may be more of. */
+static inline size_t near_crowd_others(size_t endpoints, size_t known)
+{
+	return endpoints > known ? endpoints - known : 0;
+}
+
 /*
  * When to look again: soon after the answer has changed, then less and less
  * often. All 0 at first. In ms, of any clock.

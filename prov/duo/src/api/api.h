@@ -49,6 +49,9 @@ extern struct fi_ops_msg duo_msg_ops;
 extern struct fi_ops_tagged duo_tagged_ops;
 extern const struct duo_up duo_up;
 
+/* cm.c */
+extern struct fi_ops_cm duo_cm_ops;
+
 /* mr.c */
 extern struct fi_ops_mr duo_mr_ops;
 

@@ -122,6 +122,5 @@ bool near_crowded(const struct near_port *port, size_t endpoints)
 				  sizeof(peer->addr));
 		pid[count++] = peer->far ? 0 : peer->addr.pid;
 	}
-	return near_crowd(pid, count,
-			  endpoints > known ? endpoints - known : 0);
+	return near_crowd(pid, count, near_crowd_others(endpoints, known));
 }

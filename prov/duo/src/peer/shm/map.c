@@ -134,14 +134,12 @@ bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 bool duo_shm_crowded(const struct duo_ep *ep, size_t endpoints)
 {
 	pid_t pid[DUO_SHM_PEERS];
-	size_t i, count = 0, known;
+	size_t i, count = 0;
 
 	for (i = 0; i < DUO_SHM_PEERS; i++)
 		if (ep->shm->name[i][0])
 			pid[count++] = duo_shm_pid(ep->shm->name[i]);
-	known = 1 + count;
-	return near_crowd(pid, count,
-			  endpoints > known ? endpoints - known : 0);
+	return near_crowd(pid, count, near_crowd_others(endpoints, 1 + count));
 }
 
 /*
