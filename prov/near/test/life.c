@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,14 +147,6 @@ static void listen_to_the_end(void)
 	} while (rig_lanes(us) || ops_left(us));
 }
 
-static size_t taken(void)
-{
-	struct stat st;
-
-	fstat(us->port->fd, &st);
-	return (size_t)st.st_blocks * 512;
-}
-
 static unsigned int open_files(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -212,7 +203,7 @@ static void answer(void)
 START_TEST(clients)
 {
 	unsigned int count = how_many("NEAR_CLIENTS", 300), i, files = 0;
-	size_t idle = taken();
+	size_t idle = rig_taken(us);
 
 	for (i = 0; i < count; i++) {
 		child[0] = fork();
@@ -228,7 +219,7 @@ START_TEST(clients)
 			continue;
 		listen_to_the_end();
 		ck_assert(near_list_empty(&us->port->peers));
-		ck_assert_uint_le(taken(), idle);
+		ck_assert_uint_le(rig_taken(us), idle);
 		if (files)
 			ck_assert_uint_eq(open_files(), files);
 		files = open_files();
@@ -291,7 +282,7 @@ START_TEST(deaths)
 {
 	unsigned int count = how_many("NEAR_DEATHS", 40), seed = 1, i, who;
 	uint64_t until_ms, heard = 0;
-	size_t idle = taken();
+	size_t idle = rig_taken(us);
 
 	for (i = 0; i < TALKERS; i++)
 		child[i] = talker(i);
@@ -313,7 +304,7 @@ START_TEST(deaths)
 	}
 	listen_to_the_end();
 	ck_assert_uint_gt(heard, 0);
-	ck_assert_uint_le(taken(), idle);
+	ck_assert_uint_le(rig_taken(us), idle);
 }
 END_TEST
 

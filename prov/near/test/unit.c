@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "link/proc.h"
 #include "unit.h"
@@ -230,6 +231,34 @@ unsigned int rig_lanes(const struct rig *rig)
 	for (i = 0; i < rig->port->lane_count; i++)
 		n += !!rig->port->lane[i];
 	return n;
+}
+
+size_t rig_taken(const struct rig *rig)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(rig->port->fd, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+uint32_t rig_pages(const struct rig *rig)
+{
+	const struct near_room *room = &rig->port->room;
+
+	ck_assert_uint_eq(rig_taken(rig), (2 + room->lanes + room->extra) *
+			  NEAR_PAGE);
+	return room->lanes + room->extra;
+}
+
+uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag)
+{
+	static const uint8_t buf[40];
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		while (!rig_send(rig, peer, tag, buf, sizeof(buf)))
+			tag++;
+	return tag;
 }
 
 int unit_run(Suite *suite)

@@ -46,6 +46,11 @@ void rig_close(struct rig *rig);
 /* Polls rig and every other until rig has count events; fails after 10 s. */
 void rig_until(struct rig *rig, struct rig *other, uint32_t count);
 void rig_poll(struct rig *rig, int times);
+/* Bytes of its region's memory; and pages of its rings, by its own account. */
+size_t rig_taken(const struct rig *rig);
+uint32_t rig_pages(const struct rig *rig);
+/* Sends until there is no room, so often that more is asked for; the next tag. */
+uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag);
 /* As rig_poll(), for so long. */
 void rig_poll_ms(struct rig *rig, unsigned int ms);
 /* The peer that the other is, with a reference. */
