@@ -307,6 +307,37 @@ START_TEST(closed_port)
 }
 END_TEST
 
+/*
+ * An answer, its target's first slot to us, and then the target's end: what has
+ * looked at the bell before both finds both at once. _i is 1: the look at peers of
+ * a poll, else that of who has slept.
+ */
+START_TEST(answered_and_closed)
+{
+	uint64_t one = 1, was = 77;
+
+	ck_assert_int_ge(near_wait_fd(a.rig->port), 0);
+	ck_assert_int_eq(atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8, 0),
+			 0);
+	rig_poll(b.rig, 1);
+	ck_assert_uint_eq(rig_lanes(a.rig), 0);
+	near_close(b.rig->port);
+	a.rig->port->checked_ms = 0;
+	if (_i)
+		near_port_tick(a.rig->port);
+	else
+		near_woken(a.rig->port);
+	ck_assert_uint_eq(a.done, 0);
+	rig_poll_ms(a.rig, 200);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_uint_eq(was, 0);
+	ck_assert_uint_eq(a.rig->count, 1);
+	ck_assert_int_eq(a.rig->event[0].kind, RIG_GONE);
+	side_reopen();
+}
+END_TEST
+
 static void add(Suite *suite, const char *name, void (*setup)(void))
 {
 	TCase *tcase = tcase_create(name);
@@ -322,6 +353,7 @@ static void add(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_test(tcase, atomics_long_and_in_order);
 	tcase_add_test(tcase, atomic_rights);
 	tcase_add_test(tcase, closed_port);
+	tcase_add_loop_test(tcase, answered_and_closed, 0, 2);
 	suite_add_tcase(suite, tcase);
 }
 

@@ -161,11 +161,16 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	}
 }
 
+/*
+ * The bell first: what a peer sent last may be its first slot to us, or in a cold
+ * ring, and it may have ended since the bell was looked at.
+ */
 static void near_port_reap(struct near_port *port)
 {
 	struct near_link *link, *next;
 	struct near_peer *peer;
 
+	near_port_bell(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		next = link->next;
 		peer = near_container(link, struct near_peer, link);
