@@ -29,6 +29,13 @@
 #include "rx/recv.h"
 #include "tx/onesided.h"
 
+static int duo_ep_late(const struct duo_ep *ep, const char *what)
+{
+	DUO_WARN(EP_CTRL, "ep %p is enabled already: %s comes too late\n",
+		 (const void *) ep, what);
+	return -FI_EOPBADSTATE;
+}
+
 /* Every receive on the core must tell us of its end. */
 static int duo_core_bind_cq(struct duo_ep *ep, struct duo_cq *cq,
 			    uint64_t flags)
@@ -71,7 +78,9 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	int ret;
 
-	if (cq->domain != ep->domain || ep->enabled ||
+	if (ep->enabled)
+		return duo_ep_late(ep, "a completion queue");
+	if (cq->domain != ep->domain ||
 	    !(flags & (FI_TRANSMIT | FI_RECV)) ||
 	    flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
 	    (flags & FI_TRANSMIT && ep->tx_cq) ||
@@ -86,13 +95,19 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 /* -FI_ENOCQ: neither a CQ nor a counter would tell of some operations. */
 static int duo_ep_check_cqs(const struct duo_ep *ep)
 {
+	const char *lacks = NULL;
+
 	if (!ep->messages)
 		return 0;
 	if (ep->caps & FI_RECV && !ep->rx_cq && !duo_cntr_counts(ep, FI_RECV))
-		return -FI_ENOCQ;
+		lacks = "FI_RECV";
 	if (ep->caps & FI_SEND && !ep->tx_cq && !duo_cntr_counts(ep, FI_SEND))
-		return -FI_ENOCQ;
-	return 0;
+		lacks = "FI_TRANSMIT";
+	if (!lacks)
+		return 0;
+	DUO_WARN(EP_CTRL, "ep %p has neither completion queue nor counter for "
+		 "%s: bind one before fi_enable\n", (const void *) ep, lacks);
+	return -FI_ENOCQ;
 }
 
 /*
@@ -125,6 +140,8 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 {
 	int ret;
 
+	if (ep->enabled)
+		return duo_ep_late(ep, "an address vector");
 	if (av->domain != ep->domain || ep->core_av)
 		return -FI_EINVAL;
 	duo_lock(&ep->domain->lock);
@@ -179,9 +196,12 @@ static int duo_ep_enable(struct duo_ep *ep)
 	int ret;
 
 	if (ep->enabled)
-		return -FI_EOPBADSTATE;
-	if (!ep->av)
+		return duo_ep_late(ep, "another fi_enable");
+	if (!ep->av) {
+		DUO_WARN(EP_CTRL, "ep %p has no address vector: bind one before "
+			 "fi_enable\n", (void *) ep);
 		return -FI_ENOAV;
+	}
 	ret = duo_ep_check_cqs(ep);
 	if (!ret)
 		ret = duo_ep_add_cq(ep);

@@ -3,6 +3,16 @@
 
 #include "av/map.h"
 #include "av/route.h"
+#include "base/log.h"
+
+int duo_ep_early(struct duo_ep *ep)
+{
+	if (!atomic_exchange(&ep->told_early, true))
+		DUO_WARN(EP_CTRL, "ep %p is not enabled: this data call fails, "
+			 "and so do all others until fi_enable\n",
+			 (void *) ep);
+	return -FI_EOPBADSTATE;
+}
 
 /*
  * An address whose first send this is, one too large, none at all, or an
@@ -10,6 +20,8 @@
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
+	if (!ep->route_size)
+		duo_ep_early(ep);
 	if (!ep->route_size || addr == FI_ADDR_UNSPEC)
 		return (struct duo_route) { .ep = NULL };
 	if (addr >= DUO_AV_MAX && ep->av->beyond)
@@ -25,11 +37,11 @@ struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /* An address too large or none at all, or an endpoint that is not enabled. */
-int duo_route_onesided_slow(const struct duo_ep *ep, fi_addr_t addr,
+int duo_route_onesided_slow(struct duo_ep *ep, fi_addr_t addr,
 			    fi_addr_t *core_addr)
 {
 	if (!ep->route_size)
-		return -FI_EOPBADSTATE;
+		return duo_ep_early(ep);
 	*core_addr = addr;
 	return addr != FI_ADDR_UNSPEC && ep->av->beyond ? 0 : -FI_EINVAL;
 }

@@ -94,8 +94,10 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 }
 
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-int duo_route_onesided_slow(const struct duo_ep *ep, fi_addr_t addr,
+int duo_route_onesided_slow(struct duo_ep *ep, fi_addr_t addr,
 			    fi_addr_t *core_addr);
+/* A data call before fi_enable: says so once, -FI_EOPBADSTATE. */
+int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -130,7 +132,7 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
  * RMA and atomics take the core to every peer and decide no path. 0,
  * -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: not enabled.
  */
-static inline int duo_route_onesided(const struct duo_ep *ep, fi_addr_t addr,
+static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
 				     fi_addr_t *core_addr)
 {
 	uint64_t word;

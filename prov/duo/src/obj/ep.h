@@ -113,6 +113,7 @@ struct duo_ep {
 	struct fi_info *info;		/* the core's */
 	struct duo_shm *shm;		/* NULL: another peer, or none */
 	const struct duo_up *up;
+	atomic_bool told_early;		/* that it is not enabled */
 };
 
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)

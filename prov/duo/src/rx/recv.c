@@ -180,10 +180,10 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 
-static int duo_recv_check(const struct duo_ep *ep, const struct duo_recv *recv)
+static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
+		return duo_ep_early(ep);
 	if (!ep->rx_ready)
 		return -FI_ENOCQ;
 	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)

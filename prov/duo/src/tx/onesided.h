@@ -22,7 +22,7 @@
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
-static inline int duo_onesided_core(const struct duo_ep *ep, fi_addr_t dest,
+static inline int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest,
 				    struct duo_onesided *to)
 {
 	to->ep = ep->path_ep[FI_DUO_CORE];

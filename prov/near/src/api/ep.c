@@ -33,7 +33,8 @@ static void near_ep_unbind_cntr(struct near_cntr *cntr,
 	if (!cntr)
 		return;
 	cntr->refs--;
-	near_list_remove(&link->link);
+	if (link->ep)
+		near_list_remove(&link->link);
 }
 
 static void near_ep_release(struct near_ep *ep)
@@ -76,8 +77,28 @@ static int near_ep_close(struct fid *fid)
 	return 0;
 }
 
+/* Said once: a program that does not look at errors would fill the log. */
+int near_ep_early(struct near_ep *ep)
+{
+	if (!ep->told_early)
+		NEAR_WARN(EP_CTRL, "endpoint %p is not enabled: this data call "
+			  "fails, and so do all others until fi_enable\n",
+			  (void *)ep);
+	ep->told_early = true;
+	return -FI_EOPBADSTATE;
+}
+
+static int near_ep_late(const struct near_ep *ep, const char *what)
+{
+	NEAR_WARN(EP_CTRL, "endpoint %p is enabled already: %s comes too late\n",
+		  (const void *)ep, what);
+	return -FI_EOPBADSTATE;
+}
+
 static int near_ep_bind_av(struct near_ep *ep, struct near_av *av)
 {
+	if (ep->enabled)
+		return near_ep_late(ep, "an address vector");
 	if (ep->av || av->domain != ep->domain)
 		return -FI_EINVAL;
 	ep->av = av;
@@ -86,23 +107,30 @@ static int near_ep_bind_av(struct near_ep *ep, struct near_av *av)
 	return 0;
 }
 
-/* A CQ that serves both directions polls the endpoint once. */
-static void near_ep_link_cq(struct near_ep *ep, struct near_cq *cq,
-			    struct near_ep_link *link)
+/* Polled from now on. */
+static void near_ep_link(struct near_ep *ep, struct near_link *eps,
+			 struct near_ep_link *link)
 {
-	cq->refs++;
-	if (ep->tx_cq == ep->rx_cq)
-		return;
 	link->ep = ep;
-	near_list_append(&cq->eps, &link->link);
+	near_list_append(eps, &link->link);
 }
 
+/* One that is not enabled is polled by nobody: there may be none to tell. */
 static void near_ep_link_cntr(struct near_ep *ep, struct near_cntr *cntr,
 			      struct near_ep_link *link)
 {
-	cntr->refs++;
-	link->ep = ep;
-	near_list_append(&cntr->eps, &link->link);
+	if (cntr && !link->ep)
+		near_ep_link(ep, &cntr->eps, link);
+}
+
+static void near_ep_link_cntrs(struct near_ep *ep)
+{
+	int i;
+
+	near_ep_link_cntr(ep, ep->tx_cntr, &ep->tx_cntr_link);
+	near_ep_link_cntr(ep, ep->rx_cntr, &ep->rx_cntr_link);
+	for (i = 0; i < NEAR_CNTR_EVENTS; i++)
+		near_ep_link_cntr(ep, ep->rma_cntr[i], &ep->rma_cntr_link[i]);
 }
 
 static const uint64_t near_cntr_flags[NEAR_CNTR_EVENTS] = {
@@ -124,7 +152,7 @@ static void near_ep_bind_rma_cntr(struct near_ep *ep, struct near_cntr *cntr,
 		if (!(flags & near_cntr_flags[i]))
 			continue;
 		ep->rma_cntr[i] = cntr;
-		near_ep_link_cntr(ep, cntr, &ep->rma_cntr_link[i]);
+		cntr->refs++;
 	}
 	near_rma_tell(ep->port, ep->rma_cntr[NEAR_CNTR_REMOTE_READ],
 		      ep->rma_cntr[NEAR_CNTR_REMOTE_WRITE]);
@@ -150,13 +178,15 @@ static int near_ep_bind_cntr(struct near_ep *ep, struct near_cntr *cntr,
 		return -FI_EINVAL;
 	if (flags & FI_SEND) {
 		ep->tx_cntr = cntr;
-		near_ep_link_cntr(ep, cntr, &ep->tx_cntr_link);
+		cntr->refs++;
 	}
 	if (flags & FI_RECV) {
 		ep->rx_cntr = cntr;
-		near_ep_link_cntr(ep, cntr, &ep->rx_cntr_link);
+		cntr->refs++;
 	}
 	near_ep_bind_rma_cntr(ep, cntr, flags);
+	if (ep->enabled)
+		near_ep_link_cntrs(ep);
 	return 0;
 }
 
@@ -166,6 +196,8 @@ static int near_ep_bind_cq(struct near_ep *ep, struct near_cq *cq,
 	bool all = !(flags & FI_SELECTIVE_COMPLETION);
 	int ret;
 
+	if (ep->enabled)
+		return near_ep_late(ep, "a completion queue");
 	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
 		return -FI_EBADFLAGS;
 	if (!(flags & (FI_TRANSMIT | FI_RECV)) || cq->domain != ep->domain ||
@@ -178,12 +210,12 @@ static int near_ep_bind_cq(struct near_ep *ep, struct near_cq *cq,
 	if (flags & FI_TRANSMIT) {
 		ep->tx_cq = cq;
 		ep->tx_all = all;
-		near_ep_link_cq(ep, cq, &ep->tx_link);
+		cq->refs++;
 	}
 	if (flags & FI_RECV) {
 		ep->rx_cq = cq;
 		ep->rx_all = all;
-		near_ep_link_cq(ep, cq, &ep->rx_link);
+		cq->refs++;
 	}
 	return 0;
 }
@@ -193,6 +225,8 @@ static int near_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct near_ep *ep = near_container(fid, struct near_ep, fid.fid);
 	int ret = 0;
 
+	if (!bfid)
+		return -FI_EINVAL;
 	near_lock(ep->domain);
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:
@@ -216,19 +250,51 @@ static int near_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return ret;
 }
 
-static int near_ep_enable(struct near_ep *ep)
+static int near_ep_check(const struct near_ep *ep)
 {
-	if (!ep->av)
+	if (ep->enabled)
+		return near_ep_late(ep, "another fi_enable");
+	if (!ep->av) {
+		NEAR_WARN(EP_CTRL, "endpoint %p has no address vector: bind one "
+			  "before fi_enable\n", (const void *)ep);
 		return -FI_ENOAV;
-	if (!ep->tx_cq || !ep->rx_cq)
+	}
+	if (!ep->tx_cq || !ep->rx_cq) {
+		NEAR_WARN(EP_CTRL, "endpoint %p has no completion queue for %s: "
+			  "bind one before fi_enable\n", (const void *)ep,
+			  ep->tx_cq ? "FI_RECV" : "FI_TRANSMIT");
 		return -FI_ENOCQ;
+	}
+	return 0;
+}
+
+/* A CQ that serves both directions polls the endpoint once. */
+static void near_ep_start(struct near_ep *ep)
+{
 	ep->rx_op_flags = ep->rx_flags | FI_RECV |
 			  (ep->rx_all ? FI_COMPLETION : 0);
-	ep->fid.msg = &near_msg_ops;
-	ep->fid.tagged = &near_tagged_ops;
-	ep->fid.rma = &near_rma_ops;
-	ep->fid.atomic = &near_atomic_ops;
-	return 0;
+	near_ep_link(ep, &ep->tx_cq->eps, &ep->tx_link);
+	if (ep->rx_cq != ep->tx_cq)
+		near_ep_link(ep, &ep->rx_cq->eps, &ep->rx_link);
+	near_ep_link_cntrs(ep);
+	ep->enabled = true;
+	/* who sleeps has to arm this one, too */
+	if (ep->tx_cq->asleep)
+		near_cq_wake(ep->tx_cq);
+	if (ep->rx_cq->asleep)
+		near_cq_wake(ep->rx_cq);
+}
+
+static int near_ep_enable(struct near_ep *ep)
+{
+	int ret;
+
+	near_lock(ep->domain);
+	ret = near_ep_check(ep);
+	if (!ret)
+		near_ep_start(ep);
+	near_unlock(ep->domain);
+	return ret;
 }
 
 static int near_ep_control(struct fid *fid, int command, void *arg)
@@ -362,6 +428,10 @@ static void near_ep_init(struct near_ep *ep, const struct fi_info *info)
 	ep->fid.fid.ops = &near_ep_fi_ops;
 	ep->fid.ops = &near_ep_ops;
 	ep->fid.cm = &near_cm_ops;
+	ep->fid.msg = &near_msg_ops;
+	ep->fid.tagged = &near_tagged_ops;
+	ep->fid.rma = &near_rma_ops;
+	ep->fid.atomic = &near_atomic_ops;
 }
 
 int near_ep_open(struct fid_domain *domain_fid, struct fi_info *info,

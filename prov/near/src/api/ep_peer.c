@@ -22,14 +22,17 @@ static int near_ep_peers_grow(struct near_ep *ep, uint32_t count)
 	return 0;
 }
 
-/* Afterwards ep->peer[addr] is the peer. */
+/* Afterwards ep->peer[addr] is the peer. The first data call ends up here. */
 int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
 		    struct near_peer **peer)
 {
-	const struct near_addr *at = near_av_at(ep->av, addr);
+	const struct near_addr *at;
 	struct near_source *source;
 	int ret;
 
+	if (!ep->enabled)
+		return near_ep_early(ep);
+	at = near_av_at(ep->av, addr);
 	if (!at)
 		return -FI_EINVAL;
 	if (addr >= ep->peer_count) {

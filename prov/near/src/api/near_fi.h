@@ -138,7 +138,7 @@ enum near_cntr_event {
 	NEAR_CNTR_EVENTS,
 };
 
-/* A CQ's way to an endpoint. */
+/* A CQ's or a counter's way to an endpoint; without that it is in no list. */
 struct near_ep_link {
 	struct near_link link;
 	struct near_ep *ep;
@@ -153,6 +153,8 @@ struct near_ep {
 	bool tx_all;		/* a completion for each: not selective */
 	bool rx_all;
 	bool directed;
+	bool enabled;
+	bool told_early;
 	struct near_cq *tx_cq;
 	struct near_cq *rx_cq;
 	struct near_cntr *tx_cntr;	/* NULL: nobody counts */
@@ -262,6 +264,8 @@ int near_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
 int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
 		    struct near_peer **peer);
+/* -FI_EOPBADSTATE: it is not enabled yet. */
+int near_ep_early(struct near_ep *ep);
 int near_ep_poll(struct near_ep *ep);
 /* Have those of the AV, and we, more need of our processors than there are? */
 bool near_ep_crowded(const struct near_ep *ep);

@@ -104,6 +104,8 @@ ssize_t near_ep_recv(struct near_ep *ep, const struct near_recv_args *args)
 	struct near_recv *recv;
 	ssize_t ret;
 
+	if (near_unlikely(!ep->enabled))
+		return near_ep_early(ep);
 	if (near_unlikely(args->flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)))
 		return near_ep_peek(ep, args);
 	if (near_unlikely(ep->filling))
