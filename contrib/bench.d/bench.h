@@ -155,6 +155,7 @@ void bn_alltoall(void);
 void bn_idle(void);
 void bn_insn(void);
 void bn_insn_any(void);
+void bn_insn_large(void);
 void bn_mem(void);
 void bn_start(void);
 void bn_curve_posted(void);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Instructions per message, which noise cannot touch: 8 bytes from rank 0 to
- * rank 1 in lockstep, so that every read but the one of phase "idle" finds
- * what it waits for. Counted by the CPU's own counter where there is one, or
- * by callgrind with --collect-atstart=no, one dump per phase.
+ * Instructions per message, which noise cannot touch: 8 bytes, or 16 KiB, from
+ * rank 0 to rank 1 in lockstep, so that every read but the one of phase "idle"
+ * finds what it waits for. Counted by the CPU's own counter where there is one,
+ * or by callgrind with --collect-atstart=no, one dump per phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
@@ -80,15 +80,17 @@ static void bn_count(bool on)
 	} while (0)
 
 /* phase: the one to count, BN_PHASES for none. */
-static void bn_lockstep(int phase)
+static void bn_lockstep(int phase, size_t len)
 {
 	uint64_t tx = bn.tx, rx = bn.rx;
 
 	if (bn.rank == 1)
-		BN_COUNTED(phase == BN_POST, bn_recv(bn_from(0), 8, BN_TAG));
+		BN_COUNTED(phase == BN_POST, bn_recv(bn_from(0), len,
+						       BN_TAG));
 	bn_sync_still();
 	if (!bn.rank)
-		BN_COUNTED(phase == BN_SEND, bn_send(bn.peer[1], 8, BN_TAG));
+		BN_COUNTED(phase == BN_SEND, bn_send(bn.peer[1], len,
+						       BN_TAG));
 	bn_sync_still();
 	if (bn.rank == 1)
 		BN_COUNTED(phase == BN_RECV, bn_wait(tx, rx + 1));
@@ -102,7 +104,7 @@ static void bn_lockstep(int phase)
 	bn_sync_still();
 }
 
-static double bn_phase(int phase)
+static double bn_phase(int phase, size_t len)
 {
 	bool mine = bn.rank == !(phase == BN_SEND || phase == BN_TXCQ);
 	uint64_t count = 0;
@@ -112,7 +114,7 @@ static double bn_phase(int phase)
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
 	for (i = 0; i < BN_INSN_MSGS; i++)
-		bn_lockstep(mine ? phase : BN_PHASES);
+		bn_lockstep(mine ? phase : BN_PHASES, len);
 	if (!mine)
 		return 0;
 	if (bn_counter < 0) {
@@ -125,7 +127,7 @@ static double bn_phase(int phase)
 	return (double) count / BN_INSN_MSGS;
 }
 
-static void bn_insn_phases(const char *test)
+static void bn_insn_phases(const char *test, size_t len)
 {
 	uint64_t warm[BN_INSN_WARM];
 	double null, count;
@@ -134,10 +136,10 @@ static void bn_insn_phases(const char *test)
 	bn_counter_open();
 	if (bn_counter < 0 && !RUNNING_ON_VALGRIND)
 		bn_fail(BN_SKIP, "no instruction counter here");
-	bn_pingpong(8, warm, BN_INSN_WARM);	/* connects */
-	null = bn_phase(BN_NULL);
+	bn_pingpong(len, warm, BN_INSN_WARM);	/* connects */
+	null = bn_phase(BN_NULL, len);
 	for (phase = 0; phase < BN_NULL; phase++) {
-		count = bn_phase(phase);
+		count = bn_phase(phase, len);
 		if (bn.rank == 1)
 			bn_sync();
 		if (count && bn_counter >= 0)
@@ -154,12 +156,18 @@ static void bn_insn_phases(const char *test)
 
 void bn_insn(void)
 {
-	bn_insn_phases("insn");
+	bn_insn_phases("insn", 8);
 }
 
 void bn_insn_any(void)
 {
 	bn.any = true;
-	bn_insn_phases("insn-any");
+	bn_insn_phases("insn-any", 8);
 	bn.any = false;
+}
+
+/* What the receiver takes out of the sender's memory, where it may. */
+void bn_insn_large(void)
+{
+	bn_insn_phases("insn-large", 16384);
 }

@@ -43,6 +43,7 @@ static const struct bn_test {
 	{ "idle", bn_idle, 0 },
 	{ "insn", bn_insn, 0 },
 	{ "insn-any", bn_insn_any, 0 },
+	{ "insn-large", bn_insn_large, 0 },
 	{ "mem", bn_mem, 0 },
 	{ "start", bn_start, 0 },
 	{ "posted", bn_curve_posted, 0 },

@@ -95,6 +95,7 @@ def measured(results):
     by_name(results, "Empty CQ poll (ns)", ["idle.p50", "idle-posted.p50"])
     by_name(results, "Instructions, source given", insn("insn"))
     by_name(results, "Instructions, any source", insn("insn-any"))
+    by_name(results, "Instructions, 16 KiB", insn("insn-large"))
     by_name(results, "Memory (bytes per endpoint, per AV entry)",
             ["mem.ep-heap", "mem.ep-shm", "mem.ep-shm-rss", "mem.av-heap"])
     by_size(results, "CQ read (ns per completion, by batch)", "cq")

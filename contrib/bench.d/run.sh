@@ -247,13 +247,15 @@ run_insn()
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
 		each_round 1 insn "shm near duo-tcp duo-efa duo-efa-shm efa-shm efa \
 			duo-efa-remote tcp duo-tcp-remote"
-		each_round 1 insn-any "shm near duo-tcp duo-efa duo-efa-shm efa-shm"
+		for test in insn-any insn-large; do
+			each_round 1 "$test" "shm near duo-tcp duo-efa duo-efa-shm efa-shm"
+		done
 		return
 	fi
 	[[ -z $profile ]] || : >"$profile"
 	for config in shm near duo-tcp duo-efa duo-efa-shm efa duo-efa-remote tcp \
 		duo-tcp-remote efa-shm; do
-		for test in insn insn-any; do
+		for test in insn insn-any insn-large; do
 			[[ -z $configs || ,$configs, == *,$config,* ]] ||
 				continue
 			[[ $test == insn || $config != *efa-* ]] || continue

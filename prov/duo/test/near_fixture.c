@@ -205,10 +205,15 @@ void rig_send(const char *text)
 
 void rig_send_large(unsigned int flags)
 {
+	rig_send_len(flags, LARGE);
+}
+
+void rig_send_len(unsigned int flags, size_t len)
+{
 	const struct near_msg msg = {
-		.len = LARGE, .tag = TAG, .flags = flags,
+		.len = len, .tag = TAG, .flags = flags,
 	};
-	const struct iovec iov = { large, LARGE };
+	const struct iovec iov = { large, len };
 	const struct near_large how = { .iov = &iov, .count = 1,
 					.cookie = &rig };
 

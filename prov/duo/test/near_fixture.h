@@ -51,6 +51,8 @@ void rig_end(void);
 /* Tagged with TAG, resp. untagged unless flags say otherwise. */
 void rig_send(const char *text);
 void rig_send_large(unsigned int flags);
+/* So much of large, as a large message. */
+void rig_send_len(unsigned int flags, size_t len);
 /* What comes after polls of both sides, of this context. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);

@@ -160,6 +160,14 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie);
 
 /*
+ * The same for one buffer that takes it all, if it can be done at once: true, the
+ * message is in buf, and received() tells nothing. false: nothing is begun, and
+ * near_recv() is to be called.
+ */
+bool near_recv_now(struct near_port *port, struct near_peer *peer,
+		   const struct near_rndv *rndv, void *buf, size_t len);
+
+/*
  * Do the processes of the peers that the port knows, and ours, have more need
  * of our processors than there are? See near_crowd.h. endpoints: that there are
  * on this host; those that the port does not know count as processes of which

@@ -16,7 +16,7 @@
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
-	.memory = NEAR_MEMORY, .unexpected = 1 << 20,
+	.cma = 1, .memory = NEAR_MEMORY, .unexpected = 1 << 20,
 };
 
 static struct fid_fabric *fabric;
@@ -112,6 +112,51 @@ static void recv_lose_peer(int messages)
 	ck_assert(!fi_close(&cq[1]->fid));
 	ck_assert_int_eq(recv_end(&to), FI_ECONNRESET);
 }
+
+/*
+ * A large message, where reading is known to be best: for a receive that is
+ * posted, for one that comes later, and as a piece of a multi-receive buffer.
+ */
+START_TEST(recv_read_at_once)
+{
+	enum { LEN = 20000 };
+	static char from[LEN], to[3 * LEN];
+	struct near_port *port = near_ep_of(ep[0])->port;
+	fi_addr_t addr = recv_insert(ep[0]);
+	struct near_ways *ways;
+	int i, way;
+
+	memset(from, 'n', LEN);
+	for (ways = port->fetch; ways < port->fetch + NEAR_FETCH_TIERS; ways++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			for (i = 0; i < NEAR_WAY_TRIES; i++) {
+				near_way_begin(ways, way, LEN);
+				near_way_learn(ways, way, LEN, way == NEAR_WAY_READ ?
+					       1000 : 1000000);
+			}
+	ck_assert(!fi_tinject(ep[0], "ring", 4, peer, 0));
+	if (_i == 2)
+		ck_assert(!fi_setopt(&ep[0]->fid, FI_OPT_ENDPOINT,
+				     FI_OPT_MIN_MULTI_RECV, &(size_t) { LEN },
+				     sizeof(size_t)));
+	if (_i == 1) {
+		ck_assert(!fi_send(ep[1], from, LEN, NULL, addr, from));
+		ck_assert_int_eq(fi_cq_read(cq[0], NULL, 0), -FI_EAGAIN);
+	}
+	ck_assert(!fi_recvmsg(ep[0], &(struct fi_msg) {
+			.msg_iov = &(struct iovec) { to, sizeof(to) },
+			.iov_count = 1, .addr = peer, .context = to,
+		}, FI_COMPLETION | (_i == 2 ? FI_MULTI_RECV : 0)));
+	if (_i != 1)
+		ck_assert(!fi_send(ep[1], from, LEN, NULL, addr, from));
+	ck_assert_int_eq(recv_end(to), 0);
+	ck_assert_mem_eq(to, from, LEN);
+	ck_assert_uint_eq(to[LEN], 0);
+	ck_assert_uint_eq(port->rx_ops.chunks, 0);
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+}
+END_TEST
 
 /* Such a one ends at once: nobody else ever has that address. */
 START_TEST(recv_late)
@@ -278,6 +323,7 @@ int main(void)
 	TCase *tcase = tcase_create("recv");
 
 	tcase_add_checked_fixture(tcase, recv_setup, recv_teardown);
+	tcase_add_loop_test(tcase, recv_read_at_once, 0, 3);
 	tcase_add_test(tcase, recv_late);
 	tcase_add_test(tcase, recv_late_sent);
 	tcase_add_test(tcase, recv_late_multi);

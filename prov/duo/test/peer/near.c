@@ -78,6 +78,56 @@ START_TEST(receives_large)
 }
 END_TEST
 
+/* To read a message of len is the best way, that is known. */
+static void know_reads(struct near_port *port, size_t len)
+{
+	struct near_ways *ways;
+	int i, way;
+
+	for (ways = port->fetch; ways < port->fetch + NEAR_FETCH_TIERS; ways++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			for (i = 0; i < NEAR_WAY_TRIES; i++) {
+				near_way_begin(ways, way, len);
+				near_way_learn(ways, way, len, way == NEAR_WAY_READ ?
+					       1000 : 1000000);
+			}
+}
+
+/* By the poll that finds it, or by the receive: nothing is under way then. */
+START_TEST(reads_at_once)
+{
+	enum { LEN = 20000 };
+	struct near_port *port = fixture_ep()->near->port;
+	struct fi_cq_tagged_entry entry;
+	int late = _i;
+
+	memset(large, 'n', LEN);
+	memset(got, 0, LARGE);
+	know_reads(port, LEN);
+	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
+	if (late) {
+		rig_send_len(NEAR_TAGGED, LEN);
+		poll_cq(2);
+	}
+	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0,
+				  &slot), 0);
+	if (!late)
+		rig_send_len(NEAR_TAGGED, LEN);
+	entry = both_entry(&slot);
+	ck_assert_uint_eq(entry.len, LEN);
+	ck_assert_uint_eq(entry.flags, FI_RECV | FI_TAGGED);
+	ck_assert_mem_eq(got, large, LEN);
+	ck_assert_uint_eq(got[LEN], 0);
+	ck_assert_uint_eq(port->rx_ops.chunks, 0);
+	ck_assert_uint_eq(stats_now().unexpected, late);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, LEN);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.sent, 1);
+}
+END_TEST
+
 START_TEST(peeks_and_discards)
 {
 	rig_send("looked at");
@@ -313,6 +363,7 @@ static void add_all(TCase *tcase)
 	tcase_add_test(tcase, receives);
 	tcase_add_test(tcase, truncates);
 	tcase_add_loop_test(tcase, receives_large, 0, 2);
+	tcase_add_loop_test(tcase, reads_at_once, 0, 2);
 	tcase_add_test(tcase, peeks_and_discards);
 	tcase_add_test(tcase, buffers_are_filled_in_order);
 	tcase_add_test(tcase, sends);

@@ -137,6 +137,7 @@ int near_recv_take(struct near_ep *ep, struct near_recv *recv,
 		   struct near_source *source, const struct near_msg *msg)
 {
 	struct near_recv *to = recv;
+	bool here = msg->payload;
 	size_t fits;
 	int ret;
 
@@ -147,7 +148,10 @@ int near_recv_take(struct near_ep *ep, struct near_recv *recv,
 	}
 	/* as the receive is on its way, its place in the queue is free */
 	to->msg = *msg;
-	if (!msg->payload) {
+	if (!here && to->iov_count == 1 && msg->len <= to->len)
+		here = near_recv_now(ep->port, source->peer, &msg->rndv,
+				     to->iov->iov_base, msg->len);
+	if (!here) {
 		ret = near_recv(ep->port, source->peer, &msg->rndv, to->iov,
 				to->iov_count, msg->len, to);
 		if (ret) {
@@ -164,11 +168,12 @@ int near_recv_take(struct near_ep *ep, struct near_recv *recv,
 	if (recv->posted && to == recv)
 		near_recv_unpost(ep, recv);
 	to->from = source->addr;
-	if (!msg->payload)
-		return 0;
-	fits = msg->len < to->len ? msg->len : to->len;
-	near_iov_in(to->iov, 0, msg->payload, fits);
-	near_recv_ended(ep, to, 0);
+	if (msg->payload) {
+		fits = msg->len < to->len ? msg->len : to->len;
+		near_iov_in(to->iov, 0, msg->payload, fits);
+	}
+	if (here)
+		near_recv_ended(ep, to, 0);
 	return 0;
 }
 

@@ -145,6 +145,8 @@ struct near_port {
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
 	struct near_ways fetch[NEAR_FETCH_TIERS];
+	uint32_t read_poll;	/* the poll, as near_port.polls counts them, */
+	size_t read_left;	/* that may still read so much */
 	const struct near_onesided *onesided;	/* NULL: none */
 	struct near_rma *rma;
 	struct near_lane **lane;	/* by ring */

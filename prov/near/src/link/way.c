@@ -5,11 +5,9 @@
 
 static unsigned int near_way_size(size_t len)
 {
-	unsigned int size = 0;
+	unsigned int size = 63 - __builtin_clzll(len / NEAR_WAY_MIN | 1);
 
-	while (size < NEAR_WAY_SIZES - 1 && len >= 2u * NEAR_WAY_MIN << size)
-		size++;
-	return size;
+	return size < NEAR_WAY_SIZES ? size : NEAR_WAY_SIZES - 1;
 }
 
 /* What is not known yet costs nothing, so that it is tried. */
@@ -48,6 +46,21 @@ void near_way_begin(struct near_ways *ways, enum near_way way, size_t len)
 
 	if (cost->begun < NEAR_WAY_TRIES)
 		cost->begun++;
+}
+
+bool near_way_reads(struct near_ways *ways, size_t len)
+{
+	uint8_t *untimed = &ways->untimed[near_way_size(len)];
+
+	if (!*untimed)
+		return false;
+	--*untimed;
+	return true;
+}
+
+void near_way_reads_on(struct near_ways *ways, size_t len)
+{
+	ways->untimed[near_way_size(len)] = NEAR_WAY_UNTIMED;
 }
 
 /*

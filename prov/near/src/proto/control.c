@@ -141,17 +141,17 @@ int near_control(struct near_port *port, struct near_lane *lane,
 
 static int near_work_receiving(struct near_port *port)
 {
+	size_t *budget = near_read_left(port);
 	struct near_link *link, *next;
-	size_t budget = NEAR_STEP;
 	int n = 0;
 
 	for (link = port->receiving.next;
-	     link != &port->receiving && budget; link = next) {
+	     link != &port->receiving && *budget; link = next) {
 		next = link->next;
 		if (!port->sink->room(port->ctx))
 			break;
 		n += near_rx_step(port, near_container(link, struct near_rx_op,
-						       link), &budget);
+						       link), budget);
 	}
 	return n;
 }
@@ -193,6 +193,7 @@ int near_ops_init(struct near_port *port)
 {
 	near_pool_init(&port->tx_ops, sizeof(struct near_tx_op), NEAR_OPS);
 	near_pool_init(&port->rx_ops, sizeof(struct near_rx_op), NEAR_OPS);
+	port->read_left = NEAR_STEP;
 	return 0;
 }
 

@@ -93,6 +93,16 @@ static inline size_t near_piece_most(const struct near_tx *tx)
 	return most < NEAR_PIECE ? most : NEAR_PIECE;
 }
 
+/* What the current poll may still read of other's memory. */
+static inline size_t *near_read_left(struct near_port *port)
+{
+	if (port->read_poll != port->polls) {
+		port->read_poll = port->polls;
+		port->read_left = NEAR_STEP;
+	}
+	return &port->read_left;
+}
+
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 

@@ -19,14 +19,16 @@ static uint8_t near_rx_tier(const struct near_peer *peer)
 }
 
 /* What both ends know to be possible. */
-static unsigned int near_rx_ways(const struct near_rx_op *op)
+static unsigned int near_rx_ways(const struct near_peer *peer,
+				 const struct near_rndv *rndv, size_t iov_count,
+				 size_t len)
 {
-	unsigned int ways = op->peer->ways;
+	unsigned int ways = peer->ways;
 
-	if (!op->rndv.addr)
+	if (!rndv->addr)
 		ways &= NEAR_WAY_BIT(NEAR_WAY_PIECES);
-	if (op->iov_count != 1 || op->len < 2 * NEAR_SHARE_MIN ||
-	    !near_share_step(op->len) || !op->peer->lane)
+	if (iov_count != 1 || len < 2 * NEAR_SHARE_MIN ||
+	    !near_share_step(len) || !peer->lane)
 		ways &= ~NEAR_WAY_BIT(NEAR_WAY_SHARE);
 	return ways ? ways : NEAR_WAY_BIT(NEAR_WAY_PIECES);
 }
@@ -51,7 +53,9 @@ static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
 	struct near_ways *costs = &port->fetch[tier];
 	bool known;
 
-	op->way = near_way_choose(costs, op->len, near_rx_ways(op));
+	op->way = near_way_choose(costs, op->len,
+				  near_rx_ways(peer, &op->rndv, op->iov_count,
+					       op->len));
 	known = near_way_known(costs, op->way, op->len);
 	if (peer->hold || (!known && peer->fetching) ||
 	    (op->way == NEAR_WAY_SHARE && peer->sharing))
@@ -107,6 +111,63 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	near_list_append(&peer->waiting, &op->link);
 	near_rx_begin_all(port, peer);
 	return 0;
+}
+
+/* All of it in one call. */
+static bool near_rx_copy(const struct near_peer *peer, uint64_t addr, void *buf,
+			 size_t len)
+{
+	struct iovec there = { (void *)(uintptr_t)addr, len };
+	struct iovec here = { buf, len };
+
+	return process_vm_readv(peer->addr.pid, &here, 1, &there, 1, 0) ==
+	       (ssize_t)len;
+}
+
+/* Is it known that a read is the best for it? If not timed, since a while ago. */
+static bool near_rx_reads(const struct near_peer *peer, struct near_ways *costs,
+			  const struct near_rndv *rndv, size_t len, bool *timed)
+{
+	*timed = false;
+	if (near_way_reads(costs, len))
+		return true;
+	if (near_way_choose(costs, len, near_rx_ways(peer, rndv, 1, len)) !=
+	    NEAR_WAY_READ || !near_way_known(costs, NEAR_WAY_READ, len))
+		return false;
+	near_way_reads_on(costs, len);
+	*timed = true;
+	return true;
+}
+
+/*
+ * Nothing is under way that it would overtake, or disturb where that is
+ * measured. The slot of the answer is ours until we send something else.
+ */
+bool near_recv_now(struct near_port *port, struct near_peer *peer,
+		   const struct near_rndv *rndv, void *buf, size_t len)
+{
+	struct near_ways *costs = &port->fetch[near_rx_tier(peer)];
+	struct near_slot *slot;
+	uint64_t since;
+	bool timed;
+
+	if (peer->fetching || !near_list_empty(&port->receiving) ||
+	    !rndv->addr || !(peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ)) ||
+	    len > *near_read_left(port) ||
+	    !near_rx_reads(peer, costs, rndv, len, &timed))
+		return false;
+	slot = peer->tx.slots ? near_tx_slot(&peer->tx) : NULL;
+	if (!slot || !near_peer_alive(port, peer))
+		return false;
+	since = timed ? near_now_ns() : 0;
+	if (!near_rx_copy(peer, rndv->addr, buf, len))
+		return false;
+	port->read_left -= len;
+	if (timed)
+		near_way_learn(costs, NEAR_WAY_READ, len, near_now_ns() - since);
+	slot->ack.id = rndv->id;
+	near_control_send(port, peer, slot, NEAR_KIND_ACK);
+	return true;
 }
 
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,

@@ -159,10 +159,10 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 	return -FI_EAGAIN;
 }
 
-/* rx is taken and has one buffer, which the message fits into. */
-static near_inline void duo_near_plain(struct duo_rx *rx,
-				       const struct near_msg *msg,
-				       uint64_t tag, fi_addr_t addr)
+/* The message is in rx's one buffer, all of it. */
+static near_inline void duo_near_over(struct duo_rx *rx,
+				      const struct near_msg *msg,
+				      uint64_t tag, fi_addr_t addr)
 {
 	struct duo_ep *ep = rx->ep;
 	const struct fi_cq_tagged_entry entry = {
@@ -174,15 +174,25 @@ static near_inline void duo_near_plain(struct duo_rx *rx,
 		.tag = tag,
 	};
 
-	if (near_likely(msg->len <= NEAR_INLINE))
-		near_copy_small(entry.buf, msg->payload, msg->len);
-	else
-		memcpy(entry.buf, msg->payload, msg->len);
 	ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
 	ep->stats.path[FI_DUO_LOCAL].rx_bytes += msg->len;
 	duo_cq_push(ep->rx_cq, &entry, addr);
 	duo_rx_become(rx, DUO_RX_LOCAL);
 	duo_rx_release(&ep->pool, rx);
+}
+
+/* rx is taken and has one buffer, which the message fits into. */
+static near_inline void duo_near_plain(struct duo_rx *rx,
+				       const struct near_msg *msg,
+				       uint64_t tag, fi_addr_t addr)
+{
+	void *buf = rx->iov[0].iov_base;
+
+	if (near_likely(msg->len <= NEAR_INLINE))
+		near_copy_small(buf, msg->payload, msg->len);
+	else
+		memcpy(buf, msg->payload, msg->len);
+	duo_near_over(rx, msg, tag, addr);
 }
 
 static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
@@ -205,10 +215,15 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
 	if (near_unlikely(!rx))
 		return duo_near_unexpected(ep, peer, msg, addr, false);
-	if (near_unlikely(!msg->payload || msg->len > rx->iov[0].iov_len ||
-			  !rx->wanted))
+	if (near_unlikely(msg->len > rx->iov[0].iov_len || !rx->wanted))
 		return duo_near_rare(rx, peer, msg, tag, addr);
-	duo_near_plain(rx, msg, tag, addr);
+	if (near_likely(msg->payload))
+		duo_near_plain(rx, msg, tag, addr);
+	else if (near_recv_now(ep->near->port, peer, &msg->rndv,
+			       rx->iov[0].iov_base, msg->len))
+		duo_near_over(rx, msg, tag, addr);
+	else
+		return duo_near_rare(rx, peer, msg, tag, addr);
 	return 0;
 }
 
@@ -223,13 +238,18 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
-	void *payload = rx->arrival.payload;
+	const struct duo_near_msg *from = &rx->arrival;
+	void *payload = from->payload;
+	size_t len = rx->peer.msg_size;
+	bool here = payload;
 	int ret;
 
-	if (!payload) {
-		ret = near_recv(near->port, rx->arrival.peer,
-				&rx->arrival.rndv, recv->iov, recv->count,
-				rx->peer.msg_size, rx);
+	if (!here && recv->count == 1 && len <= recv->iov->iov_len)
+		here = near_recv_now(near->port, from->peer, &from->rndv,
+				     recv->iov->iov_base, len);
+	if (!here) {
+		ret = near_recv(near->port, from->peer, &from->rndv, recv->iov,
+				recv->count, len, rx);
 		if (ret)
 			return ret;
 	}
@@ -237,11 +257,12 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 	duo_recv_fill(rx, recv);
 	rx->arrival.src = rx->peer.addr;
 	duo_near_begin(rx);
-	if (!payload)
-		return 0;
-	duo_near_fill(rx, payload, rx->peer.msg_size);
-	near_block_put(&near->blocks, payload);
-	duo_near_end(rx, 0);
+	if (payload) {
+		duo_near_fill(rx, payload, len);
+		near_block_put(&near->blocks, payload);
+	}
+	if (here)
+		duo_near_end(rx, 0);
 	return 0;
 }
 
