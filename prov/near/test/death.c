@@ -4,6 +4,8 @@
 /* Processes that end, are stopped, and come again. */
 
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -205,6 +207,106 @@ START_TEST(watched)
 }
 END_TEST
 
+/* What is under the number of its descriptor afterwards. */
+static int fd_nothing(struct rig *other)
+{
+	rig_close(other);
+	return -1;
+}
+
+static int fd_socket(struct rig *other)
+{
+	rig_close(other);
+	return socket(AF_UNIX, SOCK_DGRAM, 0);
+}
+
+static int fd_pipe(struct rig *other)
+{
+	int fd[2];
+
+	rig_close(other);
+	ck_assert(!pipe(fd));
+	close(fd[1]);
+	return fd[0];
+}
+
+static struct rig *another;
+
+static int fd_port(struct rig *other)
+{
+	rig_close(other);
+	another = rig_open(false);
+	return another->addr.fd;
+}
+
+/* It was open still when the second look kept a descriptor of it. */
+static int fd_kept(struct rig *other)
+{
+	struct near_peer *peer = near_peer_find(us->port, &other->addr);
+
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
+	return fd_port(other);
+}
+
+/* The same without a descriptor for it. */
+static int fd_scarce(struct rig *other)
+{
+	struct near_peer *peer = near_peer_find(us->port, &other->addr);
+	struct rlimit limit;
+
+	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = other->addr.fd + 16;
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	return fd_port(other);
+}
+
+static int (*const closings[])(struct rig *other) = {
+	fd_nothing, fd_socket, fd_pipe, fd_port, fd_kept, fd_scarce,
+};
+
+/* A port that closes while its process lives, and nothing was ever exchanged. */
+START_TEST(closed_unmet)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+	int at = other->addr.fd, fd;
+
+	another = NULL;
+	near_peer_watch(us->port, peer);
+	fd = closings[_i](other);
+	ck_assert(fd < 0 || fd == at);
+	until_gone(1);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	if (another)
+		rig_close(another);
+	else if (fd >= 0)
+		close(fd);
+}
+END_TEST
+
+/* One that stays is not dead, and what was kept of it serves the first message. */
+START_TEST(open_unmet)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+
+	near_peer_watch(us->port, peer);
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
+	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	rig_until(other, NULL, 1);
+	rig_close(other);
+	until_gone(1);
+}
+END_TEST
+
 START_TEST(dead_before)
 {
 	struct near_peer *peer;
@@ -265,6 +367,9 @@ int main(void)
 	tcase_add_loop_test(tcase, sender_of_large, 0, 2);
 	tcase_add_test(tcase, receiver);
 	tcase_add_test(tcase, watched);
+	tcase_add_loop_test(tcase, closed_unmet, 0,
+			    sizeof(closings) / sizeof(*closings));
+	tcase_add_test(tcase, open_unmet);
 	tcase_add_test(tcase, dead_before);
 	tcase_add_test(tcase, dead_when_answered);
 	tcase_add_test(tcase, pid_reused);

@@ -187,6 +187,30 @@ START_TEST(recv_late_sent)
 }
 END_TEST
 
+/*
+ * Its peer closes, in a process that lives, and nothing was ever exchanged; _i is
+ * 1: before the receive is posted, 2: after a send that found no room.
+ */
+START_TEST(recv_unmet)
+{
+	char bytes[64];
+
+	if (_i == 2) {
+		near_cq_of(cq[0])->tail += RECV_CQ;
+		ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, peer, 1, NULL),
+				 -FI_EAGAIN);
+		near_cq_of(cq[0])->tail -= RECV_CQ;
+	}
+	if (_i != 1)
+		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+	if (_i == 1)
+		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
 START_TEST(recv_late_multi)
 {
 	char bytes[256];
@@ -326,6 +350,7 @@ int main(void)
 	tcase_add_loop_test(tcase, recv_read_at_once, 0, 3);
 	tcase_add_test(tcase, recv_late);
 	tcase_add_test(tcase, recv_late_sent);
+	tcase_add_loop_test(tcase, recv_unmet, 0, 3);
 	tcase_add_test(tcase, recv_late_multi);
 	tcase_add_test(tcase, recv_multi_truncated);
 	tcase_add_test(tcase, recv_multi_filling);

@@ -63,6 +63,24 @@ START_TEST(receives_on_the_core_end)
 }
 END_TEST
 
+/* Nothing was ever exchanged, and its process lives. */
+START_TEST(a_port_closes_unmet)
+{
+	struct slot any;
+
+	post_recv(&slot, peer, TAG);
+	post_recv(&any, FI_ADDR_UNSPEC, TAG);
+	poll_cq(_i ? 2 * LAZY_POLLS : 1);
+	ck_assert_uint_eq(fake_core_posted(), _i ? 2 : 0);
+	rig_end();
+	until_error();
+	expect_error(&slot, FI_ECONNRESET);
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 1);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
+	expect_error(&any, FI_ECANCELED);
+}
+END_TEST
+
 /* The core has matched one meanwhile, with what it had sent over the core. */
 START_TEST(the_core_has_matched_one)
 {
@@ -135,6 +153,7 @@ int main(void)
 
 	tcase_add_test(tcase, peer_goes);
 	tcase_add_loop_test(tcase, receives_on_the_core_end, 0, 2);
+	tcase_add_loop_test(tcase, a_port_closes_unmet, 0, 2);
 	tcase_add_test(tcase, the_core_has_matched_one);
 	tcase_add_test(tcase, a_buffer_ends);
 	tcase_add_test(tcase, held_messages_keep_their_source);

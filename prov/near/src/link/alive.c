@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -219,6 +221,52 @@ static bool near_peer_ended(const struct near_peer *peer)
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
+/* Is what the process has under this number the port's memory? */
+static bool near_region_named(const struct near_peer *peer)
+{
+	static const char name[] = "/memfd:near";
+	char path[64], target[sizeof(name)];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", peer->addr.pid,
+		 peer->addr.fd);
+	len = readlink(path, target, sizeof(target));
+	/* none: has it closed, or is that a process without descriptors? */
+	if (len < 0)
+		return errno != ENOENT || near_same_process(&peer->addr);
+	return len >= (ssize_t)sizeof(name) - 1 &&
+	       !memcmp(target, name, sizeof(name) - 1);
+}
+
+/*
+ * Whether it has closed before anything was exchanged, so that neither its region
+ * nor a ring of ours says so. A descriptor of its region, as others are given, is
+ * kept for that. Whoever has an address has it of a port that was open, and no
+ * other port ever has it.
+ */
+static bool near_unmet_closed(struct near_peer *peer)
+{
+	uint64_t nonce = 0;
+	bool closed;
+	int fd;
+
+	if (peer->given[NEAR_GIVEN_REGION] >= 0 || peer->ask || peer->lane ||
+	    !near_watched(peer))
+		return near_given_closed(peer);
+	if (!near_region_named(peer))
+		return true;
+	fd = near_peer_open(peer, NEAR_GIVEN_REGION, peer->addr.fd, O_RDONLY);
+	if (fd < 0)
+		return false;
+	peer->given[NEAR_GIVEN_REGION] = fd;
+	closed = pread(fd, &nonce, sizeof(nonce),
+		       offsetof(struct near_region, nonce)) != sizeof(nonce) ||
+		 nonce != peer->addr.nonce || near_given_closed(peer);
+	if (closed || near_proc_scarce(fd))
+		near_given_drop(peer, NEAR_GIVEN_REGION);
+	return closed;
+}
+
 /* Ports that have ended, and processes that no descriptor watches. */
 static void near_port_look(struct near_port *port)
 {
@@ -228,7 +276,7 @@ static void near_port_look(struct near_port *port)
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
 		if (peer->region ? near_peer_ended(peer) :
-				   near_given_closed(peer))
+				   near_unmet_closed(peer))
 			near_peer_dies(port, peer);
 		else if (peer->by_start &&
 			 near_same_process(&peer->addr) == -ESRCH)
