@@ -121,7 +121,8 @@ int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
  * The peer of that address, known or new. Nothing is opened before the first
- * message. near_peer_put() gives the reference back.
+ * message. near_peer_put() gives the reference back; a peer that was sent to
+ * stays known until it ends.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);

@@ -341,6 +341,38 @@ START_TEST(recv_again)
 }
 END_TEST
 
+/*
+ * It sends, removes our address and inserts it again, and sends on, more often
+ * than anybody polls, and more than is taken of a ring before the next one's turn.
+ */
+START_TEST(recv_in_order)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	uint32_t sent = 0, i;
+	char bytes[64] = "";
+	int round;
+
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < NEAR_BURST + 6; i++)
+			if (!fi_tinject(ep[1], bytes, 8, to, sent))
+				sent++;
+		ck_assert(!fi_av_remove(av, &to, 1, 0));
+		to = recv_insert(ep[0]);
+	}
+	ck_assert_uint_ge(sent, 4 * NEAR_BURST);
+	for (i = 0; i < sent; i++) {
+		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, FI_ADDR_UNSPEC, 0,
+				    UINT64_MAX, bytes));
+		while (fi_cq_read(cq[0], &entry, 1) == -FI_EAGAIN)
+			;
+		ck_assert_uint_eq(entry.tag, i);
+	}
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recv");
@@ -355,6 +387,7 @@ int main(void)
 	tcase_add_test(tcase, recv_multi_truncated);
 	tcase_add_test(tcase, recv_multi_filling);
 	tcase_add_loop_test(tcase, recv_again, 0, 2);
+	tcase_add_test(tcase, recv_in_order);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -194,23 +194,6 @@ static void near_lane_closed(struct near_port *port, struct near_lane *lane)
 		near_peer_dies(port, lane->peer);
 }
 
-/*
- * The sender lives and has nothing under way: only the ring ends, after what is
- * in it. It may have taken another one by now. Where we still fetch from it, it
- * is defective.
- */
-static void near_lane_left(struct near_port *port, struct near_lane *lane)
-{
-	if (near_lane_ready(lane) && !lane->broken)
-		near_ring_again(port, lane->index);
-	else if (lane->peer->lane == lane && lane->peer->fetching)
-		near_lane_broken(port, lane, "to leave its ring with this many "
-				 "large messages under way:",
-				 lane->peer->fetching);
-	else
-		near_lane_release(port, lane);
-}
-
 /* Ring index rang: somebody new, somebody cold, or somebody leaves. */
 static void near_ring_rang(struct near_port *port, uint32_t index)
 {
@@ -219,8 +202,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	int ret;
 
 	if (!port->lane[index]) {
-		if (state != NEAR_CLAIM_OPEN && state != NEAR_CLAIM_CLOSED &&
-		    state != NEAR_CLAIM_LEFT)
+		if (state != NEAR_CLAIM_OPEN && state != NEAR_CLAIM_CLOSED)
 			return;
 		ret = near_lane_open(port, index);
 		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
@@ -236,8 +218,6 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	near_lane_heat(port, port->lane[index]);
 	if (state == NEAR_CLAIM_CLOSED)
 		near_lane_closed(port, port->lane[index]);
-	else if (state == NEAR_CLAIM_LEFT)
-		near_lane_left(port, port->lane[index]);
 }
 
 /* It was taken by a process of our pid namespace that is no more. */

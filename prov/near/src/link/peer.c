@@ -68,12 +68,12 @@ void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
-static void near_leave(struct near_peer *peer, enum near_claim_state state)
+void near_disconnect(struct near_peer *peer)
 {
 	if (!peer->region)
 		return;
-	__atomic_store_n(&peer->region->claim[peer->index].state, state,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&peer->region->claim[peer->index].state,
+			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
 	near_bell(peer);
 	munmap(peer->tx.ctl, peer->ring_size);
 	near_region_close(peer->region);
@@ -85,16 +85,15 @@ static void near_leave(struct near_peer *peer, enum near_claim_state state)
 	peer->state = NEAR_PEER_NEW;
 }
 
-void near_disconnect(struct near_peer *peer)
-{
-	near_leave(peer, NEAR_CLAIM_CLOSED);
-}
-
+/*
+ * One that was sent to stays until it ends, as its ring does: what is sent to it
+ * later, when its address comes again, must not overtake what is in there.
+ */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
 	struct near_peer **at = near_hash(port, &peer->addr);
 
-	if (--peer->refs)
+	if (--peer->refs || (peer->region && !peer->dying))
 		return;
 	while (*at != peer)
 		at = &(*at)->same_hash;
@@ -105,7 +104,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	if (peer->dying)
 		port->dying--;
 	/* nothing is under way: each operation would refer to it */
-	near_leave(peer, peer->dying ? NEAR_CLAIM_CLOSED : NEAR_CLAIM_LEFT);
+	near_disconnect(peer);
 	near_given_drop_all(peer);
 	near_unwatch(port, peer);
 	if (peer->rma)

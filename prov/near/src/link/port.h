@@ -40,7 +40,7 @@ enum near_given {
 
 /*
  * refs: the owner's, one per lane, one per operation, one while expected. A
- * peer without is forgotten.
+ * peer without, and without a ring of ours there, is forgotten.
  */
 struct near_peer {
 	struct near_tx tx;

@@ -14,7 +14,7 @@
 #include "near.h"
 
 #define NEAR_MAGIC 0x7261656eu	/* "near" */
-#define NEAR_LAYOUT 8u		/* counts changes of this file */
+#define NEAR_LAYOUT 9u		/* counts changes of this file */
 #define NEAR_LINE 64
 #define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096
@@ -145,7 +145,6 @@ enum near_claim_state {
 	NEAR_CLAIM_OPEN,
 	NEAR_CLAIM_CLOSED,	/* nothing more comes: its sender ends */
 	NEAR_CLAIM_REFUSED,	/* the receiver cannot answer */
-	NEAR_CLAIM_LEFT,	/* its sender lives, and may take another */
 };
 
 /* near_claim.state of one that is taken: by whom; 0: of another pid namespace */
