@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The fake core's memory regions. */
+
+#include "fake.h"
+
+static int fake_core_mr_bind(struct fid *fid, struct fid *bfid,
+			     uint64_t flags)
+{
+	fake_obj_of(fid);
+	fake.core.mr_bound = bfid;
+	return 0;
+}
+
+/* Enabled, it gets another key and descriptor. */
+static int fake_core_mr_control(struct fid *fid, int command, void *arg)
+{
+	struct fake_obj *mr = fake_obj_of(fid);
+
+	if (command != FI_ENABLE)
+		return fake_control(fid, command, arg);
+	mr->mr.key++;
+	mr->mr.mem_desc = &mr->mr.key;
+	return 0;
+}
+
+static struct fi_ops fake_core_mr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_close,
+	.bind = fake_core_mr_bind,
+	.control = fake_core_mr_control,
+	.ops_open = fake_ops_open,
+};
+
+static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+				uint64_t flags, struct fid_mr **mr)
+{
+	struct fake_obj *obj;
+	int ret = fake_open(fake_obj_of(fid), FI_CLASS_MR,
+			    &fake_core_mr_fid_ops, &obj);
+
+	if (ret)
+		return ret;
+	obj->mr.key = attr->requested_key;
+	obj->mr.mem_desc = obj;
+	obj->iface = attr->iface;
+	obj->device = attr->device.cuda;
+	fake.core.base_mr = attr->base_mr;
+	*mr = &obj->mr;
+	return 0;
+}
+
+static int fake_core_mr_reg(struct fid *fid, const void *buf, size_t len,
+			    uint64_t access, uint64_t offset, uint64_t key,
+			    uint64_t flags, struct fid_mr **mr, void *context)
+{
+	const struct fi_mr_attr attr = { .requested_key = key };
+
+	return fake_core_mr_regattr(fid, &attr, flags, mr);
+}
+
+static int fake_core_mr_regv(struct fid *fid, const struct iovec *iov,
+			     size_t count, uint64_t access, uint64_t offset,
+			     uint64_t key, uint64_t flags, struct fid_mr **mr,
+			     void *context)
+{
+	const struct fi_mr_attr attr = { .requested_key = key };
+
+	return fake_core_mr_regattr(fid, &attr, flags, mr);
+}
+
+struct fi_ops_mr fake_core_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = fake_core_mr_reg,
+	.regv = fake_core_mr_regv,
+	.regattr = fake_core_mr_regattr,
+};
