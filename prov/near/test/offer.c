@@ -23,7 +23,7 @@ static int start(enum near_verb verb, size_t offset, size_t len,
 	const struct near_rma_args args = {
 		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
 		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
-		.cookie = local,
+		.about = 1, .cookie = local,
 	};
 
 	return near_rma(a.rig->port, to_b, &args);
@@ -160,7 +160,7 @@ START_TEST(behind_an_atomic)
 	const struct near_rma_args args = {
 		.verb = NEAR_FETCH, .addr = SIDE_START, .key = SIDE_KEY,
 		.local = { &iov, 1 }, .result = { &result, 1 }, .len = 8,
-		.op = NEAR_SUM, .type = NEAR_UINT64, .cookie = local,
+		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = local,
 	};
 
 	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
@@ -266,7 +266,7 @@ START_TEST(copied_in_part)
 	const struct iovec iov = { local, 1024 };
 	const struct near_rma_args args = {
 		.verb = NEAR_WRITE, .addr = SIDE_START + page - 512, .key = 77,
-		.local = { &iov, 1 }, .len = 1024, .cookie = local,
+		.local = { &iov, 1 }, .len = 1024, .about = 1, .cookie = local,
 	};
 	int i;
 

@@ -24,7 +24,7 @@ static int start(enum near_verb verb, uint64_t key, size_t offset, size_t len)
 	const struct iovec iov = { local, len };
 	const struct near_rma_args args = {
 		.verb = verb, .addr = SIDE_START + offset, .key = key,
-		.local = { &iov, 1 }, .len = len, .cookie = local,
+		.local = { &iov, 1 }, .len = len, .about = 1, .cookie = local,
 	};
 
 	to_b->rma->skip = 0;

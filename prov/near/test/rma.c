@@ -27,7 +27,7 @@ static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 	const struct near_rma_args args = {
 		.verb = verb, .flags = flags, .addr = addr, .key = key,
 		.local = { iov, 2 }, .len = len, .data = 0x11223344556677u,
-		.cookie = local,
+		.about = 1, .cookie = local,
 	};
 
 	return near_rma(a.rig->port, to_b, &args);
@@ -189,7 +189,7 @@ static int atomic(enum near_verb verb, unsigned int op, void *operand,
 		.local = { iov, op != NEAR_ATOMIC_READ },
 		.compare = { iov + 1, verb == NEAR_COMPARE },
 		.result = { iov + 2, verb != NEAR_ATOMIC },
-		.len = len, .op = op, .type = NEAR_UINT64, .cookie = local,
+		.len = len, .op = op, .type = NEAR_UINT64, .about = 1, .cookie = local,
 	};
 
 	return near_rma(a.rig->port, to_b, &args);
@@ -267,7 +267,7 @@ START_TEST(atomic_rights)
 		.local = { &(struct iovec){ &one, 8 }, 1 },
 		.result = { &(struct iovec){ &was, 8 }, 1 },
 		.len = 8, .op = NEAR_SUM, .type = NEAR_UINT64,
-		.cookie = local,
+		.about = 1, .cookie = local,
 	};
 
 	side_region(3, NEAR_MAY_WRITE, 64);

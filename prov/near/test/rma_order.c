@@ -25,7 +25,7 @@ static int start(enum near_verb verb, size_t len, uint32_t flags)
 	const struct near_rma_args args = {
 		.verb = verb, .flags = flags, .addr = SIDE_START,
 		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
-		.cookie = local,
+		.about = 1, .cookie = local,
 	};
 
 	return near_rma(a.rig->port, to_b, &args);

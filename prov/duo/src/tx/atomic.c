@@ -135,7 +135,7 @@ static void **duo_descs(void **descs, size_t count)
 	return descs || count > DUO_ATOMIC_DESCS ? descs : none;
 }
 
-static ssize_t duo_fetch_atomic(struct fid_ep *ep_fid, const void *buf,
+ssize_t duo_fetch_atomic(struct fid_ep *ep_fid, const void *buf,
 				size_t count, void *desc, void *result,
 				void *result_desc, fi_addr_t peer,
 				uint64_t raddr, uint64_t key,
@@ -303,7 +303,7 @@ struct fi_ops_atomic duo_atomic_ops = {
 	.writev = duo_atomicv,
 	.writemsg = duo_atomicmsg,
 	.inject = duo_inject_atomic,
-	.readwrite = duo_fetch_atomic,
+	.readwrite = duo_short_fetch,
 	.readwritev = duo_fetch_atomicv,
 	.readwritemsg = duo_fetch_atomicmsg,
 	.compwrite = duo_compare_atomic,

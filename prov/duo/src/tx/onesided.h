@@ -22,6 +22,32 @@
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
+/* rma.c, atomic.c: what short_rma.c leaves to them */
+ssize_t duo_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
+		 fi_addr_t peer, uint64_t raddr, uint64_t key, void *context);
+ssize_t duo_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+		  fi_addr_t peer, uint64_t raddr, uint64_t key, void *context);
+ssize_t duo_inject_write(struct fid_ep *ep, const void *buf, size_t len,
+			 fi_addr_t peer, uint64_t raddr, uint64_t key);
+ssize_t duo_fetch_atomic(struct fid_ep *ep, const void *buf, size_t count,
+			 void *desc, void *result, void *result_desc,
+			 fi_addr_t peer, uint64_t raddr, uint64_t key,
+			 enum fi_datatype datatype, enum fi_op op,
+			 void *context);
+/* short_rma.c */
+ssize_t duo_short_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
+		       fi_addr_t src, uint64_t raddr, uint64_t key,
+		       void *context);
+ssize_t duo_short_write(struct fid_ep *ep, const void *buf, size_t len,
+			void *desc, fi_addr_t dest, uint64_t raddr,
+			uint64_t key, void *context);
+ssize_t duo_short_inject_write(struct fid_ep *ep, const void *buf, size_t len,
+			       fi_addr_t dest, uint64_t raddr, uint64_t key);
+ssize_t duo_short_fetch(struct fid_ep *ep, const void *buf, size_t count,
+			void *desc, void *result, void *result_desc,
+			fi_addr_t dest, uint64_t raddr, uint64_t key,
+			enum fi_datatype type, enum fi_op op, void *context);
+
 static inline int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest,
 				    struct duo_onesided *to)
 {

@@ -40,7 +40,7 @@ static inline ssize_t duo_rma_end(struct duo_ep *ep,
 	return duo_onesided_end(ep, to, ep->stats.rma_ops, ret);
 }
 
-static ssize_t duo_read(struct fid_ep *ep_fid, void *buf, size_t len,
+ssize_t duo_read(struct fid_ep *ep_fid, void *buf, size_t len,
 			void *desc, fi_addr_t peer, uint64_t raddr,
 			uint64_t key, void *context)
 {
@@ -85,7 +85,7 @@ static ssize_t duo_readmsg(struct fid_ep *ep_fid, const struct fi_msg_rma *msg,
 	return duo_rma_end(ep, &to, fi_readmsg(to.ep, &out, flags));
 }
 
-static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
+ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 			 void *desc, fi_addr_t peer, uint64_t raddr,
 			 uint64_t key, void *context)
 {
@@ -130,7 +130,7 @@ static ssize_t duo_writemsg(struct fid_ep *ep_fid, const struct fi_msg_rma *msg,
 	return duo_rma_end(ep, &to, fi_writemsg(to.ep, &out, flags));
 }
 
-static ssize_t duo_inject_write(struct fid_ep *ep_fid, const void *buf,
+ssize_t duo_inject_write(struct fid_ep *ep_fid, const void *buf,
 				size_t len, fi_addr_t peer, uint64_t raddr,
 				uint64_t key)
 {
@@ -176,13 +176,13 @@ static ssize_t duo_inject_writedata(struct fid_ep *ep_fid, const void *buf,
 
 struct fi_ops_rma duo_rma_ops = {
 	.size = sizeof(struct fi_ops_rma),
-	.read = duo_read,
+	.read = duo_short_read,
 	.readv = duo_readv,
 	.readmsg = duo_readmsg,
-	.write = duo_write,
+	.write = duo_short_write,
 	.writev = duo_writev,
 	.writemsg = duo_writemsg,
-	.inject = duo_inject_write,
+	.inject = duo_short_inject_write,
 	.writedata = duo_writedata,
 	.injectdata = duo_inject_writedata,
 };

@@ -63,7 +63,7 @@ static const struct near_sink port_sink = {
 	.forgotten = port_peer,
 };
 
-static void port_done(void *ctx, void *cookie, int err)
+static void port_done(void *ctx, void *cookie, uint32_t about, int err)
 {
 	done++;
 	done_err = err;

@@ -430,8 +430,7 @@ static void near_ep_init(struct near_ep *ep, const struct fi_info *info)
 	ep->fid.cm = &near_cm_ops;
 	ep->fid.msg = &near_msg_ops;
 	ep->fid.tagged = &near_tagged_ops;
-	ep->fid.rma = &near_rma_ops;
-	ep->fid.atomic = &near_atomic_ops;
+	near_short_ops(ep);
 }
 
 int near_ep_open(struct fid_domain *domain_fid, struct fi_info *info,

@@ -179,9 +179,11 @@ struct near_ep {
 	struct near_ep_link tx_cntr_link;
 	struct near_ep_link rx_cntr_link;
 	struct near_ep_link rma_cntr_link[NEAR_CNTR_EVENTS];
+	struct fi_ops_rma rma_ops;	/* near_short_ops() */
+	struct fi_ops_atomic atomic_ops;
 };
 
-/* What a large send, or a one-sided operation, is remembered by. */
+/* What a large send is remembered by. */
 struct near_send_op {
 	struct near_pooled pooled;
 	void *context;
@@ -272,6 +274,9 @@ bool near_ep_crowded(const struct near_ep *ep);
 /* An entry of the AV came or went. */
 void near_ep_av_added(struct near_ep *ep, fi_addr_t addr);
 void near_ep_av_removed(struct near_ep *ep, fi_addr_t addr);
+
+/* short.c: fi/onesided.h's, and what is done in a shorter way */
+void near_short_ops(struct near_ep *ep);
 
 /* mr.c, onesided.c */
 extern struct fi_ops_mr near_mr_ops;

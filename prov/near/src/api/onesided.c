@@ -13,31 +13,33 @@ static struct near_cntr *near_onesided_cntr(const struct near_ep *ep,
 			    NEAR_CNTR_WRITE];
 }
 
-static void near_onesided_ended(struct near_ep *ep, struct near_send_op *op,
-				int err)
+static __attribute__((cold)) void
+near_onesided_failed(struct near_ep *ep, void *context, uint64_t flags, int err)
 {
-	const struct fi_cq_tagged_entry entry = {
-		.op_context = op->context, .flags = op->flags,
-	};
 	const struct fi_cq_err_entry error = {
-		.op_context = op->context, .flags = op->flags, .err = err,
+		.op_context = context, .flags = flags, .err = err,
 	};
-	struct near_cntr *cntr = near_onesided_cntr(ep, op->flags);
 
-	if (err) {
-		near_count_err(cntr);
-		near_cq_error(ep->tx_cq, &error);
-	} else {
-		near_count(cntr);
-		if (op->report)
-			near_cq_put(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
-	}
-	near_pool_put(&ep->sends, op);
+	near_count_err(near_onesided_cntr(ep, flags));
+	near_cq_error(ep->tx_cq, &error);
 }
 
-static void near_onesided_done(void *ctx, void *cookie, int err)
+/* about: what a completion says; FI_COMPLETION: there is one. */
+static void near_onesided_done(void *ctx, void *context, uint32_t about,
+			       int err)
 {
-	near_onesided_ended(ctx, cookie, err);
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = context, .flags = about & NEAR_ONESIDED_FLAGS,
+	};
+	struct near_ep *ep = ctx;
+
+	if (near_unlikely(err)) {
+		near_onesided_failed(ep, context, entry.flags, err);
+		return;
+	}
+	near_count(near_onesided_cntr(ep, about));
+	if (about & FI_COMPLETION)
+		near_cq_put(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
 static void near_onesided_event(void *ctx, const struct near_rma_event *event)
@@ -66,7 +68,6 @@ static ssize_t near_ep_onesided(struct near_ep *ep,
 				struct near_onesided_call *call)
 {
 	bool report = !call->inject && near_send_reports(ep, call->flags);
-	struct near_send_op *op;
 	struct near_peer *peer;
 	ssize_t ret;
 
@@ -75,26 +76,14 @@ static ssize_t near_ep_onesided(struct near_ep *ep,
 		return ret;
 	if (near_unlikely(report && !near_cq_room(ep->tx_cq)))
 		return -FI_EAGAIN;
-	op = near_pool_get(&ep->sends);
-	if (near_unlikely(!op))
-		return -FI_EAGAIN;
-	op->context = call->context;
-	op->flags = call->flags & NEAR_ONESIDED_FLAGS;
-	op->report = report;
-	call->args.cookie = op;
+	call->args.cookie = call->context;
+	call->args.about = near_onesided_about(call, report);
 	ret = near_rma(ep->port, peer, &call->args);
-	if (near_likely(ret == NEAR_RMA_DONE)) {
-		near_onesided_ended(ep, op, 0);
-		return 0;
-	}
-	if (!ret)
-		return 0;
-	if (near_onesided_reported((int)ret)) {
-		near_onesided_ended(ep, op, (int)-ret);
-		return 0;
-	}
-	near_pool_put(&ep->sends, op);
-	return ret;
+	if (ret != NEAR_RMA_DONE && !near_onesided_reported((int)ret))
+		return ret;
+	near_onesided_done(ep, call->context, call->args.about,
+			   ret < 0 ? (int)-ret : 0);
+	return 0;
 }
 
 ssize_t near_onesided_issue(struct fid_ep *ep_fid,

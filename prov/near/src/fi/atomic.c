@@ -255,7 +255,7 @@ static ssize_t near_atomic_fetchv(struct fid_ep *ep, const struct fi_ioc *iov,
 				    near_onesided_tx_flags(ep));
 }
 
-static ssize_t near_atomic_fetch(struct fid_ep *ep, const void *buf,
+ssize_t near_atomic_fetch(struct fid_ep *ep, const void *buf,
 				 size_t count, void *desc, void *result,
 				 void *result_desc, fi_addr_t dest,
 				 uint64_t addr, uint64_t key,

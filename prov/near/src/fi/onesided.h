@@ -30,6 +30,17 @@ struct near_onesided_call {
 /* What a completion says of it. */
 #define NEAR_ONESIDED_FLAGS (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 
+static_assert((NEAR_ONESIDED_FLAGS | FI_COMPLETION) <= UINT32_MAX,
+	      "they fit into near_rma_args.about");
+
+/* For near_rma_args.about: what near_rma_sink.done() is to make of it. */
+static inline uint32_t near_onesided_about(const struct near_onesided_call *call,
+					   bool report)
+{
+	return (uint32_t)((call->flags & NEAR_ONESIDED_FLAGS) |
+			  (report ? FI_COMPLETION : 0));
+}
+
 /* The embedder's. What fi_rma(3) returns. */
 ssize_t near_onesided_issue(struct fid_ep *ep,
 			    struct near_onesided_call *call);
@@ -38,6 +49,21 @@ uint64_t near_onesided_tx_flags(const struct fid_ep *ep);
 
 extern struct fi_ops_rma near_rma_ops;
 extern struct fi_ops_atomic near_atomic_ops;
+
+/* Entries of theirs that an embedder may try to do in a shorter way. */
+ssize_t near_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
+		      fi_addr_t src, uint64_t addr, uint64_t key,
+		      void *context);
+ssize_t near_rma_write(struct fid_ep *ep, const void *buf, size_t len,
+		       void *desc, fi_addr_t dest, uint64_t addr, uint64_t key,
+		       void *context);
+ssize_t near_rma_inject(struct fid_ep *ep, const void *buf, size_t len,
+			fi_addr_t dest, uint64_t addr, uint64_t key);
+ssize_t near_atomic_fetch(struct fid_ep *ep, const void *buf, size_t count,
+			  void *desc, void *result, void *result_desc,
+			  fi_addr_t dest, uint64_t addr, uint64_t key,
+			  enum fi_datatype type, enum fi_op op,
+			  void *context);
 
 /* Orders between messages and one-sided operations. */
 #define NEAR_ORDER_MIXED \

@@ -66,7 +66,7 @@ static ssize_t near_rma_vector(struct fid_ep *ep, const struct iovec *iov,
 	return near_rma_msg(ep, &msg, near_onesided_tx_flags(ep), verb);
 }
 
-static ssize_t near_rma_read(struct fid_ep *ep, void *buf, size_t len,
+ssize_t near_rma_read(struct fid_ep *ep, void *buf, size_t len,
 			     void *desc, fi_addr_t src, uint64_t addr,
 			     uint64_t key, void *context)
 {
@@ -93,7 +93,7 @@ static ssize_t near_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
 	return near_rma_msg(ep, msg, flags & ~FI_REMOTE_CQ_DATA, NEAR_READ);
 }
 
-static ssize_t near_rma_write(struct fid_ep *ep, const void *buf, size_t len,
+ssize_t near_rma_write(struct fid_ep *ep, const void *buf, size_t len,
 			      void *desc, fi_addr_t dest, uint64_t addr,
 			      uint64_t key, void *context)
 {
@@ -120,7 +120,7 @@ static ssize_t near_rma_writemsg(struct fid_ep *ep,
 	return near_rma_msg(ep, msg, flags, NEAR_WRITE);
 }
 
-static ssize_t near_rma_inject(struct fid_ep *ep, const void *buf, size_t len,
+ssize_t near_rma_inject(struct fid_ep *ep, const void *buf, size_t len,
 			       fi_addr_t dest, uint64_t addr, uint64_t key)
 {
 	const struct iovec iov = { (void *)buf, len };

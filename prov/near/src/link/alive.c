@@ -144,7 +144,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
 
-	near_disconnect(peer);
+	near_disconnect(port, peer);
 	near_given_drop_all(peer);
 	peer->dying = false;
 	port->dying--;

@@ -68,10 +68,12 @@ void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
-void near_disconnect(struct near_peer *peer)
+void near_disconnect(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->region)
 		return;
+	if (port->watch == &peer->tx.ctl->done)
+		near_port_watch_none(port);
 	__atomic_store_n(&peer->region->claim[peer->index].state,
 			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
 	near_bell(peer);
@@ -104,7 +106,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	if (peer->dying)
 		port->dying--;
 	/* nothing is under way: each operation would refer to it */
-	near_disconnect(peer);
+	near_disconnect(port, peer);
 	near_given_drop_all(peer);
 	near_unwatch(port, peer);
 	if (peer->rma)

@@ -101,6 +101,7 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	near_list_init(&port->sending);
 	near_list_init(&port->receiving);
 	near_list_init(&port->onesided_work);
+	near_port_watch_none(port);
 	near_room_init(&port->room, attr->memory);
 	port->fence = !near_barrier_begin();
 	port->checked_ms = near_now_ms();
@@ -139,7 +140,7 @@ void near_close(struct near_port *port)
 		link = port->peers.next;
 		peer = near_container(link, struct near_peer, link);
 		near_list_remove(link);
-		near_disconnect(peer);
+		near_disconnect(port, peer);
 		near_given_drop_all(peer);
 		near_unwatch(port, peer);
 		if (peer->rma)

@@ -97,17 +97,21 @@ struct near_lane {
 	uint64_t seen;		/* head at the last look */
 	uint64_t offers;	/* that we are through with: rma/offer.c */
 	bool refused;		/* one of them */
+	uint32_t told;		/* so many were done, by slots: until then */
 };
 
 /*
  * One-sided operations, a layer above: rma/rma.h. slot() is given what is of
  * its kinds; nonzero: it stays. work() is called by polls while
- * port->onesided_work is not empty.
+ * port->onesided_work is not empty, and says of what is left there whether it
+ * only waits: for a slot, for the word that it has watched, or for the clock.
  */
 struct near_onesided {
 	int (*slot)(struct near_port *port, struct near_lane *lane,
 		    const struct near_slot *slot, uint64_t word);
-	int (*work)(struct near_port *port);
+	int (*work)(struct near_port *port, bool *waits);
+	/* Instead, where all only waits: what the watched word tells. */
+	int (*moved)(struct near_port *port);
 	/* Ends what a dying peer has done; false: the sink has no room. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
 	/* All that is under way with the peer ends. */
@@ -128,7 +132,13 @@ struct near_port {
 	uint32_t polls;
 	const struct near_peer *run;	/* sent to since a message came */
 	/* operations that want a step per poll: near_port_work() */
-	bool work;		/* there may be some */
+	uint8_t work;		/* NEAR_WORK_*: there may be some */
+	/*
+	 * A word that others change, and as it was when we looked: what waits
+	 * for it alone needs no step before. Its own otherwise.
+	 */
+	const uint64_t *watch;
+	uint64_t watched;
 	struct near_link sending;
 	struct near_link receiving;
 	struct near_link onesided_work;
@@ -164,18 +174,40 @@ struct near_port {
 	void (*log)(int level, const char *text);
 };
 
+/* near_port.work */
+#define NEAR_WORK_DUE 1u	/* with each poll */
+#define NEAR_WORK_WAITS 2u	/* when something comes, or the clock is looked at */
+
+static inline void near_port_watch(struct near_port *port,
+				   const uint64_t *word, uint64_t now)
+{
+	port->watched = now;
+	port->watch = word;
+}
+
+static inline void near_port_watch_none(struct near_port *port)
+{
+	port->watch = &port->watched;
+}
+
+static near_inline bool near_port_stirs(const struct near_port *port)
+{
+	return port->work & NEAR_WORK_DUE ||
+	       __atomic_load_n(port->watch, __ATOMIC_RELAXED) != port->watched;
+}
+
 /* Polls take steps with it from now on; list is one of the three. */
 static inline void near_port_work(struct near_port *port,
 				  struct near_link *list,
 				  struct near_link *link)
 {
 	near_list_append(list, link);
-	port->work = true;
+	port->work |= NEAR_WORK_DUE;
 }
 
 /* peer.c */
 int near_connect(struct near_port *port, struct near_peer *peer);
-void near_disconnect(struct near_peer *peer);
+void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_bell(struct near_peer *peer);
 
 /* meet.c */

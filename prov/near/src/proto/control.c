@@ -179,13 +179,24 @@ static int near_work_sending(struct near_port *port)
  */
 int near_work(struct near_port *port)
 {
-	int n = near_work_receiving(port) + near_work_sending(port);
+	bool waits = true;
+	int n = 0;
 
+	if (near_likely(port->work == NEAR_WORK_WAITS &&
+			(port->polls + 1) % NEAR_TICK_POLLS))
+		return port->onesided->moved(port);
+	if (!near_list_empty(&port->receiving))
+		n += near_work_receiving(port);
+	if (!near_list_empty(&port->sending))
+		n += near_work_sending(port);
 	if (!near_list_empty(&port->onesided_work))
-		n += port->onesided->work(port);
-	port->work = !near_list_empty(&port->sending) ||
-		     !near_list_empty(&port->receiving) ||
-		     !near_list_empty(&port->onesided_work);
+		n += port->onesided->work(port, &waits);
+	if (!near_list_empty(&port->sending) ||
+	    !near_list_empty(&port->receiving) || !waits)
+		port->work = NEAR_WORK_DUE;
+	else
+		port->work = near_list_empty(&port->onesided_work) ? 0 :
+			     NEAR_WORK_WAITS;
 	return n;
 }
 

@@ -240,7 +240,8 @@ static near_inline uint32_t near_stirs(struct near_port *port)
 		if (near_rx_ready(&port->hot[i]->rx, &slot, &word))
 			return i;
 	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
-					  __ATOMIC_RELAXED) || port->work ||
+					  __ATOMIC_RELAXED) ||
+			  near_port_stirs(port) ||
 			  !((port->polls + 1) % NEAR_TICK_POLLS)))
 		return count;
 	port->polls++;

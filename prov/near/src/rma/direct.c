@@ -118,7 +118,7 @@ static void near_rma_tell_peer(struct near_port *port,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	near_control_send(port, op->to->peer, slot, NEAR_KIND_RMA);
+	near_rma_publish(port, op->to->peer, slot, NEAR_KIND_RMA, 0);
 }
 
 /*

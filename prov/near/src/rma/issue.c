@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "link/proc.h"
-#include "rma/ops.h"
+#include "rma/short.h"
 
 static void near_rma_unqueue(struct near_rma_op *op)
 {
@@ -28,7 +27,13 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	struct near_rma_peer *at = op->to;
 	struct near_peer *peer = at->peer;
 	void *cookie = op->args.cookie;
+	uint32_t about = op->args.about;
 	bool offered = op->offered;
+
+	if (near_likely(op->plain && !err)) {
+		near_rma_end_short(port, op);
+		return;
+	}
 
 	near_rma_unqueue(op);
 	if (offered)
@@ -44,8 +49,9 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	}
 	free(op->copy);
 	near_pool_put(&port->rma->ops, op);
-	if (cookie)
-		port->rma->sink->done(port->ctx, cookie, err);
+	if (about)
+		port->rma->sink->done(port->ctx, cookie, about, err);
+	near_rma_rest(port, at);
 	near_peer_put(port, peer);
 }
 
@@ -107,9 +113,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	};
 	if (small)
 		near_rma_operands_out(op, slot->rma.bytes, len, operands);
-	near_tx_publish(&peer->tx, slot,
-			near_word(NEAR_KIND_RMA, flags, 0, 0));
-	near_sent(port, peer);
+	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
 	op->sent += len;
 	return 0;
 }
@@ -250,8 +254,9 @@ static bool near_rma_take(struct near_rma_op *op,
 	return true;
 }
 
-int near_rma_answered(struct near_port *port, struct near_lane *lane,
-		      const struct near_slot *slot)
+static int near_rma_answered_any(struct near_port *port,
+				 struct near_lane *lane,
+				 const struct near_slot *slot)
 {
 	struct near_answer_slot answer = slot->rma_answer;
 	struct near_rma_op *op = near_pool_find(&port->rma->ops, answer.id);
@@ -274,6 +279,37 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 	if (op->answered == op->args.len)
 		near_rma_end(port, op, 0);
 	return 0;
+}
+
+/* All that a short one has asked for, in the answer's slot. */
+static near_inline bool near_rma_answered_short(struct near_port *port,
+						const struct near_lane *lane,
+						const struct near_slot *slot)
+{
+	uint64_t id = __atomic_load_n(&slot->rma_answer.id, __ATOMIC_RELAXED);
+	struct near_rma_op *op = near_pool_find(&port->rma->ops, id);
+	const struct near_rma_bufs *to;
+
+	if (near_unlikely(!op || !op->plain || op->to->peer != lane->peer ||
+			  op->args.verb == NEAR_WRITE ||
+			  op->args.verb == NEAR_ATOMIC ||
+			  slot->rma_answer.err || slot->rma_answer.offset ||
+			  slot->rma_answer.len != op->args.len))
+		return false;
+	to = op->args.verb == NEAR_READ ? &op->args.local : &op->args.result;
+	near_copy_small(to->iov->iov_base, slot->rma_answer.bytes,
+			op->args.len);
+	port->rma->answers++;
+	near_rma_end_short(port, op);
+	return true;
+}
+
+int near_rma_answered(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot)
+{
+	if (near_likely(near_rma_answered_short(port, lane, slot)))
+		return 0;
+	return near_rma_answered_any(port, lane, slot);
 }
 
 static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
@@ -337,7 +373,8 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	}
 	op->sent = op->answered = 0;
 	op->expect = 0;
-	op->begun = op->cleared = op->queued = op->offered = false;
+	op->begun = op->cleared = op->queued = false;
+	op->offered = op->plain = false;
 	return op;
 }
 

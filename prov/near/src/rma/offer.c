@@ -24,22 +24,12 @@
 #include "link/proc.h"
 #include "rma/ops.h"
 
-#define NEAR_OFFER_MASK 0xfu	/* of a word, at NEAR_WORD_FLAGS */
-#define NEAR_OFFER_POLLS 16	/* per look at the clock */
 #define NEAR_OFFER_WRITE 1024	/* bytes of a write; of a read a part's */
-#define NEAR_OFFER_FIRST 8	/* that we do, to know what they take */
-#define NEAR_OFFER_AGAIN 256	/* one of so many, too */
-#define NEAR_OFFER_SAMPLE 16	/* one of so many is timed */
 #define NEAR_OFFER_PATIENCE 20000	/* ns, at most */
 #define NEAR_OFFER_PAUSE 100000	/* ns after a barrier for nothing */
 #define NEAR_OFFER_LEAVE 100000000	/* ns, at most */
 #define NEAR_OFFER_SKIP 16	/* not offered after a loss, at first */
 #define NEAR_OFFER_SKIP_MAX 4096
-
-static enum near_offer near_offer_state(uint64_t word)
-{
-	return word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK;
-}
 
 static uint64_t near_offer_word(uint64_t word, enum near_offer offer)
 {
@@ -47,17 +37,10 @@ static uint64_t near_offer_word(uint64_t word, enum near_offer offer)
 	       (uint64_t)offer << NEAR_WORD_FLAGS;
 }
 
-static enum near_offer near_offer_open(const struct near_port *port)
-{
-	return port->fence ? NEAR_OFFER_FENCED : NEAR_OFFER_OPEN;
-}
-
-/* After the answer: the line may be with the initiator, and take a while. */
 void near_offer_done(struct near_lane *lane, uint64_t word)
 {
 	if (near_offer_state(word) != NEAR_OFFER_NONE)
-		__atomic_store_n(&lane->rx.ctl->done, ++lane->offers,
-				 __ATOMIC_RELEASE);
+		near_offer_count(lane);
 }
 
 int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
@@ -125,18 +108,14 @@ void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns)
 		at->direct_ns += (ns - at->direct_ns) / 8;
 }
 
-static void near_offer_took(struct near_rma_peer *at, uint64_t ns)
+void near_offer_took(struct near_rma_peer *at)
 {
+	uint64_t ns = near_now_ns() - at->offered_ns;
+
 	if (ns > at->direct_ns)
 		near_offer_lost(at);
 	else
 		at->next_skip = 0;
-}
-
-/* Each, until one was answered in time: the clock takes a tenth of an offer. */
-static bool near_offer_timed(const struct near_rma_peer *at)
-{
-	return at->next_skip || !(at->offered_last % NEAR_OFFER_SAMPLE);
 }
 
 /* What is copied for its sender fits into the operation, as an answer does. */
@@ -180,18 +159,12 @@ static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
 	ret = near_rma_part(port, op, op->args.len, near_offer_open(port));
 	if (ret)
 		return ret;
-	op->slot = &tx->slots[tail & tx->mask];
-	op->number = ++at->offered_last;
-	op->begun = op->offered = true;
+	op->begun = true;
 	op->expect = 1;
 	at->expect++;
 	at->unanswered++;
-	at->alone = !at->offers++ && near_offer_timed(at) ? op : NULL;
-	if (at->alone)
-		at->offered_ns = near_now_ns();
-	near_list_append(&at->offered, &op->link);
 	near_peer_hold(at->peer);
-	near_rma_wake(port, at);
+	near_offer_made(port, at, op, &tx->slots[tail & tx->mask]);
 	return 0;
 }
 
@@ -221,18 +194,6 @@ int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
 		return -EPERM;
 	}
 	return ret;
-}
-
-/* Answered, withdrawn, or the peer is gone. */
-void near_offer_ended(struct near_rma_peer *at, struct near_rma_op *op)
-{
-	near_list_remove(&op->link);
-	op->offered = false;
-	at->offers--;
-	if (at->alone == op)
-		near_offer_took(at, near_now_ns() - at->offered_ns);
-	at->alone = NULL;
-	at->offered_ns = 0;	/* the next one's time begins */
 }
 
 static uint64_t near_offer_at(const struct near_rma_peer *at)
@@ -370,7 +331,7 @@ void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 		if (op->number <= doing)
 			continue;
 		if (!port->sink->room(port->ctx))
-			op->args.cookie = NULL;
+			op->args.about = 0;
 		if (!near_offer_do(port, at, op))
 			break;
 	}
@@ -439,10 +400,46 @@ int near_offers_step(struct near_port *port, struct near_rma_peer *at)
 	const struct near_rma_op *first = near_offer_of(at->offered.next);
 	int n = 0;
 
-	at->offer_polls++;
-	if (first->args.verb == NEAR_WRITE)
-		n = near_offers_count(port, at, near_offers_done(at));
-	if (at->offers && !n && !(at->offer_polls % NEAR_OFFER_POLLS))
+	if (first->args.verb == NEAR_WRITE) {
+		at->counted = near_offers_done(at);
+		n = near_offers_count(port, at, at->counted);
+	}
+	if (at->offers && !n && !((port->polls + 1) % NEAR_TICK_POLLS))
 		return near_offers_due(port, at);
 	return n;
+}
+
+int near_offers_moved(struct near_port *port)
+{
+	uint64_t done = __atomic_load_n(port->watch, __ATOMIC_ACQUIRE);
+	struct near_rma_peer *at = port->rma->watched;
+	struct near_peer *peer;
+	int n;
+
+	if (done == port->watched)
+		return 0;
+	peer = at->peer;
+	near_peer_hold(peer);
+	at->counted = port->watched = done;
+	n = near_offers_count(port, at, done);
+	/* no room for all, or it is read's turn */
+	if (at->offers && near_offer_of(at->offered.next)->number <= done)
+		port->work |= NEAR_WORK_DUE;
+	near_peer_put(port, peer);
+	return n;
+}
+
+void near_offers_told(struct near_port *port, struct near_rma_peer *at,
+		      uint32_t count)
+{
+	struct near_rma_op *first;
+
+	do {
+		first = near_offer_of(at->offered.next);
+		if (first->args.verb != NEAR_WRITE ||
+		    (int32_t)(count - (uint32_t)first->number) < 0)
+			return;
+		at->counted = first->number;
+		near_rma_end(port, first, 0);
+	} while (at->offers && port->sink->room(port->ctx));
 }

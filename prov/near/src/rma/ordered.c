@@ -28,7 +28,7 @@ void near_rma_barrier(struct near_port *port, struct near_rma_peer *at,
 	op->args = (struct near_rma_args) { .verb = NEAR_WRITE };
 	op->sent = op->answered = 0;
 	op->copy = NULL;
-	op->queued = op->cleared = op->offered = false;
+	op->queued = op->cleared = op->offered = op->plain = false;
 	if (near_rma_part(port, op, 0, 0)) {
 		near_pool_put(&port->rma->ops, op);
 		return;

@@ -49,6 +49,8 @@ struct near_rma_args {
 	uint8_t op;			/* atomics: enum near_op, near_type */
 	uint8_t type;
 	uint64_t data;
+	/* the owner's, for done(); about is 0 where that is not called */
+	uint32_t about;
 	void *cookie;
 };
 
@@ -63,7 +65,7 @@ struct near_rma_event {
 
 struct near_rma_sink {
 	/* An operation of ours that near_rma() left under way has ended. */
-	void (*done)(void *ctx, void *cookie, int err);
+	void (*done)(void *ctx, void *cookie, uint32_t about, int err);
 	/* Told of what has data, and of all with near_rma_tell(). */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "link/barrier.h"
 #include "rma/ops.h"
 
 /* No peer of ours would say so. */
@@ -174,6 +175,128 @@ static const uint8_t *near_rma_operands_in(struct near_lane *lane,
 	return bytes;
 }
 
+/* What a short request says, each read once. */
+struct near_short_ask {
+	enum near_verb verb;
+	unsigned int op, type;
+	uint64_t len;
+	uint8_t *memory;
+};
+
+/* May it be, and be done? All that is not as it should be, others tell. */
+static near_inline bool near_short_ask(struct near_port *port,
+				       const struct near_slot *slot,
+				       struct near_short_ask *ask)
+{
+	uint64_t key = __atomic_load_n(&slot->rma.key, __ATOMIC_RELAXED);
+	uint64_t addr = __atomic_load_n(&slot->tag, __ATOMIC_RELAXED), memory;
+	uint8_t flags = __atomic_load_n(&slot->rma.flags, __ATOMIC_RELAXED);
+	const struct near_region_entry *entry;
+	uint32_t access;
+
+	ask->verb = __atomic_load_n(&slot->rma.verb, __ATOMIC_RELAXED);
+	ask->op = __atomic_load_n(&slot->rma.op, __ATOMIC_RELAXED);
+	ask->type = __atomic_load_n(&slot->rma.type, __ATOMIC_RELAXED);
+	if (ask->verb == NEAR_READ) {
+		ask->len = __atomic_load_n(&slot->rma.total, __ATOMIC_RELAXED);
+		if (flags)
+			return false;
+	} else {
+		ask->len = __atomic_load_n(&slot->rma.len, __ATOMIC_RELAXED);
+		if (flags != NEAR_RMA_INLINE)
+			return false;
+	}
+	access = near_rma_access(ask->verb, ask->op);
+	entry = near_table_find(port->rma->table, key);
+	if (near_unlikely(ask->len - 1 >= NEAR_RMA_BYTES || !entry ||
+			  port->rma->tell & access ||
+			  near_region_check(entry, addr, ask->len, access,
+					    &memory)))
+		return false;
+	ask->memory = (uint8_t *)(uintptr_t)memory;
+	return true;
+}
+
+/* Says that it is at it, if it still may. */
+static near_inline bool near_short_take(struct near_lane *lane,
+					const struct near_slot *slot,
+					uint64_t word)
+{
+	if (near_unlikely(near_offer_state(word) != NEAR_OFFER_OPEN ||
+			  lane->refused || !near_barrier_ready()))
+		return false;
+	/* as in near_offer_take(), which takes it back if it must */
+	__atomic_store_n(&lane->rx.ctl->doing, lane->offers + 1,
+			 __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) ==
+			   word);
+}
+
+/* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
+static near_inline struct near_slot *near_short_room(struct near_peer *peer)
+{
+	if (near_unlikely(!peer->rma ||
+			  !near_list_empty(&peer->rma->replies)))
+		return NULL;
+	return near_tx_slot(&peer->tx);
+}
+
+static near_inline void near_short_answer(struct near_port *port,
+					  struct near_peer *peer,
+					  struct near_slot *answer,
+					  uint64_t id, uint64_t len)
+{
+	answer->rma_answer.id = id;
+	answer->rma_answer.offset = 0;
+	answer->rma_answer.len = (uint32_t)len;
+	answer->rma_answer.err = 0;
+	near_rma_publish(port, peer, answer, NEAR_KIND_ANSWER, 0);
+}
+
+bool near_serve_short(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot, uint64_t word)
+{
+	struct near_slot *answer = NULL;
+	struct near_short_ask ask;
+	uint64_t id, value;
+
+	if (near_unlikely(!near_short_ask(port, slot, &ask)))
+		return false;
+	if (ask.verb == NEAR_WRITE) {
+		if (!near_short_take(lane, slot, word))
+			return false;
+		near_copy_small(ask.memory, slot->rma.bytes, ask.len);
+		near_offer_count(lane);
+		port->rma->served++;
+		return true;
+	}
+	id = __atomic_load_n(&slot->rma.id, __ATOMIC_RELAXED);
+	answer = near_short_room(lane->peer);
+	if (near_unlikely(!answer))
+		return false;
+	if (ask.verb == NEAR_READ) {
+		if (!near_short_take(lane, slot, word))
+			return false;
+		near_copy_small(answer->rma_answer.bytes, ask.memory, ask.len);
+		near_short_answer(port, lane->peer, answer, id, ask.len);
+		near_offer_count(lane);
+	} else {
+		if (near_offer_state(word) != NEAR_OFFER_NONE ||
+		    ask.verb != NEAR_FETCH || ask.len != sizeof(value) ||
+		    !near_short_adds(ask.type, ask.op, 1) ||
+		    (uintptr_t)ask.memory % sizeof(value))
+			return false;
+		memcpy(&value, slot->rma.bytes, sizeof(value));
+		value = __atomic_fetch_add((uint64_t *)(void *)ask.memory,
+					   value, __ATOMIC_SEQ_CST);
+		memcpy(answer->rma_answer.bytes, &value, sizeof(value));
+		near_short_answer(port, lane->peer, answer, id, ask.len);
+	}
+	port->rma->served++;
+	return true;
+}
+
 int near_rma_request(struct near_port *port, struct near_lane *lane,
 		     const struct near_slot *slot, uint64_t word)
 {
@@ -250,7 +373,7 @@ static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	};
 	if (len && len <= NEAR_RMA_BYTES)
 		memcpy(slot->rma_answer.bytes, data, len);
-	near_control_send(port, at->peer, slot, NEAR_KIND_ANSWER);
+	near_rma_publish(port, at->peer, slot, NEAR_KIND_ANSWER, 0);
 	return true;
 }
 

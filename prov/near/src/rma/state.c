@@ -24,14 +24,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 	return at;
 }
 
-void near_rma_wake(struct near_port *port, struct near_rma_peer *at)
-{
-	if (at->working)
-		return;
-	near_port_work(port, &port->onesided_work, &at->link);
-	at->working = true;
-}
-
+/* Whatever it has. */
 static void near_rma_sleep(struct near_rma_peer *at)
 {
 	if (!at->working)
@@ -68,39 +61,83 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 	at->view = NULL;
 }
 
+/* What there is goes first: the sink has room for that. */
 static int near_rma_slot(struct near_port *port, struct near_lane *lane,
 			 const struct near_slot *slot, uint64_t word)
 {
-	if ((word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA)
-		return near_rma_request(port, lane, slot, word);
-	return near_rma_answered(port, lane, slot);
+	bool request = (word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA;
+	struct near_rma_peer *at;
+	int ret;
+
+	if (request)
+		ret = near_serve_short(port, lane, slot, word) ? 0 :
+			near_rma_request(port, lane, slot, word);
+	else
+		ret = near_rma_answered(port, lane, slot);
+	at = lane->peer->rma;
+	if (ret || !at || !at->offers)
+		return ret;
+	if (port->sink->room(port->ctx))
+		near_offers_told(port, at, (uint32_t)(word >> NEAR_WORD_DATA));
+	if (at->offers)		/* another one may be the first now */
+		port->work |= NEAR_WORK_DUE;
+	return 0;
 }
 
-static int near_rma_work(struct near_port *port)
+/* The word that the first offer waits for; only one can be watched. */
+static bool near_rma_watched(struct near_port *port,
+			     struct near_rma_peer *at)
+{
+	const struct near_rma_op *first =
+		near_container(at->offered.next, struct near_rma_op, link);
+
+	if (first->args.verb != NEAR_WRITE)
+		return true;	/* it waits for a slot */
+	if (port->watch != &port->watched)
+		return false;
+	near_rma_watch(port, at);
+	return true;
+}
+
+static int near_rma_peer_step(struct near_port *port,
+			      struct near_rma_peer *at)
+{
+	int n = 0;
+
+	if (near_unlikely(!near_rma_waits(at))) {
+		n = 1;
+		near_rma_reply_all(port, at);
+		near_rma_issue(port, at);
+	}
+	if (at->offers)
+		n += near_offers_step(port, at);
+	return n;
+}
+
+static int near_rma_work(struct near_port *port, bool *waits)
 {
 	struct near_link *link, *next;
 	struct near_rma_peer *at;
 	struct near_peer *peer;
 	int n = 0;
 
+	near_port_watch_none(port);
 	for (link = port->onesided_work.next; link != &port->onesided_work;
 	     link = next) {
 		next = link->next;
-		if (!port->sink->room(port->ctx))
+		if (!port->sink->room(port->ctx)) {
+			*waits = false;
 			return n;
+		}
 		at = near_container(link, struct near_rma_peer, link);
 		/* an operation that ends may have the last reference */
 		peer = at->peer;
 		near_peer_hold(peer);
-		n += !near_list_empty(&at->queue) ||
-		     !near_list_empty(&at->replies);
-		near_rma_reply_all(port, at);
-		near_rma_issue(port, at);
-		if (at->offers)
-			n += near_offers_step(port, at);
-		if (near_list_empty(&at->queue) &&
-		    near_list_empty(&at->replies) && !at->offers)
-			near_rma_sleep(at);
+		n += near_rma_peer_step(port, at);
+		if (!near_rma_waits(at) ||
+		    (at->offers && !near_rma_watched(port, at)))
+			*waits = false;
+		near_rma_rest(port, at);
 		near_peer_put(port, peer);
 	}
 	return n;
@@ -173,6 +210,7 @@ static void near_rma_close(struct near_port *port)
 static const struct near_onesided near_rma_onesided = {
 	.slot = near_rma_slot,
 	.work = near_rma_work,
+	.moved = near_offers_moved,
 	.drained = near_rma_drained,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,

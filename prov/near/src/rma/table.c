@@ -26,38 +26,12 @@
 #define NEAR_TABLE_TRIES 64	/* at a table that is being changed */
 #define NEAR_TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* In shared memory. */
-struct near_table_head {
-	uint32_t magic;
-	uint32_t bits;		/* 1 << bits entries follow */
-	uint64_t nonce;
-	uint64_t generation;	/* odd: being changed */
-} __attribute__((aligned(64)));
-
-struct near_table {
-	struct near_table_head *shared;
-	struct near_region_entry *own;
-	uint32_t bits;
-	uint32_t count;
-	int fd;
-};
-
-struct near_table_view {
-	const struct near_table_head *head;
-	uint32_t bits;		/* so much of it is mapped */
-	int fd;
-};
-
 static size_t near_table_size(uint32_t bits)
 {
 	return sizeof(struct near_table_head) +
 	       (sizeof(struct near_region_entry) << bits);
 }
 
-static uint32_t near_table_hash(uint64_t key, uint32_t bits)
-{
-	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
-}
 
 static struct near_region_entry *
 near_table_shared(const struct near_table *table)
@@ -247,7 +221,7 @@ void near_table_remove(struct near_table *table, uint64_t key)
 }
 
 const struct near_region_entry *
-near_table_find(const struct near_table *table, uint64_t key)
+near_table_find_on(const struct near_table *table, uint64_t key)
 {
 	uint32_t at = near_table_at(table, key);
 
@@ -291,6 +265,7 @@ int near_table_view_open(struct near_table_view **view_out, int fd,
 		return -ENOMEM;
 	}
 	view->fd = fd;
+	view->generation = UINT64_MAX;
 	ret = near_table_view_check(view->fd);
 	if (!ret)
 		ret = near_table_view_map(view, NEAR_TABLE_MIN_BITS);
@@ -355,9 +330,14 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 		}
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (near_likely(__atomic_load_n(&view->head->generation,
-						__ATOMIC_RELAXED) == before))
-			return ret;
+		if (near_unlikely(__atomic_load_n(&view->head->generation,
+						  __ATOMIC_RELAXED) != before))
+			continue;
+		if (!ret) {
+			view->known = *entry;
+			view->generation = before;
+		}
+		return ret;
 	}
 	return -EAGAIN;
 }

@@ -42,7 +42,7 @@ struct duo_near {
 	bool bound[DUO_LOCAL_MAX];	/* the map's reference */
 };
 
-/* What a large send, or a one-sided operation, is remembered by. */
+/* What a large send is remembered by. */
 struct duo_near_send {
 	struct near_pooled pooled;
 	void *context;

@@ -86,59 +86,55 @@ int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
 	return duo_route_onesided(ep, dest, &to->addr);
 }
 
-static void duo_near_onesided_ended(struct duo_ep *ep,
-				    struct duo_near_send *op, int err)
+DUO_COLD void duo_near_onesided_failed(struct duo_ep *ep, void *context,
+					      uint64_t flags, int err)
 {
-	const struct fi_cq_tagged_entry entry = {
-		.op_context = op->context, .flags = op->flags,
-	};
 	const struct fi_cq_err_entry error = {
-		.op_context = op->context, .flags = op->flags, .err = err,
+		.op_context = context, .flags = flags, .err = err,
 		.prov_errno = err,
 	};
 
-	duo_cntr_add_ep(ep, op->flags & (FI_READ | FI_WRITE), err);
-	if (err)
-		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
-	else if (op->report)
+	duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
+}
+
+/* about: what a completion says; FI_COMPLETION: there is one. */
+static void duo_near_onesided_done(void *ctx, void *context, uint32_t about,
+				   int err)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = context, .flags = about & NEAR_ONESIDED_FLAGS,
+	};
+	struct duo_ep *ep = ctx;
+
+	duo_cntr_add_ep(ep, about & (FI_READ | FI_WRITE), err);
+	if (near_unlikely(err))
+		duo_near_onesided_failed(ep, context, entry.flags, err);
+	else if (about & FI_COMPLETION)
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
-	near_pool_put(&ep->near->sends, op);
 }
 
 ssize_t near_onesided_issue(struct fid_ep *fid, struct near_onesided_call *call)
 {
 	struct duo_near *near = duo_near_of(fid);
-	struct duo_near_send *op;
 	int ret = near_onesided_prepare(call, near->msg_order);
 
 	if (ret)
 		return ret;
-	op = near_pool_get(&near->sends);
-	if (!op)
-		return -FI_EAGAIN;
-	op->context = call->context;
-	op->flags = call->flags & NEAR_ONESIDED_FLAGS;
-	op->report = !call->inject &&
-		     (near->tx_all || call->flags & FI_COMPLETION);
-	call->args.cookie = op;
+	call->args.cookie = call->context;
+	call->args.about = near_onesided_about(call, !call->inject &&
+			(near->tx_all || call->flags & FI_COMPLETION));
 	ret = near_rma(near->port, near->peer[call->dest], &call->args);
 	if (ret == NEAR_RMA_DONE || near_onesided_reported(ret)) {
-		duo_near_onesided_ended(near->ep, op, ret < 0 ? -ret : 0);
+		duo_near_onesided_done(near->ep, call->context,
+				       call->args.about, ret < 0 ? -ret : 0);
 		return 0;
 	}
-	if (ret)
-		near_pool_put(&near->sends, op);
 	return ret == -FI_ECONNRESET ? -FI_EAGAIN : ret;
 }
 
 uint64_t near_onesided_tx_flags(const struct fid_ep *fid)
 {
 	return duo_near_of(fid)->tx_flags;
-}
-
-static void duo_near_onesided_done(void *ctx, void *cookie, int err)
-{
-	duo_near_onesided_ended(ctx, cookie, err);
 }
 
 /* What a local peer has done to our memory. */
