@@ -70,6 +70,7 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	}
 	if (ep->tx_cq == ep->rx_cq)	/* listed once */
 		LIST_REMOVE(ep, tx_link);
+	duo_cq_quicken(cq);
 	duo_unlock(&ep->domain->lock);
 }
 
@@ -219,6 +220,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->enabled = true;
 	ep->rx_ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
+	duo_ep_quicken(ep);
 	duo_cntr_rouse(ep);	/* who sleeps has to arm this one, too */
 	duo_unlock(&ep->domain->lock);
 	return 0;
@@ -256,10 +258,11 @@ static void duo_ep_fini(struct duo_ep *ep)
 
 	if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
 		LIST_REMOVE(ep, tx_link);
-	if (ep->rx_cq) {
+	if (ep->rx_cq)
 		LIST_REMOVE(ep, rx_link);
+	duo_ep_quicken(ep);	/* others may be alone now */
+	if (ep->rx_cq)
 		atomic_fetch_sub(&ep->rx_cq->refs, 1);
-	}
 	if (ep->tx_cq)
 		atomic_fetch_sub(&ep->tx_cq->refs, 1);
 	if (ep->core_av)
@@ -293,12 +296,14 @@ static int duo_ep_close(struct fid *fid)
 
 	duo_lock(&domain->lock);
 	ep->closing = true;
+	duo_ep_quicken(ep);
 	duo_rest_closing(ep);
 	duo_ep_drain_local(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
 	if (ret) {
 		ep->closing = false;
+		duo_ep_quicken(ep);
 		duo_rest_end(domain);
 		duo_unlock(&domain->lock);
 		return ret;

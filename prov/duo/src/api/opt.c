@@ -47,6 +47,7 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 		return ret;
 	if (*flags & FI_RECV)
 		duo_ep_rx_flags(ep, *flags);
+	duo_ep_quicken(ep);
 	if (*flags & FI_TRANSMIT)
 		ep->tx_op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
 	return 0;

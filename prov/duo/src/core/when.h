@@ -50,6 +50,17 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	       DUO_RECV_NEVER : DUO_RECV_LATER;
 }
 
+/* DUO_RECV_NEVER, of an address that the AV may have, over an open local side */
+DUO_HOT bool duo_recv_never(const struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+	fi_addr_t number = duo_route_number(word);
+
+	return duo_route_state(word) != DUO_ROUTE_NONE &&
+	       duo_route_mapped(word) &&
+	       ep->confirmed[number / 64] & 1ULL << number % 64;
+}
+
 /* Can a message for *want come over the core? */
 static inline bool duo_recv_core_may(const struct duo_ep *ep,
 				     const struct duo_want *want)

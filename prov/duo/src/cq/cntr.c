@@ -80,7 +80,7 @@ static bool duo_cntr_core_due(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		cq = bind->ep->tx_cq;
-		if (!cq || duo_cq_core_expected(cq))
+		if (!cq || duo_cq_core_wanted(cq))
 			return true;
 	}
 	return LIST_EMPTY(&cntr->binds) ||

@@ -154,6 +154,15 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
 }
 
+/* Its endpoints' short ways, which look at no watch, are closed or open again. */
+static void duo_cntr_quicken(struct duo_cntr *cntr)
+{
+	struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		duo_ep_quicken(bind->ep);
+}
+
 /* Another thread has changed something, and releases the lock. */
 static void duo_cntr_watch(struct duo_lock *lock)
 {
@@ -175,8 +184,11 @@ static void duo_cntr_watch(struct duo_lock *lock)
 				duo_waiter_ring(&sleeper->waiter);
 		}
 	}
-	if (!any)
-		lock->watch = NULL;
+	if (any)
+		return;
+	lock->watch = NULL;
+	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link)
+		duo_cntr_quicken(cntr);
 }
 
 static void duo_cntr_woken(struct duo_cntr *cntr,
@@ -216,6 +228,7 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 
 	atomic_store(&sleeper->asleep, true);
 	cntr->domain->lock.watch = duo_cntr_watch;
+	duo_cntr_quicken(cntr);
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (!ret && bind->ep->enabled)
 			ret = duo_ep_arm_all(bind->ep);

@@ -42,7 +42,7 @@ static inline ssize_t duo_cq_read_owned(struct duo_cq *cq, void *buf,
 					size_t count, fi_addr_t *src)
 {
 	return duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs) ?
-	       duo_cq_read_fresh(cq, buf, count, src) :
+	       duo_cq_read_fresh(cq, buf, count, src, 0) :
 	       duo_cq_read_ring(cq, buf, count, src);
 }
 
@@ -58,19 +58,12 @@ DUO_COLD ssize_t duo_cq_read_locked(struct duo_cq *cq, void *buf,
 }
 
 /* All calls are the last of their function: nothing is saved around them. */
-static ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
-			       fi_addr_t *src)
+ssize_t duo_cq_read_long(struct duo_cq *cq, void *buf, size_t count,
+			 fi_addr_t *src)
 {
-	struct duo_cq *cq = duo_cq_of(cq_fid);
-
 	return cq->domain->lock.on || cq->domain->lock.watch ?
 	       duo_cq_read_locked(cq, buf, count, src) :
 	       duo_cq_read_owned(cq, buf, count, src);
-}
-
-static ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
-{
-	return duo_cq_readfrom(cq_fid, buf, count, NULL);
 }
 
 /* Applications of older versions have a shorter entry. */

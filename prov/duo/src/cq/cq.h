@@ -13,6 +13,7 @@
 #define DUO_CQ_H
 
 #include "obj/cq.h"
+#include "obj/domain.h"
 
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
@@ -24,16 +25,51 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
+/* cq.c, short.c: what fi_cq_readfrom(3) returns */
+ssize_t duo_cq_read_long(struct duo_cq *cq, void *buf, size_t count,
+			 fi_addr_t *src);
+ssize_t duo_cq_read(struct fid_cq *cq_fid, void *buf, size_t count);
+ssize_t duo_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+			fi_addr_t *src);
+
 /* progress.c */
+/* Do messages wait for their source, or receives for the core? */
+DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
+{
+	return cq->domain->held | cq->domain->lazy;
+}
+
+/* Has the core something to do? */
+DUO_HOT bool duo_cq_core_busy(const struct duo_cq *cq)
+{
+	return atomic_load_explicit(&cq->core_credit, memory_order_relaxed);
+}
+
 /* Is the core polled in every read? */
-bool duo_cq_core_expected(const struct duo_cq *cq);
+#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
+DUO_HOT bool duo_cq_core_wanted(const struct duo_cq *cq)
+{
+	return cq->local_idle > DUO_LOCAL_BUSY || duo_cq_core_busy(cq);
+}
+
 void duo_cq_progress(struct duo_cq *cq);
 /*
  * The same for a caller who reads, with nothing waiting: what is found goes
- * straight into his array. What fi_cq_readfrom(3) returns.
+ * straight into his array, which has got entries already. What
+ * fi_cq_readfrom(3) returns.
  */
 ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
-			  fi_addr_t *src);
+			  fi_addr_t *src, size_t got);
+/* Nothing has come for many polls. Returns -FI_EAGAIN. */
+ssize_t duo_cq_yield(struct duo_cq *cq);
+
+/*
+ * short.c: short reads are counted as polls of the port and of the peer before
+ * the next long one polls, and afterwards it is said how many there may be until
+ * something else is due. Where cq->quick is set.
+ */
+void duo_short_settle(struct duo_cq *cq);
+void duo_short_give(struct duo_cq *cq);
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);

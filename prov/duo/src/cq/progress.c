@@ -20,7 +20,6 @@
 #include "peer/peer.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
 
@@ -46,17 +45,6 @@ DUO_HOT void duo_cq_poll_local(struct duo_cq *cq, struct duo_domain *domain)
 	cq->local_idle = 0;
 	if (domain->held)
 		duo_cq_resolve(cq);
-}
-
-DUO_HOT bool duo_cq_core_wanted(const struct duo_cq *cq)
-{
-	return cq->local_idle > DUO_LOCAL_BUSY ||
-	       atomic_load_explicit(&cq->core_credit, memory_order_relaxed);
-}
-
-bool duo_cq_core_expected(const struct duo_cq *cq)
-{
-	return duo_cq_core_wanted(cq);
 }
 
 /*
@@ -137,15 +125,11 @@ DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
 		duo_cq_core_active(cq);
 }
 
-/* Do messages wait for their source, or receives for the core? */
-DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
-{
-	return cq->domain->held | cq->domain->lazy;
-}
-
 /* The same, where nothing has to be minded, and the core is idle. */
 DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 {
+	if (cq->short_given)
+		duo_short_settle(cq);
 	if (__builtin_expect(duo_cq_minds(cq) || !cq->peer ||
 			     duo_cq_core_wanted(cq), false)) {
 		duo_cq_poll_minding(cq);
@@ -161,6 +145,8 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 	if (__builtin_expect(++cq->core_skip >= duo_params.core_interval,
 			     false))
 		duo_cq_poll_core_now(cq);
+	if (cq->quick)
+		duo_short_give(cq);
 }
 
 void duo_cq_progress(struct duo_cq *cq)
@@ -207,7 +193,7 @@ static bool duo_cq_crowded(struct duo_cq *cq)
  * a busy machine what it receives would wait for the processes that we give way
  * to. Nothing is held but the lock.
  */
-DUO_COLD ssize_t duo_cq_yield(struct duo_cq *cq)
+ssize_t duo_cq_yield(struct duo_cq *cq)
 {
 	if (!cq->local_idle || !duo_cq_crowded(cq))
 		return -FI_EAGAIN;
@@ -218,9 +204,10 @@ DUO_COLD ssize_t duo_cq_yield(struct duo_cq *cq)
 }
 
 ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
-			  fi_addr_t *src)
+			  fi_addr_t *src, size_t got)
 {
 	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	duo_sink_advance(&cq->sink, got);
 	duo_cq_poll(cq);
 	cq->sink.room = 0;
 	if (cq->sink.count)

@@ -33,6 +33,8 @@ struct duo_cq {
 	struct duo_domain *domain;
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_peer *peer;	/* NULL: the core carries all */
+	struct duo_ep *quick;	/* its only endpoint, where reads may take the
+				 * short way; see ep.c */
 	bool hidden;			/* nobody reads it: ep->own_cq */
 	bool asleep;	/* maybe: what other threads do has to wake it */
 	struct duo_ring ring;
@@ -42,6 +44,8 @@ struct duo_cq {
 	uint32_t local_idle;	/* polls since the last local event */
 	uint32_t local_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last one */
+	uint32_t short_left;	/* short reads until the next long one, */
+	uint32_t short_given;	/* and how many of them there were at first */
 	uint32_t local_skip;	/* likewise local ones */
 	atomic_uint core_credit;	/* polls that the core gets beside those;
 					 * a race may lose some */
@@ -100,21 +104,28 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/*
- * A send that reports is over, outside of a read mostly: its entry is written
- * where it goes.
- */
+/* Outside of a read: does the ring take an entry, and is that all? */
+DUO_HOT bool duo_cq_takes(const struct duo_cq *cq)
+{
+	return !(cq->hidden | cq->asleep) && !duo_ring_full(&cq->ring);
+}
+
+/* The end of a send that reports; the ring takes it. */
+DUO_HOT void duo_cq_put_sent(struct duo_cq *cq, void *context, uint64_t flags)
+{
+	*duo_ring_next(&cq->ring) = (struct duo_ring_slot) {
+		.entry = { .op_context = context, .flags = flags },
+		.src = FI_ADDR_NOTAVAIL,
+	};
+}
+
 static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 				    uint64_t flags)
 {
-	if (__builtin_expect(cq->sink.room || cq->hidden || cq->asleep ||
-			     duo_ring_full(&cq->ring), false))
+	if (__builtin_expect(cq->sink.room || !duo_cq_takes(cq), false))
 		duo_cq_push_sent_rare(cq, context, flags);
 	else
-		*duo_ring_next(&cq->ring) = (struct duo_ring_slot) {
-			.entry = { .op_context = context, .flags = flags },
-			.src = FI_ADDR_NOTAVAIL,
-		};
+		duo_cq_put_sent(cq, context, flags);
 }
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,

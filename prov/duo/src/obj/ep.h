@@ -43,6 +43,9 @@ struct duo_ep {
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one, which is
 					 * the peer's, from fi_enable on */
 	struct duo_near *near;		/* NULL: another peer, or none */
+	struct duo_near *quick;		/* the same, where small messages may
+					 * take the short ways; see ep.c */
+	size_t quick_inject;		/* bytes, likewise */
 	duo_route_word *route;		/* the map's, else core_av's */
 	fi_addr_t route_size;		/* 0 until enabled */
 	struct duo_cq *tx_cq;
@@ -56,6 +59,8 @@ struct duo_ep {
 	struct duo_core_av *core_av;
 	uint64_t caps;
 	uint64_t rx_op_flags[DUO_KIND_COUNT];
+	uint64_t quick_rx[DUO_KIND_COUNT];	/* what a receive posted by the
+					 * short way is; 0: it is closed */
 
 	struct fi_duo_stats stats;	/* by path first */
 
@@ -120,6 +125,10 @@ static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 {
 	return duo_container_of(ep_fid, struct duo_ep, ep_fid);
 }
+
+/* ep.c: which short ways are open, after each change to what that rests on. */
+void duo_ep_quicken(struct duo_ep *ep);
+void duo_cq_quicken(struct duo_cq *cq);
 
 /* Would a full local poll find room for what arrives unexpected? */
 static inline bool duo_ep_room(const struct duo_ep *ep)

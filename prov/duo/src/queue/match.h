@@ -112,12 +112,18 @@ DUO_HOT bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-DUO_HOT void duo_match_append(struct duo_match *match, struct duo_rx *rx)
+/* rx says that it is posted already. */
+DUO_HOT void duo_match_append_plain(struct duo_match *match, struct duo_rx *rx)
 {
-	duo_rx_become(rx, DUO_RX_POSTED);
 	rx->seq = match->seq++;
 	TAILQ_INSERT_TAIL(&match->posted, rx, link);
 	match->posted_count++;
+}
+
+DUO_HOT void duo_match_append(struct duo_match *match, struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_POSTED);
+	duo_match_append_plain(match, rx);
 }
 
 DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
@@ -129,14 +135,19 @@ DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* The caller gives rx its next state. */
-DUO_HOT void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
+/* The caller gives rx its next state. There is no index. */
+DUO_HOT void duo_match_unpost_plain(struct duo_match *match, struct duo_rx *rx)
 {
 	assert(match->posted_count > 0);
-	if (match->by_want.on)
-		duo_match_drop_want(match, rx);
 	TAILQ_REMOVE(&match->posted, rx, link);
 	match->posted_count--;
+}
+
+DUO_HOT void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
+{
+	if (match->by_want.on)
+		duo_match_drop_want(match, rx);
+	duo_match_unpost_plain(match, rx);
 }
 
 /* The first posted receive that takes a message of (addr, tag), or NULL. */

@@ -75,14 +75,19 @@ struct duo_rx {
 	uint64_t ignore;
 	uint64_t flags;			/* of the operation */
 	void *bounce;			/* a message too large lands here */
-	uint8_t state;			/* enum duo_rx_state */
-	uint8_t kind;			/* enum duo_rx_kind */
-	bool on_core;			/* the core has a copy */
-	uint8_t lazy;			/* enum duo_rx_lazy */
-	bool wanted;			/* a success is reported */
-	bool hold;			/* arriving: to be held */
-	uint8_t count;			/* of iov */
-	bool multi;			/* a piece of a buffer, see multi.h */
+	union {
+		struct {
+			uint8_t state;	/* enum duo_rx_state */
+			uint8_t kind;	/* enum duo_rx_kind */
+			bool on_core;	/* the core has a copy */
+			uint8_t lazy;	/* enum duo_rx_lazy */
+			bool wanted;	/* a success is reported */
+			bool hold;	/* arriving: to be held */
+			uint8_t count;	/* of iov */
+			bool multi;	/* a piece of a buffer, see multi.h */
+		};
+		uint64_t what;		/* all of these at once */
+	};
 	uint64_t seq;			/* order in its queue */
 	size_t size;			/* room in iov, bytes */
 	void *desc[DUO_IOV_LIMIT];	/* the core's descriptors */
@@ -144,36 +149,62 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* One that was used before, if there is any. */
-static inline struct duo_rx *duo_rx_alloc_used(struct duo_rx_pool *pool)
+#define DUO_RX_BYTE(what, field) \
+	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
+			      offsetof(struct duo_rx, what)]
+
+/* The what of a posted receive of one buffer, which reports and is ours alone. */
+static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
+{
+	uint64_t what = 0;
+
+	DUO_RX_BYTE(what, state) = DUO_RX_POSTED;
+	DUO_RX_BYTE(what, kind) = kind;
+	DUO_RX_BYTE(what, wanted) = true;
+	DUO_RX_BYTE(what, count) = 1;
+	return what;
+}
+
+/* One that was used before, there is one; the caller says what it is. */
+DUO_HOT struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
+					  uint64_t what)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
 
-	if (!rx)
-		return NULL;
+	assert(rx->state == DUO_RX_FREE && !rx->bounce && !rx->lazy);
 	SLIST_REMOVE_HEAD(&pool->free, free_link);
-	return duo_rx_begin(pool, rx);
+	pool->live++;
+	rx->what = what;
+	return rx;
 }
 
 /* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
-	struct duo_rx *rx = duo_rx_alloc_used(pool);
+	struct duo_rx *rx = SLIST_FIRST(&pool->free);
 
 	if (rx)
-		return rx;
-	rx = duo_rx_first_use(pool);
+		SLIST_REMOVE_HEAD(&pool->free, free_link);
+	else
+		rx = duo_rx_first_use(pool);
 	return rx ? duo_rx_begin(pool, rx) : NULL;
+}
+
+/* A plain one, which has no bounce buffer. */
+DUO_HOT void duo_rx_release_plain(struct duo_rx_pool *pool, struct duo_rx *rx)
+{
+	assert(!rx->bounce && !rx->lazy);
+	duo_rx_become(rx, DUO_RX_FREE);
+	pool->live--;
+	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
 }
 
 static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
 {
-	assert(rx->state != DUO_RX_FREE && !rx->lazy);
+	assert(rx->state != DUO_RX_FREE);
 	if (rx->bounce)
 		duo_rx_free_bounce(rx);
-	duo_rx_become(rx, DUO_RX_FREE);
-	pool->live--;
-	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
+	duo_rx_release_plain(pool, rx);
 }
 
 /* False: what is left is for unexpected messages. */

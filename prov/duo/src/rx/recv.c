@@ -296,36 +296,29 @@ DUO_HOT bool duo_recv_short(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
 			    size_t len, void *desc, struct duo_want want,
 			    void *context)
 {
-	const struct duo_lock *lock = &ep->domain->lock;
-	const struct iovec iov = { buf, len };
-	const struct duo_recv recv = {
-		.kind = kind,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.want = want,
-		.context = context,
-		.flags = ep->rx_op_flags[kind],
-	};
+	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx;
 
 	if (want.addr >= ep->route_size)	/* any source: soon told */
 		return false;
-	if (__builtin_expect(lock->on || lock->watch ||
-			     !(ep->caps & FI_DIRECTED_RECV) ||
-			     duo_recv_when(ep, &want) != DUO_RECV_NEVER ||
-			     !duo_recv_usual(ep, kind, DUO_RECV_NEVER) ||
+	if (__builtin_expect(!ep->quick_rx[kind] ||
+			     !duo_recv_never(ep, want.addr) ||
+			     !TAILQ_EMPTY(&ep->held) || match->unexp_count ||
 			     !duo_rx_pool_free(&ep->pool) ||
-			     !duo_match_plain(&ep->match[kind], want.ignore),
-			     false))
+			     !duo_match_plain(match, want.ignore) ||
+			     SLIST_EMPTY(&ep->pool.free), false))
 		return false;
-	rx = duo_rx_alloc_used(&ep->pool);
-	if (__builtin_expect(!rx, false))
-		return false;
+	rx = duo_rx_alloc_plain(&ep->pool, ep->quick_rx[kind]);
 	rx->peer.addr = want.addr;
 	rx->peer.tag = want.tag;
-	duo_recv_write(ep, rx, &recv);
-	duo_match_append(&ep->match[kind], rx);
+	rx->context = context;
+	rx->ignore = want.ignore;
+	rx->flags = ep->rx_op_flags[kind];
+	rx->size = len;
+	rx->desc[0] = desc;
+	rx->iov[0].iov_base = buf;
+	rx->iov[0].iov_len = len;
+	duo_match_append_plain(match, rx);
 	return true;
 }
 

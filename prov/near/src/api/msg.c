@@ -30,9 +30,12 @@ static near_noinline ssize_t near_msg_send_any(struct fid_ep *ep,
 static ssize_t near_msg_send(struct fid_ep *ep, const void *buf, size_t len,
 			     void *desc, fi_addr_t dest, void *context)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, 0, 0, dest, 0,
-					   context, false, false)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, 0, 0, dest, 0, context, false,
+				  false);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_msg_send_any(ep, buf, len, desc, dest, context);
 }
 
@@ -50,9 +53,12 @@ static ssize_t near_msg_senddata(struct fid_ep *ep, const void *buf, size_t len,
 				 void *desc, uint64_t data, fi_addr_t dest,
 				 void *context)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, data, NEAR_DATA, dest,
-					   0, context, false, false)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, data, NEAR_DATA, dest, 0,
+				  context, false, false);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_msg_senddata_any(ep, buf, len, desc, data, dest, context);
 }
 
@@ -66,9 +72,12 @@ static near_noinline ssize_t near_msg_inject_any(struct fid_ep *ep,
 static ssize_t near_msg_inject(struct fid_ep *ep, const void *buf, size_t len,
 			       fi_addr_t dest)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, 0, 0, dest, 0, NULL,
-					   false, true)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, 0, 0, dest, 0, NULL, false,
+				  true);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_msg_inject_any(ep, buf, len, dest);
 }
 
@@ -83,9 +92,12 @@ static near_noinline ssize_t near_msg_injectdata_any(struct fid_ep *ep,
 static ssize_t near_msg_injectdata(struct fid_ep *ep, const void *buf,
 				   size_t len, uint64_t data, fi_addr_t dest)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, data, NEAR_DATA, dest,
-					   0, NULL, false, true)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, data, NEAR_DATA, dest, 0, NULL,
+				  false, true);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_msg_injectdata_any(ep, buf, len, data, dest);
 }
 

@@ -37,29 +37,30 @@ static near_inline struct near_msg near_op_msg(const void *buf, size_t len,
 	};
 }
 
-/* Whether the message was sent; if not, nothing has been done. */
-static near_inline bool near_op_send_short(struct fid_ep *ep_fid,
-					   const void *buf, size_t len,
-					   uint64_t data, unsigned int flags,
-					   fi_addr_t dest, uint64_t tag,
-					   void *context, bool tagged,
-					   bool inject)
+/* Who was sent to: near_send_end() is left. NULL: nothing has been done. */
+static near_inline struct near_peer *
+near_op_send_short(struct fid_ep *ep_fid, const void *buf, size_t len,
+		   uint64_t data, unsigned int flags, fi_addr_t dest,
+		   uint64_t tag, void *context, bool tagged, bool inject)
 {
 	const struct near_msg msg = near_op_msg(buf, len, data, flags, tag,
 						tagged);
 	struct near_ep *ep = near_ep_of(ep_fid);
 	bool report = !inject && near_send_reports(ep, ep->tx_flags);
+	struct near_peer *peer;
 
-	if (near_unlikely(ep->domain->locked || dest >= ep->peer_count ||
-			  !ep->peer[dest] ||
+	if (near_unlikely(ep->domain->locked || dest >= ep->peer_count))
+		return NULL;
+	peer = ep->peer[dest];
+	if (near_unlikely(!peer ||
 			  (!inject && ep->tx_flags & FI_DELIVERY_COMPLETE) ||
 			  (report && !near_cq_room(ep->tx_cq)) ||
-			  !near_send_short(ep->port, ep->peer[dest], &msg)))
-		return false;
+			  !near_send_short(ep->port, peer, &msg)))
+		return NULL;
 	near_count(ep->tx_cntr);
 	if (report)
 		near_send_report(ep, context, near_kind(tagged));
-	return true;
+	return peer;
 }
 
 static near_inline ssize_t near_op_send(struct fid_ep *ep_fid, const void *buf,

@@ -18,9 +18,12 @@ static ssize_t near_tagged_send(struct fid_ep *ep, const void *buf, size_t len,
 				void *desc, fi_addr_t dest, uint64_t tag,
 				void *context)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, 0, 0, dest, tag,
-					   context, true, false)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, 0, 0, dest, tag, context, true,
+				  false);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_tagged_send_any(ep, buf, len, desc, dest, tag, context);
 }
 
@@ -37,9 +40,12 @@ static ssize_t near_tagged_senddata(struct fid_ep *ep, const void *buf,
 				    size_t len, void *desc, uint64_t data,
 				    fi_addr_t dest, uint64_t tag, void *context)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, data, NEAR_DATA, dest,
-					   tag, context, true, false)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, data, NEAR_DATA, dest, tag,
+				  context, true, false);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_tagged_senddata_any(ep, buf, len, desc, data, dest, tag,
 					context);
 }
@@ -55,9 +61,12 @@ static near_noinline ssize_t near_tagged_inject_any(struct fid_ep *ep,
 static ssize_t near_tagged_inject(struct fid_ep *ep, const void *buf,
 				  size_t len, fi_addr_t dest, uint64_t tag)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, 0, 0, dest, tag, NULL,
-					   true, true)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, 0, 0, dest, tag, NULL, true,
+				  true);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_tagged_inject_any(ep, buf, len, dest, tag);
 }
 
@@ -72,9 +81,12 @@ static ssize_t near_tagged_injectdata(struct fid_ep *ep, const void *buf,
 				      size_t len, uint64_t data, fi_addr_t dest,
 				      uint64_t tag)
 {
-	if (near_likely(near_op_send_short(ep, buf, len, data, NEAR_DATA, dest,
-					   tag, NULL, true, true)))
-		return 0;
+	struct near_peer *sent;
+
+	sent = near_op_send_short(ep, buf, len, data, NEAR_DATA, dest, tag,
+				  NULL, true, true);
+	if (near_likely(sent != NULL))
+		return near_send_end(sent);
 	return near_tagged_injectdata_any(ep, buf, len, data, dest, tag);
 }
 

@@ -44,6 +44,7 @@ enum near_given {
  */
 struct near_peer {
 	struct near_tx tx;
+	void *user;		/* beside what each message reads */
 	enum near_peer_state state;
 	bool dying;		/* ends when its lanes are empty */
 	uint8_t ways;		/* NEAR_WAY_BIT() of those that work with it */
@@ -66,7 +67,6 @@ struct near_peer {
 	struct near_addr addr;
 	struct near_link link;	/* of port->peers */
 	struct near_peer *same_hash;
-	void *user;
 	struct near_lane *lane;	/* what it sends through; NULL: nothing yet */
 	/* its large messages: those under way, and those that wait for them */
 	uint32_t fetching;
@@ -81,8 +81,8 @@ struct near_peer {
 
 /* A ring that a peer sends to us through. */
 struct near_lane {
-	struct near_rx rx;
 	struct near_peer *peer;
+	struct near_rx rx;
 	uint32_t index;
 	uint32_t hot_at;	/* NEAR_NOT_HOT: not polled */
 	uint64_t mark;		/* head at the last sweep */

@@ -48,8 +48,8 @@ struct near_tx {
 struct near_rx {
 	struct near_slot *next;		/* slots[head & mask] */
 	uint64_t head;
-	uint64_t published;
 	uint32_t mask;
+	uint32_t quarter;		/* mask / 4 */
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
@@ -190,6 +190,16 @@ static near_inline bool near_tx_cold(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->cold, __ATOMIC_RELAXED);
 }
 
+/*
+ * The same as the last thing of a call: is there nothing more to be done? Else
+ * it is left to who is jumped to, near_tell().
+ */
+static near_inline bool near_tx_told(const struct near_tx *tx)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return !(tx->fence | __atomic_load_n(&tx->ctl->cold, __ATOMIC_RELAXED));
+}
+
 /* Whether the next slot is there; *word is the only read of its word. */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -223,18 +233,20 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 	return rx->data + at;
 }
 
-/* Done with the current slot, which has no data. */
+/*
+ * Done with the current slot, which has no data. What happens once in a lap
+ * happens at the end of a quarter, so one look is enough.
+ */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
 	rx->next++;
-	if (near_unlikely(!(++rx->head & rx->mask))) {
+	if (near_likely(++rx->head & rx->quarter))
+		return;
+	if (!(rx->head & rx->mask)) {
 		rx->next = rx->slots;
 		rx->lap++;
 	}
-	if (near_unlikely(rx->head - rx->published > rx->mask / 4)) {
-		__atomic_store_n(&rx->ctl->head, rx->head, __ATOMIC_RELEASE);
-		rx->published = rx->head;
-	}
+	__atomic_store_n(&rx->ctl->head, rx->head, __ATOMIC_RELEASE);
 }
 
 #define NEAR_RX_AHEAD 8		/* slots, at most */

@@ -28,6 +28,13 @@ void near_control_send(struct near_port *port, struct near_peer *peer,
 	near_sent(port, peer);
 }
 
+ssize_t near_tell(struct near_peer *peer)
+{
+	if (near_tx_cold(&peer->tx))
+		near_bell(peer);
+	return 0;
+}
+
 static int near_control_rts(struct near_port *port, struct near_lane *lane,
 			    const struct near_slot *slot, uint64_t word)
 {

@@ -10,6 +10,7 @@
 #define NEAR_PROTO_HOT_H
 
 #include <errno.h>
+#include <sys/types.h>
 
 #include "link/port.h"
 
@@ -17,6 +18,8 @@
 int near_control(struct near_port *port, struct near_lane *lane,
 		 const struct near_slot *slot, uint64_t word);
 int near_work(struct near_port *port);
+/* What was published is to be known; 0. */
+ssize_t near_tell(struct near_peer *peer);
 
 static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 				      size_t len, uint64_t data)
@@ -26,21 +29,27 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 	       (uint64_t)len << NEAR_WORD_LEN | data << NEAR_WORD_DATA;
 }
 
+/*
+ * Owns the next slot before it is needed. Only in a run of sends to that peer:
+ * after one alone it would take the line from the receiver, which polls it.
+ */
+static near_inline void near_slot_ahead(struct near_port *port,
+					const struct near_peer *peer)
+{
+	const struct near_tx *tx = &peer->tx;
+
+	if (port->run == peer)
+		near_prefetch_write(&tx->slots[(tx->tail + 1) & tx->mask]);
+	port->run = peer;
+}
+
 /* What follows each slot that was published. */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
-	struct near_tx *tx = &peer->tx;
-
-	if (near_unlikely(near_tx_cold(tx)))
+	if (near_unlikely(near_tx_cold(&peer->tx)))
 		near_bell(peer);
-	/*
-	 * Only in a run of sends to that peer: after one alone it would take
-	 * the line from the receiver, which polls it.
-	 */
-	if (port->run == peer)
-		near_prefetch_write(&tx->slots[(tx->tail + 1) & tx->mask]);
-	port->run = peer;
+	near_slot_ahead(port, peer);
 }
 
 /* Owns the next lines of the data ring before they are needed. */
@@ -55,22 +64,21 @@ static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 }
 
 /* The whole message in slot. */
-static near_inline void near_send_inline(struct near_port *port,
-					 struct near_peer *peer,
+static near_inline void near_send_inline(struct near_tx *tx,
 					 struct near_slot *slot,
 					 const struct near_msg *msg)
 {
 	near_copy_small(slot->bytes, msg->payload, msg->len);
 	slot->tag = msg->tag;
-	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_INLINE, msg->flags,
-						   msg->len, msg->data));
-	near_sent(port, peer);
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_INLINE, msg->flags,
+					    msg->len, msg->data));
 }
 
 /*
  * The short way: what fits into a slot that is known to be free. false:
  * near_send() is to see to it. msg may be in registers, its address goes
- * nowhere.
+ * nowhere. It calls nothing: the last thing that its caller does is
+ * near_send_end().
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -81,8 +89,14 @@ static near_inline bool near_send_short(struct near_port *port,
 	if (near_unlikely(msg->len > NEAR_INLINE || msg->data >> 32 ||
 			  tx->tail - tx->head > tx->mask))
 		return false;
-	near_send_inline(port, peer, &tx->slots[tx->tail & tx->mask], msg);
+	near_send_inline(tx, &tx->slots[tx->tail & tx->mask], msg);
+	near_slot_ahead(port, peer);
 	return true;
+}
+
+static near_inline ssize_t near_send_end(struct near_peer *peer)
+{
+	return near_likely(near_tx_told(&peer->tx)) ? 0 : near_tell(peer);
 }
 
 /*
@@ -109,7 +123,8 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	if (near_unlikely(!slot))
 		return near_full(port, peer);
 	if (near_likely(msg->len <= NEAR_INLINE && !(msg->data >> 32))) {
-		near_send_inline(port, peer, slot, msg);
+		near_send_inline(tx, slot, msg);
+		near_sent(port, peer);
 		return 0;
 	}
 	if (near_unlikely(msg->len > tx->eager_max))
@@ -161,6 +176,17 @@ static near_inline bool near_lane_inline(struct near_port *port,
 	return true;
 }
 
+/* The payload that lies in the data ring; false: no sender may say so. */
+static near_inline bool near_lane_payload(struct near_lane *lane,
+					  const struct near_slot *slot,
+					  struct near_msg *msg)
+{
+	msg->len = __atomic_load_n(&slot->eager.len, __ATOMIC_RELAXED);
+	msg->data |= (uint64_t)slot->eager.data << 32;
+	msg->payload = near_rx_data(&lane->rx, msg->len);
+	return msg->payload;
+}
+
 /* The message in the data ring. */
 static near_inline bool near_lane_eager(struct near_port *port,
 					struct near_lane *lane,
@@ -171,10 +197,7 @@ static near_inline bool near_lane_eager(struct near_port *port,
 	struct near_msg msg;
 
 	near_lane_header(&msg, slot, word);
-	msg.len = __atomic_load_n(&slot->eager.len, __ATOMIC_RELAXED);
-	msg.data |= (uint64_t)slot->eager.data << 32;
-	msg.payload = near_rx_data(&lane->rx, msg.len);
-	if (near_unlikely(!msg.payload)) {
+	if (near_unlikely(!near_lane_payload(lane, slot, &msg))) {
 		near_lane_broken(port, lane, "length", msg.len);
 		return false;
 	}
@@ -223,6 +246,40 @@ static near_inline int near_lane_poll(struct near_port *port,
 	return n;
 }
 
+/* The first hot lane from at on that has something; near_look_end(): none. */
+static near_inline struct near_lane *const *
+near_look(struct near_lane *const *at, struct near_lane *const *end)
+{
+	struct near_slot *slot;
+	uint64_t word;
+
+	while (at < end && !near_rx_ready(&(*at)->rx, &slot, &word))
+		at++;
+	return at;
+}
+
+static near_inline struct near_lane *const *
+near_look_end(const struct near_port *port)
+{
+	return port->hot + port->hot_count;
+}
+
+/*
+ * Are hot lanes all that the next poll has to look at? Then it may be one by
+ * near_look(), but for near_polls_left(), and is counted in port->polls.
+ */
+static near_inline bool near_calm(const struct near_port *port)
+{
+	return !__atomic_load_n(&port->region->bell_words, __ATOMIC_RELAXED) &&
+	       !near_port_stirs(port);
+}
+
+/* Polls until the one that looks at the clock. */
+static near_inline uint32_t near_polls_left(const struct near_port *port)
+{
+	return NEAR_TICK_POLLS - 1 - port->polls % NEAR_TICK_POLLS;
+}
+
 #define NEAR_STILL UINT32_MAX
 
 /*
@@ -232,18 +289,12 @@ static near_inline int near_lane_poll(struct near_port *port,
  */
 static near_inline uint32_t near_stirs(struct near_port *port)
 {
-	uint32_t i, count = port->hot_count;
-	struct near_slot *slot;
-	uint64_t word;
+	struct near_lane *const *end = near_look_end(port);
+	struct near_lane *const *at = near_look(port->hot, end);
 
-	for (i = 0; i < count; i++)
-		if (near_rx_ready(&port->hot[i]->rx, &slot, &word))
-			return i;
-	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
-					  __ATOMIC_RELAXED) ||
-			  near_port_stirs(port) ||
-			  !((port->polls + 1) % NEAR_TICK_POLLS)))
-		return count;
+	if (at < end || near_unlikely(!near_calm(port) ||
+				      !near_polls_left(port)))
+		return (uint32_t)(at - port->hot);
 	port->polls++;
 	return NEAR_STILL;
 }

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The short way of a read: one endpoint, over near, where nothing waits, no
+ * lock is to be taken and nothing but messages is to be looked after. A small
+ * message goes from its slot into its receive's buffer and the reader's array,
+ * by way of registers. All else, every sixteenth read among it, is left to
+ * cq.c, which has the same arguments and is jumped to.
+ *
+ * Cost: 50 instructions of a read that finds nothing, 160 of one that finds a
+ * message of 8 bytes.
+ */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/params.h"
+#include "cq/cq.h"
+#include "peer/near/near_ep.h"
+
+#define DUO_SHORT_MAX 16	/* messages; then other lanes have their turn */
+
+/* Is this read to look for messages, and for nothing else? */
+static near_inline bool duo_short_may(const struct duo_cq *cq,
+				      const struct near_port *port)
+{
+	return duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs) &&
+	       !duo_cq_minds(cq) && !duo_cq_core_busy(cq) &&
+	       cq->short_left && near_calm(port);
+}
+
+void duo_short_settle(struct duo_cq *cq)
+{
+	uint32_t polls = cq->short_given - cq->short_left;
+
+	cq->quick->quick->port->polls += polls;
+	cq->core_skip += polls;
+	cq->short_given = 0;
+	cq->short_left = 0;
+}
+
+void duo_short_give(struct duo_cq *cq)
+{
+	uint32_t polls = near_polls_left(cq->quick->quick->port);
+
+	if (duo_cq_core_wanted(cq))
+		return;
+	if (polls >= duo_params.core_interval - cq->core_skip)
+		polls = duo_params.core_interval - cq->core_skip - 1;
+	cq->short_given = polls;
+	cq->short_left = polls;
+}
+
+/* The receive that takes it, where that is the first one, and plain. */
+static near_inline struct duo_rx *duo_short_rx(struct duo_match *match,
+					       enum duo_rx_kind kind,
+					       fi_addr_t addr, uint64_t tag,
+					       size_t len)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
+
+	return near_likely(rx && rx->what == duo_rx_plain(kind) &&
+			   rx->peer.addr == addr &&
+			   !((rx->peer.tag ^ tag) & ~rx->ignore) &&
+			   len <= rx->iov[0].iov_len && !match->by_want.on) ?
+	       rx : NULL;
+}
+
+/*
+ * A message of who has sent before, into a posted receive. What is held would
+ * come first, but there is nothing: duo_short_may(). small: it has come in a
+ * slot. False: nothing has been done.
+ */
+static near_inline bool duo_short_take(struct duo_ep *ep,
+				       const struct near_peer *peer,
+				       enum duo_rx_kind kind, bool small,
+				       const struct near_msg *msg,
+				       struct fi_cq_tagged_entry *to,
+				       fi_addr_t *src)
+{
+	uint64_t tag = kind == DUO_TAGGED ? msg->tag : 0;
+	fi_addr_t addr, number = duo_near_number(peer);
+	struct duo_match *match = &ep->match[kind];
+	void *context, *at;
+	struct duo_rx *rx;
+
+	if (near_unlikely(number >= DUO_LOCAL_MAX ||
+			  !(ep->confirmed[number / 64] & 1ULL << number % 64)))
+		return false;
+	addr = ep->map->addr_of_number[number];
+	rx = duo_short_rx(match, kind, addr, tag, msg->len);
+	if (near_unlikely(!rx || addr == FI_ADDR_UNSPEC))
+		return false;
+	context = rx->context;
+	at = rx->iov[0].iov_base;
+	if (small)
+		near_copy_small(at, msg->payload, msg->len);
+	else
+		memcpy(at, msg->payload, msg->len);
+	to->op_context = context;
+	to->flags = FI_RECV | (kind == DUO_TAGGED ? FI_TAGGED : FI_MSG) |
+		    (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
+	to->len = msg->len;
+	to->buf = at;
+	to->data = msg->data;
+	to->tag = tag;
+	if (src)
+		*src = addr;
+	duo_match_unpost_plain(match, rx);
+	duo_rx_release_plain(&ep->pool, rx);
+	ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
+	ep->stats.path[FI_DUO_LOCAL].rx_bytes += msg->len;
+	return true;
+}
+
+static near_inline bool duo_short_inline(struct duo_ep *ep,
+					 struct near_lane *lane,
+					 const struct near_slot *slot,
+					 uint64_t word, enum duo_rx_kind kind,
+					 struct fi_cq_tagged_entry *to,
+					 fi_addr_t *src)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	msg.len = (uint8_t)(word >> NEAR_WORD_LEN);
+	msg.payload = slot->bytes;
+	if (near_unlikely(msg.len > NEAR_INLINE ||
+			  !duo_short_take(ep, lane->peer, kind, true, &msg, to,
+					  src)))
+		return false;
+	near_rx_release_slot(&lane->rx);
+	return true;
+}
+
+static __attribute__((noinline)) bool
+duo_short_eager(struct duo_ep *ep, struct near_lane *lane,
+		const struct near_slot *slot, uint64_t word,
+		struct fi_cq_tagged_entry *to, fi_addr_t *src)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	if (near_unlikely(!near_lane_payload(lane, slot, &msg) ||
+			  !duo_short_take(ep, lane->peer,
+					  msg.flags & NEAR_TAGGED ? DUO_TAGGED :
+								    DUO_MSG,
+					  false, &msg, to, src)))
+		return false;
+	near_rx_release(&lane->rx);
+	return true;
+}
+
+/* Of a slot's word. */
+#define DUO_SHORT_WHAT(kind, flags) \
+	((uint64_t)(kind) << NEAR_WORD_KIND | \
+	 (uint64_t)(flags) << NEAR_WORD_FLAGS)
+
+/* The next one of the lane, if there is one that can be taken so. */
+static near_inline bool duo_short_next(struct duo_ep *ep,
+				       struct near_lane *lane,
+				       struct fi_cq_tagged_entry *to,
+				       fi_addr_t *src)
+{
+	struct near_slot *slot;
+	uint64_t word;
+
+	if (near_unlikely(!near_rx_ready(&lane->rx, &slot, &word)))
+		return false;
+	switch (word & DUO_SHORT_WHAT(0xf, NEAR_TAGGED)) {
+	case DUO_SHORT_WHAT(NEAR_KIND_INLINE, NEAR_TAGGED):
+		return duo_short_inline(ep, lane, slot, word, DUO_TAGGED, to,
+					src);
+	case DUO_SHORT_WHAT(NEAR_KIND_INLINE, 0):
+		return duo_short_inline(ep, lane, slot, word, DUO_MSG, to,
+					src);
+	case DUO_SHORT_WHAT(NEAR_KIND_EAGER, NEAR_TAGGED):
+	case DUO_SHORT_WHAT(NEAR_KIND_EAGER, 0):
+		return duo_short_eager(ep, lane, slot, word, to, src);
+	default:
+		return false;
+	}
+}
+
+/* What cannot be taken here, and what is too much, is left to the long way. */
+static __attribute__((noinline)) ssize_t
+duo_short_more(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
+	       struct near_lane *const *lane)
+{
+	struct duo_ep *ep = cq->quick;
+	struct near_lane *const *end = near_look_end(ep->quick->port);
+	struct fi_cq_tagged_entry *to = buf;
+	size_t got = 1;
+
+	do {
+		if (near_unlikely(got == count || got == DUO_SHORT_MAX ||
+				  !duo_short_next(ep, *lane, &to[got],
+						  src ? &src[got] : NULL)))
+			return duo_cq_read_fresh(cq, buf, count, src, got);
+		near_rx_ahead(&(*lane)->rx, (int)++got);
+		lane = near_look(lane, end);
+	} while (lane < end);
+	cq->short_left--;
+	return (ssize_t)got;
+}
+
+/* The lane has something: mostly one message, and no other lane has any. */
+static __attribute__((noinline)) ssize_t
+duo_short_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
+		struct near_lane *const *lane)
+{
+	struct duo_ep *ep = cq->quick;
+	struct near_port *port = ep->quick->port;
+
+	if (near_unlikely(!count || !duo_short_next(ep, *lane, buf, src)))
+		return duo_cq_read_fresh(cq, buf, count, src, 0);
+	port->run = NULL;
+	cq->local_idle = 0;
+	lane = near_look(lane, near_look_end(port));
+	if (near_unlikely(lane < near_look_end(port)))
+		return duo_short_more(cq, buf, count, src, lane);
+	cq->short_left--;
+	return 1;
+}
+
+static near_inline ssize_t duo_short_read(struct duo_cq *cq, void *buf,
+					  size_t count, fi_addr_t *src)
+{
+	struct near_lane *const *lane, *const *end;
+	struct duo_ep *ep = cq->quick;
+	struct near_port *port;
+
+	if (near_unlikely(!ep))
+		return duo_cq_read_long(cq, buf, count, src);
+	port = ep->quick->port;
+	if (near_unlikely(!duo_short_may(cq, port)))
+		return duo_cq_read_long(cq, buf, count, src);
+	end = near_look_end(port);
+	lane = near_look(port->hot, end);
+	if (near_unlikely(lane < end))
+		return duo_short_found(cq, buf, count, src, lane);
+	cq->short_left--;
+	return ++cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
+							  duo_cq_yield(cq);
+}
+
+ssize_t duo_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
+			fi_addr_t *src)
+{
+	return duo_short_read(duo_cq_of(cq), buf, count, src);
+}
+
+ssize_t duo_cq_read(struct fid_cq *cq, void *buf, size_t count)
+{
+	return duo_short_read(duo_cq_of(cq), buf, count, NULL);
+}
