@@ -332,17 +332,22 @@ START_TEST(closing_while_it_is_at_it)
 }
 END_TEST
 
-/* It is stopped there: we leave all the same. */
+/*
+ * It is stopped there: we leave, and what is behind that one is the target's, too,
+ * or that one would come last.
+ */
 START_TEST(closing_while_it_is_stopped)
 {
 	put(0);
-	put(8);
+	rig_fill(local, SIDE_LARGE, 8);
+	put(0);
 	ctl()->doing = 1;
 	a.rig->port->onesided->stop(a.rig->port);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_mem_eq(memory + 8, local, 8);
-	memset(memory + 8, 0, 8);
+	ck_assert_uint_eq(a.done, 0);
 	side_untouched();
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(ctl()->done, 2);
 }
 END_TEST
 

@@ -26,6 +26,7 @@ static void side_event(void *ctx, const struct near_rma_event *event)
 	struct side *side = side_of(ctx);
 
 	side->events++;
+	side->events_at = side->rig->count;
 	side->event = *event;
 }
 

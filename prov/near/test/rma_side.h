@@ -20,6 +20,7 @@ struct side {
 	int err;		/* of the last one that was done */
 	void *cookie;
 	uint32_t events;
+	uint32_t events_at;	/* of the rig's when the last one came */
 	struct near_rma_event event;
 };
 

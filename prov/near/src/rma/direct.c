@@ -137,9 +137,11 @@ int near_rma_direct(struct near_port *port, struct near_rma_op *op)
 		ret = near_rma_look(op->to, args, &memory);
 	if (ret)
 		return ret;
-	if (args->flags & NEAR_RMA_DATA ||
-	    __atomic_load_n(&peer->region->tell, __ATOMIC_RELAXED) &
-	    near_rma_access(args->verb, args->op)) {
+	/* the slot of an offer tells it where the offer was */
+	if (!op->offered &&
+	    (args->flags & NEAR_RMA_DATA ||
+	     __atomic_load_n(&peer->region->tell, __ATOMIC_RELAXED) &
+	     near_rma_access(args->verb, args->op))) {
 		slot = near_control_slot(port, peer);
 		if (!slot)
 			return -EAGAIN;

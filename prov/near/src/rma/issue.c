@@ -414,6 +414,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	op.to = at;
 	op.args = *args;
 	op.sent = 0;
+	op.offered = false;
 	if (args->len <= NEAR_RMA_PART && near_rma_direct_timed(at))
 		since = near_now_ns();
 	ret = near_rma_direct(port, &op);

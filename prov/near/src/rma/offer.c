@@ -55,7 +55,8 @@ int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
 		if (offer == NEAR_OFFER_BUSY && !lane->peer->dying)
 			return -EAGAIN;
 		near_offer_done(lane, word);
-		return NEAR_OFFER_SKIPPED;
+		return offer == NEAR_OFFER_OVER ? NEAR_OFFER_TOLD :
+						  NEAR_OFFER_SKIPPED;
 	}
 	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
 	if (near_unlikely(offer == NEAR_OFFER_FENCED || !near_barrier_ready()))
@@ -267,12 +268,13 @@ static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
 		op->sent = op->args.len;
 		return false;
 	}
-	__atomic_store_n(&op->slot->word,
-			 near_offer_word(word, NEAR_OFFER_OVER),
-			 __ATOMIC_RELEASE);
-	at->alone = NULL;
 	if (!ret && op->sent < op->args.len)
 		ret = -EFAULT;	/* its memory ends before its region does */
+	__atomic_store_n(&op->slot->word,
+			 near_offer_word(word, ret ? NEAR_OFFER_FAILED :
+						     NEAR_OFFER_OVER),
+			 __ATOMIC_RELEASE);
+	at->alone = NULL;
 	near_rma_end(port, op, -ret);
 	return true;
 }
@@ -302,17 +304,19 @@ static int near_offers_withdraw(struct near_port *port,
 }
 
 /*
- * What the target has taken is done before what is called after this. It has
- * that for the time of a copy, unless it is stopped.
+ * What the target has taken is done before what is called after this: that takes
+ * the time of a copy. false: it is stopped there.
  */
-static uint64_t near_offer_wait(const struct near_rma_peer *at)
+static bool near_offer_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
-	uint64_t end = near_now_ns() + NEAR_OFFER_LEAVE, doing;
+	uint64_t end = near_now_ns() + NEAR_OFFER_LEAVE;
 
-	while ((doing = near_offer_at(at)) > near_offers_done(at) &&
-	       near_now_ns() < end)
+	while ((*doing = near_offer_at(at)) > near_offers_done(at)) {
+		if (near_now_ns() >= end)
+			return false;
 		sched_yield();
-	return doing;
+	}
+	return true;
 }
 
 void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
@@ -320,12 +324,14 @@ void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 	struct near_link *link, *next;
 	struct near_rma_op *op;
 	uint64_t doing;
+	bool stopped;
 
 	if (!at->offers)
 		return;
 	near_offers_hold(port, at);
-	doing = near_offer_wait(at);
-	for (link = at->offered.next; link != &at->offered; link = next) {
+	stopped = !near_offer_wait(at, &doing);
+	for (link = at->offered.next; link != &at->offered && !stopped;
+	     link = next) {
 		next = link->next;
 		op = near_offer_of(link);
 		if (op->number <= doing)

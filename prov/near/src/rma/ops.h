@@ -227,8 +227,10 @@ enum near_offer {
 	NEAR_OFFER_FENCED,	/* open; membarrier is refused to the initiator */
 	NEAR_OFFER_BUSY,	/* withdrawn: the initiator does it */
 	NEAR_OFFER_OVER,	/* it has */
+	NEAR_OFFER_FAILED,	/* it could not */
 };
 #define NEAR_OFFER_SKIPPED 1	/* the slot is to be passed over */
+#define NEAR_OFFER_TOLD 2	/* so it is, but for what it tells */
 #define NEAR_OFFER_MASK 0xfu	/* of a word, at NEAR_WORD_FLAGS */
 
 static inline enum near_offer near_offer_state(uint64_t word)

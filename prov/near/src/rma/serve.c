@@ -47,7 +47,7 @@ static void near_rma_event(struct near_port *port, struct near_peer *peer,
 	port->rma->sink->event(port->ctx, &event);
 }
 
-/* At the end of an operation that we did. */
+/* At the end of an operation that we did, or whose offer was withdrawn. */
 static void near_rma_over(struct near_port *port, struct near_peer *peer,
 			  const struct near_rma_slot *ask)
 {
@@ -341,7 +341,9 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 		near_rma_owe(port, at, reply);
 	if (near_likely(!ret))
 		near_offer_done(lane, word);
-	return ret == NEAR_OFFER_SKIPPED ? 0 : ret;
+	else if (ret == NEAR_OFFER_TOLD)
+		near_rma_over(port, lane->peer, &ask);
+	return ret < 0 ? ret : 0;
 }
 
 /* len bytes of data, from offset on; false: there is no room. */
