@@ -111,37 +111,6 @@ START_TEST(we_do_it)
 }
 END_TEST
 
-/*
- * Where the target is to be told, of remote data or as it counts, it hears of what
- * we did before what was sent after it; of what failed it hears nothing.
- */
-START_TEST(told_in_order)
-{
-	bool data = _i < 2, fails = _i == 1;
-
-	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
-	near_rma_tell(b.rig->port, !data, !data);
-	ck_assert_int_eq(start(_i == 3 ? NEAR_READ : NEAR_WRITE, 0, 8,
-			       data ? NEAR_RMA_DATA : 0), 0);
-	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
-	if (fails)
-		near_table_remove(b.table, SIDE_KEY);
-	while (!a.done)
-		rig_poll(a.rig, 1);
-	ck_assert_int_eq(a.err, fails ? EKEYREJECTED : 0);
-	ck_assert_uint_eq(b.events, 0);
-	rig_until(b.rig, a.rig, 2);
-	ck_assert_uint_eq(b.events, !fails);
-	if (fails)
-		return;
-	ck_assert_uint_eq(b.events_at, 1);
-	ck_assert_uint_eq(b.event.len, 8);
-	ck_assert(b.event.write == (_i != 3) && b.event.has_data == data);
-	rig_poll(b.rig, 10);
-	ck_assert_uint_eq(b.events, 1);
-}
-END_TEST
-
 /* Fewer and fewer, as long as none is taken. */
 START_TEST(fewer_offers)
 {
@@ -493,7 +462,6 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, target_does_it);
 	tcase_add_test(tcase, we_do_it);
-	tcase_add_loop_test(tcase, told_in_order, 0, 4);
 	tcase_add_test(tcase, fewer_offers);
 	tcase_add_test(tcase, busy);
 	tcase_add_test(tcase, behind_an_atomic);

@@ -332,10 +332,7 @@ START_TEST(closing_while_it_is_at_it)
 }
 END_TEST
 
-/*
- * It is stopped there: we leave, and what is behind that one is the target's, too,
- * or that one would come last.
- */
+/* It is stopped there: we leave, and what is behind is its, too: in order. */
 START_TEST(closing_while_it_is_stopped)
 {
 	put(0);

@@ -10,6 +10,7 @@
 
 #define LONG (2 * NEAR_STEP)	/* more than a call does, or a poll */
 #define NEVER 1000000		/* b takes nothing so often */
+#define NOT_OFFERED 8		/* small operations, at first */
 
 static void poll_both(int times)
 {
@@ -244,6 +245,41 @@ START_TEST(barrier_of_a_dead_peer)
 }
 END_TEST
 
+/*
+ * Where the target is to be told, of remote data or as it counts, it hears of what
+ * we did before what was sent after it; of what failed it hears nothing.
+ */
+START_TEST(told_in_order)
+{
+	bool data = _i < 2, fails = _i == 1;
+	int i;
+
+	for (i = 0; i < NOT_OFFERED; i++)
+		ck_assert_int_eq(start(NEAR_READ, 1, 0), NEAR_RMA_DONE);
+	message();
+	near_rma_tell(b.rig->port, !data, !data);
+	ck_assert_int_eq(start(_i == 3 ? NEAR_READ : NEAR_WRITE, 8,
+			       data ? NEAR_RMA_DATA : 0), 0);
+	ck_assert_uint_eq(to_b->rma->offers, 1);
+	message();
+	if (fails)
+		near_table_remove(b.table, SIDE_KEY);
+	while (!a.done)
+		rig_poll(a.rig, 1);
+	ck_assert_int_eq(a.err, fails ? EKEYREJECTED : 0);
+	ck_assert_uint_eq(b.events, 0);
+	rig_until(b.rig, a.rig, 2);
+	ck_assert_uint_eq(b.events, !fails);
+	if (fails)
+		return;
+	ck_assert_uint_eq(b.events_at, 1);
+	ck_assert_uint_eq(b.event.len, 8);
+	ck_assert(b.event.write == (_i != 3) && b.event.has_data == data);
+	rig_poll(b.rig, 10);
+	ck_assert_uint_eq(b.events, 1);
+}
+END_TEST
+
 static void add(Suite *suite, const char *name, void (*setup)(void))
 {
 	TCase *tcase = tcase_create(name);
@@ -259,6 +295,7 @@ static void add(Suite *suite, const char *name, void (*setup)(void))
 	if (setup == side_setup_direct) {
 		tcase_add_test(tcase, overtaking);
 		tcase_add_test(tcase, at_once_once_it_is_known);
+		tcase_add_loop_test(tcase, told_in_order, 0, 4);
 	}
 	suite_add_tcase(suite, tcase);
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A peer that takes nothing for long: what is under way with it, in each step of
+ * a large message, waits for room in its ring, and stops nobody else.
+ */
+
+#include "unit.h"
+
+#define LARGE (2 * NEAR_STEP + 777)
+#define COUNT 40	/* large messages of each */
+
+static struct rig *a, *b, *c;	/* b is the one that takes nothing */
+static struct near_peer *to_b, *to_c, *b_to_a, *c_to_a;
+static uint8_t *from_b, *others, *got_b, *got;
+
+static void setup(void)
+{
+	a = rig_open(false);
+	b = rig_open(false);
+	c = rig_open(false);
+	to_b = rig_peer(a, b);
+	to_c = rig_peer(a, c);
+	b_to_a = rig_peer(b, a);
+	c_to_a = rig_peer(c, a);
+	from_b = malloc(LARGE);
+	others = malloc(LARGE);
+	got_b = calloc(COUNT, LARGE);
+	got = calloc(1, LARGE);
+	rig_fill(from_b, LARGE, 3);
+	rig_fill(others, LARGE, 4);
+}
+
+static void teardown(void)
+{
+	rig_close(a);
+	rig_close(b);
+	rig_close(c);
+	free(from_b);
+	free(others);
+	free(got_b);
+	free(got);
+}
+
+/* The next message that has come to rig is received into buf. */
+static void take(struct rig *rig, uint32_t at, void *buf)
+{
+	struct iovec iov = { buf, LARGE };
+
+	ck_assert_int_eq(rig->event[at].kind, RIG_RNDV);
+	ck_assert_int_eq(near_recv(rig->port, rig->event[at].peer,
+				   &rig->event[at].msg.rndv, &iov, 1, LARGE,
+				   buf), 0);
+}
+
+/* One of a's with c, of which b sees nothing; small ones, too. */
+static void other(struct rig *from, struct near_peer *to, struct rig *at)
+{
+	uint32_t sent = from->count, came = at->count;
+
+	memset(got, 0, LARGE);
+	ck_assert_int_eq(rig_send(from, to, 1, others, 8), 0);
+	ck_assert_int_eq(rig_send_large(from, to, 2, others, LARGE, others), 0);
+	rig_until(at, from, came + 2);
+	ck_assert_int_eq(at->event[came].kind, RIG_MSG);
+	take(at, came + 1, got);
+	rig_until(at, from, came + 3);
+	rig_until(from, at, sent + 1);
+	ck_assert_int_eq(at->event[came + 2].err, 0);
+	ck_assert_int_eq(from->event[sent].kind, RIG_SENT);
+	ck_assert_mem_eq(got, others, LARGE);
+}
+
+static uint32_t fill(void)
+{
+	uint32_t n = 0;
+
+	while (!rig_send(a, to_b, 9, others, 8))
+		n++;
+	return n;
+}
+
+static void others_go_on(void)
+{
+	int i;
+
+	for (i = 0; i < COUNT; i++) {
+		other(a, to_c, c);
+		other(c, c_to_a, a);
+	}
+}
+
+/* We have read b's messages, and cannot say so. _i is 1: nor ask for pieces. */
+START_TEST(answers_wait)
+{
+	uint32_t i, n;
+
+	ck_assert_int_eq(rig_send(a, to_b, 8, others, 8), 0);
+	if (_i)
+		to_b->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
+	n = 1 + fill();
+	for (i = 0; i < COUNT; i++)
+		ck_assert_int_eq(rig_send_large(b, b_to_a, i, from_b, LARGE,
+						from_b), 0);
+	rig_until(a, NULL, COUNT);
+	for (i = 0; i < COUNT; i++)
+		take(a, i, got_b + i * LARGE);
+	rig_poll(a, 1000);
+	/* one at a time while it is measured */
+	ck_assert_uint_ge(a->count, COUNT + !_i);
+	ck_assert_uint_eq(b->count, 0);
+	others_go_on();
+	rig_until(b, a, n + COUNT);
+	for (i = 0; i < COUNT; i++)
+		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
+}
+END_TEST
+
+/* Our pieces to it wait. */
+START_TEST(pieces_wait)
+{
+	uint32_t i, n, sent;
+
+	b_to_a->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(rig_send_large(a, to_b, i, from_b, LARGE,
+						from_b), 0);
+	rig_until(b, NULL, 4);
+	for (i = 0; i < 4; i++)
+		take(b, i, got_b + i * LARGE);
+	rig_poll(b, 10);
+	rig_poll(a, 1000);
+	ck_assert_uint_eq(a->count, 0);
+	n = fill();
+	others_go_on();
+	sent = a->count;
+	rig_until(b, a, 8 + n);
+	rig_until(a, b, sent + 4);
+	for (i = 0; i < 4; i++)
+		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near full");
+	TCase *tcase = tcase_create("full");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_loop_test(tcase, answers_wait, 0, 2);
+	tcase_add_test(tcase, pieces_wait);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
