@@ -52,6 +52,12 @@ static inline bool near_crowd_due(const struct near_crowd_turn *turn,
 	return now >= turn->next;
 }
 
+/* More are known than at the last look, which may have been long ago. */
+static inline void near_crowd_again(struct near_crowd_turn *turn)
+{
+	turn->next = turn->wait = 0;
+}
+
 static inline void near_crowd_told(struct near_crowd_turn *turn, uint64_t now,
 				   bool crowded)
 {

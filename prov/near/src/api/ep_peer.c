@@ -52,7 +52,10 @@ int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
 	return 0;
 }
 
-/* A peer that has sent before its address was inserted gets its name. */
+/*
+ * A peer that has sent before its address was inserted gets its name. Who inserts
+ * addresses when he needs them looks for a crowd each time they have doubled.
+ */
 void near_ep_av_added(struct near_ep *ep, fi_addr_t addr)
 {
 	struct near_peer *peer = near_peer_find(ep->port,
@@ -61,6 +64,10 @@ void near_ep_av_added(struct near_ep *ep, fi_addr_t addr)
 
 	if (source && source->addr == FI_ADDR_NOTAVAIL)
 		source->addr = addr;
+	if (addr & (addr - 1) || !ep->enabled)
+		return;
+	near_crowd_again(&ep->tx_cq->crowd);
+	near_crowd_again(&ep->rx_cq->crowd);
 }
 
 /* The AV does not find it by its address any more, but still has it. */
