@@ -85,6 +85,18 @@ START_TEST(target_does_it)
 }
 END_TEST
 
+/* The target has no ring to us: it did not need one so far, and now it does. */
+START_TEST(first_answer)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART, 0), 0);
+	rig_poll(b.rig, 1);
+	ck_assert_ptr_null(near_peer_find(b.rig->port, &a.rig->addr)->region);
+	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
+	until(2, true);
+	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
+}
+END_TEST
+
 /* Nobody polls there: it is done all the same, once, and so is what follows. */
 START_TEST(we_do_it)
 {
@@ -461,6 +473,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, target_does_it);
+	tcase_add_test(tcase, first_answer);
 	tcase_add_test(tcase, we_do_it);
 	tcase_add_test(tcase, fewer_offers);
 	tcase_add_test(tcase, busy);
