@@ -41,8 +41,8 @@ void near_cq_put_other(struct near_cq *cq,
 		comp = &cq->ring[cq->tail++ & cq->mask];
 		comp->entry = *entry;
 		comp->src = src;
-		if (near_unlikely(cq->asleep))
-			near_cq_wake(cq);
+		if (near_unlikely(cq->waiter.asleep))
+			near_waiter_wake(&cq->waiter);
 		return;
 	}
 	cq->out_left--;
@@ -90,8 +90,8 @@ void near_cq_error(struct near_cq *cq, const struct fi_cq_err_entry *entry)
 	err->entry.prov_errno = entry->err;
 	*cq->err_last = err;
 	cq->err_last = &err->next;
-	if (cq->asleep)
-		near_cq_wake(cq);
+	if (cq->waiter.asleep)
+		near_waiter_wake(&cq->waiter);
 }
 
 static const char *near_cq_strerror(struct fid_cq *cq, int prov_errno,
@@ -117,7 +117,7 @@ static int near_cq_close(struct fid *fid)
 		cq->err_first = err->next;
 		free(err);
 	}
-	near_cq_wait_close(cq);
+	near_waiter_close(&cq->waiter);
 	free(cq->ring);
 	free(cq);
 	return 0;

@@ -32,8 +32,8 @@ static near_inline void near_cq_put_later(struct near_cq *cq, void *context,
 	comp->entry.tag = 0;
 	comp->src = FI_ADDR_NOTAVAIL;
 	cq->tail++;
-	if (near_unlikely(cq->asleep))
-		near_cq_wake(cq);
+	if (near_unlikely(cq->waiter.asleep))
+		near_waiter_wake(&cq->waiter);
 }
 
 /*

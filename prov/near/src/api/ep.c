@@ -185,8 +185,10 @@ static int near_ep_bind_cntr(struct near_ep *ep, struct near_cntr *cntr,
 		cntr->refs++;
 	}
 	near_ep_bind_rma_cntr(ep, cntr, flags);
-	if (ep->enabled)
+	if (ep->enabled) {
 		near_ep_link_cntrs(ep);
+		near_cntr_rouse(cntr);
+	}
 	return 0;
 }
 
@@ -279,10 +281,7 @@ static void near_ep_start(struct near_ep *ep)
 	near_ep_link_cntrs(ep);
 	ep->enabled = true;
 	/* who sleeps has to arm this one, too */
-	if (ep->tx_cq->asleep)
-		near_cq_wake(ep->tx_cq);
-	if (ep->rx_cq->asleep)
-		near_cq_wake(ep->rx_cq);
+	near_ep_rouse(ep);
 }
 
 static int near_ep_enable(struct near_ep *ep)

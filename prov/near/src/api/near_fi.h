@@ -81,6 +81,13 @@ struct near_av {
 	struct near_link eps;
 };
 
+/* What somebody sleeps on. Under the lock. */
+struct near_waiter {
+	int fd;			/* -1: nobody does */
+	int event_fd;		/* what other threads do */
+	bool asleep;		/* somebody may be */
+};
+
 /* A completion that waits to be read. */
 struct near_comp {
 	struct fi_cq_tagged_entry entry;
@@ -113,9 +120,7 @@ struct near_cq {
 	struct near_crowd_turn crowd;	/* is who waits to yield? */
 	struct near_link eps;	/* near_ep_link: to be polled */
 	uint32_t refs;
-	int wait_fd;		/* -1: nobody sleeps on this one */
-	int event_fd;
-	bool asleep;		/* somebody may */
+	struct near_waiter waiter;
 	bool signalled;
 };
 
@@ -127,6 +132,8 @@ struct near_cntr {
 	struct near_link eps;	/* near_ep_link: to be polled */
 	uint32_t refs;
 	bool waits;
+	bool slept_on;		/* by one thread, others nap */
+	struct near_waiter waiter;	/* opened when somebody has to sleep */
 };
 
 /* Of one-sided operations, ours and those of others. */
@@ -231,11 +238,19 @@ ssize_t near_cq_read(struct fid_cq *cq, void *buf, size_t count);
 ssize_t near_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
 			 fi_addr_t *src);
 
+struct near_cntr_goal;
+
 /* wait.c */
+int near_waiter_open(struct near_waiter *waiter);
+void near_waiter_close(struct near_waiter *waiter);
+int near_waiter_add(struct near_waiter *waiter, int fd);
+void near_waiter_wake(struct near_waiter *waiter);
+/* Until it is woken, or so many ms are over: 0 or -FI_EINTR. */
+int near_waiter_sleep(const struct near_waiter *waiter, uint64_t left);
+/* Who sleeps because of it looks at it again. */
+void near_ep_rouse(const struct near_ep *ep);
 int near_cq_wait_open(struct near_cq *cq, enum fi_wait_obj wait_obj);
-void near_cq_wait_close(struct near_cq *cq);
 int near_cq_wait_ep(struct near_cq *cq, struct near_ep *ep);
-void near_cq_wake(struct near_cq *cq);
 int near_cq_signal(struct fid_cq *cq);
 int near_cq_control(struct fid *fid, int command, void *arg);
 ssize_t near_cq_sread(struct fid_cq *cq, void *buf, size_t count,
@@ -243,22 +258,49 @@ ssize_t near_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 ssize_t near_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
 			  fi_addr_t *src, const void *cond, int timeout);
 int near_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
+void near_cntr_sleep(struct near_cntr *cntr, const struct near_cntr_goal *goal,
+		     uint64_t left);
 
 /* cntr.c */
 int near_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 		   struct fid_cntr **cntr, void *context);
+/* Under the lock. */
+void near_cntr_poll(struct near_cntr *cntr);
+
+/* What somebody waits for: so many, or an error more than there were. */
+struct near_cntr_goal {
+	uint64_t good;
+	uint64_t bad;
+};
+
+static inline bool near_cntr_reached(const struct near_cntr *cntr,
+				     const struct near_cntr_goal *goal)
+{
+	return __atomic_load_n(&cntr->good, __ATOMIC_RELAXED) >= goal->good ||
+	       __atomic_load_n(&cntr->bad, __ATOMIC_RELAXED) != goal->bad;
+}
+
+static inline void near_cntr_rouse(struct near_cntr *cntr)
+{
+	if (cntr && cntr->waiter.asleep)
+		near_waiter_wake(&cntr->waiter);
+}
 
 /* Under the lock, which the reader of the counter need not have. */
 static inline void near_count(struct near_cntr *cntr)
 {
-	if (near_unlikely(cntr != NULL))
-		__atomic_fetch_add(&cntr->good, 1, __ATOMIC_RELAXED);
+	if (near_likely(!cntr))
+		return;
+	__atomic_fetch_add(&cntr->good, 1, __ATOMIC_RELAXED);
+	near_cntr_rouse(cntr);
 }
 
 static inline void near_count_err(struct near_cntr *cntr)
 {
-	if (cntr)
-		__atomic_fetch_add(&cntr->bad, 1, __ATOMIC_RELAXED);
+	if (!cntr)
+		return;
+	__atomic_fetch_add(&cntr->bad, 1, __ATOMIC_RELAXED);
+	near_cntr_rouse(cntr);
 }
 
 /* ep.c, ep_peer.c */
