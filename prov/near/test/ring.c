@@ -221,14 +221,14 @@ END_TEST
 START_TEST(tiers)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
-		1024, 2048, 4096, 8192, 8192, 8192, 8192, 8192,
+		1024, 2048, 4096, 8192, 16384, 16384, 16384, 16384,
 	};
 	struct near_place at;
 	uint32_t tier;
 
 	for (tier = 0; tier < NEAR_TIERS; tier++) {
 		near_place(NEAR_SENDERS, 0, tier, &at);
-		ck_assert_uint_ge(near_eager_max(at.data), eager[tier]);
+		ck_assert_uint_ge(near_data_max(at.data), eager[tier]);
 		ck_assert_uint_eq(near_tier_fit(near_tier_pages(tier)), tier);
 		if (tier)
 			ck_assert_uint_eq(near_tier_fit(near_tier_pages(tier) -

@@ -182,7 +182,9 @@ int rig_send(struct rig *rig, struct near_peer *peer, uint64_t tag,
 int rig_send_large(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		   void *buf, size_t len, void *cookie)
 {
-	struct near_msg msg = { .len = len, .tag = tag, .flags = NEAR_DATA };
+	struct near_msg msg = {
+		.payload = buf, .len = len, .tag = tag, .flags = NEAR_DATA,
+	};
 	struct iovec iov = { buf, len };
 	struct near_large large = {
 		.iov = &iov, .count = 1, .cookie = cookie,

@@ -155,6 +155,10 @@ struct near_port {
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
 	struct near_ways fetch[NEAR_FETCH_TIERS];
+	/* near_spread(): what was sent last, to whom, in which poll */
+	const void *spread;
+	const struct near_peer *spread_to;
+	uint32_t spread_poll;
 	uint32_t read_poll;	/* the poll, as near_port.polls counts them, */
 	size_t read_left;	/* that may still read so much */
 	const struct near_onesided *onesided;	/* NULL: none */

@@ -20,11 +20,16 @@ static uint8_t *near_ring_data(void *ring, const struct near_place *place)
  * The consumer may keep a quarter of the data ring unpublished, and as much as
  * the message itself may be lost at the end of the ring: 3/8 always fit.
  */
-uint32_t near_eager_max(uint32_t dsize)
+uint32_t near_data_max(uint32_t dsize)
 {
-	uint32_t fits = dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
+	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
+}
 
-	return fits < NEAR_EAGER_MAX ? fits : NEAR_EAGER_MAX;
+static uint32_t near_data_least(uint32_t dsize, uint32_t max)
+{
+	uint32_t fits = near_data_max(dsize);
+
+	return fits < max ? fits : max;
 }
 
 void near_tx_fence(struct near_tx *tx)
@@ -43,7 +48,8 @@ void near_tx_init(struct near_tx *tx, void *ring,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
-		.eager_max = near_eager_max(place->data),
+		.eager_max = near_data_least(place->data, NEAR_EAGER_MAX),
+		.spread_max = near_data_least(place->data, NEAR_SPREAD_MAX),
 		.ctl = ring,
 	};
 }

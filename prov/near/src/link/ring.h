@@ -16,7 +16,8 @@
 #include "link/copy.h"
 #include "link/shm.h"
 
-#define NEAR_EAGER_MAX 8192	/* longest message in any data ring */
+#define NEAR_EAGER_MAX 8192	/* longest message that goes to the data ring */
+#define NEAR_SPREAD_MAX 16384	/* that may: near_spread() */
 
 /* Does the producer fence after each slot? See near_tx_cold(). */
 enum near_fence {
@@ -40,7 +41,8 @@ struct near_tx {
 	uint64_t dbase;			/* where the data ring began again */
 	uint64_t dhead;			/* as last read */
 	uint32_t dsize;
-	uint32_t eager_max;		/* longest message in the data ring */
+	uint32_t eager_max;		/* longest message in the data ring, */
+	uint32_t spread_max;		/* if others get it too */
 	struct near_ctl *ctl;
 };
 
@@ -62,7 +64,7 @@ struct near_rx {
 };
 
 /* The longest message that a data ring of that size takes in one piece. */
-uint32_t near_eager_max(uint32_t dsize);
+uint32_t near_data_max(uint32_t dsize);
 
 /* Into a ring of zeros, at its start. */
 void near_tx_init(struct near_tx *tx, void *ring,

@@ -141,7 +141,7 @@ static uint32_t near_tier_for(uint32_t len)
 	uint32_t tier = 0;
 
 	while (near_place(NEAR_SENDERS, 0, tier, &place) &&
-	       near_eager_max(place.data) < len)
+	       near_data_max(place.data) < len)
 		tier++;
 	return tier;
 }

@@ -20,6 +20,9 @@ int near_control(struct near_port *port, struct near_lane *lane,
 int near_work(struct near_port *port);
 /* What was published is to be known; 0. */
 ssize_t near_tell(struct near_peer *peer);
+/* proto/large_tx.c */
+bool near_spread(struct near_port *port, struct near_peer *peer,
+		 const struct near_msg *msg);
 
 static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 				      size_t len, uint64_t data)
@@ -127,11 +130,13 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 		near_sent(port, peer);
 		return 0;
 	}
-	if (near_unlikely(msg->len > tx->eager_max))
+	if (near_unlikely(msg->len > tx->eager_max) &&
+	    (msg->len > tx->spread_max || !near_spread(port, peer, msg)))
 		return NEAR_LARGE;
 	data = near_tx_data(tx, msg->len, &end);
 	if (near_unlikely(!data))
-		return near_full(port, peer);
+		return msg->len > tx->eager_max ? NEAR_LARGE :
+						  near_full(port, peer);
 	memcpy(data, msg->payload, msg->len);
 	slot->tag = msg->tag;
 	slot->eager.len = (uint32_t)msg->len;

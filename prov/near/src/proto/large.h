@@ -42,8 +42,7 @@ struct near_tx_op {
 	uint32_t step;
 	uint32_t steps;
 	uint32_t wrote;		/* of them by us */
-	uint32_t too_small;	/* its length, if it went this way for want
-				 * of room in the ring; or 0 */
+	uint32_t too_small;	/* near_tx_too_small() */
 	void *copy;
 	void *cookie;
 };

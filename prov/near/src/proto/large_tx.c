@@ -26,6 +26,52 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 	return 0;
 }
 
+/*
+ * Has this buffer just been sent to somebody else? No poll was in between, or
+ * none that near was told of: large messages end in others.
+ */
+static bool near_tx_again(const struct near_port *port,
+			  const struct near_peer *peer, const void *buf)
+{
+	return buf && buf == port->spread && peer != port->spread_to &&
+	       port->polls == port->spread_poll;
+}
+
+static void near_tx_last(struct near_port *port, const struct near_peer *peer,
+			 const void *buf)
+{
+	port->spread = buf;
+	port->spread_to = peer;
+	port->spread_poll = port->polls;
+}
+
+/*
+ * A message that goes to several, as in a broadcast, goes to all but the first
+ * through the ring, where it would fit: they would all read it at the same time,
+ * under the same locks of our memory, and we have it in a cache. msg is no
+ * longer than tx.spread_max.
+ */
+bool near_spread(struct near_port *port, struct near_peer *peer,
+		 const struct near_msg *msg)
+{
+	if (!near_tx_again(port, peer, msg->payload))
+		return false;
+	near_tx_last(port, peer, msg->payload);
+	return true;
+}
+
+/* Its length, if in a larger ring it would not be large; or 0. */
+static uint32_t near_tx_too_small(const struct near_port *port,
+				  const struct near_peer *peer,
+				  const struct near_msg *msg)
+{
+	size_t max = near_tx_again(port, peer, msg->payload) ?
+		     NEAR_SPREAD_MAX : NEAR_EAGER_MAX;
+
+	return msg->len > near_data_max(peer->tx.dsize) && msg->len <= max ?
+	       (uint32_t)msg->len : 0;
+}
+
 /* Claim last: nothing can fail once the slot is written to. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
@@ -55,8 +101,8 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	op->peer = peer;
 	op->done = 0;
 	op->cookie = large->cookie;
-	op->too_small = msg->len > peer->tx.eager_max &&
-			msg->len <= NEAR_EAGER_MAX ? (uint32_t)msg->len : 0;
+	op->too_small = near_tx_too_small(port, peer, msg);
+	near_tx_last(port, peer, msg->payload);
 	near_peer_hold(peer);
 	peer->large++;
 	slot->tag = msg->tag;
@@ -97,7 +143,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	void *cookie = op->cookie;
 
 	/* the receiver polls: it will not let us wait for a larger ring */
-	if (!err && op->too_small > peer->tx.eager_max)
+	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
 	near_pool_put(&port->tx_ops, op);

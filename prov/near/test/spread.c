@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * One message to several: the first reads it, the others find it in their
+ * rings. So it is only in a row of sends of the same buffer to others, and only
+ * what fits.
+ */
+
+#include "unit.h"
+
+#define PEERS 3
+#define LEN NEAR_SPREAD_MAX
+
+static struct rig *a, *to[PEERS];
+static struct near_peer *peer[PEERS];
+static uint32_t seen[PEERS];	/* of its events */
+static uint8_t *big;
+static uint32_t sum;
+
+static void setup_with(size_t memory)
+{
+	int i;
+
+	a = rig_open(false);
+	for (i = 0; i < PEERS; i++) {
+		to[i] = rig_open_with(false, memory);
+		peer[i] = rig_peer(a, to[i]);
+		seen[i] = 0;
+	}
+	big = malloc(LEN + 1);
+	rig_fill(big, LEN + 1, 7);
+	sum = rig_sum(big, LEN);
+}
+
+static void setup(void)
+{
+	setup_with(NEAR_MEMORY);
+}
+
+/* Rings begin with less than the message takes. */
+static void setup_poor(void)
+{
+	setup_with(100 * NEAR_PAGE);
+}
+
+static void teardown(void)
+{
+	int i;
+
+	rig_close(a);
+	for (i = 0; i < PEERS; i++)
+		rig_close(to[i]);
+	free(big);
+}
+
+/* True: it is in the ring. */
+static bool sends(int i, const uint8_t *buf, size_t len)
+{
+	int ret, tries;
+
+	for (tries = 0; tries < 10; tries++) {
+		ret = rig_send(a, peer[i], 9, buf, len);
+		if (ret != -EAGAIN)
+			break;
+		rig_poll(to[i], 1);	/* a ring is to be moved */
+	}
+	ck_assert(!ret || ret == NEAR_LARGE);
+	if (ret)
+		ck_assert_int_eq(rig_send_large(a, peer[i], 9, (void *)buf, len,
+						a), 0);
+	return !ret;
+}
+
+static void arrives(int i, enum rig_kind kind)
+{
+	struct rig_event *event = &to[i]->event[seen[i]++];
+	uint32_t sent = a->count;
+	struct iovec iov;
+	uint8_t *got;
+
+	rig_until(to[i], NULL, seen[i]);
+	ck_assert_int_eq(event->kind, kind);
+	if (kind == RIG_MSG) {
+		ck_assert_uint_eq(event->sum, sum);
+		return;
+	}
+	got = calloc(1, event->msg.len);
+	iov = (struct iovec) { got, event->msg.len };
+	ck_assert_int_eq(near_recv(to[i]->port, event->peer, &event->msg.rndv,
+				   &iov, 1, event->msg.len, got), 0);
+	rig_until(to[i], a, ++seen[i]);
+	ck_assert_mem_eq(got, big, event->msg.len);
+	rig_until(a, to[i], sent + 1);
+	free(got);
+}
+
+START_TEST(to_all)
+{
+	int i;
+
+	for (i = 0; i < PEERS; i++)
+		ck_assert_int_eq(sends(i, big, LEN), i > 0);
+	for (i = 0; i < PEERS; i++)
+		arrives(i, i ? RIG_MSG : RIG_RNDV);
+}
+END_TEST
+
+/* Who waits for the first has nobody reading beside him. */
+START_TEST(not_after_a_poll)
+{
+	ck_assert(!sends(0, big, LEN));
+	rig_poll(a, 1);
+	ck_assert(!sends(1, big, LEN));
+	ck_assert(sends(2, big, LEN));
+}
+END_TEST
+
+/* An exchange of different buffers, and a row of messages to one. */
+START_TEST(not_what_is_another)
+{
+	ck_assert(!sends(0, big, LEN));
+	ck_assert(!sends(0, big, LEN));
+	ck_assert(!sends(1, big + 1, LEN));
+	ck_assert(!sends(2, big, LEN));
+	ck_assert(sends(1, big, LEN));
+	ck_assert(!sends(1, big, LEN));
+}
+END_TEST
+
+START_TEST(not_what_is_longer)
+{
+	ck_assert(!sends(0, big, LEN + 1));
+	ck_assert(!sends(1, big, LEN + 1));
+}
+END_TEST
+
+/* A full ring is no reason to wait: it is read then, after those before it. */
+START_TEST(not_into_a_full_ring)
+{
+	uint32_t n = 0, i;
+
+	do {
+		sends(0, big, LEN);
+		ck_assert_uint_lt(++n, 100);
+	} while (sends(1, big, LEN));
+	ck_assert_uint_gt(n, 2);
+	ck_assert_uint_eq(peer[1]->move.full, 0);
+	for (i = 1; i < n; i++)
+		arrives(1, RIG_MSG);
+	arrives(1, RIG_RNDV);
+}
+END_TEST
+
+/* A ring that is too small is made larger, by the time of the next. */
+START_TEST(grows)
+{
+	uint32_t tier;
+
+	ck_assert(!sends(0, big, LEN));
+	ck_assert(!sends(1, big, LEN));
+	tier = peer[1]->move.tier;
+	arrives(0, RIG_RNDV);
+	arrives(1, RIG_RNDV);
+	ck_assert(!sends(0, big, LEN));
+	ck_assert(sends(1, big, LEN));
+	ck_assert_uint_gt(peer[1]->move.tier, tier);
+	ck_assert_uint_eq(peer[0]->move.tier, tier);
+	arrives(0, RIG_RNDV);
+	arrives(1, RIG_MSG);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near spread");
+	TCase *tcase = tcase_create("spread"), *poor = tcase_create("poor");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, to_all);
+	tcase_add_test(tcase, not_after_a_poll);
+	tcase_add_test(tcase, not_what_is_another);
+	tcase_add_test(tcase, not_what_is_longer);
+	tcase_add_test(tcase, not_into_a_full_ring);
+	suite_add_tcase(suite, tcase);
+	tcase_add_checked_fixture(poor, setup_poor, teardown);
+	tcase_add_test(poor, grows);
+	suite_add_tcase(suite, poor);
+	return unit_run(suite);
+}
