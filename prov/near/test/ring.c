@@ -164,6 +164,16 @@ START_TEST(restarts)
 END_TEST
 
 /* A peer can say what it likes: lengths are refused, heads read as full. */
+/* Without a ring there is no slot, and nothing is looked for. */
+START_TEST(no_ring)
+{
+	near_tx_none(&tx);
+	ck_assert_ptr_null(near_tx_slot(&tx));
+	ck_assert_ptr_null(near_tx_slot_past(&tx));
+	ck_assert(!near_tx_reload(&tx));
+}
+END_TEST
+
 START_TEST(hostile_values)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
@@ -354,6 +364,7 @@ int main(void)
 	tcase_add_test(ring, laps);
 	tcase_add_loop_test(ring, data_always_fits, 0, NEAR_TIERS);
 	tcase_add_loop_test(ring, restarts, 0, NEAR_TIERS * NEAR_TIERS);
+	tcase_add_test(ring, no_ring);
 	tcase_add_test(ring, hostile_values);
 	suite_add_tcase(suite, ring);
 	tcase_add_loop_test(rest, places, 0, 4);

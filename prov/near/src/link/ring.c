@@ -97,7 +97,7 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 
 bool near_tx_reload(struct near_tx *tx)
 {
-	if (tx->gated)
+	if (tx->gated || !tx->slots)
 		return false;
 	tx->head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
 	if (near_unlikely(__atomic_load_n(&tx->ctl->move, __ATOMIC_RELAXED)))

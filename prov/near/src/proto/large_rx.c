@@ -156,7 +156,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	    len > *near_read_left(port) ||
 	    !near_rx_reads(peer, costs, rndv, len, &timed))
 		return false;
-	slot = peer->tx.slots ? near_tx_slot(&peer->tx) : NULL;
+	slot = near_tx_slot(&peer->tx);
 	if (!slot || !near_peer_alive(port, peer))
 		return false;
 	since = timed ? near_now_ns() : 0;
