@@ -6,6 +6,7 @@
  * reads yield the processor.
  */
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "unit.h"
 
 #define CQ_LONG_MS 1000
+#define CQ_READS 100000
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
@@ -28,16 +30,26 @@ static bool signal_now;
 static unsigned int yields;
 static int cpus;		/* that all processes may run on */
 
-static void cq_setup(void)
+static void cq_setup_as(enum fi_threading threading)
 {
 	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
 	struct fi_info *info = fi_allocinfo();
 
-	/* no lock: eventfd_read() is called under it */
-	info->domain_attr->threading = FI_THREAD_DOMAIN;
+	info->domain_attr->threading = threading;
 	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
 	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
 	fi_freeinfo(info);
+}
+
+/* No lock: eventfd_read() is called under it. */
+static void cq_setup(void)
+{
+	cq_setup_as(FI_THREAD_DOMAIN);
+}
+
+static void cq_setup_locked(void)
+{
+	cq_setup_as(FI_THREAD_SAFE);
 }
 
 static void cq_teardown(void)
@@ -93,7 +105,7 @@ END_TEST
 
 int sched_yield(void)
 {
-	yields++;
+	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -133,6 +145,30 @@ START_TEST(cq_yields)
 	near_params.yield = 0;
 	cq_read_nothing(8);
 	ck_assert_uint_eq(yields, 3);
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
+static void *cq_reader(void *none)
+{
+	cq_read_nothing(CQ_READS);
+	return NULL;
+}
+
+/* Reads of all threads count, and none is lost. */
+START_TEST(cq_yields_threads)
+{
+	struct fi_cq_attr attr = { 0 };
+	pthread_t other;
+
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	near_params.yield = 4;
+	near_params.yield_always = true;
+	yields = 0;
+	ck_assert(!pthread_create(&other, NULL, cq_reader, NULL));
+	cq_read_nothing(CQ_READS);
+	ck_assert(!pthread_join(other, NULL));
+	ck_assert_uint_eq(yields, 2 * CQ_READS / 4);
 	ck_assert(!fi_close(&cq->fid));
 }
 END_TEST
@@ -243,6 +279,7 @@ int main(void)
 {
 	Suite *suite = suite_create("cq");
 	TCase *tcase = tcase_create("cq");
+	TCase *locked = tcase_create("with a lock");
 
 	tcase_add_checked_fixture(tcase, cq_setup, cq_teardown);
 	tcase_add_loop_test(tcase, cq_size, 0,
@@ -252,5 +289,8 @@ int main(void)
 	tcase_add_test(tcase, cq_serves);
 	tcase_add_test(tcase, cq_crowd);
 	suite_add_tcase(suite, tcase);
+	tcase_add_checked_fixture(locked, cq_setup_locked, cq_teardown);
+	tcase_add_test(locked, cq_yields_threads);
+	suite_add_tcase(suite, locked);
 	return unit_run(suite);
 }

@@ -6,8 +6,10 @@
  * or too late, or lacks something, fails with one line and changes nothing.
  */
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "api/near_fi.h"
 #include "unit.h"
@@ -25,6 +27,7 @@ static struct fid_cq *cq;
 static struct fid_ep *ep;
 static int warnings;
 static char said[512];
+static bool no_proc;
 
 int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
 		   enum fi_log_subsys subsys)
@@ -281,6 +284,27 @@ START_TEST(message_before_enable)
 }
 END_TEST
 
+int stat(const char *path, struct stat *st)
+{
+	if (no_proc && !strncmp(path, "/proc/", 6)) {
+		errno = ENOENT;
+		return -1;
+	}
+	return fstatat(AT_FDCWD, path, st, 0);
+}
+
+START_TEST(no_proc_mounted)
+{
+	struct fid_ep *other;
+
+	no_proc = true;
+	ck_assert_int_eq(near_ep_open(domain, info, &other, NULL),
+			 -FI_EOPNOTSUPP);
+	ep_said("/proc");
+	no_proc = false;
+}
+END_TEST
+
 static void ep_tests(Suite *suite, const char *name, void (*setup)(void))
 {
 	TCase *tcase = tcase_create(name);
@@ -290,6 +314,7 @@ static void ep_tests(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_test(tcase, enable_needs);
 	tcase_add_test(tcase, enabled);
 	tcase_add_loop_test(tcase, message_before_enable, 0, 2);
+	tcase_add_test(tcase, no_proc_mounted);
 	suite_add_tcase(suite, tcase);
 }
 

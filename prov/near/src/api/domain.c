@@ -75,7 +75,7 @@ int near_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		     struct fid_domain **domain_fid, void *context)
 {
 	struct near_domain *domain = calloc(1, sizeof(*domain));
-	int ret;
+	int mode, ret;
 
 	if (!domain)
 		return -FI_ENOMEM;
@@ -97,8 +97,9 @@ int near_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	domain->fabric = near_fabric_of(fabric_fid);
 	domain->locked = info->domain_attr->threading != FI_THREAD_DOMAIN;
 	domain->key = 1;
-	domain->virt_addrs = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
-	domain->prov_keys = info->domain_attr->mr_mode & FI_MR_PROV_KEY;
+	mode = info->domain_attr->mr_mode;
+	domain->virt_addrs = mode == NEAR_MR_BASIC || mode & FI_MR_VIRT_ADDR;
+	domain->prov_keys = mode == NEAR_MR_BASIC || mode & FI_MR_PROV_KEY;
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
 	domain->fid.fid.ops = &near_domain_fi_ops;

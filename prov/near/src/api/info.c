@@ -3,6 +3,7 @@
 
 /* fi_getinfo: what we offer, and whether it is what was asked for. */
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,10 @@
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define NEAR_RX_OPS (FI_COMPLETION | FI_MULTI_RECV)
 #define NEAR_CQ_DATA 8
+#define NEAR_KEY sizeof(uint64_t)
+#define NEAR_REGIONS (1 << 17)
+#define NEAR_MOST (SIZE_MAX / 2)
+#define NEAR_PROTOCOL 1
 
 /* Whether list, names separated by commas and semicolons, has our name. */
 static bool near_named(const char *list)
@@ -56,55 +61,148 @@ static bool near_wanted(const struct fi_info *hints)
 	return near_named(name) || (!name && near_named(getenv("FI_PROVIDER")));
 }
 
+/* What keeps us from being offered is said once, with FI_LOG_LEVEL=info. */
+static bool near_most(const char *what, uint64_t asked, uint64_t most)
+{
+	if (asked <= most)
+		return true;
+	NEAR_INFO(CORE, "not offered: the hints' %s is %" PRIu64 ", more than "
+		  "%" PRIu64 "\n", what, asked, most);
+	return false;
+}
+
+static bool near_among(const char *what, uint64_t asked, uint64_t offered)
+{
+	if (!(asked & ~offered))
+		return true;
+	NEAR_INFO(CORE, "not offered: the hints' %s has 0x%" PRIx64 ", which "
+		  "is not in 0x%" PRIx64 "\n", what, asked & ~offered, offered);
+	return false;
+}
+
+static bool near_called(const char *what, const char *asked)
+{
+	if (!asked || !strcmp(asked, NEAR_NAME))
+		return true;
+	NEAR_INFO(CORE, "not offered: the hints' %s is %s, not " NEAR_NAME
+		  "\n", what, asked);
+	return false;
+}
+
 static bool near_tx_fits(const struct fi_tx_attr *attr)
 {
-	return !attr || (!(attr->caps & ~(NEAR_TX_CAPS | NEAR_DOMAIN_CAPS)) &&
-			 !(attr->op_flags & ~NEAR_TX_OPS) &&
-			 !(attr->msg_order & ~(uint64_t)NEAR_ORDER) &&
-			 attr->inject_size <= NEAR_INJECT &&
-			 attr->size <= NEAR_TX_SIZE &&
-			 attr->iov_limit <= NEAR_IOV_MAX &&
-			 attr->rma_iov_limit <= 1);
+	return !attr ||
+	       (near_among("tx_attr->caps", attr->caps,
+			   NEAR_TX_CAPS | NEAR_DOMAIN_CAPS) &&
+		near_among("tx_attr->op_flags", attr->op_flags, NEAR_TX_OPS) &&
+		near_among("tx_attr->msg_order", attr->msg_order, NEAR_ORDER) &&
+		near_among("tx_attr->comp_order", attr->comp_order, 0) &&
+		near_most("tx_attr->inject_size", attr->inject_size,
+			  NEAR_INJECT) &&
+		near_most("tx_attr->size", attr->size, NEAR_TX_SIZE) &&
+		near_most("tx_attr->iov_limit", attr->iov_limit,
+			  NEAR_IOV_MAX) &&
+		near_most("tx_attr->rma_iov_limit", attr->rma_iov_limit, 1));
 }
 
 static bool near_rx_fits(const struct fi_rx_attr *attr)
 {
-	return !attr || (!(attr->caps & ~(NEAR_RX_CAPS | NEAR_DOMAIN_CAPS)) &&
-			 !(attr->op_flags & ~(uint64_t)NEAR_RX_OPS) &&
-			 !(attr->msg_order & ~(uint64_t)NEAR_ORDER) &&
-			 attr->size <= NEAR_TX_SIZE &&
-			 attr->iov_limit <= NEAR_IOV_MAX);
+	return !attr ||
+	       (near_among("rx_attr->caps", attr->caps,
+			   NEAR_RX_CAPS | NEAR_DOMAIN_CAPS) &&
+		near_among("rx_attr->op_flags", attr->op_flags, NEAR_RX_OPS) &&
+		near_among("rx_attr->msg_order", attr->msg_order, NEAR_ORDER) &&
+		near_among("rx_attr->comp_order", attr->comp_order, 0) &&
+		near_most("rx_attr->size", attr->size, NEAR_TX_SIZE) &&
+		near_most("rx_attr->iov_limit", attr->iov_limit,
+			  NEAR_IOV_MAX));
+}
+
+static bool near_ep_type_fits(enum fi_ep_type type)
+{
+	if (type == FI_EP_UNSPEC || type == FI_EP_RDM)
+		return true;
+	NEAR_INFO(CORE, "not offered: the hints' ep_attr->type is %d, not "
+		  "FI_EP_RDM\n", type);
+	return false;
 }
 
 static bool near_ep_fits(const struct fi_ep_attr *attr)
 {
-	return !attr || ((attr->type == FI_EP_UNSPEC ||
-			  attr->type == FI_EP_RDM) &&
-			 attr->protocol == FI_PROTO_UNSPEC &&
-			 attr->tx_ctx_cnt <= 1 && attr->rx_ctx_cnt <= 1 &&
-			 !attr->auth_key_size);
+	return !attr ||
+	       (near_ep_type_fits(attr->type) &&
+		near_most("ep_attr->protocol", attr->protocol,
+			  FI_PROTO_UNSPEC) &&
+		near_most("ep_attr->protocol_version", attr->protocol_version,
+			  NEAR_PROTOCOL) &&
+		near_most("ep_attr->max_msg_size", attr->max_msg_size,
+			  NEAR_MOST) &&
+		near_most("ep_attr->max_order_raw_size",
+			  attr->max_order_raw_size, NEAR_MOST) &&
+		near_most("ep_attr->max_order_war_size",
+			  attr->max_order_war_size, NEAR_MOST) &&
+		near_most("ep_attr->max_order_waw_size",
+			  attr->max_order_waw_size, NEAR_MOST) &&
+		near_most("ep_attr->tx_ctx_cnt", attr->tx_ctx_cnt, 1) &&
+		near_most("ep_attr->rx_ctx_cnt", attr->rx_ctx_cnt, 1) &&
+		near_most("ep_attr->auth_key_size", attr->auth_key_size, 0));
+}
+
+static bool near_progress_fits(const char *what, enum fi_progress progress)
+{
+	if (progress != FI_PROGRESS_AUTO)
+		return true;
+	NEAR_INFO(CORE, "not offered: the hints' %s is FI_PROGRESS_AUTO\n",
+		  what);
+	return false;
 }
 
 static bool near_domain_fits(const struct fi_domain_attr *attr)
 {
-	return !attr || ((!attr->name || !strcmp(attr->name, NEAR_NAME)) &&
-			 attr->control_progress != FI_PROGRESS_AUTO &&
-			 attr->data_progress != FI_PROGRESS_AUTO &&
-			 attr->cq_data_size <= NEAR_CQ_DATA &&
-			 !(attr->caps & ~(uint64_t)NEAR_DOMAIN_CAPS) &&
-			 !attr->auth_key_size);
+	return !attr ||
+	       (near_called("domain_attr->name", attr->name) &&
+		near_progress_fits("domain_attr->control_progress",
+				   attr->control_progress) &&
+		near_progress_fits("domain_attr->data_progress",
+				   attr->data_progress) &&
+		near_most("domain_attr->cq_data_size", attr->cq_data_size,
+			  NEAR_CQ_DATA) &&
+		near_most("domain_attr->mr_key_size", attr->mr_key_size,
+			  NEAR_KEY) &&
+		near_most("domain_attr->mr_iov_limit", attr->mr_iov_limit, 1) &&
+		near_most("domain_attr->mr_cnt", attr->mr_cnt, NEAR_REGIONS) &&
+		near_most("domain_attr->max_ep_stx_ctx", attr->max_ep_stx_ctx,
+			  0) &&
+		near_most("domain_attr->max_ep_srx_ctx", attr->max_ep_srx_ctx,
+			  0) &&
+		near_most("domain_attr->max_err_data", attr->max_err_data, 0) &&
+		near_among("domain_attr->caps", attr->caps, NEAR_DOMAIN_CAPS) &&
+		near_most("domain_attr->auth_key_size", attr->auth_key_size,
+			  0));
 }
 
 static bool near_fits(const struct fi_info *hints)
 {
-	return !hints || (!(hints->caps & ~NEAR_CAPS) &&
-			  hints->addr_format == FI_FORMAT_UNSPEC &&
-			  (!hints->fabric_attr || !hints->fabric_attr->name ||
-			   !strcmp(hints->fabric_attr->name, NEAR_NAME)) &&
-			  near_ep_fits(hints->ep_attr) &&
-			  near_domain_fits(hints->domain_attr) &&
-			  near_tx_fits(hints->tx_attr) &&
-			  near_rx_fits(hints->rx_attr));
+	return !hints ||
+	       (near_among("caps", hints->caps, NEAR_CAPS) &&
+		near_most("addr_format", hints->addr_format,
+			  FI_FORMAT_UNSPEC) &&
+		(!hints->fabric_attr ||
+		 near_called("fabric_attr->name", hints->fabric_attr->name)) &&
+		near_ep_fits(hints->ep_attr) &&
+		near_domain_fits(hints->domain_attr) &&
+		near_tx_fits(hints->tx_attr) &&
+		near_rx_fits(hints->rx_attr));
+}
+
+/* Nobody is found by a name, or by an address of another provider's. */
+static bool near_place_fits(const char *node, uint64_t flags)
+{
+	if (!node || flags & FI_SOURCE)
+		return true;
+	NEAR_INFO(CORE, "not offered: near finds nobody by the name %s; its "
+		  "addresses are exchanged by other means\n", node);
+	return false;
 }
 
 /* What keeps reads and writes behind messages costs: not who asks for less. */
@@ -141,13 +239,24 @@ static void near_info_domain(struct fi_domain_attr *attr)
 	attr->resource_mgmt = FI_RM_ENABLED;
 	attr->av_type = FI_AV_TABLE;
 	attr->cq_data_size = NEAR_CQ_DATA;
-	attr->mr_key_size = sizeof(uint64_t);
-	attr->cq_cnt = attr->ep_cnt = 1024;
+	attr->mr_key_size = NEAR_KEY;
+	attr->cq_cnt = attr->ep_cnt = attr->cntr_cnt = 1024;
 	attr->tx_ctx_cnt = attr->rx_ctx_cnt = 1024;
 	attr->max_ep_tx_ctx = attr->max_ep_rx_ctx = 1;
-	attr->mr_cnt = 1 << 17;
+	attr->mr_cnt = NEAR_REGIONS;
 	attr->mr_iov_limit = 1;
 	attr->caps = NEAR_DOMAIN_CAPS;
+}
+
+/*
+ * Our keys where either will do: they are never in use. The two modes of before
+ * libfabric 1.5 are no sets of bits: one stands for the other's opposite.
+ */
+static int near_info_mr(int asked)
+{
+	if (asked == NEAR_MR_BASIC || asked == NEAR_MR_SCALABLE)
+		return asked;
+	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
 }
 
 /* What was asked for within what is offered is what is given. */
@@ -170,9 +279,7 @@ static void near_info_echo(struct fi_info *info, const struct fi_info *hints)
 		info->domain_attr->threading = hints->domain_attr->threading;
 	if (hints->domain_attr->av_type != FI_AV_UNSPEC)
 		info->domain_attr->av_type = hints->domain_attr->av_type;
-	/* where either will do our keys: they are never in use */
-	info->domain_attr->mr_mode = hints->domain_attr->mr_mode &
-				     (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+	info->domain_attr->mr_mode = near_info_mr(hints->domain_attr->mr_mode);
 }
 
 int near_getinfo(uint32_t version, const char *node, const char *service,
@@ -181,19 +288,19 @@ int near_getinfo(uint32_t version, const char *node, const char *service,
 {
 	struct fi_info *info;
 
-	if (!near_wanted(hints) || !near_fits(hints) ||
-	    (node && !(flags & FI_SOURCE)))
+	if (!near_wanted(hints) || !near_place_fits(node, flags) ||
+	    !near_fits(hints))
 		return -FI_ENODATA;
 	info = fi_allocinfo();
 	if (!info)
 		return -FI_ENOMEM;
 	info->caps = NEAR_CAPS;
 	info->ep_attr->type = FI_EP_RDM;
-	info->ep_attr->protocol_version = 1;
-	info->ep_attr->max_msg_size = SIZE_MAX / 2;
-	info->ep_attr->max_order_raw_size = SIZE_MAX / 2;
-	info->ep_attr->max_order_war_size = SIZE_MAX / 2;
-	info->ep_attr->max_order_waw_size = SIZE_MAX / 2;
+	info->ep_attr->protocol_version = NEAR_PROTOCOL;
+	info->ep_attr->max_msg_size = NEAR_MOST;
+	info->ep_attr->max_order_raw_size = NEAR_MOST;
+	info->ep_attr->max_order_war_size = NEAR_MOST;
+	info->ep_attr->max_order_waw_size = NEAR_MOST;
 	info->ep_attr->mem_tag_format = UINT64_MAX;
 	info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
 	near_info_domain(info->domain_attr);

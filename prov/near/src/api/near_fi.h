@@ -22,6 +22,12 @@
 #define NEAR_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 #define NEAR_WARN(subsys, ...) \
 	FI_WARN(&near_prov, FI_LOG_##subsys, __VA_ARGS__)
+#define NEAR_INFO(subsys, ...) \
+	FI_INFO(&near_prov, FI_LOG_##subsys, __VA_ARGS__)
+
+/* FI_MR_BASIC and FI_MR_SCALABLE, whose names newer libfabrics warn of. */
+#define NEAR_MR_BASIC 1
+#define NEAR_MR_SCALABLE 2
 
 #define NEAR_INJECT 4096	/* bytes */
 #define NEAR_TX_SIZE 65536	/* receives and large sends at a time */

@@ -237,28 +237,37 @@ static bool near_cq_crowded(struct near_cq *cq)
  * burn its time slice while the one it waits for cannot run. Where each has a
  * processor of its own, only strangers would get it.
  */
-static void near_cq_idle(struct near_cq *cq)
+static void near_cq_rest(struct near_cq *cq)
 {
-	if (!near_params.yield || ++cq->empty < near_params.yield)
-		return;
-	cq->empty = 0;
 	if (near_params.yield_always || near_cq_crowded(cq))
 		sched_yield();
+}
+
+/* Under the lock: several threads may read. Is it time to rest? */
+static near_inline bool near_cq_idle(struct near_cq *cq)
+{
+	if (!near_params.yield || ++cq->empty < near_params.yield)
+		return false;
+	cq->empty = 0;
+	return true;
 }
 
 static near_inline ssize_t near_cq_get(struct fid_cq *cq_fid, void *buf,
 				       size_t count, fi_addr_t *src)
 {
 	struct near_cq *cq = near_cq_of(cq_fid);
+	bool rest = false;
 	ssize_t ret;
 
 	near_lock(cq->domain);
 	ret = near_cq_fill(cq, buf, count, src);
-	near_unlock(cq->domain);
 	if (ret == -FI_EAGAIN)
-		near_cq_idle(cq);
+		rest = near_cq_idle(cq);
 	else
 		cq->empty = 0;
+	near_unlock(cq->domain);
+	if (near_unlikely(rest))
+		near_cq_rest(cq);
 	return ret;
 }
 

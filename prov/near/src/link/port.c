@@ -44,7 +44,25 @@ static int near_port_name(struct near_port *port)
 	ret = near_proc_host(&addr->host);
 	if (!ret)
 		ret = near_proc_ns(&addr->pid_ns);
-	return ret ? ret : near_proc_start(addr->pid, &addr->start);
+	if (!ret)
+		ret = near_proc_start(addr->pid, &addr->start);
+	/* without it, whether a process lives cannot be told */
+	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
+}
+
+static const char *near_port_remedy(int ret)
+{
+	switch (-ret) {
+	case EOPNOTSUPP:
+		return ". There is no /proc: mount it";
+	case EFBIG:
+		return ". Raise the limit of the size of files, or lower "
+		       "FI_NEAR_MEMORY";
+	case ENOMEM:
+		return ". The system, or a memory control group, has none left";
+	default:
+		return "";
+	}
 }
 
 static int near_port_memory(struct near_port *port)
@@ -113,10 +131,7 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 		ret = near_port_memory(port);
 	if (ret) {
 		near_log(port, 0, "no shared memory: %s%s", strerror(-ret),
-			 ret == -EFBIG ? ". Raise the limit of the size of "
-			 "files, or lower FI_NEAR_MEMORY" : ret == -ENOMEM ?
-			 ". The system, or a memory control group, has none "
-			 "left" : "");
+			 near_port_remedy(ret));
 		near_port_free(port);
 		return ret;
 	}
