@@ -41,9 +41,10 @@ DUO_COLD ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 static inline ssize_t duo_cq_read_owned(struct duo_cq *cq, void *buf,
 					size_t count, fi_addr_t *src)
 {
-	return duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs) ?
-	       duo_cq_read_fresh(cq, buf, count, src, 0) :
-	       duo_cq_read_ring(cq, buf, count, src);
+	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
+		return duo_cq_read_ring(cq, buf, count, src);
+	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	return duo_cq_read_fresh(cq);
 }
 
 DUO_COLD ssize_t duo_cq_read_locked(struct duo_cq *cq, void *buf,

@@ -55,11 +55,10 @@ DUO_HOT bool duo_cq_core_wanted(const struct duo_cq *cq)
 void duo_cq_progress(struct duo_cq *cq);
 /*
  * The same for a caller who reads, with nothing waiting: what is found goes
- * straight into his array, which has got entries already. What
+ * straight into his array, cq->sink, which may have entries already. What
  * fi_cq_readfrom(3) returns.
  */
-ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
-			  fi_addr_t *src, size_t got);
+ssize_t duo_cq_read_fresh(struct duo_cq *cq);
 /* Nothing has come for many polls. Returns -FI_EAGAIN. */
 ssize_t duo_cq_yield(struct duo_cq *cq);
 

@@ -203,11 +203,8 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 	return -FI_EAGAIN;
 }
 
-ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
-			  fi_addr_t *src, size_t got)
+ssize_t duo_cq_read_fresh(struct duo_cq *cq)
 {
-	cq->sink = (struct duo_sink) { buf, src, count, 0 };
-	duo_sink_advance(&cq->sink, got);
 	duo_cq_poll(cq);
 	cq->sink.room = 0;
 	if (cq->sink.count)

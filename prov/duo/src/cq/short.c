@@ -27,8 +27,7 @@ static near_inline bool duo_short_may(const struct duo_cq *cq,
 				      const struct near_port *port)
 {
 	return duo_ring_empty(&cq->ring) && duo_err_none(&cq->errs) &&
-	       !duo_cq_minds(cq) && !duo_cq_core_busy(cq) &&
-	       cq->short_left && near_calm(port);
+	       !duo_cq_minds(cq) && cq->short_left && near_calm(port);
 }
 
 void duo_short_settle(struct duo_cq *cq)
@@ -153,10 +152,15 @@ duo_short_eager(struct duo_ep *ep, struct near_lane *lane,
 	return true;
 }
 
-/* Of a slot's word. */
-#define DUO_SHORT_WHAT(kind, flags) \
-	((uint64_t)(kind) << NEAR_WORD_KIND | \
-	 (uint64_t)(flags) << NEAR_WORD_FLAGS)
+/* Of a slot's word: what it is, and how that is said of a message. */
+#define DUO_SHORT_WHAT(kind, flags) ((kind) | (flags) << 4)
+#define DUO_SHORT_TAGGED DUO_SHORT_WHAT(NEAR_KIND_INLINE, NEAR_TAGGED)
+
+static near_inline unsigned int duo_short_what(uint64_t word)
+{
+	return (unsigned int)(word >> NEAR_WORD_KIND) &
+	       DUO_SHORT_WHAT(0xf, NEAR_TAGGED);
+}
 
 /* The next one of the lane, if there is one that can be taken so. */
 static near_inline bool duo_short_next(struct duo_ep *ep,
@@ -169,8 +173,8 @@ static near_inline bool duo_short_next(struct duo_ep *ep,
 
 	if (near_unlikely(!near_rx_ready(&lane->rx, &slot, &word)))
 		return false;
-	switch (word & DUO_SHORT_WHAT(0xf, NEAR_TAGGED)) {
-	case DUO_SHORT_WHAT(NEAR_KIND_INLINE, NEAR_TAGGED):
+	switch (duo_short_what(word)) {
+	case DUO_SHORT_TAGGED:
 		return duo_short_inline(ep, lane, slot, word, DUO_TAGGED, to,
 					src);
 	case DUO_SHORT_WHAT(NEAR_KIND_INLINE, 0):
@@ -184,13 +188,21 @@ static near_inline bool duo_short_next(struct duo_ep *ep,
 	}
 }
 
-/* What cannot be taken here, and what is too much, is left to the long way. */
+/* What cannot be taken here, and what is too much, after got messages. */
+static ssize_t duo_short_rest(struct duo_cq *cq, void *buf, size_t count,
+			      fi_addr_t *src, size_t got)
+{
+	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	duo_sink_advance(&cq->sink, got);
+	return duo_cq_read_fresh(cq);
+}
+
 static __attribute__((noinline)) ssize_t
 duo_short_more(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 	       struct near_lane *const *lane)
 {
 	struct duo_ep *ep = cq->quick;
-	struct near_lane *const *end = near_look_end(ep->quick->port);
+	const struct near_port *port = ep->quick->port;
 	struct fi_cq_tagged_entry *to = buf;
 	size_t got = 1;
 
@@ -198,48 +210,74 @@ duo_short_more(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		if (near_unlikely(got == count || got == DUO_SHORT_MAX ||
 				  !duo_short_next(ep, *lane, &to[got],
 						  src ? &src[got] : NULL)))
-			return duo_cq_read_fresh(cq, buf, count, src, got);
+			return duo_short_rest(cq, buf, count, src, got);
 		near_rx_ahead(&(*lane)->rx, (int)++got);
-		lane = near_look(lane, end);
-	} while (lane < end);
+		lane = near_look(port, lane);
+	} while (lane);
 	cq->short_left--;
 	return (ssize_t)got;
 }
 
-/* The lane has something: mostly one message, and no other lane has any. */
-static __attribute__((noinline)) ssize_t
-duo_short_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
-		struct near_lane *const *lane)
+/* One was taken, from that lane; mostly there is no other, in no lane. */
+static near_inline ssize_t duo_short_end(struct duo_cq *cq, void *buf,
+					 size_t count, fi_addr_t *src,
+					 struct near_lane *const *lane)
 {
-	struct duo_ep *ep = cq->quick;
-	struct near_port *port = ep->quick->port;
+	struct near_port *port = cq->quick->quick->port;
 
-	if (near_unlikely(!count || !duo_short_next(ep, *lane, buf, src)))
-		return duo_cq_read_fresh(cq, buf, count, src, 0);
 	port->run = NULL;
 	cq->local_idle = 0;
-	lane = near_look(lane, near_look_end(port));
-	if (near_unlikely(lane < near_look_end(port)))
+	lane = near_look(port, lane);
+	if (near_unlikely(lane != NULL))
 		return duo_short_more(cq, buf, count, src, lane);
 	cq->short_left--;
 	return 1;
 }
 
+static __attribute__((noinline)) ssize_t
+duo_short_other(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
+		struct near_lane *const *lane)
+{
+	if (near_unlikely(!count ||
+			  !duo_short_next(cq->quick, *lane, buf, src)))
+		return duo_short_rest(cq, buf, count, src, 0);
+	return duo_short_end(cq, buf, count, src, lane);
+}
+
+/*
+ * The lane has something: mostly a tagged message of a few bytes. Nothing is
+ * called for that, and the rest is jumped to, so hardly a register is saved.
+ */
+static __attribute__((noinline)) ssize_t
+duo_short_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
+		struct near_lane *const *lane)
+{
+	struct near_slot *slot;
+	uint64_t word;
+
+	if (near_unlikely(!count ||
+			  !near_rx_ready(&(*lane)->rx, &slot, &word) ||
+			  duo_short_what(word) != DUO_SHORT_TAGGED ||
+			  !duo_short_inline(cq->quick, *lane, slot, word,
+					    DUO_TAGGED, buf, src)))
+		return duo_short_other(cq, buf, count, src, lane);
+	return duo_short_end(cq, buf, count, src, lane);
+}
+
 static near_inline ssize_t duo_short_read(struct duo_cq *cq, void *buf,
 					  size_t count, fi_addr_t *src)
 {
-	struct near_lane *const *lane, *const *end;
+	struct near_lane *const *lane;
 	struct duo_ep *ep = cq->quick;
 	struct near_port *port;
 
-	if (near_unlikely(!ep))
+	if (near_unlikely(!ep || duo_cq_core_busy(cq)))
 		return duo_cq_read_long(cq, buf, count, src);
 	port = ep->quick->port;
 	if (near_unlikely(!duo_short_may(cq, port)))
 		return duo_cq_read_long(cq, buf, count, src);
-	end = near_look_end(port);
-	lane = near_look(port->hot, end);
-	if (near_unlikely(lane < end))
+	lane = near_look(port, port->hot);
+	if (near_unlikely(lane != NULL))
 		return duo_short_found(cq, buf, count, src, lane);
 	cq->short_left--;
 	return ++cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :

@@ -104,10 +104,10 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/* Outside of a read: does the ring take an entry, and is that all? */
+/* Outside of a read: does the ring take an entry, if there is any? Is that all? */
 DUO_HOT bool duo_cq_takes(const struct duo_cq *cq)
 {
-	return !(cq->hidden | cq->asleep) && !duo_ring_full(&cq->ring);
+	return !cq->asleep && !duo_ring_full(&cq->ring);
 }
 
 /* The end of a send that reports; the ring takes it. */
@@ -122,7 +122,8 @@ DUO_HOT void duo_cq_put_sent(struct duo_cq *cq, void *context, uint64_t flags)
 static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 				    uint64_t flags)
 {
-	if (__builtin_expect(cq->sink.room || !duo_cq_takes(cq), false))
+	if (__builtin_expect(cq->sink.room || cq->hidden || !duo_cq_takes(cq),
+			     false))
 		duo_cq_push_sent_rare(cq, context, flags);
 	else
 		duo_cq_put_sent(cq, context, flags);

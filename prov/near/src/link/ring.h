@@ -172,9 +172,13 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
+	uint64_t tail = tx->tail + 1;	/* slot might be it, to a compiler */
+	bool lap = !(tail & tx->mask);
+
 	/* pairs with the acquire of near_rx_slot() */
 	__atomic_store_n(&slot->word, word | tx->lap, __ATOMIC_RELEASE);
-	if (near_unlikely(!(++tx->tail & tx->mask)))
+	tx->tail = tail;
+	if (near_unlikely(lap))
 		tx->lap++;
 }
 

@@ -251,22 +251,18 @@ static near_inline int near_lane_poll(struct near_port *port,
 	return n;
 }
 
-/* The first hot lane from at on that has something; near_look_end(): none. */
+/* The first hot lane from at on that has something; NULL: none. */
 static near_inline struct near_lane *const *
-near_look(struct near_lane *const *at, struct near_lane *const *end)
+near_look(const struct near_port *port, struct near_lane *const *at)
 {
+	struct near_lane *const *end = port->hot + port->hot_count;
 	struct near_slot *slot;
 	uint64_t word;
 
-	while (at < end && !near_rx_ready(&(*at)->rx, &slot, &word))
-		at++;
-	return at;
-}
-
-static near_inline struct near_lane *const *
-near_look_end(const struct near_port *port)
-{
-	return port->hot + port->hot_count;
+	for (; at < end; at++)
+		if (near_rx_ready(&(*at)->rx, &slot, &word))
+			return at;
+	return NULL;
 }
 
 /*
@@ -294,12 +290,12 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
  */
 static near_inline uint32_t near_stirs(struct near_port *port)
 {
-	struct near_lane *const *end = near_look_end(port);
-	struct near_lane *const *at = near_look(port->hot, end);
+	struct near_lane *const *at = near_look(port, port->hot);
 
-	if (at < end || near_unlikely(!near_calm(port) ||
-				      !near_polls_left(port)))
+	if (at)
 		return (uint32_t)(at - port->hot);
+	if (near_unlikely(!near_calm(port) || !near_polls_left(port)))
+		return port->hot_count;
 	port->polls++;
 	return NEAR_STILL;
 }

@@ -40,7 +40,8 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	near->ep = ep;
 	near->tx_all = !(ep->tx_bind_flags & FI_SELECTIVE_COMPLETION);
 	near->tx_flags = ep->tx_op_flags;
-	near->tx_reports = near->tx_all || near->tx_flags & FI_COMPLETION;
+	near->tx_reports = !ep->tx_cq->hidden &&
+			   (near->tx_all || near->tx_flags & FI_COMPLETION);
 	near->msg_order = ep->tx_order;
 	near_pool_init(&near->sends, sizeof(struct duo_near_send),
 		       DUO_NEAR_SENDS);

@@ -29,7 +29,8 @@ struct duo_near {
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;			/* every send is reported */
-	bool tx_reports;		/* those of calls without flags are */
+	bool tx_reports;		/* those of calls without flags are,
+					 * and somebody reads it */
 	uint64_t tx_flags;		/* of calls without flags */
 	uint64_t msg_order;		/* the endpoint's, of what it sends */
 	struct near_pool sends;
