@@ -5,8 +5,9 @@
  * The short way of a read: one endpoint, over near, where nothing waits, no
  * lock is to be taken and nothing but messages is to be looked after. A small
  * message goes from its slot into its receive's buffer and the reader's array,
- * by way of registers. All else, every sixteenth read among it, is left to
- * cq.c, which has the same arguments and is jumped to.
+ * by way of registers; a large one is read there, if that can be done at once.
+ * All else, every sixteenth read among it, is left to cq.c, which has the same
+ * arguments and is jumped to.
  *
  * Cost: 50 instructions of a read that finds nothing, 160 of one that finds a
  * message of 8 bytes.
@@ -70,10 +71,10 @@ static near_inline struct duo_rx *duo_short_rx(struct duo_match *match,
 /*
  * A message of who has sent before, into a posted receive. What is held would
  * come first, but there is nothing: duo_short_may(). small: it has come in a
- * slot. False: nothing has been done.
+ * slot; without payload: its sender has it. False: nothing has been done.
  */
 static near_inline bool duo_short_take(struct duo_ep *ep,
-				       const struct near_peer *peer,
+				       struct near_peer *peer,
 				       enum duo_rx_kind kind, bool small,
 				       const struct near_msg *msg,
 				       struct fi_cq_tagged_entry *to,
@@ -96,8 +97,11 @@ static near_inline bool duo_short_take(struct duo_ep *ep,
 	at = rx->iov[0].iov_base;
 	if (small)
 		near_copy_small(at, msg->payload, msg->len);
-	else
+	else if (msg->payload)
 		memcpy(at, msg->payload, msg->len);
+	else if (!near_recv_now(ep->quick->port, peer, &msg->rndv, at,
+				msg->len))
+		return false;
 	to->op_context = context;
 	to->flags = FI_RECV | (kind == DUO_TAGGED ? FI_TAGGED : FI_MSG) |
 		    (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
@@ -152,6 +156,23 @@ duo_short_eager(struct duo_ep *ep, struct near_lane *lane,
 	return true;
 }
 
+/* One that its sender has, where it can be read at once. */
+static __attribute__((noinline)) bool
+duo_short_announced(struct duo_ep *ep, struct near_lane *lane,
+		    const struct near_slot *slot, uint64_t word,
+		    struct fi_cq_tagged_entry *to, fi_addr_t *src)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	near_lane_announced(&msg, slot);
+	if (!duo_short_take(ep, lane->peer, msg.flags & NEAR_TAGGED ?
+			    DUO_TAGGED : DUO_MSG, false, &msg, to, src))
+		return false;
+	near_rx_release_slot(&lane->rx);
+	return true;
+}
+
 /* Of a slot's word: what it is, and how that is said of a message. */
 #define DUO_SHORT_WHAT(kind, flags) ((kind) | (flags) << 4)
 #define DUO_SHORT_TAGGED DUO_SHORT_WHAT(NEAR_KIND_INLINE, NEAR_TAGGED)
@@ -183,6 +204,9 @@ static near_inline bool duo_short_next(struct duo_ep *ep,
 	case DUO_SHORT_WHAT(NEAR_KIND_EAGER, NEAR_TAGGED):
 	case DUO_SHORT_WHAT(NEAR_KIND_EAGER, 0):
 		return duo_short_eager(ep, lane, slot, word, to, src);
+	case DUO_SHORT_WHAT(NEAR_KIND_RTS, NEAR_TAGGED):
+	case DUO_SHORT_WHAT(NEAR_KIND_RTS, 0):
+		return duo_short_announced(ep, lane, slot, word, to, src);
 	default:
 		return false;
 	}

@@ -92,6 +92,49 @@ START_TEST(takes)
 }
 END_TEST
 
+/* A large one, tagged and not; what is not known of is the long way's. */
+START_TEST(reads_large)
+{
+	enum { LEN = 20000 };
+	unsigned int flags = _i ? NEAR_TAGGED : 0;
+	struct fi_cq_tagged_entry entry = { 0 };
+	uint32_t before;
+	fi_addr_t src = 0;
+
+	memset(large, 's', LEN);
+	memset(got, 0, LARGE);
+	rig_reads(LEN);
+	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
+	until_short();
+	before = shorts();
+	if (flags)
+		ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG,
+					  0, &slot), 0);
+	else
+		ck_assert_int_eq(fi_recv(fx.ep, got, LARGE, NULL, peer, &slot),
+				 0);
+	rig_send_len(flags, LEN);
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
+	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_uint_eq(src, peer);
+	ck_assert_ptr_eq(entry.op_context, &slot);
+	ck_assert_ptr_eq(entry.buf, got);
+	ck_assert_uint_eq(entry.len, LEN);
+	ck_assert_uint_eq(entry.flags, FI_RECV | (flags ? FI_TAGGED : FI_MSG));
+	ck_assert_mem_eq(got, large, LEN);
+	ck_assert_uint_eq(got[LEN], 0);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 0);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.sent, 1);
+	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0, &slot),
+			 0);
+	rig_send_large(NEAR_TAGGED);
+	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
+	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
+}
+END_TEST
+
 /* What is not plain is left to the long way, with nothing done. */
 START_TEST(leaves_others)
 {
@@ -266,6 +309,7 @@ int main(void)
 	TCase *tcase = unit_case(suite, "open", warm_up, near_teardown);
 
 	tcase_add_loop_test(tcase, takes, 0, 8);
+	tcase_add_loop_test(tcase, reads_large, 0, 2);
 	tcase_add_test(tcase, leaves_others);
 	tcase_add_test(tcase, others_have_their_turn);
 	tcase_add_test(tcase, counts_polls);

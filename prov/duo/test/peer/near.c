@@ -78,21 +78,6 @@ START_TEST(receives_large)
 }
 END_TEST
 
-/* To read a message of len is the best way, that is known. */
-static void know_reads(struct near_port *port, size_t len)
-{
-	struct near_ways *ways;
-	int i, way;
-
-	for (ways = port->fetch; ways < port->fetch + NEAR_FETCH_TIERS; ways++)
-		for (way = 0; way < NEAR_WAYS; way++)
-			for (i = 0; i < NEAR_WAY_TRIES; i++) {
-				near_way_begin(ways, way, len);
-				near_way_learn(ways, way, len, way == NEAR_WAY_READ ?
-					       1000 : 1000000);
-			}
-}
-
 /* By the poll that finds it, or by the receive: nothing is under way then. */
 START_TEST(reads_at_once)
 {
@@ -103,7 +88,7 @@ START_TEST(reads_at_once)
 
 	memset(large, 'n', LEN);
 	memset(got, 0, LARGE);
-	know_reads(port, LEN);
+	rig_reads(LEN);
 	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
 	if (late) {
 		rig_send_len(NEAR_TAGGED, LEN);

@@ -38,14 +38,10 @@ ssize_t near_tell(struct near_peer *peer)
 static int near_control_rts(struct near_port *port, struct near_lane *lane,
 			    const struct near_slot *slot, uint64_t word)
 {
-	struct near_msg msg = {
-		.tag = slot->tag,
-		.data = word >> NEAR_WORD_DATA | (uint64_t)slot->rts.data << 32,
-		.flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS,
-		.len = slot->rts.len,
-		.rndv = { .id = slot->rts.id, .addr = slot->rts.addr },
-	};
+	struct near_msg msg;
 
+	near_lane_header(&msg, slot, word);
+	near_lane_announced(&msg, slot);
 	return port->sink->arrived(port->ctx, lane->peer, &msg);
 }
 

@@ -192,6 +192,17 @@ static near_inline bool near_lane_payload(struct near_lane *lane,
 	return msg->payload;
 }
 
+/* What says where the message is that its sender has yet. */
+static near_inline void near_lane_announced(struct near_msg *msg,
+					    const struct near_slot *slot)
+{
+	msg->len = __atomic_load_n(&slot->rts.len, __ATOMIC_RELAXED);
+	msg->data |= (uint64_t)slot->rts.data << 32;
+	msg->payload = NULL;
+	msg->rndv.id = slot->rts.id;
+	msg->rndv.addr = slot->rts.addr;
+}
+
 /* The message in the data ring. */
 static near_inline bool near_lane_eager(struct near_port *port,
 					struct near_lane *lane,
