@@ -48,7 +48,7 @@ static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 	near_peer_hold(peer);
 }
 
-static void duo_near_report(struct duo_rx *rx, int err)
+static void duo_near_failed(struct duo_rx *rx, int err)
 {
 	const struct fi_cq_err_entry error = {
 		.flags = rx->peer.flags,
@@ -57,8 +57,13 @@ static void duo_near_report(struct duo_rx *rx, int err)
 		.prov_errno = err,
 	};
 
+	duo_arrival_failed(rx, &error);
+}
+
+static void duo_near_report(struct duo_rx *rx, int err)
+{
 	if (err)
-		duo_arrival_failed(rx, &error);
+		duo_near_failed(rx, err);
 	else
 		duo_arrival_done_at(rx, rx->peer.flags, rx->peer.msg_size,
 				    rx->iov[0].iov_base, rx->peer.cq_data,
