@@ -91,10 +91,12 @@ START_TEST(garbage)
 	ck_assert_int_eq(add(7), 0);
 	for (bits = 0; bits < 40; bits++) {
 		memcpy(map + 4, &bits, sizeof(bits));
+		map[16] += 2;	/* lest it is known from before */
 		near_table_view_find(view, 7, &seen);
 	}
 	bits = UINT32_MAX;
 	memcpy(map + 4, &bits, sizeof(bits));
+	map[16] += 2;
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EAGAIN);
 	/* all in use, by others; and a generation that stays odd */
 	bits = 5;
@@ -107,6 +109,26 @@ START_TEST(garbage)
 	ck_assert_uint_eq(near_table_find(table, 7)->memory, ~7ull);
 	ck_assert_int_eq(add(8), 0);
 	munmap(map, 4096);
+}
+END_TEST
+
+/* The last that was found is known until something changes. */
+START_TEST(known)
+{
+	struct near_region_entry seen;
+
+	ck_assert_ptr_null(near_table_view_known(view, 0));
+	ck_assert_int_eq(add(7), 0);
+	ck_assert_ptr_null(near_table_view_known(view, 7));
+	ck_assert_int_eq(near_table_view_find(view, 7, &seen), 0);
+	ck_assert_uint_eq(near_table_view_known(view, 7)->memory, ~7ull);
+	ck_assert_ptr_null(near_table_view_known(view, 8));
+	ck_assert_int_eq(add(8), 0);
+	ck_assert_ptr_null(near_table_view_known(view, 7));
+	ck_assert_int_eq(near_table_view_find(view, 7, &seen), 0);
+	near_table_remove(table, 7);
+	ck_assert_ptr_null(near_table_view_known(view, 7));
+	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EKEYREJECTED);
 }
 END_TEST
 
@@ -229,6 +251,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_loop_test(tcase, comes_and_goes, 0, 3);
 	tcase_add_test(tcase, garbage);
+	tcase_add_test(tcase, known);
 	tcase_add_test(tcase, another_file);
 	suite_add_tcase(suite, tcase);
 	tcase_add_test(pure, operations);

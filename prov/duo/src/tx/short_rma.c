@@ -38,8 +38,11 @@ static near_inline bool duo_short_done(struct duo_ep *ep, fi_addr_t dest,
 				       struct near_rma_short call,
 				       uint64_t order, uint64_t *ops)
 {
-	struct near_peer *peer = duo_short_target(ep, dest, order);
+	struct near_peer *peer;
 
+	if (!near_short_len(call.len))
+		return false;
+	peer = duo_short_target(ep, dest, order);
 	if (near_unlikely(!peer || (!call.copy &&
 				    ep->near->tx_flags & DUO_SHORT_NOT)))
 		return false;

@@ -27,7 +27,8 @@ static near_inline bool near_ep_short(struct fid_ep *ep_fid, fi_addr_t dest,
 
 	call.about |= report ? (uint32_t)FI_COMPLETION : 0;
 	call.copy = inject || ep->tx_flags & FI_INJECT;
-	return near_likely(!ep->domain->locked && dest < ep->peer_count &&
+	return near_short_len(call.len) &&
+	       near_likely(!ep->domain->locked && dest < ep->peer_count &&
 			   ep->peer[dest] && near_short_plain(ep, order) &&
 			   (!report || near_cq_room(ep->tx_cq))) &&
 	       near_rma_short(ep->port, ep->peer[dest], call);

@@ -34,6 +34,12 @@ static near_inline bool near_short_offered(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
+/* For callers: to be asked first. */
+static near_inline bool near_short_len(size_t len)
+{
+	return len - 1 < NEAR_RMA_BYTES;
+}
+
 /* Nothing that is under way is in its way. */
 static near_inline bool near_short_now(struct near_rma_peer *at, bool offered)
 {
@@ -100,7 +106,8 @@ static near_inline void near_short_keep(struct near_rma_op *op,
 }
 
 static near_inline void near_short_post(struct near_port *port,
-					struct near_rma_op *op,
+					struct near_peer *peer,
+					const struct near_rma_op *op,
 					struct near_slot *slot,
 					const struct near_rma_short *call,
 					unsigned int flags)
@@ -121,10 +128,10 @@ static near_inline void near_short_post(struct near_port *port,
 	slot->rma.type = call->type;
 	slot->rma.flags = operands ? NEAR_RMA_INLINE : 0;
 	slot->rma.len = call->verb == NEAR_READ ? 0 : (uint32_t)call->len;
-	near_rma_publish(port, op->to->peer, slot, NEAR_KIND_RMA, flags);
+	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
 }
 
-/* Whether it is on its way; if not, nothing has been done. */
+/* near_short_len(). Whether it is on its way; if not, nothing has been done. */
 static near_inline bool near_rma_short(struct near_port *port,
 				       struct near_peer *peer,
 				       const struct near_rma_short call)
@@ -134,17 +141,17 @@ static near_inline bool near_rma_short(struct near_port *port,
 	struct near_slot *slot;
 	struct near_rma_op *op;
 
-	if (near_unlikely(call.len - 1 >= NEAR_RMA_BYTES || !at ||
-			  !near_short_now(at, offered) ||
+	if (near_unlikely(!at || !near_short_now(at, offered) ||
 			  !near_short_fits(at, &call) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	slot = &peer->tx.slots[peer->tx.tail & peer->tx.mask];
+	near_short_post(port, peer, op, slot, &call,
+			offered ? near_offer_open(port) : NEAR_OFFER_NONE);
+	/* while the slot is on its way */
 	op->to = at;
 	near_short_keep(op, &call);
-	near_short_post(port, op, slot, &call, offered ? near_offer_open(port) :
-			NEAR_OFFER_NONE);
 	peer->refs++;
 	at->expect++;
 	at->unanswered++;

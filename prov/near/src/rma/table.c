@@ -311,10 +311,16 @@ static int near_table_view_try(const struct near_table_view *view,
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry)
 {
+	const struct near_region_entry *known =
+		near_table_view_known(view, key);
 	uint64_t before;
 	uint32_t bits, tries;
 	int ret;
 
+	if (near_likely(known != NULL)) {
+		*entry = *known;
+		return 0;
+	}
 	for (tries = 0; tries < NEAR_TABLE_TRIES; tries++) {
 		before = __atomic_load_n(&view->head->generation,
 					 __ATOMIC_ACQUIRE);
