@@ -22,7 +22,7 @@
 
 #include "link/barrier.h"
 #include "link/proc.h"
-#include "rma/ops.h"
+#include "rma/short.h"
 
 #define NEAR_OFFER_WRITE 1024	/* bytes of a write; of a read a part's */
 #define NEAR_OFFER_PATIENCE 20000	/* ns, at most */
@@ -345,7 +345,7 @@ void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 }
 
 /* The count alone tells of its end: near_offer_counts(). */
-static bool near_offer_counted(const struct near_rma_op *op, uint64_t done)
+static near_inline bool near_offer_counted(const struct near_rma_op *op, uint64_t done)
 {
 	const struct near_ctl *ctl = op->to->peer->tx.ctl;
 	uint64_t refused = __atomic_load_n(&ctl->refused, __ATOMIC_RELAXED);
@@ -355,7 +355,7 @@ static bool near_offer_counted(const struct near_rma_op *op, uint64_t done)
 }
 
 /* What has an answer of its own, and all behind it, waits for that. */
-static int near_offers_count(struct near_port *port, struct near_rma_peer *at,
+static near_inline int near_offers_count(struct near_port *port, struct near_rma_peer *at,
 			     uint64_t done)
 {
 	struct near_rma_op *op;
@@ -365,7 +365,10 @@ static int near_offers_count(struct near_port *port, struct near_rma_peer *at,
 		op = near_offer_of(at->offered.next);
 		if (!near_offer_counted(op, done))
 			break;
-		near_rma_end(port, op, 0);
+		if (near_likely(op->plain))
+			near_rma_end_short(port, op);
+		else
+			near_rma_end(port, op, 0);
 		n++;
 	}
 	return n;
@@ -425,13 +428,13 @@ int near_offers_moved(struct near_port *port)
 	if (done == port->watched)
 		return 0;
 	peer = at->peer;
-	near_peer_hold(peer);
+	peer->refs++;
 	at->counted = port->watched = done;
 	n = near_offers_count(port, at, done);
 	/* no room for all, or it is read's turn */
 	if (at->offers && near_offer_of(at->offered.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;
-	near_peer_put(port, peer);
+	near_rma_unhold(port, peer);
 	return n;
 }
 

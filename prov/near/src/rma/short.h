@@ -163,6 +163,16 @@ static near_inline bool near_rma_short(struct near_port *port,
 	return true;
 }
 
+/* near_peer_put() */
+static near_inline void near_rma_unhold(struct near_port *port,
+					struct near_peer *peer)
+{
+	if (near_likely(peer->refs > 1))
+		peer->refs--;
+	else
+		near_peer_put(port, peer);
+}
+
 /* The end of such a one, and a good one. */
 static near_inline void near_rma_end_short(struct near_port *port,
 					   struct near_rma_op *op)
@@ -180,10 +190,7 @@ static near_inline void near_rma_end_short(struct near_port *port,
 	if (near_likely(about))
 		port->rma->sink->done(port->ctx, cookie, about, 0);
 	near_rma_rest(port, at);
-	if (near_likely(peer->refs > 1))
-		peer->refs--;
-	else
-		near_peer_put(port, peer);
+	near_rma_unhold(port, peer);
 }
 
 #endif /* NEAR_RMA_SHORT_H */
