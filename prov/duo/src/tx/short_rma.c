@@ -19,14 +19,11 @@
 static near_inline struct near_peer *
 duo_short_target(const struct duo_ep *ep, fi_addr_t dest, uint64_t order)
 {
-	const struct duo_near *near = ep->near;
-	const struct duo_lock *lock = &ep->domain->lock;
+	const struct duo_near *near = ep->quick;
 	uint64_t word;
 
-	if (near_unlikely(!near || !near->onesided || lock->on ||
-			  lock->watch || dest >= ep->route_size ||
-			  !ep->path_ep[FI_DUO_LOCAL] ||
-			  near->msg_order & order))
+	if (near_unlikely(!near || !near->onesided || near->msg_order & order ||
+			  dest >= ep->route_size))
 		return NULL;
 	word = duo_route_load(ep->route, dest);
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ?
@@ -44,12 +41,11 @@ static near_inline bool duo_short_done(struct duo_ep *ep, fi_addr_t dest,
 		return false;
 	peer = duo_short_target(ep, dest, order);
 	if (near_unlikely(!peer || (!call.copy &&
-				    ep->near->tx_flags & DUO_SHORT_NOT)))
+				    ep->quick->tx_flags & DUO_SHORT_NOT)))
 		return false;
-	if (!call.copy &&
-	    (ep->near->tx_all || ep->near->tx_flags & FI_COMPLETION))
+	if (!call.copy && ep->quick->tx_reports)
 		call.about |= (uint32_t) FI_COMPLETION;
-	if (near_unlikely(!near_rma_short(ep->near->port, peer, call)))
+	if (near_unlikely(!near_rma_short(ep->quick->port, peer, call)))
 		return false;
 	ops[FI_DUO_LOCAL]++;
 	return true;

@@ -449,6 +449,9 @@ void near_offers_told(struct near_port *port, struct near_rma_peer *at,
 		    (int32_t)(count - (uint32_t)first->number) < 0)
 			return;
 		at->counted = first->number;
-		near_rma_end(port, first, 0);
+		if (near_likely(first->plain))
+			near_rma_end_short(port, first);
+		else
+			near_rma_end(port, first, 0);
 	} while (at->offers && port->sink->room(port->ctx));
 }
