@@ -36,15 +36,12 @@ static char buf[64];
 
 static void (*on_sleep)(void);	/* once */
 static unsigned int sleeps, naps, yields;
+static int (*real_poll)(struct pollfd *, nfds_t, int);
 
 int poll(struct pollfd *fds, nfds_t count, int ms)
 {
-	static int (*real)(struct pollfd *, nfds_t, int);
 	void (*now)(void) = on_sleep;
 
-	if (!real)
-		real = (int (*)(struct pollfd *, nfds_t, int))
-			dlsym(RTLD_NEXT, "poll");
 	if (ms)		/* else it is no sleep */
 		__atomic_fetch_add(count ? &sleeps : &naps, 1,
 				   __ATOMIC_RELAXED);
@@ -52,12 +49,12 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 		on_sleep = NULL;
 		now();
 	}
-	return real(fds, count, ms);
+	return real_poll(fds, count, ms);
 }
 
 int sched_yield(void)
 {
-	yields++;
+	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -306,6 +303,8 @@ int main(void)
 {
 	Suite *suite = suite_create("near cntr wait");
 
+	real_poll = (int (*)(struct pollfd *, nfds_t, int))
+		dlsym(RTLD_NEXT, "poll");
 	add_tests(suite, "without a lock", setup);
 	add_tests(suite, "with a lock", setup_locked);
 	return unit_run(suite);
