@@ -16,15 +16,6 @@ static uint8_t *near_ring_data(void *ring, const struct near_place *place)
 	return (uint8_t *)(near_ring_slots(ring) + place->slots);
 }
 
-/*
- * The consumer may keep a quarter of the data ring unpublished, and as much as
- * the message itself may be lost at the end of the ring: 3/8 always fit.
- */
-uint32_t near_data_max(uint32_t dsize)
-{
-	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
-}
-
 static uint32_t near_data_least(uint32_t dsize, uint32_t max)
 {
 	uint32_t fits = near_data_max(dsize);

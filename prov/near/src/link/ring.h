@@ -63,8 +63,15 @@ struct near_rx {
 	struct near_ctl *ctl;
 };
 
-/* The longest message that a data ring of that size takes in one piece. */
-uint32_t near_data_max(uint32_t dsize);
+/*
+ * The longest message that a data ring of that size takes in one piece. The
+ * consumer may keep a quarter of the ring unpublished, and as much as the
+ * message itself may be lost at the end of the ring: 3/8 always fit.
+ */
+static inline uint32_t near_data_max(uint32_t dsize)
+{
+	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
+}
 
 /* Into a ring of zeros, at its start. */
 void near_tx_init(struct near_tx *tx, void *ring,

@@ -14,7 +14,10 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = NULL;
 	op->iov_count = (uint32_t)large->count;
-	memcpy(op->iov, large->iov, large->count * sizeof(op->iov[0]));
+	if (near_likely(large->count == 1))
+		op->iov[0] = large->iov[0];
+	else
+		memcpy(op->iov, large->iov, large->count * sizeof(op->iov[0]));
 	if (!large->copy || !op->len)
 		return 0;
 	op->copy = malloc(op->len);

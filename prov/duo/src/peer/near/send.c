@@ -43,21 +43,32 @@ static near_inline void duo_near_report(struct duo_near *near,
 				 duo_near_tx_flags(args));
 }
 
-void duo_near_sent(void *ctx, void *cookie, int err)
+DUO_COLD void duo_near_unsent(struct duo_ep *ep,
+			      const struct duo_near_send *op, int err)
 {
-	struct duo_near_send *op = cookie;
-	struct duo_ep *ep = ctx;
 	const struct fi_cq_err_entry error = {
 		.op_context = op->context, .flags = op->flags, .err = err,
 		.prov_errno = err,
 	};
 
+	ep->tx_failed++;
+	duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
+}
+
+/* Within a read, that is where near tells of it. */
+void duo_near_sent(void *ctx, void *cookie, int err)
+{
+	struct duo_near_send *op = cookie;
+	struct duo_ep *ep = ctx;
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = op->context, .flags = op->flags,
+	};
+
 	ep->tx_pending--;
-	ep->tx_failed += err != 0;
 	if (err)
-		duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
+		duo_near_unsent(ep, op, err);
 	else if (op->report)
-		duo_cq_push_sent(ep->tx_cq, op->context, op->flags);
+		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 	near_pool_put(&ep->near->sends, op);
 }
 
