@@ -64,8 +64,8 @@ ssize_t duo_cq_yield(struct duo_cq *cq);
 
 /*
  * short.c: short reads are counted as polls of the port and of the peer before
- * the next long one polls, and afterwards it is said how many there may be until
- * something else is due. Where cq->quick is set.
+ * the next long one polls, which is one of them; where none is left it is said
+ * how many there may be until something else is due. Where cq->quick is set.
  */
 void duo_short_settle(struct duo_cq *cq);
 void duo_short_give(struct duo_cq *cq);

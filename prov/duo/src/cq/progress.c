@@ -145,7 +145,7 @@ DUO_HOT void duo_cq_poll(struct duo_cq *cq)
 	if (__builtin_expect(++cq->core_skip >= duo_params.core_interval,
 			     false))
 		duo_cq_poll_core_now(cq);
-	if (cq->quick)
+	if (cq->quick && !cq->short_left)
 		duo_short_give(cq);
 }
 

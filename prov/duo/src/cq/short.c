@@ -37,8 +37,9 @@ void duo_short_settle(struct duo_cq *cq)
 
 	cq->quick->quick->port->polls += polls;
 	cq->core_skip += polls;
-	cq->short_given = 0;
-	cq->short_left = 0;
+	if (cq->short_left)
+		cq->short_left--;	/* the one that follows */
+	cq->short_given = cq->short_left;
 }
 
 void duo_short_give(struct duo_cq *cq)
