@@ -341,6 +341,28 @@ START_TEST(recv_again)
 }
 END_TEST
 
+/* Of another host, or another version: that, and not its death, is what is said. */
+START_TEST(recv_foreign)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	char bytes[8] = "";
+	fi_addr_t to;
+
+	ck_assert(!fi_getname(&ep[1]->fid, &name, &len));
+	name.pid = INT32_MAX;
+	if (_i)
+		name.layout--;
+	else
+		name.host++;
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &to, 0, NULL), 1);
+	ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
+			 -FI_EHOSTUNREACH);
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+}
+END_TEST
+
 /*
  * It sends, removes our address and inserts it again, and sends on, more often
  * than anybody polls, and more than is taken of a ring before the next one's turn.
@@ -388,6 +410,7 @@ int main(void)
 	tcase_add_test(tcase, recv_multi_filling);
 	tcase_add_loop_test(tcase, recv_again, 0, 2);
 	tcase_add_test(tcase, recv_in_order);
+	tcase_add_loop_test(tcase, recv_foreign, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

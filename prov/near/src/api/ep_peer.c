@@ -44,8 +44,9 @@ int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
 	if (ret)
 		return ret;
 	*peer = ep->peer[addr];
-	/* whoever waits for it is to hear of its end; a send does that, too */
-	near_peer_watch(ep->port, *peer);
+	/* whoever waits for it is to hear of its end; a send says what is foreign */
+	if (!near_addr_check(ep->port, at))
+		near_peer_watch(ep->port, *peer);
 	source = near_source_of(*peer);
 	if (source && source->addr == FI_ADDR_NOTAVAIL)
 		source->addr = addr;

@@ -24,6 +24,7 @@ int near_recv_want(struct near_ep *ep, const struct near_recv_args *args,
 		ret = near_ep_resolve(ep, args->src, &peer);
 		if (ret)
 			return ret;
+		near_peer_watch(ep->port, peer);	/* a foreign one, too */
 	}
 	recv->source = near_source_of(peer);
 	return recv->source ? 0 : -FI_EAGAIN;
