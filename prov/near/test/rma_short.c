@@ -3,90 +3,10 @@
 
 /*
  * The short way of small operations: that it is taken, by its counts, on both
- * sides; each condition that leaves it, at which nothing may be done; and how
- * the end is told: by the count that is watched, or by a slot.
+ * sides; and each condition that leaves it, at which nothing may be done.
  */
 
-#include "rma/short.h"
-#include "rma_side.h"
-
-#define FIRST 8		/* that are not offered */
-#define OTHER_KEY 77
-
-static uint64_t operand, was;
-
-static struct near_rma_short call(enum near_verb verb)
-{
-	return (struct near_rma_short) {
-		.verb = verb, .buf = local, .len = 8, .addr = SIDE_START,
-		.key = SIDE_KEY, .cookie = local, .about = 1,
-	};
-}
-
-static struct near_rma_short adding(void)
-{
-	struct near_rma_short fetch = call(NEAR_FETCH);
-
-	operand = 5;
-	fetch.buf = &operand;
-	fetch.result = &was;
-	fetch.op = NEAR_SUM;
-	fetch.type = NEAR_UINT64;
-	return fetch;
-}
-
-static bool go(struct near_rma_short what)
-{
-	to_b->rma->skip = 0;
-	to_b->rma->chosen = 1;
-	return near_short_len(what.len) &&
-	       near_rma_short(a.rig->port, to_b, what);
-}
-
-/* By near_rma(), which finds the key anew. */
-static void usual(enum near_verb verb, uint64_t key)
-{
-	const struct iovec iov = { &operand, 8 }, result = { &was, 8 };
-	const struct near_rma_args args = {
-		.verb = verb, .addr = SIDE_START, .key = key,
-		.local = { &iov, 1 }, .result = { &result, 1 }, .len = 8,
-		.op = verb == NEAR_FETCH ? NEAR_SUM : 0,
-		.type = verb == NEAR_FETCH ? NEAR_UINT64 : 0,
-	};
-
-	ck_assert_int_ge(near_rma(a.rig->port, to_b, &args), 0);
-}
-
-static void both_poll(void)
-{
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		rig_poll(b.rig, 1);
-		rig_poll(a.rig, 1);
-	}
-}
-
-static void setup(void)
-{
-	int i;
-
-	side_setup_direct();
-	for (i = 0; i < FIRST; i++)
-		usual(NEAR_READ, SIDE_KEY);
-	operand = 0;
-	usual(NEAR_FETCH, SIDE_KEY);	/* b answers by a ring of its own */
-	both_poll();
-	ck_assert(!near_rma_busy(to_b));
-	rig_fill(local, SIDE_LARGE, 7);
-}
-
-#define rma_of(side) ((side)->rig->port->rma)
-
-static struct near_peer *to_a(void)
-{
-	return near_peer_find(b.rig->port, &a.rig->addr);
-}
+#include "rma_short_side.h"
 
 START_TEST(taken)
 {
@@ -134,6 +54,20 @@ START_TEST(taken_by_an_atomic)
 	ck_assert_uint_eq(rma_of(&b)->served, 1);
 	ck_assert_uint_eq(rma_of(&a)->answers, 1);
 	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* The answer's ring is made when it is needed. */
+START_TEST(without_a_ring)
+{
+	usual(NEAR_WRITE, SIDE_KEY);	/* b has heard of a, and owes it nothing */
+	both_poll();
+	ck_assert_ptr_null(to_a()->tx.slots);
+	ck_assert(go(_i ? adding() : call(NEAR_READ)));
+	both_poll();
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_ptr_nonnull(to_a()->tx.slots);
 }
 END_TEST
 
@@ -368,116 +302,6 @@ START_TEST(region_goes)
 }
 END_TEST
 
-/* A poll that has nothing else to do looks at the count, and no further. */
-START_TEST(watched)
-{
-	struct near_port *port = a.rig->port;
-
-	port->polls = 0;
-	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert_ptr_eq(port->watch, &to_b->tx.ctl->done);
-	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
-	rig_poll(b.rig, 1);
-	ck_assert_uint_ne(near_stirs(port), NEAR_STILL);
-	/* it has to wait for room, and is not forgotten */
-	a.rig->no_room = true;
-	rig_poll(a.rig, 1);
-	a.rig->no_room = false;
-	ck_assert_uint_eq(a.done, 0);
-	ck_assert_uint_ne(near_stirs(port), NEAR_STILL);
-	rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_ptr_eq(port->watch, &port->watched);
-	port->polls = 0;
-	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
-}
-END_TEST
-
-/* A slot of the target's ends a write as well, as a reply does. */
-START_TEST(told_by_a_slot)
-{
-	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert(go(adding()));
-	rig_poll(b.rig, 1);
-	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
-	to_b->tx.ctl->done = 0;
-	rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, 2);
-	to_b->tx.ctl->done = 1;
-	ck_assert(!near_rma_busy(to_b));
-	/* but none that is behind it */
-	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert(go(adding()));
-	rig_poll(b.rig, 1);
-	to_b->rma->unanswered--;	/* as it would be by then */
-	ck_assert(go(call(NEAR_WRITE)));
-	to_b->rma->unanswered++;
-	to_b->tx.ctl->done = 1;
-	rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, 4);
-	ck_assert_uint_eq(to_b->rma->offers, 1);
-	to_b->tx.ctl->done = 2;
-}
-END_TEST
-
-/* One of two that are written to is watched, and none is forgotten. */
-START_TEST(two_targets)
-{
-	struct near_peer *to_c, *put_to = to_b;
-	struct rig *third = rig_open(false);
-	struct near_table *table;
-	static uint64_t theirs[8];
-	const struct near_region_entry entry = {
-		.key = SIDE_KEY, .start = SIDE_START, .access = 3,
-		.memory = (uintptr_t)theirs, .len = sizeof(theirs),
-	};
-	int i;
-
-	ck_assert_int_eq(near_table_open(&table), 0);
-	ck_assert_int_eq(near_rma_open(third->port, rma_of(&b)->sink, table),
-			 0);
-	ck_assert_int_eq(near_table_add(table, &entry), 0);
-	near_address(third->port, &third->addr);
-	to_c = rig_peer(a.rig, third);
-	for (to_b = to_c, i = 0; i < FIRST; i++)
-		usual(NEAR_READ, SIDE_KEY);
-	ck_assert(go(call(NEAR_WRITE)));
-	to_b = put_to;
-	ck_assert(go(call(NEAR_WRITE)));
-	rig_poll(b.rig, 1);
-	rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert(go(call(NEAR_WRITE)));
-	rig_poll(third, 1);
-	rig_poll(b.rig, 1);
-	rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, 3);
-	ck_assert_mem_eq(theirs, local, 8);
-	ck_assert(near_list_empty(&a.rig->port->onesided_work));
-	rig_close(third);
-	near_table_close(table);
-}
-END_TEST
-
-/* What is watched goes with the peer. */
-START_TEST(peer_goes)
-{
-	struct near_port *port = a.rig->port;
-	int i;
-
-	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert_ptr_ne(port->watch, &port->watched);
-	b.rig->port->region->closed = 1;
-	to_b->tx.ctl->doing = 1;	/* so that we do not do it */
-	for (i = 0; i < 3000 && !a.done; i++)
-		rig_poll_ms(a.rig, 1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_int_eq(a.err, ECONNRESET);
-	ck_assert_ptr_eq(port->watch, &port->watched);
-	rig_poll(a.rig, 100);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("near, the short way of one-sided calls");
@@ -494,10 +318,10 @@ int main(void)
 	tcase_add_loop_test(tcase, target_leaves_it, 0,
 			    sizeof(others) / sizeof(others[0]));
 	tcase_add_loop_test(tcase, region_goes, 0, 2);
-	tcase_add_test(tcase, watched);
-	tcase_add_test(tcase, told_by_a_slot);
-	tcase_add_test(tcase, two_targets);
-	tcase_add_test(tcase, peer_goes);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("without a ring");
+	tcase_add_checked_fixture(tcase, setup_without, side_teardown);
+	tcase_add_loop_test(tcase, without_a_ring, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * How the end of a short operation is told: by the count that is watched, or by
+ * a slot.
+ */
+
+#include "rma_short_side.h"
+
+/* A poll that has nothing else to do looks at the count, and no further. */
+START_TEST(watched)
+{
+	struct near_port *port = a.rig->port;
+
+	port->polls = 0;
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_ptr_eq(port->watch, &to_b->tx.ctl->done);
+	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
+	rig_poll(b.rig, 1);
+	ck_assert_uint_ne(near_stirs(port), NEAR_STILL);
+	/* it has to wait for room, and is not forgotten */
+	a.rig->no_room = true;
+	rig_poll(a.rig, 1);
+	a.rig->no_room = false;
+	ck_assert_uint_eq(a.done, 0);
+	ck_assert_uint_ne(near_stirs(port), NEAR_STILL);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_ptr_eq(port->watch, &port->watched);
+	port->polls = 0;
+	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
+}
+END_TEST
+
+/* A slot of the target's ends a write as well, as a reply does. */
+START_TEST(told_by_a_slot)
+{
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(adding()));
+	rig_poll(b.rig, 1);
+	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
+	to_b->tx.ctl->done = 0;
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 2);
+	to_b->tx.ctl->done = 1;
+	ck_assert(!near_rma_busy(to_b));
+	/* but none that is behind it */
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(adding()));
+	rig_poll(b.rig, 1);
+	to_b->rma->unanswered--;	/* as it would be by then */
+	ck_assert(go(call(NEAR_WRITE)));
+	to_b->rma->unanswered++;
+	to_b->tx.ctl->done = 1;
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 4);
+	ck_assert_uint_eq(to_b->rma->offers, 1);
+	to_b->tx.ctl->done = 2;
+}
+END_TEST
+
+/* One of two that are written to is watched, and none is forgotten. */
+START_TEST(two_targets)
+{
+	struct near_peer *to_c, *put_to = to_b;
+	struct rig *third = rig_open(false);
+	struct near_table *table;
+	static uint64_t theirs[8];
+	const struct near_region_entry entry = {
+		.key = SIDE_KEY, .start = SIDE_START, .access = 3,
+		.memory = (uintptr_t)theirs, .len = sizeof(theirs),
+	};
+	int i;
+
+	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_rma_open(third->port, rma_of(&b)->sink, table),
+			 0);
+	ck_assert_int_eq(near_table_add(table, &entry), 0);
+	near_address(third->port, &third->addr);
+	to_c = rig_peer(a.rig, third);
+	for (to_b = to_c, i = 0; i < FIRST; i++)
+		usual(NEAR_READ, SIDE_KEY);
+	ck_assert(go(call(NEAR_WRITE)));
+	to_b = put_to;
+	ck_assert(go(call(NEAR_WRITE)));
+	rig_poll(b.rig, 1);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert(go(call(NEAR_WRITE)));
+	rig_poll(third, 1);
+	rig_poll(b.rig, 1);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 3);
+	ck_assert_mem_eq(theirs, local, 8);
+	ck_assert(near_list_empty(&a.rig->port->onesided_work));
+	rig_close(third);
+	near_table_close(table);
+}
+END_TEST
+
+/* What is watched goes with the peer. */
+START_TEST(peer_goes)
+{
+	struct near_port *port = a.rig->port;
+	int i;
+
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_ptr_ne(port->watch, &port->watched);
+	b.rig->port->region->closed = 1;
+	to_b->tx.ctl->doing = 1;	/* so that we do not do it */
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert_ptr_eq(port->watch, &port->watched);
+	rig_poll(a.rig, 100);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near, the ends of short operations");
+	TCase *tcase = tcase_create("ends");
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_test(tcase, watched);
+	tcase_add_test(tcase, told_by_a_slot);
+	tcase_add_test(tcase, two_targets);
+	tcase_add_test(tcase, peer_goes);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
