@@ -4,14 +4,18 @@
 /*
  * Messages that nobody has asked for. They are copied out of the ring, so that
  * what comes behind them is not held up, as long as memory for them lasts;
- * then they stay in the ring, and their sender is told to try again.
+ * then they stay in the ring, and their sender is told to try again. While we
+ * wait for something else of that sender's, which comes behind them, the limit
+ * does not hold.
  */
 
 #include <errno.h>
 
 #include "api/recv.h"
+#include "rma/rma.h"
 
 static int near_unexp_payload(struct near_ep *ep, struct near_unexp *unexp,
+			      const struct near_peer *peer,
 			      const struct near_msg *msg)
 {
 	void *to = unexp->bytes;
@@ -20,9 +24,12 @@ static int near_unexp_payload(struct near_ep *ep, struct near_unexp *unexp,
 	if (!msg->payload)
 		return 0;
 	if (msg->len > sizeof(unexp->bytes)) {
-		to = unexp->block = near_block_get(&ep->blocks, msg->len);
+		to = near_block_get(&ep->blocks, msg->len);
+		if (!to && near_peer_awaited(peer))
+			to = near_block_get_beyond(&ep->blocks, msg->len);
 		if (!to)
 			return -EAGAIN;
+		unexp->block = to;
 	}
 	memcpy(to, msg->payload, msg->len);
 	unexp->msg.payload = to;
@@ -45,7 +52,7 @@ int near_ep_unexpected(struct near_ep *ep, struct near_peer *peer,
 	unexp->msg = *msg;
 	unexp->source = peer->user;
 	unexp->claim = NULL;
-	ret = near_unexp_payload(ep, unexp, msg);
+	ret = near_unexp_payload(ep, unexp, peer, msg);
 	if (ret) {
 		near_pool_put(&ep->unexps, unexp);
 		return ret;

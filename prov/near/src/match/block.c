@@ -37,7 +37,8 @@ void near_blocks_fini(struct near_blocks *blocks)
 	}
 }
 
-void *near_block_get(struct near_blocks *blocks, size_t len)
+static void *near_block_get_within(struct near_blocks *blocks, size_t len,
+				   size_t limit)
 {
 	struct near_block *block;
 	uint64_t class = 0;
@@ -45,7 +46,7 @@ void *near_block_get(struct near_blocks *blocks, size_t len)
 	while (near_block_size(class) < len)
 		if (++class == NEAR_BLOCK_SIZES)
 			return NULL;
-	if (blocks->used + near_block_size(class) > blocks->limit)
+	if (blocks->used + near_block_size(class) > limit)
 		return NULL;
 	block = blocks->free[class];
 	if (block)
@@ -57,6 +58,16 @@ void *near_block_get(struct near_blocks *blocks, size_t len)
 	block->class = class;
 	blocks->used += near_block_size(class);
 	return block->bytes;
+}
+
+void *near_block_get(struct near_blocks *blocks, size_t len)
+{
+	return near_block_get_within(blocks, len, blocks->limit);
+}
+
+void *near_block_get_beyond(struct near_blocks *blocks, size_t len)
+{
+	return near_block_get_within(blocks, len, SIZE_MAX);
 }
 
 void near_block_put(struct near_blocks *blocks, void *bytes)

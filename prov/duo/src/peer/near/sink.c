@@ -16,6 +16,7 @@
 #include "av/map.h"
 #include "peer/near/near_ep.h"
 #include "peer/near/near_peer.h"
+#include "rma/rma.h"
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
@@ -124,6 +125,10 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 
 	if (msg->payload) {
 		payload = near_block_get(&ep->near->blocks, msg->len);
+		/* what we wait for comes behind it */
+		if (!payload && near_peer_awaited(peer))
+			payload = near_block_get_beyond(&ep->near->blocks,
+							msg->len);
 		if (!payload)
 			return -FI_EAGAIN;
 		memcpy(payload, msg->payload, msg->len);
