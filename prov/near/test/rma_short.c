@@ -62,6 +62,7 @@ START_TEST(without_a_ring)
 {
 	usual(NEAR_WRITE, SIDE_KEY);	/* b has heard of a, and owes it nothing */
 	both_poll();
+	ck_assert_ptr_nonnull(near_rma_peer(to_a()));	/* as by a longer one */
 	ck_assert_ptr_null(to_a()->tx.slots);
 	ck_assert(go(_i ? adding() : call(NEAR_READ)));
 	both_poll();

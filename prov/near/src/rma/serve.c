@@ -236,7 +236,7 @@ static near_inline bool near_short_take(struct near_lane *lane,
 /* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
 static near_inline struct near_slot *near_short_room(struct near_peer *peer)
 {
-	if (near_unlikely(!peer->rma || !peer->tx.slots ||
+	if (near_unlikely(!peer->rma ||
 			  !near_list_empty(&peer->rma->replies)))
 		return NULL;
 	return near_tx_slot(&peer->tx);
