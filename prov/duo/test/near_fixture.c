@@ -125,6 +125,12 @@ void near_setup_unlocked(void)
 	ck_assert(!fixture_ep()->domain->lock.on);
 }
 
+void near_setup_two_cqs(void)
+{
+	over_near.two_cqs = true;
+	near_setup_unlocked();
+}
+
 void near_setup_onesided(void)
 {
 	over_near.core = "efa";

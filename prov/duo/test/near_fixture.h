@@ -37,6 +37,8 @@ void near_setup_alone(void);
 void near_setup_onesided(void);
 /* The first, where the application serialises: small messages go short. */
 void near_setup_unlocked(void);
+/* And sends complete in fx.tx_cq. */
+void near_setup_two_cqs(void);
 /* The first, with an order between messages and RMA: the peer has none. */
 void near_setup_ordered(void);
 /* The second, over a core that rests. */

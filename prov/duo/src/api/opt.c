@@ -45,11 +45,13 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 			 &core_flags);
 	if (ret)
 		return ret;
+	duo_lock(&ep->domain->lock);
 	if (*flags & FI_RECV)
 		duo_ep_rx_flags(ep, *flags);
-	duo_ep_quicken(ep);
 	if (*flags & FI_TRANSMIT)
 		ep->tx_op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
+	duo_ep_quicken(ep);
+	duo_unlock(&ep->domain->lock);
 	return 0;
 }
 

@@ -393,6 +393,8 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		atomic_fetch_add(&bind->cntr->refs, 1);
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->counted = true;
+		duo_ep_quicken(ep);
+		duo_cntr_rouse(ep);	/* who sleeps is to arm this one, too */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

@@ -31,11 +31,17 @@ static near_inline bool duo_short_may(const struct duo_cq *cq,
 	       !duo_cq_minds(cq) && cq->short_left && near_calm(port);
 }
 
+/*
+ * Another queue of the endpoint may have polled the port since: the poll that
+ * looks at the clock is not passed by.
+ */
 void duo_short_settle(struct duo_cq *cq)
 {
+	struct near_port *port = cq->quick->quick->port;
 	uint32_t polls = cq->short_given - cq->short_left;
+	uint32_t left = near_polls_left(port);
 
-	cq->quick->quick->port->polls += polls;
+	port->polls += polls < left ? polls : left;
 	cq->core_skip += polls;
 	if (cq->short_left)
 		cq->short_left--;	/* the one that follows */

@@ -9,6 +9,7 @@
  */
 
 #include "link/shm.h"
+#include "obj/cntr.h"
 #include "obj/ep.h"
 
 /* Is one posted with the flags of all such calls reported, and is that all? */
@@ -32,13 +33,26 @@ void duo_cq_quicken(struct duo_cq *cq)
 	cq->short_given = 0;
 }
 
+/* Whom the end of a call that has held the lock wakes: duo_lock.watch. */
+static bool duo_ep_watched(const struct duo_ep *ep)
+{
+	const struct duo_cntr_bind *bind;
+	int i;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		for (i = 0; i < DUO_CNTR_WAYS; i++)
+			if (atomic_load(&bind->cntr->sleeper[i].asleep))
+				return true;
+	}
+	return false;
+}
+
 /* Can what fits into a slot be sent at once, and its end be told then? */
 static bool duo_ep_quick(const struct duo_ep *ep)
 {
-	const struct duo_lock *lock = &ep->domain->lock;
-
-	return ep->path_ep[FI_DUO_LOCAL] && !ep->closing && !lock->on &&
-	       !lock->watch && ep->max_msg_size >= NEAR_INLINE &&
+	return ep->path_ep[FI_DUO_LOCAL] && !ep->closing &&
+	       !ep->domain->lock.on && !duo_ep_watched(ep) &&
+	       ep->max_msg_size >= NEAR_INLINE &&
 	       !(ep->tx_op_flags & FI_DELIVERY_COMPLETE);
 }
 

@@ -6,10 +6,13 @@
  * at for each message is looked at all the same.
  */
 
+#include <poll.h>
+#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
 #include "base/params.h"
 #include "link/port.h"
+#include "link/proc.h"
 #include "near_fixture.h"
 #include "peer/near/near_ep.h"
 
@@ -254,18 +257,24 @@ START_TEST(needs_a_queue_of_its_own)
 }
 END_TEST
 
+static void set_flags(uint64_t flags)
+{
+	ck_assert_int_eq(fi_control(&fx.ep->fid, FI_SETOPSFLAG, &flags), 0);
+}
+
 /* Flags of receives that are changed later are kept to. */
 START_TEST(follows_flags)
 {
 	struct duo_ep *ep = fixture_ep();
 
 	ck_assert_uint_ne(ep->quick_rx[DUO_MSG], 0);
-	ep->rx_op_flags[DUO_MSG] = FI_MULTI_RECV;
-	duo_ep_quicken(ep);
+	set_flags(FI_RECV | FI_MULTI_RECV);
 	ck_assert_uint_eq(ep->quick_rx[DUO_MSG], 0);
 	ck_assert_uint_ne(ep->quick_rx[DUO_TAGGED], 0);
 	ep->rx_selective = true;
-	duo_ep_quicken(ep);
+	set_flags(FI_RECV | FI_COMPLETION);
+	ck_assert_uint_ne(ep->quick_rx[DUO_TAGGED], 0);
+	set_flags(FI_RECV);
 	ck_assert_uint_eq(ep->quick_rx[DUO_TAGGED], 0);
 }
 END_TEST
@@ -280,25 +289,119 @@ START_TEST(closed_with_a_lock)
 }
 END_TEST
 
-static void seen(struct duo_lock *lock)
+static struct fid_cntr *cntr_open(int *fd)
 {
-	lock->watch = NULL;
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_FD };
+	struct fid_cntr *cntr;
+
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_control(&cntr->fid, FI_GETWAIT, fd), 0);
+	return cntr;
 }
 
-START_TEST(closed_while_watched)
+static void fall_asleep(struct fid_cntr *cntr)
+{
+	struct fid *fid = &cntr->fid;
+	int i;
+
+	for (i = 0; duo_trywait(&fx.fabric.fabric_fid, &fid, 1); i++)
+		ck_assert_int_lt(i, 10);
+}
+
+static void cntr_close(struct fid_cntr *cntr)
+{
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+}
+
+static void tsend(void)
+{
+	ck_assert_int_eq(fi_tsend(fx.ep, "8 bytes", 8, NULL, peer, TAG, NULL),
+			 0);
+}
+
+static int woken(int fd)
+{
+	struct pollfd pollfd = { fd, POLLIN, 0 };
+
+	return poll(&pollfd, 1, 100);
+}
+
+/* Who sleeps when the endpoint is bound has slept for nothing of its. */
+START_TEST(bound_while_asleep)
+{
+	struct fid_cntr *cntr;
+	int fd;
+
+	tsend();
+	both_entry(NULL);
+	cntr = cntr_open(&fd);
+	fall_asleep(cntr);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_SEND), 0);
+	tsend();
+	ck_assert_int_eq(woken(fd), 1);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	cntr_close(cntr);
+}
+END_TEST
+
+/* What somebody sleeps for counts nothing of ours. */
+START_TEST(open_while_others_sleep)
+{
+	struct fid_cntr *cntr;
+	int fd;
+
+	cntr = cntr_open(&fd);
+	fall_asleep(cntr);
+	set_flags(FI_RECV | FI_COMPLETION);
+	ck_assert_ptr_eq(cq_now()->quick, fixture_ep());
+	cntr_close(cntr);
+}
+END_TEST
+
+/* The core refuses to close: what arrived in between was held, and comes. */
+START_TEST(opens_after_a_refused_close)
 {
 	struct duo_ep *ep = fixture_ep();
 
-	ep->domain->lock.watch = seen;
-	duo_ep_quicken(ep);
-	ck_assert_ptr_null(ep->quick);
-	ck_assert_ptr_null(cq_now()->quick);
-	post_recv(&slot, peer, TAG);
-	ck_assert_ptr_null(ep->domain->lock.watch);
-	duo_ep_quicken(ep);
+	fake.core.close_err = FI_EBUSY;
+	ck_assert_int_eq(fi_close(&fx.ep->fid), -FI_EBUSY);
 	ck_assert_ptr_eq(cq_now()->quick, ep);
-	rig_send("seen");
+	post_recv(&slot, peer, TAG);
+	rig_send("later");
 	both_entry(&slot);
+}
+END_TEST
+
+/*
+ * Who reads the queue of sends once for some reads of that of receives passes
+ * no look of near's at its clock by: deaths, moves, what waits for the clock.
+ */
+START_TEST(clock_with_two_queues)
+{
+	struct near_port *port = fixture_ep()->near->port;
+	uint64_t checked = port->checked_ms;
+	struct fi_cq_tagged_entry entry;
+	const uint64_t end = near_now_ms() + 400;
+	const int reads = 2 + _i % 3, before = 2 + _i / 3;
+	int i, n = 0;
+
+	for (i = 0; i < before; i++)
+		fi_cq_read(fx.tx_cq, &entry, 1);
+	until_short();
+	do {
+		if (!(n++ % 16)) {	/* or the core is looked at as well */
+			post_recv(&slot, peer, TAG);
+			rig_send("talk");
+			near_poll(rig.port, &rig_sink);
+		}
+		for (i = 0; i < reads; i++)
+			fi_cq_read(fx.cq, &entry, 1);
+		fi_cq_read(fx.tx_cq, &entry, 1);
+	} while (near_now_ms() < end);
+	/* it is checked every 100 ms */
+	ck_assert_uint_gt(port->checked_ms, checked + 150);
 }
 END_TEST
 
@@ -314,7 +417,12 @@ int main(void)
 	tcase_add_test(tcase, counts_polls);
 	tcase_add_test(tcase, needs_a_queue_of_its_own);
 	tcase_add_test(tcase, follows_flags);
-	tcase_add_test(tcase, closed_while_watched);
+	tcase_add_test(tcase, bound_while_asleep);
+	tcase_add_test(tcase, open_while_others_sleep);
+	tcase_add_test(tcase, opens_after_a_refused_close);
+	tcase = unit_case(suite, "two queues", near_setup_two_cqs,
+			  near_teardown);
+	tcase_add_loop_test(tcase, clock_with_two_queues, 0, 6);
 	tcase = unit_case(suite, "closed", near_setup, near_teardown);
 	tcase_add_test(tcase, closed_with_a_lock);
 	return unit_run(suite);
