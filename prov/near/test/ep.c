@@ -12,11 +12,12 @@
 #include <sys/stat.h>
 
 #include "api/near_fi.h"
+#include "rma/ops.h"
 #include "unit.h"
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
-	.memory = NEAR_MEMORY, .unexpected = 1 << 20,
+	.cma = 1, .memory = NEAR_MEMORY, .unexpected = 1 << 20,
 };
 
 static struct fi_info *info;
@@ -284,6 +285,71 @@ START_TEST(message_before_enable)
 }
 END_TEST
 
+static void ep_enable(struct fid_ep *of, struct fid_cq *its)
+{
+	ck_assert(!fi_ep_bind(of, &av->fid, 0));
+	ck_assert(!fi_ep_bind(of, &its->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(of));
+}
+
+static void ep_completed(struct fid_cq *others)
+{
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	for (i = 0; i < 1000000 && fi_cq_read(cq, &entry, 1) != 1; i++)
+		ck_assert_int_eq(fi_cq_read(others, &entry, 1), -FI_EAGAIN);
+	ck_assert_int_lt(i, 1000000);
+}
+
+/*
+ * Calls without flags have those of the endpoint: FI_INJECT is of what is sent,
+ * and what a read or an atomic brings is in the caller's buffer all the same.
+ */
+START_TEST(injecting_endpoint)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	uint64_t there = 0x1122334455667788u, one = 1, was, got;
+	uint64_t shorts, short_reads = 0;
+	struct near_rma *rma;
+	struct fid_cq *others;
+	struct fid_ep *other;
+	struct fid_mr *mr;
+	fi_addr_t to;
+	int i;
+
+	ck_assert(!fi_cq_open(domain, &cq_attr, &others, NULL));
+	ck_assert(!near_ep_open(domain, info, &other, NULL));
+	ck_assert(!fi_close(&ep->fid));
+	info->tx_attr->op_flags = FI_INJECT;
+	ck_assert(!near_ep_open(domain, info, &ep, NULL));
+	ep_enable(ep, cq);
+	ep_enable(other, others);
+	to = ep_insert(other);
+	ck_assert(!fi_mr_reg(domain, &there, sizeof(there), FI_REMOTE_READ |
+			     FI_REMOTE_WRITE, 0, 77, 0, &mr, NULL));
+	rma = near_ep_of(ep)->port->rma;
+	for (i = 0; i < 20; i++) {
+		got = was = 0;
+		shorts = rma->shorts;
+		ck_assert(!fi_read(ep, &got, sizeof(got), NULL, to, 0, 77,
+				   NULL));
+		short_reads += rma->shorts - shorts;
+		ep_completed(others);
+		ck_assert_uint_eq(got, there);
+		ck_assert(!fi_fetch_atomic(ep, &one, 1, NULL, &was, NULL, to,
+					   0, 77, FI_UINT64, FI_SUM, NULL));
+		ep_completed(others);
+		ck_assert_uint_eq(was, got);
+		ck_assert_uint_eq(there, got + 1);
+	}
+	ck_assert_int_eq(!short_reads, near_ep_of(ep)->domain->locked);
+	ck_assert(!fi_close(&mr->fid));
+	ck_assert(!fi_close(&other->fid));
+	ck_assert(!fi_close(&others->fid));
+}
+END_TEST
+
 int stat(const char *path, struct stat *st)
 {
 	if (no_proc && !strncmp(path, "/proc/", 6)) {
@@ -313,6 +379,7 @@ static void ep_tests(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_loop_test(tcase, data_before_enable, 0, 3);
 	tcase_add_test(tcase, enable_needs);
 	tcase_add_test(tcase, enabled);
+	tcase_add_test(tcase, injecting_endpoint);
 	tcase_add_loop_test(tcase, message_before_enable, 0, 2);
 	tcase_add_test(tcase, no_proc_mounted);
 	suite_add_tcase(suite, tcase);

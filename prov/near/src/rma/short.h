@@ -22,7 +22,8 @@ struct near_rma_short {
 	uint64_t key;
 	void *cookie;
 	uint32_t about;
-	bool copy;		/* buf is the caller's again at once */
+	bool copy;		/* what is sent of buf is the caller's again at
+				 * once */
 	/* near_short_adds(): */
 	void *result;
 	uint8_t op;
@@ -77,8 +78,10 @@ static near_inline bool near_short_fits(const struct near_rma_peer *at,
 static near_inline void near_short_keep(struct near_rma_op *op,
 					const struct near_rma_short *call)
 {
+	bool copy = call->copy && call->verb != NEAR_READ;
+
 	op->args.verb = call->verb;
-	op->args.flags = call->copy ? NEAR_RMA_COPY : 0;
+	op->args.flags = copy ? NEAR_RMA_COPY : 0;
 	op->args.addr = call->addr;
 	op->args.key = call->key;
 	op->args.len = call->len;
@@ -89,7 +92,7 @@ static near_inline void near_short_keep(struct near_rma_op *op,
 	op->args.type = call->type;
 	op->args.local = (struct near_rma_bufs) { op->local, 1 };
 	op->local[0] = (struct iovec) { call->buf, call->len };
-	if (call->copy) {
+	if (copy) {
 		near_copy_small(op->kept, call->buf, call->len);
 		op->local[0].iov_base = op->kept;
 	}
