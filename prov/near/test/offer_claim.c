@@ -3,59 +3,17 @@
 
 /*
  * Who does an offer: each order of the steps of the two, by words that stand
- * for the other side; deaths at these steps; and both at once, at random.
+ * for the other side; and both at once, at random.
  */
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rma_side.h"
 
-#define FIRST 8		/* that are not offered */
 #define ROUNDS 20000
 #define EACH 20		/* rounds that each of the two has to do */
-#define LATE_US 20000
-
-static int start(enum near_verb verb, uint64_t key, size_t offset, size_t len)
-{
-	const struct iovec iov = { local, len };
-	const struct near_rma_args args = {
-		.verb = verb, .addr = SIDE_START + offset, .key = key,
-		.local = { &iov, 1 }, .len = len, .about = 1, .cookie = local,
-	};
-
-	to_b->rma->skip = 0;
-	to_b->rma->chosen = 1;
-	return near_rma(a.rig->port, to_b, &args);
-}
-
-static void put(size_t offset)
-{
-	ck_assert_int_eq(start(NEAR_WRITE, SIDE_KEY, offset, 8), 0);
-}
-
-static void setup(void)
-{
-	struct iovec iov = { .iov_len = 1 };
-	const struct near_rma_args args = {
-		.verb = NEAR_READ, .addr = SIDE_START, .key = SIDE_KEY,
-		.local = { &iov, 1 }, .len = 1,
-	};
-	int i;
-
-	side_setup_direct();
-	iov.iov_base = local;
-	for (i = 0; i < FIRST; i++)
-		ck_assert_int_eq(near_rma(a.rig->port, to_b, &args),
-				 NEAR_RMA_DONE);
-	rig_fill(local, SIDE_LARGE, 7);
-	/* b has a lane, and has looked at what is in it */
-	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
-	rig_until(b.rig, NULL, 1);
-}
 
 static struct near_rma_op *first_offer(void)
 {
@@ -73,11 +31,6 @@ static void set_state(struct near_slot *slot, enum near_offer offer)
 {
 	slot->word = (slot->word & ~(0xfull << NEAR_WORD_FLAGS)) |
 		     (uint64_t)offer << NEAR_WORD_FLAGS;
-}
-
-static struct near_ctl *ctl(void)
-{
-	return to_b->tx.ctl;
 }
 
 /* As a's offers are where membarrier is to be had, and where it is not. */
@@ -111,16 +64,16 @@ START_TEST(target_first)
 {
 	struct near_slot *slot;
 
-	put(0);
+	side_put(0);
 	slot = first_offer()->slot;
-	ctl()->doing = 1;
+	side_ctl()->doing = 1;
 	a_polls();
 	side_untouched();
 	ck_assert_uint_eq(a.done, 0);
 	ck_assert_int_eq(state(slot), open_state());
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_uint_eq(ctl()->done, 1);
+	ck_assert_uint_eq(side_ctl()->done, 1);
 	memset(memory, 0, 8);
 	a_has_done(1);
 	a_polls();
@@ -131,22 +84,22 @@ END_TEST
 /* It has found out that it may not, and never polls again. */
 START_TEST(target_takes_it_back)
 {
-	put(0);
-	put(8);
-	ctl()->doing = 1;
+	side_put(0);
+	side_put(8);
+	side_ctl()->doing = 1;
 	a_polls();
 	ck_assert_uint_eq(a.done, 0);
-	ctl()->doing = 0;
+	side_ctl()->doing = 0;
 	a_has_done(2);
 	ck_assert_mem_eq(memory, local, 8);
 	memset(memory, 0, 16);
 	/* it passes them over, and what comes next has the right number */
-	put(16);
+	side_put(16);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory + 16, local, 8);
 	memset(memory, 0, 24);
 	side_untouched();
-	ck_assert_uint_eq(ctl()->done, 3);
+	ck_assert_uint_eq(side_ctl()->done, 3);
 	a_has_done(3);
 }
 END_TEST
@@ -158,15 +111,15 @@ START_TEST(target_finds_it_held)
 	struct near_slot *slot;
 	uint64_t word;
 
-	put(0);
+	side_put(0);
 	slot = first_offer()->slot;
 	word = slot->word;
 	set_state(slot, NEAR_OFFER_BUSY);
 	ck_assert_int_eq(near_offer_take(lane, slot, word), -EAGAIN);
-	ck_assert_uint_eq(ctl()->doing, 0);
+	ck_assert_uint_eq(side_ctl()->doing, 0);
 	rig_poll(b.rig, 10);
 	side_untouched();
-	ck_assert_uint_eq(ctl()->done, 0);
+	ck_assert_uint_eq(side_ctl()->done, 0);
 	/* given back: it is the target's again */
 	set_state(slot, open_state());
 	rig_poll(b.rig, 1);
@@ -185,13 +138,13 @@ static void at_it_when_held(struct rig *rig)
 	if (state(watched) != NEAR_OFFER_BUSY)
 		return;
 	held++;
-	ctl()->doing = 1;
+	side_ctl()->doing = 1;
 }
 
 /* We see it when we have held the slot, and give it back. */
 START_TEST(given_back)
 {
-	put(0);
+	side_put(0);
 	watched = first_offer()->slot;
 	a.rig->on_room = at_it_when_held;
 	a_polls();
@@ -200,7 +153,7 @@ START_TEST(given_back)
 	ck_assert_uint_eq(a.done, 0);
 	ck_assert_int_eq(state(watched), open_state());
 	side_untouched();
-	ctl()->doing = 0;
+	side_ctl()->doing = 0;
 	a_has_done(1);
 	ck_assert_mem_eq(memory, local, 8);
 }
@@ -213,12 +166,12 @@ START_TEST(counted)
 	int i;
 
 	for (i = 0; i < 10; i++)
-		put(8 * i);
+		side_put(8 * i);
 	rig_poll(b.rig, 1);
 	a_has_done(10);
 	ck_assert_int_eq(a.err, 0);
 	ck_assert(!to_a->tx.slots);
-	ck_assert_uint_eq(ctl()->done, 10);
+	ck_assert_uint_eq(side_ctl()->done, 10);
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 }
 END_TEST
@@ -226,11 +179,11 @@ END_TEST
 /* One that is read has an answer, and those behind it end after it. */
 START_TEST(counted_behind_a_read)
 {
-	put(0);
-	ck_assert_int_eq(start(NEAR_READ, SIDE_KEY, 0, 8), 0);
-	put(8);
+	side_put(0);
+	ck_assert_int_eq(side_offer(NEAR_READ, SIDE_KEY, 0, 8), 0);
+	side_put(8);
 	rig_poll(b.rig, 1);
-	ck_assert_uint_eq(ctl()->done, 3);
+	ck_assert_uint_eq(side_ctl()->done, 3);
 	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 1);
 	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 0);
 	ck_assert_uint_eq(a.done, 1);
@@ -242,13 +195,13 @@ END_TEST
 START_TEST(refused)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
-	put(0);
-	ck_assert_int_eq(start(NEAR_WRITE, 77, 0, 8), 0);
-	put(8);
+	side_put(0);
+	ck_assert_int_eq(side_offer(NEAR_WRITE, 77, 0, 8), 0);
+	side_put(8);
 	near_table_remove(b.table, 77);
 	rig_poll(b.rig, 1);
-	ck_assert_uint_eq(ctl()->done, 3);
-	ck_assert_uint_eq(ctl()->refused, 2);
+	ck_assert_uint_eq(side_ctl()->done, 3);
+	ck_assert_uint_eq(side_ctl()->refused, 2);
 	near_offers_step(a.rig->port, to_b->rma);
 	near_offers_step(a.rig->port, to_b->rma);
 	ck_assert_uint_eq(a.done, 1);
@@ -262,7 +215,7 @@ START_TEST(refused)
 	/* the last one has an answer as well, as has what comes later */
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
-	put(16);
+	side_put(16);
 	rig_poll(b.rig, 1);
 	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 0);
 	a_has_done(4);
@@ -276,139 +229,20 @@ START_TEST(fenced)
 	bool fence = a.rig->port->fence;
 
 	a.rig->port->fence = true;
-	put(0);
+	side_put(0);
 	ck_assert_int_eq(state(first_offer()->slot), NEAR_OFFER_FENCED);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	a_has_done(1);
 	memset(memory, 0, 8);
-	put(8);
-	ctl()->doing = 2;
+	side_put(8);
+	side_ctl()->doing = 2;
 	a_polls();
 	ck_assert_int_eq(state(first_offer()->slot), NEAR_OFFER_FENCED);
-	ctl()->doing = 1;
+	side_ctl()->doing = 1;
 	a_has_done(2);
 	ck_assert_mem_eq(memory + 8, local, 8);
 	a.rig->port->fence = fence;
-}
-END_TEST
-
-static void *late_done(void *none)
-{
-	usleep(LATE_US);
-	memcpy(memory, local, 8);
-	__atomic_store_n(&ctl()->done, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static void *late_back(void *none)
-{
-	usleep(LATE_US);
-	__atomic_store_n(&ctl()->doing, 0, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-/* A port that closes leaves while nothing of its is half done. */
-START_TEST(closing_while_it_is_at_it)
-{
-	pthread_t thread;
-
-	put(0);
-	put(8);
-	ctl()->doing = 1;
-	ck_assert_int_eq(pthread_create(&thread, NULL, _i ? late_back :
-					late_done, NULL), 0);
-	a.rig->port->onesided->stop(a.rig->port);
-	pthread_join(thread, NULL);
-	/* in that order: nothing writes to the first any more */
-	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_mem_eq(memory + 8, local, 8);
-	ck_assert_uint_eq(a.done, _i ? 2 : 1);
-	/* what the target is at after all, it finds held, or done */
-	memset(memory, 0, 16);
-	rig_poll(b.rig, 10);
-	if (_i)
-		side_untouched();
-}
-END_TEST
-
-/* It is stopped there: we leave, and what is behind is its, too: in order. */
-START_TEST(closing_while_it_is_stopped)
-{
-	put(0);
-	rig_fill(local, SIDE_LARGE, 8);
-	put(0);
-	ctl()->doing = 1;
-	a.rig->port->onesided->stop(a.rig->port);
-	ck_assert_uint_eq(a.done, 0);
-	side_untouched();
-	rig_poll(b.rig, 1);
-	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_uint_eq(ctl()->done, 2);
-}
-END_TEST
-
-/* A process that dies: which word it leaves. */
-static void die_with(enum near_offer offer)
-{
-	const struct near_addr there = b.rig->addr;
-	struct near_tx *tx;
-	struct rig *rig;
-	pid_t child = fork();
-
-	if (!child) {
-		rig = rig_open(false);
-		near_peer_get(rig->port, &there, &to_b);
-		if (rig_send(rig, to_b, 2, local, 8))
-			_exit(1);
-		tx = &to_b->tx;
-		tx->slots[1] = (struct near_slot) {
-			.tag = SIDE_START,
-			.rma = { .key = SIDE_KEY, .id = 1ull << 32, .len = 8,
-				 .verb = NEAR_WRITE, .flags = NEAR_RMA_INLINE,
-				 .bytes = { 1, 2, 3, 4, 5, 6, 7, 8 } },
-		};
-		near_tx_publish(tx, &tx->slots[1],
-				near_word(NEAR_KIND_RMA, offer, 0, 0));
-		if (rig_send(rig, to_b, 3, local, 8))
-			_exit(1);
-		kill(getpid(), SIGKILL);
-	}
-	waitpid(child, NULL, 0);
-}
-
-/* What it was about to do itself may be done or not; the rest arrives. */
-START_TEST(initiator_dies)
-{
-	static const enum near_offer at[] = {
-		NEAR_OFFER_OPEN, NEAR_OFFER_BUSY, NEAR_OFFER_OVER,
-	};
-	uint8_t *expect = at[_i] == NEAR_OFFER_OPEN ?
-		(uint8_t []) { 1, 2, 3, 4, 5, 6, 7, 8 } : (uint8_t [8]) { 0 };
-
-	die_with(at[_i]);
-	rig_until(b.rig, NULL, 4);
-	ck_assert_uint_eq(b.rig->event[1].msg.tag, 2);
-	ck_assert_uint_eq(b.rig->event[2].msg.tag, 3);
-	ck_assert_int_eq(b.rig->event[3].kind, RIG_GONE);
-	ck_assert_mem_eq(memory, expect, 8);
-}
-END_TEST
-
-/* In the middle of it, or about to take it back: it ends, and in error. */
-START_TEST(target_dies)
-{
-	int i;
-
-	put(0);
-	ctl()->doing = 1;
-	b.rig->port->region->closed = 1;
-	for (i = 0; i < 3000 && !a.done; i++)
-		rig_poll_ms(a.rig, 1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_int_eq(a.err, ECONNRESET);
-	ck_assert(!near_rma_busy(to_b));
-	side_untouched();
 }
 END_TEST
 
@@ -458,7 +292,7 @@ START_TEST(both)
 		memcpy(local, &value, sizeof(value));
 		to_b->rma->direct_ns = round % 2 ? 1 : 10000;
 		to_b->rma->next_skip = 0;
-		while (start(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
+		while (side_offer(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
 			near_poll(a.rig->port, a.rig->port->sink);
 		slot = first_offer()->slot;
 		while (a.done < round)
@@ -487,7 +321,7 @@ int main(void)
 	Suite *suite = suite_create("near offers, claims");
 	TCase *tcase = tcase_create("claims");
 
-	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_checked_fixture(tcase, side_setup_offers, side_teardown);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, target_first);
 	tcase_add_test(tcase, target_takes_it_back);
@@ -497,10 +331,6 @@ int main(void)
 	tcase_add_test(tcase, counted_behind_a_read);
 	tcase_add_test(tcase, refused);
 	tcase_add_test(tcase, fenced);
-	tcase_add_loop_test(tcase, closing_while_it_is_at_it, 0, 2);
-	tcase_add_test(tcase, closing_while_it_is_stopped);
-	tcase_add_loop_test(tcase, initiator_dies, 0, 3);
-	tcase_add_test(tcase, target_dies);
 	tcase_add_test(tcase, both);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);

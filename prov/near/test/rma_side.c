@@ -90,6 +90,49 @@ void side_teardown(void)
 	free(local);
 }
 
+int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len)
+{
+	const struct iovec iov = { local, len };
+	const struct near_rma_args args = {
+		.verb = verb, .addr = SIDE_START + offset, .key = key,
+		.local = { &iov, 1 }, .len = len, .about = 1, .cookie = local,
+	};
+
+	to_b->rma->skip = 0;
+	to_b->rma->chosen = 1;
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+void side_put(size_t offset)
+{
+	ck_assert_int_eq(side_offer(NEAR_WRITE, SIDE_KEY, offset, 8), 0);
+}
+
+void side_setup_offers(void)
+{
+	struct iovec iov = { .iov_len = 1 };
+	const struct near_rma_args args = {
+		.verb = NEAR_READ, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { &iov, 1 }, .len = 1,
+	};
+	int i;
+
+	side_setup_direct();
+	iov.iov_base = local;
+	for (i = 0; i < SIDE_FIRST; i++)
+		ck_assert_int_eq(near_rma(a.rig->port, to_b, &args),
+				 NEAR_RMA_DONE);
+	rig_fill(local, SIDE_LARGE, 7);
+	/* b has a lane, and has looked at what is in it */
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, NULL, 1);
+}
+
+struct near_ctl *side_ctl(void)
+{
+	return to_b->tx.ctl;
+}
+
 void side_reopen(void)
 {
 	b.rig->port = NULL;

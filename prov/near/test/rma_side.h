@@ -10,6 +10,7 @@
 
 #define SIDE_LARGE (3 * NEAR_STEP + 777)
 #define SIDE_KEY 0x1234567890abcdefu
+#define SIDE_FIRST 8		/* small ones that are not offered */
 #define SIDE_START 0x1000u	/* what the region's first byte is called */
 
 /* A rig with a table, and what its one-sided operations have come to. */
@@ -32,6 +33,14 @@ extern uint8_t *memory, *local;	/* b's region, a's buffer: SIDE_LARGE each */
 void side_setup_direct(void);
 void side_setup_asked(void);
 void side_teardown(void);
+/* As direct, and from here on small ones are offered. */
+void side_setup_offers(void);
+/* An offer, whatever was withdrawn before. */
+int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len);
+/* A write of 8 bytes. */
+void side_put(size_t offset);
+/* What b says of a's offers. */
+struct near_ctl *side_ctl(void);
 /* Another one of b's, over the same memory. */
 void side_region(uint64_t key, uint32_t access, size_t len);
 /* A test has closed b's port: another one, for side_teardown(). */

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Who does an offer if one of the two closes, is stopped there, or dies. */
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rma_side.h"
+
+#define LATE_US 20000
+
+static void *late_done(void *none)
+{
+	usleep(LATE_US);
+	memcpy(memory, local, 8);
+	__atomic_store_n(&side_ctl()->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *late_back(void *none)
+{
+	usleep(LATE_US);
+	__atomic_store_n(&side_ctl()->doing, 0, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A port that closes leaves while nothing of its is half done. */
+START_TEST(closing_while_it_is_at_it)
+{
+	pthread_t thread;
+
+	side_put(0);
+	side_put(8);
+	side_ctl()->doing = 1;
+	ck_assert_int_eq(pthread_create(&thread, NULL, _i ? late_back :
+					late_done, NULL), 0);
+	a.rig->port->onesided->stop(a.rig->port);
+	pthread_join(thread, NULL);
+	/* in that order: nothing writes to the first any more */
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_mem_eq(memory + 8, local, 8);
+	ck_assert_uint_eq(a.done, _i ? 2 : 1);
+	/* what the target is at after all, it finds held, or done */
+	memset(memory, 0, 16);
+	rig_poll(b.rig, 10);
+	if (_i)
+		side_untouched();
+}
+END_TEST
+
+/* It is stopped there: we leave, and what is behind is its, too: in order. */
+START_TEST(closing_while_it_is_stopped)
+{
+	side_put(0);
+	rig_fill(local, SIDE_LARGE, 8);
+	side_put(0);
+	side_ctl()->doing = 1;
+	a.rig->port->onesided->stop(a.rig->port);
+	ck_assert_uint_eq(a.done, 0);
+	side_untouched();
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(side_ctl()->done, 2);
+}
+END_TEST
+
+/* A process that dies: which word it leaves. */
+static void die_with(enum near_offer offer)
+{
+	const struct near_addr there = b.rig->addr;
+	struct near_tx *tx;
+	struct rig *rig;
+	pid_t child = fork();
+
+	if (!child) {
+		rig = rig_open(false);
+		near_peer_get(rig->port, &there, &to_b);
+		if (rig_send(rig, to_b, 2, local, 8))
+			_exit(1);
+		tx = &to_b->tx;
+		tx->slots[1] = (struct near_slot) {
+			.tag = SIDE_START,
+			.rma = { .key = SIDE_KEY, .id = 1ull << 32, .len = 8,
+				 .verb = NEAR_WRITE, .flags = NEAR_RMA_INLINE,
+				 .bytes = { 1, 2, 3, 4, 5, 6, 7, 8 } },
+		};
+		near_tx_publish(tx, &tx->slots[1],
+				near_word(NEAR_KIND_RMA, offer, 0, 0));
+		if (rig_send(rig, to_b, 3, local, 8))
+			_exit(1);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(child, NULL, 0);
+}
+
+/* What it was about to do itself may be done or not; the rest arrives. */
+START_TEST(initiator_dies)
+{
+	static const enum near_offer at[] = {
+		NEAR_OFFER_OPEN, NEAR_OFFER_BUSY, NEAR_OFFER_OVER,
+	};
+	uint8_t *expect = at[_i] == NEAR_OFFER_OPEN ?
+		(uint8_t []) { 1, 2, 3, 4, 5, 6, 7, 8 } : (uint8_t [8]) { 0 };
+
+	die_with(at[_i]);
+	rig_until(b.rig, NULL, 4);
+	ck_assert_uint_eq(b.rig->event[1].msg.tag, 2);
+	ck_assert_uint_eq(b.rig->event[2].msg.tag, 3);
+	ck_assert_int_eq(b.rig->event[3].kind, RIG_GONE);
+	ck_assert_mem_eq(memory, expect, 8);
+}
+END_TEST
+
+/* In the middle of it, or about to take it back: it ends, and in error. */
+START_TEST(target_dies)
+{
+	int i;
+
+	side_put(0);
+	side_ctl()->doing = 1;
+	b.rig->port->region->closed = 1;
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert(!near_rma_busy(to_b));
+	side_untouched();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near offers, of who ends");
+	TCase *tcase = tcase_create("ends");
+
+	tcase_add_checked_fixture(tcase, side_setup_offers, side_teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, closing_while_it_is_at_it, 0, 2);
+	tcase_add_test(tcase, closing_while_it_is_stopped);
+	tcase_add_loop_test(tcase, initiator_dies, 0, 3);
+	tcase_add_test(tcase, target_dies);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
