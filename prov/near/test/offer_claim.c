@@ -128,6 +128,34 @@ START_TEST(target_finds_it_held)
 }
 END_TEST
 
+/*
+ * And then it lacks memory for a reply: it must not look as if it were at it
+ * still, for it may never poll again.
+ */
+START_TEST(target_finds_it_held_and_no_memory)
+{
+	struct near_lane *lane = rig_lane(b.rig, a.rig);
+	struct near_port *port = b.rig->port;
+	struct near_slot *slot;
+	uint64_t word;
+
+	side_put(0);
+	slot = first_offer()->slot;
+	word = slot->word;
+	set_state(slot, NEAR_OFFER_BUSY);
+	port->rma->replies.limit = 0;
+	while (near_pool_get(&port->rma->replies))
+		;
+	ck_assert_int_eq(port->onesided->slot(port, lane, slot, word), -EAGAIN);
+	ck_assert_uint_eq(side_ctl()->doing, 0);
+	port->rma->replies.limit = NEAR_RMA_OPS;
+	side_untouched();
+	set_state(slot, open_state());
+	a_has_done(1);
+	ck_assert_mem_eq(memory, local, 8);
+}
+END_TEST
+
 /* The slot of the test, and how often it was held. */
 static const struct near_slot *watched;
 static uint32_t held;
@@ -326,6 +354,7 @@ int main(void)
 	tcase_add_test(tcase, target_first);
 	tcase_add_test(tcase, target_takes_it_back);
 	tcase_add_test(tcase, target_finds_it_held);
+	tcase_add_test(tcase, target_finds_it_held_and_no_memory);
 	tcase_add_test(tcase, given_back);
 	tcase_add_test(tcase, counted);
 	tcase_add_test(tcase, counted_behind_a_read);

@@ -225,12 +225,14 @@ static near_inline bool near_short_take(struct near_lane *lane,
 	if (near_unlikely(near_offer_state(word) != NEAR_OFFER_OPEN ||
 			  lane->refused || !near_barrier_ready()))
 		return false;
-	/* as in near_offer_take(), which takes it back if it must */
+	/* as in near_offer_take() */
 	__atomic_store_n(&lane->rx.ctl->doing, lane->offers + 1,
 			 __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) ==
-			   word);
+	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
+		return true;
+	__atomic_store_n(&lane->rx.ctl->doing, lane->offers, __ATOMIC_RELAXED);
+	return false;
 }
 
 /* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
