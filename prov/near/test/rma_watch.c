@@ -60,6 +60,69 @@ START_TEST(told_by_a_slot)
 }
 END_TEST
 
+/* As it is after so many more offers. */
+static void pass_offers(uint64_t count)
+{
+	to_b->rma->offered_last += count;
+	rig_lane(b.rig, a.rig)->offers += count;
+	to_b->tx.ctl->done += count;
+	to_b->tx.ctl->doing += count;
+}
+
+/*
+ * One was refused, and then there were half as many offers as slots can count,
+ * or nearly as many: each has its answer, and none is ended by another's.
+ */
+START_TEST(refused_long_ago)
+{
+	/* what looks like 0, and like the number that slots told last */
+	static const uint64_t last[] = {
+		(1ull << 31) + 5, 1ull << 32, (1ull << 32) + 1,
+	};
+
+	ck_assert(go(call(NEAR_WRITE)));
+	both_poll();
+	ck_assert(go(call(NEAR_WRITE)));
+	near_table_remove(b.table, SIDE_KEY);
+	both_poll();
+	ck_assert_int_eq(a.err, EKEYREJECTED);
+	side_region(SIDE_KEY, 3, SIDE_LARGE);
+	usual(NEAR_WRITE, SIDE_KEY);	/* the third */
+	both_poll();
+	pass_offers(last[_i] - 5);
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_uint_eq(to_b->rma->offered_last, last[_i]);
+	a.done = 0;
+	both_poll();
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_int_eq(a.rig->warnings, 0);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* A slot that was left in the ring for so long tells nothing of what is new. */
+START_TEST(told_late)
+{
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(adding()));
+	rig_poll(b.rig, 1);
+	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 1);
+	pass_offers(1ull << 31);
+	to_b->rma->unanswered--;	/* as it would be by then */
+	ck_assert(go(call(NEAR_WRITE)));
+	to_b->rma->unanswered++;
+	rig_poll(a.rig, 1);
+	ck_assert_mem_eq(&was, local, 8);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_uint_eq(to_b->rma->offers, 1);
+	both_poll();
+	ck_assert_uint_eq(a.done, 3);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
 /* One of two that are written to is watched, and none is forgotten. */
 START_TEST(two_targets)
 {
@@ -126,6 +189,8 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, watched);
 	tcase_add_test(tcase, told_by_a_slot);
+	tcase_add_loop_test(tcase, refused_long_ago, 0, 3);
+	tcase_add_test(tcase, told_late);
 	tcase_add_test(tcase, two_targets);
 	tcase_add_test(tcase, peer_goes);
 	suite_add_tcase(suite, tcase);

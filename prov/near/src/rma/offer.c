@@ -80,6 +80,7 @@ bool near_offer_counts(struct near_lane *lane, uint64_t word,
 		return false;
 	if (near_unlikely(reply->err && !lane->refused)) {
 		lane->refused = true;
+		lane->told = 0;
 		__atomic_store_n(&lane->rx.ctl->refused, lane->offers + 1,
 				 __ATOMIC_RELAXED);
 	}
@@ -442,11 +443,14 @@ void near_offers_told(struct near_port *port, struct near_rma_peer *at,
 		      uint32_t count)
 {
 	struct near_rma_op *first;
+	uint32_t number;
 
 	do {
 		first = near_offer_of(at->offered.next);
+		number = (uint32_t)first->number;
+		/* not before it, and no more than was offered */
 		if (first->args.verb != NEAR_WRITE ||
-		    (int32_t)(count - (uint32_t)first->number) < 0)
+		    count - number > (uint32_t)at->offered_last - number)
 			return;
 		at->counted = first->number;
 		if (near_likely(first->plain))

@@ -304,7 +304,10 @@ static inline void near_offer_ended(struct near_rma_peer *at,
 int near_offers_step(struct near_port *port, struct near_rma_peer *at);
 /* What the port watches is the count of the only one that has offers. */
 int near_offers_moved(struct near_port *port);
-/* A slot of the target's has told count; there are offers, and there is room. */
+/*
+ * A slot of the target's has told count, which is not 0; there are offers, and
+ * there is room.
+ */
 void near_offers_told(struct near_port *port, struct near_rma_peer *at,
 		      uint32_t count);
 /*

@@ -66,6 +66,7 @@ static int near_rma_slot(struct near_port *port, struct near_lane *lane,
 			 const struct near_slot *slot, uint64_t word)
 {
 	bool request = (word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA;
+	uint32_t told = (uint32_t)(word >> NEAR_WORD_DATA);
 	struct near_rma_peer *at;
 	int ret;
 
@@ -77,8 +78,8 @@ static int near_rma_slot(struct near_port *port, struct near_lane *lane,
 	at = lane->peer->rma;
 	if (ret || !at || !at->offers)
 		return ret;
-	if (port->sink->room(port->ctx))
-		near_offers_told(port, at, (uint32_t)(word >> NEAR_WORD_DATA));
+	if (near_likely(told) && port->sink->room(port->ctx))
+		near_offers_told(port, at, told);
 	if (at->offers)		/* another one may be the first now */
 		port->work |= NEAR_WORK_DUE;
 	return 0;
