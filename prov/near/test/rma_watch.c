@@ -123,6 +123,35 @@ START_TEST(told_late)
 }
 END_TEST
 
+static void answer(uint64_t id, uint32_t len)
+{
+	struct near_slot *slot = near_tx_slot_past(&to_a()->tx);
+
+	slot->rma_answer = (struct near_answer_slot) { .id = id, .len = len };
+	near_tx_publish(&to_a()->tx, slot, near_word(NEAR_KIND_ANSWER, 0, 0, 0));
+}
+
+/* Half of what an atomic fetches, and then all: the target is broken. */
+START_TEST(answered_twice)
+{
+	struct near_rma_op *op;
+	uint32_t i = 0;
+
+	ck_assert(go(adding()));
+	op = near_pool_next(&rma_of(&a)->ops, &i);
+	answer(near_pool_id(op), 4);
+	answer(near_pool_id(op), 8);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(to_b->rma->expect, 0);
+	rig_poll_ms(a.rig, 10);
+	ck_assert_uint_eq(rma_of(&a)->answers, 0);
+	ck_assert_int_eq(a.rig->warnings, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
 /* One of two that are written to is watched, and none is forgotten. */
 START_TEST(two_targets)
 {
@@ -191,6 +220,7 @@ int main(void)
 	tcase_add_test(tcase, told_by_a_slot);
 	tcase_add_loop_test(tcase, refused_long_ago, 0, 3);
 	tcase_add_test(tcase, told_late);
+	tcase_add_test(tcase, answered_twice);
 	tcase_add_test(tcase, two_targets);
 	tcase_add_test(tcase, peer_goes);
 	suite_add_tcase(suite, tcase);

@@ -290,7 +290,8 @@ static near_inline bool near_rma_answered_short(struct near_port *port,
 	struct near_rma_op *op = near_pool_find(&port->rma->ops, id);
 	const struct near_rma_bufs *to;
 
-	if (near_unlikely(!op || !op->plain || op->to->peer != lane->peer ||
+	if (near_unlikely(!op || !op->plain || !op->expect ||
+			  op->to->peer != lane->peer ||
 			  op->args.verb == NEAR_WRITE ||
 			  op->args.verb == NEAR_ATOMIC ||
 			  slot->rma_answer.err || slot->rma_answer.offset ||
