@@ -128,6 +128,31 @@ START_TEST(closed_meanwhile)
 }
 END_TEST
 
+/*
+ * An id is used again after 2^31 operations: what was refused under it is not
+ * meant then, whether it has one part or many (_i).
+ */
+START_TEST(refused_id_again)
+{
+	size_t len = _i ? SIDE_LARGE : 8;
+	uint32_t done = a.done;
+	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
+	struct near_pooled *op = near_pool_at(&a.rig->port->rma->ops, 0);
+	struct near_rma_peer *at;
+
+	near_table_remove(b.table, SIDE_KEY);
+	ck_assert_int_eq(end(ret, done), -EKEYREJECTED);
+	poll_both(3);
+	at = near_peer_find(b.rig->port, &a.rig->addr)->rma;
+	op->use--;
+	ck_assert_uint_eq(at->rejected, near_pool_id(op));
+	op->use--;
+	side_region(SIDE_KEY, NEAR_MAY_WRITE, SIDE_LARGE);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, len), 0);
+	ck_assert_mem_eq(memory, local, len);
+}
+END_TEST
+
 START_TEST(data_and_told)
 {
 	uint32_t done = a.done;
@@ -338,7 +363,7 @@ START_TEST(answered_and_closed)
 }
 END_TEST
 
-static void add(Suite *suite, const char *name, void (*setup)(void))
+static TCase *add(Suite *suite, const char *name, void (*setup)(void))
 {
 	TCase *tcase = tcase_create(name);
 
@@ -355,6 +380,7 @@ static void add(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_test(tcase, closed_port);
 	tcase_add_loop_test(tcase, answered_and_closed, 0, 2);
 	suite_add_tcase(suite, tcase);
+	return tcase;
 }
 
 int main(void)
@@ -362,6 +388,7 @@ int main(void)
 	Suite *suite = suite_create("near rma");
 
 	add(suite, "by ourselves", side_setup_direct);
-	add(suite, "by the target", side_setup_asked);
+	tcase_add_loop_test(add(suite, "by the target", side_setup_asked),
+			    refused_id_again, 0, 2);
 	return unit_run(suite);
 }

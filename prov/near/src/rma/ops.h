@@ -43,7 +43,8 @@ struct near_rma_peer {
 					 * answered */
 	uint32_t expect;		/* answers to come */
 	uint32_t owe;			/* replies */
-	uint64_t rejected;		/* id of the last refused operation */
+	uint64_t rejected;		/* id of what was refused last, if nothing
+					 * was done since */
 	struct near_table_view *view;	/* NULL: cannot be looked into */
 	/* offer.c */
 	struct near_link offered;	/* the target may take them, or we */

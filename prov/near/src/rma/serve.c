@@ -142,9 +142,11 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = ask->key;
 	reply->addr = addr;
 	reply->err = near_rma_where(port, ask, addr, &memory);
-	if (near_unlikely(reply->err)) {
-		at->rejected = ask->id;
-	} else if (ask->verb == NEAR_READ && ask->total <= NEAR_RMA_PART) {
+	/* a later operation may have the same id */
+	at->rejected = reply->err ? ask->id : 0;
+	if (near_unlikely(reply->err))
+		return true;
+	if (ask->verb == NEAR_READ && ask->total <= NEAR_RMA_PART) {
 		near_rma_read_now(port, at, ask, memory, reply);
 	} else if (ask->verb == NEAR_READ) {
 		reply->len = ask->total;
@@ -321,7 +323,7 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 	at = near_rma_peer(lane->peer);
 	if (near_unlikely(!at))
 		return -EAGAIN;
-	if (near_unlikely(at->rejected == ask.id))
+	if (near_unlikely(ask.offset && at->rejected == ask.id))
 		return 0;
 	if (near_unlikely(at->owe >= NEAR_RMA_OWE)) {
 		near_lane_broken(port, lane, "without reading answers, request",
