@@ -402,14 +402,14 @@ static void recv_setup_pieces(void)
 }
 
 /* Until what may be unexpected is used up, and then the ring. */
-static void recv_flood(fi_addr_t to)
+static void recv_flood(fi_addr_t to, size_t len)
 {
 	static char small[4000];
 	struct fi_cq_tagged_entry entry;
 	int refused = 0;
 
 	while (refused < 1000) {
-		if (fi_tinject(ep[1], small, sizeof(small), to, 2))
+		if (fi_tinject(ep[1], small, len, to, 2))
 			refused++;
 		fi_cq_read(cq[1], &entry, 1);
 		ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAGAIN);
@@ -430,7 +430,7 @@ START_TEST(recv_flooded)
 
 	if (_i)
 		ck_assert(!fi_tsend(ep[1], out, sizeof(out), NULL, to, 1, out));
-	recv_flood(to);
+	recv_flood(to, 4000);
 	ck_assert(!fi_trecv(ep[!_i], in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0,
 			    in));
 	if (!_i)
@@ -442,7 +442,33 @@ START_TEST(recv_flooded)
 	}
 	ck_assert_ptr_eq(entry.op_context, _i ? in : out);
 	/* nothing is under way: the limit holds again */
-	recv_flood(to);
+	recv_flood(to, 4000);
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+}
+END_TEST
+
+/* A receive, named or from anywhere, for a message behind all of those. */
+START_TEST(recv_behind_flood)
+{
+	uint64_t end = near_now_ms() + 10000;
+	fi_addr_t to = recv_insert(ep[0]);
+	size_t len = _i & 2 ? 8 : 4000;	/* of which there are many more */
+	struct fi_cq_tagged_entry entry;
+	bool sent = false;
+	char in[8];
+
+	recv_flood(to, len);
+	ck_assert(!fi_trecv(ep[0], in, sizeof(in), NULL,
+			    _i & 1 ? FI_ADDR_UNSPEC : peer, 1, 0, in));
+	while (fi_cq_read(cq[0], &entry, 1) != 1) {
+		ck_assert_uint_lt(near_now_ms(), end);
+		sent = sent || !fi_tinject(ep[1], "behind", 7, to, 1);
+		fi_cq_read(cq[1], NULL, 0);
+	}
+	ck_assert_ptr_eq(entry.op_context, in);
+	ck_assert_str_eq(in, "behind");
+	recv_flood(to, len);
 	ck_assert(!fi_close(&ep[1]->fid));
 	ck_assert(!fi_close(&cq[1]->fid));
 }
@@ -468,6 +494,7 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase_add_checked_fixture(pieces, recv_setup_pieces, recv_teardown);
 	tcase_add_loop_test(pieces, recv_flooded, 0, 2);
+	tcase_add_loop_test(pieces, recv_behind_flood, 0, 4);
 	suite_add_tcase(suite, pieces);
 	return unit_run(suite);
 }

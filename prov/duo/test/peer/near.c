@@ -113,6 +113,33 @@ START_TEST(reads_at_once)
 }
 END_TEST
 
+/* More than there is memory for; a receive asks for what is behind them. */
+START_TEST(receives_behind_many)
+{
+	struct near_msg msg = {
+		.payload = large, .len = 4000, .tag = TAG + 1,
+		.flags = NEAR_TAGGED,
+	};
+	int refused = 0;
+
+	for (; refused < 1000; poll_cq(1))
+		if (near_send(rig.port, rig.us, &msg))
+			refused++;
+	ck_assert_uint_gt(stats_now().unexpected, 10000);
+	post_recv(&slot, peer, TAG);
+	msg.tag = TAG;
+	msg.len = 8;
+	while (near_send(rig.port, rig.us, &msg))
+		poll_cq(1);
+	both_entry(&slot);
+	msg.tag = TAG + 1;
+	msg.len = 4000;
+	for (refused = 0; refused < 1000; poll_cq(1))
+		if (near_send(rig.port, rig.us, &msg))
+			refused++;
+}
+END_TEST
+
 START_TEST(peeks_and_discards)
 {
 	rig_send("looked at");
@@ -349,6 +376,7 @@ static void add_all(TCase *tcase)
 	tcase_add_test(tcase, truncates);
 	tcase_add_loop_test(tcase, receives_large, 0, 2);
 	tcase_add_loop_test(tcase, reads_at_once, 0, 2);
+	tcase_add_test(tcase, receives_behind_many);
 	tcase_add_test(tcase, peeks_and_discards);
 	tcase_add_test(tcase, buffers_are_filled_in_order);
 	tcase_add_test(tcase, sends);

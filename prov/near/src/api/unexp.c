@@ -4,15 +4,28 @@
 /*
  * Messages that nobody has asked for. They are copied out of the ring, so that
  * what comes behind them is not held up, as long as memory for them lasts;
- * then they stay in the ring, and their sender is told to try again. While we
- * wait for something else of that sender's, which comes behind them, the limit
- * does not hold.
+ * then they stay in the ring, and their sender is told to try again. While a
+ * receive waits, or something else of that sender's that comes behind them, the
+ * limit does not hold.
  */
 
 #include <errno.h>
 
 #include "api/recv.h"
 #include "rma/rma.h"
+
+static bool near_unexp_asked(const struct near_ep *ep,
+			     const struct near_peer *peer)
+{
+	const struct near_source *source = peer->user;
+	int kind;
+
+	for (kind = 0; kind < NEAR_KINDS; kind++)
+		if (!near_list_empty(&ep->match.any[kind]) ||
+		    !near_list_empty(&source->posted[kind]))
+			return true;
+	return near_peer_awaited(peer);
+}
 
 static int near_unexp_payload(struct near_ep *ep, struct near_unexp *unexp,
 			      const struct near_peer *peer,
@@ -25,7 +38,7 @@ static int near_unexp_payload(struct near_ep *ep, struct near_unexp *unexp,
 		return 0;
 	if (msg->len > sizeof(unexp->bytes)) {
 		to = near_block_get(&ep->blocks, msg->len);
-		if (!to && near_peer_awaited(peer))
+		if (!to && near_unexp_asked(ep, peer))
 			to = near_block_get_beyond(&ep->blocks, msg->len);
 		if (!to)
 			return -EAGAIN;
@@ -47,6 +60,10 @@ int near_ep_unexpected(struct near_ep *ep, struct near_peer *peer,
 	if (!peer->user)
 		return -EAGAIN;
 	unexp = near_pool_get(&ep->unexps);
+	if (!unexp && near_unexp_asked(ep, peer)) {
+		ep->unexps.limit += NEAR_POOL_CHUNK;
+		unexp = near_pool_get(&ep->unexps);
+	}
 	if (!unexp)
 		return -EAGAIN;
 	unexp->msg = *msg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -75,7 +76,13 @@ void near_block_put(struct near_blocks *blocks, void *bytes)
 	struct near_block *block = (struct near_block *)
 		((char *)bytes - offsetof(struct near_block, bytes));
 
+	bool beyond = blocks->used > blocks->limit;
+
 	blocks->used -= near_block_size(block->class);
+	if (beyond) {	/* kept, it would be ours for ever */
+		free(block);
+		return;
+	}
 	block->next = blocks->free[block->class];
 	blocks->free[block->class] = block;
 }

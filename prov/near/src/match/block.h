@@ -25,7 +25,7 @@ void near_blocks_init(struct near_blocks *blocks, size_t limit);
 void near_blocks_fini(struct near_blocks *blocks);
 /* NULL: the limit, or no memory, or more than the largest size. */
 void *near_block_get(struct near_blocks *blocks, size_t len);
-/* Whatever the limit: NULL is one of the others. */
+/* Whatever the limit: NULL is one of the others. It is not kept when put back. */
 void *near_block_get_beyond(struct near_blocks *blocks, size_t len);
 void near_block_put(struct near_blocks *blocks, void *block);
 

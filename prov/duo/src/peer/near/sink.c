@@ -114,6 +114,14 @@ static void duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 	near_iov_in(rx->iov, 0, payload, len < rx->size ? len : rx->size);
 }
 
+/* Does the application wait for what may lie behind this peer's messages? */
+static bool duo_near_asked(const struct duo_ep *ep,
+			   const struct near_peer *peer)
+{
+	return ep->match[DUO_MSG].posted_count ||
+	       ep->match[DUO_TAGGED].posted_count || near_peer_awaited(peer);
+}
+
 /* Messages wait here, as long as there is memory, and then with the sender. */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -125,8 +133,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 
 	if (msg->payload) {
 		payload = near_block_get(&ep->near->blocks, msg->len);
-		/* what we wait for comes behind it */
-		if (!payload && near_peer_awaited(peer))
+		if (!payload && duo_near_asked(ep, peer))
 			payload = near_block_get_beyond(&ep->near->blocks,
 							msg->len);
 		if (!payload)
