@@ -243,8 +243,9 @@ static void cq_pair(struct fid_av **av, struct fid_ep **ep)
 /* Where there are more processes than processors; else never. */
 START_TEST(cq_crowd)
 {
-	uint64_t end = near_now_ms() + 10 * CQ_LONG_MS;
+	uint64_t end = near_now_ms() + 10 * CQ_LONG_MS, next;
 	struct fi_cq_attr attr = { 0 };
+	fi_addr_t last = 2;
 	struct fid_av *av;
 	struct fid_ep *ep;
 
@@ -269,6 +270,12 @@ START_TEST(cq_crowd)
 	cq_insert(av, ep, 2);
 	cq_read_nothing(4);
 	ck_assert_uint_eq(yields, 1);
+	/* those who come in the place of others are no more */
+	next = near_cq_of(cq)->crowd.next;
+	ck_assert_uint_gt(next, 0);
+	ck_assert(!fi_av_remove(av, &last, 1, 0));
+	cq_insert(av, ep, 2);
+	ck_assert_uint_eq(near_cq_of(cq)->crowd.next, next);
 	ck_assert(!fi_close(&ep->fid));
 	ck_assert(!fi_close(&av->fid));
 	ck_assert(!fi_close(&cq->fid));

@@ -307,6 +307,47 @@ START_TEST(open_unmet)
 }
 END_TEST
 
+/* Its ring tells of its end, so no descriptor is kept for that any longer. */
+START_TEST(unmet_until_it_sends)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+
+	near_peer_watch(us->port, peer);
+	near_woken(us->port);
+	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
+	ck_assert_int_eq(rig_send(other, rig_peer(other, us), 1, buf, 8), 0);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	rig_close(other);
+	until_gone(2);
+}
+END_TEST
+
+/* Who sleeps often does not look each time at those that he has not met. */
+START_TEST(sleeps_among_unmet)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+	uint64_t looked;
+
+	near_peer_watch(us->port, peer);
+	near_woken(us->port);
+	rig_close(other);
+	us->port->looked_ms = looked = near_now_ms();
+	near_woken(us->port);
+	if (near_now_ms() - looked < NEAR_CHECK_MS) {
+		ck_assert_uint_eq(us->port->looked_ms, looked);
+		ck_assert(!peer->dying);
+		ck_assert_uint_eq(us->count, 0);
+	}
+	usleep(NEAR_CHECK_MS * 1000);
+	near_woken(us->port);
+	ck_assert_uint_eq(us->count, 1);
+	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+}
+END_TEST
+
 START_TEST(dead_before)
 {
 	struct near_peer *peer;
@@ -370,6 +411,8 @@ int main(void)
 	tcase_add_loop_test(tcase, closed_unmet, 0,
 			    sizeof(closings) / sizeof(*closings));
 	tcase_add_test(tcase, open_unmet);
+	tcase_add_test(tcase, unmet_until_it_sends);
+	tcase_add_test(tcase, sleeps_among_unmet);
 	tcase_add_test(tcase, dead_before);
 	tcase_add_test(tcase, dead_when_answered);
 	tcase_add_test(tcase, pid_reused);

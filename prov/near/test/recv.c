@@ -6,6 +6,8 @@
  * the ends of multi-receive buffers.
  */
 
+#include <sys/resource.h>
+
 #include "api/near_fi.h"
 #include "link/proc.h"
 #include "unit.h"
@@ -364,6 +366,51 @@ START_TEST(recv_foreign)
 END_TEST
 
 /*
+ * A receive from one of another version or host ends as from one that has died,
+ * also after a send that was refused (_i < 2).
+ */
+START_TEST(recv_foreign_later)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	char bytes[8] = "";
+	fi_addr_t to;
+
+	ck_assert(!fi_getname(&ep[1]->fid, &name, &len));
+	name.pid = INT32_MAX;
+	if (_i & 1)
+		name.layout--;
+	else
+		name.host++;
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &to, 0, NULL), 1);
+	if (_i < 2)
+		ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
+				 -FI_EHOSTUNREACH);
+	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, to, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+}
+END_TEST
+
+/* No descriptor is free when it is posted; later there are. */
+START_TEST(recv_unwatched)
+{
+	struct rlimit limit, none = { 0 };
+	char bytes[8] = "";
+
+	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
+	none.rlim_max = limit.rlim_max;
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &none));
+	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, peer, 1, 0, bytes));
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	ck_assert(!fi_close(&ep[1]->fid));
+	ck_assert(!fi_close(&cq[1]->fid));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/*
  * It sends, removes our address and inserts it again, and sends on, more often
  * than anybody polls, and more than is taken of a ring before the next one's turn.
  */
@@ -491,6 +538,8 @@ int main(void)
 	tcase_add_loop_test(tcase, recv_again, 0, 2);
 	tcase_add_test(tcase, recv_in_order);
 	tcase_add_loop_test(tcase, recv_foreign, 0, 2);
+	tcase_add_loop_test(tcase, recv_foreign_later, 0, 4);
+	tcase_add_test(tcase, recv_unwatched);
 	suite_add_tcase(suite, tcase);
 	tcase_add_checked_fixture(pieces, recv_setup_pieces, recv_teardown);
 	tcase_add_loop_test(pieces, recv_flooded, 0, 2);

@@ -69,6 +69,7 @@ static int near_av_add(struct near_av *av, const struct near_addr *addr,
 		       fi_addr_t *fi_addr)
 {
 	uint32_t *head = &av->hash[addr->nonce % NEAR_AV_HASH], slot;
+	uint32_t count = av->count;
 	struct near_link *link;
 	int ret;
 
@@ -83,7 +84,7 @@ static int near_av_add(struct near_av *av, const struct near_addr *addr,
 	*fi_addr = slot;
 	for (link = av->eps.next; link != &av->eps; link = link->next)
 		near_ep_av_added(near_container(link, struct near_ep, av_link),
-				 slot);
+				 slot, av->count > count);
 	return 0;
 }
 

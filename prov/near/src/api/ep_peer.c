@@ -55,9 +55,10 @@ int near_ep_resolve(struct near_ep *ep, fi_addr_t addr,
 
 /*
  * A peer that has sent before its address was inserted gets its name. Who inserts
- * addresses when he needs them looks for a crowd each time they have doubled.
+ * addresses when he needs them looks for a crowd each time they have doubled;
+ * more: this is one more than there ever were.
  */
-void near_ep_av_added(struct near_ep *ep, fi_addr_t addr)
+void near_ep_av_added(struct near_ep *ep, fi_addr_t addr, bool more)
 {
 	struct near_peer *peer = near_peer_find(ep->port,
 						near_av_at(ep->av, addr));
@@ -65,7 +66,7 @@ void near_ep_av_added(struct near_ep *ep, fi_addr_t addr)
 
 	if (source && source->addr == FI_ADDR_NOTAVAIL)
 		source->addr = addr;
-	if (addr & (addr - 1) || !ep->enabled)
+	if (!more || addr & (addr - 1) || !ep->enabled)
 		return;
 	near_crowd_again(&ep->tx_cq->crowd);
 	near_crowd_again(&ep->rx_cq->crowd);

@@ -320,7 +320,7 @@ int near_ep_poll(struct near_ep *ep);
 /* Have those of the AV, and we, more need of our processors than there are? */
 bool near_ep_crowded(const struct near_ep *ep);
 /* An entry of the AV came or went. */
-void near_ep_av_added(struct near_ep *ep, fi_addr_t addr);
+void near_ep_av_added(struct near_ep *ep, fi_addr_t addr, bool more);
 void near_ep_av_removed(struct near_ep *ep, fi_addr_t addr);
 
 /* short.c: fi/onesided.h's, and what is done in a shorter way */

@@ -24,8 +24,10 @@ int near_recv_want(struct near_ep *ep, const struct near_recv_args *args,
 		ret = near_ep_resolve(ep, args->src, &peer);
 		if (ret)
 			return ret;
-		near_peer_watch(ep->port, peer);	/* a foreign one, too */
 	}
+	/* a foreign one, too, which a send has left alone */
+	if (near_unlikely(!peer->wanted))
+		near_peer_watch(ep->port, peer);
 	recv->source = near_source_of(peer);
 	return recv->source ? 0 : -FI_EAGAIN;
 }

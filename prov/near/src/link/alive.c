@@ -98,6 +98,7 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 
 void near_peer_watch(struct near_port *port, struct near_peer *peer)
 {
+	peer->wanted = true;
 	if (near_watch(port, peer) == -ESRCH)
 		near_peer_dies(port, peer);
 }
@@ -267,21 +268,31 @@ static bool near_unmet_closed(struct near_peer *peer)
 	return closed;
 }
 
-/* Ports that have ended, and processes that no descriptor watches. */
-static void near_port_look(struct near_port *port)
+/* Whether one has ended whose end nothing tells of that lies in memory here. */
+static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
+{
+	if (!peer->region && near_unmet_closed(peer))
+		return true;
+	if (peer->by_start && near_same_process(&peer->addr) == -ESRCH)
+		return true;
+	/* no descriptor was free when it was to be watched, or it was asked */
+	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
+	       near_watch(port, peer) == -ESRCH;
+}
+
+/*
+ * Ports that have ended; all: processes, too, that no descriptor watches, and
+ * ports that we have no memory of. Each of these costs system calls.
+ */
+static void near_port_look(struct near_port *port, bool all)
 {
 	struct near_link *link;
 	struct near_peer *peer;
 
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
-		if (peer->region ? near_peer_ended(peer) :
-				   near_unmet_closed(peer))
-			near_peer_dies(port, peer);
-		else if (peer->by_start &&
-			 near_same_process(&peer->addr) == -ESRCH)
-			near_peer_dies(port, peer);
-		else if (peer->asked_ms && near_watch(port, peer) == -ESRCH)
+		if ((peer->region && near_peer_ended(peer)) ||
+		    (all && near_peer_missed(port, peer)))
 			near_peer_dies(port, peer);
 	}
 }
@@ -321,9 +332,9 @@ static void near_port_check(struct near_port *port)
 
 	if (near_likely(now - port->checked_ms < NEAR_CHECK_MS))
 		return;
-	port->checked_ms = now;
+	port->checked_ms = port->looked_ms = now;
 	near_port_events(port);
-	near_port_look(port);
+	near_port_look(port, true);
 	port->rings_due = true;
 }
 
@@ -374,15 +385,19 @@ int near_wait_fd(struct near_port *port)
 	return port->epoll_fd;
 }
 
+/* Who sleeps is here each time: what costs system calls is not done each time. */
 bool near_woken(struct near_port *port)
 {
-	bool rung;
+	uint64_t now = near_now_ms();
+	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
 	near_wake_drain(port);
 	/* who rings takes it down first, then writes */
 	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
 	near_port_events(port);
-	near_port_look(port);
+	if (all)
+		port->looked_ms = now;
+	near_port_look(port, all);
 	near_port_moves(port);
 	if (port->dying)
 		near_port_reap(port);

@@ -119,6 +119,9 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	lane->index = index;
 	lane->tier = (uint8_t)place.tier;
 	lane->peer->lane = lane;
+	/* the ring tells of its end from now on: near_unmet_closed() */
+	if (!lane->peer->ask && !lane->peer->expected)
+		near_given_drop(lane->peer, NEAR_GIVEN_REGION);
 	lane->hot_at = NEAR_NOT_HOT;
 	port->lane[index] = lane;
 	if (port->lane_count <= index)

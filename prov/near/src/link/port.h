@@ -47,6 +47,7 @@ struct near_peer {
 	void *user;		/* beside what each message reads */
 	enum near_peer_state state;
 	bool dying;		/* ends when its lanes are empty */
+	bool wanted;		/* somebody waits for its end to be told */
 	uint8_t ways;		/* NEAR_WAY_BIT() of those that work with it */
 	uint32_t index;		/* of our ring there */
 	size_t ring_size;
@@ -149,6 +150,7 @@ struct near_port {
 	uint8_t ways;		/* that new peers start with */
 	uint32_t dying;		/* peers that are */
 	uint64_t checked_ms;
+	uint64_t looked_ms;	/* last look at peers by system calls */
 	bool rings_due;		/* the look at rings is */
 	uint64_t hello_ms;	/* last look at the socket */
 	uint64_t asked_ms;	/* last question of ours there */
