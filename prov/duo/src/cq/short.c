@@ -75,14 +75,18 @@ static near_inline struct duo_rx *duo_short_rx(struct duo_match *match,
 	       rx : NULL;
 }
 
+/* Where a message lies: in its slot, in the data ring, with its sender. */
+enum duo_short_at { DUO_SHORT_SLOT, DUO_SHORT_RING, DUO_SHORT_SENDER };
+
 /*
  * A message of who has sent before, into a posted receive. What is held would
- * come first, but there is nothing: duo_short_may(). small: it has come in a
- * slot; without payload: its sender has it. False: nothing has been done.
+ * come first, but there is nothing: duo_short_may(). False: nothing has been
+ * done.
  */
 static near_inline bool duo_short_take(struct duo_ep *ep,
 				       struct near_peer *peer,
-				       enum duo_rx_kind kind, bool small,
+				       enum duo_rx_kind kind,
+				       enum duo_short_at from,
 				       const struct near_msg *msg,
 				       struct fi_cq_tagged_entry *to,
 				       fi_addr_t *src)
@@ -102,9 +106,9 @@ static near_inline bool duo_short_take(struct duo_ep *ep,
 		return false;
 	context = rx->context;
 	at = rx->iov[0].iov_base;
-	if (small)
+	if (from == DUO_SHORT_SLOT)
 		near_copy_small(at, msg->payload, msg->len);
-	else if (msg->payload)
+	else if (from == DUO_SHORT_RING)
 		memcpy(at, msg->payload, msg->len);
 	else if (!near_recv_now(ep->quick->port, peer, &msg->rndv, at,
 				msg->len))
@@ -138,8 +142,8 @@ static near_inline bool duo_short_inline(struct duo_ep *ep,
 	msg.len = (uint8_t)(word >> NEAR_WORD_LEN);
 	msg.payload = slot->bytes;
 	if (near_unlikely(msg.len > NEAR_INLINE ||
-			  !duo_short_take(ep, lane->peer, kind, true, &msg, to,
-					  src)))
+			  !duo_short_take(ep, lane->peer, kind,
+					  DUO_SHORT_SLOT, &msg, to, src)))
 		return false;
 	near_rx_release_slot(&lane->rx);
 	return true;
@@ -157,7 +161,7 @@ duo_short_eager(struct duo_ep *ep, struct near_lane *lane,
 			  !duo_short_take(ep, lane->peer,
 					  msg.flags & NEAR_TAGGED ? DUO_TAGGED :
 								    DUO_MSG,
-					  false, &msg, to, src)))
+					  DUO_SHORT_RING, &msg, to, src)))
 		return false;
 	near_rx_release(&lane->rx);
 	return true;
@@ -174,7 +178,8 @@ duo_short_announced(struct duo_ep *ep, struct near_lane *lane,
 	near_lane_header(&msg, slot, word);
 	near_lane_announced(&msg, slot);
 	if (!duo_short_take(ep, lane->peer, msg.flags & NEAR_TAGGED ?
-			    DUO_TAGGED : DUO_MSG, false, &msg, to, src))
+			    DUO_TAGGED : DUO_MSG, DUO_SHORT_SENDER, &msg, to,
+			    src))
 		return false;
 	near_rx_release_slot(&lane->rx);
 	return true;

@@ -263,14 +263,17 @@ bool near_serve_short(struct near_port *port, struct near_lane *lane,
 {
 	struct near_slot *answer = NULL;
 	struct near_short_ask ask;
-	uint64_t id, value;
+	uint64_t id, len, value;
 
 	if (near_unlikely(!near_short_ask(port, slot, &ask)))
+		return false;
+	len = ask.len;
+	if (near_unlikely(len > NEAR_RMA_BYTES))	/* as gcc has to see */
 		return false;
 	if (ask.verb == NEAR_WRITE) {
 		if (!near_short_take(lane, slot, word))
 			return false;
-		near_copy_small(ask.memory, slot->rma.bytes, ask.len);
+		near_copy_small(ask.memory, slot->rma.bytes, len);
 		near_offer_count(lane);
 		port->rma->served++;
 		return true;
@@ -282,12 +285,12 @@ bool near_serve_short(struct near_port *port, struct near_lane *lane,
 	if (ask.verb == NEAR_READ) {
 		if (!near_short_take(lane, slot, word))
 			return false;
-		near_copy_small(answer->rma_answer.bytes, ask.memory, ask.len);
-		near_short_answer(port, lane->peer, answer, id, ask.len);
+		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
+		near_short_answer(port, lane->peer, answer, id, len);
 		near_offer_count(lane);
 	} else {
 		if (near_offer_state(word) != NEAR_OFFER_NONE ||
-		    ask.verb != NEAR_FETCH || ask.len != sizeof(value) ||
+		    ask.verb != NEAR_FETCH || len != sizeof(value) ||
 		    !near_short_adds(ask.type, ask.op, 1) ||
 		    (uintptr_t)ask.memory % sizeof(value))
 			return false;
@@ -295,7 +298,7 @@ bool near_serve_short(struct near_port *port, struct near_lane *lane,
 		value = __atomic_fetch_add((uint64_t *)(void *)ask.memory,
 					   value, __ATOMIC_SEQ_CST);
 		memcpy(answer->rma_answer.bytes, &value, sizeof(value));
-		near_short_answer(port, lane->peer, answer, id, ask.len);
+		near_short_answer(port, lane->peer, answer, id, len);
 	}
 	port->rma->served++;
 	return true;
