@@ -8,75 +8,11 @@
 
 #include <sys/resource.h>
 
-#include "api/near_fi.h"
 #include "link/proc.h"
-#include "unit.h"
+#include "recv_side.h"
 
 #define RECV_MULTI 1000
-#define RECV_CQ 1024	/* completions that there is room for */
 #define RECV_COUNT (RECV_CQ + 8)
-
-struct fi_provider near_prov = { .name = NEAR_NAME };
-struct near_params near_params = {
-	.cma = 1, .memory = NEAR_MEMORY, .unexpected = 1 << 20,
-};
-
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
-static struct fid_cq *cq[2];
-static struct fid_ep *ep[2];	/* the receiver, and its peer */
-static fi_addr_t peer;
-
-static void recv_open(const struct fi_info *info, int i)
-{
-	struct fi_cq_attr cq_attr = {
-		.format = FI_CQ_FORMAT_TAGGED, .size = RECV_CQ,
-	};
-
-	ck_assert(!fi_cq_open(domain, &cq_attr, &cq[i], NULL));
-	ck_assert(!near_ep_open(domain, (struct fi_info *)info, &ep[i], NULL));
-	ck_assert(!fi_ep_bind(ep[i], &av->fid, 0));
-	ck_assert(!fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV));
-	ck_assert(!fi_enable(ep[i]));
-}
-
-static fi_addr_t recv_insert(struct fid_ep *of)
-{
-	struct near_addr name;
-	size_t len = sizeof(name);
-	fi_addr_t addr;
-
-	ck_assert(!fi_getname(&of->fid, &name, &len));
-	ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
-	return addr;
-}
-
-static void recv_setup(void)
-{
-	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_info *info = fi_allocinfo();
-
-	info->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
-	info->domain_attr->threading = FI_THREAD_DOMAIN;
-	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
-	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
-	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
-	recv_open(info, 0);
-	recv_open(info, 1);
-	fi_freeinfo(info);
-	peer = recv_insert(ep[1]);
-}
-
-static void recv_teardown(void)
-{
-	ck_assert(!fi_close(&ep[0]->fid));
-	ck_assert(!fi_close(&cq[0]->fid));
-	ck_assert(!fi_close(&av->fid));
-	ck_assert(!fi_close(&domain->fid));
-	ck_assert(!fi_close(&fabric->fid));
-}
 
 /* The receiver's next end: 0, or the error. */
 static int recv_end(const void *context)
@@ -442,90 +378,10 @@ START_TEST(recv_in_order)
 }
 END_TEST
 
-static void recv_setup_pieces(void)
-{
-	near_params.cma = 0;
-	recv_setup();
-}
-
-/* Until what may be unexpected is used up, and then the ring. */
-static void recv_flood(fi_addr_t to, size_t len)
-{
-	static char small[4000];
-	struct fi_cq_tagged_entry entry;
-	int refused = 0;
-
-	while (refused < 1000) {
-		if (fi_tinject(ep[1], small, len, to, 2))
-			refused++;
-		fi_cq_read(cq[1], &entry, 1);
-		ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAGAIN);
-	}
-}
-
-/*
- * A large message, from the flooded one to the flooding one or the other way,
- * whose end comes behind messages that nobody has asked for, more than there is
- * memory for.
- */
-START_TEST(recv_flooded)
-{
-	uint64_t end = near_now_ms() + 10000;
-	fi_addr_t to = recv_insert(ep[0]);
-	struct fi_cq_tagged_entry entry;
-	static char out[1 << 18], in[1 << 18];
-
-	if (_i)
-		ck_assert(!fi_tsend(ep[1], out, sizeof(out), NULL, to, 1, out));
-	recv_flood(to, 4000);
-	ck_assert(!fi_trecv(ep[!_i], in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0,
-			    in));
-	if (!_i)
-		ck_assert(!fi_tsend(ep[0], out, sizeof(out), NULL, peer, 1,
-				    out));
-	while (fi_cq_read(cq[0], &entry, 1) != 1) {
-		ck_assert_uint_lt(near_now_ms(), end);
-		fi_cq_read(cq[1], NULL, 0);
-	}
-	ck_assert_ptr_eq(entry.op_context, _i ? in : out);
-	/* nothing is under way: the limit holds again */
-	recv_flood(to, 4000);
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
-}
-END_TEST
-
-/* A receive, named or from anywhere, for a message behind all of those. */
-START_TEST(recv_behind_flood)
-{
-	uint64_t end = near_now_ms() + 10000;
-	fi_addr_t to = recv_insert(ep[0]);
-	size_t len = _i & 2 ? 8 : 4000;	/* of which there are many more */
-	struct fi_cq_tagged_entry entry;
-	bool sent = false;
-	char in[8];
-
-	recv_flood(to, len);
-	ck_assert(!fi_trecv(ep[0], in, sizeof(in), NULL,
-			    _i & 1 ? FI_ADDR_UNSPEC : peer, 1, 0, in));
-	while (fi_cq_read(cq[0], &entry, 1) != 1) {
-		ck_assert_uint_lt(near_now_ms(), end);
-		sent = sent || !fi_tinject(ep[1], "behind", 7, to, 1);
-		fi_cq_read(cq[1], NULL, 0);
-	}
-	ck_assert_ptr_eq(entry.op_context, in);
-	ck_assert_str_eq(in, "behind");
-	recv_flood(to, len);
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("recv");
 	TCase *tcase = tcase_create("recv");
-	TCase *pieces = tcase_create("in pieces");
 
 	tcase_add_checked_fixture(tcase, recv_setup, recv_teardown);
 	tcase_add_loop_test(tcase, recv_read_at_once, 0, 3);
@@ -541,9 +397,5 @@ int main(void)
 	tcase_add_loop_test(tcase, recv_foreign_later, 0, 4);
 	tcase_add_test(tcase, recv_unwatched);
 	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(pieces, recv_setup_pieces, recv_teardown);
-	tcase_add_loop_test(pieces, recv_flooded, 0, 2);
-	tcase_add_loop_test(pieces, recv_behind_flood, 0, 4);
-	suite_add_tcase(suite, pieces);
 	return unit_run(suite);
 }

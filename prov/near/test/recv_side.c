@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "recv_side.h"
+
+struct fi_provider near_prov = { .name = NEAR_NAME };
+struct near_params near_params = {
+	.cma = 1, .memory = NEAR_MEMORY, .unexpected = 1 << 20,
+};
+
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+struct fid_av *av;
+struct fid_cq *cq[2];
+struct fid_ep *ep[2];	/* the receiver, and its peer */
+fi_addr_t peer;
+
+static void recv_open(const struct fi_info *info, int i)
+{
+	struct fi_cq_attr cq_attr = {
+		.format = FI_CQ_FORMAT_TAGGED, .size = RECV_CQ,
+	};
+
+	ck_assert(!fi_cq_open(domain, &cq_attr, &cq[i], NULL));
+	ck_assert(!near_ep_open(domain, (struct fi_info *)info, &ep[i], NULL));
+	ck_assert(!fi_ep_bind(ep[i], &av->fid, 0));
+	ck_assert(!fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(ep[i]));
+}
+
+fi_addr_t recv_insert(struct fid_ep *of)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	ck_assert(!fi_getname(&of->fid, &name, &len));
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+void recv_setup(void)
+{
+	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_info *info = fi_allocinfo();
+
+	info->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
+	info->domain_attr->threading = FI_THREAD_DOMAIN;
+	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
+	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
+	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
+	recv_open(info, 0);
+	recv_open(info, 1);
+	fi_freeinfo(info);
+	peer = recv_insert(ep[1]);
+}
+
+void recv_teardown(void)
+{
+	ck_assert(!fi_close(&ep[0]->fid));
+	ck_assert(!fi_close(&cq[0]->fid));
+	ck_assert(!fi_close(&av->fid));
+	ck_assert(!fi_close(&domain->fid));
+	ck_assert(!fi_close(&fabric->fid));
+}
+
