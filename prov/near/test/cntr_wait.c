@@ -12,26 +12,15 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "api/near_fi.h"
 #include "link/proc.h"
-#include "unit.h"
+#include "recv_side.h"
 
 #define LONG_MS 10000
 #define SHORT_MS 300
 #define THREADS 3
 
-struct fi_provider near_prov = { .name = NEAR_NAME };
-struct near_params near_params = {
-	.memory = NEAR_MEMORY, .unexpected = 1 << 20,
-};
-
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
-static struct fid_cq *cq[2];
-static struct fid_ep *ep[2];	/* the one that counts, and its peer */
 static struct fid_cntr *cntr;
-static fi_addr_t self, peer;
+static fi_addr_t self;
 static char buf[64];
 
 static void (*on_sleep)(void);	/* once */
@@ -58,48 +47,23 @@ int sched_yield(void)
 	return 0;
 }
 
-static void open_ep(const struct fi_info *info, int i)
+/* The first of the two counts. */
+static void count(int i)
 {
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 
-	ck_assert(!fi_cq_open(domain, &attr, &cq[i], NULL));
-	ck_assert(!near_ep_open(domain, (struct fi_info *)info, &ep[i], NULL));
-	ck_assert(!fi_ep_bind(ep[i], &av->fid, 0));
-	ck_assert(!fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV));
-	if (!i)
-		ck_assert(!fi_ep_bind(ep[i], &cntr->fid, FI_SEND | FI_RECV));
-	ck_assert(!fi_enable(ep[i]));
-}
-
-static fi_addr_t insert(struct fid_ep *of)
-{
-	struct near_addr name;
-	size_t len = sizeof(name);
-	fi_addr_t addr;
-
-	ck_assert(!fi_getname(&of->fid, &name, &len));
-	ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
-	return addr;
+	if (i)
+		return;
+	ck_assert(!fi_cntr_open(domain, &attr, &cntr, NULL));
+	ck_assert(!fi_ep_bind(ep[i], &cntr->fid, FI_SEND | FI_RECV));
 }
 
 static void setup_as(enum fi_threading threading)
 {
-	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cntr_attr cntr_attr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fi_info *info = fi_allocinfo();
-
-	info->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
-	info->domain_attr->threading = threading;
-	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
-	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
-	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
-	ck_assert(!fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
-	open_ep(info, 0);
-	open_ep(info, 1);
-	fi_freeinfo(info);
-	self = insert(ep[0]);
-	peer = insert(ep[1]);
+	near_params.cma = 0;
+	recv_setup_as(threading, count);
+	self = recv_insert(ep[0]);
+	peer = recv_insert(ep[1]);
 	sleeps = naps = yields = 0;
 	on_sleep = NULL;
 }
@@ -114,23 +78,13 @@ static void setup_locked(void)
 	setup_as(FI_THREAD_SAFE);
 }
 
-static void close_peer(void)
-{
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
-	ep[1] = NULL;
-}
-
 static void teardown(void)
 {
 	if (ep[1])
-		close_peer();
-	ck_assert(!fi_close(&ep[0]->fid));
-	ck_assert(!fi_close(&cq[0]->fid));
+		recv_close(1);
+	recv_close(0);
 	ck_assert(!fi_close(&cntr->fid));
-	ck_assert(!fi_close(&av->fid));
-	ck_assert(!fi_close(&domain->fid));
-	ck_assert(!fi_close(&fabric->fid));
+	recv_close_domain();
 }
 
 /* It lies there all the time, but for a look at ports that have closed. */
@@ -186,7 +140,7 @@ static void add_err(void)
 /* The end of its peer is looked for, which takes a sleep or two. */
 static void end(void)
 {
-	close_peer();
+	recv_close(1);
 }
 
 static const struct {

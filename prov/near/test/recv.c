@@ -46,8 +46,7 @@ static void recv_lose_peer(int messages)
 	ck_assert(!fi_trecv(ep[0], bytes, 1, NULL, peer, 2, 0, &to));
 	ck_assert_int_eq(recv_end(&to), 0);
 	ck_assert(!fi_trecv(ep[0], bytes, 1, NULL, peer, 2, 0, &to));
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 	ck_assert_int_eq(recv_end(&to), FI_ECONNRESET);
 }
 
@@ -91,8 +90,7 @@ START_TEST(recv_read_at_once)
 	ck_assert_mem_eq(to, from, LEN);
 	ck_assert_uint_eq(to[LEN], 0);
 	ck_assert_uint_eq(port->rx_ops.chunks, 0);
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 }
 END_TEST
 
@@ -141,8 +139,7 @@ START_TEST(recv_unmet)
 	}
 	if (_i != 1)
 		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 	if (_i == 1)
 		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
@@ -195,8 +192,7 @@ START_TEST(recv_multi_truncated)
 	ck_assert_uint_eq(err.olen, 1);
 	ck_assert(err.flags & FI_MULTI_RECV);
 	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 }
 END_TEST
 
@@ -218,8 +214,7 @@ START_TEST(recv_multi_filling)
 		ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAGAIN);
 	}
 	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
 		fi_cq_read(cq[0], &entry, 0);
 	for (i = 0; i < RECV_COUNT; i++)
@@ -273,31 +268,37 @@ START_TEST(recv_again)
 	ck_assert_int_eq(recv_end(in), 0);
 	/* its end is still told */
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 8, 0, in));
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
 }
 END_TEST
 
-/* Of another host, or another version: that, and not its death, is what is said. */
-START_TEST(recv_foreign)
+/* One of another version, or of another host. */
+static fi_addr_t insert_foreign(bool version)
 {
 	struct near_addr name;
 	size_t len = sizeof(name);
-	char bytes[8] = "";
-	fi_addr_t to;
+	fi_addr_t addr;
 
 	ck_assert(!fi_getname(&ep[1]->fid, &name, &len));
 	name.pid = INT32_MAX;
-	if (_i)
+	if (version)
 		name.layout--;
 	else
 		name.host++;
-	ck_assert_int_eq(fi_av_insert(av, &name, 1, &to, 0, NULL), 1);
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+/* Of another host, or another version: that, and not its death, is what is said. */
+START_TEST(recv_foreign)
+{
+	fi_addr_t to = insert_foreign(_i);
+	char bytes[8] = "";
+
 	ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
 			 -FI_EHOSTUNREACH);
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 }
 END_TEST
 
@@ -307,25 +308,15 @@ END_TEST
  */
 START_TEST(recv_foreign_later)
 {
-	struct near_addr name;
-	size_t len = sizeof(name);
+	fi_addr_t to = insert_foreign(_i & 1);
 	char bytes[8] = "";
-	fi_addr_t to;
 
-	ck_assert(!fi_getname(&ep[1]->fid, &name, &len));
-	name.pid = INT32_MAX;
-	if (_i & 1)
-		name.layout--;
-	else
-		name.host++;
-	ck_assert_int_eq(fi_av_insert(av, &name, 1, &to, 0, NULL), 1);
 	if (_i < 2)
 		ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
 				 -FI_EHOSTUNREACH);
 	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, to, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 }
 END_TEST
 
@@ -340,8 +331,7 @@ START_TEST(recv_unwatched)
 	ck_assert(!setrlimit(RLIMIT_NOFILE, &none));
 	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, peer, 1, 0, bytes));
 	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 END_TEST
@@ -373,8 +363,7 @@ START_TEST(recv_in_order)
 			;
 		ck_assert_uint_eq(entry.tag, i);
 	}
-	ck_assert(!fi_close(&ep[1]->fid));
-	ck_assert(!fi_close(&cq[1]->fid));
+	recv_close(1);
 }
 END_TEST
 

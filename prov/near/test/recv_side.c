@@ -9,13 +9,14 @@ struct near_params near_params = {
 };
 
 static struct fid_fabric *fabric;
-static struct fid_domain *domain;
+struct fid_domain *domain;
 struct fid_av *av;
 struct fid_cq *cq[2];
 struct fid_ep *ep[2];	/* the receiver, and its peer */
 fi_addr_t peer;
 
-static void recv_open(const struct fi_info *info, int i)
+static void recv_open(const struct fi_info *info, int i,
+		      void (*before)(int i))
 {
 	struct fi_cq_attr cq_attr = {
 		.format = FI_CQ_FORMAT_TAGGED, .size = RECV_CQ,
@@ -25,6 +26,8 @@ static void recv_open(const struct fi_info *info, int i)
 	ck_assert(!near_ep_open(domain, (struct fi_info *)info, &ep[i], NULL));
 	ck_assert(!fi_ep_bind(ep[i], &av->fid, 0));
 	ck_assert(!fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV));
+	if (before)
+		before(i);
 	ck_assert(!fi_enable(ep[i]));
 }
 
@@ -39,29 +42,44 @@ fi_addr_t recv_insert(struct fid_ep *of)
 	return addr;
 }
 
-void recv_setup(void)
+void recv_setup_as(enum fi_threading threading, void (*before)(int i))
 {
 	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	struct fi_info *info = fi_allocinfo();
 
 	info->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
-	info->domain_attr->threading = FI_THREAD_DOMAIN;
+	info->domain_attr->threading = threading;
 	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
 	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
 	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
-	recv_open(info, 0);
-	recv_open(info, 1);
+	recv_open(info, 0, before);
+	recv_open(info, 1, before);
 	fi_freeinfo(info);
+}
+
+void recv_setup(void)
+{
+	recv_setup_as(FI_THREAD_DOMAIN, NULL);
 	peer = recv_insert(ep[1]);
 }
 
-void recv_teardown(void)
+void recv_close(int i)
 {
-	ck_assert(!fi_close(&ep[0]->fid));
-	ck_assert(!fi_close(&cq[0]->fid));
+	ck_assert(!fi_close(&ep[i]->fid));
+	ck_assert(!fi_close(&cq[i]->fid));
+	ep[i] = NULL;
+}
+
+void recv_close_domain(void)
+{
 	ck_assert(!fi_close(&av->fid));
 	ck_assert(!fi_close(&domain->fid));
 	ck_assert(!fi_close(&fabric->fid));
 }
 
+void recv_teardown(void)
+{
+	recv_close(0);
+	recv_close_domain();
+}
