@@ -3,10 +3,10 @@
 
 /* fi_getinfo: who asks for more than there is gets nothing, and is told why. */
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "api/near_fi.h"
+#include "said.h"
 #include "unit.h"
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
@@ -16,33 +16,14 @@ struct near_params near_params = {
 
 static struct fi_info *hints;
 static struct fi_info *info;
-static int lines;
-static char said[512];
-
-int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
-		   enum fi_log_subsys subsys)
-{
-	return level == FI_LOG_INFO;
-}
-
-void fi_log(const struct fi_provider *prov, enum fi_log_level level,
-	    enum fi_log_subsys subsys, const char *func, int line,
-	    const char *fmt, ...)
-{
-	va_list args;
-
-	lines++;
-	va_start(args, fmt);
-	vsnprintf(said, sizeof(said), fmt, args);
-	va_end(args);
-}
 
 static void info_setup(void)
 {
 	hints = fi_allocinfo();
 	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
 	info = NULL;
-	lines = 0;
+	said_level = FI_LOG_INFO;
+	said_lines = 0;
 }
 
 static void info_teardown(void)
@@ -60,7 +41,7 @@ static void info_refused(const char *node, const char *words)
 {
 	ck_assert_int_eq(info_get(node), -FI_ENODATA);
 	ck_assert_ptr_null(info);
-	ck_assert_int_eq(lines, 1);
+	ck_assert_int_eq(said_lines, 1);
 	ck_assert_msg(strstr(said, words), "%s: %s", words, said);
 }
 
@@ -123,7 +104,7 @@ START_TEST(info_within)
 	*info_field(hints, limit) = limit->most;
 	ck_assert_msg(!info_get(NULL), "%s", limit->name);
 	ck_assert_uint_ge(*info_field(info, limit), limit->most);
-	ck_assert_int_eq(lines, 0);
+	ck_assert_int_eq(said_lines, 0);
 }
 END_TEST
 
@@ -142,15 +123,15 @@ START_TEST(info_kinds)
 	info_refused(NULL, "caps");
 	hints->caps = FI_MSG;
 	hints->ep_attr->type = FI_EP_DGRAM;
-	lines = 0;
+	said_lines = 0;
 	info_refused(NULL, "type");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
-	lines = 0;
+	said_lines = 0;
 	info_refused(NULL, "data_progress");
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->name = strdup("eth0");
-	lines = 0;
+	said_lines = 0;
 	info_refused(NULL, "eth0");
 }
 END_TEST
@@ -167,7 +148,7 @@ START_TEST(info_unwanted)
 	strcpy(hints->fabric_attr->prov_name, "far");
 	hints->domain_attr->mr_iov_limit = 7;
 	ck_assert_int_eq(info_get(NULL), -FI_ENODATA);
-	ck_assert_int_eq(lines, 0);
+	ck_assert_int_eq(said_lines, 0);
 }
 END_TEST
 

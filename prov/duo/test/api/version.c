@@ -6,39 +6,19 @@
  * program's fi_version() and log stand before libfabric's own.
  */
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "near_abi.h"
+#include "said.h"
 #include "unit.h"
 
 struct fi_provider *fi_prov_ini(void);
 
 static uint32_t running;
-static int warnings;
-static char said[512];
 
 uint32_t fi_version(void)
 {
 	return running;
-}
-
-int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
-		   enum fi_log_subsys subsys)
-{
-	return level == FI_LOG_WARN;
-}
-
-void fi_log(const struct fi_provider *prov, enum fi_log_level level,
-	    enum fi_log_subsys subsys, const char *func, int line,
-	    const char *fmt, ...)
-{
-	va_list args;
-
-	warnings++;
-	va_start(args, fmt);
-	vsnprintf(said, sizeof(said), fmt, args);
-	va_end(args);
 }
 
 static void setup(void)
@@ -53,7 +33,7 @@ static void teardown(void)
 START_TEST(same_version)
 {
 	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
-	ck_assert_int_eq(warnings, 0);
+	ck_assert_int_eq(said_lines, 0);
 }
 END_TEST
 
@@ -92,11 +72,11 @@ START_TEST(other_version)
 	snprintf(loaded, sizeof(loaded), "by %d.%d:", major, minor);
 	if (version_cases[_i].offered) {
 		ck_assert_msg(fi_prov_ini() == &duo_prov, "%s", name);
-		ck_assert_int_eq(warnings, 0);
+		ck_assert_int_eq(said_lines, 0);
 		return;
 	}
 	ck_assert_msg(!fi_prov_ini(), "%s", name);
-	ck_assert_int_eq(warnings, 1);
+	ck_assert_int_eq(said_lines, 1);
 	ck_assert_msg(strstr(said, built) && strstr(said, loaded), "%s: %s",
 		      name, said);
 }
@@ -116,7 +96,7 @@ START_TEST(groups)
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
 	duo_params.peer = DUO_PEER_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
-	ck_assert_int_eq(warnings, 1);
+	ck_assert_int_eq(said_lines, 1);
 	duo_params.peer = DUO_PEER_NEAR;
 	ck_assert_int_eq(fi_prov_ini() == &duo_prov,
 			 near_abi_same(DUO_FI_VERSION, running));
@@ -155,12 +135,12 @@ START_TEST(parameter)
 	ck_assert_msg(duo_params.lazy_polls == number_cases[_i].want, "\"%s\"",
 		      text);
 	if (number_cases[_i].want != 100) {
-		ck_assert_int_eq(warnings, 0);
+		ck_assert_int_eq(said_lines, 0);
 		return;
 	}
 	snprintf(want, sizeof(want), "FI_OFI_DUO_LAZY_POLLS=%s is no number, "
 		 "100 is used", text);
-	ck_assert_int_eq(warnings, 1);
+	ck_assert_int_eq(said_lines, 1);
 	ck_assert_msg(strstr(said, want) != NULL, "%s", said);
 }
 END_TEST
