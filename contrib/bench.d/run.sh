@@ -288,11 +288,7 @@ bench_run()
 	for suite in main multi rma wake many start growth mem insn mpi osc; do
 		[[ ,$only, == *,$suite,* ]] || continue
 		say "$suite"
-		if [[ $suite == start || $suite == mpi ]]; then
-			"run_$suite"
-		else	# the core as it is half a second later
-			FI_OFI_DUO_CORE_REST=0 "run_$suite"
-		fi
+		"run_$suite"
 	done
 	about load-after "$(cut -d' ' -f1-3 /proc/loadavg)"
 }

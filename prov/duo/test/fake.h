@@ -150,7 +150,6 @@ struct fake_core {
 	uint64_t own_addr;
 	bool single;		/* an AV takes one endpoint, as efa's do */
 	uint64_t refused;	/* an address that AVs opened now refuse */
-	bool needs_ep;		/* an AV without takes no address, as efa's */
 	bool keeps;		/* what is removed: it is in use */
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;

@@ -128,7 +128,6 @@ void fixture_open(const struct fixture_attr *attr)
 	duo_params.lazy_polls = LAZY_POLLS;
 	duo_params.shm_apart = false;	/* the peers are of this process */
 	duo_params.lazy_time = 1 << 30;	/* never */
-	duo_params.core_rest = 0;
 	duo_params.core_interval = 1;
 	fixture_fabric(attr);
 }

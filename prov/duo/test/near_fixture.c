@@ -90,12 +90,9 @@ static void rig_close(void)
 	duo_registry_withdraw(&rig.pub);
 }
 
-static size_t rest_ms;
-
 void near_setup_alone(void)
 {
 	fixture_open(&over_near);
-	duo_params.core_rest = rest_ms;
 	ck_assert_int_eq(fixture_try(&over_near), 0);
 	ck_assert_ptr_nonnull(fixture_ep()->near);
 	rig_open();
@@ -146,15 +143,6 @@ void near_setup_ordered(void)
 	over_near.order = FI_ORDER_WAS | FI_ORDER_SAW;
 	near_setup_alone();
 	near_publish();
-}
-
-void near_setup_resting(void)
-{
-	over_near.core = "efa";
-	over_near.cntr_flags = 0;
-	rest_ms = 500;
-	near_setup_alone();
-	fake.core.needs_ep = true;
 }
 
 void near_teardown(void)

@@ -41,8 +41,6 @@ void near_setup_unlocked(void);
 void near_setup_two_cqs(void);
 /* The first, with an order between messages and RMA: the peer has none. */
 void near_setup_ordered(void);
-/* The second, over a core that rests. */
-void near_setup_resting(void);
 /* The peer is published and inserted. */
 void near_publish(void);
 void near_teardown(void);

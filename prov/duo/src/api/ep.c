@@ -14,7 +14,6 @@
 #include "api/api.h"
 #include "av/av.h"
 #include "av/map.h"
-#include "av/rest.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/read.h"
@@ -214,7 +213,6 @@ static int duo_ep_enable(struct duo_ep *ep)
 		return ret;
 	duo_ep_open_local(ep);
 	duo_lock(&ep->domain->lock);
-	duo_rest_enabled(ep);
 	ep->route = ep->map ? ep->map->route : ep->core_av->route;
 	ep->route_size = DUO_AV_MAX;
 	ep->enabled = true;
@@ -297,18 +295,15 @@ static int duo_ep_close(struct fid *fid)
 	duo_lock(&domain->lock);
 	ep->closing = true;
 	duo_ep_quicken(ep);
-	duo_rest_closing(ep);
 	duo_ep_drain_local(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
 	if (ret) {
 		ep->closing = false;
 		duo_ep_quicken(ep);
-		duo_rest_end(domain);
 		duo_unlock(&domain->lock);
 		return ret;
 	}
-	duo_rest_closed(ep);
 	duo_ep_drain_core(ep);
 	if (duo_params.stats)
 		duo_stats_print(ep);

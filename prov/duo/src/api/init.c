@@ -100,10 +100,6 @@ static void duo_params_define(void)
 			"While local messages come and the core is idle, "
 			"completion queue polls per poll of the core "
 			"(default: 64; 1: every one)");
-	fi_param_define(&duo_prov, "core_rest", FI_PARAM_SIZE_T,
-			"Milliseconds after fi_enable for which an efa core "
-			"is left alone while nothing is known that it could "
-			"be needed for (default: 500; 0: not at all)");
 	fi_param_define(&duo_prov, "wait_interval", FI_PARAM_SIZE_T,
 			"Microseconds after which the descriptor of a "
 			"completion queue with FI_WAIT_FD becomes readable, "
@@ -161,13 +157,10 @@ static void duo_params_read(void)
 	near_param_number(&duo_prov, "lazy_time", &duo_params.lazy_time);
 	near_param_number(&duo_prov, "core_interval",
 			  &duo_params.core_interval);
-	near_param_number(&duo_prov, "core_rest", &duo_params.core_rest);
 	near_param_number(&duo_prov, "wait_interval",
 			  &duo_params.wait_interval);
 	near_param_number(&duo_prov, "near_memory", &duo_params.near_memory);
 	duo_param_yield();
-	if (duo_params.core_rest > DUO_PARAM_MAX)
-		duo_params.core_rest = DUO_PARAM_MAX;
 	duo_param_clamp(&duo_params.wait_interval);
 	duo_param_clamp(&duo_params.lazy_polls);
 	duo_param_clamp(&duo_params.lazy_time);

@@ -14,7 +14,6 @@
 #include <rdma/fi_errno.h>
 
 #include "av/av.h"
-#include "av/rest.h"
 #include "av/route.h"
 #include "base/log.h"
 #include "obj/domain.h"
@@ -35,22 +34,6 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 	return addr;
 }
 
-/* Those that the core has refused, since it rested until just now. */
-static int duo_av_lost(const struct duo_av *av, fi_addr_t *addr, size_t count)
-{
-	size_t i;
-	int lost = 0;
-
-	for (i = 0; i < count; i++) {
-		if (addr[i] >= DUO_AV_MAX ||
-		    duo_route_load(av->route, addr[i]) != DUO_ROUTE_NONE)
-			continue;
-		addr[i] = FI_ADDR_NOTAVAIL;
-		lost++;
-	}
-	return lost;
-}
-
 /* What the core has returned for an insert; returns what we do. */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
@@ -59,37 +42,13 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 		return ret;
 	ret -= duo_core_av_admit(av, addr, count, err);
 	duo_av_note_all(av, addr, bytes, count);
-	return ret - duo_av_lost(av, addr, count);
+	return ret;
 }
 
 /* Where the application wants the errors of single addresses. */
 static int *duo_av_errors(uint64_t flags, void *context)
 {
 	return flags & FI_SYNC_ERR ? context : NULL;
-}
-
-/* The core is about to be asked. False: it rests for want of an endpoint. */
-static bool duo_av_awake(struct duo_av *av)
-{
-	duo_rest_end(av->domain);
-	if (!duo_rest_of(av))
-		return true;
-	DUO_WARN(AV, "av %p: the core takes no more addresses while no "
-		 "endpoint is bound to it; insert them after fi_ep_bind\n",
-		 (void *) av);
-	return false;
-}
-
-/* The core's answer, or while it rests what it will be. */
-static int duo_av_take(struct duo_av *av, const void *addr, size_t count,
-		       fi_addr_t *result, uint64_t flags, void *context)
-{
-	if (!(flags & ~FI_MORE) && duo_rest_insert(av, addr, count, result))
-		return count;
-	if (!duo_av_awake(av))
-		return -FI_EOPBADSTATE;
-	return fi_av_insert(duo_av_core(av), addr, count, result, flags,
-			    context);
 }
 
 static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
@@ -107,7 +66,8 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
-	ret = duo_av_take(av, addr, count, result, flags, context);
+	ret = fi_av_insert(duo_av_core(av), addr, count, result, flags,
+			   context);
 	ret = duo_av_inserted(av, ret, result, addr, count,
 			      duo_av_errors(flags, context));
 	duo_unlock(&av->domain->lock);
@@ -125,8 +85,7 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	int ret;
 
 	duo_lock(&av->domain->lock);
-	ret = !duo_av_awake(av) ? -FI_EOPBADSTATE :
-	      fi_av_insertsvc(duo_av_core(av), node, service, result, flags,
+	ret = fi_av_insertsvc(duo_av_core(av), node, service, result, flags,
 			      context);
 	ret = duo_av_inserted(av, ret, result, NULL, 1,
 			      duo_av_errors(flags, context));
@@ -146,8 +105,7 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
-	ret = !duo_av_awake(av) ? -FI_EOPBADSTATE :
-	      fi_av_insertsym(duo_av_core(av), node, nodecnt, service, svccnt,
+	ret = fi_av_insertsym(duo_av_core(av), node, nodecnt, service, svccnt,
 			      result, flags, context);
 	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
 			      duo_av_errors(flags, context));
@@ -247,10 +205,8 @@ static int duo_av_close(struct fid *fid)
 	duo_lock(&av->domain->lock);
 	/* without endpoints there is one left */
 	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
-	if (!ret) {
-		duo_rest_forget(av);
+	if (!ret)
 		LIST_REMOVE(av, link);
-	}
 	duo_unlock(&av->domain->lock);
 	if (ret)
 		return ret;

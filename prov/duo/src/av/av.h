@@ -36,8 +36,6 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 void duo_av_note_all(struct duo_av *av, const fi_addr_t *addr,
 		     const void *bytes, size_t count);
 void duo_av_forget(struct duo_av *av, fi_addr_t addr);
-/* The core does not have the address, or not any more. */
-void duo_av_drop(struct duo_av *av, fi_addr_t addr);
 /* The core's bytes of an address; *len is the room on entry. */
 int duo_av_core_addr(const struct duo_av *av, fi_addr_t addr, void *buf,
 		     size_t *len);
@@ -65,12 +63,6 @@ void duo_core_av_unbind(struct duo_ep *ep);
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr, size_t count,
 			 int *err);
-/* Its first AV, the only one, has given these numbers to our first ones;
- * FI_ADDR_NOTAVAIL: it has none. */
-int duo_core_av_renumber(struct duo_av *av, const fi_addr_t *core_addr,
-			 size_t count);
-/* It has no number for an address of ours that is reached locally alone. */
-bool duo_core_av_lacks(const struct duo_core_av *core, fi_addr_t addr);
 int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
 		       size_t *len);
 /* From the first AV; if it has none left of it, forget for the others. */

@@ -23,7 +23,6 @@
 
 #include "av/av.h"
 #include "av/map.h"
-#include "av/rest.h"
 #include "av/route.h"
 #include "base/log.h"
 #include "obj/domain.h"
@@ -142,11 +141,6 @@ static fi_addr_t duo_core_av_addr(const struct duo_core_av *core,
 static bool duo_core_av_has(const struct duo_core_av *core, fi_addr_t addr)
 {
 	return core->fi_addr[duo_core_av_addr(core, addr)] == addr + 1;
-}
-
-bool duo_core_av_lacks(const struct duo_core_av *core, fi_addr_t addr)
-{
-	return core->fi_addr && !duo_core_av_has(core, addr);
 }
 
 /* The core has given core_addr to addr. */
@@ -286,35 +280,11 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr, size_t count,
 	return refused;
 }
 
-int duo_core_av_renumber(struct duo_av *av, const fi_addr_t *core_addr,
-			 size_t count)
-{
-	struct duo_core_av *lead = duo_core_av_lead(av);
-	struct duo_ep *ep;
-	fi_addr_t addr;
-	int ret = duo_core_av_part(lead);
-
-	if (ret)
-		return ret;
-	for (addr = 0; addr < count; addr++) {
-		if (core_addr[addr] == FI_ADDR_NOTAVAIL)
-			continue;
-		duo_core_av_name(lead, addr, core_addr[addr]);
-		LIST_FOREACH(ep, &av->local_eps, av_link)
-			duo_map_renumber(ep, addr);
-	}
-	return 0;
-}
-
 int duo_core_av_lookup(const struct duo_av *av, fi_addr_t addr, void *buf,
 		       size_t *len)
 {
 	const struct duo_core_av *lead = duo_core_av_lead(av);
 
-	if (duo_rest_of(av))
-		return duo_rest_lookup(av, addr, buf, len);
-	if (addr < DUO_AV_MAX && duo_core_av_lacks(lead, addr))
-		return -FI_EINVAL;
 	return fi_av_lookup(lead->av_fid, duo_core_av_addr(lead, addr), buf,
 			    len);
 }
@@ -323,14 +293,10 @@ int duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 {
 	struct duo_core_av *lead = duo_core_av_lead(av);
 
-	if (duo_rest_of(av))
-		return duo_rest_remove(av, addr);
 	if (lead->fi_addr) {
 		if (addr >= DUO_AV_MAX ||
 		    duo_route_load(av->route, addr) == DUO_ROUTE_NONE)
 			return -FI_EINVAL;
-		if (duo_core_av_lacks(lead, addr))
-			return 0;
 		addr = duo_core_av_addr(lead, addr);
 	}
 	return fi_av_remove(lead->av_fid, &addr, 1, flags);
@@ -394,8 +360,7 @@ static int duo_core_av_replay(struct duo_core_av *core)
 	int ret = av->beyond ? -FI_ENOSPC : 0;
 
 	for (addr = 0; !ret && addr < av->high; addr++) {
-		if (duo_route_load(av->route, addr) != DUO_ROUTE_NONE &&
-		    !duo_core_av_lacks(duo_core_av_lead(av), addr))
+		if (duo_route_load(av->route, addr) != DUO_ROUTE_NONE)
 			ret = duo_core_av_copy(core, addr);
 	}
 	return ret;
@@ -453,7 +418,6 @@ static int duo_core_av_bind_own(struct duo_av *av, struct duo_ep *ep,
 	}
 	TAILQ_INSERT_TAIL(&av->cores, core, link);
 	duo_core_av_prune(av);
-	duo_rest_bound(av);
 	return 0;
 }
 
@@ -470,7 +434,6 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 	lead->used = true;
 	lead->eps++;
 	ep->core_av = lead;
-	duo_rest_bound(av);
 	return 0;
 }
 

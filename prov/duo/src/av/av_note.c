@@ -83,7 +83,8 @@ const struct duo_registry_index *duo_av_index(struct duo_av *av,
 	return &av->index;
 }
 
-void duo_av_drop(struct duo_av *av, fi_addr_t addr)
+/* The core does not have the address any more. */
+static void duo_av_drop(struct duo_av *av, fi_addr_t addr)
 {
 	struct duo_ep *ep;
 

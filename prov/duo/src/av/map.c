@@ -14,7 +14,6 @@
 
 #include "av/av.h"
 #include "av/map.h"
-#include "av/rest.h"
 #include "av/route.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -75,16 +74,8 @@ static bool duo_map_has(const struct duo_ep *ep, fi_addr_t addr)
 static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			enum fi_duo_reason reason)
 {
-	enum duo_route_state state = duo_route_state(word);
-	uint64_t core;
+	uint64_t core = duo_route_load(ep->core_av->route, addr);
 
-	if (state == DUO_ROUTE_CORE)
-		duo_rest_end(ep->domain);
-	if (state != DUO_ROUTE_NONE && !duo_map_has(ep, addr))
-		return;		/* the core has refused it just now */
-	if (state != DUO_ROUTE_LOCAL && duo_core_av_lacks(ep->core_av, addr))
-		word -= state;	/* nobody reaches it any more */
-	core = duo_route_load(ep->core_av->route, addr);
 	ep->map->reason[addr] = reason;
 	atomic_store_explicit(&ep->map->route[addr],
 			      word | duo_route_offset(core),
@@ -148,12 +139,9 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 	enum duo_route_state state;
 	uint64_t word;
 
-	if (reason != FI_DUO_REGISTERED)
-		duo_rest_end(ep->domain);
 	word = duo_route_load(map->route, addr);
 	state = duo_route_state(word);
-	if (!duo_map_has(ep, addr) ||
-	    (duo_route_mapped(word) && duo_route_number(word) == number))
+	if (duo_route_mapped(word) && duo_route_number(word) == number)
 		return;
 	if (map->addr_of_number[number] == FI_ADDR_UNSPEC)
 		map->addr_of_number[number] = addr;
@@ -226,8 +214,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 		return;
 	duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 	duo_map_bequeath(ep, addr, duo_route_number(word));
-	if (!duo_core_av_lacks(ep->core_av, addr))
-		ep->up->moved(ep, addr);
+	ep->up->moved(ep, addr);
 }
 
 /* The peer has no such number any more. */
@@ -249,7 +236,6 @@ void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
 	fi_addr_t addr;
 	uint64_t word;
 
-	duo_rest_end(ep->domain);
 	for (addr = 0; addr < ep->av->high; addr++) {
 		word = duo_route_load(ep->map->route, addr);
 		if (duo_route_state(word) != DUO_ROUTE_LOCAL ||
@@ -259,11 +245,9 @@ void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
 			    FI_DUO_NOT_MAPPED);
 		DUO_WARN(AV, "ep %p: the peer with fi_addr %" PRIu64 " cannot "
 			 "be reached over %s, see above or its own warnings; "
-			 "the core %s %s\n", (void *) ep, addr,
-			 ep->domain->peer->name, ep->domain->fabric->core_name,
-			 duo_core_av_lacks(ep->core_av, addr) ?
-			 "has refused it: no message reaches it" :
-			 "carries its messages");
+			 "the core %s carries its messages\n", (void *) ep,
+			 addr, ep->domain->peer->name,
+			 ep->domain->fabric->core_name);
 	}
 }
 
@@ -272,8 +256,7 @@ static void duo_map_admit(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->map->route, addr);
 
-	if (duo_route_state(word) == DUO_ROUTE_NONE &&
-	    !duo_core_av_lacks(ep->core_av, addr))
+	if (duo_route_state(word) == DUO_ROUTE_NONE)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 }
 
@@ -292,26 +275,6 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (reason != FI_DUO_REGISTERED && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_NOT_READ)
 		duo_map_unbind(ep, addr);
-	if (duo_route_state(duo_route_load(ep->map->route, addr)) !=
-	    DUO_ROUTE_LOCAL)
-		duo_rest_end(ep->domain);
-}
-
-bool duo_map_only_local(struct duo_ep *ep, fi_addr_t addr)
-{
-	uint64_t word = duo_route_load(ep->map->route, addr);
-	fi_addr_t number = duo_route_number(word);
-
-	if (duo_route_state(word) != DUO_ROUTE_LOCAL)
-		return false;
-	ep->confirmed[number / 64] |= 1ULL << number % 64;
-	return true;
-}
-
-void duo_map_renumber(struct duo_ep *ep, fi_addr_t addr)
-{
-	duo_map_set(ep, addr, duo_route_load(ep->map->route, addr),
-		    ep->map->reason[addr]);
 }
 
 /*

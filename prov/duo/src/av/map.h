@@ -48,11 +48,6 @@ void duo_map_close(struct duo_ep *ep);
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
 		      const struct duo_registry_index *index);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
-/* The core has not taken it. Is it reached without? Then receives from it are
- * none of the core's. */
-bool duo_map_only_local(struct duo_ep *ep, fi_addr_t addr);
-/* The core has another number for it than we, which the word did not say. */
-void duo_map_renumber(struct duo_ep *ep, fi_addr_t addr);
 /* The first send to an undecided address: its path is settled for good. */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*

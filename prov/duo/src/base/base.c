@@ -30,7 +30,6 @@ struct duo_params duo_params = {
 	.lazy_polls = 64,
 	.lazy_time = 200,
 	.core_interval = 64,
-	.core_rest = 500,
 	.wait_interval = 500,
 	.near_memory = NEAR_MEMORY,
 	.order_devices = 1,

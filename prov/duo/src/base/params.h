@@ -24,7 +24,6 @@ struct duo_params {
 	size_t lazy_time;	/* microseconds likewise; for a busy peer */
 	size_t core_interval;	/* polls of a busy peer per poll of an idle
 				 * core */
-	size_t core_rest;	/* milliseconds for which a core may rest */
 	size_t wait_interval;	/* of FI_WAIT_FD, microseconds */
 	size_t near_memory;	/* bytes of an endpoint's rings over near */
 	int order_devices;	/* 0: as the core has them */

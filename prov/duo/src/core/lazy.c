@@ -14,7 +14,6 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "av/rest.h"
 #include "av/route.h"
 #include "core/lazy.h"
 #include "core/read.h"
@@ -171,19 +170,6 @@ DUO_HOT void duo_lazy_posted(struct duo_rx *rx)
 	duo_rx_become(rx, DUO_RX_CORE);
 }
 
-/* While the core rests it gets none that names a local source; others end that
- * when they are posted, or are the first of the list. */
-DUO_HOT bool duo_lazy_rests(struct duo_ep *ep, const struct duo_want *want)
-{
-	if (__builtin_expect(!ep->domain->rest, true))
-		return false;
-	if (want->addr != FI_ADDR_UNSPEC &&
-	    duo_recv_when(ep, want) == DUO_RECV_LATER)
-		return duo_rests(ep->domain, ep->rx_cq->local_idle);
-	duo_rest_end(ep->domain);
-	return false;
-}
-
 /*
  * The first of the list, without credit. -FI_EAGAIN: the core takes no more
  * now.
@@ -198,8 +184,6 @@ DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}
-	if (duo_lazy_rests(ep, &want))
-		return -FI_EAGAIN;
 	if (ep->multi_open && ep->up->blocked(rx)) {
 		duo_lazy_block(rx);
 		return 0;

@@ -13,7 +13,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "av/rest.h"
 #include "obj/cq.h"
 
 /* Reads one batch; 0: there was none. */
@@ -38,8 +37,6 @@ DUO_HOT int duo_cq_read_core(struct duo_cq *cq)
 	size_t room = cq->sink.room;
 	ssize_t count;
 
-	if (duo_rests(cq->domain, cq->local_idle))
-		return 0;
 	cq->core_polls++;
 	if (!room || cq->format != FI_CQ_FORMAT_TAGGED)
 		return duo_cq_core_apart(cq);

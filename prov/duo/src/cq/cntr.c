@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
-#include "av/rest.h"
 #include "base/enosys.h"
 #include "base/log.h"
 #include "base/params.h"
@@ -381,7 +380,6 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_lock(&ep->domain->lock);
-	duo_rest_end(ep->domain);
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
 	ret = ep->enabled ? duo_cntr_bound_late(bind) :

@@ -15,7 +15,6 @@
 #include <sched.h>
 #include <rdma/fi_errno.h>
 
-#include "av/rest.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/lazy.h"
@@ -82,7 +81,6 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 	struct duo_ep *ep;
 	int ret = 0;
 
-	duo_rest_end(cq->domain);
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
 		ret = duo_lazy_flush(ep) ? -FI_EAGAIN : ret;
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link)

@@ -20,7 +20,6 @@ struct duo_av;
 struct duo_cntr;
 struct duo_fabric;
 struct duo_poll;
-struct duo_rest;
 struct near_table;
 
 struct duo_domain {
@@ -42,8 +41,6 @@ struct duo_domain {
 			 * multi-receive buffers that are ready */
 	uint32_t lazy;	/* receives in lazy lists */
 	uint32_t waits;	/* of these, all that are not due */
-	struct duo_rest *rest;	/* NULL: the core does not rest, av/rest.h */
-	bool started;	/* an endpoint has been enabled */
 	LIST_HEAD(, duo_poll) polls;	/* sets of CQs and counters */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters that can be slept on */
 	bool crowded;	/* an endpoint may be short of receive entries */

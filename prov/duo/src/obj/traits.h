@@ -26,9 +26,6 @@ struct duo_traits {
 	 * near's are atomic to; not by a network card.
 	 */
 	bool cpu_atomics;
-	/* Its first address and its first poll take milliseconds and
-	 * megabytes: it is left alone while that can be, av/rest.h. */
-	bool slow_start;
 	/* Its AVs take several endpoints. Not to be tried: under
 	 * FI_THREAD_COMPLETION, closing one that was not enabled crashes. */
 	bool shares_avs;

@@ -11,7 +11,6 @@
 #include <rdma/fi_errno.h>
 
 #include "av/map.h"
-#include "av/rest.h"
 #include "core/lazy.h"
 #include "core/when.h"
 #include "rx/arrive.h"
@@ -71,13 +70,6 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
-/* The core may refuse the source at last. */
-DUO_COLD int duo_recv_wake(struct duo_ep *ep, const struct duo_want *want)
-{
-	duo_rest_end(ep->domain);
-	return duo_recv_when(ep, want) == DUO_RECV_NO_SOURCE ? -FI_EINVAL : 0;
-}
-
 /* To the core in this call. */
 DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -85,9 +77,7 @@ DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
-	if (ep->domain->rest)
-		ret = duo_recv_wake(ep, &want);
-	if (!ret && ep->lazy_count)
+	if (ep->lazy_count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
 	if (!ret && ep->multi_open && duo_recv_blocked(rx))
 		return 0;
@@ -111,8 +101,6 @@ DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 {
 	if (addr != FI_ADDR_UNSPEC)
 		duo_map_watch(ep, addr);
-	else
-		duo_rest_end(ep->domain);
 	if (!final)
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
@@ -124,7 +112,7 @@ DUO_HOT int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 {
 	bool final = duo_want_final(ep, kind, want);
 
-	if (when == DUO_RECV_NOW && (!due || ep->domain->rest))
+	if (when == DUO_RECV_NOW && !due)
 		return duo_recv_post_core(rx, final);
 	duo_match_post(&ep->match[kind], rx);
 	if (when == DUO_RECV_NOW)
@@ -200,11 +188,8 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 /* The lock is held. */
 DUO_COLD ssize_t duo_recv_rare(struct duo_ep *ep, const struct duo_recv *recv)
 {
-	int ret;
+	int ret = duo_recv_check(ep, recv);
 
-	if (recv->flags & (FI_PEEK | FI_MULTI_RECV))
-		duo_rest_end(ep->domain);
-	ret = duo_recv_check(ep, recv);
 	return ret ? ret : duo_recv_look(ep, recv);
 }
 

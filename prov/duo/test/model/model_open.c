@@ -176,7 +176,6 @@ void model_open(int seed)
 	duo_params.lazy_polls = 1 + model_random(4);
 	duo_params.lazy_time = model_one_in(2) ? 0 : 1 << 30;
 	duo_params.core_interval = 1 + model_random(3);
-	duo_params.core_rest = model_one_in(2) ? 500 : 0;
 	model_open_eps();
 	fake.shm.send_polls = model_one_in(2);
 	model_trace_open();
