@@ -66,6 +66,15 @@ in_build()
 		"$duo_src/contrib/env" "$@"
 }
 
+# in_root COMMAND...: as in_build, in the Debian root, which gets the packages that
+# nothing but a test of packages needs.
+in_root()
+{
+	local suffix=-check
+	[[ -n ${OFI_DUO_INSIDE:-} ]] || suffix=-root
+	OFI_DUO_PLATFORM=root in_build "$suffix" "$check_werror" "$@"
+}
+
 # make_check SUFFIX CONFIGURE-ARGUMENTS: the unit tests; what the failed ones
 # have said behind "  | ", since its lines are no results.
 make_check()
@@ -184,6 +193,7 @@ part_info()
 part_rights()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-rights"
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-install"
 }
 
 part_efa_shm() { fabtests --core efa --wire shm; }
@@ -325,12 +335,12 @@ part_distcheck()
 
 part_packages()
 {
-	in_build -check "$check_werror" "$duo_src/contrib/lib/check-packages"
+	in_root "$duo_src/contrib/lib/check-packages"
 }
 
 part_bundle()
 {
-	in_build -check "$check_werror" "$duo_src/contrib/lib/check-bundle"
+	in_root "$duo_src/contrib/lib/check-bundle"
 }
 
 # Debian 12 as it is. A root is made for that, so not with --quick.
@@ -340,7 +350,7 @@ part_debian12()
 		echo "SKIP: Debian 12 (--quick)"
 		return
 	fi
-	in_build -check "$check_werror" "$duo_src/contrib/lib/check-debian12"
+	in_root "$duo_src/contrib/lib/check-debian12"
 }
 
 # With --quick not what is slow to install: see check-templates.

@@ -7,11 +7,18 @@
 
 . "$duo_src/contrib/lib/version.sh"
 
+# The EFA installer's libfabric is here. The root does not show it.
+efa_prefix=/opt/amazon/efa
+efa_installed()
+{
+	compgen -G "$efa_prefix/lib*/libfabric.so.1" >/dev/null
+}
+
 # What this command needs, by the list's headings; scripts add to it. A Debian
 # root of our own gets everything but the tools for packages and debugging.
-# shellcheck disable=SC2034 # platform.sh reads it
 packages_for="build run ${OFI_DUO_PACKAGES:-}"
-packages_for_root="build run check bench ${OFI_DUO_PACKAGES:-}"
+efa_installed || packages_for+=" fabric"
+packages_for_root="build fabric run check bench ${OFI_DUO_PACKAGES:-}"
 
 # packages_list HEADING...: the packages below these headings.
 packages_list()
@@ -40,32 +47,63 @@ packages_missing()
 		<(LC_ALL=C sort -u <<<"$have")
 }
 
-# apt_get ARGUMENT...: never asks, waits for another apt, retries downloads,
-# does not fsync every file.
+# install_agreed LINE...: true if this machine may be changed as the LINEs say:
+# --install was given, or the user of the terminal says yes, which holds for the
+# children too. Otherwise ends the script. In a root of our own nothing is asked.
+install_agreed()
+{
+	local answer=''
+	[[ ${OFI_DUO_INSTALL:-} != 1 && -z ${OFI_DUO_INSIDE:-} ]] || return 0
+	say "something is missing on this machine. To install it would be to"
+	printf '  %s\n' "$@" >&2
+	[[ -t 0 && -t 2 ]] || die "nothing installed" \
+		"there is no terminal to ask at" \
+		"say --install, or run as root what is listed above"
+	read -r -p "Do that? [y/N] " answer
+	[[ $answer == [yY]* ]] || die "nothing installed" "the answer was no" \
+		"run as root what is listed above, or say yes"
+	export OFI_DUO_INSTALL=1
+}
+
+# apt_get ARGUMENT...: never asks, waits for another apt, retries downloads.
 apt_get()
 {
 	DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q \
-		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 \
-		-o Dpkg::Options::=--force-unsafe-io \
-		-o Dpkg::Options::=--force-confold "$@"
+		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
+}
+
+# apt_line PACKAGE...: how a user would install them.
+apt_line()
+{
+	echo "apt-get install --no-install-recommends $*"
 }
 
 # apt_install PACKAGE...: refreshes the package lists only when the ones that
-# are here do not do.
+# are here do not do. Beside the EFA installer's libfabric the distribution's
+# does not come in as a dependency either: apt then refuses.
 apt_install()
 {
-	apt_get install --no-install-recommends "$@" && return
-	dpkg --configure -a
-	apt_get update && apt_get install --no-install-recommends "$@"
+	local -a install=(install --no-install-recommends "$@")
+	install_agreed "$(apt_line "$@")"
+	if efa_installed && [[ -n $(packages_missing libfabric1) ]]; then
+		install+=(libfabric1-)
+	fi
+	apt_get "${install[@]}" && return
+	apt_get update && apt_get "${install[@]}"
 }
 
-# packages_ensure HEADING...: installs what is missing below these headings.
+# packages_ensure HEADING...: installs what is missing below these headings, in
+# a Debian root of our own or in a throwaway copy, never on the machine itself.
 packages_ensure()
 {
 	local -a wanted missing
 	mapfile -t wanted < <(packages_list "$@")
 	mapfile -t missing < <(packages_missing "${wanted[@]}")
-	[[ ${#missing[@]} -eq 0 ]] || apt_install "${missing[@]}"
+	[[ ${#missing[@]} -gt 0 ]] || return 0
+	[[ -n ${OFI_DUO_INSIDE:-} ]] || die "${missing[*]} not installed" \
+		"only tests of packages need them" \
+		"run this in the Debian root: OFI_DUO_PLATFORM=root contrib/env"
+	apt_install "${missing[@]}"
 }
 
 # packages_may_install: root, on Debian, and not as root of nothing but a user
@@ -81,7 +119,7 @@ packages_advice()
 {
 	if command -v apt-get >/dev/null; then
 		# shellcheck disable=SC2046 # words
-		echo "apt-get install" $(packages_list build)
+		apt_line $(packages_list build fabric)
 	elif command -v zypper >/dev/null; then
 		echo "zypper install autoconf automake gcc libtool make" \
 			"pkgconf libfabric-devel rdma-core-devel"

@@ -13,44 +13,69 @@ platform_oldest=${OFI_DUO_OLDEST:-2.0}
 . "$duo_src/contrib/lib/packages.sh"
 . "$duo_src/contrib/lib/root.sh"
 
-# The EFA installer's, below /opt/amazon/efa, goes before the system's, as in
-# configure.
+# The EFA installer's libfabric goes before the system's, as in configure.
 platform_libfabric_here()
 {
-	local efa=/opt/amazon/efa
 	PKG_CONFIG_PATH+=${PKG_CONFIG_PATH:+:}
-	export PKG_CONFIG_PATH+=$efa/lib/pkgconfig:$efa/lib64/pkgconfig
+	PKG_CONFIG_PATH+=$efa_prefix/lib/pkgconfig:$efa_prefix/lib64/pkgconfig
+	export PKG_CONFIG_PATH
 	command -v pkg-config >/dev/null &&
 		pkg-config --atleast-version="$platform_oldest" libfabric
 }
 
-# Does this machine's distribution offer a libfabric that will do?
+# platform_candidate OPTION...: the version of libfabric that apt would install.
+platform_candidate()
+{
+	apt-cache "$@" policy libfabric-dev |
+		awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
+}
+
+# Does this machine's distribution offer a libfabric that will do, and is there
+# no other that it would come beside? Without package lists apt gets some in a
+# directory of ours: nothing is agreed yet.
 platform_libfabric_offered()
 {
-	is_root && command -v apt-cache >/dev/null || return
-	local version
-	version=$(apt-cache policy libfabric-dev |
-		awk '$1 == "Candidate:" { print $2 }')
+	is_root && command -v apt-cache >/dev/null && ! efa_installed || return
+	local version lists
+	version=$(platform_candidate)
 	if [[ -z $version ]]; then
-		apt_get update >/dev/null 2>&1 || return
-		version=$(apt-cache policy libfabric-dev |
-			awk '$1 == "Candidate:" { print $2 }')
+		lists=$(mktemp -d -t ofi_duo-lists.XXXXXX)
+		chmod 755 "$lists"	# apt downloads as another user
+		local -a options=(-o Dir::State::Lists="$lists"
+			-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+		! apt_get "${options[@]}" update >/dev/null 2>&1 ||
+			version=$(platform_candidate "${options[@]}")
+		rm -rf "$lists"
 	fi
 	dpkg --compare-versions "${version:-0}" ge "$platform_oldest"
 }
 
-# What else this machine lacks. Only root can install; others need at least
-# the build tools.
+# What of the list this machine lacks; nothing where it has no dpkg.
+platform_missing()
+{
+	local -a packages
+	command -v dpkg-query >/dev/null || return 0
+	# shellcheck disable=SC2086 # words
+	mapfile -t packages < <(packages_list $packages_for)
+	packages_missing "${packages[@]}"
+}
+
+# This machine gets what it lacks, if that is agreed, and so is a root that parts
+# of the command work in ($platform_wants_root). Only root can install; others need
+# at least the build tools.
+platform_wants_root=''
 platform_complete_here()
 {
-	local -a packages missing=()
-	if command -v dpkg-query >/dev/null; then
-		# shellcheck disable=SC2086 # words
-		mapfile -t packages < <(packages_list $packages_for)
-		mapfile -t missing < <(packages_missing "${packages[@]}")
+	local -a missing plan=()
+	local log tool
+	mapfile -t missing < <(platform_missing)
+	if is_root; then
+		[[ ${#missing[@]} -eq 0 ]] || plan+=("$(apt_line "${missing[@]}")")
+		[[ -z $platform_wants_root || -d $duo_root ]] ||
+			mapfile -t -O ${#plan[@]} plan < <(root_plan)
 	fi
+	[[ ${#plan[@]} -eq 0 ]] || install_agreed "${plan[@]}"
 	if [[ ${#missing[@]} -gt 0 ]] && is_root; then
-		local log
 		log=$(mktemp -t ofi_duo-packages.XXXXXX)
 		say "installing ${missing[*]}"
 		logged "installing packages" "$log" \
@@ -58,11 +83,18 @@ platform_complete_here()
 			apt_install "${missing[@]}" || return
 		rm -f "$log"
 	fi
-	local tool
 	for tool in autoreconf automake libtoolize make gcc pkg-config; do
 		command -v "$tool" >/dev/null || die "cannot build ofi_duo" \
 			"$tool is missing" "install it: $(packages_advice)"
 	done
+}
+
+# This machine is the platform, unless OFI_DUO_PLATFORM=root says otherwise.
+platform_is_here()
+{
+	[[ ${OFI_DUO_PLATFORM:-} != root ]] || return
+	platform_libfabric_here ||
+		{ ! root_complete && platform_libfabric_offered; }
 }
 
 # platform_enter SCRIPT ARGUMENT...: returns where the platform is this
@@ -70,8 +102,7 @@ platform_complete_here()
 platform_enter()
 {
 	[[ -z ${OFI_DUO_INSIDE:-} ]] || return 0
-	if platform_libfabric_here ||
-	   { ! root_complete && platform_libfabric_offered; }; then
+	if platform_is_here; then
 		platform_complete_here
 		return
 	fi

@@ -38,17 +38,33 @@ root_mirror()
 
 root_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
+root_tools_here()
+{
+	command -v debootstrap >/dev/null && [[ -f $root_keyring ]]
+}
+
+# root_plan [ROOT RELEASE SIZE]: what making this root changes on this machine, in
+# lines for install_agreed. Default: $duo_root.
+root_plan()
+{
+	[[ $# -gt 0 ]] || set -- "$duo_root" 13 "1.5 GB"
+	if ! root_tools_here && command -v apt-get >/dev/null; then
+		# shellcheck disable=SC2046 # words
+		apt_line $(packages_list bootstrap)
+	fi
+	echo "make a Debian $2 root in $1, of $3"
+}
+
 # What makes the root, installed where this machine's packages are Debian's or
 # Ubuntu's. Without the keyring nothing proves that what comes is Debian's.
 root_tools()
 {
-	if command -v debootstrap >/dev/null && [[ -f $root_keyring ]]; then
-		return
-	fi
+	root_tools_here && return
 	if command -v apt-get >/dev/null; then
+		local -a tools
+		mapfile -t tools < <(packages_list bootstrap)
 		logged "installing debootstrap" "$duo_root_log" \
-			"install debootstrap and debian-archive-keyring" \
-			apt_install debootstrap debian-archive-keyring
+			"install ${tools[*]}" apt_install "${tools[@]}"
 		return
 	fi
 	say "no Debian root: debootstrap or $root_keyring is missing;" \
@@ -112,6 +128,9 @@ debian12=/var/cache/ofi_duo/bookworm-mpi
 debian12_root()
 {
 	[[ ! -d $debian12 ]] || return 0
+	local -a plan
+	mapfile -t plan < <(root_plan "$debian12" 12 "0.5 GB")
+	install_agreed "${plan[@]}"
 	mkdir -p "${debian12%/*}"
 	root_export_proxy
 	root_bootstrap "$debian12" bookworm \
@@ -157,6 +176,11 @@ root_ensure()
 		die "no libfabric >= 2.0 here" "only root, with \
 CAP_SYS_ADMIN, can prepare a Debian 13 root to work in" "run as such, or \
 install libfabric 2.0 or newer: $(packages_advice)"
+	fi
+	if [[ ! -d $duo_root ]]; then
+		local -a plan
+		mapfile -t plan < <(root_plan)
+		install_agreed "${plan[@]}"
 	fi
 	mkdir -p "$(dirname "$duo_root")"
 	# Children inherit the lock: killed or not, none works on unlocked.
