@@ -51,6 +51,13 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	hints->tx_attr->msg_order = FI_ORDER_SAS | cfg->order;
 	hints->rx_attr->msg_order = FI_ORDER_SAS | cfg->order;
 	hints->fabric_attr->prov_name = strdup(prov);
+	if (!cfg->src)
+		return hints;
+	hints->addr_format = cfg->addr_format;
+	hints->src_addrlen = cfg->src_len;
+	hints->src_addr = malloc(cfg->src_len);
+	FT_CHECK(hints->src_addr, "malloc");
+	memcpy(hints->src_addr, cfg->src, cfg->src_len);
 	return hints;
 }
 
@@ -58,10 +65,10 @@ static int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 			 struct fi_info **info)
 {
 	struct fi_info *hints = ft_hints(cfg, prov);
-	const char *src = ft.opts.src;
+	const char *src = cfg->src ? NULL : ft.opts.src;
 	int ret;
 
-	if (!src && ft_wants_src(prov))
+	if (!src && !cfg->src && ft_wants_src(prov))
 		src = "127.0.0.1";
 	ret = fi_getinfo(FT_API_VERSION, src, NULL, src ? FI_SOURCE : 0, hints,
 			 info);

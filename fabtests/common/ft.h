@@ -110,6 +110,9 @@ struct ft_cfg {
 	bool no_cqs;		/* counters alone; they get wait_obj */
 	bool raw;		/* the test reads the CQs itself */
 	bool plain;		/* open the core, not ofi_duo, on -p */
+	const void *src;	/* the core's address in place of -s */
+	size_t src_len;
+	uint32_t addr_format;	/* of src */
 	struct ft_ep *share;	/* use this endpoint's fabric and domain */
 	bool share_av;
 	bool share_cq;

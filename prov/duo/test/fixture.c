@@ -20,6 +20,8 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	info->caps = (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE |
 		      FI_DIRECTED_RECV | FI_MULTI_RECV | FI_LOCAL_COMM |
 		      FI_REMOTE_COMM) & ~attr->no_caps;
+	info->addr_format = attr->addr_format ? attr->addr_format :
+						FI_ADDR_EFA;
 	info->ep_attr->type = FI_EP_RDM;
 	info->ep_attr->max_msg_size = 1 << 20;
 	info->domain_attr->threading = attr->threading ? attr->threading :

@@ -101,6 +101,23 @@ static size_t duo_sockaddr_len(uint32_t addr_format)
 	}
 }
 
+/*
+ * True if two network namespaces of a host might have the same address for
+ * two endpoints. That is so of IP addresses, and must be assumed of formats
+ * that are not known here: their endpoints do not meet across namespaces.
+ */
+static bool duo_addr_per_net(uint32_t addr_format)
+{
+	switch (addr_format) {
+	case FI_ADDR_EFA:
+	case FI_ADDR_IB_UD:
+	case FI_SOCKADDR_IB:
+		return false;
+	default:
+		return true;
+	}
+}
+
 static int duo_domain_open_core(struct duo_domain *domain,
 				const struct fi_info *info, void *context)
 {
@@ -163,6 +180,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		return -FI_ENOMEM;
 	domain->fabric = duo_fabric_of(fabric_fid);
 	domain->sockaddr_len = duo_sockaddr_len(info->addr_format);
+	domain->per_net = duo_addr_per_net(info->addr_format);
 	domain->any_thread = info->domain_attr->threading == FI_THREAD_SAFE ||
 			     info->domain_attr->threading == FI_THREAD_DOMAIN;
 	ret = duo_lock_init(&domain->lock,

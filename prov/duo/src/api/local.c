@@ -37,7 +37,7 @@ static int duo_local_reserve(struct duo_ep *ep)
 	if (ret)
 		return ret;
 	return duo_registry_reserve(duo_params.registry_dir, addr, len,
-				    ep->domain->sockaddr_len > 0,
+				    ep->domain->per_net,
 				    &ep->publication);
 }
 

@@ -178,7 +178,8 @@ static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 	fi_addr_t number;
 
 	if (duo_av_core_addr(ep->av, addr, core_addr, &len) ||
-	    (index && !duo_registry_index_has(index, core_addr, len)))
+	    (index && !duo_registry_index_has(index, duo_registry_key(
+		      &ep->publication, core_addr, len))))
 		return FI_DUO_NOT_REGISTERED;
 	reason = duo_registry_lookup(core_addr, len, &ep->publication,
 				     peer_name);

@@ -26,14 +26,28 @@ static off_t duo_file_size(uint32_t places)
 	       (off_t) places * sizeof(duo_guest_place);
 }
 
-uint64_t duo_registry_hash(const void *data, size_t len)
+/* FNV-1a of what has given hash so far, and of data behind it. */
+static uint64_t duo_hash_more(uint64_t hash, const void *data, size_t len)
 {
 	const uint8_t *byte = data;
-	uint64_t hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
 
 	while (len--)
 		hash = (hash ^ *byte++) * 0x100000001b3ULL;
 	return hash;
+}
+
+uint64_t duo_registry_hash(const void *data, size_t len)
+{
+	return duo_hash_more(0xcbf29ce484222325ULL, data, len);
+}
+
+uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
+			  size_t len)
+{
+	uint64_t hash = duo_registry_hash(addr, len);
+
+	return self->net_ns ? duo_hash_more(hash, &self->net_ns,
+					    sizeof(self->net_ns)) : hash;
 }
 
 static uint64_t duo_record_checksum(const struct duo_record *record)
@@ -47,10 +61,11 @@ bool duo_registry_is_record(const char *name)
 	       !name[DUO_HASH_DIGITS];
 }
 
-static void duo_record_name(const void *addr, size_t len, char *name)
+static void duo_record_name(const struct duo_publication *self,
+			    const void *addr, size_t len, char *name)
 {
 	snprintf(name, DUO_HASH_DIGITS + 1, "%016" PRIx64,
-		 duo_registry_hash(addr, len));
+		 duo_registry_key(self, addr, len));
 }
 
 bool duo_record_locked(int fd)
@@ -158,8 +173,7 @@ int duo_record_open(int dir, const char *name, struct duo_record *record)
 }
 
 static void duo_record_fill(struct duo_record *record, const void *addr,
-			    size_t len, const struct duo_publication *pub,
-			    bool per_net)
+			    size_t len, const struct duo_publication *pub)
 {
 	const struct duo_place *place = &pub->place;
 
@@ -170,7 +184,7 @@ static void duo_record_fill(struct duo_record *record, const void *addr,
 	record->places = pub->places;
 	record->pid_ns = place->pid_ns;
 	record->user_ns = place->user_ns;
-	record->net_ns = per_net ? place->net_ns : 0;
+	record->net_ns = pub->net_ns;
 	record->realm = pub->realm;
 	record->pid = getpid();
 	record->start = duo_process_start(record->pid);
@@ -253,8 +267,9 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	duo_place_read(&pub->place);
 	if (!pub->place.pid_ns)
 		return -FI_EOPNOTSUPP;	/* nobody could tell who is local */
-	duo_record_fill(&record, addr, len, pub, per_net);
-	duo_record_name(addr, len, name);
+	pub->net_ns = per_net ? pub->place.net_ns : 0;
+	duo_record_fill(&record, addr, len, pub);
+	duo_record_name(pub, addr, len, name);
 	ret = duo_pub_open(base, name, pub);
 	if (ret < 0)
 		return ret;
@@ -311,7 +326,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
 	if ((record->pid_ns != own->pid_ns && !self->any_pid_ns) ||
 	    record->user_ns != own->user_ns ||
-	    (record->net_ns && record->net_ns != own->net_ns))
+	    record->net_ns != self->net_ns)
 		return FI_DUO_NAMESPACE;
 	if (record->peer != self->peer)
 		return FI_DUO_OTHER_PEER;
@@ -384,7 +399,7 @@ bool duo_registry_refused(const void *addr, size_t len,
 	bool refused;
 	int fd;
 
-	duo_record_name(addr, len, name);
+	duo_record_name(self, addr, len, name);
 	fd = duo_record_open(self->dir, name, &record);
 	if (fd < 0)
 		return false;
@@ -405,7 +420,7 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 	enum fi_duo_reason reason;
 	int fd;
 
-	duo_record_name(addr, len, name);
+	duo_record_name(self, addr, len, name);
 	fd = duo_record_open(self->dir, name, &record);
 	if (fd == -FI_EPROTO)
 		return FI_DUO_NAMESPACE;

@@ -39,6 +39,7 @@ struct duo_publication {
 	int dir;		/* the user's directory */
 	bool hidden;		/* found no more */
 	struct duo_place place;
+	uint64_t net_ns;	/* in which the address is unique; 0: in all */
 	char path[DUO_PATH_MAX];
 	/* What the peer writes before duo_registry_reserve(): */
 	enum duo_peer_kind peer;
@@ -131,7 +132,10 @@ bool duo_registry_refused(const void *addr, size_t len,
 
 /* A record's name is so many digits of a hash. */
 #define DUO_HASH_DIGITS 16
-uint64_t duo_registry_hash(const void *addr, size_t len);
+uint64_t duo_registry_hash(const void *data, size_t len);
 bool duo_registry_is_record(const char *name);
+/* Returns the hash in the name of the record that *self finds for addr. */
+uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
+			  size_t len);
 
 #endif /* DUO_REGISTRY_H */

@@ -96,12 +96,10 @@ bool duo_registry_index_update(struct duo_registry_index *index,
 }
 
 bool duo_registry_index_has(const struct duo_registry_index *index,
-			    const void *addr, size_t len)
+			    uint64_t key)
 {
-	uint64_t hash = duo_registry_hash(addr, len);
-
-	return index->count && bsearch(&hash, index->hash, index->count,
-				       sizeof(hash), duo_index_compare);
+	return index->count && bsearch(&key, index->hash, index->count,
+				       sizeof(key), duo_index_compare);
 }
 
 void duo_registry_index_fini(struct duo_registry_index *index)

@@ -28,9 +28,9 @@ struct duo_registry_index {
  */
 bool duo_registry_index_update(struct duo_registry_index *index,
 			       int dir, size_t lookups);
-/* False: the directory had no record of this address. */
+/* False: the directory had no record with this duo_registry_key(). */
 bool duo_registry_index_has(const struct duo_registry_index *index,
-			    const void *addr, size_t len);
+			    uint64_t key);
 void duo_registry_index_fini(struct duo_registry_index *index);
 
 #endif /* DUO_REGISTRY_INDEX_H */

@@ -34,6 +34,7 @@ struct duo_domain {
 	struct near_table *table;	/* of regions, for near; or NULL */
 	bool virt_addrs;	/* regions are named by their addresses */
 	size_t sockaddr_len;		/* of its addresses; 0: others */
+	bool per_net;	/* they mean something in one network namespace */
 	LIST_HEAD(, duo_av) avs;
 	bool av_probed;		/* av_single is known */
 	bool av_single;		/* the core's AVs take one endpoint each */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
-#include "unit.h"
+#include "fixture.h"
 
 static const char *dir;
 static struct duo_publication pub = { .fd = -1 };
@@ -124,6 +124,56 @@ START_TEST(two_addresses_two_names)
 	duo_registry_withdraw(&second);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
+}
+END_TEST
+
+/* 127.0.0.1:7000 of another network namespace is another address. */
+START_TEST(one_address_once_in_each_network)
+{
+	struct duo_publication everywhere = { .fd = -1 };
+
+	ck_assert_int_eq(duo_shm_publish(&pub), 0);
+	ck_assert_int_eq(duo_registry_reserve(dir, "a", 1, true, &pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	ck_assert_uint_ne(pub.net_ns, 0);
+	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
+	publish("a", &everywhere);
+	ck_assert_uint_eq(everywhere.net_ns, 0);
+	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
+	ck_assert_str_eq(name, everywhere.peer_name);
+	ck_assert_int_eq(duo_registry_lookup("a", 1, &pub, name),
+			 FI_DUO_REGISTERED);
+	ck_assert_str_eq(name, pub.peer_name);
+	duo_registry_withdraw(&everywhere);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	uint32_t addr_format;
+	bool per_net;
+} format_cases[] = {
+	{ "FI_ADDR_EFA", FI_ADDR_EFA, false },
+	{ "FI_ADDR_IB_UD", FI_ADDR_IB_UD, false },
+	{ "FI_SOCKADDR_IB", FI_SOCKADDR_IB, false },
+	{ "FI_SOCKADDR", FI_SOCKADDR, true },
+	{ "FI_SOCKADDR_IN", FI_SOCKADDR_IN, true },
+	{ "FI_SOCKADDR_IN6", FI_SOCKADDR_IN6, true },
+	{ "FI_ADDR_STR", FI_ADDR_STR, true },
+	{ "a provider's own", 0x80000001, true },
+};
+
+START_TEST(formats_of_addresses)
+{
+	const struct fixture_attr attr = {
+		.addr_format = format_cases[_i].addr_format,
+	};
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_msg(!!fixture_ep()->publication.net_ns ==
+		      format_cases[_i].per_net, "%s", format_cases[_i].name);
+	fixture_close();
 }
 END_TEST
 
@@ -255,5 +305,9 @@ int main(void)
 	tcase_add_test(tcase, no_directory);
 	tcase_add_test(tcase, directory_name_too_long);
 	tcase_add_test(tcase, ready_can_fail);
+	tcase_add_test(tcase, one_address_once_in_each_network);
+	tcase = unit_case(suite, "endpoint", NULL, NULL);
+	tcase_add_loop_test(tcase, formats_of_addresses, 0,
+			    ARRAY_SIZE(format_cases));
 	return unit_run(suite);
 }

@@ -52,7 +52,8 @@ static void publish(uint64_t addr)
 
 static bool has(uint64_t addr)
 {
-	return duo_registry_index_has(&ix, &addr, sizeof(addr));
+	return duo_registry_index_has(&ix, duo_registry_hash(&addr,
+							     sizeof(addr)));
 }
 
 static bool update(size_t lookups)
