@@ -5,7 +5,6 @@
 #ifndef DUO_PROCESS_H
 #define DUO_PROCESS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,12 +18,13 @@ struct duo_place {
 void duo_place_read(struct duo_place *place);
 uint64_t duo_user_ns(void);
 
-/* Clock ticks from boot; 0: no such process, it has ended, or no /proc. */
+/* Returns when the process started, in clock ticks from boot; 0: not known. */
 uint64_t duo_process_start(pid_t pid);
 /*
- * The process that has had this pid since start, and no later one. start 0:
- * whoever has the pid.
+ * Returns 0 if the process that has had this pid since start lives, -ESRCH if
+ * it has ended. Any other error: that cannot be told now. start 0: any process
+ * with this pid.
  */
-bool duo_process_lives(pid_t pid, uint64_t start);
+int duo_process_check(pid_t pid, uint64_t start);
 
 #endif /* DUO_PROCESS_H */

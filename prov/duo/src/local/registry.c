@@ -68,19 +68,23 @@ static void duo_record_name(const struct duo_publication *self,
 		 duo_registry_key(self, addr, len));
 }
 
-bool duo_record_locked(int fd)
+int duo_record_locked(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	if (fcntl(fd, F_OFD_GETLK, &lock))
+		return -errno;
+	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
 /* A forked child inherits the lock, so its maker must be there as well. */
-bool duo_record_live(int fd, const struct duo_record *record, uint64_t pid_ns)
+int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
-	return duo_record_locked(fd) &&
-	       (record->pid_ns != pid_ns ||
-		duo_process_lives(record->pid, record->start));
+	int ret = duo_record_locked(fd);
+
+	if (!ret && record->pid_ns == pid_ns)
+		ret = duo_process_check(record->pid, record->start);
+	return ret;
 }
 
 static bool duo_record_ours(int fd, struct stat *st)
@@ -315,6 +319,21 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
+/* Of a process that /proc hides, the lock says that it lives. */
+static enum fi_duo_reason duo_record_reason(int check)
+{
+	switch (-check) {
+	case 0:
+	case EACCES:
+	case EPERM:
+		return FI_DUO_REGISTERED;
+	case ESRCH:
+		return FI_DUO_DEAD;
+	default:
+		return FI_DUO_NOT_READ;
+	}
+}
+
 static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 					   size_t len,
 					   const struct duo_record *record,
@@ -332,9 +351,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 		return FI_DUO_OTHER_PEER;
 	if (record->realm != self->realm)
 		return FI_DUO_NAMESPACE;
-	if (!duo_record_live(fd, record, own->pid_ns))
-		return FI_DUO_DEAD;
-	return FI_DUO_REGISTERED;
+	return duo_record_reason(duo_record_check(fd, record, own->pid_ns));
 }
 
 static uint64_t duo_guest_name(const char *peer_name)

@@ -43,8 +43,13 @@ static_assert(sizeof(struct duo_record) == 400, "on-disk layout");
  * after a warning: not ours or malformed.
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-bool duo_record_locked(int fd);
-/* In another pid namespace than ours the lock alone says so. */
-bool duo_record_live(int fd, const struct duo_record *record, uint64_t pid_ns);
+/*
+ * Return 0 if the record's owner lives, -ESRCH if it is dead. Any other error:
+ * that cannot be told now, because no descriptor is free, for example. The
+ * first goes by the lock alone, and so does the second where the owner is not
+ * in pid_ns.
+ */
+int duo_record_locked(int fd);
+int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 
 #endif /* DUO_REGISTRY_RECORD_H */

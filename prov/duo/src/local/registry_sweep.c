@@ -43,12 +43,12 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	if (fd < 0)
 		return;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	    st.st_uid == geteuid() && !duo_record_locked(fd))
+	    st.st_uid == geteuid() && duo_record_locked(fd) == -ESRCH)
 		unlinkat(dir, name, 0);
 	close(fd);
 }
 
-/* Returns 1 for a live endpoint. */
+/* Returns 0 for a dead endpoint, 1 for one that lives or may live. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_peer *const *peers)
 {
@@ -57,7 +57,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	int fd = duo_record_open(dir, name, &record);
 
 	if (fd >= 0) {
-		live = duo_record_live(fd, &record, pid_ns);
+		live = duo_record_check(fd, &record, pid_ns) != -ESRCH;
 		if (!live)
 			duo_record_bury(dir, name, &record, peers[record.peer]);
 		close(fd);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 
 #include "record.h"
 #include "unit.h"
+
+#define FILES 64	/* descriptors, in tests of their shortage */
 
 static const char *dir;
 static char name[DUO_PEER_NAME_MAX];
@@ -164,6 +167,76 @@ START_TEST(orphaned_lock)
 }
 END_TEST
 
+static int spare[FILES];
+static int spares;
+
+/* All descriptors but left are in use. */
+static void use_files(int left)
+{
+	const struct rlimit limit = { FILES, FILES };
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while ((spare[spares] = dup(told[0])) >= 0)
+		spares++;
+	while (left--)
+		close(spare[--spares]);
+}
+
+static void free_files(void)
+{
+	while (spares)
+		close(spare[--spares]);
+}
+
+/*
+ * With so few descriptors left the sweep cannot read /proc, or the records:
+ * that is no death, neither another's nor its own.
+ */
+START_TEST(no_files_to_sweep_with)
+{
+	pid_t child = child_start(true);
+	struct duo_publication own;
+	int lock;
+
+	ck_assert_int_eq(unit_reserve(dir, "own", 3, &own), 0);
+	ck_assert_int_eq(duo_registry_ready(&own), 0);
+	lock = duo_registry_lock(dir, DUO_REGISTRY_ALONE);
+	ck_assert_int_ge(lock, 0);
+	use_files(_i);
+	duo_registry_sweep(lock, duo_peers);
+	free_files();
+	ck_assert_msg(unit_dir_count() == 2, "%d descriptors", _i);
+	ck_assert_msg(region_exists(name), "%d descriptors: region", _i);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	duo_registry_unlock(lock);
+	duo_registry_withdraw(&own);
+	child_kill(child);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+}
+END_TEST
+
+/* Neither in a look-up: it is repeated. */
+START_TEST(no_files_to_look_up_with)
+{
+	pid_t child = child_start(true);
+	char found[DUO_PEER_NAME_MAX];
+	struct duo_publication own;
+	enum fi_duo_reason reason;
+
+	ck_assert_int_eq(unit_reserve(dir, "own", 3, &own), 0);
+	ck_assert_int_eq(duo_registry_ready(&own), 0);
+	use_files(_i);
+	reason = duo_registry_lookup("peer", 4, &own, found);
+	free_files();
+	ck_assert_msg(reason == (_i > 1 ? FI_DUO_REGISTERED :
+					  FI_DUO_NOT_READ),
+		      "%d descriptors: reason %d", _i, reason);
+	duo_registry_withdraw(&own);
+	child_kill(child);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+}
+END_TEST
+
 /*
  * A dead record may name any region: only one that bears our prefix goes.
  * The name may also try to leave the directory.
@@ -219,6 +292,8 @@ int main(void)
 	tcase_add_test(tcase, dead_before_it_was_ready);
 	tcase_add_test(tcase, dead_before_it_wrote);
 	tcase_add_test(tcase, orphaned_lock);
+	tcase_add_loop_test(tcase, no_files_to_sweep_with, 0, 8);
+	tcase_add_loop_test(tcase, no_files_to_look_up_with, 0, 4);
 	tcase_add_loop_test(tcase, sweep_removes_only_our_regions, 0,
 			    ARRAY_SIZE(region_cases));
 	return unit_run(suite);

@@ -32,12 +32,7 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 /* The process of the address, not one that has its pid today. */
 static int near_same_process(const struct near_addr *addr)
 {
-	uint64_t start;
-	int ret = near_proc_start(addr->pid, &start);
-
-	if (ret)
-		return ret;
-	return start == addr->start ? 0 : -ESRCH;
+	return near_proc_check(addr->pid, addr->start);
 }
 
 /* It is there, but /proc does not show it to us (hidepid), or not all of it. */

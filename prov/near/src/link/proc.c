@@ -60,6 +60,30 @@ int near_proc_start(pid_t pid, uint64_t *start)
 	return 0;
 }
 
+/* The start time of pid cannot be read; of a zombie it could be. */
+static int near_proc_hidden(pid_t pid)
+{
+	int fd = near_proc_pidfd(pid);
+	bool ended = fd >= 0 && near_proc_ended(fd);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return ended ? -ESRCH : -EACCES;
+}
+
+int near_proc_check(pid_t pid, uint64_t start)
+{
+	uint64_t now;
+	int ret = near_proc_start(pid, &now);
+
+	if (ret == -ESRCH)
+		return near_proc_hidden(pid);
+	if (!ret && now != start)
+		return -ESRCH;
+	return ret;
+}
+
 int near_proc_host(uint64_t *host)
 {
 	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";

@@ -15,6 +15,12 @@
  * it yet.
  */
 int near_proc_start(pid_t pid, uint64_t *start);
+/*
+ * Returns 0 if the process that has had this pid since start is there, -ESRCH
+ * if it has ended. Any other error: that cannot be told, because no descriptor
+ * is free, for example, or /proc does not show the process.
+ */
+int near_proc_check(pid_t pid, uint64_t start);
 
 /* This machine since it was booted; where processes have the pids they have. */
 int near_proc_host(uint64_t *host);

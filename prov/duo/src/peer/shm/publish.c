@@ -115,7 +115,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 			continue;
 		pid = atoi(entry->d_name + len);
 		if (pid > 0 && strstr(entry->d_name + len, ns) &&
-		    !duo_process_lives(pid, 0))
+		    duo_process_check(pid, 0) == -ESRCH)
 			shm_unlink(entry->d_name);
 	}
 	closedir(stream);
