@@ -56,6 +56,7 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
+		.dmax = near_data_least(place->data, NEAR_SPREAD_MAX),
 		.ctl = ring,
 	};
 }

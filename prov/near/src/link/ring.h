@@ -60,6 +60,7 @@ struct near_rx {
 	uint64_t dnext;			/* dhead after the current slot */
 	uint64_t dpublished;
 	uint32_t dsize;
+	uint32_t dmax;			/* bytes, of one message or piece */
 	struct near_ctl *ctl;
 };
 
@@ -235,7 +236,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
 	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
 
-	if (near_unlikely(len > rx->dsize / 2))
+	if (near_unlikely(len > rx->dmax))
 		return NULL;
 	need = near_lines(len);
 	if (near_unlikely(at + need > rx->dsize)) {
