@@ -260,6 +260,22 @@ START_TEST(tries_all)
 }
 END_TEST
 
+/* A message of no bytes has no way: it teaches nothing of those that have. */
+START_TEST(nothing_to_learn)
+{
+	uint32_t i, tier, way;
+
+	for (i = 0; i < 2 * NEAR_WAY_TRIES; i++) {
+		begin(0, got);
+		ends(0);
+	}
+	for (tier = 0; tier < NEAR_FETCH_TIERS; tier++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			ck_assert_uint_eq(b->port->fetch[tier].cost[0][way]
+					  .begun, 0);
+}
+END_TEST
+
 /* While one is measured the others wait; then they begin. */
 START_TEST(measured_alone)
 {
@@ -462,6 +478,7 @@ int main(void)
 	tcase_add_checked_fixture(all, setup_all, teardown);
 	tcase_add_test(all, many_at_once);
 	tcase_add_test(all, tries_all);
+	tcase_add_test(all, nothing_to_learn);
 	tcase_add_test(all, measured_alone);
 	tcase_add_test(all, looks_once);
 	suite_add_tcase(suite, all);

@@ -121,6 +121,19 @@ START_TEST(reads_what_is_wanted)
 }
 END_TEST
 
+/* It is complete at once, and what it took is no time of a read. */
+START_TEST(nothing_to_read)
+{
+	int i;
+
+	for (i = 0; i < 2 * (NEAR_WAY_UNTIMED + 1); i++) {
+		ck_assert(now(arrives(0), 0));
+		was_read(0);
+	}
+	ck_assert_uint_eq(b->port->fetch[TIER].cost[0][NEAR_WAY_READ].known, 0);
+}
+END_TEST
+
 /* What is to be found out is found out by near_recv(). */
 START_TEST(unknown)
 {
@@ -290,6 +303,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, reads);
 	tcase_add_test(tcase, reads_what_is_wanted);
+	tcase_add_test(tcase, nothing_to_read);
 	tcase_add_test(tcase, unknown);
 	tcase_add_test(tcase, other_way);
 	tcase_add_test(tcase, stays_the_best);

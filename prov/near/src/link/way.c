@@ -73,13 +73,14 @@ void near_way_learn(struct near_ways *ways, enum near_way way, size_t len,
 		    uint64_t ns)
 {
 	struct near_way_cost *cost = &ways->cost[near_way_size(len)][way];
-	uint64_t sample = ((ns << 20) + len - 1) / (len ? len : 1) + 1;
+	uint64_t sample = ((ns << 20) + len - 1) / len + 1;
 
-	if (cost->known++ < NEAR_WAY_TRIES) {
-		if (cost->known == 1 || sample < cost->cost)
+	if (cost->known < NEAR_WAY_TRIES) {
+		if (!cost->known++ || sample < cost->cost)
 			cost->cost = sample;
 		return;
 	}
+	cost->known += cost->known < UINT32_MAX;
 	if (sample > 2 * cost->cost)
 		sample = 2 * cost->cost;
 	cost->cost += sample / NEAR_WAY_MEMORY - cost->cost / NEAR_WAY_MEMORY;

@@ -36,7 +36,7 @@ struct near_ways {
 	struct near_way_cost {
 		uint64_t cost;		/* ns per MiB */
 		uint32_t begun;		/* tries */
-		uint32_t known;		/* tries that ended */
+		uint32_t known;		/* samples; it does not wrap */
 	} cost[NEAR_WAY_SIZES][NEAR_WAYS];
 	uint8_t untimed[NEAR_WAY_SIZES];	/* see near_way_reads() */
 };
@@ -57,7 +57,7 @@ void near_way_begin(struct near_ways *ways, enum near_way way, size_t len);
 bool near_way_reads(struct near_ways *ways, size_t len);
 void near_way_reads_on(struct near_ways *ways, size_t len);
 
-/* A message of len bytes took so long. */
+/* A message of len bytes, at least one, took so long. */
 void near_way_learn(struct near_ways *ways, enum near_way way, size_t len,
 		    uint64_t ns);
 

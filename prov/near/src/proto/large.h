@@ -72,7 +72,7 @@ struct near_rx_op {
 	size_t len;		/* that are wanted */
 	size_t stop;		/* we read so far; the sender wrote the rest */
 	size_t done;
-	enum near_way way;
+	enum near_way way;	/* NEAR_WAYS: nothing is learned of it */
 	uint8_t tier;		/* of the ring when it began: what it is
 				 * measured for */
 	bool begun;		/* counted in peer->fetching */

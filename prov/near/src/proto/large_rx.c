@@ -51,16 +51,20 @@ static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
 	struct near_peer *peer = op->peer;
 	uint8_t tier = near_rx_tier(peer);
 	struct near_ways *costs = &port->fetch[tier];
-	bool known;
+	unsigned int ways;
+	bool known = true;
 
-	op->way = near_way_choose(costs, op->len,
-				  near_rx_ways(peer, &op->rndv, op->iov_count,
-					       op->len));
-	known = near_way_known(costs, op->way, op->len);
+	op->way = NEAR_WAYS;
+	if (op->len) {
+		ways = near_rx_ways(peer, &op->rndv, op->iov_count, op->len);
+		op->way = near_way_choose(costs, op->len, ways);
+		known = near_way_known(costs, op->way, op->len);
+	}
 	if (peer->hold || (!known && peer->fetching) ||
 	    (op->way == NEAR_WAY_SHARE && peer->sharing))
 		return false;
-	near_way_begin(costs, op->way, op->len);
+	if (!known)
+		near_way_begin(costs, op->way, op->len);
 	peer->alone = peer->fetching++ ? NULL : op;
 	peer->hold = !known;
 	if (op->way == NEAR_WAY_SHARE)
@@ -120,16 +124,19 @@ static bool near_rx_copy(const struct near_peer *peer, uint64_t addr, void *buf,
 	struct iovec there = { (void *)(uintptr_t)addr, len };
 	struct iovec here = { buf, len };
 
-	return process_vm_readv(peer->addr.pid, &here, 1, &there, 1, 0) ==
-	       (ssize_t)len;
+	return !len || process_vm_readv(peer->addr.pid, &here, 1, &there, 1,
+					0) == (ssize_t)len;
 }
 
-/* Is it known that a read is the best for it? If not timed, since a while ago. */
+/*
+ * True if a read is known to be the best way, or there is nothing to read.
+ * *timed: its time is to be taken.
+ */
 static bool near_rx_reads(const struct near_peer *peer, struct near_ways *costs,
 			  const struct near_rndv *rndv, size_t len, bool *timed)
 {
 	*timed = false;
-	if (near_way_reads(costs, len))
+	if (!len || near_way_reads(costs, len))
 		return true;
 	if (near_way_choose(costs, len, near_rx_ways(peer, rndv, 1, len)) !=
 	    NEAR_WAY_READ || !near_way_known(costs, NEAR_WAY_READ, len))
@@ -202,7 +209,7 @@ static void near_rx_measured(struct near_port *port, struct near_rx_op *op,
 		return;
 	peer->alone = NULL;
 	peer->hold = false;
-	if (!err && op->len && op->way != NEAR_WAYS)
+	if (!err && op->way != NEAR_WAYS)
 		near_way_learn(&port->fetch[op->tier], op->way, op->len,
 			       near_now_ns() - op->since_ns);
 }
