@@ -252,7 +252,7 @@ START_TEST(killed_asleep)
 		rig_send(us, peer, 1, buf, 8);
 	}
 	/* it has seen all, and sleeps */
-	while (__atomic_load_n(&peer->region->armed, __ATOMIC_ACQUIRE) != 1)
+	while (!__atomic_load_n(&peer->region->armed, __ATOMIC_ACQUIRE))
 		sched_yield();
 	kill(child, SIGKILL);
 	rig_until(us, NULL, 1);

@@ -182,12 +182,14 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-void near_wake_drain(struct near_port *port)
+bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
+	bool some = false;
 
 	while (read(port->wake[0], bytes, sizeof(bytes)) > 0)
-		;
+		some = true;
+	return some;
 }
 
 /* All that pidfds and the socket have to say. The pipe is for who sleeps. */
@@ -215,6 +217,15 @@ static bool near_peer_ended(const struct near_peer *peer)
 	return __atomic_load_n(&region->closed, __ATOMIC_ACQUIRE) ||
 	       __atomic_load_n(&region->claim[peer->index].state,
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
+}
+
+bool near_peer_there(const struct near_peer *peer)
+{
+	if (__atomic_load_n(&peer->region->closed, __ATOMIC_ACQUIRE))
+		return false;
+	if (peer->pidfd >= 0)
+		return !near_proc_ended(peer->pidfd);
+	return peer->far || !near_same_process(&peer->addr);
 }
 
 /* Is what the process has under this number the port's memory? */
@@ -386,8 +397,9 @@ bool near_woken(struct near_port *port)
 	uint64_t now = near_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	near_wake_drain(port);
-	/* who rings takes it down first, then writes */
+	/* the sender of the byte may not have cleared armed yet */
+	if (near_wake_drain(port))
+		__atomic_store_n(&port->region->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
 	near_port_events(port);
 	if (all)

@@ -333,10 +333,12 @@ int near_arm(struct near_port *port)
 		return -EAGAIN;
 	if (!__atomic_load_n(&region->armed, __ATOMIC_RELAXED))
 		near_wake_drain(port);
+	if (!++port->sleeps)		/* 0 is awake */
+		port->sleeps++;
 	for (i = 0; i < port->hot_count; i++)
 		__atomic_store_n(&port->hot[i]->rx.ctl->cold, 1,
 				 __ATOMIC_RELAXED);
-	__atomic_store_n(&region->armed, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&region->armed, port->sleeps, __ATOMIC_SEQ_CST);
 	if (!port->fence)
 		near_barrier();
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -127,61 +127,62 @@ const struct near_addr *near_peer_addr(const struct near_peer *peer)
 
 /*
  * Opens a descriptor of the peer's that must be a pipe: we write to it. We can
- * read it, too, so that writing to one whose owner is dead is no SIGPIPE.
+ * read it, too, so that writing to one whose owner is dead is no SIGPIPE. A port
+ * that is there after the open was there before: by then neither the pid nor the
+ * descriptor's number was another's.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
 	struct stat st;
 	int ours = near_peer_open(peer, NEAR_GIVEN_WAKE, fd, O_RDWR);
 
-	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode))) {
+	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode) ||
+			  !near_peer_there(peer))) {
 		close(ours);
 		return -1;
 	}
 	return ours;
 }
 
-static void near_wake(int fd)
+/* false: the pipe cannot be opened now, for want of a descriptor for example. */
+static bool near_wake(struct near_peer *peer)
 {
-	if (write(fd, "", 1) < 0)
-		return;		/* a pipe that is full has woken it */
-}
+	int fd = peer->wake_fd;
 
-static void near_wake_first(struct near_peer *peer, int theirs)
-{
-	int fd = near_peer_wake_fd(peer, theirs);
-
-	if (fd < 0) {
-		/* for want of a descriptor: the next bell tries again */
-		__atomic_store_n(&peer->region->armed, 1, __ATOMIC_SEQ_CST);
-		return;
-	}
-	near_wake(fd);
-	if (near_proc_scarce(fd))
+	if (fd < 0)
+		fd = near_peer_wake_fd(peer, peer->region->wake_fd);
+	if (fd < 0)
+		return false;
+	(void)!write(fd, "", 1);	/* a pipe that is full wakes as well */
+	if (near_proc_scarce(fd)) {
 		close(fd);
-	else
-		peer->wake_fd = fd;
+		fd = -1;
+	}
+	peer->wake_fd = fd;
+	return true;
 }
 
 /*
- * Its bit, then the word's, then: does it sleep? Each is a full barrier, and
- * near_arm() goes the other way round.
+ * Sets the ring's bit, then the word's, then loads armed. Each is a full
+ * barrier; near_arm() stores armed, then loads the word (store buffering).
+ *
+ * armed is cleared after the byte was written, and only if it still stands for
+ * the same sleep. A sender that is killed or stopped before the write leaves the
+ * bell armed for the next one. A sender that is stopped after the write cannot
+ * clear what a later near_arm() has stored.
  */
 void near_bell(struct near_peer *peer)
 {
 	struct near_region *region = peer->region;
-	uint32_t word = peer->index / 64;
+	uint32_t word = peer->index / 64, sleep;
 
 	__atomic_fetch_or(&region->bell[word], 1ull << peer->index % 64,
 			  __ATOMIC_SEQ_CST);
 	__atomic_fetch_or(&region->bell_words, 1ull << word, __ATOMIC_SEQ_CST);
-	if (near_likely(!__atomic_load_n(&region->armed, __ATOMIC_SEQ_CST)) ||
-	    !__atomic_exchange_n(&region->armed, 0, __ATOMIC_SEQ_CST))
-		return;
-	if (peer->wake_fd >= 0)
-		near_wake(peer->wake_fd);
-	else
-		near_wake_first(peer, region->wake_fd);
+	sleep = __atomic_load_n(&region->armed, __ATOMIC_SEQ_CST);
+	if (near_unlikely(sleep) && near_wake(peer))
+		__atomic_compare_exchange_n(&region->armed, &sleep, 0, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 /* A free ring of the peer's, ours from now on; pid: where it means something. */

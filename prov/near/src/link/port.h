@@ -175,6 +175,7 @@ struct near_port {
 	int fd;
 	int epoll_fd;		/* pidfds, the socket, and the wake pipe */
 	int wake[2];
+	uint32_t sleeps;	/* number of the last: near_region.armed */
 	int hello;		/* the socket; -1: none */
 	int dir;		/* where it is; -1: it is no file */
 	bool refused_mail;	/* some, and that was said */
@@ -259,8 +260,14 @@ int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
 void near_peer_dies(struct near_port *port, struct near_peer *peer);
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
+/*
+ * True if the port is open now, of one that is connected. Unlike
+ * near_peer_alive() it asks the kernel.
+ */
+bool near_peer_there(const struct near_peer *peer);
 void near_port_tick(struct near_port *port);
-void near_wake_drain(struct near_port *port);
+/* True if there was a byte, which others that sleep on it do not see now. */
+bool near_wake_drain(struct near_port *port);
 
 /* port.c */
 void near_log(const struct near_port *port, int level, const char *format, ...)

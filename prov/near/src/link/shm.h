@@ -180,7 +180,7 @@ struct near_region {
 	uint32_t offer;
 	/* the bell: bit i of word w for ring 64 w + i, bit w of bell_words */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
-	uint32_t armed;		/* a ringer writes to wake_fd once, too */
+	uint32_t armed;		/* 0: awake; else which sleep, see near_bell() */
 	int32_t wake_fd;
 	uint64_t bell[NEAR_SENDERS / 64] __attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The byte that wakes a port: senders that end before they write it, or late. */
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/proc.h"
+#include "unit.h"
+
+static struct rig *us, *other;
+static struct near_peer *to_us;
+
+static void setup(void)
+{
+	us = rig_open(false);
+	other = rig_open(false);
+	to_us = rig_peer(other, us);
+	ck_assert_int_ge(near_wait_fd(us->port), 0);
+}
+
+static void teardown(void)
+{
+	rig_close(other);
+	rig_close(us);
+}
+
+/* True if there is a byte in the pipe, within so long. */
+static bool rung(int timeout_ms)
+{
+	struct pollfd fd = { .fd = us->port->wake[0], .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+static uint32_t armed(void)
+{
+	return __atomic_load_n(&us->port->region->armed, __ATOMIC_SEQ_CST);
+}
+
+static void sleep_now(void)
+{
+	while (near_arm(us->port)) {
+		near_woken(us->port);
+		rig_poll(us, 1);
+	}
+	ck_assert(!rung(0));
+	ck_assert_uint_ne(armed(), 0);
+}
+
+/* From now on this process ends when it opens a file. */
+static void die_at_open(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		_exit(2);
+}
+
+/* A sender that has met us; it is told when to send once more. */
+static pid_t sender(int tell)
+{
+	const struct near_addr ours = us->addr;
+	struct near_peer *peer;
+	struct rig *rig;
+	pid_t pid = fork();
+	char byte;
+
+	if (pid)
+		return pid;
+	rig = rig_open(false);
+	if (near_peer_get(rig->port, &ours, &peer) ||
+	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
+		_exit(3);
+	die_at_open();
+	rig_send(rig, peer, 2, "", 0);
+	_exit(4);
+}
+
+/* It is killed after it has seen that we sleep, and before it opens the pipe. */
+START_TEST(killed_before_it_writes)
+{
+	int tell[2], status;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(tell), 0);
+	pid = sender(tell[0]);
+	rig_until(us, NULL, 1);
+	sleep_now();
+	ck_assert_int_eq(write(tell[1], "", 1), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFSIGNALED(status), "ended with %d",
+		      WEXITSTATUS(status));
+	ck_assert(!rung(0));
+	/* the next one wakes us */
+	ck_assert_int_eq(rig_send(other, to_us, 3, "", 0), 0);
+	ck_assert(rung(10000));
+	ck_assert(near_woken(us->port));
+	rig_until(us, NULL, 4);	/* both, what it sent last, and its end */
+}
+END_TEST
+
+/* A sender that is stopped after its byte cannot end a sleep that began later. */
+START_TEST(each_sleep_has_a_number)
+{
+	uint32_t before = 0;
+	int i;
+
+	us->port->sleeps = UINT32_MAX - 1;
+	for (i = 0; i < 4; i++) {
+		sleep_now();
+		ck_assert_uint_ne(armed(), before);
+		before = armed();
+		ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
+		ck_assert(rung(10000));
+		ck_assert_uint_eq(armed(), 0);
+	}
+}
+END_TEST
+
+/* The byte is here, but its sender has not cleared armed yet. */
+START_TEST(woken_before_armed_is_cleared)
+{
+	uint32_t before;
+
+	sleep_now();
+	before = armed();
+	ck_assert_int_eq(write(us->port->wake[1], "", 1), 1);
+	ck_assert(near_woken(us->port));
+	ck_assert_uint_eq(armed(), 0);
+	sleep_now();
+	ck_assert_uint_ne(armed(), before);
+}
+END_TEST
+
+/* _i is 0: the pid is another process's by now; 1: the port has closed. */
+START_TEST(not_to_others)
+{
+	const uint64_t start = to_us->addr.start;
+
+	ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
+	rig_until(us, NULL, 1);
+	sleep_now();
+	near_unwatch(other->port, to_us);
+	if (_i)
+		us->port->region->closed = 1;
+	else
+		to_us->addr.start--;
+	near_bell(to_us);
+	ck_assert(!rung(0));
+	ck_assert_uint_ne(armed(), 0);
+	us->port->region->closed = 0;
+	to_us->addr.start = start;
+	near_bell(to_us);
+	ck_assert(rung(10000));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near bell");
+	TCase *tcase = tcase_create("bell");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, killed_before_it_writes);
+	tcase_add_test(tcase, each_sleep_has_a_number);
+	tcase_add_test(tcase, woken_before_armed_is_cleared);
+	tcase_add_loop_test(tcase, not_to_others, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}
