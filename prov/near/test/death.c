@@ -3,6 +3,7 @@
 
 /* Processes that end, are stopped, and come again. */
 
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -138,6 +139,32 @@ START_TEST(sender_without_room)
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
 	us->no_room = false;
+	until_gone(102);
+}
+END_TEST
+
+/* It has died, but the sink takes nothing of what it sent: that is no -EAGAIN. */
+START_TEST(dying)
+{
+	uint64_t end = near_now_ms() + 10000;
+	struct near_peer *peer;
+	int ret;
+
+	start(act_send, false);
+	near_peer_get(us->port, &theirs, &peer);
+	us->refuse = INT_MAX;
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
+	kill_child();
+	do {
+		rig_poll(us, 1);
+		ret = rig_send(us, peer, 2, buf, 8);
+		ck_assert(near_now_ms() < end);
+	} while (!ret || ret == -EAGAIN);
+	ck_assert_int_eq(ret, -ECONNRESET);
+	ck_assert_int_eq(rig_send_large(us, peer, 2, buf, LEN, buf),
+			 -ECONNRESET);
+	ck_assert_uint_eq(us->count, 0);
+	us->refuse = 0;
 	until_gone(102);
 }
 END_TEST
@@ -405,6 +432,7 @@ int main(void)
 	tcase_set_timeout(tcase, 30);
 	tcase_add_test(tcase, sender);
 	tcase_add_test(tcase, sender_without_room);
+	tcase_add_test(tcase, dying);
 	tcase_add_loop_test(tcase, sender_of_large, 0, 2);
 	tcase_add_test(tcase, receiver);
 	tcase_add_test(tcase, watched);

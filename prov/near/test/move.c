@@ -349,6 +349,31 @@ START_TEST(receiver_dies)
 }
 END_TEST
 
+/* A ring that one-sided operations hold closed to messages is not too small. */
+START_TEST(closed_is_not_full)
+{
+	uint64_t tag;
+
+	for (tag = 1; tag < 4 * NEAR_MOVE_FULL; tag++) {
+		ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
+		near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
+		ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
+		ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
+		near_tx_open_gate(&to_b->tx, NEAR_GATE_QUEUE);
+		tags_until(tag + 1);
+	}
+	ck_assert_uint_eq(to_b->move.full, 0);
+	ck_assert_uint_eq(to_b->move.count, 0);
+	/* one that is both is full */
+	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
+	while (near_tx_slot_past(&to_b->tx))
+		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),
+				  NEAR_KIND_INLINE);
+	ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
+	ck_assert_uint_eq(to_b->move.full, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near move");
@@ -360,6 +385,7 @@ int main(void)
 	tcase_add_test(tcase, steps);
 	tcase_add_test(tcase, too_long);
 	tcase_add_test(tcase, gated);
+	tcase_add_test(tcase, closed_is_not_full);
 	tcase_add_test(tcase, cold);
 	tcase_add_test(tcase, gives_first);
 	tcase_add_test(tcase, not_asked);

@@ -115,6 +115,8 @@ void near_peer_dies(struct near_port *port, struct near_peer *peer)
 		return;
 	peer->dying = true;
 	port->dying++;
+	if (peer->tx.slots)
+		near_tx_gate(&peer->tx, NEAR_GATE_DYING);
 	near_unwatch(port, peer);
 }
 

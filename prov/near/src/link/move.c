@@ -104,13 +104,23 @@ void near_move_look(struct near_port *port, struct near_peer *peer)
 	near_move_step(port, peer);
 }
 
+/* True if a larger ring would help, for want of slots or of data. */
+static bool near_tx_full(const struct near_tx *tx)
+{
+	return !tx->gated ||
+	       tx->tail - __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) >
+	       tx->mask;
+}
+
 int near_full(struct near_port *port, struct near_peer *peer)
 {
 	struct near_move *move = &peer->move;
 
+	if (peer->dying)
+		return -ECONNRESET;
 	if (peer->tx.gated & NEAR_GATE_MOVE) {
 		near_move_step(port, peer);
-	} else if (move->full_at != peer->tx.tail) {
+	} else if (near_tx_full(&peer->tx) && move->full_at != peer->tx.tail) {
 		move->full_at = peer->tx.tail;
 		move->full++;
 		near_move_ask(port, peer, 1);

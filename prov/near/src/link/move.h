@@ -34,7 +34,10 @@ struct near_move {
 /* Of a ring that is taken in that size. */
 void near_move_init(struct near_move *move, uint8_t tier, uint8_t most);
 
-/* No room in the ring to peer, for now: always -EAGAIN. */
+/*
+ * No room in the ring to peer: -EAGAIN, for now, or -ECONNRESET, for ever. A
+ * ring that is full again and again is to become larger.
+ */
 int near_full(struct near_port *port, struct near_peer *peer);
 /*
  * Now and then, for a ring that is connected: who sends nothing does not find

@@ -103,7 +103,7 @@ struct near_slot *near_tx_slot_past(struct near_tx *tx)
 
 	if (!tx->gated)
 		return near_tx_slot(tx);
-	if (tx->gated & NEAR_GATE_MOVE)
+	if (tx->gated & ~NEAR_GATE_QUEUE)
 		return NULL;
 	head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
 	return tx->tail - head > tx->mask ? NULL :
