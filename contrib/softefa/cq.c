@@ -41,7 +41,9 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 		se_notify_fire(cq->notify);
 }
 
-#define SE_TIDY_POLLS 8192 /* polls that find nothing, a power of two */
+/* Polls that find nothing, powers of two: from one to the next ... */
+#define SE_DRIVE_POLLS 8   /* look at the QPs of other CQs */
+#define SE_TIDY_POLLS 8192 /* search for what peers have left */
 
 static void se_cq_tidy(struct se_cq *cq)
 {
@@ -55,21 +57,21 @@ static void se_cq_tidy(struct se_cq *cq)
 	}
 }
 
+/*
+ * The QPs of this CQ each time, without a lock of the process; those of others
+ * seldom, since on the udp wire each costs a system call.
+ */
 static void se_cq_progress(struct se_cq *cq)
 {
-	struct se_qp *qp;
 	uint32_t i;
 
 	if (!(++cq->idle_polls % SE_TIDY_POLLS))
 		se_cq_tidy(cq);
 
-	for (i = 0; i < cq->qp_count; i++) {
-		qp = cq->qps[i];
-		if (!se_srd_busy(qp) || pthread_mutex_trylock(&qp->lock))
-			continue;
-		se_srd_progress(qp);
-		pthread_mutex_unlock(&qp->lock);
-	}
+	for (i = 0; i < cq->qp_count; i++)
+		se_qp_drive(cq->qps[i]);
+	if (!(cq->idle_polls % SE_DRIVE_POLLS) && cq->qp_count < se_qps_total())
+		se_qps_drive();
 }
 
 /* poll_lock held */

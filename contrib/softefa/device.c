@@ -60,7 +60,7 @@ __attribute__((destructor)) static void se_end(void)
 {
 	if (!se_devs || se_start_err || se_forked())
 		return;
-	se_stats_exit();
+	se_qps_exit();
 	se_dir_remove();
 }
 

@@ -211,7 +211,7 @@ struct ibv_qp *se_qp_create(struct ibv_context *ctx,
 		goto err_close_wire;
 	attr->cap.max_send_wr = qp->sq_cap;
 	attr->cap.max_recv_wr = qp->rq_cap;
-	se_stats_add(qp);
+	se_qps_add(qp);
 	return &qp->ex.qp_base;
 
 err_close_wire:
@@ -394,8 +394,9 @@ SE_EXPORT int ibv_destroy_qp(struct ibv_qp *qp_fid)
 	struct se_qp *qp = (struct se_qp *)qp_fid;
 
 	se_srd_drain(qp);
+	se_qps_remove(qp);
 	se_qp_detach(qp);
-	se_stats_remove(qp);
+	se_stats_print(qp);
 	pthread_mutex_lock(&qp->lock);
 	se_srd_close(qp);
 	qp->wire->close(qp);

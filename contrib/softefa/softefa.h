@@ -7,6 +7,7 @@
  *
  * Lock order, outermost first:
  *   cq->poll_lock   held from start_poll to end_poll; guards the list of QPs
+ *   se_qps_lock     the list of all QPs; never waited for within the others
  *   qp->sq_lock     held from wr_start to wr_complete; guards the session
  *   qp->lock        everything the transport owns: flows, operations, wire
  *   dev->lock       address handle table, counts, queue pair numbers
@@ -155,7 +156,7 @@ struct se_qp {
 	void *wire_qp;
 	uint32_t op_serial;
 	struct se_stats stats;
-	struct se_qp *next; /* all QPs of the process, for the exit report */
+	struct se_qp *next; /* all QPs of the process: qp_list.c */
 };
 
 static inline struct se_dev *se_dev_of(struct ibv_context *ctx)
@@ -247,9 +248,16 @@ int se_post_send(struct ibv_qp *qp_fid, struct ibv_send_wr *wr,
 int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad);
 
+/* qp_list.c: all QPs of the process */
+void se_qps_add(struct se_qp *qp);
+void se_qps_remove(struct se_qp *qp); /* nobody drives it any more */
+uint32_t se_qps_total(void);
+void se_qps_drive(void);
+void se_qps_exit(void);
+/* What the QP has to do, unless another thread is at it. */
+void se_qp_drive(struct se_qp *qp);
+
 /* stats.c */
-void se_stats_add(struct se_qp *qp);
-void se_stats_remove(struct se_qp *qp);
-void se_stats_exit(void);
+void se_stats_print(struct se_qp *qp); /* once */
 
 #endif

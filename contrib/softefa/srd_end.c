@@ -96,8 +96,10 @@ void se_srd_drain(struct se_qp *qp)
 			       (qp->lossy && now - quiet < SE_LINGER_NS);
 			pthread_mutex_unlock(&qp->lock);
 		}
-		if (stay)
-			usleep(200);
+		if (!stay)
+			break;
+		se_qps_drive(); /* peers may wait for the others */
+		usleep(200);
 		now = se_now();
 	}
 }

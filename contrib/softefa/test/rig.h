@@ -129,5 +129,6 @@ Suite *suite_strict(void);
 Suite *suite_forged(void);
 Suite *suite_dir(void);
 Suite *suite_flows(void);
+Suite *suite_drive(void);
 
 #endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * All QPs of the process.  A real device works without being polled, so a poll
+ * of any CQ drives them all: a process that waits for the end of one endpoint
+ * still acknowledges what the others receive.
+ *
+ * The lock is held for reading while QPs are driven, only ever by trylock, and
+ * for writing to add or remove one.  It prefers writers: threads that poll all
+ * the time do not keep ibv_destroy_qp() out.
+ */
+#include "softefa.h"
+
+static pthread_rwlock_t se_qps_lock =
+	PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static struct se_qp *se_qps;
+static _Atomic uint32_t se_qps_count;
+
+void se_qps_add(struct se_qp *qp)
+{
+	pthread_rwlock_wrlock(&se_qps_lock);
+	qp->next = se_qps;
+	se_qps = qp;
+	se_qps_count++;
+	pthread_rwlock_unlock(&se_qps_lock);
+}
+
+void se_qps_remove(struct se_qp *qp)
+{
+	struct se_qp **link;
+
+	pthread_rwlock_wrlock(&se_qps_lock);
+	for (link = &se_qps; *link && *link != qp; link = &(*link)->next)
+		;
+	if (*link) {
+		*link = qp->next;
+		se_qps_count--;
+	}
+	pthread_rwlock_unlock(&se_qps_lock);
+}
+
+uint32_t se_qps_total(void)
+{
+	return atomic_load_explicit(&se_qps_count, memory_order_relaxed);
+}
+
+void se_qp_drive(struct se_qp *qp)
+{
+	if (!se_srd_busy(qp) || pthread_mutex_trylock(&qp->lock))
+		return;
+	se_srd_progress(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void se_qps_drive(void)
+{
+	struct se_qp *qp;
+
+	if (pthread_rwlock_tryrdlock(&se_qps_lock))
+		return; /* one is being added or removed */
+	for (qp = se_qps; qp; qp = qp->next)
+		se_qp_drive(qp);
+	pthread_rwlock_unlock(&se_qps_lock);
+}
+
+/*
+ * The process ends with these QPs open: what it owes its peers is still sent,
+ * what others would find of it is removed.
+ */
+void se_qps_exit(void)
+{
+	struct se_qp *qp;
+
+	pthread_rwlock_rdlock(&se_qps_lock);
+	for (qp = se_qps; qp; qp = qp->next) {
+		se_stats_print(qp);
+		se_srd_drain(qp);
+		qp->wire->leave(qp);
+	}
+	pthread_rwlock_unlock(&se_qps_lock);
+}
