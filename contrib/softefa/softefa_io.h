@@ -59,7 +59,9 @@ enum se_pkt_type {
 	SE_PKT_DGRAM,	  /* UD: no number, no answer */
 	SE_PKT_ACK,
 	SE_PKT_NAK,
-	SE_PKT_PING,
+	SE_PKT_PING,	  /* wants an ACK */
+	SE_PKT_READ_ASK,  /* is there still an answer to op_id under way? */
+	SE_PKT_READ_GONE, /* there is none */
 	SE_PKT_TYPES
 };
 
@@ -130,7 +132,7 @@ struct se_flow {
 	/* transmit */
 	struct se_op *queue, **queue_tail;
 	uint32_t stream, next_seq, una, window, peer_epoch, waiting_reads;
-	uint64_t heard, checked, rnr_until, due;
+	uint64_t heard, checked, asked, rnr_until, due;
 	struct se_slot slot[SE_WINDOW]; /* by number modulo the window */
 	/* receive */
 	uint32_t rx_stream, rx_cum;
@@ -176,7 +178,8 @@ extern const struct se_wire se_wire_shm, se_wire_udp;
 void se_srd_submit(struct se_qp *qp, struct se_op *op);
 void se_srd_progress(struct se_qp *qp);
 bool se_srd_busy(struct se_qp *qp);
-void se_flow_ping(struct se_qp *qp, struct se_flow *flow);
+void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
+		  enum se_pkt_type type, uint32_t op_id);
 
 /* srd_end.c */
 void se_srd_flush(struct se_qp *qp);
@@ -186,6 +189,7 @@ void se_srd_drain(struct se_qp *qp); /* takes the lock itself */
 /* srd_rx.c */
 void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data);
 void se_srd_send_acks(struct se_qp *qp);
+void se_ack_later(struct se_qp *qp, struct se_flow *flow);
 
 /* srd_reap.c: freeing the flows of peers that have gone */
 void se_srd_tidy(struct se_qp *qp);
@@ -212,7 +216,15 @@ bool se_flow_idle(const struct se_flow *flow);
 void se_slot_void(struct se_qp *qp, struct se_flow *flow,
 		  struct se_slot *slot, enum se_status status);
 void se_op_finish(struct se_qp *qp, struct se_op *op);
-void se_op_read_data(struct se_qp *qp, const struct se_pkt *pkt,
-		     const void *data);
+void se_op_check(struct se_qp *qp, struct se_op *op); /* finishes it if done */
+
+/* srd_read.c: reads, and what has become of their answers */
+void se_read_data(struct se_qp *qp, const struct se_pkt *pkt,
+		  const void *data);
+void se_read_ask(struct se_qp *qp, struct se_flow *flow);
+void se_read_asked(struct se_qp *qp, struct se_flow *flow,
+		   const struct se_pkt *pkt);
+void se_read_gone(struct se_qp *qp, struct se_flow *flow,
+		  const struct se_pkt *pkt);
 
 #endif

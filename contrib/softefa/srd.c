@@ -278,13 +278,16 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 	return se_slot_put(qp, flow, seq, now) ? now + 2 * rto : 0;
 }
 
-void se_flow_ping(struct se_qp *qp, struct se_flow *flow)
+/* A packet without a number; if there is no room for it, it is lost. */
+void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
+		  enum se_pkt_type type, uint32_t op_id)
 {
 	struct se_pkt pkt;
 	uint64_t cookie;
 
 	se_flow_header(qp, flow, &pkt);
-	pkt.type = SE_PKT_PING;
+	pkt.type = (uint8_t)type;
+	pkt.op_id = op_id;
 	qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie);
 }
 
@@ -308,8 +311,6 @@ static bool se_flow_check_alive(struct se_qp *qp, struct se_flow *flow,
 		se_flow_fail(qp, flow, status);
 		return false;
 	}
-	if (flow->waiting_reads && flow->una == flow->next_seq)
-		se_flow_ping(qp, flow);
 	return true;
 }
 
@@ -332,7 +333,8 @@ static void se_flow_scan(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 	if (flow->rnr_until > now && flow->rnr_until < due)
 		due = flow->rnr_until;
 	flow->due = flow->blocked ? 0 : due;
-	se_flow_check_alive(qp, flow, now);
+	if (se_flow_check_alive(qp, flow, now))
+		se_read_ask(qp, flow);
 }
 
 static void se_flows_progress(struct se_qp *qp)

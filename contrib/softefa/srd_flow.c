@@ -86,6 +86,7 @@ void se_flow_activate(struct se_qp *qp, struct se_flow *flow)
 	qp->active = flow;
 	flow->heard = se_now(); /* silence counts from here */
 	flow->checked = flow->heard;
+	flow->asked = flow->heard;
 	flow->due = flow->heard;
 	flow->quiet_since = 0;
 	qp->work = true;
@@ -142,7 +143,7 @@ void se_op_finish(struct se_qp *qp, struct se_op *op)
 	se_cq_push(qp->scq, &cqe);
 }
 
-static void se_op_check(struct se_qp *qp, struct se_op *op)
+void se_op_check(struct se_qp *qp, struct se_op *op)
 {
 	if (!op->segmented || op->unacked)
 		return;
@@ -328,45 +329,4 @@ void se_flow_nak(struct se_qp *qp, struct se_flow *flow,
 	default:
 		se_slot_void(qp, flow, slot, (enum se_status)pkt->status);
 	}
-}
-
-static void se_op_scatter(const struct se_op *op, uint64_t off,
-			  const uint8_t *data, uint64_t len)
-{
-	const struct ibv_sge *sge = op->sge;
-	uint64_t part;
-	int i;
-
-	for (i = 0; i < op->sge_count && len; i++, sge++) {
-		if (off >= sge->length) {
-			off -= sge->length;
-			continue;
-		}
-		part = sge->length - off < len ? sge->length - off : len;
-		memcpy((char *)(uintptr_t)sge->addr + off, data, part);
-		data += part;
-		len -= part;
-		off = 0;
-	}
-}
-
-/* A packet of the answer to an RDMA read; one too late has no operation. */
-void se_op_read_data(struct se_qp *qp, const struct se_pkt *pkt,
-		     const void *data)
-{
-	uint32_t index = pkt->op_id & 0xffff;
-	struct se_op *op;
-
-	if (index >= qp->sq_cap)
-		return;
-	op = &qp->ops[index];
-	if (op->id != pkt->op_id || !op->flow || op->kind != SE_OP_READ ||
-	    op->flow->qpn != pkt->src_qpn || pkt->raddr > op->len ||
-	    pkt->len > op->len - pkt->raddr)
-		return;
-	if (pkt->flags & SE_PKT_ABORT)
-		op->status = SE_REMOTE_BAD_ADDRESS;
-	se_op_scatter(op, pkt->raddr, data, pkt->len);
-	op->got += pkt->len;
-	se_op_check(qp, op);
 }

@@ -44,7 +44,7 @@ static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 	if (!flow->quiet_since)
 		flow->quiet_since = now;
 	else if (now - flow->quiet_since > SE_QUIET_NS)
-		se_flow_ping(qp, flow);
+		se_flow_tell(qp, flow, SE_PKT_PING, 0);
 }
 
 /* Has nothing to do with us any more; full: silence is enough. */

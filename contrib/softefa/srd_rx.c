@@ -15,7 +15,7 @@ static void se_ack_list(struct se_qp *qp, struct se_flow *flow)
 	qp->ack_list = flow;
 }
 
-static void se_ack_later(struct se_qp *qp, struct se_flow *flow)
+void se_ack_later(struct se_qp *qp, struct se_flow *flow)
 {
 	flow->ack_due = true;
 	se_ack_list(qp, flow);
@@ -315,7 +315,7 @@ static enum se_status se_take(struct se_qp *qp, struct se_flow *flow,
 	if (pkt->type == SE_PKT_VOID)
 		return SE_OK;
 	if (pkt->type == SE_PKT_READ_DATA) {
-		se_op_read_data(qp, pkt, data);
+		se_read_data(qp, pkt, data);
 		return SE_OK;
 	}
 	if (qp->closing || qp->ex.qp_base.state == IBV_QPS_ERR)
@@ -479,6 +479,12 @@ void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 		break;
 	case SE_PKT_PING:
 		se_ack_later(qp, flow);
+		break;
+	case SE_PKT_READ_ASK:
+		se_read_asked(qp, flow, pkt);
+		break;
+	case SE_PKT_READ_GONE:
+		se_read_gone(qp, flow, pkt);
 		break;
 	default:
 		se_rx_numbered(qp, flow, pkt, data);

@@ -72,7 +72,8 @@ START_TEST(peers_come_and_go)
 			pthread_mutex_lock(&qp->lock);
 			for (int b = 0; b < SE_FLOW_HASH; b++)
 				if (qp->flows[b])
-					se_flow_ping(qp, qp->flows[b]);
+					se_flow_tell(qp, qp->flows[b],
+						     SE_PKT_PING, 0);
 			pthread_mutex_unlock(&qp->lock);
 		}
 		ck_assert_uint_le(qp->flow_count, 4);

@@ -280,6 +280,40 @@ START_TEST(region_goes_during_read)
 }
 END_TEST
 
+/*
+ * The target gives an initiator up that does not poll, and with it the answer;
+ * the read ends when the initiator comes back, and so does the next one well.
+ */
+START_TEST(answer_is_given_up)
+{
+	struct rig_node a, b;
+	struct se_qp *target;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_wire(RIG_UDP);
+	rig_env("SOFTEFA_TIMEOUT_MS", "50");
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	rig_to_node(&b, &a);
+	target = (struct se_qp *)b.qp;
+	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 7, 0, HALF,
+				  b.mr->rkey, (uintptr_t)b.buf), 0);
+	while (!target->active)
+		rig_progress(&b);
+	while (target->active)
+		rig_progress(&b);
+	se_cfg.timeout_ms = 10 * RIG_WAIT_MS;
+	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.wr_id, 7);
+	ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_ABORT);
+	rdma_once(&a, &b, IBV_WR_RDMA_READ, 100000);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
 struct server {
 	struct rig_node *node;
 	_Atomic bool stop;
@@ -352,6 +386,7 @@ Suite *suite_rdma(void)
 	tcase_add_loop_test(tc, unsolicited_writes, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, region_goes_during_read, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, region_goes_under_a_copy, 0, RIG_WIRES);
+	tcase_add_test(tc, answer_is_given_up);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

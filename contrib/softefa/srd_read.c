@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * RDMA reads at the initiator, and what has become of their answers.
+ *
+ * The target keeps an answer until all its packets have been taken, unless its
+ * flow fails: after SOFTEFA_TIMEOUT_MS of silence of an initiator that does not
+ * poll, for example.  The target then knows of the read no more, and answers
+ * everything else, so an initiator asks for each read that waits.
+ * qp->lock is held throughout.
+ */
+#include <string.h>
+
+#include "softefa.h"
+
+#define SE_ASK_NS 50000000ull
+
+static void se_op_scatter(const struct se_op *op, uint64_t off,
+			  const uint8_t *data, uint64_t len)
+{
+	const struct ibv_sge *sge = op->sge;
+	uint64_t part;
+	int i;
+
+	for (i = 0; i < op->sge_count && len; i++, sge++) {
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		part = sge->length - off < len ? sge->length - off : len;
+		memcpy((char *)(uintptr_t)sge->addr + off, data, part);
+		data += part;
+		len -= part;
+		off = 0;
+	}
+}
+
+/* The read that the packet is about; one too late has no operation. */
+static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
+{
+	uint32_t index = pkt->op_id & 0xffff;
+	struct se_op *op;
+
+	if (index >= qp->sq_cap)
+		return NULL;
+	op = &qp->ops[index];
+	if (op->id != pkt->op_id || !op->flow || op->kind != SE_OP_READ ||
+	    op->flow->qpn != pkt->src_qpn)
+		return NULL;
+	return op;
+}
+
+/* A packet of the answer. */
+void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
+{
+	struct se_op *op = se_read_find(qp, pkt);
+
+	if (!op || pkt->raddr > op->len || pkt->len > op->len - pkt->raddr)
+		return;
+	if (pkt->flags & SE_PKT_ABORT)
+		op->status = SE_REMOTE_BAD_ADDRESS;
+	se_op_scatter(op, pkt->raddr, data, pkt->len);
+	op->got += pkt->len;
+	se_op_check(qp, op);
+}
+
+/* True if the target has taken the request and the answer is not all here. */
+static bool se_read_waits(const struct se_op *op, const struct se_flow *flow)
+{
+	return op->flow == flow && op->kind == SE_OP_READ && op->segmented &&
+	       !op->unacked;
+}
+
+static void se_read_ask_all(struct se_qp *qp, struct se_flow *flow)
+{
+	uint32_t i, left = flow->waiting_reads;
+
+	for (i = 0; left && i < qp->sq_cap; i++) {
+		if (!se_read_waits(&qp->ops[i], flow))
+			continue;
+		se_flow_tell(qp, flow, SE_PKT_READ_ASK, qp->ops[i].id);
+		left--;
+	}
+}
+
+/* Now and then while reads wait. */
+void se_read_ask(struct se_qp *qp, struct se_flow *flow)
+{
+	uint64_t now;
+
+	if (!flow->waiting_reads)
+		return;
+	now = se_now();
+	if (now - flow->asked < SE_ASK_NS)
+		return;
+	flow->asked = now;
+	se_read_ask_all(qp, flow);
+}
+
+/* At the target. */
+void se_read_asked(struct se_qp *qp, struct se_flow *flow,
+		   const struct se_pkt *pkt)
+{
+	const struct se_op *op = qp->ops + qp->sq_cap;
+	const struct se_op *end = qp->ops + qp->op_count;
+
+	for (; op < end; op++) {
+		if (op->flow != flow || op->remote_id != pkt->op_id)
+			continue;
+		se_ack_later(qp, flow); /* no news, but a sign of life */
+		return;
+	}
+	se_flow_tell(qp, flow, SE_PKT_READ_GONE, pkt->op_id);
+}
+
+void se_read_gone(struct se_qp *qp, struct se_flow *flow,
+		  const struct se_pkt *pkt)
+{
+	struct se_op *op = se_read_find(qp, pkt);
+
+	if (!op || !se_read_waits(op, flow))
+		return;
+	op->status = SE_REMOTE_ABORT;
+	se_op_finish(qp, op);
+}
