@@ -54,7 +54,7 @@ SE_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 	struct se_ah *ah;
 	int ahn;
 
-	if (!attr->is_global && attr->port_num > 1) {
+	if (attr->port_num != 1) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -52,6 +52,21 @@ struct se_dv_cq_attr {
 #define SE_WC_WITH_SGID (1u << 0)
 #define SE_WC_WITH_UNSOLICITED (1u << 1)
 
+/* struct efadv_sq_depth_attr, efadv_rq_depth_attr, since rdma-core 64 */
+struct se_dv_sq_depth {
+	uint64_t comp_mask;
+	uint32_t flags;
+	uint32_t max_send_sge;
+	uint32_t max_rdma_sge;
+	uint32_t max_inline_data;
+};
+#define SE_SQ_DEPTH_INLINE_WRITE (1u << 0)
+
+struct se_dv_rq_depth {
+	uint64_t comp_mask;
+	uint32_t max_recv_sge;
+};
+
 /* struct efadv_qp, since rdma-core 64 */
 struct se_dv_qp {
 	uint64_t comp_mask;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues.  The ring has an entry for everything that the attached
- * QPs can have outstanding, so that an overrun can be told and nothing is lost.
+ * Completion queues.  As on the device a ring has the entries that were asked
+ * for, and what does not fit is lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,11 +17,14 @@ bool se_cq_empty(struct se_cq *cq)
 	       atomic_load_explicit(&cq->tail, memory_order_acquire);
 }
 
-/* Said once: a device would lose a completion, or worse. */
+/*
+ * The device sends no event about it, and neither does the kernel's driver: a
+ * completion is not there, and the work request counts as outstanding for ever.
+ */
 static void se_cq_overrun(struct se_cq *cq)
 {
 	if (!cq->overruns++)
-		fprintf(stderr, "softefa: completion queue overrun: %d entries were asked for and all are in use; a device would have lost a completion, create it larger\n",
+		fprintf(stderr, "softefa: completion queue overrun: all %d entries are in use; a completion is lost, create the queue larger or poll it more often\n",
 			cq->ex.cqe);
 }
 
@@ -31,11 +34,14 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 
 	pthread_mutex_lock(&cq->push_lock);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-	if (tail - atomic_load_explicit(&cq->head, memory_order_relaxed) >=
-	    (uint32_t)cq->ex.cqe)
+	if (tail - atomic_load_explicit(&cq->head, memory_order_acquire) >
+	    cq->mask) {
 		se_cq_overrun(cq);
-	cq->ring[tail & cq->mask] = *cqe;
-	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	} else {
+		cq->ring[tail & cq->mask] = *cqe;
+		atomic_store_explicit(&cq->tail, tail + 1,
+				      memory_order_release);
+	}
 	pthread_mutex_unlock(&cq->push_lock);
 	if (cq->notify)
 		se_notify_fire(cq->notify);
@@ -87,6 +93,8 @@ static int se_cq_next(struct se_cq *cq)
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	cq->cur = cq->ring[head & cq->mask];
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+	if (!cq->cur.qp)
+		return EINVAL; /* stale: its QP has been destroyed */
 	if (!cq->cur.recv)
 		cq->cur.qp->sq_used--;
 	else if (cq->cur.unsolicited)
@@ -126,36 +134,17 @@ static void se_cq_end_poll(struct ibv_cq_ex *cq_ex)
 int se_cq_poll(struct ibv_cq *cq_fid, int count, struct ibv_wc *wc)
 {
 	struct se_cq *cq = (struct se_cq *)cq_fid;
-	int i;
+	int i, ret = 0;
 
 	pthread_mutex_lock(&cq->poll_lock);
-	for (i = 0; i < count && !se_cq_next(cq); i++)
+	for (i = 0; i < count; i++) {
+		ret = se_cq_next(cq);
+		if (ret)
+			break;
 		se_cqe_to_wc(&cq->cur, &wc[i]);
-	pthread_mutex_unlock(&cq->poll_lock);
-	return i;
-}
-
-/* Both locks held.  Entries of a QP that is gone (not NULL) are left out. */
-static int se_cq_resize(struct se_cq *cq, uint32_t entries,
-			const struct se_qp *gone)
-{
-	uint32_t size = se_roundup_pow2(entries);
-	uint64_t i, tail = 0;
-	struct se_cqe *ring;
-
-	ring = calloc(size, sizeof(*ring));
-	if (!ring)
-		return ENOMEM;
-	for (i = cq->head; i < cq->tail; i++) {
-		if (cq->ring[i & cq->mask].qp != gone)
-			ring[tail++] = cq->ring[i & cq->mask];
 	}
-	free(cq->ring);
-	cq->ring = ring;
-	cq->mask = size - 1;
-	cq->head = 0;
-	cq->tail = tail;
-	return 0;
+	pthread_mutex_unlock(&cq->poll_lock);
+	return i || ret == ENOENT ? i : -ret;
 }
 
 static void se_cq_lock(struct se_cq *cq)
@@ -170,18 +159,16 @@ static void se_cq_unlock(struct se_cq *cq)
 	pthread_mutex_unlock(&cq->poll_lock);
 }
 
-int se_cq_attach(struct se_cq *cq, struct se_qp *qp, uint32_t entries)
+int se_cq_attach(struct se_cq *cq, struct se_qp *qp)
 {
 	struct se_qp **qps;
 	uint32_t i;
 	int ret = 0;
 
 	se_cq_lock(cq);
-	if (cq->reserved + entries > cq->mask + 1)
-		ret = se_cq_resize(cq, cq->reserved + entries, NULL);
 	for (i = 0; i < cq->qp_count && cq->qps[i] != qp; i++)
 		;
-	if (!ret && i == cq->qp_count) {
+	if (i == cq->qp_count) {
 		qps = realloc(cq->qps, (i + 1) * sizeof(*qps));
 		if (qps) {
 			cq->qps = qps;
@@ -190,31 +177,27 @@ int se_cq_attach(struct se_cq *cq, struct se_qp *qp, uint32_t entries)
 			ret = ENOMEM;
 		}
 	}
-	if (!ret)
-		cq->reserved += entries;
 	se_cq_unlock(cq);
 	return ret;
 }
 
-void se_cq_detach(struct se_cq *cq, struct se_qp *qp, uint32_t entries)
+/* What the QP has completed stays, and is refused when it is polled. */
+void se_cq_detach(struct se_cq *cq, struct se_qp *qp)
 {
-	uint64_t from, to;
+	uint64_t pos;
 	uint32_t i;
 
 	se_cq_lock(cq);
-	cq->reserved -= entries;
 	for (i = 0; i < cq->qp_count; i++) {
 		if (cq->qps[i] == qp) {
 			cq->qps[i] = cq->qps[--cq->qp_count];
 			break;
 		}
 	}
-	to = cq->head;
-	for (from = cq->head; from < cq->tail; from++) {
-		if (cq->ring[from & cq->mask].qp != qp)
-			cq->ring[to++ & cq->mask] = cq->ring[from & cq->mask];
+	for (pos = cq->head; pos < cq->tail; pos++) {
+		if (cq->ring[pos & cq->mask].qp == qp)
+			cq->ring[pos & cq->mask].qp = NULL;
 	}
-	cq->tail = to;
 	se_cq_unlock(cq);
 }
 
@@ -237,43 +220,73 @@ static void se_cq_count_drop(struct se_dev *dev)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-struct ibv_cq_ex *se_cq_create(struct ibv_context *ctx, uint32_t cqe,
-			       void *cq_context, struct ibv_comp_channel *ch)
+static struct ibv_cq_ex *se_cq_refuse(int err)
 {
-	uint32_t size = se_roundup_pow2(cqe ? cqe : 1);
-	struct se_dev *dev = se_dev_of(ctx);
-	struct se_cq *cq;
+	errno = err;
+	return NULL;
+}
 
-	if (!cqe || cqe > 1 << 16) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (!se_cq_count_take(dev)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		goto err_drop_count;
-	cq->ring = calloc(size, sizeof(*cq->ring));
-	if (!cq->ring)
-		goto err_free_cq;
-	cq->dev = dev;
-	cq->mask = size - 1;
+/* As create_cq() of rdma-core does; then the kernel. */
+static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
+					  IBV_CQ_INIT_ATTR_MASK_PD))
+		return EOPNOTSUPP;
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	    (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		return EINVAL; /* of parent domains there are none */
+	if (!attr->cqe || attr->cqe > SE_MAX_CQE ||
+	    attr->comp_vector >= SE_COMP_VECTORS)
+		return EINVAL;
+	return 0;
+}
+
+static void se_cq_init(struct se_cq *cq, struct ibv_context *ctx,
+		       struct ibv_cq_init_attr_ex *attr, uint64_t dv_flags)
+{
+	attr->cqe = cq->mask + 1;
+	cq->dev = se_dev_of(ctx);
 	cq->ex.context = ctx;
-	cq->ex.channel = ch;
-	cq->ex.cq_context = cq_context;
-	cq->ex.cqe = (int)size;
+	cq->ex.channel = attr->channel;
+	cq->ex.cq_context = attr->cq_context;
+	cq->ex.cqe = (int)attr->cqe;
 	cq->ex.start_poll = se_cq_start_poll;
 	cq->ex.next_poll = se_cq_next_poll;
 	cq->ex.end_poll = se_cq_end_poll;
-	se_cq_read_init(cq);
-	if (ch && se_notify_open(cq))
-		goto err_free_ring;
+	se_cq_read_init(cq, attr->wc_flags, dv_flags);
 	pthread_mutex_init(&cq->ex.mutex, NULL);
 	pthread_cond_init(&cq->ex.cond, NULL);
 	pthread_mutex_init(&cq->poll_lock, NULL);
 	pthread_mutex_init(&cq->push_lock, NULL);
+}
+
+static struct ibv_cq_ex *se_cq_create(struct ibv_context *ctx,
+				      struct ibv_cq_init_attr_ex *attr,
+				      uint64_t dv_flags)
+{
+	struct se_dev *dev = se_dev_of(ctx);
+	struct se_cq *cq;
+	int ret;
+
+	ret = se_cq_check(attr);
+	if (ret)
+		return se_cq_refuse(ret);
+	if (!se_cq_count_take(dev))
+		return se_cq_refuse(ENOMEM);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		goto err_drop_count;
+	cq->mask = se_roundup_pow2(attr->cqe) - 1;
+	cq->ring = calloc(cq->mask + 1, sizeof(*cq->ring));
+	if (!cq->ring)
+		goto err_free_cq;
+	se_cq_init(cq, ctx, attr, dv_flags);
+	if (attr->channel && se_notify_open(cq))
+		goto err_free_ring;
 	return &cq->ex;
 
 err_free_ring:
@@ -282,8 +295,13 @@ err_free_cq:
 	free(cq);
 err_drop_count:
 	se_cq_count_drop(dev);
-	errno = ENOMEM;
-	return NULL;
+	return se_cq_refuse(ENOMEM);
+}
+
+struct ibv_cq_ex *se_cq_create_ex(struct ibv_context *ctx,
+				  struct ibv_cq_init_attr_ex *attr)
+{
+	return se_cq_create(ctx, attr, 0);
 }
 
 SE_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe,
@@ -291,8 +309,14 @@ SE_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe,
 				       struct ibv_comp_channel *channel,
 				       int comp_vector)
 {
-	return (struct ibv_cq *)se_cq_create(ctx, cqe < 0 ? 0 : (uint32_t)cqe,
-					     cq_context, channel);
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe < 0 ? 0 : (uint32_t)cqe,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector,
+	};
+
+	return (struct ibv_cq *)se_cq_create(ctx, &attr, 0);
 }
 
 SE_EXPORT struct ibv_cq_ex *efadv_create_cq(struct ibv_context *ctx,
@@ -300,21 +324,18 @@ SE_EXPORT struct ibv_cq_ex *efadv_create_cq(struct ibv_context *ctx,
 					    struct efadv_cq_init_attr *efa_attr,
 					    uint32_t inlen)
 {
-	struct se_dv_cq_attr dv = { 0 };
+	uint64_t supported = SE_WC_WITH_SGID;
+	struct se_dv_cq_attr dv;
 
-	if (efa_attr)
-		se_copy_out(&dv, sizeof(dv), efa_attr, inlen);
-	if (dv.comp_mask ||
-	    (efa_attr && !se_rest_is_zero(efa_attr, inlen, sizeof(dv)))) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (dv.flags || (dv.wc_flags & ~(uint64_t)(SE_WC_WITH_SGID |
-						   SE_WC_WITH_UNSOLICITED))) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	return se_cq_create(ctx, attr->cqe, attr->cq_context, attr->channel);
+	se_copy_out(&dv, sizeof(dv), efa_attr, inlen);
+	if (inlen < offsetof(struct se_dv_cq_attr, flags) || dv.comp_mask ||
+	    !se_rest_is_zero(efa_attr, inlen, sizeof(dv)))
+		return se_cq_refuse(EINVAL);
+	if (se_cfg.caps & SE_CAP_UNSOLICITED)
+		supported |= SE_WC_WITH_UNSOLICITED;
+	if (dv.flags || (dv.wc_flags & ~supported))
+		return se_cq_refuse(EOPNOTSUPP);
+	return se_cq_create(ctx, attr, dv.wc_flags);
 }
 
 SE_EXPORT struct efadv_cq *efadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *cq_ex)

@@ -128,20 +128,30 @@ static bool se_is_unsolicited(struct efadv_cq *dv)
 	return se_cq_of_dv(dv)->cur.unsolicited;
 }
 
-void se_cq_read_init(struct se_cq *cq)
+/* The functions asked for, and no others: a program that calls one dies. */
+void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
 	ex->read_opcode = se_read_opcode;
 	ex->read_vendor_err = se_read_vendor_err;
-	ex->read_byte_len = se_read_byte_len;
-	ex->read_imm_data = se_read_imm_data;
-	ex->read_qp_num = se_read_qp_num;
-	ex->read_src_qp = se_read_src_qp;
 	ex->read_wc_flags = se_read_wc_flags;
-	ex->read_slid = se_read_slid;
-	ex->read_sl = se_read_zero;
-	ex->read_dlid_path_bits = se_read_zero;
-	cq->dv.wc_read_sgid = se_read_sgid;
-	cq->dv.wc_is_unsolicited = se_is_unsolicited;
+	if (flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = se_read_byte_len;
+	if (flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = se_read_imm_data;
+	if (flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = se_read_qp_num;
+	if (flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = se_read_src_qp;
+	if (flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = se_read_slid;
+	if (flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = se_read_zero;
+	if (flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = se_read_zero;
+	if (dv_flags & SE_WC_WITH_SGID)
+		cq->dv.wc_read_sgid = se_read_sgid;
+	if (dv_flags & SE_WC_WITH_UNSOLICITED)
+		cq->dv.wc_is_unsolicited = se_is_unsolicited;
 }

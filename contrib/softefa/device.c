@@ -121,7 +121,7 @@ SE_EXPORT int ibv_query_device(struct ibv_context *ctx,
 	attr->max_sge = SE_MAX_SQ_SGE;
 	attr->max_sge_rd = SE_MAX_RDMA_SGE;
 	attr->max_cq = (int)se_cfg.max_cq;
-	attr->max_cqe = 1 << 16;
+	attr->max_cqe = SE_MAX_CQE;
 	attr->max_mr = (int)se_cfg.max_mr;
 	attr->max_pd = (int)se_cfg.max_pd;
 	attr->max_ah = (int)se_cfg.max_ah;
@@ -206,18 +206,6 @@ SE_EXPORT int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index,
 	return 0;
 }
 
-static struct ibv_cq_ex *se_create_cq_ex(struct ibv_context *ctx,
-					 struct ibv_cq_init_attr_ex *attr)
-{
-	return se_cq_create(ctx, attr->cqe, attr->cq_context, attr->channel);
-}
-
-static struct ibv_qp *se_create_qp_ex(struct ibv_context *ctx,
-				      struct ibv_qp_init_attr_ex *attr)
-{
-	return se_qp_create(ctx, attr, 0);
-}
-
 SE_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct verbs_context *vctx = calloc(1, sizeof(*vctx));
@@ -227,15 +215,15 @@ SE_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	vctx->sz = sizeof(*vctx);
 	vctx->query_port = se_query_port;
-	vctx->create_cq_ex = se_create_cq_ex;
-	vctx->create_qp_ex = se_create_qp_ex;
+	vctx->create_cq_ex = se_cq_create_ex;
+	vctx->create_qp_ex = se_qp_create_ex;
 	vctx->query_device_ex = se_query_device_ex;
 	ctx = &vctx->context;
 	ctx->device = device;
 	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	ctx->cmd_fd = -1;
 	ctx->async_fd = -1;
-	ctx->num_comp_vectors = 4;
+	ctx->num_comp_vectors = SE_COMP_VECTORS;
 	ctx->ops.post_send = se_post_send;
 	ctx->ops.post_recv = se_post_recv;
 	ctx->ops.poll_cq = se_cq_poll;

@@ -80,12 +80,27 @@ static bool se_mr_mapped(const char *addr, size_t len)
 
 	ssize_t ret;
 
-	if (!len)
-		return true;
 	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	if (ret < 0)
 		return errno != EFAULT; /* not allowed to ask: believe it */
 	return ret == 2;
+}
+
+#define SE_ACCESS_OPTIONAL 0x3ff00000u /* hints: the device may ignore them */
+
+/* ib_check_mr_access(), then efa_alloc_mr() of the kernel. */
+static int se_mr_access_check(unsigned int access)
+{
+	unsigned int supported = IBV_ACCESS_LOCAL_WRITE | SE_ACCESS_OPTIONAL;
+
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	if (se_cfg.caps & SE_CAP_RDMA_READ)
+		supported |= IBV_ACCESS_REMOTE_READ;
+	if (se_cfg.caps & SE_CAP_RDMA_WRITE)
+		supported |= IBV_ACCESS_REMOTE_WRITE;
+	return access & ~supported ? EOPNOTSUPP : 0;
 }
 
 static uint32_t se_mr_insert(const struct ibv_pd *pd, uint64_t addr,
@@ -123,10 +138,13 @@ SE_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 	struct ibv_mr *mr;
 	uint32_t key;
 
-	if (iova != (uintptr_t)addr) {
+	errno = se_mr_access_check(access);
+	if (!errno && !length)
+		errno = EINVAL;
+	if (!errno && iova != (uintptr_t)addr)
 		errno = EOPNOTSUPP;
+	if (errno)
 		return NULL;
-	}
 	if (!se_mr_mapped(addr, length)) {
 		errno = EFAULT;
 		return NULL;

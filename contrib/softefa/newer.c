@@ -49,31 +49,39 @@ SE_EXPORT int se_query_qp_wqs(struct ibv_qp *qp, void *sq, void *rq,
 	return EOPNOTSUPP;
 }
 
-/* Return the depth; no kind of element makes a queue shorter here. */
+/* The depth, or what is wrong with the question as a negative errno. */
 SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
 				  uint32_t inlen)
 {
-	return (int)se_cfg.max_sq_wr;
+	struct se_dv_sq_depth ask;
+
+	se_copy_out(&ask, sizeof(ask), attr, inlen);
+	if (inlen < sizeof(ask) || ask.comp_mask ||
+	    ask.max_send_sge > SE_MAX_SQ_SGE ||
+	    ask.max_rdma_sge > SE_MAX_RDMA_SGE ||
+	    ask.max_inline_data > SE_MAX_INLINE)
+		return -EINVAL;
+	/* Inline data of writes makes a queue's elements twice as long. */
+	return (int)(ask.flags & SE_SQ_DEPTH_INLINE_WRITE ?
+			     se_cfg.max_sq_wr / 2 : se_cfg.max_sq_wr);
 }
 
 SE_EXPORT int se_get_max_rq_depth(struct ibv_context *ctx, void *attr,
 				  uint32_t inlen)
 {
-	return (int)se_cfg.max_rq_wr;
-}
+	struct se_dv_rq_depth ask;
 
-/* A hint about packet rates: there is nothing to do better. */
-static void se_wr_set_hints(void *dv, uint32_t hints)
-{
+	se_copy_out(&ask, sizeof(ask), attr, inlen);
+	if (inlen < offsetof(struct se_dv_rq_depth, max_recv_sge) +
+		    sizeof(ask.max_recv_sge) || ask.comp_mask ||
+	    !ask.max_recv_sge || ask.max_recv_sge > SE_MAX_RQ_SGE)
+		return -EINVAL;
+	return (int)(se_cfg.max_rq_wr / ask.max_recv_sge);
 }
 
 SE_EXPORT struct se_dv_qp *se_dv_qp_of(struct ibv_qp_ex *qp)
 {
-	static struct se_dv_qp dv = {
-		.wr_set_processing_hints = se_wr_set_hints,
-	};
-
-	return &dv;
+	return &((struct se_qp *)qp)->dv;
 }
 
 SE_EXPORT int se_query_comp_cntr_caps(struct ibv_context *ctx, void *caps,

@@ -151,6 +151,8 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only)
 	uint32_t i;
 	int fd;
 
+	if (solicited_only)
+		return EOPNOTSUPP;
 	if (!notify)
 		return EINVAL;
 	pthread_mutex_lock(&cq->poll_lock);

@@ -40,6 +40,8 @@
 #define SE_EXPORT __attribute__((visibility("default")))
 #define SE_AH_UNKNOWN 0xffff
 #define SE_GRH_LEN 40
+#define SE_COMP_VECTORS 4
+#define SE_MAX_CQE (1 << 16)
 #define SE_RESPONSES 64 /* RDMA reads a QP answers at the same time */
 
 struct se_mr_entry {
@@ -82,7 +84,7 @@ struct se_ah {
 
 struct se_cqe {
 	uint64_t wr_id;
-	struct se_qp *qp;
+	struct se_qp *qp; /* NULL: destroyed since */
 	union ibv_gid sgid;
 	uint32_t byte_len, qp_num, src_qp;
 	__be32 imm;
@@ -103,7 +105,6 @@ struct se_cq {
 	pthread_mutex_t poll_lock, push_lock;
 	struct se_cqe *ring;
 	uint32_t mask;		 /* entries - 1 */
-	uint32_t reserved;	 /* entries the attached QPs can fill */
 	_Atomic uint64_t head, tail;
 	struct se_cqe cur;	 /* what the read functions look at */
 	struct se_qp **qps;
@@ -124,10 +125,11 @@ struct se_stats {
 
 struct se_qp {
 	struct ibv_qp_ex ex; /* first: the caller's handle */
+	struct se_dv_qp dv;
 	struct se_dev *dev;
 	struct se_cq *scq, *rcq;
-	bool ud, unsolicited, closing, lossy, reported;
-	uint32_t qkey, rnr_retry, epoch, serial;
+	bool ud, unsolicited, sig_all, closing, lossy, reported;
+	uint32_t qkey, rnr_retry, sq_psn, epoch, serial;
 
 	pthread_mutex_t sq_lock;
 	struct se_op *session, **session_tail, *session_cur, *session_free;
@@ -214,16 +216,16 @@ void se_mr_unpin(struct se_mr_entry *entry);
 uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid);
 
 /* cq.c */
-int se_cq_attach(struct se_cq *cq, struct se_qp *qp, uint32_t entries);
-void se_cq_detach(struct se_cq *cq, struct se_qp *qp, uint32_t entries);
+int se_cq_attach(struct se_cq *cq, struct se_qp *qp);
+void se_cq_detach(struct se_cq *cq, struct se_qp *qp);
 void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe);
 bool se_cq_empty(struct se_cq *cq);
-struct ibv_cq_ex *se_cq_create(struct ibv_context *ctx, uint32_t cqe,
-			       void *cq_context, struct ibv_comp_channel *ch);
+struct ibv_cq_ex *se_cq_create_ex(struct ibv_context *ctx,
+				  struct ibv_cq_init_attr_ex *attr);
 int se_cq_poll(struct ibv_cq *cq_fid, int count, struct ibv_wc *wc);
 
 /* cq_read.c */
-void se_cq_read_init(struct se_cq *cq);
+void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags);
 enum ibv_wc_status se_wc_status(uint8_t status);
 void se_cqe_to_wc(const struct se_cqe *cqe, struct ibv_wc *wc);
 
@@ -238,11 +240,12 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only);
 
 /* qp.c */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn);
-struct ibv_qp *se_qp_create(struct ibv_context *ctx,
-			    struct ibv_qp_init_attr_ex *attr, uint16_t flags);
+struct ibv_qp *se_qp_create_ex(struct ibv_context *ctx,
+			       struct ibv_qp_init_attr_ex *attr);
 
 /* wr.c */
-void se_wr_init(struct se_qp *qp);
+/* The functions asked for, and no others. */
+void se_wr_init(struct se_qp *qp, uint64_t ops, uint64_t wr_flags);
 int se_post_send(struct ibv_qp *qp_fid, struct ibv_send_wr *wr,
 		 struct ibv_send_wr **bad);
 int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,

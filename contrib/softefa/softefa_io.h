@@ -102,7 +102,7 @@ struct se_op {
 	__be32 imm;
 	const struct se_ah *ah;
 	uint8_t kind, status, sge_count, inline_len;
-	bool has_imm, is_inline, queued, segmented, unsignaled;
+	bool has_imm, is_inline, queued, segmented;
 	struct ibv_sge sge[SE_MAX_SQ_SGE];
 	uint8_t inline_data[SE_MAX_INLINE];
 };

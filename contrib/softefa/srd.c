@@ -388,10 +388,6 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 		return SE_BAD_LENGTH;
 	if (op->kind != SE_OP_SEND && op->len > 1u << 30)
 		return SE_BAD_LENGTH;
-	if ((op->kind == SE_OP_READ && !(se_cfg.caps & SE_CAP_RDMA_READ)) ||
-	    (op->kind == SE_OP_WRITE && !(se_cfg.caps & SE_CAP_RDMA_WRITE)) ||
-	    (op->kind != SE_OP_SEND && qp->ud))
-		return SE_UNSUPPORTED_OP;
 	for (i = 0; i < op->sge_count; i++) {
 		if (!se_mr_local_ok(qp, &op->sge[i],
 				    op->kind == SE_OP_READ))

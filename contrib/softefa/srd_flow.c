@@ -107,10 +107,9 @@ void se_flow_header(struct se_qp *qp, struct se_flow *flow, struct se_pkt *pkt)
 	memcpy(pkt->sgid, qp->dev->gid.raw, sizeof(pkt->sgid));
 }
 
+/* There is no opcode for reads in the device's completions. */
 static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 {
-	if (op->kind == SE_OP_READ)
-		return IBV_WC_RDMA_READ;
 	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
@@ -121,7 +120,6 @@ void se_op_finish(struct se_qp *qp, struct se_op *op)
 		.wr_id = op->wr_id,
 		.qp = qp,
 		.qp_num = qp->ex.qp_base.qp_num,
-		.byte_len = (uint32_t)op->len,
 		.status = op->status,
 		.opcode = (uint8_t)se_op_opcode(op),
 		.ahn = SE_AH_UNKNOWN,

@@ -36,12 +36,25 @@ static struct se_op *se_wr_alloc(struct se_qp *qp)
 	return op;
 }
 
+/* Every work request completes, none waits for another. */
+static int se_wr_check_flags(const struct se_qp *qp)
+{
+	unsigned int flags = qp->ex.wr_flags;
+
+	if (!(flags & IBV_SEND_SIGNALED) && !qp->sig_all)
+		return EINVAL;
+	return flags & ~(unsigned int)(IBV_SEND_SIGNALED | IBV_SEND_INLINE) ?
+		       EINVAL : 0;
+}
+
 static struct se_op *se_wr_new(struct se_qp *qp, enum se_op_kind kind,
 			       uint64_t wr_id)
 {
 	struct se_op *op = NULL;
 
 	qp->session_cur = NULL;
+	if (!qp->session_err)
+		qp->session_err = se_wr_check_flags(qp);
 	if (qp->session_err)
 		return NULL;
 	if (qp->sq_used + qp->session_count < qp->sq_cap)
@@ -241,23 +254,35 @@ static void se_wr_set_inline(struct ibv_qp_ex *qp_ex, void *addr,
 	se_wr_set_inline_list(qp_ex, 1, &buf);
 }
 
-void se_wr_init(struct se_qp *qp)
+/* A hint about packet rates: there is nothing to do better. */
+static void se_wr_set_hints(void *dv, uint32_t hints)
+{
+}
+
+void se_wr_init(struct se_qp *qp, uint64_t ops, uint64_t wr_flags)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
 
 	ex->wr_start = se_wr_start;
 	ex->wr_complete = se_wr_complete;
 	ex->wr_abort = se_wr_abort;
-	ex->wr_send = se_wr_send;
-	ex->wr_send_imm = se_wr_send_imm;
-	ex->wr_rdma_read = se_wr_rdma_read;
-	ex->wr_rdma_write = se_wr_rdma_write;
-	ex->wr_rdma_write_imm = se_wr_rdma_write_imm;
+	if (ops & IBV_QP_EX_WITH_SEND)
+		ex->wr_send = se_wr_send;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = se_wr_send_imm;
+	if (ops & IBV_QP_EX_WITH_RDMA_READ)
+		ex->wr_rdma_read = se_wr_rdma_read;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
+		ex->wr_rdma_write = se_wr_rdma_write;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+		ex->wr_rdma_write_imm = se_wr_rdma_write_imm;
 	ex->wr_set_ud_addr = se_wr_set_ud_addr;
 	ex->wr_set_sge = se_wr_set_sge;
 	ex->wr_set_sge_list = se_wr_set_sge_list;
 	ex->wr_set_inline_data = se_wr_set_inline;
 	ex->wr_set_inline_data_list = se_wr_set_inline_list;
+	if (wr_flags & SE_WR_PROCESSING_HINTS)
+		qp->dv.wr_set_processing_hints = se_wr_set_hints;
 }
 
 static int se_post_one(struct se_qp *qp, const struct ibv_send_wr *wr)
@@ -271,6 +296,7 @@ static int se_post_one(struct se_qp *qp, const struct ibv_send_wr *wr)
 	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
 		return EINVAL;
 	ex->wr_id = wr->wr_id;
+	ex->wr_flags = wr->send_flags;
 	if (wr->opcode == IBV_WR_SEND_WITH_IMM)
 		se_wr_send_imm(ex, wr->imm_data);
 	else

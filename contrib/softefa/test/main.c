@@ -27,6 +27,8 @@ int main(void)
 	srunner_add_suite(runner, suite_dir());
 	srunner_add_suite(runner, suite_flows());
 	srunner_add_suite(runner, suite_drive());
+	srunner_add_suite(runner, suite_rules());
+	srunner_add_suite(runner, suite_work_rules());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

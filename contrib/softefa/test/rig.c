@@ -40,16 +40,18 @@ struct ibv_context *rig_context(int dev)
 }
 
 static struct ibv_cq_ex *rig_cq(struct rig_node *node,
-				struct ibv_comp_channel *channel)
+				struct ibv_comp_channel *channel, uint32_t cqe)
 {
 	struct ibv_cq_init_attr_ex attr = {
-		.cqe = RIG_DEPTH,
+		.cqe = cqe ? cqe : RIG_DEPTH,
 		.channel = channel,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 	};
 	struct efadv_cq_init_attr dv = { .wc_flags = EFADV_WC_EX_WITH_SGID };
 	struct ibv_cq_ex *cq;
 
+	if (se_cfg.caps & SE_CAP_UNSOLICITED)
+		dv.wc_flags |= SE_WC_WITH_UNSOLICITED;
 	cq = efadv_create_cq(node->ctx, &attr, &dv, sizeof(dv));
 	ck_assert_ptr_nonnull(cq);
 	return cq;
@@ -61,20 +63,28 @@ static void rig_qp(struct rig_node *node, uint16_t flags)
 		.send_cq = ibv_cq_ex_to_cq(node->scq),
 		.recv_cq = ibv_cq_ex_to_cq(node->rcq),
 		.cap = { .max_send_wr = RIG_DEPTH, .max_recv_wr = RIG_DEPTH,
-			 .max_send_sge = 2, .max_recv_sge = 1 },
+			 .max_send_sge = 2, .max_recv_sge = 1,
+			 .max_inline_data = SE_MAX_INLINE },
 		.qp_type = IBV_QPT_DRIVER,
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = node->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND |
+				  IBV_QP_EX_WITH_SEND_WITH_IMM,
 	};
 	struct se_dv_qp_attr dv = { .driver_qp_type = EFADV_QP_DRIVER_TYPE_SRD,
 				    .flags = flags };
 
+	if (se_cfg.caps & SE_CAP_RDMA_READ)
+		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ;
+	if (se_cfg.caps & SE_CAP_RDMA_WRITE)
+		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE |
+				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	node->qp = efadv_create_qp_ex(node->ctx, &attr,
 				      (struct efadv_qp_init_attr *)&dv,
 				      sizeof(dv));
 	ck_assert_ptr_nonnull(node->qp);
+	ibv_qp_to_qp_ex(node->qp)->wr_flags = IBV_SEND_SIGNALED;
 }
 
 static void rig_ready(struct rig_node *node, uint8_t rnr_retry)
@@ -105,6 +115,17 @@ const char *__asan_default_options(void)
 	return "detect_leaks=0";
 }
 
+int rig_access(void)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (se_cfg.caps & SE_CAP_RDMA_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (se_cfg.caps & SE_CAP_RDMA_WRITE)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	return access;
+}
+
 void rig_open(struct rig_node *node, const struct rig_opt *opt)
 {
 	static const struct rig_opt plain = { .rnr_retry = 7 };
@@ -119,15 +140,14 @@ void rig_open(struct rig_node *node, const struct rig_opt *opt)
 		node->channel = ibv_create_comp_channel(node->ctx);
 		ck_assert_ptr_nonnull(node->channel);
 	}
-	node->scq = rig_cq(node, opt->send_channel ? node->channel : NULL);
-	node->rcq = rig_cq(node, opt->channel ? node->channel : NULL);
+	node->scq = rig_cq(node, opt->send_channel ? node->channel : NULL, 0);
+	node->rcq = rig_cq(node, opt->channel ? node->channel : NULL,
+			   opt->cqe);
 	rig_qp(node, opt->qp_flags);
 	rig_ready(node, opt->rnr_retry);
 	node->buf = calloc(1, RIG_BUF);
 	ck_assert_ptr_nonnull(node->buf);
-	node->mr = ibv_reg_mr(node->pd, node->buf, RIG_BUF,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-			      IBV_ACCESS_REMOTE_WRITE);
+	node->mr = ibv_reg_mr(node->pd, node->buf, RIG_BUF, rig_access());
 	ck_assert_ptr_nonnull(node->mr);
 	ck_assert_int_eq(ibv_query_gid(node->ctx, 1, 0, &node->gid), 0);
 }

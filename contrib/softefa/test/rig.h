@@ -57,6 +57,7 @@ struct rig_opt {
 	uint8_t rnr_retry;
 	bool channel, send_channel; /* of the receive CQ, of the send CQ */
 	uint16_t qp_flags;
+	uint32_t cqe; /* of the receive CQ; 0: RIG_DEPTH */
 };
 
 /* Wires, as the loop variable of tcase_add_loop_test(). */
@@ -65,6 +66,8 @@ enum { RIG_SHM, RIG_UDP, RIG_WIRES };
 void rig_wire(int wire);
 void rig_env(const char *name, const char *value);
 struct ibv_context *rig_context(int dev);
+/* What a region may be registered for on this device, as configured. */
+int rig_access(void);
 
 void rig_open(struct rig_node *node, const struct rig_opt *opt);
 void rig_close(struct rig_node *node);
@@ -130,5 +133,7 @@ Suite *suite_forged(void);
 Suite *suite_dir(void);
 Suite *suite_flows(void);
 Suite *suite_drive(void);
+Suite *suite_rules(void);
+Suite *suite_work_rules(void);
 
 #endif
