@@ -20,7 +20,7 @@
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
-	.memory = NEAR_MEMORY, .unexpected = 1 << 20,
+	.memory = NEAR_MEMORY,
 };
 
 static struct fid_fabric *fabric;

@@ -17,7 +17,7 @@
 
 struct fi_provider near_prov = { .name = NEAR_NAME };
 struct near_params near_params = {
-	.cma = 1, .memory = NEAR_MEMORY, .unexpected = 1 << 20,
+	.cma = 1, .memory = NEAR_MEMORY,
 };
 
 static struct fi_info *info;

@@ -34,6 +34,7 @@ static int duo_domain_close(struct fid *fid)
 	if (domain->path_domain[FI_DUO_LOCAL])
 		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
 	duo_near_table_close(domain);
+	duo_ranges_fini(&domain->rx_ranges);
 	duo_lock_destroy(&domain->lock);
 	atomic_fetch_sub(&domain->fabric->refs, 1);
 	free(domain);

@@ -422,13 +422,12 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->info = duo_info_to_core(info);
 	if (!ep->info)
 		goto free_ep;
-	ret = duo_rx_pool_init(&ep->pool, ep, &ep->peer_srx);
-	if (ret)
-		goto free_info;
+	duo_rx_pool_init(&ep->pool, ep, &ep->peer_srx,
+			 &ep->domain->rx_ranges);
 	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], ep->info,
 			  &ep->path_ep[FI_DUO_CORE], context);
 	if (ret)
-		goto fini_pool;
+		goto free_info;
 	duo_ep_init(ep, info);
 	duo_ep_core_shm_off(ep);
 
@@ -445,8 +444,6 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	*ep_fid = &ep->ep_fid;
 	return 0;
 
-fini_pool:
-	duo_rx_pool_fini(&ep->pool);
 free_info:
 	fi_freeinfo(ep->info);
 free_ep:

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/util.h"
 #include "peer/peer.h"
+#include "queue/ranges.h"
 
 struct duo_av;
 struct duo_cntr;
@@ -44,6 +45,7 @@ struct duo_domain {
 	uint32_t waits;	/* of these, all that are not due */
 	LIST_HEAD(, duo_poll) polls;	/* sets of CQs and counters */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters that can be slept on */
+	struct duo_ranges rx_ranges;	/* of receive entries */
 	bool crowded;	/* an endpoint may be short of receive entries */
 	bool any_thread;	/* may enter the core, be it one after another */
 	struct duo_lock lock;

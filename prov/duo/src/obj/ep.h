@@ -130,10 +130,10 @@ static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 void duo_ep_quicken(struct duo_ep *ep);
 void duo_cq_quicken(struct duo_cq *cq);
 
-/* Would a full local poll find room for what arrives unexpected? */
-static inline bool duo_ep_room(const struct duo_ep *ep)
+/* True if a full local poll finds entries for what arrives unexpected. */
+static inline bool duo_ep_room(struct duo_ep *ep)
 {
-	return duo_rx_pool_room(&ep->pool) >= DUO_LOCAL_BATCH;
+	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
 }
 
 static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
@@ -142,16 +142,11 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Whose context is one of our receives? NULL: nobody's. */
+/* The receive that the context is; NULL: it is the application's own. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
-	struct duo_ep *ep;
-
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (duo_rx_pool_owns(&ep->pool, context))
-			return context;
-	}
-	return NULL;
+	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :
+								  NULL;
 }
 
 #endif /* DUO_OBJ_EP_H */

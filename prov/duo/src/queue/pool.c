@@ -1,57 +1,156 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The pool of receive entries, see rx.h. */
+/* The pool of receive entries, see rx.h, and the ranges that they lie in. */
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <rdma/fi_errno.h>
 
+#include "base/log.h"
 #include "queue/rx.h"
 
 void *duo_rx_no_desc[DUO_IOV_LIMIT];
 
-#define DUO_RX_RANGE (DUO_RX_MAX * sizeof(struct duo_rx))
-
-int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
-		     struct fid_peer_srx *srx)
+int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size)
 {
-	void *base = mmap(NULL, DUO_RX_RANGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct duo_range *range = realloc(ranges->range, (ranges->count + 1) *
+					  sizeof(*range));
+	uint32_t i;
 
-	if (base == MAP_FAILED)
+	if (!range)
 		return -FI_ENOMEM;
-	pool->base = base;
-	pool->end = base;
-	SLIST_INIT(&pool->free);
-	pool->live = 0;
-	pool->ep = ep;
-	pool->srx = srx;
+	ranges->range = range;
+	for (i = ranges->count++; i && range[i - 1].base > (uintptr_t) base; i--)
+		range[i] = range[i - 1];
+	range[i] = (struct duo_range) { (uintptr_t) base, size };
 	return 0;
+}
+
+void duo_ranges_remove(struct duo_ranges *ranges, const void *base)
+{
+	struct duo_range *range = ranges->range;
+
+	while (range->base != (uintptr_t) base)
+		range++;
+	ranges->count--;
+	memmove(range, range + 1, (ranges->range + ranges->count - range) *
+		sizeof(*range));
+}
+
+void duo_ranges_fini(struct duo_ranges *ranges)
+{
+	free(ranges->range);
+	*ranges = (struct duo_ranges) { 0 };
+}
+
+/* Entries of a pool's range: each is twice as long as the one before. */
+static uint32_t duo_rx_range_count(uint32_t range)
+{
+	return DUO_RX_FIRST << range;
+}
+
+static size_t duo_rx_range_size(uint32_t range)
+{
+	return duo_rx_range_count(range) * sizeof(struct duo_rx);
+}
+
+void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
+		      struct fid_peer_srx *srx, struct duo_ranges *known)
+{
+	*pool = (struct duo_rx_pool) {
+		.ep = ep,
+		.srx = srx,
+		.known = known,
+	};
+	SLIST_INIT(&pool->free);
 }
 
 void duo_rx_pool_fini(struct duo_rx_pool *pool)
 {
-	struct duo_rx *rx;
+	struct duo_rx *rx, *end;
 
-	for (rx = pool->base; rx < pool->end; rx++)
-		free(rx->bounce);
-	munmap(pool->base, DUO_RX_RANGE);
-	pool->base = NULL;
-	pool->end = NULL;
+	while (pool->ranges) {
+		rx = pool->range[--pool->ranges];
+		end = rx + duo_rx_range_count(pool->ranges);
+		if (pool->next >= rx && pool->next < end)
+			end = pool->next;
+		for (; rx < end; rx++)
+			free(rx->bounce);
+		rx = pool->range[pool->ranges];
+		duo_ranges_remove(pool->known, rx);
+		munmap(rx, duo_rx_range_size(pool->ranges));
+	}
+	pool->capacity = 0;
+	pool->next = pool->end = NULL;
 }
 
-struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
+static int duo_rx_pool_map(struct duo_rx_pool *pool)
 {
-	struct duo_rx *rx;
+	size_t size = duo_rx_range_size(pool->ranges);
+	void *base;
+	int ret;
 
-	if (pool->end == pool->base + DUO_RX_MAX)
-		return NULL;
-	rx = pool->end++;
+	if (pool->ranges == DUO_RX_RANGES)
+		return -FI_ENOMEM;
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED)
+		return -FI_ENOMEM;
+	ret = duo_ranges_add(pool->known, base, size);
+	if (ret) {
+		munmap(base, size);
+		return ret;
+	}
+	pool->next = pool->range[pool->ranges] = base;
+	pool->end = pool->next + duo_rx_range_count(pool->ranges);
+	pool->capacity += duo_rx_range_count(pool->ranges++);
+	return 0;
+}
+
+/* Writes what stays the same in an entry. */
+static struct duo_rx *duo_rx_fresh(const struct duo_rx_pool *pool,
+				   struct duo_rx *rx)
+{
 	rx->ep = pool->ep;
 	rx->peer.srx = pool->srx;
 	rx->peer.desc = duo_rx_no_desc;
 	return rx;
+}
+
+/* Adds a range; what is left of the last one goes to the free entries. */
+static int duo_rx_pool_grow(struct duo_rx_pool *pool)
+{
+	struct duo_rx *rest = pool->next, *end = pool->end;
+	int ret = duo_rx_pool_map(pool);
+
+	if (ret && !pool->refused)
+		DUO_WARN(EP_DATA, "ep %p: no memory for %u receive entries "
+			 "beside %u: receives return -FI_EAGAIN, and local "
+			 "senders have to wait. Raise the limit of address "
+			 "space (ulimit -v), or use more memory\n",
+			 (void *) pool->ep, duo_rx_range_count(pool->ranges),
+			 pool->capacity);
+	pool->refused = ret;
+	if (ret)
+		return ret;
+	for (; rest < end; rest++)
+		SLIST_INSERT_HEAD(&pool->free, duo_rx_fresh(pool, rest),
+				  free_link);
+	return 0;
+}
+
+bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count)
+{
+	return pool->capacity - pool->live >= count || !duo_rx_pool_grow(pool);
+}
+
+struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
+{
+	if (pool->next == pool->end && duo_rx_pool_grow(pool))
+		return NULL;
+	return duo_rx_fresh(pool, pool->next++);
 }
 
 void duo_rx_free_bounce(struct duo_rx *rx)

@@ -3,12 +3,14 @@
 
 /*
  * A receive entry: a receive that the application posted, or a local message
- * that has come before its receive. Entries live in one reserved range of
- * addresses per endpoint, so a context that comes back from the core is
- * recognised by its address alone, and entries never move.
+ * that has come before its receive. Entries lie in ranges of addresses that
+ * the domain knows (ranges.h), so a context that comes back from the core is
+ * recognised by its address alone, and entries never move. An endpoint's next
+ * range is twice as long as its last one; only memory limits them, since a
+ * limit would hang programs that MPI permits.
  *
- * Cost: 448 bytes an entry, touched from the first use on; growing is
- * advancing an index. The first cache line is the core's, and a message over
+ * Cost: 448 bytes an entry, touched from the first use on; the first range is
+ * 7 MiB of addresses; growing is advancing an index, and a system call a range. The first cache line is the core's, and a message over
  * either path touches the four after it. Protected by the domain's lock.
  */
 #ifndef DUO_RX_H
@@ -26,10 +28,11 @@
 #include "base/util.h"
 #include "queue/state.h"
 #include "near.h"
+#include "queue/ranges.h"
 
 #define DUO_IOV_LIMIT 4			/* buffers of a receive */
-#define DUO_RX_MAX (1U << 18)		/* entries per endpoint */
-#define DUO_RX_RESERVE 8192		/* of these for unexpected messages */
+#define DUO_RX_FIRST (1U << 14)		/* entries in a pool's first range */
+#define DUO_RX_RANGES 16		/* 2^30 entries */
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -113,12 +116,17 @@ struct duo_rx {
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
 struct duo_rx_pool {
-	struct duo_rx *base;	/* reserved, DUO_RX_MAX entries */
-	struct duo_rx *end;	/* of those that were ever handed out */
 	SLIST_HEAD(, duo_rx) free;
-	uint32_t live;
+	uint32_t live;		/* entries in use */
+	uint32_t capacity;	/* entries in all ranges */
+	struct duo_rx *next;	/* the last range's first that was never used */
+	struct duo_rx *end;	/* of the last range */
 	struct duo_ep *ep;	/* of all entries, like this: */
 	struct fid_peer_srx *srx;
+	struct duo_ranges *known;	/* the domain's */
+	struct duo_rx *range[DUO_RX_RANGES];
+	uint32_t ranges;
+	bool refused;		/* the last attempt to grow has failed */
 };
 
 /* For libfabric's shm: all buffers are in host memory. */
@@ -131,10 +139,13 @@ DUO_HOT void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 	rx->state = state;
 }
 
-int duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
-		     struct fid_peer_srx *srx);
+/* Takes no memory before the first entry. */
+void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
+		      struct fid_peer_srx *srx, struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/* An entry that was never used; NULL: there is none. */
+/* True if the next "count" entries need no further memory from then on. */
+bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
+/* An entry that was never used; NULL: no memory, after a warning. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 void duo_rx_free_bounce(struct duo_rx *rx);
 
@@ -178,7 +189,7 @@ DUO_HOT struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* NULL: DUO_RX_MAX are live. Released by duo_rx_release(). */
+/* NULL: no memory. Released by duo_rx_release(). */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
@@ -205,24 +216,6 @@ static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
 	if (rx->bounce)
 		duo_rx_free_bounce(rx);
 	duo_rx_release_plain(pool, rx);
-}
-
-/* False: what is left is for unexpected messages. */
-static inline bool duo_rx_pool_free(const struct duo_rx_pool *pool)
-{
-	return pool->live < DUO_RX_MAX - DUO_RX_RESERVE;
-}
-
-static inline bool duo_rx_pool_owns(const struct duo_rx_pool *pool,
-				    const void *context)
-{
-	return (const struct duo_rx *) context >= pool->base &&
-	       (const struct duo_rx *) context < pool->end;
-}
-
-static inline uint32_t duo_rx_pool_room(const struct duo_rx_pool *pool)
-{
-	return DUO_RX_MAX - pool->live;
 }
 
 static inline struct duo_rx *duo_rx_of_peer(struct fi_peer_rx_entry *entry)

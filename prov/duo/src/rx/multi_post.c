@@ -95,6 +95,8 @@ static struct duo_rx *duo_multi_owner(struct duo_ep *ep,
 {
 	struct duo_rx *owner = duo_rx_alloc(&ep->pool);
 
+	if (!owner)
+		return NULL;
 	owner->kind = DUO_MSG;
 	duo_rx_become(owner, DUO_RX_OWNER);
 	owner->context = recv->context;
@@ -121,7 +123,7 @@ static int duo_multi_check(const struct duo_ep *ep,
 		return -FI_EBADFLAGS;
 	if (recv->count != 1)
 		return -FI_EINVAL;
-	return duo_rx_pool_free(&ep->pool) ? 0 : -FI_EAGAIN;
+	return 0;
 }
 
 /*
@@ -150,8 +152,12 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 	if (ret)
 		return ret;
 	owner = duo_multi_owner(ep, recv);
+	if (!owner)
+		return -FI_EAGAIN;
 	rx = duo_multi_piece(owner, recv->iov->iov_base, recv->iov->iov_len,
 			     recv->desc ? recv->desc[0] : NULL);
+	if (!rx)
+		return duo_multi_refused(owner, false, -FI_EAGAIN);
 	ret = duo_multi_start_all(rx, &started);
 	if (ret)
 		duo_rx_release(&ep->pool, rx);

@@ -136,9 +136,9 @@ DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 {
 	struct duo_rx *rx;
 
-	if (!duo_rx_pool_free(&ep->pool))
-		return -FI_EAGAIN;
 	rx = duo_rx_alloc(&ep->pool);
+	if (!rx)
+		return -FI_EAGAIN;
 	rx->peer.addr = recv->want.addr;
 	rx->peer.tag = recv->want.tag;
 	duo_recv_write(ep, rx, recv);
@@ -289,7 +289,6 @@ DUO_HOT bool duo_recv_short(struct duo_ep *ep, enum duo_rx_kind kind, void *buf,
 	if (__builtin_expect(!ep->quick_rx[kind] ||
 			     !duo_recv_never(ep, want.addr) ||
 			     !TAILQ_EMPTY(&ep->held) || match->unexp_count ||
-			     !duo_rx_pool_free(&ep->pool) ||
 			     !duo_match_plain(match, want.ignore) ||
 			     SLIST_EMPTY(&ep->pool.free), false))
 		return false;

@@ -297,19 +297,22 @@ START_TEST(crowded)
 {
 	struct duo_domain *domain = duo_domain_of(fx.domain);
 	struct duo_ep *ep;
-	uint32_t live;
+	uint32_t live, ranges;
 	int polls;
 
 	second = open_ep();
 	ep = duo_ep_of(second);
 	live = ep->pool.live;
-	ep->pool.live = DUO_RX_MAX;
+	ranges = ep->pool.ranges;
+	ep->pool.live = ep->pool.capacity;
+	ep->pool.ranges = DUO_RX_RANGES;
 	domain->crowded = true;
 	polls = fake.shm.polls;
 	poll_cq(4);
 	ck_assert(domain->crowded);
 	ck_assert_int_eq(fake.shm.polls, polls);
 	ep->pool.live = live;
+	ep->pool.ranges = ranges;
 	poll_cq(1);
 	ck_assert(!domain->crowded);
 	ck_assert_int_eq(fake.shm.polls, polls + 1);

@@ -113,30 +113,35 @@ START_TEST(reads_at_once)
 }
 END_TEST
 
-/* More than there is memory for; a receive asks for what is behind them. */
+/*
+ * Messages that nobody has asked for, of 96 MiB or more than 262,144 of them:
+ * all are taken, none is refused for long, and what is behind them is found by
+ * a receive or by a peek.
+ */
 START_TEST(receives_behind_many)
 {
 	struct near_msg msg = {
-		.payload = large, .len = 4000, .tag = TAG + 1,
+		.payload = large, .len = _i & 1 ? 8 : 4000, .tag = TAG + 1,
 		.flags = NEAR_TAGGED,
 	};
-	int refused = 0;
+	int i, refused, count = _i & 1 ? 300000 : 25000;
 
-	for (; refused < 1000; poll_cq(1))
-		if (near_send(rig.port, rig.us, &msg))
-			refused++;
-	ck_assert_uint_gt(stats_now().unexpected, 10000);
-	post_recv(&slot, peer, TAG);
-	msg.tag = TAG;
-	msg.len = 8;
-	while (near_send(rig.port, rig.us, &msg))
+	for (i = 0; i <= count; i++) {
+		msg.tag = i < count ? TAG + 1 : TAG;
+		for (refused = 0; near_send(rig.port, rig.us, &msg); poll_cq(1))
+			ck_assert_int_lt(++refused, 1000);
+	}
+	while (stats_now().unexpected <= (uint64_t) count)
 		poll_cq(1);
-	both_entry(&slot);
-	msg.tag = TAG + 1;
-	msg.len = 4000;
-	for (refused = 0; refused < 1000; poll_cq(1))
-		if (near_send(rig.port, rig.us, &msg))
-			refused++;
+	if (_i & 2) {
+		ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer, FI_PEEK), 0);
+		ck_assert_uint_eq(both_entry(&slot).len, msg.len);
+	}
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer,
+					  TAG + i, 0, &slot), 0);
+		ck_assert_uint_eq(both_entry(&slot).len, msg.len);
+	}
 }
 END_TEST
 
@@ -376,7 +381,7 @@ static void add_all(TCase *tcase)
 	tcase_add_test(tcase, truncates);
 	tcase_add_loop_test(tcase, receives_large, 0, 2);
 	tcase_add_loop_test(tcase, reads_at_once, 0, 2);
-	tcase_add_test(tcase, receives_behind_many);
+	tcase_add_loop_test(tcase, receives_behind_many, 0, 4);
 	tcase_add_test(tcase, peeks_and_discards);
 	tcase_add_test(tcase, buffers_are_filled_in_order);
 	tcase_add_test(tcase, sends);

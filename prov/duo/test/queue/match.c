@@ -95,10 +95,11 @@ END_TEST
 
 static struct duo_match match;
 static struct duo_rx_pool pool;
+static struct duo_ranges ranges;
 
 static void setup(void)
 {
-	ck_assert_int_eq(duo_rx_pool_init(&pool, NULL, NULL), 0);
+	duo_rx_pool_init(&pool, NULL, NULL, &ranges);
 	duo_match_init(&match, DUO_TAGGED);
 }
 
@@ -106,6 +107,8 @@ static void teardown(void)
 {
 	duo_match_fini(&match);
 	duo_rx_pool_fini(&pool);
+	ck_assert_uint_eq(ranges.count, 0);
+	duo_ranges_fini(&ranges);
 }
 
 static struct duo_rx *rx_make(fi_addr_t addr, uint64_t tag, uint64_t ignore)
@@ -371,28 +374,97 @@ START_TEST(pool_recognises_its_own)
 	struct duo_rx *rx = rx_make(0, 0, 0);
 	int other;
 
-	ck_assert(duo_rx_pool_owns(&pool, rx));
-	ck_assert(!duo_rx_pool_owns(&pool, rx + 1));
-	ck_assert(!duo_rx_pool_owns(&pool, rx - 1));
-	ck_assert(!duo_rx_pool_owns(&pool, &other));
-	ck_assert(!duo_rx_pool_owns(&pool, NULL));
+	ck_assert(duo_ranges_have(&ranges, rx));
+	ck_assert(duo_ranges_have(&ranges, rx + DUO_RX_FIRST - 1));
+	ck_assert(!duo_ranges_have(&ranges, rx + DUO_RX_FIRST));
+	ck_assert(!duo_ranges_have(&ranges, (char *) rx - 1));
+	ck_assert(!duo_ranges_have(&ranges, &other));
+	ck_assert(!duo_ranges_have(&ranges, NULL));
 	ck_assert_ptr_eq(duo_rx_of_peer(&rx->peer), rx);
 	ck_assert_ptr_eq(&rx->core_ctx, rx);
 }
 END_TEST
 
+/* A range after the other; entries of all are recognised, and used again. */
+START_TEST(pool_grows)
+{
+	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
+	uint32_t i;
+
+	for (i = 1; i < 7 * DUO_RX_FIRST; i++) {
+		rx = duo_rx_alloc(&pool);
+		ck_assert_ptr_nonnull(rx);
+		ck_assert(duo_ranges_have(&ranges, rx));
+		ck_assert_ptr_eq(rx->peer.desc, duo_rx_no_desc);
+	}
+	ck_assert_uint_eq(pool.ranges, 3);
+	ck_assert_uint_eq(ranges.count, 3);
+	ck_assert_uint_eq(pool.capacity, 7 * DUO_RX_FIRST);
+	ck_assert_uint_eq(pool.live, pool.capacity);
+	first[77].state = DUO_RX_LOCAL;
+	duo_rx_release(&pool, &first[77]);
+	ck_assert_ptr_eq(duo_rx_alloc(&pool), &first[77]);
+	ck_assert_uint_eq(pool.ranges, 3);
+}
+END_TEST
+
+/* Without memory there is no entry; what is there can be used again. */
 START_TEST(pool_ends)
+{
+	struct duo_rx *first = duo_rx_alloc(&pool);
+	uint32_t i;
+
+	pool.ranges = DUO_RX_RANGES;
+	for (i = 1; i < DUO_RX_FIRST; i++)
+		ck_assert_ptr_nonnull(duo_rx_alloc(&pool));
+	ck_assert_ptr_null(duo_rx_alloc(&pool));
+	ck_assert(!duo_rx_pool_reserve(&pool, 1));
+	first->state = DUO_RX_LOCAL;
+	duo_rx_release(&pool, first);
+	ck_assert(duo_rx_pool_reserve(&pool, 1));
+	ck_assert(!duo_rx_pool_reserve(&pool, 2));
+	ck_assert_ptr_eq(duo_rx_alloc(&pool), first);
+	pool.ranges = 1;
+}
+END_TEST
+
+/* What is reserved beside a range in use is all of it, that range's rest too. */
+START_TEST(pool_reserves)
 {
 	uint32_t i;
 
-	for (i = 0; i < DUO_RX_MAX; i++)
+	ck_assert_ptr_nonnull(duo_rx_alloc(&pool));
+	ck_assert(duo_rx_pool_reserve(&pool, DUO_RX_FIRST));
+	ck_assert_uint_eq(pool.ranges, 2);
+	pool.ranges = DUO_RX_RANGES;
+	for (i = 1; i < 3 * DUO_RX_FIRST; i++)
 		ck_assert_ptr_nonnull(duo_rx_alloc(&pool));
-	ck_assert_uint_eq(duo_rx_pool_room(&pool), 0);
 	ck_assert_ptr_null(duo_rx_alloc(&pool));
-	pool.base[77].state = DUO_RX_LOCAL;
-	duo_rx_release(&pool, &pool.base[77]);
-	ck_assert_uint_eq(duo_rx_pool_room(&pool), 1);
-	ck_assert_ptr_eq(duo_rx_alloc(&pool), &pool.base[77]);
+	pool.ranges = 2;
+}
+END_TEST
+
+/* Addresses at both ends of each range, and beside them. */
+START_TEST(ranges_are_exact)
+{
+	static const uintptr_t bases[] = { 900, 100, 500, 300, 700 };
+	uintptr_t base;
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(bases); i++)
+		ck_assert(!duo_ranges_add(&ranges, (void *) bases[i], 100));
+	for (i = 0; i <= ARRAY_SIZE(bases); i++) {
+		for (base = 0; base < 1200; base++) {
+			for (k = i; k < ARRAY_SIZE(bases); k++)
+				if (base - bases[k] < 100)
+					break;
+			ck_assert_int_eq(duo_ranges_have(&ranges,
+							 (void *) base),
+					 k < ARRAY_SIZE(bases));
+		}
+		if (i < ARRAY_SIZE(bases))
+			duo_ranges_remove(&ranges, (void *) bases[i]);
+	}
 }
 END_TEST
 
@@ -413,6 +485,9 @@ int main(void)
 	tcase_add_test(tcase, untagged_by_source);
 	tcase = unit_case(suite, "pool", setup, teardown);
 	tcase_add_test(tcase, pool_recognises_its_own);
+	tcase_add_test(tcase, pool_grows);
 	tcase_add_test(tcase, pool_ends);
+	tcase_add_test(tcase, pool_reserves);
+	tcase_add_test(tcase, ranges_are_exact);
 	return unit_run(suite);
 }

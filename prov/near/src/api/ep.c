@@ -414,10 +414,13 @@ static void near_ep_init(struct near_ep *ep, const struct fi_info *info)
 {
 	near_match_init(&ep->match);
 	near_list_init(&ep->claimed);
-	near_pool_init(&ep->recvs, sizeof(struct near_recv), NEAR_TX_SIZE);
-	near_pool_init(&ep->unexps, sizeof(struct near_unexp), 1u << 20);
-	near_pool_init(&ep->sends, sizeof(struct near_send_op), NEAR_TX_SIZE);
-	near_blocks_init(&ep->blocks, near_params.unexpected);
+	near_pool_init(&ep->recvs, sizeof(struct near_recv),
+		       NEAR_POOL_UNLIMITED);
+	near_pool_init(&ep->unexps, sizeof(struct near_unexp),
+		       NEAR_POOL_UNLIMITED);
+	near_pool_init(&ep->sends, sizeof(struct near_send_op),
+		       NEAR_POOL_UNLIMITED);
+	near_blocks_init(&ep->blocks, NEAR_BLOCKS_KEEP);
 	ep->min_multi_recv = NEAR_MULTI_MIN;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;

@@ -25,7 +25,6 @@ struct fi_provider near_prov = {
 struct near_params near_params = {
 	.cma = 1,
 	.memory = NEAR_MEMORY,
-	.unexpected = 64 << 20,
 	.yield = 64,
 };
 
@@ -40,10 +39,6 @@ static void near_params_init(void)
 			"those that send to it, 336 KiB each at most; 4 KiB "
 			"each at least, whatever is said here "
 			"(default: 1032192)");
-	fi_param_define(&near_prov, "unexpected_size", FI_PARAM_SIZE_T,
-			"Bytes of unexpected messages that an endpoint keeps; "
-			"what comes then waits with its sender (default: "
-			"67108864)");
 	fi_param_define(&near_prov, "yield", FI_PARAM_SIZE_T,
 			"One in so many empty reads of a completion queue in "
 			"a row yields the processor; 0: none (default: 64, "
@@ -51,8 +46,6 @@ static void near_params_init(void)
 			"processors for them)");
 	fi_param_get_bool(&near_prov, "cma", &near_params.cma);
 	near_param_number(&near_prov, "memory", &near_params.memory);
-	near_param_number(&near_prov, "unexpected_size",
-			  &near_params.unexpected);
 	near_params.yield_always = near_param_number(&near_prov, "yield",
 						     &near_params.yield);
 }

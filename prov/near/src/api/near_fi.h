@@ -30,13 +30,12 @@
 #define NEAR_MR_SCALABLE 2
 
 #define NEAR_INJECT 4096	/* bytes */
-#define NEAR_TX_SIZE 65536	/* receives and large sends at a time */
+#define NEAR_TX_SIZE 65536	/* operations in flight, each way: a hint */
 #define NEAR_MULTI_MIN 64	/* FI_OPT_MIN_MULTI_RECV where nobody set it */
 
 struct near_params {
 	int cma;		/* may memory of peers be read directly? */
 	size_t memory;		/* bytes that an endpoint has for its rings */
-	size_t unexpected;	/* bytes of unexpected messages an endpoint */
 	size_t yield;		/* empty reads of a CQ before a sched_yield */
 	bool yield_always;	/* not only where there is a crowd */
 };

@@ -2,33 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages that nobody has asked for. They are copied out of the ring, so that
- * what comes behind them is not held up, as long as memory for them lasts;
- * then they stay in the ring, and their sender is told to try again. While a
- * receive waits, or something else of that sender's that comes behind them, the
- * limit does not hold.
+ * Unexpected messages. They are copied out of the ring, so that what comes
+ * behind them is not held up. Without memory for a copy a message stays in the
+ * ring, and its sender gets -FI_EAGAIN once that is full.
  */
 
 #include <errno.h>
 
 #include "api/recv.h"
-#include "rma/rma.h"
-
-static bool near_unexp_asked(const struct near_ep *ep,
-			     const struct near_peer *peer)
-{
-	const struct near_source *source = peer->user;
-	int kind;
-
-	for (kind = 0; kind < NEAR_KINDS; kind++)
-		if (!near_list_empty(&ep->match.any[kind]) ||
-		    !near_list_empty(&source->posted[kind]))
-			return true;
-	return near_peer_awaited(peer);
-}
 
 static int near_unexp_payload(struct near_ep *ep, struct near_unexp *unexp,
-			      const struct near_peer *peer,
 			      const struct near_msg *msg)
 {
 	void *to = unexp->bytes;
@@ -38,8 +21,6 @@ static int near_unexp_payload(struct near_ep *ep, struct near_unexp *unexp,
 		return 0;
 	if (msg->len > sizeof(unexp->bytes)) {
 		to = near_block_get(&ep->blocks, msg->len);
-		if (!to && near_unexp_asked(ep, peer))
-			to = near_block_get_beyond(&ep->blocks, msg->len);
 		if (!to)
 			return -EAGAIN;
 		unexp->block = to;
@@ -60,16 +41,12 @@ int near_ep_unexpected(struct near_ep *ep, struct near_peer *peer,
 	if (!peer->user)
 		return -EAGAIN;
 	unexp = near_pool_get(&ep->unexps);
-	if (!unexp && near_unexp_asked(ep, peer)) {
-		ep->unexps.limit += NEAR_POOL_CHUNK;
-		unexp = near_pool_get(&ep->unexps);
-	}
 	if (!unexp)
 		return -EAGAIN;
 	unexp->msg = *msg;
 	unexp->source = peer->user;
 	unexp->claim = NULL;
-	ret = near_unexp_payload(ep, unexp, peer, msg);
+	ret = near_unexp_payload(ep, unexp, msg);
 	if (ret) {
 		near_pool_put(&ep->unexps, unexp);
 		return ret;

@@ -31,14 +31,18 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	chunk = realloc(pool->chunk, (pool->chunks + 1) * sizeof(*chunk));
-	if (!chunk)
-		return -ENOMEM;
-	pool->chunk = chunk;
+	/* has room for a power of two */
+	if (!(pool->chunks & (pool->chunks - 1))) {
+		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
+				sizeof(*chunk));
+		if (!chunk)
+			return -ENOMEM;
+		pool->chunk = chunk;
+	}
 	memory = aligned_alloc(64, pool->size * NEAR_POOL_CHUNK);
 	if (!memory)
 		return -ENOMEM;
-	chunk[pool->chunks++] = memory;
+	pool->chunk[pool->chunks++] = memory;
 	for (i = NEAR_POOL_CHUNK; i-- > 0;) {
 		obj = (struct near_pooled *)(memory + i * pool->size);
 		obj->index = first + i;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* objects: more than memory holds */
 
 /* The first member of each object. */
 struct near_pooled {

@@ -20,9 +20,9 @@ static size_t near_block_size(uint64_t class)
 	return (size_t)NEAR_BLOCK_MIN << class;
 }
 
-void near_blocks_init(struct near_blocks *blocks, size_t limit)
+void near_blocks_init(struct near_blocks *blocks, size_t keep)
 {
-	*blocks = (struct near_blocks) { .limit = limit };
+	*blocks = (struct near_blocks) { .keep = keep };
 }
 
 void near_blocks_fini(struct near_blocks *blocks)
@@ -38,8 +38,7 @@ void near_blocks_fini(struct near_blocks *blocks)
 	}
 }
 
-static void *near_block_get_within(struct near_blocks *blocks, size_t len,
-				   size_t limit)
+void *near_block_get(struct near_blocks *blocks, size_t len)
 {
 	struct near_block *block;
 	uint64_t class = 0;
@@ -47,8 +46,6 @@ static void *near_block_get_within(struct near_blocks *blocks, size_t len,
 	while (near_block_size(class) < len)
 		if (++class == NEAR_BLOCK_SIZES)
 			return NULL;
-	if (blocks->used + near_block_size(class) > limit)
-		return NULL;
 	block = blocks->free[class];
 	if (block)
 		blocks->free[class] = block->next;
@@ -61,25 +58,14 @@ static void *near_block_get_within(struct near_blocks *blocks, size_t len,
 	return block->bytes;
 }
 
-void *near_block_get(struct near_blocks *blocks, size_t len)
-{
-	return near_block_get_within(blocks, len, blocks->limit);
-}
-
-void *near_block_get_beyond(struct near_blocks *blocks, size_t len)
-{
-	return near_block_get_within(blocks, len, SIZE_MAX);
-}
-
 void near_block_put(struct near_blocks *blocks, void *bytes)
 {
 	struct near_block *block = (struct near_block *)
 		((char *)bytes - offsetof(struct near_block, bytes));
-
-	bool beyond = blocks->used > blocks->limit;
+	bool keep = blocks->used <= blocks->keep;
 
 	blocks->used -= near_block_size(block->class);
-	if (beyond) {	/* kept, it would be ours for ever */
+	if (!keep) {
 		free(block);
 		return;
 	}

@@ -205,8 +205,10 @@ int near_work(struct near_port *port)
 
 int near_ops_init(struct near_port *port)
 {
-	near_pool_init(&port->tx_ops, sizeof(struct near_tx_op), NEAR_OPS);
-	near_pool_init(&port->rx_ops, sizeof(struct near_rx_op), NEAR_OPS);
+	near_pool_init(&port->tx_ops, sizeof(struct near_tx_op),
+		       NEAR_POOL_UNLIMITED);
+	near_pool_init(&port->rx_ops, sizeof(struct near_rx_op),
+		       NEAR_POOL_UNLIMITED);
 	port->read_left = NEAR_STEP;
 	return 0;
 }

@@ -16,7 +16,6 @@
 
 #define NEAR_STEP (512u << 10)	/* bytes per poll, each way */
 #define NEAR_PIECE (16u << 10)	/* at most in one piece */
-#define NEAR_OPS (1u << 20)	/* under way, of either kind */
 
 enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS sent */

@@ -90,11 +90,6 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-bool near_peer_awaited(const struct near_peer *peer)
-{
-	return peer->fetching || near_rma_fenced(peer);
-}
-
 int near_rma_quiet(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rma_peer *at;

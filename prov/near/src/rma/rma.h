@@ -102,11 +102,6 @@ bool near_rma_busy(const struct near_peer *peer);
 /* Or messages. Then what is to be fenced waits. */
 bool near_rma_fenced(const struct near_peer *peer);
 /*
- * Or messages of its. Then something ends by what comes behind the messages
- * that wait in its ring: whoever leaves them there may wait for ever.
- */
-bool near_peer_awaited(const struct near_peer *peer);
-/*
  * 0: the peer has taken and done all that was sent to it; -EAGAIN: poll, and
  * try again.
  */

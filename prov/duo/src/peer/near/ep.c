@@ -44,9 +44,9 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 			   (near->tx_all || near->tx_flags & FI_COMPLETION);
 	near->msg_order = ep->tx_order;
 	near_pool_init(&near->sends, sizeof(struct duo_near_send),
-		       DUO_NEAR_SENDS);
+		       NEAR_POOL_UNLIMITED);
 	TAILQ_INIT(&near->pieces);
-	near_blocks_init(&near->blocks, DUO_NEAR_UNEXP);
+	near_blocks_init(&near->blocks, NEAR_BLOCKS_KEEP);
 	near->fid.fid.fclass = FI_CLASS_EP;
 	near->fid.msg = &duo_near_msg_ops;
 	near->fid.tagged = &duo_near_tagged_ops;

@@ -17,12 +17,8 @@
 #include "obj/ep.h"
 #include "proto/hot.h"
 
-/* Of messages that nobody has asked for, per endpoint, bytes; then they wait
- * where they are, and their senders with them. */
-#define DUO_NEAR_UNEXP (64 << 20)
 #define DUO_NEAR_INJECT 4096	/* bytes */
 #define DUO_NEAR_QUEUE 1024	/* operations in flight, each way */
-#define DUO_NEAR_SENDS (1U << 16)	/* large ones under way */
 
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] */

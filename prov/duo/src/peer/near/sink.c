@@ -16,15 +16,13 @@
 #include "av/map.h"
 #include "peer/near/near_ep.h"
 #include "peer/near/near_peer.h"
-#include "rma/rma.h"
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
+/* The ring of completions grows, and what finds no memory stays with near. */
 static near_inline bool duo_near_room(void *ctx)
 {
-	struct duo_ep *ep = ctx;
-
-	return duo_rx_pool_room(&ep->pool) > 1;	/* and for a buffer's rest */
+	return true;
 }
 
 static near_inline uint64_t duo_near_flags(const struct duo_rx *rx,
@@ -114,15 +112,10 @@ static void duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 	near_iov_in(rx->iov, 0, payload, len < rx->size ? len : rx->size);
 }
 
-/* Does the application wait for what may lie behind this peer's messages? */
-static bool duo_near_asked(const struct duo_ep *ep,
-			   const struct near_peer *peer)
-{
-	return ep->match[DUO_MSG].posted_count ||
-	       ep->match[DUO_TAGGED].posted_count || near_peer_awaited(peer);
-}
-
-/* Messages wait here, as long as there is memory, and then with the sender. */
+/*
+ * Keeps a message, and its payload, until it is received. Without memory it
+ * stays in the ring, and its sender gets -FI_EAGAIN once that is full.
+ */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
 			       bool hold)
@@ -133,14 +126,17 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 
 	if (msg->payload) {
 		payload = near_block_get(&ep->near->blocks, msg->len);
-		if (!payload && duo_near_asked(ep, peer))
-			payload = near_block_get_beyond(&ep->near->blocks,
-							msg->len);
 		if (!payload)
 			return -FI_EAGAIN;
-		memcpy(payload, msg->payload, msg->len);
 	}
-	rx = duo_rx_alloc(&ep->pool);	/* duo_near_room() */
+	rx = duo_rx_alloc(&ep->pool);
+	if (!rx) {
+		if (payload)
+			near_block_put(&ep->near->blocks, payload);
+		return -FI_EAGAIN;
+	}
+	if (payload)
+		memcpy(payload, msg->payload, msg->len);
 	ep->stats.unexpected++;
 	rx->kind = tagged ? DUO_TAGGED : DUO_MSG;
 	duo_rx_become(rx, DUO_RX_ARRIVING);

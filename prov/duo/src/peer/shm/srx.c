@@ -103,8 +103,9 @@ DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
 	if (!rx) {	/* duo_cq_room() sees to it that this does not happen */
-		DUO_WARN(EP_DATA, "ep %p: %u receive entries in use, a "
-			 "message of shm is lost\n", (void *) ep, DUO_RX_MAX);
+		DUO_WARN(EP_DATA, "ep %p: no memory for a receive entry "
+			 "beside %u: a message of shm is lost\n", (void *) ep,
+			 ep->pool.live);
 		return -FI_ENOMEM;
 	}
 	if (!duo_ep_room(ep))

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The address ranges of a domain's receive entries, sorted: a context that the
+ * core returns is an entry of ours if one of them has it. Under the domain's
+ * lock. Cost: a look-up is a binary search, one comparison for a single range.
+ */
+#ifndef DUO_RANGES_H
+#define DUO_RANGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct duo_range {
+	uintptr_t base;
+	size_t size;		/* bytes */
+};
+
+struct duo_ranges {
+	struct duo_range *range;
+	uint32_t count;
+};
+
+/* 0 or -FI_ENOMEM. Ranges must not overlap. */
+int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
+/* base must be that of a range. */
+void duo_ranges_remove(struct duo_ranges *ranges, const void *base);
+void duo_ranges_fini(struct duo_ranges *ranges);
+
+/* True if one of the ranges contains the address. */
+static inline bool duo_ranges_have(const struct duo_ranges *ranges,
+				   const void *at)
+{
+	const struct duo_range *range = ranges->range;
+	uint32_t count = ranges->count, half;
+
+	if (!count)
+		return false;
+	while (count > 1) {
+		half = count / 2;
+		if ((uintptr_t) at >= range[half].base)
+			range += half;
+		count -= half;
+	}
+	return (uintptr_t) at - range->base < range->size;
+}
+
+#endif /* DUO_RANGES_H */
