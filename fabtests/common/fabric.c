@@ -33,6 +33,18 @@ static bool ft_wants_src(const char *prov)
 	       ft_has_prefix(prov, "udp") || ft_has_prefix(prov, "net");
 }
 
+/* Which provider, and which of its open objects. */
+static void ft_hints_who(struct fi_info *hints, const struct ft_cfg *cfg,
+			 const char *prov)
+{
+	if (!cfg->unnamed)
+		hints->fabric_attr->prov_name = strdup(prov);
+	if (!cfg->by_fids)
+		return;
+	hints->fabric_attr->fabric = cfg->share->fabric;
+	hints->domain_attr->domain = cfg->share->domain;
+}
+
 static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -50,7 +62,7 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	hints->domain_attr->av_type = cfg->av_type;
 	hints->tx_attr->msg_order = FI_ORDER_SAS | cfg->order;
 	hints->rx_attr->msg_order = FI_ORDER_SAS | cfg->order;
-	hints->fabric_attr->prov_name = strdup(prov);
+	ft_hints_who(hints, cfg, prov);
 	if (!cfg->src)
 		return hints;
 	hints->addr_format = cfg->addr_format;
@@ -61,8 +73,25 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	return hints;
 }
 
-static int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
-			 struct fi_info **info)
+/* Leaves the first info of this provider, where others have answered too. */
+static int ft_pick(const char *prov, struct fi_info **info)
+{
+	struct fi_info *at, **link = info;
+
+	while ((at = *link)) {
+		if (link == info && !strcmp(at->fabric_attr->prov_name, prov)) {
+			link = &at->next;
+			continue;
+		}
+		*link = at->next;
+		at->next = NULL;
+		fi_freeinfo(at);
+	}
+	return *info ? 0 : -FI_ENODATA;
+}
+
+int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
+		  struct fi_info **info)
 {
 	struct fi_info *hints = ft_hints(cfg, prov);
 	const char *src = cfg->src ? NULL : ft.opts.src;
@@ -73,7 +102,7 @@ static int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 	ret = fi_getinfo(FT_API_VERSION, src, NULL, src ? FI_SOURCE : 0, hints,
 			 info);
 	fi_freeinfo(hints);
-	return ret;
+	return ret || !cfg->unnamed ? ret : ft_pick(prov, info);
 }
 
 bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order)
@@ -162,6 +191,13 @@ static void ft_open_domain(struct ft_ep *e)
 
 	if (!attr.type)
 		attr.type = e->info->domain_attr->av_type;
+	if (e->cfg.by_fids)
+		FT_CHECK(e->info->fabric_attr->fabric == share->fabric &&
+			 e->info->domain_attr->domain == share->domain,
+			 "fabric %p and domain %p, not %p and %p",
+			 (void *)e->info->fabric_attr->fabric,
+			 (void *)e->info->domain_attr->domain,
+			 (void *)share->fabric, (void *)share->domain);
 	if (share) {
 		e->fabric = share->fabric;
 		e->domain = share->domain;

@@ -114,6 +114,8 @@ struct ft_cfg {
 	size_t src_len;
 	uint32_t addr_format;	/* of src */
 	struct ft_ep *share;	/* use this endpoint's fabric and domain */
+	bool by_fids;		/* named in the hints; the answer has them */
+	bool unnamed;		/* then, with no provider named */
 	bool share_av;
 	bool share_cq;
 };
@@ -206,6 +208,9 @@ void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
 /* Does the core alone have these, beside what cfg asks for? */
 bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order);
+/* What fi_getinfo gives for hints of this configuration. */
+int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
+		  struct fi_info **info);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
 bool ft_over_tcp(void);	/* not by way of ofi_rxm */

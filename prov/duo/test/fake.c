@@ -190,6 +190,7 @@ static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	struct fake_obj *obj, *parent = fake_obj_of(&fabric->fid);
 	int ret = fake_open(parent, FI_CLASS_DOMAIN, &fake_fid_ops, &obj);
 
+	fake_no_fids(info);
 	if (ret)
 		return ret;
 	obj->domain.ops = parent->path == FI_DUO_LOCAL ? &fake_shm_domain_ops :

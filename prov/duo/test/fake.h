@@ -217,6 +217,13 @@ void fake_fini(void);
 /* The fabrics, which the provider gets from libfabric otherwise. */
 struct fid_fabric *fake_fabric_open(enum fi_duo_path path);
 
+/* An info for either has no fids of ours: they mean nothing there. */
+static inline void fake_no_fids(const struct fi_info *info)
+{
+	ck_assert(!info->fabric_attr || !info->fabric_attr->fabric);
+	ck_assert(!info->domain_attr || !info->domain_attr->domain);
+}
+
 /* Below: between the parts of the fakes. */
 struct fake_obj *fake_obj_of(struct fid *fid);
 int fake_enter(enum fi_duo_path path);

@@ -375,6 +375,7 @@ static int fake_core_endpoint(struct fid_domain *domain, struct fi_info *info,
 	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_EP,
 			    &fake_core_ep_fid_ops, &obj);
 
+	fake_no_fids(info);
 	if (ret)
 		return ret;
 	obj->ep.ops = &fake_core_ep_ops;

@@ -188,6 +188,57 @@ START_TEST(info_mr_mode)
 }
 END_TEST
 
+static const struct info_opened {
+	enum fi_threading threading;
+	int mr_mode;
+	bool ok;
+} info_opened[] = {
+	{ FI_THREAD_DOMAIN, FI_MR_VIRT_ADDR, true },
+	{ FI_THREAD_UNSPEC, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, true },
+	{ FI_THREAD_SAFE, FI_MR_VIRT_ADDR, false },
+	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
+};
+
+/* Fids in hints: an open domain without a lock, and what it serves. */
+START_TEST(info_own_fids)
+{
+	struct fi_fabric_attr attr = { .api_version = FI_VERSION(1, 17) };
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
+	ck_assert(!info_get(NULL));
+	ck_assert(!near_fabric_open(&attr, &fabric, NULL));
+	ck_assert(!near_domain_open(fabric, info, &domain, NULL));
+	fi_freeinfo(info);
+	info = NULL;
+	free(hints->fabric_attr->prov_name);	/* the fids name us */
+	hints->fabric_attr->prov_name = NULL;
+	hints->fabric_attr->fabric = _i & 1 ? fabric : NULL;
+	hints->domain_attr->domain = domain;
+	hints->domain_attr->threading = info_opened[_i].threading;
+	hints->domain_attr->mr_mode = info_opened[_i].mr_mode;
+	if (info_opened[_i].ok) {
+		ck_assert(!info_get(NULL));
+		ck_assert_ptr_eq(info->fabric_attr->fabric, fabric);
+		ck_assert_ptr_eq(info->domain_attr->domain, domain);
+		ck_assert_int_eq(info->domain_attr->threading,
+				 FI_THREAD_DOMAIN);
+		ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR);
+	} else {
+		info_refused(NULL, "domain");
+	}
+	ck_assert(!fi_close(&domain->fid));
+	ck_assert(!fi_close(&fabric->fid));
+	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
+	said_lines = 0;
+	fi_freeinfo(info);
+	info = NULL;
+	info_refused(NULL, "no open one");	/* closed */
+}
+END_TEST
+
 #define INFO_ROWS(table) (int)(sizeof(table) / sizeof((table)[0]))
 
 int main(void)
@@ -202,6 +253,7 @@ int main(void)
 	tcase_add_test(tcase, info_node);
 	tcase_add_test(tcase, info_unwanted);
 	tcase_add_loop_test(tcase, info_mr_mode, 0, INFO_ROWS(info_modes));
+	tcase_add_loop_test(tcase, info_own_fids, 0, INFO_ROWS(info_opened));
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

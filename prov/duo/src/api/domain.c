@@ -3,10 +3,12 @@
 
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
 #include "api/api.h"
+#include "api/opened.h"
 #include "av/av.h"
 #include "base/enosys.h"
 #include "base/log.h"
@@ -35,6 +37,8 @@ static int duo_domain_close(struct fid *fid)
 		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
 	duo_near_table_close(domain);
 	duo_ranges_fini(&domain->rx_ranges);
+	duo_closed_domain(domain);
+	free(domain->name);
 	duo_lock_destroy(&domain->lock);
 	atomic_fetch_sub(&domain->fabric->refs, 1);
 	free(domain);
@@ -168,6 +172,21 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
+/* What opened.c compares an info with. */
+static int duo_domain_describe(struct duo_domain *domain,
+			       const struct fi_info *info)
+{
+	const struct fi_domain_attr *attr = info->domain_attr;
+
+	domain->caps = info->caps | attr->caps;
+	domain->mr_mode = attr->mr_mode;
+	domain->threading = attr->threading;
+	if (!attr->name)
+		return 0;
+	domain->name = strdup(attr->name);
+	return domain->name ? 0 : -FI_ENOMEM;
+}
+
 int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		    struct fid_domain **domain_fid, void *context)
 {
@@ -184,10 +203,13 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	domain->per_net = duo_addr_per_net(info->addr_format);
 	domain->any_thread = info->domain_attr->threading == FI_THREAD_SAFE ||
 			     info->domain_attr->threading == FI_THREAD_DOMAIN;
+	ret = duo_domain_describe(domain, info);
+	if (ret)
+		goto free_domain;
 	ret = duo_lock_init(&domain->lock,
 			    info->domain_attr->threading != FI_THREAD_DOMAIN);
 	if (ret)
-		goto free_domain;
+		goto free_name;
 	ret = duo_domain_open_core(domain, info, context);
 	if (ret)
 		goto destroy_lock;
@@ -200,11 +222,14 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	domain->domain_fid.ops = &duo_domain_ops;
 	domain->domain_fid.mr = &duo_mr_ops;
 	atomic_fetch_add(&domain->fabric->refs, 1);
+	duo_opened_domain(domain);
 	*domain_fid = &domain->domain_fid;
 	return 0;
 
 destroy_lock:
 	duo_lock_destroy(&domain->lock);
+free_name:
+	free(domain->name);
 free_domain:
 	free(domain);
 	return ret;

@@ -25,6 +25,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 #include "obj/up.h"
+#include "peer/near/onesided.h"
 #include "rx/recv.h"
 #include "tx/onesided.h"
 
@@ -428,6 +429,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 			  &ep->path_ep[FI_DUO_CORE], context);
 	if (ret)
 		goto free_info;
+	duo_near_table_open(ep->domain, info);
 	duo_ep_init(ep, info);
 	duo_ep_core_shm_off(ep);
 

@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <stdlib.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 
 #include "api/api.h"
+#include "api/opened.h"
 #include "base/compat.h"
 #include "base/enosys.h"
 #include "base/log.h"
@@ -30,6 +32,8 @@ static int duo_fabric_close(struct fid *fid)
 		fi_close(&fabric->path_fabric[FI_DUO_LOCAL]->fid);
 	fi_freeinfo(fabric->shm_info);
 	fi_freeinfo(fabric->device_info);
+	duo_closed_fabric(fabric);
+	free(fabric->name);
 	free(fabric->core_name);
 	free(fabric);
 	return 0;
@@ -135,6 +139,13 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 		ret = -FI_EINVAL;
 		goto free_fabric;
 	}
+	if (attr->name) {
+		fabric->name = strdup(attr->name);
+		if (!fabric->name) {
+			ret = -FI_ENOMEM;
+			goto free_name;
+		}
+	}
 	fabric->traits = duo_traits_find(fabric->core_name);
 	ret = duo_fabric_open_core(fabric, attr);
 	if (ret)
@@ -146,10 +157,12 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 	fabric->fabric_fid.fid.ops = &duo_fabric_fi_ops;
 	fabric->fabric_fid.ops = &duo_fabric_ops;
 	fabric->fabric_fid.api_version = attr->api_version;
+	duo_opened_fabric(fabric);
 	*fabric_fid = &fabric->fabric_fid;
 	return 0;
 
 free_name:
+	free(fabric->name);
 	free(fabric->core_name);
 free_fabric:
 	free(fabric);

@@ -8,12 +8,14 @@
 #include <rdma/fi_errno.h>
 
 #include "api/api.h"
+#include "api/opened.h"
 #include "api/order.h"
 #include "base/compat.h"
 #include "base/getinfo.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/traits.h"
+#include "obj/fabric.h"
 
 /* What the application asks. */
 struct duo_query {
@@ -21,6 +23,7 @@ struct duo_query {
 	const char *node, *service;
 	uint64_t flags;
 	const struct fi_info *hints;
+	struct duo_opened opened;	/* by hints */
 };
 
 /* Makes hints those for the core alone. */
@@ -57,23 +60,26 @@ static struct fi_info *duo_ask_core(const struct duo_query *query,
 	return ret ? NULL : info;
 }
 
-typedef bool (*duo_usable)(struct fi_info *info, const struct fi_info *hints);
+typedef bool (*duo_usable)(struct fi_info *info,
+			   const struct duo_query *query);
 
 static bool duo_info_wrapped_usable(struct fi_info *info,
-				    const struct fi_info *hints)
+				    const struct duo_query *query)
 {
-	return !duo_info_restrict(info) && !duo_info_satisfies(info, hints);
+	return !duo_info_restrict(info) &&
+	       !duo_info_satisfies(info, query->hints) &&
+	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
 static bool duo_info_direct_usable(struct fi_info *info,
-				   const struct fi_info *hints)
+				   const struct duo_query *query)
 {
 	return duo_traits_direct(info->fabric_attr);
 }
 
 /* Drops what we cannot use; the rest is appended at *tail. */
 static struct fi_info **duo_select(struct fi_info *list,
-				   const struct fi_info *hints,
+				   const struct duo_query *query,
 				   const char *core, duo_usable usable,
 				   struct fi_info **tail)
 {
@@ -83,7 +89,7 @@ static struct fi_info **duo_select(struct fi_info *list,
 		next = info->next;
 		info->next = NULL;
 		if (!strcasecmp(info->fabric_attr->prov_name, core) &&
-		    usable(info, hints)) {
+		    usable(info, query)) {
 			*tail = info;
 			tail = &info->next;
 		} else {
@@ -99,7 +105,7 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 {
 	struct fi_info *hints;
 
-	if (duo_hints_supported(query->hints))
+	if (query->opened.foreign || duo_hints_supported(query->hints))
 		return tail;
 	hints = query->hints ? duo_info_to_core(query->hints) :
 			       fi_allocinfo();
@@ -109,27 +115,32 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 		hints->mode = ~FI_MSG_PREFIX;
 	if (!duo_hints_name(hints, core)) {
 		duo_traits_ask(hints);
-		tail = duo_select(duo_ask_core(query, hints), query->hints,
-				  core, duo_info_wrapped_usable, tail);
+		duo_opened_to_core(&query->opened, hints);
+		tail = duo_select(duo_ask_core(query, hints), query, core,
+				  duo_info_wrapped_usable, tail);
 	}
 	fi_freeinfo(hints);
 	return tail;
 }
 
-/* See duo_traits_direct(). Asked as the application asks. */
+/*
+ * See duo_traits_direct(). Asked as the application asks: a fid in the hints
+ * can be the core's own, from an earlier direct fabric. One of ours cannot.
+ */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
 					   struct fi_info **tail)
 {
 	struct fi_info *hints;
 
-	if (!query->hints || !duo_traits_has_direct(core))
+	if (!query->hints || query->opened.fabric ||
+	    !duo_traits_has_direct(core))
 		return tail;
 	hints = fi_dupinfo(query->hints);
 	if (!hints)
 		return tail;
 	if (!duo_hints_name(hints, core))
-		tail = duo_select(duo_ask_core(query, hints), hints, core,
+		tail = duo_select(duo_ask_core(query, hints), query, core,
 				  duo_info_direct_usable, tail);
 	fi_freeinfo(hints);
 	return tail;
@@ -137,11 +148,12 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * The provider stacks that are asked for, separated by commas, to be freed:
- * what the hints name; else what FI_PROVIDER names; else the parameter
- * "cores".
+ * what the hints name; else what FI_PROVIDER names; else the core of the
+ * fabric in the hints; else the parameter "cores".
  */
-static char *duo_wanted(const struct fi_info *hints, bool *named)
+static char *duo_wanted(const struct duo_query *query, bool *named)
 {
+	const struct fi_info *hints = query->hints;
 	const char *hinted = hints && hints->fabric_attr ?
 			     hints->fabric_attr->prov_name : NULL;
 	const char *env = getenv("FI_PROVIDER");
@@ -152,7 +164,8 @@ static char *duo_wanted(const struct fi_info *hints, bool *named)
 	if (env && *env && *env != '^' && strcasecmp(env, DUO_NAME))
 		return strdup(env);
 	*named = false;
-	return strdup(duo_params.cores);
+	return strdup(query->opened.fabric ? query->opened.fabric->core_name :
+					     duo_params.cores);
 }
 
 /* From one core; its direct infos only where there is nothing else. */
@@ -162,6 +175,9 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 {
 	struct fi_info **end = tail;
 
+	if (query->opened.fabric &&
+	    strcasecmp(query->opened.fabric->core_name, core))
+		return tail;
 	/* efa answers whichever fabric is named; libfabric filters last */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
@@ -176,7 +192,8 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 		struct fi_info **info)
 {
 	const struct duo_query query = { duo_api_version(version), node,
-					 service, flags, hints };
+					 service, flags, hints,
+					 duo_opened_hinted(hints) };
 	char *wanted, *word, *core, *save = NULL;
 	struct fi_info **tail = info;
 	bool named;
@@ -184,7 +201,7 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 	*info = NULL;
 	if (duo_in_getinfo)
 		return -FI_ENODATA;
-	wanted = duo_wanted(hints, &named);
+	wanted = duo_wanted(&query, &named);
 	if (!wanted)
 		return -FI_ENOMEM;
 

@@ -58,7 +58,7 @@ char *duo_core_name(const char *prov_name)
 /*
  * The core's info of one of ours. Local communication and multi-receive
  * buffers are ours alone: the core is not asked for the first, and sees
- * single receives.
+ * single receives. Our fids are nothing that the core could use.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -67,6 +67,8 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 
 	if (!core)
 		return NULL;
+	if (core->fabric_attr)
+		core->fabric_attr->fabric = NULL;
 	if (core->fabric_attr && core->fabric_attr->prov_name) {
 		name = duo_core_name(core->fabric_attr->prov_name);
 		if (name) {
@@ -83,6 +85,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 		core->rx_attr->op_flags &= ~FI_MULTI_RECV;
 	}
 	if (core->domain_attr) {
+		core->domain_attr->domain = NULL;
 		core->domain_attr->caps &= ~FI_LOCAL_COMM;
 		core->domain_attr->av_type = FI_AV_TABLE;	/* see av.c */
 	}

@@ -14,6 +14,7 @@
 #include "base/compat.h"
 #include "base/lock.h"
 #include "base/util.h"
+#include "near_decoy.h"
 #include "peer/peer.h"
 #include "queue/ranges.h"
 
@@ -25,9 +26,15 @@ struct near_table;
 
 struct duo_domain {
 	struct fid_domain domain_fid;
+	struct near_decoy decoy;
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	const struct duo_peer *peer;	/* NULL: the core carries all */
+	LIST_ENTRY(duo_domain) link;	/* in its fabric's, see opened.c */
+	char *name;			/* the core's of its domain; or NULL */
+	uint64_t caps;			/* what it was opened for */
+	int mr_mode;
+	enum fi_threading threading;
 	struct fi_info *shm_info;	/* peer/shm: as its domain was opened */
 	bool device;			/* the peer takes device memory */
 	void *device_mrs;		/* such regions, see device.h */

@@ -17,6 +17,7 @@ static int near_domain_close(struct fid *fid)
 
 	if (domain->refs)
 		return -FI_EBUSY;
+	near_closed_domain(domain);
 	__atomic_fetch_sub(&domain->fabric->refs, 1, __ATOMIC_RELAXED);
 	near_table_close(domain->table);
 	pthread_mutex_destroy(&domain->mutex);
@@ -97,7 +98,7 @@ int near_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	domain->fabric = near_fabric_of(fabric_fid);
 	domain->locked = info->domain_attr->threading != FI_THREAD_DOMAIN;
 	domain->key = 1;
-	mode = info->domain_attr->mr_mode;
+	mode = domain->mr_mode = info->domain_attr->mr_mode;
 	domain->virt_addrs = mode == NEAR_MR_BASIC || mode & FI_MR_VIRT_ADDR;
 	domain->prov_keys = mode == NEAR_MR_BASIC || mode & FI_MR_PROV_KEY;
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
@@ -106,6 +107,7 @@ int near_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	domain->fid.ops = &near_domain_ops;
 	domain->fid.mr = &near_mr_ops;
 	__atomic_fetch_add(&domain->fabric->refs, 1, __ATOMIC_RELAXED);
+	near_opened_domain(domain);
 	*domain_fid = &domain->fid;
 	return 0;
 }

@@ -93,6 +93,7 @@ static int near_fabric_close(struct fid *fid)
 
 	if (__atomic_load_n(&fabric->refs, __ATOMIC_RELAXED))
 		return -FI_EBUSY;
+	near_closed_fabric(fabric);
 	free(fabric);
 	return 0;
 }
@@ -138,6 +139,7 @@ int near_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 	fabric->fid.fid.ops = &near_fabric_fi_ops;
 	fabric->fid.ops = &near_fabric_ops;
 	fabric->fid.api_version = attr->api_version;
+	near_opened_fabric(fabric);
 	*fid = &fabric->fid;
 	return 0;
 }

@@ -58,7 +58,9 @@ static bool near_wanted(const struct fi_info *hints)
 	const char *name = hints && hints->fabric_attr ?
 			   hints->fabric_attr->prov_name : NULL;
 
-	return near_named(name) || (!name && near_named(getenv("FI_PROVIDER")));
+	return near_named(name) ||
+	       (!name && (near_named(getenv("FI_PROVIDER")) ||
+			  near_opened_hinted(hints) == NEAR_OPENED_OURS));
 }
 
 /* What keeps us from being offered is said once, with FI_LOG_LEVEL=info. */
@@ -181,10 +183,48 @@ static bool near_domain_fits(const struct fi_domain_attr *attr)
 			  0));
 }
 
+/*
+ * Our keys where either will do: they are never in use. The two modes of before
+ * libfabric 1.5 are no sets of bits: one stands for the other's opposite.
+ */
+static int near_info_mr(int asked)
+{
+	if (asked == NEAR_MR_BASIC || asked == NEAR_MR_SCALABLE)
+		return asked;
+	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+}
+
+/* Whether the fids in the hints are ours, and the domain does what they ask. */
+static bool near_opened_fits(const struct fi_info *hints)
+{
+	const struct fi_domain_attr *attr = hints->domain_attr;
+	const struct near_domain *domain;
+
+	if (near_opened_hinted(hints) == NEAR_OPENED_OTHER) {
+		NEAR_INFO(CORE, "not offered: the hints name a fabric or a "
+			  "domain that is no open one of near\n");
+		return false;
+	}
+	if (!attr || !attr->domain)
+		return true;
+	domain = near_container(attr->domain, struct near_domain, fid);
+	if (!(domain->mr_mode & ~near_info_mr(attr->mr_mode)) &&
+	    (domain->locked || attr->threading == FI_THREAD_UNSPEC ||
+	     attr->threading == FI_THREAD_DOMAIN))
+		return true;
+	NEAR_INFO(CORE, "not offered: domain %p in the hints has mr_mode 0x%x "
+		  "and is %s FI_THREAD_DOMAIN; the hints have mr_mode 0x%x and "
+		  "threading %d\n", (const void *)domain, domain->mr_mode,
+		  domain->locked ? "not" : "of", attr->mr_mode,
+		  attr->threading);
+	return false;
+}
+
 static bool near_fits(const struct fi_info *hints)
 {
 	return !hints ||
-	       (near_among("caps", hints->caps, NEAR_CAPS) &&
+	       (near_opened_fits(hints) &&
+		near_among("caps", hints->caps, NEAR_CAPS) &&
 		near_most("addr_format", hints->addr_format,
 			  FI_FORMAT_UNSPEC) &&
 		(!hints->fabric_attr ||
@@ -248,18 +288,35 @@ static void near_info_domain(struct fi_domain_attr *attr)
 	attr->caps = NEAR_DOMAIN_CAPS;
 }
 
-/*
- * Our keys where either will do: they are never in use. The two modes of before
- * libfabric 1.5 are no sets of bits: one stands for the other's opposite.
- */
-static int near_info_mr(int asked)
+/* Fids of ours in the hints, and what their domain was opened with. */
+static void near_info_opened(struct fi_info *info, const struct fi_info *hints)
 {
-	if (asked == NEAR_MR_BASIC || asked == NEAR_MR_SCALABLE)
-		return asked;
-	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+	const struct near_domain *domain;
+
+	if (hints->fabric_attr)
+		info->fabric_attr->fabric = hints->fabric_attr->fabric;
+	if (!hints->domain_attr || !hints->domain_attr->domain)
+		return;
+	domain = near_container(hints->domain_attr->domain, struct near_domain,
+				fid);
+	info->fabric_attr->fabric = &domain->fabric->fid;
+	info->domain_attr->domain = hints->domain_attr->domain;
+	info->domain_attr->mr_mode = domain->mr_mode;
+	if (!domain->locked)
+		info->domain_attr->threading = FI_THREAD_DOMAIN;
 }
 
 /* What was asked for within what is offered is what is given. */
+static void near_info_echo_domain(struct fi_domain_attr *attr,
+				  const struct fi_domain_attr *hints)
+{
+	if (hints->threading != FI_THREAD_UNSPEC)
+		attr->threading = hints->threading;
+	if (hints->av_type != FI_AV_UNSPEC)
+		attr->av_type = hints->av_type;
+	attr->mr_mode = near_info_mr(hints->mr_mode);
+}
+
 static void near_info_echo(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)
@@ -273,13 +330,9 @@ static void near_info_echo(struct fi_info *info, const struct fi_info *hints)
 		info->tx_attr->op_flags = hints->tx_attr->op_flags;
 	if (hints->rx_attr)
 		info->rx_attr->op_flags = hints->rx_attr->op_flags;
-	if (!hints->domain_attr)
-		return;
-	if (hints->domain_attr->threading != FI_THREAD_UNSPEC)
-		info->domain_attr->threading = hints->domain_attr->threading;
-	if (hints->domain_attr->av_type != FI_AV_UNSPEC)
-		info->domain_attr->av_type = hints->domain_attr->av_type;
-	info->domain_attr->mr_mode = near_info_mr(hints->domain_attr->mr_mode);
+	if (hints->domain_attr)
+		near_info_echo_domain(info->domain_attr, hints->domain_attr);
+	near_info_opened(info, hints);
 }
 
 int near_getinfo(uint32_t version, const char *node, const char *service,

@@ -17,6 +17,7 @@
 #include "match/block.h"
 #include "match/match.h"
 #include "near_crowd.h"
+#include "near_decoy.h"
 
 #define NEAR_NAME "near"
 #define NEAR_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
@@ -45,12 +46,18 @@ extern struct near_params near_params;
 
 struct near_fabric {
 	struct fid_fabric fid;
+	struct near_decoy decoy;
+	struct near_fabric *next;	/* open ones, see opened.c */
+	struct near_domain *domains;
 	uint32_t refs;		/* atomic: domains and event queues */
 };
 
 struct near_domain {
 	struct fid_domain fid;
+	struct near_decoy decoy;
+	struct near_domain *next;	/* open ones of the fabric */
 	struct near_fabric *fabric;
+	int mr_mode;			/* as its info had it */
 	uint32_t refs;		/* under the lock */
 	struct near_table *table;	/* of memory regions */
 	uint64_t key;		/* the next, if keys are ours to choose */
@@ -217,6 +224,19 @@ int near_getinfo(uint32_t version, const char *node, const char *service,
 		 struct fi_info **info);
 
 /* fabric.c, domain.c */
+/* opened.c: fabrics and domains that hints may name; a lock of its own */
+void near_opened_fabric(struct near_fabric *fabric);
+void near_opened_domain(struct near_domain *domain);
+void near_closed_fabric(struct near_fabric *fabric);
+void near_closed_domain(struct near_domain *domain);
+/* Whose the fids in hints are. */
+enum near_opened {
+	NEAR_OPENED_ANY,	/* there are none */
+	NEAR_OPENED_OURS,	/* open ones of ours */
+	NEAR_OPENED_OTHER,
+};
+enum near_opened near_opened_hinted(const struct fi_info *hints);
+
 int near_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		     void *context);
 int near_domain_open(struct fid_fabric *fabric, struct fi_info *info,

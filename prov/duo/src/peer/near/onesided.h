@@ -43,6 +43,11 @@ void duo_near_onesided_tell(struct duo_ep *ep);
  * and many buffers are not to be had of near.
  */
 bool duo_near_serves(const struct fi_info *info);
+/*
+ * Opens the domain's table if near serves the info and there is none yet: with
+ * the domain, or with its first endpoint for RMA where the domain was opened
+ * without. Regions that were registered earlier remain the core's alone.
+ */
 void duo_near_table_open(struct duo_domain *domain,
 			 const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);

@@ -29,15 +29,22 @@ bool duo_near_serves(const struct fi_info *info)
 
 void duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 {
-	int ret;
+	struct near_table *table = NULL;
+	int ret = 0;
 
 	if (domain->peer != &duo_peer_near || !duo_near_serves(info))
 		return;
-	domain->virt_addrs = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
-	ret = near_table_open(&domain->table);
+	duo_lock(&domain->lock);
+	if (!domain->table)
+		ret = near_table_open(&table);
+	if (!ret && table) {
+		domain->virt_addrs = info->domain_attr->mr_mode &
+				     FI_MR_VIRT_ADDR;
+		domain->table = table;
+	}
+	duo_unlock(&domain->lock);
 	if (!ret)
 		return;
-	domain->table = NULL;
 	DUO_WARN(DOMAIN, "near: no table of regions: %s; the core carries RMA "
 		 "and atomics to local peers\n", strerror(-ret));
 }
@@ -57,11 +64,10 @@ static uint32_t duo_near_access(uint64_t access)
 void duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			 size_t count, uint64_t access)
 {
-	if (!mr->domain->table || count != 1)
+	if (count != 1)
 		return;
 	mr->region = (struct near_region_entry) {
 		.memory = (uintptr_t) iov->iov_base,
-		.start = mr->domain->virt_addrs ? (uintptr_t) iov->iov_base : 0,
 		.len = iov->iov_len,
 		.access = duo_near_access(access),
 	};
@@ -72,14 +78,17 @@ void duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 void duo_near_region_list(struct duo_mr *mr)
 {
 	struct duo_domain *domain = mr->domain;
+	struct near_table *table;
 
 	if (!mr->region.access || mr->mr_fid.key == DUO_KEY_NONE)
 		return;
 	mr->region.key = mr->mr_fid.key;
 	duo_lock(&domain->lock);
-	mr->listed = !near_table_add(domain->table, &mr->region);
+	table = domain->table;
+	mr->region.start = domain->virt_addrs ? mr->region.memory : 0;
+	mr->listed = table && !near_table_add(table, &mr->region);
 	duo_unlock(&domain->lock);
-	if (!mr->listed)
+	if (table && !mr->listed)
 		DUO_INFO(MR, "near: region with key 0x%" PRIx64 " is not "
 			 "listed, the core carries RMA to it\n",
 			 mr->region.key);
