@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "api/near_fi.h"
+#include "api/cq.h"
 #include "link/proc.h"
 #include "unit.h"
 
@@ -76,6 +76,72 @@ START_TEST(cq_size)
 	ck_assert(!fi_close(&cq->fid));
 }
 END_TEST
+
+static const struct {
+	enum fi_cq_format format;
+	size_t size;
+} cq_formats[] = {
+	{ FI_CQ_FORMAT_UNSPEC, sizeof(struct fi_cq_entry) },
+	{ FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry) },
+	{ FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry) },
+	{ FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry) },
+	{ FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
+};
+
+/* Nothing is written behind the caller's entry. */
+START_TEST(cq_format)
+{
+	struct fi_cq_attr attr = { .format = cq_formats[_i].format };
+	const struct fi_cq_tagged_entry done = { .op_context = &attr };
+	uint8_t out[2 * sizeof(done)];
+	size_t at;
+
+	memset(out, 0x5a, sizeof(out));
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	near_cq_put_other(near_cq_of(cq), &done, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fi_cq_read(cq, out, 1), 1);
+	ck_assert_int_eq(memcmp(out, &done, cq_formats[_i].size), 0);
+	for (at = cq_formats[_i].size; at < sizeof(out); at++)
+		ck_assert_uint_eq(out[at], 0x5a);
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+
+#if FI_MAJOR_VERSION >= 2
+static const struct {
+	uint32_t version;
+	size_t size;	/* of its error entry */
+} cq_errors[] = {
+	{ FI_VERSION(1, 4), offsetof(struct fi_cq_err_entry, err_data_size) },
+	{ FI_VERSION(1, 17), offsetof(struct fi_cq_err_entry, src_addr) },
+	{ FI_VERSION(1, 20), sizeof(struct fi_cq_err_entry) },
+};
+
+START_TEST(cq_error_size)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	const struct fi_cq_err_entry error = { .err = FI_EIO, .src_addr = 7 };
+	struct {
+		struct fi_cq_err_entry entry;
+		uint8_t behind[64];
+	} out;
+	const uint8_t *byte = (const uint8_t *)&out;
+	size_t at;
+
+	fabric->api_version = cq_errors[_i].version;
+	memset(&out, 0x5a, sizeof(out));
+	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
+	near_cq_error(near_cq_of(cq), &error);
+	ck_assert_int_eq(fi_cq_readerr(cq, &out.entry, 0), 1);
+	ck_assert_int_eq(out.entry.err, FI_EIO);
+	for (at = cq_errors[_i].size; at < sizeof(out); at++)
+		ck_assert_uint_eq(byte[at], 0x5a);
+	if (cq_errors[_i].size == sizeof(error))
+		ck_assert_uint_eq(out.entry.src_addr, 7);
+	ck_assert(!fi_close(&cq->fid));
+}
+END_TEST
+#endif
 
 /* The provider's only call of it comes after its last look for completions. */
 int eventfd_read(int fd, eventfd_t *value)
@@ -291,6 +357,12 @@ int main(void)
 	tcase_add_checked_fixture(tcase, cq_setup, cq_teardown);
 	tcase_add_loop_test(tcase, cq_size, 0,
 			    sizeof(cq_sizes) / sizeof(cq_sizes[0]));
+	tcase_add_loop_test(tcase, cq_format, 0,
+			    sizeof(cq_formats) / sizeof(*cq_formats));
+#if FI_MAJOR_VERSION >= 2
+	tcase_add_loop_test(tcase, cq_error_size, 0,
+			    sizeof(cq_errors) / sizeof(*cq_errors));
+#endif
 	tcase_add_test(tcase, cq_signalled);
 	tcase_add_test(tcase, cq_yields);
 	tcase_add_test(tcase, cq_serves);

@@ -15,6 +15,7 @@
 #include "api/api.h"
 #include "obj/cntr.h"
 #include "obj/domain.h"
+#include "obj/fabric.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "obj/mr.h"
@@ -172,11 +173,22 @@ static int duo_mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
 	return ret;
 }
 
-static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+static struct fi_mr_attr duo_mr_attr_of(struct fid *fid,
+					const struct fi_mr_attr *attr)
+{
+	const struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	return near_caller_mr_attr(attr, domain->fabric->fabric_fid.api_version,
+				   domain->caps & FI_HMEM);
+}
+
+static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *caller_attr,
 			  uint64_t flags, struct fid_mr **mr_fid)
 {
-	struct duo_mr *mr = duo_mr_alloc(fid, attr->context);
-	struct fi_mr_attr core_attr = *attr;
+	struct duo_mr *mr = duo_mr_alloc(fid, caller_attr->context);
+	const struct fi_mr_attr attr = duo_mr_attr_of(fid, caller_attr);
+	struct fi_mr_attr core_attr = attr;
 	const struct fid_mr **base = duo_mr_attr_base(&core_attr);
 	struct fid_mr *ours;
 	int ret;
@@ -190,14 +202,14 @@ static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	ret = duo_mr_finish(mr, ret, &ours);
 	if (ret)
 		return ret;
-	ret = duo_device_register(mr, attr, flags);
+	ret = duo_device_register(mr, &attr, flags);
 	if (ret) {
 		duo_mr_close(&ours->fid);
 		return ret;
 	}
-	if (attr->iface == FI_HMEM_SYSTEM && !(flags & DUO_MR_DMABUF))
-		duo_near_region_set(mr, attr->mr_iov, attr->iov_count,
-				    attr->access);
+	if (attr.iface == FI_HMEM_SYSTEM && !(flags & DUO_MR_DMABUF))
+		duo_near_region_set(mr, attr.mr_iov, attr.iov_count,
+				    attr.access);
 	*mr_fid = ours;
 	return 0;
 }

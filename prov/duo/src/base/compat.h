@@ -21,6 +21,8 @@
 #include <rdma/fi_ext_efa.h>
 #endif
 
+#include "near_caller.h"
+
 #define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, from 2.2 on */
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
@@ -41,18 +43,21 @@ static inline uint32_t duo_api_version(uint32_t version)
 							DUO_FI_VERSION;
 }
 
+/* Options that are enumerators, so the version tells whether they are there. */
+#if NEAR_HEADERS(1, 18)
+#define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
+#else
+#define DUO_OPT_CUDA_PERMITTED (-2)	/* no option has this number */
+#endif
+#if NEAR_HEADERS(1, 21)
+#define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
+#else
+#define DUO_OPT_SHM_PERMITTED (-1)	/* nor this */
+#endif
+
 #if FI_MAJOR_VERSION >= 2
 #include <rdma/providers/fi_peer.h>
 
-#define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
-#define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
-#define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
-
-static inline void duo_cq_err_set_src(struct fi_cq_err_entry *entry,
-				      fi_addr_t src)
-{
-	entry->src_addr = src;
-}
 
 /* The region that the attributes refer to; NULL: they cannot. */
 static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
@@ -63,20 +68,11 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 /*
  * libfabric 1.17: shm cannot be a peer, its CQ could not be opened, so
  * peer/shm/none.c is in its place. What follows is in our own structures, and
- * what that libfabric has not. 1.18 to 1.22 may have some of it; their headers
- * are not looked for.
+ * what that libfabric has not. In 1.18 to 1.22 it is elsewhere or not of use.
  */
-#define DUO_OPT_SHM_PERMITTED (-1)	/* no option has this number */
-#define DUO_OPT_CUDA_PERMITTED (-2)	/* nor this */
-#define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
 #endif
-
-static inline void duo_cq_err_set_src(struct fi_cq_err_entry *entry,
-				      fi_addr_t src)
-{
-}
 
 static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 {

@@ -67,21 +67,10 @@ ssize_t duo_cq_read_long(struct duo_cq *cq, void *buf, size_t count,
 	       duo_cq_read_owned(cq, buf, count, src);
 }
 
-/* Applications of older versions have a shorter entry. */
-static size_t duo_cq_err_size(const struct duo_cq *cq)
-{
-	uint32_t version = cq->domain->fabric->fabric_fid.api_version;
-
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
-		return offsetof(struct fi_cq_err_entry, err_data_size);
-	if (FI_VERSION_LT(version, FI_VERSION(1, 20)))
-		return DUO_CQ_ERR_OF_1_5;
-	return sizeof(struct fi_cq_err_entry);
-}
-
 static void duo_cq_pop_err(struct duo_cq *cq, struct fi_cq_err_entry *entry)
 {
-	size_t size = duo_cq_err_size(cq);
+	uint32_t version = cq->domain->fabric->fabric_fid.api_version;
+	size_t size = near_caller_cq_err(version);
 	struct fi_cq_err_entry whole = { 0 };
 
 	memcpy(&whole, entry, size);

@@ -21,9 +21,9 @@ static void duo_arrival_truncated(struct duo_rx *rx,
 		.olen = entry->len - rx->size,
 		.err = FI_ETRUNC,
 		.prov_errno = FI_ETRUNC,
+		NEAR_CQ_ERR_SRC(src)
 	};
 
-	duo_cq_err_set_src(&err, src);
 	rx->ep->rx_failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &err, -1);
 	if (rx->multi)

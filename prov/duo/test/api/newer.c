@@ -55,6 +55,40 @@ START_TEST(short_attributes)
 }
 END_TEST
 
+#if FI_MAJOR_VERSION >= 2
+static const struct {
+	uint32_t version;
+	size_t len;	/* of its struct fi_mr_attr */
+} mr_cases[] = {
+	{ FI_VERSION(1, 8), offsetof(struct fi_mr_attr, iface) },
+	{ FI_VERSION(1, 17), offsetof(struct fi_mr_attr, hmem_data) },
+	{ FI_VERSION(1, 20), offsetof(struct fi_mr_attr, page_size) },
+	{ FI_VERSION(1, 22), offsetof(struct fi_mr_attr, base_mr) },
+};
+
+/* Without FI_HMEM, "iface" is anything. */
+START_TEST(short_mr_attributes)
+{
+	size_t len = mr_cases[_i].len;
+	struct fi_mr_attr *attr = (void *) (pages + page - len);
+	const struct fi_mr_attr whole = {
+		.iov_count = 1, .access = FI_RECV, .requested_key = 42,
+		.iface = 0x5a5a,
+		.mr_iov = &(struct iovec) { pages, 8 },
+	};
+	struct fid_mr *mr;
+
+	fx.fabric.fabric_fid.api_version = mr_cases[_i].version;
+	memcpy(attr, &whole, len);
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, attr, 0, &mr), 0);
+	ck_assert_ptr_null(fake.core.base_mr);
+	ck_assert_int_eq(((struct fake_obj *) duo_container_of(mr, struct duo_mr,
+			 mr_fid)->core)->iface, FI_HMEM_SYSTEM);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+#endif
+
 #ifdef FI_XPU
 START_TEST(no_xpu)
 {
@@ -79,6 +113,10 @@ int main(void)
 	TCase *tcase = unit_case(suite, "newer", setup, teardown);
 
 	tcase_add_test(tcase, short_attributes);
+#if FI_MAJOR_VERSION >= 2
+	tcase_add_loop_test(tcase, short_mr_attributes, 0,
+			    ARRAY_SIZE(mr_cases));
+#endif
 #ifdef FI_XPU
 	tcase_add_test(tcase, no_xpu);
 #endif

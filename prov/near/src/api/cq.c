@@ -70,7 +70,8 @@ static ssize_t near_cq_readerr(struct fid_cq *cq_fid,
 		return -FI_EAGAIN;
 	err->entry.err_data = buf->err_data;
 	err->entry.err_data_size = 0;
-	*buf = err->entry;
+	memcpy(buf, &err->entry, near_caller_cq_err(
+		cq->domain->fabric->fid.api_version));
 	free(err);
 	return 1;
 }
@@ -146,9 +147,9 @@ static struct fi_ops_cq near_cq_ops = {
 static size_t near_cq_entry_size(enum fi_cq_format format)
 {
 	switch (format) {
-	case FI_CQ_FORMAT_UNSPEC:
 	case FI_CQ_FORMAT_TAGGED:
 		return sizeof(struct fi_cq_tagged_entry);
+	case FI_CQ_FORMAT_UNSPEC:	/* as libfabric's own providers */
 	case FI_CQ_FORMAT_CONTEXT:
 		return sizeof(struct fi_cq_entry);
 	case FI_CQ_FORMAT_MSG:

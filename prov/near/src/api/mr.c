@@ -70,8 +70,6 @@ static int near_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 
 	if (flags & ~FI_RMA_EVENT)
 		return -FI_EBADFLAGS;
-	if (attr->iface != FI_HMEM_SYSTEM)
-		return -FI_ENOSYS;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;

@@ -16,6 +16,7 @@
 #include "link/copy.h"
 #include "match/block.h"
 #include "match/match.h"
+#include "near_caller.h"
 #include "near_crowd.h"
 #include "near_decoy.h"
 
