@@ -416,6 +416,15 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 
 	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
+	if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
+		DUO_WARN(EP_CTRL, "an endpoint with %zu transmit and %zu "
+			 "receive contexts (FI_SHARED_CONTEXT: %zu) is not "
+			 "opened: ofi_duo has one of each and shares none. "
+			 "Ask for 1 in fi_info\n", info->ep_attr->tx_ctx_cnt,
+			 info->ep_attr->rx_ctx_cnt,
+			 (size_t) FI_SHARED_CONTEXT);
+		return -FI_ENOSYS;
+	}
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;

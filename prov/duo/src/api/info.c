@@ -270,6 +270,14 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr->iov_limit > info->rx_attr->iov_limit ||
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
+	if (hints->ep_attr &&	/* FI_SHARED_CONTEXT is the largest number */
+	    (hints->ep_attr->tx_ctx_cnt > info->ep_attr->tx_ctx_cnt ||
+	     hints->ep_attr->rx_ctx_cnt > info->ep_attr->rx_ctx_cnt))
+		return -FI_ENODATA;
+	if (hints->domain_attr &&
+	    (hints->domain_attr->max_ep_stx_ctx ||
+	     hints->domain_attr->max_ep_srx_ctx))
+		return -FI_ENODATA;
 	if (hints->rx_attr)	/* the core was not asked for it */
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

@@ -82,6 +82,13 @@ bool duo_traits_has_direct(const char *core)
 	return !strcasecmp(core, DUO_EFA);
 }
 
+static void duo_efa_no_gda(const void *fid)
+{
+	DUO_WARN(DOMAIN, "domain %p: efa's operations on queues and work "
+		 "requests (\"%s\") work on the core's own objects only. Open "
+		 "the fabric efa-direct\n", fid, DUO_EFA_GDA_OPS);
+}
+
 #ifdef FI_EFA_DOMAIN_OPS
 static int duo_efa_query_mr(struct fid_mr *mr_fid,
 			    struct fi_efa_mr_attr *attr)
@@ -94,6 +101,28 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 			  FI_EFA_DOMAIN_OPS, 0, (void **) &ops, NULL);
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
+
+/* Whatever its arguments are, the first is one of our fids. */
+static int duo_efa_refuse(struct fid *fid)
+{
+	duo_efa_no_gda(fid);
+	return -FI_EOPNOTSUPP;
+}
+
+/*
+ * In 2.2 four more operations were among those of a domain, which later were
+ * operations of their own. A program that was built with its headers calls
+ * them without a check, and 2.1 and 2.2 load the same module.
+ */
+#define DUO_EFA_OPS_OF_2_2 4
+
+static const struct {
+	int (*query_mr)(struct fid_mr *mr, struct fi_efa_mr_attr *attr);
+	int (*gda[DUO_EFA_OPS_OF_2_2])(struct fid *fid);
+} duo_efa_ops = {
+	.query_mr = duo_efa_query_mr,
+	.gda = { [0 ... DUO_EFA_OPS_OF_2_2 - 1] = duo_efa_refuse },
+};
 #endif
 
 /*
@@ -104,19 +133,13 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {
 #ifdef FI_EFA_DOMAIN_OPS
-	static struct fi_efa_ops_domain duo_efa_ops = {
-		.query_mr = duo_efa_query_mr,
-	};
-
 	if (!strcmp(name, FI_EFA_DOMAIN_OPS)) {
-		*ops = &duo_efa_ops;
+		*ops = (void *) &duo_efa_ops;
 		return 0;
 	}
 #endif
 	if (!strcmp(name, DUO_EFA_GDA_OPS)) {
-		DUO_WARN(DOMAIN, "domain %p: \"%s\" work on the core's own "
-			 "objects only. Open the fabric efa-direct\n",
-			 (void *) fid, name);
+		duo_efa_no_gda(fid);
 		return -FI_EOPNOTSUPP;
 	}
 	return 0;

@@ -9,7 +9,8 @@
 
 enum field {
 	CAPS_FIELD, TYPE_FIELD, TX_CAPS, TX_ORDER, TX_COMP, RX_CAPS, RX_ORDER,
-	RX_COMP, RX_FLAGS, RMA_IOV, CNTR_CNT, PROGRESS,
+	RX_COMP, RX_FLAGS, RMA_IOV, CNTR_CNT, PROGRESS, TX_CTX, RX_CTX, STX,
+	SRX,
 };
 
 /* Without capabilities, messages are asked for as well. */
@@ -48,6 +49,18 @@ static void hint_set(enum field field, uint64_t value)
 		break;
 	case CNTR_CNT:
 		hints->domain_attr->cntr_cnt = value;
+		break;
+	case TX_CTX:
+		hints->ep_attr->tx_ctx_cnt = value;
+		break;
+	case RX_CTX:
+		hints->ep_attr->rx_ctx_cnt = value;
+		break;
+	case STX:
+		hints->domain_attr->max_ep_stx_ctx = value;
+		break;
+	case SRX:
+		hints->domain_attr->max_ep_srx_ctx = value;
 		break;
 	case PROGRESS:
 		hints->domain_attr->data_progress = value;
@@ -145,6 +158,13 @@ static const struct {
 	{ "no counters", CNTR_CNT, 0, 0 },
 	{ "counters", CNTR_CNT, 16, 0 },
 	{ "too many counters", CNTR_CNT, 17, -FI_ENODATA },
+	{ "a transmit context", TX_CTX, 1, 0 },
+	{ "transmit contexts", TX_CTX, 2, -FI_ENODATA },
+	{ "shared transmit context", TX_CTX, FI_SHARED_CONTEXT, -FI_ENODATA },
+	{ "a receive context", RX_CTX, 1, 0 },
+	{ "shared receive context", RX_CTX, FI_SHARED_CONTEXT, -FI_ENODATA },
+	{ "transmit contexts to share", STX, 1, -FI_ENODATA },
+	{ "receive contexts to share", SRX, 1, -FI_ENODATA },
 };
 
 START_TEST(satisfies)
