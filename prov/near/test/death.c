@@ -410,6 +410,34 @@ START_TEST(dead_when_answered)
 }
 END_TEST
 
+/*
+ * A receive from a peer that cannot be answered, which is found dead before the
+ * next poll: it ends once, and nothing of it is left to be worked on.
+ */
+START_TEST(dead_before_the_next_poll)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+	struct near_peer *peer;
+
+	start(act_send, true);
+	rig_until(us, NULL, 101);
+	peer = us->event[100].peer;
+	kill_child();
+	peer->state = NEAR_PEER_CLOSED_OFF;	/* as after -EHOSTUNREACH */
+	ck_assert_int_eq(near_recv(us->port, peer, &us->event[100].msg.rndv,
+				   &iov, 1, LEN, us), 0);
+	ck_assert(!near_list_empty(&us->port->receiving));
+	near_peer_dies(us->port, peer);
+	near_wait_fd(us->port);
+	near_woken(us->port);
+	ck_assert(near_list_empty(&us->port->receiving));
+	until_gone(103);
+	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+}
+END_TEST
+
 /* A process that has the pid of one that ended is another one. */
 START_TEST(pid_reused)
 {
@@ -443,6 +471,7 @@ int main(void)
 	tcase_add_test(tcase, sleeps_among_unmet);
 	tcase_add_test(tcase, dead_before);
 	tcase_add_test(tcase, dead_when_answered);
+	tcase_add_test(tcase, dead_before_the_next_poll);
 	tcase_add_test(tcase, pid_reused);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);

@@ -191,6 +191,7 @@ START_TEST(fenced)
 	ck_assert(near_rma_fenced(to_b));
 	ck_assert_int_eq(start(NEAR_WRITE, _i ? LONG : 8, NEAR_RMA_FENCE |
 			       NEAR_RMA_BEHIND), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), -EAGAIN);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), -EAGAIN);
 	poll_both(100);
 	side_untouched();
@@ -203,6 +204,7 @@ START_TEST(fenced)
 	ck_assert_mem_eq(got, large, LONG);
 	ck_assert_mem_eq(memory, local, _i ? LONG : 8);
 	ck_assert(!near_rma_fenced(to_b));
+	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), NEAR_RMA_DONE);
 }
 END_TEST
 

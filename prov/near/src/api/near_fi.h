@@ -208,6 +208,7 @@ struct near_send_op {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
+	fi_addr_t to;		/* for an error entry */
 	bool report;
 };
 

@@ -53,7 +53,8 @@ near_op_send_short(struct fid_ep *ep_fid, const void *buf, size_t len,
 		return NULL;
 	peer = ep->peer[dest];
 	if (near_unlikely(!peer ||
-			  (!inject && ep->tx_flags & FI_DELIVERY_COMPLETE) ||
+			  (!inject && ep->tx_flags &
+			   (FI_DELIVERY_COMPLETE | FI_FENCE)) ||
 			  (report && !near_cq_room(ep->tx_cq)) ||
 			  !near_send_short(ep->port, peer, &msg)))
 		return NULL;

@@ -9,7 +9,7 @@
 #define NEAR_GATHER 8192	/* on the stack */
 
 ssize_t near_ep_send_large(struct near_ep *ep, struct near_peer *peer,
-			   const struct near_send_args *args,
+			   const struct near_send_args *args, bool inject,
 			   const struct iovec *iov, size_t count)
 {
 	struct near_large large = {
@@ -20,15 +20,15 @@ ssize_t near_ep_send_large(struct near_ep *ep, struct near_peer *peer,
 	struct near_send_op *op = NULL;
 	int ret;
 
-	/* what is injected is forgotten, unless somebody counts it */
-	if (args->context || !large.copy || ep->tx_cntr) {
+	/* by fi_inject: forgotten, unless a counter counts it */
+	if (!inject || ep->tx_cntr) {
 		op = near_pool_get(&ep->sends);
 		if (!op)
 			return -FI_EAGAIN;
 		op->context = args->context;
+		op->to = args->dest;
 		op->flags = FI_SEND | (args->flags & (FI_TAGGED | FI_MSG));
-		op->report = !(large.copy && !args->context) &&
-			     near_send_reports(ep, args->flags);
+		op->report = !inject && near_send_reports(ep, args->flags);
 		large.cookie = op;
 	}
 	ret = near_send_large(ep->port, peer, &args->msg, &large);
@@ -60,7 +60,7 @@ ssize_t near_ep_send(struct near_ep *ep, const struct near_send_args *args,
 			return ret;
 		iov.iov_base = (void *)args->msg.payload;
 		iov.iov_len = args->msg.len;
-		return near_ep_send_large(ep, peer, args, &iov, 1);
+		return near_ep_send_large(ep, peer, args, inject, &iov, 1);
 	}
 	near_count(ep->tx_cntr);
 	if (report)
@@ -103,5 +103,5 @@ ssize_t near_ep_sendv(struct near_ep *ep, struct near_send_args *args,
 		if (ret != NEAR_LARGE)
 			return ret;
 	}
-	return near_ep_send_large(ep, peer, args, iov, count);
+	return near_ep_send_large(ep, peer, args, false, iov, count);
 }

@@ -22,7 +22,7 @@ struct near_send_args {
 ssize_t near_ep_send(struct near_ep *ep, const struct near_send_args *args,
 		     bool inject);
 ssize_t near_ep_send_large(struct near_ep *ep, struct near_peer *peer,
-			   const struct near_send_args *args,
+			   const struct near_send_args *args, bool inject,
 			   const struct iovec *iov, size_t count);
 ssize_t near_ep_sendv(struct near_ep *ep, struct near_send_args *args,
 		      const struct iovec *iov, size_t count);

@@ -241,7 +241,7 @@ void near_ops_fail(struct near_port *port, struct near_peer *peer, int err)
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
 		if (rx->peer != peer)
 			continue;
-		if (rx->state != NEAR_RX_PIECES && rx->state != NEAR_RX_LOST)
+		if (rx->state != NEAR_RX_PIECES)
 			near_list_remove(&rx->link);
 		near_rx_end(port, rx, err);
 	}

@@ -317,6 +317,7 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {
 	near_list_remove(&op->link);
+	near_list_init(&op->link);	/* near_ops_fail() removes it again */
 	op->state = NEAR_RX_LOST;
 	if (op->peer->state >= NEAR_PEER_CLOSED_OFF)
 		near_rx_end(port, op, ECONNRESET);

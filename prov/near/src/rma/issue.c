@@ -443,7 +443,8 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 	if (near_unlikely(peer->dying))
 		return -ECONNRESET;
 	if (!args->len && !(args->flags & NEAR_RMA_DATA))
-		return NEAR_RMA_DONE;
+		return args->flags & NEAR_RMA_FENCE && near_rma_fenced(peer) ?
+		       -EAGAIN : NEAR_RMA_DONE;
 	ret = near_rma_offer(port, at, args);
 	if (ret == -EPERM)
 		ret = near_rma_at_once(port, at, args);
