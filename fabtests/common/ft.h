@@ -78,6 +78,7 @@ struct ft_op {
 	size_t len;
 	size_t olen;
 	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
+	fi_addr_t err_src;	/* of an error entry, from libfabric 2.0 on */
 	bool uncounted;	/* a peek or a discard: no receive completes */
 	/* gets each completion, and only an error ends the operation */
 	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,

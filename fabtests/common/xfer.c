@@ -230,6 +230,9 @@ static int ft_read_error(struct fid_cq *cq)
 	op->len = err.len;
 	op->olen = err.olen;
 	op->prov_errno = err.prov_errno;
+#if FI_MAJOR_VERSION >= 2
+	op->err_src = err.src_addr;
+#endif
 	op->err = err.err;
 	FT_CHECK(atomic_fetch_add(&op->done, 1) == 0,
 		 "an operation completed twice, now with %d (%s)", err.err,

@@ -54,6 +54,7 @@ static struct ft_buf in, out;
 static uint64_t number, fetched;
 static struct ft_op *op;	/* of one peer; the core may keep them */
 static int awaited;		/* of these, the first */
+static fi_addr_t other;		/* whom they are with */
 static int steps_left, ended_well, ended_badly;
 
 /* The one that runs the core alone, and what goes to and fro. */
@@ -234,6 +235,7 @@ static void ft_try(int which, ssize_t ret)
 	FT_CHECK(ret == -FI_ECONNRESET || ret == -FI_EHOSTUNREACH,
 		 "operation %d: %zd (%s)", which, ret, fi_strerror((int)-ret));
 	op[which].err = FI_ECONNRESET;
+	op[which].err_src = other;
 	atomic_store(&op[which].done, 1);
 }
 
@@ -346,6 +348,10 @@ static void ft_count(int steps)
 			 fi_strerror(op[i].err));
 		FT_CHECK(steps >= 0 || !op[i].err, "operation %d with a peer "
 			 "that lives: %s", i, fi_strerror(op[i].err));
+		FT_CHECK(!op[i].err || FI_MAJOR_VERSION < 2 ||
+			 op[i].err_src == other, "the error of operation %d "
+			 "names %lu, not the peer %lu", i,
+			 (unsigned long)op[i].err_src, (unsigned long)other);
 		ended_well += !op[i].err;
 		ended_badly += !!op[i].err;
 	}
@@ -383,6 +389,7 @@ static void ft_one_peer(int steps, bool stop)
 	if (ft_hear(peer.from, &about, sizeof(about))) {
 		FT_CHECK(fi_av_insert(e.av, about.name, 1, &addr, 0, NULL) == 1,
 			 "insert");
+		other = addr;
 		ft_meet(&peer, addr);
 		ft_post(addr);
 		if (!e.ops)

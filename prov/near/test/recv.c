@@ -223,6 +223,68 @@ START_TEST(recv_multi_filling)
 }
 END_TEST
 
+/* FI_INJECT, no context, and too large for a ring's slots: it is reported. */
+START_TEST(recv_injected_is_reported)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	char bytes[NEAR_INJECT];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = to };
+
+	ck_assert(!fi_recv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
+			   &to));
+	ck_assert(!fi_sendmsg(ep[1], &msg, FI_INJECT | FI_DELIVERY_COMPLETE));
+	ck_assert_int_eq(recv_end(&to), 0);
+	while (fi_cq_read(cq[1], &entry, 1) != 1)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert_ptr_null(entry.op_context);
+	recv_close(1);
+}
+END_TEST
+
+/* FI_FENCE among the default flags: a short send waits for a large one. */
+START_TEST(recv_fenced_by_default)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	static char bytes[20000];
+
+	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 1, bytes));
+	near_ep_of(ep[1])->tx_flags |= FI_FENCE;
+	ck_assert_int_eq(fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to),
+			 -FI_EAGAIN);
+	ck_assert(!fi_trecv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
+			    1, 0, &to));
+	ck_assert_int_eq(recv_end(&to), 0);
+	while (fi_cq_read(cq[1], NULL, 0) == -FI_EAGAIN)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert(!fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to));
+	recv_close(1);
+}
+END_TEST
+
+/* A canceled receive has its own tag, not that of an earlier message. */
+START_TEST(recv_cancelled_tag)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_err_entry err = { 0 };
+	char bytes[20000];
+
+	ck_assert(!fi_trecv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
+			    7, 0, &to));
+	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 7, bytes));
+	while (fi_cq_read(cq[1], NULL, 0) == -FI_EAGAIN)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert_int_eq(recv_end(&to), 0);
+	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, FI_ADDR_UNSPEC, 9, 0, &err));
+	ck_assert(!fi_cancel(&ep[0]->fid, &err));
+	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+	ck_assert_int_eq(err.err, FI_ECANCELED);
+	ck_assert_uint_eq(err.tag, 9);
+	recv_close(1);
+}
+END_TEST
+
 /*
  * A sender that has removed our address, and inserts it again, is not dead: what
  * it sends then comes, to a receive that names it, too, and an answer goes.
@@ -380,6 +442,9 @@ int main(void)
 	tcase_add_test(tcase, recv_late_multi);
 	tcase_add_test(tcase, recv_multi_truncated);
 	tcase_add_test(tcase, recv_multi_filling);
+	tcase_add_test(tcase, recv_injected_is_reported);
+	tcase_add_test(tcase, recv_fenced_by_default);
+	tcase_add_test(tcase, recv_cancelled_tag);
 	tcase_add_loop_test(tcase, recv_again, 0, 2);
 	tcase_add_test(tcase, recv_in_order);
 	tcase_add_loop_test(tcase, recv_foreign, 0, 2);

@@ -12,7 +12,8 @@ static struct side *side_of(void *ctx)
 	return ctx == a.rig ? &a : &b;
 }
 
-static void side_done(void *ctx, void *cookie, uint32_t about, int err)
+static void side_done(void *ctx, struct near_peer *peer, void *cookie,
+		      uint32_t about, int err)
 {
 	struct side *side = side_of(ctx);
 

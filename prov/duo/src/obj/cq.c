@@ -31,6 +31,13 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }
 
+/* The peer that a receive names. */
+static fi_addr_t duo_cq_rx_src(const struct duo_rx *rx)
+{
+	return rx->peer.addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL :
+						 rx->peer.addr;
+}
+
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 {
 	const struct fi_cq_err_entry entry = {
@@ -39,6 +46,7 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 		.tag = rx->peer.tag,
 		.err = err,
 		.prov_errno = err,
+		NEAR_CQ_ERR_SRC(duo_cq_rx_src(rx))
 	};
 
 	rx->ep->rx_failed++;

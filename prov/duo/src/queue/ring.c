@@ -5,6 +5,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
+#include "near_caller.h"
 #include "queue/ring.h"
 
 #define DUO_RING_MIN 64
@@ -113,9 +114,11 @@ static int duo_err_pop_overrun(struct duo_err_list *errs,
 		return -2;
 	errs->overrun = false;
 	errs->some = false;
-	memset(entry, 0, sizeof(*entry));
-	entry->err = FI_EOVERRUN;
-	entry->prov_errno = FI_EOVERRUN;
+	*entry = (struct fi_cq_err_entry) {
+		.err = FI_EOVERRUN,
+		.prov_errno = FI_EOVERRUN,
+		NEAR_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
+	};
 	return -1;
 }
 

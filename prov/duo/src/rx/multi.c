@@ -36,6 +36,7 @@ void duo_multi_release(struct duo_rx *owner)
 		.flags = duo_rx_cq_flags(owner) | FI_MULTI_RECV,
 		.err = FI_ECANCELED,
 		.prov_errno = FI_ECANCELED,
+		NEAR_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
 	};
 
 	assert(!owner->open);

@@ -108,6 +108,7 @@ static ssize_t duo_peek_nothing(struct duo_ep *ep, const struct duo_recv *recv)
 		.tag = recv->want.tag,
 		.err = FI_ENOMSG,
 		.prov_errno = FI_ENOMSG,
+		NEAR_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
 	};
 
 	duo_cq_push_err(ep->rx_cq, &entry, -1);

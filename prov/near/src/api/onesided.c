@@ -14,10 +14,13 @@ static struct near_cntr *near_onesided_cntr(const struct near_ep *ep,
 }
 
 static __attribute__((cold)) void
-near_onesided_failed(struct near_ep *ep, void *context, uint64_t flags, int err)
+near_onesided_failed(struct near_ep *ep, const struct near_peer *peer,
+		     void *context, uint64_t flags, int err)
 {
+	const struct near_source *source = near_source_of(peer);
 	const struct fi_cq_err_entry error = {
 		.op_context = context, .flags = flags, .err = err,
+		NEAR_CQ_ERR_SRC(source ? source->addr : FI_ADDR_NOTAVAIL)
 	};
 
 	near_count_err(near_onesided_cntr(ep, flags));
@@ -25,8 +28,8 @@ near_onesided_failed(struct near_ep *ep, void *context, uint64_t flags, int err)
 }
 
 /* about: what a completion says; FI_COMPLETION: there is one. */
-static void near_onesided_done(void *ctx, void *context, uint32_t about,
-			       int err)
+static void near_onesided_done(void *ctx, struct near_peer *peer,
+			       void *context, uint32_t about, int err)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.op_context = context, .flags = about & NEAR_ONESIDED_FLAGS,
@@ -34,7 +37,7 @@ static void near_onesided_done(void *ctx, void *context, uint32_t about,
 	struct near_ep *ep = ctx;
 
 	if (near_unlikely(err)) {
-		near_onesided_failed(ep, context, entry.flags, err);
+		near_onesided_failed(ep, peer, context, entry.flags, err);
 		return;
 	}
 	near_count(near_onesided_cntr(ep, about));
@@ -81,7 +84,7 @@ static ssize_t near_ep_onesided(struct near_ep *ep,
 	ret = near_rma(ep->port, peer, &call->args);
 	if (ret != NEAR_RMA_DONE && !near_onesided_reported((int)ret))
 		return ret;
-	near_onesided_done(ep, call->context, call->args.about,
+	near_onesided_done(ep, peer, call->context, call->args.about,
 			   ret < 0 ? (int)-ret : 0);
 	return 0;
 }

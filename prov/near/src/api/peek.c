@@ -29,6 +29,7 @@ static void near_peek_none(struct near_ep *ep,
 		.flags = FI_RECV | (args->flags & (FI_TAGGED | FI_MSG)),
 		.tag = args->tag,
 		.err = FI_ENOMSG,
+		NEAR_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
 	};
 
 	near_cq_error(ep->rx_cq, &entry);

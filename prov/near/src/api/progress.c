@@ -72,6 +72,7 @@ static void near_sink_sent(void *ctx, void *cookie, int err)
 	};
 	struct fi_cq_err_entry error = {
 		.op_context = op->context, .flags = op->flags, .err = err,
+		NEAR_CQ_ERR_SRC(op->to)
 	};
 
 	if (err) {

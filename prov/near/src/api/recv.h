@@ -78,8 +78,6 @@ struct near_recv_args {
 };
 
 ssize_t near_ep_recv(struct near_ep *ep, const struct near_recv_args *args);
-void near_recv_fail(struct near_ep *ep, const struct near_recv *recv, int err,
-		    size_t len, size_t olen);
 
 /*
  * One buffer, posted behind others: nothing has come for it, and its source,

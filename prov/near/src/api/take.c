@@ -10,8 +10,9 @@
 
 #include "api/recv.h"
 
-void near_recv_fail(struct near_ep *ep, const struct near_recv *recv, int err,
-		    size_t len, size_t olen)
+/* src: whom the error is about, FI_ADDR_NOTAVAIL: nobody in particular. */
+static void near_recv_fail(struct near_ep *ep, const struct near_recv *recv,
+			   fi_addr_t src, int err, size_t len, size_t olen)
 {
 	struct fi_cq_err_entry entry = {
 		.op_context = recv->context,
@@ -22,10 +23,19 @@ void near_recv_fail(struct near_ep *ep, const struct near_recv *recv, int err,
 		.data = recv->msg.data,
 		.olen = olen,
 		.err = err,
+		NEAR_CQ_ERR_SRC(src)
 	};
 
 	near_count_err(ep->rx_cntr);
 	near_cq_error(ep->rx_cq, &entry);
+}
+
+/* A receive that ends without a message: its own tag, no message's data. */
+static void near_recv_unused(struct near_ep *ep, struct near_recv *recv,
+			     fi_addr_t src, int err)
+{
+	recv->msg = (struct near_msg){.tag = recv->tag};
+	near_recv_fail(ep, recv, src, err, 0, 0);
 }
 
 /* The end of a receive that takes one message: all of it, a part, or none. */
@@ -38,9 +48,10 @@ static void near_recv_finish(struct near_ep *ep, struct near_recv *recv,
 	recv->flags = (recv->flags & ~FI_MULTI_RECV) | more |
 		      near_msg_fi_flags(&recv->msg);
 	if (err)
-		near_recv_fail(ep, recv, err, 0, 0);
+		near_recv_fail(ep, recv, recv->from, err, 0, 0);
 	else if (len > recv->len)
-		near_recv_fail(ep, recv, FI_ETRUNC, recv->len, len - recv->len);
+		near_recv_fail(ep, recv, recv->from, FI_ETRUNC, recv->len,
+			       len - recv->len);
 	else
 		near_recv_report(ep, recv, &recv->msg, recv->from, more);
 }
@@ -54,7 +65,7 @@ static uint64_t near_multi_ended(struct near_ep *ep, struct near_recv *multi)
 	if (--multi->busy || multi->posted)
 		return 0;
 	if (multi->cancelled)
-		near_recv_fail(ep, multi, FI_ECANCELED, 0, 0);
+		near_recv_unused(ep, multi, FI_ADDR_NOTAVAIL, FI_ECANCELED);
 	near_pool_put(&ep->recvs, multi);
 	return multi->cancelled ? 0 : FI_MULTI_RECV;
 }
@@ -204,7 +215,7 @@ void near_multi_fill(struct near_ep *ep, struct near_recv *multi)
 void near_recv_orphan(struct near_ep *ep, struct near_recv *recv)
 {
 	near_recv_unpost(ep, recv);
-	near_recv_fail(ep, recv, FI_ECONNRESET, 0, 0);
+	near_recv_unused(ep, recv, recv->source->addr, FI_ECONNRESET);
 	near_pool_put(&ep->recvs, recv);
 }
 
@@ -216,6 +227,6 @@ void near_recv_cancelled(struct near_ep *ep, struct near_recv *recv)
 	recv->cancelled = true;
 	if (recv->busy)
 		return;
-	near_recv_fail(ep, recv, FI_ECANCELED, 0, 0);
+	near_recv_unused(ep, recv, FI_ADDR_NOTAVAIL, FI_ECANCELED);
 	near_pool_put(&ep->recvs, recv);
 }

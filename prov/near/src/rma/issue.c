@@ -50,7 +50,7 @@ void near_rma_end(struct near_port *port, struct near_rma_op *op, int err)
 	free(op->copy);
 	near_pool_put(&port->rma->ops, op);
 	if (about)
-		port->rma->sink->done(port->ctx, cookie, about, err);
+		port->rma->sink->done(port->ctx, peer, cookie, about, err);
 	near_rma_rest(port, at);
 	near_peer_put(port, peer);
 }

@@ -65,7 +65,8 @@ struct near_rma_event {
 
 struct near_rma_sink {
 	/* An operation of ours that near_rma() left under way has ended. */
-	void (*done)(void *ctx, void *cookie, uint32_t about, int err);
+	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
+		     uint32_t about, int err);
 	/* Told of what has data, and of all with near_rma_tell(). */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };

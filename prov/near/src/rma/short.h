@@ -191,7 +191,7 @@ static near_inline void near_rma_end_short(struct near_port *port,
 	at->expect--;
 	near_pool_put(&port->rma->ops, op);
 	if (near_likely(about))
-		port->rma->sink->done(port->ctx, cookie, about, 0);
+		port->rma->sink->done(port->ctx, peer, cookie, about, 0);
 	near_rma_rest(port, at);
 	near_rma_unhold(port, peer);
 }

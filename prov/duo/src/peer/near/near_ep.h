@@ -13,6 +13,7 @@
 #ifndef DUO_PEER_NEAR_EP_H
 #define DUO_PEER_NEAR_EP_H
 
+#include "av/map.h"
 #include "match/block.h"
 #include "obj/ep.h"
 #include "proto/hot.h"
@@ -45,12 +46,23 @@ struct duo_near_send {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
+	fi_addr_t to;			/* for an error entry */
 	bool report;
 };
 
 static near_inline struct duo_near *duo_near_of(const struct fid_ep *fid)
 {
 	return duo_container_of(fid, struct duo_near, fid);
+}
+
+/* The fi_addr of a peer's number; FI_ADDR_NOTAVAIL: it has none. */
+static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
+				      fi_addr_t number)
+{
+	fi_addr_t addr = ep->map && number != FI_ADDR_NOTAVAIL ?
+			 duo_map_peer(ep->map, number) : FI_ADDR_UNSPEC;
+
+	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
 /* A peer's number; FI_ADDR_NOTAVAIL: there was none left. */

@@ -86,20 +86,23 @@ int duo_near_onesided_begin(struct duo_ep *ep, fi_addr_t dest,
 	return duo_route_onesided(ep, dest, &to->addr);
 }
 
-DUO_COLD void duo_near_onesided_failed(struct duo_ep *ep, void *context,
-					      uint64_t flags, int err)
+DUO_COLD void duo_near_onesided_failed(struct duo_ep *ep,
+					      const struct near_peer *peer,
+					      void *context, uint64_t flags,
+					      int err)
 {
 	const struct fi_cq_err_entry error = {
 		.op_context = context, .flags = flags, .err = err,
 		.prov_errno = err,
+		NEAR_CQ_ERR_SRC(duo_near_addr(ep, duo_near_number(peer)))
 	};
 
 	duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
 }
 
 /* about: what a completion says; FI_COMPLETION: there is one. */
-static void duo_near_onesided_done(void *ctx, void *context, uint32_t about,
-				   int err)
+static void duo_near_onesided_done(void *ctx, struct near_peer *peer,
+				   void *context, uint32_t about, int err)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.op_context = context, .flags = about & NEAR_ONESIDED_FLAGS,
@@ -108,7 +111,7 @@ static void duo_near_onesided_done(void *ctx, void *context, uint32_t about,
 
 	duo_cntr_add_ep(ep, about & (FI_READ | FI_WRITE), err);
 	if (near_unlikely(err))
-		duo_near_onesided_failed(ep, context, entry.flags, err);
+		duo_near_onesided_failed(ep, peer, context, entry.flags, err);
 	else if (about & FI_COMPLETION)
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
@@ -125,8 +128,9 @@ ssize_t near_onesided_issue(struct fid_ep *fid, struct near_onesided_call *call)
 			(near->tx_all || call->flags & FI_COMPLETION));
 	ret = near_rma(near->port, near->peer[call->dest], &call->args);
 	if (ret == NEAR_RMA_DONE || near_onesided_reported(ret)) {
-		duo_near_onesided_done(near->ep, call->context,
-				       call->args.about, ret < 0 ? -ret : 0);
+		duo_near_onesided_done(near->ep, near->peer[call->dest],
+				       call->context, call->args.about,
+				       ret < 0 ? -ret : 0);
 		return 0;
 	}
 	return ret == -FI_ECONNRESET ? -FI_EAGAIN : ret;
@@ -142,7 +146,6 @@ static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
 	struct duo_ep *ep = ctx;
-	fi_addr_t number = duo_near_number(event->peer), src = FI_ADDR_NOTAVAIL;
 	const struct fi_cq_tagged_entry entry = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 		.len = event->len,
@@ -152,10 +155,8 @@ static void duo_near_onesided_event(void *ctx,
 	duo_cntr_add_ep(ep, event->write ? FI_REMOTE_WRITE : FI_REMOTE_READ, 0);
 	if (!event->has_data)
 		return;
-	if (number != FI_ADDR_NOTAVAIL)
-		src = duo_map_peer(ep->map, number);
 	duo_cq_push(ep->rx_cq, &entry,
-		    src == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : src);
+		    duo_near_addr(ep, duo_near_number(event->peer)));
 }
 
 static const struct near_rma_sink duo_near_onesided_sink = {

@@ -48,7 +48,7 @@ DUO_COLD void duo_near_unsent(struct duo_ep *ep,
 {
 	const struct fi_cq_err_entry error = {
 		.op_context = op->context, .flags = op->flags, .err = err,
-		.prov_errno = err,
+		.prov_errno = err, NEAR_CQ_ERR_SRC(op->to)
 	};
 
 	ep->tx_failed++;
@@ -109,6 +109,7 @@ static int duo_near_large(struct duo_near *near,
 			return -FI_EAGAIN;
 		op->context = args->context;
 		op->flags = duo_near_tx_flags(args);
+		op->to = duo_near_addr(near->ep, args->dest);
 		op->report = duo_near_reports(near, args);
 		large.cookie = op;
 	}

@@ -54,6 +54,8 @@ static void duo_near_failed(struct duo_rx *rx, int err)
 		.tag = rx->peer.tag,
 		.err = err,
 		.prov_errno = err,
+		NEAR_CQ_ERR_SRC(rx->arrival.src == FI_ADDR_UNSPEC ?
+				FI_ADDR_NOTAVAIL : rx->arrival.src)
 	};
 
 	duo_arrival_failed(rx, &error);
