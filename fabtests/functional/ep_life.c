@@ -297,14 +297,14 @@ static void ft_case_rma_counter(void)
 	ft_finish();
 }
 
-/* Sends and receives to oneself, through every call, still work after. */
-static void ft_case_to_self(void)
+/* Sends and receives to oneself, through every call. */
+static void ft_self_send(const struct ft_cfg *cfg)
 {
 	struct ft_op txop = { 0 }, rxop = { 0 };
 	struct ft_xfer x = { .len = 8, .tag = 4, .addr = FI_ADDR_UNSPEC };
 	int how;
 
-	ft_begin(NULL);
+	ft_begin(cfg);
 	for (how = 0; how < 2 * FT_TX_COUNT; how++) {
 		x.tagged = how & 1;
 		x.buf = buf.ptr + 1024;
@@ -318,6 +318,30 @@ static void ft_case_to_self(void)
 		ft_verify(buf.ptr + 1024, 8, how, "to myself");
 	}
 	ft_finish();
+}
+
+/* They still work after all that. */
+static void ft_case_to_self(void)
+{
+	ft_self_send(NULL);
+}
+
+/*
+ * One thread for control and data progress, as Open MPI of 2026-08 and newer
+ * ask for it.
+ */
+static void ft_case_unified(void)
+{
+#if FI_MAJOR_VERSION >= 2
+	const struct ft_cfg cfg = {
+		.threading = FI_THREAD_DOMAIN,
+		.control_progress = FI_PROGRESS_CONTROL_UNIFIED,
+	};
+
+	if (strcmp(ft.opts.prov, "near") && !ft_offers(&cfg, 0, 0))
+		return;
+	ft_self_send(&cfg);
+#endif
 }
 
 static void ft_run(void)
@@ -334,6 +358,7 @@ static void ft_run(void)
 		{ "bad opens", ft_case_bad_opens },
 		{ "counter of RMA", ft_case_rma_counter },
 		{ "to oneself", ft_case_to_self },
+		{ "unified progress", ft_case_unified },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));
