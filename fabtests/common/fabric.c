@@ -138,6 +138,9 @@ static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 	ret = ft_getinfo_as(cfg, prov, &info);
 	if (!ret)
 		return info;
+	if (cfg->by_fids)
+		FT_DIE("fi_getinfo for what %s has open: %s", prov,
+		       fi_strerror(-ret));
 	if (ft_is_duo(prov)) {
 		*end = 0;
 		if (!ft_getinfo_as(cfg, prov, &info))
