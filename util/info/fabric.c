@@ -99,30 +99,78 @@ static bool info_module_ident(const char *path, char *ident, size_t size)
 	return at != NULL;
 }
 
-/* The module, in the directories that libfabric looks into. */
-static bool info_find_module(const char *dirs, char *path, size_t size)
+static bool info_is_module(const char *path)
 {
-	char copy[PATH_MAX], *dir, *next = copy;
+	const char *slash = strrchr(path, '/');
+	char ident[128];
 
-	snprintf(copy, sizeof(copy), "%s", dirs);
-	while ((dir = strsep(&next, ":"))) {
-		snprintf(path, size, "%s/" INFO_MODULE, dir);
-		if (!access(path, F_OK))
+	return !access(path, F_OK) &&
+	       (!strcmp(slash ? slash + 1 : path, INFO_MODULE) ||
+		info_module_ident(path, ident, sizeof(ident)));
+}
+
+/*
+ * The module, where libfabric looks by FI_PROVIDER_PATH=WHERE, see fabric(7):
+ * "+FILE" is a module that goes before those in directories, and "@" at the
+ * beginning is about two of the same name. DIRS gets the directories.
+ */
+static bool info_find_module(const char *where, char *dirs, size_t dirs_size,
+			     char *path, size_t size)
+{
+	char copy[PATH_MAX], *item, *next = copy;
+	bool found = false;
+	size_t len = 0;
+
+	snprintf(copy, sizeof(copy), "%s", where + (*where == '@'));
+	dirs[0] = '\0';
+	while ((item = strsep(&next, ":"))) {
+		if (*item == '+' && info_is_module(item + 1)) {
+			snprintf(path, size, "%s", item + 1);
 			return true;
+		}
+		if (!*item || *item == '+' || len >= dirs_size)
+			continue;
+		len += (size_t) snprintf(dirs + len, dirs_size - len, "%s%s",
+					 len ? ":" : "", item);
+		if (found)
+			continue;
+		snprintf(path, size, "%s/" INFO_MODULE, item);
+		found = !access(path, F_OK);
 	}
-	return false;
+	return found;
 }
 
 static void info_module_missing(const char *dirs)
 {
-	char path[PATH_MAX];
-
 	info_found("module", INFO_ERROR, "no " INFO_MODULE " in %s", dirs);
-	if (info_find_module(INFO_PROVIDERDIR, path, sizeof(path)))
+	if (!access(INFO_PROVIDERDIR "/" INFO_MODULE, F_OK))
 		info_remedy("export FI_PROVIDER_PATH=" INFO_PROVIDERDIR);
 	else
 		info_remedy("install ofi_duo; if it is, set FI_PROVIDER_PATH "
 			    "to the directory of " INFO_MODULE);
+}
+
+/* False: there is none, and that is said. */
+static bool info_get_module(const struct info_fabric *fabric, char *path,
+			    size_t size)
+{
+	const char *where = getenv("FI_PROVIDER_PATH");
+	char dirs[PATH_MAX], usual[PATH_MAX];
+
+	if (where && info_find_module(where, dirs, sizeof(dirs), path, size))
+		return true;
+	if (where && dirs[0]) {
+		info_module_missing(dirs);
+		return false;
+	}
+	/* No directory is named: libfabric looks into that of its own. */
+	snprintf(usual, sizeof(usual), "%.*s/libfabric",
+		 (int) (strrchr(fabric->path, '/') - fabric->path),
+		 fabric->path);
+	if (info_find_module(usual, dirs, sizeof(dirs), path, size))
+		return true;
+	info_module_missing(usual);
+	return false;
 }
 
 /* As libfabric will do: it says nothing of one that the loader refuses. */
@@ -151,22 +199,11 @@ static bool info_module_fits(const struct info_fabric *fabric,
 
 void info_check_module(const struct info_fabric *fabric)
 {
-	const char *env = getenv("FI_PROVIDER_PATH");
-	char dirs[PATH_MAX], path[PATH_MAX], ident[128];
+	char path[PATH_MAX], ident[128];
 	unsigned int major, minor;
 
-	if (!fabric->version)
+	if (!fabric->version || !info_get_module(fabric, path, sizeof(path)))
 		return;
-	if (env && *env)
-		snprintf(dirs, sizeof(dirs), "%s", env);
-	else
-		snprintf(dirs, sizeof(dirs), "%.*s/libfabric",
-			 (int) (strrchr(fabric->path, '/') - fabric->path),
-			 fabric->path);
-	if (!info_find_module(dirs, path, sizeof(path))) {
-		info_module_missing(dirs);
-		return;
-	}
 	if (access(path, R_OK) && !info_module_loads(path))
 		return;
 	if (!info_module_ident(path, ident, sizeof(ident)) ||

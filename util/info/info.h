@@ -66,6 +66,8 @@ bool info_cores_pin(void);
 
 /* Does libfabric's shm carry the messages of one host, not near? */
 bool info_peer_is_shm(void);
+/* Bytes of an endpoint's rings: FI_OFI_DUO_NEAR_MEMORY, or its default. */
+size_t info_near_memory(void);
 /* MiB of /dev/shm that so many ranks of one host need. */
 unsigned long info_shm_need(int ranks);
 void info_print_table(int ranks);

@@ -17,6 +17,7 @@
 
 #include "info.h"
 #include "link/shm.h"
+#include "near_param.h"
 
 #define INFO_SHM "/dev/shm"
 #define INFO_MIB (1ULL << 20)
@@ -45,13 +46,21 @@ unsigned long info_shm_need(int ranks)
 	return (unsigned long) (eps + 1) * INFO_SHM_EP;
 }
 
+size_t info_near_memory(void)
+{
+	const char *text = getenv("FI_OFI_DUO_NEAR_MEMORY");
+
+	return text && near_param_is_number(text) ? strtoull(text, NULL, 0) :
+						    NEAR_MEMORY;
+}
+
 /* MiB of memory for local messages, when each rank has sent to all. */
 static unsigned long info_memory_need(int ranks)
 {
 	if (info_peer_is_shm())
 		return info_shm_need(ranks);
 	return info_mib((unsigned long long) ranks *
-			(near_memory(NEAR_MEMORY, (uint32_t) ranks - 1) +
+			(near_memory(info_near_memory(), (uint32_t) ranks - 1) +
 			 INFO_RECORD));
 }
 

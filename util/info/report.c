@@ -17,7 +17,8 @@ struct info_finding {
 	char remedy[512];
 };
 
-static struct info_finding info_findings[128];
+/* The last of them is what info_remedy() is about. */
+static struct info_finding *info_findings;
 static int info_count;
 
 static const char *const info_words[] = {
@@ -33,11 +34,15 @@ void info_found(const char *check, enum info_status status, const char *fmt,
 	struct info_finding *finding;
 	va_list args;
 
-	/* Devices are the only thing there can be many of; the rest fits. */
-	if (info_count == (int) (sizeof(info_findings) /
-				 sizeof(info_findings[0])))
-		return;
-	finding = &info_findings[info_count++];
+	finding = reallocarray(info_findings, (size_t) info_count + 1,
+			       sizeof(*finding));
+	if (!finding) {
+		fprintf(stderr, "fi_duo_info: no memory for findings\n");
+		exit(INFO_EXIT_ERROR);
+	}
+	info_findings = finding;
+	finding += info_count++;
+	memset(finding, 0, sizeof(*finding));
 	finding->check = check;
 	finding->status = status;
 	va_start(args, fmt);
