@@ -99,7 +99,7 @@ bool info_peer_is_shm(void)
 	return peer && !strcasecmp(peer, "shm");
 }
 
-static bool info_is_off(const char *value)
+bool info_is_off(const char *value)
 {
 	static const char *const off[] = { "0", "no", "false", "off" };
 	size_t i;

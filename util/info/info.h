@@ -64,6 +64,8 @@ bool info_offers(const struct info_fabric *fabric, const char *prov);
 /* Whether a core that registers memory with a device is there. */
 bool info_cores_pin(void);
 
+/* The value of a variable says no; NULL does not. */
+bool info_is_off(const char *value);
 /* Does libfabric's shm carry the messages of one host, not near? */
 bool info_peer_is_shm(void);
 /* Bytes of an endpoint's rings: FI_OFI_DUO_NEAR_MEMORY, or its default. */

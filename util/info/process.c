@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,9 +21,17 @@
 
 static char info_word[] = "parent";
 
+/* As the provider: where Yama restricts it, others may copy from here. */
+static bool info_ptracer(void)
+{
+	return !info_is_off(getenv("FI_OFI_DUO_PTRACER"));
+}
+
 /* A rank that is copied from: says that it is there, and waits for its end. */
 static void info_copy_source(int ready)
 {
+	if (info_ptracer())
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	memcpy(info_word, "source", sizeof(info_word));
 	if (write(ready, "", 1) != 1)
 		_exit(1);
@@ -85,9 +95,12 @@ void info_check_copy(void)
 	info_found("copy", INFO_WARNING, "process_vm_readv between two "
 		   "processes: %s; messages above 4 KiB are copied twice",
 		   strerror(ret));
-	if (scope > 0)
-		info_remedy("kernel.yama.ptrace_scope is %lld: set it to 0 "
-			    "(sysctl kernel.yama.ptrace_scope=0), or give "
+	if (scope == 1 && !info_ptracer())
+		info_remedy("kernel.yama.ptrace_scope is 1: unset "
+			    "FI_OFI_DUO_PTRACER, which is off");
+	else if (scope > 1)
+		info_remedy("kernel.yama.ptrace_scope is %lld: set it to 1 "
+			    "(sysctl kernel.yama.ptrace_scope=1), or give "
 			    "containers CAP_SYS_PTRACE", scope);
 	else if (ret == ENOSYS)
 		info_remedy("a seccomp profile or the kernel has no "

@@ -95,6 +95,8 @@ struct near_attr {
 	void (*log)(int level, const char *text);
 	size_t memory;		/* bytes for rings, a page each at least */
 	bool no_cma;		/* never access the memory of a peer directly */
+	/* Yama may forbid peers to access our memory: leave it at that. */
+	bool no_ptracer;
 	/*
 	 * So long a peer whose descriptors have to be asked for is waited for,
 	 * from the first message on: then it cannot be sent to. 0: for ever.

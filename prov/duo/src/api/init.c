@@ -110,6 +110,11 @@ static void duo_params_define(void)
 			"local ones that send to it over near, 336 KiB each "
 			"at most; 4 KiB each at least, whatever is said here "
 			"(default: 1032192)");
+	fi_param_define(&duo_prov, "ptracer", FI_PARAM_BOOL,
+			"Where Yama's ptrace_scope is 1, permit all processes "
+			"of this user to access the memory of this one, and to "
+			"debug it, so that they copy large messages over near "
+			"directly (default: on)");
 	fi_param_define(&duo_prov, "order_devices", FI_PARAM_BOOL,
 			"Of several devices, offer those first that are "
 			"near to the processors that the caller is bound "
@@ -149,6 +154,7 @@ static void duo_params_read(void)
 	fi_param_get_bool(&duo_prov, "use_shm", &duo_params.use_shm);
 	duo_param_peer();
 	fi_param_get_bool(&duo_prov, "stats", &duo_params.stats);
+	fi_param_get_bool(&duo_prov, "ptracer", &duo_params.ptracer);
 	fi_param_get_bool(&duo_prov, "order_devices",
 			  &duo_params.order_devices);
 	duo_param_str("cores", &duo_params.cores);

@@ -32,6 +32,7 @@ struct duo_params duo_params = {
 	.core_interval = 64,
 	.wait_interval = 500,
 	.near_memory = NEAR_MEMORY,
+	.ptracer = 1,
 	.order_devices = 1,
 	.yield_mask = 63,
 	.shm_apart = DUO_SHM_APART,

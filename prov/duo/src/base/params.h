@@ -26,6 +26,7 @@ struct duo_params {
 				 * core */
 	size_t wait_interval;	/* of FI_WAIT_FD, microseconds */
 	size_t near_memory;	/* bytes of an endpoint's rings over near */
+	int ptracer;		/* 0: Yama's ptrace_scope stays in force */
 	int order_devices;	/* 0: as the core has them */
 	uint32_t yield_mask;	/* a power of two less 1: idle polls until
 				 * the reader yields; all bits: it does not */

@@ -444,6 +444,7 @@ int near_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		.ctx = ep,
 		.log = near_ep_log,
 		.no_cma = !near_params.cma,
+		.no_ptracer = !near_params.ptracer,
 		.memory = near_params.memory,
 	};
 	int ret;

@@ -24,6 +24,7 @@ struct fi_provider near_prov = {
 
 struct near_params near_params = {
 	.cma = 1,
+	.ptracer = 1,
 	.memory = NEAR_MEMORY,
 	.yield = 64,
 };
@@ -34,6 +35,11 @@ static void near_params_init(void)
 			"Copy large messages from process to process directly "
 			"where the system lets us and it is faster, and do "
 			"RMA so (default: on)");
+	fi_param_define(&near_prov, "ptracer", FI_PARAM_BOOL,
+			"Where Yama's ptrace_scope is 1, permit all processes "
+			"of this user to access the memory of this one, and to "
+			"debug it, so that they copy large messages directly "
+			"(default: on)");
 	fi_param_define(&near_prov, "memory", FI_PARAM_SIZE_T,
 			"Bytes of shared memory that an endpoint gives to "
 			"those that send to it, 336 KiB each at most; 4 KiB "
@@ -45,6 +51,7 @@ static void near_params_init(void)
 			"and only where there are more processes than "
 			"processors for them)");
 	fi_param_get_bool(&near_prov, "cma", &near_params.cma);
+	fi_param_get_bool(&near_prov, "ptracer", &near_params.ptracer);
 	near_param_number(&near_prov, "memory", &near_params.memory);
 	near_params.yield_always = near_param_number(&near_prov, "yield",
 						     &near_params.yield);

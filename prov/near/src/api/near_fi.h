@@ -37,6 +37,7 @@
 
 struct near_params {
 	int cma;		/* may memory of peers be read directly? */
+	int ptracer;		/* 0: Yama's ptrace_scope stays in force */
 	size_t memory;		/* bytes that an endpoint has for its rings */
 	size_t yield;		/* empty reads of a CQ before a sched_yield */
 	bool yield_always;	/* not only where there is a crowd */

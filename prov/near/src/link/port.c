@@ -123,8 +123,11 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	near_room_init(&port->room, attr->memory);
 	port->fence = !near_barrier_begin();
 	port->checked_ms = near_now_ms();
-	/* With Yama's ptrace_scope 1, peers may read us all the same. */
-	if (!attr->no_cma)
+	/*
+	 * With Yama's ptrace_scope 1, peers may read us all the same, and all
+	 * processes of this user may debug us.
+	 */
+	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	ret = near_port_name(port);
 	if (!ret)

@@ -61,6 +61,7 @@ static int duo_near_open(struct duo_ep *ep)
 		.ctx = ep,
 		.log = duo_near_log,
 		.memory = duo_params.near_memory,
+		.no_ptracer = !duo_params.ptracer,
 		.patience_ms = DUO_NEAR_PATIENCE_MS,
 	};
 	struct near_addr addr;
