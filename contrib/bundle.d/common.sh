@@ -26,12 +26,15 @@ usage()
 }
 
 # libfabric_found TOOLS [FILE]: "2.1 /path/libfabric.so.1.28.0" of FILE, a
-# library, its directory or its prefix; without FILE that of the loader, or the
-# EFA installer's where the loader knows none. TOOLS: directory of
-# libfabric-version.
+# library, its directory or its prefix; without FILE that which ofi_duo-select
+# was told of, if it is still there, or that of the loader, or the EFA installer's
+# where the loader knows none. TOOLS: directory of libfabric-version.
 libfabric_found()
 {
 	tool=$1/libfabric-version
+	if [ $# -eq 1 ] && [ -e "$1/chosen" ]; then
+		set -- "$1" "$(readlink "$1/chosen")"
+	fi
 	if [ $# -eq 1 ]; then
 		"$tool" 2>/dev/null && return
 		set -- "$1" "$efa_prefix"
@@ -62,6 +65,12 @@ group_of()
 	esac
 }
 
+# has_modules DIRECTORY: one at least. Another version may have left it empty.
+has_modules()
+{
+	[ -e "$1/libduo-fi.so" ] || [ -e "$1/libnear-fi.so" ]
+}
+
 # modules_for DIRECTORY VERSION: the directory of the modules that libfabric of
 # this version takes: built for it, or else for another one of its group. Exit
 # status 1: there are none.
@@ -69,7 +78,7 @@ modules_for()
 {
 	exact=$1/libfabric-$2
 	for dir in "$exact" "$1"/libfabric-[0-9]*; do
-		if [ -d "$dir" ] &&
+		if has_modules "$dir" &&
 		   [ "$(group_of "${dir##*/libfabric-}")" = "$(group_of "$2")" ]; then
 			echo "$dir"
 			return
@@ -83,7 +92,7 @@ modules_in()
 {
 	versions=
 	for dir in "$1"/libfabric-[0-9]*; do
-		[ -d "$dir" ] && versions="$versions ${dir##*/libfabric-}"
+		has_modules "$dir" && versions="$versions ${dir##*/libfabric-}"
 	done
 	# shellcheck disable=SC2086 # words
 	echo ${versions:-none}

@@ -76,6 +76,11 @@ found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
 version=${found%% *} path=${found#* }
 modules=$(modules_for "$lib" "$version") || cannot "no module for libfabric" \
 	"$version ($path), only for $(modules_in "$lib")"
+# Where ofi_duo-select was told of another one than programs load, that one.
+if [ -e "$lib/chosen" ]; then
+	LD_LIBRARY_PATH=${path%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+	export LD_LIBRARY_PATH
+fi
 PATH=${path%/lib*}/bin:$PATH
 program=$(command -v fi_pingpong) ||
 	cannot "fi_pingpong is missing; install libfabric's programs" \

@@ -59,6 +59,29 @@ refuses files that it does not know" "choose another --prefix";;
 	fi
 }
 
+# Some mount what users may write without the right to run programs there.
+runs_programs()
+{
+	probe=$(mktemp "$1/.ofi_duo.XXXXXX") || die "cannot install" \
+		"$1 is not yours to write" "choose another --prefix"
+	printf '#!/bin/sh\n' >"$probe"
+	chmod 755 "$probe"
+	"$probe" 2>/dev/null && ran=1 || ran=
+	rm -f "$probe"
+	[ -n "$ran" ]
+}
+
+check_prefix_runs()
+{
+	dir=$prefix
+	while [ ! -d "$dir" ]; do
+		dir=${dir%/*}
+		dir=${dir:-/}
+	done
+	runs_programs "$dir" || die "cannot install" "no program may run in \
+$dir, nor a module be loaded (mount option noexec?)" "choose another --prefix"
+}
+
 # Only root can tell the loader of another libfabric, and not with --minimal.
 check_loader()
 {
@@ -75,11 +98,16 @@ check_bundle()
 {
 	(cd "$here" && sha256sum --quiet --check manifest) >&2 ||
 		die "cannot install" "the bundle is damaged" "unpack it again"
-	"$tools/libfabric-version" "$tools/libfabric-version" \
-		>/dev/null 2>"$stage/error" || ! grep -qE \
-		'Exec format|cannot execute|GLIBC|not found' "$stage/error" ||
-		die "cannot install" "this bundle is for $distro: \
-$(cat "$stage/error")" "take one for this system"
+	error=$("$tools/libfabric-version" "$tools/libfabric-version" \
+		2>&1 >/dev/null) || true
+	case $error in
+	*[Pp]"ermission denied"*)
+		die "cannot install" "no program may run in $here (mount \
+option noexec?)" "unpack the bundle elsewhere";;
+	*"Exec format"*|*"cannot execute"*|*GLIBC*|*"not found"*)
+		die "cannot install" "this bundle is for $distro: $error" \
+			"take one for this system";;
+	esac
 	if ! found=$(libfabric_found "$tools" ${libfabric:+"$libfabric"} 2>&1)
 	then
 		[ -n "$no_verify" ] || die "cannot install" "$found" \
@@ -175,7 +203,7 @@ write_manifest()
 			sha256sum "$stage/root$file" |
 				sed "s,  .*,  $file,; s/^/file /"
 		done <"$stage/list"
-		for link in selected own libfabric.so; do
+		for link in selected own libfabric.so chosen; do
 			echo "link $prefix/lib/ofi_duo/$link"
 		done
 	} >>"$stage/manifest"
@@ -207,12 +235,18 @@ mode_of()
 	fi
 }
 
-# What only the version before had.
+# What only the version before had: files, then directories, deepest first. What
+# others have put something into stays.
 remove_old()
 {
 	sed -n 's/^file [^ ]*  //p' "$prefix/manifest" | sort -u |
 		while read -r file; do
 			grep -qFx "$file" "$stage/list" || rm -f "$file"
+		done
+	sed -n 's/^dir //p' "$prefix/manifest" | sort -ru |
+		while read -r dir; do
+			[ -d "$stage/root$dir" ] || rmdir "$dir" 2>/dev/null ||
+				true
 		done
 	cp "$stage/manifest" "$prefix/manifest.new"
 	mv "$prefix/manifest.new" "$prefix/manifest"
@@ -244,19 +278,30 @@ if [ -n "$only_verify" ]; then
 fi
 check_prefix
 check_bundle
+check_prefix_runs
 ask
+told=
+if installed && grep -q ' /etc/ld.so.conf.d/ofi_duo.conf$' "$prefix/manifest"
+then
+	told=1	# the loader, of a libfabric that was named then
+fi
 stage_files
 write_manifest
 copy_files
 remove_old
 [ ! -f "$stage/root/etc/ld.so.conf.d/ofi_duo.conf" ] || ldconfig
-"$prefix/bin/ofi_duo-select" ${libfabric:+--libfabric "$libfabric"} ||
-	[ -n "$no_verify" ]
+if [ -n "$libfabric" ]; then
+	set -- --libfabric "$libfabric"
+else
+	set -- ${told:+--default}
+fi
+"$prefix/bin/ofi_duo-select" "$@" || [ -n "$no_verify" ]
 say "ofi_duo $version is in $prefix; $prefix/uninstall.sh removes it"
 [ -n "$no_verify" ] || verify
 if [ -e "$stage/root/etc/profile.d/ofi_duo.sh" ]; then
 	say "log in again, or: . /etc/profile.d/ofi_duo.sh"
 	say "then, for the paths of an MPI job: mpirun -n 2 fi_duo_info --mpi"
+	say "on several hosts: mpirun -x FI_PROVIDER_PATH"
 else
 	path=$prefix/lib/ofi_duo/selected:$prefix/lib/ofi_duo/own
 	say "to use it: export FI_PROVIDER_PATH=$path"
