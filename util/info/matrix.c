@@ -57,8 +57,10 @@ static void mpi_find_errors(const struct mpi_job *job)
 		info_found("rank", INFO_ERROR, "rank %d on %s (%d such there) "
 			   "has no endpoint: %s", i, rank->host, count,
 			   rank->error);
-		info_remedy("run fi_duo_info on %s, in the environment that "
-			    "the launcher gives: it says why", rank->host);
+		info_remedy("if FI_PROVIDER_PATH is set, give it to all ranks "
+			    "(mpirun -x FI_PROVIDER_PATH); else run "
+			    "fi_duo_info on %s, in the environment that the "
+			    "launcher gives: it says why", rank->host);
 	}
 }
 
