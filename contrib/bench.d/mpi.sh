@@ -123,10 +123,10 @@ mpi_one()
 mpi_round()
 {
 	local n config
+	local -a ordered
 	for n in ${mpi_ranks//,/ } ${mpi_init//,/ }; do
-		for config in "${mpi_configs[@]}"; do
-			[[ -z $configs || ,$configs, == *,mpi-$config,* ]] ||
-				continue
+		in_order mpi- "${mpi_configs[@]}"
+		for config in "${ordered[@]}"; do
 			if [[ ,$mpi_ranks, == *,$n,* ]]; then
 				mpi_one "$1" "$config" "$n" "$mpi_tests"
 			else
@@ -140,15 +140,15 @@ mpi_round()
 run_osc()
 {
 	local round config
+	local -a ordered
 	if [[ -z $mpibench ]]; then
 		no_value mpi osc "no Open MPI here"
 		return
 	fi
 	for ((round = 1; round <= mpi_rounds; round++)); do
 		time_left "$round" || break
-		for config in "${osc_configs[@]}"; do
-			[[ -z $configs || ,$configs, == *,mpi-$config,* ]] ||
-				continue
+		in_order mpi- "${osc_configs[@]}"
+		for config in "${ordered[@]}"; do
 			mpi_one "$round" "$config" 2 put,get,fop
 		done
 	done

@@ -122,16 +122,38 @@ time_left()
 	return 1
 }
 
+# in_order PREFIX CONFIG...: of these configurations those asked for by
+# --configs, which has PREFIX before each, into the array ordered: as they are, or
+# with --random in the order that RANDOM gives, which was seeded once.
+in_order()
+{
+	local prefix=$1 config i j
+	shift
+	ordered=()
+	for config; do
+		[[ -n $configs && ,$configs, != *,$prefix$config,* ]] ||
+			ordered+=("$config")
+	done
+	[[ -n $random ]] || return 0
+	for ((i = ${#ordered[@]} - 1; i > 0; i--)); do
+		j=$((RANDOM % (i + 1)))
+		config=${ordered[i]}
+		ordered[i]=${ordered[j]}
+		ordered[j]=$config
+	done
+}
+
 # each_round ROUNDS TESTS CONFIGS ARGUMENT...: of CONFIGS those asked for.
 each_round()
 {
-	local round count=$1 tests=$2 config names=$3
+	local round count=$1 tests=$2 config
+	local -a ordered list
+	read -ra list <<<"$3"
 	shift 3
 	for ((round = 1; round <= count; round++)); do
 		time_left "$round" || break
-		for config in $names; do
-			[[ -z $configs || ,$configs, == *,$config,* ]] ||
-				continue
+		in_order "" "${list[@]}"
+		for config in "${ordered[@]}"; do
 			measure "$round" "$config" "$tests" "$@"
 		done
 	done
@@ -285,6 +307,11 @@ bench_run()
 	about load "$(cut -d' ' -f1-3 /proc/loadavg)"
 	about efa "$(real_efa && echo real || echo software)"
 	about rounds "$rounds"
+	if [[ -n $random ]]; then
+		RANDOM=$seed
+		about seed "$seed"
+		say "each round in a random order; to repeat it: --seed $seed"
+	fi
 	for suite in main multi rma wake many start growth mem insn mpi osc; do
 		[[ ,$only, == *,$suite,* ]] || continue
 		say "$suite"

@@ -124,6 +124,31 @@ release_is_refused()
 	[[ $said == *"/nonexistent"* ]]
 }
 
+# orders SEED: of four rounds of contrib/bench.
+# shellcheck disable=SC2034 # in_order's
+orders()
+(
+	. "$duo_src/contrib/bench.d/run.sh"
+	configs=a,b,d,e,f,g,h random=1 RANDOM=$1
+	for round in 1 2 3 4; do
+		in_order "" a b c d e f g h
+		echo "${ordered[*]}"
+	done
+)
+
+# The same seed gives the same order, another one another; of what --configs asks
+# for every configuration once, and not the same in each round.
+bench_order_is_random()
+{
+	local line
+	[[ $(orders 7) == "$(orders 7)" && $(orders 7) != "$(orders 8)" &&
+	   $(orders 7 | sort -u | wc -l) -gt 1 ]] || return
+	while read -r line; do
+		[[ $(tr ' ' '\n' <<<"$line" | sort | tr -d '\n') == abdefgh ]] ||
+			return
+	done < <(orders 7)
+}
+
 part_scripts()
 {
 	local script
@@ -133,6 +158,7 @@ part_scripts()
 	result "junit: the results of a log" junit_is_right
 	result "release: wants a directory" release_is_refused
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
+	result "bench: random order" bench_order_is_random
 	result "bench: arithmetic of the report" \
 		python3 -B "$duo_src/contrib/bench.d/report_test.py"
 	command -v shellcheck >/dev/null || {
