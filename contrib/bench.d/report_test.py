@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 
+from median import summary
 from results import Ratio, Results, Value, interval
 from targets import mpi_targets
 
@@ -23,6 +24,15 @@ def check_intervals():
         low, high, holds = interval(range(count))
         assert (low, high) == (cut, count - 1 - cut), (count, low, high)
         assert abs(holds - confidence) < 1e-5, (count, holds)
+
+
+def check_summaries():
+    for values, text in (
+            ((2.5,), "2.50 | -"),
+            ((3, 1, 2), "2.00 | 1.00 to 3.00 (75 %)"),
+            ((6, 5, 4, 3, 2, 1), "3.50 | 1.00 to 6.00 (96 %)"),
+            (range(11), "5.00 | 1.00 to 9.00 (98 %)")):
+        assert summary(values) == text, (values, summary(values))
 
 
 def ratio_of(values):
@@ -79,6 +89,7 @@ def check_mpi():
 
 def main():
     check_intervals()
+    check_summaries()
     check_verdicts()
     check_mpi()
 
