@@ -54,12 +54,12 @@ install_agreed()
 {
 	local answer=''
 	[[ ${OFI_DUO_INSTALL:-} != 1 && -z ${OFI_DUO_INSIDE:-} ]] || return 0
-	say "something is missing on this machine. To install it would be to"
+	say "not all that this needs is here; to be done on this machine:"
 	printf '  %s\n' "$@" >&2
 	[[ -t 0 && -t 2 ]] || die "nothing installed" \
 		"there is no terminal to ask at" \
 		"say --install, or run as root what is listed above"
-	read -r -p "Do that? [y/N] " answer
+	read -r -p "Do it? [y/N] " answer
 	[[ $answer == [yY]* ]] || die "nothing installed" "the answer was no" \
 		"run as root what is listed above, or say yes"
 	export OFI_DUO_INSTALL=1
