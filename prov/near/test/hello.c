@@ -108,6 +108,65 @@ START_TEST(to_and_fro)
 }
 END_TEST
 
+static int mail_count(struct rig *rig)
+{
+	struct near_mail mail;
+	int n = 0;
+
+	while (near_hello_next(rig->port, &mail)) {
+		near_mail_drop(&mail);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * It can open what is ours, and sends at once; we cannot open what is its, and
+ * nobody refers to it. It is asked now and then, and its answer is expected.
+ */
+START_TEST(unknown_sender)
+{
+	struct rig *hidden = rig_open(false);
+	struct near_peer *to_us = rig_peer(hidden, us);
+	uint64_t start = near_now_ms(), asked;
+
+	ck_assert_int_eq(near_listen(hidden->port, -1), 0);
+	hidden->port->addr.pid_ns++;
+	ck_assert_int_eq(rig_send(hidden, to_us, 5, big, 8), 0);
+	rig_poll_ms(us, 50);
+	asked = (uint64_t)mail_count(hidden);
+	ck_assert_uint_ge(asked, 1);
+	ck_assert_uint_le(asked, 1 + (near_now_ms() - start) / 100);
+	ck_assert_uint_eq(us->count, 0);
+	rig_until(us, hidden, 1);
+	ck_assert_uint_eq(us->event[0].msg.tag, 5);
+	ck_assert(near_watched(us->event[0].peer));
+	/* one that has ended by then is kept no longer */
+	rig_close(hidden);
+	rig_until(us, NULL, 2);
+	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
+	ck_assert(!us->event[1].peer->expected);
+}
+END_TEST
+
+/* The same, but it ends before it answers: what it sent counts. */
+START_TEST(unknown_sender_ends)
+{
+	struct rig *hidden = rig_open(false);
+	struct near_peer *to_us = rig_peer(hidden, us);
+
+	ck_assert_int_eq(near_listen(hidden->port, -1), 0);
+	hidden->port->addr.pid_ns++;
+	ck_assert_int_eq(rig_send(hidden, to_us, 5, big, 8), 0);
+	rig_poll(us, NEAR_TICK_POLLS);
+	rig_close(hidden);
+	rig_until(us, NULL, 2);
+	ck_assert_uint_eq(us->event[0].msg.tag, 5);
+	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
+	ck_assert_uint_eq(rig_lanes(us), 0);
+}
+END_TEST
+
 /* Both ask at once; who has the other's descriptors need not wait. */
 START_TEST(claims_before_it_is_read)
 {
@@ -421,6 +480,8 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, to_and_fro);
+	tcase_add_test(tcase, unknown_sender);
+	tcase_add_test(tcase, unknown_sender_ends);
 	tcase_add_test(tcase, claims_before_it_is_read);
 	tcase_add_test(tcase, no_answer);
 	tcase_add_test(tcase, waits_for_ever);

@@ -155,10 +155,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	for (i = 0; i < port->lane_count; i++)
 		if (port->lane[i] && port->lane[i]->peer == peer)
 			near_lane_release(port, port->lane[i]);
-	if (peer->expected) {
-		peer->expected = false;
-		near_peer_put(port, peer);
-	}
+	near_peer_expect(port, peer, false);
 }
 
 /*

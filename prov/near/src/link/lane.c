@@ -57,31 +57,39 @@ static bool near_lane_ready(const struct near_lane *lane)
 	return near_rx_slot(&lane->rx, &word) != NULL;
 }
 
-/* The peer whose claim this is, by a copy of what it says. */
+/*
+ * The peer whose claim this is, by a copy of what it says. One that was asked
+ * for its descriptors (-EAGAIN) is kept: its answer is for a peer that is known.
+ */
 static int near_lane_peer(struct near_port *port, const struct near_claim *claim,
-			  struct near_peer **peer)
+			  struct near_peer **peer_out)
 {
 	struct near_addr who = claim->who;
+	struct near_peer *peer;
 	int ret = near_addr_check(port, &who);
 
 	if (ret)
 		return ret;
-	ret = near_peer_get(port, &who, peer);
+	ret = near_peer_get(port, &who, &peer);
 	if (ret)
 		return ret;
 	/* what it gives us was sent before, but may be at the socket yet */
-	if ((*peer)->ask && port->hello >= 0)
+	if (peer->ask && !peer->expected && port->hello >= 0)
 		near_meet_all(port);
-	ret = near_watch(port, *peer);
+	ret = near_watch(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/* it sent, and is dead already: what it sent counts */
-		near_peer_dies(port, *peer);
+		near_peer_dies(port, peer);
 		ret = 0;
 	}
-	if (ret)
-		near_peer_put(port, *peer);
+	if (!ret) {
+		*peer_out = peer;
+		return 0;
+	}
+	near_peer_expect(port, peer, ret == -EAGAIN);
+	near_peer_put(port, peer);
 	return ret;
 }
 

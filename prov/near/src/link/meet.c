@@ -152,9 +152,7 @@ static void near_meet(struct near_port *port, struct near_peer *peer,
 			peer->given[i] = near_mail_fd(mail, from[i]);
 	if (mail->hello.kind != NEAR_HELLO_ASK)
 		return;
-	if (!peer->expected)
-		near_peer_hold(peer);
-	peer->expected = true;
+	near_peer_expect(port, peer, true);
 	near_answer(port, peer, mail);
 }
 

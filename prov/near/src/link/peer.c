@@ -68,6 +68,18 @@ void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
+void near_peer_expect(struct near_port *port, struct near_peer *peer,
+		      bool expected)
+{
+	if (peer->expected == expected)
+		return;
+	peer->expected = expected;
+	if (expected)
+		near_peer_hold(peer);
+	else
+		near_peer_put(port, peer);
+}
+
 void near_disconnect(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->region)

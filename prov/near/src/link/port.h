@@ -59,7 +59,7 @@ struct near_peer {
 	bool far;		/* its pid means nothing here */
 	bool ask;		/* nor can its descriptors be opened by it */
 	bool refused;		/* it gives none */
-	bool expected;		/* it has asked, so it is about to send */
+	bool expected;		/* near_peer_expect() */
 	int given[NEAR_GIVEN];	/* -1: none */
 	uint64_t asked_ms;	/* when last; 0: not yet */
 	uint64_t waits_ms;	/* since when we wait for descriptors to send; 0 */
@@ -217,6 +217,9 @@ static inline void near_port_work(struct near_port *port,
 int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_bell(struct near_peer *peer);
+/* It has asked for our descriptors, or we for those of a sender: it stays. */
+void near_peer_expect(struct near_port *port, struct near_peer *peer,
+		      bool expected);
 
 /* meet.c */
 /* -EAGAIN: asked; -ESRCH: it has ended; -EACCES: it refuses. */
