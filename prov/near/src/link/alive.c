@@ -218,28 +218,36 @@ static bool near_peer_ended(const struct near_peer *peer)
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
+/* 0: the process is there; -ESRCH: it has ended; else that cannot be told. */
+static int near_peer_process(const struct near_peer *peer)
+{
+	if (peer->pidfd >= 0)
+		return near_proc_ended(peer->pidfd) ? -ESRCH : 0;
+	return peer->far ? 0 : near_same_process(&peer->addr);
+}
+
+bool near_peer_left(const struct near_peer *peer)
+{
+	return near_peer_process(peer) == -ESRCH;
+}
+
 bool near_peer_there(const struct near_peer *peer)
 {
-	if (__atomic_load_n(&peer->region->closed, __ATOMIC_ACQUIRE))
-		return false;
-	if (peer->pidfd >= 0)
-		return !near_proc_ended(peer->pidfd);
-	return peer->far || !near_same_process(&peer->addr);
+	return !__atomic_load_n(&peer->region->closed, __ATOMIC_ACQUIRE) &&
+	       !near_peer_process(peer);
 }
 
 /* Is what the process has under this number the port's memory? */
 static bool near_region_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
-	char path[64], target[sizeof(name)];
-	ssize_t len;
+	char target[sizeof(name)];
+	ssize_t len = near_proc_link(peer->addr.pid, peer->addr.fd, target,
+				     sizeof(target));
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", peer->addr.pid,
-		 peer->addr.fd);
-	len = readlink(path, target, sizeof(target));
 	/* none: has it closed, or is that a process without descriptors? */
 	if (len < 0)
-		return errno != ENOENT || near_same_process(&peer->addr);
+		return len != -ENOENT || near_same_process(&peer->addr);
 	return len >= (ssize_t)sizeof(name) - 1 &&
 	       !memcmp(target, name, sizeof(name) - 1);
 }

@@ -266,17 +266,8 @@ bool near_given_closed(const struct near_peer *peer)
 int near_peer_open(const struct near_peer *peer, enum near_given which,
 		   int theirs, int flags)
 {
-	char path[64];
-	int fd;
-
 	if (peer->given[which] >= 0)
-		snprintf(path, sizeof(path), "/proc/self/fd/%d",
-			 peer->given[which]);
-	else if (!peer->far)
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", peer->addr.pid,
-			 theirs);
-	else
-		return -ENOENT;
-	fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
+		return near_proc_open(getpid(), peer->given[which], flags);
+	return peer->far ? -ENOENT :
+	       near_proc_open(peer->addr.pid, theirs, flags);
 }

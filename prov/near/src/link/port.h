@@ -263,10 +263,9 @@ int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
 void near_peer_dies(struct near_port *port, struct near_peer *peer);
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
-/*
- * True if the port is open now, of one that is connected. Unlike
- * near_peer_alive() it asks the kernel.
- */
+/* True if the process has ended. It asks the kernel each time. */
+bool near_peer_left(const struct near_peer *peer);
+/* True if the port is open still, of one that is connected. */
 bool near_peer_there(const struct near_peer *peer);
 void near_port_tick(struct near_port *port);
 /* True if there was a byte, which others that sleep on it do not see now. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 
 #define NEAR_PROC_SPARE 16	/* descriptors */
 #define NEAR_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
+#define NEAR_STAT_THREADS 20
 #define NEAR_STAT_START 22
 
 static ssize_t near_proc_read(const char *path, char *text, size_t size)
@@ -35,7 +37,13 @@ static ssize_t near_proc_read(const char *path, char *text, size_t size)
 	return len;
 }
 
-int near_proc_start(pid_t pid, uint64_t *start)
+struct near_stat {
+	char state;		/* of the main thread */
+	unsigned long threads;	/* with that one */
+	uint64_t start;
+};
+
+static int near_proc_stat(pid_t pid, struct near_stat *stat)
 {
 	char path[32], text[1024], *at;
 	ssize_t len;
@@ -51,13 +59,33 @@ int near_proc_start(pid_t pid, uint64_t *start)
 		at = strchr(at, ' ');
 		if (!at++)
 			break;
-		if (field == NEAR_STAT_STATE && (*at == 'Z' || *at == 'X'))
-			return -ESRCH;
+		if (field == NEAR_STAT_STATE)
+			stat->state = *at;
+		if (field == NEAR_STAT_THREADS)
+			stat->threads = strtoul(at, NULL, 10);
 	}
 	if (!at)
 		return -EPROTO;
-	*start = strtoull(at, NULL, 10);
+	stat->start = strtoull(at, NULL, 10);
 	return 0;
+}
+
+/* Its main thread at least. */
+static bool near_stat_ended(const struct near_stat *stat)
+{
+	return stat->state == 'Z' || stat->state == 'X';
+}
+
+int near_proc_start(pid_t pid, uint64_t *start)
+{
+	struct near_stat stat;
+	int ret = near_proc_stat(pid, &stat);
+
+	if (!ret && near_stat_ended(&stat) && stat.threads <= 1)
+		ret = -ESRCH;
+	if (!ret)
+		*start = stat.start;
+	return ret;
 }
 
 /* The start time of pid cannot be read; of a zombie it could be. */
@@ -82,6 +110,62 @@ int near_proc_check(pid_t pid, uint64_t start)
 	if (!ret && now != start)
 		return -ESRCH;
 	return ret;
+}
+
+/*
+ * The name of a descriptor of a process whose main thread has ended, by another
+ * thread; false: the main thread has not ended, or there is no other.
+ */
+static bool near_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
+{
+	struct dirent *entry;
+	struct near_stat stat;
+	bool found = false;
+	DIR *dir;
+
+	if (near_proc_stat(pid, &stat) || !near_stat_ended(&stat))
+		return false;
+	snprintf(path, size, "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		snprintf(path, size, "/proc/%d/task/%d/fd/%d", (int)pid,
+			 atoi(entry->d_name), fd);
+		found = atoi(entry->d_name) && atoi(entry->d_name) != pid;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+int near_proc_open(pid_t pid, int fd, int flags)
+{
+	char path[64];
+	int ours, err;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	ours = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	err = errno;
+	if (ours < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd)) {
+		ours = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		err = errno;
+	}
+	return ours < 0 ? -err : ours;
+}
+
+ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size)
+{
+	char path[64];
+	ssize_t len;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	len = readlink(path, target, size);
+	err = errno;
+	if (len < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd)) {
+		len = readlink(path, target, size);
+		err = errno;
+	}
+	return len < 0 ? -err : len;
 }
 
 int near_proc_host(uint64_t *host)

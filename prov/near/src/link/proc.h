@@ -11,10 +11,17 @@
 
 /*
  * When pid was started, in ticks after boot: with the pid it names a process
- * for good. -ESRCH: there is none, or it has ended and nobody has waited for
- * it yet.
+ * for good. -ESRCH: there is none, or all its threads have ended and nobody has
+ * waited for it yet.
  */
 int near_proc_start(pid_t pid, uint64_t *start);
+
+/*
+ * Descriptor fd of pid: opened here, or what it is the descriptor of. The kernel
+ * has them under the main thread, and where that has ended under the others.
+ */
+int near_proc_open(pid_t pid, int fd, int flags);
+ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size);
 /*
  * Returns 0 if the process that has had this pid since start is there, -ESRCH
  * if it has ended. Any other error: that cannot be told, because no descriptor

@@ -238,16 +238,16 @@ void near_rx_piece(struct near_port *port, struct near_rx_op *op,
 }
 
 /*
- * Refused, or not to be read by its address. The peer of a message that cannot
- * be read at all is dead or about to be.
+ * Refused, or not to be read by its address. ESRCH is a peer that is about to be
+ * found dead, or one whose main thread has ended: its pid names no memory.
  */
 void near_rx_pull_failed(struct near_rx_op *op, int err)
 {
-	if (err == EPERM || err == ENOSYS)
+	if (err == EPERM || err == ENOSYS || err == ESRCH)
 		op->peer->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
 	op->way = NEAR_WAYS;	/* nothing is learned of this one */
 	op->done = 0;
-	op->state = err == ESRCH ? NEAR_RX_LOST : NEAR_RX_CTS;
+	op->state = NEAR_RX_CTS;
 }
 
 int near_rx_pull(struct near_rx_op *op, size_t len)
@@ -334,8 +334,6 @@ bool near_rx_step(struct near_port *port, struct near_rx_op *op,
 		near_rx_share(port, op, budget);
 	if (op->state == NEAR_RX_READ)
 		near_rx_read(port, op, budget);
-	if (op->state == NEAR_RX_LOST)
-		return near_rx_lost(port, op);
 	if (op->state == NEAR_RX_CTS || op->state == NEAR_RX_ACK)
 		return near_rx_answer(port, op);
 	return false;

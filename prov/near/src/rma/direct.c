@@ -91,11 +91,11 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		op->sent += n;
 		return 0;
 	}
-	if (n < 0 && errno == ESRCH) {
+	if (n < 0 && errno == ESRCH && near_peer_left(peer)) {
 		near_peer_dies(port, peer);
 		return -ECONNRESET;
 	}
-	if (n < 0 && (errno == EPERM || errno == ENOSYS)) {
+	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
 		/* before the first byte: the peer does it */
 		peer->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
 		return op->sent ? -EIO : -EPERM;
