@@ -3,8 +3,14 @@
 
 /* Registering for membarrier beside the application's threads. */
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +102,50 @@ START_TEST(ends_meanwhile)
 }
 END_TEST
 
+/* From now on membarrier() fails as if the kernel had no memory for it. */
+static void refuse_barrier(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
+
+	ck_assert(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	ck_assert(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+}
+
+/* Nothing rests on a barrier that was none: no sleep, no ring that is idle. */
+START_TEST(fails)
+{
+	struct rig *other[NEAR_HOT_MIN + 1], *b = rig_open(false);
+	int i;
+
+	for (i = 0; i <= NEAR_HOT_MIN; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], b), 1,
+					  "", 0), 0);
+	}
+	rig_until(b, NULL, NEAR_HOT_MIN + 1);
+	ck_assert_int_ge(near_wait_fd(b->port), 0);
+	while (near_arm(b->port))
+		rig_poll(b, 1);
+	near_woken(b->port);
+	if (b->port->fence)
+		return;		/* refused here */
+	refuse_barrier();
+	b->warnings = 0;
+	rig_poll(b, 4 * NEAR_SWEEP_POLLS);
+	ck_assert_uint_eq(b->port->hot_count, NEAR_HOT_MIN + 1);
+	ck_assert_int_eq(near_arm(b->port), -EAGAIN);
+	ck_assert_int_eq(near_arm(b->port), -EAGAIN);
+	ck_assert_int_eq(b->warnings, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near barrier");
@@ -105,6 +155,7 @@ int main(void)
 	tcase_add_test(tcase, who_fences);
 	tcase_add_test(tcase, beside_a_thread);
 	tcase_add_test(tcase, ends_meanwhile);
+	tcase_add_test(tcase, fails);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

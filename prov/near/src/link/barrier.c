@@ -73,9 +73,9 @@ bool near_barrier_ready(void)
 	return __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
 }
 
-void near_barrier(void)
+bool near_barrier(void)
 {
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 /* Before our code goes away; a child has no such thread. */

@@ -21,6 +21,7 @@
 bool near_barrier_begin(void);
 /* Others' near_barrier() now has our stores. */
 bool near_barrier_ready(void);
-void near_barrier(void);
+/* false: it has failed, for want of memory for example. */
+bool near_barrier(void);
 
 #endif /* NEAR_LINK_BARRIER_H */

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/barrier.h"
 #include "link/port.h"
 
 void near_lane_heat(struct near_port *port, struct near_lane *lane)
@@ -289,18 +288,16 @@ void near_port_bell(struct near_port *port)
  */
 static void near_lanes_cool(struct near_port *port, uint32_t count)
 {
+	bool seen = near_port_barrier(port);
 	struct near_lane *lane;
 	uint32_t i;
 
-	if (!port->fence)
-		near_barrier();
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = port->hot_count; i-- > 0 && count;) {
 		lane = port->hot[i];
 		if (lane->idle < 2)
 			continue;
 		count--;
-		if (near_lane_ready(lane))
+		if (!seen || near_lane_ready(lane))
 			near_lane_heat(port, lane);
 		else
 			near_lane_cool(port, lane);
@@ -347,10 +344,8 @@ int near_arm(struct near_port *port)
 		__atomic_store_n(&port->hot[i]->rx.ctl->cold, 1,
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&region->armed, port->sleeps, __ATOMIC_SEQ_CST);
-	if (!port->fence)
-		near_barrier();
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
+	if (!near_port_barrier(port) ||
+	    __atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
 		return -EAGAIN;
 	for (i = 0; i < port->hot_count; i++)
 		if (near_lane_ready(port->hot[i]))

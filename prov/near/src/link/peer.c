@@ -201,13 +201,16 @@ void near_bell(struct near_peer *peer)
 static int near_claim(struct near_region *region, int fd, uint32_t pid,
 		      uint32_t *index)
 {
+	const off_t first = offsetof(struct near_region, claim);
+	/* all before it have been written to */
+	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
 
 	for (i = 0; i < NEAR_SENDERS; i++) {
-		if (!(i % NEAR_CLAIMS_PER_PAGE)) {
-			ret = near_region_reserve(fd, (size_t)((char *)
-				&region->claim[i] - (char *)region), NEAR_PAGE);
+		at = first + (off_t)(i * sizeof(region->claim[i]));
+		if (!(i % NEAR_CLAIMS_PER_PAGE) && at >= hole) {
+			ret = near_region_reserve(fd, (size_t)at, NEAR_PAGE);
 			if (ret)
 				return ret;
 		}

@@ -30,6 +30,19 @@ void near_log(const struct near_port *port, int level, const char *format, ...)
 	port->log(level, text);
 }
 
+bool near_port_barrier(struct near_port *port)
+{
+	if (!port->fence && !near_barrier()) {
+		near_log(port, port->barrier_failed, "membarrier: %s; idle "
+			 "rings are polled, and nobody sleeps, until it works",
+			 strerror(errno));
+		port->barrier_failed = true;
+		return false;
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
 static int near_port_name(struct near_port *port)
 {
 	struct near_addr *addr = &port->addr;

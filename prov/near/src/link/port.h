@@ -147,6 +147,7 @@ struct near_port {
 	void *ctx;
 	const struct near_sink *sink;
 	bool fence;		/* membarrier is refused */
+	bool barrier_failed;	/* once, and that was said */
 	uint8_t ways;		/* that new peers start with */
 	uint32_t dying;		/* peers that are */
 	uint64_t checked_ms;
@@ -272,6 +273,12 @@ void near_port_tick(struct near_port *port);
 bool near_wake_drain(struct near_port *port);
 
 /* port.c */
+/*
+ * A full barrier here, and at some point of each peer's program since the last
+ * store: theirs fence by themselves where membarrier is refused. false: it has
+ * failed, and nothing may rest on it.
+ */
+bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

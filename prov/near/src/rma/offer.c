@@ -240,15 +240,14 @@ static void near_offers_change(struct near_rma_peer *at, enum near_offer from,
 
 /*
  * From now on the target takes none. near_offer_at() says which it is at: it
- * may be doing that, or about to find out that it may not.
+ * may be doing that, or about to find out that it may not. false: that cannot be
+ * told, and they are to be given back.
  */
-static void near_offers_hold(struct near_port *port,
+static bool near_offers_hold(struct near_port *port,
 			     struct near_rma_peer *at)
 {
 	near_offers_change(at, near_offer_open(port), NEAR_OFFER_BUSY);
-	if (!port->fence)
-		near_barrier();
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return near_port_barrier(port);
 }
 
 static void near_offers_give(struct near_port *port, struct near_rma_peer *at)
@@ -285,12 +284,13 @@ static int near_offers_withdraw(struct near_port *port,
 				struct near_rma_peer *at)
 {
 	uint64_t first = near_offer_of(at->offered.next)->number;
+	bool held;
 	int n = 0;
 
 	if (near_offer_at(at) >= first)
 		return 0;
-	near_offers_hold(port, at);
-	while (at->offers && port->sink->room(port->ctx) &&
+	held = near_offers_hold(port, at);
+	while (held && at->offers && port->sink->room(port->ctx) &&
 	       near_offer_at(at) < first &&
 	       near_offer_do(port, at, near_offer_of(at->offered.next)))
 		n++;
@@ -329,8 +329,7 @@ void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 
 	if (!at->offers)
 		return;
-	near_offers_hold(port, at);
-	stopped = !near_offer_wait(at, &doing);
+	stopped = !near_offers_hold(port, at) || !near_offer_wait(at, &doing);
 	for (link = at->offered.next; link != &at->offered && !stopped;
 	     link = next) {
 		next = link->next;
