@@ -196,21 +196,28 @@ START_TEST(hostile_values)
 }
 END_TEST
 
+/* Sizes of a page that kernels have. */
+static const size_t pages[] = { 4096, 16384, 65536 };
+
 /* All rings of a file, one after the other, each as long as its largest. */
 START_TEST(places)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
-	size_t end = sizeof(struct near_region);
+	size_t end, page;
 	struct near_place at;
 	uint32_t i, tier;
 
+	near_page_assume(page = pages[_i / 4]);
+	end = (sizeof(struct near_region) + page - 1) / page * page;
 	for (i = 0; i < NEAR_SENDERS; i++) {
-		for (tier = 0; tier <= near_tier_most(growing[_i], i); tier++) {
-			ck_assert(near_place(growing[_i], i, tier, &at));
+		for (tier = 0; tier < near_tier_least(); tier++)
+			ck_assert(!near_place(growing[_i % 4], i, tier, &at));
+		for (; tier <= near_tier_most(growing[_i % 4], i); tier++) {
+			ck_assert(near_place(growing[_i % 4], i, tier, &at));
 			ck_assert_uint_eq(at.offset, end);
-			ck_assert_uint_eq(at.offset % NEAR_PAGE, 0);
+			ck_assert_uint_eq(at.offset % page, 0);
 			ck_assert_uint_eq(at.size, near_tier_pages(tier) *
-					  NEAR_PAGE);
+					  page);
 			ck_assert_uint_le(at.size, at.span);
 			ck_assert_uint_eq(at.size, sizeof(struct near_ctl) +
 					  at.slots * sizeof(struct near_slot) +
@@ -219,11 +226,11 @@ START_TEST(places)
 			ck_assert_uint_eq(at.data % NEAR_LINE, 0);
 		}
 		ck_assert_uint_eq(at.size, at.span);
-		ck_assert(!near_place(growing[_i], i, tier, &at));
-		ck_assert(!near_place(growing[_i], i, UINT32_MAX, &at));
+		ck_assert(!near_place(growing[_i % 4], i, tier, &at));
+		ck_assert(!near_place(growing[_i % 4], i, UINT32_MAX, &at));
 		end += at.span;
 	}
-	ck_assert_uint_eq(end, near_region_size(growing[_i]));
+	ck_assert_uint_eq(end, near_region_size(growing[_i % 4]));
 }
 END_TEST
 
@@ -234,17 +241,20 @@ START_TEST(tiers)
 		1024, 2048, 4096, 8192, 16384, 16384, 16384, 16384,
 	};
 	struct near_place at;
-	uint32_t tier;
+	uint32_t tier, least;
 
-	for (tier = 0; tier < NEAR_TIERS; tier++) {
+	near_page_assume(pages[_i]);
+	least = near_tier_least();
+	ck_assert_uint_eq(near_tier_pages(least), 1);
+	for (tier = least; tier < NEAR_TIERS; tier++) {
 		near_place(NEAR_SENDERS, 0, tier, &at);
 		ck_assert_uint_ge(near_data_max(at.data), eager[tier]);
 		ck_assert_uint_eq(near_tier_fit(near_tier_pages(tier)), tier);
-		if (tier)
+		if (tier > least)
 			ck_assert_uint_eq(near_tier_fit(near_tier_pages(tier) -
 							1), tier - 1);
 	}
-	ck_assert_uint_eq(near_tier_fit(0), 0);
+	ck_assert_uint_eq(near_tier_fit(0), least);
 	ck_assert_uint_eq(near_tier_fit(SIZE_MAX), NEAR_TIERS - 1);
 }
 END_TEST
@@ -252,6 +262,7 @@ END_TEST
 /* 64 all to all stay inside 64 MiB, their records too, and 192 inside 256. */
 START_TEST(sums)
 {
+	near_page_assume(4096);
 	ck_assert_uint_le(64 * (near_memory(NEAR_MEMORY, 63) + NEAR_PAGE),
 			  64 << 20);
 	ck_assert_uint_le(192 * (near_memory(NEAR_MEMORY, 191) + NEAR_PAGE),
@@ -260,7 +271,12 @@ START_TEST(sums)
 	ck_assert_uint_eq(near_memory(0, 0), 2 * NEAR_PAGE);
 	ck_assert_uint_eq(near_memory(0, 100), (3 + 100) * NEAR_PAGE);
 	ck_assert_uint_eq(near_memory(SIZE_MAX, 100),
-			  (3 + 100 * NEAR_TIER_PAGES) * NEAR_PAGE);
+			  (3 + 100 * 84) * NEAR_PAGE);
+	/* 64 all to all with large pages */
+	near_page_assume(16384);
+	ck_assert_uint_le(64 * near_memory(NEAR_MEMORY, 63), 66 << 20);
+	near_page_assume(65536);
+	ck_assert_uint_le(64 * near_memory(NEAR_MEMORY, 63), 260 << 20);
 }
 END_TEST
 

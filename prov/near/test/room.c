@@ -210,7 +210,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 START_TEST(silent)
 {
 	uint64_t end = near_now_ms() + 20000;
-	uint32_t i, most = near_tier_fit(NEAR_TIER_PAGES);
+	uint32_t i, most = NEAR_TIERS - 1;
 	struct rig *us = all_even();
 
 	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most ||

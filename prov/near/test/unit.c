@@ -120,6 +120,7 @@ struct rig *rig_open_with(bool no_cma, size_t memory)
 	ck_assert_ptr_nonnull(rig);
 	ck_assert_int_eq(near_open(&rig->port, &attr), 0);
 	near_address(rig->port, &rig->addr);
+	rig->idle = rig_taken(rig);
 	return rig;
 }
 
@@ -247,8 +248,8 @@ uint32_t rig_pages(const struct rig *rig)
 {
 	const struct near_room *room = &rig->port->room;
 
-	ck_assert_uint_eq(rig_taken(rig), (2 + room->lanes + room->extra) *
-			  NEAR_PAGE);
+	ck_assert_uint_eq(rig_taken(rig) - rig->idle,
+			  (room->lanes + room->extra) * near_page_size());
 	return room->lanes + room->extra;
 }
 

@@ -33,6 +33,7 @@ struct rig {
 	struct rig_event event[RIG_EVENTS];
 	int refuse;		/* arrived() says -EAGAIN so many times */
 	bool no_room;
+	size_t idle;		/* bytes of memory at first */
 	void (*on_room)(struct rig *rig);	/* when it is asked for */
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);

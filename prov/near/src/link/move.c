@@ -59,14 +59,14 @@ static void near_move_answer(struct near_port *port, struct near_peer *peer)
 	if (size >> NEAR_SIZE_MOVES != ((peer->move.count + 1) &
 					UINT32_MAX >> NEAR_SIZE_MOVES))
 		return;
-	if (tier > peer->move.most) {
+	if (tier > peer->move.most ||
+	    !near_place(NEAR_SENDERS, 0, tier, &place)) {
 		near_log(port, 0, "peer with pid %d: a ring of size %u is "
 			 "impossible, it is cut off: it is defective, or its "
 			 "memory is", peer->addr.pid, tier);
 		near_peer_dies(port, peer);
 		return;
 	}
-	near_place(NEAR_SENDERS, 0, tier, &place);
 	near_tx_open_gate(&peer->tx, NEAR_GATE_MOVE);
 	near_tx_restart(&peer->tx, &place);
 	near_move_done(peer, (uint8_t)tier);

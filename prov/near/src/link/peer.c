@@ -236,7 +236,7 @@ static void near_connect_place(const struct near_region *region,
 
 	if (index >= offer >> NEAR_OFFER_BELOW ||
 	    !near_place(growing, index, offer & NEAR_OFFER_TIER, place))
-		near_place(growing, index, 0, place);
+		near_place(growing, index, near_tier_least(), place);
 }
 
 /* The ring of the region that fd has, if there is a free one. */
@@ -293,6 +293,9 @@ static const char *near_connect_remedy(int err)
 	case -EINVAL:
 		return ": its address is of another version of near, or "
 		       "none. All processes need the same version";
+	case -ENOTSUP:
+		return ": its memory is laid out for pages of another size. "
+		       "Run both without an emulator, or both in the same";
 	default:
 		return "";
 	}

@@ -7,11 +7,12 @@
  */
 
 #include <stddef.h>
+#include <unistd.h>
 
 #include "link/shm.h"
 
 static const struct near_tier {
-	uint16_t pages;
+	uint16_t pages;		/* NEAR_PAGE */
 	uint16_t slots;		/* a power of two; the rest is data */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },
@@ -21,40 +22,88 @@ static const struct near_tier {
 	{ 16, 128 },
 	{ 21, 256 },
 	{ 42, 256 },
-	{ NEAR_TIER_PAGES, 512 },
+	{ 84, 512 },
 };
+
+static size_t near_page;
+
+size_t near_page_size(void)
+{
+	size_t page = __atomic_load_n(&near_page, __ATOMIC_RELAXED);
+
+	if (!page) {
+		page = (size_t)sysconf(_SC_PAGESIZE);
+		near_page_assume(page);
+	}
+	return page;
+}
+
+void near_page_assume(size_t bytes)
+{
+	__atomic_store_n(&near_page, bytes, __ATOMIC_RELAXED);
+}
+
+static size_t near_whole_pages(size_t bytes)
+{
+	size_t page = near_page_size();
+
+	return (bytes + page - 1) / page * page;
+}
+
+static size_t near_tier_size(uint32_t tier)
+{
+	return near_whole_pages((size_t)near_tiers[tier].pages * NEAR_PAGE);
+}
+
+uint32_t near_tier_least(void)
+{
+	uint32_t tier = 0;
+
+	while (tier + 1 < NEAR_TIERS &&
+	       near_tier_size(tier + 1) == near_tier_size(0))
+		tier++;
+	return tier;
+}
 
 uint32_t near_tier_pages(uint32_t tier)
 {
-	return near_tiers[tier].pages;
+	return (uint32_t)(near_tier_size(tier) / near_page_size());
 }
 
 uint32_t near_tier_fit(size_t pages)
 {
-	uint32_t tier = NEAR_TIERS - 1;
+	uint32_t tier = NEAR_TIERS - 1, least = near_tier_least();
 
-	while (tier && near_tiers[tier].pages > pages)
+	while (tier > least && near_tier_pages(tier) > pages)
 		tier--;
 	return tier;
 }
 
 uint32_t near_tier_most(uint32_t growing, uint32_t index)
 {
-	return index < growing ? NEAR_TIERS - 1 : 0;
+	return index < growing ? NEAR_TIERS - 1 : near_tier_least();
+}
+
+/* Of the rings before that one, from the start of the file. */
+static size_t near_rings_end(uint32_t growing, uint32_t index)
+{
+	size_t large = near_tier_size(NEAR_TIERS - 1);
+	size_t small = near_page_size(), grow = index < growing ? index : growing;
+
+	return near_whole_pages(sizeof(struct near_region)) + grow * large +
+	       (index - grow) * small;
 }
 
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place)
 {
-	bool grows = index < growing;
-	size_t before = index;
+	uint32_t most = near_tier_most(growing, index);
 
-	if (tier > near_tier_most(growing, index))
+	if (tier < near_tier_least() || tier > most)
 		return false;
-	before += (size_t)(grows ? index : growing) * (NEAR_TIER_PAGES - 1);
-	place->offset = sizeof(struct near_region) + before * NEAR_PAGE;
-	place->span = (size_t)(grows ? NEAR_TIER_PAGES : 1) * NEAR_PAGE;
-	place->size = (size_t)near_tiers[tier].pages * NEAR_PAGE;
+	place->offset = near_rings_end(growing, index);
+	place->span = near_tier_size(most);
+	place->size = near_tier_size(tier);
 	place->slots = near_tiers[tier].slots;
 	place->data = (uint32_t)(place->size - sizeof(struct near_ctl) -
 				 place->slots * sizeof(struct near_slot));
@@ -64,20 +113,20 @@ bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 
 size_t near_region_size(uint32_t growing)
 {
-	return sizeof(struct near_region) + NEAR_PAGE *
-	       (NEAR_SENDERS + (size_t)growing * (NEAR_TIER_PAGES - 1));
+	return near_rings_end(growing, NEAR_SENDERS);
 }
 
 size_t near_memory(size_t budget, uint32_t senders)
 {
-	size_t most = (size_t)senders * NEAR_TIER_PAGES * NEAR_PAGE;
-	size_t least = (size_t)senders * NEAR_PAGE;
+	size_t most = (size_t)senders * near_tier_size(NEAR_TIERS - 1);
+	size_t least = (size_t)senders * near_page_size();
 
-	budget -= budget % NEAR_PAGE;
+	budget -= budget % near_page_size();
 	if (budget > most)
 		budget = most;
 	if (budget < least)
 		budget = least;
-	return offsetof(struct near_region, claim) +
-	       (senders / NEAR_CLAIMS_PER_PAGE + 1) * NEAR_PAGE + budget;
+	return near_whole_pages(offsetof(struct near_region, claim) +
+				(senders / NEAR_CLAIMS_PER_PAGE + 1) *
+				NEAR_PAGE) + budget;
 }

@@ -18,9 +18,11 @@
 
 static int near_map(int fd, size_t offset, size_t size, void **memory)
 {
-	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			 (off_t)offset);
+	void *map;
 
+	assert(!(offset % near_page_size()));
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
 	/* a dump would give memory to the holes, too */
@@ -73,6 +75,7 @@ int near_region_create(struct near_region **region, uint32_t growing,
 	(*region)->layout = NEAR_LAYOUT;
 	(*region)->nonce = nonce;
 	(*region)->growing = growing;
+	(*region)->page = (uint32_t)near_page_size();
 	(*region)->flags = fence ? NEAR_REGION_FENCE : 0;
 	(*region)->wake_fd = -1;
 	(*region)->table_fd = -1;
@@ -111,14 +114,17 @@ int near_region_check_file(int fd, size_t *size)
 	return *size > sizeof(struct near_region) ? 0 : -ENOENT;
 }
 
-static bool near_region_check_head(const struct near_region *head, size_t size,
-				   uint64_t nonce, uint32_t *growing)
+static int near_region_check_head(const struct near_region *head, size_t size,
+				  uint64_t nonce, uint32_t *growing)
 {
 	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != NEAR_MAGIC ||
 	    head->layout != NEAR_LAYOUT || head->nonce != nonce)
-		return false;
+		return -ENOENT;
+	if (head->page != near_page_size())
+		return -ENOTSUP;
 	*growing = __atomic_load_n(&head->growing, __ATOMIC_RELAXED);
-	return *growing <= NEAR_SENDERS && near_region_size(*growing) == size;
+	return *growing <= NEAR_SENDERS && near_region_size(*growing) == size ?
+	       0 : -ENOENT;
 }
 
 int near_region_open(struct near_region **region, uint32_t *growing, int fd,
@@ -133,10 +139,9 @@ int near_region_open(struct near_region **region, uint32_t *growing, int fd,
 		ret = near_map(fd, 0, sizeof(**region), &map);
 	if (ret)
 		goto err_close;
-	if (!near_region_check_head(map, size, nonce, growing)) {
-		ret = -ENOENT;
+	ret = near_region_check_head(map, size, nonce, growing);
+	if (ret)
 		goto err_unmap;
-	}
 	*region = map;
 	return 0;
 

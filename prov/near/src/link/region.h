@@ -35,7 +35,7 @@ int near_region_reserve(int fd, size_t offset, size_t size);
 /*
  * Takes over fd: that of a port with this nonce, its struct near_region mapped,
  * and how many of its rings grow, by its size. -ENOENT: there is no such port
- * (any more).
+ * (any more); -ENOTSUP: its pages are of another size.
  */
 int near_region_open(struct near_region **region, uint32_t *growing, int fd,
 		     uint64_t nonce);

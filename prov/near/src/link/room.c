@@ -12,10 +12,11 @@
 
 void near_room_init(struct near_room *room, size_t bytes)
 {
-	size_t pages = bytes / NEAR_PAGE;
+	size_t pages = bytes / near_page_size();
+	size_t most = NEAR_SENDERS * near_tier_pages(NEAR_TIERS - 1);
 
-	if (pages > NEAR_SENDERS * NEAR_TIER_PAGES)
-		pages = NEAR_SENDERS * NEAR_TIER_PAGES;
+	if (pages > most)
+		pages = most;
 	room->budget = (uint32_t)pages;
 	room->growing = pages < NEAR_SENDERS ? (uint32_t)pages : NEAR_SENDERS;
 }
@@ -63,8 +64,8 @@ static uint32_t near_room_below(const struct near_port *port, uint32_t free)
 void near_room_offer(struct near_port *port)
 {
 	const struct near_room *room = &port->room;
-	uint32_t senders = near_room_senders(room), free, next, tier = 0;
-	uint32_t below = 0;
+	uint32_t senders = near_room_senders(room), free, next, below = 0;
+	uint32_t tier = near_tier_least();
 
 	free = near_room_beyond(room, near_max(senders, NEAR_ROOM_MANY));
 	free -= free < room->extra ? free : room->extra;
@@ -137,8 +138,8 @@ void near_room_closed(struct near_port *port, const struct near_lane *lane)
 /* The smallest that takes a message of that length in one piece. */
 static uint32_t near_tier_for(uint32_t len)
 {
+	uint32_t tier = near_tier_least();
 	struct near_place place;
-	uint32_t tier = 0;
 
 	while (near_place(NEAR_SENDERS, 0, tier, &place) &&
 	       near_data_max(place.data) < len)
@@ -164,7 +165,8 @@ static uint32_t near_room_fit(const struct near_room *room,
 static uint32_t near_room_less(const struct near_room *room,
 			       struct near_lane *lane)
 {
-	uint32_t keeps = near_lane_silent(lane) ? 0 : near_room_share(room);
+	uint32_t keeps = near_lane_silent(lane) ? near_tier_least() :
+						  near_room_share(room);
 
 	lane->gives = lane->lacks = false;
 	return keeps < lane->tier ? keeps : lane->tier;

@@ -14,9 +14,9 @@
 #include "near.h"
 
 #define NEAR_MAGIC 0x7261656eu	/* "near" */
-#define NEAR_LAYOUT 9u		/* counts changes of this file */
+#define NEAR_LAYOUT 10u		/* counts changes of this file */
 #define NEAR_LINE 64
-#define NEAR_PAGE 4096
+#define NEAR_PAGE 4096		/* of the layout; of the system: near_page_size() */
 #define NEAR_SENDERS 4096
 #define NEAR_INLINE 48
 
@@ -178,6 +178,7 @@ struct near_region {
 	uint32_t growing;	/* so many rings may be larger than a page */
 	/* what the next senders may take: a tier, and below which ring */
 	uint32_t offer;
+	uint32_t page;		/* bytes: near_page_size() of its owner */
 	/* the bell: bit i of word w for ring 64 w + i, bit w of bell_words */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;		/* 0: awake; else which sleep, see near_bell() */
@@ -194,12 +195,21 @@ struct near_region {
 #define NEAR_OFFER_TIER 0xffu
 
 /*
- * Sizes of a ring. Each has room for NEAR_TIER_PAGES, of which those of its
- * tier are in use; those beyond the first near_region.growing have one page.
+ * A page of the system's, bytes: what memory is mapped, taken and given back in.
+ * It is 4, 16 or 64 KiB, a multiple of NEAR_PAGE. Tests assume another one.
+ */
+size_t near_page_size(void);
+void near_page_assume(size_t bytes);
+
+/*
+ * Sizes of a ring, in whole pages. Each has room for the largest, of which what
+ * its tier takes is in use; those beyond the first near_region.growing have a
+ * page. Where pages are large the smallest tiers would take a page all the same:
+ * the largest that takes one is the least that there is.
  */
 #define NEAR_TIERS 8
-#define NEAR_TIER_PAGES 84
 
+uint32_t near_tier_least(void);
 /* tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
 /* The largest of so many pages at most; there is none of less than one. */
