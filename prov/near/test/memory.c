@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -319,6 +320,50 @@ START_TEST(no_long_files)
 }
 END_TEST
 
+/*
+ * A program that has all its memory locked, what is mapped later included: what
+ * is in use is taken, no more. _i is 1: it locks what is there already.
+ */
+START_TEST(locked)
+{
+	struct rig *us, *other[2];
+	struct near_peer *to_us;
+	size_t idle;
+	int i;
+
+	if (!_i && mlockall(MCL_CURRENT | MCL_FUTURE)) {
+		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
+		return;
+	}
+	us = rig_open(false);
+	idle = taken(us);
+	ck_assert_uint_le(idle, 4 * NEAR_PAGE);
+	for (i = 0; i < 2; i++) {
+		other[i] = rig_open(false);
+		to_us = rig_peer(other[i], us);
+		ck_assert_int_eq(rig_send(other[i], to_us, 1, buf, 8), 0);
+		rig_until(us, NULL, i + 1);
+	}
+	to_us = rig_peer(other[0], us);
+	for (i = 0; i < 100 && !to_us->move.count; i++) {
+		rig_overfill(other[0], to_us, 2);
+		us->count = 0;
+		rig_poll(us, 100);
+	}
+	ck_assert_uint_eq(to_us->move.count, 1);
+	rig_pages(us);
+	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
+		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
+	/* its own head, and what a peer maps of it, are in use at most */
+	ck_assert_uint_le(taken(us) - idle, (us->port->room.extra +
+			  us->port->room.lanes) * near_page_size() +
+			  (_i ? sizeof(struct near_region) : 0));
+	for (i = 0; i < 2; i++)
+		rig_close(other[i]);
+	rig_close(us);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near memory");
@@ -327,6 +372,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, by_use);
 	tcase_add_test(tcase, least_budget);
+	tcase_add_loop_test(tcase, locked, 0, 2);
 	tcase_add_test(tcase, thousand);
 	tcase_add_test(tcase, none_left);
 	tcase_add_test(tcase, none_left_to_grow);

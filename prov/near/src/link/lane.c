@@ -107,6 +107,7 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	const struct near_claim *claim = &port->region->claim[index];
 	struct near_lane *lane;
 	struct near_place place;
+	void *ring;
 	int ret;
 
 	lane = aligned_alloc(NEAR_LINE, (sizeof(*lane) + NEAR_LINE - 1) /
@@ -118,11 +119,12 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	if (near_place(port->room.growing, index,
 		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))
 		ret = near_lane_peer(port, claim, &lane->peer);
-	if (ret) {
-		free(lane);
-		return ret;
-	}
-	near_rx_init(&lane->rx, (char *)port->region + place.offset, &place);
+	if (ret)
+		goto err_free;
+	ret = near_ring_map(port->fd, &place, &ring);
+	if (ret)
+		goto err_put;
+	near_rx_init(&lane->rx, ring, &place);
 	lane->index = index;
 	lane->tier = (uint8_t)place.tier;
 	lane->peer->lane = lane;
@@ -138,6 +140,12 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	if (lane->peer->state == NEAR_PEER_CLOSED_OFF)
 		near_lane_refuse(port, lane);
 	return 0;
+
+err_put:
+	near_peer_put(port, lane->peer);
+err_free:
+	free(lane);
+	return ret;
 }
 
 /* Makes ring index free for another sender, its memory too. */
@@ -147,7 +155,7 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 	struct near_place place;
 
 	near_place(port->room.growing, index, tier, &place);
-	near_region_clear(port->region, port->fd, place.offset, place.size);
+	near_region_clear(port->fd, place.offset, place.size);
 	__atomic_store_n(&port->region->claim[index].state, NEAR_CLAIM_FREE,
 			 __ATOMIC_RELEASE);
 }
@@ -174,6 +182,15 @@ static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 	near_ring_free(port, index, near_tier_most(port->room.growing, index));
 }
 
+void near_lane_free(const struct near_port *port, struct near_lane *lane)
+{
+	struct near_place place;
+
+	near_place(port->room.growing, lane->index, lane->tier, &place);
+	near_ring_unmap(lane->rx.ctl, &place);
+	free(lane);
+}
+
 void near_lane_release(struct near_port *port, struct near_lane *lane)
 {
 	if (lane->hot_at != NEAR_NOT_HOT)
@@ -184,7 +201,7 @@ void near_lane_release(struct near_port *port, struct near_lane *lane)
 	near_room_closed(port, lane);
 	near_ring_free(port, lane->index, lane->tier);
 	near_peer_put(port, lane->peer);
-	free(lane);
+	near_lane_free(port, lane);
 }
 
 static void near_ring_again(struct near_port *port, uint32_t index)

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <errno.h>
+#include <string.h>
 
 #include "link/port.h"
 
@@ -64,6 +65,13 @@ static void near_move_answer(struct near_port *port, struct near_peer *peer)
 		near_log(port, 0, "peer with pid %d: a ring of size %u is "
 			 "impossible, it is cut off: it is defective, or its "
 			 "memory is", peer->addr.pid, tier);
+		near_peer_dies(port, peer);
+		return;
+	}
+	if (near_ring_extend(peer->tx.ctl, place.size)) {
+		near_log(port, 0, "peer with pid %d: its ring cannot be "
+			 "mapped: %s; it is cut off. The system has no memory "
+			 "left", peer->addr.pid, strerror(errno));
 		near_peer_dies(port, peer);
 		return;
 	}

@@ -256,7 +256,9 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 		return ret;
 	claim = &region->claim[index];
 	near_connect_place(region, growing, index, &place);
-	ret = near_region_map(fd, &place, &ring);
+	ret = near_region_reserve(fd, place.offset, place.size);
+	if (!ret)
+		ret = near_ring_map(fd, &place, &ring);
 	if (ret) {
 		__atomic_store_n(&claim->state, NEAR_CLAIM_FREE,
 				 __ATOMIC_RELEASE);

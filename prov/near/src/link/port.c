@@ -107,7 +107,9 @@ static void near_port_free(struct near_port *port)
 		close(port->wake[1]);
 	}
 	if (port->fd >= 0)
-		near_region_destroy(port->region, port->room.growing, port->fd);
+		close(port->fd);
+	if (port->region)
+		near_region_close(port->region);
 	free(port->hot);
 	free(port->lane);
 	free(port);
@@ -166,7 +168,8 @@ void near_close(struct near_port *port)
 	if (port->onesided)
 		port->onesided->stop(port);
 	for (i = 0; i < port->lane_count; i++)
-		free(port->lane[i]);
+		if (port->lane[i])
+			near_lane_free(port, port->lane[i]);
 	while (!near_list_empty(&port->peers)) {
 		link = port->peers.next;
 		peer = near_container(link, struct near_peer, link);

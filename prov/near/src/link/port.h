@@ -247,6 +247,8 @@ void near_port_sweep(struct near_port *port);
  */
 void near_lane_refuse(struct near_port *port, const struct near_lane *lane);
 void near_lane_release(struct near_port *port, struct near_lane *lane);
+/* Its memory here alone. */
+void near_lane_free(const struct near_port *port, struct near_lane *lane);
 void near_lane_heat(struct near_port *port, struct near_lane *lane);
 void near_rings_look(struct near_port *port);
 void near_lane_broken(struct near_port *port, struct near_lane *lane,

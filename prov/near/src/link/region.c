@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,19 +16,35 @@
 /* The head, and the claims that are taken first. */
 #define NEAR_REGION_FIRST (offsetof(struct near_region, claim) + NEAR_PAGE)
 
-static int near_map(int fd, size_t offset, size_t size, void **memory)
+/*
+ * Maps span bytes, of which size may be accessed. Where mlockall() is in force
+ * mmap() takes memory for all that may be accessed, holes included; mprotect()
+ * takes none.
+ */
+static int near_map(int fd, size_t offset, size_t span, size_t size,
+		    void **memory)
 {
 	void *map;
+	int ret;
 
 	assert(!(offset % near_page_size()));
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		   (off_t)offset);
+	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
 	/* a dump would give memory to the holes, too */
-	madvise(map, size, MADV_DONTDUMP);
+	madvise(map, span, MADV_DONTDUMP);
+	ret = near_ring_extend(map, size);
+	if (ret) {
+		munmap(map, span);
+		return ret;
+	}
 	*memory = map;
 	return 0;
+}
+
+int near_ring_extend(void *ring, size_t size)
+{
+	return mprotect(ring, size, PROT_READ | PROT_WRITE) ? -errno : 0;
 }
 
 int near_region_reserve(int fd, size_t offset, size_t size)
@@ -68,7 +84,7 @@ int near_region_create(struct near_region **region, uint32_t growing,
 		ret = fcntl(fd, F_ADD_SEALS, NEAR_SEALS) ? -errno :
 			near_region_reserve(fd, 0, NEAR_REGION_FIRST);
 	if (!ret)
-		ret = near_map(fd, 0, size, &map);
+		ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
 	if (ret)
 		goto err_close;
 	*region = map;
@@ -87,18 +103,15 @@ err_close:
 	return ret;
 }
 
-void near_region_destroy(struct near_region *region, uint32_t growing, int fd)
+void near_region_clear(int fd, size_t offset, size_t size)
 {
-	munmap(region, near_region_size(growing));
-	close(fd);
-}
+	static const char zeros[NEAR_PAGE];
 
-void near_region_clear(struct near_region *region, int fd, size_t offset,
-		       size_t size)
-{
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)offset, (off_t)size))
-		memset((char *)region + offset, 0, size);
+	if (!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		       (off_t)offset, (off_t)size))
+		return;
+	for (; size; offset += sizeof(zeros), size -= sizeof(zeros))
+		(void)!pwrite(fd, zeros, sizeof(zeros), (off_t)offset);
 }
 
 int near_region_check_file(int fd, size_t *size)
@@ -136,7 +149,7 @@ int near_region_open(struct near_region **region, uint32_t *growing, int fd,
 
 	ret = near_region_check_file(fd, &size);
 	if (!ret)
-		ret = near_map(fd, 0, sizeof(**region), &map);
+		ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
 	if (ret)
 		goto err_close;
 	ret = near_region_check_head(map, size, nonce, growing);
@@ -157,9 +170,12 @@ void near_region_close(struct near_region *region)
 	munmap(region, sizeof(*region));
 }
 
-int near_region_map(int fd, const struct near_place *place, void **ring)
+int near_ring_map(int fd, const struct near_place *place, void **ring)
 {
-	int ret = near_region_reserve(fd, place->offset, place->size);
+	return near_map(fd, place->offset, place->span, place->size, ring);
+}
 
-	return ret ? ret : near_map(fd, place->offset, place->span, ring);
+void near_ring_unmap(void *ring, const struct near_place *place)
+{
+	munmap(ring, place->span);
 }

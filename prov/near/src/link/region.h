@@ -13,17 +13,15 @@
 
 #include "link/shm.h"
 
-/* A new one, mapped whole. Returns its descriptor or a negative errno. */
+/* A new one, its head mapped. Returns its descriptor or a negative errno. */
 int near_region_create(struct near_region **region, uint32_t growing,
 		       uint64_t nonce, bool fence);
-void near_region_destroy(struct near_region *region, uint32_t growing, int fd);
 
 /* -EFBIG: a file that is longer than the limit ends its process by SIGXFSZ. */
 int near_region_resize(int fd, size_t size);
 
 /* Gives memory back, in whole pages: it reads as zeros from now on. */
-void near_region_clear(struct near_region *region, int fd, size_t offset,
-		       size_t size);
+void near_region_clear(int fd, size_t offset, size_t size);
 
 /*
  * Takes memory, so that touching it cannot fail: where the system commits no
@@ -43,7 +41,13 @@ int near_region_open(struct near_region **region, uint32_t *growing, int fd,
 int near_region_check_file(int fd, size_t *size);
 void near_region_close(struct near_region *region);
 
-/* A ring of a region that was opened, all its room, the memory in use taken. */
-int near_region_map(int fd, const struct near_place *place, void **ring);
+/*
+ * A ring, with room for its largest size; the memory of place->size must have
+ * been taken.
+ */
+int near_ring_map(int fd, const struct near_place *place, void **ring);
+void near_ring_unmap(void *ring, const struct near_place *place);
+/* So much of a ring that is mapped may be accessed from now on. */
+int near_ring_extend(void *ring, size_t size);
 
 #endif /* NEAR_LINK_REGION_H */

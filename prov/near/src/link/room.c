@@ -249,10 +249,11 @@ static bool near_lane_resize(struct near_port *port,
 	near_place(port->room.growing, lane->index, tier, &to);
 	if (to.size > from.size)
 		return !near_region_reserve(port->fd, from.offset + from.size,
-					    to.size - from.size);
+					    to.size - from.size) &&
+		       !near_ring_extend(lane->rx.ctl, to.size);
 	if (to.size < from.size)
-		near_region_clear(port->region, port->fd,
-				  to.offset + to.size, from.size - to.size);
+		near_region_clear(port->fd, to.offset + to.size,
+				  from.size - to.size);
 	return true;
 }
 
