@@ -279,7 +279,7 @@ START_TEST(answer_of_no_size)
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(bad_to_us->dying);
 	ck_assert_int_eq(bad->warnings, 1);
-	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 	rig_until(bad, NULL, 1);
 	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
