@@ -180,8 +180,9 @@ bool near_crowded(const struct near_port *port, size_t endpoints);
 
 /*
  * Sleeping: near_wait_fd() is a descriptor that becomes readable when
- * something arrives after near_arm() has returned 0; -EAGAIN: do not sleep,
- * there is something to poll for.
+ * something arrives after near_arm() has returned 0, or when another thread's
+ * call adds what needs polls. -EAGAIN: do not sleep, there is something to poll
+ * for.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);

@@ -402,6 +402,39 @@ START_TEST(stays_rung)
 }
 END_TEST
 
+/*
+ * What another thread's call adds, and needs polls, wakes a sleeper: a receive
+ * of an announced message, or (_i is 1) a peer that is found dead. Once.
+ */
+START_TEST(work_wakes)
+{
+	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
+	struct iovec iov = { got, LARGE };
+
+	ck_assert_int_eq(rig_send_large(a, to_b, 1, big, LARGE, big), 0);
+	rig_until(b, NULL, 1);
+	ck_assert_int_eq(near_arm(b->port), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i)
+		near_peer_dies(b->port, b->event[0].peer);
+	else
+		ck_assert_int_eq(near_recv(b->port, b->event[0].peer,
+					   &b->event[0].msg.rndv, &iov, 1,
+					   LARGE, got), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(near_arm(b->port), -EAGAIN);
+	/* others that sleep have to arm it anew */
+	ck_assert(near_woken(b->port));
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i)
+		return;
+	rig_until(b, a, 2);
+	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
+	/* nobody sleeps: no byte is left in the pipe */
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+}
+END_TEST
+
 START_TEST(no_such_port)
 {
 	struct near_addr addr = b->addr;
@@ -489,6 +522,7 @@ int main(void)
 	tcase_add_test(read, wakes);
 	tcase_add_test(read, wakes_later);
 	tcase_add_test(read, stays_rung);
+	tcase_add_loop_test(read, work_wakes, 0, 2);
 	tcase_add_test(read, no_such_port);
 	suite_add_tcase(suite, read);
 	suite_add_tcase(suite, pieces);

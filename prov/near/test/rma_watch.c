@@ -6,6 +6,8 @@
  * a slot.
  */
 
+#include <poll.h>
+
 #include "rma_short_side.h"
 
 /* A poll that has nothing else to do looks at the count, and no further. */
@@ -30,6 +32,35 @@ START_TEST(watched)
 	ck_assert_ptr_eq(port->watch, &port->watched);
 	port->polls = 0;
 	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
+}
+END_TEST
+
+/*
+ * A thread that sleeps is woken by an operation that another one starts and
+ * that needs polls: offered by the fast path or by the other, or queued.
+ */
+START_TEST(wakes_sleeper)
+{
+	struct near_port *port = a.rig->port;
+	struct pollfd fd = { .fd = near_wait_fd(port), .events = POLLIN };
+	const struct iovec iov = { local, _i == 2 ? SIDE_LARGE : 8 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { &iov, 1 }, .len = iov.iov_len, .about = 1,
+	};
+
+	ck_assert_int_eq(near_arm(port), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i)
+		ck_assert_int_eq(near_rma(port, to_b, &args), 0);
+	else
+		ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(near_arm(port), -EAGAIN);
+	ck_assert(near_woken(port));
+	while (!a.done)
+		both_poll();
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
 END_TEST
 
@@ -217,6 +248,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, watched);
+	tcase_add_loop_test(tcase, wakes_sleeper, 0, 3);
 	tcase_add_test(tcase, told_by_a_slot);
 	tcase_add_loop_test(tcase, refused_long_ago, 0, 3);
 	tcase_add_test(tcase, told_late);

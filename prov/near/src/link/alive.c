@@ -117,6 +117,7 @@ void near_peer_dies(struct near_port *port, struct near_peer *peer)
 	port->dying++;
 	if (peer->tx.slots)
 		near_tx_gate(&peer->tx, NEAR_GATE_DYING);
+	near_port_added(port, 0);
 	near_unwatch(port, peer);
 }
 
@@ -189,6 +190,14 @@ bool near_wake_drain(struct near_port *port)
 	while (read(port->wake[0], bytes, sizeof(bytes)) > 0)
 		some = true;
 	return some;
+}
+
+/* As if a peer had rung: near_woken() finds the byte. */
+void near_port_wake(struct near_port *port)
+{
+	port->armed = false;
+	if (port->wake[0] >= 0 && write(port->wake[1], "", 1) < 0)
+		return;		/* a pipe that is full has woken them */
 }
 
 /* All that pidfds and the socket have to say. The pipe is for who sleeps. */
@@ -404,7 +413,8 @@ bool near_woken(struct near_port *port)
 	uint64_t now = near_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender of the byte may not have cleared armed yet */
+	port->armed = false;
+	/* the sender of the byte may not have cleared region->armed yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->region->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);

@@ -367,5 +367,6 @@ int near_arm(struct near_port *port)
 	for (i = 0; i < port->hot_count; i++)
 		if (near_lane_ready(port->hot[i]))
 			return -EAGAIN;
+	port->armed = true;
 	return 0;
 }

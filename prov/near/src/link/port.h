@@ -135,6 +135,7 @@ struct near_port {
 	const struct near_peer *run;	/* sent to since a message came */
 	/* operations that want a step per poll: near_port_work() */
 	uint8_t work;		/* NEAR_WORK_*: there may be some */
+	bool armed;		/* near_arm(): work that is added wakes */
 	/*
 	 * A word that others change, and as it was when we looked: what waits
 	 * for it alone needs no step before. Its own otherwise.
@@ -205,13 +206,27 @@ static near_inline bool near_port_stirs(const struct near_port *port)
 	       __atomic_load_n(port->watch, __ATOMIC_RELAXED) != port->watched;
 }
 
+/* alive.c: wakes the threads that sleep on the port's descriptor. */
+void near_port_wake(struct near_port *port);
+
+/*
+ * After each addition of work that needs polls: near_arm() has not seen it, and
+ * the caller may be another thread than the one that sleeps.
+ */
+static near_inline void near_port_added(struct near_port *port, uint8_t work)
+{
+	port->work |= work;
+	if (near_unlikely(port->armed))
+		near_port_wake(port);
+}
+
 /* Polls take steps with it from now on; list is one of the three. */
 static inline void near_port_work(struct near_port *port,
 				  struct near_link *list,
 				  struct near_link *link)
 {
 	near_list_append(list, link);
-	port->work |= NEAR_WORK_DUE;
+	near_port_added(port, NEAR_WORK_DUE);
 }
 
 /* peer.c */

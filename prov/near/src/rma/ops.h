@@ -123,7 +123,7 @@ static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 static inline void near_rma_wake(struct near_port *port,
 				 struct near_rma_peer *at)
 {
-	port->work |= NEAR_WORK_DUE;
+	near_port_added(port, NEAR_WORK_DUE);
 	if (at->working)
 		return;
 	near_list_append(&port->onesided_work, &at->link);
@@ -274,7 +274,7 @@ static near_inline void near_offer_made(struct near_port *port,
 	/* alone, it only waits: a read for a slot */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
-	port->work |= NEAR_WORK_WAITS;
+	near_port_added(port, NEAR_WORK_WAITS);
 	if (op->args.verb == NEAR_WRITE)
 		near_rma_watch(port, at);
 }
