@@ -20,13 +20,19 @@
 #include "obj/forward.h"
 #include "peer/peer.h"
 
+#define DUO_RING_READS 16	/* reads of the ring per poll */
+
+/*
+ * Reads the ring. A program that finds an entry there at each read, because it
+ * sends or writes before, must make progress as well: some of the reads poll.
+ */
 DUO_COLD ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
 {
 	uint32_t before_err;
 	size_t done;
 
-	if (!count)
+	if (!count || !(++cq->ring_reads % DUO_RING_READS))
 		duo_cq_progress(cq);
 	before_err = duo_err_after(&cq->errs, &cq->ring);
 	if (!before_err)

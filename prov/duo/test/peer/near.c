@@ -145,6 +145,25 @@ START_TEST(receives_behind_many)
 }
 END_TEST
 
+/* A program reads as many completions as it causes, and hears of others. */
+START_TEST(progress_beside_sends)
+{
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	post_recv(&slot, peer, TAG);
+	rig_send("stop");
+	for (i = 0; i < 100; i++) {
+		while (fi_tsend(fx.ep, "go on", 5, NULL, peer, TAG, large))
+			near_poll(rig.port, &rig_sink);
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+		if (entry.op_context == &slot)
+			return;
+	}
+	ck_abort_msg("no progress in 100 reads");
+}
+END_TEST
+
 START_TEST(peeks_and_discards)
 {
 	rig_send("looked at");
@@ -382,6 +401,7 @@ static void add_all(TCase *tcase)
 	tcase_add_loop_test(tcase, receives_large, 0, 2);
 	tcase_add_loop_test(tcase, reads_at_once, 0, 2);
 	tcase_add_loop_test(tcase, receives_behind_many, 0, 4);
+	tcase_add_test(tcase, progress_beside_sends);
 	tcase_add_test(tcase, peeks_and_discards);
 	tcase_add_test(tcase, buffers_are_filled_in_order);
 	tcase_add_test(tcase, sends);
