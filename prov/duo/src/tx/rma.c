@@ -22,14 +22,15 @@ static inline int duo_rma_begin(struct duo_ep *ep, fi_addr_t dest,
 	return duo_onesided_begin(ep, dest, &args, to);
 }
 
-/* near writes to one place at a time. */
 static inline int duo_rma_begin_msg(struct duo_ep *ep,
 				    const struct fi_msg_rma *msg,
 				    enum near_verb verb,
 				    struct duo_onesided *to)
 {
-	if (msg->rma_iov_count != 1)
+	if (!msg->rma_iov_count)
 		return duo_onesided_core(ep, msg->addr, to);
+	if (msg->rma_iov_count > 1)
+		verb = DUO_SEVERAL;
 	return duo_rma_begin(ep, msg->addr, verb, msg->rma_iov->addr,
 			     msg->rma_iov->key, msg->rma_iov->len, to);
 }

@@ -22,7 +22,7 @@ duo_short_target(const struct duo_ep *ep, fi_addr_t dest, uint64_t order)
 	const struct duo_near *near = ep->quick;
 	uint64_t word;
 
-	if (near_unlikely(!near || !near->onesided || near->msg_order & order ||
+	if (near_unlikely(!near || !near->direct || near->msg_order & order ||
 			  dest >= ep->route_size))
 		return NULL;
 	word = duo_route_load(ep->route, dest);

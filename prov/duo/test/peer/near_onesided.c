@@ -266,6 +266,53 @@ START_TEST(core_after_send)
 }
 END_TEST
 
+/*
+ * Several remote buffers: the core does it when near has done what is before,
+ * and does all that comes after, or that could overtake it.
+ */
+START_TEST(several_places)
+{
+	const struct iovec iov = { ours, 16 };
+	const struct fi_ioc ioc = { ours, 2 };
+	const struct fi_rma_iov at[] = {
+		{ START, 8, KEY }, { START + 16, 8, KEY },
+	};
+	const struct fi_rma_ioc atomic_at[] = {
+		{ START, 1, KEY }, { START + 16, 1, KEY },
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .rma_iov = at,
+		.rma_iov_count = 2,
+	};
+	const struct fi_msg_atomic atomic = {
+		.msg_iov = &ioc, .iov_count = 1, .addr = peer,
+		.rma_iov = atomic_at, .rma_iov_count = 2,
+		.datatype = FI_UINT64, .op = FI_SUM,
+	};
+	uint64_t one = 1;
+	ssize_t ret;
+
+	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ret = _i ? fi_atomicmsg(fx.ep, &atomic, 0) :
+		   fi_writemsg(fx.ep, &msg, 0);
+	ck_assert_int_eq(ret, -FI_EAGAIN);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY),
+			 -FI_EAGAIN);
+	carried(0, 1, 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ret = _i ? fi_atomicmsg(fx.ep, &atomic, 0) :
+		   fi_writemsg(fx.ep, &msg, 0);
+	ck_assert_int_eq(ret, 0);
+	carried(0, 1, 1);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
+				  NULL), 0);
+	carried(0, 1, 3);
+	ck_assert_uint_eq(theirs[0], 1);
+}
+END_TEST
+
 /* A message that is fenced waits for what is under way, one that is not goes. */
 START_TEST(fenced_message)
 {
@@ -326,6 +373,7 @@ int main(void)
 	tcase_add_test(tcase, left_to_the_core);
 	tcase_add_test(tcase, atomics);
 	tcase_add_test(tcase, target);
+	tcase_add_loop_test(tcase, several_places, 0, 2);
 	tcase_add_test(tcase, regions_go);
 	tcase_add_test(tcase, peer_goes);
 

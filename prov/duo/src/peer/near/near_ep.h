@@ -35,6 +35,7 @@ struct duo_near {
 	/* of multi-receive buffers, on their way in; a peer's end in order */
 	struct duo_rx_list pieces;
 	bool onesided;			/* RMA and atomics too: onesided.h */
+	bool direct;			/* ours as well: duo_near_several() */
 	bool unordered;			/* it was told that one is the core's */
 	uint32_t next;			/* number to be given away next */
 	struct near_peer *peer[DUO_LOCAL_MAX];

@@ -30,6 +30,20 @@ static void duo_near_unordered(struct duo_ep *ep,
 		 args->key, args->type);
 }
 
+/*
+ * The core does an operation on several buffers, and near would not wait for
+ * its end: from then on the core does all, and alone keeps their order.
+ */
+DUO_COLD void duo_near_several(struct duo_ep *ep)
+{
+	if (ep->near->direct)
+		DUO_INFO(EP_DATA, "ep %p: an operation on several remote "
+			 "buffers: the core carries all RMA and atomics from "
+			 "now on. One buffer in each is faster with local "
+			 "peers\n", (void *) ep);
+	ep->near->direct = false;
+}
+
 /* 0: near does it; -FI_EAGAIN; anything else: the core does. */
 static int duo_near_ask(struct duo_ep *ep, fi_addr_t number,
 			const struct near_rma_args *args)
@@ -40,8 +54,11 @@ static int duo_near_ask(struct duo_ep *ep, fi_addr_t number,
 
 	if (!peer)
 		return -FI_EAGAIN;	/* gone since it was looked up */
-	if (atomic && (!ep->core.cpu_atomics ||
-		       !near_atomic_ok(args->verb, args->type, args->op)))
+	if (near_unlikely(args->verb == DUO_SEVERAL))
+		duo_near_several(ep);
+	if (!ep->near->direct ||
+	    (atomic && (!ep->core.cpu_atomics ||
+			!near_atomic_ok(args->verb, args->type, args->op))))
 		ret = -FI_EOPNOTSUPP;
 	else
 		ret = near_rma_check(ep->near->port, peer, args);
@@ -188,6 +205,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 		return 0;
 	}
 	near->onesided = true;
+	near->direct = true;
 	near->fid.rma = &near_rma_ops;
 	near->fid.atomic = &near_atomic_ops;
 	duo_near_onesided_tell(ep);

@@ -14,6 +14,9 @@
 #include "obj/ep.h"
 #include "obj/mr.h"
 
+/* near_rma_args.verb: any verb with several remote buffers; near has none. */
+#define DUO_SEVERAL NEAR_VERBS
+
 /* Where an operation goes. */
 struct duo_onesided {
 	struct fid_ep *ep;
