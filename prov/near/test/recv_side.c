@@ -14,12 +14,14 @@ struct fid_av *av;
 struct fid_cq *cq[2];
 struct fid_ep *ep[2];	/* the receiver, and its peer */
 fi_addr_t peer;
+enum fi_wait_obj recv_wait;
 
 static void recv_open(const struct fi_info *info, int i,
 		      void (*before)(int i))
 {
 	struct fi_cq_attr cq_attr = {
 		.format = FI_CQ_FORMAT_TAGGED, .size = RECV_CQ,
+		.wait_obj = recv_wait,
 	};
 
 	ck_assert(!fi_cq_open(domain, &cq_attr, &cq[i], NULL));

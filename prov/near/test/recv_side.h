@@ -15,6 +15,7 @@ extern struct fid_av *av;
 extern struct fid_cq *cq[2];
 extern struct fid_ep *ep[2];	/* the receiver, and its peer */
 extern fi_addr_t peer;
+extern enum fi_wait_obj recv_wait;	/* of the CQs, before recv_setup() */
 
 /* before: what is done with either before it is enabled; NULL: nothing. */
 void recv_setup_as(enum fi_threading threading, void (*before)(int i));

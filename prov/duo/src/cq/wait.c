@@ -159,17 +159,29 @@ static void duo_cq_woken(struct duo_cq *cq)
 		duo_ep_woken(ep);
 }
 
-/* 0: who sleeps on it is woken. -FI_EAGAIN: there is something to read. */
+static bool duo_cq_due(struct duo_cq *cq)
+{
+	return !duo_ring_empty(&cq->ring) ||
+	       duo_err_due(&cq->errs, &cq->ring) || atomic_load(&cq->signaled);
+}
+
+/*
+ * 0: what comes wakes those that sleep on the CQ. -FI_EAGAIN: there is
+ * something to read; then its descriptor stays ready, or is made so again:
+ * other threads may sleep on it, and the caller may read less than there is.
+ */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
 	int ret = -FI_EAGAIN;
 
 	duo_lock(&cq->domain->lock);
-	duo_cq_woken(cq);
 	duo_cq_progress(cq);
-	if (!duo_cq_before_sleep(cq) && duo_ring_empty(&cq->ring) &&
-	    !duo_err_due(&cq->errs, &cq->ring) && !atomic_load(&cq->signaled))
-		ret = duo_cq_arm(cq);
+	if (!duo_cq_before_sleep(cq) && !duo_cq_due(cq)) {
+		duo_cq_woken(cq);
+		ret = duo_cq_due(cq) ? -FI_EAGAIN : duo_cq_arm(cq);
+		if (ret)
+			duo_waiter_ring(&cq->waiter);
+	}
 	duo_unlock(&cq->domain->lock);
 	return ret;
 }

@@ -75,6 +75,28 @@ START_TEST(silence)
 }
 END_TEST
 
+/*
+ * Two threads sleep on the descriptor, and two messages come. The one that
+ * takes the first and goes leaves the descriptor ready for the other.
+ */
+START_TEST(two_sleepers)
+{
+	post_recv(&slot[0], far + 1, TAG);
+	post_recv(&slot[1], far + 1, TAG);
+	fall_asleep();
+	say("one");
+	say("two");
+	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
+	while (trywait(&fx.cq->fid) != -FI_EAGAIN)
+		;
+	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
+	ck_assert_int_eq(woken(&fx.cq->fid, 0), 1);
+	ck_assert_ptr_eq(read_one().op_context, &slot[1]);
+	fall_asleep();
+	ck_assert_int_eq(woken(&fx.cq->fid, 0), 0);
+}
+END_TEST
+
 static void local_message(void)
 {
 	post_recv(&slot[0], far + 1, TAG);
@@ -270,6 +292,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, silence);
 	tcase_add_loop_test(tcase, wakes, 0, ARRAY_SIZE(wakers));
+	tcase_add_test(tcase, two_sleepers);
 	tcase_add_test(tcase, error_wakes);
 	tcase_add_test(tcase, signal_wakes);
 	tcase_add_test(tcase, core_refuses_receives);

@@ -146,16 +146,31 @@ static int near_eps_arm(const struct near_link *eps)
 	return 0;
 }
 
-/* Under the lock. 0: whoever sleeps on the descriptor will be woken. */
+static bool near_cq_due(const struct near_cq *cq)
+{
+	return cq->head != cq->tail || cq->err_first || cq->signalled;
+}
+
+/*
+ * Under the lock. 0: what comes wakes those that sleep on the descriptor.
+ * -FI_EAGAIN: there is something to read; then the descriptor stays ready, or
+ * is made so again: other threads may sleep on it, and the caller may read less
+ * than there is.
+ */
 static int near_cq_arm(struct near_cq *cq)
 {
+	int ret;
+
+	near_cq_progress(cq);
+	if (near_cq_due(cq))
+		return -FI_EAGAIN;
 	near_waiter_woken(&cq->waiter);
 	near_eps_woken(&cq->eps);
-	near_cq_progress(cq);
-	if (cq->head != cq->tail || cq->err_first || cq->signalled)
-		return -FI_EAGAIN;
 	cq->waiter.asleep = true;
-	return near_eps_arm(&cq->eps);
+	ret = near_cq_due(cq) ? -FI_EAGAIN : near_eps_arm(&cq->eps);
+	if (ret)
+		near_waiter_wake(&cq->waiter);
+	return ret;
 }
 
 static int near_cq_trywait(struct near_cq *cq)
