@@ -48,13 +48,17 @@ bool duo_lazy_recall(struct duo_rx *rx);
 void duo_cq_take_turns(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
-/* The core has delivered, and may do so again: the oldest goes at once. */
+/*
+ * The core has delivered, and may do so again: the oldest goes at once. Beside
+ * an idle peer all go with the next poll, and no clock has to be read.
+ */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* microseconds */
 static inline void duo_lazy_hurry(struct duo_ep *ep)
 {
 	ep->lazy_limit = duo_params.lazy_polls;
 	ep->lazy_turn_us = DUO_LONG_AGO;
-	ep->rx_cq->look_in = 0;
+	if (ep->rx_cq->local_idle < ep->lazy_limit)
+		ep->rx_cq->look_in = 0;
 }
 
 /* The caller puts rx, of ep, into the list. */
