@@ -63,6 +63,13 @@ static inline void duo_tx_tell(struct duo_ep *ep, const struct duo_route *to,
 		ep->domain->peer->not_sent(ep, to->addr);
 }
 
+/* Without a locked instruction: of two threads' sizes one may be lost. */
+static inline void duo_tx_add(uint64_t *sum, size_t len)
+{
+	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
+			 __ATOMIC_RELAXED);
+}
+
 /* Releases what duo_tx_begin() took, counts, passes ret on. */
 static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 				 size_t len, ssize_t ret)
@@ -85,7 +92,7 @@ static inline ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 		core->tx_bytes += len;
 	} else if (!ret) {
 		__atomic_fetch_add(&core->tx_msgs, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&core->tx_bytes, len, __ATOMIC_RELAXED);
+		duo_tx_add(&core->tx_bytes, len);
 	}
 	duo_tx_core_called(ep);
 	return ret;
