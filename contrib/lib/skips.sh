@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # duo_lib: common.sh
+#
+# Skips, compared with the list of those that are expected, contrib/lib/skips.
+# Sourced by contrib/check after common.sh and platform.sh, in the platform.
+
+skips_list=$duo_lib/skips
+
+# skips_hold CONDITION: it is so here.
+skips_hold()
+{
+	case $1 in
+	always)		true;;
+	not-root)	! is_root;;
+	no-namespaces)	! may_unshare && ! may_unshare_as_user;;
+	no-mounts)	! is_root || ! unshare -m true 2>/dev/null;;
+	no-install)	! packages_may_install;;
+	no-git)		! git -C "$duo_src" rev-parse 2>/dev/null >&2;;
+	no-types)	[[ ! -d ${OFI_DUO_NODE_MODULES:-}/typescript ]];;
+	few-cpus)	[[ $(nproc) -lt 2 ]];;
+	lacks:*)	! command -v "${1#*:}" >/dev/null;;
+	unpackaged:*)	! pkg-config --exists "${1#*:}";;
+	since:*)	pkg-config --atleast-version="${1#*:}" libfabric;;
+	*)		die "contrib/lib/skips" "'$1' is no condition" \
+				"see skips_hold in contrib/lib/skips.sh";;
+	esac
+}
+
+# skips_judged PART LOG: a line "FAIL: ..." for each skip in LOG that nothing
+# expects, and, where all of PART passed, for each line of the list about PART
+# that nothing was skipped for.
+skips_judged()
+{
+	local part=$1 log=$2 condition of regex skip used
+	local -a skips known=() idle=()
+	mapfile -t skips < <(sed -n 's/^SKIP: //p' "$log")
+	while read -r condition of regex; do
+		# shellcheck disable=SC2053 # a pattern
+		if [[ -z $condition || $condition == '#'* || $part != $of ]] ||
+			! skips_hold "$condition"; then
+			continue
+		fi
+		used=''
+		for skip in "${!skips[@]}"; do
+			[[ ! ${skips[$skip]} =~ $regex ]] || known[skip]=1 used=1
+		done
+		# What any part may skip, none has to.
+		[[ -n $used || $of != "$part" ]] || idle+=("$regex")
+	done <"$skips_list"
+	for skip in "${!skips[@]}"; do
+		[[ -n ${known[$skip]:-} ]] ||
+			echo "FAIL: skip not expected: ${skips[$skip]}"
+	done
+	! grep -aqE '^(FAIL|ERROR|XPASS): ' "$log" || return 0
+	for regex in "${idle[@]}"; do
+		echo "FAIL: skip expected, nothing skipped: $regex"
+	done
+}
