@@ -115,6 +115,21 @@ more
 		"FAIL: y" more 'SKIP: z (no "root")')) == "$want" ]]
 }
 
+# A skip that nothing expects fails, and so does a line that names the part, holds
+# here and finds no skip.
+skips_are_judged()
+{
+	local skips_list log status=0
+	skips_list=$(mktemp) log=$(mktemp)
+	printf '%s\n' '# always a ^c' 'always a ^b .*why' 'always a ^d' 'since:99 a ^e' \
+		'always * ^f' 'always g ^c' >"$skips_list"
+	printf '%s\n' 'PASS: b' 'SKIP: b (for why)' 'SKIP: c (none)' >"$log"
+	[[ $(skips_judged a "$log") == "FAIL: skip not expected: c (none)
+FAIL: skip expected, nothing skipped: ^d" ]] || status=1
+	rm "$skips_list" "$log"
+	return "$status"
+}
+
 # Nothing is released that calls itself unreleased.
 release_is_refused()
 {
@@ -157,6 +172,7 @@ part_scripts()
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
 	result "junit: the results of a log" junit_is_right
+	result "skips: compared with the list" skips_are_judged
 	result "release: wants a directory" release_is_refused
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
 	result "bench: random order" bench_order_is_random
