@@ -41,7 +41,8 @@ const struct near_sink port_sink = {
 	.forgotten = port_peer,
 };
 
-static void port_done(void *ctx, void *cookie, uint32_t about, int err)
+static void port_done(void *ctx, struct near_peer *other, void *cookie,
+		      uint32_t about, int err)
 {
 	done++;
 	done_err = err;
