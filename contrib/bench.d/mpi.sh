@@ -93,7 +93,8 @@ mpi_one()
 	mpi_config_of "$config" || die "cannot measure MPI over $config" \
 		"no such" "see contrib/bench.d/configs.sh"
 	if [[ -n $device ]] && ! real_efa; then
-		vars+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1)
+		vars+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1
+			"SOFTEFA_REORDER=${SOFTEFA_REORDER:-0}")
 	fi
 	slots=$(nproc)
 	command=(timeout -k 5 "$mpi_limit")

@@ -16,7 +16,8 @@ command_of()
 {
 	command=(env "${vars[@]}")
 	if [[ -n $device ]] && ! real_efa; then
-		command+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1)
+		command+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1
+			"SOFTEFA_REORDER=${SOFTEFA_REORDER:-0}")
 	fi
 	command+=("${runner[@]}" "$duobench" -p "$prov" "${args[@]}")
 }

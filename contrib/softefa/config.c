@@ -10,6 +10,8 @@
 
 #include "softefa.h"
 
+#define SE_REORDER 0.05 /* an EFA reorders: programs must not rely on order */
+
 struct se_config se_cfg;
 
 static const char *se_env(const char *name)
@@ -45,14 +47,14 @@ static uint32_t se_env_num(const char *name, uint32_t value, uint32_t min,
 }
 
 /* "0.05" or "5%" */
-static double se_env_prob(const char *name)
+static double se_env_prob(const char *name, double value)
 {
 	const char *text = se_env(name);
 	double prob;
 	char *end;
 
 	if (!text)
-		return 0;
+		return value;
 	prob = strtod(text, &end);
 	if (*end == '%' && !end[1])
 		prob /= 100;
@@ -60,7 +62,7 @@ static double se_env_prob(const char *name)
 		prob = -1;
 	if (!(prob >= 0 && prob <= 1)) {
 		se_env_bad(name, text, "a probability from 0 to 1");
-		return 0;
+		return value;
 	}
 	return prob;
 }
@@ -147,12 +149,13 @@ static void se_config_limits(struct se_config *cfg)
 
 static void se_config_faults(struct se_config *cfg)
 {
-	cfg->fault[SE_FAULT_LOSS] = se_env_prob("SOFTEFA_LOSS");
+	cfg->fault[SE_FAULT_LOSS] = se_env_prob("SOFTEFA_LOSS", 0);
 	cfg->fault[SE_FAULT_ACK_LOSS] = cfg->fault[SE_FAULT_LOSS];
-	cfg->fault[SE_FAULT_REORDER] = se_env_prob("SOFTEFA_REORDER");
-	cfg->fault[SE_FAULT_DUP] = se_env_prob("SOFTEFA_DUP");
-	cfg->fault[SE_FAULT_RNR] = se_env_prob("SOFTEFA_RNR");
-	cfg->fault[SE_FAULT_ERROR] = se_env_prob("SOFTEFA_ERROR");
+	cfg->fault[SE_FAULT_REORDER] =
+		se_env_prob("SOFTEFA_REORDER", SE_REORDER);
+	cfg->fault[SE_FAULT_DUP] = se_env_prob("SOFTEFA_DUP", 0);
+	cfg->fault[SE_FAULT_RNR] = se_env_prob("SOFTEFA_RNR", 0);
+	cfg->fault[SE_FAULT_ERROR] = se_env_prob("SOFTEFA_ERROR", 0);
 	cfg->error_status = se_env_num("SOFTEFA_ERROR_STATUS",
 				       SE_REMOTE_ABORT, 1, SE_UNREACH_REMOTE);
 	cfg->delay_us = se_env_num("SOFTEFA_DELAY_US", 0, 0, 10000000);

@@ -120,7 +120,7 @@ struct se_recv {
 
 struct se_stats {
 	uint64_t tx_pkts, tx_bytes, rx_pkts, rx_bytes;
-	uint64_t rnr, retrans, dup, lost, errors, forged;
+	uint64_t rnr, retrans, dup, lost, errors, forged, late, rdma;
 };
 
 struct se_qp {
@@ -149,10 +149,9 @@ struct se_qp {
 	uint32_t sq_cap, sq_sge, inline_max, op_count;
 	struct se_op *free_ops, *free_resp;
 	struct se_flow *flows[SE_FLOW_HASH];
-	uint32_t flow_count, stream_floor, reap_bucket;
+	uint32_t flow_count, flow_serial, stream_floor, reap_bucket;
 	uint64_t reap_again; /* when all flows may be looked at */
 	struct se_flow *ack_list, *active;
-	uint32_t ack_serial;
 	_Atomic bool work; /* active or ack_list is not empty */
 	const struct se_wire *wire;
 	void *wire_qp;

@@ -125,6 +125,8 @@ struct se_flow {
 	struct se_flow *next, *ack_next, *active_next;
 	union ibv_gid gid;
 	uint32_t qpn, qkey;
+	uint32_t number; /* in the order of the QP's flows: names its faults */
+	uint32_t ack_serial;
 	bool ack_due, ack_listed, is_active, blocked, responsive;
 	bool has_qkey; /* something was sent, with qkey */
 	uint16_t ahn;

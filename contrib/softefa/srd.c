@@ -93,9 +93,10 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 		slot->held = true;
 		if (se_cfg.delay_us)
 			hold = se_cfg.delay_us;
-		if (se_fault(SE_FAULT_REORDER, qp->serial, flow->qpn, seq)) {
-			hash = se_fault_hash(SE_FAULT_REORDER, seq, flow->qpn,
-					     qp->serial);
+		if (se_fault(SE_FAULT_REORDER, qp->serial, flow->number,
+			     seq)) {
+			hash = se_fault_hash(SE_FAULT_REORDER, seq,
+					     flow->number, qp->serial);
 			hold += 20 + hash % 200;
 		}
 		if (hold) {
@@ -105,7 +106,7 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 		}
 	}
 	if (!se_fault(SE_FAULT_LOSS, qp->serial ^ (uint32_t)slot->tries << 16,
-		      flow->qpn, seq))
+		      flow->number, seq))
 		return false;
 	qp->stats.lost++;
 	qp->lossy = true;
@@ -146,7 +147,7 @@ static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
 	se_slot_header(qp, flow, slot, seq, &pkt);
 	count = se_slot_iov(slot, iov);
 	ret = qp->wire->tx(qp, flow, &pkt, iov, count, &slot->cookie);
-	if (!ret && se_fault(SE_FAULT_DUP, qp->serial, flow->qpn, seq))
+	if (!ret && se_fault(SE_FAULT_DUP, qp->serial, flow->number, seq))
 		qp->wire->tx(qp, flow, &pkt, iov, count, &slot->cookie);
 	return ret;
 }
@@ -393,7 +394,7 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 				    op->kind == SE_OP_READ))
 			return SE_INVALID_LKEY;
 	}
-	if (se_fault(SE_FAULT_ERROR, qp->serial, op->qpn, qp->op_serial++))
+	if (se_fault(SE_FAULT_ERROR, qp->serial, 0, qp->op_serial++))
 		return (enum se_status)se_cfg.error_status;
 	return SE_OK;
 }
@@ -412,7 +413,7 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 	se_slot_header(qp, flow, &slot, 0, &pkt);
 	qp->stats.tx_pkts++;
 	qp->stats.tx_bytes += op->len;
-	if (se_fault(SE_FAULT_LOSS, qp->serial, flow->qpn, qp->op_serial++))
+	if (se_fault(SE_FAULT_LOSS, qp->serial, flow->number, qp->op_serial++))
 		qp->stats.lost++;
 	else
 		qp->wire->tx(qp, flow, &pkt, iov, se_slot_iov(&slot, iov),
@@ -465,6 +466,8 @@ void se_srd_submit(struct se_qp *qp, struct se_op *op)
 	}
 	if (op->kind == SE_OP_READ)
 		flow->waiting_reads++;
+	if (op->kind != SE_OP_SEND)
+		qp->stats.rdma++;
 	op->queued = true;
 	*flow->queue_tail = op;
 	flow->queue_tail = &op->next;

@@ -61,6 +61,7 @@ struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
 		return NULL;
 	flow->gid = *gid;
 	flow->qpn = qpn;
+	flow->number = ++qp->flow_serial;
 	flow->ahn = SE_AH_UNKNOWN;
 	flow->queue_tail = &flow->queue;
 	flow->stream = se_flow_new_stream(qp);

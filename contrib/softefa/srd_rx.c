@@ -58,8 +58,8 @@ static bool se_tx_ack(struct se_qp *qp, struct se_flow *flow)
 
 	if (!flow->ack_due)
 		return true; /* a data packet has carried it */
-	if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->qpn,
-		     qp->ack_serial++)) {
+	if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->number,
+		     flow->ack_serial++)) {
 		qp->stats.lost++;
 		qp->lossy = true;
 	} else {
@@ -323,7 +323,7 @@ static enum se_status se_take(struct se_qp *qp, struct se_flow *flow,
 	if (pkt->qkey != qp->qkey)
 		return SE_UNRESP_REMOTE;
 	if ((pkt->type == SE_PKT_SEND || (pkt->flags & SE_PKT_IMM)) &&
-	    se_fault(SE_FAULT_RNR, qp->serial, pkt->src_qpn,
+	    se_fault(SE_FAULT_RNR, qp->serial, flow->number,
 		     pkt->seq ^ (uint32_t)pkt->status << 24))
 		return SE_REMOTE_RNR;
 	switch (pkt->type) {
@@ -384,6 +384,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 	if (pkt->type != SE_PKT_VOID) {
 		qp->stats.rx_pkts++;
 		qp->stats.rx_bytes += pkt->len;
+		qp->stats.late += flow->rx_map >> ahead != 0;
 	}
 	se_rx_number(flow, ahead);
 	se_ack_later(qp, flow);

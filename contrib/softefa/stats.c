@@ -21,12 +21,12 @@ void se_stats_print(struct se_qp *qp)
 		       "softefa stats: pid=%d dev=%s wire=%s type=%s qpn=%u "
 		       "tx_pkts=%lu tx_bytes=%lu rx_pkts=%lu rx_bytes=%lu "
 		       "rnr=%lu retrans=%lu dup=%lu lost=%lu errors=%lu "
-		       "forged=%lu\n",
+		       "forged=%lu late=%lu rdma=%lu\n",
 		       (int)getpid(), qp->dev->ibv.name, qp->wire->name,
 		       qp->ud ? "ud" : "srd", qp->ex.qp_base.qp_num,
 		       st->tx_pkts, st->tx_bytes, st->rx_pkts, st->rx_bytes,
 		       st->rnr, st->retrans, st->dup, st->lost, st->errors,
-		       st->forged);
+		       st->forged, st->late, st->rdma);
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		return; /* nobody to tell */
 }

@@ -3,6 +3,7 @@
 
 /* SRD's promises on a bad wire, and that the faults are what was asked for. */
 #include <string.h>
+#include <unistd.h>
 
 #include "softefa.h"
 #include "rig.h"
@@ -159,6 +160,110 @@ START_TEST(injected_errors)
 }
 END_TEST
 
+#define SEED_MSGS 300
+
+struct pattern {
+	uint8_t lost[SEED_MSGS], failed[SEED_MSGS];
+};
+
+/*
+ * Which messages are lost at their first try, and which fail: both are known
+ * when a message is posted, so timing has no part in it.
+ */
+static void seed_run(const struct rig_target *target, int out)
+{
+	struct pattern pattern = { .lost = { 0 } };
+	struct rig_node a, b;
+	uint64_t lost, failed;
+	struct rig_wc wc;
+	struct rig_to to;
+	int i;
+
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	for (i = 0; i < SEED_MSGS; i++) {
+		ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+		lost = rig_stats(&a).lost;
+		failed = rig_stats(&a).errors;
+		ck_assert_int_eq(rig_send(&a, &to, 5, 0, 64), 0);
+		pattern.lost[i] = rig_stats(&a).lost != lost;
+		pattern.failed[i] = rig_stats(&a).errors != failed;
+		ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+		rig_poll(b.rcq, &wc);
+	}
+	rig_close(&a);
+	rig_close(&b);
+	if (write(out, &pattern, sizeof(pattern)) != sizeof(pattern))
+		_exit(1);
+}
+
+static int pattern_count(const uint8_t *hits)
+{
+	int i, count = 0;
+
+	for (i = 0; i < SEED_MSGS; i++)
+		count += hits[i];
+	return count;
+}
+
+/* The same program twice, in processes of their own; another seed; default. */
+START_TEST(seed_reproduces)
+{
+	static const char *const seeds[] = { "7", "7", "8", "1", "" };
+	struct rig_target none = { .qpn = 0 };
+	struct pattern pattern[5];
+	struct rig_crew crew[5];
+	int i;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_REORDER", "0");
+	rig_env("SOFTEFA_LOSS", "10%");
+	rig_env("SOFTEFA_ERROR", "10%");
+	for (i = 0; i < 5; i++) {
+		rig_env("SOFTEFA_SEED", seeds[i]);
+		rig_crew_start(&crew[i], 1, seed_run);
+		ck_assert_int_eq(write(crew[i].out, &none, sizeof(none)),
+				 sizeof(none));
+		ck_assert_int_eq(read(crew[i].in, &pattern[i],
+				      sizeof(pattern[i])),
+				 sizeof(pattern[i]));
+		ck_assert_int_gt(pattern_count(pattern[i].lost), 0);
+		ck_assert_int_gt(pattern_count(pattern[i].failed), 0);
+	}
+	rig_crew_end(crew, 5);
+	ck_assert_int_eq(memcmp(&pattern[0], &pattern[1],
+				sizeof(pattern[0])), 0);
+	ck_assert_int_ne(memcmp(pattern[0].lost, pattern[2].lost,
+				SEED_MSGS), 0);
+	ck_assert_int_ne(memcmp(pattern[0].failed, pattern[2].failed,
+				SEED_MSGS), 0);
+	ck_assert_int_eq(memcmp(&pattern[3], &pattern[4],
+				sizeof(pattern[3])), 0);
+}
+END_TEST
+
+/* In order is the option. */
+START_TEST(order_as_configured)
+{
+	struct rig_node a, b;
+	int late;
+
+	rig_wire(_i % RIG_WIRES);
+	if (_i / RIG_WIRES)
+		rig_env("SOFTEFA_REORDER", "0");
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	late = numbered_run(&a, &b);
+	if (!(_i / RIG_WIRES))
+		ck_assert(late > 0 && rig_stats(&b).late > 0);
+	else if (_i % RIG_WIRES == RIG_SHM)
+		ck_assert(!late && !rig_stats(&b).late);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
 /* Same seed, same losses; another seed, others; and as often as asked. */
 START_TEST(seed_decides)
 {
@@ -221,6 +326,8 @@ Suite *suite_faults(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, exactly_once, 0, rows * RIG_WIRES);
 	tcase_add_loop_test(tc, injected_errors, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, seed_reproduces, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, order_as_configured, 0, 2 * RIG_WIRES);
 	tcase_add_test(tc, seed_decides);
 	tcase_add_test(tc, bad_values_are_ignored);
 	suite_add_tcase(suite, tc);
