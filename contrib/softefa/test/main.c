@@ -29,6 +29,7 @@ int main(void)
 	srunner_add_suite(runner, suite_drive());
 	srunner_add_suite(runner, suite_rules());
 	srunner_add_suite(runner, suite_work_rules());
+	srunner_add_suite(runner, suite_ud());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

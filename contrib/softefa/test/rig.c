@@ -57,7 +57,7 @@ static struct ibv_cq_ex *rig_cq(struct rig_node *node,
 	return cq;
 }
 
-static void rig_qp(struct rig_node *node, uint16_t flags)
+static void rig_qp(struct rig_node *node, const struct rig_opt *opt)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = ibv_cq_ex_to_cq(node->scq),
@@ -65,7 +65,7 @@ static void rig_qp(struct rig_node *node, uint16_t flags)
 		.cap = { .max_send_wr = RIG_DEPTH, .max_recv_wr = RIG_DEPTH,
 			 .max_send_sge = 2, .max_recv_sge = 1,
 			 .max_inline_data = SE_MAX_INLINE },
-		.qp_type = IBV_QPT_DRIVER,
+		.qp_type = opt->ud ? IBV_QPT_UD : IBV_QPT_DRIVER,
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = node->pd,
@@ -73,25 +73,27 @@ static void rig_qp(struct rig_node *node, uint16_t flags)
 				  IBV_QP_EX_WITH_SEND_WITH_IMM,
 	};
 	struct se_dv_qp_attr dv = { .driver_qp_type = EFADV_QP_DRIVER_TYPE_SRD,
-				    .flags = flags };
+				    .flags = opt->qp_flags };
 
-	if (se_cfg.caps & SE_CAP_RDMA_READ)
+	if (!opt->ud && (se_cfg.caps & SE_CAP_RDMA_READ))
 		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ;
-	if (se_cfg.caps & SE_CAP_RDMA_WRITE)
+	if (!opt->ud && (se_cfg.caps & SE_CAP_RDMA_WRITE))
 		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE |
 				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-	node->qp = efadv_create_qp_ex(node->ctx, &attr,
-				      (struct efadv_qp_init_attr *)&dv,
-				      sizeof(dv));
+	node->qp = opt->ud ?
+			   ibv_create_qp_ex(node->ctx, &attr) :
+			   efadv_create_qp_ex(node->ctx, &attr,
+					      (struct efadv_qp_init_attr *)&dv,
+					      sizeof(dv));
 	ck_assert_ptr_nonnull(node->qp);
 	ibv_qp_to_qp_ex(node->qp)->wr_flags = IBV_SEND_SIGNALED;
 }
 
-static void rig_ready(struct rig_node *node, uint8_t rnr_retry)
+static void rig_ready(struct rig_node *node, const struct rig_opt *opt)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
 				    .qkey = RIG_QKEY,
-				    .rnr_retry = rnr_retry };
+				    .rnr_retry = opt->rnr_retry };
 
 	ck_assert_int_eq(ibv_modify_qp(node->qp, &attr,
 				       IBV_QP_STATE | IBV_QP_PKEY_INDEX |
@@ -101,7 +103,7 @@ static void rig_ready(struct rig_node *node, uint8_t rnr_retry)
 	attr.qp_state = IBV_QPS_RTS;
 	ck_assert_int_eq(ibv_modify_qp(node->qp, &attr,
 				       IBV_QP_STATE | IBV_QP_SQ_PSN |
-				       IBV_QP_RNR_RETRY), 0);
+				       (opt->ud ? 0 : IBV_QP_RNR_RETRY)), 0);
 }
 
 /*
@@ -143,8 +145,8 @@ void rig_open(struct rig_node *node, const struct rig_opt *opt)
 	node->scq = rig_cq(node, opt->send_channel ? node->channel : NULL, 0);
 	node->rcq = rig_cq(node, opt->channel ? node->channel : NULL,
 			   opt->cqe);
-	rig_qp(node, opt->qp_flags);
-	rig_ready(node, opt->rnr_retry);
+	rig_qp(node, opt);
+	rig_ready(node, opt);
 	node->buf = calloc(1, RIG_BUF);
 	ck_assert_ptr_nonnull(node->buf);
 	node->mr = ibv_reg_mr(node->pd, node->buf, RIG_BUF, rig_access());

@@ -55,7 +55,7 @@ struct rig_to {
 struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
-	bool channel, send_channel; /* of the receive CQ, of the send CQ */
+	bool ud, channel, send_channel; /* of the receive CQ, of the send CQ */
 	uint16_t qp_flags;
 	uint32_t cqe; /* of the receive CQ; 0: RIG_DEPTH */
 };
@@ -135,5 +135,6 @@ Suite *suite_flows(void);
 Suite *suite_drive(void);
 Suite *suite_rules(void);
 Suite *suite_work_rules(void);
+Suite *suite_ud(void);
 
 #endif
