@@ -259,6 +259,7 @@ part_efa_kinds()
 {
 	local -a few=(--core efa --wire shm --only rdm_tagged_pingpong/noshm_recv
 		--only rdm_tagged_pingpong/plain_recv --only rdm_pingpong/noshm_send)
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-device"
 	SOFTEFA_RDMA=0 fabtests "${few[@]}"
 	SOFTEFA_RDMA=read FI_EFA_USE_DEVICE_RDMA=1 fabtests "${few[@]}"
 	SOFTEFA_NDEV=2 fabtests "${few[@]}"

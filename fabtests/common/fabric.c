@@ -124,7 +124,30 @@ bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order)
 	return true;
 }
 
-/* What the core alone offers ofi_duo must offer too; else it is a skip. */
+/* True if libfabric has the provider here, and a device for it. */
+static bool ft_has_provider(const char *prov)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	int ret;
+
+	FT_CHECK(hints, "fi_allocinfo");
+	hints->mode = ~0ull;
+	hints->domain_attr->mode = ~0ull;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
+				      FI_MR_VIRT_ADDR | FI_MR_PROV_KEY |
+				      FI_MR_ENDPOINT;
+	hints->fabric_attr->prov_name = strdup(prov);
+	ret = fi_getinfo(FT_API_VERSION, NULL, NULL, 0, hints, &info);
+	fi_freeinfo(hints);
+	if (!ret)
+		fi_freeinfo(info);
+	return !ret;
+}
+
+/*
+ * What the core alone offers ofi_duo must offer too; else it is a skip.  A core
+ * that is not there at all is a failure: the test was told to use it.
+ */
 static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 {
 	struct fi_info *info = NULL;
@@ -147,6 +170,9 @@ static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 			FT_DIE("fi_getinfo for %s: %s, but %s has it",
 			       ft.opts.prov, fi_strerror(-ret), prov);
 	}
+	if (!ft_has_provider(prov))
+		FT_DIE("%s: fi_getinfo: %s: no such provider or no device here; FI_LOG_LEVEL=info says why",
+		       prov, fi_strerror(-ret));
 	ft_skip("%s: fi_getinfo: %s (caps 0x%lx, threading %d)", prov,
 		fi_strerror(-ret), (unsigned long)cfg->caps, cfg->threading);
 }

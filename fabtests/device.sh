@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154,SC2034 # src, failed: run
+#
+# The software EFA device in fabtests/run: when it goes below a command, and what
+# it has counted. Sourced by that.
+
+. "$src/contrib/lib/softefa.sh"
+declare -A counted=()
+
+# has_provider NAME: libfabric was built with it.
+has_provider()
+{
+	[[ -n ${providers:-} ]] || providers=" $(fi_info -l | sed -n 's/:$//p' |
+		tr '\n' ' ')"
+	[[ $providers == *" $1 "* ]]
+}
+
+# softefa_for CORE: what to put before a command, for the words of it.
+softefa_for()
+{
+	[[ $1 == efa && ${SOFTEFA:-} != 0 ]] || return
+	[[ ${LD_PRELOAD:-} != *libsoftefa* ]] || return
+	! softefa_real || return
+	echo "$src/contrib/softefa/softefa"
+}
+
+# count_device LOG: adds up what the device's queue pairs have counted.
+count_device()
+{
+	local name value
+	while read -r name value; do
+		counted[$name]=$((${counted[$name]:-0} + value))
+	done < <(awk '/^softefa stats:/ {
+			for (i = 3; i <= NF; i++) {
+				split($i, word, "=")
+				sum[word[1]] += word[2]
+			}
+		} END { for (name in sum) print name, sum[name] }' "$1")
+}
+
+# counts_wanted: "COUNTER" for each that must not be 0, "!COUNTER" for each that
+# must be, as the environment asks the device for it.
+counts_wanted()
+{
+	[[ ${SOFTEFA_LOSS:-} != *[1-9]* ]] || echo lost retrans
+	[[ ${SOFTEFA_REORDER:-} != *[1-9]* ]] || echo late
+	[[ ${SOFTEFA_DUP:-} != *[1-9]* ]] || echo dup
+	[[ ${SOFTEFA_RNR:-} != *[1-9]* ]] || echo rnr
+	[[ ${SOFTEFA_ERROR:-} != *[1-9]* ]] || echo errors
+	if [[ ${SOFTEFA_RDMA:-} == 0 ]]; then
+		echo '!rdma'
+	elif [[ ${FI_EFA_USE_DEVICE_RDMA:-} == 1 ]]; then
+		echo rdma
+	fi
+}
+
+# device_told WIRE: the run had what the environment asks the device for.
+device_told()
+{
+	local name counts='' status=PASS
+	for name in $(counts_wanted); do
+		counts+=", ${name#!} ${counted[${name#!}]:-none}"
+		if [[ $name == '!'* ]]; then
+			[[ ${counted[${name#!}]:-1} -eq 0 ]] || status=FAIL
+		else
+			[[ ${counted[$name]:-0} -gt 0 ]] || status=FAIL
+		fi
+	done
+	[[ -n $counts ]] || return 0
+	echo "$status: efa/$1 counted ${counts#, }"
+	[[ $status == PASS ]] || failed=1
+}
