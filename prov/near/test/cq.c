@@ -132,7 +132,8 @@ START_TEST(cq_error_size)
 	memset(&out, 0x5a, sizeof(out));
 	ck_assert(!fi_cq_open(domain, &attr, &cq, NULL));
 	near_cq_error(near_cq_of(cq), &error);
-	ck_assert_int_eq(fi_cq_readerr(cq, &out.entry, 0), 1);
+	/* newer headers' fi_cq_readerr() writes to the entry itself */
+	ck_assert_int_eq(cq->ops->readerr(cq, &out.entry, 0), 1);
 	ck_assert_int_eq(out.entry.err, FI_EIO);
 	for (at = cq_errors[_i].size; at < sizeof(out); at++)
 		ck_assert_uint_eq(byte[at], 0x5a);
