@@ -13,6 +13,8 @@ lib=$(readlink -f "$0")
 prefix=${lib%/bin/*} lib=${lib%/bin/*}/lib/ofi_duo
 # shellcheck source=common.sh
 . "$lib/common.sh"
+# shellcheck source=pingpong.sh
+. "$lib/pingpong.sh"
 
 cannot()
 {
@@ -39,32 +41,6 @@ core_here()
 	1.*) echo "tcp;ofi_rxm";;	# tcp alone offers too little there
 	*) echo tcp;;
 	esac
-}
-
-# listening PORT: somebody is.
-listening()
-{
-	grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [^ ]* 0A " \
-		/proc/net/tcp /proc/net/tcp6 2>/dev/null
-}
-
-# pingpong ARGUMENT...: client and server, on the first port that is free.
-pingpong()
-{
-	port=$((20000 + $$ % 10000))
-	while listening "$port"; do
-		port=$((port + 1))
-	done
-	timeout 60 "$program" -p "$provider" -e rdm -I 100 -S 4096 -B "$port" \
-		>"$dir/server" 2>&1 &
-	server=$!
-	tries=300
-	until listening "$port" || ! kill -0 "$server" 2>/dev/null ||
-	      [ $((tries -= 1)) -eq 0 ]; do
-		sleep 0.1
-	done
-	timeout 60 "$program" -p "$provider" -e rdm -I 100 -S 4096 -P "$port" \
-		127.0.0.1 >"$dir/client" 2>&1 && wait "$server"
 }
 
 case ${1:-} in
@@ -97,12 +73,9 @@ unset FI_PROVIDER
 export FI_OFI_DUO_STATS=1 FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,near
 FI_PROVIDER_PATH=$("$prefix/bin/ofi_duo-select" --print)
 export FI_PROVIDER_PATH
-pingpong || fail "fi_pingpong -p \"$provider\" exited with $?; see above. \
+pingpong "$dir" "$provider" "$program" || fail "fi_pingpong -p \"$provider\" exited with $?; see above. \
 fi_duo_info says what this host lacks"
 if [ -z "$near" ]; then
-	grep -q 'ofi_duo stats:.* local_tx_msgs=[1-9]' "$dir/client" ||
-		fail "no message went over shared memory; fi_duo_info says why"
-	grep -q 'ofi_duo stats:.* core_tx_msgs=0 ' "$dir/client" ||
-		fail "messages went over $core; fi_duo_info says why"
+	wrong=$(pingpong_local "$dir") || fail "$wrong; fi_duo_info says why"
 fi
 echo "PASS: fi_pingpong -p \"$provider\", libfabric $version ($path)"

@@ -231,6 +231,7 @@ part_info()
 	in_build -check "$check_werror" "$duo_src/util/info/check"
 	in_build -check "$check_werror" "$duo_src/util/info/check-mpi"
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-offer"
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-pingpong"
 }
 
 part_rights()

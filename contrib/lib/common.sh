@@ -38,6 +38,17 @@ help_wanted()
 	esac
 }
 
+# tcp_core: the core over TCP that has what ofi_duo needs: only with libfabric 2.0
+# did tcp get it without ofi_rxm.
+tcp_core()
+{
+	if pkg-config --atleast-version=2.0 libfabric; then
+		echo tcp
+	else
+		echo "tcp;ofi_rxm"
+	fi
+}
+
 is_root()
 {
 	[[ $(id -u) -eq 0 ]]

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=sh
+#
+# fi_pingpong between two processes of this host. POSIX sh; contrib's checks use
+# it, too.
+
+# listening PORT: somebody is.
+listening()
+{
+	grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [^ ]* 0A " \
+		/proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# pingpong DIR PROVIDER COMMAND...: client and server, on the first port that is
+# free; they write to DIR/client and DIR/server. COMMAND is fi_pingpong, and what
+# goes before it.
+pingpong()
+{
+	dir=$1 provider=$2
+	shift 2
+	set -- "$@" -p "$provider" -e rdm -I 100 -S 4096
+	port=$((20000 + $$ % 10000))
+	while listening "$port"; do
+		port=$((port + 1))
+	done
+	timeout 60 "$@" -B "$port" >"$dir/server" 2>&1 &
+	server=$!
+	tries=300
+	until listening "$port" || ! kill -0 "$server" 2>/dev/null ||
+	      [ $((tries -= 1)) -eq 0 ]; do
+		sleep 0.1
+	done
+	timeout 60 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 &&
+		wait "$server"
+}
+
+# pingpong_local DIR: the client's messages went over shared memory, all of them.
+# Otherwise says what is wrong.
+pingpong_local()
+{
+	if ! grep -q 'ofi_duo stats:.* local_tx_msgs=[1-9]' "$1/client"; then
+		echo "no message went over shared memory"
+	elif ! grep -q 'ofi_duo stats:.* core_tx_msgs=0 ' "$1/client"; then
+		echo "messages went over the core"
+	else
+		return 0
+	fi
+	return 1
+}
