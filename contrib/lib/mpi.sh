@@ -15,8 +15,14 @@ mpi_build()
 		mv "$program.$$" "$program"
 }
 
+# mpi_is_onesided PROGRAM: it has windows.
+mpi_is_onesided()
+{
+	[[ ${1##*/} == duo_mpi_@(onesided|attach) ]]
+}
+
 # mpi_run PROVIDER LAYOUT PROGRAM...: LAYOUT is a number of ranks on this host,
-# or HxR: R ranks on each of H hosts. duo_mpi_onesided gets osc/rdma over
+# or HxR: R ranks on each of H hosts. One-sided programs get osc/rdma over
 # btl/ofi; pml must not be named then, or Open MPI (5.0) starts no btl.
 mpi_run()
 {
@@ -24,7 +30,7 @@ mpi_run()
 	local -a run=(mpirun --bind-to none --mca mtl ofi
 		--mca mtl_ofi_provider_include "$provider")
 	shift 2
-	if [[ ${1##*/} == duo_mpi_onesided ]]; then
+	if mpi_is_onesided "$1"; then
 		run+=(--mca osc rdma --mca btl 'self,ofi')
 	else
 		run+=(--mca pml cm --mca btl '^ofi')
@@ -52,21 +58,24 @@ stats_sum()
 		grep -o " $2=[0-9]*" | awk -F= '{ n += $2 } END { print n + 0 }'
 }
 
-# mpi_onesided_right LOG: RMA and atomics went through ofi_duo, and with
-# near some of each over it: two ranks share a host in any layout.
+# mpi_onesided_right PROGRAM LOG: RMA and atomics went through ofi_duo, and with
+# near some of each over it: two ranks share a host in any layout. Where all ranks
+# share one, Open MPI has no atomics for windows of attached memory.
 mpi_onesided_right()
 {
-	local rma atomic
-	rma=$(($(stats_sum "$1" core_rma_ops) + $(stats_sum "$1" local_rma_ops)))
-	atomic=$(($(stats_sum "$1" core_atomic_ops) +
-		$(stats_sum "$1" local_atomic_ops)))
-	if [[ ${FI_OFI_DUO_PEER:-near} == near ]]; then
-		rma=$(stats_sum "$1" local_rma_ops)
-		atomic=$(stats_sum "$1" local_atomic_ops)
-	fi
-	[[ $rma -gt 0 && $atomic -gt 0 ]] && return
-	echo "no RMA, or no atomics, of ofi_duo" >>"$1"
-	return 1
+	local path sum kind
+	local -a kinds=(rma atomic) paths=(core local)
+	[[ ${1##*/} != duo_mpi_attach ]] || kinds=(rma)
+	[[ ${FI_OFI_DUO_PEER:-near} != near ]] || paths=(local)
+	for kind in "${kinds[@]}"; do
+		sum=0
+		for path in "${paths[@]}"; do
+			sum=$((sum + $(stats_sum "$2" "${path}_${kind}_ops")))
+		done
+		[[ $sum -eq 0 ]] || continue
+		echo "no $kind operation of ofi_duo" >>"$2"
+		return 1
+	done
 }
 
 # mpi_paths_right LAYOUT LOG: on one host no message went over the core; on
