@@ -7,8 +7,8 @@
 # them. Run in the platform; sourced after common.sh, platform.sh and build.sh.
 
 # Name, time limit in seconds, and when: first; pack, with others beside it; tests,
-# one after the other; last, since Debian 12's automake writes into the source tree.
-# all: with --all only. What makes a tarball does so under dist.lock.
+# one after the other; last, since other releases' automake writes into the source
+# tree. all: with --all only. What makes a tarball does so under dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		600	first
@@ -35,7 +35,8 @@ peer-shm	1800	tests
 asan		1200	tests
 tsan		1200	tests
 upstream	3600	tests	all
-debian12	1800	last	all
+debian12	2400	last	all
+newest		2400	last	all
 "
 
 check_werror=--enable-werror
@@ -392,10 +393,16 @@ part_bundle()
 	in_root "$duo_src/contrib/lib/check-bundle"
 }
 
-# Debian 12 as it is.
+# The oldest and the newest release of Debian, as they are; the platform is the one
+# between.
 part_debian12()
 {
-	in_root "$duo_src/contrib/lib/check-debian12"
+	in_root "$duo_src/contrib/lib/check-release" bookworm
+}
+
+part_newest()
+{
+	in_root "$duo_src/contrib/lib/check-release" forky
 }
 
 # Without --all not what is slow to install: see check-templates.
