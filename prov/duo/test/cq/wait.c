@@ -81,6 +81,10 @@ END_TEST
  */
 START_TEST(two_sleepers)
 {
+	/* so that the core gets no receives of that source any more */
+	post_recv(&slot[0], far + 1, TAG);
+	say("first");
+	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
 	post_recv(&slot[0], far + 1, TAG);
 	post_recv(&slot[1], far + 1, TAG);
 	fall_asleep();
