@@ -408,6 +408,66 @@ START_TEST(pid_comes_again)
 }
 END_TEST
 
+/* What a process in a pid namespace says of itself. */
+struct itself {
+	uint64_t ns;
+	uint64_t start;
+	int err;
+};
+
+static void tell_itself(int fd)
+{
+	struct itself itself = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	itself.err = near_proc_ns(&itself.ns);
+	if (!itself.err)
+		itself.err = near_proc_start(getpid(), &itself.start);
+	if (write(fd, &itself, sizeof(itself)) < 0)
+		_exit(2);
+	for (;;)
+		pause();
+}
+
+/*
+ * In a pid namespace with the /proc of outside, pids are not those of /proc.
+ * Each process is in a place of its own, and knows when it started itself.
+ */
+START_TEST(proc_of_outside)
+{
+	struct itself itself[2];
+	uint64_t ns, start;
+	pid_t first;
+	int fd[2], i;
+
+	ck_assert_int_eq(near_proc_ns(&ns), 0);
+	ck_assert_int_eq(pipe(fd), 0);
+	if (unshare(CLONE_NEWPID)) {
+		skip("proc_of_outside", "no pid namespace may be made");
+		return;
+	}
+	first = fork();
+	if (!first)
+		tell_itself(fd[1]);
+	if (!fork())
+		tell_itself(fd[1]);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(read(fd[0], &itself[i], sizeof(itself[i])),
+				 sizeof(itself[i]));
+		ck_assert_int_eq(itself[i].err, 0);
+		ck_assert(itself[i].ns != ns);
+		/* its pid here */
+		ck_assert_int_eq(near_proc_start((pid_t)(itself[i].ns >> 32),
+						 &start), 0);
+		ck_assert(itself[i].start == start);
+	}
+	ck_assert(itself[0].ns != itself[1].ns);
+	kill(first, SIGKILL);	/* and with it all of its namespace */
+	while (wait(NULL) > 0)
+		;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near spaces");
@@ -419,6 +479,7 @@ int main(void)
 	tcase_add_loop_test(tcase, no_socket, 0, 2);
 	tcase_add_loop_test(tcase, ptrace_scope, 0, 2);
 	tcase_add_test(tcase, pid_comes_again);
+	tcase_add_test(tcase, proc_of_outside);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

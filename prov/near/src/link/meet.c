@@ -16,27 +16,11 @@
 #define NEAR_ASK_MS 100		/* before it is asked again */
 #define NEAR_HELLO_BURST 64	/* of a look */
 
-/*
- * Who sent it, by what the kernel says. Where not all users have a number, all
- * that have none look alike.
- */
+/* True if the kernel says that this process's user has sent it. */
 static bool near_mail_same_user(const struct near_mail *mail)
 {
-	static const uid_t overflow = 65534;
-	unsigned int inside, outside, count;
-	FILE *map;
-	int got;
-
-	if (!mail->known || mail->cred.uid != geteuid())
-		return false;
-	if (mail->cred.uid != overflow)
-		return true;
-	map = fopen("/proc/self/uid_map", "re");
-	if (!map)
-		return false;
-	got = fscanf(map, "%u %u %u", &inside, &outside, &count);
-	fclose(map);
-	return got == 3 && !inside && count == UINT32_MAX;
+	return mail->known && mail->cred.uid == geteuid() &&
+	       near_proc_user_known();
 }
 
 /* What is wrong with it; NULL: nothing. */

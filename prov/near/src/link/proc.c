@@ -49,7 +49,10 @@ static int near_proc_stat(pid_t pid, struct near_stat *stat)
 	ssize_t len;
 	int field;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (pid == getpid())	/* /proc may have other pids */
+		strcpy(path, "/proc/self/stat");
+	else
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	len = near_proc_read(path, text, sizeof(text));
 	if (len <= 0)
 		return len == -ENOENT || !len ? -ESRCH : (int)len;
@@ -184,14 +187,51 @@ int near_proc_host(uint64_t *host)
 	return 0;
 }
 
+/*
+ * Returns this process's pid in /proc if that is of another pid namespace: one
+ * above ours, or it would not show us. 0: it is of ours.
+ */
+static uint32_t near_proc_outside(void)
+{
+	static const char field[] = "\nNSpid:";
+	char text[4096], *at;
+	unsigned int pid, more;
+
+	if (near_proc_read("/proc/self/status", text, sizeof(text)) <= 0)
+		return 0;
+	at = strstr(text, field);
+	/* our pid in the namespace of /proc, and in each below it to ours */
+	if (!at || sscanf(at + sizeof(field) - 1, "%u%*[ \t]%u", &pid,
+			  &more) != 2)
+		return 0;
+	return pid;
+}
+
 int near_proc_ns(uint64_t *pid_ns)
 {
 	struct stat st;
 
 	if (stat("/proc/self/ns/pid", &st))
 		return -errno;
-	*pid_ns = st.st_ino;
+	*pid_ns = st.st_ino ^ (uint64_t)near_proc_outside() << 32;
 	return 0;
+}
+
+bool near_proc_user_known(void)
+{
+	unsigned int inside, outside, count;
+	uid_t overflow = 65534;
+	char text[128];
+
+	if (near_proc_read("/proc/sys/kernel/overflowuid", text,
+			   sizeof(text)) > 0)
+		overflow = (uid_t)strtoul(text, NULL, 10);
+	if (geteuid() != overflow)
+		return true;
+	/* it is a user's own number where all have one */
+	return near_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
+	       !inside && count == UINT32_MAX;
 }
 
 int near_proc_pidfd(pid_t pid)

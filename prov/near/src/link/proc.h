@@ -29,9 +29,21 @@ ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size);
  */
 int near_proc_check(pid_t pid, uint64_t start);
 
-/* This machine since it was booted; where processes have the pids they have. */
+/* Returns 0 and a number of this machine and boot, or -errno. */
 int near_proc_host(uint64_t *host);
+/*
+ * Returns 0 and a number of the pid namespace, or -errno. Processes that have
+ * the same find each other by their pids in /proc. Where /proc is that of
+ * another pid namespace, each process has a number of its own.
+ */
 int near_proc_ns(uint64_t *pid_ns);
+
+/*
+ * True if a file, or a message at a socket, is this user's if the kernel says
+ * that its user has our effective number. All users that have no number in
+ * this user namespace look like one, the overflow number.
+ */
+bool near_proc_user_known(void);
 
 /* A descriptor that becomes readable when pid ends, or a negative errno. */
 int near_proc_pidfd(pid_t pid);
