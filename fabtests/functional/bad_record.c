@@ -25,7 +25,7 @@ static struct ft_buf buf;
 static char record[PATH_MAX], aside[PATH_MAX + 8];
 static int warnings;
 
-/* DIRECTORY/ofi_duo.UID.NS/HASH, with 16 digits */
+/* DIRECTORY/ofi_duo.HOST.RANDOM/HASH, with 16 digits */
 static bool ft_is_record(size_t len)
 {
 	return memmem(record, len, "/ofi_duo.", 9) && len > 17 &&

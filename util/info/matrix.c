@@ -115,8 +115,9 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 {
 	switch (reason) {
 	case FI_DUO_NOT_REGISTERED:
-		return "give all ranks the same FI_OFI_DUO_REGISTRY_DIR and "
-		       "the same /dev/shm, and run them as one user";
+		return "give all ranks the same FI_OFI_DUO_REGISTRY_DIR, "
+		       "/dev/shm and version of ofi_duo, run them as one user "
+		       "of the host and, but for EFA, in one network namespace";
 	case FI_DUO_NAMESPACE:
 		return "start all ranks of a host in one container, or in the "
 		       "host's namespaces (docker --pid=host --ipc=host "

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
 #include <unistd.h>
 
 #include "info.h"
+#include "link/proc.h"
 #include "link/shm.h"
 #include "near_param.h"
 
@@ -71,24 +71,16 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
-/* As the provider names and wants it: registry_dir.c. */
-static bool info_check_records_dir(const char *dir)
+/* As the provider wants it: registry_owner.c. */
+static bool info_check_user(void)
 {
-	char path[PATH_MAX];
-	struct stat ns, st;
-
-	if (stat("/proc/self/ns/user", &ns))
-		return true;	/* namespaces: said there */
-	snprintf(path, sizeof(path), "%s/ofi_duo.%u.%llx", dir,
-		 (unsigned int) geteuid(), (unsigned long long) ns.st_ino);
-	if (lstat(path, &st) || (S_ISDIR(st.st_mode) &&
-	    st.st_uid == geteuid() && !(st.st_mode & (S_IRWXG | S_IRWXO))))
+	if (near_proc_user_known())
 		return true;
-	info_found("registry", INFO_WARNING, "%s is not a directory that is "
-		   "this user's alone; local ranks do not find each other, the "
-		   "core carries all messages", path);
-	info_remedy("remove it (its owner is user %u); ofi_duo makes it anew",
-		    (unsigned int) st.st_uid);
+	info_found("registry", INFO_WARNING, "this user has no number in its "
+		   "user namespace, so that the kernel cannot tell it from "
+		   "others; the core carries all messages");
+	info_remedy("give it one: unshare --map-root-user, podman "
+		    "--userns=keep-id, newuidmap");
 	return false;
 }
 
@@ -97,7 +89,7 @@ static bool info_check_registry(void)
 	const char *dir = info_registry_dir();
 
 	if (!access(dir, R_OK | W_OK | X_OK))
-		return info_check_records_dir(dir);
+		return info_check_user();
 	info_found("registry", INFO_WARNING, "%s: %s; local ranks do not find "
 		   "each other, the core carries all messages", dir,
 		   strerror(errno));

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_SIZE 400		/* of the record, bytes */
+#define RECORD_SIZE 392		/* of the record, bytes */
 #define RECORD_GUESTS 250	/* that an endpoint over shm has room for */
 #define RECORD_FILE (RECORD_SIZE + 8 * RECORD_GUESTS)
 
@@ -22,15 +22,14 @@ enum record_offset {
 	RECORD_PLACES = 16,
 	RECORD_PID = 20,
 	RECORD_PID_NS = 24,
-	RECORD_USER_NS = 32,
-	RECORD_NET_NS = 40,
-	RECORD_REALM = 48,
-	RECORD_START = 56,
-	RECORD_ADDR_LEN = 68,
-	RECORD_ADDR = 72,
-	RECORD_SHM_NAME = 328,
-	RECORD_CHECKSUM = 392,
-	RECORD_GUEST = 400,	/* the first, 8 bytes; not in the checksum */
+	RECORD_NET_NS = 32,
+	RECORD_REALM = 40,
+	RECORD_START = 48,
+	RECORD_ADDR_LEN = 60,
+	RECORD_ADDR = 64,
+	RECORD_SHM_NAME = 320,
+	RECORD_CHECKSUM = 384,
+	RECORD_GUEST = 392,	/* the first, 8 bytes; not in the checksum */
 };
 
 /* FNV-1a of all that precedes the checksum. */

@@ -49,6 +49,8 @@ uint64_t unit_random(uint64_t *state);
 const char *unit_dir_make(void);
 /* Removes it with the files in it. */
 void unit_dir_remove(void);
+/* The path of the user's registry in it; NULL: there is none. */
+const char *unit_registry(void);
 /* How many files this user's registry in it has. */
 int unit_dir_count(void);
 /* The directory seems to have changed last so many seconds ago. */

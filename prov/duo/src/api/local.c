@@ -77,8 +77,9 @@ static const char *duo_local_remedy(int ret)
 	case EFBIG:
 		return "Raise the limit of the size of files (ulimit -f)";
 	case FI_EPERM:
-		return "Its subdirectory ofi_duo.UID.NS must be this user's, "
-		       "mode 0700: remove what is in its place";
+		return "The kernel cannot tell this user from others: give it "
+		       "a number in this user namespace (uid_map), or a "
+		       "registry whose file system keeps owners and modes";
 	case FI_ENOENT:
 	case FI_EACCES:
 	case ENOTDIR:

@@ -22,8 +22,8 @@ uint64_t duo_user_ns(void)
 
 void duo_place_read(struct duo_place *place)
 {
-	place->pid_ns = duo_namespace("/proc/self/ns/pid");
-	place->user_ns = duo_user_ns();
+	if (near_proc_ns(&place->pid_ns))
+		place->pid_ns = 0;
 	place->net_ns = duo_namespace("/proc/self/ns/net");
 }
 

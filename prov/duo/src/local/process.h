@@ -8,10 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Inodes of a process's namespaces; 0: not known, without /proc. */
+/* A process's namespaces; 0: not known, without /proc. near_proc_ns(), inode. */
 struct duo_place {
 	uint64_t pid_ns;
-	uint64_t user_ns;
 	uint64_t net_ns;
 };
 

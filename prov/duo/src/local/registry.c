@@ -18,7 +18,7 @@
 #include "local/registry_record.h"
 
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
-#define DUO_RECORD_VERSION 4
+#define DUO_RECORD_VERSION 5
 
 static off_t duo_file_size(uint32_t places)
 {
@@ -187,7 +187,6 @@ static void duo_record_fill(struct duo_record *record, const void *addr,
 	record->size = sizeof(*record);
 	record->places = pub->places;
 	record->pid_ns = place->pid_ns;
-	record->user_ns = place->user_ns;
 	record->net_ns = pub->net_ns;
 	record->realm = pub->realm;
 	record->pid = getpid();
@@ -241,17 +240,16 @@ static int duo_pub_open(const char *base, const char *name,
 			struct duo_publication *pub)
 {
 	char path[DUO_PATH_MAX];
-	int fd, ret = duo_registry_path(base, path);
+	int fd;
 
-	if (!ret && snprintf(pub->path, DUO_PATH_MAX, "%s/%s" DUO_NEW_SUFFIX,
-			     path, name) >= DUO_PATH_MAX)
-		ret = -FI_ETOOSMALL;
-	if (ret)
-		return ret;
-	pub->dir = duo_registry_open(base);
+	pub->dir = duo_registry_open(base, path);
 	if (pub->dir < 0)
 		return pub->dir;
-	fd = duo_record_create(pub->dir, duo_pub_name(pub));
+	if (snprintf(pub->path, DUO_PATH_MAX, "%s/%s" DUO_NEW_SUFFIX, path,
+		     name) >= DUO_PATH_MAX)
+		fd = -FI_ETOOSMALL;
+	else
+		fd = duo_record_create(pub->dir, duo_pub_name(pub));
 	if (fd < 0)
 		close(pub->dir);
 	return fd;
@@ -344,7 +342,6 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 	if (record->addr_len != len || memcmp(record->addr, addr, len))
 		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
 	if ((record->pid_ns != own->pid_ns && !self->any_pid_ns) ||
-	    record->user_ns != own->user_ns ||
 	    record->net_ns != self->net_ns)
 		return FI_DUO_NAMESPACE;
 	if (record->peer != self->peer)

@@ -60,11 +60,12 @@ enum duo_registry_hold {
 };
 
 /*
- * Returns a descriptor of the directory, which is made if it is not there, or
- * -errno; -FI_EPERM: it is there, but others may write to it or own it.
+ * registry_owner.c. Returns a descriptor of the directory, which is made if it
+ * is not there, and its path in dir (DUO_PATH_MAX bytes, or NULL); or -errno.
+ * -FI_EPERM: the kernel does not tell this user from all others, or the base
+ * keeps no owners. base is the directory that it is in.
  */
-int duo_registry_open(const char *base);
-int duo_registry_path(const char *base, char *path);	/* DUO_PATH_MAX */
+int duo_registry_open(const char *base, char *dir);
 /*
  * Opens and locks; waits 3 s at most. The directory is not removed while
  * this is held. Returns a descriptor for unlock or -errno.

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -13,8 +12,8 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
-#include "base/log.h"
 #include "local/registry.h"
+#include "local/registry_dir.h"
 
 #define DUO_LOCK_WAIT_MS 3000
 #define DUO_LOCK_NAP_NS 500000
@@ -33,50 +32,7 @@ static uint64_t duo_now(clockid_t clock)
 	return duo_ns(&now);
 }
 
-/*
- * Containers may share /dev/shm and have the same uid mean different users:
- * the user namespace tells them apart.
- */
-int duo_registry_path(const char *base, char *path)
-{
-	int ret = snprintf(path, DUO_PATH_MAX, "%s/ofi_duo.%u.%" PRIx64, base,
-			   (unsigned) geteuid(), duo_user_ns());
-
-	return ret < DUO_PATH_MAX ? 0 : -FI_ETOOSMALL;
-}
-
-/* Nobody else may lock it, or have files come and go in it. */
-static bool duo_dir_private(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && st.st_uid == geteuid() &&
-	       !(st.st_mode & (S_IRWXG | S_IRWXO));
-}
-
-int duo_registry_open(const char *base)
-{
-	char path[DUO_PATH_MAX];
-	int fd, ret = duo_registry_path(base, path);
-
-	if (ret)
-		return ret;
-	do {	/* the last one to leave may remove it between */
-		if (mkdir(path, 0700) && errno != EEXIST)
-			return -errno;
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-			  O_CLOEXEC);
-	} while (fd < 0 && errno == ENOENT);
-	if (fd < 0)	/* another user's, a file or a link: not ours */
-		return errno == EACCES || errno == ELOOP || errno == ENOTDIR ?
-		       -FI_EPERM : -errno;
-	if (duo_dir_private(fd))
-		return fd;
-	close(fd);
-	return -FI_EPERM;
-}
-
-static int duo_dir_lock(int fd, int operation)
+int duo_dir_lock(int fd, int operation)
 {
 	const struct timespec nap = { .tv_nsec = DUO_LOCK_NAP_NS };
 	uint64_t end = duo_now(CLOCK_MONOTONIC) +
@@ -92,7 +48,7 @@ static int duo_dir_lock(int fd, int operation)
 	return 0;
 }
 
-static bool duo_dir_removed(int fd)
+bool duo_dir_removed(int fd)
 {
 	struct stat st;
 
@@ -105,7 +61,7 @@ int duo_registry_lock(const char *base, enum duo_registry_hold hold)
 	int ret, fd;
 
 	do {
-		fd = duo_registry_open(base);
+		fd = duo_registry_open(base, NULL);
 		if (fd < 0)
 			return fd;
 		ret = duo_dir_lock(fd, operation);

@@ -24,7 +24,6 @@ struct duo_record {
 	uint32_t places;	/* struct duo_publication; likewise realm */
 	int32_t pid;
 	uint64_t pid_ns;	/* its owner's struct duo_place */
-	uint64_t user_ns;
 	uint64_t net_ns;	/* 0: the address is unique without it */
 	uint64_t realm;
 	uint64_t start;		/* of the process: duo_process_start() */
@@ -35,7 +34,7 @@ struct duo_record {
 	uint64_t checksum;	/* of all that precedes */
 };
 
-static_assert(sizeof(struct duo_record) == 400, "on-disk layout");
+static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
  * Opens and reads a record. Returns its descriptor; -FI_ENOENT; -FI_ENODATA:

@@ -132,7 +132,7 @@ static void duo_sweep_done(int dir)
 
 void duo_registry_tidy(const char *base, const struct duo_peer *const *peers)
 {
-	int dir = duo_registry_open(base);
+	int dir = duo_registry_open(base, NULL);
 
 	if (dir < 0)
 		return;

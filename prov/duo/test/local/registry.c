@@ -250,7 +250,7 @@ START_TEST(no_directory)
 {
 	const char *none = "/nonexistent/ofi_duo";
 
-	ck_assert_int_eq(duo_registry_open(none), -FI_ENOENT);
+	ck_assert_int_eq(duo_registry_open(none, NULL), -FI_ENOENT);
 	ck_assert_int_eq(duo_registry_lock(none, DUO_REGISTRY_ALONE),
 			 -FI_ENOENT);
 	duo_registry_tidy(none, duo_peers);
@@ -271,7 +271,7 @@ START_TEST(directory_name_too_long)
 	path[sizeof(path) - 1] = '\0';
 	ck_assert_int_eq(unit_reserve(path, "a", 1, &pub),
 			 -FI_ETOOSMALL);
-	ck_assert_int_eq(duo_registry_open(path), -FI_ETOOSMALL);
+	ck_assert_int_eq(duo_registry_open(path, NULL), -FI_ETOOSMALL);
 }
 END_TEST
 

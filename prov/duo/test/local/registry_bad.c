@@ -110,8 +110,8 @@ static const struct {
 	enum fi_duo_reason reason;
 } field_cases[] = {
 	{ "magic", RECORD_MAGIC, 8, 0, FI_DUO_BAD_RECORD },
-	{ "older version", RECORD_VERSION, 4, 3, FI_DUO_NAMESPACE },
-	{ "newer version", RECORD_VERSION, 4, 5, FI_DUO_NAMESPACE },
+	{ "older version", RECORD_VERSION, 4, 4, FI_DUO_NAMESPACE },
+	{ "newer version", RECORD_VERSION, 4, 6, FI_DUO_NAMESPACE },
 	{ "own size 0", RECORD_OWN_SIZE, 4, 0, FI_DUO_BAD_RECORD },
 	{ "own size large", RECORD_OWN_SIZE, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD },
@@ -130,7 +130,6 @@ static const struct {
 	  FI_DUO_BAD_RECORD },
 	{ "2^32 - 1 places", RECORD_PLACES, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE },
-	{ "other user namespace", RECORD_USER_NS, 8, 1, FI_DUO_NAMESPACE },
 	{ "other net namespace", RECORD_NET_NS, 8, 1, FI_DUO_NAMESPACE },
 	{ "other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE },
 };
@@ -161,7 +160,7 @@ END_TEST
 /* What follows the version is up to the version. */
 START_TEST(other_version_of_another_size)
 {
-	put(RECORD_VERSION, 5, 4);
+	put(RECORD_VERSION, 6, 4);
 	rewrite(RECORD_FILE + 8);
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 	rewrite(RECORD_OWN_SIZE);

@@ -121,7 +121,7 @@ END_TEST
 /* It died between open and write. */
 START_TEST(dead_before_it_wrote)
 {
-	int registry = duo_registry_open(dir);
+	int registry = duo_registry_open(dir, NULL);
 
 	close(openat(registry, "0123456789abcdef.new", O_CREAT | O_WRONLY,
 		     0600));

@@ -46,10 +46,13 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 	return 0;
 }
 
-/* Both have the same mount of /dev/shm, and the same structures in it. */
+/*
+ * Both have the same mount of /dev/shm, the same structures in it, and the same
+ * user namespace: without that, shm may not read the other's memory.
+ */
 static int duo_shm_realm(uint64_t *realm)
 {
-	uint64_t same[2] = { 0, fi_version() };
+	uint64_t same[] = { 0, fi_version(), duo_user_ns() };
 	struct stat st;
 
 	if (stat(DUO_DEV_SHM, &st))
@@ -89,13 +92,12 @@ pid_t duo_shm_pid(const char *name)
 	return strncmp(name, prefix, len) ? 0 : atoi(name + len);
 }
 
-/* Only if its name says that it is one of ours. */
+/* Only what can be a region: of this user, by whichever number it has that. */
 void duo_shm_bury(const char *name)
 {
-	char prefix[32];
-	int len = duo_shm_prefix(prefix, sizeof(prefix));
+	static const char prefix[] = "ofi_duo.s.";
 
-	if (!strncmp(name, prefix, len) && !strchr(name, '/'))
+	if (!strncmp(name, prefix, sizeof(prefix) - 1) && !strchr(name, '/'))
 		shm_unlink(name);
 }
 
