@@ -72,6 +72,7 @@ platform_complete_here()
 	if is_root; then
 		[[ ${#missing[@]} -eq 0 ]] || plan+=("$(apt_line "${missing[@]}")")
 		[[ -z $platform_wants_root || -d $duo_root ]] ||
+			! root_possible ||
 			mapfile -t -O ${#plan[@]} plan < <(root_plan)
 	fi
 	[[ ${#plan[@]} -eq 0 ]] || install_agreed "${plan[@]}"

@@ -174,6 +174,14 @@ root_make()
 	root_fill
 }
 
+# This is a root, or one is here or can be made.
+root_possible()
+{
+	[[ -z ${OFI_DUO_INSIDE:-} ]] || return 0
+	is_root && unshare -m true 2>/dev/null && { root_complete ||
+		root_tools_here || command -v apt-get >/dev/null; }
+}
+
 # Leaves a complete root at $duo_root, one setup at a time.
 root_ensure()
 {
