@@ -7,13 +7,25 @@
 
 skips_list=$duo_lib/skips
 
+# An ordinary user may not all that root may.
+skips_as_user()
+{
+	if is_root; then
+		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
 # skips_hold CONDITION: it is so here.
 skips_hold()
 {
 	case $1 in
 	always)		true;;
 	not-root)	! is_root;;
+	namespaces)	may_unshare || may_unshare_as_user;;
 	no-namespaces)	! may_unshare && ! may_unshare_as_user;;
+	no-userns)	! skips_as_user unshare --map-root-user true 2>/dev/null;;
 	no-mounts)	! is_root || ! unshare -m true 2>/dev/null;;
 	no-install)	! packages_may_install;;
 	no-git)		! git -C "$duo_src" rev-parse 2>/dev/null >&2;;
