@@ -158,8 +158,7 @@ START_TEST(dying)
 	do {
 		rig_poll(us, 1);
 		ret = rig_send(us, peer, 2, buf, 8);
-		ck_assert(near_now_ms() < end);
-	} while (!ret || ret == -EAGAIN);
+	} while ((!ret || ret == -EAGAIN) && near_now_ms() < end);
 	ck_assert_int_eq(ret, -ECONNRESET);
 	ck_assert_int_eq(rig_send_large(us, peer, 2, buf, LEN, buf),
 			 -ECONNRESET);
@@ -231,6 +230,56 @@ START_TEST(watched)
 	ck_assert_uint_eq(us->count, 0);
 	kill_child();
 	until_gone(1);
+}
+END_TEST
+
+/* So long ago, to the port, its last poll was. */
+static void pause_ms(unsigned int ms)
+{
+	us->port->ticked_ms -= ms;
+	us->port->checked_ms -= ms;
+}
+
+/* A program that polls three times a second notices as soon as others do. */
+START_TEST(seldom)
+{
+	struct near_peer *peer;
+	int polls;
+
+	start(act_nothing, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_watch(us->port, peer);
+	rig_poll(us, 2 * NEAR_TICK_POLLS);
+	kill_child();
+	for (polls = 0; !us->count; polls++) {
+		ck_assert_int_lt(polls, 3);
+		pause_ms(333);
+		rig_poll(us, 1);
+	}
+	until_gone(1);
+}
+END_TEST
+
+/* The clock is looked at at each poll after a pause, and then less and less. */
+START_TEST(looks_less_often)
+{
+	const uint64_t start_ms = near_now_ms();
+	uint32_t i, looks = 0, before;
+
+	pause_ms(1000);
+	rig_poll(us, NEAR_TICK_POLLS);
+	ck_assert_uint_le(us->port->tick_polls, 1);
+	for (i = 0; i < 1000; i++) {
+		before = us->port->tick_at;
+		rig_poll(us, 1);
+		looks += us->port->tick_at != before;
+	}
+	if (near_now_ms() - start_ms < NEAR_CHECK_MS) {
+		ck_assert_uint_eq(us->port->tick_polls, NEAR_TICK_POLLS);
+		ck_assert_uint_le(looks, 4 * NEAR_TICK_QUICK + 1000 /
+				  NEAR_TICK_POLLS);
+	}
+	ck_assert_uint_ge(looks, 1000 / NEAR_TICK_POLLS);
 }
 END_TEST
 
@@ -464,6 +513,8 @@ int main(void)
 	tcase_add_loop_test(tcase, sender_of_large, 0, 2);
 	tcase_add_test(tcase, receiver);
 	tcase_add_test(tcase, watched);
+	tcase_add_test(tcase, seldom);
+	tcase_add_test(tcase, looks_less_often);
 	tcase_add_loop_test(tcase, closed_unmet, 0,
 			    sizeof(closings) / sizeof(*closings));
 	tcase_add_test(tcase, open_unmet);

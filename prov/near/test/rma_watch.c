@@ -15,7 +15,7 @@ START_TEST(watched)
 {
 	struct near_port *port = a.rig->port;
 
-	port->polls = 0;
+	port->tick_at = port->polls + NEAR_TICK_POLLS;
 	ck_assert(go(call(NEAR_WRITE)));
 	ck_assert_ptr_eq(port->watch, &to_b->tx.ctl->done);
 	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
@@ -30,7 +30,7 @@ START_TEST(watched)
 	rig_poll(a.rig, 1);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_ptr_eq(port->watch, &port->watched);
-	port->polls = 0;
+	port->tick_at = port->polls + NEAR_TICK_POLLS;
 	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
 }
 END_TEST

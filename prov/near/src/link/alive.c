@@ -370,10 +370,34 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 	return !peer->dying && peer->state != NEAR_PEER_GONE;
 }
 
+/*
+ * A program that polls without a pause looks at the clock at each 16th poll. One
+ * that polls now and then would notice deaths late by that: after a pause each
+ * poll looks, until polls have come quickly for a while.
+ */
+static void near_tick_next(struct near_port *port)
+{
+	uint64_t now = near_now_ms();
+
+	if (now - port->ticked_ms >= NEAR_CHECK_MS) {
+		port->tick_polls = 1;
+		port->tick_quick = 0;
+	} else if (port->tick_polls < NEAR_TICK_POLLS &&
+		   ++port->tick_quick == NEAR_TICK_QUICK) {
+		port->tick_polls *= 2;
+		port->tick_quick = 0;
+	}
+	port->ticked_ms = now;
+	port->tick_at = port->polls + port->tick_polls;
+}
+
 void near_port_tick(struct near_port *port)
 {
-	if (!(port->polls % NEAR_SWEEP_POLLS))
+	near_tick_next(port);
+	if (port->polls - port->swept >= NEAR_SWEEP_POLLS) {
+		port->swept = port->polls;
 		near_port_sweep(port);
+	}
 	near_port_check(port);
 	if (near_unlikely(port->rings_due)) {
 		near_port_moves(port);

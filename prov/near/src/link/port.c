@@ -137,7 +137,8 @@ int near_open(struct near_port **port_out, const struct near_attr *attr)
 	near_port_watch_none(port);
 	near_room_init(&port->room, attr->memory);
 	port->fence = !near_barrier_begin();
-	port->checked_ms = near_now_ms();
+	port->tick_at = port->tick_polls = 1;
+	port->ticked_ms = port->checked_ms = near_now_ms();
 	/*
 	 * With Yama's ptrace_scope 1, peers may read us all the same, and all
 	 * processes of this user may debug us.

@@ -16,7 +16,8 @@
 #include "link/room.h"
 #include "link/way.h"
 
-#define NEAR_TICK_POLLS 16	/* per look at the clock */
+#define NEAR_TICK_POLLS 16	/* per look at the clock, at most */
+#define NEAR_TICK_QUICK 16	/* quick looks before they become rarer */
 #define NEAR_SWEEP_POLLS 1024	/* per look for idle lanes */
 #define NEAR_HOT_MIN 8		/* so many lanes stay hot however idle */
 #define NEAR_CHECK_MS 100	/* per look for dead peers */
@@ -132,6 +133,7 @@ struct near_port {
 	struct near_lane **hot;
 	uint32_t hot_count;
 	uint32_t polls;
+	uint32_t tick_at;	/* the poll that looks at the clock */
 	const struct near_peer *run;	/* sent to since a message came */
 	/* operations that want a step per poll: near_port_work() */
 	uint8_t work;		/* NEAR_WORK_*: there may be some */
@@ -151,6 +153,10 @@ struct near_port {
 	bool barrier_failed;	/* once, and that was said */
 	uint8_t ways;		/* that new peers start with */
 	uint32_t dying;		/* peers that are */
+	uint32_t tick_polls;	/* from one look at the clock to the next */
+	uint32_t tick_quick;	/* looks since that changed */
+	uint32_t swept;		/* polls at the last sweep */
+	uint64_t ticked_ms;
 	uint64_t checked_ms;
 	uint64_t looked_ms;	/* last look at peers by system calls */
 	bool rings_due;		/* the look at rings is */

@@ -186,7 +186,7 @@ int near_work(struct near_port *port)
 	int n = 0;
 
 	if (near_likely(port->work == NEAR_WORK_WAITS &&
-			(port->polls + 1) % NEAR_TICK_POLLS))
+			near_polls_left(port)))
 		return port->onesided->moved(port);
 	if (!near_list_empty(&port->receiving))
 		n += near_work_receiving(port);

@@ -289,7 +289,7 @@ static near_inline bool near_calm(const struct near_port *port)
 /* Polls until the one that looks at the clock. */
 static near_inline uint32_t near_polls_left(const struct near_port *port)
 {
-	return NEAR_TICK_POLLS - 1 - port->polls % NEAR_TICK_POLLS;
+	return port->tick_at - 1 - port->polls;
 }
 
 #define NEAR_STILL UINT32_MAX
@@ -330,7 +330,7 @@ static near_inline int near_poll_from(struct near_port *port,
 	}
 	if (near_unlikely(port->work))
 		n += near_work(port);
-	if (near_unlikely(!(++port->polls % NEAR_TICK_POLLS)))
+	if (near_unlikely(++port->polls == port->tick_at))
 		near_port_tick(port);
 	return n;
 }

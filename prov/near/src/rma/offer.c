@@ -413,7 +413,7 @@ int near_offers_step(struct near_port *port, struct near_rma_peer *at)
 		at->counted = near_offers_done(at);
 		n = near_offers_count(port, at, at->counted);
 	}
-	if (at->offers && !n && !((port->polls + 1) % NEAR_TICK_POLLS))
+	if (at->offers && !n && !near_polls_left(port))
 		return near_offers_due(port, at);
 	return n;
 }
