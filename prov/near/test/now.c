@@ -294,6 +294,32 @@ START_TEST(dying)
 }
 END_TEST
 
+/*
+ * The sender cannot be answered: what it announced is lost. _i is 1: it dies before
+ * a poll comes to that, and the operation is in no list when it has ended.
+ */
+START_TEST(lost)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+	struct iovec iov = { got, LEN };
+	uint32_t events = b->count;
+
+	from_a->state = NEAR_PEER_CLOSED_OFF;
+	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, LEN, got),
+			 0);
+	if (_i) {
+		near_peer_dies(b->port, from_a);
+		b->no_room = true;
+		rig_poll(b, NEAR_TICK_POLLS);
+		b->no_room = false;
+	}
+	rig_until(b, NULL, events + 1);
+	ck_assert_int_eq(b->event[events].kind, RIG_RECEIVED);
+	ck_assert_int_eq(b->event[events].err, ECONNRESET);
+	ck_assert(near_list_empty(&b->port->receiving));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near now");
@@ -314,6 +340,7 @@ int main(void)
 	tcase_add_test(tcase, no_slot);
 	tcase_add_test(tcase, no_ring);
 	tcase_add_test(tcase, dying);
+	tcase_add_loop_test(tcase, lost, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -46,7 +46,7 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/* In port->receiving but for the first and the last two. */
+/* In port->receiving but for the first and NEAR_RX_PIECES. */
 enum near_rx_state {
 	NEAR_RX_NEW,		/* in peer->waiting */
 	NEAR_RX_READ,		/* out of the sender's memory */

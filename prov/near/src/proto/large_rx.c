@@ -316,19 +316,18 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 /* The sender's memory is not to be looked for: its end is on its way. */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {
-	near_list_remove(&op->link);
-	near_list_init(&op->link);	/* near_ops_fail() removes it again */
 	op->state = NEAR_RX_LOST;
-	if (op->peer->state >= NEAR_PEER_CLOSED_OFF)
-		near_rx_end(port, op, ECONNRESET);
-	/* else near_ops_fail() ends it */
+	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
+		return false;	/* near_ops_fail() ends it */
+	near_list_remove(&op->link);
+	near_rx_end(port, op, ECONNRESET);
 	return true;
 }
 
 bool near_rx_step(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget)
 {
-	if (!near_peer_alive(port, op->peer))
+	if (op->state == NEAR_RX_LOST || !near_peer_alive(port, op->peer))
 		return near_rx_lost(port, op);
 	if (op->state >= NEAR_RX_OFFER && op->state <= NEAR_RX_SHARED)
 		near_rx_share(port, op, budget);
