@@ -251,7 +251,7 @@ int near_peer_open(const struct near_peer *peer, enum near_given which,
 		   int theirs, int flags)
 {
 	if (peer->given[which] >= 0)
-		return near_proc_open(getpid(), peer->given[which], flags);
+		return near_proc_open_own(peer->given[which], flags);
 	return peer->far ? -ENOENT :
 	       near_proc_open(peer->addr.pid, theirs, flags);
 }

@@ -140,19 +140,32 @@ static bool near_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 	return found;
 }
 
+static int near_proc_open_path(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int near_proc_open(pid_t pid, int fd, int flags)
 {
 	char path[64];
-	int ours, err;
+	int ours;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	ours = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	err = errno;
-	if (ours < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd)) {
-		ours = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		err = errno;
-	}
-	return ours < 0 ? -err : ours;
+	ours = near_proc_open_path(path, flags);
+	if (ours < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd))
+		ours = near_proc_open_path(path, flags);
+	return ours;
+}
+
+/* By no pid: /proc may be of another pid namespace than this process. */
+int near_proc_open_own(int fd, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return near_proc_open_path(path, flags);
 }
 
 ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size)

@@ -21,6 +21,8 @@ int near_proc_start(pid_t pid, uint64_t *start);
  * has them under the main thread, and where that has ended under the others.
  */
 int near_proc_open(pid_t pid, int fd, int flags);
+/* A descriptor of this process, opened anew. */
+int near_proc_open_own(int fd, int flags);
 ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size);
 /*
  * Returns 0 if the process that has had this pid since start is there, -ESRCH
