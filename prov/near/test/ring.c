@@ -383,8 +383,8 @@ int main(void)
 	tcase_add_test(ring, no_ring);
 	tcase_add_test(ring, hostile_values);
 	suite_add_tcase(suite, ring);
-	tcase_add_loop_test(rest, places, 0, 4);
-	tcase_add_test(rest, tiers);
+	tcase_add_loop_test(rest, places, 0, 12);
+	tcase_add_loop_test(rest, tiers, 0, 3);
 	tcase_add_test(rest, sums);
 	tcase_add_test(rest, small_copies);
 	tcase_add_test(rest, vectors);
