@@ -431,6 +431,8 @@ static void ft_run(void)
 	ft_buf_alloc(&e, &out, FT_LARGE);
 	if (far.child.pid)
 		ft_far_meet();
+	else	/* no peer is 0, which an error entry has that names nobody */
+		ft_exchange(&e);
 	ft.phase = "peers that die";
 	/* with others on the processors each takes its time */
 	for (steps = 0; steps < FT_STEPS; steps += ft.opts.quick ? 4 : 2)
