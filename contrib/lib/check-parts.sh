@@ -257,7 +257,7 @@ part_udp_rxd() { fabtests --core 'udp;ofi_rxd'; }
 part_efa_faults()
 {
 	SOFTEFA_LOSS=0.02 SOFTEFA_REORDER=0.05 SOFTEFA_DUP=0.02 \
-		SOFTEFA_RNR=0.01 fabtests --core efa --wire udp --but pods
+		SOFTEFA_RNR=0.01 fabtests --core efa --wire udp --but pods --but local
 }
 
 # Devices of other kinds: without RDMA, with reads only, several of them, and
