@@ -18,10 +18,11 @@ struct ft_child {
 /* In the child *to is the parent, with pid 0. */
 void ft_fork(struct ft_child *to);
 /*
- * The rest of this process is another one, the first of a pid namespace. They
- * are one process group, so that both are stopped, and killed.
+ * The rest of this process is another one, the first of a pid namespace, which
+ * with users is in a user namespace of its own. They are one process group, so
+ * that both are stopped, and killed.
  */
-void ft_move_away(void);
+void ft_move_away(bool users);
 void ft_end_child(struct ft_child *child);
 
 void ft_tell(int fd, const void *what, size_t len);

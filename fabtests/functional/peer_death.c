@@ -11,7 +11,8 @@
  * With ofi_duo it has to be known as local while it lives, so it waits for
  * that; and traffic over the core, with a process of the core alone, goes on.
  *
- * FT_AWAY=1: each peer is in a pid namespace of its own.
+ * FT_AWAY=1: each peer is in a pid namespace of its own; users: and in a user
+ * namespace.
  */
 
 #include <rdma/fi_atomic.h>
@@ -144,7 +145,7 @@ static void ft_start(struct ft_child *peer, int steps)
 	if (peer->pid)
 		return;
 	if (getenv("FT_AWAY"))
-		ft_move_away();
+		ft_move_away(!strcmp(getenv("FT_AWAY"), "users"));
 	steps_left = steps < 0 ? 1 << 30 : steps;
 	ft_peer(peer);
 }
