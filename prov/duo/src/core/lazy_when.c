@@ -23,7 +23,7 @@ static void duo_cq_look_at_clock(struct duo_cq *cq)
 	uint64_t passed = cq->look_us ? now - cq->look_us : 0;
 
 	cq->slow = passed >= DUO_LOOK_SLOW ? cq->slow + 1 : 0;
-	if (passed >= duo_params.lazy_time || cq->slow)
+	if (passed >= duo_params.lazy_time || cq->slow || !cq->look_every)
 		cq->look_every = DUO_LOOK_MIN;
 	else if (passed < duo_params.lazy_time / 2 &&
 		 cq->look_every < DUO_LOOK_MAX)
@@ -71,10 +71,14 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 	return ep->lazy_count && !ep->closing;
 }
 
-/* Those that are due go in each poll, and need no turn. */
-static bool duo_ep_wants_turn(const struct duo_ep *ep)
+/*
+ * Those that are due go in each poll, and so do all beside an idle peer
+ * (duo_ep_flush_lazy()): they need no turn.
+ */
+static bool duo_ep_wants_turn(const struct duo_cq *cq, const struct duo_ep *ep)
 {
-	return ep->lazy_count > ep->due_count && !ep->closing;
+	return ep->lazy_count > ep->due_count && !ep->closing &&
+	       cq->local_idle < ep->lazy_limit;
 }
 
 void duo_cq_take_turns(struct duo_cq *cq)
@@ -83,11 +87,11 @@ void duo_cq_take_turns(struct duo_cq *cq)
 
 	duo_cq_look_at_clock(cq);
 	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (duo_ep_wants_turn(ep))
+		if (duo_ep_wants_turn(cq, ep))
 			duo_ep_take_turn(ep, cq->look_us);
 	}
 	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
-		if (duo_ep_wants_turn(ep))
+		if (duo_ep_wants_turn(cq, ep))
 			duo_ep_take_turn(ep, cq->look_us);
 	}
 }

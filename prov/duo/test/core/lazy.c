@@ -43,6 +43,29 @@ START_TEST(wildcard_waits_for_idle_polls)
 }
 END_TEST
 
+/*
+ * Messages of other hosts alone: each poll that follows a delivery gives the
+ * next receive to the core, and polls the core once.
+ */
+START_TEST(remote_traffic_pays_for_one_poll)
+{
+	uint64_t polls;
+	int i;
+
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(4 * LAZY_POLLS);
+	for (i = 0; i < 8; i++) {
+		ck_assert_int_eq(fake.core.posts, i + 1);
+		fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+		expect_recv(&slot[0], "far", remote);
+		post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+		polls = stats_now().core_polls;
+		poll_cq(1);
+		ck_assert_uint_eq(stats_now().core_polls, polls + 1);
+	}
+}
+END_TEST
+
 /* Who polls every 10 ms shall not wait for LAZY_POLLS of them. */
 START_TEST(wildcard_does_not_wait_for_a_slow_caller)
 {
@@ -339,6 +362,7 @@ int main(void)
 	Suite *suite = suite_create("lazy");
 	TCase *tcase = unit_case(suite, "lazy", setup, fixture_close);
 
+	tcase_add_test(tcase, remote_traffic_pays_for_one_poll);
 	tcase_add_test(tcase, wildcard_waits_for_idle_polls);
 	tcase_add_test(tcase, wildcard_does_not_wait_for_a_slow_caller);
 	tcase_add_test(tcase, wildcard_waits_after_a_pause);
