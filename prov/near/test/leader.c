@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -133,10 +134,43 @@ START_TEST(main_thread_has_ended)
 }
 END_TEST
 
+/* Another thread still opens what the process has. */
+static void *open_own(void *arg)
+{
+	int own;
+
+	while (!main_ended(getpid()))
+		sched_yield();
+	own = near_proc_open_own(ends[0], O_RDONLY);
+	_exit(own < 0 ? -own : 0);
+}
+
+START_TEST(own_descriptors)
+{
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		if (pthread_create(&thread, NULL, open_own, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near leader");
-	TCase *tcase = tcase_create("leader");
+	TCase *tcase = tcase_create("own");
+
+	tcase_add_test(tcase, own_descriptors);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("leader");
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);

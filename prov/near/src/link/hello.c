@@ -35,8 +35,8 @@ static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 	memset(name, 0, sizeof(*name));
 	name->sun_family = AF_UNIX;
 	if (dir >= 0)
-		len = snprintf(at, sizeof(name->sun_path), "/proc/self/fd/%d/",
-			       dir);
+		len = snprintf(at, sizeof(name->sun_path),
+			       "/proc/thread-self/fd/%d/", dir);
 	else
 		at++;		/* a name that begins with 0 is no file's */
 	snprintf(at + len, sizeof(name->sun_path) - 1 - (size_t)len,

@@ -159,12 +159,15 @@ int near_proc_open(pid_t pid, int fd, int flags)
 	return ours;
 }
 
-/* By no pid: /proc may be of another pid namespace than this process. */
+/*
+ * By no pid: /proc may be of another pid namespace than this process. By the
+ * calling thread: /proc/self has no descriptors once the main thread has ended.
+ */
 int near_proc_open_own(int fd, int flags)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
 	return near_proc_open_path(path, flags);
 }
 
