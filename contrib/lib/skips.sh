@@ -31,6 +31,8 @@ skips_hold()
 	no-git)		! git -C "$duo_src" rev-parse 2>/dev/null >&2;;
 	no-types)	[[ ! -d ${OFI_DUO_NODE_MODULES:-}/typescript ]];;
 	few-cpus)	[[ $(nproc) -lt 2 ]];;
+	other-libfabric) ! dpkg -S "$(pkg-config --variable=libdir \
+				libfabric)/libfabric.so" >/dev/null 2>&1;;
 	lacks:*)	! command -v "${1#*:}" >/dev/null;;
 	unpackaged:*)	! pkg-config --exists "${1#*:}";;
 	since:*)	pkg-config --atleast-version="${1#*:}" libfabric;;
