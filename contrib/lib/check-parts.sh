@@ -44,6 +44,16 @@ check_asan="--enable-werror --enable-debug --enable-asan --enable-ubsan"
 # No --enable-werror: gcc warns of fences, which TSan does not model.
 check_tsan="--enable-debug --enable-tsan"
 
+# do_part NAME: what fails in a part does not end it, but sets part_failed, also if
+# it has printed no result and what follows passes.
+do_part()
+{
+	part_failed=0
+	set +e -E
+	trap 'part_failed=1' ERR
+	"part_${1//-/_}"
+}
+
 # result NAME COMMAND...: PASS or FAIL by COMMAND's exit status.
 result()
 {
@@ -136,6 +146,21 @@ FAIL: skip expected, nothing skipped: ^d" ]] || status=1
 	return "$status"
 }
 
+# A part has failed if any command of it has, not only the last. In a shell of its
+# own: no trap sees what fails in a condition.
+# shellcheck disable=SC2016 # that shell's
+parts_notice_failures()
+{
+	bash -c '. "$0"
+		fails() { ! true; false; }
+		part_later() { fails; echo "PASS: b"; }
+		part_none() { fails || echo "SKIP: a"; [[ -z "" ]] || return; }
+		do_part later
+		[[ $part_failed -eq 1 ]] || exit 1
+		do_part none
+		exit "$part_failed"' "$duo_src/contrib/lib/check-parts.sh" >/dev/null
+}
+
 # Nothing is released that calls itself unreleased.
 release_is_refused()
 {
@@ -179,6 +204,7 @@ part_scripts()
 	done
 	result "junit: the results of a log" junit_is_right
 	result "skips: compared with the list" skips_are_judged
+	result "check: a failure without a result" parts_notice_failures
 	result "release: wants a directory" release_is_refused
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
 	result "bench: random order" bench_order_is_random
