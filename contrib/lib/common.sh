@@ -55,15 +55,16 @@ is_root()
 }
 
 # Uid 0 does not say that there may be namespaces: in most containers there may
-# not. Elsewhere any user may have them in a user namespace of its own.
+# not. Elsewhere any user may have them in a user namespace of its own, but not with
+# their /proc where a part of /proc is hidden, as in containers without root.
 may_unshare()
 {
-	unshare --pid --fork --mount --net --uts -- true 2>/dev/null
+	unshare --pid --fork --mount --mount-proc --net --uts -- true 2>/dev/null
 }
 
 may_unshare_as_user()
 {
-	unshare --map-root-user --pid --fork --mount --net --uts -- \
+	unshare --map-root-user --pid --fork --mount --mount-proc --net --uts -- \
 		mount -t tmpfs none /mnt 2>/dev/null
 }
 
