@@ -187,8 +187,9 @@ bool near_crowded(const struct near_port *port, size_t endpoints);
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * After the descriptor has become readable, and before the next near_poll().
- * true: it is not armed any more, and others who sleep on it would not know.
+ * Before near_arm(), by each thread that is about to sleep. true: the descriptor
+ * is not readable any more, and not armed: the caller must wake the threads that
+ * sleep on it. false: it is still armed for them.
  */
 bool near_woken(struct near_port *port);
 

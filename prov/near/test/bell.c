@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 static struct rig *us, *other;
 static struct near_peer *to_us;
+static uint8_t big[NEAR_STEP + 777], got[sizeof(big)];
 
 static void setup(void)
 {
@@ -171,6 +173,112 @@ START_TEST(not_to_others)
 }
 END_TEST
 
+/* Asleep: the descriptor is written to once, and only when it was armed. */
+START_TEST(wakes)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	int i;
+
+	ck_assert_int_ge(fd.fd, 0);
+	for (i = 0; i < 100; i++) {
+		ck_assert_int_eq(near_arm(us->port), 0);
+		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
+		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		/* another thread that is about to sleep takes no byte */
+		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
+		ck_assert_int_eq(poll(&fd, 1, 0), 1);
+		ck_assert(near_woken(us->port));
+		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		us->count = 0;
+		rig_until(us, NULL, 2);
+		rig_send(other, to_us, i, big, 8);
+		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
+		rig_until(us, NULL, 3);
+	}
+}
+END_TEST
+
+/* A bell that finds no descriptor free leaves the waking to the next one. */
+START_TEST(wakes_later)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	struct rlimit limit, none;
+
+	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit) { 0, limit.rlim_max };
+	while (near_arm(us->port))
+		near_woken(us->port);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(rig_send(other, to_us, 2, big, 8), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(rig_send(other, to_us, 3, big, 8), 0);
+	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	ck_assert(near_woken(us->port));
+	rig_until(us, NULL, 3);
+}
+END_TEST
+
+/* Who polls takes what has come, and leaves the bell to who sleeps. */
+START_TEST(stays_rung)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	uint64_t end;
+
+	ck_assert_int_eq(near_arm(us->port), 0);
+	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
+	end = near_now_ms() + 3 * NEAR_CHECK_MS;
+	rig_until(us, NULL, 1);
+	while (near_now_ms() < end)
+		near_poll(us->port, us->port->sink);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert(near_woken(us->port));
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(near_arm(us->port), 0);
+	ck_assert(!near_woken(us->port));
+}
+END_TEST
+
+/*
+ * What another thread's call adds, and needs polls, wakes a sleeper: a receive
+ * of an announced message, or (_i & 1) a peer that is found dead. Once. Another
+ * thread that only looks whether it may sleep (_i & 2) takes nothing away.
+ */
+START_TEST(work_wakes)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	struct iovec iov = { got, sizeof(big) };
+
+	ck_assert_int_eq(rig_send_large(other, to_us, 1, big, sizeof(big), big), 0);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(near_arm(us->port), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i & 2)
+		ck_assert(!near_woken(us->port));
+	if (_i & 1)
+		near_peer_dies(us->port, us->event[0].peer);
+	else
+		ck_assert_int_eq(near_recv(us->port, us->event[0].peer,
+					   &us->event[0].msg.rndv, &iov, 1,
+					   sizeof(got), got), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
+	/* others that sleep have to arm it anew */
+	ck_assert(near_woken(us->port));
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i & 1)
+		return;
+	rig_until(us, other, 2);
+	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
+	/* nobody sleeps: no byte is left in the pipe */
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near bell");
@@ -182,6 +290,10 @@ int main(void)
 	tcase_add_test(tcase, each_sleep_has_a_number);
 	tcase_add_test(tcase, woken_before_armed_is_cleared);
 	tcase_add_loop_test(tcase, not_to_others, 0, 2);
+	tcase_add_test(tcase, wakes);
+	tcase_add_test(tcase, wakes_later);
+	tcase_add_test(tcase, stays_rung);
+	tcase_add_loop_test(tcase, work_wakes, 0, 4);
 	suite_add_tcase(suite, tcase);
 	return unit_run(suite);
 }

@@ -4,7 +4,6 @@
 /* Two ports and more in one process, one poll after another. */
 
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "link/proc.h"
@@ -336,105 +335,6 @@ START_TEST(many_lives)
 }
 END_TEST
 
-/* Asleep: the descriptor is written to once, and only when it was armed. */
-START_TEST(wakes)
-{
-	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
-	int i;
-
-	ck_assert_int_ge(fd.fd, 0);
-	for (i = 0; i < 100; i++) {
-		ck_assert_int_eq(near_arm(b->port), 0);
-		ck_assert_int_eq(poll(&fd, 1, 0), 0);
-		ck_assert_int_eq(rig_send(a, to_b, i, big, 8), 0);
-		ck_assert_int_eq(rig_send(a, to_b, i, big, 8), 0);
-		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
-		ck_assert_int_eq(near_arm(b->port), -EAGAIN);
-		b->count = 0;
-		rig_until(b, NULL, 2);
-		rig_send(a, to_b, i, big, 8);
-		ck_assert_int_eq(near_arm(b->port), -EAGAIN);
-		rig_until(b, NULL, 3);
-	}
-}
-END_TEST
-
-/* A bell that finds no descriptor free leaves the waking to the next one. */
-START_TEST(wakes_later)
-{
-	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
-	struct rlimit limit, none;
-
-	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8), 0);
-	rig_until(b, NULL, 1);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit) { 0, limit.rlim_max };
-	while (near_arm(b->port))
-		near_woken(b->port);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	ck_assert_int_eq(rig_send(a, to_b, 2, big, 8), 0);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
-	ck_assert_int_eq(rig_send(a, to_b, 3, big, 8), 0);
-	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
-	ck_assert(near_woken(b->port));
-	rig_until(b, NULL, 3);
-}
-END_TEST
-
-/* Who polls takes what has come, and leaves the bell to who sleeps. */
-START_TEST(stays_rung)
-{
-	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
-	uint64_t end;
-
-	ck_assert_int_eq(near_arm(b->port), 0);
-	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8), 0);
-	end = near_now_ms() + 3 * NEAR_CHECK_MS;
-	rig_until(b, NULL, 1);
-	while (near_now_ms() < end)
-		near_poll(b->port, b->port->sink);
-	ck_assert_int_eq(poll(&fd, 1, 0), 1);
-	ck_assert(near_woken(b->port));
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
-	ck_assert_int_eq(near_arm(b->port), 0);
-	ck_assert(!near_woken(b->port));
-}
-END_TEST
-
-/*
- * What another thread's call adds, and needs polls, wakes a sleeper: a receive
- * of an announced message, or (_i is 1) a peer that is found dead. Once.
- */
-START_TEST(work_wakes)
-{
-	struct pollfd fd = { .fd = near_wait_fd(b->port), .events = POLLIN };
-	struct iovec iov = { got, LARGE };
-
-	ck_assert_int_eq(rig_send_large(a, to_b, 1, big, LARGE, big), 0);
-	rig_until(b, NULL, 1);
-	ck_assert_int_eq(near_arm(b->port), 0);
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
-	if (_i)
-		near_peer_dies(b->port, b->event[0].peer);
-	else
-		ck_assert_int_eq(near_recv(b->port, b->event[0].peer,
-					   &b->event[0].msg.rndv, &iov, 1,
-					   LARGE, got), 0);
-	ck_assert_int_eq(poll(&fd, 1, 0), 1);
-	ck_assert_int_eq(near_arm(b->port), -EAGAIN);
-	/* others that sleep have to arm it anew */
-	ck_assert(near_woken(b->port));
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
-	if (_i)
-		return;
-	rig_until(b, a, 2);
-	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
-	/* nobody sleeps: no byte is left in the pipe */
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
-}
-END_TEST
-
 START_TEST(no_such_port)
 {
 	struct near_addr addr = b->addr;
@@ -519,10 +419,6 @@ int main(void)
 	tcase_add_test(read, closed_receiver);
 	tcase_add_test(read, claims_before_mark);
 	tcase_add_test(read, many_lives);
-	tcase_add_test(read, wakes);
-	tcase_add_test(read, wakes_later);
-	tcase_add_test(read, stays_rung);
-	tcase_add_loop_test(read, work_wakes, 0, 2);
 	tcase_add_test(read, no_such_port);
 	suite_add_tcase(suite, read);
 	suite_add_tcase(suite, pieces);

@@ -182,7 +182,8 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-bool near_wake_drain(struct near_port *port)
+/* True if there was a byte, which others that sleep on it do not see now. */
+static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
 	bool some = false;
@@ -431,17 +432,21 @@ int near_wait_fd(struct near_port *port)
 	return port->epoll_fd;
 }
 
-/* Who sleeps is here each time: what costs system calls is not done each time. */
+/*
+ * Each thread comes here before it sleeps, and may find that it need not: others
+ * sleep on, so port->armed stays, unless they are told by the return value.
+ * What costs system calls is not done each time.
+ */
 bool near_woken(struct near_port *port)
 {
 	uint64_t now = near_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	port->armed = false;
 	/* the sender of the byte may not have cleared region->armed yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->region->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
+	port->armed = port->armed && !rung;
 	near_port_events(port);
 	if (all)
 		port->looked_ms = now;

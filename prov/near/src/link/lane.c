@@ -353,8 +353,6 @@ int near_arm(struct near_port *port)
 	    !near_list_empty(&port->receiving) ||
 	    !near_list_empty(&port->onesided_work) || port->dying)
 		return -EAGAIN;
-	if (!__atomic_load_n(&region->armed, __ATOMIC_RELAXED))
-		near_wake_drain(port);
 	if (!++port->sleeps)		/* 0 is awake */
 		port->sleeps++;
 	for (i = 0; i < port->hot_count; i++)

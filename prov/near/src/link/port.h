@@ -292,8 +292,6 @@ bool near_peer_left(const struct near_peer *peer);
 /* True if the port is open still, of one that is connected. */
 bool near_peer_there(const struct near_peer *peer);
 void near_port_tick(struct near_port *port);
-/* True if there was a byte, which others that sleep on it do not see now. */
-bool near_wake_drain(struct near_port *port);
 
 /* port.c */
 /*
