@@ -138,13 +138,26 @@ skips_are_judged()
 	local skips_list log status=0
 	skips_list=$(mktemp) log=$(mktemp)
 	printf '%s\n' '# always a ^c' 'always a ^b .*why' 'always a ^d' 'since:99 a ^e' \
-		'always * ^f' 'always g ^c' >"$skips_list"
+		'always * ^f' 'always g ^c' 'always+since:99 a ^h' \
+		'has:bash+has:sh a ^i' 'provider:none a ^j' >"$skips_list"
 	printf '%s\n' 'PASS: b' 'SKIP: b (for why)' 'SKIP: c (none)' >"$log"
 	[[ $(skips_judged a "$log") == "FAIL: skip not expected: c (none)
-FAIL: skip expected, nothing skipped: ^d" ]] || status=1
+FAIL: skip expected, nothing skipped: ^d
+FAIL: skip expected, nothing skipped: ^i" ]] || status=1
 	rm "$skips_list" "$log"
 	return "$status"
 }
+
+# The EFA installer's libfabric is a package, too, of another name.
+# shellcheck disable=SC2317 # skips_hold calls it
+skips_know_libfabric()
+(
+	dpkg() { echo "$package: /x/libfabric.so"; }
+	package=libfabric-aws-dev
+	skips_hold other-libfabric || exit
+	package=libfabric-dev:amd64
+	! skips_hold other-libfabric && skips_hold provider:tcp
+)
 
 # A part has failed if any command of it has, not only the last. In a shell of its
 # own: no trap sees what fails in a condition.
@@ -204,6 +217,7 @@ part_scripts()
 	done
 	result "junit: the results of a log" junit_is_right
 	result "skips: compared with the list" skips_are_judged
+	result "skips: another libfabric" skips_know_libfabric
 	result "check: a failure without a result" parts_notice_failures
 	result "release: wants a directory" release_is_refused
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"

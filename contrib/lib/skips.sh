@@ -17,8 +17,25 @@ skips_as_user()
 	fi
 }
 
-# skips_hold CONDITION: it is so here.
+# skips_provider NAME: this libfabric has it.
+skips_provider()
+{
+	local bin
+	bin=$(pkg-config --variable=prefix libfabric)/bin
+	[[ $'\n'$(PATH=$PATH:$bin fi_info -l 2>/dev/null) == *$'\n'"$1:"* ]]
+}
+
+# skips_hold CONDITION+...: they hold here.
 skips_hold()
+{
+	local condition
+	for condition in ${1//+/ }; do
+		skips_holds "$condition" || return
+	done
+}
+
+# skips_holds CONDITION
+skips_holds()
 {
 	case $1 in
 	always)		true;;
@@ -31,8 +48,11 @@ skips_hold()
 	no-git)		! git -C "$duo_src" rev-parse 2>/dev/null >&2;;
 	no-types)	[[ ! -d ${OFI_DUO_NODE_MODULES:-}/typescript ]];;
 	few-cpus)	[[ $(nproc) -lt 2 ]];;
-	other-libfabric) ! dpkg -S "$(pkg-config --variable=libdir \
-				libfabric)/libfabric.so" >/dev/null 2>&1;;
+	other-libfabric) [[ $(dpkg -S "$(pkg-config --variable=libdir libfabric)/libfabric.so" \
+				2>/dev/null) != libfabric-dev* ]];;
+	roots)		root_possible && { [[ -z ${OFI_DUO_INSIDE:-} ]] || packages_may_install; };;
+	provider:*)	skips_provider "${1#*:}";;
+	has:*)		command -v "${1#*:}" >/dev/null;;
 	lacks:*)	! command -v "${1#*:}" >/dev/null;;
 	unpackaged:*)	! pkg-config --exists "${1#*:}";;
 	since:*)	pkg-config --atleast-version="${1#*:}" libfabric;;
