@@ -85,3 +85,22 @@ void recv_teardown(void)
 	recv_close(0);
 	recv_close_domain();
 }
+
+int recv_end(const void *context)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret;
+
+	do {
+		ret = fi_cq_read(cq[0], &entry, 1);
+	} while (ret == -FI_EAGAIN);
+	if (ret == 1) {
+		ck_assert_ptr_eq(entry.op_context, context);
+		return 0;
+	}
+	ck_assert_int_eq(ret, -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+	ck_assert_ptr_eq(err.op_context, context);
+	return err.err;
+}

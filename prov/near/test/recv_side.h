@@ -26,5 +26,8 @@ void recv_close(int i);
 void recv_close_domain(void);
 /* What the receiver and its peer call that endpoint. */
 fi_addr_t recv_insert(struct fid_ep *of);
+/* Reads until the receiver's next completion, which has that context; returns 0,
+ * or its error. */
+int recv_end(const void *context);
 
 #endif /* RECV_SIDE_H */
