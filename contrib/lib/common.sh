@@ -54,6 +54,18 @@ is_root()
 	[[ $(id -u) -eq 0 ]]
 }
 
+# as_nobody COMMAND...: as a user without rights. Root of a user namespace that has one
+# user, as ordinary users make it to work in a Debian root, cannot do that.
+as_nobody()
+{
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+
+may_be_nobody()
+{
+	is_root && as_nobody true 2>/dev/null
+}
+
 # Uid 0 does not say that there may be namespaces: in most containers there may
 # not. Elsewhere any user may have them in a user namespace of its own, but not with
 # their /proc where a part of /proc is hidden, as in containers without root.

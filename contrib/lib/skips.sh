@@ -10,8 +10,8 @@ skips_list=$duo_lib/skips
 # An ordinary user may not all that root may.
 skips_as_user()
 {
-	if is_root; then
-		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+	if may_be_nobody; then
+		as_nobody "$@"
 	else
 		"$@"
 	fi
@@ -39,7 +39,7 @@ skips_holds()
 {
 	case $1 in
 	always)		true;;
-	not-root)	! is_root;;
+	not-root)	! may_be_nobody;;
 	namespaces)	may_unshare || may_unshare_as_user;;
 	no-namespaces)	! may_unshare && ! may_unshare_as_user;;
 	no-userns)	! skips_as_user unshare --map-root-user true 2>/dev/null;;
