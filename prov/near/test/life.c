@@ -8,10 +8,15 @@
  */
 
 #include <dirent.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -341,6 +346,57 @@ START_TEST(many_messages)
 }
 END_TEST
 
+/* As before Linux 5.3. */
+static void refuse_pidfds(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
+
+	ck_assert(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	ck_assert(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+	ck_assert_int_eq(near_proc_pidfd(getpid()), -ENOSYS);
+}
+
+/* A death is found by the start time alone; _i is 1: after it was waited for. */
+START_TEST(without_pidfds)
+{
+	struct near_addr addr;
+	struct near_peer *peer;
+	siginfo_t info;
+	int told[2];
+
+	refuse_pidfds();
+	ck_assert_int_eq(pipe(told), 0);
+	child[0] = fork();
+	if (!child[0]) {
+		struct rig *rig = rig_open(false);
+
+		if (write(told[1], &rig->addr, sizeof(addr)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(told[0], &addr, sizeof(addr)), sizeof(addr));
+	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
+	near_peer_watch(us->port, peer);
+	ck_assert(peer->by_start);
+	ck_assert_int_eq(near_proc_check(addr.pid, addr.start), 0);
+	kill(child[0], SIGKILL);
+	waitid(P_PID, child[0], &info, WEXITED | (_i ? 0 : WNOWAIT));
+	ck_assert_int_eq(near_proc_check(addr.pid, addr.start), -ESRCH);
+	if (_i)
+		child[0] = 0;
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near life");
@@ -353,6 +409,7 @@ int main(void)
 	tcase_add_test(tcase, clients);
 	tcase_add_test(tcase, deaths);
 	tcase_add_test(tcase, many_messages);
+	tcase_add_loop_test(tcase, without_pidfds, 0, 2);
 	suite_add_tcase(suite, tcase);
 	tcase_add_checked_fixture(growing, setup_growing, teardown);
 	tcase_set_timeout(growing, patience);

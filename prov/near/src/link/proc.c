@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,38 +80,45 @@ static bool near_stat_ended(const struct near_stat *stat)
 	return stat->state == 'Z' || stat->state == 'X';
 }
 
+/* All its threads, and nobody has waited for it yet. */
+static bool near_stat_zombie(const struct near_stat *stat)
+{
+	return near_stat_ended(stat) && stat->threads <= 1;
+}
+
 int near_proc_start(pid_t pid, uint64_t *start)
 {
 	struct near_stat stat;
 	int ret = near_proc_stat(pid, &stat);
 
-	if (!ret && near_stat_ended(&stat) && stat.threads <= 1)
+	if (!ret && near_stat_zombie(&stat))
 		ret = -ESRCH;
 	if (!ret)
 		*start = stat.start;
 	return ret;
 }
 
-/* The start time of pid cannot be read; of a zombie it could be. */
+/* /proc does not have pid, or does not show it; a kernel may have no pidfds. */
 static int near_proc_hidden(pid_t pid)
 {
-	int fd = near_proc_pidfd(pid);
-	bool ended = fd >= 0 && near_proc_ended(fd);
+	bool ended = kill(pid, 0) && errno == ESRCH;
+	int fd = ended ? -ESRCH : near_proc_pidfd(pid);
 
 	if (fd < 0)
 		return fd;
+	ended = near_proc_ended(fd);
 	close(fd);
 	return ended ? -ESRCH : -EACCES;
 }
 
 int near_proc_check(pid_t pid, uint64_t start)
 {
-	uint64_t now;
-	int ret = near_proc_start(pid, &now);
+	struct near_stat stat;
+	int ret = near_proc_stat(pid, &stat);
 
 	if (ret == -ESRCH)
 		return near_proc_hidden(pid);
-	if (!ret && now != start)
+	if (!ret && (stat.start != start || near_stat_zombie(&stat)))
 		return -ESRCH;
 	return ret;
 }
