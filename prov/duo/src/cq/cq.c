@@ -10,6 +10,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/enosys.h"
 #include "base/log.h"
 #include "cq/cq.h"
@@ -20,20 +21,37 @@
 #include "obj/forward.h"
 #include "peer/peer.h"
 
-#define DUO_RING_READS 16	/* reads of the ring per poll */
+#define DUO_RING_READS 128	/* reads of the ring per poll, at most */
+#define DUO_RING_SLOW 100	/* milliseconds from poll to poll: too many */
 
 /*
- * Reads the ring. A program that finds an entry there at each read, because it
- * sends or writes before, must make progress as well: some of the reads poll.
+ * A program that finds an entry in the ring at each read, because it sends or
+ * writes before, must make progress as well: some of its reads poll, and each
+ * one of a program that reads seldom.
  */
+DUO_COLD void duo_cq_ring_poll(struct duo_cq *cq)
+{
+	uint64_t now = duo_clock_coarse_ms();
+
+	if (!cq->ring_every || now - cq->ring_ms >= DUO_RING_SLOW)
+		cq->ring_every = 1;
+	else if (cq->ring_every < DUO_RING_READS)
+		cq->ring_every *= 2;
+	cq->ring_left = cq->ring_every - 1;
+	cq->ring_ms = now;
+	duo_cq_progress(cq);
+}
+
 DUO_COLD ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
 {
 	uint32_t before_err;
 	size_t done;
 
-	if (!count || !(++cq->ring_reads % DUO_RING_READS))
+	if (!count)
 		duo_cq_progress(cq);
+	else if (!cq->ring_left--)
+		duo_cq_ring_poll(cq);
 	before_err = duo_err_after(&cq->errs, &cq->ring);
 	if (!before_err)
 		return -FI_EAVAIL;

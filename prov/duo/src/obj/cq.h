@@ -47,7 +47,9 @@ struct duo_cq {
 	uint32_t short_left;	/* short reads until the next long one, */
 	uint32_t short_given;	/* and how many of them there were at first */
 	uint32_t local_skip;	/* likewise local ones */
-	uint32_t ring_reads;	/* reads that found an entry in the ring */
+	uint32_t ring_left;	/* reads of the ring until one that polls, */
+	uint32_t ring_every;	/* of so many, and when the last one did: */
+	uint64_t ring_ms;
 	atomic_uint core_credit;	/* polls that the core gets beside those;
 					 * a race may lose some */
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
