@@ -10,8 +10,9 @@
  * limit would hang programs that MPI permits.
  *
  * Cost: 448 bytes an entry, touched from the first use on; the first range is
- * 7 MiB of addresses; growing is advancing an index, and a system call a range. The first cache line is the core's, and a message over
- * either path touches the four after it. Protected by the domain's lock.
+ * 7 MiB of addresses; growing is advancing an index, and a system call a range.
+ * The first cache line is the core's, and a message over either path touches the
+ * four after it. Protected by the domain's lock.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
