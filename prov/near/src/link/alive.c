@@ -334,10 +334,8 @@ static void near_port_moves(struct near_port *port)
 }
 
 /* Somebody may wait for our answer; more often while we do for one. */
-static void near_port_meet(struct near_port *port)
+static void near_port_meet(struct near_port *port, uint64_t now)
 {
-	uint64_t now = near_now_ms();
-
 	if (port->hello < 0 || now - port->hello_ms <
 	    (now - port->asked_ms < NEAR_ASKED_MS ? 1 : NEAR_HELLO_MS))
 		return;
@@ -349,10 +347,8 @@ static void near_port_meet(struct near_port *port)
  * Who has ended, at most every NEAR_CHECK_MS. Rings are left to the next tick:
  * who calls may be amid their messages, or have a slot that is not sent yet.
  */
-static void near_port_check(struct near_port *port)
+static void near_port_check(struct near_port *port, uint64_t now)
 {
-	uint64_t now = near_now_ms();
-
 	if (near_likely(now - port->checked_ms < NEAR_CHECK_MS))
 		return;
 	port->checked_ms = port->looked_ms = now;
@@ -367,7 +363,7 @@ static void near_port_check(struct near_port *port)
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 {
-	near_port_check(port);
+	near_port_check(port, near_now_ms());
 	return !peer->dying && peer->state != NEAR_PEER_GONE;
 }
 
@@ -376,10 +372,8 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
  * that polls now and then would notice deaths late by that: after a pause each
  * poll looks, until polls have come quickly for a while.
  */
-static void near_tick_next(struct near_port *port)
+static void near_tick_next(struct near_port *port, uint64_t now)
 {
-	uint64_t now = near_now_ms();
-
 	if (now - port->ticked_ms >= NEAR_CHECK_MS) {
 		port->tick_polls = 1;
 		port->tick_quick = 0;
@@ -394,18 +388,20 @@ static void near_tick_next(struct near_port *port)
 
 void near_port_tick(struct near_port *port)
 {
-	near_tick_next(port);
+	const uint64_t now = near_now_ms();
+
+	near_tick_next(port, now);
 	if (port->polls - port->swept >= NEAR_SWEEP_POLLS) {
 		port->swept = port->polls;
 		near_port_sweep(port);
 	}
-	near_port_check(port);
+	near_port_check(port, now);
 	if (near_unlikely(port->rings_due)) {
 		near_port_moves(port);
 		near_room_look(port);
 		near_rings_look(port);
 	}
-	near_port_meet(port);
+	near_port_meet(port, now);
 	if (near_unlikely(port->dying))
 		near_port_reap(port);
 }
