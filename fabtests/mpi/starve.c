@@ -4,8 +4,8 @@
 /*
  * A server with a window of MPI_ANY_SOURCE receives, posted again as they
  * end. Local clients keep it busy with request and reply; the last rank sends
- * a request every 20 ms over the core, and must be served in time. It has a
- * registry directory of its own, so nobody finds it in shared memory.
+ * a request every 20 ms over the core, and must be served beside them. It has a
+ * registry directory of its own, so no rank finds it in shared memory.
  *
  *   starve [WINDOW [SECONDS]]	at least 3 ranks; all but two are clients
  */
@@ -18,6 +18,13 @@
 #define MT_TAG_REPORT 6	/* no request, which a server may still wait for */
 #define MT_INTERVAL 0.02	/* seconds between requests of the last rank */
 #define MT_WINDOW_MAX 1024
+/*
+ * Local round trips for each of the last rank's, at most. Where it waits for
+ * nothing but its 20 ms there are up to 20,000; where it waits for a pause of
+ * the local clients, more than 100,000. Load slows both down alike, so this
+ * holds on a busy machine, too, where a time would not.
+ */
+#define MT_LOCAL_PER_TRIP 50000
 
 static int window = 32;
 static double seconds = 3;
@@ -59,10 +66,14 @@ static void mt_post(int *request, MPI_Request *posted)
 		  posted);
 }
 
-/* Answers all until the time is over; the answer says whether it is. */
+/*
+ * Answers all until the time is over and the last rank has had a quarter of its
+ * requests answered, however long that takes; the answer says whether it is.
+ */
 static void mt_serve(void)
 {
 	int request[MT_WINDOW_MAX], i, stop, peers = mt_size - 1;
+	int wanted = seconds / MT_INTERVAL / 4;
 	double end = MPI_Wtime() + seconds;
 	MPI_Request posted[MT_WINDOW_MAX];
 	MPI_Status status;
@@ -73,7 +84,8 @@ static void mt_serve(void)
 		MPI_Waitany(window, posted, &i, &status);
 		MT_CHECK(request[i] == status.MPI_SOURCE, "%d's, not %d's",
 			 request[i], status.MPI_SOURCE);
-		stop = MPI_Wtime() >= end;
+		wanted -= status.MPI_SOURCE == mt_size - 1;
+		stop = wanted <= 0 && MPI_Wtime() >= end;
 		peers -= stop;
 		mt_post(&request[i], &posted[i]);
 		MPI_Send(&stop, 1, MPI_INT, status.MPI_SOURCE, MT_TAG,
@@ -117,20 +129,17 @@ static void mt_far_client(struct mt_trips *trips)
 		nanosleep(&nap, NULL);
 }
 
-/*
- * A quarter of what is sent for: machines may be slow, but nobody waits until
- * the local clients end.
- */
 static void mt_report(const struct mt_trips *far, int local)
 {
-	printf("window %d, %d local clients: %.0f round trips a second; "
-	       "the other: %d in %g s, mean %.3f ms, max %.3f ms\n",
-	       window, mt_size - 2, local / seconds, far->count, seconds,
+	printf("window %d, %d local clients: %d round trips in %g s or more; "
+	       "the other: %d, mean %.3f ms, max %.3f ms\n",
+	       window, mt_size - 2, local, seconds, far->count,
 	       far->sum / far->count * 1e3, far->max * 1e3);
-	MT_CHECK(far->count >= seconds / MT_INTERVAL / 4,
-		 "%d round trips over the core in %g s", far->count, seconds);
-	MT_CHECK(local > far->count, "%d local round trips in %g s", local,
-		 seconds);
+	MT_CHECK(local / far->count <= MT_LOCAL_PER_TRIP,
+		 "%d round trips over the core beside %d local ones",
+		 far->count, local);
+	MT_CHECK(local > far->count, "%d local round trips beside %d over the "
+		 "core", local, far->count);
 }
 
 static void mt_collect(struct mt_trips *trips)
