@@ -6,35 +6,34 @@
 # "SKIP: name (reason)" lines among whatever else it says; contrib/check counts
 # them. Run in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name, time limit in seconds, and when: first; pack, with others beside it; tests,
-# one after the other; last, since other releases' automake writes into the source
-# tree. all: with --all only. What makes a tarball does so under dist.lock.
+# Name, time limit in seconds, and when: first; in the two lanes, long ones early;
+# last, since other releases' automake writes into the source tree. all: with --all
+# only. What makes a tarball does so under dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		600	first
 unit		1200	first
-sanitizers	1200	pack
-distcheck	900	pack
-packages	1800	pack
-scripts		300	beside
-bundle		900	beside
-templates	1800	beside
-info		900	tests
-rights		900	tests
-efa-shm		900	tests
-efa-udp		1200	tests
-efa-faults	1200	tests
-efa-kinds	600	tests
-tcp		1200	tests
-sockets		1200	tests
-tcp-rxm		1200	tests
-udp-rxd		1200	tests
-mpi		900	tests
-near		600	tests
-peer-shm	1800	tests
-asan		1200	tests
-tsan		1200	tests
-upstream	3600	tests	all
+asan		2400	lanes
+tsan		1800	lanes
+distcheck	900	lanes
+packages	1800	lanes
+mpi		1200	lanes
+scripts		300	lanes
+bundle		900	lanes
+templates	1800	lanes
+efa-udp		1200	lanes
+efa-faults	1200	lanes
+tcp		1200	lanes
+sockets		1200	lanes
+tcp-rxm		1200	lanes
+udp-rxd		1200	lanes
+peer-shm	1800	lanes
+info		900	lanes
+near		900	lanes
+efa-shm		900	lanes
+efa-kinds	600	lanes
+rights		900	lanes
+upstream	3600	last	all
 debian12	2400	last	all
 newest		2400	last	all
 "
@@ -360,21 +359,14 @@ export_sanitizers()
 	fi
 }
 
-# Their builds, which asan and tsan find done.
-part_sanitizers()
-{
-	result "asan: build" in_build -asan "$check_asan" \
-		make -C "$duo_build-asan" -j "$(nproc)" test-programs
-	result "tsan: build" in_build -tsan "$check_tsan" \
-		make -C "$duo_build-tsan" -j "$(nproc)" test-programs
-}
-
 # The sanitized device under unsanitized programs (shells, mpirun) is meant;
 # leaks are looked for in the unit tests, which run no code of others.
 part_asan()
 {
 	local -a run=("$duo_src/fabtests/run" --quick)
 	export_sanitizers
+	result "asan: build" in_build -asan "$check_asan" \
+		make -C "$duo_build-asan" -j "$(nproc)" test-programs || return
 	make_check -asan "$check_asan"
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 	in_build -asan "$check_asan" "${run[@]}" --core tcp
@@ -386,17 +378,21 @@ part_asan()
 part_tsan()
 {
 	export_sanitizers
+	result "tsan: build" in_build -tsan "$check_tsan" \
+		make -C "$duo_build-tsan" -j "$(nproc)" test-programs || return
 	make_check -tsan "$check_tsan"
 	in_build -tsan "$check_tsan" "$duo_src/fabtests/run" --quick \
 		--core tcp --only threads --only cq --only multi_ep
 }
 
-# It builds the unit tests, which other parts run.
+# Without the tests' programs, which the other parts build and run: that the
+# tarball has their sources is what tarball_is_whole looks for.
 distcheck()
 {
 	in_build -check "$check_werror" \
 		flock "$duo_build-check/dist.lock" make -C "$duo_build-check" \
-		-j "$(nproc)" distcheck TESTS=
+		-j "$(nproc)" distcheck TESTS= check_PROGRAMS= \
+		check_LTLIBRARIES= mpi_test_programs=
 }
 
 # not_in_tarball: the repository's files that "make dist" leaves out.
