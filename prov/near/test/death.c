@@ -5,16 +5,12 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "link/proc.h"
 #include "unit.h"
 
-#define LIMIT_MS 1000
 #define LEN 300000
 
 static struct rig *us;
@@ -84,29 +80,6 @@ static void act_send(struct rig *rig, struct near_peer *to_us)
 	rig_send_large(rig, to_us, 100, buf, LEN, buf);
 }
 
-static uint64_t cpu_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* Within the second that is promised, of what others leave us of the CPU. */
-static void until_gone(uint32_t events)
-{
-	uint64_t start_ms = cpu_ms();
-
-	rig_until(us, NULL, events);
-	ck_assert_uint_le(cpu_ms() - start_ms, LIMIT_MS);
-	ck_assert_int_eq(us->event[events - 1].kind, RIG_GONE);
-	rig_poll_ms(us, 50);
-	ck_assert_uint_eq(us->count, events);
-	ck_assert_uint_eq(rig_lanes(us), 0);
-	/* no room is kept for it, whoever still refers to it */
-	ck_assert_uint_eq(us->port->room.peers, 0);
-}
-
 /* All that was sent completely is delivered before the end. */
 START_TEST(sender)
 {
@@ -114,7 +87,7 @@ START_TEST(sender)
 
 	start(act_send, false);
 	kill_child();
-	until_gone(102);
+	rig_until_gone(us, 102);
 	for (i = 0; i < 100; i++) {
 		ck_assert_uint_eq(us->event[i].msg.tag, i);
 		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, i * 10));
@@ -139,7 +112,7 @@ START_TEST(sender_without_room)
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
 	us->no_room = false;
-	until_gone(102);
+	rig_until_gone(us, 102);
 }
 END_TEST
 
@@ -164,7 +137,7 @@ START_TEST(dying)
 			 -ECONNRESET);
 	ck_assert_uint_eq(us->count, 0);
 	us->refuse = 0;
-	until_gone(102);
+	rig_until_gone(us, 102);
 }
 END_TEST
 
@@ -185,13 +158,13 @@ START_TEST(sender_of_large)
 		rig_until(us, NULL, 102);
 		ck_assert_int_eq(us->event[101].err, 0);
 		kill_child();
-		until_gone(103);
+		rig_until_gone(us, 103);
 		return;
 	}
 	rig_poll_ms(us, 1500);
 	ck_assert_msg(us->count == 101, "stopped is not dead");
 	kill_child();
-	until_gone(103);
+	rig_until_gone(us, 103);
 	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
 	ck_assert_int_eq(us->event[101].err, ECONNRESET);
 }
@@ -211,7 +184,7 @@ START_TEST(receiver)
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
 	kill_child();
-	until_gone(2);
+	rig_until_gone(us, 2);
 	ck_assert_int_eq(us->event[0].kind, RIG_SENT);
 	ck_assert_int_eq(us->event[0].err, ECONNRESET);
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
@@ -229,7 +202,7 @@ START_TEST(watched)
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
 	kill_child();
-	until_gone(1);
+	rig_until_gone(us, 1);
 }
 END_TEST
 
@@ -262,7 +235,7 @@ START_TEST(seldom)
 		pause_ms(333);
 		rig_poll(us, 1);
 	}
-	until_gone(1);
+	rig_until_gone(us, 1);
 }
 END_TEST
 
@@ -289,147 +262,6 @@ START_TEST(looks_less_often)
 }
 END_TEST
 
-/* What is under the number of its descriptor afterwards. */
-static int fd_nothing(struct rig *other)
-{
-	rig_close(other);
-	return -1;
-}
-
-static int fd_socket(struct rig *other)
-{
-	rig_close(other);
-	return socket(AF_UNIX, SOCK_DGRAM, 0);
-}
-
-static int fd_pipe(struct rig *other)
-{
-	int fd[2];
-
-	rig_close(other);
-	ck_assert(!pipe(fd));
-	close(fd[1]);
-	return fd[0];
-}
-
-static struct rig *another;
-
-static int fd_port(struct rig *other)
-{
-	rig_close(other);
-	another = rig_open(false);
-	return another->addr.fd;
-}
-
-/* It was open still when the second look kept a descriptor of it. */
-static int fd_kept(struct rig *other)
-{
-	struct near_peer *peer = near_peer_find(us->port, &other->addr);
-
-	rig_poll_ms(us, 300);
-	ck_assert_uint_eq(us->count, 0);
-	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
-	return fd_port(other);
-}
-
-/* The same without a descriptor for it. */
-static int fd_scarce(struct rig *other)
-{
-	struct near_peer *peer = near_peer_find(us->port, &other->addr);
-	struct rlimit limit;
-
-	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
-	limit.rlim_cur = other->addr.fd + 16;
-	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
-	rig_poll_ms(us, 300);
-	ck_assert_uint_eq(us->count, 0);
-	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
-	return fd_port(other);
-}
-
-static int (*const closings[])(struct rig *other) = {
-	fd_nothing, fd_socket, fd_pipe, fd_port, fd_kept, fd_scarce,
-};
-
-/* A port that closes while its process lives, and nothing was ever exchanged. */
-START_TEST(closed_unmet)
-{
-	struct rig *other = rig_open(false);
-	struct near_peer *peer = rig_peer(us, other);
-	int at = other->addr.fd, fd;
-
-	another = NULL;
-	near_peer_watch(us->port, peer);
-	fd = closings[_i](other);
-	ck_assert(fd < 0 || fd == at);
-	until_gone(1);
-	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
-	if (another)
-		rig_close(another);
-	else if (fd >= 0)
-		close(fd);
-}
-END_TEST
-
-/* One that stays is not dead, and what was kept of it serves the first message. */
-START_TEST(open_unmet)
-{
-	struct rig *other = rig_open(false);
-	struct near_peer *peer = rig_peer(us, other);
-
-	near_peer_watch(us->port, peer);
-	rig_poll_ms(us, 300);
-	ck_assert_uint_eq(us->count, 0);
-	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
-	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
-	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
-	rig_until(other, NULL, 1);
-	rig_close(other);
-	until_gone(1);
-}
-END_TEST
-
-/* Its ring tells of its end, so no descriptor is kept for that any longer. */
-START_TEST(unmet_until_it_sends)
-{
-	struct rig *other = rig_open(false);
-	struct near_peer *peer = rig_peer(us, other);
-
-	near_peer_watch(us->port, peer);
-	near_woken(us->port);
-	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
-	ck_assert_int_eq(rig_send(other, rig_peer(other, us), 1, buf, 8), 0);
-	rig_until(us, NULL, 1);
-	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
-	rig_close(other);
-	until_gone(2);
-}
-END_TEST
-
-/* Who sleeps often does not look each time at those that he has not met. */
-START_TEST(sleeps_among_unmet)
-{
-	struct rig *other = rig_open(false);
-	struct near_peer *peer = rig_peer(us, other);
-	uint64_t looked;
-
-	near_peer_watch(us->port, peer);
-	near_woken(us->port);
-	rig_close(other);
-	us->port->looked_ms = looked = near_now_ms();
-	near_woken(us->port);
-	if (near_now_ms() - looked < NEAR_CHECK_MS) {
-		ck_assert_uint_eq(us->port->looked_ms, looked);
-		ck_assert(!peer->dying);
-		ck_assert_uint_eq(us->count, 0);
-	}
-	usleep(NEAR_CHECK_MS * 1000);
-	near_woken(us->port);
-	ck_assert_uint_eq(us->count, 1);
-	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
-}
-END_TEST
-
 START_TEST(dead_before)
 {
 	struct near_peer *peer;
@@ -438,7 +270,7 @@ START_TEST(dead_before)
 	kill_child();
 	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
-	until_gone(1);
+	rig_until_gone(us, 1);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 END_TEST
@@ -459,7 +291,7 @@ START_TEST(dead_when_answered)
 	waitpid(child, NULL, 0);
 	child = 0;
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -EHOSTUNREACH);
-	until_gone(103);
+	rig_until_gone(us, 103);
 	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
 	ck_assert_int_eq(us->event[101].err, ECONNRESET);
 }
@@ -487,7 +319,7 @@ START_TEST(dead_before_the_next_poll)
 	near_wait_fd(us->port);
 	near_woken(us->port);
 	ck_assert(near_list_empty(&us->port->receiving));
-	until_gone(103);
+	rig_until_gone(us, 103);
 	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
 	ck_assert_int_eq(us->event[101].err, ECONNRESET);
 }
@@ -502,7 +334,7 @@ START_TEST(pid_reused)
 	theirs.start--;
 	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
-	until_gone(1);
+	rig_until_gone(us, 1);
 }
 END_TEST
 
@@ -521,11 +353,6 @@ int main(void)
 	tcase_add_test(tcase, watched);
 	tcase_add_loop_test(tcase, seldom, 0, NEAR_TICK_POLLS);
 	tcase_add_test(tcase, looks_less_often);
-	tcase_add_loop_test(tcase, closed_unmet, 0,
-			    sizeof(closings) / sizeof(*closings));
-	tcase_add_test(tcase, open_unmet);
-	tcase_add_test(tcase, unmet_until_it_sends);
-	tcase_add_test(tcase, sleeps_among_unmet);
 	tcase_add_test(tcase, dead_before);
 	tcase_add_test(tcase, dead_when_answered);
 	tcase_add_test(tcase, dead_before_the_next_poll);

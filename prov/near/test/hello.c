@@ -276,8 +276,6 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* What comes to the socket. */
-
 enum { SEALED, UNSEALED, PIPE, PIDFD, KINDS_OF_FD };
 
 static int fd_of[KINDS_OF_FD];
@@ -424,8 +422,6 @@ START_TEST(no_descriptors_left)
 	ck_assert_int_eq(send_when(us, peer, them), 0);
 }
 END_TEST
-
-/* Names in a directory. */
 
 static int count(int dir)
 {

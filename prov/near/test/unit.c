@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "link/proc.h"
 #include "unit.h"
@@ -273,4 +274,26 @@ int unit_run(Suite *suite)
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static uint64_t rig_cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void rig_until_gone(struct rig *rig, uint32_t events)
+{
+	uint64_t start_ms = rig_cpu_ms();
+
+	rig_until(rig, NULL, events);
+	ck_assert_uint_le(rig_cpu_ms() - start_ms, RIG_GONE_MS);
+	ck_assert_int_eq(rig->event[events - 1].kind, RIG_GONE);
+	rig_poll_ms(rig, 50);
+	ck_assert_uint_eq(rig->count, events);
+	ck_assert_uint_eq(rig_lanes(rig), 0);
+	/* no room is kept for it, whoever still refers to it */
+	ck_assert_uint_eq(rig->port->room.peers, 0);
 }

@@ -69,4 +69,11 @@ unsigned int rig_lanes(const struct rig *rig);
 
 int unit_run(Suite *suite);
 
+#define RIG_GONE_MS 1000	/* in which near finds a death, as promised */
+/*
+ * Polls until the last of that many events, the end of a peer, within a second of
+ * processor time; then nothing of the peer is left.
+ */
+void rig_until_gone(struct rig *rig, uint32_t events);
+
 #endif /* NEAR_UNIT_H */
