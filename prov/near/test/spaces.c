@@ -429,6 +429,24 @@ static void tell_itself(int fd)
 		pause();
 }
 
+/* By a process of their own, which cannot fork any more when they have ended. */
+static pid_t two_in_a_namespace(int fd)
+{
+	pid_t maker = fork();
+	int i;
+
+	if (maker)
+		return maker;
+	if (unshare(CLONE_NEWPID))
+		_exit(0);
+	for (i = 0; i < 2; i++)
+		if (!fork())
+			tell_itself(fd);
+	while (wait(NULL) > 0)
+		;
+	_exit(0);
+}
+
 /*
  * In a pid namespace with the /proc of outside, pids are not those of /proc.
  * Each process is in a place of its own, and knows when it started itself.
@@ -437,34 +455,31 @@ START_TEST(proc_of_outside)
 {
 	struct itself itself[2];
 	uint64_t ns, start;
-	pid_t first;
+	pid_t maker, pid[2];
+	ssize_t len;
 	int fd[2], i;
 
 	ck_assert_int_eq(near_proc_ns(&ns), 0);
 	ck_assert_int_eq(pipe(fd), 0);
-	if (unshare(CLONE_NEWPID)) {
-		skip("proc_of_outside", "no pid namespace may be made");
-		return;
-	}
-	first = fork();
-	if (!first)
-		tell_itself(fd[1]);
-	if (!fork())
-		tell_itself(fd[1]);
+	maker = two_in_a_namespace(fd[1]);
+	close(fd[1]);
 	for (i = 0; i < 2; i++) {
-		ck_assert_int_eq(read(fd[0], &itself[i], sizeof(itself[i])),
-				 sizeof(itself[i]));
+		len = read(fd[0], &itself[i], sizeof(itself[i]));
+		if (!i && !len) {
+			skip("proc_of_outside", "no pid namespace may be made");
+			return;
+		}
+		ck_assert_int_eq(len, sizeof(itself[i]));
 		ck_assert_int_eq(itself[i].err, 0);
 		ck_assert(itself[i].ns != ns);
-		/* its pid here */
-		ck_assert_int_eq(near_proc_start((pid_t)(itself[i].ns >> 32),
-						 &start), 0);
+		pid[i] = itself[i].ns >> 32;	/* its pid here */
+		ck_assert_int_eq(near_proc_start(pid[i], &start), 0);
 		ck_assert(itself[i].start == start);
 	}
 	ck_assert(itself[0].ns != itself[1].ns);
-	kill(first, SIGKILL);	/* and with it all of its namespace */
-	while (wait(NULL) > 0)
-		;
+	while (i--)
+		kill(pid[i], SIGKILL);
+	ck_assert_int_eq(waitpid(maker, NULL, 0), maker);
 }
 END_TEST
 
