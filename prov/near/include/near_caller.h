@@ -32,7 +32,8 @@
 #define NEAR_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define NEAR_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-#define NEAR_CQ_ERR_SRC(src)
+/* 0; what src is computed from counts as used */
+#define NEAR_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
 /* Bytes of its struct fi_cq_err_entry. */

@@ -32,7 +32,7 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 }
 
 /* The peer that a receive names. */
-static inline fi_addr_t duo_cq_rx_src(const struct duo_rx *rx)
+static fi_addr_t duo_cq_rx_src(const struct duo_rx *rx)
 {
 	return rx->peer.addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL :
 						 rx->peer.addr;
