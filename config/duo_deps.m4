@@ -54,28 +54,21 @@ rdma/providers/fi_peer.h])],
 		duo_libfabric_libdir=`$PKG_CONFIG --variable=libdir libfabric`
 	])
 	AC_SUBST([providerdir], [$with_providerdir])
+	dnl contrib/bundle reads it in the Makefile.
+	AC_SUBST([duo_libfabric_version])
 	AM_CONDITIONAL([HAVE_LIBFABRIC], [test "x$enable_provider" != xno])
 	AM_CONDITIONAL([HAVE_PEERS], [test "x$have_peers" = xyes])
 ])
 
-dnl near uses the public interface alone, so an older libfabric will do.
+dnl A second module of the same objects.
 AC_DEFUN([DUO_CHECK_NEAR], [
 	AC_ARG_ENABLE([near],
 		[AS_HELP_STRING([--disable-near],
 			[leave out the shared memory provider near
 			 (default: as --enable-provider)])],
-		[], [enable_near=${enable_provider:-auto}])
-	have_near=no
-	AS_IF([test "x$enable_near" != xno],
-		[PKG_CHECK_MODULES([NEAR], [libfabric >= 1.17],
-			[have_near=yes], [have_near=no])])
-	AS_IF([test "x$enable_near$have_near" = xyesno],
-		[AC_MSG_ERROR([libfabric >= 1.17 is needed for near])])
-	AS_IF([test "x$have_near" = xyes],
-		[near_libfabric_version=`$PKG_CONFIG --modversion libfabric`])
-	dnl contrib/bundle reads it in the Makefile.
-	AC_SUBST([near_libfabric_version])
-	AM_CONDITIONAL([HAVE_NEAR], [test "x$have_near" = xyes])
+		[], [enable_near=yes])
+	AS_IF([test "x$enable_provider" = xno], [enable_near=no])
+	AM_CONDITIONAL([HAVE_NEAR], [test "x$enable_near" != xno])
 ])
 
 dnl rdma-core headers, for the software EFA device.
@@ -161,7 +154,7 @@ dnl What is built and installed, and what is left out for want of something.
 AC_DEFUN([DUO_SUMMARY], [
 	AC_MSG_NOTICE([ofi_duo $PACKAGE_VERSION:])
 	DUO_SAY_PART([provider], [HAVE_LIBFABRIC], [--disable-provider])
-	DUO_SAY_PART([near], [HAVE_NEAR], [no libfabric >= 1.17])
+	DUO_SAY_PART([near], [HAVE_NEAR], [--disable-near])
 	DUO_SAY_PART([order of devices], [HAVE_HWLOC], [no hwloc >= 2.0])
 	DUO_SAY_PART([softefa], [HAVE_VERBS], [no infiniband/efadv.h])
 	DUO_SAY_PART([unit tests], [HAVE_CHECK], [no check >= 0.15])

@@ -54,6 +54,7 @@ struct bn_opts {
 	bool tagged_only;	/* -T: ask for FI_TAGGED alone */
 	bool inject;		/* -i: inject what is small enough */
 	bool fifo;		/* -F: real-time, where there are cores */
+	bool thread_safe;	/* -H: FI_THREAD_SAFE */
 	uint64_t caps;		/* that a test needs besides messages */
 	bool sleeps;		/* a test sleeps on the CQ's descriptor */
 };

@@ -30,6 +30,8 @@ config_of()
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
 	duo-tcp|duo-efa)
 		prov="${1#duo-};ofi_duo" args=(-P shm);;
+	duo-tcp-safe)	# FI_THREAD_SAFE: with a lock
+		prov="tcp;ofi_duo" args=(-P shm -H);;
 	duo-efa-shm)
 		prov="efa;ofi_duo" args=(-P shm) vars=(FI_OFI_DUO_PEER=shm);;
 	duo-tcp-remote|duo-efa-remote)

@@ -54,7 +54,8 @@ static struct fi_info *bn_hints(void)
 		hints->caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->threading = bn.opts.thread_safe ?
+					FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
 				      FI_MR_VIRT_ADDR | FI_MR_PROV_KEY |
 				      FI_MR_ENDPOINT;

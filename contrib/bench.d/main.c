@@ -214,7 +214,7 @@ static void bn_options(int argc, char **argv)
 	struct bn_opts *opts = &bn.opts;
 	int letter;
 
-	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:a:qRcTiF")) != -1) {
+	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:a:qRcTiFH")) != -1) {
 		switch (letter) {
 		case 'p': opts->prov = optarg; break;
 		case 's': opts->src = optarg; break;
@@ -230,6 +230,7 @@ static void bn_options(int argc, char **argv)
 		case 'T': opts->tagged_only = true; break;
 		case 'i': opts->inject = true; break;
 		case 'F': opts->fifo = true; break;
+		case 'H': opts->thread_safe = true; break;
 		default: exit(BN_FAIL);
 		}
 	}
@@ -238,7 +239,7 @@ static void bn_options(int argc, char **argv)
 	    !opts->max_size) {
 		fprintf(stderr, "usage: duobench -p PROVIDER -t TEST,... "
 			"[-n RANKS] [-s SOURCE] [-P shm|core] [-b MS] "
-			"[-S BYTES] [-a SECONDS] [-qRcTiF]\n");
+			"[-S BYTES] [-a SECONDS] [-qRcTiFH]\n");
 		exit(BN_FAIL);
 	}
 	bn_caps(opts->tests);

@@ -268,16 +268,16 @@ run_insn()
 	local test config
 	local -x FI_OFI_DUO_LAZY_TIME=1000000
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
-		each_round 1 insn "shm near duo-tcp duo-efa duo-efa-shm efa-shm efa \
-			duo-efa-remote tcp duo-tcp-remote"
+		each_round 1 insn "shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm \
+			efa-shm efa duo-efa-remote tcp duo-tcp-remote"
 		for test in insn-any insn-large; do
 			each_round 1 "$test" "shm near duo-tcp duo-efa duo-efa-shm efa-shm"
 		done
 		return
 	fi
 	[[ -z $profile ]] || : >"$profile"
-	for config in shm near duo-tcp duo-efa duo-efa-shm efa duo-efa-remote tcp \
-		duo-tcp-remote efa-shm; do
+	for config in shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm efa \
+		duo-efa-remote tcp duo-tcp-remote efa-shm; do
 		for test in insn insn-any insn-large; do
 			[[ -z $configs || ,$configs, == *,$config,* ]] ||
 				continue

@@ -54,7 +54,7 @@ libfabric_found()
 }
 
 # group_of VERSION: one word for all whose public structures are the same, as in
-# near_abi.h.
+# base/abi.h.
 group_of()
 {
 	case $1 in

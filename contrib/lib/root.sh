@@ -21,14 +21,22 @@ root_complete()
 }
 
 # The mirror that this machine's own apt uses (any format of its sources), if it
-# has Debian; Ubuntu's has none.
+# has Debian; Ubuntu's has none. Others have directories of the same release, which
+# only the lists tell apart: without lists it is the first of the sources.
 root_mirror()
 {
-	local id release
+	local id release mirror
 	id=$(. /etc/os-release && echo "${ID:-}")
 	release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	if [[ -n ${OFI_DUO_MIRROR:-} || $id != debian ]]; then
 		echo "${OFI_DUO_MIRROR:-http://deb.debian.org/debian}"
+		return
+	fi
+	# shellcheck disable=SC2016 # apt's
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' "Origin: Debian" \
+		"Codename: $release" "Component: main" 2>/dev/null | sed -n 's#/*$##; 1p')
+	if [[ -n $mirror ]]; then
+		echo "$mirror"
 		return
 	fi
 	apt-get --print-uris update 2>/dev/null |

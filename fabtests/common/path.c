@@ -15,11 +15,14 @@ static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
 	[FI_DUO_LOCAL] = "shm",
 };
 
-/* Both ends run ofi_duo with shm, on one host. */
+/* Both ends run ofi_duo with shm, on one host; libfabric's is for others. */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 {
+	const char *peer = getenv("FI_OFI_DUO_PEER");
 	const struct ft_peer *to = &e->peer[rank];
 
+	if (rank == ft.opts.rank && peer && !strcmp(peer, "shm"))
+		return FI_DUO_CORE;
 	if (e->self.shm && to->shm && !strcmp(e->self.host, to->host))
 		return FI_DUO_LOCAL;
 	return FI_DUO_CORE;

@@ -115,6 +115,10 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 	ft_stats(region->e, &stats);
 	if (ft_region_near(region->e))
 		path = FI_DUO_LOCAL;
+	if (!strcmp(ft.opts.prov, "near")) {	/* it has no core to leave it to */
+		rma += refused;
+		refused = 0;
+	}
 	FT_CHECK(stats.rma_ops[path] == rma + (path ? 0 : refused) &&
 			 stats.rma_ops[!path] == (path ? refused : 0) &&
 			 stats.atomic_ops[path] == atomic &&

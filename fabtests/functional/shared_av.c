@@ -330,10 +330,10 @@ static void ft_run(void)
 		{ "holes", ft_case_holes },
 		{ "unknown senders", ft_case_unknown },
 		{ "the first leaves", ft_case_first_leaves },
+		{ "in turn", ft_case_in_turn },
 	};
 	static const struct ft_case efa[] = {
 		{ "inserted twice", ft_case_again },
-		{ "in turn", ft_case_in_turn },
 	};
 
 	ft.together = true;

@@ -18,7 +18,7 @@ static struct ft_ep e;
 static struct ft_buf buf;
 static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 
-/* Its own address is local to an endpoint that has shm. */
+/* Its own address has no other path, or one that is not settled. */
 static bool ft_has_shm(void)
 {
 	enum fi_duo_reason reason = FI_DUO_LOCAL_OFF;
@@ -28,7 +28,7 @@ static bool ft_has_shm(void)
 	if (e.ops)
 		FT_OK(e.ops->path(e.ep, e.peer[ft.opts.rank].addr, &path,
 				  &reason));
-	return reason == FI_DUO_REGISTERED;
+	return reason != FI_DUO_LOCAL_OFF;
 }
 
 /*

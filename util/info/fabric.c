@@ -16,7 +16,7 @@
 
 #include "config.h"
 #include "info.h"
-#include "near_abi.h"
+#include "base/abi.h"
 
 #define INFO_LIBFABRIC "libfabric.so.1"
 #define INFO_MODULE "libduo-fi.so"
@@ -194,7 +194,7 @@ static bool info_module_fits(const struct info_fabric *fabric,
 {
 	if (info_peer_is_shm())
 		return fabric->version == FI_VERSION(major, minor);
-	return near_abi_same(FI_VERSION(major, minor), fabric->version);
+	return duo_abi_same(FI_VERSION(major, minor), fabric->version);
 }
 
 void info_check_module(const struct info_fabric *fabric)

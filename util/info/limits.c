@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "info.h"
-#include "link/shm.h"
+#include "near/link/shm.h"
 
 /* Open files of a rank beside one for each local peer: MPI's and the core's. */
 #define INFO_FILES 64

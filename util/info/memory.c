@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "info.h"
-#include "link/proc.h"
-#include "link/shm.h"
-#include "near_param.h"
+#include "base/proc.h"
+#include "near/link/shm.h"
+#include "base/param.h"
 
 #define INFO_SHM "/dev/shm"
 #define INFO_MIB (1ULL << 20)
@@ -50,7 +50,7 @@ size_t info_near_memory(void)
 {
 	const char *text = getenv("FI_OFI_DUO_NEAR_MEMORY");
 
-	return text && near_param_is_number(text) ? strtoull(text, NULL, 0) :
+	return text && duo_param_is_number(text) ? strtoull(text, NULL, 0) :
 						    NEAR_MEMORY;
 }
 

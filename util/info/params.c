@@ -12,7 +12,7 @@
 #include <rdma/fi_errno.h>
 
 #include "info.h"
-#include "near_param.h"
+#include "base/param.h"
 
 static bool info_is_bool(const char *text)
 {
@@ -35,7 +35,7 @@ static void info_check_value(const struct fi_param *param, const char *value)
 		info_remedy("set %s to on or off, or unset it", param->name);
 	} else if ((param->type == FI_PARAM_SIZE_T ||
 		    param->type == FI_PARAM_INT) &&
-		   !near_param_is_number(value)) {
+		   !duo_param_is_number(value)) {
 		info_found("parameter", INFO_WARNING, "%s=%s is no number: the "
 			   "default is used", param->name, value);
 		info_remedy("set %s to digits alone (65536, not 64K), or unset "

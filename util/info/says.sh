@@ -6,7 +6,7 @@
 # anything set, and one comparison. Sourced after common.sh.
 
 info=$duo_build/util/fi_duo_info
-module=$duo_build/prov/duo/.libs/libduo-fi.so
+module=$duo_build/prov/.libs/libduo-fi.so
 failed=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

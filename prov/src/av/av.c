@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Address vectors: inserting and removing, and what follows from that for the
+ * core's AVs (av_core.c) and for endpoints with a local side (map.c). The
+ * core's AVs are opened as FI_AV_TABLE, so that a fi_addr is an index, whatever
+ * the application asked for: to it the fi_addr of an FI_AV_MAP is opaque.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <rdma/fi_errno.h>
+
+#include "av/av.h"
+#include "av/map.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/forward.h"
+
+const struct duo_registry_index *duo_av_index(struct duo_av *av,
+					      size_t lookups)
+{
+	struct duo_ep *ep = LIST_FIRST(&av->local_eps);
+
+	if (!ep || !duo_registry_index_update(&av->index, ep->publication.dir,
+					      lookups))
+		return NULL;
+	return &av->index;
+}
+
+void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
+{
+	LIST_INSERT_HEAD(&av->local_eps, ep, av_link);
+	duo_map_scan(ep);
+}
+
+void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
+{
+	LIST_REMOVE(ep, av_link);
+}
+
+/* The caller may not want the addresses, but we need them. */
+static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
+				 fi_addr_t **own)
+{
+	size_t i;
+
+	*own = NULL;
+	if (!addr)
+		addr = *own = malloc((count ? count : 1) * sizeof(*addr));
+	if (*own)
+		for (i = 0; i < count; i++)
+			addr[i] = FI_ADDR_NOTAVAIL;
+	return addr;
+}
+
+/* What the core has returned for an insert; returns what we do. */
+static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
+			   const void *bytes, size_t count, int *err)
+{
+	const struct duo_registry_index *index;
+	struct duo_ep *ep;
+
+	if (ret <= 0)
+		return ret;
+	ret -= duo_core_av_admit(av, addr, bytes, count, err);
+	index = duo_av_index(av, count);
+	LIST_FOREACH(ep, &av->local_eps, av_link)
+		duo_map_note_all(ep, addr, count, index);
+	return ret;
+}
+
+/* Where the application wants the errors of single addresses. */
+static int *duo_av_errors(uint64_t flags, void *context)
+{
+	return flags & FI_SYNC_ERR ? context : NULL;
+}
+
+static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
+			 fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	struct duo_av *av = duo_av_of(av_fid);
+	fi_addr_t *own, *result;
+	int ret;
+
+	if (!count)
+		return 0;
+	if (!addr || flags & FI_AV_USER_ID)
+		return -FI_EINVAL;
+	result = duo_av_results(fi_addr, count, &own);
+	if (!result)
+		return -FI_ENOMEM;
+	duo_lock(&av->domain->lock);
+	ret = fi_av_insert(duo_av_core(av), addr, count, result, flags,
+			   context);
+	ret = duo_av_inserted(av, ret, result, addr, count,
+			      duo_av_errors(flags, context));
+	duo_unlock(&av->domain->lock);
+	free(own);
+	return ret;
+}
+
+static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
+			    const char *service, fi_addr_t *fi_addr,
+			    uint64_t flags, void *context)
+{
+	struct duo_av *av = duo_av_of(av_fid);
+	fi_addr_t own = FI_ADDR_NOTAVAIL;
+	fi_addr_t *result = fi_addr ? fi_addr : &own;
+	int ret;
+
+	duo_lock(&av->domain->lock);
+	ret = fi_av_insertsvc(duo_av_core(av), node, service, result, flags,
+			      context);
+	ret = duo_av_inserted(av, ret, result, NULL, 1,
+			      duo_av_errors(flags, context));
+	duo_unlock(&av->domain->lock);
+	return ret;
+}
+
+static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
+			    size_t nodecnt, const char *service, size_t svccnt,
+			    fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	struct duo_av *av = duo_av_of(av_fid);
+	fi_addr_t *own, *result;
+	int ret;
+
+	result = duo_av_results(fi_addr, nodecnt * svccnt, &own);
+	if (!result)
+		return -FI_ENOMEM;
+	duo_lock(&av->domain->lock);
+	ret = fi_av_insertsym(duo_av_core(av), node, nodecnt, service, svccnt,
+			      result, flags, context);
+	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
+			      duo_av_errors(flags, context));
+	duo_unlock(&av->domain->lock);
+	free(own);
+	return ret;
+}
+
+static int duo_av_remove_one(struct duo_av *av, fi_addr_t addr, uint64_t flags)
+{
+	struct duo_ep *ep;
+
+	if (!duo_av_has(av, addr))
+		return -FI_EINVAL;
+	LIST_FOREACH(ep, &av->local_eps, av_link)
+		duo_map_forget(ep, addr);
+	duo_core_av_remove(av, addr, flags);
+	return 0;
+}
+
+static int duo_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
+			 size_t count, uint64_t flags)
+{
+	struct duo_av *av = duo_av_of(av_fid);
+	size_t i;
+	int ret = 0;
+
+	if (!fi_addr)
+		return count ? -FI_EINVAL : 0;
+	duo_lock(&av->domain->lock);
+	for (i = 0; !ret && i < count; i++)
+		ret = duo_av_remove_one(av, fi_addr[i], flags);
+	duo_unlock(&av->domain->lock);
+	return ret;
+}
+
+static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
+			 size_t *addrlen)
+{
+	struct duo_av *av = duo_av_of(av_fid);
+	const struct duo_av_addr *entry;
+	int ret = -FI_EINVAL;
+
+	duo_lock(&av->domain->lock);
+	entry = duo_av_addr(av, fi_addr);
+	if (entry) {
+		memcpy(addr, entry->bytes,
+		       entry->len < *addrlen ? entry->len : *addrlen);
+		*addrlen = entry->len;
+		ret = 0;
+	}
+	duo_unlock(&av->domain->lock);
+	return ret;
+}
+
+static const char *duo_av_straddr(struct fid_av *av_fid, const void *addr,
+				  char *buf, size_t *len)
+{
+	struct duo_av *av = duo_av_of(av_fid);
+	const char *text;
+
+	duo_lock(&av->domain->lock);
+	text = fi_av_straddr(duo_av_core(av), addr, buf, len);
+	duo_unlock(&av->domain->lock);
+	return text;
+}
+
+static int duo_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_av *av = duo_container_of(fid, struct duo_av, av_fid.fid);
+
+	struct fid *core = &duo_av_core(av)->fid;
+
+	return core->ops->bind(core, bfid, flags);
+}
+
+static void duo_av_free(struct duo_av *av)
+{
+	duo_registry_index_fini(&av->index);
+	while (av->high)
+		free(av->addrs[--av->high].bytes);
+	munmap(av->addrs, DUO_AV_MAX * sizeof(*av->addrs));
+	free(av);
+}
+
+static int duo_av_close(struct fid *fid)
+{
+	struct duo_av *av = duo_container_of(fid, struct duo_av, av_fid.fid);
+	int ret;
+
+	if (atomic_load(&av->refs))
+		return -FI_EBUSY;
+	duo_lock(&av->domain->lock);
+	/* without endpoints there is one left */
+	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
+	if (!ret)
+		LIST_REMOVE(av, link);
+	duo_unlock(&av->domain->lock);
+	if (ret)
+		return ret;
+	atomic_fetch_sub(&av->domain->refs, 1);
+	duo_av_free(av);
+	return 0;
+}
+
+static struct fi_ops duo_av_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_av_close,
+	.bind = duo_av_bind,
+	.control = duo_core_control,
+	.ops_open = duo_core_ops_open,
+};
+
+static struct fi_ops_av duo_av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = duo_av_insert,
+	.insertsvc = duo_av_insertsvc,
+	.insertsym = duo_av_insertsym,
+	.remove = duo_av_remove,
+	.lookup = duo_av_lookup,
+	.straddr = duo_av_straddr,
+};
+
+static struct duo_av *duo_av_alloc(struct duo_domain *domain)
+{
+	struct duo_av *av = calloc(1, sizeof(*av));
+
+	if (!av)
+		return NULL;
+	av->domain = domain;
+	LIST_INIT(&av->local_eps);
+	TAILQ_INIT(&av->cores);
+	av->addrs = duo_av_reserve(DUO_AV_MAX * sizeof(*av->addrs));
+	if (av->addrs)
+		return av;
+	free(av);
+	return NULL;
+}
+
+int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
+		struct fid_av **av_fid, void *context)
+{
+	struct duo_av *av;
+	int ret;
+
+	if (!attr || (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP &&
+		      attr->type != FI_AV_TABLE))
+		return -FI_EINVAL;
+	if (attr->flags & FI_EVENT)
+		return -FI_ENOSYS;	/* addresses are valid on return */
+	av = duo_av_alloc(duo_domain_of(domain_fid));
+	if (!av)
+		return -FI_ENOMEM;
+	av->core_attr = *attr;
+	av->core_attr.type = FI_AV_TABLE;
+	ret = duo_core_av_open(av, context);
+	if (ret) {
+		duo_av_free(av);
+		return ret;
+	}
+	if (attr->type == FI_AV_UNSPEC)
+		attr->type = FI_AV_TABLE;
+	av->av_fid.fid.fclass = FI_CLASS_AV;
+	av->av_fid.fid.context = context;
+	av->av_fid.fid.ops = &duo_av_fi_ops;
+	av->av_fid.ops = &duo_av_ops;
+	duo_lock(&av->domain->lock);
+	LIST_INSERT_HEAD(&av->domain->avs, av, link);
+	duo_unlock(&av->domain->lock);
+	atomic_fetch_add(&av->domain->refs, 1);
+	*av_fid = &av->av_fid;
+	return 0;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Which addresses of an endpoint's AV are local: what the registry says of
+ * them, which number the peer has given them, and what follows for routes and
+ * sources. The caller holds the domain's lock.
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <rdma/fi_errno.h>
+
+#include "av/av.h"
+#include "av/map.h"
+#include "av/route.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/up.h"
+
+#define DUO_MAP_RETRY_MS 1
+#define DUO_MAP_RETRY_MAX_MS 1000
+#define DUO_MAP_COMPLETE 1	/* nobody is found later: names say all */
+
+static void duo_map_free(struct duo_map *map)
+{
+	munmap(map->reason, DUO_AV_MAX);
+	free(map);
+}
+
+static struct duo_map *duo_map_alloc(void)
+{
+	struct duo_map *map = calloc(1, sizeof(*map));
+	int i;
+
+	if (!map)
+		return NULL;
+	for (i = 0; i < DUO_LOCAL_MAX; i++)
+		map->addr_of_number[i] = FI_ADDR_UNSPEC;
+	map->reason = duo_av_reserve(DUO_AV_MAX);
+	if (map->reason)
+		return map;
+	free(map);
+	return NULL;
+}
+
+int duo_map_open(struct duo_ep *ep)
+{
+	ep->map = duo_map_alloc();
+	return ep->map ? 0 : -FI_ENOMEM;
+}
+
+void duo_map_close(struct duo_ep *ep)
+{
+	if (!ep->map)
+		return;
+	ep->domain->held -= ep->map->retry;
+	duo_map_free(ep->map);
+	ep->map = NULL;
+}
+
+static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
+			enum fi_duo_reason reason)
+{
+	uint64_t old = duo_route_load(ep->route, addr);
+
+	ep->map->reason[addr] = reason;
+	atomic_store_explicit(&ep->route[addr], word | duo_route_offset(old),
+			      memory_order_release);
+}
+
+/* Another address of a peer, so that its messages keep a source. */
+static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
+{
+	fi_addr_t addr;
+	uint64_t word;
+
+	for (addr = 0; addr < ep->av->high; addr++) {
+		word = duo_route_load(ep->route, addr);
+		if (duo_route_mapped(word) &&
+		    duo_route_number(word) == number)
+			return addr;
+	}
+	return FI_ADDR_UNSPEC;
+}
+
+/* addr no longer stands for number. */
+static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
+			     fi_addr_t number)
+{
+	if (ep->map->addr_of_number[number] == addr)
+		ep->map->addr_of_number[number] = duo_map_heir(ep, number);
+}
+
+void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+
+	if (duo_route_mapped(word) && ep->domain->peer->watch)
+		ep->domain->peer->watch(ep, duo_route_number(word));
+}
+
+/* Once per endpoint: it may be so with all of another program. */
+static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
+{
+	if (ep->map->no_order)
+		return;
+	ep->map->no_order = true;
+	DUO_WARN(AV, "ep %p: FI_FENCE, or an order between messages and RMA "
+		 "(0x%" PRIx64 "), was asked for, and the peer with fi_addr "
+		 "%" PRIu64 " takes no RMA over %s: the core %s carries its "
+		 "messages, too, and those to others like it. Give all the "
+		 "same mr_mode, iov_limit and data_progress, or ask for less "
+		 "in fi_info\n", (void *) ep, ep->tx.order, addr,
+		 ep->domain->peer->name, ep->domain->fabric->core_name);
+}
+
+/*
+ * The peer knows the address as number: route and sources follow. For a reason
+ * other than FI_DUO_REGISTERED the route is the core's.
+ */
+static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
+			 enum fi_duo_reason reason)
+{
+	struct duo_map *map = ep->map;
+	enum duo_route_state state;
+	uint64_t word;
+
+	word = duo_route_load(ep->route, addr);
+	state = duo_route_state(word);
+	if (duo_route_mapped(word) && duo_route_number(word) == number)
+		return;
+	if (map->addr_of_number[number] == FI_ADDR_UNSPEC)
+		map->addr_of_number[number] = addr;
+	if (state == DUO_ROUTE_CORE)	/* it sticks */
+		duo_map_set(ep, addr, duo_route_word_of(state, number),
+			    map->reason[addr]);
+	else
+		duo_map_set(ep, addr,
+			    duo_route_word_of(reason == FI_DUO_REGISTERED ?
+					      DUO_ROUTE_LOCAL : DUO_ROUTE_CORE,
+					      number), reason);
+	if (reason == FI_DUO_NO_ORDER)
+		duo_map_no_order(ep, addr);
+	if (duo_route_mapped(word)) {	/* another process has it now */
+		duo_map_bequeath(ep, addr, duo_route_number(word));
+		ep->up->moved(ep, addr);
+	}
+	if (ep->match[DUO_MSG].posted_count + ep->match[DUO_TAGGED].posted_count)
+		duo_map_watch(ep, addr);	/* it may be named */
+	ep->up->known(ep);
+}
+
+/* What the peer calls the process at this address of the core. */
+static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
+				       const struct duo_registry_index *index,
+				       char *peer_name)
+{
+	const struct duo_av_addr *core = duo_av_addr(ep->av, addr);
+
+	if (!core || core->len > DUO_ADDR_MAX ||
+	    (index && !duo_registry_index_has(index, duo_registry_key(
+		      &ep->publication, core->bytes, core->len))))
+		return FI_DUO_NOT_REGISTERED;
+	if (!ep->core.peer_names)
+		return duo_registry_lookup(core->bytes, core->len,
+					   &ep->publication, peer_name);
+	memset(peer_name, 0, DUO_PEER_NAME_MAX);
+	memcpy(peer_name, core->bytes, core->len);
+	return FI_DUO_REGISTERED;
+}
+
+/*
+ * Looks an address up. If it is local, the peer learns it, it is routed there
+ * unless its path was settled before, and messages that came before get their
+ * source.
+ */
+static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
+					  const struct duo_registry_index *index)
+{
+	char peer_name[DUO_PEER_NAME_MAX];
+	enum fi_duo_reason reason;
+	fi_addr_t number;
+
+	reason = duo_map_name(ep, addr, index, peer_name);
+	if (reason == FI_DUO_NOT_READ)
+		ep->map->failed = true;
+	if (reason != FI_DUO_REGISTERED)
+		return reason;
+	number = ep->domain->peer->connect(ep, peer_name, addr, &reason);
+	if (number == FI_ADDR_NOTAVAIL)
+		return reason;
+	duo_map_bind(ep, addr, number, reason);
+	return FI_DUO_REGISTERED;
+}
+
+void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+	enum fi_duo_reason reason;
+
+	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
+		return;
+	reason = duo_map_look_up(ep, addr, NULL);
+	if (reason != FI_DUO_REGISTERED)
+		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
+}
+
+/*
+ * Who had this address has died, or there is no room for him. Another process
+ * may get it, where it is the core's.
+ */
+static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+
+	if (!duo_route_mapped(word))
+		return;
+	if (ep->core.peer_names)
+		duo_map_set(ep, addr, DUO_ROUTE_CORE, FI_DUO_DEAD);
+	else
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+	duo_map_bequeath(ep, addr, duo_route_number(word));
+	ep->up->moved(ep, addr);
+}
+
+/* The peer has no such number any more. */
+static void duo_map_unbind_all(struct duo_ep *ep, fi_addr_t number)
+{
+	fi_addr_t addr;
+
+	while ((addr = duo_map_heir(ep, number)) != FI_ADDR_UNSPEC)
+		duo_map_unbind(ep, addr);
+}
+
+void duo_map_gone(struct duo_ep *ep, fi_addr_t local)
+{
+	duo_map_unbind_all(ep, local);
+}
+
+void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
+{
+	fi_addr_t addr;
+	uint64_t word;
+
+	for (addr = 0; addr < ep->av->high; addr++) {
+		word = duo_route_load(ep->route, addr);
+		if (duo_route_state(word) != DUO_ROUTE_LOCAL ||
+		    duo_route_number(word) != local)
+			continue;
+		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, local),
+			    FI_DUO_NOT_MAPPED);
+		DUO_WARN(AV, "ep %p: the peer with fi_addr %" PRIu64 " cannot "
+			 "be reached over %s, see above or its own warnings; "
+			 "the core %s carries its messages\n", (void *) ep,
+			 addr, ep->domain->peer->name,
+			 ep->domain->fabric->core_name);
+	}
+}
+
+static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
+			 const struct duo_registry_index *index)
+{
+	enum fi_duo_reason reason;
+
+	if (!duo_av_has(ep->av, addr))
+		return;
+	reason = duo_map_look_up(ep, addr, index);
+	if (reason == FI_DUO_NOT_READ || reason == FI_DUO_NOT_MAPPED)
+		ep->map->scanned = 0;
+	/* a file that could not be read says nothing */
+	if (reason != FI_DUO_REGISTERED && reason != FI_DUO_BAD_RECORD &&
+	    reason != FI_DUO_NOT_READ)
+		duo_map_unbind(ep, addr);
+}
+
+/*
+ * Processes that start together insert the same addresses in the same order:
+ * each begins elsewhere, so that they do not queue for one record after the
+ * other.
+ */
+static size_t duo_map_first(const struct duo_ep *ep, size_t count)
+{
+	return count ? duo_registry_hash(ep->publication.peer_name,
+					 DUO_PEER_NAME_MAX) % count : 0;
+}
+
+void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
+		      const struct duo_registry_index *index)
+{
+	size_t i, first = duo_map_first(ep, count);
+
+	for (i = first; i < count; i++)
+		duo_map_note(ep, addr[i], index);
+	for (i = 0; i < first; i++)
+		duo_map_note(ep, addr[i], index);
+}
+
+bool duo_map_retry_due(const struct duo_map *map)
+{
+	return duo_clock_coarse_ms() >= map->retry_ms;
+}
+
+/* The scan has failed, or not: when is the next? */
+static void duo_map_plan(struct duo_ep *ep)
+{
+	struct duo_map *map = ep->map;
+
+	ep->domain->held += map->failed - map->retry;
+	map->retry = map->failed;
+	if (map->retry)
+		duo_ep_chore(ep);
+	if (!map->failed || !map->retry_after)
+		map->retry_after = DUO_MAP_RETRY_MS;
+	else if (map->retry_after < DUO_MAP_RETRY_MAX_MS)
+		map->retry_after *= 2;
+	map->retry_ms = duo_clock_coarse_ms() + map->retry_after;
+}
+
+/*
+ * Is the process that had the address there yet? Another one that gets it
+ * removes what is left of the first when it starts.
+ */
+static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+
+	return duo_route_mapped(word) &&
+	       ep->domain->peer->lives(ep, duo_route_number(word));
+}
+
+/*
+ * At the start, and after a message from somebody who has no number: he may
+ * have published himself, or taken the address of a dead one, since. What was
+ * decided for sends stays.
+ */
+void duo_map_scan(struct duo_ep *ep)
+{
+	uint64_t state = ep->core.peer_names ? DUO_MAP_COMPLETE :
+			 duo_registry_state(ep->publication.dir);
+	const struct duo_registry_index *index;
+	struct duo_map *map = ep->map;
+	fi_addr_t addr;
+
+	if (state && state == map->scanned)
+		return;
+	map->failed = false;
+	index = duo_av_index(ep->av, ep->av->high);
+	for (addr = 0; addr < ep->av->high; addr++) {
+		if (duo_av_has(ep->av, addr) && !duo_map_same(ep, addr))
+			duo_map_look_up(ep, addr, index);
+	}
+	map->scanned = map->failed ? 0 : state;
+	duo_map_plan(ep);
+}
+
+/*
+ * The number stays: messages from it may be queued with the peer, which finds
+ * their sender by it.
+ */
+void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+
+	duo_map_set(ep, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
+	if (duo_route_mapped(word))
+		duo_map_bequeath(ep, addr, duo_route_number(word));
+}

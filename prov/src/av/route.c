@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "av/map.h"
+#include "av/route.h"
+#include "base/log.h"
+
+int duo_ep_early(struct duo_ep *ep)
+{
+	if (!atomic_exchange(&ep->opts.told_early, true))
+		DUO_WARN(EP_CTRL, "ep %p is not enabled: this data call fails, "
+			 "and so do all others until fi_enable\n",
+			 (void *) ep);
+	return -FI_EOPBADSTATE;
+}
+
+/*
+ * An address whose first send this is, one too large, none at all, or an
+ * endpoint that is not enabled.
+ */
+struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
+{
+	if (!ep->route_size)
+		duo_ep_early(ep);
+	if (!ep->route_size || addr == FI_ADDR_UNSPEC)
+		return (struct duo_route) { .ep = NULL };
+	if (addr >= DUO_AV_MAX ||
+	    duo_route_state(duo_route_load(ep->route, addr)) ==
+	    DUO_ROUTE_NONE)
+		return (struct duo_route) { .ep = NULL };
+	duo_lock(&ep->domain->lock);
+	duo_map_decide(ep, addr);
+	duo_unlock(&ep->domain->lock);
+	return duo_route(ep, addr);
+}
+
+int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
+{
+	enum fi_duo_reason reason;
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (addr >= ep->route_size || !ep->map ||
+	    duo_route_state(duo_route_load(ep->route, addr)) == DUO_ROUTE_NONE)
+		return -FI_EINVAL;
+	duo_lock(&ep->domain->lock);
+	reason = ep->map->reason[addr];
+	duo_unlock(&ep->domain->lock);
+	return reason == FI_DUO_DEAD ? -FI_ECONNRESET : -FI_EHOSTUNREACH;
+}

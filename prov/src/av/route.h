@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The path decision, the only one: fi_addr -> (endpoint, address). One array
+ * load once an address is decided; deciding looks into the registry.
+ */
+#ifndef DUO_ROUTE_H
+#define DUO_ROUTE_H
+
+#include <rdma/fi_errno.h>
+
+#include "obj/ep.h"
+
+struct duo_route {
+	struct fid_ep *ep;	/* NULL: see duo_route_error() */
+	fi_addr_t addr;
+	enum fi_duo_path path;
+};
+
+/* The word, see map.h. */
+#define DUO_ROUTE_STATE_BITS 2
+#define DUO_ROUTE_NUMBER_BITS 12
+_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_NUMBER_BITS, "fits into a word");
+#define DUO_ROUTE_NUMBER_SHIFT (64 - DUO_ROUTE_NUMBER_BITS)
+
+static inline uint64_t duo_route_load(const duo_route_word *route,
+				      fi_addr_t addr)
+{
+	return atomic_load_explicit(&route[addr], memory_order_acquire);
+}
+
+static inline enum duo_route_state duo_route_state(uint64_t word)
+{
+	return (enum duo_route_state) (word & 3);
+}
+
+/* Has the peer a number for it, whichever way we send? */
+static inline bool duo_route_mapped(uint64_t word)
+{
+	return word >> DUO_ROUTE_NUMBER_SHIFT;
+}
+
+static inline fi_addr_t duo_route_number(uint64_t word)
+{
+	return (word >> DUO_ROUTE_NUMBER_SHIFT) - 1;
+}
+
+static inline uint64_t duo_route_word_of(enum duo_route_state state,
+					 fi_addr_t number)
+{
+	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
+}
+
+/* The part of a word that leads from addr to the core's. */
+static inline uint64_t duo_route_offset_of(fi_addr_t addr,
+					   fi_addr_t core_addr)
+{
+	return (core_addr - addr) <<
+	       (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS) >>
+	       DUO_ROUTE_NUMBER_BITS;
+}
+
+/* That part of a word alone. */
+static inline uint64_t duo_route_offset(uint64_t word)
+{
+	return word << DUO_ROUTE_NUMBER_BITS >>
+	       (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS) <<
+	       DUO_ROUTE_STATE_BITS;
+}
+
+static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
+{
+	int64_t offset = (int64_t) (word << DUO_ROUTE_NUMBER_BITS) >>
+			 (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS);
+
+	return addr + (uint64_t) offset;
+}
+
+/* The core's fi_addr of ours; route is the endpoint's. */
+static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
+					    fi_addr_t addr)
+{
+	if (addr >= DUO_AV_MAX)
+		return addr;
+	return duo_route_to_core(addr, duo_route_load(route, addr));
+}
+
+static inline struct duo_route duo_route_core(const struct duo_ep *ep,
+					      fi_addr_t addr)
+{
+	return (struct duo_route) { ep->core_tx, addr, FI_DUO_CORE };
+}
+
+/*
+ * Why there is no route to addr. -FI_EOPBADSTATE: the endpoint is not enabled;
+ * -FI_EINVAL: not an address of the AV; or, over a core that carries nothing,
+ * -FI_ECONNRESET: its process has gone; -FI_EHOSTUNREACH.
+ */
+int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
+struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
+/* A data call before fi_enable: says so once, -FI_EOPBADSTATE. */
+int duo_ep_early(struct duo_ep *ep);
+
+static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
+{
+	uint64_t word;
+
+	if (addr < ep->route_size) {
+		word = duo_route_load(ep->route, addr);
+		if (duo_route_state(word) == DUO_ROUTE_LOCAL &&
+		    ep->path_ep[FI_DUO_LOCAL])
+			return (struct duo_route) { ep->path_ep[FI_DUO_LOCAL],
+						    duo_route_number(word),
+						    FI_DUO_LOCAL };
+		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
+		    (duo_route_state(word) && !ep->path_ep[FI_DUO_LOCAL]))
+			return duo_route_core(ep, duo_route_to_core(addr,
+								    word));
+	}
+	return duo_route_slow(ep, addr);
+}
+
+/* Under the lock: is the local route that was read without it the one yet? */
+static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
+				   const struct duo_route *to)
+{
+	uint64_t word = duo_route_load(ep->route, addr);
+
+	return duo_route_state(word) == DUO_ROUTE_LOCAL &&
+	       duo_route_number(word) == to->addr;
+}
+
+/*
+ * RMA and atomics take the core to every peer and decide no path. 0,
+ * -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: not enabled.
+ */
+static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
+				     fi_addr_t *core_addr)
+{
+	uint64_t word;
+
+	if (addr >= ep->route_size)
+		return ep->route_size ? -FI_EINVAL : duo_ep_early(ep);
+	word = duo_route_load(ep->route, addr);
+	*core_addr = duo_route_to_core(addr, word);
+	return duo_route_state(word) == DUO_ROUTE_NONE ? -FI_EINVAL : 0;
+}
+
+#endif /* DUO_ROUTE_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Versions of libfabric whose public structures are the same. A module runs
+ * with any of the group that it was built with; of another group it and
+ * libfabric would take each other's fi_info for longer, or shorter, than it is.
+ */
+#ifndef DUO_ABI_H
+#define DUO_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <rdma/fabric.h>
+
+static inline bool duo_abi_same(uint32_t built, uint32_t running)
+{
+	static const struct {
+		uint32_t first;
+		uint32_t last;
+	} group[] = {
+		{ FI_VERSION(1, 14), FI_VERSION(1, 17) },
+		{ FI_VERSION(2, 0), FI_VERSION(2, 4) },
+		{ FI_VERSION(2, 5), FI_VERSION(2, 6) },
+	};
+	size_t i;
+
+	if (built == running)
+		return true;
+	for (i = 0; i < sizeof(group) / sizeof(group[0]); i++)
+		if (built >= group[i].first && built <= group[i].last)
+			return running >= group[i].first &&
+			       running <= group[i].last;
+	return false;
+}
+
+#endif /* DUO_ABI_H */

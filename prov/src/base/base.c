@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What every layer refers to: the provider's name, parameters by default. */
+
+#include "base/compat.h"
+#include "base/getinfo.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "near/near.h"
+
+/*
+ * The version is libfabric's, as its own providers count it: who knows efa
+ * compares ours with efa's, whose name ours begins with. Open MPI's btl/ofi
+ * takes none below 112.0.
+ */
+struct fi_provider duo_prov = {
+	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,
+			      FI_REVISION_VERSION * 10),
+	.fi_version = DUO_FI_VERSION,
+	.name = DUO_NAME,
+};
+
+struct duo_params duo_params = {
+	.use_shm = 1,
+	.peer = DUO_PEER_NEAR,
+	.stats = 0,
+	.cores = "efa,tcp,verbs;ofi_rxm",
+	.registry_dir = DUO_DEV_SHM,
+	.lazy_polls = 64,
+	.lazy_time = 200,
+	.core_interval = 64,
+	.wait_interval = 500,
+	.near_memory = NEAR_MEMORY,
+	.cma = 1,
+	.ptracer = 1,
+	.order_devices = 1,
+	.yield_mask = 63,
+};
+
+__thread bool duo_in_getinfo;

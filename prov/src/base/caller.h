@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Structures of a caller that was built with older headers: they end earlier
+ * than ours. The API version that it gave to fi_getinfo() says where. Nothing
+ * behind that end is read or written.
+ *
+ * Cost: a comparison or two of constants; errors and registrations only.
+ */
+#ifndef DUO_CALLER_H
+#define DUO_CALLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+/* True if we are built with headers of this version or a newer one. */
+#define DUO_HEADERS(major, minor) \
+	(FI_MAJOR_VERSION > (major) || \
+	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
+
+/*
+ * In the initializer of each error entry that we make: the peer of the
+ * operation, or FI_ADDR_NOTAVAIL, because 0 is a peer.
+ */
+#if DUO_HEADERS(1, 20)
+#define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
+#define DUO_CQ_ERR_SRC(src) .src_addr = (src),
+#else
+#define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
+/* 0; what src is computed from counts as used */
+#define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
+#endif
+
+/* Bytes of its struct fi_cq_err_entry. */
+static inline size_t duo_caller_cq_err(uint32_t version)
+{
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return offsetof(struct fi_cq_err_entry, err_data_size);
+	if (FI_VERSION_LT(version, FI_VERSION(1, 20)))
+		return DUO_CQ_ERR_OF_1_5;
+	return sizeof(struct fi_cq_err_entry);
+}
+
+/* Bytes of its struct fi_mr_attr. */
+static inline size_t duo_caller_mr(uint32_t version)
+{
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return offsetof(struct fi_mr_attr, auth_key_size);
+	if (FI_VERSION_LT(version, FI_VERSION(1, 9)))
+		return offsetof(struct fi_mr_attr, iface);
+#if FI_MAJOR_VERSION >= 2
+	if (FI_VERSION_LT(version, FI_VERSION(1, 19)))
+		return offsetof(struct fi_mr_attr, hmem_data);
+	if (FI_VERSION_LT(version, FI_VERSION(1, 22)))
+		return offsetof(struct fi_mr_attr, page_size);
+	if (FI_VERSION_LT(version, FI_VERSION(2, 0)))
+		return offsetof(struct fi_mr_attr, base_mr);
+	return sizeof(struct fi_mr_attr);
+#else
+	return offsetof(struct fi_mr_attr, device) +
+	       sizeof(((struct fi_mr_attr *)NULL)->device);
+#endif
+}
+
+/*
+ * Its attributes in our structure; what it does not have is 0. The interface
+ * and the device are those of host memory unless hmem: the domain has FI_HMEM.
+ */
+static inline struct fi_mr_attr
+duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)
+{
+	struct fi_mr_attr copy = { .iov_count = 0 };
+
+	memcpy(&copy, attr, duo_caller_mr(version));
+	if (hmem)
+		return copy;
+	copy.iface = FI_HMEM_SYSTEM;
+	memset(&copy.device, 0, sizeof(copy.device));
+#if FI_MAJOR_VERSION >= 2
+	copy.hmem_data = NULL;
+#endif
+	return copy;
+}
+
+#endif /* DUO_CALLER_H */

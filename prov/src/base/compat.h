@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Every difference between libfabric 1.17 and 2.7 that concerns us.
+ * fi_peer_rx_entry lost its links in 2.3, but we use our own; what else has
+ * changed is behaviour. The version gate in init.c keeps libfabric's shm to the
+ * version that the module was built for.
+ */
+#ifndef DUO_COMPAT_H
+#define DUO_COMPAT_H
+
+#include <string.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_tagged.h>
+#if __has_include(<rdma/fi_ext_efa.h>)	/* only where efa was built */
+#include <rdma/fi_ext_efa.h>
+#endif
+
+#include "base/caller.h"
+
+#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, from 2.2 on */
+
+/* FI_MR_BASIC and FI_MR_SCALABLE, of whose names newer headers warn. */
+#define DUO_MR_BASIC 1
+#define DUO_MR_SCALABLE 2
+
+#define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+
+/*
+ * What we ask the core for when the application asks for this: structures of
+ * a newer interface would be larger than those that we know.
+ */
+static inline uint32_t duo_api_version(uint32_t version)
+{
+	return FI_VERSION_LT(version, DUO_FI_VERSION) ? version :
+							DUO_FI_VERSION;
+}
+
+/* Options that are enumerators, so the version tells whether they are there. */
+#if DUO_HEADERS(1, 18)
+#define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
+#else
+#define DUO_OPT_CUDA_PERMITTED (-2)	/* no option has this number */
+#endif
+#if DUO_HEADERS(1, 21)
+#define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
+#else
+#define DUO_OPT_SHM_PERMITTED (-1)	/* nor this */
+#endif
+
+#if FI_MAJOR_VERSION >= 2
+#include <rdma/providers/fi_peer.h>
+
+
+/* The region that the attributes refer to; NULL: they cannot. */
+static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
+{
+	return &attr->base_mr;
+}
+#else
+/*
+ * libfabric 1.17: shm cannot be a peer, its CQ could not be opened, so
+ * peer/shm/none.c is in its place. What follows is in our own structures, and
+ * what that libfabric has not. In 1.18 to 1.22 it is elsewhere or not of use.
+ */
+#ifndef FI_EPROTO
+#define FI_EPROTO EPROTO
+#endif
+
+static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
+{
+	return NULL;
+}
+
+struct fid_peer_srx {
+	struct fid_ep ep_fid;
+};
+
+struct fid_peer_cq {
+	struct fid fid;
+};
+
+struct fid_peer_cntr {
+	struct fid fid;
+};
+
+struct fi_peer_rx_entry {
+	struct fid_peer_srx *srx;
+	fi_addr_t addr;
+	size_t msg_size;
+	uint64_t tag;
+	uint64_t cq_data;
+	uint64_t flags;
+	void *context;
+	size_t count;
+	void **desc;
+	void *peer_context;
+	void *owner_context;
+	struct iovec *iov;
+};
+#endif
+
+/*
+ * The attributes that every version has: an application that was built for an
+ * older interface may have no more of them, and what 2.7 adds, FI_XPU's, is
+ * nothing that we offer.
+ */
+static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
+{
+	struct fi_cq_attr copy = { 0 };
+
+	memcpy(&copy, attr, offsetof(struct fi_cq_attr, wait_set));
+	return copy;
+}
+
+static inline struct fi_cntr_attr
+duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
+{
+	struct fi_cntr_attr copy = {
+		.events = attr->events,
+		.wait_obj = attr->wait_obj,
+		.flags = attr->flags,
+	};
+
+	return copy;
+}
+
+#ifdef FI_MR_DMABUF	/* mr_iov is something else then */
+#define DUO_MR_DMABUF FI_MR_DMABUF
+#else
+#define DUO_MR_DMABUF 0
+#endif
+
+#endif /* DUO_COMPAT_H */

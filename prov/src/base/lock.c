@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A lock that is contended, lock.h. */
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+
+#define DUO_LOCK_SPINS 100	/* about a microsecond */
+
+static void duo_lock_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static bool duo_lock_spin(struct duo_lock *lock)
+{
+	int i;
+
+	for (i = 0; i < DUO_LOCK_SPINS; i++) {
+		if (atomic_load_explicit(&lock->state, memory_order_relaxed) ==
+		    DUO_LOCK_FREE && duo_lock_try(lock))
+			return true;
+		duo_lock_pause();
+	}
+	return false;
+}
+
+/*
+ * A thread that has slept takes the lock as awaited, because others may sleep
+ * yet: at worst it wakes none.
+ */
+void duo_lock_wait(struct duo_lock *lock)
+{
+	if (duo_lock_spin(lock))
+		return;
+	while (atomic_exchange_explicit(&lock->state, DUO_LOCK_AWAITED,
+					memory_order_acquire) != DUO_LOCK_FREE)
+		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE,
+			DUO_LOCK_AWAITED, NULL, NULL, 0);
+}
+
+void duo_lock_wake(struct duo_lock *lock)
+{
+	syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}

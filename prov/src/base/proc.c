@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+
+#define NEAR_PROC_SPARE 16	/* descriptors */
+#define NEAR_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
+#define NEAR_STAT_THREADS 20
+#define NEAR_STAT_START 22
+
+static ssize_t near_proc_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	if (len < 0)
+		len = -errno;
+	else
+		text[len] = 0;
+	close(fd);
+	return len;
+}
+
+struct near_stat {
+	char state;		/* of the main thread */
+	unsigned long threads;	/* with that one */
+	uint64_t start;
+};
+
+static int near_proc_stat(pid_t pid, struct near_stat *stat)
+{
+	char path[32], text[1024], *at;
+	ssize_t len;
+	int field;
+
+	if (pid == getpid())	/* /proc may have other pids */
+		strcpy(path, "/proc/self/stat");
+	else
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	len = near_proc_read(path, text, sizeof(text));
+	if (len <= 0)
+		return len == -ENOENT || !len ? -ESRCH : (int)len;
+	/* the second field, the name, may have spaces and brackets */
+	at = strrchr(text, ')');
+	for (field = NEAR_STAT_STATE; at && field <= NEAR_STAT_START; field++) {
+		at = strchr(at, ' ');
+		if (!at++)
+			break;
+		if (field == NEAR_STAT_STATE)
+			stat->state = *at;
+		if (field == NEAR_STAT_THREADS)
+			stat->threads = strtoul(at, NULL, 10);
+	}
+	if (!at)
+		return -EPROTO;
+	stat->start = strtoull(at, NULL, 10);
+	return 0;
+}
+
+/* Its main thread at least. */
+static bool near_stat_ended(const struct near_stat *stat)
+{
+	return stat->state == 'Z' || stat->state == 'X';
+}
+
+/* All its threads, and nobody has waited for it yet. */
+static bool near_stat_zombie(const struct near_stat *stat)
+{
+	return near_stat_ended(stat) && stat->threads <= 1;
+}
+
+int near_proc_start(pid_t pid, uint64_t *start)
+{
+	struct near_stat stat;
+	int ret = near_proc_stat(pid, &stat);
+
+	if (!ret && near_stat_zombie(&stat))
+		ret = -ESRCH;
+	if (!ret)
+		*start = stat.start;
+	return ret;
+}
+
+/* /proc does not have pid, or does not show it; a kernel may have no pidfds. */
+static int near_proc_hidden(pid_t pid)
+{
+	bool ended = kill(pid, 0) && errno == ESRCH;
+	int fd = ended ? -ESRCH : near_proc_pidfd(pid);
+
+	if (fd < 0)
+		return fd;
+	ended = near_proc_ended(fd);
+	close(fd);
+	return ended ? -ESRCH : -EACCES;
+}
+
+int near_proc_check(pid_t pid, uint64_t start)
+{
+	struct near_stat stat;
+	int ret = start ? near_proc_stat(pid, &stat) : -ESRCH;
+
+	if (ret == -ESRCH)
+		return near_proc_hidden(pid);
+	if (!ret && (stat.start != start || near_stat_zombie(&stat)))
+		return -ESRCH;
+	return ret;
+}
+
+/*
+ * The name of a descriptor of a process whose main thread has ended, by another
+ * thread; false: the main thread has not ended, or there is no other.
+ */
+static bool near_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
+{
+	struct dirent *entry;
+	struct near_stat stat;
+	bool found = false;
+	DIR *dir;
+
+	if (near_proc_stat(pid, &stat) || !near_stat_ended(&stat))
+		return false;
+	snprintf(path, size, "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		snprintf(path, size, "/proc/%d/task/%d/fd/%d", (int)pid,
+			 atoi(entry->d_name), fd);
+		found = atoi(entry->d_name) && atoi(entry->d_name) != pid;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int near_proc_open_path(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int near_proc_open(pid_t pid, int fd, int flags)
+{
+	char path[64];
+	int ours;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	ours = near_proc_open_path(path, flags);
+	if (ours < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd))
+		ours = near_proc_open_path(path, flags);
+	return ours;
+}
+
+/*
+ * By no pid: /proc may be of another pid namespace than this process. By the
+ * calling thread: /proc/self has no descriptors once the main thread has ended.
+ */
+int near_proc_open_own(int fd, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
+	return near_proc_open_path(path, flags);
+}
+
+ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size)
+{
+	char path[64];
+	ssize_t len;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	len = readlink(path, target, size);
+	err = errno;
+	if (len < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd)) {
+		len = readlink(path, target, size);
+		err = errno;
+	}
+	return len < 0 ? -err : len;
+}
+
+int near_proc_host(uint64_t *host)
+{
+	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
+	char text[64];
+	ssize_t len = near_proc_read(boot_id, text, sizeof(text));
+
+	if (len < 0)
+		return (int)len;
+	*host = near_fnv(NEAR_FNV, text, (size_t)len);
+	return 0;
+}
+
+/*
+ * Returns this process's pid in /proc if that is of another pid namespace: one
+ * above ours, or it would not show us. 0: it is of ours.
+ */
+static uint32_t near_proc_outside(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned int pid, more;
+	uint32_t outside = 0;
+	char *line = NULL;
+	size_t size = 0;
+
+	if (!status)
+		return 0;
+	/* our pid in the namespace of /proc, and in each below it to ours */
+	while (getline(&line, &size, status) > 0) {
+		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
+			outside = pid;
+	}
+	free(line);
+	fclose(status);
+	return outside;
+}
+
+int near_proc_ns(uint64_t *pid_ns)
+{
+	uint64_t inode = near_proc_inode("/proc/self/ns/pid");
+
+	if (!inode)
+		return -errno;
+	*pid_ns = inode ^ (uint64_t)near_proc_outside() << 32;
+	return 0;
+}
+
+uint64_t near_proc_inode(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+uint64_t near_fnv(uint64_t hash, const void *data, size_t len)
+{
+	const uint8_t *byte = data;
+
+	while (len--)
+		hash = (hash ^ *byte++) * 0x100000001b3u;
+	return hash;
+}
+
+bool near_proc_user_known(void)
+{
+	unsigned int inside, outside, count;
+	uid_t overflow = 65534;
+	char text[128];
+
+	if (near_proc_read("/proc/sys/kernel/overflowuid", text,
+			   sizeof(text)) > 0)
+		overflow = (uid_t)strtoul(text, NULL, 10);
+	if (geteuid() != overflow)
+		return true;
+	/* it is a user's own number where all have one */
+	return near_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
+	       !inside && count == UINT32_MAX;
+}
+
+int near_proc_pidfd(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* No signal at all; of a process in another place it is refused otherwise. */
+bool near_proc_is_pidfd(int fd)
+{
+	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
+	       errno != EBADF;
+}
+
+bool near_proc_ended(int pidfd)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* The lowest number that is free is given out, so high ones say how many are. */
+bool near_proc_scarce(int fd)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) &&
+	       (rlim_t)fd + NEAR_PROC_SPARE >= limit.rlim_cur;
+}
+
+uint64_t near_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+uint64_t near_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives and the core. A receive that a local sender may satisfy is not
+ * posted to the core at once but waits in the lazy list, in posting order.
+ * A receive that is on the core can be recalled: fi_cancel is synchronous
+ * on every core we serve, so after draining the core's CQ either a cancelled
+ * entry has come back, and the receive is ours, or the core has matched it.
+ * The caller holds the domain's lock. docs/matching.md has the proof sketch.
+ */
+
+#include <assert.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/route.h"
+#include "core/lazy.h"
+#include "core/read.h"
+#include "core/when.h"
+#include "obj/up.h"
+
+#define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
+
+/* Gives the core no credit, cq.h: no poll is sure to reach it because of rx. */
+DUO_HOT int duo_lazy_give(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
+	void *buf = rx->iov[0].iov_base;
+	ssize_t ret;
+
+	if (rx->kind == DUO_TAGGED && rx->count <= 1)
+		ret = fi_trecv(core, buf, rx->size, rx->desc[0], addr,
+			       rx->peer.tag, rx->ignore, &rx->core_ctx);
+	else if (rx->kind == DUO_TAGGED)
+		ret = fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
+				rx->peer.tag, rx->ignore,
+				&rx->core_ctx);
+	else if (rx->count <= 1)
+		ret = fi_recv(core, buf, rx->size, rx->desc[0], addr,
+			      &rx->core_ctx);
+	else
+		ret = fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
+			       &rx->core_ctx);
+	if (ret)
+		return ret;
+	rx->on_core = true;
+	ep->stats.core_posted++;
+	return 0;
+}
+
+int duo_lazy_post(struct duo_rx *rx)
+{
+	int ret = duo_lazy_give(rx);
+
+	if (!ret)
+		duo_cq_core_active(rx->ep->rx_cq);
+	return ret;
+}
+
+DUO_HOT void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
+{
+	if (rx == ep->lazy.seen)
+		ep->lazy.seen = TAILQ_PREV(rx, duo_rx_list, lazy_link);
+	ep->lazy.count--;
+	ep->domain->lazy--;
+	if (rx->lazy == DUO_LAZY_DUE)
+		ep->lazy.due--;
+	else
+		ep->domain->waits--;
+	rx->lazy = DUO_LAZY_NONE;
+	TAILQ_REMOVE(&ep->lazy.list, rx, lazy_link);
+}
+
+void duo_lazy_drop(struct duo_rx *rx)
+{
+	if (rx->lazy == DUO_LAZY_BEHIND) {
+		rx->lazy = DUO_LAZY_NONE;
+		TAILQ_REMOVE(&rx->ep->lazy.behind, rx, lazy_link);
+	} else if (rx->lazy) {
+		duo_lazy_unlist(rx->ep, rx);
+	}
+}
+
+/* Those up to lazy_seen have been noted, and maybe others that have gone. */
+static void duo_lazy_note(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->peer.addr == FI_ADDR_UNSPEC)
+		ep->lazy.any = true;
+	else
+		ep->lazy.from[rx->peer.addr % DUO_LAZY_SOURCES] = true;
+}
+
+static void duo_lazy_forget(struct duo_ep *ep)
+{
+	ep->lazy.seen = NULL;
+	ep->lazy.any = false;
+	memset(ep->lazy.from, 0, sizeof(ep->lazy.from));
+}
+
+/* In posting order; seq orders the receives of a kind. */
+void duo_lazy_insert(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct duo_rx *later;
+
+	TAILQ_FOREACH(later, &ep->lazy.list, lazy_link) {
+		if (later->kind == rx->kind && later->seq > rx->seq)
+			break;
+	}
+	duo_lazy_enlist(ep, rx, DUO_LAZY_WAITS);
+	duo_lazy_note(rx);
+	if (later)
+		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
+	else
+		TAILQ_INSERT_TAIL(&ep->lazy.list, rx, lazy_link);
+}
+
+void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
+{
+	if (!lazy->lazy)
+		return;
+	TAILQ_INSERT_BEFORE(lazy, rx, lazy_link);
+	if (lazy->lazy == DUO_LAZY_BEHIND) {
+		rx->lazy = DUO_LAZY_BEHIND;
+		return;
+	}
+	duo_lazy_enlist(rx->ep, rx, lazy->lazy);
+	duo_lazy_note(rx);
+}
+
+void duo_lazy_block(struct duo_rx *rx)
+{
+	duo_lazy_drop(rx);
+	rx->lazy = DUO_LAZY_BEHIND;
+	TAILQ_INSERT_TAIL(&rx->ep->lazy.behind, rx, lazy_link);
+}
+
+void duo_lazy_unblock(struct duo_ep *ep)
+{
+	struct duo_rx *rx;
+
+	while ((rx = TAILQ_FIRST(&ep->lazy.behind))) {
+		duo_lazy_drop(rx);
+		duo_lazy_insert(rx);
+	}
+}
+
+/* Its call has returned success, so its failure is a completion. */
+static void duo_lazy_fail(struct duo_rx *rx, int err)
+{
+	struct duo_ep *ep = rx->ep;
+
+	duo_cq_push_rx_err(ep->rx_cq, rx, err);
+	duo_match_unpost(&ep->match[rx->kind], rx);
+	if (rx->multi)
+		ep->up->refused(rx);
+	duo_rx_release(&ep->pool, rx);
+}
+
+DUO_HOT void duo_lazy_posted(struct duo_rx *rx)
+{
+	if (rx->kind == DUO_TAGGED || !duo_recv_final(rx))
+		return;
+	duo_match_unpost(&rx->ep->match[rx->kind], rx);
+	duo_rx_become(rx, DUO_RX_CORE);
+}
+
+/*
+ * The first of the list, without credit. -FI_EAGAIN: the core takes no more
+ * now.
+ */
+DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
+	const struct duo_want want = duo_rx_want(rx);
+	int ret;
+
+	if (!duo_recv_core_may(ep, &want)) {	/* confirmed meanwhile */
+		duo_lazy_unlist(ep, rx);
+		return 0;
+	}
+	if (ep->multi.open && ep->up->blocked(rx)) {
+		duo_lazy_block(rx);
+		return 0;
+	}
+	ret = duo_lazy_give(rx);
+	if (ret == -FI_EAGAIN)
+		return ret;
+	ep->stats.lazy_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
+	duo_lazy_unlist(ep, rx);
+	if (ret)
+		duo_lazy_fail(rx, -ret);
+	else
+		duo_lazy_posted(rx);
+	return 0;
+}
+
+/* In order, while there are any such; returns the last one's result. */
+DUO_HOT int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
+{
+	int ret = 0;
+
+	while (!ret && *count)
+		ret = duo_lazy_flush_first(ep);
+	return ret;
+}
+
+DUO_HOT int duo_lazy_flush_credited(struct duo_ep *ep, const uint32_t *count)
+{
+	uint64_t posted = ep->stats.core_posted;
+	int ret = duo_lazy_flush_while(ep, count);
+
+	if (ep->stats.core_posted != posted)
+		duo_cq_core_active(ep->rx_cq);
+	return ret;
+}
+
+int duo_lazy_flush(struct duo_ep *ep)
+{
+	return duo_lazy_flush_credited(ep, &ep->lazy.count);
+}
+
+int duo_lazy_flush_due(struct duo_ep *ep)
+{
+	return duo_lazy_flush_credited(ep, &ep->lazy.due);
+}
+
+int duo_lazy_flush_once(struct duo_ep *ep)
+{
+	return duo_lazy_flush_while(ep, &ep->lazy.count);
+}
+
+int duo_lazy_flush_oldest(struct duo_ep *ep)
+{
+	uint64_t posted = ep->stats.core_posted;
+	int ret = 0;
+
+	while (!ret && ep->lazy.count && ep->stats.core_posted == posted)
+		ret = duo_lazy_flush_first(ep);
+	return ret;
+}
+
+/* Is any of the list from the source, as far as has been noted? */
+static bool duo_lazy_noted(struct duo_ep *ep, fi_addr_t addr)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
+
+	if (ep->lazy.seen)
+		rx = TAILQ_NEXT(ep->lazy.seen, lazy_link);
+	else
+		duo_lazy_forget(ep);
+	for (; rx; rx = TAILQ_NEXT(rx, lazy_link)) {
+		duo_lazy_note(rx);
+		ep->lazy.seen = rx;
+	}
+	return ep->lazy.any || addr == FI_ADDR_UNSPEC ||
+	       ep->lazy.from[addr % DUO_LAZY_SOURCES];
+}
+
+/* Mostly none is, and the list need not be looked through each time. */
+static bool duo_lazy_overlaps(struct duo_ep *ep, enum duo_rx_kind kind,
+			      const struct duo_want *want)
+{
+	struct duo_want waiting;
+	struct duo_rx *rx;
+
+	if (!duo_lazy_noted(ep, want->addr))
+		return false;
+	duo_lazy_forget(ep);	/* those that have gone */
+	TAILQ_FOREACH(rx, &ep->lazy.list, lazy_link) {
+		waiting = duo_rx_want(rx);
+		if (rx->kind == kind && duo_want_overlap(&waiting, want))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Before a receive or a peek for *want goes to the core: whatever waits and
+ * could take the same message must be there first.
+ */
+int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
+			   const struct duo_want *want)
+{
+	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
+}
+
+/* One of any source waits longer if local messages keep on taking them. */
+static void duo_lazy_backoff(struct duo_ep *ep)
+{
+	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.lazy_polls)
+		ep->lazy.limit *= 2;
+	if (ep->lazy.turn_us == DUO_LONG_AGO)
+		ep->lazy.turn_us = ep->rx_cq->look_us;
+}
+
+/*
+ * rx is unposted and on the core; a local message is for it. True: it is
+ * ours again. False: the core has matched it; its completion has come (rx is
+ * released) or will come.
+ */
+bool duo_lazy_recall(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	assert(rx->state == DUO_RX_POSTED && rx->on_core);
+	duo_rx_become(rx, DUO_RX_CANCELING);
+	/* what it returns says nothing, fi_cancel(3) */
+	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
+	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
+		;
+	if (rx->state == DUO_RX_CANCELED) {
+		rx->on_core = false;
+		ep->stats.arb_won++;
+		duo_lazy_backoff(ep);
+		return true;
+	}
+	if (rx->state == DUO_RX_CANCELING) {
+		duo_rx_become(rx, DUO_RX_CORE);
+		duo_cq_core_active(ep->rx_cq);
+	}
+	ep->stats.arb_lost++;
+	return false;
+}
+
+/* The last one posted of those on the core that are later than seq. */
+static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
+					    uint64_t seq)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH_REVERSE(rx, &match->posted, duo_rx_list, link) {
+		if (rx->seq < seq)
+			return NULL;
+		if (rx->on_core)
+			return rx;
+	}
+	return NULL;
+}
+
+/*
+ * They go back behind a receive that comes before them: the last one first,
+ * or the core might give one what an earlier one should have.
+ */
+static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
+				  uint64_t seq)
+{
+	struct duo_match *match = &ep->match[kind];
+	struct duo_rx *rx;
+
+	while ((rx = duo_lazy_last_on_core(match, seq))) {
+		duo_match_unpost(match, rx);
+		if (!duo_lazy_recall(rx))
+			continue;
+		duo_match_repost(match, rx);
+		duo_lazy_insert(rx);
+	}
+}
+
+static bool duo_lazy_left_out(const struct duo_rx *rx, fi_addr_t addr)
+{
+	return rx->peer.addr == addr && !rx->on_core && !rx->lazy;
+}
+
+static void duo_lazy_readmit_kind(struct duo_ep *ep, enum duo_rx_kind kind,
+				  fi_addr_t addr)
+{
+	struct duo_match *match = &ep->match[kind];
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &match->posted, link) {
+		if (duo_lazy_left_out(rx, addr))
+			break;
+	}
+	if (!rx)
+		return;
+	duo_lazy_recall_later(ep, kind, rx->seq);
+	TAILQ_FOREACH(rx, &match->posted, link) {
+		if (duo_lazy_left_out(rx, addr))
+			duo_lazy_insert(rx);
+	}
+}
+
+void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
+{
+	if (ep->core.carries_nothing)
+		return;
+	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
+	if (!ep->core.cannot_cancel)	/* else none could be taken back */
+		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
+}

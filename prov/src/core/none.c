@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Fabrics, event queues, domains and memory regions; see none.h. */
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "base/enosys.h"
+#include "base/compat.h"
+#include "base/util.h"
+#include "core/none.h"
+
+struct duo_none_fabric {
+	struct fid_fabric fabric_fid;
+	atomic_int refs;	/* event queues */
+};
+
+struct duo_none_eq {
+	struct fid_eq eq_fid;
+	struct duo_none_fabric *fabric;
+};
+
+struct duo_none_domain {
+	struct fid_domain domain_fid;
+	atomic_uint_fast64_t key;	/* the next, if keys are ours */
+	bool prov_keys;
+};
+
+int duo_none_close(struct fid *fid)
+{
+	free(fid);
+	return 0;
+}
+
+struct fi_ops duo_none_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_none_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+void *duo_none_alloc(size_t size, size_t fclass, void *context,
+		     struct fi_ops *ops)
+{
+	struct fid *fid = calloc(1, size);
+
+	if (!fid)
+		return NULL;
+	fid->fclass = fclass;
+	fid->context = context;
+	fid->ops = ops;
+	return fid;
+}
+
+/* A region is a key; near's table has the memory of those that peers may use. */
+static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+			       uint64_t flags, struct fid_mr **mr_fid)
+{
+	struct duo_none_domain *domain = duo_container_of(fid,
+			struct duo_none_domain, domain_fid.fid);
+	struct fid_mr *mr;
+
+	if (flags & ~FI_RMA_EVENT)
+		return -FI_EBADFLAGS;
+	if (attr->offset || (attr->iov_count != 1 && attr->access &
+			     (FI_REMOTE_READ | FI_REMOTE_WRITE)))
+		return -FI_EINVAL;
+	mr = duo_none_alloc(sizeof(*mr), FI_CLASS_MR, attr->context,
+			    &duo_none_fi_ops);
+	if (!mr)
+		return -FI_ENOMEM;
+	mr->mem_desc = mr;
+	mr->key = domain->prov_keys ? atomic_fetch_add(&domain->key, 1) :
+				      attr->requested_key;
+	*mr_fid = mr;
+	return 0;
+}
+
+static int duo_none_mr_regv(struct fid *fid, const struct iovec *iov,
+			    size_t count, uint64_t access, uint64_t offset,
+			    uint64_t key, uint64_t flags, struct fid_mr **mr,
+			    void *context)
+{
+	const struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = key,
+		.context = context,
+	};
+
+	return duo_none_mr_regattr(fid, &attr, flags, mr);
+}
+
+static int duo_none_mr_reg(struct fid *fid, const void *buf, size_t len,
+			   uint64_t access, uint64_t offset, uint64_t key,
+			   uint64_t flags, struct fid_mr **mr, void *context)
+{
+	const struct iovec iov = { (void *) buf, len };
+
+	return duo_none_mr_regv(fid, &iov, 1, access, offset, key, flags, mr,
+				context);
+}
+
+static struct fi_ops_mr duo_none_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = duo_none_mr_reg,
+	.regv = duo_none_mr_regv,
+	.regattr = duo_none_mr_regattr,
+};
+
+static struct fi_ops_domain duo_none_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = duo_none_av_open,
+	.cq_open = duo_none_cq_open,
+	.endpoint = duo_none_ep_open,
+	.cntr_open = duo_none_cntr_open,
+	.query_atomic = duo_none_query_atomic,
+};
+
+static int duo_none_domain_open(struct fid_fabric *fabric,
+				struct fi_info *info,
+				struct fid_domain **domain_fid, void *context)
+{
+	struct duo_none_domain *domain =
+		duo_none_alloc(sizeof(*domain), FI_CLASS_DOMAIN, context,
+			       &duo_none_fi_ops);
+	int mode = info->domain_attr->mr_mode;
+
+	if (!domain)
+		return -FI_ENOMEM;
+	domain->prov_keys = mode == DUO_MR_BASIC || mode & FI_MR_PROV_KEY;
+	atomic_init(&domain->key, 1);
+	domain->domain_fid.ops = &duo_none_domain_ops;
+	domain->domain_fid.mr = &duo_none_mr_ops;
+	*domain_fid = &domain->domain_fid;
+	return 0;
+}
+
+static int duo_none_eq_close(struct fid *fid)
+{
+	struct duo_none_eq *eq = duo_container_of(fid, struct duo_none_eq,
+						  eq_fid.fid);
+
+	atomic_fetch_sub(&eq->fabric->refs, 1);
+	free(eq);
+	return 0;
+}
+
+static ssize_t duo_none_eq_read(struct fid_eq *eq, uint32_t *event, void *buf,
+				size_t len, uint64_t flags)
+{
+	return -FI_EAGAIN;
+}
+
+static ssize_t duo_none_eq_readerr(struct fid_eq *eq,
+				   struct fi_eq_err_entry *buf, uint64_t flags)
+{
+	return -FI_EAGAIN;
+}
+
+static ssize_t duo_none_eq_write(struct fid_eq *eq, uint32_t event,
+				 const void *buf, size_t len, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+static ssize_t duo_none_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf,
+				 size_t len, int timeout, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+static const char *duo_none_eq_strerror(struct fid_eq *eq, int prov_errno,
+					const void *err_data, char *buf,
+					size_t len)
+{
+	return fi_strerror(prov_errno);
+}
+
+static struct fi_ops duo_none_eq_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_none_eq_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+static struct fi_ops_eq duo_none_eq_ops = {
+	.size = sizeof(struct fi_ops_eq),
+	.read = duo_none_eq_read,
+	.readerr = duo_none_eq_readerr,
+	.write = duo_none_eq_write,
+	.sread = duo_none_eq_sread,
+	.strerror = duo_none_eq_strerror,
+};
+
+/* For applications that always open one; there are no events. */
+static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
+			    struct fid_eq **eq_fid, void *context)
+{
+	struct duo_none_eq *eq = duo_none_alloc(sizeof(*eq), FI_CLASS_EQ,
+						context, &duo_none_eq_fi_ops);
+
+	if (!eq)
+		return -FI_ENOMEM;
+	eq->fabric = duo_container_of(fabric, struct duo_none_fabric,
+				      fabric_fid);
+	eq->eq_fid.ops = &duo_none_eq_ops;
+	atomic_fetch_add(&eq->fabric->refs, 1);
+	*eq_fid = &eq->eq_fid;
+	return 0;
+}
+
+static int duo_none_fabric_close(struct fid *fid)
+{
+	struct duo_none_fabric *fabric =
+		duo_container_of(fid, struct duo_none_fabric, fabric_fid.fid);
+
+	if (atomic_load(&fabric->refs))
+		return -FI_EBUSY;
+	free(fabric);
+	return 0;
+}
+
+/* What waits for it waits for nothing. */
+static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
+			    int count)
+{
+	return 0;
+}
+
+static struct fi_ops duo_none_fabric_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_none_fabric_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+static struct fi_ops_fabric duo_none_fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = duo_none_domain_open,
+	.eq_open = duo_none_eq_open,
+	.trywait = duo_none_trywait,
+};
+
+int duo_none_open(const struct fi_fabric_attr *attr,
+		  struct fid_fabric **fabric_fid)
+{
+	struct duo_none_fabric *fabric =
+		duo_none_alloc(sizeof(*fabric), FI_CLASS_FABRIC, NULL,
+			       &duo_none_fabric_fi_ops);
+
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->fabric_fid.ops = &duo_none_fabric_ops;
+	fabric->fabric_fid.api_version = attr->api_version;
+	*fabric_fid = &fabric->fabric_fid;
+	return 0;
+}

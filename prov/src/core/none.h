@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A core that carries nothing, for the provider near: the local peer does all
+ * that is done. Its objects open, bind and close as any core's; an AV keeps
+ * addresses, which are the local peer's, a domain chooses keys, and the name of
+ * an endpoint is what the first fi_setname(3) says. Its completion queues are
+ * always empty, and its endpoints have no data calls: obj/traits.h says so, and
+ * nothing above calls them.
+ *
+ * Cost: control path only. Thread safe; an AV is protected by the domain's
+ * lock, as the AV of any core is.
+ */
+#ifndef DUO_NONE_H
+#define DUO_NONE_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#define DUO_NONE "none"		/* duo_params.core */
+
+int duo_none_open(const struct fi_fabric_attr *attr,
+		  struct fid_fabric **fabric_fid);
+
+/* none.c: an object is its fid, which comes first, and what its struct has. */
+extern struct fi_ops duo_none_fi_ops;
+int duo_none_close(struct fid *fid);
+void *duo_none_alloc(size_t size, size_t fclass, void *context,
+		     struct fi_ops *ops);
+
+/* none_ep.c */
+int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		     struct fid_cq **cq_fid, void *context);
+int duo_none_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		       struct fid_cntr **cntr_fid, void *context);
+int duo_none_query_atomic(struct fid_domain *domain, enum fi_datatype type,
+			  enum fi_op op, struct fi_atomic_attr *attr,
+			  uint64_t flags);
+int duo_none_ep_open(struct fid_domain *domain, struct fi_info *info,
+		     struct fid_ep **ep_fid, void *context);
+
+/* none_av.c */
+int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
+		     struct fid_av **av_fid, void *context);
+
+#endif /* DUO_NONE_H */

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What is read from the core's CQ, read.h. */
+
+#include <string.h>
+
+#include "core/lazy.h"
+#include "core/read.h"
+#include "obj/ep.h"
+#include "obj/up.h"
+
+#define DUO_SPENT_MAX 1024
+
+/* The core is done with rx: a receive that it matched, or a peek. */
+static void duo_lazy_retire(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->state == DUO_RX_POSTED)
+		duo_match_unpost(&ep->match[rx->kind], rx);
+	duo_rx_release(&ep->pool, rx);
+}
+
+/*
+ * A core may report the end of a truncated receive of many packets once more,
+ * as efa and ofi_rxm do; no core says that it does not. So the entry is not
+ * used again until DUO_SPENT_MAX others are, and what comes for it meanwhile is
+ * dropped.
+ */
+static void duo_lazy_spend(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct duo_rx *oldest;
+
+	if (rx->state == DUO_RX_POSTED)
+		duo_match_unpost(&ep->match[rx->kind], rx);
+	duo_rx_become(rx, DUO_RX_SPENT);
+	TAILQ_INSERT_TAIL(&ep->lazy.spent, rx, link);
+	if (++ep->lazy.spent_count <= DUO_SPENT_MAX)
+		return;
+	oldest = TAILQ_FIRST(&ep->lazy.spent);
+	TAILQ_REMOVE(&ep->lazy.spent, oldest, link);
+	ep->lazy.spent_count--;
+	duo_rx_release(&ep->pool, oldest);
+}
+
+static bool duo_lazy_stale(const struct duo_rx *rx)
+{
+	return rx->state == DUO_RX_SPENT || rx->state == DUO_RX_FREE;
+}
+
+static void duo_lazy_peek_done(struct duo_rx *rx,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (ep->core.peek_no_source)
+		src = rx->peer.addr;
+	duo_cq_push(ep->rx_cq, entry, src);
+	if ((rx->flags & (FI_CLAIM | FI_DISCARD)) != FI_CLAIM) {
+		duo_rx_release(&ep->pool, rx);
+		return;
+	}
+	duo_rx_become(rx, DUO_RX_CORE_CLAIMED);
+	TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+}
+
+static void duo_lazy_core_done(struct duo_rx *rx,
+			       struct fi_cq_tagged_entry *entry, fi_addr_t src)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (duo_lazy_stale(rx))
+		return;
+	src = duo_core_av_source(ep->core_av, src);
+	entry->op_context = rx->context;
+	if (rx->state == DUO_RX_PEEK) {
+		duo_lazy_peek_done(rx, entry, src);
+		return;
+	}
+	if (!(rx->flags & FI_DISCARD))
+		duo_ep_count_core(ep, entry->len);
+	duo_lazy_hurry(ep);
+	if (rx->wanted)
+		duo_cq_push(ep->rx_cq, entry, src);
+	else if (rx->multi)
+		ep->up->done(rx, entry, src);
+	duo_lazy_retire(rx);
+}
+
+static void duo_lazy_core_failed(struct duo_rx *rx,
+				 const struct fi_cq_err_entry *entry)
+{
+	struct fi_cq_err_entry out = *entry;
+	struct duo_ep *ep = rx->ep;
+
+	if (duo_lazy_stale(rx))
+		return;
+	if (rx->state == DUO_RX_CANCELING && entry->err == FI_ECANCELED) {
+		duo_rx_become(rx, DUO_RX_CANCELED);
+		return;
+	}
+	out.op_context = rx->context;
+	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
+	if (rx->state == DUO_RX_PEEK)
+		out.tag = rx->peer.tag;
+	/* efa says how long the message was; len is what has been placed */
+	if (entry->err == FI_ETRUNC && out.len > rx->size)
+		out.len = rx->size;
+	if (rx->multi) {
+		ep->up->failed(rx, &out);
+	} else {
+		ep->rx.failed += rx->state != DUO_RX_PEEK;
+		duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
+	}
+	if (entry->err == FI_ETRUNC)
+		duo_lazy_spend(rx);
+	else
+		duo_lazy_retire(rx);
+}
+
+/* Returns 1 if there was an error entry. */
+int duo_cq_core_err(struct duo_cq *cq)
+{
+	struct fi_cq_err_entry entry = { 0 };
+	struct duo_rx *rx;
+
+	if (fi_cq_readerr(cq->path_cq[FI_DUO_CORE], &entry, 0) <= 0)
+		return 0;
+	rx = duo_cq_rx(cq, entry.op_context);
+	if (rx)
+		duo_lazy_core_failed(rx, &entry);
+	else
+		duo_cq_push_err(cq, &entry, FI_DUO_CORE);
+	return 1;
+}
+
+/*
+ * A receive as most are ends: its entry, which lies where the application
+ * wants it, becomes the application's. False: see duo_lazy_core_done().
+ */
+DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
+			      struct fi_cq_tagged_entry *entry, fi_addr_t *src)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (!rx->wanted)
+		return false;
+	if (rx->state == DUO_RX_POSTED)
+		duo_match_unpost(&ep->match[rx->kind], rx);
+	else if (rx->state != DUO_RX_CORE || rx->flags & FI_DISCARD)
+		return false;
+	entry->op_context = rx->context;
+	*src = duo_core_av_source(ep->core_av, *src);
+	duo_ep_count_core(ep, entry->len);
+	duo_lazy_hurry(ep);
+	duo_rx_release(&ep->pool, rx);
+	return true;
+}
+
+/* Entries that lie elsewhere, or may become none or more than one. */
+DUO_COLD void duo_cq_core_copy(struct duo_cq *cq,
+			       const struct fi_cq_tagged_entry *from,
+			       const fi_addr_t *src, size_t count)
+{
+	struct fi_cq_tagged_entry entry;
+	struct duo_rx *rx;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		entry = from[i];
+		rx = duo_cq_rx(cq, entry.op_context);
+		if (rx)
+			duo_lazy_core_done(rx, &entry, src[i]);
+		else
+			duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+	}
+}
+
+/* The rest of a batch, which the caller's array is in the way of. */
+DUO_COLD void duo_cq_core_rest(struct duo_cq *cq,
+			       const struct fi_cq_tagged_entry *from,
+			       const fi_addr_t *from_src, size_t count)
+{
+	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
+	fi_addr_t src[DUO_CORE_BATCH];
+
+	memcpy(entry, from, count * sizeof(*entry));
+	memcpy(src, from_src, count * sizeof(*src));
+	duo_cq_core_copy(cq, entry, src, count);
+}
+
+/*
+ * Entries that were read straight into the caller's array. The core's format
+ * is ours, so what has to be done to most of them is done in place.
+ */
+int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
+{
+	struct fi_cq_tagged_entry *entry = cq->sink.buf;
+	fi_addr_t *src = duo_cq_core_src(cq);
+	struct duo_rx *rx;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		rx = duo_cq_rx(cq, entry[i].op_context);
+		if (!rx)
+			src[i] = FI_ADDR_NOTAVAIL;
+		else if (!duo_cq_core_recv(rx, &entry[i], &src[i]))
+			break;
+	}
+	duo_sink_advance(&cq->sink, i);
+	if (i < count)
+		duo_cq_core_rest(cq, &entry[i], &src[i], count - i);
+	return count;
+}
+
+/* For an application with a shorter entry, and into the ring. */
+int duo_cq_core_apart(struct duo_cq *cq)
+{
+	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
+	size_t batch = DUO_CORE_BATCH;
+	fi_addr_t src[DUO_CORE_BATCH];
+	ssize_t count;
+
+	/* not more than the caller takes: the ring is a second copy */
+	if (cq->sink.room && cq->sink.room < batch)
+		batch = cq->sink.room;
+	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);
+	if (count == -FI_EAVAIL)
+		return duo_cq_core_err(cq);
+	if (count <= 0)
+		return 0;
+	duo_cq_core_copy(cq, entry, src, count);
+	return count;
+}
+
+int duo_cq_poll_core(struct duo_cq *cq)
+{
+	return duo_cq_read_core(cq);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "base/compat.h"
+#include "base/log.h"
+#include "core/none.h"
+#include "core/traits.h"
+#include "obj/domain.h"
+#include "obj/mr.h"
+
+#define DUO_EFA "efa"
+
+/* A part of the stack of providers, or all of it. */
+static const struct duo_traits_row {
+	const char *name;
+	bool whole;
+	struct duo_traits traits;
+} duo_traits_table[] = {
+	{ DUO_EFA, true, { .polled_match = true, .cannot_cancel = true,
+			   .peek_no_source = true, .cpu_atomics = true } },
+	{ "ofi_rxm", false, { .polled_match = true, .cannot_cancel = true,
+			      .peek_no_source = true,
+			      .cpu_atomics = true } },
+	{ "ofi_rxd", false, { .polled_match = true, .cpu_atomics = true } },
+	{ DUO_NONE, true, { .open = duo_none_open, .peer_names = true,
+			    .carries_nothing = true, .cpu_atomics = true } },
+	{ "tcp", true, { .polled_match = true } },
+	{ "sockets", true, { .polled_match = true, .cpu_atomics = true } },
+};
+
+struct duo_traits duo_traits_find(const char *core)
+{
+	const size_t count = sizeof(duo_traits_table) /
+			     sizeof(duo_traits_table[0]);
+	const struct duo_traits_row *row;
+
+	for (row = duo_traits_table; row < duo_traits_table + count; row++) {
+		if (row->whole ? !strcasecmp(core, row->name) :
+				 strcasestr(core, row->name) != NULL)
+			return row->traits;
+	}
+	return (struct duo_traits) { 0 };
+}
+
+bool duo_traits_allowed(const char *core)
+{
+	return strcasecmp(core, "shm") && strcasecmp(core, "sm2") &&
+	       strcasecmp(core, "off_coll") && !strcasestr(core, "lnx") &&
+	       !strcasestr(core, DUO_NAME);
+}
+
+/*
+ * EFA uses its own shm path unless it is asked for remote communication
+ * alone. It places messages straight into posted receives if neither order
+ * nor tags are asked for, and then cannot cancel a receive; we must be able
+ * to.
+ */
+void duo_traits_ask(struct fi_info *core)
+{
+	if (!core->fabric_attr || !core->fabric_attr->prov_name ||
+	    strcasecmp(core->fabric_attr->prov_name, DUO_EFA))
+		return;
+	if (core->caps)
+		core->caps |= FI_REMOTE_COMM;
+	if (core->tx_attr)
+		core->tx_attr->msg_order |= FI_ORDER_SAS;
+	if (core->rx_attr)
+		core->rx_attr->msg_order |= FI_ORDER_SAS;
+}
+
+/*
+ * EFA's other fabric has no tags and cannot cancel a receive: it is offered
+ * as it is or not at all.
+ */
+bool duo_traits_direct(const struct fi_fabric_attr *attr)
+{
+	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
+}
+
+bool duo_traits_has_direct(const char *core)
+{
+	return !strcasecmp(core, DUO_EFA);
+}
+
+static void duo_efa_no_gda(const void *fid)
+{
+	DUO_WARN(DOMAIN, "domain %p: efa's operations on queues and work "
+		 "requests (\"%s\") work on the core's own objects only. Open "
+		 "the fabric efa-direct\n", fid, DUO_EFA_GDA_OPS);
+}
+
+#ifdef FI_EFA_DOMAIN_OPS
+static int duo_efa_query_mr(struct fid_mr *mr_fid,
+			    struct fi_efa_mr_attr *attr)
+{
+	struct duo_mr *mr = duo_container_of(mr_fid, struct duo_mr, mr_fid);
+	struct fi_efa_ops_domain *ops;
+	int ret;
+
+	ret = fi_open_ops(&mr->domain->path_domain[FI_DUO_CORE]->fid,
+			  FI_EFA_DOMAIN_OPS, 0, (void **) &ops, NULL);
+	return ret ? ret : ops->query_mr(mr->core, attr);
+}
+
+/* Whatever its arguments are, the first is one of our fids. */
+static int duo_efa_refuse(struct fid *fid)
+{
+	duo_efa_no_gda(fid);
+	return -FI_EOPNOTSUPP;
+}
+
+/*
+ * In 2.2 four more operations were among those of a domain, which later were
+ * operations of their own. A program that was built with its headers calls
+ * them without a check, and 2.1 and 2.2 load the same module.
+ */
+#define DUO_EFA_OPS_OF_2_2 4
+
+static const struct {
+	int (*query_mr)(struct fid_mr *mr, struct fi_efa_mr_attr *attr);
+	int (*gda[DUO_EFA_OPS_OF_2_2])(struct fid *fid);
+} duo_efa_ops = {
+	.query_mr = duo_efa_query_mr,
+	.gda = { [0 ... DUO_EFA_OPS_OF_2_2 - 1] = duo_efa_refuse },
+};
+#endif
+
+/*
+ * Operations of efa's that are given objects get ours, which efa would take
+ * for its own. Those on regions are translated; those on queues and work
+ * requests go past us, so their objects must be the core's altogether.
+ */
+int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
+{
+#ifdef FI_EFA_DOMAIN_OPS
+	if (!strcmp(name, FI_EFA_DOMAIN_OPS)) {
+		*ops = (void *) &duo_efa_ops;
+		return 0;
+	}
+#endif
+	if (!strcmp(name, DUO_EFA_GDA_OPS)) {
+		duo_efa_no_gda(fid);
+		return -FI_EOPNOTSUPP;
+	}
+	return 0;
+}

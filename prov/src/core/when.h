@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * When does the core get a receive, if at all? By its source: is that local,
+ * and has it sent over shared memory? docs/matching.md has the table. Pure,
+ * under the domain's lock. Cost: two loads.
+ */
+#ifndef DUO_WHEN_H
+#define DUO_WHEN_H
+
+#include "av/route.h"
+#include "obj/ep.h"
+
+/* When does the core get a receive? */
+enum duo_recv_when {
+	DUO_RECV_NO_SOURCE,	/* its source is not in the AV */
+	DUO_RECV_NOW,
+	DUO_RECV_LATER,		/* a local sender may come first */
+	DUO_RECV_NEVER,		/* its source has sent locally before, and
+				 * that choice sticks */
+};
+
+/* No source, or one that the AV does not have. */
+DUO_HOT enum duo_recv_when
+duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
+{
+	if (addr == FI_ADDR_UNSPEC)
+		return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER :
+						   DUO_RECV_NOW;
+	return DUO_RECV_NO_SOURCE;
+}
+
+DUO_HOT enum duo_recv_when
+duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
+{
+	fi_addr_t number;
+	uint64_t word;
+
+	if (want->addr >= ep->route_size)
+		return duo_recv_when_far(ep, want->addr);
+	word = duo_route_load(ep->route, want->addr);
+	if (duo_route_state(word) == DUO_ROUTE_NONE)
+		return DUO_RECV_NO_SOURCE;
+	if (!duo_route_mapped(word) || !ep->path_ep[FI_DUO_LOCAL])
+		return DUO_RECV_NOW;
+	number = duo_route_number(word);
+	return ep->confirmed[number / 64] & 1ULL << number % 64 ?
+	       DUO_RECV_NEVER : DUO_RECV_LATER;
+}
+
+/*
+ * Over an open local side: true if the core never gets a receive that names
+ * addr, or of any source.
+ */
+DUO_HOT bool duo_recv_never(const struct duo_ep *ep, fi_addr_t addr)
+{
+	fi_addr_t number;
+	uint64_t word;
+
+	if (addr >= ep->route_size)
+		return addr == FI_ADDR_UNSPEC && ep->core.carries_nothing;
+	word = duo_route_load(ep->route, addr);
+	number = duo_route_number(word);
+	return duo_route_state(word) != DUO_ROUTE_NONE &&
+	       duo_route_mapped(word) &&
+	       ep->confirmed[number / 64] & 1ULL << number % 64;
+}
+
+/* Can a message for *want come over the core? */
+static inline bool duo_recv_core_may(const struct duo_ep *ep,
+				     const struct duo_want *want)
+{
+	return !ep->core.carries_nothing &&
+	       duo_recv_when(ep, want) != DUO_RECV_NEVER;
+}
+
+/*
+ * Once on the core it cannot be taken back: a receive that a local message may
+ * satisfy is kept from it.
+ */
+DUO_HOT bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
+			    const struct duo_want *want)
+{
+	return ep->core.carries_nothing ||
+	       (ep->core.cannot_cancel && kind == DUO_MSG &&
+		want->addr != FI_ADDR_UNSPEC);
+}
+
+static inline bool duo_recv_final(const struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_want_final(rx->ep, rx->kind, &want);
+}
+
+/* Posted now, is rx not given to the core, neither at once nor later? */
+static inline bool duo_recv_local_only(const struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_recv_final(rx) &&
+	       duo_recv_when(rx->ep, &want) != DUO_RECV_NOW;
+}
+
+#endif /* DUO_WHEN_H */

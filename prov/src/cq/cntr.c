@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Counters, see cntr.h. */
+
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "base/enosys.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "base/xpu.h"
+#include "obj/ep.h"
+#include "obj/forward.h"
+#include "peer/peer.h"
+
+/*
+ * Receives of both paths; of sends those of a local peer that has no counter of
+ * its own.
+ */
+static uint64_t duo_cntr_bind_good(const struct duo_cntr_bind *bind)
+{
+	const struct duo_ep *ep = bind->ep;
+	const struct fi_duo_path_stats *path = ep->stats.path;
+	uint64_t count = 0;
+
+	if (bind->flags & FI_RECV)
+		count += path[FI_DUO_CORE].rx_msgs + path[FI_DUO_LOCAL].rx_msgs;
+	if (bind->flags & FI_SEND && !bind->cntr->path_cntr[FI_DUO_LOCAL])
+		count += path[FI_DUO_LOCAL].tx_msgs - ep->tx.pending -
+			 ep->tx.failed;
+	return count;
+}
+
+static uint64_t duo_cntr_bind_bad(const struct duo_cntr_bind *bind)
+{
+	uint64_t count = 0;
+
+	if (bind->flags & FI_RECV)
+		count += bind->ep->rx.failed;
+	if (bind->flags & FI_SEND)
+		count += bind->ep->tx.failed;
+	return count;
+}
+
+static uint64_t duo_cntr_good(const struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+	uint64_t count = cntr->good + cntr->core_good;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		count += duo_cntr_bind_good(bind);
+	return count;
+}
+
+static uint64_t duo_cntr_bad(const struct duo_cntr *cntr)
+{
+	uint64_t count = cntr->bad +
+			 fi_cntr_readerr(cntr->path_cntr[FI_DUO_CORE]);
+	const struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		count += duo_cntr_bind_bad(bind);
+	return count;
+}
+
+static void duo_cntr_ask_core(struct duo_cntr *cntr)
+{
+	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
+}
+
+/* Reading the core's counter polls the core: as often as a CQ would do it. */
+static bool duo_cntr_core_due(struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+	const struct duo_cq *cq;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		cq = bind->ep->tx_cq;
+		if (!cq || duo_cq_core_wanted(cq))
+			return true;
+	}
+	return LIST_EMPTY(&cntr->binds) ||
+	       ++cntr->core_skip % duo_params.core_interval == 0;
+}
+
+void duo_cntr_progress(struct duo_cntr *cntr)
+{
+	const struct duo_ep *ep = NULL;
+	const struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep == ep)
+			continue;	/* bound once for each flag */
+		ep = bind->ep;
+		if (ep->rx_cq)
+			duo_cq_progress(ep->rx_cq);
+		if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
+			duo_cq_progress(ep->tx_cq);
+	}
+	if (duo_cntr_core_due(cntr))
+		duo_cntr_ask_core(cntr);
+}
+
+void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad)
+{
+	duo_cntr_ask_core(cntr);
+	*good = duo_cntr_good(cntr);
+	*bad = duo_cntr_bad(cntr);
+}
+
+static uint64_t duo_cntr_read(struct fid_cntr *cntr_fid)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+	uint64_t value;
+
+	duo_lock(&cntr->domain->lock);
+	duo_cntr_progress(cntr);
+	value = duo_cntr_good(cntr);
+	duo_unlock(&cntr->domain->lock);
+	return value;
+}
+
+static uint64_t duo_cntr_readerr(struct fid_cntr *cntr_fid)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+	uint64_t value;
+
+	duo_lock(&cntr->domain->lock);
+	duo_cntr_progress(cntr);
+	value = duo_cntr_bad(cntr);
+	duo_unlock(&cntr->domain->lock);
+	return value;
+}
+
+static int duo_cntr_add(struct fid_cntr *cntr_fid, uint64_t value)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+
+	duo_lock(&cntr->domain->lock);
+	cntr->good += value;
+	duo_unlock(&cntr->domain->lock);
+	return 0;
+}
+
+static int duo_cntr_adderr(struct fid_cntr *cntr_fid, uint64_t value)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+
+	duo_lock(&cntr->domain->lock);
+	cntr->bad += value;
+	duo_unlock(&cntr->domain->lock);
+	return 0;
+}
+
+/* What others count goes on: the difference is ours. */
+static int duo_cntr_set(struct fid_cntr *cntr_fid, uint64_t value)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+
+	duo_lock(&cntr->domain->lock);
+	duo_cntr_ask_core(cntr);
+	cntr->good += value - duo_cntr_good(cntr);
+	duo_unlock(&cntr->domain->lock);
+	return 0;
+}
+
+static int duo_cntr_seterr(struct fid_cntr *cntr_fid, uint64_t value)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+
+	duo_lock(&cntr->domain->lock);
+	cntr->bad += value - duo_cntr_bad(cntr);
+	duo_unlock(&cntr->domain->lock);
+	return 0;
+}
+
+static struct fi_ops_cntr duo_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = duo_cntr_read,
+	.readerr = duo_cntr_readerr,
+	.add = duo_cntr_add,
+	.set = duo_cntr_set,
+	.wait = duo_cntr_wait,
+	.adderr = duo_cntr_adderr,
+	.seterr = duo_cntr_seterr,
+	DUO_NO_XPU_CNTR
+};
+
+static int duo_cntr_close_paths(struct duo_cntr *cntr)
+{
+	int ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
+
+	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
+		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
+	return ret;
+}
+
+static int duo_cntr_close(struct fid *fid)
+{
+	struct duo_cntr *cntr = duo_cntr_of(fid);
+	int ret;
+
+	if (atomic_load(&cntr->refs))
+		return -FI_EBUSY;
+	duo_lock(&cntr->domain->lock);
+	ret = duo_cntr_close_paths(cntr);
+	if (!ret)
+		duo_cntr_wait_end(cntr);
+	duo_unlock(&cntr->domain->lock);
+	if (ret)
+		return ret;
+	duo_cntr_wait_close(cntr);
+	atomic_fetch_sub(&cntr->domain->refs, 1);
+	free(cntr);
+	return 0;
+}
+
+static struct fi_ops duo_cntr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_cntr_close,
+	.bind = duo_no_bind,
+	.control = duo_cntr_control,
+	.ops_open = duo_core_ops_open,
+};
+
+static int duo_cntr_open_paths(struct duo_cntr *cntr,
+			       const struct fi_cntr_attr *attr, void *context)
+{
+	const struct duo_peer *peer = cntr->domain->peer;
+	struct fi_cntr_attr core_attr = duo_cntr_attr_copy(attr);
+	int ret;
+
+	core_attr.wait_obj = FI_WAIT_NONE;
+	ret = fi_cntr_open(cntr->domain->path_domain[FI_DUO_CORE], &core_attr,
+			   &cntr->path_cntr[FI_DUO_CORE], context);
+	if (ret || !peer || !peer->cntr_open)
+		return ret;
+	ret = peer->cntr_open(cntr);
+	if (ret)
+		fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
+	return ret;
+}
+
+/* 0 or -FI_ENOSYS. */
+static int duo_cntr_check(const struct duo_domain *domain,
+			  const struct fi_cntr_attr *attr)
+{
+	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
+		DUO_WARN(CNTR, "events %d: shared memory counts completions, "
+			 "no bytes; use FI_CNTR_EVENTS_COMP, or set "
+			 "FI_OFI_DUO_USE_SHM=0\n", attr->events);
+		return -FI_ENOSYS;
+	}
+	switch (attr->wait_obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_YIELD:
+	case FI_WAIT_FD:
+		return 0;
+	default:
+		DUO_WARN(CNTR, "wait object %d of a counter: use FI_WAIT_NONE, "
+			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+			 attr->wait_obj);
+		return -FI_ENOSYS;
+	}
+}
+
+int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
+		  struct fid_cntr **cntr_fid, void *context)
+{
+	static const struct fi_cntr_attr defaults;
+	struct duo_cntr *cntr;
+	int ret;
+
+	if (!attr)
+		attr = (struct fi_cntr_attr *) &defaults;	/* not changed */
+	ret = duo_cntr_check(duo_domain_of(domain_fid), attr);
+	if (ret)
+		return ret;
+	cntr = calloc(1, sizeof(*cntr));
+	if (!cntr)
+		return -FI_ENOMEM;
+	cntr->domain = duo_domain_of(domain_fid);
+	LIST_INIT(&cntr->binds);
+	ret = duo_cntr_wait_open(cntr, attr->wait_obj);
+	if (ret)
+		goto free_cntr;
+	ret = duo_cntr_open_paths(cntr, attr, context);
+	if (ret)
+		goto close_wait;
+	cntr->cntr_fid.fid.fclass = FI_CLASS_CNTR;
+	cntr->cntr_fid.fid.context = context;
+	cntr->cntr_fid.fid.ops = &duo_cntr_fi_ops;
+	cntr->cntr_fid.ops = &duo_cntr_ops;
+	atomic_fetch_add(&cntr->domain->refs, 1);
+	*cntr_fid = &cntr->cntr_fid;
+	return 0;
+
+close_wait:
+	duo_cntr_wait_close(cntr);
+free_cntr:
+	free(cntr);
+	return ret;
+}
+
+/* The core counts all but receives: of those it says when they end. */
+static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
+{
+	struct fid_cntr *core_cntr = bind->cntr->path_cntr[FI_DUO_CORE];
+	uint64_t flags = bind->flags;
+
+	if (bind->ep->opts.messages)
+		flags &= ~FI_RECV;
+	return flags ? fi_ep_bind(bind->ep->path_ep[FI_DUO_CORE],
+				  &core_cntr->fid, flags) : 0;
+}
+
+/*
+ * What is bound at the core, or at a local peer that has a counter of its own,
+ * stays bound, so that comes last, and first of the two who may well refuse.
+ */
+static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
+{
+	const struct duo_peer *peer = bind->ep->path_ep[FI_DUO_LOCAL] ?
+				      bind->ep->domain->peer : NULL;
+	int ret = duo_cntr_wait_bind(bind);
+
+	if (!ret && peer && !peer->cntr_open)
+		ret = peer->count(bind);
+	if (!ret)
+		ret = duo_cntr_bind_core(bind);
+	if (!ret && peer && peer->cntr_open)
+		ret = peer->count(bind);
+	return ret;
+}
+
+/* To an endpoint that is enabled: what it did until now does not count. */
+static int duo_cntr_bound_late(struct duo_cntr_bind *bind)
+{
+	int ret = duo_cntr_bind_paths(bind);
+
+	if (ret)
+		return ret;
+	bind->cntr->good -= duo_cntr_bind_good(bind);
+	bind->cntr->bad -= duo_cntr_bind_bad(bind);
+	return 0;
+}
+
+static int duo_cntr_attach(struct duo_cntr_bind *bind)
+{
+	struct duo_ep *ep = bind->ep;
+	int ret;
+
+	duo_lock(&ep->domain->lock);
+	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
+	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
+	ret = ep->enabled ? duo_cntr_bound_late(bind) :
+			    duo_cntr_bind_core(bind);
+	if (ret) {
+		LIST_REMOVE(bind, cntr_link);
+		LIST_REMOVE(bind, ep_link);
+	} else {
+		atomic_fetch_add(&bind->cntr->refs, 1);
+		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
+			ep->opts.counted = true;
+		duo_ep_attend(ep);
+		duo_cntr_rouse(ep);	/* who sleeps is to arm this one, too */
+	}
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
+{
+	struct duo_cntr_bind *bind;
+	int ret;
+
+	if (cntr->domain != ep->domain || !flags)
+		return -FI_EINVAL;
+	bind = calloc(1, sizeof(*bind));
+	if (!bind)
+		return -FI_ENOMEM;
+	*bind = (struct duo_cntr_bind) { cntr, ep, .flags = flags };
+	ret = duo_cntr_attach(bind);
+	if (ret)
+		free(bind);
+	return ret;
+}
+
+void duo_cntr_unbind(struct duo_ep *ep)
+{
+	struct duo_cntr_bind *bind;
+
+	while ((bind = LIST_FIRST(&ep->cntrs))) {
+		bind->cntr->good += duo_cntr_bind_good(bind);
+		bind->cntr->bad += duo_cntr_bind_bad(bind);
+		LIST_REMOVE(bind, cntr_link);
+		LIST_REMOVE(bind, ep_link);
+		atomic_fetch_sub(&bind->cntr->refs, 1);
+		free(bind);
+	}
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Waiting for counters. Who sleeps is woken by what wakes the CQs of the
+ * counter's endpoints: near's ports, and the descriptors of the core's CQs, for
+ * those of its counters cannot be had; a core whose progress is the
+ * application's counts when that has woken it. What other threads of this
+ * process do is looked at when they release the domain's lock, and sends over
+ * the core, which take no lock, tell (duo_cntr_rouse()).
+ */
+
+#include <sched.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "core/lazy.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "cq/nap.h"
+#include "cq/wait.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/forward.h"
+
+/* As of CQs: UNSPEC naps where there is nothing to be woken by. */
+int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
+{
+	struct duo_waiter *call = &cntr->sleeper[DUO_CNTR_CALL].waiter;
+	struct duo_waiter *fd = &cntr->sleeper[DUO_CNTR_FD].waiter;
+	bool blocks = wait_obj == FI_WAIT_FD ||
+		      (wait_obj == FI_WAIT_UNSPEC &&
+		       duo_domain_peer_signals(cntr->domain));
+	int ret = duo_waiter_open(call, wait_obj, blocks);
+
+	if (ret)
+		return ret;
+	ret = duo_waiter_open(fd, wait_obj, wait_obj == FI_WAIT_FD);
+	/* who will be bound, and can signal, is not known yet */
+	if (!ret && wait_obj == FI_WAIT_FD)
+		ret = duo_waiter_add_timer(fd);
+	if (ret) {
+		duo_waiter_close(call);
+		duo_waiter_close(fd);
+		return ret;
+	}
+	duo_lock(&cntr->domain->lock);
+	LIST_INSERT_HEAD(&cntr->domain->sleepers, cntr, sleeper_link);
+	duo_unlock(&cntr->domain->lock);
+	return 0;
+}
+
+void duo_cntr_wait_close(struct duo_cntr *cntr)
+{
+	duo_lock(&cntr->domain->lock);
+	LIST_REMOVE(cntr, sleeper_link);
+	duo_unlock(&cntr->domain->lock);
+	duo_waiter_close(&cntr->sleeper[DUO_CNTR_CALL].waiter);
+	duo_waiter_close(&cntr->sleeper[DUO_CNTR_FD].waiter);
+}
+
+void duo_cntr_wait_end(struct duo_cntr *cntr)
+{
+	atomic_store(&cntr->sleeper[DUO_CNTR_CALL].asleep, false);
+	atomic_store(&cntr->sleeper[DUO_CNTR_FD].asleep, false);
+}
+
+static int duo_cntr_wait_add(struct duo_cntr *cntr, int fd)
+{
+	struct duo_cntr_sleeper *sleeper;
+	int ret = 0;
+
+	for (sleeper = cntr->sleeper;
+	     sleeper < cntr->sleeper + DUO_CNTR_WAYS && !ret; sleeper++)
+		if (sleeper->waiter.fd >= 0)
+			ret = duo_waiter_add(&sleeper->waiter, fd);
+	return ret;
+}
+
+static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
+{
+	return cq && cq->core_fd >= 0 ?
+	       duo_cntr_wait_add(cntr, cq->core_fd) : 0;
+}
+
+int duo_cntr_wait_bind(const struct duo_cntr_bind *bind)
+{
+	int ret = duo_cntr_wait_cq(bind->cntr, bind->ep->tx_cq);
+
+	if (!ret)
+		ret = duo_cntr_wait_cq(bind->cntr, bind->ep->rx_cq);
+	return ret;
+}
+
+int duo_cntr_wait_ep(struct duo_ep *ep)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_cntr_wait_bind(bind);
+	return ret;
+}
+
+/* All that it waits for can wake it. */
+static bool duo_ep_signals(const struct duo_ep *ep)
+{
+	return (ep->tx_cq || ep->rx_cq) &&
+	       (!ep->tx_cq || ep->tx_cq->core_signals) &&
+	       (!ep->rx_cq || ep->rx_cq->core_signals);
+}
+
+static bool duo_cntr_signals(const struct duo_cntr *cntr,
+			     const struct duo_cntr_sleeper *sleeper)
+{
+	const struct duo_cntr_bind *bind;
+
+	if (sleeper->waiter.fd < 0 || cntr->of_region ||
+	    !cntr->domain->any_thread ||
+	    !duo_domain_peer_signals(cntr->domain))
+		return false;
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep->enabled && !duo_ep_signals(bind->ep))
+			return false;
+	}
+	return true;
+}
+
+/* The core must know what it may deliver. */
+static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		ret = duo_lazy_flush(bind->ep) ? -FI_EAGAIN : ret;
+	return ret;
+}
+
+/* Is there something to get up for? */
+static bool duo_cntr_due(struct duo_cntr *cntr,
+			 const struct duo_cntr_sleeper *sleeper)
+{
+	const struct duo_cntr_bind *bind;
+	uint64_t good, bad;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep->lazy.count && !bind->ep->closing)
+			return true;
+	}
+	duo_cntr_value(cntr, &good, &bad);
+	if (bad != sleeper->bad)
+		return true;
+	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
+}
+
+/* Its endpoints' calls look at the watch, or not any more. */
+static void duo_cntr_attend(struct duo_cntr *cntr)
+{
+	struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		duo_ep_attend(bind->ep);
+}
+
+/* Another thread has changed something, and releases the lock. */
+static void duo_cntr_watch(struct duo_lock *lock)
+{
+	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
+						     lock);
+	struct duo_cntr_sleeper *sleeper;
+	struct duo_cntr *cntr;
+	bool any = false;
+	int i;
+
+	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link) {
+		for (i = 0; i < DUO_CNTR_WAYS; i++) {
+			sleeper = &cntr->sleeper[i];
+			if (!atomic_load(&sleeper->asleep))
+				continue;
+			if (!duo_cntr_due(cntr, sleeper))
+				any = true;
+			else if (atomic_exchange(&sleeper->asleep, false))
+				duo_waiter_ring(&sleeper->waiter);
+		}
+	}
+	if (any)
+		return;
+	lock->watch = NULL;
+	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link)
+		duo_cntr_attend(cntr);
+}
+
+static void duo_cntr_woken(struct duo_cntr *cntr,
+			   struct duo_cntr_sleeper *sleeper)
+{
+	const struct duo_cntr_bind *bind;
+
+	atomic_store(&sleeper->asleep, false);
+	duo_waiter_clear(&sleeper->waiter);
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (bind->ep->enabled)
+			duo_ep_woken(bind->ep);
+	}
+}
+
+static int duo_ep_arm_all(struct duo_ep *ep)
+{
+	int ret = duo_ep_arm(ep);
+
+	if (!ret && ep->tx_cq)
+		ret = duo_cq_arm_core(ep->tx_cq);
+	if (!ret && ep->rx_cq && ep->rx_cq != ep->tx_cq)
+		ret = duo_cq_arm_core(ep->rx_cq);
+	if (ret && ep->tx_cq)
+		duo_cq_stir(ep->tx_cq);
+	if (ret && ep->rx_cq)
+		duo_cq_stir(ep->rx_cq);
+	return ret;
+}
+
+/* Sends over the core are counted without a lock: look once more. */
+static int duo_cntr_arm(struct duo_cntr *cntr,
+			struct duo_cntr_sleeper *sleeper)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	atomic_store(&sleeper->asleep, true);
+	cntr->domain->lock.watch = duo_cntr_watch;
+	duo_cntr_attend(cntr);
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (!ret && bind->ep->enabled)
+			ret = duo_ep_arm_all(bind->ep);
+	}
+	if (!ret && duo_cntr_due(cntr, sleeper))
+		ret = -FI_EAGAIN;
+	if (ret)
+		atomic_store(&sleeper->asleep, false);
+	return ret;
+}
+
+/*
+ * 0: who sleeps on it is woken; -FI_EAGAIN: there is something to look at;
+ * -FI_ENOSYS: not all can wake him. Under the lock.
+ */
+static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
+				struct duo_cntr_sleeper *sleeper)
+{
+	int ret;
+
+	if (!duo_cntr_signals(cntr, sleeper))
+		return duo_cntr_before_sleep(cntr) ? -FI_EAGAIN : -FI_ENOSYS;
+	duo_cntr_woken(cntr, sleeper);
+	duo_cntr_progress(cntr);
+	ret = duo_cntr_before_sleep(cntr);
+	if (!ret && duo_cntr_due(cntr, sleeper))
+		ret = -FI_EAGAIN;
+	return ret ? ret : duo_cntr_arm(cntr, sleeper);
+}
+
+/* Until good reaches want, or an error is counted beside bad of them. */
+static int duo_cntr_sleep_until(struct duo_cntr *cntr, uint64_t want,
+				uint64_t bad)
+{
+	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
+	int ret;
+
+	/* several threads would take each other's bell */
+	if (atomic_load(&cntr->waiting) > 1)
+		return -FI_ENOSYS;
+	duo_lock(&cntr->domain->lock);
+	sleeper->want = want;
+	sleeper->bad = bad;
+	ret = duo_cntr_fall_asleep(cntr, sleeper);
+	duo_unlock(&cntr->domain->lock);
+	return ret;
+}
+
+static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
+			   uint64_t want, uint64_t bad)
+{
+	const struct duo_waiter *waiter =
+		&cntr->sleeper[DUO_CNTR_CALL].waiter;
+	int ret = duo_cntr_sleep_until(cntr, want, bad);
+
+	if (!ret) {
+		nap->refused = 0;
+		duo_waiter_sleep(waiter, nap);
+	} else if (ret == -FI_ENOSYS || nap->refused++) {
+		duo_waiter_nap(waiter);
+	}
+}
+
+static int duo_cntr_wait_for(struct duo_cntr *cntr, uint64_t want,
+			     struct duo_nap *nap)
+{
+	struct fid_cntr *cntr_fid = &cntr->cntr_fid;
+	uint64_t bad = fi_cntr_readerr(cntr_fid);
+
+	for (;;) {
+		if (fi_cntr_read(cntr_fid) >= want)
+			return 0;
+		if (fi_cntr_readerr(cntr_fid) != bad)
+			return -FI_EAVAIL;
+		if (duo_nap_over(nap))
+			return -FI_ETIMEDOUT;
+		if (duo_nap_due(nap))
+			duo_cntr_sleep(cntr, nap, want, bad);
+	}
+}
+
+int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
+	struct duo_nap nap = duo_nap_begin(timeout);
+	int ret;
+
+	if (atomic_fetch_add(&cntr->waiting, 1))
+		duo_waiter_ring(&sleeper->waiter);	/* nap, both of us */
+	ret = duo_cntr_wait_for(cntr, threshold, &nap);
+	if (ret)	/* nobody is to look after us now */
+		atomic_store(&sleeper->asleep, false);
+	atomic_fetch_sub(&cntr->waiting, 1);
+	return ret;
+}
+
+/* What has changed since the last call is to be looked at first. */
+int duo_cntr_trywait(struct duo_cntr *cntr)
+{
+	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_FD];
+	int ret;
+
+	if (sleeper->waiter.obj != FI_WAIT_FD)
+		return -FI_EINVAL;
+	duo_lock(&cntr->domain->lock);
+	sleeper->want = 0;
+	sleeper->good = cntr->seen_good;
+	sleeper->bad = cntr->seen_bad;
+	ret = duo_cntr_fall_asleep(cntr, sleeper);
+	if (ret == -FI_ENOSYS)
+		ret = duo_cntr_due(cntr, sleeper) ? -FI_EAGAIN :
+		      duo_waiter_set_timer(&sleeper->waiter);
+	duo_cntr_value(cntr, &cntr->seen_good, &cntr->seen_bad);
+	duo_unlock(&cntr->domain->lock);
+	return ret;
+}
+
+int duo_cntr_control(struct fid *fid, int command, void *arg)
+{
+	const struct duo_cntr_sleeper *sleeper =
+		&duo_cntr_of(fid)->sleeper[DUO_CNTR_FD];
+	int ret = duo_waiter_control(&sleeper->waiter, command, arg);
+
+	return ret == -FI_ENOSYS ? duo_core_control(fid, command, arg) : ret;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Completion queues: one ring for both paths. progress.c fills it, the
+ * functions here empty it; read.c is what a program calls most.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "base/enosys.h"
+#include "base/log.h"
+#include "cq/cq.h"
+#include "cq/nap.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "peer/peer.h"
+
+#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
+#define DUO_RING_READS 128	/* reads of the ring per poll, at most */
+#define DUO_RING_SLOW 100	/* milliseconds from poll to poll: too many */
+
+/*
+ * A program that finds an entry in the ring at each read, because it sends or
+ * writes before, must make progress as well: some of its reads poll, and each
+ * one of a program that reads seldom.
+ */
+DUO_COLD void duo_cq_ring_poll(struct duo_cq *cq)
+{
+	uint64_t now = duo_clock_coarse_ms();
+
+	if (!cq->ring_every || now - cq->ring_ms >= DUO_RING_SLOW)
+		cq->ring_every = 1;
+	else if (cq->ring_every < DUO_RING_READS)
+		cq->ring_every *= 2;
+	cq->ring_left = cq->ring_every - 1;
+	cq->ring_ms = now;
+	duo_cq_progress(cq);
+}
+
+/* After what was taken out of the ring or the list of errors. */
+static inline void duo_cq_taken(struct duo_cq *cq)
+{
+	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
+		return;
+	duo_ring_rewind(&cq->ring);
+	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
+}
+
+/* Other threads have to be told, or let in. */
+DUO_COLD ssize_t duo_cq_watched(struct duo_cq *cq, ssize_t ret)
+{
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+DUO_COLD ssize_t duo_cq_awaited(struct duo_cq *cq, ssize_t ret)
+{
+	duo_lock_wake(&cq->domain->lock);
+	return ret;
+}
+
+/* duo_unlock(), as the last thing of a read that is to return ret. */
+DUO_HOT ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
+{
+	struct duo_lock *lock = &cq->domain->lock;
+
+	if (__builtin_expect(lock->watch != NULL, false))
+		return duo_cq_watched(cq, ret);
+	if (lock->on && __builtin_expect(duo_lock_give(lock), false))
+		return duo_cq_awaited(cq, ret);
+	return ret;
+}
+
+DUO_COLD ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf, size_t count,
+				  fi_addr_t *src)
+{
+	count = duo_ring_read(&cq->ring, cq->format, buf, count, src);
+	duo_cq_taken(cq);
+	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
+}
+
+/* The ring has entries, or an error is due. */
+DUO_HOT ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
+				 fi_addr_t *src)
+{
+	uint32_t before_err = duo_err_after(&cq->errs, &cq->ring);
+
+	if (__builtin_expect(!before_err, false))
+		return duo_cq_unlock(cq, -FI_EAVAIL);
+	if (before_err > 1 && count != 1)
+		return duo_cq_read_many(cq, buf, count < before_err ?
+					count : before_err, src);
+	duo_ring_read_one(&cq->ring, cq->format, buf, src);
+	duo_cq_taken(cq);
+	return duo_cq_unlock(cq, 1);
+}
+
+DUO_COLD ssize_t duo_cq_read_ring_late(struct duo_cq *cq, void *buf,
+				       size_t count, fi_addr_t *src)
+{
+	if (count) {
+		duo_cq_ring_poll(cq);
+		return duo_cq_read_ring(cq, buf, count, src);
+	}
+	duo_cq_progress(cq);
+	return duo_cq_unlock(cq, duo_err_due(&cq->errs, &cq->ring) ?
+				 -FI_EAVAIL : -FI_EAGAIN);
+}
+
+DUO_COLD ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
+				   fi_addr_t *src)
+{
+	cq->sink = (struct duo_sink) { buf, src, count, 0 };
+	duo_cq_progress(cq);
+	cq->sink.room = 0;
+	return duo_cq_unlock(cq, cq->sink.count ? (ssize_t) cq->sink.count :
+						    duo_cq_read_none(cq));
+}
+
+ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
+			fi_addr_t *src)
+{
+	if (!(cq->attention & DUO_CQ_ENTRIES))
+		return duo_cq_read_fresh(cq, buf, count, src);
+	if (__builtin_expect(!count || !cq->ring_left--, false))
+		return duo_cq_read_ring_late(cq, buf, count, src);
+	return duo_cq_read_ring(cq, buf, count, src);
+}
+
+static void duo_cq_pop_err(struct duo_cq *cq, struct fi_cq_err_entry *entry)
+{
+	uint32_t version = cq->domain->fabric->fabric_fid.api_version;
+	size_t size = duo_caller_cq_err(version);
+	struct fi_cq_err_entry whole = { 0 };
+
+	memcpy(&whole, entry, size);
+	cq->err_path = duo_err_pop(&cq->errs, &whole, cq->err_data);
+	memcpy(entry, &whole, size);
+	duo_cq_taken(cq);
+}
+
+ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
+		       uint64_t flags)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret = -FI_EAGAIN;
+
+	duo_lock(&cq->domain->lock);
+	if (duo_err_due(&cq->errs, &cq->ring)) {
+		duo_cq_pop_err(cq, entry);
+		ret = 1;
+	}
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+			 fi_addr_t *src, const void *cond, int timeout)
+{
+	struct duo_nap nap = duo_nap_begin(timeout);
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret;
+
+	for (;;) {
+		ret = fi_cq_readfrom(cq_fid, buf, count, src);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		if (atomic_exchange(&cq->signaled, false))
+			return -FI_EAGAIN;
+		if (duo_nap_over(&nap))
+			return -FI_EAGAIN;
+		if (duo_nap_due(&nap))
+			duo_cq_sleep(cq, &nap);
+	}
+}
+
+ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
+		     const void *cond, int timeout)
+{
+	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
+}
+
+/* prov_errno belongs to the path of the entry that was read last. */
+const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
+			    const void *err_data, char *buf, size_t len)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	const char *text;
+
+	if (cq->err_path == FI_DUO_CORE)
+		return fi_cq_strerror(cq->path_cq[FI_DUO_CORE], prov_errno,
+				      err_data, buf, len);
+	text = fi_strerror(abs(prov_errno));
+	if (buf && len) {
+		strncpy(buf, text, len - 1);
+		buf[len - 1] = '\0';
+	}
+	return text;
+}
+
+static int duo_cq_close(struct fid *fid)
+{
+	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
+	int ret;
+
+	if (atomic_load(&cq->refs))
+		return -FI_EBUSY;
+	duo_lock(&cq->domain->lock);
+	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	duo_unlock(&cq->domain->lock);
+	if (ret)
+		return ret;
+	if (cq->path_cq[FI_DUO_LOCAL])
+		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
+	duo_waiter_close(&cq->waiter);
+	duo_err_fini(&cq->errs);
+	duo_ring_fini(&cq->ring);
+	atomic_fetch_sub(&cq->domain->refs, 1);
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops duo_cq_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_cq_close,
+	.bind = duo_no_bind,
+	.control = duo_cq_control,
+	.ops_open = duo_core_ops_open,
+};
+
+/* A core that has no wait objects is polled. */
+static int duo_cq_open_core(struct duo_cq *cq, const struct fi_cq_attr *attr)
+{
+	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
+	struct fid_cq **core_cq = &cq->path_cq[FI_DUO_CORE];
+	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
+
+	core_attr.format = FI_CQ_FORMAT_TAGGED;
+	core_attr.wait_obj = FI_WAIT_FD;
+	if (cq->core_signals &&
+	    !fi_cq_open(domain, &core_attr, core_cq, NULL)) {
+		if (!duo_cq_wait_core(cq))
+			return 0;
+		fi_close(&(*core_cq)->fid);
+	}
+	cq->core_signals = false;
+	core_attr.wait_obj = FI_WAIT_NONE;
+	return fi_cq_open(domain, &core_attr, core_cq, NULL);
+}
+
+static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
+{
+	int ret = duo_cq_open_core(cq, attr);
+
+	if (ret || !cq->peer || !cq->peer->cq_open)
+		return ret;
+	ret = cq->peer->cq_open(cq, attr->size);
+	if (ret)
+		fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	return ret;
+}
+
+/* 0, -FI_EINVAL or -FI_ENOSYS, as fi_cq(3) says. */
+static int duo_cq_check(const struct fi_cq_attr *attr)
+{
+	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
+		return -FI_EINVAL;
+	switch (attr->wait_obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_YIELD:
+	case FI_WAIT_FD:
+		return 0;
+	default:
+		DUO_WARN(CQ, "wait object %d: use FI_WAIT_NONE, "
+			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+			 attr->wait_obj);
+		return -FI_ENOSYS;
+	}
+}
+
+int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
+		struct fid_cq **cq_fid, void *context)
+{
+	struct duo_cq *cq;
+	int ret = duo_cq_check(attr);
+
+	if (ret)
+		return ret;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -FI_ENOMEM;
+	cq->domain = duo_domain_of(domain_fid);
+	cq->peer = cq->domain->peer;
+	cq->local_busy = cq->domain->fabric->traits.carries_nothing ?
+			 UINT32_MAX : DUO_LOCAL_BUSY;
+	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ?
+		     FI_CQ_FORMAT_CONTEXT : attr->format;
+	LIST_INIT(&cq->rx_eps);
+	LIST_INIT(&cq->tx_eps);
+	duo_err_init(&cq->errs);
+	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
+	if (ret)
+		goto free_cq;
+	ret = duo_cq_wait_open(cq, attr->wait_obj);
+	if (ret)
+		goto fini_ring;
+	ret = duo_cq_open_paths(cq, attr);
+	if (ret)
+		goto close_wait;
+	ret = duo_cq_wait_timer(cq);
+	if (ret)
+		goto close_paths;
+
+	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
+	cq->cq_fid.fid.context = context;
+	cq->cq_fid.fid.ops = &duo_cq_fi_ops;
+	cq->cq_fid.ops = cq->domain->lock.on ? &duo_cq_ops_locked :
+						&duo_cq_ops;
+	duo_cq_attend(cq);
+	atomic_fetch_add(&cq->domain->refs, 1);
+	*cq_fid = &cq->cq_fid;
+	return 0;
+
+close_paths:
+	fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	if (cq->path_cq[FI_DUO_LOCAL])
+		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
+close_wait:
+	duo_waiter_close(&cq->waiter);
+fini_ring:
+	duo_ring_fini(&cq->ring);
+free_cq:
+	free(cq);
+	return ret;
+}
+
+int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
+		       struct duo_cq **cq)
+{
+	struct fi_cq_attr attr = {
+		.size = 1,
+		.wait_obj = sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
+	};
+	struct fid_cq *cq_fid;
+	int ret = duo_cq_open(&domain->domain_fid, &attr, &cq_fid, NULL);
+
+	if (ret)
+		return ret;
+	*cq = duo_cq_of(cq_fid);
+	(*cq)->hidden = true;
+	duo_cq_set_asleep(*cq, false);
+	return 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Progress of a completion queue: polls the local peer, and the core as often
+ * as it is worth, and turns what they report into entries of the ring. The
+ * caller holds the domain's lock.
+ */
+
+#include <sched.h>
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "base/params.h"
+#include "core/lazy.h"
+#include "core/read.h"
+#include "cq/cq.h"
+#include "local/registry.h"
+#include "obj/ep.h"
+#include "peer/near/near_ep.h"
+#include "peer/peer.h"
+#include "rx/arrive.h"
+
+#define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
+#define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
+
+/* What is held comes before what arrives next. */
+DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
+		duo_arrival_resolve(ep);
+}
+
+DUO_HOT void duo_cq_poll_local(struct duo_cq *cq, struct duo_domain *domain)
+{
+	if (domain->held)
+		duo_cq_resolve(cq);
+	if (!cq->peer->poll(cq)) {
+		cq->local_idle++;
+		return;
+	}
+	cq->local_idle = 0;
+	if (domain->held)
+		duo_cq_resolve(cq);
+}
+
+/*
+ * The core is polled every time while it has something to do or the peer has
+ * not; else every core_interval-th time.
+ */
+DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
+{
+	uint32_t credit = atomic_load_explicit(&cq->core_credit,
+					       memory_order_relaxed);
+
+	if (credit) {
+		atomic_store_explicit(&cq->core_credit, credit - 1,
+				      memory_order_relaxed);
+		return true;
+	}
+	if (cq->local_idle > cq->local_busy)
+		return true;
+	if (++cq->core_skip < duo_params.core_interval)
+		return false;
+	cq->core_skip = 0;
+	return true;
+}
+
+/*
+ * While the core is active and the peer has long been idle, it is polled every
+ * DUO_LOCAL_INTERVAL-th time: the remote path pays for little of it.
+ */
+DUO_HOT bool duo_cq_local_due(struct duo_cq *cq)
+{
+	if (cq->local_idle <= DUO_LOCAL_IDLE ||
+	    !atomic_load_explicit(&cq->core_credit, memory_order_relaxed))
+		return true;
+	return ++cq->local_skip % DUO_LOCAL_INTERVAL == 0;
+}
+
+DUO_COLD void duo_cq_poll_without_peer(struct duo_cq *cq)
+{
+	if (cq->domain->lazy)
+		duo_cq_flush_lazy(cq);
+	cq->local_idle++;
+	if (duo_cq_poll_core(cq))
+		duo_cq_core_active(cq);
+}
+
+DUO_COLD void duo_cq_poll_core_now(struct duo_cq *cq)
+{
+	cq->core_skip = 0;
+	if (duo_cq_read_core(cq))
+		duo_cq_core_active(cq);
+}
+
+/* What the poll of the peer has left. */
+DUO_COLD void duo_cq_poll_minded(struct duo_cq *cq)
+{
+	if (cq->domain->held)
+		duo_cq_resolve(cq);
+	if (cq->domain->lazy)
+		duo_cq_flush_lazy(cq);
+}
+
+/* Receives or messages wait, or the core may have something. */
+DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
+{
+	struct duo_domain *domain = cq->domain;
+
+	if (domain->waits && !cq->look_in--)
+		duo_cq_take_turns(cq);	/* before the peer takes all of it */
+	if (!cq->peer) {
+		duo_cq_poll_without_peer(cq);
+		return;
+	}
+	if (duo_cq_local_due(cq))
+		duo_cq_poll_local(cq, domain);
+	if (domain->lazy)
+		duo_cq_flush_lazy(cq);
+	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
+		duo_cq_core_active(cq);
+}
+
+/*
+ * Reads that looked at rings alone count as polls of the ports and of the peer.
+ * Another queue of an endpoint may have polled its port since: the poll that
+ * looks at the clock is not passed by.
+ */
+DUO_COLD void duo_cq_settle(struct duo_cq *cq)
+{
+	uint32_t polls = cq->given - cq->left;
+	const struct duo_ep *ep;
+
+	cq->given = cq->left = 0;
+	cq->core_skip += polls;
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
+		duo_near_passed(ep, polls);
+}
+
+/* How many reads may look at rings alone, until something else is due? */
+DUO_COLD void duo_cq_give(struct duo_cq *cq)
+{
+	uint32_t polls = duo_params.core_interval - cq->core_skip - 1;
+	const struct duo_ep *ep;
+
+	cq->attention &= ~(uint32_t) DUO_CQ_CHORES;
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
+		polls = duo_near_left(ep, polls);
+	cq->given = cq->left = polls;
+}
+
+/* The same, where nothing has to be minded, and the core is idle. */
+DUO_HOT void duo_cq_poll_plain(struct duo_cq *cq)
+{
+	if (!cq->peer->poll(cq)) {
+		cq->local_idle++;
+	} else {
+		cq->local_idle = 0;
+		if (__builtin_expect(duo_cq_minds(cq), false))
+			duo_cq_poll_minded(cq);
+	}
+	if (__builtin_expect(++cq->core_skip >= duo_params.core_interval,
+			     false))
+		duo_cq_poll_core_now(cq);
+}
+
+/* Reads look at rings alone from the first poll on that leaves nothing else. */
+void duo_cq_progress(struct duo_cq *cq)
+{
+	if (cq->given)
+		duo_cq_settle(cq);
+	if (duo_cq_minds(cq) || !cq->peer || duo_cq_core_wanted(cq)) {
+		duo_cq_poll_minding(cq);
+		return;
+	}
+	duo_cq_poll_plain(cq);
+	if (!(cq->attention & DUO_CQ_OTHERS) && !duo_cq_core_wanted(cq) &&
+	    !duo_cq_minds(cq))
+		duo_cq_give(cq);
+}
+
+static bool duo_ep_yields(const struct duo_ep *ep)
+{
+	return ep->path_ep[FI_DUO_LOCAL] &&
+	       (duo_params.yield_always ||
+		ep->domain->peer->crowded(ep,
+				duo_registry_count(ep->publication.dir)));
+}
+
+static bool duo_cq_look_crowd(const struct duo_cq *cq)
+{
+	const struct duo_ep *ep;
+
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
+		if (duo_ep_yields(ep))
+			return true;
+	return false;
+}
+
+/* Processes come, go, and are bound to processors at any time. */
+static bool duo_cq_crowded(struct duo_cq *cq)
+{
+	uint64_t now = duo_clock_coarse_ms();
+
+	if (duo_crowd_due(&cq->crowd, now))
+		duo_crowd_told(&cq->crowd, now, duo_cq_look_crowd(cq));
+	return cq->crowd.crowded;
+}
+
+/*
+ * Nothing has come for many polls: with more processes than processors the one
+ * that has to send may be waiting for ours. Where each has one of its own, only
+ * strangers would get it, and keep it for a time slice each. Where the core
+ * carries everything it is polled as without us: it gives no way either, and on
+ * a busy machine what it receives would wait for the processes that we give way
+ * to. Nothing is held but the lock.
+ */
+ssize_t duo_cq_yield(struct duo_cq *cq)
+{
+	if (!cq->local_idle || !duo_cq_crowded(cq))
+		return -FI_EAGAIN;
+	duo_unlock(&cq->domain->lock);
+	sched_yield();
+	duo_lock(&cq->domain->lock);
+	return -FI_EAGAIN;
+}
+
+ssize_t duo_cq_read_none(struct duo_cq *cq)
+{
+	if (duo_err_due(&cq->errs, &cq->ring))
+		return -FI_EAVAIL;
+	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
+						      duo_cq_yield(cq);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Reads of a completion queue. While duo_cq.attention is 0 and duo_cq.left is
+ * not, a read looks at the rings of near's ports, and at nothing else; a read
+ * that finds something there polls these ports alone. All others poll whatever
+ * there is (cq.c, progress.c). The last call of a read is a jump to a function
+ * of the same arguments, so that a read that finds nothing saves no registers.
+ *
+ * Compiled twice: read_locked.c is for domains whose lock is on.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "base/params.h"
+#include "cq/cq.h"
+#include "base/xpu.h"
+#include "peer/near/sink.h"
+
+#ifndef DUO_LOCKED
+#define DUO_LOCKED false
+#define DUO_NAME(name) name
+#endif
+
+/* Somebody else has the lock. */
+static __attribute__((noinline)) ssize_t
+duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
+{
+	duo_lock_wait(&cq->domain->lock);
+	return duo_cq_read_all(cq, buf, count, src);
+}
+
+/* Somebody else waits for the lock. */
+static __attribute__((noinline)) ssize_t duo_cq_read_wake(struct duo_cq *cq,
+							  ssize_t ret)
+{
+	duo_lock_wake(&cq->domain->lock);
+	return ret;
+}
+
+DUO_HOT ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
+{
+	return DUO_LOCKED && near_unlikely(duo_lock_give(&cq->domain->lock)) ?
+	       duo_cq_read_wake(cq, ret) : ret;
+}
+
+/* What is in the hot lanes of a port, from at on. */
+DUO_HOT uint32_t duo_cq_read_port(struct near_port *port,
+				  struct near_lane *const *at)
+{
+	struct near_slot *slot;
+	uint64_t word;
+	uint32_t n = 0;
+
+	for (; at; at = near_look(port, at + 1)) {
+		near_rx_ready(&(*at)->rx, &slot, &word);
+		n += near_lane_poll(port, *at, slot, word, &duo_near_rings);
+	}
+	return n;
+}
+
+/* What the rings have for cq->sink, from a lane of ep on. */
+static __attribute__((noinline)) ssize_t
+duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
+		  struct near_lane *const *lane)
+{
+	struct near_port *port;
+	uint32_t n = 0;
+
+	for (; ep; ep = duo_cq_next_ep(cq, ep), lane = NULL) {
+		if (near_unlikely(!ep->near))
+			continue;
+		port = ep->near->port;
+		n += duo_cq_read_port(port, lane ? lane :
+				      near_look(port, port->hot));
+	}
+	cq->left--;
+	cq->local_idle = n || cq->sink.count ? 0 : cq->local_idle + 1;
+	cq->sink.room = 0;
+	return duo_cq_read_over(cq, near_likely(cq->sink.count) ?
+				(ssize_t) cq->sink.count :
+				duo_cq_read_none(cq));
+}
+
+/* A lane of ep has something: mostly one message of a few bytes. */
+static __attribute__((noinline)) ssize_t
+duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
+		  struct duo_ep *ep, struct near_lane *const *lane)
+{
+	struct near_port *port = ep->near->port;
+	void *next = NULL;
+
+	if (near_likely(count))
+		next = duo_near_take_first(ep, *lane, cq->format, buf, src);
+	if (near_unlikely(!next)) {
+		cq->sink = (struct duo_sink) { buf, src, count, 0 };
+		return duo_cq_read_rings(cq, ep, lane);
+	}
+	port->run = NULL;
+	lane = near_look(port, lane);
+	if (near_unlikely(lane || duo_cq_next_ep(cq, ep))) {
+		cq->sink = (struct duo_sink) { next, src ? src + 1 : NULL,
+					       count - 1, 1 };
+		return duo_cq_read_rings(cq, ep, lane);
+	}
+	cq->left--;
+	cq->local_idle = 0;
+	return duo_cq_read_over(cq, 1);
+}
+
+static __attribute__((noinline)) ssize_t duo_cq_read_idle(struct duo_cq *cq)
+{
+	ssize_t ret = duo_cq_yield(cq);
+
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
+				fi_addr_t *src)
+{
+	struct near_lane *const *lane;
+	struct near_port *port;
+	struct duo_ep *ep;
+
+	if (DUO_LOCKED && near_unlikely(!duo_lock_try(&cq->domain->lock)))
+		return duo_cq_read_later(cq, buf, count, src);
+	if (near_unlikely(cq->attention || !cq->left || duo_cq_core_busy(cq)))
+		return duo_cq_read_all(cq, buf, count, src);
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
+		if (near_unlikely(!ep->near))
+			continue;
+		port = ep->near->port;
+		if (near_unlikely(!near_calm(port)))
+			return duo_cq_read_all(cq, buf, count, src);
+		lane = near_look(port, port->hot);
+		if (near_unlikely(lane != NULL))
+			return duo_cq_read_found(cq, buf, count, src, ep, lane);
+	}
+	cq->left--;
+	if (near_unlikely(!(++cq->local_idle & duo_params.yield_mask)))
+		return duo_cq_read_idle(cq);
+	return duo_cq_read_over(cq, -FI_EAGAIN);
+}
+
+static ssize_t duo_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
+			       fi_addr_t *src)
+{
+	return duo_cq_read_any(duo_cq_of(cq), buf, count, src);
+}
+
+static ssize_t duo_cq_read(struct fid_cq *cq, void *buf, size_t count)
+{
+	return duo_cq_read_any(duo_cq_of(cq), buf, count, NULL);
+}
+
+struct fi_ops_cq DUO_NAME(duo_cq_ops) = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = duo_cq_read,
+	.readfrom = duo_cq_readfrom,
+	.readerr = duo_cq_readerr,
+	.sread = duo_cq_sread,
+	.sreadfrom = duo_cq_sreadfrom,
+	.signal = duo_cq_signal,
+	.strerror = duo_cq_strerror,
+	DUO_NO_XPU_CQ
+};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Waiting for completions; cntr_wait.c does it for counters. A CQ with a wait
+ * object has one descriptor for all that can wake who sleeps: the core's,
+ * those of near's ports, which peers write to when they are armed, and an
+ * event for what other threads of this process do. Where somebody cannot
+ * signal, libfabric's shm or a core without wait objects, a timer stands for
+ * it: fi_trywait, which fi_cq(3) demands before poll(2), sets it to
+ * wait_interval.
+ */
+
+#include <poll.h>
+#include <sched.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "base/params.h"
+#include "core/lazy.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "cq/nap.h"
+#include "cq/wait.h"
+#include "obj/cntr.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "peer/peer.h"
+
+bool duo_domain_peer_signals(const struct duo_domain *domain)
+{
+	return !domain->peer || domain->peer->arm;
+}
+
+/* UNSPEC is for blocking reads: they nap where a timer would have to serve. */
+int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
+{
+	bool signals = duo_domain_peer_signals(cq->domain);
+	bool wanted = wait_obj == FI_WAIT_FD ||
+		      (wait_obj == FI_WAIT_UNSPEC && signals);
+
+	/* a core that carries nothing has nothing to signal */
+	cq->core_signals = (wanted && signals) ||
+			   cq->domain->fabric->traits.carries_nothing;
+	cq->core_fd = -1;
+	return duo_waiter_open(&cq->waiter, wait_obj, wanted);
+}
+
+int duo_cq_wait_core(struct duo_cq *cq)
+{
+	int ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
+			     &cq->core_fd);
+
+	/* -1: nothing ever comes over the core */
+	return ret || cq->core_fd < 0 ? ret :
+	       duo_waiter_add(&cq->waiter, cq->core_fd);
+}
+
+int duo_cq_wait_timer(struct duo_cq *cq)
+{
+	if (cq->waiter.fd < 0 || cq->core_signals)
+		return 0;
+	DUO_INFO(CQ, "cq %p: %s cannot signal, a timer of %zu us does\n",
+		 (void *) cq, duo_domain_peer_signals(cq->domain) ?
+		 cq->domain->fabric->core_name : cq->domain->peer->name,
+		 duo_params.wait_interval);
+	return duo_waiter_add_timer(&cq->waiter);
+}
+
+/* Any thread, with or without the lock. */
+int duo_cq_signal(struct fid_cq *cq_fid)
+{
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+
+	atomic_store(&cq->signaled, true);
+	duo_waiter_ring(&cq->waiter);
+	return 0;
+}
+
+/* The caller is about to sleep: the core must know what it may deliver. */
+int duo_cq_before_sleep(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+	int ret = 0;
+
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		ret = duo_lazy_flush(ep) ? -FI_EAGAIN : ret;
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		ret = duo_lazy_flush(ep) ? -FI_EAGAIN : ret;
+	return ret;
+}
+
+int duo_ep_arm(struct duo_ep *ep)
+{
+	const struct duo_peer *peer = ep->domain->peer;
+
+	return peer && peer->arm ? peer->arm(ep) : 0;
+}
+
+/*
+ * The port is one for all who wait for what the endpoint does: what woke us
+ * may have been the others' as well.
+ */
+void duo_ep_woken(struct duo_ep *ep)
+{
+	const struct duo_peer *peer = ep->domain->peer;
+
+	if (!peer || !peer->woken || !peer->woken(ep))
+		return;
+	duo_cq_rouse(ep->rx_cq);
+	duo_cq_rouse(ep->tx_cq);
+	duo_cntr_rouse(ep);
+}
+
+int duo_cq_arm_core(struct duo_cq *cq)
+{
+	struct fid *core = &cq->path_cq[FI_DUO_CORE]->fid;
+
+	return cq->core_signals ?
+	       fi_trywait(cq->domain->fabric->path_fabric[FI_DUO_CORE], &core,
+			  1) : 0;
+}
+
+void duo_cq_stir(struct duo_cq *cq)
+{
+	cq->local_idle = 0;
+	duo_cq_core_active(cq);
+}
+
+/* -FI_EAGAIN: something has come, and the next polls look for it. */
+static int duo_cq_arm(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+	int ret = 0;
+
+	duo_cq_set_asleep(cq, true);
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		ret = ret ? ret : duo_ep_arm(ep);
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		ret = ret ? ret : duo_ep_arm(ep);
+	if (!ret)
+		ret = duo_cq_arm_core(cq);
+	if (!ret && cq->waiter.timer_fd >= 0)
+		ret = duo_waiter_set_timer(&cq->waiter);
+	if (!ret)
+		return 0;
+	duo_cq_set_asleep(cq, false);
+	duo_cq_stir(cq);
+	return ret;
+}
+
+static void duo_cq_woken(struct duo_cq *cq)
+{
+	struct duo_ep *ep;
+
+	duo_cq_set_asleep(cq, false);
+	duo_waiter_clear(&cq->waiter);
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
+		duo_ep_woken(ep);
+	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+		duo_ep_woken(ep);
+}
+
+static bool duo_cq_due(struct duo_cq *cq)
+{
+	return !duo_ring_empty(&cq->ring) ||
+	       duo_err_due(&cq->errs, &cq->ring) || atomic_load(&cq->signaled);
+}
+
+/*
+ * 0: what comes wakes those that sleep on the CQ. -FI_EAGAIN: there is
+ * something to read; then its descriptor stays ready, or is made so again:
+ * other threads may sleep on it, and the caller may read less than there is.
+ */
+static int duo_cq_fall_asleep(struct duo_cq *cq)
+{
+	int ret = -FI_EAGAIN;
+
+	duo_lock(&cq->domain->lock);
+	duo_cq_progress(cq);
+	if (!duo_cq_before_sleep(cq) && !duo_cq_due(cq)) {
+		duo_cq_woken(cq);
+		ret = duo_cq_due(cq) ? -FI_EAGAIN : duo_cq_arm(cq);
+		if (ret)
+			duo_waiter_ring(&cq->waiter);
+	}
+	duo_unlock(&cq->domain->lock);
+	return ret;
+}
+
+void duo_waiter_sleep(const struct duo_waiter *waiter,
+		      const struct duo_nap *nap)
+{
+	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
+	int ms = DUO_SLEEP_MS;
+
+	if (nap->timeout >= 0 && duo_nap_left_ms(nap) < ms)
+		ms = duo_nap_left_ms(nap);
+	poll(&fd, 1, ms);
+}
+
+void duo_waiter_nap(const struct duo_waiter *waiter)
+{
+	if (waiter->obj == FI_WAIT_YIELD)
+		sched_yield();
+	else
+		duo_nap();
+}
+
+void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap)
+{
+	if (cq->waiter.fd < 0 || cq->waiter.timer_fd >= 0) {
+		duo_lock(&cq->domain->lock);
+		duo_cq_before_sleep(cq);
+		duo_unlock(&cq->domain->lock);
+		duo_waiter_nap(&cq->waiter);
+		return;
+	}
+	if (!duo_cq_fall_asleep(cq)) {
+		nap->refused = 0;
+		duo_waiter_sleep(&cq->waiter, nap);
+	} else if (nap->refused++) {
+		duo_nap();	/* near is at work for somebody slow */
+	}
+}
+
+static int duo_cq_trywait(struct duo_cq *cq)
+{
+	int ret;
+
+	if (cq->waiter.obj != FI_WAIT_FD)
+		return -FI_EINVAL;
+	ret = duo_cq_fall_asleep(cq);
+	atomic_store(&cq->signaled, false);
+	return ret;
+}
+
+/* Event queues are the core's own objects, so the core waits for them. */
+static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return duo_cq_trywait(duo_container_of(fid, struct duo_cq,
+						       cq_fid.fid));
+	case FI_CLASS_CNTR:
+		return duo_cntr_trywait(duo_cntr_of(fid));
+	default:
+		return fi_trywait(fabric->path_fabric[FI_DUO_CORE], &fid, 1);
+	}
+}
+
+int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count)
+{
+	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
+	int i, ret = 0;
+
+	for (i = 0; i < count && !ret; i++)
+		ret = fids[i] ? duo_trywait_one(fabric, fids[i]) : -FI_EINVAL;
+	return ret;
+}
+
+int duo_cq_control(struct fid *fid, int command, void *arg)
+{
+	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
+	int ret = duo_waiter_control(&cq->waiter, command, arg);
+
+	return ret == -FI_ENOSYS ? duo_core_control(fid, command, arg) : ret;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "device/cuda.h"
+
+/* As cuda.h has them. */
+#define DUO_CUDA_SUCCESS 0
+#define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
+#define DUO_CUDA_NON_BLOCKING 1		/* CU_STREAM_NON_BLOCKING */
+
+/* The calls of the driver API that are made; results are CUresult. */
+static struct duo_cuda {
+	int (*init)(unsigned int flags);
+	int (*pointer)(void *data, int attribute, uint64_t addr);
+	int (*retain)(void **context, int device);
+	int (*release)(int device);
+	int (*push)(void *context);
+	int (*pop)(void **context);
+	int (*stream_open)(void **stream, unsigned int flags);
+	int (*stream_close)(void *stream);
+	int (*copy)(uint64_t to, uint64_t from, size_t len, void *stream);
+	int (*wait)(void *stream);
+} cuda;
+
+static const struct {
+	const char *name;
+	void *call;		/* where in cuda it goes */
+} duo_cuda_symbols[] = {
+	{ "cuInit", &cuda.init },
+	{ "cuPointerGetAttribute", &cuda.pointer },
+	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
+	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release },
+	{ "cuCtxPushCurrent_v2", &cuda.push },
+	{ "cuCtxPopCurrent_v2", &cuda.pop },
+	{ "cuStreamCreate", &cuda.stream_open },
+	{ "cuStreamDestroy_v2", &cuda.stream_close },
+	{ "cuMemcpyAsync", &cuda.copy },
+	{ "cuStreamSynchronize", &cuda.wait },
+};
+
+#define DUO_CUDA_SYMBOLS (sizeof(duo_cuda_symbols) / sizeof(*duo_cuda_symbols))
+
+/* A context and its stream, for all regions of the context. */
+struct duo_cuda_stream {
+	LIST_ENTRY(duo_cuda_stream) link;
+	void *context;
+	void *stream;
+	int device;		/* whose primary context is retained; -1: none */
+	unsigned int refs;	/* regions */
+};
+
+const char *duo_cuda_library = DUO_CUDA_LIBRARY;
+static pthread_once_t duo_cuda_once = PTHREAD_ONCE_INIT;
+static bool duo_cuda_there;
+static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* under that lock */
+
+/* The library stays: the application uses it as well. */
+static void duo_cuda_load(void)
+{
+	void *library = dlopen(duo_cuda_library, RTLD_NOW | RTLD_LOCAL);
+	const char *missing = library ? NULL : "the library";
+	void *call;
+	size_t i;
+
+	for (i = 0; library && i < DUO_CUDA_SYMBOLS; i++) {
+		call = dlsym(library, duo_cuda_symbols[i].name);
+		if (!call)
+			missing = duo_cuda_symbols[i].name;
+		*(void **) duo_cuda_symbols[i].call = call;
+	}
+	duo_cuda_there = !missing && cuda.init(0) == DUO_CUDA_SUCCESS;
+	if (!duo_cuda_there)
+		DUO_WARN(MR, "%s: %s%s: messages from and to CUDA memory are "
+			 "not possible. Install the driver's library, or set "
+			 "FI_OFI_DUO_USE_SHM=0\n", DUO_CUDA_LIBRARY,
+			 missing ? "no " : "", missing ? missing : "no device");
+}
+
+/*
+ * Finds the context that the memory belongs to; memory of a pool belongs to
+ * none, and the device's primary context serves.
+ */
+static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
+			    struct duo_cuda_stream *found)
+{
+	found->device = -1;
+	if (cuda.pointer(&found->context, DUO_CUDA_POINTER_CONTEXT,
+			 (uintptr_t) addr) == DUO_CUDA_SUCCESS &&
+	    found->context)
+		return 0;
+	if (cuda.retain(&found->context, attr->device.cuda) !=
+	    DUO_CUDA_SUCCESS)
+		return -FI_EIO;
+	found->device = attr->device.cuda;
+	return 0;
+}
+
+static void duo_cuda_forget(const struct duo_cuda_stream *found)
+{
+	if (found->device >= 0)
+		cuda.release(found->device);
+}
+
+static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
+{
+	void *context;
+	int ret;
+
+	if (cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+		return -FI_EIO;
+	ret = cuda.stream_open(&stream->stream, DUO_CUDA_NON_BLOCKING);
+	cuda.pop(&context);
+	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
+}
+
+/* Adds the context's stream to the list. The lock is held. */
+static int duo_cuda_add(const struct duo_cuda_stream *found,
+			struct duo_cuda_stream **stream)
+{
+	struct duo_cuda_stream *added = malloc(sizeof(*added));
+	int ret;
+
+	if (!added)
+		return -FI_ENOMEM;
+	*added = *found;
+	added->refs = 0;
+	ret = duo_cuda_stream_open(added);
+	if (ret) {
+		free(added);
+		return ret;
+	}
+	LIST_INSERT_HEAD(&duo_cuda_streams, added, link);
+	*stream = added;
+	return 0;
+}
+
+int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
+{
+	struct duo_cuda_stream found, *stream;
+	int ret;
+
+	pthread_once(&duo_cuda_once, duo_cuda_load);
+	if (!duo_cuda_there)
+		return -FI_ENOSYS;
+	ret = duo_cuda_context(attr, addr, &found);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&duo_cuda_lock);
+	LIST_FOREACH(stream, &duo_cuda_streams, link) {
+		if (stream->context == found.context)
+			break;
+	}
+	if (stream)
+		duo_cuda_forget(&found);
+	else
+		ret = duo_cuda_add(&found, &stream);
+	if (!ret) {
+		stream->refs++;
+		*state = stream;
+	}
+	pthread_mutex_unlock(&duo_cuda_lock);
+	if (ret)
+		duo_cuda_forget(&found);
+	return ret;
+}
+
+void duo_cuda_close(void *state)
+{
+	struct duo_cuda_stream *stream = state;
+	void *context;
+
+	pthread_mutex_lock(&duo_cuda_lock);
+	if (!--stream->refs) {
+		LIST_REMOVE(stream, link);
+		/* fails if the application has destroyed the context */
+		if (cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
+			cuda.stream_close(stream->stream);
+			cuda.pop(&context);
+		}
+		duo_cuda_forget(stream);
+		free(stream);
+	}
+	pthread_mutex_unlock(&duo_cuda_lock);
+}
+
+int duo_cuda_copy(void *state, void *to, const void *from, size_t len)
+{
+	const struct duo_cuda_stream *stream = state;
+	void *context;
+	int ret;
+
+	if (cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+		return -FI_EIO;
+	ret = cuda.copy((uintptr_t) to, (uintptr_t) from, len, stream->stream);
+	if (ret == DUO_CUDA_SUCCESS)
+		ret = cuda.wait(stream->stream);
+	cuda.pop(&context);
+	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
+}

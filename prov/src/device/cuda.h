@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Copies from and to the memory of NVIDIA's GPUs by the CUDA driver, which is
+ * loaded when the first region is registered. Each context has a stream of ours
+ * that does not wait for other streams: a kernel of the application that waits
+ * for a message does not stop the copy of that message. See device.h.
+ */
+#ifndef DUO_DEVICE_CUDA_H
+#define DUO_DEVICE_CUDA_H
+
+#include <stddef.h>
+#include <rdma/fi_domain.h>
+
+#define DUO_CUDA_LIBRARY "libcuda.so.1"
+
+/* NULL: symbols of this program, for a test. */
+extern const char *duo_cuda_library;
+
+int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
+		  void **state);
+void duo_cuda_close(void *state);
+int duo_cuda_copy(void *state, void *to, const void *from, size_t len);
+
+#endif /* DUO_DEVICE_CUDA_H */

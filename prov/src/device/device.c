@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <dlfcn.h>
+#include <search.h>
+#include <stdint.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "base/compat.h"
+#include "base/log.h"
+#include "device/cuda.h"
+#include "device/device.h"
+#include "obj/domain.h"
+#include "obj/fabric.h"
+#include "obj/mr.h"
+
+static const struct duo_device_iface duo_device_table[] = {
+	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
+	  .open = duo_cuda_open, .close = duo_cuda_close,
+	  .copy = duo_cuda_copy },
+	{ .id = FI_HMEM_ROCR, .name = "ROCr",
+	  .library = "libhsa-runtime64.so.1" },
+	{ .id = FI_HMEM_ZE, .name = "Level Zero",
+	  .library = "libze_loader.so.1" },
+	{ .id = FI_HMEM_NEURON, .name = "Neuron", .library = "libnrt.so.1" },
+	{ .id = FI_HMEM_SYNAPSEAI, .name = "SynapseAI",
+	  .library = "libSynapse.so" },
+	{ .name = NULL },
+};
+
+const struct duo_device_iface *duo_device_ifaces = duo_device_table;
+
+static bool duo_device_loaded(const char *library)
+{
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+
+	if (handle)
+		dlclose(handle);
+	return handle;
+}
+
+const char *duo_device_unsupported(void)
+{
+	const struct duo_device_iface *iface;
+
+	for (iface = duo_device_ifaces; iface->name; iface++) {
+		if (!iface->copy && duo_device_loaded(iface->library))
+			return iface->name;
+	}
+	return NULL;
+}
+
+static int duo_device_compare(const void *a, const void *b)
+{
+	const struct duo_mr *one = a, *other = b;
+	uintptr_t desc = (uintptr_t) one->mr_fid.mem_desc;
+	uintptr_t other_desc = (uintptr_t) other->mr_fid.mem_desc;
+
+	return (desc > other_desc) - (desc < other_desc);
+}
+
+void duo_device_unlist(struct duo_mr *mr)
+{
+	if (!mr->device || !mr->mr_fid.mem_desc)
+		return;
+	duo_lock(&mr->domain->lock);
+	tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
+	duo_unlock(&mr->domain->lock);
+}
+
+int duo_device_list(struct duo_mr *mr)
+{
+	void *node;
+
+	if (!mr->device || !mr->mr_fid.mem_desc)
+		return 0;
+	duo_lock(&mr->domain->lock);
+	node = tsearch(mr, &mr->domain->device_mrs, duo_device_compare);
+	duo_unlock(&mr->domain->lock);
+	return node ? 0 : -FI_ENOMEM;
+}
+
+static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
+{
+	const struct duo_device_iface *iface = duo_device_ifaces;
+	int ret;
+
+	while (iface->name && iface->id != attr->iface)
+		iface++;
+	if (!iface->copy || !attr->iov_count)
+		return -FI_ENOSYS;
+	ret = iface->open(attr, attr->mr_iov->iov_base, &mr->device_state);
+	if (!ret)
+		mr->device = iface;
+	return ret;
+}
+
+int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
+{
+	int ret;
+
+	if (!mr->domain->device || attr->iface == FI_HMEM_SYSTEM)
+		return 0;
+	ret = duo_device_open(mr, attr);
+	if (ret) {
+		DUO_WARN(MR, "region of interface %d: near cannot copy from "
+			 "and to it: %s; set FI_OFI_DUO_USE_SHM=0 to have the "
+			 "core %s carry all messages\n", (int) attr->iface,
+			 fi_strerror(-ret), mr->domain->fabric->core_name);
+		return ret;
+	}
+	ret = duo_device_list(mr);
+	if (ret)
+		duo_device_forget(mr);
+	return ret;
+}
+
+void duo_device_forget(struct duo_mr *mr)
+{
+	if (!mr->device)
+		return;
+	duo_device_unlist(mr);
+	mr->device->close(mr->device_state);
+	mr->device = NULL;
+}
+
+/* NULL: host memory. */
+static const struct duo_mr *duo_device_find(const struct duo_domain *domain,
+					    void *desc)
+{
+	const struct duo_mr key = { .mr_fid.mem_desc = desc };
+	struct duo_mr **found;
+
+	if (!desc)
+		return NULL;
+	found = tfind(&key, &domain->device_mrs, duo_device_compare);
+	return found ? *found : NULL;
+}
+
+bool duo_device_any(const struct duo_domain *domain, void *const *desc,
+		    size_t count)
+{
+	size_t i;
+
+	for (i = 0; desc && i < count; i++)
+		if (duo_device_find(domain, desc[i]))
+			return true;
+	return false;
+}
+
+static int duo_device_copy(const struct duo_mr *mr, void *to, const void *from,
+			   size_t len)
+{
+	if (mr && len)
+		return mr->device->copy(mr->device_state, to, from, len);
+	if (len)
+		memcpy(to, from, len);
+	return 0;
+}
+
+int duo_device_out(const struct duo_domain *domain, void *host,
+		   const struct iovec *iov, void *const *desc, size_t len)
+{
+	char *to = host;
+	int ret = 0;
+	size_t n;
+
+	for (; !ret && len; iov++, desc++, to += n, len -= n) {
+		n = iov->iov_len < len ? iov->iov_len : len;
+		ret = duo_device_copy(duo_device_find(domain, *desc), to,
+				      iov->iov_base, n);
+	}
+	return ret;
+}
+
+int duo_device_in(const struct duo_domain *domain, const struct iovec *iov,
+		  void *const *desc, const void *host, size_t len)
+{
+	const char *from = host;
+	int ret = 0;
+	size_t n;
+
+	for (; !ret && len; iov++, desc++, from += n, len -= n) {
+		n = iov->iov_len < len ? iov->iov_len : len;
+		ret = duo_device_copy(duo_device_find(domain, *desc),
+				      iov->iov_base, from, n);
+	}
+	return ret;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Device memory (FI_HMEM): copies between a device and host memory, so that
+ * near, which reaches host memory only, carries messages from and to it. The
+ * application has the core's descriptors; a region of device memory is found by
+ * its descriptor. Host memory has none, or one that is not found.
+ *
+ * A row of the table for each interface has its calls. fi_mr_regattr() prepares
+ * a region; a copy takes no lock but the caller's and waits for no work of the
+ * application on the device, so it may be made while a lock is held that the
+ * application's callbacks need.
+ *
+ * Cost: a branch for each message where no device memory is; where there may be
+ * some, a search of a tree for each buffer with a descriptor, and for a message
+ * of device memory a copy, of 10 us and more. All under the domain's lock, which
+ * the first four functions take.
+ */
+#ifndef DUO_DEVICE_H
+#define DUO_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/uio.h>
+#include <rdma/fi_domain.h>
+
+struct duo_domain;
+struct duo_mr;
+
+struct duo_device_iface {
+	enum fi_hmem_iface id;
+	const char *name;	/* NULL: end of the table */
+	const char *library;	/* a process that has it loaded may use it */
+	/*
+	 * Prepares copies from and to the memory at addr, on the device that
+	 * attr names. Returns 0 or -errno.
+	 */
+	int (*open)(const struct fi_mr_attr *attr, const void *addr,
+		    void **state);
+	void (*close)(void *state);
+	/* One of to and from is the device's. Returns 0 or -FI_EIO. */
+	int (*copy)(void *state, void *to, const void *from, size_t len);
+};
+
+/* Rows without copy() are not supported. A test has a table of its own. */
+extern const struct duo_device_iface *duo_device_ifaces;
+
+/*
+ * Returns the name of an interface that this process has loaded and that is not
+ * supported, or NULL.
+ */
+const char *duo_device_unsupported(void);
+/*
+ * Prepares a region that the core has registered. Returns 0 or, after a
+ * warning, -errno: then the region is not usable.
+ */
+int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
+void duo_device_forget(struct duo_mr *mr);
+/*
+ * Before and after the core changes the region's descriptor. Returns
+ * -FI_ENOMEM if the region is not listed. One without a descriptor cannot be.
+ */
+void duo_device_unlist(struct duo_mr *mr);
+int duo_device_list(struct duo_mr *mr);
+
+/* True if one of the buffers is device memory; desc may be NULL. */
+bool duo_device_any(const struct duo_domain *domain, void *const *desc,
+		    size_t count);
+/*
+ * Copies the first len bytes of the buffers to host memory, and the other way.
+ * Return 0 or -FI_EIO.
+ */
+int duo_device_out(const struct duo_domain *domain, void *host,
+		   const struct iovec *iov, void *const *desc, size_t len);
+int duo_device_in(const struct duo_domain *domain, const struct iovec *iov,
+		  void *const *desc, const void *host, size_t len);
+
+#endif /* DUO_DEVICE_H */

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+
+#include "device/device.h"
+#include "fi/api.h"
+#include "fi/opened.h"
+#include "av/av.h"
+#include "base/enosys.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/traits.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "base/xpu.h"
+#include "obj/domain.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "peer/near/onesided.h"
+
+static int duo_domain_close(struct fid *fid)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+	int ret;
+
+	if (atomic_load(&domain->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;
+	if (domain->path_domain[FI_DUO_LOCAL])
+		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
+	duo_near_table_close(domain);
+	duo_ranges_fini(&domain->rx_ranges);
+	duo_closed_domain(domain);
+	free(domain->name);
+	atomic_fetch_sub(&domain->fabric->refs, 1);
+	free(domain);
+	return 0;
+}
+
+static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	/* an event queue is the core's own; nothing of ours may get there */
+	if (!bfid || bfid->fclass != FI_CLASS_EQ)
+		return -FI_EINVAL;
+	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
+}
+
+static int duo_domain_ops_open(struct fid *fid, const char *name,
+			       uint64_t flags, void **ops, void *context)
+{
+	int ret = duo_core_ops_open(fid, name, flags, ops, context);
+
+	return ret ? ret : duo_traits_domain_ops(fid, name, ops);
+}
+
+static struct fi_ops duo_domain_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_domain_close,
+	.bind = duo_domain_bind,
+	.control = duo_core_control,
+	.ops_open = duo_domain_ops_open,
+};
+
+static int duo_query_atomic(struct fid_domain *domain,
+			    enum fi_datatype datatype, enum fi_op op,
+			    struct fi_atomic_attr *attr, uint64_t flags)
+{
+	return fi_query_atomic(duo_domain_of(domain)->path_domain[FI_DUO_CORE],
+			       datatype, op, attr, flags);
+}
+
+static struct fi_ops_domain duo_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = duo_av_open,
+	.cq_open = duo_cq_open,
+	.endpoint = duo_ep_open,
+	.scalable_ep = duo_no_scalable_ep,
+	.cntr_open = duo_cntr_open,
+	.poll_open = duo_no_poll,
+	.stx_ctx = duo_no_stx_ctx,
+	.srx_ctx = duo_no_srx_ctx,
+	.query_atomic = duo_query_atomic,
+	DUO_NO_XPU_CTX
+};
+
+static size_t duo_sockaddr_len(uint32_t addr_format)
+{
+	switch (addr_format) {
+	case FI_SOCKADDR_IN:
+		return sizeof(struct sockaddr_in);
+	case FI_SOCKADDR_IN6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+/*
+ * True if two network namespaces of a host might have the same address for
+ * two endpoints. That is so of IP addresses, and must be assumed of formats
+ * that are not known here: their endpoints do not meet across namespaces.
+ */
+static bool duo_addr_per_net(uint32_t addr_format)
+{
+	switch (addr_format) {
+	case FI_ADDR_EFA:
+	case FI_ADDR_IB_UD:
+	case FI_SOCKADDR_IB:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static int duo_domain_open_core(struct duo_domain *domain,
+				const struct fi_info *info, void *context)
+{
+	struct fi_info *core = duo_info_to_core(info);
+	int ret;
+
+	if (!core)
+		return -FI_ENOMEM;
+	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
+			&domain->path_domain[FI_DUO_CORE], context);
+	fi_freeinfo(core);
+	return ret;
+}
+
+/*
+ * True if the peer carries messages of device memory. It must do so for every
+ * kind of memory that may come: all of a domain's messages take one path, or
+ * they overtook each other.
+ */
+static bool duo_domain_may_stage(const struct duo_domain *domain,
+				 const struct fi_info *info)
+{
+	const char *core_name = domain->fabric->core_name;
+	const char *name = duo_device_unsupported();
+
+	if (!domain->fabric->peer->device) {
+		DUO_INFO(DOMAIN, "FI_HMEM: %s has no device memory; the core "
+			 "%s carries all messages\n",
+			 domain->fabric->peer->name, core_name);
+		return false;
+	}
+	if (name) {
+		DUO_INFO(DOMAIN, "FI_HMEM: near has no copies for %s, which is "
+			 "loaded; the core %s carries all messages\n", name,
+			 core_name);
+		return false;
+	}
+	if (info->domain_attr->mr_mode & FI_MR_HMEM)
+		return true;
+	DUO_WARN(DOMAIN, "FI_HMEM without FI_MR_HMEM: device memory is not "
+		 "registered, so no local peer knows it; the core %s carries "
+		 "all messages. Offer FI_MR_HMEM in the hints\n", core_name);
+	return false;
+}
+
+static void duo_domain_open_peer(struct duo_domain *domain,
+				 const struct fi_info *info)
+{
+	const struct duo_peer *peer = domain->fabric->peer;
+	bool device = duo_info_device(info);
+
+	if (!peer || (device && !duo_domain_may_stage(domain, info)))
+		return;
+	if (!device && info->caps & FI_HMEM)
+		return;		/* RMA alone: peers read host memory */
+	if (peer->domain_open && peer->domain_open(domain))
+		return;
+	domain->peer = peer;
+	domain->device = device;
+}
+
+/* What opened.c compares an info with. */
+static int duo_domain_describe(struct duo_domain *domain,
+			       const struct fi_info *info)
+{
+	const struct fi_domain_attr *attr = info->domain_attr;
+
+	domain->caps = info->caps | attr->caps;
+	domain->mr_mode = attr->mr_mode;
+	domain->threading = attr->threading;
+	if (!attr->name)
+		return 0;
+	domain->name = strdup(attr->name);
+	return domain->name ? 0 : -FI_ENOMEM;
+}
+
+int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
+		    struct fid_domain **domain_fid, void *context)
+{
+	struct duo_domain *domain;
+	int ret;
+
+	if (!info || !info->domain_attr)
+		return -FI_EINVAL;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	domain->fabric = duo_fabric_of(fabric_fid);
+	domain->sockaddr_len = duo_sockaddr_len(info->addr_format);
+	domain->per_net = duo_addr_per_net(info->addr_format);
+	domain->any_thread = info->domain_attr->threading == FI_THREAD_SAFE ||
+			     info->domain_attr->threading == FI_THREAD_DOMAIN;
+	ret = duo_domain_describe(domain, info);
+	if (ret)
+		goto free_domain;
+	duo_lock_init(&domain->lock,
+		      info->domain_attr->threading != FI_THREAD_DOMAIN);
+	ret = duo_domain_open_core(domain, info, context);
+	if (ret)
+		goto free_name;
+	duo_domain_open_peer(domain, info);
+	ret = duo_near_table_open(domain, info);
+	if (ret)
+		goto close_core;
+
+	domain->domain_fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain->domain_fid.fid.context = context;
+	domain->domain_fid.fid.ops = &duo_domain_fi_ops;
+	domain->domain_fid.ops = &duo_domain_ops;
+	domain->domain_fid.mr = &duo_mr_ops;
+	atomic_fetch_add(&domain->fabric->refs, 1);
+	duo_opened_domain(domain);
+	*domain_fid = &domain->domain_fid;
+	return 0;
+
+close_core:
+	fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
+free_name:
+	free(domain->name);
+free_domain:
+	free(domain);
+	return ret;
+}

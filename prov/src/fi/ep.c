@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Endpoints: everything but data transfer. The core's endpoint lives from
+ * fi_endpoint to fi_close, the local side from fi_enable on (local.c).
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "fi/api.h"
+#include "av/av.h"
+#include "av/map.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/read.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "base/xpu.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "obj/mr.h"
+#include "obj/up.h"
+#include "peer/near/onesided.h"
+#include "rx/recv.h"
+#include "tx/onesided.h"
+
+static int duo_ep_late(const struct duo_ep *ep, const char *what)
+{
+	DUO_WARN(EP_CTRL, "ep %p is enabled already: %s comes too late\n",
+		 (const void *) ep, what);
+	return -FI_EOPBADSTATE;
+}
+
+/* Every receive on the core must tell us of its end. */
+static int duo_core_bind_cq(struct duo_ep *ep, struct duo_cq *cq,
+			    uint64_t flags)
+{
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	struct fid *core_cq = &cq->path_cq[FI_DUO_CORE]->fid;
+	uint64_t tx_flags = flags & ~(uint64_t) FI_RECV;
+	int ret;
+
+	if (!(flags & FI_SELECTIVE_COMPLETION && flags & FI_RECV))
+		return fi_ep_bind(core, core_cq, flags);
+	ret = fi_ep_bind(core, core_cq, FI_RECV);
+	return ret || !(flags & FI_TRANSMIT) ?
+	       ret : fi_ep_bind(core, core_cq, tx_flags);
+}
+
+static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
+			     uint64_t flags)
+{
+	duo_lock(&ep->domain->lock);
+	if (flags & FI_TRANSMIT) {
+		ep->tx_cq = cq;
+		ep->tx.bind_flags = flags & ~(uint64_t) FI_RECV;
+		LIST_INSERT_HEAD(&cq->tx_eps, ep, tx_link);
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cq = cq;
+		if (flags & FI_SELECTIVE_COMPLETION)
+			ep->rx.special |= DUO_RX_SELECTIVE;
+		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	if (ep->tx_cq == ep->rx_cq)	/* listed once */
+		LIST_REMOVE(ep, tx_link);
+	duo_cq_attend(cq);
+	duo_unlock(&ep->domain->lock);
+}
+
+/* Bound twice, or of another domain: -FI_EINVAL. */
+static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
+{
+	int ret;
+
+	if (ep->enabled)
+		return duo_ep_late(ep, "a completion queue");
+	if (cq->domain != ep->domain ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)) ||
+	    flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+	    (flags & FI_TRANSMIT && ep->tx_cq) ||
+	    (flags & FI_RECV && ep->rx_cq))
+		return -FI_EINVAL;
+	ret = duo_core_bind_cq(ep, cq, flags);
+	if (!ret)
+		duo_ep_attach_cq(ep, cq, flags);
+	return ret;
+}
+
+/* -FI_ENOCQ: neither a CQ nor a counter would tell of some operations. */
+static int duo_ep_check_cqs(const struct duo_ep *ep)
+{
+	const char *lacks = NULL;
+
+	if (!ep->opts.messages)
+		return 0;
+	if (ep->caps & FI_RECV && !ep->rx_cq && !duo_cntr_counts(ep, FI_RECV))
+		lacks = "FI_RECV";
+	if (ep->caps & FI_SEND && !ep->tx_cq && !duo_cntr_counts(ep, FI_SEND))
+		lacks = "FI_TRANSMIT";
+	if (!lacks)
+		return 0;
+	DUO_WARN(EP_CTRL, "ep %p has neither completion queue nor counter for "
+		 "%s: bind one before fi_enable\n", (const void *) ep, lacks);
+	return -FI_ENOCQ;
+}
+
+/*
+ * Both paths want CQs for sends and for receives. Where the application has
+ * none, because it counts, or does only one of the two, there is one of ours.
+ */
+static int duo_ep_add_cq(struct duo_ep *ep)
+{
+	uint64_t lacks = (ep->tx_cq ? 0 : FI_TRANSMIT) |
+			 (ep->rx_cq ? 0 : FI_RECV);
+	int ret = 0;
+
+	if (!ep->domain->peer)
+		lacks &= ep->caps;
+	if (!ep->opts.wants_local || !lacks)
+		return 0;
+	if (!ep->own_cq)
+		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
+					 &ep->own_cq);
+	/* of an endpoint for RMA alone the core need not know */
+	if (!ret && ep->opts.messages && lacks & ep->caps)
+		ret = duo_core_bind_cq(ep, ep->own_cq, (lacks & ep->caps) |
+				       FI_SELECTIVE_COMPLETION);
+	if (!ret)
+		duo_ep_attach_cq(ep, ep->own_cq,
+				 lacks | FI_SELECTIVE_COMPLETION);
+	return ret;
+}
+
+static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
+{
+	int ret;
+
+	if (ep->enabled)
+		return duo_ep_late(ep, "an address vector");
+	if (av->domain != ep->domain || ep->core_av)
+		return -FI_EINVAL;
+	duo_lock(&ep->domain->lock);
+	ret = duo_core_av_bind(av, ep, flags);
+	duo_unlock(&ep->domain->lock);
+	if (ret)
+		return ret;
+	ep->av = av;
+	atomic_fetch_add(&av->refs, 1);
+	return 0;
+}
+
+static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (!bfid)
+		return -FI_EINVAL;
+	switch (bfid->fclass) {
+	case FI_CLASS_CQ:
+		return duo_ep_bind_cq(ep, duo_container_of(bfid, struct duo_cq,
+							   cq_fid.fid), flags);
+	case FI_CLASS_AV:
+		return duo_ep_bind_av(ep, duo_container_of(bfid, struct duo_av,
+							   av_fid.fid), flags);
+	case FI_CLASS_CNTR:
+		return duo_cntr_bind_ep(duo_cntr_of(bfid), ep, flags);
+	case FI_CLASS_EQ:
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
+	case FI_CLASS_MR:
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE],
+				  &duo_container_of(bfid, struct duo_mr,
+						    mr_fid.fid)->core->fid,
+				  flags);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+/* EFA's own shm path would be a second one. Not an option of other cores. */
+static void duo_ep_core_shm_off(struct duo_ep *ep)
+{
+	bool permitted = false;
+
+	fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+		  DUO_OPT_SHM_PERMITTED, &permitted,
+		  sizeof(permitted));
+}
+
+static int duo_ep_fill_av(struct duo_ep *ep)
+{
+	int ret;
+
+	duo_lock(&ep->domain->lock);
+	ret = duo_core_av_fill(ep);
+	ep->route = ep->core_av->route;
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+static int duo_ep_enable(struct duo_ep *ep)
+{
+	int ret;
+
+	if (ep->enabled)
+		return duo_ep_late(ep, "another fi_enable");
+	if (!ep->av) {
+		DUO_WARN(EP_CTRL, "ep %p has no address vector: bind one before "
+			 "fi_enable\n", (void *) ep);
+		return -FI_ENOAV;
+	}
+	ret = duo_ep_check_cqs(ep);
+	if (!ret)
+		ret = duo_ep_add_cq(ep);
+	if (!ret)
+		ret = duo_cntr_wait_ep(ep);
+	if (!ret)
+		ret = fi_enable(ep->path_ep[FI_DUO_CORE]);
+	if (!ret)
+		ret = duo_ep_fill_av(ep);
+	if (!ret)
+		ret = duo_ep_open_local(ep);
+	if (ret)
+		return ret;
+	duo_lock(&ep->domain->lock);
+	ep->route_size = DUO_AV_MAX;
+	ep->enabled = true;
+	ep->rx.ready = ep->rx_cq &&
+		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
+	duo_ep_attend(ep);
+	duo_cntr_rouse(ep);	/* who sleeps has to arm this one, too */
+	duo_unlock(&ep->domain->lock);
+	return 0;
+}
+
+static int duo_ep_control(struct fid *fid, int command, void *arg)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	switch (command) {
+	case FI_ENABLE:
+		return duo_ep_enable(ep);
+	case FI_GETOPSFLAG:
+		return arg ? duo_ep_get_flags(ep, arg) : -FI_EINVAL;
+	case FI_SETOPSFLAG:
+		return arg ? duo_ep_set_flags(ep, arg) : -FI_EINVAL;
+	default:
+		return duo_core_control(fid, command, arg);
+	}
+}
+
+static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
+			   void **ops, void *context)
+{
+	if (!name || !ops || strcmp(name, FI_DUO_OPS))
+		return duo_core_ops_open(fid, name, flags, ops, context);
+	*ops = &duo_ops;
+	return 0;
+}
+
+/* Releases everything but the core's endpoint. */
+static void duo_ep_fini(struct duo_ep *ep)
+{
+	int kind;
+
+	if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
+		LIST_REMOVE(ep, tx_link);
+	if (ep->rx_cq)
+		LIST_REMOVE(ep, rx_link);
+	duo_ep_attend(ep);
+	if (ep->rx_cq)
+		atomic_fetch_sub(&ep->rx_cq->refs, 1);
+	if (ep->tx_cq)
+		atomic_fetch_sub(&ep->tx_cq->refs, 1);
+	if (ep->core_av)
+		duo_core_av_unbind(ep);
+	if (ep->av)
+		atomic_fetch_sub(&ep->av->refs, 1);
+	ep->domain->lazy -= ep->lazy.count;
+	ep->domain->waits -= ep->lazy.count - ep->lazy.due;
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_match_fini(&ep->match[kind]);
+	duo_rx_pool_fini(&ep->pool);
+	fi_freeinfo(ep->info);
+}
+
+static void duo_ep_drain_core(struct duo_ep *ep)
+{
+	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
+		;
+}
+
+/*
+ * The core's CQ may hold entries whose context is one of our receives:
+ * they become ours before the receives go. Once closing, nothing is matched,
+ * so nothing is recalled from or posted to a core that is gone.
+ */
+static int duo_ep_close(struct fid *fid)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+	struct duo_domain *domain = ep->domain;
+	int ret;
+
+	duo_lock(&domain->lock);
+	ep->closing = true;
+	duo_ep_attend(ep);
+	duo_ep_drain_local(ep);
+	duo_ep_drain_core(ep);
+	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
+	if (ret) {
+		ep->closing = false;
+		duo_ep_attend(ep);
+		duo_unlock(&domain->lock);
+		return ret;
+	}
+	duo_ep_drain_core(ep);
+	if (duo_params.stats)
+		duo_stats_print(ep);
+	duo_ep_close_local(ep);
+	duo_cntr_unbind(ep);
+	duo_ep_fini(ep);
+	duo_unlock(&domain->lock);
+	if (ep->own_cq)
+		fi_close(&ep->own_cq->cq_fid.fid);
+	atomic_fetch_sub(&domain->refs, 1);
+	free(ep);
+	return 0;
+}
+
+static struct fi_ops duo_ep_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_ep_close,
+	.bind = duo_ep_bind,
+	.control = duo_ep_control,
+	.ops_open = duo_ep_ops_open,
+};
+
+static int duo_no_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
+		      struct fid_ep **tx_ep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int duo_no_rx_ctx(struct fid_ep *sep, int index,
+			 struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+			 void *context)
+{
+	return -FI_ENOSYS;
+}
+
+/* Of the core's queues: the peer's are larger, and nobody counts both. */
+static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
+{
+	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];
+
+	return core->ops->rx_size_left(core);
+}
+
+static ssize_t duo_ep_tx_size_left(struct fid_ep *ep)
+{
+	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];
+
+	return core->ops->tx_size_left(core);
+}
+
+static struct fi_ops_ep duo_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = duo_ep_cancel,
+	.getopt = duo_ep_getopt,
+	.setopt = duo_ep_setopt,
+	.tx_ctx = duo_no_ctx,
+	.rx_ctx = duo_no_rx_ctx,
+	.rx_size_left = duo_ep_rx_size_left,
+	.tx_size_left = duo_ep_tx_size_left,
+	DUO_NO_XPU_EP
+};
+
+static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
+{
+	const struct duo_peer_limits *local =
+		&duo_peers[duo_params.peer]->limits;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_match_init(&ep->match[kind], kind);
+	TAILQ_INIT(&ep->lazy.list);
+	TAILQ_INIT(&ep->held);
+	TAILQ_INIT(&ep->claimed);
+	TAILQ_INIT(&ep->lazy.behind);
+	TAILQ_INIT(&ep->multi.buffers);
+	TAILQ_INIT(&ep->multi.ready);
+	TAILQ_INIT(&ep->lazy.spent);
+	LIST_INIT(&ep->cntrs);
+	ep->lazy.limit = duo_params.lazy_polls;
+	ep->publication.fd = ep->publication.dir = -1;
+	ep->caps = info->caps;
+	ep->opts.messages = !ep->caps || ep->caps & (FI_MSG | FI_TAGGED);
+	ep->opts.wants_local = ep->opts.messages || (ep->domain->table &&
+					   ep->caps & (FI_RMA | FI_ATOMIC));
+	if (!(ep->caps & (FI_SEND | FI_RECV)))
+		ep->caps |= FI_SEND | FI_RECV;
+	ep->core = ep->domain->fabric->traits;
+	ep->rx.special = ep->domain->device ? DUO_RX_DEVICE : 0;
+	ep->core_tx = ep->core.carries_nothing ? NULL :
+		      ep->path_ep[FI_DUO_CORE];
+	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
+	if (ep->inject_size > local->inject_size)
+		ep->inject_size = local->inject_size;
+	ep->rx.iov_limit = local->iov_limit;
+	if (info->rx_attr && info->rx_attr->iov_limit &&
+	    info->rx_attr->iov_limit < local->iov_limit)
+		ep->rx.iov_limit = info->rx_attr->iov_limit;
+	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ?
+			   info->ep_attr->max_msg_size : SIZE_MAX;
+	ep->tx.op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->tx.order = info->tx_attr ? info->tx_attr->msg_order : 0;
+	ep->opts.mixed_order = ep->opts.messages && duo_info_mixed(info);
+	duo_ep_init_opts(ep, info);
+	ep->up = &duo_up;
+	duo_ep_attend(ep);
+}
+
+int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
+		struct fid_ep **ep_fid, void *context)
+{
+	struct duo_ep *ep;
+	int ret = -FI_ENOMEM;
+
+	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
+		DUO_WARN(EP_CTRL, "an endpoint with %zu transmit and %zu "
+			 "receive contexts (FI_SHARED_CONTEXT: %zu) is not "
+			 "opened: ofi_duo has one of each and shares none. "
+			 "Ask for 1 in fi_info\n", info->ep_attr->tx_ctx_cnt,
+			 info->ep_attr->rx_ctx_cnt,
+			 (size_t) FI_SHARED_CONTEXT);
+		return -FI_ENOSYS;
+	}
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -FI_ENOMEM;
+	ep->domain = duo_domain_of(domain_fid);
+	ep->info = duo_info_to_core(info);
+	if (!ep->info)
+		goto free_ep;
+	duo_rx_pool_init(&ep->pool, ep, &ep->peer_srx,
+			 &ep->domain->rx_ranges);
+	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], ep->info,
+			  &ep->path_ep[FI_DUO_CORE], context);
+	if (ret)
+		goto free_info;
+	ret = duo_near_table_open(ep->domain, info);
+	if (ret)
+		goto close_core;
+	duo_ep_init(ep, info);
+	duo_ep_core_shm_off(ep);
+	ret = duo_ep_name_local(ep);
+	if (ret)
+		goto close_core;
+
+	ep->ep_fid.fid.fclass = FI_CLASS_EP;
+	ep->ep_fid.fid.context = context;
+	ep->ep_fid.fid.ops = &duo_ep_fi_ops;
+	ep->ep_fid.ops = &duo_ep_ops;
+	ep->ep_fid.cm = &duo_cm_ops;
+	duo_ep_calls(ep);
+	ep->ep_fid.rma = &duo_rma_ops;
+	ep->ep_fid.atomic = &duo_atomic_ops;
+	atomic_fetch_add(&ep->domain->refs, 1);
+	*ep_fid = &ep->ep_fid;
+	return 0;
+
+close_core:
+	fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
+free_info:
+	fi_freeinfo(ep->info);
+free_ep:
+	free(ep);
+	return ret;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "fi/opened.h"
+#include "base/compat.h"
+#include "base/enosys.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/traits.h"
+#include "cq/cq.h"
+#include "obj/fabric.h"
+#include "obj/forward.h"
+#include "peer/peer.h"
+
+static int duo_fabric_close(struct fid *fid)
+{
+	struct duo_fabric *fabric =
+		duo_container_of(fid, struct duo_fabric, fabric_fid.fid);
+	int ret;
+
+	if (atomic_load(&fabric->refs))
+		return -FI_EBUSY;
+	ret = fi_close(&fabric->path_fabric[FI_DUO_CORE]->fid);
+	if (ret)
+		return ret;
+	if (fabric->path_fabric[FI_DUO_LOCAL])
+		fi_close(&fabric->path_fabric[FI_DUO_LOCAL]->fid);
+	fi_freeinfo(fabric->shm_info);
+	duo_closed_fabric(fabric);
+	free(fabric->name);
+	free(fabric->core_name);
+	free(fabric);
+	return 0;
+}
+
+/* An event queue is the core's own: local peers have no events. */
+static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
+		       struct fid_eq **eq, void *context)
+{
+	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
+
+	if (attr && attr->wait_obj == FI_WAIT_SET)
+		return -FI_ENOSYS;	/* its set could not be of this fabric */
+	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
+}
+
+static int duo_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+			     struct fid_pep **pep, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops duo_fabric_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_fabric_close,
+	.bind = duo_no_bind,
+	.control = duo_core_control,
+	.ops_open = duo_core_ops_open,
+};
+
+static struct fi_ops_fabric duo_fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = duo_domain_open,
+	.passive_ep = duo_no_passive_ep,
+	.eq_open = duo_eq_open,
+	.wait_open = duo_no_wait_set,
+	.trywait = duo_trywait,
+};
+
+static int duo_fabric_open_core(struct duo_fabric *fabric,
+				const struct fi_fabric_attr *attr)
+{
+	struct fi_fabric_attr core_attr = *attr;
+
+	core_attr.prov_name = fabric->core_name;
+	core_attr.fabric = NULL;
+	core_attr.api_version = duo_api_version(attr->api_version);
+	if (fabric->traits.open)
+		return fabric->traits.open(&core_attr,
+					   &fabric->path_fabric[FI_DUO_CORE]);
+	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE], NULL);
+}
+
+/* Without a peer the fabric still works: the core carries everything. */
+static void duo_fabric_open_peer(struct duo_fabric *fabric)
+{
+	const struct duo_peer *peer = duo_peers[duo_params.peer];
+
+	if (!duo_params.use_shm)
+		DUO_WARN(FABRIC, "FI_OFI_DUO_USE_SHM=0: the core %s carries "
+			 "all messages, those of one host as well\n",
+			 fabric->core_name);
+	else if (!peer->fabric_open || !peer->fabric_open(fabric))
+		fabric->peer = peer;
+}
+
+/*
+ * A fabric where all is the core's: so are the objects, and whatever the
+ * core does with them works.
+ */
+static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
+				  struct fid_fabric **fabric_fid,
+				  void *context)
+{
+	struct fi_fabric_attr core_attr = *attr;
+	int ret;
+
+	core_attr.prov_name = duo_core_name(attr->prov_name);
+	core_attr.fabric = NULL;
+	if (!core_attr.prov_name)
+		return -FI_ENOMEM;
+	ret = fi_fabric(&core_attr, fabric_fid, context);
+	free(core_attr.prov_name);
+	return ret;
+}
+
+int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
+		    void *context)
+{
+	struct duo_fabric *fabric;
+	int ret;
+
+	if (duo_traits_direct(attr))
+		return duo_fabric_open_direct(attr, fabric_fid, context);
+	fabric = calloc(1, sizeof(*fabric));
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->core_name = duo_params.core ? strdup(duo_params.core) :
+			    duo_core_name(attr->prov_name);
+	if (!fabric->core_name) {
+		DUO_WARN(FABRIC, "provider name %s names no core; use "
+			 "\"<core>;ofi_duo\"\n",
+			 attr->prov_name ? attr->prov_name : "(none)");
+		ret = -FI_EINVAL;
+		goto free_fabric;
+	}
+	if (attr->name) {
+		fabric->name = strdup(attr->name);
+		if (!fabric->name) {
+			ret = -FI_ENOMEM;
+			goto free_name;
+		}
+	}
+	fabric->traits = duo_traits_find(fabric->core_name);
+	ret = duo_fabric_open_core(fabric, attr);
+	if (ret)
+		goto free_name;
+	duo_fabric_open_peer(fabric);
+
+	fabric->fabric_fid.fid.fclass = FI_CLASS_FABRIC;
+	fabric->fabric_fid.fid.context = context;
+	fabric->fabric_fid.fid.ops = &duo_fabric_fi_ops;
+	fabric->fabric_fid.ops = &duo_fabric_ops;
+	fabric->fabric_fid.api_version = attr->api_version;
+	duo_opened_fabric(fabric);
+	*fabric_fid = &fabric->fabric_fid;
+	return 0;
+
+free_name:
+	free(fabric->name);
+	free(fabric->core_name);
+free_fabric:
+	free(fabric);
+	return ret;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_getinfo: asks the core provider and restricts what it says. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "fi/opened.h"
+#include "fi/order.h"
+#include "base/compat.h"
+#include "base/getinfo.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/traits.h"
+#include "obj/fabric.h"
+
+/* What the application asks. */
+struct duo_query {
+	uint32_t version;
+	const char *node, *service;
+	uint64_t flags;
+	const struct fi_info *hints;
+	struct duo_opened opened;	/* by hints */
+};
+
+/* Makes hints those for the core alone. */
+static int duo_hints_name(struct fi_info *hints, const char *core)
+{
+	if (!hints->fabric_attr)
+		hints->fabric_attr = calloc(1, sizeof(*hints->fabric_attr));
+	if (!hints->ep_attr)
+		hints->ep_attr = calloc(1, sizeof(*hints->ep_attr));
+	if (!hints->fabric_attr || !hints->ep_attr)
+		return -FI_ENOMEM;
+	hints->ep_attr->type = FI_EP_RDM;
+	free(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = strdup(core);
+	return hints->fabric_attr->prov_name ? 0 : -FI_ENOMEM;
+}
+
+/* The core's answer to these hints, NULL if it has none. */
+static struct fi_info *duo_ask_core(const struct duo_query *query,
+				    const struct fi_info *hints)
+{
+	uint64_t flags = query->flags &
+			 ~(DUO_GETINFO_INTERNAL | DUO_GETINFO_CORE_ONLY |
+			   DUO_GETINFO_HIDDEN);
+	struct fi_info *info = NULL;
+	int ret;
+
+	flags |= strchr(hints->fabric_attr->prov_name, ';') ?
+		 DUO_GETINFO_INTERNAL : DUO_GETINFO_CORE_ONLY;
+	duo_in_getinfo = true;
+	ret = fi_getinfo(query->version, query->node, query->service, flags,
+			 hints, &info);
+	duo_in_getinfo = false;
+	return ret ? NULL : info;
+}
+
+typedef bool (*duo_usable)(struct fi_info *info,
+			   const struct duo_query *query);
+
+static bool duo_info_wrapped_usable(struct fi_info *info,
+				    const struct duo_query *query)
+{
+	return !duo_info_restrict(info) &&
+	       !duo_info_satisfies(info, query->hints) &&
+	       duo_opened_from_core(&query->opened, query->hints, info);
+}
+
+static bool duo_info_direct_usable(struct fi_info *info,
+				   const struct duo_query *query)
+{
+	return duo_traits_direct(info->fabric_attr);
+}
+
+/* Drops what we cannot use; the rest is appended at *tail. */
+static struct fi_info **duo_select(struct fi_info *list,
+				   const struct duo_query *query,
+				   const char *core, duo_usable usable,
+				   struct fi_info **tail)
+{
+	struct fi_info *info, *next;
+
+	for (info = list; info; info = next) {
+		next = info->next;
+		info->next = NULL;
+		if (!strcasecmp(info->fabric_attr->prov_name, core) &&
+		    usable(info, query)) {
+			*tail = info;
+			tail = &info->next;
+		} else {
+			fi_freeinfo(info);
+		}
+	}
+	return tail;
+}
+
+static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
+					    const char *core,
+					    struct fi_info **tail)
+{
+	struct fi_info *hints;
+
+	if (!duo_opened_ours(&query->opened) ||
+	    duo_hints_supported(query->hints))
+		return tail;
+	hints = query->hints ? duo_info_to_core(query->hints) :
+			       fi_allocinfo();
+	if (!hints)
+		return tail;
+	if (!query->hints)
+		hints->mode = ~FI_MSG_PREFIX;
+	if (!duo_hints_name(hints, core)) {
+		duo_traits_ask(hints);
+		duo_opened_to_core(&query->opened, hints);
+		tail = duo_select(duo_ask_core(query, hints), query, core,
+				  duo_info_wrapped_usable, tail);
+	}
+	fi_freeinfo(hints);
+	return tail;
+}
+
+/*
+ * See duo_traits_direct(). Asked as the application asks: a fid in the hints
+ * can be the core's own, from an earlier direct fabric. One of ours cannot.
+ */
+static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
+					   const char *core,
+					   struct fi_info **tail)
+{
+	struct fi_info *hints;
+
+	if (!query->hints || query->opened.fabric ||
+	    !duo_traits_has_direct(core))
+		return tail;
+	hints = fi_dupinfo(query->hints);
+	if (!hints)
+		return tail;
+	if (!duo_hints_name(hints, core))
+		tail = duo_select(duo_ask_core(query, hints), query, core,
+				  duo_info_direct_usable, tail);
+	fi_freeinfo(hints);
+	return tail;
+}
+
+/*
+ * The provider stacks that are asked for, separated by commas, to be freed:
+ * what the hints name; else what FI_PROVIDER names; else the core of the
+ * fabric in the hints; else the parameter "cores".
+ */
+static char *duo_wanted(const struct duo_query *query, bool *named)
+{
+	const struct fi_info *hints = query->hints;
+	const char *hinted = hints && hints->fabric_attr ?
+			     hints->fabric_attr->prov_name : NULL;
+	const char *env = getenv("FI_PROVIDER");
+
+	*named = true;
+	if (hinted && strcasecmp(hinted, DUO_NAME))
+		return strdup(hinted);
+	if (env && *env && *env != '^' && strcasecmp(env, DUO_NAME))
+		return strdup(env);
+	*named = false;
+	return strdup(query->opened.fabric ? query->opened.fabric->core_name :
+					     duo_params.cores);
+}
+
+/* From one core; its direct infos only where there is nothing else. */
+static struct fi_info **duo_getinfo_one(const struct duo_query *query,
+					const char *core,
+					struct fi_info **tail)
+{
+	struct fi_info **end = tail;
+
+	if (query->opened.fabric &&
+	    strcasecmp(query->opened.fabric->core_name, core))
+		return tail;
+	/* efa answers whichever fabric is named; libfabric filters last */
+	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
+		end = duo_getinfo_wrapped(query, core, tail);
+	if (end == tail)
+		end = duo_getinfo_direct(query, core, tail);
+	return duo_params.order_devices ? duo_order(tail, duo_hwloc_distance) :
+					  end;
+}
+
+int duo_getinfo(uint32_t version, const char *node, const char *service,
+		uint64_t flags, const struct fi_info *hints,
+		struct fi_info **info)
+{
+	const struct duo_query query = { duo_api_version(version), node,
+					 service, flags, hints,
+					 duo_opened_hinted(hints) };
+	char *wanted, *word, *core, *save = NULL;
+	struct fi_info **tail = info;
+	bool named;
+
+	*info = NULL;
+	if (duo_in_getinfo)
+		return -FI_ENODATA;
+	wanted = duo_wanted(&query, &named);
+	if (!wanted)
+		return -FI_ENOMEM;
+
+	for (word = strtok_r(wanted, ",", &save); word;
+	     word = strtok_r(NULL, ",", &save)) {
+		core = named ? duo_core_name(word) : strdup(word);
+		if (core && duo_traits_allowed(core))
+			tail = duo_getinfo_one(&query, core, tail);
+		free(core);
+	}
+	free(wanted);
+	return *info ? 0 : -FI_ENODATA;
+}

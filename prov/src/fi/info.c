@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Translation between our fi_info and the core's, and the limits of both
+ * paths together. Pure: calls no provider.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/traits.h"
+#include "peer/near/onesided.h"
+#include "peer/peer.h"
+
+#define DUO_COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define DUO_MESSAGES (FI_MSG | FI_TAGGED)
+#define DUO_ONESIDED (FI_RMA | FI_ATOMIC | FI_RMA_PMEM)
+#define DUO_TX_CAPS (DUO_MESSAGES | FI_SEND | DUO_ONESIDED | FI_READ | \
+		     FI_WRITE | FI_FENCE | FI_HMEM | DUO_COMM)
+#define DUO_RX_CAPS (DUO_MESSAGES | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV | \
+		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
+		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
+#define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
+#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
+#define DUO_ORDER \
+	(DUO_ORDER_MIXED | FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
+	 FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
+	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
+	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+#define DUO_SUFFIX ";" DUO_NAME
+
+static size_t duo_min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * "tcp;ofi_rxm;ofi_duo" -> "tcp;ofi_rxm", to be freed. NULL: the name does
+ * not end in ofi_duo, names no core, or memory is short.
+ */
+char *duo_core_name(const char *prov_name)
+{
+	size_t len, tail = strlen(DUO_SUFFIX);
+
+	if (!prov_name)
+		return NULL;
+	len = strlen(prov_name);
+	if (len <= tail || strcasecmp(prov_name + len - tail, DUO_SUFFIX))
+		return NULL;
+	return strndup(prov_name, len - tail);
+}
+
+/*
+ * The core's info of one of ours. Local communication and multi-receive
+ * buffers are ours alone: the core is not asked for the first, and sees
+ * single receives. Our fids are nothing that the core could use.
+ */
+struct fi_info *duo_info_to_core(const struct fi_info *info)
+{
+	struct fi_info *core = fi_dupinfo(info);
+	char *name;
+
+	if (!core)
+		return NULL;
+	if (core->fabric_attr)
+		core->fabric_attr->fabric = NULL;
+	if (core->fabric_attr && core->fabric_attr->prov_name) {
+		name = duo_core_name(core->fabric_attr->prov_name);
+		if (name) {
+			free(core->fabric_attr->prov_name);
+			core->fabric_attr->prov_name = name;
+		}
+	}
+	core->caps &= ~DUO_OURS;
+	core->mode &= ~FI_MSG_PREFIX;	/* local peers know none */
+	if (core->tx_attr)
+		core->tx_attr->caps &= ~FI_LOCAL_COMM;
+	if (core->rx_attr) {
+		core->rx_attr->caps &= ~DUO_OURS;
+		core->rx_attr->op_flags &= ~FI_MULTI_RECV;
+	}
+	if (core->domain_attr) {
+		core->domain_attr->domain = NULL;
+		core->domain_attr->caps &= ~FI_LOCAL_COMM;
+		core->domain_attr->av_type = FI_AV_TABLE;	/* see av.c */
+	}
+	duo_traits_ask(core);
+	return core;
+}
+
+static const struct duo_peer_limits *duo_local_limits(void)
+{
+	return &duo_peers[duo_params.peer]->limits;
+}
+
+/* Messages: what both paths do. */
+static void duo_info_restrict_messages(struct fi_info *info)
+{
+	const struct duo_peer_limits *local = duo_local_limits();
+	struct fi_domain_attr *domain = info->domain_attr;
+	struct fi_tx_attr *tx = info->tx_attr;
+	struct fi_rx_attr *rx = info->rx_attr;
+
+	info->caps &= DUO_CAPS;
+	if (info->caps & FI_MSG)
+		info->caps |= FI_MULTI_RECV;
+	domain->cq_data_size = duo_min(domain->cq_data_size,
+				       local->cq_data_size);
+	domain->data_progress = FI_PROGRESS_MANUAL;	/* the peers' */
+
+	tx->caps &= DUO_TX_CAPS;
+	tx->msg_order &= DUO_ORDER;
+	tx->comp_order = 0;
+	tx->inject_size = duo_min(tx->inject_size, local->inject_size);
+	tx->iov_limit = duo_min(tx->iov_limit, local->iov_limit);
+	tx->size = duo_min(tx->size, local->queue);
+	rx->caps &= DUO_RX_CAPS;
+	if (rx->caps & FI_MSG)
+		rx->caps |= FI_MULTI_RECV;
+	rx->msg_order &= DUO_ORDER;
+	rx->comp_order = 0;
+	rx->op_flags &= ~FI_MULTI_RECV;
+	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
+}
+
+/*
+ * Reduces a core's info to what we do. -FI_ENODATA: nothing usable is left.
+ * Without messages nothing is sent locally, and limits, orders and progress
+ * stay the core's.
+ */
+int duo_info_restrict(struct fi_info *info)
+{
+	struct fi_domain_attr *domain = info->domain_attr;
+
+	if (info->ep_attr->type != FI_EP_RDM ||
+	    !(info->caps & (DUO_MESSAGES | DUO_ONESIDED)) ||
+	    info->mode & FI_MSG_PREFIX || duo_traits_direct(info->fabric_attr))
+		return -FI_ENODATA;
+
+	if (info->caps & DUO_MESSAGES)
+		duo_info_restrict_messages(info);
+	/* a core on the loopback device reaches no other host */
+	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
+	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
+	domain->max_ep_stx_ctx = 0;
+	domain->max_ep_srx_ctx = 0;
+	if (domain->threading == FI_THREAD_UNSPEC)
+		domain->threading = FI_THREAD_SAFE;
+	info->ep_attr->tx_ctx_cnt = duo_min(info->ep_attr->tx_ctx_cnt, 1);
+	info->ep_attr->rx_ctx_cnt = duo_min(info->ep_attr->rx_ctx_cnt, 1);
+	return 0;
+}
+
+/* Could an info of ours satisfy the hints at all? 0 or -FI_ENODATA. */
+int duo_hints_supported(const struct fi_info *hints)
+{
+	if (!hints)
+		return 0;
+	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
+	    hints->ep_attr->type != FI_EP_RDM)
+		return -FI_ENODATA;
+	if (hints->caps && !(hints->caps & DUO_MESSAGES))
+		return hints->caps & ~DUO_CAPS ? -FI_ENODATA : 0;
+	if (hints->caps & ~DUO_CAPS)
+		return -FI_ENODATA;
+	if (hints->domain_attr &&
+	    hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
+		return -FI_ENODATA;
+	if (hints->tx_attr && (hints->tx_attr->caps & ~DUO_TX_CAPS ||
+			       hints->tx_attr->msg_order & ~DUO_ORDER ||
+			       hints->tx_attr->comp_order))
+		return -FI_ENODATA;
+	if (hints->rx_attr && (hints->rx_attr->caps & ~DUO_RX_CAPS ||
+			       hints->rx_attr->msg_order & ~DUO_ORDER ||
+			       hints->rx_attr->comp_order))
+		return -FI_ENODATA;
+	return 0;
+}
+
+bool duo_info_device(const struct fi_info *info)
+{
+	return info->caps & FI_HMEM && info->caps & DUO_MESSAGES;
+}
+
+/*
+ * Device memory costs the faster local path (duo_domain_open_device()): it is
+ * for those who have asked.
+ */
+static void duo_info_unask_device(struct fi_info *info,
+				  const struct fi_info *hints)
+{
+	if (!duo_info_device(info) || (hints && hints->caps & FI_HMEM))
+		return;
+	info->caps &= ~FI_HMEM;
+	info->tx_attr->caps &= ~FI_HMEM;
+	info->rx_attr->caps &= ~FI_HMEM;
+}
+
+bool duo_info_mixed(const struct fi_info *info)
+{
+	return info->caps & FI_FENCE ||
+	       (info->tx_attr && info->tx_attr->msg_order & DUO_ORDER_MIXED) ||
+	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
+}
+
+/* Some order, but none between messages and RMA. */
+static bool duo_hints_order(const struct fi_info *hints)
+{
+	return hints && ((hints->tx_attr && hints->tx_attr->msg_order) ||
+			 (hints->rx_attr && hints->rx_attr->msg_order));
+}
+
+/* Is what messages and RMA keep between them no reason to do without near? */
+static bool duo_info_near_keeps(const struct fi_info *info)
+{
+	const struct fi_fabric_attr *fabric = info->fabric_attr;
+
+	if (!duo_params.use_shm)
+		return true;
+	return duo_params.peer == DUO_PEER_NEAR && !duo_info_device(info) &&
+	       (duo_near_serves(info) || !(info->caps & DUO_ONESIDED)) &&
+	       (!(info->caps & FI_ATOMIC) ||
+		duo_traits_find(fabric->prov_name).cpu_atomics);
+}
+
+/*
+ * An order between messages and RMA, and fences, cost local peers something,
+ * or the local path: they are for those who ask for them or, as other
+ * providers do it, for those who ask for no order in particular.
+ */
+static void duo_info_unask_order(struct fi_info *info,
+				 const struct fi_info *hints)
+{
+	if (!(info->caps & DUO_MESSAGES) || (hints && duo_info_mixed(hints)))
+		return;
+	if (!duo_info_near_keeps(info)) {
+		info->caps &= ~FI_FENCE;
+		info->tx_attr->caps &= ~FI_FENCE;
+	} else if (!duo_hints_order(hints)) {
+		return;
+	}
+	info->tx_attr->msg_order &= ~DUO_ORDER_MIXED;
+	info->rx_attr->msg_order &= ~DUO_ORDER_MIXED;
+}
+
+/*
+ * The core met the hints; is what we took away still enough? Both types of
+ * AV and every threading level are served, so the one that is asked for is
+ * the one to report.
+ */
+int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
+{
+	duo_info_unask_device(info, hints);
+	duo_info_unask_order(info, hints);
+	if (!hints)
+		return 0;
+	if (hints->caps & ~info->caps)
+		return -FI_ENODATA;
+	if (hints->tx_attr &&
+	    (hints->tx_attr->inject_size > info->tx_attr->inject_size ||
+	     hints->tx_attr->iov_limit > info->tx_attr->iov_limit ||
+	     hints->tx_attr->size > info->tx_attr->size))
+		return -FI_ENODATA;
+	if (hints->rx_attr &&
+	    (hints->rx_attr->iov_limit > info->rx_attr->iov_limit ||
+	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
+		return -FI_ENODATA;
+	if (hints->ep_attr &&	/* FI_SHARED_CONTEXT is the largest number */
+	    (hints->ep_attr->tx_ctx_cnt > info->ep_attr->tx_ctx_cnt ||
+	     hints->ep_attr->rx_ctx_cnt > info->ep_attr->rx_ctx_cnt))
+		return -FI_ENODATA;
+	if (hints->domain_attr &&
+	    (hints->domain_attr->max_ep_stx_ctx ||
+	     hints->domain_attr->max_ep_srx_ctx))
+		return -FI_ENODATA;
+	if (hints->rx_attr)	/* the core was not asked for it */
+		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
+					   FI_MULTI_RECV;
+	if (hints->domain_attr &&
+	    hints->domain_attr->av_type != FI_AV_UNSPEC)
+		info->domain_attr->av_type = hints->domain_attr->av_type;
+	if (hints->domain_attr &&
+	    hints->domain_attr->threading != FI_THREAD_UNSPEC)
+		info->domain_attr->threading = hints->domain_attr->threading;
+	if (hints->domain_attr &&
+	    (hints->domain_attr->cq_data_size >
+		     info->domain_attr->cq_data_size ||
+	     hints->domain_attr->cntr_cnt > info->domain_attr->cntr_cnt))
+		return -FI_ENODATA;
+	return 0;
+}

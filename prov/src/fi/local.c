@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The local side of an endpoint: opened as a whole when the endpoint is
+ * enabled, and published in the registry once it works. If any step fails,
+ * the endpoint lives without it and the core carries everything.
+ *
+ * Processes that start together do so side by side. One that finds too little
+ * room, too many endpoints, or a record in its place, tries once more when the
+ * others are done and what dead ones have left is gone.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "av/av.h"
+#include "av/map.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+#include "peer/peer.h"
+
+static int duo_local_reserve(struct duo_ep *ep)
+{
+	uint8_t addr[DUO_ADDR_MAX];
+	size_t len = sizeof(addr);
+	int ret;
+
+	ret = fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, &len);
+	if (ret)
+		return ret;
+	ret = ep->domain->peer->open(ep);
+	if (ret)
+		return ret;
+	return duo_registry_reserve(duo_params.registry_dir, addr, len,
+				    ep->domain->per_net,
+				    &ep->publication);
+}
+
+static int duo_local_open(struct duo_ep *ep)
+{
+	int ret;
+
+	ret = duo_local_reserve(ep);
+	if (!ret)
+		ret = duo_map_open(ep);
+	if (!ret)
+		ret = ep->domain->peer->enable(ep);
+	if (!ret)
+		ret = duo_registry_ready(&ep->publication);
+	if (!ret)
+		return 0;
+
+	ep->domain->peer->close(ep);
+	duo_map_close(ep);
+	duo_registry_withdraw(&ep->publication);
+	return ret;
+}
+
+int duo_ep_name_local(struct duo_ep *ep)
+{
+	struct fid *core = &ep->path_ep[FI_DUO_CORE]->fid;
+	int ret;
+
+	if (!ep->core.peer_names)
+		return 0;
+	ret = ep->domain->peer->open(ep);
+	if (!ret)
+		ret = fi_setname(core, ep->publication.peer_name,
+				 DUO_PEER_NAME_MAX);
+	if (ret)
+		ep->domain->peer->close(ep);
+	return ret;
+}
+
+/* With its name the endpoint has what others find it by. */
+static int duo_local_open_named(struct duo_ep *ep)
+{
+	int ret = duo_map_open(ep);
+
+	if (!ret)
+		ret = ep->domain->peer->enable(ep);
+	if (ret)
+		duo_map_close(ep);
+	return ret;
+}
+
+static const char *duo_local_remedy(int ret)
+{
+	switch (-ret) {
+	case FI_ENOSPC:
+		return DUO_ENLARGE_DEV_SHM;
+	case FI_EOPNOTSUPP:
+		return "Mount /proc, and a tmpfs on " DUO_DEV_SHM;
+	case FI_EADDRINUSE:
+		return "A live process has this address, or else the file in "
+		       "its place is no record: remove it";
+	case FI_EMFILE:
+	case ENFILE:
+		return "Raise the limit of open files (ulimit -n)";
+	case ENOMEM:
+		return "Raise the limit of address space (ulimit -v)";
+	case EUSERS:
+		return "250 endpoints over shm have been on this host since "
+		       "there was none of this user: use near";
+	case EFBIG:
+		return "Raise the limit of the size of files (ulimit -f)";
+	case FI_EPERM:
+		return "The kernel cannot tell this user from others: give it "
+		       "a number in this user namespace (uid_map), or a "
+		       "registry whose file system keeps owners and modes";
+	case FI_ENOENT:
+	case FI_EACCES:
+	case ENOTDIR:
+	case EROFS:
+		return "This user must be able to make a directory in it "
+		       "(FI_OFI_DUO_REGISTRY_DIR)";
+	default:
+		return "FI_LOG_LEVEL=info tells more";
+	}
+}
+
+/* live: other endpoints of this user, if they have been counted. */
+static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
+{
+	const struct duo_peer *peer = ep->domain->peer;
+	bool record = ret == -FI_EADDRINUSE;
+
+	DUO_WARN(EP_CTRL, "ep %p: no shared memory over %s, which takes %s for "
+		 "an endpoint (%s %s, beside %zu live endpoints): %s; the "
+		 "core %s carries all messages. %s\n", (void *) ep, peer->name,
+		 peer->takes, record ? "record" : "registry",
+		 record ? ep->publication.path : duo_params.registry_dir,
+		 live, fi_strerror(-ret), ep->domain->fabric->core_name,
+		 duo_local_remedy(ret));
+}
+
+static int duo_local_open_av(struct duo_ep *ep)
+{
+	int ret;
+
+	duo_lock(&ep->domain->lock);
+	ret = ep->core.peer_names ? duo_local_open_named(ep) :
+				    duo_local_open(ep);
+	if (!ret)
+		duo_av_add_ep(ep->av, ep);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+/*
+ * While others start. Other processes are waited for before the domain's lock
+ * is taken. One that has stopped must not cost us shared memory.
+ */
+static int duo_local_open_together(struct duo_ep *ep)
+{
+	int ret, lock;
+
+	lock = duo_registry_lock(duo_params.registry_dir,
+				 DUO_REGISTRY_TOGETHER);
+	if (lock < 0 && lock != -FI_ETIMEDOUT)
+		return lock;
+	ret = duo_local_open_av(ep);
+	if (lock >= 0)
+		duo_registry_unlock(lock);
+	return ret;
+}
+
+/* When no others start. *live: endpoints that there are. */
+static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
+{
+	int ret, lock;
+
+	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
+	if (lock < 0)
+		return lock;
+	*live = duo_registry_sweep(lock, duo_peers);
+	ret = duo_local_open_av(ep);
+	duo_registry_unlock(lock);
+	return ret;
+}
+
+/* Where messages and RMA could not keep the order asked for: one path. */
+static bool duo_local_ordered(const struct duo_ep *ep)
+{
+	const struct duo_domain *domain = ep->domain;
+
+	if (!ep->opts.mixed_order ||
+	    (domain->peer == &duo_peer_near &&
+	     (domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC))) &&
+	     (ep->core.cpu_atomics || !(ep->caps & FI_ATOMIC))))
+		return true;
+	DUO_WARN(EP_CTRL, "ep %p: FI_FENCE, or an order between messages and "
+		 "RMA (0x%" PRIx64 "), was asked for, which %s beside the core "
+		 "%s does not keep; the core carries all messages. Ask for "
+		 "less in fi_info, if that is not needed\n", (void *) ep,
+		 ep->tx.order, domain->peer->name, domain->fabric->core_name);
+	return false;
+}
+
+static bool duo_local_permitted(const struct duo_ep *ep)
+{
+	if (!ep->opts.local_permitted)
+		return false;
+	if (!ep->opts.cuda_denied || !ep->domain->device)
+		return true;
+	DUO_INFO(EP_CTRL, "ep %p: no calls of CUDA are permitted, which %s "
+		 "makes for device memory; the core %s carries all messages\n",
+		 (void *) ep, ep->domain->peer->name,
+		 ep->domain->fabric->core_name);
+	return false;
+}
+
+int duo_ep_open_local(struct duo_ep *ep)
+{
+	size_t live = 0;
+	int ret, again;
+
+	if (ep->core.peer_names)
+		return duo_local_open_av(ep);
+	if (!ep->domain->peer || !ep->opts.wants_local ||
+	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
+		return 0;
+	duo_registry_tidy(duo_params.registry_dir, duo_peers);
+	ret = duo_local_open_together(ep);
+	if (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE || ret == -EUSERS) {
+		again = duo_local_open_alone(ep, &live);
+		if (again != -FI_ETIMEDOUT)
+			ret = again;
+	}
+	if (ret)
+		duo_local_warn(ep, live, ret);
+	return 0;
+}
+
+/*
+ * What we have sent must still leave. The endpoint is closing, so nothing is
+ * matched meanwhile.
+ */
+void duo_ep_drain_local(struct duo_ep *ep)
+{
+	if (ep->path_ep[FI_DUO_LOCAL])
+		ep->domain->peer->drain(ep);
+}
+
+void duo_ep_close_local(struct duo_ep *ep)
+{
+	if (!ep->path_ep[FI_DUO_LOCAL]) {
+		if (ep->core.peer_names)	/* not enabled */
+			ep->domain->peer->close(ep);
+		return;
+	}
+	duo_av_del_ep(ep->av, ep);
+	duo_registry_hide(&ep->publication);
+	ep->domain->peer->close(ep);
+	duo_registry_withdraw(&ep->publication);
+	duo_map_close(ep);
+	while (!TAILQ_EMPTY(&ep->held)) {
+		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
+		ep->domain->held--;
+	}
+	while (!TAILQ_EMPTY(&ep->multi.ready)) {
+		TAILQ_REMOVE(&ep->multi.ready,
+			     TAILQ_FIRST(&ep->multi.ready), link);
+		ep->domain->held--;
+	}
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Memory is registered with the core; a device's is prepared for copies
+ * (device/device.h); and host memory is listed with near, under the core's key,
+ * for RMA of local peers (peer/near/onesided.h). Key and descriptor are the
+ * core's, so descriptors go to the core as they are. The object is ours, as it
+ * is bound to endpoints of ours.
+ */
+
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "device/device.h"
+#include "fi/api.h"
+#include "obj/cntr.h"
+#include "obj/domain.h"
+#include "obj/fabric.h"
+#include "obj/ep.h"
+#include "obj/forward.h"
+#include "obj/mr.h"
+#include "peer/near/onesided.h"
+
+static struct duo_mr *duo_mr_of(struct fid *fid)
+{
+	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
+}
+
+static int duo_mr_close(struct fid *fid)
+{
+	struct duo_mr *mr = duo_mr_of(fid);
+	bool listed = mr->listed;
+	int ret;
+
+	duo_near_region_unlist(mr);
+	ret = fi_close(&mr->core->fid);
+	if (ret) {
+		if (listed)
+			duo_near_region_list(mr);
+		return ret;
+	}
+	duo_device_forget(mr);
+	atomic_fetch_sub(&mr->domain->refs, 1);
+	free(mr);
+	return 0;
+}
+
+/* The core counts: from now on it carries all that others do to the region. */
+static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
+			    uint64_t flags)
+{
+	int ret;
+
+	if (cntr->domain != mr->domain)
+		return -FI_EINVAL;
+	ret = fi_mr_bind(mr->core, &cntr->path_cntr[FI_DUO_CORE]->fid, flags);
+	if (!ret) {
+		duo_near_region_unlist(mr);
+		duo_lock(&cntr->domain->lock);
+		cntr->of_region = true;
+		duo_unlock(&cntr->domain->lock);
+		duo_cntr_wake(cntr);	/* it cannot be signalled now */
+		mr->region.access = 0;
+	}
+	return ret;
+}
+
+/* To an endpoint, for FI_MR_ENDPOINT, or to a counter of remote accesses. */
+static int duo_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_mr *mr = duo_mr_of(fid);
+	struct duo_ep *ep;
+
+	if (!bfid)
+		return -FI_EINVAL;
+	if (bfid->fclass == FI_CLASS_CNTR)
+		return duo_mr_bind_cntr(mr, duo_cntr_of(bfid), flags);
+	if (bfid->fclass != FI_CLASS_EP)
+		return -FI_ENOSYS;
+	ep = duo_container_of(bfid, struct duo_ep, ep_fid.fid);
+	if (ep->domain != mr->domain)
+		return -FI_EINVAL;
+	return fi_mr_bind(mr->core, &ep->path_ep[FI_DUO_CORE]->fid, flags);
+}
+
+static void duo_mr_copy(struct duo_mr *mr)
+{
+	mr->mr_fid.mem_desc = mr->core->mem_desc;
+	mr->mr_fid.key = mr->core->key;
+}
+
+/* Enabling may choose the key. */
+static int duo_mr_control(struct fid *fid, int command, void *arg)
+{
+	struct duo_mr *mr = duo_mr_of(fid);
+	int ret = duo_core_control(fid, command, arg);
+
+	duo_near_region_unlist(mr);
+	duo_device_unlist(mr);
+	duo_mr_copy(mr);
+	duo_near_region_list(mr);
+	return duo_device_list(mr) ? -FI_ENOMEM : ret;
+}
+
+static struct fi_ops duo_mr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_mr_close,
+	.bind = duo_mr_bind,
+	.control = duo_mr_control,
+	.ops_open = duo_core_ops_open,
+};
+
+static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
+{
+	struct duo_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr)
+		return NULL;
+	mr->domain = duo_container_of(domain_fid, struct duo_domain,
+				      domain_fid.fid);
+	mr->mr_fid.fid.fclass = FI_CLASS_MR;
+	mr->mr_fid.fid.context = context;
+	mr->mr_fid.fid.ops = &duo_mr_fi_ops;
+	return mr;
+}
+
+/* ret: what the core said. */
+static int duo_mr_finish(struct duo_mr *mr, int ret)
+{
+	if (ret) {
+		free(mr);
+		return ret;
+	}
+	duo_mr_copy(mr);
+	atomic_fetch_add(&mr->domain->refs, 1);
+	return 0;
+}
+
+static int duo_mr_list(struct duo_mr *mr, const struct iovec *iov, size_t count,
+		       uint64_t access, struct fid_mr **mr_fid)
+{
+	int ret = duo_near_region_set(mr, iov, count, access);
+
+	if (ret)
+		duo_mr_close(&mr->mr_fid.fid);
+	else
+		*mr_fid = &mr->mr_fid;
+	return ret;
+}
+
+static int duo_mr_reg(struct fid *fid, const void *buf, size_t len,
+		      uint64_t access, uint64_t offset, uint64_t key,
+		      uint64_t flags, struct fid_mr **mr_fid, void *context)
+{
+	const struct iovec iov = { (void *) buf, len };
+	struct duo_mr *mr = duo_mr_alloc(fid, context);
+	int ret;
+
+	if (!mr)
+		return -FI_ENOMEM;
+	ret = fi_mr_reg(mr->domain->path_domain[FI_DUO_CORE], buf, len,
+			access, offset, key, flags, &mr->core, context);
+	ret = duo_mr_finish(mr, ret);
+	return ret ? ret : duo_mr_list(mr, &iov, 1, access, mr_fid);
+}
+
+static int duo_mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
+		       uint64_t access, uint64_t offset, uint64_t key,
+		       uint64_t flags, struct fid_mr **mr_fid, void *context)
+{
+	struct duo_mr *mr = duo_mr_alloc(fid, context);
+	int ret;
+
+	if (!mr)
+		return -FI_ENOMEM;
+	ret = fi_mr_regv(mr->domain->path_domain[FI_DUO_CORE], iov, count,
+			 access, offset, key, flags, &mr->core, context);
+	ret = duo_mr_finish(mr, ret);
+	return ret ? ret : duo_mr_list(mr, iov, count, access, mr_fid);
+}
+
+static struct fi_mr_attr duo_mr_attr_of(struct fid *fid,
+					const struct fi_mr_attr *attr)
+{
+	const struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+
+	return duo_caller_mr_attr(attr, domain->fabric->fabric_fid.api_version,
+				   domain->caps & FI_HMEM);
+}
+
+static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *caller_attr,
+			  uint64_t flags, struct fid_mr **mr_fid)
+{
+	struct duo_mr *mr = duo_mr_alloc(fid, caller_attr->context);
+	const struct fi_mr_attr attr = duo_mr_attr_of(fid, caller_attr);
+	struct fi_mr_attr core_attr = attr;
+	const struct fid_mr **base = duo_mr_attr_base(&core_attr);
+	int ret;
+
+	if (!mr)
+		return -FI_ENOMEM;
+	if (base && *base)
+		*base = duo_container_of(*base, struct duo_mr, mr_fid)->core;
+	ret = fi_mr_regattr(mr->domain->path_domain[FI_DUO_CORE], &core_attr,
+			    flags, &mr->core);
+	ret = duo_mr_finish(mr, ret);
+	if (ret)
+		return ret;
+	ret = duo_device_register(mr, &attr);
+	if (ret) {
+		duo_mr_close(&mr->mr_fid.fid);
+		return ret;
+	}
+	if (attr.iface == FI_HMEM_SYSTEM && !(flags & DUO_MR_DMABUF))
+		return duo_mr_list(mr, attr.mr_iov, attr.iov_count,
+				   attr.access, mr_fid);
+	*mr_fid = &mr->mr_fid;
+	return 0;
+}
+
+struct fi_ops_mr duo_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = duo_mr_reg,
+	.regv = duo_mr_regv,
+	.regattr = duo_mr_regattr,
+};

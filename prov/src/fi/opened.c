@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <pthread.h>
+#include <string.h>
+
+#include "fi/opened.h"
+#include "base/log.h"
+#include "obj/domain.h"
+#include "obj/fabric.h"
+
+static pthread_mutex_t duo_opened_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, duo_fabric) duo_fabrics =
+	LIST_HEAD_INITIALIZER(duo_fabrics);
+
+void duo_opened_fabric(struct duo_fabric *fabric)
+{
+	duo_decoy_set(&fabric->decoy);
+	pthread_mutex_lock(&duo_opened_lock);
+	LIST_INSERT_HEAD(&duo_fabrics, fabric, link);
+	pthread_mutex_unlock(&duo_opened_lock);
+}
+
+void duo_opened_domain(struct duo_domain *domain)
+{
+	duo_decoy_set(&domain->decoy);
+	pthread_mutex_lock(&duo_opened_lock);
+	LIST_INSERT_HEAD(&domain->fabric->domains, domain, link);
+	pthread_mutex_unlock(&duo_opened_lock);
+}
+
+void duo_closed_fabric(struct duo_fabric *fabric)
+{
+	pthread_mutex_lock(&duo_opened_lock);
+	LIST_REMOVE(fabric, link);
+	pthread_mutex_unlock(&duo_opened_lock);
+}
+
+void duo_closed_domain(struct duo_domain *domain)
+{
+	pthread_mutex_lock(&duo_opened_lock);
+	LIST_REMOVE(domain, link);
+	pthread_mutex_unlock(&duo_opened_lock);
+}
+
+static struct duo_fabric *duo_opened_find_fabric(const struct fid_fabric *fid)
+{
+	struct duo_fabric *fabric;
+
+	LIST_FOREACH(fabric, &duo_fabrics, link) {
+		if (&fabric->fabric_fid == fid)
+			return fabric;
+	}
+	return NULL;
+}
+
+static struct duo_domain *duo_opened_find_domain(const struct fid_domain *fid)
+{
+	struct duo_fabric *fabric;
+	struct duo_domain *domain;
+
+	LIST_FOREACH(fabric, &duo_fabrics, link) {
+		LIST_FOREACH(domain, &fabric->domains, link) {
+			if (&domain->domain_fid == fid)
+				return domain;
+		}
+	}
+	return NULL;
+}
+
+struct duo_opened duo_opened_hinted(const struct fi_info *hints)
+{
+	const struct fid_fabric *fabric = hints && hints->fabric_attr ?
+					  hints->fabric_attr->fabric : NULL;
+	const struct fid_domain *domain = hints && hints->domain_attr ?
+					  hints->domain_attr->domain : NULL;
+	struct duo_opened opened = { .foreign = false };
+
+	pthread_mutex_lock(&duo_opened_lock);
+	if (fabric)
+		opened.fabric = duo_opened_find_fabric(fabric);
+	if (domain)
+		opened.domain = duo_opened_find_domain(domain);
+	opened.foreign = (fabric && !opened.fabric) ||
+			 (domain && !opened.domain);
+	if (opened.domain && !opened.fabric)
+		opened.fabric = opened.domain->fabric;
+	else if (opened.domain && opened.domain->fabric != opened.fabric)
+		opened.foreign = true;
+	pthread_mutex_unlock(&duo_opened_lock);
+	return opened;
+}
+
+bool duo_opened_ours(const struct duo_opened *opened)
+{
+	if (opened->foreign)
+		DUO_INFO(CORE, "not offered: the hints name a fabric or a "
+			 "domain that is no open fabric of %s, or no domain "
+			 "in it\n", duo_prov.name);
+	return !opened->foreign;
+}
+
+void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
+{
+	if (opened->fabric)
+		hints->fabric_attr->fabric =
+			opened->fabric->path_fabric[FI_DUO_CORE];
+	if (opened->domain)
+		hints->domain_attr->domain =
+			opened->domain->path_domain[FI_DUO_CORE];
+}
+
+/* True if the info describes this fabric; no name: there is but one core. */
+static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
+				 const struct fi_fabric_attr *attr)
+{
+	return fabric->name && attr->name &&
+	       !strcmp(fabric->name, attr->name) &&
+	       (!attr->prov_name ||
+		!strcasecmp(fabric->core_name, attr->prov_name));
+}
+
+/* True if a domain with the locks for one model serves another as well. */
+static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
+{
+	switch (has) {
+	case FI_THREAD_UNSPEC:
+	case FI_THREAD_SAFE:
+		return true;
+	default:
+		return needs == has || needs == FI_THREAD_DOMAIN;
+	}
+}
+
+/*
+ * True if an endpoint of this info can be opened in the domain. A domain that
+ * the core itself has named, in answer to this query, serves more than what it
+ * was opened for: the core has added what the info has. Device memory is the
+ * exception, because the domain's local peer was chosen without.
+ */
+static bool duo_opened_is_domain(const struct duo_domain *domain,
+				 const struct fi_info *info)
+{
+	const struct fi_domain_attr *attr = info->domain_attr;
+
+	if (!domain->name || !attr->name || strcmp(domain->name, attr->name) ||
+	    !duo_opened_threads(domain->threading, attr->threading) ||
+	    info->caps & FI_HMEM & ~domain->caps)
+		return false;
+	if (attr->domain == domain->path_domain[FI_DUO_CORE])
+		return true;
+	return !((info->caps | attr->caps) & ~domain->caps) &&
+	       !(domain->mr_mode & ~attr->mr_mode);
+}
+
+/* The first one that was opened is the last in its list. */
+static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
+{
+	struct duo_fabric *fabric, *first = NULL;
+
+	LIST_FOREACH(fabric, &duo_fabrics, link) {
+		if (duo_opened_is_fabric(fabric, info->fabric_attr))
+			first = fabric;
+	}
+	return first;
+}
+
+static struct duo_domain *
+duo_opened_first_domain(const struct duo_fabric *fabric,
+			const struct fi_info *info)
+{
+	struct duo_domain *domain, *first = NULL;
+
+	LIST_FOREACH(domain, &fabric->domains, link) {
+		if (duo_opened_is_domain(domain, info))
+			first = domain;
+	}
+	return first;
+}
+
+/* Hints without a threading model accept the domain's. */
+static void duo_opened_adopt(const struct duo_domain *domain,
+			     const struct fi_info *hints, struct fi_info *info)
+{
+	if (hints->domain_attr->threading == FI_THREAD_UNSPEC)
+		info->domain_attr->threading = domain->threading;
+}
+
+bool duo_opened_from_core(const struct duo_opened *opened,
+			  const struct fi_info *hints, struct fi_info *info)
+{
+	struct duo_fabric *fabric = opened->fabric;
+	struct duo_domain *domain = opened->domain;
+
+	if (fabric && !duo_opened_is_fabric(fabric, info->fabric_attr))
+		return false;
+	if (domain) {
+		duo_opened_adopt(domain, hints, info);
+		if (!duo_opened_is_domain(domain, info))
+			return false;
+	}
+	pthread_mutex_lock(&duo_opened_lock);
+	if (!fabric)
+		fabric = duo_opened_first_fabric(info);
+	if (fabric && !domain)
+		domain = duo_opened_first_domain(fabric, info);
+	pthread_mutex_unlock(&duo_opened_lock);
+	info->fabric_attr->fabric = fabric ? &fabric->fabric_fid : NULL;
+	info->domain_attr->domain = domain ? &domain->domain_fid : NULL;
+	return true;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Who is called: by libfabric, by lower layers, for local messages. */
+
+#include "fi/api.h"
+#include "core/lazy.h"
+#include "cq/cq.h"
+#include "obj/up.h"
+#include "peer/peer.h"
+#include "rx/arrive.h"
+#include "rx/multi.h"
+
+/* Calls know by their table whether they have to take the lock. */
+void duo_ep_calls(struct duo_ep *ep)
+{
+	bool locked = ep->domain->lock.on;
+
+	ep->ep_fid.msg = locked ? &duo_msg_ops_locked : &duo_msg_ops;
+	ep->ep_fid.tagged = locked ? &duo_tagged_ops_locked : &duo_tagged_ops;
+}
+
+const struct duo_up duo_up = {
+	.known = duo_arrival_identify,
+	.moved = duo_lazy_readmit,
+	.blocked = duo_multi_blocks,
+	.done = duo_multi_core_done,
+	.failed = duo_multi_core_failed,
+	.refused = duo_multi_abort,
+	.progress = duo_cq_progress,
+};
+
+const struct duo_peer *const duo_peers[DUO_PEER_KINDS] = {
+	[DUO_PEER_SHM] = &duo_peer_shm,
+	[DUO_PEER_NEAR] = &duo_peer_near,
+};

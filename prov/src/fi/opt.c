@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Options of an endpoint and the default flags of its operations. */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "base/log.h"
+#include "obj/ep.h"
+
+#define DUO_MIN_MULTI_RECV 64	/* bytes, where the core has no default */
+
+/* The core has single receives only, see multi.c. */
+static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
+{
+	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
+	ep->rx.op_flags[DUO_TAGGED] = flags & FI_COMPLETION;
+}
+
+int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
+{
+	bool rx = *flags & FI_RECV;
+	int ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_GETOPSFLAG,
+			     flags);
+
+	if (!ret && rx)
+		*flags |= ep->rx.op_flags[DUO_MSG] & FI_MULTI_RECV;
+	return ret;
+}
+
+/*
+ * FI_GETOPSFLAG and FI_SETOPSFLAG. libfabric's shm takes its flags when it is
+ * opened, so those of transmits can be changed until then.
+ */
+int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
+{
+	uint64_t core_flags = *flags & ~FI_MULTI_RECV;
+	int ret;
+
+	if (*flags & FI_TRANSMIT && ep->path_ep[FI_DUO_LOCAL])
+		return -FI_ENOSYS;
+	ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_SETOPSFLAG,
+			 &core_flags);
+	if (ret)
+		return ret;
+	duo_lock(&ep->domain->lock);
+	if (*flags & FI_RECV)
+		duo_ep_rx_flags(ep, *flags);
+	if (*flags & FI_TRANSMIT)
+		ep->tx.op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
+	duo_ep_attend(ep);
+	duo_unlock(&ep->domain->lock);
+	return 0;
+}
+
+/*
+ * The smallest room of a multi-receive buffer is the core's default, though
+ * the core never sees such a buffer.
+ */
+void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
+{
+	size_t len = sizeof(ep->multi.min_room);
+
+	ep->opts.local_permitted = true;
+	duo_ep_rx_flags(ep, info->rx_attr ? info->rx_attr->op_flags : 0);
+	if (fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+		      FI_OPT_MIN_MULTI_RECV, &ep->multi.min_room, &len))
+		ep->multi.min_room = DUO_MIN_MULTI_RECV;
+}
+
+static int duo_ep_get(void *to, size_t *room, const void *from, size_t len)
+{
+	if (!to || !room)
+		return -FI_EINVAL;
+	if (*room < len)
+		return -FI_ETOOSMALL;
+	memcpy(to, from, len);
+	*room = len;
+	return 0;
+}
+
+/* Ours are two; all others are the core's. */
+int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
+			 size_t *optlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (level == FI_OPT_ENDPOINT) {
+		switch (optname) {
+		case DUO_OPT_SHM_PERMITTED:
+			return duo_ep_get(optval, optlen,
+					  &ep->opts.local_permitted,
+					  sizeof(ep->opts.local_permitted));
+		case FI_OPT_MIN_MULTI_RECV:
+			return duo_ep_get(optval, optlen, &ep->multi.min_room,
+					  sizeof(ep->multi.min_room));
+		}
+	}
+	if (!optval || !optlen)
+		return -FI_EINVAL;
+	return fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
+			 optval, optlen);
+}
+
+static int duo_ep_permit_local(struct duo_ep *ep, const void *optval,
+			     size_t optlen)
+{
+	if (ep->core.carries_nothing)
+		return -FI_ENOPROTOOPT;
+	if (!optval || optlen != sizeof(bool))
+		return -FI_EINVAL;
+	if (ep->enabled)
+		return -FI_EOPBADSTATE;
+	ep->opts.local_permitted = *(const bool *) optval;
+	return 0;
+}
+
+static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
+{
+	if (!optval || optlen != sizeof(size_t))
+		return -FI_EINVAL;
+	duo_lock(&ep->domain->lock);
+	ep->multi.min_room = *(const size_t *) optval;
+	duo_unlock(&ep->domain->lock);
+	return 0;
+}
+
+/*
+ * FI_OPT_CUDA_API_PERMITTED: the core says whether it can do without. Of ours
+ * only near calls CUDA, for messages of device memory.
+ */
+static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
+			      size_t optlen)
+{
+	bool denied;
+	int ret;
+
+	if (!optval || optlen != sizeof(bool))
+		return -FI_EINVAL;
+	denied = !*(const bool *) optval;
+	if (denied && ep->domain->device && ep->path_ep[FI_DUO_LOCAL]) {
+		DUO_WARN(EP_CTRL, "ep %p: FI_OPT_CUDA_API_PERMITTED false after "
+			 "fi_enable: near, which carries its local messages, "
+			 "calls CUDA; set it before\n", (void *) ep);
+		return -FI_EOPBADSTATE;
+	}
+	ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+			DUO_OPT_CUDA_PERMITTED, optval, optlen);
+	if (!ret)
+		ep->opts.cuda_denied = denied;
+	return ret;
+}
+
+int duo_ep_setopt(fid_t fid, int level, int optname,
+			 const void *optval, size_t optlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (level == FI_OPT_ENDPOINT &&
+	    optname == DUO_OPT_SHM_PERMITTED)
+		return duo_ep_permit_local(ep, optval, optlen);
+	if (level == FI_OPT_ENDPOINT && optname == DUO_OPT_CUDA_PERMITTED)
+		return duo_ep_permit_cuda(ep, optval, optlen);
+	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_MIN_MULTI_RECV)
+		return duo_ep_set_min(ep, optval, optlen);
+	return fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
+			 optval, optlen);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* include/rdma/fi_duo.h, and the line of statistics at close. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "av/map.h"
+#include "av/route.h"
+#include "obj/ep.h"
+#include "obj/fabric.h"
+
+static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
+			 size_t len)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct fi_duo_stats copy;
+
+	if (!stats)
+		return -FI_EINVAL;
+	duo_lock(&ep->domain->lock);
+	copy = ep->stats;
+	copy.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
+	duo_unlock(&ep->domain->lock);
+	memcpy(stats, &copy, len < sizeof(copy) ? len : sizeof(copy));
+	return 0;
+}
+
+static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
+			enum fi_duo_path *path, enum fi_duo_reason *reason)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	uint64_t word;
+
+	if (!path || !reason)
+		return -FI_EINVAL;
+	if (!ep->av)
+		return -FI_ENOAV;
+	if (!duo_av_has(ep->av, addr))
+		return -FI_EINVAL;
+	*path = FI_DUO_CORE;
+	*reason = FI_DUO_LOCAL_OFF;
+	if (!ep->map)
+		return 0;
+	word = duo_route_load(ep->route, addr);
+	*reason = ep->map->reason[addr];
+	if (*reason == FI_DUO_REGISTERED &&
+	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
+		*reason = FI_DUO_UNDECIDED;	/* nothing is written yet */
+	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
+		*path = FI_DUO_LOCAL;
+	return 0;
+}
+
+static const char *duo_ops_reason_str(enum fi_duo_reason reason)
+{
+	static const char *const text[FI_DUO_REASON_COUNT] = {
+		[FI_DUO_REGISTERED] = "a live local peer",
+		[FI_DUO_UNDECIDED] = "no message sent to it yet",
+		[FI_DUO_NOT_REGISTERED] = "no local endpoint of this address",
+		[FI_DUO_DEAD] = "its process has died",
+		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
+		[FI_DUO_PEER_FULL] = "one of the two holds no more peers",
+		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",
+		[FI_DUO_BAD_RECORD] = "a malformed or foreign registry file",
+		[FI_DUO_NOT_READ] = "its registry file could not be opened",
+		[FI_DUO_NOT_MAPPED] = "its shared memory cannot be mapped",
+		[FI_DUO_OTHER_PEER] = "its local messages go another way",
+		[FI_DUO_NO_ORDER] = "it takes no RMA over shared memory",
+	};
+
+	return (unsigned) reason < FI_DUO_REASON_COUNT ? text[reason] :
+							 "unknown";
+}
+
+struct fi_ops_duo duo_ops = {
+	.size = sizeof(struct fi_ops_duo),
+	.stats = duo_ops_stats,
+	.path = duo_ops_path,
+	.reason_str = duo_ops_reason_str,
+};
+
+/* One write, so that the lines of many ranks do not mix. */
+void duo_stats_print(const struct duo_ep *ep)
+{
+	const struct fi_duo_stats *stats = &ep->stats;
+	const struct fi_duo_path_stats *core = &stats->path[FI_DUO_CORE];
+	const struct fi_duo_path_stats *local = &stats->path[FI_DUO_LOCAL];
+
+	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
+		"local_tx_msgs=%" PRIu64 " local_tx_bytes=%" PRIu64 " "
+		"local_rx_msgs=%" PRIu64 " local_rx_bytes=%" PRIu64 " "
+		"core_tx_msgs=%" PRIu64 " core_tx_bytes=%" PRIu64 " "
+		"core_rx_msgs=%" PRIu64 " core_rx_bytes=%" PRIu64 " "
+		"arb_won=%" PRIu64 " arb_lost=%" PRIu64 " "
+		"unexpected=%" PRIu64 " core_posted=%" PRIu64 " "
+		"lazy_posted=%" PRIu64 " core_polls=%" PRIu64 " "
+		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
+		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 "\n",
+		getpid(), ep->domain->fabric->core_name,
+		local->tx_msgs, local->tx_bytes, local->rx_msgs,
+		local->rx_bytes,
+		core->tx_msgs, core->tx_bytes, core->rx_msgs, core->rx_bytes,
+		stats->arb_won, stats->arb_lost, stats->unexpected,
+		stats->core_posted, stats->lazy_posted,
+		ep->rx_cq ? ep->rx_cq->core_polls : 0,
+		stats->rma_ops[FI_DUO_CORE], stats->atomic_ops[FI_DUO_CORE],
+		stats->rma_ops[FI_DUO_LOCAL], stats->atomic_ops[FI_DUO_LOCAL]);
+}

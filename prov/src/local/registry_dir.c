@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "local/registry.h"
+#include "local/registry_dir.h"
+#include "base/proc.h"
+
+#define DUO_LOCK_WAIT_MS 3000
+#define DUO_LOCK_NAP_NS 500000
+#define DUO_STATE_SETTLE_NS 50000000
+#define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
+
+static uint64_t duo_ns(const struct timespec *time)
+{
+	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+int duo_dir_lock(int fd, int operation)
+{
+	const struct timespec nap = { .tv_nsec = DUO_LOCK_NAP_NS };
+	uint64_t end = near_now_ms() + DUO_LOCK_WAIT_MS;
+
+	while (flock(fd, operation | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (near_now_ms() > end)
+			return -FI_ETIMEDOUT;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+bool duo_dir_removed(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_nlink == 0;
+}
+
+int duo_registry_lock(const char *base, enum duo_registry_hold hold)
+{
+	int operation = hold == DUO_REGISTRY_ALONE ? LOCK_EX : LOCK_SH;
+	int ret, fd;
+
+	do {
+		fd = duo_registry_open(base, NULL);
+		if (fd < 0)
+			return fd;
+		ret = duo_dir_lock(fd, operation);
+		if (!ret && !duo_dir_removed(fd))
+			return fd;
+		close(fd);
+	} while (!ret);
+	return ret;
+}
+
+/* A child that was forked meanwhile has the descriptor as well. */
+void duo_registry_unlock(int lock)
+{
+	flock(lock, LOCK_UN);
+	close(lock);
+}
+
+/* Of a file with a byte for each endpoint of a realm. */
+static void duo_count_name(uint64_t realm, char *name)
+{
+	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, realm);
+}
+
+int duo_registry_number(int dir, uint64_t realm)
+{
+	char name[DUO_COUNT_NAME];
+	off_t end = -1;
+	int fd;
+
+	duo_count_name(realm, name);
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW |
+		    O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, "", 1) == 1)
+		end = lseek(fd, 0, SEEK_CUR);
+	close(fd);
+	return end < 0 ? -FI_ENOSPC : (int) end;
+}
+
+void duo_registry_forget(int dir, uint64_t realm)
+{
+	char name[DUO_COUNT_NAME];
+
+	duo_count_name(realm, name);
+	unlinkat(dir, name, 0);
+}
+
+/* Removes the counts, if the directory has no other files. */
+static void duo_dir_clear(int dir)
+{
+	DIR *stream = duo_registry_list(dir);
+	struct dirent *entry;
+	bool empty = true;
+
+	if (!stream)
+		return;
+	while (empty && (entry = readdir(stream)))
+		empty = entry->d_name[0] == '.';
+	rewinddir(stream);
+	while (empty && (entry = readdir(stream)))
+		if (duo_registry_is_record(entry->d_name + 1))
+			unlinkat(dir, entry->d_name, 0);
+	closedir(stream);
+}
+
+/* Removed by another one who left: what has the name now is not ours. */
+void duo_registry_leave(int dir, const char *file)
+{
+	char path[DUO_PATH_MAX];
+
+	if (flock(dir, LOCK_EX | LOCK_NB))
+		return;
+	if (!duo_dir_removed(dir)) {
+		snprintf(path, sizeof(path), "%s", file);
+		*strrchr(path, '/') = '\0';
+		duo_dir_clear(dir);
+		rmdir(path);
+	}
+	flock(dir, LOCK_UN);
+}
+
+DIR *duo_registry_list(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!stream && fd >= 0)
+		close(fd);
+	return stream;
+}
+
+size_t duo_registry_count(int dir)
+{
+	DIR *stream = duo_registry_list(dir);
+	struct dirent *entry;
+	size_t count = 0;
+
+	if (!stream)
+		return 0;
+	while ((entry = readdir(stream)))
+		count += duo_registry_is_record(entry->d_name);
+	closedir(stream);
+	return count;
+}
+
+/*
+ * Its changes are only seen at the granularity of the kernel's clock, so a
+ * directory that has changed a moment ago has no state yet.
+ */
+uint64_t duo_registry_state(int dir)
+{
+	struct timespec now;
+	struct stat st;
+	uint64_t changed;
+
+	if (fstat(dir, &st))
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	changed = duo_ns(&st.st_mtim);
+	return duo_ns(&now) < changed + DUO_STATE_SETTLE_NS ? 0 : changed;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A file of the registry: registry.c and registry_sweep.c. */
+#ifndef DUO_REGISTRY_RECORD_H
+#define DUO_REGISTRY_RECORD_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "local/registry.h"
+
+#define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
+
+/* What a file has in it. All integers are in the byte order of the host. */
+struct duo_record {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size;		/* of this struct, bytes */
+	uint32_t peer;		/* enum duo_peer_kind */
+	int32_t pid;
+	uint64_t pid_ns;	/* its owner's: near_proc_ns() */
+	uint64_t net_ns;	/* 0: the address is unique without it */
+	uint64_t realm;		/* struct duo_publication */
+	uint64_t start;		/* of the process: near_proc_start(); or 0 */
+	uint64_t addr_len;	/* bytes */
+	uint8_t addr[DUO_ADDR_MAX];
+	char peer_name[DUO_PEER_NAME_MAX];
+	uint64_t checksum;	/* of all that precedes */
+};
+
+static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
+
+/*
+ * Opens and reads a record. Returns its descriptor; -FI_ENOENT; -FI_ENODATA:
+ * it is being written; -FI_EPROTO: another version of the format; -FI_EINVAL,
+ * after a warning: not ours or malformed.
+ */
+int duo_record_open(int dir, const char *name, struct duo_record *record);
+/*
+ * Return 0 if the record's owner lives, -ESRCH if it is dead. Any other error:
+ * that cannot be told now, because no descriptor is free, for example. The
+ * first goes by the lock alone, and so does the second where the owner is not
+ * in pid_ns.
+ */
+int duo_record_locked(int fd);
+int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
+
+#endif /* DUO_REGISTRY_RECORD_H */

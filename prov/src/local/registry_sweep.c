@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "base/compat.h"
+#include "base/log.h"
+#include "local/registry.h"
+#include "local/registry_record.h"
+#include "base/proc.h"
+
+#define DUO_SWEEP_INTERVAL_S 1
+
+static void duo_record_bury(int dir, const char *name,
+			    const struct duo_record *record,
+			    const struct duo_peer *peer)
+{
+	if (peer->bury)
+		peer->bury(record->peer_name);
+	unlinkat(dir, name, 0);
+	DUO_INFO(AV, "removed %s of dead process %d, and its memory\n", name,
+		 record->pid);
+}
+
+/*
+ * Its maker died while making it, or has a format that we cannot read. The
+ * lock is the same in all versions.
+ */
+static void duo_record_sweep_unread(int dir, const char *name)
+{
+	struct stat st;
+	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC |
+			O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    st.st_uid == geteuid() && duo_record_locked(fd) == -ESRCH)
+		unlinkat(dir, name, 0);
+	close(fd);
+}
+
+/* Returns 0 for a dead endpoint, 1 for one that lives or may live. */
+static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
+			       const struct duo_peer *const *peers)
+{
+	struct duo_record record;
+	size_t live = 0;
+	int fd = duo_record_open(dir, name, &record);
+
+	if (fd >= 0) {
+		live = duo_record_check(fd, &record, pid_ns) != -ESRCH;
+		if (!live)
+			duo_record_bury(dir, name, &record, peers[record.peer]);
+		close(fd);
+	} else if (fd == -FI_EPROTO || strchr(name, '.')) {
+		duo_record_sweep_unread(dir, name);
+	}
+	return live;
+}
+
+/* Of a record, ready or not. */
+static bool duo_sweep_wants(const char *name)
+{
+	char base[DUO_HASH_DIGITS + sizeof(DUO_NEW_SUFFIX)];
+	char *suffix;
+
+	if (strlen(name) >= sizeof(base))
+		return false;
+	strcpy(base, name);
+	suffix = strchr(base, '.');
+	if (suffix && !strcmp(suffix, DUO_NEW_SUFFIX))
+		*suffix = '\0';
+	return duo_registry_is_record(base);
+}
+
+size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)
+{
+	DIR *stream = duo_registry_list(dir);
+	uint64_t pid_ns;
+	struct dirent *entry;
+	size_t live = 0;
+	int kind;
+
+	if (!stream)
+		return 0;
+	if (near_proc_ns(&pid_ns))
+		pid_ns = 0;
+	while ((entry = readdir(stream))) {
+		if (duo_sweep_wants(entry->d_name))
+			live += duo_record_sweep(dir, entry->d_name,
+						 pid_ns, peers);
+	}
+	closedir(stream);
+	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
+		if (peers[kind]->sweep)
+			peers[kind]->sweep(dir, pid_ns);
+	}
+	return live;
+}
+
+/*
+ * The directory's time of access says when it was swept last. An index that
+ * was read counts as well with some mounts: then it is done a second later.
+ */
+static bool duo_sweep_due(int dir)
+{
+	time_t now = time(NULL);
+	struct stat st;
+
+	return !fstat(dir, &st) &&
+	       (now > st.st_atim.tv_sec + DUO_SWEEP_INTERVAL_S ||
+		now < st.st_atim.tv_sec);
+}
+
+static void duo_sweep_done(int dir)
+{
+	const struct timespec times[2] = {
+		{ .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT },
+	};
+
+	futimens(dir, times);
+}
+
+void duo_registry_tidy(const char *base, const struct duo_peer *const *peers)
+{
+	int dir = duo_registry_open(base, NULL);
+
+	if (dir < 0)
+		return;
+	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
+		if (duo_sweep_due(dir)) {	/* another may just have */
+			duo_registry_sweep(dir, peers);
+			duo_sweep_done(dir);
+		}
+		flock(dir, LOCK_UN);
+	}
+	close(dir);
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Who is alive, and sleeping. A process that ends is reported by its pidfd;
+ * where no descriptor is left, its start time is looked at instead. A process
+ * that is stopped does neither. A port that is closed says so in its region.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "near/link/port.h"
+#include "base/proc.h"
+
+#define NEAR_EVENTS 32
+#define NEAR_HELLO_MS 10	/* per look at the socket */
+#define NEAR_ASKED_MS 2000	/* so long after a question, each millisecond */
+
+int near_epoll_add(struct near_port *port, int fd, void *ptr)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ptr };
+
+	return epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, fd, &event) ?
+		-errno : 0;
+}
+
+/* The process of the address, not one that has its pid today. */
+static int near_same_process(const struct near_addr *addr)
+{
+	return near_proc_check(addr->pid, addr->start);
+}
+
+/* It is there, but /proc does not show it to us (hidepid), or not all of it. */
+static bool near_hidden(int pidfd, int err)
+{
+	return err == -EACCES || err == -EPERM ||
+	       (err == -ESRCH && pidfd >= 0 && !near_proc_ended(pidfd));
+}
+
+static int near_watch_pid(struct near_port *port, struct near_peer *peer)
+{
+	int fd = near_proc_pidfd(peer->addr.pid), ret;
+	uint64_t start;
+
+	if (fd == -ESRCH)
+		return fd;
+	/* after the descriptor was opened: it is of that process, or older */
+	ret = near_proc_start(peer->addr.pid, &start);
+	peer->ask = port->hello >= 0 && near_hidden(fd, ret);
+	if (!ret && start != peer->addr.start)
+		ret = -ESRCH;
+	if (!ret && fd >= 0 && !near_proc_scarce(fd) &&
+	    !near_epoll_add(port, fd, peer)) {
+		peer->pidfd = fd;
+		return 0;
+	}
+	peer->by_start = !ret;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/* Somebody has its pid, as far as that can be seen from here. */
+static bool near_pid_taken(const struct near_peer *peer)
+{
+	int fd = peer->far ? -ESRCH : near_proc_pidfd(peer->addr.pid);
+	bool taken = fd >= 0 && !near_proc_ended(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return taken;
+}
+
+int near_watch(struct near_port *port, struct near_peer *peer)
+{
+	int ret = 0;
+
+	if (near_watched(peer) || peer->dying || peer->state == NEAR_PEER_GONE)
+		return 0;
+	if (!peer->ask)
+		ret = near_watch_pid(port, peer);
+	if (!peer->ask)
+		return ret;
+	ret = near_ask(port, peer);
+	/* hidden from us, and without a socket, which is no death */
+	return ret == -ESRCH && near_pid_taken(peer) ? -EACCES : ret;
+}
+
+void near_peer_watch(struct near_port *port, struct near_peer *peer)
+{
+	peer->wanted = true;
+	if (near_watch(port, peer) == -ESRCH)
+		near_peer_dies(port, peer);
+}
+
+void near_unwatch(struct near_port *port, struct near_peer *peer)
+{
+	peer->by_start = false;
+	if (peer->pidfd < 0)
+		return;
+	epoll_ctl(port->epoll_fd, EPOLL_CTL_DEL, peer->pidfd, NULL);
+	close(peer->pidfd);
+	peer->pidfd = -1;
+}
+
+/* It ends when what it had sent is delivered: near_port_reap(). */
+void near_peer_dies(struct near_port *port, struct near_peer *peer)
+{
+	if (peer->dying || peer->state == NEAR_PEER_GONE)
+		return;
+	peer->dying = true;
+	port->dying++;
+	if (peer->tx.slots)
+		near_tx_gate(&peer->tx, NEAR_GATE_DYING);
+	near_port_added(port, 0);
+	near_unwatch(port, peer);
+}
+
+/* false: what it has sent, or done for us, waits for the sink's room. */
+static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
+{
+	struct near_lane *lane;
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < port->lane_count; i++) {
+		lane = port->lane[i];
+		if (!lane || lane->peer != peer)
+			continue;
+		near_lane_heat(port, lane);
+		if (near_rx_slot(&lane->rx, &word) && !lane->broken)
+			return false;
+	}
+	return !peer->rma || port->onesided->drained(port, peer);
+}
+
+static void near_peer_end(struct near_port *port, struct near_peer *peer)
+{
+	uint32_t i;
+
+	near_disconnect(port, peer);
+	near_given_drop_all(peer);
+	peer->dying = false;
+	port->dying--;
+	peer->state = NEAR_PEER_GONE;
+	near_room_peers(port, &peer->addr, -1);
+	port->messages->fail(port, peer, ECONNRESET);
+	if (peer->rma)
+		port->onesided->fail(port, peer, ECONNRESET);
+	port->sink->gone(port->ctx, peer);
+	for (i = 0; i < port->lane_count; i++)
+		if (port->lane[i] && port->lane[i]->peer == peer)
+			near_lane_release(port, port->lane[i]);
+	near_peer_expect(port, peer, false);
+}
+
+/*
+ * The bell first: what a peer sent last may be its first slot to us, or in a cold
+ * ring, and it may have ended since the bell was looked at.
+ */
+static void near_port_reap(struct near_port *port)
+{
+	struct near_link *link, *next;
+	struct near_peer *peer;
+
+	near_port_bell(port);
+	for (link = port->peers.next; link != &port->peers; link = next) {
+		next = link->next;
+		peer = near_container(link, struct near_peer, link);
+		if (!peer->dying)
+			continue;
+		/* an operation that ends may have the last reference */
+		near_peer_hold(peer);
+		if (near_peer_drained(port, peer))
+			near_peer_end(port, peer);
+		near_peer_put(port, peer);
+	}
+}
+
+/* True if there was a byte, which others that sleep on it do not see now. */
+static bool near_wake_drain(struct near_port *port)
+{
+	char bytes[64];
+	bool some = false;
+
+	while (read(port->wake[0], bytes, sizeof(bytes)) > 0)
+		some = true;
+	return some;
+}
+
+/* As if a peer had rung: near_woken() finds the byte. */
+void near_port_wake(struct near_port *port)
+{
+	port->armed = false;
+	if (port->wake[0] >= 0 && write(port->wake[1], "", 1) < 0)
+		return;		/* a pipe that is full has woken them */
+}
+
+/* All that pidfds and the socket have to say. The pipe is for who sleeps. */
+static void near_port_events(struct near_port *port)
+{
+	struct epoll_event event[NEAR_EVENTS];
+	int n, i;
+
+	do {
+		n = epoll_wait(port->epoll_fd, event, NEAR_EVENTS, 0);
+		for (i = 0; i < n; i++) {
+			if (event[i].data.ptr && event[i].data.ptr != port)
+				near_peer_dies(port, event[i].data.ptr);
+		}
+	} while (n == NEAR_EVENTS);
+	if (port->hello >= 0)
+		near_meet_all(port);
+}
+
+/* It has closed its port, or takes nothing from us any more. */
+static bool near_peer_ended(const struct near_peer *peer)
+{
+	const struct near_region *region = peer->region;
+
+	return __atomic_load_n(&region->closed, __ATOMIC_ACQUIRE) ||
+	       __atomic_load_n(&region->claim[peer->index].state,
+			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
+}
+
+/* 0: the process is there; -ESRCH: it has ended; else that cannot be told. */
+static int near_peer_process(const struct near_peer *peer)
+{
+	if (peer->pidfd >= 0)
+		return near_proc_ended(peer->pidfd) ? -ESRCH : 0;
+	return peer->far ? 0 : near_same_process(&peer->addr);
+}
+
+bool near_peer_left(const struct near_peer *peer)
+{
+	return near_peer_process(peer) == -ESRCH;
+}
+
+bool near_peer_there(const struct near_peer *peer)
+{
+	return !__atomic_load_n(&peer->region->closed, __ATOMIC_ACQUIRE) &&
+	       !near_peer_process(peer);
+}
+
+/* Is what the process has under this number the port's memory? */
+static bool near_region_named(const struct near_peer *peer)
+{
+	static const char name[] = "/memfd:near";
+	char target[sizeof(name)];
+	ssize_t len = near_proc_link(peer->addr.pid, peer->addr.fd, target,
+				     sizeof(target));
+
+	/* none: has it closed, or is that a process without descriptors? */
+	if (len < 0)
+		return len != -ENOENT || near_same_process(&peer->addr);
+	return len >= (ssize_t)sizeof(name) - 1 &&
+	       !memcmp(target, name, sizeof(name) - 1);
+}
+
+/*
+ * Whether it has closed before anything was exchanged, so that neither its region
+ * nor a ring of ours says so. A descriptor of its region, as others are given, is
+ * kept for that. Whoever has an address has it of a port that was open, and no
+ * other port ever has it.
+ */
+static bool near_unmet_closed(struct near_peer *peer)
+{
+	uint64_t nonce = 0;
+	bool closed;
+	int fd;
+
+	if (peer->given[NEAR_GIVEN_REGION] >= 0 || peer->ask || peer->lane ||
+	    !near_watched(peer))
+		return near_given_closed(peer);
+	if (!near_region_named(peer))
+		return true;
+	fd = near_peer_open(peer, NEAR_GIVEN_REGION, peer->addr.fd, O_RDONLY);
+	if (fd < 0)
+		return false;
+	peer->given[NEAR_GIVEN_REGION] = fd;
+	closed = pread(fd, &nonce, sizeof(nonce),
+		       offsetof(struct near_region, nonce)) != sizeof(nonce) ||
+		 nonce != peer->addr.nonce || near_given_closed(peer);
+	if (closed || near_proc_scarce(fd))
+		near_given_drop(peer, NEAR_GIVEN_REGION);
+	return closed;
+}
+
+/* Whether one has ended whose end nothing tells of that lies in memory here. */
+static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
+{
+	if (!peer->region && near_unmet_closed(peer))
+		return true;
+	if (peer->by_start && near_same_process(&peer->addr) == -ESRCH)
+		return true;
+	/* no descriptor was free when it was to be watched, or it was asked */
+	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
+	       near_watch(port, peer) == -ESRCH;
+}
+
+/*
+ * Ports that have ended; all: processes, too, that no descriptor watches, and
+ * ports that we have no memory of. Each of these costs system calls.
+ */
+static void near_port_look(struct near_port *port, bool all)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if ((peer->region && near_peer_ended(peer)) ||
+		    (all && near_peer_missed(port, peer)))
+			near_peer_dies(port, peer);
+	}
+}
+
+/* Rings of ours, with others, that are to change their size. */
+static void near_port_moves(struct near_port *port)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (peer->region && !peer->dying)
+			near_move_look(port, peer);
+	}
+}
+
+/* Somebody may wait for our answer; more often while we do for one. */
+static void near_port_meet(struct near_port *port, uint64_t now)
+{
+	if (port->hello < 0 || now - port->hello_ms <
+	    (now - port->asked_ms < NEAR_ASKED_MS ? 1 : NEAR_HELLO_MS))
+		return;
+	port->hello_ms = now;
+	near_meet_all(port);
+}
+
+/*
+ * Who has ended, at most every NEAR_CHECK_MS. Rings are left to the next tick:
+ * who calls may be amid their messages, or have a slot that is not sent yet.
+ */
+static void near_port_check(struct near_port *port, uint64_t now)
+{
+	if (near_likely(now - port->checked_ms < NEAR_CHECK_MS))
+		return;
+	port->checked_ms = port->looked_ms = now;
+	near_port_events(port);
+	near_port_look(port, true);
+	port->rings_due = true;
+}
+
+/*
+ * Its memory may be looked for under its pid: the process was there when we
+ * looked last, which is so recent that its pid is not another's by now.
+ */
+bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
+{
+	near_port_check(port, near_now_ms());
+	return !peer->dying && peer->state != NEAR_PEER_GONE;
+}
+
+/*
+ * A program that polls without a pause looks at the clock at each 16th poll. One
+ * that polls now and then would notice deaths late by that: after a pause each
+ * poll looks, until polls have come quickly for a while.
+ */
+static void near_tick_next(struct near_port *port, uint64_t now)
+{
+	if (now - port->ticked_ms >= NEAR_CHECK_MS) {
+		port->tick_polls = 1;
+		port->tick_quick = 0;
+	} else if (port->tick_polls < NEAR_TICK_POLLS &&
+		   ++port->tick_quick == NEAR_TICK_QUICK) {
+		port->tick_polls *= 2;
+		port->tick_quick = 0;
+	}
+	port->ticked_ms = now;
+	port->tick_at = port->polls + port->tick_polls;
+}
+
+void near_port_tick(struct near_port *port)
+{
+	const uint64_t now = near_now_ms();
+
+	near_tick_next(port, now);
+	if (port->polls - port->swept >= NEAR_SWEEP_POLLS) {
+		port->swept = port->polls;
+		near_port_sweep(port);
+	}
+	near_port_check(port, now);
+	if (near_unlikely(port->rings_due)) {
+		near_port_moves(port);
+		near_room_look(port);
+		near_rings_look(port);
+	}
+	near_port_meet(port, now);
+	if (near_unlikely(port->dying))
+		near_port_reap(port);
+}
+
+int near_wait_fd(struct near_port *port)
+{
+	int ret;
+
+	if (port->wake[0] >= 0)
+		return port->epoll_fd;
+	if (pipe2(port->wake, O_CLOEXEC | O_NONBLOCK)) {
+		port->wake[0] = -1;
+		return -errno;
+	}
+	ret = near_epoll_add(port, port->wake[0], NULL);
+	if (ret) {
+		close(port->wake[0]);
+		close(port->wake[1]);
+		port->wake[0] = -1;
+		return ret;
+	}
+	__atomic_store_n(&port->region->wake_fd, port->wake[1],
+			 __ATOMIC_RELEASE);
+	return port->epoll_fd;
+}
+
+/*
+ * Each thread comes here before it sleeps, and may find that it need not: others
+ * sleep on, so port->armed stays, unless they are told by the return value.
+ * What costs system calls is not done each time.
+ */
+bool near_woken(struct near_port *port)
+{
+	uint64_t now = near_now_ms();
+	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
+
+	/* the sender of the byte may not have cleared region->armed yet */
+	if (near_wake_drain(port))
+		__atomic_store_n(&port->region->armed, 0, __ATOMIC_RELAXED);
+	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
+	port->armed = port->armed && !rung;
+	near_port_events(port);
+	if (all)
+		port->looked_ms = now;
+	near_port_look(port, all);
+	near_port_moves(port);
+	if (port->dying)
+		near_port_reap(port);
+	return rung;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "near/link/barrier.h"
+
+#ifdef __SANITIZE_THREAD__
+#define NEAR_ALONE 1		/* it lets no child of a fork have threads */
+#elif defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define NEAR_ALONE __libc_single_threaded
+#endif
+#endif
+#ifndef NEAR_ALONE
+#define NEAR_ALONE 0
+#endif
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t begun;		/* the process that has; a child is another */
+static pthread_t thread;
+static pid_t threaded;		/* the process that the thread is of */
+static bool ready;
+
+static void *near_barrier_register(void *none)
+{
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED,
+		     0, 0))
+		__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+	return none;
+}
+
+/* It takes no signal of the application's. */
+static int near_barrier_start(void)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&thread, NULL, near_barrier_register, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+bool near_barrier_begin(void)
+{
+	long offered = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	if (offered < 0 || !(offered & MEMBARRIER_CMD_GLOBAL_EXPEDITED) ||
+	    !(offered & MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED))
+		return false;
+	pthread_mutex_lock(&lock);
+	if (begun != getpid()) {
+		begun = getpid();
+		__atomic_store_n(&ready, false, __ATOMIC_RELAXED);
+		if (NEAR_ALONE || near_barrier_start())
+			near_barrier_register(NULL);
+		else
+			threaded = begun;
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+bool near_barrier_ready(void)
+{
+	return __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+}
+
+bool near_barrier(void)
+{
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+/* Before our code goes away; a child has no such thread. */
+__attribute__((destructor)) static void near_barrier_end(void)
+{
+	if (threaded == getpid())
+		pthread_join(thread, NULL);
+}

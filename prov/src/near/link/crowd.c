@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "near/link/port.h"
+
+#define NEAR_CPU_SETS 8		/* Linux has 8192 processors at most */
+
+struct near_cpus {
+	cpu_set_t set[NEAR_CPU_SETS];
+};
+
+/* Of its first thread; 0: of this thread. */
+static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
+{
+	*cpus = (struct near_cpus) {0};
+	return sched_getaffinity(pid, sizeof(*cpus), cpus->set) ? -errno : 0;
+}
+
+static size_t near_cpus_count(const struct near_cpus *cpus)
+{
+	return (size_t)CPU_COUNT_S(sizeof(*cpus), cpus->set);
+}
+
+/* What processes may run on, and how many there are that may nowhere else. */
+struct near_crowding {
+	struct near_cpus cpus;
+	size_t processes;
+};
+
+/*
+ * Of a process that is hidden, or in another pid namespace, no processors are
+ * known: its host is ours, and so may they be.
+ */
+static bool near_crowd_needs(const struct near_crowding *crowding, bool known,
+			     const struct near_cpus *theirs)
+{
+	struct near_cpus both;
+
+	CPU_AND_S(sizeof(both), both.set, crowding->cpus.set, theirs->set);
+	return !known || CPU_EQUAL_S(sizeof(both), both.set, theirs->set);
+}
+
+/*
+ * Counts those of pid[], sorted, in crowding. joined: with the processors of
+ * each that has one of them; NULL: nobody asks.
+ */
+static void near_crowd_count(struct near_crowding *crowding, const pid_t *pid,
+			     size_t count, struct near_cpus *joined)
+{
+	struct near_cpus theirs, both;
+	pid_t self = getpid();
+	size_t i;
+	int ret;
+
+	for (i = 0; i < count; i++) {
+		if (pid[i] == self || (i && pid[i] && pid[i] == pid[i - 1]))
+			continue;
+		ret = pid[i] ? near_cpus_of(pid[i], &theirs) : -EPERM;
+		if (ret == -ESRCH)
+			continue;
+		crowding->processes += near_crowd_needs(crowding, !ret,
+							&theirs);
+		if (ret || !joined)
+			continue;
+		CPU_AND_S(sizeof(both), both.set, joined->set, theirs.set);
+		if (near_cpus_count(&both))
+			CPU_OR_S(sizeof(*joined), joined->set, joined->set,
+				 theirs.set);
+	}
+}
+
+static bool near_crowding_is(const struct near_crowding *crowding)
+{
+	return crowding->processes > near_cpus_count(&crowding->cpus);
+}
+
+static int near_pid_order(const void *a, const void *b)
+{
+	const pid_t *first = a, *second = b;
+
+	return *first < *second ? -1 : *first > *second;
+}
+
+bool near_crowd(pid_t *pid, size_t count, size_t others)
+{
+	struct near_crowding ours = { .processes = 1 + others }, all = ours;
+
+	if (near_cpus_of(0, &ours.cpus))
+		return true;	/* it was never wrong, only slow beside others */
+	if (count + others < near_cpus_count(&ours.cpus))
+		return false;
+	if (count)	/* pid may be NULL without any */
+		qsort(pid, count, sizeof(*pid), near_pid_order);
+	all.cpus = ours.cpus;
+	near_crowd_count(&ours, pid, count, &all.cpus);
+	if (near_crowding_is(&ours) ||
+	    count + others < near_cpus_count(&all.cpus))
+		return near_crowding_is(&ours);
+	near_crowd_count(&all, pid, count, NULL);
+	return near_crowding_is(&all);
+}
+
+bool near_crowded(const struct near_port *port, size_t endpoints)
+{
+	const struct near_peer *peer;
+	const struct near_link *link;
+	pid_t pid[NEAR_SENDERS];
+	size_t count = 0, known = 1;
+
+	for (link = port->peers.next;
+	     link != &port->peers && count < NEAR_SENDERS; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (peer->dying || peer->state == NEAR_PEER_GONE)
+			continue;
+		known += !!memcmp(&peer->addr, &port->addr,
+				  sizeof(peer->addr));
+		pid[count++] = peer->far ? 0 : peer->addr.pid;
+	}
+	return near_crowd(pid, count, near_crowd_others(endpoints, known));
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "near/link/group.h"
+
+#define NEAR_GROUPS 8		/* a group, and those that it is in */
+#define NEAR_GROUP_PATH 512
+#define NEAR_GROUP_TEXT 8192	/* of a file */
+#define NEAR_V2 "/sys/fs/cgroup"
+#define NEAR_V1 "/sys/fs/cgroup/memory"
+
+struct near_group_names {
+	const char *limit, *used, *stat;
+	const char *cache[2];	/* of stat: what is given back on demand */
+};
+
+static const struct near_group_names near_group_names[] = {
+	{ "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat",
+	  { "total_inactive_file ", "total_active_file " } },
+	{ "memory.max", "memory.current", "memory.stat",
+	  { "inactive_file ", "active_file " } },
+};
+
+/* Those with a limit when we looked first. */
+static struct {
+	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
+	bool v2[NEAR_GROUPS];
+	int count;
+} near_groups;
+
+static bool near_group_read(const char *dir, const char *name, char *text)
+{
+	char path[NEAR_GROUP_PATH + 32];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, NEAR_GROUP_TEXT - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return len > 0;
+}
+
+/* false: there is no such file, or no number in it ("max"). */
+static bool near_group_number(const char *dir, const char *name,
+			      uint64_t *number)
+{
+	char text[NEAR_GROUP_TEXT];
+
+	return near_group_read(dir, name, text) &&
+	       sscanf(text, "%" SCNu64, number) == 1;
+}
+
+/* The number after this word, at the start of a line. */
+static uint64_t near_group_line(const char *text, const char *word)
+{
+	const char *at = text;
+
+	while (at && strncmp(at, word, strlen(word))) {
+		at = strchr(at, '\n');
+		at += !!at;
+	}
+	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+static uint64_t near_group_cache(const char *dir,
+				 const struct near_group_names *names)
+{
+	char text[NEAR_GROUP_TEXT];
+
+	if (!near_group_read(dir, names->stat, text))
+		return 0;
+	return near_group_line(text, names->cache[0]) +
+	       near_group_line(text, names->cache[1]);
+}
+
+bool near_group_dir_has(const char *dir, bool v2, size_t size)
+{
+	const struct near_group_names *names = &near_group_names[v2];
+	uint64_t limit, used, want = (uint64_t)size + NEAR_GROUP_SPARE;
+
+	if (!near_group_number(dir, names->limit, &limit) ||
+	    !near_group_number(dir, names->used, &used) ||
+	    used + want <= limit)
+		return true;
+	return used + want <= limit + near_group_cache(dir, names);
+}
+
+/* v1 says "none" by the largest number of whole pages. */
+static void near_group_add(const char *dir, bool v2)
+{
+	int i = near_groups.count;
+	uint64_t limit;
+
+	if (i == NEAR_GROUPS || strlen(dir) >= NEAR_GROUP_PATH ||
+	    !near_group_number(dir, near_group_names[v2].limit, &limit) ||
+	    limit > INT64_MAX / 2)
+		return;
+	strcpy(near_groups.dir[i], dir);
+	near_groups.v2[i] = v2;
+	near_groups.count++;
+}
+
+/*
+ * The group and all above it. In a container they may be mounted under other
+ * names than /proc says: then its own is what is mounted.
+ */
+static void near_group_add_all(const char *mount, char *path, bool v2)
+{
+	char dir[2 * NEAR_GROUP_PATH];
+	char *end;
+
+	path[strcspn(path, "\n")] = '\0';
+	while ((end = strrchr(path, '/')) && end[1]) {
+		snprintf(dir, sizeof(dir), "%s%s", mount, path);
+		near_group_add(dir, v2);
+		*end = '\0';
+		if (end == path)
+			break;
+	}
+	near_group_add(mount, v2);
+}
+
+/* Lines of /proc/self/cgroup: NUMBER:CONTROLLERS:PATH. */
+static void near_groups_find(void)
+{
+	char line[NEAR_GROUP_PATH], *path;
+	FILE *file = fopen("/proc/self/cgroup", "re");
+
+	while (file && fgets(line, sizeof(line), file)) {
+		path = strchr(line, ':');
+		if (path && !strncmp(path, "::", 2))
+			near_group_add_all(NEAR_V2, path + 2, true);
+		else if (path && !strncmp(path, ":memory:", 8))
+			near_group_add_all(NEAR_V1, path + 8, false);
+	}
+	if (file)
+		fclose(file);
+}
+
+bool near_group_has(size_t size)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int i;
+
+	pthread_once(&once, near_groups_find);
+	for (i = 0; i < near_groups.count; i++)
+		if (!near_group_dir_has(near_groups.dir[i], near_groups.v2[i],
+					size))
+			return false;
+	return true;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Which rings are polled. A lane in the hot list is looked at by each poll. A
+ * cold one costs nothing: its sender sees the flag in it and rings the bell,
+ * and so does a sender that is new.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "near/link/port.h"
+
+void near_lane_heat(struct near_port *port, struct near_lane *lane)
+{
+	if (lane->broken)
+		return;
+	__atomic_store_n(&lane->rx.ctl->cold, 0, __ATOMIC_RELAXED);
+	lane->idle = 0;
+	if (lane->hot_at != NEAR_NOT_HOT)
+		return;
+	lane->hot_at = port->hot_count;
+	port->hot[port->hot_count++] = lane;
+}
+
+static void near_lane_cool(struct near_port *port, struct near_lane *lane)
+{
+	struct near_lane *last = port->hot[--port->hot_count];
+
+	port->hot[lane->hot_at] = last;
+	last->hot_at = lane->hot_at;
+	lane->hot_at = NEAR_NOT_HOT;
+}
+
+/* What its sender wrote cannot be. */
+void near_lane_broken(struct near_port *port, struct near_lane *lane,
+		      const char *what, uint64_t value)
+{
+	near_log(port, 0, "peer with pid %d: %s %" PRIu64 " is impossible, it "
+		 "is cut off: it is defective, or its memory is",
+		 lane->peer->addr.pid, what, value);
+	lane->broken = true;
+	if (lane->hot_at != NEAR_NOT_HOT)
+		near_lane_cool(port, lane);
+	near_peer_dies(port, lane->peer);
+}
+
+static bool near_lane_ready(const struct near_lane *lane)
+{
+	uint64_t word;
+
+	return near_rx_slot(&lane->rx, &word) != NULL;
+}
+
+/*
+ * The peer whose claim this is, by a copy of what it says. One that was asked
+ * for its descriptors (-EAGAIN) is kept: its answer is for a peer that is known.
+ */
+static int near_lane_peer(struct near_port *port, const struct near_claim *claim,
+			  struct near_peer **peer_out)
+{
+	struct near_addr who = claim->who;
+	struct near_peer *peer;
+	int ret = near_addr_check(port, &who);
+
+	if (ret)
+		return ret;
+	ret = near_peer_get(port, &who, &peer);
+	if (ret)
+		return ret;
+	/* what it gives us was sent before, but may be at the socket yet */
+	if (peer->ask && !peer->expected && port->hello >= 0)
+		near_meet_all(port);
+	ret = near_watch(port, peer);
+	if (ret == -EACCES)
+		ret = -EHOSTUNREACH;
+	if (ret == -ESRCH) {
+		/* it sent, and is dead already: what it sent counts */
+		near_peer_dies(port, peer);
+		ret = 0;
+	}
+	if (!ret) {
+		*peer_out = peer;
+		return 0;
+	}
+	near_peer_expect(port, peer, ret == -EAGAIN);
+	near_peer_put(port, peer);
+	return ret;
+}
+
+void near_lane_refuse(struct near_port *port, const struct near_lane *lane)
+{
+	uint32_t open = NEAR_CLAIM_OPEN;
+
+	__atomic_compare_exchange_n(&port->region->claim[lane->index].state,
+				    &open, NEAR_CLAIM_REFUSED, false,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Makes a lane of ring index, whose sender has opened it. */
+static int near_lane_open(struct near_port *port, uint32_t index)
+{
+	const struct near_claim *claim = &port->region->claim[index];
+	struct near_lane *lane;
+	struct near_place place;
+	void *ring;
+	int ret;
+
+	lane = aligned_alloc(NEAR_LINE, (sizeof(*lane) + NEAR_LINE - 1) /
+			     NEAR_LINE * NEAR_LINE);
+	if (!lane)
+		return -ENOMEM;
+	memset(lane, 0, sizeof(*lane));
+	ret = -EINVAL;
+	if (near_place(port->room.growing, index,
+		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))
+		ret = near_lane_peer(port, claim, &lane->peer);
+	if (ret)
+		goto err_free;
+	ret = near_ring_map(port->fd, &place, &ring);
+	if (ret)
+		goto err_put;
+	near_rx_init(&lane->rx, ring, &place);
+	lane->index = index;
+	lane->tier = (uint8_t)place.tier;
+	lane->peer->lane = lane;
+	/* the ring tells of its end from now on: near_unmet_closed() */
+	if (!lane->peer->ask && !lane->peer->expected)
+		near_given_drop(lane->peer, NEAR_GIVEN_REGION);
+	lane->hot_at = NEAR_NOT_HOT;
+	port->lane[index] = lane;
+	if (port->lane_count <= index)
+		port->lane_count = index + 1;
+	near_room_opened(port, lane);
+	near_lane_heat(port, lane);
+	if (lane->peer->state == NEAR_PEER_CLOSED_OFF)
+		near_lane_refuse(port, lane);
+	return 0;
+
+err_put:
+	near_peer_put(port, lane->peer);
+err_free:
+	free(lane);
+	return ret;
+}
+
+/* Makes ring index free for another sender, its memory too. */
+static void near_ring_free(struct near_port *port, uint32_t index,
+			   uint32_t tier)
+{
+	struct near_place place;
+
+	near_place(port->room.growing, index, tier, &place);
+	near_region_clear(port->fd, place.offset, place.size);
+	__atomic_store_n(&port->region->claim[index].state, NEAR_CLAIM_FREE,
+			 __ATOMIC_RELEASE);
+}
+
+/*
+ * Ring index is of somebody whom we cannot meet: he is told, and has it until he
+ * has closed it. One that is of nobody is free again.
+ */
+static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
+{
+	struct near_claim *claim = &port->region->claim[index];
+	uint32_t state = NEAR_CLAIM_OPEN;
+
+	if (err == -EHOSTUNREACH &&
+	    __atomic_compare_exchange_n(&claim->state, &state,
+					NEAR_CLAIM_REFUSED, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		near_log(port, 0, "ring %u is of a process that is hidden, or "
+			 "another user's: it is refused", index);
+		return;
+	}
+	near_log(port, err == -EHOSTUNREACH, "ring %u was taken by nobody that "
+		 "could: it is free again", index);
+	near_ring_free(port, index, near_tier_most(port->room.growing, index));
+}
+
+void near_lane_free(const struct near_port *port, struct near_lane *lane)
+{
+	struct near_place place;
+
+	near_place(port->room.growing, lane->index, lane->tier, &place);
+	near_ring_unmap(lane->rx.ctl, &place);
+	free(lane);
+}
+
+void near_lane_release(struct near_port *port, struct near_lane *lane)
+{
+	if (lane->hot_at != NEAR_NOT_HOT)
+		near_lane_cool(port, lane);
+	port->lane[lane->index] = NULL;
+	if (lane->peer->lane == lane)
+		lane->peer->lane = NULL;
+	near_room_closed(port, lane);
+	near_ring_free(port, lane->index, lane->tier);
+	near_peer_put(port, lane->peer);
+	near_lane_free(port, lane);
+}
+
+static void near_ring_again(struct near_port *port, uint32_t index)
+{
+	__atomic_fetch_or(&port->region->bell[index / 64], 1ull << index % 64,
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&port->region->bell_words, 1ull << index / 64,
+			  __ATOMIC_SEQ_CST);
+}
+
+/* Of a peer that is gone nothing more is delivered. */
+static void near_lane_closed(struct near_port *port, struct near_lane *lane)
+{
+	if (lane->peer->state == NEAR_PEER_GONE)
+		near_lane_release(port, lane);
+	else
+		near_peer_dies(port, lane->peer);
+}
+
+/* Ring index rang: somebody new, somebody cold, or somebody leaves. */
+static void near_ring_rang(struct near_port *port, uint32_t index)
+{
+	struct near_claim *claim = &port->region->claim[index];
+	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
+	int ret;
+
+	if (!port->lane[index]) {
+		if (state != NEAR_CLAIM_OPEN && state != NEAR_CLAIM_CLOSED)
+			return;
+		ret = near_lane_open(port, index);
+		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
+			near_ring_foreign(port, index, ret);
+			return;
+		}
+		if (ret) {
+			/* no memory, descriptor or answer yet: once more */
+			near_ring_again(port, index);
+			return;
+		}
+	}
+	near_lane_heat(port, port->lane[index]);
+	if (state == NEAR_CLAIM_CLOSED)
+		near_lane_closed(port, port->lane[index]);
+}
+
+/* It was taken by a process of our pid namespace that is no more. */
+static bool near_claim_dead(uint32_t state)
+{
+	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
+
+	return (state & NEAR_CLAIM_STATE) == NEAR_CLAIM_TAKEN && pid &&
+	       kill(pid, 0) && errno == ESRCH;
+}
+
+/*
+ * Whoever is killed after he has taken a ring, and before he rings, is told of by
+ * nobody. Claims are taken from the first on, so his is among those in use, in
+ * pages that are there.
+ */
+void near_rings_look(struct near_port *port)
+{
+	uint32_t i, state, end = NEAR_CLAIMS_PER_PAGE;
+
+	port->rings_due = false;
+	while (end < port->lane_count)
+		end += NEAR_CLAIMS_PER_PAGE;
+	for (i = 0; i < end; i++) {
+		if (port->lane[i])
+			continue;
+		state = __atomic_load_n(&port->region->claim[i].state,
+					__ATOMIC_ACQUIRE);
+		if (near_claim_dead(state))
+			near_ring_free(port, i,
+				       near_tier_most(port->room.growing, i));
+		else
+			near_ring_rang(port, i);
+	}
+}
+
+void near_port_bell(struct near_port *port)
+{
+	struct near_region *region = port->region;
+	uint64_t words, bits;
+	uint32_t word;
+
+	words = __atomic_exchange_n(&region->bell_words, 0, __ATOMIC_SEQ_CST);
+	for (; words; words &= words - 1) {
+		word = __builtin_ctzll(words);
+		bits = __atomic_exchange_n(&region->bell[word], 0,
+					   __ATOMIC_SEQ_CST);
+		for (; bits; bits &= bits - 1)
+			near_ring_rang(port, word * 64 + __builtin_ctzll(bits));
+	}
+}
+
+/*
+ * Takes a lane whose flag is up off the list. A sender that had read the flag
+ * before it went up has its slot visible after the barrier; one that reads it
+ * later rings. Without the barrier both could miss: a store may wait in its
+ * processor's buffer while the load after it is done.
+ */
+static void near_lanes_cool(struct near_port *port, uint32_t count)
+{
+	bool seen = near_port_barrier(port);
+	struct near_lane *lane;
+	uint32_t i;
+
+	for (i = port->hot_count; i-- > 0 && count;) {
+		lane = port->hot[i];
+		if (lane->idle < 2)
+			continue;
+		count--;
+		if (!seen || near_lane_ready(lane))
+			near_lane_heat(port, lane);
+		else
+			near_lane_cool(port, lane);
+	}
+}
+
+void near_port_sweep(struct near_port *port)
+{
+	uint32_t i, cold = 0;
+	struct near_lane *lane;
+
+	if (port->hot_count <= NEAR_HOT_MIN)
+		return;
+	for (i = 0; i < port->hot_count; i++) {
+		lane = port->hot[i];
+		if (lane->mark != lane->rx.head) {
+			lane->mark = lane->rx.head;
+			lane->idle = 0;
+		} else if (port->hot_count - cold > NEAR_HOT_MIN &&
+			   ++lane->idle >= 2) {
+			__atomic_store_n(&lane->rx.ctl->cold, 1,
+					 __ATOMIC_SEQ_CST);
+			cold++;
+		}
+	}
+	if (cold)
+		near_lanes_cool(port, cold);
+}
+
+int near_arm(struct near_port *port)
+{
+	struct near_region *region = port->region;
+	uint32_t i;
+
+	if (!near_list_empty(&port->sending) ||
+	    !near_list_empty(&port->receiving) ||
+	    !near_list_empty(&port->onesided_work) || port->dying)
+		return -EAGAIN;
+	if (!++port->sleeps)		/* 0 is awake */
+		port->sleeps++;
+	for (i = 0; i < port->hot_count; i++)
+		__atomic_store_n(&port->hot[i]->rx.ctl->cold, 1,
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&region->armed, port->sleeps, __ATOMIC_SEQ_CST);
+	if (!near_port_barrier(port) ||
+	    __atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
+		return -EAGAIN;
+	for (i = 0; i < port->hot_count; i++)
+		if (near_lane_ready(port->hot[i]))
+			return -EAGAIN;
+	port->armed = true;
+	return 0;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The peers of a port, and our side of the rings in their regions. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "near/link/barrier.h"
+#include "near/link/port.h"
+#include "base/proc.h"
+
+static struct near_peer **near_hash(struct near_port *port,
+				    const struct near_addr *addr)
+{
+	return &port->hash[addr->nonce % NEAR_HASH];
+}
+
+struct near_peer *near_peer_find(struct near_port *port,
+				 const struct near_addr *addr)
+{
+	struct near_peer *peer = *near_hash(port, addr);
+
+	while (peer && memcmp(&peer->addr, addr, sizeof(*addr)))
+		peer = peer->same_hash;
+	return peer;
+}
+
+int near_peer_get(struct near_port *port, const struct near_addr *addr,
+		  struct near_peer **peer_out)
+{
+	struct near_peer *peer = near_peer_find(port, addr), **head;
+
+	if (!peer) {
+		peer = aligned_alloc(NEAR_LINE, (sizeof(*peer) + NEAR_LINE - 1)
+				     / NEAR_LINE * NEAR_LINE);
+		if (!peer)
+			return -ENOMEM;
+		memset(peer, 0, sizeof(*peer));
+		near_tx_none(&peer->tx);
+		peer->addr = *addr;
+		peer->pidfd = peer->wake_fd = -1;
+		memset(peer->given, -1, sizeof(peer->given));
+		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
+		/* its memory has no name here */
+		peer->ways = peer->far ? NEAR_WAY_BIT(NEAR_WAY_PIECES) :
+					 port->ways;
+		near_list_init(&peer->waiting);
+		head = near_hash(port, addr);
+		peer->same_hash = *head;
+		*head = peer;
+		near_list_append(&port->peers, &peer->link);
+		near_room_peers(port, addr, 1);
+		port->sink->met(port->ctx, peer);
+	}
+	peer->refs++;
+	*peer_out = peer;
+	return 0;
+}
+
+void near_peer_hold(struct near_peer *peer)
+{
+	peer->refs++;
+}
+
+void near_peer_expect(struct near_port *port, struct near_peer *peer,
+		      bool expected)
+{
+	if (peer->expected == expected)
+		return;
+	peer->expected = expected;
+	if (expected)
+		near_peer_hold(peer);
+	else
+		near_peer_put(port, peer);
+}
+
+void near_disconnect(struct near_port *port, struct near_peer *peer)
+{
+	if (!peer->region)
+		return;
+	if (port->watch == &peer->tx.ctl->done)
+		near_port_watch_none(port);
+	__atomic_store_n(&peer->region->claim[peer->index].state,
+			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
+	near_bell(peer);
+	munmap(peer->tx.ctl, peer->ring_size);
+	near_region_close(peer->region);
+	near_tx_none(&peer->tx);
+	peer->region = NULL;
+	if (peer->wake_fd >= 0)
+		close(peer->wake_fd);
+	peer->wake_fd = -1;
+	peer->state = NEAR_PEER_NEW;
+}
+
+/*
+ * One that was sent to stays until it ends, as its ring does: what is sent to it
+ * later, when its address comes again, must not overtake what is in there.
+ */
+void near_peer_put(struct near_port *port, struct near_peer *peer)
+{
+	struct near_peer **at = near_hash(port, &peer->addr);
+
+	if (--peer->refs || (peer->region && !peer->dying))
+		return;
+	while (*at != peer)
+		at = &(*at)->same_hash;
+	*at = peer->same_hash;
+	near_list_remove(&peer->link);
+	if (peer->state != NEAR_PEER_GONE)
+		near_room_peers(port, &peer->addr, -1);
+	if (peer->dying)
+		port->dying--;
+	/* nothing is under way: each operation would refer to it */
+	near_disconnect(port, peer);
+	near_given_drop_all(peer);
+	near_unwatch(port, peer);
+	if (peer->rma)
+		port->onesided->forget(peer);
+	port->sink->forgotten(port->ctx, peer);
+	free(peer);
+}
+
+void near_peer_ahead(struct near_port *port, struct near_peer *peer)
+{
+	if (peer->ask)
+		near_peer_watch(port, peer);
+}
+
+bool near_peer_usable(const struct near_peer *peer)
+{
+	return peer->state < NEAR_PEER_CLOSED_OFF && !peer->dying;
+}
+
+bool near_peer_lives(const struct near_peer *peer)
+{
+	return !peer->dying && near_watched(peer);
+}
+
+bool near_peer_rings(const struct near_peer *peer)
+{
+	return peer->tx.slots || peer->waits_ms;
+}
+
+void near_peer_set_user(struct near_peer *peer, void *user)
+{
+	peer->user = user;
+}
+
+const struct near_addr *near_peer_addr(const struct near_peer *peer)
+{
+	return &peer->addr;
+}
+
+/*
+ * Opens a descriptor of the peer's that must be a pipe: we write to it. We can
+ * read it, too, so that writing to one whose owner is dead is no SIGPIPE. A port
+ * that is there after the open was there before: by then neither the pid nor the
+ * descriptor's number was another's.
+ */
+static int near_peer_wake_fd(const struct near_peer *peer, int fd)
+{
+	struct stat st;
+	int ours = near_peer_open(peer, NEAR_GIVEN_WAKE, fd, O_RDWR);
+
+	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode) ||
+			  !near_peer_there(peer))) {
+		close(ours);
+		return -1;
+	}
+	return ours;
+}
+
+/* false: the pipe cannot be opened now, for want of a descriptor for example. */
+static bool near_wake(struct near_peer *peer)
+{
+	int fd = peer->wake_fd;
+
+	if (fd < 0)
+		fd = near_peer_wake_fd(peer, peer->region->wake_fd);
+	if (fd < 0)
+		return false;
+	(void)!write(fd, "", 1);	/* a pipe that is full wakes as well */
+	if (near_proc_scarce(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	peer->wake_fd = fd;
+	return true;
+}
+
+/*
+ * Sets the ring's bit, then the word's, then loads armed. Each is a full
+ * barrier; near_arm() stores armed, then loads the word (store buffering).
+ *
+ * armed is cleared after the byte was written, and only if it still stands for
+ * the same sleep. A sender that is killed or stopped before the write leaves the
+ * bell armed for the next one. A sender that is stopped after the write cannot
+ * clear what a later near_arm() has stored.
+ */
+void near_bell(struct near_peer *peer)
+{
+	struct near_region *region = peer->region;
+	uint32_t word = peer->index / 64, sleep;
+
+	__atomic_fetch_or(&region->bell[word], 1ull << peer->index % 64,
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&region->bell_words, 1ull << word, __ATOMIC_SEQ_CST);
+	sleep = __atomic_load_n(&region->armed, __ATOMIC_SEQ_CST);
+	if (near_unlikely(sleep) && near_wake(peer))
+		__atomic_compare_exchange_n(&region->armed, &sleep, 0, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* A free ring of the peer's, ours from now on; pid: where it means something. */
+static int near_claim(struct near_region *region, int fd, uint32_t pid,
+		      uint32_t *index)
+{
+	const off_t first = offsetof(struct near_region, claim);
+	/* all before it have been written to */
+	off_t hole = lseek(fd, first, SEEK_HOLE), at;
+	uint32_t i, state;
+	int ret;
+
+	for (i = 0; i < NEAR_SENDERS; i++) {
+		at = first + (off_t)(i * sizeof(region->claim[i]));
+		if (!(i % NEAR_CLAIMS_PER_PAGE) && at >= hole) {
+			ret = near_region_reserve(fd, (size_t)at, NEAR_PAGE);
+			if (ret)
+				return ret;
+		}
+		state = NEAR_CLAIM_FREE;
+		if (__atomic_compare_exchange_n(&region->claim[i].state,
+						&state, NEAR_CLAIM_TAKEN |
+						pid << NEAR_CLAIM_PID,
+						false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED)) {
+			*index = i;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+/* In the size that its owner offers; a page where it offers what cannot be. */
+static void near_connect_place(const struct near_region *region,
+			       uint32_t growing, uint32_t index,
+			       struct near_place *place)
+{
+	uint32_t offer = __atomic_load_n(&region->offer, __ATOMIC_RELAXED);
+
+	if (index >= offer >> NEAR_OFFER_BELOW ||
+	    !near_place(growing, index, offer & NEAR_OFFER_TIER, place))
+		near_place(growing, index, near_tier_least(), place);
+}
+
+/* The ring of the region that fd has, if there is a free one. */
+static int near_connect_ring(struct near_port *port, struct near_peer *peer,
+			     struct near_region *region, uint32_t growing,
+			     int fd)
+{
+	struct near_place place;
+	struct near_claim *claim;
+	uint32_t index;
+	void *ring;
+	int ret;
+
+	ret = near_claim(region, fd, peer->far ? 0 : (uint32_t)port->addr.pid,
+			 &index);
+	if (ret)
+		return ret;
+	claim = &region->claim[index];
+	near_connect_place(region, growing, index, &place);
+	ret = near_region_reserve(fd, place.offset, place.size);
+	if (!ret)
+		ret = near_ring_map(fd, &place, &ring);
+	if (ret) {
+		__atomic_store_n(&claim->state, NEAR_CLAIM_FREE,
+				 __ATOMIC_RELEASE);
+		return ret;
+	}
+	claim->who = port->addr;
+	claim->tier = place.tier;
+	__atomic_store_n(&claim->state, NEAR_CLAIM_OPEN, __ATOMIC_RELEASE);
+	near_tx_init(&peer->tx, ring, &place);
+	if (port->fence || region->flags & NEAR_REGION_FENCE)
+		peer->tx.fence = NEAR_FENCE_ALWAYS;
+	else if (!near_barrier_ready())
+		peer->tx.fence = NEAR_FENCE_YET;
+	peer->index = index;
+	peer->ring_size = place.span;
+	near_move_init(&peer->move, (uint8_t)place.tier,
+		       (uint8_t)near_tier_most(growing, index));
+	peer->told = false;
+	peer->region = region;
+	peer->state = NEAR_PEER_OPEN;
+	near_bell(peer);
+	return 0;
+}
+
+static const char *near_connect_remedy(int err)
+{
+	switch (err) {
+	case -EMFILE:
+		return ". Raise the limit of open files";
+	case -EACCES:
+		return ". Another user's, or not to be traced";
+	case -ENOMEM:
+		return ". The system, or a memory control group, has none left";
+	case -EINVAL:
+		return ": its address is of another version of near, or "
+		       "none. All processes need the same version";
+	case -ENOTSUP:
+		return ": its memory is laid out for pages of another size. "
+		       "Run both without an emulator, or both in the same";
+	default:
+		return "";
+	}
+}
+
+/* Said once per peer: what is for want of memory comes back as -EAGAIN. */
+static int near_connect_failed(struct near_port *port, struct near_peer *peer,
+			       int err)
+{
+	if (err == -ESRCH) {	/* who waits for it hears of its end */
+		near_peer_dies(port, peer);
+		return -ECONNRESET;
+	}
+	if (!peer->told && err != -ETIMEDOUT)
+		near_log(port, err == -ENOENT,
+			 "peer with pid %d: %s%s", peer->addr.pid,
+			 err == -ENOSPC ? "all its rings are in use" :
+			 strerror(-err), near_connect_remedy(err));
+	peer->told = true;
+	switch (err) {
+	case -ENOSPC:
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return -EAGAIN;
+	default:
+		peer->state = NEAR_PEER_CLOSED_OFF;
+		if (peer->lane)
+			near_lane_refuse(port, peer->lane);
+		return -EHOSTUNREACH;
+	}
+}
+
+/* Its region's descriptor. -EAGAIN: the peer was asked for it. */
+static int near_connect_open(struct near_port *port, struct near_peer *peer)
+{
+	/* watched first: whoever has the region now is who we watch */
+	int fd, ret = near_watch(port, peer);
+
+	if (ret)
+		return ret;
+	fd = near_peer_open(peer, NEAR_GIVEN_REGION, peer->addr.fd, O_RDWR);
+	if ((fd != -EACCES && fd != -EPERM) || port->hello < 0)
+		return fd;
+	peer->ask = true;
+	ret = near_ask(port, peer);
+	/* it is watched, and lives: it has no socket */
+	return ret == -ESRCH && near_watched(peer) ? fd : ret;
+}
+
+/* -EAGAIN, or -ETIMEDOUT after a warning: the peer has not answered. */
+static int near_connect_wait(struct near_port *port, struct near_peer *peer)
+{
+	uint64_t now = near_now_ms();
+
+	if (!peer->waits_ms)
+		peer->waits_ms = now;
+	if (!port->patience_ms || now - peer->waits_ms < port->patience_ms)
+		return -EAGAIN;
+	near_log(port, 0, "peer with pid %d, in another namespace: it was asked "
+		 "for its memory %u ms ago and has not answered; it is to poll "
+		 "sooner, or to run in ours", peer->addr.pid,
+		 (unsigned int)(now - peer->waits_ms));
+	return -ETIMEDOUT;
+}
+
+int near_connect(struct near_port *port, struct near_peer *peer)
+{
+	struct near_region *region;
+	uint32_t growing;
+	int fd, ret;
+
+	if (peer->state == NEAR_PEER_GONE || peer->dying)
+		return -ECONNRESET;
+	if (peer->state == NEAR_PEER_CLOSED_OFF)
+		return -EHOSTUNREACH;
+	ret = near_addr_check(port, &peer->addr);
+	if (ret)
+		return near_connect_failed(port, peer, ret);
+	fd = near_connect_open(port, peer);
+	if (fd == -EAGAIN && peer->waits_ms) {
+		/* its answer may have lain there while nobody polled */
+		near_meet_all(port);
+		fd = near_connect_open(port, peer);
+	}
+	if (fd == -EAGAIN)
+		fd = near_connect_wait(port, peer);
+	if (fd == -EAGAIN)
+		return fd;
+	peer->waits_ms = 0;
+	if (fd < 0)
+		return near_connect_failed(port, peer, fd);
+	ret = near_region_open(&region, &growing, fd, peer->addr.nonce);
+	if (ret)
+		return near_connect_failed(port, peer, ret);
+	ret = near_connect_ring(port, peer, region, growing, fd);
+	close(fd);
+	if (ret) {
+		near_region_close(region);
+		return near_connect_failed(port, peer, ret);
+	}
+	near_given_drop(peer, NEAR_GIVEN_REGION);
+	return 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Opening and closing a port. */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "near/link/barrier.h"
+#include "near/link/port.h"
+#include "base/proc.h"
+
+void near_log(const struct near_port *port, int level, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (!port->log)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	port->log(level, text);
+}
+
+bool near_port_barrier(struct near_port *port)
+{
+	if (!port->fence && !near_barrier()) {
+		near_log(port, port->barrier_failed, "membarrier: %s; idle "
+			 "rings are polled, and nobody sleeps, until it works",
+			 strerror(errno));
+		port->barrier_failed = true;
+		return false;
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+static int near_port_name(struct near_port *port)
+{
+	struct near_addr *addr = &port->addr;
+	int ret;
+
+	addr->magic = NEAR_MAGIC;
+	addr->layout = NEAR_LAYOUT;
+	addr->pid = getpid();
+	if (getrandom(&addr->nonce, sizeof(addr->nonce), 0) !=
+	    sizeof(addr->nonce))
+		return -errno;
+	ret = near_proc_host(&addr->host);
+	if (!ret)
+		ret = near_proc_ns(&addr->pid_ns);
+	if (!ret)
+		ret = near_proc_start(addr->pid, &addr->start);
+	/* without it, whether a process lives cannot be told */
+	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
+}
+
+static const char *near_port_remedy(int ret)
+{
+	switch (-ret) {
+	case EOPNOTSUPP:
+		return ". There is no /proc: mount it";
+	case EFBIG:
+		return ". Raise the limit of the size of files, or lower "
+		       "FI_NEAR_MEMORY";
+	case ENOMEM:
+		return ". The system, or a memory control group, has none left";
+	default:
+		return "";
+	}
+}
+
+static int near_port_memory(struct near_port *port)
+{
+	port->lane = calloc(NEAR_SENDERS, sizeof(struct near_lane *));
+	port->hot = calloc(NEAR_SENDERS, sizeof(struct near_lane *));
+	if (!port->lane || !port->hot)
+		return -ENOMEM;
+	port->fd = near_region_create(&port->region, port->room.growing,
+				      port->addr.nonce, port->fence);
+	if (port->fd < 0)
+		return port->fd;
+	near_room_offer(port);
+	port->addr.fd = port->fd;
+	port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return port->epoll_fd < 0 ? -errno : 0;
+}
+
+static void near_port_free(struct near_port *port)
+{
+	near_hello_close(port);
+	port->messages->close(port);
+	if (port->onesided)
+		port->onesided->close(port);
+	if (port->epoll_fd >= 0)
+		close(port->epoll_fd);
+	if (port->wake[0] >= 0) {
+		close(port->wake[0]);
+		close(port->wake[1]);
+	}
+	if (port->fd >= 0)
+		close(port->fd);
+	if (port->region)
+		near_region_close(port->region);
+	free(port->hot);
+	free(port->lane);
+	free(port);
+}
+
+int near_port_open(struct near_port **port_out, const struct near_attr *attr,
+		   const struct near_messages *messages)
+{
+	struct near_port *port = calloc(1, sizeof(*port));
+	int ret;
+
+	if (!port)
+		return -ENOMEM;
+	port->messages = messages;
+	port->sink = attr->sink;
+	port->ctx = attr->ctx;
+	port->log = attr->log;
+	port->ways = attr->no_cma ? NEAR_WAY_BIT(NEAR_WAY_PIECES) :
+				    NEAR_WAY_ALL;
+	port->patience_ms = attr->patience_ms;
+	port->fd = port->epoll_fd = port->wake[0] = -1;
+	port->hello = port->dir = -1;
+	near_list_init(&port->peers);
+	near_list_init(&port->sending);
+	near_list_init(&port->receiving);
+	near_list_init(&port->onesided_work);
+	near_port_watch_none(port);
+	near_room_init(&port->room, attr->memory);
+	port->fence = !near_barrier_begin();
+	port->tick_at = port->tick_polls = 1;
+	port->ticked_ms = port->checked_ms = near_now_ms();
+	/*
+	 * With Yama's ptrace_scope 1, peers may read us all the same, and all
+	 * processes of this user may debug us.
+	 */
+	if (!attr->no_cma && !attr->no_ptracer)
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	ret = near_port_name(port);
+	if (!ret)
+		ret = near_port_memory(port);
+	if (ret) {
+		near_log(port, 0, "no shared memory: %s%s", strerror(-ret),
+			 near_port_remedy(ret));
+		near_port_free(port);
+		return ret;
+	}
+	*port_out = port;
+	return 0;
+}
+
+/* Peers see the mark when they look (near_port_tick()), or by our claims. */
+void near_close(struct near_port *port)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+	uint32_t i;
+
+	port->messages->stop(port);
+	if (port->onesided)
+		port->onesided->stop(port);
+	for (i = 0; i < port->lane_count; i++)
+		if (port->lane[i])
+			near_lane_free(port, port->lane[i]);
+	while (!near_list_empty(&port->peers)) {
+		link = port->peers.next;
+		peer = near_container(link, struct near_peer, link);
+		near_list_remove(link);
+		near_disconnect(port, peer);
+		near_given_drop_all(peer);
+		near_unwatch(port, peer);
+		if (peer->rma)
+			port->onesided->forget(peer);
+		port->sink->forgotten(port->ctx, peer);
+		free(peer);
+	}
+	/* Not before our claims are closed: who sees it gives them to others. */
+	__atomic_store_n(&port->region->closed, 1, __ATOMIC_RELEASE);
+	near_port_free(port);
+}
+
+void near_address(const struct near_port *port, struct near_addr *addr)
+{
+	*addr = port->addr;
+}
+
+int near_addr_check(const struct near_port *port, const struct near_addr *addr)
+{
+	if (addr->magic != NEAR_MAGIC || addr->layout != NEAR_LAYOUT ||
+	    addr->pid <= 0 || addr->fd < 0)
+		return -EINVAL;
+	if (addr->host != port->addr.host ||
+	    (addr->pid_ns != port->addr.pid_ns && port->hello < 0))
+		return -EHOSTUNREACH;
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "near/link/group.h"
+#include "near/link/region.h"
+
+#define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+/* The head, and the claims that are taken first. */
+#define NEAR_REGION_FIRST (offsetof(struct near_region, claim) + NEAR_PAGE)
+
+/*
+ * Maps span bytes, of which size may be accessed. Where mlockall() is in force
+ * mmap() takes memory for all that may be accessed, holes included; mprotect()
+ * takes none.
+ */
+static int near_map(int fd, size_t offset, size_t span, size_t size,
+		    void **memory)
+{
+	void *map;
+	int ret;
+
+	assert(!(offset % near_page_size()));
+	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
+	if (map == MAP_FAILED)
+		return -errno;
+	/* a dump would give memory to the holes, too */
+	madvise(map, span, MADV_DONTDUMP);
+	ret = near_ring_extend(map, size);
+	if (ret) {
+		munmap(map, span);
+		return ret;
+	}
+	*memory = map;
+	return 0;
+}
+
+int near_ring_extend(void *ring, size_t size)
+{
+	return mprotect(ring, size, PROT_READ | PROT_WRITE) ? -errno : 0;
+}
+
+int near_region_reserve(int fd, size_t offset, size_t size)
+{
+	int ret;
+
+	if (!near_group_has(size))
+		return -ENOMEM;
+	do
+		ret = fallocate(fd, 0, (off_t)offset, (off_t)size);
+	while (ret && errno == EINTR);
+	return ret ? -ENOMEM : 0;
+}
+
+int near_region_resize(int fd, size_t size)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)size) ? -errno : 0;
+}
+
+int near_region_create(struct near_region **region, uint32_t growing,
+		       uint64_t nonce, bool fence)
+{
+	size_t size = near_region_size(growing);
+	void *map = NULL;
+	int fd, ret;
+
+	fd = memfd_create("near", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	ret = near_region_resize(fd, size);
+	if (!ret)
+		ret = fcntl(fd, F_ADD_SEALS, NEAR_SEALS) ? -errno :
+			near_region_reserve(fd, 0, NEAR_REGION_FIRST);
+	if (!ret)
+		ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
+	if (ret)
+		goto err_close;
+	*region = map;
+	(*region)->layout = NEAR_LAYOUT;
+	(*region)->nonce = nonce;
+	(*region)->growing = growing;
+	(*region)->page = (uint32_t)near_page_size();
+	(*region)->flags = fence ? NEAR_REGION_FENCE : 0;
+	(*region)->wake_fd = -1;
+	(*region)->table_fd = -1;
+	__atomic_store_n(&(*region)->magic, NEAR_MAGIC, __ATOMIC_RELEASE);
+	return fd;
+
+err_close:
+	close(fd);
+	return ret;
+}
+
+void near_region_clear(int fd, size_t offset, size_t size)
+{
+	static const char zeros[NEAR_PAGE];
+
+	if (!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		       (off_t)offset, (off_t)size))
+		return;
+	for (; size; offset += sizeof(zeros), size -= sizeof(zeros))
+		(void)!pwrite(fd, zeros, sizeof(zeros), (off_t)offset);
+}
+
+int near_region_check_file(int fd, size_t *size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return -ENOENT;
+	if (fstat(fd, &st))
+		return -errno;
+	*size = (size_t)st.st_size;
+	return *size > sizeof(struct near_region) ? 0 : -ENOENT;
+}
+
+static int near_region_check_head(const struct near_region *head, size_t size,
+				  uint64_t nonce, uint32_t *growing)
+{
+	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != NEAR_MAGIC ||
+	    head->layout != NEAR_LAYOUT || head->nonce != nonce)
+		return -ENOENT;
+	if (head->page != near_page_size())
+		return -ENOTSUP;
+	*growing = __atomic_load_n(&head->growing, __ATOMIC_RELAXED);
+	return *growing <= NEAR_SENDERS && near_region_size(*growing) == size ?
+	       0 : -ENOENT;
+}
+
+int near_region_open(struct near_region **region, uint32_t *growing, int fd,
+		     uint64_t nonce)
+{
+	void *map = NULL;
+	size_t size = 0;
+	int ret;
+
+	ret = near_region_check_file(fd, &size);
+	if (!ret)
+		ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
+	if (ret)
+		goto err_close;
+	ret = near_region_check_head(map, size, nonce, growing);
+	if (ret)
+		goto err_unmap;
+	*region = map;
+	return 0;
+
+err_unmap:
+	munmap(map, sizeof(**region));
+err_close:
+	close(fd);
+	return ret;
+}
+
+void near_region_close(struct near_region *region)
+{
+	munmap(region, sizeof(*region));
+}
+
+int near_ring_map(int fd, const struct near_place *place, void **ring)
+{
+	return near_map(fd, place->offset, place->span, place->size, ring);
+}
+
+void near_ring_unmap(void *ring, const struct near_place *place)
+{
+	munmap(ring, place->span);
+}

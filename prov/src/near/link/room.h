@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * How a port shares its memory out among those who send to it. Each has a page.
+ * Beyond that a port has a budget. Newcomers get what it offers, which takes
+ * into account how many peers it knows, and that others may come. A sender for
+ * which its ring is too small gets a larger one: its even share, or a size more
+ * than it has, as long as there is room. Where there is none, those that have
+ * more than their share are asked to give it back, and those that send nothing
+ * all that they have.
+ */
+#ifndef NEAR_LINK_ROOM_H
+#define NEAR_LINK_ROOM_H
+
+#include <stdint.h>
+
+#include "near/near.h"
+
+struct near_lane;
+
+struct near_room {
+	uint32_t budget;	/* pages of all rings */
+	uint32_t growing;	/* rings that can have more than one */
+	uint32_t peers;		/* that the port knows, without itself */
+	uint32_t lanes;
+	uint32_t extra;		/* pages of theirs, beyond one each */
+};
+
+void near_room_init(struct near_room *room, size_t bytes);
+
+/* So many more peers with that address. */
+void near_room_peers(struct near_port *port, const struct near_addr *addr,
+		     int more);
+/* Tells newcomers what they may take. */
+void near_room_offer(struct near_port *port);
+/* A lane came, of the size that its sender chose; it leaves. */
+void near_room_opened(struct near_port *port, const struct near_lane *lane);
+void near_room_closed(struct near_port *port, const struct near_lane *lane);
+
+/*
+ * Every NEAR_CHECK_MS: while somebody lacks what there was not when he asked for
+ * it, those that have long been silent are asked to give all but a page back,
+ * and he to move when there is room.
+ */
+void near_room_look(struct near_port *port);
+
+/*
+ * All that came before the MOVE slot was taken: gives the lane a ring of the
+ * size that there is room for. more: see near_slot.move; it may be anything.
+ */
+void near_lane_move(struct near_port *port, struct near_lane *lane,
+		    uint32_t more);
+
+#endif /* NEAR_LINK_ROOM_H */

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The data path, inline: near_send() and near_poll(). Called with a sink that
+ * the compiler knows, near_poll() calls its functions directly, so that a
+ * message goes from the ring into its buffer without a call in between.
+ */
+#ifndef NEAR_PROTO_HOT_H
+#define NEAR_PROTO_HOT_H
+
+#include <errno.h>
+#include <sys/types.h>
+
+#include "near/link/port.h"
+
+/* msg/control.c */
+int near_control(struct near_port *port, struct near_lane *lane,
+		 const struct near_slot *slot, uint64_t word);
+int near_work(struct near_port *port);
+/* What was published is to be known; 0. */
+ssize_t near_tell(struct near_peer *peer);
+/* msg/large_tx.c */
+bool near_spread(struct near_port *port, struct near_peer *peer,
+		 const struct near_msg *msg);
+
+static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
+				      size_t len, uint64_t data)
+{
+	return (uint64_t)kind << NEAR_WORD_KIND |
+	       (uint64_t)flags << NEAR_WORD_FLAGS |
+	       (uint64_t)len << NEAR_WORD_LEN | data << NEAR_WORD_DATA;
+}
+
+/*
+ * Owns the next slot before it is needed. Only in a run of sends to that peer:
+ * after one alone it would take the line from the receiver, which polls it.
+ */
+static near_inline void near_slot_ahead(struct near_port *port,
+					const struct near_peer *peer)
+{
+	const struct near_tx *tx = &peer->tx;
+
+	if (port->run == peer)
+		near_prefetch_write(&tx->slots[(tx->tail + 1) & tx->mask]);
+	port->run = peer;
+}
+
+/* What follows each slot that was published. */
+static near_inline void near_sent(struct near_port *port,
+				  struct near_peer *peer)
+{
+	if (near_unlikely(near_tx_cold(&peer->tx)))
+		near_bell(peer);
+	near_slot_ahead(port, peer);
+}
+
+/* Owns the next lines of the data ring before they are needed. */
+static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
+{
+	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
+
+	if (near_unlikely(at + len > tx->dsize))
+		at = 0;
+	for (i = 0; i < len && i < 1024; i += NEAR_LINE)
+		near_prefetch_write(tx->data + at + i);
+}
+
+/* The whole message in slot. */
+static near_inline void near_send_inline(struct near_tx *tx,
+					 struct near_slot *slot,
+					 const struct near_msg *msg)
+{
+	near_copy_small(slot->bytes, msg->payload, msg->len);
+	slot->tag = msg->tag;
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_INLINE, msg->flags,
+					    msg->len, msg->data));
+}
+
+/*
+ * The short way: what fits into a slot that is known to be free. false:
+ * near_send() is to see to it. msg may be in registers, its address goes
+ * nowhere. It calls nothing: the last thing that its caller does is
+ * near_send_end().
+ */
+static near_inline bool near_send_short(struct near_port *port,
+					struct near_peer *peer,
+					const struct near_msg *msg)
+{
+	struct near_tx *tx = &peer->tx;
+
+	if (near_unlikely(msg->len > NEAR_INLINE || msg->data >> 32 ||
+			  tx->tail - tx->head > tx->mask))
+		return false;
+	near_send_inline(tx, &tx->slots[tx->tail & tx->mask], msg);
+	near_slot_ahead(port, peer);
+	return true;
+}
+
+static near_inline ssize_t near_send_end(struct near_peer *peer)
+{
+	return near_likely(near_tx_told(&peer->tx)) ? 0 : near_tell(peer);
+}
+
+/*
+ * Sends a message that fits into the ring; its payload is the caller's again
+ * at once. NEAR_LARGE: it does not fit, near_send_large() sends it. -EAGAIN:
+ * poll, then try again; -ECONNRESET: it is dead, and soon gone; -EHOSTUNREACH:
+ * it cannot be sent to.
+ */
+static near_inline int near_send(struct near_port *port, struct near_peer *peer,
+				 const struct near_msg *msg)
+{
+	struct near_tx *tx = &peer->tx;
+	struct near_slot *slot;
+	uint64_t end;
+	uint8_t *data;
+	int ret;
+
+	if (near_unlikely(!tx->slots)) {
+		ret = near_connect(port, peer);
+		if (ret)
+			return ret;
+	}
+	slot = near_tx_slot(tx);
+	if (near_unlikely(!slot))
+		return near_full(port, peer);
+	if (near_likely(msg->len <= NEAR_INLINE && !(msg->data >> 32))) {
+		near_send_inline(tx, slot, msg);
+		near_sent(port, peer);
+		return 0;
+	}
+	if (near_unlikely(msg->len > tx->eager_max) &&
+	    (msg->len > tx->spread_max || !near_spread(port, peer, msg)))
+		return NEAR_LARGE;
+	data = near_tx_data(tx, msg->len, &end);
+	if (near_unlikely(!data))
+		return msg->len > tx->eager_max ? NEAR_LARGE :
+						  near_full(port, peer);
+	memcpy(data, msg->payload, msg->len);
+	slot->tag = msg->tag;
+	slot->eager.len = (uint32_t)msg->len;
+	slot->eager.data = (uint32_t)(msg->data >> 32);
+	tx->dtail = end;
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_EAGER, msg->flags, 0,
+					    msg->data));
+	near_sent(port, peer);
+	near_data_ahead(tx, msg->len);
+	return 0;
+}
+
+/* All but what only one kind has: rndv is not looked at where payload is set. */
+static near_inline void near_lane_header(struct near_msg *msg,
+					 const struct near_slot *slot,
+					 uint64_t word)
+{
+	msg->tag = slot->tag;
+	msg->data = word >> NEAR_WORD_DATA;
+	msg->flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS;
+}
+
+/* The message in slot, all of it; false: it stays where it is. */
+static near_inline bool near_lane_inline(struct near_port *port,
+					 struct near_lane *lane,
+					 const struct near_slot *slot,
+					 uint64_t word,
+					 const struct near_sink *sink)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	msg.len = (uint8_t)(word >> NEAR_WORD_LEN);
+	msg.payload = slot->bytes;
+	if (near_unlikely(msg.len > NEAR_INLINE)) {
+		near_lane_broken(port, lane, "length", msg.len);
+		return false;
+	}
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+		return false;
+	near_rx_release_slot(&lane->rx);
+	return true;
+}
+
+/* The payload that lies in the data ring; false: no sender may say so. */
+static near_inline bool near_lane_payload(struct near_lane *lane,
+					  const struct near_slot *slot,
+					  struct near_msg *msg)
+{
+	msg->len = __atomic_load_n(&slot->eager.len, __ATOMIC_RELAXED);
+	msg->data |= (uint64_t)slot->eager.data << 32;
+	msg->payload = near_rx_data(&lane->rx, msg->len);
+	return msg->payload;
+}
+
+/* What says where the message is that its sender has yet. */
+static near_inline void near_lane_announced(struct near_msg *msg,
+					    const struct near_slot *slot)
+{
+	msg->len = __atomic_load_n(&slot->rts.len, __ATOMIC_RELAXED);
+	msg->data |= (uint64_t)slot->rts.data << 32;
+	msg->payload = NULL;
+	msg->rndv.id = slot->rts.id;
+	msg->rndv.addr = slot->rts.addr;
+}
+
+/* The message in the data ring. */
+static near_inline bool near_lane_eager(struct near_port *port,
+					struct near_lane *lane,
+					const struct near_slot *slot,
+					uint64_t word,
+					const struct near_sink *sink)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	if (near_unlikely(!near_lane_payload(lane, slot, &msg))) {
+		near_lane_broken(port, lane, "length", msg.len);
+		return false;
+	}
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+		return false;
+	near_rx_release(&lane->rx);
+	return true;
+}
+
+/* The message that its sender has yet. */
+static near_inline bool near_lane_rts(struct near_port *port,
+				      struct near_lane *lane,
+				      const struct near_slot *slot,
+				      uint64_t word,
+				      const struct near_sink *sink)
+{
+	struct near_msg msg;
+
+	near_lane_header(&msg, slot, word);
+	near_lane_announced(&msg, slot);
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+		return false;
+	near_rx_release_slot(&lane->rx);
+	return true;
+}
+
+/* All but what the next function inlines. */
+static __attribute__((noinline)) bool
+near_lane_other(struct near_port *port, struct near_lane *lane,
+		const struct near_slot *slot, uint64_t word,
+		const struct near_sink *sink)
+{
+	switch (word >> NEAR_WORD_KIND & 0xf) {
+	case NEAR_KIND_EAGER:
+		return near_lane_eager(port, lane, slot, word, sink);
+	case NEAR_KIND_RTS:
+		return near_lane_rts(port, lane, slot, word, sink);
+	default:
+		lane->rx.dnext = lane->rx.dhead;
+		if (near_control(port, lane, slot, word))
+			return false;
+		near_rx_release(&lane->rx);
+		return true;
+	}
+}
+
+static near_inline bool near_lane_one(struct near_port *port,
+				      struct near_lane *lane,
+				      const struct near_slot *slot,
+				      uint64_t word,
+				      const struct near_sink *sink)
+{
+	port->run = NULL;
+	return near_likely((word >> NEAR_WORD_KIND & 0xf) ==
+			   NEAR_KIND_INLINE) ?
+	       near_lane_inline(port, lane, slot, word, sink) :
+	       near_lane_other(port, lane, slot, word, sink);
+}
+
+/* What is in a lane, as far as the sink has room, and not without end. */
+static near_inline int near_lane_poll(struct near_port *port,
+				      struct near_lane *lane,
+				      struct near_slot *slot, uint64_t word,
+				      const struct near_sink *sink)
+{
+	int n = 0;
+
+	while (near_likely(sink->room(port->ctx)) &&
+	       near_likely(near_lane_one(port, lane, slot, word, sink))) {
+		if (near_unlikely(++n == NEAR_BURST) ||
+		    !near_rx_ready(&lane->rx, &slot, &word))
+			break;
+		near_rx_ahead(&lane->rx, n);
+	}
+	return n;
+}
+
+/* The first hot lane from at on that has something; NULL: none. */
+static near_inline struct near_lane *const *
+near_look(const struct near_port *port, struct near_lane *const *at)
+{
+	struct near_lane *const *end = port->hot + port->hot_count;
+	struct near_slot *slot;
+	uint64_t word;
+
+	for (; at < end; at++)
+		if (near_rx_ready(&(*at)->rx, &slot, &word))
+			return at;
+	return NULL;
+}
+
+/*
+ * Are hot lanes all that the next poll has to look at? Then it may be one by
+ * near_look(), but for near_polls_left(), and is counted in port->polls.
+ */
+static near_inline bool near_calm(const struct near_port *port)
+{
+	return !__atomic_load_n(&port->region->bell_words, __ATOMIC_RELAXED) &&
+	       !near_port_stirs(port);
+}
+
+/* Polls until the one that looks at the clock. */
+static near_inline uint32_t near_polls_left(const struct near_port *port)
+{
+	return port->tick_at - 1 - port->polls;
+}
+
+/* So many polls were none: nothing was in a ring. The next one is a poll. */
+static near_inline void near_passed(struct near_port *port, uint32_t polls)
+{
+	uint32_t left = near_polls_left(port);
+
+	port->polls += polls < left ? polls : left;
+}
+
+#define NEAR_STILL UINT32_MAX
+
+/*
+ * NEAR_STILL: a poll that has found nothing; it called nothing, so a caller
+ * that jumps to what is to be done else saves no registers for it. Else where
+ * near_poll_from() begins.
+ */
+static near_inline uint32_t near_stirs(struct near_port *port)
+{
+	struct near_lane *const *at = near_look(port, port->hot);
+
+	if (at)
+		return (uint32_t)(at - port->hot);
+	if (near_unlikely(!near_calm(port) || !near_polls_left(port)))
+		return port->hot_count;
+	port->polls++;
+	return NEAR_STILL;
+}
+
+/*
+ * Delivers what has arrived, as far as the sink has room, and takes a step
+ * with each large message. Returns the number of slots that were taken.
+ */
+static near_inline int near_poll(struct near_port *port,
+				 const struct near_sink *sink)
+{
+	struct near_lane *lane;
+	struct near_slot *slot;
+	uint64_t word;
+	uint32_t i;
+	int n = 0;
+
+	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
+					  __ATOMIC_RELAXED)))
+		near_port_bell(port);
+	for (i = 0; i < port->hot_count; i++) {
+		lane = port->hot[i];
+		if (near_rx_ready(&lane->rx, &slot, &word))
+			n += near_lane_poll(port, lane, slot, word, sink);
+	}
+	if (near_unlikely(port->work))
+		n += near_work(port);
+	if (near_unlikely(++port->polls == port->tick_at))
+		near_port_tick(port);
+	return n;
+}
+
+#endif /* NEAR_PROTO_HOT_H */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Messages that do not fit into a ring. The sender announces one (RTS). The
+ * receiver, once it knows where to, chooses a way (link/way.h): it reads it out
+ * of the sender's memory, has the sender help by writing to its own (SHARE), or
+ * asks for it in pieces through the data ring (CTS). It says when it is done
+ * (ACK). Each takes a step per poll.
+ */
+#ifndef NEAR_PROTO_LARGE_H
+#define NEAR_PROTO_LARGE_H
+
+#include "near/msg/hot.h"
+#include "near/msg/share.h"
+
+#define NEAR_STEP (512u << 10)	/* bytes per poll, each way */
+#define NEAR_PIECE (16u << 10)	/* at most in one piece */
+
+enum near_tx_state {
+	NEAR_TX_ANNOUNCED,	/* RTS sent */
+	NEAR_TX_PIECES,		/* CTS came: in port->sending */
+	NEAR_TX_SHARE,		/* SHARE came: in port->sending */
+};
+
+/* A large message that we send. */
+struct near_tx_op {
+	struct near_pooled pooled;
+	struct near_link link;	/* of port->sending */
+	enum near_tx_state state;
+	struct near_peer *peer;
+	uint32_t iov_count;
+	struct iovec iov[NEAR_IOV_MAX];
+	size_t len;		/* that it has; that are wanted, after CTS */
+	size_t done;
+	uint64_t answer;	/* the receiver's operation */
+	/* SHARE: the receiver's buffer, and in how many steps it is filled */
+	uint64_t there;
+	size_t shared;		/* bytes that are wanted */
+	uint32_t round;
+	uint32_t step;
+	uint32_t steps;
+	uint32_t wrote;		/* of them by us */
+	uint32_t too_small;	/* near_tx_too_small() */
+	void *copy;
+	void *cookie;
+};
+
+/* In port->receiving but for the first and NEAR_RX_PIECES. */
+enum near_rx_state {
+	NEAR_RX_NEW,		/* in peer->waiting */
+	NEAR_RX_READ,		/* out of the sender's memory */
+	NEAR_RX_OFFER,		/* SHARE to be sent */
+	NEAR_RX_SHARE,		/* the sender helps */
+	NEAR_RX_SHARED,		/* all is claimed, the sender still writes */
+	NEAR_RX_CTS,		/* to be sent */
+	NEAR_RX_ACK,		/* to be sent */
+	NEAR_RX_PIECES,		/* wait for them */
+	NEAR_RX_LOST,		/* its sender is about to be found dead */
+};
+
+/* One that we receive. */
+struct near_rx_op {
+	struct near_pooled pooled;
+	struct near_link link;	/* of port->receiving */
+	enum near_rx_state state;
+	struct near_peer *peer;
+	struct near_rndv rndv;
+	uint32_t iov_count;
+	struct iovec iov[NEAR_IOV_MAX];
+	size_t len;		/* that are wanted */
+	size_t stop;		/* we read so far; the sender wrote the rest */
+	size_t done;
+	enum near_way way;	/* NEAR_WAYS: nothing is learned of it */
+	uint8_t tier;		/* of the ring when it began: what it is
+				 * measured for */
+	bool begun;		/* counted in peer->fetching */
+	uint64_t since_ns;
+	uint32_t step;		/* SHARE: bytes, and how many of them */
+	uint32_t steps;
+	uint32_t claimed;	/* SHARED: by the sender */
+	int failed;		/* SHARED: why we cannot read */
+	void *cookie;
+};
+
+/* An eighth of the ring, so that both ends copy at once; in whole lines. */
+static inline size_t near_piece_most(const struct near_tx *tx)
+{
+	size_t most = tx->dsize / 8 & ~(size_t)(NEAR_LINE - 1);
+
+	return most < NEAR_PIECE ? most : NEAR_PIECE;
+}
+
+/* What the current poll may still read of other's memory. */
+static inline size_t *near_read_left(struct near_port *port)
+{
+	if (port->read_poll != port->polls) {
+		port->read_poll = port->polls;
+		port->read_left = NEAR_STEP;
+	}
+	return &port->read_left;
+}
+
+struct near_slot *near_control_slot_other(struct near_port *port,
+					  struct near_peer *peer);
+
+/* A slot for a control message to peer; NULL: not now, or never again. */
+static inline struct near_slot *near_control_slot(struct near_port *port,
+						  struct near_peer *peer)
+{
+	const struct near_tx *tx = &peer->tx;
+
+	if (near_likely(tx->tail - tx->head <= tx->mask))
+		return &tx->slots[tx->tail & tx->mask];
+	return near_control_slot_other(port, peer);
+}
+
+void near_control_send(struct near_port *port, struct near_peer *peer,
+		       struct near_slot *slot, enum near_kind kind);
+
+/* One step, of *budget bytes at most; true: it is no longer in the list. */
+bool near_tx_step(struct near_port *port, struct near_tx_op *op,
+		  size_t *budget);
+bool near_rx_step(struct near_port *port, struct near_rx_op *op,
+		  size_t *budget);
+
+/* large_share.c: the same for what both copy, each side */
+void near_tx_share(struct near_port *port, struct near_tx_op *op,
+		   size_t *budget);
+void near_tx_share_over(struct near_tx_op *op);
+void near_rx_share(struct near_port *port, struct near_rx_op *op,
+		   size_t *budget);
+/* Bytes [done, done + len) of the buffers from those of the sender. */
+int near_rx_pull(struct near_rx_op *op, size_t len);
+/* What cannot be read by its address comes in pieces, from the start. */
+void near_rx_pull_failed(struct near_rx_op *op, int err);
+
+/* What the peer has sent. An id that it makes up is found out: returns NULL. */
+struct near_tx_op *near_tx_find(struct near_port *port, struct near_peer *peer,
+				uint64_t id);
+void near_tx_cts(struct near_port *port, struct near_tx_op *op,
+		 uint64_t answer, size_t len);
+/* false: no receiver says so */
+bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
+		   const struct near_slot *slot);
+void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
+struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
+				uint64_t id);
+void near_rx_piece(struct near_port *port, struct near_rx_op *op,
+		   const void *data, size_t len);
+void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
+
+/* large_share.c: near_messages.stop() */
+void near_ops_stop(struct near_port *port);
+
+#endif /* NEAR_PROTO_LARGE_H */

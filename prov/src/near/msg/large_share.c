@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Large messages that both ends copy: share.h. */
+
+#include <errno.h>
+#include <sched.h>
+
+#include "base/proc.h"
+#include "near/msg/large.h"
+
+#define NEAR_STOP_MS 1000
+
+/* The sender's side. */
+
+bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
+		   const struct near_slot *slot)
+{
+	uint64_t len = __atomic_load_n(&slot->share.len, __ATOMIC_RELAXED);
+	uint32_t step = near_share_step(len);
+
+	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 || !len ||
+	    len > op->len || !step || op->peer->far)
+		return false;
+	op->there = slot->share.addr;
+	op->round = slot->share.round;
+	op->step = step;
+	op->steps = near_share_steps(len, step);
+	op->wrote = 0;
+	op->shared = len;
+	op->state = NEAR_TX_SHARE;
+	near_port_work(port, &port->sending, &op->link);
+	return true;
+}
+
+/* Step at of the message; false: it cannot be written. */
+static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
+			 uint32_t at, size_t *budget)
+{
+	size_t from = (size_t)at * op->step, len = op->shared - from;
+	struct iovec here, there;
+
+	if (len > op->step)
+		len = op->step;
+	*budget -= len < *budget ? len : *budget;
+	here.iov_base = (char *)op->iov[0].iov_base + from;
+	there.iov_base = (void *)(uintptr_t)(op->there + from);
+	here.iov_len = there.iov_len = len;
+	return near_peer_alive(port, op->peer) &&
+	       process_vm_writev(op->peer->addr.pid, &here, 1, &there, 1, 0) ==
+	       (ssize_t)len;
+}
+
+void near_tx_share_over(struct near_tx_op *op)
+{
+	if (op->state != NEAR_TX_SHARE)
+		return;
+	near_list_remove(&op->link);
+	op->state = NEAR_TX_ANNOUNCED;
+}
+
+/* Whatever is left over of a step that fails is the receiver's. */
+void near_tx_share(struct near_port *port, struct near_tx_op *op,
+		   size_t *budget)
+{
+	struct near_ctl *ctl = op->peer->tx.ctl;
+	bool good = ctl;
+	int32_t n = 0;
+
+	while (good && *budget) {
+		n = near_share_claim(ctl, op->round, op->steps, true);
+		if (n < 0)
+			break;
+		good = near_tx_push(port, op, op->steps - 1 - n, budget);
+		op->wrote += good;
+		near_share_wrote(ctl, op->round, op->wrote, !good);
+	}
+	if (!good || n < 0)
+		near_tx_share_over(op);
+}
+
+/* The receiver's. */
+
+static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
+{
+	struct near_slot *slot = near_control_slot(port, op->peer);
+
+	if (!slot)
+		return false;
+	op->step = near_share_step(op->len);
+	op->steps = near_share_steps(op->len, op->step);
+	if (!++op->peer->round)		/* 0 is no round */
+		op->peer->round++;
+	near_share_begin(op->peer->lane->rx.ctl, op->peer->round);
+	slot->share.id = op->rndv.id;
+	slot->share.len = op->len;
+	slot->share.addr = (uint64_t)(uintptr_t)op->iov[0].iov_base;
+	slot->share.round = op->peer->round;
+	near_control_send(port, op->peer, slot, NEAR_KIND_SHARE);
+	op->state = NEAR_RX_SHARE;
+	return true;
+}
+
+/* All is claimed, or we cannot read: the sender's part is waited for. */
+static void near_rx_share_end(struct near_rx_op *op)
+{
+	op->claimed = near_share_end(op->peer->lane->rx.ctl);
+	op->state = NEAR_RX_SHARED;
+}
+
+static void near_rx_share_steps(struct near_rx_op *op, size_t *budget)
+{
+	struct near_ctl *ctl = op->peer->lane->rx.ctl;
+	int32_t n = 0;
+	int ret;
+
+	while (*budget) {
+		n = near_share_claim(ctl, op->peer->round, op->steps, false);
+		if (n < 0)
+			break;
+		*budget -= op->step < *budget ? op->step : *budget;
+		ret = near_rx_pull(op, op->step);
+		if (ret) {
+			near_rx_share_end(op);
+			op->failed = -ret;
+			return;
+		}
+	}
+	if (n < 0)
+		near_rx_share_end(op);
+}
+
+/* The sender is done. What it has not written is left for us to read. */
+static void near_rx_share_over(struct near_rx_op *op, uint32_t wrote)
+{
+	size_t by_us = (size_t)(op->steps - wrote) * op->step;
+
+	op->peer->sharing = NULL;
+	if (wrote < op->claimed)
+		op->peer->ways &= ~NEAR_WAY_BIT(NEAR_WAY_SHARE);
+	if (op->failed) {
+		near_rx_pull_failed(op, op->failed);
+		return;
+	}
+	op->stop = wrote ? by_us : op->len;
+	op->state = NEAR_RX_READ;
+}
+
+void near_rx_share(struct near_port *port, struct near_rx_op *op,
+		   size_t *budget)
+{
+	uint32_t wrote = 0;
+
+	if (op->state == NEAR_RX_OFFER && !near_rx_offer(port, op))
+		return;
+	if (op->state == NEAR_RX_SHARE)
+		near_rx_share_steps(op, budget);
+	if (op->state == NEAR_RX_SHARED &&
+	    (!op->claimed || near_share_over(op->peer->lane->rx.ctl,
+					     op->peer->round, op->claimed,
+					     &wrote)))
+		near_rx_share_over(op, wrote);
+}
+
+/*
+ * A sender may be about to write: it has a step's time, and a second if it is
+ * not running. Whoever is stopped in between for longer writes later.
+ */
+static void near_rx_share_stop(struct near_port *port, struct near_rx_op *op)
+{
+	uint64_t end_ms = near_now_ms() + NEAR_STOP_MS;
+	uint32_t wrote;
+
+	if (op->state == NEAR_RX_SHARE)
+		near_rx_share_end(op);
+	while (op->claimed && near_peer_alive(port, op->peer) &&
+	       !near_share_over(op->peer->lane->rx.ctl, op->peer->round,
+				op->claimed, &wrote) && near_now_ms() < end_ms)
+		sched_yield();
+}
+
+void near_ops_stop(struct near_port *port)
+{
+	struct near_rx_op *op;
+	uint32_t at = 0;
+
+	while ((op = near_pool_next(&port->rx_ops, &at)))
+		if (op->state == NEAR_RX_SHARE || op->state == NEAR_RX_SHARED)
+			near_rx_share_stop(port, op);
+}

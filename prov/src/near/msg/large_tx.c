@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The sender's side of large messages. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "near/msg/large.h"
+
+/* The message's own memory, or a copy of it. */
+static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
+{
+	op->copy = large->owned;
+	op->iov_count = (uint32_t)large->count;
+	if (near_likely(large->count == 1))
+		op->iov[0] = large->iov[0];
+	else
+		memcpy(op->iov, large->iov, large->count * sizeof(op->iov[0]));
+	if (!large->copy || !op->len)
+		return 0;
+	op->copy = malloc(op->len);
+	if (!op->copy)
+		return -EAGAIN;
+	near_iov_out(op->copy, large->iov, 0, op->len);
+	op->iov[0] = (struct iovec) { op->copy, op->len };
+	op->iov_count = 1;
+	return 0;
+}
+
+/*
+ * Has this buffer just been sent to somebody else? No poll was in between, or
+ * none that near was told of: large messages end in others.
+ */
+static bool near_tx_again(const struct near_port *port,
+			  const struct near_peer *peer, const void *buf)
+{
+	return buf && buf == port->spread && peer != port->spread_to &&
+	       port->polls == port->spread_poll;
+}
+
+static void near_tx_last(struct near_port *port, const struct near_peer *peer,
+			 const void *buf)
+{
+	port->spread = buf;
+	port->spread_to = peer;
+	port->spread_poll = port->polls;
+}
+
+/*
+ * A message that goes to several, as in a broadcast, goes to all but the first
+ * through the ring, where it would fit: they would all read it at the same time,
+ * under the same locks of our memory, and we have it in a cache. msg is no
+ * longer than tx.spread_max.
+ */
+bool near_spread(struct near_port *port, struct near_peer *peer,
+		 const struct near_msg *msg)
+{
+	if (!near_tx_again(port, peer, msg->payload))
+		return false;
+	near_tx_last(port, peer, msg->payload);
+	return true;
+}
+
+/* Its length, if in a larger ring it would not be large; or 0. */
+static uint32_t near_tx_too_small(const struct near_port *port,
+				  const struct near_peer *peer,
+				  const struct near_msg *msg)
+{
+	size_t max = near_tx_again(port, peer, msg->payload) ?
+		     NEAR_SPREAD_MAX : NEAR_EAGER_MAX;
+
+	return msg->len > near_data_max(peer->tx.dsize) && msg->len <= max ?
+	       (uint32_t)msg->len : 0;
+}
+
+/* Claim last: nothing can fail once the slot is written to. */
+int near_send_large(struct near_port *port, struct near_peer *peer,
+		    const struct near_msg *msg, const struct near_large *large)
+{
+	struct near_tx_op *op;
+	struct near_slot *slot;
+	int ret;
+
+	if (!peer->tx.slots) {
+		ret = near_connect(port, peer);
+		if (ret)
+			return ret;
+	}
+	slot = near_tx_slot(&peer->tx);
+	if (!slot)
+		return near_full(port, peer);
+	op = near_pool_get(&port->tx_ops);
+	if (!op)
+		return -EAGAIN;
+	op->len = msg->len;
+	ret = near_tx_keep(op, large);
+	if (ret) {
+		near_pool_put(&port->tx_ops, op);
+		return ret;
+	}
+	op->state = NEAR_TX_ANNOUNCED;
+	op->peer = peer;
+	op->done = 0;
+	op->cookie = large->cookie;
+	op->too_small = near_tx_too_small(port, peer, msg);
+	near_tx_last(port, peer, msg->payload);
+	near_peer_hold(peer);
+	peer->large++;
+	slot->tag = msg->tag;
+	slot->rts.len = msg->len;
+	slot->rts.id = near_pool_id(op);
+	slot->rts.addr = op->iov_count == 1 &&
+		port->ways & NEAR_WAY_BIT(NEAR_WAY_READ) ?
+		(uint64_t)(uintptr_t)op->iov[0].iov_base : 0;
+	slot->rts.data = (uint32_t)(msg->data >> 32);
+	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_RTS, msg->flags,
+						   0, msg->data));
+	near_sent(port, peer);
+	return 0;
+}
+
+struct near_tx_op *near_tx_find(struct near_port *port, struct near_peer *peer,
+				uint64_t id)
+{
+	struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
+
+	return op && op->peer == peer && op->state != NEAR_TX_PIECES ?
+		op : NULL;
+}
+
+void near_tx_cts(struct near_port *port, struct near_tx_op *op,
+		 uint64_t answer, size_t len)
+{
+	op->state = NEAR_TX_PIECES;
+	op->answer = answer;
+	op->len = len;
+	near_port_work(port, &port->sending, &op->link);
+}
+
+/* op is in port->sending no more. */
+void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
+{
+	struct near_peer *peer = op->peer;
+	void *cookie = op->cookie;
+
+	/* the receiver polls: it will not let us wait for a larger ring */
+	if (!err && op->too_small > near_data_max(peer->tx.dsize))
+		near_too_small(port, peer, op->too_small);
+	free(op->copy);
+	near_pool_put(&port->tx_ops, op);
+	peer->large--;
+	if (cookie)
+		port->sink->sent(port->ctx, cookie, err);
+	near_peer_put(port, peer);
+}
+
+/* One piece; false: there is no room for it. */
+static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
+{
+	struct near_tx *tx = &op->peer->tx;
+	size_t len = op->len - op->done, most = near_piece_most(tx);
+	struct near_slot *slot;
+	uint64_t end;
+	uint8_t *data;
+
+	if (len > most)
+		len = most;
+	slot = near_control_slot(port, op->peer);
+	data = slot ? near_tx_data(tx, len, &end) : NULL;
+	if (!data) {
+		near_full(port, op->peer);
+		return false;
+	}
+	near_iov_out(data, op->iov, op->done, len);
+	op->done += len;
+	tx->dtail = end;
+	slot->piece.answer = op->answer;
+	slot->piece.len = (uint32_t)len;
+	near_control_send(port, op->peer, slot, NEAR_KIND_PIECE);
+	return true;
+}
+
+static bool near_tx_pieces(struct near_port *port, struct near_tx_op *op,
+			   size_t *budget)
+{
+	size_t stop = op->done + *budget, from = op->done;
+
+	while (op->done < op->len && op->done < stop)
+		if (!near_tx_piece(port, op))
+			break;
+	from = op->done - from;
+	*budget -= from < *budget ? from : *budget;
+	if (op->done < op->len)
+		return false;
+	near_list_remove(&op->link);
+	near_tx_end(port, op, 0);
+	return true;
+}
+
+bool near_tx_step(struct near_port *port, struct near_tx_op *op,
+		  size_t *budget)
+{
+	if (op->state == NEAR_TX_PIECES)
+		return near_tx_pieces(port, op, budget);
+	near_tx_share(port, op, budget);
+	return op->state != NEAR_TX_SHARE;
+}

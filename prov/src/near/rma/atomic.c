@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Each operation is a function of the old value, put in place by a
+ * compare-and-exchange loop over integers of the element's size: a float
+ * that is not equal to itself is so compared by its bits.
+ */
+
+#include <complex.h>
+#include <string.h>
+
+#include "near/rma/atomic.h"
+
+static const uint8_t near_type_sizes[NEAR_TYPES] = {
+	[NEAR_INT8] = 1,	[NEAR_UINT8] = 1,
+	[NEAR_INT16] = 2,	[NEAR_UINT16] = 2,
+	[NEAR_INT32] = 4,	[NEAR_UINT32] = 4,
+	[NEAR_INT64] = 8,	[NEAR_UINT64] = 8,
+	[NEAR_FLOAT] = 4,	[NEAR_DOUBLE] = 8,
+	[NEAR_FLOAT_COMPLEX] = 8,
+};
+
+size_t near_type_size(unsigned int type)
+{
+	return type < NEAR_TYPES ? near_type_sizes[type] : 0;
+}
+
+bool near_op_compares(unsigned int op)
+{
+	return op >= NEAR_CSWAP && op < NEAR_OP_COUNT;
+}
+
+bool near_atomic_valid(unsigned int op, unsigned int type)
+{
+	if (op >= NEAR_OP_COUNT || type >= NEAR_TYPES)
+		return false;
+	switch (op) {
+	case NEAR_BOR:
+	case NEAR_BAND:
+	case NEAR_BXOR:
+	case NEAR_MSWAP:
+		return type <= NEAR_UINT64;
+	case NEAR_MIN:
+	case NEAR_MAX:
+	case NEAR_CSWAP_LE:
+	case NEAR_CSWAP_LT:
+	case NEAR_CSWAP_GE:
+	case NEAR_CSWAP_GT:
+		return type != NEAR_FLOAT_COMPLEX;
+	default:
+		return true;
+	}
+}
+
+bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
+{
+	return near_atomic_valid(op, type) &&
+	       near_op_compares(op) == (verb == NEAR_COMPARE) &&
+	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
+}
+
+/* Those of all types; what is left of a type's operations follows. */
+#define NEAR_NEXT_ALL							\
+	case NEAR_LOR: return old != 0 || operand != 0;			\
+	case NEAR_LAND: return old != 0 && operand != 0;		\
+	case NEAR_LXOR: return (old != 0) != (operand != 0);		\
+	case NEAR_CSWAP_NE: return compare != old ? operand : old;
+
+#define NEAR_NEXT_REAL							\
+	case NEAR_SUM: return old + operand;				\
+	case NEAR_PROD: return old * operand;
+
+/* Which wrap. */
+#define NEAR_NEXT_INT							\
+	case NEAR_SUM:							\
+		__builtin_add_overflow(old, operand, &old);		\
+		return old;						\
+	case NEAR_PROD:							\
+		__builtin_mul_overflow(old, operand, &old);		\
+		return old;
+
+#define NEAR_NEXT_ORDERED						\
+	case NEAR_MIN: return old > operand ? operand : old;		\
+	case NEAR_MAX: return old < operand ? operand : old;		\
+	case NEAR_CSWAP_LE: return compare <= old ? operand : old;	\
+	case NEAR_CSWAP_LT: return compare < old ? operand : old;	\
+	case NEAR_CSWAP_GE: return compare >= old ? operand : old;	\
+	case NEAR_CSWAP_GT: return compare > old ? operand : old;
+
+#define NEAR_NEXT_BITS							\
+	case NEAR_BOR: return old | operand;				\
+	case NEAR_BAND: return old & operand;				\
+	case NEAR_BXOR: return old ^ operand;				\
+	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
+
+/* What old becomes. WRITE, READ and CSWAP do not look into the value. */
+#define NEAR_DEFINE_NEXT(name, ctype, cases)				\
+static ctype near_next_##name(unsigned int op, ctype old,		\
+			      ctype operand, ctype compare)		\
+{									\
+	(void)compare;							\
+	switch (op) {							\
+	cases								\
+	default: return old;						\
+	}								\
+}
+
+/* The element as bits, and as what it is. */
+#define NEAR_DEFINE_APPLY(name, ctype, bits)				\
+static void near_apply_##name(unsigned int op, void *target,		\
+			      const uint8_t *from, const uint8_t *with,	\
+			      uint8_t *result, size_t count)		\
+{									\
+	bits *at = target, old, want, expect;				\
+	ctype old_value, operand = 0, compare = 0, next;		\
+	size_t i;							\
+									\
+	for (i = 0; i < count; i++, at++) {				\
+		memcpy(&operand, from + i * sizeof(bits),		\
+		       op == NEAR_ATOMIC_READ ? 0 : sizeof(bits));	\
+		if (with)						\
+			memcpy(&compare, with + i * sizeof(bits),	\
+			       sizeof(bits));				\
+		memcpy(&want, &operand, sizeof(want));			\
+		memcpy(&expect, &compare, sizeof(expect));		\
+		old = __atomic_load_n(at, __ATOMIC_SEQ_CST);		\
+		for (;;) {						\
+			if (op == NEAR_ATOMIC_READ ||			\
+			    (op == NEAR_CSWAP && old != expect))	\
+				break;					\
+			if (op != NEAR_ATOMIC_WRITE &&			\
+			    op != NEAR_CSWAP) {				\
+				memcpy(&old_value, &old, sizeof(old));	\
+				next = near_next_##name(op, old_value,	\
+						operand, compare);	\
+				memcpy(&want, &next, sizeof(want));	\
+			}						\
+			if (__atomic_compare_exchange_n(at, &old, want,	\
+					false, __ATOMIC_SEQ_CST,	\
+					__ATOMIC_SEQ_CST))		\
+				break;					\
+		}							\
+		if (result)						\
+			memcpy(result + i * sizeof(bits), &old,		\
+			       sizeof(old));				\
+	}								\
+}
+
+#define NEAR_DEFINE_INT(name, ctype, bits)				\
+	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_INT		\
+			 NEAR_NEXT_ORDERED NEAR_NEXT_BITS)		\
+	NEAR_DEFINE_APPLY(name, ctype, bits)
+
+#define NEAR_DEFINE_REAL(name, ctype, bits)				\
+	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_REAL		\
+			 NEAR_NEXT_ORDERED)				\
+	NEAR_DEFINE_APPLY(name, ctype, bits)
+
+#define NEAR_DEFINE_COMPLEX(name, ctype, bits)				\
+	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_REAL)	\
+	NEAR_DEFINE_APPLY(name, ctype, bits)
+
+NEAR_DEFINE_INT(int8, int8_t, uint8_t)
+NEAR_DEFINE_INT(uint8, uint8_t, uint8_t)
+NEAR_DEFINE_INT(int16, int16_t, uint16_t)
+NEAR_DEFINE_INT(uint16, uint16_t, uint16_t)
+NEAR_DEFINE_INT(int32, int32_t, uint32_t)
+NEAR_DEFINE_INT(uint32, uint32_t, uint32_t)
+NEAR_DEFINE_INT(int64, int64_t, uint64_t)
+NEAR_DEFINE_INT(uint64, uint64_t, uint64_t)
+NEAR_DEFINE_REAL(float, float, uint32_t)
+NEAR_DEFINE_REAL(double, double, uint64_t)
+NEAR_DEFINE_COMPLEX(float_complex, float complex, uint64_t)
+
+void near_atomic_apply(unsigned int op, unsigned int type, void *target,
+		       const void *operand, const void *compare, void *result,
+		       size_t count)
+{
+	static void (*const apply[NEAR_TYPES])(unsigned int, void *,
+					       const uint8_t *,
+					       const uint8_t *, uint8_t *,
+					       size_t) = {
+		near_apply_int8,	near_apply_uint8,
+		near_apply_int16,	near_apply_uint16,
+		near_apply_int32,	near_apply_uint32,
+		near_apply_int64,	near_apply_uint64,
+		near_apply_float,	near_apply_double,
+		near_apply_float_complex,
+	};
+
+	apply[type](op, target, operand, near_op_compares(op) ? compare : NULL,
+		    result, count);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Reads and writes that we do by ourselves, by process_vm_readv() and
+ * process_vm_writev(): what the peer's table says of the region is looked at
+ * before, so that the peer has nothing to do. Where it wants to know, it is
+ * told by a slot afterwards.
+ */
+
+#include <errno.h>
+
+#include "near/rma/ops.h"
+
+/* By its verb; whether it may be now is another question. */
+bool near_rma_direct_can(const struct near_port *port,
+			 struct near_rma_peer *at,
+			 const struct near_rma_args *args)
+{
+	return (args->verb == NEAR_WRITE || args->verb == NEAR_READ) &&
+	       at->peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ) &&
+	       near_rma_view(at);
+}
+
+int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
+		  uint64_t *memory)
+{
+	struct near_region_entry entry;
+	int ret;
+
+	*memory = 0;
+	if (near_unlikely(!near_rma_view(at)))
+		return at->peer->region->table_fd < 0 ? -EOPNOTSUPP : -ENOENT;
+	if (!args->len)
+		return 0;
+	ret = near_table_view_find(at->view, args->key, &entry);
+	if (ret)
+		return ret;
+	ret = near_region_check(&entry, args->addr, args->len,
+				near_rma_access(args->verb, args->op), memory);
+	if (ret || args->verb == NEAR_WRITE || args->verb == NEAR_READ)
+		return ret;
+	return *memory % near_type_size(args->type) ? -EINVAL : 0;
+}
+
+static ssize_t near_rma_copy(const struct near_rma_op *op, uint64_t memory,
+			     size_t len)
+{
+	const struct near_rma_bufs *bufs = &op->args.local;
+	struct iovec here[NEAR_IOV_MAX], there;
+	pid_t pid = op->to->peer->addr.pid;
+	size_t n;
+
+	there.iov_base = (void *)(uintptr_t)(memory + op->sent);
+	there.iov_len = len;
+	n = near_iov_rest(bufs->iov, bufs->count, op->sent, len, here);
+	return op->args.verb == NEAR_READ ?
+		process_vm_readv(pid, here, n, &there, 1, 0) :
+		process_vm_writev(pid, here, n, &there, 1, 0);
+}
+
+static int near_rma_step(struct near_port *port, struct near_rma_op *op,
+			 uint64_t memory)
+{
+	struct near_peer *peer = op->to->peer;
+	size_t len = op->args.len - op->sent;
+	ssize_t n;
+
+	/* a pid that another process has got meanwhile would be written to */
+	if (!near_peer_alive(port, peer)) {
+		near_peer_dies(port, peer);
+		return -ECONNRESET;
+	}
+	n = near_rma_copy(op, memory, len > NEAR_STEP ? NEAR_STEP : len);
+	if (near_likely(n > 0)) {
+		op->sent += n;
+		return 0;
+	}
+	if (n < 0 && errno == ESRCH && near_peer_left(peer)) {
+		near_peer_dies(port, peer);
+		return -ECONNRESET;
+	}
+	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
+		/* before the first byte: the peer does it */
+		peer->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
+		return op->sent ? -EIO : -EPERM;
+	}
+	return n < 0 && errno == ENOMEM ? -EAGAIN : -EFAULT;
+}
+
+/* The slot by which the peer hears of it. */
+static void near_rma_tell_peer(struct near_port *port,
+			       const struct near_rma_op *op,
+			       struct near_slot *slot)
+{
+	slot->tag = op->args.addr;
+	slot->rma = (struct near_rma_slot) {
+		.key = op->args.key,
+		.total = op->args.len,
+		.offset = op->args.len,
+		.data = op->args.data,
+		.verb = NEAR_EVENT,
+		.op = op->args.verb,
+		.flags = op->args.flags & NEAR_RMA_DATA,
+	};
+	near_rma_publish(port, op->to->peer, slot, NEAR_KIND_RMA, 0);
+}
+
+/*
+ * -EPERM: not in this way. Once the last byte is there nothing can fail, so
+ * the slot is there before.
+ */
+int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
+		       uint64_t memory)
+{
+	const struct near_rma_args *args = &op->args;
+	struct near_peer *peer = op->to->peer;
+	struct near_slot *slot = NULL;
+	int ret = 0;
+
+	/* the slot of an offer tells it where the offer was */
+	if (!op->offered &&
+	    (args->flags & NEAR_RMA_DATA ||
+	     __atomic_load_n(&peer->region->tell, __ATOMIC_RELAXED) &
+	     near_rma_access(args->verb, args->op))) {
+		slot = near_control_slot(port, peer);
+		if (!slot)
+			return -EAGAIN;
+	}
+	if (args->len)
+		ret = near_rma_step(port, op, memory);
+	if (!ret && slot && op->sent == args->len)
+		near_rma_tell_peer(port, op, slot);
+	return ret;
+}
+
+int near_rma_direct(struct near_port *port, struct near_rma_op *op)
+{
+	uint64_t memory;
+	int ret = near_rma_look(op->to, &op->args, &memory);
+
+	return ret ? ret : near_rma_direct_at(port, op, memory);
+}

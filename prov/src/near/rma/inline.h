@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A small operation, inline: one buffer, no more than a slot has room for, a
+ * region that was found before in a table that has not changed since, nothing
+ * that it is to wait for, and a free slot. It goes from the call's registers
+ * into the slot; what is kept of it is what its end, or the withdrawing of an
+ * offer, needs. Called with a verb that the compiler knows, the body is that
+ * verb's alone. near_rma() begins with it, too.
+ */
+#ifndef NEAR_RMA_INLINE_H
+#define NEAR_RMA_INLINE_H
+
+#include "near/rma/offer.h"
+
+static near_inline bool near_rma_offered(enum near_verb verb)
+{
+	return verb == NEAR_WRITE || verb == NEAR_READ;
+}
+
+/* Does all of it fit into a slot, without orders, data or several buffers? */
+static near_inline bool near_rma_is_small(const struct near_rma_args *args)
+{
+	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_ASK) ||
+			  args->len - 1 >= NEAR_RMA_BYTES ||
+			  args->local.count != 1))
+		return false;
+	return near_rma_offered(args->verb) ||
+	       (args->verb == NEAR_FETCH && args->result.count == 1 &&
+		args->len == 8 && near_rma_adds(args->type, args->op));
+}
+
+/* Nothing that is under way is in its way. */
+static near_inline bool near_small_now(const struct near_peer *peer,
+				       const struct near_rma_peer *at,
+				       bool offered)
+{
+	if (near_unlikely(at->expect >= NEAR_RMA_EXPECT || peer->dying))
+		return false;
+	if (!offered)
+		return !at->reading;
+	return near_likely(at->unanswered == at->offers && !at->skip &&
+			   at->directs >= NEAR_OFFER_FIRST &&
+			   (at->chosen + 1) % NEAR_OFFER_AGAIN &&
+			   peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ));
+}
+
+/* Key, range and right, as the peer's table has them. */
+static near_inline bool near_small_allowed(const struct near_rma_peer *at,
+					   const struct near_rma_args *args)
+{
+	const struct near_region_entry *entry;
+	uint64_t memory;
+
+	if (near_unlikely(!at->view))
+		return false;
+	entry = near_table_view_known(at->view, args->key);
+	return near_likely(entry &&
+			   !near_region_check(entry, args->addr, args->len,
+					      near_rma_access(args->verb,
+							      args->op),
+					      &memory)) &&
+	       (near_rma_offered(args->verb) ||
+		!(memory % sizeof(uint64_t)));
+}
+
+static near_inline void near_small_keep(struct near_rma_op *op,
+					const struct near_rma_args *args)
+{
+	bool copy = args->flags & NEAR_RMA_COPY && args->verb != NEAR_READ;
+
+	op->args.verb = args->verb;
+	op->args.flags = copy ? NEAR_RMA_COPY : 0;
+	op->args.addr = args->addr;
+	op->args.key = args->key;
+	op->args.len = args->len;
+	op->args.cookie = args->cookie;
+	op->args.about = args->about;
+	op->args.data = 0;
+	op->args.op = args->op;
+	op->args.type = args->type;
+	op->args.local = (struct near_rma_bufs) { op->local, 1 };
+	op->local[0] = (struct iovec) { args->local.iov->iov_base, args->len };
+	if (copy) {
+		near_copy_small(op->kept, args->local.iov->iov_base,
+				args->len);
+		op->local[0].iov_base = op->kept;
+	}
+	if (!near_rma_offered(args->verb)) {
+		op->args.result = (struct near_rma_bufs) { op->result, 1 };
+		op->result[0] = (struct iovec) { args->result.iov->iov_base,
+						 args->len };
+	}
+	op->copy = NULL;
+	op->sent = args->len;
+	op->answered = 0;
+	op->expect = 1;
+	op->begun = op->small = true;
+	op->queued = op->cleared = op->offered = false;
+}
+
+static near_inline void near_small_post(struct near_port *port,
+					struct near_peer *peer,
+					const struct near_rma_op *op,
+					struct near_slot *slot,
+					const struct near_rma_args *args,
+					unsigned int flags)
+{
+	bool operands = args->verb != NEAR_READ;
+
+	slot->tag = args->addr;
+	slot->rma.key = args->key;
+	slot->rma.id = near_pool_id(op);
+	if (operands) {
+		near_copy_small(slot->rma.bytes, args->local.iov->iov_base,
+				args->len);
+	} else {
+		slot->rma.total = args->len;
+		slot->rma.offset = 0;
+	}
+	slot->rma.verb = args->verb;
+	slot->rma.op = args->op;
+	slot->rma.type = args->type;
+	slot->rma.flags = operands ? NEAR_RMA_INLINE : 0;
+	slot->rma.len = operands ? (uint32_t)args->len : 0;
+	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
+}
+
+/*
+ * Of what is small. true: it is on its way, and done() tells its end. false:
+ * nothing has been done.
+ */
+static near_inline bool near_rma_small(struct near_port *port,
+				       struct near_peer *peer,
+				       const struct near_rma_args *args)
+{
+	bool offered = near_rma_offered(args->verb);
+	struct near_rma_peer *at = peer->rma;
+	struct near_slot *slot;
+	struct near_rma_op *op;
+
+	if (near_unlikely(!at || !near_small_now(peer, at, offered) ||
+			  !near_small_allowed(at, args) ||
+			  !near_pool_ready(&port->rma->ops)))
+		return false;
+	/* a queue gates the ring, which then looks full */
+	slot = near_tx_slot(&peer->tx);
+	if (near_unlikely(!slot))
+		return false;
+	op = near_pool_get(&port->rma->ops);
+	near_small_post(port, peer, op, slot, args,
+			offered ? near_offer_open(port) : NEAR_OFFER_NONE);
+	/* while the slot is on its way */
+	op->to = at;
+	near_small_keep(op, args);
+	peer->refs++;
+	at->expect++;
+	at->unanswered++;
+	port->rma->small++;
+	if (offered) {
+		at->chosen++;
+		near_offer_made(port, at, op, slot);
+	}
+	return true;
+}
+
+/* near_peer_put() */
+static near_inline void near_rma_unhold(struct near_port *port,
+					struct near_peer *peer)
+{
+	if (near_likely(peer->refs > 1))
+		peer->refs--;
+	else
+		near_peer_put(port, peer);
+}
+
+/* issue.c: what one has that is not small. */
+void near_rma_end_more(struct near_rma_op *op, int err);
+
+static near_inline void near_rma_end(struct near_port *port,
+				     struct near_rma_op *op, int err)
+{
+	void *cookie = op->args.cookie;
+	uint32_t about = op->args.about;
+	struct near_rma_peer *at = op->to;
+	struct near_peer *peer = at->peer;
+
+	if (near_likely(op->small)) {
+		at->unanswered--;
+		at->expect -= op->expect;
+	} else {
+		near_rma_end_more(op, err);
+	}
+	if (op->offered)
+		near_offer_ended(at, op);
+	near_pool_put(&port->rma->ops, op);
+	if (near_likely(about))
+		port->rma->sink->done(port->ctx, peer, cookie, about, err);
+	near_rma_rest(port, at);
+	near_rma_unhold(port, peer);
+}
+
+#endif /* NEAR_RMA_INLINE_H */

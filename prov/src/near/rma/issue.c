@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Operations of ours. Those to one peer are issued in the order in which they
+ * were called: what cannot be issued at once waits in a queue of its peer's,
+ * and while there is one, messages to that peer wait too (near_tx_gate()).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "near/rma/inline.h"
+#include "near/rma/ops.h"
+
+static void near_rma_unqueue(struct near_rma_op *op)
+{
+	if (!op->queued)
+		return;
+	near_list_remove(&op->link);
+	op->queued = false;
+	if (near_list_empty(&op->to->queue))
+		near_tx_open_gate(&op->to->peer->tx, NEAR_GATE_QUEUE);
+}
+
+void near_rma_end_more(struct near_rma_op *op, int err)
+{
+	struct near_rma_peer *at = op->to;
+
+	near_rma_unqueue(op);
+	if (at->barrier == op)
+		near_rma_barrier_over(at, err);
+	if (op->begun) {
+		at->unanswered--;
+		at->expect -= op->expect;
+		/* an offered one is answered at once; another may be reading */
+		if (op->args.verb == NEAR_READ && !op->offered)
+			at->reading = false;
+	}
+	free(op->copy);
+}
+
+/* All of the operation in the slot itself? */
+static bool near_rma_inline(const struct near_rma_op *op, size_t len,
+			    unsigned int operands)
+{
+	return operands && len == op->args.len &&
+	       len * operands <= NEAR_RMA_BYTES &&
+	       !(op->args.flags & NEAR_RMA_DATA);
+}
+
+static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
+				  size_t len, unsigned int operands)
+{
+	const struct iovec *iov = op->args.local.iov;
+
+	if (near_likely(op->args.local.count == 1 && len <= NEAR_INLINE))
+		near_copy_small(to, (uint8_t *)iov->iov_base + op->sent, len);
+	else
+		near_iov_out(to, iov, op->sent, len);
+	if (operands > 1)
+		near_iov_out(to + len, op->args.compare.iov, op->sent, len);
+}
+
+int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
+		  unsigned int flags)
+{
+	const struct near_rma_args *args = &op->args;
+	unsigned int operands = near_rma_operands(args->verb, args->op);
+	struct near_peer *peer = op->to->peer;
+	struct near_slot *slot = near_control_slot(port, peer);
+	bool small = near_rma_inline(op, len, operands);
+	uint8_t *data = NULL;
+	uint64_t end = 0;
+
+	if (!slot)
+		return -EAGAIN;
+	if (operands && !small) {
+		data = near_tx_data(&peer->tx, len * operands, &end);
+		if (!data)
+			return near_full(port, peer);
+		near_rma_operands_out(op, data, len, operands);
+		peer->tx.dtail = end;
+	}
+	slot->tag = args->addr;
+	slot->rma = (struct near_rma_slot) {
+		.key = args->key,
+		.id = near_pool_id(op),
+		.total = args->len,
+		.offset = op->sent,
+		.data = args->data,
+		.verb = args->verb,
+		.op = args->op,
+		.type = args->type,
+		.flags = (args->flags & NEAR_RMA_DATA) |
+			 (small ? NEAR_RMA_INLINE : 0),
+		.len = args->verb == NEAR_READ ? 0 : (uint32_t)len,
+	};
+	if (small)
+		near_rma_operands_out(op, slot->rma.bytes, len, operands);
+	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
+	op->sent += len;
+	return 0;
+}
+
+/* How much goes into the next part. */
+static size_t near_rma_part_len(const struct near_rma_op *op)
+{
+	size_t left = op->args.len - op->sent;
+	size_t most = near_piece_most(&op->to->peer->tx);
+
+	if (op->args.verb == NEAR_READ)
+		return left;
+	if (op->args.verb != NEAR_WRITE)
+		most = NEAR_RMA_PART;
+	return left < most ? left : most;
+}
+
+/* Of all parts but a fetching one's, the last is answered. */
+static bool near_rma_part_expects(const struct near_rma_op *op)
+{
+	return !op->expect || op->args.verb == NEAR_FETCH ||
+	       op->args.verb == NEAR_COMPARE;
+}
+
+static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	size_t stop = op->sent + NEAR_STEP;
+	int ret;
+
+	do {
+		if (near_rma_part_expects(op) && at->expect >= NEAR_RMA_EXPECT)
+			return -EAGAIN;
+		ret = near_rma_part(port, op, near_rma_part_len(op), 0);
+		if (ret)
+			return ret;
+		if (near_rma_part_expects(op)) {
+			op->expect++;
+			at->expect++;
+		}
+		if (!op->begun)
+			at->unanswered++;
+		op->begun = true;
+		if (op->args.verb == NEAR_READ)
+			at->reading = true;
+	} while (op->sent < op->args.len && op->sent < stop);
+	return op->sent < op->args.len ? -EAGAIN : 0;
+}
+
+/* Does the target do it? Behind messages it does what is small. */
+static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
+{
+	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
+	       (!op->sent && !op->cleared &&
+		op->args.len <= NEAR_RMA_SMALL &&
+		near_rma_behind(op->to, &op->args));
+}
+
+/* A read that holds messages back stays in the queue until it is answered. */
+static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
+{
+	int ret = 0;
+
+	if (!op->begun || op->sent < op->args.len)
+		ret = near_rma_ask(port, op);
+	if (!ret && op->args.verb == NEAR_READ &&
+	    op->args.flags & NEAR_RMA_HOLD)
+		return -EAGAIN;
+	if (!ret)
+		near_rma_unqueue(op);
+	return ret;
+}
+
+/*
+ * 0: it is on its way, or over (then op is gone). -EAGAIN: more is to be done.
+ */
+static int near_rma_go(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	int ret;
+
+	if (near_rma_must_wait(op))
+		return -EAGAIN;
+	if (near_rma_asks(port, op))
+		return near_rma_ask_on(port, op);
+	if (at->unanswered)
+		return -EAGAIN;
+	if (!op->sent && !op->cleared && near_rma_behind(at, &op->args)) {
+		near_rma_barrier(port, at, op);
+		return -EAGAIN;
+	}
+	ret = near_rma_direct(port, op);
+	if (ret == -EPERM || ret == -EAGAIN ||
+	    (!ret && op->sent < op->args.len))
+		return -EAGAIN;
+	near_rma_end(port, op, -ret);
+	return 0;
+}
+
+void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_link *first;
+
+	while ((first = at->queue.next) != &at->queue) {
+		if (!port->sink->room(port->ctx) ||
+		    near_rma_go(port, near_container(first, struct near_rma_op,
+						     link)))
+			return;
+	}
+}
+
+/* What an answer says, each read once. */
+struct near_rma_answer {
+	uint64_t offset;
+	uint32_t len;
+	const uint8_t *data;
+};
+
+/* Its bytes, for a part of what was asked for; false: it cannot be. */
+static bool near_rma_take(struct near_rma_op *op,
+			  const struct near_rma_answer *answer)
+{
+	bool read = op->args.verb == NEAR_READ;
+
+	if (op->args.verb == NEAR_WRITE || op->args.verb == NEAR_ATOMIC) {
+		op->answered = op->args.len;
+		return !answer->len && op->sent == op->args.len;
+	}
+	if (answer->offset != op->answered || !answer->data ||
+	    answer->len > op->sent - op->answered || (!read && !op->expect))
+		return false;
+	near_iov_in(read ? op->args.local.iov : op->args.result.iov,
+		    op->answered, answer->data, answer->len);
+	op->answered += answer->len;
+	if (!read) {
+		op->expect--;
+		op->to->expect--;
+	}
+	return true;
+}
+
+/* The same for all that a small one has asked for. */
+static near_inline bool near_rma_take_small(struct near_rma_op *op,
+					const struct near_rma_answer *answer)
+{
+	const struct iovec *to = op->args.verb == NEAR_READ ?
+				 op->args.local.iov : op->args.result.iov;
+
+	if (near_unlikely(!op->small || !op->expect || answer->offset ||
+			  op->args.verb == NEAR_WRITE ||
+			  answer->len != op->args.len))
+		return false;
+	near_copy_small(to->iov_base, answer->data, answer->len);
+	return true;
+}
+
+int near_rma_answered(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot)
+{
+	const struct near_answer_slot *from = &slot->rma_answer;
+	uint64_t id = __atomic_load_n(&from->id, __ATOMIC_RELAXED);
+	uint32_t err = __atomic_load_n(&from->err, __ATOMIC_RELAXED);
+	struct near_rma_answer answer = {
+		.offset = __atomic_load_n(&from->offset, __ATOMIC_RELAXED),
+		.len = __atomic_load_n(&from->len, __ATOMIC_RELAXED),
+		.data = from->bytes,
+	};
+	struct near_rma_op *op = near_pool_find(&port->rma->ops, id);
+
+	if (near_unlikely(answer.len > NEAR_RMA_BYTES))
+		answer.data = near_rx_data(&lane->rx, answer.len);
+	if (near_unlikely(!op || op->to->peer != lane->peer || !op->begun ||
+			  err > 4095)) {
+		near_lane_broken(port, lane, "an answer to", id);
+		return -EPROTO;
+	}
+	if (near_likely(!err && near_rma_take_small(op, &answer))) {
+		near_rma_end(port, op, 0);
+		return 0;
+	}
+	if (!err && !near_rma_take(op, &answer)) {
+		near_lane_broken(port, lane, "an answer of", answer.len);
+		return -EPROTO;
+	}
+	if (err || op->answered == op->args.len)
+		near_rma_end(port, op, (int)err);
+	return 0;
+}
+
+static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
+{
+	if (near_likely(bufs->count == 1))
+		*iov = *bufs->iov;
+	else if (bufs->count)
+		memcpy(iov, bufs->iov, bufs->count * sizeof(*iov));
+	bufs->iov = iov;
+}
+
+/* One buffer after another into the operation's own memory. */
+static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
+				   struct iovec *iov, uint8_t *to, size_t len)
+{
+	if (!bufs->count)
+		return to;
+	near_iov_out(to, bufs->iov, 0, len);
+	iov[0] = (struct iovec) { to, len };
+	*bufs = (struct near_rma_bufs) { iov, 1 };
+	return to + len;
+}
+
+static int near_rma_keep(struct near_rma_op *op)
+{
+	struct near_rma_args *args = &op->args;
+	unsigned int operands = near_rma_operands(args->verb, args->op);
+	size_t size = args->len * operands;
+	uint8_t *to = op->kept;
+
+	op->copy = NULL;
+	near_rma_keep_bufs(&args->result, op->result);
+	if (!(args->flags & NEAR_RMA_COPY) || !operands) {
+		near_rma_keep_bufs(&args->local, op->local);
+		near_rma_keep_bufs(&args->compare, op->compare);
+		return 0;
+	}
+	if (size > sizeof(op->kept)) {
+		to = op->copy = malloc(size);
+		if (!to)
+			return -EAGAIN;
+	}
+	to = near_rma_copy_bufs(&args->local, op->local, to, args->len);
+	near_rma_copy_bufs(&args->compare, op->compare, to, args->len);
+	return 0;
+}
+
+struct near_rma_op *near_rma_op(struct near_port *port,
+				struct near_rma_peer *at,
+				const struct near_rma_args *args)
+{
+	struct near_rma_op *op = near_pool_get(&port->rma->ops);
+
+	if (!op)
+		return NULL;
+	op->to = at;
+	op->args = *args;
+	if (near_rma_keep(op)) {
+		near_pool_put(&port->rma->ops, op);
+		return NULL;
+	}
+	op->sent = op->answered = 0;
+	op->expect = 0;
+	op->begun = op->cleared = op->queued = false;
+	op->offered = op->small = false;
+	return op;
+}
+
+/* Behind all others, and as much of it as can be now. */
+static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
+			  const struct near_rma_args *args)
+{
+	struct near_rma_op *op = near_rma_op(port, at, args);
+
+	if (!op)
+		return -EAGAIN;
+	op->queued = true;
+	near_peer_hold(at->peer);
+	near_list_append(&at->queue, &op->link);
+	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
+	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
+	    near_rma_asks(port, op))
+		near_rma_ask_on(port, op);
+	if (!near_list_empty(&at->queue))
+		near_rma_wake(port, at);
+	return 0;
+}
+
+/* In this call, if it is not long and nothing is before it. */
+static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
+			    const struct near_rma_args *args, uint64_t memory)
+{
+	struct near_rma_op op;
+	uint64_t since = 0;
+	int ret;
+
+	if (args->len > NEAR_STEP || !near_list_empty(&at->queue) ||
+	    at->unanswered || !near_rma_direct_can(port, at, args) ||
+	    (args->flags & NEAR_RMA_FENCE && at->peer->large) ||
+	    near_rma_behind(at, args))
+		return -EPERM;
+	op.to = at;
+	op.args = *args;
+	op.sent = 0;
+	op.offered = false;
+	if (args->len <= NEAR_RMA_PART && near_rma_direct_timed(at))
+		since = near_now_ns();
+	ret = near_rma_direct_at(port, &op, memory);
+	if (ret)
+		return ret;
+	if (since)
+		near_rma_direct_took(at, near_now_ns() - since);
+	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
+}
+
+/* By whichever of the ways that is open first. */
+static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
+			  const struct near_rma_args *args, uint64_t memory)
+{
+	int ret;
+
+	if (!args->len && !(args->flags & NEAR_RMA_DATA))
+		return args->flags & NEAR_RMA_FENCE &&
+		       near_rma_fenced(at->peer) ? -EAGAIN : NEAR_RMA_DONE;
+	ret = near_rma_offer(port, at, args);
+	if (ret == -EPERM)
+		ret = near_rma_at_once(port, at, args, memory);
+	return ret == -EPERM ? near_rma_queue(port, at, args) : ret;
+}
+
+int near_rma(struct near_port *port, struct near_peer *peer,
+	     const struct near_rma_args *args)
+{
+	struct near_rma_peer *at;
+	uint64_t memory;
+	int ret;
+
+	if (near_rma_is_small(args) && near_rma_small(port, peer, args))
+		return 0;
+	if (near_unlikely(!peer->tx.slots)) {
+		ret = near_connect(port, peer);
+		if (ret)
+			return ret;
+	}
+	at = near_rma_peer(peer);
+	if (near_unlikely(!at))
+		return -EAGAIN;
+	if (near_unlikely(peer->dying))
+		return -ECONNRESET;
+	ret = near_rma_look(at, args, &memory);
+	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_ASK))
+		return ret;
+	return near_rma_begin(port, at, args, memory);
+}

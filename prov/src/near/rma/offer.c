@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Small reads and writes. A target that polls does them sooner than two system
+ * calls would, one that does not poll would never: so they are offered to it,
+ * and what it has not taken after a while we withdraw, and do ourselves.
+ *
+ * The target pays for none of this: it says which offer it is at by a plain
+ * store (near_ctl.doing), and looks at the slot again. We say in the slot that
+ * it is withdrawn, have a barrier on all processors, and look which one the
+ * target is at: one of the two has seen the other. docs/near.md has the
+ * argument. Offers are numbered, on both sides, as they come in the ring.
+ *
+ * Which way is taken at first is measured for each peer: where offers are
+ * withdrawn, or answered later than we would be done, fewer and fewer are made.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "near/link/barrier.h"
+#include "base/proc.h"
+#include "near/rma/inline.h"
+#include "near/rma/ops.h"
+
+#define NEAR_OFFER_WRITE 1024	/* bytes of a write; of a read a part's */
+#define NEAR_OFFER_PATIENCE 20000	/* ns, at most */
+#define NEAR_OFFER_PAUSE 100000	/* ns after a barrier for nothing */
+#define NEAR_OFFER_LEAVE 100000000	/* ns, at most */
+#define NEAR_OFFER_SKIP 16	/* not offered after a loss, at first */
+#define NEAR_OFFER_SKIP_MAX 4096
+
+static uint64_t near_offer_word(uint64_t word, enum near_offer offer)
+{
+	return (word & ~((uint64_t)NEAR_OFFER_MASK << NEAR_WORD_FLAGS)) |
+	       (uint64_t)offer << NEAR_WORD_FLAGS;
+}
+
+void near_offer_done(struct near_lane *lane, uint64_t word)
+{
+	if (near_offer_state(word) != NEAR_OFFER_NONE)
+		near_offer_count(lane);
+}
+
+int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
+		    uint64_t word)
+{
+	enum near_offer offer = near_offer_state(word);
+	struct near_ctl *ctl = lane->rx.ctl;
+
+	if (offer == NEAR_OFFER_NONE)
+		return 0;
+	if (near_unlikely(offer >= NEAR_OFFER_BUSY)) {
+		if (offer == NEAR_OFFER_BUSY && !lane->peer->dying)
+			return -EAGAIN;
+		near_offer_done(lane, word);
+		return offer == NEAR_OFFER_OVER ? NEAR_OFFER_TOLD :
+						  NEAR_OFFER_SKIPPED;
+	}
+	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
+	if (near_unlikely(offer == NEAR_OFFER_FENCED || !near_barrier_ready()))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
+		return 0;
+	__atomic_store_n(&ctl->doing, lane->offers, __ATOMIC_RELAXED);
+	return -EAGAIN;
+}
+
+/*
+ * Errors have an answer of their own, and so has each write from then on: a
+ * count says nothing of what is before it.
+ */
+bool near_offer_counts(struct near_lane *lane, uint64_t word,
+		       const struct near_rma_reply *reply)
+{
+	if (near_offer_state(word) == NEAR_OFFER_NONE)
+		return false;
+	if (near_unlikely(reply->err && !lane->refused)) {
+		lane->refused = true;
+		lane->told = 0;
+		__atomic_store_n(&lane->rx.ctl->refused, lane->offers + 1,
+				 __ATOMIC_RELAXED);
+	}
+	return reply->verb == NEAR_WRITE && !lane->refused;
+}
+
+/* A loss, or a gain, for the ring. */
+static void near_offer_lost(struct near_rma_peer *at)
+{
+	at->skip = at->next_skip < NEAR_OFFER_SKIP ? NEAR_OFFER_SKIP :
+						     at->next_skip;
+	if (at->skip < NEAR_OFFER_SKIP_MAX)
+		at->next_skip = 2 * at->skip;
+}
+
+bool near_rma_direct_timed(struct near_rma_peer *at)
+{
+	return at->directs++ < NEAR_OFFER_FIRST ||
+	       !(at->directs % NEAR_OFFER_SAMPLE);
+}
+
+void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns)
+{
+	if (!at->direct_ns || ns < at->direct_ns)
+		at->direct_ns = ns;
+	else
+		at->direct_ns += (ns - at->direct_ns) / 8;
+}
+
+void near_offer_took(struct near_rma_peer *at)
+{
+	uint64_t ns = near_now_ns() - at->offered_ns;
+
+	if (ns > at->direct_ns)
+		near_offer_lost(at);
+	else
+		at->next_skip = 0;
+}
+
+/* What is copied for its sender fits into the operation, as an answer does. */
+static bool near_offer_small(const struct near_rma_peer *at,
+			     const struct near_rma_args *args)
+{
+	size_t most = NEAR_RMA_PART;
+
+	if (args->verb == NEAR_WRITE && !(args->flags & NEAR_RMA_COPY))
+		most = NEAR_OFFER_WRITE;
+	return args->len && args->len <= most &&
+	       args->len <= near_piece_most(&at->peer->tx);
+}
+
+/* Nothing but offers is before it, so that those may be withdrawn in order. */
+static bool near_offer_wanted(struct near_port *port,
+			      struct near_rma_peer *at,
+			      const struct near_rma_args *args)
+{
+	if (!near_offer_small(at, args) ||
+	    at->directs < NEAR_OFFER_FIRST ||
+	    args->flags & (NEAR_RMA_FENCE | NEAR_RMA_HOLD) ||
+	    at->unanswered != at->offers || !near_list_empty(&at->queue) ||
+	    !near_rma_direct_can(port, at, args) ||
+	    near_rma_behind(at, args))
+		return false;
+	if (!at->skip)
+		return ++at->chosen % NEAR_OFFER_AGAIN || at->unanswered;
+	at->skip--;
+	return false;
+}
+
+/* Claim last: what is posted cannot fail. */
+static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
+			   struct near_rma_op *op)
+{
+	struct near_tx *tx = &at->peer->tx;
+	uint64_t tail = tx->tail;
+	int ret;
+
+	ret = near_rma_part(port, op, op->args.len, near_offer_open(port));
+	if (ret)
+		return ret;
+	op->begun = true;
+	op->expect = 1;
+	at->expect++;
+	at->unanswered++;
+	near_peer_hold(at->peer);
+	near_offer_made(port, at, op, &tx->slots[tail & tx->mask]);
+	return 0;
+}
+
+int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args)
+{
+	struct near_rma_op *op;
+	int ret;
+
+	if (!near_offer_wanted(port, at, args))
+		return -EPERM;
+	if (at->expect >= NEAR_RMA_EXPECT)
+		return -EAGAIN;
+	op = near_rma_op(port, at, args);
+	ret = op ? near_offer_post(port, at, op) : -EAGAIN;
+	if (ret && op) {
+		free(op->copy);
+		near_pool_put(&port->rma->ops, op);
+	}
+	/* with none under way nothing that we do makes room */
+	if (ret == -EAGAIN && !at->unanswered) {
+		near_offer_lost(at);
+		return -EPERM;
+	}
+	return ret;
+}
+
+static uint64_t near_offer_at(const struct near_rma_peer *at)
+{
+	return __atomic_load_n(&at->peer->tx.ctl->doing, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t near_offers_done(const struct near_rma_peer *at)
+{
+	return __atomic_load_n(&at->peer->tx.ctl->done, __ATOMIC_ACQUIRE);
+}
+
+static struct near_rma_op *near_offer_of(struct near_link *link)
+{
+	return near_container(link, struct near_rma_op, link);
+}
+
+/*
+ * All whose slots are in the ring still: one that the target is through with
+ * may have been written to again, or given back. What it clears, because the ring has another
+ * size, was open when it came to it, and is not found as it was.
+ */
+static void near_offers_change(struct near_rma_peer *at, enum near_offer from,
+			       enum near_offer to)
+{
+	struct near_rma_op *op;
+	struct near_link *link;
+	uint64_t word;
+
+	for (link = at->offered.next; link != &at->offered; link = link->next) {
+		op = near_offer_of(link);
+		if (op->number <= near_offers_done(at))
+			continue;
+		word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
+		if (near_offer_state(word) == from)
+			__atomic_compare_exchange_n(&op->slot->word, &word,
+						    near_offer_word(word, to),
+						    false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
+	}
+}
+
+/*
+ * From now on the target takes none. near_offer_at() says which it is at: it
+ * may be doing that, or about to find out that it may not. false: that cannot be
+ * told, and they are to be given back.
+ */
+static bool near_offers_hold(struct near_port *port,
+			     struct near_rma_peer *at)
+{
+	near_offers_change(at, near_offer_open(port), NEAR_OFFER_BUSY);
+	return near_port_barrier(port);
+}
+
+static void near_offers_give(struct near_port *port, struct near_rma_peer *at)
+{
+	near_offers_change(at, NEAR_OFFER_BUSY, near_offer_open(port));
+}
+
+/* One that is held; false: it cannot be done now. */
+static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
+			  struct near_rma_op *op)
+{
+	uint64_t word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
+	int ret;
+
+	op->sent = 0;
+	ret = near_rma_direct(port, op);
+	if (ret == -EAGAIN || ret == -EPERM) {
+		op->sent = op->args.len;
+		return false;
+	}
+	if (!ret && op->sent < op->args.len)
+		ret = -EFAULT;	/* its memory ends before its region does */
+	__atomic_store_n(&op->slot->word,
+			 near_offer_word(word, ret ? NEAR_OFFER_FAILED :
+						     NEAR_OFFER_OVER),
+			 __ATOMIC_RELEASE);
+	at->alone = NULL;
+	near_rma_end(port, op, -ret);
+	return true;
+}
+
+/* All of them, in order, or none if the target is at one. */
+static int near_offers_withdraw(struct near_port *port,
+				struct near_rma_peer *at)
+{
+	uint64_t first = near_offer_of(at->offered.next)->number;
+	bool held;
+	int n = 0;
+
+	if (near_offer_at(at) >= first)
+		return 0;
+	held = near_offers_hold(port, at);
+	while (held && at->offers && port->sink->room(port->ctx) &&
+	       near_offer_at(at) < first &&
+	       near_offer_do(port, at, near_offer_of(at->offered.next)))
+		n++;
+	near_offers_give(port, at);
+	if (n) {
+		near_offer_lost(at);
+		return n;
+	}
+	at->alone = NULL;
+	at->offered_ns = near_now_ns() + NEAR_OFFER_PAUSE;
+	return 0;
+}
+
+/*
+ * What the target has taken is done before what is called after this: that takes
+ * the time of a copy. false: it is stopped there.
+ */
+static bool near_offer_wait(const struct near_rma_peer *at, uint64_t *doing)
+{
+	uint64_t end = near_now_ns() + NEAR_OFFER_LEAVE;
+
+	while ((*doing = near_offer_at(at)) > near_offers_done(at)) {
+		if (near_now_ns() >= end)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_link *link, *next;
+	struct near_rma_op *op;
+	uint64_t doing;
+	bool stopped;
+
+	if (!at->offers)
+		return;
+	stopped = !near_offers_hold(port, at) || !near_offer_wait(at, &doing);
+	for (link = at->offered.next; link != &at->offered && !stopped;
+	     link = next) {
+		next = link->next;
+		op = near_offer_of(link);
+		if (op->number <= doing)
+			continue;
+		if (!port->sink->room(port->ctx))
+			op->args.about = 0;
+		if (!near_offer_do(port, at, op))
+			break;
+	}
+	near_offers_give(port, at);
+}
+
+/* The count alone tells of its end: near_offer_counts(). */
+static near_inline bool near_offer_counted(const struct near_rma_op *op, uint64_t done)
+{
+	const struct near_ctl *ctl = op->to->peer->tx.ctl;
+	uint64_t refused = __atomic_load_n(&ctl->refused, __ATOMIC_RELAXED);
+
+	return op->number <= done && op->args.verb == NEAR_WRITE &&
+	       !(refused && op->number >= refused);
+}
+
+/* What has an answer of its own, and all behind it, waits for that. */
+static near_inline int near_offers_count(struct near_port *port, struct near_rma_peer *at,
+			     uint64_t done)
+{
+	struct near_rma_op *op;
+	int n = 0;
+
+	while (at->offers && port->sink->room(port->ctx)) {
+		op = near_offer_of(at->offered.next);
+		if (!near_offer_counted(op, done))
+			break;
+		near_rma_end(port, op, 0);
+		n++;
+	}
+	return n;
+}
+
+bool near_offers_drained(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_link *link, *next;
+	struct near_rma_op *op;
+
+	for (link = at->offered.next; link != &at->offered; link = next) {
+		next = link->next;
+		op = near_offer_of(link);
+		if (!near_offer_counted(op, near_offers_done(at)))
+			continue;
+		if (!port->sink->room(port->ctx))
+			return false;
+		near_rma_end(port, op, 0);
+	}
+	return true;
+}
+
+static int near_offers_due(struct near_port *port, struct near_rma_peer *at)
+{
+	uint64_t now = near_now_ns(), patience = 2 * at->direct_ns;
+
+	if (!at->offered_ns)
+		at->offered_ns = now;
+	if (patience > NEAR_OFFER_PATIENCE)
+		patience = NEAR_OFFER_PATIENCE;
+	if (now < at->offered_ns + patience)
+		return 0;
+	return near_offers_withdraw(port, at);
+}
+
+int near_offers_step(struct near_port *port, struct near_rma_peer *at)
+{
+	const struct near_rma_op *first = near_offer_of(at->offered.next);
+	int n = 0;
+
+	if (first->args.verb == NEAR_WRITE) {
+		at->counted = near_offers_done(at);
+		n = near_offers_count(port, at, at->counted);
+	}
+	if (at->offers && !n && !near_polls_left(port))
+		return near_offers_due(port, at);
+	return n;
+}
+
+int near_offers_moved(struct near_port *port)
+{
+	uint64_t done = __atomic_load_n(port->watch, __ATOMIC_ACQUIRE);
+	struct near_rma_peer *at = port->rma->watched;
+	struct near_peer *peer;
+	int n;
+
+	if (done == port->watched)
+		return 0;
+	peer = at->peer;
+	peer->refs++;
+	at->counted = port->watched = done;
+	n = near_offers_count(port, at, done);
+	/* no room for all, or it is read's turn */
+	if (at->offers && near_offer_of(at->offered.next)->number <= done)
+		port->work |= NEAR_WORK_DUE;
+	near_rma_unhold(port, peer);
+	return n;
+}
+
+void near_offers_told(struct near_port *port, struct near_rma_peer *at,
+		      uint32_t count)
+{
+	struct near_rma_op *first;
+	uint32_t number;
+
+	do {
+		first = near_offer_of(at->offered.next);
+		number = (uint32_t)first->number;
+		/* not before it, and no more than was offered */
+		if (first->args.verb != NEAR_WRITE ||
+		    count - number > (uint32_t)at->offered_last - number)
+			return;
+		at->counted = first->number;
+		near_rma_end(port, first, 0);
+	} while (at->offers && port->sink->room(port->ctx));
+}

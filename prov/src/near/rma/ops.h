@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What the files of one-sided operations give each other. */
+#ifndef NEAR_RMA_OPS_H
+#define NEAR_RMA_OPS_H
+
+#include "near/rma/offer.h"
+
+/* issue.c: our side */
+void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
+/*
+ * A part of the request; a read's is all of it. -EAGAIN: no room. flags: of
+ * the slot's word.
+ */
+int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
+		  unsigned int flags);
+/* One that has not begun, with what it needs of args; NULL: no memory. */
+struct near_rma_op *near_rma_op(struct near_port *port,
+				struct near_rma_peer *at,
+				const struct near_rma_args *args);
+int near_rma_answered(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot);
+
+/* ordered.c: after which messages, and after what else */
+/*
+ * Has the peer say when it has taken all; the operation then is cleared. Comes
+ * to nothing if there is no room, or another one is under way: try again.
+ */
+void near_rma_barrier(struct near_port *port, struct near_rma_peer *at,
+		      struct near_rma_op *behind);
+void near_rma_barrier_over(struct near_rma_peer *at, int err);
+/* Are there messages that such an operation is to be behind? */
+bool near_rma_behind(struct near_rma_peer *at,
+		     const struct near_rma_args *args);
+bool near_rma_must_wait(const struct near_rma_op *op);
+
+/* direct.c: reads and writes that the peer has nothing to do with */
+/*
+ * Where the operation goes to, as the peer's table has it now. What
+ * near_rma() says of key and range; -EOPNOTSUPP: the peer has no table;
+ * -ENOENT: we cannot look into it.
+ */
+int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
+		  uint64_t *memory);
+/* 0: it has ended or wants another step; else a negative errno. */
+int near_rma_direct(struct near_port *port, struct near_rma_op *op);
+/* The same where near_rma_look() has just said memory. */
+int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
+		       uint64_t memory);
+bool near_rma_direct_can(const struct near_port *port,
+			 struct near_rma_peer *at,
+			 const struct near_rma_args *args);
+
+/* serve.c: theirs */
+/* What is small and can be done at once, in full; false: nothing was done. */
+bool near_serve_small(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot, uint64_t word);
+int near_rma_request(struct near_port *port, struct near_lane *lane,
+		     const struct near_slot *slot, uint64_t word);
+void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
+
+#endif /* NEAR_RMA_OPS_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What comes after what, where more is asked for than operations among
+ * themselves and messages behind them. A message that was sent has been
+ * written into the ring, which does not say that the peer has taken it: who
+ * is to come after it goes through the ring too, or sends a barrier, which is
+ * a write of nothing, and waits for the answer.
+ */
+
+#include <errno.h>
+
+#include "near/rma/ops.h"
+
+void near_rma_barrier(struct near_port *port, struct near_rma_peer *at,
+		      struct near_rma_op *behind)
+{
+	struct near_peer *peer = at->peer;
+	struct near_rma_op *op;
+
+	if (at->barrier)
+		return;
+	op = near_pool_get(&port->rma->ops);
+	if (!op)
+		return;		/* the caller comes again */
+	op->to = at;
+	op->args = (struct near_rma_args) { .verb = NEAR_WRITE };
+	op->sent = op->answered = 0;
+	op->copy = NULL;
+	op->queued = op->cleared = op->offered = op->small = false;
+	if (near_rma_part(port, op, 0, 0)) {
+		near_pool_put(&port->rma->ops, op);
+		return;
+	}
+	op->begun = true;
+	op->expect = 1;
+	at->expect++;
+	at->unanswered++;
+	near_peer_hold(peer);
+	at->barrier = op;
+	at->barrier_for = behind;
+	at->barrier_tail = peer->tx.tail;
+	at->barrier_moves = peer->move.count;
+}
+
+/* What is clear now is behind messages that were sent before the barrier. */
+void near_rma_barrier_over(struct near_rma_peer *at, int err)
+{
+	struct near_tx *tx = &at->peer->tx;
+
+	at->barrier = NULL;
+	if (err)
+		return;
+	if (tx->tail == at->barrier_tail &&
+	    at->peer->move.count == at->barrier_moves)
+		tx->taken = tx->tail;
+	if (at->barrier_for)
+		at->barrier_for->cleared = true;
+}
+
+bool near_rma_behind(struct near_rma_peer *at,
+		     const struct near_rma_args *args)
+{
+	return args->flags & NEAR_RMA_BEHIND && !near_tx_taken(&at->peer->tx);
+}
+
+/*
+ * A read is answered bit by bit while the peer's memory may change, and so
+ * nothing that changes it may come behind.
+ */
+bool near_rma_must_wait(const struct near_rma_op *op)
+{
+	const struct near_rma_peer *at = op->to;
+
+	if (op->begun || op->sent)
+		return false;
+	return (op->args.flags & NEAR_RMA_FENCE &&
+		(at->unanswered || at->peer->large)) || at->reading;
+}
+
+bool near_rma_busy(const struct near_peer *peer)
+{
+	return peer->rma && (peer->rma->unanswered ||
+			     !near_list_empty(&peer->rma->queue));
+}
+
+bool near_rma_fenced(const struct near_peer *peer)
+{
+	return peer->large || near_rma_busy(peer);
+}
+
+int near_rma_quiet(struct near_port *port, struct near_peer *peer)
+{
+	struct near_rma_peer *at;
+
+	if (!peer->tx.slots || peer->region->table_fd < 0)
+		return 0;
+	at = near_rma_peer(peer);
+	if (!at || near_rma_busy(peer))
+		return -EAGAIN;
+	if (near_tx_taken(&peer->tx))
+		return 0;
+	near_rma_barrier(port, at, NULL);
+	return -EAGAIN;
+}

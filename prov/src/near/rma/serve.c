@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What peers ask us to do to our memory: all atomics, and reads and writes
+ * where they cannot do these themselves. Our own table says whether they may.
+ * A part that may not be done is answered, and the rest of its operation is
+ * passed over.
+ */
+
+#include <errno.h>
+
+#include "near/link/barrier.h"
+#include "near/rma/ops.h"
+
+/* No peer of ours would say so. */
+static bool near_rma_cannot_be(const struct near_rma_slot *ask)
+{
+	size_t size;
+
+	if (ask->verb > NEAR_EVENT || ask->offset > ask->total ||
+	    (ask->verb != NEAR_READ && ask->len > ask->total - ask->offset))
+		return true;
+	if (ask->verb != NEAR_ATOMIC && ask->verb != NEAR_FETCH &&
+	    ask->verb != NEAR_COMPARE)
+		return false;
+	if (!near_rma_has_atomic(ask->verb, ask->op, ask->type))
+		return true;
+	size = near_type_size(ask->type);
+	return !ask->len || ask->len > NEAR_RMA_PART || ask->len % size ||
+	       ask->offset % size;
+}
+
+static void near_rma_event(struct near_port *port, struct near_peer *peer,
+			   const struct near_rma_slot *ask, unsigned int verb)
+{
+	const struct near_rma_event event = {
+		.peer = peer,
+		.write = verb == NEAR_WRITE || verb == NEAR_ATOMIC,
+		.has_data = ask->flags & NEAR_RMA_DATA,
+		.data = ask->data,
+		.len = ask->total,
+	};
+
+	port->rma->sink->event(port->ctx, &event);
+}
+
+/* At the end of an operation that we did, or whose offer was withdrawn. */
+static void near_rma_over(struct near_port *port, struct near_peer *peer,
+			  const struct near_rma_slot *ask)
+{
+	if (ask->flags & NEAR_RMA_DATA ||
+	    (ask->total &&
+	     port->rma->tell & near_rma_access(ask->verb, ask->op)))
+		near_rma_event(port, peer, ask, ask->verb);
+}
+
+/* Where the operation goes to; 0 or a positive errno value. */
+static int near_rma_where(const struct near_port *port,
+			  const struct near_rma_slot *ask, uint64_t addr,
+			  uint8_t **memory)
+{
+	const struct near_region_entry *entry;
+	uint64_t at;
+
+	*memory = NULL;
+	if (!ask->total)
+		return 0;
+	entry = near_table_find(port->rma->table, ask->key);
+	if (!entry)
+		return EKEYREJECTED;
+	if (near_region_check(entry, addr, ask->total,
+			      near_rma_access(ask->verb, ask->op), &at))
+		return EACCES;
+	if (ask->verb > NEAR_READ && at % near_type_size(ask->type))
+		return EINVAL;
+	*memory = (uint8_t *)(uintptr_t)at;
+	return 0;
+}
+
+/* Does this part; false: the answer is to come, or nothing is to be said. */
+static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
+			const uint8_t *data, struct near_rma_reply *reply)
+{
+	bool last = ask->len == ask->total - ask->offset;
+
+	switch (ask->verb) {
+	case NEAR_WRITE:
+		if (ask->len)
+			memcpy(memory + ask->offset, data, ask->len);
+		return last;
+	case NEAR_ATOMIC:
+		near_atomic_apply(ask->op, ask->type, memory + ask->offset,
+				  data, NULL, NULL,
+				  ask->len / near_type_size(ask->type));
+		return last;
+	default:
+		near_atomic_apply(ask->op, ask->type, memory + ask->offset,
+				  data, data + ask->len, reply->bytes,
+				  ask->len / near_type_size(ask->type));
+		reply->offset = ask->offset;
+		reply->len = ask->len;
+		return true;
+	}
+}
+
+static void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
+			 struct near_rma_reply *reply)
+{
+	near_list_append(&at->replies, &reply->link);
+	at->owe++;
+	near_rma_reply_all(port, at);
+	if (!near_list_empty(&at->replies))
+		near_rma_wake(port, at);
+}
+
+/* A small one is read now: what comes behind it may change the memory. */
+static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
+			      const struct near_rma_slot *ask,
+			      const uint8_t *memory,
+			      struct near_rma_reply *reply)
+{
+	reply->verb = NEAR_FETCH;
+	reply->len = ask->total;
+	if (ask->total)
+		memcpy(reply->bytes, memory, ask->total);
+	near_rma_over(port, at->peer, ask);
+}
+
+/* false: the answer is to come, or nothing is to be said. */
+static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
+			   const struct near_rma_slot *ask, uint64_t addr,
+			   const uint8_t *data, struct near_rma_reply *reply)
+{
+	uint8_t *memory;
+
+	reply->verb = ask->verb;
+	reply->id = ask->id;
+	reply->offset = reply->len = 0;
+	reply->key = ask->key;
+	reply->addr = addr;
+	reply->err = near_rma_where(port, ask, addr, &memory);
+	/* a later operation may have the same id */
+	at->rejected = reply->err ? ask->id : 0;
+	if (near_unlikely(reply->err))
+		return true;
+	if (ask->verb == NEAR_READ && ask->total <= NEAR_RMA_PART) {
+		near_rma_read_now(port, at, ask, memory, reply);
+	} else if (ask->verb == NEAR_READ) {
+		reply->len = ask->total;
+	} else {
+		if (!near_rma_do(ask, memory, data, reply))
+			return false;
+		if (ask->offset + ask->len == ask->total)
+			near_rma_over(port, at->peer, ask);
+	}
+	return true;
+}
+
+/* Where they are; NULL: nobody sends so many. Inline, they are in bytes. */
+static const uint8_t *near_rma_operands_in(struct near_lane *lane,
+					   struct near_rma_slot *ask,
+					   uint8_t *bytes)
+{
+	size_t len = (size_t)ask->len * near_rma_operands(ask->verb, ask->op);
+
+	if (!(ask->flags & NEAR_RMA_INLINE))
+		return near_rx_data(&lane->rx, len);
+	if (len > NEAR_RMA_BYTES)
+		return NULL;
+	memcpy(bytes, ask->bytes, NEAR_RMA_BYTES);
+	ask->total = ask->len;
+	ask->offset = ask->data = 0;
+	ask->flags = 0;
+	return bytes;
+}
+
+/* What a small request says, each read once. */
+struct near_small_ask {
+	enum near_verb verb;
+	unsigned int op, type;
+	uint64_t len;
+	uint8_t *memory;
+};
+
+/* May it be, and be done? All that is not as it should be, others tell. */
+static near_inline bool near_small_ask(struct near_port *port,
+				       const struct near_slot *slot,
+				       struct near_small_ask *ask)
+{
+	uint64_t key = __atomic_load_n(&slot->rma.key, __ATOMIC_RELAXED);
+	uint64_t addr = __atomic_load_n(&slot->tag, __ATOMIC_RELAXED), memory;
+	uint8_t flags = __atomic_load_n(&slot->rma.flags, __ATOMIC_RELAXED);
+	const struct near_region_entry *entry;
+	uint32_t access;
+
+	ask->verb = __atomic_load_n(&slot->rma.verb, __ATOMIC_RELAXED);
+	ask->op = __atomic_load_n(&slot->rma.op, __ATOMIC_RELAXED);
+	ask->type = __atomic_load_n(&slot->rma.type, __ATOMIC_RELAXED);
+	if (ask->verb == NEAR_READ) {
+		ask->len = __atomic_load_n(&slot->rma.total, __ATOMIC_RELAXED);
+		if (flags)
+			return false;
+	} else {
+		ask->len = __atomic_load_n(&slot->rma.len, __ATOMIC_RELAXED);
+		if (flags != NEAR_RMA_INLINE)
+			return false;
+	}
+	access = near_rma_access(ask->verb, ask->op);
+	entry = near_table_find(port->rma->table, key);
+	if (near_unlikely(ask->len - 1 >= NEAR_RMA_BYTES || !entry ||
+			  port->rma->tell & access ||
+			  near_region_check(entry, addr, ask->len, access,
+					    &memory)))
+		return false;
+	ask->memory = (uint8_t *)(uintptr_t)memory;
+	return true;
+}
+
+/* Says that it is at it, if it still may. */
+static near_inline bool near_small_take(struct near_lane *lane,
+					const struct near_slot *slot,
+					uint64_t word)
+{
+	if (near_unlikely(near_offer_state(word) != NEAR_OFFER_OPEN ||
+			  lane->refused || !near_barrier_ready()))
+		return false;
+	/* as in near_offer_take() */
+	__atomic_store_n(&lane->rx.ctl->doing, lane->offers + 1,
+			 __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
+		return true;
+	__atomic_store_n(&lane->rx.ctl->doing, lane->offers, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
+static near_inline struct near_slot *near_small_room(struct near_peer *peer)
+{
+	if (near_unlikely(!peer->rma ||
+			  !near_list_empty(&peer->rma->replies)))
+		return NULL;
+	return near_tx_slot(&peer->tx);
+}
+
+static near_inline void near_small_answer(struct near_port *port,
+					  struct near_peer *peer,
+					  struct near_slot *answer,
+					  uint64_t id, uint64_t len)
+{
+	answer->rma_answer.id = id;
+	answer->rma_answer.offset = 0;
+	answer->rma_answer.len = (uint32_t)len;
+	answer->rma_answer.err = 0;
+	near_rma_publish(port, peer, answer, NEAR_KIND_ANSWER, 0);
+}
+
+bool near_serve_small(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot, uint64_t word)
+{
+	struct near_slot *answer = NULL;
+	struct near_small_ask ask;
+	uint64_t id, len, value;
+
+	if (near_unlikely(!near_small_ask(port, slot, &ask)))
+		return false;
+	len = ask.len;
+	if (near_unlikely(len > NEAR_RMA_BYTES))	/* as gcc has to see */
+		return false;
+	if (ask.verb == NEAR_WRITE) {
+		if (!near_small_take(lane, slot, word))
+			return false;
+		near_copy_small(ask.memory, slot->rma.bytes, len);
+		near_offer_count(lane);
+		port->rma->served++;
+		return true;
+	}
+	id = __atomic_load_n(&slot->rma.id, __ATOMIC_RELAXED);
+	answer = near_small_room(lane->peer);
+	if (near_unlikely(!answer))
+		return false;
+	if (ask.verb == NEAR_READ) {
+		if (!near_small_take(lane, slot, word))
+			return false;
+		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
+		near_small_answer(port, lane->peer, answer, id, len);
+		near_offer_count(lane);
+	} else {
+		if (near_offer_state(word) != NEAR_OFFER_NONE ||
+		    ask.verb != NEAR_FETCH || len != sizeof(value) ||
+		    !near_rma_adds(ask.type, ask.op) ||
+		    (uintptr_t)ask.memory % sizeof(value))
+			return false;
+		memcpy(&value, slot->rma.bytes, sizeof(value));
+		value = __atomic_fetch_add((uint64_t *)(void *)ask.memory,
+					   value, __ATOMIC_SEQ_CST);
+		memcpy(answer->rma_answer.bytes, &value, sizeof(value));
+		near_small_answer(port, lane->peer, answer, id, len);
+	}
+	port->rma->served++;
+	return true;
+}
+
+int near_rma_request(struct near_port *port, struct near_lane *lane,
+		     const struct near_slot *slot, uint64_t word)
+{
+	uint8_t bytes[NEAR_RMA_BYTES];
+	struct near_rma_slot ask = slot->rma;
+	const uint8_t *data = near_rma_operands_in(lane, &ask, bytes);
+	struct near_rma_reply *reply;
+	struct near_rma_peer *at;
+	bool told = true;
+	int ret;
+
+	if (!data || near_rma_cannot_be(&ask)) {
+		near_lane_broken(port, lane, "a request of", ask.len);
+		return -EPROTO;
+	}
+	if (ask.verb == NEAR_EVENT) {
+		near_rma_event(port, lane->peer, &ask, ask.op);
+		return 0;
+	}
+	at = near_rma_peer(lane->peer);
+	if (near_unlikely(!at))
+		return -EAGAIN;
+	if (near_unlikely(ask.offset && at->rejected == ask.id))
+		return 0;
+	if (near_unlikely(at->owe >= NEAR_RMA_OWE)) {
+		near_lane_broken(port, lane, "without reading answers, request",
+				 ask.id);
+		return -EPROTO;
+	}
+	reply = near_pool_get(&port->rma->replies);
+	if (near_unlikely(!reply))
+		return -EAGAIN;
+	ret = near_offer_take(lane, slot, word);
+	if (near_likely(!ret)) {
+		told = !near_rma_serve(port, at, &ask, slot->tag, data,
+				       reply) ||
+		       near_offer_counts(lane, word, reply);
+	}
+	if (told)
+		near_pool_put(&port->rma->replies, reply);
+	else
+		near_rma_owe(port, at, reply);
+	if (near_likely(!ret))
+		near_offer_done(lane, word);
+	else if (ret == NEAR_OFFER_TOLD)
+		near_rma_over(port, lane->peer, &ask);
+	return ret < 0 ? ret : 0;
+}
+
+/* len bytes of data, from offset on; false: there is no room. */
+static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
+			    const struct near_rma_reply *reply,
+			    const void *data, size_t len)
+{
+	struct near_tx *tx = &at->peer->tx;
+	struct near_slot *slot = near_control_slot(port, at->peer);
+	uint8_t *room;
+	uint64_t end;
+
+	if (!slot)
+		return false;
+	if (len > NEAR_RMA_BYTES) {
+		room = near_tx_data(tx, len, &end);
+		if (!room) {
+			near_full(port, at->peer);
+			return false;
+		}
+		memcpy(room, data, len);
+		tx->dtail = end;
+	}
+	slot->rma_answer = (struct near_answer_slot) {
+		.id = reply->id,
+		.offset = reply->offset,
+		.len = (uint32_t)len,
+		.err = reply->err,
+	};
+	if (len && len <= NEAR_RMA_BYTES)
+		memcpy(slot->rma_answer.bytes, data, len);
+	near_rma_publish(port, at->peer, slot, NEAR_KIND_ANSWER, 0);
+	return true;
+}
+
+/* A step of a read, whose region may be gone meanwhile; true: it is over. */
+static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
+			     struct near_rma_reply *reply)
+{
+	const struct near_rma_slot ask = {
+		.verb = NEAR_READ, .key = reply->key, .total = reply->len,
+	};
+	size_t stop = reply->offset + NEAR_STEP, most, len;
+	uint8_t *memory;
+
+	reply->err = near_rma_where(port, &ask, reply->addr, &memory);
+	if (reply->err) {
+		reply->len = 0;
+		return near_rma_answer(port, at, reply, NULL, 0);
+	}
+	while (reply->offset < reply->len && reply->offset < stop) {
+		len = reply->len - reply->offset;
+		most = at->peer->tx.dsize / 8;
+		if (most > NEAR_PIECE)
+			most = NEAR_PIECE;
+		/* none while we have no ring: answering opens it */
+		if (!near_rma_answer(port, at, reply, memory + reply->offset,
+				     len < most ? len : most))
+			return false;
+		reply->offset += len < most ? len : most;
+	}
+	if (reply->offset < reply->len)
+		return false;
+	near_rma_over(port, at->peer, &ask);
+	return true;
+}
+
+void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_rma_reply *reply;
+	bool over;
+
+	while (!near_list_empty(&at->replies)) {
+		reply = near_container(at->replies.next, struct near_rma_reply,
+				       link);
+		if (reply->verb == NEAR_READ && !reply->err)
+			over = near_rma_read_on(port, at, reply);
+		else
+			over = near_rma_answer(port, at, reply, reply->bytes,
+					       reply->len);
+		if (!over)
+			return;
+		near_list_remove(&reply->link);
+		near_pool_put(&port->rma->replies, reply);
+		at->owe--;
+	}
+}

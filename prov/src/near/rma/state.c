@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* One-sided operations: a port's state, its peers', and their ends. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "near/rma/inline.h"
+#include "near/rma/ops.h"
+
+struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
+{
+	struct near_rma_peer *at = calloc(1, sizeof(*at));
+
+	if (!at)
+		return NULL;
+	at->peer = peer;
+	near_list_init(&at->queue);
+	near_list_init(&at->replies);
+	near_list_init(&at->offered);
+	peer->rma = at;
+	return at;
+}
+
+/* Whatever it has. */
+static void near_rma_sleep(struct near_rma_peer *at)
+{
+	if (!at->working)
+		return;
+	near_list_remove(&at->link);
+	at->working = false;
+}
+
+struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
+{
+	const struct near_region *region = at->peer->region;
+	int fd;
+
+	if (near_unlikely(!at->view && !at->view_tried && region)) {
+		at->view_tried = true;
+		fd = near_peer_open(at->peer, NEAR_GIVEN_TABLE,
+				    region->table_fd, O_RDONLY);
+		if (fd >= 0 && near_proc_scarce(fd)) {
+			close(fd);	/* the target does it then */
+			fd = -1;
+		}
+		if (fd < 0 ||
+		    near_table_view_open(&at->view, fd, region->table_nonce))
+			at->view = NULL;
+		near_given_drop(at->peer, NEAR_GIVEN_TABLE);
+	}
+	return at->view;
+}
+
+static void near_rma_view_drop(struct near_rma_peer *at)
+{
+	if (at->view)
+		near_table_view_close(at->view);
+	at->view = NULL;
+}
+
+/* What there is goes first: the sink has room for that. */
+static int near_rma_slot(struct near_port *port, struct near_lane *lane,
+			 const struct near_slot *slot, uint64_t word)
+{
+	bool request = (word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA;
+	uint32_t told = (uint32_t)(word >> NEAR_WORD_DATA);
+	struct near_rma_peer *at;
+	int ret;
+
+	if (request)
+		ret = near_serve_small(port, lane, slot, word) ? 0 :
+			near_rma_request(port, lane, slot, word);
+	else
+		ret = near_rma_answered(port, lane, slot);
+	at = lane->peer->rma;
+	if (ret || !at || !at->offers)
+		return ret;
+	if (near_likely(told) && port->sink->room(port->ctx))
+		near_offers_told(port, at, told);
+	if (at->offers)		/* another one may be the first now */
+		port->work |= NEAR_WORK_DUE;
+	return 0;
+}
+
+/* The word that the first offer waits for; only one can be watched. */
+static bool near_rma_watched(struct near_port *port,
+			     struct near_rma_peer *at)
+{
+	const struct near_rma_op *first =
+		near_container(at->offered.next, struct near_rma_op, link);
+
+	if (first->args.verb != NEAR_WRITE)
+		return true;	/* it waits for a slot */
+	if (port->watch != &port->watched)
+		return false;
+	near_rma_watch(port, at);
+	return true;
+}
+
+static int near_rma_peer_step(struct near_port *port,
+			      struct near_rma_peer *at)
+{
+	int n = 0;
+
+	if (near_unlikely(!near_rma_waits(at))) {
+		n = 1;
+		near_rma_reply_all(port, at);
+		near_rma_issue(port, at);
+	}
+	if (at->offers)
+		n += near_offers_step(port, at);
+	return n;
+}
+
+static int near_rma_work(struct near_port *port, bool *waits)
+{
+	struct near_link *link, *next;
+	struct near_rma_peer *at;
+	struct near_peer *peer;
+	int n = 0;
+
+	near_port_watch_none(port);
+	for (link = port->onesided_work.next; link != &port->onesided_work;
+	     link = next) {
+		next = link->next;
+		if (!port->sink->room(port->ctx)) {
+			*waits = false;
+			return n;
+		}
+		at = near_container(link, struct near_rma_peer, link);
+		/* an operation that ends may have the last reference */
+		peer = at->peer;
+		near_peer_hold(peer);
+		n += near_rma_peer_step(port, at);
+		if (!near_rma_waits(at) ||
+		    (at->offers && !near_rma_watched(port, at)))
+			*waits = false;
+		near_rma_rest(port, at);
+		near_peer_put(port, peer);
+	}
+	return n;
+}
+
+static bool near_rma_drained(struct near_port *port, struct near_peer *peer)
+{
+	return near_offers_drained(port, peer->rma);
+}
+
+static void near_rma_fail(struct near_port *port, struct near_peer *peer,
+			  int err)
+{
+	struct near_rma_peer *at = peer->rma;
+	struct near_rma_reply *reply;
+	struct near_rma_op *op;
+	uint32_t i = 0;
+
+	while (!near_list_empty(&at->replies)) {
+		reply = near_container(at->replies.next, struct near_rma_reply,
+				       link);
+		near_list_remove(&reply->link);
+		near_pool_put(&port->rma->replies, reply);
+	}
+	at->owe = 0;
+	while ((op = near_pool_next(&port->rma->ops, &i)))
+		if (op->to == at)
+			near_rma_end(port, op, err);
+	near_rma_sleep(at);
+	/* messages that nobody has asked for may hold the peer for long yet */
+	near_rma_view_drop(at);
+}
+
+static void near_rma_forget(struct near_peer *peer)
+{
+	near_rma_sleep(peer->rma);
+	near_rma_view_drop(peer->rma);
+	free(peer->rma);
+}
+
+/* What was accepted takes effect, also if its target never polls again. */
+static void near_rma_stop(struct near_port *port)
+{
+	struct near_link *link, *next;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = next) {
+		peer = near_container(link, struct near_peer, link);
+		/* as in near_rma_work() */
+		near_peer_hold(peer);
+		if (peer->rma && peer->region && !peer->dying)
+			near_offers_stop(port, peer->rma);
+		next = link->next;
+		near_peer_put(port, peer);
+	}
+}
+
+static void near_rma_close(struct near_port *port)
+{
+	struct near_rma_op *op;
+	uint32_t at = 0;
+
+	while ((op = near_pool_next(&port->rma->ops, &at)))
+		free(op->copy);
+	near_pool_fini(&port->rma->ops);
+	near_pool_fini(&port->rma->replies);
+	free(port->rma);
+}
+
+static const struct near_onesided near_rma_onesided = {
+	.slot = near_rma_slot,
+	.work = near_rma_work,
+	.moved = near_offers_moved,
+	.drained = near_rma_drained,
+	.fail = near_rma_fail,
+	.forget = near_rma_forget,
+	.stop = near_rma_stop,
+	.close = near_rma_close,
+};
+
+int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
+		  struct near_table *table)
+{
+	struct near_rma *rma = calloc(1, sizeof(*rma));
+
+	if (!rma)
+		return -ENOMEM;
+	rma->sink = sink;
+	rma->table = table;
+	near_pool_init(&rma->ops, sizeof(struct near_rma_op), NEAR_RMA_OPS);
+	near_pool_init(&rma->replies, sizeof(struct near_rma_reply),
+		       NEAR_RMA_OPS);
+	port->rma = rma;
+	port->onesided = &near_rma_onesided;
+	port->addr.flags |= NEAR_ADDR_RMA;
+	port->region->table_nonce = near_table_nonce(table);
+	port->region->table_fd = near_table_fd(table);
+	return 0;
+}
+
+void near_rma_tell(struct near_port *port, bool reads, bool writes)
+{
+	port->rma->tell = (reads ? NEAR_MAY_READ : 0) |
+			  (writes ? NEAR_MAY_WRITE : 0);
+	__atomic_store_n(&port->region->tell, port->rma->tell,
+			 __ATOMIC_RELAXED);
+}

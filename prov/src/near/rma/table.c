@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A hash table with linear probing, at most half full, that doubles. The
+ * owner changes its own and copies each entry that has changed.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "near/link/copy.h"
+#include "near/link/region.h"
+#include "near/rma/table.h"
+
+#define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
+#define NEAR_TABLE_MIN_BITS 5
+#define NEAR_TABLE_MAX_BITS 18	/* 16 MiB, if they are all in use */
+#define NEAR_TABLE_PROBES 4096	/* of a peer's, before it is not believed */
+#define NEAR_TABLE_TRIES 64	/* at a table that is being changed */
+#define NEAR_TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static size_t near_table_size(uint32_t bits)
+{
+	return sizeof(struct near_table_head) +
+	       (sizeof(struct near_region_entry) << bits);
+}
+
+
+static struct near_region_entry *
+near_table_shared(const struct near_table *table)
+{
+	return (struct near_region_entry *)(table->shared + 1);
+}
+
+/* A page that is not there when it is touched kills. */
+static int near_table_reserve(const struct near_table *table, uint32_t bits)
+{
+	return near_region_reserve(table->fd, 0, near_table_size(bits));
+}
+
+static int near_table_create(struct near_table *table)
+{
+	size_t size = near_table_size(NEAR_TABLE_MAX_BITS);
+	uint64_t nonce;
+	void *map;
+	int ret;
+
+	table->fd = memfd_create("near regions", MFD_CLOEXEC |
+				 MFD_ALLOW_SEALING);
+	if (table->fd < 0)
+		return -errno;
+	ret = near_region_resize(table->fd, size);
+	if (!ret)
+		ret = near_table_reserve(table, NEAR_TABLE_MIN_BITS);
+	if (ret)
+		return ret;
+	if (fcntl(table->fd, F_ADD_SEALS, NEAR_TABLE_SEALS) ||
+	    getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return -errno;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, table->fd,
+		   0);
+	if (map == MAP_FAILED)
+		return -errno;
+	table->shared = map;
+	table->shared->bits = table->bits;
+	table->shared->nonce = nonce;
+	__atomic_store_n(&table->shared->magic, NEAR_TABLE_MAGIC,
+			 __ATOMIC_RELEASE);
+	return 0;
+}
+
+int near_table_open(struct near_table **table_out)
+{
+	struct near_table *table = calloc(1, sizeof(*table));
+	int ret;
+
+	if (!table)
+		return -ENOMEM;
+	table->bits = NEAR_TABLE_MIN_BITS;
+	table->own = calloc(1u << table->bits, sizeof(*table->own));
+	table->fd = -1;
+	ret = table->own ? near_table_create(table) : -ENOMEM;
+	if (ret) {
+		near_table_close(table);
+		return ret;
+	}
+	*table_out = table;
+	return 0;
+}
+
+void near_table_close(struct near_table *table)
+{
+	if (table->shared)
+		munmap(table->shared, near_table_size(NEAR_TABLE_MAX_BITS));
+	if (table->fd >= 0)
+		close(table->fd);
+	free(table->own);
+	free(table);
+}
+
+int near_table_fd(const struct near_table *table)
+{
+	return table->fd;
+}
+
+uint64_t near_table_nonce(const struct near_table *table)
+{
+	return table->shared->nonce;
+}
+
+/* Readers that see what comes in between see this first, or the end last. */
+static void near_table_begin(struct near_table *table)
+{
+	__atomic_store_n(&table->shared->generation,
+			 table->shared->generation + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void near_table_end(struct near_table *table)
+{
+	__atomic_store_n(&table->shared->generation,
+			 table->shared->generation + 1, __ATOMIC_RELEASE);
+}
+
+static void near_table_put(struct near_table *table, uint32_t at,
+			   const struct near_region_entry *entry)
+{
+	table->own[at] = *entry;
+	near_table_shared(table)[at] = *entry;
+}
+
+/* Where key is, or would be. */
+static uint32_t near_table_at(const struct near_table *table, uint64_t key)
+{
+	uint32_t mask = (1u << table->bits) - 1;
+	uint32_t at = near_table_hash(key, table->bits);
+
+	while (table->own[at].used && table->own[at].key != key)
+		at = (at + 1) & mask;
+	return at;
+}
+
+/* Twice as large; all entries move. */
+static int near_table_grow(struct near_table *table)
+{
+	struct near_region_entry *old = table->own, *own;
+	uint32_t count = 1u << table->bits, i;
+
+	if (table->bits == NEAR_TABLE_MAX_BITS)
+		return -ENOSPC;
+	if (near_table_reserve(table, table->bits + 1))
+		return -ENOMEM;
+	own = calloc(2 * (size_t)count, sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	near_table_begin(table);
+	table->own = own;
+	table->bits++;
+	memset(near_table_shared(table), 0, count * sizeof(*own));
+	for (i = 0; i < count; i++)
+		if (old[i].used)
+			near_table_put(table, near_table_at(table, old[i].key),
+				       &old[i]);
+	table->shared->bits = table->bits;
+	near_table_end(table);
+	free(old);
+	return 0;
+}
+
+int near_table_add(struct near_table *table,
+		   const struct near_region_entry *entry)
+{
+	struct near_region_entry used = *entry;
+	int ret;
+
+	if (near_table_find(table, entry->key))
+		return -ENOKEY;
+	if (table->count >= 1u << (table->bits - 1)) {
+		ret = near_table_grow(table);
+		if (ret)
+			return ret;
+	}
+	used.used = 1;
+	near_table_begin(table);
+	near_table_put(table, near_table_at(table, entry->key), &used);
+	near_table_end(table);
+	table->count++;
+	return 0;
+}
+
+/* The gap is closed by what could not have its place because of it. */
+void near_table_remove(struct near_table *table, uint64_t key)
+{
+	static const struct near_region_entry none;
+	uint32_t mask = (1u << table->bits) - 1;
+	uint32_t gap = near_table_at(table, key), at = gap, home;
+
+	if (!table->own[gap].used)
+		return;
+	near_table_begin(table);
+	for (;;) {
+		at = (at + 1) & mask;
+		if (!table->own[at].used)
+			break;
+		home = near_table_hash(table->own[at].key, table->bits);
+		if (((at - home) & mask) < ((at - gap) & mask))
+			continue;
+		near_table_put(table, gap, &table->own[at]);
+		gap = at;
+	}
+	near_table_put(table, gap, &none);
+	near_table_end(table);
+	table->count--;
+}
+
+const struct near_region_entry *
+near_table_find_on(const struct near_table *table, uint64_t key)
+{
+	uint32_t at = near_table_at(table, key);
+
+	return table->own[at].used ? &table->own[at] : NULL;
+}
+
+static int near_table_view_map(struct near_table_view *view, uint32_t bits)
+{
+	void *map = mmap(NULL, near_table_size(bits), PROT_READ, MAP_SHARED,
+			 view->fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	if (view->head)
+		munmap((void *)view->head, near_table_size(view->bits));
+	view->head = map;
+	view->bits = bits;
+	return 0;
+}
+
+/* Only a memfd that cannot shrink is safe to be mapped. */
+static int near_table_view_check(int fd)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) ||
+	    st.st_size != (off_t)near_table_size(NEAR_TABLE_MAX_BITS))
+		return -ENOENT;
+	return 0;
+}
+
+int near_table_view_open(struct near_table_view **view_out, int fd,
+			 uint64_t nonce)
+{
+	struct near_table_view *view = calloc(1, sizeof(*view));
+	int ret;
+
+	if (!view) {
+		close(fd);
+		return -ENOMEM;
+	}
+	view->fd = fd;
+	view->generation = UINT64_MAX;
+	ret = near_table_view_check(view->fd);
+	if (!ret)
+		ret = near_table_view_map(view, NEAR_TABLE_MIN_BITS);
+	if (!ret && (__atomic_load_n(&view->head->magic, __ATOMIC_ACQUIRE) !=
+		     NEAR_TABLE_MAGIC || view->head->nonce != nonce))
+		ret = -ENOENT;
+	if (ret) {
+		near_table_view_close(view);
+		return ret;
+	}
+	*view_out = view;
+	return 0;
+}
+
+void near_table_view_close(struct near_table_view *view)
+{
+	if (view->head)
+		munmap((void *)view->head, near_table_size(view->bits));
+	close(view->fd);
+	free(view);
+}
+
+/* A copy of the entry, whatever it is worth: the caller knows by generation. */
+static int near_table_view_try(const struct near_table_view *view,
+			       uint64_t key, struct near_region_entry *entry)
+{
+	const struct near_region_entry *all =
+		(const struct near_region_entry *)(view->head + 1);
+	uint32_t mask = (1u << view->bits) - 1, i;
+	uint32_t at = near_table_hash(key, view->bits);
+
+	for (i = 0; i <= mask && i < NEAR_TABLE_PROBES; i++) {
+		memcpy(entry, &all[at], sizeof(*entry));
+		if (!entry->used)
+			break;
+		if (entry->key == key)
+			return 0;
+		at = (at + 1) & mask;
+	}
+	return -EKEYREJECTED;
+}
+
+int near_table_view_find(struct near_table_view *view, uint64_t key,
+			 struct near_region_entry *entry)
+{
+	const struct near_region_entry *known =
+		near_table_view_known(view, key);
+	uint64_t before;
+	uint32_t bits, tries;
+	int ret;
+
+	if (near_likely(known != NULL)) {
+		*entry = *known;
+		return 0;
+	}
+	for (tries = 0; tries < NEAR_TABLE_TRIES; tries++) {
+		before = __atomic_load_n(&view->head->generation,
+					 __ATOMIC_ACQUIRE);
+		bits = __atomic_load_n(&view->head->bits, __ATOMIC_RELAXED);
+		if (before & 1 || bits > NEAR_TABLE_MAX_BITS ||
+		    bits < NEAR_TABLE_MIN_BITS)
+			continue;
+		if (near_unlikely(bits != view->bits)) {
+			ret = near_table_view_map(view, bits);
+			if (ret)
+				return -EAGAIN;
+			continue;
+		}
+		ret = near_table_view_try(view, key, entry);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (near_unlikely(__atomic_load_n(&view->head->generation,
+						  __ATOMIC_RELAXED) != before))
+			continue;
+		if (!ret) {
+			view->known = *entry;
+			view->generation = before;
+		}
+		return ret;
+	}
+	return -EAGAIN;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "obj/cq.h"
+#include "obj/ep.h"
+
+void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+		      fi_addr_t src)
+{
+	duo_cq_rouse(cq);
+	if (cq->hidden)
+		return;
+	cq->attention |= DUO_CQ_ENTRIES;
+	if (duo_ring_push(&cq->ring, entry, src))
+		duo_err_overrun(&cq->errs);
+}
+
+void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = context, .flags = flags,
+	};
+
+	duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
+void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
+		     int path)
+{
+	if (cq->hidden)
+		return;
+	duo_cq_rouse(cq);
+	cq->attention |= DUO_CQ_ENTRIES;
+	cq->sink.room = 0;	/* what comes after goes after it */
+	duo_err_push(&cq->errs, &cq->ring, entry, path);
+}
+
+/* The peer that a receive names. */
+static fi_addr_t duo_cq_rx_src(const struct duo_rx *rx)
+{
+	return rx->peer.addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL :
+						 rx->peer.addr;
+}
+
+void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
+{
+	const struct fi_cq_err_entry entry = {
+		.op_context = rx->context,
+		.flags = duo_rx_cq_flags(rx),
+		.tag = rx->peer.tag,
+		.err = err,
+		.prov_errno = err,
+		DUO_CQ_ERR_SRC(duo_cq_rx_src(rx))
+	};
+
+	rx->ep->rx.failed++;
+	duo_cq_push_err(cq, &entry, -1);
+}
+
+void duo_cq_wake(struct duo_cq *cq)
+{
+	duo_cq_set_asleep(cq, false);
+	duo_waiter_ring(&cq->waiter);
+}

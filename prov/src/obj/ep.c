@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The attention that calls have to pay: what stays as it is while an endpoint
+ * is open is looked at here, once, and not for each message. Under the
+ * domain's lock.
+ */
+
+#include "near/near.h"
+#include "obj/cntr.h"
+#include "obj/ep.h"
+
+/* Does a thread sleep that the end of a call wakes: duo_lock.watch? */
+static bool duo_ep_watched(const struct duo_ep *ep)
+{
+	const struct duo_cntr_bind *bind;
+	int i;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		for (i = 0; i < DUO_CNTR_WAYS; i++)
+			if (atomic_load(&bind->cntr->sleeper[i].asleep))
+				return true;
+	}
+	return false;
+}
+
+void duo_cq_attend(struct duo_cq *cq)
+{
+	bool others = !cq->peer || cq->path_cq[FI_DUO_LOCAL];
+	const struct duo_ep *ep;
+
+	cq->several = true;
+	ep = duo_cq_first_ep(cq);
+	cq->several = ep && duo_cq_next_ep(cq, ep);
+	for (; ep; ep = duo_cq_next_ep(cq, ep))
+		others = others || ep->closing || duo_ep_watched(ep);
+	cq->attention &= ~(uint32_t) DUO_CQ_OTHERS;
+	cq->attention |= others ? DUO_CQ_OTHERS : 0;
+}
+
+/* Is a receive with the default flags reported, and is that all? */
+static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
+{
+	uint64_t flags = ep->rx.op_flags[kind];
+
+	return ep->rx.ready && ep->caps & FI_DIRECTED_RECV &&
+	       !(flags & FI_MULTI_RECV) &&
+	       (!(ep->rx.special & DUO_RX_SELECTIVE) ||
+		flags & FI_COMPLETION);
+}
+
+/* Is a send with the default flags over when it is in the peer's ring? */
+static bool duo_ep_plain_tx(const struct duo_ep *ep)
+{
+	return ep->max_msg_size >= NEAR_INLINE &&
+	       !(ep->tx.op_flags & (FI_DELIVERY_COMPLETE | FI_FENCE));
+}
+
+void duo_ep_attend(struct duo_ep *ep)
+{
+	bool open = ep->near && ep->path_ep[FI_DUO_LOCAL] && !ep->closing &&
+		    !ep->domain->device && !duo_ep_watched(ep);
+	int kind;
+
+	ep->attention = open && duo_ep_plain_tx(ep) ? 0 : DUO_EP_SEND;
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		if (!open || !duo_ep_plain_rx(ep, kind))
+			ep->attention |= 1U << kind;
+	if (ep->rx_cq)
+		duo_cq_attend(ep->rx_cq);
+	if (ep->tx_cq)
+		duo_cq_attend(ep->tx_cq);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A fabric: the core's, and the local peer's if it has one. No lock but for
+ * the lists of what is open, which are opened.c's; the infos are peer/shm's.
+ */
+#ifndef DUO_FABRIC_H
+#define DUO_FABRIC_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+#include <rdma/fi_duo.h>
+
+#include "base/compat.h"
+#include "base/util.h"
+#include "base/decoy.h"
+#include "obj/traits.h"
+
+struct duo_domain;
+struct duo_peer;
+
+struct duo_fabric {
+	struct fid_fabric fabric_fid;
+	struct duo_decoy decoy;
+	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
+	const struct duo_peer *peer;	/* NULL: the core carries all */
+	struct fi_info *shm_info;	/* NULL: not its peer */
+	char *core_name;
+	char *name;			/* the core's of its fabric; or NULL */
+	LIST_ENTRY(duo_fabric) link;	/* all open ones, latest first */
+	LIST_HEAD(, duo_domain) domains;	/* likewise */
+	struct duo_traits traits;	/* of the core */
+	atomic_int refs;
+};
+
+static inline struct duo_fabric *duo_fabric_of(struct fid_fabric *fabric_fid)
+{
+	return duo_container_of(fabric_fid, struct duo_fabric, fabric_fid);
+}
+
+#endif /* DUO_FABRIC_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What a core does differently from others, as far as it concerns us; found
+ * once per fabric, by core/traits.c. What can be found by trying is not here:
+ * which addresses it does not look up (duo_av_addr).
+ */
+#ifndef DUO_OBJ_TRAITS_H
+#define DUO_OBJ_TRAITS_H
+
+#include <stdbool.h>
+
+struct fi_fabric_attr;
+struct fid_fabric;
+
+struct duo_traits {
+	/* Opens its fabric; NULL: libfabric does, by the core's name. */
+	int (*open)(const struct fi_fabric_attr *attr,
+		    struct fid_fabric **fabric);
+	/*
+	 * It has no names of its own: an address is what the local peer calls
+	 * an endpoint, from fi_endpoint on. No registry is needed, no address
+	 * ever names another process, and no endpoint is without a local side.
+	 */
+	bool peer_names;
+	/*
+	 * It carries nothing: what the local peer cannot do fails, receives
+	 * are never posted to it, and it is never worth a poll.
+	 */
+	bool carries_nothing;
+	/* It looks for receives in software, and only while it is polled: it
+	 * needs one when it is polled, not before. */
+	bool polled_match;
+	/* fi_cancel of an untagged receive that names its source crashes:
+	 * util_srx.c, libfabric 2.0 to 2.6. */
+	bool cannot_cancel;
+	/* A peek is reported without its source: util_srx.c. */
+	bool peek_no_source;
+	/*
+	 * Atomics are done by the target's processor, by instructions that
+	 * near's are atomic to; not by a network card.
+	 */
+	bool cpu_atomics;
+};
+
+#endif /* DUO_OBJ_TRAITS_H */

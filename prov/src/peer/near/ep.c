@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* An endpoint's port, and the peers that it meets; death.c loses them. */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/log.h"
+#include "obj/cntr.h"
+#include "peer/near/near_ep.h"
+#include "peer/near/near_peer.h"
+#include "rx/arrive.h"
+#include "peer/near/onesided.h"
+
+#define DUO_NEAR_DRAIN 64	/* polls before it is closed */
+#define DUO_NEAR_PATIENCE_MS 2000	/* then the core takes over */
+
+static_assert(sizeof(struct near_addr) <= DUO_PEER_NAME_MAX, "in a record");
+
+static void duo_near_log(int level, const char *text)
+{
+	if (level)
+		DUO_INFO(EP_DATA, "near: %s\n", text);
+	else
+		DUO_WARN(EP_DATA, "near: %s\n", text);
+}
+
+static struct duo_near *duo_near_alloc(struct duo_ep *ep)
+{
+	struct duo_near *near = calloc(1, sizeof(*near));
+
+	if (!near)
+		return NULL;
+	near->ep = ep;
+	near_pool_init(&near->sends, sizeof(struct duo_near_send),
+		       NEAR_POOL_UNLIMITED);
+	TAILQ_INIT(&near->pieces);
+	duo_blocks_init(&near->blocks, DUO_BLOCKS_KEEP);
+	near->fid.fid.fclass = FI_CLASS_EP;
+	near->fid.msg = &duo_near_msg_ops;
+	near->fid.tagged = &duo_near_tagged_ops;
+	return near;
+}
+
+/* What the endpoint was bound with, and its flags. */
+static void duo_near_describe(struct duo_near *near)
+{
+	struct duo_ep *ep = near->ep;
+
+	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
+	near->tx_flags = ep->tx.op_flags;
+	near->tx_reports = !ep->tx_cq->hidden &&
+			   (near->tx_all || near->tx_flags & FI_COMPLETION);
+	near->msg_order = ep->tx.order;
+	duo_near_onesided_start(ep);
+}
+
+/* The port's address is what others reach it by. */
+static int duo_near_open(struct duo_ep *ep)
+{
+	struct near_attr attr = {
+		.sink = &duo_near_sink,
+		.ctx = ep,
+		.log = duo_near_log,
+		.memory = duo_params.near_memory,
+		.no_cma = !duo_params.cma,
+		.no_ptracer = !duo_params.ptracer,
+		.patience_ms = ep->core.carries_nothing ? 0 :
+			       DUO_NEAR_PATIENCE_MS,
+	};
+	struct near_addr addr;
+	int ret;
+
+	ep->near = duo_near_alloc(ep);
+	if (!ep->near)
+		return -FI_ENOMEM;
+	ret = near_open(&ep->near->port, &attr);
+	if (ret) {
+		free(ep->near);
+		ep->near = NULL;
+		return ret;
+	}
+	ret = duo_near_onesided_open(ep);
+	if (ret)
+		return ret;
+	near_address(ep->near->port, &addr);
+	memset(ep->publication.peer_name, 0, DUO_PEER_NAME_MAX);
+	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
+	ep->publication.peer = DUO_PEER_NEAR;
+	ep->publication.any_pid_ns = true;
+	if (ep->core.peer_names) {	/* who has the name may ask already */
+		near_listen(ep->near->port, -1);
+		ep->near_named = ep->near;
+		ep->near = NULL;
+	}
+	return 0;
+}
+
+/* From now on, or no longer, calls and polls find the port. */
+static void duo_near_show(struct duo_ep *ep)
+{
+	if (ep->near_named)
+		ep->near = ep->near_named;
+}
+
+static void duo_near_hide(struct duo_ep *ep)
+{
+	if (ep->near_named)
+		ep->near = NULL;
+}
+
+static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
+{
+	return waiter->fd < 0 ? 0 :
+	       duo_waiter_add(waiter, near_wait_fd(ep->near->port));
+}
+
+static int duo_near_count(const struct duo_cntr_bind *bind)
+{
+	struct duo_cntr_sleeper *sleeper = bind->cntr->sleeper;
+	int ret = 0, i;
+
+	duo_near_onesided_tell(bind->ep);
+	for (i = 0; i < DUO_CNTR_WAYS && !ret; i++)
+		ret = duo_near_wait(bind->ep, &sleeper[i].waiter);
+	return ret;
+}
+
+static int duo_near_enable(struct duo_ep *ep)
+{
+	struct duo_cntr_bind *bind;
+	int ret;
+
+	duo_near_show(ep);
+	ret = duo_near_wait(ep, &ep->tx_cq->waiter);
+	if (!ret)
+		ret = duo_near_wait(ep, &ep->rx_cq->waiter);
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_near_count(bind);
+	if (ret) {
+		duo_near_hide(ep);
+		return ret;
+	}
+	/* beside the record: who finds that finds this; without, fewer do */
+	if (!ep->core.peer_names)
+		near_listen(ep->near->port, ep->publication.dir);
+	duo_near_describe(ep->near);
+	ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
+	return 0;
+}
+
+static bool duo_near_crowded(const struct duo_ep *ep, size_t endpoints)
+{
+	return near_crowded(ep->near->port, endpoints);
+}
+
+/* What is queued as large still needs answers to those who receive it. */
+static void duo_near_drain(struct duo_ep *ep)
+{
+	int i;
+
+	for (i = 0; ep->near && i < DUO_NEAR_DRAIN; i++)
+		near_poll(ep->near->port, &duo_near_sink);
+}
+
+static void duo_near_close(struct duo_ep *ep)
+{
+	struct duo_near *near;
+
+	duo_near_show(ep);
+	near = ep->near;
+	if (!near)
+		return;
+	duo_near_drop_all(near);
+	near_close(near->port);
+	duo_blocks_fini(&near->blocks);
+	near_pool_fini(&near->sends);
+	ep->path_ep[FI_DUO_LOCAL] = NULL;
+	ep->near = ep->near_named = NULL;
+	free(near);
+}
+
+/*
+ * Numbers go round: a thread that sends by one that has just been given back
+ * finds nobody, not another peer.
+ */
+void duo_near_met(void *ctx, struct near_peer *peer)
+{
+	struct duo_near *near = ((struct duo_ep *) ctx)->near;
+	uint32_t i, number;
+
+	for (i = 0; i < DUO_LOCAL_MAX; i++) {
+		number = (near->next + i) % DUO_LOCAL_MAX;
+		if (near->peer[number])
+			continue;
+		near->peer[number] = peer;
+		near->next = (number + 1) % DUO_LOCAL_MAX;
+		near_peer_set_user(peer, (void *) (uintptr_t) (number + 1));
+		return;
+	}
+	DUO_WARN(EP_DATA, "ep %p: %u local peers at a time, the core carries "
+		 "what goes to more\n", ctx, DUO_LOCAL_MAX);
+}
+
+void duo_near_forgotten(void *ctx, struct near_peer *peer)
+{
+	fi_addr_t number = duo_near_number(peer);
+	struct duo_ep *ep = ctx;
+
+	if (number == FI_ADDR_NOTAVAIL)
+		return;
+	ep->near->peer[number] = NULL;
+	ep->confirmed[number / 64] &= ~(1ULL << number % 64);
+}
+
+/*
+ * All RMA to one without a table is the core's, which knows nothing of what
+ * near has under way.
+ */
+static bool duo_near_keeps_order(const struct duo_ep *ep,
+				 const struct near_addr *at)
+{
+	return !ep->opts.mixed_order || !ep->near->onesided ||
+	       at->flags & NEAR_ADDR_RMA;
+}
+
+/*
+ * Its region is opened by the first message, see duo_near_refused(); where it
+ * has to be asked for, that is done now.
+ */
+static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
+				  fi_addr_t addr, enum fi_duo_reason *reason)
+{
+	struct duo_near *near = ep->near;
+	struct near_peer *peer;
+	struct near_addr at;
+	fi_addr_t number;
+
+	memcpy(&at, name, sizeof(at));
+	*reason = FI_DUO_NAMESPACE;
+	if (near_addr_check(near->port, &at))
+		return FI_ADDR_NOTAVAIL;
+	*reason = FI_DUO_NOT_MAPPED;
+	if (near_peer_get(near->port, &at, &peer))
+		return FI_ADDR_NOTAVAIL;
+	near_peer_ahead(near->port, peer);
+	number = duo_near_number(peer);
+	if (number == FI_ADDR_NOTAVAIL)
+		*reason = FI_DUO_PEER_FULL;
+	else if (!near_peer_usable(peer))
+		number = FI_ADDR_NOTAVAIL;
+	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
+		near_peer_put(near->port, peer);	/* it has one */
+	else
+		near->bound[number] = true;
+	if (number != FI_ADDR_NOTAVAIL)
+		*reason = duo_near_keeps_order(ep, &at) ? FI_DUO_REGISTERED :
+							  FI_DUO_NO_ORDER;
+	return number;
+}
+
+/* Of one that is not watched nothing is known. */
+static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
+{
+	const struct near_peer *peer = ep->near->peer[local];
+
+	return peer && near_peer_lives(peer);
+}
+
+static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
+{
+	struct near_peer *peer = ep->near->peer[local];
+
+	if (!peer)
+		return;
+	near_peer_watch(ep->near->port, peer);
+	/* its messages take no other way, so it need not have sent before */
+	if (ep->core.carries_nothing)
+		ep->confirmed[local / 64] |= 1ULL << local % 64;
+}
+
+static void duo_near_sweep(int dir, uint64_t pid_ns)
+{
+	near_sweep(dir);
+}
+
+const struct duo_peer duo_peer_near = {
+	.name = "near",
+	.limits = {
+		.inject_size = DUO_NEAR_INJECT,
+		.iov_limit = DUO_IOV_LIMIT,
+		.queue = DUO_NEAR_QUEUE,
+		.cq_data_size = sizeof(uint64_t),
+	},
+	.takes = "memory as FI_OFI_DUO_NEAR_MEMORY says",
+	.device = true,
+	.open = duo_near_open,
+	.enable = duo_near_enable,
+	.count = duo_near_count,
+	.poll = duo_near_poll,
+	.crowded = duo_near_crowded,
+	.arm = duo_near_arm,
+	.woken = duo_near_woken,
+	.drain = duo_near_drain,
+	.close = duo_near_close,
+	.start = duo_near_start,
+	.connect = duo_near_connect,
+	.lives = duo_near_lives,
+	.watch = duo_near_watch,
+	.sweep = duo_near_sweep,
+};

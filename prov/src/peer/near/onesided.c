@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* How RMA and atomics over near end, and what peers do; see onesided.h. */
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/log.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "peer/near/near_ep.h"
+#include "peer/near/onesided.h"
+
+/* near_rma_args.about */
+#define DUO_NEAR_ABOUT (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
+
+static_assert((DUO_NEAR_ABOUT | FI_COMPLETION) <= UINT32_MAX,
+	      "they fit into near_rma_args.about");
+
+DUO_COLD void duo_near_onesided_failed(struct duo_ep *ep,
+					      const struct near_peer *peer,
+					      void *context, uint64_t flags,
+					      int err)
+{
+	const struct fi_cq_err_entry error = {
+		.op_context = context, .flags = flags, .err = err,
+		.prov_errno = err,
+		DUO_CQ_ERR_SRC(duo_near_addr(ep, duo_near_number(peer)))
+	};
+
+	duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
+}
+
+void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
+			    uint32_t about, int err)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = context, .flags = about & DUO_NEAR_ABOUT,
+	};
+	struct duo_ep *ep = ctx;
+
+	duo_cntr_add_ep(ep, about & (FI_READ | FI_WRITE), err);
+	if (near_unlikely(err))
+		duo_near_onesided_failed(ep, peer, context, entry.flags, err);
+	else if (about & FI_COMPLETION)
+		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
+/* What a local peer has done to our memory. */
+static void duo_near_onesided_event(void *ctx,
+				    const struct near_rma_event *event)
+{
+	struct duo_ep *ep = ctx;
+	const struct fi_cq_tagged_entry entry = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len = event->len,
+		.data = event->data,
+	};
+
+	duo_cntr_add_ep(ep, event->write ? FI_REMOTE_WRITE : FI_REMOTE_READ, 0);
+	if (!event->has_data)
+		return;
+	duo_cq_push(ep->rx_cq, &entry,
+		    duo_near_addr(ep, duo_near_number(event->peer)));
+}
+
+static const struct near_rma_sink duo_near_onesided_sink = {
+	.done = duo_near_onesided_done,
+	.event = duo_near_onesided_event,
+};
+
+/* Whether it counts what others do to it: else they need not say. */
+void duo_near_onesided_tell(struct duo_ep *ep)
+{
+	if (ep->near->onesided)
+		near_rma_tell(ep->near->port,
+			      duo_cntr_counts(ep, FI_REMOTE_READ),
+			      duo_cntr_counts(ep, FI_REMOTE_WRITE));
+}
+
+/* Of calls without flags and those that inject, which know none. */
+static uint32_t duo_near_small_ones(const struct duo_ep *ep)
+{
+	const struct duo_near *near = ep->near;
+	uint32_t small = near->msg_order & FI_ORDER_WAS ? 0 :
+			 1u << NEAR_WRITE | 1u << NEAR_VERBS;
+
+	if (!(near->msg_order & (FI_ORDER_RAS | FI_ORDER_SAR)))
+		small |= 1u << NEAR_READ;
+	if (ep->core.cpu_atomics)
+		small |= 1u << NEAR_FETCH;
+	if (near->tx_flags & (FI_FENCE | FI_REMOTE_CQ_DATA | FI_INJECT))
+		small &= 1u << NEAR_VERBS;
+	return small;
+}
+
+int duo_near_onesided_open(struct duo_ep *ep)
+{
+	struct duo_near *near = ep->near;
+
+	if (!ep->domain->table || (!(ep->caps & (FI_RMA | FI_ATOMIC)) &&
+				   !ep->core.carries_nothing))
+		return 0;
+	if (near_rma_open(near->port, &duo_near_onesided_sink,
+			  ep->domain->table)) {
+		if (ep->opts.mixed_order || ep->core.carries_nothing)
+			return -FI_ENOMEM;
+		DUO_WARN(EP_CTRL, "ep %p: near: no memory for RMA; the core "
+			 "carries it to local peers\n", (void *) ep);
+		return 0;
+	}
+	near->onesided = true;
+	near->direct = true;
+	return 0;
+}
+
+void duo_near_onesided_start(struct duo_ep *ep)
+{
+	if (ep->near->onesided)
+		ep->near->small = duo_near_small_ones(ep);
+	duo_near_onesided_tell(ep);
+}

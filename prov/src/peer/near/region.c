@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Memory regions that local peers use over near: those of host memory in one
+ * piece, under the core's key and by the core's way of naming addresses.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "obj/fabric.h"
+#include "peer/near/onesided.h"
+
+#define DUO_KEY_NONE UINT64_MAX	/* FI_KEY_NOTAVAIL */
+
+#define DUO_MR_UNKNOWN (DUO_MR_BASIC | FI_MR_RAW)
+
+bool duo_near_serves(const struct fi_info *info)
+{
+	return info->caps & (FI_RMA | FI_ATOMIC) &&
+	       (info->caps & (FI_MSG | FI_TAGGED) ||
+		!(info->caps & FI_FENCE)) &&
+	       !(info->domain_attr->mr_mode & DUO_MR_UNKNOWN) &&
+	       info->domain_attr->data_progress != FI_PROGRESS_AUTO &&
+	       !(info->tx_attr && info->tx_attr->iov_limit > NEAR_IOV_MAX);
+}
+
+static const char *duo_near_table_remedy(int err)
+{
+	return err == EFBIG ? "Raise the limit of the size of files "
+			      "(ulimit -f)" :
+	       err == EMFILE ? "Raise the limit of open files (ulimit -n)" :
+			       "FI_LOG_LEVEL=info tells more";
+}
+
+/* FI_MR_BASIC stands for both modes. */
+static bool duo_near_virt_addrs(int mr_mode)
+{
+	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_VIRT_ADDR;
+}
+
+int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
+{
+	bool needed = domain->fabric->traits.carries_nothing;
+	struct near_table *table = NULL;
+	int ret = 0;
+
+	if (domain->peer != &duo_peer_near || domain->device ||
+	    (!needed && !duo_near_serves(info)))
+		return 0;
+	duo_lock(&domain->lock);
+	if (!domain->table)
+		ret = near_table_open(&table);
+	if (!ret && table) {
+		domain->virt_addrs =
+			duo_near_virt_addrs(info->domain_attr->mr_mode);
+		domain->table = table;
+	}
+	duo_unlock(&domain->lock);
+	if (!ret)
+		return 0;
+	DUO_WARN(DOMAIN, "near: no table of memory regions: %s; %s. %s\n",
+		 strerror(-ret), needed ? "the domain is not opened" :
+		 "the core carries RMA and atomics to local peers",
+		 duo_near_table_remedy(-ret));
+	return needed ? ret : 0;
+}
+
+void duo_near_table_close(struct duo_domain *domain)
+{
+	if (domain->table)
+		near_table_close(domain->table);
+}
+
+static uint32_t duo_near_access(uint64_t access)
+{
+	return (access & FI_REMOTE_READ ? NEAR_MAY_READ : 0) |
+	       (access & FI_REMOTE_WRITE ? NEAR_MAY_WRITE : 0);
+}
+
+int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
+			size_t count, uint64_t access)
+{
+	if (count != 1)
+		return 0;
+	mr->region = (struct near_region_entry) {
+		.memory = (uintptr_t) iov->iov_base,
+		.len = iov->iov_len,
+		.access = duo_near_access(access),
+	};
+	return duo_near_region_list(mr);
+}
+
+/* One that is not listed, for whatever reason, is the core's. */
+int duo_near_region_list(struct duo_mr *mr)
+{
+	struct duo_domain *domain = mr->domain;
+	struct near_table *table;
+	int ret = 0;
+
+	if (!mr->region.access || mr->mr_fid.key == DUO_KEY_NONE)
+		return 0;
+	mr->region.key = mr->mr_fid.key;
+	duo_lock(&domain->lock);
+	table = domain->table;
+	mr->region.start = domain->virt_addrs ? mr->region.memory : 0;
+	if (table)
+		ret = near_table_add(table, &mr->region);
+	mr->listed = table && !ret;
+	duo_unlock(&domain->lock);
+	if (ret)
+		DUO_INFO(MR, "near: region with key 0x%" PRIx64 " is not "
+			 "listed, no local peer reaches it over near: %s\n",
+			 mr->region.key, strerror(-ret));
+	return domain->fabric->traits.carries_nothing ? ret : 0;
+}
+
+void duo_near_region_unlist(struct duo_mr *mr)
+{
+	if (!mr->listed)
+		return;
+	duo_lock(&mr->domain->lock);
+	near_table_remove(mr->domain->table, mr->region.key);
+	duo_unlock(&mr->domain->lock);
+	mr->listed = false;
+}

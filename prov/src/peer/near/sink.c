@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What becomes of what near delivers, unless the usual receive of sink.h takes
+ * it: the functions that are for every local message.
+ *
+ * A message that is too large is cut by near itself: nothing is bounced.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "device/device.h"
+#include "peer/near/near_ep.h"
+#include "peer/near/near_peer.h"
+#include "peer/near/sink.h"
+#include "rx/arrive.h"
+#include "rx/recv.h"
+
+/* What its end has to say of the message. */
+static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
+			      uint64_t tag, struct near_peer *peer,
+			      fi_addr_t src)
+{
+	rx->peer.msg_size = msg->len;
+	rx->peer.tag = tag;
+	rx->peer.cq_data = msg->data;
+	rx->peer.flags = duo_near_flags(rx->kind, msg);
+	rx->arrival = (struct duo_near_msg) {
+		.peer = peer, .rndv = msg->rndv, .src = src,
+	};
+	near_peer_hold(peer);
+}
+
+static void duo_near_failed(struct duo_rx *rx, int err)
+{
+	const struct fi_cq_err_entry error = {
+		.flags = rx->peer.flags,
+		.tag = rx->peer.tag,
+		.err = err,
+		.prov_errno = err,
+		DUO_CQ_ERR_SRC(rx->arrival.src == FI_ADDR_UNSPEC ?
+				FI_ADDR_NOTAVAIL : rx->arrival.src)
+	};
+
+	duo_arrival_failed(rx, &error);
+}
+
+static void duo_near_report(struct duo_rx *rx, int err)
+{
+	if (err)
+		duo_near_failed(rx, err);
+	else
+		duo_arrival_done_at(rx, rx->peer.flags, rx->peer.msg_size,
+				    rx->iov[0].iov_base, rx->peer.cq_data,
+				    rx->arrival.src);
+	near_peer_put(rx->ep->near->port, rx->arrival.peer);
+	duo_rx_release(&rx->ep->pool, rx);
+}
+
+/* rx gets a message, at once or later. */
+static void duo_near_begin(struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_LOCAL);
+	if (rx->multi)
+		TAILQ_INSERT_TAIL(&rx->ep->near->pieces, rx, link);
+}
+
+/*
+ * It has it. What one peer has sent is reported in the order in which it lies
+ * in the buffers, so a piece waits for those before it.
+ */
+static void duo_near_end(struct duo_rx *rx, int err)
+{
+	struct duo_rx_list *pieces = &rx->ep->near->pieces;
+	const struct near_peer *peer = rx->arrival.peer;
+	struct duo_rx *next;
+
+	if (!rx->multi) {
+		duo_near_report(rx, err);
+		return;
+	}
+	rx->arrival.ended = true;
+	rx->arrival.err = err;
+	for (rx = TAILQ_FIRST(pieces); rx; rx = next) {
+		next = TAILQ_NEXT(rx, link);
+		if (rx->arrival.peer != peer)
+			continue;
+		if (!rx->arrival.ended)
+			break;
+		TAILQ_REMOVE(pieces, rx, link);
+		duo_near_report(rx, rx->arrival.err);
+	}
+}
+
+/*
+ * Copies bytes of a message into the buffers of rx, as many as fit. Returns 0
+ * or FI_EIO.
+ */
+static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
+{
+	const struct duo_domain *domain = rx->ep->domain;
+
+	if (len > rx->size)
+		len = rx->size;
+	if (near_unlikely(domain->device &&
+			  duo_device_any(domain, rx->desc, rx->count)))
+		return -duo_device_in(domain, rx->iov, rx->desc, payload, len);
+	near_iov_in(rx->iov, 0, payload, len);
+	return 0;
+}
+
+/*
+ * Receives a message that its sender has yet, into the buffers; into rx->bounce
+ * first, if one of them is device memory. received() tells the end.
+ */
+static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
+			    const struct near_rndv *rndv,
+			    const struct duo_recv *recv, size_t len)
+{
+	const struct duo_domain *domain = rx->ep->domain;
+	struct near_port *port = rx->ep->near->port;
+	struct iovec host = { NULL, near_iov_len(recv->iov, recv->count) };
+	int ret;
+
+	if (near_likely(!domain->device || !len || !host.iov_len ||
+			!duo_device_any(domain, recv->desc, recv->count)))
+		return near_recv(port, peer, rndv, recv->iov, recv->count, len,
+				 rx);
+	if (host.iov_len > len)
+		host.iov_len = len;
+	host.iov_base = malloc(host.iov_len);
+	if (!host.iov_base)
+		return -FI_EAGAIN;
+	ret = near_recv(port, peer, rndv, &host, 1, len, rx);
+	if (ret)
+		free(host.iov_base);
+	else
+		rx->bounce = host.iov_base;
+	return ret;
+}
+
+/*
+ * Keeps a message, and its payload, until it is received. Without memory it
+ * stays in the ring, and its sender gets -FI_EAGAIN once that is full.
+ */
+static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
+			       const struct near_msg *msg, fi_addr_t addr,
+			       bool hold)
+{
+	unsigned int tagged = msg->flags & NEAR_TAGGED;
+	struct duo_rx *rx;
+	void *payload = NULL;
+
+	if (msg->payload) {
+		payload = duo_block_get(&ep->near->blocks, msg->len);
+		if (!payload)
+			return -FI_EAGAIN;
+	}
+	rx = duo_rx_alloc(&ep->pool);
+	if (!rx) {
+		if (payload)
+			duo_block_put(&ep->near->blocks, payload);
+		return -FI_EAGAIN;
+	}
+	if (payload)
+		memcpy(payload, msg->payload, msg->len);
+	ep->stats.unexpected++;
+	rx->kind = tagged ? DUO_TAGGED : DUO_MSG;
+	duo_rx_become(rx, DUO_RX_ARRIVING);
+	rx->hold = hold;
+	rx->src_number = duo_near_number(peer);
+	rx->peer.addr = addr;
+	rx->peer.count = 0;
+	duo_near_describe(rx, msg, tagged ? msg->tag : 0, peer, addr);
+	rx->arrival.payload = payload;
+	duo_arrival_queue(&rx->peer);
+	return 0;
+}
+
+/* rx is taken: a large message, one too large, or one for several buffers. */
+static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
+			 const struct near_msg *msg, uint64_t tag,
+			 fi_addr_t addr)
+{
+	const struct duo_recv recv = {
+		.iov = rx->iov, .desc = rx->desc, .count = rx->count,
+	};
+
+	duo_near_describe(rx, msg, tag, peer, addr);
+	duo_near_begin(rx);
+	if (msg->payload) {
+		duo_near_end(rx, duo_near_fill(rx, msg->payload, msg->len));
+		return 0;
+	}
+	if (!duo_near_receive(rx, peer, &msg->rndv, &recv, msg->len))
+		return 0;
+	/* no memory: the message is left for another receive */
+	duo_near_end(rx, FI_ENOMEM);
+	return -FI_EAGAIN;
+}
+
+int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
+			 const struct near_msg *msg)
+{
+	fi_addr_t addr, number = duo_near_number(peer);
+	bool tagged = msg->flags & NEAR_TAGGED;
+	enum duo_rx_kind kind = tagged ? DUO_TAGGED : DUO_MSG;
+	uint64_t tag = tagged ? msg->tag : 0;
+	struct fi_cq_tagged_entry entry;
+	struct duo_rx *rx;
+
+	addr = duo_map_peer(ep->map, number);
+	if (near_likely(addr != FI_ADDR_UNSPEC))
+		duo_arrival_confirm(ep, number);
+	/* nothing overtakes what is held; the core may refuse to close */
+	if (near_unlikely(!TAILQ_EMPTY(&ep->held) || ep->closing ||
+			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
+		return duo_near_unexpected(ep, peer, msg, addr, true);
+	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
+	if (near_unlikely(!rx))
+		return duo_near_unexpected(ep, peer, msg, addr, false);
+	if (near_unlikely(msg->len > rx->iov[0].iov_len ||
+			  rx->wanted != DUO_RX_WANTED))
+		return duo_near_rare(rx, peer, msg, tag, addr);
+	if (msg->payload)
+		duo_near_copy(rx, msg);
+	else if (!near_recv_now(ep->near->port, peer, &msg->rndv,
+				rx->iov[0].iov_base, msg->len))
+		return duo_near_rare(rx, peer, msg, tag, addr);
+	entry = duo_near_entry(rx, kind, msg);
+	duo_cq_push(ep->rx_cq, &entry, addr);
+	duo_near_over(rx, msg->len);
+	return 0;
+}
+
+static void duo_near_received(void *ctx, void *cookie, int err)
+{
+	struct duo_rx *rx = cookie;
+
+	if (near_unlikely(rx->bounce && !err))
+		err = duo_near_fill(rx, rx->bounce, rx->peer.msg_size);
+	duo_near_end(rx, err);
+}
+
+/*
+ * near may go on as soon as it has the buffers: nothing can fail after that.
+ */
+int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	struct duo_near *near = rx->ep->near;
+	const struct duo_near_msg *from = &rx->arrival;
+	void *payload = from->payload;
+	size_t len = rx->peer.msg_size;
+	bool here = payload;
+	int ret, err = 0;
+
+	if (!here && recv->count == 1 && len <= recv->iov->iov_len &&
+	    !rx->ep->domain->device)
+		here = near_recv_now(near->port, from->peer, &from->rndv,
+				     recv->iov->iov_base, len);
+	if (!here) {
+		ret = duo_near_receive(rx, from->peer, &from->rndv, recv, len);
+		if (ret)
+			return ret;
+	}
+	duo_arrival_unlink(rx);
+	duo_recv_fill(rx, recv);
+	rx->arrival.src = rx->peer.addr;
+	duo_near_begin(rx);
+	if (payload) {
+		err = duo_near_fill(rx, payload, len);
+		duo_block_put(&near->blocks, payload);
+	}
+	if (here)
+		duo_near_end(rx, err);
+	return 0;
+}
+
+static void duo_near_drop_list(struct duo_near *near, struct duo_rx_list *list)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, list, link) {
+		if (rx->state != DUO_RX_CORE_CLAIMED && rx->arrival.payload)
+			duo_block_put(&near->blocks, rx->arrival.payload);
+	}
+}
+
+void duo_near_drop_all(struct duo_near *near)
+{
+	struct duo_ep *ep = near->ep;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
+		duo_near_drop_list(near, &ep->match[kind].unexp);
+	duo_near_drop_list(near, &ep->held);
+	duo_near_drop_list(near, &ep->claimed);
+}
+
+const struct near_sink duo_near_sink = {
+	.room = duo_near_room,
+	.arrived = duo_near_arrived,
+	.received = duo_near_received,
+	.sent = duo_near_sent,
+	.met = duo_near_met,
+	.gone = duo_near_gone,
+	.forgotten = duo_near_forgotten,
+};
+
+uint32_t duo_near_poll(struct duo_cq *cq)
+{
+	const struct duo_ep *ep;
+	uint32_t n = 0;
+
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
+		if (near_likely(ep->near))
+			n += near_poll(ep->near->port, &duo_near_sink);
+	}
+	return n;
+}
+
+int duo_near_arm(struct duo_ep *ep)
+{
+	return ep->near ? near_arm(ep->near->port) : 0;
+}
+
+bool duo_near_woken(struct duo_ep *ep)
+{
+	return ep->near && near_woken(ep->near->port);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The usual message of near, inline for polls: the receive that was posted
+ * first takes it, whose one buffer it fits into. It goes from the ring into
+ * that buffer, and its completion to where it is read. All other messages are
+ * sink.c's. Under the domain's lock.
+ *
+ * Cost: 100 instructions for 8 bytes.
+ */
+#ifndef DUO_PEER_NEAR_SINK_H
+#define DUO_PEER_NEAR_SINK_H
+
+#include <string.h>
+
+#include "av/map.h"
+#include "core/lazy.h"
+#include "peer/near/near_ep.h"
+
+/* sink.c: any message. What near_sink.arrived() returns. */
+int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
+			 const struct near_msg *msg);
+
+/* The ring of completions grows, and what finds no memory stays with near. */
+static near_inline bool duo_near_room(void *ctx)
+{
+	return true;
+}
+
+static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
+					   const struct near_msg *msg)
+{
+	return FI_RECV | (kind == DUO_TAGGED ? FI_TAGGED : FI_MSG) |
+	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
+}
+
+/* The payload goes into rx's one buffer. */
+static near_inline void duo_near_copy(const struct duo_rx *rx,
+				      const struct near_msg *msg)
+{
+	void *buf = rx->iov[0].iov_base;
+
+	if (near_likely(msg->len <= NEAR_INLINE))
+		near_copy_small(buf, msg->payload, msg->len);
+	else
+		memcpy(buf, msg->payload, msg->len);
+}
+
+/* The message is in rx's one buffer, all of it: its completion. */
+static near_inline struct fi_cq_tagged_entry
+duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
+	       const struct near_msg *msg)
+{
+	return (struct fi_cq_tagged_entry) {
+		.op_context = rx->context,
+		.flags = duo_near_flags(kind, msg),
+		.len = msg->len,
+		.buf = rx->iov[0].iov_base,
+		.data = msg->data,
+		.tag = kind == DUO_TAGGED ? msg->tag : 0,
+	};
+}
+
+/* rx, which is no longer posted, has ended well. */
+static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
+{
+	struct duo_ep *ep = rx->ep;
+
+	ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
+	ep->stats.path[FI_DUO_LOCAL].rx_bytes += len;
+	duo_rx_release_plain(&ep->pool, rx);
+}
+
+/*
+ * The receive that was posted first is the message's, and reports, and the core
+ * has not had it; NULL: another one is, or none.
+ */
+static near_inline struct duo_rx *
+duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
+	       const struct near_msg *msg, fi_addr_t *addr)
+{
+	struct duo_match *match = &ep->match[kind];
+	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
+
+	if (near_unlikely(!rx || number >= DUO_LOCAL_MAX ||
+			  !(ep->confirmed[number / 64] & 1ULL << number % 64) ||
+			  match->by_want.on))
+		return NULL;
+	*addr = ep->map->addr_of_number[number];
+	if (near_unlikely(!duo_rx_is_plain(rx, kind) ||
+			  !duo_rx_takes(rx, *addr, kind ? msg->tag : 0) ||
+			  *addr == FI_ADDR_UNSPEC ||
+			  msg->len > rx->iov[0].iov_len))
+		return NULL;
+	return rx;
+}
+
+static near_inline void duo_near_unpost(struct duo_ep *ep,
+					enum duo_rx_kind kind,
+					struct duo_rx *rx)
+{
+	duo_match_unpost_plain(&ep->match[kind], rx);
+	if (near_unlikely(rx->lazy))
+		duo_lazy_drop(rx);
+}
+
+static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
+					     struct near_peer *peer,
+					     enum duo_rx_kind kind,
+					     const struct near_msg *msg)
+{
+	fi_addr_t addr, number = duo_near_number(peer);
+	struct fi_cq_tagged_entry entry;
+	struct duo_rx *rx = NULL;
+
+	/* nothing overtakes what is held; the core may refuse to close */
+	if (near_likely(TAILQ_EMPTY(&ep->held) && !ep->closing))
+		rx = duo_near_first(ep, kind, number, msg, &addr);
+	if (near_unlikely(!rx))
+		return duo_near_arrived_any(ep, peer, msg);
+	if (near_likely(msg->payload))
+		duo_near_copy(rx, msg);
+	else if (!near_recv_now(ep->near->port, peer, &msg->rndv,
+				rx->iov[0].iov_base, msg->len))
+		return duo_near_arrived_any(ep, peer, msg);
+	duo_near_unpost(ep, kind, rx);
+	entry = duo_near_entry(rx, kind, msg);
+	duo_cq_push(ep->rx_cq, &entry, addr);
+	duo_near_over(rx, msg->len);
+	return 0;
+}
+
+/* -EAGAIN: there is no memory for it now. */
+static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
+					const struct near_msg *msg)
+{
+	return msg->flags & NEAR_TAGGED ?
+	       duo_near_arrived_kind(ctx, peer, DUO_TAGGED, msg) :
+	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
+}
+
+static near_inline void *duo_near_take_kind(struct duo_ep *ep,
+					    struct near_lane *lane,
+					    enum duo_rx_kind kind,
+					    const struct near_msg *msg,
+					    enum fi_cq_format format,
+					    void *at, fi_addr_t *src)
+{
+	fi_addr_t addr, number = duo_near_number(lane->peer);
+	struct duo_rx *rx = duo_near_first(ep, kind, number, msg, &addr);
+	struct fi_cq_tagged_entry entry;
+
+	if (near_unlikely(!rx || rx->lazy))
+		return NULL;
+	near_copy_small(rx->iov[0].iov_base, msg->payload, msg->len);
+	duo_match_unpost_plain(&ep->match[kind], rx);
+	entry = duo_near_entry(rx, kind, msg);
+	at = duo_entry_write(at, format, &entry);
+	if (src)
+		*src = addr;
+	duo_near_over(rx, msg->len);
+	near_rx_release_slot(&lane->rx);
+	return at;
+}
+
+/*
+ * The lane's next message, if it lies in its slot, with its completion at that
+ * place of the reader's array. Returns the next place; NULL: nothing has been
+ * done. It calls nothing. Where duo_cq.attention is 0, nothing is held, and
+ * the endpoint is open.
+ */
+static near_inline void *duo_near_take_first(struct duo_ep *ep,
+					     struct near_lane *lane,
+					     enum fi_cq_format format,
+					     void *at, fi_addr_t *src)
+{
+	struct near_slot *slot;
+	struct near_msg msg;
+	uint64_t word;
+
+	if (near_unlikely(!near_rx_ready(&lane->rx, &slot, &word) ||
+			  (word >> NEAR_WORD_KIND & 0xf) != NEAR_KIND_INLINE))
+		return NULL;
+	near_lane_header(&msg, slot, word);
+	msg.len = (uint8_t) (word >> NEAR_WORD_LEN);
+	msg.payload = slot->bytes;
+	if (near_unlikely(msg.len > NEAR_INLINE))
+		return NULL;
+	return near_likely(msg.flags & NEAR_TAGGED) ?
+	       duo_near_take_kind(ep, lane, DUO_TAGGED, &msg, format, at, src) :
+	       duo_near_take_kind(ep, lane, DUO_MSG, &msg, format, at, src);
+}
+
+/* For polls of rings alone; the rest of duo_near_sink is not called by them. */
+static const struct near_sink duo_near_rings = {
+	.room = duo_near_room,
+	.arrived = duo_near_arrived,
+};
+
+#endif /* DUO_PEER_NEAR_SINK_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Local messages that wait: for a receive, or for their source, arrive.h. */
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "rx/arrive.h"
+#include "rx/recv.h"
+
+void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local)
+{
+	ep->confirmed[local / 64] |= 1ULL << local % 64;
+	duo_lazy_unblock(ep);
+}
+
+static void duo_arrival_hold(struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_HELD);
+	TAILQ_INSERT_TAIL(&rx->ep->held, rx, link);
+	rx->ep->domain->held++;
+	duo_ep_chore(rx->ep);
+}
+
+struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
+				    fi_addr_t addr, uint64_t tag, size_t size)
+{
+	struct duo_match *match = &ep->match[kind];
+	struct duo_rx *rx;
+
+	while ((rx = duo_match_first(match, addr, tag))) {
+		if (rx->multi) {
+			if (duo_multi_take(rx, size))
+				break;
+			continue;
+		}
+		duo_match_unpost(match, rx);
+		if (rx->lazy)
+			duo_lazy_drop(rx);
+		if (!rx->on_core || duo_lazy_recall(rx))
+			break;
+	}
+	return rx;
+}
+
+int duo_arrival_queue(struct fi_peer_rx_entry *entry)
+{
+	struct duo_rx *rx = duo_rx_of_peer(entry);
+
+	if (rx->hold)
+		duo_arrival_hold(rx);
+	else
+		duo_match_queue(&rx->ep->match[rx->kind], rx);
+	return 0;
+}
+
+void duo_arrival_unlink(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	switch (rx->state) {
+	case DUO_RX_UNEXP:
+		duo_match_unqueue(&ep->match[rx->kind], rx);
+		break;
+	case DUO_RX_HELD:
+		TAILQ_REMOVE(&ep->held, rx, link);
+		ep->domain->held--;
+		break;
+	case DUO_RX_CLAIMED:
+		TAILQ_REMOVE(&ep->claimed, rx, link);
+		break;
+	default:
+		assert(rx->state == DUO_RX_LOCAL ||
+		       rx->state == DUO_RX_ARRIVING);
+	}
+}
+
+/*
+ * They become held again, ahead of what is: a receive that names the source
+ * may have been posted before.
+ */
+void duo_arrival_identify(struct duo_ep *ep)
+{
+	struct duo_rx_list found = TAILQ_HEAD_INITIALIZER(found);
+	struct duo_rx *rx, *next;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
+		for (rx = TAILQ_FIRST(&ep->match[kind].unexp); rx; rx = next) {
+			next = TAILQ_NEXT(rx, link);
+			if (rx->peer.addr != FI_ADDR_UNSPEC ||
+			    duo_map_peer(ep->map, rx->src_number) ==
+			    FI_ADDR_UNSPEC)
+				continue;
+			duo_match_unqueue(&ep->match[kind], rx);
+			duo_rx_become(rx, DUO_RX_HELD);
+			TAILQ_INSERT_TAIL(&found, rx, link);
+			ep->domain->held++;
+		}
+	}
+	if (!TAILQ_EMPTY(&found))
+		duo_ep_chore(ep);
+	TAILQ_CONCAT(&found, &ep->held, link);
+	TAILQ_CONCAT(&ep->held, &found, link);
+}
+
+/*
+ * A held message whose posted receive is rx, taken: the peer knows only the
+ * message. False: without memory the receive fails and the message stays.
+ */
+static bool duo_arrival_marry(struct duo_rx *msg, struct duo_rx *rx)
+{
+	const struct duo_recv recv = {
+		.kind = rx->kind,
+		.iov = rx->iov,
+		.desc = rx->desc,
+		.count = rx->count,
+		.want = { .addr = rx->peer.addr, .tag = msg->peer.tag },
+		.context = rx->context,
+		.flags = rx->flags,
+		.multi = rx->multi ? rx->owner : NULL,
+	};
+	bool started = !duo_recv_start(msg, &recv);
+
+	if (!started)
+		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
+	if (!started && rx->multi)
+		duo_multi_end(rx);
+	duo_rx_release(&rx->ep->pool, rx);
+	return started;
+}
+
+/* False: no posted receive takes the message. */
+static bool duo_arrival_match_held(struct duo_rx *msg)
+{
+	struct duo_rx *rx;
+
+	while ((rx = duo_arrival_take(msg->ep, msg->kind, msg->peer.addr,
+				      msg->peer.tag, msg->peer.msg_size))) {
+		if (duo_arrival_marry(msg, rx))
+			return true;
+	}
+	return false;
+}
+
+void duo_arrival_resolve(struct duo_ep *ep)
+{
+	struct duo_rx *msg;
+
+	if (ep->closing)
+		return;
+	duo_multi_resume(ep);
+	if (TAILQ_EMPTY(&ep->held) && !(ep->map && ep->map->retry &&
+					duo_map_retry_due(ep->map)))
+		return;
+	duo_map_scan(ep);
+	while ((msg = TAILQ_FIRST(&ep->held))) {
+		msg->peer.addr = duo_map_peer(ep->map, msg->src_number);
+		if (duo_arrival_match_held(msg))
+			continue;
+		duo_arrival_unlink(msg);
+		duo_match_queue(&ep->match[msg->kind], msg);
+	}
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Multi-receive buffers and the messages that come for them, multi.h. */
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+
+#include "core/lazy.h"
+#include "core/when.h"
+#include "rx/multi.h"
+#include "rx/recv.h"
+
+bool duo_multi_room(const struct duo_ep *ep, size_t left)
+{
+	return left && left >= ep->multi.min_room;
+}
+
+void duo_multi_close(struct duo_rx *owner)
+{
+	assert(owner->open);
+	owner->open = false;
+	owner->ep->multi.open--;
+	duo_lazy_unblock(owner->ep);
+}
+
+void duo_multi_release(struct duo_rx *owner)
+{
+	struct duo_ep *ep = owner->ep;
+	const struct fi_cq_tagged_entry released = {
+		.op_context = owner->context,
+		.flags = FI_MULTI_RECV,
+	};
+	const struct fi_cq_err_entry canceled = {
+		.op_context = owner->context,
+		.flags = duo_rx_cq_flags(owner) | FI_MULTI_RECV,
+		.err = FI_ECANCELED,
+		.prov_errno = FI_ECANCELED,
+		DUO_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
+	};
+
+	assert(!owner->open);
+	ep->rx.failed += owner->canceled;
+	if (owner->canceled)
+		duo_cq_push_err(ep->rx_cq, &canceled, -1);
+	else
+		duo_cq_push(ep->rx_cq, &released, FI_ADDR_NOTAVAIL);
+	TAILQ_REMOVE(&ep->multi.buffers, owner, link);
+	duo_rx_release(&ep->pool, owner);
+}
+
+void duo_multi_end(struct duo_rx *rx)
+{
+	if (!--rx->owner->refs)
+		duo_multi_release(rx->owner);
+}
+
+void duo_multi_abort(struct duo_rx *rx)
+{
+	if (rx->owner->open)
+		duo_multi_close(rx->owner);
+	duo_multi_end(rx);
+}
+
+/*
+ * The last message's completion releases the buffer as well, if there is
+ * one; what has been canceled ends in an error after it.
+ */
+void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+		    fi_addr_t src)
+{
+	struct duo_rx *owner = rx->owner;
+	struct duo_ep *ep = rx->ep;
+
+	entry->buf = rx->iov[0].iov_base;
+	if (owner->wanted && owner->refs == 1 && !owner->canceled) {
+		entry->flags |= FI_MULTI_RECV;
+		duo_cq_push(ep->rx_cq, entry, src);
+		TAILQ_REMOVE(&ep->multi.buffers, owner, link);
+		duo_rx_release(&ep->pool, owner);
+		return;
+	}
+	if (owner->wanted)
+		duo_cq_push(ep->rx_cq, entry, src);
+	duo_multi_end(rx);
+}
+
+struct duo_rx *duo_multi_piece(struct duo_rx *owner, void *buf, size_t len,
+			       void *desc)
+{
+	const struct iovec iov = { buf, len };
+	struct duo_ep *ep = owner->ep;
+	const struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = duo_rx_want(owner),
+		.context = owner->context,
+		.flags = owner->flags,
+		.multi = owner,
+	};
+	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
+
+	if (!rx)
+		return NULL;
+	duo_rx_become(rx, DUO_RX_READY);
+	rx->peer.addr = owner->peer.addr;
+	rx->peer.tag = 0;
+	duo_recv_fill(rx, &recv);
+	owner->refs++;
+	return rx;
+}
+
+/*
+ * Cuts rx to a message of len bytes. Returns the rest of the buffer, NULL if
+ * that is too small, or no entry is left: then the buffer ends early.
+ */
+static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
+{
+	struct duo_rx *owner = rx->owner, *rest = NULL;
+	char *buf = rx->iov[0].iov_base;
+	size_t left;
+
+	if (len > rx->size)
+		len = rx->size;
+	left = rx->size - len;
+	rx->size = rx->iov[0].iov_len = len;
+	if (!owner->open)
+		return NULL;
+	if (duo_multi_room(rx->ep, left))
+		rest = duo_multi_piece(owner, buf + len, left, rx->desc[0]);
+	if (rest)
+		rest->seq = rx->seq;
+	else
+		duo_multi_close(owner);
+	return rest;
+}
+
+static bool duo_multi_take_back(struct duo_rx *rx, size_t msg_size)
+{
+	struct duo_match *match = &rx->ep->match[DUO_MSG];
+	const struct duo_want want = duo_rx_want(rx);
+	struct duo_rx *rest;
+
+	duo_match_unpost(match, rx);
+	if (!duo_lazy_recall(rx))
+		return false;
+	rest = duo_multi_cut(rx, msg_size);
+	if (!rest)
+		return true;
+	duo_match_repost(match, rest);
+	if (duo_recv_core_may(rx->ep, &want))
+		duo_lazy_insert(rest);
+	return true;
+}
+
+bool duo_multi_take(struct duo_rx *rx, size_t msg_size)
+{
+	struct duo_match *match = &rx->ep->match[DUO_MSG];
+	struct duo_rx *rest;
+
+	if (rx->on_core)
+		return duo_multi_take_back(rx, msg_size);
+	rest = duo_multi_cut(rx, msg_size);
+	if (rest) {
+		duo_match_post_before(match, rx, rest);
+		duo_lazy_add_before(rx, rest);
+	}
+	duo_match_unpost(match, rx);
+	duo_lazy_drop(rx);
+	return true;
+}
+
+static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
+{
+	const struct duo_want wants[] = { duo_rx_want(a), duo_rx_want(b) };
+
+	return duo_want_overlap(&wants[0], &wants[1]);
+}
+
+/* What the core has no message for cannot be overtaken there. */
+static bool duo_multi_core_may(const struct duo_rx *owner)
+{
+	const struct duo_want want = duo_rx_want(owner);
+
+	return !owner->local_only && duo_recv_core_may(owner->ep, &want);
+}
+
+bool duo_multi_blocks(const struct duo_rx *rx)
+{
+	const struct duo_ep *ep = rx->ep;
+	const struct duo_rx *other;
+
+	if (rx->kind != DUO_MSG)
+		return false;
+	TAILQ_FOREACH(other, &ep->multi.buffers, link) {
+		if (other->open && other->seq < rx->seq &&
+		    !(rx->multi && rx->owner == other) &&
+		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
+			return true;
+	}
+	/* these must be on the core before it */
+	TAILQ_FOREACH(other, &ep->lazy.behind, lazy_link) {
+		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
+			return true;
+	}
+	return false;
+}
+
+void duo_multi_to_core(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (duo_lazy_post(rx)) {
+		duo_multi_abort(rx);
+		duo_rx_release(&ep->pool, rx);
+	} else if (duo_recv_final(rx)) {
+		duo_rx_become(rx, DUO_RX_CORE);
+	} else {
+		duo_match_repost(&ep->match[DUO_MSG], rx);
+	}
+}
+
+/*
+ * While the core had rx, local messages may have come that found nothing
+ * else. They are older than what comes next, but cannot be started here: we
+ * may be in a callback of the peer.
+ */
+static bool duo_multi_awaited(const struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_match_unexp(&rx->ep->match[DUO_MSG], &want);
+}
+
+static void duo_multi_post_rest(struct duo_rx *rx, struct duo_rx *rest)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (rx->state == DUO_RX_CORE && duo_multi_awaited(rest)) {
+		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
+		ep->domain->held++;
+		duo_ep_chore(ep);
+	} else if (ep->closing || rx->state == DUO_RX_CANCELING) {
+		duo_match_repost(&ep->match[DUO_MSG], rest);
+		duo_lazy_insert(rest);
+	} else {
+		duo_multi_to_core(rest);
+	}
+}
+
+void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+			 fi_addr_t src)
+{
+	struct duo_rx *rest = duo_multi_cut(rx, entry->len);
+	struct duo_ep *ep = rx->ep;
+	bool open;
+
+	if (rest)
+		duo_multi_post_rest(rx, rest);
+	open = rx->owner->open;		/* the core may refuse the rest */
+	duo_multi_done(rx, entry, src);
+	/* the core goes on with what was behind */
+	if (!open && !ep->closing)
+		duo_lazy_flush(ep);
+}
+
+/* What is in the buffer is not known, so it ends. */
+void duo_multi_core_failed(struct duo_rx *rx,
+			   const struct fi_cq_err_entry *entry)
+{
+	struct duo_ep *ep = rx->ep;
+
+	if (entry->err == FI_ECANCELED) {	/* the endpoint closes */
+		rx->owner->canceled = true;
+	} else {
+		ep->rx.failed++;
+		duo_cq_push_err(ep->rx_cq, entry, FI_DUO_CORE);
+	}
+	duo_multi_abort(rx);
+	if (!ep->closing)
+		duo_lazy_flush(ep);
+}

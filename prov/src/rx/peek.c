@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* FI_PEEK, FI_CLAIM and FI_DISCARD. */
+
+#include <rdma/fi_errno.h>
+
+#include "av/route.h"
+#include "core/lazy.h"
+#include "core/when.h"
+#include "obj/up.h"
+#include "rx/recv.h"
+
+/* Has an unexpected message written nowhere. */
+static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
+{
+	const struct duo_recv nowhere = {	/* no buffers */
+		.kind = rx->kind,
+		.want = { .addr = rx->peer.addr, .tag = rx->peer.tag },
+		.context = context,
+		.flags = flags,
+	};
+
+	return duo_recv_start(rx, &nowhere);
+}
+
+/*
+ * Reports an unexpected local message. FI_DISCARD: its own completion is
+ * the peek's, so the discarded message has none.
+ */
+static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
+			      const struct duo_recv *recv)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context = recv->context,
+		.flags = rx->peer.flags,
+		.len = rx->peer.msg_size,
+		.data = rx->peer.cq_data,
+		.tag = rx->peer.tag,
+	};
+	fi_addr_t src = rx->peer.addr;
+	int ret;
+
+	if (recv->flags & FI_DISCARD) {
+		ret = duo_peek_discard(rx, recv->context, FI_DISCARD);
+		if (ret)
+			return ret;
+	} else if (recv->flags & FI_CLAIM) {
+		duo_match_unqueue(&ep->match[rx->kind], rx);
+		duo_rx_become(rx, DUO_RX_CLAIMED);
+		rx->context = recv->context;
+		TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+	}
+	duo_cq_push(ep->rx_cq, &entry, src);
+	return 0;
+}
+
+/*
+ * Peeks or claims over the core; its answer comes through its CQ. tcp compares
+ * source and tag with a claimed message once more.
+ */
+static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
+			    const struct duo_recv *recv)
+{
+	const struct fi_msg_tagged msg = {
+		.msg_iov = rx->iov,
+		.desc = rx->desc,
+		.iov_count = recv->count,
+		.addr = duo_route_core_addr(ep->route, recv->want.addr),
+		.tag = recv->want.tag,
+		.ignore = recv->want.ignore,
+		.context = &rx->core_ctx,
+	};
+	ssize_t ret;
+
+	duo_recv_fill(rx, recv);
+	ret = fi_trecvmsg(ep->path_ep[FI_DUO_CORE], &msg,
+			  recv->flags | FI_COMPLETION);
+	if (!ret)
+		duo_cq_core_active(ep->rx_cq);
+	return ret;
+}
+
+static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+	ssize_t ret = duo_lazy_flush_overlap(ep, recv->kind, &recv->want);
+
+	if (ret)
+		return ret;
+	rx = duo_rx_alloc(&ep->pool);
+	if (!rx)
+		return -FI_EAGAIN;
+	duo_rx_become(rx, DUO_RX_PEEK);
+	rx->peer.addr = recv->want.addr;
+	rx->peer.tag = recv->want.tag;
+	ret = duo_peek_ask(ep, rx, recv);
+	if (ret)
+		duo_rx_release(&ep->pool, rx);
+	return ret;
+}
+
+static ssize_t duo_peek_nothing(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	const struct fi_cq_err_entry entry = {
+		.op_context = recv->context,
+		.flags = FI_RECV | FI_TAGGED,
+		.tag = recv->want.tag,
+		.err = FI_ENOMSG,
+		.prov_errno = FI_ENOMSG,
+		DUO_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
+	};
+
+	duo_cq_push_err(ep->rx_cq, &entry, -1);
+	return 0;
+}
+
+/*
+ * An unexpected local message is one that no posted receive takes, so it
+ * may be reported at once. The core may only be asked after it has every
+ * earlier receive that could take the same message.
+ */
+ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+
+	ep->up->progress(ep->rx_cq);
+	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
+	if (rx)
+		return duo_peek_found(ep, rx, recv);
+	if (duo_recv_core_may(ep, &recv->want))
+		return duo_peek_core(ep, recv);
+	return duo_peek_nothing(ep, recv);
+}
+
+static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
+			      const struct duo_recv *recv)
+{
+	ssize_t ret = duo_peek_ask(ep, rx, recv);
+
+	if (ret)
+		return ret;
+	TAILQ_REMOVE(&ep->claimed, rx, link);
+	duo_rx_become(rx, DUO_RX_CORE);
+	return 0;
+}
+
+/* The claimed message is found by the context, fi_tagged(3). */
+ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &ep->claimed, link) {
+		if (rx->context != recv->context)
+			continue;
+		if (rx->state == DUO_RX_CORE_CLAIMED)
+			return duo_claim_core(ep, rx, recv);
+		return recv->flags & FI_DISCARD ?
+		       duo_peek_discard(rx, recv->context, recv->flags) :
+		       duo_recv_start(rx, recv);
+	}
+	return -FI_EINVAL;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives. Every posted receive is in our queue in posting order, so local
+ * messages find it there; whether the core gets it as well, and when, is
+ * decided here and in lazy.c.
+ */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "core/lazy.h"
+#include "core/when.h"
+#include "rx/arrive.h"
+#include "rx/multi.h"
+#include "rx/recv.h"
+
+DUO_COLD void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
+			    const struct duo_recv *recv)
+{
+	size_t i;
+
+	if (ep->rx.special & DUO_RX_SELECTIVE && !(recv->flags & FI_COMPLETION))
+		rx->wanted = DUO_RX_UNWANTED;
+	if (!(ep->rx.special & DUO_RX_DEVICE) || !rx->wanted)
+		return;
+	for (i = 0; recv->desc && i < recv->count; i++)
+		if (recv->desc[i])
+			rx->wanted = DUO_RX_STAGED;
+}
+
+/* A receive of the application's, or what another one is made of. */
+DUO_HOT void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
+			    const struct duo_recv *recv)
+{
+	size_t i;
+
+	rx->kind = recv->kind;
+	if (ep->rx.special)
+		duo_recv_mark(ep, rx, recv);
+	rx->context = recv->context;
+	rx->ignore = recv->want.ignore;
+	rx->flags = recv->flags;
+	rx->multi = false;
+	rx->count = recv->count;
+	rx->size = 0;
+	for (i = 0; i < recv->count; i++) {
+		rx->iov[i] = recv->iov[i];
+		rx->desc[i] = recv->desc ? recv->desc[i] : NULL;
+		rx->size += recv->iov[i].iov_len;
+	}
+	if (!recv->count) {
+		rx->iov[0] = (struct iovec) { 0 };
+		rx->desc[0] = NULL;
+	}
+}
+
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	rx->wanted = DUO_RX_WANTED;
+	duo_recv_write(rx->ep, rx, recv);
+	if (recv->multi) {
+		rx->multi = true;
+		rx->owner = recv->multi;
+		rx->wanted = DUO_RX_UNWANTED;	/* the owner knows */
+	}
+	/* discarded by a peek: the peek's completion is the only one */
+	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
+		rx->wanted = DUO_RX_UNWANTED;
+}
+
+/* Is it to wait for a multi-receive buffer before it? */
+static bool duo_recv_blocked(struct duo_rx *rx)
+{
+	struct duo_match *match = &rx->ep->match[rx->kind];
+
+	rx->seq = match->seq;
+	if (!duo_multi_blocks(rx))
+		return false;
+	duo_match_post(match, rx);
+	duo_lazy_block(rx);
+	return true;
+}
+
+/* Nobody can satisfy it: it ends as if its sender had died. */
+static int duo_recv_unreached(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+
+	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
+	if (rx->multi)
+		duo_multi_abort(rx);
+	duo_rx_become(rx, DUO_RX_POSTED);
+	duo_rx_release(&ep->pool, rx);
+	return 0;
+}
+
+/* To the core in this call. */
+DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
+{
+	struct duo_want want = duo_rx_want(rx);
+	struct duo_ep *ep = rx->ep;
+	int ret = 0;
+
+	if (ep->core.carries_nothing)
+		return duo_recv_unreached(rx);
+	if (ep->lazy.count)
+		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
+	if (!ret && ep->multi.open && duo_recv_blocked(rx))
+		return 0;
+	if (!ret)
+		ret = duo_lazy_post(rx);
+	if (ret) {
+		duo_rx_become(rx, DUO_RX_POSTED);
+		duo_rx_release(&ep->pool, rx);
+		return ret;
+	}
+	if (final)
+		duo_rx_become(rx, DUO_RX_CORE);
+	else
+		duo_match_post(&ep->match[rx->kind], rx);
+	return 0;
+}
+
+/* Who has sent before is watched; somebody not known may be remote. */
+DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
+			    fi_addr_t addr, bool final)
+{
+	if (addr != FI_ADDR_UNSPEC)
+		duo_map_watch(ep, addr);
+	if (!final)
+		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
+}
+
+/* Here, and on the core now, later or never; due: "now" is its next poll. */
+DUO_HOT int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
+			 enum duo_rx_kind kind, const struct duo_want *want,
+			 enum duo_recv_when when, bool due)
+{
+	bool final = duo_want_final(ep, kind, want);
+
+	if (when == DUO_RECV_NOW && !due)
+		return duo_recv_post_core(rx, final);
+	duo_match_post(&ep->match[kind], rx);
+	if (when == DUO_RECV_NOW)
+		duo_lazy_add(ep, rx, DUO_LAZY_DUE);
+	else if (when == DUO_RECV_LATER)
+		duo_recv_later(ep, rx, want->addr, final);
+	return 0;
+}
+
+int duo_recv_place(struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_recv_put(rx->ep, rx, rx->kind, &want,
+			    duo_recv_when(rx->ep, &want), false);
+}
+
+/* The one way in of a receive that nothing has come for. */
+DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
+			  enum duo_recv_when when, bool due)
+{
+	struct duo_rx *rx;
+
+	rx = duo_rx_alloc(&ep->pool);
+	if (!rx)
+		return -FI_EAGAIN;
+	rx->peer.addr = recv->want.addr;
+	rx->peer.tag = recv->want.tag;
+	duo_recv_write(ep, rx, recv);
+	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
+}
+
+/* A message that has come may be what is asked for. */
+static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *rx;
+
+	if (!TAILQ_EMPTY(&ep->held))
+		duo_arrival_resolve(ep);
+	if (!TAILQ_EMPTY(&ep->multi.ready))
+		duo_multi_resume(ep);
+	if (recv->flags & FI_MULTI_RECV)
+		return duo_multi_recv(ep, recv);
+	if (recv->flags & FI_PEEK)
+		return duo_recv_peek(ep, recv);
+	if (recv->flags & FI_CLAIM)
+		return duo_recv_claim(ep, recv);
+	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
+	return rx ? duo_recv_start(rx, recv) :
+		    duo_recv_post(ep, recv, duo_recv_when(ep, &recv->want),
+				  false);
+}
+
+#define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
+
+static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	if (!ep->enabled)
+		return duo_ep_early(ep);
+	if (!ep->rx.ready)
+		return -FI_ENOCQ;
+	if (recv->flags & DUO_RECV_FLAGS && recv->kind != DUO_TAGGED)
+		return -FI_EBADFLAGS;
+	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD)
+		return -FI_EBADFLAGS;
+	if (recv->count > ep->rx.iov_limit || (recv->count && !recv->iov))
+		return -FI_EINVAL;
+	if (duo_recv_when(ep, &recv->want) == DUO_RECV_NO_SOURCE)
+		return -FI_EINVAL;
+	return 0;
+}
+
+/* The lock is held. */
+DUO_COLD ssize_t duo_recv_rare(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	int ret = duo_recv_check(ep, recv);
+
+	return ret ? ret : duo_recv_look(ep, recv);
+}
+
+static ssize_t duo_recv_any(struct duo_ep *ep, struct duo_recv *recv)
+{
+	ssize_t ret;
+
+	if (!(ep->caps & FI_DIRECTED_RECV))
+		recv->want.addr = FI_ADDR_UNSPEC;
+	duo_lock(&ep->domain->lock);
+	ret = duo_recv_rare(ep, recv);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+DUO_COLD ssize_t duo_recv_rare_one(struct duo_ep *ep,
+				   const struct duo_recv *recv,
+				   struct iovec iov, void *desc)
+{
+	struct duo_recv one = *recv;
+
+	one.iov = &iov;
+	one.desc = &desc;
+	one.flags = ep->rx.op_flags[one.kind];
+	return duo_recv_rare(ep, &one);
+}
+
+/*
+ * Nothing that the call has to be refused for, and nothing to be minded. What
+ * the core is to have now it may get with its next poll, if it needs none
+ * before, and if nothing has to come after it.
+ */
+DUO_HOT bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
+			    enum duo_recv_when when)
+{
+	if (!ep->rx.ready || when == DUO_RECV_NO_SOURCE ||
+	    !TAILQ_EMPTY(&ep->held) || ep->match[kind].unexp_count)
+		return false;
+	if (kind == DUO_MSG && ep->rx.op_flags[DUO_MSG] & FI_MULTI_RECV)
+		return false;
+	return when != DUO_RECV_NOW ||
+	       (ep->core.polled_match && ep->lazy.count == ep->lazy.due &&
+		!ep->multi.open);
+}
+
+/*
+ * The calls with one buffer, inlined: nothing of the arguments is in memory
+ * but in the entry.
+ */
+DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
+			     void *buf, size_t len, void *desc,
+			     struct duo_want want, void *context)
+{
+	const struct iovec iov = { buf, len };
+	struct duo_recv rare, recv = {
+		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = want,
+		.context = context,
+	};
+	enum duo_recv_when when;
+	ssize_t ret;
+
+	if (!(ep->caps & FI_DIRECTED_RECV))
+		recv.want.addr = FI_ADDR_UNSPEC;
+	duo_lock(&ep->domain->lock);
+	when = duo_recv_when(ep, &recv.want);
+	if (__builtin_expect(duo_recv_usual(ep, kind, when), 1)) {
+		recv.flags = ep->rx.op_flags[kind];
+		ret = duo_recv_post(ep, &recv, when, true);
+	} else {
+		rare = recv;
+		rare.iov = NULL;
+		rare.desc = NULL;
+		ret = duo_recv_rare_one(ep, &rare, iov, desc);
+	}
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+ssize_t duo_recv_wake(struct duo_lock *lock)
+{
+	duo_lock_wake(lock);
+	return 0;
+}
+
+/* All but the msg variants use the endpoint's default flags. */
+ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t src, void *context)
+{
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = { .addr = src, .ignore = ~0ULL },
+		.context = context,
+		.flags = duo_ep_of(ep_fid)->rx.op_flags[DUO_MSG],
+	};
+
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
+}
+
+ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		 fi_addr_t src, void *context)
+{
+	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
+
+	return duo_recv_one(duo_ep_of(ep_fid), DUO_MSG, buf, len, desc, want,
+			    context);
+}
+
+ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags)
+{
+	struct duo_recv recv = {
+		.kind = DUO_MSG,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.want = { .addr = msg->addr, .ignore = ~0ULL },
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
+}
+
+ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
+		   void *context)
+{
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = { .addr = src, .tag = tag, .ignore = ignore },
+		.context = context,
+		.flags = duo_ep_of(ep_fid)->rx.op_flags[DUO_TAGGED],
+	};
+
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
+}
+
+ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		  fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	const struct duo_want want = { src, tag, ignore };
+
+	return duo_recv_one(duo_ep_of(ep_fid), DUO_TAGGED, buf, len, desc,
+			    want, context);
+}
+
+ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags)
+{
+	struct duo_recv recv = {
+		.kind = DUO_TAGGED,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.count = msg->iov_count,
+		.want = { .addr = msg->addr, .tag = msg->tag,
+			  .ignore = msg->ignore },
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	return duo_recv_any(duo_ep_of(ep_fid), &recv);
+}

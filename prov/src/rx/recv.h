@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives: who has them. A receive is posted here (recv.c) and, at once,
+ * later or never, to the core; a local message that arrives takes it
+ * (arrive.h) and ends it (done.c). peek.c, cancel.c and multi.h are for what
+ * is asked for more rarely. All but the calls are under the domain's lock,
+ * which the calls take.
+ *
+ * Cost: a receive with one buffer that nothing has come for is an entry
+ * written and queued, some 100 instructions; the rest is the core's.
+ */
+#ifndef DUO_RECV_H
+#define DUO_RECV_H
+
+#include "core/when.h"
+#include "obj/domain.h"
+#include "obj/ep.h"
+#include "peer/peer.h"
+
+/* One receive call, whatever its variant. */
+struct duo_recv {
+	enum duo_rx_kind kind;
+	const struct iovec *iov;
+	void **desc;
+	size_t count;
+	struct duo_want want;
+	void *context;
+	uint64_t flags;
+	struct duo_rx *multi;	/* a piece of this buffer */
+};
+
+/* The application's calls, fi_msg(3) and fi_tagged(3). */
+ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		 fi_addr_t src, void *context);
+ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t src, void *context);
+ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags);
+ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
+		  fi_addr_t src, uint64_t tag, uint64_t ignore, void *context);
+ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
+		   void *context);
+ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags);
+ssize_t duo_ep_cancel(fid_t fid, void *context);
+
+/* A thread that waits for the lock, which is free, is woken. 0. */
+ssize_t duo_recv_wake(struct duo_lock *lock);
+
+/* It can be queued, and nothing else is to be done. Under the lock. */
+DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
+			     const struct duo_want *want)
+{
+	const struct duo_match *match = &ep->match[kind];
+
+	return !(ep->attention & 1U << kind) &&
+	       duo_recv_never(ep, want->addr) && TAILQ_EMPTY(&ep->held) &&
+	       !match->unexp_count && duo_match_plain(match, want->ignore) &&
+	       !SLIST_EMPTY(&ep->pool.free);
+}
+
+DUO_HOT void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
+			    void *buf, size_t len, void *desc,
+			    const struct duo_want *want, void *context)
+{
+	struct duo_rx *rx = duo_rx_alloc_plain(&ep->pool, duo_rx_plain(kind));
+
+	rx->peer.addr = want->addr;
+	rx->peer.tag = want->tag;
+	rx->context = context;
+	rx->ignore = want->ignore;
+	rx->flags = ep->rx.op_flags[kind];
+	rx->size = len;
+	rx->desc[0] = desc;
+	rx->iov[0].iov_base = buf;
+	rx->iov[0].iov_len = len;
+	duo_match_append_plain(&ep->match[kind], rx);
+}
+
+/*
+ * The fast path of a receive: only a local message can satisfy it, and an entry
+ * is at hand. True: the lock is held, for duo_recv_end(). False: nothing has been done, and duo_recv() or duo_trecv() is to
+ * be called.
+ */
+DUO_HOT bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
+			    void *buf, size_t len, void *desc,
+			    struct duo_want want, void *context,
+			    const bool locked)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_lock *lock = &ep->domain->lock;
+
+	if (locked && __builtin_expect(!duo_lock_try(lock), false))
+		return false;
+	if (__builtin_expect(duo_recv_simple(ep, kind, &want), true)) {
+		duo_recv_queue(ep, kind, buf, len, desc, &want, context);
+		return true;
+	}
+	if (locked && duo_lock_give(lock))
+		duo_lock_wake(lock);
+	return false;
+}
+
+/* What follows duo_recv_local(): releases the lock. 0. */
+DUO_HOT ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
+{
+	struct duo_lock *lock = &duo_ep_of(ep_fid)->domain->lock;
+
+	return locked && __builtin_expect(duo_lock_give(lock), false) ?
+	       duo_recv_wake(lock) : 0;
+}
+
+/* Posts an entry: here, and on the core now, later or never. It is released
+ * if that fails. */
+int duo_recv_place(struct duo_rx *rx);
+void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
+
+/* peek.c */
+ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
+ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
+
+/* Starts unexpected, held or claimed message rx into recv's buffers.
+ * Nothing has changed if it fails (-FI_ENOMEM, -FI_EAGAIN). */
+static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	return rx->ep->domain->peer->start(rx, recv);
+}
+
+#endif /* DUO_RECV_H */

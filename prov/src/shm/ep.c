@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* shm's endpoint and what belongs to it, from fi_enable to fi_close. */
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "base/params.h"
+#include "obj/cntr.h"
+#include "obj/fabric.h"
+#include "shm/room.h"
+#include "shm/shm.h"
+
+#define DUO_SHM_DRAIN 64		/* polls of shm before it is closed */
+
+static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has room");
+
+static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
+#define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
+
+/* shm's endpoint installs signal handlers; the application keeps its own. */
+static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
+{
+	struct sigaction saved[DUO_SIGNAL_COUNT];
+	size_t i;
+	int ret;
+
+	for (i = 0; i < DUO_SIGNAL_COUNT; i++)
+		sigaction(duo_shm_signals[i], NULL, &saved[i]);
+	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_LOCAL], info,
+			  &ep->path_ep[FI_DUO_LOCAL], NULL);
+	for (i = 0; i < DUO_SIGNAL_COUNT; i++)
+		sigaction(duo_shm_signals[i], &saved[i], NULL);
+	return ret;
+}
+
+static int duo_shm_open_ep(struct duo_ep *ep)
+{
+	struct fi_info *info = fi_dupinfo(ep->domain->fabric->shm_info);
+	int ret;
+
+	if (!info)
+		return -FI_ENOMEM;
+	info->tx_attr->op_flags = ep->tx.op_flags &
+				  (FI_COMPLETION | FI_INJECT_COMPLETE |
+				   FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
+	info->rx_attr->op_flags = 0;
+	ret = duo_shm_endpoint(ep, info);
+	fi_freeinfo(info);
+	return ret;
+}
+
+/* The srx of a domain of shm is a single slot: open and bind together. */
+static int duo_shm_bind_srx(struct duo_ep *ep)
+{
+	struct fi_rx_attr attr = {
+		.op_flags = FI_PEER,
+		.size = DUO_SHM_QUEUE,
+		.iov_limit = DUO_SHM_IOV,
+	};
+	struct fi_peer_srx_context peer = {
+		.size = sizeof(peer),
+		.srx = &ep->peer_srx,
+	};
+	int ret;
+
+	ret = fi_srx_context(ep->domain->path_domain[FI_DUO_LOCAL], &attr,
+			     &ep->shm->srx, &peer);
+	if (ret)
+		return ret;
+	ret = fi_ep_bind(ep->path_ep[FI_DUO_LOCAL], &ep->shm->srx->fid, 0);
+	if (ret) {
+		fi_close(&ep->shm->srx->fid);
+		ep->shm->srx = NULL;
+	}
+	return ret;
+}
+
+static int duo_shm_bind(struct duo_ep *ep)
+{
+	struct fid_ep *shm = ep->path_ep[FI_DUO_LOCAL];
+	int ret;
+
+	ret = fi_ep_bind(shm, &ep->shm->av->fid, 0);
+	if (ret)
+		return ret;
+	if (ep->tx_cq == ep->rx_cq && ep->tx.bind_flags == FI_TRANSMIT)
+		return fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
+				  FI_TRANSMIT | FI_RECV);
+	ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
+			 ep->tx.bind_flags);
+	if (ret)
+		return ret;
+	return fi_ep_bind(shm, &ep->rx_cq->path_cq[FI_DUO_LOCAL]->fid, FI_RECV);
+}
+
+static int duo_shm_enable(struct duo_ep *ep)
+{
+	struct fid_ep *shm = ep->path_ep[FI_DUO_LOCAL];
+	char *name = ep->publication.peer_name;
+	int ret;
+
+	ret = fi_setname(&shm->fid, name, DUO_PEER_NAME_MAX);
+	if (ret)
+		return ret;
+	return duo_room_enable(shm, name);
+}
+
+static void duo_shm_peer_close(struct duo_ep *ep)
+{
+	struct duo_shm *shm = ep->shm;
+
+	if (!shm)
+		return;
+	if (ep->path_ep[FI_DUO_LOCAL])
+		fi_close(&ep->path_ep[FI_DUO_LOCAL]->fid);
+	ep->path_ep[FI_DUO_LOCAL] = NULL;
+	if (shm->srx)
+		fi_close(&shm->srx->fid);
+	if (shm->av)
+		fi_close(&shm->av->fid);
+	ep->shm = NULL;
+	free(shm);
+}
+
+static int duo_shm_count(const struct duo_cntr_bind *bind)
+{
+	if (!(bind->flags & FI_SEND))
+		return 0;
+	return fi_ep_bind(bind->ep->path_ep[FI_DUO_LOCAL],
+			  &bind->cntr->path_cntr[FI_DUO_LOCAL]->fid, FI_SEND);
+}
+
+static int duo_shm_bind_cntrs(struct duo_ep *ep)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_shm_count(bind);
+	return ret;
+}
+
+/* Under the lock of the registry's directory. -EUSERS: one too many. */
+static int duo_shm_count_ep(uint64_t realm)
+{
+	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);
+
+	if (dir < 0)
+		return dir;
+	number = duo_registry_number(dir, realm);
+	close(dir);
+	if (number < 0)
+		return number;
+	return number > DUO_SHM_ENDPOINTS ? -EUSERS : 0;
+}
+
+static int duo_shm_peer_open(struct duo_ep *ep)
+{
+	int ret = duo_room_check();
+
+	if (!ret)
+		ret = duo_shm_publish(&ep->publication);
+	if (!ret)
+		ret = duo_shm_count_ep(ep->publication.realm);
+	if (ret)
+		return ret;
+	ep->shm = calloc(1, sizeof(*ep->shm));
+	if (!ep->shm)
+		return -FI_ENOMEM;
+	duo_shm_srx_init(ep);
+	return 0;
+}
+
+static int duo_shm_peer_enable(struct duo_ep *ep)
+{
+	int ret = duo_shm_av_open(ep);
+
+	if (!ret)
+		ret = duo_shm_open_ep(ep);
+	if (!ret)
+		ret = duo_shm_bind_cntrs(ep);
+	if (!ret)
+		ret = duo_shm_bind_srx(ep);
+	if (!ret)
+		ret = duo_shm_bind(ep);
+	return ret ? ret : duo_shm_enable(ep);
+}
+
+/* shm forgets what it has queued when it is closed. */
+static void duo_shm_peer_drain(struct duo_ep *ep)
+{
+	int i;
+
+	for (i = 0; ep->path_ep[FI_DUO_LOCAL] && i < DUO_SHM_DRAIN; i++)
+		fi_cq_read(ep->tx_cq->path_cq[FI_DUO_LOCAL], NULL, 0);
+}
+
+const struct duo_peer duo_peer_shm = {
+	.name = "shm",
+	.limits = DUO_SHM_LIMITS,
+	.takes = DUO_SHM_TAKES,
+	.same_libfabric = true,
+	.fabric_open = duo_shm_fabric_open,
+	.domain_open = duo_shm_domain_open,
+	.cq_open = duo_shm_cq_open,
+	.cntr_open = duo_shm_cntr_open,
+	.open = duo_shm_peer_open,
+	.enable = duo_shm_peer_enable,
+	.count = duo_shm_count,
+	.poll = duo_shm_poll,
+	.crowded = duo_shm_crowded,
+	.drain = duo_shm_peer_drain,
+	.close = duo_shm_peer_close,
+	.start = duo_shm_start,
+	.connect = duo_shm_connect,
+	.lives = duo_shm_lives,
+	.bury = duo_shm_bury,
+	.sweep = duo_shm_sweep,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What there is of this folder with a libfabric before 2.0, whose shm cannot be
+ * a peer: near carries local messages, or the core all.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "shm/shm.h"
+
+struct fi_info *duo_shm_getinfo(void)
+{
+	DUO_WARN(FABRIC, "libfabric %d.%d has no shm that ofi_duo could use; "
+		 "the core carries all messages. Set FI_OFI_DUO_PEER=near\n",
+		 FI_MAJOR_VERSION, FI_MINOR_VERSION);
+	return NULL;
+}
+
+/* Never of a domain: there is no info to open one with. */
+const struct duo_peer duo_peer_shm = {
+	.name = "shm",
+	.limits = DUO_SHM_LIMITS,
+	.takes = DUO_SHM_TAKES,
+	.same_libfabric = true,
+	.fabric_open = duo_shm_fabric_open,
+	.domain_open = duo_shm_domain_open,
+	.bury = duo_shm_bury,
+	.sweep = duo_shm_sweep,
+};

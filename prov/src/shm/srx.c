@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * shm's side of matching: the owner operations of the shared receive
+ * context, fi_peer(3). shm calls them while we poll it or send over it, so
+ * the domain's lock is held and nothing here takes it.
+ *
+ * A message that is larger than its receive, or that is to be discarded,
+ * lands in a bounce buffer. shm, 2.0 to 2.6, must not truncate: depending on
+ * its protocol it reads NULL, loops for ever or never completes; and its
+ * discard writes into the peer's region.
+ */
+
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/enosys.h"
+#include "base/log.h"
+#include "shm/shm.h"
+#include "rx/arrive.h"
+#include "rx/recv.h"
+
+static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
+{
+	return duo_container_of(srx, struct duo_ep, peer_srx);
+}
+
+/* Our entry is the context; shm reports every completion to us. */
+static void duo_shm_hand_over(struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_LOCAL);
+	rx->peer.context = rx;
+	rx->peer.flags = duo_rx_cq_flags(rx) | FI_COMPLETION;
+	rx->peer.iov = rx->iov;
+	rx->peer.count = rx->count;
+}
+
+static void duo_shm_aim_bounce(struct duo_rx *rx)
+{
+	rx->peer.iov = &rx->bounce_iov;
+	rx->peer.count = 1;
+}
+
+/* What shm expects of an entry that it has not seen yet. */
+static void duo_shm_describe(struct duo_rx *rx,
+			     const struct fi_peer_match_attr *attr)
+{
+	rx->peer.msg_size = attr->msg_size;
+	rx->peer.tag = attr->tag;
+	rx->peer.cq_data = 0;
+	rx->peer.owner_context = NULL;
+	rx->peer.peer_context = NULL;
+}
+
+/* Nothing has changed if it fails. */
+DUO_COLD int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
+{
+	rx->bounce = malloc(msg_size);
+	if (!rx->bounce)
+		return -FI_ENOMEM;
+	rx->bounce_iov.iov_base = rx->bounce;
+	rx->bounce_iov.iov_len = msg_size;
+	duo_shm_aim_bounce(rx);
+	return 0;
+}
+
+/*
+ * The receive that gets a message, with room for all of it. One for which
+ * there is no memory fails; the next one may be large enough by itself.
+ */
+DUO_HOT struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
+				     const struct fi_peer_match_attr *attr,
+				     fi_addr_t addr)
+{
+	struct duo_rx *rx;
+
+	while ((rx = duo_arrival_take(ep, kind, addr, attr->tag,
+				      attr->msg_size))) {
+		duo_shm_hand_over(rx);
+		if (attr->msg_size <= rx->size ||
+		    !duo_shm_bounce(rx, attr->msg_size))
+			break;
+		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
+		if (rx->multi)
+			duo_multi_end(rx);
+		duo_rx_release(&ep->pool, rx);
+	}
+	return rx;
+}
+
+/* A message that finds no receive, or whose source is not known yet. */
+DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
+			      const struct fi_peer_match_attr *attr,
+			      fi_addr_t addr, bool hold,
+			      struct fi_peer_rx_entry **entry)
+{
+	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
+
+	if (!rx) {	/* duo_shm_room() sees to it that this does not happen */
+		DUO_WARN(EP_DATA, "ep %p: no memory for a receive entry "
+			 "beside %u: a message of shm is lost\n", (void *) ep,
+			 ep->pool.live);
+		return -FI_ENOMEM;
+	}
+	ep->stats.unexpected++;
+	rx->kind = kind;
+	duo_rx_become(rx, DUO_RX_ARRIVING);
+	rx->hold = hold;
+	rx->src_number = attr->addr;
+	rx->peer.addr = addr;
+	rx->peer.flags = duo_rx_cq_flags(rx);
+	rx->peer.count = 0;
+	duo_shm_describe(rx, attr);
+	*entry = &rx->peer;
+	return -FI_ENOENT;	/* not an error: shm queues it */
+}
+
+DUO_HOT int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
+			const struct fi_peer_match_attr *attr,
+			struct fi_peer_rx_entry **entry)
+{
+	struct duo_ep *ep = duo_shm_ep_of(srx);
+	fi_addr_t addr = duo_map_peer(ep->map, attr->addr);
+	struct duo_rx *rx;
+
+	ep->rx_cq->local_events++;
+	if (addr != FI_ADDR_UNSPEC)
+		duo_arrival_confirm(ep, attr->addr);
+	/* nothing overtakes what is held; the core may refuse to close */
+	if (!TAILQ_EMPTY(&ep->held) || ep->closing ||
+	    (addr == FI_ADDR_UNSPEC && ep->av->high))
+		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
+
+	rx = duo_shm_match(ep, kind, attr, addr);
+	if (!rx)
+		return duo_shm_unexpected(ep, kind, attr, addr, false, entry);
+	duo_shm_describe(rx, attr);
+	*entry = &rx->peer;
+	return 0;
+}
+
+static int duo_shm_get_msg(struct fid_peer_srx *srx,
+			   struct fi_peer_match_attr *attr,
+			   struct fi_peer_rx_entry **entry)
+{
+	struct fi_peer_match_attr untagged = *attr;
+
+	untagged.tag = 0;
+	return duo_shm_get(srx, DUO_MSG, &untagged, entry);
+}
+
+static int duo_shm_get_tag(struct fid_peer_srx *srx,
+			   struct fi_peer_match_attr *attr,
+			   struct fi_peer_rx_entry **entry)
+{
+	return duo_shm_get(srx, DUO_TAGGED, attr, entry);
+}
+
+/* shm is done with an entry: it is complete, or the endpoint closes. */
+static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
+{
+	struct duo_rx *rx = duo_rx_of_peer(entry);
+
+	if (rx->state == DUO_RX_FREE)
+		return;		/* shm 2.1 frees some twice at close */
+	if (rx->state != DUO_RX_LOCAL)
+		duo_arrival_unlink(rx);
+	duo_rx_release(&rx->ep->pool, rx);
+}
+
+/* shm asks after fi_av_insert: whose are the messages of unknown source? */
+static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
+				   fi_addr_t (*get_addr)(
+					   struct fi_peer_rx_entry *))
+{
+	struct duo_ep *ep = duo_shm_ep_of(srx);
+	struct duo_rx *rx;
+	int kind;
+
+	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
+		TAILQ_FOREACH(rx, &ep->match[kind].unexp, link) {
+			if (rx->peer.addr == FI_ADDR_UNSPEC)
+				rx->src_number = get_addr(&rx->peer);
+		}
+	}
+	TAILQ_FOREACH(rx, &ep->held, link)
+		rx->src_number = get_addr(&rx->peer);
+}
+
+static struct fi_ops_srx_owner duo_shm_srx_owner_ops = {
+	.size = sizeof(struct fi_ops_srx_owner),
+	.get_msg = duo_shm_get_msg,
+	.get_tag = duo_shm_get_tag,
+	.queue_msg = duo_arrival_queue,
+	.queue_tag = duo_arrival_queue,
+	.foreach_unspec_addr = duo_shm_foreach_unspec,
+	.free_entry = duo_shm_free_entry,
+};
+
+static int duo_shm_begin(struct duo_rx *rx)
+{
+	struct fi_ops_srx_peer *ops = rx->ep->peer_srx.peer_ops;
+
+	return rx->kind == DUO_TAGGED ? ops->start_tag(&rx->peer) :
+					ops->start_msg(&rx->peer);
+}
+
+/*
+ * A message too large is bounced in full, so shm never truncates it. After
+ * duo_shm_bounce() nothing can fail, so only then it leaves its list.
+ */
+int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	size_t i, room = 0;
+	int ret;
+
+	for (i = 0; i < recv->count; i++)
+		room += recv->iov[i].iov_len;
+	if (rx->peer.msg_size > room) {
+		ret = duo_shm_bounce(rx, rx->peer.msg_size);
+		if (ret)
+			return ret;
+	}
+	duo_arrival_unlink(rx);
+	duo_recv_fill(rx, recv);
+	duo_shm_hand_over(rx);
+	if (rx->bounce)
+		duo_shm_aim_bounce(rx);
+	ret = duo_shm_begin(rx);
+	if (ret)
+		DUO_WARN(EP_DATA, "ep %p: shm start of a message of %zu bytes"
+			 ": %s\n", (void *) rx->ep, rx->peer.msg_size,
+			 fi_strerror(-ret));
+	return 0;
+}
+
+static int duo_shm_srx_close(struct fid *fid)
+{
+	return 0;	/* it lives as long as the endpoint */
+}
+
+static struct fi_ops duo_shm_srx_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = duo_shm_srx_close,
+	.bind = duo_no_bind,
+	.control = duo_no_control,
+	.ops_open = duo_no_ops_open,
+};
+
+void duo_shm_srx_init(struct duo_ep *ep)
+{
+	ep->peer_srx.ep_fid.fid.fclass = FI_CLASS_SRX_CTX;
+	ep->peer_srx.ep_fid.fid.ops = &duo_shm_srx_fi_ops;
+	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
+}

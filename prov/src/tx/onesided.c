@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Which operations near carries, and what is left to the core; onesided.h. */
+
+#include <inttypes.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/log.h"
+#include "peer/near/onesided.h"
+#include "tx/onesided.h"
+
+int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
+{
+	int ret = duo_route_onesided(ep, *dest, dest);
+
+	return ret ? ret : ep->core_tx ? DUO_TO_CORE : -FI_EINVAL;
+}
+
+/* Once; an operation that is refused, as it names no region, takes no effect. */
+static void duo_onesided_unordered(struct duo_ep *ep,
+				   const struct near_rma_args *op, int ret)
+{
+	if (!ep->opts.mixed_order || ep->near->unordered ||
+	    (ret != -FI_EOPNOTSUPP && ret != -FI_EKEYREJECTED &&
+	     ret != -FI_ENOENT))
+		return;
+	ep->near->unordered = true;
+	DUO_WARN(EP_DATA, "ep %p: an operation to a local peer (key 0x%" PRIx64
+		 ", type %u) is not near's but the core's: messages and "
+		 "fenced operations that follow do not wait for it. Where "
+		 "they have to, set FI_OFI_DUO_USE_SHM=0\n", (void *) ep,
+		 op->key, op->type);
+}
+
+/*
+ * The core does an operation on several buffers, and near would not wait for
+ * its end: from then on the core does all, and alone keeps their order.
+ */
+DUO_COLD void duo_onesided_several(struct duo_ep *ep)
+{
+	if (ep->near->direct)
+		DUO_INFO(EP_DATA, "ep %p: an operation on several remote "
+			 "buffers: the core carries all RMA and atomics from "
+			 "now on. One buffer in each is faster with local "
+			 "peers\n", (void *) ep);
+	ep->near->direct = false;
+	ep->near->small = 0;
+}
+
+/* Is it an operation that near has, and whose effect the core's sees? */
+static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
+{
+	if (near_unlikely(op->verb == DUO_SEVERAL))
+		duo_onesided_several(ep);
+	return ep->near->direct &&
+	       (!(op->about & FI_ATOMIC) ||
+		(ep->core.cpu_atomics &&
+		 near_rma_has_atomic(op->verb, op->op, op->type)));
+}
+
+static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
+{
+	return bufs->count <= NEAR_IOV_MAX &&
+	       near_iov_len(bufs->iov, bufs->count) == len;
+}
+
+/* The target is told one length, and all buffers have it. */
+static bool duo_onesided_valid(const struct near_rma_args *op)
+{
+	bool atomic = op->about & FI_ATOMIC;
+
+	if (atomic && !op->len)
+		return false;
+	return (duo_onesided_fits(&op->local, op->len) ||
+		(atomic && op->op == NEAR_ATOMIC_READ)) &&
+	       (op->verb != NEAR_COMPARE ||
+		duo_onesided_fits(&op->compare, op->len)) &&
+	       (op->verb <= NEAR_ATOMIC ||
+		duo_onesided_fits(&op->result, op->len));
+}
+
+/* Of atomics there is nothing to say: they go the way of messages. */
+static uint32_t duo_onesided_flags(const struct near_rma_args *op,
+				   uint64_t flags, uint64_t order)
+{
+	bool read = op->about & FI_READ;
+
+	return (flags & FI_REMOTE_CQ_DATA && op->verb != NEAR_READ ?
+		NEAR_RMA_DATA : 0) |
+	       (flags & FI_INJECT ? NEAR_RMA_COPY : 0) |
+	       (flags & FI_FENCE ? NEAR_RMA_FENCE : 0) |
+	       (flags & FI_FENCE ||
+		order & (read ? FI_ORDER_RAS : FI_ORDER_WAS) ?
+		NEAR_RMA_BEHIND : 0) |
+	       (read && order & FI_ORDER_SAR ? NEAR_RMA_HOLD : 0);
+}
+
+/*
+ * near has not begun it, and the core is to. Not before what near has still to
+ * do; and not where the peer is about to be known, or found to be dead.
+ */
+static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
+				const struct near_rma_args *op, int ret)
+{
+	struct near_peer *peer = ep->near->peer[number];
+
+	/* as for sends: no ring is to be had, and none is on its way */
+	if (ret == -FI_EHOSTUNREACH ||
+	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
+		duo_map_refuse(ep, number);
+	if (ret == -FI_EAGAIN || ret == -FI_ECONNRESET || near_rma_busy(peer) ||
+	    (ep->opts.mixed_order && near_rma_quiet(ep->near->port, peer)))
+		return -FI_EAGAIN;
+	duo_onesided_unordered(ep, op, ret);
+	return DUO_TO_CORE;
+}
+
+/*
+ * An error that is a completion: memory is not there, or, where near alone
+ * carries operations, the target has refused it.
+ */
+static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
+{
+	return ret == -FI_EFAULT ||
+	       (ep->core.carries_nothing &&
+		(ret == -FI_EKEYREJECTED || ret == -FI_EACCES ||
+		 ret == -FI_EINVAL));
+}
+
+/* An operation that near, which alone carries operations, has not at all. */
+static int duo_onesided_hopeless(const struct duo_ep *ep,
+				 const struct near_rma_args *op, bool quiet)
+{
+	if (op->verb == DUO_SEVERAL || (quiet && op->len > ep->inject_size))
+		return -FI_EINVAL;
+	return op->about & FI_ATOMIC &&
+	       !near_rma_has_atomic(op->verb, op->op, op->type) ?
+	       -FI_EOPNOTSUPP : 0;
+}
+
+/* By near, under the lock. */
+static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
+			     struct near_rma_args *op, uint64_t flags,
+			     bool quiet)
+{
+	struct duo_near *near = ep->near;
+	struct near_peer *peer = near->peer[number];
+	int ret = -FI_EOPNOTSUPP;
+
+	if (!peer)
+		return -FI_EAGAIN;	/* gone since it was looked up */
+	if (ep->core.carries_nothing) {
+		ret = duo_onesided_hopeless(ep, op, quiet);
+		if (ret)
+			return ret;
+	}
+	if (duo_onesided_has(ep, op)) {
+		if (!duo_onesided_valid(op))
+			return -FI_EINVAL;
+		op->flags = duo_onesided_flags(op, flags, near->msg_order) |
+			    (ep->core.carries_nothing ? NEAR_RMA_ASK : 0);
+		if (!quiet && (near->tx_all || flags & FI_COMPLETION))
+			op->about |= FI_COMPLETION;
+		ret = near_rma(near->port, peer, op);
+	}
+	if (ret == NEAR_RMA_DONE || duo_onesided_reported(ep, ret))
+		duo_near_onesided_done(ep, peer, op->cookie, op->about,
+				       ret < 0 ? -ret : 0);
+	else if (ret)
+		return ep->core.carries_nothing ? ret :
+		       duo_onesided_refused(ep, number, op, ret);
+	(op->about & FI_ATOMIC ? ep->stats.atomic_ops :
+				 ep->stats.rma_ops)[FI_DUO_LOCAL]++;
+	return 0;
+}
+
+int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
+		     struct near_rma_args *op, uint64_t flags, bool quiet)
+{
+	struct duo_route route;
+	int ret;
+
+	if (!ep->near || !ep->near->onesided)
+		return duo_onesided_core(ep, dest);
+	route = duo_route(ep, *dest);
+	if (!route.ep)
+		return duo_route_error(ep, *dest);
+	if (route.path == FI_DUO_CORE) {
+		*dest = route.addr;
+		return DUO_TO_CORE;
+	}
+	duo_lock(&ep->domain->lock);
+	ret = duo_onesided_near(ep, route.addr, op, flags, quiet);
+	duo_unlock(&ep->domain->lock);
+	return ret == DUO_TO_CORE ? duo_onesided_core(ep, dest) : ret;
+}

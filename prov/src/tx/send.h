@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Sends: one decision, one call. The path of a fi_addr is one load (route.h);
+ * the message goes to that path's endpoint as it is. Over the core no lock is
+ * taken, over shared memory the domain's. onesided.h is for RMA and atomics.
+ *
+ * Cost: some 20 instructions beside the path's own.
+ */
+#ifndef DUO_SEND_H
+#define DUO_SEND_H
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include "av/route.h"
+#include "obj/cntr.h"
+#include "obj/cq.h"
+#include "peer/near/near_ep.h"
+
+/* After each send, RMA or atomic that the core was given. Takes no lock. */
+static inline void duo_tx_core_called(struct duo_ep *ep)
+{
+	if (ep->tx_cq)	/* or it only receives, or has only counters */
+		duo_cq_core_active(ep->tx_cq);
+	if (__builtin_expect(ep->opts.counted, false))
+		duo_cntr_rouse(ep);
+}
+
+ssize_t duo_send(struct fid_ep *ep_fid, const void *buf, size_t len,
+		 void *desc, fi_addr_t dest, void *context);
+ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t dest, void *context);
+ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
+		    uint64_t flags);
+ssize_t duo_inject(struct fid_ep *ep_fid, const void *buf, size_t len,
+		   fi_addr_t dest);
+ssize_t duo_senddata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		     void *desc, uint64_t data, fi_addr_t dest, void *context);
+ssize_t duo_injectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		       uint64_t data, fi_addr_t dest);
+ssize_t duo_tsend(struct fid_ep *ep_fid, const void *buf, size_t len,
+		  void *desc, fi_addr_t dest, uint64_t tag, void *context);
+ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
+		   void **desc, size_t count, fi_addr_t dest, uint64_t tag,
+		   void *context);
+ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
+		     uint64_t flags);
+ssize_t duo_tinject(struct fid_ep *ep_fid, const void *buf, size_t len,
+		    fi_addr_t dest, uint64_t tag);
+ssize_t duo_tsenddata(struct fid_ep *ep_fid, const void *buf, size_t len,
+		      void *desc, uint64_t data, fi_addr_t dest, uint64_t tag,
+		      void *context);
+ssize_t duo_tinjectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
+			uint64_t data, fi_addr_t dest, uint64_t tag);
+
+/* One call with one buffer, whatever its variant: calls.c of fi/. */
+struct duo_send {
+	const void *buf;
+	size_t len;
+	fi_addr_t dest;
+	uint64_t tag;
+	uint64_t data;
+	unsigned int flags;	/* NEAR_TAGGED, NEAR_DATA */
+	void *context;
+	bool quiet;		/* inject: a success is not reported */
+};
+
+/* What has been sent is told to its receiver, and the lock is released. 0. */
+ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
+/* A thread that waits for the lock, which is free, is woken. 0. */
+ssize_t duo_send_wake(struct duo_lock *lock);
+
+/* The route of an address, if that is local; 0: it is not. Takes no lock. */
+DUO_HOT uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
+{
+	uint64_t word = dest < ep->route_size ?
+			duo_route_load(ep->route, dest) : 0;
+
+	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
+}
+
+/* The ring takes it, and the queue its end. NULL: nothing has been done. */
+DUO_HOT struct near_peer *duo_send_put(struct duo_ep *ep,
+				       const struct duo_send call)
+{
+	const struct near_msg msg = {
+		.payload = call.buf, .len = call.len, .tag = call.tag,
+		.data = call.data, .flags = call.flags,
+	};
+	uint64_t route;
+	struct near_peer *peer;
+
+	if (near_unlikely(ep->attention & DUO_EP_SEND))
+		return NULL;
+	route = duo_send_route(ep, call.dest);
+	if (near_unlikely(!route))
+		return NULL;
+	peer = ep->near->peer[duo_route_number(route)];
+	if (near_unlikely(!peer || (!call.quiet && !duo_cq_takes(ep->tx_cq)) ||
+			  !near_send_short(ep->near->port, peer, &msg)))
+		return NULL;
+	ep->stats.path[FI_DUO_LOCAL].tx_msgs++;
+	ep->stats.path[FI_DUO_LOCAL].tx_bytes += call.len;
+	if (!call.quiet && ep->near->tx_reports)
+		duo_cq_put_sent(ep->tx_cq, call.context, FI_SEND |
+				(call.flags & NEAR_TAGGED ? FI_TAGGED :
+							    FI_MSG));
+	return peer;
+}
+
+/*
+ * The fast path of a send: a small message, over near, to a peer whose ring
+ * has room. duo_send_end() is to be called last; NULL: it is to be sent by the
+ * functions above, nothing has been done.
+ */
+DUO_HOT struct near_peer *duo_send_small(struct fid_ep *ep_fid,
+					 const struct duo_send call,
+					 const bool locked)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_lock *lock = &ep->domain->lock;
+	struct near_peer *peer;
+
+	if (call.len > NEAR_INLINE || (call.quiet && call.len > ep->inject_size))
+		return NULL;	/* soon told */
+	if (locked && near_unlikely(!duo_send_route(ep, call.dest) ||
+				    !duo_lock_try(lock)))
+		return NULL;	/* the core takes no lock of ours */
+	peer = duo_send_put(ep, call);
+	if (locked && near_unlikely(!peer) && duo_lock_give(lock))
+		duo_lock_wake(lock);
+	return peer;
+}
+
+/* Its calls are jumps, so that the fast path saves no registers. 0. */
+DUO_HOT ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
+			     const bool locked)
+{
+	struct duo_lock *lock = &duo_ep_of(ep_fid)->domain->lock;
+
+	if (!locked)
+		return near_send_end(peer);
+	if (near_unlikely(!near_tx_told(&peer->tx)))
+		return duo_send_tell(lock, peer);
+	return near_unlikely(duo_lock_give(lock)) ? duo_send_wake(lock) : 0;
+}
+
+#endif /* DUO_SEND_H */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* route.h: the word per address, and what each state of it leads to. */
+
+#include "av/route.h"
+#include "unit.h"
+
+static const struct {
+	const char *name;
+	enum duo_route_state state;
+	fi_addr_t number;
+} word_cases[] = {
+	{ "undecided, first of shm", DUO_ROUTE_UNDECIDED, 0 },
+	{ "core, known to shm", DUO_ROUTE_CORE, 5 },
+	{ "shm, first", DUO_ROUTE_LOCAL, 0 },
+	{ "shm, last", DUO_ROUTE_LOCAL, DUO_SHM_PEERS - 1 },
+};
+
+START_TEST(word_keeps_state_and_address)
+{
+	uint64_t word = duo_route_word_of(word_cases[_i].state,
+					  word_cases[_i].number);
+
+	ck_assert_msg(duo_route_state(word) == word_cases[_i].state, "%s",
+		      word_cases[_i].name);
+	ck_assert_msg(duo_route_mapped(word), "%s", word_cases[_i].name);
+	ck_assert_msg(duo_route_number(word) == word_cases[_i].number,
+		      "%s", word_cases[_i].name);
+}
+END_TEST
+
+/* A state alone is a word too: of a peer that shm does not know. */
+START_TEST(bare_state_is_not_mapped)
+{
+	ck_assert(!duo_route_mapped(DUO_ROUTE_NONE));
+	ck_assert(!duo_route_mapped(DUO_ROUTE_UNDECIDED));
+	ck_assert(!duo_route_mapped(DUO_ROUTE_CORE));
+	ck_assert_int_eq(duo_route_state(DUO_ROUTE_CORE), DUO_ROUTE_CORE);
+	ck_assert_int_eq(DUO_ROUTE_NONE, 0);	/* fresh pages are zero */
+}
+END_TEST
+
+static duo_route_word words[8];
+static struct duo_av av;
+static struct duo_domain domain;
+static struct fid_ep core_ep, shm_ep;
+static struct duo_ep ep;
+
+static void setup(void)
+{
+	ep = (struct duo_ep) {
+		.domain = &domain,
+		.av = &av,
+		.route = words,
+		.route_size = ARRAY_SIZE(words),
+		.path_ep = { &core_ep, &shm_ep },
+		.core_tx = &core_ep,
+	};
+}
+
+static void teardown(void)
+{
+}
+
+enum target { NOWHERE, CORE, SHM };
+#define SHM_8 (9ULL << DUO_ROUTE_NUMBER_SHIFT)
+
+static const struct {
+	const char *name;
+	uint64_t word;
+	bool no_shm;
+	enum target target;
+} route_cases[] = {
+	{ "not in the AV", DUO_ROUTE_NONE, false, NOWHERE },
+	{ "core", DUO_ROUTE_CORE, false, CORE },
+	{ "core, known to shm", SHM_8 | DUO_ROUTE_CORE, false, CORE },
+	{ "shm", SHM_8 | DUO_ROUTE_LOCAL, false, SHM },
+	{ "shm, endpoint without it", SHM_8 | DUO_ROUTE_LOCAL, true, CORE },
+	{ "undecided, endpoint without shm", DUO_ROUTE_UNDECIDED, true, CORE },
+};
+
+START_TEST(route)
+{
+	const char *name = route_cases[_i].name;
+	struct duo_route to;
+
+	words[3] = route_cases[_i].word;
+	if (route_cases[_i].no_shm)
+		ep.path_ep[FI_DUO_LOCAL] = NULL;
+	to = duo_route(&ep, 3);
+	switch (route_cases[_i].target) {
+	case NOWHERE:
+		ck_assert_msg(!to.ep, "%s", name);
+		break;
+	case CORE:
+		ck_assert_msg(to.ep == &core_ep && to.addr == 3 &&
+			      to.path == FI_DUO_CORE, "%s", name);
+		break;
+	case SHM:
+		ck_assert_msg(to.ep == &shm_ep && to.addr == 8 &&
+			      to.path == FI_DUO_LOCAL, "%s", name);
+	}
+}
+END_TEST
+
+/* What an AV of the core calls our address 3. */
+static const struct {
+	const char *name;
+	fi_addr_t core_addr;
+} offset_cases[] = {
+	{ "the same", 3 },
+	{ "one less", 2 },
+	{ "first", 0 },
+	{ "last", DUO_AV_MAX - 1 },
+};
+
+START_TEST(offset_leads_to_the_core)
+{
+	const char *name = offset_cases[_i].name;
+	uint64_t offset = duo_route_offset_of(3, offset_cases[_i].core_addr);
+	struct duo_route to;
+
+	words[3] = offset | SHM_8 | DUO_ROUTE_CORE;
+	to = duo_route(&ep, 3);
+	ck_assert_msg(to.ep == &core_ep &&
+		      to.addr == offset_cases[_i].core_addr, "%s", name);
+	ck_assert_msg(duo_route_core_addr(words, 3) ==
+		      offset_cases[_i].core_addr, "%s", name);
+	ck_assert_msg(duo_route_mapped(words[3]) &&
+		      duo_route_number(words[3]) == 8, "%s", name);
+	words[3] = offset | SHM_8 | DUO_ROUTE_LOCAL;
+	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
+	/* removed: known to nobody, whatever it was called */
+	words[3] = offset | DUO_ROUTE_NONE;
+	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
+}
+END_TEST
+
+START_TEST(no_address_goes_nowhere)
+{
+	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC).ep);
+	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_NOTAVAIL).ep);
+}
+END_TEST
+
+START_TEST(large_address_goes_nowhere)
+{
+	ck_assert_ptr_null(duo_route(&ep, DUO_AV_MAX).ep);
+	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC - 1).ep);
+}
+END_TEST
+
+START_TEST(not_enabled_goes_nowhere)
+{
+	words[3] = DUO_ROUTE_CORE;
+	ep.route = NULL;
+	ep.route_size = 0;
+	ck_assert_ptr_null(duo_route(&ep, 3).ep);
+	ck_assert_ptr_null(duo_route(&ep, DUO_AV_MAX).ep);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("route");
+	TCase *tcase = unit_case(suite, "word", setup, teardown);
+
+	tcase_add_loop_test(tcase, word_keeps_state_and_address, 0,
+			    ARRAY_SIZE(word_cases));
+	tcase_add_test(tcase, bare_state_is_not_mapped);
+	tcase = unit_case(suite, "route", setup, teardown);
+	tcase_add_loop_test(tcase, route, 0, ARRAY_SIZE(route_cases));
+	tcase_add_loop_test(tcase, offset_leads_to_the_core, 0,
+			    ARRAY_SIZE(offset_cases));
+	tcase_add_test(tcase, no_address_goes_nowhere);
+	tcase_add_test(tcase, large_address_goes_nowhere);
+	tcase_add_test(tcase, not_enabled_goes_nowhere);
+	return unit_run(suite);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Endpoints that share an AV, each with an AV of the core to itself. The second
+ * endpoint's is made to have other numbers for the same peers.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static const struct fixture_attr plain = { .core = "efa" };
+static struct fid_ep *ep[3];
+static struct slot slot;
+
+static void setup(void)
+{
+	fixture_open(&plain);
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ep[0] = fx.ep;
+}
+
+static void close_ep(int i)
+{
+	ck_assert_int_eq(fi_close(&ep[i]->fid), 0);
+	if (ep[i] == fx.ep)
+		fx.ep = NULL;
+	ep[i] = NULL;
+}
+
+static void teardown(void)
+{
+	int i;
+
+	for (i = 1; i < (int) ARRAY_SIZE(ep); i++) {
+		if (ep[i])
+			close_ep(i);
+	}
+	fixture_close();
+}
+
+/* Without shm, so that all goes over the core. */
+static int try_open(int i)
+{
+	struct fi_info *info = fixture_info(&plain);
+	const bool permitted = false;
+	int ret = fi_endpoint(fx.domain, info, &ep[i], NULL);
+
+	fi_freeinfo(info);
+	if (ret)
+		return ret;
+	ck_assert_int_eq(fi_setopt(&ep[i]->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+				   sizeof(permitted)), 0);
+	ret = fi_ep_bind(ep[i], &fx.av->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(ep[i], &fx.cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret)
+		ret = fi_enable(ep[i]);
+	return ret;
+}
+
+static void open_ep(int i)
+{
+	ck_assert_int_eq(try_open(i), 0);
+}
+
+static struct fid_av *core_av(int i)
+{
+	return duo_ep_of(ep[i])->core_av->av_fid;
+}
+
+static struct fake_table *table(int i)
+{
+	return fake_core_table(core_av(i));
+}
+
+/* What the endpoint's AV of the core has under the number of its send. */
+static void expect_send(int i, fi_addr_t addr, uint64_t peer)
+{
+	fi_addr_t to;
+	char context;
+
+	ck_assert_int_eq(fi_tsend(ep[i], "x", 1, NULL, addr, TAG, &context),
+			 0);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+	to = fake.tx[FI_DUO_CORE].dest;
+	ck_assert_uint_lt(to, FAKE_PEERS);
+	ck_assert_uint_eq(table(i)->addr[to], peer);
+}
+
+/* The number of a peer in the core's AV, FAKE_PEERS: none. */
+static fi_addr_t number(int i, uint64_t peer)
+{
+	fi_addr_t at;
+
+	for (at = 0; at < FAKE_PEERS && table(i)->addr[at] != peer; at++)
+		;
+	return at;
+}
+
+static void expect_receive(int i, fi_addr_t addr, uint64_t peer)
+{
+	ck_assert_int_eq(fi_trecv(ep[i], slot.buf, sizeof(slot.buf), NULL,
+				  addr, TAG, 0, &slot), 0);
+	memset(slot.buf, 0, sizeof(slot.buf));
+	poll_cq(1);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fake_core_arrive(DUO_TAGGED, number(i, peer), TAG, "text");
+	expect_recv(&slot, "text", addr);
+}
+
+static void expect_works(int i, fi_addr_t addr, uint64_t peer)
+{
+	uint64_t bytes;
+	size_t len = sizeof(bytes);
+
+	ck_assert_int_eq(fi_av_lookup(fx.av, addr, &bytes, &len), 0);
+	ck_assert_uint_eq(bytes, peer);
+	expect_send(i, addr, peer);
+	expect_receive(i, addr, peer);
+}
+
+/* Inserted before and after, and once more. */
+START_TEST(same_addresses)
+{
+	fi_addr_t early = peer_insert(5), late;
+
+	open_ep(1);
+	ck_assert_ptr_ne(core_av(1), core_av(0));
+	late = peer_insert(6);
+	ck_assert_uint_eq(peer_insert(5), early);
+	expect_works(0, early, 5);
+	expect_works(1, early, 5);
+	expect_works(0, late, 6);
+	expect_works(1, late, 6);
+}
+END_TEST
+
+START_TEST(holes)
+{
+	fi_addr_t first = peer_insert(5), second = peer_insert(6), third;
+
+	ck_assert_int_eq(fi_av_remove(fx.av, &first, 1, 0), 0);
+	open_ep(1);
+	ck_assert_uint_ne(number(1, 6), second);
+	third = peer_insert(7);
+	ck_assert_uint_eq(third, first);	/* the number is free again */
+	expect_works(0, second, 6);
+	expect_works(1, second, 6);
+	expect_works(0, third, 7);
+	expect_works(1, third, 7);
+}
+END_TEST
+
+/* A core numbers senders that nobody has inserted. */
+START_TEST(unknown_senders)
+{
+	fi_addr_t addr, stranger;
+
+	open_ep(1);
+	fake_core_learn(core_av(0), 70);
+	fake_core_learn(core_av(1), 71);
+	fake_core_learn(core_av(1), 70);
+	ck_assert_int_eq(fi_trecv(ep[1], slot.buf, sizeof(slot.buf), NULL,
+				  FI_ADDR_UNSPEC, TAG, 0, &slot), 0);
+	fake_core_arrive(DUO_TAGGED, number(1, 70), TAG, "who");
+	expect_recv(&slot, "who", FI_ADDR_NOTAVAIL);
+	addr = peer_insert(5);
+	stranger = peer_insert(70);
+	ck_assert_uint_ne(number(0, 70), number(1, 70));
+	expect_works(0, addr, 5);
+	expect_works(1, addr, 5);
+	expect_works(0, stranger, 70);
+	expect_works(1, stranger, 70);
+	addr = peer_insert(71);
+	expect_works(0, addr, 71);
+	expect_works(1, addr, 71);
+}
+END_TEST
+
+START_TEST(wildcard_has_a_source)
+{
+	fi_addr_t addr;
+
+	open_ep(1);
+	fake_core_learn(core_av(1), 70);
+	addr = peer_insert(5);
+	ck_assert_int_eq(fi_trecv(ep[1], slot.buf, sizeof(slot.buf), NULL,
+				  FI_ADDR_UNSPEC, TAG, 0, &slot), 0);
+	fake_core_arrive(DUO_TAGGED, number(1, 5), TAG, "from 5");
+	expect_recv(&slot, "from 5", addr);
+}
+END_TEST
+
+START_TEST(peek_and_claim)
+{
+	const struct iovec iov = { slot.buf, sizeof(slot.buf) };
+	struct fi_msg_tagged msg = { .tag = TAG, .context = &slot };
+
+	open_ep(1);
+	fake_core_learn(core_av(1), 70);
+	msg.addr = peer_insert(5);
+	fake_core_arrive(DUO_TAGGED, number(1, 5), TAG, "claimed");
+	ck_assert_int_eq(fi_trecvmsg(ep[1], &msg, FI_PEEK | FI_CLAIM), 0);
+	expect_entry(&slot, msg.addr);
+	msg.msg_iov = &iov;
+	msg.iov_count = 1;
+	ck_assert_int_eq(fi_trecvmsg(ep[1], &msg, FI_CLAIM), 0);
+	expect_recv(&slot, "claimed", msg.addr);
+}
+END_TEST
+
+START_TEST(removed)
+{
+	fi_addr_t gone, stays;
+
+	open_ep(1);
+	fake_core_learn(core_av(1), 70);
+	gone = peer_insert(5);
+	stays = peer_insert(6);
+	ck_assert_int_eq(fi_av_remove(fx.av, &gone, 1, 0), 0);
+	ck_assert_uint_eq(number(0, 5), FAKE_PEERS);
+	ck_assert_uint_eq(number(1, 5), FAKE_PEERS);
+	ck_assert_int_eq(fi_tsend(ep[1], "x", 1, NULL, gone, TAG, NULL),
+			 -FI_EINVAL);
+	ck_assert_int_ne(fi_av_remove(fx.av, &gone, 1, 0), 0);
+	expect_works(1, stays, 6);
+	ck_assert_uint_eq(peer_insert(8), gone);
+	expect_works(0, gone, 8);
+	expect_works(1, gone, 8);
+}
+END_TEST
+
+/* One of three is refused by the second AV: none has it. */
+START_TEST(refused)
+{
+	const uint64_t peers[] = { 5, 6, 7 };
+	int err[ARRAY_SIZE(peers)] = { 0 };
+	fi_addr_t addr[ARRAY_SIZE(peers)];
+
+	open_ep(1);
+	table(1)->refused = 6;
+	ck_assert_int_eq(fi_av_insert(fx.av, peers, ARRAY_SIZE(peers), addr,
+				      FI_SYNC_ERR, err), 2);
+	ck_assert_uint_eq(addr[1], FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(err[0], 0);
+	ck_assert_int_eq(err[1], FI_EADDRNOTAVAIL);
+	ck_assert_uint_eq(number(0, 6), FAKE_PEERS);
+	ck_assert_uint_eq(number(1, 6), FAKE_PEERS);
+	expect_works(0, addr[0], 5);
+	expect_works(1, addr[0], 5);
+	expect_works(0, addr[2], 7);
+	expect_works(1, addr[2], 7);
+	table(1)->refused = FAKE_FREE;
+	expect_works(1, peer_insert(6), 6);
+}
+END_TEST
+
+/* Inserted without asking for the results. */
+START_TEST(no_results_wanted)
+{
+	const uint64_t peer = 5;
+
+	open_ep(1);
+	ck_assert_int_eq(fi_av_insert(fx.av, &peer, 1, NULL, 0, NULL), 1);
+	ck_assert_uint_lt(number(1, 5), FAKE_PEERS);
+}
+END_TEST
+
+/* The AV that was inserted into first goes with its endpoint. */
+START_TEST(first_leaves)
+{
+	fi_addr_t a, b, c;
+	int live;
+
+	open_ep(1);
+	fake_core_learn(core_av(1), 70);
+	a = peer_insert(5);
+	b = peer_insert(6);
+	live = fake.path[FI_DUO_CORE].live;
+	close_ep(0);
+	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, live - 2);
+	expect_works(1, a, 5);
+	c = peer_insert(7);
+	ck_assert_uint_ne(c, a);
+	ck_assert_uint_ne(c, b);
+	ck_assert_uint_eq(peer_insert(6), b);
+	expect_works(1, c, 7);
+	ck_assert_int_eq(fi_av_remove(fx.av, &a, 1, 0), 0);
+	ck_assert_int_eq(fi_av_remove(fx.av, &a, 1, 0), -FI_EINVAL);
+	ck_assert_uint_eq(number(1, 5), FAKE_PEERS);
+	open_ep(2);
+	expect_works(2, b, 6);
+	expect_works(2, c, 7);
+	expect_works(2, peer_insert(8), 8);
+}
+END_TEST
+
+/* Of two left, either has all. */
+START_TEST(second_leaves)
+{
+	fi_addr_t a;
+
+	open_ep(1);
+	a = peer_insert(5);
+	close_ep(1);
+	expect_works(0, a, 5);
+	expect_works(0, peer_insert(6), 6);
+	open_ep(1);
+	expect_works(1, a, 5);
+}
+END_TEST
+
+/* Before any endpoint: efa would insert for the one that it finds. */
+START_TEST(inserted_first)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+	struct fid_av *early;
+	fi_addr_t a;
+	int live;
+
+	close_ep(0);
+	ck_assert_int_eq(fi_close(&fx.av->fid), 0);
+	ck_assert_int_eq(fi_av_open(fx.domain, &attr, &fx.av, NULL), 0);
+	a = peer_insert(5);
+	early = duo_av_core(duo_av_of(fx.av));
+	live = fake.path[FI_DUO_CORE].live;
+	open_ep(1);
+	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, live + 1);
+	ck_assert_ptr_ne(core_av(1), early);
+	ck_assert_ptr_eq(core_av(1), duo_av_core(duo_av_of(fx.av)));
+	expect_works(1, a, 5);
+	expect_works(1, peer_insert(6), 6);
+}
+END_TEST
+
+START_TEST(one_after_another)
+{
+	fi_addr_t a = peer_insert(5), b = peer_insert(6);
+
+	ck_assert_int_eq(fi_av_remove(fx.av, &a, 1, 0), 0);
+	close_ep(0);
+	open_ep(1);
+	expect_works(1, b, 6);
+	close_ep(1);
+	open_ep(2);
+	expect_works(2, b, 6);
+	expect_works(2, peer_insert(7), 7);
+}
+END_TEST
+
+/* An endpoint is not enabled while its AV of the core lacks addresses. */
+START_TEST(replay_fails)
+{
+	fi_addr_t a = peer_insert(5), b = peer_insert(6);
+
+	fake.core.refused = 6;
+	ck_assert_int_eq(try_open(1), -FI_EADDRNOTAVAIL);
+	ck_assert_int_eq(fi_ep_bind(ep[1], &fx.av->fid, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_enable(ep[1]), -FI_EADDRNOTAVAIL);
+	expect_works(0, a, 5);
+	fake.core.refused = table(1)->refused = FAKE_FREE;
+	ck_assert_int_eq(fi_enable(ep[1]), 0);
+	expect_works(1, b, 6);
+	close_ep(1);
+	open_ep(1);
+	expect_works(1, a, 5);
+}
+END_TEST
+
+/* Any call into the core fails while the second endpoint is opened. */
+START_TEST(calls_fail)
+{
+	int n, first, last, failed = 0;
+
+	first = fake.path[FI_DUO_CORE].calls;
+	open_ep(1);
+	last = fake.path[FI_DUO_CORE].calls;
+	close_ep(1);
+	for (n = 1; n <= last - first; n++) {
+		fake.path[FI_DUO_CORE].fail_at =
+			fake.path[FI_DUO_CORE].calls + n;
+		if (try_open(1)) {
+			failed++;
+			if (ep[1])
+				close_ep(1);
+			ep[1] = NULL;
+			continue;
+		}
+		expect_works(1, peer_insert(5), 5);
+		close_ep(1);
+	}
+	ck_assert_int_ge(failed, 5);
+}
+END_TEST
+
+START_TEST(busy)
+{
+	open_ep(1);
+	close_ep(0);
+	ck_assert_int_eq(fi_close(&fx.av->fid), -FI_EBUSY);
+	close_ep(1);
+	ck_assert_int_eq(fi_close(&fx.av->fid), 0);
+	fx.av = NULL;
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("shared-av");
+	TCase *tcase = unit_case(suite, "addresses", setup, teardown);
+
+	tcase_add_test(tcase, same_addresses);
+	tcase_add_test(tcase, holes);
+	tcase_add_test(tcase, unknown_senders);
+	tcase_add_test(tcase, wildcard_has_a_source);
+	tcase_add_test(tcase, peek_and_claim);
+	tcase_add_test(tcase, removed);
+	tcase_add_test(tcase, refused);
+	tcase_add_test(tcase, no_results_wanted);
+	tcase = unit_case(suite, "endpoints", setup, teardown);
+	tcase_add_test(tcase, first_leaves);
+	tcase_add_test(tcase, second_leaves);
+	tcase_add_test(tcase, inserted_first);
+	tcase_add_test(tcase, one_after_another);
+	tcase_add_test(tcase, replay_fails);
+	tcase_add_test(tcase, calls_fail);
+	tcase_add_test(tcase, busy);
+	return unit_run(suite);
+}

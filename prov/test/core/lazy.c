@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* When a receive goes to the core as well: lazy posting, docs/matching.md. */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static const char *local_name;
+static fi_addr_t local, remote;
+static struct slot slot[4];
+
+static void setup(void)
+{
+	fixture_setup();
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	remote = peer_insert(2);
+}
+
+/* A first message over shm: from now on it sends nothing over the core. */
+static void confirm_local(void)
+{
+	post_recv(&slot[2], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "first");
+	expect_recv(&slot[2], "first", local);
+	ck_assert_int_eq(fake.core.posts, 0);
+}
+
+START_TEST(wildcard_waits_for_idle_polls)
+{
+	confirm_local();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(fake.core.posts, 0);
+	poll_cq(LAZY_POLLS - 1);
+	ck_assert_int_eq(fake.core.posts, 0);
+	poll_cq(1);
+	ck_assert_int_eq(fake.core.posts, 1);
+	poll_cq(4 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_uint_eq(stats_now().lazy_posted, 1);
+}
+END_TEST
+
+/*
+ * Messages of other hosts alone: each poll that follows a delivery gives the
+ * next receive to the core, and polls the core once.
+ */
+START_TEST(remote_traffic_pays_for_one_poll)
+{
+	uint64_t polls;
+	int i;
+
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(4 * LAZY_POLLS);
+	for (i = 0; i < 8; i++) {
+		ck_assert_int_eq(fake.core.posts, i + 1);
+		fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+		expect_recv(&slot[0], "far", remote);
+		post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+		polls = stats_now().core_polls;
+		poll_cq(1);
+		ck_assert_uint_eq(stats_now().core_polls, polls + 1);
+	}
+}
+END_TEST
+
+/* Who polls every 10 ms shall not wait for LAZY_POLLS of them. */
+START_TEST(wildcard_does_not_wait_for_a_slow_caller)
+{
+	int i;
+
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	for (i = 0; i < 12; i++) {
+		unit_pass(10000);	/* and shm is busy */
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "x");
+		poll_cq(1);
+	}
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+/* One look at the clock that comes late: the machine was busy. */
+START_TEST(wildcard_waits_after_a_pause)
+{
+	int i;
+
+	confirm_local();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	for (i = 0; i < 100; i++) {
+		if (i == 50)
+			unit_pass(1000000);
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "x");
+		poll_cq(1);
+	}
+	ck_assert_int_eq(fake.core.posts, 0);
+}
+END_TEST
+
+/* It may have decided for the core before it knew of us. */
+START_TEST(local_waits_until_confirmed)
+{
+	post_recv(&slot[0], local, TAG);
+	ck_assert_int_eq(fake.core.posts, 0);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 1);
+	fake_core_arrive(DUO_TAGGED, local, TAG, "over the core");
+	expect_recv(&slot[0], "over the core", local);
+}
+END_TEST
+
+START_TEST(confirmed_local_never_goes)
+{
+	confirm_local();
+	post_recv(&slot[0], local, TAG);
+	poll_cq(40 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	expect_recv(&slot[0], "near", local);
+}
+END_TEST
+
+/* What was posted before its source was known is not worth it any more. */
+START_TEST(what_waits_for_a_source_that_is_confirmed_stays)
+{
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[1], local, TAG);
+	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG + 1);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "first");
+	expect_recv(&slot[0], "first", local);
+	poll_cq(4 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 1);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "second");
+	expect_recv(&slot[1], "second", local);
+	ck_assert_int_eq(fake.core.cancels, 0);
+}
+END_TEST
+
+/* The earlier receive must be there first, or the later one overtakes it. */
+START_TEST(earlier_overlapping_receive_goes_first)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	post_recv(&slot[1], remote, TAG);
+	ck_assert_int_eq(fake.core.posts, 2);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "1");
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "2");
+	expect_recv(&slot[0], "1", remote);
+	expect_recv(&slot[1], "2", remote);
+}
+END_TEST
+
+/* Both may have one number in what is noted of the list. */
+START_TEST(earlier_receive_of_another_source_waits)
+{
+	fi_addr_t other = 0;
+	uint64_t i;
+
+	for (i = 0; other != local + DUO_LAZY_SOURCES; i++)
+		other = peer_insert(1000 + i);
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[1], other, TAG);
+	ck_assert_int_eq(fake.core.posts, 1);
+	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG);
+	post_recv(&slot[3], other, TAG);
+	ck_assert_int_eq(fake.core.posts, 4);
+}
+END_TEST
+
+/* What has been noted of the list is never less than what is in it. */
+START_TEST(earlier_receive_after_others_have_gone)
+{
+	fi_addr_t other = peer_insert(3);
+
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[1], other, TAG);	/* looks through the list */
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG + 1);
+	post_recv(&slot[3], other, TAG);
+	ck_assert_int_eq(fake.core.posts, 2);
+	post_recv(&slot[3], remote, TAG + 1);
+	ck_assert_int_eq(fake.core.posts, 5);
+}
+END_TEST
+
+START_TEST(earlier_receive_of_another_tag_waits)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG + 1);
+	post_recv(&slot[1], remote, TAG);
+	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
+}
+END_TEST
+
+/* The kinds have queues of their own. */
+START_TEST(earlier_untagged_receive_waits)
+{
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
+				 FI_ADDR_UNSPEC, &slot[0]), 0);
+	post_recv(&slot[1], remote, TAG);
+	ck_assert_int_eq(fake.core.posts, 1);
+	fake_shm_arrive(DUO_MSG, local_name, 0, "untagged");
+	expect_entry(&slot[0], local);
+	ck_assert_str_eq(slot[0].buf, "untagged");
+}
+END_TEST
+
+/* Else a peek reports what the earlier receive must take. */
+START_TEST(earlier_receive_goes_before_a_peek)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "one");
+	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, remote, FI_PEEK), 0);
+	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_int_eq(fake.core.peeks, 1);
+	expect_recv(&slot[0], "one", remote);
+	expect_error(&slot[1], FI_ENOMSG);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(goes_before_the_caller_sleeps)
+{
+	struct fi_cq_tagged_entry entry;
+
+	duo_params.lazy_polls = 1 << 30;
+	fixture_ep()->lazy.limit = 1 << 30;
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 1), -FI_EAGAIN);
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+/*
+ * Two processes that each wait for their send, over the core, to find a
+ * receive at the other: who reads the CQ of sends alone posts as well.
+ */
+static void open_two_cqs(void)
+{
+	static const struct fixture_attr attr = { .two_cqs = true };
+
+	fixture_close();
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+}
+
+START_TEST(goes_while_the_send_cq_is_polled)
+{
+	int i;
+
+	open_two_cqs();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	for (i = 0; i < 2 * LAZY_POLLS; i++)
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+START_TEST(goes_before_the_send_cq_sleeps)
+{
+	struct fi_cq_tagged_entry entry;
+
+	open_two_cqs();
+	fixture_ep()->lazy.limit = 1 << 30;
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(fi_cq_sread(fx.tx_cq, &entry, 1, NULL, 1),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(fake.core.posts, 1);
+}
+END_TEST
+
+/* shm's message takes it while it waits: nothing reaches the core. */
+START_TEST(taken_while_it_waits)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	expect_recv(&slot[0], "near", local);
+	poll_cq(4 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 0);
+	ck_assert_int_eq(fake.core.cancels, 0);
+}
+END_TEST
+
+START_TEST(without_directed_receives_all_are_wildcards)
+{
+	static const struct fixture_attr attr = { .no_caps = FI_DIRECTED_RECV };
+
+	fixture_close();
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	remote = peer_insert(2);
+	post_recv(&slot[0], remote, TAG);
+	ck_assert_int_eq(fake.core.posts, 0);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_uint_eq(TAILQ_FIRST(&fake.core.posted)->addr,
+			  FI_ADDR_UNSPEC);
+}
+END_TEST
+
+/* A later receive must not overtake the one that the core did not take. */
+START_TEST(core_is_full_at_an_earlier_receive)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	fake.core.eagain = 1;
+	ck_assert_int_eq(try_recv(&slot[1], remote, TAG), -FI_EAGAIN);
+	ck_assert_int_eq(fake.core.posts, 0);
+	post_recv(&slot[1], remote, TAG);
+	ck_assert_int_eq(fake.core.posts, 2);
+}
+END_TEST
+
+START_TEST(core_is_full_at_a_late_post)
+{
+	fake.core.eagain = 3;
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(4 * LAZY_POLLS);
+	ck_assert_int_eq(fake.core.posts, 1);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	expect_recv(&slot[0], "far", remote);
+}
+END_TEST
+
+/* All that says how many wait counts what comes before another one. */
+START_TEST(comes_before_one_that_is_due)
+{
+	struct duo_ep *ep = fixture_ep();
+	struct duo_rx *rx, *due;
+
+	post_recv(&slot[0], remote, TAG);
+	due = TAILQ_FIRST(&ep->lazy.list);
+	rx = duo_rx_alloc(&ep->pool);
+	rx->state = DUO_RX_READY;
+	rx->kind = DUO_TAGGED;
+	rx->peer.addr = remote;
+	duo_lazy_add_before(due, rx);
+	ck_assert_ptr_eq(TAILQ_FIRST(&ep->lazy.list), rx);
+	ck_assert_uint_eq(ep->lazy.due, 2);
+	ck_assert_uint_eq(ep->lazy.count, 2);
+	duo_lazy_drop(rx);
+	duo_rx_release(&ep->pool, rx);
+	ck_assert_uint_eq(ep->lazy.due, 1);
+}
+END_TEST
+
+/* Its call has succeeded, so the failure is a completion. */
+START_TEST(core_refuses_a_late_post)
+{
+	fake.core.post_err = FI_EINVAL;
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(LAZY_POLLS - 1);
+	expect_error(&slot[0], FI_EINVAL);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	expect_nothing();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("lazy");
+	TCase *tcase = unit_case(suite, "lazy", setup, fixture_close);
+
+	tcase_add_test(tcase, remote_traffic_pays_for_one_poll);
+	tcase_add_test(tcase, wildcard_waits_for_idle_polls);
+	tcase_add_test(tcase, wildcard_does_not_wait_for_a_slow_caller);
+	tcase_add_test(tcase, wildcard_waits_after_a_pause);
+	tcase_add_test(tcase, local_waits_until_confirmed);
+	tcase_add_test(tcase, confirmed_local_never_goes);
+	tcase_add_test(tcase,
+		       what_waits_for_a_source_that_is_confirmed_stays);
+	tcase_add_test(tcase, earlier_overlapping_receive_goes_first);
+	tcase_add_test(tcase, earlier_receive_of_another_source_waits);
+	tcase_add_test(tcase, earlier_receive_after_others_have_gone);
+	tcase_add_test(tcase, earlier_receive_of_another_tag_waits);
+	tcase_add_test(tcase, earlier_untagged_receive_waits);
+	tcase_add_test(tcase, earlier_receive_goes_before_a_peek);
+	tcase_add_test(tcase, goes_before_the_caller_sleeps);
+	tcase_add_test(tcase, goes_while_the_send_cq_is_polled);
+	tcase_add_test(tcase, goes_before_the_send_cq_sleeps);
+	tcase_add_test(tcase, taken_while_it_waits);
+	tcase_add_test(tcase, without_directed_receives_all_are_wildcards);
+	tcase_add_test(tcase, core_is_full_at_an_earlier_receive);
+	tcase_add_test(tcase, core_is_full_at_a_late_post);
+	tcase_add_test(tcase, core_refuses_a_late_post);
+	tcase_add_test(tcase, comes_before_one_that_is_due);
+	return unit_run(suite);
+}

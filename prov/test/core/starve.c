@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Local messages take receives from any source as fast as they are posted. A
+ * message that waits at the core gets one all the same.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+#define WINDOW 16
+#define OTHER_TAG (TAG + 1)
+
+static const char *local_name;
+static fi_addr_t local, remote;
+static struct slot slot[WINDOW];
+
+static void setup(void)
+{
+	fixture_setup();
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	remote = peer_insert(2);
+	duo_params.lazy_time = 0;	/* at every look at the clock */
+}
+
+/* 0: it takes the kind's messages of any tag; no other kind has tags. */
+static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
+{
+	memset(at, 0, sizeof(*at));
+	ck_assert_int_eq(kind == DUO_MSG ?
+			 fi_recv(fx.ep, at->buf, sizeof(at->buf), NULL,
+				 FI_ADDR_UNSPEC, at) :
+			 fi_trecv(fx.ep, at->buf, sizeof(at->buf), NULL,
+				  FI_ADDR_UNSPEC, tag, tag ? 0 : ~0ULL, at),
+			 0);
+}
+
+/* A local message before each poll; the source of what is received. */
+static fi_addr_t poll_busy(enum duo_rx_kind kind)
+{
+	struct fi_cq_tagged_entry entry;
+	struct slot *ended;
+	fi_addr_t src;
+
+	fake_shm_arrive(kind, local_name, kind == DUO_MSG ? 0 : TAG, "near");
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
+	ended = entry.op_context;
+	ck_assert_str_eq(ended->buf, src == remote ? "far" : "near");
+	post(kind, ended, entry.tag);
+	return src;
+}
+
+/* Every fifth poll looks at the clock. */
+static void expect_served(enum duo_rx_kind kind)
+{
+	int start = fake.shm.polls;
+
+	while (fake.shm.polls - start <= 6) {
+		if (poll_busy(kind) == remote)
+			return;
+	}
+	ck_abort_msg("the remote message waits");
+}
+
+/* _i: of how many receives. */
+static void busy(enum duo_rx_kind kind, int count, uint64_t tag)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		post(kind, &slot[i], tag);
+	for (i = 0; i < 100; i++) {
+		poll_busy(kind);
+		if (i % 20)
+			continue;
+		fake_core_arrive(kind, remote, tag, "far");
+		expect_served(kind);
+	}
+}
+
+START_TEST(tagged)
+{
+	busy(DUO_TAGGED, _i, TAG);
+}
+END_TEST
+
+START_TEST(untagged)
+{
+	busy(DUO_MSG, _i, 0);
+}
+END_TEST
+
+static void put_off_all(void)
+{
+	fixture_ep()->lazy.turn_us = 1;
+	fixture_ep()->lazy.all_us = INT64_MAX;
+}
+
+/* One at a time, or each of them would have to be taken back. */
+START_TEST(the_oldest_goes_alone)
+{
+	int i, start, turns;
+
+	for (i = 0; i < WINDOW; i++)
+		post(DUO_TAGGED, &slot[i], TAG);
+	put_off_all();
+	start = fake.shm.polls;
+	for (i = 0; i < 1000; i++)
+		poll_busy(DUO_TAGGED);
+	turns = (fake.shm.polls - start) / 5;
+	ck_assert_int_ge(fake.core.posts, turns - 1);
+	ck_assert_int_le(fake.core.posts, turns + 1);
+	ck_assert_uint_le(fake_core_posted(), 1);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	expect_served(DUO_TAGGED);
+}
+END_TEST
+
+/* The oldest is never what the message is for. */
+START_TEST(all_go_in_the_end)
+{
+	struct slot other[2];
+
+	post(DUO_TAGGED, &slot[0], TAG);
+	post(DUO_TAGGED, &slot[1], TAG);
+	post(DUO_TAGGED, &other[0], OTHER_TAG);
+	post(DUO_TAGGED, &other[1], OTHER_TAG);
+	fake_core_arrive(DUO_TAGGED, remote, OTHER_TAG, "far");
+	expect_served(DUO_TAGGED);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[0]), 0);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[1]), 0);
+}
+END_TEST
+
+/* More are there, and they shall not wait for a turn each. */
+START_TEST(one_delivery_asks_for_the_next)
+{
+	int i, start, far = 0;
+
+	for (i = 0; i < WINDOW; i++)
+		post(DUO_TAGGED, &slot[i], TAG);
+	put_off_all();
+	for (i = 0; i < WINDOW; i++)
+		fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	expect_served(DUO_TAGGED);
+	duo_params.lazy_time = 1 << 30;
+	start = fake.shm.polls;
+	while (fake.shm.polls - start <= 2 * WINDOW)
+		far += poll_busy(DUO_TAGGED) == remote;
+	ck_assert_int_eq(far, WINDOW - 1);
+}
+END_TEST
+
+/* None of the 1024 times that a post asks for otherwise. */
+START_TEST(the_core_is_polled_no_more_than_for_it)
+{
+	int i;
+
+	duo_params.core_interval = 1 << 20;
+	for (i = 0; i < WINDOW; i++)
+		post(DUO_TAGGED, &slot[i], TAG);
+	put_off_all();
+	for (i = 0; i < 1000; i++)
+		poll_busy(DUO_TAGGED);
+	ck_assert_int_gt(fake.core.posts, 1);
+	/* one for the turn, one for taking it back */
+	ck_assert_int_le(fake.core.polls, 2 * fake.core.posts);
+}
+END_TEST
+
+/* As a send to the core does, which takes no lock. */
+static void give_credit(void)
+{
+	duo_cq_core_active(fixture_ep()->tx_cq);
+}
+
+START_TEST(a_send_meanwhile_has_its_polls)
+{
+	post(DUO_TAGGED, &slot[0], TAG);
+	put_off_all();
+	fake.core.on_post = give_credit;
+	while (!fake.core.posts)
+		poll_busy(DUO_TAGGED);
+	ck_assert_uint_gt(fixture_ep()->rx_cq->core_credit, 0);
+}
+END_TEST
+
+/* A poll may take away at once what a send has given. */
+START_TEST(the_core_is_seen_without_credit)
+{
+	int i, start = fake.core.polls;
+
+	duo_params.lazy_time = 1 << 30;
+	duo_params.core_interval = 10;
+	post(DUO_TAGGED, &slot[0], TAG);
+	for (i = 0; i < 100; i++) {
+		fixture_ep()->rx_cq->core_credit = 0;
+		poll_busy(DUO_TAGGED);
+	}
+	ck_assert_int_eq(fake.core.polls - start, 10);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("starve");
+	TCase *tcase = unit_case(suite, "starve", setup, fixture_close);
+
+	tcase_add_loop_test(tcase, tagged, 1, WINDOW);
+	tcase_add_loop_test(tcase, untagged, 1, WINDOW);
+	tcase_add_test(tcase, the_oldest_goes_alone);
+	tcase_add_test(tcase, all_go_in_the_end);
+	tcase_add_test(tcase, one_delivery_asks_for_the_next);
+	tcase_add_test(tcase, the_core_is_polled_no_more_than_for_it);
+	tcase_add_test(tcase, a_send_meanwhile_has_its_polls);
+	tcase_add_test(tcase, the_core_is_seen_without_credit);
+	return unit_run(suite);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Counters: what is counted, over which path, whether or not a completion is
+ * written, and endpoints that have nothing else.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+#define ALL_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define BOTH (FI_SEND | FI_RECV)
+
+static const char *local_name;
+static fi_addr_t local, far;
+static struct slot slot[3];
+
+static void open_with(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	ck_assert_int_eq(fixture_try(attr), 0);
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	far = peer_insert(2);
+}
+
+static void nothing(void)
+{
+}
+
+static void expect_count(uint64_t good, uint64_t bad)
+{
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), good);
+	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), bad);
+}
+
+static const struct {
+	const char *name;
+	uint64_t flags;
+	int ret;
+} binds[] = {
+	{ "as MPICH does", FI_READ | FI_WRITE, 0 },
+	{ "all of RMA", ALL_RMA, 0 },
+	{ "sends", FI_SEND, 0 },
+	{ "receives", FI_RECV, 0 },
+	{ "sends among RMA", FI_SEND | FI_WRITE, 0 },
+	{ "all", BOTH | ALL_RMA, 0 },
+	{ "nothing", 0, -FI_EINVAL },
+};
+
+/* Closing keeps to the order of references. */
+START_TEST(bound)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
+	struct fi_info *info = fixture_info(&attr);
+	struct fid_ep *ep;
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_msg(fi_ep_bind(ep, &fx.cntr->fid, binds[_i].flags) ==
+		      binds[_i].ret, "%s", binds[_i].name);
+	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	fixture_close();
+}
+END_TEST
+
+/*
+ * As OpenSHMEM's libraries do it, to an endpoint that is enabled: it counts
+ * from then on, over both paths, and twice what is bound twice.
+ */
+START_TEST(bound_late)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_READ };
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t dest;
+
+	open_with(&attr);
+	dest = _i ? far : local;
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[1], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "before");
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cntr->fid, BOTH), 0);
+	expect_count(0, 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
+	expect_count(1, 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "after");
+	expect_count(2, 0);
+	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
+	fixture_close();
+}
+END_TEST
+
+/*
+ * The core refuses: nothing is bound, and the value is what it was. So it is
+ * where shm refuses, but then the core has the counter while it has the
+ * endpoint.
+ */
+START_TEST(bound_late_in_vain)
+{
+	static const struct fixture_attr attr = { 0 };
+	struct fi_cq_tagged_entry entry;
+	struct fid_cntr *cntr;
+
+	open_with(&attr);
+	post_recv(&slot[0], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "before");
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_cntr_add(cntr, 40), 0);
+	fake.path[_i].fail_at = fake.path[_i].calls + 1;
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, BOTH), -FAKE_ERROR);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 40);
+	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
+	if (_i == FI_DUO_LOCAL) {
+		ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+		fx.ep = NULL;
+	}
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	fixture_close();
+}
+END_TEST
+
+/* Injected ones have no completion. */
+START_TEST(sends)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
+	fi_addr_t dest;
+
+	open_with(&attr);
+	dest = _i ? far : local;
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, dest, TAG, NULL), 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
+	expect_count(2, 0);
+	ck_assert_int_eq(fake.tx[_i ? FI_DUO_CORE : FI_DUO_LOCAL].count, 2);
+	ck_assert_int_eq(fake.tx[_i ? FI_DUO_LOCAL : FI_DUO_CORE].count, 0);
+	post_recv(&slot[0], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "not counted");
+	expect_count(2, 0);
+	fixture_close();
+}
+END_TEST
+
+/* Reported to the CQ, not reported, and without a CQ. */
+static const struct fixture_attr receivers[] = {
+	{ .cntr_flags = BOTH },
+	{ .cntr_flags = BOTH, .rx_bind_flags = FI_SELECTIVE_COMPLETION },
+	{ .cntr_flags = BOTH, .no_cqs = true },
+};
+
+START_TEST(receives)
+{
+	struct fi_cq_tagged_entry entry[4];
+
+	open_with(&receivers[_i]);
+	post_recv(&slot[0], local, TAG);
+	post_recv(&slot[1], far, TAG);
+	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG + 1);
+	expect_count(0, 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	expect_count(1, 0);
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+	expect_count(2, 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "any");
+	expect_count(3, 0);
+	ck_assert_str_eq(slot[0].buf, "near");
+	ck_assert_str_eq(slot[1].buf, "far");
+	ck_assert_str_eq(slot[2].buf, "any");
+	ck_assert_int_eq(fi_cq_read(fx.cq, entry, 4), _i ? -FI_EAGAIN : 3);
+	fixture_close();
+}
+END_TEST
+
+/* What reads the counter polls: nobody reads a CQ here. */
+START_TEST(no_cq)
+{
+	int i;
+
+	open_with(&receivers[2]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, far, TAG, NULL), 0);
+	expect_count(2, 0);
+	/* before it slept the core got the receive; it may not come to that */
+	for (i = 0; i < 1000 && !fake_core_posted(); i++)
+		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, -1), 0);
+	ck_assert_str_eq(slot[0].buf, "far");
+	ck_assert(duo_ring_empty(&fixture_ep()->rx_cq->ring));
+	fixture_close();
+}
+END_TEST
+
+/* One side counts, the other has a CQ; and one has neither. */
+START_TEST(one_side_without_cq)
+{
+	static const struct fixture_attr attr = { 0 };
+	uint64_t counted = _i ? FI_RECV : FI_SEND;
+	struct fi_info *info = fixture_info(&attr);
+	struct fid_cntr *cntr;
+	struct fid_ep *ep;
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, BOTH & ~counted), 0);
+	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
+	ck_assert_int_eq(fi_ep_bind(ep, &cntr->fid, counted), 0);
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_enable(ep), 0);
+	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, local, TAG, &slot[0]), 0);
+	ck_assert_uint_eq(fi_cntr_read(cntr), counted == FI_SEND);
+	if (counted == FI_RECV)
+		expect_entry(&slot[0], FI_ADDR_NOTAVAIL);
+	else
+		expect_nothing();
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	fixture_close();
+}
+END_TEST
+
+/* What the CQ would call an error is one; a wait ends with it. */
+START_TEST(errors)
+{
+	open_with(&receivers[2]);
+	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, local, TAG, 0,
+				  &slot[0]), 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "too long");
+	expect_count(0, 1);
+	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, far, TAG, 0,
+				  &slot[0]), 0);
+	expect_count(0, 1);
+	fake_core_arrive(DUO_TAGGED, far, TAG, "too long");
+	expect_count(0, 2);
+	post_recv(&slot[1], far, TAG);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
+	expect_count(0, 3);
+	/* nothing found is not a receive that has failed */
+	ck_assert_int_eq(recv_flags(&slot[2], NULL, 0, far, FI_PEEK), 0);
+	expect_count(0, 3);
+	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 4), 0);
+	expect_count(0, 7);
+	ck_assert_int_eq(fi_cntr_seterr(fx.cntr, 1), 0);
+	expect_count(0, 1);
+	fixture_close();
+}
+END_TEST
+
+/* It goes on counting from there, and a closed endpoint's stay. */
+START_TEST(add_and_set)
+{
+	open_with(&receivers[0]);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
+	ck_assert_int_eq(fi_cntr_add(fx.cntr, 40), 0);
+	expect_count(42, 0);
+	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
+	expect_count(7, 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
+	post_recv(&slot[0], local, TAG);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "x");
+	expect_count(9, 0);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	expect_count(9, 0);
+	fixture_close();
+}
+END_TEST
+
+/* A buffer's messages count, its release does not. */
+START_TEST(multi_receive)
+{
+	const struct iovec iov = { slot, 10 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = local,
+		.context = slot,
+	};
+
+	open_with(&receivers[2]);
+	fixture_ep()->multi.min_room = 5;
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	fake_shm_arrive(DUO_MSG, local_name, 0, "one");
+	expect_count(1, 0);
+	fake_shm_arrive(DUO_MSG, local_name, 0, "three");
+	expect_count(2, 0);
+	fixture_close();
+}
+END_TEST
+
+/* While shm is busy the core is not asked each time. */
+START_TEST(core_is_asked_seldom)
+{
+	int before, i;
+
+	open_with(&receivers[0]);
+	duo_params.core_interval = 10;
+	fi_cntr_read(fx.cntr);
+	fixture_ep()->tx_cq->core_credit = 0;
+	before = fake.core.cntr_reads;
+	for (i = 0; i < 100; i++)
+		fi_cntr_read(fx.cntr);
+	ck_assert_int_eq(fake.core.cntr_reads, before + 10);
+	/* but at once where the core has something under way */
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
+	expect_count(1, 0);
+	fixture_close();
+}
+END_TEST
+
+START_TEST(core_errors_are_added)
+{
+	open_with(&receivers[0]);
+	fake.core.cntr->bad = 3;
+	expect_count(0, 3);
+	fixture_close();
+}
+END_TEST
+
+static const struct fi_cntr_attr refused[] = {
+	{ .wait_obj = FI_WAIT_MUTEX_COND },
+	{ .events = FI_CNTR_EVENTS_BYTES },
+};
+
+START_TEST(refuses)
+{
+	static const struct fixture_attr attr;
+	struct fi_cntr_attr cntr_attr = refused[_i];
+	struct fid_cntr *cntr;
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &cntr_attr, &cntr, NULL),
+			 -FI_ENOSYS);
+	fixture_close();
+}
+END_TEST
+
+/* The n-th call of either path fails. */
+START_TEST(open_fails)
+{
+	static const struct fixture_attr attr;
+	struct fid_cntr *cntr = NULL;
+
+	open_with(&attr);
+	fake.path[_i].fail_at = fake.path[_i].calls + 1;
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL),
+			 -FAKE_ERROR);
+	ck_assert_ptr_null(cntr);
+	fixture_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("cntr");
+	TCase *tcase = unit_case(suite, "cntr", nothing, nothing);
+
+	tcase_add_loop_test(tcase, bound, 0, ARRAY_SIZE(binds));
+	tcase_add_loop_test(tcase, bound_late, 0, 2);
+	tcase_add_loop_test(tcase, bound_late_in_vain, 0,
+			    FI_DUO_PATH_COUNT);
+	tcase_add_loop_test(tcase, sends, 0, 2);
+	tcase_add_loop_test(tcase, receives, 0, ARRAY_SIZE(receivers));
+	tcase_add_test(tcase, no_cq);
+	tcase_add_loop_test(tcase, one_side_without_cq, 0, 2);
+	tcase_add_test(tcase, errors);
+	tcase_add_test(tcase, add_and_set);
+	tcase_add_test(tcase, multi_receive);
+	tcase_add_test(tcase, core_is_asked_seldom);
+	tcase_add_test(tcase, core_errors_are_added);
+	tcase_add_loop_test(tcase, refuses, 0, ARRAY_SIZE(refused));
+	tcase_add_loop_test(tcase, open_fails, 0, FI_DUO_PATH_COUNT);
+	return unit_run(suite);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The fast path of reads: what takes it, with a lock and without, what it leaves
+ * to others, and that what is not looked at for each message is looked at all
+ * the same.
+ */
+
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#include "base/params.h"
+#include "near/link/port.h"
+#include "base/proc.h"
+#include "near_fixture.h"
+#include "peer/near/near_ep.h"
+
+#define MANY 40		/* more than short reads take at once */
+
+static struct slot slot, slots[MANY];
+
+static struct duo_cq *cq_now(void)
+{
+	return duo_cq_of(fx.cq);
+}
+
+/* Reads that have looked at rings alone since the last one that polled all. */
+static uint32_t shorts(void)
+{
+	return cq_now()->given - cq_now()->left;
+}
+
+/* The next ones are. */
+static void until_short(void)
+{
+	struct fi_cq_tagged_entry none;
+	int i;
+
+	/* near looks at the clock less often when polls come quickly */
+	for (i = 0; i < 1000 * NEAR_TICK_POLLS && cq_now()->left < 4; i++)
+		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
+	ck_assert_uint_ge(cq_now()->left, 4);
+}
+
+static void first_message(void)
+{
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+	until_short();
+}
+
+static void warm_up(void)
+{
+	near_setup_unlocked();
+	first_message();
+}
+
+static void warm_up_locked(void)
+{
+	near_setup();
+	ck_assert(fixture_ep()->domain->lock.on);
+	duo_params.core_interval = 64;	/* or no read looks at rings alone */
+	first_message();
+}
+
+static void rig_send_of(size_t len, unsigned int flags)
+{
+	static const char text[200] = "sixty-four bytes";
+	const struct near_msg msg = {
+		.payload = text, .len = len, .tag = TAG, .flags = flags,
+		.data = 7,
+	};
+
+	ck_assert_int_eq(near_send(rig.port, rig.us, &msg), 0);
+}
+
+/* Tagged and not, in a slot and in the data ring, with data and without. */
+START_TEST(takes)
+{
+	unsigned int flags = _i & (NEAR_TAGGED | NEAR_DATA);
+	size_t len = _i & 4 ? 64 : 8;
+	struct fi_cq_tagged_entry entry = { 0 };
+	uint32_t before = shorts();
+	fi_addr_t src = 0;
+
+	memset(&slot, 0, sizeof(slot));
+	if (flags & NEAR_TAGGED)
+		post_recv(&slot, peer, TAG);
+	else
+		ck_assert_int_eq(fi_recv(fx.ep, slot.buf, 64, NULL, peer,
+					 &slot), 0);
+	rig_send_of(len, flags);
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
+	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_uint_eq(src, peer);
+	ck_assert_ptr_eq(entry.op_context, &slot);
+	ck_assert_ptr_eq(entry.buf, slot.buf);
+	ck_assert_uint_eq(entry.len, len);
+	ck_assert_uint_eq(entry.tag, flags & NEAR_TAGGED ? TAG : 0);
+	ck_assert_uint_eq(entry.data, 7);
+	ck_assert_uint_eq(entry.flags, FI_RECV |
+			  (flags & NEAR_TAGGED ? FI_TAGGED : FI_MSG) |
+			  (flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0));
+	ck_assert_mem_eq(slot.buf, "sixty-four bytes", 8);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 2);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+}
+END_TEST
+
+/* A large one, tagged and not; what is not known of is the long way's. */
+START_TEST(reads_large)
+{
+	enum { LEN = 20000 };
+	unsigned int flags = _i ? NEAR_TAGGED : 0;
+	struct fi_cq_tagged_entry entry = { 0 };
+	uint32_t before;
+	fi_addr_t src = 0;
+
+	memset(large, 's', LEN);
+	memset(got, 0, LARGE);
+	rig_reads(LEN);
+	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
+	until_short();
+	before = shorts();
+	if (flags)
+		ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG,
+					  0, &slot), 0);
+	else
+		ck_assert_int_eq(fi_recv(fx.ep, got, LARGE, NULL, peer, &slot),
+				 0);
+	rig_send_len(flags, LEN);
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
+	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_uint_eq(src, peer);
+	ck_assert_ptr_eq(entry.op_context, &slot);
+	ck_assert_ptr_eq(entry.buf, got);
+	ck_assert_uint_eq(entry.len, LEN);
+	ck_assert_uint_eq(entry.flags, FI_RECV | (flags ? FI_TAGGED : FI_MSG));
+	ck_assert_mem_eq(got, large, LEN);
+	ck_assert_uint_eq(got[LEN], 0);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 0);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.sent, 1);
+	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0, &slot),
+			 0);
+	rig_send_large(NEAR_TAGGED);
+	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
+	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
+}
+END_TEST
+
+/* What is not plain is left to the long way, with nothing done. */
+START_TEST(leaves_others)
+{
+	static char text[200];
+	struct fi_cq_tagged_entry entry;
+
+	/* too long for its buffer, and then in order behind an error */
+	post_recv(&slot, peer, TAG);
+	post_recv(&slots[0], peer, TAG);
+	rig_send_of(65, NEAR_TAGGED);
+	rig_send("next");
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
+	both_error(&slot, FI_ETRUNC);
+	both_entry(&slots[0]);
+	/* for another receive than the first, from anybody, and nobody's */
+	until_short();
+	post_recv(&slots[1], peer, TAG + 1);
+	post_recv(&slots[2], FI_ADDR_UNSPEC, TAG);
+	rig_send("second");
+	ck_assert_uint_eq(both_entry(&slots[2]).len, 6);
+	rig_send("nobody's");
+	poll_cq(2);
+	ck_assert_uint_eq(stats_now().unexpected, 1);
+	post_recv(&slots[3], peer, TAG);
+	ck_assert_uint_eq(both_entry(&slots[3]).len, 8);
+	/* several buffers */
+	ck_assert_int_eq(fi_trecvv(fx.ep, (struct iovec[]) {
+			{ text, 2 }, { text + 10, 20 } }, NULL, 2, peer, TAG, 0,
+			&slots[4]), 0);
+	until_short();
+	rig_send("split");
+	ck_assert_uint_eq(both_entry(&slots[4]).len, 5);
+	ck_assert_str_eq(text, "sp");
+	ck_assert_str_eq(text + 10, "lit");
+}
+END_TEST
+
+/* A read has what all of them have sent, however much one sends. */
+START_TEST(others_have_their_turn)
+{
+	struct fi_cq_tagged_entry entry[2 * MANY];
+	struct near_port *port = fixture_ep()->near->port;
+	const struct near_lane *lane = port->hot[0];
+	uint64_t head = lane->rx.head;
+	ssize_t ret;
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		post_recv(&slots[i], peer, TAG);
+		rig_send("many");
+	}
+	ret = fi_cq_read(fx.cq, entry, 20);
+	ck_assert_int_eq(ret, 20);
+	/* the rest of the lane was taken as well, by a whole poll */
+	ck_assert_uint_eq(lane->rx.head, head + MANY);
+	ck_assert_int_eq(fi_cq_read(fx.cq, entry + 20, MANY), MANY - 20);
+	for (i = 0; i < MANY; i++)
+		ck_assert_ptr_eq(entry[i].op_context, &slots[i]);
+}
+END_TEST
+
+/* near's look at the clock, the core, and who yields: as without short reads. */
+START_TEST(counts_polls)
+{
+	struct near_port *port = fixture_ep()->near->port;
+	const uint32_t before = port->polls + shorts();
+	const uint64_t core = cq_now()->core_polls;
+	struct fi_cq_tagged_entry none;
+	uint32_t i, most = 0;
+
+	for (i = 0; i < 128; i++) {
+		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
+		most = shorts() > most ? shorts() : most;
+	}
+	ck_assert_uint_eq(port->polls + shorts(), before + 128);
+	ck_assert_uint_eq(cq_now()->core_polls - core,
+			  128 / duo_params.core_interval);
+	ck_assert_uint_gt(most, 0);
+	ck_assert_uint_lt(most, NEAR_TICK_POLLS);
+	/* who has waited for long polls the core each time */
+	for (i = 0; i < 256; i++)
+		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
+	ck_assert_uint_eq(shorts(), 0);
+	ck_assert_uint_gt(cq_now()->core_polls - core, 100);
+}
+END_TEST
+
+static struct fid_ep *another(struct fid_cq *cq)
+{
+	const struct fixture_attr attr = {
+		.near = true, .threading = FI_THREAD_DOMAIN,
+	};
+	struct fi_info *info = fixture_info(&attr);
+	struct fid_ep *ep;
+
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	fi_freeinfo(info);
+	return ep;
+}
+
+/* Two endpoints with one queue: reads look at the ports of both. */
+START_TEST(several_endpoints)
+{
+	struct duo_ep *ep = fixture_ep();
+	uint32_t before;
+	struct fid_ep *other;
+
+	ck_assert(!cq_now()->several);
+	other = another(fx.cq);
+	ck_assert(cq_now()->several);
+	ck_assert_ptr_eq(duo_cq_next_ep(cq_now(), duo_cq_first_ep(cq_now())),
+			 ep);	/* the first one has no port yet */
+	until_short();
+	before = shorts();
+	post_recv(&slot, peer, TAG);
+	rig_send("both");
+	ck_assert_uint_eq(both_entry(&slot).len, 4);
+	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	ck_assert(!cq_now()->several);
+}
+END_TEST
+
+static void set_flags(uint64_t flags)
+{
+	ck_assert_int_eq(fi_control(&fx.ep->fid, FI_SETOPSFLAG, &flags), 0);
+}
+
+/* Flags of receives that are changed later are kept to. */
+START_TEST(follows_flags)
+{
+	struct duo_ep *ep = fixture_ep();
+
+	ck_assert_uint_eq(ep->attention, 0);
+	set_flags(FI_RECV | FI_MULTI_RECV);
+	ck_assert_uint_eq(ep->attention, DUO_EP_MSG);
+	ep->rx.special = DUO_RX_SELECTIVE;
+	set_flags(FI_RECV | FI_COMPLETION);
+	ck_assert_uint_eq(ep->attention, 0);
+	set_flags(FI_RECV);
+	ck_assert_uint_eq(ep->attention, DUO_EP_MSG | DUO_EP_TAGGED);
+}
+END_TEST
+
+static void tsend(void)
+{
+	ck_assert_int_eq(fi_tsend(fx.ep, "8 bytes", 8, NULL, peer, TAG, NULL),
+			 0);
+}
+
+/* Completions of sends are the next read's; the ring is then empty again. */
+START_TEST(reads_the_ring)
+{
+	struct fi_cq_tagged_entry entry;
+
+	ck_assert_uint_eq(cq_now()->attention, 0);
+	tsend();
+	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_ENTRIES);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_uint_eq(entry.flags, FI_SEND | FI_TAGGED);
+	ck_assert_uint_eq(cq_now()->attention, 0);
+}
+END_TEST
+
+/* A receive that the core may have to get is a chore of the next reads. */
+START_TEST(minds_chores)
+{
+	struct fi_cq_tagged_entry none;
+
+	post_recv(&slot, peer, TAG);
+	rig_send("idle no more");
+	both_entry(&slot);
+	ck_assert_uint_eq(cq_now()->attention, 0);
+	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_CHORES);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
+	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_CHORES);
+	rig_send("for it");
+	both_entry(&slot);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
+	ck_assert_uint_eq(cq_now()->attention, 0);
+}
+END_TEST
+
+static struct fid_cntr *cntr_open(int *fd)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_FD };
+	struct fid_cntr *cntr;
+
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_control(&cntr->fid, FI_GETWAIT, fd), 0);
+	return cntr;
+}
+
+static void fall_asleep(struct fid_cntr *cntr)
+{
+	struct fid *fid = &cntr->fid;
+	int i;
+
+	for (i = 0; duo_trywait(&fx.fabric.fabric_fid, &fid, 1); i++)
+		ck_assert_int_lt(i, 10);
+}
+
+static void cntr_close(struct fid_cntr *cntr)
+{
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+}
+
+static int woken(int fd)
+{
+	struct pollfd pollfd = { fd, POLLIN, 0 };
+
+	return poll(&pollfd, 1, 100);
+}
+
+/* Who sleeps when the endpoint is bound has slept for nothing of its. */
+START_TEST(bound_while_asleep)
+{
+	struct fid_cntr *cntr;
+	int fd;
+
+	tsend();
+	both_entry(NULL);
+	cntr = cntr_open(&fd);
+	fall_asleep(cntr);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_SEND), 0);
+	tsend();
+	ck_assert_int_eq(woken(fd), 1);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	cntr_close(cntr);
+}
+END_TEST
+
+/* What somebody sleeps for counts nothing of ours. */
+START_TEST(open_while_others_sleep)
+{
+	struct fid_cntr *cntr;
+	int fd;
+
+	cntr = cntr_open(&fd);
+	fall_asleep(cntr);
+	set_flags(FI_RECV | FI_COMPLETION);
+	ck_assert_uint_eq(fixture_ep()->attention, 0);
+	ck_assert_uint_eq(cq_now()->attention, 0);
+	cntr_close(cntr);
+}
+END_TEST
+
+/* The core refuses to close: what arrived in between was held, and comes. */
+START_TEST(opens_after_a_refused_close)
+{
+	struct duo_ep *ep = fixture_ep();
+
+	fake.core.close_err = FI_EBUSY;
+	ck_assert_int_eq(fi_close(&fx.ep->fid), -FI_EBUSY);
+	ck_assert_uint_eq(ep->attention, 0);
+	ck_assert_uint_eq(cq_now()->attention & DUO_CQ_OTHERS, 0);
+	post_recv(&slot, peer, TAG);
+	rig_send("later");
+	both_entry(&slot);
+}
+END_TEST
+
+/*
+ * Who reads the queue of sends once for some reads of that of receives passes
+ * no look of near's at its clock by: deaths, moves, what waits for the clock.
+ */
+START_TEST(clock_with_two_queues)
+{
+	struct near_port *port = fixture_ep()->near->port;
+	uint64_t checked = port->checked_ms;
+	struct fi_cq_tagged_entry entry;
+	const uint64_t end = near_now_ms() + 400;
+	const int reads = 2 + _i % 3, before = 2 + _i / 3;
+	int i, n = 0;
+
+	for (i = 0; i < before; i++)
+		fi_cq_read(fx.tx_cq, &entry, 1);
+	until_short();
+	do {
+		if (!(n++ % 16)) {	/* or the core is looked at as well */
+			post_recv(&slot, peer, TAG);
+			rig_send("talk");
+			near_poll(rig.port, &rig_sink);
+		}
+		for (i = 0; i < reads; i++)
+			fi_cq_read(fx.cq, &entry, 1);
+		fi_cq_read(fx.tx_cq, &entry, 1);
+	} while (near_now_ms() < end);
+	/* it is checked every 100 ms */
+	ck_assert_uint_gt(port->checked_ms, checked + 150);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_loop_test(tcase, takes, 0, 8);
+	tcase_add_loop_test(tcase, reads_large, 0, 2);
+	tcase_add_test(tcase, leaves_others);
+	tcase_add_test(tcase, others_have_their_turn);
+	tcase_add_test(tcase, counts_polls);
+	tcase_add_test(tcase, several_endpoints);
+	tcase_add_test(tcase, follows_flags);
+	tcase_add_test(tcase, reads_the_ring);
+	tcase_add_test(tcase, minds_chores);
+	tcase_add_test(tcase, bound_while_asleep);
+	tcase_add_test(tcase, open_while_others_sleep);
+	tcase_add_test(tcase, opens_after_a_refused_close);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("short");
+	TCase *tcase;
+
+	add_tests(unit_case(suite, "open", warm_up, near_teardown));
+	add_tests(unit_case(suite, "locked", warm_up_locked, near_teardown));
+	tcase = unit_case(suite, "two queues", near_setup_two_cqs,
+			  near_teardown);
+	tcase_add_loop_test(tcase, clock_with_two_queues, 0, 6);
+	return unit_run(suite);
+}

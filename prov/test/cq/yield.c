@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Who reads for long and finds nothing gives way to other processes. */
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#define POLLS 8
+
+static const char *local_name;
+static struct slot slot;
+static int yields;
+static int cpus;		/* that we may run on, and all others, too */
+static pid_t other;		/* whose turn it is to publish; 0: ours */
+
+/* The C library's, for this program. */
+pid_t getpid(void)
+{
+	return other ? other : (pid_t) syscall(SYS_getpid);
+}
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	int i;
+
+	CPU_ZERO_S(size, set);
+	for (i = 0; i < cpus; i++)
+		CPU_SET_S(i, size, set);
+	return 0;
+}
+
+int sched_yield(void)
+{
+	if (fake.lock && fake.lock->on) {
+		ck_assert_msg(duo_lock_try(fake.lock),
+			      "the lock is held meanwhile");
+		duo_lock_give(fake.lock);
+	}
+	yields++;
+	return 0;
+}
+
+static void setup_attr(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	duo_params.yield_mask = POLLS - 1;
+	ck_assert_int_eq(fixture_try(attr), 0);
+	yields = 0;
+	cpus = 1;
+}
+
+/* A local peer in another process, which has to be there. */
+static const char *neighbour(uint64_t core_addr)
+{
+	const char *name;
+
+	other = core_addr == 1 ? getppid() : 1;
+	name = peer_publish(core_addr);
+	other = 0;
+	peer_insert(core_addr);
+	return name;
+}
+
+static void setup(void)
+{
+	static const struct fixture_attr attr;
+
+	setup_attr(&attr);
+	local_name = neighbour(1);
+}
+
+START_TEST(after_empty_reads)
+{
+	poll_cq(POLLS - 1);
+	ck_assert_int_eq(yields, 0);
+	poll_cq(1);
+	ck_assert_int_eq(yields, 1);
+	poll_cq(3 * POLLS);
+	ck_assert_int_eq(yields, 4);
+}
+END_TEST
+
+/* A processor for each: it would be given to strangers. */
+START_TEST(not_where_all_have_processors)
+{
+	cpus = 2;
+	poll_cq(3 * POLLS);
+	ck_assert_int_eq(yields, 0);
+	/* all are bound to one, or it is taken from us: in a while */
+	cpus = 1;
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 0);
+	unit_pass(100000);
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 1);
+	/* one more process */
+	cpus = 2;
+	unit_pass(100000);
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 1);
+	neighbour(2);
+	unit_pass(100000);
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 2);
+}
+END_TEST
+
+/* The user says so: FI_OFI_DUO_YIELD_POLLS. */
+START_TEST(always)
+{
+	duo_params.yield_always = true;
+	cpus = 2;
+	poll_cq(3 * POLLS);
+	ck_assert_int_eq(yields, 3);
+}
+END_TEST
+
+/* None while messages come, expected or not. */
+START_TEST(not_while_shm_is_busy)
+{
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	for (i = 0; i < 4 * POLLS; i++) {
+		post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "later");
+		poll_cq(1);
+	}
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+/* The core alone is polled as without us: no domain, or no endpoint, has shm. */
+START_TEST(without_shm)
+{
+	static const struct fixture_attr attr = { .no_shm = true };
+
+	fixture_close();
+	setup_attr(&attr);
+	poll_cq(4 * POLLS);
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+/* FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin has it. */
+START_TEST(endpoint_without_shm)
+{
+	static const struct fixture_attr attr;
+	struct fi_info *info = fixture_info(&attr);
+	bool permitted = false;
+
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+				   sizeof(permitted)), 0);
+	ck_assert_int_eq(fi_enable(fx.ep), 0);
+	fi_freeinfo(info);
+	poll_cq(4 * POLLS);
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+START_TEST(without_a_lock)
+{
+	static const struct fixture_attr attr = {
+		.threading = FI_THREAD_DOMAIN,
+	};
+
+	fixture_close();
+	setup_attr(&attr);
+	neighbour(1);
+	poll_cq(4 * POLLS);
+	ck_assert_int_eq(yields, 4);
+}
+END_TEST
+
+START_TEST(never)
+{
+	duo_params.yield_mask = UINT32_MAX;
+	poll_cq(10000);
+	ck_assert_int_eq(yields, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("yield");
+	TCase *tcase = unit_case(suite, "yield", setup, fixture_close);
+
+	tcase_add_test(tcase, after_empty_reads);
+	tcase_add_test(tcase, not_where_all_have_processors);
+	tcase_add_test(tcase, always);
+	tcase_add_test(tcase, not_while_shm_is_busy);
+	tcase_add_test(tcase, without_shm);
+	tcase_add_test(tcase, endpoint_without_shm);
+	tcase_add_test(tcase, without_a_lock);
+	tcase_add_test(tcase, never);
+	return unit_run(suite);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * cuda.h with a driver of this program's own: which context and stream a copy
+ * is made in, and that neither is left behind.
+ */
+
+#include <stdint.h>
+#include <rdma/fi_errno.h>
+
+#include "device/cuda.h"
+#include "unit.h"
+
+#define PRIMARY 7		/* the device whose primary context is retained */
+
+static char context[2], primary;	/* contexts, by their addresses */
+static void *owner;		/* of the memory; NULL: no context */
+static void *current;
+static int streams, waits, retained;
+static bool fails;
+static const struct fi_mr_attr attr = { .device.cuda = PRIMARY };
+
+int cuInit(unsigned int flags);
+int cuPointerGetAttribute(void *data, int attribute, uint64_t addr);
+int cuDevicePrimaryCtxRetain(void **ctx, int device);
+int cuDevicePrimaryCtxRelease_v2(int device);
+int cuCtxPushCurrent_v2(void *ctx);
+int cuCtxPopCurrent_v2(void **ctx);
+int cuStreamCreate(void **stream, unsigned int flags);
+int cuStreamDestroy_v2(void *stream);
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t len, void *stream);
+int cuStreamSynchronize(void *stream);
+
+int cuInit(unsigned int flags)
+{
+	return 0;
+}
+
+int cuPointerGetAttribute(void *data, int attribute, uint64_t addr)
+{
+	ck_assert_int_eq(attribute, 1);
+	*(void **) data = owner;
+	return 0;
+}
+
+int cuDevicePrimaryCtxRetain(void **ctx, int device)
+{
+	ck_assert_int_eq(device, PRIMARY);
+	*ctx = &primary;
+	retained++;
+	return 0;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	ck_assert_int_eq(device, PRIMARY);
+	retained--;
+	return 0;
+}
+
+int cuCtxPushCurrent_v2(void *ctx)
+{
+	ck_assert_ptr_null(current);
+	current = ctx;
+	return 0;
+}
+
+int cuCtxPopCurrent_v2(void **ctx)
+{
+	*ctx = current;
+	current = NULL;
+	return 0;
+}
+
+/* A stream is its context. */
+int cuStreamCreate(void **stream, unsigned int flags)
+{
+	ck_assert_uint_eq(flags, 1);	/* it waits for no other */
+	if (fails)
+		return 1;
+	*stream = current;
+	streams++;
+	return 0;
+}
+
+int cuStreamDestroy_v2(void *stream)
+{
+	ck_assert_ptr_eq(stream, current);
+	streams--;
+	return 0;
+}
+
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t len, void *stream)
+{
+	ck_assert_ptr_eq(stream, current);
+	memcpy((void *) (uintptr_t) to, (void *) (uintptr_t) from, len);
+	return fails;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+	ck_assert_ptr_eq(stream, current);
+	waits++;
+	return 0;
+}
+
+static void setup(void)
+{
+	duo_cuda_library = NULL;
+	owner = &context[0];
+}
+
+static void *open_region(void)
+{
+	void *state = NULL;
+
+	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), 0);
+	ck_assert_ptr_nonnull(state);
+	ck_assert_ptr_null(current);
+	return state;
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(streams, 0);
+	ck_assert_int_eq(retained, 0);
+	ck_assert_ptr_null(current);
+}
+
+START_TEST(copies)
+{
+	void *state = open_region();
+	char to[8] = "";
+
+	ck_assert_int_eq(duo_cuda_copy(state, to, "copied", 7), 0);
+	ck_assert_str_eq(to, "copied");
+	ck_assert_int_eq(waits, 1);
+	fails = true;
+	ck_assert_int_eq(duo_cuda_copy(state, to, "lost", 5), -FI_EIO);
+	fails = false;
+	duo_cuda_close(state);
+}
+END_TEST
+
+START_TEST(one_stream_a_context)
+{
+	void *first = open_region(), *again = open_region(), *other;
+
+	ck_assert_ptr_eq(first, again);
+	ck_assert_int_eq(streams, 1);
+	owner = &context[1];
+	other = open_region();
+	ck_assert_int_eq(streams, 2);
+	duo_cuda_close(first);
+	duo_cuda_close(other);
+	ck_assert_int_eq(streams, 1);
+	duo_cuda_close(again);
+}
+END_TEST
+
+/* Memory of a pool: it is reached in the device's primary context. */
+START_TEST(no_context)
+{
+	void *first, *again;
+
+	owner = NULL;
+	first = open_region();
+	again = open_region();
+	ck_assert_int_eq(retained, 1);
+	duo_cuda_close(first);
+	duo_cuda_close(again);
+}
+END_TEST
+
+START_TEST(no_stream)
+{
+	void *state;
+
+	owner = _i ? NULL : &context[0];
+	fails = true;
+	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_EIO);
+	fails = false;
+}
+END_TEST
+
+START_TEST(no_driver)
+{
+	void *state;
+
+	duo_cuda_library = "libduo-no-such.so";
+	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_ENOSYS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("cuda");
+	TCase *tcase = unit_case(suite, "cuda", setup, teardown);
+
+	tcase_add_test(tcase, copies);
+	tcase_add_test(tcase, one_stream_a_context);
+	tcase_add_test(tcase, no_context);
+	tcase_add_loop_test(tcase, no_stream, 0, 2);
+	tcase_add_test(tcase, no_driver);
+	return unit_run(suite);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What the two fakes share: objects, the failing call, sends. */
+
+#include <rdma/fi_errno.h>
+
+#include "fake.h"
+
+struct fake fake;
+static LIST_HEAD(, fake_obj) fake_objs;
+
+void fake_init(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	LIST_INIT(&fake_objs);
+	TAILQ_INIT(&fake.core.posted);
+	TAILQ_INIT(&fake.core.unexp);
+	TAILQ_INIT(&fake.core.claimed);
+	STAILQ_INIT(&fake.core.events);
+	STAILQ_INIT(&fake.core.late);
+	LIST_INIT(&fake.shm.maps);
+	TAILQ_INIT(&fake.shm.incoming);
+	TAILQ_INIT(&fake.shm.queued);
+	TAILQ_INIT(&fake.shm.started);
+	fake.core.own_addr = 1000;
+	fake.core.refused = FAKE_FREE;
+}
+
+static void fake_free_list(struct fake_msg_list *list)
+{
+	struct fake_msg *msg;
+
+	while ((msg = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, msg, link);
+		free(msg);
+	}
+}
+
+static void fake_free_events(struct fake_event_list *list)
+{
+	struct fake_event *event;
+
+	while ((event = STAILQ_FIRST(list))) {
+		STAILQ_REMOVE_HEAD(list, link);
+		free(event);
+	}
+}
+
+void fake_fini(void)
+{
+	struct fake_obj *obj;
+
+	fake_free_list(&fake.core.posted);
+	fake_free_list(&fake.core.unexp);
+	fake_free_list(&fake.core.claimed);
+	fake_free_list(&fake.shm.incoming);
+	fake_free_list(&fake.shm.queued);
+	fake_free_list(&fake.shm.started);
+	fake_free_events(&fake.core.events);
+	fake_free_events(&fake.core.late);
+	while ((obj = LIST_FIRST(&fake_objs))) {
+		LIST_REMOVE(obj, link);
+		if (!obj->closed) {
+			free(obj->table);
+			free(obj->map);
+		}
+		free(obj);
+	}
+}
+
+/* Closed objects are kept, so that their use is noticed. */
+struct fake_obj *fake_obj_of(struct fid *fid)
+{
+	struct fake_obj *obj = (struct fake_obj *) fid;
+
+	ck_assert_msg(!obj->closed, "%s object of class %zu used after close",
+		      obj->path == FI_DUO_LOCAL ? "shm" : "core", fid->fclass);
+	return obj;
+}
+
+int fake_enter(enum fi_duo_path path)
+{
+	return ++fake.path[path].calls == fake.path[path].fail_at ?
+	       -FAKE_ERROR : 0;
+}
+
+void fake_ref(struct fake_obj *obj, struct fake_obj *to)
+{
+	int i;
+
+	for (i = 0; obj->ref[i]; i++)
+		ck_assert_int_lt(i, FAKE_REFS - 1);
+	obj->ref[i] = to;
+	to->refs++;
+}
+
+static struct fake_obj *fake_obj_new(enum fi_duo_path path, size_t fclass,
+				     struct fi_ops *ops)
+{
+	struct fake_obj *obj = calloc(1, sizeof(*obj));
+
+	ck_assert_ptr_nonnull(obj);
+	obj->path = path;
+	obj->fid.fclass = fclass;
+	obj->fid.ops = ops;
+	LIST_INSERT_HEAD(&fake_objs, obj, link);
+	fake.path[path].live++;
+	return obj;
+}
+
+int fake_open(struct fake_obj *parent, size_t fclass, struct fi_ops *ops,
+	      struct fake_obj **obj)
+{
+	int ret = fake_enter(parent->path);
+
+	if (ret)
+		return ret;
+	*obj = fake_obj_new(parent->path, fclass, ops);
+	fake_ref(*obj, parent);
+	return 0;
+}
+
+int fake_close(struct fid *fid)
+{
+	struct fake_obj *obj = fake_obj_of(fid);
+	int i;
+
+	ck_assert_msg(!obj->refs, "%s object of class %zu closed while in use",
+		      obj->path == FI_DUO_LOCAL ? "shm" : "core", fid->fclass);
+	for (i = 0; i < FAKE_REFS && obj->ref[i]; i++)
+		obj->ref[i]->refs--;
+	obj->closed = true;
+	fake.path[obj->path].live--;
+	return 0;
+}
+
+int fake_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+int fake_control(struct fid *fid, int command, void *arg)
+{
+	fake_obj_of(fid);
+	fake.core.asked = fid;
+	return command == FAKE_COMMAND ? 0 : -FI_ENOSYS;
+}
+
+int fake_ops;
+
+#ifdef FI_EFA_DOMAIN_OPS
+static int fake_query_mr(struct fid_mr *mr, struct fi_efa_mr_attr *attr)
+{
+	fake_obj_of(&mr->fid);
+	fake.core.queried_mr = mr;
+	return 0;
+}
+
+static struct fi_efa_ops_domain fake_efa_ops = { .query_mr = fake_query_mr };
+#endif
+
+int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		  void **ops, void *context)
+{
+	fake_obj_of(fid);
+	fake.core.asked = fid;
+#ifdef FI_EFA_DOMAIN_OPS
+	if (!strcmp(name, FI_EFA_DOMAIN_OPS)) {
+		*ops = &fake_efa_ops;
+		return 0;
+	}
+#endif
+	*ops = &fake_ops;
+	return strcmp(name, FAKE_OPS) && strcmp(name, DUO_EFA_GDA_OPS) ?
+	       -FI_ENOSYS : 0;
+}
+
+static struct fi_ops fake_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fake_close,
+	.bind = fake_no_bind,
+	.control = fake_control,
+	.ops_open = fake_ops_open,
+};
+
+static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+			    struct fid_domain **domain, void *context)
+{
+	struct fake_obj *obj, *parent = fake_obj_of(&fabric->fid);
+	int ret = fake_open(parent, FI_CLASS_DOMAIN, &fake_fid_ops, &obj);
+
+	fake_no_fids(info);
+	if (ret)
+		return ret;
+	obj->domain.ops = parent->path == FI_DUO_LOCAL ? &fake_shm_domain_ops :
+						       &fake_core_domain_ops;
+	obj->domain.mr = obj->path == FI_DUO_CORE ? &fake_core_mr_ops : NULL;
+	*domain = &obj->domain;
+	return 0;
+}
+
+static struct fi_ops_fabric fake_fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = fake_domain_open,
+	.trywait = fake_core_trywait,
+};
+
+struct fid_fabric *fake_fabric_open(enum fi_duo_path path)
+{
+	struct fake_obj *obj = fake_obj_new(path, FI_CLASS_FABRIC,
+					    &fake_fid_ops);
+
+	obj->fabric.ops = &fake_fabric_ops;
+	return &obj->fabric;
+}
+
+struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text)
+{
+	struct fake_msg *msg = calloc(1, sizeof(*msg));
+
+	ck_assert_ptr_nonnull(msg);
+	ck_assert_uint_le(strlen(text), sizeof(msg->payload));
+	msg->kind = kind;
+	msg->len = strlen(text);
+	memcpy(msg->payload, text, msg->len);
+	return msg;
+}
+
+size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
+		    const struct iovec *iov, void *const *desc, size_t count)
+{
+	size_t i, len, done = 0;
+
+	for (i = 0; i < count && done < msg->len; i++) {
+		len = iov[i].iov_len;
+		if (len > msg->len - done)
+			len = msg->len - done;
+		if (len)
+			memcpy(fake_reach(path, iov[i].iov_base, desc[i]),
+			       msg->payload + done, len);
+		done += len;
+	}
+	return done;
+}

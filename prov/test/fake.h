@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A fake core and a fake shm: fids whose operations do what the providers
+ * do, as far as ofi_duo sees it, one step at a time and when the test says
+ * so. Both count their calls, can fail the n-th, and know how many objects
+ * are open. Any use of a closed object, and any call that must not reach
+ * shm, fails the test.
+ */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include "unit.h"
+
+#define FAKE_ERROR FI_EIO	/* what the call that fail_at names returns */
+#define FAKE_REFS 8
+#define FAKE_PEERS 512
+#define FAKE_MSG_MAX 256
+
+/* One object of any class; its fid comes first. */
+struct fake_obj {
+	union {
+		struct fid fid;
+		struct fid_domain domain;
+		struct fid_fabric fabric;
+		struct fid_av av;
+		struct fid_cq cq;
+		struct fid_cntr cntr;
+		struct fid_ep ep;
+		struct fid_mr mr;
+	};
+	enum fi_duo_path path;
+	int refs;			/* by open objects */
+	bool closed;
+	bool enabled;			/* an endpoint of shm */
+	enum fi_hmem_iface iface;	/* of a region */
+	uint64_t device;		/* likewise */
+	struct fake_obj *ref[FAKE_REFS];
+	struct fid_peer_cq *peer_cq;
+	struct fake_obj *tx_cq, *rx_cq;
+	struct fake_table *table;	/* of an AV of the core */
+	struct fake_map *map;		/* of an AV of shm */
+	struct fake_obj *bound_av;	/* of an endpoint */
+	struct fake_obj *tx_cntr;	/* likewise, of sends */
+	struct fid_peer_cntr *peer_cntr;	/* of a counter of shm */
+	uint64_t good, bad;		/* of a counter of the core */
+	int wait_fd;			/* of a CQ of the core; 0: none */
+	struct fid_peer_srx *srx;	/* of an endpoint of shm, and of what
+					 * is bound to it */
+	char name[DUO_PEER_NAME_MAX];
+	LIST_ENTRY(fake_obj) map_link;	/* in the map's eps */
+	LIST_ENTRY(fake_obj) link;
+};
+
+/* What an AV of the core has; FAKE_FREE: nothing. */
+#define FAKE_FREE UINT64_MAX
+struct fake_table {
+	uint64_t addr[FAKE_PEERS];	/* by fi_addr */
+	bool used;			/* an endpoint is or was bound */
+	uint64_t refused;		/* an address that it does not take */
+};
+
+/*
+ * An AV of shm as libfabric's, 2.0 to 2.6: peers get into its map when they
+ * are inserted and when they connect, at the next free place. If there is
+ * none, the place that is next is written over. A removed peer's place is
+ * free, but the endpoint's region keeps what it says of it.
+ */
+#define FAKE_SHM_PEERS 256
+struct fake_shm_peer {
+	char name[DUO_PEER_NAME_MAX];
+	bool assigned;
+	bool used;		/* it is or was */
+	bool dangling;		/* its endpoint was of this process */
+	fi_addr_t addr;		/* FI_ADDR_UNSPEC: not inserted */
+};
+
+struct fake_map {
+	struct fake_shm_peer peer[FAKE_SHM_PEERS];	/* by place */
+	int next;				/* place */
+	int place[FAKE_SHM_PEERS];		/* by fi_addr; -1: free */
+	LIST_HEAD(, fake_obj) eps;		/* bound, and enabled */
+	LIST_ENTRY(fake_map) link;
+};
+
+struct fake_path {
+	int calls;	/* that may fail */
+	int fail_at;	/* the call that fails, from 1; 0: none */
+	int live;	/* open objects */
+};
+
+/* A message that a peer has sent, or a receive that the core has. */
+struct fake_msg {
+	TAILQ_ENTRY(fake_msg) link;
+	enum duo_rx_kind kind;
+	fi_addr_t addr;
+	uint64_t tag;
+	uint64_t ignore;
+	uint64_t data;
+	uint64_t flags;			/* FI_REMOTE_CQ_DATA */
+	void *context;
+	struct iovec iov[DUO_IOV_LIMIT];
+	void *desc[DUO_IOV_LIMIT];
+	size_t count;
+	size_t len;
+	size_t says;			/* msg_size for its owner; 0: len */
+	char payload[FAKE_MSG_MAX];
+	char name[DUO_PEER_NAME_MAX];	/* the sender's, of shm */
+	struct fake_obj *to;		/* the endpoint, and who has posted it;
+					 * NULL, of the core: any */
+	int place;			/* the sender's in its map */
+	struct fi_peer_rx_entry *entry;
+};
+TAILQ_HEAD(fake_msg_list, fake_msg);
+
+struct fake_event {
+	STAILQ_ENTRY(fake_event) link;
+	struct fi_cq_err_entry entry;	/* err 0: a completion */
+	fi_addr_t src;
+	const struct fake_obj *cq;	/* of the core; NULL: any */
+};
+STAILQ_HEAD(fake_event_list, fake_event);
+
+/* The last send, and how many there were. */
+struct fake_tx {
+	int count;
+	enum duo_rx_kind kind;
+	size_t len;
+	fi_addr_t dest;
+	uint64_t tag, data, flags;
+	void *desc;
+	void *context;
+	char payload[FAKE_MSG_MAX];
+	char name[DUO_PEER_NAME_MAX];	/* to whom, of shm */
+};
+
+/* The last RMA or atomic; buf, desc and so on as they were given. */
+struct fake_onesided {
+	const char *call;
+	const void *buf, *desc, *compare, *compare_desc, *result, *result_desc;
+	size_t len, compare_count, result_count;
+	fi_addr_t dest;
+	uint64_t raddr, key, data, flags;
+	int datatype, op;
+	void *context;
+};
+
+struct fake_core {
+	uint64_t own_addr;
+	uint64_t refused;	/* an address that AVs opened now refuse */
+	bool keeps;		/* what is removed: it is in use */
+	struct fake_msg_list posted, unexp, claimed;
+	struct fake_event_list events, late;
+	bool hold;		/* completions wait for fake_core_release() */
+	bool util_srx;		/* it must not be asked to cancel a directed
+				 * untagged receive */
+	bool ends_twice;	/* truncated receives do, as on efa */
+	int eagain;		/* so many receives are refused */
+	void (*on_post)(void);	/* what another thread does meanwhile */
+	int post_err;		/* the next receive fails with this */
+	int close_err;		/* the next close of the endpoint likewise */
+	int posts, cancels, polls, peeks, cntr_reads;
+	struct fake_obj *cntr;	/* the last one opened */
+	bool no_wait;		/* its CQs have no wait objects */
+	bool no_getwait;	/* or do not show them */
+	int wait_fd;		/* of the last CQ with one, an eventfd */
+	struct fid *mr_bound;	/* to whom the last one was */
+	const struct fid_mr *base_mr, *queried_mr;
+	struct fake_onesided onesided;
+	int onesided_count;
+	struct fid *asked;	/* by fi_open_ops or fi_control, the last */
+	size_t min_multi_recv;	/* 0: it has no such option */
+	bool shm_off;		/* FI_OPT_SHARED_MEMORY_PERMITTED false */
+	bool cuda_option;	/* it has FI_OPT_CUDA_API_PERMITTED */
+};
+
+struct fake_shm {
+	LIST_HEAD(, fake_map) maps;	/* of all open AVs */
+	int inserted;		/* calls that have succeeded */
+	int removed;		/* likewise */
+	int overwritten;	/* places in use that were given once more */
+	int reused;		/* places that were given once more */
+	bool full;		/* no more peers */
+	struct fake_obj *ep;	/* the one enabled first */
+	struct fake_msg_list incoming, queued, started;
+	bool slow;		/* starts complete at the next poll */
+	bool send_polls;	/* a send takes in a message, as shm's may */
+	int rx_err;		/* the next receive fails with this */
+	bool tx_eagain;
+	int polls;
+};
+
+/*
+ * Device memory: nobody may touch it. The core reaches it by its descriptor,
+ * near by the copies of fake_device.c.
+ */
+struct fake_device {
+	char *base, *shadow;
+	size_t len;
+	int open;		/* regions that can be copied */
+	int copies;
+	bool fails;		/* each call */
+};
+
+extern struct fake {
+	struct fake_path path[FI_DUO_PATH_COUNT];
+	struct fake_tx tx[FI_DUO_PATH_COUNT];
+	struct fake_core core;
+	struct fake_shm shm;
+	struct duo_lock *lock;	/* held around every call into shm */
+	struct fake_device device;
+} fake;
+
+void fake_init(void);
+/* Frees all memory; whatever is still open stays counted. */
+void fake_fini(void);
+
+/* The fabrics, which the provider gets from libfabric otherwise. */
+struct fid_fabric *fake_fabric_open(enum fi_duo_path path);
+
+/* An info for either has no fids of ours: they mean nothing there. */
+static inline void fake_no_fids(const struct fi_info *info)
+{
+	ck_assert(!info->fabric_attr || !info->fabric_attr->fabric);
+	ck_assert(!info->domain_attr || !info->domain_attr->domain);
+}
+
+/* Below: between the parts of the fakes. */
+struct fake_obj *fake_obj_of(struct fid *fid);
+int fake_enter(enum fi_duo_path path);
+int fake_open(struct fake_obj *parent, size_t fclass, struct fi_ops *ops,
+	      struct fake_obj **obj);
+/* -FI_EBUSY, and the test fails, if something open refers to it. */
+int fake_close(struct fid *fid);
+void fake_ref(struct fake_obj *obj, struct fake_obj *to);
+int fake_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+/* The names and the command that the fakes know; -FI_ENOSYS: others. */
+#define FAKE_OPS "fake ops"
+#define FAKE_COMMAND 1000
+extern int fake_ops;
+int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		  void **ops, void *context);
+int fake_control(struct fid *fid, int command, void *arg);
+struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text);
+/* fake_device.c */
+void fake_device_open(size_t len);
+void fake_device_close(void);
+char *fake_reach(enum fi_duo_path path, void *buf, void *desc);
+/* Scatters what fits; returns how much did. */
+size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
+		    const struct iovec *iov, void *const *desc, size_t count);
+extern struct fi_ops_domain fake_core_domain_ops, fake_shm_domain_ops;
+extern struct fi_ops_mr fake_core_mr_ops;
+extern struct fi_ops_msg fake_msg_ops;
+extern struct fi_ops_tagged fake_tagged_ops;
+extern struct fi_ops_rma fake_rma_ops;
+extern struct fi_ops_atomic fake_atomic_ops;
+int fake_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
+		      enum fi_op op, struct fi_atomic_attr *attr,
+		      uint64_t flags);
+
+/* fake_core.c */
+int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
+struct fake_table *fake_core_table(struct fid_av *av);
+/* The core gives a number to a sender that it does not know. */
+fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr);
+
+/* fake_core_msg.c */
+ssize_t fake_core_recv(const struct fake_msg *recv, uint64_t flags);
+ssize_t fake_core_cancel(fid_t fid, void *context);
+/* The first event of the CQ, NULL: there is none. */
+struct fake_event *fake_core_next(const struct fake_obj *cq);
+void fake_core_event(const struct fake_obj *cq,
+		     const struct fi_cq_err_entry *entry, fi_addr_t src);
+/* A message from src has come over the core, to any endpoint. */
+void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
+		      const char *text);
+/* The same of one from fake_msg_new(), which is freed; addr: the sender. */
+void fake_core_deliver(struct fake_msg *msg);
+/* An error entry out of the blue, e.g. of a send; in this CQ, or in any. */
+void fake_core_error(void *context, int err);
+void fake_core_error_in(const struct fake_obj *cq, void *context, int err);
+/* Completions that were held back come in. */
+void fake_core_release(void);
+size_t fake_core_posted(void);
+/* To one of the core's endpoints, NULL: to any. */
+size_t fake_core_posted_to(const struct fake_obj *ep);
+
+/* fake_shm.c */
+/* A peer connects to an endpoint of shm; its place in the map. */
+int fake_shm_connect(struct fake_obj *ep, const char *name);
+/* The name in the place of a fi_addr, as shm would send to it. */
+const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr);
+/* The endpoint of shm behind one of ours, and that of the core. */
+struct fake_obj *fake_shm_of(struct fid_ep *ep);
+struct fake_obj *fake_core_of(struct fid_ep *ep);
+
+/* fake_shm_msg.c */
+void fake_shm_check(struct fake_obj *obj);
+/* Messages to the endpoints that receive into this CQ. */
+void fake_shm_progress(struct fake_obj *cq);
+/* Takes in the first message alone. */
+void fake_shm_progress_one(struct fake_obj *ep);
+void fake_shm_learn(struct fake_obj *av);
+void fake_shm_close(struct fake_obj *ep);
+extern struct fi_ops_srx_peer fake_shm_srx_ops;
+/* A message from the shm endpoint "name" is in our first region. */
+struct fake_msg *fake_shm_arrive(enum duo_rx_kind kind, const char *name,
+				 uint64_t tag, const char *text);
+/* In that of another endpoint of shm. */
+struct fake_msg *fake_shm_arrive_at(struct fake_obj *ep, enum duo_rx_kind kind,
+				    const char *name, uint64_t tag,
+				    const char *text);
+
+#endif /* FAKE_H */

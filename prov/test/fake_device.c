@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Device memory for the fakes: pages that nobody may touch, and a second view
+ * of them, which is what a device's library reaches.
+ */
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "device/device.h"
+#include "fake.h"
+
+static const struct duo_device_iface *fake_device_saved;
+
+static int fake_device_prepare(const struct fi_mr_attr *attr, const void *addr,
+			       void **state)
+{
+	ck_assert_ptr_eq(addr, fake.device.base);
+	if (fake.device.fails)
+		return -FI_ENODEV;
+	*state = &fake.device.open;
+	fake.device.open++;
+	return 0;
+}
+
+static void fake_device_release(void *state)
+{
+	ck_assert_ptr_eq(state, &fake.device.open);
+	fake.device.open--;
+}
+
+/* NULL: not of the device. */
+static char *fake_device_shadow(const void *addr)
+{
+	uintptr_t at = (uintptr_t) addr - (uintptr_t) fake.device.base;
+
+	return at < fake.device.len ? fake.device.shadow + at : NULL;
+}
+
+static int fake_device_copy(void *state, void *to, const void *from, size_t len)
+{
+	char *in = fake_device_shadow(to), *out = fake_device_shadow(from);
+
+	ck_assert_ptr_eq(state, &fake.device.open);
+	ck_assert_msg(!in != !out, "a copy has one side on the device");
+	ck_assert_uint_gt(len, 0);
+	if (fake.device.fails)
+		return -FI_EIO;
+	fake.device.copies++;
+	memcpy(in ? in : to, out ? out : from, len);
+	return 0;
+}
+
+static const struct duo_device_iface fake_device_ifaces[] = {
+	{ .id = FI_HMEM_CUDA, .name = "fake", .library = "libfake.so",
+	  .open = fake_device_prepare, .close = fake_device_release,
+	  .copy = fake_device_copy },
+	{ .id = FI_HMEM_ZE, .name = "other", .library = "libother.so" },
+	{ .name = NULL },
+};
+
+void fake_device_open(size_t len)
+{
+	int fd = memfd_create("fake device", MFD_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, len), 0);
+	fake.device.base = mmap(NULL, len, PROT_NONE, MAP_SHARED, fd, 0);
+	fake.device.shadow = mmap(NULL, len, PROT_READ | PROT_WRITE,
+				  MAP_SHARED, fd, 0);
+	fake.device.len = len;
+	ck_assert_ptr_ne(fake.device.base, MAP_FAILED);
+	ck_assert_ptr_ne(fake.device.shadow, MAP_FAILED);
+	close(fd);
+	fake_device_saved = duo_device_ifaces;
+	duo_device_ifaces = fake_device_ifaces;
+}
+
+void fake_device_close(void)
+{
+	ck_assert_int_eq(fake.device.open, 0);
+	duo_device_ifaces = fake_device_saved;
+	munmap(fake.device.base, fake.device.len);
+	munmap(fake.device.shadow, fake.device.len);
+	memset(&fake.device, 0, sizeof(fake.device));
+}
+
+char *fake_reach(enum fi_duo_path path, void *buf, void *desc)
+{
+	char *shadow = fake_device_shadow(buf);
+	const struct fake_obj *mr = desc;
+
+	if (!shadow) {
+		ck_assert_msg(path == FI_DUO_CORE || !desc,
+			      "a descriptor was given to shm");
+		return buf;
+	}
+	ck_assert_msg(desc, "path %d: device memory without descriptor", path);
+	ck_assert_uint_eq(mr->mr.fid.fclass, FI_CLASS_MR);
+	ck_assert_msg(!mr->closed && mr->path == path,
+		      "path %d was given a descriptor of path %d", path,
+		      mr->path);
+	ck_assert_int_eq(mr->iface, FI_HMEM_CUDA);
+	return shadow;
+}

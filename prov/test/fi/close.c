@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * fi_close of an endpoint that has receives and messages in every state.
+ * The fakes abort if a closed object is used; the teardown asserts that
+ * nothing stays open, in the registry or published.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+#include "av/route.h"
+
+static const char *local_name;
+static fi_addr_t local, remote;
+static struct slot slot[4];
+
+static void setup(void)
+{
+	fixture_setup();
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	remote = peer_insert(2);
+}
+
+static void close_ep(void)
+{
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+}
+
+static void near(const char *text)
+{
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, text);
+}
+
+START_TEST(nothing_outstanding)
+{
+	close_ep();
+	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's */
+}
+END_TEST
+
+START_TEST(lazy_receive)
+{
+	poll_cq(4 * LAZY_POLLS);	/* shm has been idle */
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	close_ep();
+}
+END_TEST
+
+START_TEST(receive_on_core)
+{
+	post_recv(&slot[0], remote, TAG);
+	close_ep();
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
+}
+END_TEST
+
+/* A message that comes during the close, for a receive on the core. */
+START_TEST(message_for_a_receive_on_core)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	near("late");
+	close_ep();
+}
+END_TEST
+
+START_TEST(message_for_a_lazy_receive)
+{
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	near("late");
+	close_ep();
+}
+END_TEST
+
+START_TEST(unexpected)
+{
+	near("1");
+	near("2");
+	fake_shm_arrive(DUO_MSG, local_name, 0, "3");
+	poll_cq(1);
+	close_ep();
+}
+END_TEST
+
+START_TEST(started)
+{
+	fake.shm.slow = true;
+	near("1");
+	poll_cq(1);
+	post_recv(&slot[0], local, TAG);
+	close_ep();
+}
+END_TEST
+
+START_TEST(claimed)
+{
+	near("1");
+	poll_cq(1);
+	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, FI_ADDR_UNSPEC,
+				    FI_PEEK | FI_CLAIM), 0);
+	expect_entry(&slot[0], local);
+	close_ep();
+}
+END_TEST
+
+START_TEST(claimed_on_core)
+{
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "1");
+	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, remote,
+				    FI_PEEK | FI_CLAIM), 0);
+	expect_entry(&slot[0], remote);
+	close_ep();
+}
+END_TEST
+
+START_TEST(peek_on_core)
+{
+	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, remote, FI_PEEK), 0);
+	close_ep();
+}
+END_TEST
+
+/* What has completed before is still read. */
+START_TEST(completed)
+{
+	post_recv(&slot[0], local, TAG);
+	near("near");
+	poll_cq(1);
+	post_recv(&slot[1], remote, TAG);
+	poll_cq(1);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	close_ep();
+	expect_recv(&slot[0], "near", local);
+	expect_recv(&slot[1], "far", remote);
+}
+END_TEST
+
+/* LeakSanitizer sees if not. */
+START_TEST(unread_errors_are_freed)
+{
+	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, local, FI_PEEK), 0);
+	poll_cq(0);
+	close_ep();
+}
+END_TEST
+
+/*
+ * The endpoint lives on: what arrived during the attempt is matched then, in
+ * order, for receives that were posted before and after.
+ */
+START_TEST(core_is_busy)
+{
+	post_recv(&slot[0], local, TAG);
+	near("1");
+	near("2");
+	near("3");
+	fake.core.close_err = FI_EBUSY;
+	ck_assert_int_eq(fi_close(&fx.ep->fid), -FI_EBUSY);
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+	near("4");
+	expect_recv(&slot[0], "1", local);
+	expect_recv(&slot[1], "2", local);
+	post_recv(&slot[2], local, TAG);
+	post_recv(&slot[3], local, TAG);
+	expect_recv(&slot[2], "3", local);
+	expect_recv(&slot[3], "4", local);
+	expect_nothing();
+	near("5");
+}
+END_TEST
+
+START_TEST(many_times)
+{
+	static const struct fixture_attr attr;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		fixture_close();
+		fixture_open(&attr);
+		ck_assert_int_eq(fixture_try(&attr), 0);
+		ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("close");
+	TCase *tcase = unit_case(suite, "close", setup, fixture_close);
+
+	tcase_add_test(tcase, nothing_outstanding);
+	tcase_add_test(tcase, receive_on_core);
+	tcase_add_test(tcase, message_for_a_lazy_receive);
+	tcase_add_test(tcase, unexpected);
+	tcase_add_test(tcase, started);
+	tcase_add_test(tcase, claimed);
+	tcase_add_test(tcase, claimed_on_core);
+	tcase_add_test(tcase, peek_on_core);
+	tcase_add_test(tcase, completed);
+	tcase_add_test(tcase, unread_errors_are_freed);
+	tcase_add_test(tcase, core_is_busy);
+	tcase_add_test(tcase, many_times);
+	tcase_add_test(tcase, lazy_receive);
+	tcase_add_test(tcase, message_for_a_receive_on_core);
+	return unit_run(suite);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Several endpoints on one AV, at the same time and one after the other. shm
+ * has 256 places for peers in each of its AVs and writes over one in use
+ * when there are more, so each endpoint has an AV of its own; fixture_close()
+ * asserts that shm never has.
+ */
+
+#include <stdio.h>
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static const struct fixture_attr plain;
+static struct fid_ep *second;
+static const char *name;
+static fi_addr_t peer;
+static struct slot slot[2];
+
+static void setup(void)
+{
+	fixture_setup();
+}
+
+/* Another one, with shm. */
+static struct fid_ep *open_ep(void)
+{
+	struct fi_info *info = fixture_info(&plain);
+	struct fid_ep *ep;
+
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_enable(ep), 0);
+	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
+	return ep;
+}
+
+static void close_ep(struct fid_ep *ep)
+{
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	if (ep == second)
+		second = NULL;
+	if (ep == fx.ep)
+		fx.ep = NULL;
+}
+
+static void teardown(void)
+{
+	if (second)
+		close_ep(second);
+	fixture_close();
+}
+
+/* So many more peers, which we do not know, connect to an endpoint. */
+static void reach_many(struct fid_ep *ep, int count)
+{
+	static int number;
+	char from[DUO_PEER_NAME_MAX];
+
+	while (count--) {
+		snprintf(from, sizeof(from), "unit-peer-%d", number++);
+		fake_shm_connect(fake_shm_of(ep), from);
+	}
+}
+
+/* The process that shm would give the message to. */
+static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
+			    const char *to)
+{
+	int before = fake.tx[FI_DUO_LOCAL].count;
+	char context;
+
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, &context), 0);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, before + 1);
+	ck_assert_str_eq(fake.tx[FI_DUO_LOCAL].name, to);
+}
+
+static void expect_core_send(struct fid_ep *ep, fi_addr_t addr)
+{
+	int before = fake.tx[FI_DUO_CORE].count;
+	char context;
+
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, &context), 0);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, before + 1);
+}
+
+START_TEST(av_outlives_its_endpoint)
+{
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	reach_many(fx.ep, 200);
+	close_ep(fx.ep);
+	second = open_ep();
+	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	reach_many(second, 200);
+	expect_shm_send(second, peer, name);
+}
+END_TEST
+
+START_TEST(each_has_its_places)
+{
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	second = open_ep();
+	reach_many(fx.ep, 200);
+	reach_many(second, 200);
+	expect_shm_send(fx.ep, peer, name);
+	expect_shm_send(second, peer, name);
+}
+END_TEST
+
+/* shm is for other processes: two of one use the core. */
+START_TEST(neighbours)
+{
+	fi_addr_t addr;
+
+	second = open_ep();
+	addr = peer_insert(fake.core.own_addr);
+	expect_core_send(fx.ep, addr);
+	expect_core_send(second, addr);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NAMESPACE);
+	ck_assert_int_eq(fake.shm.inserted, 0);
+	close_ep(second);
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	expect_shm_send(fx.ep, peer, name);
+}
+END_TEST
+
+/* What one has settled does not bind the other. */
+START_TEST(each_decides)
+{
+	peer = peer_insert(1);
+	second = open_ep();
+	expect_core_send(fx.ep, peer);
+	name = peer_publish(1);
+	expect_shm_send(second, peer, name);
+	expect_core_send(fx.ep, peer);
+}
+END_TEST
+
+/* The same peer has other numbers in their shm. */
+START_TEST(sources)
+{
+	fi_addr_t other;
+	const char *other_name;
+
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
+	second = open_ep();
+	other_name = peer_publish(2);
+	other = peer_insert(2);
+	peer = peer_insert(1);
+	ck_assert_int_eq(fi_trecv(second, slot[1].buf, sizeof(slot[1].buf),
+				  NULL, peer, TAG, 0, &slot[1]), 0);
+	post_recv(&slot[0], other, TAG);
+	fake_shm_arrive_at(fake_shm_of(second), DUO_TAGGED, other_name, TAG,
+			   "not this");
+	fake_shm_arrive_at(fake_shm_of(second), DUO_TAGGED, name, TAG, "b");
+	fake_shm_arrive_at(fake_shm_of(fx.ep), DUO_TAGGED, name, TAG,
+			   "not this either");
+	fake_shm_arrive_at(fake_shm_of(fx.ep), DUO_TAGGED, other_name, TAG,
+			   "a");
+	memset(slot[1].buf, 0, sizeof(slot[1].buf));
+	poll_cq(0);
+	expect_recv(&slot[1], "b", peer);
+	expect_recv(&slot[0], "a", other);
+	expect_shm_send(second, peer, name);
+	expect_shm_send(fx.ep, other, other_name);
+}
+END_TEST
+
+/* One that only sends, or only receives, has one CQ and shm. */
+START_TEST(one_way)
+{
+	bool sends = _i;
+	const struct fixture_attr attr = {
+		.no_caps = sends ? FI_RECV : FI_SEND,
+	};
+	struct fi_info *info = fixture_info(&attr);
+
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &second, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(second, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(second, &fx.cq->fid,
+				    sends ? FI_TRANSMIT : FI_RECV), 0);
+	ck_assert_int_eq(fi_enable(second), 0);
+	name = peer_publish(1);
+	peer = peer_insert(1);
+	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	if (sends) {
+		expect_shm_send(second, peer, name);
+		ck_assert_int_eq(fi_recv(second, slot, 1, NULL, peer, slot),
+				 -FI_ENOCQ);
+		return;
+	}
+	memset(slot, 0, sizeof(slot));
+	ck_assert_int_eq(fi_trecv(second, slot[0].buf, sizeof(slot[0].buf),
+				  NULL, peer, TAG, 0, &slot[0]), 0);
+	fake_shm_arrive_at(fake_shm_of(second), DUO_TAGGED, name, TAG, "in");
+	expect_recv(&slot[0], "in", peer);
+}
+END_TEST
+
+/* One endpoint short of receive entries keeps its CQ from shm, for so long. */
+START_TEST(no_room)
+{
+	struct duo_ep *ep;
+	uint32_t live, ranges;
+	int polls;
+
+	second = open_ep();
+	ep = duo_ep_of(second);
+	poll_cq(1);
+	live = ep->pool.live;
+	ranges = ep->pool.ranges;
+	ep->pool.live = ep->pool.capacity;
+	ep->pool.ranges = DUO_RX_RANGES;
+	polls = fake.shm.polls;
+	poll_cq(4);
+	ck_assert_int_eq(fake.shm.polls, polls);
+	ep->pool.live = live;
+	ep->pool.ranges = ranges;
+	poll_cq(1);
+	ck_assert_int_eq(fake.shm.polls, polls + 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("endpoints");
+	TCase *tcase = unit_case(suite, "endpoints", setup, teardown);
+
+	tcase_add_test(tcase, av_outlives_its_endpoint);
+	tcase_add_test(tcase, each_has_its_places);
+	tcase_add_test(tcase, neighbours);
+	tcase_add_test(tcase, each_decides);
+	tcase_add_test(tcase, sources);
+	tcase_add_loop_test(tcase, one_way, 0, 2);
+	tcase_add_test(tcase, no_room);
+	return unit_run(suite);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Without shm, for the endpoint or for one peer, the core carries
+ * everything, and fi_open_ops says why.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext.h>
+
+#include "fixture.h"
+
+static const struct fixture_attr plain, without_shm = { .no_shm = true };
+static fi_addr_t addr;
+static struct slot slot;
+
+static int warnings;
+static char warning[1024];		/* the last one */
+
+static int log_enabled(const struct fi_provider *prov, enum fi_log_level level,
+		       enum fi_log_subsys subsys, uint64_t flags)
+{
+	return prov == &duo_prov && level == FI_LOG_WARN;
+}
+
+static void log_text(const struct fi_provider *prov, enum fi_log_level level,
+		     enum fi_log_subsys subsys, const char *func, int line,
+		     const char *msg)
+{
+	warnings++;
+	strncpy(warning, msg, sizeof(warning) - 1);
+}
+
+static struct fi_ops_log log_ops = {
+	.enabled = log_enabled,
+	.log = log_text,
+};
+static struct fid_logging logging = { .ops = &log_ops };
+
+static void setup(void)
+{
+	ck_assert_int_eq(fi_import_log(DUO_FI_VERSION, 0, &logging), 0);
+}
+
+static void teardown(void)
+{
+	fixture_close();
+	fi_close(&logging.fid);
+}
+
+/* One, which says who carries the messages, and the cause or the remedy. */
+static void expect_warning(const char *text)
+{
+	ck_assert_int_eq(warnings, 1);
+	ck_assert_msg(strstr(warning, "the core tcp carries all messages"),
+		      "%s", warning);
+	ck_assert_msg(strstr(warning, text), "no \"%s\": %s", text, warning);
+}
+
+static void open_with(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	ck_assert_int_eq(fixture_try(attr), 0);
+}
+
+static void send_one(fi_addr_t to)
+{
+	char context;
+
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, to, TAG, &context), 0);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+}
+
+/* Sends and receives, all over the core. */
+static void expect_core_works(void)
+{
+	send_one(addr);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+	post_recv(&slot, addr, TAG);
+	fake_core_arrive(DUO_TAGGED, addr, TAG, "far");
+	expect_recv(&slot, "far", addr);
+}
+
+START_TEST(no_shm_provider)
+{
+	open_with(&without_shm);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	peer_publish(1);
+	addr = peer_insert(1);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
+	expect_core_works();
+	/* wildcards have nothing to wait for */
+	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	poll_cq(1);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+}
+END_TEST
+
+/* A live process has our address: ours is not published. */
+START_TEST(address_in_use)
+{
+	fixture_open(&plain);
+	peer_publish(fake.core.own_addr);
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	expect_warning("A live process has this address");
+	addr = peer_insert(1);
+	expect_core_works();
+}
+END_TEST
+
+/* A dead one had it, and nobody has removed its record yet. */
+START_TEST(address_of_a_dead_process)
+{
+	pid_t child;
+
+	fixture_open(&plain);
+	/* just swept, as far as one can see */
+	close(duo_registry_open(duo_params.registry_dir, NULL));
+	child = fork();
+	if (!child) {
+		peer_publish(fake.core.own_addr);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	ck_assert_int_eq(unit_dir_count(), 1);
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	ck_assert_int_eq(warnings, 0);
+	ck_assert_int_eq(unit_dir_count(), 1);
+}
+END_TEST
+
+/* So has a file that is no record: the warning names it. */
+START_TEST(squatter)
+{
+	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
+
+	open_with(&plain);
+	strcpy(name, strrchr(fixture_ep()->publication.path, '/'));
+	fixture_close();
+	fixture_open(&plain);
+	close(duo_registry_open(duo_params.registry_dir, path));
+	snprintf(text, sizeof(text), "%s%s", path, name);
+	close(open(text, O_CREAT | O_WRONLY, 0600));
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	expect_warning(text);
+	expect_warning("remove it");
+	unlink(text);
+}
+END_TEST
+
+START_TEST(no_registry)
+{
+	fixture_open(&plain);
+	duo_params.registry_dir = "/nonexistent/ofi_duo";
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	expect_warning("FI_OFI_DUO_REGISTRY_DIR");
+	addr = peer_insert(1);
+	expect_core_works();
+}
+END_TEST
+
+static uint64_t shm_realm(void)
+{
+	struct duo_publication pub;
+
+	ck_assert_int_eq(duo_shm_publish(&pub), 0);
+	return pub.realm;
+}
+
+/* As an endpoint of shm counts itself. */
+static int count_endpoint(int dir)
+{
+	return duo_registry_number(dir, shm_realm());
+}
+
+/*
+ * One more than an endpoint's AV of shm could hold, counting those that have
+ * ended since there was none. Another one's region says that there is one.
+ */
+START_TEST(too_many_endpoints)
+{
+	int i, dir, count = DUO_SHM_ENDPOINTS - _i;
+
+	fixture_open(&plain);
+	peer_publish(1);
+	dir = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_TOGETHER);
+	ck_assert_int_ge(dir, 0);
+	for (i = 1; i <= count; i++)
+		ck_assert_int_eq(count_endpoint(dir), i);
+	duo_registry_unlock(dir);
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], !_i);
+	if (!_i)
+		expect_warning("250 endpoints over shm");
+	else
+		ck_assert_int_eq(warnings, 0);
+}
+END_TEST
+
+/* When all have gone, so have the directory and the count. */
+START_TEST(endpoints_are_counted_anew)
+{
+	int dir;
+
+	open_with(&plain);
+	fixture_close();
+	fixture_open(&plain);
+	dir = duo_registry_open(duo_params.registry_dir, NULL);
+	ck_assert_int_eq(count_endpoint(dir), 1);
+	ck_assert_int_eq(count_endpoint(dir), 2);
+	/* or a sweep has found no region */
+	duo_registry_forget(dir, shm_realm());
+	ck_assert_int_eq(count_endpoint(dir), 1);
+	close(dir);
+}
+END_TEST
+
+START_TEST(shm_takes_no_more_peers)
+{
+	open_with(&plain);
+	fake.shm.full = true;
+	peer_publish(1);
+	addr = peer_insert(1);
+	expect_core_works();
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
+}
+END_TEST
+
+/* Its process lives, but somebody has removed its region. */
+START_TEST(peer_without_region)
+{
+	const char *name;
+
+	open_with(&plain);
+	name = peer_publish(1);
+	ck_assert_int_eq(shm_unlink(name), 0);
+	addr = peer_insert(1);
+	expect_core_works();
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
+	ck_assert_int_eq(warnings, 1);
+	ck_assert_ptr_nonnull(strstr(warning, name));
+	ck_assert_ptr_nonnull(strstr(warning, "No such file"));
+	ck_assert_ptr_nonnull(strstr(warning, "the core tcp carries"));
+}
+END_TEST
+
+/* So many bytes of address space are left. */
+static void limit_space(size_t left)
+{
+	struct rlimit limit;
+	size_t pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "r");
+
+	ck_assert_ptr_nonnull(statm);
+	ck_assert_int_eq(fscanf(statm, "%zu", &pages), 1);
+	fclose(statm);
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = pages * sysconf(_SC_PAGESIZE) + left;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/* There has to be enough for the regions of all that shm may meet. */
+START_TEST(address_space_is_short)
+{
+	fixture_open(&plain);
+	limit_space((size_t) 1 << 30);
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	expect_warning("ulimit -v");
+	addr = peer_insert(1);
+	expect_core_works();
+}
+END_TEST
+
+START_TEST(peer_reasons)
+{
+	fi_addr_t local, unknown;
+
+	open_with(&plain);
+	peer_publish(1);
+	local = peer_insert(1);
+	unknown = peer_insert(2);
+	expect_path(fx.ep, local, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_UNDECIDED);
+	send_one(unknown);
+	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
+	peer_publish(2);	/* too late */
+	send_one(unknown);
+	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
+}
+END_TEST
+
+START_TEST(asking_for_the_path)
+{
+	enum fi_duo_reason reason;
+	enum fi_duo_path path;
+	struct fi_ops_duo *ops;
+	int i;
+
+	open_with(&plain);
+	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, "other", 0, (void **) &ops,
+				     NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
+				     (void **) &ops, NULL), 0);
+	ck_assert_int_eq(ops->path(fx.ep, 0, &path, &reason), -FI_EINVAL);
+	ck_assert_int_eq(ops->path(fx.ep, FI_ADDR_UNSPEC, &path, &reason),
+			 -FI_EINVAL);
+	addr = peer_insert(1);
+	ck_assert_int_eq(ops->path(fx.ep, addr, NULL, &reason), -FI_EINVAL);
+	ck_assert_int_eq(ops->stats(fx.ep, NULL, 0), -FI_EINVAL);
+	for (i = -1; i <= FI_DUO_REASON_COUNT; i++)
+		ck_assert_ptr_nonnull(ops->reason_str(i));
+}
+END_TEST
+
+/* Older and newer programs: as many bytes as both know. */
+START_TEST(statistics_of_another_size)
+{
+	struct fi_duo_stats stats[2];
+	struct fi_ops_duo *ops;
+
+	open_with(&plain);
+	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
+				     (void **) &ops, NULL), 0);
+	memset(stats, 0xa5, sizeof(stats));
+	ck_assert_int_eq(ops->stats(fx.ep, stats, 8), 0);
+	ck_assert_uint_eq(stats[0].path[0].tx_msgs, 0);
+	ck_assert_uint_eq(stats[0].path[0].tx_bytes, 0xa5a5a5a5a5a5a5a5);
+	ck_assert_int_eq(ops->stats(fx.ep, stats, sizeof(stats)), 0);
+	ck_assert_uint_eq(stats[0].core_polls, 0);
+	ck_assert_uint_eq(stats[1].path[0].tx_msgs, 0xa5a5a5a5a5a5a5a5);
+}
+END_TEST
+
+/* EFA's own shm path would be a second one. */
+START_TEST(core_shm_is_off)
+{
+	open_with(&plain);
+	ck_assert(fake.core.shm_off);
+}
+END_TEST
+
+/* An application may forbid shm before the endpoint is enabled. */
+START_TEST(application_forbids_shm)
+{
+	struct fi_info *info = fi_allocinfo();
+	bool permitted = false;
+	size_t len = sizeof(permitted);
+	struct fid_ep *ep;
+
+	open_with(&plain);
+	info->ep_attr->type = FI_EP_RDM;
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+				   1), 0);
+	ck_assert_int_eq(fi_enable(ep), 0);
+	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
+	permitted = true;
+	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+				   1), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
+				   &len), 0);
+	ck_assert(!permitted);
+	/* the other one, on the same AV, keeps its own path */
+	peer_publish(1);
+	addr = peer_insert(1);
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, NULL), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, NULL), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	fi_freeinfo(info);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fallback");
+	TCase *tcase = unit_case(suite, "fallback", setup, teardown);
+
+	tcase_add_test(tcase, no_shm_provider);
+	tcase_add_test(tcase, address_in_use);
+	tcase_add_test(tcase, address_of_a_dead_process);
+	tcase_add_test(tcase, squatter);
+	tcase_add_test(tcase, no_registry);
+	tcase_add_loop_test(tcase, too_many_endpoints, 0, 2);
+	tcase_add_test(tcase, endpoints_are_counted_anew);
+	tcase_add_test(tcase, shm_takes_no_more_peers);
+	tcase_add_test(tcase, peer_without_region);
+	tcase_add_test(tcase, address_space_is_short);
+	tcase_add_test(tcase, peer_reasons);
+	tcase_add_test(tcase, asking_for_the_path);
+	tcase_add_test(tcase, statistics_of_another_size);
+	tcase_add_test(tcase, core_shm_is_off);
+	tcase_add_test(tcase, application_forbids_shm);
+	return unit_run(suite);
+}

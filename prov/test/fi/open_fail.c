@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Failure sweep: of all calls into the core or into shm while everything is
+ * opened, bound and enabled, call n fails, for every n. The error comes back
+ * or the core carries on alone; nothing may stay open or half made.
+ */
+
+#include <pthread.h>
+#include <unistd.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "fixture.h"
+
+static const struct fixture_attr plain;
+/* domain and CQ, and the fabric of the test: what is open of shm when its
+ * endpoint could not be opened. */
+#define SHM_BASE 3
+
+static void setup(void)
+{
+}
+
+/* The calls of a path in a sequence that works. */
+static int calls_of(enum fi_duo_path path)
+{
+	int calls;
+
+	fixture_open(&plain);
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	calls = fake.path[path].calls;
+	fixture_close();
+	ck_assert_int_ge(calls, 7);
+	return calls;
+}
+
+/* The endpoint works with the core alone. */
+static void expect_core_alone(int n)
+{
+	fi_addr_t addr;
+	struct slot slot;
+	int context;
+
+	ck_assert_msg(!fixture_ep()->path_ep[FI_DUO_LOCAL], "call %d", n);
+	ck_assert_msg(!fixture_ep()->shm, "call %d: shm", n);
+	ck_assert_int_eq(unit_dir_count(), 0);
+	peer_publish(1);
+	addr = peer_insert(1);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, &context),
+			 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	poll_cq(1);
+	ck_assert_int_eq(fake.core.posts, 1);
+	fake_core_arrive(DUO_TAGGED, addr, TAG, "far");
+	expect_recv(&slot, "far", addr);
+}
+
+/* One step; it succeeds only if the failed call is one that may fail. */
+static bool sweep_step(enum fi_duo_path path, int n)
+{
+	int ret;
+
+	fixture_open(&plain);
+	fake.path[path].fail_at = n;
+	ret = fixture_try(&plain);
+	ck_assert_msg(ret == 0 || ret == -FAKE_ERROR, "call %d: %d", n, ret);
+	ck_assert_msg(fake.path[path].calls >= n, "call %d was not made", n);
+	if (!ret) {
+		ck_assert_int_le(fake.path[FI_DUO_LOCAL].live, SHM_BASE);
+		expect_core_alone(n);
+	}
+	fixture_close();	/* asserts that nothing stays open */
+	return !ret;
+}
+
+START_TEST(core_fails)
+{
+	int n, calls = calls_of(FI_DUO_CORE), survived = 0;
+
+	for (n = 1; n <= calls; n++)
+		survived += sweep_step(FI_DUO_CORE, n);
+	/* fi_getname: without an address there is nothing to publish */
+	ck_assert_int_eq(survived, 1);
+}
+END_TEST
+
+START_TEST(shm_fails)
+{
+	int n, calls = calls_of(FI_DUO_LOCAL), survived = 0;
+
+	for (n = 1; n <= calls; n++)
+		survived += sweep_step(FI_DUO_LOCAL, n);
+	/* all but the CQ's */
+	ck_assert_int_eq(survived, calls - 1);
+}
+END_TEST
+
+/* With counters in place of CQs there are more objects to be left behind. */
+START_TEST(counters_fail)
+{
+	static const struct fixture_attr counts = {
+		.no_cqs = true, .cntr_flags = FI_SEND | FI_RECV,
+	};
+	int n, failed = 0;
+
+	fixture_open(&counts);
+	ck_assert_int_eq(fixture_try(&counts), 0);
+	n = fake.path[_i].calls;
+	fixture_close();
+	for (; n > 0; n--) {
+		fixture_open(&counts);
+		fake.path[_i].fail_at = n;
+		failed += fixture_try(&counts) == -FAKE_ERROR;
+		ck_assert_int_ge(fake.path[_i].calls, n);
+		fixture_close();
+	}
+	ck_assert_int_ge(failed, 3);	/* both CQs, the counter */
+}
+END_TEST
+
+START_TEST(arguments)
+{
+	struct fi_av_attr av_attr = { .type = 99 };
+	struct fi_cq_attr cq_attr = { .format = 99 };
+	struct fi_info info = { .caps = 0 };
+	struct fid_domain *domain;
+	struct fid_ep *ep;
+	struct fid_av *av;
+	struct fid_cq *cq;
+
+	fixture_setup();
+	ck_assert_int_eq(duo_domain_open(&fx.fabric.fabric_fid, NULL, &domain,
+					 NULL), -FI_EINVAL);
+	ck_assert_int_eq(duo_domain_open(&fx.fabric.fabric_fid, &info, &domain,
+					 NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_av_open(fx.domain, NULL, &av, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_av_open(fx.domain, &av_attr, &av, NULL),
+			 -FI_EINVAL);
+	av_attr = (struct fi_av_attr) { .flags = FI_EVENT };
+	ck_assert_int_eq(fi_av_open(fx.domain, &av_attr, &av, NULL),
+			 -FI_ENOSYS);
+	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &cq, NULL),
+			 -FI_EINVAL);
+	cq_attr = (struct fi_cq_attr) { .wait_obj = FI_WAIT_MUTEX_COND };
+	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &cq, NULL),
+			 -FI_ENOSYS);
+	ck_assert_int_eq(fi_endpoint(fx.domain, &info, &ep, NULL),
+			 -FI_EINVAL);
+	fixture_close();
+}
+END_TEST
+
+START_TEST(binding)
+{
+	fixture_setup();
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT),
+			 -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_enable(fx.ep), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_close(&fx.cq->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&fx.av->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&fx.domain->fid), -FI_EBUSY);
+	fixture_close();
+}
+END_TEST
+
+#define EARLY(call) ck_assert_int_eq(call, -FI_EOPBADSTATE)
+
+static void expect_too_early(struct fid_ep *ep)
+{
+	uint64_t one = 1, was;
+	struct iovec iov = { &one, 8 };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1 };
+	struct fi_msg_tagged tagged = { .msg_iov = &iov, .iov_count = 1 };
+
+	EARLY(fi_send(ep, &one, 8, NULL, 0, NULL));
+	EARLY(fi_sendv(ep, &iov, NULL, 1, 0, NULL));
+	EARLY(fi_sendmsg(ep, &msg, 0));
+	EARLY(fi_inject(ep, &one, 0, 0));
+	EARLY(fi_senddata(ep, &one, 8, NULL, 1, 0, NULL));
+	EARLY(fi_tsend(ep, &one, 8, NULL, 0, 0, NULL));
+	EARLY(fi_tsend(ep, &one, 1000, NULL, 0, 0, NULL));
+	EARLY(fi_tsendmsg(ep, &tagged, 0));
+	EARLY(fi_tinject(ep, &one, 0, 0, 0));
+	EARLY(fi_tinjectdata(ep, &one, 0, 1, 0, 0));
+	EARLY(fi_recv(ep, &one, 8, NULL, 0, NULL));
+	EARLY(fi_recvv(ep, &iov, NULL, 1, 0, NULL));
+	EARLY(fi_recvmsg(ep, &msg, FI_MULTI_RECV));
+	EARLY(fi_trecv(ep, NULL, 0, NULL, 0, 0, 0, NULL));
+	EARLY(fi_trecvmsg(ep, &tagged, FI_PEEK));
+	EARLY(fi_read(ep, &was, 8, NULL, 0, 0, 1, NULL));
+	EARLY(fi_write(ep, &one, 8, NULL, 0, 0, 1, NULL));
+	EARLY(fi_inject_write(ep, &one, 8, 0, 0, 1));
+	EARLY(fi_atomic(ep, &one, 1, NULL, 0, 0, 1, FI_UINT64, FI_SUM, NULL));
+	EARLY(fi_fetch_atomic(ep, &one, 1, NULL, &was, NULL, 0, 0, 1,
+			      FI_UINT64, FI_SUM, NULL));
+	ck_assert_int_eq(fi_cancel(&ep->fid, NULL), -FI_ENOENT);
+}
+
+START_TEST(enable_needs_av_and_cq)
+{
+	struct fi_info *info = fi_allocinfo();
+	struct fid_ep *ep;
+
+	fixture_setup();
+	info->ep_attr->type = FI_EP_RDM;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_ep_bind(ep, NULL, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_enable(ep), -FI_ENOAV);
+	expect_too_early(ep);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_RECV), 0);
+	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
+	expect_too_early(ep);
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	fi_freeinfo(info);
+	fixture_close();
+}
+END_TEST
+
+static void *enable(void *ep_fid)
+{
+	return (void *) (intptr_t) fi_enable(ep_fid);
+}
+
+/* The fixture's endpoint once more, but not enabled. */
+static void open_anew(void)
+{
+	struct fi_info *info = fi_allocinfo();
+
+	fixture_setup();
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	info->ep_attr->type = FI_EP_RDM;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV),
+			 0);
+	fi_freeinfo(info);
+}
+
+/*
+ * Another process holds the registry's lock: the other threads of the domain
+ * go on meanwhile.
+ */
+START_TEST(enable_waits_without_the_lock)
+{
+	struct duo_lock *lock;
+	pthread_t thread;
+	void *ret;
+	int registry, i;
+
+	open_anew();
+	registry = duo_registry_lock(duo_params.registry_dir,
+				     DUO_REGISTRY_ALONE);
+	ck_assert_int_ge(registry, 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, enable, fx.ep), 0);
+	lock = &duo_domain_of(fx.domain)->lock;
+	for (i = 0; i < 20; i++) {
+		usleep(5000);
+		ck_assert(duo_lock_try(lock));
+		if (duo_lock_give(lock))
+			duo_lock_wake(lock);
+	}
+	duo_registry_unlock(registry);
+	ck_assert_int_eq(pthread_join(thread, &ret), 0);
+	ck_assert_ptr_null(ret);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	fixture_close();
+}
+END_TEST
+
+/* It has stopped: we have shared memory all the same. */
+START_TEST(lock_is_not_to_be_had)
+{
+	int registry;
+
+	open_anew();
+	registry = duo_registry_lock(duo_params.registry_dir,
+				     DUO_REGISTRY_ALONE);
+	ck_assert_int_ge(registry, 0);
+	ck_assert_int_eq(fi_enable(fx.ep), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	duo_registry_unlock(registry);
+	fixture_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("open-fail");
+	TCase *tcase = unit_case(suite, "sweep", setup, setup);
+
+	tcase_add_test(tcase, core_fails);
+	tcase_add_test(tcase, shm_fails);
+	tcase_add_loop_test(tcase, counters_fail, 0, FI_DUO_PATH_COUNT);
+	tcase = unit_case(suite, "arguments", setup, setup);
+	tcase_add_test(tcase, arguments);
+	tcase_add_test(tcase, binding);
+	tcase_add_test(tcase, enable_needs_av_and_cq);
+	tcase_add_test(tcase, enable_waits_without_the_lock);
+	tcase = unit_case(suite, "lock", setup, setup);
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, lock_is_not_to_be_had);
+	return unit_run(suite);
+}

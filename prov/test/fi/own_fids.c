@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * opened.c: fids of fabrics and domains in hints and infos. The application
+ * sees ours alone, the core its own alone. This program's fi_getinfo() and
+ * fi_fabric() stand before libfabric's, and are the core's.
+ */
+
+#include <stdio.h>
+#include <rdma/fi_errno.h>
+
+#include "fake.h"
+#include "near/said.h"
+
+#define CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV)
+#define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
+		  FI_REMOTE_WRITE)
+
+/* What the fake core puts into its answer. */
+enum answer { ANSWER_NULL, ANSWER_OWN, ANSWER_HINTED };
+
+static struct {
+	enum answer answer;
+	const char *fabric, *domain;	/* names in the answer */
+	uint64_t caps;			/* in the answer, beside the hints' */
+	int asked;			/* times */
+	struct fid_fabric *hinted_fabric;
+	struct fid_domain *hinted_domain;
+} core;
+
+static struct fid_fabric foreign_fabric;
+static struct fid_domain foreign_domain;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fi_info *hints, *info;
+
+int fi_getinfo(uint32_t version, const char *node, const char *service,
+	       uint64_t flags, const struct fi_info *asked,
+	       struct fi_info **out)
+{
+	struct fi_info *is;
+
+	core.asked++;
+	core.hinted_fabric = asked->fabric_attr->fabric;
+	core.hinted_domain = asked->domain_attr->domain;
+	is = fi_dupinfo(asked);
+	ck_assert_ptr_nonnull(is);
+	is->caps = (asked->caps ? asked->caps : CAPS) | core.caps;
+	is->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+	free(is->fabric_attr->name);
+	free(is->domain_attr->name);
+	is->fabric_attr->name = strdup(core.fabric);
+	is->domain_attr->name = strdup(core.domain);
+	if (core.answer == ANSWER_NULL) {
+		is->fabric_attr->fabric = NULL;
+		is->domain_attr->domain = NULL;
+	} else if (core.answer == ANSWER_OWN) {
+		is->fabric_attr->fabric = fabric ? duo_fabric_of(fabric)
+			->path_fabric[FI_DUO_CORE] : &foreign_fabric;
+		is->domain_attr->domain = domain ? duo_domain_of(domain)
+			->path_domain[FI_DUO_CORE] : &foreign_domain;
+	}
+	*out = is;
+	return 0;
+}
+
+int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out,
+	      void *context)
+{
+	ck_assert_ptr_null(attr->fabric);
+	*out = fake_fabric_open(FI_DUO_CORE);
+	return 0;
+}
+
+static int ask(void)
+{
+	fi_freeinfo(info);
+	info = NULL;
+	core.asked = said_lines = 0;
+	return duo_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
+}
+
+static void setup(void)
+{
+	fake_init();
+	core.fabric = "efa";
+	core.domain = "rdmap0-rdm";
+	hints = fi_allocinfo();
+	hints->fabric_attr->prov_name = strdup("efa;ofi_duo");
+	hints->caps = CAPS;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	said_level = FI_LOG_INFO;
+}
+
+/* A fabric and a domain of ours, of what is offered. */
+static void open_both(void)
+{
+	ck_assert_int_eq(ask(), 0);
+	/* as libfabric does; the application opens what it was offered */
+	free(info->fabric_attr->prov_name);
+	info->fabric_attr->prov_name = strdup("efa;ofi_duo");
+	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &fabric, NULL), 0);
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+}
+
+static void close_both(void)
+{
+	if (domain)
+		ck_assert_int_eq(fi_close(&domain->fid), 0);
+	if (fabric)
+		ck_assert_int_eq(fi_close(&fabric->fid), 0);
+	domain = NULL;
+	fabric = NULL;
+}
+
+static void teardown(void)
+{
+	close_both();
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, 0);
+	fake_fini();
+}
+
+static void hint_both(void)
+{
+	hints->fabric_attr->fabric = fabric;
+	hints->domain_attr->domain = domain;
+}
+
+static void expect_fids(struct fid_fabric *want_fabric,
+			struct fid_domain *want_domain)
+{
+	ck_assert_ptr_eq(info->fabric_attr->fabric, want_fabric);
+	ck_assert_ptr_eq(info->domain_attr->domain, want_domain);
+}
+
+/* Objects that the core has open, for others or for us, are not handed on. */
+START_TEST(core_objects_stay_inside)
+{
+	core.answer = ANSWER_OWN;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(NULL, NULL);
+	open_both();
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+}
+END_TEST
+
+/* fi_fabric(3): the first open instance, also where the core says nothing. */
+START_TEST(first_open_instance)
+{
+	struct fid_fabric *first_fabric;
+	struct fid_domain *first_domain;
+
+	open_both();
+	first_fabric = fabric;
+	first_domain = domain;
+	open_both();
+	ck_assert_ptr_ne(fabric, first_fabric);
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(first_fabric, first_domain);
+	hint_both();
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+	close_both();
+	fabric = first_fabric;
+	domain = first_domain;
+	close_both();
+	hints->fabric_attr->fabric = NULL;
+	hints->domain_attr->domain = NULL;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(NULL, NULL);
+}
+END_TEST
+
+/* Ours in the hints are the core's own for the core. */
+START_TEST(hints_name_ours)
+{
+	open_both();
+	core.answer = _i;
+	hint_both();
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_ptr_eq(core.hinted_fabric,
+			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
+	ck_assert_ptr_eq(core.hinted_domain,
+			 duo_domain_of(domain)->path_domain[FI_DUO_CORE]);
+	expect_fids(fabric, domain);
+}
+END_TEST
+
+START_TEST(hints_name_one_of_two)
+{
+	open_both();
+	hints->fabric_attr->fabric = _i ? NULL : fabric;
+	hints->domain_attr->domain = _i ? domain : NULL;
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_ptr_nonnull(core.hinted_fabric);
+	ck_assert_int_eq(!!core.hinted_domain, _i);
+	expect_fids(fabric, domain);
+}
+END_TEST
+
+/* Refused with a reason; the core is not asked, and nothing is read. */
+START_TEST(hints_name_foreign)
+{
+	free(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = strdup("tcp;ofi_duo");
+	open_both();
+	hints->fabric_attr->fabric = _i & 1 ? (void *) 8 : NULL;
+	hints->domain_attr->domain = _i & 2 ? (void *) 16 : NULL;
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	ck_assert_int_eq(core.asked, 0);
+	ck_assert_msg(strstr(said, "no open fabric") != NULL, "%s", said);
+}
+END_TEST
+
+START_TEST(hints_name_closed)
+{
+	open_both();
+	hint_both();
+	close_both();
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	ck_assert_int_eq(said_lines, 1);
+}
+END_TEST
+
+/* The domain of another fabric. */
+START_TEST(hints_do_not_agree)
+{
+	struct fid_fabric *other;
+
+	open_both();
+	hint_both();
+	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &other, NULL), 0);
+	hints->fabric_attr->fabric = other;
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+}
+END_TEST
+
+START_TEST(fabric_of_another_core)
+{
+	open_both();
+	hint_both();
+	strcpy(hints->fabric_attr->prov_name, "tcp;ofi_duo");
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	ck_assert_int_eq(core.asked, 0);
+}
+END_TEST
+
+/* Without a name in the hints the fabric's core is the one to ask. */
+START_TEST(fabric_names_its_core)
+{
+	unsetenv("FI_PROVIDER");
+	duo_params.cores = (char *) "verbs";
+	open_both();
+	hint_both();
+	free(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = NULL;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+}
+END_TEST
+
+/* Another device's info. */
+START_TEST(names)
+{
+	open_both();
+	core.domain = "rdmap1-rdm";
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, NULL);
+	hint_both();
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	hints->domain_attr->domain = NULL;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, NULL);
+	core.fabric = "efa2";
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	hints->fabric_attr->fabric = NULL;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(NULL, NULL);
+}
+END_TEST
+
+static const struct {
+	enum fi_threading has, asked;
+	bool ok;
+	enum fi_threading given;
+} thread_cases[] = {
+	{ FI_THREAD_SAFE, FI_THREAD_SAFE, true, FI_THREAD_SAFE },
+	{ FI_THREAD_SAFE, FI_THREAD_DOMAIN, true, FI_THREAD_DOMAIN },
+	{ FI_THREAD_SAFE, FI_THREAD_COMPLETION, true, FI_THREAD_COMPLETION },
+	{ FI_THREAD_SAFE, FI_THREAD_UNSPEC, true, FI_THREAD_SAFE },
+	{ FI_THREAD_DOMAIN, FI_THREAD_DOMAIN, true, FI_THREAD_DOMAIN },
+	{ FI_THREAD_DOMAIN, FI_THREAD_UNSPEC, true, FI_THREAD_DOMAIN },
+	{ FI_THREAD_DOMAIN, FI_THREAD_SAFE, false, 0 },
+	{ FI_THREAD_DOMAIN, FI_THREAD_COMPLETION, false, 0 },
+	{ FI_THREAD_COMPLETION, FI_THREAD_SAFE, false, 0 },
+	{ FI_THREAD_COMPLETION, FI_THREAD_DOMAIN, true, FI_THREAD_DOMAIN },
+	{ FI_THREAD_COMPLETION, FI_THREAD_COMPLETION, true,
+	  FI_THREAD_COMPLETION },
+};
+
+/* A domain without a lock is not offered to threads. */
+START_TEST(threading)
+{
+	hints->domain_attr->threading = thread_cases[_i].has;
+	open_both();
+	hints->domain_attr->threading = thread_cases[_i].asked;
+	hint_both();
+	ck_assert_int_eq(ask(), thread_cases[_i].ok ? 0 : -FI_ENODATA);
+	if (thread_cases[_i].ok)
+		ck_assert_int_eq(info->domain_attr->threading,
+				 thread_cases[_i].given);
+	hints->fabric_attr->fabric = NULL;
+	hints->domain_attr->domain = NULL;
+	if (thread_cases[_i].asked == FI_THREAD_UNSPEC)
+		return;	/* the core's is offered then */
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, thread_cases[_i].ok ? domain : NULL);
+}
+END_TEST
+
+/*
+ * More than the domain was opened for: the core widens its domain, and names
+ * it, or does not. Device memory needs another local peer.
+ */
+START_TEST(capabilities)
+{
+	open_both();
+	hint_both();
+	hints->caps |= ONESIDED;
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	core.answer = ANSWER_HINTED;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+	hints->caps |= FI_HMEM;
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	hints->caps = FI_TAGGED;
+	core.answer = ANSWER_NULL;
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+}
+END_TEST
+
+/* Modes that the domain insists on and the hints do not offer. */
+START_TEST(mr_modes)
+{
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
+	open_both();
+	hint_both();
+	ck_assert_int_eq(ask(), 0);
+	hints->domain_attr->mr_mode |= FI_MR_PROV_KEY;
+	ck_assert_int_eq(ask(), 0);
+	hints->domain_attr->mr_mode = FI_MR_LOCAL;
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+}
+END_TEST
+
+/* Then near serves RMA, though the domain was opened for messages. */
+START_TEST(rma_on_a_domain_for_messages)
+{
+	struct fid_mr *early, *mr;
+	struct fid_ep *ep;
+	char buf[64];
+
+	open_both();
+	ck_assert_ptr_null(duo_domain_of(domain)->table);
+	ck_assert_int_eq(fi_mr_reg(domain, buf, sizeof(buf), FI_REMOTE_WRITE,
+				   0, 1, 0, &early, NULL), 0);
+	core.answer = ANSWER_HINTED;
+	hint_both();
+	hints->caps |= ONESIDED;
+	hints->ep_attr->type = FI_EP_RDM;
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_int_eq(fi_endpoint(domain, info, &ep, NULL), 0);
+	ck_assert_ptr_nonnull(duo_domain_of(domain)->table);
+	ck_assert_int_eq(fi_mr_reg(domain, buf, sizeof(buf), FI_REMOTE_WRITE,
+				   0, 2, 0, &mr, NULL), 0);
+	ck_assert(duo_container_of(mr, struct duo_mr, mr_fid)->listed);
+	ck_assert(!duo_container_of(early, struct duo_mr, mr_fid)->listed);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(fi_close(&early->fid), 0);
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+}
+END_TEST
+
+/* The core's other fabric is its own altogether: so are the fids. */
+START_TEST(direct)
+{
+	core.fabric = "efa-direct";
+	hints->fabric_attr->fabric = &foreign_fabric;
+	hints->domain_attr->domain = &foreign_domain;
+	core.answer = ANSWER_HINTED;
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_ptr_eq(core.hinted_fabric, &foreign_fabric);
+	expect_fids(&foreign_fabric, &foreign_domain);
+	hints->fabric_attr->fabric = NULL;
+	hints->domain_attr->domain = NULL;
+	core.fabric = "efa";
+	open_both();
+	hint_both();
+	core.fabric = "efa-direct";
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	ck_assert_int_eq(core.asked, 1);	/* with fids of its own */
+	ck_assert_ptr_eq(core.hinted_fabric,
+			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
+}
+END_TEST
+
+/* What another provider finds behind our fids, wherever it looks. */
+static void expect_decoy(const struct duo_decoy *decoy)
+{
+	const void *const *at;
+	int i, depth;
+
+	for (i = 0; i < DUO_DECOY_WORDS; i++) {
+		at = decoy->word[i];
+		ck_assert_str_eq((const char *) at, "");
+		for (depth = 0; depth < DUO_DECOY_WORDS; depth++)
+			at = at[(i + depth) % DUO_DECOY_WORDS];
+		ck_assert_str_eq((const char *) at, "");
+	}
+}
+
+START_TEST(decoys)
+{
+	open_both();
+	ck_assert_ptr_eq(&duo_fabric_of(fabric)->decoy, fabric + 1);
+	ck_assert_ptr_eq(&duo_domain_of(domain)->decoy, domain + 1);
+	expect_decoy(&duo_fabric_of(fabric)->decoy);
+	expect_decoy(&duo_domain_of(domain)->decoy);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("own fids");
+	TCase *tcase = unit_case(suite, "own fids", setup, teardown);
+
+	tcase_add_test(tcase, core_objects_stay_inside);
+	tcase_add_test(tcase, first_open_instance);
+	tcase_add_loop_test(tcase, hints_name_ours, ANSWER_NULL,
+			    ANSWER_HINTED + 1);
+	tcase_add_loop_test(tcase, hints_name_one_of_two, 0, 2);
+	tcase_add_loop_test(tcase, hints_name_foreign, 1, 4);
+	tcase_add_test(tcase, hints_name_closed);
+	tcase_add_test(tcase, hints_do_not_agree);
+	tcase_add_test(tcase, fabric_of_another_core);
+	tcase_add_test(tcase, fabric_names_its_core);
+	tcase_add_test(tcase, names);
+	tcase_add_loop_test(tcase, threading, 0, ARRAY_SIZE(thread_cases));
+	tcase_add_test(tcase, capabilities);
+	tcase_add_test(tcase, mr_modes);
+	tcase_add_test(tcase, rma_on_a_domain_for_messages);
+	tcase_add_test(tcase, direct);
+	tcase_add_test(tcase, decoys);
+	return unit_run(suite);
+}

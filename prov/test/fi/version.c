@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * init.c's version gate: what libfabric gets when it loads the module. This
+ * program's fi_version() and log stand before libfabric's own.
+ */
+
+#include <stdio.h>
+
+#include "base/abi.h"
+#include "near/said.h"
+#include "unit.h"
+
+struct fi_provider *fi_prov_ini(void);
+
+static uint32_t running;
+
+uint32_t fi_version(void)
+{
+	return running;
+}
+
+static void setup(void)
+{
+	running = DUO_FI_VERSION;
+}
+
+static void teardown(void)
+{
+}
+
+START_TEST(same_version)
+{
+	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
+	ck_assert_int_eq(said_lines, 0);
+}
+END_TEST
+
+/* Or Open MPI takes efa;ofi_duo for an efa that is too old. */
+START_TEST(counted_as_libfabric_counts)
+{
+	ck_assert(FI_VERSION_GE(duo_prov.version, FI_VERSION(112, 0)));
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	int major, minor;	/* more than what it was built for */
+	enum duo_peer_kind peer;
+	bool offered;
+} version_cases[] = {
+	{ "same, shm", 0, 0, DUO_PEER_SHM, true },
+	{ "unknown", 0, 50, DUO_PEER_NEAR, false },
+	{ "unknown, shm", 0, 50, DUO_PEER_SHM, false },
+	{ "next major", 1, 0, DUO_PEER_NEAR, false },
+	{ "previous major", -1, 40, DUO_PEER_NEAR, false },
+};
+
+/* One warning with both versions, and no provider; or the other way round. */
+START_TEST(other_version)
+{
+	int major = FI_MAJOR_VERSION + version_cases[_i].major;
+	int minor = FI_MINOR_VERSION + version_cases[_i].minor;
+	const char *name = version_cases[_i].name;
+	char built[32], loaded[32];
+
+	running = FI_VERSION(major, minor);
+	duo_params.peer = version_cases[_i].peer;
+	snprintf(built, sizeof(built), "libfabric %d.%d,", FI_MAJOR_VERSION,
+		 FI_MINOR_VERSION);
+	snprintf(loaded, sizeof(loaded), "by %d.%d:", major, minor);
+	if (version_cases[_i].offered) {
+		ck_assert_msg(fi_prov_ini() == &duo_prov, "%s", name);
+		ck_assert_int_eq(said_lines, 0);
+		return;
+	}
+	ck_assert_msg(!fi_prov_ini(), "%s", name);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, built) && strstr(said, loaded), "%s: %s",
+		      name, said);
+}
+END_TEST
+
+/* The same public structures, or not; shm wants the same version. */
+START_TEST(groups)
+{
+	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 0)));
+	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 4)));
+	ck_assert(!duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 5)));
+	ck_assert(duo_abi_same(FI_VERSION(2, 6), FI_VERSION(2, 5)));
+	ck_assert(!duo_abi_same(FI_VERSION(2, 6), FI_VERSION(2, 7)));
+	ck_assert(duo_abi_same(FI_VERSION(2, 7), FI_VERSION(2, 7)));
+	ck_assert(!duo_abi_same(FI_VERSION(1, 17), FI_VERSION(2, 0)));
+	/* built for 2.0 to 2.4, as most are that these tests run with */
+	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
+	duo_params.peer = DUO_PEER_SHM;
+	ck_assert_ptr_null(fi_prov_ini());
+	ck_assert_int_eq(said_lines, 1);
+	duo_params.peer = DUO_PEER_NEAR;
+	ck_assert_int_eq(fi_prov_ini() == &duo_prov,
+			 duo_abi_same(DUO_FI_VERSION, running));
+}
+END_TEST
+
+/* No core is asked for more than we know; what is older stays. */
+START_TEST(core_version)
+{
+	ck_assert_uint_eq(duo_api_version(FI_VERSION(1, 4)), FI_VERSION(1, 4));
+	ck_assert_uint_eq(duo_api_version(DUO_FI_VERSION), DUO_FI_VERSION);
+	ck_assert_uint_eq(duo_api_version(FI_VERSION(FI_MAJOR_VERSION,
+						     FI_MINOR_VERSION + 1)),
+			  DUO_FI_VERSION);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	size_t want;
+} number_cases[] = {
+	{ "7", 7 }, { "0x40", 64 }, { "0", 1 }, { "2000000", 1000000 },
+	{ "abc", 100 }, { "12x", 100 }, { "", 100 }, { "-5", 100 },
+	{ "1M", 100 }, { "99999999999999999999", 100 }, { " 7", 100 },
+};
+
+/* What is no number is said, and the default is used; others may be clamped. */
+START_TEST(parameter)
+{
+	const char *text = number_cases[_i].text;
+	char want[128];
+
+	setenv("FI_OFI_DUO_LAZY_POLLS", text, 1);
+	duo_params.lazy_polls = 100;
+	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
+	ck_assert_msg(duo_params.lazy_polls == number_cases[_i].want, "\"%s\"",
+		      text);
+	if (number_cases[_i].want != 100) {
+		ck_assert_int_eq(said_lines, 0);
+		return;
+	}
+	snprintf(want, sizeof(want), "FI_OFI_DUO_LAZY_POLLS=%s is no number, "
+		 "100 is used", text);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, want) != NULL, "%s", said);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("version");
+	TCase *tcase = unit_case(suite, "gate", setup, teardown);
+
+	tcase_add_test(tcase, same_version);
+	tcase_add_test(tcase, counted_as_libfabric_counts);
+	tcase_add_loop_test(tcase, other_version, 0,
+			    ARRAY_SIZE(version_cases));
+	tcase_add_test(tcase, groups);
+	tcase_add_test(tcase, core_version);
+	tcase_add_loop_test(tcase, parameter, 0, ARRAY_SIZE(number_cases));
+	return unit_run(suite);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * An endpoint of ofi_duo over the two fakes, peers to talk to, and what is
+ * said to it in every test.
+ */
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include "fake.h"
+
+#define LAZY_POLLS 8	/* duo_params.lazy_polls in these tests */
+#define TAG 7
+
+struct fixture_attr {
+	const char *core;		/* NULL: "tcp", which needs a
+					 * receive when it is polled */
+	bool no_shm;
+	bool near;			/* carries local messages, the real one */
+	bool device;			/* FI_HMEM is asked for */
+	bool onesided;			/* FI_RMA and FI_ATOMIC are, too */
+	bool two_cqs;			/* sends complete in fx.tx_cq */
+	uint64_t rx_bind_flags;		/* beside FI_RECV */
+	bool no_cqs;			/* none is bound */
+	uint64_t cntr_flags;		/* fx.cntr is bound with them */
+	enum fi_wait_obj cntr_wait;	/* and opened so; 0: none */
+	uint64_t no_caps;		/* of all that we have */
+	uint64_t rx_op_flags;
+	uint64_t order;			/* of what is sent */
+	enum fi_cq_format format;	/* 0: tagged */
+	uint32_t addr_format;		/* of the core; 0: FI_ADDR_EFA */
+	enum fi_threading threading;	/* 0: safe */
+	enum fi_wait_obj wait_obj;
+};
+
+extern struct fixture {
+	struct duo_fabric fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq, *tx_cq;
+	struct fid_cntr *cntr;
+	struct fid_ep *ep;
+} fx;
+
+/* A receive buffer; its address is the context. */
+struct slot {
+	char buf[64];
+};
+
+/* What the endpoint is opened with; fi_freeinfo() it. */
+struct fi_info *fixture_info(const struct fixture_attr *attr);
+/* Everything, or the first error with what was opened before. */
+int fixture_try(const struct fixture_attr *attr);
+void fixture_open(const struct fixture_attr *attr);
+/* Closes what is open and asserts that nothing stays. */
+void fixture_close(void);
+/* For unit_case(). */
+void fixture_setup(void);
+
+static inline struct duo_ep *fixture_ep(void)
+{
+	return duo_ep_of(fx.ep);
+}
+
+/*
+ * Publishes a local endpoint of this core address, as if it were another
+ * process's; returns its shm name.
+ */
+const char *peer_publish(uint64_t core_addr);
+/* The last one has gone. */
+void peer_withdraw(void);
+/* The one of this name has gone. */
+void peer_end(const char *peer_name);
+/* Inserts a core address; its fi_addr. */
+fi_addr_t peer_insert(uint64_t core_addr);
+
+/* fi_trecv of a whole slot; the result. */
+ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
+void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
+/* fi_trecvmsg with flags and room for len bytes. */
+ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
+		   uint64_t flags);
+void poll_cq(int count);
+/* One completion comes within a few polls: its context, text and source. */
+void expect_recv(struct slot *slot, const char *text, fi_addr_t src);
+/* One completion, as it was. */
+struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
+struct fi_cq_err_entry expect_error(void *context, int err);
+/* None comes within many polls. */
+void expect_nothing(void);
+/* What FI_DUO_OPS say of an address. */
+void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
+		 enum fi_duo_reason reason);
+struct fi_duo_stats stats_now(void);
+struct fi_duo_stats stats_of(struct fid_ep *ep);
+
+#endif /* FIXTURE_H */

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Files in the registry that are not what they should be: none may be taken
+ * for a peer, none may make us read or write beyond our buffers, and a sweep
+ * must neither count nor remove what is not ours.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "record.h"
+#include "unit.h"
+
+static const char *dir;
+static struct duo_publication pub;
+static uint8_t record[2 * RECORD_SIZE];
+static char name[DUO_PEER_NAME_MAX];
+
+/* A live publication whose file the test may overwrite. */
+static void setup(void)
+{
+	int fd;
+
+	dir = unit_dir_make();
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	fd = open(pub.path, O_RDONLY);
+	ck_assert_int_eq(read(fd, record, sizeof(record)), RECORD_SIZE);
+	close(fd);
+}
+
+static void teardown(void)
+{
+	duo_registry_withdraw(&pub);
+	unit_dir_remove();
+}
+
+static enum fi_duo_reason lookup(void)
+{
+	memset(name, 0, sizeof(name));
+	return unit_lookup(dir, "peer", 4, name);
+}
+
+/* In place: the lock of its owner stays on it. */
+static void rewrite(size_t size)
+{
+	int fd = open(pub.path, O_WRONLY | O_TRUNC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, record, size), size);
+	close(fd);
+}
+
+static void put(size_t offset, uint64_t value, size_t size)
+{
+	memcpy(record + offset, &value, size);	/* little endian: low bytes */
+}
+
+static void sign(void)
+{
+	put(RECORD_CHECKSUM, record_checksum(record), 8);
+}
+
+START_TEST(format_is_as_written_here)
+{
+	uint64_t checksum;
+
+	memcpy(&checksum, record + RECORD_CHECKSUM, sizeof(checksum));
+	ck_assert_uint_eq(checksum, record_checksum(record));
+	ck_assert_mem_eq(record + RECORD_ADDR, "peer", 4);
+	ck_assert_str_eq((char *) record + RECORD_SHM_NAME, pub.peer_name);
+	rewrite(RECORD_SIZE);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	size_t size;
+	enum fi_duo_reason reason;
+} size_cases[] = {
+	{ "empty: being written", 0, FI_DUO_NOT_REGISTERED },
+	{ "one byte", 1, FI_DUO_BAD_RECORD },
+	{ "one byte short", RECORD_SIZE - 1, FI_DUO_BAD_RECORD },
+	{ "one byte long", RECORD_SIZE + 1, FI_DUO_BAD_RECORD },
+	{ "twice as long", 2 * RECORD_SIZE, FI_DUO_BAD_RECORD },
+};
+
+START_TEST(wrong_size)
+{
+	rewrite(size_cases[_i].size);
+	ck_assert_msg(lookup() == size_cases[_i].reason, "%s",
+		      size_cases[_i].name);
+	ck_assert_msg(name[0] == '\0', "%s: a name was given",
+		      size_cases[_i].name);
+	ck_assert_msg(unit_sweep(dir) == 0, "%s: counted as live",
+		      size_cases[_i].name);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	size_t offset, size;
+	uint64_t value;
+	enum fi_duo_reason reason;
+} field_cases[] = {
+	{ "magic", RECORD_MAGIC, 8, 0, FI_DUO_BAD_RECORD },
+	{ "older version", RECORD_VERSION, 4, 5, FI_DUO_NAMESPACE },
+	{ "newer version", RECORD_VERSION, 4, 7, FI_DUO_NAMESPACE },
+	{ "own size 0", RECORD_OWN_SIZE, 4, 0, FI_DUO_BAD_RECORD },
+	{ "own size large", RECORD_OWN_SIZE, 4, ~0u, FI_DUO_BAD_RECORD },
+	{ "pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD },
+	{ "pid -1", RECORD_PID, 4, ~0u, FI_DUO_BAD_RECORD },
+	{ "later process, same pid", RECORD_START, 8, 1, FI_DUO_DEAD },
+	{ "start not known", RECORD_START, 8, 0, FI_DUO_REGISTERED },
+	{ "addr_len 0", RECORD_ADDR_LEN, 8, 0, FI_DUO_NOT_REGISTERED },
+	{ "addr_len 3", RECORD_ADDR_LEN, 8, 3, FI_DUO_NOT_REGISTERED },
+	{ "addr_len 256", RECORD_ADDR_LEN, 8, 256, FI_DUO_NOT_REGISTERED },
+	{ "addr_len 257", RECORD_ADDR_LEN, 8, 257, FI_DUO_BAD_RECORD },
+	{ "addr_len 2^32 - 1", RECORD_ADDR_LEN, 8, ~0u, FI_DUO_BAD_RECORD },
+	{ "other address, same hash", RECORD_ADDR, 1, 'P',
+	  FI_DUO_NOT_REGISTERED },
+	{ "addr_len 2^64 - 1", RECORD_ADDR_LEN, 8, ~0ull,
+	  FI_DUO_BAD_RECORD },
+	{ "near", RECORD_PEER, 4, DUO_PEER_NEAR, FI_DUO_OTHER_PEER },
+	{ "no such peer", RECORD_PEER, 4, DUO_PEER_KINDS,
+	  FI_DUO_BAD_RECORD },
+	{ "other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE },
+	{ "other net namespace", RECORD_NET_NS, 8, 1, FI_DUO_NAMESPACE },
+	{ "other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE },
+};
+
+START_TEST(wrong_field)
+{
+	put(field_cases[_i].offset, field_cases[_i].value,
+	    field_cases[_i].size);
+	sign();
+	rewrite(RECORD_SIZE);
+	ck_assert_msg(lookup() == field_cases[_i].reason, "%s",
+		      field_cases[_i].name);
+	ck_assert_msg((name[0] != '\0') ==
+		      (field_cases[_i].reason == FI_DUO_REGISTERED),
+		      "%s: name", field_cases[_i].name);
+}
+END_TEST
+
+START_TEST(unterminated_name)
+{
+	memset(record + RECORD_SHM_NAME, 'n', DUO_PEER_NAME_MAX);
+	sign();
+	rewrite(RECORD_SIZE);
+	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
+}
+END_TEST
+
+/* What follows the version is up to the version. */
+START_TEST(other_version_of_another_size)
+{
+	put(RECORD_VERSION, 7, 4);
+	rewrite(RECORD_SIZE + 8);
+	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
+	rewrite(RECORD_OWN_SIZE);
+	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
+	/* its lock says that it lives */
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert_int_eq(unit_dir_count(), 1);
+}
+END_TEST
+
+/* Every byte counts: whichever is damaged, the record is refused. */
+START_TEST(any_damaged_byte)
+{
+	enum fi_duo_reason reason;
+	size_t i;
+
+	for (i = 0; i < RECORD_SIZE; i++) {
+		record[i] ^= 0x20;
+		rewrite(RECORD_SIZE);
+		reason = i >= RECORD_VERSION && i < RECORD_OWN_SIZE ?
+			 FI_DUO_NAMESPACE : FI_DUO_BAD_RECORD;
+		ck_assert_msg(lookup() == reason, "byte %zu", i);
+		record[i] ^= 0x20;
+	}
+	rewrite(RECORD_SIZE);
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+}
+END_TEST
+
+enum kind {
+	SYMLINK, DANGLING, DIRECTORY, FIFO,
+};
+
+static const struct {
+	const char *name;
+	enum kind kind;
+} kind_cases[] = {
+	{ "symbolic link to a good record", SYMLINK },
+	{ "dangling symbolic link", DANGLING },
+	{ "directory", DIRECTORY },
+	{ "fifo", FIFO },
+};
+
+static void make_file(enum kind kind, const char *path, const char *good)
+{
+	switch (kind) {
+	case SYMLINK:
+		ck_assert_int_eq(symlink(good, path), 0);
+		break;
+	case DANGLING:
+		ck_assert_int_eq(symlink("/nonexistent", path), 0);
+		break;
+	case DIRECTORY:
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+		break;
+	default:
+		ck_assert_int_eq(mkfifo(path, 0600), 0);
+	}
+}
+
+START_TEST(not_a_file)
+{
+	const char *what = kind_cases[_i].name;
+	char good[DUO_PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(good, sizeof(good), "%s/good", dir);
+	ck_assert_int_eq(rename(pub.path, good), 0);
+	make_file(kind_cases[_i].kind, pub.path, good);
+	ck_assert_msg(lookup() == FI_DUO_BAD_RECORD, "%s", what);
+	ck_assert_msg(unit_sweep(dir) == 0, "%s: counted", what);
+	ck_assert_msg(!lstat(pub.path, &st), "%s: removed", what);
+}
+END_TEST
+
+/* Only root can make a file of another user. */
+START_TEST(foreign_owner)
+{
+	struct stat st;
+
+	if (geteuid())
+		return;
+	ck_assert_int_eq(chown(pub.path, 12345, 12345), 0);
+	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert_int_eq(stat(pub.path, &st), 0);
+}
+END_TEST
+
+/* A malformed file at our own address: we do without, it stays. */
+START_TEST(squatter)
+{
+	struct duo_publication second;
+
+	rewrite(1);
+	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &second),
+			 -FI_EADDRINUSE);
+	ck_assert_int_eq(second.fd, -1);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert_int_eq(unit_dir_count(), 1);
+}
+END_TEST
+
+/* Whatever else is put in there is none of our business. */
+START_TEST(other_names_stay)
+{
+	static const char *const other[] = {
+		"0123456789abcdef.old", "0123456789abcde", "sem.x",
+	};
+	char path[2 * DUO_PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(other); i++) {
+		snprintf(path, sizeof(path), "%.*s/%s",
+			 (int) (strrchr(pub.path, '/') - pub.path), pub.path,
+			 other[i]);
+		close(open(path, O_CREAT | O_WRONLY, 0600));
+	}
+	ck_assert_uint_eq(unit_sweep(dir), 1);
+	ck_assert_int_eq(unit_dir_count(), 4);
+}
+END_TEST
+
+/* Who meets all goes by the lock alone: the pid may be anybody's. */
+START_TEST(any_pid_namespace)
+{
+	put(RECORD_PID_NS, 1, 8);
+	put(RECORD_PID, 0x7ffffff0, 4);
+	sign();
+	rewrite(RECORD_SIZE);
+	unit_any_pid_ns = true;
+	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	close(pub.fd);
+	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	pub.fd = open(pub.path, O_RDWR | O_CLOEXEC);
+	unit_any_pid_ns = false;
+	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
+}
+END_TEST
+
+/* A foreign pid namespace: its lock says that it lives, its pid nothing. */
+START_TEST(sweep_spares_other_namespaces)
+{
+	put(RECORD_PID_NS, 1, 8);
+	put(RECORD_PID, 0x7ffffff0, 4);
+	sign();
+	rewrite(RECORD_SIZE);
+	ck_assert_uint_eq(unit_sweep(dir), 1);
+	ck_assert_int_eq(unit_dir_count(), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry-bad");
+	TCase *tcase = unit_case(suite, "content", setup, teardown);
+
+	tcase_add_test(tcase, format_is_as_written_here);
+	tcase_add_loop_test(tcase, wrong_size, 0, ARRAY_SIZE(size_cases));
+	tcase_add_loop_test(tcase, wrong_field, 0, ARRAY_SIZE(field_cases));
+	tcase_add_test(tcase, unterminated_name);
+	tcase_add_test(tcase, other_version_of_another_size);
+	tcase_add_test(tcase, any_damaged_byte);
+	tcase = unit_case(suite, "file", setup, teardown);
+	tcase_add_loop_test(tcase, not_a_file, 0, ARRAY_SIZE(kind_cases));
+	tcase_add_test(tcase, foreign_owner);
+	tcase_add_test(tcase, squatter);
+	tcase_add_test(tcase, other_names_stay);
+	tcase_add_test(tcase, any_pid_namespace);
+	tcase_add_test(tcase, sweep_spares_other_namespaces);
+	return unit_run(suite);
+}

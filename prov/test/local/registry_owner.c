@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The user's directory: found by its owner, made once, whatever else has a
+ * name of its kind, and however many start at once.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LEAST "0000000000000000"	/* before all random names */
+#define STARTERS 8
+#define ROUNDS 20
+
+static const char *dir;
+static char ours[DUO_PATH_MAX];
+
+static void setup(void)
+{
+	dir = unit_dir_make();
+}
+
+/* A name as this user's directory on a host may have it. */
+static void make_name(char *path, size_t size, uint64_t host)
+{
+	snprintf(path, size, "%s/ofi_duo.%016" PRIx64 "." LEAST, dir, host);
+}
+
+static void make_name_here(char *path, size_t size)
+{
+	uint64_t host;
+
+	ck_assert_int_eq(near_proc_host(&host), 0);
+	make_name(path, size, host);
+}
+
+static void expect_ours(const char *what)
+{
+	char again[DUO_PATH_MAX];
+	struct stat st;
+	int fd = duo_registry_open(dir, ours);
+
+	ck_assert_msg(fd >= 0, "%s: %d", what, fd);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_uint_eq(st.st_uid, geteuid());
+	ck_assert_msg((st.st_mode & 07777) == 0700, "%s: %o", what,
+		      st.st_mode);
+	close(fd);
+	fd = duo_registry_open(dir, again);
+	ck_assert_msg(fd >= 0 && !strcmp(ours, again), "%s: %s", what, again);
+	close(fd);
+}
+
+enum squatter {
+	SYMLINK, DANGLING, REGULAR, GROUP_MAY_READ, OTHERS_MAY_WRITE, FOREIGN,
+};
+
+static const struct {
+	const char *name;
+	enum squatter squatter;
+} squatter_cases[] = {
+	{ "symbolic link to a good directory", SYMLINK },
+	{ "dangling symbolic link", DANGLING },
+	{ "file", REGULAR },
+	{ "the group may read", GROUP_MAY_READ },
+	{ "others may write", OTHERS_MAY_WRITE },
+	{ "another user's", FOREIGN },
+};
+
+static void squat(enum squatter squatter, const char *path)
+{
+	char good[2 * DUO_PATH_MAX];
+
+	snprintf(good, sizeof(good), "%s.good", path);
+	umask(0);
+	switch (squatter) {
+	case SYMLINK:
+		ck_assert_int_eq(mkdir(good, 0700), 0);
+		ck_assert_int_eq(symlink(good, path), 0);
+		break;
+	case DANGLING:
+		ck_assert_int_eq(symlink("/nonexistent", path), 0);
+		break;
+	case REGULAR:
+		close(open(path, O_CREAT | O_WRONLY, 0600));
+		break;
+	case GROUP_MAY_READ:
+		ck_assert_int_eq(mkdir(path, 0740), 0);
+		break;
+	case OTHERS_MAY_WRITE:
+		ck_assert_int_eq(mkdir(path, 0702), 0);
+		break;
+	default:
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+		ck_assert_int_eq(chown(path, 12345, 12345), 0);
+	}
+}
+
+/* Whoever was first has a name of ours, and no say in it. */
+START_TEST(somebody_was_first)
+{
+	const char *what = squatter_cases[_i].name;
+	char path[DUO_PATH_MAX];
+	struct stat st;
+
+	if (squatter_cases[_i].squatter == FOREIGN && geteuid())
+		return;		/* only root can make one */
+	make_name_here(path, sizeof(path));
+	squat(squatter_cases[_i].squatter, path);
+	expect_ours(what);
+	ck_assert_msg(strcmp(ours, path), "%s: used", what);
+	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
+}
+END_TEST
+
+/* Its records' pids and locks mean nothing here: it is left alone. */
+START_TEST(of_another_host)
+{
+	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
+	struct stat st;
+	uint64_t host;
+
+	ck_assert_int_eq(near_proc_host(&host), 0);
+	make_name(path, sizeof(path), ~host);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	snprintf(file, sizeof(file), "%s/" LEAST ".new", path);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	expect_ours("beside another host's");
+	ck_assert_str_ne(ours, path);
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert_int_eq(stat(file, &st), 0);
+}
+END_TEST
+
+START_TEST(its_maker_died)
+{
+	char path[DUO_PATH_MAX];
+	struct stat st;
+
+	make_name_here(path, sizeof(path));
+	ck_assert_int_eq(mkdir(path, 01700), 0);
+	expect_ours("beside a dead maker's");
+	ck_assert_str_ne(ours, path);
+	ck_assert_int_ne(stat(path, &st), 0);
+}
+END_TEST
+
+static bool is_open(const char *fds, const char *path)
+{
+	DIR *stream = opendir(fds);
+	char target[DUO_PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	ssize_t len;
+
+	while (stream && !found && (entry = readdir(stream))) {
+		len = readlinkat(dirfd(stream), entry->d_name, target,
+				 sizeof(target) - 1);
+		found = len > 0 && (size_t) len == strlen(path) &&
+			!memcmp(target, path, len);
+	}
+	closedir(stream);
+	return found;
+}
+
+static void wait_until_open(pid_t pid, const char *path)
+{
+	char fds[64];
+
+	snprintf(fds, sizeof(fds), "/proc/%d/fd", (int) pid);
+	while (!is_open(fds, path))
+		usleep(1000);
+}
+
+/* The child finds it in the making, and takes it when it is ready. */
+START_TEST(its_maker_is_slow)
+{
+	char path[DUO_PATH_MAX];
+	int fd, status;
+	pid_t child;
+
+	make_name_here(path, sizeof(path));
+	ck_assert_int_eq(mkdir(path, 01700), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	child = fork();
+	if (!child) {
+		close(fd);
+		fd = duo_registry_open(dir, ours);
+		_exit(fd < 0 || strcmp(ours, path));
+	}
+	wait_until_open(child, path);	/* then it waits for the lock */
+	ck_assert_int_eq(fchmod(fd, 0700), 0);
+	ck_assert_int_eq(flock(fd, LOCK_UN), 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static int count_dirs(void)
+{
+	DIR *stream = opendir(dir);
+	struct dirent *entry;
+	int count = 0;
+
+	while ((entry = readdir(stream)))
+		count += entry->d_type == DT_DIR && entry->d_name[0] != '.';
+	closedir(stream);
+	return count;
+}
+
+/* Makes and removes files with names of ours as long as the test runs. */
+static pid_t start_churn(void)
+{
+	char path[DUO_PATH_MAX];
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	make_name_here(path, sizeof(path));
+	for (;;) {
+		close(open(path, O_CREAT | O_WRONLY, 0600));
+		unlink(path);
+	}
+}
+
+/* Each tells in which directory it is, and leaves when all have. */
+static void starter(const int *go, int told, int leave)
+{
+	struct stat st;
+	char byte;
+	int fd;
+
+	close(go[1]);
+	if (read(go[0], &byte, 1))	/* until all may start */
+		_exit(1);
+	fd = duo_registry_open(dir, NULL);
+	if (fd < 0 || fstat(fd, &st) ||
+	    write(told, &st.st_ino, sizeof(st.st_ino)) < 0)
+		_exit(1);
+	_exit(read(leave, &byte, 1) != 0);
+}
+
+static void start_round(int round)
+{
+	int go[2], told[2], leave[2], i, status;
+	pid_t child[STARTERS];
+	ino_t first = 0, ino;
+
+	ck_assert_int_eq(pipe(go) | pipe(told) | pipe(leave), 0);
+	for (i = 0; i < STARTERS; i++) {
+		child[i] = fork();
+		if (!child[i]) {
+			close(leave[1]);
+			starter(go, told[1], leave[0]);
+		}
+	}
+	close(go[1]);
+	for (i = 0; i < STARTERS; i++) {
+		ck_assert_int_eq(read(told[0], &ino, sizeof(ino)),
+				 sizeof(ino));
+		first = first ? first : ino;
+		ck_assert_msg(ino == first, "round %d: two directories", round);
+	}
+	ck_assert_msg(count_dirs() == 1, "round %d: %d directories", round,
+		      count_dirs());
+	close(leave[1]);
+	for (i = 0; i < STARTERS; i++) {
+		ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+		ck_assert_int_eq(status, 0);
+	}
+	close(go[0]), close(told[0]), close(told[1]), close(leave[0]);
+	i = duo_registry_open(dir, ours);
+	close(i);
+	ck_assert_int_eq(rmdir(ours), 0);
+}
+
+START_TEST(many_start_at_once)
+{
+	pid_t churn = start_churn();
+	int round;
+
+	for (round = 0; round < ROUNDS; round++)
+		start_round(round);
+	kill(churn, SIGKILL);
+	waitpid(churn, NULL, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry-owner");
+	TCase *tcase = unit_case(suite, "owner", setup, unit_dir_remove);
+
+	tcase_add_loop_test(tcase, somebody_was_first, 0,
+			    ARRAY_SIZE(squatter_cases));
+	tcase_add_test(tcase, of_another_host);
+	tcase_add_test(tcase, its_maker_died);
+	tcase_add_test(tcase, its_maker_is_slow);
+	tcase_add_test(tcase, many_start_at_once);
+	return unit_run(suite);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "multi_fixture.h"
+
+const char *multi_local_name;
+fi_addr_t multi_local, multi_remote;
+struct multi multi[3];
+
+/* Without memory malloc returns NULL, as it does without a sanitizer. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+void multi_peers(void)
+{
+	size_t min = MIN_LEFT;
+
+	multi_local_name = peer_publish(1);
+	multi_local = peer_insert(1);
+	multi_remote = peer_insert(2);
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
+			 0);
+}
+
+void multi_setup(void)
+{
+	fixture_setup();
+	multi_peers();
+}
+
+fi_addr_t multi_source(int path)
+{
+	return path == FI_DUO_LOCAL ? multi_local : multi_remote;
+}
+
+ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags)
+{
+	const struct iovec iov = { m->buf, len };
+	const struct fi_msg msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = src,
+		.context = m,
+	};
+
+	ck_assert_uint_le(len, sizeof(m->buf));
+	memset(m->buf, 0, sizeof(m->buf));
+	m->at = 0;
+	m->len = len;
+	return fi_recvmsg(fx.ep, &msg, flags | FI_MULTI_RECV);
+}
+
+void multi_post(struct multi *m, size_t len)
+{
+	ck_assert_int_eq(multi_try(m, len, FI_ADDR_UNSPEC, FI_COMPLETION), 0);
+}
+
+void multi_post_for(int path, struct multi *m, size_t len)
+{
+	multi_post(m, len);
+	if (path == FI_DUO_CORE)
+		ck_assert_int_eq(duo_lazy_flush(fixture_ep()), 0);
+}
+
+void multi_post_receiving(struct multi *m, size_t len)
+{
+	multi_post(m, len);
+	poll_cq(2 * LAZY_POLLS);
+	fake.core.hold = true;
+	multi_far("far");
+}
+
+void multi_post_single(struct slot *slot)
+{
+	memset(slot, 0, sizeof(*slot));
+	ck_assert_int_eq(fi_recv(fx.ep, slot->buf, sizeof(slot->buf), NULL,
+				 FI_ADDR_UNSPEC, slot), 0);
+}
+
+void multi_near(const char *text)
+{
+	fake_shm_arrive(DUO_MSG, multi_local_name, 0, text);
+}
+
+void multi_far(const char *text)
+{
+	fake_core_arrive(DUO_MSG, multi_remote, 0, text);
+}
+
+void multi_arrive(int path, const char *text)
+{
+	if (path == FI_DUO_LOCAL)
+		multi_near(text);
+	else
+		multi_far(text);
+}
+
+void multi_expect(struct multi *m, const char *text, fi_addr_t src,
+		  bool released)
+{
+	struct fi_cq_tagged_entry entry = expect_entry(m, src);
+
+	ck_assert_uint_eq(entry.len, strlen(text));
+	ck_assert_ptr_eq(entry.buf, m->buf + m->at);
+	ck_assert_mem_eq(entry.buf, text, entry.len);
+	ck_assert_uint_eq(entry.flags & (FI_RECV | FI_MSG), FI_RECV | FI_MSG);
+	ck_assert_uint_eq(!!(entry.flags & FI_MULTI_RECV), released);
+	m->at += entry.len;
+}
+
+void multi_expect_released(struct multi *m)
+{
+	struct fi_cq_tagged_entry entry = expect_entry(m, FI_ADDR_NOTAVAIL);
+
+	ck_assert_uint_eq(entry.flags, FI_MULTI_RECV);
+	ck_assert_uint_eq(entry.len, 0);
+	ck_assert_ptr_null(entry.buf);
+}
+
+void multi_expect_canceled(struct multi *m)
+{
+	struct fi_cq_err_entry entry = expect_error(m, FI_ECANCELED);
+
+	ck_assert_uint_eq(entry.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
+}
+
+void multi_expect_truncated(struct multi *m, const char *text, size_t olen)
+{
+	struct fi_cq_err_entry entry = expect_error(m, FI_ETRUNC);
+
+	ck_assert_uint_eq(entry.len, m->len - m->at);
+	ck_assert_uint_eq(entry.olen, olen);
+	ck_assert_mem_eq(m->buf + m->at, text, entry.len);
+}
+
+void multi_expect_idle(void)
+{
+	expect_nothing();
+	ck_assert_uint_eq(fixture_ep()->multi.open, 0);
+	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
+	ck_assert_uint_eq(fixture_ep()->pool.live,
+			  fixture_ep()->lazy.spent_count);
+	ck_assert_uint_eq(fake_core_posted(), 0);
+}

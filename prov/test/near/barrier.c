@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Registering for membarrier beside the application's threads. */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "near/link/barrier.h"
+#include "base/proc.h"
+#include "unit.h"
+
+#ifdef __SANITIZE_THREAD__
+#define NEAR_HAS_THREAD 0
+#else
+#define NEAR_HAS_THREAD 1
+#endif
+
+static void *wait_for_ever(void *runs)
+{
+	sem_post(runs);
+	pause();
+	return NULL;
+}
+
+/* As a runtime of MPI has: from now on registering takes time. */
+static void have_thread(void)
+{
+	static sem_t runs;
+	pthread_t thread;
+
+	sem_init(&runs, 0, 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, &runs), 0);
+	pthread_detach(thread);
+	sem_wait(&runs);
+}
+
+/*
+ * A registration that takes as long as the test wants, in near's thread: until
+ * gate_open(), and then until the main thread waits for it.
+ */
+static struct gate {
+	bool shut;
+	sem_t reached, opened;
+	bool *done;
+} gate;
+
+static char main_state(void)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state;
+}
+
+/* In libc's place. */
+long syscall(long number, ...)
+{
+	long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT,
+							     "syscall");
+	bool shut = gate.shut && gettid() != getpid();
+	long arg[6], ret;
+	va_list args;
+	int i;
+
+	va_start(args, number);
+	for (i = 0; i < 6; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	if (shut) {
+		sem_post(&gate.reached);
+		sem_wait(&gate.opened);
+		while (main_state() != 'S')
+			sched_yield();
+	}
+	ret = real(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	if (shut)
+		*gate.done = true;
+	return ret;
+}
+
+static void gate_open(void)
+{
+	sem_post(&gate.opened);
+}
+
+static void until_ready(void)
+{
+	uint64_t end = near_now_ms() + 20000;
+
+	while (!near_barrier_ready()) {
+		sched_yield();
+		ck_assert_msg(near_now_ms() < end, "not registered");
+	}
+}
+
+START_TEST(who_fences)
+{
+	struct near_tx yet = { .fence = NEAR_FENCE_YET };
+	struct near_tx always = { .fence = NEAR_FENCE_ALWAYS };
+
+	near_tx_fence(&yet);
+	ck_assert_int_eq(yet.fence, NEAR_FENCE_YET);
+	if (!near_barrier_begin())
+		return;		/* refused here */
+	until_ready();
+	near_tx_fence(&yet);
+	near_tx_fence(&always);
+	ck_assert_int_eq(yet.fence, NEAR_FENCE_NONE);
+	ck_assert_int_eq(always.fence, NEAR_FENCE_ALWAYS);
+}
+END_TEST
+
+START_TEST(beside_a_thread)
+{
+	struct near_peer *to_b;
+	struct rig *a, *b;
+
+	have_thread();
+	a = rig_open(false);
+	b = rig_open(false);
+	to_b = rig_peer(a, b);
+	ck_assert_int_eq(rig_send(a, to_b, 1, "", 0), 0);
+	if (near_barrier_begin()) {
+		ck_assert_int_ne(to_b->tx.fence, NEAR_FENCE_ALWAYS);
+		until_ready();
+		ck_assert_int_eq(rig_send(a, to_b, 2, "", 0), 0);
+		ck_assert_int_eq(to_b->tx.fence, NEAR_FENCE_NONE);
+		rig_until(b, NULL, 2);
+	}
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/*
+ * A process with a thread that ends while near registers: its child, which has
+ * no such thread, waits for none; it does itself.
+ */
+static void end_meanwhile(void)
+{
+	int status;
+	pid_t pid;
+
+	have_thread();
+	gate.shut = true;
+	if (!near_barrier_begin())
+		_exit(0);		/* refused here */
+	sem_wait(&gate.reached);
+	pid = fork();
+	if (!pid)
+		exit(0);
+	if (waitpid(pid, &status, 0) != pid || status)
+		_exit(1);
+	atexit(gate_open);
+	exit(*gate.done ? 2 : 3);
+}
+
+START_TEST(ends_meanwhile)
+{
+	int status;
+	pid_t pid;
+
+	sem_init(&gate.reached, 0, 0);
+	sem_init(&gate.opened, 0, 0);
+	gate.done = mmap(NULL, sizeof(*gate.done), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(gate.done, MAP_FAILED);
+	pid = fork();
+	if (!pid)
+		end_meanwhile();
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	if (!WEXITSTATUS(status))
+		return;
+	ck_assert_int_eq(WEXITSTATUS(status), 3);
+	ck_assert(*gate.done);
+}
+END_TEST
+
+/* A barrier that failed is none: no thread sleeps, and no ring becomes idle. */
+static void expect_awake(struct rig *rig)
+{
+	/* as if the kernel had no memory for it */
+	unit_refuse(SYS_membarrier, SECCOMP_RET_ERRNO | ENOMEM);
+	rig->warnings = 0;
+	rig_poll(rig, 4 * NEAR_SWEEP_POLLS);
+	ck_assert_uint_eq(rig->port->hot_count, NEAR_HOT_MIN + 1);
+	ck_assert_int_eq(near_arm(rig->port), -EAGAIN);
+	ck_assert_int_eq(near_arm(rig->port), -EAGAIN);
+	ck_assert_int_eq(rig->warnings, 1);
+}
+
+START_TEST(fails)
+{
+	struct rig *other[NEAR_HOT_MIN + 1], *b = rig_open(false);
+	int i;
+
+	for (i = 0; i <= NEAR_HOT_MIN; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], b), 1,
+					  "", 0), 0);
+	}
+	rig_until(b, NULL, NEAR_HOT_MIN + 1);
+	ck_assert_int_ge(near_wait_fd(b->port), 0);
+	while (near_arm(b->port))
+		rig_poll(b, 1);
+	near_woken(b->port);
+	if (!b->port->fence)	/* else the kernel has no membarrier() here */
+		expect_awake(b);
+	for (i = 0; i <= NEAR_HOT_MIN; i++)
+		rig_close(other[i]);
+	rig_close(b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near barrier");
+	TCase *tcase = tcase_create("barrier");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, who_fences);
+	tcase_add_test(tcase, beside_a_thread);
+	if (NEAR_HAS_THREAD)
+		tcase_add_test(tcase, ends_meanwhile);
+	tcase_add_test(tcase, fails);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The byte that wakes a port: senders that end before they write it, or late. */
+
+#include <poll.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+static struct rig *us, *other;
+static struct near_peer *to_us;
+static uint8_t big[NEAR_STEP + 777], got[sizeof(big)];
+
+static void setup(void)
+{
+	us = rig_open(false);
+	other = rig_open(false);
+	to_us = rig_peer(other, us);
+	ck_assert_int_ge(near_wait_fd(us->port), 0);
+}
+
+static void teardown(void)
+{
+	rig_close(other);
+	rig_close(us);
+}
+
+/* True if there is a byte in the pipe, within so long. */
+static bool rung(int timeout_ms)
+{
+	struct pollfd fd = { .fd = us->port->wake[0], .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+static uint32_t armed(void)
+{
+	return __atomic_load_n(&us->port->region->armed, __ATOMIC_SEQ_CST);
+}
+
+static void sleep_now(void)
+{
+	while (near_arm(us->port)) {
+		near_woken(us->port);
+		rig_poll(us, 1);
+	}
+	ck_assert(!rung(0));
+	ck_assert_uint_ne(armed(), 0);
+}
+
+/* A sender that has met us; it is told when to send once more. */
+static pid_t sender(int tell)
+{
+	const struct near_addr ours = us->addr;
+	struct near_peer *peer;
+	struct rig *rig;
+	pid_t pid = fork();
+	char byte;
+
+	if (pid)
+		return pid;
+	rig = rig_open(false);
+	if (near_peer_get(rig->port, &ours, &peer) ||
+	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
+		_exit(3);
+	/* it ends if it opens a file */
+	unit_refuse(SYS_openat, SECCOMP_RET_KILL_PROCESS);
+	rig_send(rig, peer, 2, "", 0);
+	_exit(4);
+}
+
+/* It is killed after it has seen that we sleep, and before it opens the pipe. */
+START_TEST(killed_before_it_writes)
+{
+	int tell[2], status;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(tell), 0);
+	pid = sender(tell[0]);
+	rig_until(us, NULL, 1);
+	sleep_now();
+	ck_assert_int_eq(write(tell[1], "", 1), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFSIGNALED(status), "ended with %d",
+		      WEXITSTATUS(status));
+	ck_assert(!rung(0));
+	/* the next one wakes us */
+	ck_assert_int_eq(rig_send(other, to_us, 3, "", 0), 0);
+	ck_assert(rung(10000));
+	ck_assert(near_woken(us->port));
+	rig_until(us, NULL, 4);	/* both, what it sent last, and its end */
+}
+END_TEST
+
+/* A sender that is stopped after its byte cannot end a sleep that began later. */
+START_TEST(each_sleep_has_a_number)
+{
+	uint32_t before = 0;
+	int i;
+
+	us->port->sleeps = UINT32_MAX - 1;
+	for (i = 0; i < 4; i++) {
+		sleep_now();
+		ck_assert_uint_ne(armed(), before);
+		before = armed();
+		ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
+		ck_assert(rung(10000));
+		ck_assert_uint_eq(armed(), 0);
+	}
+}
+END_TEST
+
+/* The byte is here, but its sender has not cleared armed yet. */
+START_TEST(woken_before_armed_is_cleared)
+{
+	uint32_t before;
+
+	sleep_now();
+	before = armed();
+	ck_assert_int_eq(write(us->port->wake[1], "", 1), 1);
+	ck_assert(near_woken(us->port));
+	ck_assert_uint_eq(armed(), 0);
+	sleep_now();
+	ck_assert_uint_ne(armed(), before);
+}
+END_TEST
+
+/* _i is 0: the pid is another process's by now; 1: the port has closed. */
+START_TEST(not_to_others)
+{
+	const uint64_t start = to_us->addr.start;
+
+	ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
+	rig_until(us, NULL, 1);
+	sleep_now();
+	near_unwatch(other->port, to_us);
+	if (_i)
+		us->port->region->closed = 1;
+	else
+		to_us->addr.start--;
+	near_bell(to_us);
+	ck_assert(!rung(0));
+	ck_assert_uint_ne(armed(), 0);
+	us->port->region->closed = 0;
+	to_us->addr.start = start;
+	near_bell(to_us);
+	ck_assert(rung(10000));
+}
+END_TEST
+
+/* Asleep: the descriptor is written to once, and only when it was armed. */
+START_TEST(wakes)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	int i;
+
+	ck_assert_int_ge(fd.fd, 0);
+	for (i = 0; i < 100; i++) {
+		ck_assert_int_eq(near_arm(us->port), 0);
+		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
+		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		/* another thread that is about to sleep takes no byte */
+		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
+		ck_assert_int_eq(poll(&fd, 1, 0), 1);
+		ck_assert(near_woken(us->port));
+		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		us->count = 0;
+		rig_until(us, NULL, 2);
+		rig_send(other, to_us, i, big, 8);
+		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
+		rig_until(us, NULL, 3);
+	}
+}
+END_TEST
+
+/* A bell that finds no descriptor free leaves the waking to the next one. */
+START_TEST(wakes_later)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	struct rlimit limit, none;
+
+	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit) { 0, limit.rlim_max };
+	while (near_arm(us->port))
+		near_woken(us->port);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(rig_send(other, to_us, 2, big, 8), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(rig_send(other, to_us, 3, big, 8), 0);
+	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	ck_assert(near_woken(us->port));
+	rig_until(us, NULL, 3);
+}
+END_TEST
+
+/* Who polls takes what has come, and leaves the bell to who sleeps. */
+START_TEST(stays_rung)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	uint64_t end;
+
+	ck_assert_int_eq(near_arm(us->port), 0);
+	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
+	end = near_now_ms() + 3 * NEAR_CHECK_MS;
+	rig_until(us, NULL, 1);
+	while (near_now_ms() < end)
+		near_poll(us->port, us->port->sink);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert(near_woken(us->port));
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert_int_eq(near_arm(us->port), 0);
+	ck_assert(!near_woken(us->port));
+}
+END_TEST
+
+/*
+ * What another thread's call adds, and needs polls, wakes a sleeper: a receive
+ * of an announced message, or (_i & 1) a peer that is found dead. Once. Another
+ * thread that only looks whether it may sleep (_i & 2) takes nothing away.
+ */
+START_TEST(work_wakes)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	struct iovec iov = { got, sizeof(big) };
+
+	ck_assert_int_eq(rig_send_large(other, to_us, 1, big, sizeof(big), big), 0);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(near_arm(us->port), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i & 2)
+		ck_assert(!near_woken(us->port));
+	if (_i & 1)
+		near_peer_dies(us->port, us->event[0].peer);
+	else
+		ck_assert_int_eq(near_recv(us->port, us->event[0].peer,
+					   &us->event[0].msg.rndv, &iov, 1,
+					   sizeof(got), got), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
+	/* others that sleep have to arm it anew */
+	ck_assert(near_woken(us->port));
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i & 1)
+		return;
+	rig_until(us, other, 2);
+	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
+	/* nobody sleeps: no byte is left in the pipe */
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near bell");
+	TCase *tcase = tcase_create("bell");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, killed_before_it_writes);
+	tcase_add_test(tcase, each_sleep_has_a_number);
+	tcase_add_test(tcase, woken_before_armed_is_cleared);
+	tcase_add_loop_test(tcase, not_to_others, 0, 2);
+	tcase_add_test(tcase, wakes);
+	tcase_add_test(tcase, wakes_later);
+	tcase_add_test(tcase, stays_rung);
+	tcase_add_loop_test(tcase, work_wakes, 0, 4);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

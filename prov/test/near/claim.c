@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What it takes to claim a ring among many. This program counts the looks. */
+
+#include "near/link/group.h"
+#include "unit.h"
+
+static int looks;
+
+/* In place of link/group.c. */
+bool near_group_has(size_t size)
+{
+	looks++;
+	return true;
+}
+
+/*
+ * The claims that are taken already; a page of them has 64. One that was never
+ * written to is taken for none.
+ */
+static const struct {
+	uint32_t taken;
+	int looks;	/* for the ring, and for a page of claims */
+} rows[] = {
+	{ 0, 2 }, { 1, 1 }, { 63, 1 }, { 64, 2 }, { 1000, 1 }, { 1024, 2 },
+};
+
+START_TEST(among_many)
+{
+	const uint32_t taken = rows[_i].taken;
+	struct rig *us = rig_open(false), *other = rig_open(false);
+	struct near_peer *to_us = rig_peer(other, us);
+	uint32_t i;
+
+	for (i = 0; i < taken; i++)
+		us->port->region->claim[i].state = NEAR_CLAIM_TAKEN;
+	looks = 0;
+	ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
+	ck_assert_uint_eq(to_us->index, taken);
+	ck_assert_int_eq(looks, rows[_i].looks);
+	rig_until(us, NULL, 1);
+	rig_close(other);
+	rig_until(us, NULL, 2);
+	rig_close(us);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near claim");
+	TCase *tcase = tcase_create("claim");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, among_many, 0,
+			    sizeof(rows) / sizeof(rows[0]));
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Whether those who wait are to give their processors away. */
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "obj/crowd.h"
+#include "unit.h"
+
+#define PIDS 8
+#define FIRST 1000		/* pid of the first other process */
+
+/* Where who may run, a bit for each processor; 0: there is no such process. */
+static uint64_t ours, theirs[PIDS];
+static int looks, hidden;
+
+/* The C library's, for this program. */
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	uint64_t mask = pid ? theirs[pid - FIRST] : ours;
+	size_t i;
+
+	looks++;
+	if (!mask || pid == hidden) {
+		errno = mask ? EPERM : ESRCH;
+		return -1;
+	}
+	CPU_ZERO_S(size, set);
+	/* the last ones: cpu_set_t alone does not have them */
+	for (i = 0; i < 64; i++)
+		if (mask >> i & 1)
+			CPU_SET_S(8 * size - 1 - i, size, set);
+	return 0;
+}
+
+#define ANYWHERE 0xffff
+static const struct {
+	const char *name;
+	uint64_t ours, theirs[PIDS];
+	bool crowd;
+} cases[] = {
+	{ "nobody", 1, { 0 }, false },
+	{ "one each", 3, { 3 }, false },
+	{ "one too many", 3, { 3, 3 }, true },
+	{ "two on one", 1, { 1 }, true },
+	{ "each bound to its own", 1, { 2, 4, 8, 16 }, false },
+	{ "each bound to two of its own", 3, { 0xc, 0x30, 0xc0 }, false },
+	{ "bound to ours as well", 1, { 1, 2, 2 }, true },
+	{ "others share one, not we", 1, { 2, 2, 2 }, false },
+	{ "we alone are bound", 1, { ANYWHERE, ANYWHERE, ANYWHERE }, false },
+	{ "they alone are bound", 0xf, { 1, 2, 4 }, false },
+	{ "they are bound, and there is none left", 7, { 1, 2, 4 }, true },
+	{ "a node of three, of two such", 7, { 7, 7, 0x38, 0x38, 0x38 }, false },
+	{ "bound, and others free on all of these", 1, { 2, 3, 3 }, true },
+	{ "free, and others bound on all of these", 3, { 1, 2, 3 }, true },
+	{ "bound, and one is free on another as well", 1, { 3 }, false },
+	{ "bound, at the end of a chain that is full", 1, { 3, 6, 4, 4, 4 }, true },
+	{ "a node of two, of two such", 3, { 3, 3, 0xc, 0xc, 0xc }, true },
+};
+
+/* In no order, twice, and ourselves among them. */
+static bool crowd_of(const uint64_t *masks)
+{
+	pid_t pid[2 * PIDS + 1] = { getpid() };
+	size_t i, n = 1;
+
+	memcpy(theirs, masks, sizeof(theirs));
+	for (i = 0; i < PIDS; i++)
+		pid[n++] = FIRST + PIDS - 1 - (pid_t)i;
+	for (i = 0; i < PIDS; i++)
+		pid[n++] = FIRST + (pid_t)i;
+	return near_crowd(pid, n, 0);
+}
+
+START_TEST(table)
+{
+	ours = cases[_i].ours;
+	ck_assert_msg(crowd_of(cases[_i].theirs) == cases[_i].crowd, "%s",
+		      cases[_i].name);
+}
+END_TEST
+
+/* What is not known of a process is no reason to let it starve. */
+START_TEST(unknown)
+{
+	static const uint64_t bound[PIDS] = { 2 };
+	pid_t far[2] = {0};
+
+	ours = 1;
+	ck_assert(!crowd_of(bound));
+	hidden = FIRST;
+	ck_assert(crowd_of(bound));
+	/* two without a pid are two */
+	ours = 3;
+	ck_assert(!near_crowd(far, 1, 0));
+	ck_assert(near_crowd(far, 2, 0));
+	/* nor is anything known of ourselves */
+	ours = 0;
+	ck_assert(near_crowd(far, 0, 0));
+}
+END_TEST
+
+/* Nobody is looked at where all have a processor, however they are bound. */
+START_TEST(enough)
+{
+	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
+
+	ours = ANYWHERE;
+	looks = 0;
+	ck_assert(!near_crowd(pid, 3, 0));
+	ck_assert_int_eq(looks, 1);
+}
+END_TEST
+
+/* Of whom nothing is known, he may need our processors. */
+START_TEST(strangers)
+{
+	pid_t pid[1] = { FIRST };
+
+	ours = theirs[0] = 7;
+	ck_assert(!near_crowd(pid, 1, 1));
+	ck_assert(near_crowd(pid, 1, 2));
+}
+END_TEST
+
+/* What changes is looked at soon, what does not is looked at seldom. */
+START_TEST(turns)
+{
+	struct duo_crowd_turn turn = {0};
+	uint64_t now = 5, wait;
+
+	for (wait = DUO_CROWD_SOON; wait <= DUO_CROWD_LATE; wait *= 2) {
+		ck_assert(duo_crowd_due(&turn, now));
+		duo_crowd_told(&turn, now, false);
+		ck_assert(!duo_crowd_due(&turn, now + wait - 1));
+		now += wait;
+	}
+	duo_crowd_told(&turn, now, false);
+	ck_assert(!duo_crowd_due(&turn, now + DUO_CROWD_LATE - 1));
+	now += DUO_CROWD_LATE;
+	duo_crowd_told(&turn, now, true);
+	ck_assert(turn.crowded);
+	ck_assert(duo_crowd_due(&turn, now + DUO_CROWD_SOON));
+}
+END_TEST
+
+/* A port has those that it knows, and none that has died. */
+START_TEST(port)
+{
+	struct rig *rig = rig_open(false);
+	struct near_addr addr = rig->addr;
+	struct near_peer *peer[2];
+	int i;
+
+	ours = theirs[0] = theirs[1] = 3;
+	rig_peer(rig, rig);
+	ck_assert(!near_crowded(rig->port, 0));
+	for (i = 0; i < 2; i++) {
+		addr.pid = FIRST + i;
+		addr.nonce++;
+		ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[i]), 0);
+		ck_assert(near_crowded(rig->port, 0) == i);
+	}
+	near_peer_dies(rig->port, peer[0]);
+	ck_assert(!near_crowded(rig->port, 0));
+	/* of three endpoints it knows itself and another one */
+	ck_assert(!near_crowded(rig->port, 2));
+	ck_assert(near_crowded(rig->port, 3));
+	addr.nonce++;
+	addr.pid_ns++;		/* pids of another namespace mean nothing */
+	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
+	ck_assert(near_crowded(rig->port, 0));
+	rig_close(rig);
+}
+END_TEST
+
+static void setup(void)
+{
+	memset(theirs, 0, sizeof(theirs));
+	hidden = -1;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("near crowd");
+	TCase *tcase = tcase_create("crowd");
+
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_add_loop_test(tcase, table, 0, sizeof(cases) / sizeof(*cases));
+	tcase_add_test(tcase, unknown);
+	tcase_add_test(tcase, enough);
+	tcase_add_test(tcase, strangers);
+	tcase_add_test(tcase, turns);
+	tcase_add_test(tcase, port);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Processes that end, are stopped, and come again. */
+
+#include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LEN 300000
+
+static struct rig *us;
+static struct near_addr theirs;
+static pid_t child;
+static int from_child[2];
+static uint8_t buf[LEN];
+
+/* In a process of its own; tells its address, acts, and waits to be killed. */
+static void start(void (*act)(struct rig *rig, struct near_peer *to_us),
+		  bool no_cma)
+{
+	struct near_addr ours = us->addr;
+	struct near_peer *to_us;
+	struct rig *rig;
+
+	ck_assert_int_eq(pipe(from_child), 0);
+	child = fork();
+	if (!child) {
+		rig = rig_open(no_cma);
+		near_peer_get(rig->port, &ours, &to_us);
+		act(rig, to_us);
+		if (write(from_child[1], &rig->addr, sizeof(rig->addr)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(from_child[0], &theirs, sizeof(theirs)),
+			 sizeof(theirs));
+}
+
+/* Not waited for: a process that has ended is dead before it is reaped. */
+static void kill_child(void)
+{
+	siginfo_t info;
+
+	kill(child, SIGKILL);
+	waitid(P_PID, child, &info, WEXITED | WNOWAIT);
+}
+
+static void setup(void)
+{
+	us = rig_open(false);
+	rig_fill(buf, LEN, 3);
+	child = 0;
+}
+
+static void teardown(void)
+{
+	if (child) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	rig_close(us);
+}
+
+static void act_nothing(struct rig *rig, struct near_peer *to_us)
+{
+}
+
+static void act_send(struct rig *rig, struct near_peer *to_us)
+{
+	uint32_t i;
+
+	for (i = 0; i < 100; i++)
+		rig_send(rig, to_us, i, buf, i * 10);
+	rig_send_large(rig, to_us, 100, buf, LEN, buf);
+}
+
+/* All that was sent completely is delivered before the end. */
+START_TEST(sender)
+{
+	uint32_t i;
+
+	start(act_send, false);
+	kill_child();
+	rig_until_gone(us, 102);
+	for (i = 0; i < 100; i++) {
+		ck_assert_uint_eq(us->event[i].msg.tag, i);
+		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, i * 10));
+	}
+	ck_assert_int_eq(us->event[100].kind, RIG_RNDV);
+	/* whoever wants it now hears that it is not to be had */
+	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
+				   &us->event[100].msg.rndv, NULL, 0, 0, us),
+			 0);
+	rig_until(us, NULL, 103);
+	ck_assert_int_eq(us->event[102].err, ECONNRESET);
+}
+END_TEST
+
+/* Room for what it had sent comes late: it is not lost. */
+START_TEST(sender_without_room)
+{
+	start(act_send, false);
+	rig_poll(us, 0);
+	us->no_room = true;
+	kill_child();
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	us->no_room = false;
+	rig_until_gone(us, 102);
+}
+END_TEST
+
+/* It has died, but the sink takes nothing of what it sent: that is no -EAGAIN. */
+START_TEST(dying)
+{
+	uint64_t end = near_now_ms() + 10000;
+	struct near_peer *peer;
+	int ret;
+
+	start(act_send, false);
+	near_peer_get(us->port, &theirs, &peer);
+	us->refuse = INT_MAX;
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
+	kill_child();
+	do {
+		rig_poll(us, 1);
+		ret = rig_send(us, peer, 2, buf, 8);
+	} while ((!ret || ret == -EAGAIN) && near_now_ms() < end);
+	ck_assert_int_eq(ret, -ECONNRESET);
+	ck_assert_int_eq(rig_send_large(us, peer, 2, buf, LEN, buf),
+			 -ECONNRESET);
+	ck_assert_uint_eq(us->count, 0);
+	us->refuse = 0;
+	rig_until_gone(us, 102);
+}
+END_TEST
+
+/* _i is 1: in pieces. The receiver waits for the rest. */
+START_TEST(sender_of_large)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+
+	start(act_send, _i);
+	rig_until(us, NULL, 101);
+	kill(child, SIGSTOP);
+	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
+				   &us->event[100].msg.rndv, &iov, 1, LEN, us),
+			 0);
+	if (!_i) {
+		/* it can be read though it is stopped */
+		rig_until(us, NULL, 102);
+		ck_assert_int_eq(us->event[101].err, 0);
+		kill_child();
+		rig_until_gone(us, 103);
+		return;
+	}
+	rig_poll_ms(us, 1500);
+	ck_assert_msg(us->count == 101, "stopped is not dead");
+	kill_child();
+	rig_until_gone(us, 103);
+	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+}
+END_TEST
+
+START_TEST(receiver)
+{
+	struct near_peer *peer;
+	int ret;
+
+	start(act_nothing, false);
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send_large(us, peer, 1, buf, LEN, buf), 0);
+	while (!(ret = rig_send(us, peer, 2, buf, 8)))
+		;
+	ck_assert_int_eq(ret, -EAGAIN);
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	kill_child();
+	rig_until_gone(us, 2);
+	ck_assert_int_eq(us->event[0].kind, RIG_SENT);
+	ck_assert_int_eq(us->event[0].err, ECONNRESET);
+	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
+}
+END_TEST
+
+/* Nothing was ever exchanged: who waits for it hears of it. */
+START_TEST(watched)
+{
+	struct near_peer *peer;
+
+	start(act_nothing, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_watch(us->port, peer);
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	kill_child();
+	rig_until_gone(us, 1);
+}
+END_TEST
+
+/* So long ago, to the port, its last poll was. */
+static void pause_ms(unsigned int ms)
+{
+	us->port->ticked_ms -= ms;
+	us->port->checked_ms -= ms;
+}
+
+/*
+ * A program that polls three times a second notices as soon as others do, however
+ * many polls it has made.
+ */
+START_TEST(seldom)
+{
+	struct near_peer *peer;
+	int polls;
+
+	start(act_nothing, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_watch(us->port, peer);
+	for (polls = 0; polls < NEAR_TICK_POLLS + _i; polls++) {
+		pause_ms(333);
+		rig_poll(us, 1);
+	}
+	kill_child();
+	for (polls = 0; !us->count; polls++) {
+		ck_assert_int_lt(polls, 3);
+		pause_ms(333);
+		rig_poll(us, 1);
+	}
+	rig_until_gone(us, 1);
+}
+END_TEST
+
+/* The clock is looked at at each poll after a pause, and then less and less. */
+START_TEST(looks_less_often)
+{
+	const uint64_t start_ms = near_now_ms();
+	uint32_t i, looks = 0, before;
+
+	pause_ms(1000);
+	rig_poll(us, NEAR_TICK_POLLS);
+	ck_assert_uint_le(us->port->tick_polls, 1);
+	for (i = 0; i < 1000; i++) {
+		before = us->port->tick_at;
+		rig_poll(us, 1);
+		looks += us->port->tick_at != before;
+	}
+	if (near_now_ms() - start_ms < NEAR_CHECK_MS) {
+		ck_assert_uint_eq(us->port->tick_polls, NEAR_TICK_POLLS);
+		ck_assert_uint_le(looks, 4 * NEAR_TICK_QUICK + 1000 /
+				  NEAR_TICK_POLLS);
+	}
+	ck_assert_uint_ge(looks, 1000 / NEAR_TICK_POLLS);
+}
+END_TEST
+
+START_TEST(dead_before)
+{
+	struct near_peer *peer;
+
+	start(act_nothing, false);
+	kill_child();
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	rig_until_gone(us, 1);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+}
+END_TEST
+
+/* We learn of its death by answering it: what was under way ends all the same. */
+START_TEST(dead_when_answered)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+	struct near_peer *peer;
+
+	start(act_send, true);
+	rig_until(us, NULL, 101);
+	peer = us->event[100].peer;
+	ck_assert_int_eq(near_recv(us->port, peer, &us->event[100].msg.rndv,
+				   &iov, 1, LEN, us), 0);
+	kill_child();
+	waitpid(child, NULL, 0);
+	child = 0;
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -EHOSTUNREACH);
+	rig_until_gone(us, 103);
+	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+}
+END_TEST
+
+/*
+ * A receive from a peer that cannot be answered, which is found dead before the
+ * next poll: it ends once, and nothing of it is left to be worked on.
+ */
+START_TEST(dead_before_the_next_poll)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+	struct near_peer *peer;
+
+	start(act_send, true);
+	rig_until(us, NULL, 101);
+	peer = us->event[100].peer;
+	kill_child();
+	peer->state = NEAR_PEER_CLOSED_OFF;	/* as after -EHOSTUNREACH */
+	ck_assert_int_eq(near_recv(us->port, peer, &us->event[100].msg.rndv,
+				   &iov, 1, LEN, us), 0);
+	ck_assert(!near_list_empty(&us->port->receiving));
+	near_peer_dies(us->port, peer);
+	near_wait_fd(us->port);
+	near_woken(us->port);
+	ck_assert(near_list_empty(&us->port->receiving));
+	rig_until_gone(us, 103);
+	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+}
+END_TEST
+
+/* A process that has the pid of one that ended is another one. */
+START_TEST(pid_reused)
+{
+	struct near_peer *peer;
+
+	start(act_nothing, false);
+	theirs.start--;
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	rig_until_gone(us, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near death");
+	TCase *tcase = tcase_create("death");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, sender);
+	tcase_add_test(tcase, sender_without_room);
+	tcase_add_test(tcase, dying);
+	tcase_add_loop_test(tcase, sender_of_large, 0, 2);
+	tcase_add_test(tcase, receiver);
+	tcase_add_test(tcase, watched);
+	tcase_add_loop_test(tcase, seldom, 0, NEAR_TICK_POLLS);
+	tcase_add_test(tcase, looks_less_often);
+	tcase_add_test(tcase, dead_before);
+	tcase_add_test(tcase, dead_when_answered);
+	tcase_add_test(tcase, dead_before_the_next_poll);
+	tcase_add_test(tcase, pid_reused);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Peers in other pid namespaces that end, are stopped, and come again: each is
+ * the first process of its namespace, so all have the pid 1. Where none can be
+ * made, processes that say so of themselves have to do.
+ */
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LIMIT_MS 1000
+#define STOP_MS 400
+#define LEN 300000
+
+enum place {
+	IN_NAMESPACE,
+	PRETENDS,	/* in ours: what it forks outlives it */
+	PLACES
+};
+
+static struct rig *us;
+static struct near_addr ours, theirs;
+static pid_t child;
+static uint8_t buf[LEN], got[LEN];
+
+/* Sends a small message and a large one, and takes what we send. */
+static void act(struct rig *rig)
+{
+	struct iovec iov = { got, LEN };
+	struct near_peer *to_us;
+	uint32_t done = 0, sent = 0;
+
+	near_peer_get(rig->port, &ours, &to_us);
+	for (;; sched_yield()) {
+		rig_poll(rig, NEAR_TICK_POLLS);
+		if (!sent && !rig_send(rig, to_us, 1, buf, 8))
+			sent = 1;
+		if (sent == 1 &&
+		    !rig_send_large(rig, to_us, 2, buf, LEN, buf))
+			sent = 2;
+		for (; done < rig->count; done++)
+			if (rig->event[done].kind == RIG_RNDV)
+				near_recv(rig->port, rig->event[done].peer,
+					  &rig->event[done].msg.rndv, &iov, 1,
+					  LEN, got);
+	}
+}
+
+/* Sleeps, tells each time that it is about to, and is woken. */
+static void sleeps(struct rig *rig, int to)
+{
+	struct pollfd fd = { near_wait_fd(rig->port), POLLIN, 0 };
+
+	for (;;) {
+		while (near_arm(rig->port))
+			rig_poll(rig, 1);
+		if (write(to, "", 1) < 0)
+			_exit(1);
+		poll(&fd, 1, -1);
+		near_woken(rig->port);
+		rig_poll(rig, NEAR_TICK_POLLS);
+	}
+}
+
+static void child_main(enum place place, int to, bool sleeper)
+{
+	struct rig *rig;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rig = rig_open(false);
+	if (place == PRETENDS) {
+		rig->port->addr.pid_ns++;
+		near_address(rig->port, &rig->addr);
+	}
+	near_listen(rig->port, -1);
+	if (place == PRETENDS && !fork()) {
+		/* it has all descriptors of the one that is killed */
+		poll(NULL, 0, 20000);
+		_exit(0);
+	}
+	if (write(to, &rig->addr, sizeof(rig->addr)) < 0)
+		_exit(1);
+	if (sleeper)
+		sleeps(rig, to);
+	act(rig);
+}
+
+/* Returns what it tells by; -1: there are no such namespaces here. */
+static int start(enum place place, bool sleeper)
+{
+	int fd[2];
+
+	ck_assert_int_eq(pipe(fd), 0);
+	child = (pid_t)syscall(SYS_clone, (place == IN_NAMESPACE ?
+			       CLONE_NEWPID : 0) | SIGCHLD, NULL, NULL, NULL,
+			       NULL);
+	if (!child)
+		child_main(place, fd[1], sleeper);
+	close(fd[1]);
+	if (child < 0) {
+		child = 0;
+		close(fd[0]);
+		fprintf(stderr, "SKIP: near far (no pid namespace may be "
+			"made)\n");
+		return -1;
+	}
+	ck_assert_int_eq(read(fd[0], &theirs, sizeof(theirs)),
+			 sizeof(theirs));
+	return fd[0];
+}
+
+static void end(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	child = 0;
+}
+
+static void setup(void)
+{
+	us = rig_open(false);
+	near_listen(us->port, -1);
+	ours = us->addr;
+	rig_fill(buf, LEN, 3);
+}
+
+static void teardown(void)
+{
+	if (child)
+		end();
+	rig_close(us);
+}
+
+/* How many of this kind with this end there are. */
+static int ended(enum rig_kind kind, int err)
+{
+	uint32_t i;
+	int n = 0;
+
+	for (i = 0; i < us->count; i++)
+		n += us->event[i].kind == kind && us->event[i].err == err;
+	return n;
+}
+
+static struct near_peer *meet(void)
+{
+	struct near_peer *peer;
+
+	rig_until(us, NULL, 2);
+	peer = near_peer_find(us->port, &theirs);
+	ck_assert_ptr_nonnull(peer);
+	ck_assert(peer->far);
+	return peer;
+}
+
+/* A stopped one is killed: nothing of its large messages moves any more. */
+START_TEST(killed)
+{
+	struct iovec iov = { got, LEN };
+	struct near_peer *peer;
+	uint64_t since;
+
+	if (start((enum place)_i, false) < 0)
+		return;
+	peer = meet();
+	kill(child, SIGSTOP);
+	near_recv(us->port, peer, &us->event[1].msg.rndv, &iov, 1, LEN, got);
+	ck_assert_int_eq(rig_send_large(us, peer, 3, buf, LEN, buf), 0);
+	rig_poll_ms(us, STOP_MS);
+	ck_assert_int_eq(ended(RIG_GONE, 0), 0);
+	kill(child, SIGKILL);
+	since = near_now_ms();
+	while (!ended(RIG_GONE, 0)) {
+		rig_poll(us, NEAR_TICK_POLLS);
+		ck_assert(near_now_ms() - since < LIMIT_MS);
+	}
+	ck_assert_int_eq(ended(RIG_SENT, ECONNRESET), 1);
+	ck_assert_int_eq(ended(RIG_RECEIVED, ECONNRESET), 1);
+	ck_assert_int_eq(rig_send(us, peer, 4, buf, 8), -ECONNRESET);
+}
+END_TEST
+
+START_TEST(stopped)
+{
+	struct near_peer *peer;
+
+	if (start((enum place)_i, false) < 0)
+		return;
+	peer = meet();
+	kill(child, SIGSTOP);
+	ck_assert_int_eq(rig_send_large(us, peer, 3, buf, LEN, buf), 0);
+	rig_poll_ms(us, STOP_MS);
+	ck_assert_uint_eq(us->count, 2);
+	kill(child, SIGCONT);
+	rig_until(us, NULL, 3);
+	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
+}
+END_TEST
+
+/* All are pid 1. Their memory, and what they were told by, is given back. */
+START_TEST(comes_again)
+{
+	uint32_t before;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		before = us->count;
+		if (start(IN_NAMESPACE, false) < 0)
+			return;
+		ck_assert_int_eq(theirs.pid, 1);
+		rig_until(us, NULL, before + 2);
+		ck_assert_int_eq(ended(RIG_MSG, 0), i + 1);
+		ck_assert_uint_eq(rig_lanes(us), 1);
+		end();
+		rig_until(us, NULL, before + 3);
+		ck_assert_int_eq(ended(RIG_GONE, 0), i + 1);
+		ck_assert_uint_eq(rig_lanes(us), 0);
+	}
+}
+END_TEST
+
+/*
+ * One that was woken once sleeps when it is killed, so that its end finds the
+ * bell armed and the pipe without a reader: no SIGPIPE.
+ */
+START_TEST(killed_asleep)
+{
+	struct near_peer *peer;
+	char byte;
+	int fd;
+
+	fd = start((enum place)_i, true);
+	if (fd < 0)
+		return;
+	ck_assert_int_eq(near_peer_get(us->port, &theirs, &peer), 0);
+	while (rig_send(us, peer, 1, buf, 8) == -EAGAIN)
+		rig_poll(us, NEAR_TICK_POLLS);
+	while (peer->wake_fd < 0) {
+		ck_assert_int_eq(read(fd, &byte, 1), 1);
+		rig_send(us, peer, 1, buf, 8);
+	}
+	/* it has seen all, and sleeps */
+	while (!__atomic_load_n(&peer->region->armed, __ATOMIC_ACQUIRE))
+		sched_yield();
+	kill(child, SIGKILL);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(ended(RIG_GONE, 0), 1);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near far");
+	TCase *tcase = tcase_create("far");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, killed, 0, PLACES);
+	tcase_add_loop_test(tcase, stopped, 0, PLACES);
+	tcase_add_test(tcase, comes_again);
+	tcase_add_loop_test(tcase, killed_asleep, 0, PLACES);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Memory control groups: what they have left, and one that has nothing. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "near/link/group.h"
+#include "unit.h"
+
+#define MIB (1ul << 20)
+#define V1 "/sys/fs/cgroup/memory"
+#define V2 "/sys/fs/cgroup"
+
+static void put(const char *dir, const char *name, const char *text)
+{
+	char path[256];
+	int fd;
+
+	if (!text)
+		return;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+/* 64 MiB are asked for, and a MiB is spared. */
+static const struct {
+	const char *name, *limit, *used, *stat;
+	bool v2, has;
+} dirs[] = {
+	{ "v2, none", "max\n", "99999999\n", NULL, true, true },
+	{ "v2, enough", "134217728\n", "66060288\n", NULL, true, true },
+	{ "v2, a byte less", "134217728\n", "66060289\n", NULL, true, false },
+	{ "v2, over it", "134217728\n", "999999999\n", NULL, true, false },
+	{ "v2, files go", "134217728\n", "134217728\n", "anon 1\n"
+	  "inactive_file 60000000\nactive_file 10000000\n", true, true },
+	{ "v2, too few go", "134217728\n", "134217728\n", "anon 99999999\n"
+	  "file 99999999\ninactive_file 100\nactive_file 100\n", true, false },
+	{ "v1, enough", "134217728\n", "66060288\n", NULL, false, true },
+	{ "v1, a byte less", "134217728\n", "66060289\n", NULL, false, false },
+	{ "v1, files of all go", "134217728\n", "134217728\n",
+	  "inactive_file 0\ntotal_inactive_file 60000000\n"
+	  "total_active_file 10000000\n", false, true },
+	{ "no files", NULL, NULL, NULL, true, true },
+	{ "empty", "", "", "", true, true },
+};
+
+START_TEST(what_is_left)
+{
+	char dir[] = "/tmp/near-group-XXXXXX";
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	put(dir, dirs[_i].v2 ? "memory.max" : "memory.limit_in_bytes",
+	    dirs[_i].limit);
+	put(dir, dirs[_i].v2 ? "memory.current" : "memory.usage_in_bytes",
+	    dirs[_i].used);
+	put(dir, "memory.stat", dirs[_i].stat);
+	ck_assert_msg(near_group_dir_has(dir, dirs[_i].v2, 64 * MIB) ==
+		      dirs[_i].has, "%s", dirs[_i].name);
+	ck_assert_int_eq(chdir(dir), 0);
+	unlink("memory.max");
+	unlink("memory.limit_in_bytes");
+	unlink("memory.current");
+	unlink("memory.usage_in_bytes");
+	unlink("memory.stat");
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+/* A group of 64 MiB, in which this process is; false: none may be made. */
+static bool enter(char *dir, size_t size)
+{
+	const char *const mounts[] = { V1, V2 };
+	const char *const limits[] = { "memory.limit_in_bytes", "memory.max" };
+	char path[256], pid[16];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		snprintf(dir, size, "%s/near-test-%d", mounts[i], getppid());
+		if (mkdir(dir, 0755))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, limits[i]);
+		snprintf(pid, sizeof(pid), "%d", getpid());
+		if (!access(path, W_OK)) {
+			put(dir, limits[i], "67108864");
+			put(dir, "cgroup.procs", pid);
+			return true;
+		}
+		rmdir(dir);
+	}
+	return false;
+}
+
+/*
+ * In the group: it is filled until not a page is granted: the kernel counts use in
+ * steps as large as a ring. What is spared is left, so that one would still be
+ * had. 0: sends were refused, and go when there is room again.
+ */
+static int at_the_limit(void)
+{
+	struct rig *a, *b;
+	struct near_peer *to_b;
+	size_t size = 64 * MIB;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i = 0;
+
+	a = rig_open(false);
+	b = rig_open(false);
+	to_b = rig_peer(a, b);
+	while (i < size && near_group_has(NEAR_PAGE)) {
+		memory[i] = 1;
+		i += NEAR_PAGE;
+	}
+	if (i == size)
+		return 77;
+	if (rig_send(a, to_b, 1, "", 1) != -EAGAIN || a->warnings != 1)
+		return 2;
+	munmap(memory, size);
+	if (rig_send(a, to_b, 1, "", 1))
+		return 3;
+	rig_until(b, NULL, 1);
+	return 0;
+}
+
+START_TEST(full)
+{
+	char dir[128];
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(enter(dir, sizeof(dir)) ? at_the_limit() : 77);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	snprintf(dir, sizeof(dir), V1 "/near-test-%d", getpid());
+	if (rmdir(dir)) {
+		snprintf(dir, sizeof(dir), V2 "/near-test-%d", getpid());
+		rmdir(dir);
+	}
+	ck_assert_msg(WIFEXITED(status), "killed by signal %d",
+		      WTERMSIG(status));
+	if (WEXITSTATUS(status) == 77) {
+		fprintf(stderr, "SKIP: near group (no memory control group "
+			"may be made)\n");
+		return;
+	}
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near group");
+	TCase *tcase = tcase_create("group");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, what_is_left, 0,
+			    sizeof(dirs) / sizeof(dirs[0]));
+	tcase_add_test(tcase, full);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

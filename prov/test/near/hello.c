@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Descriptors that are asked for: two ports of this process, one of which says
+ * that it is in another pid namespace; and whatever else may come to a socket.
+ * spaces.c has the real namespaces.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "near/link/hello.h"
+#include "base/proc.h"
+#include "unit.h"
+
+#define MANY 1000
+#define ENOUGH_MS 400
+#define PATIENCE_MS 60000
+
+static struct rig *us, *them;
+static uint8_t big[100000], got[sizeof(big)];
+
+static struct rig *far_open(int dir)
+{
+	struct rig *rig = rig_open(false);
+
+	rig->port->addr.pid_ns++;
+	near_address(rig->port, &rig->addr);
+	ck_assert_int_eq(near_listen(rig->port, dir), 0);
+	return rig;
+}
+
+static void setup(void)
+{
+	us = rig_open(false);
+	ck_assert_int_eq(near_listen(us->port, -1), 0);
+	them = far_open(-1);
+	rig_fill(big, sizeof(big), 1);
+}
+
+static void teardown(void)
+{
+	if (us)
+		rig_close(us);
+	if (them)
+		rig_close(them);
+}
+
+static int fds(void)
+{
+	DIR *stream = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(stream))
+		n++;
+	closedir(stream);
+	return n;
+}
+
+/* Until it is no -EAGAIN; other, if there is one, polls meanwhile. */
+static int send_when(struct rig *rig, struct near_peer *peer,
+		     struct rig *other)
+{
+	uint64_t end = near_now_ms() + 10000;
+	int ret;
+
+	while ((ret = rig_send(rig, peer, 7, big, 8)) == -EAGAIN) {
+		ck_assert(near_now_ms() < end);
+		rig_poll(rig, NEAR_TICK_POLLS);
+		if (other)
+			rig_poll(other, NEAR_TICK_POLLS);
+	}
+	return ret;
+}
+
+START_TEST(to_and_fro)
+{
+	struct near_peer *peer = rig_peer(us, them);
+	struct iovec iov = { got, sizeof(got) };
+	uint32_t round;
+
+	ck_assert(peer->far);
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+	rig_until(them, us, 1);
+	/* it has got ours with our question */
+	ck_assert_int_eq(rig_send(them, them->event[0].peer, 8, big, 8), 0);
+	rig_until(us, them, 1);
+	/* in each way that is ever tried */
+	for (round = 1; round < 20; round++) {
+		ck_assert_int_eq(rig_send_large(us, peer, 9, big, sizeof(big),
+						big), 0);
+		rig_until(them, us, 2 * round);
+		memset(got, 0, sizeof(got));
+		near_recv(them->port, them->event[0].peer,
+			  &them->event[2 * round - 1].msg.rndv, &iov, 1,
+			  sizeof(big), got);
+		rig_until(them, us, 2 * round + 1);
+		ck_assert_mem_eq(got, big, sizeof(big));
+		rig_until(us, them, 1 + round);
+	}
+	/* all in pieces: its pid is nobody's here */
+	ck_assert_uint_eq(peer->ways, NEAR_WAY_BIT(NEAR_WAY_PIECES));
+}
+END_TEST
+
+static int mail_count(struct rig *rig)
+{
+	struct near_mail mail;
+	int n = 0;
+
+	while (near_hello_next(rig->port, &mail)) {
+		near_mail_drop(&mail);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * It can open what is ours, and sends at once; we cannot open what is its, and
+ * nobody refers to it. It is asked now and then, and its answer is expected.
+ */
+START_TEST(unknown_sender)
+{
+	struct rig *hidden = rig_open(false);
+	struct near_peer *to_us = rig_peer(hidden, us);
+	uint64_t start = near_now_ms(), asked;
+
+	ck_assert_int_eq(near_listen(hidden->port, -1), 0);
+	hidden->port->addr.pid_ns++;
+	ck_assert_int_eq(rig_send(hidden, to_us, 5, big, 8), 0);
+	rig_poll_ms(us, 50);
+	asked = (uint64_t)mail_count(hidden);
+	ck_assert_uint_ge(asked, 1);
+	ck_assert_uint_le(asked, 1 + (near_now_ms() - start) / 100);
+	ck_assert_uint_eq(us->count, 0);
+	rig_until(us, hidden, 1);
+	ck_assert_uint_eq(us->event[0].msg.tag, 5);
+	ck_assert(near_watched(us->event[0].peer));
+	/* one that has ended by then is kept no longer */
+	rig_close(hidden);
+	rig_until(us, NULL, 2);
+	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
+	ck_assert(!us->event[1].peer->expected);
+}
+END_TEST
+
+/* The same, but it ends before it answers: what it sent counts. */
+START_TEST(unknown_sender_ends)
+{
+	struct rig *hidden = rig_open(false);
+	struct near_peer *to_us = rig_peer(hidden, us);
+
+	ck_assert_int_eq(near_listen(hidden->port, -1), 0);
+	hidden->port->addr.pid_ns++;
+	ck_assert_int_eq(rig_send(hidden, to_us, 5, big, 8), 0);
+	rig_poll(us, NEAR_TICK_POLLS);
+	rig_close(hidden);
+	rig_until(us, NULL, 2);
+	ck_assert_uint_eq(us->event[0].msg.tag, 5);
+	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
+	ck_assert_uint_eq(rig_lanes(us), 0);
+}
+END_TEST
+
+/* Both ask at once; who has the other's descriptors need not wait. */
+START_TEST(claims_before_it_is_read)
+{
+	struct near_peer *peer = rig_peer(us, them);
+
+	near_peer_watch(them->port, rig_peer(them, us));
+	rig_poll_ms(us, 2 * ENOUGH_MS / 10);
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), 0);
+	rig_poll(them, 1);
+	ck_assert_int_eq(them->warnings, 0);
+	ck_assert_uint_eq(them->count, 1);
+}
+END_TEST
+
+/* Nobody answers: the sends go elsewhere; when somebody does, they may come. */
+START_TEST(no_answer)
+{
+	struct near_peer *peer = rig_peer(us, them);
+
+	us->port->patience_ms = PATIENCE_MS;
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
+	rig_poll_ms(us, ENOUGH_MS / 2);
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
+	ck_assert_int_eq(us->warnings, 0);
+	us->port->patience_ms = ENOUGH_MS;
+	ck_assert_int_eq(send_when(us, peer, NULL), -EHOSTUNREACH);
+	ck_assert_int_eq(us->warnings, 1);
+	rig_poll_ms(them, ENOUGH_MS / 10);
+	rig_poll_ms(us, ENOUGH_MS / 2);
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+}
+END_TEST
+
+START_TEST(waits_for_ever)
+{
+	struct near_peer *peer = rig_peer(us, them);
+	char byte;
+
+	rig_send(us, peer, 1, big, 8);
+	/* the question is lost */
+	ck_assert_int_ge(recv(them->port->hello, &byte, 1, MSG_DONTWAIT), 0);
+	rig_poll_ms(us, ENOUGH_MS);
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+}
+END_TEST
+
+/* Its end is told although nothing was sent to it, and nobody had to ask. */
+START_TEST(closes_unused)
+{
+	near_peer_watch(them->port, rig_peer(them, us));
+	rig_poll_ms(us, ENOUGH_MS / 10);
+	ck_assert_ptr_nonnull(near_peer_find(us->port, &them->addr));
+	rig_close(them);
+	them = NULL;
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+	near_peer_put(us->port, us->event[0].peer);
+	ck_assert_ptr_null(near_peer_find(us->port, &us->addr));
+}
+END_TEST
+
+/* Nobody refers to it here: it is not gone for that, there or here. */
+START_TEST(put_and_sent_again)
+{
+	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
+
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+	rig_until(them, us, 1);
+	near_peer_put(us->port, peer);
+	rig_poll_ms(them, ENOUGH_MS / 10);
+	ck_assert_int_eq(back->state, NEAR_PEER_NEW);
+	ck_assert_ptr_eq(rig_peer(us, them), peer);
+	ck_assert_int_eq(rig_send(us, peer, 2, big, 8), 0);
+	rig_until(them, us, 2);
+	ck_assert_uint_eq(rig_lanes(them), 1);
+}
+END_TEST
+
+/* Taken for gone by the other, and asked by it again, it answers. */
+START_TEST(asked_again)
+{
+	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
+
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+	rig_until(them, us, 1);
+	near_peer_dies(them->port, back);
+	rig_until(them, us, 2);
+	ck_assert_int_eq(back->state, NEAR_PEER_GONE);
+	near_peer_put(us->port, peer);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+	near_peer_put(us->port, us->event[0].peer);
+	ck_assert_ptr_null(near_peer_find(us->port, &them->addr));
+	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
+	rig_until(them, us, 3);
+}
+END_TEST
+
+START_TEST(nobody_there)
+{
+	struct near_peer *peer = rig_peer(us, them);
+
+	rig_close(them);
+	them = NULL;
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -ECONNRESET);
+	ck_assert_int_eq(us->warnings, 1);
+}
+END_TEST
+
+enum { SEALED, UNSEALED, PIPE, PIDFD, KINDS_OF_FD };
+
+static int fd_of[KINDS_OF_FD];
+
+static void fds_make(void)
+{
+	int pair[2];
+
+	fd_of[SEALED] = us->port->fd;
+	fd_of[UNSEALED] = memfd_create("unsealed", MFD_ALLOW_SEALING);
+	ck_assert_int_eq(ftruncate(fd_of[UNSEALED], 1 << 22), 0);
+	ck_assert_int_eq(pipe(pair), 0);
+	fd_of[PIPE] = pair[1];
+	fd_of[PIDFD] = near_proc_pidfd(getpid());
+}
+
+#define FEW(n, says) \
+	.fd = { SEALED, PIPE, PIDFD, PIPE }, .fds = n, .count = says
+#define GOOD FEW(3, 3)
+#define BAD(...) .fd = { __VA_ARGS__ }, .fds = 3, .count = 3
+
+static const struct {
+	const char *name;
+	int fd[4];
+	uint32_t fds, count, kind;
+	int more;		/* bytes */
+	bool other_to, other_host, ours;
+} mails[] = {
+	{ .name = "short", GOOD, .more = -1 },
+	{ .name = "long", GOOD, .more = 1 },
+	{ .name = "for another", GOOD, .other_to = true },
+	{ .name = "of another host", GOOD, .other_host = true },
+	{ .name = "our own", GOOD, .ours = true },
+	{ .name = "of no kind", GOOD, .kind = NEAR_HELLO_KINDS },
+	{ .name = "no descriptors", FEW(0, 0) },
+	{ .name = "fewer than it says", FEW(3, 4) },
+	{ .name = "more than it says", FEW(4, 3) },
+	{ .name = "without a pidfd", FEW(2, 2) },
+	{ .name = "memory that may shrink", BAD(UNSEALED, PIPE, PIDFD) },
+	{ .name = "a pipe for memory", BAD(PIPE, PIPE, PIDFD) },
+	{ .name = "memory for the pipe", BAD(SEALED, SEALED, PIDFD) },
+	{ .name = "a pipe for the pidfd", BAD(SEALED, PIPE, PIPE) },
+};
+
+static void mail(size_t at)
+{
+	struct near_hello hello[2] = { {
+		.from = them->addr, .to = us->addr.nonce,
+		.kind = mails[at].kind, .count = mails[at].count,
+	} };
+	struct iovec iov = { hello, sizeof(*hello) + (size_t)mails[at].more };
+	char rights[CMSG_SPACE(4 * sizeof(int))]
+		__attribute__((aligned(8))) = { 0 };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	struct msghdr msg = {
+		.msg_name = &name, .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = mails[at].fds ? rights : NULL,
+		.msg_controllen = mails[at].fds ?
+			CMSG_SPACE(mails[at].fds * sizeof(int)) : 0,
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	uint32_t i;
+
+	hello->from.nonce += 77;
+	hello->from.host += mails[at].other_host;
+	hello->to += mails[at].other_to;
+	if (mails[at].ours)
+		hello->from = us->addr;
+	msg.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+		1 + (size_t)sprintf(name.sun_path + 1, "near.%016llx",
+				    (unsigned long long)us->addr.nonce));
+	for (i = 0; i < mails[at].fds; i++)
+		memcpy(CMSG_DATA(cmsg) + i * sizeof(int),
+		       &fd_of[mails[at].fd[i]], sizeof(int));
+	if (cmsg) {
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(mails[at].fds * sizeof(int));
+	}
+	/* no more than a few wait at a time */
+	while (sendmsg(fd, &msg, MSG_DONTWAIT) < 0) {
+		ck_assert_int_eq(errno, EAGAIN);
+		rig_poll_ms(us, 1);
+	}
+	close(fd);
+}
+
+/* The port has learned nothing, kept nothing, and goes on. */
+static void refused(const char *what, int before)
+{
+	rig_poll_ms(us, ENOUGH_MS / 10);
+	ck_assert_msg(us->warnings == 1, "%s: %d warnings", what,
+		      us->warnings);
+	ck_assert_msg(near_list_empty(&us->port->peers), "%s: met", what);
+	ck_assert_msg(fds() == before, "%s: %d descriptors, not %d", what,
+		      fds(), before);
+	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
+}
+
+START_TEST(wrong_mail)
+{
+	int before;
+
+	fds_make();
+	before = fds();
+	mail((size_t)_i);
+	refused(mails[_i].name, before);
+}
+END_TEST
+
+START_TEST(flood)
+{
+	int before, i;
+
+	fds_make();
+	before = fds();
+	for (i = 0; i < MANY; i++)
+		mail((size_t)i % (sizeof(mails) / sizeof(mails[0])));
+	refused("flood", before);
+}
+END_TEST
+
+/* No descriptor is left for what comes: said, and asked for again. */
+START_TEST(no_descriptors_left)
+{
+	struct near_peer *peer = rig_peer(us, them);
+	struct rlimit limit, few;
+	int fd[1024], n = 0;
+
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few = limit;
+	few.rlim_cur = 512;
+	setrlimit(RLIMIT_NOFILE, &few);
+	while (n < 1024 && (fd[n] = dup(0)) >= 0)
+		n++;
+	rig_poll_ms(them, ENOUGH_MS / 10);
+	ck_assert_int_eq(them->warnings, 1);
+	ck_assert_ptr_null(near_peer_find(them->port, &us->addr));
+	while (n)
+		close(fd[--n]);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ck_assert_int_eq(send_when(us, peer, them), 0);
+}
+END_TEST
+
+static int count(int dir)
+{
+	DIR *stream = fdopendir(openat(dir, ".", O_RDONLY));
+	struct dirent *entry;
+	int n = 0;
+
+	while ((entry = readdir(stream)))
+		n += entry->d_name[0] != '.';
+	closedir(stream);
+	return n;
+}
+
+START_TEST(in_a_directory)
+{
+	char path[] = "/tmp/near-hello-XXXXXX", name[128];
+	struct sockaddr_un left = { .sun_family = AF_UNIX };
+	int dir, fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	struct rig *here, *there;
+
+	ck_assert_ptr_nonnull(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY);
+	here = rig_open(false);
+	ck_assert_int_eq(near_listen(here->port, dir), 0);
+	there = far_open(dir);
+	/* that of a process that was killed, and what is none of near's */
+	snprintf(left.sun_path, sizeof(left.sun_path),
+		 "%s/near.0123456789abcdef", path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&left, sizeof(left)), 0);
+	close(fd);
+	snprintf(name, sizeof(name), "%s/near.other", path);
+	close(open(name, O_CREAT | O_WRONLY, 0600));
+	ck_assert_int_eq(count(dir), 4);
+	near_sweep(dir);
+	ck_assert_int_eq(count(dir), 3);
+	ck_assert_int_eq(access(left.sun_path, F_OK), -1);
+	ck_assert_int_eq(send_when(here, rig_peer(here, there), there), 0);
+	rig_close(here);
+	rig_close(there);
+	ck_assert_int_eq(count(dir), 1);
+	unlink(name);
+	close(dir);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near hello");
+	TCase *tcase = tcase_create("ask");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, to_and_fro);
+	tcase_add_test(tcase, unknown_sender);
+	tcase_add_test(tcase, unknown_sender_ends);
+	tcase_add_test(tcase, claims_before_it_is_read);
+	tcase_add_test(tcase, no_answer);
+	tcase_add_test(tcase, waits_for_ever);
+	tcase_add_test(tcase, closes_unused);
+	tcase_add_test(tcase, put_and_sent_again);
+	tcase_add_test(tcase, asked_again);
+	tcase_add_test(tcase, nobody_there);
+	tcase_add_test(tcase, in_a_directory);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("mail");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, wrong_mail, 0,
+			    sizeof(mails) / sizeof(mails[0]));
+	tcase_add_test(tcase, flood);
+	tcase_add_test(tcase, no_descriptors_left);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

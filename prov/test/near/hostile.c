@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A peer of the same user that writes what it likes: it is cut off with one
+ * warning, what it did before is delivered, and others go on.
+ */
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+static struct rig *bad, *good, *us;
+static struct near_peer *bad_to_us, *good_to_us, *us_to_bad;
+static uint8_t big[100000];
+
+static void setup(void)
+{
+	bad = rig_open(true);
+	good = rig_open(true);
+	us = rig_open(true);
+	bad_to_us = rig_peer(bad, us);
+	good_to_us = rig_peer(good, us);
+	us_to_bad = rig_peer(us, bad);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 1, big, 8), 0);
+	ck_assert_int_eq(rig_send(good, good_to_us, 2, big, 8), 0);
+	rig_until(us, NULL, 2);
+}
+
+static void teardown(void)
+{
+	rig_close(bad);
+	rig_close(good);
+	rig_close(us);
+}
+
+static struct near_slot *slot(void)
+{
+	return near_tx_slot(&bad_to_us->tx);
+}
+
+static void publish(enum near_kind kind, size_t len)
+{
+	near_tx_publish(&bad_to_us->tx, slot(), near_word(kind, 0, len, 0));
+}
+
+/* so many events, then it is gone; the other one is not. */
+static void cut_off(uint32_t events)
+{
+	rig_until(us, NULL, 2 + events + 1);
+	ck_assert_int_eq(us->event[2 + events].kind, RIG_GONE);
+	ck_assert_ptr_eq(us->event[2 + events].peer, us_to_bad);
+	ck_assert_int_eq(us->warnings, 1);
+	ck_assert_uint_eq(rig_lanes(us), 1);
+	ck_assert_int_eq(rig_send(good, good_to_us, 3, big, 100), 0);
+	rig_until(us, NULL, 2 + events + 2);
+	ck_assert_uint_eq(us->event[2 + events + 1].msg.tag, 3);
+	ck_assert_int_eq(rig_send(us, us_to_bad, 1, big, 8), -ECONNRESET);
+}
+
+START_TEST(no_such_kind)
+{
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 9, big, 8), 0);
+	publish(15, 0);
+	cut_off(1);
+}
+END_TEST
+
+START_TEST(inline_too_long)
+{
+	publish(NEAR_KIND_INLINE, NEAR_INLINE + 1);
+	cut_off(0);
+}
+END_TEST
+
+/* Longer than any ring, or than senders put into this one. */
+START_TEST(eager_too_long)
+{
+	slot()->eager.len = _i ? bad_to_us->tx.spread_max + 1 : UINT32_MAX;
+	publish(NEAR_KIND_EAGER, 0);
+	cut_off(0);
+}
+END_TEST
+
+START_TEST(ack_of_nothing)
+{
+	slot()->ack.id = 0x100000000u;
+	publish(NEAR_KIND_ACK, 0);
+	cut_off(0);
+}
+END_TEST
+
+START_TEST(piece_of_nothing)
+{
+	slot()->piece.answer = 7;
+	slot()->piece.len = 64;
+	publish(NEAR_KIND_PIECE, 0);
+	cut_off(0);
+}
+END_TEST
+
+/* What we sent to another is not the bad one's to acknowledge. */
+START_TEST(ack_of_anothers)
+{
+	struct near_peer *us_to_good = rig_peer(us, good);
+
+	ck_assert_int_eq(rig_send_large(us, us_to_good, 1, big, sizeof(big),
+					big), 0);
+	slot()->ack.id = (1ull << 32);
+	publish(NEAR_KIND_ACK, 0);
+	cut_off(0);
+}
+END_TEST
+
+START_TEST(asks_for_too_much)
+{
+	ck_assert_int_eq(rig_send_large(us, us_to_bad, 1, big, 50000, big), 0);
+	rig_until(bad, NULL, 1);
+	slot()->cts.id = bad->event[0].msg.rndv.id;
+	slot()->cts.answer = 1;
+	slot()->cts.len = 50001;
+	publish(NEAR_KIND_CTS, 0);
+	/* the send ends with the peer */
+	cut_off(1);
+	ck_assert_int_eq(us->event[2].kind, RIG_SENT);
+	ck_assert_int_eq(us->event[2].err, ECONNRESET);
+}
+END_TEST
+
+/* More than was asked for: not one byte beyond the buffer is written. */
+START_TEST(sends_too_much)
+{
+	static uint8_t room[2000];
+	struct iovec iov = { room, 1000 };
+	struct rig_event *event = &us->event[2];
+	uint64_t id, end;
+
+	ck_assert_int_eq(rig_send_large(bad, bad_to_us, 1, big, 50000, NULL),
+			 0);
+	rig_until(us, NULL, 3);
+	ck_assert_int_eq(near_recv(us->port, event->peer, &event->msg.rndv,
+				   &iov, 1, 50000, room), 0);
+	rig_poll(us, 2);
+	id = ((struct near_pooled *)near_pool_at(&us->port->rx_ops, 0))->use;
+	slot()->piece.answer = id << 32;
+	slot()->piece.len = 1001;
+	memset(near_tx_data(&bad_to_us->tx, 1001, &end), 0xff, 1001);
+	bad_to_us->tx.dtail = end;
+	publish(NEAR_KIND_PIECE, 0);
+	cut_off(2);
+	ck_assert_int_eq(us->event[3].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[3].err, ECONNRESET);
+	ck_assert_int_eq(room[0], 0);
+	ck_assert_int_eq(room[1000], 0);
+}
+END_TEST
+
+/* A claim by nobody that can be: the ring is free again. */
+START_TEST(claim_by_nobody)
+{
+	struct near_region *region = us->port->region;
+	struct near_claim *claim = &region->claim[5];
+
+	memset(&claim->who, 0xff, sizeof(claim->who));
+	claim->state = NEAR_CLAIM_OPEN;
+	region->bell[0] |= 1u << 5;
+	region->bell_words |= 1;
+	rig_poll(us, 1);
+	ck_assert_int_eq(us->warnings, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(rig_lanes(us), 2);
+}
+END_TEST
+
+static void until_free(const struct near_claim *claim)
+{
+	uint64_t end = near_now_ms() + 10000;
+
+	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
+	       NEAR_CLAIM_FREE && near_now_ms() < end)
+		rig_poll(us, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+}
+
+/* Who takes a ring is killed before he opens it, or before he rings. */
+START_TEST(claim_of_the_dead)
+{
+	struct near_region *region = us->port->region;
+	struct near_claim *claim = &region->claim[5];
+	struct near_place place;
+	struct stat before, after;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	fstat(us->port->fd, &before);
+	ck_assert(near_place(us->port->room.growing, 5, 3, &place));
+	near_region_reserve(us->port->fd, place.offset, place.size);
+	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)getpid() << NEAR_CLAIM_PID;
+	rig_poll_ms(us, 300);
+	ck_assert_uint_ne(claim->state, NEAR_CLAIM_FREE);
+	waitpid(pid, NULL, 0);
+	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)pid << NEAR_CLAIM_PID;
+	until_free(claim);
+	fstat(us->port->fd, &after);
+	ck_assert_int_eq(after.st_blocks, before.st_blocks);
+
+	claim->who = good->addr;
+	claim->who.nonce++;
+	claim->who.pid = pid;
+	claim->state = NEAR_CLAIM_OPEN;
+	until_free(claim);
+	ck_assert_uint_eq(rig_lanes(us), 2);
+}
+END_TEST
+
+/* A claim of a ring in a size that there is not. */
+START_TEST(claim_of_no_size)
+{
+	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
+	struct near_region *region = us->port->region;
+	uint32_t index = _i < 3 ? 5 : us->port->room.growing;
+	struct near_claim *claim = &region->claim[index];
+
+	claim->who = good->addr;
+	claim->tier = size[_i];
+	claim->state = NEAR_CLAIM_OPEN;
+	region->bell[index / 64] |= 1ull << index % 64;
+	region->bell_words |= 1ull << index / 64;
+	rig_poll(us, 1);
+	ck_assert_int_eq(us->warnings, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(rig_lanes(us), 2);
+}
+END_TEST
+
+/* Asks for more than there is, and again before it has heard. */
+START_TEST(moves_without_end)
+{
+	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
+	uint32_t i;
+
+	for (i = 0; i < 1000; i++) {
+		slot()->move.more = more[i % 5];
+		publish(NEAR_KIND_MOVE, 0);
+		rig_poll(us, 1);
+		near_tx_init(&bad_to_us->tx, bad_to_us->tx.ctl,
+			     &(struct near_place) {
+			.slots = us->port->lane[0]->rx.mask + 1,
+			.data = us->port->lane[0]->rx.dsize });
+	}
+	ck_assert_uint_eq(rig_lane(us, bad)->moves, 1000);
+	ck_assert_uint_lt(rig_lane(us, bad)->tier, NEAR_TIERS);
+	ck_assert_uint_lt(us->port->room.extra, us->port->room.budget);
+	ck_assert_int_eq(us->warnings, 0);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 7, big, 8), 0);
+	rig_until(us, NULL, 3);
+	ck_assert_uint_eq(us->event[2].msg.tag, 7);
+}
+END_TEST
+
+/* An answer that gives a ring of no size: the sender cuts the receiver off. */
+START_TEST(answer_of_no_size)
+{
+	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
+	struct near_ctl *ctl = bad_to_us->tx.ctl;
+
+	near_tx_gate(&bad_to_us->tx, NEAR_GATE_MOVE);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert(bad_to_us->move.posted);
+	/* of another move: it is none to this one */
+	ctl->size = 7u << NEAR_SIZE_MOVES | 1;
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert(!bad_to_us->dying);
+	ctl->size = 1u << NEAR_SIZE_MOVES | size[_i];
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
+	ck_assert(bad_to_us->dying);
+	ck_assert_int_eq(bad->warnings, 1);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
+	rig_until(bad, NULL, 1);
+	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
+}
+END_TEST
+
+/* What a port offers to newcomers may be anything: they take a page then. */
+START_TEST(offer_of_no_size)
+{
+	static const uint32_t offer[] = { UINT32_MAX, UINT32_MAX << 8 |
+					  NEAR_TIERS };
+	struct rig *other = rig_open(true);
+	struct near_peer *peer = rig_peer(other, us);
+
+	us->port->region->offer = offer[_i];
+	ck_assert_int_eq(rig_send(other, peer, 3, big, 8), 0);
+	ck_assert_uint_eq(peer->move.tier, 0);
+	rig_until(us, NULL, 3);
+	ck_assert_uint_eq(us->event[2].msg.tag, 3);
+	rig_close(other);
+}
+END_TEST
+
+/* Asked to give back again and again, a sender does, and its messages arrive. */
+START_TEST(shrinks_without_end)
+{
+	uint32_t sent = 0, i;
+
+	for (i = 0; i < 3000; i++) {
+		bad_to_us->tx.ctl->move = 1;
+		sent += !rig_send(bad, bad_to_us, sent, big, 8);
+		rig_poll(us, 1);
+	}
+	ck_assert_uint_ge(bad_to_us->move.count, 2);
+	ck_assert_uint_eq(us->count, 2 + sent);
+	for (i = 0; i < sent; i++)
+		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);
+}
+END_TEST
+
+/* Bells for rings that nobody has, all of them, cost a look and no more. */
+START_TEST(all_bells)
+{
+	struct near_region *region = us->port->region;
+
+	memset(region->bell, 0xff, sizeof(region->bell));
+	region->bell_words = UINT64_MAX;
+	rig_poll(us, 1);
+	ck_assert_uint_eq(rig_lanes(us), 2);
+	ck_assert_int_eq(rig_send(bad, bad_to_us, 1, big, 8), 0);
+	rig_until(us, NULL, 3);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near hostile");
+	TCase *tcase = tcase_create("peer");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, no_such_kind);
+	tcase_add_test(tcase, inline_too_long);
+	tcase_add_loop_test(tcase, eager_too_long, 0, 2);
+	tcase_add_test(tcase, ack_of_nothing);
+	tcase_add_test(tcase, piece_of_nothing);
+	tcase_add_test(tcase, ack_of_anothers);
+	tcase_add_test(tcase, asks_for_too_much);
+	tcase_add_test(tcase, sends_too_much);
+	tcase_add_test(tcase, claim_by_nobody);
+	tcase_add_test(tcase, claim_of_the_dead);
+	tcase_add_loop_test(tcase, claim_of_no_size, 0, 4);
+	tcase_add_test(tcase, moves_without_end);
+	tcase_add_loop_test(tcase, answer_of_no_size, 0, 2);
+	tcase_add_loop_test(tcase, offer_of_no_size, 0, 2);
+	tcase_add_test(tcase, shrinks_without_end);
+	tcase_add_test(tcase, all_bells);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Large messages by each way, its steps forced one by one; which way is taken. */
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LARGE (3 * NEAR_STEP + 777)
+
+static struct rig *a, *b;
+static struct near_peer *to_b;
+static uint8_t *big, *got;
+
+/* What b may do; a may do all. */
+static void setup_ways(unsigned int ways)
+{
+	a = rig_open(false);
+	b = rig_open(false);
+	b->port->ways = (uint8_t)ways;
+	to_b = rig_peer(a, b);
+	big = malloc(LARGE);
+	got = calloc(1, LARGE);
+	rig_fill(big, LARGE, 5);
+}
+
+static void setup_share(void)
+{
+	setup_ways(NEAR_WAY_BIT(NEAR_WAY_SHARE));
+}
+
+static void setup_all(void)
+{
+	setup_ways(NEAR_WAY_ALL);
+}
+
+static void teardown(void)
+{
+	rig_close(a);
+	rig_close(b);
+	free(big);
+	free(got);
+}
+
+/* a's message of len is with b, which wants len bytes of it at to. */
+static void begin(size_t len, void *to)
+{
+	struct iovec iov = { to, len };
+
+	a->count = b->count = 0;
+	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
+	rig_until(b, NULL, 1);
+	ck_assert_int_eq(near_recv(b->port, b->event[0].peer,
+				   &b->event[0].msg.rndv, &iov, 1, len, got),
+			 0);
+}
+
+static void ends(size_t len)
+{
+	rig_until(b, a, 2);
+	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
+	ck_assert_int_eq(b->event[1].err, 0);
+	ck_assert_mem_eq(got, big, len);
+	rig_until(a, b, 1);
+	ck_assert_int_eq(a->event[0].kind, RIG_SENT);
+	ck_assert_int_eq(a->event[0].err, 0);
+	near_peer_put(b->port, b->event[0].peer);
+}
+
+static struct near_tx_op *tx_op(void)
+{
+	return near_pool_at(&a->port->tx_ops, 0);
+}
+
+static struct near_rx_op *rx_op(void)
+{
+	return near_pool_at(&b->port->rx_ops, 0);
+}
+
+START_TEST(share_sizes)
+{
+	size_t len;
+
+	for (len = 2 * NEAR_SHARE_MIN; len <= LARGE; len = len * 9 / 8 + 1) {
+		memset(got, 0, len);
+		begin(len, got);
+		ck_assert_int_eq(rx_op()->way, NEAR_WAY_SHARE);
+		ends(len);
+	}
+}
+END_TEST
+
+/* A sender that does not look leaves all to the receiver. */
+START_TEST(share_alone)
+{
+	begin(LARGE, got);
+	rig_until(b, NULL, 2);
+	ck_assert_uint_eq(rx_op()->claimed, 0);
+	ends(LARGE);
+	ck_assert_uint_eq(tx_op()->wrote, 0);
+}
+END_TEST
+
+/* The receiver offers and is busy elsewhere: the sender does all. */
+START_TEST(share_by_sender)
+{
+	size_t none = 0;
+
+	begin(LARGE, got);
+	near_rx_step(b->port, rx_op(), &none);
+	rig_poll(a, 10);
+	ck_assert_uint_eq(tx_op()->wrote, tx_op()->steps);
+	ck_assert_mem_eq(got, big, LARGE);
+	ends(LARGE);
+}
+END_TEST
+
+/* One step each in turn, from both ends. */
+START_TEST(share_meets)
+{
+	size_t one, none = 0;
+	uint32_t i;
+
+	begin(LARGE, got);
+	near_rx_step(b->port, rx_op(), &none);
+	near_poll(a->port, a->port->sink);
+	ck_assert_uint_gt(tx_op()->wrote, 0);
+	ck_assert_uint_lt(tx_op()->wrote, tx_op()->steps);
+	for (i = 0; rx_op()->state == NEAR_RX_SHARE; i++) {
+		one = 1;
+		near_rx_step(b->port, rx_op(), &one);
+		ck_assert_uint_lt(i, 1000);
+	}
+	ck_assert_uint_gt(rx_op()->claimed, 0);
+	ends(LARGE);
+}
+END_TEST
+
+/* The sender claims a step and cannot write it: it is read after all. */
+START_TEST(share_unwritable)
+{
+	size_t none = 0;
+
+	begin(LARGE, got);
+	near_rx_step(b->port, rx_op(), &none);
+	while (tx_op()->state != NEAR_TX_SHARE)
+		near_poll(a->port, a->port->sink);
+	tx_op()->there = 64;
+	rig_poll(a, 10);
+	ends(LARGE);
+	ck_assert_msg(!(b->event[0].peer->ways & NEAR_WAY_BIT(NEAR_WAY_SHARE)),
+		      "not tried again");
+}
+END_TEST
+
+/* The receiver cannot read: pieces, when the sender does not write any more. */
+START_TEST(share_unreadable)
+{
+	size_t none = 0, one = 1;
+	uint32_t claimed;
+
+	begin(LARGE, got);
+	near_rx_step(b->port, rx_op(), &none);
+	claimed = near_share_claim(rx_op()->peer->lane->rx.ctl,
+				   rx_op()->peer->round, rx_op()->steps, true);
+	ck_assert_uint_eq(claimed, 0);
+	rx_op()->rndv.addr = 64;
+	near_rx_step(b->port, rx_op(), &one);
+	rig_poll(b, 100);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
+	near_share_wrote(rx_op()->peer->lane->rx.ctl, rx_op()->peer->round, 0,
+			 true);
+	rig_poll(b, 1);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_PIECES);
+	ends(LARGE);
+}
+END_TEST
+
+/* A port that closes waits for a sender that writes to its memory. */
+START_TEST(share_closed)
+{
+	struct near_ctl *ctl;
+	uint64_t start_ms;
+	size_t none = 0;
+	pid_t writer;
+
+	begin(LARGE, got);
+	near_rx_step(b->port, rx_op(), &none);
+	ctl = rx_op()->peer->lane->rx.ctl;
+	near_share_claim(ctl, rx_op()->peer->round, rx_op()->steps, true);
+	start_ms = near_now_ms();
+	writer = fork();
+	if (!writer) {
+		usleep(100000);
+		near_share_wrote(ctl, rx_op()->peer->round, 1, false);
+		_exit(0);
+	}
+	near_ops_stop(b->port);
+	ck_assert_uint_ge(near_now_ms() - start_ms, 90);
+	waitpid(writer, NULL, 0);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
+	ck_assert_int_eq(near_share_claim(ctl, rx_op()->peer->round,
+					  rx_op()->steps, true), -1);
+}
+END_TEST
+
+/*
+ * Many at once: all arrive, one after another where they have to. They are done
+ * in any order: a port tries its ways in turn, and some take longer.
+ */
+START_TEST(many_at_once)
+{
+	enum { MANY = 100, LEN = 40000 };
+	struct iovec iov = { .iov_len = LEN };
+	uint8_t *to = calloc(MANY, LEN);
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++)
+		ck_assert_int_eq(rig_send_large(a, to_b, i, big + i, LEN, big),
+				 0);
+	rig_until(b, NULL, MANY);
+	for (i = 0; i < MANY; i++) {
+		iov.iov_base = to + (size_t)i * LEN;
+		ck_assert_int_eq(near_recv(b->port, b->event[i].peer,
+					   &b->event[i].msg.rndv, &iov, 1, LEN,
+					   iov.iov_base), 0);
+	}
+	rig_until(b, a, 2 * MANY);
+	rig_until(a, b, MANY);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_int_eq(b->event[MANY + i].kind, RIG_RECEIVED);
+		ck_assert_int_eq(b->event[MANY + i].err, 0);
+		ck_assert_mem_eq(to + (size_t)i * LEN, big + i, LEN);
+	}
+	free(to);
+}
+END_TEST
+
+/* Each way is tried as often as is said, then one is taken. */
+START_TEST(tries_all)
+{
+	enum { LEN = 100000, MORE = 5 };
+	struct near_way_cost *cost = b->port->fetch[NEAR_FETCH_TIERS - 1].cost[4];
+	uint32_t i, begun = 0;
+
+	for (i = 0; i < NEAR_WAYS * NEAR_WAY_TRIES + MORE; i++) {
+		begin(LEN, got);
+		ends(LEN);
+	}
+	for (i = 0; i < NEAR_WAYS; i++) {
+		ck_assert_uint_eq(cost[i].begun, NEAR_WAY_TRIES);
+		ck_assert_uint_ge(cost[i].known, NEAR_WAY_TRIES);
+		ck_assert_uint_gt(cost[i].cost, 0);
+		begun += cost[i].known;
+	}
+	ck_assert_uint_eq(begun, NEAR_WAYS * NEAR_WAY_TRIES + MORE);
+}
+END_TEST
+
+/* A message of no bytes has no way: it teaches nothing of those that have. */
+START_TEST(nothing_to_learn)
+{
+	uint32_t i, tier, way;
+
+	for (i = 0; i < 2 * NEAR_WAY_TRIES; i++) {
+		begin(0, got);
+		ends(0);
+	}
+	for (tier = 0; tier < NEAR_FETCH_TIERS; tier++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			ck_assert_uint_eq(b->port->fetch[tier].cost[0][way]
+					  .begun, 0);
+}
+END_TEST
+
+/* While one is measured the others wait; then they begin. */
+START_TEST(measured_alone)
+{
+	enum { LEN = 100000 };
+	struct iovec iov = { got, LEN };
+	struct near_rx_op *second;
+	struct near_peer *peer;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		rig_send_large(a, to_b, i, big, LEN, big);
+	rig_until(b, NULL, 2);
+	peer = b->event[0].peer;
+	for (i = 0; i < 2; i++)
+		near_recv(b->port, peer, &b->event[i].msg.rndv, &iov, 1, LEN,
+			  got);
+	second = near_pool_at(&b->port->rx_ops, 1);
+	ck_assert_ptr_eq(peer->alone, rx_op());
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
+	ck_assert_int_eq(second->state, NEAR_RX_NEW);
+	rig_until(b, a, 4);
+	ck_assert(near_list_empty(&peer->waiting));
+	ck_assert_uint_eq(peer->fetching, 0);
+}
+END_TEST
+
+/* However many are under way, who is alive is looked at once for all. */
+START_TEST(looks_once)
+{
+	enum { LEN = 100000, COUNT = 3 };
+	struct iovec iov = { got, LEN };
+	uint64_t checked;
+	uint32_t i;
+
+	for (i = 0; i < COUNT; i++)
+		rig_send_large(a, to_b, i, big, LEN, big);
+	rig_until(b, NULL, COUNT);
+	for (i = 0; i < COUNT; i++)
+		near_recv(b->port, b->event[i].peer, &b->event[i].msg.rndv,
+			  &iov, 1, LEN, got);
+	b->port->tick_at = b->port->polls + NEAR_TICK_POLLS;
+	b->port->checked_ms = 0;
+	near_poll(b->port, b->port->sink);
+	checked = b->port->checked_ms;
+	ck_assert_uint_ne(checked, 0);
+	rig_until(b, a, 2 * COUNT);
+}
+END_TEST
+
+static void learn(struct near_ways *ways, size_t len, uint64_t read,
+		  uint64_t share, uint64_t pieces)
+{
+	uint64_t ns[NEAR_WAYS] = { read, share, pieces };
+	enum near_way way;
+	int i;
+
+	for (i = 0; i < NEAR_WAYS * NEAR_WAY_TRIES; i++) {
+		way = near_way_choose(ways, len, NEAR_WAY_ALL);
+		/* one after the other: each leaves caches as it likes them */
+		ck_assert_int_eq(way, i / NEAR_WAY_TRIES);
+		ck_assert(!near_way_known(ways, way, len));
+		near_way_begin(ways, way, len);
+		/* others' disturbance adds; the first is cold */
+		near_way_learn(ways, way, len, ns[way] *
+			       (i % NEAR_WAY_TRIES < 2 ? 3 : 1));
+	}
+}
+
+START_TEST(chooses)
+{
+	struct near_ways ways = { 0 };
+	int i;
+
+	learn(&ways, 8192, 2000, 3000, 1000);
+	learn(&ways, 16384, 2000, 3000, 4000);
+	learn(&ways, 1 << 20, 90000, 50000, 60000);
+	ck_assert_int_eq(near_way_choose(&ways, 9000, NEAR_WAY_ALL),
+			 NEAR_WAY_PIECES);
+	ck_assert_int_eq(near_way_choose(&ways, 30000, NEAR_WAY_ALL),
+			 NEAR_WAY_READ);
+	ck_assert_int_eq(near_way_choose(&ways, 1 << 20, NEAR_WAY_ALL),
+			 NEAR_WAY_SHARE);
+	/* what is not allowed is not taken, however good */
+	ck_assert_int_eq(near_way_choose(&ways, 1 << 20,
+					 NEAR_WAY_BIT(NEAR_WAY_READ) |
+					 NEAR_WAY_BIT(NEAR_WAY_PIECES)),
+			 NEAR_WAY_PIECES);
+	/* its peer's processor has other things to do from now on */
+	for (i = 0; i < 100; i++)
+		near_way_learn(&ways, NEAR_WAY_SHARE, 1 << 20, 500000);
+	ck_assert_int_eq(near_way_choose(&ways, 1 << 20, NEAR_WAY_ALL),
+			 NEAR_WAY_PIECES);
+	/* sizes without end are of the last class */
+	ck_assert_int_eq(near_way_choose(&ways, SIZE_MAX, NEAR_WAY_ALL),
+			 NEAR_WAY_READ);
+}
+END_TEST
+
+/* What is the fastest at times is not taken for it. */
+START_TEST(chooses_by_the_mean)
+{
+	enum { LEN = 65536, MESSAGES = 300, LAST = 100 };
+	uint64_t ns[NEAR_WAYS] = { 2500, 0, 9000 };
+	struct near_ways ways = { 0 };
+	unsigned int read = 0;
+	enum near_way way;
+	int i;
+
+	for (i = 0; i < MESSAGES; i++) {
+		ns[NEAR_WAY_SHARE] = i % 2 ? 1000 : 5000;
+		way = near_way_choose(&ways, LEN, NEAR_WAY_ALL);
+		near_way_begin(&ways, way, LEN);
+		near_way_learn(&ways, way, LEN, ns[way]);
+		read += way == NEAR_WAY_READ && i >= MESSAGES - LAST;
+	}
+	ck_assert_uint_eq(read, LAST);
+}
+END_TEST
+
+/* Tried, and never came to its end: not taken again. */
+START_TEST(chooses_what_works)
+{
+	struct near_ways ways = { 0 };
+	int i;
+
+	for (i = 0; i < NEAR_WAY_TRIES; i++) {
+		near_way_begin(&ways, NEAR_WAY_READ, 8192);
+		near_way_begin(&ways, NEAR_WAY_PIECES, 8192);
+		near_way_learn(&ways, NEAR_WAY_PIECES, 8192, 99999);
+	}
+	ck_assert_int_eq(near_way_choose(&ways, 8192,
+					 NEAR_WAY_BIT(NEAR_WAY_READ) |
+					 NEAR_WAY_BIT(NEAR_WAY_PIECES)),
+			 NEAR_WAY_PIECES);
+}
+END_TEST
+
+/* The word of claims: each step once, whoever comes first. */
+START_TEST(claims)
+{
+	struct near_ctl ctl = { 0 };
+	uint32_t steps;
+
+	near_share_begin(&ctl, 7);
+	ck_assert_int_eq(near_share_claim(&ctl, 6, 3, true), -1);
+	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), 0);
+	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, false), 0);
+	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), 1);
+	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, false), -1);
+	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), -1);
+	near_share_wrote(&ctl, 7, 1, false);
+	ck_assert_uint_eq(near_share_end(&ctl), 2);
+	ck_assert(!near_share_over(&ctl, 7, 2, &steps));
+	near_share_wrote(&ctl, 7, 1, true);
+	ck_assert(near_share_over(&ctl, 7, 2, &steps));
+	ck_assert_uint_eq(steps, 1);
+	near_share_wrote(&ctl, 7, 2, false);
+	ck_assert(near_share_over(&ctl, 7, 2, &steps));
+	ck_assert_uint_eq(steps, 2);
+	/* no sender of ours writes that; it is not believed */
+	near_share_wrote(&ctl, 7, 60000, false);
+	ck_assert(near_share_over(&ctl, 7, 2, &steps));
+	ck_assert_uint_eq(steps, 2);
+	ck_assert(!near_share_over(&ctl, 8, 2, &steps));
+	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), -1);
+}
+END_TEST
+
+START_TEST(share_steps)
+{
+	ck_assert_uint_eq(near_share_step(1), NEAR_SHARE_MIN);
+	ck_assert_uint_eq(near_share_step(1 << 20), NEAR_SHARE_PART);
+	ck_assert_uint_eq(near_share_step(200001) % NEAR_PAGE, 0);
+	ck_assert_uint_eq(near_share_steps(200001, near_share_step(200001)), 2);
+	ck_assert_uint_eq(near_share_step(65536), 32768);
+	ck_assert_uint_eq(near_share_steps(NEAR_SHARE_MIN + 1, NEAR_SHARE_MIN),
+			  2);
+	ck_assert_uint_eq(near_share_step(SIZE_MAX / 2), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near large");
+	TCase *share = tcase_create("share"), *all = tcase_create("all"),
+	      *pure = tcase_create("pure");
+
+	tcase_set_timeout(share, 60);
+	tcase_set_timeout(all, 60);
+	tcase_add_checked_fixture(share, setup_share, teardown);
+	tcase_add_test(share, share_sizes);
+	tcase_add_test(share, share_alone);
+	tcase_add_test(share, share_by_sender);
+	tcase_add_test(share, share_meets);
+	tcase_add_test(share, share_unwritable);
+	tcase_add_test(share, share_unreadable);
+	tcase_add_test(share, share_closed);
+	tcase_add_test(share, many_at_once);
+	suite_add_tcase(suite, share);
+	tcase_add_checked_fixture(all, setup_all, teardown);
+	tcase_add_test(all, many_at_once);
+	tcase_add_test(all, tries_all);
+	tcase_add_test(all, nothing_to_learn);
+	tcase_add_test(all, measured_alone);
+	tcase_add_test(all, looks_once);
+	suite_add_tcase(suite, all);
+	tcase_add_test(pure, chooses);
+	tcase_add_test(pure, chooses_what_works);
+	tcase_add_test(pure, claims);
+	tcase_add_test(pure, share_steps);
+	tcase_add_test(pure, chooses_by_the_mean);
+	suite_add_tcase(suite, pure);
+	return unit_run(suite);
+}

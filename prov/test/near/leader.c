@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A process whose main thread has ended by pthread_exit() lives, but the kernel
+ * has its memory and its descriptors under its other threads only.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LEN 200000
+
+static struct rig *us;
+static struct near_addr theirs;
+static uint8_t buf[LEN];
+static int ends[2];
+static pid_t child;
+
+static bool main_ended(pid_t pid)
+{
+	char path[32], text[256], *at;
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = 0;
+	at = strrchr(text, ')');
+	return at && at[2] == 'Z';
+}
+
+/* What is left of the child: it sends when it is alone, and polls until told. */
+static void *talk(void *rig_arg)
+{
+	struct near_peer *to_us;
+	struct rig *rig = rig_arg;
+	char byte;
+
+	while (!main_ended(getpid()))
+		sched_yield();
+	if (near_peer_get(rig->port, &us->addr, &to_us))
+		_exit(2);
+	if (rig_send(rig, to_us, 1, buf, 8) ||
+	    rig_send_large(rig, to_us, 2, buf, LEN, buf))
+		_exit(3);
+	while (rig->count < 2)		/* sent, and a message of ours */
+		rig_poll(rig, NEAR_TICK_POLLS);
+	if (read(ends[0], &byte, 1) != 1)
+		_exit(4);
+	_exit(0);
+}
+
+static void start(void)
+{
+	pthread_t thread;
+	struct rig *rig;
+	int tells[2];
+
+	ck_assert_int_eq(pipe(ends), 0);
+	ck_assert_int_eq(pipe(tells), 0);
+	child = fork();
+	if (child) {
+		ck_assert_int_eq(read(tells[0], &theirs, sizeof(theirs)),
+				 sizeof(theirs));
+		return;
+	}
+	rig = rig_open(false);
+	if (write(tells[1], &rig->addr, sizeof(rig->addr)) < 0 ||
+	    pthread_create(&thread, NULL, talk, rig))
+		_exit(1);
+	pthread_exit(NULL);
+}
+
+static void setup(void)
+{
+	us = rig_open(false);
+	rig_fill(buf, LEN, 3);
+}
+
+static void teardown(void)
+{
+	rig_close(us);
+}
+
+/* _i is 1: it is watched before. */
+START_TEST(main_thread_has_ended)
+{
+	static uint8_t got[LEN];
+	struct iovec iov = { got, LEN };
+	struct near_peer *peer;
+	uint64_t start_ticks;
+	int status;
+
+	start();
+	ck_assert_int_eq(near_peer_get(us->port, &theirs, &peer), 0);
+	if (_i)
+		near_peer_watch(us->port, peer);
+	rig_until(us, NULL, 2);
+	ck_assert(main_ended(child));
+	ck_assert_int_eq(near_proc_start(child, &start_ticks), 0);
+	ck_assert_uint_eq(start_ticks, theirs.start);
+	ck_assert_int_eq(us->event[0].kind, RIG_MSG);
+	ck_assert_int_eq(us->event[1].kind, RIG_RNDV);
+	ck_assert_int_eq(near_recv(us->port, peer, &us->event[1].msg.rndv,
+				   &iov, 1, LEN, got), 0);
+	rig_until(us, NULL, 3);
+	ck_assert_int_eq(us->event[2].kind, RIG_RECEIVED);
+	ck_assert_int_eq(us->event[2].err, 0);
+	ck_assert_mem_eq(got, buf, LEN);
+	ck_assert_int_eq(rig_send(us, peer, 3, buf, 8), 0);
+	rig_poll_ms(us, 3 * NEAR_CHECK_MS);
+	ck_assert_uint_eq(us->count, 3);
+	/* now all of it ends */
+	ck_assert_int_eq(write(ends[1], "", 1), 1);
+	rig_until(us, NULL, 4);
+	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
+	ck_assert_int_eq(near_proc_start(child, &start_ticks), -ESRCH);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* Another thread still opens what the process has. */
+static void *open_own(void *arg)
+{
+	int own;
+
+	while (!main_ended(getpid()))
+		sched_yield();
+	own = near_proc_open_own(ends[0], O_RDONLY);
+	_exit(own < 0 ? -own : 0);
+}
+
+START_TEST(own_descriptors)
+{
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		if (pthread_create(&thread, NULL, open_own, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near leader");
+	TCase *tcase = tcase_create("own");
+
+	tcase_add_test(tcase, own_descriptors);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("leader");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, main_thread_has_ended, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Processes that come, talk and die, at any time and by themselves. More of
+ * it: NEAR_CLIENTS, NEAR_DEATHS, NEAR_MESSAGES say how many (10000, 1000,
+ * 10000000 for instance).
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define TALKERS 4
+#define UNDER_WAY 32
+#define LONGEST 200000
+#define PATIENCE_MS 20000
+
+static uint8_t pattern[LONGEST + 256];
+static struct rig *us;
+static pid_t child[TALKERS];
+
+static unsigned int how_many(const char *name, unsigned int quick)
+{
+	const char *text = getenv(name);
+
+	return text ? (unsigned int)strtoul(text, NULL, 10) : quick;
+}
+
+static void setup(void)
+{
+	rig_fill(pattern, sizeof(pattern), 11);
+	us = rig_open(false);
+}
+
+/* Rings begin with a page and grow. */
+static void setup_growing(void)
+{
+	rig_fill(pattern, sizeof(pattern), 11);
+	us = rig_open_with(false, 63 * NEAR_PAGE);
+}
+
+static void teardown(void)
+{
+	int i;
+
+	for (i = 0; i < TALKERS; i++) {
+		if (child[i]) {
+			kill(child[i], SIGKILL);
+			waitpid(child[i], NULL, 0);
+		}
+	}
+	rig_close(us);
+}
+
+/* A message: its tag tells its length and where in the pattern it begins. */
+static size_t tag_len(uint64_t tag)
+{
+	return (size_t)(tag >> 8);
+}
+
+static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
+{
+	size_t len = rand_r(seed) % 4 ? rand_r(seed) % 600u :
+		     rand_r(seed) % (unsigned int)LONGEST;
+	uint64_t tag = len << 8 | (rand_r(seed) & 255);
+	uint8_t *from = pattern + (tag & 255);
+	int ret;
+
+	ret = rig_send(rig, peer, tag, from, len);
+	return ret == NEAR_LARGE ? rig_send_large(rig, peer, tag, from, len,
+						  rig) : ret;
+}
+
+/* What has arrived is right; large messages are asked for. Returns how many. */
+static uint32_t hear(struct rig *rig)
+{
+	struct rig_event *event;
+	struct iovec iov;
+	uint32_t n = 0, i;
+	uint8_t *to;
+
+	for (i = 0; i < rig->count; i++) {
+		event = &rig->event[i];
+		if (event->kind == RIG_MSG) {
+			ck_assert_uint_eq(event->msg.len,
+					  tag_len(event->msg.tag));
+			ck_assert_uint_eq(event->sum, rig_sum(
+				pattern + (event->msg.tag & 255),
+				event->msg.len));
+			n++;
+		} else if (event->kind == RIG_RNDV) {
+			to = malloc(event->msg.len + sizeof(uint64_t));
+			memcpy(to, &event->msg.tag, sizeof(uint64_t));
+			iov.iov_base = to + sizeof(uint64_t);
+			iov.iov_len = event->msg.len;
+			ck_assert_int_eq(near_recv(rig->port, event->peer,
+					 &event->msg.rndv, &iov, 1,
+					 event->msg.len, to), 0);
+		} else if (event->kind == RIG_RECEIVED) {
+			to = event->cookie;
+			ck_assert(!event->err || event->err == ECONNRESET);
+			if (!event->err)
+				ck_assert_mem_eq(to + 8, pattern + to[0],
+						 tag_len(*(uint64_t *)to));
+			n += !event->err;
+			free(to);
+		}
+		if (event->kind != RIG_RECEIVED && event->kind != RIG_SENT)
+			near_peer_put(rig->port, event->peer);
+	}
+	rig->count = 0;
+	return n;
+}
+
+static uint32_t listen_to(struct rig *rig)
+{
+	rig_poll(rig, 1);
+	return hear(rig);
+}
+
+static bool ops_left(const struct rig *rig)
+{
+	uint32_t tx = 0, rx = 0;
+
+	return near_pool_next(&rig->port->tx_ops, &tx) ||
+	       near_pool_next(&rig->port->rx_ops, &rx);
+}
+
+/* Until nobody is left and nothing is under way. */
+static void listen_to_the_end(void)
+{
+	uint64_t end_ms = near_now_ms() + PATIENCE_MS;
+
+	do {
+		listen_to(us);
+		sched_yield();
+		ck_assert_msg(near_now_ms() < end_ms, "%u lanes, operations %d",
+			      rig_lanes(us), ops_left(us));
+	} while (rig_lanes(us) || ops_left(us));
+}
+
+static unsigned int open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* One request, one answer, and an end of one kind or another. */
+static void client(const struct near_addr *service, unsigned int number)
+{
+	struct near_peer *peer;
+	struct rig *rig;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rig = rig_open(false);
+	near_peer_get(rig->port, service, &peer);
+	ck_assert_int_eq(rig_send(rig, peer, 40 << 8, pattern, 40), 0);
+	while (!listen_to(rig))
+		sched_yield();
+	if (number % 3 == 0)
+		kill(getpid(), SIGKILL);
+	if (number % 3 == 1)
+		near_close(rig->port);
+	_exit(0);
+}
+
+/* The next request, whatever else there is to hear. */
+static void answer(void)
+{
+	uint64_t end_ms = near_now_ms() + PATIENCE_MS;
+	uint32_t i;
+
+	for (;;) {
+		rig_poll(us, 1);
+		for (i = 0; i < us->count; i++)
+			if (us->event[i].kind == RIG_MSG)
+				break;
+		if (i < us->count)
+			break;
+		hear(us);
+		sched_yield();
+		ck_assert_msg(near_now_ms() < end_ms, "no request");
+	}
+	ck_assert_int_eq(rig_send(us, us->event[i].peer, 8 << 8, pattern, 8),
+			 0);
+	hear(us);
+}
+
+/* A service answers many that come one after another, and does not grow. */
+START_TEST(clients)
+{
+	unsigned int count = how_many("NEAR_CLIENTS", 300), i, files = 0;
+	size_t idle = rig_taken(us);
+
+	for (i = 0; i < count; i++) {
+		child[0] = fork();
+		if (!child[0])
+			client(&us->addr, i);
+		answer();
+		waitpid(child[0], NULL, 0);
+		child[0] = 0;
+		near_woken(us->port);	/* need not wait for the next look */
+		listen_to(us);
+		ck_assert_uint_le(us->port->lane_count, 8);
+		if (i % 50)
+			continue;
+		listen_to_the_end();
+		ck_assert(near_list_empty(&us->port->peers));
+		ck_assert_uint_le(rig_taken(us), idle);
+		if (files)
+			ck_assert_uint_eq(open_files(), files);
+		files = open_files();
+	}
+}
+END_TEST
+
+/*
+ * So many large messages are under way. With no bound, a receiver that is short
+ * of processor time has ever more of them, looks after each in every poll, and
+ * falls further behind.
+ */
+static bool talked_enough(const struct rig *rig)
+{
+	uint32_t at = 0, count = 0;
+
+	while (count < UNDER_WAY && near_pool_next(&rig->port->tx_ops, &at))
+		count++;
+	return count == UNDER_WAY;
+}
+
+/* Talks to us and to nobody else, for ever. */
+static pid_t talker(unsigned int seed)
+{
+	struct near_peer *peer;
+	struct rig *rig;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rig = rig_open(seed % 5 == 0);
+	near_peer_get(rig->port, &us->addr, &peer);
+	for (;;) {
+		if (talked_enough(rig) || talk(rig, peer, &seed))
+			sched_yield();
+		listen_to(rig);
+	}
+}
+
+/* To all that we have heard of. */
+static void talk_to_all(unsigned int *seed)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = us->port->peers.next; link != &us->port->peers;
+	     link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (peer->state != NEAR_PEER_GONE && !ops_left(us))
+			talk(us, peer, seed);
+	}
+}
+
+/*
+ * Four talk and are killed when it suits nobody, four others come. Nothing
+ * wrong arrives, and in the end nothing is left of any of them.
+ */
+START_TEST(deaths)
+{
+	unsigned int count = how_many("NEAR_DEATHS", 40), seed = 1, i, who;
+	uint64_t until_ms, heard = 0;
+	size_t idle = rig_taken(us);
+
+	for (i = 0; i < TALKERS; i++)
+		child[i] = talker(i);
+	for (i = 0; i < count; i++) {
+		until_ms = near_now_ms() + rand_r(&seed) % 50;
+		do {
+			talk_to_all(&seed);
+			heard += listen_to(us);
+		} while (near_now_ms() < until_ms);
+		who = (unsigned int)rand_r(&seed) % TALKERS;
+		kill(child[who], SIGKILL);
+		waitpid(child[who], NULL, 0);
+		child[who] = talker(seed);
+	}
+	for (i = 0; i < TALKERS; i++) {
+		kill(child[i], SIGKILL);
+		waitpid(child[i], NULL, 0);
+		child[i] = 0;
+	}
+	listen_to_the_end();
+	ck_assert_uint_gt(heard, 0);
+	ck_assert_uint_le(rig_taken(us), idle);
+}
+END_TEST
+
+/* One sends, one receives: each of many messages is what it was. */
+START_TEST(many_messages)
+{
+	unsigned int count = how_many("NEAR_MESSAGES", 20000), seed = 7, sent;
+	uint64_t heard = 0, end_ms = 0, last = 0;
+	struct near_peer *peer;
+	struct rig *rig;
+
+	child[0] = fork();
+	if (!child[0]) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		rig = rig_open(false);
+		near_peer_get(rig->port, &us->addr, &peer);
+		for (sent = 0; sent < count; listen_to(rig))
+			sent += !talked_enough(rig) && !talk(rig, peer, &seed);
+		for (;;)
+			listen_to(rig);
+	}
+	while (heard < count) {
+		heard += listen_to(us);
+		if (heard != last)
+			end_ms = near_now_ms() + PATIENCE_MS;
+		else
+			sched_yield();
+		last = heard;
+		ck_assert_msg(!end_ms || near_now_ms() < end_ms,
+			      "%lu of %u messages", (unsigned long)heard,
+			      count);
+	}
+	ck_assert_uint_eq(heard, count);
+}
+END_TEST
+
+/* As before Linux 5.3. */
+static void refuse_pidfds(void)
+{
+	unit_refuse(SYS_pidfd_open, SECCOMP_RET_ERRNO | ENOSYS);
+	ck_assert_int_eq(near_proc_pidfd(getpid()), -ENOSYS);
+}
+
+/* A death is found by the start time alone; _i is 1: after it was waited for. */
+START_TEST(without_pidfds)
+{
+	struct near_addr addr;
+	struct near_peer *peer;
+	siginfo_t info;
+	int told[2];
+
+	refuse_pidfds();
+	ck_assert_int_eq(pipe(told), 0);
+	child[0] = fork();
+	if (!child[0]) {
+		struct rig *rig = rig_open(false);
+
+		if (write(told[1], &rig->addr, sizeof(addr)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(told[0], &addr, sizeof(addr)), sizeof(addr));
+	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
+	near_peer_watch(us->port, peer);
+	ck_assert(peer->by_start);
+	ck_assert_int_eq(near_proc_check(addr.pid, addr.start), 0);
+	kill(child[0], SIGKILL);
+	waitid(P_PID, child[0], &info, WEXITED | (_i ? 0 : WNOWAIT));
+	ck_assert_int_eq(near_proc_check(addr.pid, addr.start), -ESRCH);
+	if (_i)
+		child[0] = 0;
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near life");
+	TCase *tcase = tcase_create("life"), *growing = tcase_create("growing");
+	int patience = getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
+		       getenv("NEAR_MESSAGES") ? 3600 : 60;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, patience);
+	tcase_add_test(tcase, clients);
+	tcase_add_test(tcase, deaths);
+	tcase_add_test(tcase, many_messages);
+	tcase_add_loop_test(tcase, without_pidfds, 0, 2);
+	suite_add_tcase(suite, tcase);
+	tcase_add_checked_fixture(growing, setup_growing, teardown);
+	tcase_set_timeout(growing, patience);
+	tcase_add_test(growing, deaths);
+	tcase_add_test(growing, many_messages);
+	suite_add_tcase(suite, growing);
+	return unit_run(suite);
+}

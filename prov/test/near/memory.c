@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* How much shared memory is taken, given back, and refused. */
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "near/rma/table.h"
+#include "unit.h"
+
+/* Sanitizers want address space of their own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#define MANY 100
+#else
+#define SANITIZED 0
+#define MANY 1000
+#endif
+#define FEW 40
+#define FDS_EACH 8	/* of a port, and of a peer both ways */
+
+static uint8_t buf[60000];
+
+static size_t taken(const struct rig *rig)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(rig->port->fd, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+START_TEST(by_use)
+{
+	struct rig *us = rig_open(false), *other[64];
+	size_t idle = taken(us), i;
+
+	ck_assert_uint_le(idle, 4 * NEAR_PAGE);
+	for (i = 0; i < 64; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], us), i,
+					  buf, 8), 0);
+	}
+	rig_until(us, NULL, 64);
+	ck_assert_uint_gt(taken(us), NEAR_MEMORY / 2);
+	/* 64 ranks all to all: 64 MiB */
+	ck_assert_uint_le(taken(us), 1 << 20);
+	for (i = 0; i < 64; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, 128);
+	ck_assert_uint_le(taken(us), idle + NEAR_PAGE);
+	rig_close(us);
+}
+END_TEST
+
+/* As small as can be: everything works. */
+START_TEST(least_budget)
+{
+	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
+	struct near_peer *to_b = rig_peer(a, b);
+	static uint8_t got[sizeof(buf)];
+	struct iovec iov = { got, sizeof(got) };
+	size_t idle = taken(b);
+
+	rig_fill(buf, sizeof(buf), 3);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 700), 0);
+	ck_assert_int_eq(rig_send_large(a, to_b, 2, buf, sizeof(buf), buf), 0);
+	rig_until(b, NULL, 2);
+	ck_assert_uint_eq(b->event[0].sum, rig_sum(buf, 700));
+	near_recv(b->port, b->event[1].peer, &b->event[1].msg.rndv, &iov, 1,
+		  sizeof(got), got);
+	rig_until(b, a, 3);
+	ck_assert_mem_eq(got, buf, sizeof(buf));
+	ck_assert_uint_le(taken(b), idle + NEAR_PAGE);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/* A thousand in one process: all send to the first, which answers. */
+START_TEST(thousand)
+{
+	static struct rig *other[MANY];
+	struct rlimit files;
+	struct rig *us;
+	uint32_t i;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_max < MANY * FDS_EACH) {
+		fprintf(stderr, "SKIP: near thousand (%u open files wanted)\n",
+			MANY * FDS_EACH);
+		return;
+	}
+	us = rig_open(false);
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], us), i,
+					  &i, sizeof(i)), 0);
+	}
+	rig_until(us, NULL, MANY);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_mem_eq(us->event[i].payload, &i, sizeof(i));
+		ck_assert_int_eq(rig_send(us, us->event[i].peer, i, buf, 100),
+				 0);
+		rig_until(other[i], NULL, 1);
+	}
+	ck_assert_uint_le(taken(us), 5 << 20);
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, 2 * MANY);
+	ck_assert_uint_eq(rig_lanes(us), 0);
+	rig_close(us);
+}
+END_TEST
+
+static int open_again(void)
+{
+	struct near_attr attr = { .memory = NEAR_MEMORY };
+	struct near_port *port;
+
+	return near_open(&port, &attr);
+}
+
+/* Refused when it is asked for: an error, which is no signal. */
+START_TEST(none_left)
+{
+	struct rig *a = rig_open(false), *b = rig_open(false);
+	struct near_peer *to_b = rig_peer(a, b);
+	int i;
+
+	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	for (i = 0; i < 10; i++)
+		ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_eq(a->warnings, 1);
+	ck_assert_uint_eq(b->port->region->claim[0].state, NEAR_CLAIM_FREE);
+	ck_assert_int_eq(open_again(), -ENOMEM);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/* Nor does a ring grow then; what it is used for goes on. */
+START_TEST(none_left_to_grow)
+{
+	struct rig *a = rig_open(false), *b = rig_open_with(false,
+							     63 * NEAR_PAGE);
+	struct near_peer *to_b = rig_peer(a, b);
+	uint32_t sent;
+	size_t before;
+
+	ck_assert_int_eq(rig_send(a, to_b, 0, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	before = taken(b);
+	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	for (sent = 1; sent < 1000;) {
+		while (!rig_send(a, to_b, sent, buf, 900))
+			sent++;
+		rig_until(b, NULL, sent);
+		rig_poll(b, 1);
+	}
+	ck_assert_uint_ge(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert_uint_eq(b->event[999].msg.tag, 999);
+	ck_assert_uint_eq(taken(b), before);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+/* Nor is a region listed where the list would have to be longer. */
+START_TEST(none_left_for_regions)
+{
+	struct near_region_entry entry = { .access = NEAR_MAY_READ };
+	struct near_table *table, *other;
+	int ret;
+
+	ck_assert_int_eq(near_table_open(&table), 0);
+	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	do {
+		entry.key++;
+		ret = near_table_add(table, &entry);
+	} while (!ret && entry.key < 1000);
+	ck_assert_int_eq(ret, -ENOMEM);
+	ck_assert_uint_gt(entry.key, 10);
+	ck_assert_ptr_null(near_table_find(table, entry.key));
+	ck_assert_ptr_nonnull(near_table_find(table, entry.key - 1));
+	ck_assert_int_eq(near_table_open(&other), -ENOMEM);
+	near_table_close(table);
+}
+END_TEST
+
+START_TEST(no_address_space)
+{
+	struct rig *a = rig_open(false), *b = rig_open(false);
+	struct near_peer *to_b = rig_peer(a, b);
+	struct rlimit limit, none = { 0 };
+
+	getrlimit(RLIMIT_AS, &limit);
+	none.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_AS, &none);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_eq(open_again(), -ENOMEM);
+	setrlimit(RLIMIT_AS, &limit);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+START_TEST(no_descriptors)
+{
+	struct rig *a = rig_open(false), *b = rig_open(false);
+	struct near_peer *to_b = rig_peer(a, b);
+	struct rlimit limit, none = { 0 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_lt(open_again(), 0);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	rig_close(a);
+	rig_close(b);
+}
+END_TEST
+
+static int lowest_free(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	return fd;
+}
+
+/*
+ * Descriptors for a few peers only, and some to spare: all others are met and
+ * woken as well.
+ */
+START_TEST(few_descriptors)
+{
+	struct rig *us = rig_open(false), *other[FEW];
+	struct rlimit limit;
+	int i, watched = 0;
+
+	for (i = 0; i < FEW; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_ge(near_wait_fd(other[i]->port), 0);
+		ck_assert_int_eq(near_arm(other[i]->port), 0);
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)lowest_free() + 16 + FEW / 4;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (i = 0; i < FEW; i++) {
+		struct near_peer *peer = rig_peer(us, other[i]);
+		struct pollfd fd = {
+			.fd = near_wait_fd(other[i]->port), .events = POLLIN,
+		};
+
+		ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		watched += peer->pidfd >= 0;
+		ck_assert(peer->pidfd >= 0 || peer->by_start);
+	}
+	ck_assert_int_gt(watched, 0);
+	ck_assert_int_lt(watched, FEW);
+	ck_assert_uint_le((rlim_t)lowest_free() + 16, limit.rlim_cur);
+	ck_assert_int_eq(us->warnings, 0);
+	for (i = 0; i < FEW; i++) {
+		rig_until(other[i], NULL, 1);
+		rig_close(other[i]);
+	}
+	rig_close(us);
+}
+END_TEST
+
+/* Growing a file beyond this limit would end the process. */
+START_TEST(no_long_files)
+{
+	struct rlimit limit = { 1 << 20, 1 << 20 };
+	struct near_table *table;
+
+	setrlimit(RLIMIT_FSIZE, &limit);
+	ck_assert_int_eq(open_again(), -EFBIG);
+	ck_assert_int_eq(near_table_open(&table), -EFBIG);
+}
+END_TEST
+
+/*
+ * A program that has all its memory locked, what is mapped later included: what
+ * is in use is taken, no more. _i is 1: it locks what is there already.
+ */
+START_TEST(locked)
+{
+	struct rig *us, *other[2];
+	struct near_peer *to_us;
+	size_t idle;
+	int i;
+
+	if (!_i && mlockall(MCL_CURRENT | MCL_FUTURE)) {
+		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
+		return;
+	}
+	us = rig_open(false);
+	idle = taken(us);
+	ck_assert_uint_le(idle, 4 * NEAR_PAGE);
+	for (i = 0; i < 2; i++) {
+		other[i] = rig_open(false);
+		to_us = rig_peer(other[i], us);
+		ck_assert_int_eq(rig_send(other[i], to_us, 1, buf, 8), 0);
+		rig_until(us, NULL, i + 1);
+	}
+	to_us = rig_peer(other[0], us);
+	for (i = 0; i < 100 && !to_us->move.count; i++) {
+		rig_overfill(other[0], to_us, 2);
+		us->count = 0;
+		rig_poll(us, 100);
+	}
+	ck_assert_uint_eq(to_us->move.count, 1);
+	rig_pages(us);
+	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
+		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
+	/* its own head, and what a peer maps of it, are in use at most */
+	ck_assert_uint_le(taken(us) - idle, (us->port->room.extra +
+			  us->port->room.lanes) * near_page_size() +
+			  (_i ? sizeof(struct near_region) : 0));
+	for (i = 0; i < 2; i++)
+		rig_close(other[i]);
+	rig_close(us);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near memory");
+	TCase *tcase = tcase_create("memory");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, by_use);
+	tcase_add_test(tcase, least_budget);
+	tcase_add_loop_test(tcase, locked, 0, 2);
+	tcase_add_test(tcase, thousand);
+	tcase_add_test(tcase, none_left);
+	tcase_add_test(tcase, none_left_to_grow);
+	tcase_add_test(tcase, none_left_for_regions);
+	if (!SANITIZED)
+		tcase_add_test(tcase, no_address_space);
+	tcase_add_test(tcase, no_descriptors);
+	tcase_add_test(tcase, few_descriptors);
+	tcase_add_test(tcase, no_long_files);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

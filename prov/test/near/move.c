@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Rings that change their size: when, how far, in what order, and who dies. */
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+/* Newcomers get a page, and there is room for all that they ask for later. */
+#define GROWING (63 * NEAR_PAGE)
+
+static struct rig *a, *b;
+static struct near_peer *to_b;
+static uint8_t buf[20000];
+
+static void setup_with(size_t memory)
+{
+	rig_fill(buf, sizeof(buf), 5);
+	a = rig_open(false);
+	b = rig_open_with(false, memory);
+	to_b = rig_peer(a, b);
+	ck_assert_int_eq(rig_send(a, to_b, 0, buf, 8), 0);
+	rig_until(b, NULL, 1);
+}
+
+static void setup(void)
+{
+	setup_with(GROWING);
+}
+
+static void teardown(void)
+{
+	rig_close(a);
+	rig_close(b);
+}
+
+/* All tags so far have come, in their order, and nothing else. */
+static void tags_until(uint64_t tag)
+{
+	uint64_t i, wrong = 0;
+
+	rig_until(b, NULL, (uint32_t)tag);
+	rig_poll(b, 1);		/* a MOVE, perhaps */
+	ck_assert_uint_eq(b->count, tag);
+	for (i = 0; i < tag; i++)
+		wrong += b->event[i].msg.tag != i;
+	ck_assert_uint_eq(wrong, 0);
+}
+
+/* Found full again and again: as much as there is, and no message is lost. */
+START_TEST(full)
+{
+	uint8_t tier = to_b->move.tier;
+	uint32_t most = near_tier_fit(GROWING / NEAR_PAGE);
+	uint64_t tag = 1;
+
+	ck_assert_uint_eq(tier, 0);
+	ck_assert_uint_eq(rig_pages(b), 1);
+	while (tag < RIG_EVENTS - 500 && tier < most) {
+		tag = rig_overfill(a, to_b, tag);
+		tags_until(tag);
+		ck_assert_uint_ge(to_b->move.tier, tier);
+		tier = to_b->move.tier;
+		ck_assert_uint_eq(rig_pages(b), near_tier_pages(rig_lane(b, a)->tier));
+	}
+	ck_assert_uint_eq(tier, most);
+	ck_assert_uint_eq(to_b->tx.mask, 255);
+	/* it stays so */
+	tag = rig_overfill(a, to_b, tag);
+	tags_until(tag);
+	ck_assert_uint_eq(to_b->move.count, 1);
+}
+END_TEST
+
+/*
+ * A message that is too long goes the large way, and the next one does not.
+ * What is sent before it has arrived does not wait for that.
+ */
+START_TEST(too_long)
+{
+	static uint8_t got[4000];
+	struct iovec iov = { got, sizeof(got) };
+
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 4000), NEAR_LARGE);
+	ck_assert_int_eq(rig_send_large(a, to_b, 1, buf, 4000, buf), 0);
+	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 8), 0);
+	rig_until(b, NULL, 3);
+	ck_assert_int_eq(near_recv(b->port, b->event[1].peer,
+				   &b->event[1].msg.rndv, &iov, 1, 4000, got),
+			 0);
+	rig_until(b, a, 4);
+	rig_until(a, b, 1);
+	ck_assert_mem_eq(got, buf, sizeof(got));
+	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 8), -EAGAIN);
+	rig_poll(b, 1);
+	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 8), -EAGAIN);
+	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 4000), 0);
+	rig_until(b, NULL, 5);
+	ck_assert_uint_eq(b->event[4].sum, rig_sum(buf, 4000));
+	/* what no ring holds asks for nothing */
+	rig_send_large(a, to_b, 3, buf, 10000, NULL);
+	ck_assert(!to_b->tx.gated);
+}
+END_TEST
+
+/* Beyond its share a ring grows size by size, as long as there is room. */
+START_TEST(steps)
+{
+	struct near_addr addr = a->addr;
+	struct near_peer *known;
+	uint8_t tier = to_b->move.tier;
+	uint64_t tag = 1;
+	uint32_t i;
+
+	for (i = 1; i < 30; i++) {
+		addr.nonce++;
+		ck_assert_int_eq(near_peer_get(b->port, &addr, &known), 0);
+	}
+	while (tag < RIG_EVENTS - 500) {
+		tag = rig_overfill(a, to_b, tag);
+		tags_until(tag);
+		ck_assert_uint_ge(to_b->move.tier, tier);
+		ck_assert_uint_le(to_b->move.tier, tier + 1);
+		tier = to_b->move.tier;
+	}
+	/* a page for each of the others stays free */
+	ck_assert_uint_eq(tier, near_tier_fit(63 - 29));
+}
+END_TEST
+
+/* No budget: it is asked for ever less often, and all arrives. */
+START_TEST(refused)
+{
+	uint64_t tag = 1;
+
+	while (tag < RIG_EVENTS - 500) {
+		tag = rig_overfill(a, to_b, tag);
+		tags_until(tag);
+	}
+	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert_uint_ge(to_b->move.count, 2);
+	ck_assert_uint_le(to_b->move.count, 7);
+	ck_assert_uint_eq(rig_pages(b), 1);
+}
+END_TEST
+
+static void setup_poor(void)
+{
+	setup_with(NEAR_PAGE);
+}
+
+/* Answers and requests of one-sided operations wait as messages do. */
+START_TEST(gated)
+{
+	struct near_slot *slot;
+	uint64_t tag;
+
+	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	for (tag = 1; (slot = near_control_slot(a->port, to_b)); tag++) {
+		slot->tag = tag;
+		near_control_send(a->port, to_b, slot, NEAR_KIND_INLINE);
+	}
+	ck_assert_uint_ge(tag, 15);
+	near_too_small(a->port, to_b, 1);
+	ck_assert(!to_b->move.posted);		/* no slot is free */
+	tags_until(tag);
+	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* MOVE */
+	ck_assert(to_b->move.posted);
+	ck_assert_ptr_null(near_tx_slot_past(&to_b->tx));
+	rig_poll(b, 1);
+	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* answer */
+	ck_assert_uint_eq(to_b->tx.gated, NEAR_GATE_QUEUE);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_ptr_nonnull(near_control_slot(a->port, to_b));
+	near_tx_open_gate(&to_b->tx, NEAR_GATE_QUEUE);
+	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
+	tags_until(tag + 1);
+	ck_assert_uint_gt(to_b->move.tier, 0);
+}
+END_TEST
+
+/* A ring that nobody polls is moved all the same: its bell is rung. */
+START_TEST(cold)
+{
+	struct near_lane *lane = rig_lane(b, a);
+	uint64_t tag;
+
+	lane->rx.ctl->cold = 1;
+	b->port->hot_count = 0;
+	lane->hot_at = NEAR_NOT_HOT;
+	near_too_small(a->port, to_b, 2000);
+	ck_assert(to_b->move.posted);
+	rig_poll(b, 1);
+	ck_assert_uint_eq(lane->moves, 1);
+	tag = rig_overfill(a, to_b, 1);
+	tags_until(tag);
+}
+END_TEST
+
+/* Asked to give back while it wants more: it gives. */
+START_TEST(gives_first)
+{
+	struct near_lane *lane = rig_lane(b, a);
+	uint64_t tag = 1;
+
+	while (!to_b->move.tier) {
+		tag = rig_overfill(a, to_b, tag);
+		tags_until(tag);
+	}
+	b->port->room.budget = 1;	/* nothing is left for anybody */
+	lane->lacks = lane->gives = true;
+	to_b->move.full = to_b->move.patience;
+	near_too_small(a->port, to_b, 8000);
+	rig_poll(b, 1);
+	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
+	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
+	ck_assert(!lane->lacks && !lane->gives);
+	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
+	tags_until(tag + 1);
+}
+END_TEST
+
+/* Who had not asked, and keeps what he has, was not refused. */
+START_TEST(not_asked)
+{
+	struct near_lane *lane;
+
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	lane = rig_lane(b, a);
+	lane->gives = true;
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	near_move_look(a->port, to_b);
+	rig_poll(b, 1);
+	near_move_look(a->port, to_b);
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
+}
+END_TEST
+
+static pid_t start(void (*act)(int out), int *in)
+{
+	int fds[2];
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	pid = fork();
+	if (!pid) {
+		act(fds[1]);
+		for (;;)
+			pause();
+	}
+	*in = fds[0];
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	siginfo_t info;
+
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED);
+}
+
+/* Fills its ring to b, then moves to a larger one. */
+static void act_move(int out)
+{
+	struct rig *rig = rig_open(false);
+	struct near_peer *peer = rig_peer(rig, b);
+	uint64_t sent = rig_overfill(rig, peer, 0);
+
+	if (write(out, &sent, sizeof(sent)) < 0)
+		_exit(1);
+	/* the MOVE, and then its answer, when there is room for them */
+	near_too_small(rig->port, peer, 2000);
+	while (peer->move.count < 1)
+		near_full(rig->port, peer);
+	if (write(out, &sent, sizeof(sent)) < 0)
+		_exit(1);
+}
+
+/*
+ * The sender dies: its ring is full, 0, it has written MOVE or not, 1, the ring
+ * is a larger one, 2. All that it sent arrives, and nothing stays.
+ */
+START_TEST(sender_dies)
+{
+	uint64_t sent, again;
+	uint32_t i;
+	int in;
+	pid_t pid = start(act_move, &in);
+
+	ck_assert_int_eq(read(in, &sent, sizeof(sent)), sizeof(sent));
+	if (_i == 0)
+		end(pid);
+	rig_until(b, NULL, 1 + (uint32_t)sent);
+	if (_i == 1)
+		end(pid);
+	if (_i == 2) {
+		while (!b->port->lane[1]->moves)
+			rig_poll(b, 1);
+		ck_assert_int_eq(read(in, &again, sizeof(again)),
+				 sizeof(again));
+		ck_assert_uint_gt(rig_pages(b), 2);
+		end(pid);
+	}
+	rig_until(b, NULL, 2 + (uint32_t)sent);
+	for (i = 0; i < sent; i++)
+		ck_assert_uint_eq(b->event[1 + i].msg.tag, i);
+	ck_assert_int_eq(b->event[1 + sent].kind, RIG_GONE);
+	ck_assert_uint_eq(rig_pages(b), 1);
+	close(in);
+}
+END_TEST
+
+static void act_listen(int out)
+{
+	struct rig *rig = rig_open_with(false, GROWING);
+
+	if (write(out, &rig->addr, sizeof(rig->addr)) < 0)
+		_exit(1);
+}
+
+/* The receiver dies before it answers: the sender hears of it. */
+START_TEST(receiver_dies)
+{
+	struct near_addr theirs;
+	struct near_peer *peer;
+	int in;
+	pid_t pid = start(act_listen, &in);
+
+	ck_assert_int_eq(read(in, &theirs, sizeof(theirs)), sizeof(theirs));
+	ck_assert_int_eq(near_peer_get(a->port, &theirs, &peer), 0);
+	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), 0);
+	near_too_small(a->port, peer, 2000);
+	ck_assert(peer->move.posted);
+	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -EAGAIN);
+	end(pid);
+	rig_until(a, NULL, 1);
+	ck_assert_int_eq(a->event[0].kind, RIG_GONE);
+	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
+	close(in);
+}
+END_TEST
+
+/* A ring that one-sided operations hold closed to messages is not too small. */
+START_TEST(closed_is_not_full)
+{
+	uint64_t tag;
+
+	for (tag = 1; tag < 4 * NEAR_MOVE_FULL; tag++) {
+		ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
+		near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
+		ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
+		ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
+		near_tx_open_gate(&to_b->tx, NEAR_GATE_QUEUE);
+		tags_until(tag + 1);
+	}
+	ck_assert_uint_eq(to_b->move.full, 0);
+	ck_assert_uint_eq(to_b->move.count, 0);
+	/* one that is both is full */
+	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
+	while (near_tx_slot_past(&to_b->tx))
+		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),
+				  NEAR_KIND_INLINE);
+	ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
+	ck_assert_uint_eq(to_b->move.full, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near move");
+	TCase *tcase = tcase_create("move"), *poor = tcase_create("poor");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, full);
+	tcase_add_test(tcase, steps);
+	tcase_add_test(tcase, too_long);
+	tcase_add_test(tcase, gated);
+	tcase_add_test(tcase, closed_is_not_full);
+	tcase_add_test(tcase, cold);
+	tcase_add_test(tcase, gives_first);
+	tcase_add_test(tcase, not_asked);
+	tcase_add_loop_test(tcase, sender_dies, 0, 3);
+	tcase_add_test(tcase, receiver_dies);
+	suite_add_tcase(suite, tcase);
+	tcase_add_checked_fixture(poor, setup_poor, teardown);
+	tcase_set_timeout(poor, 60);
+	tcase_add_test(poor, refused);
+	suite_add_tcase(suite, poor);
+	return unit_run(suite);
+}

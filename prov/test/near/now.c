@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Large messages that are read as they arrive: only where a read is known to be
+ * the best way, nothing is under way, and the answer has room. What cannot be
+ * read so is left as it was, for near_recv().
+ */
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LEN 16384
+#define BIG (NEAR_STEP + 1)
+#define TIER (NEAR_FETCH_TIERS - 1)
+
+static struct rig *a, *b;
+static struct near_peer *to_b, *from_a;
+static uint8_t *big, *got;
+
+/* What b has found out of messages of len, in ns; so much they all took. */
+static void know(size_t len, uint64_t read, uint64_t pieces)
+{
+	uint64_t ns[NEAR_WAYS] = { read, 10 * read, pieces };
+	uint32_t tier;
+	int i, way;
+
+	for (tier = 0; tier < NEAR_FETCH_TIERS; tier++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			for (i = 0; i < NEAR_WAY_TRIES; i++) {
+				near_way_begin(&b->port->fetch[tier], way, len);
+				near_way_learn(&b->port->fetch[tier], way, len,
+					       ns[way]);
+			}
+}
+
+/* Each has sent to the other. */
+static void setup(void)
+{
+	a = rig_open(false);
+	b = rig_open(false);
+	to_b = rig_peer(a, b);
+	from_a = rig_peer(b, a);
+	ck_assert_int_eq(rig_send(b, from_a, 1, "b", 1), 0);
+	rig_until(a, NULL, 1);
+	big = malloc(BIG);
+	got = calloc(1, BIG);
+	rig_fill(big, BIG, 5);
+}
+
+static void teardown(void)
+{
+	rig_close(a);
+	rig_close(b);
+	free(big);
+	free(got);
+}
+
+/* It is the last of b's events. */
+static const struct near_rndv *arrives(size_t len)
+{
+	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
+	rig_until(b, NULL, b->count + 1);
+	ck_assert_ptr_eq(b->event[b->count - 1].peer, from_a);
+	return &b->event[b->count - 1].msg.rndv;
+}
+
+static bool now(const struct near_rndv *rndv, size_t len)
+{
+	memset(got, 0, len);
+	return near_recv_now(b->port, from_a, rndv, got, len);
+}
+
+/* It has come, and its sender knows; nothing was set up for it. */
+static void was_read(size_t len)
+{
+	ck_assert_mem_eq(got, big, len);
+	rig_until(a, NULL, a->count + 1);
+	ck_assert_int_eq(a->event[a->count - 1].kind, RIG_SENT);
+	ck_assert_int_eq(a->event[a->count - 1].err, 0);
+	ck_assert_uint_eq(from_a->large, 0);
+}
+
+/* It comes all the same, and once. */
+static void comes_later(const struct near_rndv *rndv, size_t len)
+{
+	uint32_t sent = a->count, received = b->count;
+	struct iovec iov = { got, len };
+
+	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, len, got),
+			 0);
+	rig_until(b, a, received + 1);
+	ck_assert_int_eq(b->event[received].kind, RIG_RECEIVED);
+	ck_assert_int_eq(b->event[received].err, 0);
+	ck_assert_mem_eq(got, big, len);
+	rig_until(a, b, sent + 1);
+	ck_assert_int_eq(a->event[sent].kind, RIG_SENT);
+}
+
+START_TEST(reads)
+{
+	int i;
+
+	know(LEN, 1000, 9000);
+	for (i = 0; i < 100; i++) {
+		ck_assert(now(arrives(LEN), LEN));
+		was_read(LEN);
+	}
+	ck_assert_uint_eq(b->port->rx_ops.chunks, 0);
+	ck_assert(near_list_empty(&b->port->receiving));
+}
+END_TEST
+
+/* The start of one that is too long for its buffer is read by near_recv(). */
+START_TEST(reads_what_is_wanted)
+{
+	know(LEN, 1000, 9000);
+	ck_assert(now(arrives(LEN + 5000), LEN));
+	was_read(LEN);
+	ck_assert_uint_eq(got[LEN], 0);
+}
+END_TEST
+
+/* It is complete at once, and what it took is no time of a read. */
+START_TEST(nothing_to_read)
+{
+	int i;
+
+	for (i = 0; i < 2 * (NEAR_WAY_UNTIMED + 1); i++) {
+		ck_assert(now(arrives(0), 0));
+		was_read(0);
+	}
+	ck_assert_uint_eq(b->port->fetch[TIER].cost[0][NEAR_WAY_READ].known, 0);
+}
+END_TEST
+
+/* What is to be found out is found out by near_recv(). */
+START_TEST(unknown)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+
+	ck_assert(!now(rndv, LEN));
+	comes_later(rndv, LEN);
+}
+END_TEST
+
+START_TEST(other_way)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+
+	know(LEN, 9000, 1000);
+	ck_assert(!now(rndv, LEN));
+	comes_later(rndv, LEN);
+}
+END_TEST
+
+/* One in so many is timed, and when reads become slow there are no more. */
+START_TEST(stays_the_best)
+{
+	struct near_way_cost *read = &b->port->fetch[TIER].cost[2][NEAR_WAY_READ];
+	uint32_t known, i;
+
+	know(LEN, 1000, 9000);
+	known = read->known;
+	for (i = 0; i < 4 * (NEAR_WAY_UNTIMED + 1); i++) {
+		ck_assert(now(arrives(LEN), LEN));
+		was_read(LEN);
+	}
+	ck_assert_uint_eq(read->known, known + 4);
+	read->cost *= 1000;
+	ck_assert(!now(arrives(LEN), LEN));
+	ck_assert_uint_eq(read->known, known + 4);
+}
+END_TEST
+
+/* Where reads are refused, or the message has no address. */
+START_TEST(not_readable)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+	struct near_rndv nowhere = { .id = rndv->id };
+
+	know(LEN, 1000, 9000);
+	ck_assert(!now(&nowhere, LEN));
+	from_a->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
+	ck_assert(!now(rndv, LEN));
+	comes_later(rndv, LEN);
+}
+END_TEST
+
+/* An address that is not the sender's: pieces, by near_recv(). */
+START_TEST(bad_address)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+	struct near_rndv bad = { .id = rndv->id, .addr = 64 };
+	uint64_t tail;
+
+	know(LEN, 1000, 9000);
+	tail = from_a->tx.tail;
+	ck_assert(!now(&bad, LEN));
+	ck_assert_uint_eq(from_a->tx.tail, tail);
+	comes_later(&bad, LEN);
+	ck_assert_uint_eq(from_a->ways, NEAR_WAY_ALL);
+}
+END_TEST
+
+/* The oldest goes first, and what is measured is measured alone. */
+START_TEST(not_before_others)
+{
+	const struct near_rndv *first = arrives(LEN), *rndv;
+	struct iovec iov = { got + LEN, LEN };
+
+	know(LEN, 1000, 9000);
+	rndv = arrives(LEN);
+	ck_assert_int_eq(near_recv(b->port, from_a, first, &iov, 1, LEN, got),
+			 0);
+	ck_assert(!now(rndv, LEN));
+	rig_until(b, a, b->count + 1);
+	ck_assert_uint_eq(from_a->fetching, 0);
+	ck_assert(now(rndv, LEN));
+	rig_until(a, b, a->count + 1);
+}
+END_TEST
+
+/* A poll reads so much, whoever asks. */
+START_TEST(no_more_than_a_step)
+{
+	const struct near_rndv *rndv = arrives(BIG);
+	uint32_t i;
+
+	know(BIG, 1000, 9000);
+	know(LEN, 1000, 9000);
+	ck_assert(!now(rndv, BIG));
+	comes_later(rndv, BIG);
+	rig_poll(b, 1);
+	for (i = 0; i < NEAR_STEP / LEN; i++)
+		ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LEN, big), 0);
+	rig_until(b, NULL, b->count + NEAR_STEP / LEN);
+	for (i = 0; i < NEAR_STEP / LEN; i++)
+		ck_assert(now(&b->event[b->count - 1 - i].msg.rndv, LEN));
+	rndv = arrives(LEN);
+	b->port->polls--;	/* still in the same poll */
+	ck_assert(!now(rndv, LEN));
+	rig_poll(b, 1);
+	ck_assert(now(rndv, LEN));
+}
+END_TEST
+
+/* The answer needs a slot: without, nothing is read. */
+START_TEST(no_slot)
+{
+	const struct near_rndv *rndv;
+
+	know(LEN, 1000, 9000);
+	rndv = arrives(LEN);
+	near_tx_gate(&from_a->tx, NEAR_GATE_QUEUE);
+	ck_assert(!now(rndv, LEN));
+	near_tx_open_gate(&from_a->tx, NEAR_GATE_QUEUE);
+	ck_assert(now(rndv, LEN));
+	was_read(LEN);
+}
+END_TEST
+
+/* Nor where there is no ring yet for the answer. */
+START_TEST(no_ring)
+{
+	struct rig *c = rig_open(false);
+	struct near_peer *peer = rig_peer(c, b);
+
+	know(LEN, 1000, 9000);
+	ck_assert_int_eq(rig_send_large(c, peer, 9, big, LEN, big), 0);
+	rig_until(b, NULL, 1);
+	from_a = b->event[0].peer;
+	ck_assert(!now(&b->event[0].msg.rndv, LEN));
+	ck_assert_ptr_null(from_a->tx.slots);
+	rig_close(c);
+}
+END_TEST
+
+/* Its pid may be another's soon. */
+START_TEST(dying)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+	uint32_t at = b->count;
+
+	know(LEN, 1000, 9000);
+	near_peer_dies(b->port, from_a);
+	ck_assert(!now(rndv, LEN));
+	ck_assert_uint_eq(got[0], 0);
+	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &(struct iovec) {
+			got, LEN }, 1, LEN, got), 0);
+	rig_until(b, NULL, at + 2);
+	ck_assert_int_eq(b->event[at].kind, RIG_RECEIVED);
+	ck_assert_int_eq(b->event[at].err, ECONNRESET);
+}
+END_TEST
+
+/*
+ * The sender cannot be answered: what it announced is lost. _i is 1: it dies before
+ * a poll comes to that, and the operation is in no list when it has ended.
+ */
+START_TEST(lost)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+	struct iovec iov = { got, LEN };
+	uint32_t events = b->count;
+
+	from_a->state = NEAR_PEER_CLOSED_OFF;
+	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, LEN, got),
+			 0);
+	if (_i) {
+		near_peer_dies(b->port, from_a);
+		b->no_room = true;
+		rig_poll(b, NEAR_TICK_POLLS);
+		b->no_room = false;
+	}
+	rig_until(b, NULL, events + 1);
+	ck_assert_int_eq(b->event[events].kind, RIG_RECEIVED);
+	ck_assert_int_eq(b->event[events].err, ECONNRESET);
+	ck_assert(near_list_empty(&b->port->receiving));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near now");
+	TCase *tcase = tcase_create("now");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, reads);
+	tcase_add_test(tcase, reads_what_is_wanted);
+	tcase_add_test(tcase, nothing_to_read);
+	tcase_add_test(tcase, unknown);
+	tcase_add_test(tcase, other_way);
+	tcase_add_test(tcase, stays_the_best);
+	tcase_add_test(tcase, not_readable);
+	tcase_add_test(tcase, bad_address);
+	tcase_add_test(tcase, not_before_others);
+	tcase_add_test(tcase, no_more_than_a_step);
+	tcase_add_test(tcase, no_slot);
+	tcase_add_test(tcase, no_ring);
+	tcase_add_test(tcase, dying);
+	tcase_add_loop_test(tcase, lost, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

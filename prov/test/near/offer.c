@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Small operations that are offered: done by the target if it polls, by us if
+ * it does not, by one of the two in any case.
+ */
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "rma_side.h"
+
+#define FIRST 8		/* that are not offered */
+
+static int start(enum near_verb verb, size_t offset, size_t len,
+		 uint32_t flags)
+{
+	const struct iovec iov = { local, len };
+	const struct near_rma_args args = {
+		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
+		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
+		.about = 1, .cookie = local,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+/* From here on they are. */
+static void setup(void)
+{
+	int i;
+
+	side_setup_direct();
+	for (i = 0; i < FIRST; i++)
+		ck_assert_int_eq(start(NEAR_READ, 0, 1, 0), NEAR_RMA_DONE);
+	rig_fill(local, SIDE_LARGE, 7);
+}
+
+static void until(uint32_t done, bool both)
+{
+	int i;
+
+	for (i = 0; i < 100000 && a.done < done; i++) {
+		rig_poll(a.rig, 1);
+		if (both)
+			rig_poll(b.rig, 1);
+	}
+	ck_assert_uint_eq(a.done, done);
+	ck_assert_int_eq(a.err, 0);
+}
+
+START_TEST(target_does_it)
+{
+	size_t len;
+	uint32_t done = 0;
+
+	for (len = 1; len <= NEAR_RMA_PART; len++) {
+		rig_fill(local, len, len);
+		to_b->rma->skip = to_b->rma->chosen = 0;
+		ck_assert_int_eq(start(NEAR_WRITE, 3, len, 0), 0);
+		rig_poll(b.rig, 1);
+		ck_assert_mem_eq(memory + 3, local, len);
+		ck_assert_uint_eq(memory[3 + len], 0);
+		until(++done, true);
+		memset(local, 0, len);
+		to_b->rma->skip = to_b->rma->chosen = 0;
+		ck_assert_int_eq(start(NEAR_READ, 3, len, 0), 0);
+		until(++done, true);
+		ck_assert_mem_eq(memory + 3, local, len);
+		memset(memory, 0, len + 4);
+	}
+	ck_assert_int_eq(start(NEAR_READ, 0, NEAR_RMA_PART + 1, 0),
+			 NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART + 1,
+			       NEAR_RMA_COPY), NEAR_RMA_DONE);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 1025, 0), NEAR_RMA_DONE);
+	to_b->rma->skip = to_b->rma->chosen = 0;	/* b may have been slow */
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 1024, 0), 0);
+	until(++done, true);
+	ck_assert_mem_eq(memory, local, 1024);
+}
+END_TEST
+
+/* The target has no ring to us: it did not need one so far, and now it does. */
+START_TEST(first_answer)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART, 0), 0);
+	rig_poll(b.rig, 1);
+	ck_assert_ptr_null(near_peer_find(b.rig->port, &a.rig->addr)->region);
+	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
+	until(2, true);
+	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
+}
+END_TEST
+
+/* Nobody polls there: it is done all the same, once, and so is what follows. */
+START_TEST(we_do_it)
+{
+	uint64_t tail;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 40, 0), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 40, 8, 0), 0);
+	side_untouched();
+	until(2, false);
+	ck_assert_mem_eq(memory, local, 40);
+	ck_assert_mem_eq(memory + 40, local, 8);
+	/* the next ones are not offered for a while */
+	tail = to_b->tx.tail;
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
+	ck_assert_uint_eq(to_b->tx.tail, tail);
+	/* the target finds the slots, and passes them over */
+	memset(memory, 9, 48);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, a.rig, 1);
+	ck_assert_uint_eq(memory[0], 9);
+	ck_assert_uint_eq(memory[40], 9);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* Fewer and fewer, as long as none is taken. */
+START_TEST(fewer_offers)
+{
+	uint32_t i, offers = 0;
+
+	for (i = 0; i < 10000; i++) {
+		int ret = start(NEAR_WRITE, 0, 8, 0);
+
+		if (ret == NEAR_RMA_DONE)
+			continue;
+		ck_assert_int_eq(ret, 0);
+		until(++offers, false);
+	}
+	ck_assert_uint_ge(offers, 5);
+	ck_assert_uint_le(offers, 12);
+}
+END_TEST
+
+/* What we are about to do keeps the target, and all behind it, waiting. */
+START_TEST(busy)
+{
+	struct near_rma_op *op;
+	uint64_t word;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	op = near_container(to_b->rma->offered.next, struct near_rma_op, link);
+	word = op->slot->word;
+	op->slot->word = word + ((uint64_t)(NEAR_OFFER_BUSY - NEAR_OFFER_OPEN)
+				 << NEAR_WORD_FLAGS);
+	rig_poll(b.rig, 50);
+	side_untouched();
+	ck_assert_uint_eq(b.rig->count, 0);
+	/* it cannot be done after all */
+	op->slot->word = word;
+	rig_until(b.rig, a.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	until(1, true);
+}
+END_TEST
+
+/* An atomic before it is the target's, and it does not overtake that. */
+START_TEST(behind_an_atomic)
+{
+	uint64_t one = 1, was = 77;
+	const struct iovec iov = { &one, 8 }, result = { &was, 8 };
+	const struct near_rma_args args = {
+		.verb = NEAR_FETCH, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { &iov, 1 }, .result = { &result, 1 }, .len = 8,
+		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = local,
+	};
+
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	rig_poll(a.rig, 200);
+	usleep(1000);
+	rig_poll(a.rig, 200);
+	side_untouched();
+	until(2, true);
+	ck_assert_uint_eq(was, 0);
+	ck_assert_mem_eq(memory, local, 8);
+}
+END_TEST
+
+/* Until the ring has no slot left; how many. */
+static uint32_t fill(void)
+{
+	uint32_t n = 0;
+	int ret;
+
+	to_b->rma->skip = to_b->rma->chosen = 0;
+	while (!(ret = start(NEAR_WRITE, 8 * n, 8, 0)))
+		n++;
+	ck_assert_int_eq(ret, -EAGAIN);
+	ck_assert_uint_eq(n, to_b->rma->offers);
+	ck_assert_uint_eq(n, to_b->tx.mask + 1);
+	return n;
+}
+
+/* All of a ring's slots are offers, and nobody polls there. */
+START_TEST(full_ring)
+{
+	uint32_t i, n = fill();
+
+	until(n, false);
+	for (i = 0; i < n; i++)
+		ck_assert_mem_eq(memory + 8 * i, local, 8);
+	/* the ring stays full; what is called now does not wait for b */
+	for (i = 0; i < 1000; i++) {
+		memory[0] = 0;
+		ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
+		ck_assert_uint_eq(memory[0], local[0]);
+	}
+	ck_assert_uint_eq(a.done, n);
+	ck_assert(!near_rma_busy(to_b));
+	for (i = 0; i < 1000 && rig_send(a.rig, to_b, 1, local, 8); i++)
+		rig_poll(b.rig, 1);
+	rig_until(b.rig, a.rig, 1);
+}
+END_TEST
+
+/* Nor while another size of the ring is wanted, which b would have to give. */
+START_TEST(while_it_moves)
+{
+	uint32_t i, n = fill();
+
+	for (; !(to_b->tx.gated & NEAR_GATE_MOVE); n += fill())
+		until(n, true);
+	ck_assert_uint_gt(to_b->rma->offers, 0);
+	until(n, false);
+	ck_assert(to_b->tx.gated & NEAR_GATE_MOVE);
+	ck_assert_uint_eq(to_b->move.count, 0);
+	for (i = 0; i < 1000 && rig_send(a.rig, to_b, 1, local, 8); i++) {
+		rig_poll(b.rig, 1);
+		rig_poll(a.rig, 1);
+	}
+	rig_until(b.rig, a.rig, 1);
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(a.done, n);
+}
+END_TEST
+
+/* Its end is not that of a read behind it, which is answered bit by bit. */
+START_TEST(read_behind_it)
+{
+	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	ck_assert_int_eq(start(NEAR_READ, 0, 1000, NEAR_RMA_BEHIND), 0);
+	ck_assert(to_b->rma->reading);
+	b.rig->refuse = 1;
+	rig_poll(b.rig, 1);
+	until(1, false);
+	ck_assert_uint_eq(to_b->rma->unanswered, 1);
+	/* a write that comes now waits for it */
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 512, NEAR_RMA_BEHIND), 0);
+	ck_assert(to_b->rma->reading);
+	ck_assert(!near_list_empty(&to_b->rma->queue));
+	until(3, true);
+	ck_assert(!to_b->rma->reading);
+}
+END_TEST
+
+/* A region whose memory is gone in part: that is told, though some went. */
+START_TEST(copied_in_part)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct near_region_entry entry = {
+		.key = 77, .start = SIDE_START, .memory = (uintptr_t)map,
+		.len = 2 * page, .access = NEAR_MAY_WRITE,
+	};
+	const struct iovec iov = { local, 1024 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START + page - 512, .key = 77,
+		.local = { &iov, 1 }, .len = 1024, .about = 1, .cookie = local,
+	};
+	int i;
+
+	ck_assert(map != MAP_FAILED);
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+	ck_assert_int_eq(munmap(map + page, page), 0);
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	for (i = 0; i < 100000 && !a.done; i++)
+		rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, EFAULT);
+	munmap(map, page);
+}
+END_TEST
+
+static void close_a(void)
+{
+	near_close(a.rig->port);
+	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
+		.sink = b.rig->port->sink, .ctx = a.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+
+/* What was accepted is done when the port closes. */
+START_TEST(closing)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	close_a();
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(a.done, 1);
+}
+END_TEST
+
+/* Also where nobody can be told. */
+START_TEST(closing_without_room)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	a.rig->no_room = true;
+	close_a();
+	a.rig->no_room = false;
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(a.done, 0);
+}
+END_TEST
+
+/* And behind one that the target has taken, whose answer we have not seen. */
+START_TEST(closing_behind_a_taken_one)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	memset(memory, 0, 8);
+	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
+	ck_assert_uint_eq(to_b->rma->offers, 2);
+	close_a();
+	ck_assert_uint_eq(memory[0], 0);
+	ck_assert_mem_eq(memory + 8, local, 8);
+}
+END_TEST
+
+/* As the memory is that others get: whoever follows the link crashes. */
+static void poison(struct rig *rig, struct near_peer *peer)
+{
+	if (peer != to_b)
+		return;
+	peer->link.next = NULL;
+	rig->on_forgotten = NULL;
+	to_b = NULL;
+}
+
+/* The operations have the peer's last references. */
+START_TEST(closing_after_all_others)
+{
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
+	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
+	while (to_b->refs > to_b->rma->offers)
+		near_peer_put(a.rig->port, to_b);
+	a.rig->on_forgotten = poison;
+	close_a();
+	ck_assert(!to_b);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_mem_eq(memory + 8, local, 8);
+}
+END_TEST
+
+/* Of one who dies meanwhile nothing is waited for. */
+START_TEST(peer_goes)
+{
+	int i;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	b.rig->refuse = 1;
+	near_close(b.rig->port);
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert(!near_rma_busy(to_b));
+	side_reopen();
+}
+END_TEST
+
+/* It wants a slot too, when the look at all peers is due in the midst of it. */
+START_TEST(ring_moves_meanwhile)
+{
+	struct near_lane *lane;
+	uint64_t tail;
+	int i;
+
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	rig_until(b.rig, a.rig, 1);
+	lane = rig_lane(b.rig, a.rig);
+	lane->gives = true;
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	a.rig->port->checked_ms = 0;
+	tail = to_b->tx.tail;
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 2000, NEAR_RMA_DATA),
+			 NEAR_RMA_DONE);
+	ck_assert_uint_eq(to_b->tx.tail, tail + 1);
+	ck_assert(!to_b->move.posted);
+	for (i = 0; i < 10000 && !to_b->move.count; i++) {
+		rig_poll(a.rig, 10);
+		rig_poll(b.rig, 10);
+		usleep(100);
+	}
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(b.events, 1);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
+	rig_until(b.rig, a.rig, 2);
+}
+END_TEST
+
+/* What it has done has ended well, at once or when there is room to say so. */
+START_TEST(done_before_it_goes)
+{
+	uint64_t end;
+
+	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory, local, 8);
+	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
+	b.rig->refuse = 1;
+	near_close(b.rig->port);
+	a.rig->no_room = _i;
+	near_woken(a.rig->port);
+	for (end = near_now_ms() + 300; _i && near_now_ms() < end;)
+		rig_poll(a.rig, NEAR_TICK_POLLS);
+	ck_assert_uint_eq(a.done, !_i);
+	a.rig->no_room = false;
+	rig_poll(a.rig, NEAR_TICK_POLLS);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, 0);
+	side_reopen();
+}
+END_TEST
+
+/* Slots that the target is through with are memory that it has given back. */
+START_TEST(none_in_what_was_given_back)
+{
+	struct near_lane *lane;
+	struct stat before, after;
+
+	do
+		to_b->rma->skip = to_b->rma->chosen = 0;
+	while (!start(NEAR_WRITE, 0, 8, 0));
+	ck_assert_uint_gt(to_b->rma->offers, NEAR_PAGE / 64);
+	a.rig->no_room = true;
+	rig_poll(b.rig, 20);
+	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->offers);
+	lane = rig_lane(b.rig, a.rig);
+	lane->silent = UINT8_MAX;
+	lane->seen = lane->rx.head;
+	lane->gives = true;
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	near_woken(a.rig->port);
+	ck_assert(to_b->move.posted);
+	rig_poll(b.rig, 1);
+	near_woken(a.rig->port);
+	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(lane->tier, 0);
+	ck_assert_int_eq(fstat(b.rig->port->fd, &before), 0);
+	a.rig->port->onesided->stop(a.rig->port);
+	ck_assert_int_eq(fstat(b.rig->port->fd, &after), 0);
+	ck_assert_int_eq(before.st_blocks, after.st_blocks);
+	a.rig->no_room = false;
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near offers");
+	TCase *tcase = tcase_create("offers");
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_test(tcase, target_does_it);
+	tcase_add_test(tcase, first_answer);
+	tcase_add_test(tcase, we_do_it);
+	tcase_add_test(tcase, fewer_offers);
+	tcase_add_test(tcase, busy);
+	tcase_add_test(tcase, behind_an_atomic);
+	tcase_add_test(tcase, full_ring);
+	tcase_add_test(tcase, while_it_moves);
+	tcase_add_test(tcase, read_behind_it);
+	tcase_add_test(tcase, copied_in_part);
+	tcase_add_test(tcase, closing);
+	tcase_add_test(tcase, closing_without_room);
+	tcase_add_test(tcase, closing_behind_a_taken_one);
+	tcase_add_test(tcase, closing_after_all_others);
+	tcase_add_test(tcase, peer_goes);
+	tcase_add_test(tcase, ring_moves_meanwhile);
+	tcase_add_test(tcase, none_in_what_was_given_back);
+	tcase_add_loop_test(tcase, done_before_it_goes, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

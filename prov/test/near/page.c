@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Kernels with large pages: they map nothing at other places than whole pages. */
+
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+static const size_t pages[] = { 4096, 16384, 65536 };
+
+static uint8_t buf[60000], got[sizeof(buf)];
+
+/* false: this kernel has larger ones itself. */
+static bool assume(size_t page)
+{
+	near_page_assume(page);
+	return page >= (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void large(struct rig *a, struct near_peer *to_b, struct rig *b)
+{
+	struct iovec iov = { got, sizeof(got) };
+	uint32_t received = b->count, sent = a->count;
+
+	ck_assert_int_eq(rig_send_large(a, to_b, 2, buf, sizeof(buf), buf), 0);
+	rig_until(b, a, received + 1);
+	memset(got, 0, sizeof(got));
+	near_recv(b->port, b->event[received].peer,
+		  &b->event[received].msg.rndv, &iov, 1, sizeof(got), got);
+	rig_until(b, a, received + 2);
+	ck_assert_mem_eq(got, buf, sizeof(buf));
+	rig_until(a, b, sent + 1);
+}
+
+/* Found full again and again, until it has moved. */
+static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
+{
+	uint32_t moves = to_b->move.count, round;
+
+	for (round = 0; to_b->move.count == moves && round < 100; round++) {
+		b->count = a->count = 0;
+		rig_overfill(a, to_b, 1);
+		rig_poll(b, 100);
+	}
+	b->count = a->count = 0;
+	rig_poll(b, 100);
+}
+
+/* All sizes of messages, in rings of all sizes; in the end nothing is left. */
+START_TEST(talk)
+{
+	struct rig *a, *b;
+	struct near_peer *to_b;
+	uint32_t tier;
+	size_t len;
+
+	if (!assume(pages[_i]))
+		return;
+	a = rig_open(false);
+	b = rig_open(false);
+	to_b = rig_peer(a, b);
+	rig_fill(buf, sizeof(buf), 7);
+	for (;;) {
+		for (len = 1; len <= 16384; len = len * 9 / 8 + 1) {
+			int ret = rig_send(a, to_b, 1, buf, len);
+
+			if (ret == NEAR_LARGE)
+				break;
+			ck_assert_int_eq(ret, 0);
+			b->count = 0;
+			rig_until(b, NULL, 1);
+			ck_assert_uint_eq(b->event[0].sum, rig_sum(buf, len));
+			near_peer_put(b->port, b->event[0].peer);
+		}
+		ck_assert_uint_ge(len, 1024);
+		b->count = a->count = 0;
+		large(a, to_b, b);
+		tier = to_b->move.tier;
+		ck_assert_uint_eq(rig_pages(b), near_tier_pages(tier));
+		if (tier == NEAR_TIERS - 1)
+			break;
+		grow(a, to_b, b);
+		ck_assert_uint_gt(to_b->move.tier, tier);
+	}
+	b->count = 0;
+	rig_close(a);
+	rig_until(b, NULL, 1);
+	ck_assert_int_eq(b->event[0].kind, RIG_GONE);
+	ck_assert_uint_eq(rig_pages(b), 0);
+	rig_close(b);
+}
+END_TEST
+
+/* More senders than there are pages in the budget: each has one. */
+START_TEST(many)
+{
+	enum { MANY = 60 };
+	struct rig *us, *other[MANY];
+	uint32_t i;
+
+	if (!assume(pages[_i]))
+		return;
+	us = rig_open(false);
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], us), i,
+					  buf, 1000), 0);
+	}
+	rig_until(us, NULL, MANY);
+	ck_assert_uint_ge(rig_pages(us), MANY);
+	ck_assert_uint_le(rig_taken(us), near_memory(NEAR_MEMORY, MANY));
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, 2 * MANY);
+	ck_assert_uint_eq(rig_pages(us), 0);
+	rig_close(us);
+}
+END_TEST
+
+/* That is never so on one host, but with an emulator: it is said. */
+START_TEST(of_another_size)
+{
+	struct rig *a, *b = rig_open(false);
+	struct near_peer *to_b;
+
+	near_page_assume(4 * (size_t)sysconf(_SC_PAGESIZE));
+	a = rig_open(false);
+	to_b = rig_peer(a, b);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EHOSTUNREACH);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EHOSTUNREACH);
+	ck_assert_int_eq(a->warnings, 1);
+	rig_close(a);
+	near_page_assume((size_t)sysconf(_SC_PAGESIZE));
+	rig_close(b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near page");
+	TCase *tcase = tcase_create("page");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, talk, 0, 3);
+	tcase_add_loop_test(tcase, many, 0, 3);
+	tcase_add_test(tcase, of_another_size);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Two ports and more in one process, one poll after another. */
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define LARGE (3 * NEAR_STEP + 777)
+
+static struct rig *a, *b;
+static struct near_peer *to_b;
+static uint8_t *big, *got;
+
+static void setup_as(bool no_cma)
+{
+	a = rig_open(no_cma);
+	b = rig_open(no_cma);
+	to_b = rig_peer(a, b);
+	big = malloc(LARGE);
+	got = calloc(1, LARGE);
+	rig_fill(big, LARGE, 5);
+}
+
+static void setup(void)
+{
+	setup_as(false);
+}
+
+static void setup_pieces(void)
+{
+	setup_as(true);
+}
+
+static void teardown(void)
+{
+	rig_close(a);
+	rig_close(b);
+	free(big);
+	free(got);
+}
+
+START_TEST(every_size_in_order)
+{
+	struct rig_event *event = b->event;
+	size_t len, n = 0;
+
+	for (len = 0; len <= 8192; len = len < 130 ? len + 1 : len * 2 - 3) {
+		ck_assert_int_eq(rig_send(a, to_b, len, big, len), 0);
+		rig_until(b, NULL, ++n);
+		ck_assert_int_eq(event->kind, RIG_MSG);
+		ck_assert_uint_eq(event->msg.tag, len);
+		ck_assert_uint_eq(event->msg.data, len << 8);
+		ck_assert_uint_eq(event->msg.flags, NEAR_TAGGED);
+		ck_assert_uint_eq(event->msg.len, len);
+		ck_assert_uint_eq(event->sum, rig_sum(big, len));
+		event++;
+	}
+}
+END_TEST
+
+/* Data that needs more than 32 bits does not fit into a slot's header. */
+START_TEST(wide_data)
+{
+	struct near_msg msg = {
+		.payload = big, .len = 3, .data = 0xfedcba9876543210u,
+		.flags = NEAR_DATA,
+	};
+
+	ck_assert_int_eq(near_send(a->port, to_b, &msg), 0);
+	rig_until(b, NULL, 1);
+	ck_assert_uint_eq(b->event[0].msg.data, msg.data);
+	ck_assert_uint_eq(b->event[0].msg.len, 3);
+	ck_assert_uint_eq(b->event[0].msg.flags, NEAR_DATA);
+}
+END_TEST
+
+/* A ring that is full says so; nothing is lost, whatever the sink does. */
+START_TEST(full_then_all)
+{
+	uint32_t sent = 0, i;
+
+	while (!rig_send(a, to_b, sent, &sent, sizeof(sent)))
+		sent++;
+	ck_assert_uint_eq(sent, 256);
+	b->no_room = true;
+	rig_poll(b, 100);
+	ck_assert_uint_eq(b->count, 0);
+	b->no_room = false;
+	b->refuse = 3;
+	rig_until(b, NULL, sent);
+	rig_poll(b, 1);
+	ck_assert_uint_eq(b->count, sent);
+	for (i = 0; i < sent; i++)
+		ck_assert_mem_eq(b->event[i].payload, &i, sizeof(i));
+	ck_assert_int_eq(rig_send(a, to_b, 0, big, 1), 0);
+}
+END_TEST
+
+START_TEST(too_long_for_the_ring)
+{
+	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8193), NEAR_LARGE);
+	rig_poll(b, 10);
+	ck_assert_uint_eq(b->count, 0);
+}
+END_TEST
+
+static void receive(struct rig *rig, const struct rig_event *event, size_t room,
+		    void *cookie)
+{
+	struct iovec iov[2] = { { got, room / 3 },
+				{ got + room / 3, room - room / 3 } };
+
+	ck_assert_int_eq(near_recv(rig->port, event->peer, &event->msg.rndv,
+				   iov, 2, event->msg.len, cookie), 0);
+}
+
+START_TEST(large)
+{
+	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, &big), 0);
+	rig_until(b, NULL, 1);
+	ck_assert_int_eq(b->event[0].kind, RIG_RNDV);
+	ck_assert_uint_eq(b->event[0].msg.len, LARGE);
+	rig_poll(a, 100);
+	ck_assert_uint_eq(a->count, 0);
+	receive(b, &b->event[0], LARGE, &got);
+	rig_until(b, a, 2);
+	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
+	ck_assert_ptr_eq(b->event[1].cookie, &got);
+	ck_assert_int_eq(b->event[1].err, 0);
+	ck_assert_mem_eq(got, big, LARGE);
+	rig_until(a, b, 1);
+	ck_assert_int_eq(a->event[0].kind, RIG_SENT);
+	ck_assert_ptr_eq(a->event[0].cookie, &big);
+	ck_assert_int_eq(a->event[0].err, 0);
+}
+END_TEST
+
+/* Others get their turn between the steps of a large message. */
+START_TEST(large_in_steps)
+{
+	uint32_t i;
+
+	rig_send_large(a, to_b, 9, big, LARGE, &big);
+	rig_until(b, NULL, 1);
+	receive(b, &b->event[0], LARGE, &got);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(rig_send(a, to_b, i, big, 8), 0);
+		rig_until(b, a, 2 + i);
+		ck_assert_int_eq(b->event[1 + i].kind, RIG_MSG);
+	}
+	rig_until(b, a, 5);
+	ck_assert_mem_eq(got, big, LARGE);
+}
+END_TEST
+
+START_TEST(large_truncated)
+{
+	rig_send_large(a, to_b, 9, big, LARGE, &big);
+	rig_until(b, NULL, 1);
+	receive(b, &b->event[0], 1000, &got);
+	rig_until(b, a, 2);
+	rig_until(a, b, 1);
+	ck_assert_mem_eq(got, big, 1000);
+	ck_assert_int_eq(got[1000], 0);
+}
+END_TEST
+
+START_TEST(large_discarded)
+{
+	rig_send_large(a, to_b, 9, big, LARGE, &big);
+	rig_until(b, NULL, 1);
+	ck_assert_int_eq(near_recv(b->port, b->event[0].peer,
+				   &b->event[0].msg.rndv, NULL, 0, LARGE,
+				   NULL), 0);
+	rig_until(a, b, 1);
+	ck_assert_int_eq(a->event[0].err, 0);
+	ck_assert_uint_eq(b->count, 1);
+}
+END_TEST
+
+/* What is copied may be overwritten at once. */
+START_TEST(large_copied)
+{
+	struct near_msg msg = { .len = LARGE };
+	struct iovec iov = { got, LARGE };
+	struct near_large how = { .iov = &iov, .count = 1, .copy = true };
+
+	memcpy(got, big, LARGE);
+	ck_assert_int_eq(near_send_large(a->port, to_b, &msg, &how), 0);
+	memset(got, 0, LARGE);
+	rig_until(b, NULL, 1);
+	receive(b, &b->event[0], LARGE, &got);
+	rig_until(b, a, 2);
+	ck_assert_mem_eq(got, big, LARGE);
+	rig_poll(a, 10);
+	ck_assert_uint_eq(a->count, 0);
+}
+END_TEST
+
+START_TEST(to_self)
+{
+	struct near_peer *self = rig_peer(a, a);
+
+	ck_assert_int_eq(rig_send(a, self, 3, big, 40), 0);
+	rig_until(a, NULL, 1);
+	ck_assert_uint_eq(a->event[0].sum, rig_sum(big, 40));
+	rig_send_large(a, self, 4, big, LARGE, &big);
+	rig_until(a, NULL, 2);
+	receive(a, &a->event[1], LARGE, &got);
+	rig_until(a, NULL, 4);
+	ck_assert_mem_eq(got, big, LARGE);
+}
+END_TEST
+
+/* Many senders: those that are idle leave the list, and are heard again. */
+START_TEST(cold_lanes)
+{
+	enum { MANY = 3 * NEAR_HOT_MIN };
+	struct rig *other[MANY];
+	struct near_peer *peer[MANY];
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		peer[i] = rig_peer(other[i], b);
+		ck_assert_int_eq(rig_send(other[i], peer[i], i, big, 8), 0);
+	}
+	rig_until(b, NULL, MANY);
+	ck_assert_uint_eq(b->port->hot_count, MANY);
+	rig_poll(b, 4 * NEAR_SWEEP_POLLS);
+	ck_assert_uint_eq(b->port->hot_count, NEAR_HOT_MIN);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_int_eq(rig_send(other[i], peer[i], i, big, 8), 0);
+		rig_poll(b, 1);
+		ck_assert_uint_eq(b->count, MANY + i + 1);
+		ck_assert_uint_eq(b->event[MANY + i].msg.tag, i);
+	}
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+}
+END_TEST
+
+/*
+ * The lost wake-up, step by step: the sender has stored its slot but read the
+ * flag before it went up. The last look after the barrier finds the slot.
+ */
+START_TEST(demoted_while_sending)
+{
+	struct rig *other[NEAR_HOT_MIN + 1];
+	struct near_lane *lane;
+	int i;
+
+	for (i = 0; i <= NEAR_HOT_MIN; i++) {
+		other[i] = rig_open(false);
+		rig_send(other[i], rig_peer(other[i], b), i, big, 8);
+	}
+	rig_until(b, NULL, NEAR_HOT_MIN + 1);
+	lane = rig_lane(b, other[0]);
+	for (i = 1; i <= NEAR_HOT_MIN; i++)
+		rig_lane(b, other[i])->mark = 0;
+	lane->mark = lane->rx.head;
+	lane->idle = 1;
+	ck_assert_int_eq(rig_send(other[0], rig_peer(other[0], b), 7, big, 8),
+			 0);
+	near_port_sweep(b->port);
+	ck_assert_uint_ne(lane->hot_at, NEAR_NOT_HOT);
+	ck_assert_uint_eq(lane->rx.ctl->cold, 0);
+	rig_until(b, NULL, NEAR_HOT_MIN + 2);
+	for (i = 0; i <= NEAR_HOT_MIN; i++)
+		rig_close(other[i]);
+}
+END_TEST
+
+/* A port that closes: what it has sent is delivered, its ring is free. */
+START_TEST(closed)
+{
+	struct rig *c = rig_open(false);
+	struct near_peer *to_c = rig_peer(a, c);
+
+	ck_assert_int_eq(rig_send(c, rig_peer(c, a), 1, big, 100), 0);
+	ck_assert_int_eq(rig_send_large(a, to_c, 2, big, LARGE, &big), 0);
+	rig_close(c);
+	rig_until(a, NULL, 3);
+	ck_assert_int_eq(a->event[0].kind, RIG_MSG);
+	ck_assert_uint_eq(a->event[0].sum, rig_sum(big, 100));
+	ck_assert_int_eq(a->event[1].kind, RIG_SENT);
+	ck_assert_int_eq(a->event[1].err, ECONNRESET);
+	ck_assert_int_eq(a->event[2].kind, RIG_GONE);
+	ck_assert_ptr_eq(a->event[2].peer, to_c);
+	ck_assert_uint_eq(rig_lanes(a), 0);
+	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
+}
+END_TEST
+
+/* One that only receives says so, too. */
+START_TEST(closed_receiver)
+{
+	struct rig *c = rig_open(false);
+	struct near_peer *to_c = rig_peer(a, c);
+
+	ck_assert_int_eq(rig_send_large(a, to_c, 2, big, LARGE, &big), 0);
+	rig_poll(c, 1);
+	rig_close(c);
+	rig_until(a, NULL, 2);
+	ck_assert_int_eq(a->event[0].err, ECONNRESET);
+	ck_assert_int_eq(a->event[1].kind, RIG_GONE);
+}
+END_TEST
+
+/* Clients that come and go one after another use one ring, and no memory. */
+START_TEST(many_lives)
+{
+	struct near_peer *peer;
+	struct rig *c;
+	int i;
+
+	for (i = 0; i < 300; i++) {
+		c = rig_open(false);
+		peer = rig_peer(c, b);
+		ck_assert_int_eq(rig_send(c, peer, i, &i, sizeof(i)), 0);
+		rig_close(c);
+		b->count = 0;
+		rig_until(b, NULL, 2);
+		ck_assert_mem_eq(b->event[0].payload, &i, sizeof(i));
+		ck_assert_int_eq(b->event[1].kind, RIG_GONE);
+		near_peer_put(b->port, b->event[0].peer);
+		near_peer_put(b->port, b->event[1].peer);
+		ck_assert_uint_eq(b->port->lane_count, 1);
+		ck_assert(near_list_empty(&b->port->peers));
+	}
+}
+END_TEST
+
+START_TEST(no_such_port)
+{
+	struct near_addr addr = b->addr;
+	struct near_peer *peer;
+
+	addr.nonce++;
+	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	addr.fd = 1;
+	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	addr = b->addr;
+	addr.host++;
+	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	addr.pid = -1;
+	ck_assert_int_eq(near_addr_check(a->port, &addr), -EINVAL);
+	/* another version's, which is said, once */
+	addr = b->addr;
+	addr.layout++;
+	a->warnings = 0;
+	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	ck_assert_int_eq(a->warnings, 1);
+}
+END_TEST
+
+static void add_large(TCase *tcase)
+{
+	tcase_add_test(tcase, large);
+	tcase_add_test(tcase, large_in_steps);
+	tcase_add_test(tcase, large_truncated);
+	tcase_add_test(tcase, large_discarded);
+	tcase_add_test(tcase, large_copied);
+	tcase_add_test(tcase, to_self);
+}
+
+/* While a port is closed and a peer of it is forgotten: what others see. */
+static uint32_t claim_seen, mark_seen;
+
+static void look_at_both(struct rig *rig, struct near_peer *peer)
+{
+	claim_seen = b->port->region->claim[0].state;
+	mark_seen = rig->port->region->closed;
+}
+
+/*
+ * Who sees the mark of a closed port gives its rings to others: a port that was
+ * marked first could write "closed" into somebody else's claim.
+ */
+START_TEST(claims_before_mark)
+{
+	rig_send(a, rig_peer(a, b), 1, big, 8);
+	rig_until(b, NULL, 1);
+	a->on_forgotten = look_at_both;
+	rig_close(a);
+	a = rig_open(false);
+	ck_assert_uint_eq(claim_seen, NEAR_CLAIM_CLOSED);
+	ck_assert_uint_eq(mark_seen, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near port");
+	TCase *read = tcase_create("read"), *pieces = tcase_create("pieces");
+
+	tcase_set_timeout(read, 60);
+	tcase_set_timeout(pieces, 60);
+	tcase_add_checked_fixture(read, setup, teardown);
+	tcase_add_checked_fixture(pieces, setup_pieces, teardown);
+	tcase_add_test(read, every_size_in_order);
+	tcase_add_test(read, wide_data);
+	tcase_add_test(read, full_then_all);
+	tcase_add_test(read, too_long_for_the_ring);
+	add_large(read);
+	add_large(pieces);
+	tcase_add_test(read, cold_lanes);
+	tcase_add_test(read, demoted_while_sending);
+	tcase_add_test(read, closed);
+	tcase_add_test(read, closed_receiver);
+	tcase_add_test(read, claims_before_mark);
+	tcase_add_test(read, many_lives);
+	tcase_add_test(read, no_such_port);
+	suite_add_tcase(suite, read);
+	suite_add_tcase(suite, pieces);
+	return unit_run(suite);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The two ends of what is shared, each in a thread of its own and at the same
+ * address, so that ThreadSanitizer sees both: it knows nothing of another
+ * process, or of the same page mapped twice.
+ */
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "near/msg/share.h"
+#include "unit.h"
+
+#define MESSAGES 50000
+#define ROUNDS 2000
+#define STEP 64u
+#define STEPS 9u
+
+static struct near_place place;
+static void *memory;
+
+static void setup(void)
+{
+	near_place(0, 0, 0, &place);
+	memory = aligned_alloc(NEAR_PAGE, place.size);
+	memset(memory, 0, place.size);
+}
+
+static void teardown(void)
+{
+	free(memory);
+}
+
+/* Every third has data, of a length that tells which one it is. */
+static size_t length(uint32_t i)
+{
+	return i % 3 ? 0 : 64 + i % 500;
+}
+
+static void *produce(void *none)
+{
+	struct near_slot *slot;
+	struct near_tx tx;
+	uint8_t *data;
+	uint64_t end;
+	uint32_t i;
+
+	near_tx_init(&tx, memory, &place);
+	for (i = 0; i < MESSAGES; i++) {
+		while (!(slot = near_tx_slot(&tx)))
+			sched_yield();
+		if (length(i)) {
+			while (!(data = near_tx_data(&tx, length(i), &end)))
+				sched_yield();
+			memset(data, (int)i, length(i));
+			tx.dtail = end;
+		}
+		slot->tag = i;
+		near_tx_publish(&tx, slot, 0);
+	}
+	return NULL;
+}
+
+START_TEST(ring)
+{
+	const struct near_slot *slot;
+	const uint8_t *data;
+	pthread_t producer;
+	struct near_rx rx;
+	uint64_t word;
+	uint32_t i;
+
+	near_rx_init(&rx, memory, &place);
+	ck_assert_int_eq(pthread_create(&producer, NULL, produce, NULL), 0);
+	for (i = 0; i < MESSAGES; i++) {
+		while (!(slot = near_rx_slot(&rx, &word)))
+			sched_yield();
+		ck_assert_uint_eq(slot->tag, i);
+		rx.dnext = rx.dhead;
+		if (length(i)) {
+			data = near_rx_data(&rx, length(i));
+			ck_assert_uint_eq(data[0], (uint8_t)i);
+			ck_assert_uint_eq(data[length(i) - 1], (uint8_t)i);
+		}
+		near_rx_release(&rx);
+	}
+	pthread_join(producer, NULL);
+}
+END_TEST
+
+static uint8_t from[STEP * STEPS], to[STEP * STEPS];
+static uint32_t offered;	/* the SHARE slot: round, released */
+static uint32_t taken;		/* the last round of which the sender has a step */
+
+static void copy(int32_t step)
+{
+	memcpy(to + (uint32_t)step * STEP, from + (uint32_t)step * STEP, STEP);
+}
+
+static void *share_sender(void *none)
+{
+	struct near_ctl *ctl = memory;
+	uint32_t round, wrote;
+	int32_t n;
+
+	for (round = 1; round <= ROUNDS; round++) {
+		while (__atomic_load_n(&offered, __ATOMIC_ACQUIRE) < round)
+			sched_yield();
+		wrote = 0;
+		while ((n = near_share_claim(ctl, round, STEPS, true)) >= 0) {
+			__atomic_store_n(&taken, round, __ATOMIC_RELEASE);
+			copy((int32_t)STEPS - 1 - n);
+			near_share_wrote(ctl, round, ++wrote, false);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * The buffer is ours again when the round is over. In every fourth round the
+ * sender comes first, however slow its thread is to start.
+ */
+START_TEST(share)
+{
+	struct near_ctl *ctl = memory;
+	uint32_t round, claimed, wrote, by_sender = 0;
+	pthread_t sender;
+	int32_t n;
+
+	rig_fill(from, sizeof(from), 4);
+	ck_assert_int_eq(pthread_create(&sender, NULL, share_sender, NULL), 0);
+	for (round = 1; round <= ROUNDS; round++) {
+		memset(to, 0, sizeof(to));
+		near_share_begin(ctl, round);
+		__atomic_store_n(&offered, round, __ATOMIC_RELEASE);
+		while (round % 4 == 0 &&
+		       __atomic_load_n(&taken, __ATOMIC_ACQUIRE) < round)
+			sched_yield();
+		while ((n = near_share_claim(ctl, round, STEPS, false)) >= 0) {
+			copy(n);
+			if (round % 2)
+				sched_yield();
+		}
+		claimed = near_share_end(ctl);
+		while (claimed && !near_share_over(ctl, round, claimed, &wrote))
+			sched_yield();
+		by_sender += claimed;
+		ck_assert_mem_eq(to, from, sizeof(to));
+	}
+	pthread_join(sender, NULL);
+	ck_assert_uint_ge(by_sender, ROUNDS / 4);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near race");
+	TCase *tcase = tcase_create("race");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, ring);
+	tcase_add_test(tcase, share);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

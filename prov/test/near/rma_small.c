@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Small operations that take nothing but a slot: that they do, by their counts,
+ * on both sides; and each condition that forbids it, at which nothing may be
+ * done.
+ */
+
+#include "rma_small_side.h"
+
+START_TEST(taken)
+{
+	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
+
+	for (put.args.len = 1; put.args.len <= NEAR_RMA_BYTES; put.args.len++) {
+		rig_fill(local, put.args.len, put.args.len);
+		ck_assert(go(put));
+		rig_poll(b.rig, 1);
+		ck_assert_mem_eq(memory, local, put.args.len);
+		ck_assert_uint_eq(memory[put.args.len], 0);
+		rig_poll(a.rig, 1);
+		ck_assert_uint_eq(a.done, 2 * put.args.len - 1);
+		get.args.len = put.args.len;
+		memset(local, 0, put.args.len);
+		ck_assert(go(get));
+		both_poll();
+		ck_assert_mem_eq(memory, local, put.args.len);
+		ck_assert_uint_eq(a.done, 2 * put.args.len);
+		memset(memory, 0, put.args.len);
+	}
+	ck_assert_uint_eq(rma_of(&a)->small, 2 * NEAR_RMA_BYTES);
+	ck_assert_uint_eq(rma_of(&b)->served, 2 * NEAR_RMA_BYTES);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_ptr_eq(a.cookie, local);
+	ck_assert(!near_rma_busy(to_b));
+	ck_assert_uint_eq(to_b->rma->expect, 0);
+	ck_assert(near_list_empty(&a.rig->port->onesided_work));
+	ck_assert_ptr_eq(a.rig->port->watch, &a.rig->port->watched);
+}
+END_TEST
+
+START_TEST(taken_by_an_atomic)
+{
+	uint64_t value = 37;
+
+	memcpy(memory, &value, sizeof(value));
+	ck_assert(go(adding()));
+	both_poll();
+	ck_assert_uint_eq(was, 37);
+	memcpy(&value, memory, sizeof(value));
+	ck_assert_uint_eq(value, 42);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_uint_eq(rma_of(&b)->served, 1);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* The answer's ring is made when it is needed. */
+START_TEST(without_a_ring)
+{
+	usual(NEAR_WRITE, SIDE_KEY);	/* b has heard of a, and owes it nothing */
+	both_poll();
+	ck_assert_ptr_nonnull(near_rma_peer(to_a()));	/* as by a longer one */
+	ck_assert_ptr_null(to_a()->tx.slots);
+	ck_assert(go(_i ? adding() : call(NEAR_READ)));
+	both_poll();
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_ptr_nonnull(to_a()->tx.slots);
+}
+END_TEST
+
+/* The buffer is the caller's, also where we do it after all. */
+START_TEST(copied)
+{
+	struct small put = call(NEAR_WRITE);
+	uint8_t copy[8];
+	int i;
+
+	memcpy(copy, local, 8);
+	put.args.flags = NEAR_RMA_COPY;
+	ck_assert(go(put));
+	memset(local, 0, 8);
+	for (i = 0; i < 100000 && !a.done; i++)
+		rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_mem_eq(memory, copy, 8);
+	ck_assert_uint_eq(rma_of(&b)->served, 0);
+	/* b passes it over */
+	memset(memory, 0, 8);
+	rig_poll(b.rig, 1);
+	side_untouched();
+	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
+}
+END_TEST
+
+/* What forbids it. */
+static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
+static void few(void) { to_b->rma->directs = FIRST - 1; }
+static void skip(void) { to_b->rma->skip = 1; }
+static void ours(void) { to_b->rma->chosen = NEAR_OFFER_AGAIN - 1; }
+static void unreadable(void) { to_b->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES); }
+static void dying(void) { to_b->dying = true; }
+static void owed(void) { to_b->rma->expect = NEAR_RMA_EXPECT; }
+static void atomic(void) { to_b->rma->unanswered++; }
+static void reading(void) { to_b->rma->reading = true; }
+static void changed(void) { side_region(OTHER_KEY, 3, 64); }
+static void unopened(void) { to_b->rma->view = NULL; }
+
+enum { PUTS = 1, ADDS = 2, ALL = 3 };
+
+static const struct {
+	const char *name;
+	int which;
+	void (*make)(void);
+	size_t len;
+	uint64_t addr, key;	/* 0: as they are */
+} leaves[] = {
+	{ "a queue", ALL, queue, 0, 0, 0 },
+	{ "we have not done enough", PUTS, few, 0, 0, 0 },
+	{ "none is to be offered", PUTS, skip, 0, 0, 0 },
+	{ "one in so many is ours", PUTS, ours, 0, 0, 0 },
+	{ "we could not do it", PUTS, unreadable, 0, 0, 0 },
+	{ "it is dying", ALL, dying, 0, 0, 0 },
+	{ "too many answers to come", ALL, owed, 0, 0, 0 },
+	{ "behind what is no offer", PUTS, atomic, 0, 0, 0 },
+	{ "while something is read", ADDS, reading, 0, 0, 0 },
+	{ "the table has changed", ALL, changed, 0, 0, 0 },
+	{ "its table is not open", ALL, unopened, 0, 0, 0 },
+	{ "more than a slot has", PUTS, NULL, 25, 0, 0 },
+	{ "nothing", PUTS, NULL, SIZE_MAX, 0, 0 },
+	{ "another key", ALL, NULL, 0, 0, 5 },
+	{ "before the region", ALL, NULL, 0, SIDE_START - 8, 0 },
+	{ "behind it", ALL, NULL, 0, SIDE_START + SIDE_LARGE - 1, 0 },
+	{ "not aligned", ADDS, NULL, 0, SIDE_START + 4, 0 },
+};
+
+static void left(const char *name, struct small what)
+{
+	const struct near_rma_peer at = *to_b->rma;
+	const struct near_tx tx = to_b->tx;
+	uint32_t refs = to_b->refs;
+
+	ck_assert_msg(!try(what), "%s", name);
+	ck_assert_uint_eq(to_b->tx.tail, tx.tail);
+	ck_assert_uint_eq(to_b->refs, refs);
+	ck_assert_mem_eq(to_b->rma, &at, sizeof(at));
+	ck_assert_uint_eq(rma_of(&a)->small, 0);
+}
+
+/* And nothing has been done then. */
+START_TEST(leaves_it)
+{
+	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
+	struct small add = adding();
+	struct near_rma_peer at;
+	struct near_tx tx;
+	uint8_t ways = to_b->ways;
+
+	to_b->rma->skip = 0;
+	to_b->rma->chosen = 1;
+	at = *to_b->rma;
+	tx = to_b->tx;
+	if (leaves[_i].len)	/* SIZE_MAX: none */
+		put.args.len = get.args.len = leaves[_i].len + !(leaves[_i].len + 1);
+	if (leaves[_i].addr)
+		put.args.addr = get.args.addr = add.args.addr = leaves[_i].addr;
+	if (leaves[_i].key)
+		put.args.key = get.args.key = add.args.key = leaves[_i].key;
+	if (leaves[_i].make)
+		leaves[_i].make();
+	if (leaves[_i].which & PUTS) {
+		left(leaves[_i].name, put);
+		left(leaves[_i].name, get);
+	}
+	if (leaves[_i].which & ADDS)
+		left(leaves[_i].name, add);
+	*to_b->rma = at;
+	to_b->tx = tx;
+	to_b->ways = ways;
+	to_b->dying = false;
+	/* the key is known again when it was looked up */
+	if (leaves[_i].make == changed)
+		usual(NEAR_WRITE, SIDE_KEY);
+	both_poll();
+	ck_assert(go(call(NEAR_WRITE)));
+	both_poll();
+}
+END_TEST
+
+/* A read-only region. */
+START_TEST(rights)
+{
+	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
+	struct small add = adding();
+	uint64_t served;
+
+	side_region(OTHER_KEY, NEAR_MAY_READ, 64);
+	put.args.key = get.args.key = add.args.key = OTHER_KEY;
+	usual(NEAR_READ, OTHER_KEY);
+	both_poll();
+	served = rma_of(&b)->served;
+	ck_assert(!go(put));
+	ck_assert(!go(add));
+	ck_assert(go(get));
+	both_poll();
+	ck_assert_uint_eq(rma_of(&b)->served, served + 1);
+}
+END_TEST
+
+/* In a full ring none goes, and the next does when there is room. */
+START_TEST(full_ring)
+{
+	struct near_tx *tx = &to_b->tx;
+	uint64_t tail = tx->tail;
+
+	/* the pool of operations grows elsewhere, once */
+	while (near_tx_slot(tx))
+		if (!go(call(NEAR_WRITE)))
+			usual(NEAR_WRITE, SIDE_KEY);
+	ck_assert_uint_ge(rma_of(&a)->small, (tx->tail - tail) / 2);
+	ck_assert(!go(call(NEAR_WRITE)));
+	rig_poll(b.rig, 10);
+	ck_assert(go(call(NEAR_WRITE)));
+	both_poll();
+	ck_assert_uint_eq(a.done, rma_of(&a)->small);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+static void told(void) { near_rma_tell(b.rig->port, true, true); }
+static void refused(void) { rig_lane(b.rig, a.rig)->refused = true; }
+static void fenced(void) { a.rig->port->fence = true; }
+
+static void full(void)
+{
+	while (!rig_send(b.rig, to_a(), 1, local, 8))
+		;
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void);
+	enum near_verb verb;
+	uint32_t events;
+} others[] = {
+	{ "b counts what is done to it, put", told, NEAR_WRITE, 1 },
+	{ "get", told, NEAR_READ, 1 },
+	{ "add", told, NEAR_FETCH, 1 },
+	{ "b has refused one, put", refused, NEAR_WRITE, 0 },
+	{ "get", refused, NEAR_READ, 0 },
+	{ "a has no membarrier, put", fenced, NEAR_WRITE, 0 },
+	{ "get", fenced, NEAR_READ, 0 },
+	{ "no room for the answer, get", full, NEAR_READ, 0 },
+	{ "add", full, NEAR_FETCH, 0 },
+};
+
+/* The target leaves it, and does what is asked for all the same. */
+START_TEST(target_leaves_it)
+{
+	enum near_verb verb = others[_i].verb;
+	bool fence = a.rig->port->fence;
+	uint64_t value = 9;
+	int i;
+
+	if (verb != NEAR_WRITE)
+		memcpy(memory, &value, sizeof(value));
+	others[_i].make();
+	ck_assert(go(verb == NEAR_FETCH ? adding() : call(verb)));
+	for (i = 0; i < 100 && !a.done; i++)
+		both_poll();
+	a.rig->port->fence = fence;
+	ck_assert_msg(a.done == 1 && !a.err, "%s", others[_i].name);
+	ck_assert_uint_eq(rma_of(&b)->served, 0);
+	ck_assert_uint_eq(b.events, others[_i].events);
+	if (verb != NEAR_FETCH) {
+		ck_assert_mem_eq(memory, local, 8);
+	} else {
+		memcpy(&value, memory, sizeof(value));
+		ck_assert_uint_eq(value, was + 5);
+		ck_assert_uint_eq(was, 9);
+	}
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* The region goes while it is on its way: that is told, by an answer. */
+START_TEST(region_goes)
+{
+	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);
+
+	ck_assert(go(what));
+	near_table_remove(b.table, SIDE_KEY);
+	both_poll();
+	side_untouched();
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, EKEYREJECTED);
+	ck_assert_uint_eq(rma_of(&b)->served, 0);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near, small one-sided calls");
+	TCase *tcase = tcase_create("small");
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_test(tcase, taken);
+	tcase_add_test(tcase, taken_by_an_atomic);
+	tcase_add_test(tcase, copied);
+	tcase_add_loop_test(tcase, leaves_it, 0,
+			    sizeof(leaves) / sizeof(leaves[0]));
+	tcase_add_test(tcase, rights);
+	tcase_add_test(tcase, full_ring);
+	tcase_add_loop_test(tcase, target_leaves_it, 0,
+			    sizeof(others) / sizeof(others[0]));
+	tcase_add_loop_test(tcase, region_goes, 0, 2);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("without a ring");
+	tcase_add_checked_fixture(tcase, setup_without, side_teardown);
+	tcase_add_loop_test(tcase, without_a_ring, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

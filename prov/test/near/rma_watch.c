@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * How the end of a short operation is told: by the count that is watched, or by
+ * a slot.
+ */
+
+#include <poll.h>
+
+#include "rma_small_side.h"
+
+/* A poll that has nothing else to do looks at the count, and no further. */
+START_TEST(watched)
+{
+	struct near_port *port = a.rig->port;
+
+	port->tick_at = port->polls + NEAR_TICK_POLLS;
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_ptr_eq(port->watch, &to_b->tx.ctl->done);
+	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
+	rig_poll(b.rig, 1);
+	ck_assert_uint_ne(near_stirs(port), NEAR_STILL);
+	/* it has to wait for room, and is not forgotten */
+	a.rig->no_room = true;
+	rig_poll(a.rig, 1);
+	a.rig->no_room = false;
+	ck_assert_uint_eq(a.done, 0);
+	ck_assert_uint_ne(near_stirs(port), NEAR_STILL);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_ptr_eq(port->watch, &port->watched);
+	port->tick_at = port->polls + NEAR_TICK_POLLS;
+	ck_assert_uint_eq(near_stirs(port), NEAR_STILL);
+}
+END_TEST
+
+/*
+ * A thread that sleeps is woken by an operation that another one starts and
+ * that needs polls: offered by the fast path or by the other, or queued.
+ */
+START_TEST(wakes_sleeper)
+{
+	struct near_port *port = a.rig->port;
+	struct pollfd fd = { .fd = near_wait_fd(port), .events = POLLIN };
+	const struct iovec iov = { local, _i == 2 ? SIDE_LARGE : 8 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START, .key = SIDE_KEY,
+		.local = { &iov, 1 }, .len = iov.iov_len, .about = 1,
+	};
+
+	ck_assert_int_eq(near_arm(port), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	if (_i)
+		ck_assert_int_eq(near_rma(port, to_b, &args), 0);
+	else
+		ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(near_arm(port), -EAGAIN);
+	ck_assert(near_woken(port));
+	while (!a.done)
+		both_poll();
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+}
+END_TEST
+
+/* A slot of the target's ends a write as well, as a reply does. */
+START_TEST(told_by_a_slot)
+{
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(adding()));
+	rig_poll(b.rig, 1);
+	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
+	to_b->tx.ctl->done = 0;
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 2);
+	to_b->tx.ctl->done = 1;
+	ck_assert(!near_rma_busy(to_b));
+	/* but none that is behind it */
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(adding()));
+	rig_poll(b.rig, 1);
+	to_b->rma->unanswered--;	/* as it would be by then */
+	ck_assert(go(call(NEAR_WRITE)));
+	to_b->rma->unanswered++;
+	to_b->tx.ctl->done = 1;
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 4);
+	ck_assert_uint_eq(to_b->rma->offers, 1);
+	to_b->tx.ctl->done = 2;
+}
+END_TEST
+
+/* As it is after so many more offers. */
+static void pass_offers(uint64_t count)
+{
+	to_b->rma->offered_last += count;
+	rig_lane(b.rig, a.rig)->offers += count;
+	to_b->tx.ctl->done += count;
+	to_b->tx.ctl->doing += count;
+}
+
+/*
+ * One was refused, and then there were half as many offers as slots can count,
+ * or nearly as many: each has its answer, and none is ended by another's.
+ */
+START_TEST(refused_long_ago)
+{
+	/* what looks like 0, and like the number that slots told last */
+	static const uint64_t last[] = {
+		(1ull << 31) + 5, 1ull << 32, (1ull << 32) + 1,
+	};
+
+	ck_assert(go(call(NEAR_WRITE)));
+	both_poll();
+	ck_assert(go(call(NEAR_WRITE)));
+	near_table_remove(b.table, SIDE_KEY);
+	both_poll();
+	ck_assert_int_eq(a.err, EKEYREJECTED);
+	side_region(SIDE_KEY, 3, SIDE_LARGE);
+	usual(NEAR_WRITE, SIDE_KEY);	/* the third */
+	both_poll();
+	pass_offers(last[_i] - 5);
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_uint_eq(to_b->rma->offered_last, last[_i]);
+	a.done = 0;
+	both_poll();
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_int_eq(a.err, 0);
+	ck_assert_int_eq(a.rig->warnings, 0);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* A slot that was left in the ring for so long tells nothing of what is new. */
+START_TEST(told_late)
+{
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert(go(adding()));
+	rig_poll(b.rig, 1);
+	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 1);
+	pass_offers(1ull << 31);
+	to_b->rma->unanswered--;	/* as it would be by then */
+	ck_assert(go(call(NEAR_WRITE)));
+	to_b->rma->unanswered++;
+	rig_poll(a.rig, 1);
+	ck_assert_mem_eq(&was, local, 8);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_uint_eq(to_b->rma->offers, 1);
+	both_poll();
+	ck_assert_uint_eq(a.done, 3);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+static void answer(uint64_t id, uint32_t len)
+{
+	struct near_slot *slot = near_tx_slot_past(&to_a()->tx);
+
+	slot->rma_answer = (struct near_answer_slot) { .id = id, .len = len };
+	near_tx_publish(&to_a()->tx, slot, near_word(NEAR_KIND_ANSWER, 0, 0, 0));
+}
+
+/* Half of what an atomic fetches, and then all: the target is broken. */
+START_TEST(answered_twice)
+{
+	struct near_rma_op *op;
+	uint32_t i = 0;
+
+	ck_assert(go(adding()));
+	op = near_pool_next(&rma_of(&a)->ops, &i);
+	answer(near_pool_id(op), 4);
+	answer(near_pool_id(op), 8);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(to_b->rma->expect, 0);
+	rig_poll_ms(a.rig, 10);
+	ck_assert_int_eq(a.rig->warnings, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert(!near_rma_busy(to_b));
+}
+END_TEST
+
+/* One of two that are written to is watched, and none is forgotten. */
+START_TEST(two_targets)
+{
+	struct near_peer *to_c, *put_to = to_b;
+	struct rig *third = rig_open(false);
+	struct near_table *table;
+	static uint64_t theirs[8];
+	const struct near_region_entry entry = {
+		.key = SIDE_KEY, .start = SIDE_START, .access = 3,
+		.memory = (uintptr_t)theirs, .len = sizeof(theirs),
+	};
+	int i;
+
+	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_rma_open(third->port, rma_of(&b)->sink, table),
+			 0);
+	ck_assert_int_eq(near_table_add(table, &entry), 0);
+	near_address(third->port, &third->addr);
+	to_c = rig_peer(a.rig, third);
+	for (to_b = to_c, i = 0; i < FIRST; i++)
+		usual(NEAR_READ, SIDE_KEY);
+	ck_assert(go(call(NEAR_WRITE)));
+	to_b = put_to;
+	ck_assert(go(call(NEAR_WRITE)));
+	rig_poll(b.rig, 1);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert(go(call(NEAR_WRITE)));
+	rig_poll(third, 1);
+	rig_poll(b.rig, 1);
+	rig_poll(a.rig, 1);
+	ck_assert_uint_eq(a.done, 3);
+	ck_assert_mem_eq(theirs, local, 8);
+	ck_assert(near_list_empty(&a.rig->port->onesided_work));
+	rig_close(third);
+	near_table_close(table);
+}
+END_TEST
+
+/* What is watched goes with the peer. */
+START_TEST(peer_goes)
+{
+	struct near_port *port = a.rig->port;
+	int i;
+
+	ck_assert(go(call(NEAR_WRITE)));
+	ck_assert_ptr_ne(port->watch, &port->watched);
+	b.rig->port->region->closed = 1;
+	to_b->tx.ctl->doing = 1;	/* so that we do not do it */
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert_ptr_eq(port->watch, &port->watched);
+	rig_poll(a.rig, 100);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near, the ends of short operations");
+	TCase *tcase = tcase_create("ends");
+
+	tcase_add_checked_fixture(tcase, setup, side_teardown);
+	tcase_add_test(tcase, watched);
+	tcase_add_loop_test(tcase, wakes_sleeper, 0, 3);
+	tcase_add_test(tcase, told_by_a_slot);
+	tcase_add_loop_test(tcase, refused_long_ago, 0, 3);
+	tcase_add_test(tcase, told_late);
+	tcase_add_test(tcase, answered_twice);
+	tcase_add_test(tcase, two_targets);
+	tcase_add_test(tcase, peer_goes);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

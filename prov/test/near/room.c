@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* How a port shares its memory out among the rings of many senders. */
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define MANY 63
+
+static uint8_t buf[20000];
+
+static void setup(void)
+{
+	rig_fill(buf, sizeof(buf), 5);
+}
+
+/* What we know beforehand is shared out evenly: nobody has to move. */
+START_TEST(known)
+{
+	static struct rig *other[MANY];
+	static struct near_peer *to[MANY];
+	struct rig *us = rig_open(false);
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		rig_peer(us, other[i]);
+	}
+	/* itself is none of those that send to it */
+	rig_peer(us, us);
+	for (i = 0; i < MANY; i++) {
+		to[i] = rig_peer(other[i], us);
+		ck_assert_int_eq(rig_send(other[i], to[i], i, buf, 4096), 0);
+	}
+	rig_until(us, NULL, MANY);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, 4096));
+		ck_assert_uint_eq(to[i]->move.tier, near_tier_fit(4));
+	}
+	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+	ck_assert_uint_le(rig_taken(us) + NEAR_PAGE, 1 << 20);
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, 2 * MANY);
+	ck_assert_uint_eq(rig_pages(us), 0);
+	rig_close(us);
+}
+END_TEST
+
+static void receive_all(struct rig *us)
+{
+	static uint8_t got[3000];
+	struct iovec iov = { got, sizeof(got) };
+	struct rig_event *event;
+
+	while (us->count) {
+		event = &us->event[--us->count];
+		if (event->kind == RIG_RNDV)
+			near_recv(us->port, event->peer, &event->msg.rndv,
+				  &iov, 1, sizeof(got), NULL);
+		if (event->kind == RIG_RNDV || event->kind == RIG_MSG)
+			near_peer_put(us->port, event->peer);
+	}
+}
+
+/* It has arrived, whichever way, and a MOVE behind it. */
+static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
+{
+	int i;
+
+	if (rig_send(rig, peer, 1, buf, 3000) == NEAR_LARGE)
+		rig_send_large(rig, peer, 1, buf, 3000, NULL);
+	for (i = 0; i < 3; i++) {
+		rig_poll(us, 1);
+		receive_all(us);
+		rig_poll(rig, 1);
+	}
+	rig->count = 0;
+}
+
+/*
+ * Those who come first have much, until more want their share: in the end all
+ * have the same, and there never is more than the budget and a page for each.
+ */
+START_TEST(shared)
+{
+	static struct rig *other[MANY];
+	static struct near_peer *to[MANY];
+	struct rig *us = rig_open(false);
+	uint32_t i, round, share = near_tier_fit(4), even = 0;
+
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		to[i] = rig_peer(other[i], us);
+		send_long(other[i], to[i], us);
+		ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE + MANY);
+	}
+	ck_assert_uint_gt(to[0]->move.tier, share);
+	for (round = 0; round < 10000 && even < MANY; round++) {
+		even = 0;
+		for (i = 0; i < MANY; i++) {
+			send_long(other[i], to[i], us);
+			even += to[i]->move.tier == share;
+		}
+	}
+	ck_assert_uint_eq(even, MANY);
+	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, MANY);
+	ck_assert_uint_eq(rig_pages(us), 0);
+	rig_close(us);
+}
+END_TEST
+
+/* Who came first and sends nothing since gives up what others lack, too. */
+START_TEST(idle)
+{
+	static struct rig *other[MANY];
+	static struct near_peer *to[MANY];
+	struct rig *us = rig_open(false);
+	uint64_t end = near_now_ms() + 10000;
+	uint32_t i, share = near_tier_fit(4), more;
+
+	for (i = 0; i < MANY; i++) {
+		other[i] = rig_open(false);
+		to[i] = rig_peer(other[i], us);
+		send_long(other[i], to[i], us);
+	}
+	ck_assert_uint_gt(to[0]->move.tier, share);
+	do {
+		ck_assert(near_now_ms() < end);
+		for (i = more = 0; i < MANY; i++) {
+			rig_poll(other[i], NEAR_TICK_POLLS);
+			more += to[i]->move.tier > share;
+		}
+		/* only the last is not satisfied */
+		send_long(other[MANY - 1], to[MANY - 1], us);
+		/* who was refused asks again later than there is room */
+	} while (more || to[MANY - 1]->move.tier < share);
+	ck_assert_uint_eq(to[MANY - 1]->move.tier, share);
+	for (i = 0; i < MANY; i++)
+		rig_close(other[i]);
+	rig_until(us, NULL, MANY);
+	rig_close(us);
+}
+END_TEST
+
+static struct rig *talker[MANY];
+static struct near_peer *to_us[MANY];
+
+/* All have sent what asks for more than a page, and have an even share. */
+static struct rig *all_even(void)
+{
+	struct rig *us = rig_open(false);
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++) {
+		talker[i] = rig_open(false);
+		rig_peer(us, talker[i]);
+	}
+	for (i = 0; i < MANY; i++) {
+		to_us[i] = rig_peer(talker[i], us);
+		send_long(talker[i], to_us[i], us);
+	}
+	/* the last got less at first: others might have come */
+	for (i = 0; i < MANY; i++) {
+		send_long(talker[i], to_us[i], us);
+		ck_assert_uint_eq(to_us[i]->move.tier, near_tier_fit(4));
+	}
+	return us;
+}
+
+static void all_close(struct rig *us)
+{
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++)
+		rig_close(talker[i]);
+	rig_until(us, NULL, MANY);
+	ck_assert_uint_eq(rig_pages(us), 0);
+	rig_close(us);
+}
+
+/* Full four times, and so asks for more, perhaps. */
+static void hurry(uint32_t i, struct rig *us)
+{
+	rig_overfill(talker[i], to_us[i], 0);
+	rig_poll(us, 1);
+	receive_all(us);
+	rig_poll(talker[i], 1);
+	ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+}
+
+/* Of those from first on: which are not of that size? */
+static uint32_t others_than(uint32_t first, uint32_t tier)
+{
+	uint32_t i, n = 0;
+
+	for (i = first; i < MANY; i++)
+		n += to_us[i]->move.tier != tier;
+	return n;
+}
+
+/*
+ * All have had their share, then two only send. They get what the others have
+ * and do not use, and these get it back when they send again.
+ */
+START_TEST(silent)
+{
+	uint64_t end = near_now_ms() + 20000;
+	uint32_t i, most = NEAR_TIERS - 1;
+	struct rig *us = all_even();
+
+	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most ||
+	       others_than(2, 0)) {
+		ck_assert(near_now_ms() < end);
+		hurry(0, us);
+		hurry(1, us);
+		for (i = 2; i < MANY; i++)
+			rig_poll(talker[i], NEAR_TICK_POLLS);
+	}
+	while (others_than(0, near_tier_fit(4))) {
+		ck_assert(near_now_ms() < end);
+		for (i = 0; i < MANY; i++)
+			send_long(talker[i], to_us[i], us);
+	}
+	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+	all_close(us);
+}
+END_TEST
+
+/* While all send, if seldom, who wants more than his share does not get it. */
+START_TEST(seldom)
+{
+	struct rig *us = all_even();
+	uint64_t now, next = 0, end = near_now_ms() + 1500;
+	uint32_t i, moves = 0;
+
+	for (i = 1; i < MANY; i++)
+		moves += to_us[i]->move.count;
+
+	for (; (now = near_now_ms()) < end;) {
+		hurry(0, us);
+		for (i = 1; i < MANY; i++) {
+			if (now >= next)
+				rig_send(talker[i], to_us[i], 1, buf, 8);
+			rig_poll(talker[i], NEAR_TICK_POLLS);
+		}
+		if (now >= next)
+			next = now + 250;
+	}
+	ck_assert(rig_lane(us, talker[0])->lacks);
+	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
+	for (i = 1; i < MANY; i++)
+		moves -= to_us[i]->move.count;
+	ck_assert_uint_eq(moves, 0);
+	ck_assert_uint_le(to_us[0]->move.count, 8);
+	all_close(us);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near room");
+	TCase *tcase = tcase_create("room");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_add_test(tcase, known);
+	tcase_add_test(tcase, shared);
+	tcase_add_test(tcase, idle);
+	tcase_add_test(tcase, silent);
+	tcase_add_test(tcase, seldom);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Peers in other namespaces, other users, and a pid that comes again. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define SOMEBODY 54321	/* the number of nobody is that of all unknown */
+#define LEN 200000
+
+enum { REFUSED, ONE_WAY, BOTH_WAYS };
+/* Besides CLONE_*: */
+#define MAPPED 1	/* the user has the number he had */
+#define UNDUMPABLE 2	/* not to be looked into */
+#define HIDDEN 4	/* nor to be seen in our /proc */
+#define DEAF 8		/* and without a socket */
+#define NO_CLONE (MAPPED | UNDUMPABLE | HIDDEN | DEAF)
+
+static const struct space {
+	const char *name;
+	int flags;
+	int expect;
+} spaces[] = {
+	{ "none", 0, BOTH_WAYS },
+	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
+	{ "mount", CLONE_NEWNS, BOTH_WAYS },
+	/* inside all users look alike: who is outside is not believed */
+	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
+	/* who is outside may look in, who is inside asks */
+	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
+	{ "pid", CLONE_NEWPID, BOTH_WAYS },
+	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
+	  BOTH_WAYS },
+	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
+	/* nobody else can tell who listens there */
+	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
+	{ "hidepid", UNDUMPABLE | HIDDEN, BOTH_WAYS },
+	{ "net", CLONE_NEWNET, BOTH_WAYS },
+	{ "pid and net", CLONE_NEWPID | CLONE_NEWNET, REFUSED },
+};
+#define SPACES ((int)(sizeof(spaces) / sizeof(spaces[0])))
+
+static struct rig *us;
+static uint8_t big[LEN], got[LEN];
+
+static void skip(const char *test, const char *reason)
+{
+	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
+}
+
+/* What the other tells of itself: its address, or that there is none. */
+static bool told(int fd, struct near_addr *addr)
+{
+	return read(fd, addr, sizeof(*addr)) == sizeof(*addr);
+}
+
+static void tell(int fd, const struct rig *rig)
+{
+	if (write(fd, &rig->addr, sizeof(rig->addr)) < 0)
+		_exit(2);
+}
+
+static void enter(int flags)
+{
+	uid_t uid = geteuid();
+	int fd;
+
+	if (unshare(flags & ~NO_CLONE))
+		_exit(3);
+	if (flags & UNDUMPABLE)
+		prctl(PR_SET_DUMPABLE, 0);
+	if (!(flags & MAPPED))
+		return;
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || dprintf(fd, "%u %u 1", uid, uid) < 0)
+		_exit(3);
+	close(fd);
+}
+
+/* In the space: answers each message, receives each large one, for ever. */
+static void echo(int fd, int flags)
+{
+	struct iovec iov = { got, LEN };
+	struct rig_event *event;
+	struct rig *rig;
+	uint32_t done = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	enter(flags);
+	/* the first process of a pid namespace is the next one */
+	if (flags & CLONE_NEWPID && fork()) {
+		wait(NULL);
+		_exit(0);
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rig = rig_open(false);
+	if (!(flags & DEAF))
+		near_listen(rig->port, -1);
+	tell(fd, rig);
+	for (;; rig_poll(rig, 1)) {
+		if (done == rig->count) {
+			sched_yield();
+			continue;
+		}
+		event = &rig->event[done];
+		if (event->kind == RIG_MSG &&
+		    rig_send(rig, event->peer, event->msg.tag, big, 10) ==
+		    -EAGAIN)
+			continue;
+		done++;
+		if (event->kind == RIG_RNDV)
+			near_recv(rig->port, event->peer, &event->msg.rndv,
+				  &iov, 1, LEN, got);
+	}
+}
+
+/* The other process, in another space; 0: there are none of that kind here. */
+static pid_t start(int flags, struct near_addr *addr)
+{
+	int fd[2];
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(fd), 0);
+	pid = fork();
+	if (!pid) {
+		close(fd[0]);
+		echo(fd[1], flags);
+	}
+	close(fd[1]);
+	if (told(fd[0], addr)) {
+		close(fd[0]);
+		return pid;
+	}
+	close(fd[0]);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+static void finish(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	rig_close(us);
+}
+
+/* The peer may have to be asked first. */
+static int send_when(struct near_peer *peer, uint64_t tag)
+{
+	uint64_t end = near_now_ms() + 10000;
+	int ret;
+
+	while ((ret = rig_send(us, peer, tag, big, 8)) == -EAGAIN) {
+		ck_assert(near_now_ms() < end);
+		rig_poll(us, NEAR_TICK_POLLS);
+		sched_yield();
+	}
+	return ret;
+}
+
+/* A message and a large one go there; the answer comes, or all ends. */
+static void exchange(const struct space *space, const struct near_addr *addr)
+{
+	struct near_peer *peer;
+	uint32_t i, answers = 0, gone = 0, sent = 0;
+
+	ck_assert_int_eq(near_peer_get(us->port, addr, &peer), 0);
+	if (space->expect == REFUSED) {
+		ck_assert_int_eq(send_when(peer, 1), -ECONNRESET);
+		ck_assert_int_eq(us->warnings, 1);
+		return;
+	}
+	ck_assert_int_eq(send_when(peer, 1), 0);
+	ck_assert_int_eq(peer->far, !!(space->flags & CLONE_NEWPID));
+	ck_assert_int_eq(peer->ask, peer->far ||
+			 (geteuid() && space->flags & UNDUMPABLE));
+	ck_assert_int_eq(rig_send_large(us, peer, 2, big, LEN, big), 0);
+	rig_until(us, NULL, 2);
+	for (i = 0; i < us->count; i++) {
+		answers += us->event[i].kind == RIG_MSG;
+		gone += us->event[i].kind == RIG_GONE;
+		sent += us->event[i].kind == RIG_SENT && !us->event[i].err;
+	}
+	ck_assert_uint_eq(answers, space->expect == BOTH_WAYS);
+	ck_assert_uint_eq(sent, space->expect == BOTH_WAYS);
+	ck_assert_uint_eq(gone, space->expect == ONE_WAY);
+}
+
+START_TEST(space)
+{
+	struct near_addr addr;
+	pid_t pid;
+
+	us = rig_open(false);
+	near_listen(us->port, -1);
+	pid = start(spaces[_i].flags, &addr);
+	if (!pid) {
+		skip(spaces[_i].name, "no such namespace may be made");
+		return;
+	}
+	exchange(&spaces[_i], &addr);
+	finish(pid);
+}
+END_TEST
+
+/* Shows nothing of processes that may not be looked into. */
+static bool hide(void)
+{
+	return !unshare(CLONE_NEWNS) &&
+	       !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
+}
+
+/* We have no privilege, and the other is there; 0: that cannot be had. */
+static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
+{
+	pid_t pid;
+
+	if (flags & HIDDEN && !hide()) {
+		skip(name, "/proc may not be mounted");
+		return 0;
+	}
+	if (!geteuid() &&
+	    (setgroups(0, NULL) ||
+	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||
+	     setresuid(SOMEBODY, SOMEBODY, SOMEBODY))) {
+		skip("ordinary_user", "no other user here");
+		return 0;
+	}
+	/* what has changed its user is not to be looked into otherwise */
+	prctl(PR_SET_DUMPABLE, 1);
+	us = rig_open(false);
+	near_listen(us->port, -1);
+	pid = start(flags, addr);
+	if (!pid)
+		skip(name, "an ordinary user makes none");
+	return pid;
+}
+
+/* The same without any privilege. */
+START_TEST(ordinary_user)
+{
+	struct near_addr addr;
+	pid_t pid = start_ordinary(spaces[_i].name, spaces[_i].flags, &addr);
+
+	if (!pid)
+		return;
+	exchange(&spaces[_i], &addr);
+	finish(pid);
+}
+END_TEST
+
+/* Who can be neither opened nor asked is not dead for that. */
+START_TEST(no_socket)
+{
+	struct near_addr addr;
+	struct near_peer *peer;
+	pid_t pid = start_ordinary("no socket", UNDUMPABLE | DEAF |
+				   (_i ? HIDDEN : 0), &addr);
+
+	if (!pid)
+		return;
+	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
+	ck_assert_int_eq(send_when(peer, 1), -EHOSTUNREACH);
+	rig_poll(us, 10 * NEAR_TICK_POLLS);
+	ck_assert(!peer->dying);
+	ck_assert_uint_eq(us->count, 0);
+	finish(pid);
+}
+END_TEST
+
+/* Yama restricts whose memory may be accessed. */
+START_TEST(ptrace_scope)
+{
+	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct near_addr addr;
+	char before = '?', scope = (char)('0' + _i);
+	pid_t pid;
+
+	if (fd < 0 || read(fd, &before, 1) != 1 ||
+	    pwrite(fd, &scope, 1, 0) != 1) {
+		skip("ptrace_scope", "it cannot be set");
+		return;
+	}
+	us = rig_open(false);
+	near_listen(us->port, -1);
+	pid = start(0, &addr);
+	exchange(&spaces[0], &addr);
+	finish(pid);
+	ck_assert_int_eq(pwrite(fd, &before, 1, 0), 1);
+	close(fd);
+}
+END_TEST
+
+static pid_t fork_as(pid_t pid)
+{
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	ssize_t len = snprintf(text, sizeof(text), "%d", pid - 1);
+
+	if (fd < 0 || write(fd, text, (size_t)len) != len)
+		_exit(77);
+	close(fd);
+	return fork();
+}
+
+static void wait_for(pid_t pid)
+{
+	siginfo_t info;
+
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED);
+}
+
+/* In a pid namespace of its own, where pids are given as we like. */
+static void reuse(void)
+{
+	struct iovec iov = { got, LEN };
+	struct near_addr ours;
+	struct near_peer *peer;
+	struct rig_event *event;
+	struct rig *rig;
+	int fd[2], i, failed = 0;
+	pid_t pid;
+
+	us = rig_open(false);
+	ours = us->addr;
+	if (pipe(fd))
+		_exit(1);
+	pid = fork();
+	if (!pid) {
+		rig = rig_open(false);
+		near_peer_get(rig->port, &ours, &peer);
+		rig_send_large(rig, peer, 1, big, LEN, NULL);
+		tell(fd[1], rig);
+		for (;;)
+			pause();
+	}
+	told(fd[0], &ours);
+	wait_for(pid);
+	usleep(50000);	/* start times are counted in ticks */
+	/* another has the pid, and the same addresses: it is not read */
+	memset(big, 0xee, sizeof(big));
+	if (fork_as(pid) == 0) {
+		ours = us->addr;
+		rig = rig_open(false);
+		near_peer_get(rig->port, &ours, &peer);
+		rig_send(rig, peer, 2, big, 8);
+		tell(fd[1], rig);
+		for (;;)
+			pause();
+	}
+	told(fd[0], &ours);
+	if (ours.pid != pid)
+		_exit(78);
+	rig_until(us, NULL, 2);
+	event = &us->event[us->event[0].kind != RIG_RNDV];
+	if (event->kind != RIG_RNDV)
+		_exit(79);
+	near_recv(us->port, event->peer, &event->msg.rndv, &iov, 1, LEN, us);
+	/* both messages, the dead one's end, and that of what it had sent */
+	rig_until(us, NULL, 4);
+	for (i = 0; i < 4; i++)
+		failed += us->event[i].kind == RIG_RECEIVED &&
+			  us->event[i].err == ECONNRESET;
+	_exit(failed == 1 && got[0] != 0xee ? 0 : 80);
+}
+
+START_TEST(pid_comes_again)
+{
+	int status;
+	pid_t pid;
+
+	rig_fill(big, LEN, 3);
+	pid = fork();
+	if (!pid) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+			_exit(77);
+		pid = fork();
+		if (!pid) {
+			if (mount("none", "/", NULL, MS_REC | MS_PRIVATE,
+				  NULL) ||
+			    mount("proc", "/proc", "proc", 0, NULL))
+				_exit(77);
+			reuse();
+		}
+		waitpid(pid, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	waitpid(pid, &status, 0);
+	ck_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		skip("pid_comes_again", "no pid namespace may be made");
+		return;
+	}
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+/* What a process in a pid namespace says of itself. */
+struct itself {
+	uint64_t ns;
+	uint64_t start;
+	int err;
+};
+
+static void tell_itself(int fd)
+{
+	struct itself itself = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	itself.err = near_proc_ns(&itself.ns);
+	if (!itself.err)
+		itself.err = near_proc_start(getpid(), &itself.start);
+	if (write(fd, &itself, sizeof(itself)) < 0)
+		_exit(2);
+	for (;;)
+		pause();
+}
+
+/* Makes what precedes the pids in /proc/PID/status longer than a page. */
+static void join_groups(void)
+{
+	static gid_t group[2000];
+	int i;
+
+	for (i = 0; i < 2000; i++)
+		group[i] = 100000 + i;
+	if (setgroups(2000, group))
+		fprintf(stderr, "groups: %s\n", strerror(errno));
+}
+
+/* By a process of their own, which cannot fork any more when they have ended. */
+static pid_t two_in_a_namespace(int fd, bool groups)
+{
+	pid_t maker = fork();
+	int i;
+
+	if (maker)
+		return maker;
+	if (groups)
+		join_groups();
+	if (unshare(CLONE_NEWPID))
+		_exit(0);
+	for (i = 0; i < 2; i++)
+		if (!fork())
+			tell_itself(fd);
+	while (wait(NULL) > 0)
+		;
+	_exit(0);
+}
+
+/*
+ * In a pid namespace with the /proc of outside, pids are not those of /proc.
+ * Each process is in a place of its own, and knows when it started itself. _i: it is
+ * in many groups.
+ */
+START_TEST(proc_of_outside)
+{
+	struct itself itself[2];
+	uint64_t ns, start;
+	pid_t maker, pid[2];
+	ssize_t len;
+	int fd[2], i;
+
+	ck_assert_int_eq(near_proc_ns(&ns), 0);
+	ck_assert_int_eq(pipe(fd), 0);
+	maker = two_in_a_namespace(fd[1], _i);
+	close(fd[1]);
+	for (i = 0; i < 2; i++) {
+		len = read(fd[0], &itself[i], sizeof(itself[i]));
+		if (!i && !len) {
+			skip("proc_of_outside", "no pid namespace may be made");
+			return;
+		}
+		ck_assert_int_eq(len, sizeof(itself[i]));
+		ck_assert_int_eq(itself[i].err, 0);
+		ck_assert(itself[i].ns != ns);
+		pid[i] = itself[i].ns >> 32;	/* its pid here */
+		ck_assert_int_eq(near_proc_start(pid[i], &start), 0);
+		ck_assert(itself[i].start == start);
+	}
+	ck_assert(itself[0].ns != itself[1].ns);
+	while (i--)
+		kill(pid[i], SIGKILL);
+	ck_assert_int_eq(waitpid(maker, NULL, 0), maker);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near spaces");
+	TCase *tcase = tcase_create("spaces");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, space, 0, SPACES);
+	tcase_add_loop_test(tcase, ordinary_user, 0, SPACES);
+	tcase_add_loop_test(tcase, no_socket, 0, 2);
+	tcase_add_loop_test(tcase, ptrace_scope, 0, 2);
+	tcase_add_test(tcase, pid_comes_again);
+	tcase_add_loop_test(tcase, proc_of_outside, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+#define RIG_PATIENCE_MS 10000
+
+static bool rig_room(void *ctx)
+{
+	struct rig *rig = ctx;
+
+	if (rig->on_room)
+		rig->on_room(rig);
+	return !rig->no_room && rig->count < RIG_EVENTS;
+}
+
+static struct rig_event *rig_event(struct rig *rig, enum rig_kind kind)
+{
+	struct rig_event *event = &rig->event[rig->count++];
+
+	ck_assert_uint_le(rig->count, RIG_EVENTS);
+	memset(event, 0, sizeof(*event));
+	event->kind = kind;
+	return event;
+}
+
+static int rig_arrived(void *ctx, struct near_peer *source,
+		       const struct near_msg *msg)
+{
+	struct rig *rig = ctx;
+	struct rig_event *event;
+	size_t len = msg->len < RIG_PAYLOAD ? msg->len : RIG_PAYLOAD;
+
+	if (rig->refuse) {
+		rig->refuse--;
+		return -EAGAIN;
+	}
+	event = rig_event(rig, msg->payload ? RIG_MSG : RIG_RNDV);
+	event->peer = source;
+	event->msg = *msg;
+	near_peer_hold(source);
+	if (msg->payload) {
+		memcpy(event->payload, msg->payload, len);
+		event->sum = rig_sum(msg->payload, msg->len);
+	}
+	return 0;
+}
+
+static void rig_received(void *ctx, void *cookie, int err)
+{
+	struct rig_event *event = rig_event(ctx, RIG_RECEIVED);
+
+	event->cookie = cookie;
+	event->err = err;
+}
+
+static void rig_sent(void *ctx, void *cookie, int err)
+{
+	struct rig_event *event = rig_event(ctx, RIG_SENT);
+
+	event->cookie = cookie;
+	event->err = err;
+}
+
+static void rig_met(void *ctx, struct near_peer *peer)
+{
+	near_peer_set_user(peer, NULL);
+}
+
+static void rig_gone(void *ctx, struct near_peer *peer)
+{
+	rig_event(ctx, RIG_GONE)->peer = peer;
+	near_peer_hold(peer);
+}
+
+static void rig_forgotten(void *ctx, struct near_peer *peer)
+{
+	struct rig *rig = ctx;
+
+	if (rig->on_forgotten)
+		rig->on_forgotten(rig, peer);
+}
+
+static const struct near_sink rig_sink = {
+	.room = rig_room,
+	.arrived = rig_arrived,
+	.received = rig_received,
+	.sent = rig_sent,
+	.met = rig_met,
+	.gone = rig_gone,
+	.forgotten = rig_forgotten,
+};
+
+static struct rig *rig_logging;
+
+static void rig_log(int level, const char *text)
+{
+	if (!level && rig_logging)
+		rig_logging->warnings++;
+}
+
+struct rig *rig_open(bool no_cma)
+{
+	return rig_open_with(no_cma, NEAR_MEMORY);
+}
+
+struct rig *rig_open_with(bool no_cma, size_t memory)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	struct near_attr attr = {
+		.sink = &rig_sink, .ctx = rig, .log = rig_log,
+		.no_cma = no_cma, .memory = memory,
+	};
+
+	ck_assert_ptr_nonnull(rig);
+	ck_assert_int_eq(near_open(&rig->port, &attr), 0);
+	near_address(rig->port, &rig->addr);
+	rig->idle = rig_taken(rig);
+	return rig;
+}
+
+void rig_close(struct rig *rig)
+{
+	near_close(rig->port);
+	free(rig);
+}
+
+void rig_poll(struct rig *rig, int times)
+{
+	rig_logging = rig;
+	while (times--)
+		near_poll(rig->port, &rig_sink);
+}
+
+void rig_poll_ms(struct rig *rig, unsigned int ms)
+{
+	uint64_t end = near_now_ms() + ms;
+
+	while (near_now_ms() < end)
+		rig_poll(rig, NEAR_TICK_POLLS);
+}
+
+void rig_until(struct rig *rig, struct rig *other, uint32_t count)
+{
+	uint64_t end = near_now_ms() + RIG_PATIENCE_MS;
+
+	while (rig->count < count) {
+		rig_poll(rig, 1);
+		if (other)
+			rig_poll(other, 1);
+		else
+			sched_yield();
+		ck_assert_msg(near_now_ms() < end, "%u events, not %u",
+			      rig->count, count);
+	}
+}
+
+struct near_peer *rig_peer(struct rig *rig, const struct rig *other)
+{
+	struct near_peer *peer;
+
+	ck_assert_int_eq(near_peer_get(rig->port, &other->addr, &peer), 0);
+	return peer;
+}
+
+int rig_send(struct rig *rig, struct near_peer *peer, uint64_t tag,
+	     const void *buf, size_t len)
+{
+	struct near_msg msg = {
+		.payload = buf, .len = len, .tag = tag, .data = tag << 8,
+		.flags = NEAR_TAGGED,
+	};
+
+	rig_logging = rig;
+	return near_send(rig->port, peer, &msg);
+}
+
+int rig_send_large(struct rig *rig, struct near_peer *peer, uint64_t tag,
+		   void *buf, size_t len, void *cookie)
+{
+	struct near_msg msg = {
+		.payload = buf, .len = len, .tag = tag, .flags = NEAR_DATA,
+	};
+	struct iovec iov = { buf, len };
+	struct near_large large = {
+		.iov = &iov, .count = 1, .cookie = cookie,
+	};
+
+	return near_send_large(rig->port, peer, &msg, &large);
+}
+
+uint32_t rig_sum(const void *buf, size_t len)
+{
+	const uint8_t *bytes = buf;
+	uint32_t sum = (uint32_t)len;
+
+	while (len--)
+		sum = sum * 31 + *bytes++;
+	return sum;
+}
+
+void rig_fill(void *buf, size_t len, unsigned int seed)
+{
+	uint8_t *bytes = buf;
+
+	while (len--) {
+		seed = seed * 1103515245 + 12345;
+		*bytes++ = (uint8_t)(seed >> 16);
+	}
+}
+
+struct near_lane *rig_lane(struct rig *rig, const struct rig *other)
+{
+	struct near_peer *peer = near_peer_find(rig->port, &other->addr);
+	uint32_t i;
+
+	for (i = 0; i < rig->port->lane_count; i++)
+		if (rig->port->lane[i] && rig->port->lane[i]->peer == peer)
+			return rig->port->lane[i];
+	ck_abort_msg("no lane");
+	return NULL;
+}
+
+unsigned int rig_lanes(const struct rig *rig)
+{
+	unsigned int n = 0;
+	uint32_t i;
+
+	for (i = 0; i < rig->port->lane_count; i++)
+		n += !!rig->port->lane[i];
+	return n;
+}
+
+size_t rig_taken(const struct rig *rig)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(rig->port->fd, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+uint32_t rig_pages(const struct rig *rig)
+{
+	const struct near_room *room = &rig->port->room;
+
+	ck_assert_uint_eq(rig_taken(rig) - rig->idle,
+			  (room->lanes + room->extra) * near_page_size());
+	return room->lanes + room->extra;
+}
+
+uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag)
+{
+	static const uint8_t buf[40];
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		while (!rig_send(rig, peer, tag, buf, sizeof(buf)))
+			tag++;
+	return tag;
+}
+
+static uint64_t rig_cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void rig_until_gone(struct rig *rig, uint32_t events)
+{
+	uint64_t start_ms = rig_cpu_ms();
+
+	rig_until(rig, NULL, events);
+	ck_assert_uint_le(rig_cpu_ms() - start_ms, RIG_GONE_MS);
+	ck_assert_int_eq(rig->event[events - 1].kind, RIG_GONE);
+	rig_poll_ms(rig, 50);
+	ck_assert_uint_eq(rig->count, events);
+	ck_assert_uint_eq(rig_lanes(rig), 0);
+	/* no room is kept for it, whoever still refers to it */
+	ck_assert_uint_eq(rig->port->room.peers, 0);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The end of peers with which no message was ever exchanged. */
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "unit.h"
+
+static struct rig *us;
+static uint8_t buf[8];
+
+static void setup(void)
+{
+	us = rig_open(false);
+}
+
+static void teardown(void)
+{
+	rig_close(us);
+}
+
+/* What is under the number of its descriptor afterwards. */
+static int fd_nothing(struct rig *other)
+{
+	rig_close(other);
+	return -1;
+}
+
+static int fd_socket(struct rig *other)
+{
+	rig_close(other);
+	return socket(AF_UNIX, SOCK_DGRAM, 0);
+}
+
+static int fd_pipe(struct rig *other)
+{
+	int fd[2];
+
+	rig_close(other);
+	ck_assert(!pipe(fd));
+	close(fd[1]);
+	return fd[0];
+}
+
+static struct rig *another;
+
+static int fd_port(struct rig *other)
+{
+	rig_close(other);
+	another = rig_open(false);
+	return another->addr.fd;
+}
+
+/* The second look at a peer keeps a descriptor of it. */
+static void until_kept(const struct near_peer *peer)
+{
+	uint64_t end = near_now_ms() + 10000;
+
+	while (peer->given[NEAR_GIVEN_REGION] < 0) {
+		ck_assert_msg(near_now_ms() < end, "no descriptor is kept");
+		rig_poll(us, NEAR_TICK_POLLS);
+	}
+	ck_assert_uint_eq(us->count, 0);
+}
+
+/* It was open still when the second look kept a descriptor of it. */
+static int fd_kept(struct rig *other)
+{
+	struct near_peer *peer = near_peer_find(us->port, &other->addr);
+
+	until_kept(peer);
+	return fd_port(other);
+}
+
+/* The same without a descriptor for it. */
+static int fd_scarce(struct rig *other)
+{
+	struct near_peer *peer = near_peer_find(us->port, &other->addr);
+	struct rlimit limit;
+
+	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = other->addr.fd + 16;
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	rig_poll_ms(us, 300);
+	ck_assert_uint_eq(us->count, 0);
+	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	return fd_port(other);
+}
+
+static int (*const closings[])(struct rig *other) = {
+	fd_nothing, fd_socket, fd_pipe, fd_port, fd_kept, fd_scarce,
+};
+
+/* A port that closes while its process lives, and nothing was ever exchanged. */
+START_TEST(closed_unmet)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+	int at = other->addr.fd, fd;
+
+	another = NULL;
+	near_peer_watch(us->port, peer);
+	fd = closings[_i](other);
+	ck_assert(fd < 0 || fd == at);
+	rig_until_gone(us, 1);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	if (another)
+		rig_close(another);
+	else if (fd >= 0)
+		close(fd);
+}
+END_TEST
+
+/* One that stays is not dead, and what was kept of it serves the first message. */
+START_TEST(open_unmet)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+
+	near_peer_watch(us->port, peer);
+	until_kept(peer);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
+	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	rig_until(other, NULL, 1);
+	rig_close(other);
+	rig_until_gone(us, 1);
+}
+END_TEST
+
+/* Its ring tells of its end, so no descriptor is kept for that any longer. */
+START_TEST(unmet_until_it_sends)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+
+	near_peer_watch(us->port, peer);
+	near_woken(us->port);
+	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
+	ck_assert_int_eq(rig_send(other, rig_peer(other, us), 1, buf, 8), 0);
+	rig_until(us, NULL, 1);
+	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	rig_close(other);
+	rig_until_gone(us, 2);
+}
+END_TEST
+
+/* Who sleeps often does not look each time at those that he has not met. */
+START_TEST(sleeps_among_unmet)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *peer = rig_peer(us, other);
+	uint64_t looked;
+
+	near_peer_watch(us->port, peer);
+	near_woken(us->port);
+	rig_close(other);
+	us->port->looked_ms = looked = near_now_ms();
+	near_woken(us->port);
+	if (near_now_ms() - looked < NEAR_CHECK_MS) {
+		ck_assert_uint_eq(us->port->looked_ms, looked);
+		ck_assert(!peer->dying);
+		ck_assert_uint_eq(us->count, 0);
+	}
+	usleep(NEAR_CHECK_MS * 1000);
+	near_woken(us->port);
+	ck_assert_uint_eq(us->count, 1);
+	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near unmet");
+	TCase *tcase = tcase_create("unmet");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 30);
+	tcase_add_loop_test(tcase, closed_unmet, 0,
+			    sizeof(closings) / sizeof(*closings));
+	tcase_add_test(tcase, open_unmet);
+	tcase_add_test(tcase, unmet_until_it_sends);
+	tcase_add_test(tcase, sleeps_among_unmet);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include "near_fixture.h"
+
+static struct fixture_attr over_near = {
+	.near = true, .cntr_flags = FI_SEND,
+};
+
+struct rig rig;
+fi_addr_t peer;
+char large[LARGE], got[LARGE];
+
+static bool rig_room(void *ctx)
+{
+	return true;
+}
+
+static int rig_arrived(void *ctx, struct near_peer *source,
+		       const struct near_msg *msg)
+{
+	rig.msg = *msg;
+	rig.arrived++;
+	if (!msg->payload)
+		return near_recv(rig.port, source, &msg->rndv,
+				 &(struct iovec) { got, LARGE }, 1, msg->len,
+				 &rig);
+	memset(rig.payload, 0, sizeof(rig.payload));
+	memcpy(rig.payload, msg->payload,
+	       msg->len < sizeof(rig.payload) ? msg->len : 63);
+	return 0;
+}
+
+static void rig_received(void *ctx, void *cookie, int err)
+{
+	rig.received++;
+	rig.err = err;
+}
+
+static void rig_sent(void *ctx, void *cookie, int err)
+{
+	rig.sent++;
+	rig.err = err;
+}
+
+static void rig_peer(void *ctx, struct near_peer *other)
+{
+}
+
+const struct near_sink rig_sink = {
+	.room = rig_room,
+	.arrived = rig_arrived,
+	.received = rig_received,
+	.sent = rig_sent,
+	.met = rig_peer,
+	.gone = rig_peer,
+	.forgotten = rig_peer,
+};
+
+void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr)
+{
+	uint64_t core_addr = PEER;
+
+	rig.pub.peer = kind;
+	memcpy(rig.pub.peer_name, addr, sizeof(*addr));
+	ck_assert_int_eq(duo_registry_reserve(duo_params.registry_dir,
+					      &core_addr, sizeof(core_addr),
+					      false, &rig.pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&rig.pub), 0);
+}
+
+static void rig_open(void)
+{
+	const struct near_attr attr = { .sink = &rig_sink,
+					.memory = NEAR_MEMORY };
+	struct near_addr ours;
+
+	memset(&rig, 0, sizeof(rig));
+	rig.pub.fd = -1;
+	ck_assert_int_eq(near_open(&rig.port, &attr), 0);
+	near_address(fixture_ep()->near->port, &ours);
+	ck_assert_int_eq(near_peer_get(rig.port, &ours, &rig.us), 0);
+}
+
+static void rig_close(void)
+{
+	if (rig.port)
+		near_close(rig.port);
+	rig.port = NULL;
+	duo_registry_withdraw(&rig.pub);
+}
+
+void near_setup_alone(void)
+{
+	fixture_open(&over_near);
+	ck_assert_int_eq(fixture_try(&over_near), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->near);
+	rig_open();
+}
+
+void near_publish(void)
+{
+	struct near_addr addr;
+
+	near_address(rig.port, &addr);
+	rig_publish(DUO_PEER_NEAR, &addr);
+	peer = peer_insert(PEER);
+}
+
+void near_setup(void)
+{
+	near_setup_alone();
+	near_publish();
+}
+
+void near_setup_unlocked(void)
+{
+	over_near.threading = FI_THREAD_DOMAIN;
+	near_setup_alone();
+	near_publish();
+	duo_params.core_interval = 64;	/* or no read is short */
+	ck_assert(!fixture_ep()->domain->lock.on);
+}
+
+void near_setup_two_cqs(void)
+{
+	over_near.two_cqs = true;
+	near_setup_unlocked();
+}
+
+void near_setup_onesided(void)
+{
+	over_near.core = "efa";
+	over_near.onesided = true;
+	near_setup_alone();
+	near_publish();
+}
+
+void near_setup_device(void)
+{
+	over_near.device = true;
+	near_setup_alone();
+	fake_device_open(LARGE);
+	near_publish();
+}
+
+void near_setup_ordered(void)
+{
+	over_near.core = "efa";
+	over_near.onesided = true;
+	over_near.order = FI_ORDER_WAS | FI_ORDER_SAW;
+	near_setup_alone();
+	near_publish();
+}
+
+void near_teardown(void)
+{
+	rig_close();
+	fixture_close();
+}
+
+/* Polls both sides until the CQ says something, or for long. */
+static ssize_t both(struct fi_cq_tagged_entry *entry, fi_addr_t *src)
+{
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	for (i = 0; i < 100000 && ret == -FI_EAGAIN; i++) {
+		near_poll(rig.port, &rig_sink);
+		ret = fi_cq_readfrom(fx.cq, entry, 1, src);
+	}
+	return ret;
+}
+
+struct fi_cq_tagged_entry both_entry(void *context)
+{
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t src;
+
+	ck_assert_int_eq(both(&entry, &src), 1);
+	ck_assert_ptr_eq(entry.op_context, context);
+	if (entry.flags & FI_RECV)
+		ck_assert_uint_eq(src, peer);
+	return entry;
+}
+
+struct fi_cq_err_entry both_error(void *context, int err)
+{
+	struct fi_cq_err_entry error = { 0 };
+	struct fi_cq_tagged_entry entry;
+
+	ck_assert_int_eq(both(&entry, NULL), -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &error, 0), 1);
+	ck_assert_ptr_eq(error.op_context, context);
+	ck_assert_int_eq(error.err, err);
+	return error;
+}
+
+void rig_send(const char *text)
+{
+	const struct near_msg msg = {
+		.payload = text, .len = strlen(text), .tag = TAG,
+		.flags = NEAR_TAGGED,
+	};
+
+	ck_assert_int_eq(near_send(rig.port, rig.us, &msg), 0);
+}
+
+void rig_send_large(unsigned int flags)
+{
+	rig_send_len(flags, LARGE);
+}
+
+void rig_send_len(unsigned int flags, size_t len)
+{
+	const struct near_msg msg = {
+		.len = len, .tag = TAG, .flags = flags,
+	};
+	const struct iovec iov = { large, len };
+	const struct near_large how = { .iov = &iov, .count = 1,
+					.cookie = &rig };
+
+	ck_assert_int_eq(near_send_large(rig.port, rig.us, &msg, &how), 0);
+}
+
+void rig_reads(size_t len)
+{
+	struct near_port *port = fixture_ep()->near->port;
+	struct near_ways *ways;
+	int i, way;
+
+	for (ways = port->fetch; ways < port->fetch + NEAR_FETCH_TIERS; ways++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			for (i = 0; i < NEAR_WAY_TRIES; i++) {
+				near_way_begin(ways, way, len);
+				near_way_learn(ways, way, len,
+					       way == NEAR_WAY_READ ? 1000 :
+								      1000000);
+			}
+}
+
+void rig_end(void)
+{
+	near_close(rig.port);
+	rig.port = NULL;
+	duo_registry_withdraw(&rig.pub);
+}
+
+enum fi_duo_path path_of(enum fi_duo_reason *reason)
+{
+	enum fi_duo_path path;
+	struct fi_ops_duo *ops;
+
+	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
+				     (void **) &ops, NULL), 0);
+	ck_assert_int_eq(ops->path(fx.ep, peer, &path, reason), 0);
+	return path;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * fi_cntr_wait sleeps: what happens once it is about to is done by poll(2), which
+ * is this program's own, and has to wake it.
+ */
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/proc.h"
+#include "side.h"
+
+#define LONG_MS 10000
+#define SHORT_MS 300
+#define THREADS 3
+
+static struct fid_cntr *cntr;
+static fi_addr_t self;
+static char buf[64];
+
+static void (*on_sleep)(void);	/* once */
+static unsigned int sleeps, naps, yields;
+static int (*real_poll)(struct pollfd *, nfds_t, int);
+
+int poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	void (*now)(void) = on_sleep;
+
+	if (ms)		/* else it is no sleep */
+		__atomic_fetch_add(count ? &sleeps : &naps, 1,
+				   __ATOMIC_RELAXED);
+	if (ms && count && now) {
+		on_sleep = NULL;
+		now();
+	}
+	return real_poll(fds, count, ms);
+}
+
+int sched_yield(void)
+{
+	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* The first of the two counts. */
+static void count(int i)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+
+	if (i)
+		return;
+	ck_assert(!fi_cntr_open(domain, &attr, &cntr, NULL));
+	ck_assert(!fi_ep_bind(ep[i], &cntr->fid, FI_SEND | FI_RECV));
+}
+
+static void setup_as(enum fi_threading threading)
+{
+	duo_params.cma = 0;
+	recv_setup_as(threading, count);
+	self = recv_insert(ep[0]);
+	peer = recv_insert(ep[1]);
+	sleeps = naps = yields = 0;
+	on_sleep = NULL;
+}
+
+static void setup(void)
+{
+	setup_as(FI_THREAD_DOMAIN);
+}
+
+static void setup_locked(void)
+{
+	setup_as(FI_THREAD_SAFE);
+}
+
+static void teardown(void)
+{
+	if (ep[1])
+		recv_close(1);
+	recv_close(0);
+	ck_assert(!fi_close(&cntr->fid));
+	recv_close_domain();
+}
+
+/* It lies there all the time, but for a look at ports that have closed. */
+START_TEST(sleeps_on)
+{
+	uint64_t begin = near_now_ms();
+
+	ck_assert_int_eq(fi_cntr_wait(cntr, 1, SHORT_MS), -FI_ETIMEDOUT);
+	ck_assert_uint_ge(near_now_ms() - begin, SHORT_MS - 10);
+	ck_assert_uint_ge(sleeps, 1);
+	ck_assert_uint_le(sleeps, 4);
+	ck_assert_uint_eq(naps + yields, 0);
+	ck_assert_int_eq(fi_cntr_wait(cntr, 0, 0), 0);
+	ck_assert_int_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
+}
+END_TEST
+
+static void message(void)
+{
+	ck_assert(!fi_tinject(ep[1], buf, 8, self, 1));
+}
+
+/* Taken by another thread, which reads the queue. */
+static void message_read(void)
+{
+	struct fi_cq_tagged_entry entry;
+
+	message();
+	while (fi_cq_read(cq[0], &entry, 1) == -FI_EAGAIN)
+		;
+}
+
+static void send(void)
+{
+	ck_assert(!fi_tinject(ep[0], buf, 8, peer, 1));
+}
+
+static void add(void)
+{
+	ck_assert(!fi_cntr_add(cntr, 1));
+}
+
+static void set(void)
+{
+	ck_assert(!fi_cntr_set(cntr, 7));
+}
+
+static void add_err(void)
+{
+	ck_assert(!fi_cntr_adderr(cntr, 1));
+}
+
+/* The end of its peer is looked for, which takes a sleep or two. */
+static void end(void)
+{
+	recv_close(1);
+}
+
+static const struct {
+	void (*now)(void);
+	unsigned int sleeps;	/* at most */
+	int ret;
+} wakes[] = {
+	{ message, 1, 0 },
+	{ message_read, 1, 0 },
+	{ send, 1, 0 },
+	{ add, 1, 0 },
+	{ set, 1, 0 },
+	{ add_err, 1, -FI_EAVAIL },
+	{ end, 3, -FI_EAVAIL },
+};
+
+START_TEST(is_woken)
+{
+	ck_assert(!fi_trecv(ep[0], buf, 64, NULL, peer, 1, 0, buf));
+	on_sleep = wakes[_i].now;
+	ck_assert_int_eq(fi_cntr_wait(cntr, 1, LONG_MS), wakes[_i].ret);
+	ck_assert_ptr_null(on_sleep);
+	ck_assert_uint_ge(sleeps, 1);
+	ck_assert_uint_le(sleeps, wakes[_i].sleeps);
+	ck_assert_uint_eq(naps, 0);
+}
+END_TEST
+
+static void *wait_for(void *threshold)
+{
+	return (void *)(intptr_t)fi_cntr_wait(cntr, (uintptr_t)threshold,
+					      LONG_MS);
+}
+
+/* Several threads, which want different counts: no two of them sleep. */
+START_TEST(threads)
+{
+	pthread_t thread[THREADS];
+	uintptr_t i;
+	void *ret;
+
+	for (i = 0; i < THREADS; i++)
+		ck_assert(!pthread_create(&thread[i], NULL, wait_for,
+					  (void *)(i + 1)));
+	for (i = 0; i < THREADS; i++) {
+		message();
+		ck_assert(!fi_trecv(ep[0], buf, 64, NULL, peer, 1, 0, buf));
+		ck_assert(!pthread_join(thread[i], &ret));
+		ck_assert_ptr_null(ret);
+	}
+}
+END_TEST
+
+static void answer(void)
+{
+	ck_assert(!fi_tinject(ep[0], buf, 8, peer, 1));
+}
+
+static void bind_late(void)
+{
+	ck_assert(!fi_ep_bind(ep[1], &cntr->fid, FI_RECV));
+	on_sleep = answer;
+}
+
+/* To another endpoint, which has to be armed as well. */
+START_TEST(bound_late)
+{
+	ck_assert(!fi_trecv(ep[1], buf, 64, NULL, self, 1, 0, buf));
+	on_sleep = bind_late;
+	ck_assert_int_eq(fi_cntr_wait(cntr, 2, LONG_MS), 0);
+	ck_assert_uint_eq(sleeps, 2);
+}
+END_TEST
+
+static void add_tests(Suite *suite, const char *name, void (*begin)(void))
+{
+	TCase *tcase = tcase_create(name);
+
+	tcase_set_timeout(tcase, 30);
+	tcase_add_checked_fixture(tcase, begin, teardown);
+	tcase_add_test(tcase, sleeps_on);
+	tcase_add_loop_test(tcase, is_woken, 0,
+			    sizeof(wakes) / sizeof(wakes[0]));
+	tcase_add_test(tcase, bound_late);
+	if (begin == setup_locked)
+		tcase_add_test(tcase, threads);
+	suite_add_tcase(suite, tcase);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("none cntr");
+
+	real_poll = (int (*)(struct pollfd *, nfds_t, int))
+		dlsym(RTLD_NEXT, "poll");
+	add_tests(suite, "without a lock", setup);
+	add_tests(suite, "with a lock", setup_locked);
+	return unit_run(suite);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Endpoints of the provider before, at and after fi_enable: what comes too early
+ * or too late, or lacks something, fails with one line and changes nothing.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "said.h"
+#include "side.h"
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *one_domain;
+static struct fid_av *one_av;
+static struct fid_cq *one_cq;
+static struct fid_ep *one;
+static bool no_proc;
+
+/* Since the last time: one line, with these words. */
+static void ep_said(const char *words)
+{
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_ptr_nonnull(strstr(said, words));
+	said_lines = 0;
+}
+
+static void ep_setup_as(enum fi_threading threading)
+{
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq_attr = {
+		.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD,
+	};
+
+	info = side_info(threading);
+	fabric = side_fabric();
+	ck_assert(!fi_domain(fabric, info, &one_domain, NULL));
+	ck_assert(!fi_av_open(one_domain, &av_attr, &one_av, NULL));
+	ck_assert(!fi_cq_open(one_domain, &cq_attr, &one_cq, NULL));
+	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+}
+
+static void ep_setup(void)
+{
+	ep_setup_as(FI_THREAD_DOMAIN);
+}
+
+static void ep_setup_locked(void)
+{
+	ep_setup_as(FI_THREAD_SAFE);
+}
+
+static void ep_teardown(void)
+{
+	ck_assert(!fi_close(&one->fid));
+	ck_assert(!fi_close(&one_cq->fid));
+	ck_assert(!fi_close(&one_av->fid));
+	ck_assert(!fi_close(&one_domain->fid));
+	ck_assert(!fi_close(&fabric->fid));
+	fi_freeinfo(info);
+}
+
+static fi_addr_t ep_insert(struct fid_ep *of)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	ck_assert(!fi_getname(&of->fid, &name, &len));
+	ck_assert_int_eq(fi_av_insert(one_av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+#define EP_EARLY(call) ck_assert_int_eq(call, -FI_EOPBADSTATE)
+
+static void ep_early_messages(fi_addr_t to)
+{
+	char buf[64] = "";
+	struct iovec iov = { buf, sizeof(buf) };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = to };
+	struct fi_msg_tagged tagged = {
+		.msg_iov = &iov, .iov_count = 1, .addr = to,
+	};
+
+	EP_EARLY(fi_send(one, buf, 8, NULL, to, NULL));
+	EP_EARLY(fi_sendv(one, &iov, NULL, 1, to, NULL));
+	EP_EARLY(fi_sendmsg(one, &msg, 0));
+	EP_EARLY(fi_inject(one, buf, 8, to));
+	EP_EARLY(fi_senddata(one, buf, 8, NULL, 1, to, NULL));
+	EP_EARLY(fi_injectdata(one, buf, 8, 1, to));
+	EP_EARLY(fi_recv(one, buf, 8, NULL, to, NULL));
+	EP_EARLY(fi_recvv(one, &iov, NULL, 1, to, NULL));
+	EP_EARLY(fi_recvmsg(one, &msg, 0));
+	EP_EARLY(fi_recvmsg(one, &msg, FI_MULTI_RECV));
+	EP_EARLY(fi_tsend(one, buf, 8, NULL, to, 1, NULL));
+	EP_EARLY(fi_tsendv(one, &iov, NULL, 1, to, 1, NULL));
+	EP_EARLY(fi_tsendmsg(one, &tagged, 0));
+	EP_EARLY(fi_tinject(one, buf, 8, to, 1));
+	EP_EARLY(fi_tsenddata(one, buf, 8, NULL, 1, to, 1, NULL));
+	EP_EARLY(fi_tinjectdata(one, buf, 8, 1, to, 1));
+	EP_EARLY(fi_trecv(one, buf, 8, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	EP_EARLY(fi_trecvv(one, &iov, NULL, 1, to, 1, 0, NULL));
+	EP_EARLY(fi_trecvmsg(one, &tagged, 0));
+	EP_EARLY(fi_trecvmsg(one, &tagged, FI_PEEK));
+}
+
+static void ep_early_onesided(fi_addr_t to)
+{
+	uint64_t add = 1, was, with = 0;
+	struct iovec iov = { &add, 8 };
+	struct fi_rma_iov rma_iov = { 0, 8, 1 };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = to,
+		.rma_iov = &rma_iov, .rma_iov_count = 1,
+	};
+
+	EP_EARLY(fi_read(one, &was, 8, NULL, to, 0, 1, NULL));
+	EP_EARLY(fi_readv(one, &iov, NULL, 1, to, 0, 1, NULL));
+	EP_EARLY(fi_readmsg(one, &msg, 0));
+	EP_EARLY(fi_write(one, &add, 8, NULL, to, 0, 1, NULL));
+	EP_EARLY(fi_writev(one, &iov, NULL, 1, to, 0, 1, NULL));
+	EP_EARLY(fi_writemsg(one, &msg, 0));
+	EP_EARLY(fi_inject_write(one, &add, 8, to, 0, 1));
+	EP_EARLY(fi_writedata(one, &add, 8, NULL, 1, to, 0, 1, NULL));
+	EP_EARLY(fi_inject_writedata(one, &add, 8, 1, to, 0, 1));
+	EP_EARLY(fi_atomic(one, &add, 1, NULL, to, 0, 1, FI_UINT64, FI_SUM,
+			   NULL));
+	EP_EARLY(fi_inject_atomic(one, &add, 1, to, 0, 1, FI_UINT64, FI_SUM));
+	EP_EARLY(fi_fetch_atomic(one, &add, 1, NULL, &was, NULL, to, 0, 1,
+				 FI_UINT64, FI_SUM, NULL));
+	EP_EARLY(fi_compare_atomic(one, &add, 1, NULL, &with, NULL, &was, NULL,
+				   to, 0, 1, FI_UINT64, FI_CSWAP, NULL));
+}
+
+/* _i: nothing is bound; the address vector; all of it. */
+START_TEST(data_before_enable)
+{
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t to = ep_insert(one);
+	char buf[8] = "";
+
+	if (_i > 0)
+		ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
+	if (_i > 1)
+		ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
+	ep_early_messages(to);
+	ep_early_onesided(to);
+	ep_said("not enabled");
+	ck_assert_int_eq(fi_cancel(&one->fid, NULL), -FI_ENOENT);
+	if (_i < 2)
+		return;
+	/* nothing of it was kept */
+	ck_assert(!fi_enable(one));
+	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), -FI_EAGAIN);
+	ck_assert(!fi_tsend(one, buf, 8, NULL, to, 1, buf));
+	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), 1);
+	ck_assert_ptr_eq(entry.op_context, buf);
+	ck_assert_int_eq(said_lines, 0);
+}
+END_TEST
+
+START_TEST(enable_needs)
+{
+	ck_assert_int_eq(fi_ep_bind(one, NULL, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_enable(one), -FI_ENOAV);
+	ep_said("no address vector");
+	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
+	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
+	ep_said("FI_TRANSMIT");
+	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT));
+	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT), -FI_EINVAL);
+	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
+	ep_said("FI_RECV");
+	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_RECV));
+	ck_assert(!fi_enable(one));
+	ck_assert_int_eq(said_lines, 0);
+}
+END_TEST
+
+START_TEST(enabled)
+{
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+	fi_addr_t to = ep_insert(one);
+
+	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
+	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(one));
+	ck_assert_int_eq(fi_enable(one), -FI_EOPBADSTATE);
+	ep_said("another fi_enable");
+	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EOPBADSTATE);
+	ep_said("address vector");
+	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV), -FI_EOPBADSTATE);
+	ep_said("completion queue");
+	/* counters may come late: Sandia OpenSHMEM's do */
+	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
+	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_SEND | FI_RECV));
+	ck_assert_int_eq(fi_shutdown(one, 0), -FI_ENOSYS);
+	ck_assert(!fi_inject(one, "x", 1, to));
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	/* what is bound is in use */
+	ck_assert_int_eq(fi_close(&cntr->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&one_cq->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&one_av->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&one_domain->fid), -FI_EBUSY);
+	ck_assert(!fi_inject(one, "x", 1, to));
+	ck_assert(!fi_close(&one->fid));
+	ck_assert(!fi_close(&cntr->fid));
+	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+}
+END_TEST
+
+/*
+ * A message that comes before its receiver is enabled, or has all that it is to
+ * be told by, waits: who reads what is bound already does not meet it.
+ */
+START_TEST(message_before_enable)
+{
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t to = ep_insert(one);
+	struct fid_cntr *cntr;
+	struct fid_ep *other;
+	char in[8];
+
+	ck_assert(!fi_endpoint(one_domain, info, &other, NULL));
+	ck_assert(!fi_ep_bind(other, &one_av->fid, 0));
+	ck_assert(!fi_ep_bind(other, &one_cq->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(other));
+	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
+	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_RECV));
+	ck_assert(!fi_ep_bind(one, &one_cq->fid, _i ? FI_RECV : FI_TRANSMIT));
+	ck_assert(!fi_tinject(other, "early", 6, to, 1));
+	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), -FI_EAGAIN);
+	ck_assert_int_eq(fi_cq_sread(one_cq, &entry, 1, NULL, 1), -FI_EAGAIN);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 0);
+	ck_assert(!fi_ep_bind(one, &one_cq->fid, _i ? FI_TRANSMIT : FI_RECV));
+	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
+	ck_assert(!fi_enable(one));
+	ck_assert(!fi_trecv(one, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
+	ck_assert_int_eq(fi_cq_sread(one_cq, &entry, 1, NULL, 10000), 1);
+	ck_assert_ptr_eq(entry.op_context, in);
+	ck_assert_str_eq(in, "early");
+	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
+	ck_assert(!fi_close(&other->fid));
+	ck_assert(!fi_close(&one->fid));
+	ck_assert(!fi_close(&cntr->fid));
+	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+}
+END_TEST
+
+static void ep_enable(struct fid_ep *of, struct fid_cq *its)
+{
+	ck_assert(!fi_ep_bind(of, &one_av->fid, 0));
+	ck_assert(!fi_ep_bind(of, &its->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(of));
+}
+
+static void ep_completed(struct fid_cq *others)
+{
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	for (i = 0; i < 1000000 && fi_cq_read(one_cq, &entry, 1) != 1; i++)
+		ck_assert_int_eq(fi_cq_read(others, &entry, 1), -FI_EAGAIN);
+	ck_assert_int_lt(i, 1000000);
+}
+
+/*
+ * Calls without flags have those of the endpoint: FI_INJECT is of what is sent,
+ * and what a read or an atomic brings is in the caller's buffer all the same.
+ */
+START_TEST(injecting_endpoint)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	uint64_t there = 0x1122334455667788u, add = 1, was, got;
+	struct fid_cq *others;
+	struct fid_ep *other;
+	struct fid_mr *mr;
+	fi_addr_t to;
+	int i;
+
+	ck_assert(!fi_cq_open(one_domain, &cq_attr, &others, NULL));
+	ck_assert(!fi_endpoint(one_domain, info, &other, NULL));
+	ck_assert(!fi_close(&one->fid));
+	info->tx_attr->op_flags = FI_INJECT;
+	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+	ep_enable(one, one_cq);
+	ep_enable(other, others);
+	to = ep_insert(other);
+	ck_assert(!fi_mr_reg(one_domain, &there, sizeof(there), FI_REMOTE_READ |
+			     FI_REMOTE_WRITE, 0, 77, 0, &mr, NULL));
+	for (i = 0; i < 20; i++) {
+		got = was = 0;
+		ck_assert(!fi_read(one, &got, sizeof(got), NULL, to, 0, 77,
+				   NULL));
+		ep_completed(others);
+		ck_assert_uint_eq(got, there);
+		ck_assert(!fi_fetch_atomic(one, &add, 1, NULL, &was, NULL, to,
+					   0, 77, FI_UINT64, FI_SUM, NULL));
+		ep_completed(others);
+		ck_assert_uint_eq(was, got);
+		ck_assert_uint_eq(there, got + 1);
+	}
+	ck_assert(!fi_close(&mr->fid));
+	ck_assert(!fi_close(&other->fid));
+	ck_assert(!fi_close(&others->fid));
+}
+END_TEST
+
+int stat(const char *path, struct stat *st)
+{
+	if (no_proc && !strncmp(path, "/proc/", 6)) {
+		errno = ENOENT;
+		return -1;
+	}
+	return fstatat(AT_FDCWD, path, st, 0);
+}
+
+START_TEST(no_proc_mounted)
+{
+	struct fid_ep *other;
+
+	no_proc = true;
+	ck_assert_int_eq(fi_endpoint(one_domain, info, &other, NULL),
+			 -FI_EOPNOTSUPP);
+	ep_said("/proc");
+	no_proc = false;
+}
+END_TEST
+
+static void ep_tests(Suite *suite, const char *name, void (*setup)(void))
+{
+	TCase *tcase = tcase_create(name);
+
+	tcase_add_checked_fixture(tcase, setup, ep_teardown);
+	tcase_add_loop_test(tcase, data_before_enable, 0, 3);
+	tcase_add_test(tcase, enable_needs);
+	tcase_add_test(tcase, enabled);
+	tcase_add_test(tcase, injecting_endpoint);
+	tcase_add_loop_test(tcase, message_before_enable, 0, 2);
+	tcase_add_test(tcase, no_proc_mounted);
+	suite_add_tcase(suite, tcase);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("none ep");
+
+	ep_tests(suite, "without a lock", ep_setup);
+	ep_tests(suite, "with a lock", ep_setup_locked);
+	return unit_run(suite);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Unexpected messages, more than any limit that there once was: programs that
+ * MPI permits send them before they receive, and must not hang.
+ */
+
+#include "side.h"
+
+#define FLOOD_BYTES (80 << 20)
+#define FLOOD_LEN 4000
+#define FLOOD_MANY 70000	/* receives, or large messages */
+#define FLOOD_REFUSED 1000	/* sends in a row: nothing moves any more */
+
+static char out[FLOOD_LEN], in[FLOOD_LEN];
+
+static void flood_setup(void)
+{
+	duo_params.cma = 0;
+	recv_setup();
+}
+
+/* Reads an endpoint's CQ; true if there was a completion. */
+static bool flood_read(int i)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret = fi_cq_read(cq[i], &entry, 1);
+
+	ck_assert(ret == 1 || ret == -FI_EAGAIN);
+	return ret == 1;
+}
+
+/* One message; both ends poll while it is refused, and nobody receives. */
+static void flood_send(int from, fi_addr_t to, size_t len, uint64_t tag)
+{
+	int refused = 0;
+
+	while (fi_tinject(ep[from], out, len, to, tag)) {
+		ck_assert_int_lt(++refused, FLOOD_REFUSED);
+		flood_read(0);
+		flood_read(1);
+	}
+}
+
+static void flood(fi_addr_t to, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < FLOOD_BYTES / FLOOD_LEN; i++)
+		flood_send(1, to, len, 2);
+}
+
+static void flood_recv(int at, uint64_t tag)
+{
+	ck_assert(!fi_trecv(ep[at], in, sizeof(in), NULL, FI_ADDR_UNSPEC, tag,
+			    0, in));
+	while (!flood_read(at))
+		flood_read(!at);
+}
+
+/*
+ * A large message, from the flooded endpoint to the flooding one or the other
+ * way, whose end comes behind unexpected messages.
+ */
+START_TEST(flooded)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	static char from[1 << 18], at[1 << 18];
+
+	if (_i)
+		ck_assert(!fi_tsend(ep[1], from, sizeof(from), NULL, to, 1,
+				    from));
+	flood(to, FLOOD_LEN);
+	ck_assert(!fi_trecv(ep[!_i], at, sizeof(at), NULL, FI_ADDR_UNSPEC, 1,
+			    0, at));
+	if (!_i)
+		ck_assert(!fi_tsend(ep[0], from, sizeof(from), NULL, peer, 1,
+				    from));
+	while (fi_cq_read(cq[0], &entry, 1) != 1)
+		fi_cq_read(cq[1], NULL, 0);
+	ck_assert_ptr_eq(entry.op_context, _i ? at : from);
+	recv_close(1);
+}
+END_TEST
+
+/* Both endpoints send all of it before either receives. */
+START_TEST(both_ways)
+{
+	size_t len = _i ? 8 : FLOOD_LEN, count = FLOOD_BYTES / FLOOD_LEN, i;
+	fi_addr_t to[2] = { peer, recv_insert(ep[0]) };
+
+	for (i = 0; i < count; i++) {
+		flood_send(0, to[0], len, i);
+		flood_send(1, to[1], len, i);
+	}
+	for (i = 0; i < count; i++) {
+		flood_recv(0, i);
+		flood_recv(1, i);
+	}
+	recv_close(1);
+}
+END_TEST
+
+/* A receive, of one source or of any, or a peek, for a message behind them. */
+START_TEST(behind_flood)
+{
+	const struct fi_msg_tagged msg = {
+		.addr = peer, .tag = 1, .context = in,
+	};
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret;
+
+	flood(to, FLOOD_LEN);
+	flood_send(1, to, 8, 1);
+	if (_i < 2)
+		ck_assert(!fi_trecv(ep[0], in, sizeof(in), NULL,
+				    _i ? FI_ADDR_UNSPEC : peer, 1, 0, in));
+	do {
+		if (_i == 2)
+			ck_assert(!fi_trecvmsg(ep[0], &msg, FI_PEEK));
+		ret = fi_cq_read(cq[0], &entry, 1);
+		if (ret == -FI_EAVAIL) {
+			ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+			ck_assert_int_eq(err.err, FI_ENOMSG);
+		}
+	} while (ret != 1);
+	ck_assert_ptr_eq(entry.op_context, in);
+	ck_assert_uint_eq(entry.len, 8);
+	recv_close(1);
+}
+END_TEST
+
+/* Large messages that nobody has received, and then all of them. */
+START_TEST(many_large)
+{
+	static char from[16384], to[16384];
+	fi_addr_t addr = recv_insert(ep[0]);
+	int i, refused = 0, sent = 0;
+
+	for (i = 0; i < FLOOD_MANY; refused = 0, i++)
+		while (fi_tsend(ep[1], from, sizeof(from), NULL, addr, i,
+				from)) {
+			ck_assert_int_lt(++refused, FLOOD_REFUSED);
+			flood_read(0);
+		}
+	for (i = 0; i < FLOOD_MANY; i++) {
+		ck_assert(!fi_trecv(ep[0], to, sizeof(to), NULL, peer, i, 0,
+				    to));
+		while (!flood_read(0))
+			sent += flood_read(1);
+	}
+	while (sent < FLOOD_MANY)
+		sent += flood_read(1);
+	recv_close(1);
+}
+END_TEST
+
+/*
+ * More receives than the endpoint's attributes name, the last one a multi-
+ * receive buffer that needs one more for a message that is there already.
+ */
+START_TEST(many_receives)
+{
+	struct iovec iov = { in, sizeof(in) };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+	};
+	fi_addr_t to = recv_insert(ep[0]);
+	int i;
+
+	ck_assert(!fi_inject(ep[1], out, 8, to));
+	ck_assert(!flood_read(0));
+	for (i = 0; i < FLOOD_MANY; i++)
+		ck_assert(!fi_trecv(ep[0], in, 8, NULL, FI_ADDR_UNSPEC, 5, 0,
+				    NULL));
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV | FI_COMPLETION));
+	ck_assert(flood_read(0));
+	for (i = 0; i < FLOOD_MANY; i++) {
+		flood_send(1, to, 8, 5);
+		ck_assert(flood_read(0));
+	}
+	recv_close(1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("flood");
+	TCase *tcase = tcase_create("in pieces");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, flood_setup, recv_teardown);
+	tcase_add_loop_test(tcase, flooded, 0, 2);
+	tcase_add_loop_test(tcase, both_ways, 0, 2);
+	tcase_add_loop_test(tcase, behind_flood, 0, 3);
+	tcase_add_test(tcase, many_large);
+	tcase_add_test(tcase, many_receives);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_getinfo: who asks for more than there is gets nothing, and is told why. */
+
+#include <stdio.h>
+
+#include "said.h"
+#include "side.h"
+
+static struct fi_info *hints;
+static struct fi_info *info;
+
+static void info_setup(void)
+{
+	hints = fi_allocinfo();
+	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
+	info = NULL;
+	said_level = FI_LOG_INFO;
+	said_lines = 0;
+}
+
+static void info_teardown(void)
+{
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+}
+
+static int info_get(const char *node)
+{
+	return near_getinfo(FI_VERSION(1, 17), node, NULL, 0, hints, &info);
+}
+
+static void info_refused(const char *node, const char *words)
+{
+	ck_assert_int_eq(info_get(node), -FI_ENODATA);
+	ck_assert_ptr_null(info);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, words), "%s: %s", words, said);
+}
+
+enum info_part {
+	INFO_EP,
+	INFO_DOMAIN,
+	INFO_TX,
+	INFO_RX,
+};
+
+/* All of 64 bits; most is granted, and one more is not. */
+static const struct info_limit {
+	const char *name;
+	enum info_part part;
+	size_t at;
+	uint64_t most;
+} info_limits[] = {
+#define INFO_LIMIT(part, attr, field, most) \
+	{ #attr "->" #field, part, offsetof(struct fi_##attr, field), most }
+	INFO_LIMIT(INFO_EP, ep_attr, max_msg_size, SIZE_MAX / 2),
+	INFO_LIMIT(INFO_EP, ep_attr, max_order_raw_size, SIZE_MAX / 2),
+	INFO_LIMIT(INFO_EP, ep_attr, max_order_war_size, SIZE_MAX / 2),
+	INFO_LIMIT(INFO_EP, ep_attr, max_order_waw_size, SIZE_MAX / 2),
+	INFO_LIMIT(INFO_EP, ep_attr, tx_ctx_cnt, 1),
+	INFO_LIMIT(INFO_EP, ep_attr, rx_ctx_cnt, 1),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, cq_data_size, 8),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, mr_key_size, 8),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, mr_iov_limit, 1),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, mr_cnt, 1 << 17),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, max_ep_stx_ctx, 0),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, max_ep_srx_ctx, 0),
+	INFO_LIMIT(INFO_DOMAIN, domain_attr, max_err_data, 0),
+	INFO_LIMIT(INFO_TX, tx_attr, comp_order, 0),
+	INFO_LIMIT(INFO_TX, tx_attr, inject_size, NEAR_INJECT),
+	INFO_LIMIT(INFO_TX, tx_attr, size, NEAR_TX_SIZE),
+	INFO_LIMIT(INFO_TX, tx_attr, iov_limit, NEAR_IOV_MAX),
+	INFO_LIMIT(INFO_TX, tx_attr, rma_iov_limit, 1),
+	INFO_LIMIT(INFO_RX, rx_attr, comp_order, 0),
+	INFO_LIMIT(INFO_RX, rx_attr, size, NEAR_TX_SIZE),
+	INFO_LIMIT(INFO_RX, rx_attr, iov_limit, NEAR_IOV_MAX),
+};
+
+static uint64_t *info_field(const struct fi_info *of,
+			    const struct info_limit *limit)
+{
+	void *attr[] = {
+		[INFO_EP] = of->ep_attr,
+		[INFO_DOMAIN] = of->domain_attr,
+		[INFO_TX] = of->tx_attr,
+		[INFO_RX] = of->rx_attr,
+	};
+
+	return (uint64_t *)((char *)attr[limit->part] + limit->at);
+}
+
+START_TEST(info_within)
+{
+	const struct info_limit *limit = &info_limits[_i];
+
+	*info_field(hints, limit) = limit->most;
+	ck_assert_msg(!info_get(NULL), "%s", limit->name);
+	ck_assert_uint_ge(*info_field(info, limit), limit->most);
+	ck_assert_int_eq(said_lines, 0);
+}
+END_TEST
+
+START_TEST(info_beyond)
+{
+	const struct info_limit *limit = &info_limits[_i];
+
+	*info_field(hints, limit) = limit->most + 1;
+	info_refused(NULL, limit->name);
+}
+END_TEST
+
+START_TEST(info_kinds)
+{
+	hints->caps = FI_MSG | FI_HMEM;
+	info_refused(NULL, "caps");
+	hints->caps = FI_MSG;
+	hints->ep_attr->type = FI_EP_DGRAM;
+	said_lines = 0;
+	info_refused(NULL, "type");
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	said_lines = 0;
+	info_refused(NULL, "data_progress");
+	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->name = strdup("eth0");
+	said_lines = 0;
+	info_refused(NULL, "eth0");
+}
+END_TEST
+
+START_TEST(info_node)
+{
+	info_refused("127.0.0.1", "127.0.0.1");
+}
+END_TEST
+
+/* Nothing is said to those who do not want us. */
+START_TEST(info_unwanted)
+{
+	strcpy(hints->fabric_attr->prov_name, "far");
+	hints->domain_attr->mr_iov_limit = 7;
+	ck_assert_int_eq(info_get(NULL), -FI_ENODATA);
+	ck_assert_int_eq(said_lines, 0);
+}
+END_TEST
+
+static const struct info_mode {
+	int asked;
+	int given;
+	bool virt_addrs;
+	bool prov_keys;
+} info_modes[] = {
+	{ 0, 0, false, false },
+	{ DUO_MR_BASIC, DUO_MR_BASIC, true, true },
+	{ DUO_MR_SCALABLE, DUO_MR_SCALABLE, false, false },
+	{ FI_MR_VIRT_ADDR | FI_MR_LOCAL, FI_MR_VIRT_ADDR, true, false },
+	{ FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED,
+	  FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, true, true },
+};
+
+/* What is given is what the domain goes by. */
+START_TEST(info_mr_mode)
+{
+	const struct info_mode *mode = &info_modes[_i];
+	struct fid_fabric *fabric = side_fabric();
+	char bytes[8];
+	struct fid_domain *opened;
+	struct fid_mr *mr;
+
+	hints->domain_attr->mr_mode = mode->asked;
+	ck_assert(!info_get(NULL));
+	ck_assert_int_eq(info->domain_attr->mr_mode, mode->given);
+	ck_assert(!fi_domain(fabric, info, &opened, NULL));
+	ck_assert(duo_domain_of(opened)->virt_addrs == mode->virt_addrs);
+	ck_assert(!fi_mr_reg(opened, bytes, sizeof(bytes), FI_REMOTE_READ, 0,
+			     77, 0, &mr, NULL));
+	ck_assert_int_eq(fi_mr_key(mr) != 77, mode->prov_keys);
+	ck_assert(!fi_close(&mr->fid));
+	ck_assert(!fi_close(&opened->fid));
+	ck_assert(!fi_close(&fabric->fid));
+}
+END_TEST
+
+static const struct info_opened {
+	enum fi_threading threading;
+	int mr_mode;
+	bool ok;
+} info_opened[] = {
+	{ FI_THREAD_DOMAIN, FI_MR_VIRT_ADDR, true },
+	{ FI_THREAD_UNSPEC, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, true },
+	{ FI_THREAD_SAFE, FI_MR_VIRT_ADDR, false },
+	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
+};
+
+/* Fids in hints: an open domain without a lock, and what it serves. */
+START_TEST(info_own_fids)
+{
+	struct fid_fabric *fabric = side_fabric();
+	struct fid_domain *opened;
+
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
+	ck_assert(!info_get(NULL));
+	ck_assert(!fi_domain(fabric, info, &opened, NULL));
+	fi_freeinfo(info);
+	info = NULL;
+	free(hints->fabric_attr->prov_name);	/* the fids name us */
+	hints->fabric_attr->prov_name = NULL;
+	hints->fabric_attr->fabric = _i & 1 ? fabric : NULL;
+	hints->domain_attr->domain = opened;
+	hints->domain_attr->threading = info_opened[_i].threading;
+	hints->domain_attr->mr_mode = info_opened[_i].mr_mode;
+	if (info_opened[_i].ok) {
+		ck_assert(!info_get(NULL));
+		ck_assert_ptr_eq(info->fabric_attr->fabric, fabric);
+		ck_assert_ptr_eq(info->domain_attr->domain, opened);
+		ck_assert_int_eq(info->domain_attr->threading,
+				 FI_THREAD_DOMAIN);
+		ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR);
+	} else {
+		info_refused(NULL, "domain");
+	}
+	ck_assert(!fi_close(&opened->fid));
+	ck_assert(!fi_close(&fabric->fid));
+	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
+	said_lines = 0;
+	fi_freeinfo(info);
+	info = NULL;
+	info_refused(NULL, "no open fabric");	/* closed */
+}
+END_TEST
+
+#define INFO_ROWS(table) (int)(sizeof(table) / sizeof((table)[0]))
+
+int main(void)
+{
+	Suite *suite = suite_create("near info");
+	TCase *tcase = tcase_create("info");
+
+	tcase_add_checked_fixture(tcase, info_setup, info_teardown);
+	tcase_add_loop_test(tcase, info_within, 0, INFO_ROWS(info_limits));
+	tcase_add_loop_test(tcase, info_beyond, 0, INFO_ROWS(info_limits));
+	tcase_add_test(tcase, info_kinds);
+	tcase_add_test(tcase, info_node);
+	tcase_add_test(tcase, info_unwanted);
+	tcase_add_loop_test(tcase, info_mr_mode, 0, INFO_ROWS(info_modes));
+	tcase_add_loop_test(tcase, info_own_fids, 0, INFO_ROWS(info_opened));
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Receives of the provider: those that name a peer which is gone already, and
+ * the ends of multi-receive buffers.
+ */
+
+#include <sys/resource.h>
+
+#include "base/proc.h"
+#include "side.h"
+
+#define RECV_MULTI 1000
+#define RECV_COUNT (RECV_CQ + 8)
+
+/* It sends this many messages first, which nobody has asked for. */
+static void recv_lose_peer(int messages)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	char bytes[64] = "sent";
+
+	while (messages--)
+		ck_assert(!fi_tinject(ep[1], bytes, sizeof(bytes), to, 1));
+	ck_assert(!fi_tinject(ep[1], bytes, 1, to, 2));
+	ck_assert(!fi_trecv(ep[0], bytes, 1, NULL, peer, 2, 0, &to));
+	ck_assert_int_eq(recv_end(&to), 0);
+	ck_assert(!fi_trecv(ep[0], bytes, 1, NULL, peer, 2, 0, &to));
+	recv_close(1);
+	ck_assert_int_eq(recv_end(&to), FI_ECONNRESET);
+}
+
+/*
+ * A large message, where reading is known to be best: for a receive that is
+ * posted, and for one that comes later.
+ */
+START_TEST(recv_read_at_once)
+{
+	enum { LEN = 20000 };
+	static char from[LEN], to[3 * LEN];
+	struct near_port *port = duo_ep_of(ep[0])->near->port;
+	fi_addr_t addr = recv_insert(ep[0]);
+	struct near_ways *ways;
+	int i, way;
+
+	memset(from, 'n', LEN);
+	for (ways = port->fetch; ways < port->fetch + NEAR_FETCH_TIERS; ways++)
+		for (way = 0; way < NEAR_WAYS; way++)
+			for (i = 0; i < NEAR_WAY_TRIES; i++) {
+				near_way_begin(ways, way, LEN);
+				near_way_learn(ways, way, LEN, way == NEAR_WAY_READ ?
+					       1000 : 1000000);
+			}
+	ck_assert(!fi_tinject(ep[0], "ring", 4, peer, 0));
+	if (_i == 1) {
+		ck_assert(!fi_send(ep[1], from, LEN, NULL, addr, from));
+		ck_assert_int_eq(fi_cq_read(cq[0], NULL, 0), -FI_EAGAIN);
+	}
+	ck_assert(!fi_recvmsg(ep[0], &(struct fi_msg) {
+			.msg_iov = &(struct iovec) { to, sizeof(to) },
+			.iov_count = 1, .addr = peer, .context = to,
+		}, FI_COMPLETION));
+	if (_i != 1)
+		ck_assert(!fi_send(ep[1], from, LEN, NULL, addr, from));
+	ck_assert_int_eq(recv_end(to), 0);
+	ck_assert_mem_eq(to, from, LEN);
+	ck_assert_uint_eq(to[LEN], 0);
+	ck_assert_uint_eq(port->rx_ops.chunks, 0);
+	recv_close(1);
+}
+END_TEST
+
+/* Such a one ends at once: nobody else ever has that address. */
+START_TEST(recv_late)
+{
+	char bytes[64];
+
+	recv_lose_peer(0);
+	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+	ck_assert(!fi_recv(ep[0], bytes, 64, NULL, peer, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/* What had come is there for it all the same, and so it is for any source's. */
+START_TEST(recv_late_sent)
+{
+	char bytes[64], any[64];
+
+	recv_lose_peer(2);
+	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), 0);
+	ck_assert_str_eq(bytes, "sent");
+	ck_assert(!fi_trecv(ep[0], any, 64, NULL, FI_ADDR_UNSPEC, 1, 0, any));
+	ck_assert_int_eq(recv_end(any), 0);
+	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/*
+ * Its peer closes, in a process that lives, and nothing was ever exchanged; _i is
+ * 1: before the receive is posted.
+ */
+START_TEST(recv_unmet)
+{
+	char bytes[64];
+
+	if (_i != 1)
+		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	recv_close(1);
+	if (_i == 1)
+		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+START_TEST(recv_late_multi)
+{
+	char bytes[256];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .context = bytes,
+	};
+
+	recv_lose_peer(0);
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
+}
+END_TEST
+
+/*
+ * The message that does not fit ends the buffer: what comes after its error
+ * says so, or the buffer would never be posted again.
+ */
+START_TEST(recv_multi_truncated)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	char bytes[RECV_MULTI], sent[RECV_MULTI] = "";
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.context = bytes,
+	};
+	ssize_t ret;
+
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert(!fi_inject(ep[1], sent, RECV_MULTI - 100, to));
+	ck_assert(!fi_inject(ep[1], sent, 101, to));
+	do {
+		ret = fi_cq_read(cq[0], &entry, 1);
+	} while (ret == -FI_EAGAIN);
+	ck_assert_int_eq(ret, 1);
+	ck_assert(!(entry.flags & FI_MULTI_RECV));
+	ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+	ck_assert_int_eq(err.err, FI_ETRUNC);
+	ck_assert_uint_eq(err.olen, 1);
+	ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), 1);
+	ck_assert(entry.flags & FI_MULTI_RECV);
+	ck_assert_ptr_eq(entry.op_context, bytes);
+	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
+	recv_close(1);
+}
+END_TEST
+
+/* Those that had come fill it though their sender is gone, then it ends. */
+START_TEST(recv_multi_filling)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	static char bytes[8 * RECV_COUNT + RECV_MULTI];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .context = bytes,
+	};
+	uint64_t end_ms;
+	int i;
+
+	for (i = 0; i < RECV_COUNT; i++) {
+		ck_assert(!fi_inject(ep[1], bytes, 8, to));
+		ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAGAIN);
+	}
+	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	recv_close(1);
+	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
+		fi_cq_read(cq[0], &entry, 0);
+	for (i = 0; i < RECV_COUNT; i++)
+		ck_assert_int_eq(recv_end(bytes), 0);
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/* FI_INJECT, no context, and too large for a ring's slots: it is reported. */
+START_TEST(recv_injected_is_reported)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	char bytes[NEAR_INJECT];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = to };
+
+	ck_assert(!fi_recv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
+			   &to));
+	ck_assert(!fi_sendmsg(ep[1], &msg, FI_INJECT | FI_DELIVERY_COMPLETE));
+	ck_assert_int_eq(recv_end(&to), 0);
+	while (fi_cq_read(cq[1], &entry, 1) != 1)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert_ptr_null(entry.op_context);
+	recv_close(1);
+}
+END_TEST
+
+/* FI_FENCE among the default flags: a short send waits for a large one. */
+START_TEST(recv_fenced_by_default)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	static char bytes[20000];
+
+	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 1, bytes));
+	duo_ep_of(ep[1])->tx.op_flags |= FI_FENCE;
+	duo_ep_of(ep[1])->near->tx_flags |= FI_FENCE;
+	duo_ep_attend(duo_ep_of(ep[1]));
+	ck_assert_int_eq(fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to),
+			 -FI_EAGAIN);
+	ck_assert(!fi_trecv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
+			    1, 0, &to));
+	ck_assert_int_eq(recv_end(&to), 0);
+	while (fi_cq_read(cq[1], &entry, 1) == -FI_EAGAIN)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert(!fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to));
+	recv_close(1);
+}
+END_TEST
+
+/* A canceled receive has its own tag, not that of an earlier message. */
+START_TEST(recv_cancelled_tag)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	char bytes[20000];
+
+	ck_assert(!fi_trecv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
+			    7, 0, &to));
+	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 7, bytes));
+	while (fi_cq_read(cq[1], &entry, 1) == -FI_EAGAIN)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert_int_eq(recv_end(&to), 0);
+	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, FI_ADDR_UNSPEC, 9, 0, &err));
+	ck_assert(!fi_cancel(&ep[0]->fid, &err));
+	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
+	ck_assert_int_eq(err.err, FI_ECANCELED);
+	ck_assert_uint_eq(err.tag, 9);
+	recv_close(1);
+}
+END_TEST
+
+/*
+ * A sender that has removed our address, and inserts it again, is not dead: what
+ * it sends then comes, to a receive that names it, too, and an answer goes.
+ */
+START_TEST(recv_again)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	char bytes[64] = "one", in[64];
+	uint64_t end_ms;
+	int ret;
+
+	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 1));
+	if (_i) {
+		/* the first ring is left, and what is in it not read yet */
+		ck_assert(!fi_av_remove(av, &to, 1, 0));
+		to = recv_insert(ep[0]);
+	}
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 1, 0, in));
+	if (!_i) {
+		ck_assert_int_eq(recv_end(in), 0);
+		ck_assert(!fi_av_remove(av, &to, 1, 0));
+		for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
+			ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1),
+					 -FI_EAGAIN);
+		to = recv_insert(ep[0]);
+	}
+	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 5));
+	if (_i)
+		ck_assert_int_eq(recv_end(in), 0);
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 5, 0, in));
+	ck_assert_int_eq(recv_end(in), 0);
+	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;) {
+		fi_cq_read(cq[0], &entry, 1);
+		fi_cq_read(cq[1], &entry, 1);
+	}
+	do {
+		ret = (int)fi_tinject(ep[0], bytes, 8, peer, 6);
+	} while (ret == -FI_EAGAIN);
+	ck_assert_int_eq(ret, 0);
+	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 7));
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 7, 0, in));
+	ck_assert_int_eq(recv_end(in), 0);
+	/* its end is still told */
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 8, 0, in));
+	recv_close(1);
+	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
+}
+END_TEST
+
+/* One of another version, or of another host. */
+static fi_addr_t insert_foreign(bool version)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	ck_assert(!fi_getname(&ep[1]->fid, &name, &len));
+	name.pid = INT32_MAX;
+	if (version)
+		name.layout--;
+	else
+		name.host++;
+	ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+/* Of another host, or another version: that, and not its death, is what is said. */
+START_TEST(recv_foreign)
+{
+	fi_addr_t to = insert_foreign(_i);
+	char bytes[8] = "";
+
+	ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
+			 -FI_EHOSTUNREACH);
+	recv_close(1);
+}
+END_TEST
+
+/*
+ * A receive from one of another version or host ends as from one that has died,
+ * also after a send that was refused (_i < 2).
+ */
+START_TEST(recv_foreign_later)
+{
+	fi_addr_t to = insert_foreign(_i & 1);
+	char bytes[8] = "";
+
+	if (_i < 2)
+		ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
+				 -FI_EHOSTUNREACH);
+	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, to, 1, 0, bytes));
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+	recv_close(1);
+}
+END_TEST
+
+/* No descriptor is free when it is posted; later there are. */
+START_TEST(recv_unwatched)
+{
+	struct rlimit limit, none = { 0 };
+	char bytes[8] = "";
+
+	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
+	none.rlim_max = limit.rlim_max;
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &none));
+	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, peer, 1, 0, bytes));
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	recv_close(1);
+	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+END_TEST
+
+/*
+ * It sends, removes our address and inserts it again, and sends on, more often
+ * than anybody polls, and more than is taken of a ring before the next one's turn.
+ */
+START_TEST(recv_in_order)
+{
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	uint32_t sent = 0, i;
+	char bytes[64] = "";
+	int round;
+
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < NEAR_BURST + 6; i++)
+			if (!fi_tinject(ep[1], bytes, 8, to, sent))
+				sent++;
+		ck_assert(!fi_av_remove(av, &to, 1, 0));
+		to = recv_insert(ep[0]);
+	}
+	ck_assert_uint_ge(sent, 4 * NEAR_BURST);
+	for (i = 0; i < sent; i++) {
+		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, FI_ADDR_UNSPEC, 0,
+				    UINT64_MAX, bytes));
+		while (fi_cq_read(cq[0], &entry, 1) == -FI_EAGAIN)
+			;
+		ck_assert_uint_eq(entry.tag, i);
+	}
+	recv_close(1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recv");
+	TCase *tcase = tcase_create("recv");
+
+	tcase_add_checked_fixture(tcase, recv_setup, recv_teardown);
+	tcase_add_loop_test(tcase, recv_read_at_once, 0, 2);
+	tcase_add_test(tcase, recv_late);
+	tcase_add_test(tcase, recv_late_sent);
+	tcase_add_loop_test(tcase, recv_unmet, 0, 2);
+	tcase_add_test(tcase, recv_late_multi);
+	tcase_add_test(tcase, recv_multi_truncated);
+	tcase_add_test(tcase, recv_multi_filling);
+	tcase_add_test(tcase, recv_injected_is_reported);
+	tcase_add_test(tcase, recv_fenced_by_default);
+	tcase_add_test(tcase, recv_cancelled_tag);
+	tcase_add_loop_test(tcase, recv_again, 0, 2);
+	tcase_add_test(tcase, recv_in_order);
+	tcase_add_loop_test(tcase, recv_foreign, 0, 2);
+	tcase_add_loop_test(tcase, recv_foreign_later, 0, 4);
+	tcase_add_test(tcase, recv_unwatched);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Threads that sleep on the descriptor of a completion queue. */
+
+#include <poll.h>
+
+#include "side.h"
+
+static void recv_setup_sleep(void)
+{
+	recv_wait = FI_WAIT_FD;
+	recv_setup();
+}
+
+/* As an application does before poll(2); what had come was read. */
+static struct pollfd recv_fall_asleep(void)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct fid *fid = &cq[0]->fid;
+
+	ck_assert(!fi_control(fid, FI_GETWAIT, &fd.fd));
+	while (fi_trywait(side_opened(), &fid, 1))
+		ck_assert_int_eq(fi_cq_read(cq[0], NULL, 0), -FI_EAGAIN);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	return fd;
+}
+
+/*
+ * Two threads sleep on the descriptor, and two messages come. The one that
+ * takes the first and goes leaves the descriptor ready for the other.
+ */
+START_TEST(recv_two_sleepers)
+{
+	char bytes[2][8];
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fid *fid = &cq[0]->fid;
+	struct pollfd fd;
+
+	ck_assert(!fi_trecv(ep[0], bytes[0], 8, NULL, peer, 1, 0, bytes[0]));
+	ck_assert(!fi_trecv(ep[0], bytes[1], 8, NULL, peer, 1, 0, bytes[1]));
+	fd = recv_fall_asleep();
+	ck_assert(!fi_tinject(ep[1], "one", 4, to, 1));
+	ck_assert(!fi_tinject(ep[1], "two", 4, to, 1));
+	ck_assert_int_eq(poll(&fd, 1, -1), 1);
+	while (fi_trywait(side_opened(), &fid, 1) != -FI_EAGAIN)
+		;
+	ck_assert_int_eq(recv_end(bytes[0]), 0);
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert_int_eq(recv_end(bytes[1]), 0);
+	recv_fall_asleep();
+	recv_close(1);
+}
+END_TEST
+
+/* Another thread's receive takes a message that is announced and read then. */
+START_TEST(recv_wakes_sleeper)
+{
+	static char from[1 << 18], at[1 << 18];
+	fi_addr_t to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	struct pollfd fd;
+
+	ck_assert(!fi_tsend(ep[1], from, sizeof(from), NULL, to, 1, NULL));
+	fd = recv_fall_asleep();
+	ck_assert(!fi_trecv(ep[0], at, sizeof(at), NULL, peer, 1, 0, at));
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	while (fi_cq_read(cq[0], &entry, 1) != 1)
+		fi_cq_read(cq[1], &entry, 1);
+	ck_assert_ptr_eq(entry.op_context, at);
+	recv_close(1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recv sleep");
+	TCase *tcase = tcase_create("asleep");
+
+	tcase_add_checked_fixture(tcase, recv_setup_sleep, recv_teardown);
+	tcase_add_test(tcase, recv_two_sleepers);
+	tcase_add_test(tcase, recv_wakes_sleeper);
+	suite_add_tcase(suite, tcase);
+	return unit_run(suite);
+}

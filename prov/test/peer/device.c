@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Device memory over near: it is copied, and only copied, which a fault would
+ * show otherwise. The core is given its descriptors.
+ */
+
+#include "device/device.h"
+#include "near/link/port.h"
+#include "near_fixture.h"
+
+#define DEVICE 3		/* number of the GPU */
+#define NEXT 32			/* offset of a second buffer */
+#define REMOTE 2		/* a core address */
+
+static struct fid_mr *mr;
+static fi_addr_t remote;
+static int context;
+
+static int device_reg(enum fi_hmem_iface iface, struct fid_mr **region)
+{
+	const struct iovec iov = { fake.device.base, LARGE };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = FI_SEND | FI_RECV,
+		.iface = iface,
+		.device.cuda = DEVICE,
+		.requested_key = 1,
+	};
+
+	return fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY, region);
+}
+
+static void setup(void)
+{
+	near_setup_device();
+	ck_assert_int_eq(device_reg(FI_HMEM_CUDA, &mr), 0);
+	remote = peer_insert(REMOTE);
+}
+
+static void teardown(void)
+{
+	if (mr)
+		ck_assert_int_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+	fake_device_close();
+	near_teardown();
+}
+
+static void expect_local(uint64_t tx, uint64_t rx)
+{
+	const struct fi_duo_stats stats = stats_now();
+
+	ck_assert_uint_eq(stats.path[FI_DUO_LOCAL].tx_msgs, tx);
+	ck_assert_uint_eq(stats.path[FI_DUO_LOCAL].rx_msgs, rx);
+	ck_assert_uint_eq(stats.path[FI_DUO_CORE].tx_msgs, 0);
+	ck_assert_uint_eq(stats.path[FI_DUO_CORE].rx_msgs, 0);
+}
+
+START_TEST(registered)
+{
+	const struct duo_mr *ours = duo_container_of(mr, struct duo_mr,
+						     mr_fid);
+	const struct fake_obj *core = fake_obj_of(&ours->core->fid);
+
+	ck_assert_ptr_eq(fi_mr_desc(mr), ours->core->mem_desc);
+	ck_assert_int_eq(core->iface, FI_HMEM_CUDA);
+	ck_assert_uint_eq(core->device, DEVICE);
+	ck_assert_int_eq(fake.device.open, 1);
+	ck_assert_ptr_eq(fixture_ep()->domain->peer, &duo_peer_near);
+}
+END_TEST
+
+static bool is_device(void *desc)
+{
+	return duo_device_any(fixture_ep()->domain, &desc, 1);
+}
+
+/* The core may choose another descriptor when a region is enabled. */
+START_TEST(found_by_its_descriptor)
+{
+	void *before = fi_mr_desc(mr), *second;
+	struct fid_mr *other;
+
+	ck_assert_int_eq(device_reg(FI_HMEM_CUDA, &other), 0);
+	second = fi_mr_desc(other);
+	ck_assert(is_device(second) && is_device(before));
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	ck_assert(!is_device(second) && is_device(before));
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	ck_assert_ptr_ne(fi_mr_desc(mr), before);
+	ck_assert(!is_device(before) && is_device(fi_mr_desc(mr)));
+	ck_assert(!is_device(NULL) && !is_device(&context));
+}
+END_TEST
+
+/* The device, or the table: nothing of the region stays. */
+START_TEST(not_registered)
+{
+	int live = fake.path[FI_DUO_CORE].live;
+	struct fid_mr *other = NULL;
+
+	fake.device.fails = true;
+	ck_assert_int_eq(device_reg(FI_HMEM_CUDA, &other), -FI_ENODEV);
+	ck_assert_int_eq(device_reg(FI_HMEM_ZE, &other), -FI_ENOSYS);
+	ck_assert_ptr_null(other);
+	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, live);
+	fake.device.fails = false;
+}
+END_TEST
+
+/* One buffer, several, and messages. */
+enum how { ONE, SEVERAL, MESSAGE, DELIVERED, INJECTED, HOWS };
+
+static ssize_t send_how(enum how how, fi_addr_t to)
+{
+	static const uint64_t flags[HOWS] = {
+		[MESSAGE] = FI_COMPLETION,
+		[DELIVERED] = FI_COMPLETION | FI_DELIVERY_COMPLETE,
+		[INJECTED] = FI_COMPLETION | FI_INJECT,
+	};
+	void *desc[] = { fi_mr_desc(mr), NULL };
+	const struct iovec iov[] = {
+		{ fake.device.base, 3 }, { "host", 5 },
+	};
+	const struct fi_msg_tagged msg = {
+		.msg_iov = iov, .desc = desc, .iov_count = 2, .addr = to,
+		.tag = TAG, .context = &context,
+	};
+
+	if (how == ONE)
+		return fi_tsend(fx.ep, fake.device.base, 8, desc[0], to, TAG,
+				&context);
+	if (how == SEVERAL)
+		return fi_tsendv(fx.ep, iov, desc, 2, to, TAG, &context);
+	return fi_tsendmsg(fx.ep, &msg, flags[how]);
+}
+
+START_TEST(sent)
+{
+	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
+	ck_assert_int_eq(send_how(_i, peer), 0);
+	memset(fake.device.shadow, 0, 8);	/* but for DELIVERED it may */
+	ck_assert_uint_eq(both_entry(&context).flags & FI_SEND, FI_SEND);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.arrived, 1);
+	ck_assert_str_eq(_i == DELIVERED ? got : rig.payload,
+			 _i == ONE ? "device!" : "devhost");
+	ck_assert_int_eq(fake.device.copies, 1);
+	expect_local(1, 0);
+}
+END_TEST
+
+START_TEST(sent_over_the_core)
+{
+	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
+	ck_assert_int_eq(send_how(_i, remote), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+	ck_assert_str_eq(fake.tx[FI_DUO_CORE].payload,
+			 _i == ONE ? "device!" : "devhost");
+	ck_assert_int_eq(fake.device.copies, 0);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+}
+END_TEST
+
+START_TEST(sent_large)
+{
+	memset(fake.device.shadow, 'L', LARGE);
+	memset(got, 0, LARGE);
+	ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base, LARGE,
+				  fi_mr_desc(mr), peer, TAG, &context), 0);
+	both_entry(&context);
+	ck_assert_mem_eq(got, fake.device.shadow, LARGE);
+	ck_assert_int_eq(fake.device.copies, 1);
+	ck_assert_int_eq(rig.received, 1);
+	expect_local(1, 0);
+}
+END_TEST
+
+/* It is larger than the stack takes, but the ring has room for it. */
+START_TEST(sent_through_the_ring)
+{
+	enum { LEN = 9000 };
+
+	memset(fake.device.shadow, 'r', LEN);
+	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base, LEN,
+				  fi_mr_desc(mr), peer, TAG, &context), 0);
+	both_entry(&context);
+	ck_assert_int_eq(fake.device.copies, 1);
+	expect_local(2, 0);
+}
+END_TEST
+
+static void post_device(size_t at, size_t len, fi_addr_t src)
+{
+	ck_assert_int_eq(fi_trecv(fx.ep, fake.device.base + at, len,
+				  fi_mr_desc(mr), src, TAG, 0, &context), 0);
+}
+
+/* Before its receive comes, or after; of any source, or of this one. */
+START_TEST(received)
+{
+	bool late = _i & 1;
+	fi_addr_t src = _i & 2 ? peer : FI_ADDR_UNSPEC;
+
+	if (!late)
+		post_device(NEXT, 16, src);
+	rig_send("by near");
+	if (late) {
+		poll_cq(2);
+		post_device(NEXT, 16, src);
+	}
+	ck_assert_uint_eq(both_entry(&context).len, 7);
+	ck_assert_str_eq(fake.device.shadow + NEXT, "by near");
+	ck_assert_int_eq(fake.device.copies, 1);
+	ck_assert_uint_eq(stats_now().unexpected, late);
+	expect_local(0, 1);
+}
+END_TEST
+
+/* From a sender that could be read at once, and from one that could not. */
+START_TEST(received_large)
+{
+	bool late = _i & 1;
+
+	if (_i & 2)
+		rig_reads(LARGE);
+	memset(large, 'l', LARGE);
+	if (!late)
+		post_device(0, LARGE, peer);
+	rig_send_large(NEAR_TAGGED);
+	if (late) {
+		poll_cq(2);
+		post_device(0, LARGE, peer);
+	}
+	ck_assert_uint_eq(both_entry(&context).len, LARGE);
+	ck_assert_mem_eq(fake.device.shadow, large, LARGE);
+	ck_assert_int_eq(fake.device.copies, 1);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	expect_local(0, 1);
+}
+END_TEST
+
+/* A buffer on the device, and one that is not. */
+START_TEST(received_in_parts)
+{
+	char host[8] = "";
+	void *desc[] = { fi_mr_desc(mr), NULL };
+	const struct iovec iov[] = {
+		{ fake.device.base, 3 }, { host, sizeof(host) },
+	};
+
+	ck_assert_int_eq(fi_trecvv(fx.ep, iov, desc, 2, peer, TAG, 0,
+				   &context), 0);
+	rig_send("devhost");
+	both_entry(&context);
+	ck_assert_str_eq(fake.device.shadow, "dev");
+	ck_assert_str_eq(host, "host");
+	expect_local(0, 1);
+}
+END_TEST
+
+/* What fits is there. */
+START_TEST(too_large)
+{
+	bool late = _i & 1;
+	static char text[200];
+	const size_t len = _i & 2 ? LARGE : sizeof(text) - 1;
+
+	memset(text, 't', sizeof(text) - 1);
+	memset(large, 't', LARGE);
+	if (!late)
+		post_device(0, 16, peer);
+	if (_i & 2)
+		rig_send_large(NEAR_TAGGED);
+	else
+		rig_send(text);
+	if (late) {
+		poll_cq(2);
+		post_device(0, 16, peer);
+	}
+	ck_assert_uint_eq(both_error(&context, FI_ETRUNC).olen, len - 16);
+	ck_assert_mem_eq(fake.device.shadow, text, 16);
+	ck_assert_int_eq(fake.device.shadow[16], 0);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+}
+END_TEST
+
+START_TEST(multi_receive)
+{
+	const struct iovec iov = { fake.device.base, 4096 };
+	void *desc = fi_mr_desc(mr);
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
+		.context = &context,
+	};
+	const struct near_msg parts[] = {
+		{ .payload = "one", .len = 3 }, { .payload = "two", .len = 3 },
+	};
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(near_send(rig.port, rig.us, &parts[i]), 0);
+		entry = both_entry(&context);
+		ck_assert_ptr_eq(entry.buf, fake.device.base + 3 * i);
+	}
+	ck_assert_str_eq(fake.device.shadow, "onetwo");
+	expect_local(0, 2);
+}
+END_TEST
+
+/* The send was not made; the receive ends, and others are not touched. */
+START_TEST(copy_fails)
+{
+	struct slot slot;
+
+	fake.device.fails = true;
+	ck_assert_int_eq(send_how(ONE, peer), -FI_EIO);
+	ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base, LARGE,
+				  fi_mr_desc(mr), peer, TAG, &context),
+			 -FI_EIO);
+	post_device(0, 16, peer);
+	rig_send("lost");
+	both_error(&context, FI_EIO);
+	post_device(0, LARGE, peer);
+	rig_send_large(NEAR_TAGGED);
+	both_error(&context, FI_EIO);
+	post_recv(&slot, peer, TAG);
+	rig_send("host");
+	both_entry(&slot);
+	ck_assert_str_eq(slot.buf, "host");
+	expect_local(0, 1);
+	fake.device.fails = false;
+}
+END_TEST
+
+START_TEST(received_over_the_core)
+{
+	post_device(NEXT, 16, remote);
+	fake_core_arrive(DUO_TAGGED, remote, TAG, "by core");
+	expect_entry(&context, remote);
+	ck_assert_str_eq(fake.device.shadow + NEXT, "by core");
+}
+END_TEST
+
+/* It was on the core, and near's message comes first. */
+START_TEST(taken_back_from_the_core)
+{
+	post_device(0, 16, FI_ADDR_UNSPEC);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	rig_send("by near");
+	both_entry(&context);
+	ck_assert_str_eq(fake.device.shadow, "by near");
+	ck_assert_uint_eq(stats_now().arb_won, 1);
+}
+END_TEST
+
+/* A host buffer after a device's, in the same entry of the pool. */
+START_TEST(host_as_well)
+{
+	struct slot slot;
+
+	post_device(0, 16, FI_ADDR_UNSPEC);
+	rig_send("device");
+	both_entry(&context);
+	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	rig_send("host");
+	both_entry(&slot);
+	ck_assert_str_eq(slot.buf, "host");
+	ck_assert_int_eq(fi_tsend(fx.ep, "host", 5, NULL, peer, TAG, &context),
+			 0);
+	both_entry(&context);
+	ck_assert_int_eq(fake.device.copies, 1);
+	expect_local(1, 2);
+}
+END_TEST
+
+static int permit_cuda(bool permitted)
+{
+	return fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+			 FI_OPT_CUDA_API_PERMITTED, &permitted,
+			 sizeof(permitted));
+}
+
+static void plain_setup(void)
+{
+	static const struct fixture_attr attr = { .device = true,
+						  .near = true };
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+}
+
+/*
+ * NCCL and NVSHMEM forbid CUDA, whose calls might wait for their kernels. near
+ * cannot do without, a core that says it can carries everything.
+ */
+START_TEST(cuda_not_permitted)
+{
+	static const struct fixture_attr attr = { .device = true,
+						  .near = true };
+	struct fi_info *info = fixture_info(&attr);
+	bool option = _i;
+
+	fake.core.cuda_option = option;
+	ck_assert_int_eq(permit_cuda(false), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(permit_cuda(false), option ? 0 : -FI_ENOPROTOOPT);
+	ck_assert_int_eq(fi_enable(fx.ep), 0);
+	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);
+	fi_freeinfo(info);
+}
+END_TEST
+
+/* This one is loaded, and there are no copies for it. */
+static const struct duo_device_iface unsupported[] = {
+	{ .id = FI_HMEM_ZE, .name = "other", .library = "libc.so.6" },
+	{ .name = NULL },
+};
+
+/* Switched off, libfabric's shm, another device, regions without memory. */
+START_TEST(without_near)
+{
+	const struct duo_device_iface *saved = duo_device_ifaces;
+	const struct fixture_attr attr = {
+		.device = true, .near = _i > 1, .no_shm = !_i,
+	};
+	struct fi_info *info = fixture_info(&attr);
+	int kind = _i;
+
+	if (kind == 2)
+		duo_device_ifaces = unsupported;
+	if (kind == 3)
+		info->domain_attr->mr_mode &= ~FI_MR_HMEM;
+	fixture_open(&attr);
+	ck_assert_int_eq(duo_domain_open(&fx.fabric.fabric_fid, info,
+					 &fx.domain, NULL), 0);
+	ck_assert_ptr_null(duo_domain_of(fx.domain)->peer);
+	duo_device_ifaces = saved;
+	fi_freeinfo(info);
+	fixture_close();
+}
+END_TEST
+
+/* near would read and write device memory itself: its RMA is the core's. */
+START_TEST(onesided_is_the_cores)
+{
+	const struct fixture_attr attr = {
+		.device = true, .near = true, .onesided = true,
+		.no_caps = _i ? FI_MSG | FI_TAGGED | FI_MULTI_RECV |
+				FI_SOURCE | FI_DIRECTED_RECV : 0,
+	};
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_ptr_null(fixture_ep()->domain->table);
+	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], _i);
+	fixture_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("device");
+	TCase *tcase = unit_case(suite, "device", setup, teardown);
+
+	tcase_add_test(tcase, registered);
+	tcase_add_test(tcase, found_by_its_descriptor);
+	tcase_add_test(tcase, not_registered);
+	tcase_add_loop_test(tcase, sent, 0, HOWS);
+	tcase_add_loop_test(tcase, sent_over_the_core, 0, HOWS);
+	tcase_add_test(tcase, sent_large);
+	tcase_add_test(tcase, sent_through_the_ring);
+	tcase_add_loop_test(tcase, received, 0, 4);
+	tcase_add_loop_test(tcase, received_large, 0, 4);
+	tcase_add_test(tcase, received_in_parts);
+	tcase_add_loop_test(tcase, too_large, 0, 4);
+	tcase_add_test(tcase, multi_receive);
+	tcase_add_test(tcase, copy_fails);
+	tcase_add_test(tcase, received_over_the_core);
+	tcase_add_test(tcase, taken_back_from_the_core);
+	tcase_add_test(tcase, host_as_well);
+	tcase = unit_case(suite, "permission", plain_setup, fixture_close);
+	tcase_add_loop_test(tcase, cuda_not_permitted, 0, 2);
+	tcase = unit_case(suite, "without", NULL, NULL);
+	tcase_add_loop_test(tcase, without_near, 0, 4);
+	tcase_add_loop_test(tcase, onesided_is_the_cores, 0, 2);
+	return unit_run(suite);
+}

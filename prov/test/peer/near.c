@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Local messages over near: both ways, found and not found. */
+
+#include <rdma/fi_rma.h>
+
+#include "near/link/port.h"
+#include "near_fixture.h"
+#include "peer/near/near_ep.h"
+
+static struct slot slot;
+
+START_TEST(receives)
+{
+	post_recv(&slot, peer, TAG);
+	rig_send("posted");
+	ck_assert_uint_eq(both_entry(&slot).len, 6);
+	ck_assert_str_eq(slot.buf, "posted");
+	rig_send("before");
+	poll_cq(2);
+	ck_assert_uint_eq(stats_now().unexpected, 1);
+	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	ck_assert_uint_eq(both_entry(&slot).len, 6);
+	ck_assert_str_eq(slot.buf, "before");
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 2);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
+}
+END_TEST
+
+/* What is too large is cut: at once, by the sender's leave, and when late. */
+START_TEST(truncates)
+{
+	static char text[200];
+	struct fi_cq_err_entry error;
+	int late;
+
+	memset(text, 't', sizeof(text) - 1);
+	for (late = 0; late < 2; late++) {
+		if (!late)
+			post_recv(&slot, peer, TAG);
+		rig_send(text);
+		poll_cq(late);
+		if (late)
+			post_recv(&slot, peer, TAG);
+		error = both_error(&slot, FI_ETRUNC);
+		ck_assert_uint_eq(error.len, sizeof(slot));
+		ck_assert_uint_eq(error.olen, 199 - sizeof(slot));
+		ck_assert_mem_eq(slot.buf, text, sizeof(slot));
+	}
+	post_recv(&slot, peer, TAG);
+	rig_send_large(NEAR_TAGGED);
+	error = both_error(&slot, FI_ETRUNC);
+	ck_assert_uint_eq(error.olen, LARGE - sizeof(slot));
+}
+END_TEST
+
+START_TEST(receives_large)
+{
+	int late = _i;
+
+	memset(large, 'L', LARGE);
+	memset(got, 0, LARGE);
+	if (late) {
+		rig_send_large(NEAR_TAGGED);
+		poll_cq(2);
+	}
+	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0,
+				  &slot), 0);
+	if (!late)
+		rig_send_large(NEAR_TAGGED);
+	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
+	ck_assert_mem_eq(got, large, LARGE);
+	while (!rig.sent) {
+		near_poll(rig.port, &rig_sink);
+		poll_cq(1);
+	}
+}
+END_TEST
+
+/* By the poll that finds it, or by the receive: nothing is under way then. */
+START_TEST(reads_at_once)
+{
+	enum { LEN = 20000 };
+	struct near_port *port = fixture_ep()->near->port;
+	struct fi_cq_tagged_entry entry;
+	int late = _i;
+
+	memset(large, 'n', LEN);
+	memset(got, 0, LARGE);
+	rig_reads(LEN);
+	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
+	if (late) {
+		rig_send_len(NEAR_TAGGED, LEN);
+		poll_cq(2);
+	}
+	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0,
+				  &slot), 0);
+	if (!late)
+		rig_send_len(NEAR_TAGGED, LEN);
+	entry = both_entry(&slot);
+	ck_assert_uint_eq(entry.len, LEN);
+	ck_assert_uint_eq(entry.flags, FI_RECV | FI_TAGGED);
+	ck_assert_mem_eq(got, large, LEN);
+	ck_assert_uint_eq(got[LEN], 0);
+	ck_assert_uint_eq(port->rx_ops.chunks, 0);
+	ck_assert_uint_eq(stats_now().unexpected, late);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, LEN);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.sent, 1);
+}
+END_TEST
+
+/*
+ * Messages that nobody has asked for, of 96 MiB or more than 262,144 of them:
+ * all are taken, none is refused for long, and what is behind them is found by
+ * a receive or by a peek.
+ */
+START_TEST(receives_behind_many)
+{
+	struct near_msg msg = {
+		.payload = large, .len = _i & 1 ? 8 : 4000, .tag = TAG + 1,
+		.flags = NEAR_TAGGED,
+	};
+	int i, refused, count = _i & 1 ? 300000 : 25000;
+
+	for (i = 0; i <= count; i++) {
+		msg.tag = i < count ? TAG + 1 : TAG;
+		for (refused = 0; near_send(rig.port, rig.us, &msg); poll_cq(1))
+			ck_assert_int_lt(++refused, 1000);
+	}
+	while (stats_now().unexpected <= (uint64_t) count)
+		poll_cq(1);
+	if (_i & 2) {
+		ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer, FI_PEEK), 0);
+		ck_assert_uint_eq(both_entry(&slot).len, msg.len);
+	}
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer,
+					  TAG + i, 0, &slot), 0);
+		ck_assert_uint_eq(both_entry(&slot).len, msg.len);
+	}
+}
+END_TEST
+
+static const struct fi_cq_tagged_entry *send_and_read(void)
+{
+	static struct fi_cq_tagged_entry entry;
+
+	while (fi_tsend(fx.ep, "go on", 5, NULL, peer, TAG, large))
+		near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	return &entry;
+}
+
+/*
+ * A program reads as many completions as it causes, and hears of others: within
+ * 128 reads, or (_i is 1) after two, if it reads seldom by now.
+ */
+START_TEST(progress_beside_sends)
+{
+	int i, reads = _i ? 2 : 128;
+
+	for (i = 0; i < 1000; i++)
+		ck_assert_ptr_eq(send_and_read()->op_context, large);
+	for (i = 0; _i && i < 130; i++) {
+		unit_pass(100000);
+		send_and_read();
+	}
+	post_recv(&slot, peer, TAG);
+	rig_send("stop");
+	for (i = 0; i <= reads; i++) {
+		unit_pass(_i * 100000);
+		if (send_and_read()->op_context == &slot)
+			return;
+	}
+	ck_abort_msg("no progress in %d reads", reads);
+}
+END_TEST
+
+START_TEST(peeks_and_discards)
+{
+	rig_send("looked at");
+	poll_cq(2);
+	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer, FI_PEEK), 0);
+	ck_assert_uint_eq(both_entry(&slot).len, 9);
+	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer, FI_PEEK | FI_CLAIM),
+			 0);
+	ck_assert_uint_eq(both_entry(&slot).len, 9);
+	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
+				    FI_CLAIM | FI_DISCARD), 0);
+	ck_assert_uint_eq(both_entry(&slot).len, 9);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 0);
+	/* a large one, whose sender hears of it */
+	rig_send_large(NEAR_TAGGED);
+	poll_cq(2);
+	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
+				    FI_PEEK | FI_DISCARD), 0);
+	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
+	while (!rig.sent) {
+		near_poll(rig.port, &rig_sink);
+		poll_cq(1);
+	}
+	ck_assert_int_eq(rig.err, 0);
+}
+END_TEST
+
+/* The small one is in first, and comes second. */
+START_TEST(buffers_are_filled_in_order)
+{
+	static char buf[2 * LARGE];
+	const struct iovec iov = { buf, sizeof(buf) };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.context = &slot,
+	};
+	const struct near_msg small = { .payload = "small", .len = 5 };
+	struct fi_cq_tagged_entry entry;
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	rig_send_large(0);
+	ck_assert_int_eq(near_send(rig.port, rig.us, &small), 0);
+	entry = both_entry(&slot);
+	ck_assert_uint_eq(entry.len, LARGE);
+	ck_assert_ptr_eq(entry.buf, buf);
+	entry = both_entry(&slot);
+	ck_assert_uint_eq(entry.len, 5);
+	ck_assert_ptr_eq(entry.buf, buf + LARGE);
+}
+END_TEST
+
+START_TEST(sends)
+{
+	enum fi_duo_reason reason;
+
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	ck_assert_int_eq(fi_tsenddata(fx.ep, "data", 4, NULL, 77, peer, TAG,
+				      &slot), 0);
+	ck_assert_uint_eq(both_entry(&slot).flags, FI_SEND | FI_TAGGED);
+	ck_assert_str_eq(rig.payload, "data");
+	ck_assert_uint_eq(rig.msg.data, 77);
+	ck_assert_uint_eq(rig.msg.flags, NEAR_TAGGED | NEAR_DATA);
+	ck_assert_int_eq(fi_inject(fx.ep, "quiet", 5, peer), 0);
+	memset(large, 's', LARGE);
+	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, &large), 0);
+	ck_assert_uint_eq(both_entry(&large).flags, FI_SEND | FI_MSG);
+	ck_assert_int_eq(rig.arrived, 3);
+	ck_assert_mem_eq(got, large, LARGE);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 3);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+}
+END_TEST
+
+/* In a slot, or not: all arrive, in order, and are counted. */
+START_TEST(sends_of_all_sizes)
+{
+	const uint64_t wide = 1ULL << 40 | 7;
+	size_t len;
+
+	for (len = 0; len < sizeof(rig.payload); len++) {
+		memset(large, (int) len, len);
+		ck_assert_int_eq(fi_tsenddata(fx.ep, large, len, NULL, 5 + len,
+					      peer, TAG + len, &slot), 0);
+		ck_assert_uint_eq(both_entry(&slot).flags,
+				  FI_SEND | FI_TAGGED);
+		ck_assert_int_eq(rig.arrived, (int) len + 1);
+		ck_assert_uint_eq(rig.msg.len, len);
+		ck_assert_uint_eq(rig.msg.tag, TAG + len);
+		ck_assert_uint_eq(rig.msg.data, 5 + len);
+		ck_assert_mem_eq(rig.payload, large, len);
+	}
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, len);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_bytes,
+			  len * (len - 1) / 2);
+	ck_assert_int_eq(fi_senddata(fx.ep, "wide", 4, NULL, wide, peer,
+				     &slot), 0);
+	ck_assert_uint_eq(both_entry(&slot).flags, FI_SEND | FI_MSG);
+	ck_assert_uint_eq(rig.msg.data, wide);
+	ck_assert_int_eq(fi_inject(fx.ep, large,
+				   fixture_ep()->inject_size + 1, peer),
+			 -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_tinject(fx.ep, large, fixture_ep()->inject_size,
+				    peer, TAG), 0);
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer + 1, TAG),
+			 -FI_EINVAL);
+	ck_assert_int_eq(fi_cq_read(fx.cq, got, 1), -FI_EAGAIN);
+}
+END_TEST
+
+/* What finds the ring full is not sent, and no completion says that it was. */
+START_TEST(full_ring_refuses)
+{
+	ssize_t ret;
+	int n = 0;
+
+	while (!(ret = fi_tsend(fx.ep, &n, sizeof(n), NULL, peer, TAG, &slot)))
+		n++;
+	ck_assert_int_eq(ret, -FI_EAGAIN);
+	ck_assert_int_gt(n, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, n);
+	do
+		near_poll(rig.port, &rig_sink);
+	while (rig.arrived < n);
+	ck_assert_int_eq(rig.arrived, n);
+	for (; n; n--)
+		both_entry(&slot);
+	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
+}
+END_TEST
+
+/* When they are complete, or have failed. */
+START_TEST(sends_are_counted)
+{
+	int i;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, "quiet", 5, peer, TAG), 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 1);
+	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, &large), 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 1);
+	both_entry(&large);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
+	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, &large), 0);
+	rig_end();
+	for (i = 0; i < 10000000 && !fi_cntr_readerr(fx.cntr); i++)
+		;
+	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), 1);
+	expect_error(&large, FI_ECONNRESET);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
+}
+END_TEST
+
+/* It is complete when the peer has it, not when it is in the ring. */
+START_TEST(delivery_is_awaited)
+{
+	const struct iovec iov = { "small", 5 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.context = &slot,
+	};
+
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_DELIVERY_COMPLETE), 0);
+	poll_cq(10);
+	both_entry(&slot);
+	ck_assert_int_eq(rig.received, 1);
+	ck_assert_mem_eq(got, "small", 5);
+}
+END_TEST
+
+/* There is a record, but no port: one -FI_EAGAIN, and the core has it. */
+START_TEST(peer_cannot_be_reached)
+{
+	enum fi_duo_reason reason;
+	struct near_addr addr;
+
+	near_address(rig.port, &addr);
+	addr.nonce++;
+	rig_publish(DUO_PEER_NEAR, &addr);
+	peer = peer_insert(PEER);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+}
+END_TEST
+
+START_TEST(peer_has_shm)
+{
+	static const struct near_addr none;
+	enum fi_duo_reason reason;
+
+	rig_publish(DUO_PEER_SHM, &none);
+	peer = peer_insert(PEER);
+	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(reason, FI_DUO_OTHER_PEER);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+}
+END_TEST
+
+/* What came before its source was in the AV gets one. */
+START_TEST(source_is_learnt)
+{
+	struct near_addr addr;
+
+	near_address(rig.port, &addr);
+	rig_publish(DUO_PEER_NEAR, &addr);
+	rig_send("early");
+	poll_cq(2);
+	peer = peer_insert(PEER);
+	post_recv(&slot, peer, TAG);
+	ck_assert_uint_eq(both_entry(&slot).len, 5);
+}
+END_TEST
+
+/* FI_OFI_DUO_NEAR_MEMORY: there is a default, and there may be none. */
+START_TEST(memory_is_asked_for)
+{
+	static const struct fixture_attr attr = { .near = true };
+	fixture_open(&attr);
+	if (_i)
+		duo_params.near_memory = 0;
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_int_eq(!fixture_ep()->near->port->room.budget, _i);
+	fixture_close();
+}
+END_TEST
+
+static void add_all(TCase *tcase)
+{
+	tcase_add_test(tcase, receives);
+	tcase_add_test(tcase, truncates);
+	tcase_add_loop_test(tcase, receives_large, 0, 2);
+	tcase_add_loop_test(tcase, reads_at_once, 0, 2);
+	tcase_add_loop_test(tcase, receives_behind_many, 0, 4);
+	tcase_add_loop_test(tcase, progress_beside_sends, 0, 2);
+	tcase_add_test(tcase, peeks_and_discards);
+	tcase_add_test(tcase, buffers_are_filled_in_order);
+	tcase_add_test(tcase, sends);
+	tcase_add_test(tcase, sends_of_all_sizes);
+	tcase_add_test(tcase, full_ring_refuses);
+	tcase_add_test(tcase, sends_are_counted);
+	tcase_add_test(tcase, delivery_is_awaited);
+}
+
+/*
+ * RMA to a peer that has no table is the core's: so are messages to it, from
+ * the first on. Its own may come over near.
+ */
+START_TEST(no_order)
+{
+	static char buf[8];
+
+	ck_assert(fixture_ep()->opts.mixed_order);
+	post_recv(&slot, peer, TAG);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NO_ORDER);
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_CORE].tx_msgs, 1);
+	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 1);
+	rig_send("near");
+	both_entry(&slot);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 1);
+}
+END_TEST
+
+/* As a send does, a write says -FI_EAGAIN once; then the core has it. */
+START_TEST(no_ring_for_a_write)
+{
+	struct near_region *region = rig.port->region;
+	enum fi_duo_reason reason;
+	static char buf[8];
+	uint32_t i;
+
+	for (i = 0; i < NEAR_SENDERS; i++)
+		region->claim[i].state = NEAR_CLAIM_TAKEN;
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
+	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near");
+	TCase *tcase;
+
+	add_all(unit_case(suite, "peer", near_setup, near_teardown));
+	add_all(unit_case(suite, "unlocked", near_setup_unlocked,
+			  near_teardown));
+	tcase = unit_case(suite, "found", near_setup_alone, near_teardown);
+	tcase_add_test(tcase, peer_cannot_be_reached);
+	tcase_add_test(tcase, peer_has_shm);
+	tcase_add_test(tcase, source_is_learnt);
+	tcase = unit_case(suite, "memory", NULL, NULL);
+	tcase_add_loop_test(tcase, memory_is_asked_for, 0, 2);
+	tcase = unit_case(suite, "no ring", near_setup_onesided,
+			  near_teardown);
+	tcase_add_test(tcase, no_ring_for_a_write);
+	tcase = unit_case(suite, "no order", near_setup_ordered, near_teardown);
+	tcase_add_test(tcase, no_order);
+	return unit_run(suite);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* What ends with a peer that near loses, wherever it waits. */
+
+#include "near_fixture.h"
+
+static struct slot slot;
+
+/* The peer is not 0, which an error entry has that names nobody. */
+static void setup(void)
+{
+	near_setup_alone();
+	peer_insert(1000);
+	near_publish();
+	ck_assert_uint_ne(peer, 0);
+}
+
+/* near looks after them every 100 ms. */
+static void until_error(void)
+{
+	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
+		;
+}
+
+/* The error that comes next is about the peer, and says so. */
+static void expect_reset(void *context)
+{
+	struct fi_cq_err_entry entry = expect_error(context, FI_ECONNRESET);
+
+#if FI_MAJOR_VERSION >= 2
+	ck_assert_uint_eq(entry.src_addr, peer);
+#else
+	(void) entry;
+#endif
+}
+
+/* All that waits for a peer that goes ends, and the core has the address. */
+START_TEST(peer_goes)
+{
+	enum fi_duo_reason reason;
+
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+	rig_send_large(NEAR_TAGGED);	/* stays with it */
+	poll_cq(2);
+	post_recv(&slot, peer, TAG + 1);
+	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, large), 0);
+	rig_end();
+	until_error();
+	expect_reset(large);
+	expect_reset(&slot);
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].unexp_count, 0);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+}
+END_TEST
+
+/* We know its region, but it has not sent: receives wait, then the core has
+ * them. They are in the order of posting; others stay. */
+START_TEST(receives_on_the_core_end)
+{
+	bool lazy = _i;
+	struct slot other, any;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	post_recv(&slot, peer, TAG);
+	post_recv(&other, peer, TAG + 1);
+	post_recv(&any, FI_ADDR_UNSPEC, TAG);
+	if (!lazy)
+		poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), lazy ? 0 : 3);
+	rig_end();
+	until_error();
+	expect_reset(&slot);
+	expect_reset(&other);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 1);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
+	expect_error(&any, FI_ECANCELED);
+}
+END_TEST
+
+/* Nothing was ever exchanged, and its process lives. */
+START_TEST(a_port_closes_unmet)
+{
+	struct slot any;
+
+	post_recv(&slot, peer, TAG);
+	post_recv(&any, FI_ADDR_UNSPEC, TAG);
+	poll_cq(_i ? 2 * LAZY_POLLS : 1);
+	ck_assert_uint_eq(fake_core_posted(), _i ? 2 : 0);
+	rig_end();
+	until_error();
+	expect_error(&slot, FI_ECONNRESET);
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 1);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
+	expect_error(&any, FI_ECANCELED);
+}
+END_TEST
+
+/* The core has matched one meanwhile, with what it had sent over the core. */
+START_TEST(the_core_has_matched_one)
+{
+	struct fi_cq_tagged_entry entry;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	post_recv(&slot, peer, TAG);
+	poll_cq(2 * LAZY_POLLS);
+	fake.core.hold = true;
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "far");
+	rig_end();
+	while (!fake.core.cancels)
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAGAIN);
+	fake_core_release();
+	expect_recv(&slot, "far", peer);
+}
+END_TEST
+
+/* A buffer of many messages that only it could fill. */
+START_TEST(a_buffer_ends)
+{
+	static char buf[2 * LARGE];
+	const struct iovec iov = { buf, sizeof(buf) };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.context = &slot,
+	};
+
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, peer), 0);
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	poll_cq(2 * LAZY_POLLS);
+	rig_end();
+	until_error();
+	expect_error(&slot, FI_ECONNRESET);
+	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
+}
+END_TEST
+
+/* What it had sent has its source still, though that was not looked up yet. */
+START_TEST(held_messages_keep_their_source)
+{
+	const struct near_attr attr = { .sink = &rig_sink,
+					.memory = NEAR_MEMORY };
+	struct near_port *stranger;
+	struct near_addr ours;
+	struct near_peer *us;
+
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+	near_address(fixture_ep()->near->port, &ours);
+	ck_assert_int_eq(near_open(&stranger, &attr), 0);
+	ck_assert_int_eq(near_peer_get(stranger, &ours, &us), 0);
+	fixture_ep()->near->port->tick_at = fixture_ep()->near->port->polls + 1;
+	post_recv(&slot, peer, TAG);
+	ck_assert_int_eq(near_send(stranger, us, &(struct near_msg) {
+		.payload = "?", .len = 1 }), 0);
+	rig_send("last");
+	rig_end();
+	expect_recv(&slot, "last", peer);
+	near_close(stranger);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near_death");
+	TCase *tcase = unit_case(suite, "peer", setup, near_teardown);
+
+	tcase_add_test(tcase, peer_goes);
+	tcase_add_loop_test(tcase, receives_on_the_core_end, 0, 2);
+	tcase_add_loop_test(tcase, a_port_closes_unmet, 0, 2);
+	tcase_add_test(tcase, the_core_has_matched_one);
+	tcase_add_test(tcase, a_buffer_ends);
+	tcase_add_test(tcase, held_messages_keep_their_source);
+	return unit_run(suite);
+}

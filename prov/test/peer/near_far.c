@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A near peer that says it is in another pid namespace, which has to be asked
+ * for its memory at the socket beside the records. fabtests has real ones.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/params.h"
+#include "near/link/port.h"
+#include "base/proc.h"
+#include "near_fixture.h"
+#include "peer/near/near_ep.h"
+
+#define PATIENCE_MS 200
+
+static struct slot slot;
+
+/* With its socket where ours is, or without. */
+static void meet(bool listens)
+{
+	struct near_addr addr;
+
+	rig.port->addr.pid_ns++;
+	near_address(rig.port, &addr);
+	if (listens)
+		ck_assert_int_eq(near_listen(rig.port,
+					     fixture_ep()->publication.dir), 0);
+	rig_publish(DUO_PEER_NEAR, &addr);
+	peer = peer_insert(PEER);
+}
+
+/* Until the message is on its way; the peer polls meanwhile, or does not. */
+static void send_when(bool polls)
+{
+	uint64_t end = near_now_ms() + 10000;
+	ssize_t ret;
+
+	while ((ret = fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot)) ==
+	       -FI_EAGAIN) {
+		ck_assert(near_now_ms() < end);
+		poll_cq(NEAR_TICK_POLLS);
+		if (polls)
+			near_poll(rig.port, &rig_sink);
+	}
+	ck_assert_int_eq(ret, 0);
+}
+
+static int sockets(void)
+{
+	DIR *dir = duo_registry_list(fixture_ep()->publication.dir);
+	struct dirent *entry;
+	int n = 0;
+
+	while ((entry = readdir(dir)))
+		n += !strncmp(entry->d_name, "near.", 5);
+	closedir(dir);
+	return n;
+}
+
+START_TEST(answers)
+{
+	enum fi_duo_reason reason;
+
+	meet(true);
+	ck_assert_int_eq(sockets(), 2);
+	send_when(true);
+	both_entry(&slot);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	ck_assert_int_eq(reason, FI_DUO_REGISTERED);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 1);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+	post_recv(&slot, peer, TAG);
+	rig.port->hello_ms = 0;
+	rig_send("back");
+	ck_assert_uint_eq(both_entry(&slot).len, 4);
+	rig_end();
+	ck_assert_int_eq(sockets(), 1);
+}
+END_TEST
+
+/* It computes, or is stopped: it is waited for, but not for ever. */
+START_TEST(is_silent)
+{
+	uint64_t begin = near_now_ms();
+	enum fi_duo_reason reason;
+
+	ck_assert_uint_eq(fixture_ep()->near->port->patience_ms, 2000);
+	fixture_ep()->near->port->patience_ms = PATIENCE_MS;
+	meet(true);
+	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot),
+			 -FI_EAGAIN);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	send_when(false);
+	/* near's clock is a coarse one */
+	ck_assert_uint_ge(near_now_ms() - begin, PATIENCE_MS - 20);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+}
+END_TEST
+
+START_TEST(has_no_socket)
+{
+	enum fi_duo_reason reason;
+
+	meet(false);
+	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot), 0);
+	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+}
+END_TEST
+
+/* That of a process that was killed goes with the next sweep, ours stays. */
+START_TEST(leaves_a_socket)
+{
+	int dir = dup(fixture_ep()->publication.dir);
+
+	meet(true);
+	/* its descriptor is closed behind its back, as by SIGKILL */
+	close(rig.port->hello);
+	rig.port->hello = -1;
+	ck_assert_int_eq(sockets(), 2);
+	duo_peer_near.sweep(dir, 0);
+	ck_assert_int_eq(sockets(), 1);
+	close(dir);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near_far");
+	TCase *tcase = unit_case(suite, "far", near_setup_alone,
+				 near_teardown);
+
+	tcase_add_test(tcase, answers);
+	tcase_add_test(tcase, is_silent);
+	tcase_add_test(tcase, has_no_socket);
+	tcase_add_test(tcase, leaves_a_socket);
+	return unit_run(suite);
+}

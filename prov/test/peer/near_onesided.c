@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * RMA and atomics to and from a local peer over near, which is a port of this
+ * process; and what is left to the core.
+ */
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <unistd.h>
+
+#include "port_fixture.h"
+
+static const struct fixture_attr attr = {
+	.core = "efa", .near = true, .onesided = true,
+	.cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+};
+
+static void setup(void)
+{
+	port_setup(&attr);
+}
+
+/* Its network card does atomics, which the processor's know nothing of. */
+static void setup_other_core(void)
+{
+	static const struct fixture_attr other = {
+		.core = "verbs", .near = true, .onesided = true,
+	};
+
+	port_setup(&other);
+}
+
+static void setup_ordered(void)
+{
+	static const struct fixture_attr ordered = {
+		.core = "efa", .near = true, .onesided = true,
+		.order = FI_ORDER_WAS | FI_ORDER_SAW,
+		.cntr_flags = FI_READ | FI_WRITE,
+	};
+
+	port_setup(&ordered);
+}
+
+static void setup_one_path(void)
+{
+	static const struct fixture_attr ordered = {
+		.core = "verbs", .near = true, .onesided = true,
+		.order = FI_ORDER_WAS,
+	};
+
+	fixture_open(&ordered);
+	ck_assert_int_eq(fixture_try(&ordered), 0);
+	pub = (struct duo_publication) { .fd = -1 };
+	peer = peer_insert(PEER);
+}
+
+/* As Open MPI's btl/ofi has them. */
+static void setup_alone(void)
+{
+	static const struct fixture_attr alone = {
+		.core = "efa", .near = true, .onesided = true,
+		.no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
+		.cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_WRITE,
+	};
+
+	port_setup(&alone);
+}
+
+START_TEST(writes_and_reads)
+{
+	int i;
+
+	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START + 8, KEY,
+				  &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_mem_eq(theirs + 1, ours, 64);
+	ck_assert_uint_eq(theirs[0], 0);
+	ck_assert_uint_eq(theirs[9], 0);
+	theirs[1] = 77;
+	ck_assert_int_eq(fi_read(fx.ep, ours, 64, NULL, peer, START + 8, KEY,
+				 &context), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_uint_eq(ours[0], 77);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	/* the peer does not poll, so we do it in the end */
+	for (i = 0; i < 100000 && theirs[0] != 77; i++)
+		poll_cq(1);
+	ck_assert_uint_eq(theirs[0], 77);
+	expect_nothing();
+	carried(3, 0, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
+}
+END_TEST
+
+/* What near would refuse, and what it cannot, is the core's to answer. */
+START_TEST(left_to_the_core)
+{
+	const struct iovec iov = { ours, 16 };
+	const struct fi_rma_iov two[] = {
+		{ START, 8, KEY }, { START + 16, 8, KEY },
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.rma_iov = two, .rma_iov_count = 2,
+	};
+
+	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
+				  NULL), 0);
+	carried(0, 0, 1);
+	ck_assert_int_eq(fi_write(fx.ep, ours, sizeof(theirs) + 1, NULL, peer,
+				  START, KEY, NULL), 0);
+	carried(0, 0, 2);
+	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START - 1, KEY,
+				 NULL), 0);
+	carried(0, 0, 3);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, 0), 0);
+	carried(0, 0, 4);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, ours + 8, NULL,
+					 peer, START, KEY, FI_LONG_DOUBLE,
+					 FI_SUM, NULL), 0);
+	carried(0, 0, 5);
+	ck_assert_uint_eq(theirs[0], 0);
+	ck_assert_uint_eq(theirs[2], 0);
+}
+END_TEST
+
+START_TEST(atomics)
+{
+	uint64_t one = 1, two = 2, was = 55;
+
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, &one, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(was, 0);
+	ck_assert_uint_eq(theirs[0], 1);
+	ck_assert_int_eq(fi_atomic(fx.ep, &two, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_uint_eq(theirs[0], 3);
+	was = 3;
+	ck_assert_int_eq(fi_compare_atomic(fx.ep, &one, 1, NULL, &was, NULL,
+					   &two, NULL, peer, START, KEY,
+					   FI_UINT64, FI_CSWAP, &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(two, 3);
+	ck_assert_uint_eq(theirs[0], 1);
+	carried(0, 3, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
+}
+END_TEST
+
+/* Several buffers of ours: bytes of RMA, elements of atomics. */
+START_TEST(vectors)
+{
+	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
+	const struct fi_ioc ioc[] = { { ours, 1 }, { ours + 2, 2 } };
+	struct fi_ioc to[] = { { ours + 8, 2 }, { ours + 16, 1 } };
+
+	ours[4] = 44;
+	ck_assert_int_eq(fi_writev(fx.ep, iov, NULL, 2, peer, START, KEY,
+				   &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_uint_eq(theirs[0], 44);
+	ck_assert_mem_eq(theirs + 1, ours, 16);
+	theirs[0] = 55;
+	ck_assert_int_eq(fi_readv(fx.ep, iov, NULL, 2, peer, START, KEY,
+				  &context), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_uint_eq(ours[4], 55);
+	memset(theirs, 0, sizeof(theirs));
+	ours[0] = 1;
+	ours[2] = 2;
+	ours[3] = 3;
+	ck_assert_int_eq(fi_atomicv(fx.ep, ioc, NULL, 2, peer, START, KEY,
+				    FI_UINT64, FI_SUM, &context), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_int_eq(fi_fetch_atomicv(fx.ep, ioc, NULL, 2, to, NULL, 2,
+					  peer, START, KEY, FI_UINT64, FI_SUM,
+					  &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(ours[8], 1);
+	ck_assert_uint_eq(ours[9], 2);
+	ck_assert_uint_eq(ours[16], 3);
+	ck_assert_uint_eq(theirs[2], 6);
+	ck_assert_int_eq(fi_compare_atomicv(fx.ep, ioc, NULL, 2, to, NULL, 2,
+					    to, NULL, 2, peer, START, KEY,
+					    FI_UINT64, FI_CSWAP, &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(ours[16], 6);
+	ck_assert_uint_eq(theirs[2], 6);
+	carried(2, 3, 0);
+}
+END_TEST
+
+/* Buffers whose lengths differ, and more of them than there may be. */
+START_TEST(wrong_calls)
+{
+	const struct iovec iov[5] = { { ours, 8 } };
+	const struct fi_ioc ioc[5] = { { ours, 2 } };
+	struct fi_ioc to = { ours + 8, 1 };
+	const struct fi_rma_iov at = { START, 16, KEY };
+	const struct fi_msg_rma msg = {
+		.msg_iov = iov, .iov_count = 1, .addr = peer, .rma_iov = &at,
+		.rma_iov_count = 1,
+	};
+
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_readmsg(fx.ep, &msg, 0), -FI_EINVAL);
+	ck_assert_int_eq(fi_writev(fx.ep, iov, NULL, 5, peer, START, KEY,
+				   NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_atomic(fx.ep, ours, 0, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_atomicv(fx.ep, ioc, NULL, 5, peer, START, KEY,
+				    FI_UINT64, FI_SUM, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_fetch_atomicv(fx.ep, ioc, NULL, 1, &to, NULL, 1,
+					  peer, START, KEY, FI_UINT64, FI_SUM,
+					  NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_compare_atomicv(fx.ep, ioc, NULL, 1, &to, NULL, 1,
+					    &to, NULL, 1, peer, START, KEY,
+					    FI_UINT64, FI_CSWAP, NULL),
+			 -FI_EINVAL);
+	carried(0, 0, 0);
+	ck_assert_uint_eq(theirs[0], 0);
+}
+END_TEST
+
+/* RMA takes near nevertheless. */
+START_TEST(atomics_of_another_core)
+{
+	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
+					  FI_UINT64, FI_SUM), 0);
+	carried(0, 0, 1);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	carried(1, 0, 1);
+}
+END_TEST
+
+static int their_write(uint64_t key, uint32_t flags)
+{
+	const struct iovec iov = { theirs, sizeof(theirs) };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .flags = flags, .addr = 0, .key = key,
+		.local = { &iov, 1 }, .len = sizeof(theirs), .data = 4242,
+	};
+
+	return near_rma(port, to_us, &args);
+}
+
+START_TEST(target)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fid_mr *mr;
+	fi_addr_t src;
+	uint64_t key;
+
+	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
+				   FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL), 0);
+	key = fi_mr_key(mr);
+	theirs[7] = 88;
+	ck_assert_int_eq(their_write(key, NEAR_RMA_DATA), NEAR_RMA_DONE);
+	ck_assert_mem_eq(ours, theirs, sizeof(theirs));
+	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
+	ck_assert_uint_eq(entry.flags, FI_RMA | FI_REMOTE_WRITE |
+			  FI_REMOTE_CQ_DATA);
+	ck_assert_uint_eq(entry.data, 4242);
+	ck_assert_uint_eq(entry.len, sizeof(theirs));
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 1);
+	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
+	expect_nothing();
+	/* enabling may change the key */
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	ck_assert_uint_ne(fi_mr_key(mr), key);
+	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
+	key = fi_mr_key(mr);
+	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
+	/* the core counts for a region's own counter, so it carries all */
+	ck_assert_int_eq(fi_mr_bind(mr, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
+	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+/* Gone with its region; for ourselves only: never there. */
+START_TEST(regions_go)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
+				   FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL), 0);
+	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), NEAR_RMA_DONE);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(their_write(7, 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours), FI_SEND, 0,
+				   7, 0, &mr, NULL), 0);
+	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+/* The peer takes the message when it polls, and then the write comes. */
+START_TEST(write_after_send)
+{
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
+				  &context), 0);
+	poll_cq(100);
+	ck_assert_uint_eq(theirs[0], 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_mem_eq(theirs, ours, 64);
+	carried(1, 0, 0);
+}
+END_TEST
+
+/* What near cannot do the core does, but not before the message was taken. */
+START_TEST(core_after_send)
+{
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	for (i = 0; i < 100; i++) {
+		ret = fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
+				       FI_LONG_DOUBLE, FI_SUM);
+		ck_assert_int_eq(ret, -FI_EAGAIN);
+		poll_cq(1);
+	}
+	carried(0, 0, 0);
+	for (i = 0; i < 100 && ret; i++) {
+		near_poll(port, &port_sink);
+		poll_cq(1);
+		ret = fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
+				       FI_LONG_DOUBLE, FI_SUM);
+	}
+	ck_assert_int_eq(ret, 0);
+	carried(0, 0, 1);
+}
+END_TEST
+
+/*
+ * Several remote buffers: the core does it when near has done what is before,
+ * and does all that comes after, or that could overtake it.
+ */
+START_TEST(several_places)
+{
+	const struct iovec iov = { ours, 16 };
+	const struct fi_ioc ioc = { ours, 2 };
+	const struct fi_rma_iov at[] = {
+		{ START, 8, KEY }, { START + 16, 8, KEY },
+	};
+	const struct fi_rma_ioc atomic_at[] = {
+		{ START, 1, KEY }, { START + 16, 1, KEY },
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .rma_iov = at,
+		.rma_iov_count = 2,
+	};
+	const struct fi_msg_atomic atomic = {
+		.msg_iov = &ioc, .iov_count = 1, .addr = peer,
+		.rma_iov = atomic_at, .rma_iov_count = 2,
+		.datatype = FI_UINT64, .op = FI_SUM,
+	};
+	uint64_t one = 1;
+	ssize_t ret;
+
+	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ret = _i ? fi_atomicmsg(fx.ep, &atomic, 0) :
+		   fi_writemsg(fx.ep, &msg, 0);
+	ck_assert_int_eq(ret, -FI_EAGAIN);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY),
+			 -FI_EAGAIN);
+	carried(0, 1, 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ret = _i ? fi_atomicmsg(fx.ep, &atomic, 0) :
+		   fi_writemsg(fx.ep, &msg, 0);
+	ck_assert_int_eq(ret, 0);
+	carried(0, 1, 1);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
+				  NULL), 0);
+	carried(0, 1, 3);
+	ck_assert_uint_eq(theirs[0], 1);
+}
+END_TEST
+
+/* A message that is fenced waits for what is under way, one that is not goes. */
+START_TEST(fenced_message)
+{
+	const struct iovec iov = { ours, 8 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+	};
+	uint64_t one = 1;
+
+	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
+	ck_assert_int_eq(fi_inject(fx.ep, ours, 8, peer), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), 0);
+}
+END_TEST
+
+/* Where near does not keep the order, the core carries messages, too. */
+START_TEST(one_path)
+{
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
+	carried(0, 0, 1);
+	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);
+}
+END_TEST
+
+START_TEST(peer_goes)
+{
+	struct fi_cq_err_entry error = { .err_data_size = 0 };
+	struct fi_cq_tagged_entry entry;
+	uint64_t one = 1, was;
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, &one, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	port_close();
+	for (i = 0; i < 3000 && ret == -FI_EAGAIN; usleep(1000), i++)
+		ret = fi_cq_read(fx.cq, &entry, 1);
+	ck_assert_int_eq(ret, -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &error, 0), 1);
+	ck_assert_ptr_eq(error.op_context, &context);
+	ck_assert_int_eq(error.err, FI_ECONNRESET);
+	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near onesided");
+	TCase *tcase = unit_case(suite, "peer", setup, port_teardown);
+
+	tcase_add_test(tcase, writes_and_reads);
+	tcase_add_test(tcase, left_to_the_core);
+	tcase_add_test(tcase, atomics);
+	tcase_add_test(tcase, vectors);
+	tcase_add_test(tcase, wrong_calls);
+	tcase_add_test(tcase, target);
+	tcase_add_loop_test(tcase, several_places, 0, 2);
+	tcase_add_test(tcase, regions_go);
+	tcase_add_test(tcase, peer_goes);
+
+	tcase = unit_case(suite, "without messages", setup_alone, port_teardown);
+	tcase_add_test(tcase, writes_and_reads);
+	tcase_add_test(tcase, left_to_the_core);
+	tcase_add_test(tcase, atomics);
+	tcase_add_test(tcase, target);
+	tcase_add_test(tcase, peer_goes);
+
+	tcase = unit_case(suite, "with an order", setup_ordered, port_teardown);
+	tcase_add_test(tcase, writes_and_reads);
+	tcase_add_test(tcase, write_after_send);
+	tcase_add_test(tcase, core_after_send);
+	tcase_add_test(tcase, fenced_message);
+
+	tcase = unit_case(suite, "one path", setup_one_path, port_teardown);
+	tcase_add_test(tcase, one_path);
+
+	tcase = unit_case(suite, "other core", setup_other_core, port_teardown);
+	tcase_add_test(tcase, atomics_of_another_core);
+	return unit_run(suite);
+}

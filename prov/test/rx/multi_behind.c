@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Which receives a multi-receive buffer keeps from the core, and which not. */
+
+#include "multi_fixture.h"
+
+static struct slot slot[1];
+
+static void setup_efa(void)
+{
+	static const struct fixture_attr attr = { .core = "efa" };
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	multi_peers();
+}
+
+/* Only what could take the same message waits. */
+START_TEST(others_do_not_wait)
+{
+	fi_addr_t other = peer_insert(3);
+
+	ck_assert_int_eq(multi_try(&multi[0], 32, multi_remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[1], 32, other, 0), 0);
+	post_recv(&slot[0], multi_remote, TAG);
+	ck_assert_uint_eq(fake_core_posted(), 3);
+	fake_core_arrive(DUO_MSG, other, 0, "other");
+	multi_expect(&multi[1], "other", other, false);
+	multi_far("far");
+	multi_expect(&multi[0], "far", multi_remote, false);
+}
+END_TEST
+
+/* One behind a buffer keeps back what must not overtake it. */
+START_TEST(behind_one_that_waits)
+{
+	fi_addr_t other = peer_insert(3);
+
+	ck_assert_int_eq(multi_try(&multi[0], 8, multi_remote, 0), 0);
+	multi_post_single(&slot[0]);
+	ck_assert_int_eq(multi_try(&multi[1], 32, other, 0), 0);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fake_core_arrive(DUO_MSG, other, 0, "single");
+	expect_nothing();
+	multi_far("far");
+	multi_expect(&multi[0], "far", multi_remote, true);
+	ck_assert_uint_eq(expect_entry(&slot[0], other).len, 6);
+	fake_core_arrive(DUO_MSG, other, 0, "other");
+	multi_expect(&multi[1], "other", other, false);
+}
+END_TEST
+
+/*
+ * What only shm fills does not keep others from the core: there they are
+ * the only ones for what comes from elsewhere.
+ */
+static void expect_not_blocked(void)
+{
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	multi_far("far");
+	ck_assert_uint_eq(expect_entry(&slot[0], multi_remote).len, 3);
+	multi_near("near");
+	multi_expect(&multi[0], "near", multi_local, false);
+}
+
+START_TEST(behind_one_that_only_shm_fills)
+{
+	if (_i == 1)	/* its source is known to use shm, or will be */
+		multi_near("1"), poll_cq(1);
+	ck_assert_int_eq(multi_try(&multi[0], 32, multi_local, FI_COMPLETION),
+			 0);
+	multi_post_single(&slot[0]);
+	if (_i == 0) {
+		poll_cq(2 * LAZY_POLLS);
+		ck_assert(!TAILQ_EMPTY(&fixture_ep()->lazy.behind));
+		multi_near("1");
+	}
+	multi_expect(&multi[0], "1", multi_local, false);
+	expect_not_blocked();
+}
+END_TEST
+
+START_TEST(behind_one_that_efa_never_gets)
+{
+	ck_assert_int_eq(multi_try(&multi[0], 32, multi_local, FI_COMPLETION),
+			 0);
+	multi_post_single(&slot[0]);
+	expect_not_blocked();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("multi-behind");
+	TCase *tcase = unit_case(suite, "behind", multi_setup, fixture_close);
+
+	tcase_add_test(tcase, others_do_not_wait);
+	tcase_add_test(tcase, behind_one_that_waits);
+	tcase_add_loop_test(tcase, behind_one_that_only_shm_fills, 0, 2);
+	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
+	tcase_add_test(tcase, behind_one_that_efa_never_gets);
+	return unit_run(suite);
+}

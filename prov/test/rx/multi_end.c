@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * How multi-receive buffers end: released, truncated, failed, canceled,
+ * closed; each exactly once, after all messages in them. And what is refused.
+ */
+
+#include "multi_fixture.h"
+
+static struct slot slot[1];
+
+static void open_with(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	ck_assert_int_eq(fixture_try(attr), 0);
+	multi_peers();
+}
+
+static void setup_selective(void)
+{
+	static const struct fixture_attr attr = {
+		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
+	};
+
+	open_with(&attr);
+}
+
+static void setup_default_flags(void)
+{
+	static const struct fixture_attr attr = {
+		.rx_op_flags = FI_MULTI_RECV,
+	};
+
+	open_with(&attr);
+}
+
+static void setup_no_caps(void)
+{
+	static const struct fixture_attr attr = { .no_caps = FI_MULTI_RECV };
+
+	open_with(&attr);
+}
+
+static void setup_efa(void)
+{
+	static const struct fixture_attr attr = { .core = "efa" };
+
+	open_with(&attr);
+}
+
+/* multi[0] with a message of shm that is still coming in. */
+static void post_with_slow_message(size_t len)
+{
+	fake.shm.slow = true;
+	multi_near("slow");
+	poll_cq(1);
+	multi_post(&multi[0], len);
+}
+
+/* The last to complete releases, not the last in the buffer. */
+START_TEST(released_by_the_last_to_complete)
+{
+	post_with_slow_message(12);
+	ck_assert_int_eq(duo_lazy_flush(fixture_ep()), 0);
+	multi_far("fast");
+	duo_cq_poll_core(duo_cq_of(fx.cq));
+	multi[0].at = 4;
+	multi_expect(&multi[0], "fast", multi_remote, false);
+	multi[0].at = 0;
+	multi_expect(&multi[0], "slow", multi_local, true);
+	multi_expect_idle();
+}
+END_TEST
+
+/* Before or after the buffer is posted: low bit of _i. */
+START_TEST(truncated)
+{
+	int path = _i / 2;
+
+	if (_i % 2) {
+		multi_arrive(path, "1234");
+		multi_arrive(path, "0123456789ab");
+		poll_cq(1);
+	}
+	multi_post_for(path, &multi[0], 14);
+	if (_i % 2 == 0) {
+		multi_arrive(path, "1234");
+		multi_arrive(path, "0123456789ab");
+	}
+	multi_expect(&multi[0], "1234", multi_source(path), false);
+	multi_expect_truncated(&multi[0], "0123456789", 2);
+	multi_expect_released(&multi[0]);
+	multi_expect_idle();
+}
+END_TEST
+
+#define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
+
+/* It ends the buffer; the message waits for one that is large enough. */
+START_TEST(no_memory_for_the_rest)
+{
+	struct fake_msg *msg;
+
+	multi_near("1");
+	poll_cq(1);
+	msg = fake_shm_arrive(DUO_MSG, multi_local_name, 0, "hello");
+	msg->says = TOO_LARGE;
+	if (_i) {
+		poll_cq(1);
+		multi_post(&multi[0], 20);
+		multi_expect(&multi[0], "1", multi_local, false);
+		multi_expect_released(&multi[0]);
+		ck_assert_int_eq(multi_try(&multi[0], 20, FI_ADDR_UNSPEC, 0),
+				 -FI_ENOMEM);
+	} else {
+		multi_post(&multi[0], 20);
+		multi_expect(&multi[0], "1", multi_local, false);
+		expect_error(&multi[0], FI_ENOMEM);
+		multi_expect_released(&multi[0]);
+	}
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, TOO_LARGE, NULL,
+				 multi_local, &slot[0]), 0);
+	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 5);
+	multi_expect_idle();
+}
+END_TEST
+
+/* shm fails with one message; the buffer goes on. */
+START_TEST(failed_on_shm)
+{
+	multi_post(&multi[0], 20);
+	fake.shm.rx_err = FI_EIO;
+	multi_near("12345");
+	expect_error(&multi[0], FI_EIO);
+	multi[0].at = 5;
+	multi_near("67890ab");
+	multi_expect(&multi[0], "67890ab", multi_local, false);
+	fake.shm.rx_err = FI_EIO;
+	multi_near("last one");
+	expect_error(&multi[0], FI_EIO);
+	multi_expect_released(&multi[0]);
+	multi_expect_idle();
+}
+END_TEST
+
+/* What the core has left in it is not known. */
+START_TEST(failed_on_core)
+{
+	struct fi_cq_err_entry err = {
+		.flags = FI_RECV, .err = FI_EIO, .prov_errno = FI_EIO,
+	};
+	struct fake_msg *recv;
+
+	multi_post(&multi[0], 20);
+	multi_post(&multi[1], 20);
+	poll_cq(2 * LAZY_POLLS);
+	recv = TAILQ_FIRST(&fake.core.posted);
+	TAILQ_REMOVE(&fake.core.posted, recv, link);
+	err.op_context = recv->context;
+	free(recv);
+	fake_core_event(NULL, &err, FI_ADDR_NOTAVAIL);
+	expect_error(&multi[0], FI_EIO);
+	multi_expect_released(&multi[0]);
+	multi_far("seventeen letters");
+	multi_expect(&multi[1], "seventeen letters", multi_remote, true);
+	multi_expect_idle();
+}
+END_TEST
+
+/* The call has long returned, so the refusal is a completion. */
+START_TEST(core_refuses_it_late)
+{
+	fake.core.post_err = FI_EINVAL;
+	multi_post(&multi[0], 20);
+	poll_cq(LAZY_POLLS - 1);
+	expect_error(&multi[0], FI_EINVAL);
+	multi_expect_released(&multi[0]);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(core_refuses_it)
+{
+	fake.core.eagain = 1;
+	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0),
+			 -FI_EAGAIN);
+	fake.core.post_err = FI_EINVAL;
+	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0),
+			 -FI_EINVAL);
+	multi_expect_idle();
+}
+END_TEST
+
+/* It has had its first message. The buffer is released early. */
+START_TEST(core_refuses_the_rest)
+{
+	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0), 0);
+	fake.core.eagain = 1;
+	multi_far("1");
+	multi_expect(&multi[0], "1", multi_remote, true);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(cancel_waiting)
+{
+	multi_post(&multi[0], 20);
+	multi_near("1");
+	multi_expect(&multi[0], "1", multi_local, false);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
+	multi_expect_canceled(&multi[0]);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
+	ck_assert_int_eq(fake.core.cancels, 0);
+	multi_expect_idle();
+}
+END_TEST
+
+/* The core has the next one at once. */
+START_TEST(cancel_on_core)
+{
+	multi_post(&multi[0], 20);
+	multi_post(&multi[1], 20);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
+	multi_expect_canceled(&multi[0]);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	multi_far("seventeen letters");
+	multi_expect(&multi[1], "seventeen letters", multi_remote, true);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(cancel_behind)
+{
+	multi_post(&multi[0], 20);
+	multi_post(&multi[1], 20);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[1]), 0);
+	multi_expect_canceled(&multi[1]);
+	ck_assert(TAILQ_EMPTY(&fixture_ep()->lazy.behind));
+	multi_far("seventeen letters");
+	multi_expect(&multi[0], "seventeen letters", multi_remote, true);
+	multi_expect_idle();
+}
+END_TEST
+
+/* The message is not lost; no other goes into the buffer. */
+START_TEST(cancel_after_the_core_matched)
+{
+	multi_post(&multi[0], 20);
+	poll_cq(2 * LAZY_POLLS);
+	multi_far("1");
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
+	multi_far("2");
+	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect_canceled(&multi[0]);
+	multi_post(&multi[1], 20);
+	poll_cq(2 * LAZY_POLLS - 4);
+	multi_expect(&multi[1], "2", multi_remote, false);
+}
+END_TEST
+
+/* Its piece is with the core, so it is in no queue of ours: _i. */
+START_TEST(cancel_while_the_core_is_receiving)
+{
+	multi_post(&multi[0], 20);
+	poll_cq(2 * LAZY_POLLS);
+	fake.core.hold = true;
+	multi_far("1");
+	if (_i) {
+		multi_near("unexpected");
+		expect_nothing();
+	}
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
+	expect_nothing();
+	fake_core_release();
+	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect_canceled(&multi[0]);
+	if (!_i)
+		multi_expect_idle();
+}
+END_TEST
+
+/* The core is done, and what shm has brought meanwhile not started yet. */
+START_TEST(cancel_when_ready)
+{
+	multi_post(&multi[0], 20);
+	poll_cq(2 * LAZY_POLLS);
+	fake.core.hold = true;
+	multi_far("1");
+	multi_near("2");
+	expect_nothing();
+	fake_core_release();
+	multi_expect(&multi[0], "1", multi_remote, false);
+	ck_assert(!TAILQ_EMPTY(&fixture_ep()->multi.ready));
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
+	multi_expect_canceled(&multi[0]);
+	expect_nothing();
+	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
+	multi_post_single(&slot[0]);
+	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 1);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(cancel_while_shm_is_receiving)
+{
+	post_with_slow_message(20);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
+	multi_expect(&multi[0], "slow", multi_local, false);
+	multi_expect_canceled(&multi[0]);
+	multi_expect_idle();
+}
+END_TEST
+
+/* Used up, so there is nothing to cancel. */
+START_TEST(cancel_when_full)
+{
+	post_with_slow_message(8);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
+	multi_expect(&multi[0], "slow", multi_local, true);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(cancel_directed_on_efa)
+{
+	ck_assert_int_eq(multi_try(&multi[0], 8, multi_remote, 0), 0);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
+	multi_far("1");
+	multi_expect(&multi[0], "1", multi_remote, true);
+	multi_expect_idle();
+}
+END_TEST
+
+/* The release is told even where messages are not. */
+START_TEST(selective)
+{
+	ck_assert_int_eq(multi_try(&multi[0], 10, multi_source(_i), 0), 0);
+	multi_arrive(_i, "1");
+	multi_arrive(_i, "22");
+	multi_expect_released(&multi[0]);
+	ck_assert_mem_eq(multi[0].buf, "122", 3);
+	ck_assert_uint_eq(stats_now().path[_i].rx_msgs, 2);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(default_flags)
+{
+	ck_assert_int_eq(fi_recv(fx.ep, multi[0].buf, 16, NULL, FI_ADDR_UNSPEC,
+				 &multi[0]), 0);
+	/* a tagged receive is for one message nevertheless */
+	post_recv(&slot[0], multi_local, TAG);
+	multi_near("1");
+	multi_near("22345678");
+	fake_shm_arrive(DUO_TAGGED, multi_local_name, TAG, "tagged");
+	multi_expect(&multi[0], "1", multi_local, false);
+	multi_expect(&multi[0], "22345678", multi_local, true);
+	expect_recv(&slot[0], "tagged", multi_local);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(minimum)
+{
+	size_t min = 0, len = sizeof(min), short_len = 4;
+
+	ck_assert_int_eq(fi_getopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, &len), 0);
+	ck_assert_uint_eq(min, MIN_LEFT);
+	ck_assert_int_eq(fi_getopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, &short_len),
+			 -FI_ETOOSMALL);
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, 4),
+			 -FI_EINVAL);
+	/* down to the last byte */
+	min = 0;
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
+			 0);
+	multi_post(&multi[0], 4);
+	multi_near("123");
+	multi_near("4");
+	multi_expect(&multi[0], "123", multi_local, false);
+	multi_expect(&multi[0], "4", multi_local, true);
+	multi_expect_idle();
+}
+END_TEST
+
+/* The core's where it has one. */
+START_TEST(default_minimum)
+{
+	size_t min = 0, len = sizeof(min);
+
+	fixture_open(&(struct fixture_attr) { 0 });
+	fake.core.min_multi_recv = _i;
+	ck_assert_int_eq(fixture_try(&(struct fixture_attr) { 0 }), 0);
+	ck_assert_int_eq(fi_getopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, &len), 0);
+	ck_assert_uint_eq(min, _i ? _i : 64);
+}
+END_TEST
+
+START_TEST(refused)
+{
+	const struct iovec iov[2] = { { multi[0].buf, 8 },
+				      { multi[1].buf, 8 } };
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = 2 };
+	struct fi_msg_tagged tagged = { .msg_iov = iov, .iov_count = 1 };
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), -FI_EINVAL);
+	msg.iov_count = 0;
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), -FI_EINVAL);
+	ck_assert_int_eq(fi_trecvmsg(fx.ep, &tagged, FI_MULTI_RECV),
+			 -FI_EBADFLAGS);
+	ck_assert_int_eq(fi_trecvmsg(fx.ep, &tagged, FI_MULTI_RECV | FI_PEEK),
+			 -FI_EBADFLAGS);
+	multi_expect_idle();
+}
+END_TEST
+
+START_TEST(capability_was_not_asked_for)
+{
+	ck_assert_int_eq(multi_try(&multi[0], 8, FI_ADDR_UNSPEC, 0),
+			 -FI_EBADFLAGS);
+	multi_expect_idle();
+}
+END_TEST
+
+/* In every state; the teardown asserts that nothing stays. */
+START_TEST(closed)
+{
+	if (_i == 1)
+		multi_near("unexpected");
+	if (_i == 2)
+		fake.shm.slow = true, multi_near("slow"), poll_cq(1);
+	multi_post(&multi[0], 32);
+	multi_post(&multi[1], 32);
+	if (_i >= 3)
+		poll_cq(2 * LAZY_POLLS);
+	if (_i >= 4) {
+		fake.core.hold = true;
+		multi_far("1");
+	}
+	if (_i >= 5) {
+		ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[1]), 0);
+		multi_expect_canceled(&multi[1]);
+		multi_near("2");
+		expect_nothing();
+	}
+	if (_i >= 6)
+		fake_core_release();
+	if (_i >= 7)
+		multi_expect(&multi[0], "1", multi_remote, false);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("multi-end");
+	TCase *tcase = unit_case(suite, "end", multi_setup, fixture_close);
+
+	tcase_add_test(tcase, released_by_the_last_to_complete);
+	tcase_add_loop_test(tcase, truncated, 0, 4);
+	tcase_add_loop_test(tcase, no_memory_for_the_rest, 0, 2);
+	tcase_add_test(tcase, failed_on_shm);
+	tcase_add_test(tcase, failed_on_core);
+	tcase_add_test(tcase, core_refuses_it_late);
+	tcase_add_test(tcase, core_refuses_it);
+	tcase_add_test(tcase, core_refuses_the_rest);
+	tcase_add_test(tcase, cancel_waiting);
+	tcase_add_test(tcase, cancel_on_core);
+	tcase_add_test(tcase, cancel_behind);
+	tcase_add_test(tcase, cancel_after_the_core_matched);
+	tcase_add_loop_test(tcase, cancel_while_the_core_is_receiving, 0, 2);
+	tcase_add_test(tcase, cancel_when_ready);
+	tcase_add_test(tcase, cancel_while_shm_is_receiving);
+	tcase_add_test(tcase, cancel_when_full);
+	tcase_add_test(tcase, minimum);
+	tcase_add_test(tcase, refused);
+	tcase_add_loop_test(tcase, closed, 0, 8);
+	tcase = unit_case(suite, "selective", setup_selective, fixture_close);
+	tcase_add_loop_test(tcase, selective, 0, 2);
+	tcase = unit_case(suite, "flags", setup_default_flags, fixture_close);
+	tcase_add_test(tcase, default_flags);
+	tcase = unit_case(suite, "caps", setup_no_caps, fixture_close);
+	tcase_add_test(tcase, capability_was_not_asked_for);
+	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
+	tcase_add_test(tcase, cancel_directed_on_efa);
+	tcase = unit_case(suite, "default", NULL, fixture_close);
+	tcase_add_loop_test(tcase, default_minimum, 0, 3);
+	return unit_run(suite);
+}

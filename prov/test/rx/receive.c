@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * What a receive reports, on both paths: truncation, selective completion,
+ * source, data, errors; several buffers; the formats of the CQ.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static const char *local_name;
+static fi_addr_t local, remote;
+static struct slot slot[3];
+
+static void peers(void)
+{
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	remote = peer_insert(2);
+}
+
+static void setup(void)
+{
+	fixture_setup();
+	peers();
+}
+
+static void setup_selective(void)
+{
+	static const struct fixture_attr attr = {
+		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
+	};
+
+	fixture_open(&attr);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	peers();
+}
+
+/* Loops run once per path: _i is an enum fi_duo_path. */
+static fi_addr_t source(int path)
+{
+	return path == FI_DUO_LOCAL ? local : remote;
+}
+
+static void arrive(int path, enum duo_rx_kind kind, const char *text)
+{
+	if (path == FI_DUO_LOCAL)
+		fake_shm_arrive(kind, local_name, kind == DUO_MSG ? 0 : TAG,
+				text);
+	else
+		fake_core_arrive(kind, remote, kind == DUO_MSG ? 0 : TAG,
+				 text);
+}
+
+/* Without memory malloc returns NULL, as it does without a sanitizer. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+static void expect_idle(void)
+{
+	expect_nothing();
+	ck_assert_uint_eq(fixture_ep()->pool.live,
+			  fixture_ep()->lazy.spent_count);
+}
+
+static void expect_truncated(void *context, size_t len, size_t olen, int path)
+{
+	struct fi_cq_err_entry err = expect_error(context, FI_ETRUNC);
+
+	ck_assert_uint_eq(err.len, len);
+	ck_assert_uint_eq(err.olen, olen);
+	ck_assert_uint_eq(err.tag, TAG);
+	ck_assert_uint_eq(err.flags & (FI_RECV | FI_TAGGED),
+			  FI_RECV | FI_TAGGED);
+	if (path == FI_DUO_LOCAL)
+		ck_assert_uint_eq(err.src_addr, local);
+}
+
+/* The receive is posted before the message or after it: low bit of _i. */
+START_TEST(truncated)
+{
+	int path = _i / 2;
+
+	memset(&slot[0], 0, sizeof(slot[0]));
+	if (_i % 2) {
+		arrive(path, DUO_TAGGED, "0123456789");
+		poll_cq(1);
+	}
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, source(path), 0),
+			 0);
+	if (_i % 2 == 0)
+		arrive(path, DUO_TAGGED, "0123456789");
+	expect_truncated(&slot[0], 4, 6, path);
+	ck_assert_str_eq(slot[0].buf, "0123");
+	expect_idle();
+}
+END_TEST
+
+/* efa ends a truncated receive of many packets twice, and others may. */
+START_TEST(truncated_twice)
+{
+	struct fi_cq_err_entry again = { .err = FI_ETRUNC };
+	int i;
+
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, remote, 0), 0);
+	arrive(FI_DUO_CORE, DUO_TAGGED, "0123456789");
+	expect_truncated(&slot[0], 4, 6, FI_DUO_CORE);
+	again.op_context = TAILQ_FIRST(&fixture_ep()->lazy.spent);
+	ck_assert_ptr_nonnull(again.op_context);
+
+	/* none of the next receives is taken for it */
+	for (i = 1; i < 3; i++)
+		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf, 4, remote,
+					    0), 0);
+	fake_core_event(NULL, &again, remote);
+	again.err = 0;
+	fake_core_event(NULL, &again, remote);
+	expect_nothing();
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 2);
+}
+END_TEST
+
+START_TEST(truncated_to_nothing)
+{
+	arrive(_i, DUO_TAGGED, "0123456789");
+	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, source(_i), 0), 0);
+	expect_truncated(&slot[0], 0, 10, _i);
+	expect_idle();
+}
+END_TEST
+
+#define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
+
+/*
+ * A receive that is too small for a message, and no memory to receive that
+ * into: it fails, and the next one, which has room, gets the message. Also
+ * for a message that was held (_i).
+ */
+START_TEST(no_memory_for_the_rest)
+{
+	const char *from = local_name;
+	fi_addr_t src = _i ? peer_insert(3) : local;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		memset(&slot[i], 0, sizeof(slot[i]));
+		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf,
+					    i < 2 ? 4 : TOO_LARGE,
+					    FI_ADDR_UNSPEC, 0), 0);
+	}
+	if (_i)
+		from = peer_publish(3);
+	fake_shm_arrive(DUO_TAGGED, from, TAG, "hello")->says = TOO_LARGE;
+	expect_error(&slot[0], FI_ENOMEM);
+	expect_error(&slot[1], FI_ENOMEM);
+	expect_recv(&slot[2], "hello", src);
+	expect_idle();
+}
+END_TEST
+
+START_TEST(no_memory_for_any)
+{
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, local, 0), 0);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "hello")->says = TOO_LARGE;
+	expect_error(&slot[0], FI_ENOMEM);
+	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 4, local, 0),
+			 -FI_ENOMEM);
+	memset(&slot[2], 0, sizeof(slot[2]));
+	ck_assert_int_eq(recv_flags(&slot[2], slot[2].buf, TOO_LARGE, local,
+				    0), 0);
+	expect_recv(&slot[2], "hello", local);
+	expect_idle();
+}
+END_TEST
+
+START_TEST(fits_exactly)
+{
+	memset(&slot[0], 0, sizeof(slot[0]));
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 10, source(_i), 0),
+			 0);
+	arrive(_i, DUO_TAGGED, "0123456789");
+	expect_recv(&slot[0], "0123456789", source(_i));
+	expect_idle();
+}
+END_TEST
+
+/* Room for 1 + 2 + 3 + 1 bytes; messages shorter, equal, longer. */
+START_TEST(several_buffers)
+{
+	static const char *const text[] = { "12", "1234567", "1234567890" };
+	const char *sent = text[_i % 3];
+	int path = _i / 3;
+	char buf[8] = "";
+	const struct iovec iov[] = {
+		{ buf, 1 }, { buf + 1, 2 }, { buf + 3, 3 }, { buf + 6, 1 },
+	};
+
+	ck_assert_int_eq(fi_trecvv(fx.ep, iov, NULL, 4, source(path), TAG, 0,
+				   buf), 0);
+	arrive(path, DUO_TAGGED, sent);
+	if (strlen(sent) > 7)
+		expect_truncated(buf, 7, 3, path);
+	else
+		ck_assert_uint_eq(expect_entry(buf, source(path)).len,
+				  strlen(sent));
+	ck_assert(!strncmp(buf, sent, 7));
+	ck_assert_int_eq(buf[7], 0);
+	expect_idle();
+}
+END_TEST
+
+START_TEST(too_many_buffers)
+{
+	struct iovec iov[DUO_IOV_LIMIT + 1] = { { slot, 1 } };
+
+	ck_assert_int_eq(fi_trecvv(fx.ep, iov, NULL, DUO_IOV_LIMIT + 1, local,
+				   TAG, 0, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_trecvv(fx.ep, NULL, NULL, 1, local, TAG, 0, NULL),
+			 -FI_EINVAL);
+	expect_idle();
+}
+END_TEST
+
+START_TEST(untagged)
+{
+	struct fi_cq_tagged_entry entry;
+
+	post_recv(&slot[1], source(_i), TAG);
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
+				 source(_i), &slot[0]), 0);
+	poll_cq(1);
+	arrive(_i, DUO_MSG, "untagged");
+	arrive(_i, DUO_TAGGED, "tagged");
+	entry = expect_entry(&slot[0], source(_i));
+	ck_assert_uint_eq(entry.flags & (FI_RECV | FI_MSG | FI_TAGGED),
+			  FI_RECV | FI_MSG);
+	ck_assert_str_eq(slot[0].buf, "untagged");
+	expect_recv(&slot[1], "tagged", source(_i));
+	expect_idle();
+}
+END_TEST
+
+START_TEST(unexpected_in_order)
+{
+	arrive(_i, DUO_TAGGED, "1");
+	arrive(_i, DUO_TAGGED, "2");
+	arrive(_i, DUO_TAGGED, "3");
+	poll_cq(1);
+	post_recv(&slot[0], source(_i), TAG);
+	post_recv(&slot[1], source(_i), TAG);
+	post_recv(&slot[2], source(_i), TAG);
+	expect_recv(&slot[0], "1", source(_i));
+	expect_recv(&slot[1], "2", source(_i));
+	expect_recv(&slot[2], "3", source(_i));
+	expect_idle();
+}
+END_TEST
+
+START_TEST(failed_on_shm)
+{
+	struct fi_cq_err_entry err;
+
+	fake.shm.rx_err = FI_EIO;
+	post_recv(&slot[0], local, TAG);
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
+	err = expect_error(&slot[0], FI_EIO);
+	ck_assert_ptr_nonnull(fi_cq_strerror(fx.cq, err.prov_errno, NULL, NULL,
+					     0));
+	expect_idle();
+}
+END_TEST
+
+/* prov_errno is the core's, so the text is too. */
+START_TEST(core_error_text)
+{
+	struct fi_cq_err_entry err;
+
+	fake_core_error(&slot[0], FI_EIO);
+	err = expect_error(&slot[0], FI_EIO);
+	ck_assert_str_eq(fi_cq_strerror(fx.cq, err.prov_errno, NULL, NULL, 0),
+			 "the core's text");
+}
+END_TEST
+
+/* One error does not hide what completed before it, nor what came later. */
+START_TEST(errors_in_their_place)
+{
+	post_recv(&slot[0], local, TAG);
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
+	poll_cq(1);
+	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 1, local, 0), 0);
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "22");
+	poll_cq(1);
+	post_recv(&slot[2], local, TAG);
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "3");
+	poll_cq(1);
+	expect_recv(&slot[0], "1", local);
+	expect_error(&slot[1], FI_ETRUNC);
+	expect_recv(&slot[2], "3", local);
+	expect_idle();
+}
+END_TEST
+
+/* Only what asks for it reports its success. */
+START_TEST(selective)
+{
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 8, source(_i), 0),
+			 0);
+	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 8, source(_i),
+				    FI_COMPLETION), 0);
+	ck_assert_int_eq(recv_flags(&slot[2], slot[2].buf, 8, source(_i), 0),
+			 0);
+	arrive(_i, DUO_TAGGED, "silent");
+	arrive(_i, DUO_TAGGED, "loud");
+	arrive(_i, DUO_TAGGED, "silent");
+	ck_assert_uint_eq(expect_entry(&slot[1], source(_i)).len, 4);
+	expect_idle();
+	ck_assert_mem_eq(slot[0].buf, "silent", 6);
+	ck_assert_uint_eq(stats_now().path[_i].rx_msgs, 3);
+}
+END_TEST
+
+/* Failure is reported whether it is asked for or not. */
+START_TEST(selective_error)
+{
+	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, source(_i), 0),
+			 0);
+	arrive(_i, DUO_TAGGED, "0123456789");
+	expect_truncated(&slot[0], 4, 6, _i);
+	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 4, source(_i), 0),
+			 0);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
+	expect_error(&slot[1], FI_ECANCELED);
+	expect_idle();
+}
+END_TEST
+
+START_TEST(large_source_that_is_none)
+{
+	const fi_addr_t large = DUO_AV_MAX;
+	const struct fi_msg msg = { .addr = large };
+
+	ck_assert_int_eq(try_recv(&slot[0], large, TAG), -FI_EINVAL);
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf),
+				 NULL, large, &slot[0]), -FI_EINVAL);
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, 0), -FI_EINVAL);
+	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, large, FI_PEEK),
+			 -FI_EINVAL);
+	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+}
+END_TEST
+
+START_TEST(statistics)
+{
+	struct fi_duo_stats stats;
+
+	arrive(_i, DUO_TAGGED, "12345");
+	poll_cq(1);
+	post_recv(&slot[0], source(_i), TAG);
+	expect_recv(&slot[0], "12345", source(_i));
+	stats = stats_now();
+	ck_assert_uint_eq(stats.path[_i].rx_msgs, 1);
+	ck_assert_uint_eq(stats.path[_i].rx_bytes, 5);
+	ck_assert_uint_eq(stats.path[!_i].rx_msgs, 0);
+	ck_assert_uint_eq(stats.unexpected, _i == FI_DUO_LOCAL);
+	ck_assert_uint_eq(stats.core_posted, _i == FI_DUO_CORE);
+	ck_assert_uint_gt(stats.core_polls, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("receive");
+	TCase *tcase = unit_case(suite, "receive", setup, fixture_close);
+
+	tcase_add_loop_test(tcase, truncated, 0, 4);
+	tcase_add_test(tcase, truncated_twice);
+	tcase_add_loop_test(tcase, truncated_to_nothing, 0, 2);
+	tcase_add_loop_test(tcase, no_memory_for_the_rest, 0, 2);
+	tcase_add_test(tcase, no_memory_for_any);
+	tcase_add_loop_test(tcase, fits_exactly, 0, 2);
+	tcase_add_loop_test(tcase, several_buffers, 0, 6);
+	tcase_add_test(tcase, too_many_buffers);
+	tcase_add_loop_test(tcase, untagged, 0, 2);
+	tcase_add_loop_test(tcase, unexpected_in_order, 0, 2);
+	tcase_add_test(tcase, failed_on_shm);
+	tcase_add_test(tcase, core_error_text);
+	tcase_add_test(tcase, errors_in_their_place);
+	tcase_add_loop_test(tcase, statistics, 0, 2);
+	tcase_add_test(tcase, large_source_that_is_none);
+	tcase = unit_case(suite, "selective", setup_selective, fixture_close);
+	tcase_add_loop_test(tcase, selective, 0, 2);
+	tcase_add_loop_test(tcase, selective_error, 0, 2);
+	return unit_run(suite);
+}

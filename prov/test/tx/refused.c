@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* An address whose path changes from local to core while threads send to it. */
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "fixture.h"
+
+static fi_addr_t addr;
+static int context;
+
+static void setup(void)
+{
+	fixture_setup();
+}
+
+static ssize_t try_send(fi_addr_t to)
+{
+	return fi_tsend(fx.ep, "x", 1, NULL, to, TAG, &context);
+}
+
+static atomic_int sender_tid;
+static ssize_t sender_ret;
+
+static void *sender_run(void *arg)
+{
+	atomic_store(&sender_tid, syscall(SYS_gettid));
+	sender_ret = try_send(addr);
+	return NULL;
+}
+
+/* The third word of its stat, behind its name in parentheses. */
+static bool sender_sleeps(void)
+{
+	char path[64], text[512] = "";
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+		 atomic_load(&sender_tid));
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	ck_assert_uint_gt(len, 0);
+	return !strncmp(strrchr(text, ')'), ") S", 3);
+}
+
+/* It has chosen shm and waits for the lock; meanwhile the core takes over. */
+START_TEST(another_thread_is_sending)
+{
+	struct duo_lock *lock = &fixture_ep()->domain->lock;
+	pthread_t sender;
+
+	peer_publish(1);
+	addr = peer_insert(1);
+	duo_lock(lock);
+	ck_assert_int_eq(pthread_create(&sender, NULL, sender_run, NULL), 0);
+	while (!atomic_load(&sender_tid) || !sender_sleeps())
+		sched_yield();
+	duo_map_refuse(fixture_ep(), 0);
+	duo_unlock(lock);
+	ck_assert_int_eq(pthread_join(sender, NULL), 0);
+	ck_assert_int_eq(sender_ret, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("refused");
+	TCase *tcase = unit_case(suite, "refused", setup, fixture_close);
+
+	tcase_add_test(tcase, another_thread_is_sending);
+	return unit_run(suite);
+}

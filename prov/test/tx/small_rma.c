@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Small one-sided calls: which of them take nothing but a slot, by near's
+ * counts, with a lock and without, and what is the same of those that do not.
+ */
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
+#include "port_fixture.h"
+
+#define FIRST 8		/* that are not offered */
+
+static const struct near_rma *rma(void)
+{
+	return fixture_ep()->near->port->rma;
+}
+
+/* However long the last one took. */
+static void offer(void)
+{
+	struct near_rma_peer *at = fixture_ep()->near->peer[0]->rma;
+
+	if (at && at->directs >= FIRST) {
+		at->skip = 0;
+		at->chosen = 1;
+	}
+}
+
+static void put(size_t len)
+{
+	offer();
+	ck_assert_int_eq(fi_write(fx.ep, ours, len, NULL, peer, START, KEY,
+				  &context), 0);
+}
+
+/* Until offers are made; and one atomic, so that the peer has a ring to us. */
+static void first(void)
+{
+	uint64_t was;
+	int i;
+
+	for (i = 0; i < FIRST; i++) {
+		put(8);
+		ended(FI_RMA | FI_WRITE);
+	}
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+}
+
+static struct fixture_attr attr(enum fi_threading threading, uint64_t order,
+				const char *core)
+{
+	return (struct fixture_attr) {
+		.core = core, .near = true, .onesided = true,
+		.threading = threading, .order = order,
+		.cntr_flags = FI_READ | FI_WRITE,
+	};
+}
+
+static void setup_as(enum fi_threading threading, uint64_t order,
+		     const char *core)
+{
+	const struct fixture_attr as = attr(threading, order, core);
+
+	port_setup(&as);
+}
+
+static void setup(void)
+{
+	setup_as(FI_THREAD_DOMAIN, 0, "efa");
+	first();
+}
+
+static void setup_locked(void)
+{
+	setup_as(FI_THREAD_SAFE, 0, "efa");
+	first();
+}
+
+static void setup_ordered(void)
+{
+	setup_as(FI_THREAD_DOMAIN, FI_ORDER_WAS | FI_ORDER_RAS, "efa");
+}
+
+static void setup_other_core(void)
+{
+	setup_as(FI_THREAD_DOMAIN, 0, "verbs");
+}
+
+START_TEST(taken)
+{
+	uint64_t small = rma()->small, was = 0;
+
+	ours[0] = 4242;
+	put(8);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_uint_eq(theirs[0], 4242);
+	theirs[0] = 17;
+	offer();
+	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
+				 &context), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_uint_eq(ours[0], 17);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(was, 17);
+	ck_assert_uint_eq(theirs[0], 34);
+	ck_assert_uint_eq(rma()->small, small + 3);
+	carried(FIRST + 2, 2, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
+}
+END_TEST
+
+/* Its buffer is ours at once, and nothing is reported. */
+START_TEST(injected)
+{
+	uint64_t small = rma()->small, value = 77;
+	int i;
+
+	offer();
+	ck_assert_int_eq(fi_inject_write(fx.ep, &value, 8, peer, START, KEY),
+			 0);
+	value = 0;
+	for (i = 0; i < 100 && theirs[0] != 77; i++) {
+		near_poll(port, &port_sink);
+		poll_cq(1);
+	}
+	ck_assert_uint_eq(theirs[0], 77);
+	expect_nothing();
+	ck_assert_uint_eq(rma()->small, small + 1);
+	carried(FIRST + 1, 1, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 2);
+}
+END_TEST
+
+/* Longer ones, and what has remote data or a fence. */
+START_TEST(left)
+{
+	uint64_t small = rma()->small;
+	const struct iovec iov = { ours, 8 };
+	const struct fi_rma_iov at = { START, 8, KEY };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.rma_iov = &at, .rma_iov_count = 1, .context = &context,
+	};
+
+	put(25);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_FENCE | FI_COMPLETION),
+			 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_int_eq(fi_writedata(fx.ep, ours, 8, NULL, 1, peer, START,
+				      KEY, &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_uint_eq(rma()->small, small);
+	/* what near would refuse is the core's, and not near's */
+	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
+				  NULL), 0);
+	carried(FIRST + 3, 1, 1);
+	ck_assert_uint_eq(rma()->small, small);
+}
+END_TEST
+
+/* Or all that a thread does with remote peers would wait for the local ones. */
+START_TEST(remote_needs_no_lock)
+{
+	fi_addr_t remote = peer_insert(2);
+	struct duo_lock *lock = &fixture_ep()->domain->lock;
+
+	/* decides the path */
+	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, remote, START, KEY,
+				  NULL), 0);
+	duo_lock(lock);
+	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, remote, START, KEY,
+				  NULL), 0);
+	duo_unlock(lock);
+	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 2);
+}
+END_TEST
+
+START_TEST(left_where_messages_count)
+{
+	int i;
+
+	for (i = 0; i <= FIRST; i++) {
+		put(8);
+		ended(FI_RMA | FI_WRITE);
+	}
+	offer();
+	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
+				 &context), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_uint_eq(rma()->small, 0);
+	carried(FIRST + 2, 0, 0);
+}
+END_TEST
+
+/* Its atomics know nothing of the processor's. */
+START_TEST(atomics_of_another_core)
+{
+	uint64_t was;
+	int i;
+
+	/* the first that is offered has the pool of operations grow */
+	for (i = 0; i <= FIRST + 1; i++) {
+		put(8);
+		ended(FI_RMA | FI_WRITE);
+	}
+	ck_assert_uint_eq(rma()->small, 1);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ck_assert_uint_eq(rma()->small, 1);
+	carried(FIRST + 2, 0, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("small one-sided calls");
+	TCase *tcase = unit_case(suite, "unlocked", setup, port_teardown);
+
+	tcase_add_test(tcase, taken);
+	tcase_add_test(tcase, injected);
+	tcase_add_test(tcase, left);
+	tcase = unit_case(suite, "locked", setup_locked, port_teardown);
+	tcase_add_test(tcase, taken);
+	tcase_add_test(tcase, injected);
+	tcase_add_test(tcase, remote_needs_no_lock);
+	tcase = unit_case(suite, "ordered", setup_ordered, port_teardown);
+	tcase_add_test(tcase, left_where_messages_count);
+	tcase = unit_case(suite, "other core", setup_other_core,
+			  port_teardown);
+	tcase_add_test(tcase, atomics_of_another_core);
+	return unit_run(suite);
+}
