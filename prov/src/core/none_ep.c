@@ -167,10 +167,10 @@ static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 static int duo_none_ep_getname(struct fid *fid, void *addr, size_t *len)
 {
 	const struct duo_none_ep *ep = duo_none_ep_of(fid);
-	size_t room = *len;
+	size_t room = addr ? *len : 0;
 
 	*len = sizeof(ep->name);
-	if (room)	/* addr may be NULL without any */
+	if (room)
 		memcpy(addr, ep->name, room < *len ? room : *len);
 	return room < *len ? -FI_ETOOSMALL : 0;
 }
