@@ -1,27 +1,78 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the provider does not do; none of it is advertised. All -FI_ENOSYS. */
+/*
+ * The operations that the provider does not have; none of them is advertised.
+ * libfabric calls many of them without a look at the table, so each table has
+ * duo_no_<name>, which returns -FI_ENOSYS. enosys.c defines what is listed
+ * here.
+ */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
 
-int duo_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-int duo_no_control(struct fid *fid, int command, void *arg);
-int duo_no_ops_open(struct fid *fid, const char *name, uint64_t flags,
-		    void **ops, void *context);
-int duo_no_wait_set(struct fid_fabric *fabric, struct fi_wait_attr *attr,
-		    struct fid_wait **set);
-int duo_no_poll(struct fid_domain *domain, struct fi_poll_attr *attr,
-		struct fid_poll **set);
-int duo_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
-		       struct fid_ep **sep, void *context);
-int duo_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr,
-		   struct fid_stx **stx, void *context);
-int duo_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,
-		   struct fid_ep **rx_ep, void *context);
+#define DUO_NO_OPS(no) \
+	no(bind, struct fid *fid, struct fid *bfid, uint64_t flags) \
+	no(control, struct fid *fid, int command, void *arg) \
+	no(ops_open, struct fid *fid, const char *name, uint64_t flags, \
+	   void **ops, void *context) \
+	no(wait_set, struct fid_fabric *fabric, struct fi_wait_attr *attr, \
+	   struct fid_wait **set) \
+	no(passive_ep, struct fid_fabric *fabric, struct fi_info *info, \
+	   struct fid_pep **pep, void *context) \
+	no(poll, struct fid_domain *domain, struct fi_poll_attr *attr, \
+	   struct fid_poll **set) \
+	no(scalable_ep, struct fid_domain *domain, struct fi_info *info, \
+	   struct fid_ep **sep, void *context) \
+	no(stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr, \
+	   struct fid_stx **stx, void *context) \
+	no(srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr, \
+	   struct fid_ep **rx_ep, void *context) \
+	no(tx_ctx, struct fid_ep *sep, int index, struct fi_tx_attr *attr, \
+	   struct fid_ep **tx_ep, void *context) \
+	no(rx_ctx, struct fid_ep *sep, int index, struct fi_rx_attr *attr, \
+	   struct fid_ep **rx_ep, void *context) \
+	no(getpeer, struct fid_ep *ep, void *addr, size_t *addrlen) \
+	no(connect, struct fid_ep *ep, const void *addr, const void *param, \
+	   size_t paramlen) \
+	no(listen, struct fid_pep *pep) \
+	no(accept, struct fid_ep *ep, const void *param, size_t paramlen) \
+	no(reject, struct fid_pep *pep, fid_t handle, const void *param, \
+	   size_t paramlen) \
+	no(shutdown, struct fid_ep *ep, uint64_t flags) \
+	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
+	   struct fid_mc **mc, void *context)
+
+/* FI_XPU, libfabric 2.7: GPU code that drives an endpoint by itself. */
+#ifdef FI_XPU
+#define DUO_NO_XPU(no) \
+	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \
+	   struct fid_xpu_ctx **ctx, void *context) \
+	no(xpu_ep, struct fid_ep *ep, uint64_t flags, \
+	   struct fid_xpu_ep *xpu_ep) \
+	no(xpu_cq, struct fid_cq *cq, uint64_t flags, \
+	   struct fid_xpu_cq *xpu_cq) \
+	no(xpu_cntr, struct fid_cntr *cntr, uint64_t flags, \
+	   struct fid_xpu_cntr *xpu_cntr)
+#define DUO_NO_XPU_CTX .xpu_ctx = duo_no_xpu_ctx,
+#define DUO_NO_XPU_EP .export_xpu = duo_no_xpu_ep,
+#define DUO_NO_XPU_CQ .export_xpu = duo_no_xpu_cq,
+#define DUO_NO_XPU_CNTR .export_xpu = duo_no_xpu_cntr,
+#else
+#define DUO_NO_XPU(no)
+#define DUO_NO_XPU_CTX
+#define DUO_NO_XPU_EP
+#define DUO_NO_XPU_CQ
+#define DUO_NO_XPU_CNTR
+#endif
+
+#define DUO_NO_DECLARE(name, ...) int duo_no_##name(__VA_ARGS__);
+DUO_NO_OPS(DUO_NO_DECLARE)
+DUO_NO_XPU(DUO_NO_DECLARE)
 
 #endif /* DUO_ENOSYS_H */

@@ -11,7 +11,6 @@
 #include "base/params.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "base/xpu.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "peer/peer.h"

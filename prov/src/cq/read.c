@@ -15,7 +15,7 @@
 
 #include "base/params.h"
 #include "cq/cq.h"
-#include "base/xpu.h"
+#include "base/enosys.h"
 #include "peer/near/sink.h"
 
 #ifndef DUO_LOCKED

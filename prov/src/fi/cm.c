@@ -3,9 +3,8 @@
 
 /* Names of endpoints. They make no connections. */
 
-#include <rdma/fi_errno.h>
-
 #include "fi/api.h"
+#include "base/enosys.h"
 #include "base/util.h"
 #include "obj/ep.h"
 
@@ -22,44 +21,6 @@ static int duo_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
 
 	return fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, addrlen);
-}
-
-static int duo_no_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_connect(struct fid_ep *ep, const void *addr,
-			  const void *param, size_t paramlen)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_listen(struct fid_pep *pep)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_accept(struct fid_ep *ep, const void *param, size_t paramlen)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_reject(struct fid_pep *pep, fid_t handle, const void *param,
-			 size_t paramlen)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_shutdown(struct fid_ep *ep, uint64_t flags)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_join(struct fid_ep *ep, const void *addr, uint64_t flags,
-		       struct fid_mc **mc, void *context)
-{
-	return -FI_ENOSYS;
 }
 
 struct fi_ops_cm duo_cm_ops = {

@@ -17,7 +17,6 @@
 #include "core/traits.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "base/xpu.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"

@@ -19,7 +19,7 @@
 #include "core/read.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "base/xpu.h"
+#include "base/enosys.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
@@ -342,19 +342,6 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-static int duo_no_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
-		      struct fid_ep **tx_ep, void *context)
-{
-	return -FI_ENOSYS;
-}
-
-static int duo_no_rx_ctx(struct fid_ep *sep, int index,
-			 struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-			 void *context)
-{
-	return -FI_ENOSYS;
-}
-
 /* Of the core's queues: the peer's are larger, and nobody counts both. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
@@ -375,7 +362,7 @@ static struct fi_ops_ep duo_ep_ops = {
 	.cancel = duo_ep_cancel,
 	.getopt = duo_ep_getopt,
 	.setopt = duo_ep_setopt,
-	.tx_ctx = duo_no_ctx,
+	.tx_ctx = duo_no_tx_ctx,
 	.rx_ctx = duo_no_rx_ctx,
 	.rx_size_left = duo_ep_rx_size_left,
 	.tx_size_left = duo_ep_tx_size_left,

@@ -49,12 +49,6 @@ static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
 }
 
-static int duo_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
-			     struct fid_pep **pep, void *context)
-{
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops duo_fabric_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = duo_fabric_close,
