@@ -25,7 +25,7 @@ struct duo_none_eq {
 struct duo_none_domain {
 	struct fid_domain domain_fid;
 	atomic_uint_fast64_t key;	/* the next, if keys are ours */
-	bool prov_keys;
+	int mr_mode;
 };
 
 int duo_none_close(struct fid *fid)
@@ -55,6 +55,17 @@ void *duo_none_alloc(size_t size, size_t fclass, void *context,
 	return fid;
 }
 
+int duo_none_domain_mr(struct fid_domain *domain_fid)
+{
+	return duo_container_of(domain_fid, struct duo_none_domain,
+				domain_fid)->mr_mode;
+}
+
+static bool duo_none_prov_keys(int mr_mode)
+{
+	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_PROV_KEY;
+}
+
 /* A region is a key; near's table has the memory of those that peers may use. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
@@ -73,7 +84,7 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	if (!mr)
 		return -FI_ENOMEM;
 	mr->mem_desc = mr;
-	mr->key = domain->prov_keys ? atomic_fetch_add(&domain->key, 1) :
+	mr->key = duo_none_prov_keys(domain->mr_mode) ? atomic_fetch_add(&domain->key, 1) :
 				      attr->requested_key;
 	*mr_fid = mr;
 	return 0;
@@ -129,11 +140,10 @@ static int duo_none_domain_open(struct fid_fabric *fabric,
 	struct duo_none_domain *domain =
 		duo_none_alloc(sizeof(*domain), FI_CLASS_DOMAIN, context,
 			       &duo_none_fi_ops);
-	int mode = info->domain_attr->mr_mode;
 
 	if (!domain)
 		return -FI_ENOMEM;
-	domain->prov_keys = mode == DUO_MR_BASIC || mode & FI_MR_PROV_KEY;
+	domain->mr_mode = info->domain_attr->mr_mode;
 	atomic_init(&domain->key, 1);
 	domain->domain_fid.ops = &duo_none_domain_ops;
 	domain->domain_fid.mr = &duo_none_mr_ops;

@@ -22,12 +22,18 @@
 
 #define DUO_NONE "none"		/* duo_params.core */
 
+/* none_info.c: the hints name this core. */
+int duo_none_getinfo(const char *node, uint64_t flags,
+		     const struct fi_info *hints, struct fi_info **info_out);
+
 int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /* none.c: an object is its fid, which comes first, and what its struct has. */
 extern struct fi_ops duo_none_fi_ops;
 int duo_none_close(struct fid *fid);
+/* The mr_mode that it was opened with. */
+int duo_none_domain_mr(struct fid_domain *domain_fid);
 void *duo_none_alloc(size_t size, size_t fclass, void *context,
 		     struct fi_ops *ops);
 

@@ -13,6 +13,11 @@
 
 #define DUO_EFA "efa"
 
+static const struct duo_core_ops duo_none_ops = {
+	.getinfo = duo_none_getinfo,
+	.open = duo_none_open,
+};
+
 /* A part of the stack of providers, or all of it. */
 static const struct duo_traits_row {
 	const char *name;
@@ -25,7 +30,7 @@ static const struct duo_traits_row {
 			      .peek_no_source = true,
 			      .cpu_atomics = true } },
 	{ "ofi_rxd", false, { .polled_match = true, .cpu_atomics = true } },
-	{ DUO_NONE, true, { .open = duo_none_open, .peer_names = true,
+	{ DUO_NONE, true, { .own = &duo_none_ops, .peer_names = true,
 			    .carries_nothing = true, .cpu_atomics = true } },
 	{ "tcp", true, { .polled_match = true } },
 	{ "sockets", true, { .polled_match = true, .cpu_atomics = true } },

@@ -20,7 +20,7 @@
 
 struct duo_ep;
 
-/* info.c: pure translation */
+/* info.c: pure translation between an info of ours and the core's */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
@@ -35,12 +35,6 @@ bool duo_info_mixed(const struct fi_info *info);
 int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);
-
-/* info_near.c: the same, of the provider near */
-#define NEAR_NAME "near"
-int near_getinfo(uint32_t version, const char *node, const char *service,
-		 uint64_t flags, const struct fi_info *hints,
-		 struct fi_info **info);
 
 /* one opener per fid class; av/ and cq/ have theirs */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,

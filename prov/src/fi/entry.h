@@ -12,58 +12,31 @@
 #ifndef DUO_ENTRY_H
 #define DUO_ENTRY_H
 
-#include "fi/api.h"
-#include "base/log.h"
-#include "base/params.h"
-#include "base/abi.h"
-#include "base/param.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <rdma/providers/fi_prov.h>
 
-#define DUO_PARAM_MAX 1000000	/* of polls and microseconds */
-
-typedef int (*duo_getinfo_fn)(uint32_t version, const char *node,
-			      const char *service, uint64_t flags,
-			      const struct fi_info *hints,
-			      struct fi_info **info);
+/* A runtime parameter, which fi_duo(7) or fi_near(7) describes. */
+struct duo_param {
+	const char *name;
+	enum fi_param_type type;
+	void *value;		/* in duo_params; as it was if none is set: */
+				/* int, size_t, or char * of a copy */
+	void (*read)(const struct duo_param *param); /* NULL: by its type */
+	const char *help;
+};
 
 struct fi_provider *fi_prov_ini(void);
 
-static inline void duo_entry_cleanup(void)
-{
-}
-
-static inline struct fi_provider *duo_entry(duo_getinfo_fn getinfo)
-{
-	duo_prov.getinfo = getinfo;
-	duo_prov.fabric = duo_fabric_open;
-	duo_prov.cleanup = duo_entry_cleanup;
-	return &duo_prov;
-}
+/* Tells libfabric of the parameters and reads them. */
+void duo_params_load(const struct duo_param *params, size_t count);
+/* duo_param.read of a number from 1 on, and of duo_params.yield_mask. */
+void duo_param_read_positive(const struct duo_param *param);
+void duo_param_read_yield(const struct duo_param *param);
 
 /* Any libfabric with our public structures will do. */
-static inline bool duo_entry_version_ok(void)
-{
-	uint32_t running = fi_version();
-
-	if (duo_abi_same(DUO_FI_VERSION, running))
-		return true;
-	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: not "
-		 "offered. Build it against the libfabric that runs\n",
-		 FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(running),
-		 FI_MINOR(running));
-	return false;
-}
-
-/* One in so many empty reads yields; 0: none. */
-static inline void duo_param_yield(const char *name)
-{
-	size_t polls = (size_t) duo_params.yield_mask + 1;
-
-	if (!duo_param_number(&duo_prov, name, &polls))
-		return;
-	if (polls > DUO_PARAM_MAX)
-		polls = DUO_PARAM_MAX;
-	duo_params.yield_mask = duo_param_mask(polls);
-	duo_params.yield_always = true;
-}
+bool duo_entry_version_ok(void);
+/* The provider, with its functions. */
+struct fi_provider *duo_entry(void);
 
 #endif /* DUO_ENTRY_H */

@@ -5,46 +5,41 @@
 
 #include "config.h"
 
+#include "base/log.h"
+#include "base/params.h"
 #include "core/none.h"
 #include "fi/entry.h"
 
-static void near_params_define(void)
-{
-	fi_param_define(&duo_prov, "cma", FI_PARAM_BOOL,
-			"Copy large messages from process to process directly "
-			"where the system lets us and it is faster, and do "
-			"RMA so (default: on)");
-	fi_param_define(&duo_prov, "ptracer", FI_PARAM_BOOL,
-			"Where Yama's ptrace_scope is 1, permit all processes "
-			"of this user to access the memory of this one, and to "
-			"debug it, so that they copy large messages directly "
-			"(default: on)");
-	fi_param_define(&duo_prov, "memory", FI_PARAM_SIZE_T,
-			"Bytes of shared memory that an endpoint gives to "
-			"those that send to it, 336 KiB each at most; 4 KiB "
-			"each at least, whatever is said here "
-			"(default: 1032192)");
-	fi_param_define(&duo_prov, "yield", FI_PARAM_SIZE_T,
-			"One in so many empty reads of a completion queue in "
-			"a row yields the processor, rounded up to a power of "
-			"two; 0: none (default: 64, and only where there are "
-			"more processes than processors for them)");
-}
+#define NEAR_NAME "near"
 
-static void near_params_read(void)
-{
-	fi_param_get_bool(&duo_prov, "cma", &duo_params.cma);
-	fi_param_get_bool(&duo_prov, "ptracer", &duo_params.ptracer);
-	duo_param_number(&duo_prov, "memory", &duo_params.near_memory);
-	duo_param_yield("yield");
-}
+static const struct duo_param near_param_table[] = {
+	{ "cma", FI_PARAM_BOOL, &duo_params.cma, NULL,
+	  "Copy large messages from process to process directly where "
+	  "the system lets us and it is faster, and do RMA so "
+	  "(default: on)" },
+	{ "ptracer", FI_PARAM_BOOL, &duo_params.ptracer, NULL,
+	  "Where Yama's ptrace_scope is 1, permit all processes of "
+	  "this user to access the memory of this one, and to debug "
+	  "it, so that they copy large messages directly (default: on)" },
+	{ "memory", FI_PARAM_SIZE_T, &duo_params.near_memory, NULL,
+	  "Bytes of shared memory that an endpoint gives to those that "
+	  "send to it, 336 KiB each at most; 4 KiB each at least, "
+	  "whatever is said here (default: 1032192)" },
+	{ "yield", FI_PARAM_SIZE_T, NULL,
+	  duo_param_read_yield,
+	  "One in so many empty reads of a completion queue in a row "
+	  "yields the processor, rounded up to a power of two; 0: none "
+	  "(default: 64, and only where there are more processes than "
+	  "processors for them)" },
+};
 
 struct fi_provider *fi_prov_ini(void)
 {
 	duo_prov.name = NEAR_NAME;
 	duo_prov.version = FI_VERSION(DUO_VERSION_MAJOR, DUO_VERSION_MINOR);
 	duo_params.core = DUO_NONE;
-	near_params_define();
-	near_params_read();
-	return duo_entry_version_ok() ? duo_entry(near_getinfo) : NULL;
+	duo_params.cores = "";	/* those who want it say so */
+	duo_params_load(near_param_table, sizeof(near_param_table) /
+					  sizeof(near_param_table[0]));
+	return duo_entry_version_ok() ? duo_entry() : NULL;
 }

@@ -74,9 +74,9 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 	core_attr.prov_name = fabric->core_name;
 	core_attr.fabric = NULL;
 	core_attr.api_version = duo_api_version(attr->api_version);
-	if (fabric->traits.open)
-		return fabric->traits.open(&core_attr,
-					   &fabric->path_fabric[FI_DUO_CORE]);
+	if (fabric->traits.own)
+		return fabric->traits.own->open(&core_attr,
+					&fabric->path_fabric[FI_DUO_CORE]);
 	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE], NULL);
 }
 

@@ -45,14 +45,19 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
 {
+	const char *core = hints->fabric_attr->prov_name;
+	const struct duo_core_ops *own = duo_traits_find(core).own;
 	uint64_t flags = query->flags &
 			 ~(DUO_GETINFO_INTERNAL | DUO_GETINFO_CORE_ONLY |
 			   DUO_GETINFO_HIDDEN);
 	struct fi_info *info = NULL;
 	int ret;
 
-	flags |= strchr(hints->fabric_attr->prov_name, ';') ?
-		 DUO_GETINFO_INTERNAL : DUO_GETINFO_CORE_ONLY;
+	if (own)
+		return own->getinfo(query->node, flags, hints, &info) ? NULL :
+									info;
+	flags |= strchr(core, ';') ? DUO_GETINFO_INTERNAL :
+				     DUO_GETINFO_CORE_ONLY;
 	duo_in_getinfo = true;
 	ret = fi_getinfo(query->version, query->node, query->service, flags,
 			 hints, &info);
@@ -77,6 +82,15 @@ static bool duo_info_direct_usable(struct fi_info *info,
 	return duo_traits_direct(info->fabric_attr);
 }
 
+/* A core that nobody names: libfabric is to give our own name alone. */
+static void duo_info_conceal(struct fi_info *info)
+{
+	if (!duo_params.core)
+		return;
+	free(info->fabric_attr->prov_name);
+	info->fabric_attr->prov_name = NULL;
+}
+
 /* Drops what we cannot use; the rest is appended at *tail. */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
@@ -90,6 +104,7 @@ static struct fi_info **duo_select(struct fi_info *list,
 		info->next = NULL;
 		if (!strcasecmp(info->fabric_attr->prov_name, core) &&
 		    usable(info, query)) {
+			duo_info_conceal(info);
 			*tail = info;
 			tail = &info->next;
 		} else {
@@ -169,6 +184,17 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
+/* The core of a stack that is named, or is offered. To be freed. */
+static char *duo_wanted_core(const char *stack, bool named)
+{
+	if (!named)
+		return strdup(stack);
+	if (!duo_params.core)
+		return duo_core_name(stack);
+	return strcasecmp(stack, duo_prov.name) ? NULL :
+						  strdup(duo_params.core);
+}
+
 /* From one core; its direct infos only where there is nothing else. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
@@ -195,6 +221,7 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 	const struct duo_query query = { duo_api_version(version), node,
 					 service, flags, hints,
 					 duo_opened_hinted(hints) };
+	const char *between = duo_params.core ? ",;" : ",";
 	char *wanted, *word, *core, *save = NULL;
 	struct fi_info **tail = info;
 	bool named;
@@ -206,9 +233,9 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 	if (!wanted)
 		return -FI_ENOMEM;
 
-	for (word = strtok_r(wanted, ",", &save); word;
-	     word = strtok_r(NULL, ",", &save)) {
-		core = named ? duo_core_name(word) : strdup(word);
+	for (word = strtok_r(wanted, between, &save); word;
+	     word = strtok_r(NULL, between, &save)) {
+		core = duo_wanted_core(word, named);
 		if (core && duo_traits_allowed(core))
 			tail = duo_getinfo_one(&query, core, tail);
 		free(core);

@@ -11,6 +11,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fi/api.h"
+#include "base/hints.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/traits.h"
@@ -27,11 +28,6 @@
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
 #define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
-#define DUO_ORDER \
-	(DUO_ORDER_MIXED | FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
-	 FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
-	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
-	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 #define DUO_SUFFIX ";" DUO_NAME
 
 static size_t duo_min(size_t a, size_t b)
@@ -118,7 +114,8 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	tx->comp_order = 0;
 	tx->inject_size = duo_min(tx->inject_size, local->inject_size);
 	tx->iov_limit = duo_min(tx->iov_limit, local->iov_limit);
-	tx->size = duo_min(tx->size, local->queue);
+	if (!duo_traits_find(info->fabric_attr->prov_name).carries_nothing)
+		tx->size = duo_min(tx->size, local->queue);
 	rx->caps &= DUO_RX_CAPS;
 	if (rx->caps & FI_MSG)
 		rx->caps |= FI_MULTI_RECV;
@@ -156,30 +153,46 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
+static const struct fi_info duo_offer = {
+	.caps = DUO_CAPS,
+	.tx_attr = &(struct fi_tx_attr) {
+		.caps = DUO_TX_CAPS, .msg_order = DUO_ORDER,
+	},
+	.rx_attr = &(struct fi_rx_attr) {
+		.caps = DUO_RX_CAPS, .msg_order = DUO_ORDER,
+	},
+};
+
+/* The first is for all; without messages the others are the core's. */
+static const struct duo_hint duo_offer_fields[] = {
+	DUO_HINT_INFO(true, caps),
+	DUO_HINT_SET(tx_attr, caps),
+	DUO_HINT_SET(tx_attr, msg_order),
+	DUO_HINT_SET(tx_attr, comp_order),
+	DUO_HINT_SET(rx_attr, caps),
+	DUO_HINT_SET(rx_attr, msg_order),
+	DUO_HINT_SET(rx_attr, comp_order),
+};
+
 /* Could an info of ours satisfy the hints at all? 0 or -FI_ENODATA. */
 int duo_hints_supported(const struct fi_info *hints)
 {
+	bool ok;
+
 	if (!hints)
 		return 0;
 	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_RDM)
-		return -FI_ENODATA;
-	if (hints->caps && !(hints->caps & DUO_MESSAGES))
-		return hints->caps & ~DUO_CAPS ? -FI_ENODATA : 0;
-	if (hints->caps & ~DUO_CAPS)
-		return -FI_ENODATA;
-	if (hints->domain_attr &&
-	    hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
-		return -FI_ENODATA;
-	if (hints->tx_attr && (hints->tx_attr->caps & ~DUO_TX_CAPS ||
-			       hints->tx_attr->msg_order & ~DUO_ORDER ||
-			       hints->tx_attr->comp_order))
-		return -FI_ENODATA;
-	if (hints->rx_attr && (hints->rx_attr->caps & ~DUO_RX_CAPS ||
-			       hints->rx_attr->msg_order & ~DUO_ORDER ||
-			       hints->rx_attr->comp_order))
-		return -FI_ENODATA;
-	return 0;
+		ok = duo_hint_refuse("ep_attr->type", hints->ep_attr->type);
+	else if (hints->caps && !(hints->caps & DUO_MESSAGES))
+		ok = duo_hints_within(hints, &duo_offer, duo_offer_fields, 1);
+	else if (hints->domain_attr &&
+		 hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
+		ok = duo_hint_refuse("domain_attr->data_progress",
+				     FI_PROGRESS_AUTO);
+	else
+		ok = DUO_HINTS_WITHIN(hints, &duo_offer, duo_offer_fields);
+	return ok ? 0 : -FI_ENODATA;
 }
 
 bool duo_info_device(const struct fi_info *info)
@@ -218,14 +231,14 @@ static bool duo_hints_order(const struct fi_info *hints)
 /* Is what messages and RMA keep between them no reason to do without near? */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
-	const struct fi_fabric_attr *fabric = info->fabric_attr;
+	const struct duo_traits core =
+		duo_traits_find(info->fabric_attr->prov_name);
 
-	if (!duo_params.use_shm)
+	if (!duo_params.use_shm || core.carries_nothing)
 		return true;
 	return duo_params.peer == DUO_PEER_NEAR && !duo_info_device(info) &&
 	       (duo_near_serves(info) || !(info->caps & DUO_ONESIDED)) &&
-	       (!(info->caps & FI_ATOMIC) ||
-		duo_traits_find(fabric->prov_name).cpu_atomics);
+	       (!(info->caps & FI_ATOMIC) || core.cpu_atomics);
 }
 
 /*
@@ -248,6 +261,21 @@ static void duo_info_unask_order(struct fi_info *info,
 	info->rx_attr->msg_order &= ~DUO_ORDER_MIXED;
 }
 
+static const struct duo_hint duo_info_fields[] = {
+	DUO_HINT_INFO(true, caps),
+	DUO_HINT_MAX(tx_attr, inject_size),
+	DUO_HINT_MAX(tx_attr, iov_limit),
+	DUO_HINT_MAX(tx_attr, size),
+	DUO_HINT_MAX(rx_attr, iov_limit),
+	/* FI_SHARED_CONTEXT is the largest number */
+	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
+	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
+	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
+	DUO_HINT_MAX(domain_attr, max_ep_srx_ctx),
+	DUO_HINT_MAX(domain_attr, cq_data_size),
+	DUO_HINT_MAX(domain_attr, cntr_cnt),
+};
+
 /*
  * The core met the hints; is what we took away still enough? Both types of
  * AV and every threading level are served, so the one that is asked for is
@@ -259,24 +287,9 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	duo_info_unask_order(info, hints);
 	if (!hints)
 		return 0;
-	if (hints->caps & ~info->caps)
-		return -FI_ENODATA;
-	if (hints->tx_attr &&
-	    (hints->tx_attr->inject_size > info->tx_attr->inject_size ||
-	     hints->tx_attr->iov_limit > info->tx_attr->iov_limit ||
-	     hints->tx_attr->size > info->tx_attr->size))
-		return -FI_ENODATA;
-	if (hints->rx_attr &&
-	    (hints->rx_attr->iov_limit > info->rx_attr->iov_limit ||
+	if (!DUO_HINTS_WITHIN(hints, info, duo_info_fields) ||
+	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
-		return -FI_ENODATA;
-	if (hints->ep_attr &&	/* FI_SHARED_CONTEXT is the largest number */
-	    (hints->ep_attr->tx_ctx_cnt > info->ep_attr->tx_ctx_cnt ||
-	     hints->ep_attr->rx_ctx_cnt > info->ep_attr->rx_ctx_cnt))
-		return -FI_ENODATA;
-	if (hints->domain_attr &&
-	    (hints->domain_attr->max_ep_stx_ctx ||
-	     hints->domain_attr->max_ep_srx_ctx))
 		return -FI_ENODATA;
 	if (hints->rx_attr)	/* the core was not asked for it */
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
@@ -287,10 +300,5 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	if (hints->domain_attr &&
 	    hints->domain_attr->threading != FI_THREAD_UNSPEC)
 		info->domain_attr->threading = hints->domain_attr->threading;
-	if (hints->domain_attr &&
-	    (hints->domain_attr->cq_data_size >
-		     info->domain_attr->cq_data_size ||
-	     hints->domain_attr->cntr_cnt > info->domain_attr->cntr_cnt))
-		return -FI_ENODATA;
 	return 0;
 }

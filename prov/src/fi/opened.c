@@ -165,6 +165,7 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 	return first;
 }
 
+/* Nobody has asked for it, so regions have to be named as the info says. */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
 			const struct fi_info *info)
@@ -172,7 +173,8 @@ duo_opened_first_domain(const struct duo_fabric *fabric,
 	struct duo_domain *domain, *first = NULL;
 
 	LIST_FOREACH(domain, &fabric->domains, link) {
-		if (duo_opened_is_domain(domain, info))
+		if (duo_opened_is_domain(domain, info) &&
+		    domain->mr_mode == info->domain_attr->mr_mode)
 			first = domain;
 	}
 	return first;
@@ -196,8 +198,12 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 		return false;
 	if (domain) {
 		duo_opened_adopt(domain, hints, info);
-		if (!duo_opened_is_domain(domain, info))
+		if (!duo_opened_is_domain(domain, info)) {
+			DUO_INFO(CORE, "not offered: domain %s (%p) in the "
+				 "hints has not all that they ask for\n",
+				 domain->name, (const void *) domain);
 			return false;
+		}
 	}
 	pthread_mutex_lock(&duo_opened_lock);
 	if (!fabric)

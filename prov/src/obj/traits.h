@@ -10,14 +10,23 @@
 #define DUO_OBJ_TRAITS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct fi_fabric_attr;
+struct fi_info;
 struct fid_fabric;
 
-struct duo_traits {
-	/* Opens its fabric; NULL: libfabric does, by the core's name. */
+/* A core that is not of libfabric's. */
+struct duo_core_ops {
+	/* fi_getinfo(3); the hints name it. */
+	int (*getinfo)(const char *node, uint64_t flags,
+		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
+};
+
+struct duo_traits {
+	const struct duo_core_ops *own;	/* NULL: it is libfabric's */
 	/*
 	 * It has no names of its own: an address is what the local peer calls
 	 * an endpoint, from fi_endpoint on. No registry is needed, no address

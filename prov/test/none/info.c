@@ -13,6 +13,7 @@ static struct fi_info *info;
 
 static void info_setup(void)
 {
+	side_module();
 	hints = fi_allocinfo();
 	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
 	info = NULL;
@@ -28,7 +29,7 @@ static void info_teardown(void)
 
 static int info_get(const char *node)
 {
-	return near_getinfo(FI_VERSION(1, 17), node, NULL, 0, hints, &info);
+	return duo_getinfo(FI_VERSION(1, 17), node, NULL, 0, hints, &info);
 }
 
 static void info_refused(const char *node, const char *words)

@@ -12,6 +12,13 @@ struct fid_ep *ep[2];	/* the receiver, and its peer */
 fi_addr_t peer;
 enum fi_wait_obj recv_wait;
 
+void side_module(void)
+{
+	duo_prov.name = NEAR_NAME;
+	duo_params.core = DUO_NONE;
+	duo_params.cores = "";
+}
+
 struct fid_fabric *side_fabric(void)
 {
 	struct fi_fabric_attr attr = {
@@ -21,7 +28,7 @@ struct fid_fabric *side_fabric(void)
 	};
 	struct fid_fabric *opened;
 
-	duo_params.core = DUO_NONE;
+	side_module();
 	ck_assert(!duo_fabric_open(&attr, &opened, NULL));
 	return opened;
 }
@@ -37,8 +44,9 @@ struct fi_info *side_info(enum fi_threading threading)
 
 	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
 	hints->domain_attr->threading = threading;
-	ck_assert(!near_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints,
-				&info));
+	side_module();
+	ck_assert(!duo_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints,
+			       &info));
 	fi_freeinfo(hints);
 	return info;
 }

@@ -15,6 +15,7 @@
 #include <rdma/fi_rma.h>
 
 #include "fi/api.h"
+#include "base/log.h"
 #include "base/params.h"
 #include "near/link/port.h"
 #include "obj/domain.h"
@@ -22,10 +23,13 @@
 #include "peer/near/near_ep.h"
 #include "unit.h"
 
+#define NEAR_NAME "near"
 #define NEAR_INJECT 4096	/* bytes */
 #define NEAR_TX_SIZE 65536	/* operations, each way */
 #define RECV_CQ 1024	/* completions that there is room for */
 
+/* Makes this process's provider near, as entry_near.c does. */
+void side_module(void);
 /* Of the provider near. */
 struct fid_fabric *side_fabric(void);
 struct fid_fabric *side_opened(void);	/* the one of the two endpoints */

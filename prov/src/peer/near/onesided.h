@@ -14,10 +14,6 @@
 #include "obj/ep.h"
 #include "obj/mr.h"
 
-/* Orders between messages and one-sided operations. */
-#define DUO_ORDER_MIXED \
-	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
-
 /*
  * Before the port has an address; warns and does without if it cannot be, and
  * fails where an order between messages and RMA was asked for.

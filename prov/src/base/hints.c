@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hints.h"
+#include "base/log.h"
+
+/* 0 where there is no such structure: hints ask nothing of it then. */
+static uint64_t duo_hint_value(const struct fi_info *info,
+			       const struct duo_hint *field)
+{
+	const char *from = (const char *) info;
+	uint64_t whole;
+	uint32_t half;
+
+	if (!field->direct)
+		memcpy(&from, from + field->attr, sizeof(from));
+	if (!from)
+		return 0;
+	memcpy(&half, from + field->at, sizeof(half));
+	if (field->size == sizeof(half))
+		return half;
+	memcpy(&whole, from + field->at, sizeof(whole));
+	return whole;
+}
+
+bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
+		      const struct duo_hint *fields, size_t count)
+{
+	const struct duo_hint *field;
+	uint64_t asked, most;
+
+	for (field = fields; field < fields + count; field++) {
+		asked = duo_hint_value(hints, field);
+		most = duo_hint_value(info, field);
+		if (field->set ? !(asked & ~most) : asked <= most)
+			continue;
+		DUO_INFO(CORE, "not offered: the hints' %s is 0x%" PRIx64 ", "
+			 "%s 0x%" PRIx64 "\n", field->name, asked,
+			 field->set ? "which is not within" : "more than",
+			 most);
+		return false;
+	}
+	return true;
+}
+
+bool duo_hint_refuse(const char *name, uint64_t asked)
+{
+	DUO_INFO(CORE, "not offered: the hints' %s is %" PRIu64 "\n", name,
+		 asked);
+	return false;
+}

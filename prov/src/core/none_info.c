@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_getinfo of the core that carries nothing: what near can do. See none.h. */
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "base/compat.h"
+#include "base/hints.h"
+#include "base/log.h"
+#include "core/none.h"
+#include "near/near.h"
+
+#define DUO_NONE_TX_CAPS \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | \
+	 FI_WRITE | FI_FENCE)
+#define DUO_NONE_RX_CAPS \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
+	 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | \
+	 FI_DIRECTED_RECV | FI_SOURCE)
+#define DUO_NONE_RMA_CAPS \
+	(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define DUO_NONE_TX_OPS \
+	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
+	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+#define DUO_NONE_INJECT 4096	/* bytes */
+#define DUO_NONE_QUEUE 65536	/* operations in flight, each way: a hint */
+#define DUO_NONE_REGIONS (1 << 17)
+#define DUO_NONE_OBJECTS 1024	/* of each kind in a domain: a hint */
+#define DUO_NONE_MOST (SIZE_MAX / 2)
+
+/* All that hints can limit; what is not said here is 0. */
+static void duo_none_offer(struct fi_info *info)
+{
+	struct fi_domain_attr *domain = info->domain_attr;
+	struct fi_ep_attr *ep = info->ep_attr;
+	struct fi_tx_attr *tx = info->tx_attr;
+	struct fi_rx_attr *rx = info->rx_attr;
+
+	info->caps = DUO_NONE_TX_CAPS | DUO_NONE_RX_CAPS | FI_REMOTE_COMM;
+	ep->type = FI_EP_RDM;
+	ep->protocol_version = 1;
+	ep->max_msg_size = ep->max_order_raw_size = DUO_NONE_MOST;
+	ep->max_order_war_size = ep->max_order_waw_size = DUO_NONE_MOST;
+	ep->mem_tag_format = UINT64_MAX;
+	ep->tx_ctx_cnt = ep->rx_ctx_cnt = 1;
+	domain->threading = FI_THREAD_SAFE;
+	domain->control_progress = FI_PROGRESS_MANUAL;
+	domain->data_progress = FI_PROGRESS_MANUAL;
+	domain->resource_mgmt = FI_RM_ENABLED;
+	domain->av_type = FI_AV_TABLE;
+	domain->cq_data_size = domain->mr_key_size = sizeof(uint64_t);
+	domain->cntr_cnt = UINT16_MAX;
+	domain->cq_cnt = domain->ep_cnt = DUO_NONE_OBJECTS;
+	domain->tx_ctx_cnt = domain->rx_ctx_cnt = DUO_NONE_OBJECTS;
+	domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;
+	domain->mr_cnt = DUO_NONE_REGIONS;
+	domain->mr_iov_limit = 1;
+	domain->caps = FI_REMOTE_COMM;
+	tx->caps = DUO_NONE_TX_CAPS | FI_REMOTE_COMM;
+	tx->op_flags = DUO_NONE_TX_OPS;
+	tx->msg_order = rx->msg_order = DUO_ORDER;
+	tx->inject_size = DUO_NONE_INJECT;
+	tx->size = rx->size = DUO_NONE_QUEUE;
+	tx->iov_limit = rx->iov_limit = NEAR_IOV_MAX;
+	tx->rma_iov_limit = 1;
+	rx->caps = DUO_NONE_RX_CAPS | FI_REMOTE_COMM;
+	rx->op_flags = FI_COMPLETION;
+}
+
+static const struct duo_hint duo_none_fields[] = {
+	DUO_HINT_INFO(true, caps),
+	DUO_HINT_INFO(false, addr_format),
+	DUO_HINT_MAX(ep_attr, protocol),
+	DUO_HINT_MAX(ep_attr, protocol_version),
+	DUO_HINT_MAX(ep_attr, max_msg_size),
+	DUO_HINT_MAX(ep_attr, max_order_raw_size),
+	DUO_HINT_MAX(ep_attr, max_order_war_size),
+	DUO_HINT_MAX(ep_attr, max_order_waw_size),
+	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
+	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
+	DUO_HINT_MAX(ep_attr, auth_key_size),
+	DUO_HINT_MAX(domain_attr, cq_data_size),
+	DUO_HINT_MAX(domain_attr, mr_key_size),
+	DUO_HINT_MAX(domain_attr, mr_iov_limit),
+	DUO_HINT_MAX(domain_attr, mr_cnt),
+	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
+	DUO_HINT_MAX(domain_attr, max_ep_srx_ctx),
+	DUO_HINT_MAX(domain_attr, max_err_data),
+	DUO_HINT_MAX(domain_attr, auth_key_size),
+	DUO_HINT_SET(domain_attr, caps),
+	DUO_HINT_SET(tx_attr, caps),
+	DUO_HINT_SET(tx_attr, op_flags),
+	DUO_HINT_SET(tx_attr, msg_order),
+	DUO_HINT_SET(tx_attr, comp_order),
+	DUO_HINT_MAX(tx_attr, inject_size),
+	DUO_HINT_MAX(tx_attr, size),
+	DUO_HINT_MAX(tx_attr, iov_limit),
+	DUO_HINT_MAX(tx_attr, rma_iov_limit),
+	DUO_HINT_SET(rx_attr, caps),
+	DUO_HINT_SET(rx_attr, op_flags),
+	DUO_HINT_SET(rx_attr, msg_order),
+	DUO_HINT_SET(rx_attr, comp_order),
+	DUO_HINT_MAX(rx_attr, size),
+	DUO_HINT_MAX(rx_attr, iov_limit),
+};
+
+static bool duo_none_named(const char *what, const char *asked)
+{
+	if (!asked || !strcmp(asked, duo_prov.name))
+		return true;
+	DUO_INFO(CORE, "not offered: the hints' %s is %s, not %s\n", what,
+		 asked, duo_prov.name);
+	return false;
+}
+
+/*
+ * Our keys where either will do: they are never in use. The two modes of before
+ * libfabric 1.5 are no sets of bits: one stands for the other's opposite.
+ */
+static int duo_none_mr_mode(int asked)
+{
+	if (asked == DUO_MR_BASIC || asked == DUO_MR_SCALABLE)
+		return asked;
+	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+}
+
+/* The mode is what was asked for, or that of the domain that the hints name. */
+static bool duo_none_set_mr(struct fi_info *info,
+			    const struct fi_domain_attr *hints)
+{
+	int mode = duo_none_mr_mode(hints->mr_mode);
+
+	info->domain_attr->mr_mode = mode;
+	if (!hints->domain)
+		return true;
+	info->domain_attr->domain = hints->domain;
+	info->domain_attr->mr_mode = duo_none_domain_mr(hints->domain);
+	return !(info->domain_attr->mr_mode & ~mode) ||
+	       duo_hint_refuse("mr_mode, less than the domain's,",
+			       hints->mr_mode);
+}
+
+static bool duo_none_set_domain(struct fi_info *info,
+				const struct fi_domain_attr *hints)
+{
+	if (hints->control_progress == FI_PROGRESS_AUTO)
+		return duo_hint_refuse("domain_attr->control_progress",
+				       hints->control_progress);
+	if (hints->data_progress == FI_PROGRESS_AUTO)
+		return duo_hint_refuse("domain_attr->data_progress",
+				       hints->data_progress);
+	return duo_none_named("domain_attr->name", hints->name) &&
+	       duo_none_set_mr(info, hints);
+}
+
+/* What was asked for within what is offered is what is given. */
+static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
+{
+	if (hints->caps)
+		info->caps = hints->caps | FI_REMOTE_COMM;
+	if (info->caps & (FI_MSG | FI_TAGGED) &&
+	    !(info->caps & (FI_SEND | FI_RECV)))
+		info->caps |= FI_SEND | FI_RECV;
+	if (info->caps & (FI_RMA | FI_ATOMIC) &&
+	    !(info->caps & DUO_NONE_RMA_CAPS))
+		info->caps |= DUO_NONE_RMA_CAPS;
+	info->tx_attr->caps = DUO_NONE_TX_CAPS & info->caps;
+	info->rx_attr->caps = DUO_NONE_RX_CAPS & info->caps;
+	info->tx_attr->op_flags = hints->tx_attr ? hints->tx_attr->op_flags : 0;
+	info->rx_attr->op_flags = hints->rx_attr ? hints->rx_attr->op_flags : 0;
+}
+
+/* No endpoint is found by a name, or by an address of another provider's. */
+static bool duo_none_finds(const char *node, uint64_t flags)
+{
+	if (!node || flags & FI_SOURCE)
+		return true;
+	DUO_INFO(CORE, "not offered: %s finds nobody by the name %s; its "
+		 "addresses are exchanged by other means\n", duo_prov.name,
+		 node);
+	return false;
+}
+
+int duo_none_getinfo(const char *node, uint64_t flags,
+		     const struct fi_info *hints, struct fi_info **info_out)
+{
+	struct fi_info *info = fi_allocinfo();
+	int ret = -FI_ENODATA;
+
+	if (!info)
+		return -FI_ENOMEM;
+	duo_none_offer(info);
+	if (!duo_none_finds(node, flags) ||
+	    !duo_none_named("fabric_attr->name", hints->fabric_attr->name) ||
+	    !DUO_HINTS_WITHIN(hints, info, duo_none_fields) ||
+	    (hints->domain_attr &&
+	     !duo_none_set_domain(info, hints->domain_attr)))
+		goto free_info;
+	duo_none_grant(info, hints);
+	info->domain_attr->name = strdup(duo_prov.name);
+	info->fabric_attr->name = strdup(duo_prov.name);
+	info->fabric_attr->prov_name = strdup(DUO_NONE);
+	if (info->domain_attr->name && info->fabric_attr->name &&
+	    info->fabric_attr->prov_name) {
+		*info_out = info;
+		return 0;
+	}
+	ret = -FI_ENOMEM;
+free_info:
+	fi_freeinfo(info);
+	return ret;
+}
