@@ -15,12 +15,14 @@
 /* As cuda.h has them. */
 #define DUO_CUDA_SUCCESS 0
 #define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
+#define DUO_CUDA_POINTER_SYNC_MEMOPS 6	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 #define DUO_CUDA_NON_BLOCKING 1		/* CU_STREAM_NON_BLOCKING */
 
 /* The calls of the driver API that are made; results are CUresult. */
 static struct duo_cuda {
 	int (*init)(unsigned int flags);
 	int (*pointer)(void *data, int attribute, uint64_t addr);
+	int (*pointer_set)(const void *data, int attribute, uint64_t addr);
 	int (*retain)(void **context, int device);
 	int (*release)(int device);
 	int (*push)(void *context);
@@ -37,6 +39,7 @@ static const struct {
 } duo_cuda_symbols[] = {
 	{ "cuInit", &cuda.init },
 	{ "cuPointerGetAttribute", &cuda.pointer },
+	{ "cuPointerSetAttribute", &cuda.pointer_set },
 	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
 	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release },
 	{ "cuCtxPushCurrent_v2", &cuda.push },
@@ -144,6 +147,24 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 	return 0;
 }
 
+/*
+ * Our stream does not wait for the application's. With this attribute, what the
+ * application does with the memory by a call that is not asynchronous, such as
+ * cuMemcpyHtoD, is done when the call returns; without it a send right after it
+ * would copy what was there before. Memory of a pool cannot have the attribute.
+ */
+static void duo_cuda_sync_calls(const void *addr)
+{
+	const unsigned int on = 1;
+	int ret = cuda.pointer_set(&on, DUO_CUDA_POINTER_SYNC_MEMOPS,
+				   (uintptr_t) addr);
+
+	if (ret != DUO_CUDA_SUCCESS)
+		DUO_INFO(MR, "CUDA memory at %p: no SYNC_MEMOPS (%d): the "
+			 "application has to wait for its copies to and from "
+			 "this memory before it sends and receives\n", addr, ret);
+}
+
 int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {
 	struct duo_cuda_stream found, *stream;
@@ -155,6 +176,7 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	ret = duo_cuda_context(attr, addr, &found);
 	if (ret)
 		return ret;
+	duo_cuda_sync_calls(addr);
 	pthread_mutex_lock(&duo_cuda_lock);
 	LIST_FOREACH(stream, &duo_cuda_streams, link) {
 		if (stream->context == found.context)

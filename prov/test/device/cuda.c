@@ -18,11 +18,13 @@ static char context[2], primary;	/* contexts, by their addresses */
 static void *owner;		/* of the memory; NULL: no context */
 static void *current;
 static int streams, waits, retained;
+static uint64_t in_sync;	/* memory with SYNC_MEMOPS */
 static bool fails;
 static const struct fi_mr_attr attr = { .device.cuda = PRIMARY };
 
 int cuInit(unsigned int flags);
 int cuPointerGetAttribute(void *data, int attribute, uint64_t addr);
+int cuPointerSetAttribute(const void *data, int attribute, uint64_t addr);
 int cuDevicePrimaryCtxRetain(void **ctx, int device);
 int cuDevicePrimaryCtxRelease_v2(int device);
 int cuCtxPushCurrent_v2(void *ctx);
@@ -41,6 +43,17 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t addr)
 {
 	ck_assert_int_eq(attribute, 1);
 	*(void **) data = owner;
+	return 0;
+}
+
+/* Refuses memory of a pool, as the driver does. */
+int cuPointerSetAttribute(const void *data, int attribute, uint64_t addr)
+{
+	ck_assert_int_eq(attribute, 6);
+	ck_assert_uint_eq(*(const unsigned int *) data, 1);
+	if (!owner)
+		return 1;
+	in_sync = addr;
 	return 0;
 }
 
@@ -133,6 +146,7 @@ START_TEST(copies)
 	void *state = open_region();
 	char to[8] = "";
 
+	ck_assert_uint_eq(in_sync, (uintptr_t) context);
 	ck_assert_int_eq(duo_cuda_copy(state, to, "copied", 7), 0);
 	ck_assert_str_eq(to, "copied");
 	ck_assert_int_eq(waits, 1);
