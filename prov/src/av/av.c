@@ -19,17 +19,6 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 
-const struct duo_registry_index *duo_av_index(struct duo_av *av,
-					      size_t lookups)
-{
-	struct duo_ep *ep = LIST_FIRST(&av->local_eps);
-
-	if (!ep || !duo_registry_index_update(&av->index, ep->publication.dir,
-					      lookups))
-		return NULL;
-	return &av->index;
-}
-
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
 {
 	LIST_INSERT_HEAD(&av->local_eps, ep, av_link);
@@ -60,15 +49,13 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
 {
-	const struct duo_registry_index *index;
 	struct duo_ep *ep;
 
 	if (ret <= 0)
 		return ret;
 	ret -= duo_core_av_admit(av, addr, bytes, count, err);
-	index = duo_av_index(av, count);
 	LIST_FOREACH(ep, &av->local_eps, av_link)
-		duo_map_note_all(ep, addr, count, index);
+		duo_map_note_all(ep, addr, count);
 	return ret;
 }
 
@@ -211,7 +198,6 @@ static int duo_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static void duo_av_free(struct duo_av *av)
 {
-	duo_registry_index_fini(&av->index);
 	while (av->high)
 		free(av->addrs[--av->high].bytes);
 	munmap(av->addrs, DUO_AV_MAX * sizeof(*av->addrs));

@@ -20,7 +20,6 @@
 #include <stddef.h>
 #include <rdma/fi_domain.h>
 
-#include "local/registry_index.h"
 #include "obj/av.h"
 
 struct duo_domain;
@@ -31,9 +30,6 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 
 /* The rest is under the domain's lock. */
-/* The registry's, for so many look-ups; NULL: each must ask for itself. */
-const struct duo_registry_index *duo_av_index(struct duo_av *av,
-					      size_t lookups);
 /* An endpoint with a map, published. */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);

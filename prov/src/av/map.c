@@ -18,6 +18,7 @@
 #include "av/route.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "local/registry_index.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/up.h"
@@ -163,8 +164,8 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	const struct duo_av_addr *core = duo_av_addr(ep->av, addr);
 
 	if (!core || core->len > DUO_ADDR_MAX ||
-	    (index && !duo_registry_index_has(index, duo_registry_key(
-		      &ep->publication, core->bytes, core->len))))
+	    !duo_registry_index_has(index, duo_registry_key(
+		    &ep->publication, core->bytes, core->len)))
 		return FI_DUO_NOT_REGISTERED;
 	if (!ep->core.peer_names)
 		return duo_registry_lookup(core->bytes, core->len,
@@ -200,12 +201,13 @@ static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 {
+	const struct duo_registry_index none = { 0 };
 	uint64_t word = duo_route_load(ep->route, addr);
 	enum fi_duo_reason reason;
 
 	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
 		return;
-	reason = duo_map_look_up(ep, addr, NULL);
+	reason = duo_map_look_up(ep, addr, &none);
 	if (reason != FI_DUO_REGISTERED)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
 }
@@ -289,15 +291,15 @@ static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 					 DUO_PEER_NAME_MAX) % count : 0;
 }
 
-void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
-		      const struct duo_registry_index *index)
+void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 {
 	size_t i, first = duo_map_first(ep, count);
+	struct duo_registry_index index;
 
-	for (i = first; i < count; i++)
-		duo_map_note(ep, addr[i], index);
-	for (i = 0; i < first; i++)
-		duo_map_note(ep, addr[i], index);
+	duo_registry_index_open(&index, ep->publication.dir, count);
+	for (i = 0; i < count; i++)
+		duo_map_note(ep, addr[(first + i) % count], &index);
+	duo_registry_index_close(&index);
 }
 
 bool duo_map_retry_due(const struct duo_map *map)
@@ -342,18 +344,19 @@ void duo_map_scan(struct duo_ep *ep)
 {
 	uint64_t state = ep->core.peer_names ? DUO_MAP_COMPLETE :
 			 duo_registry_state(ep->publication.dir);
-	const struct duo_registry_index *index;
+	struct duo_registry_index index;
 	struct duo_map *map = ep->map;
 	fi_addr_t addr;
 
 	if (state && state == map->scanned)
 		return;
 	map->failed = false;
-	index = duo_av_index(ep->av, ep->av->high);
+	duo_registry_index_open(&index, ep->publication.dir, ep->av->high);
 	for (addr = 0; addr < ep->av->high; addr++) {
 		if (duo_av_has(ep->av, addr) && !duo_map_same(ep, addr))
-			duo_map_look_up(ep, addr, index);
+			duo_map_look_up(ep, addr, &index);
 	}
+	duo_registry_index_close(&index);
 	map->scanned = map->failed ? 0 : state;
 	duo_map_plan(ep);
 }

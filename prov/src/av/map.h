@@ -19,7 +19,6 @@
 #include <stdint.h>
 #include <rdma/fi_duo.h>
 
-#include "local/registry_index.h"
 #include "obj/av.h"
 
 struct duo_ep;
@@ -40,12 +39,8 @@ int duo_map_open(struct duo_ep *ep);
 /* After the local side. Idempotent. */
 void duo_map_close(struct duo_ep *ep);
 
-/*
- * Inserted anew, or once more: their processes may have changed. index: of
- * the registry as it is now, NULL if none is at hand.
- */
-void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count,
-		      const struct duo_registry_index *index);
+/* Inserted anew, or once more: their processes may have changed. */
+void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /* The first send to an undecided address: its path is settled for good. */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);

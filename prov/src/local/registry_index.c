@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "local/registry.h"
 #include "local/registry_index.h"
@@ -40,7 +39,6 @@ static bool duo_index_read(struct duo_registry_index *index, DIR *stream)
 {
 	struct dirent *entry;
 
-	index->count = 0;
 	while (errno = 0, (entry = readdir(stream))) {
 		if (duo_registry_is_record(entry->d_name) &&
 		    !duo_index_add(index, strtoull(entry->d_name, NULL, 16)))
@@ -54,56 +52,29 @@ static bool duo_index_read(struct duo_registry_index *index, DIR *stream)
 	return true;
 }
 
-/* Reads the directory as it is now. */
-static bool duo_index_open(struct duo_registry_index *index, int dir)
+void duo_registry_index_open(struct duo_registry_index *index, int dir,
+			     size_t lookups)
 {
-	DIR *stream = duo_registry_list(dir);
-	bool complete;
+	DIR *stream = NULL;
 
+	*index = (struct duo_registry_index) { 0 };
+	if (dir >= 0 && lookups >= DUO_INDEX_LOOKUPS)
+		stream = duo_registry_list(dir);
 	if (!stream)
-		return false;
-	complete = duo_index_read(index, stream);
+		return;
+	index->read = duo_index_read(index, stream);
 	closedir(stream);
-	return complete;
 }
 
-/*
- * Reading pays for many look-ups: of one call, or as many that came one by
- * one since the directory has changed. A directory that is just changing
- * would have to be read again for the next call.
- */
-bool duo_registry_index_update(struct duo_registry_index *index,
-			       int dir, size_t lookups)
+void duo_registry_index_close(struct duo_registry_index *index)
 {
-	uint64_t state, before = index->state;
-
-	if (!before) {
-		index->missed += lookups;
-		if (index->missed < DUO_INDEX_LOOKUPS)
-			return false;
-		index->missed = 0;
-	}
-	state = duo_registry_state(dir);
-	if (state && state == before)
-		return true;
-	index->state = 0;
-	if (lookups < DUO_INDEX_LOOKUPS && (before || !state))
-		return false;
-	if (!duo_index_open(index, dir))
-		return false;
-	index->state = state;
-	return true;
+	free(index->hash);
 }
 
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key)
 {
-	return index->count && bsearch(&key, index->hash, index->count,
-				       sizeof(key), duo_index_compare);
-}
-
-void duo_registry_index_fini(struct duo_registry_index *index)
-{
-	free(index->hash);
-	*index = (struct duo_registry_index) { 0 };
+	return !index->read ||
+	       (index->count && bsearch(&key, index->hash, index->count,
+					sizeof(key), duo_index_compare));
 }

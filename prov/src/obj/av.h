@@ -18,7 +18,6 @@
 
 #include "base/compat.h"
 #include "base/util.h"
-#include "local/registry_index.h"
 
 #define DUO_LOCAL_MAX 4095	/* the largest number that a word has */
 #define DUO_AV_MAX (1U << 20)	/* addresses of an AV */
@@ -72,7 +71,6 @@ struct duo_av {
 	struct fi_av_attr core_attr;
 	struct duo_av_addr *addrs;	/* DUO_AV_MAX, by fi_addr */
 	fi_addr_t high;			/* all fi_addr in use are below */
-	struct duo_registry_index index;
 	LIST_HEAD(, duo_ep) local_eps;	/* with a local side */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
