@@ -38,7 +38,7 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 {
 	enum fi_duo_reason reason;
 
-	if (!ep->enabled)
+	if (!duo_ep_enabled(ep))
 		return -FI_EOPBADSTATE;
 	if (addr >= ep->route_size || !ep->map ||
 	    duo_route_state(duo_route_load(ep->route, addr)) == DUO_ROUTE_NONE)

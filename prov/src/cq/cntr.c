@@ -356,7 +356,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	duo_lock(&ep->domain->lock);
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	ret = ep->enabled ? duo_cntr_bound_late(bind) :
+	ret = duo_ep_enabled(ep) ? duo_cntr_bound_late(bind) :
 			    duo_cntr_bind_core(bind);
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);

@@ -120,7 +120,7 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr,
 	    !duo_domain_peer_signals(cntr->domain))
 		return false;
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
-		if (bind->ep->enabled && !duo_ep_signals(bind->ep))
+		if (duo_ep_enabled(bind->ep) && !duo_ep_signals(bind->ep))
 			return false;
 	}
 	return true;
@@ -199,7 +199,7 @@ static void duo_cntr_woken(struct duo_cntr *cntr,
 	atomic_store(&sleeper->asleep, false);
 	duo_waiter_clear(&sleeper->waiter);
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
-		if (bind->ep->enabled)
+		if (duo_ep_enabled(bind->ep))
 			duo_ep_woken(bind->ep);
 	}
 }
@@ -230,7 +230,7 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 	cntr->domain->lock.watch = duo_cntr_watch;
 	duo_cntr_attend(cntr);
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
-		if (!ret && bind->ep->enabled)
+		if (!ret && duo_ep_enabled(bind->ep))
 			ret = duo_ep_arm_all(bind->ep);
 	}
 	if (!ret && duo_cntr_due(cntr, sleeper))

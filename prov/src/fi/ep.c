@@ -80,7 +80,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	int ret;
 
-	if (ep->enabled)
+	if (duo_ep_enabled(ep))
 		return duo_ep_late(ep, "a completion queue");
 	if (cq->domain != ep->domain ||
 	    !(flags & (FI_TRANSMIT | FI_RECV)) ||
@@ -143,7 +143,7 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 {
 	int ret;
 
-	if (ep->enabled)
+	if (duo_ep_enabled(ep))
 		return duo_ep_late(ep, "an address vector");
 	if (av->domain != ep->domain || ep->core_av)
 		return -FI_EINVAL;
@@ -209,7 +209,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 {
 	int ret;
 
-	if (ep->enabled)
+	if (duo_ep_enabled(ep))
 		return duo_ep_late(ep, "another fi_enable");
 	if (!ep->av) {
 		DUO_WARN(EP_CTRL, "ep %p has no address vector: bind one before "
@@ -231,7 +231,6 @@ static int duo_ep_enable(struct duo_ep *ep)
 		return ret;
 	duo_lock(&ep->domain->lock);
 	ep->route_size = DUO_AV_MAX;
-	ep->enabled = true;
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
@@ -288,7 +287,6 @@ static void duo_ep_fini(struct duo_ep *ep)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_match_fini(&ep->match[kind]);
 	duo_rx_pool_fini(&ep->pool);
-	fi_freeinfo(ep->info);
 }
 
 static void duo_ep_drain_core(struct duo_ep *ep)
@@ -417,6 +415,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context)
 {
+	struct fi_info *core_info;
 	struct duo_ep *ep;
 	int ret = -FI_ENOMEM;
 
@@ -435,15 +434,16 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->domain = duo_domain_of(domain_fid);
-	ep->info = duo_info_to_core(info);
-	if (!ep->info)
+	core_info = duo_info_to_core(info);
+	if (!core_info)
 		goto free_ep;
 	duo_rx_pool_init(&ep->pool, ep, &ep->peer_srx,
 			 &ep->domain->rx_ranges);
-	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], ep->info,
+	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], core_info,
 			  &ep->path_ep[FI_DUO_CORE], context);
+	fi_freeinfo(core_info);
 	if (ret)
-		goto free_info;
+		goto free_ep;
 	ret = duo_near_table_open(ep->domain, info);
 	if (ret)
 		goto close_core;
@@ -467,8 +467,6 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 
 close_core:
 	fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
-free_info:
-	fi_freeinfo(ep->info);
 free_ep:
 	free(ep);
 	return ret;

@@ -125,23 +125,41 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 	return mr;
 }
 
-/* ret: what the core said. */
-static int duo_mr_finish(struct duo_mr *mr, int ret)
+/* The core's region, and what ours has of it. */
+static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
+			    uint64_t flags)
 {
-	if (ret) {
-		free(mr);
+	const struct fid_mr **base = duo_mr_attr_base(&attr);
+	int ret;
+
+	if (base && *base)
+		*base = duo_container_of(*base, struct duo_mr, mr_fid)->core;
+	ret = fi_mr_regattr(mr->domain->path_domain[FI_DUO_CORE], &attr,
+			    flags, &mr->core);
+	if (ret)
 		return ret;
-	}
 	duo_mr_copy(mr);
 	atomic_fetch_add(&mr->domain->refs, 1);
 	return 0;
 }
 
-static int duo_mr_list(struct duo_mr *mr, const struct iovec *iov, size_t count,
-		       uint64_t access, struct fid_mr **mr_fid)
+static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
+		       uint64_t flags, struct fid_mr **mr_fid)
 {
-	int ret = duo_near_region_set(mr, iov, count, access);
+	struct duo_mr *mr = duo_mr_alloc(domain_fid, attr->context);
+	int ret;
 
+	if (!mr)
+		return -FI_ENOMEM;
+	ret = duo_mr_open_core(mr, *attr, flags);
+	if (ret) {
+		free(mr);
+		return ret;
+	}
+	ret = duo_device_register(mr, attr);
+	if (!ret && attr->iface == FI_HMEM_SYSTEM && !(flags & DUO_MR_DMABUF))
+		ret = duo_near_region_set(mr, attr->mr_iov, attr->iov_count,
+					  attr->access);
 	if (ret)
 		duo_mr_close(&mr->mr_fid.fid);
 	else
@@ -149,75 +167,43 @@ static int duo_mr_list(struct duo_mr *mr, const struct iovec *iov, size_t count,
 	return ret;
 }
 
-static int duo_mr_reg(struct fid *fid, const void *buf, size_t len,
-		      uint64_t access, uint64_t offset, uint64_t key,
-		      uint64_t flags, struct fid_mr **mr_fid, void *context)
+static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+			  uint64_t flags, struct fid_mr **mr_fid)
 {
-	const struct iovec iov = { (void *) buf, len };
-	struct duo_mr *mr = duo_mr_alloc(fid, context);
-	int ret;
+	const struct duo_domain *domain =
+		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+	const struct fi_mr_attr ours =
+		duo_caller_mr_attr(attr, domain->fabric->fabric_fid.api_version,
+				   domain->caps & FI_HMEM);
 
-	if (!mr)
-		return -FI_ENOMEM;
-	ret = fi_mr_reg(mr->domain->path_domain[FI_DUO_CORE], buf, len,
-			access, offset, key, flags, &mr->core, context);
-	ret = duo_mr_finish(mr, ret);
-	return ret ? ret : duo_mr_list(mr, &iov, 1, access, mr_fid);
+	return duo_mr_open(fid, &ours, flags, mr_fid);
 }
 
 static int duo_mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
 		       uint64_t access, uint64_t offset, uint64_t key,
 		       uint64_t flags, struct fid_mr **mr_fid, void *context)
 {
-	struct duo_mr *mr = duo_mr_alloc(fid, context);
-	int ret;
+	const struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = key,
+		.context = context,
+		.iface = FI_HMEM_SYSTEM,
+	};
 
-	if (!mr)
-		return -FI_ENOMEM;
-	ret = fi_mr_regv(mr->domain->path_domain[FI_DUO_CORE], iov, count,
-			 access, offset, key, flags, &mr->core, context);
-	ret = duo_mr_finish(mr, ret);
-	return ret ? ret : duo_mr_list(mr, iov, count, access, mr_fid);
+	return duo_mr_open(fid, &attr, flags, mr_fid);
 }
 
-static struct fi_mr_attr duo_mr_attr_of(struct fid *fid,
-					const struct fi_mr_attr *attr)
+static int duo_mr_reg(struct fid *fid, const void *buf, size_t len,
+		      uint64_t access, uint64_t offset, uint64_t key,
+		      uint64_t flags, struct fid_mr **mr_fid, void *context)
 {
-	const struct duo_domain *domain =
-		duo_container_of(fid, struct duo_domain, domain_fid.fid);
+	const struct iovec iov = { (void *) buf, len };
 
-	return duo_caller_mr_attr(attr, domain->fabric->fabric_fid.api_version,
-				   domain->caps & FI_HMEM);
-}
-
-static int duo_mr_regattr(struct fid *fid, const struct fi_mr_attr *caller_attr,
-			  uint64_t flags, struct fid_mr **mr_fid)
-{
-	struct duo_mr *mr = duo_mr_alloc(fid, caller_attr->context);
-	const struct fi_mr_attr attr = duo_mr_attr_of(fid, caller_attr);
-	struct fi_mr_attr core_attr = attr;
-	const struct fid_mr **base = duo_mr_attr_base(&core_attr);
-	int ret;
-
-	if (!mr)
-		return -FI_ENOMEM;
-	if (base && *base)
-		*base = duo_container_of(*base, struct duo_mr, mr_fid)->core;
-	ret = fi_mr_regattr(mr->domain->path_domain[FI_DUO_CORE], &core_attr,
-			    flags, &mr->core);
-	ret = duo_mr_finish(mr, ret);
-	if (ret)
-		return ret;
-	ret = duo_device_register(mr, &attr);
-	if (ret) {
-		duo_mr_close(&mr->mr_fid.fid);
-		return ret;
-	}
-	if (attr.iface == FI_HMEM_SYSTEM && !(flags & DUO_MR_DMABUF))
-		return duo_mr_list(mr, attr.mr_iov, attr.iov_count,
-				   attr.access, mr_fid);
-	*mr_fid = &mr->mr_fid;
-	return 0;
+	return duo_mr_regv(fid, &iov, 1, access, offset, key, flags, mr_fid,
+			   context);
 }
 
 struct fi_ops_mr duo_mr_ops = {

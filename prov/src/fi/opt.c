@@ -111,7 +111,7 @@ static int duo_ep_permit_local(struct duo_ep *ep, const void *optval,
 		return -FI_ENOPROTOOPT;
 	if (!optval || optlen != sizeof(bool))
 		return -FI_EINVAL;
-	if (ep->enabled)
+	if (duo_ep_enabled(ep))
 		return -FI_EOPBADSTATE;
 	ep->opts.local_permitted = *(const bool *) optval;
 	return 0;

@@ -133,7 +133,6 @@ struct duo_ep {
 	struct fi_duo_stats stats;	/* by path first */
 
 	struct duo_ep_opts opts;
-	bool enabled;
 	bool closing;		/* no message is matched any more */
 	struct duo_traits core;		/* the fabric's */
 	struct duo_ep_lazy lazy;	/* core/ */
@@ -152,7 +151,6 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
-	struct fi_info *info;		/* the core's */
 	struct duo_shm *shm;		/* NULL: another peer, or none */
 	const struct duo_up *up;
 };
@@ -160,6 +158,11 @@ struct duo_ep {
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 {
 	return duo_container_of(ep_fid, struct duo_ep, ep_fid);
+}
+
+static inline bool duo_ep_enabled(const struct duo_ep *ep)
+{
+	return ep->route_size;
 }
 
 /* Those of a CQ: an endpoint has one for both, or is in one list of each. */

@@ -199,7 +199,7 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 
 static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 {
-	if (!ep->enabled)
+	if (!duo_ep_enabled(ep))
 		return duo_ep_early(ep);
 	if (!ep->rx.ready)
 		return -FI_ENOCQ;
