@@ -7,20 +7,6 @@ const char *multi_local_name;
 fi_addr_t multi_local, multi_remote;
 struct multi multi[3];
 
-/* Without memory malloc returns NULL, as it does without a sanitizer. */
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
-
-const char *__asan_default_options(void)
-{
-	return "allocator_may_return_null=1";
-}
-
-const char *__tsan_default_options(void)
-{
-	return "allocator_may_return_null=1";
-}
-
 void multi_peers(void)
 {
 	size_t min = MIN_LEFT;

@@ -16,17 +16,6 @@
 static char unit_dir[64];
 static uint64_t unit_now_us = 1000000000;
 
-TCase *unit_case(Suite *suite, const char *name, void (*setup)(void),
-		 void (*teardown)(void))
-{
-	TCase *tcase = tcase_create(name);
-
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);	/* a busy machine */
-	suite_add_tcase(suite, tcase);
-	return tcase;
-}
-
 uint64_t duo_clock_us(void)
 {
 	return unit_now_us;

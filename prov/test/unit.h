@@ -27,10 +27,6 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A test case of the suite; each runs in a process of its own. */
-TCase *unit_case(Suite *suite, const char *name, void (*setup)(void),
-		 void (*teardown)(void));
-
 /* So many microseconds pass. By itself the provider's clock stands still. */
 void unit_pass(uint64_t us);
 

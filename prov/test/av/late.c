@@ -292,9 +292,8 @@ START_TEST(removed_and_inserted_again)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(late)
 {
-	Suite *suite = suite_create("late");
 	TCase *tcase = unit_case(suite, "late", setup, fixture_close);
 
 	tcase_add_test(tcase, the_first_send_finds_it);
@@ -312,5 +311,4 @@ int main(void)
 	tcase_add_test(tcase, held_message_is_truncated);
 	tcase_add_test(tcase, no_descriptor_for_a_moment);
 	tcase_add_test(tcase, no_descriptor_for_the_insert);
-	return unit_run(suite);
 }

@@ -174,9 +174,8 @@ START_TEST(number_goes_to_another)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(restart)
 {
-	Suite *suite = suite_create("restart");
 	TCase *tcase = unit_case(suite, "restart", setup, fixture_close);
 
 	tcase_add_test(tcase, comes_before_a_later_wildcard);
@@ -185,5 +184,4 @@ int main(void)
 	tcase_add_test(tcase, earlier_ones_stay);
 	tcase_add_test(tcase, untagged_ones_stay_where_they_are);
 	tcase_add_test(tcase, number_goes_to_another);
-	return unit_run(suite);
 }

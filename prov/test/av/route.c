@@ -161,9 +161,8 @@ START_TEST(not_enabled_goes_nowhere)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(route)
 {
-	Suite *suite = suite_create("route");
 	TCase *tcase = unit_case(suite, "word", setup, teardown);
 
 	tcase_add_loop_test(tcase, word_keeps_state_and_address, 0,
@@ -176,5 +175,4 @@ int main(void)
 	tcase_add_test(tcase, no_address_goes_nowhere);
 	tcase_add_test(tcase, large_address_goes_nowhere);
 	tcase_add_test(tcase, not_enabled_goes_nowhere);
-	return unit_run(suite);
 }

@@ -407,9 +407,8 @@ START_TEST(busy)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(shared_av)
 {
-	Suite *suite = suite_create("shared-av");
 	TCase *tcase = unit_case(suite, "addresses", setup, teardown);
 
 	tcase_add_test(tcase, same_addresses);
@@ -428,5 +427,4 @@ int main(void)
 	tcase_add_test(tcase, replay_fails);
 	tcase_add_test(tcase, calls_fail);
 	tcase_add_test(tcase, busy);
-	return unit_run(suite);
 }

@@ -289,9 +289,8 @@ START_TEST(cancel_one_of_several)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(arbitrate)
 {
-	Suite *suite = suite_create("arbitrate");
 	TCase *tcase = unit_case(suite, "arbitrate", setup, fixture_close);
 
 	tcase_add_test(tcase, cancel_wins);
@@ -311,5 +310,4 @@ int main(void)
 	tcase_add_test(tcase, cancel_while_shm_is_receiving);
 	tcase_add_test(tcase, cancel_completed);
 	tcase_add_test(tcase, cancel_one_of_several);
-	return unit_run(suite);
 }

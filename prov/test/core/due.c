@@ -225,9 +225,8 @@ START_TEST(other_cores_have_it_at_once)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(due)
 {
-	Suite *suite = suite_create("due");
 	TCase *tcase = unit_case(suite, "due", setup, fixture_close);
 
 	tcase_add_test(tcase, goes_with_the_next_poll);
@@ -243,5 +242,4 @@ int main(void)
 	tcase_add_test(tcase, core_is_full);
 	tcase_add_test(tcase, core_refuses_it);
 	tcase_add_test(tcase, other_cores_have_it_at_once);
-	return unit_run(suite);
 }

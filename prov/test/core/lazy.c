@@ -357,9 +357,8 @@ START_TEST(core_refuses_a_late_post)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(lazy)
 {
-	Suite *suite = suite_create("lazy");
 	TCase *tcase = unit_case(suite, "lazy", setup, fixture_close);
 
 	tcase_add_test(tcase, remote_traffic_pays_for_one_poll);
@@ -385,5 +384,4 @@ int main(void)
 	tcase_add_test(tcase, core_is_full_at_a_late_post);
 	tcase_add_test(tcase, core_refuses_a_late_post);
 	tcase_add_test(tcase, comes_before_one_that_is_due);
-	return unit_run(suite);
 }

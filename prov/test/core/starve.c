@@ -204,9 +204,8 @@ START_TEST(the_core_is_seen_without_credit)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(starve)
 {
-	Suite *suite = suite_create("starve");
 	TCase *tcase = unit_case(suite, "starve", setup, fixture_close);
 
 	tcase_add_loop_test(tcase, tagged, 1, WINDOW);
@@ -217,5 +216,4 @@ int main(void)
 	tcase_add_test(tcase, the_core_is_polled_no_more_than_for_it);
 	tcase_add_test(tcase, a_send_meanwhile_has_its_polls);
 	tcase_add_test(tcase, the_core_is_seen_without_credit);
-	return unit_run(suite);
 }

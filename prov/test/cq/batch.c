@@ -165,13 +165,11 @@ static void nothing(void)
 {
 }
 
-int main(void)
+UNIT_SUITE(batch)
 {
-	Suite *suite = suite_create("batch");
 	TCase *tcase = unit_case(suite, "core", nothing, nothing);
 
 	tcase_add_loop_test(tcase, same_order_whatever_the_array, 0,
 			    SIZES * ARRAY_SIZE(formats));
 	tcase_add_test(tcase, larger_array_than_a_batch);
-	return unit_run(suite);
 }

@@ -362,9 +362,8 @@ START_TEST(open_fails)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(cntr)
 {
-	Suite *suite = suite_create("cntr");
 	TCase *tcase = unit_case(suite, "cntr", nothing, nothing);
 
 	tcase_add_loop_test(tcase, bound, 0, ARRAY_SIZE(binds));
@@ -382,5 +381,4 @@ int main(void)
 	tcase_add_test(tcase, core_errors_are_added);
 	tcase_add_loop_test(tcase, refuses, 0, ARRAY_SIZE(refused));
 	tcase_add_loop_test(tcase, open_fails, 0, FI_DUO_PATH_COUNT);
-	return unit_run(suite);
 }

@@ -397,9 +397,8 @@ START_TEST(timer_by_completion)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(cntr_wait)
 {
-	Suite *suite = suite_create("cntr-wait");
 	TCase *tcase = unit_case(suite, "descriptor", setup, wait_close);
 
 	tcase_set_timeout(tcase, 60);
@@ -421,5 +420,4 @@ int main(void)
 	tcase_add_loop_test(tcase, timer, 0, 3);
 	tcase_add_test(tcase, timer_by_completion);
 	tcase_add_loop_test(tcase, wakes_in_turn, 0, ARRAY_SIZE(wakers));
-	return unit_run(suite);
 }

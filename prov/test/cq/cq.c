@@ -175,9 +175,8 @@ START_TEST(more_than_its_size)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(cq)
 {
-	Suite *suite = suite_create("cq");
 	TCase *tcase = unit_case(suite, "read", setup, setup);
 
 	tcase_add_loop_test(tcase, formats, 0, ARRAY_SIZE(format_cases));
@@ -188,5 +187,4 @@ int main(void)
 	tcase_add_test(tcase, signal_ends_a_wait);
 	tcase_add_test(tcase, no_descriptor_unless_asked_for);
 	tcase_add_test(tcase, wait_fd);
-	return unit_run(suite);
 }

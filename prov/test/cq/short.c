@@ -466,9 +466,8 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, opens_after_a_refused_close);
 }
 
-int main(void)
+UNIT_SUITE(short)
 {
-	Suite *suite = suite_create("short");
 	TCase *tcase;
 
 	add_tests(unit_case(suite, "open", warm_up, near_teardown));
@@ -476,5 +475,4 @@ int main(void)
 	tcase = unit_case(suite, "two queues", near_setup_two_cqs,
 			  near_teardown);
 	tcase_add_loop_test(tcase, clock_with_two_queues, 0, 6);
-	return unit_run(suite);
 }

@@ -288,9 +288,8 @@ START_TEST(timer)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(wait)
 {
-	Suite *suite = suite_create("wait");
 	TCase *tcase = unit_case(suite, "descriptor", setup, wait_close);
 
 	tcase_set_timeout(tcase, 60);
@@ -309,5 +308,4 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, timer, 0, 3);
 	tcase_add_test(tcase, second_sleeper);
-	return unit_run(suite);
 }

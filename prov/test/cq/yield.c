@@ -192,9 +192,8 @@ START_TEST(never)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(yield)
 {
-	Suite *suite = suite_create("yield");
 	TCase *tcase = unit_case(suite, "yield", setup, fixture_close);
 
 	tcase_add_test(tcase, after_empty_reads);
@@ -205,5 +204,4 @@ int main(void)
 	tcase_add_test(tcase, endpoint_without_shm);
 	tcase_add_test(tcase, without_a_lock);
 	tcase_add_test(tcase, never);
-	return unit_run(suite);
 }

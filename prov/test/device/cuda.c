@@ -207,9 +207,8 @@ START_TEST(no_driver)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(cuda)
 {
-	Suite *suite = suite_create("cuda");
 	TCase *tcase = unit_case(suite, "cuda", setup, teardown);
 
 	tcase_add_test(tcase, copies);
@@ -217,5 +216,4 @@ int main(void)
 	tcase_add_test(tcase, no_context);
 	tcase_add_loop_test(tcase, no_stream, 0, 2);
 	tcase_add_test(tcase, no_driver);
-	return unit_run(suite);
 }

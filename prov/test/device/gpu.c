@@ -259,14 +259,13 @@ START_TEST(two_processes)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(gpu)
 {
-	Suite *suite = suite_create("gpu");
-	TCase *tcase = unit_case(suite, "gpu", NULL, NULL);
+	TCase *tcase;
 
 	if (access("/dev/nvidiactl", F_OK) || !dlopen("libcuda.so.1", RTLD_LAZY))
-		return 77;
+		return;
+	tcase = unit_case(suite, "gpu", NULL, NULL);
 	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, two_processes);
-	return unit_run(suite);
 }

@@ -188,9 +188,8 @@ START_TEST(many_times)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(close)
 {
-	Suite *suite = suite_create("close");
 	TCase *tcase = unit_case(suite, "close", setup, fixture_close);
 
 	tcase_add_test(tcase, nothing_outstanding);
@@ -207,5 +206,4 @@ int main(void)
 	tcase_add_test(tcase, many_times);
 	tcase_add_test(tcase, lazy_receive);
 	tcase_add_test(tcase, message_for_a_receive_on_core);
-	return unit_run(suite);
 }

@@ -235,9 +235,8 @@ START_TEST(no_room)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(endpoints)
 {
-	Suite *suite = suite_create("endpoints");
 	TCase *tcase = unit_case(suite, "endpoints", setup, teardown);
 
 	tcase_add_test(tcase, av_outlives_its_endpoint);
@@ -247,5 +246,4 @@ int main(void)
 	tcase_add_test(tcase, sources);
 	tcase_add_loop_test(tcase, one_way, 0, 2);
 	tcase_add_test(tcase, no_room);
-	return unit_run(suite);
 }

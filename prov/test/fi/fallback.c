@@ -17,52 +17,19 @@
 #include <rdma/fi_ext.h>
 
 #include "fixture.h"
+#include "near/said.h"
 
 static const struct fixture_attr plain, without_shm = { .no_shm = true };
 static fi_addr_t addr;
 static struct slot slot;
 
-static int warnings;
-static char warning[1024];		/* the last one */
-
-static int log_enabled(const struct fi_provider *prov, enum fi_log_level level,
-		       enum fi_log_subsys subsys, uint64_t flags)
-{
-	return prov == &duo_prov && level == FI_LOG_WARN;
-}
-
-static void log_text(const struct fi_provider *prov, enum fi_log_level level,
-		     enum fi_log_subsys subsys, const char *func, int line,
-		     const char *msg)
-{
-	warnings++;
-	strncpy(warning, msg, sizeof(warning) - 1);
-}
-
-static struct fi_ops_log log_ops = {
-	.enabled = log_enabled,
-	.log = log_text,
-};
-static struct fid_logging logging = { .ops = &log_ops };
-
-static void setup(void)
-{
-	ck_assert_int_eq(fi_import_log(DUO_FI_VERSION, 0, &logging), 0);
-}
-
-static void teardown(void)
-{
-	fixture_close();
-	fi_close(&logging.fid);
-}
-
 /* One, which says who carries the messages, and the cause or the remedy. */
 static void expect_warning(const char *text)
 {
-	ck_assert_int_eq(warnings, 1);
-	ck_assert_msg(strstr(warning, "the core tcp carries all messages"),
-		      "%s", warning);
-	ck_assert_msg(strstr(warning, text), "no \"%s\": %s", text, warning);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, "the core tcp carries all messages"),
+		      "%s", said);
+	ck_assert_msg(strstr(said, text), "no \"%s\": %s", text, said);
 }
 
 static void open_with(const struct fixture_attr *attr)
@@ -135,7 +102,7 @@ START_TEST(address_of_a_dead_process)
 	ck_assert_int_eq(unit_dir_count(), 1);
 	ck_assert_int_eq(fixture_try(&plain), 0);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
-	ck_assert_int_eq(warnings, 0);
+	ck_assert_int_eq(said_lines, 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 END_TEST
@@ -206,7 +173,7 @@ START_TEST(too_many_endpoints)
 	if (!_i)
 		expect_warning("250 endpoints over shm");
 	else
-		ck_assert_int_eq(warnings, 0);
+		ck_assert_int_eq(said_lines, 0);
 }
 END_TEST
 
@@ -250,10 +217,10 @@ START_TEST(peer_without_region)
 	addr = peer_insert(1);
 	expect_core_works();
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
-	ck_assert_int_eq(warnings, 1);
-	ck_assert_ptr_nonnull(strstr(warning, name));
-	ck_assert_ptr_nonnull(strstr(warning, "No such file"));
-	ck_assert_ptr_nonnull(strstr(warning, "the core tcp carries"));
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_ptr_nonnull(strstr(said, name));
+	ck_assert_ptr_nonnull(strstr(said, "No such file"));
+	ck_assert_ptr_nonnull(strstr(said, "the core tcp carries"));
 }
 END_TEST
 
@@ -392,10 +359,9 @@ START_TEST(application_forbids_shm)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(fallback)
 {
-	Suite *suite = suite_create("fallback");
-	TCase *tcase = unit_case(suite, "fallback", setup, teardown);
+	TCase *tcase = unit_case(suite, "fallback", NULL, fixture_close);
 
 	tcase_add_test(tcase, no_shm_provider);
 	tcase_add_test(tcase, address_in_use);
@@ -412,5 +378,4 @@ int main(void)
 	tcase_add_test(tcase, statistics_of_another_size);
 	tcase_add_test(tcase, core_shm_is_off);
 	tcase_add_test(tcase, application_forbids_shm);
-	return unit_run(suite);
 }

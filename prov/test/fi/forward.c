@@ -120,9 +120,8 @@ START_TEST(size_left_is_the_cores)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(forward)
 {
-	Suite *suite = suite_create("forward");
 	TCase *tcase = unit_case(suite, "forward", setup, teardown);
 
 	tcase_add_loop_test(tcase, operations, 0, OBJECTS);
@@ -130,5 +129,4 @@ int main(void)
 	tcase_add_test(tcase, operations_on_regions_get_the_cores);
 	tcase_add_test(tcase, operations_on_queues_are_refused);
 	tcase_add_test(tcase, size_left_is_the_cores);
-	return unit_run(suite);
 }

@@ -258,9 +258,8 @@ START_TEST(limits_against_hints)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(hints)
 {
-	Suite *suite = suite_create("hints");
 	TCase *tcase;
 
 	tcase = unit_case(suite, "hints", info_setup, info_teardown);
@@ -276,5 +275,4 @@ int main(void)
 			    LIMIT_CASES);
 	tcase_add_test(tcase, core_without_tags);
 	tcase_add_test(tcase, multi_receive_needs_untagged_messages);
-	return unit_run(suite);
 }

@@ -295,9 +295,8 @@ START_TEST(restrict_names_a_threading_level)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(info)
 {
-	Suite *suite = suite_create("info");
 	TCase *tcase = unit_case(suite, "core", info_setup, info_teardown);
 
 	tcase_add_loop_test(tcase, core_name, 0, ARRAY_SIZE(name_cases));
@@ -316,5 +315,4 @@ int main(void)
 	tcase_add_loop_test(tcase, usable, 0, ARRAY_SIZE(usable_cases));
 	tcase_add_test(tcase, efa_direct_is_not_wrapped);
 	tcase_add_test(tcase, restrict_names_a_threading_level);
-	return unit_run(suite);
 }

@@ -154,9 +154,8 @@ START_TEST(domain_binds_event_queues_only)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(mr)
 {
-	Suite *suite = suite_create("mr");
 	TCase *tcase = unit_case(suite, "mr", fixture_setup, fixture_close);
 
 	tcase_add_loop_test(tcase, key_and_descriptor, 0, 3);
@@ -168,5 +167,4 @@ int main(void)
 	tcase_add_loop_test(tcase, endpoint_binds_it, 0, 3);
 	tcase_add_loop_test(tcase, keeps_the_domain_open, 0, 3);
 	tcase_add_test(tcase, domain_binds_event_queues_only);
-	return unit_run(suite);
 }

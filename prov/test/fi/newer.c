@@ -107,9 +107,8 @@ START_TEST(no_xpu)
 END_TEST
 #endif
 
-int main(void)
+UNIT_SUITE(newer)
 {
-	Suite *suite = suite_create("newer");
 	TCase *tcase = unit_case(suite, "newer", setup, teardown);
 
 	tcase_add_test(tcase, short_attributes);
@@ -120,5 +119,4 @@ int main(void)
 #ifdef FI_XPU
 	tcase_add_test(tcase, no_xpu);
 #endif
-	return unit_run(suite);
 }

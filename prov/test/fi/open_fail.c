@@ -293,9 +293,8 @@ START_TEST(lock_is_not_to_be_had)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(open_fail)
 {
-	Suite *suite = suite_create("open-fail");
 	TCase *tcase = unit_case(suite, "sweep", setup, setup);
 
 	tcase_add_test(tcase, core_fails);
@@ -309,5 +308,4 @@ int main(void)
 	tcase = unit_case(suite, "lock", setup, setup);
 	tcase_set_timeout(tcase, 30);
 	tcase_add_test(tcase, lock_is_not_to_be_had);
-	return unit_run(suite);
 }

@@ -113,12 +113,10 @@ static void nothing(void)
 {
 }
 
-int main(void)
+UNIT_SUITE(order)
 {
-	Suite *suite = suite_create("order");
 	TCase *tcase = unit_case(suite, "order", nothing, nothing);
 
 	tcase_add_loop_test(tcase, order, 0, ARRAY_SIZE(rows));
 	tcase_add_test(tcase, one_device);
-	return unit_run(suite);
 }

@@ -436,9 +436,8 @@ START_TEST(decoys)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(own_fids)
 {
-	Suite *suite = suite_create("own fids");
 	TCase *tcase = unit_case(suite, "own fids", setup, teardown);
 
 	tcase_add_test(tcase, core_objects_stay_inside);
@@ -458,5 +457,4 @@ int main(void)
 	tcase_add_test(tcase, rma_on_a_domain_for_messages);
 	tcase_add_test(tcase, direct);
 	tcase_add_test(tcase, decoys);
-	return unit_run(suite);
 }

@@ -145,9 +145,8 @@ START_TEST(parameter)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(version)
 {
-	Suite *suite = suite_create("version");
 	TCase *tcase = unit_case(suite, "gate", setup, teardown);
 
 	tcase_add_test(tcase, same_version);
@@ -157,5 +156,4 @@ int main(void)
 	tcase_add_test(tcase, groups);
 	tcase_add_test(tcase, core_version);
 	tcase_add_loop_test(tcase, parameter, 0, ARRAY_SIZE(number_cases));
-	return unit_run(suite);
 }

@@ -286,9 +286,8 @@ START_TEST(ready_can_fail)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(registry)
 {
-	Suite *suite = suite_create("registry");
 	TCase *tcase = unit_case(suite, "registry", setup, teardown);
 
 	tcase_add_test(tcase, published_is_found);
@@ -309,5 +308,4 @@ int main(void)
 	tcase = unit_case(suite, "endpoint", NULL, NULL);
 	tcase_add_loop_test(tcase, formats_of_addresses, 0,
 			    ARRAY_SIZE(format_cases));
-	return unit_run(suite);
 }

@@ -314,9 +314,8 @@ START_TEST(sweep_spares_other_namespaces)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(registry_bad)
 {
-	Suite *suite = suite_create("registry-bad");
 	TCase *tcase = unit_case(suite, "content", setup, teardown);
 
 	tcase_add_test(tcase, format_is_as_written_here);
@@ -332,5 +331,4 @@ int main(void)
 	tcase_add_test(tcase, other_names_stay);
 	tcase_add_test(tcase, any_pid_namespace);
 	tcase_add_test(tcase, sweep_spares_other_namespaces);
-	return unit_run(suite);
 }

@@ -283,9 +283,8 @@ START_TEST(sweep_removes_only_our_regions)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(registry_dead)
 {
-	Suite *suite = suite_create("registry-dead");
 	TCase *tcase = unit_case(suite, "dead", setup, teardown);
 
 	tcase_add_test(tcase, dead_owner);
@@ -296,5 +295,4 @@ int main(void)
 	tcase_add_loop_test(tcase, no_files_to_look_up_with, 0, 4);
 	tcase_add_loop_test(tcase, sweep_removes_only_our_regions, 0,
 			    ARRAY_SIZE(region_cases));
-	return unit_run(suite);
 }

@@ -251,9 +251,8 @@ START_TEST(not_tidied_while_others_start)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(registry_dir)
 {
-	Suite *suite = suite_create("registry-dir");
 	TCase *tcase = unit_case(suite, "owner", setup, teardown);
 
 	tcase_add_test(tcase, nobody_else_may_enter);
@@ -268,5 +267,4 @@ int main(void)
 	tcase_add_test(tcase, comes_and_goes);
 	tcase_add_test(tcase, tidied_once_in_a_while);
 	tcase_add_test(tcase, not_tidied_while_others_start);
-	return unit_run(suite);
 }

@@ -202,9 +202,8 @@ START_TEST(gone_between_inserts)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(registry_index)
 {
-	Suite *suite = suite_create("registry-index");
 	TCase *tcase = unit_case(suite, "index", setup, teardown);
 
 	tcase_add_test(tcase, many_look_ups);
@@ -217,5 +216,4 @@ int main(void)
 	tcase_add_test(tcase, published_between_inserts);
 	tcase_add_test(tcase, published_after_the_insert);
 	tcase_add_test(tcase, gone_between_inserts);
-	return unit_run(suite);
 }

@@ -299,9 +299,8 @@ START_TEST(many_start_at_once)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(registry_owner)
 {
-	Suite *suite = suite_create("registry-owner");
 	TCase *tcase = unit_case(suite, "owner", setup, unit_dir_remove);
 
 	tcase_add_loop_test(tcase, somebody_was_first, 0,
@@ -310,5 +309,4 @@ int main(void)
 	tcase_add_test(tcase, its_maker_died);
 	tcase_add_test(tcase, its_maker_is_slow);
 	tcase_add_test(tcase, many_start_at_once);
-	return unit_run(suite);
 }

@@ -74,17 +74,23 @@ START_TEST(seed)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static int first, last = MODEL_SEEDS - 1;
+
+UNIT_SUITE(model)
 {
-	int first = argc > 1 ? atoi(argv[1]) : 0;
-	int last = argc > 2 ? atoi(argv[2]) : argc > 1 ? first :
-					      MODEL_SEEDS - 1;
-	Suite *suite = suite_create("model");
 	TCase *tcase = unit_case(suite, "model", NULL, model_close);
 
-	if (argc == 2)
-		model_trace_on();
 	tcase_set_timeout(tcase, MODEL_TIMEOUT);
 	tcase_add_loop_test(tcase, seed, first, last + 1);
-	return unit_run(suite);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		first = last = atoi(argv[1]);
+	if (argc > 2)
+		last = atoi(argv[2]);
+	else if (argc == 2)
+		model_trace_on();
+	return unit_run();
 }

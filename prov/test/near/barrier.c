@@ -231,17 +231,13 @@ START_TEST(fails)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(barrier)
 {
-	Suite *suite = suite_create("near barrier");
-	TCase *tcase = tcase_create("barrier");
+	TCase *tcase = unit_case(suite, "barrier", NULL, NULL);
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, who_fences);
 	tcase_add_test(tcase, beside_a_thread);
 	if (NEAR_HAS_THREAD)
 		tcase_add_test(tcase, ends_meanwhile);
 	tcase_add_test(tcase, fails);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

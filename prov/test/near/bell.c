@@ -260,13 +260,10 @@ START_TEST(work_wakes)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(bell)
 {
-	Suite *suite = suite_create("near bell");
-	TCase *tcase = tcase_create("bell");
+	TCase *tcase = unit_case(suite, "bell", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, killed_before_it_writes);
 	tcase_add_test(tcase, each_sleep_has_a_number);
 	tcase_add_test(tcase, woken_before_armed_is_cleared);
@@ -275,6 +272,4 @@ int main(void)
 	tcase_add_test(tcase, wakes_later);
 	tcase_add_test(tcase, stays_rung);
 	tcase_add_loop_test(tcase, work_wakes, 0, 4);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -46,14 +46,10 @@ START_TEST(among_many)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(claim)
 {
-	Suite *suite = suite_create("near claim");
-	TCase *tcase = tcase_create("claim");
+	TCase *tcase = unit_case(suite, "claim", NULL, NULL);
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, among_many, 0,
 			    sizeof(rows) / sizeof(rows[0]));
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -183,18 +183,14 @@ static void setup(void)
 	hidden = -1;
 }
 
-int main(void)
+UNIT_SUITE(crowd)
 {
-	Suite *suite = suite_create("near crowd");
-	TCase *tcase = tcase_create("crowd");
+	TCase *tcase = unit_case(suite, "crowd", setup, NULL);
 
-	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_loop_test(tcase, table, 0, sizeof(cases) / sizeof(*cases));
 	tcase_add_test(tcase, unknown);
 	tcase_add_test(tcase, enough);
 	tcase_add_test(tcase, strangers);
 	tcase_add_test(tcase, turns);
 	tcase_add_test(tcase, port);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

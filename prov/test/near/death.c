@@ -338,13 +338,10 @@ START_TEST(pid_reused)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(death)
 {
-	Suite *suite = suite_create("near death");
-	TCase *tcase = tcase_create("death");
+	TCase *tcase = unit_case(suite, "death", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 30);
 	tcase_add_test(tcase, sender);
 	tcase_add_test(tcase, sender_without_room);
 	tcase_add_test(tcase, dying);
@@ -357,6 +354,4 @@ int main(void)
 	tcase_add_test(tcase, dead_when_answered);
 	tcase_add_test(tcase, dead_before_the_next_poll);
 	tcase_add_test(tcase, pid_reused);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -261,17 +261,12 @@ START_TEST(killed_asleep)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(far)
 {
-	Suite *suite = suite_create("near far");
-	TCase *tcase = tcase_create("far");
+	TCase *tcase = unit_case(suite, "far", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, killed, 0, PLACES);
 	tcase_add_loop_test(tcase, stopped, 0, PLACES);
 	tcase_add_test(tcase, comes_again);
 	tcase_add_loop_test(tcase, killed_asleep, 0, PLACES);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -142,15 +142,10 @@ START_TEST(pieces_wait)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(full)
 {
-	Suite *suite = suite_create("near full");
-	TCase *tcase = tcase_create("full");
+	TCase *tcase = unit_case(suite, "full", setup, teardown);
 
-	tcase_set_timeout(tcase, 60);
-	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_loop_test(tcase, answers_wait, 0, 2);
 	tcase_add_test(tcase, pieces_wait);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

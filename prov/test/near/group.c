@@ -157,15 +157,11 @@ START_TEST(full)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(group)
 {
-	Suite *suite = suite_create("near group");
-	TCase *tcase = tcase_create("group");
+	TCase *tcase = unit_case(suite, "group", NULL, NULL);
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, what_is_left, 0,
 			    sizeof(dirs) / sizeof(dirs[0]));
 	tcase_add_test(tcase, full);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

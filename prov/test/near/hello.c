@@ -470,13 +470,10 @@ START_TEST(in_a_directory)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(hello)
 {
-	Suite *suite = suite_create("near hello");
-	TCase *tcase = tcase_create("ask");
+	TCase *tcase = unit_case(suite, "ask", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, to_and_fro);
 	tcase_add_test(tcase, unknown_sender);
 	tcase_add_test(tcase, unknown_sender_ends);
@@ -488,14 +485,9 @@ int main(void)
 	tcase_add_test(tcase, asked_again);
 	tcase_add_test(tcase, nobody_there);
 	tcase_add_test(tcase, in_a_directory);
-	suite_add_tcase(suite, tcase);
-	tcase = tcase_create("mail");
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
+	tcase = unit_case(suite, "mail", setup, teardown);
 	tcase_add_loop_test(tcase, wrong_mail, 0,
 			    sizeof(mails) / sizeof(mails[0]));
 	tcase_add_test(tcase, flood);
 	tcase_add_test(tcase, no_descriptors_left);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -334,12 +334,10 @@ START_TEST(all_bells)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(hostile)
 {
-	Suite *suite = suite_create("near hostile");
-	TCase *tcase = tcase_create("peer");
+	TCase *tcase = unit_case(suite, "peer", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, no_such_kind);
 	tcase_add_test(tcase, inline_too_long);
 	tcase_add_loop_test(tcase, eager_too_long, 0, 2);
@@ -356,6 +354,4 @@ int main(void)
 	tcase_add_loop_test(tcase, offer_of_no_size, 0, 2);
 	tcase_add_test(tcase, shrinks_without_end);
 	tcase_add_test(tcase, all_bells);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -457,15 +457,12 @@ START_TEST(share_steps)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(large)
 {
-	Suite *suite = suite_create("near large");
-	TCase *share = tcase_create("share"), *all = tcase_create("all"),
-	      *pure = tcase_create("pure");
+	TCase *share = unit_case(suite, "share", setup_share, teardown);
+	TCase *all = unit_case(suite, "all", setup_all, teardown);
+	TCase *pure = unit_case(suite, "pure", NULL, NULL);
 
-	tcase_set_timeout(share, 60);
-	tcase_set_timeout(all, 60);
-	tcase_add_checked_fixture(share, setup_share, teardown);
 	tcase_add_test(share, share_sizes);
 	tcase_add_test(share, share_alone);
 	tcase_add_test(share, share_by_sender);
@@ -474,19 +471,14 @@ int main(void)
 	tcase_add_test(share, share_unreadable);
 	tcase_add_test(share, share_closed);
 	tcase_add_test(share, many_at_once);
-	suite_add_tcase(suite, share);
-	tcase_add_checked_fixture(all, setup_all, teardown);
 	tcase_add_test(all, many_at_once);
 	tcase_add_test(all, tries_all);
 	tcase_add_test(all, nothing_to_learn);
 	tcase_add_test(all, measured_alone);
 	tcase_add_test(all, looks_once);
-	suite_add_tcase(suite, all);
 	tcase_add_test(pure, chooses);
 	tcase_add_test(pure, chooses_what_works);
 	tcase_add_test(pure, claims);
 	tcase_add_test(pure, share_steps);
 	tcase_add_test(pure, chooses_by_the_mean);
-	suite_add_tcase(suite, pure);
-	return unit_run(suite);
 }

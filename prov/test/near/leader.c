@@ -163,18 +163,12 @@ START_TEST(own_descriptors)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(leader)
 {
-	Suite *suite = suite_create("near leader");
-	TCase *tcase = tcase_create("own");
+	TCase *tcase = unit_case(suite, "own", NULL, NULL);
 
 	tcase_add_test(tcase, own_descriptors);
-	suite_add_tcase(suite, tcase);
-	tcase = tcase_create("leader");
+	tcase = unit_case(suite, "leader", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, main_thread_has_ended, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -385,24 +385,19 @@ START_TEST(without_pidfds)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(life)
 {
-	Suite *suite = suite_create("near life");
-	TCase *tcase = tcase_create("life"), *growing = tcase_create("growing");
+	TCase *tcase = unit_case(suite, "life", setup, teardown);
+	TCase *growing = unit_case(suite, "growing", setup_growing, teardown);
 	int patience = getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
 		       getenv("NEAR_MESSAGES") ? 3600 : 60;
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, patience);
 	tcase_add_test(tcase, clients);
 	tcase_add_test(tcase, deaths);
 	tcase_add_test(tcase, many_messages);
 	tcase_add_loop_test(tcase, without_pidfds, 0, 2);
-	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(growing, setup_growing, teardown);
 	tcase_set_timeout(growing, patience);
 	tcase_add_test(growing, deaths);
 	tcase_add_test(growing, many_messages);
-	suite_add_tcase(suite, growing);
-	return unit_run(suite);
 }

@@ -342,12 +342,10 @@ START_TEST(locked)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(memory)
 {
-	Suite *suite = suite_create("near memory");
-	TCase *tcase = tcase_create("memory");
+	TCase *tcase = unit_case(suite, "memory", NULL, NULL);
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, by_use);
 	tcase_add_test(tcase, least_budget);
 	tcase_add_loop_test(tcase, locked, 0, 2);
@@ -360,6 +358,4 @@ int main(void)
 	tcase_add_test(tcase, no_descriptors);
 	tcase_add_test(tcase, few_descriptors);
 	tcase_add_test(tcase, no_long_files);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -374,13 +374,11 @@ START_TEST(closed_is_not_full)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(move)
 {
-	Suite *suite = suite_create("near move");
-	TCase *tcase = tcase_create("move"), *poor = tcase_create("poor");
+	TCase *tcase = unit_case(suite, "move", setup, teardown);
+	TCase *poor = unit_case(suite, "poor", setup_poor, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, full);
 	tcase_add_test(tcase, steps);
 	tcase_add_test(tcase, too_long);
@@ -391,10 +389,5 @@ int main(void)
 	tcase_add_test(tcase, not_asked);
 	tcase_add_loop_test(tcase, sender_dies, 0, 3);
 	tcase_add_test(tcase, receiver_dies);
-	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(poor, setup_poor, teardown);
-	tcase_set_timeout(poor, 60);
 	tcase_add_test(poor, refused);
-	suite_add_tcase(suite, poor);
-	return unit_run(suite);
 }

@@ -320,13 +320,10 @@ START_TEST(lost)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(now)
 {
-	Suite *suite = suite_create("near now");
-	TCase *tcase = tcase_create("now");
+	TCase *tcase = unit_case(suite, "now", setup, teardown);
 
-	tcase_set_timeout(tcase, 60);
-	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, reads);
 	tcase_add_test(tcase, reads_what_is_wanted);
 	tcase_add_test(tcase, nothing_to_read);
@@ -341,6 +338,4 @@ int main(void)
 	tcase_add_test(tcase, no_ring);
 	tcase_add_test(tcase, dying);
 	tcase_add_loop_test(tcase, lost, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

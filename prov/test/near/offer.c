@@ -466,12 +466,10 @@ START_TEST(none_in_what_was_given_back)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(offer)
 {
-	Suite *suite = suite_create("near offers");
-	TCase *tcase = tcase_create("offers");
+	TCase *tcase = unit_case(suite, "offers", setup, side_teardown);
 
-	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, target_does_it);
 	tcase_add_test(tcase, first_answer);
 	tcase_add_test(tcase, we_do_it);
@@ -490,6 +488,4 @@ int main(void)
 	tcase_add_test(tcase, ring_moves_meanwhile);
 	tcase_add_test(tcase, none_in_what_was_given_back);
 	tcase_add_loop_test(tcase, done_before_it_goes, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

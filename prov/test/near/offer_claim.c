@@ -344,13 +344,11 @@ START_TEST(both)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(offer_claim)
 {
-	Suite *suite = suite_create("near offers, claims");
-	TCase *tcase = tcase_create("claims");
+	TCase *tcase = unit_case(suite, "claims", side_setup_offers,
+				 side_teardown);
 
-	tcase_add_checked_fixture(tcase, side_setup_offers, side_teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, target_first);
 	tcase_add_test(tcase, target_takes_it_back);
 	tcase_add_test(tcase, target_finds_it_held);
@@ -361,6 +359,4 @@ int main(void)
 	tcase_add_test(tcase, refused);
 	tcase_add_test(tcase, fenced);
 	tcase_add_test(tcase, both);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -131,17 +131,13 @@ START_TEST(target_dies)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(offer_end)
 {
-	Suite *suite = suite_create("near offers, of who ends");
-	TCase *tcase = tcase_create("ends");
+	TCase *tcase = unit_case(suite, "ends", side_setup_offers,
+				 side_teardown);
 
-	tcase_add_checked_fixture(tcase, side_setup_offers, side_teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, closing_while_it_is_at_it, 0, 2);
 	tcase_add_test(tcase, closing_while_it_is_stopped);
 	tcase_add_loop_test(tcase, initiator_dies, 0, 3);
 	tcase_add_test(tcase, target_dies);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -137,15 +137,11 @@ START_TEST(of_another_size)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(page)
 {
-	Suite *suite = suite_create("near page");
-	TCase *tcase = tcase_create("page");
+	TCase *tcase = unit_case(suite, "page", NULL, NULL);
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, talk, 0, 3);
 	tcase_add_loop_test(tcase, many, 0, 3);
 	tcase_add_test(tcase, of_another_size);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

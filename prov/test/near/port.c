@@ -398,15 +398,11 @@ START_TEST(claims_before_mark)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(port)
 {
-	Suite *suite = suite_create("near port");
-	TCase *read = tcase_create("read"), *pieces = tcase_create("pieces");
+	TCase *read = unit_case(suite, "read", setup, teardown);
+	TCase *pieces = unit_case(suite, "pieces", setup_pieces, teardown);
 
-	tcase_set_timeout(read, 60);
-	tcase_set_timeout(pieces, 60);
-	tcase_add_checked_fixture(read, setup, teardown);
-	tcase_add_checked_fixture(pieces, setup_pieces, teardown);
 	tcase_add_test(read, every_size_in_order);
 	tcase_add_test(read, wide_data);
 	tcase_add_test(read, full_then_all);
@@ -420,7 +416,4 @@ int main(void)
 	tcase_add_test(read, claims_before_mark);
 	tcase_add_test(read, many_lives);
 	tcase_add_test(read, no_such_port);
-	suite_add_tcase(suite, read);
-	suite_add_tcase(suite, pieces);
-	return unit_run(suite);
 }

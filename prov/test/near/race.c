@@ -154,15 +154,10 @@ START_TEST(share)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(race)
 {
-	Suite *suite = suite_create("near race");
-	TCase *tcase = tcase_create("race");
+	TCase *tcase = unit_case(suite, "race", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, ring);
 	tcase_add_test(tcase, share);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -370,19 +370,17 @@ START_TEST(pool_limit)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(ring)
 {
-	Suite *suite = suite_create("near ring");
-	TCase *ring = tcase_create("ring"), *rest = tcase_create("rest");
+	TCase *ring = unit_case(suite, "ring", setup, teardown);
+	TCase *rest = unit_case(suite, "rest", NULL, NULL);
 
-	tcase_add_checked_fixture(ring, setup, teardown);
 	tcase_add_test(ring, full_and_empty);
 	tcase_add_test(ring, laps);
 	tcase_add_loop_test(ring, data_always_fits, 0, NEAR_TIERS);
 	tcase_add_loop_test(ring, restarts, 0, NEAR_TIERS * NEAR_TIERS);
 	tcase_add_test(ring, no_ring);
 	tcase_add_test(ring, hostile_values);
-	suite_add_tcase(suite, ring);
 	tcase_add_loop_test(rest, places, 0, 12);
 	tcase_add_loop_test(rest, tiers, 0, 3);
 	tcase_add_test(rest, sums);
@@ -390,6 +388,4 @@ int main(void)
 	tcase_add_test(rest, vectors);
 	tcase_add_test(rest, pool_ids);
 	tcase_add_test(rest, pool_limit);
-	suite_add_tcase(suite, rest);
-	return unit_run(suite);
 }

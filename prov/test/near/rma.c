@@ -365,9 +365,8 @@ END_TEST
 
 static TCase *add(Suite *suite, const char *name, void (*setup)(void))
 {
-	TCase *tcase = tcase_create(name);
+	TCase *tcase = unit_case(suite, name, setup, side_teardown);
 
-	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, every_size);
 	tcase_add_test(tcase, all_of_it_but_not_more);
 	tcase_add_test(tcase, rights);
@@ -379,16 +378,12 @@ static TCase *add(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_test(tcase, atomic_rights);
 	tcase_add_test(tcase, closed_port);
 	tcase_add_loop_test(tcase, answered_and_closed, 0, 2);
-	suite_add_tcase(suite, tcase);
 	return tcase;
 }
 
-int main(void)
+UNIT_SUITE(rma)
 {
-	Suite *suite = suite_create("near rma");
-
 	add(suite, "by ourselves", side_setup_direct);
 	tcase_add_loop_test(add(suite, "by the target", side_setup_asked),
 			    refused_id_again, 0, 2);
-	return unit_run(suite);
 }

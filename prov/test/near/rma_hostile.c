@@ -147,16 +147,13 @@ START_TEST(hostile_appetite)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(rma_hostile)
 {
-	Suite *suite = suite_create("near rma hostile");
-	TCase *tcase = tcase_create("peer");
+	TCase *tcase = unit_case(suite, "peer", side_setup_asked,
+				 side_teardown);
 
-	tcase_add_checked_fixture(tcase, side_setup_asked, side_teardown);
 	tcase_add_loop_test(tcase, hostile_request, 0, BAD_REQUESTS);
 	tcase_add_loop_test(tcase, hostile_answer, 0, 4);
 	tcase_add_loop_test(tcase, hostile_result, 0, 2);
 	tcase_add_test(tcase, hostile_appetite);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

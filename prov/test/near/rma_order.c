@@ -285,9 +285,8 @@ END_TEST
 
 static void add(Suite *suite, const char *name, void (*setup)(void))
 {
-	TCase *tcase = tcase_create(name);
+	TCase *tcase = unit_case(suite, name, setup, side_teardown);
 
-	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_loop_test(tcase, write_after_send, 0, LENGTHS);
 	tcase_add_loop_test(tcase, read_after_send, 0, LENGTHS);
 	tcase_add_test(tcase, in_turns);
@@ -300,14 +299,10 @@ static void add(Suite *suite, const char *name, void (*setup)(void))
 		tcase_add_test(tcase, at_once_once_it_is_known);
 		tcase_add_loop_test(tcase, told_in_order, 0, 4);
 	}
-	suite_add_tcase(suite, tcase);
 }
 
-int main(void)
+UNIT_SUITE(rma_order)
 {
-	Suite *suite = suite_create("near order of messages and RMA");
-
 	add(suite, "by ourselves", side_setup_direct);
 	add(suite, "by the target", side_setup_asked);
-	return unit_run(suite);
 }

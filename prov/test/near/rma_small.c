@@ -301,12 +301,10 @@ START_TEST(region_goes)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(rma_small)
 {
-	Suite *suite = suite_create("near, small one-sided calls");
-	TCase *tcase = tcase_create("small");
+	TCase *tcase = unit_case(suite, "small", setup, side_teardown);
 
-	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, taken);
 	tcase_add_test(tcase, taken_by_an_atomic);
 	tcase_add_test(tcase, copied);
@@ -317,10 +315,7 @@ int main(void)
 	tcase_add_loop_test(tcase, target_leaves_it, 0,
 			    sizeof(others) / sizeof(others[0]));
 	tcase_add_loop_test(tcase, region_goes, 0, 2);
-	suite_add_tcase(suite, tcase);
-	tcase = tcase_create("without a ring");
-	tcase_add_checked_fixture(tcase, setup_without, side_teardown);
+	tcase = unit_case(suite, "without a ring", setup_without,
+			  side_teardown);
 	tcase_add_loop_test(tcase, without_a_ring, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

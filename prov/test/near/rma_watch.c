@@ -240,12 +240,10 @@ START_TEST(peer_goes)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(rma_watch)
 {
-	Suite *suite = suite_create("near, the ends of short operations");
-	TCase *tcase = tcase_create("ends");
+	TCase *tcase = unit_case(suite, "ends", setup, side_teardown);
 
-	tcase_add_checked_fixture(tcase, setup, side_teardown);
 	tcase_add_test(tcase, watched);
 	tcase_add_loop_test(tcase, wakes_sleeper, 0, 3);
 	tcase_add_test(tcase, told_by_a_slot);
@@ -254,6 +252,4 @@ int main(void)
 	tcase_add_test(tcase, answered_twice);
 	tcase_add_test(tcase, two_targets);
 	tcase_add_test(tcase, peer_goes);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -261,18 +261,13 @@ START_TEST(seldom)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(room)
 {
-	Suite *suite = suite_create("near room");
-	TCase *tcase = tcase_create("room");
+	TCase *tcase = unit_case(suite, "room", setup, NULL);
 
-	tcase_set_timeout(tcase, 60);
-	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(tcase, known);
 	tcase_add_test(tcase, shared);
 	tcase_add_test(tcase, idle);
 	tcase_add_test(tcase, silent);
 	tcase_add_test(tcase, seldom);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -8,7 +8,7 @@
 
 enum fi_log_level said_level = FI_LOG_WARN;
 int said_lines;
-char said[512];
+char said[1024];
 
 int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
 		   enum fi_log_subsys subsys)

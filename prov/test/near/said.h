@@ -9,6 +9,6 @@
 
 extern enum fi_log_level said_level;	/* of lines that count: FI_LOG_WARN */
 extern int said_lines;
-extern char said[512];			/* the last one */
+extern char said[1024];		/* the last one */
 
 #endif /* SAID_H */

@@ -500,18 +500,14 @@ START_TEST(proc_of_outside)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(spaces)
 {
-	Suite *suite = suite_create("near spaces");
-	TCase *tcase = tcase_create("spaces");
+	TCase *tcase = unit_case(suite, "spaces", NULL, NULL);
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, space, 0, SPACES);
 	tcase_add_loop_test(tcase, ordinary_user, 0, SPACES);
 	tcase_add_loop_test(tcase, no_socket, 0, 2);
 	tcase_add_loop_test(tcase, ptrace_scope, 0, 2);
 	tcase_add_test(tcase, pid_comes_again);
 	tcase_add_loop_test(tcase, proc_of_outside, 0, 2);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

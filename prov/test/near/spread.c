@@ -171,20 +171,15 @@ START_TEST(grows)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(spread)
 {
-	Suite *suite = suite_create("near spread");
-	TCase *tcase = tcase_create("spread"), *poor = tcase_create("poor");
+	TCase *tcase = unit_case(suite, "spread", setup, teardown);
+	TCase *poor = unit_case(suite, "poor", setup_poor, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, to_all);
 	tcase_add_test(tcase, not_after_a_poll);
 	tcase_add_test(tcase, not_what_is_another);
 	tcase_add_test(tcase, not_what_is_longer);
 	tcase_add_test(tcase, not_into_a_full_ring);
-	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(poor, setup_poor, teardown);
 	tcase_add_test(poor, grows);
-	suite_add_tcase(suite, poor);
-	return unit_run(suite);
 }

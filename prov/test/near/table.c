@@ -243,20 +243,16 @@ START_TEST(not_valid)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(table)
 {
-	Suite *suite = suite_create("near table");
-	TCase *tcase = tcase_create("table"), *pure = tcase_create("atomics");
+	TCase *tcase = unit_case(suite, "table", setup, teardown);
+	TCase *pure = unit_case(suite, "atomics", NULL, NULL);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_loop_test(tcase, comes_and_goes, 0, 3);
 	tcase_add_test(tcase, garbage);
 	tcase_add_test(tcase, known);
 	tcase_add_test(tcase, another_file);
-	suite_add_tcase(suite, tcase);
 	tcase_add_test(pure, operations);
 	tcase_add_test(pure, not_a_number);
 	tcase_add_test(pure, not_valid);
-	suite_add_tcase(suite, pure);
-	return unit_run(suite);
 }

@@ -172,18 +172,13 @@ START_TEST(sleeps_among_unmet)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(unmet)
 {
-	Suite *suite = suite_create("near unmet");
-	TCase *tcase = tcase_create("unmet");
+	TCase *tcase = unit_case(suite, "unmet", setup, teardown);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 30);
 	tcase_add_loop_test(tcase, closed_unmet, 0,
 			    sizeof(closings) / sizeof(*closings));
 	tcase_add_test(tcase, open_unmet);
 	tcase_add_test(tcase, unmet_until_it_sends);
 	tcase_add_test(tcase, sleeps_among_unmet);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

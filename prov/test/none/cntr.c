@@ -216,26 +216,20 @@ END_TEST
 
 static void add_tests(Suite *suite, const char *name, void (*begin)(void))
 {
-	TCase *tcase = tcase_create(name);
+	TCase *tcase = unit_case(suite, name, begin, teardown);
 
-	tcase_set_timeout(tcase, 30);
-	tcase_add_checked_fixture(tcase, begin, teardown);
 	tcase_add_test(tcase, sleeps_on);
 	tcase_add_loop_test(tcase, is_woken, 0,
 			    sizeof(wakes) / sizeof(wakes[0]));
 	tcase_add_test(tcase, bound_late);
 	if (begin == setup_locked)
 		tcase_add_test(tcase, threads);
-	suite_add_tcase(suite, tcase);
 }
 
-int main(void)
+UNIT_SUITE(cntr)
 {
-	Suite *suite = suite_create("none cntr");
-
 	real_poll = (int (*)(struct pollfd *, nfds_t, int))
 		dlsym(RTLD_NEXT, "poll");
 	add_tests(suite, "without a lock", setup);
 	add_tests(suite, "with a lock", setup_locked);
-	return unit_run(suite);
 }

@@ -336,23 +336,18 @@ END_TEST
 
 static void ep_tests(Suite *suite, const char *name, void (*setup)(void))
 {
-	TCase *tcase = tcase_create(name);
+	TCase *tcase = unit_case(suite, name, setup, ep_teardown);
 
-	tcase_add_checked_fixture(tcase, setup, ep_teardown);
 	tcase_add_loop_test(tcase, data_before_enable, 0, 3);
 	tcase_add_test(tcase, enable_needs);
 	tcase_add_test(tcase, enabled);
 	tcase_add_test(tcase, injecting_endpoint);
 	tcase_add_loop_test(tcase, message_before_enable, 0, 2);
 	tcase_add_test(tcase, no_proc_mounted);
-	suite_add_tcase(suite, tcase);
 }
 
-int main(void)
+UNIT_SUITE(ep)
 {
-	Suite *suite = suite_create("none ep");
-
 	ep_tests(suite, "without a lock", ep_setup);
 	ep_tests(suite, "with a lock", ep_setup_locked);
-	return unit_run(suite);
 }

@@ -187,18 +187,14 @@ START_TEST(many_receives)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(flood)
 {
-	Suite *suite = suite_create("flood");
-	TCase *tcase = tcase_create("in pieces");
+	TCase *tcase = unit_case(suite, "in pieces", flood_setup,
+				 recv_teardown);
 
-	tcase_set_timeout(tcase, 60);
-	tcase_add_checked_fixture(tcase, flood_setup, recv_teardown);
 	tcase_add_loop_test(tcase, flooded, 0, 2);
 	tcase_add_loop_test(tcase, both_ways, 0, 2);
 	tcase_add_loop_test(tcase, behind_flood, 0, 3);
 	tcase_add_test(tcase, many_large);
 	tcase_add_test(tcase, many_receives);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

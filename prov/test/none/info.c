@@ -235,12 +235,10 @@ END_TEST
 
 #define INFO_ROWS(table) (int)(sizeof(table) / sizeof((table)[0]))
 
-int main(void)
+UNIT_SUITE(info)
 {
-	Suite *suite = suite_create("near info");
-	TCase *tcase = tcase_create("info");
+	TCase *tcase = unit_case(suite, "info", info_setup, info_teardown);
 
-	tcase_add_checked_fixture(tcase, info_setup, info_teardown);
 	tcase_add_loop_test(tcase, info_within, 0, INFO_ROWS(info_limits));
 	tcase_add_loop_test(tcase, info_beyond, 0, INFO_ROWS(info_limits));
 	tcase_add_test(tcase, info_kinds);
@@ -248,6 +246,4 @@ int main(void)
 	tcase_add_test(tcase, info_unwanted);
 	tcase_add_loop_test(tcase, info_mr_mode, 0, INFO_ROWS(info_modes));
 	tcase_add_loop_test(tcase, info_own_fids, 0, INFO_ROWS(info_opened));
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

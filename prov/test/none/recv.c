@@ -405,12 +405,10 @@ START_TEST(recv_in_order)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(recv)
 {
-	Suite *suite = suite_create("recv");
-	TCase *tcase = tcase_create("recv");
+	TCase *tcase = unit_case(suite, "recv", recv_setup, recv_teardown);
 
-	tcase_add_checked_fixture(tcase, recv_setup, recv_teardown);
 	tcase_add_loop_test(tcase, recv_read_at_once, 0, 2);
 	tcase_add_test(tcase, recv_late);
 	tcase_add_test(tcase, recv_late_sent);
@@ -426,6 +424,4 @@ int main(void)
 	tcase_add_loop_test(tcase, recv_foreign, 0, 2);
 	tcase_add_loop_test(tcase, recv_foreign_later, 0, 4);
 	tcase_add_test(tcase, recv_unwatched);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -72,14 +72,11 @@ START_TEST(recv_wakes_sleeper)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(sleep)
 {
-	Suite *suite = suite_create("recv sleep");
-	TCase *tcase = tcase_create("asleep");
+	TCase *tcase = unit_case(suite, "asleep", recv_setup_sleep,
+				 recv_teardown);
 
-	tcase_add_checked_fixture(tcase, recv_setup_sleep, recv_teardown);
 	tcase_add_test(tcase, recv_two_sleepers);
 	tcase_add_test(tcase, recv_wakes_sleeper);
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -471,9 +471,8 @@ START_TEST(onesided_is_the_cores)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(device)
 {
-	Suite *suite = suite_create("device");
 	TCase *tcase = unit_case(suite, "device", setup, teardown);
 
 	tcase_add_test(tcase, registered);
@@ -497,5 +496,4 @@ int main(void)
 	tcase = unit_case(suite, "without", NULL, NULL);
 	tcase_add_loop_test(tcase, without_near, 0, 4);
 	tcase_add_loop_test(tcase, onesided_is_the_cores, 0, 2);
-	return unit_run(suite);
 }

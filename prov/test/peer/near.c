@@ -469,9 +469,8 @@ START_TEST(no_ring_for_a_write)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(near)
 {
-	Suite *suite = suite_create("near");
 	TCase *tcase;
 
 	add_all(unit_case(suite, "peer", near_setup, near_teardown));
@@ -488,5 +487,4 @@ int main(void)
 	tcase_add_test(tcase, no_ring_for_a_write);
 	tcase = unit_case(suite, "no order", near_setup_ordered, near_teardown);
 	tcase_add_test(tcase, no_order);
-	return unit_run(suite);
 }

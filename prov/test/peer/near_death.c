@@ -166,9 +166,8 @@ START_TEST(held_messages_keep_their_source)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(near_death)
 {
-	Suite *suite = suite_create("near_death");
 	TCase *tcase = unit_case(suite, "peer", setup, near_teardown);
 
 	tcase_add_test(tcase, peer_goes);
@@ -177,5 +176,4 @@ int main(void)
 	tcase_add_test(tcase, the_core_has_matched_one);
 	tcase_add_test(tcase, a_buffer_ends);
 	tcase_add_test(tcase, held_messages_keep_their_source);
-	return unit_run(suite);
 }

@@ -132,9 +132,8 @@ START_TEST(leaves_a_socket)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(near_far)
 {
-	Suite *suite = suite_create("near_far");
 	TCase *tcase = unit_case(suite, "far", near_setup_alone,
 				 near_teardown);
 
@@ -142,5 +141,4 @@ int main(void)
 	tcase_add_test(tcase, is_silent);
 	tcase_add_test(tcase, has_no_socket);
 	tcase_add_test(tcase, leaves_a_socket);
-	return unit_run(suite);
 }

@@ -439,9 +439,8 @@ START_TEST(peer_goes)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(near_onesided)
 {
-	Suite *suite = suite_create("near onesided");
 	TCase *tcase = unit_case(suite, "peer", setup, port_teardown);
 
 	tcase_add_test(tcase, writes_and_reads);
@@ -472,5 +471,4 @@ int main(void)
 
 	tcase = unit_case(suite, "other core", setup_other_core, port_teardown);
 	tcase_add_test(tcase, atomics_of_another_core);
-	return unit_run(suite);
 }

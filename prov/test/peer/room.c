@@ -186,9 +186,8 @@ START_TEST(file_size_is_limited)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(room)
 {
-	Suite *suite = suite_create("room");
 	TCase *tcase = unit_case(suite, "room", setup, teardown);
 
 	tcase_add_test(tcase, enough);
@@ -198,5 +197,4 @@ int main(void)
 	tcase_add_test(tcase, signal_is_put_back);
 	tcase_add_test(tcase, signal_of_another_thread);
 	tcase_add_test(tcase, file_size_is_limited);
-	return unit_run(suite);
 }

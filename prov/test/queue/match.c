@@ -470,9 +470,8 @@ START_TEST(ranges_are_exact)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(match)
 {
-	Suite *suite = suite_create("match");
 	TCase *tcase = unit_case(suite, "predicates", NULL, NULL);
 
 	tcase_add_loop_test(tcase, takes, 0, ARRAY_SIZE(takes_cases));
@@ -491,5 +490,4 @@ int main(void)
 	tcase_add_test(tcase, pool_ends);
 	tcase_add_test(tcase, pool_reserves);
 	tcase_add_test(tcase, ranges_are_exact);
-	return unit_run(suite);
 }

@@ -320,9 +320,8 @@ START_TEST(errors_are_freed)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(ring)
 {
-	Suite *suite = suite_create("ring");
 	TCase *tcase = unit_case(suite, "ring", setup, teardown);
 
 	tcase_add_loop_test(tcase, formats, 0, ARRAY_SIZE(format_cases));
@@ -339,5 +338,4 @@ int main(void)
 	tcase_add_test(tcase, errors_keep_their_place);
 	tcase_add_test(tcase, overrun_comes_after_what_was_kept);
 	tcase_add_test(tcase, errors_are_freed);
-	return unit_run(suite);
 }

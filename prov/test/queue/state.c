@@ -3,7 +3,7 @@
 
 /*
  * state.h: what may follow a state. The picture in docs/matching.md says the
- * same; "unit-state --picture" prints its lines.
+ * same.
  */
 
 #include <signal.h>
@@ -18,20 +18,6 @@ static void line_of(char *line, size_t size, int from, int to)
 {
 	snprintf(line, size, "    %s --> %s\n", duo_rx_state_str(from),
 		 duo_rx_state_str(to));
-}
-
-static void print_picture(void)
-{
-	char line[64];
-	int from, to;
-
-	for (from = 0; from < DUO_RX_STATES; from++) {
-		for (to = 0; to < DUO_RX_STATES; to++) {
-			line_of(line, sizeof(line), from, to);
-			if (duo_rx_may(from, to))
-				fputs(line, stdout);
-		}
-	}
 }
 
 static void read_document(char *text, size_t size)
@@ -123,15 +109,10 @@ START_TEST(illegal_change)
 END_TEST
 #endif
 
-int main(int argc, char **argv)
+UNIT_SUITE(state)
 {
-	Suite *suite = suite_create("state");
-	TCase *tcase = tcase_create("state");
+	TCase *tcase = unit_case(suite, "state", NULL, NULL);
 
-	if (argc > 1 && !strcmp(argv[1], "--picture")) {
-		print_picture();
-		return 0;
-	}
 	tcase_add_test(tcase, picture_is_the_table);
 	tcase_add_test(tcase, all_are_reached_and_left);
 	tcase_add_test(tcase, legal_change);
@@ -139,6 +120,4 @@ int main(int argc, char **argv)
 	tcase_add_loop_test_raise_signal(tcase, illegal_change, SIGABRT, 0,
 					 ARRAY_SIZE(illegal));
 #endif
-	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
 }

@@ -386,9 +386,8 @@ START_TEST(directed_on_efa)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(multi)
 {
-	Suite *suite = suite_create("multi");
 	TCase *tcase = unit_case(suite, "multi", multi_setup, fixture_close);
 
 	tcase_add_loop_test(tcase, one_after_the_other, 0, 2);
@@ -412,5 +411,4 @@ int main(void)
 	tcase_add_test(tcase, without_shm);
 	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
 	tcase_add_test(tcase, directed_on_efa);
-	return unit_run(suite);
 }

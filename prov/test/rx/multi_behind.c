@@ -92,9 +92,8 @@ START_TEST(behind_one_that_efa_never_gets)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(multi_behind)
 {
-	Suite *suite = suite_create("multi-behind");
 	TCase *tcase = unit_case(suite, "behind", multi_setup, fixture_close);
 
 	tcase_add_test(tcase, others_do_not_wait);
@@ -102,5 +101,4 @@ int main(void)
 	tcase_add_loop_test(tcase, behind_one_that_only_shm_fills, 0, 2);
 	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
 	tcase_add_test(tcase, behind_one_that_efa_never_gets);
-	return unit_run(suite);
 }

@@ -458,9 +458,8 @@ START_TEST(closed)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(multi_end)
 {
-	Suite *suite = suite_create("multi-end");
 	TCase *tcase = unit_case(suite, "end", multi_setup, fixture_close);
 
 	tcase_add_test(tcase, released_by_the_last_to_complete);
@@ -492,5 +491,4 @@ int main(void)
 	tcase_add_test(tcase, cancel_directed_on_efa);
 	tcase = unit_case(suite, "default", NULL, fixture_close);
 	tcase_add_loop_test(tcase, default_minimum, 0, 3);
-	return unit_run(suite);
 }

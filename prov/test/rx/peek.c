@@ -237,9 +237,8 @@ START_TEST(wrong_flags)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(peek)
 {
-	Suite *suite = suite_create("peek");
 	TCase *tcase = unit_case(suite, "peek", setup, fixture_close);
 
 	tcase_add_loop_test(tcase, peek_reports, 0, 2);
@@ -257,5 +256,4 @@ int main(void)
 	tcase_add_test(tcase, core_is_full_at_a_peek);
 	tcase_add_test(tcase, core_is_full_at_a_claim);
 	tcase_add_test(tcase, wrong_flags);
-	return unit_run(suite);
 }

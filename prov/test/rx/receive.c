@@ -54,20 +54,6 @@ static void arrive(int path, enum duo_rx_kind kind, const char *text)
 				 text);
 }
 
-/* Without memory malloc returns NULL, as it does without a sanitizer. */
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
-
-const char *__asan_default_options(void)
-{
-	return "allocator_may_return_null=1";
-}
-
-const char *__tsan_default_options(void)
-{
-	return "allocator_may_return_null=1";
-}
-
 static void expect_idle(void)
 {
 	expect_nothing();
@@ -380,9 +366,8 @@ START_TEST(statistics)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(receive)
 {
-	Suite *suite = suite_create("receive");
 	TCase *tcase = unit_case(suite, "receive", setup, fixture_close);
 
 	tcase_add_loop_test(tcase, truncated, 0, 4);
@@ -403,5 +388,4 @@ int main(void)
 	tcase = unit_case(suite, "selective", setup_selective, fixture_close);
 	tcase_add_loop_test(tcase, selective, 0, 2);
 	tcase_add_loop_test(tcase, selective_error, 0, 2);
-	return unit_run(suite);
 }

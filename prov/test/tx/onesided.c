@@ -364,10 +364,9 @@ START_TEST(without_messages)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(onesided)
 {
 	static const uint64_t none = 0, both = FI_TRANSMIT | FI_RECV;
-	Suite *suite = suite_create("onesided");
 	TCase *tcase = unit_case(suite, "onesided", setup, fixture_close);
 
 	tcase_add_loop_test(tcase, goes_to_the_core, 0, 2 * COUNT);
@@ -381,5 +380,4 @@ int main(void)
 	tcase_add_test(tcase, valid_is_what_the_core_says);
 	tcase_add_loop_test(tcase, without_messages, none, none + 1);
 	tcase_add_loop_test(tcase, without_messages, both, both + 1);
-	return unit_run(suite);
 }

@@ -74,11 +74,9 @@ START_TEST(another_thread_is_sending)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(refused)
 {
-	Suite *suite = suite_create("refused");
 	TCase *tcase = unit_case(suite, "refused", setup, fixture_close);
 
 	tcase_add_test(tcase, another_thread_is_sending);
-	return unit_run(suite);
 }

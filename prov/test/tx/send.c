@@ -238,9 +238,8 @@ START_TEST(first_send_decides)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(send)
 {
-	Suite *suite = suite_create("send");
 	TCase *tcase = unit_case(suite, "send", setup, fixture_close);
 	int count = ARRAY_SIZE(variants);
 
@@ -251,5 +250,4 @@ int main(void)
 	tcase_add_loop_test(tcase, shm_is_full, 0, count);
 	tcase_add_test(tcase, message_stays_as_it_was);
 	tcase_add_loop_test(tcase, first_send_decides, 0, count);
-	return unit_run(suite);
 }

@@ -222,9 +222,8 @@ START_TEST(atomics_of_another_core)
 }
 END_TEST
 
-int main(void)
+UNIT_SUITE(small_rma)
 {
-	Suite *suite = suite_create("small one-sided calls");
 	TCase *tcase = unit_case(suite, "unlocked", setup, port_teardown);
 
 	tcase_add_test(tcase, taken);
@@ -239,5 +238,4 @@ int main(void)
 	tcase = unit_case(suite, "other core", setup_other_core,
 			  port_teardown);
 	tcase_add_test(tcase, atomics_of_another_core);
-	return unit_run(suite);
 }
