@@ -151,7 +151,7 @@ enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 	strcpy(self.peer_name, "unit-self");
 	self.dir = duo_registry_open(dir, NULL);
 	ck_assert_int_ge(self.dir, 0);
-	ck_assert_int_eq(near_proc_ns(&self.pid_ns), 0);
+	ck_assert_int_eq(duo_proc_ns(&self.pid_ns), 0);
 	reason = duo_registry_lookup(addr, len, &self, peer_name);
 	close(self.dir);
 	return reason;

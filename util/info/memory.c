@@ -74,7 +74,7 @@ static const char *info_registry_dir(void)
 /* As the provider wants it: registry_owner.c. */
 static bool info_check_user(void)
 {
-	if (near_proc_user_known())
+	if (duo_proc_user_known())
 		return true;
 	info_found("registry", INFO_WARNING, "this user has no number in its "
 		   "user namespace, so that the kernel cannot tell it from "

@@ -17,12 +17,12 @@
 
 #include "base/proc.h"
 
-#define NEAR_PROC_SPARE 16	/* descriptors */
-#define NEAR_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
-#define NEAR_STAT_THREADS 20
-#define NEAR_STAT_START 22
+#define DUO_PROC_SPARE 16	/* descriptors */
+#define DUO_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
+#define DUO_STAT_THREADS 20
+#define DUO_STAT_START 22
 
-static ssize_t near_proc_read(const char *path, char *text, size_t size)
+static ssize_t duo_proc_read(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
@@ -38,13 +38,13 @@ static ssize_t near_proc_read(const char *path, char *text, size_t size)
 	return len;
 }
 
-struct near_stat {
+struct duo_stat {
 	char state;		/* of the main thread */
 	unsigned long threads;	/* with that one */
 	uint64_t start;
 };
 
-static int near_proc_stat(pid_t pid, struct near_stat *stat)
+static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 {
 	char path[32], text[1024], *at;
 	ssize_t len;
@@ -54,18 +54,18 @@ static int near_proc_stat(pid_t pid, struct near_stat *stat)
 		strcpy(path, "/proc/self/stat");
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	len = near_proc_read(path, text, sizeof(text));
+	len = duo_proc_read(path, text, sizeof(text));
 	if (len <= 0)
 		return len == -ENOENT || !len ? -ESRCH : (int)len;
 	/* the second field, the name, may have spaces and brackets */
 	at = strrchr(text, ')');
-	for (field = NEAR_STAT_STATE; at && field <= NEAR_STAT_START; field++) {
+	for (field = DUO_STAT_STATE; at && field <= DUO_STAT_START; field++) {
 		at = strchr(at, ' ');
 		if (!at++)
 			break;
-		if (field == NEAR_STAT_STATE)
+		if (field == DUO_STAT_STATE)
 			stat->state = *at;
-		if (field == NEAR_STAT_THREADS)
+		if (field == DUO_STAT_THREADS)
 			stat->threads = strtoul(at, NULL, 10);
 	}
 	if (!at)
@@ -75,23 +75,23 @@ static int near_proc_stat(pid_t pid, struct near_stat *stat)
 }
 
 /* Its main thread at least. */
-static bool near_stat_ended(const struct near_stat *stat)
+static bool duo_stat_ended(const struct duo_stat *stat)
 {
 	return stat->state == 'Z' || stat->state == 'X';
 }
 
 /* All its threads, and nobody has waited for it yet. */
-static bool near_stat_zombie(const struct near_stat *stat)
+static bool duo_stat_zombie(const struct duo_stat *stat)
 {
-	return near_stat_ended(stat) && stat->threads <= 1;
+	return duo_stat_ended(stat) && stat->threads <= 1;
 }
 
-int near_proc_start(pid_t pid, uint64_t *start)
+int duo_proc_start(pid_t pid, uint64_t *start)
 {
-	struct near_stat stat;
-	int ret = near_proc_stat(pid, &stat);
+	struct duo_stat stat;
+	int ret = duo_proc_stat(pid, &stat);
 
-	if (!ret && near_stat_zombie(&stat))
+	if (!ret && duo_stat_zombie(&stat))
 		ret = -ESRCH;
 	if (!ret)
 		*start = stat.start;
@@ -99,26 +99,26 @@ int near_proc_start(pid_t pid, uint64_t *start)
 }
 
 /* /proc does not have pid, or does not show it; a kernel may have no pidfds. */
-static int near_proc_hidden(pid_t pid)
+static int duo_proc_hidden(pid_t pid)
 {
 	bool ended = kill(pid, 0) && errno == ESRCH;
-	int fd = ended ? -ESRCH : near_proc_pidfd(pid);
+	int fd = ended ? -ESRCH : duo_proc_pidfd(pid);
 
 	if (fd < 0)
 		return fd;
-	ended = near_proc_ended(fd);
+	ended = duo_proc_ended(fd);
 	close(fd);
 	return ended ? -ESRCH : -EACCES;
 }
 
-int near_proc_check(pid_t pid, uint64_t start)
+int duo_proc_check(pid_t pid, uint64_t start)
 {
-	struct near_stat stat;
-	int ret = start ? near_proc_stat(pid, &stat) : -ESRCH;
+	struct duo_stat stat;
+	int ret = start ? duo_proc_stat(pid, &stat) : -ESRCH;
 
 	if (ret == -ESRCH)
-		return near_proc_hidden(pid);
-	if (!ret && (stat.start != start || near_stat_zombie(&stat)))
+		return duo_proc_hidden(pid);
+	if (!ret && (stat.start != start || duo_stat_zombie(&stat)))
 		return -ESRCH;
 	return ret;
 }
@@ -127,14 +127,14 @@ int near_proc_check(pid_t pid, uint64_t start)
  * The name of a descriptor of a process whose main thread has ended, by another
  * thread; false: the main thread has not ended, or there is no other.
  */
-static bool near_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
+static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
 	struct dirent *entry;
-	struct near_stat stat;
+	struct duo_stat stat;
 	bool found = false;
 	DIR *dir;
 
-	if (near_proc_stat(pid, &stat) || !near_stat_ended(&stat))
+	if (duo_proc_stat(pid, &stat) || !duo_stat_ended(&stat))
 		return false;
 	snprintf(path, size, "/proc/%d/task", (int)pid);
 	dir = opendir(path);
@@ -148,22 +148,22 @@ static bool near_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 	return found;
 }
 
-static int near_proc_open_path(const char *path, int flags)
+static int duo_proc_open_path(const char *path, int flags)
 {
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	return fd < 0 ? -errno : fd;
 }
 
-int near_proc_open(pid_t pid, int fd, int flags)
+int duo_proc_open(pid_t pid, int fd, int flags)
 {
 	char path[64];
 	int ours;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	ours = near_proc_open_path(path, flags);
-	if (ours < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd))
-		ours = near_proc_open_path(path, flags);
+	ours = duo_proc_open_path(path, flags);
+	if (ours < 0 && duo_proc_thread_fd(path, sizeof(path), pid, fd))
+		ours = duo_proc_open_path(path, flags);
 	return ours;
 }
 
@@ -171,15 +171,15 @@ int near_proc_open(pid_t pid, int fd, int flags)
  * By no pid: /proc may be of another pid namespace than this process. By the
  * calling thread: /proc/self has no descriptors once the main thread has ended.
  */
-int near_proc_open_own(int fd, int flags)
+int duo_proc_open_own(int fd, int flags)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
-	return near_proc_open_path(path, flags);
+	return duo_proc_open_path(path, flags);
 }
 
-ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size)
+ssize_t duo_proc_link(pid_t pid, int fd, char *target, size_t size)
 {
 	char path[64];
 	ssize_t len;
@@ -188,22 +188,22 @@ ssize_t near_proc_link(pid_t pid, int fd, char *target, size_t size)
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
 	len = readlink(path, target, size);
 	err = errno;
-	if (len < 0 && near_proc_thread_fd(path, sizeof(path), pid, fd)) {
+	if (len < 0 && duo_proc_thread_fd(path, sizeof(path), pid, fd)) {
 		len = readlink(path, target, size);
 		err = errno;
 	}
 	return len < 0 ? -err : len;
 }
 
-int near_proc_host(uint64_t *host)
+int duo_proc_host(uint64_t *host)
 {
 	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
 	char text[64];
-	ssize_t len = near_proc_read(boot_id, text, sizeof(text));
+	ssize_t len = duo_proc_read(boot_id, text, sizeof(text));
 
 	if (len < 0)
 		return (int)len;
-	*host = near_fnv(NEAR_FNV, text, (size_t)len);
+	*host = duo_fnv(DUO_FNV, text, (size_t)len);
 	return 0;
 }
 
@@ -211,7 +211,7 @@ int near_proc_host(uint64_t *host)
  * Returns this process's pid in /proc if that is of another pid namespace: one
  * above ours, or it would not show us. 0: it is of ours.
  */
-static uint32_t near_proc_outside(void)
+static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
 	unsigned int pid, more;
@@ -231,24 +231,24 @@ static uint32_t near_proc_outside(void)
 	return outside;
 }
 
-int near_proc_ns(uint64_t *pid_ns)
+int duo_proc_ns(uint64_t *pid_ns)
 {
-	uint64_t inode = near_proc_inode("/proc/self/ns/pid");
+	uint64_t inode = duo_proc_inode("/proc/self/ns/pid");
 
 	if (!inode)
 		return -errno;
-	*pid_ns = inode ^ (uint64_t)near_proc_outside() << 32;
+	*pid_ns = inode ^ (uint64_t)duo_proc_outside() << 32;
 	return 0;
 }
 
-uint64_t near_proc_inode(const char *path)
+uint64_t duo_proc_inode(const char *path)
 {
 	struct stat st;
 
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-uint64_t near_fnv(uint64_t hash, const void *data, size_t len)
+uint64_t duo_fnv(uint64_t hash, const void *data, size_t len)
 {
 	const uint8_t *byte = data;
 
@@ -257,24 +257,24 @@ uint64_t near_fnv(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
-bool near_proc_user_known(void)
+bool duo_proc_user_known(void)
 {
 	unsigned int inside, outside, count;
 	uid_t overflow = 65534;
 	char text[128];
 
-	if (near_proc_read("/proc/sys/kernel/overflowuid", text,
-			   sizeof(text)) > 0)
+	if (duo_proc_read("/proc/sys/kernel/overflowuid", text,
+			  sizeof(text)) > 0)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
 	/* it is a user's own number where all have one */
-	return near_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
 }
 
-int near_proc_pidfd(pid_t pid)
+int duo_proc_pidfd(pid_t pid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
@@ -282,13 +282,13 @@ int near_proc_pidfd(pid_t pid)
 }
 
 /* No signal at all; of a process in another place it is refused otherwise. */
-bool near_proc_is_pidfd(int fd)
+bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
 	       errno != EBADF;
 }
 
-bool near_proc_ended(int pidfd)
+bool duo_proc_ended(int pidfd)
 {
 	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
 
@@ -296,15 +296,15 @@ bool near_proc_ended(int pidfd)
 }
 
 /* The lowest number that is free is given out, so high ones say how many are. */
-bool near_proc_scarce(int fd)
+bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;
 
 	return !getrlimit(RLIMIT_NOFILE, &limit) &&
-	       (rlim_t)fd + NEAR_PROC_SPARE >= limit.rlim_cur;
+	       (rlim_t)fd + DUO_PROC_SPARE >= limit.rlim_cur;
 }
 
-uint64_t near_now_ms(void)
+uint64_t duo_now_ms(void)
 {
 	struct timespec ts;
 
@@ -312,7 +312,7 @@ uint64_t near_now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-uint64_t near_now_ns(void)
+uint64_t duo_now_ns(void)
 {
 	struct timespec ts;
 

@@ -22,7 +22,7 @@
 
 uint64_t duo_registry_hash(const void *data, size_t len)
 {
-	return near_fnv(NEAR_FNV, data, len);
+	return duo_fnv(DUO_FNV, data, len);
 }
 
 uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
@@ -30,7 +30,7 @@ uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
 {
 	uint64_t hash = duo_registry_hash(addr, len);
 
-	return self->net_ns ? near_fnv(hash, &self->net_ns,
+	return self->net_ns ? duo_fnv(hash, &self->net_ns,
 					sizeof(self->net_ns)) : hash;
 }
 
@@ -67,7 +67,7 @@ int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 	int ret = duo_record_locked(fd);
 
 	if (!ret && record->pid_ns == pid_ns)
-		ret = near_proc_check(record->pid, record->start);
+		ret = duo_proc_check(record->pid, record->start);
 	return ret;
 }
 
@@ -171,7 +171,7 @@ static void duo_record_fill(struct duo_record *record, const void *addr,
 	record->net_ns = pub->net_ns;
 	record->realm = pub->realm;
 	record->pid = getpid();
-	if (near_proc_start(record->pid, &record->start))
+	if (duo_proc_start(record->pid, &record->start))
 		record->start = 0;
 	record->addr_len = len;
 	memcpy(record->addr, addr, len);
@@ -248,9 +248,9 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	pub->hidden = false;
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
-	if (near_proc_ns(&pub->pid_ns))
+	if (duo_proc_ns(&pub->pid_ns))
 		return -FI_EOPNOTSUPP;	/* nobody could tell who is local */
-	pub->net_ns = per_net ? near_proc_inode("/proc/self/ns/net") : 0;
+	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
 	ret = duo_pub_open(base, name, pub);

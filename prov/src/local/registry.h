@@ -37,7 +37,7 @@ struct duo_publication {
 	int fd;
 	int dir;		/* the user's directory */
 	bool hidden;		/* found no more */
-	uint64_t pid_ns;	/* near_proc_ns() */
+	uint64_t pid_ns;	/* duo_proc_ns() */
 	uint64_t net_ns;	/* in which the address is unique; 0: in all */
 	char path[DUO_PATH_MAX];
 	/* What the peer writes before duo_registry_reserve(): */

@@ -30,12 +30,12 @@ static uint64_t duo_ns(const struct timespec *time)
 int duo_dir_lock(int fd, int operation)
 {
 	const struct timespec nap = { .tv_nsec = DUO_LOCK_NAP_NS };
-	uint64_t end = near_now_ms() + DUO_LOCK_WAIT_MS;
+	uint64_t end = duo_now_ms() + DUO_LOCK_WAIT_MS;
 
 	while (flock(fd, operation | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		if (near_now_ms() > end)
+		if (duo_now_ms() > end)
 			return -FI_ETIMEDOUT;
 		nanosleep(&nap, NULL);
 	}

@@ -58,7 +58,7 @@ static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
 
-	if (near_proc_host(&host))
+	if (duo_proc_host(&host))
 		return -FI_EOPNOTSUPP;
 	snprintf(base->prefix, sizeof(base->prefix), "ofi_duo.%016" PRIx64 ".",
 		 host);
@@ -231,7 +231,7 @@ int duo_registry_open(const char *path, char *dir)
 
 	if (strlen(path) + 1 + DUO_DIR_NAME > DUO_PATH_MAX)
 		return -FI_ETOOSMALL;
-	if (!near_proc_user_known())
+	if (!duo_proc_user_known())
 		return -FI_EPERM;
 	ret = duo_base_open(&base, path);
 	if (ret)

@@ -93,7 +93,7 @@ size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)
 
 	if (!stream)
 		return 0;
-	if (near_proc_ns(&pid_ns))
+	if (duo_proc_ns(&pid_ns))
 		pid_ns = 0;
 	while ((entry = readdir(stream))) {
 		if (duo_sweep_wants(entry->d_name))

@@ -53,7 +53,7 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 static int duo_shm_realm(uint64_t *realm)
 {
 	uint64_t same[] = {
-		0, fi_version(), near_proc_inode("/proc/self/ns/user"),
+		0, fi_version(), duo_proc_inode("/proc/self/ns/user"),
 	};
 	struct stat st;
 
@@ -72,7 +72,7 @@ int duo_shm_publish(struct duo_publication *pub)
 	if (ret)
 		return ret;
 	pub->peer = DUO_PEER_SHM;
-	near_proc_ns(&pid_ns);
+	duo_proc_ns(&pid_ns);
 	return duo_shm_make_name(pid_ns, pub->peer_name);
 }
 
@@ -112,7 +112,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 			continue;
 		pid = atoi(entry->d_name + len);
 		if (pid > 0 && strstr(entry->d_name + len, ns) &&
-		    near_proc_check(pid, 0) == -ESRCH)
+		    duo_proc_check(pid, 0) == -ESRCH)
 			shm_unlink(entry->d_name);
 		else
 			left++;

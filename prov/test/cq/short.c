@@ -428,7 +428,7 @@ START_TEST(clock_with_two_queues)
 	struct near_port *port = fixture_ep()->near->port;
 	uint64_t checked = port->checked_ms;
 	struct fi_cq_tagged_entry entry;
-	const uint64_t end = near_now_ms() + 400;
+	const uint64_t end = duo_now_ms() + 400;
 	const int reads = 2 + _i % 3, before = 2 + _i / 3;
 	int i, n = 0;
 
@@ -444,7 +444,7 @@ START_TEST(clock_with_two_queues)
 		for (i = 0; i < reads; i++)
 			fi_cq_read(fx.cq, &entry, 1);
 		fi_cq_read(fx.tx_cq, &entry, 1);
-	} while (near_now_ms() < end);
+	} while (duo_now_ms() < end);
 	/* it is checked every 100 ms */
 	ck_assert_uint_gt(port->checked_ms, checked + 150);
 }

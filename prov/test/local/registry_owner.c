@@ -42,7 +42,7 @@ static void make_name_here(char *path, size_t size)
 {
 	uint64_t host;
 
-	ck_assert_int_eq(near_proc_host(&host), 0);
+	ck_assert_int_eq(duo_proc_host(&host), 0);
 	make_name(path, size, host);
 }
 
@@ -132,7 +132,7 @@ START_TEST(of_another_host)
 	struct stat st;
 	uint64_t host;
 
-	ck_assert_int_eq(near_proc_host(&host), 0);
+	ck_assert_int_eq(duo_proc_host(&host), 0);
 	make_name(path, sizeof(path), ~host);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	snprintf(file, sizeof(file), "%s/" LEAST ".new", path);

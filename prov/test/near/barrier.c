@@ -103,11 +103,11 @@ static void gate_open(void)
 
 static void until_ready(void)
 {
-	uint64_t end = near_now_ms() + 20000;
+	uint64_t end = duo_now_ms() + 20000;
 
 	while (!near_barrier_ready()) {
 		sched_yield();
-		ck_assert_msg(near_now_ms() < end, "not registered");
+		ck_assert_msg(duo_now_ms() < end, "not registered");
 	}
 }
 

@@ -212,9 +212,9 @@ START_TEST(stays_rung)
 
 	ck_assert_int_eq(near_arm(us->port), 0);
 	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
-	end = near_now_ms() + 3 * NEAR_CHECK_MS;
+	end = duo_now_ms() + 3 * NEAR_CHECK_MS;
 	rig_until(us, NULL, 1);
-	while (near_now_ms() < end)
+	while (duo_now_ms() < end)
 		near_poll(us->port, us->port->sink);
 	ck_assert_int_eq(poll(&fd, 1, 0), 1);
 	ck_assert(near_woken(us->port));

@@ -119,7 +119,7 @@ END_TEST
 /* It has died, but the sink takes nothing of what it sent: that is no -EAGAIN. */
 START_TEST(dying)
 {
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 	struct near_peer *peer;
 	int ret;
 
@@ -131,7 +131,7 @@ START_TEST(dying)
 	do {
 		rig_poll(us, 1);
 		ret = rig_send(us, peer, 2, buf, 8);
-	} while ((!ret || ret == -EAGAIN) && near_now_ms() < end);
+	} while ((!ret || ret == -EAGAIN) && duo_now_ms() < end);
 	ck_assert_int_eq(ret, -ECONNRESET);
 	ck_assert_int_eq(rig_send_large(us, peer, 2, buf, LEN, buf),
 			 -ECONNRESET);
@@ -242,7 +242,7 @@ END_TEST
 /* The clock is looked at at each poll after a pause, and then less and less. */
 START_TEST(looks_less_often)
 {
-	const uint64_t start_ms = near_now_ms();
+	const uint64_t start_ms = duo_now_ms();
 	uint32_t i, looks = 0, before;
 
 	pause_ms(1000);
@@ -253,7 +253,7 @@ START_TEST(looks_less_often)
 		rig_poll(us, 1);
 		looks += us->port->tick_at != before;
 	}
-	if (near_now_ms() - start_ms < NEAR_CHECK_MS) {
+	if (duo_now_ms() - start_ms < NEAR_CHECK_MS) {
 		ck_assert_uint_eq(us->port->tick_polls, NEAR_TICK_POLLS);
 		ck_assert_uint_le(looks, 4 * NEAR_TICK_QUICK + 1000 /
 				  NEAR_TICK_POLLS);

@@ -67,11 +67,11 @@ static int fds(void)
 static int send_when(struct rig *rig, struct near_peer *peer,
 		     struct rig *other)
 {
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 	int ret;
 
 	while ((ret = rig_send(rig, peer, 7, big, 8)) == -EAGAIN) {
-		ck_assert(near_now_ms() < end);
+		ck_assert(duo_now_ms() < end);
 		rig_poll(rig, NEAR_TICK_POLLS);
 		if (other)
 			rig_poll(other, NEAR_TICK_POLLS);
@@ -129,7 +129,7 @@ START_TEST(unknown_sender)
 {
 	struct rig *hidden = rig_open(false);
 	struct near_peer *to_us = rig_peer(hidden, us);
-	uint64_t start = near_now_ms(), asked;
+	uint64_t start = duo_now_ms(), asked;
 
 	ck_assert_int_eq(near_listen(hidden->port, -1), 0);
 	hidden->port->addr.pid_ns++;
@@ -137,7 +137,7 @@ START_TEST(unknown_sender)
 	rig_poll_ms(us, 50);
 	asked = (uint64_t)mail_count(hidden);
 	ck_assert_uint_ge(asked, 1);
-	ck_assert_uint_le(asked, 1 + (near_now_ms() - start) / 100);
+	ck_assert_uint_le(asked, 1 + (duo_now_ms() - start) / 100);
 	ck_assert_uint_eq(us->count, 0);
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
@@ -291,7 +291,7 @@ static void fds_make(void)
 	ck_assert_int_eq(ftruncate(fd_of[UNSEALED], 1 << 22), 0);
 	ck_assert_int_eq(pipe(pair), 0);
 	fd_of[PIPE] = pair[1];
-	fd_of[PIDFD] = near_proc_pidfd(getpid());
+	fd_of[PIDFD] = duo_proc_pidfd(getpid());
 }
 
 #define FEW(n, says) \

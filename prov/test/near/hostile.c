@@ -177,10 +177,10 @@ END_TEST
 
 static void until_free(const struct near_claim *claim)
 {
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 
 	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
-	       NEAR_CLAIM_FREE && near_now_ms() < end)
+	       NEAR_CLAIM_FREE && duo_now_ms() < end)
 		rig_poll(us, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
 }

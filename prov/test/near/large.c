@@ -191,7 +191,7 @@ START_TEST(share_closed)
 	near_rx_step(b->port, rx_op(), &none);
 	ctl = rx_op()->peer->lane->rx.ctl;
 	near_share_claim(ctl, rx_op()->peer->round, rx_op()->steps, true);
-	start_ms = near_now_ms();
+	start_ms = duo_now_ms();
 	writer = fork();
 	if (!writer) {
 		usleep(100000);
@@ -199,7 +199,7 @@ START_TEST(share_closed)
 		_exit(0);
 	}
 	near_ops_stop(b->port);
-	ck_assert_uint_ge(near_now_ms() - start_ms, 90);
+	ck_assert_uint_ge(duo_now_ms() - start_ms, 90);
 	waitpid(writer, NULL, 0);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
 	ck_assert_int_eq(near_share_claim(ctl, rx_op()->peer->round,

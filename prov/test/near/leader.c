@@ -111,7 +111,7 @@ START_TEST(main_thread_has_ended)
 		near_peer_watch(us->port, peer);
 	rig_until(us, NULL, 2);
 	ck_assert(main_ended(child));
-	ck_assert_int_eq(near_proc_start(child, &start_ticks), 0);
+	ck_assert_int_eq(duo_proc_start(child, &start_ticks), 0);
 	ck_assert_uint_eq(start_ticks, theirs.start);
 	ck_assert_int_eq(us->event[0].kind, RIG_MSG);
 	ck_assert_int_eq(us->event[1].kind, RIG_RNDV);
@@ -128,7 +128,7 @@ START_TEST(main_thread_has_ended)
 	ck_assert_int_eq(write(ends[1], "", 1), 1);
 	rig_until(us, NULL, 4);
 	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
-	ck_assert_int_eq(near_proc_start(child, &start_ticks), -ESRCH);
+	ck_assert_int_eq(duo_proc_start(child, &start_ticks), -ESRCH);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 }
@@ -141,7 +141,7 @@ static void *open_own(void *arg)
 
 	while (!main_ended(getpid()))
 		sched_yield();
-	own = near_proc_open_own(ends[0], O_RDONLY);
+	own = duo_proc_open_own(ends[0], O_RDONLY);
 	_exit(own < 0 ? -own : 0);
 }
 

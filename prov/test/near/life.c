@@ -140,12 +140,12 @@ static bool ops_left(const struct rig *rig)
 /* Until nobody is left and nothing is under way. */
 static void listen_to_the_end(void)
 {
-	uint64_t end_ms = near_now_ms() + PATIENCE_MS;
+	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
 
 	do {
 		listen_to(us);
 		sched_yield();
-		ck_assert_msg(near_now_ms() < end_ms, "%u lanes, operations %d",
+		ck_assert_msg(duo_now_ms() < end_ms, "%u lanes, operations %d",
 			      rig_lanes(us), ops_left(us));
 	} while (rig_lanes(us) || ops_left(us));
 }
@@ -183,7 +183,7 @@ static void client(const struct near_addr *service, unsigned int number)
 /* The next request, whatever else there is to hear. */
 static void answer(void)
 {
-	uint64_t end_ms = near_now_ms() + PATIENCE_MS;
+	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
 	uint32_t i;
 
 	for (;;) {
@@ -195,7 +195,7 @@ static void answer(void)
 			break;
 		hear(us);
 		sched_yield();
-		ck_assert_msg(near_now_ms() < end_ms, "no request");
+		ck_assert_msg(duo_now_ms() < end_ms, "no request");
 	}
 	ck_assert_int_eq(rig_send(us, us->event[i].peer, 8 << 8, pattern, 8),
 			 0);
@@ -290,11 +290,11 @@ START_TEST(deaths)
 	for (i = 0; i < TALKERS; i++)
 		child[i] = talker(i);
 	for (i = 0; i < count; i++) {
-		until_ms = near_now_ms() + rand_r(&seed) % 50;
+		until_ms = duo_now_ms() + rand_r(&seed) % 50;
 		do {
 			talk_to_all(&seed);
 			heard += listen_to(us);
-		} while (near_now_ms() < until_ms);
+		} while (duo_now_ms() < until_ms);
 		who = (unsigned int)rand_r(&seed) % TALKERS;
 		kill(child[who], SIGKILL);
 		waitpid(child[who], NULL, 0);
@@ -332,11 +332,11 @@ START_TEST(many_messages)
 	while (heard < count) {
 		heard += listen_to(us);
 		if (heard != last)
-			end_ms = near_now_ms() + PATIENCE_MS;
+			end_ms = duo_now_ms() + PATIENCE_MS;
 		else
 			sched_yield();
 		last = heard;
-		ck_assert_msg(!end_ms || near_now_ms() < end_ms,
+		ck_assert_msg(!end_ms || duo_now_ms() < end_ms,
 			      "%lu of %u messages", (unsigned long)heard,
 			      count);
 	}
@@ -348,7 +348,7 @@ END_TEST
 static void refuse_pidfds(void)
 {
 	unit_refuse(SYS_pidfd_open, SECCOMP_RET_ERRNO | ENOSYS);
-	ck_assert_int_eq(near_proc_pidfd(getpid()), -ENOSYS);
+	ck_assert_int_eq(duo_proc_pidfd(getpid()), -ENOSYS);
 }
 
 /* A death is found by the start time alone; _i is 1: after it was waited for. */
@@ -374,10 +374,10 @@ START_TEST(without_pidfds)
 	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
 	near_peer_watch(us->port, peer);
 	ck_assert(peer->by_start);
-	ck_assert_int_eq(near_proc_check(addr.pid, addr.start), 0);
+	ck_assert_int_eq(duo_proc_check(addr.pid, addr.start), 0);
 	kill(child[0], SIGKILL);
 	waitid(P_PID, child[0], &info, WEXITED | (_i ? 0 : WNOWAIT));
-	ck_assert_int_eq(near_proc_check(addr.pid, addr.start), -ESRCH);
+	ck_assert_int_eq(duo_proc_check(addr.pid, addr.start), -ESRCH);
 	if (_i)
 		child[0] = 0;
 	rig_until(us, NULL, 1);

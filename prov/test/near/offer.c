@@ -423,7 +423,7 @@ START_TEST(done_before_it_goes)
 	near_close(b.rig->port);
 	a.rig->no_room = _i;
 	near_woken(a.rig->port);
-	for (end = near_now_ms() + 300; _i && near_now_ms() < end;)
+	for (end = duo_now_ms() + 300; _i && duo_now_ms() < end;)
 		rig_poll(a.rig, NEAR_TICK_POLLS);
 	ck_assert_uint_eq(a.done, !_i);
 	a.rig->no_room = false;

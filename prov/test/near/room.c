@@ -120,7 +120,7 @@ START_TEST(idle)
 	static struct rig *other[MANY];
 	static struct near_peer *to[MANY];
 	struct rig *us = rig_open(false);
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 	uint32_t i, share = near_tier_fit(4), more;
 
 	for (i = 0; i < MANY; i++) {
@@ -130,7 +130,7 @@ START_TEST(idle)
 	}
 	ck_assert_uint_gt(to[0]->move.tier, share);
 	do {
-		ck_assert(near_now_ms() < end);
+		ck_assert(duo_now_ms() < end);
 		for (i = more = 0; i < MANY; i++) {
 			rig_poll(other[i], NEAR_TICK_POLLS);
 			more += to[i]->move.tier > share;
@@ -209,20 +209,20 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
  */
 START_TEST(silent)
 {
-	uint64_t end = near_now_ms() + 20000;
+	uint64_t end = duo_now_ms() + 20000;
 	uint32_t i, most = NEAR_TIERS - 1;
 	struct rig *us = all_even();
 
 	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most ||
 	       others_than(2, 0)) {
-		ck_assert(near_now_ms() < end);
+		ck_assert(duo_now_ms() < end);
 		hurry(0, us);
 		hurry(1, us);
 		for (i = 2; i < MANY; i++)
 			rig_poll(talker[i], NEAR_TICK_POLLS);
 	}
 	while (others_than(0, near_tier_fit(4))) {
-		ck_assert(near_now_ms() < end);
+		ck_assert(duo_now_ms() < end);
 		for (i = 0; i < MANY; i++)
 			send_long(talker[i], to_us[i], us);
 	}
@@ -235,13 +235,13 @@ END_TEST
 START_TEST(seldom)
 {
 	struct rig *us = all_even();
-	uint64_t now, next = 0, end = near_now_ms() + 1500;
+	uint64_t now, next = 0, end = duo_now_ms() + 1500;
 	uint32_t i, moves = 0;
 
 	for (i = 1; i < MANY; i++)
 		moves += to_us[i]->move.count;
 
-	for (; (now = near_now_ms()) < end;) {
+	for (; (now = duo_now_ms()) < end;) {
 		hurry(0, us);
 		for (i = 1; i < MANY; i++) {
 			if (now >= next)

@@ -159,11 +159,11 @@ static void finish(pid_t pid)
 /* The peer may have to be asked first. */
 static int send_when(struct near_peer *peer, uint64_t tag)
 {
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 	int ret;
 
 	while ((ret = rig_send(us, peer, tag, big, 8)) == -EAGAIN) {
-		ck_assert(near_now_ms() < end);
+		ck_assert(duo_now_ms() < end);
 		rig_poll(us, NEAR_TICK_POLLS);
 		sched_yield();
 	}
@@ -422,9 +422,9 @@ static void tell_itself(int fd)
 	struct itself itself = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	itself.err = near_proc_ns(&itself.ns);
+	itself.err = duo_proc_ns(&itself.ns);
 	if (!itself.err)
-		itself.err = near_proc_start(getpid(), &itself.start);
+		itself.err = duo_proc_start(getpid(), &itself.start);
 	if (write(fd, &itself, sizeof(itself)) < 0)
 		_exit(2);
 	for (;;)
@@ -476,7 +476,7 @@ START_TEST(proc_of_outside)
 	ssize_t len;
 	int fd[2], i;
 
-	ck_assert_int_eq(near_proc_ns(&ns), 0);
+	ck_assert_int_eq(duo_proc_ns(&ns), 0);
 	ck_assert_int_eq(pipe(fd), 0);
 	maker = two_in_a_namespace(fd[1], _i);
 	close(fd[1]);
@@ -490,7 +490,7 @@ START_TEST(proc_of_outside)
 		ck_assert_int_eq(itself[i].err, 0);
 		ck_assert(itself[i].ns != ns);
 		pid[i] = itself[i].ns >> 32;	/* its pid here */
-		ck_assert_int_eq(near_proc_start(pid[i], &start), 0);
+		ck_assert_int_eq(duo_proc_start(pid[i], &start), 0);
 		ck_assert(itself[i].start == start);
 	}
 	ck_assert(itself[0].ns != itself[1].ns);

@@ -140,15 +140,15 @@ void rig_poll(struct rig *rig, int times)
 
 void rig_poll_ms(struct rig *rig, unsigned int ms)
 {
-	uint64_t end = near_now_ms() + ms;
+	uint64_t end = duo_now_ms() + ms;
 
-	while (near_now_ms() < end)
+	while (duo_now_ms() < end)
 		rig_poll(rig, NEAR_TICK_POLLS);
 }
 
 void rig_until(struct rig *rig, struct rig *other, uint32_t count)
 {
-	uint64_t end = near_now_ms() + RIG_PATIENCE_MS;
+	uint64_t end = duo_now_ms() + RIG_PATIENCE_MS;
 
 	while (rig->count < count) {
 		rig_poll(rig, 1);
@@ -156,7 +156,7 @@ void rig_until(struct rig *rig, struct rig *other, uint32_t count)
 			rig_poll(other, 1);
 		else
 			sched_yield();
-		ck_assert_msg(near_now_ms() < end, "%u events, not %u",
+		ck_assert_msg(duo_now_ms() < end, "%u events, not %u",
 			      rig->count, count);
 	}
 }

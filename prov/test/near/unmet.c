@@ -58,10 +58,10 @@ static int fd_port(struct rig *other)
 /* The second look at a peer keeps a descriptor of it. */
 static void until_kept(const struct near_peer *peer)
 {
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 
 	while (peer->given[NEAR_GIVEN_REGION] < 0) {
-		ck_assert_msg(near_now_ms() < end, "no descriptor is kept");
+		ck_assert_msg(duo_now_ms() < end, "no descriptor is kept");
 		rig_poll(us, NEAR_TICK_POLLS);
 	}
 	ck_assert_uint_eq(us->count, 0);
@@ -158,9 +158,9 @@ START_TEST(sleeps_among_unmet)
 	near_peer_watch(us->port, peer);
 	near_woken(us->port);
 	rig_close(other);
-	us->port->looked_ms = looked = near_now_ms();
+	us->port->looked_ms = looked = duo_now_ms();
 	near_woken(us->port);
-	if (near_now_ms() - looked < NEAR_CHECK_MS) {
+	if (duo_now_ms() - looked < NEAR_CHECK_MS) {
 		ck_assert_uint_eq(us->port->looked_ms, looked);
 		ck_assert(!peer->dying);
 		ck_assert_uint_eq(us->count, 0);

@@ -187,7 +187,7 @@ START_TEST(recv_multi_filling)
 	}
 	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
 	recv_close(1);
-	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
+	for (end_ms = duo_now_ms() + 250; duo_now_ms() < end_ms;)
 		fi_cq_read(cq[0], &entry, 0);
 	for (i = 0; i < RECV_COUNT; i++)
 		ck_assert_int_eq(recv_end(bytes), 0);
@@ -283,7 +283,7 @@ START_TEST(recv_again)
 	if (!_i) {
 		ck_assert_int_eq(recv_end(in), 0);
 		ck_assert(!fi_av_remove(av, &to, 1, 0));
-		for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;)
+		for (end_ms = duo_now_ms() + 250; duo_now_ms() < end_ms;)
 			ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1),
 					 -FI_EAGAIN);
 		to = recv_insert(ep[0]);
@@ -293,7 +293,7 @@ START_TEST(recv_again)
 		ck_assert_int_eq(recv_end(in), 0);
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 5, 0, in));
 	ck_assert_int_eq(recv_end(in), 0);
-	for (end_ms = near_now_ms() + 250; near_now_ms() < end_ms;) {
+	for (end_ms = duo_now_ms() + 250; duo_now_ms() < end_ms;) {
 		fi_cq_read(cq[0], &entry, 1);
 		fi_cq_read(cq[1], &entry, 1);
 	}

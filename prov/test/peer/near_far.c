@@ -37,12 +37,12 @@ static void meet(bool listens)
 /* Until the message is on its way; the peer polls meanwhile, or does not. */
 static void send_when(bool polls)
 {
-	uint64_t end = near_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 10000;
 	ssize_t ret;
 
 	while ((ret = fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot)) ==
 	       -FI_EAGAIN) {
-		ck_assert(near_now_ms() < end);
+		ck_assert(duo_now_ms() < end);
 		poll_cq(NEAR_TICK_POLLS);
 		if (polls)
 			near_poll(rig.port, &rig_sink);
@@ -86,7 +86,7 @@ END_TEST
 /* It computes, or is stopped: it is waited for, but not for ever. */
 START_TEST(is_silent)
 {
-	uint64_t begin = near_now_ms();
+	uint64_t begin = duo_now_ms();
 	enum fi_duo_reason reason;
 
 	ck_assert_uint_eq(fixture_ep()->near->port->patience_ms, 2000);
@@ -97,7 +97,7 @@ START_TEST(is_silent)
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	send_when(false);
 	/* near's clock is a coarse one */
-	ck_assert_uint_ge(near_now_ms() - begin, PATIENCE_MS - 20);
+	ck_assert_uint_ge(duo_now_ms() - begin, PATIENCE_MS - 20);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);

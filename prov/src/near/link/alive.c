@@ -32,29 +32,29 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 /* The process of the address, not one that has its pid today. */
 static int near_same_process(const struct near_addr *addr)
 {
-	return near_proc_check(addr->pid, addr->start);
+	return duo_proc_check(addr->pid, addr->start);
 }
 
 /* It is there, but /proc does not show it to us (hidepid), or not all of it. */
 static bool near_hidden(int pidfd, int err)
 {
 	return err == -EACCES || err == -EPERM ||
-	       (err == -ESRCH && pidfd >= 0 && !near_proc_ended(pidfd));
+	       (err == -ESRCH && pidfd >= 0 && !duo_proc_ended(pidfd));
 }
 
 static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 {
-	int fd = near_proc_pidfd(peer->addr.pid), ret;
+	int fd = duo_proc_pidfd(peer->addr.pid), ret;
 	uint64_t start;
 
 	if (fd == -ESRCH)
 		return fd;
 	/* after the descriptor was opened: it is of that process, or older */
-	ret = near_proc_start(peer->addr.pid, &start);
+	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->hello >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
 		ret = -ESRCH;
-	if (!ret && fd >= 0 && !near_proc_scarce(fd) &&
+	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
 	    !near_epoll_add(port, fd, peer)) {
 		peer->pidfd = fd;
 		return 0;
@@ -68,8 +68,8 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 /* Somebody has its pid, as far as that can be seen from here. */
 static bool near_pid_taken(const struct near_peer *peer)
 {
-	int fd = peer->far ? -ESRCH : near_proc_pidfd(peer->addr.pid);
-	bool taken = fd >= 0 && !near_proc_ended(fd);
+	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
+	bool taken = fd >= 0 && !duo_proc_ended(fd);
 
 	if (fd >= 0)
 		close(fd);
@@ -232,7 +232,7 @@ static bool near_peer_ended(const struct near_peer *peer)
 static int near_peer_process(const struct near_peer *peer)
 {
 	if (peer->pidfd >= 0)
-		return near_proc_ended(peer->pidfd) ? -ESRCH : 0;
+		return duo_proc_ended(peer->pidfd) ? -ESRCH : 0;
 	return peer->far ? 0 : near_same_process(&peer->addr);
 }
 
@@ -252,8 +252,8 @@ static bool near_region_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
 	char target[sizeof(name)];
-	ssize_t len = near_proc_link(peer->addr.pid, peer->addr.fd, target,
-				     sizeof(target));
+	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
+				    sizeof(target));
 
 	/* none: has it closed, or is that a process without descriptors? */
 	if (len < 0)
@@ -286,7 +286,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	closed = pread(fd, &nonce, sizeof(nonce),
 		       offsetof(struct near_region, nonce)) != sizeof(nonce) ||
 		 nonce != peer->addr.nonce || near_given_closed(peer);
-	if (closed || near_proc_scarce(fd))
+	if (closed || duo_proc_scarce(fd))
 		near_given_drop(peer, NEAR_GIVEN_REGION);
 	return closed;
 }
@@ -363,7 +363,7 @@ static void near_port_check(struct near_port *port, uint64_t now)
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 {
-	near_port_check(port, near_now_ms());
+	near_port_check(port, duo_now_ms());
 	return !peer->dying && peer->state != NEAR_PEER_GONE;
 }
 
@@ -388,7 +388,7 @@ static void near_tick_next(struct near_port *port, uint64_t now)
 
 void near_port_tick(struct near_port *port)
 {
-	const uint64_t now = near_now_ms();
+	const uint64_t now = duo_now_ms();
 
 	near_tick_next(port, now);
 	if (port->polls - port->swept >= NEAR_SWEEP_POLLS) {
@@ -435,7 +435,7 @@ int near_wait_fd(struct near_port *port)
  */
 bool near_woken(struct near_port *port)
 {
-	uint64_t now = near_now_ms();
+	uint64_t now = duo_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
 	/* the sender of the byte may not have cleared region->armed yet */

@@ -67,7 +67,7 @@ static int near_hello_bind(const struct near_port *port, int fd)
 /* port->dir is where it is to be. */
 static int near_listen_there(struct near_port *port)
 {
-	int fd, ret, self = near_proc_pidfd(port->addr.pid);
+	int fd, ret, self = duo_proc_pidfd(port->addr.pid);
 
 	if (self < 0)		/* an old kernel, or a filter: none to give */
 		return self;
@@ -166,7 +166,7 @@ static int near_hello_fds(struct near_port *port, int *fd)
 	fd[NEAR_HELLO_REGION] = port->fd;
 	fd[NEAR_HELLO_WAKE] = port->wake[1];
 	fd[NEAR_HELLO_TABLE] = port->region->table_fd;
-	fd[NEAR_HELLO_PIDFD] = near_proc_pidfd(port->addr.pid);
+	fd[NEAR_HELLO_PIDFD] = duo_proc_pidfd(port->addr.pid);
 	if (fd[NEAR_HELLO_PIDFD] < 0)
 		return fd[NEAR_HELLO_PIDFD];
 	return fd[NEAR_HELLO_TABLE] < 0 ? NEAR_HELLO_TABLE : NEAR_HELLO_FDS;

@@ -20,7 +20,7 @@
 static bool near_mail_same_user(const struct near_mail *mail)
 {
 	return mail->known && mail->cred.uid == geteuid() &&
-	       near_proc_user_known();
+	       duo_proc_user_known();
 }
 
 /* What is wrong with it; NULL: nothing. */
@@ -43,7 +43,7 @@ static const char *near_mail_fault(const struct near_port *port,
 		return "its memory could be taken away";
 	if (fstat(mail->fd[NEAR_HELLO_WAKE], &st) || !S_ISFIFO(st.st_mode))
 		return "what it is to be woken by is no pipe";
-	if (!near_proc_is_pidfd(mail->fd[NEAR_HELLO_PIDFD]))
+	if (!duo_proc_is_pidfd(mail->fd[NEAR_HELLO_PIDFD]))
 		return "nothing in it tells of its end";
 	return NULL;
 }
@@ -201,7 +201,7 @@ void near_meet_all(struct near_port *port)
 
 int near_ask(struct near_port *port, struct near_peer *peer)
 {
-	uint64_t now = near_now_ms();
+	uint64_t now = duo_now_ms();
 	int ret;
 
 	if (port->hello < 0)
@@ -251,7 +251,7 @@ int near_peer_open(const struct near_peer *peer, enum near_given which,
 		   int theirs, int flags)
 {
 	if (peer->given[which] >= 0)
-		return near_proc_open_own(peer->given[which], flags);
+		return duo_proc_open_own(peer->given[which], flags);
 	return peer->far ? -ENOENT :
-	       near_proc_open(peer->addr.pid, theirs, flags);
+	       duo_proc_open(peer->addr.pid, theirs, flags);
 }

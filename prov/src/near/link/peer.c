@@ -187,7 +187,7 @@ static bool near_wake(struct near_peer *peer)
 	if (fd < 0)
 		return false;
 	(void)!write(fd, "", 1);	/* a pipe that is full wakes as well */
-	if (near_proc_scarce(fd)) {
+	if (duo_proc_scarce(fd)) {
 		close(fd);
 		fd = -1;
 	}
@@ -372,7 +372,7 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 /* -EAGAIN, or -ETIMEDOUT after a warning: the peer has not answered. */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
-	uint64_t now = near_now_ms();
+	uint64_t now = duo_now_ms();
 
 	if (!peer->waits_ms)
 		peer->waits_ms = now;

@@ -54,11 +54,11 @@ static int near_port_name(struct near_port *port)
 	if (getrandom(&addr->nonce, sizeof(addr->nonce), 0) !=
 	    sizeof(addr->nonce))
 		return -errno;
-	ret = near_proc_host(&addr->host);
+	ret = duo_proc_host(&addr->host);
 	if (!ret)
-		ret = near_proc_ns(&addr->pid_ns);
+		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
-		ret = near_proc_start(addr->pid, &addr->start);
+		ret = duo_proc_start(addr->pid, &addr->start);
 	/* without it, whether a process lives cannot be told */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
@@ -140,7 +140,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	near_room_init(&port->room, attr->memory);
 	port->fence = !near_barrier_begin();
 	port->tick_at = port->tick_polls = 1;
-	port->ticked_ms = port->checked_ms = near_now_ms();
+	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
 	 * With Yama's ptrace_scope 1, peers may read us all the same, and all
 	 * processes of this user may debug us.

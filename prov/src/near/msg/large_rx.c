@@ -69,7 +69,7 @@ static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
 	peer->hold = !known;
 	if (op->way == NEAR_WAY_SHARE)
 		peer->sharing = op;
-	op->since_ns = peer->alone ? near_now_ns() : 0;
+	op->since_ns = peer->alone ? duo_now_ns() : 0;
 	op->begun = true;
 	op->tier = tier;
 	op->state = near_rx_first_state(op);
@@ -166,12 +166,12 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	slot = near_tx_slot(&peer->tx);
 	if (!slot || !near_peer_alive(port, peer))
 		return false;
-	since = timed ? near_now_ns() : 0;
+	since = timed ? duo_now_ns() : 0;
 	if (!near_rx_copy(peer, rndv->addr, buf, len))
 		return false;
 	port->read_left -= len;
 	if (timed)
-		near_way_learn(costs, NEAR_WAY_READ, len, near_now_ns() - since);
+		near_way_learn(costs, NEAR_WAY_READ, len, duo_now_ns() - since);
 	slot->ack.id = rndv->id;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK);
 	return true;
@@ -211,7 +211,7 @@ static void near_rx_measured(struct near_port *port, struct near_rx_op *op,
 	peer->hold = false;
 	if (!err && op->way != NEAR_WAYS)
 		near_way_learn(&port->fetch[op->tier], op->way, op->len,
-			       near_now_ns() - op->since_ns);
+			       duo_now_ns() - op->since_ns);
 }
 
 /* op is in no list any more. */

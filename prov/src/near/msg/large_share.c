@@ -168,14 +168,14 @@ void near_rx_share(struct near_port *port, struct near_rx_op *op,
  */
 static void near_rx_share_stop(struct near_port *port, struct near_rx_op *op)
 {
-	uint64_t end_ms = near_now_ms() + NEAR_STOP_MS;
+	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
 	uint32_t wrote;
 
 	if (op->state == NEAR_RX_SHARE)
 		near_rx_share_end(op);
 	while (op->claimed && near_peer_alive(port, op->peer) &&
 	       !near_share_over(op->peer->lane->rx.ctl, op->peer->round,
-				op->claimed, &wrote) && near_now_ms() < end_ms)
+				op->claimed, &wrote) && duo_now_ms() < end_ms)
 		sched_yield();
 }
 

@@ -392,12 +392,12 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	op.sent = 0;
 	op.offered = false;
 	if (args->len <= NEAR_RMA_PART && near_rma_direct_timed(at))
-		since = near_now_ns();
+		since = duo_now_ns();
 	ret = near_rma_direct_at(port, &op, memory);
 	if (ret)
 		return ret;
 	if (since)
-		near_rma_direct_took(at, near_now_ns() - since);
+		near_rma_direct_took(at, duo_now_ns() - since);
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 

@@ -113,7 +113,7 @@ void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns)
 
 void near_offer_took(struct near_rma_peer *at)
 {
-	uint64_t ns = near_now_ns() - at->offered_ns;
+	uint64_t ns = duo_now_ns() - at->offered_ns;
 
 	if (ns > at->direct_ns)
 		near_offer_lost(at);
@@ -297,7 +297,7 @@ static int near_offers_withdraw(struct near_port *port,
 		return n;
 	}
 	at->alone = NULL;
-	at->offered_ns = near_now_ns() + NEAR_OFFER_PAUSE;
+	at->offered_ns = duo_now_ns() + NEAR_OFFER_PAUSE;
 	return 0;
 }
 
@@ -307,10 +307,10 @@ static int near_offers_withdraw(struct near_port *port,
  */
 static bool near_offer_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
-	uint64_t end = near_now_ns() + NEAR_OFFER_LEAVE;
+	uint64_t end = duo_now_ns() + NEAR_OFFER_LEAVE;
 
 	while ((*doing = near_offer_at(at)) > near_offers_done(at)) {
-		if (near_now_ns() >= end)
+		if (duo_now_ns() >= end)
 			return false;
 		sched_yield();
 	}
@@ -387,7 +387,7 @@ bool near_offers_drained(struct near_port *port, struct near_rma_peer *at)
 
 static int near_offers_due(struct near_port *port, struct near_rma_peer *at)
 {
-	uint64_t now = near_now_ns(), patience = 2 * at->direct_ns;
+	uint64_t now = duo_now_ns(), patience = 2 * at->direct_ns;
 
 	if (!at->offered_ns)
 		at->offered_ns = now;

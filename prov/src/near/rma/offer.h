@@ -59,7 +59,7 @@ static near_inline void near_offer_made(struct near_port *port,
 	at->alone = !at->offers++ && near_unlikely(near_offer_timed(at)) ?
 		    op : NULL;
 	if (at->alone)
-		at->offered_ns = near_now_ns();
+		at->offered_ns = duo_now_ns();
 	near_list_append(&at->offered, &op->link);
 	if (at->working)
 		return;

@@ -43,7 +43,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		at->view_tried = true;
 		fd = near_peer_open(at->peer, NEAR_GIVEN_TABLE,
 				    region->table_fd, O_RDONLY);
-		if (fd >= 0 && near_proc_scarce(fd)) {
+		if (fd >= 0 && duo_proc_scarce(fd)) {
 			close(fd);	/* the target does it then */
 			fd = -1;
 		}
