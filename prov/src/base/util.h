@@ -21,4 +21,9 @@
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
 
+static inline size_t duo_min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 #endif /* DUO_UTIL_H */

@@ -27,22 +27,23 @@ DUO_HOT int duo_lazy_give(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
-	fi_addr_t addr = duo_route_core_addr(ep->route, rx->peer.addr);
-	void *buf = rx->iov[0].iov_base;
+	fi_addr_t addr = duo_route_core_addr(ep->route, rx->addr);
+	const struct iovec *iov = duo_rx_iov(rx);
+	void **desc = duo_rx_desc(rx);
 	ssize_t ret;
 
 	if (rx->kind == DUO_TAGGED && rx->count <= 1)
-		ret = fi_trecv(core, buf, rx->size, rx->desc[0], addr,
-			       rx->peer.tag, rx->ignore, &rx->core_ctx);
+		ret = fi_trecv(core, iov->iov_base, iov->iov_len, *desc, addr,
+			       rx->tag, rx->ignore, &rx->core_ctx);
 	else if (rx->kind == DUO_TAGGED)
-		ret = fi_trecvv(core, rx->iov, rx->desc, rx->count, addr,
-				rx->peer.tag, rx->ignore,
+		ret = fi_trecvv(core, iov, desc, rx->count, addr,
+				rx->tag, rx->ignore,
 				&rx->core_ctx);
 	else if (rx->count <= 1)
-		ret = fi_recv(core, buf, rx->size, rx->desc[0], addr,
+		ret = fi_recv(core, iov->iov_base, iov->iov_len, *desc, addr,
 			      &rx->core_ctx);
 	else
-		ret = fi_recvv(core, rx->iov, rx->desc, rx->count, addr,
+		ret = fi_recvv(core, iov, desc, rx->count, addr,
 			       &rx->core_ctx);
 	if (ret)
 		return ret;
@@ -89,10 +90,10 @@ static void duo_lazy_note(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (rx->peer.addr == FI_ADDR_UNSPEC)
+	if (rx->addr == FI_ADDR_UNSPEC)
 		ep->lazy.any = true;
 	else
-		ep->lazy.from[rx->peer.addr % DUO_LAZY_SOURCES] = true;
+		ep->lazy.from[rx->addr % DUO_LAZY_SOURCES] = true;
 }
 
 static void duo_lazy_forget(struct duo_ep *ep)
@@ -364,7 +365,7 @@ static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 
 static bool duo_lazy_left_out(const struct duo_rx *rx, fi_addr_t addr)
 {
-	return rx->peer.addr == addr && !rx->on_core && !rx->lazy;
+	return rx->addr == addr && !rx->on_core && !rx->lazy;
 }
 
 static void duo_lazy_readmit_kind(struct duo_ep *ep, enum duo_rx_kind kind,

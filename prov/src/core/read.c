@@ -35,6 +35,8 @@ static void duo_lazy_spend(struct duo_rx *rx)
 
 	if (rx->state == DUO_RX_POSTED)
 		duo_match_unpost(&ep->match[rx->kind], rx);
+	if (rx->count > 1)
+		duo_rx_strip(&ep->pool, rx);
 	duo_rx_become(rx, DUO_RX_SPENT);
 	TAILQ_INSERT_TAIL(&ep->lazy.spent, rx, link);
 	if (++ep->lazy.spent_count <= DUO_SPENT_MAX)
@@ -57,7 +59,7 @@ static void duo_lazy_peek_done(struct duo_rx *rx,
 	struct duo_ep *ep = rx->ep;
 
 	if (ep->core.peek_no_source)
-		src = rx->peer.addr;
+		src = rx->addr;
 	duo_cq_push(ep->rx_cq, entry, src);
 	if ((rx->flags & (FI_CLAIM | FI_DISCARD)) != FI_CLAIM) {
 		duo_rx_release(&ep->pool, rx);
@@ -105,10 +107,10 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.op_context = rx->context;
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
-		out.tag = rx->peer.tag;
+		out.tag = rx->tag;
 	/* efa says how long the message was; len is what has been placed */
-	if (entry->err == FI_ETRUNC && out.len > rx->size)
-		out.len = rx->size;
+	if (entry->err == FI_ETRUNC)
+		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
 		ep->up->failed(rx, &out);
 	} else {

@@ -437,8 +437,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	core_info = duo_info_to_core(info);
 	if (!core_info)
 		goto free_ep;
-	duo_rx_pool_init(&ep->pool, ep, &ep->peer_srx,
-			 &ep->domain->rx_ranges);
+	duo_rx_pool_init(&ep->pool, ep, &ep->domain->rx_ranges);
 	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], core_info,
 			  &ep->path_ep[FI_DUO_CORE], context);
 	fi_freeinfo(core_info);

@@ -14,6 +14,7 @@
 #include "base/hints.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "base/util.h"
 #include "core/traits.h"
 #include "peer/near/onesided.h"
 #include "peer/peer.h"
@@ -29,11 +30,6 @@
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
 #define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
 #define DUO_SUFFIX ";" DUO_NAME
-
-static size_t duo_min(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 /*
  * "tcp;ofi_rxm;ofi_duo" -> "tcp;ofi_rxm", to be freed. NULL: the name does

@@ -38,8 +38,8 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 /* The peer that a receive names. */
 static fi_addr_t duo_cq_rx_src(const struct duo_rx *rx)
 {
-	return rx->peer.addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL :
-						 rx->peer.addr;
+	return rx->addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL :
+						 rx->addr;
 }
 
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
@@ -47,7 +47,7 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 	const struct fi_cq_err_entry entry = {
 		.op_context = rx->context,
 		.flags = duo_rx_cq_flags(rx),
-		.tag = rx->peer.tag,
+		.tag = rx->tag,
 		.err = err,
 		.prov_errno = err,
 		DUO_CQ_ERR_SRC(duo_cq_rx_src(rx))

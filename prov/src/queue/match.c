@@ -56,8 +56,8 @@ static struct duo_rx_list *duo_match_want_list(struct duo_match *match,
 					       const struct duo_rx *rx)
 {
 	return duo_match_wild(match, rx->ignore) ? &match->wild :
-	       duo_bucket(match, &match->by_want, rx->peer.addr,
-			  rx->peer.tag);
+	       duo_bucket(match, &match->by_want, rx->addr,
+			  rx->tag);
 }
 
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx)
@@ -67,9 +67,9 @@ void duo_match_add_want(struct duo_match *match, struct duo_rx *rx)
 
 static void duo_match_add_unexp(struct duo_match *match, struct duo_rx *rx)
 {
-	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_source, rx->peer.addr,
-				     rx->peer.tag), rx, key_link);
-	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_tag, 0, rx->peer.tag),
+	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_source, rx->addr,
+				     rx->tag), rx, key_link);
+	TAILQ_INSERT_TAIL(duo_bucket(match, &match->by_tag, 0, rx->tag),
 			  rx, tag_link);
 }
 
@@ -178,10 +178,10 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 	assert(match->unexp_count > 0 && rx->state == DUO_RX_UNEXP);
 	if (match->by_source.on) {
 		TAILQ_REMOVE(duo_bucket(match, &match->by_source,
-					rx->peer.addr, rx->peer.tag), rx,
+					rx->addr, rx->tag), rx,
 			     key_link);
 		TAILQ_REMOVE(duo_bucket(match, &match->by_tag, 0,
-					rx->peer.tag), rx, tag_link);
+					rx->tag), rx, tag_link);
 	}
 	TAILQ_REMOVE(&match->unexp, rx, link);
 	match->unexp_count--;
@@ -232,7 +232,7 @@ static struct duo_rx *duo_match_unexp_linear(struct duo_match *match,
 	struct duo_rx *rx;
 
 	TAILQ_FOREACH(rx, &match->unexp, link) {
-		if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+		if (duo_want_takes(want, rx->addr, rx->tag))
 			return rx;
 	}
 	return NULL;
@@ -254,14 +254,14 @@ struct duo_rx *duo_match_unexp(struct duo_match *match,
 	if (want->addr == FI_ADDR_UNSPEC) {
 		list = duo_bucket(match, &match->by_tag, 0, want->tag);
 		TAILQ_FOREACH(rx, list, tag_link) {
-			if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+			if (duo_want_takes(want, rx->addr, rx->tag))
 				return rx;
 		}
 		return NULL;
 	}
 	list = duo_bucket(match, &match->by_source, want->addr, want->tag);
 	TAILQ_FOREACH(rx, list, key_link) {
-		if (duo_want_takes(want, rx->peer.addr, rx->peer.tag))
+		if (duo_want_takes(want, rx->addr, rx->tag))
 			return rx;
 	}
 	return NULL;

@@ -70,8 +70,8 @@ static inline bool duo_want_overlap(const struct duo_want *a,
 static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
 {
 	return (struct duo_want) {
-		.addr = rx->peer.addr,
-		.tag = rx->peer.tag,
+		.addr = rx->addr,
+		.tag = rx->tag,
 		.ignore = rx->ignore,
 	};
 }

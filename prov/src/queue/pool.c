@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "queue/rx.h"
 
-void *duo_rx_no_desc[DUO_IOV_LIMIT];
-
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size)
 {
 	struct duo_range *range = realloc(ranges->range, (ranges->count + 1) *
@@ -57,11 +55,10 @@ static size_t duo_rx_range_size(uint32_t range)
 }
 
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
-		      struct fid_peer_srx *srx, struct duo_ranges *known)
+		      struct duo_ranges *known)
 {
 	*pool = (struct duo_rx_pool) {
 		.ep = ep,
-		.srx = srx,
 		.known = known,
 	};
 	SLIST_INIT(&pool->free);
@@ -76,8 +73,10 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool)
 		end = rx + duo_rx_range_count(pool->ranges);
 		if (pool->next >= rx && pool->next < end)
 			end = pool->next;
-		for (; rx < end; rx++)
-			free(rx->bounce);
+		for (; rx < end; rx++) {
+			if (rx->bounced)
+				free(rx->bounce);
+		}
 		rx = pool->range[pool->ranges];
 		duo_ranges_remove(pool->known, rx);
 		munmap(rx, duo_rx_range_size(pool->ranges));
@@ -114,8 +113,6 @@ static struct duo_rx *duo_rx_fresh(const struct duo_rx_pool *pool,
 				   struct duo_rx *rx)
 {
 	rx->ep = pool->ep;
-	rx->peer.srx = pool->srx;
-	rx->peer.desc = duo_rx_no_desc;
 	return rx;
 }
 
@@ -153,8 +150,22 @@ struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
 	return duo_rx_fresh(pool, pool->next++);
 }
 
-void duo_rx_free_bounce(struct duo_rx *rx)
+struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
+				     struct duo_rx *rx, size_t count)
 {
-	free(rx->bounce);
-	rx->bounce = NULL;
+	rx->more = duo_rx_alloc(pool);
+	assert(rx->more && count > 1 && count <= DUO_IOV_LIMIT);
+	duo_rx_become(rx->more, DUO_RX_MORE);
+	rx->count = count;
+	return &rx->more->buffers;
+}
+
+void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx)
+{
+	if (rx->bounced)
+		free(rx->bounce);
+	if (rx->count > 1)
+		duo_rx_release_plain(pool, rx->more);
+	rx->bounced = false;
+	rx->count = 0;
 }

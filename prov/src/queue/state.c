@@ -7,7 +7,7 @@
 
 const uint32_t duo_rx_next[DUO_RX_STATES] = {
 	[DUO_RX_FREE] = TO(POSTED) | TO(CORE) | TO(PEEK) | TO(ARRIVING) |
-			TO(OWNER) | TO(READY),
+			TO(OWNER) | TO(READY) | TO(MORE),
 	/* a receive */
 	[DUO_RX_POSTED] = TO(LOCAL) | TO(CORE) | TO(CANCELING) | TO(SPENT) |
 			  TO(FREE),
@@ -27,6 +27,7 @@ const uint32_t duo_rx_next[DUO_RX_STATES] = {
 	/* a multi-receive buffer */
 	[DUO_RX_OWNER] = TO(FREE),
 	[DUO_RX_READY] = TO(POSTED) | TO(CORE) | TO(FREE),
+	[DUO_RX_MORE] = TO(FREE),
 };
 
 const char *duo_rx_state_str(enum duo_rx_state state)
@@ -47,6 +48,7 @@ const char *duo_rx_state_str(enum duo_rx_state state)
 		[DUO_RX_SPENT] = "SPENT",
 		[DUO_RX_OWNER] = "OWNER",
 		[DUO_RX_READY] = "READY",
+		[DUO_RX_MORE] = "MORE",
 	};
 
 	return state < DUO_RX_STATES ? text[state] : "unknown";

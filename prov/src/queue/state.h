@@ -30,6 +30,7 @@ enum duo_rx_state {
 	DUO_RX_SPENT,		/* it may end again, see lazy.c */
 	DUO_RX_OWNER,		/* a multi-receive buffer, see multi.h */
 	DUO_RX_READY,		/* its rest, to be posted again */
+	DUO_RX_MORE,		/* has the buffers of another entry */
 	DUO_RX_STATES
 };
 

@@ -90,7 +90,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
 		for (rx = TAILQ_FIRST(&ep->match[kind].unexp); rx; rx = next) {
 			next = TAILQ_NEXT(rx, link);
-			if (rx->peer.addr != FI_ADDR_UNSPEC ||
+			if (rx->addr != FI_ADDR_UNSPEC ||
 			    duo_map_peer(ep->map, rx->src_number) ==
 			    FI_ADDR_UNSPEC)
 				continue;
@@ -114,10 +114,10 @@ static bool duo_arrival_marry(struct duo_rx *msg, struct duo_rx *rx)
 {
 	const struct duo_recv recv = {
 		.kind = rx->kind,
-		.iov = rx->iov,
-		.desc = rx->desc,
+		.iov = duo_rx_iov(rx),
+		.desc = duo_rx_desc(rx),
 		.count = rx->count,
-		.want = { .addr = rx->peer.addr, .tag = msg->peer.tag },
+		.want = { .addr = rx->addr, .tag = msg->tag },
 		.context = rx->context,
 		.flags = rx->flags,
 		.multi = rx->multi ? rx->owner : NULL,
@@ -137,8 +137,8 @@ static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_arrival_take(msg->ep, msg->kind, msg->peer.addr,
-				      msg->peer.tag, msg->peer.msg_size))) {
+	while ((rx = duo_arrival_take(msg->ep, msg->kind, msg->addr,
+				      msg->tag, msg->peer.msg_size))) {
 		if (duo_arrival_marry(msg, rx))
 			return true;
 	}
@@ -157,7 +157,7 @@ void duo_arrival_resolve(struct duo_ep *ep)
 		return;
 	duo_map_scan(ep);
 	while ((msg = TAILQ_FIRST(&ep->held))) {
-		msg->peer.addr = duo_map_peer(ep->map, msg->src_number);
+		msg->addr = duo_map_peer(ep->map, msg->src_number);
 		if (duo_arrival_match_held(msg))
 			continue;
 		duo_arrival_unlink(msg);

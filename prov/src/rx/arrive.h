@@ -79,11 +79,11 @@ DUO_HOT void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags, size_t len,
 		.len = len,
 		.buf = buf,
 		.data = data,
-		.tag = rx->peer.tag,
+		.tag = rx->tag,
 	};
 	struct fi_cq_tagged_entry rare;
 
-	if (rx->wanted && len <= rx->size && !(rx->flags & FI_DISCARD)) {
+	if (rx->wanted && len <= duo_rx_size(rx) && !(rx->flags & FI_DISCARD)) {
 		ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
 		ep->stats.path[FI_DUO_LOCAL].rx_bytes += len;
 		duo_cq_push(ep->rx_cq, &entry, src);

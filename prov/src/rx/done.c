@@ -11,14 +11,15 @@ static void duo_arrival_truncated(struct duo_rx *rx,
 				  const struct fi_cq_tagged_entry *entry,
 				  fi_addr_t src)
 {
+	size_t size = duo_rx_size(rx);
 	struct fi_cq_err_entry err = {
 		.op_context = rx->context,
 		.flags = entry->flags,
-		.len = rx->size,
-		.buf = rx->size ? rx->iov[0].iov_base : NULL,
+		.len = size,
+		.buf = size ? rx->iov.iov_base : NULL,
 		.data = entry->data,
 		.tag = entry->tag,
-		.olen = entry->len - rx->size,
+		.olen = entry->len - size,
 		.err = FI_ETRUNC,
 		.prov_errno = FI_ETRUNC,
 		DUO_CQ_ERR_SRC(src)
@@ -35,7 +36,7 @@ void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (entry->len > rx->size && !(rx->flags & FI_DISCARD)) {
+	if (entry->len > duo_rx_size(rx) && !(rx->flags & FI_DISCARD)) {
 		duo_arrival_truncated(rx, entry, src);
 		return;
 	}

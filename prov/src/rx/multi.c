@@ -72,7 +72,7 @@ void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	struct duo_rx *owner = rx->owner;
 	struct duo_ep *ep = rx->ep;
 
-	entry->buf = rx->iov[0].iov_base;
+	entry->buf = rx->iov.iov_base;
 	if (owner->wanted && owner->refs == 1 && !owner->canceled) {
 		entry->flags |= FI_MULTI_RECV;
 		duo_cq_push(ep->rx_cq, entry, src);
@@ -105,8 +105,8 @@ struct duo_rx *duo_multi_piece(struct duo_rx *owner, void *buf, size_t len,
 	if (!rx)
 		return NULL;
 	duo_rx_become(rx, DUO_RX_READY);
-	rx->peer.addr = owner->peer.addr;
-	rx->peer.tag = 0;
+	rx->addr = owner->addr;
+	rx->tag = 0;
 	duo_recv_fill(rx, &recv);
 	owner->refs++;
 	return rx;
@@ -119,17 +119,17 @@ struct duo_rx *duo_multi_piece(struct duo_rx *owner, void *buf, size_t len,
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
 	struct duo_rx *owner = rx->owner, *rest = NULL;
-	char *buf = rx->iov[0].iov_base;
+	char *buf = rx->iov.iov_base;
 	size_t left;
 
-	if (len > rx->size)
-		len = rx->size;
-	left = rx->size - len;
-	rx->size = rx->iov[0].iov_len = len;
+	if (len > rx->iov.iov_len)
+		len = rx->iov.iov_len;
+	left = rx->iov.iov_len - len;
+	rx->iov.iov_len = len;
 	if (!owner->open)
 		return NULL;
 	if (duo_multi_room(rx->ep, left))
-		rest = duo_multi_piece(owner, buf + len, left, rx->desc[0]);
+		rest = duo_multi_piece(owner, buf + len, left, rx->desc);
 	if (rest)
 		rest->seq = rx->seq;
 	else

@@ -18,14 +18,13 @@
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
 	struct duo_rx *owner = rx->owner;
-	size_t len = msg->peer.msg_size < rx->size ? msg->peer.msg_size :
-						     rx->size;
-	bool last = !duo_multi_room(rx->ep, rx->size - len);
-	const struct iovec iov = { rx->iov[0].iov_base, len };
+	size_t len = duo_min(msg->peer.msg_size, rx->iov.iov_len);
+	bool last = !duo_multi_room(rx->ep, rx->iov.iov_len - len);
+	const struct iovec iov = { rx->iov.iov_base, len };
 	const struct duo_recv recv = {
 		.kind = DUO_MSG,
 		.iov = &iov,
-		.desc = rx->desc,
+		.desc = &rx->desc,
 		.count = 1,
 		.want = duo_rx_want(rx),
 		.context = rx->context,
@@ -43,8 +42,8 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 		owner->open = true;
 		return ret;
 	}
-	rx->iov[0].iov_base = (char *) rx->iov[0].iov_base + len;
-	rx->size = rx->iov[0].iov_len -= len;
+	rx->iov.iov_base = (char *) rx->iov.iov_base + len;
+	rx->iov.iov_len -= len;
 	if (last) {
 		rx->ep->multi.open--;
 		duo_lazy_unblock(rx->ep);
@@ -104,8 +103,8 @@ static struct duo_rx *duo_multi_owner(struct duo_ep *ep,
 	owner->wanted = !(ep->rx.special & DUO_RX_SELECTIVE) ||
 			recv->flags & FI_COMPLETION;
 	owner->multi = false;
-	owner->peer.addr = recv->want.addr;
-	owner->peer.tag = recv->want.tag;
+	owner->addr = recv->want.addr;
+	owner->tag = recv->want.tag;
 	owner->ignore = recv->want.ignore;
 	owner->seq = ep->match[DUO_MSG].seq++;
 	owner->refs = 0;

@@ -16,7 +16,7 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = {	/* no buffers */
 		.kind = rx->kind,
-		.want = { .addr = rx->peer.addr, .tag = rx->peer.tag },
+		.want = { .addr = rx->addr, .tag = rx->tag },
 		.context = context,
 		.flags = flags,
 	};
@@ -36,9 +36,9 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 		.flags = rx->peer.flags,
 		.len = rx->peer.msg_size,
 		.data = rx->peer.cq_data,
-		.tag = rx->peer.tag,
+		.tag = rx->tag,
 	};
-	fi_addr_t src = rx->peer.addr;
+	fi_addr_t src = rx->addr;
 	int ret;
 
 	if (recv->flags & FI_DISCARD) {
@@ -62,9 +62,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
 {
-	const struct fi_msg_tagged msg = {
-		.msg_iov = rx->iov,
-		.desc = rx->desc,
+	struct fi_msg_tagged msg = {
 		.iov_count = recv->count,
 		.addr = duo_route_core_addr(ep->route, recv->want.addr),
 		.tag = recv->want.tag,
@@ -73,7 +71,11 @@ static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 	};
 	ssize_t ret;
 
+	if (!duo_recv_reserve(ep, recv))
+		return -FI_EAGAIN;
 	duo_recv_fill(rx, recv);
+	msg.msg_iov = duo_rx_iov(rx);
+	msg.desc = duo_rx_desc(rx);
 	ret = fi_trecvmsg(ep->path_ep[FI_DUO_CORE], &msg,
 			  recv->flags | FI_COMPLETION);
 	if (!ret)
@@ -92,8 +94,8 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	if (!rx)
 		return -FI_EAGAIN;
 	duo_rx_become(rx, DUO_RX_PEEK);
-	rx->peer.addr = recv->want.addr;
-	rx->peer.tag = recv->want.tag;
+	rx->addr = recv->want.addr;
+	rx->tag = recv->want.tag;
 	ret = duo_peek_ask(ep, rx, recv);
 	if (ret)
 		duo_rx_release(&ep->pool, rx);

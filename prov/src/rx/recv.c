@@ -31,35 +31,44 @@ DUO_COLD void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_STAGED;
 }
 
+/* Several buffers: an entry of their own, for which there is room. */
+DUO_COLD void duo_recv_spread(struct duo_rx *rx, const struct duo_recv *recv)
+{
+	struct duo_rx_buffers *to = duo_rx_extend(&rx->ep->pool, rx,
+						  recv->count);
+	size_t i;
+
+	to->size = 0;
+	for (i = 0; i < recv->count; i++) {
+		to->iov[i] = recv->iov[i];
+		to->desc[i] = recv->desc ? recv->desc[i] : NULL;
+		to->size += recv->iov[i].iov_len;
+	}
+}
+
 /* A receive of the application's, or what another one is made of. */
 DUO_HOT void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
 {
-	size_t i;
-
 	rx->kind = recv->kind;
 	if (ep->rx.special)
 		duo_recv_mark(ep, rx, recv);
 	rx->context = recv->context;
 	rx->ignore = recv->want.ignore;
 	rx->flags = recv->flags;
-	rx->multi = false;
-	rx->count = recv->count;
-	rx->size = 0;
-	for (i = 0; i < recv->count; i++) {
-		rx->iov[i] = recv->iov[i];
-		rx->desc[i] = recv->desc ? recv->desc[i] : NULL;
-		rx->size += recv->iov[i].iov_len;
-	}
-	if (!recv->count) {
-		rx->iov[0] = (struct iovec) { 0 };
-		rx->desc[0] = NULL;
-	}
+	if (recv->count > 1)
+		duo_recv_spread(rx, recv);
+	else
+		rx->count = recv->count;
+	rx->iov = recv->count ? *recv->iov : (struct iovec) { 0 };
+	rx->desc = recv->count && recv->desc ? *recv->desc : NULL;
 }
 
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
+	if (rx->count > 1)
+		duo_rx_strip(&rx->ep->pool, rx);	/* a peek's */
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
@@ -165,11 +174,13 @@ DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 {
 	struct duo_rx *rx;
 
+	if (!duo_recv_reserve(ep, recv))
+		return -FI_EAGAIN;
 	rx = duo_rx_alloc(&ep->pool);
 	if (!rx)
 		return -FI_EAGAIN;
-	rx->peer.addr = recv->want.addr;
-	rx->peer.tag = recv->want.tag;
+	rx->addr = recv->want.addr;
+	rx->tag = recv->want.tag;
 	duo_recv_write(ep, rx, recv);
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }

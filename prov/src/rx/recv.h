@@ -68,15 +68,14 @@ DUO_HOT void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	struct duo_rx *rx = duo_rx_alloc_plain(&ep->pool, duo_rx_plain(kind));
 
-	rx->peer.addr = want->addr;
-	rx->peer.tag = want->tag;
+	rx->addr = want->addr;
+	rx->tag = want->tag;
 	rx->context = context;
 	rx->ignore = want->ignore;
 	rx->flags = ep->rx.op_flags[kind];
-	rx->size = len;
-	rx->desc[0] = desc;
-	rx->iov[0].iov_base = buf;
-	rx->iov[0].iov_len = len;
+	rx->desc = desc;
+	rx->iov.iov_base = buf;
+	rx->iov.iov_len = len;
 	duo_match_append_plain(&ep->match[kind], rx);
 }
 
@@ -116,7 +115,14 @@ DUO_HOT ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 /* Posts an entry: here, and on the core now, later or never. It is released
  * if that fails. */
 int duo_recv_place(struct duo_rx *rx);
+/* For several buffers, duo_recv_reserve() was true. */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
+
+/* Is there an entry for it, and one for its buffers? */
+DUO_HOT bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
+}
 
 /* peek.c */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
@@ -126,7 +132,8 @@ ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
  * Nothing has changed if it fails (-FI_ENOMEM, -FI_EAGAIN). */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
-	return rx->ep->domain->peer->start(rx, recv);
+	return duo_recv_reserve(rx->ep, recv) ?
+	       rx->ep->domain->peer->start(rx, recv) : -FI_EAGAIN;
 }
 
 #endif /* DUO_RECV_H */

@@ -15,7 +15,7 @@
 /* Copies to the application's buffers what fits of a bounced message. */
 DUO_COLD void duo_shm_unbounce(const struct duo_rx *rx)
 {
-	near_iov_in(rx->iov, 0, rx->bounce, rx->size);
+	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
 }
 
 /* shm calls free_entry next. */
@@ -26,7 +26,7 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 {
 	struct duo_rx *rx = context;
 
-	if (rx->bounce)
+	if (rx->bounced)
 		duo_shm_unbounce(rx);
 	duo_arrival_done_at(rx, flags, len, buf, data,
 			    duo_map_peer(rx->ep->map, src));

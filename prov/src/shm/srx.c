@@ -18,9 +18,13 @@
 #include "av/map.h"
 #include "base/enosys.h"
 #include "base/log.h"
+#include "near/rma/inline.h"
 #include "shm/shm.h"
 #include "rx/arrive.h"
 #include "rx/recv.h"
+
+/* All buffers are in host memory. */
+static void *duo_shm_no_desc[DUO_IOV_LIMIT];
 
 static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 {
@@ -33,12 +37,14 @@ static void duo_shm_hand_over(struct duo_rx *rx)
 	duo_rx_become(rx, DUO_RX_LOCAL);
 	rx->peer.context = rx;
 	rx->peer.flags = duo_rx_cq_flags(rx) | FI_COMPLETION;
-	rx->peer.iov = rx->iov;
+	rx->peer.iov = (struct iovec *) duo_rx_iov(rx);
 	rx->peer.count = rx->count;
 }
 
-static void duo_shm_aim_bounce(struct duo_rx *rx)
+static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 {
+	duo_rx_set_bounce(rx, bounce);
+	rx->bounce_iov = (struct iovec) { bounce, size };
 	rx->peer.iov = &rx->bounce_iov;
 	rx->peer.count = 1;
 }
@@ -47,9 +53,13 @@ static void duo_shm_aim_bounce(struct duo_rx *rx)
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
 {
+	rx->tag = attr->tag;
+	rx->peer.srx = &rx->ep->peer_srx;
+	rx->peer.addr = rx->addr;
 	rx->peer.msg_size = attr->msg_size;
 	rx->peer.tag = attr->tag;
 	rx->peer.cq_data = 0;
+	rx->peer.desc = duo_shm_no_desc;
 	rx->peer.owner_context = NULL;
 	rx->peer.peer_context = NULL;
 }
@@ -57,12 +67,11 @@ static void duo_shm_describe(struct duo_rx *rx,
 /* Nothing has changed if it fails. */
 DUO_COLD int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 {
-	rx->bounce = malloc(msg_size);
-	if (!rx->bounce)
+	void *bounce = malloc(msg_size);
+
+	if (!bounce)
 		return -FI_ENOMEM;
-	rx->bounce_iov.iov_base = rx->bounce;
-	rx->bounce_iov.iov_len = msg_size;
-	duo_shm_aim_bounce(rx);
+	duo_shm_aim_bounce(rx, bounce, msg_size);
 	return 0;
 }
 
@@ -79,7 +88,7 @@ DUO_HOT struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 	while ((rx = duo_arrival_take(ep, kind, addr, attr->tag,
 				      attr->msg_size))) {
 		duo_shm_hand_over(rx);
-		if (attr->msg_size <= rx->size ||
+		if (attr->msg_size <= duo_rx_size(rx) ||
 		    !duo_shm_bounce(rx, attr->msg_size))
 			break;
 		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
@@ -109,7 +118,7 @@ DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	duo_rx_become(rx, DUO_RX_ARRIVING);
 	rx->hold = hold;
 	rx->src_number = attr->addr;
-	rx->peer.addr = addr;
+	rx->addr = addr;
 	rx->peer.flags = duo_rx_cq_flags(rx);
 	rx->peer.count = 0;
 	duo_shm_describe(rx, attr);
@@ -181,7 +190,7 @@ static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
 		TAILQ_FOREACH(rx, &ep->match[kind].unexp, link) {
-			if (rx->peer.addr == FI_ADDR_UNSPEC)
+			if (rx->addr == FI_ADDR_UNSPEC)
 				rx->src_number = get_addr(&rx->peer);
 		}
 	}
@@ -208,26 +217,25 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * A message too large is bounced in full, so shm never truncates it. After
- * duo_shm_bounce() nothing can fail, so only then it leaves its list.
+ * A message too large is bounced in full, so shm never truncates it. With a
+ * bounce buffer nothing can fail, so only then it leaves its list.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
-	size_t i, room = 0;
+	size_t size = rx->peer.msg_size;
+	void *bounce = NULL;
 	int ret;
 
-	for (i = 0; i < recv->count; i++)
-		room += recv->iov[i].iov_len;
-	if (rx->peer.msg_size > room) {
-		ret = duo_shm_bounce(rx, rx->peer.msg_size);
-		if (ret)
-			return ret;
+	if (size > near_iov_len(recv->iov, recv->count)) {
+		bounce = malloc(size);
+		if (!bounce)
+			return -FI_ENOMEM;
 	}
 	duo_arrival_unlink(rx);
 	duo_recv_fill(rx, recv);
 	duo_shm_hand_over(rx);
-	if (rx->bounce)
-		duo_shm_aim_bounce(rx);
+	if (bounce)
+		duo_shm_aim_bounce(rx, bounce, size);
 	ret = duo_shm_begin(rx);
 	if (ret)
 		DUO_WARN(EP_DATA, "ep %p: shm start of a message of %zu bytes"

@@ -334,7 +334,7 @@ START_TEST(comes_before_one_that_is_due)
 	rx = duo_rx_alloc(&ep->pool);
 	rx->state = DUO_RX_READY;
 	rx->kind = DUO_TAGGED;
-	rx->peer.addr = remote;
+	rx->addr = remote;
 	duo_lazy_add_before(due, rx);
 	ck_assert_ptr_eq(TAILQ_FIRST(&ep->lazy.list), rx);
 	ck_assert_uint_eq(ep->lazy.due, 2);

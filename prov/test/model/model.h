@@ -83,6 +83,8 @@ struct model_recv {
 	int source;			/* enum model_source */
 	uint64_t tag, ignore;
 	size_t len;			/* of buf that was posted */
+	size_t buffers;			/* in so many pieces; 0: by a call
+					 * for one */
 	bool wanted;			/* a success is reported */
 	int posted;			/* step */
 	bool claiming;			/* of a claim: it is posted */

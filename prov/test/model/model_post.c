@@ -26,6 +26,7 @@ static struct model_iov model_cut(struct model_recv *recv)
 		cut.iov[i].iov_len = len;
 		done += len;
 	}
+	recv->buffers = cut.count;
 	return cut;
 }
 

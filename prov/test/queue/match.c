@@ -99,7 +99,7 @@ static struct duo_ranges ranges;
 
 static void setup(void)
 {
-	duo_rx_pool_init(&pool, NULL, NULL, &ranges);
+	duo_rx_pool_init(&pool, NULL, &ranges);
 	duo_match_init(&match, DUO_TAGGED);
 }
 
@@ -116,8 +116,8 @@ static struct duo_rx *rx_make(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 	struct duo_rx *rx = duo_rx_alloc(&pool);
 
 	ck_assert_ptr_nonnull(rx);
-	rx->peer.addr = addr;
-	rx->peer.tag = tag;
+	rx->addr = addr;
+	rx->tag = tag;
 	rx->ignore = ignore;
 	return rx;
 }
@@ -160,7 +160,7 @@ START_TEST(put_in_its_place)
 	ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), rx[0]);
 	ck_assert_int_eq(match.by_want.on, _i % 2);
 	for (i = 0; i < count; i++) {
-		piece = rx_make(rx[i]->peer.addr, 7, 0);
+		piece = rx_make(rx[i]->addr, 7, 0);
 		if (_i / 2) {
 			duo_match_post_before(&match, rx[i], piece);
 			duo_match_unpost(&match, rx[i]);
@@ -264,16 +264,16 @@ static void random_message(struct model *posted, struct model *unexp,
 {
 	struct duo_rx *rx = rx_make(unit_random(seed) % 3,
 				    unit_random(seed) % model_tags, 0);
-	struct duo_rx *found = duo_match_posted(&match, rx->peer.addr,
-						rx->peer.tag);
+	struct duo_rx *found = duo_match_posted(&match, rx->addr,
+						rx->tag);
 	size_t i;
 
-	ck_assert_ptr_eq(duo_match_first(&match, rx->peer.addr, rx->peer.tag),
+	ck_assert_ptr_eq(duo_match_first(&match, rx->addr, rx->tag),
 			 found);
 	for (i = 0; i < posted->count; i++) {
-		if (model_fits(posted->rx[i]->peer.addr,
-			       posted->rx[i]->peer.tag, posted->rx[i]->ignore,
-			       rx->peer.addr, rx->peer.tag))
+		if (model_fits(posted->rx[i]->addr,
+			       posted->rx[i]->tag, posted->rx[i]->ignore,
+			       rx->addr, rx->tag))
 			break;
 	}
 	ck_assert_ptr_eq(found, i < posted->count ? posted->rx[i] : NULL);
@@ -306,8 +306,8 @@ static void random_receive(struct model *posted, struct model *unexp,
 	found = duo_match_unexp(&match, &want);
 	for (i = 0; i < unexp->count; i++) {
 		if (model_fits(want.addr, want.tag, want.ignore,
-			       unexp->rx[i]->peer.addr,
-			       unexp->rx[i]->peer.tag))
+			       unexp->rx[i]->addr,
+			       unexp->rx[i]->tag))
 			break;
 	}
 	ck_assert_ptr_eq(found, i < unexp->count ? unexp->rx[i] : NULL);
@@ -394,8 +394,7 @@ START_TEST(pool_grows)
 	/* one assert at the end: each of them tells the test's parent */
 	for (i = 1; i < 7 * DUO_RX_FIRST; i++) {
 		rx = duo_rx_alloc(&pool);
-		if (!rx || !duo_ranges_have(&ranges, rx) ||
-		    rx->peer.desc != duo_rx_no_desc)
+		if (!rx || !duo_ranges_have(&ranges, rx))
 			break;
 	}
 	ck_assert_uint_eq(i, 7 * DUO_RX_FIRST);
@@ -407,6 +406,27 @@ START_TEST(pool_grows)
 	duo_rx_release(&pool, &first[77]);
 	ck_assert_ptr_eq(duo_rx_alloc(&pool), &first[77]);
 	ck_assert_uint_eq(pool.ranges, 3);
+}
+END_TEST
+
+/* Several buffers are in an entry of their own, which goes with the first. */
+START_TEST(pool_extends)
+{
+	struct duo_rx *rx = rx_make(0, 0, 0);
+
+	rx->iov.iov_len = 3;
+	rx->count = 1;
+	ck_assert_ptr_eq(duo_rx_iov(rx), &rx->iov);
+	ck_assert_uint_eq(duo_rx_size(rx), 3);
+	duo_rx_extend(&pool, rx, DUO_IOV_LIMIT)->size = 9;
+	ck_assert_uint_eq(pool.live, 2);
+	ck_assert_ptr_eq(duo_rx_iov(rx), rx->more->buffers.iov);
+	ck_assert_ptr_eq(duo_rx_desc(rx), rx->more->buffers.desc);
+	ck_assert_uint_eq(duo_rx_size(rx), 9);
+	duo_match_post(&match, rx);
+	duo_match_unpost(&match, rx);
+	duo_rx_release(&pool, rx);
+	ck_assert_uint_eq(pool.live, 0);
 }
 END_TEST
 
@@ -486,6 +506,7 @@ UNIT_SUITE(match)
 	tcase_add_test(tcase, untagged_by_source);
 	tcase = unit_case(suite, "pool", setup, teardown);
 	tcase_add_test(tcase, pool_recognises_its_own);
+	tcase_add_test(tcase, pool_extends);
 	tcase_add_test(tcase, pool_grows);
 	tcase_add_test(tcase, pool_ends);
 	tcase_add_test(tcase, pool_reserves);

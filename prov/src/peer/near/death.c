@@ -28,7 +28,7 @@ static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 /* Does rx name the process of this number, by whichever of its addresses? */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 {
-	fi_addr_t addr = rx->peer.addr;
+	fi_addr_t addr = rx->addr;
 	uint64_t word;
 
 	if (addr >= rx->ep->route_size)

@@ -26,11 +26,12 @@ static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 			      fi_addr_t src)
 {
 	rx->peer.msg_size = msg->len;
-	rx->peer.tag = tag;
+	rx->addr = src;
+	rx->tag = tag;
 	rx->peer.cq_data = msg->data;
 	rx->peer.flags = duo_near_flags(rx->kind, msg);
 	rx->arrival = (struct duo_near_msg) {
-		.peer = peer, .rndv = msg->rndv, .src = src,
+		.peer = peer, .rndv = msg->rndv,
 	};
 	near_peer_hold(peer);
 }
@@ -39,11 +40,11 @@ static void duo_near_failed(struct duo_rx *rx, int err)
 {
 	const struct fi_cq_err_entry error = {
 		.flags = rx->peer.flags,
-		.tag = rx->peer.tag,
+		.tag = rx->tag,
 		.err = err,
 		.prov_errno = err,
-		DUO_CQ_ERR_SRC(rx->arrival.src == FI_ADDR_UNSPEC ?
-				FI_ADDR_NOTAVAIL : rx->arrival.src)
+		DUO_CQ_ERR_SRC(rx->addr == FI_ADDR_UNSPEC ?
+				FI_ADDR_NOTAVAIL : rx->addr)
 	};
 
 	duo_arrival_failed(rx, &error);
@@ -55,8 +56,8 @@ static void duo_near_report(struct duo_rx *rx, int err)
 		duo_near_failed(rx, err);
 	else
 		duo_arrival_done_at(rx, rx->peer.flags, rx->peer.msg_size,
-				    rx->iov[0].iov_base, rx->peer.cq_data,
-				    rx->arrival.src);
+				    rx->iov.iov_base, rx->peer.cq_data,
+				    rx->addr);
 	near_peer_put(rx->ep->near->port, rx->arrival.peer);
 	duo_rx_release(&rx->ep->pool, rx);
 }
@@ -103,23 +104,25 @@ static void duo_near_end(struct duo_rx *rx, int err)
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
 	const struct duo_domain *domain = rx->ep->domain;
+	const struct iovec *iov = duo_rx_iov(rx);
+	void **desc = duo_rx_desc(rx);
 
-	if (len > rx->size)
-		len = rx->size;
+	len = duo_min(len, duo_rx_size(rx));
 	if (near_unlikely(domain->device &&
-			  duo_device_any(domain, rx->desc, rx->count)))
-		return -duo_device_in(domain, rx->iov, rx->desc, payload, len);
-	near_iov_in(rx->iov, 0, payload, len);
+			  duo_device_any(domain, desc, rx->count)))
+		return -duo_device_in(domain, iov, desc, payload, len);
+	near_iov_in(iov, 0, payload, len);
 	return 0;
 }
 
 /*
- * Receives a message that its sender has yet, into the buffers; into rx->bounce
+ * Receives a message that its sender has yet, into the buffers; into *bounce
  * first, if one of them is device memory. received() tells the end.
  */
 static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 			    const struct near_rndv *rndv,
-			    const struct duo_recv *recv, size_t len)
+			    const struct duo_recv *recv, size_t len,
+			    void **bounce)
 {
 	const struct duo_domain *domain = rx->ep->domain;
 	struct near_port *port = rx->ep->near->port;
@@ -139,7 +142,7 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 	if (ret)
 		free(host.iov_base);
 	else
-		rx->bounce = host.iov_base;
+		*bounce = host.iov_base;
 	return ret;
 }
 
@@ -173,8 +176,6 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	duo_rx_become(rx, DUO_RX_ARRIVING);
 	rx->hold = hold;
 	rx->src_number = duo_near_number(peer);
-	rx->peer.addr = addr;
-	rx->peer.count = 0;
 	duo_near_describe(rx, msg, tagged ? msg->tag : 0, peer, addr);
 	rx->arrival.payload = payload;
 	duo_arrival_queue(&rx->peer);
@@ -187,8 +188,10 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			 fi_addr_t addr)
 {
 	const struct duo_recv recv = {
-		.iov = rx->iov, .desc = rx->desc, .count = rx->count,
+		.iov = duo_rx_iov(rx), .desc = duo_rx_desc(rx),
+		.count = rx->count,
 	};
+	void *bounce = NULL;
 
 	duo_near_describe(rx, msg, tag, peer, addr);
 	duo_near_begin(rx);
@@ -196,8 +199,12 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 		duo_near_end(rx, duo_near_fill(rx, msg->payload, msg->len));
 		return 0;
 	}
-	if (!duo_near_receive(rx, peer, &msg->rndv, &recv, msg->len))
+	if (!duo_near_receive(rx, peer, &msg->rndv, &recv, msg->len,
+			      &bounce)) {
+		if (bounce)
+			duo_rx_set_bounce(rx, bounce);
 		return 0;
+	}
 	/* no memory: the message is left for another receive */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
@@ -223,13 +230,13 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
 	if (near_unlikely(!rx))
 		return duo_near_unexpected(ep, peer, msg, addr, false);
-	if (near_unlikely(msg->len > rx->iov[0].iov_len ||
+	if (near_unlikely(msg->len > rx->iov.iov_len ||
 			  rx->wanted != DUO_RX_WANTED))
 		return duo_near_rare(rx, peer, msg, tag, addr);
 	if (msg->payload)
 		duo_near_copy(rx, msg);
 	else if (!near_recv_now(ep->near->port, peer, &msg->rndv,
-				rx->iov[0].iov_base, msg->len))
+				rx->iov.iov_base, msg->len))
 		return duo_near_rare(rx, peer, msg, tag, addr);
 	entry = duo_near_entry(rx, kind, msg);
 	duo_cq_push(ep->rx_cq, &entry, addr);
@@ -241,7 +248,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 {
 	struct duo_rx *rx = cookie;
 
-	if (near_unlikely(rx->bounce && !err))
+	if (near_unlikely(rx->bounced && !err))
 		err = duo_near_fill(rx, rx->bounce, rx->peer.msg_size);
 	duo_near_end(rx, err);
 }
@@ -253,7 +260,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
 	const struct duo_near_msg *from = &rx->arrival;
-	void *payload = from->payload;
+	void *payload = from->payload, *bounce = NULL;
 	size_t len = rx->peer.msg_size;
 	bool here = payload;
 	int ret, err = 0;
@@ -263,14 +270,16 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 		here = near_recv_now(near->port, from->peer, &from->rndv,
 				     recv->iov->iov_base, len);
 	if (!here) {
-		ret = duo_near_receive(rx, from->peer, &from->rndv, recv, len);
+		ret = duo_near_receive(rx, from->peer, &from->rndv, recv, len,
+				       &bounce);
 		if (ret)
 			return ret;
 	}
 	duo_arrival_unlink(rx);
 	duo_recv_fill(rx, recv);
-	rx->arrival.src = rx->peer.addr;
 	duo_near_begin(rx);
+	if (bounce)
+		duo_rx_set_bounce(rx, bounce);
 	if (payload) {
 		err = duo_near_fill(rx, payload, len);
 		duo_block_put(&near->blocks, payload);

@@ -39,7 +39,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 static near_inline void duo_near_copy(const struct duo_rx *rx,
 				      const struct near_msg *msg)
 {
-	void *buf = rx->iov[0].iov_base;
+	void *buf = rx->iov.iov_base;
 
 	if (near_likely(msg->len <= NEAR_INLINE))
 		near_copy_small(buf, msg->payload, msg->len);
@@ -56,7 +56,7 @@ duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 		.op_context = rx->context,
 		.flags = duo_near_flags(kind, msg),
 		.len = msg->len,
-		.buf = rx->iov[0].iov_base,
+		.buf = rx->iov.iov_base,
 		.data = msg->data,
 		.tag = kind == DUO_TAGGED ? msg->tag : 0,
 	};
@@ -91,7 +91,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
 	if (near_unlikely(!duo_rx_is_plain(rx, kind) ||
 			  !duo_rx_takes(rx, *addr, kind ? msg->tag : 0) ||
 			  *addr == FI_ADDR_UNSPEC ||
-			  msg->len > rx->iov[0].iov_len))
+			  msg->len > rx->iov.iov_len))
 		return NULL;
 	return rx;
 }
@@ -122,7 +122,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	if (near_likely(msg->payload))
 		duo_near_copy(rx, msg);
 	else if (!near_recv_now(ep->near->port, peer, &msg->rndv,
-				rx->iov[0].iov_base, msg->len))
+				rx->iov.iov_base, msg->len))
 		return duo_near_arrived_any(ep, peer, msg);
 	duo_near_unpost(ep, kind, rx);
 	entry = duo_near_entry(rx, kind, msg);
@@ -153,7 +153,7 @@ static near_inline void *duo_near_take_kind(struct duo_ep *ep,
 
 	if (near_unlikely(!rx || rx->lazy))
 		return NULL;
-	near_copy_small(rx->iov[0].iov_base, msg->payload, msg->len);
+	near_copy_small(rx->iov.iov_base, msg->payload, msg->len);
 	duo_match_unpost_plain(&ep->match[kind], rx);
 	entry = duo_near_entry(rx, kind, msg);
 	at = duo_entry_write(at, format, &entry);
