@@ -10,7 +10,6 @@
 
 #define SIDE_LARGE (3 * NEAR_STEP + 777)
 #define SIDE_KEY 0x1234567890abcdefu
-#define SIDE_FIRST 8		/* small ones that are not offered */
 #define SIDE_START 0x1000u	/* what the region's first byte is called */
 
 /* A rig with a table, and what its one-sided operations have come to. */

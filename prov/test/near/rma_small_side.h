@@ -8,7 +8,6 @@
 #include "near/rma/inline.h"
 #include "rma_side.h"
 
-#define FIRST 8		/* that are not offered */
 #define OTHER_KEY 77
 
 static uint64_t operand, was;
@@ -57,7 +56,6 @@ static inline bool try(struct small what)
 static inline bool go(struct small what)
 {
 	to_b->rma->skip = 0;
-	to_b->rma->chosen = 1;
 	return try(what);
 }
 
@@ -87,11 +85,9 @@ static inline void both_poll(void)
 
 static inline void setup_as(bool ring)
 {
-	int i;
-
 	side_setup_direct();
-	for (i = 0; i < FIRST; i++)
-		usual(NEAR_READ, SIDE_KEY);
+	usual(NEAR_READ, SIDE_KEY);
+	to_b->rma->skip = 0;
 	operand = 0;
 	rig_fill(local, SIDE_LARGE, 7);
 	if (!ring)

@@ -11,6 +11,7 @@
 #include <rdma/fi_rma.h>
 #include <unistd.h>
 
+#include "near/rma/state.h"
 #include "port_fixture.h"
 
 static const struct fixture_attr attr = {
@@ -247,6 +248,7 @@ static int their_write(uint64_t key, uint32_t flags)
 		.local = { &iov, 1 }, .len = sizeof(theirs), .data = 4242,
 	};
 
+	near_rma_peer(to_us)->skip = 1;	/* it is not offered */
 	return near_rma(port, to_us, &args);
 }
 

@@ -99,8 +99,6 @@ struct near_lane {
 	uint64_t seen;		/* head at the last look */
 	uint64_t offers;	/* that we are through with: rma/offer.c */
 	bool refused;		/* one of them */
-	uint32_t told;		/* by slots: so many were done; 0: nothing, as
-				 * from a refusal on */
 };
 
 /* Messages, the layer above, which opens a port: msg/control.c. */

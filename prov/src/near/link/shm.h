@@ -34,9 +34,7 @@ enum near_kind {
 
 /*
  * Fields of near_slot.word. The sequence number is the ring's lap, so that a
- * slot is never cleared; it is stored last, with the rest of the word. Data of
- * NEAR_KIND_RMA and _ANSWER is what near_ctl.done of the other ring was last,
- * before something was refused.
+ * slot is never cleared; it is stored last, with the rest of the word.
  */
 #define NEAR_WORD_KIND 16
 #define NEAR_WORD_FLAGS 20

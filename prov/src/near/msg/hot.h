@@ -329,25 +329,6 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 	port->polls += polls < left ? polls : left;
 }
 
-#define NEAR_STILL UINT32_MAX
-
-/*
- * NEAR_STILL: a poll that has found nothing; it called nothing, so a caller
- * that jumps to what is to be done else saves no registers for it. Else where
- * near_poll_from() begins.
- */
-static near_inline uint32_t near_stirs(struct near_port *port)
-{
-	struct near_lane *const *at = near_look(port, port->hot);
-
-	if (at)
-		return (uint32_t)(at - port->hot);
-	if (near_unlikely(!near_calm(port) || !near_polls_left(port)))
-		return port->hot_count;
-	port->polls++;
-	return NEAR_STILL;
-}
-
 /*
  * Delivers what has arrived, as far as the sink has room, and takes a step
  * with each large message. Returns the number of slots that were taken.

@@ -41,8 +41,6 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 	if (!offered)
 		return !at->reading;
 	return near_likely(at->unanswered == at->offers && !at->skip &&
-			   at->directs >= NEAR_OFFER_FIRST &&
-			   (at->chosen + 1) % NEAR_OFFER_AGAIN &&
 			   peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ));
 }
 
@@ -97,7 +95,7 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 	op->answered = 0;
 	op->expect = 1;
 	op->begun = op->small = true;
-	op->queued = op->cleared = op->offered = false;
+	op->queued = op->offered = false;
 }
 
 static near_inline void near_small_post(struct near_port *port,
@@ -140,7 +138,8 @@ static near_inline bool near_rma_small(struct near_port *port,
 	struct near_slot *slot;
 	struct near_rma_op *op;
 
-	if (near_unlikely(!at || !near_small_now(peer, at, offered) ||
+	if (near_unlikely(!at || (offered && port->fence) ||
+			  !near_small_now(peer, at, offered) ||
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
@@ -150,7 +149,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
-			offered ? near_offer_open(port) : NEAR_OFFER_NONE);
+			offered ? NEAR_OFFER_OPEN : NEAR_OFFER_NONE);
 	/* while the slot is on its way */
 	op->to = at;
 	near_small_keep(op, args);
@@ -158,10 +157,8 @@ static near_inline bool near_rma_small(struct near_port *port,
 	at->expect++;
 	at->unanswered++;
 	port->rma->small++;
-	if (offered) {
-		at->chosen++;
+	if (offered)
 		near_offer_made(port, at, op, slot);
-	}
 	return true;
 }
 

@@ -28,9 +28,9 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	struct near_rma_peer *at = op->to;
 
 	near_rma_unqueue(op);
-	if (at->barrier == op)
-		near_rma_barrier_over(at, err);
 	if (op->begun) {
+		if (!err && !op->offered && op->number == near_rma_mark(at))
+			at->peer->tx.taken = at->peer->tx.tail;
 		at->unanswered--;
 		at->expect -= op->expect;
 		/* an offered one is answered at once; another may be reading */
@@ -99,6 +99,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	if (small)
 		near_rma_operands_out(op, slot->rma.bytes, len, operands);
 	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
+	op->number = near_rma_mark(op->to);
 	op->sent += len;
 	return 0;
 }
@@ -148,13 +149,11 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* Does the target do it? Behind messages it does what is small. */
+/* Does the target do it, as we cannot, or as messages are to be before it? */
 static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
-	       (!op->sent && !op->cleared &&
-		op->args.len <= NEAR_RMA_SMALL &&
-		near_rma_behind(op->to, &op->args));
+	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
 /* A read that holds messages back stays in the queue until it is answered. */
@@ -186,10 +185,6 @@ static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 		return near_rma_ask_on(port, op);
 	if (at->unanswered)
 		return -EAGAIN;
-	if (!op->sent && !op->cleared && near_rma_behind(at, &op->args)) {
-		near_rma_barrier(port, at, op);
-		return -EAGAIN;
-	}
 	ret = near_rma_direct(port, op);
 	if (ret == -EPERM || ret == -EAGAIN ||
 	    (!ret && op->sent < op->args.len))
@@ -349,7 +344,7 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	}
 	op->sent = op->answered = 0;
 	op->expect = 0;
-	op->begun = op->cleared = op->queued = false;
+	op->begun = op->queued = false;
 	op->offered = op->small = false;
 	return op;
 }
@@ -379,7 +374,6 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {
 	struct near_rma_op op;
-	uint64_t since = 0;
 	int ret;
 
 	if (args->len > NEAR_STEP || !near_list_empty(&at->queue) ||
@@ -391,13 +385,9 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	op.args = *args;
 	op.sent = 0;
 	op.offered = false;
-	if (args->len <= NEAR_RMA_PART && near_rma_direct_timed(at))
-		since = duo_now_ns();
 	ret = near_rma_direct_at(port, &op, memory);
 	if (ret)
 		return ret;
-	if (since)
-		near_rma_direct_took(at, duo_now_ns() - since);
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 

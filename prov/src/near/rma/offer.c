@@ -12,8 +12,7 @@
  * target is at: one of the two has seen the other. docs/near.md has the
  * argument. Offers are numbered, on both sides, as they come in the ring.
  *
- * Which way is taken at first is measured for each peer: where offers are
- * withdrawn, or answered later than we would be done, fewer and fewer are made.
+ * Where offers to a peer are withdrawn, fewer and fewer are made.
  */
 
 #include <errno.h>
@@ -26,7 +25,7 @@
 #include "near/rma/ops.h"
 
 #define NEAR_OFFER_WRITE 1024	/* bytes of a write; of a read a part's */
-#define NEAR_OFFER_PATIENCE 20000	/* ns, at most */
+#define NEAR_OFFER_PATIENCE 3000	/* ns: twice what we would take ourselves */
 #define NEAR_OFFER_PAUSE 100000	/* ns after a barrier for nothing */
 #define NEAR_OFFER_LEAVE 100000000	/* ns, at most */
 #define NEAR_OFFER_SKIP 16	/* not offered after a loss, at first */
@@ -60,7 +59,7 @@ int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
 						  NEAR_OFFER_SKIPPED;
 	}
 	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
-	if (near_unlikely(offer == NEAR_OFFER_FENCED || !near_barrier_ready()))
+	if (near_unlikely(!near_barrier_ready()))
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	else
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -81,44 +80,19 @@ bool near_offer_counts(struct near_lane *lane, uint64_t word,
 		return false;
 	if (near_unlikely(reply->err && !lane->refused)) {
 		lane->refused = true;
-		lane->told = 0;
 		__atomic_store_n(&lane->rx.ctl->refused, lane->offers + 1,
 				 __ATOMIC_RELAXED);
 	}
 	return reply->verb == NEAR_WRITE && !lane->refused;
 }
 
-/* A loss, or a gain, for the ring. */
+/* They were withdrawn. */
 static void near_offer_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_OFFER_SKIP ? NEAR_OFFER_SKIP :
 						     at->next_skip;
 	if (at->skip < NEAR_OFFER_SKIP_MAX)
 		at->next_skip = 2 * at->skip;
-}
-
-bool near_rma_direct_timed(struct near_rma_peer *at)
-{
-	return at->directs++ < NEAR_OFFER_FIRST ||
-	       !(at->directs % NEAR_OFFER_SAMPLE);
-}
-
-void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns)
-{
-	if (!at->direct_ns || ns < at->direct_ns)
-		at->direct_ns = ns;
-	else
-		at->direct_ns += (ns - at->direct_ns) / 8;
-}
-
-void near_offer_took(struct near_rma_peer *at)
-{
-	uint64_t ns = duo_now_ns() - at->offered_ns;
-
-	if (ns > at->direct_ns)
-		near_offer_lost(at);
-	else
-		at->next_skip = 0;
 }
 
 /* What is copied for its sender fits into the operation, as an answer does. */
@@ -138,15 +112,14 @@ static bool near_offer_wanted(struct near_port *port,
 			      struct near_rma_peer *at,
 			      const struct near_rma_args *args)
 {
-	if (!near_offer_small(at, args) ||
-	    at->directs < NEAR_OFFER_FIRST ||
+	if (port->fence || !near_offer_small(at, args) ||
 	    args->flags & (NEAR_RMA_FENCE | NEAR_RMA_HOLD) ||
 	    at->unanswered != at->offers || !near_list_empty(&at->queue) ||
 	    !near_rma_direct_can(port, at, args) ||
 	    near_rma_behind(at, args))
 		return false;
 	if (!at->skip)
-		return ++at->chosen % NEAR_OFFER_AGAIN || at->unanswered;
+		return true;
 	at->skip--;
 	return false;
 }
@@ -159,7 +132,7 @@ static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
 	uint64_t tail = tx->tail;
 	int ret;
 
-	ret = near_rma_part(port, op, op->args.len, near_offer_open(port));
+	ret = near_rma_part(port, op, op->args.len, NEAR_OFFER_OPEN);
 	if (ret)
 		return ret;
 	op->begun = true;
@@ -243,13 +216,8 @@ static void near_offers_change(struct near_rma_peer *at, enum near_offer from,
 static bool near_offers_hold(struct near_port *port,
 			     struct near_rma_peer *at)
 {
-	near_offers_change(at, near_offer_open(port), NEAR_OFFER_BUSY);
+	near_offers_change(at, NEAR_OFFER_OPEN, NEAR_OFFER_BUSY);
 	return near_port_barrier(port);
-}
-
-static void near_offers_give(struct near_port *port, struct near_rma_peer *at)
-{
-	near_offers_change(at, NEAR_OFFER_BUSY, near_offer_open(port));
 }
 
 /* One that is held; false: it cannot be done now. */
@@ -271,7 +239,6 @@ static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
 			 near_offer_word(word, ret ? NEAR_OFFER_FAILED :
 						     NEAR_OFFER_OVER),
 			 __ATOMIC_RELEASE);
-	at->alone = NULL;
 	near_rma_end(port, op, -ret);
 	return true;
 }
@@ -281,6 +248,7 @@ static int near_offers_withdraw(struct near_port *port,
 				struct near_rma_peer *at)
 {
 	uint64_t first = near_offer_of(at->offered.next)->number;
+	uint32_t next_skip = at->next_skip;
 	bool held;
 	int n = 0;
 
@@ -291,12 +259,12 @@ static int near_offers_withdraw(struct near_port *port,
 	       near_offer_at(at) < first &&
 	       near_offer_do(port, at, near_offer_of(at->offered.next)))
 		n++;
-	near_offers_give(port, at);
+	near_offers_change(at, NEAR_OFFER_BUSY, NEAR_OFFER_OPEN);
 	if (n) {
+		at->next_skip = next_skip;
 		near_offer_lost(at);
 		return n;
 	}
-	at->alone = NULL;
 	at->offered_ns = duo_now_ns() + NEAR_OFFER_PAUSE;
 	return 0;
 }
@@ -338,7 +306,7 @@ void near_offers_stop(struct near_port *port, struct near_rma_peer *at)
 		if (!near_offer_do(port, at, op))
 			break;
 	}
-	near_offers_give(port, at);
+	near_offers_change(at, NEAR_OFFER_BUSY, NEAR_OFFER_OPEN);
 }
 
 /* The count alone tells of its end: near_offer_counts(). */
@@ -387,13 +355,11 @@ bool near_offers_drained(struct near_port *port, struct near_rma_peer *at)
 
 static int near_offers_due(struct near_port *port, struct near_rma_peer *at)
 {
-	uint64_t now = duo_now_ns(), patience = 2 * at->direct_ns;
+	uint64_t now = duo_now_ns();
 
 	if (!at->offered_ns)
 		at->offered_ns = now;
-	if (patience > NEAR_OFFER_PATIENCE)
-		patience = NEAR_OFFER_PATIENCE;
-	if (now < at->offered_ns + patience)
+	if (now < at->offered_ns + NEAR_OFFER_PATIENCE)
 		return 0;
 	return near_offers_withdraw(port, at);
 }
@@ -430,22 +396,4 @@ int near_offers_moved(struct near_port *port)
 		port->work |= NEAR_WORK_DUE;
 	near_rma_unhold(port, peer);
 	return n;
-}
-
-void near_offers_told(struct near_port *port, struct near_rma_peer *at,
-		      uint32_t count)
-{
-	struct near_rma_op *first;
-	uint32_t number;
-
-	do {
-		first = near_offer_of(at->offered.next);
-		number = (uint32_t)first->number;
-		/* not before it, and no more than was offered */
-		if (first->args.verb != NEAR_WRITE ||
-		    count - number > (uint32_t)at->offered_last - number)
-			return;
-		at->counted = first->number;
-		near_rma_end(port, first, 0);
-	} while (at->offers && port->sink->room(port->ctx));
 }

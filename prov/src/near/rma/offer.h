@@ -10,10 +10,6 @@
 
 #include "near/rma/state.h"
 
-#define NEAR_OFFER_FIRST 8	/* small ones that we do, to know what they take */
-#define NEAR_OFFER_AGAIN 256	/* one of so many, too */
-#define NEAR_OFFER_SAMPLE 16	/* one of so many offers is timed */
-
 /*
  * The state is in the flags of a slot of NEAR_KIND_RMA. Only the
  * initiator changes it.
@@ -21,7 +17,6 @@
 enum near_offer {
 	NEAR_OFFER_NONE,	/* only the target may do it */
 	NEAR_OFFER_OPEN,
-	NEAR_OFFER_FENCED,	/* open; membarrier is refused to the initiator */
 	NEAR_OFFER_BUSY,	/* withdrawn: the initiator does it */
 	NEAR_OFFER_OVER,	/* it has */
 	NEAR_OFFER_FAILED,	/* it could not */
@@ -35,18 +30,6 @@ static inline enum near_offer near_offer_state(uint64_t word)
 	return word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK;
 }
 
-static inline enum near_offer near_offer_open(const struct near_port *port)
-{
-	return near_unlikely(port->fence) ? NEAR_OFFER_FENCED :
-					    NEAR_OFFER_OPEN;
-}
-
-/* Each, until one was answered in time: the clock takes a tenth of an offer. */
-static inline bool near_offer_timed(const struct near_rma_peer *at)
-{
-	return at->next_skip || !(at->offered_last % NEAR_OFFER_SAMPLE);
-}
-
 /* What is in the ring now is the next offer. */
 static near_inline void near_offer_made(struct near_port *port,
 					struct near_rma_peer *at,
@@ -56,10 +39,7 @@ static near_inline void near_offer_made(struct near_port *port,
 	op->slot = slot;
 	op->number = ++at->offered_last;
 	op->offered = true;
-	at->alone = !at->offers++ && near_unlikely(near_offer_timed(at)) ?
-		    op : NULL;
-	if (at->alone)
-		at->offered_ns = duo_now_ns();
+	at->offers++;
 	near_list_append(&at->offered, &op->link);
 	if (at->working)
 		return;
@@ -78,9 +58,6 @@ static near_inline void near_offer_made(struct near_port *port,
 /* 0: on its way; -EPERM: it is to go another way; or what near_rma() says. */
 int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
-/* The one that is timed has ended. */
-void near_offer_took(struct near_rma_peer *at);
-
 /* Answered, withdrawn, or the peer is gone. */
 static inline void near_offer_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
@@ -88,9 +65,7 @@ static inline void near_offer_ended(struct near_rma_peer *at,
 	near_list_remove(&op->link);
 	op->offered = false;
 	at->offers--;
-	if (near_unlikely(at->alone == op))
-		near_offer_took(at);
-	at->alone = NULL;
+	at->next_skip = 0;
 	at->offered_ns = 0;	/* the next one's time begins */
 }
 
@@ -101,12 +76,6 @@ static inline void near_offer_ended(struct near_rma_peer *at,
 int near_offers_step(struct near_port *port, struct near_rma_peer *at);
 /* What the port watches is the count of the only one that has offers. */
 int near_offers_moved(struct near_port *port);
-/*
- * A slot of the target's has told count, which is not 0; there are offers, and
- * there is room.
- */
-void near_offers_told(struct near_port *port, struct near_rma_peer *at,
-		      uint32_t count);
 /*
  * The target is gone: writes that it says it has done end well, wherever they
  * are among others. false: not all yet, the sink has no room.
@@ -131,25 +100,24 @@ static inline void near_offer_count(struct near_lane *lane)
 {
 	__atomic_store_n(&lane->rx.ctl->done, ++lane->offers,
 			 __ATOMIC_RELEASE);
-	if (near_likely(!lane->refused))
-		lane->told = (uint32_t)lane->offers;
 }
 
-/* Slots tell the same count, so that a reply ends what it replies to. */
+/* No message: what is called later need not wait for it to be taken. */
 static inline void near_rma_publish(struct near_port *port,
 				    struct near_peer *peer,
 				    struct near_slot *slot,
 				    enum near_kind kind, unsigned int flags)
 {
-	near_tx_publish(&peer->tx, slot, near_word(kind, flags, 0,
-			near_likely(peer->lane != NULL) ? peer->lane->told : 0));
+	struct near_tx *tx = &peer->tx;
+	bool taken = tx->taken == tx->tail;
+
+	near_tx_publish(tx, slot, near_word(kind, flags, 0, 0));
+	if (near_likely(taken))
+		tx->taken = tx->tail;
 	near_sent(port, peer);
 }
 
 /* It was done, or refused, and answered if it is. */
 void near_offer_done(struct near_lane *lane, uint64_t word);
-/* Is the next small one that we do to be timed? It took so long. */
-bool near_rma_direct_timed(struct near_rma_peer *at);
-void near_rma_direct_took(struct near_rma_peer *at, uint64_t ns);
 
 #endif /* NEAR_RMA_OFFER_H */

@@ -23,13 +23,12 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 		      const struct near_slot *slot);
 
 /* ordered.c: after which messages, and after what else */
-/*
- * Has the peer say when it has taken all; the operation then is cleared. Comes
- * to nothing if there is no room, or another one is under way: try again.
- */
-void near_rma_barrier(struct near_port *port, struct near_rma_peer *at,
-		      struct near_rma_op *behind);
-void near_rma_barrier_over(struct near_rma_peer *at, int err);
+/* Where the ring is now: near_rma_op.number of what the target does. */
+static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
+{
+	return at->peer->tx.tail | (uint64_t)at->peer->move.count << 48;
+}
+
 /* Are there messages that such an operation is to be behind? */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);

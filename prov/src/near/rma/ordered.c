@@ -4,60 +4,14 @@
 /*
  * What comes after what, where more is asked for than operations among
  * themselves and messages behind them. A message that was sent has been
- * written into the ring, which does not say that the peer has taken it: who
- * is to come after it goes through the ring too, or sends a barrier, which is
- * a write of nothing, and waits for the answer.
+ * written into the ring, which does not say that the peer has taken it: what
+ * is to come after it goes through the ring too. An answer says that all before
+ * what it answers was taken.
  */
 
 #include <errno.h>
 
 #include "near/rma/ops.h"
-
-void near_rma_barrier(struct near_port *port, struct near_rma_peer *at,
-		      struct near_rma_op *behind)
-{
-	struct near_peer *peer = at->peer;
-	struct near_rma_op *op;
-
-	if (at->barrier)
-		return;
-	op = near_pool_get(&port->rma->ops);
-	if (!op)
-		return;		/* the caller comes again */
-	op->to = at;
-	op->args = (struct near_rma_args) { .verb = NEAR_WRITE };
-	op->sent = op->answered = 0;
-	op->copy = NULL;
-	op->queued = op->cleared = op->offered = op->small = false;
-	if (near_rma_part(port, op, 0, 0)) {
-		near_pool_put(&port->rma->ops, op);
-		return;
-	}
-	op->begun = true;
-	op->expect = 1;
-	at->expect++;
-	at->unanswered++;
-	near_peer_hold(peer);
-	at->barrier = op;
-	at->barrier_for = behind;
-	at->barrier_tail = peer->tx.tail;
-	at->barrier_moves = peer->move.count;
-}
-
-/* What is clear now is behind messages that were sent before the barrier. */
-void near_rma_barrier_over(struct near_rma_peer *at, int err)
-{
-	struct near_tx *tx = &at->peer->tx;
-
-	at->barrier = NULL;
-	if (err)
-		return;
-	if (tx->tail == at->barrier_tail &&
-	    at->peer->move.count == at->barrier_moves)
-		tx->taken = tx->tail;
-	if (at->barrier_for)
-		at->barrier_for->cleared = true;
-}
 
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args)
@@ -90,6 +44,25 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
+/* A write of nothing: its answer says that the peer has taken all. */
+static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
+{
+	const struct near_rma_args args = { .verb = NEAR_WRITE };
+	struct near_rma_op *op = near_rma_op(port, at, &args);
+
+	if (!op)
+		return;		/* the caller comes again */
+	if (near_rma_part(port, op, 0, 0)) {
+		near_pool_put(&port->rma->ops, op);
+		return;
+	}
+	op->begun = true;
+	op->expect = 1;
+	at->expect++;
+	at->unanswered++;
+	near_peer_hold(at->peer);
+}
+
 int near_rma_quiet(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rma_peer *at;
@@ -101,6 +74,6 @@ int near_rma_quiet(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	if (near_tx_taken(&peer->tx))
 		return 0;
-	near_rma_barrier(port, at, NULL);
+	near_rma_barrier(port, at);
 	return -EAGAIN;
 }

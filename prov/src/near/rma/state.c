@@ -67,23 +67,17 @@ static int near_rma_slot(struct near_port *port, struct near_lane *lane,
 			 const struct near_slot *slot, uint64_t word)
 {
 	bool request = (word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA;
-	uint32_t told = (uint32_t)(word >> NEAR_WORD_DATA);
 	struct near_rma_peer *at;
 	int ret;
 
 	if (request)
-		ret = near_serve_small(port, lane, slot, word) ? 0 :
-			near_rma_request(port, lane, slot, word);
-	else
-		ret = near_rma_answered(port, lane, slot);
+		return near_serve_small(port, lane, slot, word) ? 0 :
+		       near_rma_request(port, lane, slot, word);
+	ret = near_rma_answered(port, lane, slot);
 	at = lane->peer->rma;
-	if (ret || !at || !at->offers)
-		return ret;
-	if (near_likely(told) && port->sink->room(port->ctx))
-		near_offers_told(port, at, told);
-	if (at->offers)		/* another one may be the first now */
+	if (!ret && at && at->offers)	/* another may be the first now */
 		port->work |= NEAR_WORK_DUE;
-	return 0;
+	return ret;
 }
 
 /* The word that the first offer waits for; only one can be watched. */

@@ -17,8 +17,6 @@
 #define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: of the slot itself */
 #define NEAR_RMA_KEPT 256	/* bytes that need no allocation */
 #define NEAR_RMA_PART 256	/* bytes of an atomic's part */
-#define NEAR_RMA_SMALL 4096	/* bytes: the target does them, rather than
-				 * say that it has taken what is before */
 #define NEAR_RMA_EXPECT 512	/* answers that we wait for, of one peer */
 #define NEAR_RMA_OWE 1024	/* that we owe one; more is no peer of ours */
 
@@ -51,16 +49,9 @@ struct near_rma_peer {
 	uint32_t offers;
 	uint64_t offered_last;		/* the number of the last */
 	uint64_t counted;		/* near_ctl.done, as last seen */
-	struct near_rma_op *alone;	/* it is measured */
-	uint64_t offered_ns;		/* since when it, or the first, waits */
-	uint32_t directs, chosen;	/* small ones: by us; to be offered */
-	uint64_t direct_ns;		/* what a small one takes us; 0: unknown */
+	uint64_t offered_ns;		/* since when the first waits; 0: unknown */
 	uint32_t skip;			/* so many are not offered */
 	uint32_t next_skip;
-	struct near_rma_op *barrier;	/* see ordered.c */
-	struct near_rma_op *barrier_for;	/* NULL: none of the queue */
-	uint64_t barrier_tail;		/* near_tx.tail after it */
-	uint32_t barrier_moves;		/* near_move.count then */
 	struct near_link queue;		/* ours, not wholly issued, in order */
 	struct near_link replies;
 };
@@ -72,13 +63,12 @@ struct near_rma_op {
 					 * offered */
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* of an offer */
-	uint64_t number;
+	uint64_t number;		/* of the offer; others: near_rma_mark() */
 	size_t sent;			/* or copied, by ourselves */
 	size_t answered;
 	uint32_t expect;
 	bool begun;
 	bool queued;
-	bool cleared;			/* what is before it was taken */
 	bool offered;
 	bool small;			/* inline.h: it is no more than a slot */
 	uint8_t *copy;			/* allocated */
