@@ -223,22 +223,6 @@ void rig_send_len(unsigned int flags, size_t len)
 	ck_assert_int_eq(near_send_large(rig.port, rig.us, &msg, &how), 0);
 }
 
-void rig_reads(size_t len)
-{
-	struct near_port *port = fixture_ep()->near->port;
-	struct near_ways *ways;
-	int i, way;
-
-	for (ways = port->fetch; ways < port->fetch + NEAR_FETCH_TIERS; ways++)
-		for (way = 0; way < NEAR_WAYS; way++)
-			for (i = 0; i < NEAR_WAY_TRIES; i++) {
-				near_way_begin(ways, way, len);
-				near_way_learn(ways, way, len,
-					       way == NEAR_WAY_READ ? 1000 :
-								      1000000);
-			}
-}
-
 void rig_end(void)
 {
 	near_close(rig.port);

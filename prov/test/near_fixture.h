@@ -53,8 +53,6 @@ void rig_end(void);
 /* Tagged with TAG, resp. untagged unless flags say otherwise. */
 void rig_send(const char *text);
 void rig_send_large(unsigned int flags);
-/* That to read a message of len is the best way, is known to our port. */
-void rig_reads(size_t len);
 /* So much of large, as a large message. */
 void rig_send_len(unsigned int flags, size_t len);
 /* What comes after polls of both sides, of this context. */

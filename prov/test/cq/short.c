@@ -121,7 +121,6 @@ START_TEST(reads_large)
 
 	memset(large, 's', LEN);
 	memset(got, 0, LARGE);
-	rig_reads(LEN);
 	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
 	until_short();
 	before = shorts();

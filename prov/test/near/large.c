@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Large messages by each way, its steps forced one by one; which way is taken. */
+/* Large messages that both ends copy, their steps forced one by one. */
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,26 +15,14 @@ static struct rig *a, *b;
 static struct near_peer *to_b;
 static uint8_t *big, *got;
 
-/* What b may do; a may do all. */
-static void setup_ways(unsigned int ways)
+static void setup(void)
 {
 	a = rig_open(false);
 	b = rig_open(false);
-	b->port->ways = (uint8_t)ways;
 	to_b = rig_peer(a, b);
 	big = malloc(LARGE);
 	got = calloc(1, LARGE);
 	rig_fill(big, LARGE, 5);
-}
-
-static void setup_share(void)
-{
-	setup_ways(NEAR_WAY_BIT(NEAR_WAY_SHARE));
-}
-
-static void setup_all(void)
-{
-	setup_ways(NEAR_WAY_ALL);
 }
 
 static void teardown(void)
@@ -84,10 +72,11 @@ START_TEST(share_sizes)
 {
 	size_t len;
 
-	for (len = 2 * NEAR_SHARE_MIN; len <= LARGE; len = len * 9 / 8 + 1) {
+	for (len = 1; len <= LARGE; len = len * 9 / 8 + 1) {
 		memset(got, 0, len);
 		begin(len, got);
-		ck_assert_int_eq(rx_op()->way, NEAR_WAY_SHARE);
+		ck_assert_int_eq(rx_op()->state, len >= NEAR_SHARE_LEAST ?
+				 NEAR_RX_OFFER : NEAR_RX_READ);
 		ends(len);
 	}
 }
@@ -151,8 +140,7 @@ START_TEST(share_unwritable)
 	tx_op()->there = 64;
 	rig_poll(a, 10);
 	ends(LARGE);
-	ck_assert_msg(!(b->event[0].peer->ways & NEAR_WAY_BIT(NEAR_WAY_SHARE)),
-		      "not tried again");
+	ck_assert_msg(!b->event[0].peer->shares, "not tried again");
 }
 END_TEST
 
@@ -207,13 +195,11 @@ START_TEST(share_closed)
 }
 END_TEST
 
-/*
- * Many at once: all arrive, one after another where they have to. They are done
- * in any order: a port tries its ways in turn, and some take longer.
- */
+/* Many at once: all arrive, one after another where they have to. */
 START_TEST(many_at_once)
 {
-	enum { MANY = 100, LEN = 40000 };
+	enum { MANY = 100 };
+	const uint32_t LEN = _i ? 100000 : 40000;
 	struct iovec iov = { .iov_len = LEN };
 	uint8_t *to = calloc(MANY, LEN);
 	uint32_t i;
@@ -239,69 +225,6 @@ START_TEST(many_at_once)
 }
 END_TEST
 
-/* Each way is tried as often as is said, then one is taken. */
-START_TEST(tries_all)
-{
-	enum { LEN = 100000, MORE = 5 };
-	struct near_way_cost *cost = b->port->fetch[NEAR_FETCH_TIERS - 1].cost[4];
-	uint32_t i, begun = 0;
-
-	for (i = 0; i < NEAR_WAYS * NEAR_WAY_TRIES + MORE; i++) {
-		begin(LEN, got);
-		ends(LEN);
-	}
-	for (i = 0; i < NEAR_WAYS; i++) {
-		ck_assert_uint_eq(cost[i].begun, NEAR_WAY_TRIES);
-		ck_assert_uint_ge(cost[i].known, NEAR_WAY_TRIES);
-		ck_assert_uint_gt(cost[i].cost, 0);
-		begun += cost[i].known;
-	}
-	ck_assert_uint_eq(begun, NEAR_WAYS * NEAR_WAY_TRIES + MORE);
-}
-END_TEST
-
-/* A message of no bytes has no way: it teaches nothing of those that have. */
-START_TEST(nothing_to_learn)
-{
-	uint32_t i, tier, way;
-
-	for (i = 0; i < 2 * NEAR_WAY_TRIES; i++) {
-		begin(0, got);
-		ends(0);
-	}
-	for (tier = 0; tier < NEAR_FETCH_TIERS; tier++)
-		for (way = 0; way < NEAR_WAYS; way++)
-			ck_assert_uint_eq(b->port->fetch[tier].cost[0][way]
-					  .begun, 0);
-}
-END_TEST
-
-/* While one is measured the others wait; then they begin. */
-START_TEST(measured_alone)
-{
-	enum { LEN = 100000 };
-	struct iovec iov = { got, LEN };
-	struct near_rx_op *second;
-	struct near_peer *peer;
-	uint32_t i;
-
-	for (i = 0; i < 2; i++)
-		rig_send_large(a, to_b, i, big, LEN, big);
-	rig_until(b, NULL, 2);
-	peer = b->event[0].peer;
-	for (i = 0; i < 2; i++)
-		near_recv(b->port, peer, &b->event[i].msg.rndv, &iov, 1, LEN,
-			  got);
-	second = near_pool_at(&b->port->rx_ops, 1);
-	ck_assert_ptr_eq(peer->alone, rx_op());
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
-	ck_assert_int_eq(second->state, NEAR_RX_NEW);
-	rig_until(b, a, 4);
-	ck_assert(near_list_empty(&peer->waiting));
-	ck_assert_uint_eq(peer->fetching, 0);
-}
-END_TEST
-
 /* However many are under way, who is alive is looked at once for all. */
 START_TEST(looks_once)
 {
@@ -322,94 +245,6 @@ START_TEST(looks_once)
 	checked = b->port->checked_ms;
 	ck_assert_uint_ne(checked, 0);
 	rig_until(b, a, 2 * COUNT);
-}
-END_TEST
-
-static void learn(struct near_ways *ways, size_t len, uint64_t read,
-		  uint64_t share, uint64_t pieces)
-{
-	uint64_t ns[NEAR_WAYS] = { read, share, pieces };
-	enum near_way way;
-	int i;
-
-	for (i = 0; i < NEAR_WAYS * NEAR_WAY_TRIES; i++) {
-		way = near_way_choose(ways, len, NEAR_WAY_ALL);
-		/* one after the other: each leaves caches as it likes them */
-		ck_assert_int_eq(way, i / NEAR_WAY_TRIES);
-		ck_assert(!near_way_known(ways, way, len));
-		near_way_begin(ways, way, len);
-		/* others' disturbance adds; the first is cold */
-		near_way_learn(ways, way, len, ns[way] *
-			       (i % NEAR_WAY_TRIES < 2 ? 3 : 1));
-	}
-}
-
-START_TEST(chooses)
-{
-	struct near_ways ways = { 0 };
-	int i;
-
-	learn(&ways, 8192, 2000, 3000, 1000);
-	learn(&ways, 16384, 2000, 3000, 4000);
-	learn(&ways, 1 << 20, 90000, 50000, 60000);
-	ck_assert_int_eq(near_way_choose(&ways, 9000, NEAR_WAY_ALL),
-			 NEAR_WAY_PIECES);
-	ck_assert_int_eq(near_way_choose(&ways, 30000, NEAR_WAY_ALL),
-			 NEAR_WAY_READ);
-	ck_assert_int_eq(near_way_choose(&ways, 1 << 20, NEAR_WAY_ALL),
-			 NEAR_WAY_SHARE);
-	/* what is not allowed is not taken, however good */
-	ck_assert_int_eq(near_way_choose(&ways, 1 << 20,
-					 NEAR_WAY_BIT(NEAR_WAY_READ) |
-					 NEAR_WAY_BIT(NEAR_WAY_PIECES)),
-			 NEAR_WAY_PIECES);
-	/* its peer's processor has other things to do from now on */
-	for (i = 0; i < 100; i++)
-		near_way_learn(&ways, NEAR_WAY_SHARE, 1 << 20, 500000);
-	ck_assert_int_eq(near_way_choose(&ways, 1 << 20, NEAR_WAY_ALL),
-			 NEAR_WAY_PIECES);
-	/* sizes without end are of the last class */
-	ck_assert_int_eq(near_way_choose(&ways, SIZE_MAX, NEAR_WAY_ALL),
-			 NEAR_WAY_READ);
-}
-END_TEST
-
-/* What is the fastest at times is not taken for it. */
-START_TEST(chooses_by_the_mean)
-{
-	enum { LEN = 65536, MESSAGES = 300, LAST = 100 };
-	uint64_t ns[NEAR_WAYS] = { 2500, 0, 9000 };
-	struct near_ways ways = { 0 };
-	unsigned int read = 0;
-	enum near_way way;
-	int i;
-
-	for (i = 0; i < MESSAGES; i++) {
-		ns[NEAR_WAY_SHARE] = i % 2 ? 1000 : 5000;
-		way = near_way_choose(&ways, LEN, NEAR_WAY_ALL);
-		near_way_begin(&ways, way, LEN);
-		near_way_learn(&ways, way, LEN, ns[way]);
-		read += way == NEAR_WAY_READ && i >= MESSAGES - LAST;
-	}
-	ck_assert_uint_eq(read, LAST);
-}
-END_TEST
-
-/* Tried, and never came to its end: not taken again. */
-START_TEST(chooses_what_works)
-{
-	struct near_ways ways = { 0 };
-	int i;
-
-	for (i = 0; i < NEAR_WAY_TRIES; i++) {
-		near_way_begin(&ways, NEAR_WAY_READ, 8192);
-		near_way_begin(&ways, NEAR_WAY_PIECES, 8192);
-		near_way_learn(&ways, NEAR_WAY_PIECES, 8192, 99999);
-	}
-	ck_assert_int_eq(near_way_choose(&ways, 8192,
-					 NEAR_WAY_BIT(NEAR_WAY_READ) |
-					 NEAR_WAY_BIT(NEAR_WAY_PIECES)),
-			 NEAR_WAY_PIECES);
 }
 END_TEST
 
@@ -446,21 +281,19 @@ END_TEST
 
 START_TEST(share_steps)
 {
-	ck_assert_uint_eq(near_share_step(1), NEAR_SHARE_MIN);
+	ck_assert_uint_eq(near_share_step(1), NEAR_PAGE);
 	ck_assert_uint_eq(near_share_step(1 << 20), NEAR_SHARE_PART);
 	ck_assert_uint_eq(near_share_step(200001) % NEAR_PAGE, 0);
 	ck_assert_uint_eq(near_share_steps(200001, near_share_step(200001)), 2);
 	ck_assert_uint_eq(near_share_step(65536), 32768);
-	ck_assert_uint_eq(near_share_steps(NEAR_SHARE_MIN + 1, NEAR_SHARE_MIN),
-			  2);
+	ck_assert_uint_eq(near_share_steps(NEAR_PAGE + 1, NEAR_PAGE), 2);
 	ck_assert_uint_eq(near_share_step(SIZE_MAX / 2), 0);
 }
 END_TEST
 
 UNIT_SUITE(large)
 {
-	TCase *share = unit_case(suite, "share", setup_share, teardown);
-	TCase *all = unit_case(suite, "all", setup_all, teardown);
+	TCase *share = unit_case(suite, "share", setup, teardown);
 	TCase *pure = unit_case(suite, "pure", NULL, NULL);
 
 	tcase_add_test(share, share_sizes);
@@ -470,15 +303,8 @@ UNIT_SUITE(large)
 	tcase_add_test(share, share_unwritable);
 	tcase_add_test(share, share_unreadable);
 	tcase_add_test(share, share_closed);
-	tcase_add_test(share, many_at_once);
-	tcase_add_test(all, many_at_once);
-	tcase_add_test(all, tries_all);
-	tcase_add_test(all, nothing_to_learn);
-	tcase_add_test(all, measured_alone);
-	tcase_add_test(all, looks_once);
-	tcase_add_test(pure, chooses);
-	tcase_add_test(pure, chooses_what_works);
+	tcase_add_loop_test(share, many_at_once, 0, 2);
+	tcase_add_test(share, looks_once);
 	tcase_add_test(pure, claims);
 	tcase_add_test(pure, share_steps);
-	tcase_add_test(pure, chooses_by_the_mean);
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages that are read as they arrive: only where a read is known to be
- * the best way, nothing is under way, and the answer has room. What cannot be
+ * Large messages that are read as they arrive: only where they can be read and
+ * are not long, nothing is under way, and the answer has room. What cannot be
  * read so is left as it was, for near_recv().
  */
 
@@ -12,27 +12,10 @@
 
 #define LEN 16384
 #define BIG (NEAR_STEP + 1)
-#define TIER (NEAR_FETCH_TIERS - 1)
 
 static struct rig *a, *b;
 static struct near_peer *to_b, *from_a;
 static uint8_t *big, *got;
-
-/* What b has found out of messages of len, in ns; so much they all took. */
-static void know(size_t len, uint64_t read, uint64_t pieces)
-{
-	uint64_t ns[NEAR_WAYS] = { read, 10 * read, pieces };
-	uint32_t tier;
-	int i, way;
-
-	for (tier = 0; tier < NEAR_FETCH_TIERS; tier++)
-		for (way = 0; way < NEAR_WAYS; way++)
-			for (i = 0; i < NEAR_WAY_TRIES; i++) {
-				near_way_begin(&b->port->fetch[tier], way, len);
-				near_way_learn(&b->port->fetch[tier], way, len,
-					       ns[way]);
-			}
-}
 
 /* Each has sent to the other. */
 static void setup(void)
@@ -101,7 +84,6 @@ START_TEST(reads)
 {
 	int i;
 
-	know(LEN, 1000, 9000);
 	for (i = 0; i < 100; i++) {
 		ck_assert(now(arrives(LEN), LEN));
 		was_read(LEN);
@@ -114,62 +96,31 @@ END_TEST
 /* The start of one that is too long for its buffer is read by near_recv(). */
 START_TEST(reads_what_is_wanted)
 {
-	know(LEN, 1000, 9000);
 	ck_assert(now(arrives(LEN + 5000), LEN));
 	was_read(LEN);
 	ck_assert_uint_eq(got[LEN], 0);
 }
 END_TEST
 
-/* It is complete at once, and what it took is no time of a read. */
+/* It is complete at once. */
 START_TEST(nothing_to_read)
 {
-	int i;
-
-	for (i = 0; i < 2 * (NEAR_WAY_UNTIMED + 1); i++) {
-		ck_assert(now(arrives(0), 0));
-		was_read(0);
-	}
-	ck_assert_uint_eq(b->port->fetch[TIER].cost[0][NEAR_WAY_READ].known, 0);
+	ck_assert(now(arrives(0), 0));
+	was_read(0);
 }
 END_TEST
 
-/* What is to be found out is found out by near_recv(). */
-START_TEST(unknown)
+/* Both ends copy it, unless its sender cannot. */
+START_TEST(too_long)
 {
-	const struct near_rndv *rndv = arrives(LEN);
+	const struct near_rndv *rndv = arrives(NEAR_SHARE_LEAST);
 
-	ck_assert(!now(rndv, LEN));
-	comes_later(rndv, LEN);
-}
-END_TEST
-
-START_TEST(other_way)
-{
-	const struct near_rndv *rndv = arrives(LEN);
-
-	know(LEN, 9000, 1000);
-	ck_assert(!now(rndv, LEN));
-	comes_later(rndv, LEN);
-}
-END_TEST
-
-/* One in so many is timed, and when reads become slow there are no more. */
-START_TEST(stays_the_best)
-{
-	struct near_way_cost *read = &b->port->fetch[TIER].cost[2][NEAR_WAY_READ];
-	uint32_t known, i;
-
-	know(LEN, 1000, 9000);
-	known = read->known;
-	for (i = 0; i < 4 * (NEAR_WAY_UNTIMED + 1); i++) {
-		ck_assert(now(arrives(LEN), LEN));
-		was_read(LEN);
-	}
-	ck_assert_uint_eq(read->known, known + 4);
-	read->cost *= 1000;
-	ck_assert(!now(arrives(LEN), LEN));
-	ck_assert_uint_eq(read->known, known + 4);
+	ck_assert(!now(rndv, NEAR_SHARE_LEAST));
+	ck_assert(now(rndv, NEAR_SHARE_LEAST - 1));
+	was_read(NEAR_SHARE_LEAST - 1);
+	from_a->shares = false;
+	ck_assert(now(arrives(NEAR_SHARE_LEAST), NEAR_SHARE_LEAST));
+	was_read(NEAR_SHARE_LEAST);
 }
 END_TEST
 
@@ -179,9 +130,8 @@ START_TEST(not_readable)
 	const struct near_rndv *rndv = arrives(LEN);
 	struct near_rndv nowhere = { .id = rndv->id };
 
-	know(LEN, 1000, 9000);
 	ck_assert(!now(&nowhere, LEN));
-	from_a->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
+	from_a->reads = false;
 	ck_assert(!now(rndv, LEN));
 	comes_later(rndv, LEN);
 }
@@ -192,30 +142,26 @@ START_TEST(bad_address)
 {
 	const struct near_rndv *rndv = arrives(LEN);
 	struct near_rndv bad = { .id = rndv->id, .addr = 64 };
-	uint64_t tail;
+	uint64_t tail = from_a->tx.tail;
 
-	know(LEN, 1000, 9000);
-	tail = from_a->tx.tail;
 	ck_assert(!now(&bad, LEN));
 	ck_assert_uint_eq(from_a->tx.tail, tail);
 	comes_later(&bad, LEN);
-	ck_assert_uint_eq(from_a->ways, NEAR_WAY_ALL);
+	ck_assert(from_a->reads && from_a->shares);
 }
 END_TEST
 
-/* The oldest goes first, and what is measured is measured alone. */
+/* The oldest goes first. */
 START_TEST(not_before_others)
 {
 	const struct near_rndv *first = arrives(LEN), *rndv;
 	struct iovec iov = { got + LEN, LEN };
 
-	know(LEN, 1000, 9000);
 	rndv = arrives(LEN);
 	ck_assert_int_eq(near_recv(b->port, from_a, first, &iov, 1, LEN, got),
 			 0);
 	ck_assert(!now(rndv, LEN));
 	rig_until(b, a, b->count + 1);
-	ck_assert_uint_eq(from_a->fetching, 0);
 	ck_assert(now(rndv, LEN));
 	rig_until(a, b, a->count + 1);
 }
@@ -227,8 +173,6 @@ START_TEST(no_more_than_a_step)
 	const struct near_rndv *rndv = arrives(BIG);
 	uint32_t i;
 
-	know(BIG, 1000, 9000);
-	know(LEN, 1000, 9000);
 	ck_assert(!now(rndv, BIG));
 	comes_later(rndv, BIG);
 	rig_poll(b, 1);
@@ -250,7 +194,6 @@ START_TEST(no_slot)
 {
 	const struct near_rndv *rndv;
 
-	know(LEN, 1000, 9000);
 	rndv = arrives(LEN);
 	near_tx_gate(&from_a->tx, NEAR_GATE_QUEUE);
 	ck_assert(!now(rndv, LEN));
@@ -266,7 +209,6 @@ START_TEST(no_ring)
 	struct rig *c = rig_open(false);
 	struct near_peer *peer = rig_peer(c, b);
 
-	know(LEN, 1000, 9000);
 	ck_assert_int_eq(rig_send_large(c, peer, 9, big, LEN, big), 0);
 	rig_until(b, NULL, 1);
 	from_a = b->event[0].peer;
@@ -282,7 +224,6 @@ START_TEST(dying)
 	const struct near_rndv *rndv = arrives(LEN);
 	uint32_t at = b->count;
 
-	know(LEN, 1000, 9000);
 	near_peer_dies(b->port, from_a);
 	ck_assert(!now(rndv, LEN));
 	ck_assert_uint_eq(got[0], 0);
@@ -327,9 +268,7 @@ UNIT_SUITE(now)
 	tcase_add_test(tcase, reads);
 	tcase_add_test(tcase, reads_what_is_wanted);
 	tcase_add_test(tcase, nothing_to_read);
-	tcase_add_test(tcase, unknown);
-	tcase_add_test(tcase, other_way);
-	tcase_add_test(tcase, stays_the_best);
+	tcase_add_test(tcase, too_long);
 	tcase_add_test(tcase, not_readable);
 	tcase_add_test(tcase, bad_address);
 	tcase_add_test(tcase, not_before_others);

@@ -98,7 +98,7 @@ END_TEST
 /* What forbids it. */
 static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
 static void skip(void) { to_b->rma->skip = 1; }
-static void unreadable(void) { to_b->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES); }
+static void unreadable(void) { to_b->reads = false; }
 static void dying(void) { to_b->dying = true; }
 static void owed(void) { to_b->rma->expect = NEAR_RMA_EXPECT; }
 static void atomic(void) { to_b->rma->unanswered++; }
@@ -154,7 +154,6 @@ START_TEST(leaves_it)
 	struct small add = adding();
 	struct near_rma_peer at;
 	struct near_tx tx;
-	uint8_t ways = to_b->ways;
 	bool fence = a.rig->port->fence;
 
 	to_b->rma->skip = 0;
@@ -176,7 +175,7 @@ START_TEST(leaves_it)
 		left(leaves[_i].name, add);
 	*to_b->rma = at;
 	to_b->tx = tx;
-	to_b->ways = ways;
+	to_b->reads = true;
 	a.rig->port->fence = fence;
 	to_b->dying = false;
 	/* the key is known again when it was looked up */

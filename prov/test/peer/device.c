@@ -227,8 +227,7 @@ START_TEST(received_large)
 {
 	bool late = _i & 1;
 
-	if (_i & 2)
-		rig_reads(LARGE);
+	fixture_ep()->near->peer[0]->reads = _i & 2;
 	memset(large, 'l', LARGE);
 	if (!late)
 		post_device(0, LARGE, peer);

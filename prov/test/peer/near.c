@@ -88,7 +88,6 @@ START_TEST(reads_at_once)
 
 	memset(large, 'n', LEN);
 	memset(got, 0, LARGE);
-	rig_reads(LEN);
 	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
 	if (late) {
 		rig_send_len(NEAR_TAGGED, LEN);

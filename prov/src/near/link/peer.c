@@ -48,9 +48,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->given, -1, sizeof(peer->given));
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
 		/* its memory has no name here */
-		peer->ways = peer->far ? NEAR_WAY_BIT(NEAR_WAY_PIECES) :
-					 port->ways;
-		near_list_init(&peer->waiting);
+		peer->reads = peer->shares = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
 		*head = peer;

@@ -127,8 +127,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->sink = attr->sink;
 	port->ctx = attr->ctx;
 	port->log = attr->log;
-	port->ways = attr->no_cma ? NEAR_WAY_BIT(NEAR_WAY_PIECES) :
-				    NEAR_WAY_ALL;
+	port->reads = !attr->no_cma;
 	port->patience_ms = attr->patience_ms;
 	port->fd = port->epoll_fd = port->wake[0] = -1;
 	port->hello = port->dir = -1;

@@ -14,14 +14,12 @@
 #include "near/link/region.h"
 #include "near/link/ring.h"
 #include "near/link/room.h"
-#include "near/link/way.h"
 
 #define NEAR_TICK_POLLS 16	/* per look at the clock, at most */
 #define NEAR_TICK_QUICK 16	/* quick looks before they become rarer */
 #define NEAR_SWEEP_POLLS 1024	/* per look for idle lanes */
 #define NEAR_HOT_MIN 8		/* so many lanes stay hot however idle */
 #define NEAR_CHECK_MS 100	/* per look for dead peers */
-#define NEAR_FETCH_TIERS 6	/* all larger rings count as the last */
 #define NEAR_BURST 64		/* of one lane before the next has its turn */
 
 enum near_peer_state {
@@ -49,7 +47,8 @@ struct near_peer {
 	enum near_peer_state state;
 	bool dying;		/* ends when its lanes are empty */
 	bool wanted;		/* somebody waits for its end to be told */
-	uint8_t ways;		/* NEAR_WAY_BIT() of those that work with it */
+	bool reads;		/* we can read and write its memory by its pid */
+	bool shares;		/* and it can write to ours */
 	uint32_t index;		/* of our ring there */
 	size_t ring_size;
 	struct near_move move;
@@ -70,11 +69,6 @@ struct near_peer {
 	struct near_link link;	/* of port->peers */
 	struct near_peer *same_hash;
 	struct near_lane *lane;	/* what it sends through; NULL: nothing yet */
-	/* its large messages: those under way, and those that wait for them */
-	uint32_t fetching;
-	struct near_link waiting;
-	struct near_rx_op *alone;	/* the only one: it is measured */
-	bool hold;		/* the others, until that one has ended */
 	struct near_rx_op *sharing;	/* has the lane's near_ctl.claims */
 	uint32_t round;		/* of near_ctl.claims */
 	uint32_t large;		/* our large messages that it has not */
@@ -90,7 +84,7 @@ struct near_lane {
 	uint64_t mark;		/* head at the last sweep */
 	uint32_t idle;		/* sweeps without a message */
 	bool broken;		/* nothing in it is believed any more */
-	uint8_t tier;		/* the ring's size: near_port.fetch */
+	uint8_t tier;		/* the ring's size */
 	uint32_t moves;		/* of sizes */
 	/* link/room.c: */
 	bool gives;		/* it is asked to give back */
@@ -158,7 +152,7 @@ struct near_port {
 	const struct near_sink *sink;
 	bool fence;		/* membarrier is refused */
 	bool barrier_failed;	/* once, and that was said */
-	uint8_t ways;		/* that new peers start with */
+	bool reads;		/* peers' memory, as far as is known */
 	uint32_t dying;		/* peers that are */
 	uint32_t tick_polls;	/* from one look at the clock to the next */
 	uint32_t tick_quick;	/* looks since that changed */
@@ -172,7 +166,6 @@ struct near_port {
 	uint32_t patience_ms;	/* with who does not answer; 0: any */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	struct near_ways fetch[NEAR_FETCH_TIERS];
 	/* near_spread(): what was sent last, to whom, in which poll */
 	const void *spread;
 	const struct near_peer *spread_to;

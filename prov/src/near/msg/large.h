@@ -3,9 +3,9 @@
 
 /*
  * Messages that do not fit into a ring. The sender announces one (RTS). The
- * receiver, once it knows where to, chooses a way (link/way.h): it reads it out
- * of the sender's memory, has the sender help by writing to its own (SHARE), or
- * asks for it in pieces through the data ring (CTS). It says when it is done
+ * receiver, once it knows where to, reads it out of the sender's memory. If it is
+ * long, it has the sender help by writing to its own (SHARE); if it cannot read,
+ * it asks for it in pieces through the data ring (CTS). It says when it is done
  * (ACK). Each takes a step per poll.
  */
 #ifndef NEAR_PROTO_LARGE_H
@@ -46,11 +46,10 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/* In port->receiving but for the first and NEAR_RX_PIECES. */
+/* In port->receiving but for NEAR_RX_PIECES. */
 enum near_rx_state {
-	NEAR_RX_NEW,		/* in peer->waiting */
 	NEAR_RX_READ,		/* out of the sender's memory */
-	NEAR_RX_OFFER,		/* SHARE to be sent */
+	NEAR_RX_OFFER,		/* SHARE to be sent, one at a time */
 	NEAR_RX_SHARE,		/* the sender helps */
 	NEAR_RX_SHARED,		/* all is claimed, the sender still writes */
 	NEAR_RX_CTS,		/* to be sent */
@@ -71,11 +70,6 @@ struct near_rx_op {
 	size_t len;		/* that are wanted */
 	size_t stop;		/* we read so far; the sender wrote the rest */
 	size_t done;
-	enum near_way way;	/* NEAR_WAYS: nothing is learned of it */
-	uint8_t tier;		/* of the ring when it began: what it is
-				 * measured for */
-	bool begun;		/* counted in peer->fetching */
-	uint64_t since_ns;
 	uint32_t step;		/* SHARE: bytes, and how many of them */
 	uint32_t steps;
 	uint32_t claimed;	/* SHARED: by the sender */

@@ -9,81 +9,25 @@
 #include "base/proc.h"
 #include "near/msg/large.h"
 
-/* The ring may change its size while a message is under way. */
-static uint8_t near_rx_tier(const struct near_peer *peer)
+/*
+ * Worth it for both ends to copy: the sender has nothing to do before it is
+ * fetched. A shorter one is read sooner than the sender has heard of it.
+ */
+static bool near_rx_shares(const struct near_peer *peer, size_t iov_count,
+			   size_t len)
 {
-	const struct near_lane *lane = peer->lane;
-	uint8_t tier = lane ? lane->tier : 0;
-
-	return tier < NEAR_FETCH_TIERS ? tier : NEAR_FETCH_TIERS - 1;
-}
-
-/* What both ends know to be possible. */
-static unsigned int near_rx_ways(const struct near_peer *peer,
-				 const struct near_rndv *rndv, size_t iov_count,
-				 size_t len)
-{
-	unsigned int ways = peer->ways;
-
-	if (!rndv->addr)
-		ways &= NEAR_WAY_BIT(NEAR_WAY_PIECES);
-	if (iov_count != 1 || len < 2 * NEAR_SHARE_MIN ||
-	    !near_share_step(len) || !peer->lane)
-		ways &= ~NEAR_WAY_BIT(NEAR_WAY_SHARE);
-	return ways ? ways : NEAR_WAY_BIT(NEAR_WAY_PIECES);
+	return len >= NEAR_SHARE_LEAST && iov_count == 1 && peer->shares &&
+	       peer->lane && near_share_step(len);
 }
 
 static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
 {
 	if (!op->len)
 		return NEAR_RX_ACK;
-	if (op->way == NEAR_WAY_PIECES)
+	if (!op->rndv.addr || !op->peer->reads)
 		return NEAR_RX_CTS;
-	return op->way == NEAR_WAY_SHARE ? NEAR_RX_OFFER : NEAR_RX_READ;
-}
-
-/*
- * Begins the next of the peer's, unless it has to wait for those under way:
- * what is measured is measured alone.
- */
-static bool near_rx_begin(struct near_port *port, struct near_rx_op *op)
-{
-	struct near_peer *peer = op->peer;
-	uint8_t tier = near_rx_tier(peer);
-	struct near_ways *costs = &port->fetch[tier];
-	unsigned int ways;
-	bool known = true;
-
-	op->way = NEAR_WAYS;
-	if (op->len) {
-		ways = near_rx_ways(peer, &op->rndv, op->iov_count, op->len);
-		op->way = near_way_choose(costs, op->len, ways);
-		known = near_way_known(costs, op->way, op->len);
-	}
-	if (peer->hold || (!known && peer->fetching) ||
-	    (op->way == NEAR_WAY_SHARE && peer->sharing))
-		return false;
-	if (!known)
-		near_way_begin(costs, op->way, op->len);
-	peer->alone = peer->fetching++ ? NULL : op;
-	peer->hold = !known;
-	if (op->way == NEAR_WAY_SHARE)
-		peer->sharing = op;
-	op->since_ns = peer->alone ? duo_now_ns() : 0;
-	op->begun = true;
-	op->tier = tier;
-	op->state = near_rx_first_state(op);
-	near_list_remove(&op->link);
-	near_port_work(port, &port->receiving, &op->link);
-	return true;
-}
-
-static void near_rx_begin_all(struct near_port *port, struct near_peer *peer)
-{
-	while (!near_list_empty(&peer->waiting) &&
-	       near_rx_begin(port, near_container(peer->waiting.next,
-						  struct near_rx_op, link)))
-		;
+	return near_rx_shares(op->peer, op->iov_count, op->len) ?
+	       NEAR_RX_OFFER : NEAR_RX_READ;
 }
 
 int near_recv(struct near_port *port, struct near_peer *peer,
@@ -103,17 +47,11 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	op->stop = op->len = len < room ? len : room;
 	op->done = 0;
 	op->failed = 0;
-	op->begun = false;
 	op->cookie = cookie;
 	near_peer_hold(peer);
-	if (peer->state >= NEAR_PEER_CLOSED_OFF) {
-		op->state = NEAR_RX_LOST;
-		near_port_work(port, &port->receiving, &op->link);
-		return 0;
-	}
-	op->state = NEAR_RX_NEW;
-	near_list_append(&peer->waiting, &op->link);
-	near_rx_begin_all(port, peer);
+	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
+		    NEAR_RX_LOST : near_rx_first_state(op);
+	near_port_work(port, &port->receiving, &op->link);
 	return 0;
 }
 
@@ -129,49 +67,23 @@ static bool near_rx_copy(const struct near_peer *peer, uint64_t addr, void *buf,
 }
 
 /*
- * True if a read is known to be the best way, or there is nothing to read.
- * *timed: its time is to be taken.
- */
-static bool near_rx_reads(const struct near_peer *peer, struct near_ways *costs,
-			  const struct near_rndv *rndv, size_t len, bool *timed)
-{
-	*timed = false;
-	if (!len || near_way_reads(costs, len))
-		return true;
-	if (near_way_choose(costs, len, near_rx_ways(peer, rndv, 1, len)) !=
-	    NEAR_WAY_READ || !near_way_known(costs, NEAR_WAY_READ, len))
-		return false;
-	near_way_reads_on(costs, len);
-	*timed = true;
-	return true;
-}
-
-/*
- * Nothing is under way that it would overtake, or disturb where that is
- * measured. The slot of the answer is ours until we send something else.
+ * Nothing is under way that it would overtake. The slot of the answer is ours
+ * until we send something else.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   const struct near_rndv *rndv, void *buf, size_t len)
 {
-	struct near_ways *costs = &port->fetch[near_rx_tier(peer)];
 	struct near_slot *slot;
-	uint64_t since;
-	bool timed;
 
-	if (peer->fetching || !near_list_empty(&port->receiving) ||
-	    !rndv->addr || !(peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ)) ||
-	    len > *near_read_left(port) ||
-	    !near_rx_reads(peer, costs, rndv, len, &timed))
+	if (!near_list_empty(&port->receiving) || !rndv->addr ||
+	    !peer->reads || len > *near_read_left(port) ||
+	    near_rx_shares(peer, 1, len))
 		return false;
 	slot = near_tx_slot(&peer->tx);
-	if (!slot || !near_peer_alive(port, peer))
-		return false;
-	since = timed ? duo_now_ns() : 0;
-	if (!near_rx_copy(peer, rndv->addr, buf, len))
+	if (!slot || !near_peer_alive(port, peer) ||
+	    !near_rx_copy(peer, rndv->addr, buf, len))
 		return false;
 	port->read_left -= len;
-	if (timed)
-		near_way_learn(costs, NEAR_WAY_READ, len, duo_now_ns() - since);
 	slot->ack.id = rndv->id;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK);
 	return true;
@@ -196,35 +108,15 @@ static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 		port->sink->received(port->ctx, cookie, err);
 }
 
-/* What it took, if nothing else was under way. */
-static void near_rx_measured(struct near_port *port, struct near_rx_op *op,
-			     int err)
-{
-	struct near_peer *peer = op->peer;
-
-	peer->fetching--;
-	if (peer->sharing == op)
-		peer->sharing = NULL;
-	if (peer->alone != op)
-		return;
-	peer->alone = NULL;
-	peer->hold = false;
-	if (!err && op->way != NEAR_WAYS)
-		near_way_learn(&port->fetch[op->tier], op->way, op->len,
-			       duo_now_ns() - op->since_ns);
-}
-
 /* op is in no list any more. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
 
-	if (op->begun)
-		near_rx_measured(port, op, err);
+	if (peer->sharing == op)
+		peer->sharing = NULL;
 	near_rx_done(port, op, err);
 	near_pool_put(&port->rx_ops, op);
-	if (!peer->dying && peer->state != NEAR_PEER_GONE)
-		near_rx_begin_all(port, peer);
 	near_peer_put(port, peer);
 }
 
@@ -244,8 +136,7 @@ void near_rx_piece(struct near_port *port, struct near_rx_op *op,
 void near_rx_pull_failed(struct near_rx_op *op, int err)
 {
 	if (err == EPERM || err == ENOSYS || err == ESRCH)
-		op->peer->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
-	op->way = NEAR_WAYS;	/* nothing is learned of this one */
+		op->peer->reads = false;
 	op->done = 0;
 	op->state = NEAR_RX_CTS;
 }
@@ -297,7 +188,7 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 
 	if (!slot)
 		return false;
-	if (op->state == NEAR_RX_ACK || !op->len) {
+	if (op->state == NEAR_RX_ACK) {
 		slot->ack.id = op->rndv.id;
 		near_control_send(port, op->peer, slot, NEAR_KIND_ACK);
 		near_list_remove(&op->link);
@@ -327,6 +218,8 @@ static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 bool near_rx_step(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget)
 {
+	if (op->state == NEAR_RX_OFFER && op->peer->sharing)
+		return false;	/* another one's turn */
 	if (op->state == NEAR_RX_LOST || !near_peer_alive(port, op->peer))
 		return near_rx_lost(port, op);
 	if (op->state >= NEAR_RX_OFFER && op->state <= NEAR_RX_SHARED)

@@ -87,6 +87,7 @@ static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
 
 	if (!slot)
 		return false;
+	op->peer->sharing = op;
 	op->step = near_share_step(op->len);
 	op->steps = near_share_steps(op->len, op->step);
 	if (!++op->peer->round)		/* 0 is no round */
@@ -137,7 +138,7 @@ static void near_rx_share_over(struct near_rx_op *op, uint32_t wrote)
 
 	op->peer->sharing = NULL;
 	if (wrote < op->claimed)
-		op->peer->ways &= ~NEAR_WAY_BIT(NEAR_WAY_SHARE);
+		op->peer->shares = false;
 	if (op->failed) {
 		near_rx_pull_failed(op, op->failed);
 		return;

@@ -112,7 +112,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	slot->rts.len = msg->len;
 	slot->rts.id = near_pool_id(op);
 	slot->rts.addr = op->iov_count == 1 &&
-		port->ways & NEAR_WAY_BIT(NEAR_WAY_READ) ?
+		port->reads ?
 		(uint64_t)(uintptr_t)op->iov[0].iov_base : 0;
 	slot->rts.data = (uint32_t)(msg->data >> 32);
 	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_RTS, msg->flags,

@@ -19,8 +19,8 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_SHARE_MIN (16u << 10)	/* bytes of a step */
-#define NEAR_SHARE_PART (128u << 10)
+#define NEAR_SHARE_LEAST (64u << 10)	/* bytes: shorter ones are read */
+#define NEAR_SHARE_PART (128u << 10)	/* of a step, at most */
 #define NEAR_SHARE_STEPS 0xffffu	/* at most */
 
 /* claims: round 32 | the sender's 16 | the receiver's 16 */
@@ -35,8 +35,6 @@ static inline uint32_t near_share_step(uint64_t len)
 {
 	uint64_t page = NEAR_PAGE, step = (len / 2 + len % 2 + page - 1) & -page;
 
-	if (step < NEAR_SHARE_MIN)
-		step = NEAR_SHARE_MIN;
 	if (step > NEAR_SHARE_PART)
 		step = NEAR_SHARE_PART;
 	return len / step < NEAR_SHARE_STEPS ? (uint32_t)step : 0;

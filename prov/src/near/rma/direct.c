@@ -18,7 +18,7 @@ bool near_rma_direct_can(const struct near_port *port,
 			 const struct near_rma_args *args)
 {
 	return (args->verb == NEAR_WRITE || args->verb == NEAR_READ) &&
-	       at->peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ) &&
+	       at->peer->reads &&
 	       near_rma_view(at);
 }
 
@@ -82,7 +82,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
 		/* before the first byte: the peer does it */
-		peer->ways = NEAR_WAY_BIT(NEAR_WAY_PIECES);
+		peer->reads = false;
 		return op->sent ? -EIO : -EPERM;
 	}
 	return n < 0 && errno == ENOMEM ? -EAGAIN : -EFAULT;

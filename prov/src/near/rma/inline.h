@@ -41,7 +41,7 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 	if (!offered)
 		return !at->reading;
 	return near_likely(at->unanswered == at->offers && !at->skip &&
-			   peer->ways & NEAR_WAY_BIT(NEAR_WAY_READ));
+			   peer->reads);
 }
 
 /* Key, range and right, as the peer's table has them. */
