@@ -247,8 +247,12 @@ ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
 
 void poll_cq(int count)
 {
-	while (count--)
-		ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
+	ssize_t ret;
+
+	while (count--) {
+		ret = fi_cq_read(fx.cq, NULL, 0);
+		ck_assert(!ret || ret == -FI_EAGAIN);
+	}
 }
 
 struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src)

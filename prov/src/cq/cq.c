@@ -101,18 +101,6 @@ DUO_HOT ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 	return duo_cq_unlock(cq, 1);
 }
 
-DUO_COLD ssize_t duo_cq_read_ring_late(struct duo_cq *cq, void *buf,
-				       size_t count, fi_addr_t *src)
-{
-	if (count) {
-		duo_cq_ring_poll(cq);
-		return duo_cq_read_ring(cq, buf, count, src);
-	}
-	duo_cq_progress(cq);
-	return duo_cq_unlock(cq, duo_err_due(&cq->errs, &cq->ring) ?
-				 -FI_EAVAIL : -FI_EAGAIN);
-}
-
 DUO_COLD ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
 				   fi_addr_t *src)
 {
@@ -128,8 +116,10 @@ ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 {
 	if (!(cq->attention & DUO_CQ_ENTRIES))
 		return duo_cq_read_fresh(cq, buf, count, src);
-	if (__builtin_expect(!count || !cq->ring_left--, false))
-		return duo_cq_read_ring_late(cq, buf, count, src);
+	if (__builtin_expect(!count, false))
+		return duo_cq_read_fresh(cq, NULL, 0, NULL);
+	if (__builtin_expect(!cq->ring_left--, false))
+		duo_cq_ring_poll(cq);
 	return duo_cq_read_ring(cq, buf, count, src);
 }
 
@@ -298,8 +288,9 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		return -FI_ENOMEM;
 	cq->domain = duo_domain_of(domain_fid);
 	cq->peer = cq->domain->peer;
-	cq->local_busy = cq->domain->fabric->traits.carries_nothing ?
-			 UINT32_MAX : DUO_LOCAL_BUSY;
+	if (cq->peer)
+		cq->local_busy = cq->domain->fabric->traits.carries_nothing ?
+				 UINT32_MAX : DUO_LOCAL_BUSY;
 	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ?
 		     FI_CQ_FORMAT_CONTEXT : attr->format;
 	LIST_INIT(&cq->rx_eps);

@@ -44,12 +44,6 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked;
 
 /* progress.c */
-/* Do messages wait for their source, or receives for the core? */
-DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
-{
-	return cq->domain->held | cq->domain->lazy;
-}
-
 /* Has the core something to do? */
 DUO_HOT bool duo_cq_core_busy(const struct duo_cq *cq)
 {
@@ -63,7 +57,7 @@ DUO_HOT bool duo_cq_core_wanted(const struct duo_cq *cq)
 }
 
 void duo_cq_progress(struct duo_cq *cq);
-/* What a read returns that has polled and found no completion. */
+/* What a read returns that has polled and taken nothing; 0: it was to take none. */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Nothing has come for many polls. Returns -FI_EAGAIN. */
 ssize_t duo_cq_yield(struct duo_cq *cq);

@@ -24,7 +24,6 @@
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
 
-/* What is held comes before what arrives next. */
 DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -33,17 +32,19 @@ DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-DUO_HOT void duo_cq_poll_local(struct duo_cq *cq, struct duo_domain *domain)
+/* What arrived may wait for its source, or took not all receives that wait. */
+DUO_COLD void duo_cq_chores(struct duo_cq *cq)
 {
-	if (domain->held)
+	if (cq->domain->held)
 		duo_cq_resolve(cq);
-	if (!cq->peer->poll(cq)) {
-		cq->local_idle++;
-		return;
-	}
-	cq->local_idle = 0;
-	if (domain->held)
-		duo_cq_resolve(cq);
+	if (cq->domain->lazy)
+		duo_cq_flush_lazy(cq);
+}
+
+/* Do messages wait for their source, or receives for the core? */
+DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
+{
+	return cq->domain->held | cq->domain->lazy;
 }
 
 /*
@@ -55,14 +56,11 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 	uint32_t credit = atomic_load_explicit(&cq->core_credit,
 					       memory_order_relaxed);
 
-	if (credit) {
+	if (credit)
 		atomic_store_explicit(&cq->core_credit, credit - 1,
 				      memory_order_relaxed);
-		return true;
-	}
-	if (cq->local_idle > cq->local_busy)
-		return true;
-	if (++cq->core_skip < duo_params.core_interval)
+	else if (cq->local_idle <= cq->local_busy &&
+		 cq->core_skip < duo_params.core_interval)
 		return false;
 	cq->core_skip = 0;
 	return true;
@@ -80,50 +78,6 @@ DUO_HOT bool duo_cq_local_due(struct duo_cq *cq)
 	return ++cq->local_skip % DUO_LOCAL_INTERVAL == 0;
 }
 
-DUO_COLD void duo_cq_poll_without_peer(struct duo_cq *cq)
-{
-	if (cq->domain->lazy)
-		duo_cq_flush_lazy(cq);
-	cq->local_idle++;
-	if (duo_cq_poll_core(cq))
-		duo_cq_core_active(cq);
-}
-
-DUO_COLD void duo_cq_poll_core_now(struct duo_cq *cq)
-{
-	cq->core_skip = 0;
-	if (duo_cq_read_core(cq))
-		duo_cq_core_active(cq);
-}
-
-/* What the poll of the peer has left. */
-DUO_COLD void duo_cq_poll_minded(struct duo_cq *cq)
-{
-	if (cq->domain->held)
-		duo_cq_resolve(cq);
-	if (cq->domain->lazy)
-		duo_cq_flush_lazy(cq);
-}
-
-/* Receives or messages wait, or the core may have something. */
-DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
-{
-	struct duo_domain *domain = cq->domain;
-
-	if (domain->waits && !cq->look_in--)
-		duo_cq_take_turns(cq);	/* before the peer takes all of it */
-	if (!cq->peer) {
-		duo_cq_poll_without_peer(cq);
-		return;
-	}
-	if (duo_cq_local_due(cq))
-		duo_cq_poll_local(cq, domain);
-	if (domain->lazy)
-		duo_cq_flush_lazy(cq);
-	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
-		duo_cq_core_active(cq);
-}
-
 /*
  * Reads that looked at rings alone count as polls of the ports and of the peer.
  * Another queue of an endpoint may have polled its port since: the poll that
@@ -131,13 +85,12 @@ DUO_COLD void duo_cq_poll_minding(struct duo_cq *cq)
  */
 DUO_COLD void duo_cq_settle(struct duo_cq *cq)
 {
-	uint32_t polls = cq->given - cq->left;
 	const struct duo_ep *ep;
 
-	cq->given = cq->left = 0;
-	cq->core_skip += polls;
+	cq->core_skip += cq->given;
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		duo_near_passed(ep, polls);
+		duo_near_passed(ep, cq->given);
+	cq->given = 0;
 }
 
 /* How many reads may look at rings alone, until something else is due? */
@@ -146,39 +99,42 @@ DUO_COLD void duo_cq_give(struct duo_cq *cq)
 	uint32_t polls = duo_params.core_interval - cq->core_skip - 1;
 	const struct duo_ep *ep;
 
-	cq->attention &= ~(uint32_t) DUO_CQ_CHORES;
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		polls = duo_near_left(ep, polls);
 	cq->given = cq->left = polls;
 }
 
-/* The same, where nothing has to be minded, and the core is idle. */
-DUO_HOT void duo_cq_poll_plain(struct duo_cq *cq)
-{
-	if (!cq->peer->poll(cq)) {
-		cq->local_idle++;
-	} else {
-		cq->local_idle = 0;
-		if (__builtin_expect(duo_cq_minds(cq), false))
-			duo_cq_poll_minded(cq);
-	}
-	if (__builtin_expect(++cq->core_skip >= duo_params.core_interval,
-			     false))
-		duo_cq_poll_core_now(cq);
-}
-
-/* Reads look at rings alone from the first poll on that leaves nothing else. */
+/*
+ * A poll that has been made early, for a chore or because a port has work, is
+ * one of those that the countdown is of. Where other things than near's rings
+ * are to be polled in every read, it stands still at 0.
+ */
 void duo_cq_progress(struct duo_cq *cq)
 {
-	if (cq->given)
+	struct duo_domain *domain = cq->domain;
+	bool local;
+
+	if (cq->left) {
+		cq->left--;
+		cq->given--;
+	} else if (cq->given) {
 		duo_cq_settle(cq);
-	if (duo_cq_minds(cq) || !cq->peer || duo_cq_core_wanted(cq)) {
-		duo_cq_poll_minding(cq);
-		return;
 	}
-	duo_cq_poll_plain(cq);
-	if (!(cq->attention & DUO_CQ_OTHERS) && !duo_cq_core_wanted(cq) &&
-	    !duo_cq_minds(cq))
+	cq->core_skip++;
+	local = cq->peer && duo_cq_local_due(cq);
+	if (domain->waits && !cq->look_in--)
+		duo_cq_take_turns(cq);	/* before the peer takes all of it */
+	if (domain->held)
+		duo_cq_resolve(cq);
+	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
+	if (duo_cq_minds(cq))
+		duo_cq_chores(cq);
+	if (!duo_cq_minds(cq))
+		cq->attention &= ~(uint32_t) DUO_CQ_CHORES;
+	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
+		duo_cq_core_active(cq);
+	if (!cq->left && !(cq->attention & DUO_CQ_OTHERS) &&
+	    !duo_cq_core_wanted(cq))
 		duo_cq_give(cq);
 }
 
@@ -230,8 +186,8 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 
 ssize_t duo_cq_read_none(struct duo_cq *cq)
 {
-	if (duo_err_due(&cq->errs, &cq->ring))
-		return -FI_EAVAIL;
+	if (cq->attention & DUO_CQ_ENTRIES)	/* or an error is before them */
+		return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
 	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
 						      duo_cq_yield(cq);
 }

@@ -175,6 +175,28 @@ START_TEST(more_than_its_size)
 }
 END_TEST
 
+/* A read of no entries makes progress, and says whether there are any. */
+START_TEST(of_no_entries)
+{
+	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+
+	open_with(&attr);
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
+	complete(1);
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), 0);
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), 0);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
+	fake_core_error(&slot[1], FI_EIO);
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), 1);
+	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
+	fixture_close();
+}
+END_TEST
+
 UNIT_SUITE(cq)
 {
 	TCase *tcase = unit_case(suite, "read", setup, setup);
@@ -182,6 +204,7 @@ UNIT_SUITE(cq)
 	tcase_add_loop_test(tcase, formats, 0, ARRAY_SIZE(format_cases));
 	tcase_add_test(tcase, readerr_without_error);
 	tcase_add_test(tcase, more_than_its_size);
+	tcase_add_test(tcase, of_no_entries);
 	tcase = unit_case(suite, "wait", setup, setup);
 	tcase_add_test(tcase, sread);
 	tcase_add_test(tcase, signal_ends_a_wait);
