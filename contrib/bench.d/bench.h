@@ -133,6 +133,14 @@ int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
 void bn_wait(uint64_t tx, uint64_t rx);
 fi_addr_t bn_from(int rank);	/* that rank, or any source */
 
+/* rma.c: one operation of rank 0's on rank 1's region, after the exchange */
+typedef void (*bn_op)(size_t size, void *context);
+void bn_region_exchange(void);
+void bn_put(size_t size, void *context);
+void bn_get(size_t size, void *context);
+void bn_fadd(size_t size, void *context);
+void bn_rma_wait(void);		/* for the completions of ours */
+
 /* the tests */
 size_t bn_sizes(const size_t **sizes);
 void bn_lat(void);
@@ -157,6 +165,9 @@ void bn_idle(void);
 void bn_insn(void);
 void bn_insn_any(void);
 void bn_insn_large(void);
+void bn_insn_put(void);
+void bn_insn_get(void);
+void bn_insn_fadd(void);
 void bn_mem(void);
 void bn_start(void);
 void bn_curve_posted(void);

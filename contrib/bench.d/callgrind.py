@@ -13,7 +13,8 @@ import os
 import re
 import sys
 
-PHASES = ("post", "send", "recv", "txcq", "idle", "null")
+PHASES = ("post", "send", "recv", "txcq", "op", "serve", "done", "idle",
+          "null")
 MSGS = 256  # BN_INSN_MSGS
 OWN = "duobench"
 MIN_SHOWN = 1.5  # instructions per message

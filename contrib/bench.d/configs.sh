@@ -16,8 +16,10 @@ config_of()
 {
 	prov='' args=() vars=() device=''
 	case $1 in
-	shm|near|tcp)
+	shm|tcp)
 		prov=$1;;
+	near)
+		prov=near args=(-P shm);;
 	lnx)
 		prov=lnx args=(-T -P shm) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
 	efa)

@@ -13,6 +13,13 @@
  *	txcq	fi_cq_read of the send		rank 0
  *	idle	fi_cq_read of nothing		rank 1
  *	null	the measuring itself		rank 1
+ *
+ * Or an operation of 8 bytes of rank 0 on rank 1's memory:
+ *
+ *	op	fi_write, fi_read or fi_fetch_atomic	rank 0
+ *	serve	fi_cq_read, in which the target does it	rank 1
+ *	done	fi_cq_read until the completion		rank 0
+ *	idle, null	as above
  */
 
 #include <linux/perf_event.h>
@@ -34,11 +41,23 @@
 #define BN_INSN_MSGS 256
 #define BN_INSN_WARM 32
 
-enum bn_phase { BN_POST, BN_SEND, BN_RECV, BN_TXCQ, BN_IDLE, BN_NULL,
-		BN_PHASES };
+enum bn_phase { BN_POST, BN_SEND, BN_RECV, BN_TXCQ, BN_OP, BN_SERVE, BN_DONE,
+		BN_IDLE, BN_NULL, BN_PHASES };
 
-static const char *const bn_phase_names[] = {
-	"post", "send", "recv", "txcq", "idle", "null"
+static const struct {
+	const char *name;
+	int rank;
+} bn_phases[] = {
+	{ "post", 1 }, { "send", 0 }, { "recv", 1 }, { "txcq", 0 },
+	{ "op", 0 }, { "serve", 1 }, { "done", 0 }, { "idle", 1 },
+	{ "null", 1 },
+};
+
+/* What is counted: messages, or one-sided operations. */
+struct bn_insn {
+	const char *test;
+	size_t len;		/* bytes */
+	bn_op op;		/* NULL: a message */
 };
 
 static int bn_counter = -1;	/* perf event */
@@ -79,8 +98,19 @@ static void bn_count(bool on)
 		} \
 	} while (0)
 
-/* phase: the one to count, BN_PHASES for none. */
-static void bn_lockstep(int phase, size_t len)
+static void bn_lockstep_op(int phase, const struct bn_insn *what)
+{
+	if (!bn.rank)
+		BN_COUNTED(phase == BN_OP, what->op(what->len, bn.ctx));
+	bn_sync_still();
+	if (bn.rank == 1)
+		BN_COUNTED(phase == BN_SERVE, bn_poll());
+	bn_sync_still();
+	if (!bn.rank)
+		BN_COUNTED(phase == BN_DONE, bn_rma_wait());
+}
+
+static void bn_lockstep_message(int phase, size_t len)
 {
 	uint64_t tx = bn.tx, rx = bn.rx;
 
@@ -97,16 +127,28 @@ static void bn_lockstep(int phase, size_t len)
 	bn_sync_still();
 	if (!bn.rank)
 		BN_COUNTED(phase == BN_TXCQ, bn_wait(tx + 1, rx));
+}
+
+/* phase: the one to count, BN_PHASES for none. */
+static void bn_lockstep(int phase, const struct bn_insn *what)
+{
+	if (what->op)
+		bn_lockstep_op(phase, what);
+	else
+		bn_lockstep_message(phase, what->len);
 	if (bn.rank == 1) {
 		BN_COUNTED(phase == BN_IDLE, bn_poll());
 		BN_COUNTED(phase == BN_NULL, (void) 0);
 	}
-	bn_sync_still();
+	if (what->op)
+		bn_sync();	/* what one read has not done, others do */
+	else
+		bn_sync_still();
 }
 
-static double bn_phase(int phase, size_t len)
+static double bn_phase(int phase, const struct bn_insn *what)
 {
-	bool mine = bn.rank == !(phase == BN_SEND || phase == BN_TXCQ);
+	bool mine = bn.rank == bn_phases[phase].rank;
 	uint64_t count = 0;
 	char name[32];
 	int i;
@@ -115,12 +157,12 @@ static double bn_phase(int phase, size_t len)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
 	/* near looks at the clock more often after a pause, as for a dump */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
-		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, len);
+		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
 	if (!mine)
 		return 0;
 	if (bn_counter < 0) {
 		snprintf(name, sizeof(name), "bench:%s",
-			 bn_phase_names[phase]);
+			 bn_phases[phase].name);
 		CALLGRIND_DUMP_STATS_AT(name);
 	} else if (read(bn_counter, &count, sizeof(count)) != sizeof(count)) {
 		BN_DIE("reading the instruction counter");
@@ -128,7 +170,13 @@ static double bn_phase(int phase, size_t len)
 	return (double) count / BN_INSN_MSGS;
 }
 
-static void bn_insn_phases(const char *test, size_t len)
+/* Of one-sided operations the phases of messages are none, and vice versa. */
+static bool bn_phase_of(int phase, const struct bn_insn *what)
+{
+	return phase == BN_IDLE || (phase >= BN_OP) == !!what->op;
+}
+
+static void bn_insn_phases(const struct bn_insn what)
 {
 	uint64_t warm[BN_INSN_WARM];
 	double null, count;
@@ -137,15 +185,17 @@ static void bn_insn_phases(const char *test, size_t len)
 	bn_counter_open();
 	if (bn_counter < 0 && !RUNNING_ON_VALGRIND)
 		bn_fail(BN_SKIP, "no instruction counter here");
-	bn_pingpong(len, warm, BN_INSN_WARM);	/* connects */
-	null = bn_phase(BN_NULL, len);
+	bn_pingpong(8, warm, BN_INSN_WARM);	/* connects */
+	null = bn_phase(BN_NULL, &what);
 	for (phase = 0; phase < BN_NULL; phase++) {
-		count = bn_phase(phase, len);
+		if (!bn_phase_of(phase, &what))
+			continue;
+		count = bn_phase(phase, &what);
 		if (bn.rank == 1)
 			bn_sync();
 		if (count && bn_counter >= 0)
-			bn_print(count - null, "%s.%s", test,
-				 bn_phase_names[phase]);
+			bn_print(count - null, "%s.%s", what.test,
+				 bn_phases[phase].name);
 		if (bn.rank != 1)
 			bn_sync();
 	}
@@ -157,18 +207,36 @@ static void bn_insn_phases(const char *test, size_t len)
 
 void bn_insn(void)
 {
-	bn_insn_phases("insn", 8);
+	bn_insn_phases((struct bn_insn) { "insn", 8, NULL });
 }
 
 void bn_insn_any(void)
 {
 	bn.any = true;
-	bn_insn_phases("insn-any", 8);
+	bn_insn_phases((struct bn_insn) { "insn-any", 8, NULL });
 	bn.any = false;
 }
 
 /* What the receiver takes out of the sender's memory, where it may. */
 void bn_insn_large(void)
 {
-	bn_insn_phases("insn-large", 16384);
+	bn_insn_phases((struct bn_insn) { "insn-large", 16384, NULL });
+}
+
+void bn_insn_put(void)
+{
+	bn_region_exchange();
+	bn_insn_phases((struct bn_insn) { "insn-put", 8, bn_put });
+}
+
+void bn_insn_get(void)
+{
+	bn_region_exchange();
+	bn_insn_phases((struct bn_insn) { "insn-get", 8, bn_get });
+}
+
+void bn_insn_fadd(void)
+{
+	bn_region_exchange();
+	bn_insn_phases((struct bn_insn) { "insn-fadd", 8, bn_fadd });
 }

@@ -77,6 +77,11 @@ def insn(test):
             ("post", "send", "recv", "txcq", "message", "idle")]
 
 
+def insn_rma(test):
+    return [f"{test}.{phase}" for phase in
+            ("op", "serve", "done", "message", "idle")]
+
+
 def measured(results):
     by_size(results, "Latency, source given (half round trip, ns, by size)",
             "lat")
@@ -96,6 +101,9 @@ def measured(results):
     by_name(results, "Instructions, source given", insn("insn"))
     by_name(results, "Instructions, any source", insn("insn-any"))
     by_name(results, "Instructions, 16 KiB", insn("insn-large"))
+    by_name(results, "Instructions, put of 8 bytes", insn_rma("insn-put"))
+    by_name(results, "Instructions, get of 8 bytes", insn_rma("insn-get"))
+    by_name(results, "Instructions, fetch-and-add", insn_rma("insn-fadd"))
     by_name(results, "Memory (bytes per endpoint, per AV entry)",
             ["mem.ep-heap", "mem.ep-shm", "mem.ep-shm-rss", "mem.av-heap"])
     by_size(results, "CQ read (ns per completion, by batch)", "cq")

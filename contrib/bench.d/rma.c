@@ -17,15 +17,13 @@
 #define BN_WARM 32
 #define BN_MAX_ITERS 20000
 
-typedef void (*bn_op)(size_t size, void *context);
-
 static uint64_t bn_samples[BN_MAX_ITERS];
 static fi_addr_t bn_there;
 static uint64_t bn_raddr, bn_rkey;
 static uint64_t bn_done;	/* of ours */
 
 /* rbuf is the region; what is written comes out of sbuf. */
-static void bn_region_exchange(void)
+void bn_region_exchange(void)
 {
 	struct bn_shared *sh = bn.sh;
 
@@ -49,7 +47,7 @@ static void bn_try(ssize_t ret)
 		bn_done++;
 }
 
-static void bn_put(size_t size, void *context)
+void bn_put(size_t size, void *context)
 {
 	uint64_t done = bn_done;
 
@@ -58,7 +56,7 @@ static void bn_put(size_t size, void *context)
 				bn_raddr, bn_rkey, context));
 }
 
-static void bn_get(size_t size, void *context)
+void bn_get(size_t size, void *context)
 {
 	uint64_t done = bn_done;
 
@@ -67,7 +65,7 @@ static void bn_get(size_t size, void *context)
 			       bn_raddr, bn_rkey, context));
 }
 
-static void bn_fadd(size_t size, void *context)
+void bn_fadd(size_t size, void *context)
 {
 	static uint64_t one = 1;
 	uint64_t done = bn_done;
@@ -80,6 +78,12 @@ static void bn_fadd(size_t size, void *context)
 				       context));
 }
 
+void bn_rma_wait(void)
+{
+	while (bn.rma < bn_done)
+		bn_poll();
+}
+
 /* Window by window, each timed. */
 static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 		       int window)
@@ -90,8 +94,7 @@ static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 	for (i = 0; i < count; i++) {
 		for (j = 0; j < window; j++)
 			op(size, &bn.ctx[j]);
-		while (bn.rma < bn_done)
-			bn_poll();
+		bn_rma_wait();
 		now = bn_now();
 		ns[i] = now - last;
 		last = now;
@@ -153,8 +156,7 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 		if (bn.rank)
 			bn_until(size, 1 + i % 250);
 		/* the buffer is ours again */
-		while (bn.rma < bn_done)
-			bn_poll();
+		bn_rma_wait();
 		bn.sbuf[size - 1] = 1 + i % 250;
 		bn_put(size, &bn.ctx[i % BN_CTXS]);
 		if (!bn.rank)
@@ -163,8 +165,7 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 		ns[i - 1] = now - last;
 		last = now;
 	}
-	while (bn.rma < bn_done)
-		bn_poll();
+	bn_rma_wait();
 	bn_sync();
 	return last - start;
 }

@@ -270,7 +270,7 @@ run_insn()
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
 		each_round 1 insn "shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm \
 			efa-shm efa duo-efa-remote tcp duo-tcp-remote"
-		for test in insn-any insn-large; do
+		for test in insn-any insn-large insn-put insn-get insn-fadd; do
 			each_round 1 "$test" "shm near duo-tcp duo-efa duo-efa-shm efa-shm"
 		done
 		return
@@ -278,7 +278,8 @@ run_insn()
 	[[ -z $profile ]] || : >"$profile"
 	for config in shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm efa \
 		duo-efa-remote tcp duo-tcp-remote efa-shm; do
-		for test in insn insn-any insn-large; do
+		for test in insn insn-any insn-large insn-put insn-get insn-fadd
+		do
 			[[ -z $configs || ,$configs, == *,$config,* ]] ||
 				continue
 			[[ $test == insn || $config != *efa-* ]] || continue
