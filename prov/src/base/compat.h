@@ -4,8 +4,8 @@
 /*
  * Every difference between libfabric 1.17 and 2.7 that concerns us.
  * fi_peer_rx_entry lost its links in 2.3, but we use our own; what else has
- * changed is behaviour. The version gate in init.c keeps libfabric's shm to the
- * version that the module was built for.
+ * changed is behaviour. The version gate in fi/entry_duo.c keeps libfabric's
+ * shm to the version that the module was built for.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -56,7 +56,6 @@ static inline uint32_t duo_api_version(uint32_t version)
 #if FI_MAJOR_VERSION >= 2
 #include <rdma/providers/fi_peer.h>
 
-
 /* The region that the attributes refer to; NULL: they cannot. */
 static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 {
@@ -65,7 +64,7 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 #else
 /*
  * libfabric 1.17: shm cannot be a peer, its CQ could not be opened, so
- * peer/shm/none.c is in its place. What follows is in our own structures, and
+ * shm/none.c is in its place. What follows is in our own structures, and
  * what that libfabric has not. In 1.18 to 1.22 it is elsewhere or not of use.
  */
 #ifndef FI_EPROTO

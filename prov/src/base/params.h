@@ -36,14 +36,4 @@ struct duo_params {
 };
 extern struct duo_params duo_params;
 
-/* 0: never. */
-static inline uint32_t duo_param_mask(size_t polls)
-{
-	uint32_t mask = polls ? 0 : UINT32_MAX;
-
-	while (mask + 1 < polls)
-		mask = 2 * mask + 1;
-	return mask;
-}
-
 #endif /* DUO_PARAMS_H */

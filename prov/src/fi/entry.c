@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fi/api.h"
@@ -24,15 +27,42 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
+/* False, and *value as it was: none is set, or something that is no number. */
+static bool duo_param_number(const char *name, size_t *value)
+{
+	char variable[64], *c;
+	const char *text;
+
+	snprintf(variable, sizeof(variable), "FI_%s_%s", duo_prov.name, name);
+	for (c = variable; *c; c++)
+		*c = toupper((unsigned char) *c);
+	text = getenv(variable);
+	if (!text || duo_param_is_number(text))
+		return !fi_param_get_size_t(&duo_prov, name, value);
+	DUO_WARN(CORE, "%s=%s is no number, %zu is used; set it to digits "
+		 "alone, or unset it\n", variable, text, *value);
+	return false;
+}
+
 void duo_param_read_positive(const struct duo_param *param)
 {
 	size_t *value = param->value;
 
-	duo_param_number(&duo_prov, param->name, value);
+	duo_param_number(param->name, value);
 	if (*value < 1)
 		*value = 1;
 	if (*value > DUO_PARAM_MAX)
 		*value = DUO_PARAM_MAX;
+}
+
+/* A power of two less 1; 0: never. */
+static uint32_t duo_param_mask(size_t polls)
+{
+	uint32_t mask = polls ? 0 : UINT32_MAX;
+
+	while (mask + 1 < polls)
+		mask = 2 * mask + 1;
+	return mask;
 }
 
 /* One in so many empty reads yields; 0: none. */
@@ -40,7 +70,7 @@ void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
 
-	if (!duo_param_number(&duo_prov, param->name, &polls))
+	if (!duo_param_number(param->name, &polls))
 		return;
 	if (polls > DUO_PARAM_MAX)
 		polls = DUO_PARAM_MAX;
@@ -55,7 +85,7 @@ static void duo_param_read(const struct duo_param *param)
 	else if (param->type == FI_PARAM_BOOL)
 		fi_param_get_bool(&duo_prov, param->name, param->value);
 	else if (param->type == FI_PARAM_SIZE_T)
-		duo_param_number(&duo_prov, param->name, param->value);
+		duo_param_number(param->name, param->value);
 	else
 		duo_param_read_text(param);
 }

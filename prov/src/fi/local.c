@@ -41,21 +41,22 @@ static int duo_local_reserve(struct duo_ep *ep)
 				    &ep->publication);
 }
 
+/* An endpoint that has its peer's name has what others find it by. */
 static int duo_local_open(struct duo_ep *ep)
 {
-	int ret;
+	int ret = ep->core.peer_names ? 0 : duo_local_reserve(ep);
 
-	ret = duo_local_reserve(ep);
 	if (!ret)
 		ret = duo_map_open(ep);
 	if (!ret)
 		ret = ep->domain->peer->enable(ep);
-	if (!ret)
+	if (!ret && !ep->core.peer_names)
 		ret = duo_registry_ready(&ep->publication);
 	if (!ret)
 		return 0;
 
-	ep->domain->peer->close(ep);
+	if (!ep->core.peer_names)
+		ep->domain->peer->close(ep);
 	duo_map_close(ep);
 	duo_registry_withdraw(&ep->publication);
 	return ret;
@@ -74,18 +75,6 @@ int duo_ep_name_local(struct duo_ep *ep)
 				 DUO_PEER_NAME_MAX);
 	if (ret)
 		ep->domain->peer->close(ep);
-	return ret;
-}
-
-/* With its name the endpoint has what others find it by. */
-static int duo_local_open_named(struct duo_ep *ep)
-{
-	int ret = duo_map_open(ep);
-
-	if (!ret)
-		ret = ep->domain->peer->enable(ep);
-	if (ret)
-		duo_map_close(ep);
 	return ret;
 }
 
@@ -144,8 +133,7 @@ static int duo_local_open_av(struct duo_ep *ep)
 	int ret;
 
 	duo_lock(&ep->domain->lock);
-	ret = ep->core.peer_names ? duo_local_open_named(ep) :
-				    duo_local_open(ep);
+	ret = duo_local_open(ep);
 	if (!ret)
 		duo_av_add_ep(ep->av, ep);
 	duo_unlock(&ep->domain->lock);

@@ -39,10 +39,17 @@ static uint64_t duo_record_checksum(const struct duo_record *record)
 	return duo_registry_hash(record, offsetof(struct duo_record, checksum));
 }
 
+const char *duo_record_suffix(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == DUO_HASH_DIGITS ?
+	       name + DUO_HASH_DIGITS : NULL;
+}
+
 bool duo_registry_is_record(const char *name)
 {
-	return strspn(name, "0123456789abcdef") == DUO_HASH_DIGITS &&
-	       !name[DUO_HASH_DIGITS];
+	const char *suffix = duo_record_suffix(name);
+
+	return suffix && !*suffix;
 }
 
 static void duo_record_name(const struct duo_publication *self,
@@ -71,7 +78,7 @@ int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 	return ret;
 }
 
-static bool duo_record_ours(int fd, struct stat *st)
+bool duo_record_ours(int fd, struct stat *st)
 {
 	return !fstat(fd, st) && st->st_uid == geteuid() &&
 	       S_ISREG(st->st_mode);

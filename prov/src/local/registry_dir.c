@@ -14,7 +14,7 @@
 #include <rdma/fi_errno.h>
 
 #include "local/registry.h"
-#include "local/registry_dir.h"
+#include "local/registry_record.h"
 #include "base/proc.h"
 
 #define DUO_LOCK_WAIT_MS 3000

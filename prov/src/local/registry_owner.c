@@ -34,7 +34,7 @@
 
 #include "base/proc.h"
 #include "local/registry.h"
-#include "local/registry_dir.h"
+#include "local/registry_record.h"
 
 #define DUO_DIR_ROUNDS 1000	/* each may lose to another process */
 #define DUO_DIR_DIGITS 16	/* of each of the two numbers in a name */

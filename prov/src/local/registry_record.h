@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A file of the registry: registry.c and registry_sweep.c. */
+/* The files of the registry, and locks of its directory: registry*.c alone. */
 #ifndef DUO_REGISTRY_RECORD_H
 #define DUO_REGISTRY_RECORD_H
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "local/registry.h"
+
+/* Waits 3 s at most. operation: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
+int duo_dir_lock(int fd, int operation);
+/* True if the directory has no name any more. */
+bool duo_dir_removed(int fd);
 
 #define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
 
@@ -38,6 +44,10 @@ static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
  * after a warning: not ours or malformed.
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
+/* What follows the hash in a name; NULL: it has none. */
+const char *duo_record_suffix(const char *name);
+/* True if it is a regular file of this user. */
+bool duo_record_ours(int fd, struct stat *st);
 /*
  * Return 0 if the record's owner lives, -ESRCH if it is dead. Any other error:
  * that cannot be told now, because no descriptor is free, for example. The

@@ -43,8 +43,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	    st.st_uid == geteuid() && duo_record_locked(fd) == -ESRCH)
+	if (duo_record_ours(fd, &st) && duo_record_locked(fd) == -ESRCH)
 		unlinkat(dir, name, 0);
 	close(fd);
 }
@@ -71,16 +70,9 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 /* Of a record, ready or not. */
 static bool duo_sweep_wants(const char *name)
 {
-	char base[DUO_HASH_DIGITS + sizeof(DUO_NEW_SUFFIX)];
-	char *suffix;
+	const char *suffix = duo_record_suffix(name);
 
-	if (strlen(name) >= sizeof(base))
-		return false;
-	strcpy(base, name);
-	suffix = strchr(base, '.');
-	if (suffix && !strcmp(suffix, DUO_NEW_SUFFIX))
-		*suffix = '\0';
-	return duo_registry_is_record(base);
+	return suffix && (!*suffix || !strcmp(suffix, DUO_NEW_SUFFIX));
 }
 
 size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)

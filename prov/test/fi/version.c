@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * init.c's version gate: what libfabric gets when it loads the module. This
+ * entry_duo.c's version gate: what libfabric gets when it loads the module. This
  * program's fi_version() and log stand before libfabric's own.
  */
 
