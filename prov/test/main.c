@@ -3,7 +3,7 @@
 
 /*
  * program [SUITE [CASE]]: all suites of a unit test program, one, or one test
- * case of one. A suite has its source file's name.
+ * case of one.
  */
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #include "suite.h"
@@ -22,45 +23,75 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-#define UNIT_SUITES 32
+#define UNIT_ITEMS 1024		/* of a program */
+#define UNIT_CASES 8		/* in a row */
 
-static struct {
-	const char *name;
-	void (*add_cases)(Suite *suite);
-} unit_suites[UNIT_SUITES];
+static struct unit_item unit_items[UNIT_ITEMS];
 static int unit_count;
 
-void unit_register(const char *name, void (*add_cases)(Suite *suite))
+void unit_item(const struct unit_item *item)
 {
-	if (unit_count == UNIT_SUITES)
+	if (unit_count == UNIT_ITEMS)
 		abort();
-	unit_suites[unit_count].name = name;
-	unit_suites[unit_count++].add_cases = add_cases;
+	unit_items[unit_count++] = *item;
 }
 
-TCase *unit_case(Suite *suite, const char *name, void (*setup)(void),
-		 void (*teardown)(void))
+/* Constructors are called in no order that one can rely on. */
+static int unit_compare(const void *a, const void *b)
 {
-	TCase *tcase = tcase_create(name);
+	const struct unit_item *one = a, *other = b;
+	int files = strcmp(one->file, other->file);
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);	/* a busy machine */
-	suite_add_tcase(suite, tcase);
+	return files ? files : one->line - other->line;
+}
+
+static Suite *unit_suite(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return suite_create(slash ? slash + 1 : file);
+}
+
+static TCase *unit_case(const struct unit_item *item)
+{
+	TCase *tcase = tcase_create(item->name);
+
+	tcase_add_checked_fixture(tcase, item->setup, item->teardown);
+	tcase_set_timeout(tcase, item->seconds);
 	return tcase;
+}
+
+static void unit_add_all(SRunner *runner)
+{
+	const struct unit_item *item, *end = unit_items + unit_count;
+	Suite *suite = NULL;
+	TCase *tcase[UNIT_CASES];
+	int i, cases = 0;
+
+	for (item = unit_items; item < end; item++) {
+		if (item == unit_items || strcmp(item->file, item[-1].file)) {
+			suite = unit_suite(item->file);
+			srunner_add_suite(runner, suite);
+		}
+		if (item->add) {
+			for (i = 0; i < cases; i++)
+				item->add(tcase[i]);
+			continue;
+		}
+		if (item == unit_items || item[-1].add)
+			cases = 0;
+		tcase[cases] = unit_case(item);
+		suite_add_tcase(suite, tcase[cases++]);
+	}
 }
 
 int unit_run(void)
 {
 	SRunner *runner = srunner_create(NULL);
-	Suite *suite;
-	int i, failed;
+	int failed;
 
-	for (i = 0; i < unit_count; i++) {
-		suite = suite_create(unit_suites[i].name);
-		unit_suites[i].add_cases(suite);
-		srunner_add_suite(runner, suite);
-	}
-
+	qsort(unit_items, unit_count, sizeof(unit_items[0]), unit_compare);
+	unit_add_all(runner);
 	/* what is tested warns on purpose */
 	setenv("FI_LOG_LEVEL", "0", 0);
 	srunner_run_all(runner, CK_NORMAL);

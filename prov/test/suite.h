@@ -9,23 +9,64 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
 /*
- * Defines a suite of the program, by adding its cases to a Suite *suite. One
- * without cases is skipped.
+ * A source file is a suite. UNIT_CASE() begins a test case: the tests that
+ * follow belong to it, each in a process of its own with setup before it and
+ * teardown after it. They belong to each of several UNIT_CASE() in a row.
+ *
+ *	UNIT_CASE("empty", setup, teardown);
+ *
+ *	UNIT_TEST(reads_nothing)
+ *	{
+ *	}
+ *
+ * UNIT_LOOP() runs once for each _i from first to below end.
  */
-#define UNIT_SUITE(name)						\
-	static void name##_suite(Suite *suite);				\
-	__attribute__((constructor)) static void name##_register(void)	\
+#define UNIT_CASE(name, setup, teardown)				\
+	UNIT_LONG_CASE(name, setup, teardown, 60)	/* a busy machine */
+/* Each of its tests may take so many seconds. */
+#define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
+	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
+		  teardown, seconds)
+#define UNIT_TEST(name)							\
+	UNIT_ADD(name, tcase_add_test(tcase, name))
+#define UNIT_LOOP(name, first, end)					\
+	UNIT_ADD(name, tcase_add_loop_test(tcase, name, first, end))
+/* Each ends by that signal. */
+#define UNIT_SIGNAL(name, signal, first, end)				\
+	UNIT_ADD(name, tcase_add_loop_test_raise_signal(tcase, name,	\
+							signal, first, end))
+#define UNIT_ADD(name, add)						\
+	START_TEST(name);						\
+	static void name##_add(TCase *tcase)				\
 	{								\
-		unit_register(#name, name##_suite);			\
+		add;							\
 	}								\
-	static void name##_suite(Suite *suite)
+	UNIT_ITEM(name, name##_add, NULL, NULL, NULL, 0);		\
+	static void name##_fn(int _i CK_ATTRIBUTE_UNUSED)
+#define UNIT_ITEM(id, add, name, setup, teardown, seconds)		\
+	__attribute__((constructor)) static void			\
+	UNIT_PASTE(id, _item)(void)					\
+	{								\
+		unit_item(&(struct unit_item) {				\
+			__FILE__, __LINE__, add, name, setup, teardown,	\
+			seconds });					\
+	}								\
+	struct unit_item
+#define UNIT_PASTE(a, b) UNIT_PASTE_(a, b)
+#define UNIT_PASTE_(a, b) a##b
 
-void unit_register(const char *name, void (*add_cases)(Suite *suite));
-
-/* A test case of the suite; each runs in a process of its own. */
-TCase *unit_case(Suite *suite, const char *name, void (*setup)(void),
-		 void (*teardown)(void));
+struct unit_item {
+	const char *file;
+	int line;
+	void (*add)(TCase *tcase);	/* NULL: a case, not a test */
+	const char *name;		/* all that follows: of a case */
+	void (*setup)(void), (*teardown)(void);
+	int seconds;
+};
+void unit_item(const struct unit_item *item);
 
 /* Runs the program's suites, prints the names of cases that fail; main's result. */
 int unit_run(void);

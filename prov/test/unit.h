@@ -25,8 +25,6 @@
 #include "shm/shm.h"
 #include "suite.h"
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-
 /* So many microseconds pass. By itself the provider's clock stands still. */
 void unit_pass(uint64_t us);
 

@@ -35,7 +35,9 @@ static void arrive(const char *text)
 	fake_shm_arrive(DUO_TAGGED, name, TAG, text);
 }
 
-START_TEST(directed_receive_finds_it)
+UNIT_CASE("late", setup, fixture_close);
+
+UNIT_TEST(directed_receive_finds_it)
 {
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
@@ -46,10 +48,9 @@ START_TEST(directed_receive_finds_it)
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	ck_assert_uint_eq(stats_now().arb_won, 1);
 }
-END_TEST
 
 /* A wildcard posted later must not take it from the directed one. */
-START_TEST(directed_receive_is_matched_first)
+UNIT_TEST(directed_receive_is_matched_first)
 {
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
@@ -60,9 +61,8 @@ START_TEST(directed_receive_is_matched_first)
 	expect_recv(&slot[1], "2", peer);
 	expect_nothing();
 }
-END_TEST
 
-START_TEST(unexpected_in_order)
+UNIT_TEST(unexpected_in_order)
 {
 	publish_late();
 	arrive("1");
@@ -73,10 +73,9 @@ START_TEST(unexpected_in_order)
 	expect_recv(&slot[0], "1", peer);
 	expect_recv(&slot[1], "2", peer);
 }
-END_TEST
 
 /* What was decided for sends stays: order per pair. */
-START_TEST(the_sends_stay_on_the_core)
+UNIT_TEST(the_sends_stay_on_the_core)
 {
 	int context;
 
@@ -94,13 +93,12 @@ START_TEST(the_sends_stay_on_the_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 2);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
-END_TEST
 
 /*
  * The other way round: it had decided before we published ourselves. We send
  * over shm, its messages come over the core.
  */
-START_TEST(the_peer_stays_on_the_core)
+UNIT_TEST(the_peer_stays_on_the_core)
 {
 	int i, context;
 
@@ -120,10 +118,9 @@ START_TEST(the_peer_stays_on_the_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
-END_TEST
 
 /* Undecided: the first send looks again. */
-START_TEST(the_first_send_finds_it)
+UNIT_TEST(the_first_send_finds_it)
 {
 	int context;
 
@@ -132,10 +129,9 @@ START_TEST(the_first_send_finds_it)
 			 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
-END_TEST
 
 /* It is not in the AV at all: only a wildcard may take its message. */
-START_TEST(stranger)
+UNIT_TEST(stranger)
 {
 	name = peer_publish(1);
 	peer = peer_insert(2);
@@ -145,19 +141,17 @@ START_TEST(stranger)
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
 	expect_recv(&slot[1], "hello", FI_ADDR_NOTAVAIL);
 }
-END_TEST
 
-START_TEST(stranger_and_empty_av)
+UNIT_TEST(stranger_and_empty_av)
 {
 	name = peer_publish(1);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	arrive("hello");
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
 }
-END_TEST
 
 /* Inserted after its message: the message gets its source. */
-START_TEST(stranger_is_inserted)
+UNIT_TEST(stranger_is_inserted)
 {
 	name = peer_publish(1);
 	arrive("1");
@@ -171,10 +165,9 @@ START_TEST(stranger_is_inserted)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
 /* What it sends after it has been inserted must not overtake. */
-START_TEST(stranger_is_inserted_while_a_receive_waits)
+UNIT_TEST(stranger_is_inserted_while_a_receive_waits)
 {
 	fi_addr_t other = peer_insert(7);
 
@@ -189,10 +182,9 @@ START_TEST(stranger_is_inserted_while_a_receive_waits)
 	post_recv(&slot[2], peer, TAG);
 	expect_recv(&slot[2], "2", peer);
 }
-END_TEST
 
 /* A peek must see what is held. */
-START_TEST(peek_after_insert)
+UNIT_TEST(peek_after_insert)
 {
 	int context;
 
@@ -203,9 +195,8 @@ START_TEST(peek_after_insert)
 	ck_assert_int_eq(recv_flags(&context, NULL, 0, peer, FI_PEEK), 0);
 	ck_assert_uint_eq(expect_entry(&context, peer).len, 3);
 }
-END_TEST
 
-START_TEST(held_message_is_truncated)
+UNIT_TEST(held_message_is_truncated)
 {
 	static char text[101] = { [0 ... 99] = 'x' };
 	struct fi_cq_err_entry err;
@@ -220,7 +211,6 @@ START_TEST(held_message_is_truncated)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
 /* Soft limit of open files: none can be opened any more, or as before. */
 static void let_open(bool may)
@@ -233,7 +223,7 @@ static void let_open(bool may)
 }
 
 /* Its record cannot be read when its message comes, but later. */
-START_TEST(no_descriptor_for_a_moment)
+UNIT_TEST(no_descriptor_for_a_moment)
 {
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
@@ -247,10 +237,9 @@ START_TEST(no_descriptor_for_a_moment)
 	expect_recv(&slot[0], "late", peer);
 	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
 }
-END_TEST
 
 /* Not when it is inserted, and the registry does not change any more. */
-START_TEST(no_descriptor_for_the_insert)
+UNIT_TEST(no_descriptor_for_the_insert)
 {
 	name = peer_publish(1);
 	peer_insert(2);
@@ -265,10 +254,9 @@ START_TEST(no_descriptor_for_the_insert)
 	arrive("late");
 	expect_recv(&slot[0], "late", peer);
 }
-END_TEST
 
 /* Removed and inserted again: shm keeps its place, we keep its messages. */
-START_TEST(removed_and_inserted_again)
+UNIT_TEST(removed_and_inserted_again)
 {
 	fi_addr_t again;
 
@@ -289,26 +277,4 @@ START_TEST(removed_and_inserted_again)
 	ck_assert_str_eq(slot[0].buf, "1");
 	post_recv(&slot[1], again, TAG);
 	expect_recv(&slot[1], "2", again);
-}
-END_TEST
-
-UNIT_SUITE(late)
-{
-	TCase *tcase = unit_case(suite, "late", setup, fixture_close);
-
-	tcase_add_test(tcase, the_first_send_finds_it);
-	tcase_add_test(tcase, stranger);
-	tcase_add_test(tcase, stranger_and_empty_av);
-	tcase_add_test(tcase, stranger_is_inserted);
-	tcase_add_test(tcase, stranger_is_inserted_while_a_receive_waits);
-	tcase_add_test(tcase, peek_after_insert);
-	tcase_add_test(tcase, removed_and_inserted_again);
-	tcase_add_test(tcase, directed_receive_finds_it);
-	tcase_add_test(tcase, directed_receive_is_matched_first);
-	tcase_add_test(tcase, unexpected_in_order);
-	tcase_add_test(tcase, the_sends_stay_on_the_core);
-	tcase_add_test(tcase, the_peer_stays_on_the_core);
-	tcase_add_test(tcase, held_message_is_truncated);
-	tcase_add_test(tcase, no_descriptor_for_a_moment);
-	tcase_add_test(tcase, no_descriptor_for_the_insert);
 }

@@ -50,7 +50,9 @@ static void expect_idle(void)
 	ck_assert_uint_eq(fake_core_posted(), 0);
 }
 
-START_TEST(comes_before_a_later_wildcard)
+UNIT_CASE("restart", setup, fixture_close);
+
+UNIT_TEST(comes_before_a_later_wildcard)
 {
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
@@ -65,10 +67,9 @@ START_TEST(comes_before_a_later_wildcard)
 	expect_recv(&slot[1], "2", local);
 	expect_idle();
 }
-END_TEST
 
 /* Others behind that one go behind it again. */
-START_TEST(the_order_of_all_stays)
+UNIT_TEST(the_order_of_all_stays)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	post_recv(&slot[1], local, TAG);
@@ -89,10 +90,9 @@ START_TEST(the_order_of_all_stays)
 	expect_idle();
 	ck_assert_int_eq(fake.core.cancels, 2);
 }
-END_TEST
 
 /* It cannot be taken back: it has its message. */
-START_TEST(the_core_has_matched_one)
+UNIT_TEST(the_core_has_matched_one)
 {
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
@@ -110,10 +110,9 @@ START_TEST(the_core_has_matched_one)
 	expect_recv(&slot[2], "3", remote);
 	expect_idle();
 }
-END_TEST
 
 /* None of them is before it, and none is taken back. */
-START_TEST(earlier_ones_stay)
+UNIT_TEST(earlier_ones_stay)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	poll_cq(2 * LAZY_POLLS);
@@ -127,10 +126,9 @@ START_TEST(earlier_ones_stay)
 	expect_recv(&slot[1], "2", local);
 	expect_idle();
 }
-END_TEST
 
 /* util_srx could not take back what names its source. */
-START_TEST(untagged_ones_stay_where_they_are)
+UNIT_TEST(untagged_ones_stay_where_they_are)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
 
@@ -150,13 +148,12 @@ START_TEST(untagged_ones_stay_where_they_are)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
 	expect_error(&slot[1], FI_ECANCELED);
 }
-END_TEST
 
 /*
  * The core has a removed address in use, and gives its number to another one
  * when it has not: what was decided for the first is nothing to the second.
  */
-START_TEST(number_goes_to_another)
+UNIT_TEST(number_goes_to_another)
 {
 	fi_addr_t addr = remote;
 
@@ -171,17 +168,4 @@ START_TEST(number_goes_to_another)
 	ck_assert_int_eq(fi_tinject(fx.ep, "near", 4, remote, TAG), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
-}
-END_TEST
-
-UNIT_SUITE(restart)
-{
-	TCase *tcase = unit_case(suite, "restart", setup, fixture_close);
-
-	tcase_add_test(tcase, comes_before_a_later_wildcard);
-	tcase_add_test(tcase, the_order_of_all_stays);
-	tcase_add_test(tcase, the_core_has_matched_one);
-	tcase_add_test(tcase, earlier_ones_stay);
-	tcase_add_test(tcase, untagged_ones_stay_where_they_are);
-	tcase_add_test(tcase, number_goes_to_another);
 }

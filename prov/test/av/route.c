@@ -17,7 +17,9 @@ static const struct {
 	{ "shm, last", DUO_ROUTE_LOCAL, DUO_SHM_PEERS - 1 },
 };
 
-START_TEST(word_keeps_state_and_address)
+UNIT_CASE("word", NULL, NULL);
+
+UNIT_LOOP(word_keeps_state_and_address, 0, ARRAY_SIZE(word_cases))
 {
 	uint64_t word = duo_route_word_of(word_cases[_i].state,
 					  word_cases[_i].number);
@@ -28,10 +30,9 @@ START_TEST(word_keeps_state_and_address)
 	ck_assert_msg(duo_route_number(word) == word_cases[_i].number,
 		      "%s", word_cases[_i].name);
 }
-END_TEST
 
 /* A state alone is a word too: of a peer that shm does not know. */
-START_TEST(bare_state_is_not_mapped)
+UNIT_TEST(bare_state_is_not_mapped)
 {
 	ck_assert(!duo_route_mapped(DUO_ROUTE_NONE));
 	ck_assert(!duo_route_mapped(DUO_ROUTE_UNDECIDED));
@@ -39,7 +40,6 @@ START_TEST(bare_state_is_not_mapped)
 	ck_assert_int_eq(duo_route_state(DUO_ROUTE_CORE), DUO_ROUTE_CORE);
 	ck_assert_int_eq(DUO_ROUTE_NONE, 0);	/* fresh pages are zero */
 }
-END_TEST
 
 static duo_route_word words[8];
 static struct duo_av av;
@@ -59,10 +59,6 @@ static void setup(void)
 	};
 }
 
-static void teardown(void)
-{
-}
-
 enum target { NOWHERE, CORE, SHM };
 #define SHM_8 (9ULL << DUO_ROUTE_NUMBER_SHIFT)
 
@@ -80,7 +76,9 @@ static const struct {
 	{ "undecided, endpoint without shm", DUO_ROUTE_UNDECIDED, true, CORE },
 };
 
-START_TEST(route)
+UNIT_CASE("route", setup, NULL);
+
+UNIT_LOOP(route, 0, ARRAY_SIZE(route_cases))
 {
 	const char *name = route_cases[_i].name;
 	struct duo_route to;
@@ -102,7 +100,6 @@ START_TEST(route)
 			      to.path == FI_DUO_LOCAL, "%s", name);
 	}
 }
-END_TEST
 
 /* What an AV of the core calls our address 3. */
 static const struct {
@@ -115,7 +112,7 @@ static const struct {
 	{ "last", DUO_AV_MAX - 1 },
 };
 
-START_TEST(offset_leads_to_the_core)
+UNIT_LOOP(offset_leads_to_the_core, 0, ARRAY_SIZE(offset_cases))
 {
 	const char *name = offset_cases[_i].name;
 	uint64_t offset = duo_route_offset_of(3, offset_cases[_i].core_addr);
@@ -135,44 +132,24 @@ START_TEST(offset_leads_to_the_core)
 	words[3] = offset | DUO_ROUTE_NONE;
 	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
 }
-END_TEST
 
-START_TEST(no_address_goes_nowhere)
+UNIT_TEST(no_address_goes_nowhere)
 {
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC).ep);
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_NOTAVAIL).ep);
 }
-END_TEST
 
-START_TEST(large_address_goes_nowhere)
+UNIT_TEST(large_address_goes_nowhere)
 {
 	ck_assert_ptr_null(duo_route(&ep, DUO_AV_MAX).ep);
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC - 1).ep);
 }
-END_TEST
 
-START_TEST(not_enabled_goes_nowhere)
+UNIT_TEST(not_enabled_goes_nowhere)
 {
 	words[3] = DUO_ROUTE_CORE;
 	ep.route = NULL;
 	ep.route_size = 0;
 	ck_assert_ptr_null(duo_route(&ep, 3).ep);
 	ck_assert_ptr_null(duo_route(&ep, DUO_AV_MAX).ep);
-}
-END_TEST
-
-UNIT_SUITE(route)
-{
-	TCase *tcase = unit_case(suite, "word", setup, teardown);
-
-	tcase_add_loop_test(tcase, word_keeps_state_and_address, 0,
-			    ARRAY_SIZE(word_cases));
-	tcase_add_test(tcase, bare_state_is_not_mapped);
-	tcase = unit_case(suite, "route", setup, teardown);
-	tcase_add_loop_test(tcase, route, 0, ARRAY_SIZE(route_cases));
-	tcase_add_loop_test(tcase, offset_leads_to_the_core, 0,
-			    ARRAY_SIZE(offset_cases));
-	tcase_add_test(tcase, no_address_goes_nowhere);
-	tcase_add_test(tcase, large_address_goes_nowhere);
-	tcase_add_test(tcase, not_enabled_goes_nowhere);
 }

@@ -122,8 +122,10 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 	expect_receive(i, addr, peer);
 }
 
+UNIT_CASE("addresses", setup, teardown);
+
 /* Inserted before and after, and once more. */
-START_TEST(same_addresses)
+UNIT_TEST(same_addresses)
 {
 	fi_addr_t early = peer_insert(5), late;
 
@@ -136,9 +138,8 @@ START_TEST(same_addresses)
 	expect_works(0, late, 6);
 	expect_works(1, late, 6);
 }
-END_TEST
 
-START_TEST(holes)
+UNIT_TEST(holes)
 {
 	fi_addr_t first = peer_insert(5), second = peer_insert(6), third;
 
@@ -152,10 +153,9 @@ START_TEST(holes)
 	expect_works(0, third, 7);
 	expect_works(1, third, 7);
 }
-END_TEST
 
 /* A core numbers senders that nobody has inserted. */
-START_TEST(unknown_senders)
+UNIT_TEST(unknown_senders)
 {
 	fi_addr_t addr, stranger;
 
@@ -178,9 +178,8 @@ START_TEST(unknown_senders)
 	expect_works(0, addr, 71);
 	expect_works(1, addr, 71);
 }
-END_TEST
 
-START_TEST(wildcard_has_a_source)
+UNIT_TEST(wildcard_has_a_source)
 {
 	fi_addr_t addr;
 
@@ -192,9 +191,8 @@ START_TEST(wildcard_has_a_source)
 	fake_core_arrive(DUO_TAGGED, number(1, 5), TAG, "from 5");
 	expect_recv(&slot, "from 5", addr);
 }
-END_TEST
 
-START_TEST(peek_and_claim)
+UNIT_TEST(peek_and_claim)
 {
 	const struct iovec iov = { slot.buf, sizeof(slot.buf) };
 	struct fi_msg_tagged msg = { .tag = TAG, .context = &slot };
@@ -210,9 +208,8 @@ START_TEST(peek_and_claim)
 	ck_assert_int_eq(fi_trecvmsg(ep[1], &msg, FI_CLAIM), 0);
 	expect_recv(&slot, "claimed", msg.addr);
 }
-END_TEST
 
-START_TEST(removed)
+UNIT_TEST(removed)
 {
 	fi_addr_t gone, stays;
 
@@ -231,10 +228,9 @@ START_TEST(removed)
 	expect_works(0, gone, 8);
 	expect_works(1, gone, 8);
 }
-END_TEST
 
 /* One of three is refused by the second AV: none has it. */
-START_TEST(refused)
+UNIT_TEST(refused)
 {
 	const uint64_t peers[] = { 5, 6, 7 };
 	int err[ARRAY_SIZE(peers)] = { 0 };
@@ -256,10 +252,9 @@ START_TEST(refused)
 	table(1)->refused = FAKE_FREE;
 	expect_works(1, peer_insert(6), 6);
 }
-END_TEST
 
 /* Inserted without asking for the results. */
-START_TEST(no_results_wanted)
+UNIT_TEST(no_results_wanted)
 {
 	const uint64_t peer = 5;
 
@@ -267,10 +262,11 @@ START_TEST(no_results_wanted)
 	ck_assert_int_eq(fi_av_insert(fx.av, &peer, 1, NULL, 0, NULL), 1);
 	ck_assert_uint_lt(number(1, 5), FAKE_PEERS);
 }
-END_TEST
+
+UNIT_CASE("endpoints", setup, teardown);
 
 /* The AV that was inserted into first goes with its endpoint. */
-START_TEST(first_leaves)
+UNIT_TEST(first_leaves)
 {
 	fi_addr_t a, b, c;
 	int live;
@@ -296,10 +292,9 @@ START_TEST(first_leaves)
 	expect_works(2, c, 7);
 	expect_works(2, peer_insert(8), 8);
 }
-END_TEST
 
 /* Of two left, either has all. */
-START_TEST(second_leaves)
+UNIT_TEST(second_leaves)
 {
 	fi_addr_t a;
 
@@ -311,10 +306,9 @@ START_TEST(second_leaves)
 	open_ep(1);
 	expect_works(1, a, 5);
 }
-END_TEST
 
 /* Before any endpoint: efa would insert for the one that it finds. */
-START_TEST(inserted_first)
+UNIT_TEST(inserted_first)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
 	struct fid_av *early;
@@ -334,9 +328,8 @@ START_TEST(inserted_first)
 	expect_works(1, a, 5);
 	expect_works(1, peer_insert(6), 6);
 }
-END_TEST
 
-START_TEST(one_after_another)
+UNIT_TEST(one_after_another)
 {
 	fi_addr_t a = peer_insert(5), b = peer_insert(6);
 
@@ -349,10 +342,9 @@ START_TEST(one_after_another)
 	expect_works(2, b, 6);
 	expect_works(2, peer_insert(7), 7);
 }
-END_TEST
 
 /* An endpoint is not enabled while its AV of the core lacks addresses. */
-START_TEST(replay_fails)
+UNIT_TEST(replay_fails)
 {
 	fi_addr_t a = peer_insert(5), b = peer_insert(6);
 
@@ -368,10 +360,9 @@ START_TEST(replay_fails)
 	open_ep(1);
 	expect_works(1, a, 5);
 }
-END_TEST
 
 /* Any call into the core fails while the second endpoint is opened. */
-START_TEST(calls_fail)
+UNIT_TEST(calls_fail)
 {
 	int n, first, last, failed = 0;
 
@@ -394,9 +385,8 @@ START_TEST(calls_fail)
 	}
 	ck_assert_int_ge(failed, 5);
 }
-END_TEST
 
-START_TEST(busy)
+UNIT_TEST(busy)
 {
 	open_ep(1);
 	close_ep(0);
@@ -404,27 +394,4 @@ START_TEST(busy)
 	close_ep(1);
 	ck_assert_int_eq(fi_close(&fx.av->fid), 0);
 	fx.av = NULL;
-}
-END_TEST
-
-UNIT_SUITE(shared_av)
-{
-	TCase *tcase = unit_case(suite, "addresses", setup, teardown);
-
-	tcase_add_test(tcase, same_addresses);
-	tcase_add_test(tcase, holes);
-	tcase_add_test(tcase, unknown_senders);
-	tcase_add_test(tcase, wildcard_has_a_source);
-	tcase_add_test(tcase, peek_and_claim);
-	tcase_add_test(tcase, removed);
-	tcase_add_test(tcase, refused);
-	tcase_add_test(tcase, no_results_wanted);
-	tcase = unit_case(suite, "endpoints", setup, teardown);
-	tcase_add_test(tcase, first_leaves);
-	tcase_add_test(tcase, second_leaves);
-	tcase_add_test(tcase, inserted_first);
-	tcase_add_test(tcase, one_after_another);
-	tcase_add_test(tcase, replay_fails);
-	tcase_add_test(tcase, calls_fail);
-	tcase_add_test(tcase, busy);
 }

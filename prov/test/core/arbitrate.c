@@ -56,7 +56,9 @@ static void expect_arbitrations(uint64_t won, uint64_t lost)
 			  fixture_ep()->match[DUO_TAGGED].unexp_count);
 }
 
-START_TEST(cancel_wins)
+UNIT_CASE("arbitrate", setup, fixture_close);
+
+UNIT_TEST(cancel_wins)
 {
 	post_on_core(1);
 	near("near");
@@ -64,10 +66,9 @@ START_TEST(cancel_wins)
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	expect_arbitrations(1, 0);
 }
-END_TEST
 
 /* Its completion lies in the core's CQ already. */
-START_TEST(core_wins)
+UNIT_TEST(core_wins)
 {
 	post_on_core(1);
 	far("far");
@@ -77,10 +78,9 @@ START_TEST(core_wins)
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
 	expect_recv(&slot[1], "near", local);
 }
-END_TEST
 
 /* The core has matched a large message, which is still under way. */
-START_TEST(core_wins_and_completes_later)
+UNIT_TEST(core_wins_and_completes_later)
 {
 	post_on_core(1);
 	fake.core.hold = true;
@@ -94,10 +94,9 @@ START_TEST(core_wins_and_completes_later)
 	expect_recv(&slot[1], "near", local);
 	expect_arbitrations(0, 1);
 }
-END_TEST
 
 /* The message goes on to the next receive, which it gets. */
-START_TEST(core_wins_the_first_of_two)
+UNIT_TEST(core_wins_the_first_of_two)
 {
 	post_on_core(2);
 	far("far");
@@ -106,9 +105,8 @@ START_TEST(core_wins_the_first_of_two)
 	expect_recv(&slot[1], "near", local);
 	expect_arbitrations(1, 1);
 }
-END_TEST
 
-START_TEST(core_wins_all)
+UNIT_TEST(core_wins_all)
 {
 	post_on_core(3);
 	fake.core.hold = true;
@@ -123,13 +121,12 @@ START_TEST(core_wins_all)
 	expect_recv(&slot[2], "3", remote);
 	expect_arbitrations(0, 3);
 }
-END_TEST
 
 /*
  * The cancelled entry queues behind what completed before: more than one
  * batch of it, and errors of others.
  */
-START_TEST(cancelled_entry_behind_others)
+UNIT_TEST(cancelled_entry_behind_others)
 {
 	char contexts[40];
 	size_t i;
@@ -151,10 +148,9 @@ START_TEST(cancelled_entry_behind_others)
 	expect_recv(&slot[0], "near", local);
 	expect_arbitrations(1, 0);
 }
-END_TEST
 
 /* The core matched it and failed: one error, and no second completion. */
-START_TEST(core_wins_with_an_error)
+UNIT_TEST(core_wins_with_an_error)
 {
 	static char text[100] = { [0 ... 98] = 'x' };
 
@@ -165,10 +161,9 @@ START_TEST(core_wins_with_an_error)
 	expect_recv(&slot[1], "near", local);
 	expect_arbitrations(1, 1);
 }
-END_TEST
 
 /* Directed to a local peer that may send over the core all the same. */
-START_TEST(directed_receive)
+UNIT_TEST(directed_receive)
 {
 	post_recv(&slot[0], local, TAG);
 	poll_cq(2 * LAZY_POLLS);
@@ -177,10 +172,9 @@ START_TEST(directed_receive)
 	expect_recv(&slot[0], "near", local);
 	expect_arbitrations(1, 0);
 }
-END_TEST
 
 /* The order of messages and receives holds over both paths. */
-START_TEST(many_in_order)
+UNIT_TEST(many_in_order)
 {
 	struct slot many[64];
 	char text[2] = "0";
@@ -200,9 +194,10 @@ START_TEST(many_in_order)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
-START_TEST(cancel_waiting)
+UNIT_CASE("cancel", setup, fixture_close);
+
+UNIT_TEST(cancel_waiting)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
@@ -211,9 +206,8 @@ START_TEST(cancel_waiting)
 	expect_arbitrations(0, 0);
 	ck_assert_int_eq(fake.core.posts, 0);
 }
-END_TEST
 
-START_TEST(cancel_on_core)
+UNIT_TEST(cancel_on_core)
 {
 	post_on_core(1);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
@@ -222,9 +216,8 @@ START_TEST(cancel_on_core)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
-START_TEST(cancel_after_the_core_matched)
+UNIT_TEST(cancel_after_the_core_matched)
 {
 	post_on_core(1);
 	far("far");
@@ -232,9 +225,8 @@ START_TEST(cancel_after_the_core_matched)
 	expect_recv(&slot[0], "far", remote);
 	expect_nothing();
 }
-END_TEST
 
-START_TEST(cancel_while_the_core_is_receiving)
+UNIT_TEST(cancel_while_the_core_is_receiving)
 {
 	post_on_core(1);
 	fake.core.hold = true;
@@ -246,9 +238,8 @@ START_TEST(cancel_while_the_core_is_receiving)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
-START_TEST(cancel_while_shm_is_receiving)
+UNIT_TEST(cancel_while_shm_is_receiving)
 {
 	fake.shm.slow = true;
 	near("near");
@@ -258,9 +249,8 @@ START_TEST(cancel_while_shm_is_receiving)
 	expect_recv(&slot[0], "near", local);
 	expect_nothing();
 }
-END_TEST
 
-START_TEST(cancel_completed)
+UNIT_TEST(cancel_completed)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	near("near");
@@ -269,10 +259,9 @@ START_TEST(cancel_completed)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, NULL), -FI_ENOENT);
 	expect_nothing();
 }
-END_TEST
 
 /* Only the one that is named; an untagged one likewise. */
-START_TEST(cancel_one_of_several)
+UNIT_TEST(cancel_one_of_several)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_recv(fx.ep, slot[1].buf, sizeof(slot[1].buf), NULL,
@@ -286,28 +275,4 @@ START_TEST(cancel_one_of_several)
 	expect_recv(&slot[0], "1", local);
 	expect_recv(&slot[2], "2", local);
 	expect_nothing();
-}
-END_TEST
-
-UNIT_SUITE(arbitrate)
-{
-	TCase *tcase = unit_case(suite, "arbitrate", setup, fixture_close);
-
-	tcase_add_test(tcase, cancel_wins);
-	tcase_add_test(tcase, core_wins);
-	tcase_add_test(tcase, core_wins_and_completes_later);
-	tcase_add_test(tcase, core_wins_the_first_of_two);
-	tcase_add_test(tcase, core_wins_all);
-	tcase_add_test(tcase, cancelled_entry_behind_others);
-	tcase_add_test(tcase, core_wins_with_an_error);
-	tcase_add_test(tcase, directed_receive);
-	tcase_add_test(tcase, many_in_order);
-	tcase = unit_case(suite, "cancel", setup, fixture_close);
-	tcase_add_test(tcase, cancel_waiting);
-	tcase_add_test(tcase, cancel_on_core);
-	tcase_add_test(tcase, cancel_after_the_core_matched);
-	tcase_add_test(tcase, cancel_while_the_core_is_receiving);
-	tcase_add_test(tcase, cancel_while_shm_is_receiving);
-	tcase_add_test(tcase, cancel_completed);
-	tcase_add_test(tcase, cancel_one_of_several);
 }

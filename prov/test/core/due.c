@@ -44,7 +44,9 @@ static void expect_in_order(void)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-START_TEST(goes_with_the_next_poll)
+UNIT_CASE("due", setup, fixture_close);
+
+UNIT_TEST(goes_with_the_next_poll)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], remote, TAG);
@@ -53,10 +55,9 @@ START_TEST(goes_with_the_next_poll)
 	ck_assert_uint_eq(stats_now().lazy_posted, 0);
 	expect_in_order();
 }
-END_TEST
 
 /* A call with flags goes at once. */
-START_TEST(goes_before_a_later_one)
+UNIT_TEST(goes_before_a_later_one)
 {
 	post_recv(&slot[0], remote, TAG);
 	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf,
@@ -64,9 +65,8 @@ START_TEST(goes_before_a_later_one)
 				    FI_COMPLETION), 0);
 	expect_in_order();
 }
-END_TEST
 
-START_TEST(goes_before_a_later_wildcard)
+UNIT_TEST(goes_before_a_later_wildcard)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
@@ -75,9 +75,8 @@ START_TEST(goes_before_a_later_wildcard)
 	poll_cq(2 * LAZY_POLLS);
 	expect_in_order();
 }
-END_TEST
 
-START_TEST(goes_before_the_caller_sleeps)
+UNIT_TEST(goes_before_the_caller_sleeps)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
@@ -86,9 +85,8 @@ START_TEST(goes_before_the_caller_sleeps)
 	duo_unlock(&fixture_ep()->domain->lock);
 	expect_in_order();
 }
-END_TEST
 
-START_TEST(goes_before_a_peek)
+UNIT_TEST(goes_before_a_peek)
 {
 	int context;
 
@@ -99,10 +97,9 @@ START_TEST(goes_before_a_peek)
 	expect_recv(&slot[0], "far", remote);
 	expect_error(&context, FI_ENOMSG);
 }
-END_TEST
 
 /* One that is older has become lazy; it goes as well, and first. */
-START_TEST(takes_along_what_is_before_it)
+UNIT_TEST(takes_along_what_is_before_it)
 {
 	post_recv(&slot[2], local, TAG);
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
@@ -116,9 +113,8 @@ START_TEST(takes_along_what_is_before_it)
 	ck_assert_ptr_eq(TAILQ_FIRST(&fake.core.posted)->iov[0].iov_base,
 			 slot[0].buf);
 }
-END_TEST
 
-START_TEST(a_buffer_comes_after_it)
+UNIT_TEST(a_buffer_comes_after_it)
 {
 	const struct iovec iov = { slot[1].buf, sizeof(slot[1].buf) };
 	const struct fi_msg msg = {
@@ -138,10 +134,9 @@ START_TEST(a_buffer_comes_after_it)
 	expect_entry(&slot[0], remote);
 	expect_entry(&slot[1], remote);
 }
-END_TEST
 
 /* It was remote when it was posted. */
-START_TEST(its_source_becomes_local)
+UNIT_TEST(its_source_becomes_local)
 {
 	const char *name = peer_publish(2);
 
@@ -151,9 +146,8 @@ START_TEST(its_source_becomes_local)
 	expect_posts(0);
 	ck_assert_uint_eq(fixture_ep()->lazy.count, 0);
 }
-END_TEST
 
-START_TEST(is_canceled_before)
+UNIT_TEST(is_canceled_before)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], remote, TAG);
@@ -164,9 +158,8 @@ START_TEST(is_canceled_before)
 	expect_recv(&slot[1], "far", remote);
 	expect_posts(1);
 }
-END_TEST
 
-START_TEST(endpoint_closes_before)
+UNIT_TEST(endpoint_closes_before)
 {
 	post_recv(&slot[0], remote, TAG);
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
@@ -174,10 +167,9 @@ START_TEST(endpoint_closes_before)
 	expect_nothing();
 	expect_posts(0);
 }
-END_TEST
 
 /* Nothing overtakes it. */
-START_TEST(core_is_full)
+UNIT_TEST(core_is_full)
 {
 	fake.core.eagain = 3;
 	post_recv(&slot[0], remote, TAG);
@@ -191,10 +183,9 @@ START_TEST(core_is_full)
 	ck_assert_ptr_eq(TAILQ_FIRST(&fake.core.posted)->iov[0].iov_base,
 			 slot[0].buf);
 }
-END_TEST
 
 /* Its call has succeeded, so the failure is a completion. */
-START_TEST(core_refuses_it)
+UNIT_TEST(core_refuses_it)
 {
 	fake.core.post_err = FI_EINVAL;
 	post_recv(&slot[0], remote, TAG);
@@ -202,10 +193,9 @@ START_TEST(core_refuses_it)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 	expect_nothing();
 }
-END_TEST
 
 /* A core that may match at any time has it at once, or the caller is told. */
-START_TEST(other_cores_have_it_at_once)
+UNIT_TEST(other_cores_have_it_at_once)
 {
 	static const struct fixture_attr attr = { .core = "fake" };
 
@@ -222,24 +212,4 @@ START_TEST(other_cores_have_it_at_once)
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], remote, TAG);
 	expect_in_order();
-}
-END_TEST
-
-UNIT_SUITE(due)
-{
-	TCase *tcase = unit_case(suite, "due", setup, fixture_close);
-
-	tcase_add_test(tcase, goes_with_the_next_poll);
-	tcase_add_test(tcase, goes_before_a_later_one);
-	tcase_add_test(tcase, goes_before_a_later_wildcard);
-	tcase_add_test(tcase, goes_before_the_caller_sleeps);
-	tcase_add_test(tcase, goes_before_a_peek);
-	tcase_add_test(tcase, takes_along_what_is_before_it);
-	tcase_add_test(tcase, a_buffer_comes_after_it);
-	tcase_add_test(tcase, its_source_becomes_local);
-	tcase_add_test(tcase, is_canceled_before);
-	tcase_add_test(tcase, endpoint_closes_before);
-	tcase_add_test(tcase, core_is_full);
-	tcase_add_test(tcase, core_refuses_it);
-	tcase_add_test(tcase, other_cores_have_it_at_once);
 }

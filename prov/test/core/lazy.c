@@ -28,7 +28,9 @@ static void confirm_local(void)
 	ck_assert_int_eq(fake.core.posts, 0);
 }
 
-START_TEST(wildcard_waits_for_idle_polls)
+UNIT_CASE("lazy", setup, fixture_close);
+
+UNIT_TEST(wildcard_waits_for_idle_polls)
 {
 	confirm_local();
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -41,13 +43,12 @@ START_TEST(wildcard_waits_for_idle_polls)
 	ck_assert_int_eq(fake.core.posts, 1);
 	ck_assert_uint_eq(stats_now().lazy_posted, 1);
 }
-END_TEST
 
 /*
  * Messages of other hosts alone: each poll that follows a delivery gives the
  * next receive to the core, and polls the core once.
  */
-START_TEST(remote_traffic_pays_for_one_poll)
+UNIT_TEST(remote_traffic_pays_for_one_poll)
 {
 	uint64_t polls;
 	int i;
@@ -64,10 +65,9 @@ START_TEST(remote_traffic_pays_for_one_poll)
 		ck_assert_uint_eq(stats_now().core_polls, polls + 1);
 	}
 }
-END_TEST
 
 /* Who polls every 10 ms shall not wait for LAZY_POLLS of them. */
-START_TEST(wildcard_does_not_wait_for_a_slow_caller)
+UNIT_TEST(wildcard_does_not_wait_for_a_slow_caller)
 {
 	int i;
 
@@ -79,10 +79,9 @@ START_TEST(wildcard_does_not_wait_for_a_slow_caller)
 	}
 	ck_assert_int_eq(fake.core.posts, 1);
 }
-END_TEST
 
 /* One look at the clock that comes late: the machine was busy. */
-START_TEST(wildcard_waits_after_a_pause)
+UNIT_TEST(wildcard_waits_after_a_pause)
 {
 	int i;
 
@@ -96,10 +95,9 @@ START_TEST(wildcard_waits_after_a_pause)
 	}
 	ck_assert_int_eq(fake.core.posts, 0);
 }
-END_TEST
 
 /* It may have decided for the core before it knew of us. */
-START_TEST(local_waits_until_confirmed)
+UNIT_TEST(local_waits_until_confirmed)
 {
 	post_recv(&slot[0], local, TAG);
 	ck_assert_int_eq(fake.core.posts, 0);
@@ -108,9 +106,8 @@ START_TEST(local_waits_until_confirmed)
 	fake_core_arrive(DUO_TAGGED, local, TAG, "over the core");
 	expect_recv(&slot[0], "over the core", local);
 }
-END_TEST
 
-START_TEST(confirmed_local_never_goes)
+UNIT_TEST(confirmed_local_never_goes)
 {
 	confirm_local();
 	post_recv(&slot[0], local, TAG);
@@ -119,10 +116,9 @@ START_TEST(confirmed_local_never_goes)
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
 	expect_recv(&slot[0], "near", local);
 }
-END_TEST
 
 /* What was posted before its source was known is not worth it any more. */
-START_TEST(what_waits_for_a_source_that_is_confirmed_stays)
+UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 {
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], local, TAG);
@@ -135,10 +131,9 @@ START_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 	expect_recv(&slot[1], "second", local);
 	ck_assert_int_eq(fake.core.cancels, 0);
 }
-END_TEST
 
 /* The earlier receive must be there first, or the later one overtakes it. */
-START_TEST(earlier_overlapping_receive_goes_first)
+UNIT_TEST(earlier_overlapping_receive_goes_first)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	post_recv(&slot[1], remote, TAG);
@@ -148,10 +143,9 @@ START_TEST(earlier_overlapping_receive_goes_first)
 	expect_recv(&slot[0], "1", remote);
 	expect_recv(&slot[1], "2", remote);
 }
-END_TEST
 
 /* Both may have one number in what is noted of the list. */
-START_TEST(earlier_receive_of_another_source_waits)
+UNIT_TEST(earlier_receive_of_another_source_waits)
 {
 	fi_addr_t other = 0;
 	uint64_t i;
@@ -165,10 +159,9 @@ START_TEST(earlier_receive_of_another_source_waits)
 	post_recv(&slot[3], other, TAG);
 	ck_assert_int_eq(fake.core.posts, 4);
 }
-END_TEST
 
 /* What has been noted of the list is never less than what is in it. */
-START_TEST(earlier_receive_after_others_have_gone)
+UNIT_TEST(earlier_receive_after_others_have_gone)
 {
 	fi_addr_t other = peer_insert(3);
 
@@ -182,19 +175,17 @@ START_TEST(earlier_receive_after_others_have_gone)
 	post_recv(&slot[3], remote, TAG + 1);
 	ck_assert_int_eq(fake.core.posts, 5);
 }
-END_TEST
 
-START_TEST(earlier_receive_of_another_tag_waits)
+UNIT_TEST(earlier_receive_of_another_tag_waits)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG + 1);
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fake.core.posts, 1);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 }
-END_TEST
 
 /* The kinds have queues of their own. */
-START_TEST(earlier_untagged_receive_waits)
+UNIT_TEST(earlier_untagged_receive_waits)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
 				 FI_ADDR_UNSPEC, &slot[0]), 0);
@@ -204,10 +195,9 @@ START_TEST(earlier_untagged_receive_waits)
 	expect_entry(&slot[0], local);
 	ck_assert_str_eq(slot[0].buf, "untagged");
 }
-END_TEST
 
 /* Else a peek reports what the earlier receive must take. */
-START_TEST(earlier_receive_goes_before_a_peek)
+UNIT_TEST(earlier_receive_goes_before_a_peek)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "one");
@@ -218,9 +208,8 @@ START_TEST(earlier_receive_goes_before_a_peek)
 	expect_error(&slot[1], FI_ENOMSG);
 	expect_nothing();
 }
-END_TEST
 
-START_TEST(goes_before_the_caller_sleeps)
+UNIT_TEST(goes_before_the_caller_sleeps)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -230,7 +219,6 @@ START_TEST(goes_before_the_caller_sleeps)
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 1), -FI_EAGAIN);
 	ck_assert_int_eq(fake.core.posts, 1);
 }
-END_TEST
 
 /*
  * Two processes that each wait for their send, over the core, to find a
@@ -246,7 +234,7 @@ static void open_two_cqs(void)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
-START_TEST(goes_while_the_send_cq_is_polled)
+UNIT_TEST(goes_while_the_send_cq_is_polled)
 {
 	int i;
 
@@ -256,9 +244,8 @@ START_TEST(goes_while_the_send_cq_is_polled)
 		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
 	ck_assert_int_eq(fake.core.posts, 1);
 }
-END_TEST
 
-START_TEST(goes_before_the_send_cq_sleeps)
+UNIT_TEST(goes_before_the_send_cq_sleeps)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -269,10 +256,9 @@ START_TEST(goes_before_the_send_cq_sleeps)
 			 -FI_EAGAIN);
 	ck_assert_int_eq(fake.core.posts, 1);
 }
-END_TEST
 
 /* shm's message takes it while it waits: nothing reaches the core. */
-START_TEST(taken_while_it_waits)
+UNIT_TEST(taken_while_it_waits)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
@@ -281,9 +267,8 @@ START_TEST(taken_while_it_waits)
 	ck_assert_int_eq(fake.core.posts, 0);
 	ck_assert_int_eq(fake.core.cancels, 0);
 }
-END_TEST
 
-START_TEST(without_directed_receives_all_are_wildcards)
+UNIT_TEST(without_directed_receives_all_are_wildcards)
 {
 	static const struct fixture_attr attr = { .no_caps = FI_DIRECTED_RECV };
 
@@ -298,10 +283,9 @@ START_TEST(without_directed_receives_all_are_wildcards)
 	ck_assert_uint_eq(TAILQ_FIRST(&fake.core.posted)->addr,
 			  FI_ADDR_UNSPEC);
 }
-END_TEST
 
 /* A later receive must not overtake the one that the core did not take. */
-START_TEST(core_is_full_at_an_earlier_receive)
+UNIT_TEST(core_is_full_at_an_earlier_receive)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	fake.core.eagain = 1;
@@ -310,9 +294,8 @@ START_TEST(core_is_full_at_an_earlier_receive)
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fake.core.posts, 2);
 }
-END_TEST
 
-START_TEST(core_is_full_at_a_late_post)
+UNIT_TEST(core_is_full_at_a_late_post)
 {
 	fake.core.eagain = 3;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -321,10 +304,9 @@ START_TEST(core_is_full_at_a_late_post)
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
 	expect_recv(&slot[0], "far", remote);
 }
-END_TEST
 
 /* All that says how many wait counts what comes before another one. */
-START_TEST(comes_before_one_that_is_due)
+UNIT_TEST(comes_before_one_that_is_due)
 {
 	struct duo_ep *ep = fixture_ep();
 	struct duo_rx *rx, *due;
@@ -343,10 +325,9 @@ START_TEST(comes_before_one_that_is_due)
 	duo_rx_release(&ep->pool, rx);
 	ck_assert_uint_eq(ep->lazy.due, 1);
 }
-END_TEST
 
 /* Its call has succeeded, so the failure is a completion. */
-START_TEST(core_refuses_a_late_post)
+UNIT_TEST(core_refuses_a_late_post)
 {
 	fake.core.post_err = FI_EINVAL;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -354,34 +335,4 @@ START_TEST(core_refuses_a_late_post)
 	expect_error(&slot[0], FI_EINVAL);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 	expect_nothing();
-}
-END_TEST
-
-UNIT_SUITE(lazy)
-{
-	TCase *tcase = unit_case(suite, "lazy", setup, fixture_close);
-
-	tcase_add_test(tcase, remote_traffic_pays_for_one_poll);
-	tcase_add_test(tcase, wildcard_waits_for_idle_polls);
-	tcase_add_test(tcase, wildcard_does_not_wait_for_a_slow_caller);
-	tcase_add_test(tcase, wildcard_waits_after_a_pause);
-	tcase_add_test(tcase, local_waits_until_confirmed);
-	tcase_add_test(tcase, confirmed_local_never_goes);
-	tcase_add_test(tcase,
-		       what_waits_for_a_source_that_is_confirmed_stays);
-	tcase_add_test(tcase, earlier_overlapping_receive_goes_first);
-	tcase_add_test(tcase, earlier_receive_of_another_source_waits);
-	tcase_add_test(tcase, earlier_receive_after_others_have_gone);
-	tcase_add_test(tcase, earlier_receive_of_another_tag_waits);
-	tcase_add_test(tcase, earlier_untagged_receive_waits);
-	tcase_add_test(tcase, earlier_receive_goes_before_a_peek);
-	tcase_add_test(tcase, goes_before_the_caller_sleeps);
-	tcase_add_test(tcase, goes_while_the_send_cq_is_polled);
-	tcase_add_test(tcase, goes_before_the_send_cq_sleeps);
-	tcase_add_test(tcase, taken_while_it_waits);
-	tcase_add_test(tcase, without_directed_receives_all_are_wildcards);
-	tcase_add_test(tcase, core_is_full_at_an_earlier_receive);
-	tcase_add_test(tcase, core_is_full_at_a_late_post);
-	tcase_add_test(tcase, core_refuses_a_late_post);
-	tcase_add_test(tcase, comes_before_one_that_is_due);
 }

@@ -81,17 +81,17 @@ static void busy(enum duo_rx_kind kind, int count, uint64_t tag)
 	}
 }
 
-START_TEST(tagged)
+UNIT_CASE("starve", setup, fixture_close);
+
+UNIT_LOOP(tagged, 1, WINDOW)
 {
 	busy(DUO_TAGGED, _i, TAG);
 }
-END_TEST
 
-START_TEST(untagged)
+UNIT_LOOP(untagged, 1, WINDOW)
 {
 	busy(DUO_MSG, _i, 0);
 }
-END_TEST
 
 static void put_off_all(void)
 {
@@ -100,7 +100,7 @@ static void put_off_all(void)
 }
 
 /* One at a time, or each of them would have to be taken back. */
-START_TEST(the_oldest_goes_alone)
+UNIT_TEST(the_oldest_goes_alone)
 {
 	int i, start, turns;
 
@@ -117,10 +117,9 @@ START_TEST(the_oldest_goes_alone)
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
 	expect_served(DUO_TAGGED);
 }
-END_TEST
 
 /* The oldest is never what the message is for. */
-START_TEST(all_go_in_the_end)
+UNIT_TEST(all_go_in_the_end)
 {
 	struct slot other[2];
 
@@ -133,10 +132,9 @@ START_TEST(all_go_in_the_end)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[0]), 0);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[1]), 0);
 }
-END_TEST
 
 /* More are there, and they shall not wait for a turn each. */
-START_TEST(one_delivery_asks_for_the_next)
+UNIT_TEST(one_delivery_asks_for_the_next)
 {
 	int i, start, far = 0;
 
@@ -152,10 +150,9 @@ START_TEST(one_delivery_asks_for_the_next)
 		far += poll_busy(DUO_TAGGED) == remote;
 	ck_assert_int_eq(far, WINDOW - 1);
 }
-END_TEST
 
 /* None of the 1024 times that a post asks for otherwise. */
-START_TEST(the_core_is_polled_no_more_than_for_it)
+UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 {
 	int i;
 
@@ -169,7 +166,6 @@ START_TEST(the_core_is_polled_no_more_than_for_it)
 	/* one for the turn, one for taking it back */
 	ck_assert_int_le(fake.core.polls, 2 * fake.core.posts);
 }
-END_TEST
 
 /* As a send to the core does, which takes no lock. */
 static void give_credit(void)
@@ -177,7 +173,7 @@ static void give_credit(void)
 	duo_cq_core_active(fixture_ep()->tx_cq);
 }
 
-START_TEST(a_send_meanwhile_has_its_polls)
+UNIT_TEST(a_send_meanwhile_has_its_polls)
 {
 	post(DUO_TAGGED, &slot[0], TAG);
 	put_off_all();
@@ -186,10 +182,9 @@ START_TEST(a_send_meanwhile_has_its_polls)
 		poll_busy(DUO_TAGGED);
 	ck_assert_uint_gt(fixture_ep()->rx_cq->core_credit, 0);
 }
-END_TEST
 
 /* A poll may take away at once what a send has given. */
-START_TEST(the_core_is_seen_without_credit)
+UNIT_TEST(the_core_is_seen_without_credit)
 {
 	int i, start = fake.core.polls;
 
@@ -201,19 +196,4 @@ START_TEST(the_core_is_seen_without_credit)
 		poll_busy(DUO_TAGGED);
 	}
 	ck_assert_int_eq(fake.core.polls - start, 10);
-}
-END_TEST
-
-UNIT_SUITE(starve)
-{
-	TCase *tcase = unit_case(suite, "starve", setup, fixture_close);
-
-	tcase_add_loop_test(tcase, tagged, 1, WINDOW);
-	tcase_add_loop_test(tcase, untagged, 1, WINDOW);
-	tcase_add_test(tcase, the_oldest_goes_alone);
-	tcase_add_test(tcase, all_go_in_the_end);
-	tcase_add_test(tcase, one_delivery_asks_for_the_next);
-	tcase_add_test(tcase, the_core_is_polled_no_more_than_for_it);
-	tcase_add_test(tcase, a_send_meanwhile_has_its_polls);
-	tcase_add_test(tcase, the_core_is_seen_without_credit);
 }

@@ -111,8 +111,10 @@ static int read_all(size_t size, enum fi_cq_format format, int *order)
 	return count;
 }
 
+UNIT_CASE("core", NULL, NULL);
+
 /* _i: size of the array, and format */
-START_TEST(same_order_whatever_the_array)
+UNIT_LOOP(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 {
 	static const int expected[] = {
 		PLAIN, SEND, BUFFER, LATER, BROKEN, LAST
@@ -137,10 +139,9 @@ START_TEST(same_order_whatever_the_array)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 	fixture_close();
 }
-END_TEST
 
 /* The core's sources that nobody asks for have room for one batch. */
-START_TEST(larger_array_than_a_batch)
+UNIT_TEST(larger_array_than_a_batch)
 {
 	struct fi_cq_tagged_entry array[2 * DUO_CORE_BATCH];
 	const struct fixture_attr attr = { 0 };
@@ -158,18 +159,4 @@ START_TEST(larger_array_than_a_batch)
 	}
 	ck_assert_uint_eq(count, ARRAY_SIZE(array));
 	fixture_close();
-}
-END_TEST
-
-static void nothing(void)
-{
-}
-
-UNIT_SUITE(batch)
-{
-	TCase *tcase = unit_case(suite, "core", nothing, nothing);
-
-	tcase_add_loop_test(tcase, same_order_whatever_the_array, 0,
-			    SIZES * ARRAY_SIZE(formats));
-	tcase_add_test(tcase, larger_array_than_a_batch);
 }

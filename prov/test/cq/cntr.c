@@ -26,10 +26,6 @@ static void open_with(const struct fixture_attr *attr)
 	far = peer_insert(2);
 }
 
-static void nothing(void)
-{
-}
-
 static void expect_count(uint64_t good, uint64_t bad)
 {
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), good);
@@ -50,8 +46,10 @@ static const struct {
 	{ "nothing", 0, -FI_EINVAL },
 };
 
+UNIT_CASE("cntr", NULL, NULL);
+
 /* Closing keeps to the order of references. */
-START_TEST(bound)
+UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
 	struct fi_info *info = fixture_info(&attr);
@@ -66,13 +64,12 @@ START_TEST(bound)
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 	fixture_close();
 }
-END_TEST
 
 /*
  * As OpenSHMEM's libraries do it, to an endpoint that is enabled: it counts
  * from then on, over both paths, and twice what is bound twice.
  */
-START_TEST(bound_late)
+UNIT_LOOP(bound_late, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_READ };
 	struct fi_cq_tagged_entry entry;
@@ -94,14 +91,13 @@ START_TEST(bound_late)
 	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
 	fixture_close();
 }
-END_TEST
 
 /*
  * The core refuses: nothing is bound, and the value is what it was. So it is
  * where shm refuses, but then the core has the counter while it has the
  * endpoint.
  */
-START_TEST(bound_late_in_vain)
+UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr = { 0 };
 	struct fi_cq_tagged_entry entry;
@@ -125,10 +121,9 @@ START_TEST(bound_late_in_vain)
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 	fixture_close();
 }
-END_TEST
 
 /* Injected ones have no completion. */
-START_TEST(sends)
+UNIT_LOOP(sends, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
 	fi_addr_t dest;
@@ -145,7 +140,6 @@ START_TEST(sends)
 	expect_count(2, 0);
 	fixture_close();
 }
-END_TEST
 
 /* Reported to the CQ, not reported, and without a CQ. */
 static const struct fixture_attr receivers[] = {
@@ -154,7 +148,7 @@ static const struct fixture_attr receivers[] = {
 	{ .cntr_flags = BOTH, .no_cqs = true },
 };
 
-START_TEST(receives)
+UNIT_LOOP(receives, 0, ARRAY_SIZE(receivers))
 {
 	struct fi_cq_tagged_entry entry[4];
 
@@ -175,10 +169,9 @@ START_TEST(receives)
 	ck_assert_int_eq(fi_cq_read(fx.cq, entry, 4), _i ? -FI_EAGAIN : 3);
 	fixture_close();
 }
-END_TEST
 
 /* What reads the counter polls: nobody reads a CQ here. */
-START_TEST(no_cq)
+UNIT_TEST(no_cq)
 {
 	int i;
 
@@ -198,10 +191,9 @@ START_TEST(no_cq)
 	ck_assert(duo_ring_empty(&fixture_ep()->rx_cq->ring));
 	fixture_close();
 }
-END_TEST
 
 /* One side counts, the other has a CQ; and one has neither. */
-START_TEST(one_side_without_cq)
+UNIT_LOOP(one_side_without_cq, 0, 2)
 {
 	static const struct fixture_attr attr = { 0 };
 	uint64_t counted = _i ? FI_RECV : FI_SEND;
@@ -230,10 +222,9 @@ START_TEST(one_side_without_cq)
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 	fixture_close();
 }
-END_TEST
 
 /* What the CQ would call an error is one; a wait ends with it. */
-START_TEST(errors)
+UNIT_TEST(errors)
 {
 	open_with(&receivers[2]);
 	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, local, TAG, 0,
@@ -257,10 +248,9 @@ START_TEST(errors)
 	expect_count(0, 1);
 	fixture_close();
 }
-END_TEST
 
 /* It goes on counting from there, and a closed endpoint's stay. */
-START_TEST(add_and_set)
+UNIT_TEST(add_and_set)
 {
 	open_with(&receivers[0]);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
@@ -278,10 +268,9 @@ START_TEST(add_and_set)
 	expect_count(9, 0);
 	fixture_close();
 }
-END_TEST
 
 /* A buffer's messages count, its release does not. */
-START_TEST(multi_receive)
+UNIT_TEST(multi_receive)
 {
 	const struct iovec iov = { slot, 10 };
 	const struct fi_msg msg = {
@@ -298,10 +287,9 @@ START_TEST(multi_receive)
 	expect_count(2, 0);
 	fixture_close();
 }
-END_TEST
 
 /* While shm is busy the core is not asked each time. */
-START_TEST(core_is_asked_seldom)
+UNIT_TEST(core_is_asked_seldom)
 {
 	int before, i;
 
@@ -318,23 +306,21 @@ START_TEST(core_is_asked_seldom)
 	expect_count(1, 0);
 	fixture_close();
 }
-END_TEST
 
-START_TEST(core_errors_are_added)
+UNIT_TEST(core_errors_are_added)
 {
 	open_with(&receivers[0]);
 	fake.core.cntr->bad = 3;
 	expect_count(0, 3);
 	fixture_close();
 }
-END_TEST
 
 static const struct fi_cntr_attr refused[] = {
 	{ .wait_obj = FI_WAIT_MUTEX_COND },
 	{ .events = FI_CNTR_EVENTS_BYTES },
 };
 
-START_TEST(refuses)
+UNIT_LOOP(refuses, 0, ARRAY_SIZE(refused))
 {
 	static const struct fixture_attr attr;
 	struct fi_cntr_attr cntr_attr = refused[_i];
@@ -345,10 +331,9 @@ START_TEST(refuses)
 			 -FI_ENOSYS);
 	fixture_close();
 }
-END_TEST
 
 /* The n-th call of either path fails. */
-START_TEST(open_fails)
+UNIT_LOOP(open_fails, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr;
 	struct fid_cntr *cntr = NULL;
@@ -359,26 +344,4 @@ START_TEST(open_fails)
 			 -FAKE_ERROR);
 	ck_assert_ptr_null(cntr);
 	fixture_close();
-}
-END_TEST
-
-UNIT_SUITE(cntr)
-{
-	TCase *tcase = unit_case(suite, "cntr", nothing, nothing);
-
-	tcase_add_loop_test(tcase, bound, 0, ARRAY_SIZE(binds));
-	tcase_add_loop_test(tcase, bound_late, 0, 2);
-	tcase_add_loop_test(tcase, bound_late_in_vain, 0,
-			    FI_DUO_PATH_COUNT);
-	tcase_add_loop_test(tcase, sends, 0, 2);
-	tcase_add_loop_test(tcase, receives, 0, ARRAY_SIZE(receivers));
-	tcase_add_test(tcase, no_cq);
-	tcase_add_loop_test(tcase, one_side_without_cq, 0, 2);
-	tcase_add_test(tcase, errors);
-	tcase_add_test(tcase, add_and_set);
-	tcase_add_test(tcase, multi_receive);
-	tcase_add_test(tcase, core_is_asked_seldom);
-	tcase_add_test(tcase, core_errors_are_added);
-	tcase_add_loop_test(tcase, refuses, 0, ARRAY_SIZE(refused));
-	tcase_add_loop_test(tcase, open_fails, 0, FI_DUO_PATH_COUNT);
 }

@@ -48,10 +48,6 @@ static const struct fixture_attr modes[] = {
 	  .cntr_wait = FI_WAIT_FD },
 };
 
-static void nothing(void)
-{
-}
-
 static void setup(void)
 {
 	wait_open(&modes[0]);
@@ -87,7 +83,9 @@ static void expect_count(uint64_t good, uint64_t bad)
 	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), bad);
 }
 
-START_TEST(silence)
+UNIT_CASE("modes", NULL, NULL);
+
+UNIT_LOOP(silence, 0, 2)
 {
 	uint64_t i;
 
@@ -101,7 +99,6 @@ START_TEST(silence)
 	}
 	wait_close();
 }
-END_TEST
 
 static void local_message(void)
 {
@@ -168,7 +165,9 @@ static void (*const wakers[])(void) = {
 	injected_far, received_at_once, added, set,
 };
 
-START_TEST(wakes)
+UNIT_CASE("descriptor", setup, wait_close);
+
+UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
 {
 	wakers[_i]();
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
@@ -176,10 +175,11 @@ START_TEST(wakes)
 	fall_asleep();
 	ck_assert_int_eq(woken(&fx.cntr->fid, SILENCE_MS / 4), 0);
 }
-END_TEST
+
+UNIT_CASE("modes", NULL, NULL);
 
 /* Calls come one after another, and none has a lock. */
-START_TEST(wakes_in_turn)
+UNIT_LOOP(wakes_in_turn, 0, ARRAY_SIZE(wakers))
 {
 	struct fixture_attr attr = modes[0];
 
@@ -190,9 +190,10 @@ START_TEST(wakes_in_turn)
 	expect_count(1, 0);
 	wait_close();
 }
-END_TEST
 
-START_TEST(error_wakes)
+UNIT_CASE("descriptor", setup, wait_close);
+
+UNIT_TEST(error_wakes)
 {
 	post_recv(&slot[0], far, TAG);
 	fall_asleep();
@@ -204,20 +205,20 @@ START_TEST(error_wakes)
 	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 1), 0);
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 }
-END_TEST
 
 /* What changed before is looked at, not slept through. */
-START_TEST(changed_before)
+UNIT_TEST(changed_before)
 {
 	fall_asleep();
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EAGAIN);
 	ck_assert_int_eq(trywait(&fx.cntr->fid), 0);
 }
-END_TEST
+
+UNIT_CASE("modes", NULL, NULL);
 
 /* Who reads the CQ takes the message, and what has come to the port. */
-START_TEST(reader_beside)
+UNIT_LOOP(reader_beside, 0, 2)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fixture_attr attr = modes[1];
@@ -238,9 +239,10 @@ START_TEST(reader_beside)
 	expect_count(_i, 0);
 	wait_close();
 }
-END_TEST
 
-START_TEST(controls)
+UNIT_CASE("blocking", setup_unspec, wait_close);
+
+UNIT_TEST(controls)
 {
 	enum fi_wait_obj obj = FI_WAIT_NONE;
 	int fd;
@@ -251,7 +253,6 @@ START_TEST(controls)
 			 -FI_ENODATA);
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EINVAL);
 }
-END_TEST
 
 /* Until it has slept at least once, which may take some waits. */
 static void wait_in_silence(void)
@@ -263,7 +264,7 @@ static void wait_in_silence(void)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
 }
 
-START_TEST(sleeps_without_naps)
+UNIT_TEST(sleeps_without_naps)
 {
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
@@ -272,9 +273,10 @@ START_TEST(sleeps_without_naps)
 	fi_cntr_read(fx.cntr);
 	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.watch);
 }
-END_TEST
 
-START_TEST(yields_where_asked)
+UNIT_CASE("modes", NULL, NULL);
+
+UNIT_TEST(yields_where_asked)
 {
 	struct fixture_attr attr = modes[0];
 
@@ -286,11 +288,12 @@ START_TEST(yields_where_asked)
 	ck_assert_int_eq(naps + sleeps, 0);
 	wait_close();
 }
-END_TEST
 
 static const int timeouts[] = { -1, LONG_MS };
 
-START_TEST(blocking)
+UNIT_CASE("blocking", setup_unspec, wait_close);
+
+UNIT_LOOP(blocking, 0, ARRAY_SIZE(timeouts))
 {
 	pthread_t thread;
 
@@ -300,7 +303,6 @@ START_TEST(blocking)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_str_eq(slot[0].buf, "wake up");
 }
-END_TEST
 
 static void *wait_for(void *count)
 {
@@ -308,7 +310,7 @@ static void *wait_for(void *count)
 }
 
 /* Several threads want different counts; nobody is forgotten. */
-START_TEST(several_threads)
+UNIT_TEST(several_threads)
 {
 	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
 	pthread_t thread[4];
@@ -328,13 +330,14 @@ START_TEST(several_threads)
 		ck_assert_ptr_null(ret);
 	}
 }
-END_TEST
+
+UNIT_CASE("descriptor", setup, wait_close);
 
 /*
  * A thread blocks for a count beside one that sleeps on the descriptor for any
  * change: each gets its own, and none takes the other's.
  */
-START_TEST(blocking_beside_a_descriptor)
+UNIT_TEST(blocking_beside_a_descriptor)
 {
 	pthread_t thread;
 	void *ret;
@@ -360,10 +363,11 @@ START_TEST(blocking_beside_a_descriptor)
 		ck_assert_ptr_null(ret);
 	}
 }
-END_TEST
+
+UNIT_CASE("modes", NULL, NULL);
 
 /* A core that tells nothing, a CQ that was opened so, libfabric's shm. */
-START_TEST(timer)
+UNIT_LOOP(timer, 0, 3)
 {
 	struct fixture_attr attr = modes[2];
 	int i;
@@ -379,10 +383,9 @@ START_TEST(timer)
 	}
 	fixture_close();
 }
-END_TEST
 
 /* Other threads may not enter the core for us. */
-START_TEST(timer_by_completion)
+UNIT_TEST(timer_by_completion)
 {
 	struct fixture_attr attr = modes[0];
 	int i;
@@ -394,30 +397,4 @@ START_TEST(timer_by_completion)
 		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 	}
 	wait_close();
-}
-END_TEST
-
-UNIT_SUITE(cntr_wait)
-{
-	TCase *tcase = unit_case(suite, "descriptor", setup, wait_close);
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, wakes, 0, ARRAY_SIZE(wakers));
-	tcase_add_test(tcase, error_wakes);
-	tcase_add_test(tcase, changed_before);
-	tcase_add_test(tcase, blocking_beside_a_descriptor);
-	tcase = unit_case(suite, "blocking", setup_unspec, wait_close);
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, controls);
-	tcase_add_test(tcase, sleeps_without_naps);
-	tcase_add_loop_test(tcase, blocking, 0, ARRAY_SIZE(timeouts));
-	tcase_add_test(tcase, several_threads);
-	tcase = unit_case(suite, "modes", nothing, nothing);
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, silence, 0, 2);
-	tcase_add_loop_test(tcase, reader_beside, 0, 2);
-	tcase_add_test(tcase, yields_where_asked);
-	tcase_add_loop_test(tcase, timer, 0, 3);
-	tcase_add_test(tcase, timer_by_completion);
-	tcase_add_loop_test(tcase, wakes_in_turn, 0, ARRAY_SIZE(wakers));
 }

@@ -45,7 +45,9 @@ static const struct {
 	{ "tagged", FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
 };
 
-START_TEST(formats)
+UNIT_CASE("read", setup, setup);
+
+UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
 {
 	const struct fixture_attr attr = { .format = format_cases[_i].format };
 	size_t i, size = format_cases[_i].size;
@@ -69,9 +71,10 @@ START_TEST(formats)
 		      format_cases[_i].name);
 	fixture_close();
 }
-END_TEST
 
-START_TEST(sread)
+UNIT_CASE("wait", setup, setup);
+
+UNIT_TEST(sread)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
@@ -86,10 +89,9 @@ START_TEST(sread)
 	ck_assert_uint_eq(src, local);
 	fixture_close();
 }
-END_TEST
 
 /* One signal ends one wait. */
-START_TEST(signal_ends_a_wait)
+UNIT_TEST(signal_ends_a_wait)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
@@ -102,9 +104,8 @@ START_TEST(signal_ends_a_wait)
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), 1);
 	fixture_close();
 }
-END_TEST
 
-START_TEST(no_descriptor_unless_asked_for)
+UNIT_TEST(no_descriptor_unless_asked_for)
 {
 	static const struct fixture_attr attr;
 	struct fid *fid;
@@ -117,10 +118,9 @@ START_TEST(no_descriptor_unless_asked_for)
 			 -FI_EINVAL);
 	fixture_close();
 }
-END_TEST
 
 /* poll(2) after fi_trywait always ends, and soon. */
-START_TEST(wait_fd)
+UNIT_TEST(wait_fd)
 {
 	static const struct fixture_attr attr = { .wait_obj = FI_WAIT_FD };
 	struct fi_cq_tagged_entry entry;
@@ -142,9 +142,10 @@ START_TEST(wait_fd)
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	fixture_close();
 }
-END_TEST
 
-START_TEST(readerr_without_error)
+UNIT_CASE("read", setup, setup);
+
+UNIT_TEST(readerr_without_error)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_err_entry err = { 0 };
@@ -153,10 +154,9 @@ START_TEST(readerr_without_error)
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), -FI_EAGAIN);
 	fixture_close();
 }
-END_TEST
 
 /* Many more completions than the CQ was opened for: none is lost. */
-START_TEST(more_than_its_size)
+UNIT_TEST(more_than_its_size)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
@@ -173,10 +173,9 @@ START_TEST(more_than_its_size)
 	}
 	fixture_close();
 }
-END_TEST
 
 /* A read of no entries makes progress, and says whether there are any. */
-START_TEST(of_no_entries)
+UNIT_TEST(of_no_entries)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_cq_err_entry err = { 0 };
@@ -194,20 +193,4 @@ START_TEST(of_no_entries)
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), 1);
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
 	fixture_close();
-}
-END_TEST
-
-UNIT_SUITE(cq)
-{
-	TCase *tcase = unit_case(suite, "read", setup, setup);
-
-	tcase_add_loop_test(tcase, formats, 0, ARRAY_SIZE(format_cases));
-	tcase_add_test(tcase, readerr_without_error);
-	tcase_add_test(tcase, more_than_its_size);
-	tcase_add_test(tcase, of_no_entries);
-	tcase = unit_case(suite, "wait", setup, setup);
-	tcase_add_test(tcase, sread);
-	tcase_add_test(tcase, signal_ends_a_wait);
-	tcase_add_test(tcase, no_descriptor_unless_asked_for);
-	tcase_add_test(tcase, wait_fd);
 }

@@ -77,8 +77,11 @@ static void rig_send_of(size_t len, unsigned int flags)
 	ck_assert_int_eq(near_send(rig.port, rig.us, &msg), 0);
 }
 
+UNIT_CASE("open", warm_up, near_teardown);
+UNIT_CASE("locked", warm_up_locked, near_teardown);
+
 /* Tagged and not, in a slot and in the data ring, with data and without. */
-START_TEST(takes)
+UNIT_LOOP(takes, 0, 8)
 {
 	unsigned int flags = _i & (NEAR_TAGGED | NEAR_DATA);
 	size_t len = _i & 4 ? 64 : 8;
@@ -108,10 +111,9 @@ START_TEST(takes)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 2);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
 /* A large one, tagged and not; what is not known of is the long way's. */
-START_TEST(reads_large)
+UNIT_LOOP(reads_large, 0, 2)
 {
 	enum { LEN = 20000 };
 	unsigned int flags = _i ? NEAR_TAGGED : 0;
@@ -150,10 +152,9 @@ START_TEST(reads_large)
 	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
 }
-END_TEST
 
 /* What is not plain is left to the long way, with nothing done. */
-START_TEST(leaves_others)
+UNIT_TEST(leaves_others)
 {
 	static char text[200];
 	struct fi_cq_tagged_entry entry;
@@ -187,10 +188,9 @@ START_TEST(leaves_others)
 	ck_assert_str_eq(text, "sp");
 	ck_assert_str_eq(text + 10, "lit");
 }
-END_TEST
 
 /* A read has what all of them have sent, however much one sends. */
-START_TEST(others_have_their_turn)
+UNIT_TEST(others_have_their_turn)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
 	struct near_port *port = fixture_ep()->near->port;
@@ -211,10 +211,9 @@ START_TEST(others_have_their_turn)
 	for (i = 0; i < MANY; i++)
 		ck_assert_ptr_eq(entry[i].op_context, &slots[i]);
 }
-END_TEST
 
 /* near's look at the clock, the core, and who yields: as without short reads. */
-START_TEST(counts_polls)
+UNIT_TEST(counts_polls)
 {
 	struct near_port *port = fixture_ep()->near->port;
 	const uint32_t before = port->polls + shorts();
@@ -237,7 +236,6 @@ START_TEST(counts_polls)
 	ck_assert_uint_eq(shorts(), 0);
 	ck_assert_uint_gt(cq_now()->core_polls - core, 100);
 }
-END_TEST
 
 static struct fid_ep *another(struct fid_cq *cq)
 {
@@ -254,7 +252,7 @@ static struct fid_ep *another(struct fid_cq *cq)
 }
 
 /* Two endpoints with one queue: reads look at the ports of both. */
-START_TEST(several_endpoints)
+UNIT_TEST(several_endpoints)
 {
 	struct duo_ep *ep = fixture_ep();
 	uint32_t before;
@@ -274,7 +272,6 @@ START_TEST(several_endpoints)
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 	ck_assert(!cq_now()->several);
 }
-END_TEST
 
 static void set_flags(uint64_t flags)
 {
@@ -282,7 +279,7 @@ static void set_flags(uint64_t flags)
 }
 
 /* Flags of receives that are changed later are kept to. */
-START_TEST(follows_flags)
+UNIT_TEST(follows_flags)
 {
 	struct duo_ep *ep = fixture_ep();
 
@@ -295,7 +292,6 @@ START_TEST(follows_flags)
 	set_flags(FI_RECV);
 	ck_assert_uint_eq(ep->attention, DUO_EP_MSG | DUO_EP_TAGGED);
 }
-END_TEST
 
 static void tsend(void)
 {
@@ -304,7 +300,7 @@ static void tsend(void)
 }
 
 /* Completions of sends are the next read's; the ring is then empty again. */
-START_TEST(reads_the_ring)
+UNIT_TEST(reads_the_ring)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -315,10 +311,9 @@ START_TEST(reads_the_ring)
 	ck_assert_uint_eq(entry.flags, FI_SEND | FI_TAGGED);
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
-END_TEST
 
 /* A receive that the core may have to get is a chore of the next reads. */
-START_TEST(minds_chores)
+UNIT_TEST(minds_chores)
 {
 	struct fi_cq_tagged_entry none;
 
@@ -335,7 +330,6 @@ START_TEST(minds_chores)
 	ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
-END_TEST
 
 static struct fid_cntr *cntr_open(int *fd)
 {
@@ -371,7 +365,7 @@ static int woken(int fd)
 }
 
 /* Who sleeps when the endpoint is bound has slept for nothing of its. */
-START_TEST(bound_while_asleep)
+UNIT_TEST(bound_while_asleep)
 {
 	struct fid_cntr *cntr;
 	int fd;
@@ -386,10 +380,9 @@ START_TEST(bound_while_asleep)
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
 	cntr_close(cntr);
 }
-END_TEST
 
 /* What somebody sleeps for counts nothing of ours. */
-START_TEST(open_while_others_sleep)
+UNIT_TEST(open_while_others_sleep)
 {
 	struct fid_cntr *cntr;
 	int fd;
@@ -401,10 +394,9 @@ START_TEST(open_while_others_sleep)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 	cntr_close(cntr);
 }
-END_TEST
 
 /* The core refuses to close: what arrived in between was held, and comes. */
-START_TEST(opens_after_a_refused_close)
+UNIT_TEST(opens_after_a_refused_close)
 {
 	struct duo_ep *ep = fixture_ep();
 
@@ -416,13 +408,14 @@ START_TEST(opens_after_a_refused_close)
 	rig_send("later");
 	both_entry(&slot);
 }
-END_TEST
+
+UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
 
 /*
  * Who reads the queue of sends once for some reads of that of receives passes
  * no look of near's at its clock by: deaths, moves, what waits for the clock.
  */
-START_TEST(clock_with_two_queues)
+UNIT_LOOP(clock_with_two_queues, 0, 6)
 {
 	struct near_port *port = fixture_ep()->near->port;
 	uint64_t checked = port->checked_ms;
@@ -446,32 +439,4 @@ START_TEST(clock_with_two_queues)
 	} while (duo_now_ms() < end);
 	/* it is checked every 100 ms */
 	ck_assert_uint_gt(port->checked_ms, checked + 150);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_loop_test(tcase, takes, 0, 8);
-	tcase_add_loop_test(tcase, reads_large, 0, 2);
-	tcase_add_test(tcase, leaves_others);
-	tcase_add_test(tcase, others_have_their_turn);
-	tcase_add_test(tcase, counts_polls);
-	tcase_add_test(tcase, several_endpoints);
-	tcase_add_test(tcase, follows_flags);
-	tcase_add_test(tcase, reads_the_ring);
-	tcase_add_test(tcase, minds_chores);
-	tcase_add_test(tcase, bound_while_asleep);
-	tcase_add_test(tcase, open_while_others_sleep);
-	tcase_add_test(tcase, opens_after_a_refused_close);
-}
-
-UNIT_SUITE(short)
-{
-	TCase *tcase;
-
-	add_tests(unit_case(suite, "open", warm_up, near_teardown));
-	add_tests(unit_case(suite, "locked", warm_up_locked, near_teardown));
-	tcase = unit_case(suite, "two queues", near_setup_two_cqs,
-			  near_teardown);
-	tcase_add_loop_test(tcase, clock_with_two_queues, 0, 6);
 }

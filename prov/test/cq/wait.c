@@ -60,8 +60,10 @@ static struct fi_cq_tagged_entry read_one(void)
 	return entry;
 }
 
+UNIT_CASE("descriptor", setup, wait_close);
+
 /* What has come is slept off before there is silence. */
-START_TEST(silence)
+UNIT_TEST(silence)
 {
 	int i;
 
@@ -73,13 +75,12 @@ START_TEST(silence)
 		ck_assert_ptr_eq(read_one().op_context, &slot[0]);
 	}
 }
-END_TEST
 
 /*
  * Two threads sleep on the descriptor, and two messages come. The one that
  * takes the first and goes leaves the descriptor ready for the other.
  */
-START_TEST(two_sleepers)
+UNIT_TEST(two_sleepers)
 {
 	/* so that the core gets no receives of that source any more */
 	post_recv(&slot[0], far + 1, TAG);
@@ -99,7 +100,6 @@ START_TEST(two_sleepers)
 	fall_asleep();
 	ck_assert_int_eq(woken(&fx.cq->fid, 0), 0);
 }
-END_TEST
 
 static void local_message(void)
 {
@@ -152,7 +152,7 @@ static void (*const wakers[])(void) = {
 	sent_far,
 };
 
-START_TEST(wakes)
+UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
 {
 	wakers[_i]();
 	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
@@ -160,9 +160,8 @@ START_TEST(wakes)
 	fall_asleep();
 	ck_assert_int_eq(woken(&fx.cq->fid, SILENCE_MS / 4), 0);
 }
-END_TEST
 
-START_TEST(error_wakes)
+UNIT_TEST(error_wakes)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -173,10 +172,9 @@ START_TEST(error_wakes)
 	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 }
-END_TEST
 
 /* One that came before is not slept through, one that came late wakes. */
-START_TEST(signal_wakes)
+UNIT_TEST(signal_wakes)
 {
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
 	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
@@ -185,10 +183,11 @@ START_TEST(signal_wakes)
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
 	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
 }
-END_TEST
+
+UNIT_CASE("timer", NULL, NULL);
 
 /* Two sleep for one endpoint: what woke one, who takes it, was the other's. */
-START_TEST(second_sleeper)
+UNIT_TEST(second_sleeper)
 {
 	static const struct fixture_attr attr = {
 		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
@@ -203,10 +202,11 @@ START_TEST(second_sleeper)
 	ck_assert_int_eq(woken(&fx.tx_cq->fid, LONG_MS), 1);
 	wait_close();
 }
-END_TEST
+
+UNIT_CASE("descriptor", setup, wait_close);
 
 /* The core takes no receives now: nobody would wake us for what they get. */
-START_TEST(core_refuses_receives)
+UNIT_TEST(core_refuses_receives)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	fake.core.eagain = 1;
@@ -214,11 +214,12 @@ START_TEST(core_refuses_receives)
 	fall_asleep();
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
-END_TEST
 
 static int timeouts[] = { -1, LONG_MS };
 
-START_TEST(blocking_read)
+UNIT_CASE("blocking", setup_unspec, wait_close);
+
+UNIT_LOOP(blocking_read, 0, ARRAY_SIZE(timeouts))
 {
 	struct fi_cq_tagged_entry entry;
 	pthread_t thread;
@@ -231,7 +232,6 @@ START_TEST(blocking_read)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_str_eq(slot[0].buf, "wake up");
 }
-END_TEST
 
 static void *signal_cq(void *arg)
 {
@@ -242,7 +242,7 @@ static void *signal_cq(void *arg)
 	return NULL;
 }
 
-START_TEST(blocking_read_is_signalled)
+UNIT_TEST(blocking_read_is_signalled)
 {
 	struct fi_cq_tagged_entry entry;
 	pthread_t thread;
@@ -251,10 +251,9 @@ START_TEST(blocking_read_is_signalled)
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
 /* Its descriptor is ours to sleep on, not the application's. */
-START_TEST(unspec_has_no_descriptor)
+UNIT_TEST(unspec_has_no_descriptor)
 {
 	int fd;
 
@@ -262,14 +261,11 @@ START_TEST(unspec_has_no_descriptor)
 			 -FI_ENODATA);
 	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EINVAL);
 }
-END_TEST
 
-static void nothing(void)
-{
-}
+UNIT_CASE("timer", NULL, NULL);
 
 /* libfabric's shm, or a core without wait objects or descriptors. */
-START_TEST(timer)
+UNIT_LOOP(timer, 0, 3)
 {
 	const struct fixture_attr attr = {
 		.near = _i, .wait_obj = FI_WAIT_FD,
@@ -285,27 +281,4 @@ START_TEST(timer)
 		ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
 	}
 	fixture_close();
-}
-END_TEST
-
-UNIT_SUITE(wait)
-{
-	TCase *tcase = unit_case(suite, "descriptor", setup, wait_close);
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, silence);
-	tcase_add_loop_test(tcase, wakes, 0, ARRAY_SIZE(wakers));
-	tcase_add_test(tcase, two_sleepers);
-	tcase_add_test(tcase, error_wakes);
-	tcase_add_test(tcase, signal_wakes);
-	tcase_add_test(tcase, core_refuses_receives);
-	tcase = unit_case(suite, "blocking", setup_unspec, wait_close);
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, blocking_read, 0, ARRAY_SIZE(timeouts));
-	tcase_add_test(tcase, blocking_read_is_signalled);
-	tcase_add_test(tcase, unspec_has_no_descriptor);
-	tcase = unit_case(suite, "timer", nothing, nothing);
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, timer, 0, 3);
-	tcase_add_test(tcase, second_sleeper);
 }

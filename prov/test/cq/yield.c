@@ -73,7 +73,9 @@ static void setup(void)
 	local_name = neighbour(1);
 }
 
-START_TEST(after_empty_reads)
+UNIT_CASE("yield", setup, fixture_close);
+
+UNIT_TEST(after_empty_reads)
 {
 	poll_cq(POLLS - 1);
 	ck_assert_int_eq(yields, 0);
@@ -82,10 +84,9 @@ START_TEST(after_empty_reads)
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 4);
 }
-END_TEST
 
 /* A processor for each: it would be given to strangers. */
-START_TEST(not_where_all_have_processors)
+UNIT_TEST(not_where_all_have_processors)
 {
 	cpus = 2;
 	poll_cq(3 * POLLS);
@@ -107,20 +108,18 @@ START_TEST(not_where_all_have_processors)
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 2);
 }
-END_TEST
 
 /* The user says so: FI_OFI_DUO_YIELD_POLLS. */
-START_TEST(always)
+UNIT_TEST(always)
 {
 	duo_params.yield_always = true;
 	cpus = 2;
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 3);
 }
-END_TEST
 
 /* None while messages come, expected or not. */
-START_TEST(not_while_shm_is_busy)
+UNIT_TEST(not_while_shm_is_busy)
 {
 	struct fi_cq_tagged_entry entry;
 	int i;
@@ -134,10 +133,9 @@ START_TEST(not_while_shm_is_busy)
 	}
 	ck_assert_int_eq(yields, 0);
 }
-END_TEST
 
 /* The core alone is polled as without us: no domain, or no endpoint, has shm. */
-START_TEST(without_shm)
+UNIT_TEST(without_shm)
 {
 	static const struct fixture_attr attr = { .no_shm = true };
 
@@ -146,10 +144,9 @@ START_TEST(without_shm)
 	poll_cq(4 * POLLS);
 	ck_assert_int_eq(yields, 0);
 }
-END_TEST
 
 /* FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin has it. */
-START_TEST(endpoint_without_shm)
+UNIT_TEST(endpoint_without_shm)
 {
 	static const struct fixture_attr attr;
 	struct fi_info *info = fixture_info(&attr);
@@ -168,9 +165,8 @@ START_TEST(endpoint_without_shm)
 	poll_cq(4 * POLLS);
 	ck_assert_int_eq(yields, 0);
 }
-END_TEST
 
-START_TEST(without_a_lock)
+UNIT_TEST(without_a_lock)
 {
 	static const struct fixture_attr attr = {
 		.threading = FI_THREAD_DOMAIN,
@@ -182,26 +178,10 @@ START_TEST(without_a_lock)
 	poll_cq(4 * POLLS);
 	ck_assert_int_eq(yields, 4);
 }
-END_TEST
 
-START_TEST(never)
+UNIT_TEST(never)
 {
 	duo_params.yield_mask = UINT32_MAX;
 	poll_cq(10000);
 	ck_assert_int_eq(yields, 0);
-}
-END_TEST
-
-UNIT_SUITE(yield)
-{
-	TCase *tcase = unit_case(suite, "yield", setup, fixture_close);
-
-	tcase_add_test(tcase, after_empty_reads);
-	tcase_add_test(tcase, not_where_all_have_processors);
-	tcase_add_test(tcase, always);
-	tcase_add_test(tcase, not_while_shm_is_busy);
-	tcase_add_test(tcase, without_shm);
-	tcase_add_test(tcase, endpoint_without_shm);
-	tcase_add_test(tcase, without_a_lock);
-	tcase_add_test(tcase, never);
 }

@@ -141,7 +141,9 @@ static void teardown(void)
 	ck_assert_ptr_null(current);
 }
 
-START_TEST(copies)
+UNIT_CASE("cuda", setup, teardown);
+
+UNIT_TEST(copies)
 {
 	void *state = open_region();
 	char to[8] = "";
@@ -155,9 +157,8 @@ START_TEST(copies)
 	fails = false;
 	duo_cuda_close(state);
 }
-END_TEST
 
-START_TEST(one_stream_a_context)
+UNIT_TEST(one_stream_a_context)
 {
 	void *first = open_region(), *again = open_region(), *other;
 
@@ -171,10 +172,9 @@ START_TEST(one_stream_a_context)
 	ck_assert_int_eq(streams, 1);
 	duo_cuda_close(again);
 }
-END_TEST
 
 /* Memory of a pool: it is reached in the device's primary context. */
-START_TEST(no_context)
+UNIT_TEST(no_context)
 {
 	void *first, *again;
 
@@ -185,9 +185,8 @@ START_TEST(no_context)
 	duo_cuda_close(first);
 	duo_cuda_close(again);
 }
-END_TEST
 
-START_TEST(no_stream)
+UNIT_LOOP(no_stream, 0, 2)
 {
 	void *state;
 
@@ -196,24 +195,11 @@ START_TEST(no_stream)
 	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_EIO);
 	fails = false;
 }
-END_TEST
 
-START_TEST(no_driver)
+UNIT_TEST(no_driver)
 {
 	void *state;
 
 	duo_cuda_library = "libduo-no-such.so";
 	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_ENOSYS);
-}
-END_TEST
-
-UNIT_SUITE(cuda)
-{
-	TCase *tcase = unit_case(suite, "cuda", setup, teardown);
-
-	tcase_add_test(tcase, copies);
-	tcase_add_test(tcase, one_stream_a_context);
-	tcase_add_test(tcase, no_context);
-	tcase_add_loop_test(tcase, no_stream, 0, 2);
-	tcase_add_test(tcase, no_driver);
 }

@@ -229,7 +229,7 @@ static void run(void)
 	mr = region();
 	barrier();
 	peer = peer_insert(ADDR + !rank);
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
 		for (on_device = 0; on_device < 4; on_device += on_device ? 2 : 1)
 			pingpong(sizes[i], on_device, mr);
 	busy(mr);
@@ -241,7 +241,15 @@ static void run(void)
 	fixture_close();
 }
 
-START_TEST(two_processes)
+static bool has_gpu(void)
+{
+	return !access("/dev/nvidiactl", F_OK) &&
+	       dlopen("libcuda.so.1", RTLD_LAZY);
+}
+
+UNIT_LONG_CASE("gpu", NULL, NULL, 300);
+
+UNIT_LOOP(two_processes, 0, has_gpu())
 {
 	int status;
 	pid_t child;
@@ -256,16 +264,4 @@ START_TEST(two_processes)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	rmdir(shared);
-}
-END_TEST
-
-UNIT_SUITE(gpu)
-{
-	TCase *tcase;
-
-	if (access("/dev/nvidiactl", F_OK) || !dlopen("libcuda.so.1", RTLD_LAZY))
-		return;
-	tcase = unit_case(suite, "gpu", NULL, NULL);
-	tcase_set_timeout(tcase, 300);
-	tcase_add_test(tcase, two_processes);
 }

@@ -35,31 +35,30 @@ static void near(const char *text)
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, text);
 }
 
-START_TEST(nothing_outstanding)
+UNIT_CASE("close", setup, fixture_close);
+
+UNIT_TEST(nothing_outstanding)
 {
 	close_ep();
 	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's */
 }
-END_TEST
 
-START_TEST(lazy_receive)
+UNIT_TEST(lazy_receive)
 {
 	poll_cq(4 * LAZY_POLLS);	/* shm has been idle */
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	close_ep();
 }
-END_TEST
 
-START_TEST(receive_on_core)
+UNIT_TEST(receive_on_core)
 {
 	post_recv(&slot[0], remote, TAG);
 	close_ep();
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
 }
-END_TEST
 
 /* A message that comes during the close, for a receive on the core. */
-START_TEST(message_for_a_receive_on_core)
+UNIT_TEST(message_for_a_receive_on_core)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	poll_cq(2 * LAZY_POLLS);
@@ -67,17 +66,15 @@ START_TEST(message_for_a_receive_on_core)
 	near("late");
 	close_ep();
 }
-END_TEST
 
-START_TEST(message_for_a_lazy_receive)
+UNIT_TEST(message_for_a_lazy_receive)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	near("late");
 	close_ep();
 }
-END_TEST
 
-START_TEST(unexpected)
+UNIT_TEST(unexpected)
 {
 	near("1");
 	near("2");
@@ -85,9 +82,8 @@ START_TEST(unexpected)
 	poll_cq(1);
 	close_ep();
 }
-END_TEST
 
-START_TEST(started)
+UNIT_TEST(started)
 {
 	fake.shm.slow = true;
 	near("1");
@@ -95,9 +91,8 @@ START_TEST(started)
 	post_recv(&slot[0], local, TAG);
 	close_ep();
 }
-END_TEST
 
-START_TEST(claimed)
+UNIT_TEST(claimed)
 {
 	near("1");
 	poll_cq(1);
@@ -106,9 +101,8 @@ START_TEST(claimed)
 	expect_entry(&slot[0], local);
 	close_ep();
 }
-END_TEST
 
-START_TEST(claimed_on_core)
+UNIT_TEST(claimed_on_core)
 {
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "1");
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, remote,
@@ -116,17 +110,15 @@ START_TEST(claimed_on_core)
 	expect_entry(&slot[0], remote);
 	close_ep();
 }
-END_TEST
 
-START_TEST(peek_on_core)
+UNIT_TEST(peek_on_core)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, remote, FI_PEEK), 0);
 	close_ep();
 }
-END_TEST
 
 /* What has completed before is still read. */
-START_TEST(completed)
+UNIT_TEST(completed)
 {
 	post_recv(&slot[0], local, TAG);
 	near("near");
@@ -138,22 +130,20 @@ START_TEST(completed)
 	expect_recv(&slot[0], "near", local);
 	expect_recv(&slot[1], "far", remote);
 }
-END_TEST
 
 /* LeakSanitizer sees if not. */
-START_TEST(unread_errors_are_freed)
+UNIT_TEST(unread_errors_are_freed)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, local, FI_PEEK), 0);
 	poll_cq(0);
 	close_ep();
 }
-END_TEST
 
 /*
  * The endpoint lives on: what arrived during the attempt is matched then, in
  * order, for receives that were posted before and after.
  */
-START_TEST(core_is_busy)
+UNIT_TEST(core_is_busy)
 {
 	post_recv(&slot[0], local, TAG);
 	near("1");
@@ -172,9 +162,8 @@ START_TEST(core_is_busy)
 	expect_nothing();
 	near("5");
 }
-END_TEST
 
-START_TEST(many_times)
+UNIT_TEST(many_times)
 {
 	static const struct fixture_attr attr;
 	int i;
@@ -185,25 +174,4 @@ START_TEST(many_times)
 		ck_assert_int_eq(fixture_try(&attr), 0);
 		ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	}
-}
-END_TEST
-
-UNIT_SUITE(close)
-{
-	TCase *tcase = unit_case(suite, "close", setup, fixture_close);
-
-	tcase_add_test(tcase, nothing_outstanding);
-	tcase_add_test(tcase, receive_on_core);
-	tcase_add_test(tcase, message_for_a_lazy_receive);
-	tcase_add_test(tcase, unexpected);
-	tcase_add_test(tcase, started);
-	tcase_add_test(tcase, claimed);
-	tcase_add_test(tcase, claimed_on_core);
-	tcase_add_test(tcase, peek_on_core);
-	tcase_add_test(tcase, completed);
-	tcase_add_test(tcase, unread_errors_are_freed);
-	tcase_add_test(tcase, core_is_busy);
-	tcase_add_test(tcase, many_times);
-	tcase_add_test(tcase, lazy_receive);
-	tcase_add_test(tcase, message_for_a_receive_on_core);
 }

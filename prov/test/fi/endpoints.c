@@ -91,7 +91,9 @@ static void expect_core_send(struct fid_ep *ep, fi_addr_t addr)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, before + 1);
 }
 
-START_TEST(av_outlives_its_endpoint)
+UNIT_CASE("endpoints", setup, teardown);
+
+UNIT_TEST(av_outlives_its_endpoint)
 {
 	name = peer_publish(1);
 	peer = peer_insert(1);
@@ -102,9 +104,8 @@ START_TEST(av_outlives_its_endpoint)
 	reach_many(second, 200);
 	expect_shm_send(second, peer, name);
 }
-END_TEST
 
-START_TEST(each_has_its_places)
+UNIT_TEST(each_has_its_places)
 {
 	name = peer_publish(1);
 	peer = peer_insert(1);
@@ -114,10 +115,9 @@ START_TEST(each_has_its_places)
 	expect_shm_send(fx.ep, peer, name);
 	expect_shm_send(second, peer, name);
 }
-END_TEST
 
 /* shm is for other processes: two of one use the core. */
-START_TEST(neighbours)
+UNIT_TEST(neighbours)
 {
 	fi_addr_t addr;
 
@@ -132,10 +132,9 @@ START_TEST(neighbours)
 	peer = peer_insert(1);
 	expect_shm_send(fx.ep, peer, name);
 }
-END_TEST
 
 /* What one has settled does not bind the other. */
-START_TEST(each_decides)
+UNIT_TEST(each_decides)
 {
 	peer = peer_insert(1);
 	second = open_ep();
@@ -144,10 +143,9 @@ START_TEST(each_decides)
 	expect_shm_send(second, peer, name);
 	expect_core_send(fx.ep, peer);
 }
-END_TEST
 
 /* The same peer has other numbers in their shm. */
-START_TEST(sources)
+UNIT_TEST(sources)
 {
 	fi_addr_t other;
 	const char *other_name;
@@ -176,10 +174,9 @@ START_TEST(sources)
 	expect_shm_send(second, peer, name);
 	expect_shm_send(fx.ep, other, other_name);
 }
-END_TEST
 
 /* One that only sends, or only receives, has one CQ and shm. */
-START_TEST(one_way)
+UNIT_LOOP(one_way, 0, 2)
 {
 	bool sends = _i;
 	const struct fixture_attr attr = {
@@ -209,10 +206,9 @@ START_TEST(one_way)
 	fake_shm_arrive_at(fake_shm_of(second), DUO_TAGGED, name, TAG, "in");
 	expect_recv(&slot[0], "in", peer);
 }
-END_TEST
 
 /* One endpoint short of receive entries keeps its CQ from shm, for so long. */
-START_TEST(no_room)
+UNIT_TEST(no_room)
 {
 	struct duo_ep *ep;
 	uint32_t live, ranges;
@@ -232,18 +228,4 @@ START_TEST(no_room)
 	ep->pool.ranges = ranges;
 	poll_cq(1);
 	ck_assert_int_eq(fake.shm.polls, polls + 1);
-}
-END_TEST
-
-UNIT_SUITE(endpoints)
-{
-	TCase *tcase = unit_case(suite, "endpoints", setup, teardown);
-
-	tcase_add_test(tcase, av_outlives_its_endpoint);
-	tcase_add_test(tcase, each_has_its_places);
-	tcase_add_test(tcase, neighbours);
-	tcase_add_test(tcase, each_decides);
-	tcase_add_test(tcase, sources);
-	tcase_add_loop_test(tcase, one_way, 0, 2);
-	tcase_add_test(tcase, no_room);
 }

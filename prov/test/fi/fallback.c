@@ -57,7 +57,9 @@ static void expect_core_works(void)
 	expect_recv(&slot, "far", addr);
 }
 
-START_TEST(no_shm_provider)
+UNIT_CASE("fallback", NULL, fixture_close);
+
+UNIT_TEST(no_shm_provider)
 {
 	open_with(&without_shm);
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
@@ -70,10 +72,9 @@ START_TEST(no_shm_provider)
 	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
-END_TEST
 
 /* A live process has our address: ours is not published. */
-START_TEST(address_in_use)
+UNIT_TEST(address_in_use)
 {
 	fixture_open(&plain);
 	peer_publish(fake.core.own_addr);
@@ -83,10 +84,9 @@ START_TEST(address_in_use)
 	addr = peer_insert(1);
 	expect_core_works();
 }
-END_TEST
 
 /* A dead one had it, and nobody has removed its record yet. */
-START_TEST(address_of_a_dead_process)
+UNIT_TEST(address_of_a_dead_process)
 {
 	pid_t child;
 
@@ -105,10 +105,9 @@ START_TEST(address_of_a_dead_process)
 	ck_assert_int_eq(said_lines, 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
-END_TEST
 
 /* So has a file that is no record: the warning names it. */
-START_TEST(squatter)
+UNIT_TEST(squatter)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
 
@@ -125,9 +124,8 @@ START_TEST(squatter)
 	expect_warning("remove it");
 	unlink(text);
 }
-END_TEST
 
-START_TEST(no_registry)
+UNIT_TEST(no_registry)
 {
 	fixture_open(&plain);
 	duo_params.registry_dir = "/nonexistent/ofi_duo";
@@ -137,7 +135,6 @@ START_TEST(no_registry)
 	addr = peer_insert(1);
 	expect_core_works();
 }
-END_TEST
 
 static uint64_t shm_realm(void)
 {
@@ -157,7 +154,7 @@ static int count_endpoint(int dir)
  * One more than an endpoint's AV of shm could hold, counting those that have
  * ended since there was none. Another one's region says that there is one.
  */
-START_TEST(too_many_endpoints)
+UNIT_LOOP(too_many_endpoints, 0, 2)
 {
 	int i, dir, count = DUO_SHM_ENDPOINTS - _i;
 
@@ -175,10 +172,9 @@ START_TEST(too_many_endpoints)
 	else
 		ck_assert_int_eq(said_lines, 0);
 }
-END_TEST
 
 /* When all have gone, so have the directory and the count. */
-START_TEST(endpoints_are_counted_anew)
+UNIT_TEST(endpoints_are_counted_anew)
 {
 	int dir;
 
@@ -193,9 +189,8 @@ START_TEST(endpoints_are_counted_anew)
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
 }
-END_TEST
 
-START_TEST(shm_takes_no_more_peers)
+UNIT_TEST(shm_takes_no_more_peers)
 {
 	open_with(&plain);
 	fake.shm.full = true;
@@ -204,10 +199,9 @@ START_TEST(shm_takes_no_more_peers)
 	expect_core_works();
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
 }
-END_TEST
 
 /* Its process lives, but somebody has removed its region. */
-START_TEST(peer_without_region)
+UNIT_TEST(peer_without_region)
 {
 	const char *name;
 
@@ -222,7 +216,6 @@ START_TEST(peer_without_region)
 	ck_assert_ptr_nonnull(strstr(said, "No such file"));
 	ck_assert_ptr_nonnull(strstr(said, "the core tcp carries"));
 }
-END_TEST
 
 /* So many bytes of address space are left. */
 static void limit_space(size_t left)
@@ -240,7 +233,7 @@ static void limit_space(size_t left)
 }
 
 /* There has to be enough for the regions of all that shm may meet. */
-START_TEST(address_space_is_short)
+UNIT_TEST(address_space_is_short)
 {
 	fixture_open(&plain);
 	limit_space((size_t) 1 << 30);
@@ -250,9 +243,8 @@ START_TEST(address_space_is_short)
 	addr = peer_insert(1);
 	expect_core_works();
 }
-END_TEST
 
-START_TEST(peer_reasons)
+UNIT_TEST(peer_reasons)
 {
 	fi_addr_t local, unknown;
 
@@ -268,9 +260,8 @@ START_TEST(peer_reasons)
 	send_one(unknown);
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
 }
-END_TEST
 
-START_TEST(asking_for_the_path)
+UNIT_TEST(asking_for_the_path)
 {
 	enum fi_duo_reason reason;
 	enum fi_duo_path path;
@@ -291,10 +282,9 @@ START_TEST(asking_for_the_path)
 	for (i = -1; i <= FI_DUO_REASON_COUNT; i++)
 		ck_assert_ptr_nonnull(ops->reason_str(i));
 }
-END_TEST
 
 /* Older and newer programs: as many bytes as both know. */
-START_TEST(statistics_of_another_size)
+UNIT_TEST(statistics_of_another_size)
 {
 	struct fi_duo_stats stats[2];
 	struct fi_ops_duo *ops;
@@ -310,18 +300,16 @@ START_TEST(statistics_of_another_size)
 	ck_assert_uint_eq(stats[0].core_polls, 0);
 	ck_assert_uint_eq(stats[1].path[0].tx_msgs, 0xa5a5a5a5a5a5a5a5);
 }
-END_TEST
 
 /* EFA's own shm path would be a second one. */
-START_TEST(core_shm_is_off)
+UNIT_TEST(core_shm_is_off)
 {
 	open_with(&plain);
 	ck_assert(fake.core.shm_off);
 }
-END_TEST
 
 /* An application may forbid shm before the endpoint is enabled. */
-START_TEST(application_forbids_shm)
+UNIT_TEST(application_forbids_shm)
 {
 	struct fi_info *info = fi_allocinfo();
 	bool permitted = false;
@@ -356,26 +344,4 @@ START_TEST(application_forbids_shm)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 	fi_freeinfo(info);
-}
-END_TEST
-
-UNIT_SUITE(fallback)
-{
-	TCase *tcase = unit_case(suite, "fallback", NULL, fixture_close);
-
-	tcase_add_test(tcase, no_shm_provider);
-	tcase_add_test(tcase, address_in_use);
-	tcase_add_test(tcase, address_of_a_dead_process);
-	tcase_add_test(tcase, squatter);
-	tcase_add_test(tcase, no_registry);
-	tcase_add_loop_test(tcase, too_many_endpoints, 0, 2);
-	tcase_add_test(tcase, endpoints_are_counted_anew);
-	tcase_add_test(tcase, shm_takes_no_more_peers);
-	tcase_add_test(tcase, peer_without_region);
-	tcase_add_test(tcase, address_space_is_short);
-	tcase_add_test(tcase, peer_reasons);
-	tcase_add_test(tcase, asking_for_the_path);
-	tcase_add_test(tcase, statistics_of_another_size);
-	tcase_add_test(tcase, core_shm_is_off);
-	tcase_add_test(tcase, application_forbids_shm);
 }

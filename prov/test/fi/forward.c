@@ -55,7 +55,9 @@ static struct fid *object(int which, struct fid **core)
 	return ours[which];
 }
 
-START_TEST(operations)
+UNIT_CASE("forward", setup, teardown);
+
+UNIT_LOOP(operations, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
 	void *ops = NULL;
@@ -71,10 +73,9 @@ START_TEST(operations)
 	ck_assert_int_eq(fi_open_ops(fid, FAKE_OPS, 0, NULL, NULL),
 			 -FI_EINVAL);
 }
-END_TEST
 
 /* An alias and deferred work would have the core's endpoint to themselves. */
-START_TEST(commands)
+UNIT_LOOP(commands, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
 
@@ -86,9 +87,8 @@ START_TEST(commands)
 	ck_assert_int_eq(fi_control(fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	ck_assert_ptr_null(fake.core.asked);
 }
-END_TEST
 
-START_TEST(operations_on_regions_get_the_cores)
+UNIT_TEST(operations_on_regions_get_the_cores)
 {
 #ifdef FI_EFA_DOMAIN_OPS
 	struct fi_efa_mr_attr attr;
@@ -101,32 +101,18 @@ START_TEST(operations_on_regions_get_the_cores)
 			 duo_container_of(mr, struct duo_mr, mr_fid)->core);
 #endif
 }
-END_TEST
 
 /* They take endpoints and queues, which would be ours. */
-START_TEST(operations_on_queues_are_refused)
+UNIT_TEST(operations_on_queues_are_refused)
 {
 	void *ops;
 
 	ck_assert_int_eq(fi_open_ops(&fx.domain->fid, DUO_EFA_GDA_OPS, 0, &ops,
 				     NULL), -FI_EOPNOTSUPP);
 }
-END_TEST
 
-START_TEST(size_left_is_the_cores)
+UNIT_TEST(size_left_is_the_cores)
 {
 	ck_assert_int_eq(fx.ep->ops->rx_size_left(fx.ep), 5);
 	ck_assert_int_eq(fx.ep->ops->tx_size_left(fx.ep), 6);
-}
-END_TEST
-
-UNIT_SUITE(forward)
-{
-	TCase *tcase = unit_case(suite, "forward", setup, teardown);
-
-	tcase_add_loop_test(tcase, operations, 0, OBJECTS);
-	tcase_add_loop_test(tcase, commands, 0, OBJECTS);
-	tcase_add_test(tcase, operations_on_regions_get_the_cores);
-	tcase_add_test(tcase, operations_on_queues_are_refused);
-	tcase_add_test(tcase, size_left_is_the_cores);
 }

@@ -113,16 +113,17 @@ static const struct {
 	{ "rx: completion flag", RX_FLAGS, FI_COMPLETION, 0 },
 };
 
-START_TEST(hints_supported)
+UNIT_CASE("hints", info_setup, info_teardown);
+
+UNIT_LOOP(hints_supported, 0, ARRAY_SIZE(hint_cases))
 {
 	hint_set(hint_cases[_i].field, hint_cases[_i].value);
 	ck_assert_msg(duo_hints_supported(hints) == hint_cases[_i].ret, "%s",
 		      hint_cases[_i].name);
 }
-END_TEST
 
 /* Who asks for RMA alone gets what the core has. */
-START_TEST(hints_of_rma_alone)
+UNIT_TEST(hints_of_rma_alone)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;
 	hints->tx_attr->msg_order = hints->rx_attr->msg_order = MIXED_ORDER;
@@ -131,9 +132,8 @@ START_TEST(hints_of_rma_alone)
 	hints->ep_attr->type = FI_EP_MSG;
 	ck_assert_int_eq(duo_hints_supported(hints), -FI_ENODATA);
 }
-END_TEST
 
-START_TEST(no_hints)
+UNIT_TEST(no_hints)
 {
 	const struct fi_info bare = { .caps = 0 };
 
@@ -142,7 +142,6 @@ START_TEST(no_hints)
 	ck_assert_int_eq(duo_hints_supported(&bare), 0);
 	ck_assert_int_eq(duo_info_satisfies(info, &bare), 0);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -167,17 +166,16 @@ static const struct {
 	{ "receive contexts to share", SRX, 1, -FI_ENODATA },
 };
 
-START_TEST(satisfies)
+UNIT_LOOP(satisfies, 0, ARRAY_SIZE(taken_cases))
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	hint_set(taken_cases[_i].field, taken_cases[_i].value);
 	ck_assert_msg(duo_info_satisfies(info, hints) == taken_cases[_i].ret,
 		      "%s", taken_cases[_i].name);
 }
-END_TEST
 
 /* Every type of AV is served, whatever the core's is. */
-START_TEST(av_type_is_the_one_asked_for)
+UNIT_TEST(av_type_is_the_one_asked_for)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->av_type = FI_AV_MAP;
@@ -187,10 +185,9 @@ START_TEST(av_type_is_the_one_asked_for)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
 	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
 }
-END_TEST
 
 /* Whatever the core would rather have; MPICH gives up otherwise. */
-START_TEST(threading_is_the_one_asked_for)
+UNIT_TEST(threading_is_the_one_asked_for)
 {
 	info->domain_attr->threading = FI_THREAD_SAFE;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
@@ -200,10 +197,9 @@ START_TEST(threading_is_the_one_asked_for)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
 	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
 }
-END_TEST
 
 /* What the core itself lacks is not made up. */
-START_TEST(multi_receive_needs_untagged_messages)
+UNIT_TEST(multi_receive_needs_untagged_messages)
 {
 	info->caps = info->rx_attr->caps = FI_TAGGED | FI_SEND | FI_RECV;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -215,10 +211,9 @@ START_TEST(multi_receive_needs_untagged_messages)
 	hints->rx_attr->caps = FI_MULTI_RECV;
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
-END_TEST
 
 /* A default flag that the core was not asked for. */
-START_TEST(multi_receive_by_default)
+UNIT_TEST(multi_receive_by_default)
 {
 	info->caps &= ~FI_MULTI_RECV;
 	info->rx_attr->caps &= ~FI_MULTI_RECV;
@@ -230,9 +225,8 @@ START_TEST(multi_receive_by_default)
 	ck_assert_uint_eq(info->rx_attr->op_flags,
 			  FI_COMPLETION | FI_MULTI_RECV);
 }
-END_TEST
 
-START_TEST(core_without_tags)
+UNIT_TEST(core_without_tags)
 {
 	info->caps = FI_MSG | FI_SEND | FI_RECV;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -240,10 +234,9 @@ START_TEST(core_without_tags)
 	hints->caps = FI_TAGGED;
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
-END_TEST
 
 /* A hint within our limit is met, one beyond is refused. */
-START_TEST(limits_against_hints)
+UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
 {
 	const char *name = limit_cases[_i].name;
 	size_t *wanted = limit_of(hints, limit_cases[_i].which);
@@ -255,24 +248,4 @@ START_TEST(limits_against_hints)
 	++*wanted;
 	ck_assert_msg(duo_info_satisfies(info, hints) == -FI_ENODATA, "%s",
 		      name);
-}
-END_TEST
-
-UNIT_SUITE(hints)
-{
-	TCase *tcase;
-
-	tcase = unit_case(suite, "hints", info_setup, info_teardown);
-	tcase_add_loop_test(tcase, hints_supported, 0,
-			    ARRAY_SIZE(hint_cases));
-	tcase_add_test(tcase, no_hints);
-	tcase_add_loop_test(tcase, satisfies, 0, ARRAY_SIZE(taken_cases));
-	tcase_add_test(tcase, av_type_is_the_one_asked_for);
-	tcase_add_test(tcase, threading_is_the_one_asked_for);
-	tcase_add_test(tcase, hints_of_rma_alone);
-	tcase_add_test(tcase, multi_receive_by_default);
-	tcase_add_loop_test(tcase, limits_against_hints, 0,
-			    LIMIT_CASES);
-	tcase_add_test(tcase, core_without_tags);
-	tcase_add_test(tcase, multi_receive_needs_untagged_messages);
 }

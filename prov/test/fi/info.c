@@ -24,7 +24,9 @@ static const struct {
 	{ NULL, NULL },
 };
 
-START_TEST(core_name)
+UNIT_CASE("core", info_setup, info_teardown);
+
+UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 {
 	const char *name = name_cases[_i].name;
 	char *core = duo_core_name(name);
@@ -36,10 +38,9 @@ START_TEST(core_name)
 		ck_assert_msg(!core, "%s: %s", name, core);
 	free(core);
 }
-END_TEST
 
 /* EFA must not use its own shm path, and must be able to cancel. */
-START_TEST(to_core)
+UNIT_TEST(to_core)
 {
 	struct fi_info *core;
 
@@ -70,9 +71,8 @@ START_TEST(to_core)
 	ck_assert_uint_eq(info->tx_attr->msg_order, 0);
 	fi_freeinfo(core);
 }
-END_TEST
 
-START_TEST(to_core_without_attributes)
+UNIT_TEST(to_core_without_attributes)
 {
 	struct fi_info bare = { .caps = 0 };
 	struct fi_info *core = duo_info_to_core(&bare);
@@ -82,9 +82,8 @@ START_TEST(to_core_without_attributes)
 	ck_assert_ptr_null(core->fabric_attr);
 	fi_freeinfo(core);
 }
-END_TEST
 
-START_TEST(to_core_asks_only_efa)
+UNIT_TEST(to_core_asks_only_efa)
 {
 	struct fi_info *core;
 
@@ -99,10 +98,11 @@ START_TEST(to_core_asks_only_efa)
 	ck_assert_uint_eq(core->caps & FI_REMOTE_COMM, 0);
 	fi_freeinfo(core);
 }
-END_TEST
+
+UNIT_CASE("restrict", info_setup, info_teardown);
 
 /* Nothing may be advertised that does not work on both paths. */
-START_TEST(restrict_to_both_paths)
+UNIT_TEST(restrict_to_both_paths)
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	ck_assert_int_eq(duo_info_satisfies(info, NULL), 0);
@@ -131,10 +131,9 @@ START_TEST(restrict_to_both_paths)
 	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
 	ck_assert_uint_eq(info->ep_attr->rx_ctx_cnt, 1);
 }
-END_TEST
 
 /* It is not for those who have not asked. */
-START_TEST(device_memory)
+UNIT_LOOP(device_memory, 0, 3)
 {
 	static const uint64_t asked[] = { 0, FI_MSG, FI_MSG | FI_HMEM };
 
@@ -146,7 +145,6 @@ START_TEST(device_memory)
 	ck_assert_uint_eq(info->tx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
 	ck_assert_uint_eq(info->rx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
 }
-END_TEST
 
 /* Orders between messages and RMA: who keeps them, and who gets them unasked. */
 static const struct {
@@ -172,7 +170,7 @@ static const struct {
 	  FI_FENCE },
 };
 
-START_TEST(mixed_orders)
+UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
 {
 	duo_params.peer = mixed_cases[_i].peer;
 	free(info->fabric_attr->prov_name);
@@ -191,10 +189,9 @@ START_TEST(mixed_orders)
 		      "%s", mixed_cases[_i].name);
 	ck_assert_uint_eq(info->tx_attr->msg_order & ORDER, ORDER);
 }
-END_TEST
 
 /* Nothing goes over shm: all is as the core says. */
-START_TEST(rma_alone_is_the_cores)
+UNIT_TEST(rma_alone_is_the_cores)
 {
 	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -211,18 +208,16 @@ START_TEST(rma_alone_is_the_cores)
 	ck_assert_uint_eq(info->domain_attr->max_ep_stx_ctx, 0);
 	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
 }
-END_TEST
 
-START_TEST(remote_communication_is_not_made_up)
+UNIT_TEST(remote_communication_is_not_made_up)
 {
 	info->caps &= ~FI_REMOTE_COMM;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	ck_assert_uint_eq(info->caps & (FI_LOCAL_COMM | FI_REMOTE_COMM),
 			  FI_LOCAL_COMM);
 }
-END_TEST
 
-START_TEST(counters_are_the_cores)
+UNIT_TEST(counters_are_the_cores)
 {
 	size_t count = info->domain_attr->cntr_cnt;
 
@@ -234,9 +229,8 @@ START_TEST(counters_are_the_cores)
 	hints->domain_attr->cntr_cnt++;
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
-END_TEST
 
-START_TEST(limits)
+UNIT_LOOP(limits, 0, LIMIT_CASES)
 {
 	size_t *limit = limit_of(info, limit_cases[_i].which);
 
@@ -245,7 +239,6 @@ START_TEST(limits)
 	ck_assert_msg(*limit == limit_cases[_i].ours, "%s: %zu",
 		      limit_cases[_i].name, *limit);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -266,7 +259,7 @@ static const struct {
 	{ "context mode", FI_EP_RDM, FI_MSG, FI_CONTEXT | FI_CONTEXT2, 0 },
 };
 
-START_TEST(usable)
+UNIT_LOOP(usable, 0, ARRAY_SIZE(usable_cases))
 {
 	info->ep_attr->type = usable_cases[_i].type;
 	info->caps = usable_cases[_i].caps;
@@ -274,10 +267,9 @@ START_TEST(usable)
 	ck_assert_msg(duo_info_restrict(info) == usable_cases[_i].ret, "%s",
 		      usable_cases[_i].name);
 }
-END_TEST
 
 /* It has no tags and places messages past a posted receive. */
-START_TEST(efa_direct_is_not_wrapped)
+UNIT_TEST(efa_direct_is_not_wrapped)
 {
 	ck_assert(!duo_traits_direct(info->fabric_attr));
 	free(info->fabric_attr->name);
@@ -285,34 +277,10 @@ START_TEST(efa_direct_is_not_wrapped)
 	ck_assert(duo_traits_direct(info->fabric_attr));
 	ck_assert_int_eq(duo_info_restrict(info), -FI_ENODATA);
 }
-END_TEST
 
-START_TEST(restrict_names_a_threading_level)
+UNIT_TEST(restrict_names_a_threading_level)
 {
 	info->domain_attr->threading = FI_THREAD_UNSPEC;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_SAFE);
-}
-END_TEST
-
-UNIT_SUITE(info)
-{
-	TCase *tcase = unit_case(suite, "core", info_setup, info_teardown);
-
-	tcase_add_loop_test(tcase, core_name, 0, ARRAY_SIZE(name_cases));
-	tcase_add_test(tcase, to_core);
-	tcase_add_test(tcase, to_core_without_attributes);
-	tcase_add_test(tcase, to_core_asks_only_efa);
-	tcase = unit_case(suite, "restrict", info_setup, info_teardown);
-	tcase_add_test(tcase, restrict_to_both_paths);
-	tcase_add_loop_test(tcase, device_memory, 0, 3);
-	tcase_add_loop_test(tcase, mixed_orders, 0,
-			    ARRAY_SIZE(mixed_cases));
-	tcase_add_test(tcase, rma_alone_is_the_cores);
-	tcase_add_test(tcase, counters_are_the_cores);
-	tcase_add_test(tcase, remote_communication_is_not_made_up);
-	tcase_add_loop_test(tcase, limits, 0, LIMIT_CASES);
-	tcase_add_loop_test(tcase, usable, 0, ARRAY_SIZE(usable_cases));
-	tcase_add_test(tcase, efa_direct_is_not_wrapped);
-	tcase_add_test(tcase, restrict_names_a_threading_level);
 }

@@ -38,7 +38,9 @@ static int reg(int how, struct fid_mr **mr)
 	}
 }
 
-START_TEST(key_and_descriptor)
+UNIT_CASE("mr", fixture_setup, fixture_close);
+
+UNIT_LOOP(key_and_descriptor, 0, 3)
 {
 	struct fid_mr *mr;
 
@@ -49,9 +51,8 @@ START_TEST(key_and_descriptor)
 	ck_assert_uint_eq(mr->fid.fclass, FI_CLASS_MR);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
 
-START_TEST(core_refuses)
+UNIT_LOOP(core_refuses, 0, 3)
 {
 	struct fid_mr *mr = NULL;
 
@@ -59,10 +60,9 @@ START_TEST(core_refuses)
 	ck_assert_int_eq(reg(_i, &mr), -FAKE_ERROR);
 	ck_assert_ptr_null(mr);
 }
-END_TEST
 
 /* FI_MR_ENDPOINT: the core gets its own endpoint, not ours. */
-START_TEST(bound_to_an_endpoint)
+UNIT_LOOP(bound_to_an_endpoint, 0, 3)
 {
 	struct fid *core = &fixture_ep()->path_ep[FI_DUO_CORE]->fid;
 	struct fid_mr *mr;
@@ -77,9 +77,8 @@ START_TEST(bound_to_an_endpoint)
 	ck_assert_ptr_ne(fi_mr_desc(mr), desc);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
 
-START_TEST(bound_to_a_counter)
+UNIT_LOOP(bound_to_a_counter, 0, 3)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
@@ -92,9 +91,8 @@ START_TEST(bound_to_a_counter)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }
-END_TEST
 
-START_TEST(part_of_another)
+UNIT_TEST(part_of_another)
 {
 	struct fi_mr_attr attr = { .access = FI_RECV };
 	struct fid_mr *mr, *part;
@@ -108,9 +106,8 @@ START_TEST(part_of_another)
 	ck_assert_int_eq(fi_close(&part->fid), 0);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
 
-START_TEST(bound_to_others)
+UNIT_LOOP(bound_to_others, 0, 3)
 {
 	struct fid_mr *mr;
 
@@ -120,10 +117,9 @@ START_TEST(bound_to_others)
 	ck_assert_ptr_null(fake.core.mr_bound);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
 
 /* fi_ep_bind of a region: the fake core takes references to its own only. */
-START_TEST(endpoint_binds_it)
+UNIT_LOOP(endpoint_binds_it, 0, 3)
 {
 	struct fid_mr *mr;
 
@@ -133,9 +129,8 @@ START_TEST(endpoint_binds_it)
 	fx.ep = NULL;
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
 
-START_TEST(keeps_the_domain_open)
+UNIT_LOOP(keeps_the_domain_open, 0, 3)
 {
 	int refs = duo_domain_of(fx.domain)->refs;
 	struct fid_mr *mr;
@@ -145,26 +140,9 @@ START_TEST(keeps_the_domain_open)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 	ck_assert_int_eq(duo_domain_of(fx.domain)->refs, refs);
 }
-END_TEST
 
-START_TEST(domain_binds_event_queues_only)
+UNIT_TEST(domain_binds_event_queues_only)
 {
 	ck_assert_int_eq(fi_domain_bind(fx.domain, &fx.cq->fid, 0),
 			 -FI_EINVAL);
-}
-END_TEST
-
-UNIT_SUITE(mr)
-{
-	TCase *tcase = unit_case(suite, "mr", fixture_setup, fixture_close);
-
-	tcase_add_loop_test(tcase, key_and_descriptor, 0, 3);
-	tcase_add_loop_test(tcase, core_refuses, 0, 3);
-	tcase_add_loop_test(tcase, bound_to_an_endpoint, 0, 3);
-	tcase_add_loop_test(tcase, bound_to_a_counter, 0, 3);
-	tcase_add_test(tcase, part_of_another);
-	tcase_add_loop_test(tcase, bound_to_others, 0, 3);
-	tcase_add_loop_test(tcase, endpoint_binds_it, 0, 3);
-	tcase_add_loop_test(tcase, keeps_the_domain_open, 0, 3);
-	tcase_add_test(tcase, domain_binds_event_queues_only);
 }

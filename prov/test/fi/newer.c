@@ -34,8 +34,10 @@ static void teardown(void)
 	munmap(pages, 2 * page);
 }
 
+UNIT_CASE("newer", setup, teardown);
+
 /* As long as libfabric 2.6 has them; behind them is nothing to be read. */
-START_TEST(short_attributes)
+UNIT_TEST(short_attributes)
 {
 	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +
 			sizeof(struct fid_wait *);
@@ -53,7 +55,6 @@ START_TEST(short_attributes)
 	ck_assert_int_eq(fi_cntr_open(fx.domain, cntr_attr, &cntr, NULL), 0);
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }
-END_TEST
 
 #if FI_MAJOR_VERSION >= 2
 static const struct {
@@ -67,7 +68,7 @@ static const struct {
 };
 
 /* Without FI_HMEM, "iface" is anything. */
-START_TEST(short_mr_attributes)
+UNIT_LOOP(short_mr_attributes, 0, ARRAY_SIZE(mr_cases))
 {
 	size_t len = mr_cases[_i].len;
 	struct fi_mr_attr *attr = (void *) (pages + page - len);
@@ -86,11 +87,10 @@ START_TEST(short_mr_attributes)
 			 mr_fid)->core)->iface, FI_HMEM_SYSTEM);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
 #endif
 
 #ifdef FI_XPU
-START_TEST(no_xpu)
+UNIT_TEST(no_xpu)
 {
 	struct fi_cntr_attr attr = { 0 };
 	struct fid_cntr *cntr;
@@ -104,19 +104,4 @@ START_TEST(no_xpu)
 			 -FI_ENOSYS);
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }
-END_TEST
 #endif
-
-UNIT_SUITE(newer)
-{
-	TCase *tcase = unit_case(suite, "newer", setup, teardown);
-
-	tcase_add_test(tcase, short_attributes);
-#if FI_MAJOR_VERSION >= 2
-	tcase_add_loop_test(tcase, short_mr_attributes, 0,
-			    ARRAY_SIZE(mr_cases));
-#endif
-#ifdef FI_XPU
-	tcase_add_test(tcase, no_xpu);
-#endif
-}

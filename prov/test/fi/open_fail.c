@@ -79,7 +79,9 @@ static bool sweep_step(enum fi_duo_path path, int n)
 	return !ret;
 }
 
-START_TEST(core_fails)
+UNIT_CASE("sweep", setup, setup);
+
+UNIT_TEST(core_fails)
 {
 	int n, calls = calls_of(FI_DUO_CORE), survived = 0;
 
@@ -88,9 +90,8 @@ START_TEST(core_fails)
 	/* fi_getname: without an address there is nothing to publish */
 	ck_assert_int_eq(survived, 1);
 }
-END_TEST
 
-START_TEST(shm_fails)
+UNIT_TEST(shm_fails)
 {
 	int n, calls = calls_of(FI_DUO_LOCAL), survived = 0;
 
@@ -99,10 +100,9 @@ START_TEST(shm_fails)
 	/* all but the CQ's */
 	ck_assert_int_eq(survived, calls - 1);
 }
-END_TEST
 
 /* With counters in place of CQs there are more objects to be left behind. */
-START_TEST(counters_fail)
+UNIT_LOOP(counters_fail, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr counts = {
 		.no_cqs = true, .cntr_flags = FI_SEND | FI_RECV,
@@ -122,9 +122,10 @@ START_TEST(counters_fail)
 	}
 	ck_assert_int_ge(failed, 3);	/* both CQs, the counter */
 }
-END_TEST
 
-START_TEST(arguments)
+UNIT_CASE("arguments", setup, setup);
+
+UNIT_TEST(arguments)
 {
 	struct fi_av_attr av_attr = { .type = 99 };
 	struct fi_cq_attr cq_attr = { .format = 99 };
@@ -154,9 +155,8 @@ START_TEST(arguments)
 			 -FI_EINVAL);
 	fixture_close();
 }
-END_TEST
 
-START_TEST(binding)
+UNIT_TEST(binding)
 {
 	fixture_setup();
 	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT),
@@ -168,7 +168,6 @@ START_TEST(binding)
 	ck_assert_int_eq(fi_close(&fx.domain->fid), -FI_EBUSY);
 	fixture_close();
 }
-END_TEST
 
 #define EARLY(call) ck_assert_int_eq(call, -FI_EOPBADSTATE)
 
@@ -203,7 +202,7 @@ static void expect_too_early(struct fid_ep *ep)
 	ck_assert_int_eq(fi_cancel(&ep->fid, NULL), -FI_ENOENT);
 }
 
-START_TEST(enable_needs_av_and_cq)
+UNIT_TEST(enable_needs_av_and_cq)
 {
 	struct fi_info *info = fi_allocinfo();
 	struct fid_ep *ep;
@@ -224,7 +223,6 @@ START_TEST(enable_needs_av_and_cq)
 	fi_freeinfo(info);
 	fixture_close();
 }
-END_TEST
 
 static void *enable(void *ep_fid)
 {
@@ -250,7 +248,7 @@ static void open_anew(void)
  * Another process holds the registry's lock: the other threads of the domain
  * go on meanwhile.
  */
-START_TEST(enable_waits_without_the_lock)
+UNIT_TEST(enable_waits_without_the_lock)
 {
 	struct duo_lock *lock;
 	pthread_t thread;
@@ -275,10 +273,11 @@ START_TEST(enable_waits_without_the_lock)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	fixture_close();
 }
-END_TEST
+
+UNIT_CASE("lock", setup, setup);
 
 /* It has stopped: we have shared memory all the same. */
-START_TEST(lock_is_not_to_be_had)
+UNIT_TEST(lock_is_not_to_be_had)
 {
 	int registry;
 
@@ -290,22 +289,4 @@ START_TEST(lock_is_not_to_be_had)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	duo_registry_unlock(registry);
 	fixture_close();
-}
-END_TEST
-
-UNIT_SUITE(open_fail)
-{
-	TCase *tcase = unit_case(suite, "sweep", setup, setup);
-
-	tcase_add_test(tcase, core_fails);
-	tcase_add_test(tcase, shm_fails);
-	tcase_add_loop_test(tcase, counters_fail, 0, FI_DUO_PATH_COUNT);
-	tcase = unit_case(suite, "arguments", setup, setup);
-	tcase_add_test(tcase, arguments);
-	tcase_add_test(tcase, binding);
-	tcase_add_test(tcase, enable_needs_av_and_cq);
-	tcase_add_test(tcase, enable_waits_without_the_lock);
-	tcase = unit_case(suite, "lock", setup, setup);
-	tcase_set_timeout(tcase, 30);
-	tcase_add_test(tcase, lock_is_not_to_be_had);
 }

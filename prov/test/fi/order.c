@@ -73,7 +73,9 @@ static const struct {
 	  { 0, 2, 1, 0 }, { NO_NIC, 2, 1 } },
 };
 
-START_TEST(order)
+UNIT_CASE("order", NULL, NULL);
+
+UNIT_LOOP(order, 0, ARRAY_SIZE(rows))
 {
 	struct fi_info *list = NULL, **tail = &list, *info;
 	int i;
@@ -92,10 +94,9 @@ START_TEST(order)
 	ck_assert_msg(!rows[_i].order[i], "%s: %d of them", rows[_i].name, i);
 	free_list(list);
 }
-END_TEST
 
 /* hwloc takes its time. */
-START_TEST(one_device)
+UNIT_TEST(one_device)
 {
 	struct fi_info *list = NULL;
 
@@ -106,17 +107,4 @@ START_TEST(one_device)
 	ck_assert_ptr_eq(duo_order(&list, distance), &list->next->next);
 	ck_assert_int_eq(asked, 0);
 	free_list(list);
-}
-END_TEST
-
-static void nothing(void)
-{
-}
-
-UNIT_SUITE(order)
-{
-	TCase *tcase = unit_case(suite, "order", nothing, nothing);
-
-	tcase_add_loop_test(tcase, order, 0, ARRAY_SIZE(rows));
-	tcase_add_test(tcase, one_device);
 }

@@ -136,8 +136,10 @@ static void expect_fids(struct fid_fabric *want_fabric,
 	ck_assert_ptr_eq(info->domain_attr->domain, want_domain);
 }
 
+UNIT_CASE("own fids", setup, teardown);
+
 /* Objects that the core has open, for others or for us, are not handed on. */
-START_TEST(core_objects_stay_inside)
+UNIT_TEST(core_objects_stay_inside)
 {
 	core.answer = ANSWER_OWN;
 	ck_assert_int_eq(ask(), 0);
@@ -146,10 +148,9 @@ START_TEST(core_objects_stay_inside)
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, domain);
 }
-END_TEST
 
 /* fi_fabric(3): the first open instance, also where the core says nothing. */
-START_TEST(first_open_instance)
+UNIT_TEST(first_open_instance)
 {
 	struct fid_fabric *first_fabric;
 	struct fid_domain *first_domain;
@@ -173,10 +174,9 @@ START_TEST(first_open_instance)
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(NULL, NULL);
 }
-END_TEST
 
 /* Ours in the hints are the core's own for the core. */
-START_TEST(hints_name_ours)
+UNIT_LOOP(hints_name_ours, ANSWER_NULL, ANSWER_HINTED + 1)
 {
 	open_both();
 	core.answer = _i;
@@ -188,9 +188,8 @@ START_TEST(hints_name_ours)
 			 duo_domain_of(domain)->path_domain[FI_DUO_CORE]);
 	expect_fids(fabric, domain);
 }
-END_TEST
 
-START_TEST(hints_name_one_of_two)
+UNIT_LOOP(hints_name_one_of_two, 0, 2)
 {
 	open_both();
 	hints->fabric_attr->fabric = _i ? NULL : fabric;
@@ -200,10 +199,9 @@ START_TEST(hints_name_one_of_two)
 	ck_assert_int_eq(!!core.hinted_domain, _i);
 	expect_fids(fabric, domain);
 }
-END_TEST
 
 /* Refused with a reason; the core is not asked, and nothing is read. */
-START_TEST(hints_name_foreign)
+UNIT_LOOP(hints_name_foreign, 1, 4)
 {
 	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = strdup("tcp;ofi_duo");
@@ -214,9 +212,8 @@ START_TEST(hints_name_foreign)
 	ck_assert_int_eq(core.asked, 0);
 	ck_assert_msg(strstr(said, "no open fabric") != NULL, "%s", said);
 }
-END_TEST
 
-START_TEST(hints_name_closed)
+UNIT_TEST(hints_name_closed)
 {
 	open_both();
 	hint_both();
@@ -224,10 +221,9 @@ START_TEST(hints_name_closed)
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	ck_assert_int_eq(said_lines, 1);
 }
-END_TEST
 
 /* The domain of another fabric. */
-START_TEST(hints_do_not_agree)
+UNIT_TEST(hints_do_not_agree)
 {
 	struct fid_fabric *other;
 
@@ -239,9 +235,8 @@ START_TEST(hints_do_not_agree)
 	ck_assert_int_eq(said_lines, 1);
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 }
-END_TEST
 
-START_TEST(fabric_of_another_core)
+UNIT_TEST(fabric_of_another_core)
 {
 	open_both();
 	hint_both();
@@ -249,10 +244,9 @@ START_TEST(fabric_of_another_core)
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	ck_assert_int_eq(core.asked, 0);
 }
-END_TEST
 
 /* Without a name in the hints the fabric's core is the one to ask. */
-START_TEST(fabric_names_its_core)
+UNIT_TEST(fabric_names_its_core)
 {
 	unsetenv("FI_PROVIDER");
 	duo_params.cores = (char *) "verbs";
@@ -263,10 +257,9 @@ START_TEST(fabric_names_its_core)
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, domain);
 }
-END_TEST
 
 /* Another device's info. */
-START_TEST(names)
+UNIT_TEST(names)
 {
 	open_both();
 	core.domain = "rdmap1-rdm";
@@ -283,7 +276,6 @@ START_TEST(names)
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(NULL, NULL);
 }
-END_TEST
 
 static const struct {
 	enum fi_threading has, asked;
@@ -305,7 +297,7 @@ static const struct {
 };
 
 /* A domain without a lock is not offered to threads. */
-START_TEST(threading)
+UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
 {
 	hints->domain_attr->threading = thread_cases[_i].has;
 	open_both();
@@ -322,13 +314,12 @@ START_TEST(threading)
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, thread_cases[_i].ok ? domain : NULL);
 }
-END_TEST
 
 /*
  * More than the domain was opened for: the core widens its domain, and names
  * it, or does not. Device memory needs another local peer.
  */
-START_TEST(capabilities)
+UNIT_TEST(capabilities)
 {
 	open_both();
 	hint_both();
@@ -344,10 +335,9 @@ START_TEST(capabilities)
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, domain);
 }
-END_TEST
 
 /* Modes that the domain insists on and the hints do not offer. */
-START_TEST(mr_modes)
+UNIT_TEST(mr_modes)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
 	open_both();
@@ -358,10 +348,9 @@ START_TEST(mr_modes)
 	hints->domain_attr->mr_mode = FI_MR_LOCAL;
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 }
-END_TEST
 
 /* Then near serves RMA, though the domain was opened for messages. */
-START_TEST(rma_on_a_domain_for_messages)
+UNIT_TEST(rma_on_a_domain_for_messages)
 {
 	struct fid_mr *early, *mr;
 	struct fid_ep *ep;
@@ -386,10 +375,9 @@ START_TEST(rma_on_a_domain_for_messages)
 	ck_assert_int_eq(fi_close(&early->fid), 0);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
-END_TEST
 
 /* The core's other fabric is its own altogether: so are the fids. */
-START_TEST(direct)
+UNIT_TEST(direct)
 {
 	core.fabric = "efa-direct";
 	hints->fabric_attr->fabric = &foreign_fabric;
@@ -409,7 +397,6 @@ START_TEST(direct)
 	ck_assert_ptr_eq(core.hinted_fabric,
 			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
 }
-END_TEST
 
 /* What another provider finds behind our fids, wherever it looks. */
 static void expect_decoy(const struct duo_decoy *decoy)
@@ -426,35 +413,11 @@ static void expect_decoy(const struct duo_decoy *decoy)
 	}
 }
 
-START_TEST(decoys)
+UNIT_TEST(decoys)
 {
 	open_both();
 	ck_assert_ptr_eq(&duo_fabric_of(fabric)->decoy, fabric + 1);
 	ck_assert_ptr_eq(&duo_domain_of(domain)->decoy, domain + 1);
 	expect_decoy(&duo_fabric_of(fabric)->decoy);
 	expect_decoy(&duo_domain_of(domain)->decoy);
-}
-END_TEST
-
-UNIT_SUITE(own_fids)
-{
-	TCase *tcase = unit_case(suite, "own fids", setup, teardown);
-
-	tcase_add_test(tcase, core_objects_stay_inside);
-	tcase_add_test(tcase, first_open_instance);
-	tcase_add_loop_test(tcase, hints_name_ours, ANSWER_NULL,
-			    ANSWER_HINTED + 1);
-	tcase_add_loop_test(tcase, hints_name_one_of_two, 0, 2);
-	tcase_add_loop_test(tcase, hints_name_foreign, 1, 4);
-	tcase_add_test(tcase, hints_name_closed);
-	tcase_add_test(tcase, hints_do_not_agree);
-	tcase_add_test(tcase, fabric_of_another_core);
-	tcase_add_test(tcase, fabric_names_its_core);
-	tcase_add_test(tcase, names);
-	tcase_add_loop_test(tcase, threading, 0, ARRAY_SIZE(thread_cases));
-	tcase_add_test(tcase, capabilities);
-	tcase_add_test(tcase, mr_modes);
-	tcase_add_test(tcase, rma_on_a_domain_for_messages);
-	tcase_add_test(tcase, direct);
-	tcase_add_test(tcase, decoys);
 }

@@ -14,7 +14,7 @@
 
 struct fi_provider *fi_prov_ini(void);
 
-static uint32_t running;
+static uint32_t running = DUO_FI_VERSION;
 
 uint32_t fi_version(void)
 {
@@ -30,19 +30,19 @@ static void teardown(void)
 {
 }
 
-START_TEST(same_version)
+UNIT_CASE("gate", setup, teardown);
+
+UNIT_TEST(same_version)
 {
 	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
 	ck_assert_int_eq(said_lines, 0);
 }
-END_TEST
 
 /* Or Open MPI takes efa;ofi_duo for an efa that is too old. */
-START_TEST(counted_as_libfabric_counts)
+UNIT_TEST(counted_as_libfabric_counts)
 {
 	ck_assert(FI_VERSION_GE(duo_prov.version, FI_VERSION(112, 0)));
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -58,7 +58,7 @@ static const struct {
 };
 
 /* One warning with both versions, and no provider; or the other way round. */
-START_TEST(other_version)
+UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;
 	int minor = FI_MINOR_VERSION + version_cases[_i].minor;
@@ -80,10 +80,9 @@ START_TEST(other_version)
 	ck_assert_msg(strstr(said, built) && strstr(said, loaded), "%s: %s",
 		      name, said);
 }
-END_TEST
 
 /* The same public structures, or not; shm wants the same version. */
-START_TEST(groups)
+UNIT_TEST(groups)
 {
 	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 0)));
 	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 4)));
@@ -101,10 +100,9 @@ START_TEST(groups)
 	ck_assert_int_eq(fi_prov_ini() == &duo_prov,
 			 duo_abi_same(DUO_FI_VERSION, running));
 }
-END_TEST
 
 /* No core is asked for more than we know; what is older stays. */
-START_TEST(core_version)
+UNIT_TEST(core_version)
 {
 	ck_assert_uint_eq(duo_api_version(FI_VERSION(1, 4)), FI_VERSION(1, 4));
 	ck_assert_uint_eq(duo_api_version(DUO_FI_VERSION), DUO_FI_VERSION);
@@ -112,7 +110,6 @@ START_TEST(core_version)
 						     FI_MINOR_VERSION + 1)),
 			  DUO_FI_VERSION);
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -124,7 +121,7 @@ static const struct {
 };
 
 /* What is no number is said, and the default is used; others may be clamped. */
-START_TEST(parameter)
+UNIT_LOOP(parameter, 0, ARRAY_SIZE(number_cases))
 {
 	const char *text = number_cases[_i].text;
 	char want[128];
@@ -142,18 +139,4 @@ START_TEST(parameter)
 		 "100 is used", text);
 	ck_assert_int_eq(said_lines, 1);
 	ck_assert_msg(strstr(said, want) != NULL, "%s", said);
-}
-END_TEST
-
-UNIT_SUITE(version)
-{
-	TCase *tcase = unit_case(suite, "gate", setup, teardown);
-
-	tcase_add_test(tcase, same_version);
-	tcase_add_test(tcase, counted_as_libfabric_counts);
-	tcase_add_loop_test(tcase, other_version, 0,
-			    ARRAY_SIZE(version_cases));
-	tcase_add_test(tcase, groups);
-	tcase_add_test(tcase, core_version);
-	tcase_add_loop_test(tcase, parameter, 0, ARRAY_SIZE(number_cases));
 }

@@ -39,7 +39,9 @@ static void publish(const char *addr, struct duo_publication *as)
 	ck_assert_int_eq(duo_registry_ready(as), 0);
 }
 
-START_TEST(published_is_found)
+UNIT_CASE("registry", setup, teardown);
+
+UNIT_TEST(published_is_found)
 {
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
 	publish("a", &pub);
@@ -49,10 +51,9 @@ START_TEST(published_is_found)
 	ck_assert_int_eq(lookup("a\n"), FI_DUO_NOT_REGISTERED);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
-END_TEST
 
 /* Others must not see an endpoint whose shm side does not work yet. */
-START_TEST(reserved_is_not_found)
+UNIT_TEST(reserved_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
@@ -60,9 +61,8 @@ START_TEST(reserved_is_not_found)
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
-END_TEST
 
-START_TEST(withdrawn_is_gone)
+UNIT_TEST(withdrawn_is_gone)
 {
 	publish("a", &pub);
 	duo_registry_withdraw(&pub);
@@ -73,18 +73,16 @@ START_TEST(withdrawn_is_gone)
 	publish("a", &pub);
 	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
-END_TEST
 
-START_TEST(withdrawn_before_it_was_ready)
+UNIT_TEST(withdrawn_before_it_was_ready)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	duo_registry_withdraw(&pub);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
-END_TEST
 
 /* The second one must not disturb the first. */
-START_TEST(one_address_once)
+UNIT_TEST(one_address_once)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -96,9 +94,8 @@ START_TEST(one_address_once)
 	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 	ck_assert_str_eq(name, pub.peer_name);
 }
-END_TEST
 
-START_TEST(one_address_once_while_reserved)
+UNIT_TEST(one_address_once_while_reserved)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -109,9 +106,8 @@ START_TEST(one_address_once_while_reserved)
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
-END_TEST
 
-START_TEST(two_addresses_two_names)
+UNIT_TEST(two_addresses_two_names)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -125,10 +121,9 @@ START_TEST(two_addresses_two_names)
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(lookup("a"), FI_DUO_REGISTERED);
 }
-END_TEST
 
 /* 127.0.0.1:7000 of another network namespace is another address. */
-START_TEST(one_address_once_in_each_network)
+UNIT_TEST(one_address_once_in_each_network)
 {
 	struct duo_publication everywhere = { .fd = -1 };
 
@@ -146,7 +141,6 @@ START_TEST(one_address_once_in_each_network)
 	ck_assert_str_eq(name, pub.peer_name);
 	duo_registry_withdraw(&everywhere);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -163,7 +157,9 @@ static const struct {
 	{ "a provider's own", 0x80000001, true },
 };
 
-START_TEST(formats_of_addresses)
+UNIT_CASE("endpoint", NULL, NULL);
+
+UNIT_LOOP(formats_of_addresses, 0, ARRAY_SIZE(format_cases))
 {
 	const struct fixture_attr attr = {
 		.addr_format = format_cases[_i].addr_format,
@@ -175,7 +171,6 @@ START_TEST(formats_of_addresses)
 		      format_cases[_i].per_net, "%s", format_cases[_i].name);
 	fixture_close();
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -188,7 +183,9 @@ static const struct {
 	{ "too long", DUO_ADDR_MAX + 1, -FI_ETOOSMALL },
 };
 
-START_TEST(address_lengths)
+UNIT_CASE("registry", setup, teardown);
+
+UNIT_LOOP(address_lengths, 0, ARRAY_SIZE(length_cases))
 {
 	const char *what = length_cases[_i].name;
 	char addr[DUO_ADDR_MAX + 1] = { 'a', 0, 'b' };
@@ -207,9 +204,8 @@ START_TEST(address_lengths)
 		ck_assert_msg(unit_lookup(dir, addr, len - 1, name) ==
 			      FI_DUO_NOT_REGISTERED, "%s", what);
 }
-END_TEST
 
-START_TEST(only_the_user_may_read)
+UNIT_TEST(only_the_user_may_read)
 {
 	struct stat st;
 
@@ -217,13 +213,12 @@ START_TEST(only_the_user_may_read)
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
 }
-END_TEST
 
 /*
  * It tells when looking again is worth while; 0 while the directory may
  * change without its time of change telling so.
  */
-START_TEST(state_changes)
+UNIT_TEST(state_changes)
 {
 	int registry = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
 	uint64_t empty, full;
@@ -244,9 +239,8 @@ START_TEST(state_changes)
 	ck_assert_uint_ne(duo_registry_state(registry), full);
 	duo_registry_unlock(registry);
 }
-END_TEST
 
-START_TEST(no_directory)
+UNIT_TEST(no_directory)
 {
 	const char *none = "/nonexistent/ofi_duo";
 
@@ -260,9 +254,8 @@ START_TEST(no_directory)
 			 -FI_ENOENT);
 	ck_assert_int_eq(pub.fd, -1);
 }
-END_TEST
 
-START_TEST(directory_name_too_long)
+UNIT_TEST(directory_name_too_long)
 {
 	char path[2 * DUO_PATH_MAX];
 
@@ -273,39 +266,13 @@ START_TEST(directory_name_too_long)
 			 -FI_ETOOSMALL);
 	ck_assert_int_eq(duo_registry_open(path, NULL), -FI_ETOOSMALL);
 }
-END_TEST
 
 /* The directory vanishes between the two steps. */
-START_TEST(ready_can_fail)
+UNIT_TEST(ready_can_fail)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	unit_dir_remove();
 	ck_assert_int_eq(duo_registry_ready(&pub), -FI_ENOENT);
 	duo_registry_withdraw(&pub);
 	ck_assert_int_eq(pub.fd, -1);
-}
-END_TEST
-
-UNIT_SUITE(registry)
-{
-	TCase *tcase = unit_case(suite, "registry", setup, teardown);
-
-	tcase_add_test(tcase, published_is_found);
-	tcase_add_test(tcase, reserved_is_not_found);
-	tcase_add_test(tcase, withdrawn_is_gone);
-	tcase_add_test(tcase, withdrawn_before_it_was_ready);
-	tcase_add_test(tcase, one_address_once);
-	tcase_add_test(tcase, one_address_once_while_reserved);
-	tcase_add_test(tcase, two_addresses_two_names);
-	tcase_add_loop_test(tcase, address_lengths, 0,
-			    ARRAY_SIZE(length_cases));
-	tcase_add_test(tcase, only_the_user_may_read);
-	tcase_add_test(tcase, state_changes);
-	tcase_add_test(tcase, no_directory);
-	tcase_add_test(tcase, directory_name_too_long);
-	tcase_add_test(tcase, ready_can_fail);
-	tcase_add_test(tcase, one_address_once_in_each_network);
-	tcase = unit_case(suite, "endpoint", NULL, NULL);
-	tcase_add_loop_test(tcase, formats_of_addresses, 0,
-			    ARRAY_SIZE(format_cases));
 }

@@ -66,7 +66,9 @@ static void sign(void)
 	put(RECORD_CHECKSUM, record_checksum(record), 8);
 }
 
-START_TEST(format_is_as_written_here)
+UNIT_CASE("content", setup, teardown);
+
+UNIT_TEST(format_is_as_written_here)
 {
 	uint64_t checksum;
 
@@ -77,7 +79,6 @@ START_TEST(format_is_as_written_here)
 	rewrite(RECORD_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -91,7 +92,7 @@ static const struct {
 	{ "twice as long", 2 * RECORD_SIZE, FI_DUO_BAD_RECORD },
 };
 
-START_TEST(wrong_size)
+UNIT_LOOP(wrong_size, 0, ARRAY_SIZE(size_cases))
 {
 	rewrite(size_cases[_i].size);
 	ck_assert_msg(lookup() == size_cases[_i].reason, "%s",
@@ -101,7 +102,6 @@ START_TEST(wrong_size)
 	ck_assert_msg(unit_sweep(dir) == 0, "%s: counted as live",
 		      size_cases[_i].name);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -135,7 +135,7 @@ static const struct {
 	{ "other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE },
 };
 
-START_TEST(wrong_field)
+UNIT_LOOP(wrong_field, 0, ARRAY_SIZE(field_cases))
 {
 	put(field_cases[_i].offset, field_cases[_i].value,
 	    field_cases[_i].size);
@@ -147,19 +147,17 @@ START_TEST(wrong_field)
 		      (field_cases[_i].reason == FI_DUO_REGISTERED),
 		      "%s: name", field_cases[_i].name);
 }
-END_TEST
 
-START_TEST(unterminated_name)
+UNIT_TEST(unterminated_name)
 {
 	memset(record + RECORD_SHM_NAME, 'n', DUO_PEER_NAME_MAX);
 	sign();
 	rewrite(RECORD_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
-END_TEST
 
 /* What follows the version is up to the version. */
-START_TEST(other_version_of_another_size)
+UNIT_TEST(other_version_of_another_size)
 {
 	put(RECORD_VERSION, 7, 4);
 	rewrite(RECORD_SIZE + 8);
@@ -170,10 +168,9 @@ START_TEST(other_version_of_another_size)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
-END_TEST
 
 /* Every byte counts: whichever is damaged, the record is refused. */
-START_TEST(any_damaged_byte)
+UNIT_TEST(any_damaged_byte)
 {
 	enum fi_duo_reason reason;
 	size_t i;
@@ -189,7 +186,6 @@ START_TEST(any_damaged_byte)
 	rewrite(RECORD_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 }
-END_TEST
 
 enum kind {
 	SYMLINK, DANGLING, DIRECTORY, FIFO,
@@ -222,7 +218,9 @@ static void make_file(enum kind kind, const char *path, const char *good)
 	}
 }
 
-START_TEST(not_a_file)
+UNIT_CASE("file", setup, teardown);
+
+UNIT_LOOP(not_a_file, 0, ARRAY_SIZE(kind_cases))
 {
 	const char *what = kind_cases[_i].name;
 	char good[DUO_PATH_MAX + 8];
@@ -235,10 +233,9 @@ START_TEST(not_a_file)
 	ck_assert_msg(unit_sweep(dir) == 0, "%s: counted", what);
 	ck_assert_msg(!lstat(pub.path, &st), "%s: removed", what);
 }
-END_TEST
 
 /* Only root can make a file of another user. */
-START_TEST(foreign_owner)
+UNIT_TEST(foreign_owner)
 {
 	struct stat st;
 
@@ -249,10 +246,9 @@ START_TEST(foreign_owner)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 }
-END_TEST
 
 /* A malformed file at our own address: we do without, it stays. */
-START_TEST(squatter)
+UNIT_TEST(squatter)
 {
 	struct duo_publication second;
 
@@ -263,10 +259,9 @@ START_TEST(squatter)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
-END_TEST
 
 /* Whatever else is put in there is none of our business. */
-START_TEST(other_names_stay)
+UNIT_TEST(other_names_stay)
 {
 	static const char *const other[] = {
 		"0123456789abcdef.old", "0123456789abcde", "sem.x",
@@ -283,10 +278,9 @@ START_TEST(other_names_stay)
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(unit_dir_count(), 4);
 }
-END_TEST
 
 /* Who meets all goes by the lock alone: the pid may be anybody's. */
-START_TEST(any_pid_namespace)
+UNIT_TEST(any_pid_namespace)
 {
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);
@@ -300,10 +294,9 @@ START_TEST(any_pid_namespace)
 	unit_any_pid_ns = false;
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 }
-END_TEST
 
 /* A foreign pid namespace: its lock says that it lives, its pid nothing. */
-START_TEST(sweep_spares_other_namespaces)
+UNIT_TEST(sweep_spares_other_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);
@@ -311,24 +304,4 @@ START_TEST(sweep_spares_other_namespaces)
 	rewrite(RECORD_SIZE);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(unit_dir_count(), 1);
-}
-END_TEST
-
-UNIT_SUITE(registry_bad)
-{
-	TCase *tcase = unit_case(suite, "content", setup, teardown);
-
-	tcase_add_test(tcase, format_is_as_written_here);
-	tcase_add_loop_test(tcase, wrong_size, 0, ARRAY_SIZE(size_cases));
-	tcase_add_loop_test(tcase, wrong_field, 0, ARRAY_SIZE(field_cases));
-	tcase_add_test(tcase, unterminated_name);
-	tcase_add_test(tcase, other_version_of_another_size);
-	tcase_add_test(tcase, any_damaged_byte);
-	tcase = unit_case(suite, "file", setup, teardown);
-	tcase_add_loop_test(tcase, not_a_file, 0, ARRAY_SIZE(kind_cases));
-	tcase_add_test(tcase, foreign_owner);
-	tcase_add_test(tcase, squatter);
-	tcase_add_test(tcase, other_names_stay);
-	tcase_add_test(tcase, any_pid_namespace);
-	tcase_add_test(tcase, sweep_spares_other_namespaces);
 }

@@ -82,7 +82,9 @@ static void child_kill(pid_t child)
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 
-START_TEST(dead_owner)
+UNIT_CASE("dead", setup, teardown);
+
+UNIT_TEST(dead_owner)
 {
 	struct duo_publication pub;
 	char region[DUO_PEER_NAME_MAX];
@@ -102,9 +104,8 @@ START_TEST(dead_owner)
 	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	duo_registry_withdraw(&pub);
 }
-END_TEST
 
-START_TEST(dead_before_it_was_ready)
+UNIT_TEST(dead_before_it_was_ready)
 {
 	char region[DUO_PEER_NAME_MAX];
 	pid_t child = child_start(false);
@@ -116,10 +117,9 @@ START_TEST(dead_before_it_was_ready)
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
-END_TEST
 
 /* It died between open and write. */
-START_TEST(dead_before_it_wrote)
+UNIT_TEST(dead_before_it_wrote)
 {
 	int registry = duo_registry_open(dir, NULL);
 
@@ -130,10 +130,9 @@ START_TEST(dead_before_it_wrote)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
-END_TEST
 
 /* A grandchild inherits the descriptor and so keeps the lock. */
-START_TEST(orphaned_lock)
+UNIT_TEST(orphaned_lock)
 {
 	char region[DUO_PEER_NAME_MAX];
 	struct duo_publication pub;
@@ -165,7 +164,6 @@ START_TEST(orphaned_lock)
 	ck_assert_int_eq(unit_dir_count(), 0);
 	kill(orphan, SIGKILL);
 }
-END_TEST
 
 static int spare[FILES];
 static int spares;
@@ -192,7 +190,7 @@ static void free_files(void)
  * With so few descriptors left the sweep cannot read /proc, or the records:
  * that is no death, neither another's nor its own.
  */
-START_TEST(no_files_to_sweep_with)
+UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 {
 	pid_t child = child_start(true);
 	struct duo_publication own;
@@ -213,10 +211,9 @@ START_TEST(no_files_to_sweep_with)
 	child_kill(child);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 }
-END_TEST
 
 /* Neither in a look-up: it is repeated. */
-START_TEST(no_files_to_look_up_with)
+UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 {
 	pid_t child = child_start(true);
 	char found[DUO_PEER_NAME_MAX];
@@ -235,7 +232,6 @@ START_TEST(no_files_to_look_up_with)
 	child_kill(child);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 }
-END_TEST
 
 /*
  * A dead record may name any region: only one that bears our prefix goes.
@@ -250,7 +246,7 @@ static const struct {
 	{ "empty", "" },
 };
 
-START_TEST(sweep_removes_only_our_regions)
+UNIT_LOOP(sweep_removes_only_our_regions, 0, ARRAY_SIZE(region_cases))
 {
 	const char *region = region_cases[_i].region;
 	bool real = region[0] == '/';
@@ -280,19 +276,4 @@ START_TEST(sweep_removes_only_our_regions)
 			      region_cases[_i].name);
 		shm_unlink(region);
 	}
-}
-END_TEST
-
-UNIT_SUITE(registry_dead)
-{
-	TCase *tcase = unit_case(suite, "dead", setup, teardown);
-
-	tcase_add_test(tcase, dead_owner);
-	tcase_add_test(tcase, dead_before_it_was_ready);
-	tcase_add_test(tcase, dead_before_it_wrote);
-	tcase_add_test(tcase, orphaned_lock);
-	tcase_add_loop_test(tcase, no_files_to_sweep_with, 0, 8);
-	tcase_add_loop_test(tcase, no_files_to_look_up_with, 0, 4);
-	tcase_add_loop_test(tcase, sweep_removes_only_our_regions, 0,
-			    ARRAY_SIZE(region_cases));
 }

@@ -61,7 +61,9 @@ static bool can_lock(int operation)
 	return can;
 }
 
-START_TEST(nobody_else_may_enter)
+UNIT_CASE("owner", setup, teardown);
+
+UNIT_TEST(nobody_else_may_enter)
 {
 	struct stat st;
 	int fd;
@@ -73,10 +75,9 @@ START_TEST(nobody_else_may_enter)
 	ck_assert_uint_eq(st.st_uid, geteuid());
 	duo_registry_unlock(fd);
 }
-END_TEST
 
 /* The directory it is in is everybody's, and so is its lock. */
-START_TEST(lock_of_the_base_is_nothing_to_us)
+UNIT_TEST(lock_of_the_base_is_nothing_to_us)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
 
@@ -85,9 +86,10 @@ START_TEST(lock_of_the_base_is_nothing_to_us)
 	publish();
 	close(base);
 }
-END_TEST
 
-START_TEST(together_or_alone)
+UNIT_CASE("lock", setup, teardown);
+
+UNIT_TEST(together_or_alone)
 {
 	int one = lock(DUO_REGISTRY_TOGETHER);
 	int two = lock(DUO_REGISTRY_TOGETHER);
@@ -101,10 +103,9 @@ START_TEST(together_or_alone)
 	duo_registry_unlock(one);
 	ck_assert(can_lock(LOCK_EX));
 }
-END_TEST
 
 /* The child waits, and then sees what was published meanwhile. */
-START_TEST(alone_is_waited_for)
+UNIT_TEST(alone_is_waited_for)
 {
 	int status, fd = lock(DUO_REGISTRY_ALONE);
 	char name[DUO_PEER_NAME_MAX];
@@ -121,10 +122,9 @@ START_TEST(alone_is_waited_for)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 /* Another thread forks while we hold it: the child's copy holds nothing. */
-START_TEST(forked_child_does_not_keep_it)
+UNIT_TEST(forked_child_does_not_keep_it)
 {
 	int fd = lock(DUO_REGISTRY_ALONE), told[2];
 	pid_t child;
@@ -140,9 +140,10 @@ START_TEST(forked_child_does_not_keep_it)
 	close(told[1]);
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
-END_TEST
 
-START_TEST(goes_with_the_last_one)
+UNIT_CASE("life", setup, teardown);
+
+UNIT_TEST(goes_with_the_last_one)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -155,10 +156,9 @@ START_TEST(goes_with_the_last_one)
 	publish();
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
-END_TEST
 
 /* Who has just locked it is going to publish there. */
-START_TEST(stays_while_it_is_locked)
+UNIT_TEST(stays_while_it_is_locked)
 {
 	int fd;
 
@@ -168,12 +168,11 @@ START_TEST(stays_while_it_is_locked)
 	ck_assert_int_eq(access(path, F_OK), 0);
 	duo_registry_unlock(fd);
 }
-END_TEST
 
 #define ROUNDS 100
 
 /* Two processes come and go: none finds the directory gone. */
-START_TEST(comes_and_goes)
+UNIT_TEST(comes_and_goes)
 {
 	int i, status;
 	pid_t child = fork();
@@ -197,7 +196,6 @@ START_TEST(comes_and_goes)
 	ck_assert_int_eq(status, 0);
 	ck_assert_ptr_null(unit_registry());
 }
-END_TEST
 
 /* A record that nobody has locked. */
 static void leave_dead(void)
@@ -220,7 +218,7 @@ static void swept(int seconds_ago)
 	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-START_TEST(tidied_once_in_a_while)
+UNIT_TEST(tidied_once_in_a_while)
 {
 	leave_dead();
 	swept(10);
@@ -233,10 +231,9 @@ START_TEST(tidied_once_in_a_while)
 	duo_registry_tidy(dir, duo_peers);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
-END_TEST
 
 /* One is starting, another sweeps: the new file is not locked yet. */
-START_TEST(not_tidied_while_others_start)
+UNIT_TEST(not_tidied_while_others_start)
 {
 	int fd = lock(DUO_REGISTRY_TOGETHER);
 
@@ -248,23 +245,4 @@ START_TEST(not_tidied_while_others_start)
 	swept(10);	/* to have counted was an access, too */
 	duo_registry_tidy(dir, duo_peers);
 	ck_assert_int_eq(unit_dir_count(), 0);
-}
-END_TEST
-
-UNIT_SUITE(registry_dir)
-{
-	TCase *tcase = unit_case(suite, "owner", setup, teardown);
-
-	tcase_add_test(tcase, nobody_else_may_enter);
-	tcase_add_test(tcase, lock_of_the_base_is_nothing_to_us);
-	tcase = unit_case(suite, "lock", setup, teardown);
-	tcase_add_test(tcase, together_or_alone);
-	tcase_add_test(tcase, alone_is_waited_for);
-	tcase_add_test(tcase, forked_child_does_not_keep_it);
-	tcase = unit_case(suite, "life", setup, teardown);
-	tcase_add_test(tcase, goes_with_the_last_one);
-	tcase_add_test(tcase, stays_while_it_is_locked);
-	tcase_add_test(tcase, comes_and_goes);
-	tcase_add_test(tcase, tidied_once_in_a_while);
-	tcase_add_test(tcase, not_tidied_while_others_start);
 }

@@ -72,7 +72,9 @@ static void make_file(const char *name)
 	close(fd);
 }
 
-START_TEST(many_look_ups)
+UNIT_CASE("index", setup, teardown);
+
+UNIT_TEST(many_look_ups)
 {
 	publish(1);
 	ck_assert(update(MANY));
@@ -86,16 +88,14 @@ START_TEST(many_look_ups)
 	ck_assert(update(MANY));
 	ck_assert(!has(1));
 }
-END_TEST
 
-START_TEST(empty_directory)
+UNIT_TEST(empty_directory)
 {
 	ck_assert(update(MANY));
 	ck_assert(!has(1));
 }
-END_TEST
 
-START_TEST(grows)
+UNIT_TEST(grows)
 {
 	uint64_t i;
 
@@ -106,17 +106,15 @@ START_TEST(grows)
 		ck_assert_msg(has(i), "record %lu", (unsigned long) i);
 	ck_assert(!has(PEERS));
 }
-END_TEST
 
 /* Each asks for itself: any may have a record. */
-START_TEST(few_look_ups)
+UNIT_TEST(few_look_ups)
 {
 	ck_assert(!update(MANY - 1));
 	ck_assert(has(1));
 }
-END_TEST
 
-START_TEST(other_names)
+UNIT_TEST(other_names)
 {
 	make_file("0123456789abcdef.new");
 	make_file("0123456789abcde");
@@ -126,15 +124,13 @@ START_TEST(other_names)
 	ck_assert(update(MANY));
 	ck_assert_uint_eq(ix.count, 0);
 }
-END_TEST
 
-START_TEST(no_directory)
+UNIT_TEST(no_directory)
 {
 	close(registry);
 	ck_assert(!update(MANY));
 	ck_assert(has(1));
 }
-END_TEST
 
 static void av_setup(void)
 {
@@ -154,7 +150,9 @@ static void insert_many(uint64_t first)
 			 2 * MANY);
 }
 
-START_TEST(published_between_inserts)
+UNIT_CASE("av", av_setup, fixture_close);
+
+UNIT_TEST(published_between_inserts)
 {
 	insert_many(1);
 	peer_publish(100);
@@ -171,10 +169,9 @@ START_TEST(published_between_inserts)
 	peer_insert(300);
 	ck_assert_int_eq(fake.shm.inserted, 3);
 }
-END_TEST
 
 /* Inserted first, published later: the first send looks for itself. */
-START_TEST(published_after_the_insert)
+UNIT_TEST(published_after_the_insert)
 {
 	fi_addr_t addr;
 	char context;
@@ -187,10 +184,9 @@ START_TEST(published_after_the_insert)
 			 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
-END_TEST
 
 /* One that has gone is not local any more when it is inserted again. */
-START_TEST(gone_between_inserts)
+UNIT_TEST(gone_between_inserts)
 {
 	insert_many(1);
 	peer_publish(100);
@@ -199,21 +195,4 @@ START_TEST(gone_between_inserts)
 	peer_withdraw();
 	insert_many(100);
 	ck_assert_uint_eq(fixture_ep()->map->addr_of_number[0], FI_ADDR_UNSPEC);
-}
-END_TEST
-
-UNIT_SUITE(registry_index)
-{
-	TCase *tcase = unit_case(suite, "index", setup, teardown);
-
-	tcase_add_test(tcase, many_look_ups);
-	tcase_add_test(tcase, empty_directory);
-	tcase_add_test(tcase, grows);
-	tcase_add_test(tcase, few_look_ups);
-	tcase_add_test(tcase, other_names);
-	tcase_add_test(tcase, no_directory);
-	tcase = unit_case(suite, "av", av_setup, fixture_close);
-	tcase_add_test(tcase, published_between_inserts);
-	tcase_add_test(tcase, published_after_the_insert);
-	tcase_add_test(tcase, gone_between_inserts);
 }

@@ -108,8 +108,10 @@ static void squat(enum squatter squatter, const char *path)
 	}
 }
 
+UNIT_CASE("owner", setup, unit_dir_remove);
+
 /* Whoever was first has a name of ours, and no say in it. */
-START_TEST(somebody_was_first)
+UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
 	char path[DUO_PATH_MAX];
@@ -123,10 +125,9 @@ START_TEST(somebody_was_first)
 	ck_assert_msg(strcmp(ours, path), "%s: used", what);
 	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
 }
-END_TEST
 
 /* Its records' pids and locks mean nothing here: it is left alone. */
-START_TEST(of_another_host)
+UNIT_TEST(of_another_host)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
 	struct stat st;
@@ -142,9 +143,8 @@ START_TEST(of_another_host)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(stat(file, &st), 0);
 }
-END_TEST
 
-START_TEST(its_maker_died)
+UNIT_TEST(its_maker_died)
 {
 	char path[DUO_PATH_MAX];
 	struct stat st;
@@ -155,7 +155,6 @@ START_TEST(its_maker_died)
 	ck_assert_str_ne(ours, path);
 	ck_assert_int_ne(stat(path, &st), 0);
 }
-END_TEST
 
 static bool is_open(const char *fds, const char *path)
 {
@@ -185,7 +184,7 @@ static void wait_until_open(pid_t pid, const char *path)
 }
 
 /* The child finds it in the making, and takes it when it is ready. */
-START_TEST(its_maker_is_slow)
+UNIT_TEST(its_maker_is_slow)
 {
 	char path[DUO_PATH_MAX];
 	int fd, status;
@@ -207,7 +206,6 @@ START_TEST(its_maker_is_slow)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 static int count_dirs(void)
 {
@@ -287,7 +285,7 @@ static void start_round(int round)
 	ck_assert_int_eq(rmdir(ours), 0);
 }
 
-START_TEST(many_start_at_once)
+UNIT_TEST(many_start_at_once)
 {
 	pid_t churn = start_churn();
 	int round;
@@ -296,17 +294,4 @@ START_TEST(many_start_at_once)
 		start_round(round);
 	kill(churn, SIGKILL);
 	waitpid(churn, NULL, 0);
-}
-END_TEST
-
-UNIT_SUITE(registry_owner)
-{
-	TCase *tcase = unit_case(suite, "owner", setup, unit_dir_remove);
-
-	tcase_add_loop_test(tcase, somebody_was_first, 0,
-			    ARRAY_SIZE(squatter_cases));
-	tcase_add_test(tcase, of_another_host);
-	tcase_add_test(tcase, its_maker_died);
-	tcase_add_test(tcase, its_maker_is_slow);
-	tcase_add_test(tcase, many_start_at_once);
 }

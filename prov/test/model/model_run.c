@@ -21,7 +21,6 @@
 #include "model.h"
 
 #define MODEL_SEEDS 200
-#define MODEL_TIMEOUT 60	/* seconds; sanitizers are slow */
 
 static void model_press_some(void)
 {
@@ -57,8 +56,12 @@ static void model_end(void)
 	model_check_ended();
 }
 
+static int first, last = MODEL_SEEDS - 1;
+
+UNIT_CASE("model", NULL, model_close);
+
 /* _i is the seed. */
-START_TEST(seed)
+UNIT_LOOP(seed, first, last + 1)
 {
 	int phases;
 
@@ -71,17 +74,6 @@ START_TEST(seed)
 	model_cancel_all();
 	model_read_all();
 	model_check_all();
-}
-END_TEST
-
-static int first, last = MODEL_SEEDS - 1;
-
-UNIT_SUITE(model)
-{
-	TCase *tcase = unit_case(suite, "model", NULL, model_close);
-
-	tcase_set_timeout(tcase, MODEL_TIMEOUT);
-	tcase_add_loop_test(tcase, seed, first, last + 1);
 }
 
 int main(int argc, char **argv)

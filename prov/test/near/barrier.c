@@ -111,7 +111,9 @@ static void until_ready(void)
 	}
 }
 
-START_TEST(who_fences)
+UNIT_CASE("barrier", NULL, NULL);
+
+UNIT_TEST(who_fences)
 {
 	struct near_tx yet = { .fence = NEAR_FENCE_YET };
 	struct near_tx always = { .fence = NEAR_FENCE_ALWAYS };
@@ -126,9 +128,8 @@ START_TEST(who_fences)
 	ck_assert_int_eq(yet.fence, NEAR_FENCE_NONE);
 	ck_assert_int_eq(always.fence, NEAR_FENCE_ALWAYS);
 }
-END_TEST
 
-START_TEST(beside_a_thread)
+UNIT_TEST(beside_a_thread)
 {
 	struct near_peer *to_b;
 	struct rig *a, *b;
@@ -148,7 +149,6 @@ START_TEST(beside_a_thread)
 	rig_close(a);
 	rig_close(b);
 }
-END_TEST
 
 /*
  * A process with a thread that ends while near registers: its child, which has
@@ -173,7 +173,7 @@ static void end_meanwhile(void)
 	exit(*gate.done ? 2 : 3);
 }
 
-START_TEST(ends_meanwhile)
+UNIT_LOOP(ends_meanwhile, 0, NEAR_HAS_THREAD)
 {
 	int status;
 	pid_t pid;
@@ -193,7 +193,6 @@ START_TEST(ends_meanwhile)
 	ck_assert_int_eq(WEXITSTATUS(status), 3);
 	ck_assert(*gate.done);
 }
-END_TEST
 
 /* A barrier that failed is none: no thread sleeps, and no ring becomes idle. */
 static void expect_awake(struct rig *rig)
@@ -208,7 +207,7 @@ static void expect_awake(struct rig *rig)
 	ck_assert_int_eq(rig->warnings, 1);
 }
 
-START_TEST(fails)
+UNIT_TEST(fails)
 {
 	struct rig *other[NEAR_HOT_MIN + 1], *b = rig_open(false);
 	int i;
@@ -228,16 +227,4 @@ START_TEST(fails)
 	for (i = 0; i <= NEAR_HOT_MIN; i++)
 		rig_close(other[i]);
 	rig_close(b);
-}
-END_TEST
-
-UNIT_SUITE(barrier)
-{
-	TCase *tcase = unit_case(suite, "barrier", NULL, NULL);
-
-	tcase_add_test(tcase, who_fences);
-	tcase_add_test(tcase, beside_a_thread);
-	if (NEAR_HAS_THREAD)
-		tcase_add_test(tcase, ends_meanwhile);
-	tcase_add_test(tcase, fails);
 }

@@ -75,8 +75,10 @@ static pid_t sender(int tell)
 	_exit(4);
 }
 
+UNIT_CASE("bell", setup, teardown);
+
 /* It is killed after it has seen that we sleep, and before it opens the pipe. */
-START_TEST(killed_before_it_writes)
+UNIT_TEST(killed_before_it_writes)
 {
 	int tell[2], status;
 	pid_t pid;
@@ -96,10 +98,9 @@ START_TEST(killed_before_it_writes)
 	ck_assert(near_woken(us->port));
 	rig_until(us, NULL, 4);	/* both, what it sent last, and its end */
 }
-END_TEST
 
 /* A sender that is stopped after its byte cannot end a sleep that began later. */
-START_TEST(each_sleep_has_a_number)
+UNIT_TEST(each_sleep_has_a_number)
 {
 	uint32_t before = 0;
 	int i;
@@ -114,10 +115,9 @@ START_TEST(each_sleep_has_a_number)
 		ck_assert_uint_eq(armed(), 0);
 	}
 }
-END_TEST
 
 /* The byte is here, but its sender has not cleared armed yet. */
-START_TEST(woken_before_armed_is_cleared)
+UNIT_TEST(woken_before_armed_is_cleared)
 {
 	uint32_t before;
 
@@ -129,10 +129,9 @@ START_TEST(woken_before_armed_is_cleared)
 	sleep_now();
 	ck_assert_uint_ne(armed(), before);
 }
-END_TEST
 
 /* _i is 0: the pid is another process's by now; 1: the port has closed. */
-START_TEST(not_to_others)
+UNIT_LOOP(not_to_others, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
 
@@ -152,10 +151,9 @@ START_TEST(not_to_others)
 	near_bell(to_us);
 	ck_assert(rung(10000));
 }
-END_TEST
 
 /* Asleep: the descriptor is written to once, and only when it was armed. */
-START_TEST(wakes)
+UNIT_TEST(wakes)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	int i;
@@ -179,10 +177,9 @@ START_TEST(wakes)
 		rig_until(us, NULL, 3);
 	}
 }
-END_TEST
 
 /* A bell that finds no descriptor free leaves the waking to the next one. */
-START_TEST(wakes_later)
+UNIT_TEST(wakes_later)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	struct rlimit limit, none;
@@ -202,10 +199,9 @@ START_TEST(wakes_later)
 	ck_assert(near_woken(us->port));
 	rig_until(us, NULL, 3);
 }
-END_TEST
 
 /* Who polls takes what has come, and leaves the bell to who sleeps. */
-START_TEST(stays_rung)
+UNIT_TEST(stays_rung)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	uint64_t end;
@@ -222,14 +218,13 @@ START_TEST(stays_rung)
 	ck_assert_int_eq(near_arm(us->port), 0);
 	ck_assert(!near_woken(us->port));
 }
-END_TEST
 
 /*
  * What another thread's call adds, and needs polls, wakes a sleeper: a receive
  * of an announced message, or (_i & 1) a peer that is found dead. Once. Another
  * thread that only looks whether it may sleep (_i & 2) takes nothing away.
  */
-START_TEST(work_wakes)
+UNIT_LOOP(work_wakes, 0, 4)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	struct iovec iov = { got, sizeof(big) };
@@ -257,19 +252,4 @@ START_TEST(work_wakes)
 	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
 	/* nobody sleeps: no byte is left in the pipe */
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
-}
-END_TEST
-
-UNIT_SUITE(bell)
-{
-	TCase *tcase = unit_case(suite, "bell", setup, teardown);
-
-	tcase_add_test(tcase, killed_before_it_writes);
-	tcase_add_test(tcase, each_sleep_has_a_number);
-	tcase_add_test(tcase, woken_before_armed_is_cleared);
-	tcase_add_loop_test(tcase, not_to_others, 0, 2);
-	tcase_add_test(tcase, wakes);
-	tcase_add_test(tcase, wakes_later);
-	tcase_add_test(tcase, stays_rung);
-	tcase_add_loop_test(tcase, work_wakes, 0, 4);
 }

@@ -26,7 +26,9 @@ static const struct {
 	{ 0, 2 }, { 1, 1 }, { 63, 1 }, { 64, 2 }, { 1000, 1 }, { 1024, 2 },
 };
 
-START_TEST(among_many)
+UNIT_CASE("claim", NULL, NULL);
+
+UNIT_LOOP(among_many, 0, ARRAY_SIZE(rows))
 {
 	const uint32_t taken = rows[_i].taken;
 	struct rig *us = rig_open(false), *other = rig_open(false);
@@ -43,13 +45,4 @@ START_TEST(among_many)
 	rig_close(other);
 	rig_until(us, NULL, 2);
 	rig_close(us);
-}
-END_TEST
-
-UNIT_SUITE(claim)
-{
-	TCase *tcase = unit_case(suite, "claim", NULL, NULL);
-
-	tcase_add_loop_test(tcase, among_many, 0,
-			    sizeof(rows) / sizeof(rows[0]));
 }

@@ -17,6 +17,12 @@
 static uint64_t ours, theirs[PIDS];
 static int looks, hidden;
 
+static void setup(void)
+{
+	memset(theirs, 0, sizeof(theirs));
+	hidden = -1;
+}
+
 /* The C library's, for this program. */
 int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
@@ -75,16 +81,17 @@ static bool crowd_of(const uint64_t *masks)
 	return near_crowd(pid, n, 0);
 }
 
-START_TEST(table)
+UNIT_CASE("crowd", setup, NULL);
+
+UNIT_LOOP(table, 0, ARRAY_SIZE(cases))
 {
 	ours = cases[_i].ours;
 	ck_assert_msg(crowd_of(cases[_i].theirs) == cases[_i].crowd, "%s",
 		      cases[_i].name);
 }
-END_TEST
 
 /* What is not known of a process is no reason to let it starve. */
-START_TEST(unknown)
+UNIT_TEST(unknown)
 {
 	static const uint64_t bound[PIDS] = { 2 };
 	pid_t far[2] = {0};
@@ -101,10 +108,9 @@ START_TEST(unknown)
 	ours = 0;
 	ck_assert(near_crowd(far, 0, 0));
 }
-END_TEST
 
 /* Nobody is looked at where all have a processor, however they are bound. */
-START_TEST(enough)
+UNIT_TEST(enough)
 {
 	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
 
@@ -113,10 +119,9 @@ START_TEST(enough)
 	ck_assert(!near_crowd(pid, 3, 0));
 	ck_assert_int_eq(looks, 1);
 }
-END_TEST
 
 /* Of whom nothing is known, he may need our processors. */
-START_TEST(strangers)
+UNIT_TEST(strangers)
 {
 	pid_t pid[1] = { FIRST };
 
@@ -124,10 +129,9 @@ START_TEST(strangers)
 	ck_assert(!near_crowd(pid, 1, 1));
 	ck_assert(near_crowd(pid, 1, 2));
 }
-END_TEST
 
 /* What changes is looked at soon, what does not is looked at seldom. */
-START_TEST(turns)
+UNIT_TEST(turns)
 {
 	struct duo_crowd_turn turn = {0};
 	uint64_t now = 5, wait;
@@ -145,10 +149,9 @@ START_TEST(turns)
 	ck_assert(turn.crowded);
 	ck_assert(duo_crowd_due(&turn, now + DUO_CROWD_SOON));
 }
-END_TEST
 
 /* A port has those that it knows, and none that has died. */
-START_TEST(port)
+UNIT_TEST(port)
 {
 	struct rig *rig = rig_open(false);
 	struct near_addr addr = rig->addr;
@@ -174,23 +177,4 @@ START_TEST(port)
 	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
 	ck_assert(near_crowded(rig->port, 0));
 	rig_close(rig);
-}
-END_TEST
-
-static void setup(void)
-{
-	memset(theirs, 0, sizeof(theirs));
-	hidden = -1;
-}
-
-UNIT_SUITE(crowd)
-{
-	TCase *tcase = unit_case(suite, "crowd", setup, NULL);
-
-	tcase_add_loop_test(tcase, table, 0, sizeof(cases) / sizeof(*cases));
-	tcase_add_test(tcase, unknown);
-	tcase_add_test(tcase, enough);
-	tcase_add_test(tcase, strangers);
-	tcase_add_test(tcase, turns);
-	tcase_add_test(tcase, port);
 }

@@ -80,8 +80,10 @@ static void act_send(struct rig *rig, struct near_peer *to_us)
 	rig_send_large(rig, to_us, 100, buf, LEN, buf);
 }
 
+UNIT_CASE("death", setup, teardown);
+
 /* All that was sent completely is delivered before the end. */
-START_TEST(sender)
+UNIT_TEST(sender)
 {
 	uint32_t i;
 
@@ -100,10 +102,9 @@ START_TEST(sender)
 	rig_until(us, NULL, 103);
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
 }
-END_TEST
 
 /* Room for what it had sent comes late: it is not lost. */
-START_TEST(sender_without_room)
+UNIT_TEST(sender_without_room)
 {
 	start(act_send, false);
 	rig_poll(us, 0);
@@ -114,10 +115,9 @@ START_TEST(sender_without_room)
 	us->no_room = false;
 	rig_until_gone(us, 102);
 }
-END_TEST
 
 /* It has died, but the sink takes nothing of what it sent: that is no -EAGAIN. */
-START_TEST(dying)
+UNIT_TEST(dying)
 {
 	uint64_t end = duo_now_ms() + 10000;
 	struct near_peer *peer;
@@ -139,10 +139,9 @@ START_TEST(dying)
 	us->refuse = 0;
 	rig_until_gone(us, 102);
 }
-END_TEST
 
 /* _i is 1: in pieces. The receiver waits for the rest. */
-START_TEST(sender_of_large)
+UNIT_LOOP(sender_of_large, 0, 2)
 {
 	static uint8_t got[LEN];
 	struct iovec iov = { got, LEN };
@@ -168,9 +167,8 @@ START_TEST(sender_of_large)
 	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
 	ck_assert_int_eq(us->event[101].err, ECONNRESET);
 }
-END_TEST
 
-START_TEST(receiver)
+UNIT_TEST(receiver)
 {
 	struct near_peer *peer;
 	int ret;
@@ -189,10 +187,9 @@ START_TEST(receiver)
 	ck_assert_int_eq(us->event[0].err, ECONNRESET);
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
-END_TEST
 
 /* Nothing was ever exchanged: who waits for it hears of it. */
-START_TEST(watched)
+UNIT_TEST(watched)
 {
 	struct near_peer *peer;
 
@@ -204,7 +201,6 @@ START_TEST(watched)
 	kill_child();
 	rig_until_gone(us, 1);
 }
-END_TEST
 
 /* So long ago, to the port, its last poll was. */
 static void pause_ms(unsigned int ms)
@@ -217,7 +213,7 @@ static void pause_ms(unsigned int ms)
  * A program that polls three times a second notices as soon as others do, however
  * many polls it has made.
  */
-START_TEST(seldom)
+UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
 {
 	struct near_peer *peer;
 	int polls;
@@ -237,10 +233,9 @@ START_TEST(seldom)
 	}
 	rig_until_gone(us, 1);
 }
-END_TEST
 
 /* The clock is looked at at each poll after a pause, and then less and less. */
-START_TEST(looks_less_often)
+UNIT_TEST(looks_less_often)
 {
 	const uint64_t start_ms = duo_now_ms();
 	uint32_t i, looks = 0, before;
@@ -260,9 +255,8 @@ START_TEST(looks_less_often)
 	}
 	ck_assert_uint_ge(looks, 1000 / NEAR_TICK_POLLS);
 }
-END_TEST
 
-START_TEST(dead_before)
+UNIT_TEST(dead_before)
 {
 	struct near_peer *peer;
 
@@ -273,10 +267,9 @@ START_TEST(dead_before)
 	rig_until_gone(us, 1);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
-END_TEST
 
 /* We learn of its death by answering it: what was under way ends all the same. */
-START_TEST(dead_when_answered)
+UNIT_TEST(dead_when_answered)
 {
 	static uint8_t got[LEN];
 	struct iovec iov = { got, LEN };
@@ -295,13 +288,12 @@ START_TEST(dead_when_answered)
 	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
 	ck_assert_int_eq(us->event[101].err, ECONNRESET);
 }
-END_TEST
 
 /*
  * A receive from a peer that cannot be answered, which is found dead before the
  * next poll: it ends once, and nothing of it is left to be worked on.
  */
-START_TEST(dead_before_the_next_poll)
+UNIT_TEST(dead_before_the_next_poll)
 {
 	static uint8_t got[LEN];
 	struct iovec iov = { got, LEN };
@@ -323,10 +315,9 @@ START_TEST(dead_before_the_next_poll)
 	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
 	ck_assert_int_eq(us->event[101].err, ECONNRESET);
 }
-END_TEST
 
 /* A process that has the pid of one that ended is another one. */
-START_TEST(pid_reused)
+UNIT_TEST(pid_reused)
 {
 	struct near_peer *peer;
 
@@ -335,23 +326,4 @@ START_TEST(pid_reused)
 	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	rig_until_gone(us, 1);
-}
-END_TEST
-
-UNIT_SUITE(death)
-{
-	TCase *tcase = unit_case(suite, "death", setup, teardown);
-
-	tcase_add_test(tcase, sender);
-	tcase_add_test(tcase, sender_without_room);
-	tcase_add_test(tcase, dying);
-	tcase_add_loop_test(tcase, sender_of_large, 0, 2);
-	tcase_add_test(tcase, receiver);
-	tcase_add_test(tcase, watched);
-	tcase_add_loop_test(tcase, seldom, 0, NEAR_TICK_POLLS);
-	tcase_add_test(tcase, looks_less_often);
-	tcase_add_test(tcase, dead_before);
-	tcase_add_test(tcase, dead_when_answered);
-	tcase_add_test(tcase, dead_before_the_next_poll);
-	tcase_add_test(tcase, pid_reused);
 }

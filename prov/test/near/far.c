@@ -165,8 +165,10 @@ static struct near_peer *meet(void)
 	return peer;
 }
 
+UNIT_CASE("far", setup, teardown);
+
 /* A stopped one is killed: nothing of its large messages moves any more. */
-START_TEST(killed)
+UNIT_LOOP(killed, 0, PLACES)
 {
 	struct iovec iov = { got, LEN };
 	struct near_peer *peer;
@@ -190,9 +192,8 @@ START_TEST(killed)
 	ck_assert_int_eq(ended(RIG_RECEIVED, ECONNRESET), 1);
 	ck_assert_int_eq(rig_send(us, peer, 4, buf, 8), -ECONNRESET);
 }
-END_TEST
 
-START_TEST(stopped)
+UNIT_LOOP(stopped, 0, PLACES)
 {
 	struct near_peer *peer;
 
@@ -207,10 +208,9 @@ START_TEST(stopped)
 	rig_until(us, NULL, 3);
 	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
 }
-END_TEST
 
 /* All are pid 1. Their memory, and what they were told by, is given back. */
-START_TEST(comes_again)
+UNIT_TEST(comes_again)
 {
 	uint32_t before;
 	int i;
@@ -229,13 +229,12 @@ START_TEST(comes_again)
 		ck_assert_uint_eq(rig_lanes(us), 0);
 	}
 }
-END_TEST
 
 /*
  * One that was woken once sleeps when it is killed, so that its end finds the
  * bell armed and the pipe without a reader: no SIGPIPE.
  */
-START_TEST(killed_asleep)
+UNIT_LOOP(killed_asleep, 0, PLACES)
 {
 	struct near_peer *peer;
 	char byte;
@@ -258,15 +257,4 @@ START_TEST(killed_asleep)
 	rig_until(us, NULL, 1);
 	ck_assert_int_eq(ended(RIG_GONE, 0), 1);
 	close(fd);
-}
-END_TEST
-
-UNIT_SUITE(far)
-{
-	TCase *tcase = unit_case(suite, "far", setup, teardown);
-
-	tcase_add_loop_test(tcase, killed, 0, PLACES);
-	tcase_add_loop_test(tcase, stopped, 0, PLACES);
-	tcase_add_test(tcase, comes_again);
-	tcase_add_loop_test(tcase, killed_asleep, 0, PLACES);
 }

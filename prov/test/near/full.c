@@ -91,8 +91,10 @@ static void others_go_on(void)
 	}
 }
 
+UNIT_CASE("full", setup, teardown);
+
 /* We have read b's messages, and cannot say so. _i is 1: nor ask for pieces. */
-START_TEST(answers_wait)
+UNIT_LOOP(answers_wait, 0, 2)
 {
 	uint32_t i, n;
 
@@ -114,10 +116,9 @@ START_TEST(answers_wait)
 	for (i = 0; i < COUNT; i++)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
 }
-END_TEST
 
 /* Our pieces to it wait. */
-START_TEST(pieces_wait)
+UNIT_TEST(pieces_wait)
 {
 	uint32_t i, n, sent;
 
@@ -138,13 +139,4 @@ START_TEST(pieces_wait)
 	rig_until(a, b, sent + 4);
 	for (i = 0; i < 4; i++)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
-}
-END_TEST
-
-UNIT_SUITE(full)
-{
-	TCase *tcase = unit_case(suite, "full", setup, teardown);
-
-	tcase_add_loop_test(tcase, answers_wait, 0, 2);
-	tcase_add_test(tcase, pieces_wait);
 }

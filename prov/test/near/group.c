@@ -54,7 +54,9 @@ static const struct {
 	{ "empty", "", "", "", true, true },
 };
 
-START_TEST(what_is_left)
+UNIT_CASE("group", NULL, NULL);
+
+UNIT_LOOP(what_is_left, 0, ARRAY_SIZE(dirs))
 {
 	char dir[] = "/tmp/near-group-XXXXXX";
 
@@ -74,7 +76,6 @@ START_TEST(what_is_left)
 	unlink("memory.stat");
 	ck_assert_int_eq(rmdir(dir), 0);
 }
-END_TEST
 
 /* A group of 64 MiB, in which this process is; false: none may be made. */
 static bool enter(char *dir, size_t size)
@@ -132,7 +133,7 @@ static int at_the_limit(void)
 	return 0;
 }
 
-START_TEST(full)
+UNIT_TEST(full)
 {
 	char dir[128];
 	int status;
@@ -154,14 +155,4 @@ START_TEST(full)
 		return;
 	}
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
-}
-END_TEST
-
-UNIT_SUITE(group)
-{
-	TCase *tcase = unit_case(suite, "group", NULL, NULL);
-
-	tcase_add_loop_test(tcase, what_is_left, 0,
-			    sizeof(dirs) / sizeof(dirs[0]));
-	tcase_add_test(tcase, full);
 }

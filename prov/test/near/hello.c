@@ -79,7 +79,9 @@ static int send_when(struct rig *rig, struct near_peer *peer,
 	return ret;
 }
 
-START_TEST(to_and_fro)
+UNIT_CASE("ask", setup, teardown);
+
+UNIT_TEST(to_and_fro)
 {
 	struct near_peer *peer = rig_peer(us, them);
 	struct iovec iov = { got, sizeof(got) };
@@ -107,7 +109,6 @@ START_TEST(to_and_fro)
 	/* all in pieces: its pid is nobody's here */
 	ck_assert(!peer->reads && !peer->shares);
 }
-END_TEST
 
 static int mail_count(struct rig *rig)
 {
@@ -125,7 +126,7 @@ static int mail_count(struct rig *rig)
  * It can open what is ours, and sends at once; we cannot open what is its, and
  * nobody refers to it. It is asked now and then, and its answer is expected.
  */
-START_TEST(unknown_sender)
+UNIT_TEST(unknown_sender)
 {
 	struct rig *hidden = rig_open(false);
 	struct near_peer *to_us = rig_peer(hidden, us);
@@ -148,10 +149,9 @@ START_TEST(unknown_sender)
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
 	ck_assert(!us->event[1].peer->expected);
 }
-END_TEST
 
 /* The same, but it ends before it answers: what it sent counts. */
-START_TEST(unknown_sender_ends)
+UNIT_TEST(unknown_sender_ends)
 {
 	struct rig *hidden = rig_open(false);
 	struct near_peer *to_us = rig_peer(hidden, us);
@@ -166,10 +166,9 @@ START_TEST(unknown_sender_ends)
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
 	ck_assert_uint_eq(rig_lanes(us), 0);
 }
-END_TEST
 
 /* Both ask at once; who has the other's descriptors need not wait. */
-START_TEST(claims_before_it_is_read)
+UNIT_TEST(claims_before_it_is_read)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
@@ -180,10 +179,9 @@ START_TEST(claims_before_it_is_read)
 	ck_assert_int_eq(them->warnings, 0);
 	ck_assert_uint_eq(them->count, 1);
 }
-END_TEST
 
 /* Nobody answers: the sends go elsewhere; when somebody does, they may come. */
-START_TEST(no_answer)
+UNIT_TEST(no_answer)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
@@ -199,9 +197,8 @@ START_TEST(no_answer)
 	rig_poll_ms(us, ENOUGH_MS / 2);
 	ck_assert_int_eq(send_when(us, peer, them), 0);
 }
-END_TEST
 
-START_TEST(waits_for_ever)
+UNIT_TEST(waits_for_ever)
 {
 	struct near_peer *peer = rig_peer(us, them);
 	char byte;
@@ -213,10 +210,9 @@ START_TEST(waits_for_ever)
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	ck_assert_int_eq(send_when(us, peer, them), 0);
 }
-END_TEST
 
 /* Its end is told although nothing was sent to it, and nobody had to ask. */
-START_TEST(closes_unused)
+UNIT_TEST(closes_unused)
 {
 	near_peer_watch(them->port, rig_peer(them, us));
 	rig_poll_ms(us, ENOUGH_MS / 10);
@@ -228,10 +224,9 @@ START_TEST(closes_unused)
 	near_peer_put(us->port, us->event[0].peer);
 	ck_assert_ptr_null(near_peer_find(us->port, &us->addr));
 }
-END_TEST
 
 /* Nobody refers to it here: it is not gone for that, there or here. */
-START_TEST(put_and_sent_again)
+UNIT_TEST(put_and_sent_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
 
@@ -245,10 +240,9 @@ START_TEST(put_and_sent_again)
 	rig_until(them, us, 2);
 	ck_assert_uint_eq(rig_lanes(them), 1);
 }
-END_TEST
 
 /* Taken for gone by the other, and asked by it again, it answers. */
-START_TEST(asked_again)
+UNIT_TEST(asked_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
 
@@ -265,9 +259,8 @@ START_TEST(asked_again)
 	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
 	rig_until(them, us, 3);
 }
-END_TEST
 
-START_TEST(nobody_there)
+UNIT_TEST(nobody_there)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
@@ -276,7 +269,6 @@ START_TEST(nobody_there)
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -ECONNRESET);
 	ck_assert_int_eq(us->warnings, 1);
 }
-END_TEST
 
 enum { SEALED, UNSEALED, PIPE, PIDFD, KINDS_OF_FD };
 
@@ -378,7 +370,9 @@ static void refused(const char *what, int before)
 	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
 }
 
-START_TEST(wrong_mail)
+UNIT_CASE("mail", setup, teardown);
+
+UNIT_LOOP(wrong_mail, 0, ARRAY_SIZE(mails))
 {
 	int before;
 
@@ -387,22 +381,20 @@ START_TEST(wrong_mail)
 	mail((size_t)_i);
 	refused(mails[_i].name, before);
 }
-END_TEST
 
-START_TEST(flood)
+UNIT_TEST(flood)
 {
 	int before, i;
 
 	fds_make();
 	before = fds();
 	for (i = 0; i < MANY; i++)
-		mail((size_t)i % (sizeof(mails) / sizeof(mails[0])));
+		mail((size_t)i % (ARRAY_SIZE(mails)));
 	refused("flood", before);
 }
-END_TEST
 
 /* No descriptor is left for what comes: said, and asked for again. */
-START_TEST(no_descriptors_left)
+UNIT_TEST(no_descriptors_left)
 {
 	struct near_peer *peer = rig_peer(us, them);
 	struct rlimit limit, few;
@@ -423,7 +415,6 @@ START_TEST(no_descriptors_left)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	ck_assert_int_eq(send_when(us, peer, them), 0);
 }
-END_TEST
 
 static int count(int dir)
 {
@@ -437,7 +428,9 @@ static int count(int dir)
 	return n;
 }
 
-START_TEST(in_a_directory)
+UNIT_CASE("ask", setup, teardown);
+
+UNIT_TEST(in_a_directory)
 {
 	char path[] = "/tmp/near-hello-XXXXXX", name[128];
 	struct sockaddr_un left = { .sun_family = AF_UNIX };
@@ -467,27 +460,4 @@ START_TEST(in_a_directory)
 	unlink(name);
 	close(dir);
 	ck_assert_int_eq(rmdir(path), 0);
-}
-END_TEST
-
-UNIT_SUITE(hello)
-{
-	TCase *tcase = unit_case(suite, "ask", setup, teardown);
-
-	tcase_add_test(tcase, to_and_fro);
-	tcase_add_test(tcase, unknown_sender);
-	tcase_add_test(tcase, unknown_sender_ends);
-	tcase_add_test(tcase, claims_before_it_is_read);
-	tcase_add_test(tcase, no_answer);
-	tcase_add_test(tcase, waits_for_ever);
-	tcase_add_test(tcase, closes_unused);
-	tcase_add_test(tcase, put_and_sent_again);
-	tcase_add_test(tcase, asked_again);
-	tcase_add_test(tcase, nobody_there);
-	tcase_add_test(tcase, in_a_directory);
-	tcase = unit_case(suite, "mail", setup, teardown);
-	tcase_add_loop_test(tcase, wrong_mail, 0,
-			    sizeof(mails) / sizeof(mails[0]));
-	tcase_add_test(tcase, flood);
-	tcase_add_test(tcase, no_descriptors_left);
 }

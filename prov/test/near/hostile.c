@@ -61,49 +61,46 @@ static void cut_off(uint32_t events)
 	ck_assert_int_eq(rig_send(us, us_to_bad, 1, big, 8), -ECONNRESET);
 }
 
-START_TEST(no_such_kind)
+UNIT_CASE("peer", setup, teardown);
+
+UNIT_TEST(no_such_kind)
 {
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 9, big, 8), 0);
 	publish(15, 0);
 	cut_off(1);
 }
-END_TEST
 
-START_TEST(inline_too_long)
+UNIT_TEST(inline_too_long)
 {
 	publish(NEAR_KIND_INLINE, NEAR_INLINE + 1);
 	cut_off(0);
 }
-END_TEST
 
 /* Longer than any ring, or than senders put into this one. */
-START_TEST(eager_too_long)
+UNIT_LOOP(eager_too_long, 0, 2)
 {
 	slot()->eager.len = _i ? bad_to_us->tx.spread_max + 1 : UINT32_MAX;
 	publish(NEAR_KIND_EAGER, 0);
 	cut_off(0);
 }
-END_TEST
 
-START_TEST(ack_of_nothing)
+UNIT_TEST(ack_of_nothing)
 {
 	slot()->ack.id = 0x100000000u;
 	publish(NEAR_KIND_ACK, 0);
 	cut_off(0);
 }
-END_TEST
 
-START_TEST(piece_of_nothing)
+UNIT_TEST(piece_of_nothing)
 {
 	slot()->piece.answer = 7;
 	slot()->piece.len = 64;
 	publish(NEAR_KIND_PIECE, 0);
 	cut_off(0);
 }
-END_TEST
 
 /* What we sent to another is not the bad one's to acknowledge. */
-START_TEST(ack_of_anothers)
+UNIT_TEST(ack_of_anothers)
 {
 	struct near_peer *us_to_good = rig_peer(us, good);
 
@@ -113,9 +110,8 @@ START_TEST(ack_of_anothers)
 	publish(NEAR_KIND_ACK, 0);
 	cut_off(0);
 }
-END_TEST
 
-START_TEST(asks_for_too_much)
+UNIT_TEST(asks_for_too_much)
 {
 	ck_assert_int_eq(rig_send_large(us, us_to_bad, 1, big, 50000, big), 0);
 	rig_until(bad, NULL, 1);
@@ -128,10 +124,9 @@ START_TEST(asks_for_too_much)
 	ck_assert_int_eq(us->event[2].kind, RIG_SENT);
 	ck_assert_int_eq(us->event[2].err, ECONNRESET);
 }
-END_TEST
 
 /* More than was asked for: not one byte beyond the buffer is written. */
-START_TEST(sends_too_much)
+UNIT_TEST(sends_too_much)
 {
 	static uint8_t room[2000];
 	struct iovec iov = { room, 1000 };
@@ -156,10 +151,9 @@ START_TEST(sends_too_much)
 	ck_assert_int_eq(room[0], 0);
 	ck_assert_int_eq(room[1000], 0);
 }
-END_TEST
 
 /* A claim by nobody that can be: the ring is free again. */
-START_TEST(claim_by_nobody)
+UNIT_TEST(claim_by_nobody)
 {
 	struct near_region *region = us->port->region;
 	struct near_claim *claim = &region->claim[5];
@@ -173,7 +167,6 @@ START_TEST(claim_by_nobody)
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
 	ck_assert_uint_eq(rig_lanes(us), 2);
 }
-END_TEST
 
 static void until_free(const struct near_claim *claim)
 {
@@ -186,7 +179,7 @@ static void until_free(const struct near_claim *claim)
 }
 
 /* Who takes a ring is killed before he opens it, or before he rings. */
-START_TEST(claim_of_the_dead)
+UNIT_TEST(claim_of_the_dead)
 {
 	struct near_region *region = us->port->region;
 	struct near_claim *claim = &region->claim[5];
@@ -215,10 +208,9 @@ START_TEST(claim_of_the_dead)
 	until_free(claim);
 	ck_assert_uint_eq(rig_lanes(us), 2);
 }
-END_TEST
 
 /* A claim of a ring in a size that there is not. */
-START_TEST(claim_of_no_size)
+UNIT_LOOP(claim_of_no_size, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
 	struct near_region *region = us->port->region;
@@ -235,10 +227,9 @@ START_TEST(claim_of_no_size)
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
 	ck_assert_uint_eq(rig_lanes(us), 2);
 }
-END_TEST
 
 /* Asks for more than there is, and again before it has heard. */
-START_TEST(moves_without_end)
+UNIT_TEST(moves_without_end)
 {
 	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
 	uint32_t i;
@@ -260,10 +251,9 @@ START_TEST(moves_without_end)
 	rig_until(us, NULL, 3);
 	ck_assert_uint_eq(us->event[2].msg.tag, 7);
 }
-END_TEST
 
 /* An answer that gives a ring of no size: the sender cuts the receiver off. */
-START_TEST(answer_of_no_size)
+UNIT_LOOP(answer_of_no_size, 0, 2)
 {
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
 	struct near_ctl *ctl = bad_to_us->tx.ctl;
@@ -284,10 +274,9 @@ START_TEST(answer_of_no_size)
 	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 }
-END_TEST
 
 /* What a port offers to newcomers may be anything: they take a page then. */
-START_TEST(offer_of_no_size)
+UNIT_LOOP(offer_of_no_size, 0, 2)
 {
 	static const uint32_t offer[] = { UINT32_MAX, UINT32_MAX << 8 |
 					  NEAR_TIERS };
@@ -301,10 +290,9 @@ START_TEST(offer_of_no_size)
 	ck_assert_uint_eq(us->event[2].msg.tag, 3);
 	rig_close(other);
 }
-END_TEST
 
 /* Asked to give back again and again, a sender does, and its messages arrive. */
-START_TEST(shrinks_without_end)
+UNIT_TEST(shrinks_without_end)
 {
 	uint32_t sent = 0, i;
 
@@ -318,10 +306,9 @@ START_TEST(shrinks_without_end)
 	for (i = 0; i < sent; i++)
 		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);
 }
-END_TEST
 
 /* Bells for rings that nobody has, all of them, cost a look and no more. */
-START_TEST(all_bells)
+UNIT_TEST(all_bells)
 {
 	struct near_region *region = us->port->region;
 
@@ -331,27 +318,4 @@ START_TEST(all_bells)
 	ck_assert_uint_eq(rig_lanes(us), 2);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 1, big, 8), 0);
 	rig_until(us, NULL, 3);
-}
-END_TEST
-
-UNIT_SUITE(hostile)
-{
-	TCase *tcase = unit_case(suite, "peer", setup, teardown);
-
-	tcase_add_test(tcase, no_such_kind);
-	tcase_add_test(tcase, inline_too_long);
-	tcase_add_loop_test(tcase, eager_too_long, 0, 2);
-	tcase_add_test(tcase, ack_of_nothing);
-	tcase_add_test(tcase, piece_of_nothing);
-	tcase_add_test(tcase, ack_of_anothers);
-	tcase_add_test(tcase, asks_for_too_much);
-	tcase_add_test(tcase, sends_too_much);
-	tcase_add_test(tcase, claim_by_nobody);
-	tcase_add_test(tcase, claim_of_the_dead);
-	tcase_add_loop_test(tcase, claim_of_no_size, 0, 4);
-	tcase_add_test(tcase, moves_without_end);
-	tcase_add_loop_test(tcase, answer_of_no_size, 0, 2);
-	tcase_add_loop_test(tcase, offer_of_no_size, 0, 2);
-	tcase_add_test(tcase, shrinks_without_end);
-	tcase_add_test(tcase, all_bells);
 }

@@ -68,7 +68,9 @@ static struct near_rx_op *rx_op(void)
 	return near_pool_at(&b->port->rx_ops, 0);
 }
 
-START_TEST(share_sizes)
+UNIT_CASE("share", setup, teardown);
+
+UNIT_TEST(share_sizes)
 {
 	size_t len;
 
@@ -80,10 +82,9 @@ START_TEST(share_sizes)
 		ends(len);
 	}
 }
-END_TEST
 
 /* A sender that does not look leaves all to the receiver. */
-START_TEST(share_alone)
+UNIT_TEST(share_alone)
 {
 	begin(LARGE, got);
 	rig_until(b, NULL, 2);
@@ -91,10 +92,9 @@ START_TEST(share_alone)
 	ends(LARGE);
 	ck_assert_uint_eq(tx_op()->wrote, 0);
 }
-END_TEST
 
 /* The receiver offers and is busy elsewhere: the sender does all. */
-START_TEST(share_by_sender)
+UNIT_TEST(share_by_sender)
 {
 	size_t none = 0;
 
@@ -105,10 +105,9 @@ START_TEST(share_by_sender)
 	ck_assert_mem_eq(got, big, LARGE);
 	ends(LARGE);
 }
-END_TEST
 
 /* One step each in turn, from both ends. */
-START_TEST(share_meets)
+UNIT_TEST(share_meets)
 {
 	size_t one, none = 0;
 	uint32_t i;
@@ -126,10 +125,9 @@ START_TEST(share_meets)
 	ck_assert_uint_gt(rx_op()->claimed, 0);
 	ends(LARGE);
 }
-END_TEST
 
 /* The sender claims a step and cannot write it: it is read after all. */
-START_TEST(share_unwritable)
+UNIT_TEST(share_unwritable)
 {
 	size_t none = 0;
 
@@ -142,10 +140,9 @@ START_TEST(share_unwritable)
 	ends(LARGE);
 	ck_assert_msg(!b->event[0].peer->shares, "not tried again");
 }
-END_TEST
 
 /* The receiver cannot read: pieces, when the sender does not write any more. */
-START_TEST(share_unreadable)
+UNIT_TEST(share_unreadable)
 {
 	size_t none = 0, one = 1;
 	uint32_t claimed;
@@ -165,10 +162,9 @@ START_TEST(share_unreadable)
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_PIECES);
 	ends(LARGE);
 }
-END_TEST
 
 /* A port that closes waits for a sender that writes to its memory. */
-START_TEST(share_closed)
+UNIT_TEST(share_closed)
 {
 	struct near_ctl *ctl;
 	uint64_t start_ms;
@@ -193,10 +189,9 @@ START_TEST(share_closed)
 	ck_assert_int_eq(near_share_claim(ctl, rx_op()->peer->round,
 					  rx_op()->steps, true), -1);
 }
-END_TEST
 
 /* Many at once: all arrive, one after another where they have to. */
-START_TEST(many_at_once)
+UNIT_LOOP(many_at_once, 0, 2)
 {
 	enum { MANY = 100 };
 	const uint32_t LEN = _i ? 100000 : 40000;
@@ -223,10 +218,9 @@ START_TEST(many_at_once)
 	}
 	free(to);
 }
-END_TEST
 
 /* However many are under way, who is alive is looked at once for all. */
-START_TEST(looks_once)
+UNIT_TEST(looks_once)
 {
 	enum { LEN = 100000, COUNT = 3 };
 	struct iovec iov = { got, LEN };
@@ -246,10 +240,11 @@ START_TEST(looks_once)
 	ck_assert_uint_ne(checked, 0);
 	rig_until(b, a, 2 * COUNT);
 }
-END_TEST
+
+UNIT_CASE("pure", NULL, NULL);
 
 /* The word of claims: each step once, whoever comes first. */
-START_TEST(claims)
+UNIT_TEST(claims)
 {
 	struct near_ctl ctl = { 0 };
 	uint32_t steps;
@@ -277,9 +272,8 @@ START_TEST(claims)
 	ck_assert(!near_share_over(&ctl, 8, 2, &steps));
 	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), -1);
 }
-END_TEST
 
-START_TEST(share_steps)
+UNIT_TEST(share_steps)
 {
 	ck_assert_uint_eq(near_share_step(1), NEAR_PAGE);
 	ck_assert_uint_eq(near_share_step(1 << 20), NEAR_SHARE_PART);
@@ -288,23 +282,4 @@ START_TEST(share_steps)
 	ck_assert_uint_eq(near_share_step(65536), 32768);
 	ck_assert_uint_eq(near_share_steps(NEAR_PAGE + 1, NEAR_PAGE), 2);
 	ck_assert_uint_eq(near_share_step(SIZE_MAX / 2), 0);
-}
-END_TEST
-
-UNIT_SUITE(large)
-{
-	TCase *share = unit_case(suite, "share", setup, teardown);
-	TCase *pure = unit_case(suite, "pure", NULL, NULL);
-
-	tcase_add_test(share, share_sizes);
-	tcase_add_test(share, share_alone);
-	tcase_add_test(share, share_by_sender);
-	tcase_add_test(share, share_meets);
-	tcase_add_test(share, share_unwritable);
-	tcase_add_test(share, share_unreadable);
-	tcase_add_test(share, share_closed);
-	tcase_add_loop_test(share, many_at_once, 0, 2);
-	tcase_add_test(share, looks_once);
-	tcase_add_test(pure, claims);
-	tcase_add_test(pure, share_steps);
 }

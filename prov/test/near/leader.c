@@ -96,8 +96,10 @@ static void teardown(void)
 	rig_close(us);
 }
 
+UNIT_CASE("leader", setup, teardown);
+
 /* _i is 1: it is watched before. */
-START_TEST(main_thread_has_ended)
+UNIT_LOOP(main_thread_has_ended, 0, 2)
 {
 	static uint8_t got[LEN];
 	struct iovec iov = { got, LEN };
@@ -132,7 +134,6 @@ START_TEST(main_thread_has_ended)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 /* Another thread still opens what the process has. */
 static void *open_own(void *arg)
@@ -145,7 +146,9 @@ static void *open_own(void *arg)
 	_exit(own < 0 ? -own : 0);
 }
 
-START_TEST(own_descriptors)
+UNIT_CASE("own", NULL, NULL);
+
+UNIT_TEST(own_descriptors)
 {
 	pthread_t thread;
 	int status;
@@ -160,15 +163,4 @@ START_TEST(own_descriptors)
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
-}
-END_TEST
-
-UNIT_SUITE(leader)
-{
-	TCase *tcase = unit_case(suite, "own", NULL, NULL);
-
-	tcase_add_test(tcase, own_descriptors);
-	tcase = unit_case(suite, "leader", setup, teardown);
-
-	tcase_add_loop_test(tcase, main_thread_has_ended, 0, 2);
 }

@@ -202,8 +202,17 @@ static void answer(void)
 	hear(us);
 }
 
+/* Seconds. */
+static int patience(void)
+{
+	return getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
+	       getenv("NEAR_MESSAGES") ? 3600 : 60;
+}
+
+UNIT_LONG_CASE("life", setup, teardown, patience());
+
 /* A service answers many that come one after another, and does not grow. */
-START_TEST(clients)
+UNIT_TEST(clients)
 {
 	unsigned int count = how_many("NEAR_CLIENTS", 300), i, files = 0;
 	size_t idle = rig_taken(us);
@@ -228,7 +237,6 @@ START_TEST(clients)
 		files = open_files();
 	}
 }
-END_TEST
 
 /*
  * So many large messages are under way. With no bound, a receiver that is short
@@ -277,11 +285,14 @@ static void talk_to_all(unsigned int *seed)
 	}
 }
 
+UNIT_LONG_CASE("life", setup, teardown, patience());
+UNIT_LONG_CASE("growing", setup_growing, teardown, patience());
+
 /*
  * Four talk and are killed when it suits nobody, four others come. Nothing
  * wrong arrives, and in the end nothing is left of any of them.
  */
-START_TEST(deaths)
+UNIT_TEST(deaths)
 {
 	unsigned int count = how_many("NEAR_DEATHS", 40), seed = 1, i, who;
 	uint64_t until_ms, heard = 0;
@@ -309,10 +320,9 @@ START_TEST(deaths)
 	ck_assert_uint_gt(heard, 0);
 	ck_assert_uint_le(rig_taken(us), idle);
 }
-END_TEST
 
 /* One sends, one receives: each of many messages is what it was. */
-START_TEST(many_messages)
+UNIT_TEST(many_messages)
 {
 	unsigned int count = how_many("NEAR_MESSAGES", 20000), seed = 7, sent;
 	uint64_t heard = 0, end_ms = 0, last = 0;
@@ -342,7 +352,6 @@ START_TEST(many_messages)
 	}
 	ck_assert_uint_eq(heard, count);
 }
-END_TEST
 
 /* As before Linux 5.3. */
 static void refuse_pidfds(void)
@@ -351,8 +360,10 @@ static void refuse_pidfds(void)
 	ck_assert_int_eq(duo_proc_pidfd(getpid()), -ENOSYS);
 }
 
+UNIT_LONG_CASE("life", setup, teardown, patience());
+
 /* A death is found by the start time alone; _i is 1: after it was waited for. */
-START_TEST(without_pidfds)
+UNIT_LOOP(without_pidfds, 0, 2)
 {
 	struct near_addr addr;
 	struct near_peer *peer;
@@ -382,22 +393,4 @@ START_TEST(without_pidfds)
 		child[0] = 0;
 	rig_until(us, NULL, 1);
 	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
-}
-END_TEST
-
-UNIT_SUITE(life)
-{
-	TCase *tcase = unit_case(suite, "life", setup, teardown);
-	TCase *growing = unit_case(suite, "growing", setup_growing, teardown);
-	int patience = getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
-		       getenv("NEAR_MESSAGES") ? 3600 : 60;
-
-	tcase_set_timeout(tcase, patience);
-	tcase_add_test(tcase, clients);
-	tcase_add_test(tcase, deaths);
-	tcase_add_test(tcase, many_messages);
-	tcase_add_loop_test(tcase, without_pidfds, 0, 2);
-	tcase_set_timeout(growing, patience);
-	tcase_add_test(growing, deaths);
-	tcase_add_test(growing, many_messages);
 }

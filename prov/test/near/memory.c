@@ -37,7 +37,9 @@ static size_t taken(const struct rig *rig)
 	return (size_t)st.st_blocks * 512;
 }
 
-START_TEST(by_use)
+UNIT_CASE("memory", NULL, NULL);
+
+UNIT_TEST(by_use)
 {
 	struct rig *us = rig_open(false), *other[64];
 	size_t idle = taken(us), i;
@@ -58,10 +60,9 @@ START_TEST(by_use)
 	ck_assert_uint_le(taken(us), idle + NEAR_PAGE);
 	rig_close(us);
 }
-END_TEST
 
 /* As small as can be: everything works. */
-START_TEST(least_budget)
+UNIT_TEST(least_budget)
 {
 	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
 	struct near_peer *to_b = rig_peer(a, b);
@@ -82,10 +83,9 @@ START_TEST(least_budget)
 	rig_close(a);
 	rig_close(b);
 }
-END_TEST
 
 /* A thousand in one process: all send to the first, which answers. */
-START_TEST(thousand)
+UNIT_TEST(thousand)
 {
 	static struct rig *other[MANY];
 	struct rlimit files;
@@ -120,7 +120,6 @@ START_TEST(thousand)
 	ck_assert_uint_eq(rig_lanes(us), 0);
 	rig_close(us);
 }
-END_TEST
 
 static int open_again(void)
 {
@@ -131,7 +130,7 @@ static int open_again(void)
 }
 
 /* Refused when it is asked for: an error, which is no signal. */
-START_TEST(none_left)
+UNIT_TEST(none_left)
 {
 	struct rig *a = rig_open(false), *b = rig_open(false);
 	struct near_peer *to_b = rig_peer(a, b);
@@ -146,10 +145,9 @@ START_TEST(none_left)
 	rig_close(a);
 	rig_close(b);
 }
-END_TEST
 
 /* Nor does a ring grow then; what it is used for goes on. */
-START_TEST(none_left_to_grow)
+UNIT_TEST(none_left_to_grow)
 {
 	struct rig *a = rig_open(false), *b = rig_open_with(false,
 							     63 * NEAR_PAGE);
@@ -174,10 +172,9 @@ START_TEST(none_left_to_grow)
 	rig_close(a);
 	rig_close(b);
 }
-END_TEST
 
 /* Nor is a region listed where the list would have to be longer. */
-START_TEST(none_left_for_regions)
+UNIT_TEST(none_left_for_regions)
 {
 	struct near_region_entry entry = { .access = NEAR_MAY_READ };
 	struct near_table *table, *other;
@@ -196,9 +193,8 @@ START_TEST(none_left_for_regions)
 	ck_assert_int_eq(near_table_open(&other), -ENOMEM);
 	near_table_close(table);
 }
-END_TEST
 
-START_TEST(no_address_space)
+UNIT_LOOP(no_address_space, 0, !SANITIZED)
 {
 	struct rig *a = rig_open(false), *b = rig_open(false);
 	struct near_peer *to_b = rig_peer(a, b);
@@ -215,9 +211,8 @@ START_TEST(no_address_space)
 	rig_close(a);
 	rig_close(b);
 }
-END_TEST
 
-START_TEST(no_descriptors)
+UNIT_TEST(no_descriptors)
 {
 	struct rig *a = rig_open(false), *b = rig_open(false);
 	struct near_peer *to_b = rig_peer(a, b);
@@ -234,7 +229,6 @@ START_TEST(no_descriptors)
 	rig_close(a);
 	rig_close(b);
 }
-END_TEST
 
 static int lowest_free(void)
 {
@@ -249,7 +243,7 @@ static int lowest_free(void)
  * Descriptors for a few peers only, and some to spare: all others are met and
  * woken as well.
  */
-START_TEST(few_descriptors)
+UNIT_TEST(few_descriptors)
 {
 	struct rig *us = rig_open(false), *other[FEW];
 	struct rlimit limit;
@@ -284,10 +278,9 @@ START_TEST(few_descriptors)
 	}
 	rig_close(us);
 }
-END_TEST
 
 /* Growing a file beyond this limit would end the process. */
-START_TEST(no_long_files)
+UNIT_TEST(no_long_files)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
 	struct near_table *table;
@@ -296,13 +289,12 @@ START_TEST(no_long_files)
 	ck_assert_int_eq(open_again(), -EFBIG);
 	ck_assert_int_eq(near_table_open(&table), -EFBIG);
 }
-END_TEST
 
 /*
  * A program that has all its memory locked, what is mapped later included: what
  * is in use is taken, no more. _i is 1: it locks what is there already.
  */
-START_TEST(locked)
+UNIT_LOOP(locked, 0, 2)
 {
 	struct rig *us, *other[2];
 	struct near_peer *to_us;
@@ -339,23 +331,4 @@ START_TEST(locked)
 	for (i = 0; i < 2; i++)
 		rig_close(other[i]);
 	rig_close(us);
-}
-END_TEST
-
-UNIT_SUITE(memory)
-{
-	TCase *tcase = unit_case(suite, "memory", NULL, NULL);
-
-	tcase_add_test(tcase, by_use);
-	tcase_add_test(tcase, least_budget);
-	tcase_add_loop_test(tcase, locked, 0, 2);
-	tcase_add_test(tcase, thousand);
-	tcase_add_test(tcase, none_left);
-	tcase_add_test(tcase, none_left_to_grow);
-	tcase_add_test(tcase, none_left_for_regions);
-	if (!SANITIZED)
-		tcase_add_test(tcase, no_address_space);
-	tcase_add_test(tcase, no_descriptors);
-	tcase_add_test(tcase, few_descriptors);
-	tcase_add_test(tcase, no_long_files);
 }

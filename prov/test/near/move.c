@@ -27,6 +27,11 @@ static void setup_with(size_t memory)
 	rig_until(b, NULL, 1);
 }
 
+static void setup_poor(void)
+{
+	setup_with(NEAR_PAGE);
+}
+
 static void setup(void)
 {
 	setup_with(GROWING);
@@ -51,8 +56,10 @@ static void tags_until(uint64_t tag)
 	ck_assert_uint_eq(wrong, 0);
 }
 
+UNIT_CASE("move", setup, teardown);
+
 /* Found full again and again: as much as there is, and no message is lost. */
-START_TEST(full)
+UNIT_TEST(full)
 {
 	uint8_t tier = to_b->move.tier;
 	uint32_t most = near_tier_fit(GROWING / NEAR_PAGE);
@@ -74,13 +81,12 @@ START_TEST(full)
 	tags_until(tag);
 	ck_assert_uint_eq(to_b->move.count, 1);
 }
-END_TEST
 
 /*
  * A message that is too long goes the large way, and the next one does not.
  * What is sent before it has arrived does not wait for that.
  */
-START_TEST(too_long)
+UNIT_TEST(too_long)
 {
 	static uint8_t got[4000];
 	struct iovec iov = { got, sizeof(got) };
@@ -105,10 +111,9 @@ START_TEST(too_long)
 	rig_send_large(a, to_b, 3, buf, 10000, NULL);
 	ck_assert(!to_b->tx.gated);
 }
-END_TEST
 
 /* Beyond its share a ring grows size by size, as long as there is room. */
-START_TEST(steps)
+UNIT_TEST(steps)
 {
 	struct near_addr addr = a->addr;
 	struct near_peer *known;
@@ -130,10 +135,11 @@ START_TEST(steps)
 	/* a page for each of the others stays free */
 	ck_assert_uint_eq(tier, near_tier_fit(63 - 29));
 }
-END_TEST
+
+UNIT_CASE("poor", setup_poor, teardown);
 
 /* No budget: it is asked for ever less often, and all arrives. */
-START_TEST(refused)
+UNIT_TEST(refused)
 {
 	uint64_t tag = 1;
 
@@ -146,15 +152,11 @@ START_TEST(refused)
 	ck_assert_uint_le(to_b->move.count, 7);
 	ck_assert_uint_eq(rig_pages(b), 1);
 }
-END_TEST
 
-static void setup_poor(void)
-{
-	setup_with(NEAR_PAGE);
-}
+UNIT_CASE("move", setup, teardown);
 
 /* Answers and requests of one-sided operations wait as messages do. */
-START_TEST(gated)
+UNIT_TEST(gated)
 {
 	struct near_slot *slot;
 	uint64_t tag;
@@ -182,10 +184,9 @@ START_TEST(gated)
 	tags_until(tag + 1);
 	ck_assert_uint_gt(to_b->move.tier, 0);
 }
-END_TEST
 
 /* A ring that nobody polls is moved all the same: its bell is rung. */
-START_TEST(cold)
+UNIT_TEST(cold)
 {
 	struct near_lane *lane = rig_lane(b, a);
 	uint64_t tag;
@@ -200,10 +201,9 @@ START_TEST(cold)
 	tag = rig_overfill(a, to_b, 1);
 	tags_until(tag);
 }
-END_TEST
 
 /* Asked to give back while it wants more: it gives. */
-START_TEST(gives_first)
+UNIT_TEST(gives_first)
 {
 	struct near_lane *lane = rig_lane(b, a);
 	uint64_t tag = 1;
@@ -224,10 +224,9 @@ START_TEST(gives_first)
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
 }
-END_TEST
 
 /* Who had not asked, and keeps what he has, was not refused. */
-START_TEST(not_asked)
+UNIT_TEST(not_asked)
 {
 	struct near_lane *lane;
 
@@ -242,7 +241,6 @@ START_TEST(not_asked)
 	ck_assert_uint_eq(to_b->move.count, 1);
 	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
 }
-END_TEST
 
 static pid_t start(void (*act)(int out), int *in)
 {
@@ -289,7 +287,7 @@ static void act_move(int out)
  * The sender dies: its ring is full, 0, it has written MOVE or not, 1, the ring
  * is a larger one, 2. All that it sent arrives, and nothing stays.
  */
-START_TEST(sender_dies)
+UNIT_LOOP(sender_dies, 0, 3)
 {
 	uint64_t sent, again;
 	uint32_t i;
@@ -317,7 +315,6 @@ START_TEST(sender_dies)
 	ck_assert_uint_eq(rig_pages(b), 1);
 	close(in);
 }
-END_TEST
 
 static void act_listen(int out)
 {
@@ -328,7 +325,7 @@ static void act_listen(int out)
 }
 
 /* The receiver dies before it answers: the sender hears of it. */
-START_TEST(receiver_dies)
+UNIT_TEST(receiver_dies)
 {
 	struct near_addr theirs;
 	struct near_peer *peer;
@@ -347,10 +344,9 @@ START_TEST(receiver_dies)
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
 	close(in);
 }
-END_TEST
 
 /* A ring that one-sided operations hold closed to messages is not too small. */
-START_TEST(closed_is_not_full)
+UNIT_TEST(closed_is_not_full)
 {
 	uint64_t tag;
 
@@ -371,23 +367,4 @@ START_TEST(closed_is_not_full)
 				  NEAR_KIND_INLINE);
 	ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
 	ck_assert_uint_eq(to_b->move.full, 1);
-}
-END_TEST
-
-UNIT_SUITE(move)
-{
-	TCase *tcase = unit_case(suite, "move", setup, teardown);
-	TCase *poor = unit_case(suite, "poor", setup_poor, teardown);
-
-	tcase_add_test(tcase, full);
-	tcase_add_test(tcase, steps);
-	tcase_add_test(tcase, too_long);
-	tcase_add_test(tcase, gated);
-	tcase_add_test(tcase, closed_is_not_full);
-	tcase_add_test(tcase, cold);
-	tcase_add_test(tcase, gives_first);
-	tcase_add_test(tcase, not_asked);
-	tcase_add_loop_test(tcase, sender_dies, 0, 3);
-	tcase_add_test(tcase, receiver_dies);
-	tcase_add_test(poor, refused);
 }

@@ -80,7 +80,9 @@ static void comes_later(const struct near_rndv *rndv, size_t len)
 	ck_assert_int_eq(a->event[sent].kind, RIG_SENT);
 }
 
-START_TEST(reads)
+UNIT_CASE("now", setup, teardown);
+
+UNIT_TEST(reads)
 {
 	int i;
 
@@ -91,27 +93,24 @@ START_TEST(reads)
 	ck_assert_uint_eq(b->port->rx_ops.chunks, 0);
 	ck_assert(near_list_empty(&b->port->receiving));
 }
-END_TEST
 
 /* The start of one that is too long for its buffer is read by near_recv(). */
-START_TEST(reads_what_is_wanted)
+UNIT_TEST(reads_what_is_wanted)
 {
 	ck_assert(now(arrives(LEN + 5000), LEN));
 	was_read(LEN);
 	ck_assert_uint_eq(got[LEN], 0);
 }
-END_TEST
 
 /* It is complete at once. */
-START_TEST(nothing_to_read)
+UNIT_TEST(nothing_to_read)
 {
 	ck_assert(now(arrives(0), 0));
 	was_read(0);
 }
-END_TEST
 
 /* Both ends copy it, unless its sender cannot. */
-START_TEST(too_long)
+UNIT_TEST(too_long)
 {
 	const struct near_rndv *rndv = arrives(NEAR_SHARE_LEAST);
 
@@ -122,10 +121,9 @@ START_TEST(too_long)
 	ck_assert(now(arrives(NEAR_SHARE_LEAST), NEAR_SHARE_LEAST));
 	was_read(NEAR_SHARE_LEAST);
 }
-END_TEST
 
 /* Where reads are refused, or the message has no address. */
-START_TEST(not_readable)
+UNIT_TEST(not_readable)
 {
 	const struct near_rndv *rndv = arrives(LEN);
 	struct near_rndv nowhere = { .id = rndv->id };
@@ -135,10 +133,9 @@ START_TEST(not_readable)
 	ck_assert(!now(rndv, LEN));
 	comes_later(rndv, LEN);
 }
-END_TEST
 
 /* An address that is not the sender's: pieces, by near_recv(). */
-START_TEST(bad_address)
+UNIT_TEST(bad_address)
 {
 	const struct near_rndv *rndv = arrives(LEN);
 	struct near_rndv bad = { .id = rndv->id, .addr = 64 };
@@ -149,10 +146,9 @@ START_TEST(bad_address)
 	comes_later(&bad, LEN);
 	ck_assert(from_a->reads && from_a->shares);
 }
-END_TEST
 
 /* The oldest goes first. */
-START_TEST(not_before_others)
+UNIT_TEST(not_before_others)
 {
 	const struct near_rndv *first = arrives(LEN), *rndv;
 	struct iovec iov = { got + LEN, LEN };
@@ -165,10 +161,9 @@ START_TEST(not_before_others)
 	ck_assert(now(rndv, LEN));
 	rig_until(a, b, a->count + 1);
 }
-END_TEST
 
 /* A poll reads so much, whoever asks. */
-START_TEST(no_more_than_a_step)
+UNIT_TEST(no_more_than_a_step)
 {
 	const struct near_rndv *rndv = arrives(BIG);
 	uint32_t i;
@@ -187,10 +182,9 @@ START_TEST(no_more_than_a_step)
 	rig_poll(b, 1);
 	ck_assert(now(rndv, LEN));
 }
-END_TEST
 
 /* The answer needs a slot: without, nothing is read. */
-START_TEST(no_slot)
+UNIT_TEST(no_slot)
 {
 	const struct near_rndv *rndv;
 
@@ -201,10 +195,9 @@ START_TEST(no_slot)
 	ck_assert(now(rndv, LEN));
 	was_read(LEN);
 }
-END_TEST
 
 /* Nor where there is no ring yet for the answer. */
-START_TEST(no_ring)
+UNIT_TEST(no_ring)
 {
 	struct rig *c = rig_open(false);
 	struct near_peer *peer = rig_peer(c, b);
@@ -216,10 +209,9 @@ START_TEST(no_ring)
 	ck_assert_ptr_null(from_a->tx.slots);
 	rig_close(c);
 }
-END_TEST
 
 /* Its pid may be another's soon. */
-START_TEST(dying)
+UNIT_TEST(dying)
 {
 	const struct near_rndv *rndv = arrives(LEN);
 	uint32_t at = b->count;
@@ -233,13 +225,12 @@ START_TEST(dying)
 	ck_assert_int_eq(b->event[at].kind, RIG_RECEIVED);
 	ck_assert_int_eq(b->event[at].err, ECONNRESET);
 }
-END_TEST
 
 /*
  * The sender cannot be answered: what it announced is lost. _i is 1: it dies before
  * a poll comes to that, and the operation is in no list when it has ended.
  */
-START_TEST(lost)
+UNIT_LOOP(lost, 0, 2)
 {
 	const struct near_rndv *rndv = arrives(LEN);
 	struct iovec iov = { got, LEN };
@@ -258,23 +249,4 @@ START_TEST(lost)
 	ck_assert_int_eq(b->event[events].kind, RIG_RECEIVED);
 	ck_assert_int_eq(b->event[events].err, ECONNRESET);
 	ck_assert(near_list_empty(&b->port->receiving));
-}
-END_TEST
-
-UNIT_SUITE(now)
-{
-	TCase *tcase = unit_case(suite, "now", setup, teardown);
-
-	tcase_add_test(tcase, reads);
-	tcase_add_test(tcase, reads_what_is_wanted);
-	tcase_add_test(tcase, nothing_to_read);
-	tcase_add_test(tcase, too_long);
-	tcase_add_test(tcase, not_readable);
-	tcase_add_test(tcase, bad_address);
-	tcase_add_test(tcase, not_before_others);
-	tcase_add_test(tcase, no_more_than_a_step);
-	tcase_add_test(tcase, no_slot);
-	tcase_add_test(tcase, no_ring);
-	tcase_add_test(tcase, dying);
-	tcase_add_loop_test(tcase, lost, 0, 2);
 }

@@ -49,7 +49,9 @@ static void until(uint32_t done, bool both)
 	ck_assert_int_eq(a.err, 0);
 }
 
-START_TEST(target_does_it)
+UNIT_CASE("offers", setup, side_teardown);
+
+UNIT_TEST(target_does_it)
 {
 	size_t len;
 	uint32_t done = 0;
@@ -79,10 +81,9 @@ START_TEST(target_does_it)
 	until(++done, true);
 	ck_assert_mem_eq(memory, local, 1024);
 }
-END_TEST
 
 /* The target has no ring to us: it did not need one so far, and now it does. */
-START_TEST(first_answer)
+UNIT_TEST(first_answer)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART, 0), 0);
 	rig_poll(b.rig, 1);
@@ -91,10 +92,9 @@ START_TEST(first_answer)
 	until(2, true);
 	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
 }
-END_TEST
 
 /* Nobody polls there: it is done all the same, once, and so is what follows. */
-START_TEST(we_do_it)
+UNIT_TEST(we_do_it)
 {
 	uint64_t tail;
 
@@ -117,10 +117,9 @@ START_TEST(we_do_it)
 	ck_assert_uint_eq(a.done, 2);
 	ck_assert(!near_rma_busy(to_b));
 }
-END_TEST
 
 /* Fewer and fewer, as long as none is taken. */
-START_TEST(fewer_offers)
+UNIT_TEST(fewer_offers)
 {
 	uint32_t i, offers = 0;
 
@@ -135,10 +134,9 @@ START_TEST(fewer_offers)
 	ck_assert_uint_ge(offers, 5);
 	ck_assert_uint_le(offers, 12);
 }
-END_TEST
 
 /* What we are about to do keeps the target, and all behind it, waiting. */
-START_TEST(busy)
+UNIT_TEST(busy)
 {
 	struct near_rma_op *op;
 	uint64_t word;
@@ -158,10 +156,9 @@ START_TEST(busy)
 	ck_assert_mem_eq(memory, local, 8);
 	until(1, true);
 }
-END_TEST
 
 /* An atomic before it is the target's, and it does not overtake that. */
-START_TEST(behind_an_atomic)
+UNIT_TEST(behind_an_atomic)
 {
 	uint64_t one = 1, was = 77;
 	const struct iovec iov = { &one, 8 }, result = { &was, 8 };
@@ -181,7 +178,6 @@ START_TEST(behind_an_atomic)
 	ck_assert_uint_eq(was, 0);
 	ck_assert_mem_eq(memory, local, 8);
 }
-END_TEST
 
 /* Until the ring has no slot left; how many. */
 static uint32_t fill(void)
@@ -199,7 +195,7 @@ static uint32_t fill(void)
 }
 
 /* All of a ring's slots are offers, and nobody polls there. */
-START_TEST(full_ring)
+UNIT_TEST(full_ring)
 {
 	uint32_t i, n = fill();
 
@@ -218,10 +214,9 @@ START_TEST(full_ring)
 		rig_poll(b.rig, 1);
 	rig_until(b.rig, a.rig, 1);
 }
-END_TEST
 
 /* Nor while another size of the ring is wanted, which b would have to give. */
-START_TEST(while_it_moves)
+UNIT_TEST(while_it_moves)
 {
 	uint32_t i, n = fill();
 
@@ -239,10 +234,9 @@ START_TEST(while_it_moves)
 	ck_assert_uint_eq(to_b->move.count, 1);
 	ck_assert_uint_eq(a.done, n);
 }
-END_TEST
 
 /* Its end is not that of a read behind it, which is answered bit by bit. */
-START_TEST(read_behind_it)
+UNIT_TEST(read_behind_it)
 {
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
@@ -259,10 +253,9 @@ START_TEST(read_behind_it)
 	until(3, true);
 	ck_assert(!to_b->rma->reading);
 }
-END_TEST
 
 /* A region whose memory is gone in part: that is told, though some went. */
-START_TEST(copied_in_part)
+UNIT_TEST(copied_in_part)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -288,7 +281,6 @@ START_TEST(copied_in_part)
 	ck_assert_int_eq(a.err, EFAULT);
 	munmap(map, page);
 }
-END_TEST
 
 static void close_a(void)
 {
@@ -299,17 +291,16 @@ static void close_a(void)
 }
 
 /* What was accepted is done when the port closes. */
-START_TEST(closing)
+UNIT_TEST(closing)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	close_a();
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(a.done, 1);
 }
-END_TEST
 
 /* Also where nobody can be told. */
-START_TEST(closing_without_room)
+UNIT_TEST(closing_without_room)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	a.rig->no_room = true;
@@ -318,10 +309,9 @@ START_TEST(closing_without_room)
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(a.done, 0);
 }
-END_TEST
 
 /* And behind one that the target has taken, whose answer we have not seen. */
-START_TEST(closing_behind_a_taken_one)
+UNIT_TEST(closing_behind_a_taken_one)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	rig_poll(b.rig, 1);
@@ -333,7 +323,6 @@ START_TEST(closing_behind_a_taken_one)
 	ck_assert_uint_eq(memory[0], 0);
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
-END_TEST
 
 /* As the memory is that others get: whoever follows the link crashes. */
 static void poison(struct rig *rig, struct near_peer *peer)
@@ -346,7 +335,7 @@ static void poison(struct rig *rig, struct near_peer *peer)
 }
 
 /* The operations have the peer's last references. */
-START_TEST(closing_after_all_others)
+UNIT_TEST(closing_after_all_others)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
@@ -358,10 +347,9 @@ START_TEST(closing_after_all_others)
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
-END_TEST
 
 /* Of one who dies meanwhile nothing is waited for. */
-START_TEST(peer_goes)
+UNIT_TEST(peer_goes)
 {
 	int i;
 
@@ -374,10 +362,9 @@ START_TEST(peer_goes)
 	ck_assert(!near_rma_busy(to_b));
 	side_reopen();
 }
-END_TEST
 
 /* It wants a slot too, when the look at all peers is due in the midst of it. */
-START_TEST(ring_moves_meanwhile)
+UNIT_TEST(ring_moves_meanwhile)
 {
 	struct near_lane *lane;
 	uint64_t tail;
@@ -404,10 +391,9 @@ START_TEST(ring_moves_meanwhile)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
 	rig_until(b.rig, a.rig, 2);
 }
-END_TEST
 
 /* What it has done has ended well, at once or when there is room to say so. */
-START_TEST(done_before_it_goes)
+UNIT_LOOP(done_before_it_goes, 0, 2)
 {
 	uint64_t end;
 
@@ -428,10 +414,9 @@ START_TEST(done_before_it_goes)
 	ck_assert_int_eq(a.err, 0);
 	side_reopen();
 }
-END_TEST
 
 /* Slots that the target is through with are memory that it has given back. */
-START_TEST(none_in_what_was_given_back)
+UNIT_TEST(none_in_what_was_given_back)
 {
 	struct near_lane *lane;
 	struct stat before, after;
@@ -459,29 +444,4 @@ START_TEST(none_in_what_was_given_back)
 	ck_assert_int_eq(fstat(b.rig->port->fd, &after), 0);
 	ck_assert_int_eq(before.st_blocks, after.st_blocks);
 	a.rig->no_room = false;
-}
-END_TEST
-
-UNIT_SUITE(offer)
-{
-	TCase *tcase = unit_case(suite, "offers", setup, side_teardown);
-
-	tcase_add_test(tcase, target_does_it);
-	tcase_add_test(tcase, first_answer);
-	tcase_add_test(tcase, we_do_it);
-	tcase_add_test(tcase, fewer_offers);
-	tcase_add_test(tcase, busy);
-	tcase_add_test(tcase, behind_an_atomic);
-	tcase_add_test(tcase, full_ring);
-	tcase_add_test(tcase, while_it_moves);
-	tcase_add_test(tcase, read_behind_it);
-	tcase_add_test(tcase, copied_in_part);
-	tcase_add_test(tcase, closing);
-	tcase_add_test(tcase, closing_without_room);
-	tcase_add_test(tcase, closing_behind_a_taken_one);
-	tcase_add_test(tcase, closing_after_all_others);
-	tcase_add_test(tcase, peer_goes);
-	tcase_add_test(tcase, ring_moves_meanwhile);
-	tcase_add_test(tcase, none_in_what_was_given_back);
-	tcase_add_loop_test(tcase, done_before_it_goes, 0, 2);
 }

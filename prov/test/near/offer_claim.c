@@ -53,8 +53,10 @@ static void a_has_done(uint32_t done)
 	ck_assert_uint_eq(a.done, done);
 }
 
+UNIT_CASE("claims", side_setup_offers, side_teardown);
+
 /* It says that it is at it, looks, and has it. We have seen what it says. */
-START_TEST(target_first)
+UNIT_TEST(target_first)
 {
 	struct near_slot *slot;
 
@@ -73,10 +75,9 @@ START_TEST(target_first)
 	a_polls();
 	side_untouched();
 }
-END_TEST
 
 /* It has found out that it may not, and never polls again. */
-START_TEST(target_takes_it_back)
+UNIT_TEST(target_takes_it_back)
 {
 	side_put(0);
 	side_put(8);
@@ -96,10 +97,9 @@ START_TEST(target_takes_it_back)
 	ck_assert_uint_eq(side_ctl()->done, 3);
 	a_has_done(3);
 }
-END_TEST
 
 /* Open when it looked first, held when it has said that it is at it. */
-START_TEST(target_finds_it_held)
+UNIT_TEST(target_finds_it_held)
 {
 	struct near_lane *lane = rig_lane(b.rig, a.rig);
 	struct near_slot *slot;
@@ -120,13 +120,12 @@ START_TEST(target_finds_it_held)
 	ck_assert_mem_eq(memory, local, 8);
 	a_has_done(1);
 }
-END_TEST
 
 /*
  * And then it lacks memory for a reply: it must not look as if it were at it
  * still, for it may never poll again.
  */
-START_TEST(target_finds_it_held_and_no_memory)
+UNIT_TEST(target_finds_it_held_and_no_memory)
 {
 	struct near_lane *lane = rig_lane(b.rig, a.rig);
 	struct near_port *port = b.rig->port;
@@ -148,7 +147,6 @@ START_TEST(target_finds_it_held_and_no_memory)
 	a_has_done(1);
 	ck_assert_mem_eq(memory, local, 8);
 }
-END_TEST
 
 /* The slot of the test, and how often it was held. */
 static const struct near_slot *watched;
@@ -164,7 +162,7 @@ static void at_it_when_held(struct rig *rig)
 }
 
 /* We see it when we have held the slot, and give it back. */
-START_TEST(given_back)
+UNIT_TEST(given_back)
 {
 	side_put(0);
 	watched = first_offer()->slot;
@@ -179,10 +177,9 @@ START_TEST(given_back)
 	a_has_done(1);
 	ck_assert_mem_eq(memory, local, 8);
 }
-END_TEST
 
 /* A count ends writes; b has no ring to a, and needs none. */
-START_TEST(counted)
+UNIT_TEST(counted)
 {
 	struct near_peer *to_a = near_peer_find(b.rig->port, &a.rig->addr);
 	int i;
@@ -196,10 +193,9 @@ START_TEST(counted)
 	ck_assert_uint_eq(side_ctl()->done, 10);
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 }
-END_TEST
 
 /* One that is read has an answer, and those behind it end after it. */
-START_TEST(counted_behind_a_read)
+UNIT_TEST(counted_behind_a_read)
 {
 	side_put(0);
 	ck_assert_int_eq(side_offer(NEAR_READ, SIDE_KEY, 0, 8), 0);
@@ -211,10 +207,9 @@ START_TEST(counted_behind_a_read)
 	ck_assert_uint_eq(a.done, 1);
 	a_has_done(3);
 }
-END_TEST
 
 /* A count that covers one that was refused does not end it well. */
-START_TEST(refused)
+UNIT_TEST(refused)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
 	side_put(0);
@@ -243,10 +238,9 @@ START_TEST(refused)
 	a_has_done(4);
 	ck_assert_int_eq(a.err, 0);
 }
-END_TEST
 
 /* Where membarrier is refused to us, we do it. */
-START_TEST(fenced)
+UNIT_TEST(fenced)
 {
 	bool fence = a.rig->port->fence;
 
@@ -257,7 +251,6 @@ START_TEST(fenced)
 	ck_assert_uint_eq(to_b->rma->offers, 0);
 	a.rig->port->fence = fence;
 }
-END_TEST
 
 static bool stop_b;
 
@@ -290,7 +283,7 @@ static struct near_tx one_mapping(void)
 }
 
 /* Every second is withdrawn at once: who does it is by chance, and one does. */
-START_TEST(both)
+UNIT_TEST(both)
 {
 	uint32_t round, by_us = 0, by_target = 0;
 	struct near_slot *slot;
@@ -325,22 +318,4 @@ START_TEST(both)
 	__atomic_store_n(&stop_b, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	to_b->tx.ctl = was.ctl;
-}
-END_TEST
-
-UNIT_SUITE(offer_claim)
-{
-	TCase *tcase = unit_case(suite, "claims", side_setup_offers,
-				 side_teardown);
-
-	tcase_add_test(tcase, target_first);
-	tcase_add_test(tcase, target_takes_it_back);
-	tcase_add_test(tcase, target_finds_it_held);
-	tcase_add_test(tcase, target_finds_it_held_and_no_memory);
-	tcase_add_test(tcase, given_back);
-	tcase_add_test(tcase, counted);
-	tcase_add_test(tcase, counted_behind_a_read);
-	tcase_add_test(tcase, refused);
-	tcase_add_test(tcase, fenced);
-	tcase_add_test(tcase, both);
 }

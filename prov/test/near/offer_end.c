@@ -27,8 +27,10 @@ static void *late_back(void *none)
 	return NULL;
 }
 
+UNIT_CASE("ends", side_setup_offers, side_teardown);
+
 /* A port that closes leaves while nothing of its is half done. */
-START_TEST(closing_while_it_is_at_it)
+UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
 {
 	pthread_t thread;
 
@@ -49,10 +51,9 @@ START_TEST(closing_while_it_is_at_it)
 	if (_i)
 		side_untouched();
 }
-END_TEST
 
 /* It is stopped there: we leave, and what is behind is its, too: in order. */
-START_TEST(closing_while_it_is_stopped)
+UNIT_TEST(closing_while_it_is_stopped)
 {
 	side_put(0);
 	rig_fill(local, SIDE_LARGE, 8);
@@ -65,7 +66,6 @@ START_TEST(closing_while_it_is_stopped)
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(side_ctl()->done, 2);
 }
-END_TEST
 
 /* A process that dies: which word it leaves. */
 static void die_with(enum near_offer offer)
@@ -97,7 +97,7 @@ static void die_with(enum near_offer offer)
 }
 
 /* What it was about to do itself may be done or not; the rest arrives. */
-START_TEST(initiator_dies)
+UNIT_LOOP(initiator_dies, 0, 3)
 {
 	static const enum near_offer at[] = {
 		NEAR_OFFER_OPEN, NEAR_OFFER_BUSY, NEAR_OFFER_OVER,
@@ -112,10 +112,9 @@ START_TEST(initiator_dies)
 	ck_assert_int_eq(b.rig->event[3].kind, RIG_GONE);
 	ck_assert_mem_eq(memory, expect, 8);
 }
-END_TEST
 
 /* In the middle of it, or about to take it back: it ends, and in error. */
-START_TEST(target_dies)
+UNIT_TEST(target_dies)
 {
 	int i;
 
@@ -128,16 +127,4 @@ START_TEST(target_dies)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert(!near_rma_busy(to_b));
 	side_untouched();
-}
-END_TEST
-
-UNIT_SUITE(offer_end)
-{
-	TCase *tcase = unit_case(suite, "ends", side_setup_offers,
-				 side_teardown);
-
-	tcase_add_loop_test(tcase, closing_while_it_is_at_it, 0, 2);
-	tcase_add_test(tcase, closing_while_it_is_stopped);
-	tcase_add_loop_test(tcase, initiator_dies, 0, 3);
-	tcase_add_test(tcase, target_dies);
 }

@@ -48,8 +48,10 @@ static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 	rig_poll(b, 100);
 }
 
+UNIT_CASE("page", NULL, NULL);
+
 /* All sizes of messages, in rings of all sizes; in the end nothing is left. */
-START_TEST(talk)
+UNIT_LOOP(talk, 0, 3)
 {
 	struct rig *a, *b;
 	struct near_peer *to_b;
@@ -91,10 +93,9 @@ START_TEST(talk)
 	ck_assert_uint_eq(rig_pages(b), 0);
 	rig_close(b);
 }
-END_TEST
 
 /* More senders than there are pages in the budget: each has one. */
-START_TEST(many)
+UNIT_LOOP(many, 0, 3)
 {
 	enum { MANY = 60 };
 	struct rig *us, *other[MANY];
@@ -117,10 +118,9 @@ START_TEST(many)
 	ck_assert_uint_eq(rig_pages(us), 0);
 	rig_close(us);
 }
-END_TEST
 
 /* That is never so on one host, but with an emulator: it is said. */
-START_TEST(of_another_size)
+UNIT_TEST(of_another_size)
 {
 	struct rig *a, *b = rig_open(false);
 	struct near_peer *to_b;
@@ -134,14 +134,4 @@ START_TEST(of_another_size)
 	rig_close(a);
 	near_page_assume((size_t)sysconf(_SC_PAGESIZE));
 	rig_close(b);
-}
-END_TEST
-
-UNIT_SUITE(page)
-{
-	TCase *tcase = unit_case(suite, "page", NULL, NULL);
-
-	tcase_add_loop_test(tcase, talk, 0, 3);
-	tcase_add_loop_test(tcase, many, 0, 3);
-	tcase_add_test(tcase, of_another_size);
 }

@@ -43,7 +43,9 @@ static void teardown(void)
 	free(got);
 }
 
-START_TEST(every_size_in_order)
+UNIT_CASE("read", setup, teardown);
+
+UNIT_TEST(every_size_in_order)
 {
 	struct rig_event *event = b->event;
 	size_t len, n = 0;
@@ -60,10 +62,9 @@ START_TEST(every_size_in_order)
 		event++;
 	}
 }
-END_TEST
 
 /* Data that needs more than 32 bits does not fit into a slot's header. */
-START_TEST(wide_data)
+UNIT_TEST(wide_data)
 {
 	struct near_msg msg = {
 		.payload = big, .len = 3, .data = 0xfedcba9876543210u,
@@ -76,10 +77,9 @@ START_TEST(wide_data)
 	ck_assert_uint_eq(b->event[0].msg.len, 3);
 	ck_assert_uint_eq(b->event[0].msg.flags, NEAR_DATA);
 }
-END_TEST
 
 /* A ring that is full says so; nothing is lost, whatever the sink does. */
-START_TEST(full_then_all)
+UNIT_TEST(full_then_all)
 {
 	uint32_t sent = 0, i;
 
@@ -98,15 +98,13 @@ START_TEST(full_then_all)
 		ck_assert_mem_eq(b->event[i].payload, &i, sizeof(i));
 	ck_assert_int_eq(rig_send(a, to_b, 0, big, 1), 0);
 }
-END_TEST
 
-START_TEST(too_long_for_the_ring)
+UNIT_TEST(too_long_for_the_ring)
 {
 	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8193), NEAR_LARGE);
 	rig_poll(b, 10);
 	ck_assert_uint_eq(b->count, 0);
 }
-END_TEST
 
 static void receive(struct rig *rig, const struct rig_event *event, size_t room,
 		    void *cookie)
@@ -118,7 +116,10 @@ static void receive(struct rig *rig, const struct rig_event *event, size_t room,
 				   iov, 2, event->msg.len, cookie), 0);
 }
 
-START_TEST(large)
+UNIT_CASE("read", setup, teardown);
+UNIT_CASE("pieces", setup_pieces, teardown);
+
+UNIT_TEST(large)
 {
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, &big), 0);
 	rig_until(b, NULL, 1);
@@ -137,10 +138,9 @@ START_TEST(large)
 	ck_assert_ptr_eq(a->event[0].cookie, &big);
 	ck_assert_int_eq(a->event[0].err, 0);
 }
-END_TEST
 
 /* Others get their turn between the steps of a large message. */
-START_TEST(large_in_steps)
+UNIT_TEST(large_in_steps)
 {
 	uint32_t i;
 
@@ -155,9 +155,8 @@ START_TEST(large_in_steps)
 	rig_until(b, a, 5);
 	ck_assert_mem_eq(got, big, LARGE);
 }
-END_TEST
 
-START_TEST(large_truncated)
+UNIT_TEST(large_truncated)
 {
 	rig_send_large(a, to_b, 9, big, LARGE, &big);
 	rig_until(b, NULL, 1);
@@ -167,9 +166,8 @@ START_TEST(large_truncated)
 	ck_assert_mem_eq(got, big, 1000);
 	ck_assert_int_eq(got[1000], 0);
 }
-END_TEST
 
-START_TEST(large_discarded)
+UNIT_TEST(large_discarded)
 {
 	rig_send_large(a, to_b, 9, big, LARGE, &big);
 	rig_until(b, NULL, 1);
@@ -180,10 +178,9 @@ START_TEST(large_discarded)
 	ck_assert_int_eq(a->event[0].err, 0);
 	ck_assert_uint_eq(b->count, 1);
 }
-END_TEST
 
 /* What is copied may be overwritten at once. */
-START_TEST(large_copied)
+UNIT_TEST(large_copied)
 {
 	struct near_msg msg = { .len = LARGE };
 	struct iovec iov = { got, LARGE };
@@ -199,9 +196,8 @@ START_TEST(large_copied)
 	rig_poll(a, 10);
 	ck_assert_uint_eq(a->count, 0);
 }
-END_TEST
 
-START_TEST(to_self)
+UNIT_TEST(to_self)
 {
 	struct near_peer *self = rig_peer(a, a);
 
@@ -214,10 +210,11 @@ START_TEST(to_self)
 	rig_until(a, NULL, 4);
 	ck_assert_mem_eq(got, big, LARGE);
 }
-END_TEST
+
+UNIT_CASE("read", setup, teardown);
 
 /* Many senders: those that are idle leave the list, and are heard again. */
-START_TEST(cold_lanes)
+UNIT_TEST(cold_lanes)
 {
 	enum { MANY = 3 * NEAR_HOT_MIN };
 	struct rig *other[MANY];
@@ -242,13 +239,12 @@ START_TEST(cold_lanes)
 	for (i = 0; i < MANY; i++)
 		rig_close(other[i]);
 }
-END_TEST
 
 /*
  * The lost wake-up, step by step: the sender has stored its slot but read the
  * flag before it went up. The last look after the barrier finds the slot.
  */
-START_TEST(demoted_while_sending)
+UNIT_TEST(demoted_while_sending)
 {
 	struct rig *other[NEAR_HOT_MIN + 1];
 	struct near_lane *lane;
@@ -273,10 +269,9 @@ START_TEST(demoted_while_sending)
 	for (i = 0; i <= NEAR_HOT_MIN; i++)
 		rig_close(other[i]);
 }
-END_TEST
 
 /* A port that closes: what it has sent is delivered, its ring is free. */
-START_TEST(closed)
+UNIT_TEST(closed)
 {
 	struct rig *c = rig_open(false);
 	struct near_peer *to_c = rig_peer(a, c);
@@ -294,10 +289,9 @@ START_TEST(closed)
 	ck_assert_uint_eq(rig_lanes(a), 0);
 	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
 }
-END_TEST
 
 /* One that only receives says so, too. */
-START_TEST(closed_receiver)
+UNIT_TEST(closed_receiver)
 {
 	struct rig *c = rig_open(false);
 	struct near_peer *to_c = rig_peer(a, c);
@@ -309,10 +303,9 @@ START_TEST(closed_receiver)
 	ck_assert_int_eq(a->event[0].err, ECONNRESET);
 	ck_assert_int_eq(a->event[1].kind, RIG_GONE);
 }
-END_TEST
 
 /* Clients that come and go one after another use one ring, and no memory. */
-START_TEST(many_lives)
+UNIT_TEST(many_lives)
 {
 	struct near_peer *peer;
 	struct rig *c;
@@ -333,9 +326,8 @@ START_TEST(many_lives)
 		ck_assert(near_list_empty(&b->port->peers));
 	}
 }
-END_TEST
 
-START_TEST(no_such_port)
+UNIT_TEST(no_such_port)
 {
 	struct near_addr addr = b->addr;
 	struct near_peer *peer;
@@ -361,17 +353,6 @@ START_TEST(no_such_port)
 	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
 	ck_assert_int_eq(a->warnings, 1);
 }
-END_TEST
-
-static void add_large(TCase *tcase)
-{
-	tcase_add_test(tcase, large);
-	tcase_add_test(tcase, large_in_steps);
-	tcase_add_test(tcase, large_truncated);
-	tcase_add_test(tcase, large_discarded);
-	tcase_add_test(tcase, large_copied);
-	tcase_add_test(tcase, to_self);
-}
 
 /* While a port is closed and a peer of it is forgotten: what others see. */
 static uint32_t claim_seen, mark_seen;
@@ -386,7 +367,7 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
  * Who sees the mark of a closed port gives its rings to others: a port that was
  * marked first could write "closed" into somebody else's claim.
  */
-START_TEST(claims_before_mark)
+UNIT_TEST(claims_before_mark)
 {
 	rig_send(a, rig_peer(a, b), 1, big, 8);
 	rig_until(b, NULL, 1);
@@ -395,25 +376,4 @@ START_TEST(claims_before_mark)
 	a = rig_open(false);
 	ck_assert_uint_eq(claim_seen, NEAR_CLAIM_CLOSED);
 	ck_assert_uint_eq(mark_seen, 0);
-}
-END_TEST
-
-UNIT_SUITE(port)
-{
-	TCase *read = unit_case(suite, "read", setup, teardown);
-	TCase *pieces = unit_case(suite, "pieces", setup_pieces, teardown);
-
-	tcase_add_test(read, every_size_in_order);
-	tcase_add_test(read, wide_data);
-	tcase_add_test(read, full_then_all);
-	tcase_add_test(read, too_long_for_the_ring);
-	add_large(read);
-	add_large(pieces);
-	tcase_add_test(read, cold_lanes);
-	tcase_add_test(read, demoted_while_sending);
-	tcase_add_test(read, closed);
-	tcase_add_test(read, closed_receiver);
-	tcase_add_test(read, claims_before_mark);
-	tcase_add_test(read, many_lives);
-	tcase_add_test(read, no_such_port);
 }

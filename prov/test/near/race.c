@@ -63,7 +63,9 @@ static void *produce(void *none)
 	return NULL;
 }
 
-START_TEST(ring)
+UNIT_CASE("race", setup, teardown);
+
+UNIT_TEST(ring)
 {
 	const struct near_slot *slot;
 	const uint8_t *data;
@@ -88,7 +90,6 @@ START_TEST(ring)
 	}
 	pthread_join(producer, NULL);
 }
-END_TEST
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
 static uint32_t offered;	/* the SHARE slot: round, released */
@@ -122,7 +123,7 @@ static void *share_sender(void *none)
  * The buffer is ours again when the round is over. In every fourth round the
  * sender comes first, however slow its thread is to start.
  */
-START_TEST(share)
+UNIT_TEST(share)
 {
 	struct near_ctl *ctl = memory;
 	uint32_t round, claimed, wrote, by_sender = 0;
@@ -151,13 +152,4 @@ START_TEST(share)
 	}
 	pthread_join(sender, NULL);
 	ck_assert_uint_ge(by_sender, ROUNDS / 4);
-}
-END_TEST
-
-UNIT_SUITE(race)
-{
-	TCase *tcase = unit_case(suite, "race", setup, teardown);
-
-	tcase_add_test(tcase, ring);
-	tcase_add_test(tcase, share);
 }

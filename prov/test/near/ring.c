@@ -53,7 +53,9 @@ static bool take(uint64_t tag)
 	return true;
 }
 
-START_TEST(full_and_empty)
+UNIT_CASE("ring", setup, teardown);
+
+UNIT_TEST(full_and_empty)
 {
 	uint32_t i;
 
@@ -68,10 +70,9 @@ START_TEST(full_and_empty)
 		ck_assert(take(i));
 	ck_assert(!take(0));
 }
-END_TEST
 
 /* Beyond what a lap number holds, with the slots never cleared. */
-START_TEST(laps)
+UNIT_TEST(laps)
 {
 	uint64_t sent = 0, taken = 0, wrong = 0, word;
 
@@ -88,10 +89,9 @@ START_TEST(laps)
 	ck_assert_uint_eq(sent, taken);
 	ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
 /* Each message that is allowed goes in when all before it are consumed. */
-START_TEST(data_always_fits)
+UNIT_LOOP(data_always_fits, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
 	uint64_t end, word;
@@ -120,10 +120,9 @@ START_TEST(data_always_fits)
 		near_rx_release(&rx);
 	}
 }
-END_TEST
 
 /* Every size after every other, with what is left of the one before. */
-START_TEST(restarts)
+UNIT_LOOP(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
 	struct near_slot *slot;
@@ -161,20 +160,18 @@ START_TEST(restarts)
 	ck_assert(!take(0));
 	ck_assert(put(0) && take(0));
 }
-END_TEST
 
 /* A peer can say what it likes: lengths are refused, heads read as full. */
 /* Without a ring there is no slot, and nothing is looked for. */
-START_TEST(no_ring)
+UNIT_TEST(no_ring)
 {
 	near_tx_none(&tx);
 	ck_assert_ptr_null(near_tx_slot(&tx));
 	ck_assert_ptr_null(near_tx_slot_past(&tx));
 	ck_assert(!near_tx_reload(&tx));
 }
-END_TEST
 
-START_TEST(hostile_values)
+UNIT_TEST(hostile_values)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
 	uint64_t end;
@@ -183,7 +180,7 @@ START_TEST(hostile_values)
 	ck_assert_ptr_null(near_rx_data(&rx, place.data));
 	ck_assert_ptr_null(near_rx_data(&rx, UINT32_MAX));
 	ck_assert_ptr_null(near_rx_data(&rx, SIZE_MAX));
-	for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(heads); i++) {
 		tx.tail = 0;
 		tx.head = 0 - (uint64_t)place.slots;
 		tx.ctl->head = heads[i];
@@ -194,13 +191,14 @@ START_TEST(hostile_values)
 		ck_assert_ptr_null(near_tx_data(&tx, 64, &end));
 	}
 }
-END_TEST
 
 /* Sizes of a page that kernels have. */
 static const size_t pages[] = { 4096, 16384, 65536 };
 
+UNIT_CASE("rest", NULL, NULL);
+
 /* All rings of a file, one after the other, each as long as its largest. */
-START_TEST(places)
+UNIT_LOOP(places, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
 	size_t end, page;
@@ -232,10 +230,9 @@ START_TEST(places)
 	}
 	ck_assert_uint_eq(end, near_region_size(growing[_i % 4]));
 }
-END_TEST
 
 /* What a message may be long to go in one piece, and what rings have room for. */
-START_TEST(tiers)
+UNIT_LOOP(tiers, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
 		1024, 2048, 4096, 8192, 16384, 16384, 16384, 16384,
@@ -257,10 +254,9 @@ START_TEST(tiers)
 	ck_assert_uint_eq(near_tier_fit(0), least);
 	ck_assert_uint_eq(near_tier_fit(SIZE_MAX), NEAR_TIERS - 1);
 }
-END_TEST
 
 /* 64 all to all stay inside 64 MiB, their records too, and 192 inside 256. */
-START_TEST(sums)
+UNIT_TEST(sums)
 {
 	near_page_assume(4096);
 	ck_assert_uint_le(64 * (near_memory(NEAR_MEMORY, 63) + NEAR_PAGE),
@@ -278,9 +274,8 @@ START_TEST(sums)
 	near_page_assume(65536);
 	ck_assert_uint_le(64 * near_memory(NEAR_MEMORY, 63), 260 << 20);
 }
-END_TEST
 
-START_TEST(small_copies)
+UNIT_TEST(small_copies)
 {
 	uint8_t from[64], to[64];
 	size_t len, i;
@@ -294,9 +289,8 @@ START_TEST(small_copies)
 			ck_assert_uint_eq(to[i], 0xaa);
 	}
 }
-END_TEST
 
-START_TEST(vectors)
+UNIT_TEST(vectors)
 {
 	uint8_t a[5], b[9], flat[14], back[14];
 	struct iovec iov[] = { { a, 5 }, { NULL, 0 }, { b, 9 } };
@@ -315,7 +309,6 @@ START_TEST(vectors)
 		}
 	}
 }
-END_TEST
 
 static void *get(struct near_pool *pool)
 {
@@ -325,7 +318,7 @@ static void *get(struct near_pool *pool)
 	return object;
 }
 
-START_TEST(pool_ids)
+UNIT_TEST(pool_ids)
 {
 	struct near_pool pool;
 	void *first, *second;
@@ -349,9 +342,8 @@ START_TEST(pool_ids)
 	ck_assert_ptr_null(near_pool_next(&pool, &at));
 	near_pool_fini(&pool);
 }
-END_TEST
 
-START_TEST(pool_limit)
+UNIT_TEST(pool_limit)
 {
 	struct near_pool pool;
 	void *object[2 * NEAR_POOL_CHUNK];
@@ -367,25 +359,4 @@ START_TEST(pool_limit)
 	near_pool_put(&pool, object[7]);
 	ck_assert_ptr_eq(get(&pool), object[7]);
 	near_pool_fini(&pool);
-}
-END_TEST
-
-UNIT_SUITE(ring)
-{
-	TCase *ring = unit_case(suite, "ring", setup, teardown);
-	TCase *rest = unit_case(suite, "rest", NULL, NULL);
-
-	tcase_add_test(ring, full_and_empty);
-	tcase_add_test(ring, laps);
-	tcase_add_loop_test(ring, data_always_fits, 0, NEAR_TIERS);
-	tcase_add_loop_test(ring, restarts, 0, NEAR_TIERS * NEAR_TIERS);
-	tcase_add_test(ring, no_ring);
-	tcase_add_test(ring, hostile_values);
-	tcase_add_loop_test(rest, places, 0, 12);
-	tcase_add_loop_test(rest, tiers, 0, 3);
-	tcase_add_test(rest, sums);
-	tcase_add_test(rest, small_copies);
-	tcase_add_test(rest, vectors);
-	tcase_add_test(rest, pool_ids);
-	tcase_add_test(rest, pool_limit);
 }

@@ -56,7 +56,10 @@ static int run(enum near_verb verb, uint64_t key, uint64_t addr, size_t len)
 	return end(start_flags(verb, key, addr, len, 0), done);
 }
 
-START_TEST(every_size)
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
+UNIT_CASE("by the target", side_setup_asked, side_teardown);
+
+UNIT_TEST(every_size)
 {
 	size_t len;
 
@@ -78,9 +81,8 @@ START_TEST(every_size)
 	/* ours, and its lane's if it has answered */
 	ck_assert_uint_eq(to_b->refs, 1 + rig_lanes(a.rig));
 }
-END_TEST
 
-START_TEST(all_of_it_but_not_more)
+UNIT_TEST(all_of_it_but_not_more)
 {
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE), 0);
 	ck_assert_mem_eq(memory, local, SIDE_LARGE);
@@ -96,9 +98,8 @@ START_TEST(all_of_it_but_not_more)
 	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY + 1, SIDE_START, 8), -EKEYREJECTED);
 	side_untouched();
 }
-END_TEST
 
-START_TEST(rights)
+UNIT_TEST(rights)
 {
 	side_region(1, NEAR_MAY_READ, 64);
 	side_region(2, NEAR_MAY_WRITE, 64);
@@ -110,10 +111,9 @@ START_TEST(rights)
 	near_table_remove(b.table, 1);
 	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), -EKEYREJECTED);
 }
-END_TEST
 
 /* The target decides by its own table, whatever we have seen in it. */
-START_TEST(closed_meanwhile)
+UNIT_TEST(closed_meanwhile)
 {
 	uint32_t done = a.done;
 	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
@@ -126,13 +126,14 @@ START_TEST(closed_meanwhile)
 	side_region(SIDE_KEY, NEAR_MAY_WRITE, SIDE_LARGE);
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 100), 0);
 }
-END_TEST
+
+UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /*
  * An id is used again after 2^31 operations: what was refused under it is not
  * meant then, whether it has one part or many (_i).
  */
-START_TEST(refused_id_again)
+UNIT_LOOP(refused_id_again, 0, 2)
 {
 	size_t len = _i ? SIDE_LARGE : 8;
 	uint32_t done = a.done;
@@ -151,9 +152,11 @@ START_TEST(refused_id_again)
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, len), 0);
 	ck_assert_mem_eq(memory, local, len);
 }
-END_TEST
 
-START_TEST(data_and_told)
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
+UNIT_CASE("by the target", side_setup_asked, side_teardown);
+
+UNIT_TEST(data_and_told)
 {
 	uint32_t done = a.done;
 
@@ -177,10 +180,9 @@ START_TEST(data_and_told)
 	ck_assert_uint_eq(b.events, 3);
 	ck_assert(!b.event.write && !b.event.has_data);
 }
-END_TEST
 
 /* A message that is sent after a write is received after it. */
-START_TEST(write_then_send)
+UNIT_TEST(write_then_send)
 {
 	uint32_t done = a.done, i;
 	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
@@ -201,7 +203,6 @@ START_TEST(write_then_send)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
 	rig_until(b.rig, a.rig, 2);
 }
-END_TEST
 
 static int atomic(enum near_verb verb, unsigned int op, void *operand,
 		  void *compare, void *result, size_t len, uint32_t flags)
@@ -220,7 +221,7 @@ static int atomic(enum near_verb verb, unsigned int op, void *operand,
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-START_TEST(atomics)
+UNIT_TEST(atomics)
 {
 	uint64_t *target = (uint64_t *)memory, one = 1, two = 2, was = 77;
 	uint32_t i, done;
@@ -256,10 +257,9 @@ START_TEST(atomics)
 	ck_assert_uint_eq(a.done, done + 2001);
 	ck_assert_uint_eq(was, 2001);
 }
-END_TEST
 
 /* Longer than one part; then a write must not overtake, nor a read. */
-START_TEST(atomics_long_and_in_order)
+UNIT_TEST(atomics_long_and_in_order)
 {
 	static uint64_t operand[1000], result[1000], zero[1000];
 	uint64_t *target = (uint64_t *)memory;
@@ -282,9 +282,8 @@ START_TEST(atomics_long_and_in_order)
 	ck_assert_mem_eq(target, operand, sizeof(operand));
 	ck_assert_mem_eq(local, operand, sizeof(operand));
 }
-END_TEST
 
-START_TEST(atomic_rights)
+UNIT_TEST(atomic_rights)
 {
 	uint64_t one = 1, was = 5;
 	struct near_rma_args args = {
@@ -305,10 +304,9 @@ START_TEST(atomic_rights)
 	ck_assert_uint_eq(was, 5);
 	ck_assert_uint_eq(memory[0], 0);
 }
-END_TEST
 
 /* Everything that is under way ends with the peer. */
-START_TEST(closed_port)
+UNIT_TEST(closed_port)
 {
 	uint64_t one = 1, was;
 	uint32_t i, n = 0;
@@ -330,14 +328,13 @@ START_TEST(closed_port)
 	ck_assert_ptr_null(to_b->rma->view);
 	side_reopen();
 }
-END_TEST
 
 /*
  * An answer, its target's first slot to us, and then the target's end: what has
  * looked at the bell before both finds both at once. _i is 1: the look at peers of
  * a poll, else that of who has slept.
  */
-START_TEST(answered_and_closed)
+UNIT_LOOP(answered_and_closed, 0, 2)
 {
 	uint64_t one = 1, was = 77;
 
@@ -360,30 +357,4 @@ START_TEST(answered_and_closed)
 	ck_assert_uint_eq(a.rig->count, 1);
 	ck_assert_int_eq(a.rig->event[0].kind, RIG_GONE);
 	side_reopen();
-}
-END_TEST
-
-static TCase *add(Suite *suite, const char *name, void (*setup)(void))
-{
-	TCase *tcase = unit_case(suite, name, setup, side_teardown);
-
-	tcase_add_test(tcase, every_size);
-	tcase_add_test(tcase, all_of_it_but_not_more);
-	tcase_add_test(tcase, rights);
-	tcase_add_test(tcase, closed_meanwhile);
-	tcase_add_test(tcase, data_and_told);
-	tcase_add_test(tcase, write_then_send);
-	tcase_add_test(tcase, atomics);
-	tcase_add_test(tcase, atomics_long_and_in_order);
-	tcase_add_test(tcase, atomic_rights);
-	tcase_add_test(tcase, closed_port);
-	tcase_add_loop_test(tcase, answered_and_closed, 0, 2);
-	return tcase;
-}
-
-UNIT_SUITE(rma)
-{
-	add(suite, "by ourselves", side_setup_direct);
-	tcase_add_loop_test(add(suite, "by the target", side_setup_asked),
-			    refused_id_again, 0, 2);
 }

@@ -44,7 +44,7 @@ static const struct bad_request {
 				       .len = 8 } },
 };
 
-#define BAD_REQUESTS (sizeof(bad_requests) / sizeof(bad_requests[0]))
+#define BAD_REQUESTS (ARRAY_SIZE(bad_requests))
 
 static void publish(enum near_kind kind, const struct near_slot *what)
 {
@@ -66,7 +66,9 @@ static void cut_off(const char *name)
 	side_untouched();
 }
 
-START_TEST(hostile_request)
+UNIT_CASE("peer", side_setup_asked, side_teardown);
+
+UNIT_LOOP(hostile_request, 0, BAD_REQUESTS)
 {
 	struct near_slot slot = { .rma = bad_requests[_i].slot };
 
@@ -75,10 +77,9 @@ START_TEST(hostile_request)
 	publish(NEAR_KIND_RMA, &slot);
 	cut_off(bad_requests[_i].name);
 }
-END_TEST
 
 /* Of an operation that we have never had, or not with that one. */
-START_TEST(hostile_answer)
+UNIT_LOOP(hostile_answer, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
 		{ .id = 1ull << 32 }, { .id = 7, .len = 8 },
@@ -92,10 +93,9 @@ START_TEST(hostile_answer)
 	publish(NEAR_KIND_ANSWER, &slot);
 	cut_off("answer");
 }
-END_TEST
 
 /* More than was asked for, or not the next of it. */
-START_TEST(hostile_result)
+UNIT_LOOP(hostile_result, 0, 2)
 {
 	static uint8_t beyond[64];
 	struct near_rma_args args = {
@@ -123,10 +123,9 @@ START_TEST(hostile_result)
 	ck_assert_uint_eq(beyond[0], 0x5a);
 	ck_assert_uint_eq(beyond[8], 0x5a);
 }
-END_TEST
 
 /* Asks without end, and reads no answer. */
-START_TEST(hostile_appetite)
+UNIT_TEST(hostile_appetite)
 {
 	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,
 					   .total = SIDE_LARGE } };
@@ -144,16 +143,4 @@ START_TEST(hostile_appetite)
 	}
 	cut_off("appetite");
 	ck_assert_uint_le(i, NEAR_RMA_OWE + 256 + 64);
-}
-END_TEST
-
-UNIT_SUITE(rma_hostile)
-{
-	TCase *tcase = unit_case(suite, "peer", side_setup_asked,
-				 side_teardown);
-
-	tcase_add_loop_test(tcase, hostile_request, 0, BAD_REQUESTS);
-	tcase_add_loop_test(tcase, hostile_answer, 0, 4);
-	tcase_add_loop_test(tcase, hostile_result, 0, 2);
-	tcase_add_test(tcase, hostile_appetite);
 }

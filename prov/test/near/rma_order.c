@@ -56,9 +56,12 @@ static void message_not_taken(void)
 }
 
 static const size_t lengths[] = { 8, 4096, 100000, LONG };
-#define LENGTHS (int)(sizeof(lengths) / sizeof(lengths[0]))
+#define LENGTHS (int)(ARRAY_SIZE(lengths))
 
-START_TEST(write_after_send)
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
+UNIT_CASE("by the target", side_setup_asked, side_teardown);
+
+UNIT_LOOP(write_after_send, 0, LENGTHS)
 {
 	size_t len = lengths[_i];
 
@@ -72,9 +75,8 @@ START_TEST(write_after_send)
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_mem_eq(memory, local, len);
 }
-END_TEST
 
-START_TEST(read_after_send)
+UNIT_LOOP(read_after_send, 0, LENGTHS)
 {
 	size_t len = lengths[_i];
 
@@ -88,20 +90,20 @@ START_TEST(read_after_send)
 	end(1);
 	ck_assert_mem_eq(memory, local, len);
 }
-END_TEST
+
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /* Who does not ask has nothing to wait for. */
-START_TEST(overtaking)
+UNIT_TEST(overtaking)
 {
 	message_not_taken();
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 0), NEAR_RMA_DONE);
 	ck_assert_mem_eq(memory, local, 8);
 	b.rig->refuse = 0;
 }
-END_TEST
 
 /* An answer serves all that comes before the next message. */
-START_TEST(at_once_once_it_is_known)
+UNIT_TEST(at_once_once_it_is_known)
 {
 	uint64_t tail;
 
@@ -119,10 +121,12 @@ START_TEST(at_once_once_it_is_known)
 	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), 0);
 	end(2);
 }
-END_TEST
+
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
+UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /* Messages before, between and behind: all of it as it was called. */
-START_TEST(in_turns)
+UNIT_TEST(in_turns)
 {
 	uint32_t i, done = 0, sent = 0;
 	int ret;
@@ -149,10 +153,9 @@ START_TEST(in_turns)
 		ck_assert_uint_gt(b.rig->event[i].msg.tag,
 				  b.rig->event[i - 1].msg.tag);
 }
-END_TEST
 
 /* What a read has seen is what was there before the message was taken. */
-START_TEST(send_after_read)
+UNIT_TEST(send_after_read)
 {
 	int i, ret;
 
@@ -175,10 +178,9 @@ START_TEST(send_after_read)
 		;
 	ck_assert_int_eq(i, LONG);
 }
-END_TEST
 
 /* A fenced one waits for large messages and all else, which are then there. */
-START_TEST(fenced)
+UNIT_LOOP(fenced, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
 	const struct iovec iov = { got, LONG };
@@ -204,10 +206,9 @@ START_TEST(fenced)
 	ck_assert(!near_rma_fenced(to_b));
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), NEAR_RMA_DONE);
 }
-END_TEST
 
 /* Before somebody else does something there: all is taken, all is done. */
-START_TEST(quiet)
+UNIT_TEST(quiet)
 {
 	int i;
 
@@ -224,10 +225,9 @@ START_TEST(quiet)
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_uint_eq(b.events, 0);
 }
-END_TEST
 
 /* It tells of no write of nothing, and nothing of ours stays when b goes. */
-START_TEST(barrier_of_a_dead_peer)
+UNIT_TEST(barrier_of_a_dead_peer)
 {
 	int i;
 
@@ -244,13 +244,14 @@ START_TEST(barrier_of_a_dead_peer)
 	ck_assert_uint_eq(b.events, 0);
 	side_reopen();
 }
-END_TEST
+
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
  * Where the target is to be told, of remote data or as it counts, it hears of what
  * we did before what was sent after it; of what failed it hears nothing.
  */
-START_TEST(told_in_order)
+UNIT_LOOP(told_in_order, 0, 4)
 {
 	bool data = _i < 2, fails = _i == 1;
 
@@ -277,29 +278,4 @@ START_TEST(told_in_order)
 	ck_assert(b.event.write == (_i != 3) && b.event.has_data == data);
 	rig_poll(b.rig, 10);
 	ck_assert_uint_eq(b.events, 1);
-}
-END_TEST
-
-static void add(Suite *suite, const char *name, void (*setup)(void))
-{
-	TCase *tcase = unit_case(suite, name, setup, side_teardown);
-
-	tcase_add_loop_test(tcase, write_after_send, 0, LENGTHS);
-	tcase_add_loop_test(tcase, read_after_send, 0, LENGTHS);
-	tcase_add_test(tcase, in_turns);
-	tcase_add_test(tcase, send_after_read);
-	tcase_add_loop_test(tcase, fenced, 0, 2);
-	tcase_add_test(tcase, quiet);
-	tcase_add_test(tcase, barrier_of_a_dead_peer);
-	if (setup == side_setup_direct) {
-		tcase_add_test(tcase, overtaking);
-		tcase_add_test(tcase, at_once_once_it_is_known);
-		tcase_add_loop_test(tcase, told_in_order, 0, 4);
-	}
-}
-
-UNIT_SUITE(rma_order)
-{
-	add(suite, "by ourselves", side_setup_direct);
-	add(suite, "by the target", side_setup_asked);
 }

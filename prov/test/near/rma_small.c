@@ -9,7 +9,9 @@
 
 #include "rma_small_side.h"
 
-START_TEST(taken)
+UNIT_CASE("small", setup, side_teardown);
+
+UNIT_TEST(taken)
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 
@@ -38,9 +40,8 @@ START_TEST(taken)
 	ck_assert(near_list_empty(&a.rig->port->onesided_work));
 	ck_assert_ptr_eq(a.rig->port->watch, &a.rig->port->watched);
 }
-END_TEST
 
-START_TEST(taken_by_an_atomic)
+UNIT_TEST(taken_by_an_atomic)
 {
 	uint64_t value = 37;
 
@@ -54,10 +55,11 @@ START_TEST(taken_by_an_atomic)
 	ck_assert_uint_eq(rma_of(&b)->served, 1);
 	ck_assert(!near_rma_busy(to_b));
 }
-END_TEST
+
+UNIT_CASE("without a ring", setup_without, side_teardown);
 
 /* The answer's ring is made when it is needed. */
-START_TEST(without_a_ring)
+UNIT_LOOP(without_a_ring, 0, 2)
 {
 	usual(NEAR_WRITE, SIDE_KEY);	/* b has heard of a, and owes it nothing */
 	both_poll();
@@ -69,10 +71,11 @@ START_TEST(without_a_ring)
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_ptr_nonnull(to_a()->tx.slots);
 }
-END_TEST
+
+UNIT_CASE("small", setup, side_teardown);
 
 /* The buffer is the caller's, also where we do it after all. */
-START_TEST(copied)
+UNIT_TEST(copied)
 {
 	struct small put = call(NEAR_WRITE);
 	uint8_t copy[8];
@@ -93,7 +96,6 @@ START_TEST(copied)
 	side_untouched();
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 }
-END_TEST
 
 /* What forbids it. */
 static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
@@ -148,7 +150,7 @@ static void left(const char *name, struct small what)
 }
 
 /* And nothing has been done then. */
-START_TEST(leaves_it)
+UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 	struct small add = adding();
@@ -185,10 +187,9 @@ START_TEST(leaves_it)
 	ck_assert(go(call(NEAR_WRITE)));
 	both_poll();
 }
-END_TEST
 
 /* A read-only region. */
-START_TEST(rights)
+UNIT_TEST(rights)
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 	struct small add = adding();
@@ -205,10 +206,9 @@ START_TEST(rights)
 	both_poll();
 	ck_assert_uint_eq(rma_of(&b)->served, served + 1);
 }
-END_TEST
 
 /* In a full ring none goes, and the next does when there is room. */
-START_TEST(full_ring)
+UNIT_TEST(full_ring)
 {
 	struct near_tx *tx = &to_b->tx;
 	uint64_t tail = tx->tail;
@@ -225,7 +225,6 @@ START_TEST(full_ring)
 	ck_assert_uint_eq(a.done, rma_of(&a)->small);
 	ck_assert(!near_rma_busy(to_b));
 }
-END_TEST
 
 static void told(void) { near_rma_tell(b.rig->port, true, true); }
 static void refused(void) { rig_lane(b.rig, a.rig)->refused = true; }
@@ -252,7 +251,7 @@ static const struct {
 };
 
 /* The target leaves it, and does what is asked for all the same. */
-START_TEST(target_leaves_it)
+UNIT_LOOP(target_leaves_it, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
 	uint64_t value = 9;
@@ -276,10 +275,9 @@ START_TEST(target_leaves_it)
 	}
 	ck_assert(!near_rma_busy(to_b));
 }
-END_TEST
 
 /* The region goes while it is on its way: that is told, by an answer. */
-START_TEST(region_goes)
+UNIT_LOOP(region_goes, 0, 2)
 {
 	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);
 
@@ -291,24 +289,4 @@ START_TEST(region_goes)
 	ck_assert_int_eq(a.err, EKEYREJECTED);
 	ck_assert_uint_eq(rma_of(&b)->served, 0);
 	ck_assert(!near_rma_busy(to_b));
-}
-END_TEST
-
-UNIT_SUITE(rma_small)
-{
-	TCase *tcase = unit_case(suite, "small", setup, side_teardown);
-
-	tcase_add_test(tcase, taken);
-	tcase_add_test(tcase, taken_by_an_atomic);
-	tcase_add_test(tcase, copied);
-	tcase_add_loop_test(tcase, leaves_it, 0,
-			    sizeof(leaves) / sizeof(leaves[0]));
-	tcase_add_test(tcase, rights);
-	tcase_add_test(tcase, full_ring);
-	tcase_add_loop_test(tcase, target_leaves_it, 0,
-			    sizeof(others) / sizeof(others[0]));
-	tcase_add_loop_test(tcase, region_goes, 0, 2);
-	tcase = unit_case(suite, "without a ring", setup_without,
-			  side_teardown);
-	tcase_add_loop_test(tcase, without_a_ring, 0, 2);
 }

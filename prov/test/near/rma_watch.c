@@ -7,8 +7,10 @@
 
 #include "rma_small_side.h"
 
+UNIT_CASE("ends", setup, side_teardown);
+
 /* A poll that has nothing else to do looks at the count, and no further. */
-START_TEST(watched)
+UNIT_TEST(watched)
 {
 	struct near_port *port = a.rig->port;
 
@@ -30,13 +32,12 @@ START_TEST(watched)
 	port->tick_at = port->polls + NEAR_TICK_POLLS;
 	ck_assert(near_calm(port));
 }
-END_TEST
 
 /*
  * A thread that sleeps is woken by an operation that another one starts and
  * that needs polls: offered by the fast path or by the other, or queued.
  */
-START_TEST(wakes_sleeper)
+UNIT_LOOP(wakes_sleeper, 0, 3)
 {
 	struct near_port *port = a.rig->port;
 	struct pollfd fd = { .fd = near_wait_fd(port), .events = POLLIN };
@@ -59,7 +60,6 @@ START_TEST(wakes_sleeper)
 		both_poll();
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
-END_TEST
 
 /* As it is after so many more offers. */
 static void pass_offers(uint64_t count)
@@ -74,7 +74,7 @@ static void pass_offers(uint64_t count)
  * One was refused, and then there were half as many offers as slots can count,
  * or nearly as many: each has its answer, and none is ended by another's.
  */
-START_TEST(refused_long_ago)
+UNIT_LOOP(refused_long_ago, 0, 3)
 {
 	/* what looks like 0, and like the number that slots told last */
 	static const uint64_t last[] = {
@@ -101,7 +101,6 @@ START_TEST(refused_long_ago)
 	ck_assert_int_eq(a.rig->warnings, 0);
 	ck_assert(!near_rma_busy(to_b));
 }
-END_TEST
 
 static void answer(uint64_t id, uint32_t len)
 {
@@ -112,7 +111,7 @@ static void answer(uint64_t id, uint32_t len)
 }
 
 /* Half of what an atomic fetches, and then all: the target is broken. */
-START_TEST(answered_twice)
+UNIT_TEST(answered_twice)
 {
 	struct near_rma_op *op;
 	uint32_t i = 0;
@@ -129,10 +128,9 @@ START_TEST(answered_twice)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert(!near_rma_busy(to_b));
 }
-END_TEST
 
 /* One of two that are written to is watched, and none is forgotten. */
-START_TEST(two_targets)
+UNIT_TEST(two_targets)
 {
 	struct near_peer *to_c, *put_to = to_b;
 	struct rig *third = rig_open(false);
@@ -168,10 +166,9 @@ START_TEST(two_targets)
 	rig_close(third);
 	near_table_close(table);
 }
-END_TEST
 
 /* What is watched goes with the peer. */
-START_TEST(peer_goes)
+UNIT_TEST(peer_goes)
 {
 	struct near_port *port = a.rig->port;
 	int i;
@@ -186,17 +183,4 @@ START_TEST(peer_goes)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_ptr_eq(port->watch, &port->watched);
 	rig_poll(a.rig, 100);
-}
-END_TEST
-
-UNIT_SUITE(rma_watch)
-{
-	TCase *tcase = unit_case(suite, "ends", setup, side_teardown);
-
-	tcase_add_test(tcase, watched);
-	tcase_add_loop_test(tcase, wakes_sleeper, 0, 3);
-	tcase_add_loop_test(tcase, refused_long_ago, 0, 3);
-	tcase_add_test(tcase, answered_twice);
-	tcase_add_test(tcase, two_targets);
-	tcase_add_test(tcase, peer_goes);
 }

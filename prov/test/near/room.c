@@ -15,8 +15,10 @@ static void setup(void)
 	rig_fill(buf, sizeof(buf), 5);
 }
 
+UNIT_CASE("room", setup, NULL);
+
 /* What we know beforehand is shared out evenly: nobody has to move. */
-START_TEST(known)
+UNIT_TEST(known)
 {
 	static struct rig *other[MANY];
 	static struct near_peer *to[MANY];
@@ -46,7 +48,6 @@ START_TEST(known)
 	ck_assert_uint_eq(rig_pages(us), 0);
 	rig_close(us);
 }
-END_TEST
 
 static void receive_all(struct rig *us)
 {
@@ -83,7 +84,7 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
  * Those who come first have much, until more want their share: in the end all
  * have the same, and there never is more than the budget and a page for each.
  */
-START_TEST(shared)
+UNIT_TEST(shared)
 {
 	static struct rig *other[MANY];
 	static struct near_peer *to[MANY];
@@ -112,10 +113,9 @@ START_TEST(shared)
 	ck_assert_uint_eq(rig_pages(us), 0);
 	rig_close(us);
 }
-END_TEST
 
 /* Who came first and sends nothing since gives up what others lack, too. */
-START_TEST(idle)
+UNIT_TEST(idle)
 {
 	static struct rig *other[MANY];
 	static struct near_peer *to[MANY];
@@ -145,7 +145,6 @@ START_TEST(idle)
 	rig_until(us, NULL, MANY);
 	rig_close(us);
 }
-END_TEST
 
 static struct rig *talker[MANY];
 static struct near_peer *to_us[MANY];
@@ -207,7 +206,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
  * All have had their share, then two only send. They get what the others have
  * and do not use, and these get it back when they send again.
  */
-START_TEST(silent)
+UNIT_TEST(silent)
 {
 	uint64_t end = duo_now_ms() + 20000;
 	uint32_t i, most = NEAR_TIERS - 1;
@@ -229,10 +228,9 @@ START_TEST(silent)
 	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 	all_close(us);
 }
-END_TEST
 
 /* While all send, if seldom, who wants more than his share does not get it. */
-START_TEST(seldom)
+UNIT_TEST(seldom)
 {
 	struct rig *us = all_even();
 	uint64_t now, next = 0, end = duo_now_ms() + 1500;
@@ -258,16 +256,4 @@ START_TEST(seldom)
 	ck_assert_uint_eq(moves, 0);
 	ck_assert_uint_le(to_us[0]->move.count, 8);
 	all_close(us);
-}
-END_TEST
-
-UNIT_SUITE(room)
-{
-	TCase *tcase = unit_case(suite, "room", setup, NULL);
-
-	tcase_add_test(tcase, known);
-	tcase_add_test(tcase, shared);
-	tcase_add_test(tcase, idle);
-	tcase_add_test(tcase, silent);
-	tcase_add_test(tcase, seldom);
 }

@@ -51,7 +51,7 @@ static const struct space {
 	{ "net", CLONE_NEWNET, BOTH_WAYS },
 	{ "pid and net", CLONE_NEWPID | CLONE_NEWNET, REFUSED },
 };
-#define SPACES ((int)(sizeof(spaces) / sizeof(spaces[0])))
+#define SPACES ((int)(ARRAY_SIZE(spaces)))
 
 static struct rig *us;
 static uint8_t big[LEN], got[LEN];
@@ -198,7 +198,9 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 	ck_assert_uint_eq(gone, space->expect == ONE_WAY);
 }
 
-START_TEST(space)
+UNIT_CASE("spaces", NULL, NULL);
+
+UNIT_LOOP(space, 0, SPACES)
 {
 	struct near_addr addr;
 	pid_t pid;
@@ -213,7 +215,6 @@ START_TEST(space)
 	exchange(&spaces[_i], &addr);
 	finish(pid);
 }
-END_TEST
 
 /* Shows nothing of processes that may not be looked into. */
 static bool hide(void)
@@ -250,7 +251,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 }
 
 /* The same without any privilege. */
-START_TEST(ordinary_user)
+UNIT_LOOP(ordinary_user, 0, SPACES)
 {
 	struct near_addr addr;
 	pid_t pid = start_ordinary(spaces[_i].name, spaces[_i].flags, &addr);
@@ -260,10 +261,9 @@ START_TEST(ordinary_user)
 	exchange(&spaces[_i], &addr);
 	finish(pid);
 }
-END_TEST
 
 /* Who can be neither opened nor asked is not dead for that. */
-START_TEST(no_socket)
+UNIT_LOOP(no_socket, 0, 2)
 {
 	struct near_addr addr;
 	struct near_peer *peer;
@@ -279,10 +279,9 @@ START_TEST(no_socket)
 	ck_assert_uint_eq(us->count, 0);
 	finish(pid);
 }
-END_TEST
 
 /* Yama restricts whose memory may be accessed. */
-START_TEST(ptrace_scope)
+UNIT_LOOP(ptrace_scope, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -303,7 +302,6 @@ START_TEST(ptrace_scope)
 	ck_assert_int_eq(pwrite(fd, &before, 1, 0), 1);
 	close(fd);
 }
-END_TEST
 
 static pid_t fork_as(pid_t pid)
 {
@@ -379,7 +377,7 @@ static void reuse(void)
 	_exit(failed == 1 && got[0] != 0xee ? 0 : 80);
 }
 
-START_TEST(pid_comes_again)
+UNIT_TEST(pid_comes_again)
 {
 	int status;
 	pid_t pid;
@@ -408,7 +406,6 @@ START_TEST(pid_comes_again)
 	}
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
-END_TEST
 
 /* What a process in a pid namespace says of itself. */
 struct itself {
@@ -468,7 +465,7 @@ static pid_t two_in_a_namespace(int fd, bool groups)
  * Each process is in a place of its own, and knows when it started itself. _i: it is
  * in many groups.
  */
-START_TEST(proc_of_outside)
+UNIT_LOOP(proc_of_outside, 0, 2)
 {
 	struct itself itself[2];
 	uint64_t ns, start;
@@ -497,17 +494,4 @@ START_TEST(proc_of_outside)
 	while (i--)
 		kill(pid[i], SIGKILL);
 	ck_assert_int_eq(waitpid(maker, NULL, 0), maker);
-}
-END_TEST
-
-UNIT_SUITE(spaces)
-{
-	TCase *tcase = unit_case(suite, "spaces", NULL, NULL);
-
-	tcase_add_loop_test(tcase, space, 0, SPACES);
-	tcase_add_loop_test(tcase, ordinary_user, 0, SPACES);
-	tcase_add_loop_test(tcase, no_socket, 0, 2);
-	tcase_add_loop_test(tcase, ptrace_scope, 0, 2);
-	tcase_add_test(tcase, pid_comes_again);
-	tcase_add_loop_test(tcase, proc_of_outside, 0, 2);
 }

@@ -95,7 +95,9 @@ static void arrives(int i, enum rig_kind kind)
 	free(got);
 }
 
-START_TEST(to_all)
+UNIT_CASE("spread", setup, teardown);
+
+UNIT_TEST(to_all)
 {
 	int i;
 
@@ -104,20 +106,18 @@ START_TEST(to_all)
 	for (i = 0; i < PEERS; i++)
 		arrives(i, i ? RIG_MSG : RIG_RNDV);
 }
-END_TEST
 
 /* Who waits for the first has nobody reading beside him. */
-START_TEST(not_after_a_poll)
+UNIT_TEST(not_after_a_poll)
 {
 	ck_assert(!sends(0, big, LEN));
 	rig_poll(a, 1);
 	ck_assert(!sends(1, big, LEN));
 	ck_assert(sends(2, big, LEN));
 }
-END_TEST
 
 /* An exchange of different buffers, and a row of messages to one. */
-START_TEST(not_what_is_another)
+UNIT_TEST(not_what_is_another)
 {
 	ck_assert(!sends(0, big, LEN));
 	ck_assert(!sends(0, big, LEN));
@@ -126,17 +126,15 @@ START_TEST(not_what_is_another)
 	ck_assert(sends(1, big, LEN));
 	ck_assert(!sends(1, big, LEN));
 }
-END_TEST
 
-START_TEST(not_what_is_longer)
+UNIT_TEST(not_what_is_longer)
 {
 	ck_assert(!sends(0, big, LEN + 1));
 	ck_assert(!sends(1, big, LEN + 1));
 }
-END_TEST
 
 /* A full ring is no reason to wait: it is read then, after those before it. */
-START_TEST(not_into_a_full_ring)
+UNIT_TEST(not_into_a_full_ring)
 {
 	uint32_t n = 0, i;
 
@@ -150,10 +148,11 @@ START_TEST(not_into_a_full_ring)
 		arrives(1, RIG_MSG);
 	arrives(1, RIG_RNDV);
 }
-END_TEST
+
+UNIT_CASE("poor", setup_poor, teardown);
 
 /* A ring that is too small is made larger, by the time of the next. */
-START_TEST(grows)
+UNIT_TEST(grows)
 {
 	uint32_t tier;
 
@@ -168,18 +167,4 @@ START_TEST(grows)
 	ck_assert_uint_eq(peer[0]->move.tier, tier);
 	arrives(0, RIG_RNDV);
 	arrives(1, RIG_MSG);
-}
-END_TEST
-
-UNIT_SUITE(spread)
-{
-	TCase *tcase = unit_case(suite, "spread", setup, teardown);
-	TCase *poor = unit_case(suite, "poor", setup_poor, teardown);
-
-	tcase_add_test(tcase, to_all);
-	tcase_add_test(tcase, not_after_a_poll);
-	tcase_add_test(tcase, not_what_is_another);
-	tcase_add_test(tcase, not_what_is_longer);
-	tcase_add_test(tcase, not_into_a_full_ring);
-	tcase_add_test(poor, grows);
 }

@@ -53,8 +53,10 @@ static void expect(uint64_t key, bool there)
 	ck_assert_uint_eq(seen.len, key + 1);
 }
 
+UNIT_CASE("table", setup, teardown);
+
 /* Many keys, in order and not; every third is taken out again. */
-START_TEST(comes_and_goes)
+UNIT_LOOP(comes_and_goes, 0, 3)
 {
 	static const uint64_t steps[] = { 1, 1ull << 32, 0x9e3779b97f4a7c15u };
 	uint64_t step = steps[_i], i;
@@ -70,7 +72,6 @@ START_TEST(comes_and_goes)
 	ck_assert_int_eq(add(0), 0);
 	expect(0, true);
 }
-END_TEST
 
 /* As a peer that is broken may have it. */
 static uint8_t *shared(void)
@@ -82,7 +83,7 @@ static uint8_t *shared(void)
 	return map;
 }
 
-START_TEST(garbage)
+UNIT_TEST(garbage)
 {
 	struct near_region_entry seen;
 	uint8_t *map = shared();
@@ -110,10 +111,9 @@ START_TEST(garbage)
 	ck_assert_int_eq(add(8), 0);
 	munmap(map, 4096);
 }
-END_TEST
 
 /* The last that was found is known until something changes. */
-START_TEST(known)
+UNIT_TEST(known)
 {
 	struct near_region_entry seen;
 
@@ -130,9 +130,8 @@ START_TEST(known)
 	ck_assert_ptr_null(near_table_view_known(view, 7));
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EKEYREJECTED);
 }
-END_TEST
 
-START_TEST(another_file)
+UNIT_TEST(another_file)
 {
 	struct near_table_view *other = NULL;
 	int pair[2];
@@ -145,7 +144,6 @@ START_TEST(another_file)
 			 -ENOENT);
 	ck_assert_ptr_null(other);
 }
-END_TEST
 
 #define APPLY(op, type, ctype, old, operand, compare, want) do {	\
 	ctype target_ = (ctype)(old), from_ = (ctype)(operand);		\
@@ -198,7 +196,9 @@ END_TEST
 	APPLY(NEAR_MSWAP, type, ctype, 0x55, 0x2a, 0x0f, 0x5a);		\
 } while (0)
 
-START_TEST(operations)
+UNIT_CASE("atomics", NULL, NULL);
+
+UNIT_TEST(operations)
 {
 	APPLY_INT(NEAR_INT8, int8_t);
 	APPLY_INT(NEAR_UINT8, uint8_t);
@@ -220,19 +220,17 @@ START_TEST(operations)
 	APPLY(NEAR_PROD, NEAR_FLOAT_COMPLEX, float complex, 1 + 2 * I,
 	      3 + 4 * I, 0, -5 + 10 * I);
 }
-END_TEST
 
 /* A number that is not one is added to, and does not go on for ever. */
-START_TEST(not_a_number)
+UNIT_TEST(not_a_number)
 {
 	double target = NAN, one = 1;
 
 	near_atomic_apply(NEAR_SUM, NEAR_DOUBLE, &target, &one, NULL, NULL, 1);
 	ck_assert(isnan(target));
 }
-END_TEST
 
-START_TEST(not_valid)
+UNIT_TEST(not_valid)
 {
 	ck_assert(!near_atomic_valid(NEAR_BOR, NEAR_FLOAT));
 	ck_assert(!near_atomic_valid(NEAR_MIN, NEAR_FLOAT_COMPLEX));
@@ -240,19 +238,4 @@ START_TEST(not_valid)
 	ck_assert(!near_atomic_valid(NEAR_SUM, NEAR_TYPES));
 	ck_assert(!near_atomic_valid(UINT32_MAX, UINT32_MAX));
 	ck_assert_uint_eq(near_type_size(NEAR_TYPES), 0);
-}
-END_TEST
-
-UNIT_SUITE(table)
-{
-	TCase *tcase = unit_case(suite, "table", setup, teardown);
-	TCase *pure = unit_case(suite, "atomics", NULL, NULL);
-
-	tcase_add_loop_test(tcase, comes_and_goes, 0, 3);
-	tcase_add_test(tcase, garbage);
-	tcase_add_test(tcase, known);
-	tcase_add_test(tcase, another_file);
-	tcase_add_test(pure, operations);
-	tcase_add_test(pure, not_a_number);
-	tcase_add_test(pure, not_valid);
 }

@@ -95,8 +95,10 @@ static int (*const closings[])(struct rig *other) = {
 	fd_nothing, fd_socket, fd_pipe, fd_port, fd_kept, fd_scarce,
 };
 
+UNIT_CASE("unmet", setup, teardown);
+
 /* A port that closes while its process lives, and nothing was ever exchanged. */
-START_TEST(closed_unmet)
+UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -113,10 +115,9 @@ START_TEST(closed_unmet)
 	else if (fd >= 0)
 		close(fd);
 }
-END_TEST
 
 /* One that stays is not dead, and what was kept of it serves the first message. */
-START_TEST(open_unmet)
+UNIT_TEST(open_unmet)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -129,10 +130,9 @@ START_TEST(open_unmet)
 	rig_close(other);
 	rig_until_gone(us, 1);
 }
-END_TEST
 
 /* Its ring tells of its end, so no descriptor is kept for that any longer. */
-START_TEST(unmet_until_it_sends)
+UNIT_TEST(unmet_until_it_sends)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -146,10 +146,9 @@ START_TEST(unmet_until_it_sends)
 	rig_close(other);
 	rig_until_gone(us, 2);
 }
-END_TEST
 
 /* Who sleeps often does not look each time at those that he has not met. */
-START_TEST(sleeps_among_unmet)
+UNIT_TEST(sleeps_among_unmet)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -169,16 +168,4 @@ START_TEST(sleeps_among_unmet)
 	near_woken(us->port);
 	ck_assert_uint_eq(us->count, 1);
 	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
-}
-END_TEST
-
-UNIT_SUITE(unmet)
-{
-	TCase *tcase = unit_case(suite, "unmet", setup, teardown);
-
-	tcase_add_loop_test(tcase, closed_unmet, 0,
-			    sizeof(closings) / sizeof(*closings));
-	tcase_add_test(tcase, open_unmet);
-	tcase_add_test(tcase, unmet_until_it_sends);
-	tcase_add_test(tcase, sleeps_among_unmet);
 }

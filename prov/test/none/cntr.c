@@ -24,10 +24,12 @@ static char buf[64];
 
 static void (*on_sleep)(void);	/* once */
 static unsigned int sleeps, naps, yields;
-static int (*real_poll)(struct pollfd *, nfds_t, int);
 
 int poll(struct pollfd *fds, nfds_t count, int ms)
 {
+	int (*real_poll)(struct pollfd *, nfds_t, int) =
+		(int (*)(struct pollfd *, nfds_t, int))
+		dlsym(RTLD_NEXT, "poll");
 	void (*now)(void) = on_sleep;
 
 	if (ms)		/* else it is no sleep */
@@ -86,8 +88,11 @@ static void teardown(void)
 	recv_close_domain();
 }
 
+UNIT_CASE("without a lock", setup, teardown);
+UNIT_CASE("with a lock", setup_locked, teardown);
+
 /* It lies there all the time, but for a look at ports that have closed. */
-START_TEST(sleeps_on)
+UNIT_TEST(sleeps_on)
 {
 	uint64_t begin = duo_now_ms();
 
@@ -99,7 +104,6 @@ START_TEST(sleeps_on)
 	ck_assert_int_eq(fi_cntr_wait(cntr, 0, 0), 0);
 	ck_assert_int_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
 }
-END_TEST
 
 static void message(void)
 {
@@ -156,7 +160,7 @@ static const struct {
 	{ end, 3, -FI_EAVAIL },
 };
 
-START_TEST(is_woken)
+UNIT_LOOP(is_woken, 0, ARRAY_SIZE(wakes))
 {
 	ck_assert(!fi_trecv(ep[0], buf, 64, NULL, peer, 1, 0, buf));
 	on_sleep = wakes[_i].now;
@@ -166,7 +170,6 @@ START_TEST(is_woken)
 	ck_assert_uint_le(sleeps, wakes[_i].sleeps);
 	ck_assert_uint_eq(naps, 0);
 }
-END_TEST
 
 static void *wait_for(void *threshold)
 {
@@ -174,8 +177,10 @@ static void *wait_for(void *threshold)
 					      LONG_MS);
 }
 
+UNIT_CASE("with a lock", setup_locked, teardown);
+
 /* Several threads, which want different counts: no two of them sleep. */
-START_TEST(threads)
+UNIT_TEST(threads)
 {
 	pthread_t thread[THREADS];
 	uintptr_t i;
@@ -191,7 +196,6 @@ START_TEST(threads)
 		ck_assert_ptr_null(ret);
 	}
 }
-END_TEST
 
 static void answer(void)
 {
@@ -204,32 +208,14 @@ static void bind_late(void)
 	on_sleep = answer;
 }
 
+UNIT_CASE("without a lock", setup, teardown);
+UNIT_CASE("with a lock", setup_locked, teardown);
+
 /* To another endpoint, which has to be armed as well. */
-START_TEST(bound_late)
+UNIT_TEST(bound_late)
 {
 	ck_assert(!fi_trecv(ep[1], buf, 64, NULL, self, 1, 0, buf));
 	on_sleep = bind_late;
 	ck_assert_int_eq(fi_cntr_wait(cntr, 2, LONG_MS), 0);
 	ck_assert_uint_eq(sleeps, 2);
-}
-END_TEST
-
-static void add_tests(Suite *suite, const char *name, void (*begin)(void))
-{
-	TCase *tcase = unit_case(suite, name, begin, teardown);
-
-	tcase_add_test(tcase, sleeps_on);
-	tcase_add_loop_test(tcase, is_woken, 0,
-			    sizeof(wakes) / sizeof(wakes[0]));
-	tcase_add_test(tcase, bound_late);
-	if (begin == setup_locked)
-		tcase_add_test(tcase, threads);
-}
-
-UNIT_SUITE(cntr)
-{
-	real_poll = (int (*)(struct pollfd *, nfds_t, int))
-		dlsym(RTLD_NEXT, "poll");
-	add_tests(suite, "without a lock", setup);
-	add_tests(suite, "with a lock", setup_locked);
 }

@@ -136,8 +136,11 @@ static void ep_early_onesided(fi_addr_t to)
 				   to, 0, 1, FI_UINT64, FI_CSWAP, NULL));
 }
 
+UNIT_CASE("without a lock", ep_setup, ep_teardown);
+UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
+
 /* _i: nothing is bound; the address vector; all of it. */
-START_TEST(data_before_enable)
+UNIT_LOOP(data_before_enable, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t to = ep_insert(one);
@@ -161,9 +164,8 @@ START_TEST(data_before_enable)
 	ck_assert_ptr_eq(entry.op_context, buf);
 	ck_assert_int_eq(said_lines, 0);
 }
-END_TEST
 
-START_TEST(enable_needs)
+UNIT_TEST(enable_needs)
 {
 	ck_assert_int_eq(fi_ep_bind(one, NULL, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOAV);
@@ -180,9 +182,8 @@ START_TEST(enable_needs)
 	ck_assert(!fi_enable(one));
 	ck_assert_int_eq(said_lines, 0);
 }
-END_TEST
 
-START_TEST(enabled)
+UNIT_TEST(enabled)
 {
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
@@ -213,13 +214,12 @@ START_TEST(enabled)
 	ck_assert(!fi_close(&cntr->fid));
 	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
 }
-END_TEST
 
 /*
  * A message that comes before its receiver is enabled, or has all that it is to
  * be told by, waits: who reads what is bound already does not meet it.
  */
-START_TEST(message_before_enable)
+UNIT_LOOP(message_before_enable, 0, 2)
 {
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fi_cq_tagged_entry entry;
@@ -252,7 +252,6 @@ START_TEST(message_before_enable)
 	ck_assert(!fi_close(&cntr->fid));
 	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
 }
-END_TEST
 
 static void ep_enable(struct fid_ep *of, struct fid_cq *its)
 {
@@ -275,7 +274,7 @@ static void ep_completed(struct fid_cq *others)
  * Calls without flags have those of the endpoint: FI_INJECT is of what is sent,
  * and what a read or an atomic brings is in the caller's buffer all the same.
  */
-START_TEST(injecting_endpoint)
+UNIT_TEST(injecting_endpoint)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
 	uint64_t there = 0x1122334455667788u, add = 1, was, got;
@@ -311,7 +310,6 @@ START_TEST(injecting_endpoint)
 	ck_assert(!fi_close(&other->fid));
 	ck_assert(!fi_close(&others->fid));
 }
-END_TEST
 
 int stat(const char *path, struct stat *st)
 {
@@ -322,7 +320,7 @@ int stat(const char *path, struct stat *st)
 	return fstatat(AT_FDCWD, path, st, 0);
 }
 
-START_TEST(no_proc_mounted)
+UNIT_TEST(no_proc_mounted)
 {
 	struct fid_ep *other;
 
@@ -331,23 +329,4 @@ START_TEST(no_proc_mounted)
 			 -FI_EOPNOTSUPP);
 	ep_said("/proc");
 	no_proc = false;
-}
-END_TEST
-
-static void ep_tests(Suite *suite, const char *name, void (*setup)(void))
-{
-	TCase *tcase = unit_case(suite, name, setup, ep_teardown);
-
-	tcase_add_loop_test(tcase, data_before_enable, 0, 3);
-	tcase_add_test(tcase, enable_needs);
-	tcase_add_test(tcase, enabled);
-	tcase_add_test(tcase, injecting_endpoint);
-	tcase_add_loop_test(tcase, message_before_enable, 0, 2);
-	tcase_add_test(tcase, no_proc_mounted);
-}
-
-UNIT_SUITE(ep)
-{
-	ep_tests(suite, "without a lock", ep_setup);
-	ep_tests(suite, "with a lock", ep_setup_locked);
 }

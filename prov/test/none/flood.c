@@ -59,11 +59,13 @@ static void flood_recv(int at, uint64_t tag)
 		flood_read(!at);
 }
 
+UNIT_CASE("in pieces", flood_setup, recv_teardown);
+
 /*
  * A large message, from the flooded endpoint to the flooding one or the other
  * way, whose end comes behind unexpected messages.
  */
-START_TEST(flooded)
+UNIT_LOOP(flooded, 0, 2)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -83,10 +85,9 @@ START_TEST(flooded)
 	ck_assert_ptr_eq(entry.op_context, _i ? at : from);
 	recv_close(1);
 }
-END_TEST
 
 /* Both endpoints send all of it before either receives. */
-START_TEST(both_ways)
+UNIT_LOOP(both_ways, 0, 2)
 {
 	size_t len = _i ? 8 : FLOOD_LEN, count = FLOOD_BYTES / FLOOD_LEN, i;
 	fi_addr_t to[2] = { peer, recv_insert(ep[0]) };
@@ -101,10 +102,9 @@ START_TEST(both_ways)
 	}
 	recv_close(1);
 }
-END_TEST
 
 /* A receive, of one source or of any, or a peek, for a message behind them. */
-START_TEST(behind_flood)
+UNIT_LOOP(behind_flood, 0, 3)
 {
 	const struct fi_msg_tagged msg = {
 		.addr = peer, .tag = 1, .context = in,
@@ -132,10 +132,9 @@ START_TEST(behind_flood)
 	ck_assert_uint_eq(entry.len, 8);
 	recv_close(1);
 }
-END_TEST
 
 /* Large messages that nobody has received, and then all of them. */
-START_TEST(many_large)
+UNIT_TEST(many_large)
 {
 	static char from[16384], to[16384];
 	fi_addr_t addr = recv_insert(ep[0]);
@@ -157,13 +156,12 @@ START_TEST(many_large)
 		sent += flood_read(1);
 	recv_close(1);
 }
-END_TEST
 
 /*
  * More receives than the endpoint's attributes name, the last one a multi-
  * receive buffer that needs one more for a message that is there already.
  */
-START_TEST(many_receives)
+UNIT_TEST(many_receives)
 {
 	struct iovec iov = { in, sizeof(in) };
 	const struct fi_msg msg = {
@@ -184,17 +182,4 @@ START_TEST(many_receives)
 		ck_assert(flood_read(0));
 	}
 	recv_close(1);
-}
-END_TEST
-
-UNIT_SUITE(flood)
-{
-	TCase *tcase = unit_case(suite, "in pieces", flood_setup,
-				 recv_teardown);
-
-	tcase_add_loop_test(tcase, flooded, 0, 2);
-	tcase_add_loop_test(tcase, both_ways, 0, 2);
-	tcase_add_loop_test(tcase, behind_flood, 0, 3);
-	tcase_add_test(tcase, many_large);
-	tcase_add_test(tcase, many_receives);
 }

@@ -92,7 +92,9 @@ static uint64_t *info_field(const struct fi_info *of,
 	return (uint64_t *)((char *)attr[limit->part] + limit->at);
 }
 
-START_TEST(info_within)
+UNIT_CASE("info", info_setup, info_teardown);
+
+UNIT_LOOP(info_within, 0, ARRAY_SIZE(info_limits))
 {
 	const struct info_limit *limit = &info_limits[_i];
 
@@ -101,18 +103,16 @@ START_TEST(info_within)
 	ck_assert_uint_ge(*info_field(info, limit), limit->most);
 	ck_assert_int_eq(said_lines, 0);
 }
-END_TEST
 
-START_TEST(info_beyond)
+UNIT_LOOP(info_beyond, 0, ARRAY_SIZE(info_limits))
 {
 	const struct info_limit *limit = &info_limits[_i];
 
 	*info_field(hints, limit) = limit->most + 1;
 	info_refused(NULL, limit->name);
 }
-END_TEST
 
-START_TEST(info_kinds)
+UNIT_TEST(info_kinds)
 {
 	hints->caps = FI_MSG | FI_HMEM;
 	info_refused(NULL, "caps");
@@ -129,23 +129,20 @@ START_TEST(info_kinds)
 	said_lines = 0;
 	info_refused(NULL, "eth0");
 }
-END_TEST
 
-START_TEST(info_node)
+UNIT_TEST(info_node)
 {
 	info_refused("127.0.0.1", "127.0.0.1");
 }
-END_TEST
 
 /* Nothing is said to those who do not want us. */
-START_TEST(info_unwanted)
+UNIT_TEST(info_unwanted)
 {
 	strcpy(hints->fabric_attr->prov_name, "far");
 	hints->domain_attr->mr_iov_limit = 7;
 	ck_assert_int_eq(info_get(NULL), -FI_ENODATA);
 	ck_assert_int_eq(said_lines, 0);
 }
-END_TEST
 
 static const struct info_mode {
 	int asked;
@@ -162,7 +159,7 @@ static const struct info_mode {
 };
 
 /* What is given is what the domain goes by. */
-START_TEST(info_mr_mode)
+UNIT_LOOP(info_mr_mode, 0, ARRAY_SIZE(info_modes))
 {
 	const struct info_mode *mode = &info_modes[_i];
 	struct fid_fabric *fabric = side_fabric();
@@ -182,7 +179,6 @@ START_TEST(info_mr_mode)
 	ck_assert(!fi_close(&opened->fid));
 	ck_assert(!fi_close(&fabric->fid));
 }
-END_TEST
 
 static const struct info_opened {
 	enum fi_threading threading;
@@ -196,7 +192,7 @@ static const struct info_opened {
 };
 
 /* Fids in hints: an open domain without a lock, and what it serves. */
-START_TEST(info_own_fids)
+UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 {
 	struct fid_fabric *fabric = side_fabric();
 	struct fid_domain *opened;
@@ -230,20 +226,4 @@ START_TEST(info_own_fids)
 	fi_freeinfo(info);
 	info = NULL;
 	info_refused(NULL, "no open fabric");	/* closed */
-}
-END_TEST
-
-#define INFO_ROWS(table) (int)(sizeof(table) / sizeof((table)[0]))
-
-UNIT_SUITE(info)
-{
-	TCase *tcase = unit_case(suite, "info", info_setup, info_teardown);
-
-	tcase_add_loop_test(tcase, info_within, 0, INFO_ROWS(info_limits));
-	tcase_add_loop_test(tcase, info_beyond, 0, INFO_ROWS(info_limits));
-	tcase_add_test(tcase, info_kinds);
-	tcase_add_test(tcase, info_node);
-	tcase_add_test(tcase, info_unwanted);
-	tcase_add_loop_test(tcase, info_mr_mode, 0, INFO_ROWS(info_modes));
-	tcase_add_loop_test(tcase, info_own_fids, 0, INFO_ROWS(info_opened));
 }

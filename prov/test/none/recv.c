@@ -30,11 +30,13 @@ static void recv_lose_peer(int messages)
 	ck_assert_int_eq(recv_end(&to), FI_ECONNRESET);
 }
 
+UNIT_CASE("recv", recv_setup, recv_teardown);
+
 /*
  * A large message that is read: for a receive that is posted, and for one that
  * comes later.
  */
-START_TEST(recv_read_at_once)
+UNIT_LOOP(recv_read_at_once, 0, 2)
 {
 	enum { LEN = 20000 };
 	static char from[LEN], to[3 * LEN];
@@ -59,10 +61,9 @@ START_TEST(recv_read_at_once)
 	ck_assert_uint_eq(port->rx_ops.chunks, 0);
 	recv_close(1);
 }
-END_TEST
 
 /* Such a one ends at once: nobody else ever has that address. */
-START_TEST(recv_late)
+UNIT_TEST(recv_late)
 {
 	char bytes[64];
 
@@ -72,10 +73,9 @@ START_TEST(recv_late)
 	ck_assert(!fi_recv(ep[0], bytes, 64, NULL, peer, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
-END_TEST
 
 /* What had come is there for it all the same, and so it is for any source's. */
-START_TEST(recv_late_sent)
+UNIT_TEST(recv_late_sent)
 {
 	char bytes[64], any[64];
 
@@ -88,13 +88,12 @@ START_TEST(recv_late_sent)
 	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
-END_TEST
 
 /*
  * Its peer closes, in a process that lives, and nothing was ever exchanged; _i is
  * 1: before the receive is posted.
  */
-START_TEST(recv_unmet)
+UNIT_LOOP(recv_unmet, 0, 2)
 {
 	char bytes[64];
 
@@ -105,9 +104,8 @@ START_TEST(recv_unmet)
 		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
-END_TEST
 
-START_TEST(recv_late_multi)
+UNIT_TEST(recv_late_multi)
 {
 	char bytes[256];
 	struct iovec iov = { bytes, sizeof(bytes) };
@@ -120,13 +118,12 @@ START_TEST(recv_late_multi)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
 }
-END_TEST
 
 /*
  * The message that does not fit ends the buffer: what comes after its error
  * says so, or the buffer would never be posted again.
  */
-START_TEST(recv_multi_truncated)
+UNIT_TEST(recv_multi_truncated)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_err_entry err = { 0 };
@@ -157,10 +154,9 @@ START_TEST(recv_multi_truncated)
 	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
 	recv_close(1);
 }
-END_TEST
 
 /* Those that had come fill it though their sender is gone, then it ends. */
-START_TEST(recv_multi_filling)
+UNIT_TEST(recv_multi_filling)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -184,10 +180,9 @@ START_TEST(recv_multi_filling)
 		ck_assert_int_eq(recv_end(bytes), 0);
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
-END_TEST
 
 /* FI_INJECT, no context, and too large for a ring's slots: it is reported. */
-START_TEST(recv_injected_is_reported)
+UNIT_TEST(recv_injected_is_reported)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -204,10 +199,9 @@ START_TEST(recv_injected_is_reported)
 	ck_assert_ptr_null(entry.op_context);
 	recv_close(1);
 }
-END_TEST
 
 /* FI_FENCE among the default flags: a short send waits for a large one. */
-START_TEST(recv_fenced_by_default)
+UNIT_TEST(recv_fenced_by_default)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -227,10 +221,9 @@ START_TEST(recv_fenced_by_default)
 	ck_assert(!fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to));
 	recv_close(1);
 }
-END_TEST
 
 /* A canceled receive has its own tag, not that of an earlier message. */
-START_TEST(recv_cancelled_tag)
+UNIT_TEST(recv_cancelled_tag)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_err_entry err = { 0 };
@@ -250,13 +243,12 @@ START_TEST(recv_cancelled_tag)
 	ck_assert_uint_eq(err.tag, 9);
 	recv_close(1);
 }
-END_TEST
 
 /*
  * A sender that has removed our address, and inserts it again, is not dead: what
  * it sends then comes, to a receive that names it, too, and an answer goes.
  */
-START_TEST(recv_again)
+UNIT_LOOP(recv_again, 0, 2)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -300,7 +292,6 @@ START_TEST(recv_again)
 	recv_close(1);
 	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
 }
-END_TEST
 
 /* One of another version, or of another host. */
 static fi_addr_t insert_foreign(bool version)
@@ -320,7 +311,7 @@ static fi_addr_t insert_foreign(bool version)
 }
 
 /* Of another host, or another version: that, and not its death, is what is said. */
-START_TEST(recv_foreign)
+UNIT_LOOP(recv_foreign, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
 	char bytes[8] = "";
@@ -329,13 +320,12 @@ START_TEST(recv_foreign)
 			 -FI_EHOSTUNREACH);
 	recv_close(1);
 }
-END_TEST
 
 /*
  * A receive from one of another version or host ends as from one that has died,
  * also after a send that was refused (_i < 2).
  */
-START_TEST(recv_foreign_later)
+UNIT_LOOP(recv_foreign_later, 0, 4)
 {
 	fi_addr_t to = insert_foreign(_i & 1);
 	char bytes[8] = "";
@@ -347,10 +337,9 @@ START_TEST(recv_foreign_later)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 	recv_close(1);
 }
-END_TEST
 
 /* No descriptor is free when it is posted; later there are. */
-START_TEST(recv_unwatched)
+UNIT_TEST(recv_unwatched)
 {
 	struct rlimit limit, none = { 0 };
 	char bytes[8] = "";
@@ -363,13 +352,12 @@ START_TEST(recv_unwatched)
 	recv_close(1);
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
-END_TEST
 
 /*
  * It sends, removes our address and inserts it again, and sends on, more often
  * than anybody polls, and more than is taken of a ring before the next one's turn.
  */
-START_TEST(recv_in_order)
+UNIT_TEST(recv_in_order)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -393,26 +381,4 @@ START_TEST(recv_in_order)
 		ck_assert_uint_eq(entry.tag, i);
 	}
 	recv_close(1);
-}
-END_TEST
-
-UNIT_SUITE(recv)
-{
-	TCase *tcase = unit_case(suite, "recv", recv_setup, recv_teardown);
-
-	tcase_add_loop_test(tcase, recv_read_at_once, 0, 2);
-	tcase_add_test(tcase, recv_late);
-	tcase_add_test(tcase, recv_late_sent);
-	tcase_add_loop_test(tcase, recv_unmet, 0, 2);
-	tcase_add_test(tcase, recv_late_multi);
-	tcase_add_test(tcase, recv_multi_truncated);
-	tcase_add_test(tcase, recv_multi_filling);
-	tcase_add_test(tcase, recv_injected_is_reported);
-	tcase_add_test(tcase, recv_fenced_by_default);
-	tcase_add_test(tcase, recv_cancelled_tag);
-	tcase_add_loop_test(tcase, recv_again, 0, 2);
-	tcase_add_test(tcase, recv_in_order);
-	tcase_add_loop_test(tcase, recv_foreign, 0, 2);
-	tcase_add_loop_test(tcase, recv_foreign_later, 0, 4);
-	tcase_add_test(tcase, recv_unwatched);
 }

@@ -26,11 +26,13 @@ static struct pollfd recv_fall_asleep(void)
 	return fd;
 }
 
+UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
+
 /*
  * Two threads sleep on the descriptor, and two messages come. The one that
  * takes the first and goes leaves the descriptor ready for the other.
  */
-START_TEST(recv_two_sleepers)
+UNIT_TEST(recv_two_sleepers)
 {
 	char bytes[2][8];
 	fi_addr_t to = recv_insert(ep[0]);
@@ -51,10 +53,9 @@ START_TEST(recv_two_sleepers)
 	recv_fall_asleep();
 	recv_close(1);
 }
-END_TEST
 
 /* Another thread's receive takes a message that is announced and read then. */
-START_TEST(recv_wakes_sleeper)
+UNIT_TEST(recv_wakes_sleeper)
 {
 	static char from[1 << 18], at[1 << 18];
 	fi_addr_t to = recv_insert(ep[0]);
@@ -69,14 +70,4 @@ START_TEST(recv_wakes_sleeper)
 		fi_cq_read(cq[1], &entry, 1);
 	ck_assert_ptr_eq(entry.op_context, at);
 	recv_close(1);
-}
-END_TEST
-
-UNIT_SUITE(sleep)
-{
-	TCase *tcase = unit_case(suite, "asleep", recv_setup_sleep,
-				 recv_teardown);
-
-	tcase_add_test(tcase, recv_two_sleepers);
-	tcase_add_test(tcase, recv_wakes_sleeper);
 }

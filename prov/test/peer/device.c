@@ -59,7 +59,9 @@ static void expect_local(uint64_t tx, uint64_t rx)
 	ck_assert_uint_eq(stats.path[FI_DUO_CORE].rx_msgs, 0);
 }
 
-START_TEST(registered)
+UNIT_CASE("device", setup, teardown);
+
+UNIT_TEST(registered)
 {
 	const struct duo_mr *ours = duo_container_of(mr, struct duo_mr,
 						     mr_fid);
@@ -71,7 +73,6 @@ START_TEST(registered)
 	ck_assert_int_eq(fake.device.open, 1);
 	ck_assert_ptr_eq(fixture_ep()->domain->peer, &duo_peer_near);
 }
-END_TEST
 
 static bool is_device(void *desc)
 {
@@ -79,7 +80,7 @@ static bool is_device(void *desc)
 }
 
 /* The core may choose another descriptor when a region is enabled. */
-START_TEST(found_by_its_descriptor)
+UNIT_TEST(found_by_its_descriptor)
 {
 	void *before = fi_mr_desc(mr), *second;
 	struct fid_mr *other;
@@ -94,10 +95,9 @@ START_TEST(found_by_its_descriptor)
 	ck_assert(!is_device(before) && is_device(fi_mr_desc(mr)));
 	ck_assert(!is_device(NULL) && !is_device(&context));
 }
-END_TEST
 
 /* The device, or the table: nothing of the region stays. */
-START_TEST(not_registered)
+UNIT_TEST(not_registered)
 {
 	int live = fake.path[FI_DUO_CORE].live;
 	struct fid_mr *other = NULL;
@@ -109,7 +109,6 @@ START_TEST(not_registered)
 	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, live);
 	fake.device.fails = false;
 }
-END_TEST
 
 /* One buffer, several, and messages. */
 enum how { ONE, SEVERAL, MESSAGE, DELIVERED, INJECTED, HOWS };
@@ -138,7 +137,7 @@ static ssize_t send_how(enum how how, fi_addr_t to)
 	return fi_tsendmsg(fx.ep, &msg, flags[how]);
 }
 
-START_TEST(sent)
+UNIT_LOOP(sent, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, peer), 0);
@@ -151,9 +150,8 @@ START_TEST(sent)
 	ck_assert_int_eq(fake.device.copies, 1);
 	expect_local(1, 0);
 }
-END_TEST
 
-START_TEST(sent_over_the_core)
+UNIT_LOOP(sent_over_the_core, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, remote), 0);
@@ -163,9 +161,8 @@ START_TEST(sent_over_the_core)
 	ck_assert_int_eq(fake.device.copies, 0);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 }
-END_TEST
 
-START_TEST(sent_large)
+UNIT_TEST(sent_large)
 {
 	memset(fake.device.shadow, 'L', LARGE);
 	memset(got, 0, LARGE);
@@ -177,10 +174,9 @@ START_TEST(sent_large)
 	ck_assert_int_eq(rig.received, 1);
 	expect_local(1, 0);
 }
-END_TEST
 
 /* It is larger than the stack takes, but the ring has room for it. */
-START_TEST(sent_through_the_ring)
+UNIT_TEST(sent_through_the_ring)
 {
 	enum { LEN = 9000 };
 
@@ -193,7 +189,6 @@ START_TEST(sent_through_the_ring)
 	ck_assert_int_eq(fake.device.copies, 1);
 	expect_local(2, 0);
 }
-END_TEST
 
 static void post_device(size_t at, size_t len, fi_addr_t src)
 {
@@ -202,7 +197,7 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 }
 
 /* Before its receive comes, or after; of any source, or of this one. */
-START_TEST(received)
+UNIT_LOOP(received, 0, 4)
 {
 	bool late = _i & 1;
 	fi_addr_t src = _i & 2 ? peer : FI_ADDR_UNSPEC;
@@ -220,10 +215,9 @@ START_TEST(received)
 	ck_assert_uint_eq(stats_now().unexpected, late);
 	expect_local(0, 1);
 }
-END_TEST
 
 /* From a sender that could be read at once, and from one that could not. */
-START_TEST(received_large)
+UNIT_LOOP(received_large, 0, 4)
 {
 	bool late = _i & 1;
 
@@ -242,10 +236,9 @@ START_TEST(received_large)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 	expect_local(0, 1);
 }
-END_TEST
 
 /* A buffer on the device, and one that is not. */
-START_TEST(received_in_parts)
+UNIT_TEST(received_in_parts)
 {
 	char host[8] = "";
 	void *desc[] = { fi_mr_desc(mr), NULL };
@@ -261,10 +254,9 @@ START_TEST(received_in_parts)
 	ck_assert_str_eq(host, "host");
 	expect_local(0, 1);
 }
-END_TEST
 
 /* What fits is there. */
-START_TEST(too_large)
+UNIT_LOOP(too_large, 0, 4)
 {
 	bool late = _i & 1;
 	static char text[200];
@@ -287,9 +279,8 @@ START_TEST(too_large)
 	ck_assert_int_eq(fake.device.shadow[16], 0);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
-START_TEST(multi_receive)
+UNIT_TEST(multi_receive)
 {
 	const struct iovec iov = { fake.device.base, 4096 };
 	void *desc = fi_mr_desc(mr);
@@ -312,10 +303,9 @@ START_TEST(multi_receive)
 	ck_assert_str_eq(fake.device.shadow, "onetwo");
 	expect_local(0, 2);
 }
-END_TEST
 
 /* The send was not made; the receive ends, and others are not touched. */
-START_TEST(copy_fails)
+UNIT_TEST(copy_fails)
 {
 	struct slot slot;
 
@@ -337,19 +327,17 @@ START_TEST(copy_fails)
 	expect_local(0, 1);
 	fake.device.fails = false;
 }
-END_TEST
 
-START_TEST(received_over_the_core)
+UNIT_TEST(received_over_the_core)
 {
 	post_device(NEXT, 16, remote);
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "by core");
 	expect_entry(&context, remote);
 	ck_assert_str_eq(fake.device.shadow + NEXT, "by core");
 }
-END_TEST
 
 /* It was on the core, and near's message comes first. */
-START_TEST(taken_back_from_the_core)
+UNIT_TEST(taken_back_from_the_core)
 {
 	post_device(0, 16, FI_ADDR_UNSPEC);
 	poll_cq(2 * LAZY_POLLS);
@@ -359,10 +347,9 @@ START_TEST(taken_back_from_the_core)
 	ck_assert_str_eq(fake.device.shadow, "by near");
 	ck_assert_uint_eq(stats_now().arb_won, 1);
 }
-END_TEST
 
 /* A host buffer after a device's, in the same entry of the pool. */
-START_TEST(host_as_well)
+UNIT_TEST(host_as_well)
 {
 	struct slot slot;
 
@@ -379,7 +366,6 @@ START_TEST(host_as_well)
 	ck_assert_int_eq(fake.device.copies, 1);
 	expect_local(1, 2);
 }
-END_TEST
 
 static int permit_cuda(bool permitted)
 {
@@ -398,11 +384,13 @@ static void plain_setup(void)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
+UNIT_CASE("permission", plain_setup, fixture_close);
+
 /*
  * NCCL and NVSHMEM forbid CUDA, whose calls might wait for their kernels. near
  * cannot do without, a core that says it can carries everything.
  */
-START_TEST(cuda_not_permitted)
+UNIT_LOOP(cuda_not_permitted, 0, 2)
 {
 	static const struct fixture_attr attr = { .device = true,
 						  .near = true };
@@ -421,7 +409,6 @@ START_TEST(cuda_not_permitted)
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);
 	fi_freeinfo(info);
 }
-END_TEST
 
 /* This one is loaded, and there are no copies for it. */
 static const struct duo_device_iface unsupported[] = {
@@ -429,8 +416,10 @@ static const struct duo_device_iface unsupported[] = {
 	{ .name = NULL },
 };
 
+UNIT_CASE("without", NULL, NULL);
+
 /* Switched off, libfabric's shm, another device, regions without memory. */
-START_TEST(without_near)
+UNIT_LOOP(without_near, 0, 4)
 {
 	const struct duo_device_iface *saved = duo_device_ifaces;
 	const struct fixture_attr attr = {
@@ -451,10 +440,9 @@ START_TEST(without_near)
 	fi_freeinfo(info);
 	fixture_close();
 }
-END_TEST
 
 /* near would read and write device memory itself: its RMA is the core's. */
-START_TEST(onesided_is_the_cores)
+UNIT_LOOP(onesided_is_the_cores, 0, 2)
 {
 	const struct fixture_attr attr = {
 		.device = true, .near = true, .onesided = true,
@@ -467,32 +455,4 @@ START_TEST(onesided_is_the_cores)
 	ck_assert_ptr_null(fixture_ep()->domain->table);
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], _i);
 	fixture_close();
-}
-END_TEST
-
-UNIT_SUITE(device)
-{
-	TCase *tcase = unit_case(suite, "device", setup, teardown);
-
-	tcase_add_test(tcase, registered);
-	tcase_add_test(tcase, found_by_its_descriptor);
-	tcase_add_test(tcase, not_registered);
-	tcase_add_loop_test(tcase, sent, 0, HOWS);
-	tcase_add_loop_test(tcase, sent_over_the_core, 0, HOWS);
-	tcase_add_test(tcase, sent_large);
-	tcase_add_test(tcase, sent_through_the_ring);
-	tcase_add_loop_test(tcase, received, 0, 4);
-	tcase_add_loop_test(tcase, received_large, 0, 4);
-	tcase_add_test(tcase, received_in_parts);
-	tcase_add_loop_test(tcase, too_large, 0, 4);
-	tcase_add_test(tcase, multi_receive);
-	tcase_add_test(tcase, copy_fails);
-	tcase_add_test(tcase, received_over_the_core);
-	tcase_add_test(tcase, taken_back_from_the_core);
-	tcase_add_test(tcase, host_as_well);
-	tcase = unit_case(suite, "permission", plain_setup, fixture_close);
-	tcase_add_loop_test(tcase, cuda_not_permitted, 0, 2);
-	tcase = unit_case(suite, "without", NULL, NULL);
-	tcase_add_loop_test(tcase, without_near, 0, 4);
-	tcase_add_loop_test(tcase, onesided_is_the_cores, 0, 2);
 }

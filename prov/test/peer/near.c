@@ -11,7 +11,10 @@
 
 static struct slot slot;
 
-START_TEST(receives)
+UNIT_CASE("peer", near_setup, near_teardown);
+UNIT_CASE("unlocked", near_setup_unlocked, near_teardown);
+
+UNIT_TEST(receives)
 {
 	post_recv(&slot, peer, TAG);
 	rig_send("posted");
@@ -26,10 +29,9 @@ START_TEST(receives)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 2);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
 }
-END_TEST
 
 /* What is too large is cut: at once, by the sender's leave, and when late. */
-START_TEST(truncates)
+UNIT_TEST(truncates)
 {
 	static char text[200];
 	struct fi_cq_err_entry error;
@@ -53,9 +55,8 @@ START_TEST(truncates)
 	error = both_error(&slot, FI_ETRUNC);
 	ck_assert_uint_eq(error.olen, LARGE - sizeof(slot));
 }
-END_TEST
 
-START_TEST(receives_large)
+UNIT_LOOP(receives_large, 0, 2)
 {
 	int late = _i;
 
@@ -76,10 +77,9 @@ START_TEST(receives_large)
 		poll_cq(1);
 	}
 }
-END_TEST
 
 /* By the poll that finds it, or by the receive: nothing is under way then. */
-START_TEST(reads_at_once)
+UNIT_LOOP(reads_at_once, 0, 2)
 {
 	enum { LEN = 20000 };
 	struct near_port *port = fixture_ep()->near->port;
@@ -110,14 +110,13 @@ START_TEST(reads_at_once)
 	near_poll(rig.port, &rig_sink);
 	ck_assert_int_eq(rig.sent, 1);
 }
-END_TEST
 
 /*
  * Messages that nobody has asked for, of 96 MiB or more than 262,144 of them:
  * all are taken, none is refused for long, and what is behind them is found by
  * a receive or by a peek.
  */
-START_TEST(receives_behind_many)
+UNIT_LOOP(receives_behind_many, 0, 4)
 {
 	struct near_msg msg = {
 		.payload = large, .len = _i & 1 ? 8 : 4000, .tag = TAG + 1,
@@ -142,7 +141,6 @@ START_TEST(receives_behind_many)
 		ck_assert_uint_eq(both_entry(&slot).len, msg.len);
 	}
 }
-END_TEST
 
 static const struct fi_cq_tagged_entry *send_and_read(void)
 {
@@ -158,7 +156,7 @@ static const struct fi_cq_tagged_entry *send_and_read(void)
  * A program reads as many completions as it causes, and hears of others: within
  * 128 reads, or (_i is 1) after two, if it reads seldom by now.
  */
-START_TEST(progress_beside_sends)
+UNIT_LOOP(progress_beside_sends, 0, 2)
 {
 	int i, reads = _i ? 2 : 128;
 
@@ -177,9 +175,8 @@ START_TEST(progress_beside_sends)
 	}
 	ck_abort_msg("no progress in %d reads", reads);
 }
-END_TEST
 
-START_TEST(peeks_and_discards)
+UNIT_TEST(peeks_and_discards)
 {
 	rig_send("looked at");
 	poll_cq(2);
@@ -204,10 +201,9 @@ START_TEST(peeks_and_discards)
 	}
 	ck_assert_int_eq(rig.err, 0);
 }
-END_TEST
 
 /* The small one is in first, and comes second. */
-START_TEST(buffers_are_filled_in_order)
+UNIT_TEST(buffers_are_filled_in_order)
 {
 	static char buf[2 * LARGE];
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -228,9 +224,8 @@ START_TEST(buffers_are_filled_in_order)
 	ck_assert_uint_eq(entry.len, 5);
 	ck_assert_ptr_eq(entry.buf, buf + LARGE);
 }
-END_TEST
 
-START_TEST(sends)
+UNIT_TEST(sends)
 {
 	enum fi_duo_reason reason;
 
@@ -250,10 +245,9 @@ START_TEST(sends)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 3);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
-END_TEST
 
 /* In a slot, or not: all arrive, in order, and are counted. */
-START_TEST(sends_of_all_sizes)
+UNIT_TEST(sends_of_all_sizes)
 {
 	const uint64_t wide = 1ULL << 40 | 7;
 	size_t len;
@@ -286,10 +280,9 @@ START_TEST(sends_of_all_sizes)
 			 -FI_EINVAL);
 	ck_assert_int_eq(fi_cq_read(fx.cq, got, 1), -FI_EAGAIN);
 }
-END_TEST
 
 /* What finds the ring full is not sent, and no completion says that it was. */
-START_TEST(full_ring_refuses)
+UNIT_TEST(full_ring_refuses)
 {
 	ssize_t ret;
 	int n = 0;
@@ -307,10 +300,9 @@ START_TEST(full_ring_refuses)
 		both_entry(&slot);
 	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
 }
-END_TEST
 
 /* When they are complete, or have failed. */
-START_TEST(sends_are_counted)
+UNIT_TEST(sends_are_counted)
 {
 	int i;
 
@@ -328,10 +320,9 @@ START_TEST(sends_are_counted)
 	expect_error(&large, FI_ECONNRESET);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
 }
-END_TEST
 
 /* It is complete when the peer has it, not when it is in the ring. */
-START_TEST(delivery_is_awaited)
+UNIT_TEST(delivery_is_awaited)
 {
 	const struct iovec iov = { "small", 5 };
 	const struct fi_msg msg = {
@@ -345,10 +336,11 @@ START_TEST(delivery_is_awaited)
 	ck_assert_int_eq(rig.received, 1);
 	ck_assert_mem_eq(got, "small", 5);
 }
-END_TEST
+
+UNIT_CASE("found", near_setup_alone, near_teardown);
 
 /* There is a record, but no port: one -FI_EAGAIN, and the core has it. */
-START_TEST(peer_cannot_be_reached)
+UNIT_TEST(peer_cannot_be_reached)
 {
 	enum fi_duo_reason reason;
 	struct near_addr addr;
@@ -365,9 +357,8 @@ START_TEST(peer_cannot_be_reached)
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
-END_TEST
 
-START_TEST(peer_has_shm)
+UNIT_TEST(peer_has_shm)
 {
 	static const struct near_addr none;
 	enum fi_duo_reason reason;
@@ -379,10 +370,9 @@ START_TEST(peer_has_shm)
 	ck_assert_int_eq(reason, FI_DUO_OTHER_PEER);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
-END_TEST
 
 /* What came before its source was in the AV gets one. */
-START_TEST(source_is_learnt)
+UNIT_TEST(source_is_learnt)
 {
 	struct near_addr addr;
 
@@ -394,10 +384,11 @@ START_TEST(source_is_learnt)
 	post_recv(&slot, peer, TAG);
 	ck_assert_uint_eq(both_entry(&slot).len, 5);
 }
-END_TEST
+
+UNIT_CASE("memory", NULL, NULL);
 
 /* FI_OFI_DUO_NEAR_MEMORY: there is a default, and there may be none. */
-START_TEST(memory_is_asked_for)
+UNIT_LOOP(memory_is_asked_for, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
 	fixture_open(&attr);
@@ -407,30 +398,14 @@ START_TEST(memory_is_asked_for)
 	ck_assert_int_eq(!fixture_ep()->near->port->room.budget, _i);
 	fixture_close();
 }
-END_TEST
 
-static void add_all(TCase *tcase)
-{
-	tcase_add_test(tcase, receives);
-	tcase_add_test(tcase, truncates);
-	tcase_add_loop_test(tcase, receives_large, 0, 2);
-	tcase_add_loop_test(tcase, reads_at_once, 0, 2);
-	tcase_add_loop_test(tcase, receives_behind_many, 0, 4);
-	tcase_add_loop_test(tcase, progress_beside_sends, 0, 2);
-	tcase_add_test(tcase, peeks_and_discards);
-	tcase_add_test(tcase, buffers_are_filled_in_order);
-	tcase_add_test(tcase, sends);
-	tcase_add_test(tcase, sends_of_all_sizes);
-	tcase_add_test(tcase, full_ring_refuses);
-	tcase_add_test(tcase, sends_are_counted);
-	tcase_add_test(tcase, delivery_is_awaited);
-}
+UNIT_CASE("no order", near_setup_ordered, near_teardown);
 
 /*
  * RMA to a peer that has no table is the core's: so are messages to it, from
  * the first on. Its own may come over near.
  */
-START_TEST(no_order)
+UNIT_TEST(no_order)
 {
 	static char buf[8];
 
@@ -446,10 +421,11 @@ START_TEST(no_order)
 	both_entry(&slot);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 1);
 }
-END_TEST
+
+UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 
 /* As a send does, a write says -FI_EAGAIN once; then the core has it. */
-START_TEST(no_ring_for_a_write)
+UNIT_TEST(no_ring_for_a_write)
 {
 	struct near_region *region = rig.port->region;
 	enum fi_duo_reason reason;
@@ -465,25 +441,4 @@ START_TEST(no_ring_for_a_write)
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
 	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 1);
-}
-END_TEST
-
-UNIT_SUITE(near)
-{
-	TCase *tcase;
-
-	add_all(unit_case(suite, "peer", near_setup, near_teardown));
-	add_all(unit_case(suite, "unlocked", near_setup_unlocked,
-			  near_teardown));
-	tcase = unit_case(suite, "found", near_setup_alone, near_teardown);
-	tcase_add_test(tcase, peer_cannot_be_reached);
-	tcase_add_test(tcase, peer_has_shm);
-	tcase_add_test(tcase, source_is_learnt);
-	tcase = unit_case(suite, "memory", NULL, NULL);
-	tcase_add_loop_test(tcase, memory_is_asked_for, 0, 2);
-	tcase = unit_case(suite, "no ring", near_setup_onesided,
-			  near_teardown);
-	tcase_add_test(tcase, no_ring_for_a_write);
-	tcase = unit_case(suite, "no order", near_setup_ordered, near_teardown);
-	tcase_add_test(tcase, no_order);
 }

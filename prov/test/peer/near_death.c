@@ -35,8 +35,10 @@ static void expect_reset(void *context)
 #endif
 }
 
+UNIT_CASE("peer", setup, near_teardown);
+
 /* All that waits for a peer that goes ends, and the core has the address. */
-START_TEST(peer_goes)
+UNIT_TEST(peer_goes)
 {
 	enum fi_duo_reason reason;
 
@@ -56,11 +58,10 @@ START_TEST(peer_goes)
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
-END_TEST
 
 /* We know its region, but it has not sent: receives wait, then the core has
  * them. They are in the order of posting; others stay. */
-START_TEST(receives_on_the_core_end)
+UNIT_LOOP(receives_on_the_core_end, 0, 2)
 {
 	bool lazy = _i;
 	struct slot other, any;
@@ -82,10 +83,9 @@ START_TEST(receives_on_the_core_end)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
 	expect_error(&any, FI_ECANCELED);
 }
-END_TEST
 
 /* Nothing was ever exchanged, and its process lives. */
-START_TEST(a_port_closes_unmet)
+UNIT_LOOP(a_port_closes_unmet, 0, 2)
 {
 	struct slot any;
 
@@ -100,10 +100,9 @@ START_TEST(a_port_closes_unmet)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
 	expect_error(&any, FI_ECANCELED);
 }
-END_TEST
 
 /* The core has matched one meanwhile, with what it had sent over the core. */
-START_TEST(the_core_has_matched_one)
+UNIT_TEST(the_core_has_matched_one)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -118,10 +117,9 @@ START_TEST(the_core_has_matched_one)
 	fake_core_release();
 	expect_recv(&slot, "far", peer);
 }
-END_TEST
 
 /* A buffer of many messages that only it could fill. */
-START_TEST(a_buffer_ends)
+UNIT_TEST(a_buffer_ends)
 {
 	static char buf[2 * LARGE];
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -138,10 +136,9 @@ START_TEST(a_buffer_ends)
 	expect_error(&slot, FI_ECONNRESET);
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
-END_TEST
 
 /* What it had sent has its source still, though that was not looked up yet. */
-START_TEST(held_messages_keep_their_source)
+UNIT_TEST(held_messages_keep_their_source)
 {
 	const struct near_attr attr = { .sink = &rig_sink,
 					.memory = NEAR_MEMORY };
@@ -163,17 +160,4 @@ START_TEST(held_messages_keep_their_source)
 	rig_end();
 	expect_recv(&slot, "last", peer);
 	near_close(stranger);
-}
-END_TEST
-
-UNIT_SUITE(near_death)
-{
-	TCase *tcase = unit_case(suite, "peer", setup, near_teardown);
-
-	tcase_add_test(tcase, peer_goes);
-	tcase_add_loop_test(tcase, receives_on_the_core_end, 0, 2);
-	tcase_add_loop_test(tcase, a_port_closes_unmet, 0, 2);
-	tcase_add_test(tcase, the_core_has_matched_one);
-	tcase_add_test(tcase, a_buffer_ends);
-	tcase_add_test(tcase, held_messages_keep_their_source);
 }

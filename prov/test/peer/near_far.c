@@ -62,7 +62,9 @@ static int sockets(void)
 	return n;
 }
 
-START_TEST(answers)
+UNIT_CASE("far", near_setup_alone, near_teardown);
+
+UNIT_TEST(answers)
 {
 	enum fi_duo_reason reason;
 
@@ -81,10 +83,9 @@ START_TEST(answers)
 	rig_end();
 	ck_assert_int_eq(sockets(), 1);
 }
-END_TEST
 
 /* It computes, or is stopped: it is waited for, but not for ever. */
-START_TEST(is_silent)
+UNIT_TEST(is_silent)
 {
 	uint64_t begin = duo_now_ms();
 	enum fi_duo_reason reason;
@@ -102,9 +103,8 @@ START_TEST(is_silent)
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
-END_TEST
 
-START_TEST(has_no_socket)
+UNIT_TEST(has_no_socket)
 {
 	enum fi_duo_reason reason;
 
@@ -114,10 +114,9 @@ START_TEST(has_no_socket)
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
-END_TEST
 
 /* That of a process that was killed goes with the next sweep, ours stays. */
-START_TEST(leaves_a_socket)
+UNIT_TEST(leaves_a_socket)
 {
 	int dir = dup(fixture_ep()->publication.dir);
 
@@ -129,16 +128,4 @@ START_TEST(leaves_a_socket)
 	duo_peer_near.sweep(dir, 0);
 	ck_assert_int_eq(sockets(), 1);
 	close(dir);
-}
-END_TEST
-
-UNIT_SUITE(near_far)
-{
-	TCase *tcase = unit_case(suite, "far", near_setup_alone,
-				 near_teardown);
-
-	tcase_add_test(tcase, answers);
-	tcase_add_test(tcase, is_silent);
-	tcase_add_test(tcase, has_no_socket);
-	tcase_add_test(tcase, leaves_a_socket);
 }

@@ -70,7 +70,11 @@ static void setup_alone(void)
 	port_setup(&alone);
 }
 
-START_TEST(writes_and_reads)
+UNIT_CASE("peer", setup, port_teardown);
+UNIT_CASE("without messages", setup_alone, port_teardown);
+UNIT_CASE("with an order", setup_ordered, port_teardown);
+
+UNIT_TEST(writes_and_reads)
 {
 	int i;
 
@@ -94,10 +98,12 @@ START_TEST(writes_and_reads)
 	carried(3, 0, 0);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }
-END_TEST
+
+UNIT_CASE("peer", setup, port_teardown);
+UNIT_CASE("without messages", setup_alone, port_teardown);
 
 /* What near would refuse, and what it cannot, is the core's to answer. */
-START_TEST(left_to_the_core)
+UNIT_TEST(left_to_the_core)
 {
 	const struct iovec iov = { ours, 16 };
 	const struct fi_rma_iov two[] = {
@@ -126,9 +132,8 @@ START_TEST(left_to_the_core)
 	ck_assert_uint_eq(theirs[0], 0);
 	ck_assert_uint_eq(theirs[2], 0);
 }
-END_TEST
 
-START_TEST(atomics)
+UNIT_TEST(atomics)
 {
 	uint64_t one = 1, two = 2, was = 55;
 
@@ -152,10 +157,11 @@ START_TEST(atomics)
 	carried(0, 3, 0);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }
-END_TEST
+
+UNIT_CASE("peer", setup, port_teardown);
 
 /* Several buffers of ours: bytes of RMA, elements of atomics. */
-START_TEST(vectors)
+UNIT_TEST(vectors)
 {
 	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
 	const struct fi_ioc ioc[] = { { ours, 1 }, { ours + 2, 2 } };
@@ -195,10 +201,9 @@ START_TEST(vectors)
 	ck_assert_uint_eq(theirs[2], 6);
 	carried(2, 3, 0);
 }
-END_TEST
 
 /* Buffers whose lengths differ, and more of them than there may be. */
-START_TEST(wrong_calls)
+UNIT_TEST(wrong_calls)
 {
 	const struct iovec iov[5] = { { ours, 8 } };
 	const struct fi_ioc ioc[5] = { { ours, 2 } };
@@ -227,10 +232,11 @@ START_TEST(wrong_calls)
 	carried(0, 0, 0);
 	ck_assert_uint_eq(theirs[0], 0);
 }
-END_TEST
+
+UNIT_CASE("other core", setup_other_core, port_teardown);
 
 /* RMA takes near nevertheless. */
-START_TEST(atomics_of_another_core)
+UNIT_TEST(atomics_of_another_core)
 {
 	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
 					  FI_UINT64, FI_SUM), 0);
@@ -238,7 +244,6 @@ START_TEST(atomics_of_another_core)
 	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
 	carried(1, 0, 1);
 }
-END_TEST
 
 static int their_write(uint64_t key, uint32_t flags)
 {
@@ -252,7 +257,10 @@ static int their_write(uint64_t key, uint32_t flags)
 	return near_rma(port, to_us, &args);
 }
 
-START_TEST(target)
+UNIT_CASE("peer", setup, port_teardown);
+UNIT_CASE("without messages", setup_alone, port_teardown);
+
+UNIT_TEST(target)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fid_mr *mr;
@@ -285,10 +293,11 @@ START_TEST(target)
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
+
+UNIT_CASE("peer", setup, port_teardown);
 
 /* Gone with its region; for ourselves only: never there. */
-START_TEST(regions_go)
+UNIT_TEST(regions_go)
 {
 	struct fid_mr *mr;
 
@@ -302,10 +311,11 @@ START_TEST(regions_go)
 	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), -EKEYREJECTED);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
-END_TEST
+
+UNIT_CASE("with an order", setup_ordered, port_teardown);
 
 /* The peer takes the message when it polls, and then the write comes. */
-START_TEST(write_after_send)
+UNIT_TEST(write_after_send)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
 	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
@@ -316,10 +326,9 @@ START_TEST(write_after_send)
 	ck_assert_mem_eq(theirs, ours, 64);
 	carried(1, 0, 0);
 }
-END_TEST
 
 /* What near cannot do the core does, but not before the message was taken. */
-START_TEST(core_after_send)
+UNIT_TEST(core_after_send)
 {
 	ssize_t ret = -FI_EAGAIN;
 	int i;
@@ -341,13 +350,14 @@ START_TEST(core_after_send)
 	ck_assert_int_eq(ret, 0);
 	carried(0, 0, 1);
 }
-END_TEST
+
+UNIT_CASE("peer", setup, port_teardown);
 
 /*
  * Several remote buffers: the core does it when near has done what is before,
  * and does all that comes after, or that could overtake it.
  */
-START_TEST(several_places)
+UNIT_LOOP(several_places, 0, 2)
 {
 	const struct iovec iov = { ours, 16 };
 	const struct fi_ioc ioc = { ours, 2 };
@@ -388,10 +398,11 @@ START_TEST(several_places)
 	carried(0, 1, 3);
 	ck_assert_uint_eq(theirs[0], 1);
 }
-END_TEST
+
+UNIT_CASE("with an order", setup_ordered, port_teardown);
 
 /* A message that is fenced waits for what is under way, one that is not goes. */
-START_TEST(fenced_message)
+UNIT_TEST(fenced_message)
 {
 	const struct iovec iov = { ours, 8 };
 	const struct fi_msg msg = {
@@ -406,10 +417,11 @@ START_TEST(fenced_message)
 	ended(FI_ATOMIC | FI_WRITE);
 	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), 0);
 }
-END_TEST
+
+UNIT_CASE("one path", setup_one_path, port_teardown);
 
 /* Where near does not keep the order, the core carries messages, too. */
-START_TEST(one_path)
+UNIT_TEST(one_path)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
@@ -417,9 +429,11 @@ START_TEST(one_path)
 	carried(0, 0, 1);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);
 }
-END_TEST
 
-START_TEST(peer_goes)
+UNIT_CASE("peer", setup, port_teardown);
+UNIT_CASE("without messages", setup_alone, port_teardown);
+
+UNIT_TEST(peer_goes)
 {
 	struct fi_cq_err_entry error = { .err_data_size = 0 };
 	struct fi_cq_tagged_entry entry;
@@ -438,39 +452,4 @@ START_TEST(peer_goes)
 	ck_assert_ptr_eq(error.op_context, &context);
 	ck_assert_int_eq(error.err, FI_ECONNRESET);
 	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), 1);
-}
-END_TEST
-
-UNIT_SUITE(near_onesided)
-{
-	TCase *tcase = unit_case(suite, "peer", setup, port_teardown);
-
-	tcase_add_test(tcase, writes_and_reads);
-	tcase_add_test(tcase, left_to_the_core);
-	tcase_add_test(tcase, atomics);
-	tcase_add_test(tcase, vectors);
-	tcase_add_test(tcase, wrong_calls);
-	tcase_add_test(tcase, target);
-	tcase_add_loop_test(tcase, several_places, 0, 2);
-	tcase_add_test(tcase, regions_go);
-	tcase_add_test(tcase, peer_goes);
-
-	tcase = unit_case(suite, "without messages", setup_alone, port_teardown);
-	tcase_add_test(tcase, writes_and_reads);
-	tcase_add_test(tcase, left_to_the_core);
-	tcase_add_test(tcase, atomics);
-	tcase_add_test(tcase, target);
-	tcase_add_test(tcase, peer_goes);
-
-	tcase = unit_case(suite, "with an order", setup_ordered, port_teardown);
-	tcase_add_test(tcase, writes_and_reads);
-	tcase_add_test(tcase, write_after_send);
-	tcase_add_test(tcase, core_after_send);
-	tcase_add_test(tcase, fenced_message);
-
-	tcase = unit_case(suite, "one path", setup_one_path, port_teardown);
-	tcase_add_test(tcase, one_path);
-
-	tcase = unit_case(suite, "other core", setup_other_core, port_teardown);
-	tcase_add_test(tcase, atomics_of_another_core);
 }

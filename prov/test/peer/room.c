@@ -69,33 +69,32 @@ static void teardown(void)
 	shm_unlink(name);
 }
 
-START_TEST(enough)
+UNIT_CASE("room", setup, teardown);
+
+UNIT_TEST(enough)
 {
 	map(PAGES);
 	ck_assert_int_eq(duo_room_enable(&shm, name), 0);
 	ck_assert_int_eq(enabled, 1);
 }
-END_TEST
 
 /* shm gets to its end, and what it wrote is there until it unmaps it. */
-START_TEST(too_little)
+UNIT_TEST(too_little)
 {
 	map(PAGES - LACKING);
 	ck_assert_int_eq(duo_room_enable(&shm, name), -FI_ENOSPC);
 	ck_assert_int_eq(enabled, 1);
 	ck_assert_int_eq(region[PAGES * page - 1], 'x');
 }
-END_TEST
 
-START_TEST(shm_fails)
+UNIT_TEST(shm_fails)
 {
 	map(PAGES - LACKING);
 	enable_ret = -FI_EIO;
 	ck_assert_int_eq(duo_room_enable(&shm, name), -FI_EIO);
 }
-END_TEST
 
-START_TEST(all_pages_are_there_afterwards)
+UNIT_TEST(all_pages_are_there_afterwards)
 {
 	struct stat st;
 	int fd;
@@ -108,7 +107,6 @@ START_TEST(all_pages_are_there_afterwards)
 	ck_assert_int_eq(st.st_blocks * 512, 2 * PAGES * page);
 	close(fd);
 }
-END_TEST
 
 static sigjmp_buf back;
 
@@ -118,7 +116,7 @@ static void to_the_application(int number)
 }
 
 /* Before and after, SIGBUS is the application's. */
-START_TEST(signal_is_put_back)
+UNIT_TEST(signal_is_put_back)
 {
 	struct sigaction action = { .sa_handler = to_the_application }, now;
 	sigset_t set, after;
@@ -134,7 +132,6 @@ START_TEST(signal_is_put_back)
 	ck_assert_int_eq(pthread_sigmask(SIG_UNBLOCK, &set, &after), 0);
 	ck_assert_int_eq(sigismember(&after, SIGBUS), 1);
 }
-END_TEST
 
 static int other_enable(struct fid *fid, int command, void *arg);
 static struct fi_ops other_ops = {
@@ -161,7 +158,7 @@ static int other_enable(struct fid *fid, int command, void *arg)
 }
 
 /* Another thread's own SIGBUS meanwhile goes to the application. */
-START_TEST(signal_of_another_thread)
+UNIT_TEST(signal_of_another_thread)
 {
 	struct sigaction action = { .sa_handler = to_the_application };
 
@@ -171,10 +168,9 @@ START_TEST(signal_of_another_thread)
 	ck_assert_int_eq(duo_room_enable(&shm, name), 0);
 	ck_assert(other_told);
 }
-END_TEST
 
 /* Refused before shm makes the file longer, which would end the process. */
-START_TEST(file_size_is_limited)
+UNIT_TEST(file_size_is_limited)
 {
 	struct rlimit limit;
 
@@ -183,18 +179,4 @@ START_TEST(file_size_is_limited)
 	limit.rlim_cur = 1 << 20;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	ck_assert_int_eq(duo_room_check(), -EFBIG);
-}
-END_TEST
-
-UNIT_SUITE(room)
-{
-	TCase *tcase = unit_case(suite, "room", setup, teardown);
-
-	tcase_add_test(tcase, enough);
-	tcase_add_test(tcase, too_little);
-	tcase_add_test(tcase, shm_fails);
-	tcase_add_test(tcase, all_pages_are_there_afterwards);
-	tcase_add_test(tcase, signal_is_put_back);
-	tcase_add_test(tcase, signal_of_another_thread);
-	tcase_add_test(tcase, file_size_is_limited);
 }

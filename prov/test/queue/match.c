@@ -34,14 +34,15 @@ static const struct {
 	{ "bit 32 counts", { ANY, 1ULL << 32, 0 }, 0, 0, false },
 };
 
-START_TEST(takes)
+UNIT_CASE("predicates", NULL, NULL);
+
+UNIT_LOOP(takes, 0, ARRAY_SIZE(takes_cases))
 {
 	ck_assert_msg(duo_want_takes(&takes_cases[_i].want,
 				     takes_cases[_i].addr,
 				     takes_cases[_i].tag) ==
 		      takes_cases[_i].takes, "%s", takes_cases[_i].name);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -60,7 +61,7 @@ static const struct {
 	{ "all ignored, sources apart", { 1, 7, ALL }, { 2, 7, ALL }, false },
 };
 
-START_TEST(overlap)
+UNIT_LOOP(overlap, 0, ARRAY_SIZE(overlap_cases))
 {
 	const char *name = overlap_cases[_i].name;
 	const struct duo_want *a = &overlap_cases[_i].a;
@@ -71,10 +72,9 @@ START_TEST(overlap)
 	ck_assert_msg(duo_want_overlap(b, a) == overlap_cases[_i].overlap,
 		      "%s, exchanged", name);
 }
-END_TEST
 
 /* Exhaustive over 3 bits: there is an overlap iff some message fits both. */
-START_TEST(overlap_is_exact)
+UNIT_TEST(overlap_is_exact)
 {
 	unsigned code, tag;
 
@@ -91,7 +91,6 @@ START_TEST(overlap_is_exact)
 			      PRIx64, a.tag, a.ignore, b.tag, b.ignore);
 	}
 }
-END_TEST
 
 static struct duo_match match;
 static struct duo_rx_pool pool;
@@ -130,7 +129,9 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 	return rx;
 }
 
-START_TEST(first_posted_wins)
+UNIT_CASE("queues", setup, teardown);
+
+UNIT_TEST(first_posted_wins)
 {
 	struct duo_rx *other = post(2, 7, 0);
 	struct duo_rx *any = post(ANY, 7, 0);
@@ -144,13 +145,12 @@ START_TEST(first_posted_wins)
 	ck_assert_uint_eq(match.posted_count, 2);
 	ck_assert_int_eq(other->state, DUO_RX_POSTED);
 }
-END_TEST
 
 /*
  * A piece in the place of another one, which is still posted or has been
  * taken: found where that was, with few receives and with an index.
  */
-START_TEST(put_in_its_place)
+UNIT_LOOP(put_in_its_place, 0, 4)
 {
 	int i, count = _i % 2 ? 3 * DUO_MATCH_LINEAR : 3;
 	struct duo_rx *rx[3 * DUO_MATCH_LINEAR], *piece;
@@ -178,9 +178,8 @@ START_TEST(put_in_its_place)
 	}
 	ck_assert_ptr_null(duo_match_posted(&match, 1, 7));
 }
-END_TEST
 
-START_TEST(unexpected_in_order_of_arrival)
+UNIT_TEST(unexpected_in_order_of_arrival)
 {
 	const struct duo_want any = { ANY, 0, ALL }, from_2 = { 2, 0, ALL };
 	struct duo_rx *first = rx_make(1, 5, 0), *second = rx_make(2, 6, 0);
@@ -199,9 +198,8 @@ START_TEST(unexpected_in_order_of_arrival)
 	ck_assert_uint_eq(match.unexp_count, 2);
 	ck_assert_uint_eq(match.posted_count, 0);
 }
-END_TEST
 
-START_TEST(by_context)
+UNIT_TEST(by_context)
 {
 	struct duo_rx *first = post(1, 1, 0), *second = post(2, 2, 0);
 	int a, b, c;
@@ -212,7 +210,6 @@ START_TEST(by_context)
 	ck_assert_ptr_eq(duo_match_context(&match, &a), first);
 	ck_assert_ptr_null(duo_match_context(&match, &c));
 }
-END_TEST
 
 #define MODEL_MAX 5000	/* steps of a run */
 
@@ -320,7 +317,7 @@ static void random_receive(struct model *posted, struct model *unexp,
 	posted->rx[posted->count++] = post(want.addr, want.tag, want.ignore);
 }
 
-START_TEST(random_against_model)
+UNIT_LOOP(random_against_model, 0, 20)
 {
 	struct model posted = { .count = 0 }, unexp = { .count = 0 };
 	uint64_t seed = _i + 1;
@@ -348,10 +345,9 @@ START_TEST(random_against_model)
 		ck_assert_uint_gt(longest, 4 * DUO_MATCH_LINEAR);
 	ck_assert(!(_i % 2) || (match.by_want.on && match.by_tag.on));
 }
-END_TEST
 
 /* All untagged receives ignore the tag; they are told apart by source. */
-START_TEST(untagged_by_source)
+UNIT_TEST(untagged_by_source)
 {
 	struct duo_rx *rx[100];
 	int i;
@@ -367,9 +363,10 @@ START_TEST(untagged_by_source)
 	ck_assert_ptr_eq(duo_match_posted(&match, 99, 0), rx[99]);
 	ck_assert_ptr_null(duo_match_posted(&match, 100, 0));
 }
-END_TEST
 
-START_TEST(pool_recognises_its_own)
+UNIT_CASE("pool", setup, teardown);
+
+UNIT_TEST(pool_recognises_its_own)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
 	int other;
@@ -383,10 +380,9 @@ START_TEST(pool_recognises_its_own)
 	ck_assert_ptr_eq(duo_rx_of_peer(&rx->peer), rx);
 	ck_assert_ptr_eq(&rx->core_ctx, rx);
 }
-END_TEST
 
 /* A range after the other; entries of all are recognised, and used again. */
-START_TEST(pool_grows)
+UNIT_TEST(pool_grows)
 {
 	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
 	uint32_t i;
@@ -407,10 +403,9 @@ START_TEST(pool_grows)
 	ck_assert_ptr_eq(duo_rx_alloc(&pool), &first[77]);
 	ck_assert_uint_eq(pool.ranges, 3);
 }
-END_TEST
 
 /* Several buffers are in an entry of their own, which goes with the first. */
-START_TEST(pool_extends)
+UNIT_TEST(pool_extends)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
 
@@ -428,10 +423,9 @@ START_TEST(pool_extends)
 	duo_rx_release(&pool, rx);
 	ck_assert_uint_eq(pool.live, 0);
 }
-END_TEST
 
 /* Without memory there is no entry; what is there can be used again. */
-START_TEST(pool_ends)
+UNIT_TEST(pool_ends)
 {
 	struct duo_rx *first = duo_rx_alloc(&pool);
 	uint32_t i;
@@ -448,10 +442,9 @@ START_TEST(pool_ends)
 	ck_assert_ptr_eq(duo_rx_alloc(&pool), first);
 	pool.ranges = 1;
 }
-END_TEST
 
 /* What is reserved beside a range in use is all of it, that range's rest too. */
-START_TEST(pool_reserves)
+UNIT_TEST(pool_reserves)
 {
 	uint32_t i;
 
@@ -464,10 +457,9 @@ START_TEST(pool_reserves)
 	ck_assert_ptr_null(duo_rx_alloc(&pool));
 	pool.ranges = 2;
 }
-END_TEST
 
 /* Addresses at both ends of each range, and beside them. */
-START_TEST(ranges_are_exact)
+UNIT_TEST(ranges_are_exact)
 {
 	static const uintptr_t bases[] = { 900, 100, 500, 300, 700 };
 	uintptr_t base;
@@ -487,28 +479,4 @@ START_TEST(ranges_are_exact)
 		if (i < ARRAY_SIZE(bases))
 			duo_ranges_remove(&ranges, (void *) bases[i]);
 	}
-}
-END_TEST
-
-UNIT_SUITE(match)
-{
-	TCase *tcase = unit_case(suite, "predicates", NULL, NULL);
-
-	tcase_add_loop_test(tcase, takes, 0, ARRAY_SIZE(takes_cases));
-	tcase_add_loop_test(tcase, overlap, 0, ARRAY_SIZE(overlap_cases));
-	tcase_add_test(tcase, overlap_is_exact);
-	tcase = unit_case(suite, "queues", setup, teardown);
-	tcase_add_test(tcase, first_posted_wins);
-	tcase_add_loop_test(tcase, put_in_its_place, 0, 4);
-	tcase_add_test(tcase, unexpected_in_order_of_arrival);
-	tcase_add_test(tcase, by_context);
-	tcase_add_loop_test(tcase, random_against_model, 0, 20);
-	tcase_add_test(tcase, untagged_by_source);
-	tcase = unit_case(suite, "pool", setup, teardown);
-	tcase_add_test(tcase, pool_recognises_its_own);
-	tcase_add_test(tcase, pool_extends);
-	tcase_add_test(tcase, pool_grows);
-	tcase_add_test(tcase, pool_ends);
-	tcase_add_test(tcase, pool_reserves);
-	tcase_add_test(tcase, ranges_are_exact);
 }

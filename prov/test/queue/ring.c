@@ -66,8 +66,10 @@ static const struct {
 	{ "tagged", FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
 };
 
+UNIT_CASE("ring", setup, teardown);
+
 /* Entries lie packed in the caller's array, nothing is written beyond. */
-START_TEST(formats)
+UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
 {
 	size_t size = format_cases[_i].size;
 	uint8_t buf[3 * ENTRY_BYTES];
@@ -91,9 +93,8 @@ START_TEST(formats)
 	expect(2);
 	ck_assert(duo_ring_empty(&ring));
 }
-END_TEST
 
-START_TEST(empty_reads_nothing)
+UNIT_TEST(empty_reads_nothing)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -106,9 +107,8 @@ START_TEST(empty_reads_nothing)
 	ck_assert_uint_eq(duo_ring_read(&ring, FI_CQ_FORMAT_TAGGED, &entry, 9,
 					NULL), 1);
 }
-END_TEST
 
-START_TEST(wraps_at_its_end_and_at_2_to_32)
+UNIT_TEST(wraps_at_its_end_and_at_2_to_32)
 {
 	uint32_t size = ring.size;
 	uint64_t n, read = 0;
@@ -124,9 +124,8 @@ START_TEST(wraps_at_its_end_and_at_2_to_32)
 		expect(read++);
 	ck_assert(duo_ring_empty(&ring));
 }
-END_TEST
 
-START_TEST(grows_in_order)
+UNIT_TEST(grows_in_order)
 {
 	uint32_t size = ring.size;
 	uint64_t n, read = 0;
@@ -142,7 +141,6 @@ START_TEST(grows_in_order)
 		expect(read++);
 	ck_assert(duo_ring_empty(&ring));
 }
-END_TEST
 
 static const struct {
 	size_t hint;
@@ -151,7 +149,7 @@ static const struct {
 	{ 0, 64 }, { 1, 64 }, { 64, 64 }, { 65, 128 }, { 1000, 1024 },
 };
 
-START_TEST(size_is_rounded_up)
+UNIT_LOOP(size_is_rounded_up, 0, ARRAY_SIZE(size_cases))
 {
 	struct duo_ring sized;
 
@@ -159,9 +157,8 @@ START_TEST(size_is_rounded_up)
 	ck_assert_uint_eq(sized.size, size_cases[_i].size);
 	duo_ring_fini(&sized);
 }
-END_TEST
 
-START_TEST(does_not_grow_for_ever)
+UNIT_TEST(does_not_grow_for_ever)
 {
 	const struct fi_cq_tagged_entry entry = entry_of(0);
 	struct duo_ring full = { .size = 1U << 30, .tail = 1U << 30 };
@@ -169,7 +166,6 @@ START_TEST(does_not_grow_for_ever)
 	ck_assert_int_eq(duo_ring_push(&full, &entry, 0), -FI_ENOMEM);
 	ck_assert_uint_eq(full.tail - full.head, full.size);
 }
-END_TEST
 
 static void push_err(int err, void *data, size_t size, int path)
 {
@@ -182,7 +178,9 @@ static void push_err(int err, void *data, size_t size, int path)
 	duo_err_push(&errs, &ring, &entry, path);
 }
 
-START_TEST(errors_in_order_with_their_path)
+UNIT_CASE("errors", setup, teardown);
+
+UNIT_TEST(errors_in_order_with_their_path)
 {
 	struct fi_cq_err_entry entry = { 0 };
 	uint8_t data[DUO_ERR_DATA_MAX];
@@ -201,7 +199,6 @@ START_TEST(errors_in_order_with_their_path)
 	ck_assert_int_eq(entry.err, FI_ENOMSG);
 	ck_assert(!duo_err_due(&errs, &ring));
 }
-END_TEST
 
 /*
  * fi_cq_readerr(3): with err_data_size 0 on entry the provider lends its
@@ -222,7 +219,7 @@ static const struct {
 	{ "more than is kept, copied", 300, 300, DUO_ERR_DATA_MAX, false },
 };
 
-START_TEST(err_data)
+UNIT_LOOP(err_data, 0, ARRAY_SIZE(data_cases))
 {
 	const char *name = data_cases[_i].name;
 	size_t i, kept = data_cases[_i].kept, room = data_cases[_i].room;
@@ -250,10 +247,9 @@ START_TEST(err_data)
 	for (i = room ? kept : 0; i < sizeof(own); i++)
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
-END_TEST
 
 /* What was lost is reported once, after what was not. */
-START_TEST(overrun_is_reported_once)
+UNIT_TEST(overrun_is_reported_once)
 {
 	struct fi_cq_err_entry entry = { 0 };
 	uint8_t data[DUO_ERR_DATA_MAX];
@@ -267,10 +263,9 @@ START_TEST(overrun_is_reported_once)
 	ck_assert(!duo_err_due(&errs, &ring));
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -2);
 }
-END_TEST
 
 /* An error is read after what came before it and before what came later. */
-START_TEST(errors_keep_their_place)
+UNIT_TEST(errors_keep_their_place)
 {
 	struct fi_cq_err_entry entry = { 0 };
 	uint8_t data[DUO_ERR_DATA_MAX];
@@ -298,9 +293,8 @@ START_TEST(errors_keep_their_place)
 	while (read < n)
 		expect(read++);
 }
-END_TEST
 
-START_TEST(overrun_comes_after_what_was_kept)
+UNIT_TEST(overrun_comes_after_what_was_kept)
 {
 	push(0);
 	duo_err_overrun(&errs);
@@ -308,34 +302,12 @@ START_TEST(overrun_comes_after_what_was_kept)
 	expect(0);
 	ck_assert(duo_err_due(&errs, &ring));
 }
-END_TEST
 
-START_TEST(errors_are_freed)
+UNIT_TEST(errors_are_freed)
 {
 	int i;
 
 	for (i = 0; i < 100; i++)
 		push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
 	/* teardown frees them; LeakSanitizer sees if not */
-}
-END_TEST
-
-UNIT_SUITE(ring)
-{
-	TCase *tcase = unit_case(suite, "ring", setup, teardown);
-
-	tcase_add_loop_test(tcase, formats, 0, ARRAY_SIZE(format_cases));
-	tcase_add_test(tcase, empty_reads_nothing);
-	tcase_add_test(tcase, wraps_at_its_end_and_at_2_to_32);
-	tcase_add_test(tcase, grows_in_order);
-	tcase_add_loop_test(tcase, size_is_rounded_up, 0,
-			    ARRAY_SIZE(size_cases));
-	tcase_add_test(tcase, does_not_grow_for_ever);
-	tcase = unit_case(suite, "errors", setup, teardown);
-	tcase_add_test(tcase, errors_in_order_with_their_path);
-	tcase_add_loop_test(tcase, err_data, 0, ARRAY_SIZE(data_cases));
-	tcase_add_test(tcase, overrun_is_reported_once);
-	tcase_add_test(tcase, errors_keep_their_place);
-	tcase_add_test(tcase, overrun_comes_after_what_was_kept);
-	tcase_add_test(tcase, errors_are_freed);
 }

@@ -37,7 +37,9 @@ static void read_document(char *text, size_t size)
 	fclose(file);
 }
 
-START_TEST(picture_is_the_table)
+UNIT_CASE("state", NULL, NULL);
+
+UNIT_TEST(picture_is_the_table)
 {
 	static char text[1 << 18];
 	char line[64];
@@ -56,10 +58,9 @@ START_TEST(picture_is_the_table)
 		}
 	}
 }
-END_TEST
 
 /* Every entry gets there from the pool, and back. */
-START_TEST(all_are_reached_and_left)
+UNIT_TEST(all_are_reached_and_left)
 {
 	uint32_t reached = 1U << DUO_RX_FREE, before = 0;
 	int from;
@@ -75,9 +76,8 @@ START_TEST(all_are_reached_and_left)
 	for (from = 0; from < DUO_RX_STATES; from++)
 		ck_assert_uint_ne(duo_rx_next[from], 0);
 }
-END_TEST
 
-START_TEST(legal_change)
+UNIT_TEST(legal_change)
 {
 	struct duo_rx rx = { .state = DUO_RX_POSTED };
 
@@ -86,7 +86,6 @@ START_TEST(legal_change)
 	duo_rx_become(&rx, DUO_RX_LOCAL);
 	ck_assert_int_eq(rx.state, DUO_RX_LOCAL);
 }
-END_TEST
 
 #ifndef NDEBUG
 static const struct {
@@ -100,24 +99,10 @@ static const struct {
 };
 
 /* Ends in an assertion. */
-START_TEST(illegal_change)
+UNIT_SIGNAL(illegal_change, SIGABRT, 0, ARRAY_SIZE(illegal))
 {
 	struct duo_rx rx = { .state = illegal[_i].from };
 
 	duo_rx_become(&rx, illegal[_i].to);
 }
-END_TEST
 #endif
-
-UNIT_SUITE(state)
-{
-	TCase *tcase = unit_case(suite, "state", NULL, NULL);
-
-	tcase_add_test(tcase, picture_is_the_table);
-	tcase_add_test(tcase, all_are_reached_and_left);
-	tcase_add_test(tcase, legal_change);
-#ifndef NDEBUG
-	tcase_add_loop_test_raise_signal(tcase, illegal_change, SIGABRT, 0,
-					 ARRAY_SIZE(illegal));
-#endif
-}

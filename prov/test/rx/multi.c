@@ -28,8 +28,10 @@ static void setup_efa(void)
 	multi_peers();
 }
 
+UNIT_CASE("multi", multi_setup, fixture_close);
+
 /* Released as soon as less than the minimum is left, with the last one. */
-START_TEST(one_after_the_other)
+UNIT_LOOP(one_after_the_other, 0, 2)
 {
 	fi_addr_t src = multi_source(_i);
 
@@ -46,9 +48,8 @@ START_TEST(one_after_the_other)
 	multi_expect(&multi[0], "d", src, true);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(exactly_full)
+UNIT_LOOP(exactly_full, 0, 2)
 {
 	multi_post_for(_i, &multi[0], 16);
 	multi_arrive(_i, "01234567");
@@ -57,10 +58,9 @@ START_TEST(exactly_full)
 	multi_expect(&multi[0], "89abcdef", multi_source(_i), true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* It takes a message, whatever the minimum says. */
-START_TEST(smaller_than_the_minimum)
+UNIT_LOOP(smaller_than_the_minimum, 0, 2)
 {
 	multi_post_for(_i, &multi[0], MIN_LEFT / 2);
 	multi_post_for(_i, &multi[1], 0);
@@ -70,10 +70,9 @@ START_TEST(smaller_than_the_minimum)
 	multi_expect(&multi[1], "", multi_source(_i), true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* The core gives the buffer back for each message of shm. */
-START_TEST(both_paths_in_turn)
+UNIT_TEST(both_paths_in_turn)
 {
 	multi_post(&multi[0], 32);
 	poll_cq(2 * LAZY_POLLS);
@@ -94,10 +93,9 @@ START_TEST(both_paths_in_turn)
 	ck_assert_uint_eq(stats_now().arb_won, 2);
 	multi_expect_idle();
 }
-END_TEST
 
 /* Recalled for shm, but the core has just used it: shm gets the rest. */
-START_TEST(core_wins_the_recall)
+UNIT_TEST(core_wins_the_recall)
 {
 	multi_post(&multi[0], 32);
 	poll_cq(2 * LAZY_POLLS);
@@ -110,9 +108,8 @@ START_TEST(core_wins_the_recall)
 	multi_expect_canceled(&multi[0]);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(core_wins_all_of_it)
+UNIT_TEST(core_wins_all_of_it)
 {
 	multi_post(&multi[0], 10);
 	multi_post(&multi[1], 10);
@@ -123,13 +120,12 @@ START_TEST(core_wins_all_of_it)
 	multi_expect(&multi[1], "near", multi_local, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /*
  * A large message of the core is on its way into the buffer, so its end is
  * not known: what shm brings waits, and is not overtaken.
  */
-START_TEST(core_is_receiving)
+UNIT_TEST(core_is_receiving)
 {
 	multi_post_receiving(&multi[0], 32);
 	multi_near("1");
@@ -145,10 +141,9 @@ START_TEST(core_is_receiving)
 	multi_expect(&multi[0], "nineteen characters", multi_local, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* What waits may fill it; the rest stays for the next. */
-START_TEST(core_was_receiving_and_more_waits_than_fits)
+UNIT_TEST(core_was_receiving_and_more_waits_than_fits)
 {
 	multi_post_receiving(&multi[0], 16);
 	multi_near("12345");
@@ -165,10 +160,9 @@ START_TEST(core_was_receiving_and_more_waits_than_fits)
 	multi_expect(&multi[1], "3", multi_local, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* A receive that is posted while messages wait for the buffer gets none. */
-START_TEST(later_receive_does_not_take_what_waits)
+UNIT_TEST(later_receive_does_not_take_what_waits)
 {
 	multi_post_receiving(&multi[0], 32);
 	multi_near("1");
@@ -183,10 +177,9 @@ START_TEST(later_receive_does_not_take_what_waits)
 	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 6);
 	multi_expect_idle();
 }
-END_TEST
 
 /* While the core is at the first buffer, shm has the second. */
-START_TEST(second_buffer_meanwhile)
+UNIT_TEST(second_buffer_meanwhile)
 {
 	multi_post(&multi[0], 32);
 	multi_post(&multi[1], 32);
@@ -200,10 +193,9 @@ START_TEST(second_buffer_meanwhile)
 	multi_near("2");
 	multi_expect(&multi[0], "2", multi_local, false);
 }
-END_TEST
 
 /* They are filled in the order of their posting; on the core is one. */
-START_TEST(buffers_in_order)
+UNIT_LOOP(buffers_in_order, 0, 2)
 {
 	int i, k;
 
@@ -220,10 +212,9 @@ START_TEST(buffers_in_order)
 	}
 	multi_expect_idle();
 }
-END_TEST
 
 /* The same for a receive of one message behind, and one before. */
-START_TEST(single_receives_in_order)
+UNIT_LOOP(single_receives_in_order, 0, 2)
 {
 	multi_post_single(&slot[0]);
 	multi_post(&multi[0], 10);
@@ -241,13 +232,12 @@ START_TEST(single_receives_in_order)
 	ck_assert_str_eq(slot[1].buf, "behind");
 	multi_expect_idle();
 }
-END_TEST
 
 /*
  * The single receive has the entry that was a piece of an earlier buffer,
  * the buffer the entry of that one: it is none of its pieces.
  */
-START_TEST(entries_are_used_again)
+UNIT_TEST(entries_are_used_again)
 {
 	struct slot tagged[2];
 
@@ -269,9 +259,8 @@ START_TEST(entries_are_used_again)
 	ck_assert_int_eq(duo_lazy_flush(fixture_ep()), 0);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
-END_TEST
 
-START_TEST(unexpected)
+UNIT_LOOP(unexpected, 0, 2)
 {
 	multi_arrive(_i, "11111");
 	multi_arrive(_i, "2222");
@@ -287,10 +276,9 @@ START_TEST(unexpected)
 	multi_expect(&multi[1], "4", multi_source(_i), true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* Its source was not known when it came. */
-START_TEST(held_message)
+UNIT_TEST(held_message)
 {
 	fi_addr_t late = peer_insert(3);
 	const char *name;
@@ -303,10 +291,9 @@ START_TEST(held_message)
 	multi_expect(&multi[0], "known", late, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* Messages of shm without an end do not keep the buffer from the core. */
-START_TEST(busy_shm_does_not_keep_it)
+UNIT_TEST(busy_shm_does_not_keep_it)
 {
 	int i;
 
@@ -318,10 +305,9 @@ START_TEST(busy_shm_does_not_keep_it)
 	}
 	ck_assert_int_eq(fake.core.posts, 1);
 }
-END_TEST
 
 /* Two buffers, each posted again when it is released: nothing is stuck. */
-START_TEST(one_path_for_long)
+UNIT_LOOP(one_path_for_long, 0, 2)
 {
 	int i, at = 0;
 
@@ -340,9 +326,10 @@ START_TEST(one_path_for_long)
 		}
 	}
 }
-END_TEST
 
-START_TEST(without_shm)
+UNIT_CASE("no shm", setup_no_shm, fixture_close);
+
+UNIT_TEST(without_shm)
 {
 	multi_post(&multi[0], 10);
 	multi_post(&multi[1], 10);
@@ -361,10 +348,11 @@ START_TEST(without_shm)
 	multi_expect(&multi[1], "333", multi_remote, true);
 	multi_expect_idle();
 }
-END_TEST
+
+UNIT_CASE("efa", setup_efa, fixture_close);
 
 /* Of these the core gives nothing back; shm never has any of them. */
-START_TEST(directed_on_efa)
+UNIT_TEST(directed_on_efa)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 10, multi_remote, 0), 0);
 	ck_assert_int_eq(multi_try(&multi[1], 10, multi_remote, 0), 0);
@@ -383,32 +371,4 @@ START_TEST(directed_on_efa)
 	multi_expect(&multi[2], "near again", multi_local, true);
 	ck_assert_int_eq(fake.core.cancels, 0);
 	multi_expect_idle();
-}
-END_TEST
-
-UNIT_SUITE(multi)
-{
-	TCase *tcase = unit_case(suite, "multi", multi_setup, fixture_close);
-
-	tcase_add_loop_test(tcase, one_after_the_other, 0, 2);
-	tcase_add_loop_test(tcase, exactly_full, 0, 2);
-	tcase_add_loop_test(tcase, smaller_than_the_minimum, 0, 2);
-	tcase_add_test(tcase, both_paths_in_turn);
-	tcase_add_test(tcase, core_wins_the_recall);
-	tcase_add_test(tcase, core_wins_all_of_it);
-	tcase_add_test(tcase, core_is_receiving);
-	tcase_add_test(tcase, core_was_receiving_and_more_waits_than_fits);
-	tcase_add_test(tcase, later_receive_does_not_take_what_waits);
-	tcase_add_test(tcase, second_buffer_meanwhile);
-	tcase_add_loop_test(tcase, buffers_in_order, 0, 2);
-	tcase_add_loop_test(tcase, single_receives_in_order, 0, 2);
-	tcase_add_test(tcase, entries_are_used_again);
-	tcase_add_loop_test(tcase, unexpected, 0, 2);
-	tcase_add_test(tcase, held_message);
-	tcase_add_test(tcase, busy_shm_does_not_keep_it);
-	tcase_add_loop_test(tcase, one_path_for_long, 0, 2);
-	tcase = unit_case(suite, "no shm", setup_no_shm, fixture_close);
-	tcase_add_test(tcase, without_shm);
-	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
-	tcase_add_test(tcase, directed_on_efa);
 }

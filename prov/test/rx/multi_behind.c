@@ -16,8 +16,10 @@ static void setup_efa(void)
 	multi_peers();
 }
 
+UNIT_CASE("behind", multi_setup, fixture_close);
+
 /* Only what could take the same message waits. */
-START_TEST(others_do_not_wait)
+UNIT_TEST(others_do_not_wait)
 {
 	fi_addr_t other = peer_insert(3);
 
@@ -30,10 +32,9 @@ START_TEST(others_do_not_wait)
 	multi_far("far");
 	multi_expect(&multi[0], "far", multi_remote, false);
 }
-END_TEST
 
 /* One behind a buffer keeps back what must not overtake it. */
-START_TEST(behind_one_that_waits)
+UNIT_TEST(behind_one_that_waits)
 {
 	fi_addr_t other = peer_insert(3);
 
@@ -50,7 +51,6 @@ START_TEST(behind_one_that_waits)
 	fake_core_arrive(DUO_MSG, other, 0, "other");
 	multi_expect(&multi[1], "other", other, false);
 }
-END_TEST
 
 /*
  * What only shm fills does not keep others from the core: there they are
@@ -66,7 +66,7 @@ static void expect_not_blocked(void)
 	multi_expect(&multi[0], "near", multi_local, false);
 }
 
-START_TEST(behind_one_that_only_shm_fills)
+UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 {
 	if (_i == 1)	/* its source is known to use shm, or will be */
 		multi_near("1"), poll_cq(1);
@@ -81,24 +81,13 @@ START_TEST(behind_one_that_only_shm_fills)
 	multi_expect(&multi[0], "1", multi_local, false);
 	expect_not_blocked();
 }
-END_TEST
 
-START_TEST(behind_one_that_efa_never_gets)
+UNIT_CASE("efa", setup_efa, fixture_close);
+
+UNIT_TEST(behind_one_that_efa_never_gets)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 32, multi_local, FI_COMPLETION),
 			 0);
 	multi_post_single(&slot[0]);
 	expect_not_blocked();
-}
-END_TEST
-
-UNIT_SUITE(multi_behind)
-{
-	TCase *tcase = unit_case(suite, "behind", multi_setup, fixture_close);
-
-	tcase_add_test(tcase, others_do_not_wait);
-	tcase_add_test(tcase, behind_one_that_waits);
-	tcase_add_loop_test(tcase, behind_one_that_only_shm_fills, 0, 2);
-	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
-	tcase_add_test(tcase, behind_one_that_efa_never_gets);
 }

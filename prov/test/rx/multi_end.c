@@ -58,8 +58,10 @@ static void post_with_slow_message(size_t len)
 	multi_post(&multi[0], len);
 }
 
+UNIT_CASE("end", multi_setup, fixture_close);
+
 /* The last to complete releases, not the last in the buffer. */
-START_TEST(released_by_the_last_to_complete)
+UNIT_TEST(released_by_the_last_to_complete)
 {
 	post_with_slow_message(12);
 	ck_assert_int_eq(duo_lazy_flush(fixture_ep()), 0);
@@ -71,10 +73,9 @@ START_TEST(released_by_the_last_to_complete)
 	multi_expect(&multi[0], "slow", multi_local, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* Before or after the buffer is posted: low bit of _i. */
-START_TEST(truncated)
+UNIT_LOOP(truncated, 0, 4)
 {
 	int path = _i / 2;
 
@@ -93,12 +94,11 @@ START_TEST(truncated)
 	multi_expect_released(&multi[0]);
 	multi_expect_idle();
 }
-END_TEST
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
 
 /* It ends the buffer; the message waits for one that is large enough. */
-START_TEST(no_memory_for_the_rest)
+UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 {
 	struct fake_msg *msg;
 
@@ -124,10 +124,9 @@ START_TEST(no_memory_for_the_rest)
 	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 5);
 	multi_expect_idle();
 }
-END_TEST
 
 /* shm fails with one message; the buffer goes on. */
-START_TEST(failed_on_shm)
+UNIT_TEST(failed_on_shm)
 {
 	multi_post(&multi[0], 20);
 	fake.shm.rx_err = FI_EIO;
@@ -142,10 +141,9 @@ START_TEST(failed_on_shm)
 	multi_expect_released(&multi[0]);
 	multi_expect_idle();
 }
-END_TEST
 
 /* What the core has left in it is not known. */
-START_TEST(failed_on_core)
+UNIT_TEST(failed_on_core)
 {
 	struct fi_cq_err_entry err = {
 		.flags = FI_RECV, .err = FI_EIO, .prov_errno = FI_EIO,
@@ -166,10 +164,9 @@ START_TEST(failed_on_core)
 	multi_expect(&multi[1], "seventeen letters", multi_remote, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* The call has long returned, so the refusal is a completion. */
-START_TEST(core_refuses_it_late)
+UNIT_TEST(core_refuses_it_late)
 {
 	fake.core.post_err = FI_EINVAL;
 	multi_post(&multi[0], 20);
@@ -178,9 +175,8 @@ START_TEST(core_refuses_it_late)
 	multi_expect_released(&multi[0]);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(core_refuses_it)
+UNIT_TEST(core_refuses_it)
 {
 	fake.core.eagain = 1;
 	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0),
@@ -190,10 +186,9 @@ START_TEST(core_refuses_it)
 			 -FI_EINVAL);
 	multi_expect_idle();
 }
-END_TEST
 
 /* It has had its first message. The buffer is released early. */
-START_TEST(core_refuses_the_rest)
+UNIT_TEST(core_refuses_the_rest)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0), 0);
 	fake.core.eagain = 1;
@@ -201,9 +196,8 @@ START_TEST(core_refuses_the_rest)
 	multi_expect(&multi[0], "1", multi_remote, true);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(cancel_waiting)
+UNIT_TEST(cancel_waiting)
 {
 	multi_post(&multi[0], 20);
 	multi_near("1");
@@ -214,10 +208,9 @@ START_TEST(cancel_waiting)
 	ck_assert_int_eq(fake.core.cancels, 0);
 	multi_expect_idle();
 }
-END_TEST
 
 /* The core has the next one at once. */
-START_TEST(cancel_on_core)
+UNIT_TEST(cancel_on_core)
 {
 	multi_post(&multi[0], 20);
 	multi_post(&multi[1], 20);
@@ -229,9 +222,8 @@ START_TEST(cancel_on_core)
 	multi_expect(&multi[1], "seventeen letters", multi_remote, true);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(cancel_behind)
+UNIT_TEST(cancel_behind)
 {
 	multi_post(&multi[0], 20);
 	multi_post(&multi[1], 20);
@@ -243,10 +235,9 @@ START_TEST(cancel_behind)
 	multi_expect(&multi[0], "seventeen letters", multi_remote, true);
 	multi_expect_idle();
 }
-END_TEST
 
 /* The message is not lost; no other goes into the buffer. */
-START_TEST(cancel_after_the_core_matched)
+UNIT_TEST(cancel_after_the_core_matched)
 {
 	multi_post(&multi[0], 20);
 	poll_cq(2 * LAZY_POLLS);
@@ -259,10 +250,9 @@ START_TEST(cancel_after_the_core_matched)
 	poll_cq(2 * LAZY_POLLS - 4);
 	multi_expect(&multi[1], "2", multi_remote, false);
 }
-END_TEST
 
 /* Its piece is with the core, so it is in no queue of ours: _i. */
-START_TEST(cancel_while_the_core_is_receiving)
+UNIT_LOOP(cancel_while_the_core_is_receiving, 0, 2)
 {
 	multi_post(&multi[0], 20);
 	poll_cq(2 * LAZY_POLLS);
@@ -280,10 +270,9 @@ START_TEST(cancel_while_the_core_is_receiving)
 	if (!_i)
 		multi_expect_idle();
 }
-END_TEST
 
 /* The core is done, and what shm has brought meanwhile not started yet. */
-START_TEST(cancel_when_ready)
+UNIT_TEST(cancel_when_ready)
 {
 	multi_post(&multi[0], 20);
 	poll_cq(2 * LAZY_POLLS);
@@ -302,9 +291,8 @@ START_TEST(cancel_when_ready)
 	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 1);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(cancel_while_shm_is_receiving)
+UNIT_TEST(cancel_while_shm_is_receiving)
 {
 	post_with_slow_message(20);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
@@ -312,19 +300,19 @@ START_TEST(cancel_while_shm_is_receiving)
 	multi_expect_canceled(&multi[0]);
 	multi_expect_idle();
 }
-END_TEST
 
 /* Used up, so there is nothing to cancel. */
-START_TEST(cancel_when_full)
+UNIT_TEST(cancel_when_full)
 {
 	post_with_slow_message(8);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
 	multi_expect(&multi[0], "slow", multi_local, true);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(cancel_directed_on_efa)
+UNIT_CASE("efa", setup_efa, fixture_close);
+
+UNIT_TEST(cancel_directed_on_efa)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 8, multi_remote, 0), 0);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
@@ -332,10 +320,11 @@ START_TEST(cancel_directed_on_efa)
 	multi_expect(&multi[0], "1", multi_remote, true);
 	multi_expect_idle();
 }
-END_TEST
+
+UNIT_CASE("selective", setup_selective, fixture_close);
 
 /* The release is told even where messages are not. */
-START_TEST(selective)
+UNIT_LOOP(selective, 0, 2)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 10, multi_source(_i), 0), 0);
 	multi_arrive(_i, "1");
@@ -345,9 +334,10 @@ START_TEST(selective)
 	ck_assert_uint_eq(stats_now().path[_i].rx_msgs, 2);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(default_flags)
+UNIT_CASE("flags", setup_default_flags, fixture_close);
+
+UNIT_TEST(default_flags)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, multi[0].buf, 16, NULL, FI_ADDR_UNSPEC,
 				 &multi[0]), 0);
@@ -361,9 +351,10 @@ START_TEST(default_flags)
 	expect_recv(&slot[0], "tagged", multi_local);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(minimum)
+UNIT_CASE("end", multi_setup, fixture_close);
+
+UNIT_TEST(minimum)
 {
 	size_t min = 0, len = sizeof(min), short_len = 4;
 
@@ -388,10 +379,11 @@ START_TEST(minimum)
 	multi_expect(&multi[0], "4", multi_local, true);
 	multi_expect_idle();
 }
-END_TEST
+
+UNIT_CASE("default", NULL, fixture_close);
 
 /* The core's where it has one. */
-START_TEST(default_minimum)
+UNIT_LOOP(default_minimum, 0, 3)
 {
 	size_t min = 0, len = sizeof(min);
 
@@ -402,9 +394,10 @@ START_TEST(default_minimum)
 				   FI_OPT_MIN_MULTI_RECV, &min, &len), 0);
 	ck_assert_uint_eq(min, _i ? _i : 64);
 }
-END_TEST
 
-START_TEST(refused)
+UNIT_CASE("end", multi_setup, fixture_close);
+
+UNIT_TEST(refused)
 {
 	const struct iovec iov[2] = { { multi[0].buf, 8 },
 				      { multi[1].buf, 8 } };
@@ -420,18 +413,20 @@ START_TEST(refused)
 			 -FI_EBADFLAGS);
 	multi_expect_idle();
 }
-END_TEST
 
-START_TEST(capability_was_not_asked_for)
+UNIT_CASE("caps", setup_no_caps, fixture_close);
+
+UNIT_TEST(capability_was_not_asked_for)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 8, FI_ADDR_UNSPEC, 0),
 			 -FI_EBADFLAGS);
 	multi_expect_idle();
 }
-END_TEST
+
+UNIT_CASE("end", multi_setup, fixture_close);
 
 /* In every state; the teardown asserts that nothing stays. */
-START_TEST(closed)
+UNIT_LOOP(closed, 0, 8)
 {
 	if (_i == 1)
 		multi_near("unexpected");
@@ -455,40 +450,4 @@ START_TEST(closed)
 		fake_core_release();
 	if (_i >= 7)
 		multi_expect(&multi[0], "1", multi_remote, false);
-}
-END_TEST
-
-UNIT_SUITE(multi_end)
-{
-	TCase *tcase = unit_case(suite, "end", multi_setup, fixture_close);
-
-	tcase_add_test(tcase, released_by_the_last_to_complete);
-	tcase_add_loop_test(tcase, truncated, 0, 4);
-	tcase_add_loop_test(tcase, no_memory_for_the_rest, 0, 2);
-	tcase_add_test(tcase, failed_on_shm);
-	tcase_add_test(tcase, failed_on_core);
-	tcase_add_test(tcase, core_refuses_it_late);
-	tcase_add_test(tcase, core_refuses_it);
-	tcase_add_test(tcase, core_refuses_the_rest);
-	tcase_add_test(tcase, cancel_waiting);
-	tcase_add_test(tcase, cancel_on_core);
-	tcase_add_test(tcase, cancel_behind);
-	tcase_add_test(tcase, cancel_after_the_core_matched);
-	tcase_add_loop_test(tcase, cancel_while_the_core_is_receiving, 0, 2);
-	tcase_add_test(tcase, cancel_when_ready);
-	tcase_add_test(tcase, cancel_while_shm_is_receiving);
-	tcase_add_test(tcase, cancel_when_full);
-	tcase_add_test(tcase, minimum);
-	tcase_add_test(tcase, refused);
-	tcase_add_loop_test(tcase, closed, 0, 8);
-	tcase = unit_case(suite, "selective", setup_selective, fixture_close);
-	tcase_add_loop_test(tcase, selective, 0, 2);
-	tcase = unit_case(suite, "flags", setup_default_flags, fixture_close);
-	tcase_add_test(tcase, default_flags);
-	tcase = unit_case(suite, "caps", setup_no_caps, fixture_close);
-	tcase_add_test(tcase, capability_was_not_asked_for);
-	tcase = unit_case(suite, "efa", setup_efa, fixture_close);
-	tcase_add_test(tcase, cancel_directed_on_efa);
-	tcase = unit_case(suite, "default", NULL, fixture_close);
-	tcase_add_loop_test(tcase, default_minimum, 0, 3);
 }

@@ -57,7 +57,9 @@ static void expect_idle(void)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->claimed));
 }
 
-START_TEST(peek_reports)
+UNIT_CASE("peek", setup, fixture_close);
+
+UNIT_LOOP(peek_reports, 0, 2)
 {
 	arrive(_i, "12345");
 	ck_assert_int_eq(peek(FI_ADDR_UNSPEC, 0), 0);
@@ -69,9 +71,8 @@ START_TEST(peek_reports)
 	expect_recv(&slot, "12345", source(_i));
 	expect_idle();
 }
-END_TEST
 
-START_TEST(peek_reports_cq_data)
+UNIT_TEST(peek_reports_cq_data)
 {
 	struct fake_msg *msg = fake_shm_arrive(DUO_TAGGED, local_name, TAG,
 					       "x");
@@ -88,18 +89,16 @@ START_TEST(peek_reports_cq_data)
 	ck_assert_uint_eq(entry.data, 0x1234567890abcdef);
 	ck_assert_uint_ne(entry.flags & FI_REMOTE_CQ_DATA, 0);
 }
-END_TEST
 
-START_TEST(peek_finds_nothing)
+UNIT_LOOP(peek_finds_nothing, 0, 2)
 {
 	ck_assert_int_eq(peek(source(_i), 0), 0);
 	ck_assert_uint_eq(expect_error(&context, FI_ENOMSG).tag, TAG);
 	expect_idle();
 }
-END_TEST
 
 /* Its source sends over shm: the core need not be asked. */
-START_TEST(peek_for_a_confirmed_local)
+UNIT_TEST(peek_for_a_confirmed_local)
 {
 	arrive(FI_DUO_LOCAL, "1");
 	post_recv(&slot, local, TAG);
@@ -109,9 +108,8 @@ START_TEST(peek_for_a_confirmed_local)
 	ck_assert_int_eq(fake.core.peeks, 0);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(peek_does_not_see_what_a_receive_takes)
+UNIT_LOOP(peek_does_not_see_what_a_receive_takes, 0, 2)
 {
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	arrive(_i, "mine");
@@ -120,9 +118,8 @@ START_TEST(peek_does_not_see_what_a_receive_takes)
 	expect_error(&context, FI_ENOMSG);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(peek_and_discard)
+UNIT_LOOP(peek_and_discard, 0, 2)
 {
 	arrive(_i, "12345");
 	arrive(_i, "next");
@@ -133,19 +130,17 @@ START_TEST(peek_and_discard)
 	expect_recv(&slot, "next", source(_i));
 	expect_idle();
 }
-END_TEST
 
-START_TEST(peek_and_discard_of_nothing_long)
+UNIT_LOOP(peek_and_discard_of_nothing_long, 0, 2)
 {
 	arrive(_i, "");
 	ck_assert_int_eq(peek(source(_i), FI_DISCARD), 0);
 	expect_peek(_i, 0);
 	expect_idle();
 }
-END_TEST
 
 /* Claimed, it is nobody else's, and the second one is received first. */
-START_TEST(claim)
+UNIT_LOOP(claim, 0, 2)
 {
 	arrive(_i, "first");
 	arrive(_i, "second");
@@ -159,9 +154,8 @@ START_TEST(claim)
 	ck_assert_mem_eq(slot.buf, "first", 5);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(claim_and_discard)
+UNIT_LOOP(claim_and_discard, 0, 2)
 {
 	arrive(_i, "first");
 	ck_assert_int_eq(peek(source(_i), FI_CLAIM), 0);
@@ -171,9 +165,8 @@ START_TEST(claim_and_discard)
 	expect_entry(&context, source(_i));
 	expect_idle();
 }
-END_TEST
 
-START_TEST(claim_truncated)
+UNIT_LOOP(claim_truncated, 0, 2)
 {
 	struct fi_cq_err_entry err;
 
@@ -188,9 +181,8 @@ START_TEST(claim_truncated)
 	ck_assert_str_eq(slot.buf, "123");
 	expect_idle();
 }
-END_TEST
 
-START_TEST(claim_of_what_was_not_claimed)
+UNIT_TEST(claim_of_what_was_not_claimed)
 {
 	arrive(FI_DUO_LOCAL, "1");
 	poll_cq(1);
@@ -200,18 +192,16 @@ START_TEST(claim_of_what_was_not_claimed)
 	expect_recv(&slot, "1", local);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(core_is_full_at_a_peek)
+UNIT_TEST(core_is_full_at_a_peek)
 {
 	fake.core.eagain = 1;
 	ck_assert_int_eq(peek(remote, 0), -FI_EAGAIN);
 	expect_idle();
 }
-END_TEST
 
 /* The claim is still there for the next attempt. */
-START_TEST(core_is_full_at_a_claim)
+UNIT_TEST(core_is_full_at_a_claim)
 {
 	arrive(FI_DUO_CORE, "first");
 	ck_assert_int_eq(peek(remote, FI_CLAIM), 0);
@@ -224,9 +214,8 @@ START_TEST(core_is_full_at_a_claim)
 	expect_entry(&context, remote);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(wrong_flags)
+UNIT_TEST(wrong_flags)
 {
 	const struct fi_msg msg = { .addr = FI_ADDR_UNSPEC };
 
@@ -234,26 +223,4 @@ START_TEST(wrong_flags)
 				    FI_DISCARD), -FI_EBADFLAGS);
 	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_PEEK), -FI_EBADFLAGS);
 	expect_idle();
-}
-END_TEST
-
-UNIT_SUITE(peek)
-{
-	TCase *tcase = unit_case(suite, "peek", setup, fixture_close);
-
-	tcase_add_loop_test(tcase, peek_reports, 0, 2);
-	tcase_add_test(tcase, peek_reports_cq_data);
-	tcase_add_loop_test(tcase, peek_finds_nothing, 0, 2);
-	tcase_add_test(tcase, peek_for_a_confirmed_local);
-	tcase_add_loop_test(tcase, peek_does_not_see_what_a_receive_takes, 0,
-			    2);
-	tcase_add_loop_test(tcase, peek_and_discard, 0, 2);
-	tcase_add_loop_test(tcase, peek_and_discard_of_nothing_long, 0, 2);
-	tcase_add_loop_test(tcase, claim, 0, 2);
-	tcase_add_loop_test(tcase, claim_and_discard, 0, 2);
-	tcase_add_loop_test(tcase, claim_truncated, 0, 2);
-	tcase_add_test(tcase, claim_of_what_was_not_claimed);
-	tcase_add_test(tcase, core_is_full_at_a_peek);
-	tcase_add_test(tcase, core_is_full_at_a_claim);
-	tcase_add_test(tcase, wrong_flags);
 }

@@ -74,8 +74,10 @@ static void expect_truncated(void *context, size_t len, size_t olen, int path)
 		ck_assert_uint_eq(err.src_addr, local);
 }
 
+UNIT_CASE("receive", setup, fixture_close);
+
 /* The receive is posted before the message or after it: low bit of _i. */
-START_TEST(truncated)
+UNIT_LOOP(truncated, 0, 4)
 {
 	int path = _i / 2;
 
@@ -92,10 +94,9 @@ START_TEST(truncated)
 	ck_assert_str_eq(slot[0].buf, "0123");
 	expect_idle();
 }
-END_TEST
 
 /* efa ends a truncated receive of many packets twice, and others may. */
-START_TEST(truncated_twice)
+UNIT_TEST(truncated_twice)
 {
 	struct fi_cq_err_entry again = { .err = FI_ETRUNC };
 	int i;
@@ -116,16 +117,14 @@ START_TEST(truncated_twice)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 2);
 }
-END_TEST
 
-START_TEST(truncated_to_nothing)
+UNIT_LOOP(truncated_to_nothing, 0, 2)
 {
 	arrive(_i, DUO_TAGGED, "0123456789");
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, source(_i), 0), 0);
 	expect_truncated(&slot[0], 0, 10, _i);
 	expect_idle();
 }
-END_TEST
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
 
@@ -134,7 +133,7 @@ END_TEST
  * into: it fails, and the next one, which has room, gets the message. Also
  * for a message that was held (_i).
  */
-START_TEST(no_memory_for_the_rest)
+UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 {
 	const char *from = local_name;
 	fi_addr_t src = _i ? peer_insert(3) : local;
@@ -154,9 +153,8 @@ START_TEST(no_memory_for_the_rest)
 	expect_recv(&slot[2], "hello", src);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(no_memory_for_any)
+UNIT_TEST(no_memory_for_any)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, local, 0), 0);
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "hello")->says = TOO_LARGE;
@@ -169,9 +167,8 @@ START_TEST(no_memory_for_any)
 	expect_recv(&slot[2], "hello", local);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(fits_exactly)
+UNIT_LOOP(fits_exactly, 0, 2)
 {
 	memset(&slot[0], 0, sizeof(slot[0]));
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 10, source(_i), 0),
@@ -180,10 +177,9 @@ START_TEST(fits_exactly)
 	expect_recv(&slot[0], "0123456789", source(_i));
 	expect_idle();
 }
-END_TEST
 
 /* Room for 1 + 2 + 3 + 1 bytes; messages shorter, equal, longer. */
-START_TEST(several_buffers)
+UNIT_LOOP(several_buffers, 0, 6)
 {
 	static const char *const text[] = { "12", "1234567", "1234567890" };
 	const char *sent = text[_i % 3];
@@ -205,9 +201,8 @@ START_TEST(several_buffers)
 	ck_assert_int_eq(buf[7], 0);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(too_many_buffers)
+UNIT_TEST(too_many_buffers)
 {
 	struct iovec iov[DUO_IOV_LIMIT + 1] = { { slot, 1 } };
 
@@ -217,9 +212,8 @@ START_TEST(too_many_buffers)
 			 -FI_EINVAL);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(untagged)
+UNIT_LOOP(untagged, 0, 2)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -236,9 +230,8 @@ START_TEST(untagged)
 	expect_recv(&slot[1], "tagged", source(_i));
 	expect_idle();
 }
-END_TEST
 
-START_TEST(unexpected_in_order)
+UNIT_LOOP(unexpected_in_order, 0, 2)
 {
 	arrive(_i, DUO_TAGGED, "1");
 	arrive(_i, DUO_TAGGED, "2");
@@ -252,9 +245,8 @@ START_TEST(unexpected_in_order)
 	expect_recv(&slot[2], "3", source(_i));
 	expect_idle();
 }
-END_TEST
 
-START_TEST(failed_on_shm)
+UNIT_TEST(failed_on_shm)
 {
 	struct fi_cq_err_entry err;
 
@@ -266,10 +258,9 @@ START_TEST(failed_on_shm)
 					     0));
 	expect_idle();
 }
-END_TEST
 
 /* prov_errno is the core's, so the text is too. */
-START_TEST(core_error_text)
+UNIT_TEST(core_error_text)
 {
 	struct fi_cq_err_entry err;
 
@@ -278,10 +269,9 @@ START_TEST(core_error_text)
 	ck_assert_str_eq(fi_cq_strerror(fx.cq, err.prov_errno, NULL, NULL, 0),
 			 "the core's text");
 }
-END_TEST
 
 /* One error does not hide what completed before it, nor what came later. */
-START_TEST(errors_in_their_place)
+UNIT_TEST(errors_in_their_place)
 {
 	post_recv(&slot[0], local, TAG);
 	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
@@ -297,10 +287,11 @@ START_TEST(errors_in_their_place)
 	expect_recv(&slot[2], "3", local);
 	expect_idle();
 }
-END_TEST
+
+UNIT_CASE("selective", setup_selective, fixture_close);
 
 /* Only what asks for it reports its success. */
-START_TEST(selective)
+UNIT_LOOP(selective, 0, 2)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 8, source(_i), 0),
 			 0);
@@ -316,10 +307,9 @@ START_TEST(selective)
 	ck_assert_mem_eq(slot[0].buf, "silent", 6);
 	ck_assert_uint_eq(stats_now().path[_i].rx_msgs, 3);
 }
-END_TEST
 
 /* Failure is reported whether it is asked for or not. */
-START_TEST(selective_error)
+UNIT_LOOP(selective_error, 0, 2)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, source(_i), 0),
 			 0);
@@ -331,9 +321,10 @@ START_TEST(selective_error)
 	expect_error(&slot[1], FI_ECANCELED);
 	expect_idle();
 }
-END_TEST
 
-START_TEST(large_source_that_is_none)
+UNIT_CASE("receive", setup, fixture_close);
+
+UNIT_TEST(large_source_that_is_none)
 {
 	const fi_addr_t large = DUO_AV_MAX;
 	const struct fi_msg msg = { .addr = large };
@@ -346,9 +337,8 @@ START_TEST(large_source_that_is_none)
 			 -FI_EINVAL);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
-END_TEST
 
-START_TEST(statistics)
+UNIT_LOOP(statistics, 0, 2)
 {
 	struct fi_duo_stats stats;
 
@@ -363,29 +353,4 @@ START_TEST(statistics)
 	ck_assert_uint_eq(stats.unexpected, _i == FI_DUO_LOCAL);
 	ck_assert_uint_eq(stats.core_posted, _i == FI_DUO_CORE);
 	ck_assert_uint_gt(stats.core_polls, 0);
-}
-END_TEST
-
-UNIT_SUITE(receive)
-{
-	TCase *tcase = unit_case(suite, "receive", setup, fixture_close);
-
-	tcase_add_loop_test(tcase, truncated, 0, 4);
-	tcase_add_test(tcase, truncated_twice);
-	tcase_add_loop_test(tcase, truncated_to_nothing, 0, 2);
-	tcase_add_loop_test(tcase, no_memory_for_the_rest, 0, 2);
-	tcase_add_test(tcase, no_memory_for_any);
-	tcase_add_loop_test(tcase, fits_exactly, 0, 2);
-	tcase_add_loop_test(tcase, several_buffers, 0, 6);
-	tcase_add_test(tcase, too_many_buffers);
-	tcase_add_loop_test(tcase, untagged, 0, 2);
-	tcase_add_loop_test(tcase, unexpected_in_order, 0, 2);
-	tcase_add_test(tcase, failed_on_shm);
-	tcase_add_test(tcase, core_error_text);
-	tcase_add_test(tcase, errors_in_their_place);
-	tcase_add_loop_test(tcase, statistics, 0, 2);
-	tcase_add_test(tcase, large_source_that_is_none);
-	tcase = unit_case(suite, "selective", setup_selective, fixture_close);
-	tcase_add_loop_test(tcase, selective, 0, 2);
-	tcase_add_loop_test(tcase, selective_error, 0, 2);
 }

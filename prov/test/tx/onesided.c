@@ -186,8 +186,10 @@ static void check_call(int variant, fi_addr_t to)
 	ck_assert_int_eq(fake.core.onesided_count, 1);
 }
 
+UNIT_CASE("onesided", setup, fixture_close);
+
 /* _i: variant, and whether the peer is local, in the low bit. */
-START_TEST(goes_to_the_core)
+UNIT_LOOP(goes_to_the_core, 0, 2 * COUNT)
 {
 	int variant = _i / 2;
 	struct fi_duo_stats stats;
@@ -206,10 +208,9 @@ START_TEST(goes_to_the_core)
 	}
 	expect_nothing();
 }
-END_TEST
 
 /* EFA's provider looks into the array that is not there. */
-START_TEST(no_descs)
+UNIT_LOOP(no_descs, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
 	static void *const none[4];
@@ -225,28 +226,25 @@ START_TEST(no_descs)
 	ck_assert_ptr_nonnull(got->compare_desc);
 	ck_assert_mem_eq(got->compare_desc, none, sizeof(none));
 }
-END_TEST
 
 /* An endpoint whose AV of the core has other numbers. */
-START_TEST(address_is_the_cores)
+UNIT_LOOP(address_is_the_cores, 0, COUNT)
 {
 	fixture_ep()->route[remote] =
 		duo_route_offset_of(remote, remote + OFFSET) | DUO_ROUTE_CORE;
 	ck_assert_int_eq(call(_i, remote), 0);
 	check_call(_i, remote + OFFSET);
 }
-END_TEST
 
-START_TEST(nobody)
+UNIT_LOOP(nobody, 0, COUNT)
 {
 	ck_assert_int_eq(call(_i, FI_ADDR_UNSPEC), -FI_EINVAL);
 	ck_assert_int_eq(call(_i, local + 1), -FI_EINVAL);
 	ck_assert_int_eq(call(_i, DUO_AV_MAX), -FI_EINVAL);
 	ck_assert_int_eq(fake.core.onesided_count, 0);
 }
-END_TEST
 
-START_TEST(core_refuses)
+UNIT_LOOP(core_refuses, 0, COUNT)
 {
 	struct fi_duo_stats stats;
 
@@ -257,10 +255,9 @@ START_TEST(core_refuses)
 			  stats.atomic_ops[FI_DUO_CORE], 0);
 	expect_nothing();
 }
-END_TEST
 
 /* A write settles no path: the first send still finds a local peer. */
-START_TEST(decides_no_path)
+UNIT_LOOP(decides_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
 
@@ -269,10 +266,9 @@ START_TEST(decides_no_path)
 	ck_assert_int_eq(fi_tinject(fx.ep, buf, LEN, late, TAG), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
-END_TEST
 
 /* The completion is looked for in each read from then on. */
-START_TEST(core_is_polled)
+UNIT_TEST(core_is_polled)
 {
 	int polls = fake.core.polls;
 
@@ -283,9 +279,8 @@ START_TEST(core_is_polled)
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls + 10);
 }
-END_TEST
 
-START_TEST(messages_stay_as_they_were)
+UNIT_TEST(messages_stay_as_they_were)
 {
 	const struct fi_msg_rma rma = rma_msg(remote);
 	const struct fi_msg_atomic atomic = atomic_msg(remote);
@@ -299,9 +294,8 @@ START_TEST(messages_stay_as_they_were)
 	ck_assert_int_eq(fi_atomicmsg(fx.ep, &atomic_copy, 0), 0);
 	ck_assert_mem_eq(&atomic_copy, &atomic, sizeof(atomic));
 }
-END_TEST
 
-START_TEST(valid_is_what_the_core_says)
+UNIT_TEST(valid_is_what_the_core_says)
 {
 	struct fi_atomic_attr attr = { 0 };
 	size_t count = 0;
@@ -322,7 +316,6 @@ START_TEST(valid_is_what_the_core_says)
 	ck_assert_int_eq(fi_query_atomic(fx.domain, FI_FLOAT, FI_SUM, &attr,
 					 0), -FI_EOPNOTSUPP);
 }
-END_TEST
 
 /* An endpoint of RMA alone, with the CQ that it needs. */
 static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
@@ -344,14 +337,14 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 }
 
 /* It takes no shared memory, and its counters count all that it does. */
-START_TEST(without_messages)
+UNIT_LOOP(without_messages, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
 	struct fid_ep *ep;
 
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
-	ep = open_onesided(_i, cntr);
+	ep = open_onesided(_i ? FI_TRANSMIT | FI_RECV : 0, cntr);
 	ck_assert_int_eq(fi_write(ep, buf, LEN, DESC, remote, RADDR, KEY,
 				  NULL), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_enable(ep), 0);
@@ -361,23 +354,4 @@ START_TEST(without_messages)
 	ck_assert_int_eq(fake.core.onesided_count, 1);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
-}
-END_TEST
-
-UNIT_SUITE(onesided)
-{
-	static const uint64_t none = 0, both = FI_TRANSMIT | FI_RECV;
-	TCase *tcase = unit_case(suite, "onesided", setup, fixture_close);
-
-	tcase_add_loop_test(tcase, goes_to_the_core, 0, 2 * COUNT);
-	tcase_add_loop_test(tcase, no_descs, 0, 4);
-	tcase_add_loop_test(tcase, address_is_the_cores, 0, COUNT);
-	tcase_add_loop_test(tcase, nobody, 0, COUNT);
-	tcase_add_loop_test(tcase, core_refuses, 0, COUNT);
-	tcase_add_loop_test(tcase, decides_no_path, 0, COUNT);
-	tcase_add_test(tcase, core_is_polled);
-	tcase_add_test(tcase, messages_stay_as_they_were);
-	tcase_add_test(tcase, valid_is_what_the_core_says);
-	tcase_add_loop_test(tcase, without_messages, none, none + 1);
-	tcase_add_loop_test(tcase, without_messages, both, both + 1);
 }

@@ -53,8 +53,10 @@ static bool sender_sleeps(void)
 	return !strncmp(strrchr(text, ')'), ") S", 3);
 }
 
+UNIT_CASE("refused", setup, fixture_close);
+
 /* It has chosen shm and waits for the lock; meanwhile the core takes over. */
-START_TEST(another_thread_is_sending)
+UNIT_TEST(another_thread_is_sending)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
 	pthread_t sender;
@@ -71,12 +73,4 @@ START_TEST(another_thread_is_sending)
 	ck_assert_int_eq(sender_ret, 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
-}
-END_TEST
-
-UNIT_SUITE(refused)
-{
-	TCase *tcase = unit_case(suite, "refused", setup, fixture_close);
-
-	tcase_add_test(tcase, another_thread_is_sending);
 }

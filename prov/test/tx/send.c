@@ -137,8 +137,10 @@ static void check_sent(enum variant variant, int path, const char *text)
 		      "%s: desc", name);
 }
 
+UNIT_CASE("send", setup, fixture_close);
+
 /* _i: variant, and the path in the low bit. */
-START_TEST(variant_goes_its_path)
+UNIT_LOOP(variant_goes_its_path, 0, 2 * ARRAY_SIZE(variants))
 {
 	enum variant variant = _i / 2;
 	int path = _i % 2;
@@ -155,19 +157,17 @@ START_TEST(variant_goes_its_path)
 	ck_assert_uint_eq(stats.path[path].tx_bytes, 5);
 	ck_assert_uint_eq(stats.path[!path].tx_msgs, 0);
 }
-END_TEST
 
-START_TEST(nobody)
+UNIT_LOOP(nobody, 0, ARRAY_SIZE(variants))
 {
 	ck_assert_int_eq(send_as(_i, "hello", FI_ADDR_UNSPEC), -FI_EINVAL);
 	ck_assert_int_eq(send_as(_i, "hello", local + 1), -FI_EINVAL);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
-END_TEST
 
 /* The limit is one for both paths, the smaller one. */
-START_TEST(inject_limit)
+UNIT_LOOP(inject_limit, 0, 2)
 {
 	static const char text[] = "0123456789abcdefg";	/* 17 */
 	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
@@ -181,9 +181,8 @@ START_TEST(inject_limit)
 			 -FI_EMSGSIZE);
 	ck_assert_int_eq(fake.tx[_i].count, 1);
 }
-END_TEST
 
-START_TEST(message_limit)
+UNIT_LOOP(message_limit, 0, 2)
 {
 	static const char text[1];
 	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
@@ -197,9 +196,8 @@ START_TEST(message_limit)
 				   TAG, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fake.tx[_i].count, 0);
 }
-END_TEST
 
-START_TEST(shm_is_full)
+UNIT_LOOP(shm_is_full, 0, ARRAY_SIZE(variants))
 {
 	fake.shm.tx_eagain = true;
 	ck_assert_int_eq(send_as(_i, "hello", local), -FI_EAGAIN);
@@ -208,10 +206,9 @@ START_TEST(shm_is_full)
 	ck_assert_int_eq(send_as(_i, "hello", local), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
-END_TEST
 
 /* The caller's message is read, not written: also to shm. */
-START_TEST(message_stays_as_it_was)
+UNIT_TEST(message_stays_as_it_was)
 {
 	void *desc = DESC;
 	const struct iovec iov = { (void *) "x", 1 };
@@ -224,10 +221,9 @@ START_TEST(message_stays_as_it_was)
 	ck_assert_mem_eq(&copy, &msg, sizeof(msg));
 	ck_assert_ptr_eq(desc, DESC);
 }
-END_TEST
 
 /* Undecided, local since: decided at the first send, by any variant. */
-START_TEST(first_send_decides)
+UNIT_LOOP(first_send_decides, 0, ARRAY_SIZE(variants))
 {
 	fi_addr_t late = peer_insert(9);
 
@@ -235,19 +231,4 @@ START_TEST(first_send_decides)
 	ck_assert_int_eq(send_as(_i, "hello", late), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 	ck_assert_uint_eq(fake.tx[FI_DUO_LOCAL].dest, 1);
-}
-END_TEST
-
-UNIT_SUITE(send)
-{
-	TCase *tcase = unit_case(suite, "send", setup, fixture_close);
-	int count = ARRAY_SIZE(variants);
-
-	tcase_add_loop_test(tcase, variant_goes_its_path, 0, 2 * count);
-	tcase_add_loop_test(tcase, nobody, 0, count);
-	tcase_add_loop_test(tcase, inject_limit, 0, 2);
-	tcase_add_loop_test(tcase, message_limit, 0, 2);
-	tcase_add_loop_test(tcase, shm_is_full, 0, count);
-	tcase_add_test(tcase, message_stays_as_it_was);
-	tcase_add_loop_test(tcase, first_send_decides, 0, count);
 }

@@ -87,7 +87,10 @@ static void setup_other_core(void)
 	setup_as(FI_THREAD_DOMAIN, 0, "verbs");
 }
 
-START_TEST(taken)
+UNIT_CASE("unlocked", setup, port_teardown);
+UNIT_CASE("locked", setup_locked, port_teardown);
+
+UNIT_TEST(taken)
 {
 	uint64_t small = rma()->small, was = 0;
 
@@ -111,10 +114,9 @@ START_TEST(taken)
 	carried(FIRST + 2, 2, 0);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
 }
-END_TEST
 
 /* Its buffer is ours at once, and nothing is reported. */
-START_TEST(injected)
+UNIT_TEST(injected)
 {
 	uint64_t small = rma()->small, value = 77;
 	int i;
@@ -133,10 +135,11 @@ START_TEST(injected)
 	carried(FIRST + 1, 1, 0);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 2);
 }
-END_TEST
+
+UNIT_CASE("unlocked", setup, port_teardown);
 
 /* Longer ones, and what has remote data or a fence. */
-START_TEST(left)
+UNIT_TEST(left)
 {
 	uint64_t small = rma()->small;
 	const struct iovec iov = { ours, 8 };
@@ -161,10 +164,11 @@ START_TEST(left)
 	carried(FIRST + 3, 1, 1);
 	ck_assert_uint_eq(rma()->small, small);
 }
-END_TEST
+
+UNIT_CASE("locked", setup_locked, port_teardown);
 
 /* Or all that a thread does with remote peers would wait for the local ones. */
-START_TEST(remote_needs_no_lock)
+UNIT_TEST(remote_needs_no_lock)
 {
 	fi_addr_t remote = peer_insert(2);
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
@@ -178,9 +182,10 @@ START_TEST(remote_needs_no_lock)
 	duo_unlock(lock);
 	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 2);
 }
-END_TEST
 
-START_TEST(left_where_messages_count)
+UNIT_CASE("ordered", setup_ordered, port_teardown);
+
+UNIT_TEST(left_where_messages_count)
 {
 	int i;
 
@@ -195,10 +200,11 @@ START_TEST(left_where_messages_count)
 	ck_assert_uint_eq(rma()->small, 0);
 	carried(FIRST + 2, 0, 0);
 }
-END_TEST
+
+UNIT_CASE("other core", setup_other_core, port_teardown);
 
 /* Its atomics know nothing of the processor's. */
-START_TEST(atomics_of_another_core)
+UNIT_TEST(atomics_of_another_core)
 {
 	uint64_t was;
 	int i;
@@ -214,23 +220,4 @@ START_TEST(atomics_of_another_core)
 					 &context), 0);
 	ck_assert_uint_eq(rma()->small, 1);
 	carried(FIRST + 1, 0, 1);
-}
-END_TEST
-
-UNIT_SUITE(small_rma)
-{
-	TCase *tcase = unit_case(suite, "unlocked", setup, port_teardown);
-
-	tcase_add_test(tcase, taken);
-	tcase_add_test(tcase, injected);
-	tcase_add_test(tcase, left);
-	tcase = unit_case(suite, "locked", setup_locked, port_teardown);
-	tcase_add_test(tcase, taken);
-	tcase_add_test(tcase, injected);
-	tcase_add_test(tcase, remote_needs_no_lock);
-	tcase = unit_case(suite, "ordered", setup_ordered, port_teardown);
-	tcase_add_test(tcase, left_where_messages_count);
-	tcase = unit_case(suite, "other core", setup_other_core,
-			  port_teardown);
-	tcase_add_test(tcase, atomics_of_another_core);
 }
