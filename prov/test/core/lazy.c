@@ -252,7 +252,7 @@ UNIT_TEST(goes_before_the_send_cq_sleeps)
 	open_two_cqs();
 	fixture_ep()->lazy.limit = 1 << 30;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(fi_cq_sread(fx.tx_cq, &entry, 1, NULL, 1),
+	ck_assert_int_eq(fi_cq_sread(fx.tx_cq, &entry, 1, NULL, 100),
 			 -FI_EAGAIN);
 	ck_assert_int_eq(fake.core.posts, 1);
 }
