@@ -66,7 +66,10 @@ static bool duo_none_prov_keys(int mr_mode)
 	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_PROV_KEY;
 }
 
-/* A region is a key; near's table has the memory of those that peers may use. */
+/*
+ * The only call that fi/mr.c makes. A region is a key; near's table has the
+ * memory of those that peers may use.
+ */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {
@@ -90,37 +93,8 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	return 0;
 }
 
-static int duo_none_mr_regv(struct fid *fid, const struct iovec *iov,
-			    size_t count, uint64_t access, uint64_t offset,
-			    uint64_t key, uint64_t flags, struct fid_mr **mr,
-			    void *context)
-{
-	const struct fi_mr_attr attr = {
-		.mr_iov = iov,
-		.iov_count = count,
-		.access = access,
-		.offset = offset,
-		.requested_key = key,
-		.context = context,
-	};
-
-	return duo_none_mr_regattr(fid, &attr, flags, mr);
-}
-
-static int duo_none_mr_reg(struct fid *fid, const void *buf, size_t len,
-			   uint64_t access, uint64_t offset, uint64_t key,
-			   uint64_t flags, struct fid_mr **mr, void *context)
-{
-	const struct iovec iov = { (void *) buf, len };
-
-	return duo_none_mr_regv(fid, &iov, 1, access, offset, key, flags, mr,
-				context);
-}
-
 static struct fi_ops_mr duo_none_mr_ops = {
 	.size = sizeof(struct fi_ops_mr),
-	.reg = duo_none_mr_reg,
-	.regv = duo_none_mr_regv,
 	.regattr = duo_none_mr_regattr,
 };
 

@@ -128,8 +128,9 @@ static int duo_near_large(struct duo_near *near,
 	return ret;
 }
 
+/* What near_send() has not taken. */
 static __attribute__((noinline)) ssize_t
-duo_near_send_rare(struct duo_near *near, const struct duo_near_args *args,
+duo_near_send_rest(struct duo_near *near, const struct duo_near_args *args,
 		   int ret)
 {
 	const struct iovec iov = {
@@ -141,69 +142,37 @@ duo_near_send_rare(struct duo_near *near, const struct duo_near_args *args,
 	return ret ? duo_near_refused(near, args, ret) : 0;
 }
 
-/* A fenced one waits for all that is under way to its peer. */
-static bool duo_near_fenced(const struct duo_near *near,
-			    const struct duo_near_args *args)
-{
-	return args->flags & FI_FENCE && near_rma_fenced(near->peer[args->dest]);
-}
-
-static __attribute__((noinline)) int
-duo_near_send_flagged(struct duo_near *near, const struct duo_near_args *args)
-{
-	struct near_peer *peer = near->peer[args->dest];
-
-	if (duo_near_fenced(near, args))
-		return -FI_EAGAIN;
-	return args->flags & FI_DELIVERY_COMPLETE ? NEAR_LARGE :
-	       near_send(near->port, peer, &args->msg);
-}
-
-static near_inline int duo_near_try(struct duo_near *near,
-				    const struct duo_near_args *args)
-{
-	return near_likely(!(args->flags & DUO_NEAR_FLAGGED)) ?
-	       near_send(near->port, near->peer[args->dest], &args->msg) :
-	       duo_near_send_flagged(near, args);
-}
-
-static near_inline ssize_t duo_near_send(struct duo_near *near,
-					 const struct duo_near_args *args)
-{
-	int ret;
-
-	if (near_unlikely(!near->peer[args->dest]))
-		return -FI_EAGAIN;	/* gone since it was looked up */
-	ret = duo_near_try(near, args);
-	if (near_unlikely(ret))
-		return duo_near_send_rare(near, args, ret);
-	duo_near_report(near, args);
-	return 0;
-}
-
-/* Several buffers: gathered where they may fit into the ring together. */
-static ssize_t duo_near_sendv(struct duo_near *near, struct duo_near_args *args,
+/* What can go out now. Several buffers are gathered where that may do. */
+static int duo_near_send_host(struct duo_near *near, struct duo_near_args *args,
 			      const struct iovec *iov, size_t count)
 {
 	uint8_t gathered[DUO_NEAR_GATHER];
-	int ret = NEAR_LARGE;
 
-	args->msg.len = near_iov_len(iov, count);
-	if (count <= 1) {
-		args->msg.payload = count ? iov->iov_base : NULL;
-		return duo_near_send(near, args);
-	}
-	if (!near->peer[args->dest] || duo_near_fenced(near, args))
-		return -FI_EAGAIN;
-	if (args->msg.len <= sizeof(gathered)) {
+	if (args->flags & FI_DELIVERY_COMPLETE ||
+	    (count > 1 && args->msg.len > sizeof(gathered)))
+		return NEAR_LARGE;
+	args->msg.payload = count ? iov->iov_base : NULL;
+	if (count > 1) {
 		near_iov_out(gathered, iov, 0, args->msg.len);
 		args->msg.payload = gathered;
-		ret = duo_near_try(near, args);
-		if (!ret)
-			duo_near_report(near, args);
 	}
-	if (ret == NEAR_LARGE)
-		ret = duo_near_large(near, args, iov, count, NULL);
+	return near_send(near->port, near->peer[args->dest], &args->msg);
+}
+
+/* A message in host memory. owned: as for duo_near_large(), or it is freed. */
+static ssize_t duo_near_sendv(struct duo_near *near, struct duo_near_args *args,
+			      const struct iovec *iov, size_t count,
+			      void *owned)
+{
+	int ret = duo_near_send_host(near, args, iov, count);
+
+	if (!ret)
+		duo_near_report(near, args);
+	if (ret == NEAR_LARGE) {
+		ret = duo_near_large(near, args, iov, count, owned);
+		owned = ret ? owned : NULL;
+	}
+	free(owned);
 	return ret ? duo_near_refused(near, args, ret) : 0;
 }
 
@@ -213,162 +182,155 @@ static ssize_t duo_near_sendv(struct duo_near *near, struct duo_near_args *args,
  */
 DUO_COLD ssize_t duo_near_send_device(struct duo_near *near,
 				      struct duo_near_args *args,
-				      const struct iovec *iov, void **desc,
-				      size_t count)
+				      const struct iovec *iov, void **desc)
 {
 	uint8_t small[DUO_NEAR_GATHER];
-	size_t len = near_iov_len(iov, count);
+	size_t len = args->msg.len;
 	void *owned = len > sizeof(small) ? malloc(len) : NULL;
-	struct iovec host = { owned ? owned : small, len };
-	int ret = NEAR_LARGE;
+	const struct iovec host = { owned ? owned : small, len };
 
-	if (!near->peer[args->dest] || duo_near_fenced(near, args) ||
-	    (len > sizeof(small) && !owned)) {
-		free(owned);
+	if (len > sizeof(small) && !owned)
 		return -FI_EAGAIN;
-	}
 	if (duo_device_out(near->ep->domain, host.iov_base, iov, desc, len)) {
 		free(owned);
 		return -FI_EIO;
 	}
-	args->msg.payload = host.iov_base;
-	args->msg.len = len;
-	if (!(args->flags & FI_DELIVERY_COMPLETE))
-		ret = near_send(near->port, near->peer[args->dest],
-				&args->msg);
-	if (!ret)
-		duo_near_report(near, args);
 	args->flags |= FI_INJECT;	/* small is gone when this returns */
-	if (ret == NEAR_LARGE) {
-		ret = duo_near_large(near, args, &host, 1, owned);
-		owned = ret ? owned : NULL;
-	}
-	free(owned);
-	return ret ? duo_near_refused(near, args, ret) : 0;
+	return duo_near_sendv(near, args, &host, 1, owned);
 }
 
-static near_inline ssize_t duo_near_one(struct fid_ep *fid, const void *buf,
-					size_t len, void *desc,
-					const uint64_t *data, fi_addr_t dest,
-					const uint64_t *tag, void *context,
-					bool quiet)
+/*
+ * Any message. A fenced one waits for all that is under way to its peer, which
+ * may have gone since it was looked up.
+ */
+static __attribute__((noinline)) ssize_t
+duo_near_send_any(struct duo_near *near, const struct duo_near_args *from,
+		  const struct iovec *iov, void **desc, size_t count)
+{
+	const struct near_peer *peer = near->peer[from->dest];
+	struct duo_near_args args = *from;
+
+	if (!peer || (args.flags & FI_FENCE && near_rma_fenced(peer)))
+		return -FI_EAGAIN;
+	args.msg.len = near_iov_len(iov, count);
+	return desc && duo_device_any(near->ep->domain, desc, count) ?
+	       duo_near_send_device(near, &args, iov, desc) :
+	       duo_near_sendv(near, &args, iov, count, NULL);
+}
+
+static near_inline ssize_t duo_near_vector(struct fid_ep *fid,
+					   unsigned int kind,
+					   const struct iovec *iov, void **desc,
+					   size_t count, uint64_t data,
+					   fi_addr_t dest, uint64_t tag,
+					   void *context, uint64_t flags)
+{
+	const struct duo_near_args args = {
+		.msg = {
+			.tag = tag,
+			.data = kind & NEAR_DATA ? data : 0,
+			.flags = kind,
+		},
+		.dest = dest,
+		.context = context,
+		.flags = (kind & NEAR_TAGGED ? FI_TAGGED : FI_MSG) | flags,
+	};
+
+	return duo_near_send_any(duo_near_of(fid), &args, iov, desc, count);
+}
+
+/* kind: NEAR_TAGGED, NEAR_DATA */
+static near_inline ssize_t duo_near_one(struct fid_ep *fid, unsigned int kind,
+					const void *buf, size_t len, void *desc,
+					uint64_t data, fi_addr_t dest,
+					uint64_t tag, void *context, bool quiet)
 {
 	const struct iovec iov = { (void *) buf, len };
 	struct duo_near *near = duo_near_of(fid);
-	struct duo_near_args staged;
+	struct near_peer *peer = near->peer[dest];
 	const struct duo_near_args args = {
 		.msg = {
 			.payload = buf,
 			.len = len,
-			.tag = tag ? *tag : 0,
-			.data = data ? *data : 0,
-			.flags = (tag ? NEAR_TAGGED : 0) |
-				 (data ? NEAR_DATA : 0),
+			.tag = tag,
+			.data = data,
+			.flags = kind,
 		},
 		.dest = dest,
 		.context = context,
-		.flags = (tag ? FI_TAGGED : FI_MSG) |
+		.flags = (kind & NEAR_TAGGED ? FI_TAGGED : FI_MSG) |
 			 (quiet ? 0 : near->tx_flags),
 		.quiet = quiet,
 	};
+	int ret;
 
-	if (near_likely(!desc ||
-			!duo_device_any(near->ep->domain, &desc, 1)))
-		return duo_near_send(near, &args);
-	staged = args;
-	return duo_near_send_device(near, &staged, &iov, &desc, 1);
+	if (near_unlikely(!peer || args.flags & DUO_NEAR_FLAGGED ||
+			  (desc && duo_device_any(near->ep->domain, &desc, 1))))
+		return duo_near_send_any(near, &args, &iov,
+					 desc ? &desc : NULL, 1);
+	ret = near_send(near->port, peer, &args.msg);
+	if (near_unlikely(ret))
+		return duo_near_send_rest(near, &args, ret);
+	duo_near_report(near, &args);
+	return 0;
 }
 
-static ssize_t duo_near_any_sendmsg(struct fid_ep *fid,
-				    const struct fi_msg_tagged *msg,
-				    unsigned int kind, uint64_t flags)
+static near_inline unsigned int duo_near_data_kind(uint64_t flags)
 {
-	struct duo_near *near = duo_near_of(fid);
-	struct duo_near_args args = {
-		.msg = {
-			.tag = kind ? msg->tag : 0,
-			.data = flags & FI_REMOTE_CQ_DATA ? msg->data : 0,
-			.flags = kind |
-				 (flags & FI_REMOTE_CQ_DATA ? NEAR_DATA : 0),
-		},
-		.dest = msg->addr,
-		.context = msg->context,
-		.flags = (kind ? FI_TAGGED : FI_MSG) | flags,
-	};
-
-	if (near_unlikely(msg->desc &&
-			  duo_device_any(near->ep->domain, msg->desc,
-					 msg->iov_count)))
-		return duo_near_send_device(near, &args, msg->msg_iov,
-					    msg->desc, msg->iov_count);
-	return duo_near_sendv(near, &args, msg->msg_iov, msg->iov_count);
+	return flags & FI_REMOTE_CQ_DATA ? NEAR_DATA : 0;
 }
 
 static ssize_t duo_near_msg_send(struct fid_ep *ep, const void *buf,
 				 size_t len, void *desc, fi_addr_t dest,
 				 void *context)
 {
-	return duo_near_one(ep, buf, len, desc, NULL, dest, NULL, context,
-			    false);
+	return duo_near_one(ep, 0, buf, len, desc, 0, dest, 0, context, false);
 }
 
 static ssize_t duo_near_msg_senddata(struct fid_ep *ep, const void *buf,
 				     size_t len, void *desc, uint64_t data,
 				     fi_addr_t dest, void *context)
 {
-	return duo_near_one(ep, buf, len, desc, &data, dest, NULL, context,
-			    false);
+	return duo_near_one(ep, NEAR_DATA, buf, len, desc, data, dest, 0,
+			    context, false);
 }
 
 static ssize_t duo_near_msg_inject(struct fid_ep *ep, const void *buf,
 				   size_t len, fi_addr_t dest)
 {
-	return duo_near_one(ep, buf, len, NULL, NULL, dest, NULL, NULL, true);
+	return duo_near_one(ep, 0, buf, len, NULL, 0, dest, 0, NULL, true);
 }
 
 static ssize_t duo_near_msg_injectdata(struct fid_ep *ep, const void *buf,
 				       size_t len, uint64_t data,
 				       fi_addr_t dest)
 {
-	return duo_near_one(ep, buf, len, NULL, &data, dest, NULL, NULL, true);
+	return duo_near_one(ep, NEAR_DATA, buf, len, NULL, data, dest, 0, NULL,
+			    true);
 }
 
 static ssize_t duo_near_msg_sendmsg(struct fid_ep *ep,
 				    const struct fi_msg *msg, uint64_t flags)
 {
-	const struct fi_msg_tagged any = {
-		.msg_iov = msg->msg_iov,
-		.desc = msg->desc,
-		.iov_count = msg->iov_count,
-		.addr = msg->addr,
-		.context = msg->context,
-		.data = msg->data,
-	};
-
-	return duo_near_any_sendmsg(ep, &any, 0, flags);
+	return duo_near_vector(ep, duo_near_data_kind(flags), msg->msg_iov,
+			       msg->desc, msg->iov_count, msg->data, msg->addr,
+			       0, msg->context, flags);
 }
 
 static ssize_t duo_near_msg_sendv(struct fid_ep *ep, const struct iovec *iov,
 				  void **desc, size_t count, fi_addr_t dest,
 				  void *context)
 {
-	const struct fi_msg_tagged msg = {
-		.msg_iov = iov,
-		.desc = desc,
-		.iov_count = count,
-		.addr = dest,
-		.context = context,
-	};
-
-	return duo_near_any_sendmsg(ep, &msg, 0, duo_near_of(ep)->tx_flags);
+	return duo_near_vector(ep, 0, iov, desc, count, 0, dest, 0, context,
+			       duo_near_of(ep)->tx_flags);
 }
 
 static ssize_t duo_near_tagged_send(struct fid_ep *ep, const void *buf,
 				    size_t len, void *desc, fi_addr_t dest,
 				    uint64_t tag, void *context)
 {
-	return duo_near_one(ep, buf, len, desc, NULL, dest, &tag, context,
-			    false);
+	return duo_near_one(ep, NEAR_TAGGED, buf, len, desc, 0, dest, tag,
+			    context, false);
 }
 
 static ssize_t duo_near_tagged_senddata(struct fid_ep *ep, const void *buf,
@@ -376,28 +338,33 @@ static ssize_t duo_near_tagged_senddata(struct fid_ep *ep, const void *buf,
 					fi_addr_t dest, uint64_t tag,
 					void *context)
 {
-	return duo_near_one(ep, buf, len, desc, &data, dest, &tag, context,
-			    false);
+	return duo_near_one(ep, NEAR_TAGGED | NEAR_DATA, buf, len, desc, data,
+			    dest, tag, context, false);
 }
 
 static ssize_t duo_near_tagged_inject(struct fid_ep *ep, const void *buf,
 				      size_t len, fi_addr_t dest, uint64_t tag)
 {
-	return duo_near_one(ep, buf, len, NULL, NULL, dest, &tag, NULL, true);
+	return duo_near_one(ep, NEAR_TAGGED, buf, len, NULL, 0, dest, tag,
+			    NULL, true);
 }
 
 static ssize_t duo_near_tagged_injectdata(struct fid_ep *ep, const void *buf,
 					  size_t len, uint64_t data,
 					  fi_addr_t dest, uint64_t tag)
 {
-	return duo_near_one(ep, buf, len, NULL, &data, dest, &tag, NULL, true);
+	return duo_near_one(ep, NEAR_TAGGED | NEAR_DATA, buf, len, NULL, data,
+			    dest, tag, NULL, true);
 }
 
 static ssize_t duo_near_tagged_sendmsg(struct fid_ep *ep,
 				       const struct fi_msg_tagged *msg,
 				       uint64_t flags)
 {
-	return duo_near_any_sendmsg(ep, msg, NEAR_TAGGED, flags);
+	return duo_near_vector(ep, NEAR_TAGGED | duo_near_data_kind(flags),
+			       msg->msg_iov, msg->desc, msg->iov_count,
+			       msg->data, msg->addr, msg->tag, msg->context,
+			       flags);
 }
 
 static ssize_t duo_near_tagged_sendv(struct fid_ep *ep,
@@ -405,17 +372,8 @@ static ssize_t duo_near_tagged_sendv(struct fid_ep *ep,
 				     size_t count, fi_addr_t dest,
 				     uint64_t tag, void *context)
 {
-	const struct fi_msg_tagged msg = {
-		.msg_iov = iov,
-		.desc = desc,
-		.iov_count = count,
-		.addr = dest,
-		.tag = tag,
-		.context = context,
-	};
-
-	return duo_near_any_sendmsg(ep, &msg, NEAR_TAGGED,
-				    duo_near_of(ep)->tx_flags);
+	return duo_near_vector(ep, NEAR_TAGGED, iov, desc, count, 0, dest, tag,
+			       context, duo_near_of(ep)->tx_flags);
 }
 
 /* Receives are ofi_duo's own. */
