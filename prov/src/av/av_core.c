@@ -180,7 +180,7 @@ static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 	if (!fi_av_lookup(duo_av_core(av), core_addr, buf, &len))
 		bytes = buf;
 	else
-		len = av->domain->sockaddr_len;
+		len = av->domain->addr_len;
 	if (!bytes || !len || len > sizeof(buf))
 		return 0;
 	to->bytes = malloc(len);
@@ -254,7 +254,7 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 	size_t i, refused = 0;
 	int ret;
 
-	for (i = 0; i < count; i++, next += av->domain->sockaddr_len) {
+	for (i = 0; i < count; i++, next += av->domain->addr_len) {
 		if (addr[i] == FI_ADDR_NOTAVAIL)
 			continue;
 		ret = duo_core_av_take(av, &addr[i], bytes ? next : NULL);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The AV of a core that carries nothing: addresses of near, by number. */
+/*
+ * The AV of a core that carries nothing: a number for each address. The AV above
+ * it (av/av.c) has the addresses, and asks for no number that is not in use.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <rdma/fi_errno.h>
 
+#include "av/av.h"
 #include "base/enosys.h"
 #include "base/log.h"
 #include "core/none.h"
 #include "near/near.h"
-#include "obj/av.h"
 
-#define DUO_NONE_AV_MIN 64	/* addresses, to begin with */
-
-/* A free slot has pid 0, and in its nonce the number of the next free one + 1. */
 struct duo_none_av {
 	struct fid_av av_fid;
-	struct near_addr *addr;
-	uint32_t count;		/* of slots that are or were in use */
-	uint32_t room;
-	uint64_t free;		/* the first free slot + 1; 0: none */
+	uint32_t count;		/* of numbers that are or were in use */
+	uint32_t free_count;	/* of these: those that were given back */
+	uint32_t *free;		/* DUO_AV_MAX, touched on use */
 };
 
 static struct duo_none_av *duo_none_av_of(struct fid_av *av_fid)
@@ -31,102 +31,60 @@ static struct duo_none_av *duo_none_av_of(struct fid_av *av_fid)
 	return duo_container_of(av_fid, struct duo_none_av, av_fid);
 }
 
-static int duo_none_av_grow(struct duo_none_av *av)
+static bool duo_none_av_valid(const void *bytes)
 {
-	uint32_t room = av->room ? 2 * av->room : DUO_NONE_AV_MIN;
-	struct near_addr *addr;
+	struct near_addr addr;
 
-	if (room > DUO_AV_MAX)
-		return -FI_ENOMEM;
-	addr = realloc(av->addr, room * sizeof(*addr));
-	if (!addr)
-		return -FI_ENOMEM;
-	av->addr = addr;
-	av->room = room;
-	return 0;
+	memcpy(&addr, bytes, sizeof(addr));
+	return addr.magic == NEAR_MAGIC && addr.pid > 0;
 }
 
-static int duo_none_av_add(struct duo_none_av *av, const struct near_addr *addr,
-			   fi_addr_t *fi_addr)
-{
-	fi_addr_t slot;
-
-	if (addr->magic != NEAR_MAGIC || addr->pid <= 0)
-		return -FI_EINVAL;
-	if (!av->free && av->count == av->room && duo_none_av_grow(av))
-		return -FI_ENOMEM;
-	slot = av->free ? av->free - 1 : av->count++;
-	if (av->free)
-		av->free = av->addr[slot].nonce;
-	av->addr[slot] = *addr;
-	*fi_addr = slot;
-	return 0;
-}
-
-static int duo_none_av_insert(struct fid_av *av_fid, const void *addr_in,
+static int duo_none_av_insert(struct fid_av *av_fid, const void *addr,
 			      size_t count, fi_addr_t *fi_addr, uint64_t flags,
 			      void *context)
 {
-	int *err = flags & FI_SYNC_ERR ? context : NULL, good = 0, ret;
+	int *err = flags & FI_SYNC_ERR ? context : NULL, good = 0;
 	struct duo_none_av *av = duo_none_av_of(av_fid);
-	struct near_addr addr;
+	const char *next = addr;
+	bool valid;
 	size_t i;
 
 	if (flags & ~(FI_MORE | FI_SYNC_ERR))
 		return -FI_EBADFLAGS;
-	for (i = 0; i < count; i++) {
-		memcpy(&addr, (const char *) addr_in + i * sizeof(addr),
-		       sizeof(addr));
-		fi_addr[i] = FI_ADDR_NOTAVAIL;
-		ret = duo_none_av_add(av, &addr, &fi_addr[i]);
-		good += !ret;
-		if (ret == -FI_EINVAL)
+	for (i = 0; i < count; i++, next += sizeof(struct near_addr)) {
+		valid = duo_none_av_valid(next);
+		if (!valid)
 			DUO_WARN(AV, "address %zu of %zu is none of near's\n",
 				 i + 1, count);
+		fi_addr[i] = !valid ? FI_ADDR_NOTAVAIL :
+			     av->free_count ? av->free[--av->free_count] :
+					      av->count++;
+		good += valid;
 		if (err)
-			err[i] = -ret;
+			err[i] = valid ? 0 : FI_EINVAL;
 	}
 	return good;
-}
-
-static const struct near_addr *duo_none_av_at(const struct duo_none_av *av,
-					      fi_addr_t fi_addr)
-{
-	return fi_addr < av->count && av->addr[fi_addr].pid ?
-	       &av->addr[fi_addr] : NULL;
 }
 
 static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 			      size_t count, uint64_t flags)
 {
 	struct duo_none_av *av = duo_none_av_of(av_fid);
-	int ret = 0;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		if (!duo_none_av_at(av, fi_addr[i])) {
-			ret = -FI_EINVAL;
-			continue;
-		}
-		av->addr[fi_addr[i]] = (struct near_addr) {
-			.nonce = av->free,
-		};
-		av->free = fi_addr[i] + 1;
+		if (fi_addr[i] < DUO_AV_MAX)
+			av->free[av->free_count++] = fi_addr[i];
+		else
+			av->count--;	/* the last one, and one too many */
 	}
-	return ret;
+	return 0;
 }
 
 static int duo_none_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr,
 			      void *addr, size_t *len)
 {
-	const struct near_addr *at = duo_none_av_at(duo_none_av_of(av_fid),
-						    fi_addr);
-
-	if (!at)
-		return -FI_EINVAL;
-	memcpy(addr, at, *len < sizeof(*at) ? *len : sizeof(*at));
-	*len = sizeof(*at);
-	return 0;
+	return -FI_ENOSYS;
 }
 
 static const char *duo_none_av_straddr(struct fid_av *av_fid, const void *addr,
@@ -160,7 +118,7 @@ static int duo_none_av_close(struct fid *fid)
 	struct duo_none_av *av = duo_container_of(fid, struct duo_none_av,
 						  av_fid.fid);
 
-	free(av->addr);
+	munmap(av->free, DUO_AV_MAX * sizeof(*av->free));
 	free(av);
 	return 0;
 }
@@ -195,12 +153,15 @@ int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 
 	if (attr->flags || attr->name || attr->rx_ctx_bits)
 		return -FI_ENOSYS;
-	av = calloc(1, sizeof(*av));
+	av = duo_none_alloc(sizeof(*av), FI_CLASS_AV, context,
+			    &duo_none_av_fi_ops);
 	if (!av)
 		return -FI_ENOMEM;
-	av->av_fid.fid.fclass = FI_CLASS_AV;
-	av->av_fid.fid.context = context;
-	av->av_fid.fid.ops = &duo_none_av_fi_ops;
+	av->free = duo_av_reserve(DUO_AV_MAX * sizeof(*av->free));
+	if (!av->free) {
+		free(av);
+		return -FI_ENOMEM;
+	}
 	av->av_fid.ops = &duo_none_av_ops;
 	*av_fid = &av->av_fid;
 	return 0;

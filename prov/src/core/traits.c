@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/none.h"
 #include "core/traits.h"
+#include "near/near.h"
 #include "obj/domain.h"
 #include "obj/mr.h"
 
@@ -16,6 +17,7 @@
 static const struct duo_core_ops duo_none_ops = {
 	.getinfo = duo_none_getinfo,
 	.open = duo_none_open,
+	.addr_len = sizeof(struct near_addr),
 };
 
 /* A part of the stack of providers, or all of it. */

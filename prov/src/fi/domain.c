@@ -93,8 +93,10 @@ static struct fi_ops_domain duo_domain_ops = {
 	DUO_NO_XPU_CTX
 };
 
-static size_t duo_sockaddr_len(uint32_t addr_format)
+static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 {
+	if (own)
+		return own->addr_len;
 	switch (addr_format) {
 	case FI_SOCKADDR_IN:
 		return sizeof(struct sockaddr_in);
@@ -210,7 +212,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	if (!domain)
 		return -FI_ENOMEM;
 	domain->fabric = duo_fabric_of(fabric_fid);
-	domain->sockaddr_len = duo_sockaddr_len(info->addr_format);
+	domain->addr_len = duo_addr_len(domain->fabric->traits.own,
+					info->addr_format);
 	domain->per_net = duo_addr_per_net(info->addr_format);
 	domain->any_thread = info->domain_attr->threading == FI_THREAD_SAFE ||
 			     info->domain_attr->threading == FI_THREAD_DOMAIN;

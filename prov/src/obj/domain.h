@@ -38,7 +38,7 @@ struct duo_domain {
 	void *device_mrs;		/* such regions, see device.h */
 	struct near_table *table;	/* of regions, for near; or NULL */
 	bool virt_addrs;	/* regions are named by their addresses */
-	size_t sockaddr_len;		/* of its addresses; 0: others */
+	size_t addr_len;	/* of its addresses, bytes; 0: not known */
 	bool per_net;	/* they mean something in one network namespace */
 	LIST_HEAD(, duo_av) avs;
 	uint32_t held;	/* local messages whose source is looked up, and

@@ -10,6 +10,7 @@
 #define DUO_OBJ_TRAITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct fi_fabric_attr;
@@ -23,6 +24,8 @@ struct duo_core_ops {
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
+	/* Bytes of an address. fi_av_lookup(3) is not to be had. */
+	size_t addr_len;
 };
 
 struct duo_traits {
