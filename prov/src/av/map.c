@@ -230,18 +230,12 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 	ep->up->moved(ep, addr);
 }
 
-/* The peer has no such number any more. */
-static void duo_map_unbind_all(struct duo_ep *ep, fi_addr_t number)
+void duo_map_gone(struct duo_ep *ep, fi_addr_t local)
 {
 	fi_addr_t addr;
 
-	while ((addr = duo_map_heir(ep, number)) != FI_ADDR_UNSPEC)
+	while ((addr = duo_map_heir(ep, local)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr);
-}
-
-void duo_map_gone(struct duo_ep *ep, fi_addr_t local)
-{
-	duo_map_unbind_all(ep, local);
 }
 
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)

@@ -86,11 +86,7 @@ void duo_cq_take_turns(struct duo_cq *cq)
 	struct duo_ep *ep;
 
 	duo_cq_look_at_clock(cq);
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (duo_ep_wants_turn(cq, ep))
-			duo_ep_take_turn(ep, cq->look_us);
-	}
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
 		if (duo_ep_wants_turn(cq, ep))
 			duo_ep_take_turn(ep, cq->look_us);
 	}
@@ -113,11 +109,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
-		if (duo_ep_waits(ep))
-			duo_ep_flush_lazy(cq, ep);
-	}
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
 		if (duo_ep_waits(ep))
 			duo_ep_flush_lazy(cq, ep);
 	}

@@ -233,14 +233,27 @@ DUO_COLD ssize_t duo_recv_rare(struct duo_ep *ep, const struct duo_recv *recv)
 	return ret ? ret : duo_recv_look(ep, recv);
 }
 
-static ssize_t duo_recv_any(struct duo_ep *ep, struct duo_recv *recv)
+static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
+			    const struct iovec *iov, void **desc, size_t count,
+			    struct duo_want want, void *context,
+			    uint64_t flags)
 {
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct duo_recv recv = {
+		.kind = kind,
+		.iov = iov,
+		.desc = desc,
+		.count = count,
+		.want = want,
+		.context = context,
+		.flags = flags,
+	};
 	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
-		recv->want.addr = FI_ADDR_UNSPEC;
+		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_lock(&ep->domain->lock);
-	ret = duo_recv_rare(ep, recv);
+	ret = duo_recv_rare(ep, &recv);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }
@@ -319,22 +332,6 @@ ssize_t duo_recv_wake(struct duo_lock *lock)
 }
 
 /* All but the msg variants use the endpoint's default flags. */
-ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
-		  size_t count, fi_addr_t src, void *context)
-{
-	struct duo_recv recv = {
-		.kind = DUO_MSG,
-		.iov = iov,
-		.desc = desc,
-		.count = count,
-		.want = { .addr = src, .ignore = ~0ULL },
-		.context = context,
-		.flags = duo_ep_of(ep_fid)->rx.op_flags[DUO_MSG],
-	};
-
-	return duo_recv_any(duo_ep_of(ep_fid), &recv);
-}
-
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context)
 {
@@ -344,37 +341,22 @@ ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 			    context);
 }
 
+ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		  size_t count, fi_addr_t src, void *context)
+{
+	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
+
+	return duo_recv_any(ep_fid, DUO_MSG, iov, desc, count, want, context,
+			    duo_ep_of(ep_fid)->rx.op_flags[DUO_MSG]);
+}
+
 ssize_t duo_recvmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		    uint64_t flags)
 {
-	struct duo_recv recv = {
-		.kind = DUO_MSG,
-		.iov = msg->msg_iov,
-		.desc = msg->desc,
-		.count = msg->iov_count,
-		.want = { .addr = msg->addr, .ignore = ~0ULL },
-		.context = msg->context,
-		.flags = flags,
-	};
+	const struct duo_want want = { .addr = msg->addr, .ignore = ~0ULL };
 
-	return duo_recv_any(duo_ep_of(ep_fid), &recv);
-}
-
-ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
-		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
-		   void *context)
-{
-	struct duo_recv recv = {
-		.kind = DUO_TAGGED,
-		.iov = iov,
-		.desc = desc,
-		.count = count,
-		.want = { .addr = src, .tag = tag, .ignore = ignore },
-		.context = context,
-		.flags = duo_ep_of(ep_fid)->rx.op_flags[DUO_TAGGED],
-	};
-
-	return duo_recv_any(duo_ep_of(ep_fid), &recv);
+	return duo_recv_any(ep_fid, DUO_MSG, msg->msg_iov, msg->desc,
+			    msg->iov_count, want, msg->context, flags);
 }
 
 ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
@@ -386,19 +368,22 @@ ssize_t duo_trecv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 			    want, context);
 }
 
+ssize_t duo_trecvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
+		   void *context)
+{
+	const struct duo_want want = { src, tag, ignore };
+
+	return duo_recv_any(ep_fid, DUO_TAGGED, iov, desc, count, want,
+			    context,
+			    duo_ep_of(ep_fid)->rx.op_flags[DUO_TAGGED]);
+}
+
 ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags)
 {
-	struct duo_recv recv = {
-		.kind = DUO_TAGGED,
-		.iov = msg->msg_iov,
-		.desc = msg->desc,
-		.count = msg->iov_count,
-		.want = { .addr = msg->addr, .tag = msg->tag,
-			  .ignore = msg->ignore },
-		.context = msg->context,
-		.flags = flags,
-	};
+	const struct duo_want want = { msg->addr, msg->tag, msg->ignore };
 
-	return duo_recv_any(duo_ep_of(ep_fid), &recv);
+	return duo_recv_any(ep_fid, DUO_TAGGED, msg->msg_iov, msg->desc,
+			    msg->iov_count, want, msg->context, flags);
 }
