@@ -61,9 +61,10 @@ int duo_none_domain_mr(struct fid_domain *domain_fid)
 				domain_fid)->mr_mode;
 }
 
-static bool duo_none_prov_keys(int mr_mode)
+static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 {
-	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_PROV_KEY;
+	return domain->mr_mode == DUO_MR_BASIC ||
+	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
 /*
@@ -87,8 +88,8 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	if (!mr)
 		return -FI_ENOMEM;
 	mr->mem_desc = mr;
-	mr->key = duo_none_prov_keys(domain->mr_mode) ? atomic_fetch_add(&domain->key, 1) :
-				      attr->requested_key;
+	mr->key = duo_none_prov_keys(domain) ?
+		  atomic_fetch_add(&domain->key, 1) : attr->requested_key;
 	*mr_fid = mr;
 	return 0;
 }

@@ -43,51 +43,32 @@ void duo_closed_domain(struct duo_domain *domain)
 	pthread_mutex_unlock(&duo_opened_lock);
 }
 
-static struct duo_fabric *duo_opened_find_fabric(const struct fid_fabric *fid)
+struct duo_opened duo_opened_hinted(const struct fi_info *hints)
 {
-	struct duo_fabric *fabric;
-
-	LIST_FOREACH(fabric, &duo_fabrics, link) {
-		if (&fabric->fabric_fid == fid)
-			return fabric;
-	}
-	return NULL;
-}
-
-static struct duo_domain *duo_opened_find_domain(const struct fid_domain *fid)
-{
+	const struct fid_fabric *fabric_fid = hints && hints->fabric_attr ?
+					      hints->fabric_attr->fabric : NULL;
+	const struct fid_domain *domain_fid = hints && hints->domain_attr ?
+					      hints->domain_attr->domain : NULL;
+	struct duo_opened opened = { NULL, NULL, false };
 	struct duo_fabric *fabric;
 	struct duo_domain *domain;
 
+	pthread_mutex_lock(&duo_opened_lock);
 	LIST_FOREACH(fabric, &duo_fabrics, link) {
+		if (&fabric->fabric_fid == fabric_fid)
+			opened.fabric = fabric;
 		LIST_FOREACH(domain, &fabric->domains, link) {
-			if (&domain->domain_fid == fid)
-				return domain;
+			if (&domain->domain_fid == domain_fid)
+				opened.domain = domain;
 		}
 	}
-	return NULL;
-}
-
-struct duo_opened duo_opened_hinted(const struct fi_info *hints)
-{
-	const struct fid_fabric *fabric = hints && hints->fabric_attr ?
-					  hints->fabric_attr->fabric : NULL;
-	const struct fid_domain *domain = hints && hints->domain_attr ?
-					  hints->domain_attr->domain : NULL;
-	struct duo_opened opened = { .foreign = false };
-
-	pthread_mutex_lock(&duo_opened_lock);
-	if (fabric)
-		opened.fabric = duo_opened_find_fabric(fabric);
-	if (domain)
-		opened.domain = duo_opened_find_domain(domain);
-	opened.foreign = (fabric && !opened.fabric) ||
-			 (domain && !opened.domain);
+	pthread_mutex_unlock(&duo_opened_lock);
+	opened.foreign = (fabric_fid && !opened.fabric) ||
+			 (domain_fid && !opened.domain);
 	if (opened.domain && !opened.fabric)
 		opened.fabric = opened.domain->fabric;
 	else if (opened.domain && opened.domain->fabric != opened.fabric)
 		opened.foreign = true;
-	pthread_mutex_unlock(&duo_opened_lock);
 	return opened;
 }
 
@@ -199,9 +180,9 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 	if (domain) {
 		duo_opened_adopt(domain, hints, info);
 		if (!duo_opened_is_domain(domain, info)) {
-			DUO_INFO(CORE, "not offered: domain %s (%p) in the "
-				 "hints has not all that they ask for\n",
-				 domain->name, (const void *) domain);
+			DUO_INFO(CORE, "not offered: domain %p in the hints "
+				 "has not all that they ask for\n",
+				 (const void *) domain);
 			return false;
 		}
 	}
