@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 
 #include "info_fixture.h"
+#include "near/said.h"
 
 enum field {
 	CAPS_FIELD, TYPE_FIELD, TX_CAPS, TX_ORDER, TX_COMP, RX_CAPS, RX_ORDER,
@@ -235,7 +236,7 @@ UNIT_TEST(core_without_tags)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* A hint within our limit is met, one beyond is refused. */
+/* A hint within our limit is met, one beyond is refused, and the log says so. */
 UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
 {
 	const char *name = limit_cases[_i].name;
@@ -245,7 +246,10 @@ UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	*wanted = limit_cases[_i].ours;
 	ck_assert_msg(duo_info_satisfies(info, hints) == 0, "%s", name);
+	said_level = FI_LOG_INFO;
 	++*wanted;
 	ck_assert_msg(duo_info_satisfies(info, hints) == -FI_ENODATA, "%s",
 		      name);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, "more than") != NULL, "%s: %s", name, said);
 }
