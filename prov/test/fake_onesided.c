@@ -30,32 +30,18 @@ static ssize_t fake_onesided(struct fid_ep *ep, const char *call,
 	return 0;
 }
 
-/* The fields that a message and a vector have, as one of one buffer. */
 #define FAKE_DONE(...) (&(const struct fake_onesided) { __VA_ARGS__ })
 
-static ssize_t fake_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			 fi_addr_t dest, uint64_t raddr, uint64_t key,
-			 void *context)
-{
-	return fake_onesided(ep, "read", FAKE_DONE(.buf = buf, .len = len,
-		.desc = desc, .dest = dest, .raddr = raddr, .key = key,
-		.context = context));
-}
-
-static ssize_t fake_readv(struct fid_ep *ep, const struct iovec *iov,
-			  void **desc, size_t count, fi_addr_t dest,
-			  uint64_t raddr, uint64_t key, void *context)
-{
-	return fake_onesided(ep, "readv", FAKE_DONE(.buf = iov, .len = count,
-		.desc = desc, .dest = dest, .raddr = raddr, .key = key,
-		.context = context));
-}
-
+/* Of one buffer what is in the vectors, which are the caller's. */
 static ssize_t fake_rma_msg(struct fid_ep *ep, const char *call,
 			    const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return fake_onesided(ep, call, FAKE_DONE(.buf = msg->msg_iov,
-		.len = msg->iov_count, .desc = msg->desc, .dest = msg->addr,
+	bool one = msg->iov_count == 1;
+
+	return fake_onesided(ep, call, FAKE_DONE(
+		.buf = one ? msg->msg_iov->iov_base : (void *) msg->msg_iov,
+		.len = one ? msg->msg_iov->iov_len : msg->iov_count,
+		.desc = one && msg->desc ? *msg->desc : msg->desc, .dest = msg->addr,
 		.raddr = msg->rma_iov->addr, .key = msg->rma_iov->key,
 		.context = msg->context, .data = msg->data, .flags = flags));
 }
@@ -64,24 +50,6 @@ static ssize_t fake_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
 			    uint64_t flags)
 {
 	return fake_rma_msg(ep, "readmsg", msg, flags);
-}
-
-static ssize_t fake_write(struct fid_ep *ep, const void *buf, size_t len,
-			  void *desc, fi_addr_t dest, uint64_t raddr,
-			  uint64_t key, void *context)
-{
-	return fake_onesided(ep, "write", FAKE_DONE(.buf = buf, .len = len,
-		.desc = desc, .dest = dest, .raddr = raddr, .key = key,
-		.context = context));
-}
-
-static ssize_t fake_writev(struct fid_ep *ep, const struct iovec *iov,
-			   void **desc, size_t count, fi_addr_t dest,
-			   uint64_t raddr, uint64_t key, void *context)
-{
-	return fake_onesided(ep, "writev", FAKE_DONE(.buf = iov, .len = count,
-		.desc = desc, .dest = dest, .raddr = raddr, .key = key,
-		.context = context));
 }
 
 static ssize_t fake_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
@@ -97,15 +65,6 @@ static ssize_t fake_rma_inject(struct fid_ep *ep, const void *buf, size_t len,
 		.dest = dest, .raddr = raddr, .key = key));
 }
 
-static ssize_t fake_writedata(struct fid_ep *ep, const void *buf, size_t len,
-			      void *desc, uint64_t data, fi_addr_t dest,
-			      uint64_t raddr, uint64_t key, void *context)
-{
-	return fake_onesided(ep, "writedata", FAKE_DONE(.buf = buf,
-		.len = len, .desc = desc, .dest = dest, .raddr = raddr,
-		.key = key, .context = context, .data = data));
-}
-
 static ssize_t fake_rma_injectdata(struct fid_ep *ep, const void *buf,
 				   size_t len, uint64_t data, fi_addr_t dest,
 				   uint64_t raddr, uint64_t key)
@@ -117,38 +76,11 @@ static ssize_t fake_rma_injectdata(struct fid_ep *ep, const void *buf,
 
 struct fi_ops_rma fake_rma_ops = {
 	.size = sizeof(struct fi_ops_rma),
-	.read = fake_read,
-	.readv = fake_readv,
 	.readmsg = fake_readmsg,
-	.write = fake_write,
-	.writev = fake_writev,
 	.writemsg = fake_writemsg,
 	.inject = fake_rma_inject,
-	.writedata = fake_writedata,
 	.injectdata = fake_rma_injectdata,
 };
-
-static ssize_t fake_atomic(struct fid_ep *ep, const void *buf, size_t count,
-			   void *desc, fi_addr_t dest, uint64_t raddr,
-			   uint64_t key, enum fi_datatype datatype,
-			   enum fi_op op, void *context)
-{
-	return fake_onesided(ep, "atomic", FAKE_DONE(.buf = buf, .len = count,
-		.desc = desc, .dest = dest, .raddr = raddr, .key = key,
-		.datatype = datatype, .op = op, .context = context));
-}
-
-static ssize_t fake_atomicv(struct fid_ep *ep, const struct fi_ioc *iov,
-			    void **desc, size_t count, fi_addr_t dest,
-			    uint64_t raddr, uint64_t key,
-			    enum fi_datatype datatype, enum fi_op op,
-			    void *context)
-{
-	return fake_onesided(ep, "atomicv", FAKE_DONE(.buf = iov,
-		.len = count, .desc = desc, .dest = dest, .raddr = raddr,
-		.key = key, .datatype = datatype, .op = op,
-		.context = context));
-}
 
 static ssize_t fake_inject_atomic(struct fid_ep *ep, const void *buf,
 				  size_t count, fi_addr_t dest, uint64_t raddr,
@@ -160,74 +92,24 @@ static ssize_t fake_inject_atomic(struct fid_ep *ep, const void *buf,
 		.datatype = datatype, .op = op));
 }
 
-static ssize_t fake_fetch(struct fid_ep *ep, const void *buf, size_t count,
-			  void *desc, void *result, void *result_desc,
-			  fi_addr_t dest, uint64_t raddr, uint64_t key,
-			  enum fi_datatype datatype, enum fi_op op,
-			  void *context)
-{
-	return fake_onesided(ep, "fetch", FAKE_DONE(.buf = buf, .len = count,
-		.desc = desc, .result = result, .result_desc = result_desc,
-		.dest = dest, .raddr = raddr, .key = key,
-		.datatype = datatype, .op = op, .context = context));
-}
-
-static ssize_t fake_fetchv(struct fid_ep *ep, const struct fi_ioc *iov,
-			   void **desc, size_t count, struct fi_ioc *resultv,
-			   void **result_desc, size_t result_count,
-			   fi_addr_t dest, uint64_t raddr, uint64_t key,
-			   enum fi_datatype datatype, enum fi_op op,
-			   void *context)
-{
-	return fake_onesided(ep, "fetchv", FAKE_DONE(.buf = iov, .len = count,
-		.desc = desc, .result = resultv, .result_desc = result_desc,
-		.result_count = result_count, .dest = dest, .raddr = raddr,
-		.key = key, .datatype = datatype, .op = op,
-		.context = context));
-}
-
-static ssize_t fake_compare(struct fid_ep *ep, const void *buf, size_t count,
-			    void *desc, const void *compare,
-			    void *compare_desc, void *result,
-			    void *result_desc, fi_addr_t dest, uint64_t raddr,
-			    uint64_t key, enum fi_datatype datatype,
-			    enum fi_op op, void *context)
-{
-	return fake_onesided(ep, "compare", FAKE_DONE(.buf = buf,
-		.len = count, .desc = desc, .compare = compare,
-		.compare_desc = compare_desc, .result = result,
-		.result_desc = result_desc, .dest = dest, .raddr = raddr,
-		.key = key, .datatype = datatype, .op = op,
-		.context = context));
-}
-
-static ssize_t fake_comparev(struct fid_ep *ep, const struct fi_ioc *iov,
-			     void **desc, size_t count,
-			     const struct fi_ioc *comparev,
-			     void **compare_desc, size_t compare_count,
-			     struct fi_ioc *resultv, void **result_desc,
-			     size_t result_count, fi_addr_t dest,
-			     uint64_t raddr, uint64_t key,
-			     enum fi_datatype datatype, enum fi_op op,
-			     void *context)
-{
-	return fake_onesided(ep, "comparev", FAKE_DONE(.buf = iov,
-		.len = count, .desc = desc, .compare = comparev,
-		.compare_desc = compare_desc, .compare_count = compare_count,
-		.result = resultv, .result_desc = result_desc,
-		.result_count = result_count, .dest = dest, .raddr = raddr,
-		.key = key, .datatype = datatype, .op = op,
-		.context = context));
-}
-
 /* done has what the three kinds of messages do not share. */
 static ssize_t fake_atomic_msg(struct fid_ep *ep, const char *call,
 			       const struct fi_msg_atomic *msg,
 			       struct fake_onesided done)
 {
-	done.buf = msg->msg_iov;
-	done.len = msg->iov_count;
-	done.desc = msg->desc;
+	bool one = msg->iov_count == 1;
+
+	done.buf = one ? msg->msg_iov->addr : (void *) msg->msg_iov;
+	done.len = one ? msg->msg_iov->count : msg->iov_count;
+	done.desc = one && msg->desc ? *msg->desc : msg->desc;
+	if (done.result_count == 1) {
+		done.result = ((const struct fi_ioc *) done.result)->addr;
+		done.result_desc = *(void *const *) done.result_desc;
+	}
+	if (done.compare_count == 1) {
+		done.compare = ((const struct fi_ioc *) done.compare)->addr;
+		done.compare_desc = *(void *const *) done.compare_desc;
+	}
 	done.dest = msg->addr;
 	done.raddr = msg->rma_iov->addr;
 	done.key = msg->rma_iov->key;
@@ -298,15 +180,9 @@ static int fake_comparevalid(struct fid_ep *ep, enum fi_datatype datatype,
 
 struct fi_ops_atomic fake_atomic_ops = {
 	.size = sizeof(struct fi_ops_atomic),
-	.write = fake_atomic,
-	.writev = fake_atomicv,
 	.writemsg = fake_atomicmsg,
 	.inject = fake_inject_atomic,
-	.readwrite = fake_fetch,
-	.readwritev = fake_fetchv,
 	.readwritemsg = fake_fetchmsg,
-	.compwrite = fake_compare,
-	.compwritev = fake_comparev,
 	.compwritemsg = fake_comparemsg,
 	.writevalid = fake_writevalid,
 	.readwritevalid = fake_fetchvalid,

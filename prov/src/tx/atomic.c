@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomics: each call for near, else forwarded to the core; see onesided.h. A
- * fetch-and-add of one word is tried as small ones of rma.c are.
+ * Atomics: each call as one message, which near carries or the core does; see
+ * onesided.h. A fetch-and-add of one word is tried as small ones of rma.c are.
  */
 
 #include <assert.h>
@@ -33,6 +33,7 @@ DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 /* Operands to compare with, or results, that a call has beside its message. */
 struct duo_iocs {
 	const struct fi_ioc *ioc;
+	void **desc;
 	size_t count;
 };
 
@@ -49,44 +50,31 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 
 /* In bytes, in iov; what is more than near takes is counted, and refused. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
-					   struct duo_iocs from, size_t size)
+					   const struct fi_ioc *ioc,
+					   size_t count, size_t size)
 {
 	size_t i;
 
-	for (i = 0; i < from.count && i < NEAR_IOV_MAX; i++)
-		iov[i] = (struct iovec) { from.ioc[i].addr,
-					  from.ioc[i].count * size };
-	return (struct near_rma_bufs) { iov, from.count };
-}
-
-static struct fi_msg_atomic duo_atomic_msg(const struct fi_ioc *ioc,
-					   size_t count, fi_addr_t dest,
-					   const struct fi_rma_ioc *at,
-					   enum fi_datatype datatype,
-					   enum fi_op op, void *context)
-{
-	return (struct fi_msg_atomic) {
-		.msg_iov = ioc, .iov_count = count, .addr = dest,
-		.rma_iov = at, .rma_iov_count = 1,
-		.datatype = datatype, .op = op, .context = context,
-	};
+	for (i = 0; i < count && i < NEAR_IOV_MAX; i++)
+		iov[i] = (struct iovec) { ioc[i].addr, ioc[i].count * size };
+	return (struct near_rma_bufs) { iov, count };
 }
 
 /* As duo_onesided_any(); dest is msg->addr. */
-static int duo_atomic_any(struct duo_ep *ep, enum near_verb verb,
-			  struct fi_msg_atomic *msg, struct duo_iocs compare,
-			  struct duo_iocs result, uint64_t flags, bool quiet)
+static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
+			   struct fi_msg_atomic *msg, struct duo_iocs compare,
+			   struct duo_iocs result, uint64_t flags, bool quiet)
 {
 	struct iovec local[NEAR_IOV_MAX], with[NEAR_IOV_MAX], to[NEAR_IOV_MAX];
-	const struct duo_iocs operands = {
-		msg->msg_iov, msg->op == FI_ATOMIC_READ ? 0 : msg->iov_count,
-	};
 	size_t size = near_type_size(msg->datatype);
 	struct near_rma_args op = {
 		.verb = msg->rma_iov_count > 1 ? DUO_SEVERAL : verb,
-		.local = duo_iocs_bytes(local, operands, size),
-		.compare = duo_iocs_bytes(with, compare, size),
-		.result = duo_iocs_bytes(to, result, size),
+		.local = duo_iocs_bytes(local, msg->msg_iov,
+					msg->op == FI_ATOMIC_READ ?
+					0 : msg->iov_count, size),
+		.compare = duo_iocs_bytes(with, compare.ioc, compare.count,
+					  size),
+		.result = duo_iocs_bytes(to, result.ioc, result.count, size),
 		.op = (uint8_t) msg->op,
 		.type = (uint8_t) msg->datatype,
 		.data = msg->data,
@@ -102,30 +90,60 @@ static int duo_atomic_any(struct duo_ep *ep, enum near_verb verb,
 	return duo_onesided_any(ep, &msg->addr, &op, flags, quiet);
 }
 
-static ssize_t duo_atomic_called(struct duo_ep *ep, ssize_t ret)
+/*
+ * Of results and operands to compare with. EFA's provider reads that many, also
+ * from NULL, by which an application says that it has none.
+ */
+static void **duo_iocs_desc(struct duo_iocs iocs)
 {
-	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
+	static void *none[DUO_ATOMIC_DESCS];
+
+	return iocs.desc || iocs.count > DUO_ATOMIC_DESCS ? iocs.desc : none;
 }
 
-static ssize_t duo_atomic(struct fid_ep *ep_fid, const void *buf, size_t count,
-			  void *desc, fi_addr_t dest, uint64_t raddr,
-			  uint64_t key, enum fi_datatype datatype,
-			  enum fi_op op, void *context)
+static ssize_t duo_atomic_core(struct fid_ep *core, enum near_verb verb,
+			       const struct fi_msg_atomic *msg,
+			       struct duo_iocs compare, struct duo_iocs result,
+			       uint64_t flags)
+{
+	struct fi_ioc *results = (struct fi_ioc *) result.ioc;
+
+	switch (verb) {
+	case NEAR_ATOMIC:
+		return fi_atomicmsg(core, msg, flags);
+	case NEAR_FETCH:
+		return fi_fetch_atomicmsg(core, msg, results,
+					  duo_iocs_desc(result), result.count,
+					  flags);
+	default:
+		return fi_compare_atomicmsg(core, msg, compare.ioc,
+					    duo_iocs_desc(compare),
+					    compare.count, results,
+					    duo_iocs_desc(result), result.count,
+					    flags);
+	}
+}
+
+static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
+			      struct fi_msg_atomic msg, struct duo_iocs compare,
+			      struct duo_iocs result, uint64_t flags)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct fi_rma_ioc at = { raddr, count, key };
-	const struct fi_ioc ioc = { (void *) buf, count };
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(&ioc, 1, dest, &at, datatype, op, context);
-	int ret = duo_atomic_any(ep, NEAR_ATOMIC, &msg, duo_iocs_none,
-				 duo_iocs_none, ep->tx.op_flags, false);
+	ssize_t ret = duo_atomic_near(ep, verb, &msg, compare, result, flags,
+				      false);
 
 	if (ret != DUO_TO_CORE)
 		return ret;
-	return duo_atomic_called(
-		ep, fi_atomic(ep->path_ep[FI_DUO_CORE], buf, count, desc,
-			      msg.addr, raddr, key, datatype, op, context));
+	ret = duo_atomic_core(ep->path_ep[FI_DUO_CORE], verb, &msg, compare,
+			      result, flags);
+	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
+
+/* What a call without flags has in common with others of its kind. */
+#define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
+	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
+	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
+	.context = (context_) }
 
 static ssize_t duo_atomicv(struct fid_ep *ep_fid, const struct fi_ioc *iov,
 			   void **desc, size_t count, fi_addr_t dest,
@@ -133,63 +151,58 @@ static ssize_t duo_atomicv(struct fid_ep *ep_fid, const struct fi_ioc *iov,
 			   enum fi_datatype datatype, enum fi_op op,
 			   void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
 	const struct fi_rma_ioc at = { raddr, duo_ioc_count(iov, count), key };
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(iov, count, dest, &at, datatype, op, context);
-	int ret = duo_atomic_any(ep, NEAR_ATOMIC, &msg, duo_iocs_none,
-				 duo_iocs_none, ep->tx.op_flags, false);
 
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_atomicv(ep->path_ep[FI_DUO_CORE], iov, desc, count,
-			       msg.addr, raddr, key, datatype, op, context));
+	return duo_atomic_any(ep_fid, NEAR_ATOMIC,
+			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
+			      duo_iocs_none, duo_iocs_none,
+			      duo_ep_of(ep_fid)->tx.op_flags);
 }
 
-static ssize_t duo_atomicmsg(struct fid_ep *ep_fid,
-			     const struct fi_msg_atomic *msg, uint64_t flags)
+static ssize_t duo_fetch_atomicv(struct fid_ep *ep_fid,
+				 const struct fi_ioc *iov, void **desc,
+				 size_t count, struct fi_ioc *resultv,
+				 void **result_desc, size_t result_count,
+				 fi_addr_t dest, uint64_t raddr, uint64_t key,
+				 enum fi_datatype datatype, enum fi_op op,
+				 void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct fi_msg_atomic out = *msg;
-	int ret = duo_atomic_any(ep, NEAR_ATOMIC, &out, duo_iocs_none,
-				 duo_iocs_none, flags, false);
+	const struct duo_iocs result = { resultv, result_desc, result_count };
+	const struct fi_rma_ioc at = {
+		raddr, duo_ioc_count(resultv, result_count), key,
+	};
 
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(ep, fi_atomicmsg(ep->path_ep[FI_DUO_CORE],
-						  &out, flags));
+	return duo_atomic_any(ep_fid, NEAR_FETCH,
+			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
+			      duo_iocs_none, result,
+			      duo_ep_of(ep_fid)->tx.op_flags);
 }
 
-static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
-				 size_t count, fi_addr_t dest, uint64_t raddr,
-				 uint64_t key, enum fi_datatype datatype,
-				 enum fi_op op)
+static ssize_t duo_compare_atomicv(
+	struct fid_ep *ep_fid, const struct fi_ioc *iov, void **desc,
+	size_t count, const struct fi_ioc *comparev, void **compare_desc,
+	size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+	size_t result_count, fi_addr_t dest, uint64_t raddr, uint64_t key,
+	enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct fi_rma_ioc at = { raddr, count, key };
+	const struct fi_rma_ioc at = { raddr, duo_ioc_count(iov, count), key };
+	const struct duo_iocs result = { resultv, result_desc, result_count },
+		compare = { comparev, compare_desc, compare_count };
+
+	return duo_atomic_any(ep_fid, NEAR_COMPARE,
+			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
+			      compare, result, duo_ep_of(ep_fid)->tx.op_flags);
+}
+
+static ssize_t duo_atomic(struct fid_ep *ep_fid, const void *buf, size_t count,
+			  void *desc, fi_addr_t dest, uint64_t raddr,
+			  uint64_t key, enum fi_datatype datatype,
+			  enum fi_op op, void *context)
+{
 	const struct fi_ioc ioc = { (void *) buf, count };
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(&ioc, 1, dest, &at, datatype, op, NULL);
-	int ret = duo_atomic_any(ep, NEAR_ATOMIC, &msg, duo_iocs_none,
-				 duo_iocs_none, FI_INJECT, true);
 
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_inject_atomic(ep->path_ep[FI_DUO_CORE], buf, count,
-				     msg.addr, raddr, key, datatype, op));
-}
-
-/*
- * Of results and operands to compare with. EFA's provider reads that many, also
- * from NULL, by which an application says that it has none.
- */
-static void **duo_descs(void **descs, size_t count)
-{
-	static void *none[DUO_ATOMIC_DESCS];
-
-	return descs || count > DUO_ATOMIC_DESCS ? descs : none;
+	return duo_atomicv(ep_fid, &ioc, &desc, 1, dest, raddr, key, datatype,
+			   op, context);
 }
 
 DUO_SAME_ARGS ssize_t duo_fetch_atomic_any(struct fid_ep *ep_fid,
@@ -200,22 +213,11 @@ DUO_SAME_ARGS ssize_t duo_fetch_atomic_any(struct fid_ep *ep_fid,
 					   enum fi_datatype datatype,
 					   enum fi_op op, void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct fi_rma_ioc at = { raddr, count, key };
 	const struct fi_ioc ioc = { (void *) buf, count };
-	const struct fi_ioc to = { result, count };
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(&ioc, 1, dest, &at, datatype, op, context);
-	int ret = duo_atomic_any(ep, NEAR_FETCH, &msg, duo_iocs_none,
-				 (struct duo_iocs) { &to, 1 },
-				 ep->tx.op_flags, false);
+	struct fi_ioc to = { result, count };
 
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_fetch_atomic(ep->path_ep[FI_DUO_CORE], buf, count, desc,
-				    result, result_desc, msg.addr, raddr, key,
-				    datatype, op, context));
+	return duo_fetch_atomicv(ep_fid, &ioc, &desc, 1, &to, &result_desc, 1,
+				 dest, raddr, key, datatype, op, context);
 }
 
 static ssize_t duo_fetch_atomic(struct fid_ep *ep_fid, const void *buf,
@@ -239,53 +241,6 @@ static ssize_t duo_fetch_atomic(struct fid_ep *ep_fid, const void *buf,
 				    op, context);
 }
 
-static ssize_t duo_fetch_atomicv(struct fid_ep *ep_fid,
-				 const struct fi_ioc *iov, void **desc,
-				 size_t count, struct fi_ioc *resultv,
-				 void **result_desc, size_t result_count,
-				 fi_addr_t dest, uint64_t raddr, uint64_t key,
-				 enum fi_datatype datatype, enum fi_op op,
-				 void *context)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct fi_rma_ioc at = {
-		raddr, duo_ioc_count(resultv, result_count), key,
-	};
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(iov, count, dest, &at, datatype, op, context);
-	int ret = duo_atomic_any(ep, NEAR_FETCH, &msg, duo_iocs_none,
-				 (struct duo_iocs) { resultv, result_count },
-				 ep->tx.op_flags, false);
-
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_fetch_atomicv(ep->path_ep[FI_DUO_CORE], iov, desc,
-				     count, resultv,
-				     duo_descs(result_desc, result_count),
-				     result_count, msg.addr, raddr, key,
-				     datatype, op, context));
-}
-
-static ssize_t duo_fetch_atomicmsg(struct fid_ep *ep_fid,
-				   const struct fi_msg_atomic *msg,
-				   struct fi_ioc *resultv, void **result_desc,
-				   size_t result_count, uint64_t flags)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct fi_msg_atomic out = *msg;
-	int ret = duo_atomic_any(ep, NEAR_FETCH, &out, duo_iocs_none,
-				 (struct duo_iocs) { resultv, result_count },
-				 flags, false);
-
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_fetch_atomicmsg(ep->path_ep[FI_DUO_CORE], &out, resultv,
-				       duo_descs(result_desc, result_count),
-				       result_count, flags));
-}
-
 static ssize_t duo_compare_atomic(struct fid_ep *ep_fid, const void *buf,
 				  size_t count, void *desc, const void *compare,
 				  void *compare_desc, void *result,
@@ -294,53 +249,31 @@ static ssize_t duo_compare_atomic(struct fid_ep *ep_fid, const void *buf,
 				  enum fi_datatype datatype, enum fi_op op,
 				  void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct fi_rma_ioc at = { raddr, count, key };
 	const struct fi_ioc ioc = { (void *) buf, count };
 	const struct fi_ioc with = { (void *) compare, count };
-	const struct fi_ioc to = { result, count };
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(&ioc, 1, dest, &at, datatype, op, context);
-	int ret = duo_atomic_any(ep, NEAR_COMPARE, &msg,
-				 (struct duo_iocs) { &with, 1 },
-				 (struct duo_iocs) { &to, 1 },
-				 ep->tx.op_flags, false);
+	struct fi_ioc to = { result, count };
 
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_compare_atomic(ep->path_ep[FI_DUO_CORE], buf, count,
-				      desc, compare, compare_desc, result,
-				      result_desc, msg.addr, raddr, key,
-				      datatype, op, context));
+	return duo_compare_atomicv(ep_fid, &ioc, &desc, 1, &with,
+				   &compare_desc, 1, &to, &result_desc, 1,
+				   dest, raddr, key, datatype, op, context);
 }
 
-static ssize_t duo_compare_atomicv(
-	struct fid_ep *ep_fid, const struct fi_ioc *iov, void **desc,
-	size_t count, const struct fi_ioc *comparev, void **compare_desc,
-	size_t compare_count, struct fi_ioc *resultv, void **result_desc,
-	size_t result_count, fi_addr_t dest, uint64_t raddr, uint64_t key,
-	enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t duo_atomicmsg(struct fid_ep *ep_fid,
+			     const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	const struct fi_rma_ioc at = { raddr, duo_ioc_count(iov, count), key };
-	struct fi_msg_atomic msg =
-		duo_atomic_msg(iov, count, dest, &at, datatype, op, context);
-	int ret = duo_atomic_any(ep, NEAR_COMPARE, &msg,
-				 (struct duo_iocs) { comparev, compare_count },
-				 (struct duo_iocs) { resultv, result_count },
-				 ep->tx.op_flags, false);
+	return duo_atomic_any(ep_fid, NEAR_ATOMIC, *msg, duo_iocs_none,
+			      duo_iocs_none, flags);
+}
 
-	if (ret != DUO_TO_CORE)
-		return ret;
-	return duo_atomic_called(
-		ep, fi_compare_atomicv(ep->path_ep[FI_DUO_CORE], iov, desc,
-				       count, comparev,
-				       duo_descs(compare_desc, compare_count),
-				       compare_count, resultv,
-				       duo_descs(result_desc, result_count),
-				       result_count, msg.addr, raddr, key,
-				       datatype, op, context));
+static ssize_t duo_fetch_atomicmsg(struct fid_ep *ep_fid,
+				   const struct fi_msg_atomic *msg,
+				   struct fi_ioc *resultv, void **result_desc,
+				   size_t result_count, uint64_t flags)
+{
+	const struct duo_iocs result = { resultv, result_desc, result_count };
+
+	return duo_atomic_any(ep_fid, NEAR_FETCH, *msg, duo_iocs_none, result,
+			      flags);
 }
 
 static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
@@ -350,22 +283,31 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 				     struct fi_ioc *resultv, void **result_desc,
 				     size_t result_count, uint64_t flags)
 {
+	const struct duo_iocs result = { resultv, result_desc, result_count },
+		compare = { comparev, compare_desc, compare_count };
+
+	return duo_atomic_any(ep_fid, NEAR_COMPARE, *msg, compare, result,
+			      flags);
+}
+
+/* The core has no flag for it: a success is not reported. */
+static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
+				 size_t count, fi_addr_t dest, uint64_t raddr,
+				 uint64_t key, enum fi_datatype datatype,
+				 enum fi_op op)
+{
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct fi_msg_atomic out = *msg;
-	int ret = duo_atomic_any(ep, NEAR_COMPARE, &out,
-				 (struct duo_iocs) { comparev, compare_count },
-				 (struct duo_iocs) { resultv, result_count },
-				 flags, false);
+	const struct fi_rma_ioc at = { raddr, count, key };
+	const struct fi_ioc ioc = { (void *) buf, count };
+	struct fi_msg_atomic msg = DUO_ATOMIC_MSG(&ioc, NULL, 1, &at, NULL);
+	ssize_t ret = duo_atomic_near(ep, NEAR_ATOMIC, &msg, duo_iocs_none,
+				      duo_iocs_none, FI_INJECT, true);
 
 	if (ret != DUO_TO_CORE)
 		return ret;
-	return duo_atomic_called(
-		ep, fi_compare_atomicmsg(ep->path_ep[FI_DUO_CORE], &out,
-					 comparev,
-					 duo_descs(compare_desc, compare_count),
-					 compare_count, resultv,
-					 duo_descs(result_desc, result_count),
-					 result_count, flags));
+	ret = fi_inject_atomic(ep->path_ep[FI_DUO_CORE], buf, count, msg.addr,
+			       raddr, key, datatype, op);
+	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
 static int duo_atomicvalid(struct fid_ep *ep_fid, enum fi_datatype datatype,

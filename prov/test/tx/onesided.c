@@ -3,7 +3,7 @@
 
 /*
  * RMA and atomics: every variant goes to the core, whoever the peer is, with
- * all that it was given; only the address is the core's.
+ * all that it was given, as a message; only the address is the core's.
  */
 
 #include <rdma/fi_atomic.h>
@@ -146,26 +146,28 @@ static ssize_t call(int variant, fi_addr_t to)
 
 /* What the core is to be given, beside where to. */
 static const struct fake_onesided wanted[] = {
-	{ "read", ONE, .desc = DESC, DONE },
-	{ "readv", iov, VEC, DONE },
+	{ "readmsg", ONE, .desc = DESC, DONE },
+	{ "readmsg", iov, VEC, DONE },
 	{ "readmsg", iov, VEC, MSG },
-	{ "write", ONE, .desc = DESC, DONE },
-	{ "writev", iov, VEC, DONE },
+	{ "writemsg", ONE, .desc = DESC, DONE },
+	{ "writemsg", iov, VEC, DONE },
 	{ "writemsg", iov, VEC, MSG },
 	{ "inject", ONE },
-	{ "writedata", ONE, .desc = DESC, DONE, .data = DATA },
+	{ "writemsg", ONE, .desc = DESC, DONE, .data = DATA,
+	  .flags = FI_REMOTE_CQ_DATA },
 	{ "injectdata", ONE, .data = DATA },
-	{ "atomic", ONE, .desc = DESC, DONE },
-	{ "atomicv", ioc, VEC, DONE },
+	{ "atomicmsg", ONE, .desc = DESC, DONE },
+	{ "atomicmsg", ioc, VEC, DONE },
 	{ "atomicmsg", ioc, VEC, MSG },
 	{ "inject_atomic", ONE },
-	{ "fetch", ONE, .desc = DESC, .result = result, .result_desc = DESC,
-	  DONE },
-	{ "fetchv", ioc, VEC, RESULTV, DONE },
+	{ "fetchmsg", ONE, .desc = DESC, .result = result, .result_desc = DESC,
+	  .result_count = 1, DONE },
+	{ "fetchmsg", ioc, VEC, RESULTV, DONE },
 	{ "fetchmsg", ioc, VEC, RESULTV, MSG },
-	{ "compare", ONE, .desc = DESC, .result = result, .result_desc = DESC,
-	  .compare = compare, .compare_desc = DESC, DONE },
-	{ "comparev", ioc, VEC, RESULTV, COMPAREV, DONE },
+	{ "comparemsg", ONE, .desc = DESC, .result = result, .result_desc = DESC,
+	  .result_count = 1, .compare = compare, .compare_desc = DESC,
+	  .compare_count = 1, DONE },
+	{ "comparemsg", ioc, VEC, RESULTV, COMPAREV, DONE },
 	{ "comparemsg", ioc, VEC, RESULTV, COMPAREV, MSG },
 };
 #define COUNT ((int) ARRAY_SIZE(wanted))
@@ -177,6 +179,8 @@ static void check_call(int variant, fi_addr_t to)
 
 	ck_assert_str_eq(got->call, want.call);
 	want.call = got->call;
+	if (want.context && !(want.flags & FI_MORE))
+		want.flags |= fixture_ep()->tx.op_flags;
 	want.dest = to;
 	want.raddr = RADDR;
 	want.key = KEY;
