@@ -214,7 +214,10 @@ int duo_ep_open_local(struct duo_ep *ep)
 	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
 		return 0;
 	duo_registry_tidy(duo_params.registry_dir, duo_peers);
-	ret = duo_local_open_together(ep);
+	ret = ep->domain->peer->alone ? duo_local_open_alone(ep, &live) :
+					duo_local_open_together(ep);
+	if (ret == -FI_ETIMEDOUT)	/* the one that has the flock stopped */
+		ret = duo_local_open_av(ep);
 	if (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE || ret == -EUSERS) {
 		again = duo_local_open_alone(ep, &live);
 		if (again != -FI_ETIMEDOUT)

@@ -57,6 +57,8 @@ struct duo_peer {
 	const char *takes;
 	/* It has structures of libfabric's that differ between versions. */
 	bool same_libfabric;
+	/* Endpoints of a user start one after another: room is found, and taken. */
+	bool alone;
 	/* It carries messages of device memory, see device/device.h. */
 	bool device;
 	/*

@@ -13,7 +13,6 @@
 #include "base/params.h"
 #include "obj/cntr.h"
 #include "obj/fabric.h"
-#include "shm/room.h"
 #include "shm/shm.h"
 
 #define DUO_SHM_DRAIN 64		/* polls of shm before it is closed */
@@ -206,6 +205,7 @@ const struct duo_peer duo_peer_shm = {
 	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,
 	.same_libfabric = true,
+	.alone = true,
 	.fabric_open = duo_shm_fabric_open,
 	.domain_open = duo_shm_domain_open,
 	.cq_open = duo_shm_cq_open,

@@ -11,22 +11,19 @@
 #include "base/log.h"
 #include "shm/shm.h"
 
-struct fi_info *duo_shm_getinfo(void)
+int duo_shm_fabric_open(struct duo_fabric *fabric)
 {
 	DUO_WARN(FABRIC, "libfabric %d.%d has no shm that ofi_duo could use; "
 		 "the core carries all messages. Set FI_OFI_DUO_PEER=near\n",
 		 FI_MAJOR_VERSION, FI_MINOR_VERSION);
-	return NULL;
+	return -FI_ENODATA;
 }
 
-/* Never of a domain: there is no info to open one with. */
+/* Never of a domain: there is no fabric to open one of. */
 const struct duo_peer duo_peer_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,
 	.same_libfabric = true,
 	.fabric_open = duo_shm_fabric_open,
-	.domain_open = duo_shm_domain_open,
-	.bury = duo_shm_bury,
-	.sweep = duo_shm_sweep,
 };

@@ -5,7 +5,7 @@
  * The local side of an endpoint over libfabric's shm, a peer provider
  * (fi_peer(3)): it asks us which receive takes a message, and writes its
  * completions by calling us. ep.c opens it, map.c keeps its AV, srx.c and
- * done.c are what it calls, room.c and region.c see to its memory. Under the
+ * done.c are what it calls, room.c sees to its memory. Under the
  * domain's lock, which is shm's owner lock.
  *
  * Cost: 16 MiB of /dev/shm an endpoint.
@@ -51,12 +51,21 @@ struct duo_shm {
 	char name[DUO_SHM_PEERS][DUO_PEER_NAME_MAX];	/* by its number */
 };
 
-/* info.c: the shm provider as a peer, or NULL with a warning */
-struct fi_info *duo_shm_getinfo(void);
-
 /* open.c: parts of struct duo_peer; likewise publish.c and map.c */
 int duo_shm_fabric_open(struct duo_fabric *fabric);
 int duo_shm_domain_open(struct duo_domain *domain);
+
+/* room.c */
+/* 0, -FI_ENOSPC: no room even now, or -EFBIG: RLIMIT_FSIZE. Takes nothing. */
+int duo_room_check(void);
+/*
+ * Enables an endpoint of shm, which writes to its region, and then gives the
+ * region all its pages. -FI_ENOSPC: there is too little room; the endpoint can
+ * only be closed. Nobody of this user takes room meanwhile (duo_peer.alone). If
+ * others do between the check and shm's writing, the process ends by SIGBUS, as
+ * it does with libfabric's shm by itself.
+ */
+int duo_room_enable(struct fid_ep *shm, const char *name);
 
 /* publish.c */
 /* What the record of an endpoint says: a new name, which nobody can guess. */

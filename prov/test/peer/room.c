@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * room.h: an endpoint whose region has no room is told so, and not by a
- * signal. A file that is shorter than its mapping stands for a full tmpfs:
- * the access beyond its end is the same SIGBUS.
- */
+/* The pages of a region of shm: asked for before, and taken when it is there. */
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -19,11 +12,10 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
-#include "shm/room.h"
+#include "shm/shm.h"
 #include "unit.h"
 
 #define PAGES 8
-#define LACKING 3	/* the last of them */
 
 static char name[64];
 static char *region;
@@ -78,18 +70,9 @@ UNIT_TEST(enough)
 	ck_assert_int_eq(enabled, 1);
 }
 
-/* shm gets to its end, and what it wrote is there until it unmaps it. */
-UNIT_TEST(too_little)
-{
-	map(PAGES - LACKING);
-	ck_assert_int_eq(duo_room_enable(&shm, name), -FI_ENOSPC);
-	ck_assert_int_eq(enabled, 1);
-	ck_assert_int_eq(region[PAGES * page - 1], 'x');
-}
-
 UNIT_TEST(shm_fails)
 {
-	map(PAGES - LACKING);
+	map(PAGES);
 	enable_ret = -FI_EIO;
 	ck_assert_int_eq(duo_room_enable(&shm, name), -FI_EIO);
 }
@@ -106,67 +89,6 @@ UNIT_TEST(all_pages_are_there_afterwards)
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	ck_assert_int_eq(st.st_blocks * 512, 2 * PAGES * page);
 	close(fd);
-}
-
-static sigjmp_buf back;
-
-static void to_the_application(int number)
-{
-	siglongjmp(back, 1);
-}
-
-/* Before and after, SIGBUS is the application's. */
-UNIT_TEST(signal_is_put_back)
-{
-	struct sigaction action = { .sa_handler = to_the_application }, now;
-	sigset_t set, after;
-
-	ck_assert_int_eq(sigaction(SIGBUS, &action, NULL), 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGBUS);
-	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
-	map(PAGES - LACKING);
-	ck_assert_int_eq(duo_room_enable(&shm, name), -FI_ENOSPC);
-	ck_assert_int_eq(sigaction(SIGBUS, NULL, &now), 0);
-	ck_assert_ptr_eq(now.sa_handler, to_the_application);
-	ck_assert_int_eq(pthread_sigmask(SIG_UNBLOCK, &set, &after), 0);
-	ck_assert_int_eq(sigismember(&after, SIGBUS), 1);
-}
-
-static int other_enable(struct fid *fid, int command, void *arg);
-static struct fi_ops other_ops = {
-	.size = sizeof(other_ops), .control = other_enable,
-};
-static bool other_told;
-
-static void *touch(void *at)
-{
-	if (!sigsetjmp(back, 1))
-		*(char *) at = 'x';
-	else
-		other_told = true;
-	return NULL;
-}
-
-static int other_enable(struct fid *fid, int command, void *arg)
-{
-	pthread_t thread;
-
-	ck_assert_int_eq(pthread_create(&thread, NULL, touch,
-					region + (PAGES - 1) * page), 0);
-	return -pthread_join(thread, NULL);
-}
-
-/* Another thread's own SIGBUS meanwhile goes to the application. */
-UNIT_TEST(signal_of_another_thread)
-{
-	struct sigaction action = { .sa_handler = to_the_application };
-
-	ck_assert_int_eq(sigaction(SIGBUS, &action, NULL), 0);
-	map(PAGES - LACKING);
-	shm.fid.ops = &other_ops;
-	ck_assert_int_eq(duo_room_enable(&shm, name), 0);
-	ck_assert(other_told);
 }
 
 /* Refused before shm makes the file longer, which would end the process. */
