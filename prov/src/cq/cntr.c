@@ -16,52 +16,35 @@
 #include "peer/peer.h"
 
 /*
- * Receives of both paths; of sends those of a local peer that has no counter of
- * its own.
+ * What an endpoint counts, or of that what ended in error: receives of both
+ * paths; of sends those of a local peer that has no counter of its own.
  */
-static uint64_t duo_cntr_bind_good(const struct duo_cntr_bind *bind)
+static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
 	const struct duo_ep *ep = bind->ep;
 	const struct fi_duo_path_stats *path = ep->stats.path;
 	uint64_t count = 0;
 
 	if (bind->flags & FI_RECV)
-		count += path[FI_DUO_CORE].rx_msgs + path[FI_DUO_LOCAL].rx_msgs;
-	if (bind->flags & FI_SEND && !bind->cntr->path_cntr[FI_DUO_LOCAL])
+		count += err ? ep->rx.failed : path[FI_DUO_CORE].rx_msgs +
+					       path[FI_DUO_LOCAL].rx_msgs;
+	if (bind->flags & FI_SEND && err)
+		count += ep->tx.failed;
+	else if (bind->flags & FI_SEND && !bind->cntr->path_cntr[FI_DUO_LOCAL])
 		count += path[FI_DUO_LOCAL].tx_msgs - ep->tx.pending -
 			 ep->tx.failed;
 	return count;
 }
 
-static uint64_t duo_cntr_bind_bad(const struct duo_cntr_bind *bind)
+static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 {
-	uint64_t count = 0;
-
-	if (bind->flags & FI_RECV)
-		count += bind->ep->rx.failed;
-	if (bind->flags & FI_SEND)
-		count += bind->ep->tx.failed;
-	return count;
-}
-
-static uint64_t duo_cntr_good(const struct duo_cntr *cntr)
-{
-	const struct duo_cntr_bind *bind;
-	uint64_t count = cntr->good + cntr->core_good;
-
-	LIST_FOREACH(bind, &cntr->binds, cntr_link)
-		count += duo_cntr_bind_good(bind);
-	return count;
-}
-
-static uint64_t duo_cntr_bad(const struct duo_cntr *cntr)
-{
-	uint64_t count = cntr->bad +
-			 fi_cntr_readerr(cntr->path_cntr[FI_DUO_CORE]);
+	uint64_t count = cntr->own[err] + (err ?
+			 fi_cntr_readerr(cntr->path_cntr[FI_DUO_CORE]) :
+			 cntr->core_good);
 	const struct duo_cntr_bind *bind;
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link)
-		count += duo_cntr_bind_bad(bind);
+		count += duo_cntr_bind_sum(bind, err);
 	return count;
 }
 
@@ -106,74 +89,64 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad)
 {
 	duo_cntr_ask_core(cntr);
-	*good = duo_cntr_good(cntr);
-	*bad = duo_cntr_bad(cntr);
+	*good = duo_cntr_sum(cntr, false);
+	*bad = duo_cntr_sum(cntr, true);
 }
 
-static uint64_t duo_cntr_read(struct fid_cntr *cntr_fid)
+static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 {
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
 	uint64_t value;
 
 	duo_lock(&cntr->domain->lock);
 	duo_cntr_progress(cntr);
-	value = duo_cntr_good(cntr);
+	value = duo_cntr_sum(cntr, err);
 	duo_unlock(&cntr->domain->lock);
 	return value;
-}
-
-static uint64_t duo_cntr_readerr(struct fid_cntr *cntr_fid)
-{
-	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
-	uint64_t value;
-
-	duo_lock(&cntr->domain->lock);
-	duo_cntr_progress(cntr);
-	value = duo_cntr_bad(cntr);
-	duo_unlock(&cntr->domain->lock);
-	return value;
-}
-
-static int duo_cntr_add(struct fid_cntr *cntr_fid, uint64_t value)
-{
-	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
-
-	duo_lock(&cntr->domain->lock);
-	cntr->good += value;
-	duo_unlock(&cntr->domain->lock);
-	return 0;
-}
-
-static int duo_cntr_adderr(struct fid_cntr *cntr_fid, uint64_t value)
-{
-	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
-
-	duo_lock(&cntr->domain->lock);
-	cntr->bad += value;
-	duo_unlock(&cntr->domain->lock);
-	return 0;
 }
 
 /* What others count goes on: the difference is ours. */
-static int duo_cntr_set(struct fid_cntr *cntr_fid, uint64_t value)
+static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
+			bool set)
 {
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
 
 	duo_lock(&cntr->domain->lock);
-	duo_cntr_ask_core(cntr);
-	cntr->good += value - duo_cntr_good(cntr);
+	if (set)
+		duo_cntr_ask_core(cntr);
+	cntr->own[err] += value - (set ? duo_cntr_sum(cntr, err) : 0);
 	duo_unlock(&cntr->domain->lock);
 	return 0;
 }
 
-static int duo_cntr_seterr(struct fid_cntr *cntr_fid, uint64_t value)
+static uint64_t duo_cntr_read(struct fid_cntr *cntr)
 {
-	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+	return duo_cntr_get(cntr, false);
+}
 
-	duo_lock(&cntr->domain->lock);
-	cntr->bad += value - duo_cntr_bad(cntr);
-	duo_unlock(&cntr->domain->lock);
-	return 0;
+static uint64_t duo_cntr_readerr(struct fid_cntr *cntr)
+{
+	return duo_cntr_get(cntr, true);
+}
+
+static int duo_cntr_add(struct fid_cntr *cntr, uint64_t value)
+{
+	return duo_cntr_put(cntr, value, false, false);
+}
+
+static int duo_cntr_adderr(struct fid_cntr *cntr, uint64_t value)
+{
+	return duo_cntr_put(cntr, value, true, false);
+}
+
+static int duo_cntr_set(struct fid_cntr *cntr, uint64_t value)
+{
+	return duo_cntr_put(cntr, value, false, true);
+}
+
+static int duo_cntr_seterr(struct fid_cntr *cntr, uint64_t value)
+{
+	return duo_cntr_put(cntr, value, true, true);
 }
 
 static struct fi_ops_cntr duo_cntr_ops = {
@@ -188,15 +161,6 @@ static struct fi_ops_cntr duo_cntr_ops = {
 	DUO_NO_XPU_CNTR
 };
 
-static int duo_cntr_close_paths(struct duo_cntr *cntr)
-{
-	int ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
-
-	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
-		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
-	return ret;
-}
-
 static int duo_cntr_close(struct fid *fid)
 {
 	struct duo_cntr *cntr = duo_cntr_of(fid);
@@ -205,13 +169,14 @@ static int duo_cntr_close(struct fid *fid)
 	if (atomic_load(&cntr->refs))
 		return -FI_EBUSY;
 	duo_lock(&cntr->domain->lock);
-	ret = duo_cntr_close_paths(cntr);
+	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
+	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
+		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
 	if (!ret)
-		duo_cntr_wait_end(cntr);
+		duo_cntr_wait_close(cntr);
 	duo_unlock(&cntr->domain->lock);
 	if (ret)
 		return ret;
-	duo_cntr_wait_close(cntr);
 	atomic_fetch_sub(&cntr->domain->refs, 1);
 	free(cntr);
 	return 0;
@@ -253,18 +218,12 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			 "FI_OFI_DUO_USE_SHM=0\n", attr->events);
 		return -FI_ENOSYS;
 	}
-	switch (attr->wait_obj) {
-	case FI_WAIT_NONE:
-	case FI_WAIT_UNSPEC:
-	case FI_WAIT_YIELD:
-	case FI_WAIT_FD:
+	if (duo_waiter_knows(attr->wait_obj))
 		return 0;
-	default:
-		DUO_WARN(CNTR, "wait object %d of a counter: use FI_WAIT_NONE, "
-			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
-			 attr->wait_obj);
-		return -FI_ENOSYS;
-	}
+	DUO_WARN(CNTR, "wait object %d of a counter: use FI_WAIT_NONE, "
+		 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+		 attr->wait_obj);
+	return -FI_ENOSYS;
 }
 
 int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
@@ -299,7 +258,9 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	return 0;
 
 close_wait:
+	duo_lock(&cntr->domain->lock);
 	duo_cntr_wait_close(cntr);
+	duo_unlock(&cntr->domain->lock);
 free_cntr:
 	free(cntr);
 	return ret;
@@ -336,16 +297,13 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 	return ret;
 }
 
-/* To an endpoint that is enabled: what it did until now does not count. */
-static int duo_cntr_bound_late(struct duo_cntr_bind *bind)
+/* own += what the endpoint has counted, or -=. */
+static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
-	int ret = duo_cntr_bind_paths(bind);
+	int err;
 
-	if (ret)
-		return ret;
-	bind->cntr->good -= duo_cntr_bind_good(bind);
-	bind->cntr->bad -= duo_cntr_bind_bad(bind);
-	return 0;
+	for (err = 0; err <= 1; err++)
+		bind->cntr->own[err] += sign * duo_cntr_bind_sum(bind, err);
 }
 
 static int duo_cntr_attach(struct duo_cntr_bind *bind)
@@ -356,12 +314,14 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	duo_lock(&ep->domain->lock);
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	ret = duo_ep_enabled(ep) ? duo_cntr_bound_late(bind) :
+	ret = duo_ep_enabled(ep) ? duo_cntr_bind_paths(bind) :
 			    duo_cntr_bind_core(bind);
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
 	} else {
+		if (duo_ep_enabled(ep))	/* what it did does not count */
+			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
@@ -394,8 +354,7 @@ void duo_cntr_unbind(struct duo_ep *ep)
 	struct duo_cntr_bind *bind;
 
 	while ((bind = LIST_FIRST(&ep->cntrs))) {
-		bind->cntr->good += duo_cntr_bind_good(bind);
-		bind->cntr->bad += duo_cntr_bind_bad(bind);
+		duo_cntr_keep(bind, 1);
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
 		atomic_fetch_sub(&bind->cntr->refs, 1);

@@ -27,12 +27,8 @@ void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
+/* Under the lock: nobody sleeps for it, so none asks the core for its value. */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
-/*
- * Under the lock: nobody sleeps for it any more, so that others do not ask the
- * core for its value.
- */
-void duo_cntr_wait_end(struct duo_cntr *cntr);
 /* The endpoint has its CQs: what wakes them wakes its counters, or this one. */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -17,7 +17,6 @@
 #include "core/lazy.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "cq/nap.h"
 #include "cq/wait.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
@@ -52,44 +51,28 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 
 void duo_cntr_wait_close(struct duo_cntr *cntr)
 {
-	duo_lock(&cntr->domain->lock);
 	LIST_REMOVE(cntr, sleeper_link);
-	duo_unlock(&cntr->domain->lock);
 	duo_waiter_close(&cntr->sleeper[DUO_CNTR_CALL].waiter);
 	duo_waiter_close(&cntr->sleeper[DUO_CNTR_FD].waiter);
 }
 
-void duo_cntr_wait_end(struct duo_cntr *cntr)
-{
-	atomic_store(&cntr->sleeper[DUO_CNTR_CALL].asleep, false);
-	atomic_store(&cntr->sleeper[DUO_CNTR_FD].asleep, false);
-}
-
-static int duo_cntr_wait_add(struct duo_cntr *cntr, int fd)
-{
-	struct duo_cntr_sleeper *sleeper;
-	int ret = 0;
-
-	for (sleeper = cntr->sleeper;
-	     sleeper < cntr->sleeper + DUO_CNTR_WAYS && !ret; sleeper++)
-		if (sleeper->waiter.fd >= 0)
-			ret = duo_waiter_add(&sleeper->waiter, fd);
-	return ret;
-}
-
+/* What wakes a CQ of the endpoint wakes who sleeps for the counter. */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
-	return cq && cq->core_fd >= 0 ?
-	       duo_cntr_wait_add(cntr, cq->core_fd) : 0;
+	int i, ret = 0;
+
+	for (i = 0; i < DUO_CNTR_WAYS && !ret && cq && cq->core_fd >= 0; i++)
+		if (cntr->sleeper[i].waiter.fd >= 0)
+			ret = duo_waiter_add(&cntr->sleeper[i].waiter,
+					     cq->core_fd);
+	return ret;
 }
 
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind)
 {
 	int ret = duo_cntr_wait_cq(bind->cntr, bind->ep->tx_cq);
 
-	if (!ret)
-		ret = duo_cntr_wait_cq(bind->cntr, bind->ep->rx_cq);
-	return ret;
+	return ret ? ret : duo_cntr_wait_cq(bind->cntr, bind->ep->rx_cq);
 }
 
 int duo_cntr_wait_ep(struct duo_ep *ep)
@@ -260,36 +243,21 @@ static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 }
 
 /* Until good reaches want, or an error is counted beside bad of them. */
-static int duo_cntr_sleep_until(struct duo_cntr *cntr, uint64_t want,
-				uint64_t bad)
-{
-	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
-	int ret;
-
-	/* several threads would take each other's bell */
-	if (atomic_load(&cntr->waiting) > 1)
-		return -FI_ENOSYS;
-	duo_lock(&cntr->domain->lock);
-	sleeper->want = want;
-	sleeper->bad = bad;
-	ret = duo_cntr_fall_asleep(cntr, sleeper);
-	duo_unlock(&cntr->domain->lock);
-	return ret;
-}
-
 static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 			   uint64_t want, uint64_t bad)
 {
-	const struct duo_waiter *waiter =
-		&cntr->sleeper[DUO_CNTR_CALL].waiter;
-	int ret = duo_cntr_sleep_until(cntr, want, bad);
+	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
+	int ret = -FI_ENOSYS;
 
-	if (!ret) {
-		nap->refused = 0;
-		duo_waiter_sleep(waiter, nap);
-	} else if (ret == -FI_ENOSYS || nap->refused++) {
-		duo_waiter_nap(waiter);
+	/* several threads would take each other's bell */
+	if (atomic_load(&cntr->waiting) <= 1) {
+		duo_lock(&cntr->domain->lock);
+		sleeper->want = want;
+		sleeper->bad = bad;
+		ret = duo_cntr_fall_asleep(cntr, sleeper);
+		duo_unlock(&cntr->domain->lock);
 	}
+	duo_waiter_sleep(&sleeper->waiter, nap, ret);
 }
 
 static int duo_cntr_wait_for(struct duo_cntr *cntr, uint64_t want,

@@ -14,7 +14,7 @@
 #include "base/enosys.h"
 #include "base/log.h"
 #include "cq/cq.h"
-#include "cq/nap.h"
+#include "cq/wait.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
@@ -261,18 +261,11 @@ static int duo_cq_check(const struct fi_cq_attr *attr)
 {
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
-	switch (attr->wait_obj) {
-	case FI_WAIT_NONE:
-	case FI_WAIT_UNSPEC:
-	case FI_WAIT_YIELD:
-	case FI_WAIT_FD:
+	if (duo_waiter_knows(attr->wait_obj))
 		return 0;
-	default:
-		DUO_WARN(CQ, "wait object %d: use FI_WAIT_NONE, "
-			 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
-			 attr->wait_obj);
-		return -FI_ENOSYS;
-	}
+	DUO_WARN(CQ, "wait object %d: use FI_WAIT_NONE, FI_WAIT_UNSPEC, "
+		 "FI_WAIT_YIELD or FI_WAIT_FD\n", attr->wait_obj);
+	return -FI_ENOSYS;
 }
 
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,

@@ -20,7 +20,6 @@
 #include "core/lazy.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "cq/nap.h"
 #include "cq/wait.h"
 #include "obj/cntr.h"
 #include "obj/domain.h"
@@ -190,8 +189,8 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 	return ret;
 }
 
-void duo_waiter_sleep(const struct duo_waiter *waiter,
-		      const struct duo_nap *nap)
+static void duo_waiter_poll(const struct duo_waiter *waiter,
+			    const struct duo_nap *nap)
 {
 	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
 	int ms = DUO_SLEEP_MS;
@@ -201,29 +200,33 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 	poll(&fd, 1, ms);
 }
 
-void duo_waiter_nap(const struct duo_waiter *waiter)
+void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
+		      int ret)
 {
-	if (waiter->obj == FI_WAIT_YIELD)
+	if (!ret) {
+		nap->refused = 0;
+		duo_waiter_poll(waiter, nap);
+	} else if (ret == -FI_EAGAIN && !nap->refused++) {
+		return;		/* the second time, near is at work for others */
+	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
-	else
+	} else {
 		duo_nap();
+	}
 }
 
 void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap)
 {
+	int ret = -FI_ENOSYS;
+
 	if (cq->waiter.fd < 0 || cq->waiter.timer_fd >= 0) {
 		duo_lock(&cq->domain->lock);
 		duo_cq_before_sleep(cq);
 		duo_unlock(&cq->domain->lock);
-		duo_waiter_nap(&cq->waiter);
-		return;
+	} else {
+		ret = duo_cq_fall_asleep(cq);
 	}
-	if (!duo_cq_fall_asleep(cq)) {
-		nap->refused = 0;
-		duo_waiter_sleep(&cq->waiter, nap);
-	} else if (nap->refused++) {
-		duo_nap();	/* near is at work for somebody slow */
-	}
+	duo_waiter_sleep(&cq->waiter, nap, ret);
 }
 
 static int duo_cq_trywait(struct duo_cq *cq)

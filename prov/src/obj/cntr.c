@@ -41,9 +41,7 @@ void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err)
 	struct duo_cntr_bind *bind;
 
 	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		if (!(bind->flags & flag))
-			continue;
-		bind->cntr->good += !err;
-		bind->cntr->bad += !!err;
+		if (bind->flags & flag)
+			bind->cntr->own[!!err]++;
 	}
 }

@@ -36,7 +36,7 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm counts here */
-	uint64_t good, bad;		/* what nothing below says */
+	uint64_t own[2];		/* what nothing below says; in error */
 	uint64_t core_good;		/* as the core has last said */
 	uint32_t core_skip;		/* reads since then */
 	bool of_region;			/* the core counts there, too */

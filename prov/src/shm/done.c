@@ -97,12 +97,12 @@ int duo_shm_cq_open(struct duo_cq *cq, size_t size)
 /* shm has completed something, under the domain's lock. */
 static void duo_shm_cntr_inc(struct fid_peer_cntr *peer_cntr)
 {
-	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->good++;
+	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->own[0]++;
 }
 
 static void duo_shm_cntr_incerr(struct fid_peer_cntr *peer_cntr)
 {
-	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->bad++;
+	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->own[1]++;
 }
 
 static struct fi_ops_cntr_owner duo_shm_cntr_ops = {
