@@ -114,10 +114,8 @@ DUO_COLD ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src)
 {
-	if (!(cq->attention & DUO_CQ_ENTRIES))
+	if (!(cq->attention & DUO_CQ_ENTRIES) || __builtin_expect(!count, false))
 		return duo_cq_read_fresh(cq, buf, count, src);
-	if (__builtin_expect(!count, false))
-		return duo_cq_read_fresh(cq, NULL, 0, NULL);
 	if (__builtin_expect(!cq->ring_left--, false))
 		duo_cq_ring_poll(cq);
 	return duo_cq_read_ring(cq, buf, count, src);

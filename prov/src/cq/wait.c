@@ -84,9 +84,7 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 	struct duo_ep *ep;
 	int ret = 0;
 
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		ret = duo_lazy_flush(ep) ? -FI_EAGAIN : ret;
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		ret = duo_lazy_flush(ep) ? -FI_EAGAIN : ret;
 	return ret;
 }
@@ -135,10 +133,8 @@ static int duo_cq_arm(struct duo_cq *cq)
 	int ret = 0;
 
 	duo_cq_set_asleep(cq, true);
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		ret = ret ? ret : duo_ep_arm(ep);
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
-		ret = ret ? ret : duo_ep_arm(ep);
+	for (ep = duo_cq_first_ep(cq); ep && !ret; ep = duo_cq_next_ep(cq, ep))
+		ret = duo_ep_arm(ep);
 	if (!ret)
 		ret = duo_cq_arm_core(cq);
 	if (!ret && cq->waiter.timer_fd >= 0)
@@ -156,9 +152,7 @@ static void duo_cq_woken(struct duo_cq *cq)
 
 	duo_cq_set_asleep(cq, false);
 	duo_waiter_clear(&cq->waiter);
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link)
-		duo_ep_woken(ep);
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link)
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		duo_ep_woken(ep);
 }
 

@@ -159,32 +159,31 @@ static int duo_device_copy(const struct duo_mr *mr, void *to, const void *from,
 	return 0;
 }
 
-int duo_device_out(const struct duo_domain *domain, void *host,
-		   const struct iovec *iov, void *const *desc, size_t len)
+static int duo_device_move(const struct duo_domain *domain, bool out,
+			   char *host, const struct iovec *iov,
+			   void *const *desc, size_t len)
 {
-	char *to = host;
+	const struct duo_mr *mr;
 	int ret = 0;
 	size_t n;
 
-	for (; !ret && len; iov++, desc++, to += n, len -= n) {
-		n = iov->iov_len < len ? iov->iov_len : len;
-		ret = duo_device_copy(duo_device_find(domain, *desc), to,
-				      iov->iov_base, n);
+	for (; !ret && len; iov++, desc++, host += n, len -= n) {
+		n = duo_min(iov->iov_len, len);
+		mr = duo_device_find(domain, *desc);
+		ret = out ? duo_device_copy(mr, host, iov->iov_base, n) :
+			    duo_device_copy(mr, iov->iov_base, host, n);
 	}
 	return ret;
+}
+
+int duo_device_out(const struct duo_domain *domain, void *host,
+		   const struct iovec *iov, void *const *desc, size_t len)
+{
+	return duo_device_move(domain, true, host, iov, desc, len);
 }
 
 int duo_device_in(const struct duo_domain *domain, const struct iovec *iov,
 		  void *const *desc, const void *host, size_t len)
 {
-	const char *from = host;
-	int ret = 0;
-	size_t n;
-
-	for (; !ret && len; iov++, desc++, from += n, len -= n) {
-		n = iov->iov_len < len ? iov->iov_len : len;
-		ret = duo_device_copy(duo_device_find(domain, *desc),
-				      iov->iov_base, from, n);
-	}
-	return ret;
+	return duo_device_move(domain, false, (char *) host, iov, desc, len);
 }

@@ -128,27 +128,14 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 			    &cntr->path_cntr[FI_DUO_LOCAL], &peer);
 }
 
-/* True if what arrives in one poll finds receive entries. */
-static bool duo_shm_room(const struct duo_cq *cq)
+/* Without entries for what arrives in one poll, senders see -FI_EAGAIN. */
+uint32_t duo_shm_poll(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_room(ep))
-			return false;
-	}
-	LIST_FOREACH(ep, &cq->tx_eps, tx_link) {
-		if (!duo_ep_room(ep))
-			return false;
-	}
-	return true;
-}
-
-/* Without room senders see -FI_EAGAIN: what they have is to be done. */
-uint32_t duo_shm_poll(struct duo_cq *cq)
-{
-	if (!duo_shm_room(cq))
-		return 1;
+			return 1;	/* what they have is to be done */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;

@@ -107,7 +107,7 @@ DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
-	if (!rx) {	/* duo_shm_room() sees to it that this does not happen */
+	if (!rx) {	/* duo_shm_poll() sees to it that this does not happen */
 		DUO_WARN(EP_DATA, "ep %p: no memory for a receive entry "
 			 "beside %u: a message of shm is lost\n", (void *) ep,
 			 ep->pool.live);
