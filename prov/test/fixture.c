@@ -166,12 +166,17 @@ void fixture_close(void)
 	fake_fini();
 }
 
+void fixture_start(const struct fixture_attr *attr)
+{
+	fixture_open(attr);
+	ck_assert_int_eq(fixture_try(attr), 0);
+}
+
 void fixture_setup(void)
 {
 	static const struct fixture_attr attr;
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
@@ -333,4 +338,30 @@ void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
 	ck_assert_int_eq(ops->path(ep, addr, &how, &why), 0);
 	ck_assert_int_eq(how, path);
 	ck_assert_msg(why == reason, "%s", ops->reason_str(why));
+}
+
+const char *local_name;
+fi_addr_t local, remote;
+
+void pair_insert(void)
+{
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	remote = peer_insert(2);
+}
+
+void pair_setup(void)
+{
+	fixture_setup();
+	pair_insert();
+}
+
+void arrive(int path, enum duo_rx_kind kind, const char *text)
+{
+	uint64_t tag = kind == DUO_TAGGED ? TAG : 0;
+
+	if (path == FI_DUO_LOCAL)
+		fake_shm_arrive(kind, local_name, tag, text);
+	else
+		fake_core_arrive(kind, remote, tag, text);
 }

@@ -53,9 +53,11 @@ struct fi_info *fixture_info(const struct fixture_attr *attr);
 /* Everything, or the first error with what was opened before. */
 int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);
+/* Opens everything. */
+void fixture_start(const struct fixture_attr *attr);
 /* Closes what is open and asserts that nothing stays. */
 void fixture_close(void);
-/* For unit_case(). */
+/* For UNIT_CASE(). */
 void fixture_setup(void);
 
 static inline struct duo_ep *fixture_ep(void)
@@ -74,6 +76,28 @@ void peer_withdraw(void);
 void peer_end(const char *peer_name);
 /* Inserts a core address; its fi_addr. */
 fi_addr_t peer_insert(uint64_t core_addr);
+
+/* Two peers: 1, which is local, and 2, of the core. */
+extern const char *local_name;	/* over shm */
+extern fi_addr_t local, remote;
+void pair_insert(void);
+/* For UNIT_CASE(): fixture_setup() and both. */
+void pair_setup(void);
+/* Loops run once per path: an enum fi_duo_path. */
+static inline fi_addr_t source(int path)
+{
+	return path == FI_DUO_LOCAL ? local : remote;
+}
+/* A message from one of the two, with TAG if it is tagged. */
+void arrive(int path, enum duo_rx_kind kind, const char *text);
+static inline void near(const char *text)
+{
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, text);
+}
+static inline void far(const char *text)
+{
+	arrive(FI_DUO_CORE, DUO_TAGGED, text);
+}
 
 /* fi_trecv of a whole slot; the result. */
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);

@@ -3,17 +3,13 @@
 
 #include "multi_fixture.h"
 
-const char *multi_local_name;
-fi_addr_t multi_local, multi_remote;
 struct multi multi[3];
 
 void multi_peers(void)
 {
 	size_t min = MIN_LEFT;
 
-	multi_local_name = peer_publish(1);
-	multi_local = peer_insert(1);
-	multi_remote = peer_insert(2);
+	pair_insert();
 	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
 			 0);
@@ -23,11 +19,6 @@ void multi_setup(void)
 {
 	fixture_setup();
 	multi_peers();
-}
-
-fi_addr_t multi_source(int path)
-{
-	return path == FI_DUO_LOCAL ? multi_local : multi_remote;
 }
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags)
@@ -74,22 +65,9 @@ void multi_post_single(struct slot *slot)
 				 FI_ADDR_UNSPEC, slot), 0);
 }
 
-void multi_near(const char *text)
-{
-	fake_shm_arrive(DUO_MSG, multi_local_name, 0, text);
-}
-
-void multi_far(const char *text)
-{
-	fake_core_arrive(DUO_MSG, multi_remote, 0, text);
-}
-
 void multi_arrive(int path, const char *text)
 {
-	if (path == FI_DUO_LOCAL)
-		multi_near(text);
-	else
-		multi_far(text);
+	arrive(path, DUO_MSG, text);
 }
 
 void multi_expect(struct multi *m, const char *text, fi_addr_t src,

@@ -18,15 +18,11 @@ struct multi {
 	size_t at;	/* where the next message is expected */
 };
 
-extern const char *multi_local_name;
-extern fi_addr_t multi_local, multi_remote;
 extern struct multi multi[3];
 
-/* For unit_case(); the second after fixture_try(). */
+/* For UNIT_CASE(); the second after fixture_try(). */
 void multi_setup(void);
 void multi_peers(void);
-/* Loops run once per path: an enum fi_duo_path. */
-fi_addr_t multi_source(int path);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);
@@ -38,8 +34,14 @@ void multi_post_receiving(struct multi *m, size_t len);
 void multi_post_single(struct slot *slot);
 /* An untagged message over the path. */
 void multi_arrive(int path, const char *text);
-void multi_near(const char *text);
-void multi_far(const char *text);
+static inline void multi_near(const char *text)
+{
+	multi_arrive(FI_DUO_LOCAL, text);
+}
+static inline void multi_far(const char *text)
+{
+	multi_arrive(FI_DUO_CORE, text);
+}
 /* The next message: behind the one before it, FI_MULTI_RECV as told. */
 void multi_expect(struct multi *m, const char *text, fi_addr_t src,
 		  bool released);

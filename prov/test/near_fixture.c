@@ -82,20 +82,16 @@ static void rig_open(void)
 	ck_assert_int_eq(near_peer_get(rig.port, &ours, &rig.us), 0);
 }
 
-static void rig_close(void)
+void near_open_as(const struct fixture_attr *attr)
 {
-	if (rig.port)
-		near_close(rig.port);
-	rig.port = NULL;
-	duo_registry_withdraw(&rig.pub);
+	fixture_start(attr);
+	ck_assert_ptr_nonnull(fixture_ep()->near);
+	rig_open();
 }
 
 void near_setup_alone(void)
 {
-	fixture_open(&over_near);
-	ck_assert_int_eq(fixture_try(&over_near), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->near);
-	rig_open();
+	near_open_as(&over_near);
 }
 
 void near_publish(void)
@@ -153,9 +149,17 @@ void near_setup_ordered(void)
 	near_publish();
 }
 
+void rig_end(void)
+{
+	if (rig.port)
+		near_close(rig.port);
+	rig.port = NULL;
+	duo_registry_withdraw(&rig.pub);
+}
+
 void near_teardown(void)
 {
-	rig_close();
+	rig_end();
 	fixture_close();
 }
 
@@ -221,13 +225,6 @@ void rig_send_len(unsigned int flags, size_t len)
 					.cookie = &rig };
 
 	ck_assert_int_eq(near_send_large(rig.port, rig.us, &msg, &how), 0);
-}
-
-void rig_end(void)
-{
-	near_close(rig.port);
-	rig.port = NULL;
-	duo_registry_withdraw(&rig.pub);
 }
 
 enum fi_duo_path path_of(enum fi_duo_reason *reason)

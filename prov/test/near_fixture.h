@@ -31,9 +31,11 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
-/* For unit_case(): with the peer published and inserted, or neither. */
+/* For UNIT_CASE(): with the peer published and inserted, or neither. */
 void near_setup(void);
 void near_setup_alone(void);
+/* As the second, an endpoint opened so. */
+void near_open_as(const struct fixture_attr *attr);
 void near_setup_onesided(void);
 /* The first, where the application serialises: small messages go short. */
 void near_setup_unlocked(void);

@@ -2,32 +2,22 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint of ofi_duo over near, and a port of this process with a region as
- * its peer; what tests of one-sided operations ask of the two.
+ * near_fixture.h, and the peer has a region: what tests of one-sided operations
+ * ask of the two.
  */
 #ifndef PORT_FIXTURE_H
 #define PORT_FIXTURE_H
 
-#include <rdma/fi_errno.h>
-
-#include "fixture.h"
-#include "peer/near/near_ep.h"
+#include "near_fixture.h"
 #include "peer/near/onesided.h"
 #include "near/rma/ops.h"
 
-#define PEER 4711		/* its core address */
 #define KEY 99			/* of its region */
 #define START 0x10000u		/* what its first byte is called */
 #define WORDS 64
 
-extern struct near_port *port;
-extern struct near_peer *to_us;
-extern struct duo_publication pub;	/* of the port */
-extern fi_addr_t peer;
 extern uint64_t theirs[WORDS], ours[WORDS];
-extern int done, done_err;	/* of the port's own operations */
 extern char context;
-extern const struct near_sink port_sink;
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);

@@ -2,10 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <linux/filter.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "suite.h"
 
@@ -114,4 +116,20 @@ void unit_refuse(uint32_t call, uint32_t result)
 	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter),
 			 0);
+}
+
+void unit_join(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+void unit_kill(pid_t pid)
+{
+	if (!pid)
+		return;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }

@@ -8,6 +8,7 @@
 #include <check.h>
 #include <linux/seccomp.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -76,5 +77,10 @@ int unit_run(void);
  * and an error, for example.
  */
 void unit_refuse(uint32_t call, uint32_t result);
+
+/* Waits for the end of a child, which has to be its success. */
+void unit_join(pid_t pid);
+/* Kills a child and waits for its end; 0: there is none. */
+void unit_kill(pid_t pid);
 
 #endif /* UNIT_SUITE_H */

@@ -7,7 +7,7 @@
 
 static struct fid_cq *peer_cq;
 struct fid_ep *peer;
-fi_addr_t local, far;
+static fi_addr_t to_us;
 
 static void open_peer(const struct fixture_attr *attr)
 {
@@ -26,12 +26,11 @@ static void open_peer(const struct fixture_attr *attr)
 
 void wait_open(const struct fixture_attr *attr)
 {
-	fixture_open(attr);
-	ck_assert_int_eq(fixture_try(attr), 0);
+	fixture_start(attr);
 	open_peer(attr);
-	local = peer_insert(1000);
-	far = peer_insert(2);
-	ck_assert_uint_eq(peer_insert(1001), far + 1);
+	to_us = peer_insert(1000);
+	remote = peer_insert(2);
+	local = peer_insert(1001);
 }
 
 void wait_close(void)
@@ -56,6 +55,53 @@ int woken(struct fid *fid, int ms)
 
 void *say(void *text)
 {
-	ck_assert_int_eq(fi_tinject(peer, text, strlen(text), local, TAG), 0);
+	ck_assert_int_eq(fi_tinject(peer, text, strlen(text), to_us, TAG), 0);
 	return NULL;
+}
+
+struct slot slot[2];
+
+struct fid *sleeper(void)
+{
+	return fx.cntr ? &fx.cntr->fid : &fx.cq->fid;
+}
+
+void fall_asleep(void)
+{
+	struct fi_cq_tagged_entry entry;
+	int i, ret = -FI_EAGAIN;
+
+	for (i = 0; ret == -FI_EAGAIN && i < 10000; i++) {
+		if (fx.cntr)
+			fi_cntr_read(fx.cntr);
+		else
+			ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1),
+					 -FI_EAGAIN);
+		ret = trywait(sleeper());
+	}
+	ck_assert_int_eq(ret, 0);
+}
+
+void local_message(void)
+{
+	post_recv(&slot[0], local, TAG);
+	fall_asleep();
+	say("local");
+}
+
+void far_message(void)
+{
+	post_recv(&slot[0], remote, TAG);
+	fall_asleep();
+	far("far");
+}
+
+void receive_posted(void)
+{
+	fall_asleep();
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(woken(sleeper(), LONG_MS), 1);
+	fall_asleep();
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	far("far");
 }

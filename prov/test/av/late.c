@@ -13,29 +13,18 @@
 
 #include "fixture.h"
 
-static const char *name;
 static fi_addr_t peer;
 static struct slot slot[4];
-
-static void setup(void)
-{
-	fixture_setup();
-}
 
 /* In the AV first, published later, nothing sent to it. */
 static void publish_late(void)
 {
 	peer = peer_insert(1);
 	ck_assert_int_eq(fake.shm.inserted, 0);
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 }
 
-static void arrive(const char *text)
-{
-	fake_shm_arrive(DUO_TAGGED, name, TAG, text);
-}
-
-UNIT_CASE("late", setup, fixture_close);
+UNIT_CASE("late", fixture_setup, fixture_close);
 
 UNIT_TEST(directed_receive_finds_it)
 {
@@ -43,7 +32,7 @@ UNIT_TEST(directed_receive_finds_it)
 	post_recv(&slot[0], peer, TAG);
 	poll_cq(1);
 	ck_assert_int_eq(fake.core.posts, 1);	/* as if it were remote */
-	arrive("late");
+	near("late");
 	expect_recv(&slot[0], "late", peer);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	ck_assert_uint_eq(stats_now().arb_won, 1);
@@ -55,8 +44,8 @@ UNIT_TEST(directed_receive_is_matched_first)
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	arrive("1");
-	arrive("2");
+	near("1");
+	near("2");
 	expect_recv(&slot[0], "1", peer);
 	expect_recv(&slot[1], "2", peer);
 	expect_nothing();
@@ -65,8 +54,8 @@ UNIT_TEST(directed_receive_is_matched_first)
 UNIT_TEST(unexpected_in_order)
 {
 	publish_late();
-	arrive("1");
-	arrive("2");
+	near("1");
+	near("2");
 	poll_cq(1);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	post_recv(&slot[1], peer, TAG);
@@ -83,9 +72,9 @@ UNIT_TEST(the_sends_stay_on_the_core)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
 			 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	post_recv(&slot[0], peer, TAG);
-	arrive("late");
+	near("late");
 	expect_recv(&slot[0], "late", peer);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
@@ -102,7 +91,7 @@ UNIT_TEST(the_peer_stays_on_the_core)
 {
 	int i, context;
 
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	peer = peer_insert(1);
 	for (i = 0; i < 2; i++) {
 		post_recv(&slot[i], i ? peer : FI_ADDR_UNSPEC, TAG);
@@ -133,10 +122,10 @@ UNIT_TEST(the_first_send_finds_it)
 /* It is not in the AV at all: only a wildcard may take its message. */
 UNIT_TEST(stranger)
 {
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	peer = peer_insert(2);
 	post_recv(&slot[0], peer, TAG);
-	arrive("hello");
+	near("hello");
 	expect_nothing();
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
 	expect_recv(&slot[1], "hello", FI_ADDR_NOTAVAIL);
@@ -144,18 +133,18 @@ UNIT_TEST(stranger)
 
 UNIT_TEST(stranger_and_empty_av)
 {
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	arrive("hello");
+	near("hello");
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
 }
 
 /* Inserted after its message: the message gets its source. */
 UNIT_TEST(stranger_is_inserted)
 {
-	name = peer_publish(1);
-	arrive("1");
-	arrive("2");
+	local_name = peer_publish(1);
+	near("1");
+	near("2");
 	poll_cq(1);
 	peer = peer_insert(1);
 	post_recv(&slot[0], peer, TAG);
@@ -171,13 +160,13 @@ UNIT_TEST(stranger_is_inserted_while_a_receive_waits)
 {
 	fi_addr_t other = peer_insert(7);
 
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	post_recv(&slot[0], other, TAG);
-	arrive("1");
+	near("1");
 	poll_cq(1);
 	peer = peer_insert(1);
 	post_recv(&slot[1], peer, TAG);
-	arrive("2");
+	near("2");
 	expect_recv(&slot[1], "1", peer);
 	post_recv(&slot[2], peer, TAG);
 	expect_recv(&slot[2], "2", peer);
@@ -188,8 +177,8 @@ UNIT_TEST(peek_after_insert)
 {
 	int context;
 
-	name = peer_publish(1);
-	arrive("123");
+	local_name = peer_publish(1);
+	near("123");
 	poll_cq(1);
 	peer = peer_insert(1);
 	ck_assert_int_eq(recv_flags(&context, NULL, 0, peer, FI_PEEK), 0);
@@ -203,7 +192,7 @@ UNIT_TEST(held_message_is_truncated)
 
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
-	arrive(text);
+	near(text);
 	err = expect_error(&slot[0], FI_ETRUNC);
 	ck_assert_uint_eq(err.len, sizeof(slot[0].buf));
 	ck_assert_uint_eq(err.olen, 100 - sizeof(slot[0].buf));
@@ -228,7 +217,7 @@ UNIT_TEST(no_descriptor_for_a_moment)
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
 	let_open(false);
-	arrive("late");
+	near("late");
 	expect_nothing();
 	unit_pass(20000);
 	expect_nothing();
@@ -241,7 +230,7 @@ UNIT_TEST(no_descriptor_for_a_moment)
 /* Not when it is inserted, and the registry does not change any more. */
 UNIT_TEST(no_descriptor_for_the_insert)
 {
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	peer_insert(2);
 	usleep(60000);
 	fake_shm_arrive(DUO_TAGGED, "stranger", TAG + 1, "who");
@@ -251,7 +240,7 @@ UNIT_TEST(no_descriptor_for_the_insert)
 	peer = peer_insert(1);
 	let_open(true);
 	post_recv(&slot[0], peer, TAG);
-	arrive("late");
+	near("late");
 	expect_recv(&slot[0], "late", peer);
 }
 
@@ -260,9 +249,9 @@ UNIT_TEST(removed_and_inserted_again)
 {
 	fi_addr_t again;
 
-	name = peer_publish(1);
+	local_name = peer_publish(1);
 	peer = peer_insert(1);
-	arrive("1");
+	near("1");
 	poll_cq(1);
 	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, NULL),
@@ -270,7 +259,7 @@ UNIT_TEST(removed_and_inserted_again)
 	ck_assert_int_eq(try_recv(&slot[1], peer, TAG), -FI_EINVAL);
 	again = peer_insert(1);
 	ck_assert_int_eq(fake.shm.inserted, 1);
-	arrive("2");
+	near("2");
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	poll_cq(0);
 	ck_assert_uint_eq(expect_entry(&slot[0], again).len, 1);

@@ -11,18 +11,14 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[4];
 
 /* A first message: what names it is not given to the core. */
 static void setup_peers(void)
 {
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
+	pair_insert();
 	post_recv(&slot[0], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "first");
+	near("first");
 	expect_recv(&slot[0], "first", local);
 }
 
@@ -38,7 +34,7 @@ static void restart(void)
 	ck_assert_uint_eq(peer_insert(1), local);
 }
 
-static void far(fi_addr_t src, const char *text)
+static void far_from(fi_addr_t src, const char *text)
 {
 	fake_core_arrive(DUO_TAGGED, src, TAG, text);
 }
@@ -61,8 +57,8 @@ UNIT_TEST(comes_before_a_later_wildcard)
 	restart();
 	poll_cq(2 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), 2);
-	far(local, "1");
-	far(local, "2");
+	far_from(local, "1");
+	far_from(local, "2");
 	expect_recv(&slot[0], "1", local);
 	expect_recv(&slot[1], "2", local);
 	expect_idle();
@@ -79,10 +75,10 @@ UNIT_TEST(the_order_of_all_stays)
 	ck_assert_uint_eq(fake_core_posted(), 3);
 	restart();
 	poll_cq(2 * LAZY_POLLS);
-	far(local, "1");
-	far(local, "2");
-	far(remote, "3");
-	far(remote, "4");
+	far_from(local, "1");
+	far_from(local, "2");
+	far_from(remote, "3");
+	far_from(remote, "4");
 	expect_recv(&slot[0], "1", local);
 	expect_recv(&slot[1], "2", local);
 	expect_recv(&slot[2], "3", remote);
@@ -99,11 +95,11 @@ UNIT_TEST(the_core_has_matched_one)
 	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG);
 	poll_cq(2 * LAZY_POLLS);
 	fake.core.hold = true;
-	far(remote, "1");
+	far_from(remote, "1");
 	restart();
 	poll_cq(2 * LAZY_POLLS);
-	far(local, "2");
-	far(remote, "3");
+	far_from(local, "2");
+	far_from(remote, "3");
 	fake_core_release();
 	expect_recv(&slot[1], "1", remote);
 	expect_recv(&slot[0], "2", local);
@@ -120,8 +116,8 @@ UNIT_TEST(earlier_ones_stay)
 	restart();
 	poll_cq(2 * LAZY_POLLS);
 	ck_assert_int_eq(fake.core.cancels, 0);
-	far(local, "1");
-	far(local, "2");
+	far_from(local, "1");
+	far_from(local, "2");
 	expect_recv(&slot[0], "1", local);
 	expect_recv(&slot[1], "2", local);
 	expect_idle();
@@ -133,8 +129,7 @@ UNIT_TEST(untagged_ones_stay_where_they_are)
 	static const struct fixture_attr attr = { .core = "efa" };
 
 	fixture_close();
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	setup_peers();
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
 				 local, &slot[0]), 0);

@@ -16,8 +16,7 @@ static struct slot slot;
 
 static void setup(void)
 {
-	fixture_open(&plain);
-	ck_assert_int_eq(fixture_try(&plain), 0);
+	fixture_start(&plain);
 	ep[0] = fx.ep;
 }
 

@@ -10,17 +10,7 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[4];
-
-static void setup(void)
-{
-	fixture_setup();
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
-}
 
 /* Wildcards, on the core as well. */
 static void post_on_core(int count)
@@ -31,16 +21,6 @@ static void post_on_core(int count)
 		post_recv(&slot[i], FI_ADDR_UNSPEC, TAG);
 	poll_cq(2 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), count);
-}
-
-static void near(const char *text)
-{
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, text);
-}
-
-static void far(const char *text)
-{
-	fake_core_arrive(DUO_TAGGED, remote, TAG, text);
 }
 
 static void expect_arbitrations(uint64_t won, uint64_t lost)
@@ -56,7 +36,7 @@ static void expect_arbitrations(uint64_t won, uint64_t lost)
 			  fixture_ep()->match[DUO_TAGGED].unexp_count);
 }
 
-UNIT_CASE("arbitrate", setup, fixture_close);
+UNIT_CASE("arbitrate", pair_setup, fixture_close);
 
 UNIT_TEST(cancel_wins)
 {
@@ -195,7 +175,7 @@ UNIT_TEST(many_in_order)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-UNIT_CASE("cancel", setup, fixture_close);
+UNIT_CASE("cancel", pair_setup, fixture_close);
 
 UNIT_TEST(cancel_waiting)
 {

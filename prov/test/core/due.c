@@ -10,26 +10,11 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[3];
-
-static void setup(void)
-{
-	fixture_setup();
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
-}
 
 static void expect_posts(int count)
 {
 	ck_assert_int_eq(fake.core.posts, count);
-}
-
-static void far(const char *text)
-{
-	fake_core_arrive(DUO_TAGGED, remote, TAG, text);
 }
 
 /* slot[0] is due before slot[1], which has gone to the core as well. */
@@ -44,7 +29,7 @@ static void expect_in_order(void)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-UNIT_CASE("due", setup, fixture_close);
+UNIT_CASE("due", pair_setup, fixture_close);
 
 UNIT_TEST(goes_with_the_next_poll)
 {
@@ -102,7 +87,7 @@ UNIT_TEST(goes_before_a_peek)
 UNIT_TEST(takes_along_what_is_before_it)
 {
 	post_recv(&slot[2], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	near("near");
 	expect_recv(&slot[2], "near", local);
 	post_recv(&slot[0], local, TAG);	/* shm's alone */
 	post_recv(&slot[1], remote, TAG);
@@ -200,8 +185,7 @@ UNIT_TEST(other_cores_have_it_at_once)
 	static const struct fixture_attr attr = { .core = "fake" };
 
 	fixture_close();
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	remote = peer_insert(2);
 	fake.core.eagain = 1;
 	ck_assert_int_eq(try_recv(&slot[0], remote, TAG), -FI_EAGAIN);

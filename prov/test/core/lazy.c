@@ -7,28 +7,18 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[4];
-
-static void setup(void)
-{
-	fixture_setup();
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
-}
 
 /* A first message over shm: from now on it sends nothing over the core. */
 static void confirm_local(void)
 {
 	post_recv(&slot[2], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "first");
+	near("first");
 	expect_recv(&slot[2], "first", local);
 	ck_assert_int_eq(fake.core.posts, 0);
 }
 
-UNIT_CASE("lazy", setup, fixture_close);
+UNIT_CASE("lazy", pair_setup, fixture_close);
 
 UNIT_TEST(wildcard_waits_for_idle_polls)
 {
@@ -57,7 +47,7 @@ UNIT_TEST(remote_traffic_pays_for_one_poll)
 	poll_cq(4 * LAZY_POLLS);
 	for (i = 0; i < 8; i++) {
 		ck_assert_int_eq(fake.core.posts, i + 1);
-		fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+		far("far");
 		expect_recv(&slot[0], "far", remote);
 		post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 		polls = stats_now().core_polls;
@@ -113,7 +103,7 @@ UNIT_TEST(confirmed_local_never_goes)
 	post_recv(&slot[0], local, TAG);
 	poll_cq(40 * LAZY_POLLS);
 	ck_assert_int_eq(fake.core.posts, 0);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	near("near");
 	expect_recv(&slot[0], "near", local);
 }
 
@@ -123,11 +113,11 @@ UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], local, TAG);
 	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG + 1);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "first");
+	near("first");
 	expect_recv(&slot[0], "first", local);
 	poll_cq(4 * LAZY_POLLS);
 	ck_assert_int_eq(fake.core.posts, 1);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "second");
+	near("second");
 	expect_recv(&slot[1], "second", local);
 	ck_assert_int_eq(fake.core.cancels, 0);
 }
@@ -138,8 +128,8 @@ UNIT_TEST(earlier_overlapping_receive_goes_first)
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fake.core.posts, 2);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "1");
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "2");
+	far("1");
+	far("2");
 	expect_recv(&slot[0], "1", remote);
 	expect_recv(&slot[1], "2", remote);
 }
@@ -200,7 +190,7 @@ UNIT_TEST(earlier_untagged_receive_waits)
 UNIT_TEST(earlier_receive_goes_before_a_peek)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "one");
+	far("one");
 	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, remote, FI_PEEK), 0);
 	ck_assert_int_eq(fake.core.posts, 1);
 	ck_assert_int_eq(fake.core.peeks, 1);
@@ -229,8 +219,7 @@ static void open_two_cqs(void)
 	static const struct fixture_attr attr = { .two_cqs = true };
 
 	fixture_close();
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
@@ -261,7 +250,7 @@ UNIT_TEST(goes_before_the_send_cq_sleeps)
 UNIT_TEST(taken_while_it_waits)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	near("near");
 	expect_recv(&slot[0], "near", local);
 	poll_cq(4 * LAZY_POLLS);
 	ck_assert_int_eq(fake.core.posts, 0);
@@ -273,8 +262,7 @@ UNIT_TEST(without_directed_receives_all_are_wildcards)
 	static const struct fixture_attr attr = { .no_caps = FI_DIRECTED_RECV };
 
 	fixture_close();
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	remote = peer_insert(2);
 	post_recv(&slot[0], remote, TAG);
 	ck_assert_int_eq(fake.core.posts, 0);
@@ -301,7 +289,7 @@ UNIT_TEST(core_is_full_at_a_late_post)
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	poll_cq(4 * LAZY_POLLS);
 	ck_assert_int_eq(fake.core.posts, 1);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	far("far");
 	expect_recv(&slot[0], "far", remote);
 }
 

@@ -13,16 +13,11 @@
 #define WINDOW 16
 #define OTHER_TAG (TAG + 1)
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[WINDOW];
 
 static void setup(void)
 {
-	fixture_setup();
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
+	pair_setup();
 	duo_params.lazy_time = 0;	/* at every look at the clock */
 }
 
@@ -45,7 +40,7 @@ static fi_addr_t poll_busy(enum duo_rx_kind kind)
 	struct slot *ended;
 	fi_addr_t src;
 
-	fake_shm_arrive(kind, local_name, kind == DUO_MSG ? 0 : TAG, "near");
+	arrive(FI_DUO_LOCAL, kind, "near");
 	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
 	ended = entry.op_context;
 	ck_assert_str_eq(ended->buf, src == remote ? "far" : "near");
@@ -114,7 +109,7 @@ UNIT_TEST(the_oldest_goes_alone)
 	ck_assert_int_ge(fake.core.posts, turns - 1);
 	ck_assert_int_le(fake.core.posts, turns + 1);
 	ck_assert_uint_le(fake_core_posted(), 1);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	far("far");
 	expect_served(DUO_TAGGED);
 }
 
@@ -136,19 +131,19 @@ UNIT_TEST(all_go_in_the_end)
 /* More are there, and they shall not wait for a turn each. */
 UNIT_TEST(one_delivery_asks_for_the_next)
 {
-	int i, start, far = 0;
+	int i, start, served = 0;
 
 	for (i = 0; i < WINDOW; i++)
 		post(DUO_TAGGED, &slot[i], TAG);
 	put_off_all();
 	for (i = 0; i < WINDOW; i++)
-		fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+		far("far");
 	expect_served(DUO_TAGGED);
 	duo_params.lazy_time = 1 << 30;
 	start = fake.shm.polls;
 	while (fake.shm.polls - start <= 2 * WINDOW)
-		far += poll_busy(DUO_TAGGED) == remote;
-	ck_assert_int_eq(far, WINDOW - 1);
+		served += poll_busy(DUO_TAGGED) == remote;
+	ck_assert_int_eq(served, WINDOW - 1);
 }
 
 /* None of the 1024 times that a post asks for otherwise. */

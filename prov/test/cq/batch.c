@@ -13,7 +13,6 @@
 
 enum { PLAIN, SEND, SILENT, BUFFER, LATER, BROKEN, LAST, CONTEXTS };
 
-static fi_addr_t remote;
 static struct slot slot[CONTEXTS];
 
 static const enum fi_cq_format formats[] = {
@@ -65,13 +64,13 @@ static void all_come(void)
 	post_buffer(BUFFER);
 	post(LATER, FI_COMPLETION);
 	post(LAST, FI_COMPLETION);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "plain");
+	far("plain");
 	sent(SEND);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "silent");
+	far("silent");
 	fake_core_arrive(DUO_MSG, remote, 0, "piece");
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "later");
+	far("later");
 	fake_core_error(&slot[BROKEN], FI_EIO);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "last");
+	far("last");
 }
 
 static void expect_source(int i, fi_addr_t src)
@@ -125,8 +124,7 @@ UNIT_LOOP(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 	};
 	int i, order[CONTEXTS + SIZES];
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	remote = peer_insert(2);
 	all_come();
 	ck_assert_int_eq(read_all(_i % SIZES + 1, attr.format, order),
@@ -149,8 +147,7 @@ UNIT_TEST(larger_array_than_a_batch)
 	ssize_t ret;
 	int i;
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	for (i = 0; i < 2 * DUO_CORE_BATCH; i++)
 		sent(SEND);
 	while ((ret = fi_cq_read(fx.cq, array, ARRAY_SIZE(array))) > 0) {

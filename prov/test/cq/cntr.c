@@ -13,17 +13,12 @@
 #define ALL_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define BOTH (FI_SEND | FI_RECV)
 
-static const char *local_name;
-static fi_addr_t local, far;
 static struct slot slot[3];
 
 static void open_with(const struct fixture_attr *attr)
 {
-	fixture_open(attr);
-	ck_assert_int_eq(fixture_try(attr), 0);
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	far = peer_insert(2);
+	fixture_start(attr);
+	pair_insert();
 }
 
 static void expect_count(uint64_t good, uint64_t bad)
@@ -76,17 +71,17 @@ UNIT_LOOP(bound_late, 0, 2)
 	fi_addr_t dest;
 
 	open_with(&attr);
-	dest = _i ? far : local;
+	dest = _i ? remote : local;
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "before");
+	near("before");
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
 	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cntr->fid, BOTH), 0);
 	expect_count(0, 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
 	expect_count(1, 0);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "after");
+	near("after");
 	expect_count(2, 0);
 	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
 	fixture_close();
@@ -105,7 +100,7 @@ UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 
 	open_with(&attr);
 	post_recv(&slot[0], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "before");
+	near("before");
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
@@ -129,14 +124,14 @@ UNIT_LOOP(sends, 0, 2)
 	fi_addr_t dest;
 
 	open_with(&attr);
-	dest = _i ? far : local;
+	dest = _i ? remote : local;
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, dest, TAG, NULL), 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
 	expect_count(2, 0);
 	ck_assert_int_eq(fake.tx[_i ? FI_DUO_CORE : FI_DUO_LOCAL].count, 2);
 	ck_assert_int_eq(fake.tx[_i ? FI_DUO_LOCAL : FI_DUO_CORE].count, 0);
 	post_recv(&slot[0], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "not counted");
+	near("not counted");
 	expect_count(2, 0);
 	fixture_close();
 }
@@ -154,12 +149,12 @@ UNIT_LOOP(receives, 0, ARRAY_SIZE(receivers))
 
 	open_with(&receivers[_i]);
 	post_recv(&slot[0], local, TAG);
-	post_recv(&slot[1], far, TAG);
+	post_recv(&slot[1], remote, TAG);
 	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG + 1);
 	expect_count(0, 0);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "near");
+	near("near");
 	expect_count(1, 0);
-	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+	far("far");
 	expect_count(2, 0);
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "any");
 	expect_count(3, 0);
@@ -179,13 +174,13 @@ UNIT_TEST(no_cq)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, far, TAG, NULL), 0);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
 	expect_count(2, 0);
 	/* before it slept the core got the receive; it may not come to that */
 	for (i = 0; i < 1000 && !fake_core_posted(); i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
 	ck_assert_uint_eq(fake_core_posted(), 1);
-	fake_core_arrive(DUO_TAGGED, far, TAG, "far");
+	far("far");
 	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, -1), 0);
 	ck_assert_str_eq(slot[0].buf, "far");
 	ck_assert(duo_ring_empty(&fixture_ep()->rx_cq->ring));
@@ -229,18 +224,18 @@ UNIT_TEST(errors)
 	open_with(&receivers[2]);
 	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, local, TAG, 0,
 				  &slot[0]), 0);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "too long");
+	near("too long");
 	expect_count(0, 1);
-	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, far, TAG, 0,
+	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, remote, TAG, 0,
 				  &slot[0]), 0);
 	expect_count(0, 1);
-	fake_core_arrive(DUO_TAGGED, far, TAG, "too long");
+	far("too long");
 	expect_count(0, 2);
-	post_recv(&slot[1], far, TAG);
+	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
 	expect_count(0, 3);
 	/* nothing found is not a receive that has failed */
-	ck_assert_int_eq(recv_flags(&slot[2], NULL, 0, far, FI_PEEK), 0);
+	ck_assert_int_eq(recv_flags(&slot[2], NULL, 0, remote, FI_PEEK), 0);
 	expect_count(0, 3);
 	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 4), 0);
 	expect_count(0, 7);
@@ -253,15 +248,15 @@ UNIT_TEST(errors)
 UNIT_TEST(add_and_set)
 {
 	open_with(&receivers[0]);
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 40), 0);
 	expect_count(42, 0);
 	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
 	expect_count(7, 0);
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	post_recv(&slot[0], local, TAG);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "x");
+	near("x");
 	expect_count(9, 0);
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
 	fx.ep = NULL;
@@ -302,7 +297,7 @@ UNIT_TEST(core_is_asked_seldom)
 		fi_cntr_read(fx.cntr);
 	ck_assert_int_eq(fake.core.cntr_reads, before + 10);
 	/* but at once where the core has something under way */
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, far), 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	expect_count(1, 0);
 	fixture_close();
 }

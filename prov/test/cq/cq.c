@@ -8,20 +8,12 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local;
 static struct slot slot[3];
 
 static void open_with(const struct fixture_attr *attr)
 {
-	fixture_open(attr);
-	ck_assert_int_eq(fixture_try(attr), 0);
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-}
-
-static void setup(void)
-{
+	fixture_start(attr);
+	pair_insert();
 }
 
 static void complete(int count)
@@ -30,7 +22,7 @@ static void complete(int count)
 
 	for (i = 0; i < count; i++) {
 		post_recv(&slot[i], local, TAG);
-		fake_shm_arrive(DUO_TAGGED, local_name, TAG, "12345");
+		near("12345");
 	}
 }
 
@@ -45,7 +37,7 @@ static const struct {
 	{ "tagged", FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
 };
 
-UNIT_CASE("read", setup, setup);
+UNIT_CASE("read", NULL, NULL);
 
 UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
 {
@@ -72,7 +64,7 @@ UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
 	fixture_close();
 }
 
-UNIT_CASE("wait", setup, setup);
+UNIT_CASE("wait", NULL, NULL);
 
 UNIT_TEST(sread)
 {
@@ -143,7 +135,7 @@ UNIT_TEST(wait_fd)
 	fixture_close();
 }
 
-UNIT_CASE("read", setup, setup);
+UNIT_CASE("read", NULL, NULL);
 
 UNIT_TEST(readerr_without_error)
 {

@@ -11,7 +11,6 @@
 
 #define POLLS 8
 
-static const char *local_name;
 static struct slot slot;
 static int yields;
 static int cpus;		/* that we may run on, and all others, too */

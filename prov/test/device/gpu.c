@@ -251,7 +251,6 @@ UNIT_LONG_CASE("gpu", NULL, NULL, 300);
 
 UNIT_LOOP(two_processes, 0, has_gpu())
 {
-	int status;
 	pid_t child;
 
 	ck_assert_ptr_nonnull(mkdtemp(shared));
@@ -261,7 +260,6 @@ UNIT_LOOP(two_processes, 0, has_gpu())
 	run();
 	if (!child)
 		_exit(0);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	unit_join(child);
 	rmdir(shared);
 }

@@ -12,17 +12,7 @@
 #include "fixture.h"
 #include "av/route.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[4];
-
-static void setup(void)
-{
-	fixture_setup();
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
-}
 
 static void close_ep(void)
 {
@@ -30,12 +20,7 @@ static void close_ep(void)
 	fx.ep = NULL;
 }
 
-static void near(const char *text)
-{
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, text);
-}
-
-UNIT_CASE("close", setup, fixture_close);
+UNIT_CASE("close", pair_setup, fixture_close);
 
 UNIT_TEST(nothing_outstanding)
 {
@@ -104,7 +89,7 @@ UNIT_TEST(claimed)
 
 UNIT_TEST(claimed_on_core)
 {
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "1");
+	far("1");
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, remote,
 				    FI_PEEK | FI_CLAIM), 0);
 	expect_entry(&slot[0], remote);
@@ -125,7 +110,7 @@ UNIT_TEST(completed)
 	poll_cq(1);
 	post_recv(&slot[1], remote, TAG);
 	poll_cq(1);
-	fake_core_arrive(DUO_TAGGED, remote, TAG, "far");
+	far("far");
 	close_ep();
 	expect_recv(&slot[0], "near", local);
 	expect_recv(&slot[1], "far", remote);
@@ -170,8 +155,7 @@ UNIT_TEST(many_times)
 
 	for (i = 0; i < 20; i++) {
 		fixture_close();
-		fixture_open(&attr);
-		ck_assert_int_eq(fixture_try(&attr), 0);
+		fixture_start(&attr);
 		ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	}
 }

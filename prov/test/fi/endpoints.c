@@ -19,11 +19,6 @@ static const char *name;
 static fi_addr_t peer;
 static struct slot slot[2];
 
-static void setup(void)
-{
-	fixture_setup();
-}
-
 /* Another one, with shm. */
 static struct fid_ep *open_ep(void)
 {
@@ -91,7 +86,7 @@ static void expect_core_send(struct fid_ep *ep, fi_addr_t addr)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, before + 1);
 }
 
-UNIT_CASE("endpoints", setup, teardown);
+UNIT_CASE("endpoints", fixture_setup, teardown);
 
 UNIT_TEST(av_outlives_its_endpoint)
 {

@@ -32,12 +32,6 @@ static void expect_warning(const char *text)
 	ck_assert_msg(strstr(said, text), "no \"%s\": %s", text, said);
 }
 
-static void open_with(const struct fixture_attr *attr)
-{
-	fixture_open(attr);
-	ck_assert_int_eq(fixture_try(attr), 0);
-}
-
 static void send_one(fi_addr_t to)
 {
 	char context;
@@ -61,7 +55,7 @@ UNIT_CASE("fallback", NULL, fixture_close);
 
 UNIT_TEST(no_shm_provider)
 {
-	open_with(&without_shm);
+	fixture_start(&without_shm);
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	peer_publish(1);
 	addr = peer_insert(1);
@@ -111,7 +105,7 @@ UNIT_TEST(squatter)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
 
-	open_with(&plain);
+	fixture_start(&plain);
 	strcpy(name, strrchr(fixture_ep()->publication.path, '/'));
 	fixture_close();
 	fixture_open(&plain);
@@ -178,7 +172,7 @@ UNIT_TEST(endpoints_are_counted_anew)
 {
 	int dir;
 
-	open_with(&plain);
+	fixture_start(&plain);
 	fixture_close();
 	fixture_open(&plain);
 	dir = duo_registry_open(duo_params.registry_dir, NULL);
@@ -192,7 +186,7 @@ UNIT_TEST(endpoints_are_counted_anew)
 
 UNIT_TEST(shm_takes_no_more_peers)
 {
-	open_with(&plain);
+	fixture_start(&plain);
 	fake.shm.full = true;
 	peer_publish(1);
 	addr = peer_insert(1);
@@ -205,7 +199,7 @@ UNIT_TEST(peer_without_region)
 {
 	const char *name;
 
-	open_with(&plain);
+	fixture_start(&plain);
 	name = peer_publish(1);
 	ck_assert_int_eq(shm_unlink(name), 0);
 	addr = peer_insert(1);
@@ -246,9 +240,9 @@ UNIT_TEST(address_space_is_short)
 
 UNIT_TEST(peer_reasons)
 {
-	fi_addr_t local, unknown;
+	fi_addr_t unknown;
 
-	open_with(&plain);
+	fixture_start(&plain);
 	peer_publish(1);
 	local = peer_insert(1);
 	unknown = peer_insert(2);
@@ -268,7 +262,7 @@ UNIT_TEST(asking_for_the_path)
 	struct fi_ops_duo *ops;
 	int i;
 
-	open_with(&plain);
+	fixture_start(&plain);
 	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, "other", 0, (void **) &ops,
 				     NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
@@ -289,7 +283,7 @@ UNIT_TEST(statistics_of_another_size)
 	struct fi_duo_stats stats[2];
 	struct fi_ops_duo *ops;
 
-	open_with(&plain);
+	fixture_start(&plain);
 	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
 				     (void **) &ops, NULL), 0);
 	memset(stats, 0xa5, sizeof(stats));
@@ -304,7 +298,7 @@ UNIT_TEST(statistics_of_another_size)
 /* EFA's own shm path would be a second one. */
 UNIT_TEST(core_shm_is_off)
 {
-	open_with(&plain);
+	fixture_start(&plain);
 	ck_assert(fake.core.shm_off);
 }
 
@@ -316,7 +310,7 @@ UNIT_TEST(application_forbids_shm)
 	size_t len = sizeof(permitted);
 	struct fid_ep *ep;
 
-	open_with(&plain);
+	fixture_start(&plain);
 	info->ep_attr->type = FI_EP_RDM;
 	fake.core.own_addr++;
 	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);

@@ -165,8 +165,7 @@ UNIT_LOOP(formats_of_addresses, 0, ARRAY_SIZE(format_cases))
 		.addr_format = format_cases[_i].addr_format,
 	};
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	ck_assert_msg(!!fixture_ep()->publication.net_ns ==
 		      format_cases[_i].per_net, "%s", format_cases[_i].name);
 	fixture_close();

@@ -76,12 +76,6 @@ static pid_t child_start(bool ready)
 	return child;
 }
 
-static void child_kill(pid_t child)
-{
-	ck_assert_int_eq(kill(child, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(child, NULL, 0), child);
-}
-
 UNIT_CASE("dead", setup, teardown);
 
 UNIT_TEST(dead_owner)
@@ -93,7 +87,7 @@ UNIT_TEST(dead_owner)
 	memcpy(region, name, sizeof(region));
 	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
-	child_kill(child);
+	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
 	ck_assert(region_exists(region));
 	ck_assert_uint_eq(unit_sweep(dir), 0);
@@ -112,7 +106,7 @@ UNIT_TEST(dead_before_it_was_ready)
 
 	memcpy(region, name, sizeof(region));
 	ck_assert_uint_eq(unit_sweep(dir), 1);
-	child_kill(child);
+	unit_kill(child);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
@@ -157,7 +151,7 @@ UNIT_TEST(orphaned_lock)
 	ck_assert_int_eq(read(told[0], &orphan, sizeof(orphan)),
 			 sizeof(orphan));
 	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
-	child_kill(child);
+	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert(!region_exists(region));
@@ -208,7 +202,7 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
 	duo_registry_unlock(lock);
 	duo_registry_withdraw(&own);
-	child_kill(child);
+	unit_kill(child);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 }
 
@@ -229,7 +223,7 @@ UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 					  FI_DUO_NOT_READ),
 		      "%d descriptors: reason %d", _i, reason);
 	duo_registry_withdraw(&own);
-	child_kill(child);
+	unit_kill(child);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 }
 

@@ -187,7 +187,7 @@ static void wait_until_open(pid_t pid, const char *path)
 UNIT_TEST(its_maker_is_slow)
 {
 	char path[DUO_PATH_MAX];
-	int fd, status;
+	int fd;
 	pid_t child;
 
 	make_name_here(path, sizeof(path));
@@ -203,8 +203,7 @@ UNIT_TEST(its_maker_is_slow)
 	wait_until_open(child, path);	/* then it waits for the lock */
 	ck_assert_int_eq(fchmod(fd, 0700), 0);
 	ck_assert_int_eq(flock(fd, LOCK_UN), 0);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	unit_join(child);
 }
 
 static int count_dirs(void)
@@ -253,7 +252,7 @@ static void starter(const int *go, int told, int leave)
 
 static void start_round(int round)
 {
-	int go[2], told[2], leave[2], i, status;
+	int go[2], told[2], leave[2], i;
 	pid_t child[STARTERS];
 	ino_t first = 0, ino;
 
@@ -275,10 +274,8 @@ static void start_round(int round)
 	ck_assert_msg(count_dirs() == 1, "round %d: %d directories", round,
 		      count_dirs());
 	close(leave[1]);
-	for (i = 0; i < STARTERS; i++) {
-		ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
-		ck_assert_int_eq(status, 0);
-	}
+	for (i = 0; i < STARTERS; i++)
+		unit_join(child[i]);
 	close(go[0]), close(told[0]), close(told[1]), close(leave[0]);
 	i = duo_registry_open(dir, ours);
 	close(i);
@@ -292,6 +289,5 @@ UNIT_TEST(many_start_at_once)
 
 	for (round = 0; round < ROUNDS; round++)
 		start_round(round);
-	kill(churn, SIGKILL);
-	waitpid(churn, NULL, 0);
+	unit_kill(churn);
 }

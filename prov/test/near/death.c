@@ -60,10 +60,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	if (child) {
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-	}
+	unit_kill(child);
 	rig_close(us);
 }
 

@@ -123,8 +123,7 @@ static int start(enum place place, bool sleeper)
 
 static void end(void)
 {
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	unit_kill(child);
 	child = 0;
 }
 

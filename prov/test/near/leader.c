@@ -105,7 +105,6 @@ UNIT_LOOP(main_thread_has_ended, 0, 2)
 	struct iovec iov = { got, LEN };
 	struct near_peer *peer;
 	uint64_t start_ticks;
-	int status;
 
 	start();
 	ck_assert_int_eq(near_peer_get(us->port, &theirs, &peer), 0);
@@ -131,8 +130,7 @@ UNIT_LOOP(main_thread_has_ended, 0, 2)
 	rig_until(us, NULL, 4);
 	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
 	ck_assert_int_eq(duo_proc_start(child, &start_ticks), -ESRCH);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	unit_join(child);
 }
 
 /* Another thread still opens what the process has. */
@@ -151,7 +149,6 @@ UNIT_CASE("own", NULL, NULL);
 UNIT_TEST(own_descriptors)
 {
 	pthread_t thread;
-	int status;
 	pid_t pid;
 
 	ck_assert_int_eq(pipe(ends), 0);
@@ -161,6 +158,5 @@ UNIT_TEST(own_descriptors)
 			_exit(1);
 		pthread_exit(NULL);
 	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(status, 0);
+	unit_join(pid);
 }

@@ -54,12 +54,8 @@ static void teardown(void)
 {
 	int i;
 
-	for (i = 0; i < TALKERS; i++) {
-		if (child[i]) {
-			kill(child[i], SIGKILL);
-			waitpid(child[i], NULL, 0);
-		}
-	}
+	for (i = 0; i < TALKERS; i++)
+		unit_kill(child[i]);
 	rig_close(us);
 }
 
@@ -307,13 +303,11 @@ UNIT_TEST(deaths)
 			heard += listen_to(us);
 		} while (duo_now_ms() < until_ms);
 		who = (unsigned int)rand_r(&seed) % TALKERS;
-		kill(child[who], SIGKILL);
-		waitpid(child[who], NULL, 0);
+		unit_kill(child[who]);
 		child[who] = talker(seed);
 	}
 	for (i = 0; i < TALKERS; i++) {
-		kill(child[i], SIGKILL);
-		waitpid(child[i], NULL, 0);
+		unit_kill(child[i]);
 		child[i] = 0;
 	}
 	listen_to_the_end();

@@ -258,14 +258,6 @@ static pid_t start(void (*act)(int out), int *in)
 	return pid;
 }
 
-static void end(pid_t pid)
-{
-	siginfo_t info;
-
-	kill(pid, SIGKILL);
-	waitid(P_PID, (id_t)pid, &info, WEXITED);
-}
-
 /* Fills its ring to b, then moves to a larger one. */
 static void act_move(int out)
 {
@@ -296,17 +288,17 @@ UNIT_LOOP(sender_dies, 0, 3)
 
 	ck_assert_int_eq(read(in, &sent, sizeof(sent)), sizeof(sent));
 	if (_i == 0)
-		end(pid);
+		unit_kill(pid);
 	rig_until(b, NULL, 1 + (uint32_t)sent);
 	if (_i == 1)
-		end(pid);
+		unit_kill(pid);
 	if (_i == 2) {
 		while (!b->port->lane[1]->moves)
 			rig_poll(b, 1);
 		ck_assert_int_eq(read(in, &again, sizeof(again)),
 				 sizeof(again));
 		ck_assert_uint_gt(rig_pages(b), 2);
-		end(pid);
+		unit_kill(pid);
 	}
 	rig_until(b, NULL, 2 + (uint32_t)sent);
 	for (i = 0; i < sent; i++)
@@ -338,7 +330,7 @@ UNIT_TEST(receiver_dies)
 	near_too_small(a->port, peer, 2000);
 	ck_assert(peer->move.posted);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -EAGAIN);
-	end(pid);
+	unit_kill(pid);
 	rig_until(a, NULL, 1);
 	ck_assert_int_eq(a->event[0].kind, RIG_GONE);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);

@@ -151,8 +151,7 @@ static pid_t start(int flags, struct near_addr *addr)
 
 static void finish(pid_t pid)
 {
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	unit_kill(pid);
 	rig_close(us);
 }
 
@@ -315,14 +314,6 @@ static pid_t fork_as(pid_t pid)
 	return fork();
 }
 
-static void wait_for(pid_t pid)
-{
-	siginfo_t info;
-
-	kill(pid, SIGKILL);
-	waitid(P_PID, (id_t)pid, &info, WEXITED);
-}
-
 /* In a pid namespace of its own, where pids are given as we like. */
 static void reuse(void)
 {
@@ -348,7 +339,7 @@ static void reuse(void)
 			pause();
 	}
 	told(fd[0], &ours);
-	wait_for(pid);
+	unit_kill(pid);
 	usleep(50000);	/* start times are counted in ticks */
 	/* another has the pid, and the same addresses: it is not read */
 	memset(big, 0xee, sizeof(big));

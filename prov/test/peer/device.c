@@ -15,7 +15,6 @@
 #define REMOTE 2		/* a core address */
 
 static struct fid_mr *mr;
-static fi_addr_t remote;
 static int context;
 
 static int device_reg(enum fi_hmem_iface iface, struct fid_mr **region)
@@ -379,8 +378,7 @@ static void plain_setup(void)
 	static const struct fixture_attr attr = { .device = true,
 						  .near = true };
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
@@ -450,8 +448,7 @@ UNIT_LOOP(onesided_is_the_cores, 0, 2)
 				FI_SOURCE | FI_DIRECTED_RECV : 0,
 	};
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	ck_assert_ptr_null(fixture_ep()->domain->table);
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], _i);
 	fixture_close();

@@ -52,9 +52,8 @@ static void setup_one_path(void)
 		.order = FI_ORDER_WAS,
 	};
 
-	fixture_open(&ordered);
-	ck_assert_int_eq(fixture_try(&ordered), 0);
-	pub = (struct duo_publication) { .fd = -1 };
+	fixture_start(&ordered);
+	rig.pub = (struct duo_publication) { .fd = -1 };
 	peer = peer_insert(PEER);
 }
 
@@ -253,8 +252,8 @@ static int their_write(uint64_t key, uint32_t flags)
 		.local = { &iov, 1 }, .len = sizeof(theirs), .data = 4242,
 	};
 
-	near_rma_peer(to_us)->skip = 1;	/* it is not offered */
-	return near_rma(port, to_us, &args);
+	near_rma_peer(rig.us)->skip = 1;	/* it is not offered */
+	return near_rma(rig.port, rig.us, &args);
 }
 
 UNIT_CASE("peer", setup, port_teardown);
@@ -342,7 +341,7 @@ UNIT_TEST(core_after_send)
 	}
 	carried(0, 0, 0);
 	for (i = 0; i < 100 && ret; i++) {
-		near_poll(port, &port_sink);
+		near_poll(rig.port, &rig_sink);
 		poll_cq(1);
 		ret = fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
 				       FI_LONG_DOUBLE, FI_SUM);

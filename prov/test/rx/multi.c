@@ -14,8 +14,7 @@ static void setup_no_shm(void)
 {
 	static const struct fixture_attr attr = { .no_shm = true };
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	multi_peers();
 }
 
@@ -23,8 +22,7 @@ static void setup_efa(void)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	multi_peers();
 }
 
@@ -33,7 +31,7 @@ UNIT_CASE("multi", multi_setup, fixture_close);
 /* Released as soon as less than the minimum is left, with the last one. */
 UNIT_LOOP(one_after_the_other, 0, 2)
 {
-	fi_addr_t src = multi_source(_i);
+	fi_addr_t src = source(_i);
 
 	multi_post_for(_i, &multi[0], 20);
 	multi_arrive(_i, "aaaa");
@@ -54,8 +52,8 @@ UNIT_LOOP(exactly_full, 0, 2)
 	multi_post_for(_i, &multi[0], 16);
 	multi_arrive(_i, "01234567");
 	multi_arrive(_i, "89abcdef");
-	multi_expect(&multi[0], "01234567", multi_source(_i), false);
-	multi_expect(&multi[0], "89abcdef", multi_source(_i), true);
+	multi_expect(&multi[0], "01234567", source(_i), false);
+	multi_expect(&multi[0], "89abcdef", source(_i), true);
 	multi_expect_idle();
 }
 
@@ -66,8 +64,8 @@ UNIT_LOOP(smaller_than_the_minimum, 0, 2)
 	multi_post_for(_i, &multi[1], 0);
 	multi_arrive(_i, "ab");
 	multi_arrive(_i, "");
-	multi_expect(&multi[0], "ab", multi_source(_i), true);
-	multi_expect(&multi[1], "", multi_source(_i), true);
+	multi_expect(&multi[0], "ab", source(_i), true);
+	multi_expect(&multi[1], "", source(_i), true);
 	multi_expect_idle();
 }
 
@@ -77,19 +75,19 @@ UNIT_TEST(both_paths_in_turn)
 	multi_post(&multi[0], 32);
 	poll_cq(2 * LAZY_POLLS);
 	multi_far("1");
-	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect(&multi[0], "1", remote, false);
 	multi_near("22");
-	multi_expect(&multi[0], "22", multi_local, false);
+	multi_expect(&multi[0], "22", local, false);
 	multi_near("333");
-	multi_expect(&multi[0], "333", multi_local, false);
+	multi_expect(&multi[0], "333", local, false);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	ck_assert_uint_eq(stats_now().arb_won, 1);
 	poll_cq(4 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("4444");
-	multi_expect(&multi[0], "4444", multi_remote, false);
+	multi_expect(&multi[0], "4444", remote, false);
 	multi_near("fifteen letters");
-	multi_expect(&multi[0], "fifteen letters", multi_local, true);
+	multi_expect(&multi[0], "fifteen letters", local, true);
 	ck_assert_uint_eq(stats_now().arb_won, 2);
 	multi_expect_idle();
 }
@@ -101,8 +99,8 @@ UNIT_TEST(core_wins_the_recall)
 	poll_cq(2 * LAZY_POLLS);
 	multi_far("far");
 	multi_near("near");
-	multi_expect(&multi[0], "far", multi_remote, false);
-	multi_expect(&multi[0], "near", multi_local, false);
+	multi_expect(&multi[0], "far", remote, false);
+	multi_expect(&multi[0], "near", local, false);
 	ck_assert_uint_eq(stats_now().arb_lost, 1);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
 	multi_expect_canceled(&multi[0]);
@@ -116,8 +114,8 @@ UNIT_TEST(core_wins_all_of_it)
 	poll_cq(2 * LAZY_POLLS);
 	multi_far("far");
 	multi_near("near");
-	multi_expect(&multi[0], "far", multi_remote, true);
-	multi_expect(&multi[1], "near", multi_local, true);
+	multi_expect(&multi[0], "far", remote, true);
+	multi_expect(&multi[1], "near", local, true);
 	multi_expect_idle();
 }
 
@@ -132,13 +130,13 @@ UNIT_TEST(core_is_receiving)
 	expect_nothing();
 	fake_core_release();
 	multi_near("2");
-	multi_expect(&multi[0], "far", multi_remote, false);
+	multi_expect(&multi[0], "far", remote, false);
 	multi_near("3");
-	multi_expect(&multi[0], "1", multi_local, false);
-	multi_expect(&multi[0], "2", multi_local, false);
-	multi_expect(&multi[0], "3", multi_local, false);
+	multi_expect(&multi[0], "1", local, false);
+	multi_expect(&multi[0], "2", local, false);
+	multi_expect(&multi[0], "3", local, false);
 	multi_near("nineteen characters");
-	multi_expect(&multi[0], "nineteen characters", multi_local, true);
+	multi_expect(&multi[0], "nineteen characters", local, true);
 	multi_expect_idle();
 }
 
@@ -151,13 +149,13 @@ UNIT_TEST(core_was_receiving_and_more_waits_than_fits)
 	multi_near("2");
 	expect_nothing();
 	fake_core_release();
-	multi_expect(&multi[0], "far", multi_remote, false);
-	multi_expect(&multi[0], "12345", multi_local, false);
-	multi_expect(&multi[0], "2", multi_local, true);
+	multi_expect(&multi[0], "far", remote, false);
+	multi_expect(&multi[0], "12345", local, false);
+	multi_expect(&multi[0], "2", local, true);
 	multi_near("3");
 	expect_nothing();
 	multi_post(&multi[1], 8);
-	multi_expect(&multi[1], "3", multi_local, true);
+	multi_expect(&multi[1], "3", local, true);
 	multi_expect_idle();
 }
 
@@ -168,13 +166,13 @@ UNIT_TEST(later_receive_does_not_take_what_waits)
 	multi_near("1");
 	expect_nothing();
 	fake_core_release();
-	multi_expect(&multi[0], "far", multi_remote, false);
+	multi_expect(&multi[0], "far", remote, false);
 	multi_post_single(&slot[0]);
-	multi_expect(&multi[0], "1", multi_local, false);
+	multi_expect(&multi[0], "1", local, false);
 	multi_near("twenty-one characters");
-	multi_expect(&multi[0], "twenty-one characters", multi_local, true);
+	multi_expect(&multi[0], "twenty-one characters", local, true);
 	multi_near("single");
-	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 6);
+	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 6);
 	multi_expect_idle();
 }
 
@@ -187,11 +185,11 @@ UNIT_TEST(second_buffer_meanwhile)
 	fake.core.hold = true;
 	multi_far("far");
 	multi_near("1");
-	multi_expect(&multi[1], "1", multi_local, false);
+	multi_expect(&multi[1], "1", local, false);
 	fake_core_release();
-	multi_expect(&multi[0], "far", multi_remote, false);
+	multi_expect(&multi[0], "far", remote, false);
 	multi_near("2");
-	multi_expect(&multi[0], "2", multi_local, false);
+	multi_expect(&multi[0], "2", local, false);
 }
 
 /* They are filled in the order of their posting; on the core is one. */
@@ -207,7 +205,7 @@ UNIT_LOOP(buffers_in_order, 0, 2)
 		multi_arrive(_i, "12345");
 	for (i = 0; i < 3; i++) {
 		for (k = 0; k < 4; k++)
-			multi_expect(&multi[i], "12345", multi_source(_i),
+			multi_expect(&multi[i], "12345", source(_i),
 				     k == 3);
 	}
 	multi_expect_idle();
@@ -225,10 +223,10 @@ UNIT_LOOP(single_receives_in_order, 0, 2)
 	multi_arrive(_i, "1");
 	multi_arrive(_i, "22");
 	multi_arrive(_i, "behind");
-	ck_assert_uint_eq(expect_entry(&slot[0], multi_source(_i)).len, 6);
-	multi_expect(&multi[0], "1", multi_source(_i), false);
-	multi_expect(&multi[0], "22", multi_source(_i), true);
-	ck_assert_uint_eq(expect_entry(&slot[1], multi_source(_i)).len, 6);
+	ck_assert_uint_eq(expect_entry(&slot[0], source(_i)).len, 6);
+	multi_expect(&multi[0], "1", source(_i), false);
+	multi_expect(&multi[0], "22", source(_i), true);
+	ck_assert_uint_eq(expect_entry(&slot[1], source(_i)).len, 6);
 	ck_assert_str_eq(slot[1].buf, "behind");
 	multi_expect_idle();
 }
@@ -241,15 +239,15 @@ UNIT_TEST(entries_are_used_again)
 {
 	struct slot tagged[2];
 
-	post_recv(&tagged[0], multi_local, TAG);
+	post_recv(&tagged[0], local, TAG);
 	multi_post(&multi[0], 16);
 	multi_near("1");
-	multi_expect(&multi[0], "1", multi_local, false);
-	fake_shm_arrive(DUO_TAGGED, multi_local_name, TAG, "tagged");
-	expect_recv(&tagged[0], "tagged", multi_local);
+	multi_expect(&multi[0], "1", local, false);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "tagged");
+	expect_recv(&tagged[0], "tagged", local);
 	multi_near("12345678");
-	multi_expect(&multi[0], "12345678", multi_local, true);
-	post_recv(&tagged[1], multi_local, TAG);
+	multi_expect(&multi[0], "12345678", local, true);
+	post_recv(&tagged[1], local, TAG);
 
 	multi_post_for(FI_DUO_CORE, &multi[1], 8);
 	multi_post_single(&slot[0]);
@@ -268,12 +266,12 @@ UNIT_LOOP(unexpected, 0, 2)
 	multi_arrive(_i, "4");
 	poll_cq(1);
 	multi_post_for(_i, &multi[0], 17);
-	multi_expect(&multi[0], "11111", multi_source(_i), false);
-	multi_expect(&multi[0], "2222", multi_source(_i), false);
-	multi_expect(&multi[0], "3", multi_source(_i), true);
+	multi_expect(&multi[0], "11111", source(_i), false);
+	multi_expect(&multi[0], "2222", source(_i), false);
+	multi_expect(&multi[0], "3", source(_i), true);
 	expect_nothing();
 	multi_post_for(_i, &multi[1], 8);
-	multi_expect(&multi[1], "4", multi_source(_i), true);
+	multi_expect(&multi[1], "4", source(_i), true);
 	multi_expect_idle();
 }
 
@@ -301,7 +299,7 @@ UNIT_TEST(busy_shm_does_not_keep_it)
 	multi_post(&multi[0], 64);
 	for (i = 0; i < 17 * LAZY_POLLS && !fake.core.posts; i++) {
 		multi_near("");
-		multi_expect(&multi[0], "", multi_local, false);
+		multi_expect(&multi[0], "", local, false);
 	}
 	ck_assert_int_eq(fake.core.posts, 1);
 }
@@ -319,7 +317,7 @@ UNIT_LOOP(one_path_for_long, 0, 2)
 		if (i % 100 == 0)
 			poll_cq(2 * LAZY_POLLS);
 		multi_arrive(_i, "six by");
-		multi_expect(&multi[at], "six by", multi_source(_i), released);
+		multi_expect(&multi[at], "six by", source(_i), released);
 		if (released) {
 			multi_post(&multi[at], 30);
 			at = !at;
@@ -335,17 +333,17 @@ UNIT_TEST(without_shm)
 	multi_post(&multi[1], 10);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("1");
-	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect(&multi[0], "1", remote, false);
 	multi_far("22");
 	/* the next buffer is refused at first */
 	fake.core.eagain = 1;
-	multi_expect(&multi[0], "22", multi_remote, true);
+	multi_expect(&multi[0], "22", remote, true);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	fixture_ep()->lazy.limit = 1;
 	poll_cq(32);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("333");
-	multi_expect(&multi[1], "333", multi_remote, true);
+	multi_expect(&multi[1], "333", remote, true);
 	multi_expect_idle();
 }
 
@@ -354,21 +352,21 @@ UNIT_CASE("efa", setup_efa, fixture_close);
 /* Of these the core gives nothing back; shm never has any of them. */
 UNIT_TEST(directed_on_efa)
 {
-	ck_assert_int_eq(multi_try(&multi[0], 10, multi_remote, 0), 0);
-	ck_assert_int_eq(multi_try(&multi[1], 10, multi_remote, 0), 0);
-	ck_assert_int_eq(multi_try(&multi[2], 16, multi_local, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[0], 10, remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[1], 10, remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[2], 16, local, 0), 0);
 	poll_cq(2 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("1");
 	multi_near("near");
 	multi_far("22");
 	multi_far("333");
-	multi_expect(&multi[2], "near", multi_local, false);
-	multi_expect(&multi[0], "1", multi_remote, false);
-	multi_expect(&multi[0], "22", multi_remote, true);
-	multi_expect(&multi[1], "333", multi_remote, true);
+	multi_expect(&multi[2], "near", local, false);
+	multi_expect(&multi[0], "1", remote, false);
+	multi_expect(&multi[0], "22", remote, true);
+	multi_expect(&multi[1], "333", remote, true);
 	multi_near("near again");
-	multi_expect(&multi[2], "near again", multi_local, true);
+	multi_expect(&multi[2], "near again", local, true);
 	ck_assert_int_eq(fake.core.cancels, 0);
 	multi_expect_idle();
 }

@@ -11,8 +11,7 @@ static void setup_efa(void)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
+	fixture_start(&attr);
 	multi_peers();
 }
 
@@ -23,14 +22,14 @@ UNIT_TEST(others_do_not_wait)
 {
 	fi_addr_t other = peer_insert(3);
 
-	ck_assert_int_eq(multi_try(&multi[0], 32, multi_remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[0], 32, remote, 0), 0);
 	ck_assert_int_eq(multi_try(&multi[1], 32, other, 0), 0);
-	post_recv(&slot[0], multi_remote, TAG);
+	post_recv(&slot[0], remote, TAG);
 	ck_assert_uint_eq(fake_core_posted(), 3);
 	fake_core_arrive(DUO_MSG, other, 0, "other");
 	multi_expect(&multi[1], "other", other, false);
 	multi_far("far");
-	multi_expect(&multi[0], "far", multi_remote, false);
+	multi_expect(&multi[0], "far", remote, false);
 }
 
 /* One behind a buffer keeps back what must not overtake it. */
@@ -38,7 +37,7 @@ UNIT_TEST(behind_one_that_waits)
 {
 	fi_addr_t other = peer_insert(3);
 
-	ck_assert_int_eq(multi_try(&multi[0], 8, multi_remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[0], 8, remote, 0), 0);
 	multi_post_single(&slot[0]);
 	ck_assert_int_eq(multi_try(&multi[1], 32, other, 0), 0);
 	poll_cq(2 * LAZY_POLLS);
@@ -46,7 +45,7 @@ UNIT_TEST(behind_one_that_waits)
 	fake_core_arrive(DUO_MSG, other, 0, "single");
 	expect_nothing();
 	multi_far("far");
-	multi_expect(&multi[0], "far", multi_remote, true);
+	multi_expect(&multi[0], "far", remote, true);
 	ck_assert_uint_eq(expect_entry(&slot[0], other).len, 6);
 	fake_core_arrive(DUO_MSG, other, 0, "other");
 	multi_expect(&multi[1], "other", other, false);
@@ -61,16 +60,16 @@ static void expect_not_blocked(void)
 	poll_cq(2 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("far");
-	ck_assert_uint_eq(expect_entry(&slot[0], multi_remote).len, 3);
+	ck_assert_uint_eq(expect_entry(&slot[0], remote).len, 3);
 	multi_near("near");
-	multi_expect(&multi[0], "near", multi_local, false);
+	multi_expect(&multi[0], "near", local, false);
 }
 
 UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 {
 	if (_i == 1)	/* its source is known to use shm, or will be */
 		multi_near("1"), poll_cq(1);
-	ck_assert_int_eq(multi_try(&multi[0], 32, multi_local, FI_COMPLETION),
+	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);
 	multi_post_single(&slot[0]);
 	if (_i == 0) {
@@ -78,7 +77,7 @@ UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 		ck_assert(!TAILQ_EMPTY(&fixture_ep()->lazy.behind));
 		multi_near("1");
 	}
-	multi_expect(&multi[0], "1", multi_local, false);
+	multi_expect(&multi[0], "1", local, false);
 	expect_not_blocked();
 }
 
@@ -86,7 +85,7 @@ UNIT_CASE("efa", setup_efa, fixture_close);
 
 UNIT_TEST(behind_one_that_efa_never_gets)
 {
-	ck_assert_int_eq(multi_try(&multi[0], 32, multi_local, FI_COMPLETION),
+	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);
 	multi_post_single(&slot[0]);
 	expect_not_blocked();

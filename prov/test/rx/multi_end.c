@@ -12,8 +12,7 @@ static struct slot slot[1];
 
 static void open_with(const struct fixture_attr *attr)
 {
-	fixture_open(attr);
-	ck_assert_int_eq(fixture_try(attr), 0);
+	fixture_start(attr);
 	multi_peers();
 }
 
@@ -68,9 +67,9 @@ UNIT_TEST(released_by_the_last_to_complete)
 	multi_far("fast");
 	duo_cq_poll_core(duo_cq_of(fx.cq));
 	multi[0].at = 4;
-	multi_expect(&multi[0], "fast", multi_remote, false);
+	multi_expect(&multi[0], "fast", remote, false);
 	multi[0].at = 0;
-	multi_expect(&multi[0], "slow", multi_local, true);
+	multi_expect(&multi[0], "slow", local, true);
 	multi_expect_idle();
 }
 
@@ -89,7 +88,7 @@ UNIT_LOOP(truncated, 0, 4)
 		multi_arrive(path, "1234");
 		multi_arrive(path, "0123456789ab");
 	}
-	multi_expect(&multi[0], "1234", multi_source(path), false);
+	multi_expect(&multi[0], "1234", source(path), false);
 	multi_expect_truncated(&multi[0], "0123456789", 2);
 	multi_expect_released(&multi[0]);
 	multi_expect_idle();
@@ -104,24 +103,24 @@ UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 
 	multi_near("1");
 	poll_cq(1);
-	msg = fake_shm_arrive(DUO_MSG, multi_local_name, 0, "hello");
+	msg = fake_shm_arrive(DUO_MSG, local_name, 0, "hello");
 	msg->says = TOO_LARGE;
 	if (_i) {
 		poll_cq(1);
 		multi_post(&multi[0], 20);
-		multi_expect(&multi[0], "1", multi_local, false);
+		multi_expect(&multi[0], "1", local, false);
 		multi_expect_released(&multi[0]);
 		ck_assert_int_eq(multi_try(&multi[0], 20, FI_ADDR_UNSPEC, 0),
 				 -FI_ENOMEM);
 	} else {
 		multi_post(&multi[0], 20);
-		multi_expect(&multi[0], "1", multi_local, false);
+		multi_expect(&multi[0], "1", local, false);
 		expect_error(&multi[0], FI_ENOMEM);
 		multi_expect_released(&multi[0]);
 	}
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, TOO_LARGE, NULL,
-				 multi_local, &slot[0]), 0);
-	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 5);
+				 local, &slot[0]), 0);
+	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 5);
 	multi_expect_idle();
 }
 
@@ -134,7 +133,7 @@ UNIT_TEST(failed_on_shm)
 	expect_error(&multi[0], FI_EIO);
 	multi[0].at = 5;
 	multi_near("67890ab");
-	multi_expect(&multi[0], "67890ab", multi_local, false);
+	multi_expect(&multi[0], "67890ab", local, false);
 	fake.shm.rx_err = FI_EIO;
 	multi_near("last one");
 	expect_error(&multi[0], FI_EIO);
@@ -161,7 +160,7 @@ UNIT_TEST(failed_on_core)
 	expect_error(&multi[0], FI_EIO);
 	multi_expect_released(&multi[0]);
 	multi_far("seventeen letters");
-	multi_expect(&multi[1], "seventeen letters", multi_remote, true);
+	multi_expect(&multi[1], "seventeen letters", remote, true);
 	multi_expect_idle();
 }
 
@@ -179,10 +178,10 @@ UNIT_TEST(core_refuses_it_late)
 UNIT_TEST(core_refuses_it)
 {
 	fake.core.eagain = 1;
-	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0),
+	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0),
 			 -FI_EAGAIN);
 	fake.core.post_err = FI_EINVAL;
-	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0),
+	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0),
 			 -FI_EINVAL);
 	multi_expect_idle();
 }
@@ -190,10 +189,10 @@ UNIT_TEST(core_refuses_it)
 /* It has had its first message. The buffer is released early. */
 UNIT_TEST(core_refuses_the_rest)
 {
-	ck_assert_int_eq(multi_try(&multi[0], 20, multi_remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0), 0);
 	fake.core.eagain = 1;
 	multi_far("1");
-	multi_expect(&multi[0], "1", multi_remote, true);
+	multi_expect(&multi[0], "1", remote, true);
 	multi_expect_idle();
 }
 
@@ -201,7 +200,7 @@ UNIT_TEST(cancel_waiting)
 {
 	multi_post(&multi[0], 20);
 	multi_near("1");
-	multi_expect(&multi[0], "1", multi_local, false);
+	multi_expect(&multi[0], "1", local, false);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
 	multi_expect_canceled(&multi[0]);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
@@ -219,7 +218,7 @@ UNIT_TEST(cancel_on_core)
 	multi_expect_canceled(&multi[0]);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("seventeen letters");
-	multi_expect(&multi[1], "seventeen letters", multi_remote, true);
+	multi_expect(&multi[1], "seventeen letters", remote, true);
 	multi_expect_idle();
 }
 
@@ -232,7 +231,7 @@ UNIT_TEST(cancel_behind)
 	multi_expect_canceled(&multi[1]);
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->lazy.behind));
 	multi_far("seventeen letters");
-	multi_expect(&multi[0], "seventeen letters", multi_remote, true);
+	multi_expect(&multi[0], "seventeen letters", remote, true);
 	multi_expect_idle();
 }
 
@@ -244,11 +243,11 @@ UNIT_TEST(cancel_after_the_core_matched)
 	multi_far("1");
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
 	multi_far("2");
-	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect(&multi[0], "1", remote, false);
 	multi_expect_canceled(&multi[0]);
 	multi_post(&multi[1], 20);
 	poll_cq(2 * LAZY_POLLS - 4);
-	multi_expect(&multi[1], "2", multi_remote, false);
+	multi_expect(&multi[1], "2", remote, false);
 }
 
 /* Its piece is with the core, so it is in no queue of ours: _i. */
@@ -265,7 +264,7 @@ UNIT_LOOP(cancel_while_the_core_is_receiving, 0, 2)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
 	expect_nothing();
 	fake_core_release();
-	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect(&multi[0], "1", remote, false);
 	multi_expect_canceled(&multi[0]);
 	if (!_i)
 		multi_expect_idle();
@@ -281,14 +280,14 @@ UNIT_TEST(cancel_when_ready)
 	multi_near("2");
 	expect_nothing();
 	fake_core_release();
-	multi_expect(&multi[0], "1", multi_remote, false);
+	multi_expect(&multi[0], "1", remote, false);
 	ck_assert(!TAILQ_EMPTY(&fixture_ep()->multi.ready));
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
 	multi_expect_canceled(&multi[0]);
 	expect_nothing();
 	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
 	multi_post_single(&slot[0]);
-	ck_assert_uint_eq(expect_entry(&slot[0], multi_local).len, 1);
+	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 1);
 	multi_expect_idle();
 }
 
@@ -296,7 +295,7 @@ UNIT_TEST(cancel_while_shm_is_receiving)
 {
 	post_with_slow_message(20);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
-	multi_expect(&multi[0], "slow", multi_local, false);
+	multi_expect(&multi[0], "slow", local, false);
 	multi_expect_canceled(&multi[0]);
 	multi_expect_idle();
 }
@@ -306,7 +305,7 @@ UNIT_TEST(cancel_when_full)
 {
 	post_with_slow_message(8);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
-	multi_expect(&multi[0], "slow", multi_local, true);
+	multi_expect(&multi[0], "slow", local, true);
 	multi_expect_idle();
 }
 
@@ -314,10 +313,10 @@ UNIT_CASE("efa", setup_efa, fixture_close);
 
 UNIT_TEST(cancel_directed_on_efa)
 {
-	ck_assert_int_eq(multi_try(&multi[0], 8, multi_remote, 0), 0);
+	ck_assert_int_eq(multi_try(&multi[0], 8, remote, 0), 0);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
 	multi_far("1");
-	multi_expect(&multi[0], "1", multi_remote, true);
+	multi_expect(&multi[0], "1", remote, true);
 	multi_expect_idle();
 }
 
@@ -326,7 +325,7 @@ UNIT_CASE("selective", setup_selective, fixture_close);
 /* The release is told even where messages are not. */
 UNIT_LOOP(selective, 0, 2)
 {
-	ck_assert_int_eq(multi_try(&multi[0], 10, multi_source(_i), 0), 0);
+	ck_assert_int_eq(multi_try(&multi[0], 10, source(_i), 0), 0);
 	multi_arrive(_i, "1");
 	multi_arrive(_i, "22");
 	multi_expect_released(&multi[0]);
@@ -342,13 +341,13 @@ UNIT_TEST(default_flags)
 	ck_assert_int_eq(fi_recv(fx.ep, multi[0].buf, 16, NULL, FI_ADDR_UNSPEC,
 				 &multi[0]), 0);
 	/* a tagged receive is for one message nevertheless */
-	post_recv(&slot[0], multi_local, TAG);
+	post_recv(&slot[0], local, TAG);
 	multi_near("1");
 	multi_near("22345678");
-	fake_shm_arrive(DUO_TAGGED, multi_local_name, TAG, "tagged");
-	multi_expect(&multi[0], "1", multi_local, false);
-	multi_expect(&multi[0], "22345678", multi_local, true);
-	expect_recv(&slot[0], "tagged", multi_local);
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "tagged");
+	multi_expect(&multi[0], "1", local, false);
+	multi_expect(&multi[0], "22345678", local, true);
+	expect_recv(&slot[0], "tagged", local);
 	multi_expect_idle();
 }
 
@@ -375,8 +374,8 @@ UNIT_TEST(minimum)
 	multi_post(&multi[0], 4);
 	multi_near("123");
 	multi_near("4");
-	multi_expect(&multi[0], "123", multi_local, false);
-	multi_expect(&multi[0], "4", multi_local, true);
+	multi_expect(&multi[0], "123", local, false);
+	multi_expect(&multi[0], "4", local, true);
 	multi_expect_idle();
 }
 
@@ -449,5 +448,5 @@ UNIT_LOOP(closed, 0, 8)
 	if (_i >= 6)
 		fake_core_release();
 	if (_i >= 7)
-		multi_expect(&multi[0], "1", multi_remote, false);
+		multi_expect(&multi[0], "1", remote, false);
 }

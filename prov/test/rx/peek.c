@@ -7,32 +7,8 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot;
 static int context;
-
-static void setup(void)
-{
-	fixture_setup();
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
-}
-
-/* Every case runs once per path: _i is an enum fi_duo_path. */
-static fi_addr_t source(int path)
-{
-	return path == FI_DUO_LOCAL ? local : remote;
-}
-
-static void arrive(int path, const char *text)
-{
-	if (path == FI_DUO_LOCAL)
-		fake_shm_arrive(DUO_TAGGED, local_name, TAG, text);
-	else
-		fake_core_arrive(DUO_TAGGED, remote, TAG, text);
-}
 
 static ssize_t peek(fi_addr_t src, uint64_t flags)
 {
@@ -57,11 +33,11 @@ static void expect_idle(void)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->claimed));
 }
 
-UNIT_CASE("peek", setup, fixture_close);
+UNIT_CASE("peek", pair_setup, fixture_close);
 
 UNIT_LOOP(peek_reports, 0, 2)
 {
-	arrive(_i, "12345");
+	arrive(_i, DUO_TAGGED, "12345");
 	ck_assert_int_eq(peek(FI_ADDR_UNSPEC, 0), 0);
 	expect_peek(_i, 5);
 	/* as often as it is asked, and then it is received */
@@ -100,7 +76,7 @@ UNIT_LOOP(peek_finds_nothing, 0, 2)
 /* Its source sends over shm: the core need not be asked. */
 UNIT_TEST(peek_for_a_confirmed_local)
 {
-	arrive(FI_DUO_LOCAL, "1");
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
 	post_recv(&slot, local, TAG);
 	expect_recv(&slot, "1", local);
 	ck_assert_int_eq(peek(local, 0), 0);
@@ -112,7 +88,7 @@ UNIT_TEST(peek_for_a_confirmed_local)
 UNIT_LOOP(peek_does_not_see_what_a_receive_takes, 0, 2)
 {
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
-	arrive(_i, "mine");
+	arrive(_i, DUO_TAGGED, "mine");
 	ck_assert_int_eq(peek(FI_ADDR_UNSPEC, 0), 0);
 	expect_recv(&slot, "mine", source(_i));
 	expect_error(&context, FI_ENOMSG);
@@ -121,8 +97,8 @@ UNIT_LOOP(peek_does_not_see_what_a_receive_takes, 0, 2)
 
 UNIT_LOOP(peek_and_discard, 0, 2)
 {
-	arrive(_i, "12345");
-	arrive(_i, "next");
+	arrive(_i, DUO_TAGGED, "12345");
+	arrive(_i, DUO_TAGGED, "next");
 	ck_assert_int_eq(peek(source(_i), FI_DISCARD), 0);
 	expect_peek(_i, 5);
 	expect_nothing();	/* one completion, not two */
@@ -133,7 +109,7 @@ UNIT_LOOP(peek_and_discard, 0, 2)
 
 UNIT_LOOP(peek_and_discard_of_nothing_long, 0, 2)
 {
-	arrive(_i, "");
+	arrive(_i, DUO_TAGGED, "");
 	ck_assert_int_eq(peek(source(_i), FI_DISCARD), 0);
 	expect_peek(_i, 0);
 	expect_idle();
@@ -142,8 +118,8 @@ UNIT_LOOP(peek_and_discard_of_nothing_long, 0, 2)
 /* Claimed, it is nobody else's, and the second one is received first. */
 UNIT_LOOP(claim, 0, 2)
 {
-	arrive(_i, "first");
-	arrive(_i, "second");
+	arrive(_i, DUO_TAGGED, "first");
+	arrive(_i, DUO_TAGGED, "second");
 	ck_assert_int_eq(peek(source(_i), FI_CLAIM), 0);
 	expect_peek(_i, 5);
 	post_recv(&slot, source(_i), TAG);
@@ -157,7 +133,7 @@ UNIT_LOOP(claim, 0, 2)
 
 UNIT_LOOP(claim_and_discard, 0, 2)
 {
-	arrive(_i, "first");
+	arrive(_i, DUO_TAGGED, "first");
 	ck_assert_int_eq(peek(source(_i), FI_CLAIM), 0);
 	expect_peek(_i, 5);
 	ck_assert_int_eq(recv_flags(&context, NULL, 0, source(_i),
@@ -170,7 +146,7 @@ UNIT_LOOP(claim_truncated, 0, 2)
 {
 	struct fi_cq_err_entry err;
 
-	arrive(_i, "12345");
+	arrive(_i, DUO_TAGGED, "12345");
 	ck_assert_int_eq(peek(source(_i), FI_CLAIM), 0);
 	expect_peek(_i, 5);
 	memset(&slot, 0, sizeof(slot));
@@ -184,7 +160,7 @@ UNIT_LOOP(claim_truncated, 0, 2)
 
 UNIT_TEST(claim_of_what_was_not_claimed)
 {
-	arrive(FI_DUO_LOCAL, "1");
+	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
 	poll_cq(1);
 	ck_assert_int_eq(recv_flags(&context, slot.buf, sizeof(slot.buf),
 				    local, FI_CLAIM), -FI_EINVAL);
@@ -203,7 +179,7 @@ UNIT_TEST(core_is_full_at_a_peek)
 /* The claim is still there for the next attempt. */
 UNIT_TEST(core_is_full_at_a_claim)
 {
-	arrive(FI_DUO_CORE, "first");
+	arrive(FI_DUO_CORE, DUO_TAGGED, "first");
 	ck_assert_int_eq(peek(remote, FI_CLAIM), 0);
 	expect_peek(FI_DUO_CORE, 5);
 	fake.core.eagain = 1;

@@ -10,22 +10,7 @@
 
 #include "fixture.h"
 
-static const char *local_name;
-static fi_addr_t local, remote;
 static struct slot slot[3];
-
-static void peers(void)
-{
-	local_name = peer_publish(1);
-	local = peer_insert(1);
-	remote = peer_insert(2);
-}
-
-static void setup(void)
-{
-	fixture_setup();
-	peers();
-}
 
 static void setup_selective(void)
 {
@@ -33,25 +18,8 @@ static void setup_selective(void)
 		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
 	};
 
-	fixture_open(&attr);
-	ck_assert_int_eq(fixture_try(&attr), 0);
-	peers();
-}
-
-/* Loops run once per path: _i is an enum fi_duo_path. */
-static fi_addr_t source(int path)
-{
-	return path == FI_DUO_LOCAL ? local : remote;
-}
-
-static void arrive(int path, enum duo_rx_kind kind, const char *text)
-{
-	if (path == FI_DUO_LOCAL)
-		fake_shm_arrive(kind, local_name, kind == DUO_MSG ? 0 : TAG,
-				text);
-	else
-		fake_core_arrive(kind, remote, kind == DUO_MSG ? 0 : TAG,
-				 text);
+	fixture_start(&attr);
+	pair_insert();
 }
 
 static void expect_idle(void)
@@ -74,7 +42,7 @@ static void expect_truncated(void *context, size_t len, size_t olen, int path)
 		ck_assert_uint_eq(err.src_addr, local);
 }
 
-UNIT_CASE("receive", setup, fixture_close);
+UNIT_CASE("receive", pair_setup, fixture_close);
 
 /* The receive is posted before the message or after it: low bit of _i. */
 UNIT_LOOP(truncated, 0, 4)
@@ -322,7 +290,7 @@ UNIT_LOOP(selective_error, 0, 2)
 	expect_idle();
 }
 
-UNIT_CASE("receive", setup, fixture_close);
+UNIT_CASE("receive", pair_setup, fixture_close);
 
 UNIT_TEST(large_source_that_is_none)
 {

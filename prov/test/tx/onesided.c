@@ -23,7 +23,6 @@
 #define OP FI_CSWAP
 #define OFFSET 7	/* of the core's fi_addr, in a further AV of it */
 
-static fi_addr_t local, remote;
 static int context;
 static char buf[LEN], result[LEN], compare[LEN];
 static struct iovec iov[2];

@@ -16,11 +16,6 @@
 static fi_addr_t addr;
 static int context;
 
-static void setup(void)
-{
-	fixture_setup();
-}
-
 static ssize_t try_send(fi_addr_t to)
 {
 	return fi_tsend(fx.ep, "x", 1, NULL, to, TAG, &context);
@@ -53,7 +48,7 @@ static bool sender_sleeps(void)
 	return !strncmp(strrchr(text, ')'), ") S", 3);
 }
 
-UNIT_CASE("refused", setup, fixture_close);
+UNIT_CASE("refused", fixture_setup, fixture_close);
 
 /* It has chosen shm and waits for the lock; meanwhile the core takes over. */
 UNIT_TEST(another_thread_is_sending)

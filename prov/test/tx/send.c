@@ -11,7 +11,6 @@
 #define DATA 0x1234567890abcdefULL
 #define DESC ((void *) 0x1000)
 
-static fi_addr_t local, remote;
 static int context;
 
 static void setup(void)

@@ -126,7 +126,7 @@ UNIT_TEST(injected)
 			 0);
 	value = 0;
 	for (i = 0; i < 100 && theirs[0] != 77; i++) {
-		near_poll(port, &port_sink);
+		near_poll(rig.port, &rig_sink);
 		poll_cq(1);
 	}
 	ck_assert_uint_eq(theirs[0], 77);
@@ -170,9 +170,9 @@ UNIT_CASE("locked", setup_locked, port_teardown);
 /* Or all that a thread does with remote peers would wait for the local ones. */
 UNIT_TEST(remote_needs_no_lock)
 {
-	fi_addr_t remote = peer_insert(2);
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
 
+	remote = peer_insert(2);
 	/* decides the path */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, remote, START, KEY,
 				  NULL), 0);
