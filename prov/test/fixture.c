@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <sys/mman.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 
@@ -348,6 +347,12 @@ void pair_insert(void)
 	local_name = peer_publish(1);
 	local = peer_insert(1);
 	remote = peer_insert(2);
+}
+
+void pair_open(const struct fixture_attr *attr)
+{
+	fixture_start(attr);
+	pair_insert();
 }
 
 void pair_setup(void)

@@ -8,6 +8,8 @@
 #ifndef FIXTURE_H
 #define FIXTURE_H
 
+#include <rdma/fi_errno.h>
+
 #include "fake.h"
 
 #define LAZY_POLLS 8	/* duo_params.lazy_polls in these tests */
@@ -55,6 +57,15 @@ int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);
 /* Opens everything. */
 void fixture_start(const struct fixture_attr *attr);
+/* Defines name(), for UNIT_CASE(): calls open() with these attributes. */
+#define FIXTURE_SETUP(name, open, ...)					\
+	static void name(void)						\
+	{								\
+		static const struct fixture_attr attr_ = { __VA_ARGS__ }; \
+									\
+		open(&attr_);						\
+	}								\
+	struct fixture_attr
 /* Closes what is open and asserts that nothing stays. */
 void fixture_close(void);
 /* For UNIT_CASE(). */
@@ -81,6 +92,7 @@ fi_addr_t peer_insert(uint64_t core_addr);
 extern const char *local_name;	/* over shm */
 extern fi_addr_t local, remote;
 void pair_insert(void);
+void pair_open(const struct fixture_attr *attr);
 /* For UNIT_CASE(): fixture_setup() and both. */
 void pair_setup(void);
 /* Loops run once per path: an enum fi_duo_path. */

@@ -15,6 +15,12 @@ void multi_peers(void)
 			 0);
 }
 
+void multi_open(const struct fixture_attr *attr)
+{
+	fixture_start(attr);
+	multi_peers();
+}
+
 void multi_setup(void)
 {
 	fixture_setup();

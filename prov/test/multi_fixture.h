@@ -5,8 +5,6 @@
 #ifndef MULTI_FIXTURE_H
 #define MULTI_FIXTURE_H
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 #define MIN_LEFT 8	/* FI_OPT_MIN_MULTI_RECV in these tests */
@@ -22,6 +20,7 @@ extern struct multi multi[3];
 
 /* For UNIT_CASE(); the second after fixture_try(). */
 void multi_setup(void);
+void multi_open(const struct fixture_attr *attr);
 void multi_peers(void);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);

@@ -8,8 +8,6 @@
 #ifndef NEAR_FIXTURE_H
 #define NEAR_FIXTURE_H
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 #include "peer/near/near_ep.h"
 

@@ -8,8 +8,6 @@
 #ifndef WAIT_FIXTURE_H
 #define WAIT_FIXTURE_H
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 #define LONG_MS 20000

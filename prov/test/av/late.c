@@ -9,7 +9,6 @@
 
 #include <sys/resource.h>
 #include <unistd.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 

@@ -7,8 +7,6 @@
  * to its place.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct slot slot[4];

@@ -6,8 +6,6 @@
  * endpoint's is made to have other numbers for the same peers.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static const struct fixture_attr plain = { .core = "efa" };

@@ -6,8 +6,6 @@
  * decides who gets it. And the application's own fi_cancel, in every state.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct slot slot[4];

@@ -6,8 +6,6 @@
  * only while it is polled: in their order, before all that is later.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct slot slot[3];

@@ -3,8 +3,6 @@
 
 /* When a receive goes to the core as well: lazy posting, docs/matching.md. */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct slot slot[4];

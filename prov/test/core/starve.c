@@ -6,8 +6,6 @@
  * message that waits at the core gets one all the same.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 #define WINDOW 16

@@ -7,8 +7,6 @@
  * size, and whatever the format, the same is read in the same order.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 enum { PLAIN, SEND, SILENT, BUFFER, LATER, BROKEN, LAST, CONTEXTS };

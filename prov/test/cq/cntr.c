@@ -6,8 +6,6 @@
  * written, and endpoints that have nothing else.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 #define ALL_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)

@@ -4,7 +4,6 @@
 /* Reading and waiting: formats end to end, fi_cq_sread, FI_WAIT_FD. */
 
 #include <poll.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 

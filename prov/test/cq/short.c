@@ -8,7 +8,6 @@
  */
 
 #include <poll.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
 #include "base/params.h"

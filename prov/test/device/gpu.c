@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 

@@ -7,8 +7,6 @@
  * nothing stays open, in the registry or published.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 #include "av/route.h"
 

@@ -9,7 +9,6 @@
  */
 
 #include <stdio.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_ext.h>
 
 #include "fixture.h"

@@ -3,8 +3,6 @@
 
 /* What is not ours is the core's: operations and commands of every object. */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct fid_mr *mr;

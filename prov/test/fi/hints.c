@@ -3,8 +3,6 @@
 
 /* info.c: which hints an info of ours meets, by tables of named rows. */
 
-#include <rdma/fi_errno.h>
-
 #include "info_fixture.h"
 #include "near/said.h"
 

@@ -3,8 +3,6 @@
 
 /* info.c: what becomes of a fi_info, by tables of named rows. */
 
-#include <rdma/fi_errno.h>
-
 #include "info_fixture.h"
 
 static const struct {

@@ -6,8 +6,6 @@
  * descriptor, and what the core sees are objects of its own.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 #define KEY 42

@@ -8,7 +8,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include <rdma/fi_errno.h>
 #if __has_include(<rdma/fi_xpu.h>)	/* 2.7 */
 #include <rdma/fi_xpu.h>
 #endif

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
 #include "fixture.h"

@@ -7,9 +7,7 @@
  */
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 

@@ -9,8 +9,6 @@
 #ifndef MODEL_H
 #define MODEL_H
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 #define MODEL_MSGS 500

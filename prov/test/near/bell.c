@@ -25,12 +25,6 @@ static void setup(void)
 	ck_assert_int_ge(near_wait_fd(us->port), 0);
 }
 
-static void teardown(void)
-{
-	rig_close(other);
-	rig_close(us);
-}
-
 /* True if there is a byte in the pipe, within so long. */
 static bool rung(int timeout_ms)
 {
@@ -75,7 +69,7 @@ static pid_t sender(int tell)
 	_exit(4);
 }
 
-UNIT_CASE("bell", setup, teardown);
+UNIT_CASE("bell", setup, rig_close_all);
 
 /* It is killed after it has seen that we sleep, and before it opens the pipe. */
 UNIT_TEST(killed_before_it_writes)

@@ -32,17 +32,6 @@ static void setup(void)
 	rig_fill(others, LARGE, 4);
 }
 
-static void teardown(void)
-{
-	rig_close(a);
-	rig_close(b);
-	rig_close(c);
-	free(from_b);
-	free(others);
-	free(got_b);
-	free(got);
-}
-
 /* The next message that has come to rig is received into buf. */
 static void take(struct rig *rig, uint32_t at, void *buf)
 {
@@ -91,7 +80,7 @@ static void others_go_on(void)
 	}
 }
 
-UNIT_CASE("full", setup, teardown);
+UNIT_CASE("full", setup, rig_close_all);
 
 /* We have read b's messages, and cannot say so. _i is 1: nor ask for pieces. */
 UNIT_LOOP(answers_wait, 0, 2)

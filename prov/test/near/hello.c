@@ -44,14 +44,6 @@ static void setup(void)
 	rig_fill(big, sizeof(big), 1);
 }
 
-static void teardown(void)
-{
-	if (us)
-		rig_close(us);
-	if (them)
-		rig_close(them);
-}
-
 static int fds(void)
 {
 	DIR *stream = opendir("/proc/self/fd");
@@ -79,7 +71,7 @@ static int send_when(struct rig *rig, struct near_peer *peer,
 	return ret;
 }
 
-UNIT_CASE("ask", setup, teardown);
+UNIT_CASE("ask", setup, rig_close_all);
 
 UNIT_TEST(to_and_fro)
 {
@@ -218,7 +210,6 @@ UNIT_TEST(closes_unused)
 	rig_poll_ms(us, ENOUGH_MS / 10);
 	ck_assert_ptr_nonnull(near_peer_find(us->port, &them->addr));
 	rig_close(them);
-	them = NULL;
 	rig_until(us, NULL, 1);
 	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
 	near_peer_put(us->port, us->event[0].peer);
@@ -265,7 +256,6 @@ UNIT_TEST(nobody_there)
 	struct near_peer *peer = rig_peer(us, them);
 
 	rig_close(them);
-	them = NULL;
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -ECONNRESET);
 	ck_assert_int_eq(us->warnings, 1);
 }
@@ -370,7 +360,7 @@ static void refused(const char *what, int before)
 	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
 }
 
-UNIT_CASE("mail", setup, teardown);
+UNIT_CASE("mail", setup, rig_close_all);
 
 UNIT_LOOP(wrong_mail, 0, ARRAY_SIZE(mails))
 {
@@ -428,7 +418,7 @@ static int count(int dir)
 	return n;
 }
 
-UNIT_CASE("ask", setup, teardown);
+UNIT_CASE("ask", setup, rig_close_all);
 
 UNIT_TEST(in_a_directory)
 {

@@ -30,13 +30,6 @@ static void setup(void)
 	rig_until(us, NULL, 2);
 }
 
-static void teardown(void)
-{
-	rig_close(bad);
-	rig_close(good);
-	rig_close(us);
-}
-
 static struct near_slot *slot(void)
 {
 	return near_tx_slot(&bad_to_us->tx);
@@ -61,7 +54,7 @@ static void cut_off(uint32_t events)
 	ck_assert_int_eq(rig_send(us, us_to_bad, 1, big, 8), -ECONNRESET);
 }
 
-UNIT_CASE("peer", setup, teardown);
+UNIT_CASE("peer", setup, rig_close_all);
 
 UNIT_TEST(no_such_kind)
 {

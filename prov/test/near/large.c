@@ -25,14 +25,6 @@ static void setup(void)
 	rig_fill(big, LARGE, 5);
 }
 
-static void teardown(void)
-{
-	rig_close(a);
-	rig_close(b);
-	free(big);
-	free(got);
-}
-
 /* a's message of len is with b, which wants len bytes of it at to. */
 static void begin(size_t len, void *to)
 {
@@ -68,7 +60,7 @@ static struct near_rx_op *rx_op(void)
 	return near_pool_at(&b->port->rx_ops, 0);
 }
 
-UNIT_CASE("share", setup, teardown);
+UNIT_CASE("share", setup, rig_close_all);
 
 UNIT_TEST(share_sizes)
 {

@@ -10,9 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -91,12 +89,7 @@ static void setup(void)
 	rig_fill(buf, LEN, 3);
 }
 
-static void teardown(void)
-{
-	rig_close(us);
-}
-
-UNIT_CASE("leader", setup, teardown);
+UNIT_CASE("leader", setup, rig_close_all);
 
 /* _i is 1: it is watched before. */
 UNIT_LOOP(main_thread_has_ended, 0, 2)

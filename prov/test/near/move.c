@@ -37,12 +37,6 @@ static void setup(void)
 	setup_with(GROWING);
 }
 
-static void teardown(void)
-{
-	rig_close(a);
-	rig_close(b);
-}
-
 /* All tags so far have come, in their order, and nothing else. */
 static void tags_until(uint64_t tag)
 {
@@ -56,7 +50,7 @@ static void tags_until(uint64_t tag)
 	ck_assert_uint_eq(wrong, 0);
 }
 
-UNIT_CASE("move", setup, teardown);
+UNIT_CASE("move", setup, rig_close_all);
 
 /* Found full again and again: as much as there is, and no message is lost. */
 UNIT_TEST(full)
@@ -136,7 +130,7 @@ UNIT_TEST(steps)
 	ck_assert_uint_eq(tier, near_tier_fit(63 - 29));
 }
 
-UNIT_CASE("poor", setup_poor, teardown);
+UNIT_CASE("poor", setup_poor, rig_close_all);
 
 /* No budget: it is asked for ever less often, and all arrives. */
 UNIT_TEST(refused)
@@ -153,7 +147,7 @@ UNIT_TEST(refused)
 	ck_assert_uint_eq(rig_pages(b), 1);
 }
 
-UNIT_CASE("move", setup, teardown);
+UNIT_CASE("move", setup, rig_close_all);
 
 /* Answers and requests of one-sided operations wait as messages do. */
 UNIT_TEST(gated)

@@ -31,14 +31,6 @@ static void setup(void)
 	rig_fill(big, BIG, 5);
 }
 
-static void teardown(void)
-{
-	rig_close(a);
-	rig_close(b);
-	free(big);
-	free(got);
-}
-
 /* It is the last of b's events. */
 static const struct near_rndv *arrives(size_t len)
 {
@@ -80,7 +72,7 @@ static void comes_later(const struct near_rndv *rndv, size_t len)
 	ck_assert_int_eq(a->event[sent].kind, RIG_SENT);
 }
 
-UNIT_CASE("now", setup, teardown);
+UNIT_CASE("now", setup, rig_close_all);
 
 UNIT_TEST(reads)
 {

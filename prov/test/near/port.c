@@ -35,15 +35,7 @@ static void setup_pieces(void)
 	setup_as(true);
 }
 
-static void teardown(void)
-{
-	rig_close(a);
-	rig_close(b);
-	free(big);
-	free(got);
-}
-
-UNIT_CASE("read", setup, teardown);
+UNIT_CASE("read", setup, rig_close_all);
 
 UNIT_TEST(every_size_in_order)
 {
@@ -116,8 +108,8 @@ static void receive(struct rig *rig, const struct rig_event *event, size_t room,
 				   iov, 2, event->msg.len, cookie), 0);
 }
 
-UNIT_CASE("read", setup, teardown);
-UNIT_CASE("pieces", setup_pieces, teardown);
+UNIT_CASE("read", setup, rig_close_all);
+UNIT_CASE("pieces", setup_pieces, rig_close_all);
 
 UNIT_TEST(large)
 {
@@ -211,7 +203,7 @@ UNIT_TEST(to_self)
 	ck_assert_mem_eq(got, big, LARGE);
 }
 
-UNIT_CASE("read", setup, teardown);
+UNIT_CASE("read", setup, rig_close_all);
 
 /* Many senders: those that are idle leave the list, and are heard again. */
 UNIT_TEST(cold_lanes)

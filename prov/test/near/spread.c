@@ -44,16 +44,6 @@ static void setup_poor(void)
 	setup_with(100 * NEAR_PAGE);
 }
 
-static void teardown(void)
-{
-	int i;
-
-	rig_close(a);
-	for (i = 0; i < PEERS; i++)
-		rig_close(to[i]);
-	free(big);
-}
-
 /* True: it is in the ring. */
 static bool sends(int i, const uint8_t *buf, size_t len)
 {
@@ -95,7 +85,7 @@ static void arrives(int i, enum rig_kind kind)
 	free(got);
 }
 
-UNIT_CASE("spread", setup, teardown);
+UNIT_CASE("spread", setup, rig_close_all);
 
 UNIT_TEST(to_all)
 {
@@ -149,7 +139,7 @@ UNIT_TEST(not_into_a_full_ring)
 	arrives(1, RIG_RNDV);
 }
 
-UNIT_CASE("poor", setup_poor, teardown);
+UNIT_CASE("poor", setup_poor, rig_close_all);
 
 /* A ring that is too small is made larger, by the time of the next. */
 UNIT_TEST(grows)

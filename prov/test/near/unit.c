@@ -105,6 +105,8 @@ static void rig_log(int level, const char *text)
 		rig_logging->warnings++;
 }
 
+static LIST_HEAD(, rig) rigs = LIST_HEAD_INITIALIZER(rigs);
+
 struct rig *rig_open(bool no_cma)
 {
 	return rig_open_with(no_cma, NEAR_MEMORY);
@@ -122,13 +124,21 @@ struct rig *rig_open_with(bool no_cma, size_t memory)
 	ck_assert_int_eq(near_open(&rig->port, &attr), 0);
 	near_address(rig->port, &rig->addr);
 	rig->idle = rig_taken(rig);
+	LIST_INSERT_HEAD(&rigs, rig, open);
 	return rig;
 }
 
 void rig_close(struct rig *rig)
 {
+	LIST_REMOVE(rig, open);
 	near_close(rig->port);
 	free(rig);
+}
+
+void rig_close_all(void)
+{
+	while (!LIST_EMPTY(&rigs))
+		rig_close(LIST_FIRST(&rigs));
 }
 
 void rig_poll(struct rig *rig, int times)

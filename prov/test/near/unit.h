@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "near/msg/large.h"
 #include "suite.h"
@@ -37,6 +38,7 @@ struct rig {
 	void (*on_room)(struct rig *rig);	/* when it is asked for */
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);
+	LIST_ENTRY(rig) open;
 };
 
 /* Opens a port; no_cma: it uses pieces only. */
@@ -44,6 +46,8 @@ struct rig *rig_open(bool no_cma);
 /* With so many bytes for its rings. */
 struct rig *rig_open_with(bool no_cma, size_t memory);
 void rig_close(struct rig *rig);
+/* For UNIT_CASE(): those that are open still. */
+void rig_close_all(void);
 /* Polls rig and every other until rig has count events; fails after 10 s. */
 void rig_until(struct rig *rig, struct rig *other, uint32_t count);
 void rig_poll(struct rig *rig, int times);

@@ -18,11 +18,6 @@ static void setup(void)
 	us = rig_open(false);
 }
 
-static void teardown(void)
-{
-	rig_close(us);
-}
-
 /* What is under the number of its descriptor afterwards. */
 static int fd_nothing(struct rig *other)
 {
@@ -95,7 +90,7 @@ static int (*const closings[])(struct rig *other) = {
 	fd_nothing, fd_socket, fd_pipe, fd_port, fd_kept, fd_scarce,
 };
 
-UNIT_CASE("unmet", setup, teardown);
+UNIT_CASE("unmet", setup, rig_close_all);
 
 /* A port that closes while its process lives, and nothing was ever exchanged. */
 UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))

@@ -7,7 +7,6 @@
  */
 
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <unistd.h>
 
@@ -25,25 +24,12 @@ static void setup(void)
 }
 
 /* Its network card does atomics, which the processor's know nothing of. */
-static void setup_other_core(void)
-{
-	static const struct fixture_attr other = {
-		.core = "verbs", .near = true, .onesided = true,
-	};
-
-	port_setup(&other);
-}
-
-static void setup_ordered(void)
-{
-	static const struct fixture_attr ordered = {
-		.core = "efa", .near = true, .onesided = true,
-		.order = FI_ORDER_WAS | FI_ORDER_SAW,
-		.cntr_flags = FI_READ | FI_WRITE,
-	};
-
-	port_setup(&ordered);
-}
+FIXTURE_SETUP(setup_other_core, port_setup,
+	      .core = "verbs", .near = true, .onesided = true);
+FIXTURE_SETUP(setup_ordered, port_setup,
+	      .core = "efa", .near = true, .onesided = true,
+	      .order = FI_ORDER_WAS | FI_ORDER_SAW,
+	      .cntr_flags = FI_READ | FI_WRITE);
 
 static void setup_one_path(void)
 {
@@ -58,16 +44,10 @@ static void setup_one_path(void)
 }
 
 /* As Open MPI's btl/ofi has them. */
-static void setup_alone(void)
-{
-	static const struct fixture_attr alone = {
-		.core = "efa", .near = true, .onesided = true,
-		.no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
-		.cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_WRITE,
-	};
-
-	port_setup(&alone);
-}
+FIXTURE_SETUP(setup_alone, port_setup,
+	      .core = "efa", .near = true, .onesided = true,
+	      .no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
+	      .cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_WRITE);
 
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);

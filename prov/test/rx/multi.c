@@ -10,21 +10,8 @@
 
 static struct slot slot[2];
 
-static void setup_no_shm(void)
-{
-	static const struct fixture_attr attr = { .no_shm = true };
-
-	fixture_start(&attr);
-	multi_peers();
-}
-
-static void setup_efa(void)
-{
-	static const struct fixture_attr attr = { .core = "efa" };
-
-	fixture_start(&attr);
-	multi_peers();
-}
+FIXTURE_SETUP(setup_no_shm, multi_open, .no_shm = true);
+FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("multi", multi_setup, fixture_close);
 

@@ -7,13 +7,7 @@
 
 static struct slot slot[1];
 
-static void setup_efa(void)
-{
-	static const struct fixture_attr attr = { .core = "efa" };
-
-	fixture_start(&attr);
-	multi_peers();
-}
+FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("behind", multi_setup, fixture_close);
 

@@ -10,43 +10,11 @@
 
 static struct slot slot[1];
 
-static void open_with(const struct fixture_attr *attr)
-{
-	fixture_start(attr);
-	multi_peers();
-}
-
-static void setup_selective(void)
-{
-	static const struct fixture_attr attr = {
-		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
-	};
-
-	open_with(&attr);
-}
-
-static void setup_default_flags(void)
-{
-	static const struct fixture_attr attr = {
-		.rx_op_flags = FI_MULTI_RECV,
-	};
-
-	open_with(&attr);
-}
-
-static void setup_no_caps(void)
-{
-	static const struct fixture_attr attr = { .no_caps = FI_MULTI_RECV };
-
-	open_with(&attr);
-}
-
-static void setup_efa(void)
-{
-	static const struct fixture_attr attr = { .core = "efa" };
-
-	open_with(&attr);
-}
+FIXTURE_SETUP(setup_selective, multi_open,
+	      .rx_bind_flags = FI_SELECTIVE_COMPLETION);
+FIXTURE_SETUP(setup_default_flags, multi_open, .rx_op_flags = FI_MULTI_RECV);
+FIXTURE_SETUP(setup_no_caps, multi_open, .no_caps = FI_MULTI_RECV);
+FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 /* multi[0] with a message of shm that is still coming in. */
 static void post_with_slow_message(size_t len)

@@ -3,8 +3,6 @@
 
 /* FI_PEEK, FI_CLAIM and FI_DISCARD, on both paths. */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct slot slot;

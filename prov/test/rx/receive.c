@@ -6,21 +6,12 @@
  * source, data, errors; several buffers; the formats of the CQ.
  */
 
-#include <rdma/fi_errno.h>
-
 #include "fixture.h"
 
 static struct slot slot[3];
 
-static void setup_selective(void)
-{
-	static const struct fixture_attr attr = {
-		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
-	};
-
-	fixture_start(&attr);
-	pair_insert();
-}
+FIXTURE_SETUP(setup_selective, pair_open,
+	      .rx_bind_flags = FI_SELECTIVE_COMPLETION);
 
 static void expect_idle(void)
 {

@@ -7,7 +7,6 @@
  */
 
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
 #include "fixture.h"

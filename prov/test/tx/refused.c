@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 

@@ -4,7 +4,6 @@
 /* Sends: every variant takes the path of its destination, unchanged. */
 
 #include <inttypes.h>
-#include <rdma/fi_errno.h>
 
 #include "fixture.h"
 
