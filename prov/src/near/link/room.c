@@ -88,24 +88,6 @@ void near_room_peers(struct near_port *port, const struct near_addr *addr,
 	near_room_offer(port);
 }
 
-/* It is to move, when its sender comes to it. */
-static void near_lane_call(struct near_lane *lane)
-{
-	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
-}
-
-/* Whoever has more than that is to give it back. */
-static void near_room_shrink(struct near_port *port, uint32_t tier)
-{
-	uint32_t i;
-
-	for (i = 0; i < port->lane_count; i++)
-		if (port->lane[i] && port->lane[i]->tier > tier) {
-			port->lane[i]->gives = true;
-			near_lane_call(port->lane[i]);
-		}
-}
-
 /* Not a word for so long that it is not in a pause between two. */
 static bool near_lane_silent(const struct near_lane *lane)
 {
@@ -123,8 +105,6 @@ void near_room_opened(struct near_port *port, const struct near_lane *lane)
 
 	room->lanes++;
 	room->extra += near_lane_extra(lane);
-	if (room->extra > near_room_beyond(room, near_room_senders(room)))
-		near_room_shrink(port, near_room_share(room));
 	near_room_offer(port);
 }
 
@@ -186,8 +166,6 @@ static uint32_t near_room_grant(struct near_port *port, struct near_lane *lane,
 		return lane->tier;
 	tier = near_room_fit(room, lane, least);
 	lane->lacks = tier == lane->tier;
-	if (lane->lacks && least <= near_room_share(room))
-		near_room_shrink(port, near_room_share(room));
 	return tier;
 }
 
@@ -201,42 +179,57 @@ static void near_lane_look(struct near_lane *lane)
 	lane->lacks = lane->lacks && !near_lane_silent(lane);
 }
 
-/* Somebody lacks room; so many pages are free. Returns what it leaves of them. */
-static uint32_t near_lane_balance(struct near_lane *lane, uint32_t free)
+/*
+ * Somebody lacks room; so many pages are free. Returns what it leaves of them: it
+ * is called to move, when its sender comes to it, if it has more than it may keep,
+ * or lacks what there is now.
+ */
+static uint32_t near_lane_balance(struct near_lane *lane, uint32_t keep,
+				  uint32_t free)
 {
 	uint32_t more;
 
-	if (lane->lacks) {
+	if (lane->tier > keep) {
+		lane->gives = true;
+	} else if (lane->lacks) {
 		more = near_tier_pages(lane->tier + 1u) -
 		       near_tier_pages(lane->tier);
 		if (more > free)
 			return free;
 		free -= more;
-	} else if (lane->tier && near_lane_silent(lane)) {
-		lane->gives = true;
 	} else {
 		return free;
 	}
-	near_lane_call(lane);
+	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
 	return free;
 }
 
+/* All may keep what they have where only more than an even share is lacked. */
 void near_room_look(struct near_port *port)
 {
 	const struct near_room *room = &port->room;
 	uint32_t free = near_room_beyond(room, near_room_senders(room)), i;
+	uint32_t share = near_room_share(room), keep = NEAR_TIERS;
+	struct near_lane *lane;
 	bool lacks = false;
 
 	free -= free < room->extra ? free : room->extra;
 	for (i = 0; i < port->lane_count; i++) {
-		if (!port->lane[i])
+		lane = port->lane[i];
+		if (!lane)
 			continue;
-		near_lane_look(port->lane[i]);
-		lacks |= port->lane[i]->lacks;
+		near_lane_look(lane);
+		lacks |= lane->lacks;
+		if (lane->lacks && lane->tier < share)
+			keep = share;
 	}
-	for (i = 0; lacks && i < port->lane_count; i++)
-		if (port->lane[i])
-			free = near_lane_balance(port->lane[i], free);
+	for (i = 0; lacks && i < port->lane_count; i++) {
+		lane = port->lane[i];
+		if (lane)
+			free = near_lane_balance(lane, near_lane_silent(lane) ?
+						 near_tier_least() : keep,
+						 free);
+	}
 }
 
 /* The memory between the two sizes; false: there is none. */

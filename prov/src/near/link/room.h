@@ -7,8 +7,8 @@
  * into account how many peers it knows, and that others may come. A sender for
  * which its ring is too small gets a larger one: its even share, or a size more
  * than it has, as long as there is room. Where there is none, those that have
- * more than their share are asked to give it back, and those that send nothing
- * all that they have.
+ * more than their share are asked to give it back at the next look, and those that
+ * send nothing all that they have.
  */
 #ifndef NEAR_LINK_ROOM_H
 #define NEAR_LINK_ROOM_H
