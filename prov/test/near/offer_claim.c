@@ -139,7 +139,7 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	port->rma->replies.limit = 0;
 	while (near_pool_get(&port->rma->replies))
 		;
-	ck_assert_int_eq(port->onesided->slot(port, lane, slot, word), -EAGAIN);
+	ck_assert_int_eq(port->onesided->request(port, lane, slot, word), -EAGAIN);
 	ck_assert_uint_eq(side_ctl()->doing, 0);
 	port->rma->replies.limit = NEAR_RMA_OPS;
 	side_untouched();

@@ -97,6 +97,17 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 	peer->state = NEAR_PEER_NEW;
 }
 
+void near_peer_free(struct near_port *port, struct near_peer *peer)
+{
+	near_disconnect(port, peer);
+	near_given_drop_all(peer);
+	near_unwatch(port, peer);
+	if (peer->rma)
+		port->onesided->forget(peer);
+	port->sink->forgotten(port->ctx, peer);
+	free(peer);
+}
+
 /*
  * One that was sent to stays until it ends, as its ring does: what is sent to it
  * later, when its address comes again, must not overtake what is in there.
@@ -116,13 +127,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	if (peer->dying)
 		port->dying--;
 	/* nothing is under way: each operation would refer to it */
-	near_disconnect(port, peer);
-	near_given_drop_all(peer);
-	near_unwatch(port, peer);
-	if (peer->rma)
-		port->onesided->forget(peer);
-	port->sink->forgotten(port->ctx, peer);
-	free(peer);
+	near_peer_free(port, peer);
 }
 
 void near_peer_ahead(struct near_port *port, struct near_peer *peer)

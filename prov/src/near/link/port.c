@@ -176,13 +176,7 @@ void near_close(struct near_port *port)
 		link = port->peers.next;
 		peer = near_container(link, struct near_peer, link);
 		near_list_remove(link);
-		near_disconnect(port, peer);
-		near_given_drop_all(peer);
-		near_unwatch(port, peer);
-		if (peer->rma)
-			port->onesided->forget(peer);
-		port->sink->forgotten(port->ctx, peer);
-		free(peer);
+		near_peer_free(port, peer);
 	}
 	/* Not before our claims are closed: who sees it gives them to others. */
 	__atomic_store_n(&port->region->closed, 1, __ATOMIC_RELEASE);

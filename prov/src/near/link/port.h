@@ -105,14 +105,16 @@ struct near_messages {
 };
 
 /*
- * One-sided operations, a layer above: near.h, rma/. slot() is given what is of
- * its kinds; nonzero: it stays. work() is called by polls while
+ * One-sided operations, a layer above: near.h, rma/. request() and answered() are
+ * given the slots of their kinds; nonzero: it stays. work() is called by polls while
  * port->onesided_work is not empty, and says of what is left there whether it
  * only waits: for a slot, for the word that it has watched, or for the clock.
  */
 struct near_onesided {
-	int (*slot)(struct near_port *port, struct near_lane *lane,
-		    const struct near_slot *slot, uint64_t word);
+	int (*request)(struct near_port *port, struct near_lane *lane,
+		       const struct near_slot *slot, uint64_t word);
+	int (*answered)(struct near_port *port, struct near_lane *lane,
+			const struct near_slot *slot);
 	int (*work)(struct near_port *port, bool *waits);
 	/* Instead, where all only waits: what the watched word tells. */
 	int (*moved)(struct near_port *port);
@@ -239,6 +241,8 @@ static inline void near_port_work(struct near_port *port,
 /* peer.c */
 int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
+/* It is in no list any more. */
+void near_peer_free(struct near_port *port, struct near_peer *peer);
 void near_bell(struct near_peer *peer);
 /* It has asked for our descriptors, or we for those of a sender: it stays. */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,

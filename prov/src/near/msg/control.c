@@ -119,15 +119,18 @@ int near_control(struct near_port *port, struct near_lane *lane,
 	case NEAR_KIND_MOVE:
 		return near_control_move(port, lane, slot);
 	case NEAR_KIND_RMA:
+		if (!port->onesided)
+			break;
+		return port->onesided->request(port, lane, slot, word);
 	case NEAR_KIND_ANSWER:
-		if (port->onesided)
-			return port->onesided->slot(port, lane, slot, word);
-		/* fall through */
+		if (!port->onesided)
+			break;
+		return port->onesided->answered(port, lane, slot);
 	default:
-		near_lane_broken(port, lane, "kind",
-				 word >> NEAR_WORD_KIND & 0xf);
-		return -EPROTO;
+		break;
 	}
+	near_lane_broken(port, lane, "kind", word >> NEAR_WORD_KIND & 0xf);
+	return -EPROTO;
 }
 
 static int near_work_receiving(struct near_port *port)

@@ -203,61 +203,35 @@ static near_inline void near_lane_announced(struct near_msg *msg,
 	msg->rndv.addr = slot->rts.addr;
 }
 
-/* The message in the data ring. */
-static near_inline bool near_lane_eager(struct near_port *port,
-					struct near_lane *lane,
-					const struct near_slot *slot,
-					uint64_t word,
-					const struct near_sink *sink)
-{
-	struct near_msg msg;
-
-	near_lane_header(&msg, slot, word);
-	if (near_unlikely(!near_lane_payload(lane, slot, &msg))) {
-		near_lane_broken(port, lane, "length", msg.len);
-		return false;
-	}
-	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
-		return false;
-	near_rx_release(&lane->rx);
-	return true;
-}
-
-/* The message that its sender has yet. */
-static near_inline bool near_lane_rts(struct near_port *port,
-				      struct near_lane *lane,
-				      const struct near_slot *slot,
-				      uint64_t word,
-				      const struct near_sink *sink)
-{
-	struct near_msg msg;
-
-	near_lane_header(&msg, slot, word);
-	near_lane_announced(&msg, slot);
-	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
-		return false;
-	near_rx_release_slot(&lane->rx);
-	return true;
-}
-
 /* All but what the next function inlines. */
 static __attribute__((noinline)) bool
 near_lane_other(struct near_port *port, struct near_lane *lane,
 		const struct near_slot *slot, uint64_t word,
 		const struct near_sink *sink)
 {
+	struct near_msg msg;
+
+	lane->rx.dnext = lane->rx.dhead;
+	near_lane_header(&msg, slot, word);
 	switch (word >> NEAR_WORD_KIND & 0xf) {
 	case NEAR_KIND_EAGER:
-		return near_lane_eager(port, lane, slot, word, sink);
+		if (near_likely(near_lane_payload(lane, slot, &msg)))
+			break;
+		near_lane_broken(port, lane, "length", msg.len);
+		return false;
 	case NEAR_KIND_RTS:
-		return near_lane_rts(port, lane, slot, word, sink);
+		near_lane_announced(&msg, slot);
+		break;
 	default:
-		lane->rx.dnext = lane->rx.dhead;
 		if (near_control(port, lane, slot, word))
 			return false;
 		near_rx_release(&lane->rx);
 		return true;
 	}
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+		return false;
+	near_rx_release(&lane->rx);
+	return true;
 }
 
 static near_inline bool near_lane_one(struct near_port *port,

@@ -250,8 +250,9 @@ static near_inline bool near_rma_take_small(struct near_rma_op *op,
 	return true;
 }
 
-int near_rma_answered(struct near_port *port, struct near_lane *lane,
-		      const struct near_slot *slot)
+static int near_rma_answer_take(struct near_port *port,
+				struct near_lane *lane,
+				const struct near_slot *slot)
 {
 	const struct near_answer_slot *from = &slot->rma_answer;
 	uint64_t id = __atomic_load_n(&from->id, __ATOMIC_RELAXED);
@@ -281,6 +282,17 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 	if (err || op->answered == op->args.len)
 		near_rma_end(port, op, (int)err);
 	return 0;
+}
+
+int near_rma_answered(struct near_port *port, struct near_lane *lane,
+		      const struct near_slot *slot)
+{
+	int ret = near_rma_answer_take(port, lane, slot);
+	const struct near_rma_peer *at = lane->peer->rma;
+
+	if (!ret && at && at->offers)	/* another may be the first now */
+		port->work |= NEAR_WORK_DUE;
+	return ret;
 }
 
 static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)

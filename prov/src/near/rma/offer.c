@@ -19,7 +19,6 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "near/link/barrier.h"
 #include "base/proc.h"
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
@@ -35,38 +34,6 @@ static uint64_t near_offer_word(uint64_t word, enum near_offer offer)
 {
 	return (word & ~((uint64_t)NEAR_OFFER_MASK << NEAR_WORD_FLAGS)) |
 	       (uint64_t)offer << NEAR_WORD_FLAGS;
-}
-
-void near_offer_done(struct near_lane *lane, uint64_t word)
-{
-	if (near_offer_state(word) != NEAR_OFFER_NONE)
-		near_offer_count(lane);
-}
-
-int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
-		    uint64_t word)
-{
-	enum near_offer offer = near_offer_state(word);
-	struct near_ctl *ctl = lane->rx.ctl;
-
-	if (offer == NEAR_OFFER_NONE)
-		return 0;
-	if (near_unlikely(offer >= NEAR_OFFER_BUSY)) {
-		if (offer == NEAR_OFFER_BUSY && !lane->peer->dying)
-			return -EAGAIN;
-		near_offer_done(lane, word);
-		return offer == NEAR_OFFER_OVER ? NEAR_OFFER_TOLD :
-						  NEAR_OFFER_SKIPPED;
-	}
-	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
-	if (near_unlikely(!near_barrier_ready()))
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	else
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
-		return 0;
-	__atomic_store_n(&ctl->doing, lane->offers, __ATOMIC_RELAXED);
-	return -EAGAIN;
 }
 
 /*

@@ -8,6 +8,7 @@
 #ifndef NEAR_RMA_OFFER_H
 #define NEAR_RMA_OFFER_H
 
+#include "near/link/barrier.h"
 #include "near/rma/state.h"
 
 /*
@@ -86,20 +87,49 @@ bool near_offers_drained(struct near_port *port, struct near_rma_peer *at);
  * no room to tell of one, it is done all the same.
  */
 void near_offers_stop(struct near_port *port, struct near_rma_peer *at);
+/* Is its end told by near_offer_done() alone, and needs no answer? */
+bool near_offer_counts(struct near_lane *lane, uint64_t word,
+		       const struct near_rma_reply *reply);
+/*
+ * It was done, or refused, and answered if it is: only now, as the line may be
+ * with the initiator, and take a while.
+ */
+static near_inline void near_offer_done(struct near_lane *lane, uint64_t word)
+{
+	if (near_offer_state(word) != NEAR_OFFER_NONE)
+		__atomic_store_n(&lane->rx.ctl->done, ++lane->offers,
+				 __ATOMIC_RELEASE);
+}
+
 /*
  * The target, of a request: 0: do it; -EAGAIN: it stays where it is. What was
  * taken is done next: nothing that may fail comes between.
  */
-int near_offer_take(struct near_lane *lane, const struct near_slot *slot,
-		    uint64_t word);
-/* Is its end told by near_offer_done() alone, and needs no answer? */
-bool near_offer_counts(struct near_lane *lane, uint64_t word,
-		       const struct near_rma_reply *reply);
-/* After the answer: the line may be with the initiator, and take a while. */
-static inline void near_offer_count(struct near_lane *lane)
+static near_inline int near_offer_take(struct near_lane *lane,
+				       const struct near_slot *slot,
+				       uint64_t word)
 {
-	__atomic_store_n(&lane->rx.ctl->done, ++lane->offers,
-			 __ATOMIC_RELEASE);
+	enum near_offer offer = near_offer_state(word);
+	struct near_ctl *ctl = lane->rx.ctl;
+
+	if (offer == NEAR_OFFER_NONE)
+		return 0;
+	if (near_unlikely(offer >= NEAR_OFFER_BUSY)) {
+		if (offer == NEAR_OFFER_BUSY && !lane->peer->dying)
+			return -EAGAIN;
+		near_offer_done(lane, word);
+		return offer == NEAR_OFFER_OVER ? NEAR_OFFER_TOLD :
+						  NEAR_OFFER_SKIPPED;
+	}
+	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
+	if (near_unlikely(!near_barrier_ready()))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
+		return 0;
+	__atomic_store_n(&ctl->doing, lane->offers, __ATOMIC_RELAXED);
+	return -EAGAIN;
 }
 
 /* No message: what is called later need not wait for it to be taken. */
@@ -116,8 +146,5 @@ static inline void near_rma_publish(struct near_port *port,
 		tx->taken = tx->tail;
 	near_sent(port, peer);
 }
-
-/* It was done, or refused, and answered if it is. */
-void near_offer_done(struct near_lane *lane, uint64_t word);
 
 #endif /* NEAR_RMA_OFFER_H */

@@ -52,9 +52,6 @@ bool near_rma_direct_can(const struct near_port *port,
 			 const struct near_rma_args *args);
 
 /* serve.c: theirs */
-/* What is small and can be done at once, in full; false: nothing was done. */
-bool near_serve_small(struct near_port *port, struct near_lane *lane,
-		      const struct near_slot *slot, uint64_t word);
 int near_rma_request(struct near_port *port, struct near_lane *lane,
 		     const struct near_slot *slot, uint64_t word);
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);

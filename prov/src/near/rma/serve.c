@@ -10,7 +10,6 @@
 
 #include <errno.h>
 
-#include "near/link/barrier.h"
 #include "near/rma/ops.h"
 
 /* No peer of ours would say so. */
@@ -222,17 +221,9 @@ static near_inline bool near_small_take(struct near_lane *lane,
 					const struct near_slot *slot,
 					uint64_t word)
 {
-	if (near_unlikely(near_offer_state(word) != NEAR_OFFER_OPEN ||
-			  lane->refused || !near_barrier_ready()))
-		return false;
-	/* as in near_offer_take() */
-	__atomic_store_n(&lane->rx.ctl->doing, lane->offers + 1,
-			 __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
-		return true;
-	__atomic_store_n(&lane->rx.ctl->doing, lane->offers, __ATOMIC_RELAXED);
-	return false;
+	return near_likely(near_offer_state(word) == NEAR_OFFER_OPEN &&
+			   !lane->refused) &&
+	       !near_offer_take(lane, slot, word);
 }
 
 /* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
@@ -256,8 +247,9 @@ static near_inline void near_small_answer(struct near_port *port,
 	near_rma_publish(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
-bool near_serve_small(struct near_port *port, struct near_lane *lane,
-		      const struct near_slot *slot, uint64_t word)
+/* What is small and can be done at once, in full; false: nothing was done. */
+static bool near_serve_small(struct near_port *port, struct near_lane *lane,
+			     const struct near_slot *slot, uint64_t word)
 {
 	struct near_slot *answer = NULL;
 	struct near_small_ask ask;
@@ -272,7 +264,7 @@ bool near_serve_small(struct near_port *port, struct near_lane *lane,
 		if (!near_small_take(lane, slot, word))
 			return false;
 		near_copy_small(ask.memory, slot->rma.bytes, len);
-		near_offer_count(lane);
+		near_offer_done(lane, word);
 		port->rma->served++;
 		return true;
 	}
@@ -285,7 +277,7 @@ bool near_serve_small(struct near_port *port, struct near_lane *lane,
 			return false;
 		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
 		near_small_answer(port, lane->peer, answer, id, len);
-		near_offer_count(lane);
+		near_offer_done(lane, word);
 	} else {
 		if (near_offer_state(word) != NEAR_OFFER_NONE ||
 		    ask.verb != NEAR_FETCH || len != sizeof(value) ||
@@ -302,8 +294,8 @@ bool near_serve_small(struct near_port *port, struct near_lane *lane,
 	return true;
 }
 
-int near_rma_request(struct near_port *port, struct near_lane *lane,
-		     const struct near_slot *slot, uint64_t word)
+static int near_rma_serve_slot(struct near_port *port, struct near_lane *lane,
+			       const struct near_slot *slot, uint64_t word)
 {
 	uint8_t bytes[NEAR_RMA_BYTES];
 	struct near_rma_slot ask = slot->rma;
@@ -349,6 +341,13 @@ int near_rma_request(struct near_port *port, struct near_lane *lane,
 	else if (ret == NEAR_OFFER_TOLD)
 		near_rma_over(port, lane->peer, &ask);
 	return ret < 0 ? ret : 0;
+}
+
+int near_rma_request(struct near_port *port, struct near_lane *lane,
+		     const struct near_slot *slot, uint64_t word)
+{
+	return near_likely(near_serve_small(port, lane, slot, word)) ? 0 :
+	       near_rma_serve_slot(port, lane, slot, word);
 }
 
 /* len bytes of data, from offset on; false: there is no room. */

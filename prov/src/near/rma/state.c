@@ -62,24 +62,6 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 	at->view = NULL;
 }
 
-/* What there is goes first: the sink has room for that. */
-static int near_rma_slot(struct near_port *port, struct near_lane *lane,
-			 const struct near_slot *slot, uint64_t word)
-{
-	bool request = (word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_RMA;
-	struct near_rma_peer *at;
-	int ret;
-
-	if (request)
-		return near_serve_small(port, lane, slot, word) ? 0 :
-		       near_rma_request(port, lane, slot, word);
-	ret = near_rma_answered(port, lane, slot);
-	at = lane->peer->rma;
-	if (!ret && at && at->offers)	/* another may be the first now */
-		port->work |= NEAR_WORK_DUE;
-	return ret;
-}
-
 /* The word that the first offer waits for; only one can be watched. */
 static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
@@ -204,7 +186,8 @@ static void near_rma_close(struct near_port *port)
 }
 
 static const struct near_onesided near_rma_onesided = {
-	.slot = near_rma_slot,
+	.request = near_rma_request,
+	.answered = near_rma_answered,
 	.work = near_rma_work,
 	.moved = near_offers_moved,
 	.drained = near_rma_drained,
