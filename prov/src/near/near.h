@@ -139,7 +139,6 @@ struct near_peer *near_peer_find(struct near_port *port,
 void near_peer_watch(struct near_port *port, struct near_peer *peer);
 void near_peer_hold(struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
-const struct near_addr *near_peer_addr(const struct near_peer *peer);
 /* Where its descriptors have to be asked for, that is done now. */
 void near_peer_ahead(struct near_port *port, struct near_peer *peer);
 /* It has not ended, as far as is known, and can be sent to. */

@@ -156,11 +156,6 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 	peer->user = user;
 }
 
-const struct near_addr *near_peer_addr(const struct near_peer *peer)
-{
-	return &peer->addr;
-}
-
 /*
  * Opens a descriptor of the peer's that must be a pipe: we write to it. We can
  * read it, too, so that writing to one whose owner is dead is no SIGPIPE. A port

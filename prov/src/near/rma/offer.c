@@ -102,11 +102,7 @@ static int near_offer_post(struct near_port *port, struct near_rma_peer *at,
 	ret = near_rma_part(port, op, op->args.len, NEAR_OFFER_OPEN);
 	if (ret)
 		return ret;
-	op->begun = true;
-	op->expect = 1;
-	at->expect++;
-	at->unanswered++;
-	near_peer_hold(at->peer);
+	near_rma_begun(at, op);
 	near_offer_made(port, at, op, &tx->slots[tail & tx->mask]);
 	return 0;
 }

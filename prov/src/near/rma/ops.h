@@ -19,6 +19,17 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
+/* Its only part is on its way, and is answered once. */
+static inline void near_rma_begun(struct near_rma_peer *at,
+				  struct near_rma_op *op)
+{
+	op->begun = true;
+	op->expect = 1;
+	at->expect++;
+	at->unanswered++;
+	near_peer_hold(at->peer);
+}
+
 int near_rma_answered(struct near_port *port, struct near_lane *lane,
 		      const struct near_slot *slot);
 

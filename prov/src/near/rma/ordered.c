@@ -56,11 +56,7 @@ static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 		near_pool_put(&port->rma->ops, op);
 		return;
 	}
-	op->begun = true;
-	op->expect = 1;
-	at->expect++;
-	at->unanswered++;
-	near_peer_hold(at->peer);
+	near_rma_begun(at, op);
 }
 
 int near_rma_quiet(struct near_port *port, struct near_peer *peer)
