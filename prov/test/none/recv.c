@@ -62,6 +62,31 @@ UNIT_LOOP(recv_read_at_once, 0, 2)
 	recv_close(1);
 }
 
+/*
+ * A message that the first of two buffers holds, small or read at once (_i is 1):
+ * what the entry has for the second one is there again afterwards.
+ */
+UNIT_LOOP(recv_first_of_two, 0, 2)
+{
+	enum { LEN = 20000 };
+	static char from[LEN], to[2][LEN];
+	size_t len = _i ? LEN : 8;
+	struct iovec iov[2] = { { to[0], LEN }, { to[1], LEN } };
+	const struct duo_rx_pool *pool = &duo_ep_of(ep[0])->pool;
+	fi_addr_t addr = recv_insert(ep[0]);
+	int i;
+
+	memset(from, 'n', LEN);
+	for (i = 0; i < 100; i++) {
+		ck_assert(!fi_recvv(ep[0], iov, NULL, 2, peer, to));
+		ck_assert(!fi_send(ep[1], from, len, NULL, addr, from));
+		ck_assert_int_eq(recv_end(to), 0);
+		ck_assert_mem_eq(to, from, len);
+	}
+	ck_assert_uint_eq(pool->live, 0);
+	recv_close(1);
+}
+
 /* Such a one ends at once: nobody else ever has that address. */
 UNIT_TEST(recv_late)
 {

@@ -230,7 +230,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
 	if (near_unlikely(!rx))
 		return duo_near_unexpected(ep, peer, msg, addr, false);
-	if (near_unlikely(msg->len > rx->iov.iov_len ||
+	if (near_unlikely(msg->len > rx->iov.iov_len || rx->count > 1 ||
 			  rx->wanted != DUO_RX_WANTED))
 		return duo_near_rare(rx, peer, msg, tag, addr);
 	if (msg->payload)
