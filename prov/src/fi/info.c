@@ -217,11 +217,12 @@ bool duo_info_mixed(const struct fi_info *info)
 	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
 }
 
-/* Some order, but none between messages and RMA. */
-static bool duo_hints_order(const struct fi_info *hints)
+/* Those that the hints name, for either direction. */
+static uint64_t duo_hints_order(const struct fi_info *hints)
 {
-	return hints && ((hints->tx_attr && hints->tx_attr->msg_order) ||
-			 (hints->rx_attr && hints->rx_attr->msg_order));
+	uint64_t order = hints && hints->tx_attr ? hints->tx_attr->msg_order : 0;
+
+	return order | (hints && hints->rx_attr ? hints->rx_attr->msg_order : 0);
 }
 
 /* Is what messages and RMA keep between them no reason to do without near? */
@@ -245,16 +246,22 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)
 {
-	if (!(info->caps & DUO_MESSAGES) || (hints && duo_info_mixed(hints)))
+	uint64_t order = duo_hints_order(hints), unasked = DUO_ORDER_MIXED;
+
+	if (!(info->caps & DUO_MESSAGES))
 		return;
-	if (!duo_info_near_keeps(info)) {
+	if (duo_info_near_keeps(info)) {
+		if (!order)
+			return;
+		unasked &= ~order;	/* each costs for itself */
+	} else if (hints && duo_info_mixed(hints)) {
+		return;
+	} else {
 		info->caps &= ~FI_FENCE;
 		info->tx_attr->caps &= ~FI_FENCE;
-	} else if (!duo_hints_order(hints)) {
-		return;
 	}
-	info->tx_attr->msg_order &= ~DUO_ORDER_MIXED;
-	info->rx_attr->msg_order &= ~DUO_ORDER_MIXED;
+	info->tx_attr->msg_order &= ~unasked;
+	info->rx_attr->msg_order &= ~unasked;
 }
 
 static const struct duo_hint duo_info_fields[] = {

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/hints.h"
 #include "said.h"
 #include "side.h"
 
@@ -133,6 +134,21 @@ UNIT_TEST(info_kinds)
 UNIT_TEST(info_node)
 {
 	info_refused("127.0.0.1", "127.0.0.1");
+}
+
+/* An order between messages and RMA costs: only those that are asked for. */
+UNIT_TEST(info_order)
+{
+	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
+	ck_assert_int_eq(info_get(NULL), 0);
+	ck_assert_uint_eq(info->tx_attr->msg_order & DUO_ORDER_MIXED,
+			  FI_ORDER_SAW);
+	ck_assert_uint_eq(info->rx_attr->msg_order & DUO_ORDER_MIXED,
+			  FI_ORDER_SAW);
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->caps |= FI_FENCE;
+	ck_assert_int_eq(info_get(NULL), 0);
+	ck_assert_uint_eq(info->tx_attr->msg_order & DUO_ORDER_MIXED, 0);
 }
 
 /* Nothing is said to those who do not want us. */
