@@ -26,6 +26,13 @@ struct duo_query {
 	struct duo_opened opened;	/* by hints */
 };
 
+/* Of endpoints. */
+static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
+{
+	return hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC ?
+		       hints->ep_attr->type : FI_EP_RDM;
+}
+
 /* Makes hints those for the core alone. */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
@@ -150,7 +157,8 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 	struct fi_info *hints;
 
 	if (!query->hints || query->opened.fabric ||
-	    !duo_traits_has_direct(core))
+	    !duo_traits_has_direct(core) ||
+	    duo_hints_type(query->hints) != FI_EP_RDM)
 		return tail;
 	hints = fi_dupinfo(query->hints);
 	if (!hints)

@@ -376,6 +376,17 @@ UNIT_TEST(rma_on_a_domain_for_messages)
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
 
+/* Of another type of endpoints there is nothing, whatever the core answers. */
+UNIT_TEST(datagrams)
+{
+	core.fabric = "efa-direct";
+	core.answer = ANSWER_NULL;
+	hints->ep_attr->type = FI_EP_DGRAM;
+	ck_assert_int_eq(ask(), -FI_ENODATA);
+	hints->ep_attr->type = FI_EP_RDM;
+	ck_assert_int_eq(ask(), 0);
+}
+
 /* The core's other fabric is its own altogether: so are the fids. */
 UNIT_TEST(direct)
 {
