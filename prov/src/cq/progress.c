@@ -117,9 +117,9 @@ void duo_cq_progress(struct duo_cq *cq)
 	if (cq->left) {
 		cq->left--;
 		cq->given--;
-	} else if (cq->given) {
-		duo_cq_settle(cq);
 	}
+	if (!cq->left && cq->given)
+		duo_cq_settle(cq);
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->look_in--)
