@@ -5,9 +5,9 @@
  * A core that carries nothing, for the provider near: the local peer does all
  * that is done. Its objects open, bind and close as any core's; an AV gives
  * numbers to addresses, which are the local peer's, a domain chooses keys, and
- * the name of an endpoint is what the first fi_setname(3) says. Its completion queues are
- * always empty, and its endpoints have no data calls: obj/traits.h says so, and
- * nothing above calls them.
+ * the name of an endpoint is what the first fi_setname(3) says. Its completion
+ * queues are always empty, and its endpoints have no data calls: obj/traits.h
+ * says so. A call that nothing above makes is NULL.
  *
  * Cost: control path only. Thread safe; an AV is protected by the domain's
  * lock, as the AV of any core is.

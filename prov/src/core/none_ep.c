@@ -35,20 +35,8 @@ static int duo_none_cq_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
-static ssize_t duo_none_cq_read(struct fid_cq *cq, void *buf, size_t count)
-{
-	return -FI_EAGAIN;
-}
-
 static ssize_t duo_none_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
-{
-	return -FI_EAGAIN;
-}
-
-static ssize_t duo_none_cq_readerr(struct fid_cq *cq,
-				   struct fi_cq_err_entry *entry,
-				   uint64_t flags)
 {
 	return -FI_EAGAIN;
 }
@@ -70,9 +58,7 @@ static struct fi_ops duo_none_cq_fi_ops = {
 
 static struct fi_ops_cq duo_none_cq_ops = {
 	.size = sizeof(struct fi_ops_cq),
-	.read = duo_none_cq_read,
 	.readfrom = duo_none_cq_readfrom,
-	.readerr = duo_none_cq_readerr,
 	.strerror = duo_none_cq_strerror,
 };
 
@@ -175,11 +161,6 @@ static int duo_none_ep_getname(struct fid *fid, void *addr, size_t *len)
 	return room < *len ? -FI_ETOOSMALL : 0;
 }
 
-static ssize_t duo_none_ep_cancel(fid_t fid, void *context)
-{
-	return -FI_ENOENT;
-}
-
 static int duo_none_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			      size_t *optlen)
 {
@@ -252,7 +233,6 @@ static struct fi_ops duo_none_ep_fi_ops = {
 
 static struct fi_ops_ep duo_none_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
-	.cancel = duo_none_ep_cancel,
 	.getopt = duo_none_ep_getopt,
 	.setopt = duo_none_ep_setopt,
 	.rx_size_left = duo_none_ep_size_left,

@@ -217,7 +217,6 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	bool tagged = msg->flags & NEAR_TAGGED;
 	enum duo_rx_kind kind = tagged ? DUO_TAGGED : DUO_MSG;
 	uint64_t tag = tagged ? msg->tag : 0;
-	struct fi_cq_tagged_entry entry;
 	struct duo_rx *rx;
 
 	addr = duo_map_peer(ep->map, number);
@@ -231,16 +230,10 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_unlikely(!rx))
 		return duo_near_unexpected(ep, peer, msg, addr, false);
 	if (near_unlikely(msg->len > rx->iov.iov_len || rx->count > 1 ||
-			  rx->wanted != DUO_RX_WANTED))
+			  rx->wanted != DUO_RX_WANTED ||
+			  !duo_near_place(ep, peer, rx, msg)))
 		return duo_near_rare(rx, peer, msg, tag, addr);
-	if (msg->payload)
-		duo_near_copy(rx, msg);
-	else if (!near_recv_now(ep->near->port, peer, &msg->rndv,
-				rx->iov.iov_base, msg->len))
-		return duo_near_rare(rx, peer, msg, tag, addr);
-	entry = duo_near_entry(rx, kind, msg);
-	duo_cq_push(ep->rx_cq, &entry, addr);
-	duo_near_over(rx, msg->len);
+	duo_near_complete(rx, kind, msg, addr);
 	return 0;
 }
 

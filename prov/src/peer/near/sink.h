@@ -35,16 +35,25 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/* The payload goes into rx's one buffer. */
-static near_inline void duo_near_copy(const struct duo_rx *rx,
-				      const struct near_msg *msg)
+/*
+ * The payload goes into rx's one buffer. False: its sender has it, and it cannot
+ * be read there at once.
+ */
+static near_inline bool duo_near_place(struct duo_ep *ep,
+				       struct near_peer *peer,
+				       const struct duo_rx *rx,
+				       const struct near_msg *msg)
 {
 	void *buf = rx->iov.iov_base;
 
+	if (near_unlikely(!msg->payload))
+		return near_recv_now(ep->near->port, peer, &msg->rndv, buf,
+				     msg->len);
 	if (near_likely(msg->len <= NEAR_INLINE))
 		near_copy_small(buf, msg->payload, msg->len);
 	else
 		memcpy(buf, msg->payload, msg->len);
+	return true;
 }
 
 /* The message is in rx's one buffer, all of it: its completion. */
@@ -72,6 +81,18 @@ static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
 	duo_rx_release_plain(&ep->pool, rx);
 }
 
+/* The message is where duo_near_place() has put it. */
+static near_inline void duo_near_complete(struct duo_rx *rx,
+					  enum duo_rx_kind kind,
+					  const struct near_msg *msg,
+					  fi_addr_t addr)
+{
+	const struct fi_cq_tagged_entry entry = duo_near_entry(rx, kind, msg);
+
+	duo_cq_push(rx->ep->rx_cq, &entry, addr);
+	duo_near_over(rx, msg->len);
+}
+
 /*
  * The receive that was posted first is the message's, and reports, and the core
  * has not had it; NULL: another one is, or none.
@@ -96,38 +117,23 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
 	return rx;
 }
 
-static near_inline void duo_near_unpost(struct duo_ep *ep,
-					enum duo_rx_kind kind,
-					struct duo_rx *rx)
-{
-	duo_match_unpost_plain(&ep->match[kind], rx);
-	if (near_unlikely(rx->lazy))
-		duo_lazy_drop(rx);
-}
-
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
 					     const struct near_msg *msg)
 {
 	fi_addr_t addr, number = duo_near_number(peer);
-	struct fi_cq_tagged_entry entry;
 	struct duo_rx *rx = NULL;
 
 	/* nothing overtakes what is held; the core may refuse to close */
 	if (near_likely(TAILQ_EMPTY(&ep->held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
-	if (near_unlikely(!rx))
+	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
 		return duo_near_arrived_any(ep, peer, msg);
-	if (near_likely(msg->payload))
-		duo_near_copy(rx, msg);
-	else if (!near_recv_now(ep->near->port, peer, &msg->rndv,
-				rx->iov.iov_base, msg->len))
-		return duo_near_arrived_any(ep, peer, msg);
-	duo_near_unpost(ep, kind, rx);
-	entry = duo_near_entry(rx, kind, msg);
-	duo_cq_push(ep->rx_cq, &entry, addr);
-	duo_near_over(rx, msg->len);
+	duo_match_unpost_plain(&ep->match[kind], rx);
+	if (near_unlikely(rx->lazy))
+		duo_lazy_drop(rx);
+	duo_near_complete(rx, kind, msg, addr);
 	return 0;
 }
 
