@@ -70,12 +70,10 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
  * While the core is active and the peer has long been idle, it is polled every
  * DUO_LOCAL_INTERVAL-th time: the remote path pays for little of it.
  */
-DUO_HOT bool duo_cq_local_due(struct duo_cq *cq)
+DUO_HOT bool duo_cq_local_due(const struct duo_cq *cq)
 {
-	if (cq->local_idle <= DUO_LOCAL_IDLE ||
-	    !atomic_load_explicit(&cq->core_credit, memory_order_relaxed))
-		return true;
-	return ++cq->local_skip % DUO_LOCAL_INTERVAL == 0;
+	return cq->local_idle <= DUO_LOCAL_IDLE || !duo_cq_core_busy(cq) ||
+	       !(cq->local_idle % DUO_LOCAL_INTERVAL);
 }
 
 /*

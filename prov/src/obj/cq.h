@@ -55,7 +55,6 @@ struct duo_cq {
 	uint32_t local_busy;	/* so many: the core is not worth each poll */
 	uint32_t local_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last one */
-	uint32_t local_skip;	/* likewise local ones */
 	uint32_t ring_left;	/* reads of the ring until one that polls, */
 	uint32_t ring_every;	/* of so many, and when the last one did: */
 	uint64_t ring_ms;
