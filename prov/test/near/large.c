@@ -75,6 +75,21 @@ UNIT_TEST(share_sizes)
 	}
 }
 
+/* Each end sends the other one: each reads, neither waits for the other. */
+UNIT_TEST(share_exchange)
+{
+	struct near_peer *to_a = rig_peer(b, a);
+
+	ck_assert_int_eq(rig_send_large(b, to_a, 9, big, LARGE, big), 0);
+	begin(LARGE, got);
+	ck_assert_ptr_eq(b->event[0].peer, to_a);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
+	rig_until(b, NULL, 2);
+	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
+	ck_assert_mem_eq(got, big, LARGE);
+	near_peer_put(b->port, to_a);
+}
+
 /* A sender that does not look leaves all to the receiver. */
 UNIT_TEST(share_alone)
 {

@@ -11,13 +11,14 @@
 
 /*
  * Worth it for both ends to copy: the sender has nothing to do before it is
- * fetched. A shorter one is read sooner than the sender has heard of it.
+ * fetched. A shorter one is read sooner than the sender has heard of it. In an
+ * exchange the sender is busy with what we have sent it: each end reads.
  */
 static bool near_rx_shares(const struct near_peer *peer, size_t iov_count,
 			   size_t len)
 {
 	return len >= NEAR_SHARE_LEAST && iov_count == 1 && peer->shares &&
-	       peer->lane && near_share_step(len);
+	       !peer->large && peer->lane && near_share_step(len);
 }
 
 static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
