@@ -6,6 +6,7 @@
  * for, step by step: b takes a message when it is told to, and not before.
  */
 
+#include "near/rma/ops.h"
 #include "rma_side.h"
 
 #define LONG (2 * NEAR_STEP)	/* more than a call does, or a poll */
@@ -120,6 +121,48 @@ UNIT_TEST(at_once_once_it_is_known)
 	message();
 	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), 0);
 	end(2);
+}
+
+/* The answer of the first one serves while others are under way. */
+UNIT_TEST(by_itself_behind_others)
+{
+	const struct near_rma_args args = { .flags = NEAR_RMA_BEHIND };
+	uint64_t mark;
+
+	message();
+	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND), 0);
+	mark = near_rma_mark(to_b->rma);
+	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND), 0);
+	ck_assert(near_rma_behind(to_b->rma, &args));
+	near_rma_answered_at(to_b->rma, mark);
+	ck_assert(!near_rma_behind(to_b->rma, &args));
+	message();
+	near_rma_answered_at(to_b->rma, mark);
+	ck_assert(near_rma_behind(to_b->rma, &args));
+	end(2);
+}
+
+/* An answer to b is no message: nothing waits until it is taken. */
+UNIT_TEST(by_itself_behind_control)
+{
+	static uint8_t large[LONG], got[LONG];
+	const struct iovec iov = { got, LONG };
+	struct near_peer *to_a = rig_peer(b.rig, a.rig);
+	uint64_t tail;
+
+	ck_assert_int_eq(rig_send_large(b.rig, to_a, 9, large, LONG, large), 0);
+	poll_both(5);
+	ck_assert_uint_eq(a.rig->count, 1);
+	ck_assert_int_eq(near_recv(a.rig->port, to_b,
+				   &a.rig->event[0].msg.rndv, &iov, 1, LONG,
+				   got), 0);
+	while (a.rig->count < 2)
+		rig_poll(a.rig, 1);	/* b has not seen the answer */
+	tail = to_b->tx.tail;
+	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND),
+			 NEAR_RMA_DONE);
+	ck_assert_uint_eq(to_b->tx.tail, tail);
+	poll_both(50);
 }
 
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);

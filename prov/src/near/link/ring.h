@@ -31,7 +31,9 @@ struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected, and full */
 	uint64_t tail;
 	uint64_t head;			/* as last read */
-	uint64_t taken;			/* see near_tx_taken() */
+	uint64_t taken;			/* until there, see near_tx_taken() */
+	uint64_t messages;		/* none from there until quiet */
+	uint64_t quiet;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
@@ -130,16 +132,18 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 }
 
 /*
- * Has the consumer taken all that was published? It says so every quarter of a
- * ring only; who has been told otherwise sets taken to the tail of then.
+ * Has the consumer taken all messages? It says how far it is every quarter of a
+ * ring only; an answer that comes from behind them sets taken.
  */
 static inline bool near_tx_taken(struct near_tx *tx)
 {
-	if (tx->taken == tx->tail)
+	uint64_t end = tx->quiet == tx->tail ? tx->messages : tx->tail;
+
+	if (tx->taken >= end)
 		return true;
-	if (__atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) != tx->tail)
+	if (__atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) < end)
 		return false;
-	tx->taken = tx->tail;
+	tx->taken = end;
 	return true;
 }
 
@@ -189,6 +193,17 @@ static near_inline void near_tx_publish(struct near_tx *tx,
 	tx->tail = tail;
 	if (near_unlikely(lap))
 		tx->lap++;
+}
+
+/* A slot that is no message: nothing has to wait until it is taken. */
+static near_inline void near_tx_publish_quiet(struct near_tx *tx,
+					      struct near_slot *slot,
+					      uint64_t word)
+{
+	if (near_unlikely(tx->quiet != tx->tail))
+		tx->messages = tx->tail;
+	near_tx_publish(tx, slot, word);
+	tx->quiet = tx->tail;
 }
 
 /*

@@ -24,7 +24,7 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 void near_control_send(struct near_port *port, struct near_peer *peer,
 		       struct near_slot *slot, enum near_kind kind)
 {
-	near_tx_publish(&peer->tx, slot, near_word(kind, 0, 0, 0));
+	near_tx_publish_quiet(&peer->tx, slot, near_word(kind, 0, 0, 0));
 	near_sent(port, peer);
 }
 

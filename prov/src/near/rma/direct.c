@@ -103,7 +103,10 @@ static void near_rma_tell_peer(struct near_port *port,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	near_rma_publish(port, op->to->peer, slot, NEAR_KIND_RMA, 0);
+	/* nothing answers it: as with a message, see near_tx_taken() */
+	near_tx_publish(&op->to->peer->tx, slot,
+			near_word(NEAR_KIND_RMA, 0, 0, 0));
+	near_sent(port, op->to->peer);
 }
 
 /*

@@ -29,8 +29,8 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 
 	near_rma_unqueue(op);
 	if (op->begun) {
-		if (!err && !op->offered && op->number == near_rma_mark(at))
-			at->peer->tx.taken = at->peer->tx.tail;
+		if (!err && !op->offered)
+			near_rma_answered_at(at, op->number);
 		at->unanswered--;
 		at->expect -= op->expect;
 		/* an offered one is answered at once; another may be reading */

@@ -132,18 +132,12 @@ static near_inline int near_offer_take(struct near_lane *lane,
 	return -EAGAIN;
 }
 
-/* No message: what is called later need not wait for it to be taken. */
 static inline void near_rma_publish(struct near_port *port,
 				    struct near_peer *peer,
 				    struct near_slot *slot,
 				    enum near_kind kind, unsigned int flags)
 {
-	struct near_tx *tx = &peer->tx;
-	bool taken = tx->taken == tx->tail;
-
-	near_tx_publish(tx, slot, near_word(kind, flags, 0, 0));
-	if (near_likely(taken))
-		tx->taken = tx->tail;
+	near_tx_publish_quiet(&peer->tx, slot, near_word(kind, flags, 0, 0));
 	near_sent(port, peer);
 }
 

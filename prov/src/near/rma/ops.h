@@ -35,9 +35,20 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 
 /* ordered.c: after which messages, and after what else */
 /* Where the ring is now: near_rma_op.number of what the target does. */
+#define NEAR_RMA_MARK_BITS 48	/* of the tail; above: which ring */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
-	return at->peer->tx.tail | (uint64_t)at->peer->move.count << 48;
+	return at->peer->tx.tail |
+	       (uint64_t)at->peer->move.count << NEAR_RMA_MARK_BITS;
+}
+
+/* What was at that mark is answered: all before it is taken. */
+static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
+{
+	uint64_t first = near_rma_mark(at) - at->peer->tx.tail;
+
+	if (mark >= first && mark - first > at->peer->tx.taken)
+		at->peer->tx.taken = mark - first;
 }
 
 /* Are there messages that such an operation is to be behind? */
