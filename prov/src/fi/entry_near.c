@@ -14,8 +14,8 @@
 
 static const struct duo_param near_param_table[] = {
 	{ "cma", FI_PARAM_BOOL, &duo_params.cma, NULL,
-	  "Copy large messages from process to process directly where "
-	  "the system lets us and it is faster, and do RMA so "
+	  "Do RMA, and copy large messages, directly between the memory "
+	  "of the two processes where the system permits it "
 	  "(default: on)" },
 	{ "ptracer", FI_PARAM_BOOL, &duo_params.ptracer, NULL,
 	  "Where Yama's ptrace_scope is 1, permit all processes of "

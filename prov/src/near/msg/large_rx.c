@@ -68,8 +68,10 @@ static bool near_rx_copy(const struct near_peer *peer, uint64_t addr, void *buf,
 }
 
 /*
- * Nothing is under way that it would overtake. The slot of the answer is ours
- * until we send something else.
+ * Nothing else is being copied here. Its end may come before that of an earlier
+ * message in pieces: completions of several sources have no order, and those of
+ * one source that fill a buffer are put in order above. The slot of the answer is
+ * ours until we send something else.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   const struct near_rndv *rndv, void *buf, size_t len)
