@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What lower layers report upwards: the only way in which a call leads from
- * them to layers above. fi/ fills the table in; every endpoint has it. The
- * usual message needs none of it. All under the domain's lock.
+ * What lower layers report upwards; fi/ fills the table in, and every endpoint
+ * has it. Other calls upwards go through struct duo_peer (peer/peer.h) and near's
+ * sinks. The common message needs none of it. All under the domain's lock.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
