@@ -53,7 +53,9 @@ static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
-	const struct duo_core_ops *own = duo_traits_find(core).own;
+	/* FI_PROVIDER cannot name a core of our own, only a module has one */
+	const struct duo_core_ops *own = duo_params.core ?
+					 duo_traits_find(core).own : NULL;
 	uint64_t flags = query->flags &
 			 ~(DUO_GETINFO_INTERNAL | DUO_GETINFO_CORE_ONLY |
 			   DUO_GETINFO_HIDDEN);

@@ -145,6 +145,7 @@ UNIT_TEST(info_order)
 			  FI_ORDER_SAW);
 	ck_assert_uint_eq(info->rx_attr->msg_order & DUO_ORDER_MIXED,
 			  FI_ORDER_SAW);
+	fi_freeinfo(info);
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->caps = FI_MSG | FI_RMA | FI_FENCE;
 	ck_assert_int_eq(info_get(NULL), 0);
