@@ -142,6 +142,34 @@ UNIT_TEST(by_itself_behind_others)
 	end(2);
 }
 
+/* A large message in pieces has left when the last one is in the ring: not taken. */
+UNIT_TEST(behind_pieces)
+{
+	static uint8_t large[LONG], got[LONG];
+	const struct iovec iov[2] = { { large, LONG / 2 },
+				      { large + LONG / 2, LONG - LONG / 2 } };
+	const struct iovec to = { got, LONG };
+	struct near_msg msg = { .len = LONG, .flags = NEAR_TAGGED, .tag = 9 };
+	struct near_large how = { .iov = iov, .count = 2, .cookie = large };
+
+	memset(large, 4, LONG);
+	ck_assert_int_eq(near_send_large(a.rig->port, to_b, &msg, &how), 0);
+	poll_both(5);
+	ck_assert_uint_eq(b.rig->count, 1);
+	ck_assert_int_eq(near_recv(b.rig->port, b.rig->event[0].peer,
+				   &b.rig->event[0].msg.rndv, &to, 1, LONG,
+				   got), 0);
+	while (to_b->large) {		/* b takes all but the last pieces */
+		rig_poll(b.rig, 1);
+		rig_poll(a.rig, 1);
+	}
+	ck_assert_int_ne(got[LONG - 1], 4);
+	ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), -EAGAIN);
+	ck_assert_int_eq(start(NEAR_WRITE, 8, NEAR_RMA_BEHIND), 0);
+	end(1);
+	ck_assert_int_eq(got[LONG - 1], 4);
+}
+
 /* An answer to b is no message: nothing waits until it is taken. */
 UNIT_TEST(by_itself_behind_control)
 {

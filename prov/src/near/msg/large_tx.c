@@ -178,7 +178,9 @@ static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->piece.answer = op->answer;
 	slot->piece.len = (uint32_t)len;
-	near_control_send(port, op->peer, slot, NEAR_KIND_PIECE);
+	/* bytes of a message: who waits for messages waits for it */
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_PIECE, 0, 0, 0));
+	near_sent(port, op->peer);
 	return true;
 }
 

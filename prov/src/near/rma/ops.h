@@ -45,10 +45,11 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 /* What was at that mark is answered: all before it is taken. */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
-	uint64_t first = near_rma_mark(at) - at->peer->tx.tail;
+	uint64_t ring = near_rma_mark(at) - at->peer->tx.tail;
 
-	if (mark >= first && mark - first > at->peer->tx.taken)
-		at->peer->tx.taken = mark - first;
+	if (mark >> NEAR_RMA_MARK_BITS == ring >> NEAR_RMA_MARK_BITS &&
+	    mark - ring > at->peer->tx.taken)
+		at->peer->tx.taken = mark - ring;
 }
 
 /* Are there messages that such an operation is to be behind? */
