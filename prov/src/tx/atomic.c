@@ -144,6 +144,8 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
 	.context = (context_) }
+#define DUO_ATOMIC_DEFAULTS duo_onesided_defaults(duo_ep_of(ep_fid), \
+	at.count * near_type_size(datatype))
 
 static ssize_t duo_atomicv(struct fid_ep *ep_fid, const struct fi_ioc *iov,
 			   void **desc, size_t count, fi_addr_t dest,
@@ -155,8 +157,7 @@ static ssize_t duo_atomicv(struct fid_ep *ep_fid, const struct fi_ioc *iov,
 
 	return duo_atomic_any(ep_fid, NEAR_ATOMIC,
 			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
-			      duo_iocs_none, duo_iocs_none,
-			      duo_ep_of(ep_fid)->tx.op_flags);
+			      duo_iocs_none, duo_iocs_none, DUO_ATOMIC_DEFAULTS);
 }
 
 static ssize_t duo_fetch_atomicv(struct fid_ep *ep_fid,
@@ -174,8 +175,7 @@ static ssize_t duo_fetch_atomicv(struct fid_ep *ep_fid,
 
 	return duo_atomic_any(ep_fid, NEAR_FETCH,
 			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
-			      duo_iocs_none, result,
-			      duo_ep_of(ep_fid)->tx.op_flags);
+			      duo_iocs_none, result, DUO_ATOMIC_DEFAULTS);
 }
 
 static ssize_t duo_compare_atomicv(
@@ -191,7 +191,7 @@ static ssize_t duo_compare_atomicv(
 
 	return duo_atomic_any(ep_fid, NEAR_COMPARE,
 			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
-			      compare, result, duo_ep_of(ep_fid)->tx.op_flags);
+			      compare, result, DUO_ATOMIC_DEFAULTS);
 }
 
 static ssize_t duo_atomic(struct fid_ep *ep_fid, const void *buf, size_t count,

@@ -95,4 +95,13 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 	return ret;
 }
 
+/*
+ * The flags of a call that has none. The core gets them as those of a *msg call,
+ * which takes FI_INJECT at its word: not for more than may be injected.
+ */
+static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep, size_t len)
+{
+	return ep->tx.op_flags & ~(len > ep->inject_size ? FI_INJECT : 0);
+}
+
 #endif /* DUO_ONESIDED_H */

@@ -70,7 +70,7 @@ static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 
 	msg.rma_iov = &at;
 	msg.rma_iov_count = 1;
-	return duo_rma(ep, verb, msg, ep->tx.op_flags | flags);
+	return duo_rma(ep, verb, msg, duo_onesided_defaults(ep, at.len) | flags);
 }
 
 static ssize_t duo_readv(struct fid_ep *ep_fid, const struct iovec *iov,
