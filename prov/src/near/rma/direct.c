@@ -88,6 +88,13 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	return n < 0 && errno == ENOMEM ? -EAGAIN : -EFAULT;
 }
 
+bool near_rma_told(const struct near_rma_op *op)
+{
+	return op->args.flags & NEAR_RMA_DATA ||
+	       __atomic_load_n(&op->to->peer->region->tell, __ATOMIC_RELAXED) &
+	       near_rma_access(op->args.verb, op->args.op);
+}
+
 /* The slot by which the peer hears of it. */
 static void near_rma_tell_peer(struct near_port *port,
 			       const struct near_rma_op *op,
@@ -122,10 +129,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	int ret = 0;
 
 	/* the slot of an offer tells it where the offer was */
-	if (!op->offered &&
-	    (args->flags & NEAR_RMA_DATA ||
-	     __atomic_load_n(&peer->region->tell, __ATOMIC_RELAXED) &
-	     near_rma_access(args->verb, args->op))) {
+	if (!op->offered && near_rma_told(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)
 			return -EAGAIN;

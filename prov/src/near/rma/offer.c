@@ -202,8 +202,8 @@ static bool near_offer_do(struct near_port *port, struct near_rma_peer *at,
 			 near_offer_word(word, ret ? NEAR_OFFER_FAILED :
 						     NEAR_OFFER_OVER),
 			 __ATOMIC_RELEASE);
-	/* the slot tells the target of it, as near_rma_tell_peer() does */
-	if (!ret)
+	/* then the slot tells it, and nothing answers that */
+	if (!ret && near_rma_told(op))
 		at->peer->tx.messages = at->peer->tx.tail;
 	near_rma_end(port, op, -ret);
 	return true;

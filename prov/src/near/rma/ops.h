@@ -33,6 +33,9 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 int near_rma_answered(struct near_port *port, struct near_lane *lane,
 		      const struct near_slot *slot);
 
+/* direct.c: does the peer want to hear of an operation that it has no part in? */
+bool near_rma_told(const struct near_rma_op *op);
+
 /* ordered.c: after which messages, and after what else */
 /* Where the ring is now: near_rma_op.number of what the target does. */
 #define NEAR_RMA_MARK_BITS 48	/* of the tail; above: which ring */
