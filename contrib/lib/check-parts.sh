@@ -224,11 +224,25 @@ part_scripts()
 	result "bench: random order" bench_order_is_random
 	result "bench: arithmetic of the report" \
 		python3 -B "$duo_src/contrib/bench.d/report_test.py"
+	check_prose
 	command -v shellcheck >/dev/null || {
 		echo "SKIP: scripts (no shellcheck)"
 		return
 	}
 	check_scripts
+}
+
+# Words and sentences that CONTRIBUTING.md (English) replaces.
+check_prose()
+{
+	bash "$duo_src/contrib/lib/check-prose-test"
+	result "prose: no file is worse" "$duo_src/contrib/lib/check-prose"
+	if git -C "$duo_src" rev-parse >/dev/null 2>&1; then
+		result "prose: subjects of commits" \
+			"$duo_src/contrib/lib/check-prose" --subjects
+	else
+		echo "SKIP: prose: subjects of commits (not a git repository)"
+	fi
 }
 
 # Every file that bash or sh runs, libraries included.
