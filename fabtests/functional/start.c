@@ -5,8 +5,14 @@
  * Many processes that start at once, again and again: each has shared memory,
  * knows all others, and every message arrives. Where /dev/shm is too small
  * (FT_ROOM, in MiB), some have it, at most as many as it has room for, and the
- * others use the core; nobody crashes.
+ * others use the core. So they all do there while one that has stopped holds
+ * the lock of the registry's directory. None crashes.
  */
+
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "common/ft.h"
 
@@ -35,12 +41,12 @@ static bool ft_has_shm(void)
  * The shm provider is not found by who looks when the room of one endpoint per
  * processor is no longer free, so not all that there is need be used.
  */
-static void ft_check_have(int have)
+static void ft_check_have(int have, bool stopped)
 {
 	const char *room = getenv("FT_ROOM");
 	int least = ft.opts.nranks, most = ft.opts.nranks;
 
-	if (!e.ops || getenv("FT_NO_SHM")) {
+	if (!e.ops || stopped || getenv("FT_NO_SHM")) {
 		least = most = 0;
 	} else if (room) {
 		least = 1;
@@ -50,7 +56,7 @@ static void ft_check_have(int have)
 		 have, ft.opts.nranks);
 }
 
-static void ft_start(void)
+static void ft_start(bool stopped)
 {
 	int r, have = 0;
 
@@ -62,8 +68,22 @@ static void ft_start(void)
 		have += e.peer[r].shm;
 		ft_insert(&e, r);
 	}
-	ft_check_have(have);
+	ft_check_have(have, stopped);
 	ft_buf_alloc(&e, &buf, 2 * 64 * FT_MAX_RANKS);
+}
+
+/* The endpoint's record lies in that directory. */
+static int ft_lock_registry(void)
+{
+	glob_t found;
+	int fd;
+
+	FT_CHECK(!glob("/dev/shm/ofi_duo.*.*", GLOB_ONLYDIR, NULL, &found) &&
+		 found.gl_pathc == 1, "no registry in /dev/shm");
+	fd = open(found.gl_pathv[0], O_RDONLY | O_DIRECTORY);
+	FT_CHECK(fd >= 0 && !flock(fd, LOCK_EX), "flock: %m");
+	globfree(&found);
+	return fd;
 }
 
 /* Every rank to every other one. */
@@ -91,23 +111,42 @@ static void ft_exchange_messages(void)
 	}
 }
 
+/* stopped: a process has, with the registry's lock. */
+static void ft_round(bool stopped, int *lock)
+{
+	ft_barrier();
+	ft_start(stopped);
+	if (lock)
+		*lock = ft_lock_registry();
+	ft_exchange_messages();
+	ft_buf_free(&buf);
+	ft_close(&e);
+}
+
 static void ft_case_together(void)
 {
 	int i, rounds = ft.opts.quick ? FT_QUICK_ROUNDS : FT_ROUNDS;
 
-	for (i = 0; i < rounds; i++) {
-		ft_barrier();
-		ft_start();
-		ft_exchange_messages();
-		ft_buf_free(&buf);
-		ft_close(&e);
-	}
+	for (i = 0; i < rounds; i++)
+		ft_round(false, NULL);
+}
+
+static void ft_case_stopped(void)
+{
+	int lock = -1;
+
+	if (!getenv("FT_ROOM"))
+		return;
+	ft_round(false, ft.opts.rank == 0 ? &lock : NULL);
+	ft_round(true, NULL);
+	close(lock);
 }
 
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
 		{ "together", ft_case_together },
+		{ "stopped", ft_case_stopped },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

@@ -7,8 +7,9 @@
  * the endpoint lives without it and the core carries everything.
  *
  * Processes that start together do so side by side. One that finds too little
- * room, too many endpoints, or a record in its place, tries once more when the
- * others are done and what dead ones have left is gone.
+ * room, or a record in its place, tries once more when the others are done and
+ * what dead ones have left is gone. A peer that starts alone (struct duo_peer)
+ * does only that.
  */
 
 #include <errno.h>
@@ -85,6 +86,9 @@ static const char *duo_local_remedy(int ret)
 		return DUO_ENLARGE_DEV_SHM;
 	case FI_EOPNOTSUPP:
 		return "Mount /proc, and a tmpfs on " DUO_DEV_SHM;
+	case FI_ETIMEDOUT:
+		return "Another process of this user has the directory's lock "
+		       "and has stopped: continue or end it (lsof)";
 	case FI_EADDRINUSE:
 		return "A live process has this address, or else the file in "
 		       "its place is no record: remove it";
@@ -142,7 +146,7 @@ static int duo_local_open_av(struct duo_ep *ep)
 
 /*
  * While others start. Other processes are waited for before the domain's lock
- * is taken. One that has stopped must not cost us shared memory.
+ * is taken. One that has stopped with the lock costs us no shared memory.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {
@@ -207,6 +211,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 {
 	size_t live = 0;
 	int ret, again;
+	bool alone;
 
 	if (ep->core.peer_names)
 		return duo_local_open_av(ep);
@@ -214,11 +219,10 @@ int duo_ep_open_local(struct duo_ep *ep)
 	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
 		return 0;
 	duo_registry_tidy(duo_params.registry_dir, duo_peers);
-	ret = ep->domain->peer->alone ? duo_local_open_alone(ep, &live) :
-					duo_local_open_together(ep);
-	if (ret == -FI_ETIMEDOUT)	/* the one that has the flock stopped */
-		ret = duo_local_open_av(ep);
-	if (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE || ret == -EUSERS) {
+	alone = ep->domain->peer->alone;
+	ret = alone ? duo_local_open_alone(ep, &live) :
+		      duo_local_open_together(ep);
+	if (!alone && (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE)) {
 		again = duo_local_open_alone(ep, &live);
 		if (again != -FI_ETIMEDOUT)
 			ret = again;

@@ -65,8 +65,9 @@ enum duo_registry_hold {
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks; waits 3 s at most. The directory is not removed while
- * this is held. Returns a descriptor for unlock or -errno.
+ * Opens and locks. -FI_ETIMEDOUT: for 3 s the lock was not to be had, and no
+ * endpoint has started: a process that has the lock has stopped. The directory
+ * is not removed while this is held. Returns a descriptor for unlock or -errno.
  */
 int duo_registry_lock(const char *base, enum duo_registry_hold hold);
 void duo_registry_unlock(int lock);

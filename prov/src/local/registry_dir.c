@@ -27,16 +27,28 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
+/* When a file in the directory came or went last; 0: not known. */
+static uint64_t duo_dir_changed(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : duo_ns(&st.st_mtim);
+}
+
 int duo_dir_lock(int fd, int operation)
 {
 	const struct timespec nap = { .tv_nsec = DUO_LOCK_NAP_NS };
-	uint64_t end = duo_now_ms() + DUO_LOCK_WAIT_MS;
+	uint64_t changed, seen = UINT64_MAX, end = 0;
 
 	while (flock(fd, operation | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		if (duo_now_ms() > end)
+		changed = duo_dir_changed(fd);
+		if (changed != seen)
+			end = duo_now_ms() + DUO_LOCK_WAIT_MS;
+		else if (duo_now_ms() > end)
 			return -FI_ETIMEDOUT;
+		seen = changed;
 		nanosleep(&nap, NULL);
 	}
 	return 0;
@@ -168,13 +180,9 @@ size_t duo_registry_count(int dir)
  */
 uint64_t duo_registry_state(int dir)
 {
+	uint64_t changed = duo_dir_changed(dir);
 	struct timespec now;
-	struct stat st;
-	uint64_t changed;
 
-	if (fstat(dir, &st))
-		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
-	changed = duo_ns(&st.st_mtim);
 	return duo_ns(&now) < changed + DUO_STATE_SETTLE_NS ? 0 : changed;
 }

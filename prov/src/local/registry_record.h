@@ -12,7 +12,10 @@
 
 #include "local/registry.h"
 
-/* Waits 3 s at most. operation: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
+/*
+ * Waits as long as files come and go in the directory, and 3 s more. operation:
+ * LOCK_SH or LOCK_EX. Returns 0, -FI_ETIMEDOUT or -errno.
+ */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory has no name any more. */
 bool duo_dir_removed(int fd);

@@ -145,7 +145,7 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 	return ret;
 }
 
-/* Under the lock of the registry's directory. -EUSERS: one too many. */
+/* -EUSERS: one too many. */
 static int duo_shm_count_ep(uint64_t realm)
 {
 	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);

@@ -129,6 +129,29 @@ UNIT_TEST(no_registry)
 	expect_core_works();
 }
 
+/*
+ * Another process has stopped with the directory's lock. libfabric's shm is not
+ * opened beside others (_i: near is), since it may take more than there is.
+ */
+UNIT_LOOP(lock_is_not_to_be_had, 0, 2)
+{
+	const struct fixture_attr attr = { .near = _i };
+	int lock;
+
+	fixture_open(&attr);
+	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
+	ck_assert_int_ge(lock, 0);
+	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], !_i);
+	ck_assert_int_eq(said_lines, !_i);
+	if (!_i) {
+		expect_warning("continue or end it");
+		addr = peer_insert(1);
+		expect_core_works();
+	}
+	duo_registry_unlock(lock);
+}
+
 static uint64_t shm_realm(void)
 {
 	struct duo_publication pub;

@@ -270,20 +270,3 @@ UNIT_TEST(enable_waits_without_the_lock)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	fixture_close();
 }
-
-UNIT_CASE("lock", setup, setup);
-
-/* It has stopped: we have shared memory all the same. */
-UNIT_TEST(lock_is_not_to_be_had)
-{
-	int registry;
-
-	open_anew();
-	registry = duo_registry_lock(duo_params.registry_dir,
-				     DUO_REGISTRY_ALONE);
-	ck_assert_int_ge(registry, 0);
-	ck_assert_int_eq(fi_enable(fx.ep), 0);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
-	duo_registry_unlock(registry);
-	fixture_close();
-}

@@ -122,6 +122,26 @@ UNIT_TEST(alone_is_waited_for)
 	unit_join(child);
 }
 
+/* Longer than for one that has stopped: endpoints start one after another. */
+UNIT_TEST(waits_as_long_as_others_start)
+{
+	int i, fd = lock(DUO_REGISTRY_ALONE);
+	pid_t child = fork();
+
+	if (!child) {
+		close(fd);
+		lock(DUO_REGISTRY_ALONE);
+		_exit(0);
+	}
+	for (i = 0; i < 4; i++) {
+		usleep(1000000);
+		publish();
+		duo_registry_withdraw(&pub);
+	}
+	duo_registry_unlock(fd);
+	unit_join(child);
+}
+
 /* Another thread forks while we hold it: the child's copy holds nothing. */
 UNIT_TEST(forked_child_does_not_keep_it)
 {
