@@ -5,7 +5,8 @@
 # Open MPI over each of mpi_configs. Sourced by contrib/bench, after run.sh.
 
 mpi_limit=60	# seconds that one job may take
-mpi_default_tests=lat,rate,alltoallw,alltoall,allreduce,bcast,barrier
+mpi_default_tests=lat,cold,rate,bibw,alltoallw,alltoall,allgather,allreduce
+mpi_default_tests+=,reduce_scatter,sendrecv,exchange,halo,bcast,barrier,threads
 
 # mpi_defaults: what was not asked for otherwise.
 mpi_defaults()
@@ -121,15 +122,24 @@ mpi_one()
 }
 
 # mpi_round ROUND: with each number of ranks, every configuration in turn.
+# The test of threads is for two ranks, in a job of its own: it initializes MPI
+# in another way, and pins threads in place of ranks.
 mpi_round()
 {
-	local n config
+	local n config tests=",$mpi_tests," threads=''
 	local -a ordered
+	if [[ $tests == *,threads,* ]]; then
+		threads=1 tests=${tests/,threads,/,}
+	fi
+	tests=${tests#,} tests=${tests%,}
 	for n in ${mpi_ranks//,/ } ${mpi_init//,/ }; do
 		in_order mpi- "${mpi_configs[@]}"
 		for config in "${ordered[@]}"; do
 			if [[ ,$mpi_ranks, == *,$n,* ]]; then
-				mpi_one "$1" "$config" "$n" "$mpi_tests"
+				[[ -z $tests ]] ||
+					mpi_one "$1" "$config" "$n" "$tests"
+				[[ -z $threads || $n != 2 ]] ||
+					mpi_one "$1" "$config" 2 threads
 			else
 				mpi_one "$1" "$config" "$n" init
 			fi

@@ -4,7 +4,9 @@
 /*
  * Collectives, as OSU's: each rank adds up its own time in the operation, a
  * barrier that is not timed follows each; the number is the mean over
- * iterations and ranks.
+ * iterations and ranks. Sendrecv and exchange are the Intel MPI Benchmarks'
+ * patterns, measured in the same way: each rank sends to its right neighbour,
+ * or to both, and receives as much.
  */
 
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #define MB_LARGEST 65536
 #define MB_SMALLEST 4		/* one float */
 #define MB_MAX_ITERS 10000
+#define MB_TAG_LEFT 8
 
 struct mb_coll {
 	const char *name;
@@ -42,6 +45,46 @@ static void mb_op_allreduce(int size)
 {
 	MPI_Allreduce(mb.sbuf, mb.rbuf, size / (int) sizeof(float), MPI_FLOAT,
 		      MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void mb_op_allgather(int size)
+{
+	MPI_Allgather(mb.sbuf, size, MPI_BYTE, mb.rbuf, size, MPI_BYTE,
+		      MPI_COMM_WORLD);
+}
+
+/* size: what each rank gets. */
+static void mb_op_reduce_scatter(int size)
+{
+	MPI_Reduce_scatter_block(mb.sbuf, mb.rbuf, size / (int) sizeof(float),
+				 MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void mb_op_sendrecv(int size)
+{
+	int right = (mb.rank + 1) % mb.ranks;
+	int left = (mb.rank + mb.ranks - 1) % mb.ranks;
+
+	MPI_Sendrecv(mb.sbuf, size, MPI_BYTE, right, MB_TAG, mb.rbuf, size,
+		     MPI_BYTE, left, MB_TAG, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
+}
+
+static void mb_op_exchange(int size)
+{
+	int right = (mb.rank + 1) % mb.ranks;
+	int left = (mb.rank + mb.ranks - 1) % mb.ranks;
+	MPI_Request req[4];
+
+	MPI_Isend(mb.sbuf, size, MPI_BYTE, right, MB_TAG, MPI_COMM_WORLD,
+		  &req[0]);
+	MPI_Isend(mb.sbuf, size, MPI_BYTE, left, MB_TAG_LEFT, MPI_COMM_WORLD,
+		  &req[1]);
+	MPI_Irecv(mb.rbuf, size, MPI_BYTE, left, MB_TAG, MPI_COMM_WORLD,
+		  &req[2]);
+	MPI_Irecv(mb.rbuf + size, size, MPI_BYTE, right, MB_TAG_LEFT,
+		  MPI_COMM_WORLD, &req[3]);
+	MPI_Waitall(4, req, MPI_STATUSES_IGNORE);
 }
 
 static void mb_op_bcast(int size)
@@ -144,6 +187,36 @@ void mb_allreduce(void)
 	const struct mb_coll coll = { "mpi-allreduce", mb_op_allreduce, false };
 
 	mb_coll_sizes(&coll, 1);
+}
+
+void mb_allgather(void)
+{
+	const struct mb_coll coll = { "mpi-allgather", mb_op_allgather, false };
+
+	mb_coll_sizes(&coll, mb.ranks);
+}
+
+void mb_reduce_scatter(void)
+{
+	const struct mb_coll coll = {
+		"mpi-reduce_scatter", mb_op_reduce_scatter, false
+	};
+
+	mb_coll_sizes(&coll, mb.ranks);
+}
+
+void mb_sendrecv(void)
+{
+	const struct mb_coll coll = { "mpi-sendrecv", mb_op_sendrecv, false };
+
+	mb_coll_sizes(&coll, 1);
+}
+
+void mb_exchange(void)
+{
+	const struct mb_coll coll = { "mpi-exchange", mb_op_exchange, false };
+
+	mb_coll_sizes(&coll, 2);
 }
 
 void mb_bcast(void)

@@ -16,24 +16,25 @@
 
 #define MB_HOPS 5000
 
-/* One page that both have; its name lives until both have mapped it. */
-static atomic_uint *mb_hop_map(void)
+/* Its name lives until both have mapped it. */
+void *mb_share(void)
 {
-	atomic_uint *line = MAP_FAILED;
+	void *page = MAP_FAILED;
 	char name[64];
-	int fd;
+	int fd = -1;
 
 	snprintf(name, sizeof(name), "/duobench.mpi.%d", (int) getppid());
-	fd = shm_open(name, O_CREAT | O_RDWR, 0600);
+	if (mb.rank < 2)
+		fd = shm_open(name, O_CREAT | O_RDWR, 0600);
 	if (fd >= 0 && !ftruncate(fd, 4096))
-		line = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			    0);
 	if (fd >= 0)
 		close(fd);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (!mb.rank)
 		shm_unlink(name);
-	return line == MAP_FAILED ? NULL : line;
+	return page == MAP_FAILED ? NULL : page;
 }
 
 static uint64_t mb_hop_run(atomic_uint *line, unsigned int me)
@@ -52,16 +53,13 @@ static uint64_t mb_hop_run(atomic_uint *line, unsigned int me)
 /* Nothing is printed where ranks share CPUs: that measures the scheduler. */
 void mb_hop(const char *name)
 {
-	atomic_uint *line = NULL;
+	atomic_uint *line;
 	int both, mine;
 	uint64_t ns;
 
 	if (mb.ranks < 2 || mb.ranks > mb.cpus)
 		return;
-	if (mb.rank < 2)
-		line = mb_hop_map();
-	else
-		MPI_Barrier(MPI_COMM_WORLD);
+	line = mb_share();
 	mine = line || mb.rank > 1;
 	MPI_Allreduce(&mine, &both, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	if (both && mb.rank < 2) {

@@ -16,10 +16,18 @@ static const struct mb_test {
 	void (*run)(void);
 } mb_tests[] = {
 	{ "lat", mb_lat },
+	{ "cold", mb_cold },
+	{ "halo", mb_halo },
+	{ "threads", mb_threads },
 	{ "rate", mb_rate },
+	{ "bibw", mb_bibw },
 	{ "alltoallw", mb_alltoallw },
 	{ "alltoall", mb_alltoall },
 	{ "allreduce", mb_allreduce },
+	{ "allgather", mb_allgather },
+	{ "reduce_scatter", mb_reduce_scatter },
+	{ "sendrecv", mb_sendrecv },
+	{ "exchange", mb_exchange },
 	{ "bcast", mb_bcast },
 	{ "barrier", mb_barrier },
 	{ "put", mb_osc_put },
@@ -135,10 +143,16 @@ static void mb_options(int argc, char **argv)
 	}
 }
 
-/* Before MPI_Init, so that its memory lies where it will be used. */
+/*
+ * Before MPI_Init, so that its memory lies where it will be used. Threads are
+ * pinned by the test that starts them.
+ */
 static void mb_pin(void)
 {
 	const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+	if (mb.multiple)
+		return;
 
 	if (!rank)
 		rank = getenv("PMI_RANK");
@@ -150,8 +164,10 @@ static void mb_init(int *argc, char ***argv)
 {
 	uint64_t start = bn_now();
 	double ns, sum = 0;
+	int provided;
 
-	MPI_Init(argc, argv);
+	MPI_Init_thread(argc, argv, mb.multiple ? MPI_THREAD_MULTIPLE :
+			MPI_THREAD_SINGLE, &provided);
 	ns = bn_now() - start;
 	MPI_Comm_rank(MPI_COMM_WORLD, &mb.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &mb.ranks);
@@ -180,6 +196,7 @@ static void mb_run_tests(void)
 int main(int argc, char **argv)
 {
 	mb_options(argc, argv);
+	mb.multiple = strstr(mb.tests, "threads");
 	mb_pin();
 	mb_init(&argc, &argv);
 	mb_hop("hop.before");

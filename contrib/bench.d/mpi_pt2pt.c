@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Latency between two ranks; message rate of many pairs. */
+/* Latency between two ranks; message rate of many pairs, one and both ways. */
 
 #include "mpibench.h"
 
 #define MB_MAX_ITERS 20000
 #define MB_WARM 32
 #define MB_LARGEST (4 << 20)
+#define MB_LARGEST_RATE 65536
 #define MB_WINDOW 64
-#define MB_TAG 7
 #define MB_TAG_ACK 8
 
 static uint64_t mb_samples[MB_MAX_ITERS];
@@ -90,8 +90,23 @@ static void mb_window_recv(int size, int from)
 	MPI_Send(mb.sbuf, 4, MPI_BYTE, from, MB_TAG_ACK, MPI_COMM_WORLD);
 }
 
-/* The first half of the ranks sends to the second. */
-static uint64_t mb_windows(int size, long count)
+/* As osu_bibw: both send a window and receive one. */
+static void mb_window_both(int size, int peer)
+{
+	MPI_Request req[2 * MB_WINDOW];
+	int i;
+
+	for (i = 0; i < MB_WINDOW; i++)
+		MPI_Irecv(mb.rbuf, size, MPI_BYTE, peer, MB_TAG,
+			  MPI_COMM_WORLD, &req[i]);
+	for (i = 0; i < MB_WINDOW; i++)
+		MPI_Isend(mb.sbuf, size, MPI_BYTE, peer, MB_TAG,
+			  MPI_COMM_WORLD, &req[MB_WINDOW + i]);
+	MPI_Waitall(2 * MB_WINDOW, req, MPI_STATUSES_IGNORE);
+}
+
+/* The first half of the ranks sends to the second; both: each to the other. */
+static uint64_t mb_windows(int size, bool both, long count)
 {
 	int pairs = mb.ranks / 2;
 	uint64_t start;
@@ -100,7 +115,9 @@ static uint64_t mb_windows(int size, long count)
 	MPI_Barrier(MPI_COMM_WORLD);
 	start = bn_now();
 	for (i = 0; i < count; i++) {
-		if (mb.rank < pairs)
+		if (both && mb.rank < 2 * pairs)
+			mb_window_both(size, (mb.rank + pairs) % (2 * pairs));
+		else if (mb.rank < pairs)
 			mb_window_send(size, mb.rank + pairs);
 		else if (mb.rank < 2 * pairs)
 			mb_window_recv(size, mb.rank - pairs);
@@ -108,34 +125,50 @@ static uint64_t mb_windows(int size, long count)
 	return bn_now() - start;
 }
 
-/* As osu_mbw_mr: all pairs' messages over the senders' mean time. */
-static void mb_rate_size(size_t size)
+/*
+ * As osu_mbw_mr: all pairs' messages over the senders' mean time. Prints ns a
+ * message; of both ways, each direction's count.
+ */
+static void mb_rate_size(const char *name, size_t size, bool both)
 {
 	int pairs = mb.ranks / 2;
 	double ns, sum = 0;
 	uint64_t warm;
 	long count;
 
-	mb_windows(size, 1);
-	warm = mb_windows(size, 2);
+	mb_windows(size, both, 1);
+	warm = mb_windows(size, both, 2);
 	count = mb_count(warm, 2, 2, MB_MAX_ITERS);
-	ns = mb_windows(size, count);
+	ns = mb_windows(size, both, count);
 	if (mb.rank >= pairs)
 		ns = 0;
 	MPI_Reduce(&ns, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (!mb.rank)
-		bn_print(sum / pairs / ((double) count * MB_WINDOW * pairs),
-			 "mpi-rate-%s.%zu", mb.label, size);
+		bn_print(sum / pairs /
+			 ((both ? 2.0 : 1.0) * count * MB_WINDOW * pairs),
+			 "%s-%s.%zu", name, mb.label, size);
+}
+
+static void mb_rates(const char *name, size_t least, size_t most, bool both)
+{
+	const size_t *sizes;
+	int i, count = mb_sizes(most, &sizes);
+
+	if (mb.ranks < 2)
+		return;
+	mb_alloc(most);
+	for (i = 0; i < count; i++)
+		if (sizes[i] >= least)
+			mb_rate_size(name, sizes[i], both);
 }
 
 void mb_rate(void)
 {
-	const size_t *sizes;
-	int i, count = mb_sizes(65536, &sizes);
+	mb_rates("mpi-rate", 1, MB_LARGEST_RATE, false);
+}
 
-	if (mb.ranks < 2)
-		return;
-	mb_alloc(65536);
-	for (i = 0; i < count; i++)
-		mb_rate_size(sizes[i]);
+/* Bandwidth both ways, of sizes that bandwidth limits. */
+void mb_bibw(void)
+{
+	mb_rates("mpi-bibw", MB_LARGEST_RATE, MB_LARGEST, true);
 }

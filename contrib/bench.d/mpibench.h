@@ -17,6 +17,7 @@
 #include "util.h"
 
 #define MB_MAX_SIZES 32
+#define MB_TAG 7
 
 struct mb {
 	char *tests;		/* -t: comma-separated; may be "init" alone */
@@ -24,6 +25,7 @@ struct mb {
 	long budget_ns;		/* -b (ms): time per size */
 	bool few;		/* -q: fewer sizes */
 	bool allocated;		/* -w: windows are MPI's memory */
+	bool multiple;		/* MPI_THREAD_MULTIPLE, for the test "threads" */
 	size_t size[MB_MAX_SIZES];	/* -s: instead of each test's own */
 	int sizes;
 	int rank, ranks;
@@ -43,10 +45,18 @@ long mb_count(uint64_t ns, long count, long least, long most);
 
 /* the tests */
 void mb_lat(void);
+void mb_cold(void);
+void mb_halo(void);
+void mb_threads(void);
 void mb_rate(void);
+void mb_bibw(void);
 void mb_alltoallw(void);
 void mb_alltoall(void);
 void mb_allreduce(void);
+void mb_allgather(void);
+void mb_reduce_scatter(void);
+void mb_sendrecv(void);
+void mb_exchange(void);
 void mb_bcast(void);
 void mb_barrier(void);
 void mb_osc_put(void);
@@ -55,5 +65,11 @@ void mb_osc_fop(void);
 
 /* mpi_hop.c */
 void mb_hop(const char *name);
+
+/*
+ * Called by all ranks. A page of zeros that ranks 0 and 1 share, NULL in all
+ * others and where it cannot be had; munmap() is the caller's.
+ */
+void *mb_share(void);
 
 #endif /* MPIBENCH_H */

@@ -149,13 +149,25 @@ def measured_onesided(results):
 def measured_mpi(results):
     by_size(results, "MPI latency (half round trip, ns, by size)", "mpi")
     by_size(results, "MPI latency, any source (ns)", "mpi-any")
-    for ranks in results.mpi_ranks(MPI_SIZED):
-        by_size(results, f"MPI message rate, {ranks} ranks (1000/s, all pairs "
-                "together, by size)", f"mpi-rate-{ranks}",
-                lambda _, ns: 1e6 / ns)
-        for test in MPI_SIZED[1:]:
-            by_size(results, f"MPI_{test.capitalize()}, {ranks} ranks (us, by "
-                    "size)", f"mpi-{test}-{ranks}", lambda _, ns: ns / 1e3)
+    by_size(results, "MPI latency, cold caches (half round trip, ns)",
+            "mpi-cold")
+    for test in MPI_SIZED:
+        for ranks in results.mpi_ranks((test,)):
+            prefix = f"mpi-{test}-{ranks}"
+            if test == "rate":
+                by_size(results, f"MPI message rate, {ranks} ranks (1000/s, "
+                        "all pairs together, by size)", prefix,
+                        lambda _, ns: 1e6 / ns)
+            elif test == "bibw":
+                by_size(results, f"MPI bandwidth both ways, {ranks} ranks "
+                        "(GB/s, all pairs together, by size)", prefix,
+                        lambda size, ns: size / ns)
+            elif test == "threads":
+                by_size(results, f"MPI latency, {ranks} threads a rank (half "
+                        "round trip, ns, by size)", prefix)
+            else:
+                by_size(results, f"MPI {test}, {ranks} ranks (us, by size)",
+                        prefix, lambda _, ns: ns / 1e3)
     for test, unit, scale in (("barrier", "us", 1e3), ("init", "ms", 1e6)):
         by_name(results, f"MPI_{test.capitalize()} ({unit}, by ranks)",
                 [f"mpi-{test}.{ranks}"

@@ -7,8 +7,16 @@ from math import exp, log
 
 from results import Ratio, Value
 
-MPI_SIZED = ("rate", "alltoallw", "alltoall", "allreduce", "bcast")
+MPI_RATES = ("rate", "bibw")
+MPI_SIZED = (*MPI_RATES, "alltoallw", "alltoall", "allgather", "allreduce",
+             "reduce_scatter", "sendrecv", "exchange", "halo", "bcast",
+             "threads")
 MPI_UNSIZED = ("barrier", "init")
+# of the better of the others, where "no slower" is not enough; the largest
+# size that counts
+MPI_LIMITS = {"bibw": 1 / 1.05, "allgather": 0.95, "reduce_scatter": 0.95,
+              "halo": 0.95, "barrier": 0.9}
+MPI_LARGEST = {"bibw": 4 << 20}
 WORST = ("missed", "too noisy to tell", "met", "not measured")
 
 
@@ -195,25 +203,28 @@ TARGETS = _of_core("efa") + _remote("efa-udp") + [
 ] + _of_core("tcp")
 
 
-def _sizes(name, over, under, metric, rate=False):
-    """To 64 KiB: the worst size, and the mean."""
-    return [kind(f"{name}{suffix} : {under}", over, under, metric, 1.0,
-                 (1, 65536), rate=rate)
+def _sizes(name, over, under, metric, test="lat"):
+    """To 64 KiB for most: the worst size, and the mean."""
+    return [kind(f"{name}{suffix} : {under}", over, under, metric,
+                 MPI_LIMITS.get(test, 1.0), (1, MPI_LARGEST.get(test, 65536)),
+                 rate=test in MPI_RATES)
             for kind, suffix in ((Target, ""), (MeanTarget, ", mean"))]
 
 
 def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
     """With all ranks that were measured."""
-    targets = _sizes(f"{over}, latency", over, under, "mpi")
-    for ranks in results.mpi_ranks(MPI_SIZED):
-        for test in MPI_SIZED:
-            targets += _sizes(f"{over}, {test}, {ranks} ranks", over, under,
-                              f"mpi-{test}-{ranks}", rate=test == "rate")
+    targets = _sizes(f"{over}, latency", over, under, "mpi") + \
+        _sizes(f"{over}, latency, cold caches", over, under, "mpi-cold")
+    for test in MPI_SIZED:
+        what = "threads each" if test == "threads" else "ranks"
+        for ranks in results.mpi_ranks((test,)):
+            targets += _sizes(f"{over}, {test}, {ranks} {what}", over, under,
+                              f"mpi-{test}-{ranks}", test)
     for test in MPI_UNSIZED:
         for ranks in results.mpi_ranks((test,)):
             targets.append(Target(
                 f"{over}, {test}, {ranks} ranks : {under}", over, under,
-                f"mpi-{test}.{ranks}", 1.0))
+                f"mpi-{test}.{ranks}", MPI_LIMITS.get(test, 1.0)))
     return targets
 
 
