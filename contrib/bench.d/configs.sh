@@ -35,7 +35,7 @@ config_of()
 	duo-tcp-safe)	# FI_THREAD_SAFE: with a lock
 		prov="tcp;ofi_duo" args=(-P shm -H);;
 	duo-efa-shm)
-		prov="efa;ofi_duo" args=(-P shm) vars=(FI_OFI_DUO_PEER=shm);;
+		prov="efa;ofi_duo" args=(-P shm) vars=(FI_OFI_DUO_LOCAL=shm);;
 	duo-tcp-remote|duo-efa-remote)
 		prov=${1#duo-}
 		prov="${prov%-remote};ofi_duo" args=(-R -P core);;
@@ -67,7 +67,7 @@ mpi_config_of()
 		vars=(FI_OFI_DUO_STATS=1);;
 	duo-efa-shm)
 		provider="efa;ofi_duo"
-		vars=(FI_OFI_DUO_STATS=1 FI_OFI_DUO_PEER=shm);;
+		vars=(FI_OFI_DUO_STATS=1 FI_OFI_DUO_LOCAL=shm);;
 	osc-sm)
 		vars=(OMPI_MCA_pml=ob1 OMPI_MCA_btl="self,sm" OMPI_MCA_osc=sm);;
 	osc-duo-efa)

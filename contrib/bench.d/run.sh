@@ -266,7 +266,7 @@ insn_one()
 run_insn()
 {
 	local test config
-	local -x FI_OFI_DUO_LAZY_TIME=1000000
+	local -x FI_OFI_DUO_DEFER_US=1000000
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
 		each_round 1 insn "shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm \
 			efa-shm efa duo-efa-remote tcp duo-tcp-remote"

@@ -66,7 +66,7 @@ mpi_onesided_right()
 	local path sum kind
 	local -a kinds=(rma atomic) paths=(core local)
 	[[ ${1##*/} != duo_mpi_attach ]] || kinds=(rma)
-	[[ ${FI_OFI_DUO_PEER:-near} != near ]] || paths=(local)
+	[[ ${FI_OFI_DUO_LOCAL:-near} != near ]] || paths=(local)
 	for kind in "${kinds[@]}"; do
 		sum=0
 		for path in "${paths[@]}"; do

@@ -256,7 +256,7 @@ static void ft_bind_cqs(struct ft_ep *e)
 
 static void ft_self(struct ft_ep *e)
 {
-	const char *use_shm = getenv("FI_OFI_DUO_USE_SHM");
+	const char *local = getenv("FI_OFI_DUO_LOCAL");
 	bool no_shm = getenv("FT_NO_SHM");	/* told: it cannot work here */
 	struct ft_peer *self = &e->self;
 
@@ -264,7 +264,7 @@ static void ft_self(struct ft_ep *e)
 	FT_OK(fi_getname(&e->ep->fid, self->name, &self->namelen));
 	snprintf(self->host, sizeof(self->host), "%s", ft.opts.host);
 	self->duo = e->ops != NULL;
-	self->shm = e->ops && !no_shm && !(use_shm && !strcmp(use_shm, "0"));
+	self->shm = e->ops && !no_shm && !(local && !strcmp(local, "off"));
 	self->addr = FI_ADDR_NOTAVAIL;
 }
 

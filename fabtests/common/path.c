@@ -18,7 +18,7 @@ static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
 /* Both ends run ofi_duo with shm, on one host; libfabric's is for others. */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 	const struct ft_peer *to = &e->peer[rank];
 
 	if (rank == ft.opts.rank && peer && !strcmp(peer, "shm"))

@@ -99,7 +99,7 @@ void ft_region_barrier(struct ft_region *region)
 /* Rank 0 is local, and near carries RMA there; libfabric's shm does not. */
 static bool ft_region_near(const struct ft_ep *e)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 
 	return ft_path(e, 0) == FI_DUO_LOCAL && (!peer || strcmp(peer, "shm"));
 }

@@ -56,7 +56,7 @@ static void ft_trip(struct ft_ep *e, int round)
  */
 static void ft_expect(struct ft_ep *e, uint64_t all)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 	bool shm = peer && !strcmp(peer, "shm");
 	uint64_t least = shm ? 0 : all, most = shm ? FT_ENDPOINTS : all, near;
 	struct fi_duo_stats stats;

@@ -306,7 +306,7 @@ static void ft_run(void)
 
 int main(int argc, char **argv)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 	static const struct ft_spec spec = {
 		.name = "order",
 		.nranks = 2,

@@ -407,7 +407,7 @@ static void ft_one_peer(int steps, bool stop)
 
 static void ft_check_told(void)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 	bool near = ft_has_prefix(ft.opts.prov, "near") ||
 		    (e.ops && !(peer && !strcmp(peer, "shm")));
 

@@ -157,7 +157,7 @@ static void ft_laps(void)
 /* Nobody has to be woken by a timer: near, and a core that has descriptors. */
 static bool ft_all_signal(void)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 
 	return (!peer || strcmp(peer, "shm")) &&
 	       ft_has_prefix(ft.opts.prov, "tcp");

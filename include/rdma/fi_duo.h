@@ -44,7 +44,7 @@ enum fi_duo_reason {
 				 * want of file descriptors or memory */
 	FI_DUO_NOT_MAPPED,	/* core: its shared memory cannot be mapped,
 				 * or ours there */
-	FI_DUO_OTHER_PEER,	/* core: FI_OFI_DUO_PEER is another there */
+	FI_DUO_OTHER_PEER,	/* core: FI_OFI_DUO_LOCAL is another there */
 	FI_DUO_NO_ORDER,	/* core: it takes no RMA over the local path,
 				 * and messages must keep an order with RMA */
 	FI_DUO_REASON_COUNT

@@ -116,9 +116,9 @@ int fixture_try(const struct fixture_attr *attr)
 void fixture_open(const struct fixture_attr *attr)
 {
 	unit_dir_make();
-	duo_params.lazy_polls = LAZY_POLLS;
-	duo_params.lazy_time = 1 << 30;	/* never */
-	duo_params.core_interval = 1;
+	duo_params.defer_polls = LAZY_POLLS;
+	duo_params.defer_us = 1 << 30;	/* never */
+	duo_params.core_poll_interval = 1;
 	fixture_fabric(attr);
 }
 

@@ -12,7 +12,7 @@
 
 #include "fake.h"
 
-#define LAZY_POLLS 8	/* duo_params.lazy_polls in these tests */
+#define LAZY_POLLS 8	/* duo_params.defer_polls in these tests */
 #define TAG 7
 
 struct fixture_attr {

@@ -114,7 +114,7 @@ void near_setup_unlocked(void)
 	over_near.threading = FI_THREAD_DOMAIN;
 	near_setup_alone();
 	near_publish();
-	duo_params.core_interval = 64;	/* or no read is short */
+	duo_params.core_poll_interval = 64;	/* or no read is short */
 	ck_assert(!fixture_ep()->domain->lock.on);
 }
 

@@ -168,7 +168,7 @@ static void info_check_offers(const struct info_fabric *fabric,
 			    "-p \"tcp;ofi_duo\" says why");
 	}
 	info_check_filter(fabric, offered);
-	if (info_peer_is_shm() && !info_offers(fabric, "shm")) {
+	if (info_local_is_shm() && !info_offers(fabric, "shm")) {
 		info_found("shm_prov", INFO_WARNING, "libfabric offers no "
 			   "provider shm, the core carries all messages");
 		info_remedy("if /dev/shm is large enough, install a libfabric "

@@ -92,11 +92,11 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	}
 }
 
-bool info_peer_is_shm(void)
+bool info_local_is_shm(void)
 {
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *local = getenv("FI_OFI_DUO_LOCAL");
 
-	return peer && !strcasecmp(peer, "shm");
+	return local && !strcasecmp(local, "shm");
 }
 
 bool info_is_off(const char *value)
@@ -114,29 +114,29 @@ void info_check_environment(void)
 {
 	const char *filter = getenv("FI_PROVIDER");
 	const char *hook = getenv("FI_HOOK");
-	const char *peer = getenv("FI_OFI_DUO_PEER");
+	const char *local = getenv("FI_OFI_DUO_LOCAL");
 
 	if (filter)
 		snprintf(info_filter, sizeof(info_filter), "%s", filter);
-	if (hook && *hook && info_peer_is_shm()) {
+	if (hook && *hook && info_local_is_shm()) {
 		info_found("hook", INFO_WARNING, "FI_HOOK=%s: hooks lose peer "
 			   "objects, the core carries all messages", hook);
 		info_remedy("unset FI_HOOK");
 	}
-	if (info_is_off(getenv("FI_OFI_DUO_USE_SHM"))) {
-		info_found("use_shm", INFO_WARNING, "FI_OFI_DUO_USE_SHM is "
-			   "off, the core carries all messages");
-		info_remedy("unset FI_OFI_DUO_USE_SHM");
+	if (local && !strcasecmp(local, "off")) {
+		info_found("local", INFO_WARNING, "FI_OFI_DUO_LOCAL=off: the "
+			   "core carries all messages");
+		info_remedy("unset FI_OFI_DUO_LOCAL");
+	} else if (info_local_is_shm()) {
+		info_found("local", INFO_NOTE, "FI_OFI_DUO_LOCAL=shm: "
+			   "libfabric's shm carries messages within a host; "
+			   "all ranks need the same value");
+	} else if (local && strcasecmp(local, "near")) {
+		info_found("local", INFO_WARNING, "FI_OFI_DUO_LOCAL=%s is not "
+			   "a local transport: near is used", local);
+		info_remedy("unset FI_OFI_DUO_LOCAL, or set it to near, shm or "
+			    "off");
 	}
-	if (peer && !info_peer_is_shm() && strcasecmp(peer, "near")) {
-		info_found("peer", INFO_WARNING, "FI_OFI_DUO_PEER=%s is neither "
-			   "near nor shm: near is used", peer);
-		info_remedy("unset FI_OFI_DUO_PEER, or say near or shm");
-	}
-	if (info_peer_is_shm())
-		info_found("peer", INFO_NOTE, "FI_OFI_DUO_PEER=shm: "
-			   "libfabric's shm carries the messages of one host, "
-			   "and so it must in all ranks");
 	/* All providers are to be seen from here on. */
 	unsetenv("FI_PROVIDER");
 	unsetenv("FI_HOOK");

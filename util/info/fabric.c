@@ -192,7 +192,7 @@ static bool info_module_loads(const char *path)
 static bool info_module_fits(const struct info_fabric *fabric,
 			     unsigned int major, unsigned int minor)
 {
-	if (info_peer_is_shm())
+	if (info_local_is_shm())
 		return fabric->version == FI_VERSION(major, minor);
 	return duo_abi_same(FI_VERSION(major, minor), fabric->version);
 }
@@ -215,10 +215,10 @@ void info_check_module(const struct info_fabric *fabric)
 	}
 	if (!info_module_fits(fabric, major, minor)) {
 		info_found("module", INFO_ERROR, "%s was built for libfabric "
-			   "%u.%u, %u.%u is what runs: it is not offered%s",
+			   "%u.%u, not for %u.%u: it is not available%s",
 			   path, major, minor, FI_MAJOR(fabric->version),
-			   FI_MINOR(fabric->version), info_peer_is_shm() ?
-			   " with FI_OFI_DUO_PEER=shm" : "");
+			   FI_MINOR(fabric->version), info_local_is_shm() ?
+			   " with FI_OFI_DUO_LOCAL=shm" : "");
 		info_remedy("install ofi_duo built for libfabric %u.%u",
 			    FI_MAJOR(fabric->version),
 			    FI_MINOR(fabric->version));

@@ -67,8 +67,8 @@ bool info_cores_pin(void);
 /* The value of a variable says no; NULL does not. */
 bool info_is_off(const char *value);
 /* Does libfabric's shm carry the messages of one host, not near? */
-bool info_peer_is_shm(void);
-/* Bytes of an endpoint's rings: FI_OFI_DUO_NEAR_MEMORY, or its default. */
+bool info_local_is_shm(void);
+/* Bytes of an endpoint's rings: FI_OFI_DUO_RING_MEMORY, or its default. */
 size_t info_near_memory(void);
 /* MiB of /dev/shm that so many ranks of one host need. */
 unsigned long info_shm_need(int ranks);

@@ -123,7 +123,7 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		       "host's namespaces (docker --pid=host --ipc=host "
 		       "--network=host), with one libfabric";
 	case FI_DUO_PEER_FULL:
-		return "set FI_OFI_DUO_PEER=near in all ranks: it has no "
+		return "set FI_OFI_DUO_LOCAL=near in all ranks: it has no "
 		       "limit of local peers";
 	case FI_DUO_LOCAL_OFF:
 		return "run fi_duo_info there, with the number of ranks in "
@@ -135,8 +135,8 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		       "ranks of a host be one user's; FI_LOG_LEVEL=warn says "
 		       "more";
 	case FI_DUO_OTHER_PEER:
-		return "give all ranks the same FI_OFI_DUO_PEER (mpirun -x "
-		       "FI_OFI_DUO_PEER)";
+		return "give all ranks the same FI_OFI_DUO_LOCAL (mpirun -x "
+		       "FI_OFI_DUO_LOCAL)";
 	case FI_DUO_NO_ORDER:
 		return "give all ranks the same build of MPI, and the same "
 		       "settings of libfabric";

@@ -41,14 +41,14 @@ unsigned long info_shm_need(int ranks)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	long eps = ranks > cpus ? ranks : cpus;
 
-	if (!info_peer_is_shm())
+	if (!info_local_is_shm())
 		return info_mib((unsigned long long) ranks * INFO_RECORD);
 	return (unsigned long) (eps + 1) * INFO_SHM_EP;
 }
 
 size_t info_near_memory(void)
 {
-	const char *text = getenv("FI_OFI_DUO_NEAR_MEMORY");
+	const char *text = getenv("FI_OFI_DUO_RING_MEMORY");
 
 	return text && duo_param_is_number(text) ? strtoull(text, NULL, 0) :
 						    NEAR_MEMORY;
@@ -57,7 +57,7 @@ size_t info_near_memory(void)
 /* MiB of memory for local messages, when each rank has sent to all. */
 static unsigned long info_memory_need(int ranks)
 {
-	if (info_peer_is_shm())
+	if (info_local_is_shm())
 		return info_shm_need(ranks);
 	return info_mib((unsigned long long) ranks *
 			(near_memory(info_near_memory(), (uint32_t) ranks - 1) +
@@ -177,7 +177,7 @@ static void info_check_shm_room(int ranks)
 
 void info_check_shm(int ranks)
 {
-	if (info_peer_is_shm())
+	if (info_local_is_shm())
 		info_check_shm_room(ranks);
 	else
 		info_check_records(ranks);
@@ -189,14 +189,14 @@ void info_check_memfd(void)
 
 	if (fd >= 0 && !ftruncate(fd, 4096)) {
 		info_found("memfd", INFO_OK, "memfd_create works");
-	} else if (info_peer_is_shm()) {
+	} else if (info_local_is_shm()) {
 		info_found("memfd", INFO_OK, "memfd_create: %s; shm does "
 			   "without", strerror(errno));
 	} else {
 		info_found("memfd", INFO_WARNING, "memfd_create: %s; the core "
 			   "carries all messages", strerror(errno));
 		info_remedy("permit memfd_create in the container's seccomp "
-			    "profile, or set FI_OFI_DUO_PEER=shm");
+			    "profile, or set FI_OFI_DUO_LOCAL=shm");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -275,7 +275,7 @@ void info_check_cgroup(int ranks)
 			   need);
 		info_remedy("raise the job's or container's memory (sbatch "
 			    "--mem, docker --memory, resources.limits.memory), "
-			    "or set FI_OFI_DUO_USE_SHM=0");
+			    "or set FI_OFI_DUO_LOCAL=off");
 	}
 }
 

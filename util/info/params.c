@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Variables FI_OFI_DUO_* and FI_NEAR_* that nobody reads, or that are not what
- * they should be. What there is, libfabric says: the module has told it.
+ * Checks the variables FI_OFI_DUO_* and FI_NEAR_*: unknown names and invalid
+ * values. fi_getparams() returns the parameters that the modules have defined.
  */
 
 #include <stdlib.h>
@@ -31,23 +31,27 @@ static void info_check_value(const struct fi_param *param, const char *value)
 {
 	if (param->type == FI_PARAM_BOOL && !info_is_bool(value)) {
 		info_found("parameter", INFO_WARNING, "%s=%s is neither on nor "
-			   "off: the default is used", param->name, value);
+			   "off: using the default", param->name, value);
 		info_remedy("set %s to on or off, or unset it", param->name);
 	} else if ((param->type == FI_PARAM_SIZE_T ||
 		    param->type == FI_PARAM_INT) &&
 		   !duo_param_is_number(value)) {
-		info_found("parameter", INFO_WARNING, "%s=%s is no number: the "
-			   "default is used", param->name, value);
-		info_remedy("set %s to digits alone (65536, not 64K), or unset "
+		info_found("parameter", INFO_WARNING, "%s=%s is not a number: "
+			   "using the default", param->name, value);
+		info_remedy("set %s to digits only (65536, not 64K), or unset "
 			    "it", param->name);
 	}
 }
 
-/* ENTRY, "NAME=value", with PREFIX, which some parameter has if it is read. */
+/*
+ * Checks ENTRY, "NAME=value" with PREFIX. Does nothing if no parameter has the
+ * prefix, because then its module is not loaded.
+ */
 static void info_check_entry(const struct fi_param *params, int count,
 			     const char *prefix, const char *entry)
 {
 	size_t len = strcspn(entry, "=");
+	const char *name = duo_param_renamed(entry, len);
 	bool read = false;
 	int i;
 
@@ -60,13 +64,16 @@ static void info_check_entry(const struct fi_param *params, int count,
 		return;
 	}
 	if (!read)
-		return;		/* no module: that is said */
-	info_found("parameter", INFO_WARNING, "%.*s is no parameter: nobody "
-		   "reads it", (int)len, entry);
-	info_remedy("fi_info -e | grep %s lists those that there are", prefix);
+		return;		/* no module: reported elsewhere */
+	info_found("parameter", INFO_WARNING, "%.*s is not a parameter: it is "
+		   "ignored", (int)len, entry);
+	if (name)
+		info_remedy("set %s: the parameter was renamed", name);
+	else
+		info_remedy("fi_info -e | grep %s lists the parameters", prefix);
 }
 
-/* To be called when libfabric has loaded its modules. */
+/* Call this after libfabric has loaded its modules. */
 void info_check_params(const struct info_fabric *fabric)
 {
 	static const char *const prefixes[] = { "FI_OFI_DUO_", "FI_NEAR_" };

@@ -149,7 +149,7 @@ void info_check_namespaces(void)
 	info_found("namespaces", INFO_NOTE, "%s%s%s namespace of its own, as "
 		   "in a container: %s",
 		   own_pid ? "pid" : "", own_pid && own_user ? " and " : "",
-		   own_user ? "user" : "", info_peer_is_shm() ?
+		   own_user ? "user" : "", info_local_is_shm() ?
 		   "only ranks in the same one share memory" :
 		   "ranks in others share memory if they have the same "
 		   "/dev/shm and are the same user of the host, and copy long "

@@ -10,7 +10,7 @@ module=$duo_build/prov/.libs/libduo-fi.so
 failed=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset FI_PROVIDER FI_HOOK FI_OFI_DUO_USE_SHM FI_OFI_DUO_REGISTRY_DIR
+unset FI_PROVIDER FI_HOOK FI_OFI_DUO_LOCAL FI_OFI_DUO_REGISTRY_DIR
 export info module dir
 
 # says NAME STATUS PATTERN COMMAND...: COMMAND exits with STATUS (- : with any)

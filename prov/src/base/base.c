@@ -22,16 +22,16 @@ struct fi_provider duo_prov = {
 };
 
 struct duo_params duo_params = {
-	.use_shm = 1,
-	.peer = DUO_PEER_NEAR,
+	.local_on = true,
+	.local = DUO_PEER_NEAR,
 	.stats = 0,
 	.cores = "efa,tcp,verbs;ofi_rxm",
 	.registry_dir = DUO_DEV_SHM,
-	.lazy_polls = 64,
-	.lazy_time = 200,
-	.core_interval = 64,
-	.wait_interval = 500,
-	.near_memory = NEAR_MEMORY,
+	.defer_polls = 64,
+	.defer_us = 200,
+	.core_poll_interval = 64,
+	.wait_poll_us = 500,
+	.ring_memory = NEAR_MEMORY,
 	.cma = 1,
 	.ptracer = 1,
 	.order_devices = 1,

@@ -8,31 +8,33 @@
 #ifndef DUO_PARAMS_H
 #define DUO_PARAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "peer/peer.h"
 
 struct duo_params {
-	const char *core;	/* of all fabrics; NULL: their names say */
-	int use_shm;		/* shared memory; 0: the core carries all */
-	enum duo_peer_kind peer;	/* who carries local messages */
+	const char *core;	/* core of all fabrics; NULL: in their names */
+	bool local_on;		/* false: the core carries all messages */
+	enum duo_peer_kind local;	/* transport within a host */
 	int stats;		/* 1: print statistics at endpoint close */
-	char *cores;		/* offered without being named */
-	char *registry_dir;	/* where local peers are found */
-	size_t lazy_polls;	/* idle polls before a wildcard goes to the
-				 * core */
-	size_t lazy_time;	/* microseconds likewise; for a busy peer */
-	size_t core_interval;	/* polls of a busy peer per poll of an idle
-				 * core */
-	size_t wait_interval;	/* of FI_WAIT_FD, microseconds */
-	size_t near_memory;	/* bytes of an endpoint's rings over near */
-	int cma;		/* may memory of peers be read directly? */
+	char *cores;		/* returned if no provider is named */
+	char *registry_dir;	/* directory of the users' registries */
+	size_t defer_polls;	/* reads without a local event until deferred
+				 * receives go to the core */
+	size_t defer_us;	/* time until the oldest one does during local
+				 * traffic, us */
+	size_t core_poll_interval;	/* reads per poll of an idle core
+					 * during local traffic */
+	size_t wait_poll_us;	/* period of the FI_WAIT_FD timer, us */
+	size_t ring_memory;	/* budget of an endpoint's rings, bytes */
+	int cma;		/* 1: copy directly from peers' memory */
 	int ptracer;		/* 0: Yama's ptrace_scope stays in force */
-	int order_devices;	/* 0: as the core has them */
-	uint32_t yield_mask;	/* a power of two less 1: idle polls until
-				 * the reader yields; all bits: it does not */
-	bool yield_always;	/* not only where there is a crowd */
+	int order_devices;	/* 1: nearest first; 0: in the core's order */
+	uint32_t yield_mask;	/* idle polls until the reader yields, a power
+				 * of two, less 1; all bits: never */
+	bool yield_always;	/* also if CPUs are not oversubscribed */
 };
 extern struct duo_params duo_params;
 

@@ -20,7 +20,7 @@
 #include "core/when.h"
 #include "obj/up.h"
 
-#define DUO_LAZY_MAX 64		/* times lazy_polls: lazy_limit's bound */
+#define DUO_LAZY_MAX 64		/* bound of lazy_limit, in defer_polls */
 
 /* Gives the core no credit, cq.h: no poll is sure to reach it because of rx. */
 DUO_HOT int duo_lazy_give(struct duo_rx *rx)
@@ -294,7 +294,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 /* One of any source waits longer if local messages keep on taking them. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
-	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.lazy_polls)
+	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
 		ep->lazy.limit *= 2;
 	if (ep->lazy.turn_us == DUO_LONG_AGO)
 		ep->lazy.turn_us = ep->rx_cq->look_us;

@@ -55,7 +55,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
 #define DUO_LONG_AGO (-(1ULL << 62))	/* microseconds */
 static inline void duo_lazy_hurry(struct duo_ep *ep)
 {
-	ep->lazy.limit = duo_params.lazy_polls;
+	ep->lazy.limit = duo_params.defer_polls;
 	ep->lazy.turn_us = DUO_LONG_AGO;
 	if (ep->rx_cq->local_idle < ep->lazy.limit)
 		ep->rx_cq->look_in = 0;

@@ -4,7 +4,7 @@
 /*
  * When the lazy list goes to the core: docs/matching.md. Being there costs a
  * post and, if a local message comes, a recall, some microseconds in all. So
- * local traffic pays for two in each lazy_time, and one after what the core
+ * local traffic pays for two in each defer_us, and one after what the core
  * has delivered.
  */
 
@@ -23,9 +23,9 @@ static void duo_cq_look_at_clock(struct duo_cq *cq)
 	uint64_t passed = cq->look_us ? now - cq->look_us : 0;
 
 	cq->slow = passed >= DUO_LOOK_SLOW ? cq->slow + 1 : 0;
-	if (passed >= duo_params.lazy_time || cq->slow || !cq->look_every)
+	if (passed >= duo_params.defer_us || cq->slow || !cq->look_every)
 		cq->look_every = DUO_LOOK_MIN;
-	else if (passed < duo_params.lazy_time / 2 &&
+	else if (passed < duo_params.defer_us / 2 &&
 		 cq->look_every < DUO_LOOK_MAX)
 		cq->look_every *= 2;
 	cq->look_in = cq->look_every;
@@ -43,12 +43,12 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 /*
  * Local messages may take receives out of the list as fast as they are put
  * in, so it is never idle and none grows old. All the same the oldest goes
- * every lazy_time, and all of them after that time for each. What waits at
+ * every defer_us, and all of them after that time for each. What waits at
  * the core takes them at once: local messages, polled next, may take them back.
  */
 static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 {
-	int64_t wait = duo_params.lazy_time;
+	int64_t wait = duo_params.defer_us;
 
 	if (!ep->lazy.all_us)		/* its time begins */
 		ep->lazy.turn_us = ep->lazy.all_us = now;

@@ -65,7 +65,7 @@ static bool duo_cntr_core_due(struct duo_cntr *cntr)
 			return true;
 	}
 	return LIST_EMPTY(&cntr->binds) ||
-	       ++cntr->core_skip % duo_params.core_interval == 0;
+	       ++cntr->core_skip % duo_params.core_poll_interval == 0;
 }
 
 void duo_cntr_progress(struct duo_cntr *cntr)
@@ -215,7 +215,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "events %d: shared memory counts completions, "
 			 "no bytes; use FI_CNTR_EVENTS_COMP, or set "
-			 "FI_OFI_DUO_USE_SHM=0\n", attr->events);
+			 "FI_OFI_DUO_LOCAL=off\n", attr->events);
 		return -FI_ENOSYS;
 	}
 	if (duo_waiter_knows(attr->wait_obj))

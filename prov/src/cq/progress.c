@@ -49,7 +49,7 @@ DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
 
 /*
  * The core is polled every time while it has something to do or the peer has
- * not; else every core_interval-th time.
+ * not; else every core_poll_interval-th time.
  */
 DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -60,7 +60,7 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 		atomic_store_explicit(&cq->core_credit, credit - 1,
 				      memory_order_relaxed);
 	else if (cq->local_idle <= cq->local_busy &&
-		 cq->core_skip < duo_params.core_interval)
+		 cq->core_skip < duo_params.core_poll_interval)
 		return false;
 	cq->core_skip = 0;
 	return true;
@@ -94,7 +94,7 @@ DUO_COLD void duo_cq_settle(struct duo_cq *cq)
 /* How many reads may look at rings alone, until something else is due? */
 DUO_COLD void duo_cq_give(struct duo_cq *cq)
 {
-	uint32_t polls = duo_params.core_interval - cq->core_skip - 1;
+	uint32_t polls = duo_params.core_poll_interval - cq->core_skip - 1;
 	const struct duo_ep *ep;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))

@@ -8,7 +8,7 @@
  * event for what other threads of this process do. Where somebody cannot
  * signal, libfabric's shm or a core without wait objects, a timer stands for
  * it: fi_trywait, which fi_cq(3) demands before poll(2), sets it to
- * wait_interval.
+ * wait_poll_us.
  */
 
 #include <poll.h>
@@ -64,7 +64,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	DUO_INFO(CQ, "cq %p: %s cannot signal, a timer of %zu us does\n",
 		 (void *) cq, duo_domain_peer_signals(cq->domain) ?
 		 cq->domain->fabric->core_name : cq->domain->peer->name,
-		 duo_params.wait_interval);
+		 duo_params.wait_poll_us);
 	return duo_waiter_add_timer(&cq->waiter);
 }
 

@@ -85,7 +85,7 @@ static void duo_cuda_load(void)
 	if (!duo_cuda_there)
 		DUO_WARN(MR, "%s: %s%s: messages from and to CUDA memory are "
 			 "not possible. Install the driver's library, or set "
-			 "FI_OFI_DUO_USE_SHM=0\n", DUO_CUDA_LIBRARY,
+			 "FI_OFI_DUO_LOCAL=off\n", DUO_CUDA_LIBRARY,
 			 missing ? "no " : "", missing ? missing : "no device");
 }
 

@@ -105,7 +105,7 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
 	ret = duo_device_open(mr, attr);
 	if (ret) {
 		DUO_WARN(MR, "region of interface %d: near cannot copy from "
-			 "and to it: %s; set FI_OFI_DUO_USE_SHM=0 to have the "
+			 "and to it: %s; set FI_OFI_DUO_LOCAL=off to have the "
 			 "core %s carry all messages\n", (int) attr->iface,
 			 fi_strerror(-ret), mr->domain->fabric->core_name);
 		return ret;

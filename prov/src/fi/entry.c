@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fi/api.h"
 #include "fi/entry.h"
@@ -15,7 +16,7 @@
 
 #define DUO_PARAM_MAX 1000000	/* of polls and microseconds */
 
-/* Out of the environment, which may change. */
+/* Copies the text, because the environment may change. */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -27,7 +28,7 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* False, and *value as it was: none is set, or something that is no number. */
+/* False, and *value unchanged, if the variable is not set to a number. */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -39,8 +40,8 @@ static bool duo_param_number(const char *name, size_t *value)
 	text = getenv(variable);
 	if (!text || duo_param_is_number(text))
 		return !fi_param_get_size_t(&duo_prov, name, value);
-	DUO_WARN(CORE, "%s=%s is no number, %zu is used; set it to digits "
-		 "alone, or unset it\n", variable, text, *value);
+	DUO_WARN(CORE, "%s=%s is not a number, using %zu; set it to digits "
+		 "only, or unset it\n", variable, text, *value);
 	return false;
 }
 
@@ -65,7 +66,7 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* One in so many empty reads yields; 0: none. */
+/* Number of empty reads per yield; 0: never yield. */
 void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -90,10 +91,29 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
+/* A variable of a former name has no effect: name the one that has. */
+static void duo_params_warn_renamed(void)
+{
+	size_t prefix = strlen(duo_prov.name);
+	const char *name;
+	char **entry;
+
+	for (entry = environ; entry && *entry; entry++) {
+		if (strncmp(*entry, "FI_", 3) ||
+		    strncasecmp(*entry + 3, duo_prov.name, prefix))
+			continue;
+		name = duo_param_renamed(*entry, strcspn(*entry, "="));
+		if (name)
+			DUO_WARN(CORE, "%s is ignored, the parameter was "
+				 "renamed; set %s\n", *entry, name);
+	}
+}
+
 void duo_params_load(const struct duo_param *params, size_t count)
 {
 	const struct duo_param *param;
 
+	duo_params_warn_renamed();
 	for (param = params; param < params + count; param++) {
 		fi_param_define(&duo_prov, param->name, param->type, "%s",
 				param->help);
@@ -108,7 +128,7 @@ bool duo_entry_version_ok(void)
 	if (duo_abi_same(DUO_FI_VERSION, running))
 		return true;
 	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: not "
-		 "offered. Build it against the libfabric that runs\n",
+		 "available. Build it against the libfabric that loads it\n",
 		 FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(running),
 		 FI_MINOR(running));
 	return false;

@@ -20,84 +20,80 @@ static const char duo_ident[] __attribute__((used)) =
 	"@(#)" DUO_NAME " " PACKAGE_VERSION " libfabric "
 	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION);
 
-static void duo_param_read_peer(const struct duo_param *param)
+static void duo_param_read_local(const struct duo_param *param)
 {
 	char *text = NULL;
 	int kind;
 
 	if (fi_param_get_str(&duo_prov, param->name, &text) || !text)
 		return;
+	duo_params.local_on = strcasecmp(text, "off");
 	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
 		if (!strcasecmp(text, duo_peers[kind]->name))
 			break;
 	}
 	if (kind < DUO_PEER_KINDS)
-		duo_params.peer = kind;
-	else
-		DUO_WARN(CORE, "FI_OFI_DUO_PEER=%s is unknown, %s is used; "
-			 "set it to near or shm\n", text,
-			 duo_peers[duo_params.peer]->name);
+		duo_params.local = kind;
+	else if (duo_params.local_on)
+		DUO_WARN(CORE, "FI_OFI_DUO_LOCAL=%s is not a local transport, "
+			 "using %s; set it to near, shm or off\n", text,
+			 duo_peers[duo_params.local]->name);
 }
 
 static const struct duo_param duo_param_table[] = {
-	{ "use_shm", FI_PARAM_BOOL, &duo_params.use_shm, NULL,
-	  "Carry messages of one host over shared memory; if off, the "
-	  "core provider carries everything (default: on)" },
-	{ "peer", FI_PARAM_STRING, NULL,
-	  duo_param_read_peer,
-	  "Who carries messages of one host: near, the transport of "
-	  "ofi_duo's own, or shm, libfabric's provider; both ends need "
-	  "the same (default: near)" },
+	{ "local", FI_PARAM_STRING, NULL,
+	  duo_param_read_local,
+	  "Transport within a host: near (part of ofi_duo), shm (libfabric's "
+	  "provider) or off (the core provider carries all messages). "
+	  "Processes with different values communicate over the core "
+	  "provider (default: near)" },
 	{ "stats", FI_PARAM_BOOL, &duo_params.stats, NULL,
 	  "Print one line of statistics per endpoint on standard error "
 	  "when it is closed (default: off)" },
 	{ "cores", FI_PARAM_STRING, &duo_params.cores, NULL,
-	  "Comma-separated core providers to be offered with ofi_duo "
-	  "where neither FI_PROVIDER nor the hints name it (default: "
-	  "efa,tcp,verbs;ofi_rxm)" },
+	  "Core providers, separated by commas, that fi_getinfo returns "
+	  "with ofi_duo if neither FI_PROVIDER nor the hints name a "
+	  "provider (default: efa,tcp,verbs;ofi_rxm)" },
 	{ "registry_dir", FI_PARAM_STRING, &duo_params.registry_dir, NULL,
-	  "Directory in which each user gets one of his own, of files "
-	  "by which processes of one host find each other (default: "
-	  "/dev/shm)" },
-	{ "lazy_polls", FI_PARAM_SIZE_T, &duo_params.lazy_polls,
+	  "Directory for the files through which the processes of a user "
+	  "find each other on a host (default: /dev/shm)" },
+	{ "defer_polls", FI_PARAM_SIZE_T, &duo_params.defer_polls,
 	  duo_param_read_positive,
-	  "Completion queue polls without a local event after which "
-	  "receives from any source are posted to the core as well "
-	  "(default: 64)" },
-	{ "lazy_time", FI_PARAM_SIZE_T, &duo_params.lazy_time,
+	  "Consecutive completion queue reads without a local event after "
+	  "which deferred receives, those from any source, are posted to "
+	  "the core provider (1 to 1000000, default: 64)" },
+	{ "defer_us", FI_PARAM_SIZE_T, &duo_params.defer_us,
 	  duo_param_read_positive,
-	  "Microseconds after which one of these receives is posted to "
-	  "the core although local messages come (default: 200)" },
-	{ "core_interval", FI_PARAM_SIZE_T, &duo_params.core_interval,
+	  "Time after which the oldest deferred receive is posted to the "
+	  "core provider during local traffic, in microseconds (1 to "
+	  "1000000, default: 200)" },
+	{ "core_poll_interval", FI_PARAM_SIZE_T, &duo_params.core_poll_interval,
 	  duo_param_read_positive,
-	  "While local messages come and the core is idle, completion "
-	  "queue polls per poll of the core (default: 64; 1: every "
-	  "one)" },
-	{ "wait_interval", FI_PARAM_SIZE_T, &duo_params.wait_interval,
+	  "Completion queue reads per poll of an idle core provider during "
+	  "local traffic (1 to 1000000, default: 64)" },
+	{ "wait_poll_us", FI_PARAM_SIZE_T, &duo_params.wait_poll_us,
 	  duo_param_read_positive,
-	  "Microseconds after which the descriptor of a completion "
-	  "queue with FI_WAIT_FD becomes readable, where libfabric's "
-	  "shm or the core cannot signal it (default: 500)" },
-	{ "near_memory", FI_PARAM_SIZE_T, &duo_params.near_memory, NULL,
-	  "Bytes of shared memory that an endpoint gives to the local "
-	  "ones that send to it over near, 336 KiB each at most; 4 KiB "
-	  "each at least, whatever is said here (default: 1032192)" },
+	  "Time after which the descriptor of a completion queue with "
+	  "FI_WAIT_FD becomes readable if libfabric's shm or the core "
+	  "provider cannot signal it, in microseconds (1 to 1000000, "
+	  "default: 500)" },
+	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
+	  "Memory budget of an endpoint's receive rings over near, in "
+	  "bytes; each sender gets at least 4 KiB and at most 336 KiB "
+	  "(default: 1032192)" },
 	{ "ptracer", FI_PARAM_BOOL, &duo_params.ptracer, NULL,
-	  "Where Yama's ptrace_scope is 1, permit all processes of "
-	  "this user to access the memory of this one, and to debug "
-	  "it, so that they copy large messages over near directly "
-	  "(default: on)" },
+	  "If Yama's ptrace_scope is 1, permit all processes of this user "
+	  "to access the memory of this process and to debug it, so that "
+	  "near copies large messages directly (default: on)" },
 	{ "order_devices", FI_PARAM_BOOL, &duo_params.order_devices, NULL,
-	  "Of several devices, offer those first that are near to the "
-	  "processors that the caller is bound to, by hwloc (default: "
-	  "on)" },
+	  "Return the devices closest to the CPUs of the calling thread "
+	  "first; requires hwloc (default: on)" },
 	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
 	  duo_param_read_yield,
-	  "Completion queue polls without a local event after which "
-	  "the reader gives way to other processes by sched_yield(2); "
-	  "rounded up to a power of two (0: never; default: 64, and "
-	  "only where there are more local processes than processors "
-	  "for them)" },
+	  "Consecutive completion queue reads without a local event after "
+	  "which the reader calls sched_yield(2), rounded up to a power of "
+	  "two (0: never; default: 64 if the CPUs are oversubscribed, "
+	  "otherwise 0)" },
 };
 
 /*
@@ -111,11 +107,12 @@ static bool duo_version_ok(void)
 	if (!duo_entry_version_ok())
 		return false;
 	if (running == DUO_FI_VERSION ||
-	    !duo_peers[duo_params.peer]->same_libfabric)
+	    !duo_peers[duo_params.local]->same_libfabric)
 		return true;
 	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
-		 "FI_OFI_DUO_PEER=shm both must be the same, not offered. Use "
-		 "near, or build ofi_duo against the libfabric that runs\n",
+		 "FI_OFI_DUO_LOCAL=shm both must be the same; not available. "
+		 "Use near, or build ofi_duo against the libfabric that "
+		 "loads it\n",
 		 FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(running),
 		 FI_MINOR(running));
 	return false;

@@ -370,7 +370,7 @@ static struct fi_ops_ep duo_ep_ops = {
 static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 {
 	const struct duo_peer_limits *local =
-		&duo_peers[duo_params.peer]->limits;
+		&duo_peers[duo_params.local]->limits;
 	int kind;
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
@@ -383,7 +383,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	TAILQ_INIT(&ep->multi.ready);
 	TAILQ_INIT(&ep->lazy.spent);
 	LIST_INIT(&ep->cntrs);
-	ep->lazy.limit = duo_params.lazy_polls;
+	ep->lazy.limit = duo_params.defer_polls;
 	ep->publication.fd = ep->publication.dir = -1;
 	ep->caps = info->caps;
 	ep->opts.messages = !ep->caps || ep->caps & (FI_MSG | FI_TAGGED);

@@ -83,11 +83,11 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 /* Without a peer the fabric still works: the core carries everything. */
 static void duo_fabric_open_peer(struct duo_fabric *fabric)
 {
-	const struct duo_peer *peer = duo_peers[duo_params.peer];
+	const struct duo_peer *peer = duo_peers[duo_params.local];
 
-	if (!duo_params.use_shm)
-		DUO_WARN(FABRIC, "FI_OFI_DUO_USE_SHM=0: the core %s carries "
-			 "all messages, those of one host as well\n",
+	if (!duo_params.local_on)
+		DUO_WARN(FABRIC, "FI_OFI_DUO_LOCAL=off: core %s carries all "
+			 "messages, those within this host as well\n",
 			 fabric->core_name);
 	else if (!peer->fabric_open || !peer->fabric_open(fabric))
 		fabric->peer = peer;

@@ -87,7 +87,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 
 static const struct duo_peer_limits *duo_local_limits(void)
 {
-	return &duo_peers[duo_params.peer]->limits;
+	return &duo_peers[duo_params.local]->limits;
 }
 
 /* Messages: what both paths do. */
@@ -231,9 +231,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 	const struct duo_traits core =
 		duo_traits_find(info->fabric_attr->prov_name);
 
-	if (!duo_params.use_shm || core.carries_nothing)
+	if (!duo_params.local_on || core.carries_nothing)
 		return true;
-	return duo_params.peer == DUO_PEER_NEAR && !duo_info_device(info) &&
+	return duo_params.local == DUO_PEER_NEAR && !duo_info_device(info) &&
 	       (duo_near_serves(info) || !(info->caps & DUO_ONESIDED)) &&
 	       (!(info->caps & FI_ATOMIC) || core.cpu_atomics);
 }

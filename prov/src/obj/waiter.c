@@ -77,8 +77,8 @@ int duo_waiter_set_timer(const struct duo_waiter *waiter)
 {
 	const struct itimerspec when = {
 		.it_value = {
-			.tv_sec = duo_params.wait_interval / 1000000,
-			.tv_nsec = duo_params.wait_interval % 1000000 * 1000,
+			.tv_sec = duo_params.wait_poll_us / 1000000,
+			.tv_nsec = duo_params.wait_poll_us % 1000000 * 1000,
 		},
 	};
 

@@ -50,7 +50,7 @@ struct duo_peer_limits {
 };
 
 struct duo_peer {
-	/* FI_OFI_DUO_PEER */
+	/* FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_peer_limits limits;
 	/* What an endpoint's local side needs of this host, for a warning. */

@@ -14,7 +14,7 @@
 int duo_shm_fabric_open(struct duo_fabric *fabric)
 {
 	DUO_WARN(FABRIC, "libfabric %d.%d has no shm that ofi_duo could use; "
-		 "the core carries all messages. Set FI_OFI_DUO_PEER=near\n",
+		 "the core carries all messages. Set FI_OFI_DUO_LOCAL=near\n",
 		 FI_MAJOR_VERSION, FI_MINOR_VERSION);
 	return -FI_ENODATA;
 }

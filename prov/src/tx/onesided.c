@@ -30,7 +30,7 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 	DUO_WARN(EP_DATA, "ep %p: an operation to a local peer (key 0x%" PRIx64
 		 ", type %u) is not near's but the core's: messages and "
 		 "fenced operations that follow do not wait for it. Where "
-		 "they have to, set FI_OFI_DUO_USE_SHM=0\n", (void *) ep,
+		 "they have to, set FI_OFI_DUO_LOCAL=off\n", (void *) ep,
 		 op->key, op->type);
 }
 

@@ -201,7 +201,7 @@ UNIT_TEST(goes_before_the_caller_sleeps)
 {
 	struct fi_cq_tagged_entry entry;
 
-	duo_params.lazy_polls = 1 << 30;
+	duo_params.defer_polls = 1 << 30;
 	fixture_ep()->lazy.limit = 1 << 30;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 1), -FI_EAGAIN);

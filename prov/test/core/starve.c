@@ -16,7 +16,7 @@ static struct slot slot[WINDOW];
 static void setup(void)
 {
 	pair_setup();
-	duo_params.lazy_time = 0;	/* at every look at the clock */
+	duo_params.defer_us = 0;	/* at every look at the clock */
 }
 
 /* 0: it takes the kind's messages of any tag; no other kind has tags. */
@@ -137,7 +137,7 @@ UNIT_TEST(one_delivery_asks_for_the_next)
 	for (i = 0; i < WINDOW; i++)
 		far("far");
 	expect_served(DUO_TAGGED);
-	duo_params.lazy_time = 1 << 30;
+	duo_params.defer_us = 1 << 30;
 	start = fake.shm.polls;
 	while (fake.shm.polls - start <= 2 * WINDOW)
 		served += poll_busy(DUO_TAGGED) == remote;
@@ -149,7 +149,7 @@ UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 {
 	int i;
 
-	duo_params.core_interval = 1 << 20;
+	duo_params.core_poll_interval = 1 << 20;
 	for (i = 0; i < WINDOW; i++)
 		post(DUO_TAGGED, &slot[i], TAG);
 	put_off_all();
@@ -181,8 +181,8 @@ UNIT_TEST(the_core_is_seen_without_credit)
 {
 	int i, start = fake.core.polls;
 
-	duo_params.lazy_time = 1 << 30;
-	duo_params.core_interval = 10;
+	duo_params.defer_us = 1 << 30;
+	duo_params.core_poll_interval = 10;
 	post(DUO_TAGGED, &slot[0], TAG);
 	for (i = 0; i < 100; i++) {
 		fixture_ep()->rx_cq->core_credit = 0;

@@ -287,7 +287,7 @@ UNIT_TEST(core_is_asked_seldom)
 	int before, i;
 
 	open_with(&receivers[0]);
-	duo_params.core_interval = 10;
+	duo_params.core_poll_interval = 10;
 	fi_cntr_read(fx.cntr);
 	fixture_ep()->tx_cq->core_credit = 0;
 	before = fake.core.cntr_reads;

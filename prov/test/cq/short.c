@@ -61,7 +61,7 @@ static void warm_up_locked(void)
 {
 	near_setup();
 	ck_assert(fixture_ep()->domain->lock.on);
-	duo_params.core_interval = 64;	/* or no read looks at rings alone */
+	duo_params.core_poll_interval = 64;	/* fast path reads */
 	first_message();
 }
 
@@ -226,7 +226,7 @@ UNIT_TEST(counts_polls)
 	}
 	ck_assert_uint_eq(port->polls + shorts(), before + 128);
 	ck_assert_uint_eq(cq_now()->core_polls - core,
-			  128 / duo_params.core_interval);
+			  128 / duo_params.core_poll_interval);
 	ck_assert_uint_gt(most, 0);
 	ck_assert_uint_lt(most, NEAR_TICK_POLLS);
 	/* who has waited for long polls the core each time */

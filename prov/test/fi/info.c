@@ -170,14 +170,14 @@ static const struct {
 
 UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
 {
-	duo_params.peer = mixed_cases[_i].peer;
+	duo_params.local = mixed_cases[_i].peer;
 	free(info->fabric_attr->prov_name);
 	info->fabric_attr->prov_name = strdup(mixed_cases[_i].core);
 	hints->tx_attr->msg_order = mixed_cases[_i].hint_order;
 	hints->caps = mixed_cases[_i].hint_caps;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
-	duo_params.peer = DUO_PEER_NEAR;
+	duo_params.local = DUO_PEER_NEAR;
 	ck_assert_msg((info->tx_attr->msg_order & MIXED_ORDER) ==
 			      mixed_cases[_i].order &&
 		      (info->rx_attr->msg_order & MIXED_ORDER) ==

@@ -66,7 +66,7 @@ UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
 	char built[32], loaded[32];
 
 	running = FI_VERSION(major, minor);
-	duo_params.peer = version_cases[_i].peer;
+	duo_params.local = version_cases[_i].peer;
 	snprintf(built, sizeof(built), "libfabric %d.%d,", FI_MAJOR_VERSION,
 		 FI_MINOR_VERSION);
 	snprintf(loaded, sizeof(loaded), "by %d.%d:", major, minor);
@@ -93,10 +93,10 @@ UNIT_TEST(groups)
 	ck_assert(!duo_abi_same(FI_VERSION(1, 17), FI_VERSION(2, 0)));
 	/* built for 2.0 to 2.4, as most are that these tests run with */
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
-	duo_params.peer = DUO_PEER_SHM;
+	duo_params.local = DUO_PEER_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
 	ck_assert_int_eq(said_lines, 1);
-	duo_params.peer = DUO_PEER_NEAR;
+	duo_params.local = DUO_PEER_NEAR;
 	ck_assert_int_eq(fi_prov_ini() == &duo_prov,
 			 duo_abi_same(DUO_FI_VERSION, running));
 }
@@ -113,6 +113,37 @@ UNIT_TEST(core_version)
 
 static const struct {
 	const char *text;
+	bool on;
+	enum duo_peer_kind local;
+	int warnings;
+} local_cases[] = {
+	{ "near", true, DUO_PEER_NEAR, 0 }, { "SHM", true, DUO_PEER_SHM, 0 },
+	{ "off", false, DUO_PEER_NEAR, 0 }, { "0", true, DUO_PEER_NEAR, 1 },
+};
+
+UNIT_LOOP(local, 0, ARRAY_SIZE(local_cases))
+{
+	setenv("FI_OFI_DUO_LOCAL", local_cases[_i].text, 1);
+	fi_prov_ini();
+	ck_assert_int_eq(duo_params.local_on, local_cases[_i].on);
+	ck_assert_int_eq(duo_params.local, local_cases[_i].local);
+	ck_assert_int_eq(said_lines, local_cases[_i].warnings);
+}
+
+/* A former name has no effect but a warning with the new one. */
+UNIT_TEST(former_name)
+{
+	setenv("FI_OFI_DUO_PEER", "shm", 1);
+	setenv("FI_NEAR_YIELD", "1", 1);	/* of another provider */
+	fi_prov_ini();
+	ck_assert_int_eq(duo_params.local, DUO_PEER_NEAR);
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, "FI_OFI_DUO_PEER=shm is ignored") &&
+		      strstr(said, "set FI_OFI_DUO_LOCAL"), "%s", said);
+}
+
+static const struct {
+	const char *text;
 	size_t want;
 } number_cases[] = {
 	{ "7", 7 }, { "0x40", 64 }, { "0", 1 }, { "2000000", 1000000 },
@@ -120,23 +151,23 @@ static const struct {
 	{ "1M", 100 }, { "99999999999999999999", 100 }, { " 7", 100 },
 };
 
-/* What is no number is said, and the default is used; others may be clamped. */
+/* Text that is not a number: a warning and the default. Numbers are clamped. */
 UNIT_LOOP(parameter, 0, ARRAY_SIZE(number_cases))
 {
 	const char *text = number_cases[_i].text;
 	char want[128];
 
-	setenv("FI_OFI_DUO_LAZY_POLLS", text, 1);
-	duo_params.lazy_polls = 100;
+	setenv("FI_OFI_DUO_DEFER_POLLS", text, 1);
+	duo_params.defer_polls = 100;
 	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
-	ck_assert_msg(duo_params.lazy_polls == number_cases[_i].want, "\"%s\"",
+	ck_assert_msg(duo_params.defer_polls == number_cases[_i].want, "\"%s\"",
 		      text);
 	if (number_cases[_i].want != 100) {
 		ck_assert_int_eq(said_lines, 0);
 		return;
 	}
-	snprintf(want, sizeof(want), "FI_OFI_DUO_LAZY_POLLS=%s is no number, "
-		 "100 is used", text);
+	snprintf(want, sizeof(want), "FI_OFI_DUO_DEFER_POLLS=%s is not a "
+		 "number, using 100", text);
 	ck_assert_int_eq(said_lines, 1);
 	ck_assert_msg(strstr(said, want) != NULL, "%s", said);
 }

@@ -165,9 +165,9 @@ void model_open(int seed)
 	model.window = model_random_window();
 
 	fixture_open(&model.attr);
-	duo_params.lazy_polls = 1 + model_random(4);
-	duo_params.lazy_time = model_one_in(2) ? 0 : 1 << 30;
-	duo_params.core_interval = 1 + model_random(3);
+	duo_params.defer_polls = 1 + model_random(4);
+	duo_params.defer_us = model_one_in(2) ? 0 : 1 << 30;
+	duo_params.core_poll_interval = 1 + model_random(3);
 	model_open_eps();
 	fake.shm.send_polls = model_one_in(2);
 	model_trace_open();

@@ -98,7 +98,7 @@ void model_press(int ep, int busy, enum duo_rx_kind kind)
 	    model.msg_count > MODEL_MSGS - MODEL_PRESSES)
 		return;
 	model_trace("press %d, for %d", busy, ep);
-	duo_params.lazy_time = 0;
+	duo_params.defer_us = 0;
 	model_serve(ep, kind);
 	if (busy != ep)
 		model_serve(busy, kind);

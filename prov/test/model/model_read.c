@@ -104,10 +104,10 @@ static bool model_read_each(void)
 	return found;
 }
 
-/* The longest patience of the lazy list is 64 times lazy_polls. */
+/* The longest patience of the lazy list is 64 times defer_polls. */
 void model_read_all(void)
 {
-	int i, idle = 0, patience = 100 + 70 * duo_params.lazy_polls;
+	int i, idle = 0, patience = 100 + 70 * duo_params.defer_polls;
 
 	for (i = 0; idle < patience; i++) {
 		model_assert(i < 100000, "it never ends");

@@ -387,13 +387,13 @@ UNIT_TEST(source_is_learnt)
 
 UNIT_CASE("memory", NULL, NULL);
 
-/* FI_OFI_DUO_NEAR_MEMORY: there is a default, and there may be none. */
+/* FI_OFI_DUO_RING_MEMORY: there is a default, and there may be none. */
 UNIT_LOOP(memory_is_asked_for, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
 	fixture_open(&attr);
 	if (_i)
-		duo_params.near_memory = 0;
+		duo_params.ring_memory = 0;
 	ck_assert_int_eq(fixture_try(&attr), 0);
 	ck_assert_int_eq(!fixture_ep()->near->port->room.budget, _i);
 	fixture_close();

@@ -282,7 +282,7 @@ UNIT_TEST(busy_shm_does_not_keep_it)
 {
 	int i;
 
-	duo_params.lazy_time = 0;
+	duo_params.defer_us = 0;
 	multi_post(&multi[0], 64);
 	for (i = 0; i < 17 * LAZY_POLLS && !fake.core.posts; i++) {
 		multi_near("");

@@ -274,7 +274,7 @@ UNIT_TEST(core_is_polled)
 {
 	int polls = fake.core.polls;
 
-	duo_params.core_interval = 1000;
+	duo_params.core_poll_interval = 1000;
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls);
 	ck_assert_int_eq(call(6, remote), 0);	/* nothing completes */

@@ -70,7 +70,7 @@ static const char *near_port_remedy(int ret)
 		return ". There is no /proc: mount it";
 	case EFBIG:
 		return ". Raise the limit of the size of files, or lower "
-		       "FI_NEAR_MEMORY";
+		       "FI_NEAR_RING_MEMORY";
 	case ENOMEM:
 		return ". The system, or a memory control group, has none left";
 	default:

@@ -68,7 +68,7 @@ static int duo_near_open(struct duo_ep *ep)
 		.sink = &duo_near_sink,
 		.ctx = ep,
 		.log = duo_near_log,
-		.memory = duo_params.near_memory,
+		.memory = duo_params.ring_memory,
 		.no_cma = !duo_params.cma,
 		.no_ptracer = !duo_params.ptracer,
 		.patience_ms = ep->core.carries_nothing ? 0 :
@@ -298,7 +298,7 @@ const struct duo_peer duo_peer_near = {
 		.queue = DUO_NEAR_QUEUE,
 		.cq_data_size = sizeof(uint64_t),
 	},
-	.takes = "memory as FI_OFI_DUO_NEAR_MEMORY says",
+	.takes = "memory as FI_OFI_DUO_RING_MEMORY says",
 	.device = true,
 	.open = duo_near_open,
 	.enable = duo_near_enable,
