@@ -3,8 +3,7 @@
 
 /*
  * The calls for messages. Those with one buffer begin with their fast path,
- * inline; all else is left to a function of the same arguments, which is
- * jumped to.
+ * inline; all else is left to tx/send.c and rx/recv.c.
  *
  * Compiled twice: calls_locked.c is for domains whose lock is on.
  */
@@ -39,104 +38,101 @@ static ssize_t duo_call_trecv(struct fid_ep *ep, void *buf, size_t len,
 	       duo_trecv(ep, buf, len, desc, src, tag, ignore, context);
 }
 
+DUO_HOT ssize_t duo_call_send_one(struct fid_ep *ep, const struct duo_send call,
+				  void *desc)
+{
+	struct near_peer *sent = duo_send_small(ep, call, DUO_LOCKED);
+
+	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
+	       duo_send_one(ep, call.msg.payload, call.msg.len, desc, call.dest,
+			    call.msg.tag, call.context, call.msg.data,
+			    call.variant, call.msg.flags);
+}
+
 static ssize_t duo_call_send(struct fid_ep *ep, const void *buf, size_t len,
 			     void *desc, fi_addr_t dest, void *context)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .context = context,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_send(ep, buf, len, desc, dest, context);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.msg = { .payload = buf, .len = len },
+		.dest = dest, .context = context,
+	}, desc);
 }
 
 static ssize_t duo_call_inject(struct fid_ep *ep, const void *buf, size_t len,
 			       fi_addr_t dest)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .quiet = true,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_inject(ep, buf, len, dest);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.variant = DUO_SEND_INJECT,
+		.msg = { .payload = buf, .len = len },
+		.dest = dest,
+	}, NULL);
 }
 
 static ssize_t duo_call_senddata(struct fid_ep *ep, const void *buf,
 				 size_t len, void *desc, uint64_t data,
 				 fi_addr_t dest, void *context)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .data = data,
-		.flags = NEAR_DATA, .context = context,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_senddata(ep, buf, len, desc, data, dest, context);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.msg = { .payload = buf, .len = len, .data = data,
+			 .flags = NEAR_DATA },
+		.dest = dest, .context = context,
+	}, desc);
 }
 
 static ssize_t duo_call_injectdata(struct fid_ep *ep, const void *buf,
 				   size_t len, uint64_t data, fi_addr_t dest)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .data = data,
-		.flags = NEAR_DATA, .quiet = true,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_injectdata(ep, buf, len, data, dest);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.variant = DUO_SEND_INJECT,
+		.msg = { .payload = buf, .len = len, .data = data,
+			 .flags = NEAR_DATA },
+		.dest = dest,
+	}, NULL);
 }
 
 static ssize_t duo_call_tsend(struct fid_ep *ep, const void *buf, size_t len,
 			      void *desc, fi_addr_t dest, uint64_t tag,
 			      void *context)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .tag = tag,
-		.flags = NEAR_TAGGED, .context = context,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_tsend(ep, buf, len, desc, dest, tag, context);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.msg = { .payload = buf, .len = len, .tag = tag,
+			 .flags = NEAR_TAGGED },
+		.dest = dest, .context = context,
+	}, desc);
 }
 
 static ssize_t duo_call_tinject(struct fid_ep *ep, const void *buf, size_t len,
 				fi_addr_t dest, uint64_t tag)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .tag = tag,
-		.flags = NEAR_TAGGED, .quiet = true,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_tinject(ep, buf, len, dest, tag);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.variant = DUO_SEND_INJECT,
+		.msg = { .payload = buf, .len = len, .tag = tag,
+			 .flags = NEAR_TAGGED },
+		.dest = dest,
+	}, NULL);
 }
 
 static ssize_t duo_call_tsenddata(struct fid_ep *ep, const void *buf,
 				  size_t len, void *desc, uint64_t data,
 				  fi_addr_t dest, uint64_t tag, void *context)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .tag = tag,
-		.data = data, .flags = NEAR_TAGGED | NEAR_DATA,
-		.context = context,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_tsenddata(ep, buf, len, desc, data, dest, tag, context);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.msg = { .payload = buf, .len = len, .tag = tag, .data = data,
+			 .flags = NEAR_TAGGED | NEAR_DATA },
+		.dest = dest, .context = context,
+	}, desc);
 }
 
 static ssize_t duo_call_tinjectdata(struct fid_ep *ep, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t tag)
 {
-	struct near_peer *sent = duo_send_small(ep, (struct duo_send) {
-		.buf = buf, .len = len, .dest = dest, .tag = tag,
-		.data = data, .flags = NEAR_TAGGED | NEAR_DATA,
-		.quiet = true,
-	}, DUO_LOCKED);
-
-	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_tinjectdata(ep, buf, len, data, dest, tag);
+	return duo_call_send_one(ep, (struct duo_send) {
+		.variant = DUO_SEND_INJECT,
+		.msg = { .payload = buf, .len = len, .tag = tag, .data = data,
+			 .flags = NEAR_TAGGED | NEAR_DATA },
+		.dest = dest,
+	}, NULL);
 }
 
 struct fi_ops_msg DUO_NAME(duo_msg_ops) = {

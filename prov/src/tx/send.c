@@ -84,36 +84,6 @@ DUO_HOT ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 	return ret;
 }
 
-/* What the path's endpoint sees of the descriptors, one or a vector. */
-static inline void *duo_tx_desc(const struct duo_ep *ep, void *desc,
-				const struct duo_route *to)
-{
-	return to->path == FI_DUO_CORE || ep->domain->device ? desc : NULL;
-}
-
-/* -FI_EINVAL: more buffers than the limit, or none given. */
-static inline int duo_tx_len(const struct iovec *iov, size_t count, size_t *len)
-{
-	size_t i;
-
-	if (count > DUO_IOV_LIMIT || (count && !iov))
-		return -FI_EINVAL;
-	*len = 0;
-	for (i = 0; i < count; i++)
-		*len += iov[i].iov_len;
-	return 0;
-}
-
-static inline int duo_tx_check(const struct duo_ep *ep, size_t len)
-{
-	return len > ep->max_msg_size ? -FI_EMSGSIZE : 0;
-}
-
-static inline int duo_inject_check(const struct duo_ep *ep, size_t len)
-{
-	return len > ep->inject_size ? -FI_EMSGSIZE : 0;
-}
-
 ssize_t duo_send_wake(struct duo_lock *lock)
 {
 	duo_lock_wake(lock);
@@ -126,181 +96,167 @@ ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer)
 	return duo_lock_give(lock) ? duo_send_wake(lock) : 0;
 }
 
-ssize_t duo_send(struct fid_ep *ep_fid, const void *buf, size_t len, void *desc,
-		 fi_addr_t dest, void *context)
+static ssize_t duo_send_untagged(struct fid_ep *ep, const struct duo_send *send,
+				 void **desc, fi_addr_t addr)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_tx_check(ep, len);
+	const struct near_msg *sent = &send->msg;
+	const bool data = sent->flags & NEAR_DATA;
+	const struct fi_msg msg = {
+		send->iov, desc, send->count, addr, send->context, sent->data,
+	};
 
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_send(to.ep, buf, len, duo_tx_desc(ep, desc, &to), to.addr,
-		      context);
-	return duo_tx_end(ep, &to, len, ret);
+	switch (send->variant) {
+	case DUO_SEND:
+		return data ? fi_senddata(ep, sent->payload, sent->len,
+					  desc ? *desc : NULL, sent->data,
+					  addr, send->context) :
+			      fi_send(ep, sent->payload, sent->len,
+				      desc ? *desc : NULL, addr, send->context);
+	case DUO_SEND_INJECT:
+		return data ? fi_injectdata(ep, sent->payload, sent->len,
+					    sent->data, addr) :
+			      fi_inject(ep, sent->payload, sent->len, addr);
+	case DUO_SEND_VECTOR:
+		return fi_sendv(ep, send->iov, desc, send->count, addr,
+				send->context);
+	default:
+		return fi_sendmsg(ep, &msg, send->flags);
+	}
+}
+
+static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
+			       void **desc, fi_addr_t addr)
+{
+	const struct near_msg *sent = &send->msg;
+	const bool data = sent->flags & NEAR_DATA;
+	const struct fi_msg_tagged msg = {
+		.msg_iov = send->iov, .desc = desc, .iov_count = send->count,
+		.addr = addr, .tag = sent->tag, .context = send->context,
+		.data = sent->data,
+	};
+
+	switch (send->variant) {
+	case DUO_SEND:
+		return data ? fi_tsenddata(ep, sent->payload, sent->len,
+					   desc ? *desc : NULL, sent->data,
+					   addr, sent->tag, send->context) :
+			      fi_tsend(ep, sent->payload, sent->len,
+				       desc ? *desc : NULL, addr, sent->tag,
+				       send->context);
+	case DUO_SEND_INJECT:
+		return data ? fi_tinjectdata(ep, sent->payload, sent->len,
+					     sent->data, addr, sent->tag) :
+			      fi_tinject(ep, sent->payload, sent->len, addr,
+					 sent->tag);
+	case DUO_SEND_VECTOR:
+		return fi_tsendv(ep, send->iov, desc, send->count, addr,
+				 sent->tag, send->context);
+	default:
+		return fi_tsendmsg(ep, &msg, send->flags);
+	}
+}
+
+/* The path's endpoint gets the call that we got. */
+DUO_HOT ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
+			    const struct duo_route *to)
+{
+	bool local = to->path == FI_DUO_LOCAL;
+	void **desc = local && !ep->domain->device ? NULL : send->desc;
+
+	if (local && ep->near)
+		return duo_near_send(ep->near, send, to->addr);
+	return send->msg.flags & NEAR_TAGGED ?
+	       duo_send_tagged(to->ep, send, desc, to->addr) :
+	       duo_send_untagged(to->ep, send, desc, to->addr);
+}
+
+static ssize_t duo_send_any(struct fid_ep *ep_fid, const struct duo_send *send)
+{
+	bool inject = send->variant == DUO_SEND_INJECT ||
+		      send->flags & FI_INJECT;
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	size_t len = send->msg.len;
+	struct duo_route to;
+	ssize_t ret;
+
+	if (len > ep->max_msg_size || (inject && len > ep->inject_size))
+		return -FI_EMSGSIZE;
+	ret = duo_tx_begin(ep, send->dest, &to);
+	return ret ? ret :
+	       duo_tx_end(ep, &to, len, duo_send_to(ep, send, &to));
+}
+
+ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
+		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
+		     uint64_t data, enum duo_send_variant variant,
+		     unsigned int near_flags)
+{
+	const struct iovec iov = { (void *) buf, len };
+
+	return duo_send_any(ep_fid, &(struct duo_send) {
+		.variant = variant,
+		.msg = { buf, len, tag, data, near_flags },
+		.iov = &iov, .desc = desc ? &desc : NULL, .count = 1,
+		.dest = dest, .context = context,
+	});
+}
+
+/* -FI_EINVAL: more buffers than the limit, or none given. */
+static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
+{
+	if (send.count > DUO_IOV_LIMIT || (send.count && !send.iov))
+		return -FI_EINVAL;
+	if (send.flags & FI_REMOTE_CQ_DATA)
+		send.msg.flags |= NEAR_DATA;
+	else
+		send.msg.data = 0;
+	send.msg.payload = send.count ? send.iov->iov_base : NULL;
+	send.msg.len = near_iov_len(send.iov, send.count);
+	return duo_send_any(ep_fid, &send);
 }
 
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	size_t len;
-	ssize_t ret = duo_tx_len(iov, count, &len);
-
-	if (ret || (ret = duo_tx_check(ep, len)) ||
-	    (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_sendv(to.ep, iov, duo_tx_desc(ep, desc, &to),
-		       count, to.addr, context);
-	return duo_tx_end(ep, &to, len, ret);
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_VECTOR,
+		.iov = iov, .desc = desc, .count = count,
+		.dest = dest, .context = context,
+	});
 }
 
 ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		    uint64_t flags)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct fi_msg out = *msg;
-	struct duo_route to;
-	size_t len;
-	ssize_t ret = duo_tx_len(msg->msg_iov, msg->iov_count, &len);
-
-	if (ret || (ret = duo_tx_check(ep, len)) ||
-	    (flags & FI_INJECT && (ret = duo_inject_check(ep, len))) ||
-	    (ret = duo_tx_begin(ep, msg->addr, &to)))
-		return ret;
-	out.addr = to.addr;
-	out.desc = duo_tx_desc(ep, msg->desc, &to);
-	ret = fi_sendmsg(to.ep, &out, flags);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_inject(struct fid_ep *ep_fid, const void *buf, size_t len,
-		   fi_addr_t dest)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_inject_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_inject(to.ep, buf, len, to.addr);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_senddata(struct fid_ep *ep_fid, const void *buf, size_t len,
-		     void *desc, uint64_t data, fi_addr_t dest, void *context)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_tx_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_senddata(to.ep, buf, len, duo_tx_desc(ep, desc, &to), data,
-			  to.addr, context);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_injectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
-		       uint64_t data, fi_addr_t dest)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_inject_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_injectdata(to.ep, buf, len, data, to.addr);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_tsend(struct fid_ep *ep_fid, const void *buf, size_t len,
-		  void *desc, fi_addr_t dest, uint64_t tag, void *context)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_tx_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_tsend(to.ep, buf, len, duo_tx_desc(ep, desc, &to), to.addr,
-		       tag, context);
-	return duo_tx_end(ep, &to, len, ret);
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_FLAGS,
+		.msg = { .data = msg->data },
+		.iov = msg->msg_iov, .desc = msg->desc,
+		.count = msg->iov_count, .dest = msg->addr, .flags = flags,
+		.context = msg->context,
+	});
 }
 
 ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		   size_t count, fi_addr_t dest, uint64_t tag, void *context)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	size_t len;
-	ssize_t ret = duo_tx_len(iov, count, &len);
-
-	if (ret || (ret = duo_tx_check(ep, len)) ||
-	    (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_tsendv(to.ep, iov, duo_tx_desc(ep, desc, &to),
-			count, to.addr, tag, context);
-	return duo_tx_end(ep, &to, len, ret);
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_VECTOR,
+		.msg = { .tag = tag, .flags = NEAR_TAGGED },
+		.iov = iov, .desc = desc, .count = count,
+		.dest = dest, .context = context,
+	});
 }
 
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct fi_msg_tagged out = *msg;
-	struct duo_route to;
-	size_t len;
-	ssize_t ret = duo_tx_len(msg->msg_iov, msg->iov_count, &len);
-
-	if (ret || (ret = duo_tx_check(ep, len)) ||
-	    (flags & FI_INJECT && (ret = duo_inject_check(ep, len))) ||
-	    (ret = duo_tx_begin(ep, msg->addr, &to)))
-		return ret;
-	out.addr = to.addr;
-	out.desc = duo_tx_desc(ep, msg->desc, &to);
-	ret = fi_tsendmsg(to.ep, &out, flags);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_tinject(struct fid_ep *ep_fid, const void *buf, size_t len,
-		    fi_addr_t dest, uint64_t tag)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_inject_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_tinject(to.ep, buf, len, to.addr, tag);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_tsenddata(struct fid_ep *ep_fid, const void *buf, size_t len,
-		      void *desc, uint64_t data, fi_addr_t dest, uint64_t tag,
-		      void *context)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_tx_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_tsenddata(to.ep, buf, len, duo_tx_desc(ep, desc, &to), data,
-			   to.addr, tag, context);
-	return duo_tx_end(ep, &to, len, ret);
-}
-
-ssize_t duo_tinjectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
-			uint64_t data, fi_addr_t dest, uint64_t tag)
-{
-	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_route to;
-	ssize_t ret = duo_inject_check(ep, len);
-
-	if (ret || (ret = duo_tx_begin(ep, dest, &to)))
-		return ret;
-	ret = fi_tinjectdata(to.ep, buf, len, data, to.addr, tag);
-	return duo_tx_end(ep, &to, len, ret);
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_FLAGS,
+		.msg = { .tag = msg->tag, .data = msg->data,
+			 .flags = NEAR_TAGGED },
+		.iov = msg->msg_iov, .desc = msg->desc,
+		.count = msg->iov_count, .dest = msg->addr, .flags = flags,
+		.context = msg->context,
+	});
 }

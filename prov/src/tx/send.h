@@ -17,6 +17,7 @@
 #include "av/route.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
+#include "obj/send.h"
 #include "peer/near/near_ep.h"
 
 /* After each send, RMA or atomic that the core was given. Takes no lock. */
@@ -28,44 +29,25 @@ static inline void duo_tx_core_called(struct duo_ep *ep)
 		duo_cntr_rouse(ep);
 }
 
-ssize_t duo_send(struct fid_ep *ep_fid, const void *buf, size_t len,
-		 void *desc, fi_addr_t dest, void *context);
+/* What fi_msg(3) returns. */
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context);
 ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		    uint64_t flags);
-ssize_t duo_inject(struct fid_ep *ep_fid, const void *buf, size_t len,
-		   fi_addr_t dest);
-ssize_t duo_senddata(struct fid_ep *ep_fid, const void *buf, size_t len,
-		     void *desc, uint64_t data, fi_addr_t dest, void *context);
-ssize_t duo_injectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
-		       uint64_t data, fi_addr_t dest);
-ssize_t duo_tsend(struct fid_ep *ep_fid, const void *buf, size_t len,
-		  void *desc, fi_addr_t dest, uint64_t tag, void *context);
 ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
 		   void **desc, size_t count, fi_addr_t dest, uint64_t tag,
 		   void *context);
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
-ssize_t duo_tinject(struct fid_ep *ep_fid, const void *buf, size_t len,
-		    fi_addr_t dest, uint64_t tag);
-ssize_t duo_tsenddata(struct fid_ep *ep_fid, const void *buf, size_t len,
-		      void *desc, uint64_t data, fi_addr_t dest, uint64_t tag,
-		      void *context);
-ssize_t duo_tinjectdata(struct fid_ep *ep_fid, const void *buf, size_t len,
-			uint64_t data, fi_addr_t dest, uint64_t tag);
 
-/* One call with one buffer, whatever its variant: calls.c of fi/. */
-struct duo_send {
-	const void *buf;
-	size_t len;
-	fi_addr_t dest;
-	uint64_t tag;
-	uint64_t data;
-	unsigned int flags;	/* NEAR_TAGGED, NEAR_DATA */
-	void *context;
-	bool quiet;		/* inject: a success is not reported */
-};
+/*
+ * Of one buffer. Not by a struct duo_send: the arguments are in registers, and
+ * a caller that has no frame needs none for this call.
+ */
+ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
+		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
+		     uint64_t data, enum duo_send_variant variant,
+		     unsigned int near_flags);
 
 /* What has been sent is told to its receiver, and the lock is released. 0. */
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
@@ -85,12 +67,10 @@ DUO_HOT uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 DUO_HOT struct near_peer *duo_send_put(struct duo_ep *ep,
 				       const struct duo_send call)
 {
-	const struct near_msg msg = {
-		.payload = call.buf, .len = call.len, .tag = call.tag,
-		.data = call.data, .flags = call.flags,
-	};
-	uint64_t route;
+	const bool quiet = call.variant == DUO_SEND_INJECT;
+	const struct near_msg msg = call.msg;
 	struct near_peer *peer;
+	uint64_t route;
 
 	if (near_unlikely(ep->attention & DUO_EP_SEND))
 		return NULL;
@@ -98,22 +78,22 @@ DUO_HOT struct near_peer *duo_send_put(struct duo_ep *ep,
 	if (near_unlikely(!route))
 		return NULL;
 	peer = ep->near->peer[duo_route_number(route)];
-	if (near_unlikely(!peer || (!call.quiet && !duo_cq_takes(ep->tx_cq)) ||
+	if (near_unlikely(!peer || (!quiet && !duo_cq_takes(ep->tx_cq)) ||
 			  !near_send_short(ep->near->port, peer, &msg)))
 		return NULL;
 	ep->stats.path[FI_DUO_LOCAL].tx_msgs++;
-	ep->stats.path[FI_DUO_LOCAL].tx_bytes += call.len;
-	if (!call.quiet && ep->near->tx_reports)
+	ep->stats.path[FI_DUO_LOCAL].tx_bytes += msg.len;
+	if (!quiet && ep->near->tx_reports)
 		duo_cq_put_sent(ep->tx_cq, call.context, FI_SEND |
-				(call.flags & NEAR_TAGGED ? FI_TAGGED :
+				(msg.flags & NEAR_TAGGED ? FI_TAGGED :
 							    FI_MSG));
 	return peer;
 }
 
 /*
  * The fast path of a send: a small message, over near, to a peer whose ring
- * has room. duo_send_end() is to be called last; NULL: it is to be sent by the
- * functions above, nothing has been done.
+ * has room. duo_send_end() is to be called last; NULL: duo_send_one() is to
+ * send it, nothing has been done.
  */
 DUO_HOT struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					 const struct duo_send call,
@@ -123,7 +103,8 @@ DUO_HOT struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	struct duo_lock *lock = &ep->domain->lock;
 	struct near_peer *peer;
 
-	if (call.len > NEAR_INLINE || (call.quiet && call.len > ep->inject_size))
+	if (call.msg.len > NEAR_INLINE ||
+	    (call.variant == DUO_SEND_INJECT && call.msg.len > ep->inject_size))
 		return NULL;	/* soon told */
 	if (locked && near_unlikely(!duo_send_route(ep, call.dest) ||
 				    !duo_lock_try(lock)))

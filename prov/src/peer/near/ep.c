@@ -38,13 +38,11 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	if (!near)
 		return NULL;
 	near->ep = ep;
-	near_pool_init(&near->sends, sizeof(struct duo_near_send),
+	near_pool_init(&near->sends, sizeof(struct duo_near_sending),
 		       NEAR_POOL_UNLIMITED);
 	TAILQ_INIT(&near->pieces);
 	duo_blocks_init(&near->blocks, DUO_BLOCKS_KEEP);
 	near->fid.fid.fclass = FI_CLASS_EP;
-	near->fid.msg = &duo_near_msg_ops;
-	near->fid.tagged = &duo_near_tagged_ops;
 	return near;
 }
 

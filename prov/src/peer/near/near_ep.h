@@ -16,6 +16,7 @@
 #include "av/map.h"
 #include "near/rma/inline.h"
 #include "obj/ep.h"
+#include "obj/send.h"
 #include "queue/block.h"
 
 #define DUO_NEAR_INJECT 4096	/* bytes */
@@ -49,18 +50,13 @@ struct duo_near {
 };
 
 /* What a large send is remembered by. */
-struct duo_near_send {
+struct duo_near_sending {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
 	fi_addr_t to;			/* for an error entry */
 	bool report;
 };
-
-static near_inline struct duo_near *duo_near_of(const struct fid_ep *fid)
-{
-	return duo_container_of(fid, struct duo_near, fid);
-}
 
 /* A bit for each verb, and one for what is injected. */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
@@ -100,8 +96,9 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 }
 
 /* send.c */
-extern struct fi_ops_msg duo_near_msg_ops;
-extern struct fi_ops_tagged duo_near_tagged_ops;
+/* To the peer of this number. What fi_msg(3) returns. */
+ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
+		      fi_addr_t number);
 /* near_send_large() has ended. */
 void duo_near_sent(void *ctx, void *cookie, int err);
 

@@ -17,37 +17,45 @@
 #define DUO_NEAR_GATHER 8192	/* bytes on the stack */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
-/* One send call, whatever its variant. */
-struct duo_near_args {
-	struct near_msg msg;	/* with the only buffer, if there is but one */
-	fi_addr_t dest;
-	void *context;
-	uint64_t flags;		/* FI_TAGGED or FI_MSG, and the call's */
-	bool quiet;		/* inject: a success is not reported */
-};
-
-static near_inline bool duo_near_reports(const struct duo_near *near,
-					 const struct duo_near_args *args)
+/* A call without flags has the endpoint's. */
+static near_inline uint64_t duo_near_flags(const struct duo_near *near,
+					   const struct duo_send *send)
 {
-	return !args->quiet &&
-	       (near->tx_all || args->flags & FI_COMPLETION);
+	return send->variant == DUO_SEND_FLAGS ? send->flags :
+	       send->variant == DUO_SEND_INJECT ? 0 : near->tx_flags;
 }
 
-static near_inline uint64_t duo_near_tx_flags(const struct duo_near_args *args)
+static near_inline bool duo_near_reports(const struct duo_near *near,
+					 const struct duo_send *send)
 {
-	return FI_SEND | (args->flags & (FI_TAGGED | FI_MSG));
+	return send->variant != DUO_SEND_INJECT &&
+	       (near->tx_all || duo_near_flags(near, send) & FI_COMPLETION);
+}
+
+static near_inline uint64_t duo_near_tx_flags(const struct duo_send *send)
+{
+	return FI_SEND | (send->msg.flags & NEAR_TAGGED ? FI_TAGGED : FI_MSG);
 }
 
 static near_inline void duo_near_report(struct duo_near *near,
-					const struct duo_near_args *args)
+					const struct duo_send *send)
 {
-	if (duo_near_reports(near, args))
-		duo_cq_push_sent(near->ep->tx_cq, args->context,
-				 duo_near_tx_flags(args));
+	if (duo_near_reports(near, send))
+		duo_cq_push_sent(near->ep->tx_cq, send->context,
+				 duo_near_tx_flags(send));
+}
+
+static inline bool duo_near_of_device(const struct duo_near *near,
+				      const struct duo_send *send)
+{
+	const struct duo_domain *domain = near->ep->domain;
+
+	return domain->device && send->desc &&
+	       duo_device_any(domain, send->desc, send->count);
 }
 
 DUO_COLD void duo_near_unsent(struct duo_ep *ep,
-			      const struct duo_near_send *op, int err)
+			      const struct duo_near_sending *op, int err)
 {
 	const struct fi_cq_err_entry error = {
 		.op_context = op->context, .flags = op->flags, .err = err,
@@ -61,7 +69,7 @@ DUO_COLD void duo_near_unsent(struct duo_ep *ep,
 /* Within a read, that is where near tells of it. */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
-	struct duo_near_send *op = cookie;
+	struct duo_near_sending *op = cookie;
 	struct duo_ep *ep = ctx;
 	const struct fi_cq_tagged_entry entry = {
 		.op_context = op->context, .flags = op->flags,
@@ -81,15 +89,14 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * time, unless it has yet to answer; who has died is found out by a poll, and
  * then looked up anew.
  */
-static ssize_t duo_near_refused(struct duo_near *near,
-				const struct duo_near_args *args, int ret)
+static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number, int ret)
 {
-	const struct near_peer *peer = near->peer[args->dest];
+	const struct near_peer *peer = near->peer[number];
 
 	if (ret == -FI_EINVAL || near->ep->core.carries_nothing)
 		return ret;
 	if (peer && !near_peer_rings(peer) && ret != -FI_ECONNRESET)
-		duo_map_refuse(near->ep, args->dest);
+		duo_map_refuse(near->ep, number);
 	return -FI_EAGAIN;
 }
 
@@ -97,30 +104,31 @@ static ssize_t duo_near_refused(struct duo_near *near,
  * An injected one is forgotten, unless its end is to be reported. owned: NULL,
  * or the message's memory, which is near's if there is no error.
  */
-static int duo_near_large(struct duo_near *near,
-			  const struct duo_near_args *args,
-			  const struct iovec *iov, size_t count, void *owned)
+static int duo_near_large(struct duo_near *near, const struct duo_send *send,
+			  fi_addr_t number, void *owned)
 {
+	const bool quiet = send->variant == DUO_SEND_INJECT;
 	struct near_large large = {
-		.iov = iov,
-		.count = count,
-		.copy = !owned && (args->quiet || args->flags & FI_INJECT),
+		.iov = send->iov,
+		.count = send->count,
+		.copy = !owned && (quiet || duo_near_flags(near, send) &
+					    FI_INJECT),
 		.owned = owned,
 	};
-	struct duo_near_send *op = NULL;
+	struct duo_near_sending *op = NULL;
 	int ret;
 
-	if (!args->quiet) {
+	if (!quiet) {
 		op = near_pool_get(&near->sends);
 		if (!op)
 			return -FI_EAGAIN;
-		op->context = args->context;
-		op->flags = duo_near_tx_flags(args);
-		op->to = duo_near_addr(near->ep, args->dest);
-		op->report = duo_near_reports(near, args);
+		op->context = send->context;
+		op->flags = duo_near_tx_flags(send);
+		op->to = duo_near_addr(near->ep, number);
+		op->report = duo_near_reports(near, send);
 		large.cookie = op;
 	}
-	ret = near_send_large(near->port, near->peer[args->dest], &args->msg,
+	ret = near_send_large(near->port, near->peer[number], &send->msg,
 			      &large);
 	if (ret && op)
 		near_pool_put(&near->sends, op);
@@ -128,52 +136,47 @@ static int duo_near_large(struct duo_near *near,
 	return ret;
 }
 
-/* What near_send() has not taken. */
+/* What near_send() has not taken. owned: as for duo_near_large(), or it is
+ * freed. */
 static __attribute__((noinline)) ssize_t
-duo_near_send_rest(struct duo_near *near, const struct duo_near_args *args,
-		   int ret)
+duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
+		   fi_addr_t number, void *owned, int ret)
 {
-	const struct iovec iov = {
-		(void *) args->msg.payload, args->msg.len,
-	};
-
-	if (ret == NEAR_LARGE)
-		ret = duo_near_large(near, args, &iov, 1, NULL);
-	return ret ? duo_near_refused(near, args, ret) : 0;
-}
-
-/* What can go out now. Several buffers are gathered where that may do. */
-static int duo_near_send_host(struct duo_near *near, struct duo_near_args *args,
-			      const struct iovec *iov, size_t count)
-{
-	uint8_t gathered[DUO_NEAR_GATHER];
-
-	if (args->flags & FI_DELIVERY_COMPLETE ||
-	    (count > 1 && args->msg.len > sizeof(gathered)))
-		return NEAR_LARGE;
-	args->msg.payload = count ? iov->iov_base : NULL;
-	if (count > 1) {
-		near_iov_out(gathered, iov, 0, args->msg.len);
-		args->msg.payload = gathered;
-	}
-	return near_send(near->port, near->peer[args->dest], &args->msg);
-}
-
-/* A message in host memory. owned: as for duo_near_large(), or it is freed. */
-static ssize_t duo_near_sendv(struct duo_near *near, struct duo_near_args *args,
-			      const struct iovec *iov, size_t count,
-			      void *owned)
-{
-	int ret = duo_near_send_host(near, args, iov, count);
-
-	if (!ret)
-		duo_near_report(near, args);
 	if (ret == NEAR_LARGE) {
-		ret = duo_near_large(near, args, iov, count, owned);
+		ret = duo_near_large(near, send, number, owned);
 		owned = ret ? owned : NULL;
 	}
 	free(owned);
-	return ret ? duo_near_refused(near, args, ret) : 0;
+	return ret ? duo_near_refused(near, number, ret) : 0;
+}
+
+/* What can go out now. Several buffers are gathered where that may do. */
+static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
+			     fi_addr_t number)
+{
+	uint8_t gathered[DUO_NEAR_GATHER];
+	struct near_msg msg = send->msg;
+
+	if (duo_near_flags(near, send) & FI_DELIVERY_COMPLETE ||
+	    (send->count > 1 && msg.len > sizeof(gathered)))
+		return NEAR_LARGE;
+	if (send->count > 1) {
+		near_iov_out(gathered, send->iov, 0, msg.len);
+		msg.payload = gathered;
+	}
+	return near_send(near->port, near->peer[number], &msg);
+}
+
+/* A message in host memory. owned: as for duo_near_send_rest(). */
+static ssize_t duo_near_send_host(struct duo_near *near,
+				  const struct duo_send *send,
+				  fi_addr_t number, void *owned)
+{
+	int ret = duo_near_send_now(near, send, number);
+
+	if (!ret)
+		duo_near_report(near, send);
+	return duo_near_send_rest(near, send, number, owned, ret);
 }
 
 /*
@@ -181,22 +184,30 @@ static ssize_t duo_near_sendv(struct duo_near *near, struct duo_near_args *args,
  * Small ones use the stack.
  */
 DUO_COLD ssize_t duo_near_send_device(struct duo_near *near,
-				      struct duo_near_args *args,
-				      const struct iovec *iov, void **desc)
+				      const struct duo_send *send,
+				      fi_addr_t number)
 {
 	uint8_t small[DUO_NEAR_GATHER];
-	size_t len = args->msg.len;
+	size_t len = send->msg.len;
 	void *owned = len > sizeof(small) ? malloc(len) : NULL;
 	const struct iovec host = { owned ? owned : small, len };
+	struct duo_send copy = *send;
 
 	if (len > sizeof(small) && !owned)
 		return -FI_EAGAIN;
-	if (duo_device_out(near->ep->domain, host.iov_base, iov, desc, len)) {
+	if (duo_device_out(near->ep->domain, host.iov_base, send->iov,
+			   send->desc, len)) {
 		free(owned);
 		return -FI_EIO;
 	}
-	args->flags |= FI_INJECT;	/* small is gone when this returns */
-	return duo_near_sendv(near, args, &host, 1, owned);
+	copy.msg.payload = host.iov_base;
+	copy.iov = &host;
+	copy.count = 1;
+	/* small is gone when this returns */
+	copy.flags = duo_near_flags(near, send) | FI_INJECT;
+	if (copy.variant != DUO_SEND_INJECT)
+		copy.variant = DUO_SEND_FLAGS;
+	return duo_near_send_host(near, &copy, number, owned);
 }
 
 /*
@@ -204,195 +215,32 @@ DUO_COLD ssize_t duo_near_send_device(struct duo_near *near,
  * may have gone since it was looked up.
  */
 static __attribute__((noinline)) ssize_t
-duo_near_send_any(struct duo_near *near, const struct duo_near_args *from,
-		  const struct iovec *iov, void **desc, size_t count)
+duo_near_send_any(struct duo_near *near, const struct duo_send *send,
+		  fi_addr_t number)
 {
-	const struct near_peer *peer = near->peer[from->dest];
-	struct duo_near_args args = *from;
+	const struct near_peer *peer = near->peer[number];
 
-	if (!peer || (args.flags & FI_FENCE && near_rma_fenced(peer)))
+	if (!peer || (duo_near_flags(near, send) & FI_FENCE &&
+		      near_rma_fenced(peer)))
 		return -FI_EAGAIN;
-	args.msg.len = near_iov_len(iov, count);
-	return desc && duo_device_any(near->ep->domain, desc, count) ?
-	       duo_near_send_device(near, &args, iov, desc) :
-	       duo_near_sendv(near, &args, iov, count, NULL);
+	return duo_near_of_device(near, send) ?
+	       duo_near_send_device(near, send, number) :
+	       duo_near_send_host(near, send, number, NULL);
 }
 
-static near_inline ssize_t duo_near_vector(struct fid_ep *fid,
-					   unsigned int kind,
-					   const struct iovec *iov, void **desc,
-					   size_t count, uint64_t data,
-					   fi_addr_t dest, uint64_t tag,
-					   void *context, uint64_t flags)
+ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
+		      fi_addr_t number)
 {
-	const struct duo_near_args args = {
-		.msg = {
-			.tag = tag,
-			.data = kind & NEAR_DATA ? data : 0,
-			.flags = kind,
-		},
-		.dest = dest,
-		.context = context,
-		.flags = (kind & NEAR_TAGGED ? FI_TAGGED : FI_MSG) | flags,
-	};
-
-	return duo_near_send_any(duo_near_of(fid), &args, iov, desc, count);
-}
-
-/* kind: NEAR_TAGGED, NEAR_DATA */
-static near_inline ssize_t duo_near_one(struct fid_ep *fid, unsigned int kind,
-					const void *buf, size_t len, void *desc,
-					uint64_t data, fi_addr_t dest,
-					uint64_t tag, void *context, bool quiet)
-{
-	const struct iovec iov = { (void *) buf, len };
-	struct duo_near *near = duo_near_of(fid);
-	struct near_peer *peer = near->peer[dest];
-	const struct duo_near_args args = {
-		.msg = {
-			.payload = buf,
-			.len = len,
-			.tag = tag,
-			.data = data,
-			.flags = kind,
-		},
-		.dest = dest,
-		.context = context,
-		.flags = (kind & NEAR_TAGGED ? FI_TAGGED : FI_MSG) |
-			 (quiet ? 0 : near->tx_flags),
-		.quiet = quiet,
-	};
+	struct near_peer *peer = near->peer[number];
 	int ret;
 
-	if (near_unlikely(!peer || args.flags & DUO_NEAR_FLAGGED ||
-			  (desc && duo_device_any(near->ep->domain, &desc, 1))))
-		return duo_near_send_any(near, &args, &iov,
-					 desc ? &desc : NULL, 1);
-	ret = near_send(near->port, peer, &args.msg);
+	if (near_unlikely(!peer || send->count != 1 ||
+			  duo_near_flags(near, send) & DUO_NEAR_FLAGGED ||
+			  duo_near_of_device(near, send)))
+		return duo_near_send_any(near, send, number);
+	ret = near_send(near->port, peer, &send->msg);
 	if (near_unlikely(ret))
-		return duo_near_send_rest(near, &args, ret);
-	duo_near_report(near, &args);
+		return duo_near_send_rest(near, send, number, NULL, ret);
+	duo_near_report(near, send);
 	return 0;
 }
-
-static near_inline unsigned int duo_near_data_kind(uint64_t flags)
-{
-	return flags & FI_REMOTE_CQ_DATA ? NEAR_DATA : 0;
-}
-
-static ssize_t duo_near_msg_send(struct fid_ep *ep, const void *buf,
-				 size_t len, void *desc, fi_addr_t dest,
-				 void *context)
-{
-	return duo_near_one(ep, 0, buf, len, desc, 0, dest, 0, context, false);
-}
-
-static ssize_t duo_near_msg_senddata(struct fid_ep *ep, const void *buf,
-				     size_t len, void *desc, uint64_t data,
-				     fi_addr_t dest, void *context)
-{
-	return duo_near_one(ep, NEAR_DATA, buf, len, desc, data, dest, 0,
-			    context, false);
-}
-
-static ssize_t duo_near_msg_inject(struct fid_ep *ep, const void *buf,
-				   size_t len, fi_addr_t dest)
-{
-	return duo_near_one(ep, 0, buf, len, NULL, 0, dest, 0, NULL, true);
-}
-
-static ssize_t duo_near_msg_injectdata(struct fid_ep *ep, const void *buf,
-				       size_t len, uint64_t data,
-				       fi_addr_t dest)
-{
-	return duo_near_one(ep, NEAR_DATA, buf, len, NULL, data, dest, 0, NULL,
-			    true);
-}
-
-static ssize_t duo_near_msg_sendmsg(struct fid_ep *ep,
-				    const struct fi_msg *msg, uint64_t flags)
-{
-	return duo_near_vector(ep, duo_near_data_kind(flags), msg->msg_iov,
-			       msg->desc, msg->iov_count, msg->data, msg->addr,
-			       0, msg->context, flags);
-}
-
-static ssize_t duo_near_msg_sendv(struct fid_ep *ep, const struct iovec *iov,
-				  void **desc, size_t count, fi_addr_t dest,
-				  void *context)
-{
-	return duo_near_vector(ep, 0, iov, desc, count, 0, dest, 0, context,
-			       duo_near_of(ep)->tx_flags);
-}
-
-static ssize_t duo_near_tagged_send(struct fid_ep *ep, const void *buf,
-				    size_t len, void *desc, fi_addr_t dest,
-				    uint64_t tag, void *context)
-{
-	return duo_near_one(ep, NEAR_TAGGED, buf, len, desc, 0, dest, tag,
-			    context, false);
-}
-
-static ssize_t duo_near_tagged_senddata(struct fid_ep *ep, const void *buf,
-					size_t len, void *desc, uint64_t data,
-					fi_addr_t dest, uint64_t tag,
-					void *context)
-{
-	return duo_near_one(ep, NEAR_TAGGED | NEAR_DATA, buf, len, desc, data,
-			    dest, tag, context, false);
-}
-
-static ssize_t duo_near_tagged_inject(struct fid_ep *ep, const void *buf,
-				      size_t len, fi_addr_t dest, uint64_t tag)
-{
-	return duo_near_one(ep, NEAR_TAGGED, buf, len, NULL, 0, dest, tag,
-			    NULL, true);
-}
-
-static ssize_t duo_near_tagged_injectdata(struct fid_ep *ep, const void *buf,
-					  size_t len, uint64_t data,
-					  fi_addr_t dest, uint64_t tag)
-{
-	return duo_near_one(ep, NEAR_TAGGED | NEAR_DATA, buf, len, NULL, data,
-			    dest, tag, NULL, true);
-}
-
-static ssize_t duo_near_tagged_sendmsg(struct fid_ep *ep,
-				       const struct fi_msg_tagged *msg,
-				       uint64_t flags)
-{
-	return duo_near_vector(ep, NEAR_TAGGED | duo_near_data_kind(flags),
-			       msg->msg_iov, msg->desc, msg->iov_count,
-			       msg->data, msg->addr, msg->tag, msg->context,
-			       flags);
-}
-
-static ssize_t duo_near_tagged_sendv(struct fid_ep *ep,
-				     const struct iovec *iov, void **desc,
-				     size_t count, fi_addr_t dest,
-				     uint64_t tag, void *context)
-{
-	return duo_near_vector(ep, NEAR_TAGGED, iov, desc, count, 0, dest, tag,
-			       context, duo_near_of(ep)->tx_flags);
-}
-
-/* Receives are ofi_duo's own. */
-struct fi_ops_msg duo_near_msg_ops = {
-	.size = sizeof(struct fi_ops_msg),
-	.send = duo_near_msg_send,
-	.sendv = duo_near_msg_sendv,
-	.sendmsg = duo_near_msg_sendmsg,
-	.inject = duo_near_msg_inject,
-	.senddata = duo_near_msg_senddata,
-	.injectdata = duo_near_msg_injectdata,
-};
-
-struct fi_ops_tagged duo_near_tagged_ops = {
-	.size = sizeof(struct fi_ops_tagged),
-	.send = duo_near_tagged_send,
-	.sendv = duo_near_tagged_sendv,
-	.sendmsg = duo_near_tagged_sendmsg,
-	.inject = duo_near_tagged_inject,
-	.senddata = duo_near_tagged_senddata,
-	.injectdata = duo_near_tagged_injectdata,
-};

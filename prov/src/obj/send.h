@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A send call of fi_msg(3) or fi_tagged(3), whatever its variant: fi/calls.c
+ * writes it down, tx/send.c passes it to a path's endpoint. No lock.
+ */
+#ifndef DUO_OBJ_SEND_H
+#define DUO_OBJ_SEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include <rdma/fabric.h>
+
+#include "near/near.h"
+
+enum duo_send_variant {
+	DUO_SEND,		/* one buffer, with or without remote data */
+	DUO_SEND_INJECT,	/* likewise; a success is not reported */
+	DUO_SEND_VECTOR,
+	DUO_SEND_FLAGS,		/* fi_sendmsg, fi_tsendmsg */
+};
+
+struct duo_send {
+	enum duo_send_variant variant;
+	struct near_msg msg;	/* its payload: the first buffer */
+	const struct iovec *iov;
+	void **desc;		/* NULL: none */
+	size_t count;
+	fi_addr_t dest;
+	uint64_t flags;		/* of DUO_SEND_FLAGS */
+	void *context;
+};
+
+#endif /* DUO_OBJ_SEND_H */
