@@ -226,6 +226,21 @@ UNIT_LOOP(many_at_once, 0, 2)
 	free(to);
 }
 
+/* In pieces, too, a message has ended when its receiver says that it has it. */
+UNIT_TEST(pieces_end)
+{
+	enum { LEN = 8192 };
+
+	rig_peer(b, a)->reads = false;
+	begin(LEN, got);
+	rig_poll(b, 1);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_PIECES);
+	rig_poll(a, 10);
+	ck_assert_uint_eq(tx_op()->done, LEN);
+	ck_assert_uint_eq(a->count, 0);
+	ends(LEN);
+}
+
 /* However many are under way, who is alive is looked at once for all. */
 UNIT_TEST(looks_once)
 {

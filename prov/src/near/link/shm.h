@@ -13,7 +13,7 @@
 
 #include "near/near.h"
 
-#define NEAR_LAYOUT 11u		/* counts changes of this file */
+#define NEAR_LAYOUT 12u		/* counts changes of this file */
 #define NEAR_LINE 64
 #define NEAR_PAGE 4096		/* of the layout; of the system: near_page_size() */
 #define NEAR_SENDERS 4096

@@ -41,7 +41,7 @@ static int near_control_cts(struct near_port *port, struct near_lane *lane,
 	struct near_tx_op *op = near_tx_find(port, lane->peer, slot->cts.id);
 	uint64_t len = __atomic_load_n(&slot->cts.len, __ATOMIC_RELAXED);
 
-	if (!op || len > op->len) {
+	if (!op || op->state == NEAR_TX_SENT || len > op->len) {
 		near_lane_broken(port, lane, "a request for", len);
 		return -EPROTO;
 	}
@@ -215,7 +215,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	while ((tx = near_pool_next(&port->tx_ops, &at))) {
 		if (tx->peer != peer)
 			continue;
-		if (tx->state != NEAR_TX_ANNOUNCED)
+		if (tx->state >= NEAR_TX_PIECES)
 			near_list_remove(&tx->link);
 		near_tx_end(port, tx, err);
 	}

@@ -5,8 +5,8 @@
  * Messages that do not fit into a ring. The sender announces one (RTS). The
  * receiver, once it knows where to, reads it out of the sender's memory. If it is
  * long, it has the sender help by writing to its own (SHARE); if it cannot read,
- * it asks for it in pieces through the data ring (CTS). It says when it is done
- * (ACK). Each takes a step per poll.
+ * it asks for it in pieces through the data ring (CTS). However it came, the
+ * receiver says when it has it (ACK). Each takes a step per poll.
  */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
@@ -19,6 +19,7 @@
 
 enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS sent */
+	NEAR_TX_SENT,		/* all pieces sent: ACK to come */
 	NEAR_TX_PIECES,		/* CTS came: in port->sending */
 	NEAR_TX_SHARE,		/* SHARE came: in port->sending */
 };

@@ -128,8 +128,11 @@ void near_rx_piece(struct near_port *port, struct near_rx_op *op,
 {
 	near_iov_in(op->iov, op->done, data, len);
 	op->done += len;
-	if (op->done == op->len)
-		near_rx_end(port, op, 0);
+	if (op->done < op->len)
+		return;
+	near_rx_done(port, op, 0);
+	op->state = NEAR_RX_ACK;
+	near_port_work(port, &port->receiving, &op->link);
 }
 
 /*

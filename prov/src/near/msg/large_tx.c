@@ -184,6 +184,7 @@ static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
+/* All of them are in the ring: what ends the message is the receiver's ACK. */
 static bool near_tx_pieces(struct near_port *port, struct near_tx_op *op,
 			   size_t *budget)
 {
@@ -197,7 +198,7 @@ static bool near_tx_pieces(struct near_port *port, struct near_tx_op *op,
 	if (op->done < op->len)
 		return false;
 	near_list_remove(&op->link);
-	near_tx_end(port, op, 0);
+	op->state = NEAR_TX_SENT;
 	return true;
 }
 
