@@ -17,7 +17,7 @@ static bool rig_room(void *ctx)
 }
 
 static int rig_arrived(void *ctx, struct near_peer *source,
-		       const struct near_msg *msg)
+		       struct near_msg *msg)
 {
 	rig.msg = *msg;
 	rig.arrived++;

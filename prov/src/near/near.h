@@ -79,7 +79,7 @@ struct near_sink {
 	 * it, and what its sender sent after it, where it is until later.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
-		       const struct near_msg *msg);
+		       struct near_msg *msg);
 	/* near_recv() has ended: err is 0 or an errno value. */
 	void (*received)(void *ctx, void *cookie, int err);
 	/* near_send_large() has ended. Not called without cookie. */
@@ -178,10 +178,11 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 /*
  * The same for one buffer that takes it all, if it can be done at once: true, the
  * message is in buf, and received() tells nothing. false: nothing is begun, and
- * near_recv() is to be called.
+ * near_recv() is to be called with rndv, which may say by then that the message
+ * cannot be read.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
-		   const struct near_rndv *rndv, void *buf, size_t len);
+		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
  * Is it worth to give one's processor away while one waits for others? Only if

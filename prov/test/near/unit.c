@@ -31,7 +31,7 @@ static struct rig_event *rig_event(struct rig *rig, enum rig_kind kind)
 }
 
 static int rig_arrived(void *ctx, struct near_peer *source,
-		       const struct near_msg *msg)
+		       struct near_msg *msg)
 {
 	struct rig *rig = ctx;
 	struct rig_event *event;

@@ -74,7 +74,7 @@ struct near_rx_op {
 	uint32_t step;		/* SHARE: bytes, and how many of them */
 	uint32_t steps;
 	uint32_t claimed;	/* SHARED: by the sender */
-	int failed;		/* SHARED: why we cannot read */
+	bool failed;		/* SHARED: we cannot read */
 	void *cookie;
 };
 
@@ -126,9 +126,9 @@ void near_tx_share_over(struct near_tx_op *op);
 void near_rx_share(struct near_port *port, struct near_rx_op *op,
 		   size_t *budget);
 /* Bytes [done, done + len) of the buffers from those of the sender. */
-int near_rx_pull(struct near_rx_op *op, size_t len);
+bool near_rx_pull(struct near_rx_op *op, size_t len);
 /* What cannot be read by its address comes in pieces, from the start. */
-void near_rx_pull_failed(struct near_rx_op *op, int err);
+void near_rx_pull_failed(struct near_rx_op *op);
 
 /* What the peer has sent. An id that it makes up is found out: returns NULL. */
 struct near_tx_op *near_tx_find(struct near_port *port, struct near_peer *peer,

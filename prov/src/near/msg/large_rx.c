@@ -47,7 +47,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 		memcpy(op->iov, iov, count * sizeof(*iov));
 	op->stop = op->len = len < room ? len : room;
 	op->done = 0;
-	op->failed = 0;
+	op->failed = false;
 	op->cookie = cookie;
 	near_peer_hold(peer);
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
@@ -56,15 +56,25 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* All of it in one call. */
-static bool near_rx_copy(const struct near_peer *peer, uint64_t addr, void *buf,
-			 size_t len)
+/*
+ * Bytes of the sender's memory, all of them. A refusal is for all messages of
+ * the peer. ESRCH is a peer that is about to be found dead, or one whose main
+ * thread has ended: its pid names no memory.
+ */
+static int near_rx_copy(struct near_peer *peer, uint64_t addr,
+			const struct iovec *to, size_t count, size_t len)
 {
-	struct iovec there = { (void *)(uintptr_t)addr, len };
-	struct iovec here = { buf, len };
+	struct iovec from = { (void *)(uintptr_t)addr, len };
+	ssize_t n = len ? process_vm_readv(peer->addr.pid, to, count, &from, 1,
+					   0) : 0;
 
-	return !len || process_vm_readv(peer->addr.pid, &here, 1, &there, 1,
-					0) == (ssize_t)len;
+	if (near_likely(n == (ssize_t)len))
+		return 0;
+	if (n >= 0)
+		return -EFAULT;
+	if (errno == EPERM || errno == ENOSYS || errno == ESRCH)
+		peer->reads = false;
+	return -errno;
 }
 
 /*
@@ -74,8 +84,9 @@ static bool near_rx_copy(const struct near_peer *peer, uint64_t addr, void *buf,
  * ours until we send something else.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
-		   const struct near_rndv *rndv, void *buf, size_t len)
+		   struct near_rndv *rndv, void *buf, size_t len)
 {
+	const struct iovec to = { buf, len };
 	struct near_slot *slot;
 
 	if (!near_list_empty(&port->receiving) || !rndv->addr ||
@@ -83,9 +94,12 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	    near_rx_shares(peer, 1, len))
 		return false;
 	slot = near_tx_slot(&peer->tx);
-	if (!slot || !near_peer_alive(port, peer) ||
-	    !near_rx_copy(peer, rndv->addr, buf, len))
+	if (!slot || !near_peer_alive(port, peer))
 		return false;
+	if (near_unlikely(near_rx_copy(peer, rndv->addr, &to, 1, len))) {
+		rndv->addr = 0;
+		return false;
+	}
 	port->read_left -= len;
 	slot->ack.id = rndv->id;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK);
@@ -135,51 +149,36 @@ void near_rx_piece(struct near_port *port, struct near_rx_op *op,
 	near_port_work(port, &port->receiving, &op->link);
 }
 
-/*
- * Refused, or not to be read by its address. ESRCH is a peer that is about to be
- * found dead, or one whose main thread has ended: its pid names no memory.
- */
-void near_rx_pull_failed(struct near_rx_op *op, int err)
+void near_rx_pull_failed(struct near_rx_op *op)
 {
-	if (err == EPERM || err == ENOSYS || err == ESRCH)
-		op->peer->reads = false;
 	op->done = 0;
 	op->state = NEAR_RX_CTS;
 }
 
-int near_rx_pull(struct near_rx_op *op, size_t len)
+bool near_rx_pull(struct near_rx_op *op, size_t len)
 {
-	struct iovec here[NEAR_IOV_MAX], there;
-	ssize_t n;
+	struct iovec to[NEAR_IOV_MAX];
+	size_t count;
 
 	if (len > op->stop - op->done)
 		len = op->stop - op->done;
-	there.iov_base = (void *)(uintptr_t)(op->rndv.addr + op->done);
-	there.iov_len = len;
-	n = len ? process_vm_readv(op->peer->addr.pid, here,
-				   near_iov_rest(op->iov, op->iov_count,
-						 op->done, len, here), &there, 1,
-				   0) : 0;
-	if (n < 0)
-		return -errno;
-	op->done += n;
-	return (size_t)n == len ? 0 : -EFAULT;
+	count = near_iov_rest(op->iov, op->iov_count, op->done, len, to);
+	if (near_rx_copy(op->peer, op->rndv.addr + op->done, to, count, len))
+		return false;
+	op->done += len;
+	return true;
 }
 
 static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 			 size_t *budget)
 {
 	size_t len = op->stop - op->done;
-	int ret;
 
-	if (op->done < op->stop) {
-		len = len < *budget ? len : *budget;
-		*budget -= len;
-		ret = near_rx_pull(op, len);
-		if (ret) {
-			near_rx_pull_failed(op, -ret);
-			return;
-		}
+	len = len < *budget ? len : *budget;
+	*budget -= len;
+	if (!near_rx_pull(op, len)) {
+		near_rx_pull_failed(op);
+		return;
 	}
 	if (op->done < op->stop)
 		return;

@@ -113,17 +113,15 @@ static void near_rx_share_steps(struct near_rx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->lane->rx.ctl;
 	int32_t n = 0;
-	int ret;
 
 	while (*budget) {
 		n = near_share_claim(ctl, op->peer->round, op->steps, false);
 		if (n < 0)
 			break;
 		*budget -= op->step < *budget ? op->step : *budget;
-		ret = near_rx_pull(op, op->step);
-		if (ret) {
+		op->failed = !near_rx_pull(op, op->step);
+		if (op->failed) {
 			near_rx_share_end(op);
-			op->failed = -ret;
 			return;
 		}
 	}
@@ -140,7 +138,7 @@ static void near_rx_share_over(struct near_rx_op *op, uint32_t wrote)
 	if (wrote < op->claimed)
 		op->peer->shares = false;
 	if (op->failed) {
-		near_rx_pull_failed(op, op->failed);
+		near_rx_pull_failed(op);
 		return;
 	}
 	op->stop = wrote ? by_us : op->len;

@@ -211,7 +211,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 }
 
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
-			 const struct near_msg *msg)
+			 struct near_msg *msg)
 {
 	fi_addr_t addr, number = duo_near_number(peer);
 	bool tagged = msg->flags & NEAR_TAGGED;
@@ -252,7 +252,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
-	const struct duo_near_msg *from = &rx->arrival;
+	struct duo_near_msg *from = &rx->arrival;
 	void *payload = from->payload, *bounce = NULL;
 	size_t len = rx->peer.msg_size;
 	bool here = payload;

@@ -20,7 +20,7 @@
 
 /* sink.c: any message. What near_sink.arrived() returns. */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
-			 const struct near_msg *msg);
+			 struct near_msg *msg);
 
 /* The ring of completions grows, and what finds no memory stays with near. */
 static near_inline bool duo_near_room(void *ctx)
@@ -42,7 +42,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
-				       const struct near_msg *msg)
+				       struct near_msg *msg)
 {
 	void *buf = rx->iov.iov_base;
 
@@ -120,7 +120,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
-					     const struct near_msg *msg)
+					     struct near_msg *msg)
 {
 	fi_addr_t addr, number = duo_near_number(peer);
 	struct duo_rx *rx = NULL;
@@ -139,7 +139,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 
 /* -EAGAIN: there is no memory for it now. */
 static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
-					const struct near_msg *msg)
+					struct near_msg *msg)
 {
 	return msg->flags & NEAR_TAGGED ?
 	       duo_near_arrived_kind(ctx, peer, DUO_TAGGED, msg) :
