@@ -90,6 +90,31 @@ UNIT_TEST(share_exchange)
 	near_peer_put(b->port, to_a);
 }
 
+/* What lies unexpected is no exchange: what comes meanwhile is shared. */
+UNIT_TEST(share_beside_unexpected)
+{
+	struct near_peer *to_a = rig_peer(b, a);
+	struct iovec iov = { got, LARGE };
+
+	ck_assert_int_eq(rig_send_large(b, to_a, 9, big, LARGE, big), 0);
+	rig_until(a, NULL, 1);
+	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
+	rig_until(b, NULL, 1);
+	ck_assert_uint_eq(to_a->large, 1);
+	near_recv(b->port, to_a, &b->event[0].msg.rndv, &iov, 1, LARGE, got);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_OFFER);
+	rig_until(b, a, 2);
+	/* once there is a receive for it, it is under way */
+	near_recv(a->port, a->event[0].peer, &a->event[0].msg.rndv, &iov, 1,
+		  LARGE, got);
+	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
+	rig_until(b, NULL, 3);
+	near_recv(b->port, to_a, &b->event[2].msg.rndv, &iov, 1, LARGE, got);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
+	rig_until(b, a, 5);
+	rig_until(a, b, 4);
+}
+
 /* A sender that does not look leaves all to the receiver. */
 UNIT_TEST(share_alone)
 {

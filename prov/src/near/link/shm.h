@@ -129,6 +129,8 @@ struct near_ctl {
 	/* written by the consumer: offers, and the first that it refused */
 	uint64_t done;
 	uint64_t refused;
+	/* large messages that wait there for a receive; a hint, not checked */
+	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");

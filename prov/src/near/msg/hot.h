@@ -203,6 +203,15 @@ static near_inline void near_lane_announced(struct near_msg *msg,
 	msg->rndv.addr = slot->rts.addr;
 }
 
+/* So many more large messages wait for a receive: near_ctl.waiting. */
+static near_inline void near_lane_waits(struct near_lane *lane, int more)
+{
+	struct near_ctl *ctl = lane->rx.ctl;
+
+	__atomic_store_n(&ctl->waiting, ctl->waiting + (uint32_t)more,
+			 __ATOMIC_RELAXED);
+}
+
 /* All but what the next function inlines. */
 static __attribute__((noinline)) bool
 near_lane_other(struct near_port *port, struct near_lane *lane,
@@ -221,6 +230,7 @@ near_lane_other(struct near_port *port, struct near_lane *lane,
 		return false;
 	case NEAR_KIND_RTS:
 		near_lane_announced(&msg, slot);
+		near_lane_waits(lane, 1);
 		break;
 	default:
 		if (near_control(port, lane, slot, word))
@@ -228,8 +238,11 @@ near_lane_other(struct near_port *port, struct near_lane *lane,
 		near_rx_release(&lane->rx);
 		return true;
 	}
-	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg))) {
+		if (!msg.payload)
+			near_lane_waits(lane, -1);
 		return false;
+	}
 	near_rx_release(&lane->rx);
 	return true;
 }

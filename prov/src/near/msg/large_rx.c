@@ -9,6 +9,21 @@
 #include "base/proc.h"
 #include "near/msg/large.h"
 
+/* True if we have sent it more large messages than wait there for a receive. */
+static bool near_rx_exchange(const struct near_peer *peer)
+{
+	return peer->large && peer->tx.ctl &&
+	       peer->large > __atomic_load_n(&peer->tx.ctl->waiting,
+					     __ATOMIC_RELAXED);
+}
+
+/* There is a receive for one that has arrived. */
+static void near_rx_begun(const struct near_peer *peer)
+{
+	if (near_likely(peer->lane != NULL))
+		near_lane_waits(peer->lane, -1);
+}
+
 /*
  * Worth it for both ends to copy: the sender has nothing to do before it is
  * fetched. A shorter one is read sooner than the sender has heard of it. In an
@@ -18,7 +33,7 @@ static bool near_rx_shares(const struct near_peer *peer, size_t iov_count,
 			   size_t len)
 {
 	return len >= NEAR_SHARE_LEAST && iov_count == 1 && peer->shares &&
-	       !peer->large && peer->lane && near_share_step(len);
+	       !near_rx_exchange(peer) && peer->lane && near_share_step(len);
 }
 
 static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
@@ -50,6 +65,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	op->failed = false;
 	op->cookie = cookie;
 	near_peer_hold(peer);
+	near_rx_begun(peer);
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
 		    NEAR_RX_LOST : near_rx_first_state(op);
 	near_port_work(port, &port->receiving, &op->link);
@@ -100,6 +116,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		rndv->addr = 0;
 		return false;
 	}
+	near_rx_begun(peer);
 	port->read_left -= len;
 	slot->ack.id = rndv->id;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK);
