@@ -251,6 +251,28 @@ UNIT_LOOP(many_at_once, 0, 2)
 	free(to);
 }
 
+/* One that may be shared waits for those before it at no cost to polls. */
+UNIT_TEST(waits_for_its_turn)
+{
+	enum { MANY = 100, LEN = 100000 };
+	struct iovec iov = { got, LEN };
+	const struct near_link *link;
+	uint32_t i, polled = 0;
+
+	for (i = 0; i < MANY; i++)
+		rig_send_large(a, to_b, i, big, LEN, big);
+	rig_until(b, NULL, MANY);
+	for (i = 0; i < MANY; i++)
+		near_recv(b->port, b->event[i].peer, &b->event[i].msg.rndv,
+			  &iov, 1, LEN, got);
+	for (link = b->port->receiving.next; link != &b->port->receiving;
+	     link = link->next)
+		polled++;
+	ck_assert_uint_eq(polled, 1);
+	rig_until(b, a, 2 * MANY);
+	rig_until(a, b, MANY);
+}
+
 /* In pieces, too, a message has ended when its receiver says that it has it. */
 UNIT_TEST(pieces_end)
 {

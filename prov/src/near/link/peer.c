@@ -46,6 +46,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		peer->addr = *addr;
 		peer->pidfd = peer->wake_fd = -1;
 		memset(peer->given, -1, sizeof(peer->given));
+		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
 		/* its memory has no name here */
 		peer->reads = peer->shares = !peer->far && port->reads;

@@ -70,6 +70,7 @@ struct near_peer {
 	struct near_peer *same_hash;
 	struct near_lane *lane;	/* what it sends through; NULL: nothing yet */
 	struct near_rx_op *sharing;	/* has the lane's near_ctl.claims */
+	struct near_link waiting;	/* receives that will, in order */
 	uint32_t round;		/* of near_ctl.claims */
 	uint32_t large;		/* our large messages that it has not */
 	struct near_rma_peer *rma;	/* NULL: nothing one-sided so far */

@@ -50,7 +50,7 @@ struct near_tx_op {
 /* In port->receiving but for NEAR_RX_PIECES. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* out of the sender's memory */
-	NEAR_RX_OFFER,		/* SHARE to be sent, one at a time */
+	NEAR_RX_OFFER,		/* SHARE to be sent; or in near_peer.waiting */
 	NEAR_RX_SHARE,		/* the sender helps */
 	NEAR_RX_SHARED,		/* all is claimed, the sender still writes */
 	NEAR_RX_CTS,		/* to be sent */
@@ -125,6 +125,8 @@ void near_tx_share(struct near_port *port, struct near_tx_op *op,
 void near_tx_share_over(struct near_tx_op *op);
 void near_rx_share(struct near_port *port, struct near_rx_op *op,
 		   size_t *budget);
+/* The peer's claims are free: for the next receive that waits for them. */
+void near_rx_share_next(struct near_port *port, struct near_peer *peer);
 /* Bytes [done, done + len) of the buffers from those of the sender. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
 /* What cannot be read by its address comes in pieces, from the start. */

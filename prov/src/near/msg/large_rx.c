@@ -68,8 +68,26 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	near_rx_begun(peer);
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
 		    NEAR_RX_LOST : near_rx_first_state(op);
+	if (op->state == NEAR_RX_OFFER && peer->sharing) {
+		near_list_append(&peer->waiting, &op->link);
+		return 0;
+	}
+	if (op->state == NEAR_RX_OFFER)
+		peer->sharing = op;
 	near_port_work(port, &port->receiving, &op->link);
 	return 0;
+}
+
+void near_rx_share_next(struct near_port *port, struct near_peer *peer)
+{
+	struct near_link *first = peer->waiting.next;
+
+	peer->sharing = NULL;
+	if (first == &peer->waiting)
+		return;
+	near_list_remove(first);
+	near_port_work(port, &port->receiving, first);
+	peer->sharing = near_container(first, struct near_rx_op, link);
 }
 
 /*
@@ -148,7 +166,7 @@ void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 	struct near_peer *peer = op->peer;
 
 	if (peer->sharing == op)
-		peer->sharing = NULL;
+		near_rx_share_next(port, peer);
 	near_rx_done(port, op, err);
 	near_pool_put(&port->rx_ops, op);
 	near_peer_put(port, peer);
@@ -240,8 +258,6 @@ static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 bool near_rx_step(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget)
 {
-	if (op->state == NEAR_RX_OFFER && op->peer->sharing)
-		return false;	/* another one's turn */
 	if (op->state == NEAR_RX_LOST || !near_peer_alive(port, op->peer))
 		return near_rx_lost(port, op);
 	if (op->state >= NEAR_RX_OFFER && op->state <= NEAR_RX_SHARED)

@@ -87,7 +87,6 @@ static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
 
 	if (!slot)
 		return false;
-	op->peer->sharing = op;
 	op->step = near_share_step(op->len);
 	op->steps = near_share_steps(op->len, op->step);
 	if (!++op->peer->round)		/* 0 is no round */
@@ -130,11 +129,12 @@ static void near_rx_share_steps(struct near_rx_op *op, size_t *budget)
 }
 
 /* The sender is done. What it has not written is left for us to read. */
-static void near_rx_share_over(struct near_rx_op *op, uint32_t wrote)
+static void near_rx_share_over(struct near_port *port, struct near_rx_op *op,
+			       uint32_t wrote)
 {
 	size_t by_us = (size_t)(op->steps - wrote) * op->step;
 
-	op->peer->sharing = NULL;
+	near_rx_share_next(port, op->peer);
 	if (wrote < op->claimed)
 		op->peer->shares = false;
 	if (op->failed) {
@@ -158,7 +158,7 @@ void near_rx_share(struct near_port *port, struct near_rx_op *op,
 	    (!op->claimed || near_share_over(op->peer->lane->rx.ctl,
 					     op->peer->round, op->claimed,
 					     &wrote)))
-		near_rx_share_over(op, wrote);
+		near_rx_share_over(port, op, wrote);
 }
 
 /*
