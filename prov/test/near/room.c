@@ -7,8 +7,10 @@
 #include "unit.h"
 
 #define MANY 63
+#define ROUNDS 1000
 
 static uint8_t buf[20000];
+static bool by_hand;	/* the test itself looks at rooms: look() */
 
 static void setup(void)
 {
@@ -65,6 +67,14 @@ static void receive_all(struct rig *us)
 	}
 }
 
+static void poll_us(struct rig *us)
+{
+	if (by_hand)
+		us->port->checked_ms = duo_now_ms();
+	rig_poll(us, 1);
+	receive_all(us);
+}
+
 /* It has arrived, whichever way, and a MOVE behind it. */
 static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 {
@@ -73,8 +83,7 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 	if (rig_send(rig, peer, 1, buf, 3000) == NEAR_LARGE)
 		rig_send_large(rig, peer, 1, buf, 3000, NULL);
 	for (i = 0; i < 3; i++) {
-		rig_poll(us, 1);
-		receive_all(us);
+		poll_us(us);
 		rig_poll(rig, 1);
 	}
 	rig->count = 0;
@@ -120,8 +129,7 @@ UNIT_TEST(idle)
 	static struct rig *other[MANY];
 	static struct near_peer *to[MANY];
 	struct rig *us = rig_open(false);
-	uint64_t end = duo_now_ms() + 10000;
-	uint32_t i, share = near_tier_fit(4), more;
+	uint32_t i, share = near_tier_fit(4);
 
 	for (i = 0; i < MANY; i++) {
 		other[i] = rig_open(false);
@@ -129,16 +137,13 @@ UNIT_TEST(idle)
 		send_long(other[i], to[i], us);
 	}
 	ck_assert_uint_gt(to[0]->move.tier, share);
-	do {
-		ck_assert(duo_now_ms() < end);
-		for (i = more = 0; i < MANY; i++) {
+	/* who was refused asks again later than there is room */
+	while (to[MANY - 1]->move.tier < share) {
+		for (i = 0; i < MANY; i++)
 			rig_poll(other[i], NEAR_TICK_POLLS);
-			more += to[i]->move.tier > share;
-		}
 		/* only the last is not satisfied */
 		send_long(other[MANY - 1], to[MANY - 1], us);
-		/* who was refused asks again later than there is room */
-	} while (more || to[MANY - 1]->move.tier < share);
+	}
 	ck_assert_uint_eq(to[MANY - 1]->move.tier, share);
 	for (i = 0; i < MANY; i++)
 		rig_close(other[i]);
@@ -186,8 +191,7 @@ static void all_close(struct rig *us)
 static void hurry(uint32_t i, struct rig *us)
 {
 	rig_overfill(talker[i], to_us[i], 0);
-	rig_poll(us, 1);
-	receive_all(us);
+	poll_us(us);
 	rig_poll(talker[i], 1);
 	ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 }
@@ -202,28 +206,40 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 	return n;
 }
 
+/* As each 100 ms: we look, and all who send find out what they are to do. */
+static void look(struct rig *us)
+{
+	uint32_t i;
+
+	near_room_look(us->port);
+	for (i = 0; i < MANY; i++)
+		near_move_look(talker[i]->port, to_us[i]);
+	poll_us(us);
+	for (i = 0; i < MANY; i++)
+		near_move_look(talker[i]->port, to_us[i]);
+}
+
 /*
  * All have had their share, then two only send. They get what the others have
  * and do not use, and these get it back when they send again.
  */
 UNIT_TEST(silent)
 {
-	uint64_t end = duo_now_ms() + 20000;
-	uint32_t i, most = NEAR_TIERS - 1;
+	uint32_t i, rounds = 0, most = NEAR_TIERS - 1;
 	struct rig *us = all_even();
 
-	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most ||
-	       others_than(2, 0)) {
-		ck_assert(duo_now_ms() < end);
+	by_hand = true;
+	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most) {
+		ck_assert_uint_lt(rounds++, ROUNDS);
 		hurry(0, us);
 		hurry(1, us);
-		for (i = 2; i < MANY; i++)
-			rig_poll(talker[i], NEAR_TICK_POLLS);
+		look(us);
 	}
 	while (others_than(0, near_tier_fit(4))) {
-		ck_assert(duo_now_ms() < end);
+		ck_assert_uint_lt(rounds++, ROUNDS);
 		for (i = 0; i < MANY; i++)
 			send_long(talker[i], to_us[i], us);
+		look(us);
 	}
 	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 	all_close(us);
@@ -233,21 +249,16 @@ UNIT_TEST(silent)
 UNIT_TEST(seldom)
 {
 	struct rig *us = all_even();
-	uint64_t now, next = 0, end = duo_now_ms() + 1500;
-	uint32_t i, moves = 0;
+	uint32_t i, round, moves = 0;
 
+	by_hand = true;
 	for (i = 1; i < MANY; i++)
 		moves += to_us[i]->move.count;
-
-	for (; (now = duo_now_ms()) < end;) {
+	for (round = 0; round < 30; round++) {
 		hurry(0, us);
-		for (i = 1; i < MANY; i++) {
-			if (now >= next)
-				rig_send(talker[i], to_us[i], 1, buf, 8);
-			rig_poll(talker[i], NEAR_TICK_POLLS);
-		}
-		if (now >= next)
-			next = now + 250;
+		for (i = 1; i < MANY && round % 3 == 0; i++)
+			rig_send(talker[i], to_us[i], 1, buf, 8);
+		look(us);
 	}
 	ck_assert(rig_lane(us, talker[0])->lacks);
 	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
@@ -256,4 +267,33 @@ UNIT_TEST(seldom)
 	ck_assert_uint_eq(moves, 0);
 	ck_assert_uint_le(to_us[0]->move.count, 8);
 	all_close(us);
+}
+
+/* What is lacked and free by now is given; nobody is asked to give for it. */
+UNIT_TEST(enough)
+{
+	struct rig *us = rig_open(false);
+	struct near_lane *first;
+
+	talker[0] = rig_open(false);
+	talker[1] = rig_open(false);
+	to_us[0] = rig_peer(talker[0], us);
+	to_us[1] = rig_peer(talker[1], us);
+	send_long(talker[0], to_us[0], us);
+	send_long(talker[1], to_us[1], us);
+	first = rig_lane(us, talker[0]);
+	ck_assert_uint_gt(first->tier, near_tier_least());
+	while (first->silent < 5) {
+		rig_send(talker[1], to_us[1], 1, buf, 8);
+		poll_us(us);
+		near_room_look(us->port);
+	}
+	rig_lane(us, talker[1])->lacks = true;
+	near_room_look(us->port);
+	ck_assert_uint_eq(rig_lane(us, talker[1])->rx.ctl->move, 1);
+	ck_assert_uint_eq(first->rx.ctl->move, 0);
+	ck_assert(!first->gives);
+	rig_close(talker[0]);
+	rig_close(talker[1]);
+	rig_close(us);
 }

@@ -179,6 +179,13 @@ static void near_lane_look(struct near_lane *lane)
 	lane->lacks = lane->lacks && !near_lane_silent(lane);
 }
 
+/* Pages that it lacks: those to its next size. */
+static uint32_t near_lane_need(const struct near_lane *lane)
+{
+	return lane->lacks ? near_tier_pages(lane->tier + 1u) -
+			     near_tier_pages(lane->tier) : 0;
+}
+
 /*
  * Somebody lacks room; so many pages are free. Returns what it leaves of them: it
  * is called to move, when its sender comes to it, if it has more than it may keep,
@@ -187,31 +194,29 @@ static void near_lane_look(struct near_lane *lane)
 static uint32_t near_lane_balance(struct near_lane *lane, uint32_t keep,
 				  uint32_t free)
 {
-	uint32_t more;
+	uint32_t need = near_lane_need(lane);
 
-	if (lane->tier > keep) {
+	if (lane->tier > keep)
 		lane->gives = true;
-	} else if (lane->lacks) {
-		more = near_tier_pages(lane->tier + 1u) -
-		       near_tier_pages(lane->tier);
-		if (more > free)
-			return free;
-		free -= more;
-	} else {
+	else if (need && need <= free)
+		free -= need;
+	else
 		return free;
-	}
 	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
 	return free;
 }
 
-/* All may keep what they have where only more than an even share is lacked. */
+/*
+ * All may keep what they have where only more than an even share is lacked, and
+ * where there is room for what is lacked.
+ */
 void near_room_look(struct near_port *port)
 {
 	const struct near_room *room = &port->room;
 	uint32_t free = near_room_beyond(room, near_room_senders(room)), i;
-	uint32_t share = near_room_share(room), keep = NEAR_TIERS;
+	uint32_t share = near_room_share(room), keep = NEAR_TIERS, need = 0;
 	struct near_lane *lane;
-	bool lacks = false;
+	bool enough;
 
 	free -= free < room->extra ? free : room->extra;
 	for (i = 0; i < port->lane_count; i++) {
@@ -219,14 +224,16 @@ void near_room_look(struct near_port *port)
 		if (!lane)
 			continue;
 		near_lane_look(lane);
-		lacks |= lane->lacks;
+		need += near_lane_need(lane);
 		if (lane->lacks && lane->tier < share)
 			keep = share;
 	}
-	for (i = 0; lacks && i < port->lane_count; i++) {
+	enough = need <= free;
+	for (i = 0; need && i < port->lane_count; i++) {
 		lane = port->lane[i];
 		if (lane)
-			free = near_lane_balance(lane, near_lane_silent(lane) ?
+			free = near_lane_balance(lane, enough ? NEAR_TIERS :
+						 near_lane_silent(lane) ?
 						 near_tier_least() : keep,
 						 free);
 	}
