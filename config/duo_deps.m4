@@ -79,20 +79,6 @@ AC_DEFUN([DUO_CHECK_VERBS], [
 	AM_CONDITIONAL([HAVE_VERBS], [test "x$have_verbs" = xyes])
 ])
 
-dnl hwloc, for the order of several devices.
-AC_DEFUN([DUO_CHECK_HWLOC], [
-	AC_ARG_WITH([hwloc],
-		[AS_HELP_STRING([--without-hwloc],
-			[several devices are in the core's order])])
-	have_hwloc=no
-	AS_IF([test "x$with_hwloc" != xno],
-		[PKG_CHECK_MODULES([HWLOC], [hwloc >= 2.0], [have_hwloc=yes],
-			[AS_IF([test "x$with_hwloc" = xyes],
-				[AC_MSG_ERROR([hwloc >= 2.0 is needed for \
---with-hwloc])])])])
-	AM_CONDITIONAL([HAVE_HWLOC], [test "x$have_hwloc" = xyes])
-])
-
 dnl Check, for unit tests.
 AC_DEFUN([DUO_CHECK_CHECK], [
 	PKG_CHECK_MODULES([CHECK], [check >= 0.15], [have_check=yes],
@@ -155,7 +141,6 @@ AC_DEFUN([DUO_SUMMARY], [
 	AC_MSG_NOTICE([ofi_duo $PACKAGE_VERSION:])
 	DUO_SAY_PART([provider], [HAVE_LIBFABRIC], [--disable-provider])
 	DUO_SAY_PART([near], [HAVE_NEAR], [--disable-near])
-	DUO_SAY_PART([order of devices], [HAVE_HWLOC], [no hwloc >= 2.0])
 	DUO_SAY_PART([softefa], [HAVE_VERBS], [no infiniband/efadv.h])
 	DUO_SAY_PART([unit tests], [HAVE_CHECK], [no check >= 0.15])
 	DUO_SAY_PART([MPI tests], [HAVE_MPI], [no mpicc that compiles])

@@ -48,7 +48,6 @@ skips_holds()
 	no-install)	! packages_may_install;;
 	no-git)		! git -C "$duo_src" rev-parse 2>/dev/null >&2;;
 	no-types)	[[ ! -d ${OFI_DUO_NODE_MODULES:-}/typescript ]];;
-	few-cpus)	[[ $(nproc) -lt 2 ]];;
 	other-libfabric) [[ $(dpkg -S "$(pkg-config --variable=libdir libfabric)/libfabric.so" \
 				2>/dev/null) != libfabric-dev* ]];;
 	roots)		root_possible && { [[ -z ${OFI_DUO_INSIDE:-} ]] || packages_may_install; };;

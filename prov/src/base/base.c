@@ -34,7 +34,6 @@ struct duo_params duo_params = {
 	.ring_memory = NEAR_MEMORY,
 	.cma = 1,
 	.ptracer = 1,
-	.order_devices = 1,
 	.yield_mask = 63,
 };
 

@@ -31,7 +31,6 @@ struct duo_params {
 	size_t ring_memory;	/* budget of an endpoint's rings, bytes */
 	int cma;		/* 1: copy directly from peers' memory */
 	int ptracer;		/* 0: Yama's ptrace_scope stays in force */
-	int order_devices;	/* 1: nearest first; 0: in the core's order */
 	uint32_t yield_mask;	/* idle polls until the reader yields, a power
 				 * of two, less 1; all bits: never */
 	bool yield_always;	/* also if CPUs are not oversubscribed */

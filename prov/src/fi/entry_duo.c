@@ -85,9 +85,6 @@ static const struct duo_param duo_param_table[] = {
 	  "If Yama's ptrace_scope is 1, permit all processes of this user "
 	  "to access the memory of this process and to debug it, so that "
 	  "near copies large messages directly (default: on)" },
-	{ "order_devices", FI_PARAM_BOOL, &duo_params.order_devices, NULL,
-	  "Return the devices closest to the CPUs of the calling thread "
-	  "first; requires hwloc (default: on)" },
 	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
 	  duo_param_read_yield,
 	  "Consecutive completion queue reads without a local event after "

@@ -9,7 +9,6 @@
 
 #include "fi/api.h"
 #include "fi/opened.h"
-#include "fi/order.h"
 #include "base/compat.h"
 #include "base/getinfo.h"
 #include "base/log.h"
@@ -218,10 +217,7 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	/* efa answers whichever fabric is named; libfabric filters last */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
-	if (end == tail)
-		end = duo_getinfo_direct(query, core, tail);
-	return duo_params.order_devices ? duo_order(tail, duo_hwloc_distance) :
-					  end;
+	return end == tail ? duo_getinfo_direct(query, core, tail) : end;
 }
 
 int duo_getinfo(uint32_t version, const char *node, const char *service,
