@@ -19,6 +19,7 @@ distcheck	900	lanes
 packages	1800	lanes
 mpi		1200	lanes
 scripts		300	lanes
+proofs		900	lanes
 bundle		900	lanes
 templates	1800	lanes
 efa-udp		1200	lanes
@@ -212,7 +213,8 @@ bench_order_is_random()
 part_scripts()
 {
 	local script
-	for script in contrib/{apps,bench,bundle,check,demo,env,hosts,release} fabtests/run; do
+	for script in contrib/{apps,bench,bundle,check,demo,env,hosts,proofs/run,release} \
+		fabtests/run; do
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
 	result "junit: the results of a log" junit_is_right
@@ -284,6 +286,12 @@ part_unit()
 	result layers in_build -check "$check_werror" \
 		"$duo_src/contrib/lib/check-layers" "$duo_src/prov/src" \
 		"$duo_build-check/prov/src"
+}
+
+# near's protocols as models: nothing of a build.
+part_proofs()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/proofs/run"
 }
 
 part_info()

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Claims: senders, one after another or at once, take a ring of a port's, fill in who
+ * they are, open it, ring, send a slot, close it and ring. Each may be killed at any
+ * step. The port makes lanes of what rang, looks for claims without a lane, ends
+ * those whose sender has closed or is dead, clears the ring and frees the claim.
+ *
+ * Asserted: a ring has one owner; it is zero when it is taken; what the port reads
+ * of who is the owner's; what was published before an end is delivered before it;
+ * in the end all claims are free and the rings are zero.
+ *
+ * C: link/peer.c near_claim near_connect_ring near_disconnect near_bell
+ * C: link/lane.c near_lane_open near_lane_peer near_ring_free near_lane_release
+ * C: link/lane.c near_lane_closed near_ring_rang near_claim_dead near_rings_look
+ * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
+ * C: link/port.c near_close
+ *
+ * WITH TWO: two rings, and one of the senders may be killed; else there is one ring, which
+ * the second sender finds taken, or free again, and both may be killed.
+ * WITH NO_MEMORY: the sender that has claimed finds no memory, and gives it back.
+ * MUTANT TAKES_PLAIN: a ring is taken by a load and a store
+ * MUTANT NO_PID: a claim that is taken says not by whom, as in another pid namespace
+ * MUTANT NO_TICK: nothing looks at claims without a lane
+ * MUTANT OPEN_EARLY: the claim is open before it says who
+ * MUTANT OPEN_RELAXED: the same by the order of stores
+ * MUTANT NO_CLEAR: the ring of one that ended is not cleared
+ * MUTANT FREE_FIRST: it is free before it is cleared
+ * MUTANT NO_DRAIN: a lane ends with what is in it
+ * MUTANT CLOSED_FIRST: a port that closes says so in its region before its claims
+ *
+ * Not here: pids that come again (a claim stays while its pid is somebody's), rings
+ * refused to hidden processes, several pages of claims.
+ */
+#ifdef TWO
+#define RINGS 2
+#else
+#define RINGS 1
+#endif
+#define SENDERS 2
+#define STATE(r) (r)
+#define WHO(r) (2 + (r))
+#define SLOT(r) (4 + (r))	/* the ring: 0, or who has published */
+#define WORDS 6
+#define THREADS 3
+#define DEPTH 4
+#define PORT 2
+#define NOBODY 9
+#ifdef OPEN_RELAXED
+#define PASSES PASS(0) PASS(2)
+#elif defined(TWO)
+#define PASSES PASS(2) PASS(3)	/* WHO */
+#else
+#define PASSES PASS(2)
+#endif
+#include "memory.pml"
+
+/* claim.state: FREE, or which state and whose pid; who: 1 + sender */
+#define FREE 0
+#define TAKEN 10
+#define OPEN 20
+#define CLOSED 30
+#define KIND(v) ((v) / 10 * 10)
+
+byte owner[2] = NOBODY;		/* ghosts */
+byte published[SENDERS], delivered[SENDERS];
+bool closing[SENDERS], over[SENDERS];
+byte lane[2] = NOBODY;		/* the port's: whose */
+bool rung[2];			/* the bell's bits: cold.pml */
+
+inline put_open(s, r)
+{
+#ifdef OPEN_RELAXED
+	store(s, STATE(r), OPEN)
+#else
+	release(s, STATE(r), OPEN)
+#endif
+}
+
+proctype sender(byte s)
+{
+	byte r = 0, was;
+
+	{
+		do
+		:: r < RINGS ->
+#ifdef TAKES_PLAIN
+			was = LOAD(s, STATE(r));
+			if
+			:: was == FREE ->
+				atomic {
+					release(s, STATE(r), TAKEN + s + 1);
+					assert(owner[r] == NOBODY);
+					owner[r] = s
+				};
+				break
+			:: else -> r++
+			fi
+#else
+			atomic {
+				waiting[OF(s, STATE(r))] == 0 ->
+				if
+				:: mem[STATE(r)] == FREE ->
+#ifdef NO_PID
+					mem[STATE(r)] = TAKEN;
+#else
+					mem[STATE(r)] = TAKEN + s + 1;
+#endif
+					assert(owner[r] == NOBODY);
+					assert(mem[SLOT(r)] == 0);
+					owner[r] = s;
+					break
+				:: else -> r++
+				fi
+			}
+#endif
+		:: else -> goto out	/* ENOSPC: it tries again, or gives up */
+		od;
+#ifdef NO_MEMORY
+		if
+		:: atomic {
+			owner[r] = NOBODY;
+			release(s, STATE(r), FREE);
+			goto out
+		}
+		:: true
+		fi;
+#endif
+#ifdef OPEN_EARLY
+		put_open(s, r);
+		store(s, WHO(r), s + 1);
+#else
+		store(s, WHO(r), s + 1);
+		put_open(s, r);
+#endif
+		atomic { FENCED(s) -> rung[r] = true };
+		atomic { release(s, SLOT(r), s + 1); published[s] = 1 };
+		/* near_close() */
+#ifdef CLOSED_FIRST
+		closing[s] = true;
+#endif
+		atomic { FENCED(s) -> release(s, STATE(r), CLOSED) };
+		atomic { FENCED(s) -> rung[r] = true };
+#ifndef CLOSED_FIRST
+		closing[s] = true;
+#endif
+out:
+		skip
+	} unless { dead[s] };
+	over[s] = true
+}
+
+/* near_ring_free() */
+inline free_ring(r)
+{
+#ifdef FREE_FIRST
+	atomic { owner[r] = NOBODY; release(PORT, STATE(r), FREE) };
+	FENCED(PORT);
+	mem[SLOT(r)] = 0
+#else
+#ifndef NO_CLEAR
+	mem[SLOT(r)] = 0;
+#endif
+	atomic { owner[r] = NOBODY; release(PORT, STATE(r), FREE) }
+#endif
+}
+
+inline deliver(r, s)
+{
+	d_step {
+		if
+		:: LOAD(PORT, SLOT(r)) && !delivered[s] ->
+			assert(LOAD(PORT, SLOT(r)) == s + 1);
+			delivered[s] = 1
+		:: else
+		fi
+	}
+}
+
+/* near_peer_end(): its lane is empty */
+inline end_lane(r)
+{
+	s = lane[r];
+#ifndef NO_DRAIN
+	deliver(r, s);
+#endif
+	assert(delivered[s] == published[s]);
+	lane[r] = NOBODY;
+	free_ring(r);
+	s = 0
+}
+
+/* near_ring_rang() */
+inline ring_rang(r)
+{
+	is = KIND(LOAD(PORT, STATE(r)));
+	if
+	:: lane[r] == NOBODY && (is == OPEN || is == CLOSED) ->
+		assert(LOAD(PORT, WHO(r)) == owner[r] + 1);
+		lane[r] = owner[r]
+	:: else
+	fi;
+	if
+	:: lane[r] != NOBODY && is == CLOSED -> end_lane(r)
+	:: else
+	fi;
+	is = 0
+}
+
+#define DEAD_CLAIM(r) (KIND(LOAD(PORT, STATE(r))) == TAKEN && \
+	LOAD(PORT, STATE(r)) != TAKEN && \
+	dead[LOAD(PORT, STATE(r)) % 10 - 1] && \
+	FENCED(LOAD(PORT, STATE(r)) % 10 - 1))
+
+/* near_rings_look(): at what has no lane */
+inline look(r)
+{
+	if
+	:: lane[r] == NOBODY && DEAD_CLAIM(r) -> free_ring(r)
+	:: lane[r] == NOBODY && !DEAD_CLAIM(r) &&
+	   KIND(LOAD(PORT, STATE(r))) >= OPEN -> ring_rang(r)
+	fi
+}
+
+/* near_port_reap(), by a pidfd or by the mark of a port that is closed */
+#define ENDS(r) (lane[r] != NOBODY && \
+	((dead[lane[r]] && FENCED(lane[r])) || closing[lane[r]]))
+
+proctype port()
+{
+	byte s, is;
+
+	do
+	:: rung[0] -> rung[0] = false; ring_rang(0)
+	:: lane[0] != NOBODY && !delivered[lane[0]] && LOAD(PORT, SLOT(0)) ->
+		deliver(0, lane[0])
+	:: ENDS(0) -> end_lane(0)
+#ifndef NO_TICK
+	:: look(0)
+#endif
+#if RINGS == 2
+	:: rung[1] -> rung[1] = false; ring_rang(1)
+	:: lane[1] != NOBODY && !delivered[lane[1]] && LOAD(PORT, SLOT(1)) ->
+		deliver(1, lane[1])
+	:: ENDS(1) -> end_lane(1)
+#ifndef NO_TICK
+	:: look(1)
+#endif
+#endif
+	:: over[0] && over[1] && FENCED(0) && FENCED(1) && FENCED(PORT) &&
+	   mem[STATE(0)] == FREE && mem[STATE(1)] == FREE -> break
+	od;
+	assert(owner[0] == NOBODY && owner[1] == NOBODY);
+	assert(mem[SLOT(0)] == 0 && mem[SLOT(1)] == 0);
+	assert(delivered[0] == published[0] && delivered[1] == published[1])
+}
+
+init {
+	atomic {
+		mortal[0] = true;
+#ifndef TWO
+		mortal[1] = true;
+		run killer(1);
+#endif
+		run processor(0);
+		run processor(1);
+		run processor(PORT);
+		run killer(0);
+		run sender(0);
+		run sender(1);
+		run port()
+	}
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A ring that changes its size, between 2 slots and 4, while messages go through it:
+ * the sender's last slot says MOVE, the receiver makes the ring anew and answers, the
+ * sender begins at its start. The sender may be killed at any step.
+ *
+ * Asserted: messages arrive in order, each once, with what was written; none is taken
+ * for one of the ring before; all that was published before a death arrives. A sender
+ * that waits for a slot, or for the answer, for ever is an invalid end state.
+ *
+ * C: link/ring.h near_tx_slot near_tx_gate near_tx_open_gate near_tx_publish
+ * C: link/ring.h near_rx_ready near_rx_release_slot
+ * C: link/ring.c near_tx_init near_rx_init near_tx_restart near_rx_restart
+ * C: link/ring.c near_tx_reload
+ * C: link/move.c near_move_post near_move_answer near_move_done near_move_step
+ * C: link/room.c near_lane_resize near_lane_move
+ * C: msg/control.c near_control_move
+ *
+ * MUTANT ANSWER_RELAXED: the answer overtakes the zeros
+ * MUTANT ANSWER_FIRST: it is given before them
+ * MUTANT NO_ZERO: what was in the ring stays
+ * MUTANT NO_HEAD: the old head stays
+ * MUTANT NO_GATE: the sender writes on after MOVE
+ * MUTANT NO_COUNT: it takes the answer to the move before for this one's
+ * MUTANT NO_RESTART: it begins where it was
+ * MUTANT WORD_RELAXED: a slot's word overtakes what is in it
+ *
+ * Not here: data rings (ring.pml), memory that is not to be had (the size stays, which
+ * is one of those that the receiver may choose), offers in the ring (offer.pml).
+ */
+#define MESSAGES 4
+#define WORD(i) (i)		/* seq and kind: 0; lap, and MOVE's bit */
+#define TAG(i) (4 + (i))
+#define HEAD 8
+#define SIZE 9			/* count of moves, and the mask */
+#define WORDS 10
+#define THREADS 2
+#define DEPTH 7
+#define SENDER 0
+#define PORT 1
+#ifdef ANSWER_RELAXED
+#define ANSWERS PASS(9)
+#else
+#define ANSWERS
+#endif
+#ifdef WORD_RELAXED
+#define SLOTS PASS(0) PASS(1) PASS(2) PASS(3)
+#else
+#define SLOTS
+#endif
+#define PASSES PASS(4) PASS(5) PASS(6) PASS(7) PASS(8) SLOTS ANSWERS
+#include "memory.pml"
+
+#define MOVE 8
+#define LAPS 4			/* of 16 bits: more than there are */
+
+byte sent;			/* published */
+byte arrived;
+bool ended;
+
+proctype sender()
+{
+	byte tail, head, lap = 1, mask = 1, moves;
+	bool posted, wants;
+
+	{
+		do
+		:: sent == MESSAGES -> break
+		:: sent < MESSAGES && !posted ->
+			/* near_tx_slot(), near_tx_reload() */
+			if
+			:: tail - head > mask -> head = LOAD(SENDER, HEAD)
+			:: else
+			fi;
+			if
+			:: tail - head > mask ->
+				/* full: it waits, or is to have another size */
+				(LOAD(SENDER, HEAD) != head)
+			:: else ->
+				if
+				:: moves < 2 -> wants = true
+				:: true
+				fi;
+				if
+				:: wants -> store(SENDER, TAG(tail & mask), 0)
+				:: else -> store(SENDER, TAG(tail & mask), sent + 1)
+				fi;
+				atomic {
+#ifdef WORD_RELAXED
+					store(SENDER, WORD(tail & mask),
+					      lap + (wants -> MOVE : 0));
+#else
+					release(SENDER, WORD(tail & mask),
+						lap + (wants -> MOVE : 0));
+#endif
+					sent = sent + (wants -> 0 : 1);
+					posted = wants;
+					wants = false;
+					tail++;
+					lap = lap + ((tail & mask) -> 0 : 1)
+				}
+#ifdef NO_GATE
+				;
+				if
+				:: posted && sent < MESSAGES && tail - head <= mask ->
+					store(SENDER, TAG(tail & mask), sent + 1);
+					atomic {
+						release(SENDER, WORD(tail & mask), lap);
+						sent++;
+						tail++;
+						lap = lap + ((tail & mask) -> 0 : 1)
+					}
+				:: else
+				fi
+#endif
+			fi
+#ifdef NO_COUNT
+		:: posted && LOAD(SENDER, SIZE) ->
+#else
+		:: posted && LOAD(SENDER, SIZE) / 4 == moves + 1 ->
+#endif
+			atomic {
+				mask = LOAD(SENDER, SIZE) % 4;
+				moves++;
+				posted = false;
+#ifndef NO_RESTART
+				tail = 0;
+				head = 0;
+				lap = 1
+#endif
+			}
+		od
+	} unless { dead[SENDER] }
+}
+
+inline release_slot()
+{
+	head++;
+	lap = lap + ((head & mask) -> 0 : 1);
+	release(PORT, HEAD, head)
+}
+
+inline answer()
+{
+#ifdef ANSWER_RELAXED
+	store(PORT, SIZE, (moves + 1) * 4 + mask)
+#else
+	release(PORT, SIZE, (moves + 1) * 4 + mask)
+#endif
+}
+
+/* near_lane_move(): memory beyond the end that both know reads as zeros */
+inline moved()
+{
+	assert(moves < 2);	/* or it is one of the ring before */
+	if
+	:: mask = 1
+	:: mask = 3
+	fi;
+#ifdef ANSWER_FIRST
+	answer();
+#endif
+#ifndef NO_ZERO
+	i = 0;
+	do
+	:: i <= mask -> store(PORT, WORD(i), 0); i++
+	:: else -> break
+	od;
+	i = 0;
+	/* punched out, by a system call */
+	d_step {
+		if
+		:: mask == 1 ->
+			mem[WORD(2)] = 0;
+			mem[WORD(3)] = 0
+		:: else
+		fi
+	};
+#endif
+#ifndef NO_HEAD
+	store(PORT, HEAD, 0);
+#endif
+	head = 0;
+	lap = 1;
+#ifndef ANSWER_FIRST
+	answer();
+#endif
+	moves++
+}
+
+#define READY (LOAD(PORT, WORD(head & mask)) % MOVE == lap)
+
+proctype port()
+{
+	byte head, lap = 1, mask = 1, moves, i, word;
+
+	do
+	:: READY ->
+		word = LOAD(PORT, WORD(head & mask));
+		if
+		:: word / MOVE -> moved()
+		:: else ->
+			assert(LOAD(PORT, TAG(head & mask)) == arrived + 1);
+			arrived++;
+			assert(arrived <= sent);
+			release_slot()
+		fi;
+		word = 0
+	:: arrived == MESSAGES -> break
+	:: dead[SENDER] && FENCED(SENDER) && !READY -> break
+	od;
+	assert(arrived == sent);
+	ended = true
+}
+
+init {
+	atomic {
+		mortal[SENDER] = true;
+		run processor(SENDER);
+		run processor(PORT);
+		run killer(SENDER);
+		run sender();
+		run port()
+	}
+}

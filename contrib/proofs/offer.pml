@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Delegated one-sided operations: offers 1 and 2 lie in slots of a ring; the target does
+ * those that it comes to, the initiator withdraws them when it has waited too long, and
+ * does them itself, or closes. Either may be killed at any step.
+ *
+ * Asserted: each is done once, by one of the two, 1 before 2; what is told as done is
+ * done; the target passes a slot only if the operation is over. If both live all are done
+ * in the end, and one that waits for ever is an invalid end state.
+ *
+ * C: rma/offer.h near_offer_take near_offer_done near_offer_made
+ * C: rma/offer.c near_offers_change near_offers_hold near_offer_do
+ * C: rma/offer.c near_offers_withdraw near_offer_wait near_offers_stop
+ * C: rma/offer.c near_offer_counted near_offers_count near_offers_drained
+ * C: rma/serve.c near_small_take near_serve_small near_rma_serve_slot
+ * C: link/port.c near_port_barrier
+ *
+ * WITH CLOSES: the initiator closes its port.
+ * WITH DIES: the initiator may be killed.
+ * WITH GONE: the target may be killed.
+ * MUTANT NO_BARRIER: the initiator fences alone between BUSY and its look
+ * MUTANT NO_SECOND_LOOK: the target does not look at the slot again
+ * MUTANT DOING_LATE: it stores doing after that look
+ * MUTANT NO_BACK CLOSES: it does not take doing back
+ * MUTANT NO_DOING_LOOK: the initiator does not look at doing
+ * MUTANT DONE_EARLY: the target counts an operation before it does it
+ * MUTANT DONE_RELAXED: the same by the order of stores
+ * MUTANT OVER_EARLY: the initiator says OVER before it does it
+ * MUTANT NO_OPEN: what it has withdrawn and not done stays BUSY
+ * MUTANT BUSY_STAYS DIES: the target waits for a dead initiator's BUSY
+ * MUTANT NO_WAIT CLOSES: a port closes without waiting for the one that is being done
+ *
+ * Not here: reads (an answer in place of done), refused ones, a target that is stopped for
+ * 100 ms while a port closes, a ring that moves (docs/near.md argues why not).
+ */
+#define OFFERS 2
+#define SLOT(n) ((n) - 1)
+#define DOING 2
+#define DONE 3
+#define DATA(n) (3 + (n))	/* the target's memory: who has done it */
+#define WORDS 6
+#define THREADS 2
+#define DEPTH 4
+#define INITIATOR 0
+#define TARGET 1
+#ifdef DONE_RELAXED
+#define PASSES PASS(2) PASS(3) PASS(4) PASS(5)
+#else
+#define PASSES PASS(2) PASS(4) PASS(5)	/* DOING, DATA */
+#endif
+#include "memory.pml"
+
+#define OPEN 1
+#define BUSY 2
+#define OVER 3
+
+byte does[OFFERS + 1];		/* how often it was begun */
+byte passed;			/* slots that the target is through with */
+byte ended;			/* operations whose end was told */
+bool left;			/* the initiator's port is closed, or it is dead */
+
+inline begin(n, who)
+{
+	d_step {
+		does[n]++;
+		assert(does[n] == 1);
+		/* a dead initiator's is passed over */
+		assert(n == 1 || does[1] == 1 || dead[INITIATOR])
+	}
+}
+
+/* near_offers_change(): by compare-and-swap, where the target is not through */
+inline change(n, from, to)
+{
+	atomic {
+		FENCED(INITIATOR) ->
+		if
+		:: n > ended && n > mem[DONE] && mem[SLOT(n)] == from ->
+			mem[SLOT(n)] = to
+		:: else
+		fi
+	}
+}
+
+inline hold()
+{
+	change(1, OPEN, BUSY);
+	change(2, OPEN, BUSY);
+	FENCED(INITIATOR);
+#ifndef NO_BARRIER
+	BARRIER(TARGET);
+	FENCED(INITIATOR)
+#endif
+}
+
+inline unhold()
+{
+#ifdef NO_OPEN
+	skip
+#else
+	change(1, BUSY, OPEN);
+	change(2, BUSY, OPEN)
+#endif
+}
+
+/* process_vm_writev(): it is there when the call returns */
+inline do_it(n)
+{
+#ifdef OVER_EARLY
+	release(INITIATOR, SLOT(n), OVER);
+	FENCED(INITIATOR);
+#endif
+	begin(n, INITIATOR);
+	atomic { FENCED(INITIATOR) -> mem[DATA(n)] = 1 };
+#ifndef OVER_EARLY
+	release(INITIATOR, SLOT(n), OVER);
+#endif
+	tell(n)
+}
+
+inline tell(n)
+{
+	d_step {
+		assert(n == ended + 1);
+		assert(LOAD(INITIATOR, DATA(n)) == 1);
+		ended = n
+	}
+}
+
+#define MINE(first) (LOAD(INITIATOR, DOING) < (first))
+#ifdef NO_DOING_LOOK
+#undef MINE
+#define MINE(first) true
+#endif
+
+/* near_offers_withdraw() */
+inline withdraw()
+{
+	first = ended + 1;
+	if
+	:: MINE(first) ->
+		hold();
+		if
+		:: ended < 1 && MINE(first) -> do_it(1)
+		:: else
+		fi;
+		if
+		:: ended == 1 && MINE(first) -> do_it(2)
+		:: else
+		fi;
+		unhold()
+	:: else
+	fi;
+	first = 0
+}
+
+/* near_offers_stop() */
+inline stop()
+{
+	hold();
+#ifdef NO_WAIT
+	first = LOAD(INITIATOR, DOING);
+#else
+	do
+	:: first = LOAD(INITIATOR, DOING);
+		if
+		:: first <= LOAD(INITIATOR, DONE) -> break
+		:: else -> (LOAD(INITIATOR, DONE) >= first || LOAD(INITIATOR, DOING) != first)
+		fi
+	od;
+#endif
+	if
+	:: ended < 1 && first < 1 -> do_it(1)
+	:: ended < 1 && first >= 1 -> tell(1)
+	:: else
+	fi;
+	if
+	:: ended < 2 && first < 2 -> do_it(2)
+	:: ended < 2 && first >= 2 -> tell(2)
+	:: else
+	fi;
+	unhold()
+}
+
+proctype initiator()
+{
+	byte first, tries;
+
+	{
+		do
+		/* near_offers_count() */
+		:: ended < OFFERS && LOAD(INITIATOR, DONE) > ended -> tell(ended + 1)
+		:: ended < OFFERS && tries < 2 -> tries++; withdraw()
+#ifdef CLOSES
+		:: ended < OFFERS -> stop(); break
+#endif
+		:: ended == OFFERS -> break
+#ifdef GONE
+		/* near_offers_drained(): what it has counted ends well, the rest in error */
+		:: dead[TARGET] && FENCED(TARGET) && LOAD(INITIATOR, DONE) <= ended -> break
+#endif
+		od
+	} unless { dead[INITIATOR] };
+	FENCED(INITIATOR);
+	left = true
+}
+
+inline count(n)
+{
+#ifdef DONE_RELAXED
+	store(TARGET, DONE, n)
+#else
+	release(TARGET, DONE, n)
+#endif
+}
+
+/* near_offer_take(), the operation, near_offer_done() */
+inline serve(n)
+{
+	if
+	:: LOAD(TARGET, SLOT(n)) == OVER ->
+		assert(does[n] == 1);
+		count(n);
+		passed = n
+#ifdef DIES
+#ifndef BUSY_STAYS
+	:: LOAD(TARGET, SLOT(n)) == BUSY && dead[INITIATOR] && left ->
+		count(n);
+		passed = n
+#endif
+#endif
+	:: LOAD(TARGET, SLOT(n)) == OPEN ->
+#ifdef DOING_LATE
+		again = LOAD(TARGET, SLOT(n));
+		store(TARGET, DOING, n);
+#else
+		store(TARGET, DOING, n);
+		again = LOAD(TARGET, SLOT(n));
+#endif
+		if
+#ifdef NO_SECOND_LOOK
+		:: true ->
+#else
+		:: again == OPEN ->
+#endif
+#ifdef DONE_EARLY
+			count(n);
+#endif
+			begin(n, TARGET);
+			store(TARGET, DATA(n), 1);
+#ifndef DONE_EARLY
+			count(n);
+#endif
+			passed = n
+#ifndef NO_SECOND_LOOK
+		:: else ->
+#ifndef NO_BACK
+			store(TARGET, DOING, n - 1)
+#else
+			skip
+#endif
+#endif
+		fi;
+		again = 0
+	fi
+}
+
+proctype target()
+{
+	byte again;
+
+	{
+		do
+		:: passed == 0 -> serve(1)
+		:: passed == 1 -> serve(2)
+		:: passed == OFFERS -> break
+		od
+	} unless { dead[TARGET] };
+end:
+	(left && FENCED(TARGET));
+#ifndef DIES
+#ifndef GONE
+	assert(ended == OFFERS);
+	assert(mem[DATA(1)] == 1 && mem[DATA(2)] == 1)
+#endif
+#endif
+}
+
+init {
+	atomic {
+		mem[SLOT(1)] = OPEN;
+		mem[SLOT(2)] = OPEN;
+#ifdef DIES
+		mortal[INITIATOR] = true;
+#endif
+#ifdef GONE
+		mortal[TARGET] = true;
+#endif
+		run processor(INITIATOR);
+		run processor(TARGET);
+		run killer(INITIATOR);
+		run killer(TARGET);
+		run initiator();
+		run target()
+	}
+}

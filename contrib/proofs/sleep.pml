@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A thread that sleeps, and what wakes it: near_woken(), near_arm(), then a read of
+ * the pipe. Two producers publish a slot each, see the raised flag, ring, and write
+ * a byte if the port is armed. A sleeper whose ring has a slot, and to whom no byte
+ * and no death comes any more, is an invalid end state. Producers may be stopped
+ * anywhere (that is what the order of steps is), and one be killed. The ring of the
+ * first is polled at first, that of the second is left to the bell.
+ *
+ * C: link/lane.c near_arm near_port_bell near_ring_rang near_lane_heat
+ * C: link/peer.c near_bell near_wake
+ * C: link/alive.c near_woken near_wake_drain near_port_reap
+ * C: link/port.c near_port_barrier
+ * C: link/ring.h near_tx_publish near_tx_cold
+ *
+ * WITH AGAIN: one producer, of three slots.
+ * WITH STOP: one of the two stops at any step, for ever, and is not found dead.
+ * WITH FENCE: membarrier is refused, and the producers fence.
+ * MUTANT NO_BARRIER: the sleeper fences alone
+ * MUTANT NO_BELL_LOOK: near_arm() does not look at the bell
+ * MUTANT NO_SLOT_LOOK: nor at the rings
+ * MUTANT ARMED_FIRST: armed is raised before the flags, and the barrier is between
+ * MUTANT CLEARS_FIRST STOP: a producer clears armed before its byte is written
+ * MUTANT CLEARS_ANY AGAIN: it clears armed of whatever sleep
+ * MUTANT LOADS_FIRST: it loads armed before it sets its bits
+ * MUTANT NO_DEATHS: the sleeper does not hear of deaths
+ * MUTANT NO_FENCE FENCE: the producers do not fence
+ *
+ * Not here: several sleepers on one port, and work that another thread of the
+ * process adds (near_port_added()): both are under the owner's lock.
+ */
+#ifdef AGAIN
+#define P 1
+#define N 3
+#else
+#define P 2
+#define N 1
+#endif
+#define SLOT(p) (p)
+#define COLD(p) (2 + (p))
+#define BELL 4		/* bits; its word's bit is cold.pml's */
+#define ARMED 5
+#define WORDS 6
+#define THREADS 3
+#define DEPTH 4
+#define SLEEPER 2
+#define SLEEPS 8	/* more than there are bytes and deaths to wake it */
+#ifdef AGAIN
+#define PASSES PASS(2) PASS(5)
+#else
+#define PASSES PASS(2) PASS(3) PASS(5)	/* COLD, ARMED */
+#endif
+#include "memory.pml"
+
+byte sent[2], got[2], pipe, sleeps;
+bool ended[2], hot[2];
+
+/* near_bell() */
+inline bell(p)
+{
+#ifdef LOADS_FIRST
+	FENCED(p);
+	asleep = LOAD(p, ARMED);
+#endif
+	atomic { FENCED(p) -> mem[BELL] = mem[BELL] | (1 << p) };
+#ifndef LOADS_FIRST
+	asleep = LOAD(p, ARMED);
+#endif
+	if
+	:: asleep ->
+#ifndef CLEARS_FIRST
+		pipe++;
+#endif
+		atomic {
+			FENCED(p) ->
+			if
+#ifdef CLEARS_ANY
+			:: true -> mem[ARMED] = 0
+#else
+			:: mem[ARMED] == asleep -> mem[ARMED] = 0
+			:: else
+#endif
+			fi;
+			asleep = 0
+		}
+#ifdef CLEARS_FIRST
+		pipe++
+#endif
+	:: else
+	fi
+}
+
+proctype producer(byte p)
+{
+	byte asleep;
+
+	{
+		do
+		:: sent[p] < N ->
+			atomic { release(p, SLOT(p), sent[p] + 1); sent[p]++ };
+#ifdef FENCE
+#ifndef NO_FENCE
+			FENCED(p);
+#endif
+#endif
+			if
+			:: LOAD(p, COLD(p)) -> bell(p)
+			:: else
+			fi
+		:: else -> break
+		od
+	} unless { dead[p] }
+}
+
+inline take(p)
+{
+	d_step {
+		hot[p] && got[p] < LOAD(SLEEPER, SLOT(p)) ->
+		got[p] = LOAD(SLEEPER, SLOT(p))
+	}
+}
+
+inline reap(p)
+{
+	d_step {
+		dead[p] && !ended[p] && FENCED(p) ->
+		got[p] = mem[SLOT(p)];
+		ended[p] = true
+	}
+}
+
+#ifdef STOP
+#define ALL(p) (got[p] == N || dead[p])
+#define NO_DEATHS
+#else
+#define ALL(p) (got[p] == N || ended[p])
+#endif
+#define MORE(p) (hot[p] && LOAD(SLEEPER, SLOT(p)) > got[p])
+#if P == 1
+#define DONE ALL(0)
+#define READY MORE(0)
+#else
+#define DONE (ALL(0) && ALL(1))
+#define READY (MORE(0) || MORE(1))
+#endif
+
+inline polls()
+{
+	if
+	:: LOAD(SLEEPER, BELL) ->
+		atomic {
+			FENCED(SLEEPER) ->
+			bits = mem[BELL];
+			mem[BELL] = 0
+		};
+		if :: bits & 1 -> heat(0) :: else fi;
+#if P == 2
+		if :: bits & 2 -> heat(1) :: else fi;
+#endif
+		bits = 0
+	:: else
+	fi;
+	do
+	:: take(0)
+#if P == 2
+	:: take(1)
+#endif
+	:: else -> break
+	od
+}
+
+/* Whoever was killed is noticed sooner or later, and each time before it sleeps. */
+inline woken()
+{
+	if
+	:: atomic { pipe -> pipe = 0; store(SLEEPER, ARMED, 0) }
+	:: else
+	fi;
+	if
+	:: reap(0)
+	:: else
+	fi
+}
+
+inline heat(p)
+{
+	atomic { store(SLEEPER, COLD(p), 0); hot[p] = true }
+}
+
+/* Of what is not polled it is up already. */
+inline raise_one(p)
+{
+	if
+	:: hot[p] -> store(SLEEPER, COLD(p), 1)
+	:: else
+	fi
+}
+
+inline raise()
+{
+	raise_one(0);
+#if P == 2
+	raise_one(1)
+#endif
+}
+
+inline barrier()
+{
+	FENCED(SLEEPER);
+#ifndef FENCE
+#ifndef NO_BARRIER
+	BARRIER(0);
+#if P == 2
+	BARRIER(1);
+#endif
+	FENCED(SLEEPER)
+#endif
+#endif
+}
+
+proctype sleeper()
+{
+	byte bits;
+
+	do
+	:: polls();
+		if
+		:: DONE -> break
+		:: else
+		fi;
+		woken();
+		sleeps++;
+		assert(sleeps <= SLEEPS);
+#ifdef ARMED_FIRST
+		release(SLEEPER, ARMED, sleeps);
+		barrier();
+		raise();
+#else
+		raise();
+		release(SLEEPER, ARMED, sleeps);
+		barrier();
+#endif
+		if
+#ifndef NO_BELL_LOOK
+		:: LOAD(SLEEPER, BELL)
+#endif
+#ifndef NO_SLOT_LOOK
+		:: READY
+#endif
+		:: else ->
+			if
+			:: pipe
+			:: DONE		/* it may sleep for ever */
+#ifndef NO_DEATHS
+			:: dead[0] && !ended[0] && FENCED(0)
+#endif
+			fi
+		fi
+	od
+}
+
+init {
+	atomic {
+		mortal[0] = true;
+		hot[0] = true;
+		mem[COLD(1)] = 1;
+		run processor(0);
+		run processor(SLEEPER);
+		run killer(0);
+		run producer(0);
+#if P == 2
+		run processor(1);
+		run producer(1);
+#endif
+		run sleeper()
+	}
+}
