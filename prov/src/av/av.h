@@ -5,7 +5,7 @@
  * Address vectors, and which addresses are local. av.c has the calls of the
  * application, av_core.c the AVs of the core behind one of ours, map.h what an
  * endpoint's local peer knows of them, route.h the decision that follows:
- * which path. docs/overview.md has the rules.
+ * which path. docs/address-vectors.md has the rules.
  *
  * Cost: a send pays one load (route.h). Inserting looks each address up in the
  * registry, and a call with many reads its directory once (local/registry.h).

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The owner lock of a domain, see docs/overview.md. Under FI_THREAD_DOMAIN
+ * The owner lock of a domain, see docs/objects.md. Under FI_THREAD_DOMAIN
  * the application serialises everything in a domain and the lock is off:
  * one predictable branch. It is a futex of ours, because the C library's mutex
  * takes 50 instructions for each call of the data path. Not recursive.

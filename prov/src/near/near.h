@@ -5,7 +5,7 @@
  * near, the transport: messages between processes of one host and user over
  * shared memory. It knows no libfabric; it matches nothing and queues nothing.
  * Whoever embeds it gives it a struct near_sink and decides there where each
- * message goes. docs/near.md has the memory layout and the protocols.
+ * message goes. docs/near/ has the memory layout and the protocols.
  *
  * A port is not thread safe: its owner serialises all calls for it, and the
  * sink is called from within near_poll() only. Errors are negative errno
@@ -256,9 +256,9 @@ int near_table_add(struct near_table *table,
 void near_table_remove(struct near_table *table, uint64_t key);
 
 /*
- * One-sided operations: reads, writes and atomics of the memory of peers, and
- * theirs of ours. near_rma_open() makes a port have them. docs/near.md has the
- * protocol.
+ * One-sided operations: reads, writes and atomics on the memory of peers, and
+ * those of peers on ours. near_rma_open() adds them to a port. The protocol is
+ * in docs/near/rma.md.
  */
 /* Numbers are those of enum fi_datatype and enum fi_op. */
 enum near_type {

@@ -4,7 +4,7 @@
 /*
  * What lies in shared memory: one region per port, written to by every sender.
  * Nothing that is read here may be used as an index, a length or a pointer
- * before it has been checked. docs/near.md draws it.
+ * before it has been checked. docs/near/design.md draws it.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H

@@ -9,8 +9,9 @@
  * The target pays for none of this: it says which offer it is at by a plain
  * store (near_ctl.doing), and looks at the slot again. We say in the slot that
  * it is withdrawn, have a barrier on all processors, and look which one the
- * target is at: one of the two has seen the other. docs/near.md has the
- * argument. Offers are numbered, on both sides, as they come in the ring.
+ * target is at: one of the two has seen the other. The argument is in
+ * docs/near/memory-ordering.md. Offers are numbered, on both sides, as they
+ * come in the ring.
  *
  * Where offers to a peer are withdrawn, fewer and fewer are made.
  */

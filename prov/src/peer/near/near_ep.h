@@ -5,7 +5,7 @@
  * The local side of an endpoint over near: a port of it, the peers that it
  * knows by number, and what is under way. ep.c opens and connects, send.c
  * sends, sink.c receives, death.c ends what a peer leaves, onesided.h is for
- * RMA and atomics. docs/near.md describes near itself.
+ * RMA and atomics. docs/near/design.md describes near itself.
  *
  * Cost: 36 KiB an endpoint, and near's own memory; a message, sent or received,
  * is near's code inlined into ours. Protected by the domain's lock.
