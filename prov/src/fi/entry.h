@@ -16,6 +16,13 @@
 #include <stddef.h>
 #include <rdma/providers/fi_prov.h>
 
+#define DUO_STRING(x) #x
+#define DUO_STRING_OF(x) DUO_STRING(x)
+/* fi_duo_info(1) and what(1) read it in the module's file. */
+#define DUO_IDENT(name, version) \
+	"@(#)" name " " version " libfabric " \
+	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION)
+
 /* A runtime parameter, which fi_duo(7) or fi_near(7) describes. */
 struct duo_param {
 	const char *name;
@@ -38,5 +45,10 @@ void duo_param_read_yield(const struct duo_param *param);
 bool duo_entry_version_ok(void);
 /* The provider, with its functions. */
 struct fi_provider *duo_entry(void);
+/*
+ * The same for a module with a core of libfabric's, after it has read its
+ * parameters. NULL: not for the libfabric that runs.
+ */
+struct fi_provider *duo_entry_core(void);
 
 #endif /* DUO_ENTRY_H */

@@ -1,123 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The module of ofi_duo: version gate, parameters, return. */
+/* The module of ofi_duo: a provider by the name of "<core>;ofi_duo". */
 
 #include "config.h"
 
-#include <string.h>
-
 #include "fi/entry.h"
-#include "base/compat.h"
 #include "base/log.h"
-#include "base/params.h"
 
-#define DUO_STRING(x) #x
-#define DUO_STRING_OF(x) DUO_STRING(x)
-
-/* fi_duo_info(1) and what(1) read it in the module's file. */
 static const char duo_ident[] __attribute__((used)) =
-	"@(#)" DUO_NAME " " PACKAGE_VERSION " libfabric "
-	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION);
-
-static void duo_param_read_local(const struct duo_param *param)
-{
-	char *text = NULL;
-	int kind;
-
-	if (fi_param_get_str(&duo_prov, param->name, &text) || !text)
-		return;
-	duo_params.local_on = strcasecmp(text, "off");
-	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
-		if (!strcasecmp(text, duo_peers[kind]->name))
-			break;
-	}
-	if (kind < DUO_PEER_KINDS)
-		duo_params.local = kind;
-	else if (duo_params.local_on)
-		DUO_WARN(CORE, "FI_OFI_DUO_LOCAL=%s is not a local transport, "
-			 "using %s; set it to near, shm or off\n", text,
-			 duo_peers[duo_params.local]->name);
-}
-
-static const struct duo_param duo_param_table[] = {
-	{ "local", FI_PARAM_STRING, NULL,
-	  duo_param_read_local,
-	  "Transport within a host: near (part of ofi_duo), shm (libfabric's "
-	  "provider) or off (the core provider carries all messages). "
-	  "Processes with different values communicate over the core "
-	  "provider (default: near)" },
-	{ "stats", FI_PARAM_BOOL, &duo_params.stats, NULL,
-	  "Print one line of statistics per endpoint on standard error "
-	  "when it is closed (default: off)" },
-	{ "cores", FI_PARAM_STRING, &duo_params.cores, NULL,
-	  "Core providers, separated by commas, that fi_getinfo returns "
-	  "with ofi_duo if neither FI_PROVIDER nor the hints name a "
-	  "provider (default: efa,tcp,verbs;ofi_rxm)" },
-	{ "registry_dir", FI_PARAM_STRING, &duo_params.registry_dir, NULL,
-	  "Directory for the files through which the processes of a user "
-	  "find each other on a host (default: /dev/shm)" },
-	{ "defer_polls", FI_PARAM_SIZE_T, &duo_params.defer_polls,
-	  duo_param_read_positive,
-	  "Consecutive completion queue reads without a local event after "
-	  "which deferred receives, those from any source, are posted to "
-	  "the core provider (1 to 1000000, default: 64)" },
-	{ "defer_us", FI_PARAM_SIZE_T, &duo_params.defer_us,
-	  duo_param_read_positive,
-	  "Time after which the oldest deferred receive is posted to the "
-	  "core provider during local traffic, in microseconds (1 to "
-	  "1000000, default: 200)" },
-	{ "core_poll_interval", FI_PARAM_SIZE_T, &duo_params.core_poll_interval,
-	  duo_param_read_positive,
-	  "Completion queue reads per poll of an idle core provider during "
-	  "local traffic (1 to 1000000, default: 64)" },
-	{ "wait_poll_us", FI_PARAM_SIZE_T, &duo_params.wait_poll_us,
-	  duo_param_read_positive,
-	  "Time after which the descriptor of a completion queue with "
-	  "FI_WAIT_FD becomes readable if libfabric's shm or the core "
-	  "provider cannot signal it, in microseconds (1 to 1000000, "
-	  "default: 500)" },
-	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
-	  "Memory budget of an endpoint's receive rings over near, in "
-	  "bytes; each sender gets at least 4 KiB and at most 336 KiB "
-	  "(default: 1032192)" },
-	{ "ptracer", FI_PARAM_BOOL, &duo_params.ptracer, NULL,
-	  "If Yama's ptrace_scope is 1, permit all processes of this user "
-	  "to access the memory of this process and to debug it, so that "
-	  "near copies large messages directly (default: on)" },
-	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
-	  duo_param_read_yield,
-	  "Consecutive completion queue reads without a local event after "
-	  "which the reader calls sched_yield(2), rounded up to a power of "
-	  "two (0: never; default: 64 if the CPUs are oversubscribed, "
-	  "otherwise 0)" },
-};
-
-/*
- * Peers share structures that are not public, and differ between minor
- * versions, fi_peer(3): libfabric's shm must be of ours.
- */
-static bool duo_version_ok(void)
-{
-	uint32_t running = fi_version();
-
-	if (!duo_entry_version_ok())
-		return false;
-	if (running == DUO_FI_VERSION ||
-	    !duo_peers[duo_params.local]->same_libfabric)
-		return true;
-	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
-		 "FI_OFI_DUO_LOCAL=shm both must be the same; not available. "
-		 "Use near, or build ofi_duo against the libfabric that "
-		 "loads it\n",
-		 FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(running),
-		 FI_MINOR(running));
-	return false;
-}
+	DUO_IDENT(DUO_NAME, PACKAGE_VERSION);
 
 struct fi_provider *fi_prov_ini(void)
 {
-	duo_params_load(duo_param_table, sizeof(duo_param_table) /
-					 sizeof(duo_param_table[0]));
-	return duo_version_ok() ? duo_entry() : NULL;
+	return duo_entry_core();
 }
