@@ -26,6 +26,11 @@ struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
+/*
+ * True if an endpoint of ours has all that an info of the core's promises. The
+ * log names the attribute otherwise.
+ */
+bool duo_info_kept(const struct fi_info *info);
 /* Messages from and to device memory? */
 bool duo_info_device(const struct fi_info *info);
 /* Asks for FI_FENCE, or an order between messages and RMA. */
@@ -39,6 +44,12 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 /* one opener per fid class; av/ and cq/ have theirs */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
+/*
+ * Opens a fabric over one that the application has opened of the core, which
+ * is the new one's from then on. ops: the fabric's operations.
+ */
+int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
+		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
 int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		    struct fid_domain **domain_fid, void *context);
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,

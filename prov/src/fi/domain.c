@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "core/traits.h"
+#include "cq/auto.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
 #include "obj/domain.h"
@@ -30,6 +31,7 @@ static int duo_domain_close(struct fid *fid)
 
 	if (atomic_load(&domain->refs))
 		return -FI_EBUSY;
+	duo_auto_stop(domain);
 	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
@@ -132,6 +134,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
+	if (duo_auto_needed(info))	/* one more thread than promised */
+		core->domain_attr->threading = FI_THREAD_SAFE;
 	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
 			&domain->path_domain[FI_DUO_CORE], context);
 	fi_freeinfo(core);
@@ -221,7 +225,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	if (ret)
 		goto free_domain;
 	duo_lock_init(&domain->lock,
-		      info->domain_attr->threading != FI_THREAD_DOMAIN);
+		      info->domain_attr->threading != FI_THREAD_DOMAIN ||
+		      duo_auto_needed(info));
 	ret = duo_domain_open_core(domain, info, context);
 	if (ret)
 		goto free_name;
@@ -229,6 +234,9 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	ret = duo_near_table_open(domain, info);
 	if (ret)
 		goto close_core;
+	ret = duo_auto_start(domain, info);
+	if (ret)
+		goto close_table;
 
 	domain->domain_fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->domain_fid.fid.context = context;
@@ -240,6 +248,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	*domain_fid = &domain->domain_fid;
 	return 0;
 
+close_table:
+	duo_near_table_close(domain);
 close_core:
 	fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
 free_name:

@@ -4,8 +4,9 @@
 /*
  * What the entry files have in common. A module is all of the objects and one
  * entry file, which has the one exported symbol: entry_duo.c has a core by the
- * fabric's name, entry_near.c one that carries nothing. Two modules of one
- * process share nothing: all other symbols are hidden.
+ * fabric's name, entry_hook.c the one that the application has opened,
+ * entry_near.c one that carries nothing. Two modules of one process share
+ * nothing: all other symbols are hidden.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */

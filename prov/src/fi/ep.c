@@ -184,11 +184,16 @@ static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* EFA's own shm path would be a second one. Not an option of other cores. */
+/*
+ * EFA's own shm path would be a second one. Not an option of other cores. An
+ * application that has opened efa itself keeps it where ours is not to be had.
+ */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
 
+	if (duo_params.hook && (!ep->domain->peer || !ep->opts.wants_local))
+		return;
 	fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
 		  DUO_OPT_SHM_PERMITTED, &permitted,
 		  sizeof(permitted));
@@ -396,7 +401,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->core_tx = ep->core.carries_nothing ? NULL :
 		      ep->path_ep[FI_DUO_CORE];
 	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
-	if (ep->inject_size > local->inject_size)
+	if (ep->inject_size > local->inject_size && !duo_params.hook)
 		ep->inject_size = local->inject_size;
 	ep->rx.iov_limit = local->iov_limit;
 	if (info->rx_attr && info->rx_attr->iov_limit &&

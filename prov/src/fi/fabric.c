@@ -77,7 +77,8 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 	if (fabric->traits.own)
 		return fabric->traits.own->open(&core_attr,
 					&fabric->path_fabric[FI_DUO_CORE]);
-	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE], NULL);
+	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE],
+			 DUO_WRAPPED);
 }
 
 /* Without a peer the fabric still works: the core carries everything. */
@@ -91,6 +92,38 @@ static void duo_fabric_open_peer(struct duo_fabric *fabric)
 			 fabric->core_name);
 	else if (!peer->fabric_open || !peer->fabric_open(fabric))
 		fabric->peer = peer;
+}
+
+static void duo_fabric_start(struct duo_fabric *fabric, uint32_t api_version,
+			     void *context)
+{
+	duo_fabric_open_peer(fabric);
+	fabric->fabric_fid.fid.fclass = FI_CLASS_FABRIC;
+	fabric->fabric_fid.fid.context = context;
+	fabric->fabric_fid.fid.ops = &duo_fabric_fi_ops;
+	fabric->fabric_fid.ops = &duo_fabric_ops;
+	fabric->fabric_fid.api_version = api_version;
+	duo_opened_fabric(fabric);
+}
+
+int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
+		    struct fi_ops_fabric *ops, struct fid_fabric **fabric_fid)
+{
+	struct duo_fabric *fabric = calloc(1, sizeof(*fabric));
+
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->core_name = strdup(core_name);
+	if (!fabric->core_name) {
+		free(fabric);
+		return -FI_ENOMEM;
+	}
+	fabric->traits = duo_traits_find(core_name);
+	fabric->path_fabric[FI_DUO_CORE] = core;
+	duo_fabric_start(fabric, core->api_version, core->fid.context);
+	fabric->fabric_fid.ops = ops;
+	*fabric_fid = &fabric->fabric_fid;
+	return 0;
 }
 
 /*
@@ -144,14 +177,7 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 	ret = duo_fabric_open_core(fabric, attr);
 	if (ret)
 		goto free_name;
-	duo_fabric_open_peer(fabric);
-
-	fabric->fabric_fid.fid.fclass = FI_CLASS_FABRIC;
-	fabric->fabric_fid.fid.context = context;
-	fabric->fabric_fid.fid.ops = &duo_fabric_fi_ops;
-	fabric->fabric_fid.ops = &duo_fabric_ops;
-	fabric->fabric_fid.api_version = attr->api_version;
-	duo_opened_fabric(fabric);
+	duo_fabric_start(fabric, attr->api_version, context);
 	*fabric_fid = &fabric->fabric_fid;
 	return 0;
 

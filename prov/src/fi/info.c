@@ -149,6 +149,37 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
+/* What duo_info_restrict() lowers and no part of ours makes up for. */
+static const struct duo_hint duo_kept_fields[] = {
+	DUO_HINT_INFO(true, caps),
+	DUO_HINT_SET(tx_attr, caps),
+	DUO_HINT_SET(tx_attr, msg_order),
+	DUO_HINT_MAX(tx_attr, iov_limit),
+	DUO_HINT_SET(rx_attr, caps),
+	DUO_HINT_SET(rx_attr, msg_order),
+	DUO_HINT_MAX(rx_attr, iov_limit),
+	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
+	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
+	DUO_HINT_MAX(domain_attr, cq_data_size),
+};
+
+bool duo_info_kept(const struct fi_info *info)
+{
+	struct fi_info *ours;
+	bool kept;
+
+	if (!info || !info->fabric_attr || !info->domain_attr ||
+	    !info->ep_attr || !info->tx_attr || !info->rx_attr)
+		return false;
+	ours = fi_dupinfo(info);
+	if (!ours)
+		return false;
+	kept = !duo_info_restrict(ours) &&
+	       DUO_HINTS_WITHIN(info, ours, duo_kept_fields);
+	fi_freeinfo(ours);
+	return kept;
+}
+
 static const struct fi_info duo_offer = {
 	.caps = DUO_CAPS,
 	.tx_attr = &(struct fi_tx_attr) {

@@ -5,6 +5,7 @@
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +50,11 @@ struct duo_domain {
 	struct duo_ranges rx_ranges;	/* of receive entries */
 	bool any_thread;	/* may enter the core, be it one after another */
 	struct duo_lock lock;
+	struct duo_auto {
+		pthread_t thread;
+		bool running;
+		atomic_bool stop;
+	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */
 	atomic_int refs;
 };
 

@@ -11,11 +11,19 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 #include <rdma/fi_duo.h>
+#include <rdma/fi_errno.h>
 
 #include "base/compat.h"
 #include "base/util.h"
 #include "base/decoy.h"
 #include "obj/traits.h"
+
+/*
+ * Context of a core's fabric beneath "<core>;ofi_duo", which the hook does not
+ * wrap once more: an address that is the same in both modules, and that no
+ * application passes.
+ */
+#define DUO_WRAPPED ((void *) fi_strerror)
 
 struct duo_domain;
 struct duo_peer;

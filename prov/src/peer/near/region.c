@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "obj/fabric.h"
 #include "peer/near/onesided.h"
 
@@ -24,7 +25,8 @@ bool duo_near_serves(const struct fi_info *info)
 	       (info->caps & (FI_MSG | FI_TAGGED) ||
 		!(info->caps & FI_FENCE)) &&
 	       !(info->domain_attr->mr_mode & DUO_MR_UNKNOWN) &&
-	       info->domain_attr->data_progress != FI_PROGRESS_AUTO &&
+	       (info->domain_attr->data_progress != FI_PROGRESS_AUTO ||
+		duo_params.hook) &&
 	       !(info->tx_attr && info->tx_attr->iov_limit > NEAR_IOV_MAX);
 }
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The module of the hook. With FI_HOOK=duo libfabric passes it each fabric that
+ * has been opened. The application's infos, names and addresses are the core's;
+ * its objects are ours, beginning with the fabric. A domain for which near
+ * cannot keep all that the info promises is the core's, with all that is in it;
+ * so are passive endpoints and event queues. docs/hook.md has the attributes.
+ */
+
+#include "config.h"
+
+#include <string.h>
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "fi/entry.h"
+#include "base/log.h"
+#include "base/params.h"
+#include "core/traits.h"
+#include "cq/cq.h"
+#include "obj/fabric.h"
+
+#define DUO_HOOK "duo"		/* libfabric puts DUO_HOOK_PREFIX before it */
+#define DUO_HOOK_PREFIX "ofi_hook_"
+
+static const char duo_ident[] __attribute__((used)) =
+	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
+
+/* Fabrics and domains that the core opens in its own domains are its own. */
+static __thread bool duo_hook_inside;
+
+static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
+			   struct fid_domain **domain, void *context)
+{
+	struct fid_fabric *core = duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
+	bool inside = duo_hook_inside;
+	int ret;
+
+	duo_hook_inside = true;
+	ret = inside || !duo_info_kept(info) ?
+	      fi_domain(core, info, domain, context) :
+	      duo_domain_open(fabric, info, domain, context);
+	duo_hook_inside = inside;
+	return ret;
+}
+
+/* Flags are for a domain of which another provider is the user. */
+static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
+			    struct fid_domain **domain, uint64_t flags,
+			    void *context)
+{
+	return fi_domain2(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE], info,
+			  domain, flags, context);
+}
+
+static int duo_hook_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+			       struct fid_pep **pep, void *context)
+{
+	return fi_passive_ep(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE],
+			     info, pep, context);
+}
+
+static int duo_hook_eq(struct fid_fabric *fabric, struct fi_eq_attr *attr,
+		       struct fid_eq **eq, void *context)
+{
+	return fi_eq_open(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE], attr,
+			  eq, context);
+}
+
+static int duo_hook_wait(struct fid_fabric *fabric, struct fi_wait_attr *attr,
+			 struct fid_wait **wait)
+{
+	struct fid_fabric *core = duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
+
+	return core->ops->wait_open(core, attr, wait);
+}
+
+static struct fi_ops_fabric duo_hook_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = duo_hook_domain,
+	.passive_ep = duo_hook_passive_ep,
+	.eq_open = duo_hook_eq,
+	.wait_open = duo_hook_wait,
+	.trywait = duo_trywait,
+	.domain2 = duo_hook_domain2,
+};
+
+/*
+ * attr has the core's fabric and nothing else, context is the core's provider.
+ * Without a fabric of ours the application has the core's.
+ */
+static int duo_hook_fabric(struct fi_fabric_attr *attr,
+			   struct fid_fabric **fabric, void *context)
+{
+	const struct fi_provider *core = context;
+
+	if (duo_hook_inside || !duo_params.local_on ||
+	    !duo_traits_allowed(core->name) ||
+	    attr->fabric->fid.context == DUO_WRAPPED)
+		return -FI_ENODEV;
+	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
+}
+
+/* A job that does not ask for it has no second set of parameters. */
+static bool duo_hook_wanted(void)
+{
+	char *hooks = NULL;
+
+	return !fi_param_get_str(NULL, "hook", &hooks) && hooks &&
+	       strstr(hooks, DUO_HOOK);
+}
+
+/* Without getinfo it is a hook. Its parameters are those of ofi_duo. */
+struct fi_provider *fi_prov_ini(void)
+{
+	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;
+
+	if (!hook)
+		return NULL;
+	duo_params.hook = true;
+	hook->name = DUO_HOOK_PREFIX DUO_HOOK;
+	hook->getinfo = NULL;
+	hook->fabric = duo_hook_fabric;
+	return hook;
+}
