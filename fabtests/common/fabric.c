@@ -26,6 +26,26 @@ static bool ft_is_duo(const char *prov)
 	return strstr(prov, FT_DUO) != NULL;
 }
 
+/* The hook is inert without shared memory: nothing of it is then to be seen. */
+static bool ft_is_hooked(void)
+{
+	const char *hook = getenv("FI_HOOK");
+	const char *local = getenv("FI_OFI_DUO_LOCAL");
+
+	return hook && !strcmp(hook, "duo") &&
+	       !(local && !strcmp(local, "off"));
+}
+
+bool ft_wraps(void)
+{
+	return ft_is_duo(ft.opts.prov) || ft_is_hooked();
+}
+
+bool ft_is_bare(const char *core)
+{
+	return !strcmp(ft.opts.prov, core) && !ft_wraps();
+}
+
 /* These listen on an address; the others find their own. */
 static bool ft_wants_src(const char *prov)
 {
@@ -288,7 +308,7 @@ void ft_open(struct ft_ep *e, const struct ft_cfg *cfg)
 		ft_open_cntrs(e);
 	if (fi_open_ops(&e->ep->fid, FI_DUO_OPS, 0, (void **)&e->ops, NULL))
 		e->ops = NULL;
-	FT_CHECK(e->ops || e->cfg.plain || !ft_is_duo(ft.opts.prov),
+	FT_CHECK(e->ops || e->cfg.plain || !ft_wraps(),
 		 "%s has no %s", e->info->fabric_attr->prov_name, FI_DUO_OPS);
 	ft_self(e);
 	for (i = 0; i < ft.opts.nranks; i++)

@@ -213,6 +213,10 @@ bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order);
 /* What fi_getinfo gives for hints of this configuration. */
 int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 		  struct fi_info **info);
+/* True if this rank runs ofi_duo, by the provider's name or as a hook. */
+bool ft_wraps(void);
+/* True if it opens this core and nothing else. */
+bool ft_is_bare(const char *core);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
 bool ft_over_tcp(void);	/* not by way of ofi_rxm */

@@ -138,7 +138,7 @@ static void ft_run_come(void)
 
 static void ft_run(void)
 {
-	if (!strcmp(ft.opts.prov, "efa"))
+	if (ft_is_bare("efa"))
 		ft_skip("an AV of efa serves one endpoint");
 	if (ft.opts.rank)
 		ft_run_come();

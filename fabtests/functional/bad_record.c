@@ -168,7 +168,8 @@ static int ft_log_enabled(const struct fi_provider *prov,
 			  enum fi_log_level level, enum fi_log_subsys subsys,
 			  uint64_t flags)
 {
-	return level == FI_LOG_WARN && !strcmp(prov->name, "ofi_duo");
+	return level == FI_LOG_WARN && (!strcmp(prov->name, "ofi_duo") ||
+					!strcmp(prov->name, "ofi_hook_duo"));
 }
 
 static void ft_log(const struct fi_provider *prov, enum fi_log_level level,

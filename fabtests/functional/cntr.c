@@ -184,7 +184,7 @@ static void ft_run(void)
 		{ "no completion queue", ft_alone },
 	};
 	/* when they are alone, tcp misses counts and others want queues */
-	size_t bare = strstr(ft.opts.prov, "ofi_duo") ? 0 : 2;
+	size_t bare = ft_wraps() ? 0 : 2;
 
 	ft_run_cases(cases, FT_COUNT(cases) - bare);
 }

@@ -229,7 +229,7 @@ static void ft_run(void)
 	ft.together = true;
 	ft_run_cases(cases, FT_COUNT(cases));
 	/* an AV of the core itself serves one endpoint */
-	if (strcmp(ft.opts.prov, "efa"))
+	if (!ft_is_bare("efa"))
 		ft_run_cases(shared_av, FT_COUNT(shared_av));
 }
 

@@ -159,6 +159,7 @@ static void ft_far_main(const struct ft_child *parent)
 	char name[FT_NAME_MAX];
 	fi_addr_t us;
 
+	unsetenv("FI_HOOK");	/* read at the first call of libfabric */
 	ft_open(&e, &plain);
 	ft_tell(parent->to, e.self.name, FT_NAME_MAX);
 	ft_hear(parent->from, name, sizeof(name));
@@ -422,7 +423,7 @@ static void ft_run(void)
 	/* the core alone would wait for ever for shared memory of efa's own */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);
-	if (strstr(ft.opts.prov, "ofi_duo"))
+	if (ft_wraps())
 		ft_far_start();
 	else
 		cfg.caps |= FI_RMA | FI_ATOMIC;

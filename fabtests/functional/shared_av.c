@@ -337,7 +337,7 @@ static void ft_run(void)
 	};
 
 	ft.together = true;
-	if (!strcmp(ft.opts.prov, "efa"))
+	if (ft_is_bare("efa"))
 		ft_skip("an AV of efa serves one endpoint");
 	ft_run_cases(cases, FT_COUNT(cases));
 	if (ft_has_prefix(ft.opts.prov, "efa"))

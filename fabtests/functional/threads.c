@@ -161,7 +161,7 @@ static bool ft_shares_cq_in_use(void)
 /* Over ofi_rxm none does: bare, it crashes in each run (two of two, 2.1). */
 static void *ft_come_and_go(void *arg)
 {
-	bool share_av = strcmp(ft.opts.prov, "efa"); /* serves one endpoint */
+	bool share_av = !ft_is_bare("efa");	/* serves one endpoint */
 	bool share_cq = ft_shares_cq_in_use();
 	struct ft_worker *w = arg;
 	int lives;

@@ -253,7 +253,7 @@ static void ft_run(void)
 	size_t count = FT_COUNT(cases);
 
 	/* not every core has these */
-	if (!strstr(ft.opts.prov, "ofi_duo"))
+	if (!ft_wraps())
 		count = 2;
 	ft_run_cases(cases, count);
 }
