@@ -28,22 +28,65 @@ struct duo_none_domain {
 	int mr_mode;
 };
 
-int duo_none_close(struct fid *fid)
+static struct duo_none_fabric *duo_none_fabric_of(struct fid *fid)
 {
+	return duo_container_of(fid, struct duo_none_fabric, fabric_fid.fid);
+}
+
+static int duo_none_close(struct fid *fid)
+{
+	struct duo_none_eq *eq;
+
+	switch (fid->fclass) {
+	case FI_CLASS_FABRIC:
+		if (atomic_load(&duo_none_fabric_of(fid)->refs))
+			return -FI_EBUSY;
+		break;
+	case FI_CLASS_EQ:
+		eq = duo_container_of(fid, struct duo_none_eq, eq_fid.fid);
+		atomic_fetch_sub(&eq->fabric->refs, 1);
+		break;
+	case FI_CLASS_AV:
+		duo_none_av_fini(fid);
+		break;
+	}
 	free(fid);
 	return 0;
 }
 
-struct fi_ops duo_none_fi_ops = {
+/* Only endpoints are told apart by what they are bound to. */
+static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_EP:
+		return duo_none_ep_bind(fid, bfid, flags);
+	case FI_CLASS_AV:
+		return bfid && bfid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+/* A CQ has no descriptor: nothing ever comes, and wakes a thread. */
+static int duo_none_control(struct fid *fid, int command, void *arg)
+{
+	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
+		return 0;
+	if (fid->fclass != FI_CLASS_CQ || command != FI_GETWAIT)
+		return -FI_ENOSYS;
+	*(int *) arg = -1;
+	return 0;
+}
+
+static struct fi_ops duo_none_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = duo_none_close,
-	.bind = duo_no_bind,
-	.control = duo_no_control,
+	.bind = duo_none_bind,
+	.control = duo_none_control,
 	.ops_open = duo_no_ops_open,
 };
 
-void *duo_none_alloc(size_t size, size_t fclass, void *context,
-		     struct fi_ops *ops)
+void *duo_none_alloc(size_t size, size_t fclass, void *context)
 {
 	struct fid *fid = calloc(1, size);
 
@@ -51,7 +94,7 @@ void *duo_none_alloc(size_t size, size_t fclass, void *context,
 		return NULL;
 	fid->fclass = fclass;
 	fid->context = context;
-	fid->ops = ops;
+	fid->ops = &duo_none_fi_ops;
 	return fid;
 }
 
@@ -83,8 +126,7 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	if (attr->offset || (attr->iov_count != 1 && attr->access &
 			     (FI_REMOTE_READ | FI_REMOTE_WRITE)))
 		return -FI_EINVAL;
-	mr = duo_none_alloc(sizeof(*mr), FI_CLASS_MR, attr->context,
-			    &duo_none_fi_ops);
+	mr = duo_none_alloc(sizeof(*mr), FI_CLASS_MR, attr->context);
 	if (!mr)
 		return -FI_ENOMEM;
 	mr->mem_desc = mr;
@@ -113,8 +155,7 @@ static int duo_none_domain_open(struct fid_fabric *fabric,
 				struct fid_domain **domain_fid, void *context)
 {
 	struct duo_none_domain *domain =
-		duo_none_alloc(sizeof(*domain), FI_CLASS_DOMAIN, context,
-			       &duo_none_fi_ops);
+		duo_none_alloc(sizeof(*domain), FI_CLASS_DOMAIN, context);
 
 	if (!domain)
 		return -FI_ENOMEM;
@@ -123,16 +164,6 @@ static int duo_none_domain_open(struct fid_fabric *fabric,
 	domain->domain_fid.ops = &duo_none_domain_ops;
 	domain->domain_fid.mr = &duo_none_mr_ops;
 	*domain_fid = &domain->domain_fid;
-	return 0;
-}
-
-static int duo_none_eq_close(struct fid *fid)
-{
-	struct duo_none_eq *eq = duo_container_of(fid, struct duo_none_eq,
-						  eq_fid.fid);
-
-	atomic_fetch_sub(&eq->fabric->refs, 1);
-	free(eq);
 	return 0;
 }
 
@@ -167,14 +198,6 @@ static const char *duo_none_eq_strerror(struct fid_eq *eq, int prov_errno,
 	return fi_strerror(prov_errno);
 }
 
-static struct fi_ops duo_none_eq_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = duo_none_eq_close,
-	.bind = duo_no_bind,
-	.control = duo_no_control,
-	.ops_open = duo_no_ops_open,
-};
-
 static struct fi_ops_eq duo_none_eq_ops = {
 	.size = sizeof(struct fi_ops_eq),
 	.read = duo_none_eq_read,
@@ -189,26 +212,14 @@ static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {
 	struct duo_none_eq *eq = duo_none_alloc(sizeof(*eq), FI_CLASS_EQ,
-						context, &duo_none_eq_fi_ops);
+						context);
 
 	if (!eq)
 		return -FI_ENOMEM;
-	eq->fabric = duo_container_of(fabric, struct duo_none_fabric,
-				      fabric_fid);
+	eq->fabric = duo_none_fabric_of(&fabric->fid);
 	eq->eq_fid.ops = &duo_none_eq_ops;
 	atomic_fetch_add(&eq->fabric->refs, 1);
 	*eq_fid = &eq->eq_fid;
-	return 0;
-}
-
-static int duo_none_fabric_close(struct fid *fid)
-{
-	struct duo_none_fabric *fabric =
-		duo_container_of(fid, struct duo_none_fabric, fabric_fid.fid);
-
-	if (atomic_load(&fabric->refs))
-		return -FI_EBUSY;
-	free(fabric);
 	return 0;
 }
 
@@ -218,14 +229,6 @@ static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
 {
 	return 0;
 }
-
-static struct fi_ops duo_none_fabric_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = duo_none_fabric_close,
-	.bind = duo_no_bind,
-	.control = duo_no_control,
-	.ops_open = duo_no_ops_open,
-};
 
 static struct fi_ops_fabric duo_none_fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
@@ -238,8 +241,7 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid)
 {
 	struct duo_none_fabric *fabric =
-		duo_none_alloc(sizeof(*fabric), FI_CLASS_FABRIC, NULL,
-			       &duo_none_fabric_fi_ops);
+		duo_none_alloc(sizeof(*fabric), FI_CLASS_FABRIC, NULL);
 
 	if (!fabric)
 		return -FI_ENOMEM;

@@ -29,13 +29,13 @@ int duo_none_getinfo(const char *node, uint64_t flags,
 int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
-/* none.c: an object is its fid, which comes first, and what its struct has. */
-extern struct fi_ops duo_none_fi_ops;
-int duo_none_close(struct fid *fid);
+/*
+ * none.c: an object is its fid, which comes first, and what its struct has.
+ * All have the same fi_close(3), fi_control(3) and bind, by their class.
+ */
+void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* The mr_mode that it was opened with. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
-void *duo_none_alloc(size_t size, size_t fclass, void *context,
-		     struct fi_ops *ops);
 
 /* none_ep.c */
 int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
@@ -47,9 +47,11 @@ int duo_none_query_atomic(struct fid_domain *domain, enum fi_datatype type,
 			  uint64_t flags);
 int duo_none_ep_open(struct fid_domain *domain, struct fi_info *info,
 		     struct fid_ep **ep_fid, void *context);
+int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 
 /* none_av.c */
 int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 		     struct fid_av **av_fid, void *context);
+void duo_none_av_fini(struct fid *fid);
 
 #endif /* DUO_NONE_H */

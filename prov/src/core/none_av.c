@@ -14,7 +14,6 @@
 #include <rdma/fi_errno.h>
 
 #include "av/av.h"
-#include "base/enosys.h"
 #include "base/log.h"
 #include "core/none.h"
 #include "near/near.h"
@@ -113,28 +112,13 @@ static int duo_none_av_insertsym(struct fid_av *av_fid, const char *node,
 	return -FI_ENOSYS;
 }
 
-static int duo_none_av_close(struct fid *fid)
+void duo_none_av_fini(struct fid *fid)
 {
 	struct duo_none_av *av = duo_container_of(fid, struct duo_none_av,
 						  av_fid.fid);
 
 	munmap(av->free, DUO_AV_MAX * sizeof(*av->free));
-	free(av);
-	return 0;
 }
-
-static int duo_none_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	return bfid && bfid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
-}
-
-static struct fi_ops duo_none_av_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = duo_none_av_close,
-	.bind = duo_none_av_bind,
-	.control = duo_no_control,
-	.ops_open = duo_no_ops_open,
-};
 
 static struct fi_ops_av duo_none_av_ops = {
 	.size = sizeof(struct fi_ops_av),
@@ -153,8 +137,7 @@ int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 
 	if (attr->flags || attr->name || attr->rx_ctx_bits)
 		return -FI_ENOSYS;
-	av = duo_none_alloc(sizeof(*av), FI_CLASS_AV, context,
-			    &duo_none_av_fi_ops);
+	av = duo_none_alloc(sizeof(*av), FI_CLASS_AV, context);
 	if (!av)
 		return -FI_ENOMEM;
 	av->free = duo_av_reserve(DUO_AV_MAX * sizeof(*av->free));

@@ -9,7 +9,6 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#include "base/enosys.h"
 #include "base/util.h"
 #include "core/none.h"
 #include "near/near.h"
@@ -26,15 +25,6 @@ struct duo_none_ep {
 	uint64_t counted;	/* what counters are bound for */
 };
 
-/* Nothing ever comes, so nobody has to be woken: it has no descriptor. */
-static int duo_none_cq_control(struct fid *fid, int command, void *arg)
-{
-	if (command != FI_GETWAIT)
-		return -FI_ENOSYS;
-	*(int *) arg = -1;
-	return 0;
-}
-
 static ssize_t duo_none_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
 {
@@ -48,14 +38,6 @@ static const char *duo_none_cq_strerror(struct fid_cq *cq, int prov_errno,
 	return fi_strerror(prov_errno);
 }
 
-static struct fi_ops duo_none_cq_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = duo_none_close,
-	.bind = duo_no_bind,
-	.control = duo_none_cq_control,
-	.ops_open = duo_no_ops_open,
-};
-
 static struct fi_ops_cq duo_none_cq_ops = {
 	.size = sizeof(struct fi_ops_cq),
 	.readfrom = duo_none_cq_readfrom,
@@ -65,8 +47,7 @@ static struct fi_ops_cq duo_none_cq_ops = {
 int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		     struct fid_cq **cq_fid, void *context)
 {
-	struct fid_cq *cq = duo_none_alloc(sizeof(*cq), FI_CLASS_CQ, context,
-					   &duo_none_cq_fi_ops);
+	struct fid_cq *cq = duo_none_alloc(sizeof(*cq), FI_CLASS_CQ, context);
 
 	if (!cq)
 		return -FI_ENOMEM;
@@ -94,8 +75,7 @@ int duo_none_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 
 	if (attr->events != FI_CNTR_EVENTS_COMP || attr->flags)
 		return -FI_ENOSYS;
-	cntr = duo_none_alloc(sizeof(*cntr), FI_CLASS_CNTR, context,
-			      &duo_none_fi_ops);
+	cntr = duo_none_alloc(sizeof(*cntr), FI_CLASS_CNTR, context);
 	if (!cntr)
 		return -FI_ENOMEM;
 	cntr->ops = &duo_none_cntr_ops;
@@ -119,7 +99,7 @@ static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 	return 0;
 }
 
-static int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:
@@ -131,11 +111,6 @@ static int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	default:
 		return -FI_ENOSYS;
 	}
-}
-
-static int duo_none_ep_control(struct fid *fid, int command, void *arg)
-{
-	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
 }
 
 /* The layers above give the name; nobody else can. */
@@ -223,14 +198,6 @@ int duo_none_query_atomic(struct fid_domain *domain, enum fi_datatype type,
 	return ret;
 }
 
-static struct fi_ops duo_none_ep_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = duo_none_close,
-	.bind = duo_none_ep_bind,
-	.control = duo_none_ep_control,
-	.ops_open = duo_no_ops_open,
-};
-
 static struct fi_ops_ep duo_none_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.getopt = duo_none_ep_getopt,
@@ -256,7 +223,7 @@ int duo_none_ep_open(struct fid_domain *domain, struct fi_info *info,
 		     struct fid_ep **ep_fid, void *context)
 {
 	struct duo_none_ep *ep = duo_none_alloc(sizeof(*ep), FI_CLASS_EP,
-						context, &duo_none_ep_fi_ops);
+						context);
 
 	if (!ep)
 		return -FI_ENOMEM;
