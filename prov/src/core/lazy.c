@@ -11,7 +11,6 @@
  */
 
 #include <assert.h>
-#include <string.h>
 #include <rdma/fi_errno.h>
 
 #include "av/route.h"
@@ -63,8 +62,6 @@ int duo_lazy_post(struct duo_rx *rx)
 
 DUO_HOT void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
 {
-	if (rx == ep->lazy.seen)
-		ep->lazy.seen = TAILQ_PREV(rx, duo_rx_list, lazy_link);
 	ep->lazy.count--;
 	ep->domain->lazy--;
 	if (rx->lazy == DUO_LAZY_DUE)
@@ -85,24 +82,6 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/* Those up to lazy_seen have been noted, and maybe others that have gone. */
-static void duo_lazy_note(struct duo_rx *rx)
-{
-	struct duo_ep *ep = rx->ep;
-
-	if (rx->addr == FI_ADDR_UNSPEC)
-		ep->lazy.any = true;
-	else
-		ep->lazy.from[rx->addr % DUO_LAZY_SOURCES] = true;
-}
-
-static void duo_lazy_forget(struct duo_ep *ep)
-{
-	ep->lazy.seen = NULL;
-	ep->lazy.any = false;
-	memset(ep->lazy.from, 0, sizeof(ep->lazy.from));
-}
-
 /* In posting order; seq orders the receives of a kind. */
 void duo_lazy_insert(struct duo_rx *rx)
 {
@@ -114,7 +93,6 @@ void duo_lazy_insert(struct duo_rx *rx)
 			break;
 	}
 	duo_lazy_enlist(ep, rx, DUO_LAZY_WAITS);
-	duo_lazy_note(rx);
 	if (later)
 		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
 	else
@@ -131,7 +109,6 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
 		return;
 	}
 	duo_lazy_enlist(rx->ep, rx, lazy->lazy);
-	duo_lazy_note(rx);
 }
 
 void duo_lazy_block(struct duo_rx *rx)
@@ -246,33 +223,12 @@ int duo_lazy_flush_oldest(struct duo_ep *ep)
 	return ret;
 }
 
-/* Is any of the list from the source, as far as has been noted? */
-static bool duo_lazy_noted(struct duo_ep *ep, fi_addr_t addr)
-{
-	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
-
-	if (ep->lazy.seen)
-		rx = TAILQ_NEXT(ep->lazy.seen, lazy_link);
-	else
-		duo_lazy_forget(ep);
-	for (; rx; rx = TAILQ_NEXT(rx, lazy_link)) {
-		duo_lazy_note(rx);
-		ep->lazy.seen = rx;
-	}
-	return ep->lazy.any || addr == FI_ADDR_UNSPEC ||
-	       ep->lazy.from[addr % DUO_LAZY_SOURCES];
-}
-
-/* Mostly none is, and the list need not be looked through each time. */
-static bool duo_lazy_overlaps(struct duo_ep *ep, enum duo_rx_kind kind,
+static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct duo_want *want)
 {
 	struct duo_want waiting;
 	struct duo_rx *rx;
 
-	if (!duo_lazy_noted(ep, want->addr))
-		return false;
-	duo_lazy_forget(ep);	/* those that have gone */
 	TAILQ_FOREACH(rx, &ep->lazy.list, lazy_link) {
 		waiting = duo_rx_want(rx);
 		if (rx->kind == kind && duo_want_overlap(&waiting, want))

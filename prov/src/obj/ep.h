@@ -26,7 +26,6 @@
 #include "queue/rx.h"
 
 #define DUO_LOCAL_BATCH 4096	/* new messages of one local poll, at most */
-#define DUO_LAZY_SOURCES 256	/* more have numbers in common, see lazy.c */
 
 struct duo_map;
 struct duo_near;
@@ -61,9 +60,6 @@ struct duo_ep_lazy {
 	uint32_t spent_count;
 	uint64_t turn_us;		/* when the oldest went to the core */
 	uint64_t all_us;		/* when the whole list did */
-	struct duo_rx *seen;		/* by duo_lazy_overlaps() */
-	bool any;			/* one of any source */
-	bool from[DUO_LAZY_SOURCES];	/* one of such sources */
 };
 
 /* Multi-receive buffers: rx/multi.c. */
