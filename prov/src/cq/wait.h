@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/proc.h"
 #include "obj/waiter.h"
 
 struct duo_cq;
@@ -27,14 +28,6 @@ struct duo_nap {
 	int timeout;		/* ms; negative: none */
 	int refused;		/* sleeps in a row */
 };
-
-static inline uint64_t duo_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static inline struct duo_nap duo_nap_begin(int timeout)
 {

@@ -29,27 +29,3 @@ const uint32_t duo_rx_next[DUO_RX_STATES] = {
 	[DUO_RX_READY] = TO(POSTED) | TO(CORE) | TO(FREE),
 	[DUO_RX_MORE] = TO(FREE),
 };
-
-const char *duo_rx_state_str(enum duo_rx_state state)
-{
-	static const char *const text[DUO_RX_STATES] = {
-		[DUO_RX_FREE] = "FREE",
-		[DUO_RX_POSTED] = "POSTED",
-		[DUO_RX_LOCAL] = "LOCAL",
-		[DUO_RX_CORE] = "CORE",
-		[DUO_RX_CANCELING] = "CANCELING",
-		[DUO_RX_CANCELED] = "CANCELED",
-		[DUO_RX_PEEK] = "PEEK",
-		[DUO_RX_ARRIVING] = "ARRIVING",
-		[DUO_RX_UNEXP] = "UNEXP",
-		[DUO_RX_HELD] = "HELD",
-		[DUO_RX_CLAIMED] = "CLAIMED",
-		[DUO_RX_CORE_CLAIMED] = "CORE_CLAIMED",
-		[DUO_RX_SPENT] = "SPENT",
-		[DUO_RX_OWNER] = "OWNER",
-		[DUO_RX_READY] = "READY",
-		[DUO_RX_MORE] = "MORE",
-	};
-
-	return state < DUO_RX_STATES ? text[state] : "unknown";
-}

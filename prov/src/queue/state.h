@@ -37,9 +37,6 @@ enum duo_rx_state {
 /* Of each state a bit: those that may follow. For asserts and tests. */
 extern const uint32_t duo_rx_next[DUO_RX_STATES];
 
-/* Never NULL. */
-const char *duo_rx_state_str(enum duo_rx_state state);
-
 static inline bool duo_rx_may(enum duo_rx_state from, enum duo_rx_state to)
 {
 	return duo_rx_next[from] & 1U << to;

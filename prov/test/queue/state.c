@@ -14,10 +14,28 @@
 
 #define DOCUMENT "docs/matching.md"
 
+static const char *const names[DUO_RX_STATES] = {
+	[DUO_RX_FREE] = "FREE",
+	[DUO_RX_POSTED] = "POSTED",
+	[DUO_RX_LOCAL] = "LOCAL",
+	[DUO_RX_CORE] = "CORE",
+	[DUO_RX_CANCELING] = "CANCELING",
+	[DUO_RX_CANCELED] = "CANCELED",
+	[DUO_RX_PEEK] = "PEEK",
+	[DUO_RX_ARRIVING] = "ARRIVING",
+	[DUO_RX_UNEXP] = "UNEXP",
+	[DUO_RX_HELD] = "HELD",
+	[DUO_RX_CLAIMED] = "CLAIMED",
+	[DUO_RX_CORE_CLAIMED] = "CORE_CLAIMED",
+	[DUO_RX_SPENT] = "SPENT",
+	[DUO_RX_OWNER] = "OWNER",
+	[DUO_RX_READY] = "READY",
+	[DUO_RX_MORE] = "MORE",
+};
+
 static void line_of(char *line, size_t size, int from, int to)
 {
-	snprintf(line, size, "    %s --> %s\n", duo_rx_state_str(from),
-		 duo_rx_state_str(to));
+	snprintf(line, size, "    %s --> %s\n", names[from], names[to]);
 }
 
 static void read_document(char *text, size_t size)
