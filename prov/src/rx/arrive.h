@@ -48,7 +48,6 @@ DUO_HOT void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 		duo_arrival_confirm_new(ep, local);
 }
 
-/* arrive.c */
 /* An arriving message that finds no receive, or that is to be held. */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Takes a local message off the list that its state says. */
@@ -58,7 +57,6 @@ void duo_arrival_resolve(struct duo_ep *ep);
 /* Gives sources to unexpected messages when it is known whose a number is. */
 void duo_arrival_identify(struct duo_ep *ep);
 
-/* done.c */
 /* It is too large, discarded, of a multi-receive buffer, or not reported. */
 void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);

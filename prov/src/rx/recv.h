@@ -4,8 +4,8 @@
 /*
  * Receives: who has them. A receive is posted here (recv.c) and, at once,
  * later or never, to the core; a local message that arrives takes it
- * (arrive.h) and ends it (done.c). peek.c, cancel.c and multi.h are for what
- * is asked for more rarely. All but the calls are under the domain's lock,
+ * and ends it (arrive.h). peek.c and multi.h are for what is asked for more
+ * rarely. All but the calls are under the domain's lock,
  * which the calls take.
  *
  * Cost: a receive with one buffer that nothing has come for is an entry
