@@ -4,8 +4,7 @@
 /*
  * RMA: each call as one message, which near carries or the core does; see
  * onesided.h. A call with one buffer tries whether that is small before it does
- * anything else, and leaves the rest to a function of the same arguments, to
- * which it jumps.
+ * anything else.
  */
 
 #include "tx/onesided.h"
@@ -91,16 +90,26 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
+/* One buffer. Not in line: a call that has tried a small one has no frame. */
+DUO_COLD ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf, size_t len,
+			     void *desc, fi_addr_t addr, uint64_t raddr,
+			     uint64_t key, void *context, enum near_verb verb,
+			     uint64_t data, uint64_t flags)
+{
+	const struct iovec iov = { (void *) buf, len };
+
+	return duo_rma_one(duo_ep_of(ep_fid), verb, (struct fi_msg_rma) {
+			.msg_iov = &iov, .desc = &desc, .iov_count = 1,
+			.addr = addr, .context = context, .data = data },
+			raddr, key, flags);
+}
+
 static ssize_t duo_writedata(struct fid_ep *ep_fid, const void *buf, size_t len,
 			     void *desc, uint64_t data, fi_addr_t dest,
 			     uint64_t raddr, uint64_t key, void *context)
 {
-	const struct iovec iov = { (void *) buf, len };
-
-	return duo_rma_one(duo_ep_of(ep_fid), NEAR_WRITE, (struct fi_msg_rma) {
-			.msg_iov = &iov, .desc = &desc, .iov_count = 1,
-			.addr = dest, .context = context, .data = data },
-			raddr, key, FI_REMOTE_CQ_DATA);
+	return duo_rma_buf(ep_fid, buf, len, desc, dest, raddr, key, context,
+			   NEAR_WRITE, data, FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t duo_readmsg(struct fid_ep *ep_fid, const struct fi_msg_rma *msg,
@@ -115,15 +124,6 @@ static ssize_t duo_writemsg(struct fid_ep *ep_fid, const struct fi_msg_rma *msg,
 	return duo_rma(duo_ep_of(ep_fid), NEAR_WRITE, *msg, flags);
 }
 
-DUO_SAME_ARGS ssize_t duo_read_any(struct fid_ep *ep_fid, void *buf,
-				   size_t len, void *desc, fi_addr_t src,
-				   uint64_t raddr, uint64_t key, void *context)
-{
-	const struct iovec iov = { buf, len };
-
-	return duo_readv(ep_fid, &iov, &desc, 1, src, raddr, key, context);
-}
-
 static ssize_t duo_read(struct fid_ep *ep_fid, void *buf, size_t len,
 			void *desc, fi_addr_t src, uint64_t raddr,
 			uint64_t key, void *context)
@@ -133,17 +133,8 @@ static ssize_t duo_read(struct fid_ep *ep_fid, void *buf, size_t len,
 	if (duo_onesided_small(ep_fid, src, duo_rma_small(NEAR_READ, &iov,
 							  raddr, key, context)))
 		return 0;
-	return duo_read_any(ep_fid, buf, len, desc, src, raddr, key, context);
-}
-
-DUO_SAME_ARGS ssize_t duo_write_any(struct fid_ep *ep_fid, const void *buf,
-				    size_t len, void *desc, fi_addr_t dest,
-				    uint64_t raddr, uint64_t key,
-				    void *context)
-{
-	const struct iovec iov = { (void *) buf, len };
-
-	return duo_writev(ep_fid, &iov, &desc, 1, dest, raddr, key, context);
+	return duo_rma_buf(ep_fid, buf, len, desc, src, raddr, key, context,
+			   NEAR_READ, 0, 0);
 }
 
 static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
@@ -156,14 +147,14 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 							   raddr, key,
 							   context)))
 		return 0;
-	return duo_write_any(ep_fid, buf, len, desc, dest, raddr, key,
-			     context);
+	return duo_rma_buf(ep_fid, buf, len, desc, dest, raddr, key, context,
+			   NEAR_WRITE, 0, 0);
 }
 
 /* The core has no flag for it: a success is not reported. */
-static ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
-			      size_t len, uint64_t data, fi_addr_t dest,
-			      uint64_t raddr, uint64_t key, uint64_t flags)
+DUO_COLD ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
+				size_t len, uint64_t data, fi_addr_t dest,
+				uint64_t raddr, uint64_t key, uint64_t flags)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
@@ -184,14 +175,6 @@ static ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 	return duo_onesided_called(ep, ep->stats.rma_ops, ret);
 }
 
-DUO_SAME_ARGS ssize_t duo_inject_write_any(struct fid_ep *ep_fid,
-					   const void *buf, size_t len,
-					   fi_addr_t dest, uint64_t raddr,
-					   uint64_t key)
-{
-	return duo_rma_inject(ep_fid, buf, len, 0, dest, raddr, key, 0);
-}
-
 static ssize_t duo_inject_write(struct fid_ep *ep_fid, const void *buf,
 				size_t len, fi_addr_t dest, uint64_t raddr,
 				uint64_t key)
@@ -203,7 +186,7 @@ static ssize_t duo_inject_write(struct fid_ep *ep_fid, const void *buf,
 	op.flags = NEAR_RMA_COPY;
 	if (duo_onesided_small(ep_fid, dest, op))
 		return 0;
-	return duo_inject_write_any(ep_fid, buf, len, dest, raddr, key);
+	return duo_rma_inject(ep_fid, buf, len, 0, dest, raddr, key, 0);
 }
 
 static ssize_t duo_inject_writedata(struct fid_ep *ep_fid, const void *buf,
