@@ -29,7 +29,7 @@ struct duo_send {
 	void **desc;		/* NULL: none */
 	size_t count;
 	fi_addr_t dest;
-	uint64_t flags;		/* of DUO_SEND_FLAGS */
+	uint64_t flags;		/* of the operation, given or the endpoint's */
 	void *context;
 };
 

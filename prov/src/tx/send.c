@@ -170,16 +170,13 @@ DUO_HOT ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 	       duo_send_untagged(to->ep, send, desc, to->addr);
 }
 
-static ssize_t duo_send_any(struct fid_ep *ep_fid, const struct duo_send *send)
+static ssize_t duo_send_any(struct duo_ep *ep, const struct duo_send *send)
 {
-	bool inject = send->variant == DUO_SEND_INJECT ||
-		      send->flags & FI_INJECT;
-	struct duo_ep *ep = duo_ep_of(ep_fid);
 	size_t len = send->msg.len;
 	struct duo_route to;
 	ssize_t ret;
 
-	if (len > ep->max_msg_size || (inject && len > ep->inject_size))
+	if (len > ep->max_msg_size)
 		return -FI_EMSGSIZE;
 	ret = duo_tx_begin(ep, send->dest, &to);
 	return ret ? ret :
@@ -191,28 +188,40 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     uint64_t data, enum duo_send_variant variant,
 		     unsigned int near_flags)
 {
+	bool inject = variant == DUO_SEND_INJECT;
 	const struct iovec iov = { (void *) buf, len };
+	struct duo_ep *ep = duo_ep_of(ep_fid);
 
-	return duo_send_any(ep_fid, &(struct duo_send) {
+	if (inject && len > ep->inject_size)
+		return -FI_EMSGSIZE;
+	return duo_send_any(ep, &(struct duo_send) {
 		.variant = variant,
 		.msg = { buf, len, tag, data, near_flags },
 		.iov = &iov, .desc = desc ? &desc : NULL, .count = 1,
-		.dest = dest, .context = context,
+		.dest = dest, .flags = inject ? 0 : ep->tx.op_flags,
+		.context = context,
 	});
 }
 
 /* -FI_EINVAL: more buffers than the limit, or none given. */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
+	const bool flags = send.variant == DUO_SEND_FLAGS;
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+
 	if (send.count > DUO_IOV_LIMIT || (send.count && !send.iov))
 		return -FI_EINVAL;
-	if (send.flags & FI_REMOTE_CQ_DATA)
+	if (!flags)
+		send.flags = ep->tx.op_flags;
+	else if (send.flags & FI_REMOTE_CQ_DATA)
 		send.msg.flags |= NEAR_DATA;
 	else
 		send.msg.data = 0;
 	send.msg.payload = send.count ? send.iov->iov_base : NULL;
 	send.msg.len = near_iov_len(send.iov, send.count);
-	return duo_send_any(ep_fid, &send);
+	if (flags && send.flags & FI_INJECT && send.msg.len > ep->inject_size)
+		return -FI_EMSGSIZE;
+	return duo_send_any(ep, &send);
 }
 
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,

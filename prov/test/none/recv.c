@@ -234,7 +234,6 @@ UNIT_TEST(recv_fenced_by_default)
 
 	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 1, bytes));
 	duo_ep_of(ep[1])->tx.op_flags |= FI_FENCE;
-	duo_ep_of(ep[1])->near->tx_flags |= FI_FENCE;
 	duo_ep_attend(duo_ep_of(ep[1]));
 	ck_assert_int_eq(fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to),
 			 -FI_EAGAIN);

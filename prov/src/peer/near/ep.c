@@ -52,9 +52,8 @@ static void duo_near_describe(struct duo_near *near)
 	struct duo_ep *ep = near->ep;
 
 	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
-	near->tx_flags = ep->tx.op_flags;
 	near->tx_reports = !ep->tx_cq->hidden &&
-			   (near->tx_all || near->tx_flags & FI_COMPLETION);
+			   (near->tx_all || ep->tx.op_flags & FI_COMPLETION);
 	near->msg_order = ep->tx.order;
 	duo_near_onesided_start(ep);
 }

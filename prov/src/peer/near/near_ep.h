@@ -33,7 +33,6 @@ struct duo_near {
 	bool tx_all;			/* every send is reported */
 	bool tx_reports;		/* those of calls without flags are,
 					 * and somebody reads it */
-	uint64_t tx_flags;		/* of calls without flags */
 	uint64_t msg_order;		/* the endpoint's, of what it sends */
 	struct near_pool sends;
 	struct duo_blocks blocks;

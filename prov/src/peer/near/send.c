@@ -17,19 +17,11 @@
 #define DUO_NEAR_GATHER 8192	/* bytes on the stack */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
-/* A call without flags has the endpoint's. */
-static near_inline uint64_t duo_near_flags(const struct duo_near *near,
-					   const struct duo_send *send)
-{
-	return send->variant == DUO_SEND_FLAGS ? send->flags :
-	       send->variant == DUO_SEND_INJECT ? 0 : near->tx_flags;
-}
-
 static near_inline bool duo_near_reports(const struct duo_near *near,
 					 const struct duo_send *send)
 {
 	return send->variant != DUO_SEND_INJECT &&
-	       (near->tx_all || duo_near_flags(near, send) & FI_COMPLETION);
+	       (near->tx_all || send->flags & FI_COMPLETION);
 }
 
 static near_inline uint64_t duo_near_tx_flags(const struct duo_send *send)
@@ -45,7 +37,7 @@ static near_inline void duo_near_report(struct duo_near *near,
 				 duo_near_tx_flags(send));
 }
 
-static inline bool duo_near_of_device(const struct duo_near *near,
+static near_inline bool duo_near_of_device(const struct duo_near *near,
 				      const struct duo_send *send)
 {
 	const struct duo_domain *domain = near->ep->domain;
@@ -111,8 +103,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	struct near_large large = {
 		.iov = send->iov,
 		.count = send->count,
-		.copy = !owned && (quiet || duo_near_flags(near, send) &
-					    FI_INJECT),
+		.copy = !owned && (quiet || send->flags & FI_INJECT),
 		.owned = owned,
 	};
 	struct duo_near_sending *op = NULL;
@@ -136,17 +127,13 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* What near_send() has not taken. owned: as for duo_near_large(), or it is
- * freed. */
+/* What near_send() has not taken. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
-		   fi_addr_t number, void *owned, int ret)
+		   fi_addr_t number, int ret)
 {
-	if (ret == NEAR_LARGE) {
-		ret = duo_near_large(near, send, number, owned);
-		owned = ret ? owned : NULL;
-	}
-	free(owned);
+	if (ret == NEAR_LARGE)
+		ret = duo_near_large(near, send, number, NULL);
 	return ret ? duo_near_refused(near, number, ret) : 0;
 }
 
@@ -157,7 +144,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 	uint8_t gathered[DUO_NEAR_GATHER];
 	struct near_msg msg = send->msg;
 
-	if (duo_near_flags(near, send) & FI_DELIVERY_COMPLETE ||
+	if (send->flags & FI_DELIVERY_COMPLETE ||
 	    (send->count > 1 && msg.len > sizeof(gathered)))
 		return NEAR_LARGE;
 	if (send->count > 1) {
@@ -167,7 +154,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 	return near_send(near->port, near->peer[number], &msg);
 }
 
-/* A message in host memory. owned: as for duo_near_send_rest(). */
+/* A message in host memory. owned: as for duo_near_large(), or it is freed. */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
 				  fi_addr_t number, void *owned)
@@ -176,7 +163,12 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 
 	if (!ret)
 		duo_near_report(near, send);
-	return duo_near_send_rest(near, send, number, owned, ret);
+	if (ret == NEAR_LARGE) {
+		ret = duo_near_large(near, send, number, owned);
+		owned = ret ? owned : NULL;
+	}
+	free(owned);
+	return ret ? duo_near_refused(near, number, ret) : 0;
 }
 
 /*
@@ -203,10 +195,7 @@ DUO_COLD ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* small is gone when this returns */
-	copy.flags = duo_near_flags(near, send) | FI_INJECT;
-	if (copy.variant != DUO_SEND_INJECT)
-		copy.variant = DUO_SEND_FLAGS;
+	copy.flags |= FI_INJECT;	/* small is gone when this returns */
 	return duo_near_send_host(near, &copy, number, owned);
 }
 
@@ -220,8 +209,7 @@ duo_near_send_any(struct duo_near *near, const struct duo_send *send,
 {
 	const struct near_peer *peer = near->peer[number];
 
-	if (!peer || (duo_near_flags(near, send) & FI_FENCE &&
-		      near_rma_fenced(peer)))
+	if (!peer || (send->flags & FI_FENCE && near_rma_fenced(peer)))
 		return -FI_EAGAIN;
 	return duo_near_of_device(near, send) ?
 	       duo_near_send_device(near, send, number) :
@@ -235,12 +223,12 @@ ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 	int ret;
 
 	if (near_unlikely(!peer || send->count != 1 ||
-			  duo_near_flags(near, send) & DUO_NEAR_FLAGGED ||
+			  send->flags & DUO_NEAR_FLAGGED ||
 			  duo_near_of_device(near, send)))
 		return duo_near_send_any(near, send, number);
 	ret = near_send(near->port, peer, &send->msg);
 	if (near_unlikely(ret))
-		return duo_near_send_rest(near, send, number, NULL, ret);
+		return duo_near_send_rest(near, send, number, ret);
 	duo_near_report(near, send);
 	return 0;
 }
