@@ -89,7 +89,7 @@ static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
 static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 					      fi_addr_t addr)
 {
-	return (struct duo_route) { ep->core_tx, addr, FI_DUO_CORE };
+	return (struct duo_route) { ep->tx.core, addr, FI_DUO_CORE };
 }
 
 /*

@@ -66,7 +66,7 @@ static void duo_lazy_peek_done(struct duo_rx *rx,
 		return;
 	}
 	duo_rx_become(rx, DUO_RX_CORE_CLAIMED);
-	TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+	TAILQ_INSERT_TAIL(&ep->rx.claimed, rx, link);
 }
 
 static void duo_lazy_core_done(struct duo_rx *rx,

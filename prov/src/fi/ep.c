@@ -381,8 +381,8 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_match_init(&ep->match[kind], kind);
 	TAILQ_INIT(&ep->lazy.list);
-	TAILQ_INIT(&ep->held);
-	TAILQ_INIT(&ep->claimed);
+	TAILQ_INIT(&ep->rx.held);
+	TAILQ_INIT(&ep->rx.claimed);
 	TAILQ_INIT(&ep->lazy.behind);
 	TAILQ_INIT(&ep->multi.buffers);
 	TAILQ_INIT(&ep->multi.ready);
@@ -398,7 +398,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 		ep->caps |= FI_SEND | FI_RECV;
 	ep->core = ep->domain->fabric->traits;
 	ep->rx.special = ep->domain->device ? DUO_RX_DEVICE : 0;
-	ep->core_tx = ep->core.carries_nothing ? NULL :
+	ep->tx.core = ep->core.carries_nothing ? NULL :
 		      ep->path_ep[FI_DUO_CORE];
 	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
 	if (ep->inject_size > local->inject_size && !duo_params.hook)

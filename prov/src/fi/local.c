@@ -254,8 +254,8 @@ void duo_ep_close_local(struct duo_ep *ep)
 	ep->domain->peer->close(ep);
 	duo_registry_withdraw(&ep->publication);
 	duo_map_close(ep);
-	while (!TAILQ_EMPTY(&ep->held)) {
-		TAILQ_REMOVE(&ep->held, TAILQ_FIRST(&ep->held), link);
+	while (!TAILQ_EMPTY(&ep->rx.held)) {
+		TAILQ_REMOVE(&ep->rx.held, TAILQ_FIRST(&ep->rx.held), link);
 		ep->domain->held--;
 	}
 	while (!TAILQ_EMPTY(&ep->multi.ready)) {

@@ -70,17 +70,20 @@ struct duo_ep_multi {
 	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
-/* What receives are, and how many have failed. */
+/* What receives are, how many have failed, and messages without: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
 	size_t iov_limit;
 	bool ready;		/* enabled, and may receive */
 	uint8_t special;	/* enum duo_rx_special: receives to look at */
 	uint64_t failed;
+	struct duo_rx_list held;	/* until their source is looked up */
+	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
 };
 
 /* The same of sends. */
 struct duo_ep_tx {
+	struct fid_ep *core;	/* the core's; NULL: it sends nothing */
 	uint64_t op_flags;
 	uint64_t order;
 	uint64_t bind_flags;
@@ -110,9 +113,7 @@ struct duo_ep {
 	struct duo_domain *domain;
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one, which is
 					 * the peer's, from fi_enable on */
-	struct fid_ep *core_tx;		/* the core's; NULL: it sends nothing */
 	struct duo_near *near;		/* NULL: another peer, or none */
-	struct duo_near *near_named;	/* what is to be that; see near_ep.h */
 	uint32_t attention;		/* DUO_EP_*: calls that look further */
 	duo_route_word *route;		/* core_av's */
 	fi_addr_t route_size;		/* 0 until enabled */
@@ -131,24 +132,27 @@ struct duo_ep {
 	struct duo_ep_opts opts;
 	bool closing;		/* no message is matched any more */
 	struct duo_traits core;		/* the fabric's */
-	struct duo_ep_lazy lazy;	/* core/ */
-	struct duo_rx_list held;
+	const struct duo_up *up;
+	/* of the queue */
 	struct duo_rx_pool pool;
 	struct duo_match match[DUO_KIND_COUNT];
+	/* core/, rx/ */
+	struct duo_ep_lazy lazy;
+	struct duo_ep_multi multi;
+	/* av/ */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sent before */
 	struct duo_map *map;		/* NULL: no local side */
-	struct fid_peer_srx peer_srx;	/* libfabric's shm asks there */
-
-	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
-	struct duo_ep_multi multi;	/* rx/ */
+	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
+	/* cq/ */
 	struct duo_cq *own_cq;		/* where the application has none */
 	LIST_HEAD(, duo_cntr_bind) cntrs;	/* see cntr.h */
-	struct duo_publication publication;
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
-	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
+	/* the local side */
+	struct duo_publication publication;
+	struct duo_near *near_named;	/* what is to be near; see near_ep.h */
 	struct duo_shm *shm;		/* NULL: another peer, or none */
-	const struct duo_up *up;
+	struct fid_peer_srx peer_srx;	/* libfabric's shm asks there */
 };
 
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)

@@ -22,7 +22,7 @@ void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local)
 static void duo_arrival_hold(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_HELD);
-	TAILQ_INSERT_TAIL(&rx->ep->held, rx, link);
+	TAILQ_INSERT_TAIL(&rx->ep->rx.held, rx, link);
 	rx->ep->domain->held++;
 	duo_ep_chore(rx->ep);
 }
@@ -68,11 +68,11 @@ void duo_arrival_unlink(struct duo_rx *rx)
 		duo_match_unqueue(&ep->match[rx->kind], rx);
 		break;
 	case DUO_RX_HELD:
-		TAILQ_REMOVE(&ep->held, rx, link);
+		TAILQ_REMOVE(&ep->rx.held, rx, link);
 		ep->domain->held--;
 		break;
 	case DUO_RX_CLAIMED:
-		TAILQ_REMOVE(&ep->claimed, rx, link);
+		TAILQ_REMOVE(&ep->rx.claimed, rx, link);
 		break;
 	default:
 		assert(rx->state == DUO_RX_LOCAL ||
@@ -105,8 +105,8 @@ void duo_arrival_identify(struct duo_ep *ep)
 	}
 	if (!TAILQ_EMPTY(&found))
 		duo_ep_chore(ep);
-	TAILQ_CONCAT(&found, &ep->held, link);
-	TAILQ_CONCAT(&ep->held, &found, link);
+	TAILQ_CONCAT(&found, &ep->rx.held, link);
+	TAILQ_CONCAT(&ep->rx.held, &found, link);
 }
 
 /*
@@ -155,11 +155,11 @@ void duo_arrival_resolve(struct duo_ep *ep)
 	if (ep->closing)
 		return;
 	duo_multi_resume(ep);
-	if (TAILQ_EMPTY(&ep->held) && !(ep->map && ep->map->retry &&
+	if (TAILQ_EMPTY(&ep->rx.held) && !(ep->map && ep->map->retry &&
 					duo_map_retry_due(ep->map)))
 		return;
 	duo_map_scan(ep);
-	while ((msg = TAILQ_FIRST(&ep->held))) {
+	while ((msg = TAILQ_FIRST(&ep->rx.held))) {
 		msg->addr = duo_map_peer(ep->map, msg->src_number);
 		if (duo_arrival_match_held(msg))
 			continue;

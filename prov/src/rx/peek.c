@@ -49,7 +49,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 		duo_match_unqueue(&ep->match[rx->kind], rx);
 		duo_rx_become(rx, DUO_RX_CLAIMED);
 		rx->context = recv->context;
-		TAILQ_INSERT_TAIL(&ep->claimed, rx, link);
+		TAILQ_INSERT_TAIL(&ep->rx.claimed, rx, link);
 	}
 	duo_cq_push(ep->rx_cq, &entry, src);
 	return 0;
@@ -142,7 +142,7 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 
 	if (ret)
 		return ret;
-	TAILQ_REMOVE(&ep->claimed, rx, link);
+	TAILQ_REMOVE(&ep->rx.claimed, rx, link);
 	duo_rx_become(rx, DUO_RX_CORE);
 	return 0;
 }
@@ -152,7 +152,7 @@ ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
-	TAILQ_FOREACH(rx, &ep->claimed, link) {
+	TAILQ_FOREACH(rx, &ep->rx.claimed, link) {
 		if (rx->context != recv->context)
 			continue;
 		if (rx->state == DUO_RX_CORE_CLAIMED)

@@ -190,7 +190,7 @@ static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
-	if (!TAILQ_EMPTY(&ep->held))
+	if (!TAILQ_EMPTY(&ep->rx.held))
 		duo_arrival_resolve(ep);
 	if (!TAILQ_EMPTY(&ep->multi.ready))
 		duo_multi_resume(ep);
@@ -279,7 +279,7 @@ DUO_HOT bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			    enum duo_recv_when when)
 {
 	if (!ep->rx.ready || when == DUO_RECV_NO_SOURCE ||
-	    !TAILQ_EMPTY(&ep->held) || ep->match[kind].unexp_count)
+	    !TAILQ_EMPTY(&ep->rx.held) || ep->match[kind].unexp_count)
 		return false;
 	if (kind == DUO_MSG && ep->rx.op_flags[DUO_MSG] & FI_MULTI_RECV)
 		return false;

@@ -138,7 +138,7 @@ DUO_HOT int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/* nothing overtakes what is held; the core may refuse to close */
-	if (!TAILQ_EMPTY(&ep->held) || ep->closing ||
+	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
 
@@ -194,7 +194,7 @@ static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				rx->src_number = get_addr(&rx->peer);
 		}
 	}
-	TAILQ_FOREACH(rx, &ep->held, link)
+	TAILQ_FOREACH(rx, &ep->rx.held, link)
 		rx->src_number = get_addr(&rx->peer);
 }
 

@@ -15,7 +15,7 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
 {
 	int ret = duo_route_onesided(ep, *dest, dest);
 
-	return ret ? ret : ep->core_tx ? DUO_TO_CORE : -FI_EINVAL;
+	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
 
 /* Once; an operation that is refused, as it names no region, takes no effect. */

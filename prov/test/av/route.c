@@ -55,7 +55,7 @@ static void setup(void)
 		.route = words,
 		.route_size = ARRAY_SIZE(words),
 		.path_ep = { &core_ep, &shm_ep },
-		.core_tx = &core_ep,
+		.tx.core = &core_ep,
 	};
 }
 

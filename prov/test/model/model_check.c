@@ -252,8 +252,8 @@ static void model_check_empty(int index)
 	ck_assert_uint_eq(ep->domain->waits, 0);
 	ck_assert_uint_eq(ep->domain->held, 0);
 	ck_assert(TAILQ_EMPTY(&ep->lazy.list));
-	ck_assert(TAILQ_EMPTY(&ep->held));
-	ck_assert(TAILQ_EMPTY(&ep->claimed));
+	ck_assert(TAILQ_EMPTY(&ep->rx.held));
+	ck_assert(TAILQ_EMPTY(&ep->rx.claimed));
 	ck_assert(TAILQ_EMPTY(&ep->lazy.behind));
 	ck_assert(TAILQ_EMPTY(&ep->multi.buffers));
 	ck_assert(TAILQ_EMPTY(&ep->multi.ready));

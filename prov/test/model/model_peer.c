@@ -122,7 +122,7 @@ static bool model_holds(void)
 	int i;
 
 	for (i = 0; i < model.eps; i++) {
-		if (!TAILQ_EMPTY(&duo_ep_of(model.ep[i].ep)->held))
+		if (!TAILQ_EMPTY(&duo_ep_of(model.ep[i].ep)->rx.held))
 			return true;
 	}
 	return false;

@@ -28,7 +28,7 @@ static void expect_idle(void)
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live,
 			  fixture_ep()->lazy.spent_count);
-	ck_assert(TAILQ_EMPTY(&fixture_ep()->claimed));
+	ck_assert(TAILQ_EMPTY(&fixture_ep()->rx.claimed));
 }
 
 UNIT_CASE("peek", pair_setup, fixture_close);

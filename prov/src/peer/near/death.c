@@ -87,11 +87,11 @@ void duo_near_gone(void *ctx, struct near_peer *peer)
 	struct duo_ep *ep = ctx;
 	int kind;
 
-	if (ep->map && !TAILQ_EMPTY(&ep->held))
+	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
 		duo_arrival_resolve(ep);	/* while they have a source */
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);
-	duo_near_lose(&ep->held, peer);
+	duo_near_lose(&ep->rx.held, peer);
 	if (number == FI_ADDR_NOTAVAIL || !ep->map)
 		return;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

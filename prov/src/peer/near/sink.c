@@ -223,7 +223,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
 	/* nothing overtakes what is held; the core may refuse to close */
-	if (near_unlikely(!TAILQ_EMPTY(&ep->held) || ep->closing ||
+	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);
 	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
@@ -299,8 +299,8 @@ void duo_near_drop_all(struct duo_near *near)
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_drop_list(near, &ep->match[kind].unexp);
-	duo_near_drop_list(near, &ep->held);
-	duo_near_drop_list(near, &ep->claimed);
+	duo_near_drop_list(near, &ep->rx.held);
+	duo_near_drop_list(near, &ep->rx.claimed);
 }
 
 const struct near_sink duo_near_sink = {

@@ -126,7 +126,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	struct duo_rx *rx = NULL;
 
 	/* nothing overtakes what is held; the core may refuse to close */
-	if (near_likely(TAILQ_EMPTY(&ep->held) && !ep->closing))
+	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
 		return duo_near_arrived_any(ep, peer, msg);
