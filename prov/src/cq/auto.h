@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PROGRESS_AUTO where the application has been promised it: a thread of the
- * domain polls what the application does not. Only the hook needs it; ofi_duo
- * and near offer FI_PROGRESS_MANUAL.
+ * FI_PROGRESS_AUTO, for domains of the hook: a thread polls the endpoints of
+ * the domain while the application does not. The infos of ofi_duo and near have
+ * FI_PROGRESS_MANUAL.
  *
- * Cost: 100 wake-ups a second for each such domain, each with one poll of its
- * endpoints. Locks: the domain's, for each poll.
+ * Cost: 100 wake-ups a second and domain, with a poll of each endpoint. Locks:
+ * the domain's, for each poll.
  */
 #ifndef DUO_CQ_AUTO_H
 #define DUO_CQ_AUTO_H

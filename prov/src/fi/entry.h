@@ -19,7 +19,7 @@
 
 #define DUO_STRING(x) #x
 #define DUO_STRING_OF(x) DUO_STRING(x)
-/* fi_duo_info(1) and what(1) read it in the module's file. */
+/* For fi_duo_info(1), which reads it in the module's file. */
 #define DUO_IDENT(name, version) \
 	"@(#)" name " " version " libfabric " \
 	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION)

@@ -149,7 +149,7 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/* What duo_info_restrict() lowers and no part of ours makes up for. */
+/* Lowered by duo_info_restrict(), and not made up for elsewhere. */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * entry_hook.c: which fabrics and domains are ours. libfabric calls the hook
+ * with a fabric of the core, which here is the fake.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fake.h"
+#include "fi/entry.h"
+#include "info_fixture.h"
+
+static struct fi_provider *hook;
+static struct fi_provider core = { .name = "efa" };
+static struct fid_fabric *core_fabric, *fabric;
+static struct fid_domain *domain;
+static bool nested_is_ours;
+static struct fi_ops_fabric nesting_ops, inner_ops;
+
+/* As libfabric does it, which defines the parameter "hook" first. */
+static void setup(void)
+{
+	struct fi_param *params;
+	int count;
+
+	setenv("FI_HOOK", "duo", 1);
+	if (!fi_getparams(&params, &count))
+		fi_freeparams(params);
+	hook = fi_prov_ini();
+	ck_assert_ptr_nonnull(hook);
+	fake_init();
+	info_setup();
+	core_fabric = fake_fabric_open(FI_DUO_CORE);
+	core_fabric->fid.context = NULL;
+	core_fabric->api_version = FI_VERSION(1, 18);
+}
+
+static int install(void)
+{
+	struct fi_fabric_attr attr = { .fabric = core_fabric };
+
+	fabric = core_fabric;
+	return hook->fabric(&attr, &fabric, &core);
+}
+
+static void teardown(void)
+{
+	if (domain)
+		ck_assert_int_eq(fi_close(&domain->fid), 0);
+	domain = NULL;
+	ck_assert_int_eq(fi_close(&fabric->fid), 0);
+	ck_assert_int_eq(fake.path[FI_DUO_CORE].live, 0);
+	info_teardown();
+	fake_fini();
+}
+
+static bool is_ours(struct fid_domain *opened)
+{
+	return opened->fid.ops->ops_open != fake_ops_open;
+}
+
+UNIT_CASE("hook", setup, teardown);
+
+/* It has no getinfo, and its parameters are those of ofi_duo. */
+UNIT_TEST(is_a_hook)
+{
+	ck_assert_ptr_null(hook->getinfo);
+	ck_assert_str_eq(hook->name, "ofi_hook_duo");
+	ck_assert_int_eq(install(), 0);
+	ck_assert_ptr_ne(fabric, core_fabric);
+	ck_assert_int_eq(fabric->api_version, FI_VERSION(1, 18));
+	ck_assert_str_eq(duo_fabric_of(fabric)->core_name, "efa");
+}
+
+/* The shm of EFA's own, and the core of "<core>;ofi_duo". */
+UNIT_TEST(others_are_left)
+{
+	core.name = "shm";
+	ck_assert_int_eq(install(), -FI_ENODEV);
+	core.name = "ofi_duo";
+	ck_assert_int_eq(install(), -FI_ENODEV);
+	core.name = "efa";
+	core_fabric->fid.context = DUO_WRAPPED;
+	ck_assert_int_eq(install(), -FI_ENODEV);
+	core_fabric->fid.context = NULL;
+	duo_params.local_on = false;
+	ck_assert_int_eq(install(), -FI_ENODEV);
+	duo_params.local_on = true;
+	ck_assert_ptr_eq(fabric, core_fabric);
+}
+
+static void with_nothing(void)
+{
+}
+
+static void with_msg_ep(void)
+{
+	info->ep_attr->type = FI_EP_MSG;
+}
+
+static void with_dgram(void)
+{
+	info->ep_attr->type = FI_EP_DGRAM;
+}
+
+static void with_direct(void)
+{
+	free(info->fabric_attr->name);
+	info->fabric_attr->name = strdup("efa-direct");
+}
+
+static void with_prefix(void)
+{
+	info->mode |= FI_MSG_PREFIX;
+}
+
+static void with_collectives(void)
+{
+	info->caps |= FI_COLLECTIVE;
+}
+
+static void with_buffers(void)
+{
+	info->tx_attr->iov_limit = DUO_IOV_LIMIT + 1;
+}
+
+static void with_rx_buffers(void)
+{
+	info->rx_attr->iov_limit = DUO_IOV_LIMIT + 1;
+}
+
+static void with_contexts(void)
+{
+	info->ep_attr->tx_ctx_cnt = 2;
+}
+
+static void with_shared_rx(void)
+{
+	info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+}
+
+static void with_inject(void)
+{
+	info->tx_attr->inject_size = 1 << 16;
+}
+
+static void with_queue(void)
+{
+	info->tx_attr->size = 1 << 16;
+}
+
+/* ours: near has it, or makes up for it. */
+static const struct {
+	const char *name;
+	void (*change)(void);
+	bool ours;
+} infos[] = {
+	{ "all that near has", with_nothing, true },
+	{ "larger injects", with_inject, true },
+	{ "more in flight", with_queue, true },
+	{ "connected endpoints", with_msg_ep, false },
+	{ "datagrams", with_dgram, false },
+	{ "efa-direct", with_direct, false },
+	{ "FI_MSG_PREFIX", with_prefix, false },
+	{ "FI_COLLECTIVE", with_collectives, false },
+	{ "more buffers to send", with_buffers, false },
+	{ "more buffers to receive", with_rx_buffers, false },
+	{ "two transmit contexts", with_contexts, false },
+	{ "a shared receive context", with_shared_rx, false },
+};
+
+static void info_of_core(void)
+{
+	info->caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE |
+		     FI_LOCAL_COMM | FI_REMOTE_COMM;
+	info->tx_attr->caps = FI_MSG | FI_TAGGED | FI_SEND;
+	info->rx_attr->caps = FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE;
+	info->tx_attr->msg_order = info->rx_attr->msg_order = FI_ORDER_SAS;
+	info->tx_attr->iov_limit = info->rx_attr->iov_limit = DUO_IOV_LIMIT;
+	info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
+	info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	info->domain_attr->cq_data_size = 8;
+	info->fabric_attr->fabric = NULL;
+	info->domain_attr->domain = NULL;
+	info->mode = 0;
+}
+
+UNIT_LOOP(domain_is_ours_or_the_cores, 0, ARRAY_SIZE(infos))
+{
+	ck_assert_int_eq(install(), 0);
+	info_of_core();
+	infos[_i].change();
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert_msg(is_ours(domain) == infos[_i].ours, "%s", infos[_i].name);
+}
+
+/* A core that opens another provider's fabric and domain in its domain. */
+static int nesting_domain(struct fid_fabric *fid, struct fi_info *from,
+			  struct fid_domain **out, void *context)
+{
+	struct fi_fabric_attr attr = { .fabric = core_fabric };
+	struct fid_fabric *inner = core_fabric;
+	struct fid_domain *opened;
+
+	core_fabric->ops = &inner_ops;
+	ck_assert_int_eq(hook->fabric(&attr, &inner, &core), -FI_ENODEV);
+	ck_assert_int_eq(fi_domain(fabric, from, &opened, NULL), 0);
+	nested_is_ours = is_ours(opened);
+	ck_assert_int_eq(fi_close(&opened->fid), 0);
+	return -FI_ENOMEM;
+}
+
+UNIT_TEST(within_the_core_nothing_is)
+{
+	struct fi_ops_fabric *fake_ops_of = core_fabric->ops;
+	struct fid_domain *opened;
+
+	nesting_ops = inner_ops = *fake_ops_of;
+	ck_assert_int_eq(install(), 0);
+	info_of_core();
+	nested_is_ours = true;
+	nesting_ops.domain = nesting_domain;
+	core_fabric->ops = &nesting_ops;
+	ck_assert_int_eq(fi_domain(fabric, info, &opened, NULL), -FI_ENOMEM);
+	core_fabric->ops = fake_ops_of;
+	ck_assert(!nested_is_ours);
+	/* and afterwards it is as before */
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert(is_ours(domain));
+}
+
+/* The application need not poll; its threads may be in the core. */
+UNIT_TEST(auto_progress_has_a_thread)
+{
+	ck_assert_int_eq(install(), 0);
+	info_of_core();
+	info->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	info->domain_attr->threading = FI_THREAD_DOMAIN;
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert(is_ours(domain));
+	ck_assert(duo_domain_of(domain)->progress.running);
+	ck_assert(duo_domain_of(domain)->lock.on);
+}
+
+UNIT_TEST(manual_progress_has_none)
+{
+	ck_assert_int_eq(install(), 0);
+	info_of_core();
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert(!duo_domain_of(domain)->progress.running);
+}
