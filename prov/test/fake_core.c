@@ -315,6 +315,8 @@ static int fake_core_setopt(fid_t fid, int level, int optname,
 			    const void *optval, size_t optlen)
 {
 	fake_obj_of(fid);
+	if (DUO_OPT_IN_ORDER(optname))
+		return 0;
 	if (optname != FI_OPT_SHARED_MEMORY_PERMITTED)
 		return optname == FI_OPT_CUDA_API_PERMITTED &&
 		       fake.core.cuda_option ? 0 : -FI_ENOPROTOOPT;

@@ -16,6 +16,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_ext.h>
 #include <rdma/fi_tagged.h>
 #if __has_include(<rdma/fi_ext_efa.h>)	/* only where efa was built */
 #include <rdma/fi_ext_efa.h>
@@ -51,6 +52,15 @@ static inline uint32_t duo_api_version(uint32_t version)
 #define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
 #else
 #define DUO_OPT_SHM_PERMITTED (-1)	/* nor this */
+#endif
+
+/* Options of efa's by which it writes aligned blocks of 128 bytes in order. */
+#if DUO_HEADERS(1, 18)
+#define DUO_OPT_IN_ORDER(option) \
+	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
+	 (option) == FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES)
+#else
+#define DUO_OPT_IN_ORDER(option) false
 #endif
 
 #if FI_MAJOR_VERSION >= 2

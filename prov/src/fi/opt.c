@@ -153,6 +153,21 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
+/* near copies in any order. */
+static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
+			       const void *optval, size_t optlen)
+{
+	int ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+			    optname, optval, optlen);
+
+	if (ret || optlen != sizeof(bool) || !*(const bool *) optval)
+		return ret;
+	ep->opts.local_permitted = false;
+	DUO_INFO(EP_CTRL, "ep %p: blocks of 128 bytes are to be in order; the "
+		 "core carries all messages\n", (void *) ep);
+	return 0;
+}
+
 int duo_ep_setopt(fid_t fid, int level, int optname,
 			 const void *optval, size_t optlen)
 {
@@ -165,6 +180,8 @@ int duo_ep_setopt(fid_t fid, int level, int optname,
 		return duo_ep_permit_cuda(ep, optval, optlen);
 	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_MIN_MULTI_RECV)
 		return duo_ep_set_min(ep, optval, optlen);
+	if (level == FI_OPT_ENDPOINT && DUO_OPT_IN_ORDER(optname))
+		return duo_ep_set_in_order(ep, optname, optval, optlen);
 	return fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, level, optname,
 			 optval, optlen);
 }

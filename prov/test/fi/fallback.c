@@ -324,6 +324,29 @@ UNIT_TEST(core_shm_is_off)
 	ck_assert(fake.core.shm_off);
 }
 
+/* near copies in any order. */
+UNIT_TEST(blocks_in_order_are_the_cores)
+{
+	struct fi_info *info = fi_allocinfo();
+	struct fid_ep *ep;
+	bool order = true;
+
+	fixture_start(&plain);
+	info->ep_attr->type = FI_EP_RDM;
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
+				   &order, sizeof(order)), 0);
+	ck_assert_int_eq(fi_enable(ep), 0);
+	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+	fi_freeinfo(info);
+}
+
 /* An application may forbid shm before the endpoint is enabled. */
 UNIT_TEST(application_forbids_shm)
 {
