@@ -79,6 +79,7 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 		hints->domain_attr->mr_mode |= FI_MR_LOCAL;
 	hints->domain_attr->threading = cfg->threading;
 	hints->domain_attr->control_progress = cfg->control_progress;
+	hints->domain_attr->data_progress = cfg->data_progress;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = cfg->av_type;
 	hints->tx_attr->msg_order = FI_ORDER_SAS | cfg->order;

@@ -99,7 +99,7 @@ struct ft_cfg {
 	uint64_t order;		/* besides FI_ORDER_SAS */
 	enum fi_threading threading;
 	enum fi_av_type av_type;
-	enum fi_progress control_progress;
+	enum fi_progress control_progress, data_progress;
 	enum fi_wait_obj wait_obj;
 	enum fi_cq_format format;	/* UNSPEC: TAGGED */
 	size_t cq_size;

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * FI_PROGRESS_AUTO: a large message leaves, and a write ends, while the process
+ * at the other end waits for something else and does not read its queue.
+ */
+
+#include <rdma/fi_rma.h>
+
+#include "common/region.h"
+
+#define FT_LEN ((size_t)4 << 20)
+
+static struct ft_ep e;
+static struct ft_region region;
+
+/* Without progress of the endpoint. */
+static void ft_silent_barrier(void)
+{
+	int neps = ft.neps;
+
+	ft.neps = 0;
+	ft_barrier();
+	ft.neps = neps;
+}
+
+/* Rank 1 sends and is silent. */
+static void ft_case_sender(void)
+{
+	struct ft_op op;
+
+	ft_op_reset(&op);
+	if (ft.opts.rank) {
+		ft_fill(region.ptr, FT_LEN, 1);
+		FT_OK(FT_REGION_RETRY(&region, fi_tsend(e.ep, region.ptr,
+				FT_LEN, region.desc, e.peer[0].addr, 0, &op)));
+		ft_tx_counted(&e, 0);
+		ft_silent_barrier();
+		ft_region_wait(&region, &op);
+	} else {
+		FT_OK(FT_REGION_RETRY(&region, fi_trecv(e.ep, region.ptr,
+				FT_LEN, region.desc, FI_ADDR_UNSPEC, 0, 0,
+				&op)));
+		ft_region_wait(&region, &op);
+		ft_verify(region.ptr, FT_LEN, 1, "message");
+		ft_silent_barrier();
+	}
+	FT_OK(-op.err);
+}
+
+/* Rank 0 is written to and is silent. */
+static void ft_case_target(void)
+{
+	struct ft_op op;
+
+	ft_op_reset(&op);
+	if (ft.opts.rank) {
+		ft_fill(region.ptr, FT_LEN, 2);
+		FT_OK(FT_REGION_RETRY(&region, fi_write(e.ep, region.ptr,
+				FT_LEN, region.desc, e.peer[0].addr,
+				region.base[0], region.key[0], &op)));
+		ft_region_wait(&region, &op);
+		FT_OK(-op.err);
+	}
+	ft_silent_barrier();
+	if (!ft.opts.rank)
+		ft_verify(region.ptr, FT_LEN, 2, "write");
+}
+
+static void ft_run(void)
+{
+	static const struct ft_case cases[] = {
+		{ "the sender is silent", ft_case_sender },
+		{ "the target is silent", ft_case_target },
+	};
+	const struct ft_cfg cfg = {
+		.caps = FI_RMA, .raw = true, .data_progress = FI_PROGRESS_AUTO,
+	};
+
+	ft_open(&e, &cfg);
+	ft_exchange(&e);
+	ft_region_open(&e, &region, FT_LEN);
+	ft_region_barrier(&region);
+	ft_run_cases(cases, FT_COUNT(cases));
+	ft_region_counted(&region, ft.opts.rank, 0, 0);
+	ft_region_close(&region);
+	ft_close(&e);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "auto_progress", .nranks = 2, .run = ft_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}
