@@ -19,6 +19,7 @@ static bool info_ends_with(const char *text, const char *end)
 }
 
 static char info_filter[512];	/* FI_PROVIDER, as the caller had it */
+static bool info_hooked;	/* by FI_HOOK, before it is removed */
 
 /* What of NAMES, with commas between them, ends with ";ofi_duo". */
 struct info_names {
@@ -61,7 +62,7 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 			   info_filter);
 		info_remedy("leave them out where no shell takes them away "
 			    "(docker --env-file, YAML, JSON)");
-	} else if (!names.wraps && info_filter[0] != '^') {
+	} else if (!names.wraps && info_filter[0] != '^' && !info_hooked) {
 		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s names no "
 			   "core with \"" INFO_SUFFIX "\" behind it: programs "
 			   "do without ofi_duo", info_filter);
@@ -86,10 +87,23 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 			   "provider efa from NCCL and NVSHMEM in the same job",
 			   info_filter);
 		info_remedy("where the job uses them, unset FI_PROVIDER and "
-			    "tell MPI alone: "
+			    "set FI_HOOK=duo; or tell MPI alone: "
 			    "OMPI_MCA_opal_common_ofi_provider_include=\"%s\"",
 			    info_filter);
 	}
+}
+
+/* The names have semicolons between them, and the prefix may be left out. */
+bool info_is_hooked(void)
+{
+	const char *hooks = getenv("FI_HOOK");
+	char copy[256], *name, *next = copy;
+
+	snprintf(copy, sizeof(copy), "%s", hooks ? hooks : "");
+	while ((name = strsep(&next, ";")))
+		if (!strcmp(name, "duo") || !strcmp(name, "ofi_hook_duo"))
+			return true;
+	return info_hooked;
 }
 
 bool info_local_is_shm(void)
@@ -116,6 +130,7 @@ void info_check_environment(void)
 	const char *hook = getenv("FI_HOOK");
 	const char *local = getenv("FI_OFI_DUO_LOCAL");
 
+	info_hooked = info_is_hooked();
 	if (filter)
 		snprintf(info_filter, sizeof(info_filter), "%s", filter);
 	if (hook && *hook && info_local_is_shm()) {

@@ -20,6 +20,7 @@
 
 #define INFO_LIBFABRIC "libfabric.so.1"
 #define INFO_MODULE "libduo-fi.so"
+#define INFO_HOOK "libofi_hook_duo-fi.so"	/* beside it */
 /* What the module has in its file, see init.c of the provider. */
 #define INFO_IDENT "@(#)ofi_duo "
 
@@ -197,6 +198,27 @@ static bool info_module_fits(const struct info_fabric *fabric,
 	return duo_abi_same(FI_VERSION(major, minor), fabric->version);
 }
 
+static void info_check_hook(const char *module)
+{
+	const char *slash = strrchr(module, '/');
+	char path[PATH_MAX];
+
+	if (!info_is_hooked() || info_local_is_shm())
+		return;
+	snprintf(path, sizeof(path), "%.*s" INFO_HOOK,
+		 slash ? (int) (slash + 1 - module) : 0, module);
+	if (!access(path, R_OK)) {
+		info_found("hook", INFO_OK, "FI_HOOK: programs that open "
+			   "another provider use ofi_duo under its name, %s",
+			   path);
+		return;
+	}
+	info_found("hook", INFO_WARNING, "FI_HOOK names ofi_duo, but " INFO_HOOK
+		   " is missing beside %s: programs do without ofi_duo",
+		   module);
+	info_remedy("install ofi_duo again");
+}
+
 void info_check_module(const struct info_fabric *fabric)
 {
 	char path[PATH_MAX], ident[128];
@@ -224,6 +246,8 @@ void info_check_module(const struct info_fabric *fabric)
 			    FI_MINOR(fabric->version));
 		return;
 	}
-	if (info_module_loads(path))
-		info_found("module", INFO_OK, "%s, version %s", path, ident);
+	if (!info_module_loads(path))
+		return;
+	info_found("module", INFO_OK, "%s, version %s", path, ident);
+	info_check_hook(path);
 }

@@ -66,6 +66,11 @@ bool info_cores_pin(void);
 
 /* The value of a variable says no; NULL does not. */
 bool info_is_off(const char *value);
+/*
+ * True if the caller's FI_HOOK has libfabric put ofi_duo under the providers
+ * that programs open.
+ */
+bool info_is_hooked(void);
 /* Does libfabric's shm carry the messages of one host, not near? */
 bool info_local_is_shm(void);
 /* Bytes of an endpoint's rings: FI_OFI_DUO_RING_MEMORY, or its default. */

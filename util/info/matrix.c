@@ -229,8 +229,9 @@ void mpi_print_text(const struct mpi_job *job)
 
 	if (size <= MPI_NARROW)
 		width = 1 + snprintf(NULL, 0, "%d", size - 1);
-	printf("Messages of %d ranks over \"%s\", row to column:\n", size,
-	       job->ranks[0].provider);
+	printf("Messages of %d ranks over \"%s\"%s, row to column:\n", size,
+	       job->ranks[0].provider,
+	       strstr(job->ranks[0].provider, "ofi_duo") ? "" : " (hooked)");
 	printf("%5s  %-16s", "rank", "host");
 	for (to = 0; width && to < size; to++)
 		printf("%*d", width, to);

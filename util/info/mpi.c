@@ -15,16 +15,16 @@
 #define MPI_ADDR_MAX 512
 #define MPI_CARD_MAX (3 * MPI_WORD_MAX + MPI_ERROR_MAX + MPI_ADDR_MAX)
 
-/* The name in LIST, which has commas, that ends with ";ofi_duo". */
-static bool mpi_name_in(const char *list, char *name, size_t size)
+/* The name in LIST, which has commas, that ends with END. */
+static bool mpi_name_in(const char *list, const char *end, char *name,
+			size_t size)
 {
-	static const char end[] = ";ofi_duo";
-	size_t len;
+	size_t end_len = strlen(end), len;
 
 	for (; list && *list; list += len + (list[len] == ',')) {
 		len = strcspn(list, ",");
-		if (len < sizeof(end) - 1 || len >= size ||
-		    memcmp(list + len - sizeof(end) + 1, end, sizeof(end) - 1))
+		if (len < end_len || len >= size || *list == '^' ||
+		    memcmp(list + len - end_len, end, end_len))
 			continue;
 		snprintf(name, size, "%.*s", (int) len, list);
 		return true;
@@ -41,9 +41,9 @@ static void mpi_provider(const struct mpi_job *job,
 		"OMPI_MCA_opal_common_ofi_provider_include",
 	};
 	/* The last one is libfabric 1.17's. */
-	static const char *const usual[] = {
-		"efa;ofi_duo", "tcp;ofi_duo", "tcp;ofi_rxm;ofi_duo",
-	};
+	static const char *const usual[] = { "efa", "tcp", "tcp;ofi_rxm" };
+	const char *end = info_is_hooked() ? "" : ";ofi_duo";
+	char offered[MPI_WORD_MAX];
 	size_t i;
 
 	if (job->provider) {
@@ -52,14 +52,15 @@ static void mpi_provider(const struct mpi_job *job,
 		return;
 	}
 	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
-		if (mpi_name_in(getenv(variables[i]), name, MPI_WORD_MAX))
+		if (mpi_name_in(getenv(variables[i]), end, name, MPI_WORD_MAX))
 			return;
-	snprintf(name, MPI_WORD_MAX, "%s", "tcp;ofi_duo");
+	snprintf(name, MPI_WORD_MAX, "tcp%s", end);
 	for (i = 0; fabric->version && i < sizeof(usual) / sizeof(usual[0]);
 	     i++) {
-		if (!info_offers(fabric, usual[i]))
+		snprintf(offered, sizeof(offered), "%s%s", usual[i], end);
+		if (!info_offers(fabric, offered))
 			continue;
-		snprintf(name, MPI_WORD_MAX, "%s", usual[i]);
+		snprintf(name, MPI_WORD_MAX, "%s", offered);
 		return;
 	}
 }
