@@ -33,6 +33,7 @@ info		900	lanes
 near		900	lanes
 efa-shm		900	lanes
 efa-kinds	600	lanes
+hook		600	lanes
 rights		900	lanes
 upstream	3600	last	all
 debian12	2400	last	all
@@ -322,6 +323,25 @@ part_tcp() { fabtests --core tcp; }
 part_sockets() { fabtests --core sockets; }
 part_tcp_rxm() { fabtests --core 'tcp;ofi_rxm'; }
 part_udp_rxd() { fabtests --core 'udp;ofi_rxd'; }
+
+# FI_HOOK=duo: the provider's name stays the core's.
+part_hook()
+{
+	local test
+	local -a only=()
+	for test in any_source atomics cntr ep_life match_model own_fids promised \
+		rdm_tagged_pingpong rma threads wait; do
+		only+=(--only "$test/local")
+	done
+	for test in plain_send plain_recv wrap_send wrap_recv noshm_send; do
+		only+=(--only "rdm_tagged_pingpong/$test")
+	done
+	only+=(--only promised/remote --only auto_progress)
+	fabtests --hook --core tcp "${only[@]}"
+	fabtests --hook --core efa --wire shm "${only[@]}"
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-pingpong" hook
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" hook
+}
 
 # A wire that loses, repeats and reorders, and receivers that are not ready.
 part_efa_faults()
