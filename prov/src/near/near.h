@@ -137,7 +137,6 @@ struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
 /* From now on its death is reported, though nothing was sent yet. */
 void near_peer_watch(struct near_port *port, struct near_peer *peer);
-void near_peer_hold(struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Where its descriptors have to be asked for, that is done now. */
 void near_peer_ahead(struct near_port *port, struct near_peer *peer);

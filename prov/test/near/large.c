@@ -131,7 +131,7 @@ UNIT_TEST(share_by_sender)
 	size_t none = 0;
 
 	begin(LARGE, got);
-	near_rx_step(b->port, rx_op(), &none);
+	near_rx_step(b->port, &rx_op()->link, &none);
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->wrote, tx_op()->steps);
 	ck_assert_mem_eq(got, big, LARGE);
@@ -145,13 +145,13 @@ UNIT_TEST(share_meets)
 	uint32_t i;
 
 	begin(LARGE, got);
-	near_rx_step(b->port, rx_op(), &none);
+	near_rx_step(b->port, &rx_op()->link, &none);
 	near_poll(a->port, a->port->sink);
 	ck_assert_uint_gt(tx_op()->wrote, 0);
 	ck_assert_uint_lt(tx_op()->wrote, tx_op()->steps);
 	for (i = 0; rx_op()->state == NEAR_RX_SHARE; i++) {
 		one = 1;
-		near_rx_step(b->port, rx_op(), &one);
+		near_rx_step(b->port, &rx_op()->link, &one);
 		ck_assert_uint_lt(i, 1000);
 	}
 	ck_assert_uint_gt(rx_op()->claimed, 0);
@@ -164,7 +164,7 @@ UNIT_TEST(share_unwritable)
 	size_t none = 0;
 
 	begin(LARGE, got);
-	near_rx_step(b->port, rx_op(), &none);
+	near_rx_step(b->port, &rx_op()->link, &none);
 	while (tx_op()->state != NEAR_TX_SHARE)
 		near_poll(a->port, a->port->sink);
 	tx_op()->there = 64;
@@ -180,12 +180,12 @@ UNIT_TEST(share_unreadable)
 	uint32_t claimed;
 
 	begin(LARGE, got);
-	near_rx_step(b->port, rx_op(), &none);
+	near_rx_step(b->port, &rx_op()->link, &none);
 	claimed = near_share_claim(rx_op()->peer->lane->rx.ctl,
 				   rx_op()->peer->round, rx_op()->steps, true);
 	ck_assert_uint_eq(claimed, 0);
 	rx_op()->rndv.addr = 64;
-	near_rx_step(b->port, rx_op(), &one);
+	near_rx_step(b->port, &rx_op()->link, &one);
 	rig_poll(b, 100);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
 	near_share_wrote(rx_op()->peer->lane->rx.ctl, rx_op()->peer->round, 0,
@@ -204,7 +204,7 @@ UNIT_TEST(share_closed)
 	pid_t writer;
 
 	begin(LARGE, got);
-	near_rx_step(b->port, rx_op(), &none);
+	near_rx_step(b->port, &rx_op()->link, &none);
 	ctl = rx_op()->peer->lane->rx.ctl;
 	near_share_claim(ctl, rx_op()->peer->round, rx_op()->steps, true);
 	start_ms = duo_now_ms();

@@ -159,7 +159,7 @@ UNIT_TEST(gated)
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	for (tag = 1; (slot = near_control_slot(a->port, to_b)); tag++) {
 		slot->tag = tag;
-		near_control_send(a->port, to_b, slot, NEAR_KIND_INLINE);
+		near_control_send(a->port, to_b, slot, NEAR_KIND_INLINE, 0);
 	}
 	ck_assert_uint_ge(tag, 15);
 	near_too_small(a->port, to_b, 1);
@@ -350,7 +350,7 @@ UNIT_TEST(closed_is_not_full)
 	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
 	while (near_tx_slot_past(&to_b->tx))
 		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),
-				  NEAR_KIND_INLINE);
+				  NEAR_KIND_INLINE, 0);
 	ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
 	ck_assert_uint_eq(to_b->move.full, 1);
 }

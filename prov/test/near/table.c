@@ -18,8 +18,8 @@ static struct near_table_view *view;
 static void setup(void)
 {
 	ck_assert_int_eq(near_table_open(&table), 0);
-	ck_assert_int_eq(near_table_view_open(&view, dup(near_table_fd(table)),
-					      near_table_nonce(table)), 0);
+	ck_assert_int_eq(near_table_view_open(&view, dup(table->fd),
+					      table->shared->nonce), 0);
 }
 
 static void teardown(void)
@@ -77,7 +77,7 @@ UNIT_LOOP(comes_and_goes, 0, 3)
 static uint8_t *shared(void)
 {
 	uint8_t *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-			    near_table_fd(table), 0);
+			    table->fd, 0);
 
 	ck_assert_ptr_ne(map, MAP_FAILED);
 	return map;
@@ -139,8 +139,8 @@ UNIT_TEST(another_file)
 	ck_assert_int_eq(pipe(pair), 0);
 	ck_assert_int_ne(near_table_view_open(&other, pair[0], 1), 0);
 	ck_assert_int_eq(near_table_view_open(&other,
-					      dup(near_table_fd(table)),
-					      near_table_nonce(table) + 1),
+					      dup(table->fd),
+					      table->shared->nonce + 1),
 			 -ENOENT);
 	ck_assert_ptr_null(other);
 }

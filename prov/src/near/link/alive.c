@@ -29,12 +29,6 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/* The process of the address, not one that has its pid today. */
-static int near_same_process(const struct near_addr *addr)
-{
-	return duo_proc_check(addr->pid, addr->start);
-}
-
 /* It is there, but /proc does not show it to us (hidepid), or not all of it. */
 static bool near_hidden(int pidfd, int err)
 {
@@ -233,7 +227,8 @@ static int near_peer_process(const struct near_peer *peer)
 {
 	if (peer->pidfd >= 0)
 		return duo_proc_ended(peer->pidfd) ? -ESRCH : 0;
-	return peer->far ? 0 : near_same_process(&peer->addr);
+	return peer->far ? 0 :
+	       duo_proc_check(peer->addr.pid, peer->addr.start);
 }
 
 bool near_peer_left(const struct near_peer *peer)
@@ -257,7 +252,8 @@ static bool near_region_named(const struct near_peer *peer)
 
 	/* none: has it closed, or is that a process without descriptors? */
 	if (len < 0)
-		return len != -ENOENT || near_same_process(&peer->addr);
+		return len != -ENOENT ||
+		       duo_proc_check(peer->addr.pid, peer->addr.start);
 	return len >= (ssize_t)sizeof(name) - 1 &&
 	       !memcmp(target, name, sizeof(name) - 1);
 }
@@ -296,7 +292,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->region && near_unmet_closed(peer))
 		return true;
-	if (peer->by_start && near_same_process(&peer->addr) == -ESRCH)
+	if (peer->by_start &&
+	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
 	/* no descriptor was free when it was to be watched, or it was asked */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&

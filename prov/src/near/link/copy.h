@@ -5,6 +5,7 @@
 #ifndef NEAR_LINK_COPY_H
 #define NEAR_LINK_COPY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -57,11 +58,11 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 	}
 }
 
-/* Bytes [offset, offset + len) of the vector, which must have them. */
-static inline void near_iov_out(void *to, const struct iovec *iov,
-				size_t offset, size_t len)
+/* Bytes [offset, offset + len) of the vector, which has them; in: to it. */
+static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
+				      uint8_t *flat, size_t len, bool in)
 {
-	uint8_t *dst = to;
+	uint8_t *at;
 	size_t n;
 
 	for (; len; iov++) {
@@ -69,35 +70,30 @@ static inline void near_iov_out(void *to, const struct iovec *iov,
 			offset -= iov->iov_len;
 			continue;
 		}
+		at = (uint8_t *)iov->iov_base + offset;
 		n = iov->iov_len - offset;
 		if (n > len)
 			n = len;
-		memcpy(dst, (const uint8_t *)iov->iov_base + offset, n);
-		dst += n;
+		if (in)
+			memcpy(at, flat, n);
+		else
+			memcpy(flat, at, n);
+		flat += n;
 		len -= n;
 		offset = 0;
 	}
 }
 
+static inline void near_iov_out(void *to, const struct iovec *iov,
+				size_t offset, size_t len)
+{
+	near_iov_copy(iov, offset, to, len, false);
+}
+
 static inline void near_iov_in(const struct iovec *iov, size_t offset,
 			       const void *from, size_t len)
 {
-	const uint8_t *src = from;
-	size_t n;
-
-	for (; len; iov++) {
-		if (offset >= iov->iov_len) {
-			offset -= iov->iov_len;
-			continue;
-		}
-		n = iov->iov_len - offset;
-		if (n > len)
-			n = len;
-		memcpy((uint8_t *)iov->iov_base + offset, src, n);
-		src += n;
-		len -= n;
-		offset = 0;
-	}
+	near_iov_copy(iov, offset, (uint8_t *)from, len, true);
 }
 
 /* Bytes [offset, offset + len) of the vector as a vector; its length. */

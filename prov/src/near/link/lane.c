@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "near/link/port.h"
 
@@ -92,13 +93,13 @@ static int near_lane_peer(struct near_port *port, const struct near_claim *claim
 	return ret;
 }
 
-void near_lane_refuse(struct near_port *port, const struct near_lane *lane)
+bool near_ring_refuse(struct near_port *port, uint32_t index)
 {
 	uint32_t open = NEAR_CLAIM_OPEN;
 
-	__atomic_compare_exchange_n(&port->region->claim[lane->index].state,
-				    &open, NEAR_CLAIM_REFUSED, false,
-				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&port->region->claim[index].state,
+					   &open, NEAR_CLAIM_REFUSED, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* Makes a lane of ring index, whose sender has opened it. */
@@ -135,10 +136,10 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	port->lane[index] = lane;
 	if (port->lane_count <= index)
 		port->lane_count = index + 1;
-	near_room_opened(port, lane);
+	near_room_lane(port, lane, 1);
 	near_lane_heat(port, lane);
 	if (lane->peer->state == NEAR_PEER_CLOSED_OFF)
-		near_lane_refuse(port, lane);
+		near_ring_refuse(port, index);
 	return 0;
 
 err_put:
@@ -166,13 +167,7 @@ static void near_ring_free(struct near_port *port, uint32_t index,
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
-	struct near_claim *claim = &port->region->claim[index];
-	uint32_t state = NEAR_CLAIM_OPEN;
-
-	if (err == -EHOSTUNREACH &&
-	    __atomic_compare_exchange_n(&claim->state, &state,
-					NEAR_CLAIM_REFUSED, false,
-					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (err == -EHOSTUNREACH && near_ring_refuse(port, index)) {
 		near_log(port, 0, "ring %u is of a process that is hidden, or "
 			 "another user's: it is refused", index);
 		return;
@@ -187,7 +182,7 @@ void near_lane_free(const struct near_port *port, struct near_lane *lane)
 	struct near_place place;
 
 	near_place(port->room.growing, lane->index, lane->tier, &place);
-	near_ring_unmap(lane->rx.ctl, &place);
+	munmap(lane->rx.ctl, place.span);
 	free(lane);
 }
 
@@ -198,7 +193,7 @@ void near_lane_release(struct near_port *port, struct near_lane *lane)
 	port->lane[lane->index] = NULL;
 	if (lane->peer->lane == lane)
 		lane->peer->lane = NULL;
-	near_room_closed(port, lane);
+	near_room_lane(port, lane, -1);
 	near_ring_free(port, lane->index, lane->tier);
 	near_peer_put(port, lane->peer);
 	near_lane_free(port, lane);

@@ -62,11 +62,6 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 	return 0;
 }
 
-void near_peer_hold(struct near_peer *peer)
-{
-	peer->refs++;
-}
-
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected)
 {
@@ -346,7 +341,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	default:
 		peer->state = NEAR_PEER_CLOSED_OFF;
 		if (peer->lane)
-			near_lane_refuse(port, peer->lane);
+			near_ring_refuse(port, peer->lane->index);
 		return -EHOSTUNREACH;
 	}
 }

@@ -239,6 +239,22 @@ static inline void near_port_work(struct near_port *port,
 	near_port_added(port, NEAR_WORK_DUE);
 }
 
+/* Another reference, for near_peer_put(). */
+static near_inline void near_peer_hold(struct near_peer *peer)
+{
+	peer->refs++;
+}
+
+/* near_peer_put() where others refer to it, most likely. */
+static near_inline void near_peer_unhold(struct near_port *port,
+					 struct near_peer *peer)
+{
+	if (near_likely(peer->refs > 1))
+		peer->refs--;
+	else
+		near_peer_put(port, peer);
+}
+
 /* peer.c */
 int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
@@ -270,9 +286,9 @@ void near_port_sweep(struct near_port *port);
 /*
  * Where we may not look into the peer's descriptors but it may look into ours
  * (its user namespace is above ours) it is told, lest it waits for an answer.
- * Its ring stays its own until it has left it.
+ * Its ring stays its own until it has left it. false: it has.
  */
-void near_lane_refuse(struct near_port *port, const struct near_lane *lane);
+bool near_ring_refuse(struct near_port *port, uint32_t index);
 void near_lane_release(struct near_port *port, struct near_lane *lane);
 /* Its memory here alone. */
 void near_lane_free(const struct near_port *port, struct near_lane *lane);

@@ -59,7 +59,8 @@ int near_region_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-int near_region_resize(int fd, size_t size)
+/* -EFBIG: a file that is longer than the limit ends its process by SIGXFSZ. */
+static int near_region_resize(int fd, size_t size)
 {
 	struct rlimit limit;
 
@@ -69,24 +70,36 @@ int near_region_resize(int fd, size_t size)
 	return ftruncate(fd, (off_t)size) ? -errno : 0;
 }
 
-int near_region_create(struct near_region **region, uint32_t growing,
-		       uint64_t nonce, bool fence)
+int near_region_file(const char *name, size_t size, size_t first)
 {
-	size_t size = near_region_size(growing);
-	void *map = NULL;
-	int fd, ret;
+	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	fd = memfd_create("near", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	ret = near_region_resize(fd, size);
 	if (!ret)
 		ret = fcntl(fd, F_ADD_SEALS, NEAR_SEALS) ? -errno :
-			near_region_reserve(fd, 0, NEAR_REGION_FIRST);
+			near_region_reserve(fd, 0, first);
 	if (!ret)
-		ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
-	if (ret)
-		goto err_close;
+		return fd;
+	close(fd);
+	return ret;
+}
+
+int near_region_create(struct near_region **region, uint32_t growing,
+		       uint64_t nonce, bool fence)
+{
+	int ret, fd = near_region_file("near", near_region_size(growing),
+				       NEAR_REGION_FIRST);
+	void *map = NULL;
+
+	if (fd < 0)
+		return fd;
+	ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
+	if (ret) {
+		close(fd);
+		return ret;
+	}
 	*region = map;
 	(*region)->layout = NEAR_LAYOUT;
 	(*region)->nonce = nonce;
@@ -97,10 +110,6 @@ int near_region_create(struct near_region **region, uint32_t growing,
 	(*region)->table_fd = -1;
 	__atomic_store_n(&(*region)->magic, NEAR_MAGIC, __ATOMIC_RELEASE);
 	return fd;
-
-err_close:
-	close(fd);
-	return ret;
 }
 
 void near_region_clear(int fd, size_t offset, size_t size)
@@ -173,9 +182,4 @@ void near_region_close(struct near_region *region)
 int near_ring_map(int fd, const struct near_place *place, void **ring)
 {
 	return near_map(fd, place->offset, place->span, place->size, ring);
-}
-
-void near_ring_unmap(void *ring, const struct near_place *place)
-{
-	munmap(ring, place->span);
 }

@@ -17,8 +17,8 @@
 int near_region_create(struct near_region **region, uint32_t growing,
 		       uint64_t nonce, bool fence);
 
-/* -EFBIG: a file that is longer than the limit ends its process by SIGXFSZ. */
-int near_region_resize(int fd, size_t size);
+/* A memfd of that size, sealed, whose first bytes have memory; or an error. */
+int near_region_file(const char *name, size_t size, size_t first);
 
 /* Gives memory back, in whole pages: it reads as zeros from now on. */
 void near_region_clear(int fd, size_t offset, size_t size);
@@ -46,7 +46,6 @@ void near_region_close(struct near_region *region);
  * been taken.
  */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
-void near_ring_unmap(void *ring, const struct near_place *place);
 /* So much of a ring that is mapped may be accessed from now on. */
 int near_ring_extend(void *ring, size_t size);
 

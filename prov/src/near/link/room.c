@@ -99,19 +99,11 @@ static uint32_t near_lane_extra(const struct near_lane *lane)
 	return near_tier_pages(lane->tier) - 1;
 }
 
-void near_room_opened(struct near_port *port, const struct near_lane *lane)
+void near_room_lane(struct near_port *port, const struct near_lane *lane,
+		    int more)
 {
-	struct near_room *room = &port->room;
-
-	room->lanes++;
-	room->extra += near_lane_extra(lane);
-	near_room_offer(port);
-}
-
-void near_room_closed(struct near_port *port, const struct near_lane *lane)
-{
-	port->room.lanes--;
-	port->room.extra -= near_lane_extra(lane);
+	port->room.lanes += (uint32_t)more;
+	port->room.extra += (uint32_t)more * near_lane_extra(lane);
 	near_room_offer(port);
 }
 

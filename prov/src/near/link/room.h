@@ -34,9 +34,9 @@ void near_room_peers(struct near_port *port, const struct near_addr *addr,
 		     int more);
 /* Tells newcomers what they may take. */
 void near_room_offer(struct near_port *port);
-/* A lane came, of the size that its sender chose; it leaves. */
-void near_room_opened(struct near_port *port, const struct near_lane *lane);
-void near_room_closed(struct near_port *port, const struct near_lane *lane);
+/* A lane came, 1, of the size that its sender chose; it leaves, -1. */
+void near_room_lane(struct near_port *port, const struct near_lane *lane,
+		    int more);
 
 /*
  * Every NEAR_CHECK_MS: while somebody lacks what there was not when he asked for

@@ -21,13 +21,6 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 	return slot;
 }
 
-void near_control_send(struct near_port *port, struct near_peer *peer,
-		       struct near_slot *slot, enum near_kind kind)
-{
-	near_tx_publish_quiet(&peer->tx, slot, near_word(kind, 0, 0, 0));
-	near_sent(port, peer);
-}
-
 ssize_t near_tell(struct near_peer *peer)
 {
 	if (near_tx_cold(&peer->tx))
@@ -35,47 +28,14 @@ ssize_t near_tell(struct near_peer *peer)
 	return 0;
 }
 
-static int near_control_cts(struct near_port *port, struct near_lane *lane,
-			    const struct near_slot *slot)
+/* What a receiver says of a message of ours. */
+static int near_control_answer(struct near_port *port, struct near_lane *lane,
+			       const struct near_slot *slot, enum near_kind kind)
 {
-	struct near_tx_op *op = near_tx_find(port, lane->peer, slot->cts.id);
-	uint64_t len = __atomic_load_n(&slot->cts.len, __ATOMIC_RELAXED);
-
-	if (!op || op->state == NEAR_TX_SENT || len > op->len) {
-		near_lane_broken(port, lane, "a request for", len);
-		return -EPROTO;
-	}
-	near_tx_share_over(op);
-	near_tx_cts(port, op, slot->cts.answer, len);
-	return 0;
-}
-
-static int near_control_share(struct near_port *port, struct near_lane *lane,
-			      const struct near_slot *slot)
-{
-	struct near_tx_op *op = near_tx_find(port, lane->peer, slot->share.id);
-
-	if (!op || !near_tx_offer(port, op, slot)) {
-		near_lane_broken(port, lane, "an offer to share",
-				 slot->share.id);
-		return -EPROTO;
-	}
-	return 0;
-}
-
-static int near_control_ack(struct near_port *port, struct near_lane *lane,
-			    const struct near_slot *slot)
-{
-	uint64_t id = __atomic_load_n(&slot->ack.id, __ATOMIC_RELAXED);
-	struct near_tx_op *op = near_tx_find(port, lane->peer, id);
-
-	if (!op) {
-		near_lane_broken(port, lane, "an acknowledgement of", id);
-		return -EPROTO;
-	}
-	near_tx_share_over(op);
-	near_tx_end(port, op, 0);
-	return 0;
+	if (near_likely(near_tx_answered(port, lane->peer, slot, kind)))
+		return 0;
+	near_lane_broken(port, lane, "an answer to message", slot->ack.id);
+	return -EPROTO;
 }
 
 static int near_control_piece(struct near_port *port, struct near_lane *lane,
@@ -109,13 +69,12 @@ int near_control(struct near_port *port, struct near_lane *lane,
 {
 	switch (word >> NEAR_WORD_KIND & 0xf) {
 	case NEAR_KIND_CTS:
-		return near_control_cts(port, lane, slot);
 	case NEAR_KIND_ACK:
-		return near_control_ack(port, lane, slot);
+	case NEAR_KIND_SHARE:
+		return near_control_answer(port, lane, slot,
+					   word >> NEAR_WORD_KIND & 0xf);
 	case NEAR_KIND_PIECE:
 		return near_control_piece(port, lane, slot);
-	case NEAR_KIND_SHARE:
-		return near_control_share(port, lane, slot);
 	case NEAR_KIND_MOVE:
 		return near_control_move(port, lane, slot);
 	case NEAR_KIND_RMA:
@@ -133,36 +92,20 @@ int near_control(struct near_port *port, struct near_lane *lane,
 	return -EPROTO;
 }
 
-static int near_work_receiving(struct near_port *port)
+/* A step of each in the list, as far as the budget goes. */
+static int near_work_list(struct near_port *port, struct near_link *list,
+			  bool (*step)(struct near_port *port,
+				       struct near_link *link, size_t *budget),
+			  size_t *budget)
 {
-	size_t *budget = near_read_left(port);
 	struct near_link *link, *next;
 	int n = 0;
 
-	for (link = port->receiving.next;
-	     link != &port->receiving && *budget; link = next) {
+	for (link = list->next; link != list && *budget; link = next) {
 		next = link->next;
 		if (!port->sink->room(port->ctx))
 			break;
-		n += near_rx_step(port, near_container(link, struct near_rx_op,
-						       link), budget);
-	}
-	return n;
-}
-
-static int near_work_sending(struct near_port *port)
-{
-	struct near_link *link, *next;
-	size_t budget = NEAR_STEP;
-	int n = 0;
-
-	for (link = port->sending.next; link != &port->sending && budget;
-	     link = next) {
-		next = link->next;
-		if (!port->sink->room(port->ctx))
-			break;
-		n += near_tx_step(port, near_container(link, struct near_tx_op,
-						       link), &budget);
+		n += step(port, link, budget);
 	}
 	return n;
 }
@@ -173,16 +116,16 @@ static int near_work_sending(struct near_port *port)
  */
 int near_work(struct near_port *port)
 {
+	size_t sending = NEAR_STEP;
 	bool waits = true;
 	int n = 0;
 
 	if (near_likely(port->work == NEAR_WORK_WAITS &&
 			near_polls_left(port)))
 		return port->onesided->moved(port);
-	if (!near_list_empty(&port->receiving))
-		n += near_work_receiving(port);
-	if (!near_list_empty(&port->sending))
-		n += near_work_sending(port);
+	n += near_work_list(port, &port->receiving, near_rx_step,
+			    near_read_left(port));
+	n += near_work_list(port, &port->sending, near_tx_step, &sending);
 	if (!near_list_empty(&port->onesided_work))
 		n += port->onesided->work(port, &waits);
 	if (!near_list_empty(&port->sending) ||

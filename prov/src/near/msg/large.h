@@ -110,19 +110,32 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-void near_control_send(struct near_port *port, struct near_peer *peer,
-		       struct near_slot *slot, enum near_kind kind);
+static near_inline void near_control_send(struct near_port *port,
+					  struct near_peer *peer,
+					  struct near_slot *slot,
+					  enum near_kind kind,
+					  unsigned int flags)
+{
+	near_tx_publish_quiet(&peer->tx, slot, near_word(kind, flags, 0, 0));
+	near_sent(port, peer);
+}
 
 /* One step, of *budget bytes at most; true: it is no longer in the list. */
-bool near_tx_step(struct near_port *port, struct near_tx_op *op,
+bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
-bool near_rx_step(struct near_port *port, struct near_rx_op *op,
+bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
 /* large_share.c: the same for what both copy, each side */
 void near_tx_share(struct near_port *port, struct near_tx_op *op,
 		   size_t *budget);
-void near_tx_share_over(struct near_tx_op *op);
+static inline void near_tx_share_over(struct near_tx_op *op)
+{
+	if (near_likely(op->state != NEAR_TX_SHARE))
+		return;
+	near_list_remove(&op->link);
+	op->state = NEAR_TX_ANNOUNCED;
+}
 void near_rx_share(struct near_port *port, struct near_rx_op *op,
 		   size_t *budget);
 /* The peer's claims are free: for the next receive that waits for them. */
@@ -132,15 +145,13 @@ bool near_rx_pull(struct near_rx_op *op, size_t len);
 /* What cannot be read by its address comes in pieces, from the start. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
-/* What the peer has sent. An id that it makes up is found out: returns NULL. */
-struct near_tx_op *near_tx_find(struct near_port *port, struct near_peer *peer,
-				uint64_t id);
-void near_tx_cts(struct near_port *port, struct near_tx_op *op,
-		 uint64_t answer, size_t len);
-/* false: no receiver says so */
+/* A CTS, SHARE or ACK of the peer's. false: no receiver of that message says so. */
+bool near_tx_answered(struct near_port *port, struct near_peer *peer,
+		      const struct near_slot *slot, enum near_kind kind);
 bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
 		   const struct near_slot *slot);
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
+/* An id that the peer makes up is found out: returns NULL. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
 void near_rx_piece(struct near_port *port, struct near_rx_op *op,

@@ -95,8 +95,9 @@ void near_rx_share_next(struct near_port *port, struct near_peer *peer)
  * the peer. ESRCH is a peer that is about to be found dead, or one whose main
  * thread has ended: its pid names no memory.
  */
-static int near_rx_copy(struct near_peer *peer, uint64_t addr,
-			const struct iovec *to, size_t count, size_t len)
+static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
+				    const struct iovec *to, size_t count,
+				    size_t len)
 {
 	struct iovec from = { (void *)(uintptr_t)addr, len };
 	ssize_t n = len ? process_vm_readv(peer->addr.pid, to, count, &from, 1,
@@ -137,7 +138,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	near_rx_begun(peer);
 	port->read_left -= len;
 	slot->ack.id = rndv->id;
-	near_control_send(port, peer, slot, NEAR_KIND_ACK);
+	near_control_send(port, peer, slot, NEAR_KIND_ACK, 0);
 	return true;
 }
 
@@ -230,7 +231,7 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 		return false;
 	if (op->state == NEAR_RX_ACK) {
 		slot->ack.id = op->rndv.id;
-		near_control_send(port, op->peer, slot, NEAR_KIND_ACK);
+		near_control_send(port, op->peer, slot, NEAR_KIND_ACK, 0);
 		near_list_remove(&op->link);
 		near_rx_end(port, op, 0);
 		return true;
@@ -240,7 +241,7 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 	slot->cts.len = op->len;
 	op->state = NEAR_RX_PIECES;
 	near_list_remove(&op->link);
-	near_control_send(port, op->peer, slot, NEAR_KIND_CTS);
+	near_control_send(port, op->peer, slot, NEAR_KIND_CTS, 0);
 	return true;
 }
 
@@ -255,9 +256,11 @@ static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 	return true;
 }
 
-bool near_rx_step(struct near_port *port, struct near_rx_op *op,
+bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget)
 {
+	struct near_rx_op *op = near_container(link, struct near_rx_op, link);
+
 	if (op->state == NEAR_RX_LOST || !near_peer_alive(port, op->peer))
 		return near_rx_lost(port, op);
 	if (op->state >= NEAR_RX_OFFER && op->state <= NEAR_RX_SHARED)

@@ -51,14 +51,6 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-void near_tx_share_over(struct near_tx_op *op)
-{
-	if (op->state != NEAR_TX_SHARE)
-		return;
-	near_list_remove(&op->link);
-	op->state = NEAR_TX_ANNOUNCED;
-}
-
 /* Whatever is left over of a step that fails is the receiver's. */
 void near_tx_share(struct near_port *port, struct near_tx_op *op,
 		   size_t *budget)
@@ -96,7 +88,7 @@ static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
 	slot->share.len = op->len;
 	slot->share.addr = (uint64_t)(uintptr_t)op->iov[0].iov_base;
 	slot->share.round = op->peer->round;
-	near_control_send(port, op->peer, slot, NEAR_KIND_SHARE);
+	near_control_send(port, op->peer, slot, NEAR_KIND_SHARE, 0);
 	op->state = NEAR_RX_SHARE;
 	return true;
 }

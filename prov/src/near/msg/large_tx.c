@@ -121,22 +121,37 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-struct near_tx_op *near_tx_find(struct near_port *port, struct near_peer *peer,
-				uint64_t id)
+static __attribute__((noinline)) bool
+near_tx_cts(struct near_port *port, struct near_tx_op *op,
+	    const struct near_slot *slot)
 {
-	struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
+	uint64_t len = __atomic_load_n(&slot->cts.len, __ATOMIC_RELAXED);
 
-	return op && op->peer == peer && op->state != NEAR_TX_PIECES ?
-		op : NULL;
-}
-
-void near_tx_cts(struct near_port *port, struct near_tx_op *op,
-		 uint64_t answer, size_t len)
-{
+	if (op->state == NEAR_TX_SENT || len > op->len)
+		return false;
 	op->state = NEAR_TX_PIECES;
-	op->answer = answer;
+	op->answer = slot->cts.answer;
 	op->len = len;
 	near_port_work(port, &port->sending, &op->link);
+	return true;
+}
+
+/* The message's id is at one place in all three. */
+bool near_tx_answered(struct near_port *port, struct near_peer *peer,
+		      const struct near_slot *slot, enum near_kind kind)
+{
+	uint64_t id = __atomic_load_n(&slot->ack.id, __ATOMIC_RELAXED);
+	struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
+
+	if (!op || op->peer != peer || op->state == NEAR_TX_PIECES)
+		return false;
+	if (kind == NEAR_KIND_SHARE)
+		return near_tx_offer(port, op, slot);
+	near_tx_share_over(op);
+	if (kind == NEAR_KIND_CTS)
+		return near_tx_cts(port, op, slot);
+	near_tx_end(port, op, 0);
+	return true;
 }
 
 /* op is in port->sending no more. */
@@ -153,7 +168,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	peer->large--;
 	if (cookie)
 		port->sink->sent(port->ctx, cookie, err);
-	near_peer_put(port, peer);
+	near_peer_unhold(port, peer);
 }
 
 /* One piece; false: there is no room for it. */
@@ -202,9 +217,11 @@ static bool near_tx_pieces(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-bool near_tx_step(struct near_port *port, struct near_tx_op *op,
+bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget)
 {
+	struct near_tx_op *op = near_container(link, struct near_tx_op, link);
+
 	if (op->state == NEAR_TX_PIECES)
 		return near_tx_pieces(port, op, budget);
 	near_tx_share(port, op, budget);

@@ -122,7 +122,7 @@ static near_inline void near_small_post(struct near_port *port,
 	slot->rma.type = args->type;
 	slot->rma.flags = operands ? NEAR_RMA_INLINE : 0;
 	slot->rma.len = operands ? (uint32_t)args->len : 0;
-	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
+	near_control_send(port, peer, slot, NEAR_KIND_RMA, flags);
 }
 
 /*
@@ -153,23 +153,13 @@ static near_inline bool near_rma_small(struct near_port *port,
 	/* while the slot is on its way */
 	op->to = at;
 	near_small_keep(op, args);
-	peer->refs++;
+	near_peer_hold(peer);
 	at->expect++;
 	at->unanswered++;
 	port->rma->small++;
 	if (offered)
 		near_offer_made(port, at, op, slot);
 	return true;
-}
-
-/* near_peer_put() */
-static near_inline void near_rma_unhold(struct near_port *port,
-					struct near_peer *peer)
-{
-	if (near_likely(peer->refs > 1))
-		peer->refs--;
-	else
-		near_peer_put(port, peer);
 }
 
 /* issue.c: what one has that is not small. */
@@ -195,7 +185,7 @@ static near_inline void near_rma_end(struct near_port *port,
 	if (near_likely(about))
 		port->rma->sink->done(port->ctx, peer, cookie, about, err);
 	near_rma_rest(port, at);
-	near_rma_unhold(port, peer);
+	near_peer_unhold(port, peer);
 }
 
 #endif /* NEAR_RMA_INLINE_H */

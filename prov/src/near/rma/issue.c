@@ -98,7 +98,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	};
 	if (small)
 		near_rma_operands_out(op, slot->rma.bytes, len, operands);
-	near_rma_publish(port, peer, slot, NEAR_KIND_RMA, flags);
+	near_control_send(port, peer, slot, NEAR_KIND_RMA, flags);
 	op->number = near_rma_mark(op->to);
 	op->sent += len;
 	return 0;

@@ -287,8 +287,9 @@ static near_inline bool near_offer_counted(const struct near_rma_op *op, uint64_
 }
 
 /* What has an answer of its own, and all behind it, waits for that. */
-static near_inline int near_offers_count(struct near_port *port, struct near_rma_peer *at,
-			     uint64_t done)
+static near_inline int near_offers_count(struct near_port *port,
+					 struct near_rma_peer *at,
+					 uint64_t done)
 {
 	struct near_rma_op *op;
 	int n = 0;
@@ -303,8 +304,9 @@ static near_inline int near_offers_count(struct near_port *port, struct near_rma
 	return n;
 }
 
-bool near_offers_drained(struct near_port *port, struct near_rma_peer *at)
+bool near_offers_drained(struct near_port *port, struct near_peer *peer)
 {
+	struct near_rma_peer *at = peer->rma;
 	struct near_link *link, *next;
 	struct near_rma_op *op;
 
@@ -355,12 +357,12 @@ int near_offers_moved(struct near_port *port)
 	if (done == port->watched)
 		return 0;
 	peer = at->peer;
-	peer->refs++;
+	near_peer_hold(peer);
 	at->counted = port->watched = done;
 	n = near_offers_count(port, at, done);
 	/* no room for all, or it is read's turn */
 	if (at->offers && near_offer_of(at->offered.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;
-	near_rma_unhold(port, peer);
+	near_peer_unhold(port, peer);
 	return n;
 }

@@ -81,7 +81,7 @@ int near_offers_moved(struct near_port *port);
  * The target is gone: writes that it says it has done end well, wherever they
  * are among others. false: not all yet, the sink has no room.
  */
-bool near_offers_drained(struct near_port *port, struct near_rma_peer *at);
+bool near_offers_drained(struct near_port *port, struct near_peer *peer);
 /*
  * When the port closes: does all that the target has not taken. Where there is
  * no room to tell of one, it is done all the same.
@@ -130,15 +130,6 @@ static near_inline int near_offer_take(struct near_lane *lane,
 		return 0;
 	__atomic_store_n(&ctl->doing, lane->offers, __ATOMIC_RELAXED);
 	return -EAGAIN;
-}
-
-static inline void near_rma_publish(struct near_port *port,
-				    struct near_peer *peer,
-				    struct near_slot *slot,
-				    enum near_kind kind, unsigned int flags)
-{
-	near_tx_publish_quiet(&peer->tx, slot, near_word(kind, flags, 0, 0));
-	near_sent(port, peer);
 }
 
 #endif /* NEAR_RMA_OFFER_H */

@@ -244,7 +244,7 @@ static near_inline void near_small_answer(struct near_port *port,
 	answer->rma_answer.offset = 0;
 	answer->rma_answer.len = (uint32_t)len;
 	answer->rma_answer.err = 0;
-	near_rma_publish(port, peer, answer, NEAR_KIND_ANSWER, 0);
+	near_control_send(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
 /* What is small and can be done at once, in full; false: nothing was done. */
@@ -379,7 +379,7 @@ static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	};
 	if (len && len <= NEAR_RMA_BYTES)
 		memcpy(slot->rma_answer.bytes, data, len);
-	near_rma_publish(port, at->peer, slot, NEAR_KIND_ANSWER, 0);
+	near_control_send(port, at->peer, slot, NEAR_KIND_ANSWER, 0);
 	return true;
 }
 

@@ -121,11 +121,6 @@ static int near_rma_work(struct near_port *port, bool *waits)
 	return n;
 }
 
-static bool near_rma_drained(struct near_port *port, struct near_peer *peer)
-{
-	return near_offers_drained(port, peer->rma);
-}
-
 static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 			  int err)
 {
@@ -190,7 +185,7 @@ static const struct near_onesided near_rma_onesided = {
 	.answered = near_rma_answered,
 	.work = near_rma_work,
 	.moved = near_offers_moved,
-	.drained = near_rma_drained,
+	.drained = near_offers_drained,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,
 	.stop = near_rma_stop,
@@ -212,8 +207,8 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 	port->rma = rma;
 	port->onesided = &near_rma_onesided;
 	port->addr.flags |= NEAR_ADDR_RMA;
-	port->region->table_nonce = near_table_nonce(table);
-	port->region->table_fd = near_table_fd(table);
+	port->region->table_nonce = table->shared->nonce;
+	port->region->table_fd = table->fd;
 	return 0;
 }
 

@@ -7,12 +7,10 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "near/link/copy.h"
@@ -24,7 +22,6 @@
 #define NEAR_TABLE_MAX_BITS 18	/* 16 MiB, if they are all in use */
 #define NEAR_TABLE_PROBES 4096	/* of a peer's, before it is not believed */
 #define NEAR_TABLE_TRIES 64	/* at a table that is being changed */
-#define NEAR_TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static size_t near_table_size(uint32_t bits)
 {
@@ -32,17 +29,10 @@ static size_t near_table_size(uint32_t bits)
 	       (sizeof(struct near_region_entry) << bits);
 }
 
-
 static struct near_region_entry *
 near_table_shared(const struct near_table *table)
 {
 	return (struct near_region_entry *)(table->shared + 1);
-}
-
-/* A page that is not there when it is touched kills. */
-static int near_table_reserve(const struct near_table *table, uint32_t bits)
-{
-	return near_region_reserve(table->fd, 0, near_table_size(bits));
 }
 
 static int near_table_create(struct near_table *table)
@@ -50,19 +40,12 @@ static int near_table_create(struct near_table *table)
 	size_t size = near_table_size(NEAR_TABLE_MAX_BITS);
 	uint64_t nonce;
 	void *map;
-	int ret;
 
-	table->fd = memfd_create("near regions", MFD_CLOEXEC |
-				 MFD_ALLOW_SEALING);
+	table->fd = near_region_file("near regions", size,
+				     near_table_size(NEAR_TABLE_MIN_BITS));
 	if (table->fd < 0)
-		return -errno;
-	ret = near_region_resize(table->fd, size);
-	if (!ret)
-		ret = near_table_reserve(table, NEAR_TABLE_MIN_BITS);
-	if (ret)
-		return ret;
-	if (fcntl(table->fd, F_ADD_SEALS, NEAR_TABLE_SEALS) ||
-	    getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return table->fd;
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return -errno;
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, table->fd,
 		   0);
@@ -105,16 +88,6 @@ void near_table_close(struct near_table *table)
 	free(table);
 }
 
-int near_table_fd(const struct near_table *table)
-{
-	return table->fd;
-}
-
-uint64_t near_table_nonce(const struct near_table *table)
-{
-	return table->shared->nonce;
-}
-
 /* Readers that see what comes in between see this first, or the end last. */
 static void near_table_begin(struct near_table *table)
 {
@@ -155,7 +128,8 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	if (near_table_reserve(table, table->bits + 1))
+	/* a page that is not there when it is touched kills */
+	if (near_region_reserve(table->fd, 0, near_table_size(table->bits + 1)))
 		return -ENOMEM;
 	own = calloc(2 * (size_t)count, sizeof(*own));
 	if (!own)
@@ -242,22 +216,11 @@ static int near_table_view_map(struct near_table_view *view, uint32_t bits)
 	return 0;
 }
 
-/* Only a memfd that cannot shrink is safe to be mapped. */
-static int near_table_view_check(int fd)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) ||
-	    st.st_size != (off_t)near_table_size(NEAR_TABLE_MAX_BITS))
-		return -ENOENT;
-	return 0;
-}
-
 int near_table_view_open(struct near_table_view **view_out, int fd,
 			 uint64_t nonce)
 {
 	struct near_table_view *view = calloc(1, sizeof(*view));
+	size_t size = 0;
 	int ret;
 
 	if (!view) {
@@ -266,7 +229,9 @@ int near_table_view_open(struct near_table_view **view_out, int fd,
 	}
 	view->fd = fd;
 	view->generation = UINT64_MAX;
-	ret = near_table_view_check(view->fd);
+	ret = near_region_check_file(view->fd, &size);
+	if (!ret && size != near_table_size(NEAR_TABLE_MAX_BITS))
+		ret = -ENOENT;
 	if (!ret)
 		ret = near_table_view_map(view, NEAR_TABLE_MIN_BITS);
 	if (!ret && (__atomic_load_n(&view->head->magic, __ATOMIC_ACQUIRE) !=

@@ -40,10 +40,6 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-/* Its descriptor and what proves that it is the one, for near_region. */
-int near_table_fd(const struct near_table *table);
-uint64_t near_table_nonce(const struct near_table *table);
-
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
 /* NULL: no such key. Valid until the next change. */
