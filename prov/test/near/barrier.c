@@ -111,7 +111,7 @@ static void until_ready(void)
 	}
 }
 
-UNIT_CASE("barrier", NULL, NULL);
+UNIT_CASE("barrier", NULL, rig_close_all);
 
 UNIT_TEST(who_fences)
 {
@@ -135,9 +135,7 @@ UNIT_TEST(beside_a_thread)
 	struct rig *a, *b;
 
 	have_thread();
-	a = rig_open(false);
-	b = rig_open(false);
-	to_b = rig_peer(a, b);
+	to_b = rig_pair(&a, &b, false);
 	ck_assert_int_eq(rig_send(a, to_b, 1, "", 0), 0);
 	if (near_barrier_begin()) {
 		ck_assert_int_ne(to_b->tx.fence, NEAR_FENCE_ALWAYS);
@@ -146,8 +144,6 @@ UNIT_TEST(beside_a_thread)
 		ck_assert_int_eq(to_b->tx.fence, NEAR_FENCE_NONE);
 		rig_until(b, NULL, 2);
 	}
-	rig_close(a);
-	rig_close(b);
 }
 
 /*
@@ -210,21 +206,13 @@ static void expect_awake(struct rig *rig)
 UNIT_TEST(fails)
 {
 	struct rig *other[NEAR_HOT_MIN + 1], *b = rig_open(false);
-	int i;
+	struct near_peer *to[NEAR_HOT_MIN + 1];
 
-	for (i = 0; i <= NEAR_HOT_MIN; i++) {
-		other[i] = rig_open(false);
-		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], b), 1,
-					  "", 0), 0);
-	}
-	rig_until(b, NULL, NEAR_HOT_MIN + 1);
+	rig_crowd(other, to, NEAR_HOT_MIN + 1, b, 0);
 	ck_assert_int_ge(near_wait_fd(b->port), 0);
 	while (near_arm(b->port))
 		rig_poll(b, 1);
 	near_woken(b->port);
 	if (!b->port->fence)	/* else the kernel has no membarrier() here */
 		expect_awake(b);
-	for (i = 0; i <= NEAR_HOT_MIN; i++)
-		rig_close(other[i]);
-	rig_close(b);
 }

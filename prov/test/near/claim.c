@@ -26,7 +26,7 @@ static const struct {
 	{ 0, 2 }, { 1, 1 }, { 63, 1 }, { 64, 2 }, { 1000, 1 }, { 1024, 2 },
 };
 
-UNIT_CASE("claim", NULL, NULL);
+UNIT_CASE("claim", NULL, rig_close_all);
 
 UNIT_LOOP(among_many, 0, ARRAY_SIZE(rows))
 {
@@ -44,5 +44,4 @@ UNIT_LOOP(among_many, 0, ARRAY_SIZE(rows))
 	rig_until(us, NULL, 1);
 	rig_close(other);
 	rig_until(us, NULL, 2);
-	rig_close(us);
 }

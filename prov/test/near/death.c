@@ -16,30 +16,11 @@
 static struct rig *us;
 static struct near_addr theirs;
 static pid_t child;
-static int from_child[2];
 static uint8_t buf[LEN];
 
-/* In a process of its own; tells its address, acts, and waits to be killed. */
-static void start(void (*act)(struct rig *rig, struct near_peer *to_us),
-		  bool no_cma)
+static void start(void (*act)(struct rig *rig), bool no_cma)
 {
-	struct near_addr ours = us->addr;
-	struct near_peer *to_us;
-	struct rig *rig;
-
-	ck_assert_int_eq(pipe(from_child), 0);
-	child = fork();
-	if (!child) {
-		rig = rig_open(no_cma);
-		near_peer_get(rig->port, &ours, &to_us);
-		act(rig, to_us);
-		if (write(from_child[1], &rig->addr, sizeof(rig->addr)) < 0)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	ck_assert_int_eq(read(from_child[0], &theirs, sizeof(theirs)),
-			 sizeof(theirs));
+	child = rig_child(act, no_cma, &theirs);
 }
 
 /* Not waited for: a process that has ended is dead before it is reaped. */
@@ -64,12 +45,9 @@ static void teardown(void)
 	rig_close(us);
 }
 
-static void act_nothing(struct rig *rig, struct near_peer *to_us)
+static void act_send(struct rig *rig)
 {
-}
-
-static void act_send(struct rig *rig, struct near_peer *to_us)
-{
+	struct near_peer *to_us = rig_peer(rig, us);
 	uint32_t i;
 
 	for (i = 0; i < 100; i++)
@@ -141,14 +119,11 @@ UNIT_TEST(dying)
 UNIT_LOOP(sender_of_large, 0, 2)
 {
 	static uint8_t got[LEN];
-	struct iovec iov = { got, LEN };
 
 	start(act_send, _i);
 	rig_until(us, NULL, 101);
 	kill(child, SIGSTOP);
-	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
-				   &us->event[100].msg.rndv, &iov, 1, LEN, us),
-			 0);
+	rig_take(us, 100, got, LEN);
 	if (!_i) {
 		/* it can be read though it is stopped */
 		rig_until(us, NULL, 102);
@@ -161,8 +136,7 @@ UNIT_LOOP(sender_of_large, 0, 2)
 	ck_assert_msg(us->count == 101, "stopped is not dead");
 	kill_child();
 	rig_until_gone(us, 103);
-	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
-	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
 UNIT_TEST(receiver)
@@ -170,7 +144,7 @@ UNIT_TEST(receiver)
 	struct near_peer *peer;
 	int ret;
 
-	start(act_nothing, false);
+	start(NULL, false);
 	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send_large(us, peer, 1, buf, LEN, buf), 0);
 	while (!(ret = rig_send(us, peer, 2, buf, 8)))
@@ -180,8 +154,7 @@ UNIT_TEST(receiver)
 	ck_assert_uint_eq(us->count, 0);
 	kill_child();
 	rig_until_gone(us, 2);
-	ck_assert_int_eq(us->event[0].kind, RIG_SENT);
-	ck_assert_int_eq(us->event[0].err, ECONNRESET);
+	rig_ended(us, 0, RIG_SENT, ECONNRESET);
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
 
@@ -190,7 +163,7 @@ UNIT_TEST(watched)
 {
 	struct near_peer *peer;
 
-	start(act_nothing, false);
+	start(NULL, false);
 	near_peer_get(us->port, &theirs, &peer);
 	near_peer_watch(us->port, peer);
 	rig_poll_ms(us, 300);
@@ -215,7 +188,7 @@ UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
 	struct near_peer *peer;
 	int polls;
 
-	start(act_nothing, false);
+	start(NULL, false);
 	near_peer_get(us->port, &theirs, &peer);
 	near_peer_watch(us->port, peer);
 	for (polls = 0; polls < NEAR_TICK_POLLS + _i; polls++) {
@@ -257,7 +230,7 @@ UNIT_TEST(dead_before)
 {
 	struct near_peer *peer;
 
-	start(act_nothing, false);
+	start(NULL, false);
 	kill_child();
 	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
@@ -282,8 +255,7 @@ UNIT_TEST(dead_when_answered)
 	child = 0;
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -EHOSTUNREACH);
 	rig_until_gone(us, 103);
-	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
-	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
 /*
@@ -309,8 +281,7 @@ UNIT_TEST(dead_before_the_next_poll)
 	near_woken(us->port);
 	ck_assert(near_list_empty(&us->port->receiving));
 	rig_until_gone(us, 103);
-	ck_assert_int_eq(us->event[101].kind, RIG_RECEIVED);
-	ck_assert_int_eq(us->event[101].err, ECONNRESET);
+	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
 /* A process that has the pid of one that ended is another one. */
@@ -318,7 +289,7 @@ UNIT_TEST(pid_reused)
 {
 	struct near_peer *peer;
 
-	start(act_nothing, false);
+	start(NULL, false);
 	theirs.start--;
 	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);

@@ -38,7 +38,6 @@ static uint8_t buf[LEN], got[LEN];
 /* Sends a small message and a large one, and takes what we send. */
 static void act(struct rig *rig)
 {
-	struct iovec iov = { got, LEN };
 	struct near_peer *to_us;
 	uint32_t done = 0, sent = 0;
 
@@ -52,9 +51,7 @@ static void act(struct rig *rig)
 			sent = 2;
 		for (; done < rig->count; done++)
 			if (rig->event[done].kind == RIG_RNDV)
-				near_recv(rig->port, rig->event[done].peer,
-					  &rig->event[done].msg.rndv, &iov, 1,
-					  LEN, got);
+				rig_take(rig, done, got, LEN);
 	}
 }
 
@@ -169,7 +166,6 @@ UNIT_CASE("far", setup, teardown);
 /* A stopped one is killed: nothing of its large messages moves any more. */
 UNIT_LOOP(killed, 0, PLACES)
 {
-	struct iovec iov = { got, LEN };
 	struct near_peer *peer;
 	uint64_t since;
 
@@ -177,7 +173,7 @@ UNIT_LOOP(killed, 0, PLACES)
 		return;
 	peer = meet();
 	kill(child, SIGSTOP);
-	near_recv(us->port, peer, &us->event[1].msg.rndv, &iov, 1, LEN, got);
+	rig_take(us, 1, got, LEN);
 	ck_assert_int_eq(rig_send_large(us, peer, 3, buf, LEN, buf), 0);
 	rig_poll_ms(us, STOP_MS);
 	ck_assert_int_eq(ended(RIG_GONE, 0), 0);

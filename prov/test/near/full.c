@@ -32,17 +32,6 @@ static void setup(void)
 	rig_fill(others, LARGE, 4);
 }
 
-/* The next message that has come to rig is received into buf. */
-static void take(struct rig *rig, uint32_t at, void *buf)
-{
-	struct iovec iov = { buf, LARGE };
-
-	ck_assert_int_eq(rig->event[at].kind, RIG_RNDV);
-	ck_assert_int_eq(near_recv(rig->port, rig->event[at].peer,
-				   &rig->event[at].msg.rndv, &iov, 1, LARGE,
-				   buf), 0);
-}
-
 /* One of a's with c, of which b sees nothing; small ones, too. */
 static void other(struct rig *from, struct near_peer *to, struct rig *at)
 {
@@ -53,7 +42,7 @@ static void other(struct rig *from, struct near_peer *to, struct rig *at)
 	ck_assert_int_eq(rig_send_large(from, to, 2, others, LARGE, others), 0);
 	rig_until(at, from, came + 2);
 	ck_assert_int_eq(at->event[came].kind, RIG_MSG);
-	take(at, came + 1, got);
+	rig_take(at, came + 1, got, LARGE);
 	rig_until(at, from, came + 3);
 	rig_until(from, at, sent + 1);
 	ck_assert_int_eq(at->event[came + 2].err, 0);
@@ -96,7 +85,7 @@ UNIT_LOOP(answers_wait, 0, 2)
 						from_b), 0);
 	rig_until(a, NULL, COUNT);
 	for (i = 0; i < COUNT; i++)
-		take(a, i, got_b + i * LARGE);
+		rig_take(a, i, got_b + i * LARGE, LARGE);
 	rig_poll(a, 1000);
 	ck_assert_uint_eq(a->count, _i ? COUNT : 2 * COUNT);
 	ck_assert_uint_eq(b->count, 0);
@@ -117,7 +106,7 @@ UNIT_TEST(pieces_wait)
 						from_b), 0);
 	rig_until(b, NULL, 4);
 	for (i = 0; i < 4; i++)
-		take(b, i, got_b + i * LARGE);
+		rig_take(b, i, got_b + i * LARGE, LARGE);
 	rig_poll(b, 10);
 	rig_poll(a, 1000);
 	ck_assert_uint_eq(a->count, 0);

@@ -115,9 +115,7 @@ static int at_the_limit(void)
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t i = 0;
 
-	a = rig_open(false);
-	b = rig_open(false);
-	to_b = rig_peer(a, b);
+	to_b = rig_pair(&a, &b, false);
 	while (i < size && near_group_has(NEAR_PAGE)) {
 		memory[i] = 1;
 		i += NEAR_PAGE;

@@ -44,43 +44,15 @@ static void setup(void)
 	rig_fill(big, sizeof(big), 1);
 }
 
-static int fds(void)
-{
-	DIR *stream = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (readdir(stream))
-		n++;
-	closedir(stream);
-	return n;
-}
-
-/* Until it is no -EAGAIN; other, if there is one, polls meanwhile. */
-static int send_when(struct rig *rig, struct near_peer *peer,
-		     struct rig *other)
-{
-	uint64_t end = duo_now_ms() + 10000;
-	int ret;
-
-	while ((ret = rig_send(rig, peer, 7, big, 8)) == -EAGAIN) {
-		ck_assert(duo_now_ms() < end);
-		rig_poll(rig, NEAR_TICK_POLLS);
-		if (other)
-			rig_poll(other, NEAR_TICK_POLLS);
-	}
-	return ret;
-}
-
 UNIT_CASE("ask", setup, rig_close_all);
 
 UNIT_TEST(to_and_fro)
 {
 	struct near_peer *peer = rig_peer(us, them);
-	struct iovec iov = { got, sizeof(got) };
 	uint32_t round;
 
 	ck_assert(peer->far);
-	ck_assert_int_eq(send_when(us, peer, them), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 	rig_until(them, us, 1);
 	/* it has got ours with our question */
 	ck_assert_int_eq(rig_send(them, them->event[0].peer, 8, big, 8), 0);
@@ -91,9 +63,7 @@ UNIT_TEST(to_and_fro)
 						big), 0);
 		rig_until(them, us, 2 * round);
 		memset(got, 0, sizeof(got));
-		near_recv(them->port, them->event[0].peer,
-			  &them->event[2 * round - 1].msg.rndv, &iov, 1,
-			  sizeof(big), got);
+		rig_take(them, 2 * round - 1, got, sizeof(got));
 		rig_until(them, us, 2 * round + 1);
 		ck_assert_mem_eq(got, big, sizeof(big));
 		rig_until(us, them, 1 + round);
@@ -183,11 +153,11 @@ UNIT_TEST(no_answer)
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	ck_assert_int_eq(us->warnings, 0);
 	us->port->patience_ms = ENOUGH_MS;
-	ck_assert_int_eq(send_when(us, peer, NULL), -EHOSTUNREACH);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, NULL), -EHOSTUNREACH);
 	ck_assert_int_eq(us->warnings, 1);
 	rig_poll_ms(them, ENOUGH_MS / 10);
 	rig_poll_ms(us, ENOUGH_MS / 2);
-	ck_assert_int_eq(send_when(us, peer, them), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
 UNIT_TEST(waits_for_ever)
@@ -200,7 +170,7 @@ UNIT_TEST(waits_for_ever)
 	ck_assert_int_ge(recv(them->port->hello, &byte, 1, MSG_DONTWAIT), 0);
 	rig_poll_ms(us, ENOUGH_MS);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
-	ck_assert_int_eq(send_when(us, peer, them), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
 /* Its end is told although nothing was sent to it, and nobody had to ask. */
@@ -221,7 +191,7 @@ UNIT_TEST(put_and_sent_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
 
-	ck_assert_int_eq(send_when(us, peer, them), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 	rig_until(them, us, 1);
 	near_peer_put(us->port, peer);
 	rig_poll_ms(them, ENOUGH_MS / 10);
@@ -237,7 +207,7 @@ UNIT_TEST(asked_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
 
-	ck_assert_int_eq(send_when(us, peer, them), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 	rig_until(them, us, 1);
 	near_peer_dies(them->port, back);
 	rig_until(them, us, 2);
@@ -247,7 +217,7 @@ UNIT_TEST(asked_again)
 	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
 	near_peer_put(us->port, us->event[0].peer);
 	ck_assert_ptr_null(near_peer_find(us->port, &them->addr));
-	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
+	ck_assert_int_eq(rig_send_when(us, rig_peer(us, them), 7, them), 0);
 	rig_until(them, us, 3);
 }
 
@@ -349,35 +319,36 @@ static void mail(size_t at)
 }
 
 /* The port has learned nothing, kept nothing, and goes on. */
-static void refused(const char *what, int before)
+static void refused(const char *what, unsigned int before)
 {
 	rig_poll_ms(us, ENOUGH_MS / 10);
 	ck_assert_msg(us->warnings == 1, "%s: %d warnings", what,
 		      us->warnings);
 	ck_assert_msg(near_list_empty(&us->port->peers), "%s: met", what);
-	ck_assert_msg(fds() == before, "%s: %d descriptors, not %d", what,
-		      fds(), before);
-	ck_assert_int_eq(send_when(us, rig_peer(us, them), them), 0);
+	ck_assert_msg(rig_files() == before, "%s: %u descriptors, not %u", what,
+		      rig_files(), before);
+	ck_assert_int_eq(rig_send_when(us, rig_peer(us, them), 7, them), 0);
 }
 
 UNIT_CASE("mail", setup, rig_close_all);
 
 UNIT_LOOP(wrong_mail, 0, ARRAY_SIZE(mails))
 {
-	int before;
+	unsigned int before;
 
 	fds_make();
-	before = fds();
+	before = rig_files();
 	mail((size_t)_i);
 	refused(mails[_i].name, before);
 }
 
 UNIT_TEST(flood)
 {
-	int before, i;
+	unsigned int before;
+	int i;
 
 	fds_make();
-	before = fds();
+	before = rig_files();
 	for (i = 0; i < MANY; i++)
 		mail((size_t)i % (ARRAY_SIZE(mails)));
 	refused("flood", before);
@@ -403,7 +374,7 @@ UNIT_TEST(no_descriptors_left)
 	while (n)
 		close(fd[--n]);
 	setrlimit(RLIMIT_NOFILE, &limit);
-	ck_assert_int_eq(send_when(us, peer, them), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
 static int count(int dir)
@@ -443,7 +414,8 @@ UNIT_TEST(in_a_directory)
 	near_sweep(dir);
 	ck_assert_int_eq(count(dir), 3);
 	ck_assert_int_eq(access(left.sun_path, F_OK), -1);
-	ck_assert_int_eq(send_when(here, rig_peer(here, there), there), 0);
+	ck_assert_int_eq(rig_send_when(here, rig_peer(here, there), 7,
+				       there), 0);
 	rig_close(here);
 	rig_close(there);
 	ck_assert_int_eq(count(dir), 1);

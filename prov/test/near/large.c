@@ -17,9 +17,7 @@ static uint8_t *big, *got;
 
 static void setup(void)
 {
-	a = rig_open(false);
-	b = rig_open(false);
-	to_b = rig_peer(a, b);
+	to_b = rig_pair(&a, &b, false);
 	big = malloc(LARGE);
 	got = calloc(1, LARGE);
 	rig_fill(big, LARGE, 5);
@@ -28,25 +26,20 @@ static void setup(void)
 /* a's message of len is with b, which wants len bytes of it at to. */
 static void begin(size_t len, void *to)
 {
-	struct iovec iov = { to, len };
 
 	a->count = b->count = 0;
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
 	rig_until(b, NULL, 1);
-	ck_assert_int_eq(near_recv(b->port, b->event[0].peer,
-				   &b->event[0].msg.rndv, &iov, 1, len, got),
-			 0);
+	rig_take(b, 0, to, len);
 }
 
 static void ends(size_t len)
 {
 	rig_until(b, a, 2);
-	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
-	ck_assert_int_eq(b->event[1].err, 0);
+	rig_ended(b, 1, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, big, len);
 	rig_until(a, b, 1);
-	ck_assert_int_eq(a->event[0].kind, RIG_SENT);
-	ck_assert_int_eq(a->event[0].err, 0);
+	rig_ended(a, 0, RIG_SENT, 0);
 	near_peer_put(b->port, b->event[0].peer);
 }
 
@@ -94,22 +87,20 @@ UNIT_TEST(share_exchange)
 UNIT_TEST(share_beside_unexpected)
 {
 	struct near_peer *to_a = rig_peer(b, a);
-	struct iovec iov = { got, LARGE };
 
 	ck_assert_int_eq(rig_send_large(b, to_a, 9, big, LARGE, big), 0);
 	rig_until(a, NULL, 1);
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
 	rig_until(b, NULL, 1);
 	ck_assert_uint_eq(to_a->large, 1);
-	near_recv(b->port, to_a, &b->event[0].msg.rndv, &iov, 1, LARGE, got);
+	rig_take(b, 0, got, LARGE);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_OFFER);
 	rig_until(b, a, 2);
 	/* once there is a receive for it, it is under way */
-	near_recv(a->port, a->event[0].peer, &a->event[0].msg.rndv, &iov, 1,
-		  LARGE, got);
+	rig_take(a, 0, got, LARGE);
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
 	rig_until(b, NULL, 3);
-	near_recv(b->port, to_a, &b->event[2].msg.rndv, &iov, 1, LARGE, got);
+	rig_take(b, 2, got, LARGE);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
 	rig_until(b, a, 5);
 	rig_until(a, b, 4);
@@ -227,7 +218,6 @@ UNIT_LOOP(many_at_once, 0, 2)
 {
 	enum { MANY = 100 };
 	const uint32_t LEN = _i ? 100000 : 40000;
-	struct iovec iov = { .iov_len = LEN };
 	uint8_t *to = calloc(MANY, LEN);
 	uint32_t i;
 
@@ -235,17 +225,12 @@ UNIT_LOOP(many_at_once, 0, 2)
 		ck_assert_int_eq(rig_send_large(a, to_b, i, big + i, LEN, big),
 				 0);
 	rig_until(b, NULL, MANY);
-	for (i = 0; i < MANY; i++) {
-		iov.iov_base = to + (size_t)i * LEN;
-		ck_assert_int_eq(near_recv(b->port, b->event[i].peer,
-					   &b->event[i].msg.rndv, &iov, 1, LEN,
-					   iov.iov_base), 0);
-	}
+	for (i = 0; i < MANY; i++)
+		rig_take(b, i, to + (size_t)i * LEN, LEN);
 	rig_until(b, a, 2 * MANY);
 	rig_until(a, b, MANY);
 	for (i = 0; i < MANY; i++) {
-		ck_assert_int_eq(b->event[MANY + i].kind, RIG_RECEIVED);
-		ck_assert_int_eq(b->event[MANY + i].err, 0);
+		rig_ended(b, MANY + i, RIG_RECEIVED, 0);
 		ck_assert_mem_eq(to + (size_t)i * LEN, big + i, LEN);
 	}
 	free(to);
@@ -255,7 +240,6 @@ UNIT_LOOP(many_at_once, 0, 2)
 UNIT_TEST(waits_for_its_turn)
 {
 	enum { MANY = 100, LEN = 100000 };
-	struct iovec iov = { got, LEN };
 	const struct near_link *link;
 	uint32_t i, polled = 0;
 
@@ -263,8 +247,7 @@ UNIT_TEST(waits_for_its_turn)
 		rig_send_large(a, to_b, i, big, LEN, big);
 	rig_until(b, NULL, MANY);
 	for (i = 0; i < MANY; i++)
-		near_recv(b->port, b->event[i].peer, &b->event[i].msg.rndv,
-			  &iov, 1, LEN, got);
+		rig_take(b, i, got, LEN);
 	for (link = b->port->receiving.next; link != &b->port->receiving;
 	     link = link->next)
 		polled++;
@@ -292,7 +275,6 @@ UNIT_TEST(pieces_end)
 UNIT_TEST(looks_once)
 {
 	enum { LEN = 100000, COUNT = 3 };
-	struct iovec iov = { got, LEN };
 	uint64_t checked;
 	uint32_t i;
 
@@ -300,8 +282,7 @@ UNIT_TEST(looks_once)
 		rig_send_large(a, to_b, i, big, LEN, big);
 	rig_until(b, NULL, COUNT);
 	for (i = 0; i < COUNT; i++)
-		near_recv(b->port, b->event[i].peer, &b->event[i].msg.rndv,
-			  &iov, 1, LEN, got);
+		rig_take(b, i, got, LEN);
 	b->port->tick_at = b->port->polls + NEAR_TICK_POLLS;
 	b->port->checked_ms = 0;
 	near_poll(b->port, b->port->sink);

@@ -7,7 +7,6 @@
  * 10000000 for instance).
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -146,17 +145,6 @@ static void listen_to_the_end(void)
 	} while (rig_lanes(us) || ops_left(us));
 }
 
-static unsigned int open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* One request, one answer, and an end of one kind or another. */
 static void client(const struct near_addr *service, unsigned int number)
 {
@@ -229,8 +217,8 @@ UNIT_TEST(clients)
 		ck_assert(near_list_empty(&us->port->peers));
 		ck_assert_uint_le(rig_taken(us), idle);
 		if (files)
-			ck_assert_uint_eq(open_files(), files);
-		files = open_files();
+			ck_assert_uint_eq(rig_files(), files);
+		files = rig_files();
 	}
 }
 
@@ -362,20 +350,9 @@ UNIT_LOOP(without_pidfds, 0, 2)
 	struct near_addr addr;
 	struct near_peer *peer;
 	siginfo_t info;
-	int told[2];
 
 	refuse_pidfds();
-	ck_assert_int_eq(pipe(told), 0);
-	child[0] = fork();
-	if (!child[0]) {
-		struct rig *rig = rig_open(false);
-
-		if (write(told[1], &rig->addr, sizeof(addr)) < 0)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	ck_assert_int_eq(read(told[0], &addr, sizeof(addr)), sizeof(addr));
+	child[0] = rig_child(NULL, false, &addr);
 	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
 	near_peer_watch(us->port, peer);
 	ck_assert(peer->by_start);

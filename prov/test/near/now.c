@@ -20,9 +20,7 @@ static uint8_t *big, *got;
 /* Each has sent to the other. */
 static void setup(void)
 {
-	a = rig_open(false);
-	b = rig_open(false);
-	to_b = rig_peer(a, b);
+	to_b = rig_pair(&a, &b, false);
 	from_a = rig_peer(b, a);
 	ck_assert_int_eq(rig_send(b, from_a, 1, "b", 1), 0);
 	rig_until(a, NULL, 1);
@@ -51,8 +49,7 @@ static void was_read(size_t len)
 {
 	ck_assert_mem_eq(got, big, len);
 	rig_until(a, NULL, a->count + 1);
-	ck_assert_int_eq(a->event[a->count - 1].kind, RIG_SENT);
-	ck_assert_int_eq(a->event[a->count - 1].err, 0);
+	rig_ended(a, a->count - 1, RIG_SENT, 0);
 	ck_assert_uint_eq(from_a->large, 0);
 }
 
@@ -60,13 +57,12 @@ static void was_read(size_t len)
 static void comes_later(const struct near_rndv *rndv, size_t len)
 {
 	uint32_t sent = a->count, received = b->count;
-	struct iovec iov = { got, len };
+	const struct iovec iov = { got, len };
 
 	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, len, got),
 			 0);
 	rig_until(b, a, received + 1);
-	ck_assert_int_eq(b->event[received].kind, RIG_RECEIVED);
-	ck_assert_int_eq(b->event[received].err, 0);
+	rig_ended(b, received, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, big, len);
 	rig_until(a, b, sent + 1);
 	ck_assert_int_eq(a->event[sent].kind, RIG_SENT);
@@ -200,7 +196,6 @@ UNIT_TEST(no_ring)
 	from_a = b->event[0].peer;
 	ck_assert(!now(&b->event[0].msg.rndv, LEN));
 	ck_assert_ptr_null(from_a->tx.slots);
-	rig_close(c);
 }
 
 /* Its pid may be another's soon. */
@@ -215,8 +210,7 @@ UNIT_TEST(dying)
 	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &(struct iovec) {
 			got, LEN }, 1, LEN, got), 0);
 	rig_until(b, NULL, at + 2);
-	ck_assert_int_eq(b->event[at].kind, RIG_RECEIVED);
-	ck_assert_int_eq(b->event[at].err, ECONNRESET);
+	rig_ended(b, at, RIG_RECEIVED, ECONNRESET);
 }
 
 /*
@@ -239,7 +233,6 @@ UNIT_LOOP(lost, 0, 2)
 		b->no_room = false;
 	}
 	rig_until(b, NULL, events + 1);
-	ck_assert_int_eq(b->event[events].kind, RIG_RECEIVED);
-	ck_assert_int_eq(b->event[events].err, ECONNRESET);
+	rig_ended(b, events, RIG_RECEIVED, ECONNRESET);
 	ck_assert(near_list_empty(&b->port->receiving));
 }

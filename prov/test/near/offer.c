@@ -17,14 +17,7 @@
 static int start(enum near_verb verb, size_t offset, size_t len,
 		 uint32_t flags)
 {
-	const struct iovec iov = { local, len };
-	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
-		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
-		.about = 1, .cookie = local,
-	};
-
-	return near_rma(a.rig->port, to_b, &args);
+	return side_start(verb, SIDE_KEY, offset, len, flags);
 }
 
 /* From here on they are. */
@@ -34,19 +27,6 @@ static void setup(void)
 	ck_assert_int_eq(start(NEAR_READ, 0, 1, 0), NEAR_RMA_DONE);
 	to_b->rma->skip = 0;
 	rig_fill(local, SIDE_LARGE, 7);
-}
-
-static void until(uint32_t done, bool both)
-{
-	int i;
-
-	for (i = 0; i < 100000 && a.done < done; i++) {
-		rig_poll(a.rig, 1);
-		if (both)
-			rig_poll(b.rig, 1);
-	}
-	ck_assert_uint_eq(a.done, done);
-	ck_assert_int_eq(a.err, 0);
 }
 
 UNIT_CASE("offers", setup, side_teardown);
@@ -63,11 +43,11 @@ UNIT_TEST(target_does_it)
 		rig_poll(b.rig, 1);
 		ck_assert_mem_eq(memory + 3, local, len);
 		ck_assert_uint_eq(memory[3 + len], 0);
-		until(++done, true);
+		side_until(++done, true);
 		memset(local, 0, len);
 		to_b->rma->skip = 0;
 		ck_assert_int_eq(start(NEAR_READ, 3, len, 0), 0);
-		until(++done, true);
+		side_until(++done, true);
 		ck_assert_mem_eq(memory + 3, local, len);
 		memset(memory, 0, len + 4);
 	}
@@ -78,7 +58,7 @@ UNIT_TEST(target_does_it)
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 1025, 0), NEAR_RMA_DONE);
 	to_b->rma->skip = 0;	/* b may have been slow */
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 1024, 0), 0);
-	until(++done, true);
+	side_until(++done, true);
 	ck_assert_mem_eq(memory, local, 1024);
 }
 
@@ -89,7 +69,7 @@ UNIT_TEST(first_answer)
 	rig_poll(b.rig, 1);
 	ck_assert_ptr_null(near_peer_find(b.rig->port, &a.rig->addr)->region);
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
-	until(2, true);
+	side_until(2, true);
 	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
 }
 
@@ -101,7 +81,7 @@ UNIT_TEST(we_do_it)
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 40, 0), 0);
 	ck_assert_int_eq(start(NEAR_WRITE, 40, 8, 0), 0);
 	side_untouched();
-	until(2, false);
+	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 40);
 	ck_assert_mem_eq(memory + 40, local, 8);
 	/* the next ones are not offered for a while */
@@ -129,7 +109,7 @@ UNIT_TEST(fewer_offers)
 		if (ret == NEAR_RMA_DONE)
 			continue;
 		ck_assert_int_eq(ret, 0);
-		until(++offers, false);
+		side_until(++offers, false);
 	}
 	ck_assert_uint_ge(offers, 5);
 	ck_assert_uint_le(offers, 12);
@@ -154,7 +134,7 @@ UNIT_TEST(busy)
 	op->slot->word = word;
 	rig_until(b.rig, a.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
-	until(1, true);
+	side_until(1, true);
 }
 
 /* An atomic before it is the target's, and it does not overtake that. */
@@ -174,7 +154,7 @@ UNIT_TEST(behind_an_atomic)
 	usleep(1000);
 	rig_poll(a.rig, 200);
 	side_untouched();
-	until(2, true);
+	side_until(2, true);
 	ck_assert_uint_eq(was, 0);
 	ck_assert_mem_eq(memory, local, 8);
 }
@@ -199,7 +179,7 @@ UNIT_TEST(full_ring)
 {
 	uint32_t i, n = fill();
 
-	until(n, false);
+	side_until(n, false);
 	for (i = 0; i < n; i++)
 		ck_assert_mem_eq(memory + 8 * i, local, 8);
 	/* the ring stays full; what is called now does not wait for b */
@@ -221,9 +201,9 @@ UNIT_TEST(while_it_moves)
 	uint32_t i, n = fill();
 
 	for (; !(to_b->tx.gated & NEAR_GATE_MOVE); n += fill())
-		until(n, true);
+		side_until(n, true);
 	ck_assert_uint_gt(to_b->rma->offers, 0);
-	until(n, false);
+	side_until(n, false);
 	ck_assert(to_b->tx.gated & NEAR_GATE_MOVE);
 	ck_assert_uint_eq(to_b->move.count, 0);
 	for (i = 0; i < 1000 && rig_send(a.rig, to_b, 1, local, 8); i++) {
@@ -244,13 +224,13 @@ UNIT_TEST(read_behind_it)
 	ck_assert(to_b->rma->reading);
 	b.rig->refuse = 1;
 	rig_poll(b.rig, 1);
-	until(1, false);
+	side_until(1, false);
 	ck_assert_uint_eq(to_b->rma->unanswered, 1);
 	/* a write that comes now waits for it */
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 512, NEAR_RMA_BEHIND), 0);
 	ck_assert(to_b->rma->reading);
 	ck_assert(!near_list_empty(&to_b->rma->queue));
-	until(3, true);
+	side_until(3, true);
 	ck_assert(!to_b->rma->reading);
 }
 

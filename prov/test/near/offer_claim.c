@@ -44,15 +44,6 @@ static void a_polls(void)
 	}
 }
 
-static void a_has_done(uint32_t done)
-{
-	int i;
-
-	for (i = 0; i < 100000 && a.done < done; i++)
-		rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, done);
-}
-
 UNIT_CASE("claims", side_setup_offers, side_teardown);
 
 /* It says that it is at it, looks, and has it. We have seen what it says. */
@@ -71,7 +62,7 @@ UNIT_TEST(target_first)
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(side_ctl()->done, 1);
 	memset(memory, 0, 8);
-	a_has_done(1);
+	side_until(1, false);
 	a_polls();
 	side_untouched();
 }
@@ -85,7 +76,7 @@ UNIT_TEST(target_takes_it_back)
 	a_polls();
 	ck_assert_uint_eq(a.done, 0);
 	side_ctl()->doing = 0;
-	a_has_done(2);
+	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 8);
 	memset(memory, 0, 16);
 	/* it passes them over, and what comes next has the right number */
@@ -95,7 +86,7 @@ UNIT_TEST(target_takes_it_back)
 	memset(memory, 0, 24);
 	side_untouched();
 	ck_assert_uint_eq(side_ctl()->done, 3);
-	a_has_done(3);
+	side_until(3, false);
 }
 
 /* Open when it looked first, held when it has said that it is at it. */
@@ -118,7 +109,7 @@ UNIT_TEST(target_finds_it_held)
 	set_state(slot, NEAR_OFFER_OPEN);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
-	a_has_done(1);
+	side_until(1, false);
 }
 
 /*
@@ -144,7 +135,7 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	port->rma->replies.limit = NEAR_RMA_OPS;
 	side_untouched();
 	set_state(slot, NEAR_OFFER_OPEN);
-	a_has_done(1);
+	side_until(1, false);
 	ck_assert_mem_eq(memory, local, 8);
 }
 
@@ -174,7 +165,7 @@ UNIT_TEST(given_back)
 	ck_assert_int_eq(state(watched), NEAR_OFFER_OPEN);
 	side_untouched();
 	side_ctl()->doing = 0;
-	a_has_done(1);
+	side_until(1, false);
 	ck_assert_mem_eq(memory, local, 8);
 }
 
@@ -187,7 +178,7 @@ UNIT_TEST(counted)
 	for (i = 0; i < 10; i++)
 		side_put(8 * i);
 	rig_poll(b.rig, 1);
-	a_has_done(10);
+	side_until(10, false);
 	ck_assert_int_eq(a.err, 0);
 	ck_assert(!to_a->tx.slots);
 	ck_assert_uint_eq(side_ctl()->done, 10);
@@ -205,7 +196,7 @@ UNIT_TEST(counted_behind_a_read)
 	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 1);
 	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 0);
 	ck_assert_uint_eq(a.done, 1);
-	a_has_done(3);
+	side_until(3, false);
 }
 
 /* A count that covers one that was refused does not end it well. */
@@ -227,7 +218,7 @@ UNIT_TEST(refused)
 	a_polls();
 	a.rig->no_room = false;
 	ck_assert_uint_eq(a.done, 1);
-	a_has_done(3);
+	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
 	/* the last one has an answer as well, as has what comes later */
 	ck_assert_int_eq(a.err, 0);
@@ -235,7 +226,7 @@ UNIT_TEST(refused)
 	side_put(16);
 	rig_poll(b.rig, 1);
 	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 0);
-	a_has_done(4);
+	side_until(4, false);
 	ck_assert_int_eq(a.err, 0);
 }
 

@@ -21,14 +21,12 @@ static bool assume(size_t page)
 
 static void large(struct rig *a, struct near_peer *to_b, struct rig *b)
 {
-	struct iovec iov = { got, sizeof(got) };
 	uint32_t received = b->count, sent = a->count;
 
 	ck_assert_int_eq(rig_send_large(a, to_b, 2, buf, sizeof(buf), buf), 0);
 	rig_until(b, a, received + 1);
 	memset(got, 0, sizeof(got));
-	near_recv(b->port, b->event[received].peer,
-		  &b->event[received].msg.rndv, &iov, 1, sizeof(got), got);
+	rig_take(b, received, got, sizeof(got));
 	rig_until(b, a, received + 2);
 	ck_assert_mem_eq(got, buf, sizeof(buf));
 	rig_until(a, b, sent + 1);
@@ -48,7 +46,7 @@ static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 	rig_poll(b, 100);
 }
 
-UNIT_CASE("page", NULL, NULL);
+UNIT_CASE("page", NULL, rig_close_all);
 
 /* All sizes of messages, in rings of all sizes; in the end nothing is left. */
 UNIT_LOOP(talk, 0, 3)
@@ -91,7 +89,6 @@ UNIT_LOOP(talk, 0, 3)
 	rig_until(b, NULL, 1);
 	ck_assert_int_eq(b->event[0].kind, RIG_GONE);
 	ck_assert_uint_eq(rig_pages(b), 0);
-	rig_close(b);
 }
 
 /* More senders than there are pages in the budget: each has one. */
@@ -99,24 +96,19 @@ UNIT_LOOP(many, 0, 3)
 {
 	enum { MANY = 60 };
 	struct rig *us, *other[MANY];
+	struct near_peer *to[MANY];
 	uint32_t i;
 
 	if (!assume(pages[_i]))
 		return;
 	us = rig_open(false);
-	for (i = 0; i < MANY; i++) {
-		other[i] = rig_open(false);
-		ck_assert_int_eq(rig_send(other[i], rig_peer(other[i], us), i,
-					  buf, 1000), 0);
-	}
-	rig_until(us, NULL, MANY);
+	rig_crowd(other, to, MANY, us, 1000);
 	ck_assert_uint_ge(rig_pages(us), MANY);
 	ck_assert_uint_le(rig_taken(us), near_memory(NEAR_MEMORY, MANY));
 	for (i = 0; i < MANY; i++)
 		rig_close(other[i]);
 	rig_until(us, NULL, 2 * MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
-	rig_close(us);
 }
 
 /* That is never so on one host, but with an emulator: it is said. */
@@ -133,5 +125,4 @@ UNIT_TEST(of_another_size)
 	ck_assert_int_eq(a->warnings, 1);
 	rig_close(a);
 	near_page_assume((size_t)sysconf(_SC_PAGESIZE));
-	rig_close(b);
 }

@@ -17,9 +17,7 @@ static uint8_t *big, *got;
 
 static void setup_as(bool no_cma)
 {
-	a = rig_open(no_cma);
-	b = rig_open(no_cma);
-	to_b = rig_peer(a, b);
+	to_b = rig_pair(&a, &b, no_cma);
 	big = malloc(LARGE);
 	got = calloc(1, LARGE);
 	rig_fill(big, LARGE, 5);
@@ -213,12 +211,7 @@ UNIT_TEST(cold_lanes)
 	struct near_peer *peer[MANY];
 	int i;
 
-	for (i = 0; i < MANY; i++) {
-		other[i] = rig_open(false);
-		peer[i] = rig_peer(other[i], b);
-		ck_assert_int_eq(rig_send(other[i], peer[i], i, big, 8), 0);
-	}
-	rig_until(b, NULL, MANY);
+	rig_crowd(other, peer, MANY, b, 8);
 	ck_assert_uint_eq(b->port->hot_count, MANY);
 	rig_poll(b, 4 * NEAR_SWEEP_POLLS);
 	ck_assert_uint_eq(b->port->hot_count, NEAR_HOT_MIN);
@@ -228,8 +221,6 @@ UNIT_TEST(cold_lanes)
 		ck_assert_uint_eq(b->count, MANY + i + 1);
 		ck_assert_uint_eq(b->event[MANY + i].msg.tag, i);
 	}
-	for (i = 0; i < MANY; i++)
-		rig_close(other[i]);
 }
 
 /*
@@ -239,27 +230,21 @@ UNIT_TEST(cold_lanes)
 UNIT_TEST(demoted_while_sending)
 {
 	struct rig *other[NEAR_HOT_MIN + 1];
+	struct near_peer *to[NEAR_HOT_MIN + 1];
 	struct near_lane *lane;
 	int i;
 
-	for (i = 0; i <= NEAR_HOT_MIN; i++) {
-		other[i] = rig_open(false);
-		rig_send(other[i], rig_peer(other[i], b), i, big, 8);
-	}
-	rig_until(b, NULL, NEAR_HOT_MIN + 1);
+	rig_crowd(other, to, NEAR_HOT_MIN + 1, b, 8);
 	lane = rig_lane(b, other[0]);
 	for (i = 1; i <= NEAR_HOT_MIN; i++)
 		rig_lane(b, other[i])->mark = 0;
 	lane->mark = lane->rx.head;
 	lane->idle = 1;
-	ck_assert_int_eq(rig_send(other[0], rig_peer(other[0], b), 7, big, 8),
-			 0);
+	ck_assert_int_eq(rig_send(other[0], to[0], 7, big, 8), 0);
 	near_port_sweep(b->port);
 	ck_assert_uint_ne(lane->hot_at, NEAR_NOT_HOT);
 	ck_assert_uint_eq(lane->rx.ctl->cold, 0);
 	rig_until(b, NULL, NEAR_HOT_MIN + 2);
-	for (i = 0; i <= NEAR_HOT_MIN; i++)
-		rig_close(other[i]);
 }
 
 /* A port that closes: what it has sent is delivered, its ring is free. */
@@ -274,8 +259,7 @@ UNIT_TEST(closed)
 	rig_until(a, NULL, 3);
 	ck_assert_int_eq(a->event[0].kind, RIG_MSG);
 	ck_assert_uint_eq(a->event[0].sum, rig_sum(big, 100));
-	ck_assert_int_eq(a->event[1].kind, RIG_SENT);
-	ck_assert_int_eq(a->event[1].err, ECONNRESET);
+	rig_ended(a, 1, RIG_SENT, ECONNRESET);
 	ck_assert_int_eq(a->event[2].kind, RIG_GONE);
 	ck_assert_ptr_eq(a->event[2].peer, to_c);
 	ck_assert_uint_eq(rig_lanes(a), 0);

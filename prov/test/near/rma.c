@@ -8,14 +8,6 @@
 
 #include "rma_side.h"
 
-static void poll_both(int times)
-{
-	while (times--) {
-		rig_poll(a.rig, 1);
-		rig_poll(b.rig, 1);
-	}
-}
-
 /* Starts it; two buffers, if it is long enough. */
 static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 		       size_t len, uint32_t flags)
@@ -43,7 +35,7 @@ static int end(int ret, uint32_t done)
 	if (ret)
 		return ret;
 	for (i = 0; i < 100000 && a.done == done; i++)
-		poll_both(1);
+		side_poll(1);
 	ck_assert_uint_eq(a.done, done + 1);
 	ck_assert_ptr_eq(a.cookie, local);
 	return -a.err;
@@ -143,7 +135,7 @@ UNIT_LOOP(refused_id_again, 0, 2)
 
 	near_table_remove(b.table, SIDE_KEY);
 	ck_assert_int_eq(end(ret, done), -EKEYREJECTED);
-	poll_both(3);
+	side_poll(3);
 	at = near_peer_find(b.rig->port, &a.rig->addr)->rma;
 	op->use--;
 	ck_assert_uint_eq(at->rejected, near_pool_id(op));
@@ -162,7 +154,7 @@ UNIT_TEST(data_and_told)
 
 	ck_assert_int_eq(end(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE,
 					 NEAR_RMA_DATA), done), 0);
-	poll_both(3);
+	side_poll(3);
 	ck_assert_uint_eq(b.events, 1);
 	ck_assert(b.event.write && b.event.has_data);
 	ck_assert_uint_eq(b.event.data, 0x11223344556677u);
@@ -171,12 +163,12 @@ UNIT_TEST(data_and_told)
 	done = a.done;
 	ck_assert_int_eq(end(start_flags(NEAR_WRITE, 99, SIDE_START, 0,
 					 NEAR_RMA_DATA), done), 0);
-	poll_both(3);
+	side_poll(3);
 	ck_assert_uint_eq(b.events, 2);
 	near_rma_tell(b.rig->port, true, false);
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
 	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY, SIDE_START, 8), 0);
-	poll_both(3);
+	side_poll(3);
 	ck_assert_uint_eq(b.events, 3);
 	ck_assert(!b.event.write && !b.event.has_data);
 }
@@ -245,15 +237,15 @@ UNIT_TEST(atomics)
 		one = 1;
 		while (atomic(NEAR_ATOMIC, NEAR_SUM, &one, NULL, NULL, 8,
 			      NEAR_RMA_COPY) == -EAGAIN)
-			poll_both(1);
+			side_poll(1);
 		one = 1000000;
 	}
 	one = 0;
 	while (atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8,
 		      NEAR_RMA_FENCE) == -EAGAIN)
-		poll_both(1);
+		side_poll(1);
 	for (i = 0; i < 100000 && a.done < done + 2001; i++)
-		poll_both(1);
+		side_poll(1);
 	ck_assert_uint_eq(a.done, done + 2001);
 	ck_assert_uint_eq(was, 2001);
 }
@@ -276,7 +268,7 @@ UNIT_TEST(atomics_long_and_in_order)
 	ck_assert_int_eq(start_flags(NEAR_READ, SIDE_KEY, SIDE_START, sizeof(operand),
 				     0), 0);
 	for (i = 0; i < 100000 && a.done < done + 2; i++)
-		poll_both(1);
+		side_poll(1);
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_mem_eq(result, zero, sizeof(zero));
 	ck_assert_mem_eq(target, operand, sizeof(operand));
@@ -309,7 +301,7 @@ UNIT_TEST(atomic_rights)
 UNIT_TEST(closed_port)
 {
 	uint64_t one = 1, was;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
 	n += !atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8, 0);
@@ -318,10 +310,7 @@ UNIT_TEST(closed_port)
 	ck_assert_uint_eq(n, 3);
 	a.done = 0;
 	near_close(b.rig->port);
-	for (i = 0; i < 3000 && a.done < n; i++)
-		rig_poll_ms(a.rig, 1);
-	ck_assert_uint_eq(a.done, n);
-	ck_assert_int_eq(a.err, ECONNRESET);
+	side_lost(n);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
 	/* its table is not kept, though we refer to it still */

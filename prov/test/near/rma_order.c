@@ -12,34 +12,9 @@
 #define LONG (2 * NEAR_STEP)	/* more than a call does, or a poll */
 #define NEVER 1000000		/* b takes nothing so often */
 
-static void poll_both(int times)
-{
-	while (times--) {
-		rig_poll(a.rig, 1);
-		rig_poll(b.rig, 1);
-	}
-}
-
 static int start(enum near_verb verb, size_t len, uint32_t flags)
 {
-	const struct iovec iov = { local, len };
-	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = SIDE_START,
-		.key = SIDE_KEY, .local = { &iov, 1 }, .len = len,
-		.about = 1, .cookie = local,
-	};
-
-	return near_rma(a.rig->port, to_b, &args);
-}
-
-static void end(uint32_t done)
-{
-	int i;
-
-	for (i = 0; i < 100000 && a.done < done; i++)
-		poll_both(1);
-	ck_assert_uint_eq(a.done, done);
-	ck_assert_int_eq(a.err, 0);
+	return side_start(verb, SIDE_KEY, 0, len, flags);
 }
 
 static void message(void)
@@ -52,7 +27,7 @@ static void message_not_taken(void)
 {
 	b.rig->refuse = NEVER;
 	message();
-	poll_both(5);
+	side_poll(5);
 	ck_assert_uint_eq(b.rig->count, 0);
 }
 
@@ -68,11 +43,11 @@ UNIT_LOOP(write_after_send, 0, LENGTHS)
 
 	message_not_taken();
 	ck_assert_int_eq(start(NEAR_WRITE, len, NEAR_RMA_BEHIND), 0);
-	poll_both(50);
+	side_poll(50);
 	side_untouched();
 	ck_assert_uint_eq(a.done, 0);
 	b.rig->refuse = 0;
-	end(1);
+	side_until(1, true);
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_mem_eq(memory, local, len);
 }
@@ -83,12 +58,12 @@ UNIT_LOOP(read_after_send, 0, LENGTHS)
 
 	message_not_taken();
 	ck_assert_int_eq(start(NEAR_READ, len, NEAR_RMA_BEHIND), 0);
-	poll_both(50);
+	side_poll(50);
 	ck_assert_uint_eq(a.done, 0);
 	/* as who has received the message does */
 	memset(memory, 55, len);
 	b.rig->refuse = 0;
-	end(1);
+	side_until(1, true);
 	ck_assert_mem_eq(memory, local, len);
 }
 
@@ -112,7 +87,7 @@ UNIT_TEST(at_once_once_it_is_known)
 			 NEAR_RMA_DONE);
 	message();
 	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
-	end(1);
+	side_until(1, true);
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND),
 			 NEAR_RMA_DONE);
@@ -120,7 +95,7 @@ UNIT_TEST(at_once_once_it_is_known)
 	ck_assert_uint_eq(to_b->tx.tail, tail);
 	message();
 	ck_assert_int_eq(start(NEAR_READ, 8, NEAR_RMA_BEHIND), 0);
-	end(2);
+	side_until(2, true);
 }
 
 /* The answer of the first one serves while others are under way. */
@@ -139,7 +114,7 @@ UNIT_TEST(by_itself_behind_others)
 	message();
 	near_rma_answered_at(to_b->rma, mark);
 	ck_assert(near_rma_behind(to_b->rma, &args));
-	end(2);
+	side_until(2, true);
 }
 
 /* The last pieces of a large message are in the ring: not taken. */
@@ -148,18 +123,15 @@ UNIT_TEST(behind_pieces)
 	static uint8_t large[LONG], got[LONG];
 	const struct iovec iov[2] = { { large, LONG / 2 },
 				      { large + LONG / 2, LONG - LONG / 2 } };
-	const struct iovec to = { got, LONG };
 	struct near_msg msg = { .len = LONG, .flags = NEAR_TAGGED, .tag = 9 };
 	struct near_large how = { .iov = iov, .count = 2, .cookie = large };
 	const struct near_tx_op *op;
 
 	memset(large, 4, LONG);
 	ck_assert_int_eq(near_send_large(a.rig->port, to_b, &msg, &how), 0);
-	poll_both(5);
+	side_poll(5);
 	ck_assert_uint_eq(b.rig->count, 1);
-	ck_assert_int_eq(near_recv(b.rig->port, b.rig->event[0].peer,
-				   &b.rig->event[0].msg.rndv, &to, 1, LONG,
-				   got), 0);
+	rig_take(b.rig, 0, got, LONG);
 	op = near_pool_at(&a.rig->port->tx_ops, 0);
 	while (op->state != NEAR_TX_SENT) {
 		rig_poll(b.rig, 1);
@@ -168,7 +140,7 @@ UNIT_TEST(behind_pieces)
 	ck_assert_int_ne(got[LONG - 1], 4);
 	ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), -EAGAIN);
 	ck_assert_int_eq(start(NEAR_WRITE, 8, NEAR_RMA_BEHIND), 0);
-	end(1);
+	side_until(1, true);
 	ck_assert_int_eq(got[LONG - 1], 4);
 }
 
@@ -176,23 +148,20 @@ UNIT_TEST(behind_pieces)
 UNIT_TEST(by_itself_behind_control)
 {
 	static uint8_t large[LONG], got[LONG];
-	const struct iovec iov = { got, LONG };
 	struct near_peer *to_a = rig_peer(b.rig, a.rig);
 	uint64_t tail;
 
 	ck_assert_int_eq(rig_send_large(b.rig, to_a, 9, large, LONG, large), 0);
-	poll_both(5);
+	side_poll(5);
 	ck_assert_uint_eq(a.rig->count, 1);
-	ck_assert_int_eq(near_recv(a.rig->port, to_b,
-				   &a.rig->event[0].msg.rndv, &iov, 1, LONG,
-				   got), 0);
+	rig_take(a.rig, 0, got, LONG);
 	while (a.rig->count < 2)
 		rig_poll(a.rig, 1);	/* b has not seen the answer */
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND),
 			 NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail);
-	poll_both(50);
+	side_poll(50);
 }
 
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
@@ -211,7 +180,7 @@ UNIT_TEST(in_turns)
 				    NEAR_RMA_BEHIND);
 		if (ret == -EAGAIN) {
 			b.rig->refuse = 0;
-			poll_both(1);
+			side_poll(1);
 			b.rig->refuse = NEVER;
 			i--;
 			continue;
@@ -220,7 +189,7 @@ UNIT_TEST(in_turns)
 		done += !(i % 3) && !ret;
 	}
 	b.rig->refuse = 0;
-	end(done);
+	side_until(done, true);
 	rig_until(b.rig, a.rig, sent);
 	for (i = 1; i < sent; i++)
 		ck_assert_uint_gt(b.rig->event[i].msg.tag,
@@ -246,7 +215,7 @@ UNIT_TEST(send_after_read)
 			memset(memory, 2, LONG);
 		rig_poll(a.rig, 1);
 	}
-	end(1);
+	side_until(1, true);
 	for (i = 0; i < (int)LONG && local[i] == 1; i++)
 		;
 	ck_assert_int_eq(i, LONG);
@@ -256,8 +225,6 @@ UNIT_TEST(send_after_read)
 UNIT_LOOP(fenced, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
-	const struct iovec iov = { got, LONG };
-	struct near_rndv rndv;
 
 	memset(large, 3, LONG);
 	ck_assert_int_eq(rig_send_large(a.rig, to_b, 9, large, LONG, large), 0);
@@ -266,14 +233,12 @@ UNIT_LOOP(fenced, 0, 2)
 			       NEAR_RMA_BEHIND), 0);
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), -EAGAIN);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), -EAGAIN);
-	poll_both(100);
+	side_poll(100);
 	side_untouched();
 	ck_assert_uint_eq(a.done, 0);
 	ck_assert_uint_eq(b.rig->count, 1);
-	rndv = b.rig->event[0].msg.rndv;
-	ck_assert_int_eq(near_recv(b.rig->port, b.rig->event[0].peer, &rndv,
-				   &iov, 1, LONG, got), 0);
-	end(1);
+	rig_take(b.rig, 0, got, LONG);
+	side_until(1, true);
 	ck_assert_mem_eq(got, large, LONG);
 	ck_assert_mem_eq(memory, local, _i ? LONG : 8);
 	ck_assert(!near_rma_fenced(to_b));
@@ -289,11 +254,11 @@ UNIT_TEST(quiet)
 	message_not_taken();
 	for (i = 0; i < 50; i++) {
 		ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), -EAGAIN);
-		poll_both(1);
+		side_poll(1);
 	}
 	b.rig->refuse = 0;
 	for (i = 0; i < 1000 && near_rma_quiet(a.rig->port, to_b); i++)
-		poll_both(1);
+		side_poll(1);
 	ck_assert_int_lt(i, 1000);
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_uint_eq(b.events, 0);
@@ -302,18 +267,12 @@ UNIT_TEST(quiet)
 /* It tells of no write of nothing, and nothing of ours stays when b goes. */
 UNIT_TEST(barrier_of_a_dead_peer)
 {
-	int i;
-
 	near_rma_tell(b.rig->port, true, true);
 	message_not_taken();
 	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
-	poll_both(5);
+	side_poll(5);
 	near_close(b.rig->port);
-	for (i = 0; i < 3000 && !a.done; i++)
-		rig_poll_ms(a.rig, 1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_int_eq(a.err, ECONNRESET);
-	ck_assert(!near_rma_busy(to_b));
+	side_lost(1);
 	ck_assert_uint_eq(b.events, 0);
 	side_reopen();
 }

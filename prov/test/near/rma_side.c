@@ -92,16 +92,55 @@ void side_teardown(void)
 	free(local);
 }
 
-int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len)
+int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
+	       uint32_t flags)
 {
 	const struct iovec iov = { local, len };
 	const struct near_rma_args args = {
-		.verb = verb, .addr = SIDE_START + offset, .key = key,
-		.local = { &iov, 1 }, .len = len, .about = 1, .cookie = local,
+		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
+		.key = key, .local = { &iov, 1 }, .len = len,
+		.about = 1, .cookie = local,
 	};
 
-	to_b->rma->skip = 0;
 	return near_rma(a.rig->port, to_b, &args);
+}
+
+void side_poll(int times)
+{
+	while (times--) {
+		rig_poll(a.rig, 1);
+		rig_poll(b.rig, 1);
+	}
+}
+
+void side_until(uint32_t done, bool both)
+{
+	int i;
+
+	for (i = 0; i < 100000 && a.done < done; i++) {
+		rig_poll(a.rig, 1);
+		if (both)
+			rig_poll(b.rig, 1);
+	}
+	ck_assert_uint_eq(a.done, done);
+	ck_assert_int_eq(a.err, 0);
+}
+
+void side_lost(uint32_t done)
+{
+	int i;
+
+	for (i = 0; i < 3000 && a.done < done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, done);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert(!near_rma_busy(to_b));
+}
+
+int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len)
+{
+	to_b->rma->skip = 0;
+	return side_start(verb, key, offset, len, 0);
 }
 
 void side_put(size_t offset)
@@ -111,15 +150,9 @@ void side_put(size_t offset)
 
 void side_setup_offers(void)
 {
-	struct iovec iov = { .iov_len = 1 };
-	const struct near_rma_args args = {
-		.verb = NEAR_READ, .addr = SIDE_START, .key = SIDE_KEY,
-		.local = { &iov, 1 }, .len = 1,
-	};
-
 	side_setup_direct();
-	iov.iov_base = local;
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), NEAR_RMA_DONE);
+	ck_assert_int_eq(side_start(NEAR_READ, SIDE_KEY, 0, 1, 0),
+			 NEAR_RMA_DONE);
 	to_b->rma->skip = 0;
 	rig_fill(local, SIDE_LARGE, 7);
 	/* b has a lane, and has looked at what is in it */

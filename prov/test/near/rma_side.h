@@ -34,6 +34,15 @@ void side_setup_asked(void);
 void side_teardown(void);
 /* As direct, and from here on small ones are offered. */
 void side_setup_offers(void);
+/* An operation of one buffer: what near_rma() says. */
+int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
+	       uint32_t flags);
+/* So many polls of a, and after each one of b. */
+void side_poll(int times);
+/* Polls a, and b if both, until so many have ended, the last one well. */
+void side_until(uint32_t done, bool both);
+/* b is gone: so many have ended, the last one for that, and none is left. */
+void side_lost(uint32_t done);
 /* An offer, whatever was withdrawn before. */
 int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len);
 /* A write of 8 bytes. */

@@ -79,15 +79,12 @@ UNIT_TEST(copied)
 {
 	struct small put = call(NEAR_WRITE);
 	uint8_t copy[8];
-	int i;
 
 	memcpy(copy, local, 8);
 	put.args.flags = NEAR_RMA_COPY;
 	ck_assert(go(put));
 	memset(local, 0, 8);
-	for (i = 0; i < 100000 && !a.done; i++)
-		rig_poll(a.rig, 1);
-	ck_assert_uint_eq(a.done, 1);
+	side_until(1, false);
 	ck_assert_mem_eq(memory, copy, 8);
 	ck_assert_uint_eq(rma_of(&b)->served, 0);
 	/* b passes it over */

@@ -17,7 +17,7 @@ static void setup(void)
 	rig_fill(buf, sizeof(buf), 5);
 }
 
-UNIT_CASE("room", setup, NULL);
+UNIT_CASE("room", setup, rig_close_all);
 
 /* What we know beforehand is shared out evenly: nobody has to move. */
 UNIT_TEST(known)
@@ -48,20 +48,17 @@ UNIT_TEST(known)
 		rig_close(other[i]);
 	rig_until(us, NULL, 2 * MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
-	rig_close(us);
 }
 
 static void receive_all(struct rig *us)
 {
 	static uint8_t got[3000];
-	struct iovec iov = { got, sizeof(got) };
 	struct rig_event *event;
 
 	while (us->count) {
 		event = &us->event[--us->count];
 		if (event->kind == RIG_RNDV)
-			near_recv(us->port, event->peer, &event->msg.rndv,
-				  &iov, 1, sizeof(got), NULL);
+			rig_take(us, us->count, got, sizeof(got));
 		if (event->kind == RIG_RNDV || event->kind == RIG_MSG)
 			near_peer_put(us->port, event->peer);
 	}
@@ -120,7 +117,6 @@ UNIT_TEST(shared)
 		rig_close(other[i]);
 	rig_until(us, NULL, MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
-	rig_close(us);
 }
 
 /* Who came first and sends nothing since gives up what others lack, too. */
@@ -148,7 +144,6 @@ UNIT_TEST(idle)
 	for (i = 0; i < MANY; i++)
 		rig_close(other[i]);
 	rig_until(us, NULL, MANY);
-	rig_close(us);
 }
 
 static struct rig *talker[MANY];
@@ -184,7 +179,6 @@ static void all_close(struct rig *us)
 		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
-	rig_close(us);
 }
 
 /* Full four times, and so asks for more, perhaps. */
@@ -293,7 +287,4 @@ UNIT_TEST(enough)
 	ck_assert_uint_eq(rig_lane(us, talker[1])->rx.ctl->move, 1);
 	ck_assert_uint_eq(first->rx.ctl->move, 0);
 	ck_assert(!first->gives);
-	rig_close(talker[0]);
-	rig_close(talker[1]);
-	rig_close(us);
 }

@@ -93,7 +93,6 @@ static void enter(int flags)
 /* In the space: answers each message, receives each large one, for ever. */
 static void echo(int fd, int flags)
 {
-	struct iovec iov = { got, LEN };
 	struct rig_event *event;
 	struct rig *rig;
 	uint32_t done = 0;
@@ -122,8 +121,7 @@ static void echo(int fd, int flags)
 			continue;
 		done++;
 		if (event->kind == RIG_RNDV)
-			near_recv(rig->port, event->peer, &event->msg.rndv,
-				  &iov, 1, LEN, got);
+			rig_take(rig, done - 1, got, LEN);
 	}
 }
 
@@ -155,20 +153,6 @@ static void finish(pid_t pid)
 	rig_close(us);
 }
 
-/* The peer may have to be asked first. */
-static int send_when(struct near_peer *peer, uint64_t tag)
-{
-	uint64_t end = duo_now_ms() + 10000;
-	int ret;
-
-	while ((ret = rig_send(us, peer, tag, big, 8)) == -EAGAIN) {
-		ck_assert(duo_now_ms() < end);
-		rig_poll(us, NEAR_TICK_POLLS);
-		sched_yield();
-	}
-	return ret;
-}
-
 /* A message and a large one go there; the answer comes, or all ends. */
 static void exchange(const struct space *space, const struct near_addr *addr)
 {
@@ -177,11 +161,11 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 
 	ck_assert_int_eq(near_peer_get(us->port, addr, &peer), 0);
 	if (space->expect == REFUSED) {
-		ck_assert_int_eq(send_when(peer, 1), -ECONNRESET);
+		ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -ECONNRESET);
 		ck_assert_int_eq(us->warnings, 1);
 		return;
 	}
-	ck_assert_int_eq(send_when(peer, 1), 0);
+	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), 0);
 	ck_assert_int_eq(peer->far, !!(space->flags & CLONE_NEWPID));
 	ck_assert_int_eq(peer->ask, peer->far ||
 			 (geteuid() && space->flags & UNDUMPABLE));
@@ -272,7 +256,7 @@ UNIT_LOOP(no_socket, 0, 2)
 	if (!pid)
 		return;
 	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
-	ck_assert_int_eq(send_when(peer, 1), -EHOSTUNREACH);
+	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -EHOSTUNREACH);
 	rig_poll(us, 10 * NEAR_TICK_POLLS);
 	ck_assert(!peer->dying);
 	ck_assert_uint_eq(us->count, 0);
@@ -317,10 +301,8 @@ static pid_t fork_as(pid_t pid)
 /* In a pid namespace of its own, where pids are given as we like. */
 static void reuse(void)
 {
-	struct iovec iov = { got, LEN };
 	struct near_addr ours;
 	struct near_peer *peer;
-	struct rig_event *event;
 	struct rig *rig;
 	int fd[2], i, failed = 0;
 	pid_t pid;
@@ -356,10 +338,7 @@ static void reuse(void)
 	if (ours.pid != pid)
 		_exit(78);
 	rig_until(us, NULL, 2);
-	event = &us->event[us->event[0].kind != RIG_RNDV];
-	if (event->kind != RIG_RNDV)
-		_exit(79);
-	near_recv(us->port, event->peer, &event->msg.rndv, &iov, 1, LEN, us);
+	rig_take(us, us->event[0].kind != RIG_RNDV, got, LEN);
 	/* both messages, the dead one's end, and that of what it had sent */
 	rig_until(us, NULL, 4);
 	for (i = 0; i < 4; i++)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <dirent.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/proc.h"
 #include "unit.h"
@@ -128,6 +132,80 @@ struct rig *rig_open_with(bool no_cma, size_t memory)
 	return rig;
 }
 
+pid_t rig_child(void (*act)(struct rig *rig), bool no_cma,
+		struct near_addr *addr)
+{
+	struct rig *rig;
+	int told[2];
+	pid_t child;
+
+	ck_assert_int_eq(pipe(told), 0);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		rig = rig_open(no_cma);
+		if (act)
+			act(rig);
+		if (write(told[1], &rig->addr, sizeof(rig->addr)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(told[1]);
+	ck_assert_int_eq(read(told[0], addr, sizeof(*addr)), sizeof(*addr));
+	close(told[0]);
+	return child;
+}
+
+int rig_send_when(struct rig *rig, struct near_peer *peer, uint64_t tag,
+		  struct rig *other)
+{
+	uint64_t end = duo_now_ms() + RIG_PATIENCE_MS;
+	int ret;
+
+	while ((ret = rig_send(rig, peer, tag, "8 bytes", 8)) == -EAGAIN) {
+		ck_assert(duo_now_ms() < end);
+		rig_poll(rig, NEAR_TICK_POLLS);
+		if (other)
+			rig_poll(other, NEAR_TICK_POLLS);
+		else
+			sched_yield();
+	}
+	return ret;
+}
+
+unsigned int rig_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+struct near_peer *rig_pair(struct rig **a, struct rig **b, bool no_cma)
+{
+	*a = rig_open(no_cma);
+	*b = rig_open(no_cma);
+	return rig_peer(*a, *b);
+}
+
+void rig_crowd(struct rig **other, struct near_peer **to, uint32_t count,
+	       struct rig *us, size_t len)
+{
+	static uint8_t buf[NEAR_EAGER_MAX];
+	uint32_t i, before = us->count;
+
+	for (i = 0; i < count; i++) {
+		other[i] = rig_open(false);
+		to[i] = rig_peer(other[i], us);
+		ck_assert_int_eq(rig_send(other[i], to[i], i, buf, len), 0);
+	}
+	rig_until(us, NULL, before + count);
+}
+
 void rig_close(struct rig *rig)
 {
 	LIST_REMOVE(rig, open);
@@ -203,6 +281,22 @@ int rig_send_large(struct rig *rig, struct near_peer *peer, uint64_t tag,
 	};
 
 	return near_send_large(rig->port, peer, &msg, &large);
+}
+
+void rig_take(struct rig *rig, uint32_t at, void *buf, size_t room)
+{
+	const struct rig_event *event = &rig->event[at];
+	const struct iovec iov = { buf, room };
+
+	ck_assert_int_eq(event->kind, RIG_RNDV);
+	ck_assert_int_eq(near_recv(rig->port, event->peer, &event->msg.rndv,
+				   &iov, 1, event->msg.len, buf), 0);
+}
+
+void rig_ended(const struct rig *rig, uint32_t at, enum rig_kind kind, int err)
+{
+	ck_assert_int_eq(rig->event[at].kind, kind);
+	ck_assert_int_eq(rig->event[at].err, err);
 }
 
 uint32_t rig_sum(const void *buf, size_t len)
