@@ -173,18 +173,6 @@ void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 	near_peer_put(port, peer);
 }
 
-void near_rx_piece(struct near_port *port, struct near_rx_op *op,
-		   const void *data, size_t len)
-{
-	near_iov_in(op->iov, op->done, data, len);
-	op->done += len;
-	if (op->done < op->len)
-		return;
-	near_rx_done(port, op, 0);
-	op->state = NEAR_RX_ACK;
-	near_port_work(port, &port->receiving, &op->link);
-}
-
 void near_rx_pull_failed(struct near_rx_op *op)
 {
 	op->done = 0;
@@ -243,6 +231,19 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 	near_list_remove(&op->link);
 	near_control_send(port, op->peer, slot, NEAR_KIND_CTS, 0);
 	return true;
+}
+
+void near_rx_piece(struct near_port *port, struct near_rx_op *op,
+		   const void *data, size_t len)
+{
+	near_iov_in(op->iov, op->done, data, len);
+	op->done += len;
+	if (op->done < op->len)
+		return;
+	near_rx_done(port, op, 0);
+	op->state = NEAR_RX_ACK;
+	near_port_work(port, &port->receiving, &op->link);
+	near_rx_answer(port, op);	/* the owner might not poll again */
 }
 
 /* The sender's memory is not to be looked for: its end is on its way. */
