@@ -56,39 +56,35 @@ static void cut_off(uint32_t events)
 
 UNIT_CASE("peer", setup, rig_close_all);
 
-UNIT_TEST(no_such_kind)
+/* Slots that no sender of ours writes; messages before them are delivered. */
+static const struct {
+	const char *name;
+	enum near_kind kind;
+	size_t len;
+	struct near_slot slot;
+} impossible[] = {
+	{ "kind", 15, 0, { 0 } },
+	{ "length in a slot", NEAR_KIND_INLINE, NEAR_INLINE + 1, { 0 } },
+	{ "length", NEAR_KIND_EAGER, 0, { .eager = { .len = UINT32_MAX } } },
+	{ "acknowledged", NEAR_KIND_ACK, 0, { .ack = { .id = 1ull << 32 } } },
+	{ "asked for", NEAR_KIND_CTS, 0, { .cts = { .id = 1ull << 32 } } },
+	{ "shared", NEAR_KIND_SHARE, 0, { .share = { .id = 1ull << 32 } } },
+	{ "a piece", NEAR_KIND_PIECE, 0, { .piece = { .answer = 7, .len = 64 } } },
+};
+
+UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
 {
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 9, big, 8), 0);
-	publish(15, 0);
+	memcpy(slot()->bytes, impossible[_i].slot.bytes, sizeof(slot()->bytes));
+	publish(impossible[_i].kind, impossible[_i].len);
 	cut_off(1);
 }
 
-UNIT_TEST(inline_too_long)
+/* Longer than senders put into this ring. */
+UNIT_TEST(eager_too_long)
 {
-	publish(NEAR_KIND_INLINE, NEAR_INLINE + 1);
-	cut_off(0);
-}
-
-/* Longer than any ring, or than senders put into this one. */
-UNIT_LOOP(eager_too_long, 0, 2)
-{
-	slot()->eager.len = _i ? bad_to_us->tx.spread_max + 1 : UINT32_MAX;
+	slot()->eager.len = bad_to_us->tx.spread_max + 1;
 	publish(NEAR_KIND_EAGER, 0);
-	cut_off(0);
-}
-
-UNIT_TEST(ack_of_nothing)
-{
-	slot()->ack.id = 0x100000000u;
-	publish(NEAR_KIND_ACK, 0);
-	cut_off(0);
-}
-
-UNIT_TEST(piece_of_nothing)
-{
-	slot()->piece.answer = 7;
-	slot()->piece.len = 64;
-	publish(NEAR_KIND_PIECE, 0);
 	cut_off(0);
 }
 
@@ -279,6 +275,40 @@ UNIT_LOOP(offer_of_no_size, 0, 2)
 	ck_assert_uint_eq(peer->move.tier, 0);
 	rig_until(us, NULL, 3);
 	ck_assert_uint_eq(us->event[2].msg.tag, 3);
+}
+
+/*
+ * An answer that no receiver gives to a message of ours: once all of it is in the
+ * ring there is but the acknowledgement, and there is something to be shared.
+ */
+static const struct {
+	enum near_tx_state state;
+	enum near_kind kind;
+	uint64_t len;
+} answers[] = {
+	{ NEAR_TX_SENT, NEAR_KIND_CTS, 1 },
+	{ NEAR_TX_SENT, NEAR_KIND_SHARE, 1 },
+	{ NEAR_TX_ANNOUNCED, NEAR_KIND_SHARE, 0 },
+	{ NEAR_TX_ANNOUNCED, NEAR_KIND_SHARE, 5001 },
+	{ NEAR_TX_ANNOUNCED, NEAR_KIND_SHARE, UINT64_MAX },
+};
+
+UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
+{
+	struct near_tx_op *op;
+
+	ck_assert_int_eq(rig_send_large(us, us_to_bad, 1, big, 5000, big), 0);
+	rig_until(bad, NULL, 1);
+	op = near_pool_at(&us->port->tx_ops, 0);
+	op->state = answers[_i].state;
+	if (answers[_i].kind == NEAR_KIND_CTS)
+		slot()->cts.len = answers[_i].len;
+	else
+		slot()->share.len = answers[_i].len;
+	slot()->ack.id = near_pool_id(op);
+	publish(answers[_i].kind, 0);
+	cut_off(1);
+	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
 /* Asked to give back again and again, a sender does, and its messages arrive. */

@@ -83,7 +83,7 @@ UNIT_TEST(share_exchange)
 	near_peer_put(b->port, to_a);
 }
 
-/* What lies unexpected is no exchange: what comes meanwhile is shared. */
+/* A message that waits for a receive makes no exchange: others are shared. */
 UNIT_TEST(share_beside_unexpected)
 {
 	struct near_peer *to_a = rig_peer(b, a);
@@ -256,7 +256,7 @@ UNIT_TEST(waits_for_its_turn)
 	rig_until(a, b, MANY);
 }
 
-/* In pieces, too, a message has ended when its receiver says that it has it. */
+/* In pieces, too, a message ends with its receiver's acknowledgement. */
 UNIT_TEST(pieces_end)
 {
 	enum { LEN = 8192 };
@@ -325,6 +325,7 @@ UNIT_TEST(claims)
 
 UNIT_TEST(share_steps)
 {
+	ck_assert_uint_eq(near_share_step(0), 0);
 	ck_assert_uint_eq(near_share_step(1), NEAR_PAGE);
 	ck_assert_uint_eq(near_share_step(1 << 20), NEAR_SHARE_PART);
 	ck_assert_uint_eq(near_share_step(200001) % NEAR_PAGE, 0);

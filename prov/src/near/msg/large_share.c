@@ -19,7 +19,7 @@ bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
 	uint64_t len = __atomic_load_n(&slot->share.len, __ATOMIC_RELAXED);
 	uint32_t step = near_share_step(len);
 
-	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 || !len ||
+	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 ||
 	    len > op->len || !step || op->peer->far)
 		return false;
 	op->there = slot->share.addr;

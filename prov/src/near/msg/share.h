@@ -29,7 +29,7 @@
 
 /*
  * A half of the message, within limits, in whole pages: each step is a call of
- * the system's, which costs as much as copying some KiB. 0: too long.
+ * the system's, which costs as much as copying some KiB. 0: nothing, or too long.
  */
 static inline uint32_t near_share_step(uint64_t len)
 {
@@ -37,7 +37,7 @@ static inline uint32_t near_share_step(uint64_t len)
 
 	if (step > NEAR_SHARE_PART)
 		step = NEAR_SHARE_PART;
-	return len / step < NEAR_SHARE_STEPS ? (uint32_t)step : 0;
+	return len && len / step < NEAR_SHARE_STEPS ? (uint32_t)step : 0;
 }
 
 static inline uint32_t near_share_steps(uint64_t len, uint32_t step)
