@@ -18,7 +18,7 @@
 
 /* Room for what near_hello_send() sends, aligned. */
 union near_rights {
-	char bytes[CMSG_SPACE(NEAR_HELLO_FDS * sizeof(int)) +
+	char bytes[CMSG_SPACE(NEAR_GIVEN * sizeof(int)) +
 		   CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
 };
@@ -163,13 +163,13 @@ static int near_hello_fds(struct near_port *port, int *fd)
 
 	if (ret < 0)
 		return ret;
-	fd[NEAR_HELLO_REGION] = port->fd;
-	fd[NEAR_HELLO_WAKE] = port->wake[1];
-	fd[NEAR_HELLO_TABLE] = port->region->table_fd;
-	fd[NEAR_HELLO_PIDFD] = duo_proc_pidfd(port->addr.pid);
-	if (fd[NEAR_HELLO_PIDFD] < 0)
-		return fd[NEAR_HELLO_PIDFD];
-	return fd[NEAR_HELLO_TABLE] < 0 ? NEAR_HELLO_TABLE : NEAR_HELLO_FDS;
+	fd[NEAR_GIVEN_REGION] = port->fd;
+	fd[NEAR_GIVEN_WAKE] = port->wake[1];
+	fd[NEAR_GIVEN_TABLE] = port->region->table_fd;
+	fd[NEAR_GIVEN_PIDFD] = duo_proc_pidfd(port->addr.pid);
+	if (fd[NEAR_GIVEN_PIDFD] < 0)
+		return fd[NEAR_GIVEN_PIDFD];
+	return fd[NEAR_GIVEN_TABLE] < 0 ? NEAR_GIVEN_TABLE : NEAR_GIVEN;
 }
 
 static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
@@ -223,7 +223,7 @@ int near_hello_send(struct near_port *port, const struct near_addr *to,
 	struct near_hello hello = {
 		.from = port->addr, .to = to->nonce, .kind = kind,
 	};
-	int fd[NEAR_HELLO_FDS], ret = 0;
+	int fd[NEAR_GIVEN], ret = 0;
 
 	if (kind != NEAR_HELLO_REFUSED) {
 		ret = near_hello_fds(port, fd);
@@ -233,7 +233,7 @@ int near_hello_send(struct near_port *port, const struct near_addr *to,
 	}
 	ret = near_hello_post(port, &hello, fd);
 	if (hello.count)
-		close(fd[NEAR_HELLO_PIDFD]);
+		close(fd[NEAR_GIVEN_PIDFD]);
 	return ret == -ENOENT || ret == -EPIPE ? -ECONNREFUSED : ret;
 }
 

@@ -26,27 +26,18 @@ enum near_hello_kind {
 	NEAR_HELLO_KINDS
 };
 
-/* What comes with it, in this order; without one-sided operations no table. */
-enum {
-	NEAR_HELLO_REGION,
-	NEAR_HELLO_WAKE,
-	NEAR_HELLO_PIDFD,
-	NEAR_HELLO_TABLE,
-	NEAR_HELLO_FDS
-};
-
 struct near_hello {
 	struct near_addr from;
 	uint64_t to;		/* the nonce of whom it is for */
 	uint32_t kind;
-	uint32_t count;		/* of descriptors */
+	uint32_t count;		/* of descriptors, as enum near_given has them */
 };
 
 /* One that came, whatever it is worth. */
 struct near_mail {
 	struct near_hello hello;
 	ssize_t size;
-	int fd[NEAR_HELLO_FDS];
+	int fd[NEAR_GIVEN];
 	uint32_t fds;
 	bool cut;		/* there were more, or no room for them here */
 	bool known;		/* who sent it, below */

@@ -34,16 +34,16 @@ static const char *near_mail_fault(const struct near_port *port,
 	if (mail->cut)
 		return "descriptors are missing: raise the limit of open "
 		       "files (ulimit -n)";
-	if (hello->count != mail->fds || mail->fds < NEAR_HELLO_TABLE)
+	if (hello->count != mail->fds || mail->fds < NEAR_GIVEN_TABLE)
 		return "it has another number of descriptors than it says";
 	if (near_addr_check(port, &hello->from) ||
 	    hello->from.nonce == port->addr.nonce)
 		return "it is of nobody that could send one";
-	if (near_region_check_file(mail->fd[NEAR_HELLO_REGION], &size))
+	if (near_region_check_file(mail->fd[NEAR_GIVEN_REGION], &size))
 		return "its memory could be taken away";
-	if (fstat(mail->fd[NEAR_HELLO_WAKE], &st) || !S_ISFIFO(st.st_mode))
+	if (fstat(mail->fd[NEAR_GIVEN_WAKE], &st) || !S_ISFIFO(st.st_mode))
 		return "what it is to be woken by is no pipe";
-	if (!duo_proc_is_pidfd(mail->fd[NEAR_HELLO_PIDFD]))
+	if (!duo_proc_is_pidfd(mail->fd[NEAR_GIVEN_PIDFD]))
 		return "nothing in it tells of its end";
 	return NULL;
 }
@@ -78,7 +78,7 @@ static void near_meet_watch(struct near_port *port, struct near_peer *peer,
 
 	if (near_watched(peer))
 		return;
-	fd = near_mail_fd(mail, NEAR_HELLO_PIDFD);
+	fd = near_mail_fd(mail, NEAR_GIVEN_PIDFD);
 	if (near_epoll_add(port, fd, peer))
 		close(fd);	/* it asks again, or we do */
 	else
@@ -112,12 +112,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 static void near_meet(struct near_port *port, struct near_peer *peer,
 		      struct near_mail *mail)
 {
-	static const uint32_t from[NEAR_GIVEN] = {
-		[NEAR_GIVEN_REGION] = NEAR_HELLO_REGION,
-		[NEAR_GIVEN_WAKE] = NEAR_HELLO_WAKE,
-		[NEAR_GIVEN_TABLE] = NEAR_HELLO_TABLE,
-	};
-	int i;
+	uint32_t i;
 
 	if (peer->dying)
 		return;
@@ -132,8 +127,8 @@ static void near_meet(struct near_port *port, struct near_peer *peer,
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
 		peer->state = NEAR_PEER_NEW;	/* it was too late */
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_GIVEN; i++)
-		if (peer->given[i] < 0)
-			peer->given[i] = near_mail_fd(mail, from[i]);
+		if (i != NEAR_GIVEN_PIDFD && peer->given[i] < 0)
+			peer->given[i] = near_mail_fd(mail, i);
 	if (mail->hello.kind != NEAR_HELLO_ASK)
 		return;
 	near_peer_expect(port, peer, true);

@@ -29,11 +29,12 @@ enum near_peer_state {
 	NEAR_PEER_GONE,		/* never comes back: addresses are unique */
 };
 
-/* Descriptors of a peer's that it has given us: link/hello.h. */
+/* Descriptors that a peer gives us: link/hello.h. */
 enum near_given {
 	NEAR_GIVEN_REGION,
 	NEAR_GIVEN_WAKE,
-	NEAR_GIVEN_TABLE,
+	NEAR_GIVEN_PIDFD,	/* kept as near_peer.pidfd */
+	NEAR_GIVEN_TABLE,	/* for one-sided operations, if it has them */
 	NEAR_GIVEN
 };
 

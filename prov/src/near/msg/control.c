@@ -28,7 +28,7 @@ ssize_t near_tell(struct near_peer *peer)
 	return 0;
 }
 
-/* What a receiver says of a message of ours. */
+/* A receiver's CTS, SHARE or ACK for one of our messages. */
 static int near_control_answer(struct near_port *port, struct near_lane *lane,
 			       const struct near_slot *slot, enum near_kind kind)
 {

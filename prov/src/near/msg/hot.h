@@ -203,7 +203,7 @@ static near_inline void near_lane_announced(struct near_msg *msg,
 	msg->rndv.addr = slot->rts.addr;
 }
 
-/* So many more large messages wait for a receive: near_ctl.waiting. */
+/* Counts large messages that wait for a receive: near_ctl.waiting. */
 static near_inline void near_lane_waits(struct near_lane *lane, int more)
 {
 	struct near_ctl *ctl = lane->rx.ctl;

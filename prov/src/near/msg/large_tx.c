@@ -199,7 +199,7 @@ static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/* All of them are in the ring: what ends the message is the receiver's ACK. */
+/* All of them are in the ring: the receiver's ACK ends the message. */
 static bool near_tx_pieces(struct near_port *port, struct near_tx_op *op,
 			   size_t *budget)
 {

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "obj/cntr.h"
 #include "peer/near/near_ep.h"
-#include "peer/near/near_peer.h"
 #include "rx/arrive.h"
 #include "peer/near/onesided.h"
 

@@ -103,12 +103,21 @@ void duo_near_sent(void *ctx, void *cookie, int err);
 
 /* sink.c: ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/* Gives back the payload of all messages that nobody has asked for. */
+/* Gives back the payload of all unexpected messages. */
 void duo_near_drop_all(struct duo_near *near);
 
 /* ep.c */
 void duo_near_met(void *ctx, struct near_peer *peer);
 void duo_near_forgotten(void *ctx, struct near_peer *peer);
+
+/* All endpoints of the CQ; returns how much has come. */
+uint32_t duo_near_poll(struct duo_cq *cq);
+/* 0: an arrival at the endpoint wakes the sleeping threads; -FI_EAGAIN. */
+int duo_near_arm(struct duo_ep *ep);
+bool duo_near_woken(struct duo_ep *ep);
+struct duo_recv;
+/* duo_recv_start() for a message of near. -FI_EAGAIN: nothing has changed. */
+int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* death.c */
 void duo_near_gone(void *ctx, struct near_peer *peer);

@@ -15,7 +15,6 @@
 #include "av/map.h"
 #include "device/device.h"
 #include "peer/near/near_ep.h"
-#include "peer/near/near_peer.h"
 #include "peer/near/sink.h"
 #include "rx/arrive.h"
 #include "rx/recv.h"
