@@ -258,32 +258,6 @@ UNIT_TEST(dead_when_answered)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-/*
- * A receive from a peer that cannot be answered, which is found dead before the
- * next poll: it ends once, and nothing of it is left to be worked on.
- */
-UNIT_TEST(dead_before_the_next_poll)
-{
-	static uint8_t got[LEN];
-	struct iovec iov = { got, LEN };
-	struct near_peer *peer;
-
-	start(act_send, true);
-	rig_until(us, NULL, 101);
-	peer = us->event[100].peer;
-	kill_child();
-	peer->state = NEAR_PEER_CLOSED_OFF;	/* as after -EHOSTUNREACH */
-	ck_assert_int_eq(near_recv(us->port, peer, &us->event[100].msg.rndv,
-				   &iov, 1, LEN, us), 0);
-	ck_assert(!near_list_empty(&us->port->receiving));
-	near_peer_dies(us->port, peer);
-	near_wait_fd(us->port);
-	near_woken(us->port);
-	ck_assert(near_list_empty(&us->port->receiving));
-	rig_until_gone(us, 103);
-	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
-}
-
 /* A process that has the pid of one that ended is another one. */
 UNIT_TEST(pid_reused)
 {

@@ -30,23 +30,6 @@ static uint8_t buf[60000];
 
 UNIT_CASE("memory", NULL, rig_close_all);
 
-UNIT_TEST(by_use)
-{
-	struct rig *us = rig_open(false), *other[64];
-	size_t idle = rig_taken(us), i;
-	struct near_peer *to[64];
-
-	ck_assert_uint_le(idle, 4 * NEAR_PAGE);
-	rig_crowd(other, to, 64, us, 8);
-	ck_assert_uint_gt(rig_taken(us), NEAR_MEMORY / 2);
-	/* 64 ranks all to all: 64 MiB */
-	ck_assert_uint_le(rig_taken(us), 1 << 20);
-	for (i = 0; i < 64; i++)
-		rig_close(other[i]);
-	rig_until(us, NULL, 128);
-	ck_assert_uint_le(rig_taken(us), idle + NEAR_PAGE);
-}
-
 /* As small as can be: everything works. */
 UNIT_TEST(least_budget)
 {
@@ -174,7 +157,7 @@ UNIT_TEST(none_left_for_regions)
 /* Neither descriptors nor address space are left, and then there are again. */
 static const struct {
 	int resource;
-	int again;	/* what another port says; 0: any error */
+	int again;	/* error of another near_open(); 0: any */
 } limits[] = {
 	{ RLIMIT_NOFILE, 0 }, { RLIMIT_AS, -ENOMEM },
 };

@@ -161,7 +161,6 @@ UNIT_LOOP(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 	ck_assert(put(0) && take(0));
 }
 
-/* A peer can say what it likes: lengths are refused, heads read as full. */
 /* Without a ring there is no slot, and nothing is looked for. */
 UNIT_TEST(no_ring)
 {
@@ -171,6 +170,7 @@ UNIT_TEST(no_ring)
 	ck_assert(!near_tx_reload(&tx));
 }
 
+/* A peer can say what it likes: lengths are refused, heads read as full. */
 UNIT_TEST(hostile_values)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };

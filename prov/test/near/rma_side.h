@@ -34,14 +34,14 @@ void side_setup_asked(void);
 void side_teardown(void);
 /* As direct, and from here on small ones are offered. */
 void side_setup_offers(void);
-/* An operation of one buffer: what near_rma() says. */
+/* Starts an operation of one buffer; near_rma()'s result. */
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
 	       uint32_t flags);
-/* So many polls of a, and after each one of b. */
+/* Polls a and then b, times over. */
 void side_poll(int times);
-/* Polls a, and b if both, until so many have ended, the last one well. */
+/* Polls a, and b if both, until done have ended, the last one well. */
 void side_until(uint32_t done, bool both);
-/* b is gone: so many have ended, the last one for that, and none is left. */
+/* b is gone: done have ended, the last one for that, and none is left. */
 void side_lost(uint32_t done);
 /* An offer, whatever was withdrawn before. */
 int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len);

@@ -9,8 +9,10 @@
 #define MANY 63
 #define ROUNDS 1000
 
+static struct rig *talker[MANY];
+static struct near_peer *to_us[MANY];
 static uint8_t buf[20000];
-static bool by_hand;	/* the test itself looks at rooms: look() */
+static bool by_hand;	/* the test calls look() itself */
 
 static void setup(void)
 {
@@ -22,30 +24,28 @@ UNIT_CASE("room", setup, rig_close_all);
 /* What we know beforehand is shared out evenly: nobody has to move. */
 UNIT_TEST(known)
 {
-	static struct rig *other[MANY];
-	static struct near_peer *to[MANY];
 	struct rig *us = rig_open(false);
 	uint32_t i;
 
 	for (i = 0; i < MANY; i++) {
-		other[i] = rig_open(false);
-		rig_peer(us, other[i]);
+		talker[i] = rig_open(false);
+		rig_peer(us, talker[i]);
 	}
 	/* itself is none of those that send to it */
 	rig_peer(us, us);
 	for (i = 0; i < MANY; i++) {
-		to[i] = rig_peer(other[i], us);
-		ck_assert_int_eq(rig_send(other[i], to[i], i, buf, 4096), 0);
+		to_us[i] = rig_peer(talker[i], us);
+		ck_assert_int_eq(rig_send(talker[i], to_us[i], i, buf, 4096), 0);
 	}
 	rig_until(us, NULL, MANY);
 	for (i = 0; i < MANY; i++) {
 		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, 4096));
-		ck_assert_uint_eq(to[i]->move.tier, near_tier_fit(4));
+		ck_assert_uint_eq(to_us[i]->move.tier, near_tier_fit(4));
 	}
 	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 	ck_assert_uint_le(rig_taken(us) + NEAR_PAGE, 1 << 20);
 	for (i = 0; i < MANY; i++)
-		rig_close(other[i]);
+		rig_close(talker[i]);
 	rig_until(us, NULL, 2 * MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
@@ -92,29 +92,27 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
  */
 UNIT_TEST(shared)
 {
-	static struct rig *other[MANY];
-	static struct near_peer *to[MANY];
 	struct rig *us = rig_open(false);
 	uint32_t i, round, share = near_tier_fit(4), even = 0;
 
 	for (i = 0; i < MANY; i++) {
-		other[i] = rig_open(false);
-		to[i] = rig_peer(other[i], us);
-		send_long(other[i], to[i], us);
+		talker[i] = rig_open(false);
+		to_us[i] = rig_peer(talker[i], us);
+		send_long(talker[i], to_us[i], us);
 		ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE + MANY);
 	}
-	ck_assert_uint_gt(to[0]->move.tier, share);
+	ck_assert_uint_gt(to_us[0]->move.tier, share);
 	for (round = 0; round < 10000 && even < MANY; round++) {
 		even = 0;
 		for (i = 0; i < MANY; i++) {
-			send_long(other[i], to[i], us);
-			even += to[i]->move.tier == share;
+			send_long(talker[i], to_us[i], us);
+			even += to_us[i]->move.tier == share;
 		}
 	}
 	ck_assert_uint_eq(even, MANY);
 	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 	for (i = 0; i < MANY; i++)
-		rig_close(other[i]);
+		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
@@ -122,32 +120,27 @@ UNIT_TEST(shared)
 /* Who came first and sends nothing since gives up what others lack, too. */
 UNIT_TEST(idle)
 {
-	static struct rig *other[MANY];
-	static struct near_peer *to[MANY];
 	struct rig *us = rig_open(false);
 	uint32_t i, share = near_tier_fit(4);
 
 	for (i = 0; i < MANY; i++) {
-		other[i] = rig_open(false);
-		to[i] = rig_peer(other[i], us);
-		send_long(other[i], to[i], us);
+		talker[i] = rig_open(false);
+		to_us[i] = rig_peer(talker[i], us);
+		send_long(talker[i], to_us[i], us);
 	}
-	ck_assert_uint_gt(to[0]->move.tier, share);
+	ck_assert_uint_gt(to_us[0]->move.tier, share);
 	/* who was refused asks again later than there is room */
-	while (to[MANY - 1]->move.tier < share) {
+	while (to_us[MANY - 1]->move.tier < share) {
 		for (i = 0; i < MANY; i++)
-			rig_poll(other[i], NEAR_TICK_POLLS);
+			rig_poll(talker[i], NEAR_TICK_POLLS);
 		/* only the last is not satisfied */
-		send_long(other[MANY - 1], to[MANY - 1], us);
+		send_long(talker[MANY - 1], to_us[MANY - 1], us);
 	}
-	ck_assert_uint_eq(to[MANY - 1]->move.tier, share);
+	ck_assert_uint_eq(to_us[MANY - 1]->move.tier, share);
 	for (i = 0; i < MANY; i++)
-		rig_close(other[i]);
+		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
 }
-
-static struct rig *talker[MANY];
-static struct near_peer *to_us[MANY];
 
 /* All have sent what asks for more than a page, and have an even share. */
 static struct rig *all_even(void)
@@ -200,7 +193,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 	return n;
 }
 
-/* As each 100 ms: we look, and all who send find out what they are to do. */
+/* As each 100 ms: the port looks, and all senders find its requests. */
 static void look(struct rig *us)
 {
 	uint32_t i;
@@ -263,7 +256,7 @@ UNIT_TEST(seldom)
 	all_close(us);
 }
 
-/* What is lacked and free by now is given; nobody is asked to give for it. */
+/* Room that is lacked and free by now is given; no ring has to shrink for it. */
 UNIT_TEST(enough)
 {
 	struct rig *us = rig_open(false);

@@ -44,19 +44,19 @@ struct rig {
 /* Opens a port; no_cma: it uses pieces only. */
 struct rig *rig_open(bool no_cma);
 /*
- * A process with a port of its own, which acts, tells its address when act
- * returns, and waits to be killed. Returns its pid.
+ * A process with a port of its own: calls act, sends its address, and waits to
+ * be killed. Returns its pid.
  */
 pid_t rig_child(void (*act)(struct rig *rig), bool no_cma,
 		struct near_addr *addr);
-/* Sends 8 bytes when it may; other, if there is one, polls meanwhile. */
+/* Sends 8 bytes as soon as it may; polls other, too, if there is one. */
 int rig_send_when(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		  struct rig *other);
 /* How many descriptors this process has. */
 unsigned int rig_files(void);
 /* Two, and the second as a peer of the first. */
 struct near_peer *rig_pair(struct rig **a, struct rig **b, bool no_cma);
-/* So many that have each sent so many bytes to us, which has taken them. */
+/* Opens count ports, each of which has sent len bytes; us has taken them. */
 void rig_crowd(struct rig **other, struct near_peer **to, uint32_t count,
 	       struct rig *us, size_t len);
 /* With so many bytes for its rings. */
@@ -80,7 +80,7 @@ int rig_send(struct rig *rig, struct near_peer *peer, uint64_t tag,
 	     const void *buf, size_t len);
 int rig_send_large(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		   void *buf, size_t len, void *cookie);
-/* Receives the announced message that is this event into so much room. */
+/* Receives the message that this event announces into room bytes. */
 void rig_take(struct rig *rig, uint32_t at, void *buf, size_t room);
 /* The event is the end of a large message. */
 void rig_ended(const struct rig *rig, uint32_t at, enum rig_kind kind, int err);
