@@ -32,6 +32,8 @@ config_of()
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
 	duo-tcp|duo-efa)
 		prov="${1#duo-};ofi_duo" args=(-P shm);;
+	hook-efa)	# by its own name
+		prov=efa args=(-P shm) vars=(FI_HOOK=duo);;
 	duo-tcp-safe)	# FI_THREAD_SAFE: with a lock
 		prov="tcp;ofi_duo" args=(-P shm -H);;
 	duo-efa-shm)

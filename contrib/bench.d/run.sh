@@ -276,7 +276,7 @@ run_insn()
 		return
 	fi
 	[[ -z $profile ]] || : >"$profile"
-	for config in shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm efa \
+	for config in shm near duo-tcp duo-tcp-safe duo-efa hook-efa duo-efa-shm efa \
 		duo-efa-remote tcp duo-tcp-remote efa-shm; do
 		for test in insn insn-any insn-large insn-put insn-get insn-fadd
 		do
