@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* shm's endpoint and what belongs to it, from fi_enable to fi_close. */
+/*
+ * Is there a shm provider that can be our peer? Its fabric and domain, and its
+ * endpoint with what belongs to it, from fi_enable to fi_close.
+ */
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
+#include "base/getinfo.h"
 #include "base/params.h"
 #include "obj/cntr.h"
+#include "obj/domain.h"
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
@@ -21,6 +29,132 @@ static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has room");
 
 static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
+
+/*
+ * What makes the shm provider unusable as a peer although it is there:
+ * FI_PROVIDER may exclude it, hooks lose the peer contexts, and structures of
+ * another version differ.
+ */
+static const char *duo_shm_excluded(void)
+{
+	const char *env = getenv("FI_PROVIDER");
+
+	if (env && *env == '^' && strstr(env, "shm"))
+		return "FI_PROVIDER excludes shm";
+	env = getenv("FI_HOOK");
+	if (env && *env)
+		return "hooks (FI_HOOK) cannot forward peer objects";
+	if (fi_version() != DUO_FI_VERSION)
+		return "libfabric's shm is of another version than ofi_duo was "
+		       "built for";
+	return NULL;
+}
+
+static struct fi_info *duo_shm_hints(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV;
+	hints->mode = ~0ULL;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
+	hints->domain_attr->caps = FI_LOCAL_COMM | FI_PEER;
+	/* we serialise all calls into shm */
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->fabric_attr->prov_name = strdup("shm");
+	return hints;
+}
+
+/*
+ * shm is offered only if its directory has room for an endpoint of each
+ * processor; but whatever it says, libfabric makes -FI_ENODATA of it.
+ */
+static void duo_shm_warn_missing(int ret)
+{
+	struct statvfs st = { 0 };
+
+	statvfs(DUO_DEV_SHM, &st);
+	DUO_WARN(FABRIC, "shm provider: %s; the core carries all messages. shm "
+		 "wants %ld MiB in " DUO_DEV_SHM ", where %" PRIu64 " KiB are "
+		 "free. " DUO_ENLARGE_DEV_SHM ", or use a libfabric that has "
+		 "the provider; FI_LOG_LEVEL=info tells more\n",
+		 fi_strerror(-ret),
+		 (DUO_SHM_REGION >> 20) * sysconf(_SC_NPROCESSORS_ONLN),
+		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
+}
+
+/* The shm provider as a peer, or NULL with a warning. */
+static struct fi_info *duo_shm_getinfo(void)
+{
+	struct fi_info *hints, *info = NULL;
+	const char *why = duo_shm_excluded();
+	int ret;
+
+	if (why) {
+		DUO_WARN(FABRIC, "%s; the core carries all messages. Change "
+			 "that\n", why);
+		return NULL;
+	}
+	hints = duo_shm_hints();
+	if (!hints)
+		return NULL;
+	duo_in_getinfo = true;
+	ret = fi_getinfo(DUO_FI_VERSION, NULL, NULL, DUO_GETINFO_HIDDEN, hints,
+			 &info);
+	duo_in_getinfo = false;
+	fi_freeinfo(hints);
+	if (!ret) {
+		/* with FI_THREAD_DOMAIN, shm then takes no lock at all */
+		info->domain_attr->control_progress =
+			FI_PROGRESS_CONTROL_UNIFIED;
+		/* DUO_SHM_REGION is what these need */
+		if (info->tx_attr->size > DUO_SHM_QUEUE)
+			info->tx_attr->size = DUO_SHM_QUEUE;
+		if (info->rx_attr->size > DUO_SHM_QUEUE)
+			info->rx_attr->size = DUO_SHM_QUEUE;
+		return info;
+	}
+	duo_shm_warn_missing(ret);
+	return NULL;
+}
+
+static int duo_shm_fabric_open(struct duo_fabric *fabric)
+{
+	int ret;
+
+	fabric->shm_info = duo_shm_getinfo();
+	if (!fabric->shm_info)
+		return -FI_ENODATA;
+	ret = fi_fabric(fabric->shm_info->fabric_attr,
+			&fabric->path_fabric[FI_DUO_LOCAL], NULL);
+	if (!ret)
+		return 0;
+	DUO_WARN(FABRIC, "shm fabric: %s; the core %s carries all messages\n",
+		 fi_strerror(-ret), fabric->core_name);
+	fabric->path_fabric[FI_DUO_LOCAL] = NULL;
+	fi_freeinfo(fabric->shm_info);
+	fabric->shm_info = NULL;
+	return ret;
+}
+
+static int duo_shm_domain_open(struct duo_domain *domain)
+{
+	struct duo_fabric *fabric = domain->fabric;
+	int ret = fi_domain(fabric->path_fabric[FI_DUO_LOCAL],
+			    fabric->shm_info,
+			    &domain->path_domain[FI_DUO_LOCAL], NULL);
+
+	if (!ret)
+		return 0;
+	domain->path_domain[FI_DUO_LOCAL] = NULL;
+	DUO_WARN(DOMAIN, "shm domain: %s; the core %s carries all messages\n",
+		 fi_strerror(-ret), fabric->core_name);
+	return ret;
+}
 
 /* shm's endpoint installs signal handlers; the application keeps its own. */
 static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
@@ -107,7 +241,8 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_PEER_NAME_MAX);
 	if (ret)
 		return ret;
-	return duo_room_enable(shm, name);
+	ret = fi_enable(shm);	/* which writes to the region */
+	return ret ? ret : duo_shm_allocate(name);
 }
 
 static void duo_shm_peer_close(struct duo_ep *ep)
@@ -161,7 +296,7 @@ static int duo_shm_count_ep(uint64_t realm)
 
 static int duo_shm_peer_open(struct duo_ep *ep)
 {
-	int ret = duo_room_check();
+	int ret = duo_shm_room();
 
 	if (!ret)
 		ret = duo_shm_publish(&ep->publication);
@@ -178,7 +313,9 @@ static int duo_shm_peer_open(struct duo_ep *ep)
 
 static int duo_shm_peer_enable(struct duo_ep *ep)
 {
-	int ret = duo_shm_av_open(ep);
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+	int ret = fi_av_open(ep->domain->path_domain[FI_DUO_LOCAL], &attr,
+			     &ep->shm->av, NULL);
 
 	if (!ret)
 		ret = duo_shm_open_ep(ep);

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "shm/shm.h"
 
-int duo_shm_fabric_open(struct duo_fabric *fabric)
+static int duo_shm_fabric_open(struct duo_fabric *fabric)
 {
 	DUO_WARN(FABRIC, "libfabric %d.%d has no shm that ofi_duo could use; "
 		 "the core carries all messages. Set FI_OFI_DUO_LOCAL=near\n",

@@ -4,9 +4,9 @@
 /*
  * The local side of an endpoint over libfabric's shm, a peer provider
  * (fi_peer(3)): it asks us which receive takes a message, and writes its
- * completions by calling us. ep.c opens it, map.c keeps its AV, srx.c and
- * done.c are what it calls, room.c sees to its memory. Under the
- * domain's lock, which is shm's owner lock.
+ * completions by calling us. ep.c opens it, srx.c is what it calls, region.c
+ * has its memory and its peers'. Under the domain's lock, which is shm's owner
+ * lock.
  *
  * Cost: 16 MiB of /dev/shm an endpoint.
  */
@@ -51,32 +51,24 @@ struct duo_shm {
 	char name[DUO_SHM_PEERS][DUO_PEER_NAME_MAX];	/* by its number */
 };
 
-/* open.c: parts of struct duo_peer; likewise publish.c and map.c */
-int duo_shm_fabric_open(struct duo_fabric *fabric);
-int duo_shm_domain_open(struct duo_domain *domain);
-
-/* room.c */
-/* 0, -FI_ENOSPC: no room even now, or -EFBIG: RLIMIT_FSIZE. Takes nothing. */
-int duo_room_check(void);
+/* region.c */
 /*
- * Enables an endpoint of shm, which writes to its region, and then gives the
- * region all its pages. -FI_ENOSPC: there is too little room; the endpoint can
- * only be closed. Nobody of this user takes room meanwhile (duo_peer.alone). If
- * others do between the check and shm's writing, the process ends by SIGBUS, as
- * it does with libfabric's shm by itself.
+ * Whether there is room for a region. Returns 0, -FI_ENOSPC: not even now,
+ * -FI_ENOMEM: RLIMIT_AS, or -EFBIG: RLIMIT_FSIZE. Takes nothing.
  */
-int duo_room_enable(struct fid_ep *shm, const char *name);
-
-/* publish.c */
+int duo_shm_room(void);
+/*
+ * Gives the region of an enabled endpoint all its pages. -FI_ENOSPC: the
+ * endpoint can only be closed. Others of this user take no room between the two
+ * (duo_peer.alone). If another user does before shm has written to the region,
+ * the process ends by SIGBUS, as it does with libfabric's shm by itself.
+ */
+int duo_shm_allocate(const char *name);
 /* What the record of an endpoint says: a new name, which nobody can guess. */
 int duo_shm_publish(struct duo_publication *pub);
-/* True if both are names of one process's endpoints. */
-bool duo_shm_sibling(const char *name, const char *other);
+/* Parts of struct duo_peer. */
 void duo_shm_bury(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
-
-/* map.c */
-int duo_shm_av_open(struct duo_ep *ep);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason);
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
@@ -84,10 +76,8 @@ bool duo_shm_crowded(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
-/* Starts unexpected, held or claimed message rx, see peer.h. */
+/* Parts of struct duo_peer: shm's CQ or counter behind one of ours. */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv);
-
-/* done.c: shm's CQ or counter behind one of ours */
 int duo_shm_cq_open(struct duo_cq *cq, size_t size);
 uint32_t duo_shm_poll(struct duo_cq *cq);
 int duo_shm_cntr_open(struct duo_cntr *cntr);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Regions of shm: the name and the pages of ours, those of peers in shm's AV,
+ * and what is left of those whose process has died. shm only maps a region, and
+ * to use a page that /dev/shm has no room for is SIGBUS.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+
+#include "av/map.h"
+#include "base/proc.h"
+#include "near/near.h"
+#include "obj/fabric.h"
+#include "shm/shm.h"
+
+/* What the names of our user's regions begin with. Returns its length. */
+static int duo_shm_prefix(char *buf, size_t size)
+{
+	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
+}
+
+/*
+ * /dev/shm is everybody's, and shm takes what it finds there by a name for
+ * its own: nobody must guess the next one.
+ */
+static int duo_shm_make_name(uint64_t pid_ns, char *name)
+{
+	char prefix[32];
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	duo_shm_prefix(prefix, sizeof(prefix));
+	memset(name, 0, DUO_PEER_NAME_MAX);
+	snprintf(name, DUO_PEER_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
+		 prefix, (int) getpid(), pid_ns & 0xffffffff, random);
+	return 0;
+}
+
+/*
+ * Both have the same mount of /dev/shm, the same structures in it, and the same
+ * user namespace: without that, shm may not read the other's memory.
+ */
+static int duo_shm_realm(uint64_t *realm)
+{
+	uint64_t same[] = {
+		0, fi_version(), duo_proc_inode("/proc/self/ns/user"),
+	};
+	struct stat st;
+
+	if (stat(DUO_DEV_SHM, &st))
+		return -FI_EOPNOTSUPP;
+	same[0] = st.st_dev;
+	*realm = duo_registry_hash(same, sizeof(same));
+	return 0;
+}
+
+int duo_shm_publish(struct duo_publication *pub)
+{
+	uint64_t pid_ns = 0;
+	int ret = duo_shm_realm(&pub->realm);
+
+	if (ret)
+		return ret;
+	pub->peer = DUO_PEER_SHM;
+	duo_proc_ns(&pid_ns);
+	return duo_shm_make_name(pid_ns, pub->peer_name);
+}
+
+/* All but the random number is the same: user, pid and its namespace. */
+static bool duo_shm_sibling(const char *name, const char *other)
+{
+	return !strncmp(name, other, strrchr(name, '.') - name + 1);
+}
+
+/* Only what can be a region: of this user, by whichever number it has that. */
+void duo_shm_bury(const char *name)
+{
+	static const char prefix[] = "ofi_duo.s.";
+
+	if (!strncmp(name, prefix, sizeof(prefix) - 1) && !strchr(name, '/'))
+		shm_unlink(name);
+}
+
+/*
+ * Removes regions whose record is gone: their names say whose they were. If
+ * no region is left, nobody has met any endpoint: the count begins again.
+ */
+void duo_shm_sweep(int dir, uint64_t pid_ns)
+{
+	char prefix[32], ns[32];
+	int pid, len = duo_shm_prefix(prefix, sizeof(prefix));
+	DIR *stream = opendir(DUO_DEV_SHM);
+	struct dirent *entry;
+	uint64_t realm;
+	size_t left = 0;
+
+	if (!stream)
+		return;
+	snprintf(ns, sizeof(ns), ".%" PRIx64 ".", pid_ns & 0xffffffff);
+	while ((entry = readdir(stream))) {
+		if (strncmp(entry->d_name, prefix, len))
+			continue;
+		pid = atoi(entry->d_name + len);
+		if (pid > 0 && strstr(entry->d_name + len, ns) &&
+		    duo_proc_check(pid, 0) == -ESRCH)
+			shm_unlink(entry->d_name);
+		else
+			left++;
+	}
+	closedir(stream);
+	if (!left && !duo_shm_realm(&realm))
+		duo_registry_forget(dir, realm);
+}
+
+/* Under a limit of address space: shm maps regions when it needs them. */
+static bool duo_shm_maps(void)
+{
+	const size_t size = (size_t) DUO_SHM_ENDPOINTS * DUO_SHM_REGION;
+	struct rlimit limit;
+	void *map;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return true;
+	map = mmap(NULL, size, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return map != MAP_FAILED && !munmap(map, size);
+}
+
+int duo_shm_room(void)
+{
+	struct statvfs st;
+	struct rlimit limit;
+
+	if (!duo_shm_maps())
+		return -FI_ENOMEM;
+	/* A file that becomes longer ends its process by SIGXFSZ. */
+	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
+	    limit.rlim_cur < DUO_SHM_REGION)
+		return -EFBIG;
+	if (statvfs(DUO_DEV_SHM, &st))
+		return -errno;
+	/* f_blocks is 0 where there is no limit */
+	return st.f_blocks && (uint64_t) st.f_bavail * st.f_bsize <
+	       DUO_SHM_REGION ? -FI_ENOSPC : 0;
+}
+
+int duo_shm_allocate(const char *name)
+{
+	struct stat st;
+	int ret, fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	ret = fstat(fd, &st) ? -errno : -posix_fallocate(fd, 0, st.st_size);
+	close(fd);
+	return ret;
+}
+
+/* Returns the peer's number in shm's AV, FI_ADDR_NOTAVAIL if it has none. */
+static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
+{
+	fi_addr_t number;
+
+	for (number = 0; number < DUO_SHM_PEERS; number++) {
+		if (!strcmp(shm->name[number], peer_name))
+			return number;
+	}
+	return FI_ADDR_NOTAVAIL;
+}
+
+/*
+ * Maps a peer's region and unmaps it again. shm maps it at the first send, and
+ * if it cannot, 2.0 to 2.6 return -FI_EAGAIN for ever or use MAP_FAILED as an
+ * address. Returns 0 or -errno.
+ */
+static int duo_shm_probe(const char *name)
+{
+	struct stat st = { .st_size = 0 };
+	int ret, fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+	void *map;
+
+	if (fd < 0)
+		return -errno;
+	ret = fstat(fd, &st) ? -errno : st.st_size ? 0 : -FI_ENODATA;
+	map = ret ? MAP_FAILED : mmap(NULL, st.st_size, PROT_READ | PROT_WRITE,
+				      MAP_SHARED, fd, 0);
+	if (map != MAP_FAILED)
+		munmap(map, st.st_size);
+	else if (!ret)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static bool duo_shm_reachable(struct duo_ep *ep, const char *peer_name,
+			      fi_addr_t addr)
+{
+	int ret = duo_shm_probe(peer_name);
+
+	if (!ret)
+		return true;
+	if (ep->map->reason[addr] != FI_DUO_NOT_MAPPED)
+		DUO_WARN(AV, "ep %p: the shared memory " DUO_DEV_SHM "/%s of "
+			 "the peer with fi_addr %" PRIu64 " cannot be mapped: "
+			 "%s; the core %s carries its messages. Check that the "
+			 "file is there, the limits (ulimit -n, -v) and the log "
+			 "of a security module\n", (void *) ep, peer_name, addr,
+			 fi_strerror(-ret), ep->domain->fabric->core_name);
+	ep->map->reason[addr] = FI_DUO_NOT_MAPPED;
+	ep->map->failed = true;
+	return false;
+}
+
+static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
+{
+	fi_addr_t number = FI_ADDR_NOTAVAIL;
+	int ret = fi_av_insert(shm->av, peer_name, 1, &number, 0, NULL);
+
+	if (ret != 1 || number >= DUO_SHM_PEERS) {
+		DUO_WARN(AV, "shm does not take peer %s: %d; the core carries "
+			 "its messages\n", peer_name, ret);
+		return FI_ADDR_NOTAVAIL;
+	}
+	strcpy(shm->name[number], peer_name);
+	return number;
+}
+
+/*
+ * Never an endpoint of this process: fi_close of an AV reads the regions of
+ * all its peers, also those that the process has closed before, and 2.5 and
+ * newer compute addresses in it from 0.
+ */
+fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
+			  fi_addr_t addr, enum fi_duo_reason *reason)
+{
+	fi_addr_t number = duo_shm_known(ep->shm, peer_name);
+
+	if (number != FI_ADDR_NOTAVAIL)
+		return number;
+	*reason = FI_DUO_NAMESPACE;
+	if (duo_shm_sibling(ep->publication.peer_name, peer_name))
+		return FI_ADDR_NOTAVAIL;
+	*reason = FI_DUO_NOT_MAPPED;
+	if (!duo_shm_reachable(ep, peer_name, addr))
+		return FI_ADDR_NOTAVAIL;
+	*reason = FI_DUO_PEER_FULL;
+	number = duo_shm_insert(ep->shm, peer_name);
+	if (number != FI_ADDR_NOTAVAIL)
+		*reason = FI_DUO_REGISTERED;
+	return number;
+}
+
+/* True if its owner has not closed the region, and nobody removed it since. */
+bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
+{
+	char path[sizeof(DUO_DEV_SHM "/") + DUO_PEER_NAME_MAX];
+
+	snprintf(path, sizeof(path), DUO_DEV_SHM "/%s",
+		 ep->shm->name[number]);
+	return !access(path, F_OK);
+}
+
+/* Where the other endpoints' processes may run is not looked up. */
+bool duo_shm_crowded(const struct duo_ep *ep, size_t endpoints)
+{
+	return near_crowd(NULL, 0, near_crowd_others(endpoints, 1));
+}
