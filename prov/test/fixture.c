@@ -349,12 +349,6 @@ void pair_insert(void)
 	remote = peer_insert(2);
 }
 
-void pair_open(const struct fixture_attr *attr)
-{
-	fixture_start(attr);
-	pair_insert();
-}
-
 void pair_setup(void)
 {
 	fixture_setup();

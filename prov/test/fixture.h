@@ -92,7 +92,6 @@ fi_addr_t peer_insert(uint64_t core_addr);
 extern const char *local_name;	/* over shm */
 extern fi_addr_t local, remote;
 void pair_insert(void);
-void pair_open(const struct fixture_attr *attr);
 /* For UNIT_CASE(): fixture_setup() and both. */
 void pair_setup(void);
 /* Loops run once per path: an enum fi_duo_path. */

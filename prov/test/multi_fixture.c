@@ -40,7 +40,6 @@ ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags)
 	ck_assert_uint_le(len, sizeof(m->buf));
 	memset(m->buf, 0, sizeof(m->buf));
 	m->at = 0;
-	m->len = len;
 	return fi_recvmsg(fx.ep, &msg, flags | FI_MULTI_RECV);
 }
 
@@ -103,15 +102,6 @@ void multi_expect_canceled(struct multi *m)
 	struct fi_cq_err_entry entry = expect_error(m, FI_ECANCELED);
 
 	ck_assert_uint_eq(entry.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
-}
-
-void multi_expect_truncated(struct multi *m, const char *text, size_t olen)
-{
-	struct fi_cq_err_entry entry = expect_error(m, FI_ETRUNC);
-
-	ck_assert_uint_eq(entry.len, m->len - m->at);
-	ck_assert_uint_eq(entry.olen, olen);
-	ck_assert_mem_eq(m->buf + m->at, text, entry.len);
 }
 
 void multi_expect_idle(void)

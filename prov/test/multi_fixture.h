@@ -12,7 +12,6 @@
 /* A buffer; its address is the context. */
 struct multi {
 	char buf[64];
-	size_t len;	/* of it that was posted */
 	size_t at;	/* where the next message is expected */
 };
 
@@ -47,7 +46,6 @@ void multi_expect(struct multi *m, const char *text, fi_addr_t src,
 /* An entry of its own says so. */
 void multi_expect_released(struct multi *m);
 void multi_expect_canceled(struct multi *m);
-void multi_expect_truncated(struct multi *m, const char *text, size_t olen);
 /* Nothing comes, and no entry is in use. */
 void multi_expect_idle(void);
 

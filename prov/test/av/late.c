@@ -25,43 +25,6 @@ static void publish_late(void)
 
 UNIT_CASE("late", fixture_setup, fixture_close);
 
-UNIT_TEST(directed_receive_finds_it)
-{
-	publish_late();
-	post_recv(&slot[0], peer, TAG);
-	poll_cq(1);
-	ck_assert_int_eq(fake.core.posts, 1);	/* as if it were remote */
-	near("late");
-	expect_recv(&slot[0], "late", peer);
-	ck_assert_uint_eq(fake_core_posted(), 0);
-	ck_assert_uint_eq(stats_now().arb_won, 1);
-}
-
-/* A wildcard posted later must not take it from the directed one. */
-UNIT_TEST(directed_receive_is_matched_first)
-{
-	publish_late();
-	post_recv(&slot[0], peer, TAG);
-	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	near("1");
-	near("2");
-	expect_recv(&slot[0], "1", peer);
-	expect_recv(&slot[1], "2", peer);
-	expect_nothing();
-}
-
-UNIT_TEST(unexpected_in_order)
-{
-	publish_late();
-	near("1");
-	near("2");
-	poll_cq(1);
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	post_recv(&slot[1], peer, TAG);
-	expect_recv(&slot[0], "1", peer);
-	expect_recv(&slot[1], "2", peer);
-}
-
 /* What was decided for sends stays: order per pair. */
 UNIT_TEST(the_sends_stay_on_the_core)
 {
@@ -118,86 +81,12 @@ UNIT_TEST(the_first_send_finds_it)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/* It is not in the AV at all: only a wildcard may take its message. */
-UNIT_TEST(stranger)
-{
-	local_name = peer_publish(1);
-	peer = peer_insert(2);
-	post_recv(&slot[0], peer, TAG);
-	near("hello");
-	expect_nothing();
-	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	expect_recv(&slot[1], "hello", FI_ADDR_NOTAVAIL);
-}
-
 UNIT_TEST(stranger_and_empty_av)
 {
 	local_name = peer_publish(1);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	near("hello");
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
-}
-
-/* Inserted after its message: the message gets its source. */
-UNIT_TEST(stranger_is_inserted)
-{
-	local_name = peer_publish(1);
-	near("1");
-	near("2");
-	poll_cq(1);
-	peer = peer_insert(1);
-	post_recv(&slot[0], peer, TAG);
-	expect_recv(&slot[0], "1", peer);
-	post_recv(&slot[1], peer, TAG);
-	expect_recv(&slot[1], "2", peer);
-	expect_nothing();
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
-}
-
-/* What it sends after it has been inserted must not overtake. */
-UNIT_TEST(stranger_is_inserted_while_a_receive_waits)
-{
-	fi_addr_t other = peer_insert(7);
-
-	local_name = peer_publish(1);
-	post_recv(&slot[0], other, TAG);
-	near("1");
-	poll_cq(1);
-	peer = peer_insert(1);
-	post_recv(&slot[1], peer, TAG);
-	near("2");
-	expect_recv(&slot[1], "1", peer);
-	post_recv(&slot[2], peer, TAG);
-	expect_recv(&slot[2], "2", peer);
-}
-
-/* A peek must see what is held. */
-UNIT_TEST(peek_after_insert)
-{
-	int context;
-
-	local_name = peer_publish(1);
-	near("123");
-	poll_cq(1);
-	peer = peer_insert(1);
-	ck_assert_int_eq(recv_flags(&context, NULL, 0, peer, FI_PEEK), 0);
-	ck_assert_uint_eq(expect_entry(&context, peer).len, 3);
-}
-
-UNIT_TEST(held_message_is_truncated)
-{
-	static char text[101] = { [0 ... 99] = 'x' };
-	struct fi_cq_err_entry err;
-
-	publish_late();
-	post_recv(&slot[0], peer, TAG);
-	near(text);
-	err = expect_error(&slot[0], FI_ETRUNC);
-	ck_assert_uint_eq(err.len, sizeof(slot[0].buf));
-	ck_assert_uint_eq(err.olen, 100 - sizeof(slot[0].buf));
-	ck_assert_mem_eq(slot[0].buf, text, sizeof(slot[0].buf));
-	expect_nothing();
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
 /* Soft limit of open files: none can be opened any more, or as before. */

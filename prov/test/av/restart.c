@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-static struct slot slot[4];
+static struct slot slot[2];
 
 /* A first message: what names it is not given to the core. */
 static void setup_peers(void)
@@ -32,94 +32,7 @@ static void restart(void)
 	ck_assert_uint_eq(peer_insert(1), local);
 }
 
-static void far_from(fi_addr_t src, const char *text)
-{
-	fake_core_arrive(DUO_TAGGED, src, TAG, text);
-}
-
-static void expect_idle(void)
-{
-	expect_nothing();
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
-	ck_assert_uint_eq(fake_core_posted(), 0);
-}
-
 UNIT_CASE("restart", setup, fixture_close);
-
-UNIT_TEST(comes_before_a_later_wildcard)
-{
-	post_recv(&slot[0], local, TAG);
-	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);	/* slot[1] */
-	restart();
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 2);
-	far_from(local, "1");
-	far_from(local, "2");
-	expect_recv(&slot[0], "1", local);
-	expect_recv(&slot[1], "2", local);
-	expect_idle();
-}
-
-/* Others behind that one go behind it again. */
-UNIT_TEST(the_order_of_all_stays)
-{
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	post_recv(&slot[1], local, TAG);
-	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG);
-	post_recv(&slot[3], remote, TAG);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 3);
-	restart();
-	poll_cq(2 * LAZY_POLLS);
-	far_from(local, "1");
-	far_from(local, "2");
-	far_from(remote, "3");
-	far_from(remote, "4");
-	expect_recv(&slot[0], "1", local);
-	expect_recv(&slot[1], "2", local);
-	expect_recv(&slot[2], "3", remote);
-	expect_recv(&slot[3], "4", remote);
-	expect_idle();
-	ck_assert_int_eq(fake.core.cancels, 2);
-}
-
-/* It cannot be taken back: it has its message. */
-UNIT_TEST(the_core_has_matched_one)
-{
-	post_recv(&slot[0], local, TAG);
-	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG);
-	poll_cq(2 * LAZY_POLLS);
-	fake.core.hold = true;
-	far_from(remote, "1");
-	restart();
-	poll_cq(2 * LAZY_POLLS);
-	far_from(local, "2");
-	far_from(remote, "3");
-	fake_core_release();
-	expect_recv(&slot[1], "1", remote);
-	expect_recv(&slot[0], "2", local);
-	expect_recv(&slot[2], "3", remote);
-	expect_idle();
-}
-
-/* None of them is before it, and none is taken back. */
-UNIT_TEST(earlier_ones_stay)
-{
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	poll_cq(2 * LAZY_POLLS);
-	post_recv(&slot[1], local, TAG);
-	restart();
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_int_eq(fake.core.cancels, 0);
-	far_from(local, "1");
-	far_from(local, "2");
-	expect_recv(&slot[0], "1", local);
-	expect_recv(&slot[1], "2", local);
-	expect_idle();
-}
 
 /* util_srx could not take back what names its source. */
 UNIT_TEST(untagged_ones_stay_where_they_are)

@@ -176,36 +176,6 @@ UNIT_TEST(unknown_senders)
 	expect_works(1, addr, 71);
 }
 
-UNIT_TEST(wildcard_has_a_source)
-{
-	fi_addr_t addr;
-
-	open_ep(1);
-	fake_core_learn(core_av(1), 70);
-	addr = peer_insert(5);
-	ck_assert_int_eq(fi_trecv(ep[1], slot.buf, sizeof(slot.buf), NULL,
-				  FI_ADDR_UNSPEC, TAG, 0, &slot), 0);
-	fake_core_arrive(DUO_TAGGED, number(1, 5), TAG, "from 5");
-	expect_recv(&slot, "from 5", addr);
-}
-
-UNIT_TEST(peek_and_claim)
-{
-	const struct iovec iov = { slot.buf, sizeof(slot.buf) };
-	struct fi_msg_tagged msg = { .tag = TAG, .context = &slot };
-
-	open_ep(1);
-	fake_core_learn(core_av(1), 70);
-	msg.addr = peer_insert(5);
-	fake_core_arrive(DUO_TAGGED, number(1, 5), TAG, "claimed");
-	ck_assert_int_eq(fi_trecvmsg(ep[1], &msg, FI_PEEK | FI_CLAIM), 0);
-	expect_entry(&slot, msg.addr);
-	msg.msg_iov = &iov;
-	msg.iov_count = 1;
-	ck_assert_int_eq(fi_trecvmsg(ep[1], &msg, FI_CLAIM), 0);
-	expect_recv(&slot, "claimed", msg.addr);
-}
-
 UNIT_TEST(removed)
 {
 	fi_addr_t gone, stays;

@@ -120,18 +120,6 @@ UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 	ck_assert_int_eq(fake.core.cancels, 0);
 }
 
-/* The earlier receive must be there first, or the later one overtakes it. */
-UNIT_TEST(earlier_overlapping_receive_goes_first)
-{
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	post_recv(&slot[1], remote, TAG);
-	ck_assert_int_eq(fake.core.posts, 2);
-	far("1");
-	far("2");
-	expect_recv(&slot[0], "1", remote);
-	expect_recv(&slot[1], "2", remote);
-}
-
 UNIT_TEST(earlier_receive_of_another_source_waits)
 {
 	fi_addr_t other = peer_insert(3);
@@ -162,19 +150,6 @@ UNIT_TEST(earlier_untagged_receive_waits)
 	fake_shm_arrive(DUO_MSG, local_name, 0, "untagged");
 	expect_entry(&slot[0], local);
 	ck_assert_str_eq(slot[0].buf, "untagged");
-}
-
-/* Else a peek reports what the earlier receive must take. */
-UNIT_TEST(earlier_receive_goes_before_a_peek)
-{
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	far("one");
-	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, remote, FI_PEEK), 0);
-	ck_assert_int_eq(fake.core.posts, 1);
-	ck_assert_int_eq(fake.core.peeks, 1);
-	expect_recv(&slot[0], "one", remote);
-	expect_error(&slot[1], FI_ENOMSG);
-	expect_nothing();
 }
 
 UNIT_TEST(goes_before_the_caller_sleeps)
@@ -250,27 +225,6 @@ UNIT_TEST(without_directed_receives_all_are_wildcards)
 			  FI_ADDR_UNSPEC);
 }
 
-/* A later receive must not overtake the one that the core did not take. */
-UNIT_TEST(core_is_full_at_an_earlier_receive)
-{
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	fake.core.eagain = 1;
-	ck_assert_int_eq(try_recv(&slot[1], remote, TAG), -FI_EAGAIN);
-	ck_assert_int_eq(fake.core.posts, 0);
-	post_recv(&slot[1], remote, TAG);
-	ck_assert_int_eq(fake.core.posts, 2);
-}
-
-UNIT_TEST(core_is_full_at_a_late_post)
-{
-	fake.core.eagain = 3;
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	poll_cq(4 * LAZY_POLLS);
-	ck_assert_int_eq(fake.core.posts, 1);
-	far("far");
-	expect_recv(&slot[0], "far", remote);
-}
-
 /* All that says how many wait counts what comes before another one. */
 UNIT_TEST(comes_before_one_that_is_due)
 {
@@ -290,15 +244,4 @@ UNIT_TEST(comes_before_one_that_is_due)
 	duo_lazy_drop(rx);
 	duo_rx_release(&ep->pool, rx);
 	ck_assert_uint_eq(ep->lazy.due, 1);
-}
-
-/* Its call has succeeded, so the failure is a completion. */
-UNIT_TEST(core_refuses_a_late_post)
-{
-	fake.core.post_err = FI_EINVAL;
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	poll_cq(LAZY_POLLS - 1);
-	expect_error(&slot[0], FI_EINVAL);
-	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
-	expect_nothing();
 }

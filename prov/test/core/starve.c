@@ -58,33 +58,7 @@ static void expect_served(enum duo_rx_kind kind)
 	ck_abort_msg("the remote message waits");
 }
 
-/* _i: of how many receives. */
-static void busy(enum duo_rx_kind kind, int count, uint64_t tag)
-{
-	int i;
-
-	for (i = 0; i < count; i++)
-		post(kind, &slot[i], tag);
-	for (i = 0; i < 100; i++) {
-		poll_busy(kind);
-		if (i % 20)
-			continue;
-		fake_core_arrive(kind, remote, tag, "far");
-		expect_served(kind);
-	}
-}
-
 UNIT_CASE("starve", setup, fixture_close);
-
-UNIT_LOOP(tagged, 1, WINDOW)
-{
-	busy(DUO_TAGGED, _i, TAG);
-}
-
-UNIT_LOOP(untagged, 1, WINDOW)
-{
-	busy(DUO_MSG, _i, 0);
-}
 
 static void put_off_all(void)
 {

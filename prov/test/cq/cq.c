@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reading and waiting: formats end to end, fi_cq_sread, FI_WAIT_FD. */
+/* Reading and waiting: fi_cq_sread, FI_WAIT_FD, errors, many entries. */
 
 #include <poll.h>
 
@@ -23,44 +23,6 @@ static void complete(int count)
 		post_recv(&slot[i], local, TAG);
 		near("12345");
 	}
-}
-
-static const struct {
-	const char *name;
-	enum fi_cq_format format;
-	size_t size;
-} format_cases[] = {
-	{ "context", FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry) },
-	{ "msg", FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry) },
-	{ "data", FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry) },
-	{ "tagged", FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
-};
-
-UNIT_CASE("read", NULL, NULL);
-
-UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
-{
-	const struct fixture_attr attr = { .format = format_cases[_i].format };
-	size_t i, size = format_cases[_i].size;
-	struct fi_cq_tagged_entry entry;
-	char buf[4 * sizeof(entry)];
-	fi_addr_t src[4];
-
-	open_with(&attr);
-	complete(3);
-	memset(buf, 0xa5, sizeof(buf));
-	ck_assert_int_eq(fi_cq_readfrom(fx.cq, buf, 4, src), 3);
-	for (i = 0; i < 3; i++) {
-		memcpy(&entry, buf + i * size, size);
-		ck_assert_msg(entry.op_context == &slot[i], "%s",
-			      format_cases[_i].name);
-		ck_assert_uint_eq(src[i], local);
-	}
-	if (size > sizeof(struct fi_cq_entry))
-		ck_assert_uint_eq(entry.len, 5);
-	ck_assert_msg(buf[3 * size] == (char) 0xa5, "%s: written beyond",
-		      format_cases[_i].name);
-	fixture_close();
 }
 
 UNIT_CASE("wait", NULL, NULL);

@@ -138,37 +138,6 @@ UNIT_TEST(each_decides)
 	expect_core_send(fx.ep, peer);
 }
 
-/* The same peer has other numbers in their shm. */
-UNIT_TEST(sources)
-{
-	fi_addr_t other;
-	const char *other_name;
-
-	name = peer_publish(1);
-	peer = peer_insert(1);
-	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
-	second = open_ep();
-	other_name = peer_publish(2);
-	other = peer_insert(2);
-	peer = peer_insert(1);
-	ck_assert_int_eq(fi_trecv(second, slot[1].buf, sizeof(slot[1].buf),
-				  NULL, peer, TAG, 0, &slot[1]), 0);
-	post_recv(&slot[0], other, TAG);
-	fake_shm_arrive_at(fake_shm_of(second), DUO_TAGGED, other_name, TAG,
-			   "not this");
-	fake_shm_arrive_at(fake_shm_of(second), DUO_TAGGED, name, TAG, "b");
-	fake_shm_arrive_at(fake_shm_of(fx.ep), DUO_TAGGED, name, TAG,
-			   "not this either");
-	fake_shm_arrive_at(fake_shm_of(fx.ep), DUO_TAGGED, other_name, TAG,
-			   "a");
-	memset(slot[1].buf, 0, sizeof(slot[1].buf));
-	poll_cq(0);
-	expect_recv(&slot[1], "b", peer);
-	expect_recv(&slot[0], "a", other);
-	expect_shm_send(second, peer, name);
-	expect_shm_send(fx.ep, other, other_name);
-}
-
 /* One that only sends, or only receives, has one CQ and shm. */
 UNIT_LOOP(one_way, 0, 2)
 {

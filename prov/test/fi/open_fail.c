@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 #include <unistd.h>
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_rma.h>
 
 #include "fixture.h"
 
@@ -150,74 +148,6 @@ UNIT_TEST(arguments)
 			 -FI_ENOSYS);
 	ck_assert_int_eq(fi_endpoint(fx.domain, &info, &ep, NULL),
 			 -FI_EINVAL);
-	fixture_close();
-}
-
-UNIT_TEST(binding)
-{
-	fixture_setup();
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT),
-			 -FI_EOPBADSTATE);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), -FI_EOPBADSTATE);
-	ck_assert_int_eq(fi_enable(fx.ep), -FI_EOPBADSTATE);
-	ck_assert_int_eq(fi_close(&fx.cq->fid), -FI_EBUSY);
-	ck_assert_int_eq(fi_close(&fx.av->fid), -FI_EBUSY);
-	ck_assert_int_eq(fi_close(&fx.domain->fid), -FI_EBUSY);
-	fixture_close();
-}
-
-#define EARLY(call) ck_assert_int_eq(call, -FI_EOPBADSTATE)
-
-static void expect_too_early(struct fid_ep *ep)
-{
-	uint64_t one = 1, was;
-	struct iovec iov = { &one, 8 };
-	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1 };
-	struct fi_msg_tagged tagged = { .msg_iov = &iov, .iov_count = 1 };
-
-	EARLY(fi_send(ep, &one, 8, NULL, 0, NULL));
-	EARLY(fi_sendv(ep, &iov, NULL, 1, 0, NULL));
-	EARLY(fi_sendmsg(ep, &msg, 0));
-	EARLY(fi_inject(ep, &one, 0, 0));
-	EARLY(fi_senddata(ep, &one, 8, NULL, 1, 0, NULL));
-	EARLY(fi_tsend(ep, &one, 8, NULL, 0, 0, NULL));
-	EARLY(fi_tsend(ep, &one, 1000, NULL, 0, 0, NULL));
-	EARLY(fi_tsendmsg(ep, &tagged, 0));
-	EARLY(fi_tinject(ep, &one, 0, 0, 0));
-	EARLY(fi_tinjectdata(ep, &one, 0, 1, 0, 0));
-	EARLY(fi_recv(ep, &one, 8, NULL, 0, NULL));
-	EARLY(fi_recvv(ep, &iov, NULL, 1, 0, NULL));
-	EARLY(fi_recvmsg(ep, &msg, FI_MULTI_RECV));
-	EARLY(fi_trecv(ep, NULL, 0, NULL, 0, 0, 0, NULL));
-	EARLY(fi_trecvmsg(ep, &tagged, FI_PEEK));
-	EARLY(fi_read(ep, &was, 8, NULL, 0, 0, 1, NULL));
-	EARLY(fi_write(ep, &one, 8, NULL, 0, 0, 1, NULL));
-	EARLY(fi_inject_write(ep, &one, 8, 0, 0, 1));
-	EARLY(fi_atomic(ep, &one, 1, NULL, 0, 0, 1, FI_UINT64, FI_SUM, NULL));
-	EARLY(fi_fetch_atomic(ep, &one, 1, NULL, &was, NULL, 0, 0, 1,
-			      FI_UINT64, FI_SUM, NULL));
-	ck_assert_int_eq(fi_cancel(&ep->fid, NULL), -FI_ENOENT);
-}
-
-UNIT_TEST(enable_needs_av_and_cq)
-{
-	struct fi_info *info = fi_allocinfo();
-	struct fid_ep *ep;
-
-	fixture_setup();
-	info->ep_attr->type = FI_EP_RDM;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, 0), -FI_EINVAL);
-	ck_assert_int_eq(fi_ep_bind(ep, NULL, 0), -FI_EINVAL);
-	ck_assert_int_eq(fi_enable(ep), -FI_ENOAV);
-	expect_too_early(ep);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_RECV), 0);
-	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
-	expect_too_early(ep);
-	ck_assert_int_eq(fi_close(&ep->fid), 0);
-	fi_freeinfo(info);
 	fixture_close();
 }
 

@@ -33,36 +33,6 @@ static void recv_lose_peer(int messages)
 UNIT_CASE("recv", recv_setup, recv_teardown);
 
 /*
- * A large message that is read: for a receive that is posted, and for one that
- * comes later.
- */
-UNIT_LOOP(recv_read_at_once, 0, 2)
-{
-	enum { LEN = 20000 };
-	static char from[LEN], to[3 * LEN];
-	struct near_port *port = duo_ep_of(ep[0])->near->port;
-	fi_addr_t addr = recv_insert(ep[0]);
-
-	memset(from, 'n', LEN);
-	ck_assert(!fi_tinject(ep[0], "ring", 4, peer, 0));
-	if (_i == 1) {
-		ck_assert(!fi_send(ep[1], from, LEN, NULL, addr, from));
-		ck_assert_int_eq(fi_cq_read(cq[0], NULL, 0), -FI_EAGAIN);
-	}
-	ck_assert(!fi_recvmsg(ep[0], &(struct fi_msg) {
-			.msg_iov = &(struct iovec) { to, sizeof(to) },
-			.iov_count = 1, .addr = peer, .context = to,
-		}, FI_COMPLETION));
-	if (_i != 1)
-		ck_assert(!fi_send(ep[1], from, LEN, NULL, addr, from));
-	ck_assert_int_eq(recv_end(to), 0);
-	ck_assert_mem_eq(to, from, LEN);
-	ck_assert_uint_eq(to[LEN], 0);
-	ck_assert_uint_eq(port->rx_ops.chunks, 0);
-	recv_close(1);
-}
-
-/*
  * A message that the first of two buffers holds, small or read at once (_i is 1):
  * what the entry has for the second one is there again afterwards.
  */

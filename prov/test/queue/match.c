@@ -131,21 +131,6 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 
 UNIT_CASE("queues", setup, teardown);
 
-UNIT_TEST(first_posted_wins)
-{
-	struct duo_rx *other = post(2, 7, 0);
-	struct duo_rx *any = post(ANY, 7, 0);
-	struct duo_rx *directed = post(1, 7, 0);
-
-	ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), any);
-	ck_assert_ptr_eq(duo_match_posted(&match, 2, 7), other);
-	duo_match_unpost(&match, any);
-	ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), directed);
-	ck_assert_ptr_null(duo_match_posted(&match, ANY, 7));
-	ck_assert_uint_eq(match.posted_count, 2);
-	ck_assert_int_eq(other->state, DUO_RX_POSTED);
-}
-
 /*
  * A piece in the place of another one, which is still posted or has been
  * taken: found where that was, with few receives and with an index.
@@ -177,26 +162,6 @@ UNIT_LOOP(put_in_its_place, 0, 4)
 		duo_match_unpost(&match, rx[i]);
 	}
 	ck_assert_ptr_null(duo_match_posted(&match, 1, 7));
-}
-
-UNIT_TEST(unexpected_in_order_of_arrival)
-{
-	const struct duo_want any = { ANY, 0, ALL }, from_2 = { 2, 0, ALL };
-	struct duo_rx *first = rx_make(1, 5, 0), *second = rx_make(2, 6, 0);
-	struct duo_rx *third = rx_make(2, 5, 0);
-
-	first->state = DUO_RX_ARRIVING;
-	duo_match_queue(&match, first);
-	second->state = DUO_RX_ARRIVING;
-	duo_match_queue(&match, second);
-	third->state = DUO_RX_ARRIVING;
-	duo_match_queue(&match, third);
-	ck_assert_ptr_eq(duo_match_unexp(&match, &any), first);
-	ck_assert_ptr_eq(duo_match_unexp(&match, &from_2), second);
-	duo_match_unqueue(&match, second);
-	ck_assert_ptr_eq(duo_match_unexp(&match, &from_2), third);
-	ck_assert_uint_eq(match.unexp_count, 2);
-	ck_assert_uint_eq(match.posted_count, 0);
 }
 
 UNIT_TEST(by_context)

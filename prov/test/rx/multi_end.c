@@ -1,66 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * How multi-receive buffers end: released, truncated, failed, canceled,
- * closed; each exactly once, after all messages in them. And what is refused.
- */
+/* Multi-receive buffers that fail, and what is refused. */
 
 #include "multi_fixture.h"
 
 static struct slot slot[1];
 
-FIXTURE_SETUP(setup_selective, multi_open,
-	      .rx_bind_flags = FI_SELECTIVE_COMPLETION);
-FIXTURE_SETUP(setup_default_flags, multi_open, .rx_op_flags = FI_MULTI_RECV);
 FIXTURE_SETUP(setup_no_caps, multi_open, .no_caps = FI_MULTI_RECV);
 FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
-/* multi[0] with a message of shm that is still coming in. */
-static void post_with_slow_message(size_t len)
-{
-	fake.shm.slow = true;
-	multi_near("slow");
-	poll_cq(1);
-	multi_post(&multi[0], len);
-}
-
 UNIT_CASE("end", multi_setup, fixture_close);
-
-/* The last to complete releases, not the last in the buffer. */
-UNIT_TEST(released_by_the_last_to_complete)
-{
-	post_with_slow_message(12);
-	ck_assert_int_eq(duo_lazy_flush(fixture_ep()), 0);
-	multi_far("fast");
-	duo_cq_poll_core(duo_cq_of(fx.cq));
-	multi[0].at = 4;
-	multi_expect(&multi[0], "fast", remote, false);
-	multi[0].at = 0;
-	multi_expect(&multi[0], "slow", local, true);
-	multi_expect_idle();
-}
-
-/* Before or after the buffer is posted: low bit of _i. */
-UNIT_LOOP(truncated, 0, 4)
-{
-	int path = _i / 2;
-
-	if (_i % 2) {
-		multi_arrive(path, "1234");
-		multi_arrive(path, "0123456789ab");
-		poll_cq(1);
-	}
-	multi_post_for(path, &multi[0], 14);
-	if (_i % 2 == 0) {
-		multi_arrive(path, "1234");
-		multi_arrive(path, "0123456789ab");
-	}
-	multi_expect(&multi[0], "1234", source(path), false);
-	multi_expect_truncated(&multi[0], "0123456789", 2);
-	multi_expect_released(&multi[0]);
-	multi_expect_idle();
-}
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
 
@@ -132,17 +82,6 @@ UNIT_TEST(failed_on_core)
 	multi_expect_idle();
 }
 
-/* The call has long returned, so the refusal is a completion. */
-UNIT_TEST(core_refuses_it_late)
-{
-	fake.core.post_err = FI_EINVAL;
-	multi_post(&multi[0], 20);
-	poll_cq(LAZY_POLLS - 1);
-	expect_error(&multi[0], FI_EINVAL);
-	multi_expect_released(&multi[0]);
-	multi_expect_idle();
-}
-
 UNIT_TEST(core_refuses_it)
 {
 	fake.core.eagain = 1;
@@ -162,80 +101,6 @@ UNIT_TEST(core_refuses_the_rest)
 	multi_far("1");
 	multi_expect(&multi[0], "1", remote, true);
 	multi_expect_idle();
-}
-
-UNIT_TEST(cancel_waiting)
-{
-	multi_post(&multi[0], 20);
-	multi_near("1");
-	multi_expect(&multi[0], "1", local, false);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
-	multi_expect_canceled(&multi[0]);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
-	ck_assert_int_eq(fake.core.cancels, 0);
-	multi_expect_idle();
-}
-
-/* The core has the next one at once. */
-UNIT_TEST(cancel_on_core)
-{
-	multi_post(&multi[0], 20);
-	multi_post(&multi[1], 20);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
-	multi_expect_canceled(&multi[0]);
-	ck_assert_uint_eq(fake_core_posted(), 1);
-	multi_far("seventeen letters");
-	multi_expect(&multi[1], "seventeen letters", remote, true);
-	multi_expect_idle();
-}
-
-UNIT_TEST(cancel_behind)
-{
-	multi_post(&multi[0], 20);
-	multi_post(&multi[1], 20);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[1]), 0);
-	multi_expect_canceled(&multi[1]);
-	ck_assert(TAILQ_EMPTY(&fixture_ep()->lazy.behind));
-	multi_far("seventeen letters");
-	multi_expect(&multi[0], "seventeen letters", remote, true);
-	multi_expect_idle();
-}
-
-/* The message is not lost; no other goes into the buffer. */
-UNIT_TEST(cancel_after_the_core_matched)
-{
-	multi_post(&multi[0], 20);
-	poll_cq(2 * LAZY_POLLS);
-	multi_far("1");
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
-	multi_far("2");
-	multi_expect(&multi[0], "1", remote, false);
-	multi_expect_canceled(&multi[0]);
-	multi_post(&multi[1], 20);
-	poll_cq(2 * LAZY_POLLS - 4);
-	multi_expect(&multi[1], "2", remote, false);
-}
-
-/* Its piece is with the core, so it is in no queue of ours: _i. */
-UNIT_LOOP(cancel_while_the_core_is_receiving, 0, 2)
-{
-	multi_post(&multi[0], 20);
-	poll_cq(2 * LAZY_POLLS);
-	fake.core.hold = true;
-	multi_far("1");
-	if (_i) {
-		multi_near("unexpected");
-		expect_nothing();
-	}
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
-	expect_nothing();
-	fake_core_release();
-	multi_expect(&multi[0], "1", remote, false);
-	multi_expect_canceled(&multi[0]);
-	if (!_i)
-		multi_expect_idle();
 }
 
 /* The core is done, and what shm has brought meanwhile not started yet. */
@@ -259,22 +124,31 @@ UNIT_TEST(cancel_when_ready)
 	multi_expect_idle();
 }
 
-UNIT_TEST(cancel_while_shm_is_receiving)
+/* In every state; the teardown asserts that nothing stays. */
+UNIT_LOOP(closed, 0, 8)
 {
-	post_with_slow_message(20);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
-	multi_expect(&multi[0], "slow", local, false);
-	multi_expect_canceled(&multi[0]);
-	multi_expect_idle();
-}
-
-/* Used up, so there is nothing to cancel. */
-UNIT_TEST(cancel_when_full)
-{
-	post_with_slow_message(8);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
-	multi_expect(&multi[0], "slow", local, true);
-	multi_expect_idle();
+	if (_i == 1)
+		multi_near("unexpected");
+	if (_i == 2)
+		fake.shm.slow = true, multi_near("slow"), poll_cq(1);
+	multi_post(&multi[0], 32);
+	multi_post(&multi[1], 32);
+	if (_i >= 3)
+		poll_cq(2 * LAZY_POLLS);
+	if (_i >= 4) {
+		fake.core.hold = true;
+		multi_far("1");
+	}
+	if (_i >= 5) {
+		ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[1]), 0);
+		multi_expect_canceled(&multi[1]);
+		multi_near("2");
+		expect_nothing();
+	}
+	if (_i >= 6)
+		fake_core_release();
+	if (_i >= 7)
+		multi_expect(&multi[0], "1", remote, false);
 }
 
 UNIT_CASE("efa", setup_efa, fixture_close);
@@ -285,37 +159,6 @@ UNIT_TEST(cancel_directed_on_efa)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
 	multi_far("1");
 	multi_expect(&multi[0], "1", remote, true);
-	multi_expect_idle();
-}
-
-UNIT_CASE("selective", setup_selective, fixture_close);
-
-/* The release is told even where messages are not. */
-UNIT_LOOP(selective, 0, 2)
-{
-	ck_assert_int_eq(multi_try(&multi[0], 10, source(_i), 0), 0);
-	multi_arrive(_i, "1");
-	multi_arrive(_i, "22");
-	multi_expect_released(&multi[0]);
-	ck_assert_mem_eq(multi[0].buf, "122", 3);
-	ck_assert_uint_eq(stats_now().path[_i].rx_msgs, 2);
-	multi_expect_idle();
-}
-
-UNIT_CASE("flags", setup_default_flags, fixture_close);
-
-UNIT_TEST(default_flags)
-{
-	ck_assert_int_eq(fi_recv(fx.ep, multi[0].buf, 16, NULL, FI_ADDR_UNSPEC,
-				 &multi[0]), 0);
-	/* a tagged receive is for one message nevertheless */
-	post_recv(&slot[0], local, TAG);
-	multi_near("1");
-	multi_near("22345678");
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "tagged");
-	multi_expect(&multi[0], "1", local, false);
-	multi_expect(&multi[0], "22345678", local, true);
-	expect_recv(&slot[0], "tagged", local);
 	multi_expect_idle();
 }
 
@@ -388,33 +231,4 @@ UNIT_TEST(capability_was_not_asked_for)
 	ck_assert_int_eq(multi_try(&multi[0], 8, FI_ADDR_UNSPEC, 0),
 			 -FI_EBADFLAGS);
 	multi_expect_idle();
-}
-
-UNIT_CASE("end", multi_setup, fixture_close);
-
-/* In every state; the teardown asserts that nothing stays. */
-UNIT_LOOP(closed, 0, 8)
-{
-	if (_i == 1)
-		multi_near("unexpected");
-	if (_i == 2)
-		fake.shm.slow = true, multi_near("slow"), poll_cq(1);
-	multi_post(&multi[0], 32);
-	multi_post(&multi[1], 32);
-	if (_i >= 3)
-		poll_cq(2 * LAZY_POLLS);
-	if (_i >= 4) {
-		fake.core.hold = true;
-		multi_far("1");
-	}
-	if (_i >= 5) {
-		ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[1]), 0);
-		multi_expect_canceled(&multi[1]);
-		multi_near("2");
-		expect_nothing();
-	}
-	if (_i >= 6)
-		fake_core_release();
-	if (_i >= 7)
-		multi_expect(&multi[0], "1", remote, false);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * What a receive reports, on both paths: truncation, selective completion,
- * source, data, errors; several buffers; the formats of the CQ.
- */
+/* Receives that fail, or are refused; what is counted. */
 
 #include "fixture.h"
 
 static struct slot slot[3];
-
-FIXTURE_SETUP(setup_selective, pair_open,
-	      .rx_bind_flags = FI_SELECTIVE_COMPLETION);
 
 static void expect_idle(void)
 {
@@ -20,39 +14,7 @@ static void expect_idle(void)
 			  fixture_ep()->lazy.spent_count);
 }
 
-static void expect_truncated(void *context, size_t len, size_t olen, int path)
-{
-	struct fi_cq_err_entry err = expect_error(context, FI_ETRUNC);
-
-	ck_assert_uint_eq(err.len, len);
-	ck_assert_uint_eq(err.olen, olen);
-	ck_assert_uint_eq(err.tag, TAG);
-	ck_assert_uint_eq(err.flags & (FI_RECV | FI_TAGGED),
-			  FI_RECV | FI_TAGGED);
-	if (path == FI_DUO_LOCAL)
-		ck_assert_uint_eq(err.src_addr, local);
-}
-
 UNIT_CASE("receive", pair_setup, fixture_close);
-
-/* The receive is posted before the message or after it: low bit of _i. */
-UNIT_LOOP(truncated, 0, 4)
-{
-	int path = _i / 2;
-
-	memset(&slot[0], 0, sizeof(slot[0]));
-	if (_i % 2) {
-		arrive(path, DUO_TAGGED, "0123456789");
-		poll_cq(1);
-	}
-	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, source(path), 0),
-			 0);
-	if (_i % 2 == 0)
-		arrive(path, DUO_TAGGED, "0123456789");
-	expect_truncated(&slot[0], 4, 6, path);
-	ck_assert_str_eq(slot[0].buf, "0123");
-	expect_idle();
-}
 
 /* efa ends a truncated receive of many packets twice, and others may. */
 UNIT_TEST(truncated_twice)
@@ -62,7 +24,7 @@ UNIT_TEST(truncated_twice)
 
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, remote, 0), 0);
 	arrive(FI_DUO_CORE, DUO_TAGGED, "0123456789");
-	expect_truncated(&slot[0], 4, 6, FI_DUO_CORE);
+	expect_error(&slot[0], FI_ETRUNC);
 	again.op_context = TAILQ_FIRST(&fixture_ep()->lazy.spent);
 	ck_assert_ptr_nonnull(again.op_context);
 
@@ -75,14 +37,6 @@ UNIT_TEST(truncated_twice)
 	fake_core_event(NULL, &again, remote);
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 2);
-}
-
-UNIT_LOOP(truncated_to_nothing, 0, 2)
-{
-	arrive(_i, DUO_TAGGED, "0123456789");
-	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, source(_i), 0), 0);
-	expect_truncated(&slot[0], 0, 10, _i);
-	expect_idle();
 }
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
@@ -127,40 +81,6 @@ UNIT_TEST(no_memory_for_any)
 	expect_idle();
 }
 
-UNIT_LOOP(fits_exactly, 0, 2)
-{
-	memset(&slot[0], 0, sizeof(slot[0]));
-	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 10, source(_i), 0),
-			 0);
-	arrive(_i, DUO_TAGGED, "0123456789");
-	expect_recv(&slot[0], "0123456789", source(_i));
-	expect_idle();
-}
-
-/* Room for 1 + 2 + 3 + 1 bytes; messages shorter, equal, longer. */
-UNIT_LOOP(several_buffers, 0, 6)
-{
-	static const char *const text[] = { "12", "1234567", "1234567890" };
-	const char *sent = text[_i % 3];
-	int path = _i / 3;
-	char buf[8] = "";
-	const struct iovec iov[] = {
-		{ buf, 1 }, { buf + 1, 2 }, { buf + 3, 3 }, { buf + 6, 1 },
-	};
-
-	ck_assert_int_eq(fi_trecvv(fx.ep, iov, NULL, 4, source(path), TAG, 0,
-				   buf), 0);
-	arrive(path, DUO_TAGGED, sent);
-	if (strlen(sent) > 7)
-		expect_truncated(buf, 7, 3, path);
-	else
-		ck_assert_uint_eq(expect_entry(buf, source(path)).len,
-				  strlen(sent));
-	ck_assert(!strncmp(buf, sent, 7));
-	ck_assert_int_eq(buf[7], 0);
-	expect_idle();
-}
-
 UNIT_TEST(too_many_buffers)
 {
 	struct iovec iov[DUO_IOV_LIMIT + 1] = { { slot, 1 } };
@@ -169,39 +89,6 @@ UNIT_TEST(too_many_buffers)
 				   TAG, 0, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_trecvv(fx.ep, NULL, NULL, 1, local, TAG, 0, NULL),
 			 -FI_EINVAL);
-	expect_idle();
-}
-
-UNIT_LOOP(untagged, 0, 2)
-{
-	struct fi_cq_tagged_entry entry;
-
-	post_recv(&slot[1], source(_i), TAG);
-	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
-				 source(_i), &slot[0]), 0);
-	poll_cq(1);
-	arrive(_i, DUO_MSG, "untagged");
-	arrive(_i, DUO_TAGGED, "tagged");
-	entry = expect_entry(&slot[0], source(_i));
-	ck_assert_uint_eq(entry.flags & (FI_RECV | FI_MSG | FI_TAGGED),
-			  FI_RECV | FI_MSG);
-	ck_assert_str_eq(slot[0].buf, "untagged");
-	expect_recv(&slot[1], "tagged", source(_i));
-	expect_idle();
-}
-
-UNIT_LOOP(unexpected_in_order, 0, 2)
-{
-	arrive(_i, DUO_TAGGED, "1");
-	arrive(_i, DUO_TAGGED, "2");
-	arrive(_i, DUO_TAGGED, "3");
-	poll_cq(1);
-	post_recv(&slot[0], source(_i), TAG);
-	post_recv(&slot[1], source(_i), TAG);
-	post_recv(&slot[2], source(_i), TAG);
-	expect_recv(&slot[0], "1", source(_i));
-	expect_recv(&slot[1], "2", source(_i));
-	expect_recv(&slot[2], "3", source(_i));
 	expect_idle();
 }
 
@@ -228,60 +115,6 @@ UNIT_TEST(core_error_text)
 	ck_assert_str_eq(fi_cq_strerror(fx.cq, err.prov_errno, NULL, NULL, 0),
 			 "the core's text");
 }
-
-/* One error does not hide what completed before it, nor what came later. */
-UNIT_TEST(errors_in_their_place)
-{
-	post_recv(&slot[0], local, TAG);
-	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
-	poll_cq(1);
-	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 1, local, 0), 0);
-	arrive(FI_DUO_LOCAL, DUO_TAGGED, "22");
-	poll_cq(1);
-	post_recv(&slot[2], local, TAG);
-	arrive(FI_DUO_LOCAL, DUO_TAGGED, "3");
-	poll_cq(1);
-	expect_recv(&slot[0], "1", local);
-	expect_error(&slot[1], FI_ETRUNC);
-	expect_recv(&slot[2], "3", local);
-	expect_idle();
-}
-
-UNIT_CASE("selective", setup_selective, fixture_close);
-
-/* Only what asks for it reports its success. */
-UNIT_LOOP(selective, 0, 2)
-{
-	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 8, source(_i), 0),
-			 0);
-	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 8, source(_i),
-				    FI_COMPLETION), 0);
-	ck_assert_int_eq(recv_flags(&slot[2], slot[2].buf, 8, source(_i), 0),
-			 0);
-	arrive(_i, DUO_TAGGED, "silent");
-	arrive(_i, DUO_TAGGED, "loud");
-	arrive(_i, DUO_TAGGED, "silent");
-	ck_assert_uint_eq(expect_entry(&slot[1], source(_i)).len, 4);
-	expect_idle();
-	ck_assert_mem_eq(slot[0].buf, "silent", 6);
-	ck_assert_uint_eq(stats_now().path[_i].rx_msgs, 3);
-}
-
-/* Failure is reported whether it is asked for or not. */
-UNIT_LOOP(selective_error, 0, 2)
-{
-	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, source(_i), 0),
-			 0);
-	arrive(_i, DUO_TAGGED, "0123456789");
-	expect_truncated(&slot[0], 4, 6, _i);
-	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 4, source(_i), 0),
-			 0);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
-	expect_error(&slot[1], FI_ECANCELED);
-	expect_idle();
-}
-
-UNIT_CASE("receive", pair_setup, fixture_close);
 
 UNIT_TEST(large_source_that_is_none)
 {
