@@ -256,6 +256,14 @@ UNIT_TEST(waits_for_its_turn)
 	rig_until(a, b, MANY);
 }
 
+/* There is room for one slot, and none afterwards. */
+static void room_once(struct rig *rig)
+{
+	static int looks;
+
+	rig->no_room = looks++ > 0;
+}
+
 /* In pieces, too, a message ends with its receiver's acknowledgement. */
 UNIT_TEST(pieces_end)
 {
@@ -268,6 +276,13 @@ UNIT_TEST(pieces_end)
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->done, LEN);
 	ck_assert_uint_eq(a->count, 0);
+	/* operations take no step in the poll that takes the last piece */
+	b->on_room = room_once;
+	rig_poll(b, 1);
+	b->on_room = NULL;
+	ck_assert_uint_eq(b->count, 2);
+	rig_until(a, NULL, 1);
+	b->no_room = false;
 	ends(LEN);
 }
 
