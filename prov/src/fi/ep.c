@@ -184,16 +184,11 @@ static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/*
- * EFA's own shm path would be a second one. Not an option of other cores. An
- * application that has opened efa itself keeps it where ours is not to be had.
- */
+/* EFA's own shm path would be a second one. Not an option of other cores. */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
 
-	if (duo_params.hook && (!ep->domain->peer || !ep->opts.wants_local))
-		return;
 	fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
 		  DUO_OPT_SHM_PERMITTED, &permitted,
 		  sizeof(permitted));
