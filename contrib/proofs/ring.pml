@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Laps of a ring: 4 slots, 8 lines of data, messages of 0 or 3 lines. Heads are
+ * published every second slot, and every second line (a quarter). Lap numbers come
+ * again after 2 of them, where the C has 65,536.
+ *
+ * Asserted: messages arrive in order, each once, with what was written; both ends find
+ * a message's data at the same place. A producer that waits for room for ever is an
+ * invalid end state.
+ *
+ * C: link/ring.h near_data_max near_tx_slot near_tx_data near_tx_publish
+ * C: link/ring.h near_rx_ready near_rx_data near_rx_release_slot near_rx_release
+ * C: link/ring.c near_tx_reload near_tx_init near_rx_init
+ *
+ * WITH SIZES: of 1 line, too.
+ * MUTANT PUBLISH_FIRST: the slot is published before its data are written
+ * MUTANT WORD_RELAXED: the same by the order of stores
+ * MUTANT NO_LAP: the lap is not counted
+ * MUTANT NO_SLOT_CHECK: the producer does not look whether a slot is free
+ * MUTANT NO_DATA_CHECK: nor whether lines are
+ * MUTANT HEAD_EARLY: the consumer gives a slot back before it has read it
+ * MUTANT DATA_EARLY: and its lines
+ * MUTANT NO_WRAP: the consumer does not begin again where the producer does
+ * MUTANT TOO_LONG SIZES: messages of more than 3/8 of the lines
+ *
+ * Not here: moves (move.pml), the flag (cold.pml).
+ */
+#define MESSAGES 6
+#define MASK 3
+#define DSIZE 8
+#define WORD(i) (i)		/* lap, and lines */
+#define HEAD 4
+#define DHEAD 5
+#define DATA(i) (6 + (i))
+#define WORDS 14
+#define THREADS 2
+#define DEPTH 5
+#define PRODUCER 0
+#define CONSUMER 1
+#ifdef WORD_RELAXED
+#define PASSES PASS(0) PASS(1) PASS(2) PASS(3)
+#else
+#define PASSES			/* stores to data leave in order: less to try */
+#endif
+#include "memory.pml"
+
+#define LAPS 2			/* one lap old is another: that is all it needs */
+#define NEXT(lap) (((lap) + 1) % LAPS)
+
+byte sent, got;
+
+inline data()
+{
+	atomic {
+		i = 0;
+		do
+		:: i < size -> store(PRODUCER, DATA(at + i), sent + 1); i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+
+inline publish()
+{
+#ifdef WORD_RELAXED
+	store(PRODUCER, WORD(tail & MASK), lap * 8 + size)
+#else
+	release(PRODUCER, WORD(tail & MASK), lap * 8 + size)
+#endif
+}
+
+proctype producer()
+{
+	byte tail, head, dtail, dbase, dhead, lap = 1, size, at, end, i;
+
+	do
+	:: sent < MESSAGES ->
+		if
+		:: size = 0
+#ifdef SIZES
+		:: size = 1
+#endif
+		:: size = 3
+#ifdef TOO_LONG
+		:: size = 5
+#endif
+		fi;
+#ifndef NO_SLOT_CHECK
+		do
+		:: tail - head > MASK && LOAD(PRODUCER, HEAD) != head ->
+			head = LOAD(PRODUCER, HEAD)
+		:: tail - head <= MASK -> break
+		od;
+#endif
+		atomic {
+			at = dtail - dbase;
+			end = dtail + size;
+			if
+			:: at + size > DSIZE ->
+				if
+				:: at > DSIZE -> dbase = dbase + DSIZE; at = at - DSIZE
+				:: else
+				fi;
+				if
+				:: at + size > DSIZE -> end = end + DSIZE - at; at = 0
+				:: else
+				fi
+			:: else
+			fi
+		};
+#ifndef NO_DATA_CHECK
+		do
+		:: size && end - dhead > DSIZE && LOAD(PRODUCER, DHEAD) != dhead ->
+			dhead = LOAD(PRODUCER, DHEAD)
+		:: !size || end - dhead <= DSIZE -> break
+		od;
+#endif
+		/* what has no data goes another way, and takes none */
+		if
+		:: size -> dtail = end
+		:: else
+		fi;
+#ifdef PUBLISH_FIRST
+		publish();
+		FENCED(PRODUCER);
+		data();
+#else
+		data();
+		publish();
+#endif
+		atomic {
+			sent++;
+			tail++;
+			lap = ((tail & MASK) -> lap : NEXT(lap));
+#ifdef NO_LAP
+			lap = 1;
+#endif
+			size = 0; at = 0; end = 0
+		}
+	:: else -> break
+	od
+}
+
+inline release_slot()
+{
+	head++;
+	lap = ((head & MASK) -> lap : NEXT(lap));
+#ifdef NO_LAP
+	lap = 1;
+#endif
+	if
+	:: (head & 1) == 0 -> release(CONSUMER, HEAD, head)
+	:: else
+	fi
+}
+
+inline release_data()
+{
+	dhead = dnext;
+	if
+	:: dhead - dpublished >= DSIZE / 4 ->
+		release(CONSUMER, DHEAD, dhead);
+		dpublished = dhead
+	:: else
+	fi
+}
+
+proctype consumer()
+{
+	byte head, dhead, dbase, dnext, dpublished, lap = 1, at, i, size, slot;
+
+	do
+	:: LOAD(CONSUMER, WORD(head & MASK)) / 8 == lap ->
+		slot = head & MASK;
+#ifdef HEAD_EARLY
+		release_slot();
+#endif
+		atomic {
+			size = LOAD(CONSUMER, WORD(slot)) % 8;
+			at = dhead - dbase;
+			if
+#ifndef NO_WRAP
+			:: size && at + size > DSIZE ->
+				dbase = dbase + DSIZE;
+				dhead = dbase;
+				at = 0
+#endif
+			:: else -> at = at % DSIZE
+			fi;
+			dnext = dhead + size
+		};
+#ifdef DATA_EARLY
+		release_data();
+#endif
+		atomic {
+			do
+			:: i < size ->
+				assert(LOAD(CONSUMER, DATA((at + i) % DSIZE)) == got + 1);
+				i++
+			:: else -> break
+			od;
+			got++
+		};
+		assert(got <= sent + 1);
+#ifndef HEAD_EARLY
+		release_slot();
+#endif
+#ifndef DATA_EARLY
+		release_data();
+#endif
+		atomic { i = 0; at = 0; size = 0; slot = 0 }
+	:: got == MESSAGES -> break
+	od;
+	assert(sent + 1 >= MESSAGES)
+}
+
+init {
+	atomic {
+		run processor(PRODUCER);
+		run processor(CONSUMER);
+		run producer();
+		run consumer()
+	}
+}
