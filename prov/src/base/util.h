@@ -11,10 +11,6 @@
 #define DUO_UTIL_H
 
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define DUO_LINE 64		/* bytes of a cache line */
 
 /* Inlined, or not, where a compiler that counts callers decides otherwise. */
 #define DUO_HOT static inline __attribute__((always_inline))
@@ -24,19 +20,6 @@
 
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
-
-/*
- * Zeroed memory that begins a cache line, for a struct that is declared with
- * DUO_LINES, so that its size is a multiple of a line; NULL: there is none.
- * free() frees it.
- */
-#define DUO_LINES __attribute__((aligned(DUO_LINE)))
-static inline void *duo_alloc_lines(size_t size)
-{
-	void *memory = aligned_alloc(DUO_LINE, size);
-
-	return memory ? memset(memory, 0, size) : NULL;
-}
 
 static inline size_t duo_min(size_t a, size_t b)
 {

@@ -274,7 +274,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 
 	if (ret)
 		return ret;
-	cq = duo_alloc_lines(sizeof(*cq));
+	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;
 	cq->domain = duo_domain_of(domain_fid);

@@ -430,7 +430,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 			 (size_t) FI_SHARED_CONTEXT);
 		return -FI_ENOSYS;
 	}
-	ep = duo_alloc_lines(sizeof(*ep));
+	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->domain = duo_domain_of(domain_fid);

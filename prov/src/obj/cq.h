@@ -9,10 +9,8 @@
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <rdma/fi_duo.h>
@@ -37,34 +35,32 @@ enum {
 				 * sleeps for a counter: duo_cq_attend() */
 };
 
-/* What a message touches comes first: two cache lines. */
+/* What a poll touches comes first: four cache lines. */
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_domain *domain;
 	uint32_t attention;	/* DUO_CQ_*; 0: reads look at rings alone, */
 	uint32_t left;		/* so many of them, until one that polls all */
+	uint32_t given;		/* left, when that was last counted */
+	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
+	const struct duo_peer *peer;	/* NULL: the core carries all */
 	bool hidden;			/* nobody reads it: ep->own_cq */
 	bool several;			/* endpoints are bound to it */
 	bool asleep;	/* maybe: what other threads do has to wake it */
-	atomic_uint core_credit;	/* polls that the core gets beside those
-					 * that it is due; a race may lose some */
-	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
-
 	struct duo_ring ring;
+	struct duo_sink sink;		/* of the read in progress */
+	struct duo_err_list errs;
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	struct duo_sink sink;		/* of the read in progress */
-
-	uint32_t given;		/* left, when that was last counted */
 	uint32_t local_busy;	/* so many: the core is not worth each poll */
 	uint32_t local_events;	/* of the current poll */
 	uint32_t core_skip;	/* polls since the core's last one */
-	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
-	const struct duo_peer *peer;	/* NULL: the core carries all */
-	struct duo_err_list errs;
 	uint32_t ring_left;	/* reads of the ring until one that polls, */
 	uint32_t ring_every;	/* of so many, and when the last one did: */
 	uint64_t ring_ms;
+	atomic_uint core_credit;	/* polls that the core gets beside those;
+					 * a race may lose some */
+	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes here */
 	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */
 	uint64_t core_polls;
@@ -82,11 +78,7 @@ struct duo_cq {
 	int err_path;		/* whose strerror the last error needs */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
-} DUO_LINES;
-
-static_assert(offsetof(struct duo_cq, ring) == DUO_LINE &&
-	      offsetof(struct duo_cq, given) == 2 * DUO_LINE,
-	      "what a message touches has two cache lines");
+};
 
 static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 {

@@ -10,9 +10,7 @@
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
 
-#include <assert.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <rdma/fi_duo.h>
@@ -74,12 +72,12 @@ struct duo_ep_multi {
 
 /* What receives are, how many have failed, and messages without: rx/. */
 struct duo_ep_rx {
-	struct duo_rx_list held;	/* until their source is looked up */
 	uint64_t op_flags[DUO_KIND_COUNT];
+	size_t iov_limit;
 	bool ready;		/* enabled, and may receive */
 	uint8_t special;	/* enum duo_rx_special: receives to look at */
-	size_t iov_limit;
 	uint64_t failed;
+	struct duo_rx_list held;	/* until their source is looked up */
 	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
 };
 
@@ -107,61 +105,55 @@ struct duo_ep_opts {
 };
 
 /*
- * What each message touches comes first, by cache line: a send touches three,
- * posting a receive six, and a message that meets one six. A program that
- * computes between its messages finds each of them in memory. Where a line has
- * room left, members stand there that are rarely used.
+ * What each message touches comes first, in the order of use: three cache
+ * lines for a send, six for a receive.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
-	struct duo_near *near;		/* NULL: another peer, or none */
-	uint32_t attention;		/* DUO_EP_*: calls that look further */
-	bool closing;		/* no message is matched any more */
-	duo_route_word *route;		/* core_av's */
-	fi_addr_t route_size;		/* 0 until enabled */
-	struct duo_cq *tx_cq;
-	struct duo_cq *rx_cq;
-
-	struct fi_duo_stats stats;	/* by path first */
 	struct duo_domain *domain;
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one, which is
 					 * the peer's, from fi_enable on */
+	struct duo_near *near;		/* NULL: another peer, or none */
+	uint32_t attention;		/* DUO_EP_*: calls that look further */
+	duo_route_word *route;		/* core_av's */
+	fi_addr_t route_size;		/* 0 until enabled */
+	struct duo_cq *tx_cq;
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
-	uint64_t caps;
-
-	struct duo_map *map;		/* NULL: no local side */
-	struct duo_ep_rx rx;
+	struct duo_cq *rx_cq;
 	struct duo_av *av;
 	struct duo_core_av *core_av;
-	struct duo_near *near_named;	/* what is to be near; see near_ep.h */
-	struct duo_shm *shm;		/* NULL: another peer, or none */
-	struct duo_cq *own_cq;		/* where the application has none */
-	const struct duo_up *up;
-
-	struct duo_rx_pool pool;
-	LIST_HEAD(, duo_cntr_bind) cntrs;	/* see cntr.h */
-	struct duo_match match[DUO_KIND_COUNT];
-	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sent before */
-
+	uint64_t caps;
+	struct duo_ep_rx rx;
 	struct duo_ep_tx tx;
+
+	struct fi_duo_stats stats;	/* by path first */
+
 	struct duo_ep_opts opts;
+	bool closing;		/* no message is matched any more */
 	struct duo_traits core;		/* the fabric's */
+	const struct duo_up *up;
+	/* of the queue */
+	struct duo_rx_pool pool;
+	struct duo_match match[DUO_KIND_COUNT];
+	/* core/, rx/ */
 	struct duo_ep_lazy lazy;
 	struct duo_ep_multi multi;
+	/* av/ */
+	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sent before */
+	struct duo_map *map;		/* NULL: no local side */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
+	/* cq/ */
+	struct duo_cq *own_cq;		/* where the application has none */
+	LIST_HEAD(, duo_cntr_bind) cntrs;	/* see cntr.h */
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
+	/* the local side */
 	struct duo_publication publication;
+	struct duo_near *near_named;	/* what is to be near; see near_ep.h */
+	struct duo_shm *shm;		/* NULL: another peer, or none */
 	struct fid_peer_srx peer_srx;	/* libfabric's shm asks there */
-} DUO_LINES;
-
-static_assert(!(offsetof(struct duo_ep, stats) % DUO_LINE) &&
-	      sizeof(struct fi_duo_path_stats[FI_DUO_PATH_COUNT]) == DUO_LINE &&
-	      !(offsetof(struct duo_ep, map) % DUO_LINE) &&
-	      !(offsetof(struct duo_ep, pool) % DUO_LINE) &&
-	      !(offsetof(struct duo_ep, match) % DUO_LINE),
-	      "what a message touches begins at cache lines");
+};
 
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
 {

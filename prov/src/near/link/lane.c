@@ -111,9 +111,11 @@ static int near_lane_open(struct near_port *port, uint32_t index)
 	void *ring;
 	int ret;
 
-	lane = duo_alloc_lines(sizeof(*lane));
+	lane = aligned_alloc(NEAR_LINE, (sizeof(*lane) + NEAR_LINE - 1) /
+			     NEAR_LINE * NEAR_LINE);
 	if (!lane)
 		return -ENOMEM;
+	memset(lane, 0, sizeof(*lane));
 	ret = -EINVAL;
 	if (near_place(port->room.growing, index,
 		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))

@@ -37,9 +37,11 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 	struct near_peer *peer = near_peer_find(port, addr), **head;
 
 	if (!peer) {
-		peer = duo_alloc_lines(sizeof(*peer));
+		peer = aligned_alloc(NEAR_LINE, (sizeof(*peer) + NEAR_LINE - 1)
+				     / NEAR_LINE * NEAR_LINE);
 		if (!peer)
 			return -ENOMEM;
+		memset(peer, 0, sizeof(*peer));
 		near_tx_none(&peer->tx);
 		peer->addr = *addr;
 		peer->pidfd = peer->wake_fd = -1;

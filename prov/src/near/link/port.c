@@ -118,7 +118,7 @@ static void near_port_free(struct near_port *port)
 int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 		   const struct near_messages *messages)
 {
-	struct near_port *port = duo_alloc_lines(sizeof(*port));
+	struct near_port *port = calloc(1, sizeof(*port));
 	int ret;
 
 	if (!port)

@@ -8,10 +8,6 @@
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
 
-#include <assert.h>
-#include <stddef.h>
-
-#include "base/util.h"
 #include "near/link/list.h"
 #include "near/link/move.h"
 #include "near/link/pool.h"
@@ -79,7 +75,7 @@ struct near_peer {
 	uint32_t round;		/* of near_ctl.claims */
 	uint32_t large;		/* our large messages that it has not */
 	struct near_rma_peer *rma;	/* NULL: nothing one-sided so far */
-} DUO_LINES;
+};
 
 /* A ring that a peer sends to us through. */
 struct near_lane {
@@ -99,7 +95,7 @@ struct near_lane {
 	uint64_t seen;		/* head at the last look */
 	uint64_t offers;	/* that we are through with: rma/offer.c */
 	bool refused;		/* one of them */
-} DUO_LINES;
+};
 
 /* Messages, the layer above, which opens a port: msg/control.c. */
 struct near_messages {
@@ -137,28 +133,26 @@ struct near_onesided {
 #define NEAR_NOT_HOT UINT32_MAX
 #define NEAR_HASH 1024
 
-/* What a poll and a message touch comes first, in one cache line. */
 struct near_port {
 	struct near_region *region;	/* what peers may write to */
 	struct near_lane **hot;
 	uint32_t hot_count;
 	uint32_t polls;
 	uint32_t tick_at;	/* the poll that looks at the clock */
+	const struct near_peer *run;	/* sent to since a message came */
 	/* operations that want a step per poll: near_port_work() */
 	uint8_t work;		/* NEAR_WORK_*: there may be some */
 	bool armed;		/* near_arm(): work that is added wakes */
-	const struct near_peer *run;	/* sent to since a message came */
 	/*
 	 * A word that others change, and as it was when we looked: what waits
 	 * for it alone needs no step before. Its own otherwise.
 	 */
 	const uint64_t *watch;
 	uint64_t watched;
-	void *ctx;
-
 	struct near_link sending;
 	struct near_link receiving;
 	struct near_link onesided_work;
+	void *ctx;
 	const struct near_sink *sink;
 	bool fence;		/* membarrier is refused */
 	bool barrier_failed;	/* once, and that was said */
@@ -199,12 +193,7 @@ struct near_port {
 	int dir;		/* where it is; -1: it is no file */
 	bool refused_mail;	/* some, and that was said */
 	void (*log)(int level, const char *text);
-} DUO_LINES;
-
-static_assert(offsetof(struct near_port, sending) == DUO_LINE &&
-	      offsetof(struct near_tx, data) == DUO_LINE &&
-	      offsetof(struct near_lane, rx.data) <= DUO_LINE,
-	      "what a message of a slot touches has a cache line each");
+};
 
 /* near_port.work */
 #define NEAR_WORK_DUE 1u	/* with each poll */

@@ -26,20 +26,18 @@ enum near_fence {
 	NEAR_FENCE_ALWAYS,	/* it is refused, here or there */
 };
 
-/* The producer's end; a message of a slot touches the first cache line. */
+/* The producer's end. */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected, and full */
 	uint64_t tail;
 	uint64_t head;			/* as last read */
+	uint64_t taken;			/* until there, see near_tx_taken() */
+	uint64_t messages;		/* none from there until quiet */
+	uint64_t quiet;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;			/* see near_tx_gate() */
-	struct near_ctl *ctl;
-	uint64_t taken;			/* until there, see near_tx_taken() */
-	uint64_t messages;		/* none from there until quiet */
-	uint64_t quiet;
-
 	uint8_t *data;
 	uint64_t dtail;
 	uint64_t dbase;			/* where the data ring began again */
@@ -47,9 +45,10 @@ struct near_tx {
 	uint32_t dsize;
 	uint32_t eager_max;		/* longest message in the data ring, */
 	uint32_t spread_max;		/* if others get it too */
+	struct near_ctl *ctl;
 };
 
-/* The consumer's; the same holds. */
+/* The consumer's. */
 struct near_rx {
 	struct near_slot *next;		/* slots[head & mask] */
 	uint64_t head;
@@ -57,8 +56,6 @@ struct near_rx {
 	uint32_t quarter;		/* mask / 4 */
 	uint16_t lap;
 	struct near_slot *slots;
-	struct near_ctl *ctl;
-
 	uint8_t *data;
 	uint64_t dhead;
 	uint64_t dbase;			/* where the data ring began again */
@@ -66,6 +63,7 @@ struct near_rx {
 	uint64_t dpublished;
 	uint32_t dsize;
 	uint32_t dmax;			/* bytes, of one message or piece */
+	struct near_ctl *ctl;
 };
 
 /*
