@@ -27,7 +27,9 @@ static bool flood_read(int i)
 	struct fi_cq_tagged_entry entry;
 	ssize_t ret = fi_cq_read(cq[i], &entry, 1);
 
-	ck_assert(ret == 1 || ret == -FI_EAGAIN);
+	/* ck_assert() writes into a pipe each time: too slow for these loops */
+	if (ret != 1 && ret != -FI_EAGAIN)
+		ck_abort_msg("fi_cq_read: %zd", ret);
 	return ret == 1;
 }
 
