@@ -115,7 +115,7 @@ static void ft_check_reason(void)
 	enum fi_duo_path path;
 
 	FT_OK(e.ops->path(e.ep, e.peer[!ft.opts.rank].addr, &path, &reason));
-	FT_CHECK(reason == (ft.opts.rank ? FI_DUO_REGISTERED :
+	FT_CHECK(reason == (ft.opts.rank ? FI_DUO_OK :
 					   FI_DUO_BAD_RECORD),
 		 "%s", e.ops->reason_str(reason));
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Public extension of the ofi_duo provider: which path the traffic of an
- * endpoint took, which path an address takes, and why.
+ * Public extension of the ofi_duo provider: statistics of an endpoint by path,
+ * and the path of an address with its reason.
  *
  *	struct fi_ops_duo *ops;
  *	ret = fi_open_ops(&ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL);
@@ -29,24 +29,28 @@ enum fi_duo_path {
 	FI_DUO_PATH_COUNT
 };
 
-/* Why an address takes its path. */
+/* Why an address has its path. */
 enum fi_duo_reason {
-	FI_DUO_REGISTERED,	/* local: a live record in the registry */
-	FI_DUO_UNDECIDED,	/* no send yet: local if it appears before */
+	FI_DUO_OK,		/* local: the peer has a record and is alive */
+	FI_DUO_UNDECIDED,	/* nothing was sent to it; still local if its
+				 * record appears before the first send */
 	FI_DUO_NOT_REGISTERED,	/* core: no record at the first send */
-	FI_DUO_DEAD,		/* core: the record's owner has died */
-	FI_DUO_NAMESPACE,	/* core: other namespace, /dev/shm mount or
+	FI_DUO_DEAD,		/* core: the record's process has exited */
+	FI_DUO_NAMESPACE,	/* core: another namespace, /dev/shm mount or
 				 * libfabric version */
-	FI_DUO_PEER_FULL,	/* core: one of the two holds no more peers */
+	FI_DUO_NO_PEER_SLOT,	/* core: one of the endpoints has reached its
+				 * limit of peers */
 	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
-	FI_DUO_BAD_RECORD,	/* core: malformed or foreign record */
-	FI_DUO_NOT_READ,	/* core: the record could not be opened, for
-				 * want of file descriptors or memory */
-	FI_DUO_NOT_MAPPED,	/* core: its shared memory cannot be mapped,
-				 * or ours there */
-	FI_DUO_OTHER_PEER,	/* core: FI_OFI_DUO_LOCAL is another there */
-	FI_DUO_NO_ORDER,	/* core: it takes no RMA over the local path,
-				 * and messages must keep an order with RMA */
+	FI_DUO_BAD_RECORD,	/* core: invalid record, or one of another
+				 * user */
+	FI_DUO_RECORD_UNREADABLE, /* core: no file descriptor or memory to open
+				   * the record */
+	FI_DUO_NOT_MAPPED,	/* core: one of the processes cannot map the
+				 * other's shared memory */
+	FI_DUO_TRANSPORT_MISMATCH, /* core: FI_OFI_DUO_LOCAL differs */
+	FI_DUO_ORDER_UNSUPPORTED, /* core: the peer supports no RMA over the
+				   * local path, and an order between messages
+				   * and RMA is in force */
 	FI_DUO_REASON_COUNT
 };
 
@@ -54,19 +58,20 @@ enum fi_duo_reason {
 struct fi_duo_path_stats {
 	uint64_t tx_msgs;	/* sends that the path has accepted */
 	uint64_t tx_bytes;
-	uint64_t rx_msgs;	/* receives completed, without errors and
-				 * without what was discarded */
+	uint64_t rx_msgs;	/* receives completed without an error, not
+				 * counting discarded messages */
 	uint64_t rx_bytes;
 };
 
 struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
-	uint64_t arb_won;	/* a local message took a receive back from
-				 * the core */
-	uint64_t arb_lost;	/* the core had matched it already */
-	uint64_t unexpected;	/* local messages that found no receive */
+	uint64_t recall_ok;	/* receives taken back from the core, for a
+				 * local message or fi_cancel */
+	uint64_t recall_lost;	/* recalls that came after the core's match */
+	uint64_t unexpected;	/* local messages without a posted receive */
 	uint64_t core_posted;	/* receives posted to the core */
-	uint64_t lazy_posted;	/* of these: late, when no local one came */
+	uint64_t deferred_posted; /* of these: after deferral for local
+				   * messages */
 	uint64_t core_polls;	/* reads of the core's CQ */
 	/* operations of FI_RMA and FI_ATOMIC that the path has accepted */
 	uint64_t rma_ops[FI_DUO_PATH_COUNT];
@@ -80,17 +85,17 @@ struct fi_duo_stats {
 struct fi_ops_duo {
 	size_t size;
 	/*
-	 * Copies min(len, sizeof(struct fi_duo_stats)) bytes, so a program
-	 * built against an older header goes on working.
+	 * Copies min(len, sizeof(struct fi_duo_stats)) bytes, so that a
+	 * program that was built with an older header keeps working.
 	 */
 	int (*stats)(struct fid_ep *ep, struct fi_duo_stats *stats, size_t len);
 	/*
-	 * The path that sends to addr take. Asking decides nothing.
+	 * Returns the path of sends to addr, without deciding it.
 	 * -FI_EINVAL: addr is not in the endpoint's AV; -FI_ENOAV: no AV.
 	 */
 	int (*path)(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path *path,
 		    enum fi_duo_reason *reason);
-	/* A few words for people; never NULL. */
+	/* Returns a description of the reason, never NULL. */
 	const char *(*reason_str)(enum fi_duo_reason reason);
 };
 

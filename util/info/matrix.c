@@ -122,22 +122,22 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		return "start all ranks of a host in one container, or in the "
 		       "host's namespaces (docker --pid=host --ipc=host "
 		       "--network=host), with one libfabric";
-	case FI_DUO_PEER_FULL:
+	case FI_DUO_NO_PEER_SLOT:
 		return "set FI_OFI_DUO_LOCAL=near in all ranks: it has no "
 		       "limit of local peers";
 	case FI_DUO_LOCAL_OFF:
 		return "run fi_duo_info there, with the number of ranks in "
 		       "--ranks: it says what is missing";
-	case FI_DUO_NOT_READ:
+	case FI_DUO_RECORD_UNREADABLE:
 		return "raise the limit of open files (ulimit -n)";
 	case FI_DUO_NOT_MAPPED:
 		return "raise the limit of address space (ulimit -v), and let "
 		       "ranks of a host be one user's; FI_LOG_LEVEL=warn says "
 		       "more";
-	case FI_DUO_OTHER_PEER:
+	case FI_DUO_TRANSPORT_MISMATCH:
 		return "give all ranks the same FI_OFI_DUO_LOCAL (mpirun -x "
 		       "FI_OFI_DUO_LOCAL)";
-	case FI_DUO_NO_ORDER:
+	case FI_DUO_ORDER_UNSUPPORTED:
 		return "give all ranks the same build of MPI, and the same "
 		       "settings of libfabric";
 	default:

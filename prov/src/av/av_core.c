@@ -126,9 +126,10 @@ static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			      memory_order_release);
 	ret = fi_av_remove(core->av_fid, &core_addr, 1, flags);
 	if (ret)
-		DUO_WARN(AV, "av %p: the core keeps fi_addr %" PRIu64 " of "
-			 "%" PRIu64 ": %s\n", (void *) core->av_fid, core_addr,
-			 addr, fi_strerror(-ret));
+		DUO_WARN(AV, "av %p: the core cannot remove its fi_addr %"
+			 PRIu64 ", of fi_addr %" PRIu64 ": %s\n",
+			 (void *) core->av_fid, core_addr, addr,
+			 fi_strerror(-ret));
 }
 
 /* Inserts an address of ours into one more of the core's. */
@@ -260,9 +261,9 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 		ret = duo_core_av_take(av, &addr[i], bytes ? next : NULL);
 		if (!ret)
 			continue;
-		DUO_WARN(AV, "av %p: address %zu of %zu: not all of the "
-			 "core's AVs take it: %s\n", (void *) av, i, count,
-			 fi_strerror(-ret));
+		DUO_WARN(AV, "av %p: address %zu of %zu was not inserted, "
+			 "because one of the core's AVs rejected it: %s\n",
+			 (void *) av, i, count, fi_strerror(-ret));
 		addr[i] = FI_ADDR_NOTAVAIL;
 		if (err)
 			err[i] = -ret;
@@ -280,7 +281,7 @@ static void duo_core_av_discard(struct duo_av *av, struct duo_core_av *core)
 		TAILQ_REMOVE(&av->cores, core, link);
 	ret = duo_core_av_close(core);
 	if (ret)
-		DUO_WARN(AV, "av %p: the core does not close its AV: %s\n",
+		DUO_WARN(AV, "av %p: cannot close the core's AV: %s\n",
 			 (void *) av, fi_strerror(-ret));
 }
 
@@ -343,8 +344,8 @@ int duo_core_av_fill(struct duo_ep *ep)
 	if (!ret)
 		duo_core_av_join(ep->av, core);
 	else
-		DUO_WARN(EP_CTRL, "ep %p: its AV of the core does not take "
-			 "the addresses of av %p: %s\n", (void *) ep,
+		DUO_WARN(EP_CTRL, "ep %p: the core's AV of this endpoint "
+			 "rejected an address of av %p: %s\n", (void *) ep,
 			 (void *) ep->av, fi_strerror(-ret));
 	return ret;
 }

@@ -111,18 +111,18 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->map->no_order)
 		return;
 	ep->map->no_order = true;
-	DUO_WARN(AV, "ep %p: FI_FENCE, or an order between messages and RMA "
-		 "(0x%" PRIx64 "), was asked for, and the peer with fi_addr "
-		 "%" PRIu64 " takes no RMA over %s: the core %s carries its "
-		 "messages, too, and those to others like it. Give all the "
-		 "same mr_mode, iov_limit and data_progress, or ask for less "
-		 "in fi_info\n", (void *) ep, ep->tx.order, addr,
+	DUO_WARN(AV, "ep %p: FI_FENCE or an order between messages and RMA "
+		 "(0x%" PRIx64 ") is in force, and fi_addr %" PRIu64 " "
+		 "accepts no RMA over %s: the core %s carries the messages to "
+		 "this peer and to similar ones. Use the same mr_mode, "
+		 "iov_limit and data_progress in all processes, or request "
+		 "less in fi_info\n", (void *) ep, ep->tx.order, addr,
 		 ep->domain->peer->name, ep->domain->fabric->core_name);
 }
 
 /*
  * The peer knows the address as number: route and sources follow. For a reason
- * other than FI_DUO_REGISTERED the route is the core's.
+ * other than FI_DUO_OK the route is the core's.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			 enum fi_duo_reason reason)
@@ -142,10 +142,10 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			    map->reason[addr]);
 	else
 		duo_map_set(ep, addr,
-			    duo_route_word_of(reason == FI_DUO_REGISTERED ?
+			    duo_route_word_of(reason == FI_DUO_OK ?
 					      DUO_ROUTE_LOCAL : DUO_ROUTE_CORE,
 					      number), reason);
-	if (reason == FI_DUO_NO_ORDER)
+	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
 	if (duo_route_mapped(word)) {	/* another process has it now */
 		duo_map_bequeath(ep, addr, duo_route_number(word));
@@ -172,7 +172,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 					   &ep->publication, peer_name);
 	memset(peer_name, 0, DUO_PEER_NAME_MAX);
 	memcpy(peer_name, core->bytes, core->len);
-	return FI_DUO_REGISTERED;
+	return FI_DUO_OK;
 }
 
 /*
@@ -188,15 +188,15 @@ static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 	fi_addr_t number;
 
 	reason = duo_map_name(ep, addr, index, peer_name);
-	if (reason == FI_DUO_NOT_READ)
+	if (reason == FI_DUO_RECORD_UNREADABLE)
 		ep->map->failed = true;
-	if (reason != FI_DUO_REGISTERED)
+	if (reason != FI_DUO_OK)
 		return reason;
 	number = ep->domain->peer->connect(ep, peer_name, addr, &reason);
 	if (number == FI_ADDR_NOTAVAIL)
 		return reason;
 	duo_map_bind(ep, addr, number, reason);
-	return FI_DUO_REGISTERED;
+	return FI_DUO_OK;
 }
 
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
@@ -208,7 +208,7 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
 		return;
 	reason = duo_map_look_up(ep, addr, &none);
-	if (reason != FI_DUO_REGISTERED)
+	if (reason != FI_DUO_OK)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
 }
 
@@ -250,10 +250,10 @@ void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
 			continue;
 		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, local),
 			    FI_DUO_NOT_MAPPED);
-		DUO_WARN(AV, "ep %p: the peer with fi_addr %" PRIu64 " cannot "
-			 "be reached over %s, see above or its own warnings; "
-			 "the core %s carries its messages\n", (void *) ep,
-			 addr, ep->domain->peer->name,
+		DUO_WARN(AV, "ep %p: fi_addr %" PRIu64 " is not reachable "
+			 "over %s (see the warning above, or those of the "
+			 "peer); the core %s carries its messages\n",
+			 (void *) ep, addr, ep->domain->peer->name,
 			 ep->domain->fabric->core_name);
 	}
 }
@@ -266,11 +266,11 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (!duo_av_has(ep->av, addr))
 		return;
 	reason = duo_map_look_up(ep, addr, index);
-	if (reason == FI_DUO_NOT_READ || reason == FI_DUO_NOT_MAPPED)
+	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
 	/* a file that could not be read says nothing */
-	if (reason != FI_DUO_REGISTERED && reason != FI_DUO_BAD_RECORD &&
-	    reason != FI_DUO_NOT_READ)
+	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
+	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr);
 }
 

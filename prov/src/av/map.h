@@ -27,7 +27,7 @@ struct duo_map {
 	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* by number */
 	uint8_t *reason;		/* enum fi_duo_reason, by fi_addr */
 	uint64_t scanned;		/* state of the registry at last scan */
-	bool no_order;			/* FI_DUO_NO_ORDER has been said */
+	bool no_order;			/* true: the warning was logged */
 	bool failed;			/* a look-up, for want of something */
 	bool retry;			/* counted in domain->held */
 	uint64_t retry_ms;		/* when, monotonic */

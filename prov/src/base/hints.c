@@ -37,10 +37,9 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		most = duo_hint_value(info, field);
 		if (field->set ? !(asked & ~most) : asked <= most)
 			continue;
-		DUO_INFO(CORE, "not offered: the hints' %s is 0x%" PRIx64 ", "
-			 "%s 0x%" PRIx64 "\n", field->name, asked,
-			 field->set ? "which is not within" : "more than",
-			 most);
+		DUO_INFO(CORE, "no info returned: %s of the hints is 0x%" PRIx64
+			 ", %s 0x%" PRIx64 "\n", field->name, asked,
+			 field->set ? "supported are" : "more than", most);
 		return false;
 	}
 	return true;
@@ -48,7 +47,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 
 bool duo_hint_refuse(const char *name, uint64_t asked)
 {
-	DUO_INFO(CORE, "not offered: the hints' %s is %" PRIu64 "\n", name,
-		 asked);
+	DUO_INFO(CORE, "no info returned: %s of the hints is %" PRIu64 "\n",
+		 name, asked);
 	return false;
 }

@@ -169,7 +169,7 @@ DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
 	ret = duo_lazy_give(rx);
 	if (ret == -FI_EAGAIN)
 		return ret;
-	ep->stats.lazy_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
+	ep->stats.deferred_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
 	duo_lazy_unlist(ep, rx);
 	if (ret)
 		duo_lazy_fail(rx, -ret);
@@ -273,7 +273,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 		;
 	if (rx->state == DUO_RX_CANCELED) {
 		rx->on_core = false;
-		ep->stats.arb_won++;
+		ep->stats.recall_ok++;
 		duo_lazy_backoff(ep);
 		return true;
 	}
@@ -281,7 +281,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 		duo_rx_become(rx, DUO_RX_CORE);
 		duo_cq_core_active(ep->rx_cq);
 	}
-	ep->stats.arb_lost++;
+	ep->stats.recall_lost++;
 	return false;
 }
 

@@ -53,8 +53,8 @@ static int duo_none_av_insert(struct fid_av *av_fid, const void *addr,
 	for (i = 0; i < count; i++, next += sizeof(struct near_addr)) {
 		valid = duo_none_av_valid(next);
 		if (!valid)
-			DUO_WARN(AV, "address %zu of %zu is none of near's\n",
-				 i + 1, count);
+			DUO_WARN(AV, "address %zu of %zu is not a near "
+				 "address\n", i + 1, count);
 		fi_addr[i] = !valid ? FI_ADDR_NOTAVAIL :
 			     av->free_count ? av->free[--av->free_count] :
 					      av->count++;

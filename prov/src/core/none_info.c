@@ -110,8 +110,8 @@ static bool duo_none_named(const char *what, const char *asked)
 {
 	if (!asked || !strcmp(asked, duo_prov.name))
 		return true;
-	DUO_INFO(CORE, "not offered: the hints' %s is %s, not %s\n", what,
-		 asked, duo_prov.name);
+	DUO_INFO(CORE, "no info returned: %s of the hints is %s, not %s\n",
+		 what, asked, duo_prov.name);
 	return false;
 }
 
@@ -177,9 +177,8 @@ static bool duo_none_finds(const char *node, uint64_t flags)
 {
 	if (!node || flags & FI_SOURCE)
 		return true;
-	DUO_INFO(CORE, "not offered: %s finds nobody by the name %s; its "
-		 "addresses are exchanged by other means\n", duo_prov.name,
-		 node);
+	DUO_INFO(CORE, "no info returned: %s cannot resolve the node name %s; "
+		 "exchange addresses out of band\n", duo_prov.name, node);
 	return false;
 }
 

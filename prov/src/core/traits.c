@@ -94,9 +94,8 @@ bool duo_traits_has_direct(const char *core)
 
 static void duo_efa_no_gda(const void *fid)
 {
-	DUO_WARN(DOMAIN, "domain %p: efa's operations on queues and work "
-		 "requests (\"%s\") work on the core's own objects only. Open "
-		 "the fabric efa-direct\n", fid, DUO_EFA_GDA_OPS);
+	DUO_WARN(DOMAIN, "domain %p: \"%s\" requires objects of efa itself; "
+		 "open the fabric efa-direct\n", fid, DUO_EFA_GDA_OPS);
 }
 
 #ifdef FI_EFA_DOMAIN_OPS

@@ -213,15 +213,15 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
-		DUO_WARN(CNTR, "events %d: shared memory counts completions, "
-			 "no bytes; use FI_CNTR_EVENTS_COMP, or set "
+		DUO_WARN(CNTR, "counter events %d: shared memory counts "
+			 "completions only; use FI_CNTR_EVENTS_COMP, or set "
 			 "FI_OFI_DUO_LOCAL=off\n", attr->events);
 		return -FI_ENOSYS;
 	}
 	if (duo_waiter_knows(attr->wait_obj))
 		return 0;
-	DUO_WARN(CNTR, "wait object %d of a counter: use FI_WAIT_NONE, "
-		 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+	DUO_WARN(CNTR, "counter wait object %d is not supported; use "
+		 "FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
 		 attr->wait_obj);
 	return -FI_ENOSYS;
 }

@@ -261,8 +261,9 @@ static int duo_cq_check(const struct fi_cq_attr *attr)
 		return -FI_EINVAL;
 	if (duo_waiter_knows(attr->wait_obj))
 		return 0;
-	DUO_WARN(CQ, "wait object %d: use FI_WAIT_NONE, FI_WAIT_UNSPEC, "
-		 "FI_WAIT_YIELD or FI_WAIT_FD\n", attr->wait_obj);
+	DUO_WARN(CQ, "wait object %d is not supported; use FI_WAIT_NONE, "
+		 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
+		 attr->wait_obj);
 	return -FI_ENOSYS;
 }
 

@@ -61,8 +61,9 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 {
 	if (cq->waiter.fd < 0 || cq->core_signals)
 		return 0;
-	DUO_INFO(CQ, "cq %p: %s cannot signal, a timer of %zu us does\n",
-		 (void *) cq, duo_domain_peer_signals(cq->domain) ?
+	DUO_INFO(CQ, "cq %p: %s has no wait descriptor, using a timer of %zu "
+		 "us\n", (void *) cq,
+		 duo_domain_peer_signals(cq->domain) ?
 		 cq->domain->fabric->core_name : cq->domain->peer->name,
 		 duo_params.wait_poll_us);
 	return duo_waiter_add_timer(&cq->waiter);

@@ -83,8 +83,8 @@ static void duo_cuda_load(void)
 	}
 	duo_cuda_there = !missing && cuda.init(0) == DUO_CUDA_SUCCESS;
 	if (!duo_cuda_there)
-		DUO_WARN(MR, "%s: %s%s: messages from and to CUDA memory are "
-			 "not possible. Install the driver's library, or set "
+		DUO_WARN(MR, "%s: %s%s: messages from and to CUDA memory will "
+			 "fail. Install the driver's library, or set "
 			 "FI_OFI_DUO_LOCAL=off\n", DUO_CUDA_LIBRARY,
 			 missing ? "no " : "", missing ? missing : "no device");
 }
@@ -160,9 +160,10 @@ static void duo_cuda_sync_calls(const void *addr)
 				   (uintptr_t) addr);
 
 	if (ret != DUO_CUDA_SUCCESS)
-		DUO_INFO(MR, "CUDA memory at %p: no SYNC_MEMOPS (%d): the "
-			 "application has to wait for its copies to and from "
-			 "this memory before it sends and receives\n", addr, ret);
+		DUO_INFO(MR, "CUDA memory at %p: cannot set SYNC_MEMOPS (%d): "
+			 "the application must wait for its copies to and "
+			 "from this memory before it sends and receives\n",
+			 addr, ret);
 }
 
 int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)

@@ -104,10 +104,11 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
 		return 0;
 	ret = duo_device_open(mr, attr);
 	if (ret) {
-		DUO_WARN(MR, "region of interface %d: near cannot copy from "
-			 "and to it: %s; set FI_OFI_DUO_LOCAL=off to have the "
-			 "core %s carry all messages\n", (int) attr->iface,
-			 fi_strerror(-ret), mr->domain->fabric->core_name);
+		DUO_WARN(MR, "memory region with interface %d: near cannot "
+			 "copy from and to it: %s. Set FI_OFI_DUO_LOCAL=off, "
+			 "so that the core %s carries all messages\n",
+			 (int) attr->iface, fi_strerror(-ret),
+			 mr->domain->fabric->core_name);
 		return ret;
 	}
 	ret = duo_device_list(mr);

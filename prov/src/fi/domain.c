@@ -154,22 +154,22 @@ static bool duo_domain_may_stage(const struct duo_domain *domain,
 	const char *name = duo_device_unsupported();
 
 	if (!domain->fabric->peer->device) {
-		DUO_INFO(DOMAIN, "FI_HMEM: %s has no device memory; the core "
-			 "%s carries all messages\n",
+		DUO_INFO(DOMAIN, "FI_HMEM: %s does not support device memory; "
+			 "the core %s carries all messages\n",
 			 domain->fabric->peer->name, core_name);
 		return false;
 	}
 	if (name) {
-		DUO_INFO(DOMAIN, "FI_HMEM: near has no copies for %s, which is "
-			 "loaded; the core %s carries all messages\n", name,
+		DUO_INFO(DOMAIN, "FI_HMEM: %s is loaded, and near cannot copy "
+			 "its memory; the core %s carries all messages\n", name,
 			 core_name);
 		return false;
 	}
 	if (info->domain_attr->mr_mode & FI_MR_HMEM)
 		return true;
-	DUO_WARN(DOMAIN, "FI_HMEM without FI_MR_HMEM: device memory is not "
-		 "registered, so no local peer knows it; the core %s carries "
-		 "all messages. Offer FI_MR_HMEM in the hints\n", core_name);
+	DUO_WARN(DOMAIN, "FI_HMEM without FI_MR_HMEM: near requires "
+		 "registered device memory; the core %s carries all messages. "
+		 "Set FI_MR_HMEM in the hints\n", core_name);
 	return false;
 }
 

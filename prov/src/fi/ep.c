@@ -31,7 +31,7 @@
 
 static int duo_ep_late(const struct duo_ep *ep, const char *what)
 {
-	DUO_WARN(EP_CTRL, "ep %p is enabled already: %s comes too late\n",
+	DUO_WARN(EP_CTRL, "ep %p: %s after fi_enable is not possible\n",
 		 (const void *) ep, what);
 	return -FI_EOPBADSTATE;
 }
@@ -107,8 +107,8 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 		lacks = "FI_TRANSMIT";
 	if (!lacks)
 		return 0;
-	DUO_WARN(EP_CTRL, "ep %p has neither completion queue nor counter for "
-		 "%s: bind one before fi_enable\n", (const void *) ep, lacks);
+	DUO_WARN(EP_CTRL, "ep %p: no completion queue or counter for %s; bind "
+		 "one before fi_enable\n", (const void *) ep, lacks);
 	return -FI_ENOCQ;
 }
 
@@ -212,7 +212,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	if (duo_ep_enabled(ep))
 		return duo_ep_late(ep, "another fi_enable");
 	if (!ep->av) {
-		DUO_WARN(EP_CTRL, "ep %p has no address vector: bind one before "
+		DUO_WARN(EP_CTRL, "ep %p: no address vector; bind one before "
 			 "fi_enable\n", (void *) ep);
 		return -FI_ENOAV;
 	}
@@ -422,11 +422,11 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
 	if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
-		DUO_WARN(EP_CTRL, "an endpoint with %zu transmit and %zu "
-			 "receive contexts (FI_SHARED_CONTEXT: %zu) is not "
-			 "opened: ofi_duo has one of each and shares none. "
-			 "Ask for 1 in fi_info\n", info->ep_attr->tx_ctx_cnt,
-			 info->ep_attr->rx_ctx_cnt,
+		DUO_WARN(EP_CTRL, "cannot open an endpoint with %zu transmit "
+			 "and %zu receive contexts (FI_SHARED_CONTEXT: %zu): "
+			 "shared and several contexts are not supported. Set "
+			 "tx_ctx_cnt and rx_ctx_cnt to 1 in fi_info\n",
+			 info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt,
 			 (size_t) FI_SHARED_CONTEXT);
 		return -FI_ENOSYS;
 	}

@@ -160,8 +160,8 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 	fabric->core_name = duo_params.core ? strdup(duo_params.core) :
 			    duo_core_name(attr->prov_name);
 	if (!fabric->core_name) {
-		DUO_WARN(FABRIC, "provider name %s names no core; use "
-			 "\"<core>;ofi_duo\"\n",
+		DUO_WARN(FABRIC, "provider name %s does not name a core "
+			 "provider; use \"<core>;ofi_duo\"\n",
 			 attr->prov_name ? attr->prov_name : "(none)");
 		ret = -FI_EINVAL;
 		goto free_fabric;

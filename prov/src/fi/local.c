@@ -87,33 +87,33 @@ static const char *duo_local_remedy(int ret)
 	case FI_EOPNOTSUPP:
 		return "Mount /proc, and a tmpfs on " DUO_DEV_SHM;
 	case FI_ETIMEDOUT:
-		return "Another process of this user has the directory's lock "
-		       "and has stopped: continue or end it (lsof)";
+		return "A stopped process of this user holds the directory's "
+		       "lock: continue or end it (lsof)";
 	case FI_EADDRINUSE:
-		return "A live process has this address, or else the file in "
-		       "its place is no record: remove it";
+		return "A live process has this address, or the file is not a "
+		       "record: then remove it";
 	case FI_EMFILE:
 	case ENFILE:
 		return "Raise the limit of open files (ulimit -n)";
 	case ENOMEM:
 		return "Raise the limit of address space (ulimit -v)";
 	case EUSERS:
-		return "250 endpoints over shm have been on this host since "
-		       "there was none of this user: use near";
+		return "This user has opened 250 endpoints over shm on this "
+		       "host since there was none: use near";
 	case EFBIG:
-		return "Raise the limit of the size of files (ulimit -f)";
+		return "Raise the file size limit (ulimit -f)";
 	case FI_EPERM:
-		return "The kernel cannot tell this user from others: give it "
-		       "a number in this user namespace (uid_map), or a "
-		       "registry whose file system keeps owners and modes";
+		return "The kernel cannot distinguish this user from others: "
+		       "map it in this user namespace (uid_map), or use a "
+		       "registry on a file system with owners and modes";
 	case FI_ENOENT:
 	case FI_EACCES:
 	case ENOTDIR:
 	case EROFS:
-		return "This user must be able to make a directory in it "
-		       "(FI_OFI_DUO_REGISTRY_DIR)";
+		return "Let this user create directories there, or set "
+		       "FI_OFI_DUO_REGISTRY_DIR";
 	default:
-		return "FI_LOG_LEVEL=info tells more";
+		return "FI_LOG_LEVEL=info prints details";
 	}
 }
 
@@ -123,12 +123,12 @@ static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 	const struct duo_peer *peer = ep->domain->peer;
 	bool record = ret == -FI_EADDRINUSE;
 
-	DUO_WARN(EP_CTRL, "ep %p: no shared memory over %s, which takes %s for "
-		 "an endpoint (%s %s, beside %zu live endpoints): %s; the "
+	DUO_WARN(EP_CTRL, "ep %p: no shared memory over %s, which needs %s "
+		 "per endpoint (%s %s, %zu other live endpoints): %s; the "
 		 "core %s carries all messages. %s\n", (void *) ep, peer->name,
 		 peer->takes, record ? "record" : "registry",
-		 record ? ep->publication.path : duo_params.registry_dir,
-		 live, fi_strerror(-ret), ep->domain->fabric->core_name,
+		 record ? ep->publication.path : duo_params.registry_dir, live,
+		 fi_strerror(-ret), ep->domain->fabric->core_name,
 		 duo_local_remedy(ret));
 }
 
@@ -186,10 +186,10 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 	     (domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC))) &&
 	     (ep->core.cpu_atomics || !(ep->caps & FI_ATOMIC))))
 		return true;
-	DUO_WARN(EP_CTRL, "ep %p: FI_FENCE, or an order between messages and "
-		 "RMA (0x%" PRIx64 "), was asked for, which %s beside the core "
-		 "%s does not keep; the core carries all messages. Ask for "
-		 "less in fi_info, if that is not needed\n", (void *) ep,
+	DUO_WARN(EP_CTRL, "ep %p: FI_FENCE or an order between messages and "
+		 "RMA (0x%" PRIx64 ") is in force, which %s with the core %s "
+		 "does not support; the core carries all messages. Request "
+		 "less in fi_info if it is not needed\n", (void *) ep,
 		 ep->tx.order, domain->peer->name, domain->fabric->core_name);
 	return false;
 }
@@ -200,9 +200,9 @@ static bool duo_local_permitted(const struct duo_ep *ep)
 		return false;
 	if (!ep->opts.cuda_denied || !ep->domain->device)
 		return true;
-	DUO_INFO(EP_CTRL, "ep %p: no calls of CUDA are permitted, which %s "
-		 "makes for device memory; the core %s carries all messages\n",
-		 (void *) ep, ep->domain->peer->name,
+	DUO_INFO(EP_CTRL, "ep %p: FI_OPT_CUDA_API_PERMITTED is false, and %s "
+		 "calls CUDA for device memory; the core %s carries all "
+		 "messages\n", (void *) ep, ep->domain->peer->name,
 		 ep->domain->fabric->core_name);
 	return false;
 }

@@ -75,9 +75,8 @@ struct duo_opened duo_opened_hinted(const struct fi_info *hints)
 bool duo_opened_ours(const struct duo_opened *opened)
 {
 	if (opened->foreign)
-		DUO_INFO(CORE, "not offered: the hints name a fabric or a "
-			 "domain that is no open fabric of %s, or no domain "
-			 "in it\n", duo_prov.name);
+		DUO_INFO(CORE, "no info returned: the fabric or domain in the "
+			 "hints is not an open one of %s\n", duo_prov.name);
 	return !opened->foreign;
 }
 
@@ -180,8 +179,8 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 	if (domain) {
 		duo_opened_adopt(domain, hints, info);
 		if (!duo_opened_is_domain(domain, info)) {
-			DUO_INFO(CORE, "not offered: domain %p in the hints "
-				 "has not all that they ask for\n",
+			DUO_INFO(CORE, "no info returned: domain %p in the "
+				 "hints lacks what they request\n",
 				 (const void *) domain);
 			return false;
 		}

@@ -141,9 +141,9 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 		return -FI_EINVAL;
 	denied = !*(const bool *) optval;
 	if (denied && ep->domain->device && ep->path_ep[FI_DUO_LOCAL]) {
-		DUO_WARN(EP_CTRL, "ep %p: FI_OPT_CUDA_API_PERMITTED false after "
-			 "fi_enable: near, which carries its local messages, "
-			 "calls CUDA; set it before\n", (void *) ep);
+		DUO_WARN(EP_CTRL, "ep %p: FI_OPT_CUDA_API_PERMITTED must be "
+			 "set to false before fi_enable, because near calls "
+			 "CUDA\n", (void *) ep);
 		return -FI_EOPBADSTATE;
 	}
 	ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,

@@ -49,7 +49,7 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 		return 0;
 	word = duo_route_load(ep->route, addr);
 	*reason = ep->map->reason[addr];
-	if (*reason == FI_DUO_REGISTERED &&
+	if (*reason == FI_DUO_OK &&
 	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
 		*reason = FI_DUO_UNDECIDED;	/* nothing is written yet */
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
@@ -60,18 +60,19 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 {
 	static const char *const text[FI_DUO_REASON_COUNT] = {
-		[FI_DUO_REGISTERED] = "a live local peer",
+		[FI_DUO_OK] = "local peer",
 		[FI_DUO_UNDECIDED] = "no message sent to it yet",
-		[FI_DUO_NOT_REGISTERED] = "no local endpoint of this address",
-		[FI_DUO_DEAD] = "its process has died",
+		[FI_DUO_NOT_REGISTERED] = "no local endpoint has this address",
+		[FI_DUO_DEAD] = "its process has exited",
 		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
-		[FI_DUO_PEER_FULL] = "one of the two holds no more peers",
+		[FI_DUO_NO_PEER_SLOT] = "peer limit reached at one endpoint",
 		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",
-		[FI_DUO_BAD_RECORD] = "a malformed or foreign registry file",
-		[FI_DUO_NOT_READ] = "its registry file could not be opened",
+		[FI_DUO_BAD_RECORD] = "invalid record, or one of another user",
+		[FI_DUO_RECORD_UNREADABLE] = "its record cannot be opened",
 		[FI_DUO_NOT_MAPPED] = "its shared memory cannot be mapped",
-		[FI_DUO_OTHER_PEER] = "its local messages go another way",
-		[FI_DUO_NO_ORDER] = "it takes no RMA over shared memory",
+		[FI_DUO_TRANSPORT_MISMATCH] = "another local transport",
+		[FI_DUO_ORDER_UNSUPPORTED] =
+			"no RMA over shared memory, which an order requires",
 	};
 
 	return (unsigned) reason < FI_DUO_REASON_COUNT ? text[reason] :
@@ -97,17 +98,17 @@ void duo_stats_print(const struct duo_ep *ep)
 		"local_rx_msgs=%" PRIu64 " local_rx_bytes=%" PRIu64 " "
 		"core_tx_msgs=%" PRIu64 " core_tx_bytes=%" PRIu64 " "
 		"core_rx_msgs=%" PRIu64 " core_rx_bytes=%" PRIu64 " "
-		"arb_won=%" PRIu64 " arb_lost=%" PRIu64 " "
+		"recall_ok=%" PRIu64 " recall_lost=%" PRIu64 " "
 		"unexpected=%" PRIu64 " core_posted=%" PRIu64 " "
-		"lazy_posted=%" PRIu64 " core_polls=%" PRIu64 " "
+		"deferred_posted=%" PRIu64 " core_polls=%" PRIu64 " "
 		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
 		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 "\n",
 		getpid(), ep->domain->fabric->core_name,
 		local->tx_msgs, local->tx_bytes, local->rx_msgs,
 		local->rx_bytes,
 		core->tx_msgs, core->tx_bytes, core->rx_msgs, core->rx_bytes,
-		stats->arb_won, stats->arb_lost, stats->unexpected,
-		stats->core_posted, stats->lazy_posted,
+		stats->recall_ok, stats->recall_lost, stats->unexpected,
+		stats->core_posted, stats->deferred_posted,
 		ep->rx_cq ? ep->rx_cq->core_polls : 0,
 		stats->rma_ops[FI_DUO_CORE], stats->atomic_ops[FI_DUO_CORE],
 		stats->rma_ops[FI_DUO_LOCAL], stats->atomic_ops[FI_DUO_LOCAL]);

@@ -128,7 +128,7 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
 	if (readlink(link, path, sizeof(path) - 1) < 0)
 		path[0] = '\0';
-	DUO_WARN(AV, "%s/%s: %s (version %d); ignored. %s\n",
+	DUO_WARN(AV, "%s/%s: %s (version %d), ignored. %s\n",
 		 path, name, why, DUO_RECORD_VERSION, remedy);
 }
 
@@ -147,9 +147,9 @@ int duo_record_open(int dir, const char *name, struct duo_record *record)
 		return -FI_ENOENT;
 	if (fd < 0 && duo_record_passing(errno)) {
 		ret = -errno;
-		duo_record_reject(dir, name, strerror(-ret), "It is looked "
-				  "up again; raise the limit of open files "
-				  "(ulimit -n) or of memory");
+		duo_record_reject(dir, name, strerror(-ret), "Retrying; "
+				  "raise the limit of open files (ulimit -n) "
+				  "or of memory");
 		return ret;
 	}
 	if (fd < 0) {
@@ -312,11 +312,11 @@ static enum fi_duo_reason duo_record_reason(int check)
 	case 0:
 	case EACCES:
 	case EPERM:
-		return FI_DUO_REGISTERED;
+		return FI_DUO_OK;
 	case ESRCH:
 		return FI_DUO_DEAD;
 	default:
-		return FI_DUO_NOT_READ;
+		return FI_DUO_RECORD_UNREADABLE;
 	}
 }
 
@@ -331,7 +331,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 	    record->net_ns != self->net_ns)
 		return FI_DUO_NAMESPACE;
 	if (record->peer != self->peer)
-		return FI_DUO_OTHER_PEER;
+		return FI_DUO_TRANSPORT_MISMATCH;
 	if (record->realm != self->realm)
 		return FI_DUO_NAMESPACE;
 	return duo_record_reason(duo_record_check(fd, record, self->pid_ns));
@@ -351,12 +351,12 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 	if (fd == -FI_EPROTO)
 		return FI_DUO_NAMESPACE;
 	if (fd < 0 && duo_record_passing(-fd))
-		return FI_DUO_NOT_READ;
+		return FI_DUO_RECORD_UNREADABLE;
 	if (fd < 0)
 		return fd == -FI_EINVAL ? FI_DUO_BAD_RECORD :
 					  FI_DUO_NOT_REGISTERED;
 	reason = duo_record_judge(fd, addr, len, &record, self);
-	if (reason == FI_DUO_REGISTERED)
+	if (reason == FI_DUO_OK)
 		memcpy(peer_name, record.peer_name, sizeof(record.peer_name));
 	close(fd);
 	return reason;

@@ -120,7 +120,7 @@ void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
  * Looks up a core address for the endpoint published as *self. Returns
- * FI_DUO_REGISTERED and the name of the peer there (DUO_PEER_NAME_MAX bytes),
+ * FI_DUO_OK and the name of the peer there (DUO_PEER_NAME_MAX bytes),
  * else the reason why the two do not meet. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,

@@ -27,7 +27,7 @@ static void duo_record_bury(int dir, const char *name,
 	if (peer->bury)
 		peer->bury(record->peer_name);
 	unlinkat(dir, name, 0);
-	DUO_INFO(AV, "removed %s of dead process %d, and its memory\n", name,
+	DUO_INFO(AV, "removed %s of exited process %d, and its memory\n", name,
 		 record->pid);
 }
 

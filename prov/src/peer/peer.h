@@ -107,7 +107,7 @@ struct duo_peer {
 	/*
 	 * The number of a peer by the bytes of its record, the same each time.
 	 * FI_ADDR_NOTAVAIL: it cannot be reached, for *reason. Where that is no
-	 * longer FI_DUO_REGISTERED, as it is before, and there is a number, it
+	 * longer FI_DUO_OK, as it is before, and there is a number, it
 	 * may send, but is sent to over the core. addr: for logs.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,

@@ -123,10 +123,10 @@ static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 	int ret = duo_rx_pool_map(pool);
 
 	if (ret && !pool->refused)
-		DUO_WARN(EP_DATA, "ep %p: no memory for %u receive entries "
-			 "beside %u: receives return -FI_EAGAIN, and local "
-			 "senders have to wait. Raise the limit of address "
-			 "space (ulimit -v), or use more memory\n",
+		DUO_WARN(EP_DATA, "ep %p: cannot allocate %u receive entries "
+			 "in addition to %u: receives return -FI_EAGAIN, and "
+			 "local senders wait. Raise the limit of address "
+			 "space (ulimit -v), or provide more memory\n",
 			 (void *) pool->ep, duo_rx_range_count(pool->ranges),
 			 pool->capacity);
 	pool->refused = ret;

@@ -79,9 +79,9 @@ static void duo_shm_warn_missing(int ret)
 
 	statvfs(DUO_DEV_SHM, &st);
 	DUO_WARN(FABRIC, "shm provider: %s; the core carries all messages. shm "
-		 "wants %ld MiB in " DUO_DEV_SHM ", where %" PRIu64 " KiB are "
-		 "free. " DUO_ENLARGE_DEV_SHM ", or use a libfabric that has "
-		 "the provider; FI_LOG_LEVEL=info tells more\n",
+		 "requires %ld MiB in " DUO_DEV_SHM ", %" PRIu64 " KiB are "
+		 "free. " DUO_ENLARGE_DEV_SHM ", or use a libfabric with the "
+		 "provider; FI_LOG_LEVEL=info prints details\n",
 		 fi_strerror(-ret),
 		 (DUO_SHM_REGION >> 20) * sysconf(_SC_NPROCESSORS_ONLN),
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);

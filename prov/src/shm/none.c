@@ -13,8 +13,9 @@
 
 static int duo_shm_fabric_open(struct duo_fabric *fabric)
 {
-	DUO_WARN(FABRIC, "libfabric %d.%d has no shm that ofi_duo could use; "
-		 "the core carries all messages. Set FI_OFI_DUO_LOCAL=near\n",
+	DUO_WARN(FABRIC, "libfabric %d.%d has no shm provider that ofi_duo can "
+		 "use; the core carries all messages. Set "
+		 "FI_OFI_DUO_LOCAL=near\n",
 		 FI_MAJOR_VERSION, FI_MINOR_VERSION);
 	return -FI_ENODATA;
 }

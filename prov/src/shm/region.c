@@ -259,10 +259,10 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 	*reason = FI_DUO_NOT_MAPPED;
 	if (!duo_shm_reachable(ep, peer_name, addr))
 		return FI_ADDR_NOTAVAIL;
-	*reason = FI_DUO_PEER_FULL;
+	*reason = FI_DUO_NO_PEER_SLOT;
 	number = duo_shm_insert(ep->shm, peer_name);
 	if (number != FI_ADDR_NOTAVAIL)
-		*reason = FI_DUO_REGISTERED;
+		*reason = FI_DUO_OK;
 	return number;
 }
 

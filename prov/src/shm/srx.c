@@ -110,9 +110,9 @@ DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
 	if (!rx) {	/* duo_shm_poll() sees to it that this does not happen */
-		DUO_WARN(EP_DATA, "ep %p: no memory for a receive entry "
-			 "beside %u: a message of shm is lost\n", (void *) ep,
-			 ep->pool.live);
+		DUO_WARN(EP_DATA, "ep %p: cannot allocate a receive entry in "
+			 "addition to %u: a message of shm is lost\n",
+			 (void *) ep, ep->pool.live);
 		return -FI_ENOMEM;
 	}
 	ep->stats.unexpected++;
@@ -240,8 +240,8 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 		duo_shm_aim_bounce(rx, bounce, size);
 	ret = duo_shm_begin(rx);
 	if (ret)
-		DUO_WARN(EP_DATA, "ep %p: shm start of a message of %zu bytes"
-			 ": %s\n", (void *) rx->ep, rx->peer.msg_size,
+		DUO_WARN(EP_DATA, "ep %p: shm: cannot start a message of %zu "
+			 "bytes: %s\n", (void *) rx->ep, rx->peer.msg_size,
 			 fi_strerror(-ret));
 	return 0;
 }

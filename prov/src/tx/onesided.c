@@ -27,11 +27,11 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 	     ret != -FI_ENOENT))
 		return;
 	ep->near->unordered = true;
-	DUO_WARN(EP_DATA, "ep %p: an operation to a local peer (key 0x%" PRIx64
-		 ", type %u) is not near's but the core's: messages and "
-		 "fenced operations that follow do not wait for it. Where "
-		 "they have to, set FI_OFI_DUO_LOCAL=off\n", (void *) ep,
-		 op->key, op->type);
+	DUO_WARN(EP_DATA, "ep %p: the core executes an operation on a local "
+		 "peer (key 0x%" PRIx64 ", type %u): later messages and "
+		 "fenced operations do not wait for it. Set "
+		 "FI_OFI_DUO_LOCAL=off if they must\n", (void *) ep, op->key,
+		 op->type);
 }
 
 /*
@@ -41,10 +41,10 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 DUO_COLD void duo_onesided_several(struct duo_ep *ep)
 {
 	if (ep->near->direct)
-		DUO_INFO(EP_DATA, "ep %p: an operation on several remote "
+		DUO_INFO(EP_DATA, "ep %p: operation on several remote "
 			 "buffers: the core carries all RMA and atomics from "
-			 "now on. One buffer in each is faster with local "
-			 "peers\n", (void *) ep);
+			 "now on. One buffer per operation is faster with "
+			 "local peers\n", (void *) ep);
 	ep->near->direct = false;
 	ep->near->small = 0;
 }

@@ -25,8 +25,8 @@ static void expect_arbitrations(uint64_t won, uint64_t lost)
 {
 	struct fi_duo_stats stats = stats_now();
 
-	ck_assert_uint_eq(stats.arb_won, won);
-	ck_assert_uint_eq(stats.arb_lost, lost);
+	ck_assert_uint_eq(stats.recall_ok, won);
+	ck_assert_uint_eq(stats.recall_lost, lost);
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live,
 			  fixture_ep()->lazy.spent_count +

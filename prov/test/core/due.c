@@ -35,7 +35,7 @@ UNIT_TEST(goes_with_the_next_poll)
 	post_recv(&slot[1], remote, TAG);
 	expect_posts(0);
 	poll_cq(1);
-	ck_assert_uint_eq(stats_now().lazy_posted, 0);
+	ck_assert_uint_eq(stats_now().deferred_posted, 0);
 	expect_in_order();
 }
 

@@ -29,7 +29,7 @@ UNIT_TEST(wildcard_waits_for_idle_polls)
 	ck_assert_int_eq(fake.core.posts, 1);
 	poll_cq(4 * LAZY_POLLS);
 	ck_assert_int_eq(fake.core.posts, 1);
-	ck_assert_uint_eq(stats_now().lazy_posted, 1);
+	ck_assert_uint_eq(stats_now().deferred_posted, 1);
 }
 
 /*

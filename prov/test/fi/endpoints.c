@@ -94,7 +94,7 @@ UNIT_TEST(av_outlives_its_endpoint)
 	reach_many(fx.ep, 200);
 	close_ep(fx.ep);
 	second = open_ep();
-	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	reach_many(second, 200);
 	expect_shm_send(second, peer, name);
 }
@@ -156,7 +156,7 @@ UNIT_LOOP(one_way, 0, 2)
 	ck_assert_int_eq(fi_enable(second), 0);
 	name = peer_publish(1);
 	peer = peer_insert(1);
-	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(second, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	if (sends) {
 		expect_shm_send(second, peer, name);
 		ck_assert_int_eq(fi_recv(second, slot, 1, NULL, peer, slot),

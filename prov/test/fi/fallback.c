@@ -213,7 +213,7 @@ UNIT_TEST(shm_takes_no_more_peers)
 	peer_publish(1);
 	addr = peer_insert(1);
 	expect_core_works();
-	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_PEER_FULL);
+	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NO_PEER_SLOT);
 }
 
 /* Its process lives, but somebody has removed its region. */
@@ -268,7 +268,7 @@ UNIT_TEST(peer_reasons)
 	peer_publish(1);
 	local = peer_insert(1);
 	unknown = peer_insert(2);
-	expect_path(fx.ep, local, FI_DUO_LOCAL, FI_DUO_REGISTERED);
+	expect_path(fx.ep, local, FI_DUO_LOCAL, FI_DUO_OK);
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_UNDECIDED);
 	send_one(unknown);
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);

@@ -77,7 +77,7 @@ UNIT_TEST(format_is_as_written_here)
 	ck_assert_mem_eq(record + RECORD_ADDR, "peer", 4);
 	ck_assert_str_eq((char *) record + RECORD_SHM_NAME, pub.peer_name);
 	rewrite(RECORD_SIZE);
-	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_OK);
 }
 
 static const struct {
@@ -117,7 +117,7 @@ static const struct {
 	{ "pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD },
 	{ "pid -1", RECORD_PID, 4, ~0u, FI_DUO_BAD_RECORD },
 	{ "later process, same pid", RECORD_START, 8, 1, FI_DUO_DEAD },
-	{ "start not known", RECORD_START, 8, 0, FI_DUO_REGISTERED },
+	{ "start not known", RECORD_START, 8, 0, FI_DUO_OK },
 	{ "addr_len 0", RECORD_ADDR_LEN, 8, 0, FI_DUO_NOT_REGISTERED },
 	{ "addr_len 3", RECORD_ADDR_LEN, 8, 3, FI_DUO_NOT_REGISTERED },
 	{ "addr_len 256", RECORD_ADDR_LEN, 8, 256, FI_DUO_NOT_REGISTERED },
@@ -127,7 +127,7 @@ static const struct {
 	  FI_DUO_NOT_REGISTERED },
 	{ "addr_len 2^64 - 1", RECORD_ADDR_LEN, 8, ~0ull,
 	  FI_DUO_BAD_RECORD },
-	{ "near", RECORD_PEER, 4, DUO_PEER_NEAR, FI_DUO_OTHER_PEER },
+	{ "near", RECORD_PEER, 4, DUO_PEER_NEAR, FI_DUO_TRANSPORT_MISMATCH },
 	{ "no such peer", RECORD_PEER, 4, DUO_PEER_KINDS,
 	  FI_DUO_BAD_RECORD },
 	{ "other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE },
@@ -144,7 +144,7 @@ UNIT_LOOP(wrong_field, 0, ARRAY_SIZE(field_cases))
 	ck_assert_msg(lookup() == field_cases[_i].reason, "%s",
 		      field_cases[_i].name);
 	ck_assert_msg((name[0] != '\0') ==
-		      (field_cases[_i].reason == FI_DUO_REGISTERED),
+		      (field_cases[_i].reason == FI_DUO_OK),
 		      "%s: name", field_cases[_i].name);
 }
 
@@ -184,7 +184,7 @@ UNIT_TEST(any_damaged_byte)
 		record[i] ^= 0x20;
 	}
 	rewrite(RECORD_SIZE);
-	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_OK);
 }
 
 enum kind {
@@ -287,7 +287,7 @@ UNIT_TEST(any_pid_namespace)
 	sign();
 	rewrite(RECORD_SIZE);
 	unit_any_pid_ns = true;
-	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	close(pub.fd);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
 	pub.fd = open(pub.path, O_RDWR | O_CLOEXEC);

@@ -85,7 +85,7 @@ UNIT_TEST(dead_owner)
 	pid_t child = child_start(true);
 
 	memcpy(region, name, sizeof(region));
-	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
@@ -150,7 +150,7 @@ UNIT_TEST(orphaned_lock)
 			 sizeof(region));
 	ck_assert_int_eq(read(told[0], &orphan, sizeof(orphan)),
 			 sizeof(orphan));
-	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
@@ -199,7 +199,7 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 	free_files();
 	ck_assert_msg(unit_dir_count() == 2, "%d descriptors", _i);
 	ck_assert_msg(region_exists(name), "%d descriptors: region", _i);
-	ck_assert_int_eq(lookup(), FI_DUO_REGISTERED);
+	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	duo_registry_unlock(lock);
 	duo_registry_withdraw(&own);
 	unit_kill(child);
@@ -219,8 +219,8 @@ UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 	use_files(_i);
 	reason = duo_registry_lookup("peer", 4, &own, found);
 	free_files();
-	ck_assert_msg(reason == (_i > 1 ? FI_DUO_REGISTERED :
-					  FI_DUO_NOT_READ),
+	ck_assert_msg(reason == (_i > 1 ? FI_DUO_OK :
+					  FI_DUO_RECORD_UNREADABLE),
 		      "%d descriptors: reason %d", _i, reason);
 	duo_registry_withdraw(&own);
 	unit_kill(child);

@@ -114,7 +114,7 @@ UNIT_TEST(alone_is_waited_for)
 	if (!child) {
 		close(fd);
 		lock(DUO_REGISTRY_TOGETHER);
-		_exit(unit_lookup(dir, "a", 1, name) != FI_DUO_REGISTERED);
+		_exit(unit_lookup(dir, "a", 1, name) != FI_DUO_OK);
 	}
 	usleep(30000);
 	publish();

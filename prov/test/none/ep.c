@@ -152,7 +152,7 @@ UNIT_LOOP(data_before_enable, 0, 3)
 		ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
 	ep_early_messages(to);
 	ep_early_onesided(to);
-	ep_said("not enabled");
+	ep_said("before fi_enable");
 	ck_assert_int_eq(fi_cancel(&one->fid, NULL), -FI_ENOENT);
 	if (_i < 2)
 		return;

@@ -242,5 +242,5 @@ UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 	said_lines = 0;
 	fi_freeinfo(info);
 	info = NULL;
-	info_refused(NULL, "no open fabric");	/* closed */
+	info_refused(NULL, "is not an open one");	/* closed */
 }

@@ -344,7 +344,7 @@ UNIT_TEST(taken_back_from_the_core)
 	rig_send("by near");
 	both_entry(&context);
 	ck_assert_str_eq(fake.device.shadow, "by near");
-	ck_assert_uint_eq(stats_now().arb_won, 1);
+	ck_assert_uint_eq(stats_now().recall_ok, 1);
 }
 
 /* A host buffer after a device's, in the same entry of the pool. */

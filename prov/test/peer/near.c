@@ -367,7 +367,7 @@ UNIT_TEST(peer_has_shm)
 	peer = peer_insert(PEER);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
-	ck_assert_int_eq(reason, FI_DUO_OTHER_PEER);
+	ck_assert_int_eq(reason, FI_DUO_TRANSPORT_MISMATCH);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
@@ -411,7 +411,7 @@ UNIT_TEST(no_order)
 
 	ck_assert(fixture_ep()->opts.mixed_order);
 	post_recv(&slot, peer, TAG);
-	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NO_ORDER);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_ORDER_UNSUPPORTED);
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
 	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 0);

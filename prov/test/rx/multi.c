@@ -36,14 +36,14 @@ UNIT_TEST(both_paths_in_turn)
 	multi_near("333");
 	multi_expect(&multi[0], "333", local, false);
 	ck_assert_uint_eq(fake_core_posted(), 0);
-	ck_assert_uint_eq(stats_now().arb_won, 1);
+	ck_assert_uint_eq(stats_now().recall_ok, 1);
 	poll_cq(4 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 	multi_far("4444");
 	multi_expect(&multi[0], "4444", remote, false);
 	multi_near("fifteen letters");
 	multi_expect(&multi[0], "fifteen letters", local, true);
-	ck_assert_uint_eq(stats_now().arb_won, 2);
+	ck_assert_uint_eq(stats_now().recall_ok, 2);
 	multi_expect_idle();
 }
 

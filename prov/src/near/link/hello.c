@@ -97,8 +97,8 @@ int near_listen(struct near_port *port, int dir)
 		ret = near_listen_there(port);
 	if (!ret)
 		return 0;
-	near_log(port, 1, "no socket for peers in other namespaces: %s; they "
-		 "are not met", strerror(-ret));
+	near_log(port, 1, "cannot open the connection socket: %s. Peers in "
+		 "other namespaces are not reachable", strerror(-ret));
 	if (port->dir >= 0)
 		close(port->dir);
 	port->dir = -1;

@@ -41,9 +41,9 @@ static void near_lane_cool(struct near_port *port, struct near_lane *lane)
 void near_lane_broken(struct near_port *port, struct near_lane *lane,
 		      const char *what, uint64_t value)
 {
-	near_log(port, 0, "peer with pid %d: %s %" PRIu64 " is impossible, it "
-		 "is cut off: it is defective, or its memory is",
-		 lane->peer->addr.pid, what, value);
+	near_log(port, 0, "peer %d: invalid %s %" PRIu64 " in its ring; "
+		 "disconnecting it. The peer is faulty or its shared memory "
+		 "is corrupt", lane->peer->addr.pid, what, value);
 	lane->broken = true;
 	if (lane->hot_at != NEAR_NOT_HOT)
 		near_lane_cool(port, lane);
@@ -168,12 +168,13 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
 	if (err == -EHOSTUNREACH && near_ring_refuse(port, index)) {
-		near_log(port, 0, "ring %u is of a process that is hidden, or "
-			 "another user's: it is refused", index);
+		near_log(port, 0, "ring %u: connection rejected, the sender "
+			 "belongs to another user or is hidden from /proc "
+			 "(hidepid)", index);
 		return;
 	}
-	near_log(port, err == -EHOSTUNREACH, "ring %u was taken by nobody that "
-		 "could: it is free again", index);
+	near_log(port, err == -EHOSTUNREACH, "ring %u: invalid or closed "
+		 "connection request; the ring is free again", index);
 	near_ring_free(port, index, near_tier_most(port->room.growing, index));
 }
 

@@ -38,13 +38,13 @@ static const char *near_mail_fault(const struct near_port *port,
 		return "it has another number of descriptors than it says";
 	if (near_addr_check(port, &hello->from) ||
 	    hello->from.nonce == port->addr.nonce)
-		return "it is of nobody that could send one";
+		return "bad sender address";
 	if (near_region_check_file(mail->fd[NEAR_GIVEN_REGION], &size))
-		return "its memory could be taken away";
+		return "memory that the sender can truncate";
 	if (fstat(mail->fd[NEAR_GIVEN_WAKE], &st) || !S_ISFIFO(st.st_mode))
-		return "what it is to be woken by is no pipe";
+		return "the wakeup descriptor is not a pipe";
 	if (!duo_proc_is_pidfd(mail->fd[NEAR_GIVEN_PIDFD]))
-		return "nothing in it tells of its end";
+		return "no pidfd of the sender";
 	return NULL;
 }
 
@@ -55,9 +55,9 @@ static void near_mail_refuse(struct near_port *port,
 	if (port->refused_mail)
 		return;
 	port->refused_mail = true;
-	near_log(port, 0, "a message at the socket, from pid %d of user %d: "
-		 "%s; it is ignored, and so are others of that kind, without "
-		 "a word", mail->known ? (int)mail->cred.pid : -1,
+	near_log(port, 0, "invalid connection request from pid %d, uid %d: "
+		 "%s. Ignored; further ones are not reported",
+		 mail->known ? (int)mail->cred.pid : -1,
 		 mail->known ? (int)mail->cred.uid : -1, why);
 }
 
@@ -102,8 +102,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 		ret = near_hello_send(port, &peer->addr, NEAR_HELLO_ANSWER);
 	if (!ret || near_ask_later(-ret) || peer->told)
 		return;
-	near_log(port, 0, "peer with pid %d asks for our memory, and cannot be "
-		 "answered: %s%s", peer->addr.pid, strerror(-ret),
+	near_log(port, 0, "peer %d: cannot reply to its connection request: "
+		 "%s%s", peer->addr.pid, strerror(-ret),
 		 ret == -EMFILE ? ". Raise the limit of open files" : "");
 	peer->told = true;
 }
@@ -207,8 +207,8 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_hello_send(port, &peer->addr, NEAR_HELLO_ASK);
 	if (ret == -ECONNREFUSED) {
-		near_log(port, !!peer->asked_ms, "peer with pid %d: nobody is "
-			 "at its socket; it has ended, or is in another "
+		near_log(port, !!peer->asked_ms, "peer %d: its connection "
+			 "socket is closed; it has exited, or is in another "
 			 "network namespace", peer->addr.pid);
 		return -ESRCH;
 	}

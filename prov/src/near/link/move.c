@@ -62,16 +62,16 @@ static void near_move_answer(struct near_port *port, struct near_peer *peer)
 		return;
 	if (tier > peer->move.most ||
 	    !near_place(NEAR_SENDERS, 0, tier, &place)) {
-		near_log(port, 0, "peer with pid %d: a ring of size %u is "
-			 "impossible, it is cut off: it is defective, or its "
-			 "memory is", peer->addr.pid, tier);
+		near_log(port, 0, "peer %d: invalid ring size class %u; "
+			 "disconnecting it. The peer is faulty or its shared "
+			 "memory is corrupt", peer->addr.pid, tier);
 		near_peer_dies(port, peer);
 		return;
 	}
 	if (near_ring_extend(peer->tx.ctl, place.size)) {
-		near_log(port, 0, "peer with pid %d: its ring cannot be "
-			 "mapped: %s; it is cut off. The system has no memory "
-			 "left", peer->addr.pid, strerror(errno));
+		near_log(port, 0, "peer %d: cannot map its ring: %s; "
+			 "disconnecting it. The system is out of memory",
+			 peer->addr.pid, strerror(errno));
 		near_peer_dies(port, peer);
 		return;
 	}

@@ -304,15 +304,16 @@ static const char *near_connect_remedy(int err)
 	case -EMFILE:
 		return ". Raise the limit of open files";
 	case -EACCES:
-		return ". Another user's, or not to be traced";
+		return ". It belongs to another user, or may not be traced";
 	case -ENOMEM:
-		return ". The system, or a memory control group, has none left";
+		return ". The system, or a memory control group, is out of "
+		       "memory";
 	case -EINVAL:
-		return ": its address is of another version of near, or "
-		       "none. All processes need the same version";
+		return ": not an address of this version of near. Use the "
+		       "same version in all processes";
 	case -ENOTSUP:
-		return ": its memory is laid out for pages of another size. "
-		       "Run both without an emulator, or both in the same";
+		return ": its page size differs. Run both without an "
+		       "emulator, or both in the same";
 	default:
 		return "";
 	}
@@ -328,7 +329,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 	if (!peer->told && err != -ETIMEDOUT)
 		near_log(port, err == -ENOENT,
-			 "peer with pid %d: %s%s", peer->addr.pid,
+			 "peer %d: cannot connect: %s%s", peer->addr.pid,
 			 err == -ENOSPC ? "all its rings are in use" :
 			 strerror(-err), near_connect_remedy(err));
 	peer->told = true;
@@ -372,9 +373,10 @@ static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 		peer->waits_ms = now;
 	if (!port->patience_ms || now - peer->waits_ms < port->patience_ms)
 		return -EAGAIN;
-	near_log(port, 0, "peer with pid %d, in another namespace: it was asked "
-		 "for its memory %u ms ago and has not answered; it is to poll "
-		 "sooner, or to run in ours", peer->addr.pid,
+	near_log(port, 0, "peer %d (other namespace): no reply to the "
+		 "connection request within %u ms. Make it read its "
+		 "completion queue more often, or run it in the same pid "
+		 "namespace", peer->addr.pid,
 		 (unsigned int)(now - peer->waits_ms));
 	return -ETIMEDOUT;
 }

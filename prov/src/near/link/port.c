@@ -33,9 +33,9 @@ void near_log(const struct near_port *port, int level, const char *format, ...)
 bool near_port_barrier(struct near_port *port)
 {
 	if (!port->fence && !near_barrier()) {
-		near_log(port, port->barrier_failed, "membarrier: %s; idle "
-			 "rings are polled, and nobody sleeps, until it works",
-			 strerror(errno));
+		near_log(port, port->barrier_failed, "membarrier: %s; until "
+			 "it succeeds, idle rings are polled and threads do "
+			 "not sleep", strerror(errno));
 		port->barrier_failed = true;
 		return false;
 	}
@@ -67,12 +67,13 @@ static const char *near_port_remedy(int ret)
 {
 	switch (-ret) {
 	case EOPNOTSUPP:
-		return ". There is no /proc: mount it";
+		return ". Mount /proc";
 	case EFBIG:
-		return ". Raise the limit of the size of files, or lower "
+		return ". Raise the file size limit (ulimit -f), or lower "
 		       "FI_NEAR_RING_MEMORY";
 	case ENOMEM:
-		return ". The system, or a memory control group, has none left";
+		return ". The system, or a memory control group, is out of "
+		       "memory";
 	default:
 		return "";
 	}
@@ -150,7 +151,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	if (!ret)
 		ret = near_port_memory(port);
 	if (ret) {
-		near_log(port, 0, "no shared memory: %s%s", strerror(-ret),
+		near_log(port, 0, "cannot create shared memory: %s%s",
+			 strerror(-ret),
 			 near_port_remedy(ret));
 		near_port_free(port);
 		return ret;

@@ -34,7 +34,7 @@ static int near_control_answer(struct near_port *port, struct near_lane *lane,
 {
 	if (near_likely(near_tx_answered(port, lane->peer, slot, kind)))
 		return 0;
-	near_lane_broken(port, lane, "an answer to message", slot->ack.id);
+	near_lane_broken(port, lane, "CTS, SHARE or ACK id", slot->ack.id);
 	return -EPROTO;
 }
 
@@ -47,7 +47,7 @@ static int near_control_piece(struct near_port *port, struct near_lane *lane,
 	const uint8_t *data = near_rx_data(&lane->rx, len);
 
 	if (!op || !data || len > op->len - op->done) {
-		near_lane_broken(port, lane, "a piece of", len);
+		near_lane_broken(port, lane, "fragment length", len);
 		return -EPROTO;
 	}
 	near_rx_piece(port, op, data, len);

@@ -268,7 +268,7 @@ static int near_rma_answer_take(struct near_port *port,
 		answer.data = near_rx_data(&lane->rx, answer.len);
 	if (near_unlikely(!op || op->to->peer != lane->peer || !op->begun ||
 			  err > 4095)) {
-		near_lane_broken(port, lane, "an answer to", id);
+		near_lane_broken(port, lane, "reply id", id);
 		return -EPROTO;
 	}
 	if (near_likely(!err && near_rma_take_small(op, &answer))) {
@@ -276,7 +276,7 @@ static int near_rma_answer_take(struct near_port *port,
 		return 0;
 	}
 	if (!err && !near_rma_take(op, &answer)) {
-		near_lane_broken(port, lane, "an answer of", answer.len);
+		near_lane_broken(port, lane, "reply length", answer.len);
 		return -EPROTO;
 	}
 	if (err || op->answered == op->args.len)

@@ -306,7 +306,7 @@ static int near_rma_serve_slot(struct near_port *port, struct near_lane *lane,
 	int ret;
 
 	if (!data || near_rma_cannot_be(&ask)) {
-		near_lane_broken(port, lane, "a request of", ask.len);
+		near_lane_broken(port, lane, "request length", ask.len);
 		return -EPROTO;
 	}
 	if (ask.verb == NEAR_EVENT) {
@@ -319,7 +319,7 @@ static int near_rma_serve_slot(struct near_port *port, struct near_lane *lane,
 	if (near_unlikely(ask.offset && at->rejected == ask.id))
 		return 0;
 	if (near_unlikely(at->owe >= NEAR_RMA_OWE)) {
-		near_lane_broken(port, lane, "without reading answers, request",
+		near_lane_broken(port, lane, "request beyond the limit,",
 				 ask.id);
 		return -EPROTO;
 	}

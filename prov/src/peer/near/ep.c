@@ -200,8 +200,8 @@ void duo_near_met(void *ctx, struct near_peer *peer)
 		near_peer_set_user(peer, (void *) (uintptr_t) (number + 1));
 		return;
 	}
-	DUO_WARN(EP_DATA, "ep %p: %u local peers at a time, the core carries "
-		 "what goes to more\n", ctx, DUO_LOCAL_MAX);
+	DUO_WARN(EP_DATA, "ep %p: limit of %u local peers reached; the core "
+		 "carries messages to further ones\n", ctx, DUO_LOCAL_MAX);
 }
 
 void duo_near_forgotten(void *ctx, struct near_peer *peer)
@@ -248,7 +248,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	near_peer_ahead(near->port, peer);
 	number = duo_near_number(peer);
 	if (number == FI_ADDR_NOTAVAIL)
-		*reason = FI_DUO_PEER_FULL;
+		*reason = FI_DUO_NO_PEER_SLOT;
 	else if (!near_peer_usable(peer))
 		number = FI_ADDR_NOTAVAIL;
 	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
@@ -256,8 +256,8 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else
 		near->bound[number] = true;
 	if (number != FI_ADDR_NOTAVAIL)
-		*reason = duo_near_keeps_order(ep, &at) ? FI_DUO_REGISTERED :
-							  FI_DUO_NO_ORDER;
+		*reason = duo_near_keeps_order(ep, &at) ?
+			  FI_DUO_OK : FI_DUO_ORDER_UNSUPPORTED;
 	return number;
 }
 
@@ -294,7 +294,7 @@ const struct duo_peer duo_peer_near = {
 		.queue = DUO_NEAR_QUEUE,
 		.cq_data_size = sizeof(uint64_t),
 	},
-	.takes = "memory as FI_OFI_DUO_RING_MEMORY says",
+	.takes = "the memory of FI_OFI_DUO_RING_MEMORY",
 	.device = true,
 	.open = duo_near_open,
 	.enable = duo_near_enable,

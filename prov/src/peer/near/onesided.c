@@ -107,8 +107,9 @@ int duo_near_onesided_open(struct duo_ep *ep)
 			  ep->domain->table)) {
 		if (ep->opts.mixed_order || ep->core.carries_nothing)
 			return -FI_ENOMEM;
-		DUO_WARN(EP_CTRL, "ep %p: near: no memory for RMA; the core "
-			 "carries it to local peers\n", (void *) ep);
+		DUO_WARN(EP_CTRL, "ep %p: near: cannot allocate memory for "
+			 "RMA; the core carries RMA to local peers\n",
+			 (void *) ep);
 		return 0;
 	}
 	near->onesided = true;

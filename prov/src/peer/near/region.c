@@ -32,10 +32,9 @@ bool duo_near_serves(const struct fi_info *info)
 
 static const char *duo_near_table_remedy(int err)
 {
-	return err == EFBIG ? "Raise the limit of the size of files "
-			      "(ulimit -f)" :
+	return err == EFBIG ? "Raise the file size limit (ulimit -f)" :
 	       err == EMFILE ? "Raise the limit of open files (ulimit -n)" :
-			       "FI_LOG_LEVEL=info tells more";
+			       "FI_LOG_LEVEL=info prints details";
 }
 
 /* FI_MR_BASIC stands for both modes. */
@@ -64,8 +63,8 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 	duo_unlock(&domain->lock);
 	if (!ret)
 		return 0;
-	DUO_WARN(DOMAIN, "near: no table of memory regions: %s; %s. %s\n",
-		 strerror(-ret), needed ? "the domain is not opened" :
+	DUO_WARN(DOMAIN, "near: cannot open the region table: %s; %s. %s\n",
+		 strerror(-ret), needed ? "fi_domain fails" :
 		 "the core carries RMA and atomics to local peers",
 		 duo_near_table_remedy(-ret));
 	return needed ? ret : 0;
@@ -114,8 +113,8 @@ int duo_near_region_list(struct duo_mr *mr)
 	mr->listed = table && !ret;
 	duo_unlock(&domain->lock);
 	if (ret)
-		DUO_INFO(MR, "near: region with key 0x%" PRIx64 " is not "
-			 "listed, no local peer reaches it over near: %s\n",
+		DUO_INFO(MR, "near: cannot list the region with key 0x%" PRIx64
+			 ", local peers access it over the core: %s\n",
 			 mr->region.key, strerror(-ret));
 	return domain->fabric->traits.carries_nothing ? ret : 0;
 }
