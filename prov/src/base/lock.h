@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/util.h"
 
@@ -35,9 +36,14 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 	lock->watch = NULL;
 }
 
-/* lock.c: takes a lock that is held; wakes a thread that sleeps for it. */
+/* lock.c: takes a lock that is held. */
 void duo_lock_wait(struct duo_lock *lock);
-void duo_lock_wake(struct duo_lock *lock);
+/*
+ * Wakes a thread that sleeps for it; releases it. They return ret, so that a
+ * call of the data path ends with a jump to them.
+ */
+ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
+ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
 /* False: it is held. Pairs with the release in duo_lock_give(). */
 DUO_HOT bool duo_lock_try(struct duo_lock *lock)
@@ -58,6 +64,13 @@ DUO_HOT bool duo_lock_give(struct duo_lock *lock)
 	       DUO_LOCK_AWAITED;
 }
 
+/* duo_lock_give() as the last thing of a call that returns ret. */
+DUO_HOT ssize_t duo_lock_give_last(struct duo_lock *lock, ssize_t ret)
+{
+	return __builtin_expect(duo_lock_give(lock), false) ?
+	       duo_lock_wake(lock, ret) : ret;
+}
+
 /* Released by duo_unlock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
@@ -70,7 +83,7 @@ static inline void duo_unlock(struct duo_lock *lock)
 	if (__builtin_expect(lock->watch != NULL, false))
 		lock->watch(lock);
 	if (lock->on && duo_lock_give(lock))
-		duo_lock_wake(lock);
+		duo_lock_wake(lock, 0);
 }
 
 #endif /* DUO_LOCK_H */

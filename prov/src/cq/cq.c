@@ -52,29 +52,14 @@ static inline void duo_cq_taken(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* Other threads have to be told, or let in. */
-DUO_COLD ssize_t duo_cq_watched(struct duo_cq *cq, ssize_t ret)
-{
-	duo_unlock(&cq->domain->lock);
-	return ret;
-}
-
-DUO_COLD ssize_t duo_cq_awaited(struct duo_cq *cq, ssize_t ret)
-{
-	duo_lock_wake(&cq->domain->lock);
-	return ret;
-}
-
 /* duo_unlock(), as the last thing of a read that is to return ret. */
 DUO_HOT ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	struct duo_lock *lock = &cq->domain->lock;
 
 	if (__builtin_expect(lock->watch != NULL, false))
-		return duo_cq_watched(cq, ret);
-	if (lock->on && __builtin_expect(duo_lock_give(lock), false))
-		return duo_cq_awaited(cq, ret);
-	return ret;
+		return duo_unlock_last(lock, ret);
+	return lock->on ? duo_lock_give_last(lock, ret) : ret;
 }
 
 DUO_COLD ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf, size_t count,

@@ -31,18 +31,9 @@ duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 	return duo_cq_read_all(cq, buf, count, src);
 }
 
-/* Somebody else waits for the lock. */
-static __attribute__((noinline)) ssize_t duo_cq_read_wake(struct duo_cq *cq,
-							  ssize_t ret)
-{
-	duo_lock_wake(&cq->domain->lock);
-	return ret;
-}
-
 DUO_HOT ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 {
-	return DUO_LOCKED && near_unlikely(duo_lock_give(&cq->domain->lock)) ?
-	       duo_cq_read_wake(cq, ret) : ret;
+	return DUO_LOCKED ? duo_lock_give_last(&cq->domain->lock, ret) : ret;
 }
 
 /* What is in the hot lanes of a port, from at on. */
@@ -111,10 +102,7 @@ duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 
 static __attribute__((noinline)) ssize_t duo_cq_read_idle(struct duo_cq *cq)
 {
-	ssize_t ret = duo_cq_yield(cq);
-
-	duo_unlock(&cq->domain->lock);
-	return ret;
+	return duo_unlock_last(&cq->domain->lock, duo_cq_yield(cq));
 }
 
 DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,

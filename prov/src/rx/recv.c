@@ -325,12 +325,6 @@ DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	return ret;
 }
 
-ssize_t duo_recv_wake(struct duo_lock *lock)
-{
-	duo_lock_wake(lock);
-	return 0;
-}
-
 /* All but the msg variants use the endpoint's default flags. */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context)

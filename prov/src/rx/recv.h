@@ -47,9 +47,6 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
-/* A thread that waits for the lock, which is free, is woken. 0. */
-ssize_t duo_recv_wake(struct duo_lock *lock);
-
 /* It can be queued, and nothing else is to be done. Under the lock. */
 DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 			     const struct duo_want *want)
@@ -99,17 +96,15 @@ DUO_HOT bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 		return true;
 	}
 	if (locked && duo_lock_give(lock))
-		duo_lock_wake(lock);
+		duo_lock_wake(lock, 0);
 	return false;
 }
 
 /* What follows duo_recv_local(): releases the lock. 0. */
 DUO_HOT ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 {
-	struct duo_lock *lock = &duo_ep_of(ep_fid)->domain->lock;
-
-	return locked && __builtin_expect(duo_lock_give(lock), false) ?
-	       duo_recv_wake(lock) : 0;
+	return locked ? duo_lock_give_last(&duo_ep_of(ep_fid)->domain->lock,
+					   0) : 0;
 }
 
 /* Posts an entry: here, and on the core now, later or never. It is released

@@ -84,16 +84,10 @@ DUO_HOT ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 	return ret;
 }
 
-ssize_t duo_send_wake(struct duo_lock *lock)
-{
-	duo_lock_wake(lock);
-	return 0;
-}
-
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer)
 {
 	near_tell(peer);
-	return duo_lock_give(lock) ? duo_send_wake(lock) : 0;
+	return duo_lock_give_last(lock, 0);
 }
 
 static ssize_t duo_send_untagged(struct fid_ep *ep, const struct duo_send *send,

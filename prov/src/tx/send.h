@@ -51,8 +51,6 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 
 /* What has been sent is told to its receiver, and the lock is released. 0. */
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
-/* A thread that waits for the lock, which is free, is woken. 0. */
-ssize_t duo_send_wake(struct duo_lock *lock);
 
 /* The route of an address, if that is local; 0: it is not. Takes no lock. */
 DUO_HOT uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
@@ -111,7 +109,7 @@ DUO_HOT struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 		return NULL;	/* the core takes no lock of ours */
 	peer = duo_send_put(ep, call);
 	if (locked && near_unlikely(!peer) && duo_lock_give(lock))
-		duo_lock_wake(lock);
+		duo_lock_wake(lock, 0);
 	return peer;
 }
 
@@ -125,7 +123,7 @@ DUO_HOT ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 		return near_send_end(peer);
 	if (near_unlikely(!near_tx_told(&peer->tx)))
 		return duo_send_tell(lock, peer);
-	return near_unlikely(duo_lock_give(lock)) ? duo_send_wake(lock) : 0;
+	return duo_lock_give_last(lock, 0);
 }
 
 #endif /* DUO_SEND_H */

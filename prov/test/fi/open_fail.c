@@ -192,7 +192,7 @@ UNIT_TEST(enable_waits_without_the_lock)
 		usleep(5000);
 		ck_assert(duo_lock_try(lock));
 		if (duo_lock_give(lock))
-			duo_lock_wake(lock);
+			duo_lock_wake(lock, 0);
 	}
 	duo_registry_unlock(registry);
 	ck_assert_int_eq(pthread_join(thread, &ret), 0);
