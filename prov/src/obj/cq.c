@@ -35,26 +35,23 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }
 
-/* The peer that a receive names. */
-static fi_addr_t duo_cq_rx_src(const struct duo_rx *rx)
+void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
+			 uint64_t tag, fi_addr_t src, int err)
 {
-	return rx->addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL :
-						 rx->addr;
+	const struct fi_cq_err_entry entry = {
+		.op_context = context, .flags = flags, .tag = tag, .err = err,
+		.prov_errno = err,
+		DUO_CQ_ERR_SRC(src == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : src)
+	};
+
+	duo_cq_push_err(cq, &entry, -1);
 }
 
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 {
-	const struct fi_cq_err_entry entry = {
-		.op_context = rx->context,
-		.flags = duo_rx_cq_flags(rx),
-		.tag = rx->tag,
-		.err = err,
-		.prov_errno = err,
-		DUO_CQ_ERR_SRC(duo_cq_rx_src(rx))
-	};
-
 	rx->ep->rx.failed++;
-	duo_cq_push_err(cq, &entry, -1);
+	duo_cq_push_own_err(cq, rx->context, duo_rx_cq_flags(rx), rx->tag,
+			    rx->addr, err);
 }
 
 void duo_cq_wake(struct duo_cq *cq)

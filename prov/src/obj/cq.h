@@ -147,7 +147,10 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
-/* An error of our own about a receive; it is counted. */
+/* An error of our own; src: FI_ADDR_UNSPEC stands for none. */
+void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
+			 uint64_t tag, fi_addr_t src, int err);
+/* Of a receive; it is counted. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /* The core has or may soon have something for this CQ. Any thread. */

@@ -31,18 +31,13 @@ void duo_multi_release(struct duo_rx *owner)
 		.op_context = owner->context,
 		.flags = FI_MULTI_RECV,
 	};
-	const struct fi_cq_err_entry canceled = {
-		.op_context = owner->context,
-		.flags = duo_rx_cq_flags(owner) | FI_MULTI_RECV,
-		.err = FI_ECANCELED,
-		.prov_errno = FI_ECANCELED,
-		DUO_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
-	};
 
 	assert(!owner->open);
 	ep->rx.failed += owner->canceled;
 	if (owner->canceled)
-		duo_cq_push_err(ep->rx_cq, &canceled, -1);
+		duo_cq_push_own_err(ep->rx_cq, owner->context,
+				    duo_rx_cq_flags(owner) | FI_MULTI_RECV,
+				    0, FI_ADDR_UNSPEC, FI_ECANCELED);
 	else
 		duo_cq_push(ep->rx_cq, &released, FI_ADDR_NOTAVAIL);
 	TAILQ_REMOVE(&ep->multi.buffers, owner, link);

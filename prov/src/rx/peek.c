@@ -102,21 +102,6 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	return ret;
 }
 
-static ssize_t duo_peek_nothing(struct duo_ep *ep, const struct duo_recv *recv)
-{
-	const struct fi_cq_err_entry entry = {
-		.op_context = recv->context,
-		.flags = FI_RECV | FI_TAGGED,
-		.tag = recv->want.tag,
-		.err = FI_ENOMSG,
-		.prov_errno = FI_ENOMSG,
-		DUO_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
-	};
-
-	duo_cq_push_err(ep->rx_cq, &entry, -1);
-	return 0;
-}
-
 /*
  * An unexpected local message is one that no posted receive takes, so it
  * may be reported at once. The core may only be asked after it has every
@@ -132,7 +117,9 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 		return duo_peek_found(ep, rx, recv);
 	if (duo_recv_core_may(ep, &recv->want))
 		return duo_peek_core(ep, recv);
-	return duo_peek_nothing(ep, recv);
+	duo_cq_push_own_err(ep->rx_cq, recv->context, FI_RECV | FI_TAGGED,
+			    recv->want.tag, FI_ADDR_UNSPEC, FI_ENOMSG);
+	return 0;
 }
 
 static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,

@@ -19,20 +19,6 @@
 static_assert((DUO_NEAR_ABOUT | FI_COMPLETION) <= UINT32_MAX,
 	      "they fit into near_rma_args.about");
 
-DUO_COLD void duo_near_onesided_failed(struct duo_ep *ep,
-					      const struct near_peer *peer,
-					      void *context, uint64_t flags,
-					      int err)
-{
-	const struct fi_cq_err_entry error = {
-		.op_context = context, .flags = flags, .err = err,
-		.prov_errno = err,
-		DUO_CQ_ERR_SRC(duo_near_addr(ep, duo_near_number(peer)))
-	};
-
-	duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
-}
-
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err)
 {
@@ -43,7 +29,9 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 
 	duo_cntr_add_ep(ep, about & (FI_READ | FI_WRITE), err);
 	if (near_unlikely(err))
-		duo_near_onesided_failed(ep, peer, context, entry.flags, err);
+		duo_cq_push_own_err(ep->tx_cq, context, entry.flags, 0,
+				    duo_near_addr(ep, duo_near_number(peer)),
+				    err);
 	else if (about & FI_COMPLETION)
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }

@@ -49,13 +49,8 @@ static near_inline bool duo_near_of_device(const struct duo_near *near,
 DUO_COLD void duo_near_unsent(struct duo_ep *ep,
 			      const struct duo_near_sending *op, int err)
 {
-	const struct fi_cq_err_entry error = {
-		.op_context = op->context, .flags = op->flags, .err = err,
-		.prov_errno = err, DUO_CQ_ERR_SRC(op->to)
-	};
-
 	ep->tx.failed++;
-	duo_cq_push_err(ep->tx_cq, &error, FI_DUO_LOCAL);
+	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
 }
 
 /* Within a read, that is where near tells of it. */
