@@ -45,8 +45,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	if (!duo_route_mapped(word) || !ep->path_ep[FI_DUO_LOCAL])
 		return DUO_RECV_NOW;
 	number = duo_route_number(word);
-	return ep->confirmed[number / 64] & 1ULL << number % 64 ?
-	       DUO_RECV_NEVER : DUO_RECV_LATER;
+	return duo_ep_confirmed(ep, number) ? DUO_RECV_NEVER : DUO_RECV_LATER;
 }
 
 /*
@@ -63,8 +62,7 @@ DUO_HOT bool duo_recv_never(const struct duo_ep *ep, fi_addr_t addr)
 	word = duo_route_load(ep->route, addr);
 	number = duo_route_number(word);
 	return duo_route_state(word) != DUO_ROUTE_NONE &&
-	       duo_route_mapped(word) &&
-	       ep->confirmed[number / 64] & 1ULL << number % 64;
+	       duo_route_mapped(word) && duo_ep_confirmed(ep, number);
 }
 
 /* Can a message for *want come over the core? */

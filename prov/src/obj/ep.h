@@ -165,6 +165,12 @@ static inline bool duo_ep_enabled(const struct duo_ep *ep)
 	return ep->route_size;
 }
 
+/* Has the local peer of this number sent before? */
+static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
+{
+	return ep->confirmed[local / 64] >> local % 64 & 1;
+}
+
 /* Those of a CQ: an endpoint has one for both, or is in one list of each. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {

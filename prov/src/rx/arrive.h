@@ -43,8 +43,7 @@ DUO_HOT struct duo_rx *duo_arrival_take(struct duo_ep *ep,
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local);
 DUO_HOT void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 {
-	if (__builtin_expect(!(ep->confirmed[local / 64] &
-			       1ULL << local % 64), 0))
+	if (__builtin_expect(!duo_ep_confirmed(ep, local), 0))
 		duo_arrival_confirm_new(ep, local);
 }
 

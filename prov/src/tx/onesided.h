@@ -41,16 +41,6 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
-/* Is a fi_addr known to be a local peer's? Then word says which. */
-static near_inline bool duo_onesided_local(const struct duo_ep *ep,
-					   fi_addr_t dest, uint64_t *word)
-{
-	if (near_unlikely(dest >= ep->route_size))
-		return false;
-	*word = duo_route_load(ep->route, dest);
-	return duo_route_state(*word) == DUO_ROUTE_LOCAL;
-}
-
 /*
  * By near, if it is small, and if no flag or order asks for more. false: nothing
  * has been done. What is injected, by NEAR_RMA_COPY, is not reported.
@@ -66,7 +56,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	uint64_t word;
 
 	if (near_unlikely(!near || !near_rma_is_small(&op) ||
-			  !duo_onesided_local(ep, dest, &word)))
+			  !(word = duo_send_route(ep, dest))))
 		return false;
 	duo_lock(&ep->domain->lock);
 	peer = near->peer[duo_route_number(word)];
