@@ -218,12 +218,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			 "FI_OFI_DUO_LOCAL=off\n", attr->events);
 		return -FI_ENOSYS;
 	}
-	if (duo_waiter_knows(attr->wait_obj))
-		return 0;
-	DUO_WARN(CNTR, "counter wait object %d is not supported; use "
-		 "FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
-		 attr->wait_obj);
-	return -FI_ENOSYS;
+	return 0;
 }
 
 int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,

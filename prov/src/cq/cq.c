@@ -239,27 +239,14 @@ static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
 	return ret;
 }
 
-/* 0, -FI_EINVAL or -FI_ENOSYS, as fi_cq(3) says. */
-static int duo_cq_check(const struct fi_cq_attr *attr)
-{
-	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
-		return -FI_EINVAL;
-	if (duo_waiter_knows(attr->wait_obj))
-		return 0;
-	DUO_WARN(CQ, "wait object %d is not supported; use FI_WAIT_NONE, "
-		 "FI_WAIT_UNSPEC, FI_WAIT_YIELD or FI_WAIT_FD\n",
-		 attr->wait_obj);
-	return -FI_ENOSYS;
-}
-
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context)
 {
 	struct duo_cq *cq;
-	int ret = duo_cq_check(attr);
+	int ret;
 
-	if (ret)
-		return ret;
+	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
+		return -FI_EINVAL;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

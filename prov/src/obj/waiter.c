@@ -9,6 +9,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include "base/log.h"
 #include "base/params.h"
 #include "obj/waiter.h"
 
@@ -17,6 +18,13 @@ int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 {
 	int ret;
 
+	if (obj != FI_WAIT_NONE && obj != FI_WAIT_UNSPEC &&
+	    obj != FI_WAIT_YIELD && obj != FI_WAIT_FD) {
+		DUO_WARN(CQ, "wait object %d is not supported; use "
+			 "FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD or "
+			 "FI_WAIT_FD\n", obj);
+		return -FI_ENOSYS;
+	}
 	*waiter = (struct duo_waiter) { obj, -1, -1, -1 };
 	if (!wanted)
 		return 0;

@@ -18,14 +18,9 @@ struct duo_waiter {
 	int event_fd, timer_fd;
 };
 
-/* Can we open one of these? */
-static inline bool duo_waiter_knows(enum fi_wait_obj obj)
-{
-	return obj == FI_WAIT_NONE || obj == FI_WAIT_UNSPEC ||
-	       obj == FI_WAIT_YIELD || obj == FI_WAIT_FD;
-}
-
-/* Without a descriptor unless it is wanted. */
+/*
+ * Without a descriptor unless it is wanted. -FI_ENOSYS: no wait object of ours.
+ */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
