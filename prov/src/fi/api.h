@@ -89,7 +89,6 @@ int duo_ep_name_local(struct duo_ep *ep);
  */
 int duo_ep_open_local(struct duo_ep *ep);
 void duo_ep_close_local(struct duo_ep *ep);
-void duo_ep_drain_local(struct duo_ep *ep);
 
 /* stats.c */
 extern struct fi_ops_duo duo_ops;

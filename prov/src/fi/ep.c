@@ -309,7 +309,8 @@ static int duo_ep_close(struct fid *fid)
 	duo_lock(&domain->lock);
 	ep->closing = true;
 	duo_ep_attend(ep);
-	duo_ep_drain_local(ep);
+	if (ep->path_ep[FI_DUO_LOCAL])	/* what was sent must still leave */
+		domain->peer->drain(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
 	if (ret) {

@@ -73,21 +73,14 @@ static struct fi_info *duo_ask_core(const struct duo_query *query,
 	return ret ? NULL : info;
 }
 
-typedef bool (*duo_usable)(struct fi_info *info,
-			   const struct duo_query *query);
-
-static bool duo_info_wrapped_usable(struct fi_info *info,
-				    const struct duo_query *query)
+static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
+			    bool direct)
 {
+	if (direct)
+		return duo_traits_direct(info->fabric_attr);
 	return !duo_info_restrict(info) &&
 	       !duo_info_satisfies(info, query->hints) &&
 	       duo_opened_from_core(&query->opened, query->hints, info);
-}
-
-static bool duo_info_direct_usable(struct fi_info *info,
-				   const struct duo_query *query)
-{
-	return duo_traits_direct(info->fabric_attr);
 }
 
 /* A core that nobody names: libfabric is to give our own name alone. */
@@ -102,7 +95,7 @@ static void duo_info_conceal(struct fi_info *info)
 /* Drops what we cannot use; the rest is appended at *tail. */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
-				   const char *core, duo_usable usable,
+				   const char *core, bool direct,
 				   struct fi_info **tail)
 {
 	struct fi_info *info, *next;
@@ -111,7 +104,7 @@ static struct fi_info **duo_select(struct fi_info *list,
 		next = info->next;
 		info->next = NULL;
 		if (!strcasecmp(info->fabric_attr->prov_name, core) &&
-		    usable(info, query)) {
+		    duo_info_usable(info, query, direct)) {
 			duo_info_conceal(info);
 			*tail = info;
 			tail = &info->next;
@@ -141,7 +134,7 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 		duo_traits_ask(hints);
 		duo_opened_to_core(&query->opened, hints);
 		tail = duo_select(duo_ask_core(query, hints), query, core,
-				  duo_info_wrapped_usable, tail);
+				  false, tail);
 	}
 	fi_freeinfo(hints);
 	return tail;
@@ -166,7 +159,7 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 		return tail;
 	if (!duo_hints_name(hints, core))
 		tail = duo_select(duo_ask_core(query, hints), query, core,
-				  duo_info_direct_usable, tail);
+				  true, tail);
 	fi_freeinfo(hints);
 	return tail;
 }

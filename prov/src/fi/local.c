@@ -232,16 +232,6 @@ int duo_ep_open_local(struct duo_ep *ep)
 	return 0;
 }
 
-/*
- * What we have sent must still leave. The endpoint is closing, so nothing is
- * matched meanwhile.
- */
-void duo_ep_drain_local(struct duo_ep *ep)
-{
-	if (ep->path_ep[FI_DUO_LOCAL])
-		ep->domain->peer->drain(ep);
-}
-
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {

@@ -108,14 +108,6 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
-/* Writes what stays the same in an entry. */
-static struct duo_rx *duo_rx_fresh(const struct duo_rx_pool *pool,
-				   struct duo_rx *rx)
-{
-	rx->ep = pool->ep;
-	return rx;
-}
-
 /* Adds a range; what is left of the last one goes to the free entries. */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {
@@ -132,9 +124,10 @@ static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 	pool->refused = ret;
 	if (ret)
 		return ret;
-	for (; rest < end; rest++)
-		SLIST_INSERT_HEAD(&pool->free, duo_rx_fresh(pool, rest),
-				  free_link);
+	for (; rest < end; rest++) {
+		rest->ep = pool->ep;
+		SLIST_INSERT_HEAD(&pool->free, rest, free_link);
+	}
 	return 0;
 }
 
@@ -147,7 +140,8 @@ struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
 {
 	if (pool->next == pool->end && duo_rx_pool_grow(pool))
 		return NULL;
-	return duo_rx_fresh(pool, pool->next++);
+	pool->next->ep = pool->ep;
+	return pool->next++;
 }
 
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
