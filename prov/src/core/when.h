@@ -25,16 +25,14 @@ enum duo_recv_when {
 DUO_HOT enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
-	if (addr == FI_ADDR_UNSPEC)
-		return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER :
-						   DUO_RECV_NOW;
-	return DUO_RECV_NO_SOURCE;
+	if (addr != FI_ADDR_UNSPEC)
+		return DUO_RECV_NO_SOURCE;
+	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
 DUO_HOT enum duo_recv_when
 duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 {
-	fi_addr_t number;
 	uint64_t word;
 
 	if (want->addr >= ep->route_size)
@@ -42,27 +40,19 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	word = duo_route_load(ep->route, want->addr);
 	if (duo_route_state(word) == DUO_ROUTE_NONE)
 		return DUO_RECV_NO_SOURCE;
-	if (!duo_route_mapped(word) || !ep->path_ep[FI_DUO_LOCAL])
+	if (!duo_route_mapped(word))
 		return DUO_RECV_NOW;
-	number = duo_route_number(word);
-	return duo_ep_confirmed(ep, number) ? DUO_RECV_NEVER : DUO_RECV_LATER;
+	if (duo_ep_confirmed(ep, duo_route_number(word)))
+		return DUO_RECV_NEVER;
+	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/*
- * Over an open local side: true if the core never gets a receive that names
- * addr, or of any source.
- */
-DUO_HOT bool duo_recv_never(const struct duo_ep *ep, fi_addr_t addr)
+/* Over an open local side: does the core never get such a receive? */
+DUO_HOT bool duo_recv_never(const struct duo_ep *ep,
+			    const struct duo_want *want)
 {
-	fi_addr_t number;
-	uint64_t word;
-
-	if (addr >= ep->route_size)
-		return addr == FI_ADDR_UNSPEC && ep->core.carries_nothing;
-	word = duo_route_load(ep->route, addr);
-	number = duo_route_number(word);
-	return duo_route_state(word) != DUO_ROUTE_NONE &&
-	       duo_route_mapped(word) && duo_ep_confirmed(ep, number);
+	return duo_recv_when(ep, want) == DUO_RECV_NEVER ||
+	       (want->addr == FI_ADDR_UNSPEC && ep->core.carries_nothing);
 }
 
 /* Can a message for *want come over the core? */
