@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""What ofi_duo is to reach, as ratios of medians in one run."""
+"""The targets of ofi_duo, as ratios of medians in one run."""
 
 import re
 from math import exp, log
@@ -37,7 +37,7 @@ class Target:
         return results.get(config, metric)
 
     def ratios(self, results):
-        """[(size or None, Ratio)] of what was measured on both sides."""
+        """[(size or None, Ratio)] of the sizes measured on both sides."""
         if self.sizes is None:
             pairs = [(None, self.metric)]
         else:
@@ -229,7 +229,7 @@ def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
 
 
 def all_targets(results):
-    """Through MPI: against whatever a user would take instead."""
+    """Through MPI: against each transport that a user could select instead."""
     return TARGETS + [target
                       for under in ("mpi-efa-shm", "mpi-ob1-sm", "mpi-ucx")
                       for target in mpi_targets(results, under=under)]

@@ -54,7 +54,7 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Only endpoints are told apart by what they are bound to. */
+/* Only an endpoint distinguishes the kinds of objects bound to it. */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -223,7 +223,7 @@ static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	return 0;
 }
 
-/* What waits for it waits for nothing. */
+/* A thread may always sleep: no event ever arrives. */
 static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
 			    int count)
 {

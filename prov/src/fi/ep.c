@@ -234,7 +234,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
-	duo_cntr_rouse(ep);	/* who sleeps has to arm this one, too */
+	duo_cntr_rouse(ep);	/* sleeping threads must arm this endpoint, too */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }
@@ -341,7 +341,7 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* Of the core's queues: the peer's are larger, and nobody counts both. */
+/* Space in the core's queues: the peer's are larger, and a sum is not kept. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

@@ -114,9 +114,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 
 /*
  * True if an endpoint of this info can be opened in the domain. A domain that
- * the core itself has named, in answer to this query, serves more than what it
- * was opened for: the core has added what the info has. Device memory is the
- * exception, because the domain's local peer was chosen without.
+ * the core itself has named, in answer to this query, serves more than it was
+ * opened for: the core has added the info's capabilities. Device memory is the
+ * exception: it had no part in the choice of the domain's local peer.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -145,7 +145,7 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 	return first;
 }
 
-/* Nobody has asked for it, so regions have to be named as the info says. */
+/* The hints do not name a domain, so its MR mode must be the info's. */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
 			const struct fi_info *info)

@@ -27,7 +27,7 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* When a file in the directory came or went last; 0: not known. */
+/* Time of the last change to the directory's files, ns; 0: fstat failed. */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -78,7 +78,7 @@ int duo_registry_lock(const char *base, enum duo_registry_hold hold)
 	return ret;
 }
 
-/* A child that was forked meanwhile has the descriptor as well. */
+/* Explicit LOCK_UN: a forked child may have the descriptor as well. */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
@@ -134,7 +134,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* Removed by another one who left: what has the name now is not ours. */
+/* If another process has removed it, the name is now of another directory. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: both paths', the route of each address, and its receives.
- * What belongs to one layer is a struct of its own in it. Under the domain's
- * lock, but for what sends over the core read. Cost: what a message touches is
- * in its first lines; the rest is for the rare ways.
+ * An endpoint: both paths' endpoints, the route of each address, the receives.
+ * Each layer has a struct of its own in it. Locks: the domain's lock, except for
+ * the fields that sends over the core read. Cost: the first cache lines have the
+ * fields that a message touches; the others are for the slow path.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -32,15 +32,15 @@ struct duo_near;
 struct duo_shm;
 struct duo_up;
 
-/* What makes a receive more than one that is reported and filled. */
+/* Reasons for which a receive is not simply filled and reported. */
 enum duo_rx_special {
 	DUO_RX_SELECTIVE = 1,	/* reported with FI_COMPLETION only */
 	DUO_RX_DEVICE = 2,	/* its descriptors may be of device memory */
 };
 
 /*
- * duo_ep.attention: whose calls have more to look at than whether a small
- * message over near can be sent now, or a receive be queued.
+ * duo_ep.attention: calls that must check more than whether a small message can
+ * be sent over near now, or a receive be queued.
  */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,	/* receives of a kind */
@@ -70,7 +70,7 @@ struct duo_ep_multi {
 	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
-/* What receives are, how many have failed, and messages without: rx/. */
+/* Attributes of receives, failures, unresolved and claimed messages: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
 	size_t iov_limit;
@@ -91,7 +91,7 @@ struct duo_ep_tx {
 	uint64_t pending;	/* large ones under way over near */
 };
 
-/* What it was opened for, and what options say. */
+/* Capabilities that it was opened for, and options. */
 struct duo_ep_opts {
 	bool wants_local;	/* it is to have a local side */
 	bool messages;		/* FI_MSG or FI_TAGGED; else RMA alone, which
@@ -105,8 +105,8 @@ struct duo_ep_opts {
 };
 
 /*
- * What each message touches comes first, in the order of use: three cache
- * lines for a send, six for a receive.
+ * The fields that each message touches come first, in the order of use: three
+ * cache lines for a send, six for a receive.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
@@ -152,7 +152,7 @@ struct duo_ep {
 	struct duo_publication publication;
 	struct duo_near *near_named;	/* what is to be near; see near_ep.h */
 	struct duo_shm *shm;		/* NULL: another peer, or none */
-	struct fid_peer_srx peer_srx;	/* libfabric's shm asks there */
+	struct fid_peer_srx peer_srx;	/* libfabric's shm calls it */
 };
 
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
@@ -192,7 +192,7 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 	return next ? next : LIST_FIRST(&cq->tx_eps);
 }
 
-/* ep.c: after each change to what attention rests on. */
+/* ep.c: after each change to a condition of attention. */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
@@ -205,7 +205,7 @@ static inline void duo_ep_chore(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_CHORES;
 }
 
-/* True if a full local poll finds entries for what arrives unexpected. */
+/* True if there are entries for all unexpected messages of a local poll. */
 static inline bool duo_ep_room(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A send call of fi_msg(3) or fi_tagged(3), whatever its variant: fi/calls.c
- * writes it down, tx/send.c passes it to a path's endpoint. No lock.
+ * A send call of fi_msg(3) or fi_tagged(3), in any variant: fi/calls.c fills
+ * it in, tx/send.c passes it to a path's endpoint. No lock.
  */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H
@@ -17,7 +17,7 @@
 
 enum duo_send_variant {
 	DUO_SEND,		/* one buffer, with or without remote data */
-	DUO_SEND_INJECT,	/* likewise; a success is not reported */
+	DUO_SEND_INJECT,	/* the same; success is not reported */
 	DUO_SEND_VECTOR,
 	DUO_SEND_FLAGS,		/* fi_sendmsg, fi_tsendmsg */
 };

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What somebody sleeps on, of a completion queue or a counter: one descriptor
- * for all that can wake him, with an event for what other threads of this
- * process do. Where somebody cannot signal, a timer stands for it.
+ * The wait object of a completion queue or a counter: one descriptor for all
+ * sources that can wake a sleeping thread, with an eventfd that the other threads
+ * of this process signal. A timer stands for sources that cannot signal.
  */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
@@ -14,17 +14,18 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	int fd;		/* -1: nobody sleeps on it */
+	int fd;		/* -1: no thread sleeps on it */
 	int event_fd, timer_fd;
 };
 
 /*
- * Without a descriptor unless it is wanted. -FI_ENOSYS: no wait object of ours.
+ * Opens a descriptor only if one is wanted. -FI_ENOSYS: a wait object that we do
+ * not support.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* A descriptor that wakes him, too. A negative one is passed on. */
+/* Adds a descriptor that wakes the thread, too. Returns a negative fd as is. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close of an endpoint, and what is read after it. The model closes endpoints
- * with receives and messages in every state.
+ * fi_close of an endpoint, and reads of its CQ afterwards. The model closes
+ * endpoints with receives and messages in every state.
  */
 
 #include "fixture.h"
@@ -32,7 +32,7 @@ UNIT_TEST(message_for_a_lazy_receive)
 	close_ep();
 }
 
-/* What has completed before is still read. */
+/* Completions from before the close are still read. */
 UNIT_TEST(completed)
 {
 	post_recv(&slot[0], local, TAG);
