@@ -188,7 +188,7 @@ DUO_HOT int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 	return ret;
 }
 
-DUO_HOT int duo_lazy_flush_credited(struct duo_ep *ep, const uint32_t *count)
+DUO_HOT int duo_lazy_flush_core_polled(struct duo_ep *ep, const uint32_t *count)
 {
 	uint64_t posted = ep->stats.core_posted;
 	int ret = duo_lazy_flush_while(ep, count);
@@ -200,12 +200,12 @@ DUO_HOT int duo_lazy_flush_credited(struct duo_ep *ep, const uint32_t *count)
 
 int duo_lazy_flush(struct duo_ep *ep)
 {
-	return duo_lazy_flush_credited(ep, &ep->lazy.count);
+	return duo_lazy_flush_core_polled(ep, &ep->lazy.count);
 }
 
 int duo_lazy_flush_due(struct duo_ep *ep)
 {
-	return duo_lazy_flush_credited(ep, &ep->lazy.due);
+	return duo_lazy_flush_core_polled(ep, &ep->lazy.due);
 }
 
 int duo_lazy_flush_once(struct duo_ep *ep)

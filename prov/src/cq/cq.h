@@ -47,7 +47,8 @@ extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked;
 /* Has the core something to do? */
 DUO_HOT bool duo_cq_core_busy(const struct duo_cq *cq)
 {
-	return atomic_load_explicit(&cq->core_credit, memory_order_relaxed);
+	return atomic_load_explicit(&cq->core_poll_budget,
+				    memory_order_relaxed);
 }
 
 /* Is the core polled in every read? */

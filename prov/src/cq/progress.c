@@ -53,11 +53,11 @@ DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
  */
 DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
 {
-	uint32_t credit = atomic_load_explicit(&cq->core_credit,
+	uint32_t credit = atomic_load_explicit(&cq->core_poll_budget,
 					       memory_order_relaxed);
 
 	if (credit)
-		atomic_store_explicit(&cq->core_credit, credit - 1,
+		atomic_store_explicit(&cq->core_poll_budget, credit - 1,
 				      memory_order_relaxed);
 	else if (cq->local_idle <= cq->local_busy &&
 		 cq->core_skip < duo_params.core_poll_interval)

@@ -58,8 +58,8 @@ struct duo_cq {
 	uint32_t ring_left;	/* reads of the ring until one that polls, */
 	uint32_t ring_every;	/* of so many, and when the last one did: */
 	uint64_t ring_ms;
-	atomic_uint core_credit;	/* polls that the core gets beside those;
-					 * a race may lose some */
+	atomic_uint core_poll_budget; /* polls that the core gets beside those;
+				       * a race may lose some */
 	LIST_HEAD(, duo_ep) rx_eps;	/* that receive into this CQ */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes here */
 	LIST_HEAD(, duo_ep) tx_eps;	/* that only send */
@@ -154,10 +154,10 @@ void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /* The core has or may soon have something for this CQ. Any thread. */
-#define DUO_CORE_CREDIT 1024	/* polls */
+#define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)
 {
-	atomic_store_explicit(&cq->core_credit, DUO_CORE_CREDIT,
+	atomic_store_explicit(&cq->core_poll_budget, DUO_CORE_POLL_BUDGET,
 			      memory_order_relaxed);
 }
 

@@ -147,7 +147,7 @@ UNIT_TEST(a_send_meanwhile_has_its_polls)
 	fake.core.on_post = give_credit;
 	while (!fake.core.posts)
 		poll_busy(DUO_TAGGED);
-	ck_assert_uint_gt(fixture_ep()->rx_cq->core_credit, 0);
+	ck_assert_uint_gt(fixture_ep()->rx_cq->core_poll_budget, 0);
 }
 
 /* A poll may take away at once what a send has given. */
@@ -159,7 +159,7 @@ UNIT_TEST(the_core_is_seen_without_credit)
 	duo_params.core_poll_interval = 10;
 	post(DUO_TAGGED, &slot[0], TAG);
 	for (i = 0; i < 100; i++) {
-		fixture_ep()->rx_cq->core_credit = 0;
+		fixture_ep()->rx_cq->core_poll_budget = 0;
 		poll_busy(DUO_TAGGED);
 	}
 	ck_assert_int_eq(fake.core.polls - start, 10);

@@ -289,7 +289,7 @@ UNIT_TEST(core_is_asked_seldom)
 	open_with(&receivers[0]);
 	duo_params.core_poll_interval = 10;
 	fi_cntr_read(fx.cntr);
-	fixture_ep()->tx_cq->core_credit = 0;
+	fixture_ep()->tx_cq->core_poll_budget = 0;
 	before = fake.core.cntr_reads;
 	for (i = 0; i < 100; i++)
 		fi_cntr_read(fx.cntr);
