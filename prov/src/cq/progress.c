@@ -140,11 +140,11 @@ static bool duo_ep_yields(const struct duo_ep *ep)
 {
 	return ep->path_ep[FI_DUO_LOCAL] &&
 	       (duo_params.yield_always ||
-		ep->domain->peer->crowded(ep,
+		ep->domain->peer->oversubscribed(ep,
 				duo_registry_count(ep->publication.dir)));
 }
 
-static bool duo_cq_look_crowd(const struct duo_cq *cq)
+static bool duo_cq_check_oversub(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
 
@@ -155,13 +155,13 @@ static bool duo_cq_look_crowd(const struct duo_cq *cq)
 }
 
 /* Processes come, go, and are bound to processors at any time. */
-static bool duo_cq_crowded(struct duo_cq *cq)
+static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
 
-	if (duo_crowd_due(&cq->crowd, now))
-		duo_crowd_told(&cq->crowd, now, duo_cq_look_crowd(cq));
-	return cq->crowd.crowded;
+	if (duo_oversub_due(&cq->oversub, now))
+		duo_oversub_update(&cq->oversub, now, duo_cq_check_oversub(cq));
+	return cq->oversub.oversubscribed;
 }
 
 /*
@@ -174,7 +174,7 @@ static bool duo_cq_crowded(struct duo_cq *cq)
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
-	if (!cq->local_idle || !duo_cq_crowded(cq))
+	if (!cq->local_idle || !duo_cq_oversubscribed(cq))
 		return -FI_EAGAIN;
 	duo_unlock(&cq->domain->lock);
 	sched_yield();

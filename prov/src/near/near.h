@@ -195,10 +195,10 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * else runs on one of them? pid[] is sorted afterwards. Cost: two system calls
  * for each process, less where there are processors enough for all.
  */
-bool near_crowd(pid_t *pid, size_t count, size_t others);
+bool near_oversub(pid_t *pid, size_t count, size_t others);
 
 /* Of so many endpoints so many are known, which there may be more of. */
-static inline size_t near_crowd_others(size_t endpoints, size_t known)
+static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
 }
@@ -209,7 +209,7 @@ static inline size_t near_crowd_others(size_t endpoints, size_t known)
  * on this host; those that the port does not know count as processes of which
  * nothing is known. 0: nobody has counted.
  */
-bool near_crowded(const struct near_port *port, size_t endpoints);
+bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
  * Sleeping: near_wait_fd() is a descriptor that becomes readable when

@@ -17,7 +17,7 @@
 
 #include "base/compat.h"
 #include "base/util.h"
-#include "obj/crowd.h"
+#include "obj/oversub.h"
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
@@ -71,7 +71,7 @@ struct duo_cq {
 	uint32_t slow;		/* looks in a row that came late */
 	atomic_bool signaled;
 	fi_addr_t core_src[DUO_CORE_BATCH]; /* where nobody asks for it */
-	struct duo_crowd_turn crowd;	/* is who waits to yield? */
+	struct duo_oversub_check oversub;	/* whether idle reads yield */
 	struct duo_waiter waiter;	/* see cq/wait.c */
 	bool core_signals;
 	int core_fd;		/* the core's, in that case */

@@ -86,7 +86,7 @@ struct duo_peer {
 	 * than the processors that we have for all of them? endpoints: that
 	 * have records, some of which it may not know.
 	 */
-	bool (*crowded)(const struct duo_ep *ep, size_t endpoints);
+	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
 	 * Before somebody sleeps who waits for what the endpoint does: peers
 	 * write to a descriptor of his (cq/wait.c) when there is something.

@@ -277,7 +277,7 @@ bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 }
 
 /* Where the other endpoints' processes may run is not looked up. */
-bool duo_shm_crowded(const struct duo_ep *ep, size_t endpoints)
+bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
-	return near_crowd(NULL, 0, near_crowd_others(endpoints, 1));
+	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));
 }

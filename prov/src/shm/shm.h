@@ -72,7 +72,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason);
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number);
-bool duo_shm_crowded(const struct duo_ep *ep, size_t endpoints);
+bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);

@@ -151,9 +151,9 @@ static int duo_near_enable(struct duo_ep *ep)
 	return 0;
 }
 
-static bool duo_near_crowded(const struct duo_ep *ep, size_t endpoints)
+static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
-	return near_crowded(ep->near->port, endpoints);
+	return near_oversubscribed(ep->near->port, endpoints);
 }
 
 /* What is queued as large still needs answers to those who receive it. */
@@ -300,7 +300,7 @@ const struct duo_peer duo_peer_near = {
 	.enable = duo_near_enable,
 	.count = duo_near_count,
 	.poll = duo_near_poll,
-	.crowded = duo_near_crowded,
+	.oversubscribed = duo_near_oversubscribed,
 	.arm = duo_near_arm,
 	.woken = duo_near_woken,
 	.drain = duo_near_drain,

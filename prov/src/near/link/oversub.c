@@ -28,7 +28,7 @@ static size_t near_cpus_count(const struct near_cpus *cpus)
 }
 
 /* What processes may run on, and how many there are that may nowhere else. */
-struct near_crowding {
+struct near_oversub_set {
 	struct near_cpus cpus;
 	size_t processes;
 };
@@ -37,21 +37,22 @@ struct near_crowding {
  * Of a process that is hidden, or in another pid namespace, no processors are
  * known: its host is ours, and so may they be.
  */
-static bool near_crowd_needs(const struct near_crowding *crowding, bool known,
-			     const struct near_cpus *theirs)
+static bool near_oversub_needs(const struct near_oversub_set *set,
+			       bool known, const struct near_cpus *theirs)
 {
 	struct near_cpus both;
 
-	CPU_AND_S(sizeof(both), both.set, crowding->cpus.set, theirs->set);
+	CPU_AND_S(sizeof(both), both.set, set->cpus.set, theirs->set);
 	return !known || CPU_EQUAL_S(sizeof(both), both.set, theirs->set);
 }
 
 /*
- * Counts those of pid[], sorted, in crowding. joined: with the processors of
+ * Counts those of pid[], sorted, in *set. joined: with the processors of
  * each that has one of them; NULL: nobody asks.
  */
-static void near_crowd_count(struct near_crowding *crowding, const pid_t *pid,
-			     size_t count, struct near_cpus *joined)
+static void near_oversub_count(struct near_oversub_set *set,
+			       const pid_t *pid, size_t count,
+			       struct near_cpus *joined)
 {
 	struct near_cpus theirs, both;
 	pid_t self = getpid();
@@ -64,8 +65,7 @@ static void near_crowd_count(struct near_crowding *crowding, const pid_t *pid,
 		ret = pid[i] ? near_cpus_of(pid[i], &theirs) : -EPERM;
 		if (ret == -ESRCH)
 			continue;
-		crowding->processes += near_crowd_needs(crowding, !ret,
-							&theirs);
+		set->processes += near_oversub_needs(set, !ret, &theirs);
 		if (ret || !joined)
 			continue;
 		CPU_AND_S(sizeof(both), both.set, joined->set, theirs.set);
@@ -75,9 +75,9 @@ static void near_crowd_count(struct near_crowding *crowding, const pid_t *pid,
 	}
 }
 
-static bool near_crowding_is(const struct near_crowding *crowding)
+static bool near_oversub_is(const struct near_oversub_set *set)
 {
-	return crowding->processes > near_cpus_count(&crowding->cpus);
+	return set->processes > near_cpus_count(&set->cpus);
 }
 
 static int near_pid_order(const void *a, const void *b)
@@ -87,9 +87,9 @@ static int near_pid_order(const void *a, const void *b)
 	return *first < *second ? -1 : *first > *second;
 }
 
-bool near_crowd(pid_t *pid, size_t count, size_t others)
+bool near_oversub(pid_t *pid, size_t count, size_t others)
 {
-	struct near_crowding ours = { .processes = 1 + others }, all = ours;
+	struct near_oversub_set ours = { .processes = 1 + others }, all = ours;
 
 	if (near_cpus_of(0, &ours.cpus))
 		return true;	/* it was never wrong, only slow beside others */
@@ -98,15 +98,15 @@ bool near_crowd(pid_t *pid, size_t count, size_t others)
 	if (count)	/* pid may be NULL without any */
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	all.cpus = ours.cpus;
-	near_crowd_count(&ours, pid, count, &all.cpus);
-	if (near_crowding_is(&ours) ||
+	near_oversub_count(&ours, pid, count, &all.cpus);
+	if (near_oversub_is(&ours) ||
 	    count + others < near_cpus_count(&all.cpus))
-		return near_crowding_is(&ours);
-	near_crowd_count(&all, pid, count, NULL);
-	return near_crowding_is(&all);
+		return near_oversub_is(&ours);
+	near_oversub_count(&all, pid, count, NULL);
+	return near_oversub_is(&all);
 }
 
-bool near_crowded(const struct near_port *port, size_t endpoints)
+bool near_oversubscribed(const struct near_port *port, size_t endpoints)
 {
 	const struct near_peer *peer;
 	const struct near_link *link;
@@ -122,5 +122,5 @@ bool near_crowded(const struct near_port *port, size_t endpoints)
 				  sizeof(peer->addr));
 		pid[count++] = peer->far ? 0 : peer->addr.pid;
 	}
-	return near_crowd(pid, count, near_crowd_others(endpoints, known));
+	return near_oversub(pid, count, near_oversub_others(endpoints, known));
 }

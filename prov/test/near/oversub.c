@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "obj/crowd.h"
+#include "obj/oversub.h"
 #include "unit.h"
 
 #define PIDS 8
@@ -78,7 +78,7 @@ static bool crowd_of(const uint64_t *masks)
 		pid[n++] = FIRST + PIDS - 1 - (pid_t)i;
 	for (i = 0; i < PIDS; i++)
 		pid[n++] = FIRST + (pid_t)i;
-	return near_crowd(pid, n, 0);
+	return near_oversub(pid, n, 0);
 }
 
 UNIT_CASE("crowd", setup, NULL);
@@ -102,11 +102,11 @@ UNIT_TEST(unknown)
 	ck_assert(crowd_of(bound));
 	/* two without a pid are two */
 	ours = 3;
-	ck_assert(!near_crowd(far, 1, 0));
-	ck_assert(near_crowd(far, 2, 0));
+	ck_assert(!near_oversub(far, 1, 0));
+	ck_assert(near_oversub(far, 2, 0));
 	/* nor is anything known of ourselves */
 	ours = 0;
-	ck_assert(near_crowd(far, 0, 0));
+	ck_assert(near_oversub(far, 0, 0));
 }
 
 /* Nobody is looked at where all have a processor, however they are bound. */
@@ -116,7 +116,7 @@ UNIT_TEST(enough)
 
 	ours = ANYWHERE;
 	looks = 0;
-	ck_assert(!near_crowd(pid, 3, 0));
+	ck_assert(!near_oversub(pid, 3, 0));
 	ck_assert_int_eq(looks, 1);
 }
 
@@ -126,28 +126,28 @@ UNIT_TEST(strangers)
 	pid_t pid[1] = { FIRST };
 
 	ours = theirs[0] = 7;
-	ck_assert(!near_crowd(pid, 1, 1));
-	ck_assert(near_crowd(pid, 1, 2));
+	ck_assert(!near_oversub(pid, 1, 1));
+	ck_assert(near_oversub(pid, 1, 2));
 }
 
 /* What changes is looked at soon, what does not is looked at seldom. */
 UNIT_TEST(turns)
 {
-	struct duo_crowd_turn turn = {0};
+	struct duo_oversub_check turn = {0};
 	uint64_t now = 5, wait;
 
-	for (wait = DUO_CROWD_SOON; wait <= DUO_CROWD_LATE; wait *= 2) {
-		ck_assert(duo_crowd_due(&turn, now));
-		duo_crowd_told(&turn, now, false);
-		ck_assert(!duo_crowd_due(&turn, now + wait - 1));
+	for (wait = DUO_OVERSUB_SOON; wait <= DUO_OVERSUB_LATE; wait *= 2) {
+		ck_assert(duo_oversub_due(&turn, now));
+		duo_oversub_update(&turn, now, false);
+		ck_assert(!duo_oversub_due(&turn, now + wait - 1));
 		now += wait;
 	}
-	duo_crowd_told(&turn, now, false);
-	ck_assert(!duo_crowd_due(&turn, now + DUO_CROWD_LATE - 1));
-	now += DUO_CROWD_LATE;
-	duo_crowd_told(&turn, now, true);
-	ck_assert(turn.crowded);
-	ck_assert(duo_crowd_due(&turn, now + DUO_CROWD_SOON));
+	duo_oversub_update(&turn, now, false);
+	ck_assert(!duo_oversub_due(&turn, now + DUO_OVERSUB_LATE - 1));
+	now += DUO_OVERSUB_LATE;
+	duo_oversub_update(&turn, now, true);
+	ck_assert(turn.oversubscribed);
+	ck_assert(duo_oversub_due(&turn, now + DUO_OVERSUB_SOON));
 }
 
 /* A port has those that it knows, and none that has died. */
@@ -160,21 +160,21 @@ UNIT_TEST(port)
 
 	ours = theirs[0] = theirs[1] = 3;
 	rig_peer(rig, rig);
-	ck_assert(!near_crowded(rig->port, 0));
+	ck_assert(!near_oversubscribed(rig->port, 0));
 	for (i = 0; i < 2; i++) {
 		addr.pid = FIRST + i;
 		addr.nonce++;
 		ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[i]), 0);
-		ck_assert(near_crowded(rig->port, 0) == i);
+		ck_assert(near_oversubscribed(rig->port, 0) == i);
 	}
 	near_peer_dies(rig->port, peer[0]);
-	ck_assert(!near_crowded(rig->port, 0));
+	ck_assert(!near_oversubscribed(rig->port, 0));
 	/* of three endpoints it knows itself and another one */
-	ck_assert(!near_crowded(rig->port, 2));
-	ck_assert(near_crowded(rig->port, 3));
+	ck_assert(!near_oversubscribed(rig->port, 2));
+	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;
 	addr.pid_ns++;		/* pids of another namespace mean nothing */
 	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
-	ck_assert(near_crowded(rig->port, 0));
+	ck_assert(near_oversubscribed(rig->port, 0));
 	rig_close(rig);
 }
