@@ -10,10 +10,10 @@
  *
  * C: link/ring.h near_tx_publish near_tx_cold near_tx_told
  * C: link/ring.c near_tx_fence
- * C: link/peer.c near_bell
+ * C: link/peer.c near_doorbell_ring
  * C: link/barrier.c near_barrier_register near_barrier_ready
  * C: link/port.c near_port_barrier
- * C: link/lane.c near_lane_heat near_lane_cool near_ring_rang near_port_bell
+ * C: link/lane.c near_lane_heat near_lane_cool near_ring_rang near_port_doorbells
  * C: link/lane.c near_lanes_cool near_port_sweep
  * C: link/alive.c near_peer_drained near_port_reap
  *

@@ -9,8 +9,8 @@
  * anywhere (that is what the order of steps is), and one be killed. The ring of the
  * first is polled at first, that of the second is left to the bell.
  *
- * C: link/lane.c near_arm near_port_bell near_ring_rang near_lane_heat
- * C: link/peer.c near_bell near_wake
+ * C: link/lane.c near_arm near_port_doorbells near_ring_rang near_lane_heat
+ * C: link/peer.c near_doorbell_ring near_wake
  * C: link/alive.c near_woken near_wake_drain near_port_reap
  * C: link/port.c near_port_barrier
  * C: link/ring.h near_tx_publish near_tx_cold
@@ -57,7 +57,7 @@
 byte sent[2], got[2], pipe, sleeps;
 bool ended[2], hot[2];
 
-/* near_bell() */
+/* near_doorbell_ring() */
 inline bell(p)
 {
 #ifdef LOADS_FIRST

@@ -162,7 +162,7 @@ static void near_port_reap(struct near_port *port)
 	struct near_link *link, *next;
 	struct near_peer *peer;
 
-	near_port_bell(port);
+	near_port_doorbells(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		next = link->next;
 		peer = near_container(link, struct near_peer, link);

@@ -277,7 +277,7 @@ void near_rings_look(struct near_port *port)
 	}
 }
 
-void near_port_bell(struct near_port *port)
+void near_port_doorbells(struct near_port *port)
 {
 	struct near_region *region = port->region;
 	uint64_t words, bits;

@@ -30,7 +30,7 @@ static void near_move_post(struct near_peer *peer)
 	slot->move.more = peer->move.more;
 	near_tx_publish(tx, slot, (uint64_t)NEAR_KIND_MOVE << NEAR_WORD_KIND);
 	if (near_tx_cold(tx))
-		near_bell(peer);
+		near_doorbell_ring(peer);
 	peer->move.posted = true;
 }
 

@@ -82,7 +82,7 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 		near_port_watch_none(port);
 	__atomic_store_n(&peer->region->claim[peer->index].state,
 			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
-	near_bell(peer);
+	near_doorbell_ring(peer);
 	munmap(peer->tx.ctl, peer->ring_size);
 	near_region_close(peer->region);
 	near_tx_none(&peer->tx);
@@ -198,7 +198,7 @@ static bool near_wake(struct near_peer *peer)
  * bell armed for the next one. A sender that is stopped after the write cannot
  * clear what a later near_arm() has stored.
  */
-void near_bell(struct near_peer *peer)
+void near_doorbell_ring(struct near_peer *peer)
 {
 	struct near_region *region = peer->region;
 	uint32_t word = peer->index / 64, sleep;
@@ -294,7 +294,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	peer->told = false;
 	peer->region = region;
 	peer->state = NEAR_PEER_OPEN;
-	near_bell(peer);
+	near_doorbell_ring(peer);
 	return 0;
 }
 

@@ -261,7 +261,7 @@ int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* It is in no list any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
-void near_bell(struct near_peer *peer);
+void near_doorbell_ring(struct near_peer *peer);
 /* It has asked for our descriptors, or we for those of a sender: it stays. */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -282,7 +282,7 @@ int near_peer_open(const struct near_peer *peer, enum near_given which,
 void near_hello_close(struct near_port *port);
 
 /* lane.c */
-void near_port_bell(struct near_port *port);
+void near_port_doorbells(struct near_port *port);
 void near_port_sweep(struct near_port *port);
 /*
  * Where we may not look into the peer's descriptors but it may look into ours

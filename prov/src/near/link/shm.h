@@ -179,7 +179,8 @@ struct near_region {
 	uint32_t page;		/* bytes: near_page_size() of its owner */
 	/* the bell: bit i of word w for ring 64 w + i, bit w of bell_words */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
-	uint32_t armed;		/* 0: awake; else which sleep, see near_bell() */
+	uint32_t armed;		/* 0: awake; else which sleep, for
+				 * near_doorbell_ring() */
 	int32_t wake_fd;
 	uint64_t bell[NEAR_SENDERS / 64] __attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]

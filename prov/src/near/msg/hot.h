@@ -51,7 +51,7 @@ static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
 	if (near_unlikely(near_tx_cold(&peer->tx)))
-		near_bell(peer);
+		near_doorbell_ring(peer);
 	near_slot_ahead(port, peer);
 }
 
@@ -331,7 +331,7 @@ static near_inline int near_poll(struct near_port *port,
 
 	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
 					  __ATOMIC_RELAXED)))
-		near_port_bell(port);
+		near_port_doorbells(port);
 	for (i = 0; i < port->hot_count; i++) {
 		lane = port->hot[i];
 		if (near_rx_ready(&lane->rx, &slot, &word))

@@ -137,12 +137,12 @@ UNIT_LOOP(not_to_others, 0, 2)
 		us->port->region->closed = 1;
 	else
 		to_us->addr.start--;
-	near_bell(to_us);
+	near_doorbell_ring(to_us);
 	ck_assert(!rung(0));
 	ck_assert_uint_ne(armed(), 0);
 	us->port->region->closed = 0;
 	to_us->addr.start = start;
-	near_bell(to_us);
+	near_doorbell_ring(to_us);
 	ck_assert(rung(10000));
 }
 
