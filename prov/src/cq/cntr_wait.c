@@ -196,9 +196,9 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 	if (!ret && ep->rx_cq && ep->rx_cq != ep->tx_cq)
 		ret = duo_cq_arm_core(ep->rx_cq);
 	if (ret && ep->tx_cq)
-		duo_cq_stir(ep->tx_cq);
+		duo_cq_force_poll(ep->tx_cq);
 	if (ret && ep->rx_cq)
-		duo_cq_stir(ep->rx_cq);
+		duo_cq_force_poll(ep->rx_cq);
 	return ret;
 }
 

@@ -42,7 +42,7 @@ DUO_COLD void duo_cq_chores(struct duo_cq *cq)
 }
 
 /* Do messages wait for their source, or receives for the core? */
-DUO_HOT bool duo_cq_minds(const struct duo_cq *cq)
+DUO_HOT bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
 	return cq->domain->held | cq->domain->lazy;
 }
@@ -125,9 +125,9 @@ void duo_cq_progress(struct duo_cq *cq)
 	if (domain->held)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
-	if (duo_cq_minds(cq))
+	if (duo_cq_has_deferred(cq))
 		duo_cq_chores(cq);
-	if (!duo_cq_minds(cq))
+	if (!duo_cq_has_deferred(cq))
 		cq->attention &= ~(uint32_t) DUO_CQ_CHORES;
 	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
 		duo_cq_core_active(cq);

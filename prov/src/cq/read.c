@@ -120,7 +120,7 @@ DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 		if (near_unlikely(!ep->near))
 			continue;
 		port = ep->near->port;
-		if (near_unlikely(!near_calm(port)))
+		if (near_unlikely(!near_rings_only(port)))
 			return duo_cq_read_all(cq, buf, count, src);
 		lane = near_look(port, port->hot);
 		if (near_unlikely(lane != NULL))

@@ -121,7 +121,7 @@ int duo_cq_arm_core(struct duo_cq *cq)
 			  1) : 0;
 }
 
-void duo_cq_stir(struct duo_cq *cq)
+void duo_cq_force_poll(struct duo_cq *cq)
 {
 	cq->local_idle = 0;
 	duo_cq_core_active(cq);
@@ -143,7 +143,7 @@ static int duo_cq_arm(struct duo_cq *cq)
 	if (!ret)
 		return 0;
 	duo_cq_set_asleep(cq, false);
-	duo_cq_stir(cq);
+	duo_cq_force_poll(cq);
 	return ret;
 }
 

@@ -65,12 +65,12 @@ bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
  * Before and after sleeping for what the endpoint does, under the lock.
- * -FI_EAGAIN: something has come; duo_cq_stir() has the next polls look.
+ * -FI_EAGAIN: something has come; duo_cq_force_poll() has the next polls look.
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);
 int duo_cq_arm_core(struct duo_cq *cq);
-void duo_cq_stir(struct duo_cq *cq);
+void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
  * Sleeps: ret is 0, until it rings or the time is over, DUO_SLEEP_MS at most;

@@ -20,7 +20,7 @@
 
 #define DUO_SWEEP_INTERVAL_S 1
 
-static void duo_record_bury(int dir, const char *name,
+static void duo_record_reap(int dir, const char *name,
 			    const struct duo_record *record,
 			    const struct duo_peer *peer)
 {
@@ -59,7 +59,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	if (fd >= 0) {
 		live = duo_record_check(fd, &record, pid_ns) != -ESRCH;
 		if (!live)
-			duo_record_bury(dir, name, &record, peers[record.peer]);
+			duo_record_reap(dir, name, &record, peers[record.peer]);
 		close(fd);
 	} else if (fd == -FI_EPROTO || strchr(name, '.')) {
 		duo_record_sweep_unread(dir, name);

@@ -113,7 +113,7 @@ void duo_arrival_identify(struct duo_ep *ep)
  * A held message whose posted receive is rx, taken: the peer knows only the
  * message. False: without memory the receive fails and the message stays.
  */
-static bool duo_arrival_marry(struct duo_rx *msg, struct duo_rx *rx)
+static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
 	const struct duo_recv recv = {
 		.kind = rx->kind,
@@ -142,7 +142,7 @@ static bool duo_arrival_match_held(struct duo_rx *msg)
 
 	while ((rx = duo_arrival_take(msg->ep, msg->kind, msg->addr,
 				      msg->tag, msg->peer.msg_size))) {
-		if (duo_arrival_marry(msg, rx))
+		if (duo_arrival_adopt(msg, rx))
 			return true;
 	}
 	return false;

@@ -357,6 +357,6 @@ const struct duo_peer duo_peer_shm = {
 	.start = duo_shm_start,
 	.connect = duo_shm_connect,
 	.lives = duo_shm_lives,
-	.bury = duo_shm_bury,
+	.bury = duo_shm_reap,
 	.sweep = duo_shm_sweep,
 };

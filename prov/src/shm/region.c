@@ -89,7 +89,7 @@ static bool duo_shm_sibling(const char *name, const char *other)
 }
 
 /* Only what can be a region: of this user, by whichever number it has that. */
-void duo_shm_bury(const char *name)
+void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
 

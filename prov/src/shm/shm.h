@@ -67,7 +67,7 @@ int duo_shm_allocate(const char *name);
 /* What the record of an endpoint says: a new name, which nobody can guess. */
 int duo_shm_publish(struct duo_publication *pub);
 /* Parts of struct duo_peer. */
-void duo_shm_bury(const char *name);
+void duo_shm_reap(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason);

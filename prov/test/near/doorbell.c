@@ -229,7 +229,7 @@ UNIT_LOOP(work_wakes, 0, 4)
 	if (_i & 2)
 		ck_assert(!near_woken(us->port));
 	if (_i & 1)
-		near_peer_dies(us->port, us->event[0].peer);
+		near_peer_fail(us->port, us->event[0].peer);
 	else
 		rig_take(us, 0, got, sizeof(big));
 	ck_assert_int_eq(poll(&fd, 1, 0), 1);

@@ -209,7 +209,7 @@ UNIT_TEST(asked_again)
 
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 	rig_until(them, us, 1);
-	near_peer_dies(them->port, back);
+	near_peer_fail(them->port, back);
 	rig_until(them, us, 2);
 	ck_assert_int_eq(back->state, NEAR_PEER_GONE);
 	near_peer_put(us->port, peer);

@@ -204,7 +204,7 @@ UNIT_TEST(dying)
 	struct near_rndv *rndv = arrives(LEN);
 	uint32_t at = b->count;
 
-	near_peer_dies(b->port, from_a);
+	near_peer_fail(b->port, from_a);
 	ck_assert(!now(rndv, LEN));
 	ck_assert_uint_eq(got[0], 0);
 	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &(struct iovec) {
@@ -227,7 +227,7 @@ UNIT_LOOP(lost, 0, 2)
 	ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, LEN, got),
 			 0);
 	if (_i) {
-		near_peer_dies(b->port, from_a);
+		near_peer_fail(b->port, from_a);
 		b->no_room = true;
 		rig_poll(b, NEAR_TICK_POLLS);
 		b->no_room = false;

@@ -167,7 +167,7 @@ UNIT_TEST(port)
 		ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[i]), 0);
 		ck_assert(near_oversubscribed(rig->port, 0) == i);
 	}
-	near_peer_dies(rig->port, peer[0]);
+	near_peer_fail(rig->port, peer[0]);
 	ck_assert(!near_oversubscribed(rig->port, 0));
 	/* of three endpoints it knows itself and another one */
 	ck_assert(!near_oversubscribed(rig->port, 2));

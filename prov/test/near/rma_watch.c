@@ -17,20 +17,20 @@ UNIT_TEST(watched)
 	port->tick_at = port->polls + NEAR_TICK_POLLS;
 	ck_assert(go(call(NEAR_WRITE)));
 	ck_assert_ptr_eq(port->watch, &to_b->tx.ctl->done);
-	ck_assert(near_calm(port));
+	ck_assert(near_rings_only(port));
 	rig_poll(b.rig, 1);
-	ck_assert(!near_calm(port));
+	ck_assert(!near_rings_only(port));
 	/* it has to wait for room, and is not forgotten */
 	a.rig->no_room = true;
 	rig_poll(a.rig, 1);
 	a.rig->no_room = false;
 	ck_assert_uint_eq(a.done, 0);
-	ck_assert(!near_calm(port));
+	ck_assert(!near_rings_only(port));
 	rig_poll(a.rig, 1);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_ptr_eq(port->watch, &port->watched);
 	port->tick_at = port->polls + NEAR_TICK_POLLS;
-	ck_assert(near_calm(port));
+	ck_assert(near_rings_only(port));
 }
 
 /*

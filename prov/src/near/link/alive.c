@@ -89,7 +89,7 @@ void near_peer_watch(struct near_port *port, struct near_peer *peer)
 {
 	peer->wanted = true;
 	if (near_watch(port, peer) == -ESRCH)
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 }
 
 void near_unwatch(struct near_port *port, struct near_peer *peer)
@@ -103,7 +103,7 @@ void near_unwatch(struct near_port *port, struct near_peer *peer)
 }
 
 /* It ends when what it had sent is delivered: near_port_reap(). */
-void near_peer_dies(struct near_port *port, struct near_peer *peer)
+void near_peer_fail(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->dying || peer->state == NEAR_PEER_GONE)
 		return;
@@ -205,7 +205,7 @@ static void near_port_events(struct near_port *port)
 		n = epoll_wait(port->epoll_fd, event, NEAR_EVENTS, 0);
 		for (i = 0; i < n; i++) {
 			if (event[i].data.ptr && event[i].data.ptr != port)
-				near_peer_dies(port, event[i].data.ptr);
+				near_peer_fail(port, event[i].data.ptr);
 		}
 	} while (n == NEAR_EVENTS);
 	if (port->hello >= 0)
@@ -313,7 +313,7 @@ static void near_port_look(struct near_port *port, bool all)
 		peer = near_container(link, struct near_peer, link);
 		if ((peer->region && near_peer_ended(peer)) ||
 		    (all && near_peer_missed(port, peer)))
-			near_peer_dies(port, peer);
+			near_peer_fail(port, peer);
 	}
 }
 

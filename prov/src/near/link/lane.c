@@ -47,7 +47,7 @@ void near_lane_broken(struct near_port *port, struct near_lane *lane,
 	lane->broken = true;
 	if (lane->hot_at != NEAR_NOT_HOT)
 		near_lane_cool(port, lane);
-	near_peer_dies(port, lane->peer);
+	near_peer_fail(port, lane->peer);
 }
 
 static bool near_lane_ready(const struct near_lane *lane)
@@ -81,7 +81,7 @@ static int near_lane_peer(struct near_port *port, const struct near_claim *claim
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/* it sent, and is dead already: what it sent counts */
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 		ret = 0;
 	}
 	if (!ret) {
@@ -214,7 +214,7 @@ static void near_lane_closed(struct near_port *port, struct near_lane *lane)
 	if (lane->peer->state == NEAR_PEER_GONE)
 		near_lane_release(port, lane);
 	else
-		near_peer_dies(port, lane->peer);
+		near_peer_fail(port, lane->peer);
 }
 
 /* Ring index rang: somebody new, somebody cold, or somebody leaves. */

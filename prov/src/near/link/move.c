@@ -65,14 +65,14 @@ static void near_move_answer(struct near_port *port, struct near_peer *peer)
 		near_log(port, 0, "peer %d: invalid ring size class %u; "
 			 "disconnecting it. The peer is faulty or its shared "
 			 "memory is corrupt", peer->addr.pid, tier);
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 		return;
 	}
 	if (near_ring_extend(peer->tx.ctl, place.size)) {
 		near_log(port, 0, "peer %d: cannot map its ring: %s; "
 			 "disconnecting it. The system is out of memory",
 			 peer->addr.pid, strerror(errno));
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 		return;
 	}
 	near_tx_open_gate(&peer->tx, NEAR_GATE_MOVE);

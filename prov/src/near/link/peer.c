@@ -324,7 +324,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
 	if (err == -ESRCH) {	/* who waits for it hears of its end */
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
 	if (!peer->told && err != -ETIMEDOUT)

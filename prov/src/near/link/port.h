@@ -211,7 +211,7 @@ static inline void near_port_watch_none(struct near_port *port)
 	port->watch = &port->watched;
 }
 
-static near_inline bool near_port_stirs(const struct near_port *port)
+static near_inline bool near_port_has_work(const struct near_port *port)
 {
 	return port->work & NEAR_WORK_DUE ||
 	       __atomic_load_n(port->watch, __ATOMIC_RELAXED) != port->watched;
@@ -308,7 +308,7 @@ static inline bool near_watched(const struct near_peer *peer)
 /* -EAGAIN: when it has answered; -ESRCH: it has ended. */
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
-void near_peer_dies(struct near_port *port, struct near_peer *peer);
+void near_peer_fail(struct near_port *port, struct near_peer *peer);
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the process has ended. It asks the kernel each time. */
 bool near_peer_left(const struct near_peer *peer);

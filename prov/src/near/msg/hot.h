@@ -296,10 +296,10 @@ near_look(const struct near_port *port, struct near_lane *const *at)
  * Are hot lanes all that the next poll has to look at? Then it may be one by
  * near_look(), but for near_polls_left(), and is counted in port->polls.
  */
-static near_inline bool near_calm(const struct near_port *port)
+static near_inline bool near_rings_only(const struct near_port *port)
 {
 	return !__atomic_load_n(&port->region->bell_words, __ATOMIC_RELAXED) &&
-	       !near_port_stirs(port);
+	       !near_port_has_work(port);
 }
 
 /* Polls until the one that looks at the clock. */

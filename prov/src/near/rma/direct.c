@@ -68,7 +68,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 
 	/* a pid that another process has got meanwhile would be written to */
 	if (!near_peer_alive(port, peer)) {
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
 	n = near_rma_copy(op, memory, len > NEAR_STEP ? NEAR_STEP : len);
@@ -77,7 +77,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return 0;
 	}
 	if (n < 0 && errno == ESRCH && near_peer_left(peer)) {
-		near_peer_dies(port, peer);
+		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
