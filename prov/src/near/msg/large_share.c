@@ -94,9 +94,18 @@ static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
 }
 
 /* All is claimed, or we cannot read: the sender's part is waited for. */
+/*
+ * Ends the claims. A faulty sender may claim more steps than are left; the
+ * receiver reads each of its own steps once.
+ */
 static void near_rx_share_end(struct near_rx_op *op)
 {
+	uint32_t left = op->steps -
+			(uint32_t)((op->done + op->step - 1) / op->step);
+
 	op->claimed = near_share_end(op->peer->lane->rx.ctl);
+	if (op->claimed > left)
+		op->claimed = left;
 	op->state = NEAR_RX_SHARED;
 }
 
