@@ -431,6 +431,13 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 			 (size_t) FI_SHARED_CONTEXT);
 		return -FI_ENOSYS;
 	}
+	if (info->mode & FI_MSG_PREFIX) {
+		DUO_WARN(EP_CTRL, "cannot open an endpoint with FI_MSG_PREFIX: "
+			 "shared memory has no room for a prefix. Open its "
+			 "domain with that info as well: it is the core's "
+			 "then\n");
+		return -FI_EINVAL;
+	}
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;

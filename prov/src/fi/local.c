@@ -196,7 +196,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 static bool duo_local_permitted(const struct duo_ep *ep)
 {
-	if (!ep->opts.local_permitted)
+	if (!ep->opts.local_permitted || ep->opts.in_order)
 		return false;
 	if (!ep->opts.cuda_denied || !ep->domain->device)
 		return true;

@@ -153,16 +153,24 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
-/* near copies in any order. */
+/* near copies in any order, so such an endpoint is the core's alone. */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
 {
-	int ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
-			    optname, optval, optlen);
+	bool wanted = optval && optlen == sizeof(bool) &&
+		      *(const bool *) optval;
+	int ret;
 
-	if (ret || optlen != sizeof(bool) || !*(const bool *) optval)
+	if (wanted && ep->path_ep[FI_DUO_LOCAL]) {
+		DUO_WARN(EP_CTRL, "ep %p: blocks of 128 bytes can be in order "
+			 "only if that is set before fi_enable\n", (void *) ep);
+		return -FI_EOPBADSTATE;
+	}
+	ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
+			optname, optval, optlen);
+	if (ret || !wanted)
 		return ret;
-	ep->opts.local_permitted = false;
+	ep->opts.in_order = true;
 	DUO_INFO(EP_CTRL, "ep %p: blocks of 128 bytes are to be in order; the "
 		 "core carries all messages\n", (void *) ep);
 	return 0;

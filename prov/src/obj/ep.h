@@ -98,6 +98,7 @@ struct duo_ep_opts {
 				 * is the core's */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED is false */
+	bool in_order;		/* blocks of 128 bytes: the core's alone */
 	bool mixed_order;	/* of messages and RMA, or fences: one path
 				 * for both, or near that keeps it */
 	bool counted;		/* in a counter that can be slept on */

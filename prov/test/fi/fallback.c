@@ -324,7 +324,23 @@ UNIT_TEST(core_shm_is_off)
 	ck_assert(fake.core.shm_off);
 }
 
-/* near copies in any order. */
+/* near's slots have no room for a prefix. */
+UNIT_TEST(prefix_is_refused)
+{
+	struct fi_info *info = fi_allocinfo();
+	struct fid_ep *ep;
+
+	fixture_start(&plain);
+	info->ep_attr->type = FI_EP_RDM;
+	info->mode = FI_MSG_PREFIX;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), -FI_EINVAL);
+	fi_freeinfo(info);
+}
+
+/*
+ * near copies in any order, so such an endpoint is the core's, even if the
+ * application permits shared memory. An enabled endpoint refuses the option.
+ */
 UNIT_TEST(blocks_in_order_are_the_cores)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -340,9 +356,15 @@ UNIT_TEST(blocks_in_order_are_the_cores)
 	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
 				   &order, sizeof(order)), 0);
+	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_SHARED_MEMORY_PERMITTED, &order,
+				   sizeof(order)), 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
+				   &order, sizeof(order)), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 	fi_freeinfo(info);
 }
