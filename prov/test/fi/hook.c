@@ -81,6 +81,8 @@ UNIT_TEST(others_are_left)
 	ck_assert_int_eq(install(), -FI_ENODEV);
 	core.name = "ofi_duo";
 	ck_assert_int_eq(install(), -FI_ENODEV);
+	core.name = "near";
+	ck_assert_int_eq(install(), -FI_ENODEV);
 	core.name = "efa";
 	core_fabric->fid.context = DUO_WRAPPED;
 	ck_assert_int_eq(install(), -FI_ENODEV);
