@@ -235,16 +235,20 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* Event queues are the core's own objects, so the core waits for them. */
 /* An event queue is the core's, and so is all of a domain that is not hooked. */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)
 		return fi_trywait(fabric->path_fabric[FI_DUO_CORE], &fid, 1);
-	return fid->fclass == FI_CLASS_CNTR ?
-	       duo_cntr_trywait(duo_cntr_of(fid)) :
-	       duo_cq_trywait(duo_container_of(fid, struct duo_cq,
-					       cq_fid.fid));
+	switch (fid->fclass) {
+	case FI_CLASS_CNTR:
+		return duo_cntr_trywait(duo_cntr_of(fid));
+	case FI_CLASS_CQ:
+		return duo_cq_trywait(duo_container_of(fid, struct duo_cq,
+						       cq_fid.fid));
+	default:
+		return -FI_EINVAL;
+	}
 }
 
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count)

@@ -17,7 +17,8 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-#define DUO_LOCK_WAIT_MS 3000
+#define DUO_LOCK_WAIT_MS 3000	/* without a start or a close of another */
+#define DUO_LOCK_LAST_MS 60000	/* in all: others may go on for ever */
 #define DUO_LOCK_NAP_NS 500000
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
@@ -38,6 +39,7 @@ static uint64_t duo_dir_changed(int fd)
 int duo_dir_lock(int fd, int operation)
 {
 	const struct timespec nap = { .tv_nsec = DUO_LOCK_NAP_NS };
+	uint64_t last = duo_now_ms() + DUO_LOCK_LAST_MS;
 	uint64_t changed, seen = UINT64_MAX, end = 0;
 
 	while (flock(fd, operation | LOCK_NB)) {
@@ -46,7 +48,7 @@ int duo_dir_lock(int fd, int operation)
 		changed = duo_dir_changed(fd);
 		if (changed != seen)
 			end = duo_now_ms() + DUO_LOCK_WAIT_MS;
-		else if (duo_now_ms() > end)
+		if (duo_now_ms() > (end < last ? end : last))
 			return -FI_ETIMEDOUT;
 		seen = changed;
 		nanosleep(&nap, NULL);
