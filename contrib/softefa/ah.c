@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Address handles: one number per GID, however many handles there are to it. */
+/* Address handles. All handles to a GID have the same address handle number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,10 @@ uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid)
 	return ahn < 0 ? SE_AH_UNKNOWN : (uint16_t)ahn;
 }
 
-/* Returns the number, or -1 when the device has no more. */
+/*
+ * Returns the address handle number of the GID, with one reference more; -1 if
+ * the device has no more handles. The caller holds dev->lock.
+ */
 static int se_ah_take(struct se_dev *dev, const union ibv_gid *gid)
 {
 	int ahn = se_ah_search(dev, gid);

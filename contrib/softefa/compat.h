@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What newer rdma-core headers add to structures of efadv.h, spelled out so
+ * Structures of efadv.h with the fields that newer rdma-core headers add, so
  * that a library built against old headers (Debian 12 has version 44) serves
- * new callers.  The layouts are ABI: fields are only ever added at the end,
- * and the caller says with inlen how much of a structure it has.
+ * new callers. The layouts are ABI: fields are only ever added at the end, and
+ * the caller passes the size of its structure in inlen.
  */
 #ifndef SOFTEFA_COMPAT_H
 #define SOFTEFA_COMPAT_H
@@ -73,7 +73,10 @@ struct se_dv_qp {
 	void (*wr_set_processing_hints)(void *dv, uint32_t hints);
 };
 
-/* Fills what the caller's version of a structure has room for. */
+/*
+ * Copies a structure to or from a version of another size; missing fields are
+ * 0.
+ */
 static inline void se_copy_out(void *to, size_t size, const void *from,
 			       size_t from_size)
 {
@@ -82,8 +85,8 @@ static inline void se_copy_out(void *to, size_t size, const void *from,
 }
 
 /*
- * What the caller's structure has beyond ours must be zero, or it asks for what
- * is not here.
+ * True if the caller's structure has only zeros from byte @known on. Other
+ * values request a feature that is not implemented.
  */
 static inline bool se_rest_is_zero(const void *from, size_t size, size_t known)
 {

@@ -10,7 +10,7 @@
 
 #include "softefa.h"
 
-#define SE_REORDER 0.05 /* an EFA reorders: programs must not rely on order */
+#define SE_REORDER 0.05 /* as EFA: no program may rely on order */
 
 struct se_config se_cfg;
 
@@ -46,7 +46,9 @@ static uint32_t se_env_num(const char *name, uint32_t value, uint32_t min,
 	return (uint32_t)number;
 }
 
-/* "0.05" or "5%" */
+/*
+ * Reads a probability: "0.05" or "5%". Returns value if it is unset or invalid.
+ */
 static double se_env_prob(const char *name, double value)
 {
 	const char *text = se_env(name);
@@ -83,7 +85,11 @@ static void se_env_str(const char *name, char *value, size_t size)
 	strcpy(value, text);
 }
 
-/* Cut or relative it would be another directory, so there is no device then. */
+/*
+ * Reads SOFTEFA_DIR. Returns an errno if the path is too long or relative:
+ * truncated, or resolved in another working directory, it would name another
+ * directory. There is no device then.
+ */
 static int se_env_dir(char *value, size_t size)
 {
 	const char *text = se_env("SOFTEFA_DIR");
@@ -102,7 +108,7 @@ static int se_env_dir(char *value, size_t size)
 	return *text == '/' ? ENAMETOOLONG : EINVAL;
 }
 
-/* FNV-1a: any text becomes a number that nobody guesses; unset: 0. */
+/* Returns the FNV-1a hash of SOFTEFA_SECRET, 0 if it is unset. */
 static uint64_t se_env_secret(void)
 {
 	const char *text = se_env("SOFTEFA_SECRET");

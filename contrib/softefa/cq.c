@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues.  As on the device a ring has the entries that were asked
- * for, and what does not fit is lost.
+ * Completion queues. As on the device, a ring has the requested number of
+ * entries, and a completion that finds all of them in use is lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +18,9 @@ bool se_cq_empty(struct se_cq *cq)
 }
 
 /*
- * The device sends no event about it, and neither does the kernel's driver: a
- * completion is not there, and the work request counts as outstanding for ever.
+ * Reports the first overrun on stderr. Neither the device nor the kernel's
+ * driver sends an event: the completion is lost, and the work request counts as
+ * outstanding for ever.
  */
 static void se_cq_overrun(struct se_cq *cq)
 {
@@ -47,9 +48,9 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 		se_notify_fire(cq->notify);
 }
 
-/* Polls that find nothing, powers of two: from one to the next ... */
-#define SE_DRIVE_POLLS 8   /* look at the QPs of other CQs */
-#define SE_TIDY_POLLS 8192 /* search for what peers have left */
+/* Numbers of empty polls between two of these; powers of two. */
+#define SE_DRIVE_POLLS 8   /* drive the QPs of other CQs */
+#define SE_TIDY_POLLS 8192 /* free flows and ring blocks of failed peers */
 
 static void se_cq_tidy(struct se_cq *cq)
 {
@@ -64,8 +65,9 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * The QPs of this CQ each time, without a lock of the process; those of others
- * seldom, since on the udp wire each costs a system call.
+ * Drives the QPs of this CQ at each call, without a lock of the process, and
+ * those of other CQs at every SE_DRIVE_POLLS-th: on the udp wire each QP costs
+ * a system call.
  */
 static void se_cq_progress(struct se_cq *cq)
 {
@@ -80,7 +82,10 @@ static void se_cq_progress(struct se_cq *cq)
 		se_qps_drive();
 }
 
-/* poll_lock held */
+/*
+ * Moves the poll to the next completion. Returns 0, ENOENT if there is none, or
+ * EINVAL if the QP of the completion was destroyed. The caller holds poll_lock.
+ */
 static int se_cq_next(struct se_cq *cq)
 {
 	uint64_t head;
@@ -94,7 +99,7 @@ static int se_cq_next(struct se_cq *cq)
 	cq->cur = cq->ring[head & cq->mask];
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 	if (!cq->cur.qp)
-		return EINVAL; /* stale: its QP has been destroyed */
+		return EINVAL; /* its QP was destroyed */
 	if (!cq->cur.recv)
 		cq->cur.qp->sq_used--;
 	else if (cq->cur.unsolicited)
@@ -181,7 +186,10 @@ int se_cq_attach(struct se_cq *cq, struct se_qp *qp)
 	return ret;
 }
 
-/* What the QP has completed stays, and is refused when it is polled. */
+/*
+ * Removes the QP from the CQ. Its completions stay in the ring; a poll that
+ * reaches one returns EINVAL.
+ */
 void se_cq_detach(struct se_cq *cq, struct se_qp *qp)
 {
 	uint64_t pos;
@@ -226,7 +234,7 @@ static struct ibv_cq_ex *se_cq_refuse(int err)
 	return NULL;
 }
 
-/* As create_cq() of rdma-core does; then the kernel. */
+/* Makes the checks of create_cq() in rdma-core, then those of the kernel. */
 static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
@@ -238,7 +246,7 @@ static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
 	    (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		return EINVAL; /* of parent domains there are none */
+		return EINVAL; /* parent domains do not exist here */
 	if (!attr->cqe || attr->cqe > SE_MAX_CQE ||
 	    attr->comp_vector >= SE_COMP_VECTORS)
 		return EINVAL;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Readers of the completion a poll stands at. */
+/* Functions that read the current completion of a poll. */
 #include <errno.h>
 #include <string.h>
 
 #include "softefa.h"
 
-/* The table of rdma-core's to_ibv_status(). */
+/*
+ * Returns the verbs status of a device status, as to_ibv_status() in rdma-core.
+ */
 enum ibv_wc_status se_wc_status(uint8_t status)
 {
 	static const enum ibv_wc_status table[] = {
@@ -97,7 +99,10 @@ static struct se_cq *se_cq_of_dv(struct efadv_cq *dv)
 	return (struct se_cq *)((char *)dv - offsetof(struct se_cq, dv));
 }
 
-/* Only for senders without an address handle, as the device does. */
+/*
+ * Returns the sender's GID, as the device only for a sender without an address
+ * handle.
+ */
 static int se_read_sgid(struct efadv_cq *dv, union ibv_gid *sgid)
 {
 	struct se_cq *cq = se_cq_of_dv(dv);
@@ -128,7 +133,10 @@ static bool se_is_unsolicited(struct efadv_cq *dv)
 	return se_cq_of_dv(dv)->cur.unsolicited;
 }
 
-/* The functions asked for, and no others: a program that calls one dies. */
+/*
+ * Sets the read functions of the requested fields. The others stay NULL, as in
+ * rdma-core: a program that calls one crashes.
+ */
 void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags)
 {
 	struct ibv_cq_ex *ex = &cq->ex;

@@ -37,7 +37,10 @@ static int se_dev_init(struct se_dev *dev, int index)
 	return 0;
 }
 
-/* Nothing is freed on failure: the process has no device and says so once. */
+/*
+ * Initializes the devices, once. A failure is reported and leaves the process
+ * without a device; memory allocated before it is not freed.
+ */
 static void se_start(void)
 {
 	uint32_t i;

@@ -12,7 +12,7 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-/* ".../q-GID-QPN" -> ".../db-GID-QPN"; the sweep knows the rule. */
+/* Turns ".../q-GID-QPN" into ".../db-GID-QPN", as se_sweep_entry() expects. */
 static void se_doorbell_path(char *path, size_t size, const char *ring_path)
 {
 	const char *name = strrchr(ring_path, '/') + 1;
@@ -28,10 +28,12 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	unlink(bell->path); /* the ring's name is ours: this is an orphan */
+	unlink(bell->path); /* an orphan: the ring is ours */
 	if (mkfifo(bell->path, 0600))
 		return errno;
-	/* Both ends, so that a writer going away is no end of file. */
+	/*
+	 * Opened for both, so that a writer that closes causes no end of file.
+	 */
 	bell->fd = open(bell->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (bell->fd < 0) {
 		unlink(bell->path);
@@ -63,7 +65,7 @@ void se_doorbell_clear(struct se_doorbell *bell)
 
 void se_doorbell_self(struct se_doorbell *bell)
 {
-	/* Full is as good as written: the descriptor is readable. */
+	/* A full FIFO serves as well: the descriptor is readable. */
 	if (bell->fd >= 0 && write(bell->fd, "", 1) < 0)
 		return;
 }
@@ -87,7 +89,7 @@ void se_doorbell_tx_close(struct se_doorbell_tx *bell)
 void se_doorbell_ring(struct se_doorbell_tx *bell)
 {
 	if (write(bell->fd, "", 1) < 0)
-		return; /* full, or its reader has just gone */
+		return; /* full, or the reader has just closed it */
 }
 
 bool se_gid_known(const union ibv_gid *gid)

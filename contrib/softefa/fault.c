@@ -3,7 +3,10 @@
 
 #include "softefa.h"
 
-/* The finaliser of splitmix64: every input bit reaches every output bit. */
+/*
+ * The finalizer of splitmix64: each bit of the result depends on all input
+ * bits.
+ */
 static uint64_t se_fault_mix(uint64_t value)
 {
 	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A descriptor that stands for "this process lives" (the lock on a ring, a
- * bound socket) would keep standing for it in a forked child.  The child
- * closes them; it must not use the device, nor clean up after its parent.
+ * Descriptors by which peers detect that this process lives: locks on rings,
+ * bound sockets. A forked child would keep them open after its parent has
+ * exited, so the child closes them. It must neither use the device nor clean up
+ * for its parent.
  */
 #include <errno.h>
 #include <unistd.h>

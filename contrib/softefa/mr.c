@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions.  A key is (generation << 16 | index): 24 bits as on the
- * device, and a stale key does not fit the region that took its place.
- * The data path looks entries up without a lock: the key is stored last and
- * read first.
+ * Memory regions. A key is (generation << 16 | index): 24 bits as on the
+ * device. The generation differs between a region and the next one with its
+ * index, so a stale key does not match. The data path reads entries without a
+ * lock: the key is stored last and read first.
  */
 #include <errno.h>
 #include <sched.h>
@@ -46,7 +46,12 @@ bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
 	       (!write || (entry->access & IBV_ACCESS_LOCAL_WRITE));
 }
 
-/* Counts first, then looks at the key: ibv_dereg_mr() does the reverse. */
+/*
+ * Pins the region for a copy; see softefa.h. Store buffering with
+ * ibv_dereg_mr(): this function increments users and then loads the key, that
+ * one clears the key and then loads users. All four are sequentially
+ * consistent.
+ */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access)
 {
@@ -68,7 +73,10 @@ void se_mr_unpin(struct se_mr_entry *entry)
 	atomic_fetch_sub_explicit(&entry->users, 1, memory_order_release);
 }
 
-/* As the kernel would when it pins the pages: EFAULT for what is not there. */
+/*
+ * True if the first and the last byte are mapped. The kernel returns EFAULT
+ * otherwise, when it pins the pages.
+ */
 static bool se_mr_mapped(const char *addr, size_t len)
 {
 	char byte[2];
@@ -82,13 +90,13 @@ static bool se_mr_mapped(const char *addr, size_t len)
 
 	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	if (ret < 0)
-		return errno != EFAULT; /* not allowed to ask: believe it */
+		return errno != EFAULT; /* no permission: assume it is */
 	return ret == 2;
 }
 
 #define SE_ACCESS_OPTIONAL 0x3ff00000u /* hints: the device may ignore them */
 
-/* ib_check_mr_access(), then efa_alloc_mr() of the kernel. */
+/* Makes the checks of ib_check_mr_access() and efa_alloc_mr() in the kernel. */
 static int se_mr_access_check(unsigned int access)
 {
 	unsigned int supported = IBV_ACCESS_LOCAL_WRITE | SE_ACCESS_OPTIONAL;
@@ -186,7 +194,7 @@ SE_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 					   size_t length, uint64_t iova,
 					   int fd, int access)
 {
-	errno = EOPNOTSUPP; /* no memory but the host's */
+	errno = EOPNOTSUPP; /* only host memory is supported */
 	return NULL;
 }
 
@@ -198,7 +206,7 @@ SE_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	pthread_mutex_lock(&dev->lock);
 	atomic_store(&entry->key, 0);
 	while (atomic_load(&entry->users))
-		sched_yield(); /* for a packet's time */
+		sched_yield(); /* for one copy at most */
 	dev->mr_count--;
 	pthread_mutex_unlock(&dev->lock);
 	free(mr);

@@ -16,7 +16,10 @@
 
 #define SE_PCI_MAX 256
 
-/* The first address of an interface that is up and not the loopback. */
+/*
+ * Returns the first IPv4 address of an interface that is up and not the
+ * loopback; addr if there is none.
+ */
 static struct in_addr se_netid_outside(struct in_addr addr)
 {
 	struct ifaddrs *list, *ifa;
@@ -49,7 +52,10 @@ static struct in_addr se_netid_addr(void)
 	return addr;
 }
 
-/* Two machines may have the same numbers of namespaces. */
+/*
+ * Returns a number for this network namespace that is not 0. The inode of the
+ * namespace is not enough: two hosts may have the same one.
+ */
 static uint64_t se_netid_host(void)
 {
 	char text[64] = "";
@@ -103,7 +109,10 @@ struct in_addr se_netid_gid_addr(const union ibv_gid *gid)
 	return addr;
 }
 
-/* hwloc keeps network and storage controllers and leaves out bridges. */
+/*
+ * Ranks PCI devices for SOFTEFA_PCI's default: hwloc keeps network and storage
+ * controllers and leaves out bridges.
+ */
 static int se_netid_pci_rank(const char *pci)
 {
 	unsigned int class = 0;
@@ -166,7 +175,9 @@ void se_netid_pci(int dev_index, char *pci, size_t size)
 	if (dir)
 		closedir(dir);
 	qsort(found, (size_t)count, sizeof(found[0]), se_netid_pci_compare);
-	/* More devices than the machine has: an address twice, but known. */
+	/*
+	 * If the host has fewer devices, addresses repeat, but each one exists.
+	 */
 	if (count)
 		snprintf(pci, size, "%s", found[dev_index % count].name);
 	else

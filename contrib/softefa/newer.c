@@ -1,15 +1,15 @@
 /*
- * Entry points of newer rdma-core that a newer libfabric calls.  They answer
- * that the device does not have the feature, which makes the provider take the
- * path this device has.  The structures they fill are not in older headers;
- * nothing of them is touched but what the caller says is there.
+ * Entry points of newer rdma-core versions that a newer libfabric calls. They
+ * return that the device lacks the feature, so that the provider takes a path
+ * that this device has. Older headers lack the structures, so these functions
+ * write only the bytes that the caller's inlen covers.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "softefa.h"
 
-/* Prototypes here: the headers of Debian 12 and 13 lack some. */
+/* Prototypes, since the headers of Debian 12 and 13 lack some. */
 int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 	__asm__("efadv_query_mr");
 int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
@@ -37,7 +37,10 @@ SE_EXPORT int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 	return 0;
 }
 
-/* EOPNOTSUPP keeps the provider's data-path-direct off: it polls through us. */
+/*
+ * Returns EOPNOTSUPP, so that the provider does not access the queues directly
+ * (its data path direct) but polls through libsoftefa.
+ */
 SE_EXPORT int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
 {
 	return EOPNOTSUPP;
@@ -49,7 +52,7 @@ SE_EXPORT int se_query_qp_wqs(struct ibv_qp *qp, void *sq, void *rq,
 	return EOPNOTSUPP;
 }
 
-/* The depth, or what is wrong with the question as a negative errno. */
+/* Returns the depth of the send queue, or a negative errno. */
 SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
 				  uint32_t inlen)
 {
@@ -61,7 +64,7 @@ SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
 	    ask.max_rdma_sge > SE_MAX_RDMA_SGE ||
 	    ask.max_inline_data > SE_MAX_INLINE)
 		return -EINVAL;
-	/* Inline data of writes makes a queue's elements twice as long. */
+	/* With inline data of writes a queue element has twice the size. */
 	return (int)(ask.flags & SE_SQ_DEPTH_INLINE_WRITE ?
 			     se_cfg.max_sq_wr / 2 : se_cfg.max_sq_wr);
 }
@@ -103,7 +106,10 @@ SE_EXPORT void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 	return NULL;
 }
 
-/* Of counters and shared receive queues there are none, so these get none. */
+/*
+ * Functions of completion counters and shared receive queues. No program has
+ * such an object: the functions that create one fail.
+ */
 #define SE_NOT_HERE(name) \
 	int se_no_##name(void *object) __asm__("ibv_" #name); \
 	SE_EXPORT int se_no_##name(void *object) \

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion channels.  The device works when it is polled, so a channel's
- * descriptor is readable when polling may produce a completion: an epoll of,
- * per CQ, an eventfd (a completion was written), a timer (an operation is
- * outstanding and may have to be repeated) and the wire's descriptors.
+ * Completion channels. The device makes progress only when it is polled, so the
+ * descriptor of a channel is readable when a poll may produce a completion. It
+ * is an epoll set with, per CQ, an eventfd (a completion was written), a timer
+ * (an operation is outstanding and may need to be repeated) and the descriptors
+ * of the wire.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 
 #include "softefa.h"
 
-#define SE_NOTIFY_TICK_NS 2000000 /* while something is outstanding */
+#define SE_NOTIFY_TICK_NS 2000000 /* period while an operation is outstanding */
 
 struct se_notify {
 	struct se_cq *cq;
@@ -77,8 +78,10 @@ void se_notify_close(struct se_cq *cq)
 }
 
 /*
- * With one channel for both CQs of a QP the wire's descriptor wakes the first
- * of them; polling that one writes, and so announces, completions of the other.
+ * Adds the descriptor of the QP's wire to the CQ's channel. If both CQs of a QP
+ * have the same channel, the descriptor wakes the one attached first; a poll of
+ * that CQ writes the completions of the other one, and so makes its eventfd
+ * readable.
  */
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp)
 {
@@ -106,7 +109,7 @@ void se_notify_fire(struct se_notify *notify)
 		return;
 	if (atomic_exchange(&notify->armed, false) &&
 	    write(notify->event_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: readable as it is */
+		return; /* counter at maximum: readable */
 }
 
 static void se_notify_timer(struct se_notify *notify, bool on)
@@ -119,9 +122,10 @@ static void se_notify_timer(struct se_notify *notify, bool on)
 }
 
 /*
- * Something has become outstanding: what is armed wakes in a while, since the
- * packet may have been lost, refused or held back.  The caller has set
- * qp->work; se_notify_arm() stores armed and then reads it.
+ * Starts the timer if the CQ is armed: an operation is outstanding, and its
+ * packet may have been lost, rejected or delayed. Store buffering: the caller
+ * has stored qp->work, and this function loads armed; se_notify_arm() stores
+ * armed and then loads work.
  */
 static void se_notify_tick(struct se_notify *notify)
 {
@@ -168,7 +172,7 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only)
 	}
 	if (busy)
 		se_notify_tick(notify);
-	/* A completion between the caller's last poll and now. */
+	/* A completion may have arrived since the caller's last poll. */
 	if (!se_cq_empty(cq))
 		se_notify_fire(notify);
 	pthread_mutex_unlock(&cq->poll_lock);
@@ -206,7 +210,7 @@ static void se_notify_clear(struct se_notify *notify)
 	pthread_mutex_lock(&cq->poll_lock);
 	atomic_store(&notify->armed, false);
 	if (read(notify->event_fd, &count, sizeof(count)) < 0)
-		count = 0; /* another source woke us */
+		count = 0; /* the timer or the wire woke the thread */
 	se_notify_timer(notify, false);
 	atomic_store(&notify->ticking, false);
 	pthread_mutex_unlock(&cq->poll_lock);

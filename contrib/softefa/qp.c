@@ -9,8 +9,9 @@
 #include "softefa.h"
 
 /*
- * The provider indexes its table of QPs by number modulo the device's limit,
- * so two QPs of a device may not share the low bits.
+ * Reserves a QP number; false if it is in use. The provider indexes its table
+ * of QPs by number modulo the device's limit, so the low bits of all numbers of
+ * a device must differ.
  */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn)
 {
@@ -32,7 +33,7 @@ static void se_qpn_drop(struct se_dev *dev, uint32_t qpn)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-/* As efa_check_qp_attr() of rdma-core does, and in its order. */
+/* Makes the checks of efa_check_qp_attr() in rdma-core, in the same order. */
 static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 			    const struct se_dv_qp_attr *dv)
 {
@@ -64,7 +65,10 @@ static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 	return 0;
 }
 
-/* The depth is that of one element a receive.  None at all: rdma-core dies. */
+/*
+ * Checks the limits of a QP. max_rq_wr counts scatter elements, so a receive
+ * with more of them counts more. rdma-core crashes if max_recv_sge is 0.
+ */
 static int se_qp_check_limits(const struct ibv_qp_cap *cap)
 {
 	if (cap->max_send_sge > SE_MAX_SQ_SGE || !cap->max_recv_sge ||
@@ -319,7 +323,10 @@ SE_EXPORT struct ibv_qp *efadv_create_driver_qp(struct ibv_pd *pd,
 	return se_create_qp_old(pd, attr, &dv);
 }
 
-/* NULL: it was created without send_ops_flags, for ibv_post_send(). */
+/*
+ * Returns NULL if the QP was created without send_ops_flags: it has
+ * ibv_post_send() only.
+ */
 SE_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	struct ibv_qp_ex *ex = (struct ibv_qp_ex *)qp;

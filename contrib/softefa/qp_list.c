@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All QPs of the process.  A real device works without being polled, so a poll
- * of any CQ drives them all: a process that waits for the end of one endpoint
- * still acknowledges what the others receive.
+ * All QPs of the process. A real device makes progress without being polled, so
+ * a poll of any CQ drives all QPs: a process that waits for completions of one
+ * endpoint still acknowledges the messages of the others.
  *
- * The lock is held for reading while QPs are driven, only ever by trylock, and
- * for writing to add or remove one.  It prefers writers: threads that poll all
- * the time do not keep ibv_destroy_qp() out.
+ * Threads that drive the QPs hold the lock for reading, and only ever try to
+ * take it. Adding or removing a QP takes it for writing. It prefers writers, so
+ * that threads that poll all the time do not block ibv_destroy_qp().
  */
 #include "softefa.h"
 
@@ -58,15 +58,14 @@ void se_qps_drive(void)
 	struct se_qp *qp;
 
 	if (pthread_rwlock_tryrdlock(&se_qps_lock))
-		return; /* one is being added or removed */
+		return; /* a QP is being added or removed */
 	for (qp = se_qps; qp; qp = qp->next)
 		se_qp_drive(qp);
 	pthread_rwlock_unlock(&se_qps_lock);
 }
 
 /*
- * The process ends with these QPs open: what it owes its peers is still sent,
- * what others would find of it is removed.
+ * Drains the QPs that are open when the process exits, and removes their files.
  */
 void se_qps_exit(void)
 {

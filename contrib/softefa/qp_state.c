@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The states of a queue pair, and what the kernel lets pass between them. */
+/* States of a queue pair, and the kernel's rules for changing them. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | \
 	 IBV_QP_SQ_PSN | IBV_QP_CAP | IBV_QP_RNR_RETRY)
 
-/* Any state but RESET may go to ERR, every one to RESET. */
+/* Further: RESET can follow every state, and ERR every state except RESET. */
 static const struct se_transition {
 	enum ibv_qp_state from, to;
 	int required, optional;

@@ -4,14 +4,17 @@
 #include "ring.h"
 
 #define SE_CLAIMED (1ull << 63)
-#define SE_BLOCK_TRIES 8 /* blocks looked at for one packet */
+#define SE_BLOCK_TRIES 8 /* blocks tried for a packet */
 
 static uint64_t se_ring_claim_word(uint64_t pos, uint32_t id)
 {
 	return SE_CLAIMED | (pos << 33) >> 1 | id;
 }
 
-/* The position of a claim, from its low 31 bits and one that is near. */
+/*
+ * Returns the position of a claim: seq has its low 31 bits, near is close to
+ * it.
+ */
 static uint64_t se_ring_claim_pos(uint64_t seq, uint64_t near)
 {
 	uint32_t diff = (uint32_t)(seq >> 32) - (uint32_t)near;
@@ -66,7 +69,11 @@ static struct se_ring_block *se_ring_block(struct se_ring *ring,
 					(size_t)index * ring->stride);
 }
 
-/* From the caller's last one on: they come back in the order they were used. */
+/*
+ * Claims a block, SE_RING_NO_BLOCK: none of the next SE_BLOCK_TRIES is free.
+ * The search starts behind the caller's last block, since blocks are released
+ * in the order in which they were claimed.
+ */
 static uint32_t se_ring_take_block(struct se_ring *ring, uint32_t id,
 				   uint32_t *hint)
 {
@@ -95,8 +102,9 @@ void se_ring_free_block(struct se_ring *ring, uint32_t index)
 }
 
 /*
- * Where to look after pos, which the slot with this seq does not have free:
- * all below the position that was seen in use are in use.  0: full.
+ * Returns the next position to try, 0: the ring is full. seq is the value of
+ * the slot of pos, which is in use. A seq that belongs to a later position
+ * proves that all positions below it are in use, too.
  */
 static uint64_t se_ring_next(const struct se_ring *ring, uint64_t seq,
 			     uint64_t pos)

@@ -2,14 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of a queue pair in shared memory.  Any process may produce, the
- * owner consumes; pure, nothing here knows of files.
+ * The ring of a queue pair in shared memory. Any process may produce, the owner
+ * consumes. This part has no files and can be tested alone.
  *
- * A slot's seq tells its state at position pos: pos, it is free; claimed, with
- * the producer's id; pos + 1, published; pos + slots, given back, which is
- * free for the next lap.  Positions are claimed without gaps.  A claim and its
- * owner are one store, so that whoever dies with a slot can be told by it.
- * Payloads that do not fit a slot go into a block, which names its owner too.
+ * The state of a slot at position pos is in its seq: pos, it is free; claimed,
+ * with the producer's id; pos + 1, published; pos + slots, released, which is
+ * free for the next lap. Positions are claimed without gaps. A producer stores
+ * claim and id at once, so that the owner can identify a producer that was
+ * killed. Payloads that do not fit a slot are in a block, which has the
+ * producer's id, too.
  */
 #ifndef SOFTEFA_RING_H
 #define SOFTEFA_RING_H
@@ -34,7 +35,7 @@ struct se_ring_slot {
 };
 _Static_assert(sizeof(struct se_ring_slot) == 256, "whole cache lines");
 
-/* The owner shares a cache line with data that is written anyway. */
+/* The cache line of owner has data, too, which the producer writes anyway. */
 struct se_ring_block {
 	_Atomic uint32_t owner; /* 0: free */
 	uint32_t pad[3];
@@ -45,40 +46,47 @@ struct se_ring {
 	_Atomic uint32_t magic; /* stored last, when the rest is valid */
 	uint32_t slots, blocks, stride;
 	_Atomic uint32_t dead;
-	_Alignas(64) _Atomic uint64_t head;	/* a hint: not beyond it */
+	_Alignas(64) _Atomic uint64_t head; /* hint: first to try */
 	_Alignas(64) _Atomic uint64_t answered; /* below: acknowledged */
 	_Alignas(64) _Atomic uint32_t armed;
 	_Alignas(64) struct se_ring_slot slot[];
 };
 
-/* Bytes, for slots (a power of two), blocks and the longest payload. */
+/*
+ * Returns the size of a ring in bytes. slots is a power of two, payload the
+ * longest one, in bytes.
+ */
 size_t se_ring_size(uint32_t slots, uint32_t blocks, uint32_t payload);
 void se_ring_init(struct se_ring *ring, uint32_t slots, uint32_t blocks,
 		  uint32_t payload);
 
-/* Whether what another process has mapped is a ring of so many bytes. */
+/*
+ * True if memory mapped from another process holds a ring of at most size
+ * bytes.
+ */
 bool se_ring_valid(const struct se_ring *ring, size_t size);
 
-/* Longest payload. */
+/* Returns the longest payload, in bytes. */
 static inline uint32_t se_ring_payload(const struct se_ring *ring)
 {
 	return ring->stride - (uint32_t)sizeof(struct se_ring_block);
 }
 
 /*
- * Producers.  id is not 0 and names the producer to the owner of the ring.
- * NULL: full.  hint is the caller's, where it looks for a block first.
+ * For producers: claims a slot, and a block for len bytes if the slot is too
+ * small. NULL: the ring is full. id identifies the producer, and is not 0.
+ * *hint is the caller's: the block where the search starts.
  */
 struct se_ring_slot *se_ring_claim(struct se_ring *ring, uint32_t id,
 				   uint32_t len, uint32_t *hint,
 				   uint64_t *pos);
 void se_ring_publish(struct se_ring_slot *slot, uint64_t pos);
 
-/* Where the payload of a slot lies; NULL: the slot makes no sense. */
+/* Returns the payload of a slot; NULL if its length or block is invalid. */
 uint8_t *se_ring_data(struct se_ring *ring, struct se_ring_slot *slot,
 		      uint32_t len);
 
-/* The owner.  What lies at tail: */
+/* For the owner: the state of the slot at tail. */
 enum se_ring_state { SE_RING_FREE, SE_RING_CLAIMED, SE_RING_READY };
 
 static inline struct se_ring_slot *se_ring_slot(struct se_ring *ring,
@@ -98,14 +106,16 @@ static inline enum se_ring_state se_ring_state(struct se_ring *ring,
 	return seq == tail + 1 ? SE_RING_READY : SE_RING_CLAIMED;
 }
 
-/* Gives the slot at tail back, with its block. */
+/* Releases the slot at tail, and its block. */
 void se_ring_release(struct se_ring *ring, uint64_t tail, bool block);
 
-/* Who has claimed the slot at tail, 0: nobody. */
+/* Returns the id of the producer that has claimed the slot at tail, 0: none. */
 uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
-/* The next block from *index on that has an owner though nothing lies in the
- * ring; SE_RING_NO_BLOCK: none. */
+/*
+ * Returns the first block from index on that has an owner, SE_RING_NO_BLOCK:
+ * none. The ring is empty.
+ */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);
 void se_ring_free_block(struct se_ring *ring, uint32_t index);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The rings of others: found by name, mapped while there is a flow.  Whether
- * an owner lives is told by the lock on its file: unlike a process number it
- * is the same in every pid namespace, and a zombie holds none.
+ * The rings of peers: found by name, mapped as long as there is a flow. A peer
+ * is alive as long as the file of its ring is locked. Unlike a process id, a
+ * lock means the same in every pid namespace, and a zombie holds none.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,10 @@ uint32_t se_shm_id(const struct stat *st)
 	return id ? id : 1;
 }
 
-/* errno of open() else; 0: its owner lives, ENOENT: it does not */
+/*
+ * Returns 0 if the owner of the ring is alive, ENOENT if it is not, or the
+ * errno of open() or fstat().
+ */
 static int se_shm_owned(int dir, const char *name, uint32_t id)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -71,7 +74,10 @@ bool se_shm_id_alive(uint32_t id)
 	return alive;
 }
 
-/* A QP that was destroyed says so; a process that was killed holds no lock. */
+/*
+ * Returns whether the peer's QP exists. ibv_destroy_qp() marks the ring as
+ * dead; a process that was killed holds no lock.
+ */
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow)
 {
 	struct se_shm_peer *peer = flow->wire_flow;
@@ -97,7 +103,10 @@ void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow)
 	free(peer);
 }
 
-/* 0, EAGAIN (the owner is still setting it up) or another errno */
+/*
+ * Maps the ring. Returns 0, EAGAIN (the owner is initializing it) or another
+ * errno.
+ */
 static int se_shm_map(struct se_shm_peer *peer, int fd)
 {
 	struct stat st;
@@ -134,7 +143,10 @@ static int se_shm_peer_open(struct se_shm_peer *peer, const char *path)
 	return ret;
 }
 
-/* What we lack is no fault of the peer: said once, then tried again. */
+/*
+ * Reports an error once per errno. It does not fail the flow if this process
+ * lacks descriptors or memory: the send is tried again.
+ */
 static void se_shm_complain(const char *path, int err)
 {
 	static _Atomic int last;

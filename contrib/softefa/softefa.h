@@ -3,13 +3,13 @@
 
 /*
  * A software EFA device: the objects behind the verbs that the EFA provider of
- * libfabric calls.  Every exported symbol is a libibverbs or libefa one.
+ * libfabric calls. Every exported symbol is one of libibverbs or libefa.
  *
  * Lock order, outermost first:
  *   cq->poll_lock   held from start_poll to end_poll; guards the list of QPs
- *   se_qps_lock     the list of all QPs; never waited for within the others
+ *   se_qps_lock     the list of all QPs; within other locks only tried
  *   qp->sq_lock     held from wr_start to wr_complete; guards the session
- *   qp->lock        everything the transport owns: flows, operations, wire
+ *   qp->lock        the transport: flows, operations, wire
  *   dev->lock       address handle table, counts, queue pair numbers
  *   cq->push_lock   writers of the completion ring
  * qp->rq_lock guards posting receives only and is a leaf.
@@ -32,7 +32,7 @@
 #include "softefa_config.h"
 #include "softefa_io.h"
 
-/* verbs.h turns these into macros; here they are defined. */
+/* verbs.h defines macros of these names; this library defines the functions. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -42,11 +42,11 @@
 #define SE_GRH_LEN 40
 #define SE_COMP_VECTORS 4
 #define SE_MAX_CQE (1 << 16)
-#define SE_RESPONSES 64 /* RDMA reads a QP answers at the same time */
+#define SE_RESPONSES 64 /* RDMA reads that a QP answers at the same time */
 
 struct se_mr_entry {
 	_Atomic uint32_t key; /* 0: free */
-	_Atomic uint32_t users; /* copies under way; a region waits for them */
+	_Atomic uint32_t users; /* copies; ibv_dereg_mr() waits for them */
 	uint32_t access;
 	const struct ibv_pd *pd;
 	uint64_t addr, len;
@@ -64,12 +64,16 @@ struct se_dev {
 	char pci[16];
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
-	uint8_t *qpn_taken; /* by qpn modulo table size, as the provider does */
+	/*
+	 * nonzero: number in use. By QPN modulo the table's size, as in the
+	 * provider.
+	 */
+	uint8_t *qpn_taken;
 	uint32_t qpn_mask;
 	struct se_mr_entry *mr; /* [max_mr], entry 0 unused */
 	uint32_t mr_next;
 	struct se_ah_entry *ah; /* [max_ah] */
-	_Atomic uint32_t ah_gen; /* changes with the table */
+	_Atomic uint32_t ah_gen; /* changes with each change of the table */
 };
 
 struct se_pd {
@@ -84,7 +88,7 @@ struct se_ah {
 
 struct se_cqe {
 	uint64_t wr_id;
-	struct se_qp *qp; /* NULL: destroyed since */
+	struct se_qp *qp; /* NULL: it was destroyed */
 	union ibv_gid sgid;
 	uint32_t byte_len, qp_num, src_qp;
 	__be32 imm;
@@ -106,7 +110,7 @@ struct se_cq {
 	struct se_cqe *ring;
 	uint32_t mask;		 /* entries - 1 */
 	_Atomic uint64_t head, tail;
-	struct se_cqe cur;	 /* what the read functions look at */
+	struct se_cqe cur; /* the current completion of a poll */
 	struct se_qp **qps;
 	uint32_t qp_count, idle_polls, overruns;
 	struct se_notify *notify; /* NULL without a completion channel */
@@ -139,25 +143,25 @@ struct se_qp {
 	pthread_mutex_t rq_lock;
 	struct se_recv *rq;
 	uint32_t rq_mask, rq_cap, rq_sge;
-	_Atomic uint32_t rq_head; /* transport */
-	_Atomic uint32_t rq_tail; /* post_recv */
-	/* until the completion is polled */
+	_Atomic uint32_t rq_head; /* next to consume; the transport's */
+	_Atomic uint32_t rq_tail; /* next to post; the application's */
+	/* work requests and unsolicited completions that were not polled yet */
 	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
 
 	pthread_mutex_t lock;
-	struct se_op *ops;   /* [sq_cap] then [SE_RESPONSES] */
+	struct se_op *ops; /* [sq_cap], then [SE_RESPONSES] */
 	uint32_t sq_cap, sq_sge, inline_max, op_count;
 	struct se_op *free_ops, *free_resp;
 	struct se_flow *flows[SE_FLOW_HASH];
 	uint32_t flow_count, flow_serial, stream_floor, reap_bucket;
-	uint64_t reap_again; /* when all flows may be looked at */
+	uint64_t reap_again; /* time of the next check of all flows, ns */
 	struct se_flow *ack_list, *active;
 	_Atomic bool work; /* active or ack_list is not empty */
 	const struct se_wire *wire;
 	void *wire_qp;
 	uint32_t op_serial;
 	struct se_stats stats;
-	struct se_qp *next; /* all QPs of the process: qp_list.c */
+	struct se_qp *next; /* in the list of qp_list.c */
 };
 
 static inline struct se_dev *se_dev_of(struct ibv_context *ctx)
@@ -206,7 +210,10 @@ bool se_forked(void);
 /* mr.c */
 bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
 
-/* The region, which stays until unpinned; NULL: it may not be used so. */
+/*
+ * Returns the region if it permits the access; NULL otherwise. ibv_dereg_mr()
+ * of it waits until it is unpinned.
+ */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access);
 void se_mr_unpin(struct se_mr_entry *entry);
@@ -243,7 +250,7 @@ struct ibv_qp *se_qp_create_ex(struct ibv_context *ctx,
 			       struct ibv_qp_init_attr_ex *attr);
 
 /* wr.c */
-/* The functions asked for, and no others. */
+/* Sets the functions of the requested operations, and no others. */
 void se_wr_init(struct se_qp *qp, uint64_t ops, uint64_t wr_flags);
 int se_post_send(struct ibv_qp *qp_fid, struct ibv_send_wr *wr,
 		 struct ibv_send_wr **bad);
@@ -252,14 +259,14 @@ int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
 
 /* qp_list.c: all QPs of the process */
 void se_qps_add(struct se_qp *qp);
-void se_qps_remove(struct se_qp *qp); /* nobody drives it any more */
+void se_qps_remove(struct se_qp *qp); /* afterwards no thread drives it */
 uint32_t se_qps_total(void);
 void se_qps_drive(void);
 void se_qps_exit(void);
-/* What the QP has to do, unless another thread is at it. */
+/* Makes the QP progress, unless another thread has its lock. */
 void se_qp_drive(struct se_qp *qp);
 
 /* stats.c */
-void se_stats_print(struct se_qp *qp); /* once */
+void se_stats_print(struct se_qp *qp); /* at most once per QP */
 
 #endif

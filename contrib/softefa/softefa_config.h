@@ -10,7 +10,7 @@
 
 #define SE_MAX_DEV 32
 
-/* What kinds of fault an event can have; each has its own random stream. */
+/* Kinds of fault; each has its own random sequence. */
 enum se_fault {
 	SE_FAULT_LOSS,
 	SE_FAULT_ACK_LOSS,
@@ -29,19 +29,22 @@ struct se_config {
 	double fault[SE_FAULT_COUNT]; /* probabilities, 0 to 1 */
 	uint64_t seed, secret;
 	char dir[192];	/* run-time files */
-	char gid[64];	/* "" : one per network namespace */
-	char addr[64];	/* "" : 127.0.0.1 */
-	char pci[64];	/* "" : that of a device of this machine */
+	char gid[64];	/* "": one per network namespace */
+	char addr[64];	/* "": 127.0.0.1 */
+	char pci[64];	/* "": that of a device of this host */
 };
 
 extern struct se_config se_cfg;
 
-/* 0 or an errno: what would do harm if it were ignored. */
+/*
+ * Reads the environment. Returns 0, or an errno for a value that it would be
+ * harmful to ignore.
+ */
 int se_config_read(void);
 
 /*
- * Whether the event named by (kind, a, b, c) has the fault.  The answer is a
- * pure function of the seed and the arguments: timing cannot change it.
+ * True if the event named by (kind, a, b, c) has the fault. The result depends
+ * on the seed and the arguments only, not on timing.
  */
 bool se_fault(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);
 uint64_t se_fault_hash(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);

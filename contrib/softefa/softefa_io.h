@@ -4,10 +4,10 @@
 /*
  * SRD: operations, flows, packets, and the interface of a wire.
  *
- * A wire moves packets and may lose, double or reorder them.  srd.c makes
- * reliable, unordered datagrams of that: a flow (this QP, peer GID, peer QPN)
- * numbers its packets, the receiver takes each number once and says which ones
- * it has, and an operation is complete when the peer has taken all its packets.
+ * A wire moves packets and may lose, duplicate or reorder them. srd.c makes
+ * reliable, unordered datagrams of them: a flow (this QP, peer GID, peer QPN)
+ * numbers its packets, the receiver delivers each number once and acknowledges
+ * it, and an operation is complete when all its packets are acknowledged.
  */
 #ifndef SOFTEFA_IO_H
 #define SOFTEFA_IO_H
@@ -47,7 +47,7 @@ enum se_status {
 	SE_UNRESP_REMOTE = 13,
 	SE_REMOTE_UNKNOWN_PEER = 14,
 	SE_UNREACH_REMOTE = 15,
-	SE_BUSY = 255, /* internal: try again without counting */
+	SE_BUSY = 255, /* internal: repeat, without counting it as a retry */
 };
 
 enum se_pkt_type {
@@ -55,33 +55,34 @@ enum se_pkt_type {
 	SE_PKT_WRITE,
 	SE_PKT_READ,	  /* request */
 	SE_PKT_READ_DATA, /* response */
-	SE_PKT_VOID,	  /* takes the number of a packet that was given up */
-	SE_PKT_DGRAM,	  /* UD: no number, no answer */
+	SE_PKT_VOID,	  /* takes the number of a canceled packet */
+	SE_PKT_DGRAM,	  /* UD: no number, no ACK */
 	SE_PKT_ACK,
 	SE_PKT_NAK,
-	SE_PKT_PING,	  /* wants an ACK */
-	SE_PKT_READ_ASK,  /* is there still an answer to op_id under way? */
-	SE_PKT_READ_GONE, /* there is none */
+	SE_PKT_PING,	  /* requests an ACK */
+	SE_PKT_READ_ASK,  /* request: is a response to op_id pending? */
+	SE_PKT_READ_GONE, /* answer: none is pending */
 	SE_PKT_TYPES
 };
 
 /* flags */
-#define SE_PKT_IMM 1   /* carries immediate data, wants a completion */
-#define SE_PKT_ABORT 2 /* READ_DATA: there is no more, the region has gone */
+#define SE_PKT_IMM 1   /* has immediate data, requires a completion */
+#define SE_PKT_ABORT 2 /* READ_DATA: the last one, the region has gone */
 #define SE_PKT_MAGIC 0x53454642u
 
 struct se_pkt {
 	uint32_t magic;
 	uint8_t type, flags;
-	uint16_t status;	/* of a NAK; else the number of tries */
+	uint16_t status;	/* of a NAK; otherwise the number of retries */
 	uint32_t len;		/* payload bytes that follow */
 	uint32_t src_qpn, dst_qpn;
 	uint32_t seq, qkey;
-	uint32_t stream;	/* sender's numbering; a larger starts anew */
+	/* sender's id of this numbering; a later one is larger */
+	uint32_t stream;
 	uint32_t epoch;		/* of the sending QP */
-	uint32_t dst_epoch;	/* of the QP meant; 0: not known yet */
-	uint32_t ack_stream, ack_cum; /* all below ack_cum are here */
-	uint64_t ack_map;	/* bit n: ack_cum + n is here */
+	uint32_t dst_epoch;	/* of the destination QP; 0: unknown */
+	uint32_t ack_stream, ack_cum; /* all below were received */
+	uint64_t ack_map;	/* bit n: ack_cum + n was received */
 	uint64_t raddr;
 	uint32_t rkey, op_id, op_len;
 	__be32 imm;
@@ -92,10 +93,10 @@ _Static_assert(sizeof(struct se_pkt) == 96, "the wire format has no holes");
 enum se_op_kind { SE_OP_SEND, SE_OP_WRITE, SE_OP_READ, SE_OP_RESPONSE };
 
 struct se_op {
-	struct se_op *next;	/* of the flow's queue, or of a free list */
-	struct se_flow *flow;	/* NULL: not in use */
+	struct se_op *next;	/* in the flow's queue, or in a free list */
+	struct se_flow *flow;	/* NULL: the operation is free */
 	uint64_t wr_id, raddr;
-	uint64_t done;		/* bytes that have been given a packet */
+	uint64_t done;		/* bytes that have been put into packets */
 	uint64_t got;		/* RDMA read: bytes that have arrived */
 	uint64_t len;
 	uint32_t rkey, qkey, qpn, id, remote_id, rnr_tries, unacked;
@@ -110,13 +111,14 @@ struct se_op {
 enum se_slot_state { SE_SLOT_FREE, SE_SLOT_WAIT, SE_SLOT_SENT };
 
 struct se_slot {
-	struct se_op *op;	/* NULL: void */
-	uint64_t time;		/* WAIT: when to send; SENT: when it was sent */
-	uint64_t off, cookie;	/* cookie: the wire's mark of the packet */
+	struct se_op *op;	/* NULL: the packet is a VOID */
+	uint64_t time; /* to send at, or when sent; ns */
+	uint64_t off, cookie;	/* cookie: the wire's name for the packet */
 	uint32_t len;
 	uint16_t tries;
 	uint8_t state, type, flags;
-	bool held;		/* fault injection has delayed it already */
+	/* fault injection has already decided on a delay */
+	bool held;
 };
 
 #define SE_COOKIE_LOST UINT64_MAX
@@ -125,51 +127,60 @@ struct se_flow {
 	struct se_flow *next, *ack_next, *active_next;
 	union ibv_gid gid;
 	uint32_t qpn, qkey;
-	uint32_t number; /* in the order of the QP's flows: names its faults */
+	uint32_t number; /* index among the QP's flows; names its faults */
 	uint32_t ack_serial;
 	bool ack_due, ack_listed, is_active, blocked, responsive;
-	bool has_qkey; /* something was sent, with qkey */
+	bool has_qkey; /* a message with qkey was sent */
 	uint16_t ahn;
 	uint32_t ah_gen;
 	/* transmit */
 	struct se_op *queue, **queue_tail;
 	uint32_t stream, next_seq, una, window, peer_epoch, waiting_reads;
 	uint64_t heard, checked, asked, rnr_until, due;
-	struct se_slot slot[SE_WINDOW]; /* by number modulo the window */
+	struct se_slot slot[SE_WINDOW]; /* index: number modulo the window */
 	/* receive */
 	uint32_t rx_stream, rx_cum;
 	uint64_t rx_map;
-	uint64_t nak_map; /* bit n: number n modulo the window is refused yet */
+	uint64_t nak_map; /* bit n: NAK of n modulo window due */
 	uint8_t nak_status[SE_WINDOW];
-	uint64_t quiet_since; /* 0: has been heard; srd_reap.c */
+	/* start of the peer's silence, ns; 0: not silent. See srd_reap.c. */
+	uint64_t quiet_since;
 	void *wire_flow;
 };
 
-#define SE_FLOW_REFUSED UINT64_MAX /* quiet_since: no socket there */
+#define SE_FLOW_REFUSED UINT64_MAX /* quiet_since: socket closed */
 
 struct se_wire {
 	const char *name;
-	uint32_t rto_us;   /* first retransmission */
+	uint32_t rto_us;   /* time until the first retransmission */
 	uint32_t window;   /* packets in flight at the start of a flow */
-	bool reports_death; /* alive() is authoritative: no timeout */
+	bool reports_death; /* alive() detects every failure: no timeout */
 	int (*open)(struct se_qp *qp);
 	void (*close)(struct se_qp *qp);
-	/* The process ends: remove what others would find of the QP. */
+	/* The process exits: removes the QP's files. */
 	void (*leave)(struct se_qp *qp);
-	/* 0, -EAGAIN (no room) or a positive se_status that ends the flow. */
+	/*
+	 * Sends a packet. Returns 0, -EAGAIN (no space) or a positive se_status
+	 * that fails the flow.
+	 */
 	int (*tx)(struct se_qp *qp, struct se_flow *flow,
 		  const struct se_pkt *pkt, const struct iovec *iov,
 		  int iov_count, uint64_t *cookie);
-	/* Gives up to budget packets to se_srd_rx(). */
+	/* Passes up to budget packets to se_srd_rx(). Returns their number. */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
-	/* Now and then, while there is nothing to do; NULL: nothing. */
+	/* Called at intervals while all CQs are empty; NULL: not needed. */
 	void (*tidy)(struct se_qp *qp);
-	/* It, or an answer, lies unread: sending it again is no use. */
+	/*
+	 * True if the packet, or a reply, is unread: retransmitting is useless.
+	 */
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
 	void (*flow_close)(struct se_qp *qp, struct se_flow *flow);
-	/* Descriptor that is readable when a packet arrives after arm(). */
+	/*
+	 * Returns a descriptor that becomes readable when a packet arrives
+	 * after arm().
+	 */
 	int (*event_fd)(struct se_qp *qp);
 	void (*arm)(struct se_qp *qp);
 };
@@ -186,21 +197,24 @@ void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 /* srd_end.c */
 void se_srd_flush(struct se_qp *qp);
 void se_srd_close(struct se_qp *qp);
-void se_srd_drain(struct se_qp *qp); /* takes the lock itself */
+void se_srd_drain(struct se_qp *qp); /* takes qp->lock itself */
 
 /* srd_rx.c */
 void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data);
 void se_srd_send_acks(struct se_qp *qp);
 void se_ack_later(struct se_qp *qp, struct se_flow *flow);
 
-/* srd_reap.c: freeing the flows of peers that have gone */
+/* srd_reap.c: frees the flows of failed peers */
 void se_srd_tidy(struct se_qp *qp);
 void se_flow_reap_some(struct se_qp *qp);
-/* For room; false: not now, it would take too much of the time. */
+/*
+ * Frees flows to have space for another one. False: not now, it would take too
+ * much time. often: regardless of the time.
+ */
 bool se_flow_reap_all(struct se_qp *qp, bool often);
 void se_flow_free(struct se_qp *qp, struct se_flow *flow);
 
-/* srd_flow.c; NULL: no room */
+/* srd_flow.c. se_flow_get() creates a flow if there is none, NULL: no space. */
 struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
 			    uint32_t qpn);
 struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
@@ -218,9 +232,9 @@ bool se_flow_idle(const struct se_flow *flow);
 void se_slot_void(struct se_qp *qp, struct se_flow *flow,
 		  struct se_slot *slot, enum se_status status);
 void se_op_finish(struct se_qp *qp, struct se_op *op);
-void se_op_check(struct se_qp *qp, struct se_op *op); /* finishes it if done */
+void se_op_check(struct se_qp *qp, struct se_op *op); /* ends it if done */
 
-/* srd_read.c: reads, and what has become of their answers */
+/* srd_read.c: reads, and the loss of their responses */
 void se_read_data(struct se_qp *qp, const struct se_pkt *pkt,
 		  const void *data);
 void se_read_ask(struct se_qp *qp, struct se_flow *flow);

@@ -9,8 +9,8 @@
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-#define SE_SCAN_NS (20 * SE_MS)	    /* an active flow is looked at so often */
-#define SE_ALIVE_NS (50 * SE_MS)    /* silence before asking the wire */
+#define SE_SCAN_NS (20 * SE_MS) /* period of scans of an active flow */
+#define SE_ALIVE_NS (50 * SE_MS) /* silence before alive() is called */
 #define SE_RTO_MAX_NS (200 * SE_MS)
 #define SE_RX_BUDGET 32
 
@@ -83,7 +83,10 @@ static void se_slot_header(struct se_qp *qp, struct se_flow *flow,
 		pkt->len = 0;
 }
 
-/* True when the packet is not to go out now: lost, or held back. */
+/*
+ * True if fault injection loses or delays the packet, which must not be sent
+ * now.
+ */
 static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 			   struct se_slot *slot, uint32_t seq, uint64_t now)
 {
@@ -117,8 +120,10 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * An answer to a read looks at the region again for each packet, and each time
- * it is sent: it may have been deregistered, and unmapped, since.
+ * Pins the region of a packet of a read response. It is checked for each packet
+ * and each transmission, since it may have been deregistered and unmapped.
+ * Returns NULL if the packet has no such data; if the region has gone, the
+ * packet then aborts the response.
  */
 static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
 {
@@ -152,7 +157,10 @@ static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
 	return ret;
 }
 
-/* False when the flow has failed, or has to wait for room on the wire. */
+/*
+ * Sends the packet. False if the flow has failed, or must wait for space on the
+ * wire.
+ */
 static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 			uint64_t now)
 {
@@ -176,13 +184,15 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 		flow->blocked = true;
 		return false;
 	}
-	flow->ack_due = false; /* the packet carried it */
+	flow->ack_due = false; /* the packet contained it */
 	slot->state = SE_SLOT_SENT;
 	slot->time = now;
 	return true;
 }
 
-/* Describes the next packet of the operation; false: it has to wait. */
+/*
+ * Fills the slot with the next packet of the operation. False if it must wait.
+ */
 static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 			  struct se_slot *slot)
 {
@@ -203,7 +213,9 @@ static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 		slot->flags = SE_PKT_ABORT;
 	}
 	if (op->has_imm && op->done + left == op->len) {
-		/* Tells of all the data, so it may not overtake any. */
+		/*
+		 * Reports all data of the write, so it must not overtake any.
+		 */
 		if (op->unacked)
 			return false;
 		slot->flags = SE_PKT_IMM;
@@ -246,7 +258,11 @@ static void se_flow_pump(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 	}
 }
 
-/* Returns when the slot wants attention next; 0: the flow cannot go on now. */
+/*
+ * Sends the packet of the slot if it is due. Returns the time of the slot's
+ * next scan, 0: the flow cannot send now. *probed: a packet was retransmitted
+ * in this scan.
+ */
 static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 			     uint32_t seq, uint64_t now, bool *probed)
 {
@@ -268,7 +284,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 		slot->time = now;
 		return now + rto;
 	}
-	/* A silent peer gets one packet to answer, not the whole window. */
+	/* Of a silent peer's window, only one packet is retransmitted. */
 	if (*probed && flow->heard < slot->time)
 		return now + rto;
 	*probed = true;
@@ -279,7 +295,10 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 	return se_slot_put(qp, flow, seq, now) ? now + 2 * rto : 0;
 }
 
-/* A packet without a number; if there is no room for it, it is lost. */
+/*
+ * Sends a packet without a sequence number. It is lost if the wire has no
+ * space.
+ */
 void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 		  enum se_pkt_type type, uint32_t op_id)
 {
@@ -292,7 +311,7 @@ void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 	qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie);
 }
 
-/* False when the peer is gone and the flow has been failed. */
+/* False if the peer has failed: the flow has been failed, too. */
 static bool se_flow_check_alive(struct se_qp *qp, struct se_flow *flow,
 				uint64_t now)
 {
@@ -376,7 +395,9 @@ bool se_srd_busy(struct se_qp *qp)
 	       qp->wire->rx_pending(qp);
 }
 
-/* What the device finds out by itself, before anything is sent. */
+/*
+ * Makes the checks of the device before it sends anything. Returns the status.
+ */
 static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 {
 	int i;
@@ -399,7 +420,10 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 	return SE_OK;
 }
 
-/* Unreliable: complete when it is on the wire, or when the wire is full. */
+/*
+ * Sends a UD message. It is complete when it is on the wire, and also when the
+ * wire is full.
+ */
 static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 		       struct se_op *op)
 {
@@ -422,8 +446,8 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Numbers come back: another key under the same one is another QP. What is
- * known of the last one, and what is outstanding to it, ends.
+ * Notes the peer's qkey. QP numbers are reused: another qkey under the same
+ * number belongs to another QP, so all operations of the previous one fail.
  */
 static void se_flow_meet(struct se_qp *qp, struct se_flow *flow, uint32_t qkey)
 {

@@ -7,8 +7,8 @@
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-#define SE_DRAIN_NS (500 * SE_MS) /* longest stay in ibv_destroy_qp() */
-#define SE_LINGER_NS (40 * SE_MS) /* quiet time before leaving a lossy wire */
+#define SE_DRAIN_NS (500 * SE_MS) /* longest time in ibv_destroy_qp() */
+#define SE_LINGER_NS (40 * SE_MS) /* silence before a lossy wire is left */
 
 static void se_rq_flush(struct se_qp *qp)
 {
@@ -54,7 +54,7 @@ void se_srd_close(struct se_qp *qp)
 	qp->active = NULL;
 }
 
-/* Something is not on the wire yet, or may have been lost there. */
+/* True if a packet is not on the wire yet, or may have been lost there. */
 static bool se_srd_owes(struct se_qp *qp)
 {
 	struct se_flow *flow;
@@ -76,9 +76,9 @@ static bool se_srd_owes(struct se_qp *qp)
 }
 
 /*
- * Before the QP goes: sends what is held back, and on a wire that has lost
- * something stays to acknowledge again while peers still ask.  New data is
- * refused, as by a QP that does not exist.
+ * Before the QP is destroyed, sends all queued packets. If the wire has lost
+ * packets, repeats acknowledgments as long as peers retransmit. New data is
+ * rejected, as if the QP did not exist. The caller does not hold qp->lock.
  */
 void se_srd_drain(struct se_qp *qp)
 {
@@ -98,7 +98,7 @@ void se_srd_drain(struct se_qp *qp)
 		}
 		if (!stay)
 			break;
-		se_qps_drive(); /* peers may wait for the others */
+		se_qps_drive(); /* peers may wait for other QPs */
 		usleep(200);
 		now = se_now();
 	}

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Flows and operations: what is outstanding to one peer QP, and how it ends.
- * qp->lock is held throughout.
+ * Flows and operations: the operations outstanding to a peer's QP, and their
+ * completion. The caller of each function holds qp->lock.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "softefa.h"
 
 #define SE_NAK_BUSY_NS 50000ull
-#define SE_RNR_NS 100000ull /* first pause after receiver-not-ready */
+#define SE_RNR_NS 100000ull /* first delay after receiver-not-ready */
 
 static uint32_t se_flow_bucket(const union ibv_gid *gid, uint32_t qpn)
 {
@@ -31,7 +31,10 @@ struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
 	return NULL;
 }
 
-/* Increases from one use of a (GID, QPN) pair to the next. */
+/*
+ * Returns the stream number of a new flow. It increases from one use of a (GID,
+ * QPN) pair to the next.
+ */
 static uint32_t se_flow_new_stream(const struct se_qp *qp)
 {
 	struct timespec ts;
@@ -85,7 +88,7 @@ void se_flow_activate(struct se_qp *qp, struct se_flow *flow)
 	flow->is_active = true;
 	flow->active_next = qp->active;
 	qp->active = flow;
-	flow->heard = se_now(); /* silence counts from here */
+	flow->heard = se_now(); /* start of the time of silence */
 	flow->checked = flow->heard;
 	flow->asked = flow->heard;
 	flow->due = flow->heard;
@@ -108,13 +111,16 @@ void se_flow_header(struct se_qp *qp, struct se_flow *flow, struct se_pkt *pkt)
 	memcpy(pkt->sgid, qp->dev->gid.raw, sizeof(pkt->sgid));
 }
 
-/* There is no opcode for reads in the device's completions. */
+/* Returns the opcode of a completion. The device has none for reads. */
 static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 {
 	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
-/* The operation has nothing in the queue or the window any more. */
+/*
+ * Writes the completion and frees the operation. None of its packets may be in
+ * the queue or the window.
+ */
 void se_op_finish(struct se_qp *qp, struct se_op *op)
 {
 	struct se_cqe cqe = {
@@ -134,7 +140,7 @@ void se_op_finish(struct se_qp *qp, struct se_op *op)
 		qp->free_resp = op;
 		return;
 	}
-	op->id += 1u << 16; /* late answers to this use do not fit the next */
+	op->id += 1u << 16; /* late responses will not match */
 	op->next = qp->free_ops;
 	qp->free_ops = op;
 	if (cqe.status)
@@ -163,7 +169,10 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
 	op->queued = false;
 }
 
-/* The slot keeps its number, which the peer must still take, but no data. */
+/*
+ * Ends the slot's packet with status. The slot keeps its sequence number, which
+ * the peer must still receive, but no data.
+ */
 void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
 		  enum se_status status)
 {
@@ -202,7 +211,9 @@ static void se_flow_fail_reads(struct se_qp *qp, struct se_flow *flow,
 	}
 }
 
-/* Ends everything outstanding to the peer; what comes next starts anew. */
+/*
+ * Fails all operations outstanding to the peer. Later ones start a new stream.
+ */
 void se_flow_fail(struct se_qp *qp, struct se_flow *flow,
 		  enum se_status status)
 {
@@ -265,7 +276,7 @@ void se_flow_acked(struct se_qp *qp, struct se_flow *flow,
 	if (pkt->ack_stream != flow->stream || !count)
 		return;
 	if (pkt->ack_cum - flow->una > count)
-		return; /* older than the last one, or not ours */
+		return; /* older than the last one, or of another stream */
 	for (seq = flow->una; seq != pkt->ack_cum; seq++)
 		se_slot_acked(qp, flow, seq);
 	count = flow->next_seq - pkt->ack_cum;
@@ -279,7 +290,7 @@ void se_flow_acked(struct se_qp *qp, struct se_flow *flow,
 	       flow->slot[flow->una % SE_WINDOW].state == SE_SLOT_FREE)
 		flow->una++;
 	if (flow->queue)
-		flow->due = 0; /* there may be room in the window */
+		flow->due = 0; /* the window may have space */
 }
 
 static void se_flow_rnr(struct se_qp *qp, struct se_flow *flow,

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RDMA reads at the initiator, and what has become of their answers.
+ * RDMA reads at the initiator, and the loss of their responses.
  *
- * The target keeps an answer until all its packets have been taken, unless its
- * flow fails: after SOFTEFA_TIMEOUT_MS of silence of an initiator that does not
- * poll, for example.  The target then knows of the read no more, and answers
- * everything else, so an initiator asks for each read that waits.
- * qp->lock is held throughout.
+ * The target keeps a response until all its packets are acknowledged, or until
+ * its flow fails, for example after SOFTEFA_TIMEOUT_MS of silence of an
+ * initiator that does not poll. Then the target has no record of the read, but
+ * still acknowledges other packets, so an initiator sends a request for each
+ * read that waits. The caller of each function holds qp->lock.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void se_op_scatter(const struct se_op *op, uint64_t off,
 	}
 }
 
-/* The read that the packet is about; one too late has no operation. */
+/* Returns the read that the packet belongs to. NULL if it has completed. */
 static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
 {
 	uint32_t index = pkt->op_id & 0xffff;
@@ -51,7 +51,7 @@ static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
 	return op;
 }
 
-/* A packet of the answer. */
+/* Receives a packet of the response. */
 void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 {
 	struct se_op *op = se_read_find(qp, pkt);
@@ -65,7 +65,10 @@ void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 	se_op_check(qp, op);
 }
 
-/* True if the target has taken the request and the answer is not all here. */
+/*
+ * True if the target has acknowledged the request, and the response is
+ * incomplete.
+ */
 static bool se_read_waits(const struct se_op *op, const struct se_flow *flow)
 {
 	return op->flow == flow && op->kind == SE_OP_READ && op->segmented &&
@@ -84,7 +87,7 @@ static void se_read_ask_all(struct se_qp *qp, struct se_flow *flow)
 	}
 }
 
-/* Now and then while reads wait. */
+/* Sends READ_ASK for each waiting read, at most every SE_ASK_NS. */
 void se_read_ask(struct se_qp *qp, struct se_flow *flow)
 {
 	uint64_t now;
@@ -98,7 +101,7 @@ void se_read_ask(struct se_qp *qp, struct se_flow *flow)
 	se_read_ask_all(qp, flow);
 }
 
-/* At the target. */
+/* Answers READ_ASK, at the target. */
 void se_read_asked(struct se_qp *qp, struct se_flow *flow,
 		   const struct se_pkt *pkt)
 {
@@ -108,7 +111,7 @@ void se_read_asked(struct se_qp *qp, struct se_flow *flow,
 	for (; op < end; op++) {
 		if (op->flow != flow || op->remote_id != pkt->op_id)
 			continue;
-		se_ack_later(qp, flow); /* no news, but a sign of life */
+		se_ack_later(qp, flow); /* pending: the ACK shows life */
 		return;
 	}
 	se_flow_tell(qp, flow, SE_PKT_READ_GONE, pkt->op_id);

@@ -2,19 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Flows of peers that have gone.  A flow remembers what it has taken from its
- * peer, so that of a peer that lives is kept, however long it is silent.  A few
- * flows are looked at whenever one is added, and now and then while there is
- * nothing to do.  qp->lock is held throughout.
+ * Frees flows of failed peers. A flow records the packets received from its
+ * peer, so the flow of a live peer is kept, however long it is silent. A few
+ * flows are checked whenever one is added, and at intervals while all CQs are
+ * empty. The caller of each function holds qp->lock.
  */
 #include <stdlib.h>
 
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-#define SE_ADD_BUCKETS 2	     /* looked at for each new flow */
-#define SE_FULL_SHARE 10	     /* at most a tenth of the time */
-#define SE_QUIET_NS (10000 * SE_MS)  /* silence before a peer is asked */
+#define SE_ADD_BUCKETS 2	     /* checked for each new flow */
+#define SE_FULL_SHARE 10 /* checks take a tenth of the time */
+#define SE_QUIET_NS (10000 * SE_MS)  /* silence before a PING */
 
 static void se_flow_unlist(struct se_qp *qp, struct se_flow *flow)
 {
@@ -29,7 +29,7 @@ void se_flow_free(struct se_qp *qp, struct se_flow *flow)
 {
 	if (flow->ack_listed)
 		se_flow_unlist(qp, flow);
-	/* What starts anew with this peer must be seen to be new. */
+	/* A later flow to this peer must have a larger stream number. */
 	if (!qp->stream_floor ||
 	    (int32_t)(flow->stream - qp->stream_floor) >= 0)
 		qp->stream_floor = flow->stream + 1;
@@ -38,7 +38,10 @@ void se_flow_free(struct se_qp *qp, struct se_flow *flow)
 	free(flow);
 }
 
-/* On a wire that does not report deaths: a peer that has gone is refused. */
+/*
+ * Pings a silent peer, on a wire that does not report failures: if the peer has
+ * exited, its host rejects the packet.
+ */
 static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 {
 	if (!flow->quiet_since)
@@ -47,7 +50,11 @@ static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 		se_flow_tell(qp, flow, SE_PKT_PING, 0);
 }
 
-/* Has nothing to do with us any more; full: silence is enough. */
+/*
+ * True if the flow can be freed: it is idle and its peer has failed. If full is
+ * set, a long silence counts as a failure on a wire that does not report
+ * failures.
+ */
 static bool se_flow_gone(struct se_qp *qp, struct se_flow *flow, bool full,
 			 uint64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The receiving half of SRD.  qp->lock is held throughout. */
+/* The receiving half of SRD. The caller of each function holds qp->lock. */
 #include <string.h>
 
 #include "softefa.h"
@@ -35,7 +35,7 @@ static bool se_tx_nak(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 	return qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie) >= 0;
 }
 
-/* Those that found no room before; false when there is none yet. */
+/* Sends the delayed NAKs; false: the wire still has no space for one. */
 static bool se_tx_naks(struct se_qp *qp, struct se_flow *flow)
 {
 	uint32_t seq = flow->rx_cum;
@@ -57,7 +57,7 @@ static bool se_tx_ack(struct se_qp *qp, struct se_flow *flow)
 	uint64_t cookie;
 
 	if (!flow->ack_due)
-		return true; /* a data packet has carried it */
+		return true; /* a data packet contained it */
 	if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->number,
 		     flow->ack_serial++)) {
 		qp->stats.lost++;
@@ -88,7 +88,9 @@ void se_srd_send_acks(struct se_qp *qp)
 	qp->ack_list = left;
 }
 
-/* Refused packets stay unnumbered: the sender voids or repeats them. */
+/*
+ * The number of a rejected packet stays free: the sender repeats or voids it.
+ */
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
 {
@@ -103,7 +105,7 @@ static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 	se_ack_list(qp, flow);
 }
 
-/* There is no room for the flow of this peer: it has to know. */
+/* Rejects a packet of a peer that cannot have a flow. */
 static void se_refuse(struct se_qp *qp, const union ibv_gid *gid,
 		      const struct se_pkt *cause)
 {
@@ -113,7 +115,7 @@ static void se_refuse(struct se_qp *qp, const union ibv_gid *gid,
 	qp->wire->flow_close(qp, &flow);
 }
 
-/* The receive a message goes to, NULL: none; claimed by se_recv_claim(). */
+/* Returns the next receive, NULL: none. se_recv_claim() consumes it. */
 static struct se_recv *se_recv_next(struct se_qp *qp)
 {
 	uint32_t head = qp->rq_head;
@@ -223,7 +225,7 @@ static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
 	return cqe.status ? SE_REMOTE_BAD_STATUS : SE_OK;
 }
 
-/* Takes the receive of a write with immediate data. */
+/* Consumes a receive for a write with immediate data. */
 static enum se_status se_take_imm(struct se_qp *qp, struct se_cqe *cqe)
 {
 	struct se_recv *recv;
@@ -283,7 +285,7 @@ static enum se_status se_take_read(struct se_qp *qp, struct se_flow *flow,
 				  IBV_ACCESS_REMOTE_READ);
 		if (!entry)
 			return SE_REMOTE_BAD_ADDRESS;
-		se_mr_unpin(entry); /* each packet looks again */
+		se_mr_unpin(entry); /* each response packet pins it */
 	}
 	op = qp->free_resp;
 	if (!op)
@@ -345,7 +347,7 @@ static void se_rx_number(struct se_flow *flow, uint32_t ahead)
 	}
 }
 
-/* A packet that wants to be taken once, or refused. */
+/* Delivers a packet with a sequence number once, or rejects it. */
 static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 			   const struct se_pkt *pkt, const void *data)
 {
@@ -355,9 +357,11 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 	if (flow->rx_stream != pkt->stream) {
 		if (flow->rx_stream &&
 		    (int32_t)(pkt->stream - flow->rx_stream) < 0)
-			return; /* late, from before the peer started anew */
+			return; /* late, of the peer's previous stream */
 		if (pkt->seq >= SE_WINDOW) {
-			/* We were taken for gone, and have forgotten. */
+			/*
+			 * This QP has freed the flow: the peer seemed failed.
+			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;
 		}
@@ -390,7 +394,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 	se_ack_later(qp, flow);
 }
 
-/* False: the packet is of, or for, a QP that is no more. */
+/* False if the packet comes from a destroyed QP, or is for one. */
 static bool se_rx_epochs(struct se_qp *qp, struct se_flow *flow,
 			 const struct se_pkt *pkt)
 {
@@ -427,7 +431,7 @@ static void se_rx_dgram(struct se_qp *qp, const struct se_pkt *pkt,
 	}
 }
 
-/* The flow of a new peer; NULL: it has been told, or will ask again. */
+/* Returns the flow of a new peer. NULL: it was rejected, or will try again. */
 static struct se_flow *se_rx_flow(struct se_qp *qp, const union ibv_gid *gid,
 				  const struct se_pkt *pkt)
 {
@@ -460,7 +464,7 @@ void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 	memcpy(gid.raw, pkt->sgid, sizeof(gid.raw));
 	flow = se_flow_find(qp, &gid, pkt->src_qpn);
 	if (!flow && pkt->type >= SE_PKT_ACK)
-		return; /* about what we know nothing of */
+		return; /* of a flow that does not exist */
 	if (!flow)
 		flow = se_rx_flow(qp, &gid, pkt);
 	if (!flow)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* SOFTEFA_STATS=1: one line per QP that was ready to receive. */
+/* SOFTEFA_STATS=1: prints a line for each QP that was ready to receive. */
 #include <unistd.h>
 
 #include "softefa.h"
 
-/* One write, so that lines of several processes do not mix. */
+/*
+ * Prints the line in one write(), so that lines of several processes do not
+ * mix.
+ */
 void se_stats_print(struct se_qp *qp)
 {
 	const struct se_stats *st = &qp->stats;
@@ -28,5 +31,5 @@ void se_stats_print(struct se_qp *qp)
 		       st->rnr, st->retrans, st->dup, st->lost, st->errors,
 		       st->forged, st->late, st->rdma);
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
-		return; /* nobody to tell */
+		return; /* stderr is closed */
 }

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The directory of run-time files.  It holds rings and doorbells of queue
- * pairs and one sys-XXXXXX tree per process that looks like /sys as far as the
- * EFA provider looks.  The owner of a file keeps it locked with flock(2); a
- * file whose lock is free is an orphan and whoever finds it removes it.
+ * The directory of run-time files. It holds the rings and doorbells of queue
+ * pairs, and for each process a tree sys-XXXXXX with the part of /sys that the
+ * EFA provider reads. The owner of a file keeps it locked with flock(2). A file
+ * without a lock is an orphan, and the process that finds it removes it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "softefa.h"
 
-#define SE_MARK ".softefa" /* in a directory that we may sweep */
+#define SE_MARK ".softefa" /* in a directory that sweeps may clean */
 
 static char se_sys[256];
 static int se_sys_fd = -1;
@@ -36,7 +36,7 @@ void se_gid_hex(const union ibv_gid *gid, char hex[33])
 	hex[32] = '\0';
 }
 
-/* Fails with ESTALE when a sweep has removed the file before it was locked. */
+/* Locks the file. Returns ESTALE if a sweep removed it before. */
 int se_lock_file(int fd)
 {
 	struct stat st;
@@ -56,7 +56,7 @@ bool se_file_orphaned(int fd)
 	return true;
 }
 
-/* "-", the GID, "-", the QPN: what follows the kind in a name */
+/* True if rest is "-GID-QPN", the end of a ring's or doorbell's name. */
 static bool se_name_rest(const char *rest)
 {
 	size_t digits;
@@ -85,7 +85,10 @@ static bool se_tree_name(const char *name)
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == 6;
 }
 
-/* What se_sysfs_make() has made; anything else stays, and the tree with it. */
+/*
+ * Removes an entry made by se_sysfs_make(). Any other entry stays, and so does
+ * the tree.
+ */
 static int se_remove_entry(const char *path, const struct stat *st, int type,
 			   struct FTW *ftw)
 {
@@ -106,7 +109,10 @@ static void se_remove_tree(const char *path)
 	nftw(path, se_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Removes what the dead have left; the lock tells the living from them. */
+/*
+ * Removes the file or tree if its owner has exited, and so holds no lock. True
+ * if it was removed, or is no file of softefa.
+ */
 static bool se_sweep_entry(const char *name)
 {
 	bool tree = se_tree_name(name), dead;
@@ -132,7 +138,10 @@ static bool se_sweep_entry(const char *name)
 	return dead;
 }
 
-/* leaving: whoever lives sweeps when it leaves, so that one is enough. */
+/*
+ * Removes orphans. leaving: stops at the first file with an owner, since that
+ * process sweeps when it exits.
+ */
 static void se_sweep(bool leaving)
 {
 	DIR *dir = opendir(se_cfg.dir);
@@ -147,7 +156,10 @@ static void se_sweep(bool leaving)
 	closedir(dir);
 }
 
-/* A directory of ours has our mark, or nothing but names of ours. */
+/*
+ * True if the directory belongs to softefa: it has the mark, or no foreign
+ * files.
+ */
 static bool se_dir_ours(void)
 {
 	DIR *dir = opendir(se_cfg.dir);
@@ -168,7 +180,10 @@ static bool se_dir_ours(void)
 	return marked || !foreign;
 }
 
-/* made: by us, so that we may remove it, too. */
+/*
+ * Creates the mark. made: this process created the directory, so it may be
+ * removed.
+ */
 static int se_dir_mark(bool made)
 {
 	char path[300];
@@ -191,7 +206,7 @@ int se_dir_make(void)
 
 	if (!made && errno != EEXIST)
 		goto err_report;
-	/* Another user's directory would hand our packets to that user. */
+	/* In another user's directory that user could read the packets. */
 	if (lstat(se_cfg.dir, &st))
 		goto err_report;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
@@ -206,7 +221,7 @@ int se_dir_make(void)
 	}
 	errno = se_dir_mark(made);
 	if (errno == ENOENT)
-		return EAGAIN; /* its last process has just removed it */
+		return EAGAIN; /* another process has just removed it */
 	if (errno)
 		goto err_report;
 	se_sweep(false);
@@ -218,7 +233,11 @@ err_report:
 	return errno;
 }
 
-/* Only when nothing but the mark is left: who comes meanwhile marks again. */
+/*
+ * Removes the mark, and the directory if softefa created it. Does nothing if
+ * there are other files. A process that starts at the same time creates the
+ * mark again.
+ */
 static void se_dir_unmake(void)
 {
 	DIR *dir = opendir(se_cfg.dir);
@@ -248,7 +267,7 @@ void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
-	se_sweep(true); /* else what a killed peer has left stays */
+	se_sweep(true); /* else orphans of killed peers stay */
 	se_dir_unmake();
 }
 
@@ -266,7 +285,7 @@ static int se_write_file(const char *path, const char *text)
 	return ret;
 }
 
-/* A tree with a lock, made again when a sweep got in between. */
+/* Creates the tree and its lock; again if a sweep removed it in between. */
 static int se_sysfs_root(void)
 {
 	char path[300];

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The shared memory wire: a ring (ring.h) per QP in a file named by GID and
- * QPN.  The owner holds a lock on the file as long as it lives.
+ * The shared memory wire: one ring (ring.h) per QP, in a file named by GID and
+ * QPN. The owner holds a lock on the file until it exits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-#define SE_STUCK_NS 100000000ull /* before asking who has a slot */
+#define SE_STUCK_NS 100000000ull /* before the claimant of a slot is checked */
 #define SE_SLOTS_PER_BLOCK 8
 
 struct se_shm_qp {
@@ -30,7 +30,7 @@ struct se_shm_qp {
 	struct se_doorbell bell;
 };
 
-/* Creates and locks the file of one number; EEXIST: try another number. */
+/* Creates and locks the file of a QP number. EEXIST: the number is in use. */
 static int se_shm_create(struct se_shm_qp *sq)
 {
 	struct stat st;
@@ -82,7 +82,7 @@ static int se_ring_map(struct se_shm_qp *sq)
 	int fd, ret;
 
 	sq->size = se_ring_size(slots, blocks, se_cfg.mtu);
-	/* Takes the memory now: later there is SIGBUS instead of ENOSPC. */
+	/* Allocate all pages: a page that is missing later causes SIGBUS. */
 	ret = posix_fallocate(sq->fd, 0, (off_t)sq->size);
 	if (ret) {
 		fprintf(stderr, "softefa: %s: %zu bytes for a ring: %s; "
@@ -92,8 +92,8 @@ static int se_ring_map(struct se_shm_qp *sq)
 		return ENOMEM;
 	}
 	/*
-	 * Not through sq->fd: a forked child inherits the mapping, and with it
-	 * would hold the lock of the file that is mapped.
+	 * Not through sq->fd: a forked child inherits the mapping, which would
+	 * keep the lock of the file that is mapped.
 	 */
 	fd = open(sq->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -143,7 +143,10 @@ err_free:
 	return ret;
 }
 
-/* At exit: other threads may still be polling, so the mappings stay. */
+/*
+ * Marks the ring as dead and removes its files. The mappings stay: at exit
+ * other threads may still poll.
+ */
 static void se_shm_leave(struct se_qp *qp)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
@@ -199,7 +202,11 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	}
 	*cookie = pos;
 	se_ring_publish(slot, pos);
-	/* Pairs with the fence in se_shm_arm(): one sees the other. */
+	/*
+	 * Store buffering: this thread has published the slot and loads armed,
+	 * se_shm_arm() stores armed and then loads the slot. Each has a full
+	 * fence in between.
+	 */
 	if (se_doorbell_used(&peer->bell)) {
 		atomic_thread_fence(memory_order_seq_cst);
 		if (atomic_load_explicit(&ring->armed, memory_order_relaxed) &&
@@ -213,7 +220,10 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
-	/* Without the lock it may be stale: whoever changed it is at work. */
+	/*
+	 * Without qp->lock the value may be stale. Then another thread is
+	 * consuming at this moment.
+	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
 	return se_ring_state(ring, tail) != SE_RING_FREE ||
@@ -222,9 +232,9 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 }
 
 /*
- * A producer that is killed between claiming a slot and publishing it would
- * stop the ring for ever.  True when that has happened: the slot is skipped.
- * One that is only slow is waited for, since it may still write.
+ * True if the producer of the slot at tail was killed after it had claimed the
+ * slot: the slot must be skipped, or the ring would stop for ever. Never true
+ * of a producer that is only slow, since it may still write.
  */
 static bool se_shm_stuck(struct se_shm_qp *sq, uint64_t tail)
 {
@@ -254,7 +264,7 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	uint32_t len;
 	int count;
 
-	/* What earlier calls have taken has been answered since. */
+	/* Packets that earlier calls consumed have been acknowledged by now. */
 	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
 		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);
@@ -275,8 +285,8 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 }
 
 /*
- * Blocks of producers that died before they had a slot for them: in an empty
- * ring a block has an owner only for a moment.
+ * Frees blocks of producers that were killed before they claimed a slot. A live
+ * producer owns a block of an empty ring only for a moment.
  */
 static void se_shm_tidy(struct se_qp *qp)
 {
@@ -301,7 +311,10 @@ static bool se_shm_unread(struct se_qp *qp, struct se_flow *flow,
 
 	if (!peer)
 		return false;
-	/* In this order: what was answered is in our ring, if not read yet. */
+	/*
+	 * The order matters: the ACK of a packet that counts as answered is in
+	 * this ring, or has been read.
+	 */
 	return atomic_load_explicit(&peer->ring->answered,
 				    memory_order_acquire) <= cookie ||
 	       se_ring_state(sq->ring, sq->tail) != SE_RING_FREE;

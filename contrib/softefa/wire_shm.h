@@ -15,8 +15,8 @@
 #define SE_SHM_PATH 288
 
 /*
- * Doorbells: a FIFO beside the ring, made only for QPs of which a CQ has a
- * completion channel, written to only when armed.
+ * Doorbells: a FIFO beside the ring. It exists if a CQ of the QP has a
+ * completion channel; peers write to it if the ring is armed.
  */
 struct se_doorbell {
 	int fd; /* -1: none */
@@ -33,7 +33,10 @@ void se_doorbell_unlink(struct se_doorbell *bell);
 void se_doorbell_close(struct se_doorbell *bell);
 void se_doorbell_clear(struct se_doorbell *bell);
 void se_doorbell_self(struct se_doorbell *bell);
-/* 0 or an errno; a peer without one is no error. */
+/*
+ * Opens the peer's doorbell. Returns 0 or an errno; 0 also if the peer has
+ * none.
+ */
 int se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path);
 void se_doorbell_tx_close(struct se_doorbell_tx *bell);
 void se_doorbell_ring(struct se_doorbell_tx *bell);
@@ -43,7 +46,7 @@ static inline bool se_doorbell_used(const struct se_doorbell_tx *bell)
 	return bell->fd >= 0;
 }
 
-/* shm_peer.c: the rings of others */
+/* shm_peer.c: the rings of peers */
 struct se_shm_peer {
 	struct se_ring *ring;
 	size_t size;
@@ -57,18 +60,24 @@ struct se_flow;
 void se_shm_path(char path[SE_SHM_PATH], const union ibv_gid *gid,
 		 uint32_t qpn);
 
-/* Names a ring, and by it its owner, among those of the directory; not 0. */
+/*
+ * Returns the id of a ring, which identifies its owner among all of the
+ * directory; not 0.
+ */
 uint32_t se_shm_id(const struct stat *st);
 
-/* False when the owner of that ring has gone; in doubt it lives. */
+/* False if the owner of the ring has exited. True in case of doubt. */
 bool se_shm_id_alive(uint32_t id);
 
-/* 0, -EAGAIN or the status of a peer that cannot be reached */
+/*
+ * Maps the peer's ring. Returns 0, -EAGAIN, or the se_status of a peer that
+ * cannot be reached.
+ */
 int se_shm_connect(struct se_qp *qp, struct se_flow *flow);
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow);
 void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow);
 
-/* Whether any QP of this GID has a ring here. */
+/* True if a QP with this GID has a ring in the directory. */
 bool se_gid_known(const union ibv_gid *gid);
 
 #endif

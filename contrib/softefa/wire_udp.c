@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The UDP wire: a socket per QP, its IPv4 address in the GID, its port the
- * QPN.  The kernel of the peer's host answers for a port that is closed, so a
- * dead process is noticed at the next packet; a dead host only by silence.
+ * The UDP wire: one socket per QP, its IPv4 address in the GID, its port the
+ * QPN. The kernel of the peer's host answers for a closed port, so the next
+ * packet detects a failed process. Only silence indicates a failed host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,10 @@
 #define SE_UDP_MAX 65536
 #define SE_UDP_BUFFER (8 << 20)
 
-/* A datagram; the secret is as good as those who can read it are honest. */
+/*
+ * A datagram. The secret authenticates its sender, if only trusted users can
+ * read it on its way.
+ */
 struct se_udp_header {
 	uint64_t secret;
 	struct se_pkt pkt;
@@ -42,7 +45,10 @@ static int se_udp_socket(struct in_addr addr, uint32_t *port)
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	/* As much as we may have; FORCE wants CAP_NET_ADMIN. */
+	/*
+	 * RCVBUFFORCE exceeds the limit of the system, but requires
+	 * CAP_NET_ADMIN.
+	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
@@ -90,7 +96,10 @@ static void se_udp_close(struct se_qp *qp)
 	free(uq);
 }
 
-/* Errors here are about earlier packets: the error queue says which. */
+/*
+ * Sends a packet. An errno of sendmsg() may belong to an earlier packet:
+ * se_udp_errors() reads from the error queue which one.
+ */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
 		     int iov_count, uint64_t *cookie)
@@ -123,7 +132,7 @@ static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		if (errno == EAGAIN || errno == ENOBUFS)
 			return -EAGAIN;
 	}
-	return 0; /* as good as lost; the timers deal with it */
+	return 0; /* lost: the timers retransmit it */
 }
 
 static void se_udp_unreachable(struct se_qp *qp, struct sockaddr_in *sin,
@@ -178,7 +187,9 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 	}
 }
 
-/* From the socket that it names, and from somebody who knows the secret. */
+/*
+ * True if the packet comes from the socket that it names, and has the secret.
+ */
 static bool se_udp_genuine(const struct se_udp_header *header,
 			   const struct sockaddr_in *from)
 {
@@ -224,10 +235,10 @@ static int se_udp_rx(struct se_qp *qp, int budget)
 
 static bool se_udp_rx_pending(struct se_qp *qp)
 {
-	return true; /* asking costs as much as receiving */
+	return true; /* a check would cost as much as recvfrom() */
 }
 
-/* Not known, but an answer that is here already may be to this packet. */
+/* True if any packet is unread: it might acknowledge this one. */
 static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
 			  uint64_t cookie)
 {
@@ -252,7 +263,10 @@ static int se_udp_event_fd(struct se_qp *qp)
 	return ((struct se_udp_qp *)qp->wire_qp)->fd;
 }
 
-/* Arming: the socket is watched; leaving: the kernel closes it. */
+/*
+ * Arming needs no action, since epoll monitors the socket; neither does
+ * leaving, since the kernel closes it.
+ */
 static void se_udp_nothing(struct se_qp *qp)
 {
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Posting: the session of ibv_wr_start() .. complete(), and the old calls. */
+/*
+ * Posting: the session from ibv_wr_start() to ibv_wr_complete(), and the older
+ * calls.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +22,10 @@ static void se_wr_start(struct ibv_qp_ex *qp_ex)
 	qp->session_err = 0;
 }
 
-/* sq_lock held.  Refills from the transport's free list, all at once. */
+/*
+ * Returns an operation, NULL: none is free. Refills session_free with all
+ * operations of the transport's free list. The caller holds sq_lock.
+ */
 static struct se_op *se_wr_alloc(struct se_qp *qp)
 {
 	struct se_op *op;
@@ -36,7 +42,10 @@ static struct se_op *se_wr_alloc(struct se_qp *qp)
 	return op;
 }
 
-/* Every work request completes, none waits for another. */
+/*
+ * Checks the flags of a work request. Each one must be signaled; fences do not
+ * exist.
+ */
 static int se_wr_check_flags(const struct se_qp *qp)
 {
 	unsigned int flags = qp->ex.wr_flags;
@@ -87,7 +96,10 @@ static void se_wr_give_back(struct se_qp *qp)
 	qp->session_tail = &qp->session;
 }
 
-/* sq_lock held; leaves the session empty. */
+/*
+ * Submits the operations of the session, or releases them if one was invalid.
+ * The caller holds sq_lock. The session is empty afterwards.
+ */
 static int se_wr_submit(struct se_qp *qp)
 {
 	struct se_op *op, *next;
@@ -254,7 +266,7 @@ static void se_wr_set_inline(struct ibv_qp_ex *qp_ex, void *addr,
 	se_wr_set_inline_list(qp_ex, 1, &buf);
 }
 
-/* A hint about packet rates: there is nothing to do better. */
+/* Ignores a hint about packet rates. */
 static void se_wr_set_hints(void *dv, uint32_t hints)
 {
 }

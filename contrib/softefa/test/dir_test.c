@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The directory of run-time files, and that nobody's own are touched there. */
+/* The directory of run-time files: softefa removes only its own files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void drop(const char *name)
 	ck_assert_int_eq(remove(path), 0);
 }
 
-/* A process of its own, which starts and ends; how many devices it had. */
+/* Runs softefa in a process that exits. Returns the number of its devices. */
 static int a_life(void)
 {
 	int status, count = 0;
@@ -73,7 +73,7 @@ static const char *const own[] = {
 };
 #define OWN (int)(sizeof(own) / sizeof(own[0]))
 
-/* A mistyped directory: no device, and all is as it was. */
+/* A mistyped directory: there is no device, and no file changes. */
 START_TEST(directory_of_others)
 {
 	int i;
@@ -91,7 +91,7 @@ START_TEST(directory_of_others)
 }
 END_TEST
 
-/* Files that lie in a directory of ours, in trees of ours even, stay. */
+/* Other files in softefa's directory stay, even within its trees. */
 START_TEST(files_of_others)
 {
 	char tree[128];
@@ -123,7 +123,7 @@ START_TEST(files_of_others)
 }
 END_TEST
 
-/* What we have made goes with us; what was there stays. */
+/* The directory is removed if softefa created it, and only then. */
 START_TEST(directory_is_left_as_found)
 {
 	dir_use("found");
@@ -135,7 +135,10 @@ START_TEST(directory_is_left_as_found)
 }
 END_TEST
 
-/* Cut, a path would be another directory's; relative, one that changes. */
+/*
+ * A truncated path would name another directory, and a relative one would
+ * depend on the working directory.
+ */
 START_TEST(bad_paths_are_refused)
 {
 	char path[300] = "/dev/shm/";
@@ -152,7 +155,7 @@ START_TEST(bad_paths_are_refused)
 }
 END_TEST
 
-/* As long as it may be, all that is made of it still fits. */
+/* With the longest path permitted, all names made from it still fit. */
 START_TEST(long_path_works)
 {
 	char path[192] = "/dev/shm/";

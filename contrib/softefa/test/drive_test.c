@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A poll of any CQ drives all QPs of the process, as a device does by itself. */
+/* A poll of any CQ drives all QPs of the process: a device needs no poll. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ static bool has_completion(struct ibv_cq_ex *cq)
 	return !se_cq_empty((struct se_cq *)cq);
 }
 
-/* Neither CQ of the two that talk is polled. */
+/* Of two QPs that communicate, neither CQ is polled. */
 START_TEST(poll_of_a_third)
 {
 	uint64_t end = rig_now_ms() + RIG_WAIT_MS;
@@ -39,9 +39,10 @@ START_TEST(poll_of_a_third)
 END_TEST
 
 /*
- * One of two ranks that close an endpoint at the same time.  Each sends from
- * it to the endpoint of the other that stays, and polls nothing but the CQ of
- * the closing one until the send completes: so does libfabric's fi_close().
+ * One of two ranks that close an endpoint at the same time. Each sends from
+ * that endpoint to one of the other rank that stays open. Until the send
+ * completes, it polls only the CQ of the closing endpoint, as libfabric's
+ * fi_close() does.
  */
 struct rank {
 	struct rig_node closing, other;
@@ -119,7 +120,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-/* Threads that poll without a pause do not keep others from closing. */
+/* Threads that poll all the time do not block ibv_destroy_qp() of others. */
 START_TEST(closing_beside_polls)
 {
 	_Atomic bool stop = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* SRD's promises on a bad wire, and that the faults are what was asked for. */
+/* SRD's guarantees on a lossy wire. Faults occur as configured. */
 #include <string.h>
 #include <unistd.h>
 
@@ -11,7 +11,10 @@
 #define MSGS 3000
 #define SLOT 64
 
-/* Takes what has arrived at b; returns how many came after a later one. */
+/*
+ * Consumes the completions of b. Returns the number of messages that arrived
+ * after a later one.
+ */
 static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 {
 	static uint32_t highest;
@@ -120,7 +123,7 @@ START_TEST(exactly_once)
 		ck_assert_uint_gt(b_stats.dup, 0);
 	ck_assert_msg(!a_stats.rnr == !fault_cases[row].not_ready,
 		      "%s: rnr %lu", fault_cases[row].name, a_stats.rnr);
-	/* The wire itself is good: a window of messages per delay. */
+	/* The wire loses nothing: each delay moves a window of messages. */
 	if (!strcmp(fault_cases[row].name, "delay"))
 		ck_assert_uint_ge(rig_now_ms() - start,
 				  MSGS / SE_WINDOW * 200 / 1000);
@@ -167,8 +170,8 @@ struct pattern {
 };
 
 /*
- * Which messages are lost at their first try, and which fail: both are known
- * when a message is posted, so timing has no part in it.
+ * Records the messages that are lost at the first transmission and those that
+ * fail. Both are decided when a message is posted, regardless of timing.
  */
 static void seed_run(const struct rig_target *target, int out)
 {
@@ -207,7 +210,10 @@ static int pattern_count(const uint8_t *hits)
 	return count;
 }
 
-/* The same program twice, in processes of their own; another seed; default. */
+/*
+ * Runs the program in processes of their own: twice with the same seed, with
+ * another seed, and with the default.
+ */
 START_TEST(seed_reproduces)
 {
 	static const char *const seeds[] = { "7", "7", "8", "1", "" };
@@ -243,7 +249,7 @@ START_TEST(seed_reproduces)
 }
 END_TEST
 
-/* In order is the option. */
+/* Messages arrive in order only if SOFTEFA_REORDER is 0. */
 START_TEST(order_as_configured)
 {
 	struct rig_node a, b;
@@ -264,7 +270,10 @@ START_TEST(order_as_configured)
 }
 END_TEST
 
-/* Same seed, same losses; another seed, others; and as often as asked. */
+/*
+ * The same seed loses the same packets, another seed others, and each as many
+ * as configured.
+ */
 START_TEST(seed_decides)
 {
 	int i, hits = 0, differ = 0;
@@ -295,7 +304,7 @@ END_TEST
 
 #define LONG_TEXT "1234567890123456789012345678901234567890123456789012345678901234"
 
-/* Nonsense is reported and ignored, not obeyed. */
+/* Invalid values are reported and ignored. */
 START_TEST(bad_values_are_ignored)
 {
 	rig_env("SOFTEFA_LOSS", "1.5");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Flows: of peers that come and go, and of more peers than there is room for. */
+/* Flows of peers that exit, and of more peers than SOFTEFA_MAX_FLOWS. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +22,10 @@ static int fd_count(void)
 	return count;
 }
 
-/* One message; says how it ended and goes, every second one without a word. */
+/*
+ * Sends one message and reports its vendor_err. Every second visitor exits
+ * without destroying its QP.
+ */
 static void visitor(const struct rig_target *target, int out)
 {
 	struct rig_node node;
@@ -45,7 +48,7 @@ static void visitor(const struct rig_target *target, int out)
 
 #define VISITORS 24
 
-/* More in a life than there is room for at a time, each is served. */
+/* Serves more peers in turn than may have a flow at the same time. */
 START_TEST(peers_come_and_go)
 {
 	struct rig_crew crew[VISITORS];
@@ -67,7 +70,9 @@ START_TEST(peers_come_and_go)
 		ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
 		rig_crew_end(&crew[i], 1);
-		/* The kernel tells of a closed port when it is asked. */
+		/*
+		 * The kernel reports a closed port when a packet is sent to it.
+		 */
 		if (_i == RIG_UDP) {
 			pthread_mutex_lock(&qp->lock);
 			for (int b = 0; b < SE_FLOW_HASH; b++)
@@ -79,7 +84,7 @@ START_TEST(peers_come_and_go)
 		ck_assert_uint_le(qp->flow_count, 4);
 	}
 	ck_assert_int_le(fd_count(), fds);
-	/* The last ones go while nothing else happens. */
+	/* The last flows are freed while there is no traffic. */
 	for (i = 0; i < 300 * 8192 && qp->flow_count; i++)
 		rig_poll(a.rcq, &wc);
 	ck_assert_uint_eq(qp->flow_count, 0);
@@ -89,7 +94,7 @@ END_TEST
 
 #define CROWD 3
 
-/* Living peers beyond the limit are told so, on both sides. */
+/* A peer beyond the limit gets an error at both ends while the others live. */
 START_TEST(too_many_peers)
 {
 	struct rig_node a, b[CROWD];
@@ -114,7 +119,7 @@ START_TEST(too_many_peers)
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
 	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_UNREACH_REMOTE);
-	/* Room is made by one that goes. */
+	/* A peer that closes makes space for another one. */
 	rig_close(&b[0]);
 	if (_i == RIG_SHM) {
 		usleep(20000);
@@ -129,7 +134,7 @@ START_TEST(too_many_peers)
 }
 END_TEST
 
-/* What this process lacks is not said to be the peer's fault. */
+/* If this process lacks a descriptor, its peer does not seem to have failed. */
 START_TEST(no_descriptor_is_no_death)
 {
 	struct rlimit none, limit;
@@ -156,7 +161,7 @@ START_TEST(no_descriptor_is_no_death)
 }
 END_TEST
 
-/* Takes what lies in the ring, without a look at the timers. */
+/* Receives all packets in the ring, without running the timers. */
 static void take_all(struct rig_node *node)
 {
 	struct se_qp *qp = (struct se_qp *)node->qp;
@@ -167,7 +172,7 @@ static void take_all(struct rig_node *node)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* A refusal that finds no room is not forgotten. */
+/* A NAK for which the ring has no space is sent later. */
 START_TEST(refusal_waits_for_room)
 {
 	struct rig_node a, b;
@@ -176,7 +181,7 @@ START_TEST(refusal_waits_for_room)
 
 	rig_wire(RIG_SHM);
 	rig_env("SOFTEFA_SLOTS", "64");
-	rig_env("SOFTEFA_REORDER", "0"); /* all 64 lie in the ring at once */
+	rig_env("SOFTEFA_REORDER", "0"); /* all 64 are in the ring at once */
 	rig_open(&a, NULL);
 	rig_open(&b, NULL);
 	to = rig_to_node(&a, &b);
@@ -186,7 +191,7 @@ START_TEST(refusal_waits_for_room)
 		ck_assert_int_eq(rig_send(&b, &back, 5, 0, 8), 0);
 	}
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
-	rig_progress(&b); /* no receive, and no room to say so */
+	rig_progress(&b); /* no receive, and no space for the NAK */
 	ck_assert_uint_eq(rig_stats(&a).rnr, 0);
 	take_all(&a);
 	ck_assert_uint_eq(rig_stats(&a).rx_pkts, 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The UDP wire among strangers: what is not from whom it says it is. */
+/* The UDP wire and forged packets: those of unknown senders are ignored. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -37,7 +37,10 @@ static void put(int fd, struct rig_node *to, const struct datagram *forged)
 			 sizeof(*forged));
 }
 
-/* As from a to b, from later than a's packets: kills the flow if taken. */
+/*
+ * Returns a packet from a to b with a later epoch than a's. It would fail the
+ * flow.
+ */
 static struct datagram forge(struct rig_node *a, struct rig_node *b)
 {
 	struct datagram forged = { .secret = se_cfg.secret };
@@ -84,10 +87,10 @@ START_TEST(strangers_are_not_heard)
 	forged = forge(&a, &b);
 	/* From another socket. */
 	put(fd, &b, &forged);
-	/* From that of a, by somebody who can do that but not know all. */
+	/* From the socket of a, but with a wrong secret. */
 	forged.secret++;
 	put(socket_fd(&a), &b, &forged);
-	/* A thousand peers that are none. */
+	/* From a thousand peers that do not exist. */
 	forged.secret--;
 	forged.pkt.type = SE_PKT_SEND;
 	for (i = 0; i < 1000; i++) {
@@ -99,7 +102,10 @@ START_TEST(strangers_are_not_heard)
 	ck_assert_uint_eq(qp->flow_count, 1);
 	ck_assert_uint_eq(flow->peer_epoch, epoch);
 	exchange(&a, &b);
-	/* The same from the right one does it: the test could have failed. */
+	/*
+	 * Proof that the packet is harmful: from a and with the secret it fails
+	 * the flow.
+	 */
 	forged = forge(&a, &b);
 	put(socket_fd(&a), &b, &forged);
 	rig_progress(&b);
@@ -110,7 +116,7 @@ START_TEST(strangers_are_not_heard)
 }
 END_TEST
 
-/* Nobody outside is listened to unless it is asked for. */
+/* By default the socket is bound to the loopback address. */
 START_TEST(listens_at_home)
 {
 	static const struct {

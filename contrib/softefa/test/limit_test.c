@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Every limit the device announces holds, and says so as documented. */
+/*
+ * Every limit that the device reports holds, and exceeding it returns the
+ * documented error.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +31,9 @@ START_TEST(queues_are_bounded)
 	}
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), ENOMEM);
 	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), ENOMEM);
-	/* Room is made by polling a completion, not by the event itself. */
+	/*
+	 * Space in the queue is free after a completion was polled, not before.
+	 */
 	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), ENOMEM);
@@ -63,7 +68,7 @@ START_TEST(work_requests_are_checked)
 	ibv_wr_set_ud_addr(ex, to.ah, to.qpn, to.qkey);
 	ck_assert_int_eq(ibv_wr_complete(ex), EINVAL);
 	ck_assert_int_eq(ibv_post_recv(a.qp, &wr, &bad), EINVAL);
-	/* A session that was given up leaves nothing behind. */
+	/* An aborted session leaves no work request. */
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_abort(ex);
@@ -103,7 +108,7 @@ START_TEST(objects_are_bounded)
 		ck_assert(!cq[i] == (i == 3));
 	}
 	ck_assert_int_eq(errno, ENOMEM);
-	/* What is given back can be had again. */
+	/* A released handle or region can be allocated again. */
 	ibv_destroy_ah(ah[1]);
 	ibv_dereg_mr(mr[1]);
 	ibv_destroy_cq(cq[1]);
@@ -123,7 +128,7 @@ START_TEST(objects_are_bounded)
 }
 END_TEST
 
-/* Numbers stay apart modulo the limit: the provider's table needs it. */
+/* All QP numbers differ modulo the limit: the provider's table requires it. */
 START_TEST(queue_pairs_are_bounded)
 {
 	struct ibv_qp_init_attr attr = {
@@ -176,7 +181,10 @@ START_TEST(unmapped_memory_is_refused)
 }
 END_TEST
 
-/* A caller with old headers gets what fits, and nothing is written behind. */
+/*
+ * A caller with old headers gets the fields that fit, and no byte beyond its
+ * structure changes.
+ */
 START_TEST(old_callers_are_respected)
 {
 	struct ibv_context *ctx = rig_context(0);

@@ -12,7 +12,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	/* Runs side by side must not sweep or count each other's files. */
+	/* Concurrent runs must neither remove nor count each other's files. */
 	snprintf(dir, sizeof(dir), "/dev/shm/softefa-test-%d", (int)getpid());
 	setenv("SOFTEFA_DIR", dir, 1);
 	runner = srunner_create(suite_srd());

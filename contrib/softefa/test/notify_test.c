@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completion channels: who sleeps on one is woken when there is work to do. */
+/*
+ * Completion channels: a thread that sleeps on one wakes when a poll is needed.
+ */
 #include <poll.h>
 #include <pthread.h>
 
@@ -43,7 +45,7 @@ struct poller {
 	_Atomic bool stop;
 };
 
-/* A peer that works all by itself, and takes whatever comes. */
+/* A peer that polls in a thread of its own and consumes all completions. */
 static void *poller_run(void *arg)
 {
 	struct poller *poller = arg;
@@ -56,7 +58,10 @@ static void *poller_run(void *arg)
 	return NULL;
 }
 
-/* Sleeps until the armed CQ wakes us; false when it does not. */
+/*
+ * Sleeps until the armed CQ wakes this thread, and polls it; false: it did not
+ * wake.
+ */
 static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 {
 	struct pollfd pfd = { .fd = node->channel->fd, .events = POLLIN };
@@ -75,8 +80,8 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 }
 
 /*
- * Armed while nothing is outstanding, then posted to, as by another thread of
- * a program that waits: a packet that is lost is sent again all the same.
+ * Arms the CQ while no work request is outstanding, and posts one afterwards,
+ * like another thread of a program that waits. A lost packet is retransmitted.
  */
 START_TEST(armed_before_the_send)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peers in other processes: that end, are killed, stop, were never there. */
+/*
+ * Peers in other processes: they exit, are killed or stopped, or never existed.
+ */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +40,7 @@ static void peer_run(int out, int leash)
 	self.qpn = node.qp->qp_num;
 	self.rkey = node.mr->rkey;
 	self.addr = (uintptr_t)node.buf;
-	/* A child that outlives it must not keep it looking alive. */
+	/* A child that lives longer must not make the peer seem alive. */
 	if (!fork()) {
 		if (write(out, &self, sizeof(self)) != sizeof(self))
 			_exit(2);
@@ -96,7 +98,7 @@ static void peer_kill(struct peer *peer)
 	peer_bury(peer);
 }
 
-/* Sends one message; the vendor error, or -1 when nothing came in time. */
+/* Sends one message. Returns its vendor_err, or -1: not complete within ms. */
 static int send_one(struct rig_node *a, const struct rig_to *to, uint32_t ms)
 {
 	struct rig_wc wc;
@@ -124,7 +126,7 @@ START_TEST(other_process_receives)
 }
 END_TEST
 
-/* A message that is under way, and one sent later. */
+/* Both a message in transit and one sent later end with an error. */
 START_TEST(killed_peer_is_noticed)
 {
 	struct rig_node a;
@@ -145,7 +147,7 @@ START_TEST(killed_peer_is_noticed)
 }
 END_TEST
 
-/* It has a number, as long as nobody waits for it. */
+/* A zombie has a process id until its parent waits for it. */
 START_TEST(zombie_is_no_peer)
 {
 	struct rig_node a;
@@ -167,7 +169,7 @@ START_TEST(zombie_is_no_peer)
 }
 END_TEST
 
-/* The request was taken, the answer never comes. */
+/* The target acknowledged the request, but the response never arrives. */
 START_TEST(read_from_killed_peer_ends)
 {
 	struct rig_node a;
@@ -191,7 +193,7 @@ START_TEST(read_from_killed_peer_ends)
 }
 END_TEST
 
-/* Slow is not dead. */
+/* A stopped peer has not failed. */
 START_TEST(stopped_peer_is_waited_for)
 {
 	struct rig_node a;
@@ -214,7 +216,7 @@ START_TEST(stopped_peer_is_waited_for)
 }
 END_TEST
 
-/* A host that falls silent: only the UDP wire can lose a host. */
+/* A host stops answering. Only on the UDP wire can a host fail. */
 START_TEST(silent_peer_times_out)
 {
 	struct rig_node a;
@@ -252,8 +254,8 @@ START_TEST(host_that_never_was)
 END_TEST
 
 /*
- * With every third packet lost, the last acknowledgements get through all the
- * same: a QP that goes stays for the questions of its peers.
+ * With every third packet lost, the last acknowledgments still arrive: a QP
+ * that is being destroyed keeps answering its peers.
  */
 START_TEST(leaving_a_lossy_wire)
 {
@@ -293,7 +295,7 @@ static int dir_count(const char *prefix)
 	return count;
 }
 
-/* What a killed process has left is removed when the next one starts. */
+/* The next process that starts removes the files of a killed one. */
 START_TEST(orphans_are_swept)
 {
 	struct rig_node a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* RDMA read, write, write with immediate: data, order of tidings, refusals. */
+/* RDMA read, write, write with immediate data: contents, order, rejections. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,12 +45,12 @@ static void rdma_once(struct rig_node *a, struct rig_node *b,
 		ck_assert_int_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		ck_assert_uint_eq(wc.imm, 9);
 		ck_assert_uint_eq(wc.byte_len, len);
-		/* The immediate tells that all of the data is there. */
+		/* The immediate data arrives after all data of the write. */
 		ck_assert_int_eq(memcmp(a->buf, b->buf + HALF, len), 0);
 	}
 	ck_assert(rig_wait(a->scq, &wc, b, RIG_WAIT_MS));
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
-	/* The device's completions do not tell a read from a send. */
+	/* The device's completions do not distinguish a read from a send. */
 	ck_assert_int_eq(wc.opcode, op == IBV_WR_RDMA_READ ?
 			 IBV_WC_SEND : IBV_WC_RDMA_WRITE);
 	ck_assert_int_eq(memcmp(a->buf, b->buf + HALF, len), 0);
@@ -76,7 +76,7 @@ START_TEST(rdma_moves_data)
 }
 END_TEST
 
-/* More reads than the peer answers at once: none is lost, none fails. */
+/* More reads than the peer answers at a time: all of them succeed. */
 START_TEST(many_reads)
 {
 	struct rig_node a, b;
@@ -155,7 +155,10 @@ START_TEST(rdma_refuses)
 			      "%s: vendor_err %u", refusal_cases[i].name,
 			      wc.vendor_err);
 	}
-	/* A key is not valid for the region that took the place of its own. */
+	/*
+	 * The key of a deregistered region is invalid for the next region in
+	 * its place.
+	 */
 	key = only_read->rkey;
 	ibv_dereg_mr(only_read);
 	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 8, key,
@@ -204,7 +207,7 @@ START_TEST(capabilities_as_configured)
 }
 END_TEST
 
-/* With the capability, a write with immediate takes no receive. */
+/* With the capability, a write with immediate data consumes no receive. */
 START_TEST(unsolicited_writes)
 {
 	struct rig_opt opt = { .rnr_retry = 7, .qp_flags = SE_QP_UNSOLICITED };
@@ -231,7 +234,10 @@ START_TEST(unsolicited_writes)
 }
 END_TEST
 
-/* A region that goes while it is being read: an error, no fault, no old data. */
+/*
+ * Deregistering a region during a read causes an error, neither a fault nor old
+ * data.
+ */
 START_TEST(region_goes_during_read)
 {
 	struct rig_node a, b;
@@ -253,7 +259,7 @@ START_TEST(region_goes_during_read)
 		ck_assert_ptr_nonnull(mr);
 		ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0,
 					  HALF, mr->rkey, (uintptr_t)mem), 0);
-		/* b takes the request, a not yet all of the answer. */
+		/* b has received the request, a only part of the response. */
 		while (rig_stats(&a).rx_pkts < 10) {
 			rig_progress(&b);
 			rig_progress(&a);
@@ -265,7 +271,7 @@ START_TEST(region_goes_during_read)
 		ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_ADDRESS);
 		ck_assert_int_eq(mprotect(mem, HALF, PROT_READ | PROT_WRITE),
 				 0);
-		/* The flow, and the other's means to answer, live on. */
+		/* The flow works afterwards, and b still has response slots. */
 		rdma_once(&a, &b, IBV_WR_RDMA_READ, 100000);
 		rig_close(&a);
 		rig_open(&a, NULL);
@@ -278,8 +284,9 @@ START_TEST(region_goes_during_read)
 END_TEST
 
 /*
- * The target gives an initiator up that does not poll, and with it the answer;
- * the read ends when the initiator comes back, and so does the next one well.
+ * The target drops the flow, and so the response, of an initiator that does not
+ * poll. The read fails when the initiator polls again, and the next one
+ * succeeds.
  */
 START_TEST(answer_is_given_up)
 {
@@ -325,7 +332,7 @@ static void *server_run(void *arg)
 	return NULL;
 }
 
-/* Deregistering in one thread waits for the copy that another is at. */
+/* ibv_dereg_mr() in one thread waits for the copy in another one. */
 START_TEST(region_goes_under_a_copy)
 {
 	struct server server = { 0 };

@@ -107,8 +107,8 @@ static void rig_ready(struct rig_node *node, const struct rig_opt *opt)
 }
 
 /*
- * For AddressSanitizer: tests of limits and of deaths end with objects open,
- * as the programs that they stand for do.
+ * Disables the leak check of AddressSanitizer: tests of limits and peer
+ * failures exit with open objects, as the programs that they represent.
  */
 const char *__asan_default_options(void);
 

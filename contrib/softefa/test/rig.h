@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What the tests of the software EFA device stand on: nodes, each one QP with
- * its CQs and a registered buffer.  Check runs every test in a process of its
- * own, so each sets the environment first and gets a device made for it.
+ * Functions of the softefa tests. A node is a QP with its CQs and a registered
+ * buffer. Check runs each test in a process of its own, so that it sets the
+ * environment first, and then gets a new device.
  */
 #ifndef SOFTEFA_RIG_H
 #define SOFTEFA_RIG_H
@@ -22,7 +22,7 @@
 #define RIG_BUF (4 << 20)
 #define RIG_QKEY 0x11223344u
 #define RIG_DEPTH 256
-#define RIG_WAIT_MS 20000 /* less than SOFTEFA_TIMEOUT_MS */
+#define RIG_WAIT_MS 20000
 
 struct rig_wc {
 	uint64_t wr_id;
@@ -32,14 +32,14 @@ struct rig_wc {
 	enum ibv_wc_status status;
 };
 
-#define RIG_AH 8	/* address handles of a node, at most */
+#define RIG_AH 8	/* most address handles of a node */
 
 struct rig_node {
-	struct ibv_ah *ah[RIG_AH];	/* of rig_to(), closed with it */
+	struct ibv_ah *ah[RIG_AH]; /* by rig_to(); closed with the node */
 	unsigned int ah_count;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel; /* of the CQs asked for, or NULL */
+	struct ibv_comp_channel *channel; /* of the requested CQs, or NULL */
 	struct ibv_cq_ex *scq, *rcq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -55,9 +55,10 @@ struct rig_to {
 struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
-	bool ud, channel, send_channel; /* of the receive CQ, of the send CQ */
+	/* channel: the receive CQ has one; send_channel: the send CQ has one */
+	bool ud, channel, send_channel;
 	uint16_t qp_flags;
-	uint32_t cqe; /* of the receive CQ; 0: RIG_DEPTH */
+	uint32_t cqe; /* entries of the receive CQ; 0: RIG_DEPTH */
 };
 
 /* Wires, as the loop variable of tcase_add_loop_test(). */
@@ -66,7 +67,7 @@ enum { RIG_SHM, RIG_UDP, RIG_WIRES };
 void rig_wire(int wire);
 void rig_env(const char *name, const char *value);
 struct ibv_context *rig_context(int dev);
-/* What a region may be registered for on this device, as configured. */
+/* Returns the access flags that the configured device permits for a region. */
 int rig_access(void);
 
 void rig_open(struct rig_node *node, const struct rig_opt *opt);
@@ -89,36 +90,43 @@ int rig_rdma(struct rig_node *node, const struct rig_to *to,
 /* One poll: true and a completion, or false. */
 bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
 
-/* Polls cq, and what other nodes have to do, until there is a completion. */
+/*
+ * Polls cq, and drives the other node, until there is a completion. False: none
+ * within ms.
+ */
 bool rig_wait(struct ibv_cq_ex *cq, struct rig_wc *wc, struct rig_node *other,
 	      uint32_t ms);
 uint64_t rig_now_ms(void);
 struct se_stats rig_stats(const struct rig_node *node);
 
 /*
- * Other processes.  A crew is forked before the test itself opens a device, and
- * each of them does its work when it is called, with the target's address.
+ * Other processes. A crew of workers is forked before the test opens a device.
+ * Each worker runs its function when it is called with the address of the
+ * target.
  */
 struct rig_target {
 	union ibv_gid gid;
 	uint32_t qpn;
-	int in; /* the worker's, for the next call */
+	int in; /* descriptor of the worker, for the next call */
 };
 
 struct rig_crew {
 	pid_t pid;
-	int in, out; /* of this side */
+	int in, out; /* descriptors of the test */
 };
 
 void rig_crew_start(struct rig_crew *crew, int count,
 		    void (*work)(const struct rig_target *target, int out));
 void rig_crew_call(struct rig_crew *crew, const struct rig_node *target);
 
-/* The byte it has written, -1: none within ms; node works meanwhile. */
+/*
+ * Returns the byte that the worker has written, -1: none within ms. Drives node
+ * while it waits.
+ */
 int rig_crew_hear(struct rig_crew *crew, struct rig_node *node, uint32_t ms);
-void rig_crew_end(struct rig_crew *crew, int count); /* kills what still runs */
+void rig_crew_end(struct rig_crew *crew, int count); /* kills running workers */
 
-/* Gives a QP a chance to work without taking its completions. */
+/* Drives a QP without consuming its completions. */
 void rig_progress(struct rig_node *node);
 
 Suite *suite_srd(void);

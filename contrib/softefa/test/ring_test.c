@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The shared memory wire: its ring, and producers that die with a slot. */
+/*
+ * The ring of the shared memory wire, and producers that are killed while they
+ * have a slot.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -48,7 +51,7 @@ static bool ring_put(struct se_ring *ring, uint32_t len, uint64_t *pos)
 	return true;
 }
 
-/* Every slot, then no more; what is given back can be had again. */
+/* All slots can be claimed, and claimed again after their release. */
 START_TEST(ring_is_bounded)
 {
 	struct se_ring *ring = ring_new();
@@ -69,7 +72,7 @@ START_TEST(ring_is_bounded)
 }
 END_TEST
 
-/* Large packets use up the blocks; small ones still have room. */
+/* Large packets use all blocks; small ones still find slots. */
 START_TEST(blocks_are_bounded)
 {
 	struct se_ring *ring = ring_new();
@@ -89,7 +92,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* Whatever head says, the first free position is found. */
+/* The first free position is found for any value of head. */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -192,7 +195,7 @@ START_TEST(many_produce)
 }
 END_TEST
 
-/* A node in another process that has a slot of the target's ring. */
+/* Opens a node in another process, and claims a slot of the target's ring. */
 static struct se_ring_slot *slot_holder(const struct rig_target *target,
 					struct rig_node *node, uint64_t *pos)
 {
@@ -216,7 +219,10 @@ static struct se_ring_slot *slot_holder(const struct rig_target *target,
 			     &peer->block_hint, pos);
 }
 
-/* Is gone, though its parent has not waited: a process number tells not. */
+/*
+ * Exits with a slot. Its parent has not waited for it, so the process id still
+ * exists.
+ */
 static void die_with_slot(const struct rig_target *target, int out)
 {
 	struct rig_node node;
@@ -227,8 +233,8 @@ static void die_with_slot(const struct rig_target *target, int out)
 }
 
 /*
- * Lives, in a pid namespace where its number means nothing to the others, and
- * has the slot until it is called again.
+ * Keeps a slot until it is called again, in a pid namespace of its own, in
+ * which its process id differs from the one outside.
  */
 static void hold_slot(const struct rig_target *target, int out)
 {
@@ -256,7 +262,10 @@ static void hold_slot(const struct rig_target *target, int out)
 	_exit(write(out, "p", 1) == 1 ? 0 : 1);
 }
 
-/* a has had the message of whoever holds the slot; b sends another. */
+/*
+ * a has received a message of the process that has the slot; b sends another
+ * one.
+ */
 static void send_behind(struct rig_node *a, struct rig_node *b)
 {
 	struct rig_to to = rig_to_node(b, a);
@@ -285,7 +294,7 @@ START_TEST(dead_producer_is_passed)
 	send_behind(&a, &b);
 	ck_assert_msg(rig_wait(a.rcq, &wc, &b, RIG_WAIT_MS), "ring blocked");
 	ck_assert_uint_eq(wc.wr_id, 2);
-	/* And its block comes back. */
+	/* Its block is free again, too. */
 	((struct se_qp *)a.qp)->wire->tidy((struct se_qp *)a.qp);
 	ck_assert_uint_eq(se_ring_owned_block(*(struct se_ring **)
 				((struct se_qp *)a.qp)->wire_qp, 0, &owner),
@@ -318,7 +327,9 @@ START_TEST(slow_producer_is_waited_for)
 		ck_assert(rig_wait(a.rcq, &wc, &b, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, 2);
 	} else {
-		/* No pid namespace for us: nothing to be seen here. */
+		/*
+		 * This process may not create a pid namespace: nothing to test.
+		 */
 		ck_assert_int_eq(heard, 's');
 	}
 	rig_crew_end(&crew, 1);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Objects that rdma-core's provider and the kernel refuse: the table of
- * docs/softefa.md, "What is refused", a test or a row of one for each rule.
+ * Objects that rdma-core's provider and the kernel reject: a test, or a row of
+ * a test, for each rule in the table of rejected requests in docs/softefa.md.
  */
 #include <errno.h>
 #include <string.h>
@@ -158,7 +158,9 @@ END_TEST
 struct se_dv_qp *dv_qp_of(struct ibv_qp_ex *qp)
 	__asm__("efadv_qp_from_ibv_qp_ex");
 
-/* A structure that is longer than the library's: zeros, or it is refused. */
+/*
+ * A structure longer than the library's is accepted only if the rest is zero.
+ */
 START_TEST(newer_callers)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -233,7 +235,7 @@ static const struct {
 	struct ibv_cq_init_attr_ex attr;
 	struct se_dv_cq_attr dv;
 	uint64_t unknown;
-	uint32_t inlen; /* 0: all of it */
+	uint32_t inlen; /* 0: the size of the structure */
 	int err;
 } cq_rows[] = {
 	{ "plain", NULL, { 0 }, { 0 }, 0, 0, 0 },

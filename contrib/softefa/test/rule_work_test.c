@@ -3,7 +3,7 @@
 
 /*
  * States, work requests and completions that rdma-core's provider and the
- * kernel refuse: the table of docs/softefa.md, "What is refused".
+ * kernel reject: see the table of rejected requests in docs/softefa.md.
  */
 #include <errno.h>
 
@@ -88,7 +88,7 @@ static const struct {
 	const char *name;
 	unsigned int flags;
 	bool sig_all;
-	uint32_t inline_len; /* 0: an element */
+	uint32_t inline_len; /* 0: not inline */
 	int err;
 } wr_rows[] = {
 	{ "signaled", IBV_SEND_SIGNALED, false, 0, 0 },
@@ -171,7 +171,10 @@ START_TEST(work_requests)
 }
 END_TEST
 
-/* The device's completions name neither reads nor the length of what is sent. */
+/*
+ * The device's completions have neither an opcode of reads nor the length of
+ * sends.
+ */
 START_TEST(completions_of_reads)
 {
 	struct rig_node a, b;
@@ -197,7 +200,7 @@ START_TEST(completions_of_reads)
 }
 END_TEST
 
-/* What a QP had completed when it was destroyed is refused, each one once. */
+/* Each completion of a destroyed QP causes one error. */
 START_TEST(stale_completions)
 {
 	struct ibv_poll_cq_attr attr = { 0 };

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What SRD promises on a good wire, and the status of what cannot work. */
+/*
+ * SRD's guarantees on a wire without faults, and the status of invalid
+ * requests.
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -62,7 +65,7 @@ START_TEST(immediate_and_inline)
 	ck_assert_uint_eq(got, 42);
 	ck_assert_uint_eq(wc.imm, 0xabcd);
 	ck_assert_uint_eq(wc.flags, IBV_WC_WITH_IMM);
-	/* The sender has no address handle here: its GID is told instead. */
+	/* b has no address handle of the sender: it gets the GID instead. */
 	ck_assert_uint_eq(wc.slid, ((struct se_ah *)to.ah)->ahn);
 	rig_close(&a);
 	rig_close(&b);
@@ -120,7 +123,7 @@ START_TEST(unknown_sender_has_gid)
 }
 END_TEST
 
-/* Rows: what is wrong, the status it ends with. */
+/* Rows: the fault, the vendor_err and the status that it causes. */
 enum wrong { BAD_QKEY, BAD_QPN, BAD_LKEY, TOO_LONG, SHORT_RECV, NO_RECV };
 
 static const struct {
@@ -177,7 +180,7 @@ START_TEST(wrong_sends_end)
 			      wc.status == wrong_cases[i].status,
 			      "%s: vendor_err %u status %d",
 			      wrong_cases[i].name, wc.vendor_err, wc.status);
-		/* The flow lives on: the next good message arrives. */
+		/* The flow still works: the next valid message arrives. */
 		to = rig_to_node(&a, &b);
 		ck_assert_int_eq(rig_recv(&b, 2, 0, 9000), 0);
 		ck_assert_int_eq(rig_send(&a, &to, 6, 0, 16), 0);
@@ -190,7 +193,7 @@ START_TEST(wrong_sends_end)
 }
 END_TEST
 
-/* rnr_retry 7 waits for as long as it takes. */
+/* rnr_retry 7: the send is retried without limit. */
 START_TEST(rnr_retries_until_ready)
 {
 	struct rig_node a, b;
@@ -261,7 +264,7 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/* Two threads send from QPs of their own, both receive into a third. */
+/* Two threads send from a QP each, to the same third one. */
 START_TEST(threads)
 {
 	struct rig_node a[2], b;
@@ -288,7 +291,7 @@ START_TEST(threads)
 		got++;
 	}
 	for (i = 0; i < 2; i++) {
-		/* The last acknowledgement has left with the last poll. */
+		/* The last poll has sent the last acknowledgment. */
 		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
 		rig_close(&a[i]);
 	}

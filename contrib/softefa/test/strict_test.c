@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What a real device refuses is refused here too. */
+/* Requests that a real device rejects are rejected. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,10 @@ START_TEST(error_state_takes_nothing)
 }
 END_TEST
 
-/* One element and no inline data for RDMA; as many as asked for to send. */
+/*
+ * RDMA requests have one scatter element and no inline data, sends as many as
+ * configured.
+ */
 START_TEST(elements_are_counted)
 {
 	struct ibv_sge sge[2] = { { 0 } };
@@ -63,7 +66,7 @@ START_TEST(elements_are_counted)
 }
 END_TEST
 
-/* A domain's objects go together; those of another do not fit. */
+/* The objects of a request must belong to one protection domain. */
 START_TEST(domains_are_kept_apart)
 {
 	struct rig_node a, b;
@@ -89,7 +92,7 @@ START_TEST(domains_are_kept_apart)
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
 	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_INVALID_LKEY);
-	/* b reads of a what belongs to another domain of a. */
+	/* b reads from a region of a that belongs to another domain of a. */
 	to = rig_to_node(&b, &a);
 	ck_assert_int_eq(rig_rdma(&b, &to, IBV_WR_RDMA_READ, 1, 0, 8,
 				  other->rkey, (uintptr_t)a.buf), 0);
@@ -106,7 +109,7 @@ START_TEST(domains_are_kept_apart)
 }
 END_TEST
 
-/* RDMA wants an address handle at the target; messages do not. */
+/* RDMA requires that the target has an address handle; messages do not. */
 START_TEST(rdma_wants_a_known_peer)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ,
@@ -143,7 +146,7 @@ START_TEST(rdma_wants_a_known_peer)
 }
 END_TEST
 
-/* More completions than entries: what does not fit is lost, and it is told. */
+/* A completion beyond the CQ's entries is lost, and counted. */
 START_TEST(overruns_lose)
 {
 	struct rig_node a, b;
@@ -166,14 +169,17 @@ START_TEST(overruns_lose)
 		ck_assert_uint_eq(wc.wr_id, i);
 	}
 	ck_assert(!rig_poll(b.rcq, &wc));
-	/* Their places in the receive queue are gone for good. */
+	/* Their entries of the receive queue stay in use. */
 	ck_assert_uint_eq(((struct se_qp *)b.qp)->rq_used, 2);
 	rig_close(&a);
 	rig_close(&b);
 }
 END_TEST
 
-/* A machine has more than its namespaces' numbers: those repeat elsewhere. */
+/*
+ * The GID depends on the host, since the inode of a network namespace also
+ * exists on other hosts.
+ */
 START_TEST(host_is_in_the_gid)
 {
 	struct rig_node a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* UD: datagrams, each delivered once or not at all, and nobody is told. */
+/* UD: each datagram is delivered once or not at all, without a report. */
 #include <string.h>
 
 #include "softefa.h"
@@ -24,7 +24,9 @@ static void complete(struct rig_node *node)
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-/* The receive has room for the global route header, and the data behind it. */
+/*
+ * The receive has space for the global route header, with the data behind it.
+ */
 START_TEST(datagrams_arrive)
 {
 	struct rig_node a, b;
@@ -60,7 +62,7 @@ END_TEST
 
 enum dropped { NO_RECEIVE, SHORT_RECEIVE, WRONG_QKEY, DROPPED };
 
-/* What cannot be delivered is dropped: the sender's completion is good. */
+/* An undeliverable datagram is dropped; its sender gets a good completion. */
 START_TEST(datagrams_are_dropped)
 {
 	struct rig_node a, b;
@@ -78,7 +80,10 @@ START_TEST(datagrams_are_dropped)
 	ck_assert_int_eq(rig_send(&a, _i / RIG_WIRES == WRONG_QKEY ? &wrong :
 				  &to, 1, 0, 8), 0);
 	complete(&a);
-	/* The wire keeps order, so the next one tells that it has been there. */
+	/*
+	 * The wire keeps the order: the next datagram proves that this one
+	 * arrived.
+	 */
 	if (_i / RIG_WIRES != WRONG_QKEY) {
 		rig_progress(&b);
 		ck_assert(!rig_poll(b.rcq, &wc));
@@ -101,7 +106,7 @@ END_TEST
 
 #define MANY 200
 
-/* Lost is lost: nothing is repeated, and all others arrive. */
+/* A lost datagram is not retransmitted; all others arrive. */
 START_TEST(datagrams_are_lost)
 {
 	struct rig_node a, b;
@@ -130,7 +135,7 @@ START_TEST(datagrams_are_lost)
 }
 END_TEST
 
-/* To a queue pair that is no more: nobody is told either. */
+/* A datagram to a destroyed QP is dropped, with a good completion, too. */
 START_TEST(nobody_is_there)
 {
 	struct rig_node a, b;
