@@ -21,7 +21,7 @@ struct ft_pp {
 
 static struct ft_pp pp;
 
-/* The k-th size: 0, then 2^i - 1, 2^i, 2^i + 1; false after the last. */
+/* Stores the k-th size: 0, then 2^i - 1, 2^i, 2^i + 1. False after the last. */
 static bool ft_size(int k, size_t *size)
 {
 	if (!k) {
@@ -74,7 +74,7 @@ static void ft_pp_send(enum ft_tx how, size_t size, unsigned int seed)
 
 	ft_fill(pp.tx.ptr, size, seed);
 	ft_tx(&pp.e, how, pp.peer, &x, &pp.txop);
-	if (ft_tx_is_inject(how)) /* the buffer is ours again at once */
+	if (ft_tx_is_inject(how)) /* the buffer may be changed at once */
 		memset(pp.tx.ptr, 0xee, size);
 }
 
@@ -131,7 +131,10 @@ static void ft_pp_unexpected(enum ft_tx tx, enum ft_rx rx, size_t size)
 	ft_wait(&pp.e, &pp.txop);
 }
 
-/* What both ranks can inject: plain and wrapped cores differ. */
+/*
+ * Returns the largest size that both ranks can inject. The limits of a plain
+ * core and of ofi_duo over it differ.
+ */
 static size_t ft_pp_inject(void)
 {
 	size_t mine = pp.e.info->tx_attr->inject_size, all[FT_MAX_RANKS];
@@ -181,7 +184,7 @@ static void ft_case_unexpected(void)
 	ft_pp_walk(ft_pp_unexpected);
 }
 
-/* Many in flight at once, in both directions, on small buffers. */
+/* Many messages in flight, in both directions, in small buffers. */
 static void ft_case_windows(void)
 {
 	enum { WINDOW = 64, SIZE = 512 };
@@ -270,7 +273,7 @@ static void ft_lat_size(size_t size, uint64_t *ns, int iters)
 		ft_lat_round(size, false);
 		ns[i] = ft_now_ns() - start;
 	}
-	/* rank 1 has one receive posted ahead: feed it */
+	/* rank 1 has posted one receive too many: send it a message */
 	if (ft.opts.rank == 0) {
 		struct ft_xfer x = { .buf = pp.tx.ptr, .desc = pp.tx.desc,
 				     .tagged = pp.tagged, .tag = FT_TAG };

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What rdm_pingpong and rdm_tagged_pingpong share. */
+/* Functions that rdm_pingpong and rdm_tagged_pingpong share. */
 #ifndef FT_PINGPONG_H
 #define FT_PINGPONG_H
 
 #include <stdbool.h>
 
-/* Every variant, every size, expected and unexpected, verified. */
+/*
+ * Tests all calls with all sizes, expected and unexpected, and verifies the
+ * data.
+ */
 void ft_pingpong(bool tagged);
-/* Prints "size median-half-round-trip-in-us" per size; no verification. */
+/*
+ * Prints "size median-half-round-trip-in-us" for each size. Verifies nothing.
+ */
 void ft_latency(bool tagged);
 
 #endif /* FT_PINGPONG_H */

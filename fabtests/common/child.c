@@ -36,7 +36,7 @@ static void ft_write_once(const char *path, const char *text)
 	close(fd);
 }
 
-/* This process is root of a user namespace of its own. */
+/* Moves this process into a user namespace of its own, as root. */
 static void ft_own_users(void)
 {
 	uid_t uid = geteuid();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Opening and closing what a test works with. */
+/* Opens and closes the objects of a test. */
 
 #include "ft.h"
 
@@ -15,7 +15,10 @@ bool ft_has_prefix(const char *prov, const char *core)
 	return !strncmp(prov, core, n) && (!prov[n] || prov[n] == ';');
 }
 
-/* sockets: an unexpected message's data comes without FI_REMOTE_CQ_DATA. */
+/*
+ * True for sockets: it reports an unexpected message's data, but not
+ * FI_REMOTE_CQ_DATA.
+ */
 bool ft_no_data_flag(void)
 {
 	return ft_has_prefix(ft.opts.prov, "sockets");
@@ -26,7 +29,10 @@ static bool ft_is_duo(const char *prov)
 	return strstr(prov, FT_DUO) != NULL;
 }
 
-/* The hook is inert without shared memory: nothing of it is then to be seen. */
+/*
+ * True if ofi_duo runs as a hook. Without shared memory the hook does nothing,
+ * and none of its objects must be visible.
+ */
 static bool ft_is_hooked(void)
 {
 	const char *hook = getenv("FI_HOOK");
@@ -46,14 +52,17 @@ bool ft_is_bare(const char *core)
 	return !strcmp(ft.opts.prov, core) && !ft_wraps();
 }
 
-/* These listen on an address; the others find their own. */
+/*
+ * True if the provider listens on an address that the hints name. Others find
+ * their own.
+ */
 static bool ft_wants_src(const char *prov)
 {
 	return ft_has_prefix(prov, "tcp") || ft_has_prefix(prov, "sockets") ||
 	       ft_has_prefix(prov, "udp") || ft_has_prefix(prov, "net");
 }
 
-/* Which provider, and which of its open objects. */
+/* Fills in the names of the provider and, if configured, its open objects. */
 static void ft_hints_who(struct fi_info *hints, const struct ft_cfg *cfg,
 			 const char *prov)
 {
@@ -95,7 +104,7 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	return hints;
 }
 
-/* Leaves the first info of this provider, where others have answered too. */
+/* Frees all infos except the first one of this provider. */
 static int ft_pick(const char *prov, struct fi_info **info)
 {
 	struct fi_info *at, **link = info;
@@ -166,8 +175,9 @@ static bool ft_has_provider(const char *prov)
 }
 
 /*
- * What the core alone offers ofi_duo must offer too; else it is a skip.  A core
- * that is not there at all is a failure: the test was told to use it.
+ * Returns an info that matches the configuration. If the core alone supports
+ * it, ofi_duo must support it too. Otherwise the test is skipped. A core that
+ * is missing is a failure, because the test was started for it.
  */
 static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 {
@@ -278,7 +288,7 @@ static void ft_bind_cqs(struct ft_ep *e)
 static void ft_self(struct ft_ep *e)
 {
 	const char *local = getenv("FI_OFI_DUO_LOCAL");
-	bool no_shm = getenv("FT_NO_SHM");	/* told: it cannot work here */
+	bool no_shm = getenv("FT_NO_SHM");	/* set if it cannot work here */
 	struct ft_peer *self = &e->self;
 
 	self->namelen = sizeof(self->name);

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What every test program shares. A program is one or more ranks; a rank is
- * a process. Without -r the program forks its ranks on this machine; with
- * -r, -n and -o somebody else (fabtests/run) starts each rank, possibly in
- * other network namespaces, and rank 0 serves the out-of-band exchange.
+ * Functions that all test programs share. A program consists of ranks, each of
+ * which is a process. Without -r the program forks its ranks on this host. With
+ * -r, -n and -o, fabtests/run starts each rank, possibly in other network
+ * namespaces, and rank 0 serves the out-of-band exchange.
  *
- * Exit status: 0 passed, 1 failed, 77 skipped, 3 another rank went away.
- * A check that fails ends the process at once; the others notice.
+ * Exit status: 0 passed, 1 failed, 77 skipped, 3 another rank exited. A check
+ * that fails ends the process at once; the other ranks notice it.
  */
 #ifndef FT_H
 #define FT_H
@@ -56,20 +56,20 @@ struct ft_opts {
 	bool quick;		/* -q: fewer iterations */
 };
 
-/* What a rank tells the others about one of its endpoints. */
+/* Description of an endpoint that its rank sends to the others. */
 struct ft_peer {
 	char name[FT_NAME_MAX];
 	size_t namelen;
 	char host[32];
 	bool duo;		/* runs ofi_duo */
-	bool shm;		/* and has not switched its shm path off */
-	fi_addr_t addr;		/* valid here only */
+	bool shm;		/* its local path is not switched off */
+	fi_addr_t addr;		/* valid in this process only */
 };
 
 /* One outstanding operation; its context is the op. */
 struct ft_op {
 	struct fi_context2 ctx;
-	atomic_int done;	/* completions seen: must end at 1 */
+	atomic_int done;	/* number of completions: must become 1 */
 	int err;		/* FI_E* of an error entry, 0: success */
 	int prov_errno;
 	uint64_t flags;
@@ -80,7 +80,7 @@ struct ft_op {
 	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
 	fi_addr_t err_src;	/* of an error entry, from libfabric 2.0 on */
 	bool uncounted;	/* a peek or a discard: no receive completes */
-	/* gets each completion, and only an error ends the operation */
+	/* called with each completion; then only an error ends the operation */
 	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 	void *user;
@@ -93,7 +93,7 @@ struct ft_buf {
 	void *desc;
 };
 
-/* How to open an endpoint; all zero is the common case. */
+/* Configuration of an endpoint. All zero is the common case. */
 struct ft_cfg {
 	uint64_t caps;		/* besides FI_MSG | FI_TAGGED */
 	uint64_t order;		/* besides FI_ORDER_SAS */
@@ -107,17 +107,17 @@ struct ft_cfg {
 	uint64_t rx_bind;
 	bool separate_cqs;
 	bool any_buffer;	/* without FI_MR_LOCAL */
-	bool counters;		/* of sends and of receives */
-	bool bind_late;		/* counters, when it is enabled */
-	bool no_cqs;		/* counters alone; they get wait_obj */
+	bool counters;		/* one of sends, one of receives */
+	bool bind_late;		/* binds counters after fi_enable() */
+	bool no_cqs;		/* counters only, with wait_obj */
 	bool raw;		/* the test reads the CQs itself */
 	bool plain;		/* open the core, not ofi_duo, on -p */
-	const void *src;	/* the core's address in place of -s */
+	const void *src;	/* address of the core, instead of -s */
 	size_t src_len;
 	uint32_t addr_format;	/* of src */
-	struct ft_ep *share;	/* use this endpoint's fabric and domain */
-	bool by_fids;		/* named in the hints; the answer has them */
-	bool unnamed;		/* then, with no provider named */
+	struct ft_ep *share; /* owner of the fabric and domain */
+	bool by_fids;		/* the hints and the info name them */
+	bool unnamed;		/* with by_fids: the hints name no provider */
 	bool share_av;
 	bool share_cq;
 };
@@ -133,10 +133,10 @@ struct ft_ep {
 	struct fid_cntr *tx_cntr;
 	struct fid_cntr *rx_cntr;
 	struct fid_ep *ep;
-	struct fi_ops_duo *ops;	/* NULL: not ofi_duo */
+	struct fi_ops_duo *ops;	/* NULL: the provider is not ofi_duo */
 	struct ft_peer self;
 	struct ft_peer peer[FT_MAX_RANKS];
-	/* what the program did, to compare with the provider's statistics */
+	/* counts of the program, compared with the provider's statistics */
 	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
 	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
 	atomic_uint_fast64_t rx_ok;
@@ -151,7 +151,7 @@ struct ft_spec {
 	const char *name;
 	int nranks;		/* ranks to fork without -r */
 	int min_ranks;
-	const char *opts;	/* getopt letters of the program's own */
+	const char *opts; /* additional getopt() letters */
 	void (*opt)(int letter, const char *arg);
 	void (*run)(void);
 };
@@ -162,7 +162,7 @@ struct ft_state {
 	const char *phase;	/* named in messages */
 	struct ft_ep *eps[FT_MAX_EPS];
 	int neps;
-	bool together;		/* endpoints here wait for each other */
+	bool together;		/* a wait drives all endpoints of the rank */
 };
 
 extern struct ft_state ft;
@@ -192,41 +192,43 @@ unsigned int ft_rand(unsigned int below);
 				ft_ret_, fi_strerror((int)-ft_ret_)); \
 	} while (0)
 
-/* oob.c: all progress the open endpoints while they wait */
-void ft_oob_adopt(int rank, int fd);	/* forked ranks: a socket pair */
+/* oob.c: while they wait, all functions drive the open endpoints */
+/* For forked ranks: fd is one end of a socket pair. */
+void ft_oob_adopt(int rank, int fd);
 void ft_oob_connect(const char *host_port);
 void ft_allgather(const void *in, size_t len, void *out);
 void ft_barrier(void);
-bool ft_barrier_try(void);	/* enters once, then polls; true: all in */
+/* Enters the barrier at the first call. True if all ranks have entered. */
+bool ft_barrier_try(void);
 
 /* fabric.c */
 void ft_open(struct ft_ep *e, const struct ft_cfg *cfg);
-void ft_exchange(struct ft_ep *e);	/* gather names and insert them */
-void ft_gather(struct ft_ep *e);	/* names only */
+void ft_exchange(struct ft_ep *e);	/* exchanges names and inserts them */
+void ft_gather(struct ft_ep *e);	/* exchanges names only */
 void ft_insert(struct ft_ep *e, int rank);
-void ft_close(struct ft_ep *e);	/* all ranks: checks the paths too */
+void ft_close(struct ft_ep *e);	/* by all ranks; checks paths */
 void ft_close_fids(struct ft_ep *e);
 void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
-/* Does the core alone have these, beside what cfg asks for? */
+/* True if the core alone supports these in addition to cfg. */
 bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order);
-/* What fi_getinfo gives for hints of this configuration. */
+/* Calls fi_getinfo() with hints of this configuration. Returns its result. */
 int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 		  struct fi_info **info);
 /* True if this rank runs ofi_duo, by the provider's name or as a hook. */
 bool ft_wraps(void);
-/* True if it opens this core and nothing else. */
+/* True if this rank opens this core without ofi_duo. */
 bool ft_is_bare(const char *core);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
-bool ft_over_tcp(void);	/* not by way of ofi_rxm */
+bool ft_over_tcp(void);	/* directly, not by ofi_rxm */
 bool ft_directs_untagged(const struct ft_ep *e);
 bool ft_cancels_directed(const struct ft_ep *e);
 
 /* path.c */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank);
 void ft_check_tx(struct ft_ep *e);
-void ft_check_rx(struct ft_ep *e);	/* all ranks */
+void ft_check_rx(struct ft_ep *e);	/* called by all ranks */
 void ft_stats(struct ft_ep *e, struct fi_duo_stats *stats);
 
 /* xfer.c */
@@ -245,7 +247,7 @@ struct ft_xfer {
 	uint64_t ignore;
 	uint64_t data;
 	bool tagged;
-	fi_addr_t addr;		/* receives; sends name a rank */
+	fi_addr_t addr;		/* of receives; sends name a rank */
 };
 
 extern const char *const ft_tx_name[FT_TX_COUNT];
@@ -268,7 +270,7 @@ void ft_progress_all(void);
 void ft_progress_for_retry(struct ft_ep *e);
 void ft_progress_for(struct ft_ep *e, unsigned int ms);
 void ft_op_reset(struct ft_op *op);
-/* The first may end in error, the second must succeed. */
+/* Wait for an operation: ft_wait_any() accepts an error, ft_wait() does not. */
 void ft_wait_any(struct ft_ep *e, struct ft_op *op);
 void ft_wait(struct ft_ep *e, struct ft_op *op);
 void ft_wait_err(struct ft_ep *e, struct ft_op *op, int err);
@@ -278,7 +280,7 @@ void ft_fill(void *buf, size_t len, unsigned int seed);
 void ft_verify(const void *buf, size_t len, unsigned int seed,
 	       const char *what);
 
-/* Retries while the provider wants progress first. */
+/* Repeats a call, with progress, as long as it returns -FI_EAGAIN. */
 #define FT_RETRY(e, call) \
 	({ \
 		ssize_t ft_retry_; \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Options, forked ranks, the deadline, and how a test ends. */
+/* Options, forked ranks, the time limit, and the end of a test. */
 
 #include <execinfo.h>
 #include <getopt.h>
@@ -76,7 +76,10 @@ static void ft_say_where(void)
 	backtrace_symbols_fd(at, backtrace(at, FT_COUNT(at)), 2);
 }
 
-/* Only what a signal handler may call, and a backtrace of this thread. */
+/*
+ * Calls only functions that a signal handler may call, and prints a backtrace
+ * of this thread.
+ */
 static void ft_deadline(int sig)
 {
 	static const char text[] = "FAILED: no end after the time limit, in: ";
@@ -92,7 +95,7 @@ static void ft_deadline(int sig)
 	_exit(FT_FAIL);
 }
 
-/* Ends by the same signal; the fork's parent names it. */
+/* Ends the process with the same signal, which the parent reports. */
 static void ft_crashed(int sig)
 {
 	ft_say_where();
@@ -100,7 +103,7 @@ static void ft_crashed(int sig)
 	raise(sig);
 }
 
-/* A sanitizer that reports crashes by itself is left alone. */
+/* Installs handlers for crashes, unless a sanitizer reports them. */
 static void ft_catch_crashes(void)
 {
 	static const int crashes[] = { SIGSEGV, SIGBUS, SIGABRT, SIGILL,
@@ -109,7 +112,7 @@ static void ft_catch_crashes(void)
 	void *at[1];
 	size_t i;
 
-	backtrace(at, 1);	/* the first call loads a library */
+	backtrace(at, 1);	/* now, since the first call loads a library */
 	for (i = 0; i < FT_COUNT(crashes); i++)
 		if (!sigaction(crashes[i], NULL, &now) &&
 		    now.sa_handler == SIG_DFL)
@@ -124,7 +127,7 @@ uint64_t ft_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* The same sequence on every machine for the same -x and salt. */
+/* Gives the same sequence on each host for the same -x and salt. */
 void ft_rand_seed(unsigned int salt)
 {
 	ft_rand_state = ft.opts.seed * 0x9e3779b97f4a7c15u + salt + 1;
@@ -211,7 +214,10 @@ static int ft_rank_main(const struct ft_spec *spec)
 	return FT_PASS;
 }
 
-/* 1 beats 77 beats 3 beats 0: the rank that found the cause decides. */
+/*
+ * Returns the worse status: 1, then 77, 3, 0. The rank that found the cause
+ * decides.
+ */
 static int ft_worse(int a, int b)
 {
 	static const int order[] = { FT_FAIL, FT_SKIP, FT_GONE, FT_PASS };
@@ -223,7 +229,7 @@ static int ft_worse(int a, int b)
 	return FT_FAIL;
 }
 
-/* FT_STDERR=FILE: rank R writes to FILE.R, so lines are not mixed. */
+/* FT_STDERR=FILE: rank R writes to FILE.R, so that lines do not mix. */
 static void ft_own_stderr(int rank)
 {
 	const char *base = getenv("FT_STDERR");
@@ -236,7 +242,10 @@ static void ft_own_stderr(int rank)
 		_exit(FT_FAIL);
 }
 
-/* Every rank is a child, so one that crashes is seen like any other. */
+/*
+ * Forks all ranks, rank 0 too, so that a crash of any rank is reported in the
+ * same way. Returns the worst status.
+ */
 static int ft_fork_ranks(const struct ft_spec *spec)
 {
 	int n = ft.opts.nranks, pair[FT_MAX_RANKS][2], status, worst = FT_PASS;

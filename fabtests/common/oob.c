@@ -3,8 +3,8 @@
 
 /*
  * Out-of-band exchange: a star around rank 0, over TCP or socket pairs.
- * Waiting drives progress of the open endpoints, as providers with manual
- * progress need it to finish what their peers wait for.
+ * Functions that wait drive the open endpoints, since providers with manual
+ * progress may have to complete operations of their peers.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define FT_CONNECT_MS 15000
 
-/* Rank 0 has one per other rank, the others have [0] alone. */
+/* Descriptors: rank 0 has one for each other rank, the others have [0] only. */
 static int ft_fd[FT_MAX_RANKS];
 static bool ft_entered;
 static int ft_arrived;
@@ -104,7 +104,7 @@ void ft_barrier(void)
 	ft_allgather(&in, 1, out);
 }
 
-/* One byte is there: takes it. */
+/* True if a byte has arrived, which is consumed. */
 static bool ft_poll_byte(int rank)
 {
 	char c;

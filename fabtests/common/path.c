@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Which path a message must take, and whether it did: no test passes on the
- * wrong path. Without ofi_duo there is nothing to check.
+ * Checks that each message takes the path that it must take: no test passes on
+ * the wrong path. Without ofi_duo there is nothing to check.
  */
 
 #include <inttypes.h>
@@ -15,7 +15,10 @@ static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
 	[FI_DUO_LOCAL] = "shm",
 };
 
-/* Both ends run ofi_duo with shm, on one host; libfabric's is for others. */
+/*
+ * Returns the path of messages to a rank: local if both ends run ofi_duo with a
+ * local transport on one host. libfabric's shm does not send to itself.
+ */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
@@ -28,7 +31,7 @@ enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 	return FI_DUO_CORE;
 }
 
-/* No message takes the core's path: all ranks reach each other by shm. */
+/* True if all ranks reach each other over the local path. */
 static bool ft_all_shm(const struct ft_ep *e)
 {
 	int r;
@@ -45,15 +48,19 @@ bool ft_over_tcp(void)
 	       !strcmp(ft.opts.prov, "tcp;ofi_duo");
 }
 
-/* tcp ignores the source of an untagged receive (xnet_srx_recv). */
+/*
+ * True if untagged directed receives work. tcp ignores their source
+ * (xnet_srx_recv).
+ */
 bool ft_directs_untagged(const struct ft_ep *e)
 {
 	return ft_all_shm(e) || !ft_over_tcp();
 }
 
 /*
+ * True if a directed receive can be canceled. With shm, efa and ofi_rxm,
  * util_cancel_src of libfabric 2.x breaks the queues of untagged directed
- * receives: shm alone, efa and ofi_rxm.
+ * receives.
  */
 bool ft_cancels_directed(const struct ft_ep *e)
 {
@@ -93,7 +100,7 @@ void ft_check_tx(struct ft_ep *e)
 	}
 }
 
-/* What was sent to us has arrived on the same path. */
+/* Checks that messages arrived over the path on which they were sent. */
 void ft_check_rx(struct ft_ep *e)
 {
 	uint64_t to[FT_MAX_RANKS], all[FT_MAX_RANKS][FT_MAX_RANKS];

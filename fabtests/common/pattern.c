@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Data that differs by position and by seed, so that shifts show. */
+/* Data that depends on position and seed, so that a shift is detected. */
 
 #include "ft.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Memory that other ranks read and write, and what completes meanwhile. */
+/*
+ * Memory that other ranks read and write, and the completions of its endpoint.
+ */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -96,7 +98,10 @@ void ft_region_barrier(struct ft_region *region)
 		ft_region_poll(region);
 }
 
-/* Rank 0 is local, and near carries RMA there; libfabric's shm does not. */
+/*
+ * True if RMA to rank 0 goes over near: rank 0 is local, and near carries RMA
+ * there. libfabric's shm does not.
+ */
 static bool ft_region_near(const struct ft_ep *e)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
@@ -115,7 +120,7 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 	ft_stats(region->e, &stats);
 	if (ft_region_near(region->e))
 		path = FI_DUO_LOCAL;
-	if (!strcmp(ft.opts.prov, "near")) {	/* it has no core to leave it to */
+	if (!strcmp(ft.opts.prov, "near")) { /* no core to compare with */
 		rma += refused;
 		refused = 0;
 	}

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A region on each rank for the others' RMA and atomics, over an endpoint
- * that was opened "raw": its one CQ is read here.
+ * A memory region on each rank for RMA and atomics of the others, over an
+ * endpoint that was opened "raw": its CQ is read here.
  */
 #ifndef FT_REGION_H
 #define FT_REGION_H
@@ -16,21 +16,25 @@ struct ft_region {
 	struct fid_mr *mr;
 	void *desc;
 	uint64_t key[FT_MAX_RANKS];
-	uint64_t base[FT_MAX_RANKS]; /* what its first byte is called */
+	uint64_t base[FT_MAX_RANKS]; /* RMA address of its first byte */
 	uint64_t data;		     /* of the last remote write with data */
-	int arrived;		     /* of these */
+	int arrived;		     /* number of those */
 };
 
-/* All ranks, of the same size, in bytes; a multiple of 4096. */
+/*
+ * Opens a region. Called by all ranks with the same len, in bytes, a multiple
+ * of 4096.
+ */
 void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len);
 void ft_region_close(struct ft_region *region);
 void ft_region_poll(struct ft_region *region);
-/* op->err, 0 or FI_E*, is the caller's to check. */
+/* Waits for an operation. The caller checks op->err, 0 or FI_E*. */
 void ft_region_wait(struct ft_region *region, struct ft_op *op);
 void ft_region_barrier(struct ft_region *region);
 /*
- * The provider says that so many operations to rank 0 took the path that they
- * must take; the refused ones are RMA that near leaves to the core.
+ * Checks that the provider counted these numbers of operations to rank 0 on the
+ * path that they must take. refused: number of RMA operations that near leaves
+ * to the core.
  */
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		       uint64_t refused);

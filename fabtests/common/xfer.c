@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Posting in every variant, and collecting completions into ops. */
+/* Posts operations by all calls, and collects completions into struct ft_op. */
 
 #include <sched.h>
 
@@ -41,7 +41,10 @@ void ft_op_reset(struct ft_op *op)
 	memset(op, 0, sizeof(*op));
 }
 
-/* Two uneven parts where the provider takes two; returns their number. */
+/*
+ * Splits the buffer into two uneven parts if the provider accepts two. Returns
+ * their number.
+ */
 static size_t ft_split(const struct ft_xfer *x, size_t limit,
 		       struct iovec iov[2], void *desc[2])
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 keeps a window of receives posted, the others send. Per sender,
- * messages match receives in posting order; none is lost, doubled, torn or
- * attributed to somebody else, whichever path each sender takes.
+ * Rank 0 keeps a window of receives posted, the others send. The messages of
+ * each sender match receives in posting order. None is lost, duplicated,
+ * corrupted or attributed to another rank, whichever path each sender uses.
  */
 
 #include <sched.h>
@@ -26,8 +26,8 @@ struct ft_hdr {
 struct ft_slot {
 	struct ft_op op;
 	struct ft_buf *buf;
-	int only;		/* directed at this rank; -1: anybody */
-	int from;		/* who sent what it matched; -1: not matched */
+	int only;		/* rank that it accepts; -1: any */
+	int from; /* rank that it matched; -1: none */
 	uint32_t seq;
 };
 
@@ -35,7 +35,7 @@ struct ft_mode {
 	int window;
 	size_t max_len;
 	bool tagged;
-	bool mask;		/* tags differ, receives ignore the bits */
+	bool mask; /* receives ignore some bits of tags */
 	bool directed;		/* every third receive is directed */
 	int per_sender;
 };
@@ -68,7 +68,7 @@ static void ft_post_slot(struct ft_buf *buf)
 
 	slot->buf = buf;
 	slot->from = slot->only = -1;
-	/* wildcards stay in the majority: a directed one may never match */
+	/* most receives stay wildcards: a directed one may never match */
 	if (mode.directed && posted % 3 == 1 && directed < mode.window / 3) {
 		directed++;
 		slot->only = 1 + ft_rand(ft.opts.nranks - 1);
@@ -78,7 +78,7 @@ static void ft_post_slot(struct ft_buf *buf)
 	posted++;
 }
 
-/* A completed slot: everything but the order. */
+/* Checks a completed receive, except for the order. */
 static void ft_match_slot(struct ft_slot *slot)
 {
 	struct ft_hdr hdr;
@@ -112,7 +112,7 @@ static void ft_match_slot(struct ft_slot *slot)
 	matched++;
 }
 
-/* Takes what has completed, posts as many again. */
+/* Handles completed receives, and posts the same number again. */
 static void ft_sweep(int *oldest)
 {
 	int i, end = posted;
@@ -167,7 +167,7 @@ static void ft_receive(void)
 		ft_buf_alloc(&e, &bufs[i], mode.max_len);
 		ft_post_slot(&bufs[i]);
 		if (i == mode.window / 2)
-			ft_barrier(); /* half of it is posted too late */
+			ft_barrier(); /* half of them is late */
 	}
 	while (matched < total) {
 		if (!ft_progress(&e))

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Every rank adds to, fetches from, and compares and swaps two numbers of
- * rank 0, all at once: none is lost.
+ * All ranks add to, fetch, and compare and swap two numbers of rank 0 at the
+ * same time. No operation is lost.
  */
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static struct ft_ep e;
 static struct ft_region region;
 static uint64_t ops;
 
-/* In the region: what rank 0 has, and what a call is given. */
+/* Indexes in the region: two numbers of rank 0, then the operands of a call. */
 enum { FT_SUM, FT_TURN, FT_OPERAND, FT_COMPARE, FT_RESULT };
 
 static uint64_t *ft_number(int which)
@@ -47,7 +47,7 @@ static void ft_add(uint64_t n)
 				  region.key[0], FI_UINT64, FI_SUM, &op)));
 }
 
-/* As OpenSHMEM's libraries do it: without an array of descriptors. */
+/* Fetches as OpenSHMEM's libraries do: without an array of descriptors. */
 static ssize_t ft_fetch_msg(int which, enum fi_op how, struct ft_op *op)
 {
 	const struct fi_ioc from = { ft_number(FT_OPERAND), 1 };
@@ -122,7 +122,9 @@ static void ft_all_add(void)
 	for (i = 0; i < FT_ROUNDS; i++)
 		ft_add(1);
 	ft_region_barrier(&region);
-	/* each of ours has arrived when this one answers, or soon after */
+	/*
+	 * all additions have arrived when this fetch completes, or soon after
+	 */
 	while (ft_fetch(FT_SUM, FI_ATOMIC_READ, 0) != want)
 		;
 	ft_region_barrier(&region);
@@ -147,7 +149,7 @@ static void ft_all_fetch(void)
 	ft_region_barrier(&region);
 }
 
-/* A number goes from rank to rank. */
+/* Passes a number from rank to rank. */
 static void ft_all_swap(void)
 {
 	uint64_t mine;

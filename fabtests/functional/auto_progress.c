@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PROGRESS_AUTO: a large message leaves, and a write ends, while the process
- * at the other end waits for something else and does not read its queue.
+ * FI_PROGRESS_AUTO: a large send and a write complete while the process at the
+ * other end waits for something else and does not read its queue.
  */
 
 #include <rdma/fi_rma.h>
@@ -15,7 +15,7 @@
 static struct ft_ep e;
 static struct ft_region region;
 
-/* Without progress of the endpoint. */
+/* A barrier that does not drive the endpoint. */
 static void ft_silent_barrier(void)
 {
 	int neps = ft.neps;
@@ -25,7 +25,7 @@ static void ft_silent_barrier(void)
 	ft.neps = neps;
 }
 
-/* Rank 1 sends and is silent. */
+/* Rank 1 sends, and then does not poll. */
 static void ft_case_sender(void)
 {
 	struct ft_op op;
@@ -49,7 +49,7 @@ static void ft_case_sender(void)
 	FT_OK(-op.err);
 }
 
-/* Rank 0 is written to and is silent. */
+/* Rank 0 is the target of a write, and does not poll. */
 static void ft_case_target(void)
 {
 	struct ft_op op;

@@ -2,18 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An AV outlives its endpoint and hundreds of peers. Each peer takes a place in
- * libfabric's shm for good, of which there are 256, and shm does not notice when
- * they run out: then a message goes to another process. So the first 250
- * endpoints use shm. near has no places. Rank 0 keeps its AV, the others open
- * one endpoint after the other.
+ * An AV lives longer than its endpoint and hundreds of peers. libfabric's shm
+ * has 256 peer slots and frees none. It does not detect that they are used up,
+ * and then delivers a message to another process. Therefore only the first 250
+ * endpoints use shm. near has no such limit. Rank 0 keeps its AV, the others
+ * open one endpoint after the other.
  */
 
 #include "common/ft.h"
 
-#define FT_ENDPOINTS 250	/* that use shm: DUO_SHM_ENDPOINTS */
+#define FT_ENDPOINTS 250	/* number that uses shm: DUO_SHM_ENDPOINTS */
 #define FT_FIRST 140		/* peers of the first endpoint */
-#define FT_SECOND 260		/* of the one that comes after it */
+#define FT_SECOND 260		/* peers of the next endpoint */
 #define FT_LEN 512
 #define FT_TAG 0xa1
 
@@ -50,9 +50,9 @@ static void ft_trip(struct ft_ep *e, int round)
 }
 
 /*
- * Of all messages, those of local peers came over shared memory. With
- * libfabric's shm at most the first FT_ENDPOINTS did, less if other programs
- * have endpoints over it.
+ * Checks that messages of local peers came over the local path. With
+ * libfabric's shm, at most those of the first FT_ENDPOINTS did; fewer if other
+ * programs have endpoints on it.
  */
 static void ft_expect(struct ft_ep *e, uint64_t all)
 {
@@ -85,7 +85,7 @@ static void ft_stay(int rounds, int first, struct ft_ep *e)
 	ft_expect(e, rounds);
 }
 
-/* Its AV, domain and fabric stay open. */
+/* Closes the endpoint, but not its AV, domain and fabric. */
 static void ft_leave_ep(struct ft_ep *e)
 {
 	struct ft_cfg cfg = e->cfg;
@@ -115,8 +115,8 @@ static void ft_run_stay(void)
 }
 
 /*
- * Closes the endpoint before only after opening the next: tcp sends what is for a
- * new endpoint with the address of a closed one over the old connection, and
+ * Closes an endpoint only after opening the next. If a new endpoint has the
+ * address of a closed one, tcp sends its messages over the old connection and
  * reports success (contrib/upstream/tcp_reuse.c).
  */
 static void ft_run_come(void)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What lies in the place of rank 1's record is not a record of ours: rank 0
- * says so once and takes the core, rank 1 takes shm, every message arrives.
+ * A file that is no valid record replaces rank 1's record: rank 0 logs it once
+ * and uses the core, rank 1 uses shared memory, and all messages arrive.
  */
 
 #include <dirent.h>
@@ -25,14 +25,14 @@ static struct ft_buf buf;
 static char record[PATH_MAX], aside[PATH_MAX + 8];
 static int warnings;
 
-/* DIRECTORY/ofi_duo.HOST.RANDOM/HASH, with 16 digits */
+/* True if record is DIRECTORY/ofi_duo.HOST.RANDOM/HASH, with 16 digits. */
 static bool ft_is_record(size_t len)
 {
 	return memmem(record, len, "/ofi_duo.", 9) && len > 17 &&
 	       record[len - 17] == '/';
 }
 
-/* This process has its own record open. */
+/* Finds the record of this process, which keeps it open. */
 static void ft_find_record(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -52,7 +52,7 @@ static void ft_find_record(void)
 	snprintf(aside, sizeof(aside), "%s.aside", record);
 }
 
-/* A file with the first size bytes of the record, or none of them. */
+/* Writes a file with a damaged copy of the record. */
 static void ft_write_aside(enum bad bad)
 {
 	char bytes[8192];
@@ -72,7 +72,7 @@ static void ft_write_aside(enum bad bad)
 	close(out);
 }
 
-/* The file itself stays as it is, and with it the lock. */
+/* Replaces the record. Its file does not change, so its lock stays. */
 static void ft_spoil_record(enum bad bad)
 {
 	ft_find_record();
@@ -85,7 +85,7 @@ static void ft_spoil_record(enum bad bad)
 	FT_CHECK(!rename(aside, record), "rename: %m");
 }
 
-/* Every message of one rank arrives in order, while the other sends too. */
+/* Both ranks send at the same time. The messages of each arrive in order. */
 static void ft_exchange_messages(void)
 {
 	struct ft_op tx[MESSAGES], rx[MESSAGES];
@@ -122,7 +122,7 @@ static void ft_check_reason(void)
 
 static void ft_run_bad(enum bad bad)
 {
-	ft_open(&e, NULL);	/* may warn of what others have left */
+	ft_open(&e, NULL);	/* may warn about records of exited processes */
 	warnings = 0;
 	ft_gather(&e);
 	if (!e.ops || !e.self.shm)
@@ -130,7 +130,7 @@ static void ft_run_bad(enum bad bad)
 	if (ft.opts.rank)
 		ft_spoil_record(bad);
 	else
-		e.peer[1].shm = false;	/* it looks so */
+		e.peer[1].shm = false;	/* as rank 0 sees it */
 	ft_barrier();
 	ft_insert(&e, 0);
 	ft_insert(&e, 1);
@@ -150,7 +150,7 @@ static void ft_case_garbage(void) { ft_run_bad(GARBAGE); }
 static void ft_case_truncated(void) { ft_run_bad(TRUNCATED); }
 static void ft_case_linked(void) { ft_run_bad(LINKED); }
 
-/* Only root can make one. */
+/* Only root can create a file of another user. */
 static void ft_case_foreign(void)
 {
 	if (!geteuid())
@@ -181,7 +181,7 @@ static void ft_log(const struct fi_provider *prov, enum fi_log_level level,
 		warnings++;
 }
 
-/* The log of libfabric comes here. */
+/* Runs the cases with libfabric's log redirected to this test. */
 static void ft_run(void)
 {
 	static struct fi_ops_log ops = {

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 posts a receive and cancels it while rank 1 sends. It ends exactly
- * once, and the message is in it or in the receive posted after it. Once the
- * cancel comes before the message, and once behind it; all other times they
- * race, and who waits longer the more cancels win comes to where both do.
+ * Rank 0 posts a receive and cancels it while rank 1 sends. The receive ends
+ * exactly once, and the message is in it or in the receive posted after it. In
+ * one trial the cancel comes before the message, and in one behind it. In all
+ * others they race: rank 0 waits longer the more cancels have won, so that both
+ * results occur.
  */
 
 #include "common/ft.h"
@@ -13,7 +14,7 @@
 enum ft_trial {
 	FT_CANCEL_FIRST,
 	FT_MESSAGE_FIRST,
-	FT_RACES,		/* this one and all that follow */
+	FT_RACES,		/* first of the trials that race */
 };
 
 struct ft_race {
@@ -25,7 +26,7 @@ struct ft_race {
 static struct ft_ep e;
 static struct ft_buf buf;
 static int canceled, completed;
-static unsigned int patience_ns;	/* until the cancel, at most */
+static unsigned int patience_ns;	/* longest time until the cancel */
 
 static void ft_spin(unsigned int upto_ns, bool progress)
 {
@@ -53,7 +54,7 @@ static void ft_race_send(const struct ft_race *r, int i)
 	ft_barrier();
 }
 
-/* The receive ends, in one way or the other. */
+/* Cancels the receive, and waits for its end. */
 static void ft_race_cancel(struct ft_op *first, int i)
 {
 	if (i == FT_MESSAGE_FIRST)
@@ -98,7 +99,7 @@ static void ft_race_recv(const struct ft_race *r, int i)
 	}
 	ft_verify(x.buf, r->len, i, first.err ? "after cancel" : "won");
 	ft_barrier();
-	ft_progress(&e); /* a second end of first would be fatal here */
+	ft_progress(&e); /* a second completion of first fails the test here */
 	FT_CHECK(atomic_load(&first.done) == 1, "ended twice");
 }
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Every rank sends to every other, round by round, and waits by its counters
- * alone: beside completions, where none is asked for, and without a CQ. What
- * is injected is counted, too. Data, counts and paths are verified.
+ * All ranks send to each other, round by round, and wait by counters only: with
+ * completions, with selective completion, and without a CQ. Injected messages
+ * are counted, too. Data, counts and paths are verified.
  */
 
 #include "common/ft.h"
@@ -25,7 +25,7 @@ static size_t ft_len(int round)
 	return len < ft.opts.max_size ? len : ft.opts.max_size;
 }
 
-/* By source, or by a tag that only that source uses. */
+/* Posts a receive by source, or by a tag that only this source uses. */
 static void ft_post(int round, int r)
 {
 	struct ft_xfer x = {
@@ -83,7 +83,7 @@ static void ft_round(int round)
 				  "a counted message");
 }
 
-/* What is reported beside being counted. */
+/* Consumes the completions of counted operations. */
 static void ft_drain(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -101,7 +101,7 @@ static void ft_drain(void)
 		 "a completion that nobody asked for");
 }
 
-/* A wait that nothing ends but its time. */
+/* Waits for a count that is not reached, until the time-out. */
 static void ft_times_out(void)
 {
 	uint64_t start = ft_now_ns();
@@ -154,7 +154,7 @@ static void ft_selective(void)
 	ft_mode(&cfg);
 }
 
-/* As Sandia OpenSHMEM has its default context. */
+/* Binds counters as Sandia OpenSHMEM does for its default context. */
 static void ft_late(void)
 {
 	static const struct ft_cfg cfg = {
@@ -183,7 +183,7 @@ static void ft_run(void)
 		{ "bound to an enabled endpoint", ft_late },
 		{ "no completion queue", ft_alone },
 	};
-	/* when they are alone, tcp misses counts and others want queues */
+	/* without ofi_duo, tcp misses counts, and other cores require a CQ */
 	size_t bare = ft_wraps() ? 0 : 2;
 
 	ft_run_cases(cases, FT_COUNT(cases) - bare);

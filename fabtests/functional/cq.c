@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues: every format, selective completion, sources, separate
- * and shared queues, blocking reads, batches. Rank 0 receives from rank 1,
- * each case on an endpoint of its own; CQs are read here, not in common/.
+ * Completion queues: all formats, selective completion, sources, separate and
+ * shared queues, blocking reads, batches. Rank 0 receives from rank 1, each
+ * case on an endpoint of its own. This program reads the CQs, not common/.
  */
 
 #include <sched.h>
@@ -64,7 +64,7 @@ static void ft_send_to(int rank, int i, bool tagged, enum ft_tx how)
 	ft_tx_counted(&e, rank);
 }
 
-/* One entry, whatever the format; src may be NULL. */
+/* Reads one entry of any format. src may be NULL. */
 static void ft_read_one(struct fid_cq *cq, void *entry, fi_addr_t *src)
 {
 	ssize_t n;
@@ -126,7 +126,7 @@ static void ft_one_format(enum fi_cq_format format, bool separate)
 			ft_check_entry(format, entry, i, FI_RECV, i & 1);
 			ft_verify(buf.ptr + i * FT_LEN, FT_LEN, i, "format");
 		}
-		/* an entry of this format ends where it must */
+		/* the byte behind the entry is unchanged */
 		FT_CHECK(format != FI_CQ_FORMAT_CONTEXT ||
 			 entry[sizeof(struct fi_cq_entry)] == 0xa5,
 			 "more than one entry written");
@@ -151,7 +151,7 @@ static void ft_case_formats(void)
 	}
 }
 
-/* Progress for a while: nothing may appear. */
+/* Polls for a while: there must be no completion. */
 static void ft_expect_nothing(struct fid_cq *cq)
 {
 	uint64_t end = ft_now_ns() + 50000000;
@@ -165,8 +165,8 @@ static void ft_expect_nothing(struct fid_cq *cq)
 }
 
 /*
- * Selective on both sides: only what carries FI_COMPLETION completes. The
- * receive without is seen by its data alone.
+ * Selective completion at both ends: only operations with FI_COMPLETION have a
+ * completion. Without it, only the data shows that a receive is done.
  */
 static void ft_selective(bool tagged)
 {
@@ -210,7 +210,7 @@ static void ft_case_selective(void)
 	ft_selective(true);
 }
 
-/* The source of expected and unexpected messages, from both ranks. */
+/* Source of expected and unexpected messages, from both ranks. */
 static void ft_case_source(void)
 {
 	struct ft_cfg cfg = { .caps = FI_SOURCE };
@@ -242,7 +242,9 @@ static void ft_case_source(void)
 	ft_finish();
 }
 
-/* Reads of several entries return what is there, in any batch size. */
+/*
+ * Reads of several entries return the available ones, in batches of any size.
+ */
 static void ft_case_batches(void)
 {
 	struct ft_cfg cfg = { 0 };
@@ -280,7 +282,7 @@ static void ft_case_batches(void)
 	ft_finish();
 }
 
-/* A blocking read waits about as long as it is told, and wakes up. */
+/* A blocking read waits for about its timeout, and a message wakes it. */
 static void ft_sread_with(enum fi_wait_obj wait_obj)
 {
 	struct ft_cfg cfg = { .wait_obj = wait_obj };
@@ -308,7 +310,7 @@ static void ft_sread_with(enum fi_wait_obj wait_obj)
 		ft_verify(buf.ptr, FT_LEN, 0, "sread");
 	} else {
 		ft_barrier();
-		nanosleep(&pause, NULL); /* so that the reader sleeps */
+		nanosleep(&pause, NULL); /* until the reader sleeps */
 		ft_send_to(0, 0, true, FT_TX_SEND);
 		n = fi_cq_sread(e.txcq, &entry, 1, NULL, 10000);
 		FT_CHECK(n == 1, "sread of a send: %zd", n);
@@ -340,7 +342,7 @@ static void ft_run(void)
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));
-	/* shm alone knows no FI_WAIT_FD */
+	/* shm alone does not support FI_WAIT_FD */
 	if (!ft_has_prefix(ft.opts.prov, "shm"))
 		ft_run_cases(fd_cases, FT_COUNT(fd_cases));
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Error entries (truncation, cancel) and completion queues that are smaller
- * than what completes. Rank 0 receives from rank 1.
+ * Error entries (truncation, cancel) and completion queues with fewer entries
+ * than completions. Rank 0 receives from rank 1.
  */
 
 #include <sched.h>
@@ -42,7 +42,7 @@ static struct ft_xfer ft_at(size_t at, size_t len, bool tagged)
 	return x;
 }
 
-/* The receiver after the truncated one gets its own message whole. */
+/* Truncates a message. The receive after it gets its own message unchanged. */
 static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 {
 	struct ft_xfer x = ft_at(0, sent, tagged);
@@ -58,7 +58,7 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 		ft_tx(&e, FT_TX_SEND, 0, &x, &op[0]);
 		x.len = 8;
 		ft_tx(&e, FT_TX_SEND, 0, &x, &op[1]);
-		ft_wait_any(&e, &op[0]); /* the sender may fail or not */
+		ft_wait_any(&e, &op[0]); /* the send may fail or succeed */
 		ft_wait(&e, &op[1]);
 		ft_barrier();
 		return;
@@ -75,7 +75,7 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 	if (expected)
 		ft_barrier();
 	ft_wait_err(&e, &op[0], FI_ETRUNC);
-	/* cores differ: olen may be 0, len 0 or what was sent */
+	/* cores differ: olen may be 0; len 0 or the length sent */
 	FT_CHECK(!op[0].olen || op[0].olen == sent - room,
 		 "olen %zu, not %zu (sent %zu)", op[0].olen, sent - room, sent);
 	FT_CHECK(op[0].len == room || ft_path(&e, 1) == FI_DUO_CORE,
@@ -88,9 +88,9 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 }
 
 /*
- * What bare cores cannot do: shm 2.1 crashes in smr_copy_saved or loops for
- * ever in cma_copy, efa and rxm complete a large one twice, tcp loses an
- * unexpected one that is cut to nothing.
+ * False for truncations that cores without ofi_duo cannot do: shm 2.1 crashes
+ * in smr_copy_saved or loops for ever in cma_copy, efa and rxm complete a large
+ * message twice, tcp loses an unexpected message that is truncated to 0 bytes.
  */
 static bool ft_can_truncate(size_t sent, size_t room, bool expected)
 {
@@ -125,7 +125,9 @@ static void ft_case_truncation(void)
 	ft_finish();
 }
 
-/* A cancelled receive ends in one error entry; others are not touched. */
+/*
+ * A canceled receive ends with one error entry. Other receives do not change.
+ */
 static void ft_case_cancel(void)
 {
 	struct ft_xfer x;
@@ -152,7 +154,7 @@ static void ft_case_cancel(void)
 		ft_barrier();
 		ft_wait(&e, &op[2]);
 		ft_wait(&e, &op[3]);
-		/* not outstanding any more, and never known */
+		/* one that has ended, and one that was never posted */
 		fi_cancel(&e.ep->fid, &op[0].ctx);
 		fi_cancel(&e.ep->fid, &op[99].ctx);
 		ft_progress_for(&e, 20);
@@ -160,7 +162,7 @@ static void ft_case_cancel(void)
 	ft_finish();
 }
 
-/* More completions than the CQ holds, before anybody reads. */
+/* More completions than the CQ has entries, before a read. */
 static void ft_overrun(size_t cq_size, bool separate)
 {
 	struct ft_cfg cfg = { .cq_size = cq_size, .separate_cqs = separate };

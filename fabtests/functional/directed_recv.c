@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Directed receives of rank 0 from several senders, posted before or after
- * the messages, and before or after the sender's address is known.
+ * Directed receives of rank 0 from several senders, posted before or after the
+ * messages, and before or after the sender's address is inserted.
  */
 
 #include "common/ft.h"
@@ -92,7 +92,7 @@ static void ft_posted_before(bool tagged)
 		ft_take(r);
 }
 
-/* The last sender's messages are asked for first. */
+/* Receives the last sender's messages first. */
 static void ft_posted_after(bool tagged)
 {
 	int r, n = ft.opts.nranks;
@@ -109,7 +109,7 @@ static void ft_posted_after(bool tagged)
 		ft_wait_sends();
 }
 
-/* For each sender alone: no other message may go where it should not. */
+/* Each sender in turn: its message must match only its own receive. */
 static void ft_in_turn(bool tagged)
 {
 	int r, s, n = ft.opts.nranks;
@@ -165,7 +165,7 @@ static void ft_close_all(void)
 	ft_close(&e);
 }
 
-/* Rank 0 learns who the senders are after their messages have arrived. */
+/* Rank 0 inserts the senders after their messages have arrived. */
 static void ft_late_insert(void)
 {
 	int r;
@@ -210,7 +210,7 @@ static void ft_run(void)
 	if (ft_directs_untagged(&e))
 		ft_run_cases(msg, FT_COUNT(msg));
 	ft_close_all();
-	/* sockets gives up the source of what came before the insert */
+	/* sockets loses the source of messages that came before the insert */
 	if (!ft_has_prefix(ft.opts.prov, "sockets"))
 		ft_run_cases(late, FT_COUNT(late));
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What surrounds the data path: closing in any legal order, names, options,
- * and wrong arguments, which must return an error and never crash. One rank.
+ * Everything but the data path: closing in any legal order, names, options, and
+ * invalid arguments, which must return an error and never crash. One rank.
  */
 
 #include "common/ft.h"
@@ -30,7 +30,7 @@ static void ft_forget(void)
 	fi_freeinfo(e.info);
 }
 
-/* The domain goes before the fabric, all else before the domain. */
+/* Legal orders: the domain is closed before the fabric, all else before it. */
 static void ft_case_close_order(void)
 {
 	static const char *const orders[] = {
@@ -64,7 +64,7 @@ static void ft_case_close_order(void)
 	}
 }
 
-/* An endpoint's CQ and AV cannot go first. */
+/* The CQ and AV of an endpoint cannot be closed before it. */
 static void ft_case_busy(void)
 {
 	ft_open(&e, NULL);
@@ -76,7 +76,7 @@ static void ft_case_busy(void)
 	ft_close_fids(&e);
 }
 
-/* Closing with receives outstanding and messages unexpected is legal. */
+/* Closing with posted receives and unexpected messages is legal. */
 static void ft_case_close_busy_ep(void)
 {
 	static struct ft_op op[40];
@@ -125,7 +125,7 @@ static void ft_case_names(void)
 	FT_OK(fi_getname(&e.ep->fid, name, &again));
 	FT_CHECK(again == len && !memcmp(name, e.self.name, len),
 		 "getname is not stable: %zu, %zu", again, len);
-	/* an address in the AV is the address that was inserted */
+	/* fi_av_lookup() returns the inserted address */
 	again = sizeof(name);
 	FT_OK(fi_av_lookup(e.av, e.peer[0].addr, name, &again));
 	FT_CHECK(!e.ops ||
@@ -166,8 +166,8 @@ static void ft_case_options(void)
 }
 
 /*
- * Must fail, and with -FI_EAGAIN it has not said what is wrong. Bare cores
- * take some of it, or crash: only ofi_duo is asked.
+ * The call must fail with an error other than -FI_EAGAIN. Only ofi_duo is
+ * tested, since bare cores accept some of these calls, or crash.
  */
 #define FT_REFUSED(call) \
 	do { \
@@ -267,13 +267,13 @@ static void ft_case_bad_opens(void)
 	FT_REFUSED(fi_cq_open(e.domain, &cq_attr, &cq, NULL));
 	FT_REFUSED(fi_av_open(e.domain, &av_attr, &av, NULL));
 	FT_OK(fi_endpoint(e.domain, e.info, &ep, NULL));
-	FT_REFUSED(fi_enable(ep)); /* nothing is bound */
+	FT_REFUSED(fi_enable(ep)); /* nothing was bound */
 	FT_REFUSED(fi_ep_bind(ep, &e.domain->fid, 0));
 	FT_OK(fi_close(&ep->fid));
 	ft_finish();
 }
 
-/* There is no RMA to count; MPICH binds one nevertheless. */
+/* Binds a counter of RMA without FI_RMA, as MPICH does. */
 static void ft_case_rma_counter(void)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
@@ -297,7 +297,7 @@ static void ft_case_rma_counter(void)
 	ft_finish();
 }
 
-/* Sends and receives to oneself, through every call. */
+/* Sends to and receives from the own endpoint, by all calls. */
 static void ft_self_send(const struct ft_cfg *cfg)
 {
 	struct ft_op txop = { 0 }, rxop = { 0 };
@@ -320,15 +320,15 @@ static void ft_self_send(const struct ft_cfg *cfg)
 	ft_finish();
 }
 
-/* They still work after all that. */
+/* Sends to itself after the cases with errors. */
 static void ft_case_to_self(void)
 {
 	ft_self_send(NULL);
 }
 
 /*
- * One thread for control and data progress, as Open MPI of 2026-08 and newer
- * ask for it.
+ * One thread for control and data progress, as Open MPI requests it since
+ * 2026-08.
  */
 static void ft_case_unified(void)
 {

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Seeded scripts of sends and receives, against a model of MPI's matching.
- * Receives want the earliest message that fits, messages the earliest
- * receive: that pairing is unique however posting and arrival interleave,
- * as long as the messages of all senders that a receive can match have one
- * order. So either one sender and wildcards, or many and all directed.
+ * Random scripts of sends and receives, by seed, are compared with a model of
+ * MPI's matching: a receive matches the earliest message that fits, a message
+ * the earliest receive. The pairing is independent of timing if the messages of
+ * all senders that a receive can match have one order. Therefore a script has
+ * either one sender and wildcards, or several senders and directed receives
+ * only.
  */
 
 #include <sched.h>
@@ -14,7 +15,7 @@
 #include "common/ft.h"
 
 #define FT_SCRIPT 120		/* messages of each sender, and receives */
-#define FT_LATER 12		/* how far receives are shuffled */
+#define FT_LATER 12		/* longest distance that a receive is moved */
 #define FT_SLOT_LEN 70000
 #define FT_TAGS 5
 
@@ -22,14 +23,14 @@ struct ft_send_step {
 	int rank;
 	uint64_t tag;
 	size_t len;
-	bool taken;		/* by the model */
+	bool taken;		/* matched by the model */
 };
 
 struct ft_recv_step {
 	uint64_t tag;
 	uint64_t ignore;
 	int rank;		/* -1: any */
-	int match;		/* the model's: index of a send, -1: none */
+	int match;		/* index of its send in the model; -1: none */
 	struct ft_op op;
 };
 
@@ -47,7 +48,7 @@ static void ft_swap_recvs(int i, int j)
 	recvs[j] = tmp;
 }
 
-/* Rows of how a receive names the message that it was written for. */
+/* Adds a receive for the message. Tag, mask and source vary. */
 static void ft_script_recv(const struct ft_send_step *send, bool directed)
 {
 	struct ft_recv_step *recv = &recvs[nrecvs++];
@@ -162,7 +163,7 @@ static void ft_check_recv(struct ft_recv_step *recv, int i)
 		  what);
 }
 
-/* What no receive fits comes last, in order. */
+/* Receives the remaining messages, in order. */
 static void ft_receive_rest(int nsenders)
 {
 	struct ft_xfer x = { .tagged = true, .desc = buf.desc, .buf = buf.ptr,
@@ -200,7 +201,7 @@ static void ft_run_receiver(int nsenders)
 		if (!ft_rand(5))
 			ft_progress_for(&e, ft_rand(4));
 	}
-	for (i = 0; i < nrecvs; i++) /* first what must complete */
+	for (i = 0; i < nrecvs; i++) /* first the receives that must complete */
 		if (recvs[i].match >= 0)
 			ft_check_recv(&recvs[i], i);
 	for (i = 0; i < nrecvs; i++)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several endpoints, AVs, CQs and domains in each process: every endpoint
- * of every rank, the own ones and itself included, sends to every other.
+ * Several endpoints, AVs, CQs and domains in each process: each endpoint of
+ * each rank sends to all endpoints of all ranks, including itself.
  */
 
 #include "common/ft.h"
@@ -15,7 +15,7 @@
 static struct ft_ep eps[FT_EPS];
 static struct ft_buf tx[FT_EPS], rx[FT_EPS];
 static struct ft_op txop[FT_EPS][FT_ALL], rxop[FT_EPS][FT_ALL];
-/* The address of rank r's endpoint k in the AV of our endpoint i. */
+/* Address of rank r's endpoint k in the AV of endpoint i of this rank. */
 static fi_addr_t addr[FT_EPS][FT_MAX_RANKS][FT_EPS];
 
 static size_t ft_len(int from, int to)
@@ -105,7 +105,7 @@ static void ft_send_all(int i)
 	}
 }
 
-/* Endpoints of one process wait for each other: all make progress. */
+/* Waits. Endpoints of one process wait for each other, so all are driven. */
 static void ft_wait_all(struct ft_op *op)
 {
 	while (!atomic_load(&op->done))
@@ -202,7 +202,7 @@ static void ft_case_av_table(void)
 	ft_try((struct ft_cfg){ .av_type = FI_AV_TABLE }, true);
 }
 
-/* Open, talk, close, many times: nothing adds up or stays behind. */
+/* Opens, exchanges messages and closes many times. Nothing accumulates. */
 static void ft_case_reopen(void)
 {
 	int i, times = ft.opts.quick ? 3 : 15;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ranks receive into few FI_MULTI_RECV buffers, each posted again only when
- * it is released. However the load is spread over paths and time, each
- * message comes once, whole and in the order of its sender; buffers have no
- * gaps, are released when they are full and not earlier, and none is stuck.
+ * Ranks receive into few FI_MULTI_RECV buffers, which are posted again only
+ * when they are released. For any load, over both paths: each message arrives
+ * once, complete and in the order of its sender. Buffers have no gaps, are
+ * released when they are full and not earlier, and no receive is stuck.
  */
 
 #include <sched.h>
@@ -24,24 +24,24 @@ struct ft_hdr {
 };
 
 struct ft_mbuf {
-	struct ft_op op;	/* must be first: its context */
+	struct ft_op op;	/* first: the context of the receive */
 	struct ft_buf mem;
-	size_t used;		/* by messages that are complete */
-	size_t end;		/* of the one that is farthest in it */
-	uint32_t next_seq[FT_MAX_RANKS];	/* or a later one */
+	size_t used;		/* bytes of complete messages */
+	size_t end;		/* end of the last complete message */
+	uint32_t next_seq[FT_MAX_RANKS]; /* at least */
 	bool posted;
 	bool canceling;
 };
 
 struct ft_mode {
 	int nbufs;
-	int fits;		/* largest messages in a buffer */
+	int fits; /* largest messages that fit */
 	size_t max_len;
-	int per_pair;		/* messages */
-	int only;		/* this rank sends; 0: all do */
-	bool to_all;		/* else to rank 0 */
-	bool late;		/* posted when messages are there */
-	bool cancel;		/* now and then, under load */
+	int per_pair;		/* messages to each peer */
+	int only;		/* the only rank that sends; 0: all do */
+	bool to_all;		/* to all ranks; false: to rank 0 */
+	bool late;		/* posted after messages have arrived */
+	bool cancel;		/* cancels receives at intervals, under load */
 };
 
 struct ft_slot {
@@ -59,8 +59,8 @@ static int received, expected, releases, cancels;
 static unsigned int salt;
 
 /*
- * Other providers only send, since with libfabric's util_srx they may place
- * a message outside of the buffer.
+ * True if a rank sends to another one. Providers other than ofi_duo only send,
+ * since libfabric's util_srx may write outside of the buffer.
  */
 static bool ft_sends(int rank, int to)
 {
@@ -76,9 +76,10 @@ static size_t ft_len(int rank, int seq)
 }
 
 /*
- * Messages complete in the order of their sender. Only while a canceled
- * buffer still receives one of several packets, those that come after it may
- * complete in the next buffer: so it is each once, and the order per buffer.
+ * Checks the order. Messages of a sender complete in their order. There is one
+ * exception: while a canceled buffer still receives a message of several
+ * packets, later messages may complete in the next buffer. Then each message
+ * must come once, and in order within each buffer.
  */
 static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
 {
@@ -94,7 +95,7 @@ static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
 	next[hdr->rank] = hdr->seq + 1;
 }
 
-/* A message at its place. */
+/* Checks a message at its place in the buffer. */
 static void ft_message(struct ft_mbuf *buf,
 		       const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
@@ -124,7 +125,10 @@ static void ft_message(struct ft_mbuf *buf,
 		buf->end = at - buf->mem.ptr + entry->len;
 }
 
-/* Other providers may heed FI_OPT_MIN_MULTI_RECV before fi_enable only. */
+/*
+ * Checks a released buffer. Other providers may apply FI_OPT_MIN_MULTI_RECV
+ * only if it is set before fi_enable().
+ */
 static void ft_released(struct ft_mbuf *buf)
 {
 	FT_CHECK(buf->used == buf->end, "%zu bytes up to %zu", buf->used,
@@ -177,13 +181,13 @@ static void ft_cancel(struct ft_mbuf *buf)
 {
 	ssize_t ret = fi_cancel(&e.ep->fid, &buf->op);
 
-	/* it may be full, and its last message still be coming */
+	/* it may be full with its last message still incomplete */
 	FT_CHECK(!ret || ret == -FI_ENOENT || ret == -FI_EAGAIN,
 		 "fi_cancel: %zd", ret);
 	buf->canceling = !ret;
 }
 
-/* What has been released or canceled is posted again. */
+/* Posts released and canceled buffers again. */
 static void ft_serve(void)
 {
 	int i;
@@ -221,7 +225,7 @@ static void ft_wait_slot(struct ft_slot *slot)
 		 fi_strerror(slot->op.err));
 }
 
-/* ft_tx() would not serve the buffers while it tries again. */
+/* Sends one message. ft_tx() would not serve the buffers while it retries. */
 static void ft_send_one(struct ft_slot *slot, int to, int seq)
 {
 	struct ft_hdr hdr = { ft.opts.rank, seq, ft_len(ft.opts.rank, seq),
@@ -358,7 +362,7 @@ FT_MODE(ft_all_large, .nbufs = 8, .fits = 4, .max_len = 100000,
 FT_MODE(ft_canceled, .nbufs = 3, .fits = 8, .max_len = 9000,
 	.per_pair = 4000, .cancel = true)
 
-/* A path of its own for long: each sender alone. */
+/* Each sender in turn, so that its path carries all messages. */
 static void ft_in_turn(void)
 {
 	int r;

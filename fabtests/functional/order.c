@@ -2,23 +2,24 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Orders between messages and RMA, one by one, where the core has them: rank 1
- * sends and writes or reads, rank 0 looks at its memory when a message comes,
- * and changes it. And a fenced message and write behind what is under way.
+ * Orders between messages and RMA, one by one, if the core has them: rank 1
+ * sends and writes or reads. Rank 0 checks its memory when a message arrives,
+ * and changes it. Then a message and a write with FI_FENCE behind pending
+ * operations.
  */
 
 #include <rdma/fi_rma.h>
 
 #include "common/region.h"
 
-#define FT_WORDS 512		/* of a round's, at most */
+#define FT_WORDS 512		/* most words in a round */
 #define FT_MANY 200		/* rounds */
 #define FT_TAG 5
 
 static struct ft_ep e;
 static struct ft_region region;
 static uint64_t ops;
-static volatile uint64_t *theirs;	/* rank 0's words */
+static volatile uint64_t *theirs;	/* words of rank 0 */
 static uint64_t *local;
 
 static const size_t sizes[] = {8, 1024, FT_WORDS * 8};
@@ -100,14 +101,16 @@ static void ft_words_are(volatile uint64_t *at, size_t len, uint64_t value,
 			 (unsigned long)value);
 }
 
-/* Does rank 0 alone, and only while it polls, take what rank 1 sends? */
+/* True if rank 0 receives messages of rank 1 only when it polls. */
 static bool ft_taken_by_polls(void)
 {
 	return ft_has_prefix(ft.opts.prov, "near") ||
 	       ft_path(&e, !ft.opts.rank) == FI_DUO_LOCAL;
 }
 
-/* Rank 1 goes on when rank 0 polls no more; which does so for a while. */
+/*
+ * Returns in rank 1 when rank 0 has stopped polling, which it does for 300 us.
+ */
 static void ft_hold_still(void)
 {
 	uint64_t until;
@@ -139,7 +142,10 @@ static void ft_write_after_send(size_t len, uint64_t round)
 		ft_region_poll(&region);
 }
 
-/* What is there before the message was taken is never to be seen. */
+/*
+ * A read after a send must not return the memory's contents from before the
+ * message was received.
+ */
 static void ft_read_after_send(size_t len, uint64_t round)
 {
 	static struct ft_op sent, got;
@@ -179,7 +185,10 @@ static void ft_send_after_write(size_t len, uint64_t round)
 	ft_words_are(theirs, len, round, "send after write");
 }
 
-/* Nobody reads what was put there because of a message that came later. */
+/*
+ * A read before a send must not return data that rank 0 stored because of the
+ * message.
+ */
 static void ft_send_after_read(size_t len, uint64_t round)
 {
 	static struct ft_op sent, got;
@@ -196,7 +205,7 @@ static void ft_send_after_read(size_t len, uint64_t round)
 	ft_words(theirs, len, round + 1);
 }
 
-/* The fenced ones come when all before them is done. */
+/* Fenced operations start when all earlier ones are complete. */
 static void ft_fenced(size_t len, uint64_t round)
 {
 	static struct ft_op wrote, fenced, sent;
@@ -314,7 +323,7 @@ int main(int argc, char **argv)
 		.run = ft_run,
 	};
 
-	/* libfabric's shm keeps none of them: all messages go by the core */
+	/* libfabric's shm keeps no such order: all messages use the core */
 	if (peer && !strcmp(peer, "shm"))
 		setenv("FT_NO_SHM", "1", 1);
 	return ft_main(argc, argv, &spec);

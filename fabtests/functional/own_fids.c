@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_getinfo with an open fabric and domain in the hints, as Open MPI 5.0.10
- * and newer share them between their MTL and their BTL: endpoints are opened
- * on what the answer names, and talk over the path that they must take.
- * libfabric gives such hints to every provider that it has; without a provider
- * name in them, efa gets fids that are not its own.
+ * fi_getinfo() with an open fabric and domain in the hints, as in Open MPI
+ * 5.0.10 and newer, which share them between MTL and BTL. Endpoints are opened
+ * with the returned info, and communicate over the path that they must use.
+ * libfabric passes such hints to all providers. If they name no provider, efa
+ * gets objects that are not its own.
  */
 
 #include <rdma/fi_rma.h>
@@ -17,13 +17,16 @@
 
 static struct ft_ep first, second;
 
-/* The bare cores need not name what is open. */
+/* True if the info must name the open objects. Bare cores need not. */
 static bool ft_names(void)
 {
 	return first.ops || !strcmp(ft.opts.prov, "near");
 }
 
-/* fi_getinfo(3): what is open, or nothing. Never objects of the core. */
+/*
+ * The info names the open objects or none (fi_getinfo(3)), never those of the
+ * core.
+ */
 static void ft_case_answer(void)
 {
 	struct fi_info *info;
@@ -38,7 +41,7 @@ static void ft_case_answer(void)
 	fi_freeinfo(info);
 }
 
-/* Live objects that are neither a fabric nor a domain. */
+/* Hints with objects that are neither a fabric nor a domain. */
 static void ft_case_foreign(void)
 {
 	struct ft_ep wrong = {
@@ -53,7 +56,7 @@ static void ft_case_foreign(void)
 	FT_CHECK(ret == -FI_ENODATA, "an endpoint as fabric: %d", ret);
 }
 
-/* Both ways between the two endpoints of this configuration. */
+/* Sends in both directions between two endpoints of this configuration. */
 static void ft_talk(const struct ft_cfg *cfg)
 {
 	struct ft_op rx, tx;
@@ -78,7 +81,7 @@ static void ft_talk(const struct ft_cfg *cfg)
 	ft_verify(in.ptr, FT_LEN, other, "from the other rank");
 	ft_buf_free(&in);
 	ft_buf_free(&out);
-	ft_close(&second);	/* checks the paths */
+	ft_close(&second);	/* also checks the paths */
 }
 
 static void ft_case_named(void)
@@ -111,8 +114,8 @@ static void ft_write(struct ft_region *region)
 }
 
 /*
- * RMA in a domain that was opened for messages: a core may refuse it. If it
- * does not, it works, and within a host without the core.
+ * RMA in a domain that was opened for messages only. A core may reject it. If
+ * it does not, RMA works, and within a host it does not use the core.
  */
 static void ft_case_widened(void)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PEEK, FI_CLAIM and FI_DISCARD of tagged messages. Rank 0 probes, all
- * others send to it in turn, one at a time, so that local and remote senders
- * and every size are met.
+ * FI_PEEK, FI_CLAIM and FI_DISCARD of tagged messages. Rank 0 probes. The
+ * others send to it in turn, so that local and remote senders and all sizes are
+ * tested.
  */
 
 #include <sched.h>
@@ -57,7 +57,10 @@ static bool ft_peek(struct ft_op *op, uint64_t tag, uint64_t ignore,
 	return !op->err;
 }
 
-/* Until it is there; the program's deadline ends a search in vain. */
+/*
+ * Peeks until the message is found. Otherwise the time limit of the program
+ * ends it.
+ */
 static void ft_peek_found(struct ft_op *op, uint64_t tag, uint64_t ignore,
 			  uint64_t flags)
 {
@@ -82,7 +85,7 @@ static void ft_check_meta(const struct ft_op *op, uint64_t tag)
 	FT_CHECK((op->flags & FI_REMOTE_CQ_DATA || ft_no_data_flag()) &&
 		 op->data == FT_DATA + tag, "a peek sees flags 0x%lx, data "
 		 "0x%lx", (unsigned long)op->flags, (unsigned long)op->data);
-	/* the cores, and shm alone, give a peek no source */
+	/* the cores, and shm alone, report no source for a peek */
 	if (ft_path(&e, sender) == FI_DUO_LOCAL)
 		FT_CHECK(op->src == e.peer[sender].addr,
 			 "a peek sees source %ld, not %ld", (long)op->src,
@@ -99,8 +102,8 @@ static void ft_receive(uint64_t tag, uint64_t flags, struct ft_op *op)
 }
 
 /*
- * A send of a claimed message ends when it is received, after others were
- * asked for: nobody waits for one send alone.
+ * Sends a message without waiting. The send of a claimed message completes when
+ * it is received, which may be after later requests.
  */
 static void ft_send_one(uint64_t tag)
 {
@@ -124,7 +127,9 @@ static void ft_end_sends(void)
 	}
 }
 
-/* The script of the prober; the sender sends tags 1, 2, ... when asked. */
+/*
+ * Requests a message with this tag from the sender. Called by the probing rank.
+ */
 static void ft_ask(uint64_t tag)
 {
 	uint64_t all[FT_MAX_RANKS];
@@ -169,15 +174,15 @@ static void ft_probe_claim(void)
 	ft_ask(3);
 	ft_peek_found(&claim, 3, 0, FI_CLAIM);
 	ft_check_meta(&claim, 3);
-	ft_none(3); /* it is taken */
-	ft_ask(4); /* others come and go meanwhile */
+	ft_none(3); /* it is claimed */
+	ft_ask(4); /* another message is received while this one is claimed */
 	ft_peek_found(&other, 4, 0, 0);
 	ft_receive(4, 0, &other);
 	ft_receive(3, FI_CLAIM, &claim);
 	ft_none(3);
 }
 
-/* What a wildcard found is claimed whatever its tag was. */
+/* A message that a wildcard found can be claimed, with any tag. */
 static void ft_probe_claim_any(void)
 {
 	struct ft_op claim = { 0 };
@@ -208,7 +213,7 @@ static void ft_probe_discard(void)
 	ft_none(6);
 }
 
-/* A receive posted before takes the message, so no peek may see it. */
+/* A receive posted before matches the message, so no peek may find it. */
 static void ft_probe_posted(void)
 {
 	struct ft_op posted = { 0 }, op = { 0 };
@@ -225,7 +230,7 @@ static void ft_probe_posted(void)
 		x.ignore = i & 1 ? ~0ull : 0;
 		ft_rx(&e, FT_RX_RECV, &x, &posted);
 		if (i & 2) {
-			ft_none(10 + i); /* shm idle, the receive is lazy */
+			ft_none(10 + i); /* no traffic: deferred */
 			ft_ask(10 + i);
 		} else {
 			ft_ask(10 + i);
@@ -235,7 +240,7 @@ static void ft_probe_posted(void)
 		} while (!atomic_load(&posted.done));
 		ft_wait(&e, &posted);
 		ft_verify(mine.ptr, len, 10 + i, "posted before a peek");
-		ft_ask(10 + i); /* the next one is nobody's */
+		ft_ask(10 + i); /* no receive is posted for the next message */
 		ft_peek_found(&op, 10 + i, 0, 0);
 		ft_check_meta(&op, 10 + i);
 		ft_receive(10 + i, 0, &op);
@@ -250,9 +255,10 @@ static bool ft_core_is(const char *core)
 }
 
 /*
- * Cores' own limits, seen without ofi_duo: sockets leaves progress_start on
- * the entry that it discards, and a peek of it overtakes; tcp fails with
- * EFAULT discarding what is still on its way, and efa's sender waits then.
+ * False for a test that the core itself fails: sockets leaves progress_start on
+ * the entry that it discards, and a peek of it overtakes. tcp fails with EFAULT
+ * when it discards a message that is still arriving; efa's sender then waits
+ * for ever.
  */
 static bool ft_can(void (*probe)(void))
 {

@@ -2,17 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer that is killed, at every step of what it does: whatever we have
- * outstanding with it ends within a second, well or with FI_ECONNRESET, and
- * the next one is served. One that is stopped is not dead. The peer is a
- * process that this program forks. With near alone, reads and writes of its
- * memory and an atomic are outstanding, too.
+ * A peer is killed at each of its steps. Within a second, all operations
+ * outstanding with it end, with success or FI_ECONNRESET, and the next peer is
+ * served. A stopped peer has not failed. This program forks the peers. With
+ * near alone, reads and writes of the peer's memory and an atomic are
+ * outstanding, too.
  *
- * With ofi_duo it has to be known as local while it lives, so it waits for
- * that; and traffic over the core, with a process of the core alone, goes on.
+ * With ofi_duo a peer waits until it was recognized as local. Traffic over the
+ * core, with a process that runs the core alone, continues.
  *
- * FT_AWAY=1: each peer is in a pid namespace of its own; users: and in a user
- * namespace.
+ * FT_AWAY=1: each peer is in a pid namespace of its own; FT_AWAY=users: and in
+ * a user namespace.
  */
 
 #include <rdma/fi_atomic.h>
@@ -28,7 +28,7 @@
 
 #define FT_LARGE (1u << 20)
 #define FT_STEPS 40
-#define FT_LIMIT_NS 1000000000u	/* of our processor time: we poll */
+#define FT_LIMIT_NS 1000000000u	/* CPU time of this process */
 #define FT_STOP_MS 400
 #define FT_PING 9		/* tags */
 #define FT_PONG 10
@@ -43,7 +43,7 @@ enum {
 	FT_OPS
 };
 
-/* What a peer says of itself. */
+/* Description that a peer sends. */
 struct ft_about {
 	char name[FT_NAME_MAX];
 	uint64_t key, base;
@@ -53,12 +53,13 @@ static struct ft_cfg cfg = { .caps = FI_DIRECTED_RECV };
 static struct ft_ep e;
 static struct ft_buf in, out;
 static uint64_t number, fetched;
-static struct ft_op *op;	/* of one peer; the core may keep them */
-static int awaited;		/* of these, the first */
-static fi_addr_t other;		/* whom they are with */
+/* operations with one peer; the core may keep them */
+static struct ft_op *op;
+static int awaited;		/* number of those that must end */
+static fi_addr_t other;		/* fi_addr of that peer */
 static int steps_left, ended_well, ended_badly;
 
-/* The one that runs the core alone, and what goes to and fro. */
+/* The process that runs the core alone, and the messages exchanged with it. */
 static struct {
 	struct ft_child child;
 	fi_addr_t addr;
@@ -67,13 +68,14 @@ static struct {
 	int rounds;
 } far;
 
-/* In the peer. */
+/* Runs in the peer: exits when its steps are used up. */
 static void ft_step(void)
 {
 	if (steps_left--)
 		return;
 	kill(getpid(), SIGKILL);
-	_exit(FT_GONE);		/* the first of a namespace is immune */
+	/* the signal has no effect on the first process of a namespace */
+	_exit(FT_GONE);
 }
 
 static void ft_peer_post(fi_addr_t us)
@@ -96,7 +98,7 @@ static void ft_peer_post(fi_addr_t us)
 	ft_step();
 }
 
-/* Its "in" is ours to write to and to read. */
+/* Describes the peer. This process may write to and read from its "in". */
 static void ft_peer_about(struct ft_about *about)
 {
 	struct fid_mr *mr;
@@ -111,7 +113,10 @@ static void ft_peer_about(struct ft_about *about)
 		      (uintptr_t)in.ptr : 0;
 }
 
-/* One poll a step, so that it dies between any two of a large message's. */
+/*
+ * Main function of a peer. It polls once per step, so that it exits between any
+ * two polls of a large message.
+ */
 static void ft_peer(const struct ft_child *parent)
 {
 	struct ft_about about = { 0 };
@@ -138,7 +143,9 @@ static void ft_peer(const struct ft_child *parent)
 	}
 }
 
-/* A peer that dies after so many steps, or -1: when it is killed. */
+/*
+ * Starts a peer that exits after this number of steps; -1: when it is killed.
+ */
 static void ft_start(struct ft_child *peer, int steps)
 {
 	ft_fork(peer);
@@ -150,7 +157,9 @@ static void ft_start(struct ft_child *peer, int steps)
 	ft_peer(peer);
 }
 
-/* The core alone: answers whatever comes. */
+/*
+ * Main function of the process that runs the core alone: answers all messages.
+ */
 static void ft_far_main(const struct ft_child *parent)
 {
 	const struct ft_cfg plain = { .plain = true };
@@ -159,7 +168,7 @@ static void ft_far_main(const struct ft_child *parent)
 	char name[FT_NAME_MAX];
 	fi_addr_t us;
 
-	unsetenv("FI_HOOK");	/* read at the first call of libfabric */
+	unsetenv("FI_HOOK");	/* libfabric reads it at its first call */
 	ft_open(&e, &plain);
 	ft_tell(parent->to, e.self.name, FT_NAME_MAX);
 	ft_hear(parent->from, name, sizeof(name));
@@ -197,7 +206,7 @@ static void ft_far_meet(void)
 	ft_tell(far.child.to, e.self.name, FT_NAME_MAX);
 }
 
-/* Another round when the last one is over. */
+/* Starts another round if the last one is complete. */
 static void ft_far_go_on(void)
 {
 	struct ft_xfer x = { .tagged = true, .tag = FT_PONG, .buf = far.buf,
@@ -217,7 +226,7 @@ static void ft_far_go_on(void)
 				     &far.ping)));
 }
 
-/* A whole round from here on, in spite of whatever has happened. */
+/* Checks that a complete round over the core still works. */
 static void ft_far_goes_on(void)
 {
 	int until = far.rounds + 1;
@@ -229,7 +238,10 @@ static void ft_far_goes_on(void)
 	}
 }
 
-/* An operation that is refused since the peer is dead has ended, too. */
+/*
+ * Posts an operation. One that is rejected because the peer has failed has
+ * ended, too.
+ */
 static void ft_try(int which, ssize_t ret)
 {
 	if (!ret)
@@ -252,8 +264,8 @@ static bool ft_over_core(fi_addr_t peer)
 }
 
 /*
- * What is sent to one that was dead already is the core's to end, and to
- * refuse: tcp connects again for ever.
+ * Posts a send. If the peer had already failed, the core ends or rejects it:
+ * tcp tries to connect again for ever.
  */
 static void ft_post_send(fi_addr_t peer)
 {
@@ -290,7 +302,7 @@ static void ft_post(fi_addr_t peer)
 
 static void ft_post_onesided(fi_addr_t peer, const struct ft_about *about)
 {
-	/* first, so that what follows waits for the peer itself */
+	/* first, so that the later operations wait for the peer itself */
 	ft_try(FT_FETCH, FT_RETRY(&e, fi_fetch_atomic(
 		e.ep, &number, 1, NULL, &fetched, NULL, peer, about->base,
 		about->key, FI_UINT64, FI_SUM, &op[FT_FETCH])));
@@ -320,7 +332,10 @@ static uint64_t ft_cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Until all is done; a second after the peer's end is the last moment. */
+/*
+ * Waits until all operations have ended, at most a second after the peer's
+ * exit.
+ */
 static void ft_until_done(pid_t pid, int steps)
 {
 	siginfo_t end = { 0 };
@@ -359,7 +374,7 @@ static void ft_count(int steps)
 	}
 }
 
-/* Nothing ends before it goes on. */
+/* Stops the peer for a while: no operation may fail. */
 static void ft_stop(pid_t pid)
 {
 	int i;
@@ -372,7 +387,7 @@ static void ft_stop(pid_t pid)
 	kill(-pid, SIGCONT);
 }
 
-/* It lives, so it is local. */
+/* Checks that the peer is local, and lets it continue. */
 static void ft_meet(const struct ft_child *peer, fi_addr_t addr)
 {
 	if (!e.ops)
@@ -420,7 +435,9 @@ static void ft_run(void)
 {
 	int steps;
 
-	/* the core alone would wait for ever for shared memory of efa's own */
+	/*
+	 * otherwise a process with efa alone waits for efa's own shared memory
+	 */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);
 	if (ft_wraps())
@@ -433,10 +450,10 @@ static void ft_run(void)
 	ft_buf_alloc(&e, &out, FT_LARGE);
 	if (far.child.pid)
 		ft_far_meet();
-	else	/* no peer is 0, which an error entry has that names nobody */
+	else	/* uses fi_addr 0, which an error entry without a peer has */
 		ft_exchange(&e);
 	ft.phase = "peers that die";
-	/* with others on the processors each takes its time */
+	/* if other processes use the CPUs, each step takes its time */
 	for (steps = 0; steps < FT_STEPS; steps += ft.opts.quick ? 4 : 2)
 		ft_one_peer(steps, false);
 	FT_CHECK(ended_well && ended_badly, "%d operations ended well, %d "

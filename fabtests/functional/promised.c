@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each limit of the info that the application has read, up to the last byte or
- * buffer: injects, buffers of a message, remote CQ data, RMA. With --hook the
- * info is the core's, and near keeps its limits (docs/hook.md).
+ * Each limit that the info reports is usable up to the last byte or buffer:
+ * inject size, buffers of a message, remote CQ data, RMA. With --hook the info
+ * is the core's, and near keeps its limits (docs/hook.md).
  */
 
 #include <rdma/fi_rma.h>
@@ -13,7 +13,7 @@
 
 #define FT_IOV_MAX 16
 #define FT_TAG 9
-#define FT_PART 257	/* bytes of a buffer */
+#define FT_PART 257	/* bytes in a buffer */
 #define FT_BYTE 0x5a
 
 static struct ft_ep e;
@@ -24,7 +24,7 @@ static size_t ft_most(size_t limit)
 	return limit < FT_IOV_MAX ? limit : FT_IOV_MAX;
 }
 
-/* So many buffers of FT_PART bytes, one after another. */
+/* Fills iov and desc with count adjacent buffers of FT_PART bytes. */
 static void ft_parts(struct iovec *iov, void **desc, const struct ft_buf *buf,
 		     size_t count)
 {
@@ -37,7 +37,7 @@ static void ft_parts(struct iovec *iov, void **desc, const struct ft_buf *buf,
 	}
 }
 
-/* The buffer is written over as soon as the call returns. */
+/* Injects a message, and overwrites the buffer as soon as the call returns. */
 static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 {
 	const uint64_t mask = e.info->domain_attr->cq_data_size < 8 ?
@@ -68,7 +68,10 @@ static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 	ft_buf_free(&buf);
 }
 
-/* Rank 1's, which injects: efa's depends on the shared memory of its own. */
+/*
+ * Returns the inject size of rank 1, which injects. That of efa depends on its
+ * own shared memory.
+ */
 static size_t ft_inject_size(void)
 {
 	size_t all[FT_MAX_RANKS];
@@ -88,7 +91,7 @@ static void ft_case_inject(void)
 	ft_inject(FT_TX_INJECT, true, 1);
 }
 
-/* As many buffers as the info has, at both ends. */
+/* Uses the largest number of buffers, at both ends. */
 static void ft_case_buffers(void)
 {
 	const size_t rx = e.info->rx_attr->iov_limit;
@@ -180,7 +183,7 @@ static void ft_run_rma(void)
 
 static void ft_run(void)
 {
-	setenv("FI_TCP_MAX_INJECT", "16000", 0);	/* more than near's */
+	setenv("FI_TCP_MAX_INJECT", "16000", 0); /* above near's */
 	ft_run_messages();
 	ft_run_rma();
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 writes to, and reads from, rank 0 in every variant and many sizes;
- * with remote CQ data where there is some; last with a key that is wrong.
+ * Rank 1 writes to and reads from rank 0 by all calls and in many sizes, with
+ * remote CQ data if supported. The last operation has an invalid key.
  */
 
 #include <rdma/fi_rma.h>
@@ -107,7 +107,7 @@ static void ft_rma_do(enum ft_rma how, size_t len)
 		 "%s: flags %lx", ft_rma_name[how], (unsigned long)op.flags);
 }
 
-/* What the target knows of a write is that its memory changes. */
+/* Waits at the target until the write arrives: its memory changes. */
 static void ft_rma_arrives(enum ft_rma how, size_t len, int before)
 {
 	volatile uint8_t *last = region.ptr + FT_HALF + len - 1;
@@ -168,14 +168,18 @@ static void ft_sizes(void)
 	}
 }
 
-/* An error, at once or as a completion, and the target's memory stays. */
+/*
+ * An invalid key causes an error, at once or as a completion, and no change of
+ * the target's memory.
+ */
 static void ft_wrong_key(void)
 {
-	static struct ft_op op;	/* efa may report it again, later */
+	/* static, since efa may report the operation again, later */
+	static struct ft_op op;
 	ssize_t ret;
 
 	if (strstr(ft.opts.prov, "ofi_rxd"))
-		return; /* it never answers, bare as well */
+		return; /* no answer ever arrives, without ofi_duo either */
 	memset(region.ptr + FT_HALF, 0, 4096);
 	ft_region_barrier(&region);
 	if (ft.opts.rank) {

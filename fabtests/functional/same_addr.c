@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two ranks in two network namespaces have the same core address, and one
- * registry: each sends to that address, and gets its own message over its own
- * shared memory, never the other's. Cores with IP addresses.
+ * Two ranks in two network namespaces have the same core address, and share a
+ * registry. Each sends to that address, and gets its own message over its own
+ * shared memory, never the other's. For cores with IP addresses.
  */
 
 #include <arpa/inet.h>
@@ -69,7 +69,7 @@ static void ft_case_in(void)
 	ft_run_format(FI_SOCKADDR_IN);
 }
 
-/* The format does not say which kind of socket address it is. */
+/* Uses a format that does not name the family of the socket address. */
 static void ft_case_any(void)
 {
 	ft_run_format(FI_SOCKADDR);

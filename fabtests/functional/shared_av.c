@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints come to and leave an AV that they share, while addresses come to
- * and leave it: one fi_addr means the same peer to all of them. Where the
- * core's AVs serve one endpoint each (efa), their own numbers drift apart.
+ * Endpoints are opened and closed on an AV that they share, while addresses are
+ * inserted and removed. A fi_addr means the same peer to all endpoints. With a
+ * core that has an AV for each endpoint (efa), the core's own numbers differ.
  */
 
 #include "common/ft.h"
@@ -18,7 +18,7 @@ static bool open_eps[FT_EPS];
 static struct ft_buf tx[FT_EPS], rx[FT_EPS];
 static struct ft_op txop[FT_EPS][FT_EPS][FT_MAX_RANKS];
 static struct ft_op rxop[FT_EPS][FT_EPS][FT_MAX_RANKS];
-/* Of every rank's endpoint k, in the AV. */
+/* fi_addr of endpoint k of each rank. */
 static fi_addr_t addr[FT_EPS][FT_MAX_RANKS];
 
 static size_t ft_len(int from, int to)
@@ -37,7 +37,7 @@ static int ft_seed(int from_rank, int from, int to_rank, int to)
 	       to;
 }
 
-/* Of the AV's endpoints this is number i; all ranks open theirs. */
+/* Opens endpoint i on the AV. Called by all ranks. */
 static void ft_join(int i)
 {
 	struct ft_cfg cfg = { .caps = FI_SOURCE | FI_DIRECTED_RECV };
@@ -54,7 +54,10 @@ static void ft_join(int i)
 	open_eps[i] = true;
 }
 
-/* While all are open: the path to who has closed is what it may be. */
+/*
+ * Checks the paths while all endpoints are open, since the path to a closed one
+ * is undefined.
+ */
 static void ft_check_all(void)
 {
 	int i;
@@ -65,7 +68,7 @@ static void ft_check_all(void)
 			ft_check_tx(&eps[i]);
 }
 
-/* What it shares stays open. */
+/* Closes endpoint i, but not the objects that it shares. */
 static void ft_leave(int i)
 {
 	ft_barrier();
@@ -107,7 +110,10 @@ static void ft_insert_ranks(int k)
 		ft_insert_one(k, r);
 }
 
-/* The AV has the address under this fi_addr, and no other the same. */
+/*
+ * Checks that each fi_addr of the AV has its address, and no other has the
+ * same.
+ */
 static void ft_check_av(void)
 {
 	bool seen[256] = { false };
@@ -172,7 +178,7 @@ static void ft_take_from(int i, int k, int r)
 		  ft_seed(r, k, ft.opts.rank, i), "shared_av");
 }
 
-/* For each endpoint here and each of the ranks, this one included. */
+/* Calls act for each endpoint of this rank and each one of all ranks. */
 static void ft_for_all(void (*act)(int i, int k, int r))
 {
 	int i, k, r;
@@ -188,7 +194,9 @@ static void ft_await_send(int i, int k, int r)
 	ft_await(&txop[i][k][r]);
 }
 
-/* All receives name their source and have one tag: it alone tells. */
+/*
+ * Exchanges messages. All receives have the same tag: only the source selects.
+ */
 static void ft_talk(void)
 {
 	ft_check_av();
@@ -201,9 +209,9 @@ static void ft_talk(void)
 }
 
 /*
- * The second endpoint comes when the first number is free. Nobody has talked
- * to the peer that goes and returns: efa numbers messages, from 0 on for a
- * new peer.
+ * The second endpoint is opened when the first fi_addr is free. No message is
+ * exchanged with the peer that is removed and inserted again, because efa
+ * numbers messages, from 0 for a new peer.
  */
 static void ft_case_holes(void)
 {
@@ -220,7 +228,10 @@ static void ft_case_holes(void)
 	ft_leave_all();
 }
 
-/* Once more: cores that count, or give a second number, are not alike. */
+/*
+ * Inserts addresses twice. Some cores count this, others return a second
+ * fi_addr.
+ */
 static void ft_case_again(void)
 {
 	fi_addr_t before[FT_MAX_RANKS];
@@ -238,7 +249,7 @@ static void ft_case_again(void)
 	ft_leave_all();
 }
 
-/* Odd ranks send before even ones have inserted them, in other orders. */
+/* Odd ranks send before even ones have inserted them, and in another order. */
 static void ft_case_unknown(void)
 {
 	bool odd = ft.opts.rank % 2;
@@ -283,8 +294,8 @@ static void ft_case_unknown(void)
 }
 
 /*
- * The first endpoint leaves; the AV goes on without it, and another one comes.
- * Bare tcp loses a message to or from that one at times, one run of thirty.
+ * Closes the first endpoint of the AV, and then opens another one. Bare tcp
+ * loses a message to or from that one in about one run of thirty.
  */
 static void ft_case_first_leaves(void)
 {
@@ -308,7 +319,7 @@ static void ft_case_first_leaves(void)
 	ft_leave_all();
 }
 
-/* Endpoints of one AV after one another. Bare tcp hangs in it at times. */
+/* Opens and closes endpoints of one AV in turn. Bare tcp sometimes hangs. */
 static void ft_case_in_turn(void)
 {
 	int i;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Every rank sends to every rank, itself included, a seeded mix of tagged and
- * untagged messages of all sizes, through all calls, while it receives with
- * wildcards, cancels, probes and claims. Per sender and kind: order, content,
- * nothing lost or doubled.
+ * All ranks send to all ranks, including themselves, a random mix of tagged and
+ * untagged messages of all sizes, by all calls, while they receive with
+ * wildcards, cancel, probe and claim. Checks order and contents by sender and
+ * kind, and that no message is lost or duplicated.
  */
 
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 #define FT_MAX_LEN 150000
 #define FT_DEPTH 16		/* sends in flight */
-#define FT_KEEP 24		/* receives outstanding, at most, per kind */
+#define FT_KEEP 24		/* most receives posted, for each kind */
 #define FT_KINDS 2		/* untagged, tagged */
 #define FT_TAGS 0xfffffu
 
@@ -26,11 +26,11 @@ struct ft_hdr {
 struct ft_slot {
 	struct ft_op op;
 	struct ft_buf *buf;
-	int from;		/* -1: not yet matched, -2: cancelled */
+	int from;		/* -1: not matched yet, -2: canceled */
 	uint32_t seq;
 };
 
-/* One direction and kind of receiving. */
+/* Receives of one kind. */
 struct ft_kind {
 	struct ft_slot *slots;	/* in posting order */
 	struct ft_buf bufs[FT_KEEP];
@@ -61,7 +61,10 @@ static unsigned int ft_seed(uint32_t from, int kind, uint32_t seq)
 	return from * 131 + kind * 7 + seq * 3;
 }
 
-/* A send that the provider refuses for now is tried again later. */
+/*
+ * Sends the next message. If the provider returns -FI_EAGAIN, a later call
+ * tries again.
+ */
 static void ft_send_next(void)
 {
 	int k = sent % FT_DEPTH, kind = ft_rand(FT_KINDS), to, how, i;
@@ -199,8 +202,8 @@ static void ft_cancel_one(struct ft_kind *kind)
 }
 
 /*
- * What is seen is claimed and received, as MPI_Mprobe does; in the order of
- * matching it comes after what was posted before.
+ * Claims and receives a message that a peek finds, as MPI_Mprobe does. In the
+ * order of matching it follows the receives posted before.
  */
 static void ft_probe(struct ft_kind *kind)
 {
@@ -224,7 +227,7 @@ static void ft_probe(struct ft_kind *kind)
 	msg.msg_iov = &iov;
 	msg.desc = &slot->buf->desc;
 	msg.iov_count = 1;
-	/* the claim's context is the peek's: both are op */
+	/* the claim has the context of the peek: op */
 	op.done = 0;
 	op.uncounted = false;
 	FT_OK(FT_RETRY(&e, fi_trecvmsg(e.ep, &msg, FI_CLAIM | FI_COMPLETION)));
@@ -273,7 +276,10 @@ static void ft_setup(void)
 	ft_rand_seed(ft.opts.rank * 17);
 }
 
-/* rxd has no FI_PEEK; a peek of sockets sees what is being received. */
+/*
+ * Makes one random step. rxd has no FI_PEEK; a peek of sockets finds a message
+ * that is being received.
+ */
 static bool ft_step(void)
 {
 	struct ft_kind *kind = &kinds[ft_rand(FT_KINDS)];

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many processes that start at once, again and again: each has shared memory,
- * knows all others, and every message arrives. Where /dev/shm is too small
- * (FT_ROOM, in MiB), some have it, at most as many as it has room for, and the
- * others use the core. So they all do there while one that has stopped holds
- * the lock of the registry's directory. None crashes.
+ * Many processes start at the same time, repeatedly: each has shared memory,
+ * finds all others, and all messages arrive. If /dev/shm is too small (FT_ROOM,
+ * in MiB), at most as many as fit have shared memory, and the others use the
+ * core. All of them use the core while a stopped process holds the lock of the
+ * registry's directory. None crashes.
  */
 
 #include <fcntl.h>
@@ -18,13 +18,16 @@
 
 #define FT_ROUNDS 10
 #define FT_QUICK_ROUNDS 3
-#define FT_REGION_MIB 15	/* of an endpoint, at least: 16 in 2.1 */
+#define FT_REGION_MIB 15	/* of an endpoint; 16 in 2.1 */
 
 static struct ft_ep e;
 static struct ft_buf buf;
 static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 
-/* Its own address has no other path, or one that is not settled. */
+/*
+ * True if this endpoint has the local transport: the path to its own address
+ * has no other reason, and is settled.
+ */
 static bool ft_has_shm(void)
 {
 	enum fi_duo_reason reason = FI_DUO_LOCAL_OFF;
@@ -38,8 +41,9 @@ static bool ft_has_shm(void)
 }
 
 /*
- * The shm provider is not found by who looks when the room of one endpoint per
- * processor is no longer free, so not all that there is need be used.
+ * Checks the number of ranks with shared memory. A process does not find the
+ * shm provider if there is no space for one endpoint per CPU, so not all of the
+ * space need be used.
  */
 static void ft_check_have(int have, bool stopped)
 {
@@ -72,7 +76,7 @@ static void ft_start(bool stopped)
 	ft_buf_alloc(&e, &buf, 2 * 64 * FT_MAX_RANKS);
 }
 
-/* The endpoint's record lies in that directory. */
+/* Locks the directory of the registry. */
 static int ft_lock_registry(void)
 {
 	glob_t found;
@@ -86,7 +90,7 @@ static int ft_lock_registry(void)
 	return fd;
 }
 
-/* Every rank to every other one. */
+/* Each rank sends to all others. */
 static void ft_exchange_messages(void)
 {
 	struct ft_xfer x = { .tagged = true, .len = 64, .desc = buf.desc };
@@ -111,7 +115,7 @@ static void ft_exchange_messages(void)
 	}
 }
 
-/* stopped: a process has, with the registry's lock. */
+/* stopped: a stopped process holds the registry's lock. */
 static void ft_round(bool stopped, int *lock)
 {
 	ft_barrier();

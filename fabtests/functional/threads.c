@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several threads per rank, at each threading level that lets them: on one
- * endpoint or on endpoints with one CQ (FI_THREAD_SAFE), on an endpoint and
- * CQ each in one domain (FI_THREAD_COMPLETION), on a domain each
+ * Several threads per rank, at each threading level that permits them: on one
+ * endpoint or on endpoints with one CQ (FI_THREAD_SAFE), on an endpoint and CQ
+ * each in one domain (FI_THREAD_COMPLETION), on a domain each
  * (FI_THREAD_DOMAIN). Thread t of a rank exchanges messages with thread t of
- * the other. Meanwhile one more may cancel receives, or open and close
- * endpoints and insert and remove their addresses.
+ * the other. At the same time another thread may cancel receives, or open and
+ * close endpoints and insert and remove their addresses.
  */
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #define FT_THREADS 4
 #define FT_WINDOW 8
 #define FT_LEN 6000
-#define FT_MIN_LIVES 4	/* of further endpoints, one after the other */
+#define FT_MIN_LIVES 4	/* number of further endpoints, one after the other */
 #define FT_MAX_LIVES 40	/* libfabric's shm can hold 250 peers */
 
 struct ft_worker {
@@ -85,7 +85,7 @@ static void *ft_work(void *arg)
 	return NULL;
 }
 
-/* Reads the same CQ all the time, and cancels what it posts itself. */
+/* Reads the same CQ all the time, and cancels receives of its own. */
 static void *ft_disturb(void *arg)
 {
 	struct ft_worker *w = arg;
@@ -103,8 +103,8 @@ static void *ft_disturb(void *arg)
 }
 
 /*
- * To itself, over an endpoint that others do not know of. Bare tcp gives it
- * messages of the other endpoint if they have the same tag, 2.1.
+ * Sends to itself over an endpoint that no other rank has inserted. Bare tcp
+ * 2.1 delivers messages of the other endpoint to it if they have the same tag.
  */
 static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 {
@@ -124,7 +124,10 @@ static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 	ft_wait(reader, &w->rxop[0]);
 }
 
-/* An endpoint beside the one in use, and its address in the AV of that. */
+/*
+ * Opens and closes an endpoint next to the one in use, and inserts its address
+ * into the AV of that one.
+ */
 static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 {
 	struct ft_cfg cfg = w->e->cfg;
@@ -141,24 +144,28 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 		 "fi_av_insert of a further endpoint");
 	ft_talk(w, &e);
 	ft_check_tx(&e);
-	/* of a shared AV it may be the same as its own */
+	/* of a shared AV it may be the same fi_addr */
 	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
-	/* its own are not counted; what it has read is of the other */
+	/* all messages that it has read belong to the other endpoint */
 	atomic_fetch_add(&w->e->rx_ok, e.rx_ok);
 	ft_close_fids(&e);
 }
 
 /*
- * ofi_rxd puts an endpoint on the CQ's list before the endpoint has what a read
- * of the CQ calls, and takes it off after that is gone: bare, it crashes there
- * (rxd_ep_bind and rxd_ep_close of 2.1 to 2.6).
+ * False for ofi_rxd, which adds an endpoint to the CQ's list before the
+ * endpoint has the functions that a read of the CQ calls, and removes it after
+ * they are gone. Without ofi_duo it crashes (rxd_ep_bind and rxd_ep_close of
+ * 2.1 to 2.6).
  */
 static bool ft_shares_cq_in_use(void)
 {
 	return !strstr(ft.opts.prov, "ofi_rxd");
 }
 
-/* Over ofi_rxm none does: bare, it crashes in each run (two of two, 2.1). */
+/*
+ * Opens and closes endpoints until the others are done. Not over ofi_rxm:
+ * without ofi_duo it crashes in each run (two of two, 2.1).
+ */
 static void *ft_come_and_go(void *arg)
 {
 	bool share_av = !ft_is_bare("efa");	/* serves one endpoint */
@@ -187,7 +194,10 @@ static void ft_start(int t, struct ft_ep *e, void *(*run)(void *), bool tagged)
 	ft_buf_alloc(e, &w->rx, FT_WINDOW * FT_LEN);
 }
 
-/* The last one may go on until the others are done. */
+/*
+ * Starts the threads and waits for them. The last one may run until the others
+ * are done.
+ */
 static void ft_go(void)
 {
 	int t;
@@ -210,7 +220,7 @@ static void ft_go(void)
 	}
 }
 
-/* One endpoint; run is what the last thread does. */
+/* Tests one endpoint. run is the function of the last thread. */
 static void ft_safe(bool separate_cqs, void *(*run)(void *))
 {
 	struct ft_cfg cfg = { .threading = FI_THREAD_SAFE,
@@ -227,8 +237,9 @@ static void ft_safe(bool separate_cqs, void *(*run)(void *))
 }
 
 /*
- * Which endpoint's receive it was does not count with a shared CQ. An endpoint
- * that the other rank has closed has no path any more: all are checked before.
+ * Checks and closes all endpoints. With a shared CQ, receives are not counted
+ * by endpoint. The paths are checked before a rank closes an endpoint, since it
+ * has no path afterwards.
  */
 static void ft_close_each(bool share_cq)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Thousands of messages from rank 1 that rank 0 has posted nothing for, then
- * received in order, and in reverse order by tag.
+ * Rank 1 sends thousands of messages for which rank 0 has posted no receives.
+ * Rank 0 then receives them in order, or in reverse order by tag.
  */
 
 #include <sched.h>
@@ -37,8 +37,8 @@ static struct ft_xfer ft_at(const struct ft_flood *f, int i)
 }
 
 /*
- * A provider may refuse more sends until the receiver takes some, so the
- * receiver starts when all is sent or after a while, whichever is first.
+ * Sends all messages. The provider may return -FI_EAGAIN until the receiver
+ * consumes some, so the receiver starts when all are sent, or after a while.
  */
 static void ft_send_flood(const struct ft_flood *f)
 {
@@ -80,7 +80,7 @@ static void ft_run_flood(struct ft_flood f)
 {
 	bool small = f.len <= e.info->tx_attr->inject_size;
 
-	/* no buffering of that much is promised by the core */
+	/* the core guarantees no buffer of this size */
 	if (f.reverse && ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
 	    f.count > FT_SAVED)
 		f.count = FT_SAVED;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message goes round all ranks, each of which sleeps until it comes: on the
- * descriptor of its CQ, or in a blocking read; or the same of its counters,
- * without a CQ. Then all are silent, and nothing may wake them where both
- * paths can signal. Times are printed.
+ * A message goes round all ranks. Each rank sleeps until it arrives: on the
+ * descriptor of its CQ, or in a blocking read; or on its counters, without a
+ * CQ. Then no rank sends, and none may wake if both paths can signal. Times are
+ * printed.
  */
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 #define FT_TAG 77
 #define FT_LIMIT_MS 30000
 #define FT_SILENCE_NS 300000000ull
-#define FT_WAKES 30	/* of a silent time; a timer's would be 600 */
+#define FT_WAKES 30 /* without traffic; a timer: 600 */
 #define FT_LAPS_MAX 400
 
 struct ft_token {
-	uint64_t ns;		/* when it was sent */
+	uint64_t ns;		/* time of sending */
 	uint32_t lap;
 	uint32_t from;
 };
@@ -40,7 +40,10 @@ static int ft_trywait(struct fid *fid)
 	return ret;
 }
 
-/* 1: woken, by something or for nothing; 0: not; -1: it could not sleep. */
+/*
+ * Sleeps. 1: woken, with or without a reason; 0: timeout; -1: sleep not
+ * permitted.
+ */
 static int ft_sleep(struct fid *fid, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -67,7 +70,7 @@ static void ft_wait_count(struct fid_cntr *cntr, uint64_t count)
 			 "nothing is counted for long");
 }
 
-/* Collects what there is; sleeps if that is nothing. */
+/* Consumes the available completions; sleeps if there are none. */
 static void ft_wait_for(struct ft_op *op)
 {
 	struct fi_cq_tagged_entry entry;
@@ -154,7 +157,7 @@ static void ft_laps(void)
 	       took[laps * 95 / 100] / 1000);
 }
 
-/* Nobody has to be woken by a timer: near, and a core that has descriptors. */
+/* True if no timer is required: near, and a core with wait descriptors. */
 static bool ft_all_signal(void)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
@@ -252,7 +255,7 @@ static void ft_run(void)
 	};
 	size_t count = FT_COUNT(cases);
 
-	/* not every core has these */
+	/* not all cores support these */
 	if (!ft_wraps())
 		count = 2;
 	ft_run_cases(cases, count);

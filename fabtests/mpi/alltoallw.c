@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * MPI_Alltoallw with another derived type for every peer: strided sends,
- * contiguous receives of another count, and the other way round.
+ * MPI_Alltoallw with a different derived type for each peer: strided sends and
+ * contiguous receives with another count, and the reverse.
  */
 
 #include "mt.h"
@@ -21,7 +21,10 @@ static int mt_value(int from, int to, int round, int i)
 	return from * 1000003 + to * 10007 + round * 101 + i;
 }
 
-/* Strided when from + to is even: blocks of 3 ints, MT_UNIT apart. */
+/*
+ * Returns the type. It is strided if from + to is even: blocks of 3 ints,
+ * MT_UNIT apart.
+ */
 static MPI_Datatype mt_type(int from, int to, int round, int receiving)
 {
 	int blocks = mt_blocks(from, to, round);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 keeps 64 MPI_ANY_SOURCE receives posted while all others send.
- * Taken in posting order, each sender's messages come in their order.
+ * Rank 0 keeps 64 MPI_ANY_SOURCE receives posted while all others send. In
+ * posting order of the receives, the messages of each sender arrive in order.
  */
 
 #include "mt.h"

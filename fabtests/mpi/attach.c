@@ -3,23 +3,23 @@
 
 /*
  * attach [down]: a list over all ranks grows while ranks walk it. Each rank
- * attaches piece after piece to a dynamic window and appends each, by
+ * attaches pieces of memory to a dynamic window and appends each, by
  * compare-and-swap, behind the last node that it finds by fetch-and-op.
  *
  * The pieces have ascending addresses. With "down" they descend, so that each
- * attach moves the descriptions of the earlier pieces, which Open MPI's osc/rdma
- * lets the other ranks of the host read meanwhile: that fails in some runs, over
- * any core (docs/upstream.md).
+ * attach moves the descriptions of the earlier pieces. Open MPI's osc/rdma lets
+ * the other ranks of the host read them during that: this fails in some runs,
+ * over any core (docs/upstream.md).
  */
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include "mt.h"
 
-#define MT_PIECES 16 /* that each rank appends */
-#define MT_PIECE_PAGES 2 /* not adjacent: the second page is not attached */
+#define MT_PIECES 16 /* pieces that each rank appends */
+#define MT_PIECE_PAGES 2 /* the second one is not attached */
 
-/* Of a node's next: its rank + 1 above its address. 0: none. */
+/* Name of a node: its rank + 1 above its address. 0: none. */
 #define MT_ADDR_BITS 48
 #define MT_ADDR (((uint64_t)1 << MT_ADDR_BITS) - 1)
 
@@ -45,7 +45,7 @@ static int mt_target(uint64_t name)
 	return (int)(name >> MT_ADDR_BITS) - 1;
 }
 
-/* Of the node, and of its first member, next. */
+/* Returns the displacement of the node, and of its first member, next. */
 static MPI_Aint mt_disp(uint64_t name)
 {
 	return (MPI_Aint)(name & MT_ADDR);
@@ -78,7 +78,10 @@ static void mt_append(uint64_t last, uint64_t mine)
 	}
 }
 
-/* Each rank's nodes are all there, once, in the order of their appending. */
+/*
+ * Checks that the list has all nodes of each rank once, in the order in which
+ * they were appended.
+ */
 static void mt_walk(uint64_t name)
 {
 	uint64_t *seen = calloc((size_t)mt_size, sizeof(*seen));

@@ -9,7 +9,7 @@
 #include "mt.h"
 
 #define MT_LEN 4096
-#define MT_MESSAGES 20480	/* of each rank, to all others together */
+#define MT_MESSAGES 20480 /* of each rank, in total */
 
 static char tx[MT_LEN], rx[MT_LEN];
 

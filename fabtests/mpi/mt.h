@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the MPI test programs share: a deadline, checks, data that shows
- * shifts. A failed check ends the whole job with status 1. */
+/*
+ * Functions that the MPI test programs share: time limit, checks, data that
+ * shows shifts. A failed check ends the whole job with status 1.
+ */
 #ifndef MT_H
 #define MT_H
 

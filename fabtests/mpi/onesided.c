@@ -2,17 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations, verified: put and get between fences, between post
- * and start, and under locks; accumulate, fetch-and-op, compare-and-swap.
+ * One-sided operations, with verification: put and get between fences, between
+ * post and start, and under locks; accumulate, fetch-and-op, compare-and-swap.
  */
 
 #include "mt.h"
 
-#define MT_BYTES ((size_t)1 << 20) /* of a window, a slot per rank */
+#define MT_BYTES ((size_t)1 << 20) /* of a window, for all ranks */
 #define MT_ROUNDS 10
 
 static MPI_Win win;
-static uint8_t *memory; /* of the window here */
+static uint8_t *memory; /* memory of this rank's window */
 static uint8_t *local;
 
 static size_t mt_slot(void)
@@ -20,7 +20,9 @@ static size_t mt_slot(void)
 	return MT_BYTES / mt_size;
 }
 
-/* To the right, into our slot there; then back from there. */
+/*
+ * Puts to the right neighbor, into this rank's slot there; then gets it back.
+ */
 static void mt_fence(size_t len)
 {
 	int right = (mt_rank + 1) % mt_size;
@@ -39,7 +41,7 @@ static void mt_fence(size_t len)
 	mt_verify(local, len, mt_rank + (int)len);
 }
 
-/* Everybody exposes to, and writes to, everybody else. */
+/* Each rank exposes its window to all others, and writes to theirs. */
 static void mt_post_start(size_t len)
 {
 	MPI_Group world, others;
@@ -65,7 +67,7 @@ static void mt_post_start(size_t len)
 	MPI_Group_free(&world);
 }
 
-/* A counter at rank 0, under an exclusive lock, without atomics. */
+/* Increments a counter of rank 0 under an exclusive lock, without atomics. */
 static void mt_lock(void)
 {
 	uint64_t value;
@@ -91,7 +93,7 @@ static void mt_lock(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Every rank adds to every element of rank 0. */
+/* Each rank adds to all elements of rank 0. */
 static void mt_accumulate(int count)
 {
 	uint64_t *sum = (uint64_t *)memory, *one = (uint64_t *)local;
@@ -111,7 +113,10 @@ static void mt_accumulate(int count)
 	MPI_Win_fence(0, win);
 }
 
-/* Tickets at rank 0: each is drawn once, in rising order by each rank. */
+/*
+ * Draws tickets from rank 0: each is drawn once, in ascending order by each
+ * rank.
+ */
 static void mt_fetch(void)
 {
 	uint64_t one = 1, ticket, last = 0, sum = 0, total;
@@ -137,7 +142,7 @@ static void mt_fetch(void)
 	MT_CHECK(total == count * (count - 1) / 2, "a ticket was drawn twice");
 }
 
-/* A number at rank 0 goes from rank to rank. */
+/* Passes a number at rank 0 from rank to rank. */
 static void mt_compare(void)
 {
 	uint64_t next, mine, before;
@@ -185,7 +190,7 @@ int main(int argc, char **argv)
 	mt_begin(&argc, &argv, 2);
 	local = mt_alloc(MT_BYTES);
 	own = memory = mt_alloc(MT_BYTES);
-	/* of memory that ranks of one host do not share */
+	/* not MPI_Win_allocate(), since its memory is shared within a host */
 	MPI_Win_create(memory, MT_BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
 		       &win);
 	mt_window();

@@ -60,7 +60,9 @@ static void mt_mprobe(char *buf, int from, int *next)
 	mt_take(buf, count, seen.MPI_SOURCE, seen.MPI_TAG, next);
 }
 
-/* From one source in turn for half of it, then from any. */
+/*
+ * Receives half of the messages from one source in turn, the others from any.
+ */
 static void mt_receive(void)
 {
 	int total = MT_EACH * (mt_size - 1), got;

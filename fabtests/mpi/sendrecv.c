@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Every pair of ranks exchanges every size, blocking and not, verified. */
+/*
+ * All pairs of ranks exchange messages of all sizes, blocking and nonblocking,
+ * and verify them.
+ */
 
 #include "mt.h"
 
@@ -10,7 +13,7 @@
 
 static char *tx, *rx;
 
-/* Ranks that differ by step meet; the lower one sends first. */
+/* Exchanges with a peer by blocking calls; the lower rank sends first. */
 static void mt_blocking(int peer, size_t len)
 {
 	MPI_Status status;
@@ -39,7 +42,7 @@ static void mt_windows(int peer, size_t len)
 			  MPI_COMM_WORLD, &request[i]);
 		mt_fill(tx + i * len, len, mt_rank + i);
 	}
-	for (i = MT_WINDOW - 1; i >= 0; i--) /* tags in reverse order */
+	for (i = MT_WINDOW - 1; i >= 0; i--) /* in reverse order of tags */
 		MPI_Isend(tx + i * len, (int)len, MPI_BYTE, peer, i,
 			  MPI_COMM_WORLD, &request[MT_WINDOW + i]);
 	MPI_Waitall(2 * MT_WINDOW, request, MPI_STATUSES_IGNORE);

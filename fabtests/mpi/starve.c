@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A server with a window of MPI_ANY_SOURCE receives, posted again as they
- * end. Local clients keep it busy with request and reply; the last rank sends
- * a request every 20 ms over the core, and must be served beside them. It has a
- * registry directory of its own, so no rank finds it in shared memory.
+ * A server keeps a window of MPI_ANY_SOURCE receives, each posted again when it
+ * completes. Local clients load it with requests and wait for the replies. The
+ * last rank sends a request every 20 ms over the core, and must be served at
+ * the same time. It has a registry directory of its own, so no rank finds it in
+ * shared memory.
  *
- *   starve [WINDOW [SECONDS]]	at least 3 ranks; all but two are clients
+ *   starve [WINDOW [SECONDS]]  at least 3 ranks; all but two are clients
  */
 
 #include <time.h>
@@ -15,14 +16,14 @@
 #include "mt.h"
 
 #define MT_TAG 5
-#define MT_TAG_REPORT 6	/* no request, which a server may still wait for */
+#define MT_TAG_REPORT 6 /* no tag of requests, which may be pending */
 #define MT_INTERVAL 0.02	/* seconds between requests of the last rank */
 #define MT_WINDOW_MAX 1024
 /*
- * Local round trips while one of the last rank's is under way, at most. It is
- * about a thousand; where it waits for a pause of the local clients, more than
- * 100,000. Load slows both down alike, so this holds on a busy machine, too,
- * where a time would not.
+ * Most local round trips during one of the last rank. The usual number is about
+ * a thousand; if a request waited for a pause of the local clients, it would be
+ * more than 100,000. Load slows both down alike, so this limit also holds on a
+ * busy host, unlike a time.
  */
 #define MT_LOCAL_PER_TRIP 25000
 
@@ -32,7 +33,7 @@ static double seconds = 3;
 struct mt_trips {
 	int count;
 	double sum, max;	/* seconds */
-	double time;		/* from the first to the last, seconds */
+	double time;		/* from the first to the last trip, seconds */
 };
 
 static const char *mt_env(const char *ompi, const char *pmi)
@@ -40,7 +41,10 @@ static const char *mt_env(const char *ompi, const char *pmi)
 	return getenv(ompi) ? getenv(ompi) : getenv(pmi);
 }
 
-/* Before MPI_Init, which reads the environment. Returns the directory. */
+/*
+ * Gives the last rank a registry directory of its own. Called before
+ * MPI_Init(), which reads the environment. Returns the directory.
+ */
 static char *mt_hide_last(void)
 {
 	static char dir[] = "/tmp/duo_starve.XXXXXX";
@@ -68,8 +72,8 @@ static void mt_post(int *request, MPI_Request *posted)
 }
 
 /*
- * Answers all until the time is over and the last rank has had a quarter of its
- * requests answered, however long that takes; the answer says whether it is.
+ * Answers requests until the time is over and a quarter of the last rank's
+ * requests is answered. Each answer contains whether this is the case.
  */
 static void mt_serve(void)
 {
@@ -98,7 +102,10 @@ static void mt_serve(void)
 	}
 }
 
-/* A request and its answer: is the time over? */
+/*
+ * Sends a request and waits for the answer. Returns nonzero if the time is
+ * over.
+ */
 static int mt_ask(struct mt_trips *trips)
 {
 	double took, start = MPI_Wtime();
@@ -121,7 +128,10 @@ static void mt_client(struct mt_trips *trips)
 		;
 }
 
-/* It sleeps in between: where cores are few the others need them. */
+/*
+ * Sends requests of the last rank. It sleeps between them, since the others
+ * need the CPUs.
+ */
 static void mt_far_client(struct mt_trips *trips)
 {
 	const struct timespec nap = { .tv_nsec = MT_INTERVAL * 1e9 };
