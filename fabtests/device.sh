@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154,SC2034 # src, failed: run
-#
-# The software EFA device in fabtests/run: when it goes below a command, and what
-# it has counted. Sourced by that.
+# Functions of fabtests/run for the software EFA device: its use below a
+# command, and its counters. Sourced by fabtests/run.
 
 . "$src/contrib/lib/softefa.sh"
 declare -A counted=()
 
-# has_provider NAME: libfabric was built with it.
+# has_provider NAME: true if libfabric was built with it
 has_provider()
 {
 	[[ -n ${providers:-} ]] || providers=" $(fi_info -l | sed -n 's/:$//p' |
@@ -16,7 +14,8 @@ has_provider()
 	[[ $providers == *" $1 "* ]]
 }
 
-# softefa_for CORE: what to put before a command, for the words of it.
+# softefa_for CORE: prints the command that runs another one on the device; fails if
+# the core needs none
 softefa_for()
 {
 	[[ $1 == efa && ${SOFTEFA:-} != 0 ]] || return
@@ -25,7 +24,7 @@ softefa_for()
 	echo "$src/contrib/softefa/softefa"
 }
 
-# count_device LOG: adds up what the device's queue pairs have counted.
+# count_device LOG: adds the counters of the device's queue pairs
 count_device()
 {
 	local name value
@@ -39,8 +38,9 @@ count_device()
 		} END { for (name in sum) print name, sum[name] }' "$1")
 }
 
-# counts_wanted: "COUNTER" for each that must not be 0, "!COUNTER" for each that
-# must be, as the environment asks the device for it.
+# counts_wanted: prints "COUNTER" for each one that must not be 0, "!COUNTER"
+# for each one that must be, according to the device's configuration in the
+# environment
 counts_wanted()
 {
 	[[ ${SOFTEFA_LOSS:-} != *[1-9]* ]] || echo lost retrans
@@ -55,7 +55,7 @@ counts_wanted()
 	fi
 }
 
-# device_told WIRE: the run had what the environment asks the device for.
+# device_told WIRE: prints whether the counters match that configuration
 device_told()
 {
 	local name counts='' status=PASS
