@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154,SC2034 # src, failed: run
+#
 # Functions of fabtests/run for the software EFA device: its use below a
 # command, and its counters. Sourced by fabtests/run.
 
