@@ -2,13 +2,13 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# The parts of contrib/check. Each prints "PASS: name", "FAIL: name" and
-# "SKIP: name (reason)" lines among whatever else it says; contrib/check counts
-# them. Run in the platform; sourced after common.sh, platform.sh and build.sh.
+# The parts of contrib/check. Each prints lines "PASS: name", "FAIL: name" and
+# "SKIP: name (reason)" among its other output; contrib/check counts them. Run
+# in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name, time limit in seconds, and when: first; in the two lanes, long ones early;
-# last, since other releases' automake writes into the source tree. all: with --all
-# only. What makes a tarball does so under dist.lock.
+# Name, time limit in seconds, and when: first; in the two lanes, long ones
+# early; last, since automake of other releases writes into the source tree;
+# all: with --all only. A part that makes a tarball holds dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		600	first
@@ -41,13 +41,13 @@ newest		2400	last	all
 "
 
 check_werror=--enable-werror
-# -O1: sanitized, gcc takes 1.7 times as long for -O2.
+# -O1, since with sanitizers gcc takes 1.7 times as long for -O2.
 check_asan="--enable-werror --enable-debug --enable-asan --enable-ubsan CFLAGS=-O1"
 # No --enable-werror: gcc warns of fences, which TSan does not model.
 check_tsan="--enable-debug --enable-tsan CFLAGS=-O1"
 
-# do_part NAME: what fails in a part does not end it, but sets part_failed, also if
-# it has printed no result and what follows passes.
+# do_part NAME: runs a part. A failed command does not end it, but sets
+# part_failed, even if it has printed no result and later commands pass.
 do_part()
 {
 	part_failed=0
@@ -56,7 +56,7 @@ do_part()
 	"part_${1//-/_}"
 }
 
-# result NAME COMMAND...: PASS or FAIL by COMMAND's exit status.
+# result NAME COMMAND...: prints PASS or FAIL by the exit status of COMMAND
 result()
 {
 	local name=$1
@@ -69,8 +69,8 @@ result()
 	fi
 }
 
-# in_build SUFFIX CONFIGURE-ARGUMENTS COMMAND...: COMMAND, through contrib/env,
-# with the build tree of that name.
+# in_build SUFFIX CONFIGURE-ARGUMENTS COMMAND...: runs COMMAND through
+# contrib/env, with the build tree $duo_build$SUFFIX
 in_build()
 {
 	local build=$duo_build$1 arguments=$2
@@ -79,9 +79,9 @@ in_build()
 		"$duo_src/contrib/env" "$@"
 }
 
-# in_root COMMAND...: as in_build, in the Debian root, which gets the packages that
-# nothing but a test of packages needs. Where there can be none, COMMAND skips what
-# needs them.
+# in_root COMMAND...: runs COMMAND like in_build, in the Debian root, which has
+# packages that only tests of packages need. If there can be no root, COMMAND
+# skips the tests that need them.
 in_root()
 {
 	local suffix=-check
@@ -93,11 +93,12 @@ in_root()
 	OFI_DUO_PLATFORM=root in_build "$suffix" "$check_werror" "$@"
 }
 
-# make_check SUFFIX CONFIGURE-ARGUMENTS [VARIABLE=VALUE]...: the unit tests; what the
-# failed ones have said behind "  | ", since its lines are no results.
+# make_check SUFFIX CONFIGURE-ARGUMENTS [VARIABLE=VALUE]...: runs the unit
+# tests, and prints the output of failed ones behind " | ", since its lines are
+# not results
 make_check()
 {
-	# Sanitized or on a busy machine, Check's 4 s are little.
+	# With sanitizers, or on a busy host, Check's 4 s are too short.
 	CK_TIMEOUT_MULTIPLIER=10 in_build "$1" "$2" \
 		make -C "$duo_build$1" -j "$(nproc)" check "${@:3}" && return
 	[[ ! -f $duo_build$1/test-suite.log ]] ||
@@ -105,7 +106,7 @@ make_check()
 	return 1
 }
 
-# The multi-process suite over one core.
+# fabtests ARGUMENT...: runs the multi-process tests
 fabtests()
 {
 	local -a quick=(--quick)
@@ -113,13 +114,13 @@ fabtests()
 	in_build -check "$check_werror" "$duo_src/fabtests/run" "$@" "${quick[@]}"
 }
 
-# prints_usage SCRIPT: asked for it, it says how it is called.
+# prints_usage SCRIPT: true if --help prints its usage
 prints_usage()
 {
 	[[ $("$1" --help) == "${1##*/}"* ]]
 }
 
-# What a log becomes; its bytes that XML cannot have are left out.
+# The XML of a log. Bytes that XML cannot have are left out.
 junit_is_right()
 {
 	local want='<testsuite name="a" tests="3" failures="1" skipped="1" time="7">
@@ -133,8 +134,8 @@ more
 		"FAIL: y" more 'SKIP: z (no "root")')) == "$want" ]]
 }
 
-# A skip that nothing expects fails, and so does a line that names the part, holds
-# here and finds no skip.
+# An unexpected skip fails, and so does a line for the part that applies and
+# matches no skip.
 skips_are_judged()
 {
 	local skips_list log status=0
@@ -150,7 +151,7 @@ FAIL: skip expected, nothing skipped: ^i" ]] || status=1
 	return "$status"
 }
 
-# The EFA installer's libfabric is a package, too, of another name.
+# The package of the EFA installer's libfabric has another name.
 # shellcheck disable=SC2317 # skips_hold calls it
 skips_know_libfabric()
 (
@@ -161,8 +162,9 @@ skips_know_libfabric()
 	! skips_hold other-libfabric && skips_hold provider:tcp
 )
 
-# A part has failed if any command of it has, not only the last. In a shell of its
-# own: no trap sees what fails in a condition.
+# A part fails if any of its commands fails, not only the last one. This runs in
+# a shell of its own, since a trap does not see a command that fails in a
+# condition.
 # shellcheck disable=SC2016 # that shell's
 parts_notice_failures()
 {
@@ -176,7 +178,7 @@ parts_notice_failures()
 		exit "$part_failed"' "$duo_src/contrib/lib/check-parts.sh" >/dev/null
 }
 
-# Nothing is released that calls itself unreleased.
+# contrib/release rejects an output directory that does not exist.
 release_is_refused()
 {
 	local said
@@ -186,7 +188,7 @@ release_is_refused()
 	[[ $said == *"/nonexistent"* ]]
 }
 
-# orders SEED: of four rounds of contrib/bench.
+# orders SEED: prints the orders of four rounds of contrib/bench
 # shellcheck disable=SC2034 # in_order's
 orders()
 (
@@ -198,8 +200,8 @@ orders()
 	done
 )
 
-# The same seed gives the same order, another one another; of what --configs asks
-# for every configuration once, and not the same in each round.
+# The same seed gives the same order, another seed another one. Each round has
+# all configurations of --configs once, and not in the same order.
 bench_order_is_random()
 {
 	local line
@@ -222,7 +224,7 @@ part_scripts()
 	result "skips: compared with the list" skips_are_judged
 	result "skips: another libfabric" skips_know_libfabric
 	result "check: a failure without a result" parts_notice_failures
-	result "release: wants a directory" release_is_refused
+	result "release: a missing directory is rejected" release_is_refused
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
 	result "bench: random order" bench_order_is_random
 	result "bench: arithmetic of the report" \
@@ -235,7 +237,7 @@ part_scripts()
 	check_scripts
 }
 
-# Words and sentences that CONTRIBUTING.md (English) replaces.
+# Words that CONTRIBUTING.md (English) replaces.
 check_prose()
 {
 	bash "$duo_src/contrib/lib/check-prose-test"
@@ -248,7 +250,7 @@ check_prose()
 	fi
 }
 
-# Every file that bash or sh runs, libraries included.
+# All files that bash or sh runs, including libraries.
 # shellcheck disable=SC2016 # a shell for each expands it
 check_scripts()
 {
@@ -260,7 +262,7 @@ check_scripts()
 			shellcheck -x -P SCRIPTDIR -P contrib/lib "$0"' || true
 }
 
-# For libfabric's maintainers: they know nothing of ofi_duo.
+# The reproducers for libfabric's maintainers, which do not use ofi_duo.
 reproducers()
 {
 	local out status=0
@@ -289,7 +291,7 @@ part_unit()
 		"$duo_build-check/prov/src"
 }
 
-# near's protocols as models: nothing of a build.
+# Models of near's protocols. They need no build.
 part_proofs()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/proofs/run"
@@ -311,7 +313,7 @@ part_rights()
 
 part_efa_shm() { fabtests --core efa --wire shm; }
 
-# The layouts of several hosts in which efa-faults has no part, or another one.
+# Layouts with several hosts that efa-faults does not run, or runs differently.
 part_efa_udp()
 {
 	local -a but=()
@@ -324,7 +326,7 @@ part_sockets() { fabtests --core sockets; }
 part_tcp_rxm() { fabtests --core 'tcp;ofi_rxm'; }
 part_udp_rxd() { fabtests --core 'udp;ofi_rxd'; }
 
-# FI_HOOK=duo: the provider's name stays the core's.
+# FI_HOOK=duo, with the provider name of the core.
 part_hook()
 {
 	local test
@@ -343,7 +345,8 @@ part_hook()
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" hook
 }
 
-# A wire that loses, repeats and reorders, and receivers that are not ready.
+# A wire that loses, repeats and reorders packets, and receivers that are not
+# ready.
 part_efa_faults()
 {
 	local -a but=()
@@ -353,8 +356,8 @@ part_efa_faults()
 		"${but[@]}"
 }
 
-# Devices of other kinds: without RDMA, with reads only, several of them, and
-# with faults on the wire that has none of its own.
+# Other kinds of devices: without RDMA, with reads only, several devices, and
+# the shm wire with faults.
 part_efa_kinds()
 {
 	local -a few=(--core efa --wire shm --only rdm_tagged_pingpong/noshm_recv
@@ -374,8 +377,8 @@ part_near()
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" near
 }
 
-# ofi_duo with libfabric's shm as its local path: what receives over both, and
-# what is peculiar to efa.
+# ofi_duo with libfabric's shm as its local transport: receives over both paths,
+# and tests that depend on efa.
 part_peer_shm()
 {
 	local -a receives=(--peer shm --only rdm_tagged_pingpong --only match_model
@@ -392,13 +395,13 @@ part_peer_shm()
 part_mpi()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi"
-	# What contrib/apps runs takes longer than a check may.
+	# The applications of contrib/apps take longer than a check may.
 	command -v mpirun >/dev/null || return 0
 	result "apps: self-test" in_build -check "$check_werror" \
 		"$duo_src/contrib/apps" --self-test
 }
 
-# libfabric's own.
+# libfabric's own fabtests.
 part_upstream()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-fabtests"
@@ -413,8 +416,9 @@ export_sanitizers()
 	fi
 }
 
-# What ASan runs over tcp and the device without --all: each program once, in the
-# layout in which most receives and buffers differ. near has had the rest.
+# Tests that ASan runs over tcp and the device without --all: each program once,
+# in the layout with most kinds of receives and buffers. The others run over
+# near.
 asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only cq/remote --only cntr/mixed --only cq_errors/remote
 	--only any_source/plain_recv_mixed --only match_model/plain
@@ -427,8 +431,8 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m
 	--but room_64m --but noshm_send --but plain_send)
 
-# The sanitized device under unsanitized programs (shells, mpirun) is meant;
-# leaks are looked for in the unit tests, which run no code of others.
+# Programs without sanitizers (shells, mpirun) load the device with sanitizers.
+# Leaks are detected in the unit tests only, which run no foreign code.
 part_asan()
 {
 	local -a run=("$duo_src/fabtests/run" --quick)
@@ -440,12 +444,12 @@ part_asan()
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 	in_build -asan "$check_asan" "${run[@]}" --core near
 	in_build -asan "$check_asan" "${run[@]}" --core tcp "${asan_tcp[@]}"
-	# Pid namespaces are near's.
+	# Pid namespaces concern near only.
 	in_build -asan "$check_asan" "${run[@]}" --core efa --wire shm \
 		--but spaces --but outside --but outside_noshm "${asan_efa[@]}"
 }
 
-# threaded_tests: the unit tests that have threads, by their sources.
+# threaded_tests: prints the unit tests that use threads
 threaded_tests()
 {
 	local -a sources
@@ -481,7 +485,7 @@ threaded_tests()
 		}'
 }
 
-# Of the unit tests those with threads: TSan sees no other process.
+# Unit tests with threads: TSan does not see other processes.
 part_tsan()
 {
 	export_sanitizers
@@ -496,8 +500,8 @@ part_tsan()
 		--core tcp --only threads --only cq --only multi_ep
 }
 
-# Without the tests' programs, which the other parts build and run: that the
-# tarball has their sources is what tarball_is_whole looks for.
+# Without the test programs, which other parts build and run; tarball_is_whole
+# checks that the tarball has their sources.
 distcheck()
 {
 	in_build -check "$check_werror" \
@@ -507,7 +511,7 @@ distcheck()
 		DISTCHECK_CONFIGURE_FLAGS=CFLAGS=-O0
 }
 
-# not_in_tarball: the repository's files that "make dist" leaves out.
+# not_in_tarball: prints the files of the repository that "make dist" omits
 not_in_tarball()
 {
 	comm -23 <(git -C "$duo_src" ls-files | grep -vE "^(.gitignore$|debian/)" |
@@ -546,8 +550,8 @@ part_bundle()
 	in_root "$duo_src/contrib/lib/check-bundle"
 }
 
-# The oldest and the newest release of Debian, as they are; the platform is the one
-# between.
+# The oldest and the newest Debian release, unchanged; the platform is the one
+# between them.
 part_debian12()
 {
 	in_root "$duo_src/contrib/lib/check-release" bookworm
@@ -558,7 +562,8 @@ part_newest()
 	in_root "$duo_src/contrib/lib/check-release" forky
 }
 
-# Without --all not what is slow to install: see check-templates.
+# Without --all it omits packages that take long to install: see
+# check-templates.
 part_templates()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-templates"
