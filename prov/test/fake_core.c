@@ -381,6 +381,7 @@ static int fake_core_endpoint(struct fid_domain *domain, struct fi_info *info,
 			    &fake_core_ep_fid_ops, &obj);
 
 	fake_no_fids(info);
+	ck_assert(!duo_info_prefix(info) && !info->ep_attr->msg_prefix_size);
 	if (ret)
 		return ret;
 	obj->ep.ops = &fake_core_ep_ops;

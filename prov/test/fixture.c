@@ -30,6 +30,8 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	info->rx_attr->iov_limit = DUO_IOV_LIMIT;
 	info->rx_attr->op_flags = attr->rx_op_flags;
 	info->tx_attr->msg_order = attr->order;
+	info->mode = attr->prefix ? FI_MSG_PREFIX : 0;
+	info->ep_attr->msg_prefix_size = attr->prefix;
 	if (attr->onesided)
 		info->caps |= FI_RMA | FI_ATOMIC;
 	if (attr->device) {

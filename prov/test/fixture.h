@@ -30,6 +30,7 @@ struct fixture_attr {
 	uint64_t no_caps;		/* of all that we have */
 	uint64_t rx_op_flags;
 	uint64_t order;			/* of what is sent */
+	size_t prefix;			/* FI_MSG_PREFIX: its bytes; 0: off */
 	enum fi_cq_format format;	/* 0: tagged */
 	uint32_t addr_format;		/* of the core; 0: FI_ADDR_EFA */
 	enum fi_threading threading;	/* 0: safe */

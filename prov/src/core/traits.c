@@ -27,7 +27,8 @@ static const struct duo_traits_row {
 	struct duo_traits traits;
 } duo_traits_table[] = {
 	{ DUO_EFA, true, { .polled_match = true, .cannot_cancel = true,
-			   .peek_no_source = true, .cpu_atomics = true } },
+			   .peek_no_source = true, .cpu_atomics = true,
+			   .prefix_optional = true } },
 	{ "ofi_rxm", false, { .polled_match = true, .cannot_cancel = true,
 			      .peek_no_source = true,
 			      .cpu_atomics = true } },

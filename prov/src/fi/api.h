@@ -33,6 +33,8 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 bool duo_info_kept(const struct fi_info *info);
 /* Messages from and to device memory? */
 bool duo_info_device(const struct fi_info *info);
+/* True if buffers of messages begin with a prefix. */
+bool duo_info_prefix(const struct fi_info *info);
 /* Asks for FI_FENCE, or an order between messages and RMA. */
 bool duo_info_mixed(const struct fi_info *info);
 
@@ -58,6 +60,9 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 /* calls.c, and calls_locked.c: the same, for a domain whose lock is on */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
+
+/* calls_prefix.c: after duo_ep_calls(), if the info has FI_MSG_PREFIX */
+void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
 void duo_ep_calls(struct duo_ep *ep);

@@ -413,6 +413,18 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	duo_ep_attend(ep);
 }
 
+static bool duo_ep_prefix_ok(const struct duo_domain *domain,
+			     const struct fi_info *info)
+{
+	if (!duo_info_prefix(info) || domain->fabric->traits.prefix_optional)
+		return true;
+	DUO_WARN(EP_CTRL, "cannot open an endpoint with FI_MSG_PREFIX: the "
+		 "core %s may need the prefix (%zu bytes), and near cannot "
+		 "keep it. Remove FI_MSG_PREFIX from the mode in the hints\n",
+		 domain->fabric->core_name, info->ep_attr->msg_prefix_size);
+	return false;
+}
+
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context)
 {
@@ -431,13 +443,8 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 			 (size_t) FI_SHARED_CONTEXT);
 		return -FI_ENOSYS;
 	}
-	if (info->mode & FI_MSG_PREFIX) {
-		DUO_WARN(EP_CTRL, "cannot open an endpoint with FI_MSG_PREFIX: "
-			 "shared memory has no room for a prefix. Open its "
-			 "domain with that info as well: it is the core's "
-			 "then\n");
+	if (!duo_ep_prefix_ok(duo_domain_of(domain_fid), info))
 		return -FI_EINVAL;
-	}
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
@@ -466,6 +473,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->ep_fid.ops = &duo_ep_ops;
 	ep->ep_fid.cm = &duo_cm_ops;
 	duo_ep_calls(ep);
+	duo_ep_calls_prefix(ep, info);
 	ep->ep_fid.rma = &duo_rma_ops;
 	ep->ep_fid.atomic = &duo_atomic_ops;
 	atomic_fetch_add(&ep->domain->refs, 1);

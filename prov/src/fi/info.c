@@ -47,6 +47,29 @@ char *duo_core_name(const char *prov_name)
 	return strndup(prov_name, len - tail);
 }
 
+bool duo_info_prefix(const struct fi_info *info)
+{
+	uint64_t mode = info->mode;
+
+	if (info->tx_attr)
+		mode |= info->tx_attr->mode;
+	if (info->rx_attr)
+		mode |= info->rx_attr->mode;
+	return mode & FI_MSG_PREFIX;
+}
+
+/* Neither path sees a prefix: calls_prefix.c. */
+static void duo_info_unprefix(struct fi_info *info)
+{
+	info->mode &= ~FI_MSG_PREFIX;
+	if (info->ep_attr)
+		info->ep_attr->msg_prefix_size = 0;
+	if (info->tx_attr)
+		info->tx_attr->mode &= ~FI_MSG_PREFIX;
+	if (info->rx_attr)
+		info->rx_attr->mode &= ~FI_MSG_PREFIX;
+}
+
 /*
  * The core's info of one of ours. Local communication and multi-receive
  * buffers are ours alone: the core is not asked for the first, and sees
@@ -69,7 +92,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 		}
 	}
 	core->caps &= ~DUO_OURS;
-	core->mode &= ~FI_MSG_PREFIX;	/* local peers know none */
+	duo_info_unprefix(core);
 	if (core->tx_attr)
 		core->tx_attr->caps &= ~FI_LOCAL_COMM;
 	if (core->rx_attr) {
@@ -132,7 +155,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->ep_attr->type != FI_EP_RDM ||
 	    !(info->caps & (DUO_MESSAGES | DUO_ONESIDED)) ||
-	    info->mode & FI_MSG_PREFIX || duo_traits_direct(info->fabric_attr))
+	    duo_info_prefix(info) || duo_traits_direct(info->fabric_attr))
 		return -FI_ENODATA;
 
 	if (info->caps & DUO_MESSAGES)
@@ -174,6 +197,8 @@ bool duo_info_kept(const struct fi_info *info)
 	ours = fi_dupinfo(info);
 	if (!ours)
 		return false;
+	if (duo_traits_find(info->fabric_attr->prov_name).prefix_optional)
+		duo_info_unprefix(ours);
 	kept = !duo_info_restrict(ours) &&
 	       DUO_HINTS_WITHIN(info, ours, duo_kept_fields);
 	fi_freeinfo(ours);

@@ -154,6 +154,12 @@ struct duo_ep {
 	struct duo_near *near_named;	/* what is to be near; see near_ep.h */
 	struct duo_shm *shm;		/* NULL: another peer, or none */
 	struct fid_peer_srx peer_srx;	/* libfabric's shm calls it */
+	/* FI_MSG_PREFIX: fi/calls_prefix.c */
+	struct {
+		size_t size;		/* bytes before a message */
+		struct fi_ops_msg *msg;	/* calls without the prefix */
+		struct fi_ops_tagged *tagged;
+	} prefix;
 };
 
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)

@@ -54,6 +54,11 @@ struct duo_traits {
 	 * near's are atomic to; not by a network card.
 	 */
 	bool cpu_atomics;
+	/*
+	 * It offers FI_MSG_PREFIX and needs no prefix: ofi_duo does not request
+	 * the mode of it, and calls_prefix.c skips the application's prefix.
+	 */
+	bool prefix_optional;
 };
 
 #endif /* DUO_OBJ_TRAITS_H */

@@ -324,7 +324,7 @@ UNIT_TEST(core_shm_is_off)
 	ck_assert(fake.core.shm_off);
 }
 
-/* near's slots have no room for a prefix. */
+/* Another core than efa may need the prefix. */
 UNIT_TEST(prefix_is_refused)
 {
 	struct fi_info *info = fi_allocinfo();

@@ -116,6 +116,19 @@ static void with_direct(void)
 static void with_prefix(void)
 {
 	info->mode |= FI_MSG_PREFIX;
+	info->ep_attr->msg_prefix_size = 8;
+}
+
+static void of_core(const char *name)
+{
+	free(info->fabric_attr->prov_name);
+	info->fabric_attr->prov_name = strdup(name);
+}
+
+static void with_needed_prefix(void)
+{
+	with_prefix();
+	of_core("verbs");
 }
 
 static void with_collectives(void)
@@ -165,7 +178,8 @@ static const struct {
 	{ "connected endpoints", with_msg_ep, false },
 	{ "datagrams", with_dgram, false },
 	{ "efa-direct", with_direct, false },
-	{ "FI_MSG_PREFIX", with_prefix, false },
+	{ "FI_MSG_PREFIX of efa", with_prefix, true },
+	{ "FI_MSG_PREFIX of others", with_needed_prefix, false },
 	{ "FI_COLLECTIVE", with_collectives, false },
 	{ "more buffers to send", with_buffers, false },
 	{ "more buffers to receive", with_rx_buffers, false },
@@ -187,6 +201,7 @@ static void info_of_core(void)
 	info->fabric_attr->fabric = NULL;
 	info->domain_attr->domain = NULL;
 	info->mode = 0;
+	of_core("efa");
 }
 
 UNIT_LOOP(domain_is_ours_or_the_cores, 0, ARRAY_SIZE(infos))

@@ -48,6 +48,8 @@ UNIT_TEST(to_core)
 	info->domain_attr->caps = FI_LOCAL_COMM;
 	info->tx_attr->msg_order = info->rx_attr->msg_order = 0;
 	info->mode = FI_MSG_PREFIX | FI_CONTEXT;
+	info->tx_attr->mode = info->rx_attr->mode = FI_MSG_PREFIX;
+	info->ep_attr->msg_prefix_size = 8;
 	info->domain_attr->av_type = FI_AV_MAP;
 	core = duo_info_to_core(info);
 	ck_assert_ptr_nonnull(core);
@@ -61,7 +63,9 @@ UNIT_TEST(to_core)
 	/* the core only ever sees single receives */
 	ck_assert_uint_eq((core->caps | core->rx_attr->caps |
 			   core->rx_attr->op_flags) & FI_MULTI_RECV, 0);
-	ck_assert_uint_eq(core->mode & FI_MSG_PREFIX, 0);
+	ck_assert_uint_eq((core->mode | core->tx_attr->mode |
+			   core->rx_attr->mode) & FI_MSG_PREFIX, 0);
+	ck_assert_uint_eq(core->ep_attr->msg_prefix_size, 0);
 	ck_assert_int_eq(core->domain_attr->av_type, FI_AV_TABLE);
 	/* the caller's is not ours to change */
 	ck_assert_str_eq(info->fabric_attr->prov_name, "efa;ofi_duo");

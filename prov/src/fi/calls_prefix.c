@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The calls for messages of an endpoint with FI_MSG_PREFIX: each buffer of the
+ * application begins with bytes that are not part of the message. A call skips
+ * them and calls the endpoint's other table, so that neither near nor the core
+ * sees a prefix. -FI_EINVAL: the first buffer is shorter than the prefix.
+ *
+ * Cost: one more call, and for messages of several buffers a copy of their list.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "obj/ep.h"
+
+/* Buffers of a message without the prefix. */
+struct duo_skipped {
+	struct iovec iov[DUO_IOV_LIMIT];
+	void **desc;
+	size_t count;
+};
+
+/*
+ * Peeks and discards have no buffers, and so no prefix. A first buffer that is
+ * all prefix is left out.
+ */
+static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
+			    const struct iovec *iov, void **desc, size_t count)
+{
+	const size_t skip = duo_ep_of(ep)->prefix.size;
+	size_t first, i;
+
+	if (count > DUO_IOV_LIMIT ||
+	    (count && (!iov || iov->iov_len < skip)))
+		return false;
+	first = count > 1 && iov->iov_len == skip;
+	to->count = count - first;
+	to->desc = desc ? desc + first : NULL;
+	for (i = 0; i < to->count; i++)
+		to->iov[i] = iov[i + first];
+	if (count && !first) {
+		to->iov[0].iov_base = (char *) to->iov[0].iov_base + skip;
+		to->iov[0].iov_len -= skip;
+	}
+	return true;
+}
+
+/* Calls of one buffer, which is "buf" and "len" in them. */
+#define DUO_PREFIX_ONE(name, call, table, params, args) \
+	static ssize_t name params \
+	{ \
+		const struct duo_ep *duo_ep = duo_ep_of(ep); \
+		const size_t skip = duo_ep->prefix.size; \
+		\
+		if (len < skip) \
+			return -FI_EINVAL; \
+		len -= skip; \
+		buf = (char *) buf + skip; \
+		return duo_ep->prefix.table->call args; \
+	}
+
+DUO_PREFIX_ONE(duo_prefix_recv, recv, msg,
+	       (struct fid_ep *ep, void *buf, size_t len, void *desc,
+		fi_addr_t src, void *context),
+	       (ep, buf, len, desc, src, context))
+DUO_PREFIX_ONE(duo_prefix_send, send, msg,
+	       (struct fid_ep *ep, const void *buf, size_t len, void *desc,
+		fi_addr_t dest, void *context),
+	       (ep, buf, len, desc, dest, context))
+DUO_PREFIX_ONE(duo_prefix_inject, inject, msg,
+	       (struct fid_ep *ep, const void *buf, size_t len,
+		fi_addr_t dest),
+	       (ep, buf, len, dest))
+DUO_PREFIX_ONE(duo_prefix_senddata, senddata, msg,
+	       (struct fid_ep *ep, const void *buf, size_t len, void *desc,
+		uint64_t data, fi_addr_t dest, void *context),
+	       (ep, buf, len, desc, data, dest, context))
+DUO_PREFIX_ONE(duo_prefix_injectdata, injectdata, msg,
+	       (struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+		fi_addr_t dest),
+	       (ep, buf, len, data, dest))
+DUO_PREFIX_ONE(duo_prefix_trecv, recv, tagged,
+	       (struct fid_ep *ep, void *buf, size_t len, void *desc,
+		fi_addr_t src, uint64_t tag, uint64_t ignore, void *context),
+	       (ep, buf, len, desc, src, tag, ignore, context))
+DUO_PREFIX_ONE(duo_prefix_tsend, send, tagged,
+	       (struct fid_ep *ep, const void *buf, size_t len, void *desc,
+		fi_addr_t dest, uint64_t tag, void *context),
+	       (ep, buf, len, desc, dest, tag, context))
+DUO_PREFIX_ONE(duo_prefix_tinject, inject, tagged,
+	       (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+		uint64_t tag),
+	       (ep, buf, len, dest, tag))
+DUO_PREFIX_ONE(duo_prefix_tsenddata, senddata, tagged,
+	       (struct fid_ep *ep, const void *buf, size_t len, void *desc,
+		uint64_t data, fi_addr_t dest, uint64_t tag, void *context),
+	       (ep, buf, len, desc, data, dest, tag, context))
+DUO_PREFIX_ONE(duo_prefix_tinjectdata, injectdata, tagged,
+	       (struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+		fi_addr_t dest, uint64_t tag),
+	       (ep, buf, len, data, dest, tag))
+
+static ssize_t duo_prefix_recvv(struct fid_ep *ep, const struct iovec *iov,
+				void **desc, size_t count, fi_addr_t src,
+				void *context)
+{
+	struct duo_skipped to;
+
+	return duo_prefix_skip(ep, &to, iov, desc, count) ?
+	       duo_ep_of(ep)->prefix.msg->recvv(ep, to.iov, to.desc, to.count,
+						src, context) : -FI_EINVAL;
+}
+
+static ssize_t duo_prefix_sendv(struct fid_ep *ep, const struct iovec *iov,
+				void **desc, size_t count, fi_addr_t dest,
+				void *context)
+{
+	struct duo_skipped to;
+
+	return duo_prefix_skip(ep, &to, iov, desc, count) ?
+	       duo_ep_of(ep)->prefix.msg->sendv(ep, to.iov, to.desc, to.count,
+						dest, context) : -FI_EINVAL;
+}
+
+static ssize_t duo_prefix_trecvv(struct fid_ep *ep, const struct iovec *iov,
+				 void **desc, size_t count, fi_addr_t src,
+				 uint64_t tag, uint64_t ignore, void *context)
+{
+	struct duo_skipped to;
+
+	return duo_prefix_skip(ep, &to, iov, desc, count) ?
+	       duo_ep_of(ep)->prefix.tagged->recvv(ep, to.iov, to.desc,
+						   to.count, src, tag, ignore,
+						   context) : -FI_EINVAL;
+}
+
+static ssize_t duo_prefix_tsendv(struct fid_ep *ep, const struct iovec *iov,
+				 void **desc, size_t count, fi_addr_t dest,
+				 uint64_t tag, void *context)
+{
+	struct duo_skipped to;
+
+	return duo_prefix_skip(ep, &to, iov, desc, count) ?
+	       duo_ep_of(ep)->prefix.tagged->sendv(ep, to.iov, to.desc,
+						   to.count, dest, tag,
+						   context) : -FI_EINVAL;
+}
+
+/* Calls that get a struct of the type given. */
+#define DUO_PREFIX_MSG(name, call, table, type) \
+	static ssize_t name(struct fid_ep *ep, const struct type *from, \
+			    uint64_t flags) \
+	{ \
+		struct duo_skipped to; \
+		struct type msg = *from; \
+		\
+		if (!duo_prefix_skip(ep, &to, from->msg_iov, from->desc, \
+				     from->iov_count)) \
+			return -FI_EINVAL; \
+		msg.msg_iov = to.iov; \
+		msg.desc = to.desc; \
+		msg.iov_count = to.count; \
+		return duo_ep_of(ep)->prefix.table->call(ep, &msg, flags); \
+	}
+
+DUO_PREFIX_MSG(duo_prefix_recvmsg, recvmsg, msg, fi_msg)
+DUO_PREFIX_MSG(duo_prefix_sendmsg, sendmsg, msg, fi_msg)
+DUO_PREFIX_MSG(duo_prefix_trecvmsg, recvmsg, tagged, fi_msg_tagged)
+DUO_PREFIX_MSG(duo_prefix_tsendmsg, sendmsg, tagged, fi_msg_tagged)
+
+static struct fi_ops_msg duo_prefix_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = duo_prefix_recv,
+	.recvv = duo_prefix_recvv,
+	.recvmsg = duo_prefix_recvmsg,
+	.send = duo_prefix_send,
+	.sendv = duo_prefix_sendv,
+	.sendmsg = duo_prefix_sendmsg,
+	.inject = duo_prefix_inject,
+	.senddata = duo_prefix_senddata,
+	.injectdata = duo_prefix_injectdata,
+};
+
+static struct fi_ops_tagged duo_prefix_tagged_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = duo_prefix_trecv,
+	.recvv = duo_prefix_trecvv,
+	.recvmsg = duo_prefix_trecvmsg,
+	.send = duo_prefix_tsend,
+	.sendv = duo_prefix_tsendv,
+	.sendmsg = duo_prefix_tsendmsg,
+	.inject = duo_prefix_tinject,
+	.senddata = duo_prefix_tsenddata,
+	.injectdata = duo_prefix_tinjectdata,
+};
+
+void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info)
+{
+	if (!duo_info_prefix(info) || !info->ep_attr->msg_prefix_size)
+		return;
+	ep->prefix.size = info->ep_attr->msg_prefix_size;
+	ep->prefix.msg = ep->ep_fid.msg;
+	ep->prefix.tagged = ep->ep_fid.tagged;
+	ep->ep_fid.msg = &duo_prefix_msg_ops;
+	ep->ep_fid.tagged = &duo_prefix_tagged_ops;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * FI_MSG_PREFIX: each call skips the prefix of its buffers, so that messages
+ * over both paths have none, and are what an endpoint without it has sent.
+ */
+
+#include "fixture.h"
+
+#define PREFIX 16
+#define TEXT "hello"
+#define LEN (PREFIX + sizeof(TEXT) - 1)
+
+static char buf[PREFIX + 64];
+static int context;
+
+FIXTURE_SETUP(open_prefixed, fixture_start, .core = "efa", .prefix = PREFIX);
+
+static void setup(void)
+{
+	open_prefixed();
+	pair_insert();
+	memset(buf, '#', sizeof(buf));
+}
+
+/* The calls that take a message; in each the buffers are as many as it can. */
+enum call {
+	ONE, VECTOR, MSG, INJECT, DATA, INJECTDATA, CALLS,
+};
+
+/* How a message of two buffers has its prefix. */
+enum split {
+	IN_THE_FIRST,	/* with one byte of the message */
+	APART,		/* nothing else is in the first buffer */
+	SPLITS,
+};
+
+static void split(struct iovec iov[2], enum split how, size_t len)
+{
+	iov[0].iov_base = buf;
+	iov[0].iov_len = how == APART ? PREFIX : PREFIX + 1;
+	iov[1].iov_base = buf + iov[0].iov_len;
+	iov[1].iov_len = len - iov[0].iov_len;
+}
+
+static ssize_t send_msg(enum call call, enum split how, size_t len,
+			fi_addr_t to)
+{
+	struct iovec iov[2];
+	const struct fi_msg msg = {
+		.msg_iov = iov, .iov_count = len < PREFIX ? 1 : 2, .addr = to,
+		.context = &context,
+	};
+
+	split(iov, how, len);
+	if (len < PREFIX)
+		iov[0].iov_len = len;
+	switch (call) {
+	case ONE:
+		return fi_send(fx.ep, buf, len, NULL, to, &context);
+	case VECTOR:
+		return fi_sendv(fx.ep, iov, NULL, msg.iov_count, to, &context);
+	case MSG:
+		return fi_sendmsg(fx.ep, &msg, FI_COMPLETION);
+	case INJECT:
+		return fi_inject(fx.ep, buf, len, to);
+	case DATA:
+		return fi_senddata(fx.ep, buf, len, NULL, 1, to, &context);
+	default:
+		return fi_injectdata(fx.ep, buf, len, 1, to);
+	}
+}
+
+static ssize_t send_tagged(enum call call, enum split how, size_t len,
+			   fi_addr_t to)
+{
+	struct iovec iov[2];
+	const struct fi_msg_tagged msg = {
+		.msg_iov = iov, .iov_count = len < PREFIX ? 1 : 2, .addr = to,
+		.tag = TAG, .context = &context,
+	};
+
+	split(iov, how, len);
+	if (len < PREFIX)
+		iov[0].iov_len = len;
+	switch (call) {
+	case ONE:
+		return fi_tsend(fx.ep, buf, len, NULL, to, TAG, &context);
+	case VECTOR:
+		return fi_tsendv(fx.ep, iov, NULL, msg.iov_count, to, TAG,
+				 &context);
+	case MSG:
+		return fi_tsendmsg(fx.ep, &msg, FI_COMPLETION);
+	case INJECT:
+		return fi_tinject(fx.ep, buf, len, to, TAG);
+	case DATA:
+		return fi_tsenddata(fx.ep, buf, len, NULL, 1, to, TAG,
+				    &context);
+	default:
+		return fi_tinjectdata(fx.ep, buf, len, 1, to, TAG);
+	}
+}
+
+static ssize_t send_as(bool tagged, enum call call, enum split how, size_t len,
+		       fi_addr_t to)
+{
+	return tagged ? send_tagged(call, how, len, to) :
+			send_msg(call, how, len, to);
+}
+
+static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)
+{
+	struct iovec iov[2];
+	const struct fi_msg msg = {
+		.msg_iov = iov, .iov_count = len < PREFIX ? 1 : 2,
+		.addr = FI_ADDR_UNSPEC, .context = &context,
+	};
+	const struct fi_msg_tagged tmsg = {
+		.msg_iov = iov, .iov_count = msg.iov_count, .addr = msg.addr,
+		.tag = TAG, .context = &context,
+	};
+
+	split(iov, how, len);
+	if (len < PREFIX)
+		iov[0].iov_len = len;
+	if (call == ONE)
+		return tagged ? fi_trecv(fx.ep, buf, len, NULL, msg.addr, TAG,
+					 0, &context) :
+				fi_recv(fx.ep, buf, len, NULL, msg.addr,
+					&context);
+	if (call == VECTOR)
+		return tagged ? fi_trecvv(fx.ep, iov, NULL, msg.iov_count,
+					  msg.addr, TAG, 0, &context) :
+				fi_recvv(fx.ep, iov, NULL, msg.iov_count,
+					 msg.addr, &context);
+	return tagged ? fi_trecvmsg(fx.ep, &tmsg, FI_COMPLETION) :
+			fi_recvmsg(fx.ep, &msg, FI_COMPLETION);
+}
+
+UNIT_CASE("prefix", setup, fixture_close);
+
+/* _i: tagged, the path, the split and the call. */
+UNIT_LOOP(send_skips_it, 0, 4 * SPLITS * CALLS)
+{
+	const int path = _i / 2 % 2;
+	const struct fake_tx *tx = &fake.tx[path];
+
+	memcpy(buf + PREFIX, TEXT, sizeof(TEXT));
+	ck_assert_int_eq(send_as(_i % 2, _i / 4 / SPLITS, _i / 4 % SPLITS, LEN,
+				 source(path)), 0);
+	ck_assert_int_eq(tx->count, 1);
+	ck_assert_uint_eq(tx->len, LEN - PREFIX);
+	ck_assert_mem_eq(tx->payload, TEXT, tx->len);
+	ck_assert_uint_eq(stats_now().path[path].tx_bytes, tx->len);
+}
+
+UNIT_LOOP(receive_skips_it, 0, 4 * SPLITS * (MSG + 1))
+{
+	const int path = _i / 2 % 2;
+	struct fi_cq_tagged_entry entry;
+
+	ck_assert_int_eq(recv_as(_i % 2, _i / 4 / SPLITS, _i / 4 % SPLITS,
+				 sizeof(buf)), 0);
+	poll_cq(2 * LAZY_POLLS);	/* the core has it, too */
+	arrive(path, _i % 2 ? DUO_TAGGED : DUO_MSG, TEXT);
+	entry = expect_entry(&context, source(path));
+	ck_assert_uint_eq(entry.len, LEN - PREFIX);
+	ck_assert_mem_eq(buf + PREFIX, TEXT, entry.len);
+	ck_assert_int_eq(buf[0], '#');
+	ck_assert_int_eq(buf[PREFIX - 1], '#');
+}
+
+/* The prefix has no part in the limits: 16 bytes can be injected. */
+UNIT_LOOP(limits_are_without_it, 0, 4)
+{
+	const fi_addr_t to = source(_i / 2);
+
+	ck_assert_int_eq(send_as(_i % 2, INJECT, 0, PREFIX + 16, to), 0);
+	ck_assert_int_eq(send_as(_i % 2, INJECT, 0, PREFIX + 17, to),
+			 -FI_EMSGSIZE);
+	ck_assert_int_eq(send_as(_i % 2, ONE, 0, PREFIX, to), 0);
+	ck_assert_uint_eq(fake.tx[_i / 2].len, 0);
+}
+
+UNIT_LOOP(less_than_a_prefix_is_refused, 0, 2 * CALLS)
+{
+	ck_assert_int_eq(send_as(_i % 2, _i / 2, 0, PREFIX - 1, local),
+			 -FI_EINVAL);
+	ck_assert_int_eq(recv_as(_i % 2, _i / 2, 0, PREFIX - 1), -FI_EINVAL);
+	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
+	expect_nothing();
+}
+
+/* A peek has no buffers, and so no prefix. */
+UNIT_TEST(peek_needs_none)
+{
+	near(TEXT);
+	poll_cq(1);
+	ck_assert_int_eq(recv_flags(&context, NULL, 0, FI_ADDR_UNSPEC,
+				    FI_PEEK), 0);
+	ck_assert_uint_eq(expect_entry(&context, local).len, LEN - PREFIX);
+	ck_assert_int_eq(recv_as(true, ONE, 0, sizeof(buf)), 0);
+	expect_entry(&context, local);
+	ck_assert_mem_eq(buf + PREFIX, TEXT, LEN - PREFIX);
+}
