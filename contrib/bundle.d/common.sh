@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=sh
 #
-# What the bundle's scripts share. POSIX sh and coreutils: they run where
-# little else is.
+# Functions that the bundle's scripts share. POSIX sh and coreutils only, so
+# that they run on minimal systems.
 
 efa_prefix=/opt/amazon/efa
 
@@ -12,23 +12,24 @@ say()
 	printf '%s: %s\n' "${0##*/}" "$*"
 }
 
-# die WHAT CAUSE REMEDY: one line, exit 1.
+# die OBJECT CAUSE REMEDY: prints them in one line; exit status 1
 die()
 {
 	say "$1: $2; $3" >&2
 	exit 1
 }
 
-# usage: the comment at the head of the script.
+# usage: prints the comment at the head of the script
 usage()
 {
 	sed -n '5,/^$/s/^# \{0,1\}//p' "$0"
 }
 
-# libfabric_found TOOLS [FILE]: "2.1 /path/libfabric.so.1.28.0" of FILE, a
-# library, its directory or its prefix; without FILE that which ofi_duo-select
-# was told of, if it is still there, or that of the loader, or the EFA installer's
-# where the loader knows none. TOOLS: directory of libfabric-version.
+# libfabric_found TOOLS [FILE]: prints version and path, "2.1
+# /path/libfabric.so.1.28.0", of the libfabric FILE: a library, its directory or
+# its prefix. Without FILE it is the one that the user selected with
+# ofi_duo-select, if it still exists; otherwise the loader's, or the EFA
+# installer's if the loader has none. TOOLS: directory of libfabric-version.
 libfabric_found()
 {
 	tool=$1/libfabric-version
@@ -53,8 +54,8 @@ libfabric_found()
 	return 1
 }
 
-# group_of VERSION: one word for all whose public structures are the same, as in
-# base/abi.h.
+# group_of VERSION: prints a word that is equal for versions with the same
+# public structures, as in base/abi.h
 group_of()
 {
 	case $1 in
@@ -65,15 +66,16 @@ group_of()
 	esac
 }
 
-# has_modules DIRECTORY: one at least. Another version may have left it empty.
+# has_modules DIRECTORY: true if it has at least one; another version of ofi_duo
+# may have left it empty
 has_modules()
 {
 	[ -e "$1/libduo-fi.so" ] || [ -e "$1/libnear-fi.so" ]
 }
 
-# modules_for DIRECTORY VERSION: the directory of the modules that libfabric of
-# this version takes: built for it, or else for another one of its group. Exit
-# status 1: there are none.
+# modules_for DIRECTORY VERSION: prints the directory of the modules for
+# libfabric of this version: those built for it, or for another version of its
+# group. Exit status 1: there are none.
 modules_for()
 {
 	exact=$1/libfabric-$2
@@ -87,7 +89,7 @@ modules_for()
 	return 1
 }
 
-# modules_in DIRECTORY: the versions that it has modules for, "2.1 2.6".
+# modules_in DIRECTORY: prints the versions for which it has modules, "2.1 2.6"
 modules_in()
 {
 	versions=

@@ -3,9 +3,9 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 #
 # duo_test.sh [CORE]: two processes of this host exchange messages by
-# fi_pingpong over "CORE;ofi_duo", and each has to go over shared memory.
-# Last line: PASS, or what is wrong. CORE: efa where there is a device, else
-# tcp. Exit status: 0 PASS, 1 FAIL, 77 it cannot be tested here.
+# fi_pingpong over "CORE;ofi_duo". Each message must use shared memory.
+# Last line: PASS, or the fault. CORE: efa if there is a device, otherwise
+# tcp. Exit status: 0 PASS, 1 FAIL, 77 the test is not possible here.
 
 set -eu
 
@@ -29,7 +29,8 @@ fail()
 	exit 1
 }
 
-# The device is looked for as libfabric does, by its kernel driver.
+# core_here: prints the default core. Like libfabric, it finds an EFA device by
+# its kernel driver.
 core_here()
 {
 	for driver in /sys/class/infiniband/*/device/driver; do
@@ -38,21 +39,22 @@ core_here()
 		esac
 	done
 	case $version in
-	1.*) echo "tcp;ofi_rxm";;	# tcp alone offers too little there
+	1.*) echo "tcp;ofi_rxm";;	# tcp without ofi_rxm lacks features there
 	*) echo tcp;;
 	esac
 }
 
 case ${1:-} in
 -h|--help) usage; exit;;
--*) die "not tested" "'$1' is no option" "say duo_test.sh --help";;
+-*) die "not tested" "'$1' is no option" "see duo_test.sh --help";;
 esac
 
 found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
 version=${found%% *} path=${found#* }
 modules=$(modules_for "$lib" "$version") || cannot "no module for libfabric" \
 	"$version ($path), only for $(modules_in "$lib")"
-# Where ofi_duo-select was told of another one than programs load, that one.
+# If the user selected a libfabric other than the loader's with ofi_duo-select,
+# use that one.
 if [ -e "$lib/chosen" ]; then
 	LD_LIBRARY_PATH=${path%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 	export LD_LIBRARY_PATH
@@ -76,6 +78,6 @@ export FI_PROVIDER_PATH
 pingpong "$dir" "$provider" "$program" || fail "fi_pingpong -p \"$provider\" exited with $?; see above. \
 fi_duo_info says what this host lacks"
 if [ -z "$near" ]; then
-	wrong=$(pingpong_local "$dir") || fail "$wrong; fi_duo_info says why"
+	wrong=$(pingpong_local "$dir") || fail "$wrong; run fi_duo_info for the reason"
 fi
 echo "PASS: fi_pingpong -p \"$provider\", libfabric $version ($path)"

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * libfabric-version [FILE]: version and path of the libfabric that programs
- * load here, or of FILE: "2.1 /usr/lib/x86_64-linux-gnu/libfabric.so.1.28.0".
- * Exit status 1 and a reason on stderr where there is none.
+ * libfabric-version [FILE]: prints version and path of the libfabric that
+ * programs load here, or of FILE: "2.1
+ * /usr/lib/x86_64-linux-gnu/libfabric.so.1.28.0". Exit status 1 and a reason on
+ * stderr if there is none.
  */
 
 #include <dlfcn.h>

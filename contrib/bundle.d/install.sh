@@ -7,13 +7,13 @@
 # for the libfabric that programs load here.
 #
 # -y                do not ask
-# -n, --no-verify   do not test what was installed
-# --prefix DIR      default: /opt/ofi_duo; as an ordinary user, one of yours
-# --minimal         provider modules and ofi_duo-select alone: no programs,
-#                   manual pages, modulefile, nor anything below /etc
+# -n, --no-verify   do not test the installation
+# --prefix DIR      default: /opt/ofi_duo; ordinary users need one of their own
+# --minimal         provider modules and ofi_duo-select only: no programs,
+#                   manual pages, modulefile, nor files below /etc
 # --libfabric FILE  for this libfabric (a library, its directory or prefix),
-#                   which the loader is told of, in /etc/ld.so.conf.d
-# --verify          installs nothing: checks what is installed and tests it
+#                   which the loader gets, by a file in /etc/ld.so.conf.d
+# --verify          do not install: check the installed files, and test them
 #
 # PREFIX/uninstall.sh removes all of it.
 
@@ -28,8 +28,8 @@ installed()
 	[ -f "$prefix/manifest" ]
 }
 
-# Each file is as it was installed, the right modules are selected, and a
-# message arrives.
+# Checks that no file has changed since the installation, that the right modules
+# are selected, and that a message arrives.
 verify()
 {
 	installed || die "cannot verify" "nothing is installed in $prefix" \
@@ -59,7 +59,8 @@ refuses files that it does not know" "choose another --prefix";;
 	fi
 }
 
-# Some mount what users may write without the right to run programs there.
+# Some systems mount directories that users may write to without permission to
+# run programs there.
 runs_programs()
 {
 	probe=$(mktemp "$1/.ofi_duo.XXXXXX") || die "cannot install" \
@@ -82,7 +83,8 @@ check_prefix_runs()
 $dir, nor a module be loaded (mount option noexec?)" "choose another --prefix"
 }
 
-# Only root can tell the loader of another libfabric, and not with --minimal.
+# Only root can configure the loader for another libfabric, and not with
+# --minimal.
 check_loader()
 {
 	[ -n "$libfabric" ] || return 0
@@ -90,10 +92,11 @@ check_loader()
 	loads=$(libfabric_found "$tools" 2>&1) || true
 	[ "$loads" = "$found" ] || [ -n "$no_verify" ] ||
 		die "cannot install" "programs load $loads, not $found" \
-			"set LD_LIBRARY_PATH to its directory, or say -n"
+			"set LD_LIBRARY_PATH to its directory, or use -n"
 }
 
-# Before anything is written: is there something to install, and what for?
+# Checks the bundle, and that it has modules for this libfabric, before it
+# writes any file.
 check_bundle()
 {
 	(cd "$here" && sha256sum --quiet --check manifest) >&2 ||
@@ -126,7 +129,7 @@ $(modules_in "$tools"), and here is $found" \
 ask()
 {
 	[ -z "$yes" ] || return 0
-	[ -t 0 ] || die "not installed" "nobody to ask" "say -y"
+	[ -t 0 ] || die "not installed" "there is no terminal" "use -y"
 	printf 'Install ofi_duo %s in %s, for libfabric %s? [y/N] ' \
 		"$version" "$prefix" "${found:-that is to come}"
 	read -r answer
@@ -136,14 +139,15 @@ ask()
 	esac
 }
 
-# staged DESTINATION SOURCE: with this prefix written into it.
+# staged DESTINATION SOURCE: puts SOURCE, with this prefix, into the staging
+# area
 staged()
 {
 	mkdir -p "$stage/root${1%/*}"
 	sed "s,@prefix@,$prefix,g" "$2" >"$stage/root$1"
 }
 
-# What tells login shells, the loader and the package manager.
+# Stages the configuration of login shells, the loader and the package manager.
 stage_system()
 {
 	staged "/etc/profile.d/ofi_duo.sh" "$here/system/profile.sh"
@@ -179,7 +183,7 @@ stage_files()
 	fi
 }
 
-# missing_dirs FILE: the directories that it needs and that are not there.
+# missing_dirs FILE: prints its directories that do not exist
 missing_dirs()
 {
 	dir=${1%/*}
@@ -189,8 +193,9 @@ missing_dirs()
 	done
 }
 
-# What uninstall.sh removes, known before it is there: lines "file HASH PATH",
-# "link PATH", "dir PATH", and of what the version before had as well.
+# Writes the list of files that uninstall.sh removes, before the first one is
+# installed: lines "file HASH PATH", "link PATH", "dir PATH", including those of
+# the previous version.
 write_manifest()
 {
 	(cd "$stage/root" && find . -type f | sed 's/^\.//') >"$stage/list"
@@ -215,7 +220,8 @@ write_manifest()
 	mv "$prefix/manifest.new" "$prefix/manifest"
 }
 
-# What runs keeps the file that it has mapped.
+# Copies the files. Each is replaced, so that a running program keeps the one
+# that it has mapped.
 copy_files()
 {
 	while read -r file; do
@@ -235,8 +241,8 @@ mode_of()
 	fi
 }
 
-# What only the version before had: files, then directories, deepest first. What
-# others have put something into stays.
+# Removes the files of the previous version that this one does not have, then
+# directories, the deepest first. Directories with foreign files stay.
 remove_old()
 {
 	sed -n 's/^file [^ ]*  //p' "$prefix/manifest" | sort -u |
@@ -262,7 +268,7 @@ while [ $# -gt 0 ]; do
 	--libfabric) libfabric=${2:?--libfabric wants a file}; shift;;
 	--verify) only_verify=1;;
 	-h|--help) usage; exit;;
-	*) die "nothing installed" "'$1' is no option" "say $0 --help";;
+	*) die "nothing installed" "'$1' is no option" "see $0 --help";;
 	esac
 	shift
 done
@@ -283,7 +289,7 @@ ask
 told=
 if installed && grep -q ' /etc/ld.so.conf.d/ofi_duo.conf$' "$prefix/manifest"
 then
-	told=1	# the loader, of a libfabric that was named then
+	told=1	# the loader has the configuration for a libfabric that the user named then
 fi
 stage_files
 write_manifest

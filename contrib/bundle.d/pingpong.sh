@@ -2,19 +2,19 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=sh
 #
-# fi_pingpong between two processes of this host. POSIX sh; contrib's checks use
-# it, too.
+# fi_pingpong between two processes of this host. POSIX sh; used by the checks
+# of contrib/, too.
 
-# listening PORT: somebody is.
+# listening PORT: true if a process listens on it
 listening()
 {
 	grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [^ ]* 0A " \
 		/proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# pingpong DIR PROVIDER COMMAND...: client and server, on the first port that is
-# free; they write to DIR/client and DIR/server. COMMAND is fi_pingpong, and what
-# goes before it.
+# pingpong DIR PROVIDER COMMAND...: runs client and server, on the first free
+# port; they write to DIR/client and DIR/server. COMMAND is fi_pingpong with its
+# prefix.
 pingpong()
 {
 	dir=$1 provider=$2
@@ -35,8 +35,8 @@ pingpong()
 		wait "$server"
 }
 
-# pingpong_local DIR: the client's messages went over shared memory, all of them.
-# Otherwise says what is wrong.
+# pingpong_local DIR: true if all messages of the client used shared memory;
+# otherwise prints the fault
 pingpong_local()
 {
 	if ! grep -q 'ofi_duo stats:.* local_tx_msgs=[1-9]' "$1/client"; then

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
 #
-# uninstall.sh [--prefix DIR]: removes what install.sh has installed in DIR
-# (default: where this script is installed, else /opt/ofi_duo).
+# uninstall.sh [--prefix DIR]: removes the files that install.sh has installed in
+# DIR (default: the directory of this script, otherwise /opt/ofi_duo).
 
 set -eu
 
@@ -20,11 +20,11 @@ case ${1:-} in
 '') ;;
 --prefix) prefix=${2:?--prefix wants a directory};;
 -h|--help) sed -n '5,/^$/s/^# \{0,1\}//p' "$0"; exit;;
-*) die "nothing removed" "'$1' is no option" "say $0 --help";;
+*) die "nothing removed" "'$1' is no option" "see $0 --help";;
 esac
 manifest=$prefix/manifest
 [ -f "$manifest" ] || die "nothing removed" "there is no $manifest" \
-	"name the --prefix that ofi_duo was installed in"
+	"give the --prefix of the installation"
 [ -w "$prefix" ] || die "nothing removed" "$prefix is not yours to write" \
 	"run it as its owner"
 
@@ -34,7 +34,7 @@ echo "$lines" | sed -n 's/^file [^ ]*  //p; s/^link //p' |
 		rm -f "$file" "$file.ofi_duo-new"
 	done
 rm -f "$manifest" "$manifest.new"
-# Deepest first; what others have put something into stays.
+# The deepest first; directories with foreign files stay.
 echo "$lines" | sed -n 's/^dir //p' | sort -ru |
 	while read -r dir; do
 		rmdir "$dir" 2>/dev/null || [ ! -d "$dir" ] ||

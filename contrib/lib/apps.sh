@@ -2,16 +2,16 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # scale: contrib/apps
 #
-# Applications of Debian's packages: what each computes, how it is started, and
-# which lines of its output are the result. Sourced by contrib/apps.
+# Applications from Debian's packages: their input, their command, and the lines
+# of their output that are the result. Sourced by contrib/apps.
 #
 # $scale multiplies the number of steps, or the order of HPL's matrix.
 #
-# app_NAME_needs       the program without which it is skipped
-# app_NAME_input N     makes what N ranks read, in the current directory
-# app_NAME_command     sets the array program
-# app_NAME_result LOG  prints what has to be the same over every transport
-# app_NAME_seconds LOG prints the application's own time; nothing: its whole run
+#  app_NAME_needs       the program without which it is skipped
+#  app_NAME_input N     makes the input for N ranks, in the current directory
+#  app_NAME_command     sets the array program
+#  app_NAME_result LOG  prints the lines that must not depend on the transport
+#  app_NAME_seconds LOG prints the application's own time; nothing: its whole run
 
 # shellcheck disable=SC2034 # contrib/apps reads both
 app_names=(lammps gromacs openfoam hpcc)
@@ -26,8 +26,8 @@ app_shows()
 		program "$1" "${program[@]}")
 }
 
-# --- LAMMPS: Lennard-Jones melt, 4,000 atoms, 500 steps; no thermostat, so
-# that no sum over ranks comes back into the motion.
+# --- LAMMPS: Lennard-Jones melt, 4,000 atoms, 500 steps; without a thermostat,
+# so that sums over ranks do not affect the motion.
 app_lammps_needs() { echo lmp; }
 
 app_lammps_input()
@@ -117,7 +117,7 @@ app_gromacs_seconds()
 # --- OpenFOAM: the tutorial pitzDaily, 12,225 cells, 25 steps of simpleFoam.
 app_openfoam_needs() { echo simpleFoam; }
 
-# As etc/bashrc there does; no more of it is needed.
+# Set by etc/bashrc there; the rest of that file is not needed.
 app_openfoam_etc=WM_PROJECT_DIR=/usr/share/openfoam
 
 app_openfoam_input()
@@ -146,7 +146,7 @@ app_openfoam_result()
 
 app_openfoam_seconds() { :; }
 
-# --- HPCC: all of its tests, HPL with N = 500. Its own checks say PASSED; the
+# --- HPCC: all of its tests, HPL with N = 500. Its own checks print PASSED; the
 # residual of HPL is the same wherever the same processes compute.
 app_hpcc_needs() { echo hpcc; }
 

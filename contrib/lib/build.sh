@@ -2,11 +2,11 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# Building out of the source tree, in $duo_build, when something is newer than
-# the last good build. To be called in the platform; sourced after common.sh
-# and platform.sh.
+# Builds out of the source tree, in $duo_build, if a file is newer than the last
+# successful build. Its functions are called in the platform; sourced after
+# common.sh and platform.sh.
 
-# build_is_current BUILD KEY
+# build_is_current BUILD KEY: true if BUILD needs no make
 build_is_current()
 {
 	local stamp=$1/.ofi_duo-built
@@ -19,7 +19,7 @@ build_is_current()
 		-o -path '*/man/*.md' \) -print -quit) ]]
 }
 
-# configure was made, by this machine's automake, from what lies there now.
+# True if this host's automake made configure from the present sources.
 build_configure_is_current()
 {
 	local version
@@ -30,7 +30,8 @@ build_configure_is_current()
 			-name '*.[am][c4]' -newer "$duo_src/configure") ]]
 }
 
-# A tree that was configured for another platform, or otherwise, goes.
+# Configures. A tree configured for another platform, or with other arguments,
+# is removed.
 build_configure()
 {
 	local build=$1 key=$2
@@ -48,7 +49,7 @@ build_configure()
 	echo "$key" >"$build/.ofi_duo-key"
 }
 
-# build_tree BUILD CONFIGURE-ARGUMENT...: leaves a current build in BUILD.
+# build_tree BUILD CONFIGURE-ARGUMENT...: makes BUILD current
 build_tree()
 {
 	local build=$1 key log=$1/ofi_duo-build.log

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154 # prefix: those who source this
+# shellcheck shell=bash disable=SC2154 # prefix: the script that sources this
 #
-# What a check expects of what is installed below $prefix. Each ends the check at
-# the first thing that is wrong. Sourced after common.sh.
+# Expectations of checks about the files installed below $prefix. Each ends the
+# check at the first fault. Sourced after common.sh.
 
-# wanted TEXT COMMAND...: COMMAND succeeds and says TEXT.
+# wanted TEXT COMMAND...: COMMAND must succeed and print TEXT
 wanted()
 {
 	local text=$1 out status=0
@@ -16,7 +16,7 @@ wanted()
 		die "$*" "exit status $status" "'$text' was expected"
 }
 
-# refused TEXT COMMAND...: COMMAND fails and says TEXT.
+# refused TEXT COMMAND...: COMMAND must fail and print TEXT
 refused()
 {
 	local text=$1 out
@@ -25,25 +25,26 @@ refused()
 		die "$*" "succeeds: $out" "it must not"
 	fi
 	[[ $out == *"$text"* ]] ||
-		die "$*" "says: $out" "'$text' was expected"
+		die "$*" "prints: $out" "'$text' was expected"
 }
 
-# in_login_shell SCRIPT: a new one, of root.
+# in_login_shell SCRIPT: runs it in a new login shell of root
 in_login_shell()
 {
 	env -i PATH="$PATH" HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 \
 		OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -lc "$1"
 }
 
-# What libfabric is told in a new login shell.
+# login: prints the provider path of a new login shell
 login()
 {
-	# shellcheck disable=SC2016 # that shell's
+	# shellcheck disable=SC2016 # that shell expands it
 	in_login_shell 'echo "path=$FI_PROVIDER_PATH"; command -v duo_test.sh'
 }
 
-# The third of README's commands, in a new login shell: an MPI job, all of whose
-# messages within the host take shared memory. No MPI program is needed.
+# mpi_job: runs the third of README's commands in a new login shell. All
+# messages of this MPI job within the host must use shared memory. No MPI
+# program is needed.
 mpi_job()
 {
 	wanted "of 2 messages within a host 2 took shared memory; 0 took" \
@@ -51,7 +52,7 @@ mpi_job()
 		'mpirun --host localhost:2 --bind-to none -n 2 fi_duo_info --mpi'
 }
 
-# selected VERSION: the modules that login shells get are this libfabric's.
+# selected VERSION: login shells must get the modules for this libfabric
 selected()
 {
 	wanted "libfabric-$1" readlink "$prefix/lib/ofi_duo/selected"

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * forbid CALL=ERRNO... COMMAND...: runs COMMAND where system calls fail, as
- * under a container's seccomp profile. ERRNO is a number; 77: it cannot be.
+ * forbid CALL=ERRNO... COMMAND...: runs COMMAND with system calls that fail, as
+ * under a container's seccomp profile. ERRNO is a number. Exit status 77: not
+ * possible here.
  */
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static int call_number(const char *name, size_t len)
 	return -1;
 }
 
-/* RULE is CALL=ERRNO. */
+/* Adds a rule, CALL=ERRNO. */
 static int forbid(const char *rule)
 {
 	const char *equals = strchr(rule, '=');

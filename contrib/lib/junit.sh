@@ -2,12 +2,12 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash
 #
-# Results as JUnit XML, which forges and CI servers show. Sourced by
+# Results as JUnit XML, which forges and CI servers read. Sourced by
 # contrib/check.
 
-# junit_suite NAME SECONDS LOG: one test suite of the lines "PASS: name",
-# "FAIL: name" (ERROR, XPASS) and "SKIP: name (reason)" in LOG; a failure gets
-# what was said just before and after it.
+# junit_suite NAME SECONDS LOG: prints a test suite with the lines "PASS: name",
+# "FAIL: name" (ERROR, XPASS) and "SKIP: name (reason)" in LOG; a failure has
+# the output just before and after it
 junit_suite()
 {
 	LC_ALL=C tr -cd '\11\12\40-\176' <"$3" |
@@ -46,7 +46,7 @@ junit_suite()
 	}'
 }
 
-# junit_write FILE: the suites on standard input, as one document.
+# junit_write FILE: writes the suites on standard input as one document
 junit_write()
 {
 	{

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154 # work: those who source this
+# shellcheck shell=bash disable=SC2154 # work: the script that sources this
 #
-# Steps of a check that install things, in throwaway copies of a root. Sourced
-# after common.sh by what has a directory $work.
+# Steps of a check that install files, in throwaway copies of a root. Sourced
+# after common.sh by scripts with a directory $work.
 
-# step NAME COMMAND...: PASS or, with the end of what it said, FAIL. Sets
-# failed.
+# step NAME COMMAND...: prints PASS; or the end of the output and FAIL, and sets
+# failed
 step()
 {
 	local name=${0##*/check-}:\ $1 log=$work/log
@@ -22,9 +22,10 @@ step()
 	fi
 }
 
-# live_root DIRECTORY [LOWER]: in a mount namespace of its own. A root like this
-# one (or LOWER), on DIRECTORY/root, where what is installed is seen by nobody
-# and goes with it. What has changed lies in DIRECTORY/upper.
+# live_root DIRECTORY [LOWER]: mounts a copy of this root (or of LOWER) at
+# DIRECTORY/root. The caller is in a mount namespace of its own, so that no
+# other process sees the installed files, which vanish with it. DIRECTORY/upper
+# has the changes.
 live_root()
 {
 	local root=$1/root lower=${2:-/} dir

@@ -15,15 +15,15 @@ mpi_build()
 		mv "$program.$$" "$program"
 }
 
-# mpi_is_onesided PROGRAM: it has windows.
+# mpi_is_onesided PROGRAM: true if it uses windows
 mpi_is_onesided()
 {
 	[[ ${1##*/} == duo_mpi_@(onesided|attach) ]]
 }
 
-# mpi_run PROVIDER LAYOUT PROGRAM...: LAYOUT is a number of ranks on this host,
-# or HxR: R ranks on each of H hosts. One-sided programs get osc/rdma over
-# btl/ofi; pml must not be named then, or Open MPI (5.0) starts no btl.
+# mpi_run PROVIDER LAYOUT PROGRAM...: runs it. LAYOUT is a number of ranks on
+# this host, or HxR: R ranks on each of H hosts. One-sided programs use osc/rdma
+# over btl/ofi; pml must not be named then, or Open MPI (5.0) starts no btl.
 mpi_run()
 {
 	local provider=$1 layout=$2 i hosts=()
@@ -40,7 +40,7 @@ mpi_run()
 	fi
 	export FI_PROVIDER=$provider FI_OFI_DUO_STATS=1
 	if [[ $layout != *x* ]]; then
-		# More ranks than cores is what small machines have.
+		# Small hosts have fewer CPUs than ranks.
 		"${run[@]}" --host "localhost:$layout" -n "$layout" "$@"
 		return
 	fi
@@ -51,16 +51,16 @@ mpi_run()
 		--host "$(IFS=,; echo "${hosts[*]}")" "$@"
 }
 
-# stats_sum LOG FIELD: over all endpoints that LOG has a line of.
+# stats_sum LOG FIELD: prints the sum over all endpoints in LOG
 stats_sum()
 {
 	grep -a 'ofi_duo stats:' "$1" |
 		grep -o " $2=[0-9]*" | awk -F= '{ n += $2 } END { print n + 0 }'
 }
 
-# mpi_onesided_right PROGRAM LOG: RMA and atomics went through ofi_duo, and with
-# near some of each over it: two ranks share a host in any layout. Where all ranks
-# share one, Open MPI has no atomics for windows of attached memory.
+# mpi_onesided_right PROGRAM LOG: true if RMA and atomics went through ofi_duo,
+# and with near some of each over near: two ranks share a host in any layout. If
+# all ranks share one, Open MPI has no atomics for windows of attached memory.
 mpi_onesided_right()
 {
 	local path sum kind
@@ -78,8 +78,8 @@ mpi_onesided_right()
 	done
 }
 
-# mpi_paths_right LAYOUT LOG: on one host no message went over the core; on
-# several, both paths carried messages.
+# mpi_paths_right LAYOUT LOG: true if no message went over the core on one host,
+# or if both paths carried messages on several
 mpi_paths_right()
 {
 	local shm core

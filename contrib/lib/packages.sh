@@ -2,25 +2,25 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# Debian packages by name: the list, what of it is missing, installing it.
-# Sourced after common.sh.
+# Debian packages: their list, finding missing ones, installing them. Sourced
+# after common.sh.
 
 . "$duo_src/contrib/lib/version.sh"
 
-# The EFA installer's libfabric is here. The root does not show it.
+# True if the EFA installer's libfabric is installed. The root does not have it.
 efa_prefix=/opt/amazon/efa
 efa_installed()
 {
 	compgen -G "$efa_prefix/lib*/libfabric.so.1" >/dev/null
 }
 
-# What this command needs, by the list's headings; scripts add to it. A Debian
-# root of our own gets everything but the tools for packages and debugging.
+# Headings of the packages that this command needs; scripts add to them. A
+# Debian root gets all packages except tools for packaging and debugging.
 packages_for="build run ${OFI_DUO_PACKAGES:-}"
 efa_installed || packages_for+=" fabric"
 packages_for_root="build fabric run check bench ${OFI_DUO_PACKAGES:-}"
 
-# packages_list HEADING...: the packages below these headings.
+# packages_list HEADING...: prints the packages below these headings
 packages_list()
 {
 	awk -v wanted=" $* " '
@@ -37,7 +37,8 @@ packages_hash()
 	packages_list $packages_for_root | sha256sum | cut -c1-16
 }
 
-# packages_missing PACKAGE...: those that dpkg does not know as installed.
+# packages_missing PACKAGE...: prints those that are not installed, according to
+# dpkg
 packages_missing()
 {
 	local have
@@ -47,40 +48,42 @@ packages_missing()
 		<(LC_ALL=C sort -u <<<"$have")
 }
 
-# install_agreed LINE...: true if this machine may be changed as the LINEs say:
-# --install was given, or the user of the terminal says yes, which holds for the
-# children too. Otherwise ends the script. In a root of our own nothing is asked.
+# install_agreed LINE...: true if this machine may be changed as the LINEs
+# describe: --install was given, or the user at the terminal agrees, for child
+# processes too. Otherwise ends the script. In a Debian root the user need not
+# agree.
 install_agreed()
 {
 	local answer=''
 	[[ ${OFI_DUO_INSTALL:-} != 1 && -z ${OFI_DUO_INSIDE:-} ]] || return 0
-	say "not all that this needs is here; to be done on this machine:"
+	say "packages are missing; this machine needs these changes:"
 	printf '  %s\n' "$@" >&2
 	[[ -t 0 && -t 2 ]] || die "nothing installed" \
-		"there is no terminal to ask at" \
-		"say --install, or run as root what is listed above"
+		"there is no terminal" \
+		"use --install, or make these changes as root"
 	read -r -p "Do it? [y/N] " answer
 	[[ $answer == [yY]* ]] || die "nothing installed" "the answer was no" \
-		"run as root what is listed above, or say yes"
+		"make these changes as root, or answer yes"
 	export OFI_DUO_INSTALL=1
 }
 
-# apt_get ARGUMENT...: never asks, waits for another apt, retries downloads.
+# apt_get ARGUMENT...: runs apt-get without questions; waits for another apt,
+# retries downloads
 apt_get()
 {
 	DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q \
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
 }
 
-# apt_line PACKAGE...: how a user would install them.
+# apt_line PACKAGE...: prints the command by which a user installs them
 apt_line()
 {
 	echo "apt-get install --no-install-recommends $*"
 }
 
-# apt_install PACKAGE...: refreshes the package lists only when the ones that
-# are here do not do. Beside the EFA installer's libfabric the distribution's
-# does not come in as a dependency either: apt then refuses.
+# apt_install PACKAGE...: installs them; refreshes the package lists only if the
+# present ones do not suffice. Beside the EFA installer's libfabric, apt must
+# not install the distribution's as a dependency either: it fails then.
 apt_install()
 {
 	local -a install=(install --no-install-recommends "$@")
@@ -92,8 +95,9 @@ apt_install()
 	apt_get update && apt_get "${install[@]}"
 }
 
-# packages_ensure HEADING...: installs what is missing below these headings, in
-# a Debian root of our own or in a throwaway copy, never on the machine itself.
+# packages_ensure HEADING...: installs the missing packages below these
+# headings, in a Debian root or in a throwaway copy of it, never on the machine
+# itself
 packages_ensure()
 {
 	local -a wanted missing
@@ -106,15 +110,15 @@ packages_ensure()
 	apt_install "${missing[@]}"
 }
 
-# packages_may_install: root, on Debian, and not as root of nothing but a user
-# namespace.
+# packages_may_install: true if this process is root, not only in a user
+# namespace, and this is Debian
 packages_may_install()
 {
 	is_root && command -v apt-get >/dev/null && [[ -w /var/lib/dpkg ]]
 }
 
-# packages_advice: the command that installs what building needs, as this
-# distribution's package manager has it.
+# packages_advice: prints the command that installs the packages for building,
+# for the package manager of this distribution
 packages_advice()
 {
 	if command -v apt-get >/dev/null; then
@@ -131,9 +135,9 @@ packages_advice()
 	fi
 }
 
-# make_tarball DIRECTORY: that of "make dist", which several may want at a time:
-# each copies it before the next makes it anew. Those of other versions may lie
-# beside it.
+# make_tarball DIRECTORY: copies the tarball of "make dist" there. Several
+# processes may call it at a time: each copies the tarball before the next one
+# makes it again. Tarballs of other versions may exist.
 make_tarball()
 {
 	(

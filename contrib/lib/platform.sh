@@ -2,18 +2,17 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# The platform: this machine itself where its libfabric is new enough (or can
-# be installed), otherwise the Debian 13 root of root.sh. Sourced after
-# common.sh.
+# The platform: this machine if its libfabric is new enough (or can be
+# installed), otherwise the Debian 13 root of root.sh. Sourced after common.sh.
 
-# 1.14 and newer work; the tests and figures are of 2.0 and newer, whose
-# providers have fewer defects, and which libfabric's shm needs as a peer.
+# 1.14 and newer work. The tests and measurements require 2.0 or newer: its
+# providers have fewer defects, and libfabric's shm as a peer needs it.
 platform_oldest=${OFI_DUO_OLDEST:-2.0}
 
 . "$duo_src/contrib/lib/packages.sh"
 . "$duo_src/contrib/lib/root.sh"
 
-# The EFA installer's libfabric goes before the system's, as in configure.
+# The EFA installer's libfabric precedes the system's, as in configure.
 platform_libfabric_here()
 {
 	PKG_CONFIG_PATH+=${PKG_CONFIG_PATH:+:}
@@ -23,16 +22,18 @@ platform_libfabric_here()
 		pkg-config --atleast-version="$platform_oldest" libfabric
 }
 
-# platform_candidate OPTION...: the version of libfabric that apt would install.
+# platform_candidate OPTION...: prints the version of libfabric that apt would
+# install
 platform_candidate()
 {
 	apt-cache "$@" policy libfabric-dev |
 		awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
-# Does this machine's distribution offer a libfabric that will do, and is there
-# no other that it would come beside? Without package lists apt gets some in a
-# directory of ours: nothing is agreed yet.
+# True if this machine's distribution has a new enough libfabric, and none is
+# installed beside which it would come. If there are no package lists, apt
+# downloads some into a temporary directory: the user has not agreed to changes
+# yet.
 platform_libfabric_offered()
 {
 	is_root && command -v apt-cache >/dev/null && ! efa_installed || return
@@ -50,7 +51,7 @@ platform_libfabric_offered()
 	dpkg --compare-versions "${version:-0}" ge "$platform_oldest"
 }
 
-# What of the list this machine lacks; nothing where it has no dpkg.
+# Prints the missing packages of the list; nothing without dpkg.
 platform_missing()
 {
 	local -a packages
@@ -60,9 +61,9 @@ platform_missing()
 	packages_missing "${packages[@]}"
 }
 
-# This machine gets what it lacks, if that is agreed, and so is a root that parts
-# of the command work in ($platform_wants_root). Only root can install; others need
-# at least the build tools.
+# Installs the missing packages on this machine, and makes a root if parts of
+# the command use one ($platform_wants_root), if the user agrees. Only root can
+# install; other users need at least the build tools.
 platform_wants_root=''
 platform_complete_here()
 {
@@ -90,7 +91,7 @@ platform_complete_here()
 	done
 }
 
-# This machine is the platform, unless OFI_DUO_PLATFORM=root says otherwise.
+# True if this machine is the platform. OFI_DUO_PLATFORM=root: it is not.
 platform_is_here()
 {
 	[[ ${OFI_DUO_PLATFORM:-} != root ]] || return
@@ -98,8 +99,8 @@ platform_is_here()
 		{ ! root_complete && platform_libfabric_offered; }
 }
 
-# platform_enter SCRIPT ARGUMENT...: returns where the platform is this
-# machine; otherwise runs SCRIPT anew in the root, in place of this shell.
+# platform_enter SCRIPT ARGUMENT...: returns if the platform is this machine;
+# otherwise runs SCRIPT again in the root, in place of this shell
 platform_enter()
 {
 	[[ -z ${OFI_DUO_INSIDE:-} ]] || return 0
@@ -112,7 +113,8 @@ platform_enter()
 	root_exec "$@"
 }
 
-# One word that two builds share only if one can use what the other built.
+# Prints a word that is equal for two hosts only if one can use the build of the
+# other.
 platform_id()
 {
 	local release

@@ -2,12 +2,13 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# A Debian 13 root for machines whose own libfabric is too old: making it,
-# keeping it complete, entering it. Sourced after common.sh and packages.sh.
+# A Debian 13 root for hosts with a libfabric that is too old: creates,
+# completes and enters it. Sourced after common.sh and packages.sh.
 #
-# $duo_root is there => its base system is whole (it is made aside and renamed).
-# $duo_root/etc/ofi_duo.packages holds packages_hash => all packages are in.
-# Whatever is killed in between is taken up again by the next call.
+# If $duo_root exists, its base system is complete, since it is created under
+# another name and renamed. If $duo_root/etc/ofi_duo.packages contains
+# packages_hash, all packages are installed. If this script is killed, the next
+# call continues.
 
 duo_root_usual=/var/cache/ofi_duo/trixie
 duo_root=${OFI_DUO_ROOT:-$duo_root_usual}
@@ -20,9 +21,10 @@ root_complete()
 	   $(<"$duo_root/$duo_root_stamp") == "$(packages_hash)" ]]
 }
 
-# The mirror that this machine's own apt uses (any format of its sources), if it
-# has Debian; Ubuntu's has none. Others have directories of the same release, which
-# only the lists tell apart: without lists it is the first of the sources.
+# root_mirror: prints the mirror of Debian that this machine's apt uses (any
+# format of its sources); Ubuntu's has no Debian. Other archives also have
+# directories of the same release, which only the package lists distinguish:
+# without lists it is the first of the sources.
 root_mirror()
 {
 	local id release mirror
@@ -51,8 +53,8 @@ root_tools_here()
 	command -v debootstrap >/dev/null && [[ -f $root_keyring ]]
 }
 
-# root_plan [ROOT RELEASE SIZE]: what making this root changes on this machine, in
-# lines for install_agreed. Default: $duo_root.
+# root_plan [ROOT RELEASE SIZE]: prints the changes of this machine that making
+# this root needs, as lines for install_agreed. Default: $duo_root.
 root_plan()
 {
 	[[ $# -gt 0 ]] || set -- "$duo_root" 13 "1.5 GB"
@@ -63,8 +65,8 @@ root_plan()
 	echo "make a Debian $2 root in $1, of $3"
 }
 
-# What makes the root, installed where this machine's packages are Debian's or
-# Ubuntu's. Without the keyring nothing proves that what comes is Debian's.
+# Installs the tools that make the root, on Debian and Ubuntu. The keyring is
+# required, to verify that the packages are Debian's.
 root_tools()
 {
 	root_tools_here && return
@@ -81,7 +83,7 @@ root_tools()
 	return 1
 }
 
-# debootstrap and the root's apt take apt's proxy, if there is one.
+# debootstrap and the root's apt use the proxy of apt, if there is one.
 root_export_proxy()
 {
 	local proxy=
@@ -92,7 +94,7 @@ root_export_proxy()
 	fi
 }
 
-# Another root than the usual one begins as its copy.
+# Makes $duo_root as a copy of the default root, if that exists.
 root_copy()
 {
 	[[ $duo_root != "$duo_root_usual" && -f $duo_root_usual/$duo_root_stamp ]] ||
@@ -105,12 +107,12 @@ root_copy()
 	mv "$duo_root.new" "$duo_root"
 }
 
-# root_bootstrap ROOT SUITE PACKAGE,...: a minimal Debian root at ROOT.
+# root_bootstrap ROOT SUITE PACKAGE,...: makes a minimal Debian root at ROOT
 root_bootstrap()
 {
 	local root=$1 suite=$2 packages=$3 mirror script=$2
 	root_tools || return
-	# An older debootstrap knows the steps, but not the name.
+	# An older debootstrap has no script of that name; sid's works.
 	[[ -e /usr/share/debootstrap/scripts/$script ]] || script=sid
 	mirror=$(root_mirror)
 	[[ -n $mirror ]] || {
@@ -119,20 +121,21 @@ root_bootstrap()
 		return 1
 	}
 	rm -rf --one-file-system "$root.new"
-	# In a mount namespace: what debootstrap mounts goes away with it.
+	# In a mount namespace: its end removes the mounts of debootstrap.
 	logged "making a Debian root ($suite)" "$duo_root_log" \
 		"check the network and the mirror $mirror, then try again" \
 		unshare -m -- debootstrap --variant=minbase \
 		--keyring="$root_keyring" --include="$packages" \
 		"$suite" "$root.new" "$mirror" "$script" || return
-	# A mirror may be behind, and a Release file past its date; debootstrap
-	# does not mind, apt does. That Debian has signed it is asked all the same.
+	# A mirror may have a Release file past its date, which debootstrap
+	# accepts and apt rejects by default. Debian's signature is required in
+	# any case.
 	echo 'Acquire::Check-Valid-Until "false";' \
 		>"$root.new/etc/apt/apt.conf.d/ofi_duo"
 	mv "$root.new" "$root"
 }
 
-# root_needed ROOT SUITE SIZE PACKAGE,...: makes that root, unless it is there.
+# root_needed ROOT SUITE SIZE PACKAGE,...: makes that root unless it exists
 root_needed()
 {
 	[[ ! -d $1 ]] || return 0
@@ -144,8 +147,8 @@ root_needed()
 	root_bootstrap "$1" "$2" "$4"
 }
 
-# A Debian 12 root, of which throwaway copies are used. Takes a minute and half
-# a GB, once.
+# A Debian 12 root, of which throwaway copies are used. It takes a minute and
+# half a GB, once.
 # shellcheck disable=SC2034 # theirs
 debian12=/var/cache/ofi_duo/bookworm-mpi
 
@@ -177,12 +180,12 @@ root_make()
 			root_bootstrap "$duo_root" trixie ca-certificates ||
 			return
 	else
-		say "installing what is new in $duo_root"
+		say "installing new packages in $duo_root"
 	fi
 	root_fill
 }
 
-# This is a root, or one is here or can be made.
+# True if this is a root, or if one exists or can be made.
 root_possible()
 {
 	[[ -z ${OFI_DUO_INSIDE:-} ]] || return 0
@@ -190,11 +193,12 @@ root_possible()
 		root_tools_here || command -v apt-get >/dev/null; }
 }
 
-# Leaves a complete root at $duo_root, one setup at a time.
+# Makes or completes the root at $duo_root. Only one process at a time does so.
 root_ensure()
 {
 	root_complete && return
-	# As it is; what it may lack then fails by itself.
+	# An ordinary user takes the root as it is; a missing package causes an
+	# error later.
 	if [[ -f $duo_root/$duo_root_stamp ]] && ! is_root; then
 		return
 	fi
@@ -209,7 +213,7 @@ install libfabric 2.0 or newer: $(packages_advice)"
 		install_agreed "${plan[@]}"
 	fi
 	mkdir -p "$(dirname "$duo_root")"
-	# Children inherit the lock: killed or not, none works on unlocked.
+	# Children inherit the lock, so that none works without it after a kill.
 	(
 		flock -n 9 || {
 			say "waiting for another setup of $duo_root"
@@ -219,7 +223,7 @@ install libfabric 2.0 or newer: $(packages_advice)"
 	) 9>>"$duo_root.lock"
 }
 
-# root_exec COMMAND...: replaces this shell by COMMAND in the root.
+# root_exec COMMAND...: replaces this shell by COMMAND in the root
 root_exec()
 {
 	local -a user=()

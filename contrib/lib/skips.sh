@@ -2,12 +2,12 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_lib: common.sh
 #
-# Skips, compared with the list of those that are expected, contrib/lib/skips.
-# Sourced by contrib/check after common.sh and platform.sh, in the platform.
+# Compares skips with the list of expected ones, contrib/lib/skips. Sourced by
+# contrib/check after common.sh and platform.sh, in the platform.
 
 skips_list=$duo_lib/skips
 
-# An ordinary user may not all that root may.
+# Runs a command as an ordinary user, whose rights differ from root's.
 skips_as_user()
 {
 	if may_be_nobody; then
@@ -17,7 +17,7 @@ skips_as_user()
 	fi
 }
 
-# skips_provider NAME: this libfabric has it.
+# skips_provider NAME: true if this libfabric has it
 skips_provider()
 {
 	local bin
@@ -25,7 +25,7 @@ skips_provider()
 	[[ $'\n'$(PATH=$PATH:$bin fi_info -l 2>/dev/null) == *$'\n'"$1:"* ]]
 }
 
-# skips_hold CONDITION+...: they hold here.
+# skips_hold CONDITION+...: true if all hold here
 skips_hold()
 {
 	local condition
@@ -34,7 +34,7 @@ skips_hold()
 	done
 }
 
-# skips_holds CONDITION
+# skips_holds CONDITION: true if it holds here
 skips_holds()
 {
 	case $1 in
@@ -61,9 +61,9 @@ skips_holds()
 	esac
 }
 
-# skips_judged PART LOG: a line "FAIL: ..." for each skip in LOG that nothing
-# expects, and, where all of PART passed, for each line of the list about PART
-# that nothing was skipped for.
+# skips_judged PART LOG: prints a line "FAIL: ..." for each unexpected skip in
+# LOG, and, if all of PART passed, for each line of the list about PART that no
+# skip matches
 skips_judged()
 {
 	local part=$1 log=$2 condition of regex skip used
@@ -79,7 +79,7 @@ skips_judged()
 		for skip in "${!skips[@]}"; do
 			[[ ! ${skips[$skip]} =~ $regex ]] || known[skip]=1 used=1
 		done
-		# What any part may skip, none has to.
+		# A line for any part need not match.
 		[[ -n $used || $of != "$part" ]] || idle+=("$regex")
 	done <"$skips_list"
 	for skip in "${!skips[@]}"; do

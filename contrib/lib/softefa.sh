@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# When a command needs the software EFA device. Sourced after common.sh.
+# Decides whether a command needs the software EFA device. Sourced after
+# common.sh.
 
-# softefa_real: this machine has a real EFA device.
+# softefa_real: true if this machine has a real EFA device
 softefa_real()
 {
 	local driver
@@ -14,9 +15,9 @@ softefa_real()
 	return 1
 }
 
-# softefa_wanted COMMAND...: FI_PROVIDER or the command names efa as a word and
-# there is no real one; SOFTEFA=1 and SOFTEFA=0 decide it otherwise. Scripts of
-# ours put the device under what needs it themselves.
+# softefa_wanted COMMAND...: true if FI_PROVIDER or the command names efa as a
+# word and there is no real device; SOFTEFA=1 and SOFTEFA=0 override this.
+# Scripts of contrib/ use the device only for the commands that need it.
 softefa_wanted()
 {
 	case ${SOFTEFA:-} in

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src: common.sh
 #
-# The version number and where else it has to stand. Sourced after common.sh.
+# The version number, and the other files that have it. Sourced after common.sh.
 
 version_here()
 {
@@ -10,12 +10,12 @@ version_here()
 		"$duo_src/configure.ac"
 }
 
-# version_everywhere VERSION: it is the same wherever it stands.
+# version_everywhere VERSION: fails unless all these files have it
 version_everywhere()
 {
 	local version=$1
 	grep -q "^## $version " "$duo_src/NEWS.md" || die "NEWS.md" \
-		"no heading of version $version" "write what is new"
+		"no heading of version $version" "describe the changes"
 	head -1 "$duo_src/debian/changelog" | grep -qF "($version-" ||
 		die "debian/changelog" "does not begin with $version" \
 			"add an entry"
@@ -24,7 +24,7 @@ version_everywhere()
 			"add one"
 }
 
-# version_released VERSION: what users read says when.
+# version_released VERSION: fails unless the files for users have its date
 version_released()
 {
 	grep -qE "^## $1 \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" "$duo_src/NEWS.md" ||

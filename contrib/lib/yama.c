@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * For LD_PRELOAD: Yama's ptrace_scope 1 between processes of one user, on kernels
- * without it. A process may access the memory of another one only after that has
- * called prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY), which makes a file of its
- * number in $YAMA_DIR.
+ * For LD_PRELOAD: emulates Yama's ptrace_scope 1 between processes of one user,
+ * on kernels without it. A process may access the memory of another one only if
+ * that has called prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY), which this library
+ * records as a file in $YAMA_DIR, named by the process id.
  */
 
 #include <dlfcn.h>

@@ -19,13 +19,13 @@ class OfiDuo(AutotoolsPackage):
     messages between processes of one host over shared memory. It is selected
     by name: FI_PROVIDER="efa;ofi_duo"."""
 
-    # There is no home page: a release's tarball is taken from where it lies.
+    # There is no home page: the tarball is in the working directory.
     manual_download = True
     url = f"file://{getcwd()}/ofi_duo-0.1.0.tar.gz"
 
     license("BSD-2-Clause OR GPL-2.0-only")
 
-    # contrib/release writes the checksum into the recipe that it leaves.
+    # contrib/release writes the checksum into its copy of the recipe.
     version("0.1.0")
 
     variant("near", default=True, description="Provider near for one host alone")
@@ -46,11 +46,12 @@ class OfiDuo(AutotoolsPackage):
         args = [f"--with-providerdir={self.prefix.lib.libfabric}"]
         args += self.enable_or_disable("near")
         if self.spec.satisfies("~softefa"):
-            # Otherwise built where the system has the headers.
+            # Otherwise configure builds it if the system has the headers.
             args.append("ac_cv_header_infiniband_efadv_h=no")
         return args
 
     def setup_run_environment(self, env):
-        # It replaces libfabric's own directory, which is named as well.
+        # FI_PROVIDER_PATH replaces libfabric's own directory, so that is named,
+        # too.
         for prefix in (self.prefix, self.spec["libfabric"].prefix):
             env.append_path("FI_PROVIDER_PATH", prefix.lib.libfabric)

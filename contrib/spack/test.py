@@ -30,7 +30,7 @@ def directive(name):
 
 
 class Prefix(str):
-    """Spack's: prefix.lib.libfabric is PREFIX/lib/libfabric."""
+    """Spack's class: prefix.lib.libfabric is PREFIX/lib/libfabric."""
 
     def __getattr__(self, name):
         return Prefix(self + "/" + name)
@@ -59,7 +59,7 @@ def stand_in(name, **content):
 
 
 def load():
-    """The recipe's class, of a file that must be Python by itself."""
+    """Returns the recipe's class, from a file that must be valid Python."""
     names = ("conflicts", "depends_on", "license", "maintainers", "variant", "version")
     stand_in("spack")
     stand_in("spack.package", getcwd=os.getcwd, **{n: directive(n) for n in names})
@@ -89,7 +89,7 @@ def read(*names):
 
 
 def check_configure(package, configure):
-    """Every combination of variants gives arguments that configure knows."""
+    """Checks that configure has the arguments of every combination of variants."""
     variants = args_of("variant")
     for bits in range(1 << len(variants)):
         package.spec = Spec({v: bool(bits >> i & 1) for i, v in enumerate(variants)})
@@ -103,7 +103,7 @@ def check_configure(package, configure):
                 check(arg.startswith("ac_cv_header_")
                       and arg[len("ac_cv_header_"):].replace("_h=no", ".h")
                       .replace("_", "/", 1) in configure,
-                      "configure looks for no " + arg)
+                      "configure does not check for " + arg)
 
 
 def check_environment(package):

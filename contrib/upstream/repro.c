@@ -19,7 +19,7 @@ struct fi_info *repro_info;
 struct fid_domain *repro_domain;
 struct repro_ep repro_ep[REPRO_EPS];
 
-/* The child's words; its stderr has libfabric's backtraces. */
+/* Output of the child; its stderr has libfabric's backtraces. */
 static FILE *repro_out;
 
 void repro_must(ssize_t ret, const char *what)
@@ -189,14 +189,16 @@ static void repro_child(int fd, void (*test)(void))
 	signal(SIGALRM, SIG_DFL);
 	alarm(REPRO_LIMIT);
 	repro_out = fdopen(fd, "w");
-	/* psm3 leaves a file of each crash where it may write. */
+	/*
+	 * psm3 writes a file at each crash if the working directory permits it.
+	 */
 	if (!repro_out || !freopen("/dev/null", "w", stderr) || chdir("/proc"))
 		_exit(REPRO_CANNOT);
 	test();
 	_exit(0);
 }
 
-/* shm's regions of a process that has ended as these do. */
+/* Removes regions of shm that the child has left. */
 static void repro_sweep(pid_t child)
 {
 	char pattern[64];
@@ -211,7 +213,7 @@ static void repro_sweep(pid_t child)
 	globfree(&found);
 }
 
-/* WORDS are the child's. */
+/* Prints the result. words is the output of the child. */
 static int repro_verdict(int status, const char *words)
 {
 	if (WIFSIGNALED(status)) {
@@ -229,7 +231,7 @@ static int repro_verdict(int status, const char *words)
 	case REPRO_CANNOT:
 		printf("cannot be tried: %s\n", words);
 		return 77;
-	default:	/* a provider's handler of a signal */
+	default:	/* by a provider's signal handler */
 		printf("shown: the process exits with status %d\n",
 		       WEXITSTATUS(status));
 		return 1;

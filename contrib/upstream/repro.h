@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What the reproducers share: endpoints of one process that know one another,
- * and a child to crash or hang in. Public interface of libfabric alone.
+ * Functions of the reproducers: endpoints of one process that have each other's
+ * addresses, and a child process that may crash or hang. They use only the
+ * public interface of libfabric.
  */
 #ifndef REPRO_H
 #define REPRO_H
@@ -26,7 +27,7 @@ struct repro_ep {
 	struct fid_ep *ep;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	fi_addr_t peer[REPRO_EPS];	/* of each endpoint, in this one's AV */
+	fi_addr_t peer[REPRO_EPS]; /* fi_addr in this AV */
 };
 
 extern struct fi_info *repro_info;
@@ -34,9 +35,10 @@ extern struct fid_domain *repro_domain;
 extern struct repro_ep repro_ep[REPRO_EPS];
 
 /*
- * Endpoints of provider PROV with capabilities CAPS beside FI_MSG and
- * FI_TAGGED. The steps of it one by one:
- * domain; endpoint I, bound but not enabled; all insert all addresses.
+ * Opens endpoints of provider PROV with the capabilities CAPS in addition to
+ * FI_MSG and FI_TAGGED. The other functions are its steps: open the domain;
+ * open endpoint I, bound but not enabled; enable it; insert all addresses into
+ * all AVs.
  */
 void repro_open(const char *prov, uint64_t caps, int eps);
 void repro_open_domain(const char *prov, uint64_t caps);
@@ -44,50 +46,54 @@ void repro_open_ep(int i);
 void repro_enable(int i);
 void repro_introduce(int eps);
 
-/* Fails the program, not the libfabric: what should work did not. */
+/* Ends the child if RET is an error: a step that must work did not. */
 void repro_must(ssize_t ret, const char *what);
 
-/* Retries FI_EAGAIN, with progress. Untagged if TAG is 0. */
+/*
+ * Sends a message. Repeats the call, with progress, on -FI_EAGAIN. Untagged if
+ * TAG is 0.
+ */
 void repro_send(int from, int to, const void *buf, size_t len, uint64_t tag);
 
 enum repro_result { REPRO_NONE, REPRO_DONE, REPRO_ERROR };
 
 /*
- * The next completion of endpoint I's queue, while all endpoints make
- * progress; REPRO_NONE after about MS milliseconds. Of errors, prov_errno is in
- * *err.
+ * Returns the next completion of endpoint I's queue, with progress of all
+ * endpoints; REPRO_NONE after about MS milliseconds. For an error, prov_errno
+ * is in *err.
  */
 enum repro_result repro_next(int i, int ms, struct fi_cq_tagged_entry *entry,
 			     struct fi_cq_err_entry *err);
 
-/* A message, and a receive that it does not fit into. */
+/* A message, and a receive that is too small for it. */
 struct repro_size {
 	size_t sent, room;	/* bytes, up to REPRO_LARGE */
-	bool unexpected;	/* the message is there first */
+	bool unexpected; /* message before receive */
 };
 #define REPRO_LARGE (1 << 20)
 
 /*
- * Opens two endpoints of PROV; both happen, in that order, and what it comes to
- * is endpoint 0's next completion.
+ * Opens two endpoints of PROV, sends the message and posts the receive, in the
+ * order of the size. The result is endpoint 0's next completion.
  */
 void repro_truncate(const char *prov, const struct repro_size *size);
 
-/* The defect is there: says how it shows and ends the child. */
+/* Reports that the defect occurred, and how, and ends the child. */
 void repro_shown(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * Runs TEST in a child and prints one line: "shown" if it called
- * repro_shown(), was killed, exited or did not end, "not shown" if it returned,
- * "cannot be tried" if something else failed. Returns main()'s exit status: 1,
- * 0, 77.
+ * Runs TEST in a child and prints one line: "shown" if it called repro_shown(),
+ * was killed, exited or did not end, "not shown" if it returned, "cannot be
+ * tried" if something else failed. Returns the exit status for main(): 1, 0,
+ * 77.
  */
 int repro_run(const char *name, void (*test)(void));
 
 /*
- * The same for each of COUNT sizes, which the test finds in repro_size; PROV
- * and WHAT: before and after the size in the line. 1: shown at least once.
+ * Does the same for each of COUNT sizes, which the test finds in repro_size.
+ * The line has PROV before the size, and WHAT after it. Returns 1 if the defect
+ * occurred at least once.
  */
 extern const struct repro_size *repro_size;
 int repro_run_sizes(const char *prov, const char *what,

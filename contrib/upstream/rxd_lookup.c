@@ -3,7 +3,7 @@
 
 /*
  * fi_av_lookup of the address that was inserted first: rxd_av_dg_addr()
- * (prov/rxd/src/rxd_av.c) takes the datagram provider's address 0 for none.
+ * (prov/rxd/src/rxd_av.c) treats the datagram provider's address 0 as missing.
  */
 
 #include "repro.h"

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A large message into a small receive: ofi_rxm reports FI_ETRUNC, and then
- * completes the same receive once more.
+ * A large message for a small receive: ofi_rxm reports FI_ETRUNC, and then
+ * completes the same receive again.
  */
 
 #include "repro.h"

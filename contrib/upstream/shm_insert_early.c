@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_av_insert into an AV that is bound to an endpoint of shm which is not
- * enabled yet: allowed, and it uses the region that the endpoint does not have.
+ * fi_av_insert into an AV bound to an endpoint of shm before fi_enable: this is
+ * permitted, but uses the region, which the endpoint does not have yet.
  */
 
 #include "repro.h"

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two endpoints of one process, an AV each, and messages both ways: shm's
- * smr_map_to_region() (prov/shm/src/smr_av.c) finds the peer's region in the
- * process and returns before it has written down where, so the peer, which is
- * connected by then, computes addresses from 0.
+ * Two endpoints of one process with an AV each, and messages in both
+ * directions: shm's smr_map_to_region() (prov/shm/src/smr_av.c) finds the
+ * peer's region in the process and returns before it has stored its address.
+ * The peer is connected by then, and computes addresses from 0.
  */
 
 #include "repro.h"
@@ -29,7 +29,7 @@ static void test(void)
 		repro_send(1 - to, to, out, LEN, 7);
 		while (repro_next(to, 3000, &entry, &err) == REPRO_DONE &&
 		       entry.op_context != &context[to])
-			;	/* the end of a send */
+			;	/* completion of a send */
 		if (entry.op_context != &context[to])
 			repro_shown("a message does not arrive");
 	}

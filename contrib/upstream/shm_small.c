@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * /dev/shm fills up after shm's endpoints have been enabled.
- * smr_shm_space_check() (prov/shm/src/smr_init.c) looks at what is free at
- * fi_getinfo, and no room is allocated then or later: a first use of a part of
- * an endpoint's region is SIGBUS.
+ * /dev/shm fills up after shm's endpoints were enabled. smr_shm_space_check()
+ * (prov/shm/src/smr_init.c) checks the free space in fi_getinfo, but no space
+ * is allocated, so that the first access to a page of an endpoint's region
+ * causes SIGBUS.
  */
 
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message larger than the receive that takes it has to end in FI_ETRUNC. shm
- * (prov/shm/src/smr_progress.c) crashes, loops or never completes, depending on
- * the message's size and on which of both came first.
+ * A message larger than the receive that it matches must end with FI_ETRUNC.
+ * shm (prov/shm/src/smr_progress.c) crashes, loops or never completes it,
+ * depending on the size of the message and on which of both comes first.
  */
 
 #include "repro.h"

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_cancel of an untagged receive that names its source. util_cancel_src()
- * (prov/util/src/util_srx.c) looks for it in the wrong array: the receive is
- * not cancelled, or the address that it computes is none.
+ * fi_cancel of an untagged directed receive. util_cancel_src()
+ * (prov/util/src/util_srx.c) searches the wrong array: it does not cancel the
+ * receive, or computes an invalid address.
  */
 
 #include "repro.h"

@@ -3,9 +3,9 @@
 
 /*
  * Untagged receives with and without a source, posted together: the first that
- * matches has to take the message. util_get_msg() (prov/util/src/util_srx.c)
- * takes the address of the queue's head for that of its first entry, compares
- * what lies there, and may return it.
+ * matches must receive the message. util_get_msg() (prov/util/src/util_srx.c)
+ * uses the address of the queue's head as that of its first entry, compares its
+ * contents, and may return it.
  */
 
 #include "repro.h"

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message larger than what is left of a multi-receive buffer.
+ * A message larger than the remainder of a multi-receive buffer.
  * util_adjust_multi_recv() (prov/util/src/util_srx.c) subtracts its length from
- * the rest, which wraps around: what comes then is placed behind the buffer.
+ * the remainder, which wraps around: later messages are written behind the
+ * buffer.
  */
 
 #include "repro.h"

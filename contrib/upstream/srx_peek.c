@@ -41,7 +41,7 @@ static void test(void)
 				    (unsigned long) repro_ep[0].peer[1]);
 		if (ret == 1)
 			return;
-		(void) repro_next(0, 10, &entry, &err);	/* not yet there */
+		(void) repro_next(0, 10, &entry, &err);	/* not there yet */
 	}
 	repro_must(-FI_ENOMSG, "the message to be peeked at");
 }

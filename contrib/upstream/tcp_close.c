@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close of an endpoint of tcp that was never enabled, in a domain of
- * FI_THREAD_COMPLETION: its lock is one of a domain that fi_enable would have
- * chosen (xnet_rdm_resolve_domains()).
+ * fi_close of an endpoint of tcp that was never enabled, in a domain with
+ * FI_THREAD_COMPLETION: it uses a lock of a domain that fi_enable would have
+ * selected (xnet_rdm_resolve_domains()).
  */
 
 #include "repro.h"

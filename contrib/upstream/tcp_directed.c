@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_DIRECTED_RECV of untagged messages: tcp offers it, and its
- * xnet_get_rx_entry() (prov/tcp/src/xnet_progress.c) gives a message from one
- * peer to a receive from another one.
+ * FI_DIRECTED_RECV of untagged messages: tcp reports the capability, but its
+ * xnet_get_rx_entry() (prov/tcp/src/xnet_progress.c) matches a message from one
+ * peer with a receive from another one.
  */
 
 #include "repro.h"

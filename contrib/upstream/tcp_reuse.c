@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer closes its endpoint and opens another with the same address, which happens
- * by chance once in some 14,000 times. fi_av_remove of the address leaves the
- * connection open, and fi_av_insert finds it again. If the sender has made no progress
- * since the peer closed its end, a message for the new endpoint is written into the old
- * connection, and completes.
+ * A peer closes its endpoint and opens another one with the same address, which
+ * happens by chance once in about 14,000 times. fi_av_remove of the address
+ * leaves the connection open, and fi_av_insert finds it again. If the sender
+ * has made no progress since the peer closed its end, a message for the new
+ * endpoint is written to the old connection, and completes.
  */
 
 #include "repro.h"
 
-/* Closes endpoint 1, and opens it anew with the same address. */
+/* Closes endpoint 1, and opens another one with the same address. */
 static void reopen(void)
 {
 	struct repro_ep *e = &repro_ep[1];

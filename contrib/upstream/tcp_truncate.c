@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message that came before a receive without room for a single byte. tcp
- * completes the receive neither with success nor with FI_ETRUNC.
+ * A message that arrived before a receive of 0 bytes. tcp completes the receive
+ * neither with success nor with FI_ETRUNC.
  */
 
 #include "repro.h"

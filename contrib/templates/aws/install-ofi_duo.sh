@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
 #
-# What the nodes of aws/parallelcluster.yaml run: put it and the bundle into
-# the bucket that is named there.
+# The nodes of aws/parallelcluster.yaml run this script: put it and the bundle
+# into the bucket that is named there.
 
 set -eu
 bucket=s3://BUCKET
