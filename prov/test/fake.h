@@ -200,6 +200,10 @@ struct fake_device {
 	size_t len;
 	int open;		/* regions that can be copied */
 	int copies;
+	int under_way;		/* of them: found not to have ended */
+	int pinned;		/* pieces of host memory */
+	int polls;		/* before a copy is found to have ended */
+	int fail_at;		/* this call fails, counted from 1; 0: none */
 	bool fails;		/* each call */
 };
 

@@ -40,24 +40,79 @@ static char *fake_device_shadow(const void *addr)
 	return at < fake.device.len ? fake.device.shadow + at : NULL;
 }
 
-static int fake_device_copy(void *state, void *to, const void *from, size_t len)
+/* The call that fails: of those that start a copy, or find that it has ended. */
+static bool fake_device_fails(void)
+{
+	return fake.device.fails ||
+	       (fake.device.fail_at && !--fake.device.fail_at);
+}
+
+/* Bytes are copied when it is found that the copy has ended, and not before. */
+struct fake_copy {
+	struct duo_device_held held;
+	char *to;
+	const char *from;
+	size_t len;
+	int polls;
+};
+
+static int fake_device_start(void *state, void *to, const void *from,
+			     size_t len, struct duo_device_held **held)
 {
 	char *in = fake_device_shadow(to), *out = fake_device_shadow(from);
+	struct fake_copy *copy;
 
 	ck_assert_ptr_eq(state, &fake.device.open);
 	ck_assert_msg(!in != !out, "a copy has one side on the device");
 	ck_assert_uint_gt(len, 0);
-	if (fake.device.fails)
+	if (fake_device_fails())
 		return -FI_EIO;
+	copy = malloc(sizeof(*copy));
+	ck_assert_ptr_nonnull(copy);
+	*copy = (struct fake_copy) {
+		.to = in ? in : to, .from = out ? out : from, .len = len,
+		.polls = fake.device.polls,
+	};
 	fake.device.copies++;
-	memcpy(in ? in : to, out ? out : from, len);
+	fake.device.under_way++;
+	*held = &copy->held;
 	return 0;
+}
+
+static int fake_device_done(struct duo_device_held *held)
+{
+	struct fake_copy *copy = (struct fake_copy *) held;
+	bool fails;
+
+	if (copy->polls-- > 0)
+		return -FI_EAGAIN;
+	fails = fake_device_fails();
+	if (!fails)
+		memcpy(copy->to, copy->from, copy->len);
+	fake.device.under_way--;
+	free(copy);
+	return fails ? -FI_EIO : 0;
+}
+
+static struct duo_device_held *fake_device_pin(void *state, void *memory,
+					       size_t len)
+{
+	ck_assert_ptr_eq(state, &fake.device.open);
+	fake.device.pinned++;
+	return calloc(1, sizeof(struct duo_device_held));
+}
+
+static void fake_device_unpin(struct duo_device_held *pin)
+{
+	fake.device.pinned--;
+	free(pin);
 }
 
 static const struct duo_device_iface fake_device_ifaces[] = {
 	{ .id = FI_HMEM_CUDA, .name = "fake", .library = "libfake.so",
 	  .open = fake_device_prepare, .close = fake_device_release,
-	  .copy = fake_device_copy },
+	  .start = fake_device_start, .done = fake_device_done,
+	  .pin = fake_device_pin, .unpin = fake_device_unpin },
 	{ .id = FI_HMEM_ZE, .name = "other", .library = "libother.so" },
 	{ .name = NULL },
 };
@@ -82,6 +137,8 @@ void fake_device_open(size_t len)
 void fake_device_close(void)
 {
 	ck_assert_int_eq(fake.device.open, 0);
+	ck_assert_int_eq(fake.device.under_way, 0);
+	ck_assert_int_eq(fake.device.pinned, 0);
 	duo_device_ifaces = fake_device_saved;
 	munmap(fake.device.base, fake.device.len);
 	munmap(fake.device.shadow, fake.device.len);

@@ -28,7 +28,7 @@ static void port_region(void)
 		.access = NEAR_MAY_READ | NEAR_MAY_WRITE,
 	};
 
-	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_table_open(&table, true), 0);
 	ck_assert_int_eq(near_rma_open(rig.port, &port_rma_sink, table), 0);
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 }

@@ -139,10 +139,22 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 	return copy;
 }
 
-#ifdef FI_MR_DMABUF	/* mr_iov is something else then */
+#ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
+/* With this flag dmabuf is in mr_iov's place: sets mr_iov to its addresses. */
+static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
+				   struct iovec *iov)
+{
+	if (!(flags & FI_MR_DMABUF))
+		return;
+	iov->iov_base = (char *) attr->dmabuf->base_addr +
+			attr->dmabuf->offset;
+	iov->iov_len = attr->dmabuf->len;
+	attr->mr_iov = iov;
+}
 #else
 #define DUO_MR_DMABUF 0
+#define duo_mr_attr_iov(attr, flags, iov) ((void) (attr), (void) (iov))
 #endif
 
 #endif /* DUO_COMPAT_H */

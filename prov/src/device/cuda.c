@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "device/cuda.h"
 
 /* As cuda.h has them. */
@@ -17,6 +18,9 @@
 #define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
 #define DUO_CUDA_POINTER_SYNC_MEMOPS 6	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 #define DUO_CUDA_NON_BLOCKING 1		/* CU_STREAM_NON_BLOCKING */
+#define DUO_CUDA_DISABLE_TIMING 2	/* CU_EVENT_DISABLE_TIMING */
+#define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
+#define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
 
 /* The calls of the driver API that are made; results are CUresult. */
 static struct duo_cuda {
@@ -31,6 +35,12 @@ static struct duo_cuda {
 	int (*stream_close)(void *stream);
 	int (*copy)(uint64_t to, uint64_t from, size_t len, void *stream);
 	int (*wait)(void *stream);
+	int (*event_open)(void **event, unsigned int flags);
+	int (*event_close)(void *event);
+	int (*record)(void *event, void *stream);
+	int (*query)(void *event);
+	int (*pin)(void *memory, size_t len, unsigned int flags);
+	int (*unpin)(void *memory);
 } cuda;
 
 static const struct {
@@ -48,6 +58,12 @@ static const struct {
 	{ "cuStreamDestroy_v2", &cuda.stream_close },
 	{ "cuMemcpyAsync", &cuda.copy },
 	{ "cuStreamSynchronize", &cuda.wait },
+	{ "cuEventCreate", &cuda.event_open },
+	{ "cuEventDestroy_v2", &cuda.event_close },
+	{ "cuEventRecord", &cuda.record },
+	{ "cuEventQuery", &cuda.query },
+	{ "cuMemHostRegister_v2", &cuda.pin },
+	{ "cuMemHostUnregister", &cuda.unpin },
 };
 
 #define DUO_CUDA_SYMBOLS (sizeof(duo_cuda_symbols) / sizeof(*duo_cuda_symbols))
@@ -58,7 +74,23 @@ struct duo_cuda_stream {
 	void *context;
 	void *stream;
 	int device;		/* whose primary context is retained; -1: none */
-	unsigned int refs;	/* regions */
+	unsigned int refs;	/* regions, copies and pinned memory */
+	unsigned int copies;	/* that have not ended */
+	struct duo_cuda_copy *spare;
+};
+
+/* Kept by its stream when it has ended, for the next one. */
+struct duo_cuda_copy {
+	struct duo_device_held held;
+	struct duo_cuda_stream *stream;
+	struct duo_cuda_copy *next;
+	void *event;
+};
+
+struct duo_cuda_pin {
+	struct duo_device_held held;
+	struct duo_cuda_stream *stream;
+	void *memory;
 };
 
 const char *duo_cuda_library = DUO_CUDA_LIBRARY;
@@ -136,7 +168,8 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 	if (!added)
 		return -FI_ENOMEM;
 	*added = *found;
-	added->refs = 0;
+	added->refs = added->copies = 0;
+	added->spare = NULL;
 	ret = duo_cuda_stream_open(added);
 	if (ret) {
 		free(added);
@@ -197,36 +230,175 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	return ret;
 }
 
+/* The lock is held. The calls fail if the application has ended the context. */
+static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
+{
+	struct duo_cuda_copy *copy;
+	void *context;
+	bool there = cuda.push(stream->context) == DUO_CUDA_SUCCESS;
+
+	while ((copy = stream->spare)) {
+		stream->spare = copy->next;
+		if (there)
+			cuda.event_close(copy->event);
+		free(copy);
+	}
+	if (there) {
+		cuda.stream_close(stream->stream);
+		cuda.pop(&context);
+	}
+	LIST_REMOVE(stream, link);
+	duo_cuda_forget(stream);
+	free(stream);
+}
+
+static void duo_cuda_put(struct duo_cuda_stream *stream)
+{
+	if (!--stream->refs)
+		duo_cuda_stream_close(stream);
+}
+
 void duo_cuda_close(void *state)
 {
 	struct duo_cuda_stream *stream = state;
 	void *context;
 
 	pthread_mutex_lock(&duo_cuda_lock);
-	if (!--stream->refs) {
-		LIST_REMOVE(stream, link);
-		/* fails if the application has destroyed the context */
-		if (cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
-			cuda.stream_close(stream->stream);
-			cuda.pop(&context);
-		}
-		duo_cuda_forget(stream);
-		free(stream);
+	/* the application may free the memory when this returns */
+	if (stream->copies && cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
+		cuda.wait(stream->stream);
+		cuda.pop(&context);
+	}
+	duo_cuda_put(stream);
+	pthread_mutex_unlock(&duo_cuda_lock);
+}
+
+/* Returns a copy with its event, or NULL. The context is current. */
+static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
+{
+	struct duo_cuda_copy *copy;
+
+	pthread_mutex_lock(&duo_cuda_lock);
+	copy = stream->spare;
+	if (copy)
+		stream->spare = copy->next;
+	pthread_mutex_unlock(&duo_cuda_lock);
+	if (copy)
+		return copy;
+	copy = malloc(sizeof(*copy));
+	if (copy && cuda.event_open(&copy->event, DUO_CUDA_DISABLE_TIMING) !=
+		    DUO_CUDA_SUCCESS) {
+		free(copy);
+		return NULL;
+	}
+	if (copy)
+		copy->stream = stream;
+	return copy;
+}
+
+/* It has begun if step is 1, and ended if step is -1. */
+static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
+{
+	struct duo_cuda_stream *stream = copy->stream;
+
+	pthread_mutex_lock(&duo_cuda_lock);
+	stream->copies += (unsigned int) step;
+	if (step > 0) {
+		stream->refs++;
+	} else {
+		copy->next = stream->spare;
+		stream->spare = copy;
+		duo_cuda_put(stream);
 	}
 	pthread_mutex_unlock(&duo_cuda_lock);
 }
 
-int duo_cuda_copy(void *state, void *to, const void *from, size_t len)
+int duo_cuda_start(void *state, void *to, const void *from, size_t len,
+		   struct duo_device_held **held)
 {
-	const struct duo_cuda_stream *stream = state;
+	struct duo_cuda_stream *stream = state;
+	struct duo_cuda_copy *copy;
 	void *context;
-	int ret;
+	int ret = -1;
 
 	if (cuda.push(stream->context) != DUO_CUDA_SUCCESS)
 		return -FI_EIO;
-	ret = cuda.copy((uintptr_t) to, (uintptr_t) from, len, stream->stream);
-	if (ret == DUO_CUDA_SUCCESS)
-		ret = cuda.wait(stream->stream);
+	copy = duo_cuda_copy_get(stream);
+	if (copy) {
+		duo_cuda_copy_count(copy, 1);
+		ret = cuda.copy((uintptr_t) to, (uintptr_t) from, len,
+				stream->stream);
+		if (ret == DUO_CUDA_SUCCESS)
+			ret = cuda.record(copy->event, stream->stream);
+		if (ret != DUO_CUDA_SUCCESS) {
+			cuda.wait(stream->stream);
+			duo_cuda_copy_count(copy, -1);
+		}
+	}
 	cuda.pop(&context);
+	if (ret != DUO_CUDA_SUCCESS)
+		return -FI_EIO;
+	*held = &copy->held;
+	return 0;
+}
+
+int duo_cuda_done(struct duo_device_held *held)
+{
+	struct duo_cuda_copy *copy =
+		duo_container_of(held, struct duo_cuda_copy, held);
+	int ret = cuda.push(copy->stream->context);
+	void *context;
+
+	if (ret == DUO_CUDA_SUCCESS) {
+		ret = cuda.query(copy->event);
+		cuda.pop(&context);
+	}
+	if (ret == DUO_CUDA_NOT_READY)
+		return -FI_EAGAIN;
+	duo_cuda_copy_count(copy, -1);
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
+}
+
+/* Without it, copies are slower: the driver copies through memory of its own. */
+struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
+{
+	struct duo_cuda_stream *stream = state;
+	struct duo_cuda_pin *pin = malloc(sizeof(*pin));
+	void *context;
+	int ret = -1;
+
+	if (!pin)
+		return NULL;
+	if (cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
+		ret = cuda.pin(memory, len, DUO_CUDA_PORTABLE);
+		cuda.pop(&context);
+	}
+	if (ret != DUO_CUDA_SUCCESS) {
+		DUO_INFO(MR, "cannot register %zu bytes of shared memory with "
+			 "CUDA (%d): copies through them are slow\n", len,
+			 ret);
+		free(pin);
+		return NULL;
+	}
+	*pin = (struct duo_cuda_pin) { .stream = stream, .memory = memory };
+	pthread_mutex_lock(&duo_cuda_lock);
+	stream->refs++;
+	pthread_mutex_unlock(&duo_cuda_lock);
+	return &pin->held;
+}
+
+void duo_cuda_unpin(struct duo_device_held *held)
+{
+	struct duo_cuda_pin *pin =
+		duo_container_of(held, struct duo_cuda_pin, held);
+	void *context;
+
+	pthread_mutex_lock(&duo_cuda_lock);
+	if (cuda.push(pin->stream->context) == DUO_CUDA_SUCCESS) {
+		cuda.unpin(pin->memory);
+		cuda.pop(&context);
+	}
+	duo_cuda_put(pin->stream);
+	pthread_mutex_unlock(&duo_cuda_lock);
+	free(pin);
 }

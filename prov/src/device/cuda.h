@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <rdma/fi_domain.h>
 
+#include "device/device.h"
+
 #define DUO_CUDA_LIBRARY "libcuda.so.1"
 
 /* NULL: symbols of this program, for a test. */
@@ -21,6 +23,10 @@ extern const char *duo_cuda_library;
 int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
 		  void **state);
 void duo_cuda_close(void *state);
-int duo_cuda_copy(void *state, void *to, const void *from, size_t len);
+int duo_cuda_start(void *state, void *to, const void *from, size_t len,
+		   struct duo_device_held **copy);
+int duo_cuda_done(struct duo_device_held *copy);
+struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len);
+void duo_cuda_unpin(struct duo_device_held *pin);
 
 #endif /* DUO_DEVICE_CUDA_H */

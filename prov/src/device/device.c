@@ -18,7 +18,8 @@
 static const struct duo_device_iface duo_device_table[] = {
 	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
 	  .open = duo_cuda_open, .close = duo_cuda_close,
-	  .copy = duo_cuda_copy },
+	  .start = duo_cuda_start, .done = duo_cuda_done,
+	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin },
 	{ .id = FI_HMEM_ROCR, .name = "ROCr",
 	  .library = "libhsa-runtime64.so.1" },
 	{ .id = FI_HMEM_ZE, .name = "Level Zero",
@@ -45,7 +46,7 @@ const char *duo_device_unsupported(void)
 	const struct duo_device_iface *iface;
 
 	for (iface = duo_device_ifaces; iface->name; iface++) {
-		if (!iface->copy && duo_device_loaded(iface->library))
+		if (!iface->start && duo_device_loaded(iface->library))
 			return iface->name;
 	}
 	return NULL;
@@ -88,7 +89,7 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 
 	while (iface->name && iface->id != attr->iface)
 		iface++;
-	if (!iface->copy || !attr->iov_count)
+	if (!iface->start || !attr->iov_count)
 		return -FI_ENOSYS;
 	ret = iface->open(attr, attr->mr_iov->iov_base, &mr->device_state);
 	if (!ret)
@@ -126,9 +127,7 @@ void duo_device_forget(struct duo_mr *mr)
 	mr->device = NULL;
 }
 
-/* NULL: host memory. */
-static const struct duo_mr *duo_device_find(const struct duo_domain *domain,
-					    void *desc)
+struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc)
 {
 	const struct duo_mr key = { .mr_fid.mem_desc = desc };
 	struct duo_mr **found;
@@ -150,21 +149,76 @@ bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 	return false;
 }
 
-static int duo_device_copy(const struct duo_mr *mr, void *to, const void *from,
+static int duo_device_start(void *device, void *to, const void *from,
+			    size_t len, void **copy)
+{
+	const struct duo_mr *mr = device;
+	struct duo_device_held *held;
+	int ret = mr->device->start(mr->device_state, to, from, len, &held);
+
+	if (ret)
+		return ret;
+	held->iface = mr->device;
+	*copy = held;
+	return 0;
+}
+
+static int duo_device_done(void *copy)
+{
+	struct duo_device_held *held = copy;
+
+	return held->iface->done(held);
+}
+
+static void *duo_device_pin(void *device, void *memory, size_t len)
+{
+	const struct duo_mr *mr = device;
+	struct duo_device_held *held = mr->device->pin(mr->device_state, memory,
+						       len);
+
+	if (held)
+		held->iface = mr->device;
+	return held;
+}
+
+static void duo_device_unpin(void *pin)
+{
+	struct duo_device_held *held = pin;
+
+	held->iface->unpin(held);
+}
+
+const struct near_device duo_device_near = {
+	.start = duo_device_start,
+	.done = duo_device_done,
+	.pin = duo_device_pin,
+	.unpin = duo_device_unpin,
+};
+
+static int duo_device_copy(struct duo_mr *mr, void *to, const void *from,
 			   size_t len)
 {
-	if (mr && len)
-		return mr->device->copy(mr->device_state, to, from, len);
-	if (len)
+	void *copy = NULL;
+	int ret;
+
+	if (!mr && len)
 		memcpy(to, from, len);
-	return 0;
+	if (!mr || !len)
+		return 0;
+	ret = duo_device_start(mr, to, from, len, &copy);
+	if (ret)
+		return ret;
+	do
+		ret = duo_device_done(copy);
+	while (ret == -FI_EAGAIN);
+	return ret;
 }
 
 static int duo_device_move(const struct duo_domain *domain, bool out,
 			   char *host, const struct iovec *iov,
 			   void *const *desc, size_t len)
 {
-	const struct duo_mr *mr;
+	struct duo_mr *mr;
 	int ret = 0;
 	size_t n;
 

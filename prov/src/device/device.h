@@ -3,14 +3,14 @@
 
 /*
  * Device memory (FI_HMEM): copies between a device and host memory, so that
- * near, which reaches host memory only, carries messages from and to it. The
+ * near, which reaches host memory only, carries messages and RMA of it. The
  * application has the core's descriptors; a region of device memory is found by
  * its descriptor. Host memory has none, or one that is not found.
  *
  * A row of the table for each interface has its calls. fi_mr_regattr() prepares
- * a region; a copy takes no lock but the caller's and waits for no work of the
- * application on the device, so it may be made while a lock is held that the
- * application's callbacks need.
+ * a region. Copies wait for no work of the application on the device, so they
+ * may be made while a lock is held that the application's callbacks need. Those
+ * for RMA are asynchronous; those for messages end before the call returns.
  *
  * Cost: a branch for each message where no device memory is; where there may be
  * some, a search of a tree for each buffer with a descriptor, and for a message
@@ -25,8 +25,17 @@
 #include <sys/uio.h>
 #include <rdma/fi_domain.h>
 
+#include "near/near.h"
+
 struct duo_domain;
 struct duo_mr;
+
+struct duo_device_iface;
+
+/* A copy that has not ended, or host memory that is pinned. */
+struct duo_device_held {
+	const struct duo_device_iface *iface;
+};
 
 struct duo_device_iface {
 	enum fi_hmem_iface id;
@@ -38,12 +47,17 @@ struct duo_device_iface {
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
+	/* Waits for the copies from and to the region first. */
 	void (*close)(void *state);
-	/* One of to and from is the device's. Returns 0 or -FI_EIO. */
-	int (*copy)(void *state, void *to, const void *from, size_t len);
+	/* near_device has them; one of to and from is the device's. */
+	int (*start)(void *state, void *to, const void *from, size_t len,
+		     struct duo_device_held **copy);
+	int (*done)(struct duo_device_held *copy);
+	struct duo_device_held *(*pin)(void *state, void *memory, size_t len);
+	void (*unpin)(struct duo_device_held *pin);
 };
 
-/* Rows without copy() are not supported. A test has a table of its own. */
+/* Rows without start() are not supported. A test has a table of its own. */
 extern const struct duo_device_iface *duo_device_ifaces;
 
 /*
@@ -64,6 +78,10 @@ void duo_device_forget(struct duo_mr *mr);
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
 
+/* Copies for near; a region of device memory is its struct duo_mr. */
+extern const struct near_device duo_device_near;
+/* Returns the region of device memory with that descriptor, or NULL. */
+struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
 /* True if one of the buffers is device memory; desc may be NULL. */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);

@@ -181,15 +181,13 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 
 	if (!peer || (device && !duo_domain_may_stage(domain, info)))
 		return;
-	if (!device && info->caps & FI_HMEM)
-		return;		/* RMA alone: peers read host memory */
 	if (peer->domain_open && peer->domain_open(domain))
 		return;
 	domain->peer = peer;
 	domain->device = device;
 }
 
-/* What opened.c compares an info with. */
+/* Keeps the fields that opened.c compares with an info. */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

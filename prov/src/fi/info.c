@@ -249,7 +249,7 @@ int duo_hints_supported(const struct fi_info *hints)
 
 bool duo_info_device(const struct fi_info *info)
 {
-	return info->caps & FI_HMEM && info->caps & DUO_MESSAGES;
+	return info->caps & FI_HMEM;
 }
 
 /*
@@ -289,7 +289,7 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 
 	if (!duo_params.local_on || core.carries_nothing)
 		return true;
-	return duo_params.local == DUO_PEER_NEAR && !duo_info_device(info) &&
+	return duo_params.local == DUO_PEER_NEAR &&
 	       (duo_near_serves(info) || !(info->caps & DUO_ONESIDED)) &&
 	       (!(info->caps & FI_ATOMIC) || core.cpu_atomics);
 }

@@ -3,8 +3,8 @@
 
 /*
  * Memory is registered with the core; a device's is prepared for copies
- * (device/device.h); and host memory is listed with near, under the core's key,
- * for RMA of local peers (peer/near/onesided.h). Key and descriptor are the
+ * (device/device.h); and it is listed with near, under the core's key, for RMA
+ * of local peers (peer/near/onesided.h). Key and descriptor are the
  * core's, so descriptors go to the core as they are. The object is ours, as it
  * is bound to endpoints of ours.
  */
@@ -147,6 +147,8 @@ static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
 		       uint64_t flags, struct fid_mr **mr_fid)
 {
 	struct duo_mr *mr = duo_mr_alloc(domain_fid, attr->context);
+	struct fi_mr_attr mine = *attr;
+	struct iovec iov;
 	int ret;
 
 	if (!mr)
@@ -156,10 +158,12 @@ static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
 		free(mr);
 		return ret;
 	}
-	ret = duo_device_register(mr, attr);
-	if (!ret && attr->iface == FI_HMEM_SYSTEM && !(flags & DUO_MR_DMABUF))
-		ret = duo_near_region_set(mr, attr->mr_iov, attr->iov_count,
-					  attr->access);
+	duo_mr_attr_iov(&mine, flags, &iov);
+	ret = duo_device_register(mr, &mine);
+	if (!ret && (mr->device || (attr->iface == FI_HMEM_SYSTEM &&
+				    !(flags & DUO_MR_DMABUF))))
+		ret = duo_near_region_set(mr, mine.mr_iov, mine.iov_count,
+					  mine.access);
 	if (ret)
 		duo_mr_close(&mr->mr_fid.fid);
 	else

@@ -234,6 +234,7 @@ bool near_woken(struct near_port *port);
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
+#define NEAR_MAY_DEVICE 2	/* shifted left by this: of device memory */
 
 struct near_region_entry {
 	uint64_t key;
@@ -242,12 +243,13 @@ struct near_region_entry {
 	uint64_t len;
 	uint32_t access;
 	uint32_t used;		/* set by near_table_add() */
+	uint64_t device;	/* for near_device; 0: host memory */
 } __attribute__((aligned(64)));
-
 
 struct near_table;
 
-int near_table_open(struct near_table **table);
+/* staged: it has memory for near_device as well. */
+int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
 /* -ENOKEY: the key is in use; -ENOSPC: too many. */
 int near_table_add(struct near_table *table,
@@ -322,6 +324,8 @@ enum near_verb {
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* NEAR_IOV_MAX at most */
+	/* for near_device, of each; an element is NULL, or all: host memory */
+	void *const *device;
 };
 
 struct near_rma_args {
@@ -350,7 +354,24 @@ struct near_rma_event {
 	uint64_t len;
 };
 
+/*
+ * Copies between host memory and device memory. What device points to is the
+ * embedder's: one of near_rma_bufs, or of near_region_entry.
+ */
+struct near_device {
+	/* Starts a copy. 0: done() tests for its end; or -errno. */
+	int (*start)(void *device, void *to, const void *from, size_t len,
+		     void **copy);
+	/* -EAGAIN: not yet. 0 or -EIO: it has ended, and copy is freed. */
+	int (*done)(void *copy);
+	/* Makes copies from and to this host memory fast. NULL: cannot. */
+	void *(*pin)(void *device, void *memory, size_t len);
+	void (*unpin)(void *pin);
+};
+
 struct near_rma_sink {
+	/* NULL: there is no device memory. */
+	const struct near_device *device;
 	/* An operation of ours that near_rma() left under way has ended. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
@@ -376,7 +397,8 @@ void near_rma_tell(struct near_port *port, bool reads, bool writes);
  * or the peer's is not there. Or what near_send() returns. Operations to one
  * peer take effect in order, and messages that are sent after it arrive after
  * it; what else is to keep to the order of calls says so (NEAR_RMA_BEHIND,
- * NEAR_RMA_HOLD, NEAR_RMA_FENCE).
+ * NEAR_RMA_HOLD, NEAR_RMA_FENCE). Device memory: reads and writes, without
+ * NEAR_RMA_COPY; -EOPNOTSUPP: others; -ENOSPC: too many peers.
  */
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args);

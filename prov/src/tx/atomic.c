@@ -50,14 +50,14 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 
 /* In bytes, in iov; what is more than near takes is counted, and refused. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
-					   const struct fi_ioc *ioc,
-					   size_t count, size_t size)
+					   struct duo_iocs from, size_t size)
 {
 	size_t i;
 
-	for (i = 0; i < count && i < NEAR_IOV_MAX; i++)
-		iov[i] = (struct iovec) { ioc[i].addr, ioc[i].count * size };
-	return (struct near_rma_bufs) { iov, count };
+	for (i = 0; i < from.count && i < NEAR_IOV_MAX; i++)
+		iov[i] = (struct iovec) { from.ioc[i].addr,
+					  from.ioc[i].count * size };
+	return (struct near_rma_bufs) { iov, from.count, from.desc };
 }
 
 /* As duo_onesided_any(); dest is msg->addr. */
@@ -67,14 +67,15 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 {
 	struct iovec local[NEAR_IOV_MAX], with[NEAR_IOV_MAX], to[NEAR_IOV_MAX];
 	size_t size = near_type_size(msg->datatype);
+	const struct duo_iocs mine = {
+		msg->msg_iov, msg->desc,
+		msg->op == FI_ATOMIC_READ ? 0 : msg->iov_count,
+	};
 	struct near_rma_args op = {
 		.verb = msg->rma_iov_count > 1 ? DUO_SEVERAL : verb,
-		.local = duo_iocs_bytes(local, msg->msg_iov,
-					msg->op == FI_ATOMIC_READ ?
-					0 : msg->iov_count, size),
-		.compare = duo_iocs_bytes(with, compare.ioc, compare.count,
-					  size),
-		.result = duo_iocs_bytes(to, result.ioc, result.count, size),
+		.local = duo_iocs_bytes(local, mine, size),
+		.compare = duo_iocs_bytes(with, compare, size),
+		.result = duo_iocs_bytes(to, result, size),
 		.op = (uint8_t) msg->op,
 		.type = (uint8_t) msg->datatype,
 		.data = msg->data,

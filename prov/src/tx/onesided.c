@@ -8,6 +8,7 @@
 
 #include "av/map.h"
 #include "base/log.h"
+#include "device/device.h"
 #include "peer/near/onesided.h"
 #include "tx/onesided.h"
 
@@ -140,6 +141,64 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 	       -FI_EOPNOTSUPP : 0;
 }
 
+/*
+ * Looks the buffers' descriptors up. True if one of the buffers is device memory;
+ * then bufs->device is device[], else NULL.
+ */
+static bool duo_onesided_device(const struct duo_domain *domain,
+				struct near_rma_bufs *bufs, void **device)
+{
+	void *const *desc = domain->device ? bufs->device : NULL;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; desc && i < bufs->count && i < NEAR_IOV_MAX; i++) {
+		device[i] = duo_device_find(domain, desc[i]);
+		any = any || device[i];
+	}
+	bufs->device = any ? device : NULL;
+	return any;
+}
+
+/* An injected write of device memory: a copy of it is written. */
+DUO_COLD int duo_onesided_inject(struct duo_ep *ep,
+					struct near_peer *peer,
+					struct near_rma_args op,
+					void *const *desc)
+{
+	uint8_t copy[DUO_NEAR_INJECT];
+	const struct iovec iov = { copy, op.len };
+
+	if (op.len > sizeof(copy))
+		return -FI_EINVAL;
+	if (duo_device_out(ep->domain, copy, op.local.iov, desc, op.len))
+		return -FI_EIO;
+	op.local = (struct near_rma_bufs) { &iov, 1, NULL };
+	return near_rma(ep->near->port, peer, &op);
+}
+
+/* By near, if it can: no atomic of device memory. */
+static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
+			    struct near_rma_args *op)
+{
+	const struct duo_domain *domain = ep->domain;
+	void *device[NEAR_IOV_MAX], *unused[NEAR_IOV_MAX];
+	void *const *desc = op->local.device;
+	bool any = duo_onesided_device(domain, &op->local, device);
+
+	if (op->about & FI_ATOMIC)
+		any = duo_onesided_device(domain, &op->result, unused) || any;
+	if (op->about & FI_ATOMIC)
+		any = duo_onesided_device(domain, &op->compare, unused) || any;
+	if (near_likely(!any))
+		return near_rma(ep->near->port, peer, op);
+	if (op->about & FI_ATOMIC)
+		return -FI_EOPNOTSUPP;
+	return op->flags & NEAR_RMA_COPY && op->verb == NEAR_WRITE ?
+	       duo_onesided_inject(ep, peer, *op, desc) :
+	       near_rma(ep->near->port, peer, op);
+}
+
 /* By near, under the lock. */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 			     struct near_rma_args *op, uint64_t flags,
@@ -163,7 +222,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 			    (ep->core.carries_nothing ? NEAR_RMA_ASK : 0);
 		if (!quiet && (near->tx_all || flags & FI_COMPLETION))
 			op->about |= FI_COMPLETION;
-		ret = near_rma(near->port, peer, op);
+		ret = duo_onesided_try(ep, peer, op);
 	}
 	if (ret == NEAR_RMA_DONE || duo_onesided_reported(ep, ret))
 		duo_near_onesided_done(ep, peer, op->cookie, op->about,

@@ -6,7 +6,9 @@
  * a struct near_rma_args; duo_onesided() finds out who carries it, and gives it
  * to near, or says that the call is to be forwarded to the core. Keys,
  * addresses in memory and descriptors are the core's; near knows regions under
- * the core's keys and needs no descriptors. Over the core no lock is taken:
+ * the core's keys, and needs the descriptors of device memory only: the bufs of
+ * an op have descriptors as device, until duo_onesided_any() has looked them up.
+ * Over the core no lock is taken:
  * what the core's threading level asks for, the application keeps.
  *
  * Cost: a small write, read or fetch-and-add goes into the peer's ring inline,

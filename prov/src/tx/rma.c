@@ -31,7 +31,7 @@ static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 {
 	struct near_rma_args op = {
 		.verb = msg->rma_iov_count > 1 ? DUO_SEVERAL : verb,
-		.local = { msg->msg_iov, msg->iov_count },
+		.local = { msg->msg_iov, msg->iov_count, msg->desc },
 		.data = msg->data,
 		.about = FI_RMA | (verb == NEAR_READ ? FI_READ : FI_WRITE),
 		.cookie = msg->context,

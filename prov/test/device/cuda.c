@@ -17,7 +17,8 @@
 static char context[2], primary;	/* contexts, by their addresses */
 static void *owner;		/* of the memory; NULL: no context */
 static void *current;
-static int streams, waits, retained;
+static int streams, waits, retained, events;
+static void *pinned;
 static uint64_t in_sync;	/* memory with SYNC_MEMOPS */
 static bool fails;
 static const struct fi_mr_attr attr = { .device.cuda = PRIMARY };
@@ -33,6 +34,12 @@ int cuStreamCreate(void **stream, unsigned int flags);
 int cuStreamDestroy_v2(void *stream);
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t len, void *stream);
 int cuStreamSynchronize(void *stream);
+int cuEventCreate(void **event, unsigned int flags);
+int cuEventDestroy_v2(void *event);
+int cuEventRecord(void *event, void *stream);
+int cuEventQuery(void *event);
+int cuMemHostRegister_v2(void *memory, size_t len, unsigned int flags);
+int cuMemHostUnregister(void *memory);
 
 int cuInit(unsigned int flags)
 {
@@ -118,6 +125,57 @@ int cuStreamSynchronize(void *stream)
 	return 0;
 }
 
+/* An event is the number of queries before it has happened. */
+int cuEventCreate(void **event, unsigned int flags)
+{
+	ck_assert_uint_eq(flags, 2);	/* it takes no time */
+	if (fails)
+		return 1;
+	*event = calloc(1, sizeof(int));
+	events++;
+	return 0;
+}
+
+int cuEventDestroy_v2(void *event)
+{
+	free(event);
+	events--;
+	return 0;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+	ck_assert_ptr_eq(stream, current);
+	*(int *) event = 2;
+	return 0;
+}
+
+int cuEventQuery(void *event)
+{
+	ck_assert_ptr_nonnull(current);
+	if (fails)
+		return 1;
+	return (*(int *) event)-- ? 600 : 0;
+}
+
+int cuMemHostRegister_v2(void *memory, size_t len, unsigned int flags)
+{
+	ck_assert_uint_eq(flags, 1);	/* for each context */
+	ck_assert_ptr_nonnull(current);
+	if (fails)
+		return 1;
+	pinned = memory;
+	return 0;
+}
+
+int cuMemHostUnregister(void *memory)
+{
+	ck_assert_ptr_nonnull(current);
+	ck_assert_ptr_eq(pinned, memory);
+	pinned = NULL;
+	return 0;
+}
+
 static void setup(void)
 {
 	duo_cuda_library = NULL;
@@ -138,22 +196,87 @@ static void teardown(void)
 {
 	ck_assert_int_eq(streams, 0);
 	ck_assert_int_eq(retained, 0);
+	ck_assert_int_eq(events, 0);
 	ck_assert_ptr_null(current);
+	ck_assert_ptr_null(pinned);
 }
 
 UNIT_CASE("cuda", setup, teardown);
 
+static int until_done(struct duo_device_held *copy)
+{
+	int ret, polls = 0;
+
+	while ((ret = duo_cuda_done(copy)) == -FI_EAGAIN)
+		polls++;
+	ck_assert_ptr_null(current);
+	if (!ret)
+		ck_assert_int_eq(polls, 2);
+	return ret;
+}
+
 UNIT_TEST(copies)
 {
 	void *state = open_region();
-	char to[8] = "";
+	struct duo_device_held *copy, *second;
+	char to[8] = "", too[8] = "";
 
 	ck_assert_uint_eq(in_sync, (uintptr_t) context);
-	ck_assert_int_eq(duo_cuda_copy(state, to, "copied", 7), 0);
+	ck_assert_int_eq(duo_cuda_start(state, to, "copied", 7, &copy), 0);
+	ck_assert_int_eq(duo_cuda_start(state, too, "too", 4, &second), 0);
+	ck_assert_int_eq(until_done(second), 0);
+	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_str_eq(to, "copied");
-	ck_assert_int_eq(waits, 1);
+	ck_assert_str_eq(too, "too");
+	ck_assert_int_eq(events, 2);
+	ck_assert_int_eq(waits, 0);
+	duo_cuda_close(state);
+}
+
+/* At its start, and when it is under way. */
+UNIT_TEST(copy_fails)
+{
+	void *state = open_region();
+	struct duo_device_held *copy, *lost;
+	char to[8];
+
 	fails = true;
-	ck_assert_int_eq(duo_cuda_copy(state, to, "lost", 5), -FI_EIO);
+	ck_assert_int_eq(duo_cuda_start(state, to, "lost", 5, &copy), -FI_EIO);
+	fails = false;
+	ck_assert_int_eq(duo_cuda_start(state, to, "begun", 6, &copy), 0);
+	fails = true;
+	ck_assert_int_eq(duo_cuda_start(state, to, "lost", 5, &lost), -FI_EIO);
+	ck_assert_int_eq(until_done(copy), -FI_EIO);
+	fails = false;
+	duo_cuda_close(state);
+}
+
+/* The region's memory is the application's again, the stream stays for the copy. */
+UNIT_TEST(closed_while_copied)
+{
+	void *state = open_region();
+	struct duo_device_held *copy, *pin;
+	char to[8], memory[64];
+
+	pin = duo_cuda_pin(state, memory, sizeof(memory));
+	ck_assert_ptr_nonnull(pin);
+	ck_assert_int_eq(duo_cuda_start(state, to, "copied", 7, &copy), 0);
+	duo_cuda_close(state);
+	ck_assert_int_eq(waits, 1);
+	ck_assert_int_eq(streams, 1);
+	ck_assert_int_eq(until_done(copy), 0);
+	ck_assert_int_eq(streams, 1);
+	ck_assert_ptr_eq(pinned, memory);
+	duo_cuda_unpin(pin);
+}
+
+UNIT_TEST(not_pinned)
+{
+	void *state = open_region();
+	char memory[64];
+
+	fails = true;
+	ck_assert_ptr_null(duo_cuda_pin(state, memory, sizeof(memory)));
 	fails = false;
 	duo_cuda_close(state);
 }

@@ -140,7 +140,7 @@ UNIT_TEST(none_left_for_regions)
 	struct near_table *table, *other;
 	int ret;
 
-	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_table_open(&table, true), 0);
 	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
 	do {
 		entry.key++;
@@ -150,7 +150,7 @@ UNIT_TEST(none_left_for_regions)
 	ck_assert_uint_gt(entry.key, 10);
 	ck_assert_ptr_null(near_table_find(table, entry.key));
 	ck_assert_ptr_nonnull(near_table_find(table, entry.key - 1));
-	ck_assert_int_eq(near_table_open(&other), -ENOMEM);
+	ck_assert_int_eq(near_table_open(&other, true), -ENOMEM);
 	near_table_close(table);
 }
 
@@ -236,7 +236,7 @@ UNIT_TEST(no_long_files)
 
 	setrlimit(RLIMIT_FSIZE, &limit);
 	ck_assert_int_eq(open_again(), -EFBIG);
-	ck_assert_int_eq(near_table_open(&table), -EFBIG);
+	ck_assert_int_eq(near_table_open(&table, true), -EFBIG);
 }
 
 /*

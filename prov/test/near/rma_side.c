@@ -5,6 +5,7 @@
 
 struct side a, b;
 struct near_peer *to_b;
+struct near_device side_device;
 uint8_t *memory, *local;
 
 static struct side *side_of(void *ctx)
@@ -32,14 +33,14 @@ static void side_event(void *ctx, const struct near_rma_event *event)
 }
 
 static const struct near_rma_sink side_sink = {
-	.done = side_done, .event = side_event,
+	.done = side_done, .event = side_event, .device = &side_device,
 };
 
 static void side_open(struct side *side, bool no_cma)
 {
 	memset(side, 0, sizeof(*side));
 	side->rig = rig_open(no_cma);
-	ck_assert_int_eq(near_table_open(&side->table), 0);
+	ck_assert_int_eq(near_table_open(&side->table, true), 0);
 	ck_assert_int_eq(near_rma_open(side->rig->port, &side_sink,
 				       side->table), 0);
 	near_address(side->rig->port, &side->rig->addr);

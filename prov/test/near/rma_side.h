@@ -8,7 +8,7 @@
 #include "near/rma/ops.h"
 #include "unit.h"
 
-#define SIDE_LARGE (3 * NEAR_STEP + 777)
+#define SIDE_LARGE (5 * NEAR_STEP + 777)
 #define SIDE_KEY 0x1234567890abcdefu
 #define SIDE_START 0x1000u	/* what the region's first byte is called */
 
@@ -26,6 +26,7 @@ struct side {
 
 extern struct side a, b;
 extern struct near_peer *to_b;
+extern struct near_device side_device;	/* of both: a test fills it in */
 extern uint8_t *memory, *local;	/* b's region, a's buffer: SIDE_LARGE each */
 
 /* Reads and writes are done by a; by b. */

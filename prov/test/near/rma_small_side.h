@@ -46,9 +46,9 @@ static inline bool try(struct small what)
 	const struct iovec iov = { what.buf, what.args.len };
 	const struct iovec to = { what.result, what.args.len };
 
-	what.args.local = (struct near_rma_bufs) { &iov, 1 };
+	what.args.local = (struct near_rma_bufs) { &iov, 1, NULL };
 	if (what.result)
-		what.args.result = (struct near_rma_bufs) { &to, 1 };
+		what.args.result = (struct near_rma_bufs) { &to, 1, NULL };
 	return near_rma_is_small(&what.args) &&
 	       near_rma_small(a.rig->port, to_b, &what.args);
 }

@@ -141,7 +141,7 @@ UNIT_TEST(two_targets)
 		.memory = (uintptr_t)theirs, .len = sizeof(theirs),
 	};
 
-	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_table_open(&table, true), 0);
 	ck_assert_int_eq(near_rma_open(third->port, rma_of(&b)->sink, table),
 			 0);
 	ck_assert_int_eq(near_table_add(table, &entry), 0);

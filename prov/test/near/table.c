@@ -17,7 +17,7 @@ static struct near_table_view *view;
 
 static void setup(void)
 {
-	ck_assert_int_eq(near_table_open(&table), 0);
+	ck_assert_int_eq(near_table_open(&table, true), 0);
 	ck_assert_int_eq(near_table_view_open(&view, dup(table->fd),
 					      table->shared->nonce), 0);
 }

@@ -78,7 +78,8 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 	op->args.data = 0;
 	op->args.op = args->op;
 	op->args.type = args->type;
-	op->args.local = (struct near_rma_bufs) { op->local, 1 };
+	op->args.local.iov = op->local;
+	op->args.local.count = 1;
 	op->local[0] = (struct iovec) { args->local.iov->iov_base, args->len };
 	if (copy) {
 		near_copy_small(op->kept, args->local.iov->iov_base,
@@ -86,7 +87,8 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 		op->local[0].iov_base = op->kept;
 	}
 	if (!near_rma_offered(args->verb)) {
-		op->args.result = (struct near_rma_bufs) { op->result, 1 };
+		op->args.result.iov = op->result;
+		op->args.result.count = 1;
 		op->result[0] = (struct iovec) { args->result.iov->iov_base,
 						 args->len };
 	}

@@ -12,6 +12,14 @@
 
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
+#include "near/rma/stage.h"
+
+/* Messages go on, unless one of the operations before them has not ended. */
+static void near_rma_ungate(const struct near_rma_peer *at)
+{
+	if (near_list_empty(&at->queue) && !at->staged)
+		near_tx_open_gate(&at->peer->tx, NEAR_GATE_QUEUE);
+}
 
 static void near_rma_unqueue(struct near_rma_op *op)
 {
@@ -19,8 +27,7 @@ static void near_rma_unqueue(struct near_rma_op *op)
 		return;
 	near_list_remove(&op->link);
 	op->queued = false;
-	if (near_list_empty(&op->to->queue))
-		near_tx_open_gate(&op->to->peer->tx, NEAR_GATE_QUEUE);
+	near_rma_ungate(op->to);
 }
 
 void near_rma_end_more(struct near_rma_op *op, int err)
@@ -34,8 +41,12 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 		at->unanswered--;
 		at->expect -= op->expect;
 		/* an offered one is answered at once; another may be reading */
-		if (op->args.verb == NEAR_READ && !op->offered)
+		if (op->args.verb == NEAR_READ && !op->offered && !op->staged)
 			at->reading = false;
+		if (op->staged) {
+			at->staged--;
+			near_rma_ungate(at);
+		}
 	}
 	free(op->copy);
 }
@@ -181,6 +192,13 @@ static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 
 	if (near_rma_must_wait(op))
 		return -EAGAIN;
+	if (op->staged) {
+		ret = near_stage_issue(port, op);
+		if (!ret)
+			near_rma_unqueue(op);
+		near_stage_step(port, at);
+		return ret;
+	}
 	if (near_rma_asks(port, op))
 		return near_rma_ask_on(port, op);
 	if (at->unanswered)
@@ -275,6 +293,12 @@ static int near_rma_answer_take(struct near_port *port,
 		near_rma_end(port, op, 0);
 		return 0;
 	}
+	if (near_unlikely(!op->small && op->staged)) {
+		if (near_stage_answered(port, op, answer.offset, (int)err))
+			return 0;
+		near_lane_broken(port, lane, "reply offset", answer.offset);
+		return -EPROTO;
+	}
 	if (!err && !near_rma_take(op, &answer)) {
 		near_lane_broken(port, lane, "reply length", answer.len);
 		return -EPROTO;
@@ -312,7 +336,7 @@ static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 		return to;
 	near_iov_out(to, bufs->iov, 0, len);
 	iov[0] = (struct iovec) { to, len };
-	*bufs = (struct near_rma_bufs) { iov, 1 };
+	*bufs = (struct near_rma_bufs) { iov, 1, NULL };
 	return to + len;
 }
 
@@ -321,6 +345,11 @@ static int near_rma_keep(struct near_rma_op *op)
 	struct near_rma_args *args = &op->args;
 	unsigned int operands = near_rma_operands(args->verb, args->op);
 	size_t size = args->len * operands;
+
+	if (args->local.device)
+		args->local.device = memcpy(op->device, args->local.device,
+					    args->local.count *
+					    sizeof(*op->device));
 	uint8_t *to = op->kept;
 
 	op->copy = NULL;
@@ -357,26 +386,27 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	op->sent = op->answered = 0;
 	op->expect = 0;
 	op->begun = op->queued = false;
-	op->offered = op->small = false;
+	op->offered = op->small = op->staged = false;
 	return op;
 }
 
-/* Behind all others, and as much of it as can be now. */
-static int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
-			  const struct near_rma_args *args)
+int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args, bool staged)
 {
 	struct near_rma_op *op = near_rma_op(port, at, args);
 
 	if (!op)
 		return -EAGAIN;
 	op->queued = true;
+	op->staged = staged;
+	op->err = 0;
 	near_peer_hold(at->peer);
 	near_list_append(&at->queue, &op->link);
 	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
-	    near_rma_asks(port, op))
-		near_rma_ask_on(port, op);
-	if (!near_list_empty(&at->queue))
+	    (staged || near_rma_asks(port, op)))
+		near_rma_go(port, op);
+	if (!near_rma_waits(at))
 		near_rma_wake(port, at);
 	return 0;
 }
@@ -415,7 +445,7 @@ static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 	ret = near_rma_offer(port, at, args);
 	if (ret == -EPERM)
 		ret = near_rma_at_once(port, at, args, memory);
-	return ret == -EPERM ? near_rma_queue(port, at, args) : ret;
+	return ret == -EPERM ? near_rma_queue(port, at, args, false) : ret;
 }
 
 int near_rma(struct near_port *port, struct near_peer *peer,
@@ -425,7 +455,8 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 	uint64_t memory;
 	int ret;
 
-	if (near_rma_is_small(args) && near_rma_small(port, peer, args))
+	if (near_rma_is_small(args) && !args->local.device &&
+	    near_rma_small(port, peer, args))
 		return 0;
 	if (near_unlikely(!peer->tx.slots)) {
 		ret = near_connect(port, peer);
@@ -437,7 +468,11 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return -EAGAIN;
 	if (near_unlikely(peer->dying))
 		return -ECONNRESET;
+	if (near_unlikely(args->local.device))
+		return near_rma_stage(port, at, args);
 	ret = near_rma_look(at, args, &memory);
+	if (near_unlikely(ret == -EACCES) && at->view->known.device)
+		return near_rma_stage(port, at, args);
 	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_ASK))
 		return ret;
 	return near_rma_begin(port, at, args, memory);

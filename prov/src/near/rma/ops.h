@@ -60,6 +60,10 @@ bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 bool near_rma_must_wait(const struct near_rma_op *op);
 
+/* issue.c: behind all others, and as much of it as can be now */
+int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args, bool staged);
+
 /* direct.c: reads and writes that the peer has nothing to do with */
 /*
  * Where the operation goes to, as the peer's table has it now. What
@@ -81,5 +85,15 @@ bool near_rma_direct_can(const struct near_port *port,
 int near_rma_request(struct near_port *port, struct near_lane *lane,
 		     const struct near_slot *slot, uint64_t word);
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
+/* A reply joins those that are owed, and is sent if it can be. */
+void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
+		  struct near_rma_reply *reply);
+/* len bytes of data, from the reply's offset on; false: there is no room. */
+bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
+		     const struct near_rma_reply *reply, const void *data,
+		     size_t len);
+/* At the end of an operation that we did, or whose offer was withdrawn. */
+void near_rma_over(struct near_port *port, struct near_peer *peer,
+		   const struct near_rma_slot *ask);
 
 #endif /* NEAR_RMA_OPS_H */

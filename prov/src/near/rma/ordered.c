@@ -30,7 +30,8 @@ bool near_rma_must_wait(const struct near_rma_op *op)
 	if (op->begun || op->sent)
 		return false;
 	return (op->args.flags & NEAR_RMA_FENCE &&
-		(at->unanswered || at->peer->large)) || at->reading;
+		(at->unanswered || at->peer->large)) || at->reading ||
+	       (at->staged && !op->staged);
 }
 
 bool near_rma_busy(const struct near_peer *peer)

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "near/rma/ops.h"
+#include "near/rma/stage.h"
 
 /* No peer of ours would say so. */
 static bool near_rma_cannot_be(const struct near_rma_slot *ask)
@@ -44,9 +45,8 @@ static void near_rma_event(struct near_port *port, struct near_peer *peer,
 	port->rma->sink->event(port->ctx, &event);
 }
 
-/* At the end of an operation that we did, or whose offer was withdrawn. */
-static void near_rma_over(struct near_port *port, struct near_peer *peer,
-			  const struct near_rma_slot *ask)
+void near_rma_over(struct near_port *port, struct near_peer *peer,
+		   const struct near_rma_slot *ask)
 {
 	if (ask->flags & NEAR_RMA_DATA ||
 	    (ask->total &&
@@ -103,8 +103,8 @@ static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
 	}
 }
 
-static void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
-			 struct near_rma_reply *reply)
+void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
+		  struct near_rma_reply *reply)
 {
 	near_list_append(&at->replies, &reply->link);
 	at->owe++;
@@ -134,6 +134,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	uint8_t *memory;
 
 	reply->verb = ask->verb;
+	reply->staged = false;
+	reply->copy = NULL;
 	reply->id = ask->id;
 	reply->offset = reply->len = 0;
 	reply->key = ask->key;
@@ -346,14 +348,16 @@ static int near_rma_serve_slot(struct near_port *port, struct near_lane *lane,
 int near_rma_request(struct near_port *port, struct near_lane *lane,
 		     const struct near_slot *slot, uint64_t word)
 {
-	return near_likely(near_serve_small(port, lane, slot, word)) ? 0 :
+	if (near_likely(near_serve_small(port, lane, slot, word)))
+		return 0;
+	return slot->rma.flags & NEAR_RMA_STAGED ?
+	       near_stage_request(port, lane, slot) :
 	       near_rma_serve_slot(port, lane, slot, word);
 }
 
-/* len bytes of data, from offset on; false: there is no room. */
-static bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
-			    const struct near_rma_reply *reply,
-			    const void *data, size_t len)
+bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
+		     const struct near_rma_reply *reply, const void *data,
+		     size_t len)
 {
 	struct near_tx *tx = &at->peer->tx;
 	struct near_slot *slot = near_control_slot(port, at->peer);
@@ -423,7 +427,9 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at)
 	while (!near_list_empty(&at->replies)) {
 		reply = near_container(at->replies.next, struct near_rma_reply,
 				       link);
-		if (reply->verb == NEAR_READ && !reply->err)
+		if (near_unlikely(reply->staged))
+			over = near_stage_reply(port, at, reply);
+		else if (reply->verb == NEAR_READ && !reply->err)
 			over = near_rma_read_on(port, at, reply);
 		else
 			over = near_rma_answer(port, at, reply, reply->bytes,

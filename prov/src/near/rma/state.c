@@ -10,6 +10,7 @@
 #include "base/proc.h"
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
+#include "near/rma/stage.h"
 
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 {
@@ -42,7 +43,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 	if (near_unlikely(!at->view && !at->view_tried && region)) {
 		at->view_tried = true;
 		fd = near_peer_open(at->peer, NEAR_GIVEN_TABLE,
-				    region->table_fd, O_RDONLY);
+				    region->table_fd, O_RDWR);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
 			close(fd);	/* the target does it then */
 			fd = -1;
@@ -85,6 +86,8 @@ static int near_rma_peer_step(struct near_port *port,
 	if (near_unlikely(!near_rma_waits(at))) {
 		n = 1;
 		near_rma_reply_all(port, at);
+		if (at->due)
+			near_stage_step(port, at);
 		near_rma_issue(port, at);
 	}
 	if (at->offers)
@@ -129,6 +132,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	struct near_rma_op *op;
 	uint32_t i = 0;
 
+	near_stage_close(at);
 	while (!near_list_empty(&at->replies)) {
 		reply = near_container(at->replies.next, struct near_rma_reply,
 				       link);
@@ -147,6 +151,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 static void near_rma_forget(struct near_peer *peer)
 {
 	near_rma_sleep(peer->rma);
+	near_stage_close(peer->rma);
 	near_rma_view_drop(peer->rma);
 	free(peer->rma);
 }

@@ -15,6 +15,7 @@
 
 #define NEAR_RMA_OPS (1u << 16)
 #define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: of the slot itself */
+#define NEAR_RMA_STAGED 0x40u	/* in a chunk: stage.h */
 #define NEAR_RMA_KEPT 256	/* bytes that need no allocation */
 #define NEAR_RMA_PART 256	/* bytes of an atomic's part */
 #define NEAR_RMA_EXPECT 512	/* answers that we wait for, of one peer */
@@ -52,6 +53,10 @@ struct near_rma_peer {
 	uint64_t offered_ns;		/* since when the first waits; 0: unknown */
 	uint32_t skip;			/* so many are not offered */
 	uint32_t next_skip;
+	/* stage.c */
+	struct near_staging *staging;	/* NULL: no device memory so far */
+	uint32_t staged;		/* operations, begun */
+	uint32_t due;			/* chunks that polls take on */
 	struct near_link queue;		/* ours, not wholly issued, in order */
 	struct near_link replies;
 };
@@ -71,11 +76,14 @@ struct near_rma_op {
 	bool queued;
 	bool offered;
 	bool small;			/* inline.h: it is no more than a slot */
+	bool staged;			/* stage.h */
+	int err;			/* of one that is staged */
 	uint8_t *copy;			/* allocated */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
+	void *device[NEAR_IOV_MAX];	/* of local */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
 
@@ -90,6 +98,9 @@ struct near_rma_reply {
 	uint64_t len;			/* of these; reads: of all */
 	uint64_t key;			/* reads */
 	uint64_t addr;
+	bool staged;			/* stage.h: */
+	void *copy;			/* that has not ended; or NULL */
+	struct near_rma_slot ask;
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
@@ -99,7 +110,8 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /* Its next steps wait for the peer: near_port.watch, a slot, or the clock. */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
-	return near_list_empty(&at->queue) && near_list_empty(&at->replies);
+	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
+	       !at->due;
 }
 
 /* The state of a peer, made at need; NULL: no memory. */

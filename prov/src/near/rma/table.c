@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "near/link/copy.h"
@@ -35,13 +36,45 @@ near_table_shared(const struct near_table *table)
 	return (struct near_region_entry *)(table->shared + 1);
 }
 
-static int near_table_create(struct near_table *table)
+off_t near_table_stage(int index)
+{
+	size_t first = near_table_size(NEAR_TABLE_MAX_BITS) / NEAR_STAGE + 1;
+
+	return (off_t)(first + (size_t)index) * NEAR_STAGE;
+}
+
+int near_table_stage_get(struct near_table *table)
+{
+	int i;
+
+	for (i = 0; i < NEAR_STAGES; i++) {
+		if (table->stages[i / 64] >> i % 64 & 1)
+			continue;
+		if (near_region_reserve(table->fd, (size_t)near_table_stage(i),
+					NEAR_STAGE))
+			return -ENOMEM;
+		table->stages[i / 64] |= 1ULL << i % 64;
+		return i;
+	}
+	return -ENOSPC;
+}
+
+void near_table_stage_put(struct near_table *table, int index)
+{
+	near_region_clear(table->fd, (size_t)near_table_stage(index),
+			  NEAR_STAGE);
+	table->stages[index / 64] &= ~(1ULL << index % 64);
+}
+
+static int near_table_create(struct near_table *table, bool staged)
 {
 	size_t size = near_table_size(NEAR_TABLE_MAX_BITS);
 	uint64_t nonce;
 	void *map;
 
-	table->fd = near_region_file("near regions", size,
+	table->fd = near_region_file("near regions", staged ?
+				     (size_t)near_table_stage(NEAR_STAGES) :
+				     size,
 				     near_table_size(NEAR_TABLE_MIN_BITS));
 	if (table->fd < 0)
 		return table->fd;
@@ -59,7 +92,7 @@ static int near_table_create(struct near_table *table)
 	return 0;
 }
 
-int near_table_open(struct near_table **table_out)
+int near_table_open(struct near_table **table_out, bool staged)
 {
 	struct near_table *table = calloc(1, sizeof(*table));
 	int ret;
@@ -69,7 +102,7 @@ int near_table_open(struct near_table **table_out)
 	table->bits = NEAR_TABLE_MIN_BITS;
 	table->own = calloc(1u << table->bits, sizeof(*table->own));
 	table->fd = -1;
-	ret = table->own ? near_table_create(table) : -ENOMEM;
+	ret = table->own ? near_table_create(table, staged) : -ENOMEM;
 	if (ret) {
 		near_table_close(table);
 		return ret;
@@ -230,7 +263,7 @@ int near_table_view_open(struct near_table_view **view_out, int fd,
 	view->fd = fd;
 	view->generation = UINT64_MAX;
 	ret = near_region_check_file(view->fd, &size);
-	if (!ret && size != near_table_size(NEAR_TABLE_MAX_BITS))
+	if (!ret && size < near_table_size(NEAR_TABLE_MAX_BITS))
 		ret = -ENOENT;
 	if (!ret)
 		ret = near_table_view_map(view, NEAR_TABLE_MIN_BITS);
@@ -251,6 +284,14 @@ void near_table_view_close(struct near_table_view *view)
 		munmap((void *)view->head, near_table_size(view->bits));
 	close(view->fd);
 	free(view);
+}
+
+bool near_table_view_has(const struct near_table_view *view, int index)
+{
+	struct stat st;
+
+	return !fstat(view->fd, &st) && index < NEAR_STAGES &&
+	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
 /* A copy of the entry, whatever it is worth: the caller knows by generation. */

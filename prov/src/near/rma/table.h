@@ -19,6 +19,11 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
+/* Memory for copies of device memory, for a peer each; see stage.h. */
+#define NEAR_STAGES 256
+#define NEAR_STAGE (2u << 20)
+#define NEAR_STAGE_CHUNK (256u << 10)
+
 /* In shared memory. */
 struct near_table_head {
 	uint32_t magic;
@@ -33,7 +38,14 @@ struct near_table {
 	uint32_t bits;
 	uint32_t count;
 	int fd;
+	uint64_t stages[NEAR_STAGES / 64];	/* in use, a bit each */
 };
+
+/* Where a stage is in the table's file. */
+off_t near_table_stage(int index);
+/* Takes a stage and its memory. Returns its index or -ENOSPC or -ENOMEM. */
+int near_table_stage_get(struct near_table *table);
+void near_table_stage_put(struct near_table *table, int index);
 
 static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 {
@@ -69,6 +81,8 @@ struct near_table_view {
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
+/* Does the file have that stage? */
+bool near_table_view_has(const struct near_table_view *view, int index);
 /* 0; -EKEYREJECTED: no such key; -EAGAIN: it is being changed. */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);

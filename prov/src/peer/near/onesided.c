@@ -8,6 +8,7 @@
 
 #include "av/map.h"
 #include "base/log.h"
+#include "device/device.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
 #include "peer/near/near_ep.h"
@@ -55,6 +56,7 @@ static void duo_near_onesided_event(void *ctx,
 }
 
 static const struct near_rma_sink duo_near_onesided_sink = {
+	.device = &duo_device_near,
 	.done = duo_near_onesided_done,
 	.event = duo_near_onesided_event,
 };
@@ -107,7 +109,8 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	if (ep->near->onesided)
+	/* a small one does not look at its descriptor */
+	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_tell(ep);
 }

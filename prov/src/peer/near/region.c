@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions that local peers use over near: those of host memory in one
- * piece, under the core's key and by the core's way of naming addresses.
+ * Memory regions that local peers use over near: those in one piece, of host
+ * memory or of device memory, under the core's key and by the core's way of
+ * naming addresses.
  */
 
 #include <errno.h>
@@ -49,12 +50,12 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 	struct near_table *table = NULL;
 	int ret = 0;
 
-	if (domain->peer != &duo_peer_near || domain->device ||
+	if (domain->peer != &duo_peer_near ||
 	    (!needed && !duo_near_serves(info)))
 		return 0;
 	duo_lock(&domain->lock);
 	if (!domain->table)
-		ret = near_table_open(&table);
+		ret = near_table_open(&table, domain->device);
 	if (!ret && table) {
 		domain->virt_addrs =
 			duo_near_virt_addrs(info->domain_attr->mr_mode);
@@ -92,6 +93,10 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 		.len = iov->iov_len,
 		.access = duo_near_access(access),
 	};
+	if (mr->device) {
+		mr->region.access <<= NEAR_MAY_DEVICE;
+		mr->region.device = (uintptr_t) mr;
+	}
 	return duo_near_region_list(mr);
 }
 

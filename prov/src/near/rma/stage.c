@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Reads and writes of device memory, both ends; see stage.h. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "near/rma/inline.h"
+#include "near/rma/ops.h"
+#include "near/rma/stage.h"
+
+static struct near_staging *near_staging(struct near_port *port,
+					 struct near_rma_peer *at)
+{
+	struct near_staging *staging = at->staging;
+
+	if (staging)
+		return staging;
+	staging = calloc(1, sizeof(*staging));
+	if (!staging)
+		return NULL;
+	staging->device = port->rma->sink->device;
+	staging->table = port->rma->table;
+	at->staging = staging;
+	return staging;
+}
+
+static int near_stage_map(struct near_stage *stage, int fd, int index)
+{
+	void *map = mmap(NULL, NEAR_STAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 fd, near_table_stage(index));
+
+	if (map == MAP_FAILED)
+		return -errno;
+	madvise(map, NEAR_STAGE, MADV_DONTDUMP);
+	stage->memory = map;
+	stage->index = index;
+	return 0;
+}
+
+static void near_stage_unmap(const struct near_staging *staging,
+			     struct near_stage *stage)
+{
+	if (!stage->memory)
+		return;
+	if (stage->pin)
+		staging->device->unpin(stage->pin);
+	munmap(stage->memory, NEAR_STAGE);
+	*stage = (struct near_stage) { .memory = NULL };
+}
+
+/* Opens a stage of our table, for operations of ours on the peer's memory. */
+static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_staging *staging = near_staging(port, at);
+	int index, ret;
+
+	if (!staging)
+		return -EAGAIN;
+	if (staging->ours.memory)
+		return 0;
+	index = near_table_stage_get(staging->table);
+	if (index < 0)
+		return index;
+	ret = near_stage_map(&staging->ours, staging->table->fd, index);
+	if (ret)
+		near_table_stage_put(staging->table, index);
+	return ret;
+}
+
+/* Opens the peer's stage, for its operations on our memory. */
+static int near_stage_open_theirs(struct near_rma_peer *at, int index)
+{
+	struct near_stage *stage = &at->staging->theirs;
+	const struct near_table_view *view;
+
+	if (stage->memory)
+		return stage->index == index ? 0 : -EPROTO;
+	view = near_rma_view(at);
+	if (!view)
+		return -EMFILE;
+	return near_table_view_has(view, index) ?
+	       near_stage_map(stage, view->fd, index) : -EPROTO;
+}
+
+/* Starts a copy between host memory of the stage and memory of the device. */
+static int near_stage_copy(struct near_staging *staging,
+			   struct near_stage *stage, void *device, void *to,
+			   const void *from, size_t len, void **copy)
+{
+	if (!device) {
+		memcpy(to, from, len);
+		return 0;
+	}
+	if (!stage->pinned)
+		stage->pin = staging->device->pin(device, stage->memory,
+						  NEAR_STAGE);
+	stage->pinned = true;
+	return staging->device->start(device, to, from, len, copy);
+}
+
+/* Copies a part of the local buffers into its chunk, or from it. */
+static int near_chunk_copy(struct near_staging *staging,
+			   struct near_chunk *chunk, bool out)
+{
+	uint32_t index = (uint32_t)(chunk - staging->chunk), i;
+	uint8_t *at = staging->ours.memory + index * NEAR_STAGE_CHUNK, *local;
+	const struct near_rma_bufs *bufs = &chunk->op->args.local;
+	size_t skip = chunk->offset, left = chunk->len, n;
+	void *device;
+	int ret = 0;
+
+	for (i = 0; !ret && left && i < bufs->count; i++) {
+		n = bufs->iov[i].iov_len;
+		if (skip >= n) {
+			skip -= n;
+			continue;
+		}
+		n = n - skip < left ? n - skip : left;
+		local = (uint8_t *)bufs->iov[i].iov_base + skip;
+		device = bufs->device ? bufs->device[i] : NULL;
+		ret = near_stage_copy(staging, &staging->ours, device,
+				      out ? at : local, out ? local : at, n,
+				      &chunk->copy[i]);
+		skip = 0;
+		at += n;
+		left -= n;
+	}
+	return ret;
+}
+
+/* Tests whether the chunk's copies have ended. */
+static bool near_chunk_copied(const struct near_staging *staging,
+			      struct near_chunk *chunk)
+{
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < NEAR_IOV_MAX; i++) {
+		if (!chunk->copy[i])
+			continue;
+		ret = staging->device->done(chunk->copy[i]);
+		if (ret == -EAGAIN)
+			return false;
+		chunk->copy[i] = NULL;
+		if (ret)
+			chunk->op->err = -ret;
+	}
+	return true;
+}
+
+/* Looks the key up, of host memory as well as of a device's. */
+static int near_stage_look(struct near_rma_peer *at,
+			   const struct near_rma_args *args)
+{
+	uint32_t access = near_rma_access(args->verb, args->op);
+	struct near_region_entry entry;
+	uint64_t memory;
+	int ret;
+
+	if (!near_rma_view(at))
+		return -ENOENT;
+	ret = near_table_view_find(at->view, args->key, &entry);
+	if (ret)
+		return ret;
+	return near_region_check(&entry, args->addr, args->len, entry.device ?
+				 access << NEAR_MAY_DEVICE : access, &memory);
+}
+
+int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args)
+{
+	int ret;
+
+	if (args->verb != NEAR_WRITE && args->verb != NEAR_READ)
+		return -EOPNOTSUPP;
+	ret = near_stage_look(at, args);
+	if (!ret)
+		ret = near_stage_open(port, at);
+	return ret ? ret : near_rma_queue(port, at, args, true);
+}
+
+static void near_stage_begin(struct near_rma_op *op)
+{
+	op->begun = true;
+	op->to->unanswered++;
+	op->to->staged++;
+}
+
+int near_stage_issue(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	struct near_staging *staging = at->staging;
+	struct near_chunk *chunk;
+	int ret;
+
+	if (!op->begun && at->unanswered != at->staged)
+		return -EAGAIN;
+	if (!op->begun)
+		near_stage_begin(op);
+	while (op->sent < op->args.len) {
+		if (staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
+			return -EAGAIN;
+		chunk = &staging->chunk[staging->filled++ % NEAR_STAGE_CHUNKS];
+		chunk->op = op;
+		chunk->state = NEAR_CHUNK_FILLS;
+		chunk->offset = op->sent;
+		chunk->len = op->args.len - op->sent;
+		if (chunk->len > NEAR_STAGE_CHUNK)
+			chunk->len = NEAR_STAGE_CHUNK;
+		ret = op->args.verb == NEAR_READ ? 0 :
+		      near_chunk_copy(staging, chunk, true);
+		if (ret) {		/* nothing of the remainder is posted */
+			op->err = -ret;
+			chunk->len = op->args.len - op->sent;
+		}
+		op->sent += chunk->len;
+		at->due++;
+	}
+	return 0;
+}
+
+/* Posts the request for a chunk that is filled. false: not now. */
+static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
+			    struct near_chunk *chunk)
+{
+	struct near_staging *staging = at->staging;
+	const struct near_rma_args *args = &chunk->op->args;
+	struct near_slot *slot;
+
+	if (!near_chunk_copied(staging, chunk))
+		return false;
+	if (chunk->op->err) {
+		chunk->state = NEAR_CHUNK_ENDED;
+		at->due--;
+		return true;
+	}
+	slot = near_control_slot(port, at->peer);
+	if (!slot)
+		return false;
+	slot->tag = args->addr;
+	slot->rma = (struct near_rma_slot) {
+		.key = args->key,
+		.id = near_pool_id(chunk->op),
+		.total = args->len,
+		.offset = chunk->offset,
+		.data = args->data,
+		.verb = args->verb,
+		.op = (uint8_t)(chunk - staging->chunk),
+		.type = (uint8_t)staging->ours.index,
+		.flags = (args->flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED,
+		.len = (uint32_t)chunk->len,
+	};
+	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);
+	chunk->op->number = near_rma_mark(at);
+	chunk->state = NEAR_CHUNK_POSTED;
+	at->due--;
+	return true;
+}
+
+void near_stage_step(struct near_port *port, struct near_rma_peer *at)
+{
+	struct near_staging *staging = at->staging;
+	struct near_chunk *chunk;
+	struct near_rma_op *op;
+	bool posts = true;
+	uint32_t i;
+
+	for (i = staging->freed; i != staging->filled; i++) {
+		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];
+		if (chunk->state == NEAR_CHUNK_FILLS)
+			posts = posts && near_chunk_post(port, at, chunk);
+		if (chunk->state == NEAR_CHUNK_DRAINS &&
+		    near_chunk_copied(staging, chunk)) {
+			chunk->state = NEAR_CHUNK_ENDED;
+			at->due--;
+		}
+	}
+	while (staging->freed != staging->filled) {
+		chunk = &staging->chunk[staging->freed % NEAR_STAGE_CHUNKS];
+		if (chunk->state != NEAR_CHUNK_ENDED)
+			break;
+		staging->freed++;
+		op = chunk->op;
+		op->answered += chunk->len;
+		if (op->answered == op->args.len)
+			near_rma_end(port, op, op->err);
+	}
+}
+
+bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
+			 size_t offset, int err)
+{
+	struct near_rma_peer *at = op->to;
+	struct near_staging *staging = at->staging;
+	struct near_chunk *chunk = NULL;
+	uint32_t i;
+
+	for (i = staging->freed; i != staging->filled; i++) {
+		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];
+		if (chunk->state == NEAR_CHUNK_POSTED)
+			break;
+	}
+	if (i == staging->filled || chunk->op != op || chunk->offset != offset)
+		return false;
+	if (!err && op->args.verb == NEAR_READ)
+		err = -near_chunk_copy(staging, chunk, false);
+	if (err && !op->err)
+		op->err = err;
+	chunk->state = NEAR_CHUNK_DRAINS;	/* until no copy is left */
+	at->due++;
+	near_stage_step(port, at);
+	if (!near_rma_waits(at))
+		near_rma_wake(port, at);
+	return true;
+}
+
+/* Looks up where the request's bytes are; 0 or a positive errno value. */
+static int near_stage_where(struct near_port *port,
+			    const struct near_rma_slot *ask, uint64_t addr,
+			    uint8_t **memory, void **device)
+{
+	uint32_t access = near_rma_access(ask->verb, ask->op);
+	const struct near_region_entry *entry =
+		near_table_find(port->rma->table, ask->key);
+	uint64_t at;
+
+	if (!entry)
+		return EKEYREJECTED;
+	if (entry->device)
+		access <<= NEAR_MAY_DEVICE;
+	if (near_region_check(entry, addr, ask->total, access, &at))
+		return EACCES;
+	*memory = (uint8_t *)(uintptr_t)at + ask->offset;
+	*device = (void *)(uintptr_t)entry->device;
+	return 0;
+}
+
+/* Starts the copy of a request. Returns 0 or a positive errno value. */
+static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
+			    struct near_rma_reply *reply)
+{
+	const struct near_rma_slot *ask = &reply->ask;
+	struct near_staging *staging = near_staging(port, at);
+	uint8_t *memory, *chunk;
+	void *device;
+	int ret;
+
+	if (ask->offset && at->rejected == ask->id)
+		return EIO;		/* an earlier part has failed */
+	ret = staging ? -near_stage_open_theirs(at, ask->type) : ENOMEM;
+	if (!ret)
+		ret = near_stage_where(port, ask, reply->addr, &memory,
+				       &device);
+	if (ret)
+		return ret;
+	chunk = staging->theirs.memory + ask->op * NEAR_STAGE_CHUNK;
+	return -near_stage_copy(staging, &staging->theirs, device,
+				ask->verb == NEAR_READ ? chunk : memory,
+				ask->verb == NEAR_READ ? memory : chunk,
+				ask->len, &reply->copy);
+}
+
+/* Checks what no peer would post. */
+static bool near_stage_valid(const struct near_rma_slot *ask)
+{
+	return (ask->verb == NEAR_WRITE || ask->verb == NEAR_READ) &&
+	       ask->op < NEAR_STAGE_CHUNKS && ask->len &&
+	       ask->len <= NEAR_STAGE_CHUNK && ask->offset <= ask->total &&
+	       ask->len <= ask->total - ask->offset;
+}
+
+int near_stage_request(struct near_port *port, struct near_lane *lane,
+		       const struct near_slot *slot)
+{
+	struct near_rma_slot ask = slot->rma;
+	struct near_rma_reply *reply;
+	struct near_rma_peer *at;
+
+	if (!near_stage_valid(&ask)) {
+		near_lane_broken(port, lane, "request length", ask.len);
+		return -EPROTO;
+	}
+	/* its stage is found by its region, and the reply needs a ring */
+	if (!lane->peer->tx.slots && near_connect(port, lane->peer) == -EAGAIN)
+		return -EAGAIN;
+	at = near_rma_peer(lane->peer);
+	if (at && at->owe >= NEAR_RMA_OWE) {
+		near_lane_broken(port, lane, "request beyond the limit,",
+				 ask.id);
+		return -EPROTO;
+	}
+	reply = at ? near_pool_get(&port->rma->replies) : NULL;
+	if (!reply)
+		return -EAGAIN;
+	reply->verb = ask.verb;
+	reply->staged = true;
+	reply->copy = NULL;
+	reply->ask = ask;
+	reply->id = ask.id;
+	reply->addr = slot->tag;
+	reply->offset = ask.offset;
+	reply->len = 0;
+	reply->err = (uint32_t)near_stage_serve(port, at, reply);
+	at->rejected = reply->err ? ask.id : 0;
+	near_rma_owe(port, at, reply);
+	return 0;
+}
+
+bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
+		      struct near_rma_reply *reply)
+{
+	const struct near_rma_slot *ask = &reply->ask;
+	int ret = 0;
+
+	if (reply->copy)
+		ret = at->staging->device->done(reply->copy);
+	if (ret == -EAGAIN)
+		return false;
+	reply->copy = NULL;
+	if (ret) {
+		reply->err = (uint32_t)-ret;
+		at->rejected = ask->id;
+	}
+	if (!near_rma_answer(port, at, reply, NULL, 0))
+		return false;
+	if (at->rejected != ask->id && ask->offset + ask->len == ask->total)
+		near_rma_over(port, at->peer, ask);
+	return true;
+}
+
+static void near_copy_wait(const struct near_staging *staging, void **copy)
+{
+	while (*copy && staging->device->done(*copy) == -EAGAIN)
+		;
+	*copy = NULL;
+}
+
+/*
+ * The memory at both ends of a copy belongs to others again when this returns.
+ * Copies end by themselves: no peer is needed for that.
+ */
+void near_stage_close(struct near_rma_peer *at)
+{
+	struct near_staging *staging = at->staging;
+	struct near_link *link;
+	uint32_t i, j;
+
+	if (!staging)
+		return;
+	for (i = 0; i < NEAR_STAGE_CHUNKS; i++)
+		for (j = 0; j < NEAR_IOV_MAX; j++)
+			near_copy_wait(staging, &staging->chunk[i].copy[j]);
+	for (link = at->replies.next; link != &at->replies; link = link->next)
+		near_copy_wait(staging, &near_container(link,
+				struct near_rma_reply, link)->copy);
+	if (staging->ours.memory)
+		near_table_stage_put(staging->table, staging->ours.index);
+	near_stage_unmap(staging, &staging->ours);
+	near_stage_unmap(staging, &staging->theirs);
+	at->staging = NULL;
+	at->due = 0;
+	free(staging);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * RMA of device memory over near, here or at the peer: it is copied, and only
+ * copied, which a fault would show otherwise.
+ */
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
+#include "port_fixture.h"
+
+#define NEXT 32			/* offset of a second buffer */
+
+static struct fid_mr *mr;
+
+static void setup(void)
+{
+	static const struct fixture_attr as = {
+		.core = "efa", .device = true, .near = true, .onesided = true,
+		.cntr_flags = FI_READ | FI_WRITE,
+	};
+
+	struct iovec iov;
+	const struct fi_mr_attr region = {
+		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
+		.access = FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.requested_key = 1,
+	};
+
+	port_setup(&as);
+	fake_device_open(LARGE);
+	iov = (struct iovec) { fake.device.base, LARGE };
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &region, FI_HMEM_DEVICE_ONLY,
+				       &mr), 0);
+	fake.device.polls = 3;
+	memset(fake.device.shadow, 5, LARGE);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+	port_teardown();
+	fake_device_close();
+}
+
+UNIT_CASE("one-sided", setup, teardown);
+
+UNIT_TEST(writes_and_reads)
+{
+	void *desc = fi_mr_desc(mr);
+
+	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, desc, peer,
+				  START + 8, KEY, &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_mem_eq(theirs + 1, fake.device.shadow, 64);
+	ck_assert_uint_eq(theirs[0], 0);
+	ck_assert_uint_eq(theirs[9], 0);
+	ck_assert_int_eq(fi_read(fx.ep, fake.device.base + NEXT, 16, desc,
+				 peer, START, KEY, &context), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
+	/* host memory has near's other ways */
+	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
+				  &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_int_eq(fake.device.copies, 2);
+	carried(3, 0, 0);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
+}
+
+/*
+ * The buffer is the application's again when the call returns. If the device
+ * fails, the core may do better.
+ */
+UNIT_TEST(injected)
+{
+	const struct iovec iov = { fake.device.base, 8 };
+	const struct fi_rma_iov at = { START, 8, KEY };
+	void *desc = fi_mr_desc(mr);
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
+		.rma_iov = &at, .rma_iov_count = 1, .context = &context,
+	};
+
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_INJECT | FI_COMPLETION),
+			 0);
+	memset(fake.device.shadow, 6, 8);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_mem_eq(theirs, fake.device.shadow + 8, 8);
+	fake.device.fails = true;
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_INJECT), 0);
+	fake.device.fails = false;
+	carried(1, 0, 1);
+}
+
+/* The peer, to our device memory: the CPU may not touch it. */
+UNIT_LOOP(target, 0, 2)
+{
+	const struct iovec iov = { ours, sizeof(ours) };
+	const struct near_rma_args args = {
+		.verb = _i ? NEAR_WRITE : NEAR_READ, .len = sizeof(ours),
+		.addr = fixture_ep()->domain->virt_addrs ?
+			(uintptr_t) fake.device.base : 0,
+		.key = fi_mr_key(mr), .local = { &iov, 1, NULL },
+	};
+	int i;
+
+	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
+	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
+		poll_cq(1);
+		near_poll(rig.port, &rig_sink);
+	}
+	ck_assert(!near_rma_busy(rig.us));
+	ck_assert_mem_eq(fake.device.shadow, ours, sizeof(ours));
+	ck_assert_int_eq(fake.device.copies, 1);
+}
+
+/* Nobody's CPU does them on a device: the core may be able to. */
+UNIT_TEST(atomics_are_the_cores)
+{
+	void *desc = fi_mr_desc(mr);
+	uint64_t was;
+
+	ck_assert_int_eq(fi_atomic(fx.ep, fake.device.base, 1, desc, peer,
+				   START, KEY, FI_UINT64, FI_SUM, NULL), 0);
+	carried(0, 0, 1);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL,
+					 fake.device.base, desc, peer, START,
+					 KEY, FI_UINT64, FI_SUM, NULL), 0);
+	carried(0, 0, 2);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	carried(0, 1, 2);
+}
