@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ping-pong between rank 0 and every other rank, verified; then every rank
- * sends to rank 0, which receives from any source. -l prints "size us" lines
- * (half of the median round trip to rank 1). Exit status 0: all data right.
+ * Ping-pong between rank 0 and each other rank, with verification; then all
+ * ranks send to rank 0, which receives from any source. -l prints "size us"
+ * lines (half of the median round trip to rank 1). Exit status 0: all data is
+ * correct.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ static void pingpong(int peer, int print)
 	}
 }
 
-/* From each source in order, whatever the order among the sources. */
+/* Checks that messages from each source arrive in order. */
 static void any_source(void)
 {
 	int *next = calloc(ranks, sizeof(*next)), i, value;
