@@ -50,8 +50,9 @@ static const struct duo_param duo_param_table[] = {
 	{ "defer_polls", FI_PARAM_SIZE_T, &duo_params.defer_polls,
 	  duo_param_read_positive,
 	  "Consecutive completion queue reads without a local event after "
-	  "which deferred receives, those from any source, are posted to "
-	  "the core provider (1 to 1000000, default: 64)" },
+	  "which deferred receives (from any source, or from local sources "
+	  "that have not sent yet) are posted to the core provider (1 to "
+	  "1000000, default: 64)" },
 	{ "defer_us", FI_PARAM_SIZE_T, &duo_params.defer_us,
 	  duo_param_read_positive,
 	  "Time after which the oldest deferred receive is posted to the "

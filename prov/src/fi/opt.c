@@ -12,7 +12,7 @@
 
 #define DUO_MIN_MULTI_RECV 64	/* bytes, where the core has no default */
 
-/* The core has single receives only, see multi.c. */
+/* The core gets single receives only: multi.c. */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -31,8 +31,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 }
 
 /*
- * FI_GETOPSFLAG and FI_SETOPSFLAG. libfabric's shm takes its flags when it is
- * opened, so those of transmits can be changed until then.
+ * FI_GETOPSFLAG and FI_SETOPSFLAG. Either local transport reads the flags of
+ * transmits when it is enabled, so they can be changed until then.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
