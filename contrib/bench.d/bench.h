@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * duobench: measures one provider. Forks its ranks, pins each to a core,
- * runs the tests that -t names and prints "METRIC VALUE" lines; contrib/bench
- * starts it for one provider after the other and compares.
+ * duobench: measures one provider. It forks its ranks, pins each to a CPU, runs
+ * the tests that -t names and prints "METRIC VALUE" lines. contrib/bench runs
+ * it for each provider in turn, and compares.
  *
- * A rank that fails prints why and takes the others with it. Exit status:
- * 0 measured, 1 failed, 77 this provider cannot do it (the reason is printed).
+ * A rank that fails prints the reason and ends the others. Exit status: 0
+ * measured, 1 failed, 77 not possible with this provider (the reason is
+ * printed).
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -30,10 +31,10 @@
 
 #define BN_MAX_RANKS 256
 #define BN_NAME_MAX 512
-#define BN_MAX_FDS 4096		/* that are looked at */
+#define BN_MAX_FDS 4096		/* file descriptors that are checked */
 #define BN_BATCH 8		/* completions per read */
 #define BN_WINDOW 64		/* messages in flight */
-#define BN_CTXS 1024		/* contexts in rotation */
+#define BN_CTXS 1024		/* contexts, used in turn */
 #define BN_CQ_SIZE 8192
 
 /* Tags; the growth curves use BN_TAG_FREE and above. */
@@ -47,15 +48,15 @@ struct bn_opts {
 	int nranks;		/* -n */
 	int budget_ms;		/* -b: time per size */
 	size_t max_size;	/* -S: largest message */
-	int timeout;		/* -a: s, then it has failed */
+	int timeout;		/* -a: limit of the run, s */
 	bool few;		/* -q: fewer sizes */
 	bool remote;		/* -R: ofi_duo must not see local peers */
-	bool both_comm;		/* -c: ask for local and remote communication */
-	bool tagged_only;	/* -T: ask for FI_TAGGED alone */
-	bool inject;		/* -i: inject what is small enough */
-	bool fifo;		/* -F: real-time, where there are cores */
+	bool both_comm;		/* -c: request local and remote communication */
+	bool tagged_only;	/* -T: request only FI_TAGGED */
+	bool inject;		/* -i: inject messages that are small enough */
+	bool fifo;		/* -F: real-time, if CPUs suffice */
 	bool thread_safe;	/* -H: FI_THREAD_SAFE */
-	uint64_t caps;		/* that a test needs besides messages */
+	uint64_t caps;		/* for tests, in addition to messages */
 	bool sleeps;		/* a test sleeps on the CQ's descriptor */
 };
 
@@ -65,7 +66,8 @@ struct bn_shared {
 	atomic_uint generation;
 	atomic_int failed;
 	atomic_long value;
-	atomic_ulong start_sum, start_max;	/* ns, of all ranks' starts */
+	/* start-up times of all ranks, ns */
+	atomic_ulong start_sum, start_max;
 	_Alignas(256) atomic_uint hop;	/* alone in its cache lines */
 	_Alignas(256) struct {
 		size_t len;
@@ -80,22 +82,22 @@ struct bn {
 	struct bn_opts opts;
 	struct bn_shared *sh;
 	int rank;
-	bool yield;		/* more ranks than cores */
+	bool yield;		/* more ranks than CPUs */
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	struct fi_ops_duo *ops;	/* NULL: not ofi_duo */
+	struct fi_ops_duo *ops;	/* NULL: the provider is not ofi_duo */
 	fi_addr_t peer[BN_MAX_RANKS];
 	bool any;		/* receives are from any source */
 	bool msg;		/* FI_MSG instead of FI_TAGGED */
 	uint8_t *sbuf, *rbuf;	/* opts.max_size each */
 	struct fid_mr *smr, *rmr;
-	struct fid_mr *region;	/* rbuf, for others; NULL: no RMA */
+	struct fid_mr *region;	/* rbuf, for other ranks; NULL: no RMA */
 	void *sdesc, *rdesc;
-	uint64_t start_ns;	/* fi_getinfo to all addresses inserted */
+	uint64_t start_ns;	/* fi_getinfo to last fi_av_insert */
 	uint64_t tx, rx, rma;	/* completions read so far */
 	void *release[2];	/* multi-receive buffers */
 	unsigned int released;
@@ -106,10 +108,10 @@ struct bn {
 extern struct bn bn;
 
 /* main.c */
-void bn_sync(void);		/* barrier that progresses the endpoint */
-void bn_sync_still(void);	/* barrier that does not touch it */
-void bn_sync_sleeping(void);	/* and leaves the CPU to the others */
-long bn_agree(long value);	/* rank 0's value, for all; a barrier */
+void bn_sync(void);		/* barrier, with progress of the endpoint */
+void bn_sync_still(void);	/* barrier without progress */
+void bn_sync_sleeping(void);	/* the same, sleeping */
+long bn_agree(long value);	/* a barrier; returns rank 0's value */
 
 #define BN_OK(call) \
 	do { \
@@ -131,15 +133,15 @@ void bn_send(fi_addr_t to, size_t len, uint64_t tag);
 void bn_recv(fi_addr_t src, size_t len, uint64_t tag);
 int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
 void bn_wait(uint64_t tx, uint64_t rx);
-fi_addr_t bn_from(int rank);	/* that rank, or any source */
+fi_addr_t bn_from(int rank);	/* address of that rank, or any source */
 
-/* rma.c: one operation of rank 0's on rank 1's region, after the exchange */
+/* rma.c: posts an operation of rank 0 on rank 1's region, after the exchange */
 typedef void (*bn_op)(size_t size, void *context);
 void bn_region_exchange(void);
 void bn_put(size_t size, void *context);
 void bn_get(size_t size, void *context);
 void bn_fadd(size_t size, void *context);
-void bn_rma_wait(void);		/* for the completions of ours */
+void bn_rma_wait(void);		/* waits for all own operations */
 
 /* the tests */
 size_t bn_sizes(const size_t **sizes);
@@ -175,7 +177,9 @@ void bn_curve_unexpected(void);
 void bn_curve_av(void);
 void bn_curve_cq(void);
 
-/* addr.c: a made-up address like ours; false: no idea how */
+/*
+ * mem.c: makes an address of a peer that does not exist. False: unknown format.
+ */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 
 #endif /* BENCH_H */

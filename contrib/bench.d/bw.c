@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Bandwidth and message rate: rank 0 sends windows of messages, rank 1 has
- * receives posted for each window before it acknowledges the one before.
+ * Bandwidth and message rate: rank 0 sends windows of messages. Rank 1 posts
+ * the receives of a window before it acknowledges the previous one.
  */
 
 #include "bench.h"
@@ -53,14 +53,14 @@ static void bn_windows_1(size_t size, long count)
 	bn_wait(tx + count, rx);
 }
 
-/* All ranks; returns the whole time. */
+/* Called by all ranks. Returns the total time. */
 static uint64_t bn_windows(size_t size, uint64_t *ns, long count)
 {
 	uint64_t start;
 
 	if (bn.rank == 1)
 		bn_post_window(size);
-	bn_sync_still();	/* what comes now is not counted before */
+	bn_sync_still();	/* later messages must not be counted before */
 	start = bn_now();
 	if (bn.rank == 0)
 		bn_windows_0(size, ns, count);
@@ -76,7 +76,7 @@ static void bn_bw_size(const char *name, size_t size)
 	uint64_t ns;
 	long count;
 
-	bn_windows(size, bn_samples, BN_WARM);	/* the first are cold */
+	bn_windows(size, bn_samples, BN_WARM);	/* warm up */
 	ns = bn_windows(size, bn_samples, BN_WARM) / BN_WARM;
 	count = bn.opts.budget_ms * 1000000L / (long) (ns + 1);
 	count = bn_agree(count < 4 ? 4 : count);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""Instructions per message out of callgrind's dumps of duobench's insn tests.
+"""Prints instructions per message from callgrind's dumps of duobench's insn tests.
 
 callgrind.py DIRECTORY TEST [PROFILE CONFIG]: the dumps of one run lie in
 DIRECTORY.

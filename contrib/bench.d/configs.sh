@@ -2,16 +2,16 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2034 # prov, args, vars, device: the caller's
 #
-# What is measured: configuration -> provider, duobench's arguments, variables
-# and whether it needs an EFA device. Sourced by contrib/bench.
+# Configurations: provider, arguments of duobench, variables and whether an EFA
+# device is needed. Sourced by contrib/bench.
 
-# In this order in each round: what is compared lies close together.
+# The order in each round. Configurations that are compared are neighbors.
 all_configs=(shm near duo-tcp duo-efa duo-efa-shm efa-shm efa duo-efa-remote
 	efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
 osc_configs=(osc-sm osc-duo-efa osc-efa)
 mpi_configs=(ob1-sm ucx near duo-efa duo-efa-shm efa-shm efa duo-tcp)
 
-# config_of NAME: sets prov, args, vars, device.
+# config_of NAME: sets prov, args, vars and device; fails for an unknown name
 config_of()
 {
 	prov='' args=() vars=() device=''
@@ -24,7 +24,7 @@ config_of()
 		prov=lnx args=(-T -P shm) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
 	efa)
 		prov=efa device=1 vars=(FI_EFA_ENABLE_SHM_TRANSFER=0);;
-	efa-udp)	# the software device's other wire: microseconds, as a NIC
+	efa-udp)	# the software device's other wire, as slow as a NIC
 		prov=efa device=1
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=0 SOFTEFA_WIRE=udp);;
 	efa-shm)
@@ -32,7 +32,7 @@ config_of()
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
 	duo-tcp|duo-efa)
 		prov="${1#duo-};ofi_duo" args=(-P shm);;
-	hook-efa)	# by its own name
+	hook-efa)	# by the core's name
 		prov=efa args=(-P shm) vars=(FI_HOOK=duo);;
 	duo-tcp-safe)	# FI_THREAD_SAFE: with a lock
 		prov="tcp;ofi_duo" args=(-P shm -H);;
@@ -49,8 +49,9 @@ config_of()
 	[[ $prov != efa* ]] || device=1
 }
 
-# mpi_config_of NAME: sets vars, device. Only what is named can be selected;
-# variables, because mpirun's options depend on how it was started.
+# mpi_config_of NAME: sets vars and device. Open MPI can select only the named
+# components. Variables are used because mpirun's options depend on how it was
+# started.
 mpi_config_of()
 {
 	local mtl=(OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_btl=self)
@@ -85,7 +86,7 @@ mpi_config_of()
 	*)
 		return 1;;
 	esac
-	# btl/ofi is started only where no pml is named
+	# Open MPI starts btl/ofi only if no pml is named
 	[[ $1 != osc-* ]] || mtl=(OMPI_MCA_mtl=ofi OMPI_MCA_osc=rdma
 		OMPI_MCA_btl="self,ofi")
 	if [[ -n $provider ]]; then
@@ -95,7 +96,7 @@ mpi_config_of()
 	[[ $provider != efa* ]] || device=1
 }
 
-# A real EFA device, or the software one?
+# True if there is a real EFA device.
 real_efa()
 {
 	local driver

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A core for each rank: whole cores first, their second threads after. */
+/*
+ * Assigns a CPU to each rank: first one hardware thread of each core, then the
+ * second threads.
+ */
 
 #include <errno.h>
 #include <sched.h>
@@ -10,7 +13,7 @@
 
 #include "util.h"
 
-/* Is cpu the first hardware thread of its core? */
+/* True if cpu is the first hardware thread of its core. */
 static bool bn_first_thread(int cpu)
 {
 	char path[96];

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Growth: 8-byte latency with many receives posted, with many unexpected
- * messages waiting (each iteration's receive has to look through them), and
- * the time of an AV insert with many addresses. The queues stay full: these
- * come last in a process.
+ * Growth: latency of 8 bytes with many posted receives, and with many
+ * unexpected messages (which the receive of each iteration must search), and
+ * the time of an AV insert with many addresses. The queues stay full, so these
+ * tests run last in a process.
  */
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "bench.h"
 
 #define BN_LONGEST 100000
-#define BN_PATIENCE 100000	/* polls until a refused receive is final */
+#define BN_PATIENCE 100000 /* polls before -FI_EAGAIN is final */
 #define BN_MAX_ITERS 20000
 
 static const long bn_lengths[] = { 1, 10, 100, 1000, 10000, BN_LONGEST };
@@ -35,7 +35,10 @@ static void bn_length_latency(const char *name, long length)
 	bn_sync();
 }
 
-/* Receives for tags from to up, which nobody sends. */
+/*
+ * Posts receives for the tags from..to, which no rank sends. False: the
+ * provider's limit was reached.
+ */
 static bool bn_post_many(struct fi_context2 *ctx, long from, long to)
 {
 	long i, polls;
@@ -71,7 +74,7 @@ void bn_curve_posted(void)
 		from = bn_lengths[i];
 		bn_length_latency("posted", from);
 	}
-	/* ctx stays: its receives are outstanding */
+	/* ctx is not freed: its receives are still posted */
 }
 
 void bn_curve_unexpected(void)

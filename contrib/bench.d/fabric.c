@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Opening, closing, and the proof that the path was the right one. */
+/* Opens and closes the endpoint, and checks the path of all messages. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "bench.h"
 
-/* An ofi_duo that looks for local peers elsewhere finds none. */
+/* Registry directory of its own, in which ofi_duo finds no local peers. */
 static char bn_dir[64];
 
 static void bn_hide(void)
@@ -25,7 +25,10 @@ static void bn_hide(void)
 	setenv("FI_OFI_DUO_REGISTRY_DIR", bn_dir, 1);
 }
 
-/* These listen on an address; the others find their own. */
+/*
+ * Returns the source address for providers that need one; the others find their
+ * own.
+ */
 static const char *bn_source(void)
 {
 	static const char *const names[] = { "tcp", "sockets", "udp", "net" };
@@ -40,7 +43,7 @@ static const char *bn_source(void)
 	return NULL;
 }
 
-/* What Open MPI's MTL asks for, as far as the provider has it. */
+/* Returns the hints of Open MPI's MTL, as far as the provider supports them. */
 static struct fi_info *bn_hints(void)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -79,7 +82,7 @@ static void bn_getinfo(void)
 			fi_strerror(-ret));
 }
 
-/* An enabled endpoint of bn.domain, with its own CQ and AV. */
+/* Opens and enables an endpoint of bn.domain, with its own CQ and AV. */
 int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av)
 {
 	struct fi_cq_attr cq_attr = {
@@ -178,7 +181,7 @@ void bn_open(void)
 		bn.ops = NULL;
 }
 
-/* The network cores connect when they have something to send. */
+/* True if there is a connection: network cores connect at the first message. */
 static bool bn_has_connection(void)
 {
 	struct sockaddr_storage peer;
@@ -195,8 +198,9 @@ static bool bn_has_connection(void)
 }
 
 /*
- * With -P: ofi_duo's own count must have all traffic on that path. lnx does
- * not count, but what has no connection has sent all through shm.
+ * Checks the path given by -P: ofi_duo's statistics must show all traffic on
+ * it. lnx has no statistics, but if it has no connection, it has sent all
+ * messages through shm.
  */
 void bn_check_path(void)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* An idle endpoint's CQ poll, and reading many completions in batches. */
+/* Polls of an idle endpoint's CQ, and reads of many completions in batches. */
 
 #include "bench.h"
 
-#define BN_POLLS 100		/* of one sample */
+#define BN_POLLS 100		/* polls in a sample */
 #define BN_MAX_SAMPLES 4096
-#define BN_ENTRIES 256		/* completions that wait */
+#define BN_ENTRIES 256		/* number of completions in the CQ */
 #define BN_CQ_ROUNDS 50
 
 static uint64_t bn_samples[BN_MAX_SAMPLES];
@@ -51,7 +51,7 @@ void bn_idle(void)
 	bn_sync();
 }
 
-/* Reads until rx completions in all have come, batch at a time. */
+/* Reads, in batches, until rx completions were read in total. */
 static void bn_read_batches(size_t batch, uint64_t rx)
 {
 	static struct fi_cq_tagged_entry entry[BN_ENTRIES];

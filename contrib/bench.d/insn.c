@@ -2,22 +2,22 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Instructions per message, which noise cannot touch: 8 bytes, or 16 KiB, from
- * rank 0 to rank 1 in lockstep, so that every read but the one of phase "idle"
- * finds what it waits for. Counted by the CPU's own counter where there is one,
- * or by callgrind with --collect-atstart=no, one dump per phase.
+ * Instructions per message, which other load does not affect: 8 bytes, or
+ * 16 KiB, from rank 0 to rank 1 in lockstep, so that each read, except in phase
+ * "idle", finds its completion. They are counted by the CPU's counter, if there
+ * is one, or by callgrind with --collect-atstart=no, one dump per phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
  *	recv	fi_cq_read until the message	rank 1
  *	txcq	fi_cq_read of the send		rank 0
  *	idle	fi_cq_read of nothing		rank 1
- *	null	the measuring itself		rank 1
+ *	null	the measurement itself		rank 1
  *
- * Or an operation of 8 bytes of rank 0 on rank 1's memory:
+ * Or an operation of rank 0 on 8 bytes of rank 1's memory:
  *
  *	op	fi_write, fi_read or fi_fetch_atomic	rank 0
- *	serve	fi_cq_read, in which the target does it	rank 1
+ *	serve	fi_cq_read, in which the target executes it	rank 1
  *	done	fi_cq_read until the completion		rank 0
  *	idle, null	as above
  */
@@ -53,7 +53,7 @@ static const struct {
 	{ "null", 1 },
 };
 
-/* What is counted: messages, or one-sided operations. */
+/* Operation to count: a message, or a one-sided operation. */
 struct bn_insn {
 	const char *test;
 	size_t len;		/* bytes */
@@ -129,7 +129,9 @@ static void bn_lockstep_message(int phase, size_t len)
 		BN_COUNTED(phase == BN_TXCQ, bn_wait(tx + 1, rx));
 }
 
-/* phase: the one to count, BN_PHASES for none. */
+/*
+ * Runs one operation in lockstep. phase: the one to count, BN_PHASES for none.
+ */
 static void bn_lockstep(int phase, const struct bn_insn *what)
 {
 	if (what->op)
@@ -141,7 +143,7 @@ static void bn_lockstep(int phase, const struct bn_insn *what)
 		BN_COUNTED(phase == BN_NULL, (void) 0);
 	}
 	if (what->op)
-		bn_sync();	/* what one read has not done, others do */
+		bn_sync();	/* further reads make the remaining progress */
 	else
 		bn_sync_still();
 }
@@ -155,7 +157,7 @@ static double bn_phase(int phase, const struct bn_insn *what)
 
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
-	/* near looks at the clock more often after a pause, as for a dump */
+	/* after a pause, such as a dump, near reads the clock more often */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
 		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
 	if (!mine)
@@ -170,7 +172,10 @@ static double bn_phase(int phase, const struct bn_insn *what)
 	return (double) count / BN_INSN_MSGS;
 }
 
-/* Of one-sided operations the phases of messages are none, and vice versa. */
+/*
+ * True if the operation has the phase: messages and one-sided operations
+ * differ.
+ */
 static bool bn_phase_of(int phase, const struct bn_insn *what)
 {
 	return phase == BN_IDLE || (phase >= BN_OP) == !!what->op;
@@ -185,7 +190,7 @@ static void bn_insn_phases(const struct bn_insn what)
 	bn_counter_open();
 	if (bn_counter < 0 && !RUNNING_ON_VALGRIND)
 		bn_fail(BN_SKIP, "no instruction counter here");
-	bn_pingpong(8, warm, BN_INSN_WARM);	/* connects */
+	bn_pingpong(8, warm, BN_INSN_WARM);	/* opens the connection */
 	null = bn_phase(BN_NULL, &what);
 	for (phase = 0; phase < BN_NULL; phase++) {
 		if (!bn_phase_of(phase, &what))
@@ -217,7 +222,7 @@ void bn_insn_any(void)
 	bn.any = false;
 }
 
-/* What the receiver takes out of the sender's memory, where it may. */
+/* A message that the receiver copies from the sender's memory, if permitted. */
 void bn_insn_large(void)
 {
 	bn_insn_phases((struct bn_insn) { "insn-large", 16384, NULL });

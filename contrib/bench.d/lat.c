@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Latency: ping-pong between ranks 0 and 1, each iteration timed. An
- * iteration posts its receive before it sends and ends when both have
- * completed. The numbers are half round trips, in ns.
+ * Latency: ping-pong between ranks 0 and 1, with the time of each iteration. An
+ * iteration posts its receive before it sends, and ends when both are complete.
+ * Values are half round trips, in ns.
  */
 
 #include "bench.h"
@@ -46,7 +46,10 @@ static void bn_pingpong_1(size_t size, long count)
 	bn_wait(tx + count, rx + count);
 }
 
-/* Round trips into ns (of rank 0); returns the whole time. All ranks. */
+/*
+ * Stores the round trips in ns (rank 0), and returns the total time. Called by
+ * all ranks.
+ */
 uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 {
 	uint64_t start = bn_now();
@@ -64,7 +67,10 @@ uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 	return bn_now() - start;
 }
 
-/* Iterations that take about the budget, after warming up. All ranks. */
+/*
+ * Returns the number of iterations that take about the budget, after a warm-up.
+ * Called by all ranks.
+ */
 long bn_pingpong_count(size_t size)
 {
 	uint64_t ns = bn_pingpong(size, bn_samples, BN_WARM) / BN_WARM;
@@ -102,7 +108,7 @@ static void bn_lat_sizes(const char *name)
 	const size_t *sizes;
 	size_t i, count = bn_sizes(&sizes);
 
-	bn_pingpong_count(1);	/* the first is cold */
+	bn_pingpong_count(1);	/* warm up */
 	for (i = 0; i < count && sizes[i] <= bn.opts.max_size; i++)
 		bn_lat_size(name, sizes[i]);
 }
@@ -139,8 +145,8 @@ static void bn_drain_wild(void)
 }
 
 /*
- * As many wildcards as a window holds are outstanding, with tags nobody
- * sends, while messages with another tag go to and fro.
+ * Latency while a window of wildcard receives is posted, with tags that no rank
+ * sends.
  */
 void bn_wild(void)
 {
@@ -154,8 +160,8 @@ void bn_wild(void)
 		BN_OK(ret);
 	}
 	bn_lat_size("wild", 8);
-	bn_sync_still();	/* what comes now is not counted before */
-	/* Each ends with the message that it waits for. */
+	bn_sync_still();	/* later messages must not be counted before */
+	/* Each of them completes with a message for it. */
 	if (bn.rank < 2)
 		bn_drain_wild();
 	bn_sync();

@@ -65,7 +65,7 @@ void bn_fail(int status, const char *fmt, ...)
 	int none = 0;
 	va_list args;
 
-	/* The first one's reason is the reason. */
+	/* Only the first failure is printed. */
 	if (!bn.sh || atomic_compare_exchange_strong(&bn.sh->failed, &none,
 						     status)) {
 		printf("!%s ", status == BN_SKIP ? "skip" : "fail");
@@ -94,13 +94,13 @@ static void bn_barrier(bool progress, bool sleeps)
 			_exit(BN_FAIL);
 		if (progress && bn.cq) {
 			bn_poll();
-			/* a system call would be in what others measure */
+			/* a system call would disturb the measurement */
 			if (!bn.yield)
 				continue;
 		}
 		if (++spins % 64)
 			continue;
-		/* Whoever has nothing to poll leaves the CPU to the others. */
+		/* A rank that does not poll yields its CPU. */
 		if (sleeps || (bn.yield && !progress))
 			usleep(50);
 		else
@@ -134,10 +134,10 @@ long bn_agree(long value)
 }
 
 /*
- * What a cache line takes from rank 0 to rank 1 and back. On a virtual machine
- * this changes with what the two CPUs happen to share at the time; numbers
- * from different such times are not comparable. Where ranks share CPUs it would
- * measure the scheduler: nothing is printed.
+ * Measures the round trip of a cache line between ranks 0 and 1. On a virtual
+ * machine it depends on the hardware that the two CPUs share at the time;
+ * values are comparable only if it is similar. Prints nothing if ranks share
+ * CPUs, since it would measure the scheduler.
  */
 static void bn_hop(const char *name)
 {
@@ -197,7 +197,9 @@ static int bn_rank_main(int rank)
 	return BN_PASS;
 }
 
-/* What the tests need of the endpoint is asked for before there is one. */
+/*
+ * Collects the capabilities that the tests need, before the endpoint is opened.
+ */
 static void bn_caps(const char *tests)
 {
 	size_t i, len;
@@ -248,7 +250,10 @@ static void bn_options(int argc, char **argv)
 	bn_caps(opts->tests);
 }
 
-/* What a rank that ended early leaves: shm's regions, our directory. */
+/*
+ * Removes files of a rank that ended early: regions of shm, the registry
+ * directory.
+ */
 static void bn_sweep(pid_t pid)
 {
 	char pattern[64];
@@ -277,7 +282,10 @@ static void bn_killed(int signal_number)
 		       signal_number, strsignal(signal_number));
 }
 
-/* The worst that happened: the first failure, else a rank that was killed. */
+/*
+ * Waits for all ranks. Returns the worst status: the first failure, otherwise
+ * that of a killed rank.
+ */
 static int bn_reap(void)
 {
 	int status, worst = BN_PASS;

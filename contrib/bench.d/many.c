@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Many ranks: all to one from any source, all to all. Times per message. */
+/* Many ranks: all to one from any source, and all to all. Times per message. */
 
 #include "bench.h"
 
-#define BN_BURST 16		/* messages of a sender before its ack */
+#define BN_BURST 16 /* messages of a sender per acknowledgment */
 #define BN_WARM 8
 #define BN_MAX_ITERS 4096
 
 static uint64_t bn_samples[BN_MAX_ITERS];
 
-/* A window of wildcards is always posted until total have come. */
+/*
+ * Keeps a window of wildcard receives posted until total messages have arrived.
+ */
 static void bn_gather(uint64_t total)
 {
 	uint64_t posted = 0, rx = bn.rx;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Memory of an endpoint and of an AV entry; addresses made up for that. */
+/*
+ * Memory of an endpoint and of an AV entry, with addresses of peers that do not
+ * exist.
+ */
 
 #include <arpa/inet.h>
 #include <malloc.h>
@@ -12,13 +15,13 @@
 #include "bench.h"
 
 #define BN_EPS 4
-#define BN_ADDRS 200		/* shm takes no more than 256 */
+#define BN_ADDRS 200		/* shm accepts at most 256 */
 #define BN_EFA_GID_LEN 16
 
 struct bn_memory {
 	double heap;		/* bytes in use */
-	double shm_size;	/* of mapped files in /dev/shm, bytes */
-	double shm_rss;		/* and of those, touched by us */
+	double shm_size;	/* size of mapped files in /dev/shm, bytes */
+	double shm_rss;		/* the part that is in memory, bytes */
 };
 
 static void bn_memory(struct bn_memory *mem)

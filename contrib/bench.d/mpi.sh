@@ -4,11 +4,11 @@
 #
 # Open MPI over each of mpi_configs. Sourced by contrib/bench, after run.sh.
 
-mpi_limit=60	# seconds that one job may take
+mpi_limit=60	# limit of one job, s
 mpi_default_tests=lat,cold,rate,bibw,alltoallw,alltoall,allgather,allreduce
 mpi_default_tests+=,reduce_scatter,sendrecv,exchange,halo,bcast,barrier,threads
 
-# mpi_defaults: what was not asked for otherwise.
+# mpi_defaults: sets the options that the user did not give
 mpi_defaults()
 {
 	local cpus
@@ -24,8 +24,8 @@ mpi_defaults()
 	fi
 }
 
-# mpi_cpus COUNT: so many of the CPUs we may use, one of each core first, as
-# taskset takes them.
+# mpi_cpus COUNT: prints COUNT of the available CPUs, one of each core first,
+# for taskset
 mpi_cpus()
 {
 	local range cpu first sys=/sys/devices/system/cpu
@@ -38,14 +38,15 @@ mpi_cpus()
 	done | sort -n | head -n "$1" | cut -d' ' -f2 | paste -sd ,
 }
 
-# mpi_sum FIELD: over the statistics in $work/err.
+# mpi_sum FIELD: prints the sum over the statistics in $work/err
 mpi_sum()
 {
 	{ grep -ao " $1=[0-9]*" "$work/err" || true; } |
 		awk -F= '{ sum += $2 } END { print sum + 0 }'
 }
 
-# wrong_osc_path: RMA did not go over near, or not all of it.
+# wrong_osc_path: true, with a message, if RMA did not go over near, or not all
+# of it
 wrong_osc_path()
 {
 	if [[ $(mpi_sum local_rma_ops) -eq 0 ||
@@ -55,9 +56,9 @@ wrong_osc_path()
 	fi
 }
 
-# wrong_mpi_path CONFIG RANKS: says how ofi_duo's statistics, or the software
-# device's, show that messages went another way. Of ob1 and ucx only the right
-# transport was to be had.
+# wrong_mpi_path CONFIG RANKS: true if the statistics of ofi_duo or the software
+# device show that messages took another path; prints how. With ob1 and ucx,
+# Open MPI can use only the right transport.
 wrong_mpi_path()
 {
 	local lines packets
@@ -81,14 +82,14 @@ wrong_mpi_path()
 	fi
 }
 
-# mpi_one ROUND CONFIG RANKS TESTS: ranks as in --mpi-ranks.
+# mpi_one ROUND CONFIG RANKS TESTS: runs one job; RANKS as in --mpi-ranks
 mpi_one()
 {
 	local round=$1 config=$2 n=${3%/*} tests=$4 status=0 device
 	local name="$tests with $3 ranks" slots budget=10 wrong=''
 	local -a vars command
 	local allocated=''
-	# osc/sm has no others
+	# osc/sm supports only those
 	[[ $config != osc-sm ]] || allocated=1
 	[[ ${failures[mpi-$config $name]:-0} -lt 2 ]] || return 0
 	mpi_config_of "$config" || die "cannot measure MPI over $config" \
@@ -103,10 +104,11 @@ mpi_one()
 		slots=${3#*/}
 		command+=(taskset -c "$(mpi_cpus "$slots")")
 	fi
-	# Time slices are longer than messages.
+	# Ranks that share CPUs need more time, since time slices are longer
+	# than messages.
 	[[ $n -le $slots ]] || budget=30
 	[[ -z $quick ]] || budget=$((budget / 5))
-	# Told that there are more ranks than cores, Open MPI yields.
+	# With this option Open MPI assumes oversubscribed CPUs, and yields.
 	command+=(env "${mpi_vars[@]}" "${vars[@]}" "${mpirun[@]}"
 		--host "localhost:$slots" --map-by :OVERSUBSCRIBE
 		--bind-to none -n "$n" "${runner[@]}" "$mpibench"
@@ -121,9 +123,9 @@ mpi_one()
 	keep "$round" "mpi-$config" "$name" "$status"
 }
 
-# mpi_round ROUND: with each number of ranks, every configuration in turn.
-# The test of threads is for two ranks, in a job of its own: it initializes MPI
-# in another way, and pins threads in place of ranks.
+# mpi_round ROUND: runs all configurations in turn, with each number of ranks.
+# The test of threads uses two ranks, in a job of its own, since it initializes
+# MPI differently, and pins threads, not ranks.
 mpi_round()
 {
 	local n config tests=",$mpi_tests," threads=''
@@ -147,7 +149,7 @@ mpi_round()
 	done
 }
 
-# One-sided operations between two ranks.
+# Measures one-sided operations between two ranks.
 run_osc()
 {
 	local round config

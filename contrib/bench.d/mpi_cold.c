@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages as applications send them: between two messages a rank computes,
- * and its data pushes the library's code and data out of its caches.
+ * Messages as in applications: between two messages a rank computes, and its
+ * data displaces the library's code and data from its caches.
  */
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #include "mpibench.h"
 
-#define MB_OTHER (4 << 20)	/* bytes: more than a core's own caches hold */
+#define MB_OTHER (4 << 20) /* bytes; exceeds a core's private caches */
 #define MB_ITERS 200
 #define MB_LARGEST 65536
 #define MB_LINE 64
@@ -36,7 +36,10 @@ static void mb_compute(size_t len)
 		mb_other[i]++;
 }
 
-/* Both ranks are done; touches two lines of memory and no MPI. */
+/*
+ * Waits until both ranks have called it. Touches two lines of memory, and no
+ * MPI.
+ */
 static void mb_meet(atomic_uint *count, unsigned int round)
 {
 	atomic_fetch_add(count, 1);
@@ -44,7 +47,7 @@ static void mb_meet(atomic_uint *count, unsigned int round)
 		;
 }
 
-/* Half of a round trip that begins with cold caches at both ends. */
+/* Measures half of a round trip that begins with cold caches at both ends. */
 static void mb_cold_size(atomic_uint *count, unsigned int *round, size_t size)
 {
 	static uint64_t samples[MB_ITERS];
@@ -88,7 +91,7 @@ void mb_cold(void)
 	munmap(met, 4096);
 }
 
-/* The time that this rank spends in MPI, in one step of the application. */
+/* Runs one step of the application. Returns the time of this rank in MPI. */
 static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 			     unsigned int *seed)
 {
@@ -96,7 +99,7 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 	uint64_t start;
 	int i;
 
-	/* 1/4 to 1/2 of it: ranks arrive at different times. */
+	/* 1/4 to 1/2 of it, so that ranks arrive at different times. */
 	mb_compute(MB_OTHER / 4 + rand_r(seed) % (MB_OTHER / 4));
 	start = bn_now();
 	for (i = 0; i < 2 * MB_DIMS; i++)
@@ -111,9 +114,9 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 }
 
 /*
- * Halo exchange: a grid of ranks in three dimensions, periodic; in each step a
- * rank computes, exchanges faces with six neighbours and sums up a number.
- * Prints the mean time in MPI, waiting for others' computing included.
+ * Halo exchange on a periodic grid of ranks in three dimensions: in each step a
+ * rank computes, exchanges faces with six neighbors and adds up a number.
+ * Prints the mean time in MPI, including the wait for ranks that still compute.
  */
 void mb_halo(void)
 {

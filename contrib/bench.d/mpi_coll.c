@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Collectives, as OSU's: each rank adds up its own time in the operation, a
- * barrier that is not timed follows each; the number is the mean over
- * iterations and ranks. Sendrecv and exchange are the Intel MPI Benchmarks'
- * patterns, measured in the same way: each rank sends to its right neighbour,
- * or to both, and receives as much.
+ * Collectives, by the method of the OSU benchmarks: each rank adds up its own
+ * time in the operation, and an untimed barrier follows each one. The value is
+ * the mean over iterations and ranks. Sendrecv and exchange are patterns of the
+ * Intel MPI Benchmarks, measured in the same way: each rank sends to its right
+ * neighbor, or to both neighbors, and receives the same amount.
  */
 
 #include <stdlib.h>
@@ -21,10 +21,10 @@
 struct mb_coll {
 	const char *name;
 	void (*op)(int size);
-	bool is_barrier;	/* none besides */
+	bool is_barrier;	/* then there is no size */
 };
 
-/* Of alltoallw: for every rank. */
+/* Arguments of alltoallw, one for each rank. */
 static int *mb_counts, *mb_displs;
 static MPI_Datatype *mb_types;
 
@@ -53,7 +53,7 @@ static void mb_op_allgather(int size)
 		      MPI_COMM_WORLD);
 }
 
-/* size: what each rank gets. */
+/* size: bytes of the result in each rank */
 static void mb_op_reduce_scatter(int size)
 {
 	MPI_Reduce_scatter_block(mb.sbuf, mb.rbuf, size / (int) sizeof(float),
@@ -98,7 +98,10 @@ static void mb_op_barrier(int size)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Sets *own to this rank's time in the operation; returns all time. */
+/*
+ * Runs the operation count times. Sets *own to this rank's time in it; returns
+ * the total time.
+ */
 static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 			     uint64_t *own)
 {
@@ -118,7 +121,7 @@ static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 	return bn_now() - first;
 }
 
-/* Returns the mean on rank 0. */
+/* Measures one size. Returns the mean, valid in rank 0. */
 static double mb_coll_size(const struct mb_coll *coll, int size)
 {
 	double mine, sum = 0;
@@ -134,7 +137,10 @@ static double mb_coll_size(const struct mb_coll *coll, int size)
 	return sum / mb.ranks;
 }
 
-/* blocks: as many of each size a rank sends and receives. */
+/*
+ * Measures all sizes. blocks: number of blocks of a size that a rank sends and
+ * receives.
+ */
 static void mb_coll_sizes(const struct mb_coll *coll, int blocks)
 {
 	const size_t *sizes;

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What a cache line takes from rank 0 to rank 1 and back, in memory of our
- * own. Rounds in which it differs are not compared (see duobench's).
+ * The round trip of a cache line between ranks 0 and 1, in memory of this
+ * program. Rounds in which it differs are not compared (see bn_hop() of
+ * duobench).
  */
 
 #include <fcntl.h>
@@ -16,7 +17,10 @@
 
 #define MB_HOPS 5000
 
-/* Its name lives until both have mapped it. */
+/*
+ * Maps a page that ranks 0 and 1 share. Its name exists until both have mapped
+ * it.
+ */
 void *mb_share(void)
 {
 	void *page = MAP_FAILED;
@@ -50,7 +54,7 @@ static uint64_t mb_hop_run(atomic_uint *line, unsigned int me)
 	return bn_now() - start;
 }
 
-/* Nothing is printed where ranks share CPUs: that measures the scheduler. */
+/* Prints nothing if ranks share CPUs: it would measure the scheduler. */
 void mb_hop(const char *name)
 {
 	atomic_uint *line;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Options, MPI_Init and what it took, sizes, buffers. */
+/* Options, MPI_Init and its time, sizes, buffers. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static const struct mb_test {
 	{ "put", mb_osc_put },
 	{ "get", mb_osc_get },
 	{ "fop", mb_osc_fop },
-	{ "init", NULL },	/* every run measures it */
+	{ "init", NULL },	/* measured in each run */
 };
 
 struct mb mb = { .budget_ns = 10000000, .label = "" };
@@ -74,7 +74,10 @@ int mb_sizes(size_t largest, const size_t **sizes)
 	return count;
 }
 
-/* At least so much of each; its pages are there, as in a program at work. */
+/*
+ * Allocates at least len bytes for each buffer, and touches all pages, as a
+ * running program has.
+ */
 void mb_alloc(size_t len)
 {
 	void *buf[2];
@@ -104,7 +107,10 @@ long mb_count(uint64_t ns, long count, long least, long most)
 	return mb_agree(fits < least ? least : fits > most ? most : fits);
 }
 
-/* The list is ascending: what is too large for a test ends it. */
+/*
+ * Reads the list of sizes, which must ascend: a test ends at the first size
+ * that is too large for it.
+ */
 static void mb_size_list(char *list)
 {
 	char *size;
@@ -144,8 +150,8 @@ static void mb_options(int argc, char **argv)
 }
 
 /*
- * Before MPI_Init, so that its memory lies where it will be used. Threads are
- * pinned by the test that starts them.
+ * Pins this rank. Called before MPI_Init, so that the memory is allocated where
+ * it is used. The test that starts threads pins these.
  */
 static void mb_pin(void)
 {
@@ -159,7 +165,10 @@ static void mb_pin(void)
 	mb.cpus = bn_pin(rank ? atoi(rank) : 0);
 }
 
-/* As osu_init: the mean over the ranks of each one's own time. */
+/*
+ * Measures MPI_Init as osu_init does: the mean over the ranks of each one's own
+ * time.
+ */
 static void mb_init(int *argc, char ***argv)
 {
 	uint64_t start = bn_now();

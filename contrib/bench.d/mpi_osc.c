@@ -3,10 +3,10 @@
 
 /*
  * One-sided operations of rank 0 on rank 1's window, under MPI_Win_lock_all:
- * each until MPI_Win_flush has returned, as osu_put_latency and others; and 64
- * puts before each flush. The target waits in a barrier. A window that MPI
- * allocates (-w) is shared by the ranks of a host, which then copy, whatever
- * carries messages; one of a program's own memory is not.
+ * each one until MPI_Win_flush has returned, as in osu_put_latency and others;
+ * and 64 puts before each flush. The target waits in a barrier. A window that
+ * MPI allocates (-w) is shared by the ranks of a host, which then copy, with
+ * any transport. A window in the program's own memory is not.
  */
 
 #include "mpibench.h"
@@ -107,7 +107,7 @@ void mb_osc_get(void)
 	mb_osc("osc-get", mb_get, MB_LARGEST, 1);
 }
 
-/* On 8 bytes, whatever the sizes. */
+/* Measures 8 bytes, for any list of sizes. */
 void mb_osc_fop(void)
 {
 	static const size_t eight = 8;

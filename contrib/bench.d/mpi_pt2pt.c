@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Latency between two ranks; message rate of many pairs, one and both ways. */
+/*
+ * Latency between two ranks; message rate of many pairs, in one and both
+ * directions.
+ */
 
 #include "mpibench.h"
 
@@ -64,7 +67,7 @@ void mb_lat(void)
 	mb_lat_size("mpi-any", 8, MPI_ANY_SOURCE);
 }
 
-/* A window's messages, and its answer. */
+/* Sends the messages of a window, and receives the answer. */
 static void mb_window_send(int size, int to)
 {
 	MPI_Request req[MB_WINDOW];
@@ -90,7 +93,7 @@ static void mb_window_recv(int size, int from)
 	MPI_Send(mb.sbuf, 4, MPI_BYTE, from, MB_TAG_ACK, MPI_COMM_WORLD);
 }
 
-/* As osu_bibw: both send a window and receive one. */
+/* Sends and receives a window, as in osu_bibw. */
 static void mb_window_both(int size, int peer)
 {
 	MPI_Request req[2 * MB_WINDOW];
@@ -105,7 +108,10 @@ static void mb_window_both(int size, int peer)
 	MPI_Waitall(2 * MB_WINDOW, req, MPI_STATUSES_IGNORE);
 }
 
-/* The first half of the ranks sends to the second; both: each to the other. */
+/*
+ * Runs windows: the first half of the ranks sends to the second one; if both is
+ * set, also in the other direction.
+ */
 static uint64_t mb_windows(int size, bool both, long count)
 {
 	int pairs = mb.ranks / 2;
@@ -126,8 +132,9 @@ static uint64_t mb_windows(int size, bool both, long count)
 }
 
 /*
- * As osu_mbw_mr: all pairs' messages over the senders' mean time. Prints ns a
- * message; of both ways, each direction's count.
+ * Measures the rate as osu_mbw_mr does: the messages of all pairs by the
+ * senders' mean time. Prints ns per message; with both directions, the messages
+ * of each count.
  */
 static void mb_rate_size(const char *name, size_t size, bool both)
 {
@@ -167,7 +174,7 @@ void mb_rate(void)
 	mb_rates("mpi-rate", 1, MB_LARGEST_RATE, false);
 }
 
-/* Bandwidth both ways, of sizes that bandwidth limits. */
+/* Bandwidth in both directions, for sizes that bandwidth limits. */
 void mb_bibw(void)
 {
 	mb_rates("mpi-bibw", MB_LARGEST_RATE, MB_LARGEST, true);

@@ -3,8 +3,8 @@
 
 /*
  * MPI_THREAD_MULTIPLE: n threads of a rank play ping-pong with n threads of
- * another, each with its partner by tag, all at once; as osu_latency_mt with
- * as many threads at both ends.
+ * another rank at the same time, each with its partner by tag, like
+ * osu_latency_mt with the same number of threads at both ends.
  */
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void *mb_thread_run(void *arg)
 	return NULL;
 }
 
-/* The mean of all threads' times. */
+/* Runs all threads. Returns the mean of their times. */
 static double mb_threads_time(int threads, int size, long count)
 {
 	double sum = 0;

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * mpibench: what an MPI's operations take, by the OSU benchmarks' method.
- * mpirun starts it; it pins each rank to a core, runs the tests that -t names
- * and prints "METRIC VALUE" lines. contrib/bench runs it for one
- * configuration after the other and compares.
+ * mpibench: measures the operations of an MPI by the method of the OSU
+ * benchmarks. mpirun starts it. It pins each rank to a CPU, runs the tests that
+ * -t names and prints "METRIC VALUE" lines. contrib/bench runs it for each
+ * configuration in turn, and compares.
  *
- * Metrics are TEST-RANKS.SIZE, but for the latency between two ranks.
+ * Metrics are TEST-RANKS.SIZE, except for the latency between two ranks.
  */
 #ifndef MPIBENCH_H
 #define MPIBENCH_H
@@ -21,7 +21,7 @@
 
 struct mb {
 	char *tests;		/* -t: comma-separated; may be "init" alone */
-	const char *label;	/* -l: of these ranks, in names of metrics */
+	const char *label;	/* -l: name of these ranks in metrics */
 	long budget_ns;		/* -b (ms): time per size */
 	bool few;		/* -q: fewer sizes */
 	bool allocated;		/* -w: windows are MPI's memory */
@@ -38,9 +38,12 @@ extern struct mb mb;
 /* mpi_main.c */
 int mb_sizes(size_t largest, const size_t **sizes);
 void mb_alloc(size_t len);
-long mb_agree(long value);	/* rank 0's value, for all */
+long mb_agree(long value);	/* returns rank 0's value in all ranks */
 
-/* Iterations that fill the budget, if count of them took ns. All ranks. */
+/*
+ * Returns the number of iterations that fill the budget, if count of them took
+ * ns. Called by all ranks.
+ */
 long mb_count(uint64_t ns, long count, long least, long most);
 
 /* the tests */
@@ -67,8 +70,8 @@ void mb_osc_fop(void);
 void mb_hop(const char *name);
 
 /*
- * Called by all ranks. A page of zeros that ranks 0 and 1 share, NULL in all
- * others and where it cannot be had; munmap() is the caller's.
+ * Returns a page of zeros that ranks 0 and 1 share; NULL in all others, and on
+ * failure. Called by all ranks. The caller unmaps it.
  */
 void *mb_share(void);
 

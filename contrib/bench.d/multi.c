@@ -3,9 +3,9 @@
 
 /*
  * Bursts into multi-receive buffers: rank 0 sends windows of untagged messages
- * of 8 bytes and waits for an acknowledgement, rank 1 has two buffers, each
- * posted again when it is released; they are posted still when the endpoint
- * closes. ns per message.
+ * of 8 bytes and waits for an acknowledgment. Rank 1 has two buffers, and posts
+ * each again when it is released; they are still posted when the endpoint
+ * closes. Values are ns per message.
  */
 
 #include "bench.h"

@@ -2,18 +2,19 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # variables of contrib/bench
 #
-# A directory that contrib/bench --native --bin runs from on another machine:
-# programs, and all libraries down to the loader. Sourced by contrib/bench.
+# Makes a directory from which contrib/bench --native --bin runs on another
+# host: programs, and all libraries including the loader. Sourced by
+# contrib/bench.
 
-# pack_libs FILE...: paths of what they are linked with, the loader too.
+# pack_libs FILE...: prints the paths of their libraries, including the loader
 pack_libs()
 {
 	ldd "$@" 2>/dev/null | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p
 		s/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | sort -u
 }
 
-# pack_mpi DIR: mpirun's own program, its plugins and messages, and mpibench,
-# in one prefix of their own.
+# pack_mpi DIR: copies the program of mpirun, its plugins and messages, and
+# mpibench, into one prefix
 pack_mpi()
 {
 	local mpi=$1/mpi prte pmix ucx libmpi
@@ -27,7 +28,7 @@ pack_mpi()
 	pmix=${pmix%/lib/*}
 	cp -rL "$pmix/share/pmix" "$mpi/share"
 	cp -L "$pmix"/lib/pmix/*.so "$mpi/lib/pmix"
-	# UCX looks beside its library, and beside this, for its modules.
+	# UCX searches its modules next to its library, and next to this file.
 	ucx=$(pack_libs "$libmpi" | grep '/libucp\.so') || return 0
 	cp -L "$(dirname "$ucx")"/ucx/libuct_cma.so.0 "$mpi/lib/ucx"
 }

@@ -29,7 +29,7 @@ def number(value):
 
 
 def table(title, header, rows, text=(0,)):
-    """text: columns that are set flush left."""
+    """text: left-aligned columns."""
     print(f"\n{title}\n")
     rows = [[str(cell) for cell in row] for row in [header] + rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
@@ -175,12 +175,12 @@ def measured_mpi(results):
 
 
 def against_targets(results):
-    """Returns the judged rows. What nobody asked for is only counted."""
+    """Prints the targets and returns their rows; only counts those not requested."""
     rows = [row for target in all_targets(results)
             for row in target.judge(results)]
     lines = []
     for row in rows:
-        if row["note"].endswith("not asked for"):
+        if row["note"].endswith("not requested"):
             continue
         ratio = spread = holds = "-"
         if row["ratio"] is not None:
@@ -197,7 +197,7 @@ def against_targets(results):
     if lines:
         table("Targets", ["what", "limit", "ratio", "interval", "holds it",
                           "rounds", "verdict"], lines, text=(0, 6))
-    print(f"\n{len(rows) - len(lines)} targets of what was not asked for")
+    print(f"\n{len(rows) - len(lines)} targets without a requested test")
     return rows
 
 

@@ -16,8 +16,8 @@ then it is all that they span.
 from math import comb
 
 CONFIDENCE = 0.95
-SAME_HOP = 1.3  # times at most between two measurements to be compared
-FAR = 2  # times from the limit, where one round is enough
+SAME_HOP = 1.3  # largest ratio of hop times of two measurements that are compared
+FAR = 2  # factor from the limit beyond which one round is enough
 
 
 def median(values):
@@ -29,7 +29,7 @@ def median(values):
 
 
 def quartiles(values):
-    """First and third quartile, as medians of the halves."""
+    """Returns the first and third quartile, as medians of the halves."""
     values = sorted(values)
     half = len(values) // 2
     if not half:
@@ -38,7 +38,7 @@ def quartiles(values):
 
 
 def interval(values):
-    """Bounds of the median, and the confidence that it lies within."""
+    """Returns bounds of the median, and the confidence that it is within them."""
     values = sorted(values)
     count, cut = len(values), 0
     outside = 2 / 2 ** count
@@ -86,7 +86,7 @@ class Results:
                                            map(float, fields[5:7]))
 
     def get(self, config, metric):
-        """round -> value; empty where it was not measured."""
+        """Returns round -> value; empty if it was not measured."""
         return self.series.get(config, {}).get(metric, {})
 
     def value(self, config, metric):
@@ -94,7 +94,7 @@ class Results:
         return median(rounds.values()) if rounds else None
 
     def keys(self, config, prefix):
-        """Numbers N, ascending, of config's metrics PREFIX.N[.p50]."""
+        """Returns the numbers N, ascending, of config's metrics PREFIX.N[.p50]."""
         found = set()
         for metric in self.series.get(config, {}):
             parts = metric.split(".")
@@ -103,13 +103,13 @@ class Results:
         return sorted(found)
 
     def name(self, config, prefix, key):
-        """PREFIX.KEY, its median where there are percentiles."""
+        """Returns the name PREFIX.KEY, of its median if there are percentiles."""
         median_name = f"{prefix}.{key}.p50"
         found = self.series.get(config, {})
         return median_name if median_name in found else f"{prefix}.{key}"
 
     def mpi_ranks(self, tests):
-        """Ranks (N or N/C) that one of MPI's tests ran with, ascending."""
+        """Returns the numbers of ranks (N or N/C) of the MPI tests, ascending."""
         found = set()
         for metric in {metric for series in self.series.values()
                        for metric in series if metric.startswith("mpi-")}:
@@ -128,7 +128,7 @@ class Results:
             if name == config and config.startswith("mpi-") and \
                tests.endswith(f" {test} ranks"):
                 return reason
-        return "not asked for"
+        return "not requested"
 
 
 class Ratio:
@@ -148,7 +148,7 @@ class Ratio:
                 interval(self.by_round.values())
 
     def verdict(self, limit, exact=False):
-        """Against "at most limit"; exact: one round tells."""
+        """Returns the verdict on "at most limit". exact: one round is enough."""
         if not self.count:
             return "too noisy to tell" if self.dropped else "not measured"
         if self.count < 3 and not exact and \

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations of rank 0 on rank 1's memory. put: both write to each
- * other, and see it in their memory, half round trips; get and fadd: until the
- * completion, while the target polls, or (-still) sleeps; the rest: windows of
- * 64, per operation. In ns.
+ * One-sided operations of rank 0 on rank 1's memory. put: both ranks write to
+ * each other, and poll their memory; half round trips. get and fadd: until the
+ * completion, while the target polls, or (-still) sleeps. The rest: windows of
+ * 64, per operation. All in ns.
  */
 
 #include <string.h>
@@ -20,9 +20,9 @@
 static uint64_t bn_samples[BN_MAX_ITERS];
 static fi_addr_t bn_there;
 static uint64_t bn_raddr, bn_rkey;
-static uint64_t bn_done;	/* of ours */
+static uint64_t bn_done;	/* operations of this rank */
 
-/* rbuf is the region; what is written comes out of sbuf. */
+/* Exchanges the keys. rbuf is the region, sbuf the source of writes. */
 void bn_region_exchange(void)
 {
 	struct bn_shared *sh = bn.sh;
@@ -84,7 +84,7 @@ void bn_rma_wait(void)
 		bn_poll();
 }
 
-/* Window by window, each timed. */
+/* Runs windows of operations, and measures each. */
 static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 		       int window)
 {
@@ -109,7 +109,9 @@ static long bn_fits(uint64_t ns, long least, long most)
 	return count < least ? least : count > most ? most : count;
 }
 
-/* The target does nothing but poll, or does nothing. */
+/*
+ * Measures operations of rank 0. still: the target sleeps; otherwise it polls.
+ */
 static void bn_from_0(const char *name, bn_op op, size_t size, int window,
 		      bool still)
 {
@@ -137,7 +139,7 @@ static volatile uint8_t *bn_last(size_t size)
 	return bn.rbuf + size - 1;
 }
 
-/* As who waits for data does: a look at the memory, a poll. */
+/* Waits for data like an application: reads the memory, and polls. */
 static void bn_until(size_t size, uint8_t value)
 {
 	while (*bn_last(size) != value)
@@ -155,7 +157,7 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 	for (i = 1; i <= count; i++) {
 		if (bn.rank)
 			bn_until(size, 1 + i % 250);
-		/* the buffer is ours again */
+		/* the buffer may be changed again */
 		bn_rma_wait();
 		bn.sbuf[size - 1] = 1 + i % 250;
 		bn_put(size, &bn.ctx[i % BN_CTXS]);

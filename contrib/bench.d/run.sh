@@ -2,16 +2,17 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # variables of contrib/bench
 #
-# Running the programs, round by round, into one raw file of lines with tabs:
+# Runs the programs, round by round, and writes lines with tabs to one raw file:
 #   M KEY VALUE                     about this run
-#   V ROUND CONFIG METRIC VALUE HOP HOP     measured; what a cache line took
-#                                   (round trip, ns) before and after
+#   V ROUND CONFIG METRIC VALUE HOP HOP     measured; round trips of a cache line
+#                                   (ns) before and after
 #   N CONFIG TESTS REASON           not measured
 # Sourced by contrib/bench.
 
-declare -A failures	# "CONFIG TESTS" -> how often: twice is enough
+declare -A failures	# "CONFIG TESTS" -> number of failures; it is not run after two
 
-# command_of: the program with what config_of has set, into $command.
+# command_of: sets $command to the program, with the variables and arguments of
+# config_of
 command_of()
 {
 	command=(env "${vars[@]}")
@@ -22,15 +23,16 @@ command_of()
 	command+=("${runner[@]}" "$duobench" -p "$prov" "${args[@]}")
 }
 
-# no_value CONFIG TESTS REASON
+# no_value CONFIG TESTS REASON: records that the tests were not measured
 no_value()
 {
 	failures[$1 $2]=$((${failures[$1 $2]:-0} + 1))
 	printf 'N\t%s\t%s\t%s\n' "$1" "$2" "$3" >>"$raw"
 }
 
-# wrong_device_path CONFIG TESTS: the device's own count tells whether EFA used
-# it (efa) or only shook hands over it (efa-shm).
+# wrong_device_path CONFIG TESTS: true if the device's statistics contradict the
+# configuration: EFA must use it for messages (efa), or only for the handshake
+# (efa-shm)
 wrong_device_path()
 {
 	local packets
@@ -56,8 +58,8 @@ keep_awk='
 				before + 0, after + 0
 	}'
 
-# error_line CONFIG: of $work/err what says most: libraries end with the cause,
-# mpirun begins with it.
+# error_line CONFIG: prints the line of $work/err with the cause: the last one
+# of libraries, the first one of mpirun
 error_line()
 {
 	awk -v first="$([[ $1 != mpi-* ]] || echo 1)" \
@@ -69,7 +71,7 @@ error_line()
 		END { print line }' "$work/err"
 }
 
-# keep ROUND CONFIG TESTS STATUS: what a program has printed to $work/out.
+# keep ROUND CONFIG TESTS STATUS: records the program's output in $work/out
 keep()
 {
 	local reason
@@ -78,7 +80,7 @@ keep()
 		reason="exit status $4: $(error_line "$2")"
 	fi
 	if [[ -z $reason ]] && wrong_device_path "$2" "$3"; then
-		reason="EFA did not take the path it was asked to take"
+		reason="EFA used another path than configured"
 	fi
 	if [[ -n $reason ]]; then
 		no_value "$2" "$3" "$reason"
@@ -89,7 +91,7 @@ keep()
 		"$work/out" >>"$raw"
 }
 
-# measure ROUND CONFIG TESTS ARGUMENT...
+# measure ROUND CONFIG TESTS ARGUMENT...: runs the tests once
 measure()
 {
 	local round=$1 config=$2 tests=$3 status=0 prov device
@@ -108,8 +110,8 @@ measure()
 	keep "$round" "$config" "$tests" "$status"
 }
 
-# time_left ROUND: another round as long as the longest of this suite ends
-# before --time does.
+# time_left ROUND: true if another round, as long as the longest of this suite,
+# ends before --time
 time_left()
 {
 	if [[ $1 -eq 1 ]]; then
@@ -119,13 +121,13 @@ time_left()
 	fi
 	round_began=$SECONDS
 	[[ -z $time || $((SECONDS + round_longest)) -le $time ]] && return
-	say "round $1 is not begun: --time $time"
+	say "round $1 is not started: --time $time"
 	return 1
 }
 
-# in_order PREFIX CONFIG...: of these configurations those asked for by
-# --configs, which has PREFIX before each, into the array ordered: as they are, or
-# with --random in the order that RANDOM gives, which was seeded once.
+# in_order PREFIX CONFIG...: sets the array ordered to the configurations that
+# --configs selects, where each has PREFIX: in this order, or with --random in a
+# random one (RANDOM was seeded once)
 in_order()
 {
 	local prefix=$1 config i j
@@ -144,7 +146,8 @@ in_order()
 	done
 }
 
-# each_round ROUNDS TESTS CONFIGS ARGUMENT...: of CONFIGS those asked for.
+# each_round ROUNDS TESTS CONFIGS ARGUMENT...: measures the selected CONFIGS in
+# each round
 each_round()
 {
 	local round count=$1 tests=$2 config
@@ -160,7 +163,7 @@ each_round()
 	done
 }
 
-# Quickly, the UDP wire is left out unless it is asked for.
+# With --quick, the UDP wire is measured only if --configs names it.
 run_main()
 {
 	local names=${all_configs[*]} budget=10
@@ -173,7 +176,8 @@ run_main()
 		"$names" -b "$budget"
 }
 
-# What the target does not poll for tells who needs it.
+# Measures RMA, also with a target that does not poll, which shows the providers
+# that need it to.
 run_rma()
 {
 	local names="shm near duo-tcp duo-efa duo-efa-remote efa"
@@ -259,10 +263,10 @@ insn_one()
 		'{ print "V", 1, config, $1, $2 }' "$work/out" >>"$raw"
 }
 
-# By the CPU's counter where it counts (nothing else natively), by callgrind.
-# Without turns of receives from any source, which come by the clock: in
-# lockstep, and more so under valgrind, each message has some, where an
-# application's have one in hundreds.
+# Counts instructions by the CPU's counter, if it works (natively, only so),
+# otherwise by callgrind. Aging of receives from any source is switched off: it
+# depends on the clock, and in lockstep, particularly under valgrind, it would
+# occur for each message, in applications for one in hundreds.
 run_insn()
 {
 	local test config
@@ -295,7 +299,7 @@ about()
 	printf 'M\t%s\t%s\n' "$1" "$2" >>"$raw"
 }
 
-# bench_run RAW: all that is asked for.
+# bench_run RAW: runs all selected suites
 bench_run()
 {
 	local suite

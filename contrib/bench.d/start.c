@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Start-up: what all ranks at once took from fi_getinfo to an enabled endpoint
- * with everybody's address inserted (bn_open), the mean and the slowest. A
- * message around the ring then shows which path they have come to.
+ * Start-up: the time of all ranks, at the same time, from fi_getinfo until the
+ * endpoint is enabled and all addresses are inserted (bn_open): the mean and
+ * the slowest. A message around the ring then shows the paths.
  */
 
 #include "bench.h"

@@ -12,8 +12,8 @@ MPI_SIZED = (*MPI_RATES, "alltoallw", "alltoall", "allgather", "allreduce",
              "reduce_scatter", "sendrecv", "exchange", "halo", "bcast",
              "threads")
 MPI_UNSIZED = ("barrier", "init")
-# of the better of the others, where "no slower" is not enough; the largest
-# size that counts
+# limits relative to the better alternative, if "no slower" is not enough;
+# largest sizes that count
 MPI_LIMITS = {"bibw": 1 / 1.05, "allgather": 0.95, "reduce_scatter": 0.95,
               "halo": 0.95, "barrier": 0.9}
 MPI_LARGEST = {"bibw": 4 << 20}
@@ -21,7 +21,7 @@ WORST = ("missed", "too noisy to tell", "met", "not measured")
 
 
 class Target:
-    """over's METRIC against under's, at most limit (of times).
+    """METRIC of over against that of under: at most limit (for times).
 
     sizes: every size between the two, the worst is shown; None: the metric
     as it stands. rate: the ratio is shown upside down, "at least".
@@ -88,9 +88,9 @@ class Target:
                 if "-" in self.metric else "2"
         for config in (self.over, self.under.split("+")[-1]):
             reason = results.reason(config, names.get(test, test))
-            if not results.series.get(config) or reason != "not asked for":
+            if not results.series.get(config) or reason != "not requested":
                 return f"{config}: {reason}"
-        return "not asked for"
+        return "not requested"
 
 
 class MeanTarget(Target):
@@ -204,7 +204,7 @@ TARGETS = _of_core("efa") + _remote("efa-udp") + [
 
 
 def _sizes(name, over, under, metric, test="lat"):
-    """To 64 KiB for most: the worst size, and the mean."""
+    """Returns targets for the worst size and the mean, usually to 64 KiB."""
     return [kind(f"{name}{suffix} : {under}", over, under, metric,
                  MPI_LIMITS.get(test, 1.0), (1, MPI_LARGEST.get(test, 65536)),
                  rate=test in MPI_RATES)
@@ -212,7 +212,7 @@ def _sizes(name, over, under, metric, test="lat"):
 
 
 def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
-    """With all ranks that were measured."""
+    """Returns targets for each measured number of ranks."""
     targets = _sizes(f"{over}, latency", over, under, "mpi") + \
         _sizes(f"{over}, latency, cold caches", over, under, "mpi-cold")
     for test in MPI_SIZED:
@@ -229,7 +229,7 @@ def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
 
 
 def all_targets(results):
-    """Through MPI: against each transport that a user could select instead."""
+    """Returns targets of MPI against each transport that users could select."""
     return TARGETS + [target
                       for under in ("mpi-efa-shm", "mpi-ob1-sm", "mpi-ucx")
                       for target in mpi_targets(results, under=under)]

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What duobench and mpibench share. Needs neither libfabric nor MPI. */
+/*
+ * Functions that duobench and mpibench share. They need neither libfabric nor
+ * MPI.
+ */
 #ifndef UTIL_H
 #define UTIL_H
 
@@ -13,7 +16,7 @@
 
 enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
 
-/* Each program's own: prints "!fail REASON" and ends, all ranks with it. */
+/* Defined by each program: prints "!fail REASON" and ends all ranks. */
 void bn_fail(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
@@ -28,7 +31,7 @@ void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 		 ...) __attribute__((format(printf, 4, 5)));
 
 /* cpu.c */
-int bn_pin(int rank);		/* CPUs that there are */
+int bn_pin(int rank);		/* returns the number of CPUs */
 void bn_fifo(void);
 
 #endif /* UTIL_H */

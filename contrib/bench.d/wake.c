@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sleeping: rank 1 sleeps on the CQ's descriptor, as fi_trywait allows it, and
- * rank 0 sends now and then. wake: from the send's call until the message is
- * read, ns; wake.idle: how often rank 1 woke while nothing came, per second.
+ * Sleeping: rank 1 sleeps on the CQ's descriptor if fi_trywait permits it, and
+ * rank 0 sends at intervals. wake: time from the call of send until the message
+ * is read, ns. wake.idle: wakeups of rank 1 without traffic, per second.
  */
 
 #include <poll.h>
@@ -21,7 +21,7 @@
 static uint64_t bn_samples[BN_WAKES];
 static unsigned int bn_wakes;
 
-/* Until a message is there, or ms have passed. */
+/* Sleeps until a message has arrived, or ms have passed. */
 static void bn_sleep_until(uint64_t rx, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sending, receiving, counting completions. */
+/* Sends, receives, counts completions. */
 
 #include <sched.h>
 
@@ -37,7 +37,7 @@ void bn_poll(void)
 			if (!(entry[i].flags & FI_RECV))
 				continue;
 		}
-		/* lnx 2.1 leaves FI_RECV out; FI_SEND is on every send. */
+		/* lnx 2.1 does not set FI_RECV; all providers set FI_SEND. */
 		if (entry[i].flags & (FI_RMA | FI_ATOMIC))
 			bn.rma++;
 		else if (entry[i].flags & FI_SEND)
@@ -101,7 +101,7 @@ void bn_recv(fi_addr_t src, size_t len, uint64_t tag)
 		BN_DIE("receive of %zu bytes: %s", len, fi_strerror(-ret));
 }
 
-/* Until so many completions have been read in all. */
+/* Polls until tx and rx completions were read in total. */
 void bn_wait(uint64_t tx, uint64_t rx)
 {
 	while (bn.tx < tx || bn.rx < rx)
