@@ -15,7 +15,7 @@
 
 #define INFO_NODES "/sys/devices/system/node"
 
-/* Providers that are not wrapped, or only as part of another name. */
+/* Providers that ofi_duo does not wrap, or only as part of another name. */
 static const char *const info_no_cores[] = {
 	"shm", "sm2", "lnx", "off_coll", "net", "efa-direct",
 };
@@ -40,7 +40,7 @@ static bool info_is_core(const struct fi_info *info)
 	return true;
 }
 
-/* Distance between NUMA nodes, 10 to itself; 0: unknown. */
+/* Returns the distance between NUMA nodes, 10 within one; 0: unknown. */
 static int info_distance(int from, int to)
 {
 	char path[128], line[4096], *at = line;
@@ -55,7 +55,10 @@ static int info_distance(int from, int to)
 	return (int) distance;
 }
 
-/* "0000:00:05.0": as bus attributes have it, or as the network device's. */
+/*
+ * Stores the PCI address, such as "0000:00:05.0", from the bus attributes or of
+ * the network device. False if there is none.
+ */
 static bool info_pci(const struct fi_info *info, char *pci, size_t size)
 {
 	const struct fi_pci_attr *attr;
@@ -106,7 +109,10 @@ static void info_device(const struct fi_info *info)
 			    there);
 }
 
-/* Has an earlier one the same name and, if asked for, device? */
+/*
+ * True if an earlier info has the same name and, if device is set, the same
+ * device.
+ */
 static bool info_seen(const struct fi_info *list, const struct fi_info *info,
 		      bool device)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Variables that decide what libfabric offers. */
+/* Checks variables that select the providers of libfabric. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@ static bool info_ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-static char info_filter[512];	/* FI_PROVIDER, as the caller had it */
-static bool info_hooked;	/* by FI_HOOK, before it is removed */
+static char info_filter[512];	/* FI_PROVIDER in the caller's environment */
+static bool info_hooked; /* the caller's FI_HOOK names ofi_duo */
 
-/* What of NAMES, with commas between them, ends with ";ofi_duo". */
+/* Properties of a comma-separated list of provider names. */
 struct info_names {
 	bool efa;		/* "efa" by itself is one of the names */
-	bool wraps;		/* any such name */
-	bool offered;		/* one that libfabric offers */
+	bool wraps;		/* a name that ends with ";ofi_duo" */
+	bool offered;		/* a name that libfabric returns */
 };
 
 static struct info_names info_read_names(const struct info_fabric *fabric,
@@ -46,8 +46,8 @@ static struct info_names info_read_names(const struct info_fabric *fabric,
 }
 
 /*
- * aws-ofi-nccl and NVSHMEM take providers whose name is exactly "efa". With
- * FI_PROVIDER="efa;ofi_duo" libfabric offers none of that name.
+ * aws-ofi-nccl and NVSHMEM use only providers with the name "efa". With
+ * FI_PROVIDER="efa;ofi_duo" libfabric returns none.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered)
 {
@@ -93,7 +93,7 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	}
 }
 
-/* The names have semicolons between them, and the prefix may be left out. */
+/* FI_HOOK has semicolons between names; the prefix may be missing. */
 bool info_is_hooked(void)
 {
 	const char *hooks = getenv("FI_HOOK");
@@ -152,7 +152,7 @@ void info_check_environment(void)
 		info_remedy("unset FI_OFI_DUO_LOCAL, or set it to near, shm or "
 			    "off");
 	}
-	/* All providers are to be seen from here on. */
+	/* The later checks need all providers. */
 	unsetenv("FI_PROVIDER");
 	unsetenv("FI_HOOK");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* libfabric and the module: found, and made for each other. */
+/* Finds libfabric and the module, and checks that they match. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,12 +20,16 @@
 
 #define INFO_LIBFABRIC "libfabric.so.1"
 #define INFO_MODULE "libduo-fi.so"
-#define INFO_HOOK "libofi_hook_duo-fi.so"	/* beside it */
-/* What the module has in its file, see init.c of the provider. */
+#define INFO_HOOK "libofi_hook_duo-fi.so"	/* in the same directory */
+/*
+ * Start of the identification in the module's file, see init.c of the provider.
+ */
 #define INFO_IDENT "@(#)ofi_duo "
 
-/* The oldest that ofi_duo is built for; what is read here of its structures is
-   the same in all since. */
+/*
+ * The oldest version that ofi_duo supports. The members of its structures that
+ * are used here are the same in all later versions.
+ */
 #define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
 	"install libfabric 1.17 or newer; where there is one, add its " \
@@ -74,7 +78,10 @@ void info_check_libfabric(struct info_fabric *fabric)
 		   fabric->path);
 }
 
-/* "0.1.0 libfabric 2.1" of the module's file; false: no such words. */
+/*
+ * Reads the identification, "0.1.0 libfabric 2.1", from the module's file.
+ * False if there is none.
+ */
 static bool info_module_ident(const char *path, char *ident, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -111,9 +118,9 @@ static bool info_is_module(const char *path)
 }
 
 /*
- * The module, where libfabric looks by FI_PROVIDER_PATH=WHERE, see fabric(7):
- * "+FILE" is a module that goes before those in directories, and "@" at the
- * beginning is about two of the same name. DIRS gets the directories.
+ * Finds the module like libfabric with FI_PROVIDER_PATH=WHERE, see fabric(7):
+ * "+FILE" names a module that precedes those in directories, and "@" at the
+ * beginning concerns two modules of one name. Stores the directories in DIRS.
  */
 static bool info_find_module(const char *where, char *dirs, size_t dirs_size,
 			     char *path, size_t size)
@@ -151,7 +158,7 @@ static void info_module_missing(const char *dirs)
 			    "to the directory of " INFO_MODULE);
 }
 
-/* False: there is none, and that is said. */
+/* Finds the module. False: there is none, which it reports. */
 static bool info_get_module(const struct info_fabric *fabric, char *path,
 			    size_t size)
 {
@@ -164,7 +171,7 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 		info_module_missing(dirs);
 		return false;
 	}
-	/* No directory is named: libfabric looks into that of its own. */
+	/* Without a directory, libfabric uses its own. */
 	snprintf(usual, sizeof(usual), "%.*s/libfabric",
 		 (int) (strrchr(fabric->path, '/') - fabric->path),
 		 fabric->path);
@@ -174,7 +181,7 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 	return false;
 }
 
-/* As libfabric will do: it says nothing of one that the loader refuses. */
+/* Loads the module, and reports a failure, since libfabric does not. */
 static bool info_module_loads(const char *path)
 {
 	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -189,7 +196,10 @@ static bool info_module_loads(const char *path)
 	return false;
 }
 
-/* As the module itself decides: init.c of the provider. */
+/*
+ * True if the module accepts this libfabric, by the rule in init.c of the
+ * provider.
+ */
 static bool info_module_fits(const struct info_fabric *fabric,
 			     unsigned int major, unsigned int minor)
 {

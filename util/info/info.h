@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_duo_info: what this host has of that which ofi_duo needs. Each check
- * reports findings (report.c), and each finding that is not fine a remedy.
- * Nothing here needs privileges or changes anything.
+ * fi_duo_info: checks this host's prerequisites of ofi_duo. Each check reports
+ * findings (report.c), and a remedy for each problem. The checks need no
+ * privileges and change nothing.
  */
 #ifndef INFO_H
 #define INFO_H
@@ -15,10 +15,10 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/* In this order they get worse; the worst one is the exit status. */
+/* In ascending order of severity. The highest one is the exit status. */
 enum info_status {
 	INFO_OK,
-	INFO_NOTE,		/* worth knowing; nothing to repair */
+	INFO_NOTE,		/* information; no action is necessary */
 	INFO_WARNING,		/* works, but slower or not for all ranks */
 	INFO_ERROR,		/* ofi_duo cannot be used */
 };
@@ -27,10 +27,10 @@ enum info_status {
 #define INFO_EXIT_ERROR 2
 #define INFO_EXIT_MISUSE 3
 
-/* One line about CHECK. */
+/* Adds a finding, one line, of CHECK. */
 void info_found(const char *check, enum info_status status, const char *fmt,
 		...) __attribute__((format(printf, 3, 4)));
-/* What to do about the line before. */
+/* Adds the remedy for the last finding. */
 void info_remedy(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int info_exit_status(void);
 void info_print_text(void);
@@ -38,8 +38,8 @@ void info_print_json(void);
 void info_print_string(const char *text);
 
 /*
- * libfabric, loaded at run time, so that its absence can be reported.
- * version is 0 if there is none.
+ * libfabric, loaded at run time so that its absence can be reported. version is
+ * 0 if there is none.
  */
 struct info_fabric {
 	uint32_t version;
@@ -57,25 +57,30 @@ struct info_fabric {
 
 void info_check_libfabric(struct info_fabric *fabric);
 void info_check_module(const struct info_fabric *fabric);
-/* The name of the last provider, "efa" of "efa", fits all of these. */
+/* Reports the devices, and the cores for which libfabric returns ofi_duo. */
 void info_check_cores(const struct info_fabric *fabric);
-/* Whether libfabric offers the provider PROV. */
+/* True if libfabric returns the provider PROV. */
 bool info_offers(const struct info_fabric *fabric, const char *prov);
-/* Whether a core that registers memory with a device is there. */
+/* True if there is a core that registers memory with a device. */
 bool info_cores_pin(void);
 
-/* The value of a variable says no; NULL does not. */
+/* True if the value of a variable means off; NULL does not. */
 bool info_is_off(const char *value);
 /*
- * True if the caller's FI_HOOK has libfabric put ofi_duo under the providers
+ * True if the caller's FI_HOOK makes libfabric use ofi_duo below the providers
  * that programs open.
  */
 bool info_is_hooked(void);
-/* Does libfabric's shm carry the messages of one host, not near? */
+/* True if libfabric's shm is the local transport, not near. */
 bool info_local_is_shm(void);
-/* Bytes of an endpoint's rings: FI_OFI_DUO_RING_MEMORY, or its default. */
+/*
+ * Returns the ring budget of an endpoint, bytes: FI_OFI_DUO_RING_MEMORY, or its
+ * default.
+ */
 size_t info_near_memory(void);
-/* MiB of /dev/shm that so many ranks of one host need. */
+/*
+ * Returns the space in /dev/shm that this number of ranks of a host needs, MiB.
+ */
 unsigned long info_shm_need(int ranks);
 void info_print_table(int ranks);
 void info_print_table_json(int ranks);
@@ -90,14 +95,16 @@ void info_check_network(void);
 void info_check_copy(void);
 void info_check_namespaces(void);
 
-/* The environment of the caller; removes what would hide cores from us. */
+/* Checks the caller's environment. Removes variables that would hide cores. */
 void info_check_environment(void);
 void info_check_params(const struct info_fabric *fabric);
-/* Does the caller's FI_PROVIDER select ofi_duo? OFFERED: the names that there
-   are, none: that was said. */
+/*
+ * Checks that the caller's FI_PROVIDER selects ofi_duo. OFFERED: names that
+ * libfabric returns; none: already reported.
+ */
 void info_check_filter(const struct info_fabric *fabric, const char *offered);
 
-/* The first line of a file, without its end; false: there is none. */
+/* Reads the first line of a file, without its end. False if there is none. */
 bool info_read_line(const char *path, char *line, size_t size);
 bool info_read_number(const char *path, long long *number);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Which launcher it is; values of any length over keys of one. */
+/*
+ * Selects the launcher's protocol. Stores values of any length under keys of
+ * limited length.
+ */
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,7 +14,7 @@
 
 #include "launch.h"
 
-/* What a value begins with: the number of bytes of the whole, in hex. */
+/* Digits of the length at the start of a value: total bytes, in hex. */
 #define LAUNCH_LEN_DIGITS 8
 #define LAUNCH_KEY_MAX 64
 
@@ -41,7 +44,7 @@ static bool launch_number(const char *variable, int *number)
 	return true;
 }
 
-/* Rank and size in the environment, as launchers have them. */
+/* Reads rank and size from the variables of launchers. */
 static bool launch_environment(struct launch *launch)
 {
 	static const char *const names[][2] = {
@@ -108,7 +111,7 @@ int launch_put(struct launch *launch, const char *name, const void *data,
 	return 0;
 }
 
-/* Appends the bytes that TEXT has in hex; false: it has something else. */
+/* Appends the bytes that TEXT has in hex. False if TEXT is no hex. */
 static bool launch_unhex(const char *text, unsigned char *data, size_t len,
 			 size_t *at)
 {

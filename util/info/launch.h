@@ -2,45 +2,50 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * How the processes of a job find each other: through the launcher, PMIx or
- * PMI-1, or through files in a directory that all hosts share. No MPI library
- * and no PMIx is linked. Whatever fails says so in one line on stderr.
+ * Data exchange between the processes of a job: through the launcher, PMIx or
+ * PMI-1, or through files in a directory that all hosts share. Neither an MPI
+ * library nor PMIx is linked. Each failure is reported in a line on stderr.
  */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
 #include <stddef.h>
 
-/* Longest value of one key; PMI-1 launchers take 1024 bytes. */
+/* Longest value of a key, bytes; PMI-1 launchers accept 1024 bytes. */
 #define LAUNCH_VALUE_MAX 800
 
 struct launch;
 
 struct launch_ops {
-	/* Value is text without blanks; 0 or -1. */
+	/* Stores a value, text without blanks. Returns 0 or -1. */
 	int (*put)(struct launch *launch, const char *key, const char *value);
-	/* After it, what all have put before can be got. */
+	/*
+	 * Waits for all processes; then get() finds all values stored before.
+	 */
 	int (*fence)(struct launch *launch);
 	int (*get)(struct launch *launch, int rank, const char *key,
 		   char *value, size_t size);
 	void (*end)(struct launch *launch);
 };
 
-/* One in a process. */
+/* There is one in a process. */
 struct launch {
 	const struct launch_ops *ops;
 	int rank, size;
-	/* what the user has said; dir: NULL for the launcher's own ways */
+	/* options of the user; dir: NULL for the launcher's protocol */
 	const char *dir;
-	int timeout;		/* seconds, for those that have not come */
+	int timeout;		/* time to wait for missing processes, s */
 };
 
-/* rank and size: -1 to take the launcher's. */
+/* Starts the exchange. rank and size: -1 to use the launcher's. */
 int launch_begin(struct launch *launch);
-/* Bytes of any kind and number, by this process' rank and name. */
+/* Stores bytes under this process's rank and a name. */
 int launch_put(struct launch *launch, const char *name, const void *data,
 	       size_t len);
-/* The caller frees *data, which has a zero byte behind its end. */
+/*
+ * Reads the bytes of a rank and name. The caller frees *data, which has a zero
+ * byte behind its end.
+ */
 int launch_get(struct launch *launch, int rank, const char *name,
 	       void **data, size_t *len);
 

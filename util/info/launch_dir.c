@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A directory that all hosts share: a file for each value, made aside and
- * renamed, and one for each process at each fence. Rank 0 removes them all when
- * the others say that they need none any more.
+ * Exchange through a directory that all hosts share: a file for each value,
+ * written under another name and renamed, and one for each process at each
+ * fence. Rank 0 removes all files when the others no longer need them.
  */
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #define DIR_PREFIX "fi_duo_info."
 
 static int dir_fences;
-static bool dir_late;		/* somebody has not come: wait for nobody */
+static bool dir_late;		/* a process is missing: do not wait for any */
 
 static int dir_failed(const char *path)
 {
@@ -83,7 +83,10 @@ static void dir_fence_key(char *key, size_t size, int fence, int rank)
 	snprintf(key, size, DIR_PREFIX "fence.%d.%d", fence, rank);
 }
 
-/* Waits for the file of RANK; naps get longer, for the file server's sake. */
+/*
+ * Waits for the file of RANK. The sleeps become longer, to spare the file
+ * server.
+ */
 static int dir_await(struct launch *launch, int rank, time_t end)
 {
 	struct timespec nap = { .tv_nsec = 1000000 };
@@ -137,7 +140,7 @@ static void dir_clean(struct launch *launch)
 	closedir(dir);
 }
 
-/* Another fence, which only rank 0 waits at. */
+/* Another fence, at which only rank 0 waits. */
 static void dir_end(struct launch *launch)
 {
 	time_t end = time(NULL) + launch->timeout;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * PMI-1: lines of text over a descriptor, as the launchers of MPICH and Intel
- * MPI have it, and Slurm with --mpi=pmi2.
+ * PMI-1: lines of text over a descriptor, for the launchers of MPICH and Intel
+ * MPI, and Slurm with --mpi=pmi2.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "launch.h"
 
-/* A value, a key, a name of the job, and words. */
+/* Space for a value, a key, the job's name, and words. */
 #define PMI_LINE_MAX (LAUNCH_VALUE_MAX + 1024)
 
 static int pmi_fd;
@@ -56,7 +56,7 @@ static int pmi_ask(const char *request, const char *answer, char *line)
 	return 0;
 }
 
-/* The word behind NAME, which ends with "=". */
+/* Copies the word behind NAME, which ends with "=". */
 static int pmi_word(const char *line, const char *name, char *word,
 		    size_t size)
 {

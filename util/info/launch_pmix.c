@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * PMIx, as Open MPI's mpirun and srun --mpi=pmix have it, loaded at run time.
- * What of its interface is used here is the same since version 1.
+ * PMIx, for Open MPI's mpirun and srun --mpi=pmix, loaded at run time. The part
+ * of its interface that is used here has not changed since version 1.
  */
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #include "launch.h"
 
 #define PMIX_LIBRARY "libpmix.so.2"
-/* The EFA installer's is in no directory that the loader looks into. */
+/* The EFA installer's library is in no directory of the loader. */
 #define PMIX_LIBRARY_AWS "/opt/amazon/pmix/lib/" PMIX_LIBRARY
 
 /* pmix_common.h: names and values of the standard. */
@@ -38,7 +38,7 @@ struct pmix_value {
 		bool flag;
 		char *string;
 		uint32_t uint32;
-		/* as large as any; the library may copy the whole */
+		/* as large as any member; the library may copy all of it */
 		uint64_t room[8];
 	} data;
 };
@@ -82,8 +82,9 @@ static int pmix_put(struct launch *launch, const char *key, const char *value)
 }
 
 /*
- * The fence takes the data along. Asked for one by one, values that a process
- * has put after others of its were got may not be found (PMIX_ERR_NOT_FOUND).
+ * A fence that also distributes the data. Without that, if a process stores a
+ * value after another process has got earlier ones, PMIx may not find it
+ * (PMIX_ERR_NOT_FOUND).
  */
 static int pmix_fence(struct launch *launch)
 {
@@ -100,7 +101,7 @@ static int pmix_fence(struct launch *launch)
 	return status ? pmix_failed("PMIx_Fence", status) : 0;
 }
 
-/* What PMIx gives is as many bytes as the process leaves to the system. */
+/* Gets a value. PMIx allocates it, and the exit of the process frees it. */
 static int pmix_get(struct launch *launch, int rank, const char *key,
 		    char *value, size_t size)
 {

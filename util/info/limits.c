@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Limits of a process (getrlimit) that leave ofi_duo without something. */
+/* Checks limits of a process (getrlimit) that affect ofi_duo. */
 
 #include <errno.h>
 #include <string.h>
@@ -10,9 +10,12 @@
 #include "info.h"
 #include "near/link/shm.h"
 
-/* Open files of a rank beside one for each local peer: MPI's and the core's. */
+/*
+ * Open files of a rank, in addition to one for each local peer: those of MPI
+ * and the core.
+ */
 #define INFO_FILES 64
-/* Bytes of an endpoint's region of libfabric's shm, at least. */
+/* Smallest region of an endpoint of libfabric's shm, bytes. */
 #define INFO_SHM_EP (16ULL << 20)
 
 void info_check_memlock(void)
@@ -40,7 +43,10 @@ void info_check_memlock(void)
 	}
 }
 
-/* Only the soft limit counts; a limit that cannot be read is none. */
+/*
+ * Returns the soft limit, which is the effective one; unlimited if it cannot be
+ * read.
+ */
 static rlim_t info_limit(int resource)
 {
 	struct rlimit limit;
@@ -48,7 +54,10 @@ static rlim_t info_limit(int resource)
 	return getrlimit(resource, &limit) ? RLIM_INFINITY : limit.rlim_cur;
 }
 
-/* near holds a descriptor of each process that it talks to. */
+/*
+ * Checks the limit of open files: near keeps a descriptor for each process with
+ * which it communicates.
+ */
 void info_check_files(int ranks)
 {
 	unsigned long need = (unsigned long)ranks + INFO_FILES;
@@ -69,7 +78,10 @@ void info_check_files(int ranks)
 		    "docker --ulimit nofile=%lu", need, need, need, need);
 }
 
-/* An endpoint's shared memory is one file, of which it uses what it needs. */
+/*
+ * Checks the limit of file sizes: the shared memory of an endpoint is one file,
+ * and grows.
+ */
 void info_check_file_size(void)
 {
 	rlim_t limit = info_limit(RLIMIT_FSIZE);

@@ -13,7 +13,7 @@
 #include "mpi.h"
 
 #define INFO_MAX_RANKS 65536
-/* Seconds; hosts may be slow to start processes. */
+/* Default timeout, s; hosts may start processes slowly. */
 #define INFO_TIMEOUT 60
 
 struct info_options {
@@ -84,7 +84,10 @@ static void info_print(int ranks, bool json, bool table)
 	printf(" }\n");
 }
 
-/* A number from LOW to HIGH with END behind it; -1, and it is said. */
+/*
+ * Reads a number from LOW to HIGH with END behind it. Returns -1, with a
+ * message, if it is invalid.
+ */
 static long info_number(const char *what, char *text, long low, long high,
 			char **end)
 {

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The matrix of paths: what is wrong with it, and as text and JSON. */
+/* The matrix of paths: finds problems in it, and prints it as text and JSON. */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "mpi.h"
 
-#define MPI_NARROW 100	/* above so many ranks, columns have no blanks */
+#define MPI_NARROW 100	/* ranks above which columns have no blanks */
 
 bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b)
 {
 	return !strcmp(a->boot, b->boot);
 }
 
-/* Containers of one machine have names of their own. */
+/*
+ * True if both ranks have the same host name. Containers of one host have names
+ * of their own.
+ */
 bool mpi_same_host(const struct mpi_rank *a, const struct mpi_rank *b)
 {
 	return mpi_same_machine(a, b) && !strcmp(a->host, b->host);
@@ -26,7 +29,7 @@ bool mpi_arrived(const struct mpi_job *job, int from, int to)
 	return job->ranks[to].row[from].received == '+';
 }
 
-/* The two have tried to reach each other. */
+/* True if the two ranks have tried to communicate. */
 static bool mpi_tried(const struct mpi_job *job, int from, int to)
 {
 	const struct mpi_rank *a = &job->ranks[from], *b = &job->ranks[to];
@@ -146,7 +149,10 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 	}
 }
 
-/* Pairs of one host, or else of one machine, that take the core for REASON. */
+/*
+ * Reports pairs of one host, or of one machine with several containers, that
+ * use the core for REASON.
+ */
 static void mpi_find_core(const struct mpi_job *job, enum fi_duo_reason reason,
 			  bool host)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared memory: is there enough, and what would be enough. */
+/*
+ * Checks that there is enough shared memory, and computes the necessary size.
+ */
 
 #include <errno.h>
 #include <limits.h>
@@ -21,9 +23,9 @@
 
 #define INFO_SHM "/dev/shm"
 #define INFO_MIB (1ULL << 20)
-/* MiB of one endpoint of libfabric's shm provider, beside one in passing. */
+/* Size of an endpoint of libfabric's shm, MiB; one more exists for a moment. */
 #define INFO_SHM_EP 16
-/* Bytes of an endpoint's record, as a tmpfs counts. */
+/* Size of an endpoint's record on a tmpfs, bytes. */
 #define INFO_RECORD 4096
 
 static unsigned long info_mib(unsigned long long bytes)
@@ -32,9 +34,9 @@ static unsigned long info_mib(unsigned long long bytes)
 }
 
 /*
- * MPI opens one endpoint a rank. near needs the records alone. libfabric's shm
- * provider is offered only where one for each processor fits, however few
- * ranks there are.
+ * MPI opens one endpoint per rank. near needs only the records. libfabric
+ * returns its shm provider only if an endpoint for each CPU fits, even if there
+ * are fewer ranks.
  */
 unsigned long info_shm_need(int ranks)
 {
@@ -54,7 +56,10 @@ size_t info_near_memory(void)
 						    NEAR_MEMORY;
 }
 
-/* MiB of memory for local messages, when each rank has sent to all. */
+/*
+ * Returns the memory for local messages when each rank has sent to all others,
+ * MiB.
+ */
 static unsigned long info_memory_need(int ranks)
 {
 	if (info_local_is_shm())
@@ -71,7 +76,7 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
-/* As the provider wants it: registry_owner.c. */
+/* Checks the user like registry_owner.c of the provider. */
 static bool info_check_user(void)
 {
 	if (duo_proc_user_known())
@@ -104,7 +109,7 @@ static unsigned long long info_avail_mib(const struct statvfs *space)
 	       INFO_MIB;
 }
 
-/* The records are all that near needs a directory for. */
+/* Checks the directory of the records, the only one that near needs. */
 static void info_check_records(int ranks)
 {
 	unsigned long need = info_shm_need(ranks);
@@ -202,7 +207,7 @@ void info_check_memfd(void)
 		close(fd);
 }
 
-/* The path of this process in hierarchy NAME of /proc/self/cgroup. */
+/* Finds the path of this process in hierarchy NAME of /proc/self/cgroup. */
 static bool info_cgroup_path(const char *name, char *path, size_t size)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
@@ -227,7 +232,7 @@ static bool info_cgroup_path(const char *name, char *path, size_t size)
 	return found;
 }
 
-/* The smallest limit of PATH below ROOT and of its parents; 0: none. */
+/* Returns the smallest limit of PATH below ROOT and of its parents; 0: none. */
 static unsigned long long info_cgroup_limit(const char *root, char *path,
 					    const char *file)
 {
@@ -238,7 +243,7 @@ static unsigned long long info_cgroup_limit(const char *root, char *path,
 
 	for (;;) {
 		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
-		/* "max", and what version 1 has for it, is no limit. */
+		/* "max", and the largest value in version 1, mean no limit. */
 		if (info_read_number(name, &number) && number > 0 &&
 		    number < LLONG_MAX / 4096 * 4096 &&
 		    (!limit || (unsigned long long) number < limit))
@@ -279,7 +284,7 @@ void info_check_cgroup(int ranks)
 	}
 }
 
-/* Powers of two up to RANKS, and RANKS. */
+/* Returns the next row: powers of two up to RANKS, and RANKS; 0: no more. */
 static int info_table_next(int row, int ranks)
 {
 	if (row == ranks)

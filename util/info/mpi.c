@@ -15,7 +15,7 @@
 #define MPI_ADDR_MAX 512
 #define MPI_CARD_MAX (3 * MPI_WORD_MAX + MPI_ERROR_MAX + MPI_ADDR_MAX)
 
-/* The name in LIST, which has commas, that ends with END. */
+/* Finds the name that ends with END in LIST, which has commas between names. */
 static bool mpi_name_in(const char *list, const char *end, char *name,
 			size_t size)
 {
@@ -32,7 +32,10 @@ static bool mpi_name_in(const char *list, const char *end, char *name,
 	return false;
 }
 
-/* As the user says, or as MPI is told, or what there is. */
+/*
+ * Selects the provider: the user's option, that of MPI, or the default on this
+ * host.
+ */
 static void mpi_provider(const struct mpi_job *job,
 			 const struct info_fabric *fabric, char *name)
 {
@@ -40,7 +43,7 @@ static void mpi_provider(const struct mpi_job *job,
 		"FI_PROVIDER", "OMPI_MCA_mtl_ofi_provider_include",
 		"OMPI_MCA_opal_common_ofi_provider_include",
 	};
-	/* The last one is libfabric 1.17's. */
+	/* The last one is for libfabric 1.17. */
 	static const char *const usual[] = { "efa", "tcp", "tcp;ofi_rxm" };
 	const char *end = info_is_hooked() ? "" : ";ofi_duo";
 	char offered[MPI_WORD_MAX];
@@ -108,7 +111,7 @@ static int mpi_get_card(struct mpi_job *job, int i)
 	return 0;
 }
 
-/* The row, and behind it the reasons in words, one line each. */
+/* Stores the row, followed by the texts of the reasons, one line each. */
 static int mpi_put_row(struct mpi_job *job, const struct mpi_cell *row)
 {
 	size_t len = (size_t) job->launch.size * sizeof(*row);
@@ -165,7 +168,10 @@ static void *mpi_fence_thread(void *arg)
 	return NULL;
 }
 
-/* A fence; peers whose messages are not through yet still need our polls. */
+/*
+ * Waits at a fence, and polls, since peers with pending messages need progress
+ * here.
+ */
 static int mpi_fence(struct mpi_job *job, struct mpi_ep *ep)
 {
 	struct mpi_fence fence = { .launch = &job->launch };
@@ -214,8 +220,8 @@ out:
 }
 
 /*
- * Rank 0 gets all rows. Its launcher asks those of the other hosts for them,
- * and of a rank that has ended it gets no answer: all wait until it has them.
+ * Rank 0 gets all rows. The launchers on other hosts get them for it, and have
+ * no answer from a rank that has exited, so all ranks wait until it has them.
  */
 static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 {
@@ -226,7 +232,7 @@ static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 	return mpi_fence(job, ep) ? -1 : ret;
 }
 
-/* What rank 0 prints. */
+/* Prints the result, in rank 0. */
 static int mpi_report(struct mpi_job *job)
 {
 	FILE *svg;

@@ -3,8 +3,8 @@
 
 /*
  * fi_duo_info --mpi: each process of a job opens an endpoint of ofi_duo, sends
- * a message to each other one, and asks ofi_duo which path it took, and why.
- * Rank 0 collects the answers and prints them.
+ * a message to each other one, and queries ofi_duo for the path that it took,
+ * and the reason. Rank 0 collects the results and prints them.
  */
 #ifndef MPI_H
 #define MPI_H
@@ -21,41 +21,43 @@
 #define MPI_WORD_MAX 128
 #define MPI_ERROR_MAX 384
 
-/* What a rank knows of its messages to and from another one. */
+/* Result of a rank for its messages to and from another one. */
 struct mpi_cell {
 	char path;		/* enum mpi_cell_path */
 	char reason;		/* 'a' + enum fi_duo_reason, or '-' */
-	char received;		/* '+': its message has arrived here, or '-' */
+	/* '+': the other rank's message has arrived, or '-' */
+	char received;
 };
 
 enum mpi_cell_path {
 	MPI_CELL_SELF = '.',
-	MPI_CELL_NONE = '-',	/* nothing could be sent */
+	MPI_CELL_NONE = '-',	/* no message could be sent */
 	MPI_CELL_SHM = 's',
 	MPI_CELL_CORE = 'c',
 };
 
 struct mpi_rank {
 	char host[MPI_WORD_MAX];
-	char boot[MPI_WORD_MAX];	/* of the kernel: one on a machine */
+	/* boot id of the kernel, which containers of a host share */
+	char boot[MPI_WORD_MAX];
 	char provider[MPI_WORD_MAX];
-	char error[MPI_ERROR_MAX];	/* it has no endpoint */
-	void *addr;			/* NULL: it has none */
-	struct mpi_cell *row;		/* NULL before it is known */
+	char error[MPI_ERROR_MAX];	/* reason why it has no endpoint */
+	void *addr;			/* address; NULL: it has none */
+	struct mpi_cell *row;		/* NULL: not received yet */
 };
 
 struct mpi_job {
 	struct launch launch;
-	const char *provider;	/* what the user has said, or NULL */
+	const char *provider;	/* option of the user, or NULL */
 	const char *svg;	/* file, or NULL */
 	bool json;
 	struct mpi_rank *ranks;
 	char reasons[FI_DUO_REASON_COUNT][MPI_WORD_MAX];
 };
 
-/* One exchange; in mpi_ep.c. */
+/* The endpoint and messages of this rank; in mpi_ep.c. */
 struct mpi_ep {
-	struct fi_info *info;		/* while it is opened */
+	struct fi_info *info; /* only in mpi_ep_open() */
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
@@ -66,7 +68,7 @@ struct mpi_ep {
 	struct mpi_message *messages;	/* one to and one from each rank */
 };
 
-/* 0, or -1 and a sentence in ERROR. */
+/* Opens the endpoint. Returns 0, or -1 with a message in ERROR. */
 int mpi_ep_open(struct mpi_ep *ep, const struct info_fabric *fabric,
 		const char *provider, char *error, size_t size);
 size_t mpi_ep_address(struct mpi_ep *ep, void *addr, size_t size);
@@ -79,16 +81,16 @@ void mpi_ep_close(struct mpi_ep *ep);
 
 bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b);
 bool mpi_same_host(const struct mpi_rank *a, const struct mpi_rank *b);
-/* The message from rank FROM to rank TO has arrived. */
+/* True if the message from rank FROM to rank TO has arrived. */
 bool mpi_arrived(const struct mpi_job *job, int from, int to);
 
-/* Findings of report.c about the whole matrix. */
+/* Adds findings about the whole matrix. */
 void mpi_find(const struct mpi_job *job);
 void mpi_print_text(const struct mpi_job *job);
 void mpi_print_json(const struct mpi_job *job);
 void mpi_print_svg(const struct mpi_job *job, FILE *to);
 
-/* Returns the exit status. */
+/* Runs all steps. Returns the exit status. */
 int mpi_run(struct mpi_job *job);
 
 #endif /* MPI_H */

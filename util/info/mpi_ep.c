@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* An endpoint of ofi_duo as MPI opens one, and a message to each rank. */
+/* Opens an endpoint of ofi_duo like MPI, and sends a message to each rank. */
 
 #include <sched.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include "mpi.h"
 
 struct mpi_message {
-	struct fi_context2 context;	/* first: it is what a CQ reports */
+	struct fi_context2 context;	/* first: the CQ reports its address */
 	bool posted, done, failed;
 	uint64_t word;
 };
@@ -30,7 +30,7 @@ static int mpi_ep_failed(char *error, size_t size, const char *call,
 	return -1;
 }
 
-/* What Open MPI's MTL asks for. */
+/* Calls fi_getinfo() with the hints of Open MPI's MTL. */
 static int mpi_ep_info(struct mpi_ep *ep, const struct info_fabric *fabric,
 		       const char *provider)
 {
@@ -124,7 +124,10 @@ void mpi_ep_progress(struct mpi_ep *ep)
 		sched_yield();
 }
 
-/* Posts what is not posted yet; how many messages are not done. */
+/*
+ * Posts the operations that are not posted yet. Returns the number of messages
+ * that are not complete.
+ */
 static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 {
 	int size = job->launch.size, left = 0, i, peer;
@@ -156,7 +159,9 @@ static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 	return left;
 }
 
-/* Ranks of another provider have addresses of another kind. */
+/*
+ * Inserts addresses. Ranks with another provider have another address format.
+ */
 static void mpi_ep_insert(struct mpi_ep *ep, const struct mpi_job *job)
 {
 	const struct mpi_rank *me = &job->ranks[job->launch.rank], *rank;

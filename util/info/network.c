@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Network interfaces: what MPI starts by, and the cores tcp and sockets use. */
+/*
+ * Checks the network interfaces, which MPI uses to start and the cores tcp and
+ * sockets for messages.
+ */
 
 #include <ifaddrs.h>
 #include <net/if.h>

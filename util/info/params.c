@@ -73,7 +73,7 @@ static void info_check_entry(const struct fi_param *params, int count,
 		info_remedy("fi_info -e | grep %s lists the parameters", prefix);
 }
 
-/* Call this after libfabric has loaded its modules. */
+/* Checks the variables. Call it after libfabric has loaded its modules. */
 void info_check_params(const struct info_fabric *fabric)
 {
 	static const char *const prefixes[] = { "FI_OFI_DUO_", "FI_NEAR_" };

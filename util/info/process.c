@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Whether two processes of this host may share memory and copy. */
+/* Checks that two processes of this host may share memory and copy. */
 
 #include <errno.h>
 #include <signal.h>
@@ -15,19 +15,24 @@
 
 #include "info.h"
 
-/* The kernel's numbers of the namespaces that it starts with. */
+/* Inode numbers of the kernel's initial namespaces. */
 #define INFO_INIT_PID_NS 4026531836ULL
 #define INFO_INIT_USER_NS 4026531837ULL
 
 static char info_word[] = "parent";
 
-/* As the provider: where Yama restricts it, others may copy from here. */
+/*
+ * True if, like the provider, this process lets others copy from it under Yama.
+ */
 static bool info_ptracer(void)
 {
 	return !info_is_off(getenv("FI_OFI_DUO_PTRACER"));
 }
 
-/* A rank that is copied from: says that it is there, and waits for its end. */
+/*
+ * The process from which the other one copies: reports that it is ready, and
+ * waits.
+ */
 static void info_copy_source(int ready)
 {
 	if (info_ptracer())
@@ -39,7 +44,10 @@ static void info_copy_source(int ready)
 		pause();
 }
 
-/* A rank that copies; fork gave both the same addresses. Returns errno. */
+/*
+ * The process that copies; fork() gave both the same addresses. Returns an
+ * errno.
+ */
 static int info_copy_reader(pid_t source)
 {
 	char word[sizeof(info_word)] = "";
@@ -52,7 +60,10 @@ static int info_copy_reader(pid_t source)
 	return strcmp(word, "source") ? EIO : 0;
 }
 
-/* A copy between two children, as ranks are one another's: 0 or errno. */
+/*
+ * Copies between two child processes, which are related like ranks. Returns 0
+ * or an errno.
+ */
 static int info_copy_try(void)
 {
 	int ready[2], status = 0, ret = EAGAIN;
@@ -112,7 +123,7 @@ void info_check_copy(void)
 			    "container, as one user who may read the program");
 }
 
-/* Reads a namespace's number; false: no /proc. */
+/* Reads the inode number of a namespace. False: no /proc. */
 static bool info_namespace(const char *name, unsigned long long *number)
 {
 	char path[64], link[64];

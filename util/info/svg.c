@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The matrix of paths as a picture: a square for each pair of ranks. */
+/* Draws the matrix of paths: a square for each pair of ranks. */
 
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #define SVG_LEFT 170
 #define SVG_TOP 60
 
-/* What can be seen without colours, too: in the squares' titles. */
+/* The texts are titles of the squares, in addition to the colors. */
 static const struct {
 	const char *fill, *text;
 } svg_kinds[] = {
