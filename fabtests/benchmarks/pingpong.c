@@ -83,7 +83,7 @@ static void ft_pp_check(enum ft_tx how, size_t size, unsigned int seed)
 	struct ft_op *op = &pp.rxop;
 
 	ft_wait(&pp.e, op);
-	FT_CHECK(op->len == size, "%s: %zu bytes came, not %zu",
+	FT_CHECK(op->len == size, "%s: %zu bytes arrived, not %zu",
 		 ft_tx_name[how], op->len, size);
 	FT_CHECK(op->flags & FI_RECV, "a receive's flags are 0x%lx",
 		 (unsigned long)op->flags);
@@ -97,7 +97,7 @@ static void ft_pp_check(enum ft_tx how, size_t size, unsigned int seed)
 			 (unsigned long)op->flags, (unsigned long)op->data);
 	else
 		FT_CHECK(!(op->flags & FI_REMOTE_CQ_DATA),
-			 "%s: data came that nobody sent", ft_tx_name[how]);
+			 "%s: data that was not sent", ft_tx_name[how]);
 	ft_verify(pp.rx.ptr, size, seed, ft_tx_name[how]);
 	memset(pp.rx.ptr, 0x55, size);
 }

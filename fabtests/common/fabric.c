@@ -193,7 +193,7 @@ static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 	if (!ret)
 		return info;
 	if (cfg->by_fids)
-		FT_DIE("fi_getinfo for what %s has open: %s", prov,
+		FT_DIE("fi_getinfo for the open objects of %s: %s", prov,
 		       fi_strerror(-ret));
 	if (ft_is_duo(prov)) {
 		*end = 0;
@@ -202,7 +202,7 @@ static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 			       ft.opts.prov, fi_strerror(-ret), prov);
 	}
 	if (!ft_has_provider(prov))
-		FT_DIE("%s: fi_getinfo: %s: no such provider or no device here; FI_LOG_LEVEL=info says why",
+		FT_DIE("%s: fi_getinfo: %s: no such provider or no device here; see FI_LOG_LEVEL=info",
 		       prov, fi_strerror(-ret));
 	ft_skip("%s: fi_getinfo: %s (caps 0x%lx, threading %d)", prov,
 		fi_strerror(-ret), (unsigned long)cfg->caps, cfg->threading);

@@ -57,7 +57,7 @@ static void ft_region_err(struct ft_region *region)
 	FT_CHECK(fi_cq_readerr(region->e->txcq, &entry, 0) == 1,
 		 "fi_cq_readerr");
 	op = entry.op_context;
-	FT_CHECK(op, "an error of nobody's: %s", fi_strerror(entry.err));
+	FT_CHECK(op, "an error without context: %s", fi_strerror(entry.err));
 	op->err = entry.err;
 	op->done++;
 }

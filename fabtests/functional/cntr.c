@@ -98,7 +98,7 @@ static void ft_drain(void)
 		ft_wait(&e, &tx_op[r]);
 	}
 	FT_CHECK(!e.cfg.raw || fi_cq_read(e.txcq, &entry, 1) == -FI_EAGAIN,
-		 "a completion that nobody asked for");
+		 "a completion that was not requested");
 }
 
 /* Waits for a count that is not reached, until the time-out. */
@@ -107,9 +107,9 @@ static void ft_times_out(void)
 	uint64_t start = ft_now_ns();
 
 	FT_CHECK(fi_cntr_wait(e.rx_cntr, received + 1, 20) == -FI_ETIMEDOUT,
-		 "a wait for what does not come");
+		 "the wait did not time out");
 	/* near counts whole milliseconds */
-	FT_CHECK(ft_now_ns() - start >= 15000000, "it was too short");
+	FT_CHECK(ft_now_ns() - start >= 15000000, "the wait was too short");
 }
 
 static void ft_mode(const struct ft_cfg *cfg)

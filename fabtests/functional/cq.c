@@ -160,7 +160,7 @@ static void ft_expect_nothing(struct fid_cq *cq)
 
 	do {
 		n = fi_cq_read(cq, &entry, 1);
-		FT_CHECK(n == -FI_EAGAIN, "an entry nobody asked for: %zd", n);
+		FT_CHECK(n == -FI_EAGAIN, "an unrequested entry: %zd", n);
 	} while (ft_now_ns() < end);
 }
 

@@ -246,7 +246,7 @@ static void ft_case_bad_receives(void)
 	FT_REFUSED(fi_recvv(e.ep, iov, desc, 64, FI_ADDR_UNSPEC, &ctx));
 	FT_REFUSED(fi_trecvv(e.ep, iov, desc, 64, FI_ADDR_UNSPEC, 1, 0, &ctx));
 	ret = fi_cancel(&e.ep->fid, &unknown);
-	FT_CHECK(ret <= 0, "cancelling what nobody posted: %zd", ret);
+	FT_CHECK(ret <= 0, "canceling an unknown receive: %zd", ret);
 	ft_progress_for(&e, 10);
 	ft_finish();
 }

@@ -157,7 +157,7 @@ static void ft_run(void)
 	ft_open(&first, NULL);
 	ft_exchange(&first);
 	if (!ft_names())
-		ft_skip("the core alone need not name what is open");
+		ft_skip("the core alone need not name open objects");
 	ft_run_cases(cases, FT_COUNT(cases));
 	ft_close(&first);
 }

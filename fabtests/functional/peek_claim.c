@@ -209,7 +209,7 @@ static void ft_probe_discard(void)
 	ft_ask(6);
 	ft_peek_found(&op, 6, 0, FI_CLAIM);
 	ft_post_flags(&op, 6, 0, FI_CLAIM | FI_DISCARD);
-	FT_CHECK(!op.err, "discarding what is claimed: %d", op.err);
+	FT_CHECK(!op.err, "discarding a claimed message: %d", op.err);
 	ft_none(6);
 }
 

@@ -428,7 +428,7 @@ static void ft_check_told(void)
 		    (e.ops && !(peer && !strcmp(peer, "shm")));
 
 	if (!near)
-		ft_skip("only near tells of a peer's death");
+		ft_skip("only near reports peer failures");
 }
 
 static void ft_run(void)

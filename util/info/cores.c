@@ -95,8 +95,8 @@ static void info_device(const struct fi_info *info)
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", pci);
 	if (!info_read_number(path, &there) || there < 0 ||
 	    getcpu(NULL, &node)) {
-		info_found("device", INFO_OK, "%s %s, PCI %s, NUMA node not "
-			   "known", prov, name, pci);
+		info_found("device", INFO_OK, "%s %s, PCI %s, NUMA node "
+			   "unknown", prov, name, pci);
 		return;
 	}
 	distance = info_distance((int) node, (int) there);
@@ -168,14 +168,14 @@ static void info_check_offers(const struct info_fabric *fabric,
 	if (offered[0]) {
 		info_found("offered", INFO_OK, "%s", offered);
 	} else {
-		info_found("offered", INFO_ERROR, "libfabric offers no core "
+		info_found("offered", INFO_ERROR, "libfabric returns no core "
 			   "with ofi_duo");
-		info_remedy("see the errors above; FI_LOG_LEVEL=warn fi_info "
-			    "-p \"tcp;ofi_duo\" says why");
+		info_remedy("see the errors above, or run FI_LOG_LEVEL=warn "
+			    "fi_info -p \"tcp;ofi_duo\" for the reason");
 	}
 	info_check_filter(fabric, offered);
 	if (info_local_is_shm() && !info_offers(fabric, "shm")) {
-		info_found("shm_prov", INFO_WARNING, "libfabric offers no "
+		info_found("shm_prov", INFO_WARNING, "libfabric returns no "
 			   "provider shm, the core carries all messages");
 		info_remedy("if /dev/shm is large enough, install a libfabric "
 			    "that was built with shm (fi_info -p shm)");
@@ -192,10 +192,10 @@ void info_check_cores(const struct info_fabric *fabric)
 		return;
 	ret = fabric->getinfo(fabric->version, NULL, NULL, 0, NULL, &list);
 	if (ret) {
-		info_found("device", INFO_ERROR, "libfabric offers no "
+		info_found("device", INFO_ERROR, "libfabric returns no "
 			   "provider (%d)", ret);
-		info_remedy("check the network devices; FI_LOG_LEVEL=warn "
-			    "fi_info says why");
+		info_remedy("check the network devices, and run "
+			    "FI_LOG_LEVEL=warn fi_info for the reason");
 		return;
 	}
 	for (info = list; info; info = info->next) {

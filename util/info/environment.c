@@ -58,15 +58,15 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	names = info_read_names(fabric, info_filter);
 	if (strpbrk(info_filter, "\"'")) {
 		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s has quotes "
-			   "in its value: libfabric knows no such name",
+			   "in its value: libfabric has no such provider",
 			   info_filter);
-		info_remedy("leave them out where no shell takes them away "
+		info_remedy("omit them where no shell removes them "
 			    "(docker --env-file, YAML, JSON)");
 	} else if (!names.wraps && info_filter[0] != '^' && !info_hooked) {
 		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s names no "
 			   "core with \"" INFO_SUFFIX "\" behind it: programs "
-			   "do without ofi_duo", info_filter);
-		info_remedy("name one of those offered, in quotes: "
+			   "do not use ofi_duo", info_filter);
+		info_remedy("use one that libfabric returns, in quotes: "
 			    "FI_PROVIDER=%.*s",
 			    (int) strcspn(offered, ","), offered);
 	} else if (info_filter[0] == '^' && strstr(info_filter, "ofi_duo")) {
@@ -75,19 +75,20 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 		info_remedy("FI_PROVIDER=%.*s",
 			    (int) strcspn(offered, ","), offered);
 	} else if (names.wraps && !names.offered) {
-		info_found("provider", INFO_ERROR, "nothing that FI_PROVIDER=%s "
-			   "names is offered on this host", info_filter);
-		info_remedy("name one of those offered; if the core should be "
-			    "here, FI_LOG_LEVEL=info fi_info -p CORE says why "
-			    "it is not");
+		info_found("provider", INFO_ERROR, "libfabric returns no "
+			   "provider of FI_PROVIDER=%s on this host",
+			   info_filter);
+		info_remedy("use one that libfabric returns; if the core should "
+			    "be among them, run FI_LOG_LEVEL=info fi_info "
+			    "-p CORE for the reason");
 	} else if (!names.wraps || names.efa) {
 		info_found("provider", INFO_OK, "FI_PROVIDER=%s", info_filter);
 	} else {
 		info_found("provider", INFO_NOTE, "FI_PROVIDER=%s hides the "
 			   "provider efa from NCCL and NVSHMEM in the same job",
 			   info_filter);
-		info_remedy("where the job uses them, unset FI_PROVIDER and "
-			    "set FI_HOOK=duo; or tell MPI alone: "
+		info_remedy("if the job uses them, unset FI_PROVIDER and "
+			    "set FI_HOOK=duo; or set, for MPI only: "
 			    "OMPI_MCA_opal_common_ofi_provider_include=\"%s\"",
 			    info_filter);
 	}
@@ -134,7 +135,7 @@ void info_check_environment(void)
 	if (filter)
 		snprintf(info_filter, sizeof(info_filter), "%s", filter);
 	if (hook && *hook && info_local_is_shm()) {
-		info_found("hook", INFO_WARNING, "FI_HOOK=%s: hooks lose peer "
+		info_found("hook", INFO_WARNING, "FI_HOOK=%s: hooks drop peer "
 			   "objects, the core carries all messages", hook);
 		info_remedy("unset FI_HOOK");
 	}

@@ -32,7 +32,7 @@
  */
 #define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
-	"install libfabric 1.17 or newer; where there is one, add its " \
+	"install libfabric 1.17 or newer; if it is installed, add its " \
 	"directory to LD_LIBRARY_PATH or /etc/ld.so.conf.d (the EFA " \
 	"installer's: /opt/amazon/efa/lib)"
 
@@ -60,7 +60,7 @@ void info_check_libfabric(struct info_fabric *fabric)
 	    !fabric->freeinfo || !fabric->dupinfo ||
 	    !dladdr((void *) version, &where) ||
 	    !realpath(where.dli_fname, fabric->path)) {
-		info_found("libfabric", INFO_ERROR, "%s is none",
+		info_found("libfabric", INFO_ERROR, "%s is not libfabric",
 			   INFO_LIBFABRIC);
 		info_remedy(INFO_GET_LIBFABRIC);
 		return;
@@ -191,7 +191,7 @@ static bool info_module_loads(const char *path)
 		return true;
 	}
 	info_found("module", INFO_ERROR, "cannot be loaded: %s", dlerror());
-	info_remedy("install what is missing, or an ofi_duo built for this "
+	info_remedy("install the missing library, or an ofi_duo built for this "
 		    "system; its user must be able to read %s", path);
 	return false;
 }
@@ -224,7 +224,7 @@ static void info_check_hook(const char *module)
 		return;
 	}
 	info_found("hook", INFO_WARNING, "FI_HOOK names ofi_duo, but " INFO_HOOK
-		   " is missing beside %s: programs do without ofi_duo",
+		   " is missing beside %s: programs do not use ofi_duo",
 		   module);
 	info_remedy("install ofi_duo again");
 }
@@ -240,7 +240,7 @@ void info_check_module(const struct info_fabric *fabric)
 		return;
 	if (!info_module_ident(path, ident, sizeof(ident)) ||
 	    sscanf(ident, "%*s libfabric %u.%u", &major, &minor) != 2) {
-		info_found("module", INFO_ERROR, "%s is no module of ofi_duo",
+		info_found("module", INFO_ERROR, "%s is not a module of ofi_duo",
 			   path);
 		info_remedy("install ofi_duo again");
 		return;

@@ -71,14 +71,14 @@ int launch_begin(struct launch *launch)
 	if (!told && !launch->dir && getenv("PMI_FD"))
 		return launch_pmi_begin(launch);
 	if (!told && !launch_environment(launch)) {
-		launch_say("--mpi: no launcher has started this: say mpirun "
+		launch_say("--mpi: no launcher started this process: use mpirun "
 			   "-n N fi_duo_info --mpi, or srun --mpi=pmix, or "
 			   "start each process with --dir and --rank R/N");
 		return -1;
 	}
 	if (!launch->dir) {
 		launch_say("--mpi: rank %d of %d has neither PMIx nor PMI: "
-			   "say srun --mpi=pmix or --mpi=pmi2, or name a "
+			   "use srun --mpi=pmix or --mpi=pmi2, or name a "
 			   "directory that all hosts share with --dir",
 			   launch->rank, launch->size);
 		return -1;
@@ -153,8 +153,8 @@ int launch_get(struct launch *launch, int rank, const char *name,
 	return 0;
 
 err_value:
-	launch_say("--mpi: what rank %d has published is not readable; are "
-		   "all ranks of one version of fi_duo_info?", rank);
+	launch_say("--mpi: the data of rank %d is not readable; use the "
+		   "same version of fi_duo_info in all ranks", rank);
 err_free:
 	free(bytes);
 	return -1;

@@ -26,7 +26,7 @@ static bool dir_late;		/* a process is missing: do not wait for any */
 
 static int dir_failed(const char *path)
 {
-	launch_say("--mpi: %s: %s; --dir has to name a directory that this "
+	launch_say("--mpi: %s: %s; --dir must name a directory that this "
 		   "user may write, the same on all hosts", path,
 		   strerror(errno));
 	return -1;
@@ -98,10 +98,11 @@ static int dir_await(struct launch *launch, int rank, time_t end)
 	while (access(path, F_OK)) {
 		if (time(NULL) > end) {
 			dir_late = true;
-			launch_say("--mpi: rank %d of %d has not come to %s "
-				   "in %d s: has it been started, and is "
-				   "this the same directory there?", rank,
-				   launch->size, launch->dir, launch->timeout);
+			launch_say("--mpi: rank %d of %d did not appear in %s "
+				   "within %d s: check that it was started, "
+				   "and that the directory is the same there",
+				   rank, launch->size, launch->dir,
+				   launch->timeout);
 			return -1;
 		}
 		nanosleep(&nap, NULL);

@@ -22,7 +22,7 @@ static char pmi_job[256];
 
 static int pmi_failed(const char *what, const char *cause)
 {
-	launch_say("--mpi: PMI: %s: %s; look at the launcher's own messages, "
+	launch_say("--mpi: PMI: %s: %s; see the launcher's own messages, "
 		   "or name a directory that all hosts share with --dir",
 		   what, cause);
 	return -1;

@@ -64,7 +64,7 @@ static struct {
 
 static int pmix_failed(const char *what, int status)
 {
-	launch_say("--mpi: %s: %s; look at the launcher's own messages, or "
+	launch_say("--mpi: %s: %s; see the launcher's own messages, or "
 		   "name a directory that all hosts share with --dir", what,
 		   pmix.error(status));
 	return -1;
@@ -138,7 +138,7 @@ static int pmix_load(void)
 	if (!lib)
 		lib = dlopen(PMIX_LIBRARY_AWS, RTLD_NOW);
 	if (!lib) {
-		launch_say("--mpi: the launcher speaks PMIx, and " PMIX_LIBRARY
+		launch_say("--mpi: the launcher uses PMIx, and " PMIX_LIBRARY
 			   " is not found: add its directory to "
 			   "LD_LIBRARY_PATH, or name a directory that all "
 			   "hosts share with --dir");
@@ -154,7 +154,7 @@ static int pmix_load(void)
 	if (pmix.init && pmix.put && pmix.commit && pmix.fence && pmix.get &&
 	    pmix.finalize && pmix.error)
 		return 0;
-	launch_say("--mpi: " PMIX_LIBRARY " is no PMIx: install it again, or "
+	launch_say("--mpi: " PMIX_LIBRARY " is not PMIx: install it again, or "
 		   "name a directory that all hosts share with --dir");
 	return -1;
 }

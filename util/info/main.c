@@ -26,22 +26,22 @@ static void info_usage(FILE *to)
 {
 	fprintf(to, "usage: fi_duo_info [--ranks N] [--json]\n"
 		"       LAUNCHER fi_duo_info --mpi [--json] [--svg FILE]\n"
-		"Says whether ofi_duo can be used on this host, and what to "
-		"do if not; or which\n"
-		"path messages take between the ranks of a job, and why.\n"
+		"Checks whether ofi_duo can be used on this host, and prints "
+		"remedies; or prints the\n"
+		"path of messages between the ranks of a job, and the reason.\n"
 		"  -n, --ranks N  for N ranks on this host, with a table of "
 		"the shared memory\n"
-		"                 that they need (default: one per processor, "
+		"                 that they need (default: one per CPU, "
 		"no table)\n"
 		"  -j, --json     print JSON\n"
-		"  -h, --help     this\n"
+		"  -h, --help     print this\n"
 		"  -V, --version\n"
 		"  -m, --mpi      be a rank of a job: rank 0 prints\n"
 		"  -s, --svg FILE        write the matrix as a picture, too\n"
-		"  -p, --provider NAME   (default: as FI_PROVIDER or Open MPI "
-		"is told)\n"
-		"  -d, --dir DIR         meet in DIR, which all hosts share, "
-		"instead of by PMI\n"
+		"  -p, --provider NAME   (default: that of FI_PROVIDER or "
+		"Open MPI)\n"
+		"  -d, --dir DIR         exchange data in DIR, which all "
+		"hosts share, not by PMI\n"
 		"  -r, --rank R/N        without a launcher: rank R of N\n"
 		"  -t, --timeout SECONDS to wait for ranks and messages "
 		"(default %d)\n"
@@ -95,7 +95,7 @@ static long info_number(const char *what, char *text, long low, long high,
 
 	if (*end != text && number >= low && number <= high)
 		return number;
-	fprintf(stderr, "fi_duo_info: %s %s: %ld to %ld are possible\n", text,
+	fprintf(stderr, "fi_duo_info: %s %s: must be %ld to %ld\n", text,
 		what, low, high);
 	return -1;
 }
@@ -113,7 +113,7 @@ static bool info_rank(struct launch *launch, char *text)
 						 1, INFO_MAX_RANKS, &end);
 	if (launch->size > launch->rank && !*end)
 		return true;
-	fprintf(stderr, "fi_duo_info: --rank %s: it wants R/N, R below N\n",
+	fprintf(stderr, "fi_duo_info: --rank %s: must be R/N, R below N\n",
 		text);
 	return false;
 }

@@ -62,8 +62,8 @@ static void mpi_find_errors(const struct mpi_job *job)
 			   rank->error);
 		info_remedy("if FI_PROVIDER_PATH is set, give it to all ranks "
 			    "(mpirun -x FI_PROVIDER_PATH); else run "
-			    "fi_duo_info on %s, in the environment that the "
-			    "launcher gives: it says why", rank->host);
+			    "fi_duo_info on %s, in the launcher's environment, "
+			    "for the reason", rank->host);
 	}
 }
 
@@ -120,7 +120,7 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 	case FI_DUO_NOT_REGISTERED:
 		return "give all ranks the same FI_OFI_DUO_REGISTRY_DIR, "
 		       "/dev/shm and version of ofi_duo, run them as one user "
-		       "of the host and, but for EFA, in one network namespace";
+		       "of the host and, except EFA, in one network namespace";
 	case FI_DUO_NAMESPACE:
 		return "start all ranks of a host in one container, or in the "
 		       "host's namespaces (docker --pid=host --ipc=host "
@@ -130,13 +130,13 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		       "limit of local peers";
 	case FI_DUO_LOCAL_OFF:
 		return "run fi_duo_info there, with the number of ranks in "
-		       "--ranks: it says what is missing";
+		       "--ranks: it reports the problem";
 	case FI_DUO_RECORD_UNREADABLE:
 		return "raise the limit of open files (ulimit -n)";
 	case FI_DUO_NOT_MAPPED:
-		return "raise the limit of address space (ulimit -v), and let "
-		       "ranks of a host be one user's; FI_LOG_LEVEL=warn says "
-		       "more";
+		return "raise the limit of address space (ulimit -v), and run "
+		       "all ranks of a host as one user; FI_LOG_LEVEL=warn "
+		       "prints more";
 	case FI_DUO_TRANSPORT_MISMATCH:
 		return "give all ranks the same FI_OFI_DUO_LOCAL (mpirun -x "
 		       "FI_OFI_DUO_LOCAL)";
@@ -145,7 +145,7 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		       "settings of libfabric";
 	default:
 		return "FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo in that rank "
-		       "says more";
+		       "prints more";
 	}
 }
 

@@ -82,8 +82,8 @@ static bool info_check_user(void)
 	if (duo_proc_user_known())
 		return true;
 	info_found("registry", INFO_WARNING, "this user has no number in its "
-		   "user namespace, so that the kernel cannot tell it from "
-		   "others; the core carries all messages");
+		   "user namespace, so that the kernel cannot distinguish it "
+		   "from others; the core carries all messages");
 	info_remedy("give it one: unshare --map-root-user, podman "
 		    "--userns=keep-id, newuidmap");
 	return false;
@@ -196,7 +196,7 @@ void info_check_memfd(void)
 		info_found("memfd", INFO_OK, "memfd_create works");
 	} else if (info_local_is_shm()) {
 		info_found("memfd", INFO_OK, "memfd_create: %s; shm does "
-			   "without", strerror(errno));
+			   "not need it", strerror(errno));
 	} else {
 		info_found("memfd", INFO_WARNING, "memfd_create: %s; the core "
 			   "carries all messages", strerror(errno));

@@ -120,7 +120,7 @@ void info_check_copy(void)
 	else
 		info_remedy("a seccomp profile, user namespaces or a "
 			    "security module forbid it: run all ranks in one "
-			    "container, as one user who may read the program");
+			    "container, as one user that may read the program");
 }
 
 /* Reads the inode number of a namespace. False: no /proc. */
@@ -144,8 +144,8 @@ void info_check_namespaces(void)
 	bool own_pid, own_user;
 
 	if (!info_namespace("pid", &pid) || !info_namespace("user", &user)) {
-		info_found("namespaces", INFO_WARNING, "no /proc/self/ns: who "
-			   "is local cannot be found out, the core carries "
+		info_found("namespaces", INFO_WARNING, "no /proc/self/ns: local "
+			   "processes cannot be identified, the core carries "
 			   "all messages");
 		info_remedy("mount /proc (mount -t proc proc /proc)");
 		return;

@@ -266,7 +266,7 @@ static const struct {
 	{ "memory of the caller", NULL, { 0 }, { .flags = 1 }, 0, 0,
 	  EOPNOTSUPP },
 	{ "newer fields", NULL, { 0 }, { 0 }, 1, 0, EINVAL },
-	{ "newer fields, not said to be there", NULL, { 0 }, { 0 }, 1,
+	{ "newer fields beyond inlen", NULL, { 0 }, { 0 }, 1,
 	  sizeof(struct se_dv_cq_attr), 0 },
 	{ "too short", NULL, { 0 }, { 0 }, 0, 8, EINVAL },
 };

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# What the tests of fi_duo_info share: its programs, an environment without
-# anything set, and one comparison. Sourced after common.sh.
+# Functions and variables of the tests of fi_duo_info: its programs, a clean
+# environment, and one comparison. Sourced after common.sh.
 
 info=$duo_build/util/fi_duo_info
 module=$duo_build/prov/.libs/libduo-fi.so
@@ -13,9 +13,10 @@ trap 'rm -rf "$dir"' EXIT
 unset FI_PROVIDER FI_HOOK FI_OFI_DUO_LOCAL FI_OFI_DUO_REGISTRY_DIR
 export info module dir
 
-# says NAME STATUS PATTERN COMMAND...: COMMAND exits with STATUS (- : with any)
-# and its output has a line that PATTERN, an extended regular expression, fits.
-says()
+# prints NAME STATUS PATTERN COMMAND...: COMMAND must exit with STATUS (- :
+# any), and a line of its output must match PATTERN, an extended regular
+# expression
+prints()
 {
 	local name=info:\ $1 want=$2 pattern=$3 status=0
 	shift 3
