@@ -230,6 +230,9 @@ part_scripts()
 	result "bench: arithmetic of the report" \
 		python3 -B "$duo_src/contrib/bench.d/report_test.py"
 	check_prose
+	bash "$duo_src/contrib/lib/check-docs-test"
+	result "docs: names, links, parameters and messages" \
+		"$duo_src/contrib/lib/check-docs"
 	command -v shellcheck >/dev/null || {
 		echo "SKIP: scripts (no shellcheck)"
 		return
