@@ -68,7 +68,7 @@ struct bn_shared {
 	atomic_long value;
 	/* start-up times of all ranks, ns */
 	atomic_ulong start_sum, start_max;
-	_Alignas(256) atomic_uint hop;	/* alone in its cache lines */
+	_Alignas(256) atomic_uint hop;	/* in cache lines of its own */
 	_Alignas(256) struct {
 		size_t len;
 		uint8_t name[BN_NAME_MAX];
@@ -98,7 +98,7 @@ struct bn {
 	struct fid_mr *region;	/* rbuf, for other ranks; NULL: no RMA */
 	void *sdesc, *rdesc;
 	uint64_t start_ns;	/* fi_getinfo to last fi_av_insert */
-	uint64_t tx, rx, rma;	/* completions read so far */
+	uint64_t tx, rx, rma;	/* number of completions read so far */
 	void *release[2];	/* multi-receive buffers */
 	unsigned int released;
 	struct fi_context2 ctx[BN_CTXS];

@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154,SC2178 # variables of contrib/bench
 #
-# Open MPI over each of mpi_configs. Sourced by contrib/bench, after run.sh.
+# Measures Open MPI over each of mpi_configs. Sourced by contrib/bench, after
+# run.sh.
 
 mpi_limit=60	# limit of one job, s
 mpi_default_tests=lat,cold,rate,bibw,alltoallw,alltoall,allgather,allreduce

@@ -142,7 +142,7 @@ def measured_onesided(results):
     for prefix, title in ONESIDED:
         by_size(results, title, prefix)
     by_name(results, "Sleeping: until a message is read (ns); wake-ups and "
-            "context switches a second while nothing comes",
+            "context switches per second without traffic",
             ["wake.p50", "wake.p90", "wake.idle", "wake.switches"])
 
 

@@ -84,7 +84,8 @@ keep()
 	fi
 	if [[ -n $reason ]]; then
 		no_value "$2" "$3" "$reason"
-		# A wrong number is worse than none; a curve may end early.
+		# No value is recorded after a failure; only a curve may end
+		# early.
 		[[ $3 =~ ^(posted|unexpected|av)$ ]] || return 0
 	fi
 	awk -v OFS='\t' -v round="$1" -v config="$2" "$keep_awk" \

@@ -41,7 +41,9 @@ void bn_print(double value, const char *fmt, ...)
 	fflush(stdout);
 }
 
-/* Sorts ns; prints "NAME.p50 VALUE" and others, each divided. */
+/*
+ * Sorts ns; prints "NAME.p50 VALUE" and other percentiles, divided by divisor.
+ */
 void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 		 ...)
 {

@@ -57,13 +57,14 @@ build_tree()
 	key="$(platform_id) $*"
 	build_is_current "$build" "$key" && return
 	mkdir -p "$build"
-	# One lock for all build trees: autogen writes into the source tree.
+	# There is one lock for all build trees, since autogen writes into the
+	# source tree.
 	(
 		flock 9
 		build_is_current "$build" "$key" && exit
 		say "building in $build"
 		: >"$log"
-		logged "building ofi_duo" "$log" "mend the first error there" \
+		logged "building ofi_duo" "$log" "fix the first error there" \
 			bash "$duo_src/contrib/lib/build-steps" \
 			"$build" "$key" "$@"
 	) 9<"$duo_src/contrib"

@@ -43,7 +43,7 @@ newest		2400	last	all
 check_werror=--enable-werror
 # -O1, since with sanitizers gcc takes 1.7 times as long for -O2.
 check_asan="--enable-werror --enable-debug --enable-asan --enable-ubsan CFLAGS=-O1"
-# No --enable-werror: gcc warns of fences, which TSan does not model.
+# No --enable-werror, since gcc warns about fences, which TSan does not support.
 check_tsan="--enable-debug --enable-tsan CFLAGS=-O1"
 
 # do_part NAME: runs a part. A failed command does not end it, but sets
@@ -373,7 +373,7 @@ part_efa_kinds()
 		SOFTEFA_RNR=0.01 fabtests "${few[@]}"
 }
 
-# near alone, without ofi_duo.
+# The provider near, without ofi_duo.
 part_near()
 {
 	fabtests --core near

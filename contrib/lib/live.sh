@@ -16,7 +16,7 @@ step()
 	else
 		tail -n 40 "$log" | sed 's/^/  | /'
 		echo "FAIL: $name"
-		# shellcheck disable=SC2034 # theirs
+		# shellcheck disable=SC2034 # the callers use it
 		failed=1
 		return 1
 	fi

@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# Open MPI on a libfabric provider. Sourced after common.sh.
+# Runs Open MPI on a libfabric provider. Sourced after common.sh.
 
-# mpi_build: compiles demo_mpi.c into the build tree, when it is newer.
+# mpi_build: compiles demo_mpi.c into the build tree, if it is newer
 mpi_build()
 {
 	local program=$duo_build/contrib/demo_mpi

@@ -30,10 +30,9 @@ platform_candidate()
 		awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
-# True if this machine's distribution has a new enough libfabric, and none is
-# installed beside which it would come. If there are no package lists, apt
-# downloads some into a temporary directory: the user has not agreed to changes
-# yet.
+# True if this machine's distribution has a new enough libfabric, and there is
+# no other one. If there are no package lists, apt downloads some into a
+# temporary directory: the user has not agreed to changes yet.
 platform_libfabric_offered()
 {
 	is_root && command -v apt-cache >/dev/null && ! efa_installed || return

@@ -149,7 +149,7 @@ root_needed()
 
 # A Debian 12 root, of which throwaway copies are used. It takes a minute and
 # half a GB, once.
-# shellcheck disable=SC2034 # theirs
+# shellcheck disable=SC2034 # the callers use it
 debian12=/var/cache/ofi_duo/bookworm-mpi
 
 debian12_root()
@@ -197,8 +197,8 @@ root_possible()
 root_ensure()
 {
 	root_complete && return
-	# An ordinary user takes the root as it is; a missing package causes an
-	# error later.
+	# An ordinary user cannot complete the root, and uses it; a missing
+	# package causes an error later.
 	if [[ -f $duo_root/$duo_root_stamp ]] && ! is_root; then
 		return
 	fi

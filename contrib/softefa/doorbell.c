@@ -28,7 +28,7 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	unlink(bell->path); /* an orphan: the ring is ours */
+	unlink(bell->path); /* an orphan, since the ring is new */
 	if (mkfifo(bell->path, 0600))
 		return errno;
 	/*

@@ -86,7 +86,7 @@ static int se_qp_alloc(struct se_qp *qp, const struct ibv_qp_cap *cap)
 
 	qp->sq_cap = se_roundup_pow2(cap->max_send_wr ? cap->max_send_wr : 1);
 	qp->rq_sge = cap->max_recv_sge;
-	/* The ring has an entry for each element. */
+	/* The ring has an entry for each scatter element. */
 	qp->rq_cap = se_roundup_pow2(cap->max_recv_wr * qp->rq_sge) /
 		     qp->rq_sge;
 	if (!qp->rq_cap)

@@ -41,7 +41,7 @@ static bool se_transition_ok(const struct se_qp *qp, enum ibv_qp_state from,
 	size_t i;
 
 	if (qp->ud && (mask & IBV_QP_RNR_RETRY))
-		return false; /* the kernel's table for UD lacks it */
+		return false; /* not in the kernel's table for UD */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !rest && (to == IBV_QPS_RESET || from != IBV_QPS_RESET);
 	for (i = 0; i < sizeof(se_transitions) / sizeof(se_transitions[0]);

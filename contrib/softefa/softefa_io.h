@@ -187,7 +187,7 @@ struct se_wire {
 
 extern const struct se_wire se_wire_shm, se_wire_udp;
 
-/* srd.c: all with qp->lock held */
+/* srd.c: the caller of each holds qp->lock */
 void se_srd_submit(struct se_qp *qp, struct se_op *op);
 void se_srd_progress(struct se_qp *qp);
 bool se_srd_busy(struct se_qp *qp);

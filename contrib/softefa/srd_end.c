@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The end of a queue pair: flushing, draining, freeing. */
+/* Flushing, draining and freeing a queue pair. */
 #include <unistd.h>
 
 #include "softefa.h"

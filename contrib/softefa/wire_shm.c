@@ -190,7 +190,7 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	if (atomic_load_explicit(&ring->dead, memory_order_relaxed))
 		return SE_REMOTE_BAD_DEST_QPN;
 	if (pkt->len > se_ring_payload(ring))
-		return SE_REMOTE_BAD_LENGTH; /* peers with different MTUs */
+		return SE_REMOTE_BAD_LENGTH; /* the peer has a smaller MTU */
 	slot = se_ring_claim(ring, sq->id, pkt->len, &peer->block_hint, &pos);
 	if (!slot)
 		return -EAGAIN;

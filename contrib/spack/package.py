@@ -7,7 +7,7 @@
 #   mkdir -p ~/repo/spack_repo/mine/packages/ofi_duo
 #   cp contrib/spack/package.py ~/repo/spack_repo/mine/packages/ofi_duo
 #   spack repo add ~/repo/spack_repo/mine
-#   spack install ofi-duo       # where the release's tarball lies
+#   spack install ofi-duo       # in the directory of the release's tarball
 
 from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
 

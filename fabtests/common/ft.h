@@ -66,7 +66,7 @@ struct ft_peer {
 	fi_addr_t addr;		/* valid in this process only */
 };
 
-/* One outstanding operation; its context is the op. */
+/* An outstanding operation, which is its own context. */
 struct ft_op {
 	struct fi_context2 ctx;
 	atomic_int done;	/* number of completions: must become 1 */

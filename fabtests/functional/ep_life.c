@@ -251,7 +251,7 @@ static void ft_case_bad_receives(void)
 	ft_finish();
 }
 
-/* Opening and binding with wrong attributes. */
+/* Opens and binds with invalid attributes. */
 static void ft_case_bad_opens(void)
 {
 	struct fi_cq_attr cq_attr = { .format = 77, .wait_obj = FI_WAIT_NONE };

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each rank sends 80 MiB before it receives anything, as MPI permits with
- * MPI_Isend, and probes for the last message first.
+ * Each rank sends 80 MiB before it receives, which MPI permits with MPI_Isend,
+ * and probes for the last message first.
  */
 
 #include "mt.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_duo_info(1): options, checks in order, report, exit status. */
+/* fi_duo_info(1): options, order of the checks, report, exit status. */
 
 #include <getopt.h>
 #include <stdio.h>

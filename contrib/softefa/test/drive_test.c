@@ -55,7 +55,10 @@ static void rank_open(struct rank *rank)
 	ck_assert_int_eq(rig_recv(&rank->other, 1, 0, 64), 0);
 }
 
-/* Polls until stop_fd is readable; true if the send has completed by then. */
+/*
+ * Closes the endpoint: polls until stop_fd is readable. True if the send has
+ * completed by then.
+ */
 static bool rank_close(struct rank *rank, const struct rig_target *peer,
 		       int stop_fd, int done_fd)
 {

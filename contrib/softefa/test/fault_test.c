@@ -66,7 +66,7 @@ static int numbered_run(struct rig_node *a, struct rig_node *b)
 		late += numbered_take(b, seen, &got);
 		if (!polled)
 			continue;
-		/* Completed means delivered: b has its completion. */
+		/* A completed message is delivered: b has its completion. */
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 		ck_assert_msg(seen[wc.wr_id >> 16],
 			      "%lu completed, not delivered", wc.wr_id >> 16);

@@ -61,7 +61,7 @@ struct rig_opt {
 	uint32_t cqe; /* entries of the receive CQ; 0: RIG_DEPTH */
 };
 
-/* Wires, as the loop variable of tcase_add_loop_test(). */
+/* Wires: the loop variable of tcase_add_loop_test(). */
 enum { RIG_SHM, RIG_UDP, RIG_WIRES };
 
 void rig_wire(int wire);
@@ -76,7 +76,7 @@ struct rig_to rig_to(struct rig_node *from, const union ibv_gid *gid,
 		     uint32_t qpn);
 struct rig_to rig_to_node(struct rig_node *from, struct rig_node *to);
 
-/* Posting; len bytes of the buffer from off on. */
+/* Post operations on len bytes of the buffer from off on. */
 int rig_recv(struct rig_node *node, uint64_t wr_id, uint32_t off,
 	     uint32_t len);
 int rig_send(struct rig_node *node, const struct rig_to *to, uint64_t wr_id,
@@ -87,7 +87,7 @@ int rig_rdma(struct rig_node *node, const struct rig_to *to,
 	     enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len,
 	     uint32_t rkey, uint64_t raddr);
 
-/* One poll: true and a completion, or false. */
+/* Polls once. True if there was a completion, which is in *wc. */
 bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
 
 /*
