@@ -2,14 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Claims: senders, one after another or at once, take a ring of a port's, fill in who
- * they are, open it, ring, send a slot, close it and ring. Each may be killed at any
- * step. The port makes lanes of what rang, looks for claims without a lane, ends
- * those whose sender has closed or is dead, clears the ring and frees the claim.
+ * Claims: senders, in turn or concurrently, claim a ring of a port, store their address,
+ * open the claim, ring the doorbell, send a slot, close the claim and ring again. Each
+ * may be killed at any step. The port creates an rx ring for each doorbell, searches
+ * claims without one, ends those whose sender has closed or failed, clears the ring and
+ * frees the claim.
  *
- * Asserted: a ring has one owner; it is zero when it is taken; what the port reads
- * of who is the owner's; what was published before an end is delivered before it;
- * in the end all claims are free and the rings are zero.
+ * Asserted: a ring has one owner; it is zero when it is claimed; the address that the
+ * port reads is the owner's; a slot published before the end is delivered before it; in
+ * the end all claims are free and the rings are zero.
  *
  * C: link/peer.c near_claim near_connect_ring near_disconnect near_doorbell_ring
  * C: link/lane.c near_lane_open near_lane_peer near_ring_free near_lane_release
@@ -17,21 +18,21 @@
  * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
  * C: link/port.c near_close
  *
- * WITH TWO: two rings, and one of the senders may be killed; else there is one ring, which
- * the second sender finds taken, or free again, and both may be killed.
- * WITH NO_MEMORY: the sender that has claimed finds no memory, and gives it back.
- * MUTANT TAKES_PLAIN: a ring is taken by a load and a store
- * MUTANT NO_PID: a claim that is taken says not by whom, as in another pid namespace
- * MUTANT NO_TICK: nothing looks at claims without a lane
- * MUTANT OPEN_EARLY: the claim is open before it says who
+ * WITH TWO: two rings, and one of the senders may be killed; otherwise one ring, which
+ * the second sender finds claimed, or free again, and both may be killed.
+ * WITH NO_MEMORY: a sender that has claimed gets no memory, and releases the claim.
+ * MUTANT TAKES_PLAIN: a ring is claimed by a load and a store
+ * MUTANT NO_PID: a claim has no pid, as in another pid namespace
+ * MUTANT NO_TICK: the port does not check claims without an rx ring
+ * MUTANT OPEN_EARLY: the claim is opened before the address is stored
  * MUTANT OPEN_RELAXED: the same by the order of stores
- * MUTANT NO_CLEAR: the ring of one that ended is not cleared
- * MUTANT FREE_FIRST: it is free before it is cleared
- * MUTANT NO_DRAIN: a lane ends with what is in it
- * MUTANT CLOSED_FIRST: a port that closes says so in its region before its claims
+ * MUTANT NO_CLEAR: a ring is not cleared at its end
+ * MUTANT FREE_FIRST: the claim is freed before the ring is cleared
+ * MUTANT NO_DRAIN: an rx ring ends without delivery of its slots
+ * MUTANT CLOSED_FIRST: a closing port marks its segment before its claims
  *
- * Not here: pids that come again (a claim stays while its pid is somebody's), rings
- * refused to hidden processes, several pages of claims.
+ * Not modeled: reused pids (a claim stays while its pid exists), rings rejected for
+ * hidden processes, several pages of claims.
  */
 #ifdef TWO
 #define RINGS 2
@@ -41,7 +42,8 @@
 #define SENDERS 2
 #define STATE(r) (r)
 #define WHO(r) (2 + (r))
-#define SLOT(r) (4 + (r))	/* the ring: 0, or who has published */
+/* the ring: 0, or the sender that has published */
+#define SLOT(r) (4 + (r))
 #define WORDS 6
 #define THREADS 3
 #define DEPTH 4
@@ -56,18 +58,18 @@
 #endif
 #include "memory.pml"
 
-/* claim.state: FREE, or which state and whose pid; who: 1 + sender */
+/* claim.state: FREE, or state + sender + 1 (its pid); WHO: sender + 1 */
 #define FREE 0
 #define TAKEN 10
 #define OPEN 20
 #define CLOSED 30
 #define KIND(v) ((v) / 10 * 10)
 
-byte owner[2] = NOBODY;		/* ghosts */
+byte owner[2] = NOBODY;		/* not in the C: for assertions */
 byte published[SENDERS], delivered[SENDERS];
 bool closing[SENDERS], over[SENDERS];
-byte lane[2] = NOBODY;		/* the port's: whose */
-bool rung[2];			/* the bell's bits: cold.pml */
+byte lane[2] = NOBODY;		/* the port's rx rings: their sender */
+bool rung[2];			/* bits of the doorbell: cold.pml */
 
 inline put_open(s, r)
 {
@@ -115,7 +117,7 @@ proctype sender(byte s)
 				fi
 			}
 #endif
-		:: else -> goto out	/* ENOSPC: it tries again, or gives up */
+		:: else -> goto out	/* ENOSPC: a retry, or the end */
 		od;
 #ifdef NO_MEMORY
 		if
@@ -178,7 +180,7 @@ inline deliver(r, s)
 	}
 }
 
-/* near_peer_end(): its lane is empty */
+/* near_peer_end(): the rx ring is empty */
 inline end_lane(r)
 {
 	s = lane[r];
@@ -213,7 +215,7 @@ inline ring_rang(r)
 	dead[LOAD(PORT, STATE(r)) % 10 - 1] && \
 	FENCED(LOAD(PORT, STATE(r)) % 10 - 1))
 
-/* near_rings_look(): at what has no lane */
+/* near_rings_look(): claims without an rx ring */
 inline look(r)
 {
 	if
@@ -223,7 +225,7 @@ inline look(r)
 	fi
 }
 
-/* near_port_reap(), by a pidfd or by the mark of a port that is closed */
+/* near_port_reap(): by a pidfd, or by the mark of a closed port */
 #define ENDS(r) (lane[r] != NOBODY && \
 	((dead[lane[r]] && FENCED(lane[r])) || closing[lane[r]]))
 

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The flag of an idle ring, and the bell. Two producers fill their rings, one
- * consumer polls what is hot and takes what is not off its list. Whatever a
- * producer has published is taken: a consumer with nothing to look at while a
- * slot is full is an invalid end state. A producer that is alone may be killed at
- * any step.
+ * The need-doorbell flag of an idle ring, and the doorbell. Two producers fill their
+ * rings; one consumer polls active rings and makes others idle. It consumes every
+ * published slot: a consumer that has no ring to poll while a slot is full is an invalid
+ * end state. A single producer may be killed at any step.
  *
  * C: link/ring.h near_tx_publish near_tx_cold near_tx_told
  * C: link/ring.c near_tx_fence
@@ -17,22 +16,22 @@
  * C: link/lane.c near_lanes_cool near_port_sweep
  * C: link/alive.c near_peer_drained near_port_reap
  *
- * WITH TWO: two producers, one word of the bell.
+ * WITH TWO: two producers, one word of the doorbell.
  * WITH YET: the producer's process is registered while it runs.
- * WITH FENCE: membarrier is refused, and the producers fence.
- * WITH FAILS: a membarrier fails now and then.
- * MUTANT NO_BARRIER: the consumer fences alone
- * MUTANT NO_LOOK: it does not look at the ring again
- * MUTANT FLAG_LATE: the flag goes up after the barrier
+ * WITH FENCE: membarrier is not permitted, and the producers fence.
+ * WITH FAILS: membarrier fails in some calls.
+ * MUTANT NO_BARRIER: the consumer only fences
+ * MUTANT NO_LOOK: the consumer does not check the ring again
+ * MUTANT FLAG_LATE: the flag is set after the barrier
  * MUTANT BELL_SWAPPED TWO: a producer sets the bit of the word first
- * MUTANT BITS_FIRST TWO: the consumer takes the bits before the words
- * MUTANT READY_EARLY YET: a process says that it is registered before it is
- * MUTANT NO_YET YET: a process that is not registered yet does not fence
- * MUTANT NO_FENCE FENCE: nor does one where membarrier is refused
- * MUTANT BELIEVES FAILS: the consumer believes a membarrier that failed
- * MUTANT NO_HEAT: what a dead producer left in a cold ring is not looked for
+ * MUTANT BITS_FIRST TWO: the consumer clears the bits before the words
+ * MUTANT READY_EARLY YET: a process reports its registration before it is registered
+ * MUTANT NO_YET YET: a process that is not registered does not fence
+ * MUTANT NO_FENCE FENCE: a process does not fence where membarrier is not permitted
+ * MUTANT BELIEVES FAILS: the consumer ignores the failure of membarrier
+ * MUTANT NO_HEAT: slots of a failed producer in an idle ring are not searched
  *
- * Not here: more than one word of the bell's bits; 16-bit laps (ring.pml).
+ * Not modeled: more than one word of doorbell bits; 16-bit laps (ring.pml).
  */
 #ifdef TWO
 #define P 2
@@ -41,7 +40,7 @@
 #define P 1
 #define N 2
 #endif
-#define SLOT(p) (p)	/* so many are published */
+#define SLOT(p) (p)	/* number of published slots */
 #define COLD(p) (2 + (p))
 #define BELL 4
 #define BELL_WORDS 5
@@ -58,7 +57,7 @@
 #include "memory.pml"
 
 #ifdef YET
-bool registered;	/* the kernel's */
+bool registered;	/* state in the kernel */
 #else
 bool registered = true;
 #endif
@@ -219,7 +218,7 @@ inline take(p)
 	}
 }
 
-/* near_port_reap(), near_peer_drained(): what it sent counts */
+/* near_port_reap(), near_peer_drained(): slots of the failed producer count */
 inline reap(p)
 {
 	atomic {

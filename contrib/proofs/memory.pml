@@ -2,17 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Shared memory as processors have it: each thread's stores wait in a buffer of
- * its own, in which it alone finds them. They leave it in any order, but two to
- * one word in theirs, and a release after all before it. That is more than x86
- * does, whose stores leave in order, and what ARM may do with stores. Loads are
- * done in the order of the program: a load that is done early is not modelled.
+ * Shared memory with store buffers: the stores of a thread wait in a buffer, visible to
+ * this thread only. They reach memory in any order, except that two stores to one word
+ * stay in order, and a release follows all stores before it. This is weaker than x86,
+ * whose stores stay in order, and covers the stores of ARM. Loads execute in program
+ * order: early loads are not modeled.
  *
- * Who includes it defines THREADS, WORDS, DEPTH (of a buffer) and PASSES, a row of
- * PASS(word) for each word that a thread stores to without release.
+ * A model that includes this file defines THREADS, WORDS, DEPTH (of a buffer) and
+ * PASSES, a PASS(word) for each word that a thread stores to without release.
  */
 byte mem[WORDS];
-byte newest[THREADS * WORDS];	/* of those that wait */
+byte newest[THREADS * WORDS];	/* newest value in the buffers */
 byte waiting[THREADS * WORDS];
 chan buffer[THREADS] = [DEPTH] of { byte, byte, bit };	/* word, value, release */
 
@@ -32,12 +32,12 @@ inline store_as(t, w, v, release)
 inline store(t, w, v) { store_as(t, w, v, 0) }
 inline release(t, w, v) { store_as(t, w, v, 1) }
 
-/* A full fence, and what the kernel does with a thread that ends. */
+/* A full fence; the kernel does the same when a thread ends. */
 #define FENCED(t) (len(buffer[t]) == 0)
 
 /*
  * membarrier(GLOBAL_EXPEDITED) of a thread that has fenced: at some moment
- * between call and return the buffer of the other is empty.
+ * between call and return the buffer of the other thread is empty.
  */
 #define BARRIER(other) (len(buffer[other]) == 0)
 
@@ -66,7 +66,7 @@ end:
 	od
 }
 
-/* Is killed at any step of what it does: BODY unless { dead[t] } */
+/* A mortal thread may be killed at any step of BODY unless { dead[t] }. */
 bool mortal[THREADS], dead[THREADS];
 
 proctype killer(byte t)

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A ring that changes its size, between 2 slots and 4, while messages go through it:
- * the sender's last slot says MOVE, the receiver makes the ring anew and answers, the
- * sender begins at its start. The sender may be killed at any step.
+ * A ring that is resized between 2 slots and 4 while messages go through it: the
+ * sender's last slot is MOVE, the receiver initializes the ring with the new size and
+ * answers, the sender continues at its start. The sender may be killed at any step.
  *
- * Asserted: messages arrive in order, each once, with what was written; none is taken
- * for one of the ring before; all that was published before a death arrives. A sender
+ * Asserted: messages arrive in order, each once, with the written contents; no slot of
+ * the previous ring is received; all slots published before a failure arrive. A sender
  * that waits for a slot, or for the answer, for ever is an invalid end state.
  *
  * C: link/ring.h near_tx_slot near_tx_gate near_tx_open_gate near_tx_publish
@@ -19,16 +19,16 @@
  * C: msg/control.c near_control_move
  *
  * MUTANT ANSWER_RELAXED: the answer overtakes the zeros
- * MUTANT ANSWER_FIRST: it is given before them
- * MUTANT NO_ZERO: what was in the ring stays
+ * MUTANT ANSWER_FIRST: the receiver answers before it stores the zeros
+ * MUTANT NO_ZERO: the old contents of the ring stay
  * MUTANT NO_HEAD: the old head stays
- * MUTANT NO_GATE: the sender writes on after MOVE
- * MUTANT NO_COUNT: it takes the answer to the move before for this one's
- * MUTANT NO_RESTART: it begins where it was
- * MUTANT WORD_RELAXED: a slot's word overtakes what is in it
+ * MUTANT NO_GATE: the sender continues to write after MOVE
+ * MUTANT NO_COUNT: the sender accepts the answer to the previous resize
+ * MUTANT NO_RESTART: the sender continues at its old position
+ * MUTANT WORD_RELAXED: a slot's word overtakes its contents
  *
- * Not here: data rings (ring.pml), memory that is not to be had (the size stays, which
- * is one of those that the receiver may choose), offers in the ring (offer.pml).
+ * Not modeled: data rings (ring.pml), a lack of memory (the size stays, which the
+ * receiver may also choose), delegated operations in the ring (offer.pml).
  */
 #define MESSAGES 4
 #define WORD(i) (i)		/* seq and kind: 0; lap, and MOVE's bit */
@@ -54,7 +54,7 @@
 #include "memory.pml"
 
 #define MOVE 8
-#define LAPS 4			/* of 16 bits: more than there are */
+#define LAPS 4			/* of 16 bits: more than occur */
 
 byte sent;			/* published */
 byte arrived;
@@ -76,7 +76,7 @@ proctype sender()
 			fi;
 			if
 			:: tail - head > mask ->
-				/* full: it waits, or is to have another size */
+				/* full: it waits, or is resized */
 				(LOAD(SENDER, HEAD) != head)
 			:: else ->
 				if
@@ -151,10 +151,10 @@ inline answer()
 #endif
 }
 
-/* near_lane_move(): memory beyond the end that both know reads as zeros */
+/* near_lane_move(): memory beyond the end that both use reads as zeros */
 inline moved()
 {
-	assert(moves < 2);	/* or it is one of the ring before */
+	assert(moves < 2);	/* otherwise the slot is of the previous ring */
 	if
 	:: mask = 1
 	:: mask = 3
@@ -169,7 +169,7 @@ inline moved()
 	:: else -> break
 	od;
 	i = 0;
-	/* punched out, by a system call */
+	/* the hole is punched by a system call */
 	d_step {
 		if
 		:: mask == 1 ->

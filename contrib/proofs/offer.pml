@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated one-sided operations: offers 1 and 2 lie in slots of a ring; the target does
- * those that it comes to, the initiator withdraws them when it has waited too long, and
- * does them itself, or closes. Either may be killed at any step.
+ * Delegated one-sided operations: operations 1 and 2 are in slots of a ring. The target
+ * executes those that it reaches. The initiator revokes them after a timeout and executes
+ * them itself, or closes its port. Either may be killed at any step.
  *
- * Asserted: each is done once, by one of the two, 1 before 2; what is told as done is
- * done; the target passes a slot only if the operation is over. If both live all are done
- * in the end, and one that waits for ever is an invalid end state.
+ * Asserted: each operation is executed once, by one of the two, 1 before 2; an operation
+ * that is reported as complete was executed; the target passes a slot only if its
+ * operation is over. If both live, all operations are executed, and a thread that waits
+ * for ever is an invalid end state.
  *
  * C: rma/offer.h near_offer_take near_offer_done near_offer_made
  * C: rma/offer.c near_offers_change near_offers_hold near_offer_do
@@ -20,26 +21,27 @@
  * WITH CLOSES: the initiator closes its port.
  * WITH DIES: the initiator may be killed.
  * WITH GONE: the target may be killed.
- * MUTANT NO_BARRIER: the initiator fences alone between BUSY and its look
- * MUTANT NO_SECOND_LOOK: the target does not look at the slot again
- * MUTANT DOING_LATE: it stores doing after that look
- * MUTANT NO_BACK CLOSES: it does not take doing back
- * MUTANT NO_DOING_LOOK: the initiator does not look at doing
- * MUTANT DONE_EARLY: the target counts an operation before it does it
+ * MUTANT NO_BARRIER: the initiator only fences between BUSY and its load of doing
+ * MUTANT NO_SECOND_LOOK: the target does not load the slot again
+ * MUTANT DOING_LATE: the target stores doing after that load
+ * MUTANT NO_BACK CLOSES: the target does not reset doing
+ * MUTANT NO_DOING_LOOK: the initiator does not load doing
+ * MUTANT DONE_EARLY: the target counts an operation before it executes it
  * MUTANT DONE_RELAXED: the same by the order of stores
- * MUTANT OVER_EARLY: the initiator says OVER before it does it
- * MUTANT NO_OPEN: what it has withdrawn and not done stays BUSY
- * MUTANT BUSY_STAYS DIES: the target waits for a dead initiator's BUSY
- * MUTANT NO_WAIT CLOSES: a port closes without waiting for the one that is being done
+ * MUTANT OVER_EARLY: the initiator stores OVER before it executes the operation
+ * MUTANT NO_OPEN: a revoked operation that the initiator has not executed stays BUSY
+ * MUTANT BUSY_STAYS DIES: the target waits for a failed initiator's BUSY
+ * MUTANT NO_WAIT CLOSES: a port closes without waiting for the operation in progress
  *
- * Not here: reads (an answer in place of done), refused ones, a target that is stopped for
- * 100 ms while a port closes, a ring that moves (docs/near.md argues why not).
+ * Not modeled: reads (an answer in place of done), rejected operations, a target that is
+ * stopped for 100 ms while a port closes, a resize of the ring.
  */
 #define OFFERS 2
 #define SLOT(n) ((n) - 1)
 #define DOING 2
 #define DONE 3
-#define DATA(n) (3 + (n))	/* the target's memory: who has done it */
+/* the target's memory: the thread that executed it */
+#define DATA(n) (3 + (n))
 #define WORDS 6
 #define THREADS 2
 #define DEPTH 4
@@ -56,22 +58,25 @@
 #define BUSY 2
 #define OVER 3
 
-byte does[OFFERS + 1];		/* how often it was begun */
-byte passed;			/* slots that the target is through with */
-byte ended;			/* operations whose end was told */
-bool left;			/* the initiator's port is closed, or it is dead */
+byte does[OFFERS + 1];		/* number of times that it was started */
+byte passed;			/* slots that the target has passed */
+byte ended;			/* operations reported as complete */
+bool left;			/* the initiator's port is closed, or failed */
 
 inline begin(n, who)
 {
 	d_step {
 		does[n]++;
 		assert(does[n] == 1);
-		/* a dead initiator's is passed over */
+		/* the operation of a failed initiator is skipped */
 		assert(n == 1 || does[1] == 1 || dead[INITIATOR])
 	}
 }
 
-/* near_offers_change(): by compare-and-swap, where the target is not through */
+/*
+ * near_offers_change(): by compare-and-swap, unless the target has passed the
+ * slot
+ */
 inline change(n, from, to)
 {
 	atomic {
@@ -105,7 +110,7 @@ inline unhold()
 #endif
 }
 
-/* process_vm_writev(): it is there when the call returns */
+/* process_vm_writev(): the data is there when the call returns */
 inline do_it(n)
 {
 #ifdef OVER_EARLY
@@ -198,7 +203,10 @@ proctype initiator()
 #endif
 		:: ended == OFFERS -> break
 #ifdef GONE
-		/* near_offers_drained(): what it has counted ends well, the rest in error */
+		/*
+		 * near_offers_drained(): counted operations succeed, the others
+		 * fail
+		 */
 		:: dead[TARGET] && FENCED(TARGET) && LOAD(INITIATOR, DONE) <= ended -> break
 #endif
 		od

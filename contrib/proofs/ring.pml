@@ -3,29 +3,29 @@
 
 /*
  * Laps of a ring: 4 slots, 8 lines of data, messages of 0 or 3 lines. Heads are
- * published every second slot, and every second line (a quarter). Lap numbers come
- * again after 2 of them, where the C has 65,536.
+ * published every second slot, and every second line (a quarter). There are 2 lap
+ * numbers, in the C 65,536.
  *
- * Asserted: messages arrive in order, each once, with what was written; both ends find
- * a message's data at the same place. A producer that waits for room for ever is an
- * invalid end state.
+ * Asserted: messages arrive in order, each once, with the written contents; both ends
+ * compute the same position of a message's data. A producer that waits for space for ever
+ * is an invalid end state.
  *
  * C: link/ring.h near_data_max near_tx_slot near_tx_data near_tx_publish
  * C: link/ring.h near_rx_ready near_rx_data near_rx_release_slot near_rx_release
  * C: link/ring.c near_tx_reload near_tx_init near_rx_init
  *
- * WITH SIZES: of 1 line, too.
+ * WITH SIZES: messages of 1 line, too.
  * MUTANT PUBLISH_FIRST: the slot is published before its data are written
  * MUTANT WORD_RELAXED: the same by the order of stores
  * MUTANT NO_LAP: the lap is not counted
- * MUTANT NO_SLOT_CHECK: the producer does not look whether a slot is free
- * MUTANT NO_DATA_CHECK: nor whether lines are
- * MUTANT HEAD_EARLY: the consumer gives a slot back before it has read it
- * MUTANT DATA_EARLY: and its lines
- * MUTANT NO_WRAP: the consumer does not begin again where the producer does
+ * MUTANT NO_SLOT_CHECK: the producer does not check that a slot is free
+ * MUTANT NO_DATA_CHECK: the producer does not check that lines are free
+ * MUTANT HEAD_EARLY: the consumer releases a slot before it has read it
+ * MUTANT DATA_EARLY: the consumer releases lines before it has read them
+ * MUTANT NO_WRAP: the consumer does not wrap where the producer does
  * MUTANT TOO_LONG SIZES: messages of more than 3/8 of the lines
  *
- * Not here: moves (move.pml), the flag (cold.pml).
+ * Not modeled: resizes (move.pml), the need-doorbell flag (cold.pml).
  */
 #define MESSAGES 6
 #define MASK 3
@@ -42,11 +42,13 @@
 #ifdef WORD_RELAXED
 #define PASSES PASS(0) PASS(1) PASS(2) PASS(3)
 #else
-#define PASSES			/* stores to data leave in order: less to try */
+/* stores to data stay in order, which reduces the states */
+#define PASSES
 #endif
 #include "memory.pml"
 
-#define LAPS 2			/* one lap old is another: that is all it needs */
+/* a slot of the previous lap differs, which suffices */
+#define LAPS 2
 #define NEXT(lap) (((lap) + 1) % LAPS)
 
 byte sent, got;
@@ -118,7 +120,7 @@ proctype producer()
 		:: !size || end - dhead <= DSIZE -> break
 		od;
 #endif
-		/* what has no data goes another way, and takes none */
+		/* a message without data uses no lines */
 		if
 		:: size -> dtail = end
 		:: else

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: both ends copy one message, in steps that they claim from its two
- * ends, and the receiver gives the buffer away when all is over. Two messages, one after
- * the other, through the same words. A step that the sender writes may fail, and it may be
- * killed at any step; a read may fail, which ends the round.
+ * Cooperative copy: sender and receiver copy a message in steps that they claim from its
+ * two ends, and the receiver completes the receive when all steps are done. Two messages
+ * use the same words in turn. A write of the sender may fail, and the sender may be killed
+ * at any step; a read may fail, which ends the round.
  *
- * Asserted: a step is copied by one of the two; each is, before the buffer is given away
- * as received; the sender writes into no buffer that was given away. A receiver that waits
- * for a sender that lives is an invalid end state.
+ * Asserted: one of the two copies each step, before the receive completes; the sender
+ * writes into no buffer after that. A receiver that waits for a live sender for ever is an
+ * invalid end state.
  *
  * C: msg/share.h near_share_begin near_share_claim near_share_end near_share_wrote
  * C: msg/share.h near_share_over
@@ -19,20 +19,21 @@
  * C: msg/large_share.c near_rx_share_over near_rx_share near_rx_share_stop
  *
  * MUTANT CLAIM_PLAIN: a claim is a load and a store
- * MUTANT END_PLAIN: so is the end of the claims
- * MUTANT NO_ROUND: the sender claims whatever the round is
- * MUTANT NO_WAIT: the receiver does not wait for what the sender has claimed
- * MUTANT WROTE_FIRST: the sender says that a step is written before it is
- * MUTANT NO_WROTE_ROUND: what was written in another round stays, and is believed
- * MUTANT NO_FAILED: a sender whose write fails does not say so
+ * MUTANT END_PLAIN: the end of the claims is a load and a store
+ * MUTANT NO_ROUND: the sender claims in any round
+ * MUTANT NO_WAIT: the receiver does not wait for the sender's claims
+ * MUTANT WROTE_FIRST: the sender reports a step before it is written
+ * MUTANT NO_WROTE_ROUND: the steps written in another round count
+ * MUTANT NO_FAILED: the sender does not report a failed write
  *
- * Not here: a sender that is stopped amid a write while the receiver's port closes, which
- * waits for a second (near_rx_share_stop() says so).
+ * Not modeled: a sender that is stopped during a write while the receiver's port closes,
+ * which waits for a second (near_rx_share_stop()).
  */
 #define ROUNDS 2
 #define STEPS 3
-#define CLAIMS 0		/* round 16, the sender's 4, the receiver's 1 */
-#define WROTE 1			/* round 16, failed 8, steps */
+/* units: round 16, sender's steps 4, receiver's steps 1 */
+#define CLAIMS 0
+#define WROTE 1			/* units: round 16, failed 8, steps 1 */
 #define WORDS 2
 #define THREADS 2
 #define DEPTH 3
@@ -45,7 +46,7 @@
 #define HIGH(v) ((v) / 4 % 4)
 #define LOW(v) ((v) % 4)
 
-chan slots = [ROUNDS] of { byte };	/* SHARE, of that round */
+chan slots = [ROUNDS] of { byte };	/* the SHARE message of that round */
 bool given[ROUNDS + 1], failed[ROUNDS + 1];
 byte copied[(ROUNDS + 1) * STEPS];
 #define COPIED(r, i) copied[(r) * STEPS + (i)]
@@ -56,7 +57,7 @@ byte copied[(ROUNDS + 1) * STEPS];
 #define SAME(v, r) (ROUND(v) == (r))
 #endif
 
-/* n: how many it has claimed before, or STEPS: there are none */
+/* n: number of steps claimed before; STEPS: none is left */
 inline claim(t, r, one)
 {
 #ifdef CLAIM_PLAIN
@@ -154,7 +155,7 @@ proctype receiver()
 		store(RECEIVER, WROTE, r * 16);
 #endif
 		release(RECEIVER, CLAIMS, r * 16);
-		FENCED(RECEIVER);	/* the slot is released, too */
+		FENCED(RECEIVER);	/* the release of the slot, too */
 		slots!r;
 		done = 0;
 		do
@@ -164,7 +165,7 @@ proctype receiver()
 			:: else ->
 				pull(done);
 				done++
-			:: n < STEPS -> bad = true; break	/* it cannot be read */
+			:: n < STEPS -> bad = true; break	/* the read fails */
 			fi
 		od;
 		/* near_share_end() */
@@ -190,7 +191,9 @@ proctype receiver()
 			bad = true
 		fi;
 #endif
-		/* what the sender has not written is read */
+		/*
+		 * the receiver reads the steps that the sender has not written
+		 */
 		do
 		:: !bad && done < STEPS - wrote -> pull(done); done++
 		:: else -> break

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A thread that sleeps, and what wakes it: near_woken(), near_arm(), then a read of
- * the pipe. Two producers publish a slot each, see the raised flag, ring, and write
- * a byte if the port is armed. A sleeper whose ring has a slot, and to whom no byte
- * and no death comes any more, is an invalid end state. Producers may be stopped
- * anywhere (that is what the order of steps is), and one be killed. The ring of the
- * first is polled at first, that of the second is left to the bell.
+ * A sleeping thread and its wakeup: near_woken(), near_arm(), then a read of the pipe.
+ * Two producers publish a slot each, see the flag, ring the doorbell, and write a byte if
+ * the port is armed. A sleeping thread whose ring has a slot, and that neither a byte nor
+ * a failure will wake, is an invalid end state. Producers may stop at any step (the order
+ * of steps covers that), and one may be killed. The first producer's ring is active in
+ * the beginning, the second one's is idle.
  *
  * C: link/lane.c near_arm near_port_doorbells near_ring_rang near_lane_heat
  * C: link/peer.c near_doorbell_ring near_wake
@@ -16,19 +16,19 @@
  * C: link/ring.h near_tx_publish near_tx_cold
  *
  * WITH AGAIN: one producer, of three slots.
- * WITH STOP: one of the two stops at any step, for ever, and is not found dead.
- * WITH FENCE: membarrier is refused, and the producers fence.
- * MUTANT NO_BARRIER: the sleeper fences alone
- * MUTANT NO_BELL_LOOK: near_arm() does not look at the bell
- * MUTANT NO_SLOT_LOOK: nor at the rings
- * MUTANT ARMED_FIRST: armed is raised before the flags, and the barrier is between
- * MUTANT CLEARS_FIRST STOP: a producer clears armed before its byte is written
- * MUTANT CLEARS_ANY AGAIN: it clears armed of whatever sleep
- * MUTANT LOADS_FIRST: it loads armed before it sets its bits
- * MUTANT NO_DEATHS: the sleeper does not hear of deaths
+ * WITH STOP: one of the two stops at any step, for ever, and its failure is not detected.
+ * WITH FENCE: membarrier is not permitted, and the producers fence.
+ * MUTANT NO_BARRIER: the sleeping thread only fences
+ * MUTANT NO_BELL_LOOK: near_arm() does not check the doorbell
+ * MUTANT NO_SLOT_LOOK: near_arm() does not check the rings
+ * MUTANT ARMED_FIRST: armed is set before the flags, with the barrier in between
+ * MUTANT CLEARS_FIRST STOP: a producer clears armed before it writes its byte
+ * MUTANT CLEARS_ANY AGAIN: a producer clears armed of a later sleep
+ * MUTANT LOADS_FIRST: a producer loads armed before it sets its bits
+ * MUTANT NO_DEATHS: failures do not wake the sleeping thread
  * MUTANT NO_FENCE FENCE: the producers do not fence
  *
- * Not here: several sleepers on one port, and work that another thread of the
+ * Not modeled: several sleeping threads on one port, and work that another thread of the
  * process adds (near_port_added()): both are under the owner's lock.
  */
 #ifdef AGAIN
@@ -40,13 +40,14 @@
 #endif
 #define SLOT(p) (p)
 #define COLD(p) (2 + (p))
-#define BELL 4		/* bits; its word's bit is cold.pml's */
+#define BELL 4		/* bits; the word's bit is in cold.pml */
 #define ARMED 5
 #define WORDS 6
 #define THREADS 3
 #define DEPTH 4
 #define SLEEPER 2
-#define SLEEPS 8	/* more than there are bytes and deaths to wake it */
+/* more than there are bytes and failures that wake it */
+#define SLEEPS 8
 #ifdef AGAIN
 #define PASSES PASS(2) PASS(5)
 #else
@@ -171,7 +172,7 @@ inline polls()
 	od
 }
 
-/* Whoever was killed is noticed sooner or later, and each time before it sleeps. */
+/* A failure is detected at some time, and always before the thread sleeps. */
 inline woken()
 {
 	if
@@ -189,7 +190,7 @@ inline heat(p)
 	atomic { store(SLEEPER, COLD(p), 0); hot[p] = true }
 }
 
-/* Of what is not polled it is up already. */
+/* The flag of an idle ring is set already. */
 inline raise_one(p)
 {
 	if
