@@ -110,7 +110,7 @@ extern struct bn bn;
 /* main.c */
 void bn_sync(void);		/* barrier, with progress of the endpoint */
 void bn_sync_still(void);	/* barrier without progress */
-void bn_sync_sleeping(void);	/* the same, sleeping */
+void bn_sync_sleeping(void);	/* the same; ranks wait asleep */
 long bn_agree(long value);	/* a barrier; returns rank 0's value */
 
 #define BN_OK(call) \

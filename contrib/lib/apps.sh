@@ -17,8 +17,8 @@
 app_names=(lammps gromacs openfoam hpcc)
 program=()
 
-# app_shows FILE: makes the program also print FILE, which rank 0 writes and
-# some programs extend
+# app_shows FILE: makes the program also print FILE, which rank 0 writes;
+# removes it first, since some programs append
 app_shows()
 {
 	# shellcheck disable=SC2016 # the rank's variables

@@ -101,7 +101,7 @@ root_copy()
 		return
 	rm -rf --one-file-system "$duo_root.new"
 	logged "copying $duo_root_usual" "$duo_root_log" \
-		"make room on the file system of $duo_root" \
+		"free space on the file system of $duo_root" \
 		cp -ax --reflink=auto "$duo_root_usual" "$duo_root.new" || return
 	rm -f "$duo_root.new/$duo_root_stamp"
 	mv "$duo_root.new" "$duo_root"

@@ -152,8 +152,9 @@ static void se_shm_complain(const char *path, int err)
 	static _Atomic int last;
 
 	if (atomic_exchange(&last, err) != err)
-		fprintf(stderr, "softefa: %s: %s; a message waits for it, "
-			"make room (ulimit -n, -v)\n", path, strerror(err));
+		fprintf(stderr, "softefa: %s: %s; a message waits for this, "
+			"raise the limit (ulimit -n, -v)\n",
+			path, strerror(err));
 }
 
 int se_shm_connect(struct se_qp *qp, struct se_flow *flow)

@@ -81,7 +81,7 @@ struct se_pkt {
 	uint32_t stream;
 	uint32_t epoch;		/* of the sending QP */
 	uint32_t dst_epoch;	/* of the destination QP; 0: unknown */
-	uint32_t ack_stream, ack_cum; /* all below were received */
+	uint32_t ack_stream, ack_cum; /* below ack_cum: received */
 	uint64_t ack_map;	/* bit n: ack_cum + n was received */
 	uint64_t raddr;
 	uint32_t rkey, op_id, op_len;

@@ -214,7 +214,7 @@ int se_dir_make(void)
 		goto err_report;
 	}
 	if (!se_dir_ours()) {
-		fprintf(stderr, "softefa: %s: has files of others and no "
+		fprintf(stderr, "softefa: %s: has foreign files and no "
 			SE_MARK "; set SOFTEFA_DIR to a new or empty directory\n",
 			se_cfg.dir);
 		return ENOTEMPTY;
@@ -228,7 +228,7 @@ int se_dir_make(void)
 	return 0;
 
 err_report:
-	fprintf(stderr, "softefa: %s: %s; set SOFTEFA_DIR to a directory of yours\n",
+	fprintf(stderr, "softefa: %s: %s; set SOFTEFA_DIR to a directory of this user\n",
 		se_cfg.dir, strerror(errno));
 	return errno;
 }

@@ -86,8 +86,8 @@ static int se_ring_map(struct se_shm_qp *sq)
 	ret = posix_fallocate(sq->fd, 0, (off_t)sq->size);
 	if (ret) {
 		fprintf(stderr, "softefa: %s: %zu bytes for a ring: %s; "
-			"make room there, or set SOFTEFA_SLOTS lower or "
-			"SOFTEFA_DIR elsewhere\n",
+			"free space there, set SOFTEFA_SLOTS lower, or "
+			"set SOFTEFA_DIR to another file system\n",
 			se_cfg.dir, sq->size, strerror(ret));
 		return ENOMEM;
 	}

@@ -20,7 +20,7 @@ static void test(void)
 	repro_open_ep(0);
 	if (fi_av_insert(repro_ep[0].av, addr, 1, &repro_ep[0].peer[1], 0,
 			 NULL) != 1)
-		repro_shown("fi_av_insert refuses the address");
+		repro_shown("fi_av_insert rejects the address");
 	repro_enable(0);
 }
 

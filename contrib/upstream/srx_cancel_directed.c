@@ -22,7 +22,7 @@ static void test(void)
 	fi_cancel(&repro_ep[0].ep->fid, &context);
 	if (repro_next(0, 2000, &entry, &err) != REPRO_ERROR ||
 	    err.err != FI_ECANCELED)
-		repro_shown("the receive is not cancelled");
+		repro_shown("the receive is not canceled");
 }
 
 int main(void)

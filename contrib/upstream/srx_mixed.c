@@ -25,7 +25,7 @@ static void take(fi_addr_t first, fi_addr_t second, const char *order)
 	if (repro_next(0, 2000, &entry, &err) != REPRO_DONE)
 		repro_shown("%s: the message is lost", order);
 	if (entry.op_context == &context[1])
-		repro_shown("%s: the second receive took the message", order);
+		repro_shown("%s: the second receive matched the message", order);
 	if (entry.op_context != &context[0])
 		repro_shown("%s: a completion of neither receive", order);
 	repro_send(1, 0, "x", 1, 0);

@@ -31,7 +31,7 @@ void ft_oob_adopt(int rank, int fd)
 
 static void ft_lost(int rank)
 {
-	fprintf(stderr, "rank %d, %s: rank %d has gone away\n", ft.opts.rank,
+	fprintf(stderr, "rank %d, %s: rank %d has exited\n", ft.opts.rank,
 		ft.phase, rank);
 	fflush(NULL);
 	_exit(FT_GONE);
@@ -147,7 +147,7 @@ static struct addrinfo *ft_resolve(const char *host_port)
 
 	snprintf(host, sizeof(host), "%s", host_port);
 	colon = strrchr(host, ':');
-	FT_CHECK(colon, "-o wants HOST:PORT, not %s", host_port);
+	FT_CHECK(colon, "-o must be HOST:PORT, not %s", host_port);
 	*colon = 0;
 	FT_CHECK(!getaddrinfo(host, colon + 1, &hints, &ai), "resolving %s",
 		 host_port);

@@ -88,7 +88,7 @@ void ft_check_tx(struct ft_ep *e)
 	ft_stats(e, &stats);
 	for (p = 0; p < FI_DUO_PATH_COUNT; p++)
 		FT_CHECK(stats.path[p].tx_msgs == e->tx[p],
-			 "%" PRIu64 " sends took the %s path, not %" PRIuFAST64,
+			 "%" PRIu64 " sends used the %s path, not %" PRIuFAST64,
 			 stats.path[p].tx_msgs, ft_path_name[p], e->tx[p]);
 	for (r = 0; r < ft.opts.nranks; r++) {
 		if (!e->tx_to[r])
@@ -119,7 +119,7 @@ void ft_check_rx(struct ft_ep *e)
 	ft_stats(e, &stats);
 	for (p = 0; p < FI_DUO_PATH_COUNT; p++) {
 		rx[p] = stats.path[p].rx_msgs;
-		FT_CHECK(rx[p] <= sent[p], "%" PRIu64 " messages came over "
+		FT_CHECK(rx[p] <= sent[p], "%" PRIu64 " messages arrived over "
 			 "the %s path, where %" PRIu64 " were sent", rx[p],
 			 ft_path_name[p], sent[p]);
 	}

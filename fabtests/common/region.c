@@ -130,7 +130,7 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 			 !stats.atomic_ops[!path],
 		 "%" PRIu64 " RMA and %" PRIu64 " atomic operations of the "
 		 "core, %" PRIu64 " and %" PRIu64 " of near, not %" PRIu64
-		 " and %" PRIu64 " of path %d, %" PRIu64 " refused",
+		 " and %" PRIu64 " of path %d, %" PRIu64 " rejected",
 		 stats.rma_ops[FI_DUO_CORE], stats.atomic_ops[FI_DUO_CORE],
 		 stats.rma_ops[FI_DUO_LOCAL],
 		 stats.atomic_ops[FI_DUO_LOCAL], rma,

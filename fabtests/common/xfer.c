@@ -337,7 +337,7 @@ void ft_wait(struct ft_ep *e, struct ft_op *op)
 void ft_wait_err(struct ft_ep *e, struct ft_op *op, int err)
 {
 	ft_wait_any(e, op);
-	FT_CHECK(op->err == err, "%d (%s) where %d (%s) must come", op->err,
+	FT_CHECK(op->err == err, "%d (%s) instead of %d (%s)", op->err,
 		 op->err ? fi_strerror(op->err) : "success", err,
 		 fi_strerror(err));
 }

@@ -119,7 +119,7 @@ static void ft_run_race(struct ft_race r)
 			ft_race_recv(&r, i);
 	}
 	if (!ft.opts.rank)
-		printf("%s: %d cancelled, %d completed\n", ft.phase, canceled,
+		printf("%s: %d canceled, %d completed\n", ft.phase, canceled,
 		       completed);
 }
 

@@ -272,7 +272,7 @@ static void ft_case_batches(void)
 				ctx;
 
 			FT_CHECK(k >= 0 && k < 48 && !seen[k],
-				 "context %d came twice or never left", k);
+				 "context %d completed twice or is invalid", k);
 			seen[k] = true;
 		}
 		got += n;

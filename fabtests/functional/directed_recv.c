@@ -127,7 +127,7 @@ static void ft_in_turn(bool tagged)
 		ft_take(s);
 		for (r = 1; r < s; r++)
 			FT_CHECK(!atomic_load(&op[r][0].done),
-				 "rank %d's receive took rank %d's message", r,
+				 "rank %d's receive matched rank %d's message", r,
 				 s);
 	}
 }

@@ -200,7 +200,7 @@ static void ft_far_meet(void)
 	char name[FT_NAME_MAX];
 
 	FT_CHECK(ft_hear(far.child.from, name, sizeof(name)),
-		 "the core alone is dead");
+		 "the process with the core alone has exited");
 	FT_CHECK(fi_av_insert(e.av, name, 1, &far.addr, 0, NULL) == 1,
 		 "insert");
 	ft_tell(far.child.to, e.self.name, FT_NAME_MAX);
@@ -457,7 +457,7 @@ static void ft_run(void)
 	for (steps = 0; steps < FT_STEPS; steps += ft.opts.quick ? 4 : 2)
 		ft_one_peer(steps, false);
 	FT_CHECK(ended_well && ended_badly, "%d operations ended well, %d "
-		 "badly: no peer died in between", ended_well, ended_badly);
+		 "badly: no peer failed in between", ended_well, ended_badly);
 	ft.phase = "one that lives";
 	ft_one_peer(-1, false);
 	ft.phase = "one that is stopped";

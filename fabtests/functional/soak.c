@@ -346,7 +346,7 @@ static void ft_run(void)
 	ft_barrier();
 	while (ft_step())
 		;
-	printf("rank %d: %d sent, %d and %d received, %d cancelled, "
+	printf("rank %d: %d sent, %d and %d received, %d canceled, "
 	       "%d claimed\n", ft.opts.rank, sent, kinds[0].got, kinds[1].got,
 	       cancels, claims);
 	ft_finish();

@@ -67,7 +67,7 @@ static void ft_wait_count(struct fid_cntr *cntr, uint64_t count)
 	}
 	while (fi_cntr_read(cntr) < count)
 		FT_CHECK(ft_sleep(&cntr->fid, FT_LIMIT_MS),
-			 "nothing is counted for long");
+			 "no count within the time limit");
 }
 
 /* Consumes the available completions; sleeps if there are none. */
@@ -83,7 +83,7 @@ static void ft_wait_for(struct ft_op *op)
 			fi_cq_sread(e.rxcq, &entry, 1, NULL, FT_LIMIT_MS);
 		if (ret == -FI_EAGAIN && e.cfg.wait_obj == FI_WAIT_FD) {
 			FT_CHECK(ft_sleep(&e.rxcq->fid, FT_LIMIT_MS),
-				 "nothing has come for long");
+				 "no message within the time limit");
 			continue;
 		}
 		FT_CHECK(ret == 1, "read: %zd (%s)", ret,

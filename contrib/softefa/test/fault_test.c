@@ -26,7 +26,7 @@ static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 		memcpy(&value, b->buf + wc.wr_id * SLOT, sizeof(value));
 		ck_assert_uint_lt(value, MSGS);
-		ck_assert_msg(!seen[value], "%u came twice", value);
+		ck_assert_msg(!seen[value], "%u arrived twice", value);
 		seen[value] = 1;
 		late += value < highest;
 		highest = value > highest ? value : highest;

@@ -148,7 +148,7 @@ START_TEST(queue_pairs)
 	qp = make_qp(&a, qp_rows[_i].entry, qp_rows[_i].attr, qp_rows[_i].dv);
 	ck_assert_msg(!qp == !!qp_rows[_i].err && errno == qp_rows[_i].err,
 		      "%s: %s, errno %d", qp_rows[_i].name,
-		      qp ? "made" : "refused", errno);
+		      qp ? "made" : "rejected", errno);
 	if (qp)
 		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	rig_close(&a);
@@ -291,7 +291,7 @@ START_TEST(completion_queues)
 			     inlen ? inlen : sizeof(dv));
 	ck_assert_msg(!cq == !!cq_rows[_i].err && errno == cq_rows[_i].err,
 		      "%s: %s, errno %d", cq_rows[_i].name,
-		      cq ? "made" : "refused", errno);
+		      cq ? "made" : "rejected", errno);
 	if (cq)
 		ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	ck_assert_int_eq(ibv_close_device(ctx), 0);
@@ -361,7 +361,7 @@ START_TEST(regions)
 	mr = ibv_reg_mr(pd, buf, mr_rows[_i].len, mr_rows[_i].access);
 	ck_assert_msg(!mr == !!mr_rows[_i].err && errno == mr_rows[_i].err,
 		      "%s: %s, errno %d", mr_rows[_i].name,
-		      mr ? "made" : "refused", errno);
+		      mr ? "made" : "rejected", errno);
 	if (mr)
 		ck_assert_int_eq(ibv_dereg_mr(mr), 0);
 	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
