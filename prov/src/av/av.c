@@ -15,6 +15,7 @@
 
 #include "av/av.h"
 #include "av/map.h"
+#include "base/log.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
@@ -269,6 +270,13 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		return -FI_EINVAL;
 	if (attr->flags & FI_EVENT)
 		return -FI_ENOSYS;	/* addresses are valid on return */
+	if (attr->name || attr->flags & FI_AV_USER_ID) {
+		DUO_WARN(AV, "cannot open an AV %s: not supported. %s\n",
+			 attr->name ? attr->name : "with FI_AV_USER_ID",
+			 attr->name ? "Open one without a name" :
+			 "Open it without this flag");
+		return -FI_ENOSYS;
+	}
 	av = duo_av_alloc(duo_domain_of(domain_fid));
 	if (!av)
 		return -FI_ENOMEM;

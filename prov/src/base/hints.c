@@ -26,8 +26,10 @@ static uint64_t duo_hint_value(const struct fi_info *info,
 	return whole;
 }
 
-bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
-		      const struct duo_hint *fields, size_t count)
+struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
+					const struct fi_info *info,
+					const struct duo_hint *fields,
+					size_t count)
 {
 	const struct duo_hint *field;
 	uint64_t asked, most;
@@ -35,14 +37,26 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 	for (field = fields; field < fields + count; field++) {
 		asked = duo_hint_value(hints, field);
 		most = duo_hint_value(info, field);
-		if (field->set ? !(asked & ~most) : asked <= most)
-			continue;
-		DUO_INFO(CORE, "no info returned: %s of the hints is 0x%" PRIx64
-			 ", %s 0x%" PRIx64 "\n", field->name, asked,
-			 field->set ? "supported are" : "more than", most);
-		return false;
+		if (field->set ? asked & ~most : asked > most)
+			return (struct duo_hint_beyond) { field, asked,
+							  most };
 	}
-	return true;
+	return (struct duo_hint_beyond) { NULL, 0, 0 };
+}
+
+bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
+		      const struct duo_hint *fields, size_t count)
+{
+	const struct duo_hint_beyond beyond =
+		duo_hints_beyond(hints, info, fields, count);
+
+	if (!beyond.field)
+		return true;
+	DUO_INFO(CORE, "no info returned: %s of the hints is 0x%" PRIx64
+		 ", %s 0x%" PRIx64 "\n", beyond.field->name, beyond.asked,
+		 beyond.field->set ? "supported are" : "more than",
+		 beyond.most);
+	return false;
 }
 
 bool duo_hint_refuse(const char *name, uint64_t asked)

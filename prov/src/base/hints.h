@@ -42,9 +42,22 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* True if what the hints have in the fields listed is within the info. */
+/* A field of which the hints have more than the info. */
+struct duo_hint_beyond {
+	const struct duo_hint *field;	/* NULL: there is none */
+	uint64_t asked;			/* by the hints */
+	uint64_t most;			/* that the info has */
+};
+/* Returns the first of the listed fields. */
+struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
+					const struct fi_info *info,
+					const struct duo_hint *fields,
+					size_t count);
+/* True if the hints have nothing beyond the info. Logs the field. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
+#define DUO_HINTS_BEYOND(hints, info, table) \
+	duo_hints_beyond(hints, info, table, sizeof(table) / sizeof(*(table)))
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 

@@ -212,6 +212,8 @@ static int duo_cntr_open_paths(struct duo_cntr *cntr,
 static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
+	if (attr->flags & FI_PEER)
+		return -FI_ENOSYS;	/* another provider counts with it */
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "

@@ -247,6 +247,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
+	if (attr->flags & FI_PEER)
+		return -FI_ENOSYS;	/* its entries are another provider's */
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

@@ -20,6 +20,7 @@
 #include "base/params.h"
 #include "core/traits.h"
 #include "cq/cq.h"
+#include "obj/domain.h"
 #include "obj/fabric.h"
 
 #define DUO_HOOK "duo"		/* libfabric puts DUO_HOOK_PREFIX before it */
@@ -31,6 +32,24 @@ static const char duo_ident[] __attribute__((used)) =
 /* Fabrics and domains that the core opens in its own domains are its own. */
 static __thread bool duo_hook_inside;
 
+/*
+ * Without a local transport, as for device memory that near cannot copy, nothing
+ * is gained: the domain becomes the core's.
+ */
+static int duo_hook_domain_ours(struct fid_fabric *fabric,
+				struct fi_info *info,
+				struct fid_domain **domain, void *context)
+{
+	int ret = duo_domain_open(fabric, info, domain, context);
+
+	if (ret || duo_domain_of(*domain)->peer)
+		return ret;
+	ret = fi_close(&(*domain)->fid);
+	return ret ? ret :
+	       fi_domain(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE], info,
+			 domain, context);
+}
+
 static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 			   struct fid_domain **domain, void *context)
 {
@@ -39,9 +58,10 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	int ret;
 
 	duo_hook_inside = true;
-	ret = inside || !duo_info_kept(info) ?
-	      fi_domain(core, info, domain, context) :
-	      duo_domain_open(fabric, info, domain, context);
+	if (inside || !duo_info_kept(info))
+		ret = fi_domain(core, info, domain, context);
+	else
+		ret = duo_hook_domain_ours(fabric, info, domain, context);
 	duo_hook_inside = inside;
 	return ret;
 }

@@ -6,6 +6,8 @@
  * paths together. Pure: calls no provider.
  */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -144,6 +146,20 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
+/* NULL: an endpoint of ofi_duo can be made of the info. */
+static const char *duo_info_unusable(const struct fi_info *info)
+{
+	if (info->ep_attr->type != FI_EP_RDM)
+		return "ep_attr->type is not FI_EP_RDM";
+	if (!(info->caps & (DUO_MESSAGES | DUO_ONESIDED)))
+		return "caps has neither messages nor RMA";
+	if (duo_info_prefix(info))
+		return "mode has FI_MSG_PREFIX";
+	if (duo_traits_direct(info->fabric_attr))
+		return "the fabric is efa-direct, which cannot cancel receives";
+	return NULL;
+}
+
 /*
  * Reduces a core's info to what we do. -FI_ENODATA: nothing usable is left.
  * Without messages nothing is sent locally, and limits, orders and progress
@@ -153,9 +169,7 @@ int duo_info_restrict(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
 
-	if (info->ep_attr->type != FI_EP_RDM ||
-	    !(info->caps & (DUO_MESSAGES | DUO_ONESIDED)) ||
-	    duo_info_prefix(info) || duo_traits_direct(info->fabric_attr))
+	if (duo_info_unusable(info))
 		return -FI_ENODATA;
 
 	if (info->caps & DUO_MESSAGES)
@@ -184,7 +198,46 @@ static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
 	DUO_HINT_MAX(domain_attr, cq_data_size),
+	DUO_HINT_SET(domain_attr, caps),
 };
+
+/*
+ * Capabilities of a domain that no call need use: cores list them for every
+ * domain. ofi_duo refuses the calls that use them.
+ */
+#define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
+
+static bool duo_info_left(const struct fi_info *info, const char *why)
+{
+	const char *name = info->domain_attr->name;
+
+	DUO_INFO(DOMAIN, "domain %s is left to the core %s: %s\n",
+		 name ? name : "(no name)", info->fabric_attr->prov_name, why);
+	return false;
+}
+
+/* ours: the info, and then what ofi_duo makes of it. */
+static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
+{
+	struct duo_hint_beyond beyond;
+	const char *why;
+	char text[128];
+
+	if (duo_traits_find(info->fabric_attr->prov_name).prefix_optional)
+		duo_info_unprefix(ours);
+	why = duo_info_unusable(ours);
+	if (why)
+		return duo_info_left(info, why);
+	duo_info_restrict(ours);
+	ours->domain_attr->caps |= FI_REMOTE_COMM | DUO_DOMAIN_CALLS;
+	beyond = DUO_HINTS_BEYOND(info, ours, duo_kept_fields);
+	if (!beyond.field)
+		return true;
+	snprintf(text, sizeof(text), "%s is 0x%" PRIx64
+		 ", near supports 0x%" PRIx64, beyond.field->name, beyond.asked,
+		 beyond.most);
+	return duo_info_left(info, text);
+}
 
 bool duo_info_kept(const struct fi_info *info)
 {
@@ -197,10 +250,7 @@ bool duo_info_kept(const struct fi_info *info)
 	ours = fi_dupinfo(info);
 	if (!ours)
 		return false;
-	if (duo_traits_find(info->fabric_attr->prov_name).prefix_optional)
-		duo_info_unprefix(ours);
-	kept = !duo_info_restrict(ours) &&
-	       DUO_HINTS_WITHIN(info, ours, duo_kept_fields);
+	kept = duo_info_keeps(info, ours);
 	fi_freeinfo(ours);
 	return kept;
 }

@@ -196,8 +196,14 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 static bool duo_local_permitted(const struct duo_ep *ep)
 {
-	if (!ep->opts.local_permitted || ep->opts.in_order)
+	if (ep->opts.in_order)	/* logged when it was set */
 		return false;
+	if (!ep->opts.local_permitted) {
+		DUO_INFO(EP_CTRL, "ep %p: FI_OPT_SHARED_MEMORY_PERMITTED is "
+			 "false; the core %s carries all messages\n",
+			 (void *) ep, ep->domain->fabric->core_name);
+		return false;
+	}
 	if (!ep->opts.cuda_denied || !ep->domain->device)
 		return true;
 	DUO_INFO(EP_CTRL, "ep %p: FI_OPT_CUDA_API_PERMITTED is false, and %s "

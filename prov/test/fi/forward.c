@@ -114,3 +114,22 @@ UNIT_TEST(size_left_is_the_cores)
 	ck_assert_int_eq(fx.ep->ops->rx_size_left(fx.ep), 5);
 	ck_assert_int_eq(fx.ep->ops->tx_size_left(fx.ep), 6);
 }
+
+/* Cores that list these capabilities have them for other providers' use. */
+UNIT_TEST(not_forwarded)
+{
+	struct fi_av_attr named = { .name = "av" };
+	struct fi_av_attr ids = { .flags = FI_AV_USER_ID };
+	struct fi_cq_attr cq_attr = { .flags = FI_PEER };
+	struct fi_cntr_attr cntr_attr = { .flags = FI_PEER };
+	struct fid_cntr *cntr;
+	struct fid_av *av;
+	struct fid_cq *cq;
+
+	ck_assert_int_eq(fi_av_open(fx.domain, &named, &av, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_av_open(fx.domain, &ids, &av, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &cq, NULL),
+			 -FI_ENOSYS);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &cntr_attr, &cntr, NULL),
+			 -FI_ENOSYS);
+}

@@ -11,6 +11,7 @@
 #include "fake.h"
 #include "fi/entry.h"
 #include "info_fixture.h"
+#include "near/said.h"
 
 static struct fi_provider *hook;
 static struct fi_provider core = { .name = "efa" };
@@ -166,25 +167,41 @@ static void with_queue(void)
 	info->tx_attr->size = 1 << 16;
 }
 
-/* ours: near has it, or makes up for it. */
+/* Listed by cores for each domain, and refused where it is used. */
+static void with_domain_calls(void)
+{
+	info->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM |
+				  FI_AV_USER_ID | FI_SHARED_AV | FI_PEER;
+}
+
+static void with_domain_caps(void)
+{
+	info->domain_attr->caps |= 1ULL << 60;
+}
+
+/* why: in the log, if the domain is the core's; NULL: near has all of it. */
 static const struct {
 	const char *name;
 	void (*change)(void);
-	bool ours;
+	const char *why;
 } infos[] = {
-	{ "all that near has", with_nothing, true },
-	{ "larger injects", with_inject, true },
-	{ "more in flight", with_queue, true },
-	{ "connected endpoints", with_msg_ep, false },
-	{ "datagrams", with_dgram, false },
-	{ "efa-direct", with_direct, false },
-	{ "FI_MSG_PREFIX of efa", with_prefix, true },
-	{ "FI_MSG_PREFIX of others", with_needed_prefix, false },
-	{ "FI_COLLECTIVE", with_collectives, false },
-	{ "more buffers to send", with_buffers, false },
-	{ "more buffers to receive", with_rx_buffers, false },
-	{ "two transmit contexts", with_contexts, false },
-	{ "a shared receive context", with_shared_rx, false },
+	{ "all that near has", with_nothing, NULL },
+	{ "larger injects", with_inject, NULL },
+	{ "more in flight", with_queue, NULL },
+	{ "calls of a domain", with_domain_calls, NULL },
+	{ "FI_MSG_PREFIX of efa", with_prefix, NULL },
+	{ "FI_MSG_PREFIX of others", with_needed_prefix,
+	  "the core verbs: mode has FI_MSG_PREFIX" },
+	{ "connected endpoints", with_msg_ep, "type is not FI_EP_RDM" },
+	{ "datagrams", with_dgram, "type is not FI_EP_RDM" },
+	{ "efa-direct", with_direct, "efa-direct" },
+	{ "FI_COLLECTIVE", with_collectives, "the core efa: caps is 0x" },
+	{ "more buffers to send", with_buffers,
+	  "tx_attr->iov_limit is 0x5, near supports 0x4" },
+	{ "more buffers to receive", with_rx_buffers, "rx_attr->iov_limit" },
+	{ "two transmit contexts", with_contexts, "ep_attr->tx_ctx_cnt" },
+	{ "a shared receive context", with_shared_rx, "ep_attr->rx_ctx_cnt" },
+	{ "a capability of the domain", with_domain_caps, "domain_attr->caps" },
 };
 
 static void info_of_core(void)
@@ -198,6 +215,7 @@ static void info_of_core(void)
 	info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
 	info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	info->domain_attr->cq_data_size = 8;
+	info->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 	info->fabric_attr->fabric = NULL;
 	info->domain_attr->domain = NULL;
 	info->mode = 0;
@@ -209,8 +227,24 @@ UNIT_LOOP(domain_is_ours_or_the_cores, 0, ARRAY_SIZE(infos))
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
 	infos[_i].change();
+	said_level = FI_LOG_INFO;
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
-	ck_assert_msg(is_ours(domain) == infos[_i].ours, "%s", infos[_i].name);
+	ck_assert_msg(is_ours(domain) == !infos[_i].why, "%s", infos[_i].name);
+	ck_assert_int_eq(said_lines, !is_ours(domain));
+	ck_assert_msg(!infos[_i].why || strstr(said, infos[_i].why),
+		      "\"%s\" in \"%s\"", infos[_i].why, said);
+}
+
+/* The core may have a transport of its own for it. */
+UNIT_TEST(device_memory_that_near_cannot_copy)
+{
+	ck_assert_int_eq(install(), 0);
+	info_of_core();
+	info->caps |= FI_HMEM;
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert(!is_ours(domain));
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, "Set FI_MR_HMEM"), "%s", said);
 }
 
 /* A core that opens another provider's fabric and domain in its domain. */
