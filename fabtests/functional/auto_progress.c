@@ -4,13 +4,18 @@
 /*
  * FI_PROGRESS_AUTO: a large send and a write complete while the process at the
  * other end waits for something else and does not read its queue.
+ * At the end a process exits with open objects, and a child of fork() before it.
  */
 
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <rdma/fi_rma.h>
 
 #include "common/region.h"
 
 #define FT_LEN ((size_t)4 << 20)
+#define FT_LINGER_MS 100	/* ten polls of the thread */
 
 static struct ft_ep e;
 static struct ft_region region;
@@ -68,6 +73,34 @@ static void ft_case_target(void)
 		ft_verify(region.ptr, FT_LEN, 2, "write");
 }
 
+/* exit() flushes streams after all destructors: a thread left crashes here. */
+static ssize_t ft_linger(void *cookie, const char *buf, size_t len)
+{
+	poll(NULL, 0, FT_LINGER_MS);
+	return len;
+}
+
+static void ft_linger_at_exit(void)
+{
+	FILE *last = fopencookie(NULL, "w", (cookie_io_functions_t) {
+					 .write = ft_linger });
+
+	FT_CHECK(last && fputc('.', last) == '.', "fopencookie");
+}
+
+/* Its exit() runs the destructors of libfabric and its modules. */
+static void ft_exit_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	FT_CHECK(child >= 0, "fork");
+	if (!child)
+		exit(FT_PASS);
+	FT_CHECK(waitpid(child, &status, 0) == child && !status,
+		 "a child of fork() ended with status 0x%x", status);
+}
+
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
@@ -86,6 +119,10 @@ static void ft_run(void)
 	ft_region_counted(&region, ft.opts.rank, 0, 0);
 	ft_region_close(&region);
 	ft_close(&e);
+	ft.phase = "exit";
+	ft_open(&e, &cfg);	/* and never closed */
+	ft_exit_child();
+	ft_linger_at_exit();
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -12,8 +13,15 @@
 #include "cq/cq.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
+#include "obj/fabric.h"
 
 #define DUO_AUTO_MS 10
+#define DUO_AUTO_RETRY_MS 1	/* the domain's lock is held */
+
+/* Domains with a thread. */
+static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, duo_domain) duo_auto_domains =
+	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
 static void duo_auto_poll(struct duo_domain *domain)
 {
@@ -29,15 +37,20 @@ static void duo_auto_poll(struct duo_domain *domain)
 	}
 }
 
+/* Does not wait for the lock: a thread that calls exit() might hold it. */
 static void *duo_auto_run(void *arg)
 {
 	struct duo_domain *domain = arg;
+	int wait_ms = DUO_AUTO_MS;
 
 	while (!atomic_load(&domain->progress.stop)) {
-		poll(NULL, 0, DUO_AUTO_MS);
-		duo_lock(&domain->lock);
+		poll(NULL, 0, wait_ms);
+		wait_ms = DUO_AUTO_RETRY_MS;
+		if (!duo_lock_try(&domain->lock))
+			continue;
 		duo_auto_poll(domain);
 		duo_unlock(&domain->lock);
+		wait_ms = DUO_AUTO_MS;
 	}
 	return NULL;
 }
@@ -48,31 +61,70 @@ bool duo_auto_needed(const struct fi_info *info)
 	       info->domain_attr->data_progress == FI_PROGRESS_AUTO;
 }
 
-int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
+static int duo_auto_create(struct duo_domain *domain)
 {
 	sigset_t all, before;
 	int ret;
 
-	if (!domain->peer || !duo_auto_needed(info))
-		return 0;
 	sigfillset(&all);	/* the application's handlers run elsewhere */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&domain->progress.thread, NULL, duo_auto_run,
 			     domain);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	domain->progress.running = !ret;
-	if (ret)
+	return ret;
+}
+
+int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
+{
+	int ret;
+
+	if (!duo_auto_needed(info))
+		return 0;
+	ret = duo_auto_create(domain);
+	if (ret) {
 		DUO_WARN(DOMAIN, "domain %p: no thread for FI_PROGRESS_AUTO: "
-			 "%s. Ask for FI_PROGRESS_MANUAL in the hints\n",
-			 (void *) domain, strerror(ret));
-	return -ret;
+			 "%s; the core %s carries all messages. Raise the "
+			 "limit of threads (ulimit -u, cgroup pids.max), or "
+			 "set FI_PROGRESS_MANUAL in the hints\n",
+			 (void *) domain, strerror(ret),
+			 domain->fabric->core_name);
+		return -ret;
+	}
+	domain->progress.pid = getpid();
+	pthread_mutex_lock(&duo_auto_lock);
+	LIST_INSERT_HEAD(&duo_auto_domains, domain, progress.link);
+	pthread_mutex_unlock(&duo_auto_lock);
+	return 0;
+}
+
+/* A child of fork() has the domain and not the thread. */
+static void duo_auto_join(struct duo_domain *domain)
+{
+	LIST_REMOVE(domain, progress.link);
+	if (domain->progress.pid == getpid()) {
+		atomic_store(&domain->progress.stop, true);
+		pthread_join(domain->progress.thread, NULL);
+	}
+	domain->progress.pid = 0;
 }
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	if (!domain->progress.running)
-		return;
-	atomic_store(&domain->progress.stop, true);
-	pthread_join(domain->progress.thread, NULL);
-	domain->progress.running = false;
+	pthread_mutex_lock(&duo_auto_lock);
+	if (domain->progress.pid)
+		duo_auto_join(domain);
+	pthread_mutex_unlock(&duo_auto_lock);
+}
+
+/*
+ * Ends the threads of domains that are open when the process exits or libfabric
+ * unloads the module: their code goes, and the core's state before it. This
+ * module depends on libfabric, so its destructors run before libfabric's.
+ */
+__attribute__((destructor)) static void duo_auto_unload(void)
+{
+	pthread_mutex_lock(&duo_auto_lock);
+	while (!LIST_EMPTY(&duo_auto_domains))
+		duo_auto_join(LIST_FIRST(&duo_auto_domains));
+	pthread_mutex_unlock(&duo_auto_lock);
 }

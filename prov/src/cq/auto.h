@@ -19,9 +19,9 @@ struct fi_info;
 
 /* True if local messages of a domain of this info need the thread. */
 bool duo_auto_needed(const struct fi_info *info);
-/* Starts the thread if it is needed. */
+/* Starts the thread if it is needed. Logs the failure. */
 int duo_auto_start(struct duo_domain *domain, const struct fi_info *info);
-/* Ends it. The domain has no endpoints then. */
+/* Ends it, if there is one. The domain has no endpoints then. */
 void duo_auto_stop(struct duo_domain *domain);
 
 #endif /* DUO_CQ_AUTO_H */

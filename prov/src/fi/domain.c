@@ -31,10 +31,10 @@ static int duo_domain_close(struct fid *fid)
 
 	if (atomic_load(&domain->refs))
 		return -FI_EBUSY;
-	duo_auto_stop(domain);
 	ret = fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
 	if (ret)
 		return ret;
+	duo_auto_stop(domain);
 	if (domain->path_domain[FI_DUO_LOCAL])
 		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
 	duo_near_table_close(domain);
@@ -181,7 +181,8 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 
 	if (!peer || (device && !duo_domain_may_stage(domain, info)))
 		return;
-	if (peer->domain_open && peer->domain_open(domain))
+	if (duo_auto_start(domain, info) ||
+	    (peer->domain_open && peer->domain_open(domain)))
 		return;
 	domain->peer = peer;
 	domain->device = device;
@@ -231,10 +232,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	duo_domain_open_peer(domain, info);
 	ret = duo_near_table_open(domain, info);
 	if (ret)
-		goto close_core;
-	ret = duo_auto_start(domain, info);
-	if (ret)
-		goto close_table;
+		goto stop;
 
 	domain->domain_fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->domain_fid.fid.context = context;
@@ -246,9 +244,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	*domain_fid = &domain->domain_fid;
 	return 0;
 
-close_table:
-	duo_near_table_close(domain);
-close_core:
+stop:
+	duo_auto_stop(domain);
 	fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
 free_name:
 	free(domain->name);

@@ -52,8 +52,9 @@ struct duo_domain {
 	struct duo_lock lock;
 	struct duo_auto {
 		pthread_t thread;
-		bool running;
+		pid_t pid;		/* that has the thread; 0: none */
 		atomic_bool stop;
+		LIST_ENTRY(duo_domain) link;	/* of all with a thread */
 	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */
 	atomic_int refs;
 };

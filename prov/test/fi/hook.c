@@ -6,6 +6,8 @@
  * with a fabric of the core, which here is the fake.
  */
 
+#include <errno.h>
+#include <sys/syscall.h>
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
@@ -291,8 +293,50 @@ UNIT_TEST(auto_progress_has_a_thread)
 	info->domain_attr->threading = FI_THREAD_DOMAIN;
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert(is_ours(domain));
-	ck_assert(duo_domain_of(domain)->progress.running);
+	ck_assert(duo_domain_of(domain)->progress.pid);
 	ck_assert(duo_domain_of(domain)->lock.on);
+}
+
+static void open_auto(void)
+{
+	ck_assert_int_eq(install(), 0);
+	info_of_core();
+	info->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+}
+
+/* Where there can be no thread, the domain is the core's, with one line. */
+UNIT_TEST(no_thread)
+{
+	unit_refuse(SYS_clone, SECCOMP_RET_ERRNO | EAGAIN);
+	unit_refuse(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
+	open_auto();
+	ck_assert(!is_ours(domain));
+	ck_assert_int_eq(said_lines, 1);
+	ck_assert_msg(strstr(said, "no thread for FI_PROGRESS_AUTO"), "%s",
+		      said);
+}
+
+static int refuse_close(struct fid *fid)
+{
+	return -FI_EBUSY;
+}
+
+/* The core refuses to close its domain: the thread still polls ours. */
+UNIT_TEST(thread_survives_failed_close)
+{
+	static struct fi_ops refusing = { .close = refuse_close };
+	struct fi_ops *ops;
+	struct fid *core_domain;
+
+	open_auto();
+	core_domain = &duo_domain_of(domain)->path_domain[FI_DUO_CORE]->fid;
+	ops = core_domain->ops;
+	core_domain->ops = &refusing;
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	ck_assert(duo_domain_of(domain)->progress.pid);
+	ck_assert(!atomic_load(&duo_domain_of(domain)->progress.stop));
+	core_domain->ops = ops;
 }
 
 UNIT_TEST(manual_progress_has_none)
@@ -300,5 +344,5 @@ UNIT_TEST(manual_progress_has_none)
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
-	ck_assert(!duo_domain_of(domain)->progress.running);
+	ck_assert(!duo_domain_of(domain)->progress.pid);
 }
