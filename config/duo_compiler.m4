@@ -6,7 +6,7 @@ AC_DEFUN([DUO_COMPILER_FLAGS], [
 	DUO_CFLAGS="-std=gnu11 -Wall -Wextra -Wshadow -Wmissing-prototypes"
 	DUO_CFLAGS="$DUO_CFLAGS -Wno-unused-parameter"
 	AC_ARG_ENABLE([werror],
-		[AS_HELP_STRING([--enable-werror], [warnings are errors (CI)])])
+		[AS_HELP_STRING([--enable-werror], [treat warnings as errors (CI)])])
 	AS_IF([test "x$enable_werror" = xyes],
 		[DUO_CFLAGS="$DUO_CFLAGS -Werror"])
 	AC_ARG_ENABLE([debug],
@@ -34,8 +34,8 @@ AC_DEFUN([DUO_COMPILER_FLAGS], [
 		 DUO_CFLAGS="$DUO_CFLAGS -fno-omit-frame-pointer"])
 	AC_SUBST([DUO_CFLAGS])
 
-	dnl Two words that were stored one by one and are loaded as one vector
-	dnl wait for the store buffer: more than the message costs otherwise.
+	dnl A vector load of two words that were stored separately waits for the
+	dnl store buffer, which takes longer than the rest of a message.
 	DUO_HOT_CFLAGS=-fno-tree-slp-vectorize
 	duo_save_CFLAGS=$CFLAGS
 	CFLAGS="$CFLAGS -Werror $DUO_HOT_CFLAGS"

@@ -1,8 +1,8 @@
 dnl SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 dnl SPDX-FileCopyrightText: The ofi_duo authors
 
-dnl The version number stands in configure.ac alone; DUO_VERSION_MAJOR and
-dnl DUO_VERSION_MINOR are what the providers tell libfabric.
+dnl Only configure.ac has the version number. The providers report
+dnl DUO_VERSION_MAJOR and DUO_VERSION_MINOR to libfabric.
 AC_DEFUN([DUO_VERSION], [
 	AC_DEFINE_UNQUOTED([DUO_VERSION_MAJOR],
 		[`echo "$PACKAGE_VERSION" | cut -d. -f1`],
@@ -12,15 +12,15 @@ AC_DEFUN([DUO_VERSION], [
 		[Minor version number])
 ])
 
-dnl Where the EFA installer puts its libfabric, which pkg-config does not know.
+dnl Directories of the EFA installer's libfabric, which pkg-config does not search.
 AC_DEFUN([DUO_EFA_PKG_CONFIG_PATH],
 	[/opt/amazon/efa/lib/pkgconfig:/opt/amazon/efa/lib64/pkgconfig])
 
 dnl libfabric >= 1.17, for the provider and fabtests; >= 2.0 for its shm as a
-dnl peer and for the provider's unit tests, which have a fake of that. What
-dnl PKG_CONFIG_PATH names comes first, then the EFA installer's, which is the
-dnl one that programs on its machines run with, then the system's.
-dnl --disable-provider builds only what does not need it (softefa).
+dnl peer and for the provider's unit tests, which have a fake of that. The
+dnl directories of PKG_CONFIG_PATH come first, then the EFA installer's, whose
+dnl libfabric the programs of its hosts load, then the system's.
+dnl --disable-provider builds only softefa, which needs no libfabric.
 AC_DEFUN([DUO_CHECK_LIBFABRIC], [
 	AC_ARG_ENABLE([provider],
 		[AS_HELP_STRING([--disable-provider],
@@ -32,14 +32,14 @@ AC_DEFUN([DUO_CHECK_LIBFABRIC], [
 		[], [with_providerdir='${libdir}/libfabric'])
 	AS_CASE(["$with_providerdir"],
 		[yes|no|''],
-		[AC_MSG_ERROR([--with-providerdir wants a directory])])
+		[AC_MSG_ERROR([--with-providerdir needs a directory])])
 	AS_IF([test "x$enable_provider" != xno], [
 		PKG_CONFIG_PATH="${PKG_CONFIG_PATH:+$PKG_CONFIG_PATH:}DUO_EFA_PKG_CONFIG_PATH"
 		export PKG_CONFIG_PATH
 		PKG_CHECK_MODULES([LIBFABRIC], [libfabric >= 1.17], [],
 			[AC_MSG_ERROR([libfabric >= 1.17 is needed: \
-$LIBFABRIC_PKG_ERRORS. Set PKG_CONFIG_PATH to the right one, use contrib/env \
-which prepares one, or give --disable-provider to build softefa alone.])])
+$LIBFABRIC_PKG_ERRORS. Set PKG_CONFIG_PATH to its directory, use contrib/env \
+which prepares one, or use --disable-provider to build softefa only.])])
 		AS_IF([$PKG_CONFIG --atleast-version=2.0 libfabric],
 			[have_peers=yes
 			 duo_save_CPPFLAGS=$CPPFLAGS
@@ -60,11 +60,11 @@ rdma/providers/fi_peer.h])],
 	AM_CONDITIONAL([HAVE_PEERS], [test "x$have_peers" = xyes])
 ])
 
-dnl A second module of the same objects.
+dnl The provider near: a second module made of the same objects.
 AC_DEFUN([DUO_CHECK_NEAR], [
 	AC_ARG_ENABLE([near],
 		[AS_HELP_STRING([--disable-near],
-			[leave out the shared memory provider near
+			[omit the shared memory provider near
 			 (default: as --enable-provider)])],
 		[], [enable_near=yes])
 	AS_IF([test "x$enable_provider" = xno], [enable_near=no])
@@ -87,7 +87,7 @@ AC_DEFUN([DUO_CHECK_CHECK], [
 ])
 
 dnl An MPI compiler, for the MPI test programs of fabtests/. Debian's openmpi-bin
-dnl has the command, and libopenmpi-dev what it needs.
+dnl has the command, libopenmpi-dev the headers and libraries.
 AC_DEFUN([DUO_CHECK_MPI], [
 	AC_CHECK_PROGS([MPICC], [mpicc.openmpi mpicc])
 	AS_IF([test -n "$MPICC"], [
@@ -102,7 +102,7 @@ AC_DEFUN([DUO_CHECK_MPI], [
 	AM_CONDITIONAL([HAVE_MPI], [test -n "$MPICC"])
 ])
 
-dnl pandoc, for the man pages; a release's tarball has them ready.
+dnl pandoc, for the manual pages; the tarball of a release contains them.
 AC_DEFUN([DUO_CHECK_PANDOC], [
 	AC_CHECK_PROGS([PANDOC], [pandoc])
 	have_man=yes
@@ -113,16 +113,16 @@ AC_DEFUN([DUO_CHECK_PANDOC], [
 	AM_CONDITIONAL([HAVE_MAN], [test "x$have_man" = xyes])
 ])
 
-dnl DUO_SAY_PART(NAME, CONDITIONAL, WHAT IS MISSING): a line of the summary.
+dnl DUO_SAY_PART(NAME, CONDITIONAL, REASON): prints a line of the summary.
 AC_DEFUN([DUO_SAY_PART], [
 	AM_COND_IF([$2], [AC_MSG_NOTICE([  $1: yes])],
 		[AC_MSG_NOTICE([  $1: no, $3])])
 ])
 
-dnl Says so where libfabric will not find the modules by itself.
+dnl Prints a notice if libfabric will not find the modules without a setting.
 AC_DEFUN([DUO_SAY_PROVIDERDIR], [
 	AS_IF([test "x$enable_provider" != xno], [
-		dnl After AC_OUTPUT: prefix is set, the rest refers to it.
+		dnl After AC_OUTPUT prefix is set, and the others refer to it.
 		eval "duo_dir=\"$providerdir\""
 		eval "duo_dir=\"$duo_dir\""
 		eval "duo_dir=\"$duo_dir\""
@@ -130,13 +130,13 @@ AC_DEFUN([DUO_SAY_PROVIDERDIR], [
 $duo_libfabric_libdir])
 		AC_MSG_NOTICE([  provider modules go to $duo_dir])
 		AS_IF([test "$duo_dir" != "$duo_libfabric_libdir/libfabric"],
-			[AC_MSG_NOTICE([  this libfabric looks into \
+			[AC_MSG_NOTICE([  this libfabric searches \
 $duo_libfabric_libdir/libfabric: set FI_PROVIDER_PATH, or configure \
 --with-providerdir])])
 	])
 ])
 
-dnl What is built and installed, and what is left out for want of something.
+dnl Prints the parts that are built and installed, and those that are omitted.
 AC_DEFUN([DUO_SUMMARY], [
 	AC_MSG_NOTICE([ofi_duo $PACKAGE_VERSION:])
 	DUO_SAY_PART([provider], [HAVE_LIBFABRIC], [--disable-provider])

@@ -263,9 +263,9 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	-y|--yes) yes=1;;
 	-n|--no-verify) no_verify=1;;
-	--prefix) prefix=${2:?--prefix wants a directory}; shift;;
+	--prefix) prefix=${2:?--prefix needs a directory}; shift;;
 	--minimal) minimal=1;;
-	--libfabric) libfabric=${2:?--libfabric wants a file}; shift;;
+	--libfabric) libfabric=${2:?--libfabric needs a file}; shift;;
 	--verify) only_verify=1;;
 	-h|--help) usage; exit;;
 	*) die "nothing installed" "'$1' is no option" "see $0 --help";;

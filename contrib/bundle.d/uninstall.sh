@@ -18,7 +18,7 @@ prefix=/opt/ofi_duo
 [ ! -d "$here/lib/ofi_duo" ] || prefix=$here
 case ${1:-} in
 '') ;;
---prefix) prefix=${2:?--prefix wants a directory};;
+--prefix) prefix=${2:?--prefix needs a directory};;
 -h|--help) sed -n '5,/^$/s/^# \{0,1\}//p' "$0"; exit;;
 *) die "nothing removed" "'$1' is no option" "see $0 --help";;
 esac

@@ -53,8 +53,8 @@ static struct in_addr se_netid_addr(void)
 }
 
 /*
- * Returns a number for this network namespace that is not 0. The inode of the
- * namespace is not enough: two hosts may have the same one.
+ * Returns a number, not 0, for this network namespace. The namespace's inode is
+ * not enough: another host may have the same one.
  */
 static uint64_t se_netid_host(void)
 {

@@ -35,7 +35,7 @@ struct se_ring_slot {
 };
 _Static_assert(sizeof(struct se_ring_slot) == 256, "whole cache lines");
 
-/* The cache line of owner has data, too, which the producer writes anyway. */
+/* owner shares a cache line with data, which the producer writes anyway. */
 struct se_ring_block {
 	_Atomic uint32_t owner; /* 0: free */
 	uint32_t pad[3];

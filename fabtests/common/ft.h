@@ -66,7 +66,7 @@ struct ft_peer {
 	fi_addr_t addr;		/* valid in this process only */
 };
 
-/* An outstanding operation, which is its own context. */
+/* An outstanding operation. Its address is the context. */
 struct ft_op {
 	struct fi_context2 ctx;
 	atomic_int done;	/* number of completions: must become 1 */

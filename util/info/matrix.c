@@ -16,8 +16,8 @@ bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b)
 }
 
 /*
- * True if both ranks have the same host name. Containers of one host have names
- * of their own.
+ * True if both ranks have the same host name on one machine. Containers of a
+ * machine have host names of their own.
  */
 bool mpi_same_host(const struct mpi_rank *a, const struct mpi_rank *b)
 {
