@@ -108,7 +108,7 @@ static void ft_times_out(void)
 
 	FT_CHECK(fi_cntr_wait(e.rx_cntr, received + 1, 20) == -FI_ETIMEDOUT,
 		 "the wait did not time out");
-	/* near counts whole milliseconds */
+	/* near's timeouts have a resolution of 1 ms */
 	FT_CHECK(ft_now_ns() - start >= 15000000, "the wait was too short");
 }
 

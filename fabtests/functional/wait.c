@@ -18,7 +18,8 @@
 #define FT_TAG 77
 #define FT_LIMIT_MS 30000
 #define FT_SILENCE_NS 300000000ull
-#define FT_WAKES 30 /* without traffic; a timer: 600 */
+/* Most wakeups of a rank without traffic. A timer would cause 600. */
+#define FT_WAKES 30
 #define FT_LAPS_MAX 400
 
 struct ft_token {

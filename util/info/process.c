@@ -61,7 +61,7 @@ static int info_copy_reader(pid_t source)
 }
 
 /*
- * Copies between two child processes, which are related like ranks. Returns 0
+ * Copies between two child processes, which are siblings like ranks. Returns 0
  * or an errno.
  */
 static int info_copy_try(void)

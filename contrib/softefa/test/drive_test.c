@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A poll of any CQ drives all QPs of the process: a device needs no poll. */
+/*
+ * A poll of any CQ drives all QPs of the process, since a device needs no poll.
+ */
 #include <poll.h>
 #include <unistd.h>
 
