@@ -216,7 +216,7 @@ bench_order_is_random()
 part_scripts()
 {
 	local script
-	for script in contrib/{apps,bench,bundle,check,demo,env,hosts,proofs/run,release} \
+	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,release} \
 		fabtests/run; do
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
@@ -378,6 +378,7 @@ part_near()
 {
 	fabtests --core near
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" near
+	in_build -check "$check_werror" "$duo_src/contrib/gpu" --quick --stand-in
 }
 
 # ofi_duo with libfabric's shm as its local transport: receives over both paths,

@@ -121,7 +121,8 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			struct duo_none_domain, domain_fid.fid);
 	struct fid_mr *mr;
 
-	if (flags & ~FI_RMA_EVENT)
+	if (flags & ~(FI_RMA_EVENT | FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC |
+		      DUO_MR_DMABUF))
 		return -FI_EBADFLAGS;
 	if (attr->offset || (attr->iov_count != 1 && attr->access &
 			     (FI_REMOTE_READ | FI_REMOTE_WRITE)))

@@ -14,11 +14,11 @@
 
 #define DUO_NONE_TX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | \
-	 FI_WRITE | FI_FENCE)
+	 FI_WRITE | FI_FENCE | FI_HMEM)
 #define DUO_NONE_RX_CAPS \
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 	 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | \
-	 FI_DIRECTED_RECV | FI_SOURCE)
+	 FI_DIRECTED_RECV | FI_SOURCE | FI_HMEM)
 #define DUO_NONE_RMA_CAPS \
 	(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define DUO_NONE_TX_OPS \
@@ -123,7 +123,7 @@ static int duo_none_mr_mode(int asked)
 {
 	if (asked == DUO_MR_BASIC || asked == DUO_MR_SCALABLE)
 		return asked;
-	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
 }
 
 /* The mode is what was asked for, or that of the domain that the hints name. */
@@ -140,6 +140,15 @@ static bool duo_none_set_mr(struct fi_info *info,
 	return !(info->domain_attr->mr_mode & ~mode) ||
 	       duo_hint_refuse("mr_mode, less than the domain's,",
 			       hints->mr_mode);
+}
+
+/* Copies of device memory find its region by its descriptor. */
+static bool duo_none_has_mode(const struct fi_info *hints)
+{
+	return !(hints->caps & FI_HMEM) ||
+	       (hints->domain_attr && hints->domain_attr->mr_mode & FI_MR_HMEM) ||
+	       duo_hint_refuse("caps, FI_HMEM without FI_MR_HMEM,",
+			       hints->caps);
 }
 
 static bool duo_none_set_domain(struct fi_info *info,
@@ -194,7 +203,7 @@ int duo_none_getinfo(const char *node, uint64_t flags,
 	if (!duo_none_finds(node, flags) ||
 	    !duo_none_named("fabric_attr->name", hints->fabric_attr->name) ||
 	    !DUO_HINTS_WITHIN(hints, info, duo_none_fields) ||
-	    (hints->domain_attr &&
+	    !duo_none_has_mode(hints) || (hints->domain_attr &&
 	     !duo_none_set_domain(info, hints->domain_attr)))
 		goto free_info;
 	duo_none_grant(info, hints);

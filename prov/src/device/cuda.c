@@ -351,6 +351,9 @@ int duo_cuda_done(struct duo_device_held *held)
 
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = cuda.query(copy->event);
+		/* both ends of a copy that has failed are the caller's again */
+		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
+			cuda.wait(copy->stream->stream);
 		cuda.pop(&context);
 	}
 	if (ret == DUO_CUDA_NOT_READY)

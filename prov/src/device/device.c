@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <search.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <rdma/fi_errno.h>
 
 #include "base/compat.h"
@@ -14,6 +16,8 @@
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/mr.h"
+
+#define DUO_DEVICE_PART ((size_t) 256 << 10)	/* bytes of a copy */
 
 static const struct duo_device_iface duo_device_table[] = {
 	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
@@ -195,28 +199,104 @@ const struct near_device duo_device_near = {
 	.unpin = duo_device_unpin,
 };
 
-static int duo_device_copy(struct duo_mr *mr, void *to, const void *from,
-			   size_t len)
+/* Host memory that copies go through, twice DUO_DEVICE_PART. */
+struct duo_device_stage {
+	char *memory;
+	void *pin;		/* NULL: it could not be */
+	struct duo_device_part {
+		void *copy;	/* that has not ended, or NULL */
+		char *to;	/* where its bytes go then, or NULL */
+		size_t len;
+	} part[2];
+};
+
+/* The pages stay the driver's until the domain is closed. */
+static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,
+						 struct duo_mr *mr)
 {
-	void *copy = NULL;
+	struct duo_device_stage *stage = domain->device_stage;
+
+	if (stage)
+		return stage;
+	stage = calloc(1, sizeof(*stage));
+	if (!stage)
+		return NULL;
+	stage->memory = mmap(NULL, 2 * DUO_DEVICE_PART, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (stage->memory == MAP_FAILED) {
+		free(stage);
+		return NULL;
+	}
+	stage->pin = duo_device_pin(mr, stage->memory, 2 * DUO_DEVICE_PART);
+	domain->device_stage = stage;
+	return stage;
+}
+
+void duo_device_close(struct duo_domain *domain)
+{
+	struct duo_device_stage *stage = domain->device_stage;
+
+	if (!stage)
+		return;
+	if (stage->pin)
+		duo_device_unpin(stage->pin);
+	munmap(stage->memory, 2 * DUO_DEVICE_PART);
+	free(stage);
+}
+
+/* Waits for the part's copy, and copies its bytes on. */
+static int duo_device_finish(struct duo_device_stage *stage, int i)
+{
+	struct duo_device_part *part = &stage->part[i];
 	int ret;
 
-	if (!mr && len)
-		memcpy(to, from, len);
-	if (!mr || !len)
+	if (!part->copy)
 		return 0;
-	ret = duo_device_start(mr, to, from, len, &copy);
-	if (ret)
-		return ret;
 	do
-		ret = duo_device_done(copy);
+		ret = duo_device_done(part->copy);
 	while (ret == -FI_EAGAIN);
+	part->copy = NULL;
+	if (!ret && part->to)
+		memcpy(part->to, stage->memory + i * DUO_DEVICE_PART,
+		       part->len);
 	return ret;
 }
 
-static int duo_device_move(const struct duo_domain *domain, bool out,
-			   char *host, const struct iovec *iov,
-			   void *const *desc, size_t len)
+/* The CPU copies one part while the device copies the other. */
+static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
+			   bool out, char *device, char *host, size_t len)
+{
+	struct duo_device_stage *stage = duo_device_stage(domain, mr);
+	struct duo_device_part *part;
+	int i = 0, ret, other;
+	char *memory;
+	size_t n;
+
+	if (!stage)
+		return -FI_ENOMEM;
+	for (ret = 0; len && !ret; len -= n, device += n, host += n, i = !i) {
+		n = duo_min(len, DUO_DEVICE_PART);
+		memory = stage->memory + i * DUO_DEVICE_PART;
+		part = &stage->part[i];
+		ret = duo_device_finish(stage, i);
+		if (!out && !ret)
+			memcpy(memory, host, n);
+		if (!ret)
+			ret = duo_device_start(mr, out ? memory : device,
+					       out ? device : memory, n,
+					       &part->copy);
+		part->to = out ? host : NULL;
+		part->len = n;
+	}
+	other = duo_device_finish(stage, i);
+	ret = ret ? ret : other;
+	other = duo_device_finish(stage, !i);
+	return ret ? ret : other;
+}
+
+static int duo_device_move(struct duo_domain *domain, bool out, char *host,
+			   const struct iovec *iov, void *const *desc,
+			   size_t len)
 {
 	struct duo_mr *mr;
 	int ret = 0;
@@ -225,19 +305,23 @@ static int duo_device_move(const struct duo_domain *domain, bool out,
 	for (; !ret && len; iov++, desc++, host += n, len -= n) {
 		n = duo_min(iov->iov_len, len);
 		mr = duo_device_find(domain, *desc);
-		ret = out ? duo_device_copy(mr, host, iov->iov_base, n) :
-			    duo_device_copy(mr, iov->iov_base, host, n);
+		if (mr && n)
+			ret = duo_device_copy(domain, mr, out, iov->iov_base,
+					      host, n);
+		else if (n)
+			memcpy(out ? host : iov->iov_base,
+			       out ? iov->iov_base : host, n);
 	}
 	return ret;
 }
 
-int duo_device_out(const struct duo_domain *domain, void *host,
+int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len)
 {
 	return duo_device_move(domain, true, host, iov, desc, len);
 }
 
-int duo_device_in(const struct duo_domain *domain, const struct iovec *iov,
+int duo_device_in(struct duo_domain *domain, const struct iovec *iov,
 		  void *const *desc, const void *host, size_t len)
 {
 	return duo_device_move(domain, false, (char *) host, iov, desc, len);

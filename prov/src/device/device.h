@@ -82,16 +82,18 @@ int duo_device_list(struct duo_mr *mr);
 extern const struct near_device duo_device_near;
 /* Returns the region of device memory with that descriptor, or NULL. */
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
+/* Frees the memory that copies of the domain have gone through. */
+void duo_device_close(struct duo_domain *domain);
 /* True if one of the buffers is device memory; desc may be NULL. */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
- * Copies the first len bytes of the buffers to host memory, and the other way.
- * Return 0 or -FI_EIO.
+ * Copies the first len bytes of the buffers to host memory, and the other way,
+ * through pinned memory of the domain. Return 0, -FI_EIO or -FI_ENOMEM.
  */
-int duo_device_out(const struct duo_domain *domain, void *host,
+int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len);
-int duo_device_in(const struct duo_domain *domain, const struct iovec *iov,
+int duo_device_in(struct duo_domain *domain, const struct iovec *iov,
 		  void *const *desc, const void *host, size_t len);
 
 #endif /* DUO_DEVICE_H */

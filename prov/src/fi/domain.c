@@ -38,6 +38,7 @@ static int duo_domain_close(struct fid *fid)
 	if (domain->path_domain[FI_DUO_LOCAL])
 		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
 	duo_near_table_close(domain);
+	duo_device_close(domain);
 	duo_ranges_fini(&domain->rx_ranges);
 	duo_closed_domain(domain);
 	free(domain->name);
@@ -145,7 +146,7 @@ static int duo_domain_open_core(struct duo_domain *domain,
 /*
  * True if the peer carries messages of device memory. It must do so for every
  * kind of memory that may come: all of a domain's messages take one path, or
- * they overtook each other.
+ * they overtook each other. Without a core there is only one.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -159,7 +160,7 @@ static bool duo_domain_may_stage(const struct duo_domain *domain,
 			 domain->fabric->peer->name, core_name);
 		return false;
 	}
-	if (name) {
+	if (name && !domain->fabric->traits.carries_nothing) {
 		DUO_INFO(DOMAIN, "FI_HMEM: %s is loaded, and near cannot copy "
 			 "its memory; the core %s carries all messages\n", name,
 			 core_name);

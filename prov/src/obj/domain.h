@@ -21,6 +21,7 @@
 
 struct duo_av;
 struct duo_cntr;
+struct duo_device_stage;
 struct duo_fabric;
 struct near_table;
 
@@ -37,6 +38,7 @@ struct duo_domain {
 	enum fi_threading threading;
 	bool device;			/* device memory goes by the peer */
 	void *device_mrs;		/* such regions, see device.h */
+	struct duo_device_stage *device_stage;
 	struct near_table *table;	/* of regions, for near; or NULL */
 	bool virt_addrs;	/* regions are named by their addresses */
 	size_t addr_len;	/* of its addresses, bytes; 0: not known */

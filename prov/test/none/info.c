@@ -208,6 +208,22 @@ static const struct info_opened {
 	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
 };
 
+/* Device memory is found by its descriptor: the application must have those. */
+UNIT_TEST(info_device)
+{
+	ck_assert(!info_get(NULL));
+	ck_assert(!(info->caps & FI_HMEM));
+	fi_freeinfo(info);
+	info = NULL;
+	hints->caps = FI_MSG | FI_RMA | FI_HMEM;
+	info_refused(NULL, "FI_HMEM without FI_MR_HMEM");
+	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_LOCAL;
+	ck_assert(!info_get(NULL));
+	ck_assert(info->caps & FI_HMEM && info->tx_attr->caps & FI_HMEM &&
+		  info->rx_attr->caps & FI_HMEM);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_HMEM);
+}
+
 /* Fids in hints: an open domain without a lock, and what it serves. */
 UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 {

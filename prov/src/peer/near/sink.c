@@ -102,7 +102,7 @@ static void duo_near_end(struct duo_rx *rx, int err)
  */
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
-	const struct duo_domain *domain = rx->ep->domain;
+	struct duo_domain *domain = rx->ep->domain;
 	const struct iovec *iov = duo_rx_iov(rx);
 	void **desc = duo_rx_desc(rx);
 

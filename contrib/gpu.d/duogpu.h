@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Two processes of a host that transfer GPU memory over libfabric, for
+ * contrib/gpu. main.c has the processes and the endpoint, cuda.c the GPU,
+ * run.c measures and verifies.
+ */
+#ifndef DUOGPU_H
+#define DUOGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_duo.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#define GPU_MOST (64u << 20)	/* bytes of each place */
+#define GPU_SKIP 77		/* exit status: this machine cannot */
+
+enum gpu_place { GPU_HOST, GPU_DEVICE, GPU_PLACES };
+enum gpu_kind { GPU_WRITE, GPU_READ, GPU_TAGGED, GPU_KINDS };
+
+struct gpu_shared {
+	uint32_t arrived[2];		/* barriers */
+	uint32_t step;			/* the next one of rank 1 */
+	uint8_t name[2][512];
+	size_t name_len[2];
+	uint64_t key[2][GPU_PLACES], base[2][GPU_PLACES];
+	struct {			/* a transfer to be verified */
+		enum gpu_place place;
+		size_t offset, len;
+		unsigned int seed;
+		bool fill;
+	} check;
+	uint32_t checked;		/* by rank 1 */
+	int lost;			/* messages that rank 1 has not got */
+	bool wrong;
+};
+
+extern struct gpu {
+	int rank;
+	struct gpu_shared *sh;
+	const char *prov, *alloc;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t peer;
+	char *place[GPU_PLACES];
+	struct fid_mr *mr[GPU_PLACES];
+	int errors;			/* completions with an error */
+} gpu;
+
+#define GPU_FAIL(...) do { \
+	fprintf(stderr, "duogpu: rank %d: ", gpu.rank); \
+	fprintf(stderr, __VA_ARGS__); \
+	fputc('\n', stderr); \
+	exit(1); \
+} while (0)
+#define GPU_OK(call) do { \
+	long ret_ = (long) (call); \
+	if (ret_) \
+		GPU_FAIL("%s: %ld", #call, ret_); \
+} while (0)
+
+/* main.c */
+/* Waits for the other rank, and makes progress. */
+void gpu_barrier(void);
+void gpu_closed(void);
+
+/* cuda.c: the calls by the names of the driver API; NULL: it has none. */
+extern struct gpu_cuda {
+	int (*init)(unsigned int flags);
+	int (*count)(int *devices);
+	int (*name)(char *name, int len, int device);
+	int (*retain)(void **context, int device);
+	int (*current)(void *context);
+	int (*alloc)(uint64_t *at, size_t len);
+	int (*alloc_pool)(uint64_t *at, size_t len, void *stream);
+	int (*alloc_managed)(uint64_t *at, size_t len, unsigned int flags);
+	int (*reserve)(uint64_t *at, size_t len, size_t align, uint64_t addr,
+		       uint64_t flags);
+	int (*create)(uint64_t *handle, size_t len, const void *prop,
+		      uint64_t flags);
+	int (*map)(uint64_t at, size_t len, size_t offset, uint64_t handle,
+		   uint64_t flags);
+	int (*access)(uint64_t at, size_t len, const void *desc, size_t count);
+	int (*out)(void *to, uint64_t from, size_t len);
+	int (*in)(uint64_t to, const void *from, size_t len);
+	int (*copy)(uint64_t to, uint64_t from, size_t len, void *stream);
+	int (*wait)(void);
+	int (*host)(void **at, size_t len);
+} cuda;
+/* Opens the GPU of this rank, or ends the program with GPU_SKIP. */
+void gpu_cuda_open(void);
+char *gpu_cuda_alloc(const char *kind, size_t len);
+
+/* run.c */
+void gpu_table(void);
+void gpu_copies(void);
+void gpu_verify(unsigned int count);
+void gpu_kill(pid_t child);
+void gpu_serve(void);
+
+#endif /* DUOGPU_H */

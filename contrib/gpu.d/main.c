@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * duogpu PROVIDER COMMAND [COUNT [ALLOCATION]]
+ *
+ *	table	latency and bandwidth, by size, path and place of the memory
+ *	verify	COUNT random transfers, each compared with the bytes that were sent;
+ *		ALLOCATION is plain, pool, managed or vmm
+ *	kill	a peer is killed while it is written to
+ *
+ * DUOGPU_DISJOINT=1: each process sees a GPU of its own alone. DUOGPU_PIDNS=1:
+ * each is in a pid namespace of its own.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "duogpu.h"
+
+struct gpu gpu;
+
+void gpu_barrier(void)
+{
+	uint32_t *mine = &gpu.sh->arrived[gpu.rank];
+	uint32_t *other = &gpu.sh->arrived[!gpu.rank];
+	uint32_t round = __atomic_add_fetch(mine, 1, __ATOMIC_SEQ_CST);
+
+	while (__atomic_load_n(other, __ATOMIC_SEQ_CST) < round)
+		if (gpu.cq)
+			fi_cq_read(gpu.cq, NULL, 0);
+}
+
+static void gpu_info(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret;
+
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_LOCAL |
+		FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->fabric_attr->prov_name = strdup(gpu.prov);
+	ret = fi_getinfo(FI_VERSION(1, 18), NULL, NULL, 0, hints, &gpu.info);
+	fi_freeinfo(hints);
+	if (ret) {
+		printf("skipped: %s has no FI_HMEM here: %s\n", gpu.prov,
+		       fi_strerror(-ret));
+		fflush(stdout);
+		exit(GPU_SKIP);
+	}
+}
+
+static void gpu_region(enum gpu_place place)
+{
+	const struct iovec iov = { gpu.place[place], GPU_MOST };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .requested_key = 1 + place,
+		.access = FI_SEND | FI_RECV | FI_READ | FI_WRITE |
+			  FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.iface = place == GPU_DEVICE ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
+	};
+
+	GPU_OK(fi_mr_regattr(gpu.domain, &attr, 0, &gpu.mr[place]));
+	gpu.sh->key[gpu.rank][place] = fi_mr_key(gpu.mr[place]);
+	gpu.sh->base[gpu.rank][place] =
+		gpu.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ?
+		(uintptr_t) gpu.place[place] : 0;
+}
+
+static void gpu_open(void)
+{
+	struct fi_cq_attr cq = { .size = 4096, .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+
+	gpu_info();
+	gpu_cuda_open();
+	gpu.place[GPU_HOST] = aligned_alloc(4096, GPU_MOST);
+	gpu.place[GPU_DEVICE] = gpu_cuda_alloc(gpu.alloc, GPU_MOST);
+	GPU_OK(fi_fabric(gpu.info->fabric_attr, &gpu.fabric, NULL));
+	GPU_OK(fi_domain(gpu.fabric, gpu.info, &gpu.domain, NULL));
+	GPU_OK(fi_av_open(gpu.domain, &av, &gpu.av, NULL));
+	GPU_OK(fi_cq_open(gpu.domain, &cq, &gpu.cq, NULL));
+	GPU_OK(fi_endpoint(gpu.domain, gpu.info, &gpu.ep, NULL));
+	GPU_OK(fi_ep_bind(gpu.ep, &gpu.av->fid, 0));
+	GPU_OK(fi_ep_bind(gpu.ep, &gpu.cq->fid, FI_TRANSMIT | FI_RECV));
+	GPU_OK(fi_enable(gpu.ep));
+	gpu_region(GPU_HOST);
+	gpu_region(GPU_DEVICE);
+	gpu.sh->name_len[gpu.rank] = sizeof(gpu.sh->name[0]);
+	GPU_OK(fi_getname(&gpu.ep->fid, gpu.sh->name[gpu.rank],
+			  &gpu.sh->name_len[gpu.rank]));
+	gpu_barrier();
+	if (fi_av_insert(gpu.av, gpu.sh->name[!gpu.rank], 1, &gpu.peer, 0,
+			 NULL) != 1)
+		GPU_FAIL("fi_av_insert");
+}
+
+/* Prints which path was taken. The core must not have executed RMA. */
+static void gpu_print_path(void)
+{
+	struct fi_duo_stats stats;
+	struct fi_ops_duo *ops;
+
+	if (fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) ||
+	    ops->stats(gpu.ep, &stats, sizeof(stats)))
+		return;
+	printf("rank %d: RMA %lu local, %lu core; messages %lu local, "
+	       "%lu core\n", gpu.rank,
+	       (unsigned long) stats.rma_ops[FI_DUO_LOCAL],
+	       (unsigned long) stats.rma_ops[FI_DUO_CORE],
+	       (unsigned long) stats.path[FI_DUO_LOCAL].tx_msgs,
+	       (unsigned long) stats.path[FI_DUO_CORE].tx_msgs);
+	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
+	    strstr(gpu.prov, "duo"))
+		GPU_FAIL("the core has executed RMA");
+}
+
+static void gpu_close(void)
+{
+	gpu_print_path();
+	GPU_OK(fi_close(&gpu.ep->fid));
+	GPU_OK(fi_close(&gpu.mr[GPU_HOST]->fid));
+	GPU_OK(fi_close(&gpu.mr[GPU_DEVICE]->fid));
+	GPU_OK(fi_close(&gpu.cq->fid));
+	GPU_OK(fi_close(&gpu.av->fid));
+	GPU_OK(fi_close(&gpu.domain->fid));
+	GPU_OK(fi_close(&gpu.fabric->fid));
+	fi_freeinfo(gpu.info);
+}
+
+static void gpu_command(const char *command, unsigned int count, pid_t child)
+{
+	gpu_open();
+	gpu_barrier();
+	if (gpu.rank)
+		gpu_serve();
+	else if (!strcmp(command, "table"))
+		gpu_table();
+	else if (!strcmp(command, "verify"))
+		gpu_verify(count);
+	else
+		gpu_kill(child);
+	if (strcmp(command, "kill"))
+		gpu_barrier();
+	gpu_close();
+}
+
+static int gpu_child_status = -1;	/* until it has ended */
+
+/* Rank 1 has failed, or its GPU is not there: rank 0 would wait for it. */
+static void gpu_child_ended(int sig)
+{
+	if (waitpid(-1, &gpu_child_status, WNOHANG) > 0 &&
+	    WIFEXITED(gpu_child_status) && WEXITSTATUS(gpu_child_status))
+		_exit(WEXITSTATUS(gpu_child_status));
+}
+
+/* The driver looks this process up in /proc. */
+static void gpu_own_proc(void)
+{
+	if (unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("proc", "/proc", "proc", 0, NULL)) {
+		printf("skipped: mount of /proc: %s\n", strerror(errno));
+		fflush(stdout);
+		exit(GPU_SKIP);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	pid_t child;
+	int ns;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: duogpu PROVIDER table|verify|kill "
+			"[COUNT [ALLOCATION]]\n");
+		return 2;
+	}
+	gpu.prov = argv[1];
+	gpu.alloc = argc > 4 ? argv[4] : "plain";
+	gpu.sh = mmap(NULL, sizeof(*gpu.sh), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	if (getenv("DUOGPU_PIDNS") && unshare(CLONE_NEWPID)) {
+		printf("skipped: unshare: %s\n", strerror(errno));
+		return GPU_SKIP;
+	}
+	signal(SIGCHLD, gpu_child_ended);
+	child = fork();
+	gpu.rank = !child;
+	if (!child)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!child && getenv("DUOGPU_PIDNS"))
+		gpu_own_proc();
+	else if (getenv("DUOGPU_PIDNS"))
+		GPU_OK(setns(ns, CLONE_NEWPID));	/* or it has no threads */
+	if (getenv("DUOGPU_DISJOINT"))
+		setenv("CUDA_VISIBLE_DEVICES", gpu.rank ? "1" : "0", 1);
+	/* a rank that fails leaves the other one waiting */
+	alarm(getenv("STANDIN_FAIL") ? 30 : 280);
+	gpu_command(argv[2], argc > 3 ? (unsigned int) atoi(argv[3]) : 1000,
+		    child);
+	if (!child)
+		return 0;
+	while (gpu_child_status < 0)
+		usleep(1000);
+	return strcmp(argv[2], "kill") ? !WIFEXITED(gpu_child_status) :
+					 !WIFSIGNALED(gpu_child_status);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Rank 0 transfers, measures and verifies; rank 1 makes progress. */
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "duogpu.h"
+
+#define WINDOW 16		/* operations at once, for bandwidth */
+#define TAG 7
+
+/* gpu_shared.step */
+enum gpu_step { GPU_IDLE, GPU_ECHO, GPU_SINK, GPU_CHECK, GPU_END };
+
+static const size_t sizes[] = {
+	8, 4096, 65536, 1 << 20, 16 << 20, 64 << 20,
+};
+#define SIZES (sizeof(sizes) / sizeof(*sizes))
+static const char *const kinds[] = { "write", "read", "tagged" };
+static const char *const places[] = { "host", "GPU" };
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
+}
+
+/* Ends count completions; those with an error are counted. */
+static void gpu_complete(int count)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry err;
+	ssize_t ret;
+
+	while (count) {
+		ret = fi_cq_read(gpu.cq, &entry, 1);
+		if (ret == 1) {
+			count--;
+		} else if (ret == -FI_EAVAIL) {
+			memset(&err, 0, sizeof(err));
+			if (fi_cq_readerr(gpu.cq, &err, 0) != 1)
+				GPU_FAIL("fi_cq_readerr");
+			gpu.errors++;
+			count--;
+		} else if (ret != -FI_EAGAIN) {
+			GPU_FAIL("fi_cq_read: %zd", ret);
+		}
+	}
+}
+
+static ssize_t gpu_post(enum gpu_kind kind, enum gpu_place mine,
+			enum gpu_place theirs, size_t offset, size_t len)
+{
+	uint64_t at = gpu.sh->base[!gpu.rank][theirs] + offset;
+	uint64_t key = gpu.sh->key[!gpu.rank][theirs];
+	char *buf = gpu.place[mine] + offset;
+	void *desc = fi_mr_desc(gpu.mr[mine]);
+
+	if (kind == GPU_TAGGED)
+		return fi_tsend(gpu.ep, buf, len, desc, gpu.peer, TAG, NULL);
+	return kind == GPU_READ ?
+	       fi_read(gpu.ep, buf, len, desc, gpu.peer, at, key, NULL) :
+	       fi_write(gpu.ep, buf, len, desc, gpu.peer, at, key, NULL);
+}
+
+static void gpu_start(enum gpu_kind kind, enum gpu_place mine,
+		      enum gpu_place theirs, size_t offset, size_t len)
+{
+	ssize_t ret;
+
+	/* a driver that fails, fails once */
+	while ((ret = gpu_post(kind, mine, theirs, offset, len)) == -FI_EAGAIN ||
+	       (ret == -FI_EIO && getenv("STANDIN_FAIL")))
+		fi_cq_read(gpu.cq, NULL, 0);
+	GPU_OK(ret);
+}
+
+static void gpu_receive(enum gpu_place mine, size_t offset, size_t len)
+{
+	GPU_OK(fi_trecv(gpu.ep, gpu.place[mine] + offset, len,
+			fi_mr_desc(gpu.mr[mine]), gpu.peer, TAG, 0, NULL));
+}
+
+static void gpu_next(enum gpu_step step)
+{
+	__atomic_store_n(&gpu.sh->step, step, __ATOMIC_SEQ_CST);
+}
+
+static char byte_of(size_t i, unsigned int seed)
+{
+	return (char) ((i * 7 + seed) ^ i >> 9);
+}
+
+/* Fills a place with bytes of the seed, or compares it with them. */
+static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
+		      unsigned int seed, bool fill)
+{
+	static char *text;
+	char *at = gpu.place[place] + offset;
+	size_t i;
+
+	text = text ? text : malloc(GPU_MOST);
+	if (!fill && place == GPU_DEVICE)
+		GPU_OK(cuda.out(text, (uintptr_t) at, len));
+	else if (!fill)
+		memcpy(text, at, len);
+	for (i = 0; i < len; i++) {
+		if (fill)
+			text[i] = byte_of(i, seed);
+		else if (text[i] != byte_of(i, seed))
+			return false;
+	}
+	if (fill && place == GPU_DEVICE) {
+		GPU_OK(cuda.in((uintptr_t) at, text, len));
+		GPU_OK(cuda.wait());
+	} else if (fill) {
+		memcpy(at, text, len);
+	}
+	return true;
+}
+
+/* Has rank 1 fill or compare. */
+static void gpu_ask(enum gpu_place place, size_t offset, size_t len,
+		    unsigned int seed, bool fill)
+{
+	uint32_t checked = gpu.sh->checked;
+
+	gpu.sh->check.place = place;
+	gpu.sh->check.offset = offset;
+	gpu.sh->check.len = len;
+	gpu.sh->check.seed = seed;
+	gpu.sh->check.fill = fill;
+	gpu_next(GPU_CHECK);
+	while (__atomic_load_n(&gpu.sh->checked, __ATOMIC_SEQ_CST) == checked)
+		fi_cq_read(gpu.cq, NULL, 0);
+}
+
+static void gpu_answer(void)
+{
+	const enum gpu_place place = gpu.sh->check.place;
+
+	gpu_next(GPU_IDLE);
+	if (!gpu_bytes(place, gpu.sh->check.offset, gpu.sh->check.len,
+		       gpu.sh->check.seed, gpu.sh->check.fill))
+		gpu.sh->wrong = true;
+	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Rank 1: receives len bytes as often as they come, and may send them back. */
+static void gpu_messages(bool echo)
+{
+	const enum gpu_place place = gpu.sh->check.place;
+	unsigned int rounds = gpu.sh->check.seed;
+	size_t len = gpu.sh->check.len;
+
+	gpu_next(GPU_IDLE);
+	while (rounds--) {
+		gpu_receive(place, gpu.sh->check.offset, len);
+		gpu_complete(1);
+		gpu.sh->lost += gpu.errors;
+		gpu.errors = 0;
+		if (!echo)
+			continue;
+		gpu_start(GPU_TAGGED, place, place, 0, len);
+		gpu_complete(1);
+	}
+	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
+}
+
+void gpu_serve(void)
+{
+	uint32_t step;
+
+	while ((step = __atomic_load_n(&gpu.sh->step, __ATOMIC_SEQ_CST)) !=
+	       GPU_END) {
+		if (step == GPU_CHECK)
+			gpu_answer();
+		else if (step == GPU_ECHO || step == GPU_SINK)
+			gpu_messages(step == GPU_ECHO);
+		else
+			fi_cq_read(gpu.cq, NULL, 0);
+	}
+}
+
+static int gpu_rounds(size_t len)
+{
+	return len <= 65536 ? 300 : len <= 1 << 20 ? 60 : 8;
+}
+
+/* Seconds of an operation that is waited for; of messages half a round trip. */
+static double gpu_latency(enum gpu_kind kind, enum gpu_place mine,
+			  enum gpu_place theirs, size_t len)
+{
+	int i, rounds = gpu_rounds(len), warm = 1 + rounds / 10;
+	uint32_t checked = gpu.sh->checked;
+	double begin = 0;
+
+	gpu.sh->check.place = theirs;
+	gpu.sh->check.offset = 0;
+	gpu.sh->check.len = len;
+	gpu.sh->check.seed = (unsigned int) (rounds + warm);
+	if (kind == GPU_TAGGED)
+		gpu_next(GPU_ECHO);
+	for (i = -warm; i < rounds; i++) {
+		if (!i)
+			begin = now();
+		if (kind == GPU_TAGGED)
+			gpu_receive(mine, 0, len);
+		gpu_start(kind, mine, theirs, 0, len);
+		gpu_complete(kind == GPU_TAGGED ? 2 : 1);
+	}
+	begin = (now() - begin) / rounds;
+	while (kind == GPU_TAGGED &&
+	       __atomic_load_n(&gpu.sh->checked, __ATOMIC_SEQ_CST) == checked)
+		fi_cq_read(gpu.cq, NULL, 0);
+	return kind == GPU_TAGGED ? begin / 2 : begin;
+}
+
+/* Bytes a second of several operations at once. */
+static double gpu_bandwidth(enum gpu_kind kind, enum gpu_place mine,
+			    enum gpu_place theirs, size_t len)
+{
+	int i, under_way = 0, rounds = 2 * gpu_rounds(len);
+	double begin = now();
+
+	for (i = 0; i < rounds; i++) {
+		gpu_start(kind, mine, theirs, 0, len);
+		if (++under_way == WINDOW) {
+			gpu_complete(1);
+			under_way--;
+		}
+	}
+	gpu_complete(under_way);
+	return (double) len * rounds / (now() - begin);
+}
+
+static void gpu_head(void)
+{
+	size_t i;
+
+	printf("\n%-22s", "us (GB/s)");
+	for (i = 0; i < SIZES; i++)
+		printf(" %9zu B    ", sizes[i]);
+	putchar('\n');
+}
+
+static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
+		    enum gpu_place theirs)
+{
+	size_t i;
+
+	printf("%-6s %4s to %-4s    ", kinds[kind],
+	       places[kind == GPU_READ ? theirs : mine],
+	       places[kind == GPU_READ ? mine : theirs]);
+	for (i = 0; i < SIZES; i++) {
+		printf(" %7.1f", 1e6 * gpu_latency(kind, mine, theirs, sizes[i]));
+		if (kind == GPU_TAGGED)
+			printf("       ");
+		else
+			printf(" %6.2f", gpu_bandwidth(kind, mine, theirs,
+						       sizes[i]) / 1e9);
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* The driver's own copies, within rank 0. */
+void gpu_copies(void)
+{
+	const uint64_t device = (uintptr_t) gpu.place[GPU_DEVICE];
+	const size_t half = GPU_MOST / 2;
+	uint64_t from, to;
+	void *pinned;
+	int way, i, n;
+	double begin;
+	size_t s;
+
+	GPU_OK(cuda.host(&pinned, GPU_MOST));
+	for (way = 0; way < 3; way++) {
+		from = way == 1 ? (uintptr_t) pinned : device;
+		to = way == 0 ? (uintptr_t) pinned : device + half * (way == 2);
+		printf("cuMemcpy %-13s", way == 0 ? "GPU to pinned" :
+		       way == 1 ? "pinned to GPU" : "GPU to itself");
+		for (s = 0; s < SIZES && (way < 2 || sizes[s] <= half); s++) {
+			n = gpu_rounds(sizes[s]);
+			for (i = -2, begin = 0; i < n; i++) {
+				begin = i ? begin : now();
+				GPU_OK(cuda.copy(to, from, sizes[s], NULL));
+				GPU_OK(cuda.wait());
+			}
+			begin = (now() - begin) / n;
+			printf(" %7.1f %6.2f", 1e6 * begin,
+			       (double) sizes[s] / begin / 1e9);
+		}
+		putchar('\n');
+		fflush(stdout);
+	}
+}
+
+void gpu_table(void)
+{
+	int kind, where;
+
+	gpu_head();
+	gpu_copies();
+	for (kind = 0; kind < GPU_KINDS; kind++)
+		for (where = 1; where < 4; where++)
+			gpu_row(kind, where & 1, where >> 1);
+	for (kind = 0; kind < GPU_KINDS; kind++)
+		gpu_row(kind, GPU_HOST, GPU_HOST);
+	gpu_next(GPU_END);
+	if (gpu.errors)
+		GPU_FAIL("%d operations failed", gpu.errors);
+}
+
+/* Lengths of all orders of magnitude. */
+static size_t gpu_any_len(void)
+{
+	return 1 + (size_t) rand() % ((size_t) 2 << rand() % 22);
+}
+
+/* The data is what was sent, or the operation has failed. */
+static void gpu_verify_one(unsigned int seed)
+{
+	enum gpu_kind kind = (enum gpu_kind) (rand() % GPU_KINDS);
+	enum gpu_place mine = rand() % 4 ? GPU_DEVICE : GPU_HOST;
+	enum gpu_place theirs = rand() % 4 ? GPU_DEVICE : GPU_HOST;
+	size_t len = gpu_any_len(), offset = (size_t) rand() % 4096;
+	uint32_t checked;
+	int failed = gpu.errors;
+	bool right;
+
+	if (kind == GPU_READ)
+		gpu_ask(theirs, offset, len, seed, true);
+	else
+		gpu_bytes(mine, offset, len, seed, true);
+	checked = gpu.sh->checked;
+	if (kind == GPU_TAGGED) {
+		gpu.sh->check.place = theirs;
+		gpu.sh->check.offset = offset;
+		gpu.sh->check.len = len;
+		gpu.sh->check.seed = 1;
+		gpu_next(GPU_SINK);
+	}
+	gpu_start(kind, mine, theirs, offset, len);
+	gpu_complete(1);
+	while (kind == GPU_TAGGED &&
+	       __atomic_load_n(&gpu.sh->checked, __ATOMIC_SEQ_CST) == checked)
+		fi_cq_read(gpu.cq, NULL, 0);
+	gpu.errors += gpu.sh->lost;
+	gpu.sh->lost = 0;
+	if (gpu.errors > failed)
+		return;		/* contrib/gpu makes the driver fail */
+	if (kind != GPU_READ)
+		gpu_ask(theirs, offset, len, seed, false);
+	right = kind == GPU_READ ? gpu_bytes(mine, offset, len, seed, false) :
+				   !gpu.sh->wrong;
+	if (!right)
+		GPU_FAIL("%s, %s to %s, %zu bytes: wrong data", kinds[kind],
+			 places[mine], places[theirs], len);
+}
+
+void gpu_verify(unsigned int count)
+{
+	unsigned int i;
+
+	srand(1);
+	for (i = 0; i < count; i++)
+		gpu_verify_one(i);
+	gpu_next(GPU_END);
+	printf("%u transfers verified, %d failed\n", count - gpu.errors,
+	       gpu.errors);
+	if (gpu.errors && !getenv("STANDIN_FAIL"))
+		GPU_FAIL("%d operations failed", gpu.errors);
+}
+
+void gpu_kill(pid_t child)
+{
+	double begin = now(), killed = 0;
+	int i, under_way = 0;
+
+	while (now() - begin < 0.5) {
+		gpu_start(GPU_WRITE, GPU_DEVICE, GPU_DEVICE, 0, 4 << 20);
+		if (++under_way == WINDOW) {
+			gpu_complete(1);
+			under_way--;
+		}
+	}
+	if (gpu.errors)
+		GPU_FAIL("%d operations failed before the kill", gpu.errors);
+	for (i = under_way; i < WINDOW; i++, under_way++)
+		gpu_start(GPU_WRITE, GPU_DEVICE, GPU_DEVICE, 0, 4 << 20);
+	kill(child, SIGKILL);
+	killed = now();
+	gpu_complete(under_way);
+	killed = now() - killed;
+	printf("peer killed: %d of %d operations failed, the last after "
+	       "%.0f ms\n", gpu.errors, under_way, 1e3 * killed);
+	if (!gpu.errors || killed > 1)
+		GPU_FAIL("operations to a dead peer must fail within 1 s");
+}
