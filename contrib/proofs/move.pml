@@ -28,7 +28,7 @@
  * MUTANT WORD_RELAXED: a slot's word overtakes its contents
  *
  * Not modeled: data rings (ring.pml), a lack of memory (the size stays, which the
- * receiver may also choose), delegated operations in the ring (offer.pml).
+ * receiver may also choose), delegated operations in the ring (delegate.pml).
  */
 #define MESSAGES 4
 #define WORD(i) (i)		/* seq and kind: 0; lap, and MOVE's bit */

@@ -263,14 +263,14 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 }
 
 /* What a port offers to newcomers may be anything: they take a page then. */
-UNIT_LOOP(offer_of_no_size, 0, 2)
+UNIT_LOOP(advertised_size_of_none, 0, 2)
 {
-	static const uint32_t offer[] = { UINT32_MAX, UINT32_MAX << 8 |
-					  NEAR_TIERS };
+	static const uint32_t adv[] = {UINT32_MAX,
+				       UINT32_MAX << 8 | NEAR_TIERS};
 	struct rig *other = rig_open(true);
 	struct near_peer *peer = rig_peer(other, us);
 
-	us->port->region->offer = offer[_i];
+	us->port->region->adv = adv[_i];
 	ck_assert_int_eq(rig_send(other, peer, 3, big, 8), 0);
 	ck_assert_uint_eq(peer->move.tier, 0);
 	rig_until(us, NULL, 3);

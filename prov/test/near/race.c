@@ -92,7 +92,7 @@ UNIT_TEST(ring)
 }
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
-static uint32_t offered;	/* the SHARE slot: round, released */
+static uint32_t delegated;	/* the SHARE slot: round, released */
 static uint32_t taken;		/* the last round of which the sender has a step */
 
 static void copy(int32_t step)
@@ -107,7 +107,7 @@ static void *share_sender(void *none)
 	int32_t n;
 
 	for (round = 1; round <= ROUNDS; round++) {
-		while (__atomic_load_n(&offered, __ATOMIC_ACQUIRE) < round)
+		while (__atomic_load_n(&delegated, __ATOMIC_ACQUIRE) < round)
 			sched_yield();
 		wrote = 0;
 		while ((n = near_share_claim(ctl, round, STEPS, true)) >= 0) {
@@ -135,7 +135,7 @@ UNIT_TEST(share)
 	for (round = 1; round <= ROUNDS; round++) {
 		memset(to, 0, sizeof(to));
 		near_share_begin(ctl, round);
-		__atomic_store_n(&offered, round, __ATOMIC_RELEASE);
+		__atomic_store_n(&delegated, round, __ATOMIC_RELEASE);
 		while (round % 4 == 0 &&
 		       __atomic_load_n(&taken, __ATOMIC_ACQUIRE) < round)
 			sched_yield();

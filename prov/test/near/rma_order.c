@@ -293,7 +293,7 @@ UNIT_LOOP(told_in_order, 0, 4)
 	near_rma_tell(b.rig->port, !data, !data);
 	ck_assert_int_eq(start(_i == 3 ? NEAR_READ : NEAR_WRITE, 8,
 			       data ? NEAR_RMA_DATA : 0), 0);
-	ck_assert_uint_eq(to_b->rma->offers, 1);
+	ck_assert_uint_eq(to_b->rma->delegs, 1);
 	message();
 	if (fails)
 		near_table_remove(b.table, SIDE_KEY);

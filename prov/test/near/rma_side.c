@@ -138,7 +138,7 @@ void side_lost(uint32_t done)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len)
+int side_deleg(enum near_verb verb, uint64_t key, size_t offset, size_t len)
 {
 	to_b->rma->skip = 0;
 	return side_start(verb, key, offset, len, 0);
@@ -146,10 +146,10 @@ int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len)
 
 void side_put(size_t offset)
 {
-	ck_assert_int_eq(side_offer(NEAR_WRITE, SIDE_KEY, offset, 8), 0);
+	ck_assert_int_eq(side_deleg(NEAR_WRITE, SIDE_KEY, offset, 8), 0);
 }
 
-void side_setup_offers(void)
+void side_setup_delegs(void)
 {
 	side_setup_direct();
 	ck_assert_int_eq(side_start(NEAR_READ, SIDE_KEY, 0, 1, 0),

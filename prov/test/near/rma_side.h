@@ -34,7 +34,7 @@ void side_setup_direct(void);
 void side_setup_asked(void);
 void side_teardown(void);
 /* As direct, and from here on small ones are offered. */
-void side_setup_offers(void);
+void side_setup_delegs(void);
 /* Starts an operation of one buffer; near_rma()'s result. */
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
 	       uint32_t flags);
@@ -45,7 +45,7 @@ void side_until(uint32_t done, bool both);
 /* b is gone: done have ended, the last one for that, and none is left. */
 void side_lost(uint32_t done);
 /* An offer, whatever was withdrawn before. */
-int side_offer(enum near_verb verb, uint64_t key, size_t offset, size_t len);
+int side_deleg(enum near_verb verb, uint64_t key, size_t offset, size_t len);
 /* A write of 8 bytes. */
 void side_put(size_t offset);
 /* What b says of a's offers. */

@@ -62,10 +62,10 @@ UNIT_LOOP(wakes_sleeper, 0, 3)
 }
 
 /* As it is after so many more offers. */
-static void pass_offers(uint64_t count)
+static void pass_delegs(uint64_t count)
 {
-	to_b->rma->offered_last += count;
-	rig_lane(b.rig, a.rig)->offers += count;
+	to_b->rma->delegated_last += count;
+	rig_lane(b.rig, a.rig)->delegs += count;
 	to_b->tx.ctl->done += count;
 	to_b->tx.ctl->doing += count;
 }
@@ -90,10 +90,10 @@ UNIT_LOOP(refused_long_ago, 0, 3)
 	side_region(SIDE_KEY, 3, SIDE_LARGE);
 	usual(NEAR_WRITE, SIDE_KEY);	/* the third */
 	both_poll();
-	pass_offers(last[_i] - 5);
+	pass_delegs(last[_i] - 5);
 	ck_assert(go(call(NEAR_WRITE)));
 	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert_uint_eq(to_b->rma->offered_last, last[_i]);
+	ck_assert_uint_eq(to_b->rma->delegated_last, last[_i]);
 	a.done = 0;
 	both_poll();
 	ck_assert_uint_eq(a.done, 2);

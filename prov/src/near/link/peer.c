@@ -247,10 +247,10 @@ static void near_connect_place(const struct near_region *region,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
 {
-	uint32_t offer = __atomic_load_n(&region->offer, __ATOMIC_RELAXED);
+	uint32_t adv = __atomic_load_n(&region->adv, __ATOMIC_RELAXED);
 
-	if (index >= offer >> NEAR_OFFER_BELOW ||
-	    !near_place(growing, index, offer & NEAR_OFFER_TIER, place))
+	if (index >= adv >> NEAR_ADV_BELOW ||
+	    !near_place(growing, index, adv & NEAR_ADV_TIER, place))
 		near_place(growing, index, near_tier_least(), place);
 }
 

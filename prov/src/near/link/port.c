@@ -89,7 +89,7 @@ static int near_port_memory(struct near_port *port)
 				      port->addr.nonce, port->fence);
 	if (port->fd < 0)
 		return port->fd;
-	near_room_offer(port);
+	near_room_advertise(port);
 	port->addr.fd = port->fd;
 	port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return port->epoll_fd < 0 ? -errno : 0;

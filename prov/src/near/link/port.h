@@ -93,7 +93,7 @@ struct near_lane {
 	bool lacks;		/* it has asked for more than there was */
 	uint32_t silent;	/* looks in a row at which no message had come */
 	uint64_t seen;		/* head at the last look */
-	uint64_t offers;	/* that we are through with: rma/offer.c */
+	uint64_t delegs;	/* that we are through with: rma/delegate.c */
 	bool refused;		/* one of them */
 };
 

@@ -61,7 +61,7 @@ static uint32_t near_room_below(const struct near_port *port, uint32_t free)
  * What newcomers take before we hear of them, they take by this: all that are
  * known to be missing may do so at once.
  */
-void near_room_offer(struct near_port *port)
+void near_room_advertise(struct near_port *port)
 {
 	const struct near_room *room = &port->room;
 	uint32_t senders = near_room_senders(room), free, next, below = 0;
@@ -75,8 +75,8 @@ void near_room_offer(struct near_port *port)
 		tier = near_tier_fit(1 + free / next);
 		below = near_room_below(port, next);
 	}
-	__atomic_store_n(&port->region->offer,
-			 below << NEAR_OFFER_BELOW | tier, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->region->adv, below << NEAR_ADV_BELOW | tier,
+			 __ATOMIC_RELAXED);
 }
 
 void near_room_peers(struct near_port *port, const struct near_addr *addr,
@@ -85,7 +85,7 @@ void near_room_peers(struct near_port *port, const struct near_addr *addr,
 	if (!memcmp(addr, &port->addr, sizeof(*addr)))
 		return;
 	port->room.peers += (uint32_t)more;
-	near_room_offer(port);
+	near_room_advertise(port);
 }
 
 /* Not a word for so long that it is not in a pause between two. */
@@ -104,7 +104,7 @@ void near_room_lane(struct near_port *port, const struct near_lane *lane,
 {
 	port->room.lanes += (uint32_t)more;
 	port->room.extra += (uint32_t)more * near_lane_extra(lane);
-	near_room_offer(port);
+	near_room_advertise(port);
 }
 
 /* The smallest that takes a message of that length in one piece. */
@@ -263,7 +263,7 @@ void near_lane_move(struct near_port *port, struct near_lane *lane,
 	port->room.extra -= near_lane_extra(lane);
 	lane->tier = (uint8_t)tier;
 	port->room.extra += near_lane_extra(lane);
-	near_room_offer(port);
+	near_room_advertise(port);
 	__atomic_store_n(&ctl->move, 0, __ATOMIC_RELAXED);
 	/* the sender, when it sees this, has a ring of zeros */
 	__atomic_store_n(&ctl->size, ++lane->moves << NEAR_SIZE_MOVES | tier,

@@ -33,7 +33,7 @@ void near_room_init(struct near_room *room, size_t bytes);
 void near_room_peers(struct near_port *port, const struct near_addr *addr,
 		     int more);
 /* Tells newcomers what they may take. */
-void near_room_offer(struct near_port *port);
+void near_room_advertise(struct near_port *port);
 /* A lane came, 1, of the size that its sender chose; it leaves, -1. */
 void near_room_lane(struct near_port *port, const struct near_lane *lane,
 		    int more);

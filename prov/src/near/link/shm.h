@@ -120,7 +120,7 @@ struct near_ctl {
 	uint64_t dhead;
 	uint32_t move;			/* the producer is to move */
 	uint32_t size;			/* after a move: NEAR_SIZE_* */
-	uint64_t doing;			/* the offer that it is at: rma/offer.c */
+	uint64_t doing;			/* the offer that it is at: rma/delegate.c */
 	/* written by the consumer: the producer is to ring the bell */
 	uint32_t cold __attribute__((aligned(NEAR_LINE)));
 	/* a message that both copy: msg/share.h */
@@ -175,7 +175,7 @@ struct near_region {
 	uint64_t table_nonce;
 	uint32_t growing;	/* so many rings may be larger than a page */
 	/* what the next senders may take: a tier, and below which ring */
-	uint32_t offer;
+	uint32_t adv;
 	uint32_t page;		/* bytes: near_page_size() of its owner */
 	/* the bell: bit i of word w for ring 64 w + i, bit w of bell_words */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
@@ -190,8 +190,8 @@ struct near_region {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /* near_region.offer */
-#define NEAR_OFFER_BELOW 8
-#define NEAR_OFFER_TIER 0xffu
+#define NEAR_ADV_BELOW 8
+#define NEAR_ADV_TIER 0xffu
 
 /*
  * A page of the system's, bytes: what memory is mapped, taken and given back in.

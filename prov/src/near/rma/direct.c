@@ -129,7 +129,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	int ret = 0;
 
 	/* the slot of an offer tells it where the offer was */
-	if (!op->offered && near_rma_told(op)) {
+	if (!op->delegated && near_rma_told(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)
 			return -EAGAIN;

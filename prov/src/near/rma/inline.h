@@ -12,9 +12,9 @@
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
 
-#include "near/rma/offer.h"
+#include "near/rma/delegate.h"
 
-static near_inline bool near_rma_offered(enum near_verb verb)
+static near_inline bool near_rma_delegated(enum near_verb verb)
 {
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
@@ -26,7 +26,7 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 			  args->len - 1 >= NEAR_RMA_BYTES ||
 			  args->local.count != 1))
 		return false;
-	return near_rma_offered(args->verb) ||
+	return near_rma_delegated(args->verb) ||
 	       (args->verb == NEAR_FETCH && args->result.count == 1 &&
 		args->len == 8 && near_rma_adds(args->type, args->op));
 }
@@ -34,13 +34,13 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 /* Nothing that is under way is in its way. */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
-				       bool offered)
+				       bool delegated)
 {
 	if (near_unlikely(at->expect >= NEAR_RMA_EXPECT || peer->dying))
 		return false;
-	if (!offered)
+	if (!delegated)
 		return !at->reading;
-	return near_likely(at->unanswered == at->offers && !at->skip &&
+	return near_likely(at->unanswered == at->delegs && !at->skip &&
 			   peer->reads);
 }
 
@@ -54,13 +54,12 @@ static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 	if (near_unlikely(!at->view))
 		return false;
 	entry = near_table_view_known(at->view, args->key);
-	return near_likely(entry &&
-			   !near_region_check(entry, args->addr, args->len,
-					      near_rma_access(args->verb,
-							      args->op),
-					      &memory)) &&
-	       (near_rma_offered(args->verb) ||
-		!(memory % sizeof(uint64_t)));
+	return near_likely(
+		       entry &&
+		       !near_region_check(entry, args->addr, args->len,
+					  near_rma_access(args->verb, args->op),
+					  &memory)) &&
+	       (near_rma_delegated(args->verb) || !(memory % sizeof(uint64_t)));
 }
 
 static near_inline void near_small_keep(struct near_rma_op *op,
@@ -86,7 +85,7 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 				args->len);
 		op->local[0].iov_base = op->kept;
 	}
-	if (!near_rma_offered(args->verb)) {
+	if (!near_rma_delegated(args->verb)) {
 		op->args.result.iov = op->result;
 		op->args.result.count = 1;
 		op->result[0] = (struct iovec) { args->result.iov->iov_base,
@@ -97,7 +96,7 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 	op->answered = 0;
 	op->expect = 1;
 	op->begun = op->small = true;
-	op->queued = op->offered = false;
+	op->queued = op->delegated = false;
 }
 
 static near_inline void near_small_post(struct near_port *port,
@@ -135,13 +134,13 @@ static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,
 				       const struct near_rma_args *args)
 {
-	bool offered = near_rma_offered(args->verb);
+	bool delegated = near_rma_delegated(args->verb);
 	struct near_rma_peer *at = peer->rma;
 	struct near_slot *slot;
 	struct near_rma_op *op;
 
-	if (near_unlikely(!at || (offered && port->fence) ||
-			  !near_small_now(peer, at, offered) ||
+	if (near_unlikely(!at || (delegated && port->fence) ||
+			  !near_small_now(peer, at, delegated) ||
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
@@ -151,7 +150,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
-			offered ? NEAR_OFFER_OPEN : NEAR_OFFER_NONE);
+			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
 	/* while the slot is on its way */
 	op->to = at;
 	near_small_keep(op, args);
@@ -159,8 +158,8 @@ static near_inline bool near_rma_small(struct near_port *port,
 	at->expect++;
 	at->unanswered++;
 	port->rma->small++;
-	if (offered)
-		near_offer_made(port, at, op, slot);
+	if (delegated)
+		near_deleg_made(port, at, op, slot);
 	return true;
 }
 
@@ -181,8 +180,8 @@ static near_inline void near_rma_end(struct near_port *port,
 	} else {
 		near_rma_end_more(op, err);
 	}
-	if (op->offered)
-		near_offer_ended(at, op);
+	if (op->delegated)
+		near_deleg_ended(at, op);
 	near_pool_put(&port->rma->ops, op);
 	if (near_likely(about))
 		port->rma->sink->done(port->ctx, peer, cookie, about, err);

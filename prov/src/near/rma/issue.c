@@ -36,12 +36,12 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 
 	near_rma_unqueue(op);
 	if (op->begun) {
-		if (!err && !op->offered)
+		if (!err && !op->delegated)
 			near_rma_answered_at(at, op->number);
 		at->unanswered--;
 		at->expect -= op->expect;
 		/* an offered one is answered at once; another may be reading */
-		if (op->args.verb == NEAR_READ && !op->offered && !op->staged)
+		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
 		if (op->staged) {
 			at->staged--;
@@ -314,7 +314,7 @@ int near_rma_answered(struct near_port *port, struct near_lane *lane,
 	int ret = near_rma_answer_take(port, lane, slot);
 	const struct near_rma_peer *at = lane->peer->rma;
 
-	if (!ret && at && at->offers)	/* another may be the first now */
+	if (!ret && at && at->delegs)	/* another may be the first now */
 		port->work |= NEAR_WORK_DUE;
 	return ret;
 }
@@ -386,7 +386,7 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	op->sent = op->answered = 0;
 	op->expect = 0;
 	op->begun = op->queued = false;
-	op->offered = op->small = op->staged = false;
+	op->delegated = op->small = op->staged = false;
 	return op;
 }
 
@@ -426,7 +426,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	op.to = at;
 	op.args = *args;
 	op.sent = 0;
-	op.offered = false;
+	op.delegated = false;
 	ret = near_rma_direct_at(port, &op, memory);
 	if (ret)
 		return ret;
@@ -442,7 +442,7 @@ static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 	if (!args->len && !(args->flags & NEAR_RMA_DATA))
 		return args->flags & NEAR_RMA_FENCE &&
 		       near_rma_fenced(at->peer) ? -EAGAIN : NEAR_RMA_DONE;
-	ret = near_rma_offer(port, at, args);
+	ret = near_rma_delegate(port, at, args);
 	if (ret == -EPERM)
 		ret = near_rma_at_once(port, at, args, memory);
 	return ret == -EPERM ? near_rma_queue(port, at, args, false) : ret;

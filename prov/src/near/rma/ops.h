@@ -5,7 +5,7 @@
 #ifndef NEAR_RMA_OPS_H
 #define NEAR_RMA_OPS_H
 
-#include "near/rma/offer.h"
+#include "near/rma/delegate.h"
 
 /* issue.c: our side */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);

@@ -223,9 +223,9 @@ static near_inline bool near_small_take(struct near_lane *lane,
 					const struct near_slot *slot,
 					uint64_t word)
 {
-	return near_likely(near_offer_state(word) == NEAR_OFFER_OPEN &&
+	return near_likely(near_deleg_state(word) == NEAR_DELEG_OPEN &&
 			   !lane->refused) &&
-	       !near_offer_take(lane, slot, word);
+	       !near_deleg_execute(lane, slot, word);
 }
 
 /* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
@@ -266,7 +266,7 @@ static bool near_serve_small(struct near_port *port, struct near_lane *lane,
 		if (!near_small_take(lane, slot, word))
 			return false;
 		near_copy_small(ask.memory, slot->rma.bytes, len);
-		near_offer_done(lane, word);
+		near_deleg_done(lane, word);
 		port->rma->served++;
 		return true;
 	}
@@ -279,9 +279,9 @@ static bool near_serve_small(struct near_port *port, struct near_lane *lane,
 			return false;
 		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
 		near_small_answer(port, lane->peer, answer, id, len);
-		near_offer_done(lane, word);
+		near_deleg_done(lane, word);
 	} else {
-		if (near_offer_state(word) != NEAR_OFFER_NONE ||
+		if (near_deleg_state(word) != NEAR_DELEG_NONE ||
 		    ask.verb != NEAR_FETCH || len != sizeof(value) ||
 		    !near_rma_adds(ask.type, ask.op) ||
 		    (uintptr_t)ask.memory % sizeof(value))
@@ -328,19 +328,19 @@ static int near_rma_serve_slot(struct near_port *port, struct near_lane *lane,
 	reply = near_pool_get(&port->rma->replies);
 	if (near_unlikely(!reply))
 		return -EAGAIN;
-	ret = near_offer_take(lane, slot, word);
+	ret = near_deleg_execute(lane, slot, word);
 	if (near_likely(!ret)) {
 		told = !near_rma_serve(port, at, &ask, slot->tag, data,
 				       reply) ||
-		       near_offer_counts(lane, word, reply);
+		       near_deleg_counts(lane, word, reply);
 	}
 	if (told)
 		near_pool_put(&port->rma->replies, reply);
 	else
 		near_rma_owe(port, at, reply);
 	if (near_likely(!ret))
-		near_offer_done(lane, word);
-	else if (ret == NEAR_OFFER_TOLD)
+		near_deleg_done(lane, word);
+	else if (ret == NEAR_DELEG_ANSWERED)
 		near_rma_over(port, lane->peer, &ask);
 	return ret < 0 ? ret : 0;
 }

@@ -21,7 +21,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 	at->peer = peer;
 	near_list_init(&at->queue);
 	near_list_init(&at->replies);
-	near_list_init(&at->offered);
+	near_list_init(&at->delegated);
 	peer->rma = at;
 	return at;
 }
@@ -68,7 +68,7 @@ static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
 {
 	const struct near_rma_op *first =
-		near_container(at->offered.next, struct near_rma_op, link);
+		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
 		return true;	/* it waits for a slot */
@@ -90,8 +90,8 @@ static int near_rma_peer_step(struct near_port *port,
 			near_stage_step(port, at);
 		near_rma_issue(port, at);
 	}
-	if (at->offers)
-		n += near_offers_step(port, at);
+	if (at->delegs)
+		n += near_delegs_step(port, at);
 	return n;
 }
 
@@ -116,7 +116,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 		near_peer_hold(peer);
 		n += near_rma_peer_step(port, at);
 		if (!near_rma_waits(at) ||
-		    (at->offers && !near_rma_watched(port, at)))
+		    (at->delegs && !near_rma_watched(port, at)))
 			*waits = false;
 		near_rma_rest(port, at);
 		near_peer_put(port, peer);
@@ -167,7 +167,7 @@ static void near_rma_stop(struct near_port *port)
 		/* as in near_rma_work() */
 		near_peer_hold(peer);
 		if (peer->rma && peer->region && !peer->dying)
-			near_offers_stop(port, peer->rma);
+			near_delegs_stop(port, peer->rma);
 		next = link->next;
 		near_peer_put(port, peer);
 	}
@@ -189,8 +189,8 @@ static const struct near_onesided near_rma_onesided = {
 	.request = near_rma_request,
 	.answered = near_rma_answered,
 	.work = near_rma_work,
-	.moved = near_offers_moved,
-	.drained = near_offers_drained,
+	.moved = near_delegs_resized,
+	.drained = near_delegs_drained,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,
 	.stop = near_rma_stop,

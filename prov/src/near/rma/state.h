@@ -46,11 +46,11 @@ struct near_rma_peer {
 					 * was done since */
 	struct near_table_view *view;	/* NULL: cannot be looked into */
 	/* offer.c */
-	struct near_link offered;	/* the target may take them, or we */
-	uint32_t offers;
-	uint64_t offered_last;		/* the number of the last */
+	struct near_link delegated;	/* the target may take them, or we */
+	uint32_t delegs;
+	uint64_t delegated_last;		/* the number of the last */
 	uint64_t counted;		/* near_ctl.done, as last seen */
-	uint64_t offered_ns;		/* since when the first waits; 0: unknown */
+	uint64_t delegated_ns;		/* since when the first waits; 0: unknown */
 	uint32_t skip;			/* so many are not offered */
 	uint32_t next_skip;
 	/* stage.c */
@@ -74,7 +74,7 @@ struct near_rma_op {
 	uint32_t expect;
 	bool begun;
 	bool queued;
-	bool offered;
+	bool delegated;
 	bool small;			/* inline.h: it is no more than a slot */
 	bool staged;			/* stage.h */
 	int err;			/* of one that is staged */
@@ -144,7 +144,7 @@ static inline void near_rma_watch(struct near_port *port,
 static inline void near_rma_rest(struct near_port *port,
 				 struct near_rma_peer *at)
 {
-	if (!at->working || at->offers || !near_rma_waits(at))
+	if (!at->working || at->delegs || !near_rma_waits(at))
 		return;
 	near_list_remove(&at->link);
 	at->working = false;

@@ -11,10 +11,10 @@
  * operation is over. If both live, all operations are executed, and a thread that waits
  * for ever is an invalid end state.
  *
- * C: rma/offer.h near_offer_take near_offer_done near_offer_made
- * C: rma/offer.c near_offers_change near_offers_hold near_offer_do
- * C: rma/offer.c near_offers_withdraw near_offer_wait near_offers_stop
- * C: rma/offer.c near_offer_counted near_offers_count near_offers_drained
+ * C: rma/delegate.h near_deleg_execute near_deleg_done near_deleg_made
+ * C: rma/delegate.c near_delegs_change near_delegs_hold near_deleg_do
+ * C: rma/delegate.c near_delegs_revoke near_deleg_wait near_delegs_stop
+ * C: rma/delegate.c near_deleg_counted near_delegs_count near_delegs_drained
  * C: rma/serve.c near_small_take near_serve_small near_rma_serve_slot
  * C: link/port.c near_port_barrier
  *
@@ -74,7 +74,7 @@ inline begin(n, who)
 }
 
 /*
- * near_offers_change(): by compare-and-swap, unless the target has passed the
+ * near_delegs_change(): by compare-and-swap, unless the target has passed the
  * slot
  */
 inline change(n, from, to)
@@ -140,7 +140,7 @@ inline tell(n)
 #define MINE(first) true
 #endif
 
-/* near_offers_withdraw() */
+/* near_delegs_revoke() */
 inline withdraw()
 {
 	first = ended + 1;
@@ -161,7 +161,7 @@ inline withdraw()
 	first = 0
 }
 
-/* near_offers_stop() */
+/* near_delegs_stop() */
 inline stop()
 {
 	hold();
@@ -195,7 +195,7 @@ proctype initiator()
 
 	{
 		do
-		/* near_offers_count() */
+		/* near_delegs_count() */
 		:: ended < OFFERS && LOAD(INITIATOR, DONE) > ended -> tell(ended + 1)
 		:: ended < OFFERS && tries < 2 -> tries++; withdraw()
 #ifdef CLOSES
@@ -204,7 +204,7 @@ proctype initiator()
 		:: ended == OFFERS -> break
 #ifdef GONE
 		/*
-		 * near_offers_drained(): counted operations succeed, the others
+		 * near_delegs_drained(): counted operations succeed, the others
 		 * fail
 		 */
 		:: dead[TARGET] && FENCED(TARGET) && LOAD(INITIATOR, DONE) <= ended -> break
@@ -224,7 +224,7 @@ inline count(n)
 #endif
 }
 
-/* near_offer_take(), the operation, near_offer_done() */
+/* near_deleg_execute(), the operation, near_deleg_done() */
 inline serve(n)
 {
 	if

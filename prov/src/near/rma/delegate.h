@@ -5,8 +5,8 @@
  * Small reads and writes that the target does if it polls, and we if not:
  * offer.c. The target's side is inline: it costs a store and a look.
  */
-#ifndef NEAR_RMA_OFFER_H
-#define NEAR_RMA_OFFER_H
+#ifndef NEAR_RMA_DELEGATE_H
+#define NEAR_RMA_DELEGATE_H
 
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
@@ -15,33 +15,33 @@
  * The state is in the flags of a slot of NEAR_KIND_RMA. Only the
  * initiator changes it.
  */
-enum near_offer {
-	NEAR_OFFER_NONE,	/* only the target may do it */
-	NEAR_OFFER_OPEN,
-	NEAR_OFFER_BUSY,	/* withdrawn: the initiator does it */
-	NEAR_OFFER_OVER,	/* it has */
-	NEAR_OFFER_FAILED,	/* it could not */
+enum near_deleg {
+	NEAR_DELEG_NONE, /* only the target may do it */
+	NEAR_DELEG_OPEN,
+	NEAR_DELEG_REVOKED,  /* withdrawn: the initiator does it */
+	NEAR_DELEG_EXECUTED, /* it has */
+	NEAR_DELEG_FAILED,   /* it could not */
 };
-#define NEAR_OFFER_SKIPPED 1	/* the slot is to be passed over */
-#define NEAR_OFFER_TOLD 2	/* so it is, but for what it tells */
-#define NEAR_OFFER_MASK 0xfu	/* of a word, at NEAR_WORD_FLAGS */
+#define NEAR_DELEG_SKIPPED 1	/* the slot is to be passed over */
+#define NEAR_DELEG_ANSWERED 2	/* so it is, but for what it tells */
+#define NEAR_DELEG_MASK 0xfu	/* of a word, at NEAR_WORD_FLAGS */
 
-static inline enum near_offer near_offer_state(uint64_t word)
+static inline enum near_deleg near_deleg_state(uint64_t word)
 {
-	return word >> NEAR_WORD_FLAGS & NEAR_OFFER_MASK;
+	return word >> NEAR_WORD_FLAGS & NEAR_DELEG_MASK;
 }
 
 /* What is in the ring now is the next offer. */
-static near_inline void near_offer_made(struct near_port *port,
+static near_inline void near_deleg_made(struct near_port *port,
 					struct near_rma_peer *at,
 					struct near_rma_op *op,
 					struct near_slot *slot)
 {
 	op->slot = slot;
-	op->number = ++at->offered_last;
-	op->offered = true;
-	at->offers++;
-	near_list_append(&at->offered, &op->link);
+	op->number = ++at->delegated_last;
+	op->delegated = true;
+	at->delegs++;
+	near_list_append(&at->delegated, &op->link);
 	if (at->working)
 		return;
 	if (near_unlikely(!near_list_empty(&port->onesided_work))) {
@@ -57,47 +57,47 @@ static near_inline void near_offer_made(struct near_port *port,
 }
 
 /* 0: on its way; -EPERM: it is to go another way; or what near_rma() says. */
-int near_rma_offer(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args);
+int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
+		      const struct near_rma_args *args);
 /* Answered, withdrawn, or the peer is gone. */
-static inline void near_offer_ended(struct near_rma_peer *at,
+static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
 	near_list_remove(&op->link);
-	op->offered = false;
-	at->offers--;
+	op->delegated = false;
+	at->delegs--;
 	at->next_skip = 0;
-	at->offered_ns = 0;	/* the next one's time begins */
+	at->delegated_ns = 0;	/* the next one's time begins */
 }
 
 /*
  * How many have ended: those that the target says it has done, and those that
  * we have done ourselves, as they waited too long.
  */
-int near_offers_step(struct near_port *port, struct near_rma_peer *at);
+int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* What the port watches is the count of the only one that has offers. */
-int near_offers_moved(struct near_port *port);
+int near_delegs_resized(struct near_port *port);
 /*
  * The target is gone: writes that it says it has done end well, wherever they
  * are among others. false: not all yet, the sink has no room.
  */
-bool near_offers_drained(struct near_port *port, struct near_peer *peer);
+bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
  * When the port closes: does all that the target has not taken. Where there is
  * no room to tell of one, it is done all the same.
  */
-void near_offers_stop(struct near_port *port, struct near_rma_peer *at);
-/* Is its end told by near_offer_done() alone, and needs no answer? */
-bool near_offer_counts(struct near_lane *lane, uint64_t word,
+void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
+/* Is its end told by near_deleg_done() alone, and needs no answer? */
+bool near_deleg_counts(struct near_lane *lane, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
  * It was done, or refused, and answered if it is: only now, as the line may be
  * with the initiator, and take a while.
  */
-static near_inline void near_offer_done(struct near_lane *lane, uint64_t word)
+static near_inline void near_deleg_done(struct near_lane *lane, uint64_t word)
 {
-	if (near_offer_state(word) != NEAR_OFFER_NONE)
-		__atomic_store_n(&lane->rx.ctl->done, ++lane->offers,
+	if (near_deleg_state(word) != NEAR_DELEG_NONE)
+		__atomic_store_n(&lane->rx.ctl->done, ++lane->delegs,
 				 __ATOMIC_RELEASE);
 }
 
@@ -105,31 +105,31 @@ static near_inline void near_offer_done(struct near_lane *lane, uint64_t word)
  * The target, of a request: 0: do it; -EAGAIN: it stays where it is. What was
  * taken is done next: nothing that may fail comes between.
  */
-static near_inline int near_offer_take(struct near_lane *lane,
-				       const struct near_slot *slot,
-				       uint64_t word)
+static near_inline int near_deleg_execute(struct near_lane *lane,
+					  const struct near_slot *slot,
+					  uint64_t word)
 {
-	enum near_offer offer = near_offer_state(word);
+	enum near_deleg deleg = near_deleg_state(word);
 	struct near_ctl *ctl = lane->rx.ctl;
 
-	if (offer == NEAR_OFFER_NONE)
+	if (deleg == NEAR_DELEG_NONE)
 		return 0;
-	if (near_unlikely(offer >= NEAR_OFFER_BUSY)) {
-		if (offer == NEAR_OFFER_BUSY && !lane->peer->dying)
+	if (near_unlikely(deleg >= NEAR_DELEG_REVOKED)) {
+		if (deleg == NEAR_DELEG_REVOKED && !lane->peer->dying)
 			return -EAGAIN;
-		near_offer_done(lane, word);
-		return offer == NEAR_OFFER_OVER ? NEAR_OFFER_TOLD :
-						  NEAR_OFFER_SKIPPED;
+		near_deleg_done(lane, word);
+		return deleg == NEAR_DELEG_EXECUTED ? NEAR_DELEG_ANSWERED
+						    : NEAR_DELEG_SKIPPED;
 	}
-	__atomic_store_n(&ctl->doing, lane->offers + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->doing, lane->delegs + 1, __ATOMIC_RELAXED);
 	if (near_unlikely(!near_barrier_ready()))
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	else
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
 		return 0;
-	__atomic_store_n(&ctl->doing, lane->offers, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->doing, lane->delegs, __ATOMIC_RELAXED);
 	return -EAGAIN;
 }
 
-#endif /* NEAR_RMA_OFFER_H */
+#endif /* NEAR_RMA_DELEGATE_H */

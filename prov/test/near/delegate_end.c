@@ -27,7 +27,7 @@ static void *late_back(void *none)
 	return NULL;
 }
 
-UNIT_CASE("ends", side_setup_offers, side_teardown);
+UNIT_CASE("ends", side_setup_delegs, side_teardown);
 
 /* A port that closes leaves while nothing of its is half done. */
 UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
@@ -68,7 +68,7 @@ UNIT_TEST(closing_while_it_is_stopped)
 }
 
 /* A process that dies: which word it leaves. */
-static void die_with(enum near_offer offer)
+static void die_with(enum near_deleg deleg)
 {
 	const struct near_addr there = b.rig->addr;
 	struct near_tx *tx;
@@ -88,7 +88,7 @@ static void die_with(enum near_offer offer)
 				 .bytes = { 1, 2, 3, 4, 5, 6, 7, 8 } },
 		};
 		near_tx_publish(tx, &tx->slots[1],
-				near_word(NEAR_KIND_RMA, offer, 0, 0));
+				near_word(NEAR_KIND_RMA, deleg, 0, 0));
 		if (rig_send(rig, to_b, 3, local, 8))
 			_exit(1);
 		kill(getpid(), SIGKILL);
@@ -99,11 +99,14 @@ static void die_with(enum near_offer offer)
 /* What it was about to do itself may be done or not; the rest arrives. */
 UNIT_LOOP(initiator_dies, 0, 3)
 {
-	static const enum near_offer at[] = {
-		NEAR_OFFER_OPEN, NEAR_OFFER_BUSY, NEAR_OFFER_OVER,
+	static const enum near_deleg at[] = {
+		NEAR_DELEG_OPEN,
+		NEAR_DELEG_REVOKED,
+		NEAR_DELEG_EXECUTED,
 	};
-	uint8_t *expect = at[_i] == NEAR_OFFER_OPEN ?
-		(uint8_t []) { 1, 2, 3, 4, 5, 6, 7, 8 } : (uint8_t [8]) { 0 };
+	uint8_t *expect = at[_i] == NEAR_DELEG_OPEN
+				  ? (uint8_t[]){1, 2, 3, 4, 5, 6, 7, 8}
+				  : (uint8_t[8]){0};
 
 	die_with(at[_i]);
 	rig_until(b.rig, NULL, 4);

@@ -99,9 +99,9 @@ UNIT_TEST(we_do_it)
 }
 
 /* Fewer and fewer, as long as none is taken. */
-UNIT_TEST(fewer_offers)
+UNIT_TEST(fewer_delegs)
 {
-	uint32_t i, offers = 0;
+	uint32_t i, delegs = 0;
 
 	for (i = 0; i < 10000; i++) {
 		int ret = start(NEAR_WRITE, 0, 8, 0);
@@ -109,10 +109,10 @@ UNIT_TEST(fewer_offers)
 		if (ret == NEAR_RMA_DONE)
 			continue;
 		ck_assert_int_eq(ret, 0);
-		side_until(++offers, false);
+		side_until(++delegs, false);
 	}
-	ck_assert_uint_ge(offers, 5);
-	ck_assert_uint_le(offers, 12);
+	ck_assert_uint_ge(delegs, 5);
+	ck_assert_uint_le(delegs, 12);
 }
 
 /* What we are about to do keeps the target, and all behind it, waiting. */
@@ -123,10 +123,12 @@ UNIT_TEST(busy)
 
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
-	op = near_container(to_b->rma->offered.next, struct near_rma_op, link);
+	op = near_container(to_b->rma->delegated.next, struct near_rma_op,
+			    link);
 	word = op->slot->word;
-	op->slot->word = word + ((uint64_t)(NEAR_OFFER_BUSY - NEAR_OFFER_OPEN)
-				 << NEAR_WORD_FLAGS);
+	op->slot->word =
+		word + ((uint64_t)(NEAR_DELEG_REVOKED - NEAR_DELEG_OPEN)
+			<< NEAR_WORD_FLAGS);
 	rig_poll(b.rig, 50);
 	side_untouched();
 	ck_assert_uint_eq(b.rig->count, 0);
@@ -169,7 +171,7 @@ static uint32_t fill(void)
 	while (!(ret = start(NEAR_WRITE, 8 * n, 8, 0)))
 		n++;
 	ck_assert_int_eq(ret, -EAGAIN);
-	ck_assert_uint_eq(n, to_b->rma->offers);
+	ck_assert_uint_eq(n, to_b->rma->delegs);
 	ck_assert_uint_eq(n, to_b->tx.mask + 1);
 	return n;
 }
@@ -202,7 +204,7 @@ UNIT_TEST(while_it_moves)
 
 	for (; !(to_b->tx.gated & NEAR_GATE_MOVE); n += fill())
 		side_until(n, true);
-	ck_assert_uint_gt(to_b->rma->offers, 0);
+	ck_assert_uint_gt(to_b->rma->delegs, 0);
 	side_until(n, false);
 	ck_assert(to_b->tx.gated & NEAR_GATE_MOVE);
 	ck_assert_uint_eq(to_b->move.count, 0);
@@ -289,7 +291,7 @@ UNIT_TEST(closing_behind_a_taken_one)
 	ck_assert_mem_eq(memory, local, 8);
 	memset(memory, 0, 8);
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
-	ck_assert_uint_eq(to_b->rma->offers, 2);
+	ck_assert_uint_eq(to_b->rma->delegs, 2);
 	close_a();
 	ck_assert_uint_eq(memory[0], 0);
 	ck_assert_mem_eq(memory + 8, local, 8);
@@ -310,7 +312,7 @@ UNIT_TEST(closing_after_all_others)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
-	while (to_b->refs > to_b->rma->offers)
+	while (to_b->refs > to_b->rma->delegs)
 		near_peer_put(a.rig->port, to_b);
 	a.rig->on_forgotten = poison;
 	close_a();
@@ -395,10 +397,10 @@ UNIT_TEST(none_in_what_was_given_back)
 	do
 		to_b->rma->skip = 0;
 	while (!start(NEAR_WRITE, 0, 8, 0));
-	ck_assert_uint_gt(to_b->rma->offers, NEAR_PAGE / 64);
+	ck_assert_uint_gt(to_b->rma->delegs, NEAR_PAGE / 64);
 	a.rig->no_room = true;
 	rig_poll(b.rig, 20);
-	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->offers);
+	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->delegs);
 	lane = rig_lane(b.rig, a.rig);
 	lane->silent = UINT8_MAX;
 	lane->seen = lane->rx.head;

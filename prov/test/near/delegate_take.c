@@ -15,22 +15,22 @@
 #define ROUNDS 20000
 #define EACH 20		/* rounds that each of the two has to do */
 
-static struct near_rma_op *first_offer(void)
+static struct near_rma_op *first_deleg(void)
 {
-	return near_container(to_b->rma->offered.next, struct near_rma_op,
+	return near_container(to_b->rma->delegated.next, struct near_rma_op,
 			      link);
 }
 
-static enum near_offer state(const struct near_slot *slot)
+static enum near_deleg state(const struct near_slot *slot)
 {
 	return __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) >>
 	       NEAR_WORD_FLAGS & 0xf;
 }
 
-static void set_state(struct near_slot *slot, enum near_offer offer)
+static void set_state(struct near_slot *slot, enum near_deleg deleg)
 {
 	slot->word = (slot->word & ~(0xfull << NEAR_WORD_FLAGS)) |
-		     (uint64_t)offer << NEAR_WORD_FLAGS;
+		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
 /* Longer than any offer waits. */
@@ -44,7 +44,7 @@ static void a_polls(void)
 	}
 }
 
-UNIT_CASE("claims", side_setup_offers, side_teardown);
+UNIT_CASE("claims", side_setup_delegs, side_teardown);
 
 /* It says that it is at it, looks, and has it. We have seen what it says. */
 UNIT_TEST(target_first)
@@ -52,12 +52,12 @@ UNIT_TEST(target_first)
 	struct near_slot *slot;
 
 	side_put(0);
-	slot = first_offer()->slot;
+	slot = first_deleg()->slot;
 	side_ctl()->doing = 1;
 	a_polls();
 	side_untouched();
 	ck_assert_uint_eq(a.done, 0);
-	ck_assert_int_eq(state(slot), NEAR_OFFER_OPEN);
+	ck_assert_int_eq(state(slot), NEAR_DELEG_OPEN);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(side_ctl()->done, 1);
@@ -97,16 +97,16 @@ UNIT_TEST(target_finds_it_held)
 	uint64_t word;
 
 	side_put(0);
-	slot = first_offer()->slot;
+	slot = first_deleg()->slot;
 	word = slot->word;
-	set_state(slot, NEAR_OFFER_BUSY);
-	ck_assert_int_eq(near_offer_take(lane, slot, word), -EAGAIN);
+	set_state(slot, NEAR_DELEG_REVOKED);
+	ck_assert_int_eq(near_deleg_execute(lane, slot, word), -EAGAIN);
 	ck_assert_uint_eq(side_ctl()->doing, 0);
 	rig_poll(b.rig, 10);
 	side_untouched();
 	ck_assert_uint_eq(side_ctl()->done, 0);
 	/* given back: it is the target's again */
-	set_state(slot, NEAR_OFFER_OPEN);
+	set_state(slot, NEAR_DELEG_OPEN);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	side_until(1, false);
@@ -124,9 +124,9 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	uint64_t word;
 
 	side_put(0);
-	slot = first_offer()->slot;
+	slot = first_deleg()->slot;
 	word = slot->word;
-	set_state(slot, NEAR_OFFER_BUSY);
+	set_state(slot, NEAR_DELEG_REVOKED);
 	port->rma->replies.limit = 0;
 	while (near_pool_get(&port->rma->replies))
 		;
@@ -134,7 +134,7 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	ck_assert_uint_eq(side_ctl()->doing, 0);
 	port->rma->replies.limit = NEAR_RMA_OPS;
 	side_untouched();
-	set_state(slot, NEAR_OFFER_OPEN);
+	set_state(slot, NEAR_DELEG_OPEN);
 	side_until(1, false);
 	ck_assert_mem_eq(memory, local, 8);
 }
@@ -146,7 +146,7 @@ static uint32_t held;
 /* The target had looked before that, and we see now that it has. */
 static void at_it_when_held(struct rig *rig)
 {
-	if (state(watched) != NEAR_OFFER_BUSY)
+	if (state(watched) != NEAR_DELEG_REVOKED)
 		return;
 	held++;
 	side_ctl()->doing = 1;
@@ -156,13 +156,13 @@ static void at_it_when_held(struct rig *rig)
 UNIT_TEST(given_back)
 {
 	side_put(0);
-	watched = first_offer()->slot;
+	watched = first_deleg()->slot;
 	a.rig->on_room = at_it_when_held;
 	a_polls();
 	a.rig->on_room = NULL;
 	ck_assert_uint_eq(held, 1);
 	ck_assert_uint_eq(a.done, 0);
-	ck_assert_int_eq(state(watched), NEAR_OFFER_OPEN);
+	ck_assert_int_eq(state(watched), NEAR_DELEG_OPEN);
 	side_untouched();
 	side_ctl()->doing = 0;
 	side_until(1, false);
@@ -189,12 +189,12 @@ UNIT_TEST(counted)
 UNIT_TEST(counted_behind_a_read)
 {
 	side_put(0);
-	ck_assert_int_eq(side_offer(NEAR_READ, SIDE_KEY, 0, 8), 0);
+	ck_assert_int_eq(side_deleg(NEAR_READ, SIDE_KEY, 0, 8), 0);
 	side_put(8);
 	rig_poll(b.rig, 1);
 	ck_assert_uint_eq(side_ctl()->done, 3);
-	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 1);
-	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 0);
+	ck_assert_int_eq(near_delegs_step(a.rig->port, to_b->rma), 1);
+	ck_assert_int_eq(near_delegs_step(a.rig->port, to_b->rma), 0);
 	ck_assert_uint_eq(a.done, 1);
 	side_until(3, false);
 }
@@ -204,14 +204,14 @@ UNIT_TEST(refused)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
 	side_put(0);
-	ck_assert_int_eq(side_offer(NEAR_WRITE, 77, 0, 8), 0);
+	ck_assert_int_eq(side_deleg(NEAR_WRITE, 77, 0, 8), 0);
 	side_put(8);
 	near_table_remove(b.table, 77);
 	rig_poll(b.rig, 1);
 	ck_assert_uint_eq(side_ctl()->done, 3);
 	ck_assert_uint_eq(side_ctl()->refused, 2);
-	near_offers_step(a.rig->port, to_b->rma);
-	near_offers_step(a.rig->port, to_b->rma);
+	near_delegs_step(a.rig->port, to_b->rma);
+	near_delegs_step(a.rig->port, to_b->rma);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);
 	a.rig->no_room = true;
@@ -225,7 +225,7 @@ UNIT_TEST(refused)
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
 	side_put(16);
 	rig_poll(b.rig, 1);
-	ck_assert_int_eq(near_offers_step(a.rig->port, to_b->rma), 0);
+	ck_assert_int_eq(near_delegs_step(a.rig->port, to_b->rma), 0);
 	side_until(4, false);
 	ck_assert_int_eq(a.err, 0);
 }
@@ -236,10 +236,9 @@ UNIT_TEST(fenced)
 	bool fence = a.rig->port->fence;
 
 	a.rig->port->fence = true;
-	ck_assert_int_eq(side_offer(NEAR_WRITE, SIDE_KEY, 0, 8),
-			 NEAR_RMA_DONE);
+	ck_assert_int_eq(side_deleg(NEAR_WRITE, SIDE_KEY, 0, 8), NEAR_RMA_DONE);
 	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_uint_eq(to_b->rma->offers, 0);
+	ck_assert_uint_eq(to_b->rma->delegs, 0);
 	a.rig->port->fence = fence;
 }
 
@@ -287,16 +286,16 @@ UNIT_TEST(both)
 	     round++) {
 		value = round;
 		memcpy(local, &value, sizeof(value));
-		while (side_offer(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
+		while (side_deleg(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
 			near_poll(a.rig->port, a.rig->port->sink);
-		to_b->rma->offered_ns = round % 2;	/* 1: long ago */
-		slot = first_offer()->slot;
+		to_b->rma->delegated_ns = round % 2;	/* 1: long ago */
+		slot = first_deleg()->slot;
 		while (a.done < round)
 			near_poll(a.rig->port, a.rig->port->sink);
 		ck_assert_int_eq(a.err, 0);
 		memcpy(&value, memory + 8 * (round % 512), sizeof(value));
 		ck_assert_uint_eq(value, round);
-		if (state(slot) == NEAR_OFFER_OVER)
+		if (state(slot) == NEAR_DELEG_EXECUTED)
 			by_us++;
 		else
 			by_target++;
