@@ -78,7 +78,7 @@ UNIT_LOOP(answers_wait, 0, 2)
 
 	ck_assert_int_eq(rig_send(a, to_b, 8, others, 8), 0);
 	to_b->reads = !_i;
-	to_b->shares = false;
+	to_b->coop = false;
 	n = 1 + fill();
 	for (i = 0; i < COUNT; i++)
 		ck_assert_int_eq(rig_send_large(b, b_to_a, i, from_b, LARGE,

@@ -69,7 +69,7 @@ UNIT_TEST(to_and_fro)
 		rig_until(us, them, 1 + round);
 	}
 	/* all in pieces: its pid is nobody's here */
-	ck_assert(!peer->reads && !peer->shares);
+	ck_assert(!peer->reads && !peer->coop);
 }
 
 static int mail_count(struct rig *rig)

@@ -63,13 +63,13 @@ static const struct {
 	size_t len;
 	struct near_slot slot;
 } impossible[] = {
-	{ "kind", 15, 0, { 0 } },
-	{ "length in a slot", NEAR_KIND_INLINE, NEAR_INLINE + 1, { 0 } },
-	{ "length", NEAR_KIND_EAGER, 0, { .eager = { .len = UINT32_MAX } } },
-	{ "acknowledged", NEAR_KIND_ACK, 0, { .ack = { .id = 1ull << 32 } } },
-	{ "asked for", NEAR_KIND_CTS, 0, { .cts = { .id = 1ull << 32 } } },
-	{ "shared", NEAR_KIND_SHARE, 0, { .share = { .id = 1ull << 32 } } },
-	{ "a piece", NEAR_KIND_PIECE, 0, { .piece = { .answer = 7, .len = 64 } } },
+	{"kind", 15, 0, {0}},
+	{"length in a slot", NEAR_KIND_INLINE, NEAR_INLINE + 1, {0}},
+	{"length", NEAR_KIND_EAGER, 0, {.eager = {.len = UINT32_MAX}}},
+	{"acknowledged", NEAR_KIND_ACK, 0, {.ack = {.id = 1ull << 32}}},
+	{"asked for", NEAR_KIND_CTS, 0, {.cts = {.id = 1ull << 32}}},
+	{"shared", NEAR_KIND_COOP, 0, {.coop = {.id = 1ull << 32}}},
+	{"a piece", NEAR_KIND_PIECE, 0, {.piece = {.answer = 7, .len = 64}}},
 };
 
 UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
@@ -286,11 +286,11 @@ static const struct {
 	enum near_kind kind;
 	uint64_t len;
 } answers[] = {
-	{ NEAR_TX_SENT, NEAR_KIND_CTS, 1 },
-	{ NEAR_TX_SENT, NEAR_KIND_SHARE, 1 },
-	{ NEAR_TX_ANNOUNCED, NEAR_KIND_SHARE, 0 },
-	{ NEAR_TX_ANNOUNCED, NEAR_KIND_SHARE, 5001 },
-	{ NEAR_TX_ANNOUNCED, NEAR_KIND_SHARE, UINT64_MAX },
+	{NEAR_TX_SENT, NEAR_KIND_CTS, 1},
+	{NEAR_TX_SENT, NEAR_KIND_COOP, 1},
+	{NEAR_TX_ANNOUNCED, NEAR_KIND_COOP, 0},
+	{NEAR_TX_ANNOUNCED, NEAR_KIND_COOP, 5001},
+	{NEAR_TX_ANNOUNCED, NEAR_KIND_COOP, UINT64_MAX},
 };
 
 UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
@@ -304,7 +304,7 @@ UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
 	if (answers[_i].kind == NEAR_KIND_CTS)
 		slot()->cts.len = answers[_i].len;
 	else
-		slot()->share.len = answers[_i].len;
+		slot()->coop.len = answers[_i].len;
 	slot()->ack.id = near_pool_id(op);
 	publish(answers[_i].kind, 0);
 	cut_off(1);

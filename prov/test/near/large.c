@@ -55,21 +55,22 @@ static struct near_rx_op *rx_op(void)
 
 UNIT_CASE("share", setup, rig_close_all);
 
-UNIT_TEST(share_sizes)
+UNIT_TEST(coop_sizes)
 {
 	size_t len;
 
 	for (len = 1; len <= LARGE; len = len * 9 / 8 + 1) {
 		memset(got, 0, len);
 		begin(len, got);
-		ck_assert_int_eq(rx_op()->state, len >= NEAR_SHARE_LEAST ?
-				 NEAR_RX_OFFER : NEAR_RX_READ);
+		ck_assert_int_eq(rx_op()->state, len >= NEAR_COOP_MIN
+							 ? NEAR_RX_COOP_PENDING
+							 : NEAR_RX_READ);
 		ends(len);
 	}
 }
 
 /* Each end sends the other one: each reads, neither waits for the other. */
-UNIT_TEST(share_exchange)
+UNIT_TEST(coop_exchange)
 {
 	struct near_peer *to_a = rig_peer(b, a);
 
@@ -84,7 +85,7 @@ UNIT_TEST(share_exchange)
 }
 
 /* A message that waits for a receive makes no exchange: others are shared. */
-UNIT_TEST(share_beside_unexpected)
+UNIT_TEST(coop_beside_unexpected)
 {
 	struct near_peer *to_a = rig_peer(b, a);
 
@@ -94,7 +95,7 @@ UNIT_TEST(share_beside_unexpected)
 	rig_until(b, NULL, 1);
 	ck_assert_uint_eq(to_a->large, 1);
 	rig_take(b, 0, got, LARGE);
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_OFFER);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_PENDING);
 	rig_until(b, a, 2);
 	/* once there is a receive for it, it is under way */
 	rig_take(a, 0, got, LARGE);
@@ -107,7 +108,7 @@ UNIT_TEST(share_beside_unexpected)
 }
 
 /* A sender that does not look leaves all to the receiver. */
-UNIT_TEST(share_alone)
+UNIT_TEST(coop_alone)
 {
 	begin(LARGE, got);
 	rig_until(b, NULL, 2);
@@ -117,7 +118,7 @@ UNIT_TEST(share_alone)
 }
 
 /* The receiver offers and is busy elsewhere: the sender does all. */
-UNIT_TEST(share_by_sender)
+UNIT_TEST(coop_by_sender)
 {
 	size_t none = 0;
 
@@ -130,7 +131,7 @@ UNIT_TEST(share_by_sender)
 }
 
 /* One step each in turn, from both ends. */
-UNIT_TEST(share_meets)
+UNIT_TEST(coop_meets)
 {
 	size_t one, none = 0;
 	uint32_t i;
@@ -140,7 +141,7 @@ UNIT_TEST(share_meets)
 	near_poll(a->port, a->port->sink);
 	ck_assert_uint_gt(tx_op()->wrote, 0);
 	ck_assert_uint_lt(tx_op()->wrote, tx_op()->steps);
-	for (i = 0; rx_op()->state == NEAR_RX_SHARE; i++) {
+	for (i = 0; rx_op()->state == NEAR_RX_COOP; i++) {
 		one = 1;
 		near_rx_step(b->port, &rx_op()->link, &one);
 		ck_assert_uint_lt(i, 1000);
@@ -150,44 +151,44 @@ UNIT_TEST(share_meets)
 }
 
 /* The sender claims a step and cannot write it: it is read after all. */
-UNIT_TEST(share_unwritable)
+UNIT_TEST(coop_unwritable)
 {
 	size_t none = 0;
 
 	begin(LARGE, got);
 	near_rx_step(b->port, &rx_op()->link, &none);
-	while (tx_op()->state != NEAR_TX_SHARE)
+	while (tx_op()->state != NEAR_TX_COOP)
 		near_poll(a->port, a->port->sink);
 	tx_op()->there = 64;
 	rig_poll(a, 10);
 	ends(LARGE);
-	ck_assert_msg(!b->event[0].peer->shares, "not tried again");
+	ck_assert_msg(!b->event[0].peer->coop, "not tried again");
 }
 
 /* The receiver cannot read: pieces, when the sender does not write any more. */
-UNIT_TEST(share_unreadable)
+UNIT_TEST(coop_unreadable)
 {
 	size_t none = 0, one = 1;
 	uint32_t claimed;
 
 	begin(LARGE, got);
 	near_rx_step(b->port, &rx_op()->link, &none);
-	claimed = near_share_claim(rx_op()->peer->lane->rx.ctl,
-				   rx_op()->peer->round, rx_op()->steps, true);
+	claimed = near_coop_take(rx_op()->peer->lane->rx.ctl,
+				 rx_op()->peer->round, rx_op()->steps, true);
 	ck_assert_uint_eq(claimed, 0);
 	rx_op()->rndv.addr = 64;
 	near_rx_step(b->port, &rx_op()->link, &one);
 	rig_poll(b, 100);
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
-	near_share_wrote(rx_op()->peer->lane->rx.ctl, rx_op()->peer->round, 0,
-			 true);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_RUNNING);
+	near_coop_wrote(rx_op()->peer->lane->rx.ctl, rx_op()->peer->round, 0,
+			true);
 	rig_poll(b, 1);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_PIECES);
 	ends(LARGE);
 }
 
 /* A port that closes waits for a sender that writes to its memory. */
-UNIT_TEST(share_closed)
+UNIT_TEST(coop_closed)
 {
 	struct near_ctl *ctl;
 	uint64_t start_ms;
@@ -197,20 +198,21 @@ UNIT_TEST(share_closed)
 	begin(LARGE, got);
 	near_rx_step(b->port, &rx_op()->link, &none);
 	ctl = rx_op()->peer->lane->rx.ctl;
-	near_share_claim(ctl, rx_op()->peer->round, rx_op()->steps, true);
+	near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true);
 	start_ms = duo_now_ms();
 	writer = fork();
 	if (!writer) {
 		usleep(100000);
-		near_share_wrote(ctl, rx_op()->peer->round, 1, false);
+		near_coop_wrote(ctl, rx_op()->peer->round, 1, false);
 		_exit(0);
 	}
 	near_ops_stop(b->port);
 	ck_assert_uint_ge(duo_now_ms() - start_ms, 90);
 	waitpid(writer, NULL, 0);
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_SHARED);
-	ck_assert_int_eq(near_share_claim(ctl, rx_op()->peer->round,
-					  rx_op()->steps, true), -1);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_RUNNING);
+	ck_assert_int_eq(
+		near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true),
+		-1);
 }
 
 /* Many at once: all arrive, one after another where they have to. */
@@ -314,38 +316,38 @@ UNIT_TEST(claims)
 	struct near_ctl ctl = { 0 };
 	uint32_t steps;
 
-	near_share_begin(&ctl, 7);
-	ck_assert_int_eq(near_share_claim(&ctl, 6, 3, true), -1);
-	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), 0);
-	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, false), 0);
-	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), 1);
-	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, false), -1);
-	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), -1);
-	near_share_wrote(&ctl, 7, 1, false);
-	ck_assert_uint_eq(near_share_end(&ctl), 2);
-	ck_assert(!near_share_over(&ctl, 7, 2, &steps));
-	near_share_wrote(&ctl, 7, 1, true);
-	ck_assert(near_share_over(&ctl, 7, 2, &steps));
+	near_coop_begin(&ctl, 7);
+	ck_assert_int_eq(near_coop_take(&ctl, 6, 3, true), -1);
+	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), 0);
+	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, false), 0);
+	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), 1);
+	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, false), -1);
+	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), -1);
+	near_coop_wrote(&ctl, 7, 1, false);
+	ck_assert_uint_eq(near_coop_end(&ctl), 2);
+	ck_assert(!near_coop_over(&ctl, 7, 2, &steps));
+	near_coop_wrote(&ctl, 7, 1, true);
+	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
 	ck_assert_uint_eq(steps, 1);
-	near_share_wrote(&ctl, 7, 2, false);
-	ck_assert(near_share_over(&ctl, 7, 2, &steps));
+	near_coop_wrote(&ctl, 7, 2, false);
+	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
 	ck_assert_uint_eq(steps, 2);
 	/* no sender of ours writes that; it is not believed */
-	near_share_wrote(&ctl, 7, 60000, false);
-	ck_assert(near_share_over(&ctl, 7, 2, &steps));
+	near_coop_wrote(&ctl, 7, 60000, false);
+	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
 	ck_assert_uint_eq(steps, 2);
-	ck_assert(!near_share_over(&ctl, 8, 2, &steps));
-	ck_assert_int_eq(near_share_claim(&ctl, 7, 3, true), -1);
+	ck_assert(!near_coop_over(&ctl, 8, 2, &steps));
+	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), -1);
 }
 
-UNIT_TEST(share_steps)
+UNIT_TEST(coop_steps)
 {
-	ck_assert_uint_eq(near_share_step(0), 0);
-	ck_assert_uint_eq(near_share_step(1), NEAR_PAGE);
-	ck_assert_uint_eq(near_share_step(1 << 20), NEAR_SHARE_PART);
-	ck_assert_uint_eq(near_share_step(200001) % NEAR_PAGE, 0);
-	ck_assert_uint_eq(near_share_steps(200001, near_share_step(200001)), 2);
-	ck_assert_uint_eq(near_share_step(65536), 32768);
-	ck_assert_uint_eq(near_share_steps(NEAR_PAGE + 1, NEAR_PAGE), 2);
-	ck_assert_uint_eq(near_share_step(SIZE_MAX / 2), 0);
+	ck_assert_uint_eq(near_coop_step(0), 0);
+	ck_assert_uint_eq(near_coop_step(1), NEAR_PAGE);
+	ck_assert_uint_eq(near_coop_step(1 << 20), NEAR_COOP_PART);
+	ck_assert_uint_eq(near_coop_step(200001) % NEAR_PAGE, 0);
+	ck_assert_uint_eq(near_coop_steps(200001, near_coop_step(200001)), 2);
+	ck_assert_uint_eq(near_coop_step(65536), 32768);
+	ck_assert_uint_eq(near_coop_steps(NEAR_PAGE + 1, NEAR_PAGE), 2);
+	ck_assert_uint_eq(near_coop_step(SIZE_MAX / 2), 0);
 }

@@ -100,14 +100,14 @@ UNIT_TEST(nothing_to_read)
 /* Both ends copy it, unless its sender cannot. */
 UNIT_TEST(too_long)
 {
-	struct near_rndv *rndv = arrives(NEAR_SHARE_LEAST);
+	struct near_rndv *rndv = arrives(NEAR_COOP_MIN);
 
-	ck_assert(!now(rndv, NEAR_SHARE_LEAST));
-	ck_assert(now(rndv, NEAR_SHARE_LEAST - 1));
-	was_read(NEAR_SHARE_LEAST - 1);
-	from_a->shares = false;
-	ck_assert(now(arrives(NEAR_SHARE_LEAST), NEAR_SHARE_LEAST));
-	was_read(NEAR_SHARE_LEAST);
+	ck_assert(!now(rndv, NEAR_COOP_MIN));
+	ck_assert(now(rndv, NEAR_COOP_MIN - 1));
+	was_read(NEAR_COOP_MIN - 1);
+	from_a->coop = false;
+	ck_assert(now(arrives(NEAR_COOP_MIN), NEAR_COOP_MIN));
+	was_read(NEAR_COOP_MIN);
 }
 
 /* Where reads are refused, or the message has no address. */
@@ -133,7 +133,7 @@ UNIT_TEST(bad_address)
 	ck_assert_uint_eq(from_a->tx.tail, tail);
 	ck_assert_uint_eq(bad.addr, 0);
 	comes_later(&bad, LEN);
-	ck_assert(from_a->reads && from_a->shares);
+	ck_assert(from_a->reads && from_a->coop);
 }
 
 /* The oldest goes first. */

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "near/msg/share.h"
+#include "near/msg/coop.h"
 #include "unit.h"
 
 #define MESSAGES 50000
@@ -100,7 +100,7 @@ static void copy(int32_t step)
 	memcpy(to + (uint32_t)step * STEP, from + (uint32_t)step * STEP, STEP);
 }
 
-static void *share_sender(void *none)
+static void *coop_sender(void *none)
 {
 	struct near_ctl *ctl = memory;
 	uint32_t round, wrote;
@@ -110,10 +110,10 @@ static void *share_sender(void *none)
 		while (__atomic_load_n(&delegated, __ATOMIC_ACQUIRE) < round)
 			sched_yield();
 		wrote = 0;
-		while ((n = near_share_claim(ctl, round, STEPS, true)) >= 0) {
+		while ((n = near_coop_take(ctl, round, STEPS, true)) >= 0) {
 			__atomic_store_n(&taken, round, __ATOMIC_RELEASE);
 			copy((int32_t)STEPS - 1 - n);
-			near_share_wrote(ctl, round, ++wrote, false);
+			near_coop_wrote(ctl, round, ++wrote, false);
 		}
 	}
 	return NULL;
@@ -123,7 +123,7 @@ static void *share_sender(void *none)
  * The buffer is ours again when the round is over. In every fourth round the
  * sender comes first, however slow its thread is to start.
  */
-UNIT_TEST(share)
+UNIT_TEST(coop)
 {
 	struct near_ctl *ctl = memory;
 	uint32_t round, claimed, wrote, by_sender = 0;
@@ -131,21 +131,21 @@ UNIT_TEST(share)
 	int32_t n;
 
 	rig_fill(from, sizeof(from), 4);
-	ck_assert_int_eq(pthread_create(&sender, NULL, share_sender, NULL), 0);
+	ck_assert_int_eq(pthread_create(&sender, NULL, coop_sender, NULL), 0);
 	for (round = 1; round <= ROUNDS; round++) {
 		memset(to, 0, sizeof(to));
-		near_share_begin(ctl, round);
+		near_coop_begin(ctl, round);
 		__atomic_store_n(&delegated, round, __ATOMIC_RELEASE);
 		while (round % 4 == 0 &&
 		       __atomic_load_n(&taken, __ATOMIC_ACQUIRE) < round)
 			sched_yield();
-		while ((n = near_share_claim(ctl, round, STEPS, false)) >= 0) {
+		while ((n = near_coop_take(ctl, round, STEPS, false)) >= 0) {
 			copy(n);
 			if (round % 2)
 				sched_yield();
 		}
-		claimed = near_share_end(ctl);
-		while (claimed && !near_share_over(ctl, round, claimed, &wrote))
+		claimed = near_coop_end(ctl);
+		while (claimed && !near_coop_over(ctl, round, claimed, &wrote))
 			sched_yield();
 		by_sender += claimed;
 		ck_assert_mem_eq(to, from, sizeof(to));

@@ -49,7 +49,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
 		/* its memory has no name here */
-		peer->reads = peer->shares = !peer->far && port->reads;
+		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
 		*head = peer;

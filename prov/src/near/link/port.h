@@ -49,7 +49,7 @@ struct near_peer {
 	bool dying;		/* ends when its lanes are empty */
 	bool wanted;		/* somebody waits for its end to be told */
 	bool reads;		/* we can read and write its memory by its pid */
-	bool shares;		/* and it can write to ours */
+	bool coop;		/* and it can write to ours */
 	uint32_t index;		/* of our ring there */
 	size_t ring_size;
 	struct near_move move;
@@ -70,7 +70,7 @@ struct near_peer {
 	struct near_link link;	/* of port->peers */
 	struct near_peer *same_hash;
 	struct near_lane *lane;	/* what it sends through; NULL: nothing yet */
-	struct near_rx_op *sharing;	/* has the lane's near_ctl.claims */
+	struct near_rx_op *coop_op;	/* has the lane's near_ctl.claims */
 	struct near_link waiting;	/* receives that will, in order */
 	uint32_t round;		/* of near_ctl.claims */
 	uint32_t large;		/* our large messages that it has not */

@@ -26,7 +26,7 @@ enum near_kind {
 	NEAR_KIND_CTS,		/* receiver: send it in pieces */
 	NEAR_KIND_ACK,		/* receiver: I have it */
 	NEAR_KIND_PIECE,	/* payload in the data ring, after a CTS */
-	NEAR_KIND_SHARE,	/* receiver: write a part of it to my memory */
+	NEAR_KIND_COOP,	/* receiver: write a part of it to my memory */
 	NEAR_KIND_MOVE,		/* the ring's last: another size from now on */
 	NEAR_KIND_RMA = 8,	/* one-sided: a request, or a part of one */
 	NEAR_KIND_ANSWER,	/* to one */
@@ -77,7 +77,7 @@ struct near_slot {
 			uint64_t addr;		/* where the receiver wants it */
 			uint32_t round;		/* near_ctl.claims */
 			uint32_t step;		/* bytes of a claim */
-		} share;
+		} coop;
 		struct {
 			/* 0: as the receiver asked; or a message's length */
 			uint32_t more;
@@ -123,7 +123,7 @@ struct near_ctl {
 	uint64_t doing;			/* the offer that it is at: rma/delegate.c */
 	/* written by the consumer: the producer is to ring the bell */
 	uint32_t cold __attribute__((aligned(NEAR_LINE)));
-	/* a message that both copy: msg/share.h */
+	/* a message that both copy: msg/coop.h */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;			/* by the producer */
 	/* written by the consumer: offers, and the first that it refused */

@@ -70,7 +70,7 @@ int near_control(struct near_port *port, struct near_lane *lane,
 	switch (word >> NEAR_WORD_KIND & 0xf) {
 	case NEAR_KIND_CTS:
 	case NEAR_KIND_ACK:
-	case NEAR_KIND_SHARE:
+	case NEAR_KIND_COOP:
 		return near_control_answer(port, lane, slot,
 					   word >> NEAR_WORD_KIND & 0xf);
 	case NEAR_KIND_PIECE:

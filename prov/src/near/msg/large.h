@@ -12,7 +12,7 @@
 #define NEAR_PROTO_LARGE_H
 
 #include "near/msg/hot.h"
-#include "near/msg/share.h"
+#include "near/msg/coop.h"
 
 #define NEAR_STEP (512u << 10)	/* bytes per poll, each way */
 #define NEAR_PIECE (16u << 10)	/* at most in one piece */
@@ -21,7 +21,7 @@ enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS sent */
 	NEAR_TX_SENT,		/* all pieces sent: ACK to come */
 	NEAR_TX_PIECES,		/* CTS came: in port->sending */
-	NEAR_TX_SHARE,		/* SHARE came: in port->sending */
+	NEAR_TX_COOP,		/* SHARE came: in port->sending */
 };
 
 /* A large message that we send. */
@@ -50,9 +50,9 @@ struct near_tx_op {
 /* In port->receiving but for NEAR_RX_PIECES. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* out of the sender's memory */
-	NEAR_RX_OFFER,		/* SHARE to be sent; or in near_peer.waiting */
-	NEAR_RX_SHARE,		/* the sender helps */
-	NEAR_RX_SHARED,		/* all is claimed, the sender still writes */
+	NEAR_RX_COOP_PENDING,		/* SHARE to be sent; or in near_peer.waiting */
+	NEAR_RX_COOP,		/* the sender helps */
+	NEAR_RX_COOP_RUNNING,		/* all is claimed, the sender still writes */
 	NEAR_RX_CTS,		/* to be sent */
 	NEAR_RX_ACK,		/* to be sent */
 	NEAR_RX_PIECES,		/* wait for them */
@@ -127,19 +127,19 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
 /* large_share.c: the same for what both copy, each side */
-void near_tx_share(struct near_port *port, struct near_tx_op *op,
-		   size_t *budget);
-static inline void near_tx_share_over(struct near_tx_op *op)
+void near_tx_coop(struct near_port *port, struct near_tx_op *op,
+		  size_t *budget);
+static inline void near_tx_coop_over(struct near_tx_op *op)
 {
-	if (near_likely(op->state != NEAR_TX_SHARE))
+	if (near_likely(op->state != NEAR_TX_COOP))
 		return;
 	near_list_remove(&op->link);
 	op->state = NEAR_TX_ANNOUNCED;
 }
-void near_rx_share(struct near_port *port, struct near_rx_op *op,
-		   size_t *budget);
+void near_rx_coop(struct near_port *port, struct near_rx_op *op,
+		  size_t *budget);
 /* The peer's claims are free: for the next receive that waits for them. */
-void near_rx_share_next(struct near_port *port, struct near_peer *peer);
+void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Bytes [done, done + len) of the buffers from those of the sender. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
 /* What cannot be read by its address comes in pieces, from the start. */
@@ -148,8 +148,8 @@ void near_rx_pull_failed(struct near_rx_op *op);
 /* A CTS, SHARE or ACK of the peer's. false: no receiver of that message says so. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind);
-bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
-		   const struct near_slot *slot);
+bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
+			  const struct near_slot *slot);
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /* An id that the peer makes up is found out: returns NULL. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,

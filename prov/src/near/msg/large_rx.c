@@ -29,11 +29,11 @@ static void near_rx_begun(const struct near_peer *peer)
  * fetched. A shorter one is read sooner than the sender has heard of it. In an
  * exchange the sender is busy with what we have sent it: each end reads.
  */
-static bool near_rx_shares(const struct near_peer *peer, size_t iov_count,
-			   size_t len)
+static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
+				size_t len)
 {
-	return len >= NEAR_SHARE_LEAST && iov_count == 1 && peer->shares &&
-	       !near_rx_exchange(peer) && peer->lane && near_share_step(len);
+	return len >= NEAR_COOP_MIN && iov_count == 1 && peer->coop &&
+	       !near_rx_exchange(peer) && peer->lane && near_coop_step(len);
 }
 
 static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
@@ -42,8 +42,9 @@ static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
 		return NEAR_RX_ACK;
 	if (!op->rndv.addr || !op->peer->reads)
 		return NEAR_RX_CTS;
-	return near_rx_shares(op->peer, op->iov_count, op->len) ?
-	       NEAR_RX_OFFER : NEAR_RX_READ;
+	return near_rx_coop_wanted(op->peer, op->iov_count, op->len)
+		       ? NEAR_RX_COOP_PENDING
+		       : NEAR_RX_READ;
 }
 
 int near_recv(struct near_port *port, struct near_peer *peer,
@@ -68,26 +69,26 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	near_rx_begun(peer);
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
 		    NEAR_RX_LOST : near_rx_first_state(op);
-	if (op->state == NEAR_RX_OFFER && peer->sharing) {
+	if (op->state == NEAR_RX_COOP_PENDING && peer->coop_op) {
 		near_list_append(&peer->waiting, &op->link);
 		return 0;
 	}
-	if (op->state == NEAR_RX_OFFER)
-		peer->sharing = op;
+	if (op->state == NEAR_RX_COOP_PENDING)
+		peer->coop_op = op;
 	near_port_work(port, &port->receiving, &op->link);
 	return 0;
 }
 
-void near_rx_share_next(struct near_port *port, struct near_peer *peer)
+void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 {
 	struct near_link *first = peer->waiting.next;
 
-	peer->sharing = NULL;
+	peer->coop_op = NULL;
 	if (first == &peer->waiting)
 		return;
 	near_list_remove(first);
 	near_port_work(port, &port->receiving, first);
-	peer->sharing = near_container(first, struct near_rx_op, link);
+	peer->coop_op = near_container(first, struct near_rx_op, link);
 }
 
 /*
@@ -126,7 +127,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 
 	if (!near_list_empty(&port->receiving) || !rndv->addr ||
 	    !peer->reads || len > *near_read_left(port) ||
-	    near_rx_shares(peer, 1, len))
+	    near_rx_coop_wanted(peer, 1, len))
 		return false;
 	slot = near_tx_slot(&peer->tx);
 	if (!slot || !near_peer_alive(port, peer))
@@ -166,8 +167,8 @@ void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
 
-	if (peer->sharing == op)
-		near_rx_share_next(port, peer);
+	if (peer->coop_op == op)
+		near_rx_coop_next(port, peer);
 	near_rx_done(port, op, err);
 	near_pool_put(&port->rx_ops, op);
 	near_peer_put(port, peer);
@@ -264,8 +265,9 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 
 	if (op->state == NEAR_RX_LOST || !near_peer_alive(port, op->peer))
 		return near_rx_lost(port, op);
-	if (op->state >= NEAR_RX_OFFER && op->state <= NEAR_RX_SHARED)
-		near_rx_share(port, op, budget);
+	if (op->state >= NEAR_RX_COOP_PENDING &&
+	    op->state <= NEAR_RX_COOP_RUNNING)
+		near_rx_coop(port, op, budget);
 	if (op->state == NEAR_RX_READ)
 		near_rx_read(port, op, budget);
 	if (op->state == NEAR_RX_CTS || op->state == NEAR_RX_ACK)

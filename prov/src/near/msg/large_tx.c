@@ -145,9 +145,9 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 
 	if (!op || op->peer != peer || op->state == NEAR_TX_PIECES)
 		return false;
-	if (kind == NEAR_KIND_SHARE)
-		return near_tx_offer(port, op, slot);
-	near_tx_share_over(op);
+	if (kind == NEAR_KIND_COOP)
+		return near_tx_coop_offered(port, op, slot);
+	near_tx_coop_over(op);
 	if (kind == NEAR_KIND_CTS)
 		return near_tx_cts(port, op, slot);
 	near_tx_end(port, op, 0);
@@ -224,6 +224,6 @@ bool near_tx_step(struct near_port *port, struct near_link *link,
 
 	if (op->state == NEAR_TX_PIECES)
 		return near_tx_pieces(port, op, budget);
-	near_tx_share(port, op, budget);
-	return op->state != NEAR_TX_SHARE;
+	near_tx_coop(port, op, budget);
+	return op->state != NEAR_TX_COOP;
 }

@@ -11,12 +11,12 @@
  * writes into no buffer after that. A receiver that waits for a live sender for ever is an
  * invalid end state.
  *
- * C: msg/share.h near_share_begin near_share_claim near_share_end near_share_wrote
- * C: msg/share.h near_share_over
- * C: msg/large.h near_tx_share_over
- * C: msg/large_share.c near_tx_offer near_tx_push near_tx_share
- * C: msg/large_share.c near_rx_offer near_rx_share_end near_rx_share_steps
- * C: msg/large_share.c near_rx_share_over near_rx_share near_rx_share_stop
+ * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote
+ * C: msg/coop.h near_coop_over
+ * C: msg/large.h near_tx_coop_over
+ * C: msg/large_coop.c near_tx_coop_offered near_tx_push near_tx_coop
+ * C: msg/large_coop.c near_rx_coop_request near_rx_coop_end near_rx_coop_steps
+ * C: msg/large_coop.c near_rx_coop_over near_rx_coop near_rx_coop_stop
  *
  * MUTANT CLAIM_PLAIN: a claim is a load and a store
  * MUTANT END_PLAIN: the end of the claims is a load and a store
@@ -27,7 +27,7 @@
  * MUTANT NO_FAILED: the sender does not report a failed write
  *
  * Not modeled: a sender that is stopped during a write while the receiver's port closes,
- * which waits for a second (near_rx_share_stop()).
+ * which waits for a second (near_rx_coop_stop()).
  */
 #define ROUNDS 2
 #define STEPS 3
@@ -168,7 +168,7 @@ proctype receiver()
 			:: n < STEPS -> bad = true; break	/* the read fails */
 			fi
 		od;
-		/* near_share_end() */
+		/* near_coop_end() */
 #ifdef END_PLAIN
 		claimed = HIGH(LOAD(RECEIVER, CLAIMS));
 		release(RECEIVER, CLAIMS, 0);

@@ -13,22 +13,22 @@
 
 /* The sender's side. */
 
-bool near_tx_offer(struct near_port *port, struct near_tx_op *op,
-		   const struct near_slot *slot)
+bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
+			  const struct near_slot *slot)
 {
-	uint64_t len = __atomic_load_n(&slot->share.len, __ATOMIC_RELAXED);
-	uint32_t step = near_share_step(len);
+	uint64_t len = __atomic_load_n(&slot->coop.len, __ATOMIC_RELAXED);
+	uint32_t step = near_coop_step(len);
 
 	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 ||
 	    len > op->len || !step || op->peer->far)
 		return false;
-	op->there = slot->share.addr;
-	op->round = slot->share.round;
+	op->there = slot->coop.addr;
+	op->round = slot->coop.round;
 	op->step = step;
-	op->steps = near_share_steps(len, step);
+	op->steps = near_coop_steps(len, step);
 	op->wrote = 0;
 	op->shared = len;
-	op->state = NEAR_TX_SHARE;
+	op->state = NEAR_TX_COOP;
 	near_port_work(port, &port->sending, &op->link);
 	return true;
 }
@@ -52,44 +52,43 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 }
 
 /* Whatever is left over of a step that fails is the receiver's. */
-void near_tx_share(struct near_port *port, struct near_tx_op *op,
-		   size_t *budget)
+void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
 	bool good = ctl;
 	int32_t n = 0;
 
 	while (good && *budget) {
-		n = near_share_claim(ctl, op->round, op->steps, true);
+		n = near_coop_take(ctl, op->round, op->steps, true);
 		if (n < 0)
 			break;
 		good = near_tx_push(port, op, op->steps - 1 - n, budget);
 		op->wrote += good;
-		near_share_wrote(ctl, op->round, op->wrote, !good);
+		near_coop_wrote(ctl, op->round, op->wrote, !good);
 	}
 	if (!good || n < 0)
-		near_tx_share_over(op);
+		near_tx_coop_over(op);
 }
 
 /* The receiver's. */
 
-static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
+static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
 
 	if (!slot)
 		return false;
-	op->step = near_share_step(op->len);
-	op->steps = near_share_steps(op->len, op->step);
+	op->step = near_coop_step(op->len);
+	op->steps = near_coop_steps(op->len, op->step);
 	if (!++op->peer->round)		/* 0 is no round */
 		op->peer->round++;
-	near_share_begin(op->peer->lane->rx.ctl, op->peer->round);
-	slot->share.id = op->rndv.id;
-	slot->share.len = op->len;
-	slot->share.addr = (uint64_t)(uintptr_t)op->iov[0].iov_base;
-	slot->share.round = op->peer->round;
-	near_control_send(port, op->peer, slot, NEAR_KIND_SHARE, 0);
-	op->state = NEAR_RX_SHARE;
+	near_coop_begin(op->peer->lane->rx.ctl, op->peer->round);
+	slot->coop.id = op->rndv.id;
+	slot->coop.len = op->len;
+	slot->coop.addr = (uint64_t)(uintptr_t)op->iov[0].iov_base;
+	slot->coop.round = op->peer->round;
+	near_control_send(port, op->peer, slot, NEAR_KIND_COOP, 0);
+	op->state = NEAR_RX_COOP;
 	return true;
 }
 
@@ -98,46 +97,46 @@ static bool near_rx_offer(struct near_port *port, struct near_rx_op *op)
  * Ends the claims. A faulty sender may claim more steps than are left; the
  * receiver reads each of its own steps once.
  */
-static void near_rx_share_end(struct near_rx_op *op)
+static void near_rx_coop_end(struct near_rx_op *op)
 {
 	uint32_t left = op->steps -
 			(uint32_t)((op->done + op->step - 1) / op->step);
 
-	op->claimed = near_share_end(op->peer->lane->rx.ctl);
+	op->claimed = near_coop_end(op->peer->lane->rx.ctl);
 	if (op->claimed > left)
 		op->claimed = left;
-	op->state = NEAR_RX_SHARED;
+	op->state = NEAR_RX_COOP_RUNNING;
 }
 
-static void near_rx_share_steps(struct near_rx_op *op, size_t *budget)
+static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->lane->rx.ctl;
 	int32_t n = 0;
 
 	while (*budget) {
-		n = near_share_claim(ctl, op->peer->round, op->steps, false);
+		n = near_coop_take(ctl, op->peer->round, op->steps, false);
 		if (n < 0)
 			break;
 		*budget -= op->step < *budget ? op->step : *budget;
 		op->failed = !near_rx_pull(op, op->step);
 		if (op->failed) {
-			near_rx_share_end(op);
+			near_rx_coop_end(op);
 			return;
 		}
 	}
 	if (n < 0)
-		near_rx_share_end(op);
+		near_rx_coop_end(op);
 }
 
 /* The sender is done. What it has not written is left for us to read. */
-static void near_rx_share_over(struct near_port *port, struct near_rx_op *op,
-			       uint32_t wrote)
+static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
+			      uint32_t wrote)
 {
 	size_t by_us = (size_t)(op->steps - wrote) * op->step;
 
-	near_rx_share_next(port, op->peer);
+	near_rx_coop_next(port, op->peer);
 	if (wrote < op->claimed)
-		op->peer->shares = false;
+		op->peer->coop = false;
 	if (op->failed) {
 		near_rx_pull_failed(op);
 		return;
@@ -146,36 +145,37 @@ static void near_rx_share_over(struct near_port *port, struct near_rx_op *op,
 	op->state = NEAR_RX_READ;
 }
 
-void near_rx_share(struct near_port *port, struct near_rx_op *op,
-		   size_t *budget)
+void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 {
 	uint32_t wrote = 0;
 
-	if (op->state == NEAR_RX_OFFER && !near_rx_offer(port, op))
+	if (op->state == NEAR_RX_COOP_PENDING &&
+	    !near_rx_coop_request(port, op))
 		return;
-	if (op->state == NEAR_RX_SHARE)
-		near_rx_share_steps(op, budget);
-	if (op->state == NEAR_RX_SHARED &&
-	    (!op->claimed || near_share_over(op->peer->lane->rx.ctl,
-					     op->peer->round, op->claimed,
-					     &wrote)))
-		near_rx_share_over(port, op, wrote);
+	if (op->state == NEAR_RX_COOP)
+		near_rx_coop_steps(op, budget);
+	if (op->state == NEAR_RX_COOP_RUNNING &&
+	    (!op->claimed ||
+	     near_coop_over(op->peer->lane->rx.ctl, op->peer->round,
+			    op->claimed, &wrote)))
+		near_rx_coop_over(port, op, wrote);
 }
 
 /*
  * A sender may be about to write: it has a step's time, and a second if it is
  * not running. Whoever is stopped in between for longer writes later.
  */
-static void near_rx_share_stop(struct near_port *port, struct near_rx_op *op)
+static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {
 	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
 	uint32_t wrote;
 
-	if (op->state == NEAR_RX_SHARE)
-		near_rx_share_end(op);
+	if (op->state == NEAR_RX_COOP)
+		near_rx_coop_end(op);
 	while (op->claimed && near_peer_alive(port, op->peer) &&
-	       !near_share_over(op->peer->lane->rx.ctl, op->peer->round,
-				op->claimed, &wrote) && duo_now_ms() < end_ms)
+	       !near_coop_over(op->peer->lane->rx.ctl, op->peer->round,
+			       op->claimed, &wrote) &&
+	       duo_now_ms() < end_ms)
 		sched_yield();
 }
 
@@ -185,6 +185,7 @@ void near_ops_stop(struct near_port *port)
 	uint32_t at = 0;
 
 	while ((op = near_pool_next(&port->rx_ops, &at)))
-		if (op->state == NEAR_RX_SHARE || op->state == NEAR_RX_SHARED)
-			near_rx_share_stop(port, op);
+		if (op->state == NEAR_RX_COOP ||
+		    op->state == NEAR_RX_COOP_RUNNING)
+			near_rx_coop_stop(port, op);
 }
