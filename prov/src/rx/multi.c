@@ -80,8 +80,8 @@ void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	duo_multi_end(rx);
 }
 
-struct duo_rx *duo_multi_piece(struct duo_rx *owner, void *buf, size_t len,
-			       void *desc)
+struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
+			     void *desc)
 {
 	const struct iovec iov = { buf, len };
 	struct duo_ep *ep = owner->ep;
@@ -124,7 +124,7 @@ static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 	if (!owner->open)
 		return NULL;
 	if (duo_multi_room(rx->ep, left))
-		rest = duo_multi_piece(owner, buf + len, left, rx->desc);
+		rest = duo_multi_sub(owner, buf + len, left, rx->desc);
 	if (rest)
 		rest->seq = rx->seq;
 	else

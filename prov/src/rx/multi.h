@@ -57,8 +57,8 @@ void duo_multi_abort(struct duo_rx *rx);
 /* Between the two files. */
 bool duo_multi_room(const struct duo_ep *ep, size_t left);
 /* A piece of the buffer, in no queue; NULL: too many receives. */
-struct duo_rx *duo_multi_piece(struct duo_rx *owner, void *buf, size_t len,
-			       void *desc);
+struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
+			     void *desc);
 /* No message goes into the buffer any more. */
 void duo_multi_close(struct duo_rx *owner);
 /* Tells the application that the buffer, closed, is its own again. */

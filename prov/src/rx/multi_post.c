@@ -154,8 +154,8 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 	owner = duo_multi_owner(ep, recv);
 	if (!owner)
 		return -FI_EAGAIN;
-	rx = duo_multi_piece(owner, recv->iov->iov_base, recv->iov->iov_len,
-			     recv->desc ? recv->desc[0] : NULL);
+	rx = duo_multi_sub(owner, recv->iov->iov_base, recv->iov->iov_len,
+			   recv->desc ? recv->desc[0] : NULL);
 	if (!rx)
 		return duo_multi_refused(owner, false, -FI_EAGAIN);
 	ret = duo_multi_start_all(rx, &started);

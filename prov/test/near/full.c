@@ -96,7 +96,7 @@ UNIT_LOOP(answers_wait, 0, 2)
 }
 
 /* Our pieces to it wait. */
-UNIT_TEST(pieces_wait)
+UNIT_TEST(fragments_wait)
 {
 	uint32_t i, n, sent;
 

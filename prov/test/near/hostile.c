@@ -69,7 +69,7 @@ static const struct {
 	{"acknowledged", NEAR_KIND_ACK, 0, {.ack = {.id = 1ull << 32}}},
 	{"asked for", NEAR_KIND_CTS, 0, {.cts = {.id = 1ull << 32}}},
 	{"shared", NEAR_KIND_COOP, 0, {.coop = {.id = 1ull << 32}}},
-	{"a piece", NEAR_KIND_PIECE, 0, {.piece = {.answer = 7, .len = 64}}},
+	{"a piece", NEAR_KIND_FRAG, 0, {.frag = {.answer = 7, .len = 64}}},
 };
 
 UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
@@ -128,11 +128,11 @@ UNIT_TEST(sends_too_much)
 				   &iov, 1, 50000, room), 0);
 	rig_poll(us, 2);
 	id = ((struct near_pooled *)near_pool_at(&us->port->rx_ops, 0))->use;
-	slot()->piece.answer = id << 32;
-	slot()->piece.len = 1001;
+	slot()->frag.answer = id << 32;
+	slot()->frag.len = 1001;
 	memset(near_tx_data(&bad_to_us->tx, 1001, &end), 0xff, 1001);
 	bad_to_us->tx.dtail = end;
-	publish(NEAR_KIND_PIECE, 0);
+	publish(NEAR_KIND_FRAG, 0);
 	cut_off(2);
 	rig_ended(us, 3, RIG_RECEIVED, ECONNRESET);
 	ck_assert_int_eq(room[0], 0);

@@ -183,7 +183,7 @@ UNIT_TEST(coop_unreadable)
 	near_coop_wrote(rx_op()->peer->lane->rx.ctl, rx_op()->peer->round, 0,
 			true);
 	rig_poll(b, 1);
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_PIECES);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_FRAGS);
 	ends(LARGE);
 }
 
@@ -267,14 +267,14 @@ static void room_once(struct rig *rig)
 }
 
 /* In pieces, too, a message ends with its receiver's acknowledgement. */
-UNIT_TEST(pieces_end)
+UNIT_TEST(fragments_end)
 {
 	enum { LEN = 8192 };
 
 	rig_peer(b, a)->reads = false;
 	begin(LEN, got);
 	rig_poll(b, 1);
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_PIECES);
+	ck_assert_int_eq(rx_op()->state, NEAR_RX_FRAGS);
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->done, LEN);
 	ck_assert_uint_eq(a->count, 0);

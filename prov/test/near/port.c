@@ -28,7 +28,7 @@ static void setup(void)
 	setup_as(false);
 }
 
-static void setup_pieces(void)
+static void setup_frags(void)
 {
 	setup_as(true);
 }
@@ -101,7 +101,7 @@ static void receive(struct rig *rig, const struct rig_event *event, size_t room,
 }
 
 UNIT_CASE("read", setup, rig_close_all);
-UNIT_CASE("pieces", setup_pieces, rig_close_all);
+UNIT_CASE("pieces", setup_frags, rig_close_all);
 
 UNIT_TEST(large)
 {

@@ -118,7 +118,7 @@ UNIT_TEST(by_itself_behind_others)
 }
 
 /* The last pieces of a large message are in the ring: not taken. */
-UNIT_TEST(behind_pieces)
+UNIT_TEST(behind_fragments)
 {
 	static uint8_t large[LONG], got[LONG];
 	const struct iovec iov[2] = { { large, LONG / 2 },

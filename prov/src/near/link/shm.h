@@ -25,7 +25,7 @@ enum near_kind {
 	NEAR_KIND_RTS,		/* payload with the sender */
 	NEAR_KIND_CTS,		/* receiver: send it in pieces */
 	NEAR_KIND_ACK,		/* receiver: I have it */
-	NEAR_KIND_PIECE,	/* payload in the data ring, after a CTS */
+	NEAR_KIND_FRAG,	/* payload in the data ring, after a CTS */
 	NEAR_KIND_COOP,	/* receiver: write a part of it to my memory */
 	NEAR_KIND_MOVE,		/* the ring's last: another size from now on */
 	NEAR_KIND_RMA = 8,	/* one-sided: a request, or a part of one */
@@ -70,7 +70,7 @@ struct near_slot {
 		struct {
 			uint64_t answer;
 			uint32_t len;
-		} piece;
+		} frag;
 		struct {
 			uint64_t id;
 			uint64_t len;		/* so much is wanted */

@@ -38,19 +38,19 @@ static int near_control_answer(struct near_port *port, struct near_lane *lane,
 	return -EPROTO;
 }
 
-static int near_control_piece(struct near_port *port, struct near_lane *lane,
-			      const struct near_slot *slot)
+static int near_control_frag(struct near_port *port, struct near_lane *lane,
+			     const struct near_slot *slot)
 {
 	struct near_rx_op *op = near_rx_find(port, lane->peer,
-					     slot->piece.answer);
-	uint32_t len = __atomic_load_n(&slot->piece.len, __ATOMIC_RELAXED);
+					     slot->frag.answer);
+	uint32_t len = __atomic_load_n(&slot->frag.len, __ATOMIC_RELAXED);
 	const uint8_t *data = near_rx_data(&lane->rx, len);
 
 	if (!op || !data || len > op->len - op->done) {
 		near_lane_broken(port, lane, "fragment length", len);
 		return -EPROTO;
 	}
-	near_rx_piece(port, op, data, len);
+	near_rx_frag(port, op, data, len);
 	return 0;
 }
 
@@ -73,8 +73,8 @@ int near_control(struct near_port *port, struct near_lane *lane,
 	case NEAR_KIND_COOP:
 		return near_control_answer(port, lane, slot,
 					   word >> NEAR_WORD_KIND & 0xf);
-	case NEAR_KIND_PIECE:
-		return near_control_piece(port, lane, slot);
+	case NEAR_KIND_FRAG:
+		return near_control_frag(port, lane, slot);
 	case NEAR_KIND_MOVE:
 		return near_control_move(port, lane, slot);
 	case NEAR_KIND_RMA:
@@ -158,7 +158,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	while ((tx = near_pool_next(&port->tx_ops, &at))) {
 		if (tx->peer != peer)
 			continue;
-		if (tx->state >= NEAR_TX_PIECES)
+		if (tx->state >= NEAR_TX_FRAGS)
 			near_list_remove(&tx->link);
 		near_tx_end(port, tx, err);
 	}
@@ -166,7 +166,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
 		if (rx->peer != peer)
 			continue;
-		if (rx->state != NEAR_RX_PIECES)
+		if (rx->state != NEAR_RX_FRAGS)
 			near_list_remove(&rx->link);
 		near_rx_end(port, rx, err);
 	}

@@ -15,12 +15,12 @@
 #include "near/msg/coop.h"
 
 #define NEAR_STEP (512u << 10)	/* bytes per poll, each way */
-#define NEAR_PIECE (16u << 10)	/* at most in one piece */
+#define NEAR_FRAG (16u << 10)	/* at most in one piece */
 
 enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS sent */
 	NEAR_TX_SENT,		/* all pieces sent: ACK to come */
-	NEAR_TX_PIECES,		/* CTS came: in port->sending */
+	NEAR_TX_FRAGS,		/* CTS came: in port->sending */
 	NEAR_TX_COOP,		/* SHARE came: in port->sending */
 };
 
@@ -47,7 +47,7 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/* In port->receiving but for NEAR_RX_PIECES. */
+/* In port->receiving but for NEAR_RX_FRAGS. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* out of the sender's memory */
 	NEAR_RX_COOP_PENDING,		/* SHARE to be sent; or in near_peer.waiting */
@@ -55,7 +55,7 @@ enum near_rx_state {
 	NEAR_RX_COOP_RUNNING,		/* all is claimed, the sender still writes */
 	NEAR_RX_CTS,		/* to be sent */
 	NEAR_RX_ACK,		/* to be sent */
-	NEAR_RX_PIECES,		/* wait for them */
+	NEAR_RX_FRAGS,		/* wait for them */
 	NEAR_RX_LOST,		/* its sender is about to be found dead */
 };
 
@@ -79,11 +79,11 @@ struct near_rx_op {
 };
 
 /* An eighth of the ring, so that both ends copy at once; in whole lines. */
-static inline size_t near_piece_most(const struct near_tx *tx)
+static inline size_t near_frag_max(const struct near_tx *tx)
 {
 	size_t most = tx->dsize / 8 & ~(size_t)(NEAR_LINE - 1);
 
-	return most < NEAR_PIECE ? most : NEAR_PIECE;
+	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
 /* What the current poll may still read of other's memory. */
@@ -154,8 +154,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /* An id that the peer makes up is found out: returns NULL. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
-void near_rx_piece(struct near_port *port, struct near_rx_op *op,
-		   const void *data, size_t len);
+void near_rx_frag(struct near_port *port, struct near_rx_op *op,
+		  const void *data, size_t len);
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /* large_share.c: near_messages.stop() */

@@ -148,8 +148,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 {
 	struct near_rx_op *op = near_pool_find(&port->rx_ops, id);
 
-	return op && op->peer == peer && op->state == NEAR_RX_PIECES ?
-		op : NULL;
+	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
 /* All that is wanted is here: the owner first, then the sender. */
@@ -228,14 +227,14 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 	slot->cts.id = op->rndv.id;
 	slot->cts.answer = near_pool_id(op);
 	slot->cts.len = op->len;
-	op->state = NEAR_RX_PIECES;
+	op->state = NEAR_RX_FRAGS;
 	near_list_remove(&op->link);
 	near_control_send(port, op->peer, slot, NEAR_KIND_CTS, 0);
 	return true;
 }
 
-void near_rx_piece(struct near_port *port, struct near_rx_op *op,
-		   const void *data, size_t len)
+void near_rx_frag(struct near_port *port, struct near_rx_op *op,
+		  const void *data, size_t len)
 {
 	near_iov_in(op->iov, op->done, data, len);
 	op->done += len;

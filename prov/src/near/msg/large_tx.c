@@ -129,7 +129,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 
 	if (op->state == NEAR_TX_SENT || len > op->len)
 		return false;
-	op->state = NEAR_TX_PIECES;
+	op->state = NEAR_TX_FRAGS;
 	op->answer = slot->cts.answer;
 	op->len = len;
 	near_port_work(port, &port->sending, &op->link);
@@ -143,7 +143,7 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 	uint64_t id = __atomic_load_n(&slot->ack.id, __ATOMIC_RELAXED);
 	struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
 
-	if (!op || op->peer != peer || op->state == NEAR_TX_PIECES)
+	if (!op || op->peer != peer || op->state == NEAR_TX_FRAGS)
 		return false;
 	if (kind == NEAR_KIND_COOP)
 		return near_tx_coop_offered(port, op, slot);
@@ -172,10 +172,10 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /* One piece; false: there is no room for it. */
-static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
+static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 {
 	struct near_tx *tx = &op->peer->tx;
-	size_t len = op->len - op->done, most = near_piece_most(tx);
+	size_t len = op->len - op->done, most = near_frag_max(tx);
 	struct near_slot *slot;
 	uint64_t end;
 	uint8_t *data;
@@ -191,22 +191,22 @@ static bool near_tx_piece(struct near_port *port, struct near_tx_op *op)
 	near_iov_out(data, op->iov, op->done, len);
 	op->done += len;
 	tx->dtail = end;
-	slot->piece.answer = op->answer;
-	slot->piece.len = (uint32_t)len;
+	slot->frag.answer = op->answer;
+	slot->frag.len = (uint32_t)len;
 	/* bytes of a message: who waits for messages waits for it */
-	near_tx_publish(tx, slot, near_word(NEAR_KIND_PIECE, 0, 0, 0));
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
 /* All of them are in the ring: the receiver's ACK ends the message. */
-static bool near_tx_pieces(struct near_port *port, struct near_tx_op *op,
-			   size_t *budget)
+static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
+			  size_t *budget)
 {
 	size_t stop = op->done + *budget, from = op->done;
 
 	while (op->done < op->len && op->done < stop)
-		if (!near_tx_piece(port, op))
+		if (!near_tx_frag(port, op))
 			break;
 	from = op->done - from;
 	*budget -= from < *budget ? from : *budget;
@@ -222,8 +222,8 @@ bool near_tx_step(struct near_port *port, struct near_link *link,
 {
 	struct near_tx_op *op = near_container(link, struct near_tx_op, link);
 
-	if (op->state == NEAR_TX_PIECES)
-		return near_tx_pieces(port, op, budget);
+	if (op->state == NEAR_TX_FRAGS)
+		return near_tx_frags(port, op, budget);
 	near_tx_coop(port, op, budget);
 	return op->state != NEAR_TX_COOP;
 }

@@ -72,7 +72,7 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 	if (args->verb == NEAR_WRITE && !(args->flags & NEAR_RMA_COPY))
 		most = NEAR_DELEG_WRITE;
 	return args->len && args->len <= most &&
-	       args->len <= near_piece_most(&at->peer->tx);
+	       args->len <= near_frag_max(&at->peer->tx);
 }
 
 /* Nothing but offers is before it, so that those may be withdrawn in order. */

@@ -119,7 +119,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 static size_t near_rma_part_len(const struct near_rma_op *op)
 {
 	size_t left = op->args.len - op->sent;
-	size_t most = near_piece_most(&op->to->peer->tx);
+	size_t most = near_frag_max(&op->to->peer->tx);
 
 	if (op->args.verb == NEAR_READ)
 		return left;

@@ -405,8 +405,8 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
 		most = at->peer->tx.dsize / 8;
-		if (most > NEAR_PIECE)
-			most = NEAR_PIECE;
+		if (most > NEAR_FRAG)
+			most = NEAR_FRAG;
 		/* none while we have no ring: answering opens it */
 		if (!near_rma_answer(port, at, reply, memory + reply->offset,
 				     len < most ? len : most))

@@ -39,7 +39,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	near->ep = ep;
 	near_pool_init(&near->sends, sizeof(struct duo_near_sending),
 		       NEAR_POOL_UNLIMITED);
-	TAILQ_INIT(&near->pieces);
+	TAILQ_INIT(&near->frags);
 	duo_blocks_init(&near->blocks, DUO_BLOCKS_KEEP);
 	near->fid.fid.fclass = FI_CLASS_EP;
 	return near;

@@ -37,7 +37,7 @@ struct duo_near {
 	struct near_pool sends;
 	struct duo_blocks blocks;
 	/* of multi-receive buffers, on their way in; a peer's end in order */
-	struct duo_rx_list pieces;
+	struct duo_rx_list frags;
 	bool onesided;			/* RMA and atomics too: onesided.h */
 	bool direct;			/* ours as well: tx/onesided.c */
 	bool unordered;			/* it was told that one is the core's */

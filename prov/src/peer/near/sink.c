@@ -66,7 +66,7 @@ static void duo_near_begin(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
 	if (rx->multi)
-		TAILQ_INSERT_TAIL(&rx->ep->near->pieces, rx, link);
+		TAILQ_INSERT_TAIL(&rx->ep->near->frags, rx, link);
 }
 
 /*
@@ -75,7 +75,7 @@ static void duo_near_begin(struct duo_rx *rx)
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
-	struct duo_rx_list *pieces = &rx->ep->near->pieces;
+	struct duo_rx_list *frags = &rx->ep->near->frags;
 	const struct near_peer *peer = rx->arrival.peer;
 	struct duo_rx *next;
 
@@ -85,13 +85,13 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 	rx->arrival.ended = true;
 	rx->arrival.err = err;
-	for (rx = TAILQ_FIRST(pieces); rx; rx = next) {
+	for (rx = TAILQ_FIRST(frags); rx; rx = next) {
 		next = TAILQ_NEXT(rx, link);
 		if (rx->arrival.peer != peer)
 			continue;
 		if (!rx->arrival.ended)
 			break;
-		TAILQ_REMOVE(pieces, rx, link);
+		TAILQ_REMOVE(frags, rx, link);
 		duo_near_report(rx, rx->arrival.err);
 	}
 }
