@@ -198,22 +198,22 @@ UNIT_TEST(full_ring)
 }
 
 /* Nor while another size of the ring is wanted, which b would have to give. */
-UNIT_TEST(while_it_moves)
+UNIT_TEST(while_it_resizes)
 {
 	uint32_t i, n = fill();
 
-	for (; !(to_b->tx.gated & NEAR_GATE_MOVE); n += fill())
+	for (; !(to_b->tx.gated & NEAR_GATE_RESIZE); n += fill())
 		side_until(n, true);
 	ck_assert_uint_gt(to_b->rma->delegs, 0);
 	side_until(n, false);
-	ck_assert(to_b->tx.gated & NEAR_GATE_MOVE);
-	ck_assert_uint_eq(to_b->move.count, 0);
+	ck_assert(to_b->tx.gated & NEAR_GATE_RESIZE);
+	ck_assert_uint_eq(to_b->resize.count, 0);
 	for (i = 0; i < 1000 && rig_send(a.rig, to_b, 1, local, 8); i++) {
 		rig_poll(b.rig, 1);
 		rig_poll(a.rig, 1);
 	}
 	rig_until(b.rig, a.rig, 1);
-	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->resize.count, 1);
 	ck_assert_uint_eq(a.done, n);
 }
 
@@ -337,7 +337,7 @@ UNIT_TEST(peer_goes)
 }
 
 /* It wants a slot too, when the look at all peers is due in the midst of it. */
-UNIT_TEST(ring_moves_meanwhile)
+UNIT_TEST(ring_resizes_meanwhile)
 {
 	struct near_lane *lane;
 	uint64_t tail;
@@ -347,19 +347,19 @@ UNIT_TEST(ring_moves_meanwhile)
 	rig_until(b.rig, a.rig, 1);
 	lane = rig_lane(b.rig, a.rig);
 	lane->gives = true;
-	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	a.rig->port->checked_ms = 0;
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 2000, NEAR_RMA_DATA),
 			 NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail + 1);
-	ck_assert(!to_b->move.posted);
-	for (i = 0; i < 10000 && !to_b->move.count; i++) {
+	ck_assert(!to_b->resize.posted);
+	for (i = 0; i < 10000 && !to_b->resize.count; i++) {
 		rig_poll(a.rig, 10);
 		rig_poll(b.rig, 10);
 		usleep(100);
 	}
-	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->resize.count, 1);
 	ck_assert_uint_eq(b.events, 1);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
 	rig_until(b.rig, a.rig, 2);
@@ -405,12 +405,12 @@ UNIT_TEST(none_in_what_was_given_back)
 	lane->silent = UINT8_MAX;
 	lane->seen = lane->rx.head;
 	lane->gives = true;
-	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_woken(a.rig->port);
-	ck_assert(to_b->move.posted);
+	ck_assert(to_b->resize.posted);
 	rig_poll(b.rig, 1);
 	near_woken(a.rig->port);
-	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->resize.count, 1);
 	ck_assert_uint_eq(lane->tier, 0);
 	ck_assert_int_eq(fstat(b.rig->port->fd, &before), 0);
 	a.rig->port->onesided->stop(a.rig->port);

@@ -216,21 +216,21 @@ UNIT_LOOP(claim_of_no_size, 0, 4)
 }
 
 /* Asks for more than there is, and again before it has heard. */
-UNIT_TEST(moves_without_end)
+UNIT_TEST(resizes_without_end)
 {
 	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
 	uint32_t i;
 
 	for (i = 0; i < 1000; i++) {
-		slot()->move.more = more[i % 5];
-		publish(NEAR_KIND_MOVE, 0);
+		slot()->resize.more = more[i % 5];
+		publish(NEAR_KIND_RESIZE, 0);
 		rig_poll(us, 1);
 		near_tx_init(&bad_to_us->tx, bad_to_us->tx.ctl,
 			     &(struct near_place) {
 			.slots = us->port->lane[0]->rx.mask + 1,
 			.data = us->port->lane[0]->rx.dsize });
 	}
-	ck_assert_uint_eq(rig_lane(us, bad)->moves, 1000);
+	ck_assert_uint_eq(rig_lane(us, bad)->resizes, 1000);
 	ck_assert_uint_lt(rig_lane(us, bad)->tier, NEAR_TIERS);
 	ck_assert_uint_lt(us->port->room.extra, us->port->room.budget);
 	ck_assert_int_eq(us->warnings, 0);
@@ -245,14 +245,14 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
 	struct near_ctl *ctl = bad_to_us->tx.ctl;
 
-	near_tx_gate(&bad_to_us->tx, NEAR_GATE_MOVE);
+	near_tx_gate(&bad_to_us->tx, NEAR_GATE_RESIZE);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
-	ck_assert(bad_to_us->move.posted);
+	ck_assert(bad_to_us->resize.posted);
 	/* of another move: it is none to this one */
-	ctl->size = 7u << NEAR_SIZE_MOVES | 1;
+	ctl->size = 7u << NEAR_SIZE_RESIZES | 1;
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(!bad_to_us->dying);
-	ctl->size = 1u << NEAR_SIZE_MOVES | size[_i];
+	ctl->size = 1u << NEAR_SIZE_RESIZES | size[_i];
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(bad_to_us->dying);
 	ck_assert_int_eq(bad->warnings, 1);
@@ -272,7 +272,7 @@ UNIT_LOOP(advertised_size_of_none, 0, 2)
 
 	us->port->region->adv = adv[_i];
 	ck_assert_int_eq(rig_send(other, peer, 3, big, 8), 0);
-	ck_assert_uint_eq(peer->move.tier, 0);
+	ck_assert_uint_eq(peer->resize.tier, 0);
 	rig_until(us, NULL, 3);
 	ck_assert_uint_eq(us->event[2].msg.tag, 3);
 }
@@ -317,11 +317,11 @@ UNIT_TEST(shrinks_without_end)
 	uint32_t sent = 0, i;
 
 	for (i = 0; i < 3000; i++) {
-		bad_to_us->tx.ctl->move = 1;
+		bad_to_us->tx.ctl->resize = 1;
 		sent += !rig_send(bad, bad_to_us, sent, big, 8);
 		rig_poll(us, 1);
 	}
-	ck_assert_uint_ge(bad_to_us->move.count, 2);
+	ck_assert_uint_ge(bad_to_us->resize.count, 2);
 	ck_assert_uint_eq(us->count, 2 + sent);
 	for (i = 0; i < sent; i++)
 		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);

@@ -127,8 +127,8 @@ UNIT_TEST(none_left_to_grow)
 		rig_until(b, NULL, sent);
 		rig_poll(b, 1);
 	}
-	ck_assert_uint_ge(to_b->move.count, 1);
-	ck_assert_uint_eq(to_b->move.tier, 0);
+	ck_assert_uint_ge(to_b->resize.count, 1);
+	ck_assert_uint_eq(to_b->resize.tier, 0);
 	ck_assert_uint_eq(b->event[999].msg.tag, 999);
 	ck_assert_uint_eq(rig_taken(b), before);
 }
@@ -264,12 +264,12 @@ UNIT_LOOP(locked, 0, 2)
 		rig_until(us, NULL, i + 1);
 	}
 	to_us = rig_peer(other[0], us);
-	for (i = 0; i < 100 && !to_us->move.count; i++) {
+	for (i = 0; i < 100 && !to_us->resize.count; i++) {
 		rig_overfill(other[0], to_us, 2);
 		us->count = 0;
 		rig_poll(us, 100);
 	}
-	ck_assert_uint_eq(to_us->move.count, 1);
+	ck_assert_uint_eq(to_us->resize.count, 1);
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");

@@ -35,9 +35,9 @@ static void large(struct rig *a, struct near_peer *to_b, struct rig *b)
 /* Found full again and again, until it has moved. */
 static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 {
-	uint32_t moves = to_b->move.count, round;
+	uint32_t resizes = to_b->resize.count, round;
 
-	for (round = 0; to_b->move.count == moves && round < 100; round++) {
+	for (round = 0; to_b->resize.count == resizes && round < 100; round++) {
 		b->count = a->count = 0;
 		rig_overfill(a, to_b, 1);
 		rig_poll(b, 100);
@@ -77,12 +77,12 @@ UNIT_LOOP(talk, 0, 3)
 		ck_assert_uint_ge(len, 1024);
 		b->count = a->count = 0;
 		large(a, to_b, b);
-		tier = to_b->move.tier;
+		tier = to_b->resize.tier;
 		ck_assert_uint_eq(rig_pages(b), near_tier_pages(tier));
 		if (tier == NEAR_TIERS - 1)
 			break;
 		grow(a, to_b, b);
-		ck_assert_uint_gt(to_b->move.tier, tier);
+		ck_assert_uint_gt(to_b->resize.tier, tier);
 	}
 	b->count = 0;
 	rig_close(a);

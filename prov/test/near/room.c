@@ -40,7 +40,7 @@ UNIT_TEST(known)
 	rig_until(us, NULL, MANY);
 	for (i = 0; i < MANY; i++) {
 		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, 4096));
-		ck_assert_uint_eq(to_us[i]->move.tier, near_tier_fit(4));
+		ck_assert_uint_eq(to_us[i]->resize.tier, near_tier_fit(4));
 	}
 	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 	ck_assert_uint_le(rig_taken(us) + NEAR_PAGE, 1 << 20);
@@ -101,12 +101,12 @@ UNIT_TEST(shared)
 		send_long(talker[i], to_us[i], us);
 		ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE + MANY);
 	}
-	ck_assert_uint_gt(to_us[0]->move.tier, share);
+	ck_assert_uint_gt(to_us[0]->resize.tier, share);
 	for (round = 0; round < 10000 && even < MANY; round++) {
 		even = 0;
 		for (i = 0; i < MANY; i++) {
 			send_long(talker[i], to_us[i], us);
-			even += to_us[i]->move.tier == share;
+			even += to_us[i]->resize.tier == share;
 		}
 	}
 	ck_assert_uint_eq(even, MANY);
@@ -128,15 +128,15 @@ UNIT_TEST(idle)
 		to_us[i] = rig_peer(talker[i], us);
 		send_long(talker[i], to_us[i], us);
 	}
-	ck_assert_uint_gt(to_us[0]->move.tier, share);
+	ck_assert_uint_gt(to_us[0]->resize.tier, share);
 	/* who was refused asks again later than there is room */
-	while (to_us[MANY - 1]->move.tier < share) {
+	while (to_us[MANY - 1]->resize.tier < share) {
 		for (i = 0; i < MANY; i++)
 			rig_poll(talker[i], NEAR_TICK_POLLS);
 		/* only the last is not satisfied */
 		send_long(talker[MANY - 1], to_us[MANY - 1], us);
 	}
-	ck_assert_uint_eq(to_us[MANY - 1]->move.tier, share);
+	ck_assert_uint_eq(to_us[MANY - 1]->resize.tier, share);
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
@@ -159,7 +159,7 @@ static struct rig *all_even(void)
 	/* the last got less at first: others might have come */
 	for (i = 0; i < MANY; i++) {
 		send_long(talker[i], to_us[i], us);
-		ck_assert_uint_eq(to_us[i]->move.tier, near_tier_fit(4));
+		ck_assert_uint_eq(to_us[i]->resize.tier, near_tier_fit(4));
 	}
 	return us;
 }
@@ -189,7 +189,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 	uint32_t i, n = 0;
 
 	for (i = first; i < MANY; i++)
-		n += to_us[i]->move.tier != tier;
+		n += to_us[i]->resize.tier != tier;
 	return n;
 }
 
@@ -200,10 +200,10 @@ static void look(struct rig *us)
 
 	near_room_look(us->port);
 	for (i = 0; i < MANY; i++)
-		near_move_look(talker[i]->port, to_us[i]);
+		near_resize_check(talker[i]->port, to_us[i]);
 	poll_us(us);
 	for (i = 0; i < MANY; i++)
-		near_move_look(talker[i]->port, to_us[i]);
+		near_resize_check(talker[i]->port, to_us[i]);
 }
 
 /*
@@ -216,7 +216,7 @@ UNIT_TEST(silent)
 	struct rig *us = all_even();
 
 	by_hand = true;
-	while (to_us[0]->move.tier < most || to_us[1]->move.tier < most) {
+	while (to_us[0]->resize.tier < most || to_us[1]->resize.tier < most) {
 		ck_assert_uint_lt(rounds++, ROUNDS);
 		hurry(0, us);
 		hurry(1, us);
@@ -236,11 +236,11 @@ UNIT_TEST(silent)
 UNIT_TEST(seldom)
 {
 	struct rig *us = all_even();
-	uint32_t i, round, moves = 0;
+	uint32_t i, round, resizes = 0;
 
 	by_hand = true;
 	for (i = 1; i < MANY; i++)
-		moves += to_us[i]->move.count;
+		resizes += to_us[i]->resize.count;
 	for (round = 0; round < 30; round++) {
 		hurry(0, us);
 		for (i = 1; i < MANY && round % 3 == 0; i++)
@@ -250,9 +250,9 @@ UNIT_TEST(seldom)
 	ck_assert(rig_lane(us, talker[0])->lacks);
 	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
 	for (i = 1; i < MANY; i++)
-		moves -= to_us[i]->move.count;
-	ck_assert_uint_eq(moves, 0);
-	ck_assert_uint_le(to_us[0]->move.count, 8);
+		resizes -= to_us[i]->resize.count;
+	ck_assert_uint_eq(resizes, 0);
+	ck_assert_uint_le(to_us[0]->resize.count, 8);
 	all_close(us);
 }
 
@@ -277,7 +277,7 @@ UNIT_TEST(enough)
 	}
 	rig_lane(us, talker[1])->lacks = true;
 	near_room_look(us->port);
-	ck_assert_uint_eq(rig_lane(us, talker[1])->rx.ctl->move, 1);
-	ck_assert_uint_eq(first->rx.ctl->move, 0);
+	ck_assert_uint_eq(rig_lane(us, talker[1])->rx.ctl->resize, 1);
+	ck_assert_uint_eq(first->rx.ctl->resize, 0);
 	ck_assert(!first->gives);
 }

@@ -130,7 +130,7 @@ UNIT_TEST(not_into_a_full_ring)
 		ck_assert_uint_lt(++n, 100);
 	} while (sends(1, big, LEN));
 	ck_assert_uint_gt(n, 2);
-	ck_assert_uint_eq(peer[1]->move.full, 0);
+	ck_assert_uint_eq(peer[1]->resize.full, 0);
 	for (i = 1; i < n; i++)
 		arrives(1, RIG_MSG);
 	arrives(1, RIG_RNDV);
@@ -145,13 +145,13 @@ UNIT_TEST(grows)
 
 	ck_assert(!sends(0, big, LEN));
 	ck_assert(!sends(1, big, LEN));
-	tier = peer[1]->move.tier;
+	tier = peer[1]->resize.tier;
 	arrives(0, RIG_RNDV);
 	arrives(1, RIG_RNDV);
 	ck_assert(!sends(0, big, LEN));
 	ck_assert(sends(1, big, LEN));
-	ck_assert_uint_gt(peer[1]->move.tier, tier);
-	ck_assert_uint_eq(peer[0]->move.tier, tier);
+	ck_assert_uint_gt(peer[1]->resize.tier, tier);
+	ck_assert_uint_eq(peer[0]->resize.tier, tier);
 	arrives(0, RIG_RNDV);
 	arrives(1, RIG_MSG);
 }

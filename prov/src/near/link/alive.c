@@ -318,7 +318,7 @@ static void near_port_look(struct near_port *port, bool all)
 }
 
 /* Rings of ours, with others, that are to change their size. */
-static void near_port_moves(struct near_port *port)
+static void near_port_resizes(struct near_port *port)
 {
 	struct near_link *link;
 	struct near_peer *peer;
@@ -326,7 +326,7 @@ static void near_port_moves(struct near_port *port)
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
 		if (peer->region && !peer->dying)
-			near_move_look(port, peer);
+			near_resize_check(port, peer);
 	}
 }
 
@@ -394,7 +394,7 @@ void near_port_tick(struct near_port *port)
 	}
 	near_port_check(port, now);
 	if (near_unlikely(port->rings_due)) {
-		near_port_moves(port);
+		near_port_resizes(port);
 		near_room_look(port);
 		near_rings_look(port);
 	}
@@ -444,7 +444,7 @@ bool near_woken(struct near_port *port)
 	if (all)
 		port->looked_ms = now;
 	near_port_look(port, all);
-	near_port_moves(port);
+	near_port_resizes(port);
 	if (port->dying)
 		near_port_reap(port);
 	return rung;

@@ -289,8 +289,8 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 		peer->tx.fence = NEAR_FENCE_YET;
 	peer->index = index;
 	peer->ring_size = place.span;
-	near_move_init(&peer->move, (uint8_t)place.tier,
-		       (uint8_t)near_tier_most(growing, index));
+	near_resize_init(&peer->resize, (uint8_t)place.tier,
+			 (uint8_t)near_tier_most(growing, index));
 	peer->told = false;
 	peer->region = region;
 	peer->state = NEAR_PEER_OPEN;

@@ -9,7 +9,7 @@
 #define NEAR_LINK_PORT_H
 
 #include "near/link/list.h"
-#include "near/link/move.h"
+#include "near/link/resize.h"
 #include "near/link/pool.h"
 #include "near/link/region.h"
 #include "near/link/ring.h"
@@ -52,7 +52,7 @@ struct near_peer {
 	bool coop;		/* and it can write to ours */
 	uint32_t index;		/* of our ring there */
 	size_t ring_size;
-	struct near_move move;
+	struct near_resize resize;
 	bool told;		/* why it cannot be connected to */
 	struct near_region *region;
 	int pidfd;		/* -1: none */
@@ -87,7 +87,7 @@ struct near_lane {
 	uint32_t idle;		/* sweeps without a message */
 	bool broken;		/* nothing in it is believed any more */
 	uint8_t tier;		/* the ring's size */
-	uint32_t moves;		/* of sizes */
+	uint32_t resizes;		/* of sizes */
 	/* link/room.c: */
 	bool gives;		/* it is asked to give back */
 	bool lacks;		/* it has asked for more than there was */
@@ -119,7 +119,7 @@ struct near_onesided {
 			const struct near_slot *slot);
 	int (*work)(struct near_port *port, bool *waits);
 	/* Instead, where all only waits: what the watched word tells. */
-	int (*moved)(struct near_port *port);
+	int (*resized)(struct near_port *port);
 	/* Ends what a dying peer has done; false: the sink has no room. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
 	/* All that is under way with the peer ends. */

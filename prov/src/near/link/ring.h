@@ -94,7 +94,7 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /* near_tx.gated */
 #define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() is let through */
-#define NEAR_GATE_MOVE 2u	/* nothing is: link/move.c */
+#define NEAR_GATE_RESIZE 2u	/* nothing is: link/resize.c */
 #define NEAR_GATE_DYING 4u	/* nothing is, nor ever will be */
 
 /* Looks at the consumer's head. Whether a slot is free, and not gated. */

@@ -194,7 +194,7 @@ static uint32_t near_lane_balance(struct near_lane *lane, uint32_t keep,
 		free -= need;
 	else
 		return free;
-	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	return free;
 }
 
@@ -232,8 +232,8 @@ void near_room_look(struct near_port *port)
 }
 
 /* The memory between the two sizes; false: there is none. */
-static bool near_lane_resize(struct near_port *port,
-			     const struct near_lane *lane, uint32_t tier)
+static bool near_lane_remap(struct near_port *port,
+			    const struct near_lane *lane, uint32_t tier)
 {
 	struct near_place from, to;
 
@@ -249,14 +249,14 @@ static bool near_lane_resize(struct near_port *port,
 	return true;
 }
 
-void near_lane_move(struct near_port *port, struct near_lane *lane,
-		    uint32_t more)
+void near_lane_resize(struct near_port *port, struct near_lane *lane,
+		      uint32_t more)
 {
 	uint32_t tier = near_room_grant(port, lane, more);
 	struct near_ctl *ctl = lane->rx.ctl;
 	struct near_place place;
 
-	if (!near_lane_resize(port, lane, tier))
+	if (!near_lane_remap(port, lane, tier))
 		tier = lane->tier;
 	near_place(port->room.growing, lane->index, tier, &place);
 	near_rx_restart(&lane->rx, &place);
@@ -264,8 +264,9 @@ void near_lane_move(struct near_port *port, struct near_lane *lane,
 	lane->tier = (uint8_t)tier;
 	port->room.extra += near_lane_extra(lane);
 	near_room_advertise(port);
-	__atomic_store_n(&ctl->move, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
 	/* the sender, when it sees this, has a ring of zeros */
-	__atomic_store_n(&ctl->size, ++lane->moves << NEAR_SIZE_MOVES | tier,
+	__atomic_store_n(&ctl->size,
+			 ++lane->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);
 }

@@ -49,7 +49,7 @@ void near_room_look(struct near_port *port);
  * All that came before the MOVE slot was taken: gives the lane a ring of the
  * size that there is room for. more: see near_slot.move; it may be anything.
  */
-void near_lane_move(struct near_port *port, struct near_lane *lane,
-		    uint32_t more);
+void near_lane_resize(struct near_port *port, struct near_lane *lane,
+		      uint32_t more);
 
 #endif /* NEAR_LINK_ROOM_H */

@@ -27,7 +27,7 @@ enum near_kind {
 	NEAR_KIND_ACK,		/* receiver: I have it */
 	NEAR_KIND_FRAG,	/* payload in the data ring, after a CTS */
 	NEAR_KIND_COOP,	/* receiver: write a part of it to my memory */
-	NEAR_KIND_MOVE,		/* the ring's last: another size from now on */
+	NEAR_KIND_RESIZE,		/* the ring's last: another size from now on */
 	NEAR_KIND_RMA = 8,	/* one-sided: a request, or a part of one */
 	NEAR_KIND_ANSWER,	/* to one */
 };
@@ -81,7 +81,7 @@ struct near_slot {
 		struct {
 			/* 0: as the receiver asked; or a message's length */
 			uint32_t more;
-		} move;
+		} resize;
 		struct near_rma_slot {	/* its tag: the address */
 			uint64_t key;
 			uint64_t id;		/* the requester's operation */
@@ -118,7 +118,7 @@ struct near_ctl {
 	/* written by the consumer, seldom; read by the producer when full */
 	uint64_t head;
 	uint64_t dhead;
-	uint32_t move;			/* the producer is to move */
+	uint32_t resize;			/* the producer is to move */
 	uint32_t size;			/* after a move: NEAR_SIZE_* */
 	uint64_t doing;			/* the offer that it is at: rma/delegate.c */
 	/* written by the consumer: the producer is to ring the bell */
@@ -136,7 +136,7 @@ struct near_ctl {
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
 
 /* near_ctl.size: the tier, and how many moves there were, this one included */
-#define NEAR_SIZE_MOVES 8
+#define NEAR_SIZE_RESIZES 8
 #define NEAR_SIZE_TIER 0xffu
 
 enum near_claim_state {

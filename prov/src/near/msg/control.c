@@ -54,11 +54,11 @@ static int near_control_frag(struct near_port *port, struct near_lane *lane,
 	return 0;
 }
 
-static int near_control_move(struct near_port *port, struct near_lane *lane,
-			     const struct near_slot *slot)
+static int near_control_resize(struct near_port *port, struct near_lane *lane,
+			       const struct near_slot *slot)
 {
-	near_lane_move(port, lane, __atomic_load_n(&slot->move.more,
-						   __ATOMIC_RELAXED));
+	near_lane_resize(port, lane,
+			 __atomic_load_n(&slot->resize.more, __ATOMIC_RELAXED));
 	lane->rx.dnext = lane->rx.dhead;
 	return 0;
 }
@@ -75,8 +75,8 @@ int near_control(struct near_port *port, struct near_lane *lane,
 					   word >> NEAR_WORD_KIND & 0xf);
 	case NEAR_KIND_FRAG:
 		return near_control_frag(port, lane, slot);
-	case NEAR_KIND_MOVE:
-		return near_control_move(port, lane, slot);
+	case NEAR_KIND_RESIZE:
+		return near_control_resize(port, lane, slot);
 	case NEAR_KIND_RMA:
 		if (!port->onesided)
 			break;
@@ -122,7 +122,7 @@ int near_work(struct near_port *port)
 
 	if (near_likely(port->work == NEAR_WORK_WAITS &&
 			near_polls_left(port)))
-		return port->onesided->moved(port);
+		return port->onesided->resized(port);
 	n += near_work_list(port, &port->receiving, near_rx_step,
 			    near_read_left(port));
 	n += near_work_list(port, &port->sending, near_tx_step, &sending);

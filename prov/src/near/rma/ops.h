@@ -42,7 +42,7 @@ bool near_rma_told(const struct near_rma_op *op);
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
 	return at->peer->tx.tail |
-	       (uint64_t)at->peer->move.count << NEAR_RMA_MARK_BITS;
+	       (uint64_t)at->peer->resize.count << NEAR_RMA_MARK_BITS;
 }
 
 /* What was at that mark is answered: all before it is taken. */

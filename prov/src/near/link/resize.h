@@ -9,22 +9,22 @@
  * (link/room.h), at the same place, and says so in near_ctl.size. The receiver
  * may ask for it, too (near_ctl.move).
  */
-#ifndef NEAR_LINK_MOVE_H
-#define NEAR_LINK_MOVE_H
+#ifndef NEAR_LINK_RESIZE_H
+#define NEAR_LINK_RESIZE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEAR_MOVE_FULL 4	/* times found full before more is asked for */
+#define NEAR_RESIZE_FULL 4	/* times found full before more is asked for */
 
 struct near_peer;
 struct near_port;
 
-struct near_move {
+struct near_resize {
 	uint64_t full_at;	/* tail when the ring was last found full */
 	uint32_t count;		/* of moves */
 	uint32_t full;		/* times, since the last one */
-	uint32_t patience;	/* so many of them before it asks */
+	uint32_t backoff;	/* so many of them before it asks */
 	uint32_t more;		/* what it asks for: near_slot.move */
 	uint8_t tier;		/* that the ring has */
 	uint8_t most;		/* that it can have */
@@ -32,7 +32,7 @@ struct near_move {
 };
 
 /* Of a ring that is taken in that size. */
-void near_move_init(struct near_move *move, uint8_t tier, uint8_t most);
+void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
  * No room in the ring to peer: -EAGAIN, for now, or -ECONNRESET, for ever. A
@@ -43,9 +43,9 @@ int near_full(struct near_port *port, struct near_peer *peer);
  * Now and then, for a ring that is connected: who sends nothing does not find
  * out by itself that its room is wanted by others.
  */
-void near_move_look(struct near_port *port, struct near_peer *peer);
+void near_resize_check(struct near_port *port, struct near_peer *peer);
 /* A message had to go the large way for want of room, and is sent. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 
-#endif /* NEAR_LINK_MOVE_H */
+#endif /* NEAR_LINK_RESIZE_H */

@@ -55,7 +55,7 @@ UNIT_CASE("move", setup, rig_close_all);
 /* Found full again and again: as much as there is, and no message is lost. */
 UNIT_TEST(full)
 {
-	uint8_t tier = to_b->move.tier;
+	uint8_t tier = to_b->resize.tier;
 	uint32_t most = near_tier_fit(GROWING / NEAR_PAGE);
 	uint64_t tag = 1;
 
@@ -64,8 +64,8 @@ UNIT_TEST(full)
 	while (tag < RIG_EVENTS - 500 && tier < most) {
 		tag = rig_overfill(a, to_b, tag);
 		tags_until(tag);
-		ck_assert_uint_ge(to_b->move.tier, tier);
-		tier = to_b->move.tier;
+		ck_assert_uint_ge(to_b->resize.tier, tier);
+		tier = to_b->resize.tier;
 		ck_assert_uint_eq(rig_pages(b), near_tier_pages(rig_lane(b, a)->tier));
 	}
 	ck_assert_uint_eq(tier, most);
@@ -73,7 +73,7 @@ UNIT_TEST(full)
 	/* it stays so */
 	tag = rig_overfill(a, to_b, tag);
 	tags_until(tag);
-	ck_assert_uint_eq(to_b->move.count, 1);
+	ck_assert_uint_eq(to_b->resize.count, 1);
 }
 
 /*
@@ -108,7 +108,7 @@ UNIT_TEST(steps)
 {
 	struct near_addr addr = a->addr;
 	struct near_peer *known;
-	uint8_t tier = to_b->move.tier;
+	uint8_t tier = to_b->resize.tier;
 	uint64_t tag = 1;
 	uint32_t i;
 
@@ -119,9 +119,9 @@ UNIT_TEST(steps)
 	while (tag < RIG_EVENTS - 500) {
 		tag = rig_overfill(a, to_b, tag);
 		tags_until(tag);
-		ck_assert_uint_ge(to_b->move.tier, tier);
-		ck_assert_uint_le(to_b->move.tier, tier + 1);
-		tier = to_b->move.tier;
+		ck_assert_uint_ge(to_b->resize.tier, tier);
+		ck_assert_uint_le(to_b->resize.tier, tier + 1);
+		tier = to_b->resize.tier;
 	}
 	/* a page for each of the others stays free */
 	ck_assert_uint_eq(tier, near_tier_fit(63 - 29));
@@ -138,9 +138,9 @@ UNIT_TEST(refused)
 		tag = rig_overfill(a, to_b, tag);
 		tags_until(tag);
 	}
-	ck_assert_uint_eq(to_b->move.tier, 0);
-	ck_assert_uint_ge(to_b->move.count, 2);
-	ck_assert_uint_le(to_b->move.count, 7);
+	ck_assert_uint_eq(to_b->resize.tier, 0);
+	ck_assert_uint_ge(to_b->resize.count, 2);
+	ck_assert_uint_le(to_b->resize.count, 7);
 	ck_assert_uint_eq(rig_pages(b), 1);
 }
 
@@ -160,10 +160,10 @@ UNIT_TEST(gated)
 	}
 	ck_assert_uint_ge(tag, 15);
 	near_too_small(a->port, to_b, 1);
-	ck_assert(!to_b->move.posted);		/* no slot is free */
+	ck_assert(!to_b->resize.posted);		/* no slot is free */
 	tags_until(tag);
 	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* MOVE */
-	ck_assert(to_b->move.posted);
+	ck_assert(to_b->resize.posted);
 	ck_assert_ptr_null(near_tx_slot_past(&to_b->tx));
 	rig_poll(b, 1);
 	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* answer */
@@ -173,7 +173,7 @@ UNIT_TEST(gated)
 	near_tx_open_gate(&to_b->tx, NEAR_GATE_QUEUE);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
-	ck_assert_uint_gt(to_b->move.tier, 0);
+	ck_assert_uint_gt(to_b->resize.tier, 0);
 }
 
 /* A ring that nobody polls is moved all the same: its bell is rung. */
@@ -186,9 +186,9 @@ UNIT_TEST(cold)
 	b->port->hot_count = 0;
 	lane->hot_at = NEAR_NOT_HOT;
 	near_too_small(a->port, to_b, 2000);
-	ck_assert(to_b->move.posted);
+	ck_assert(to_b->resize.posted);
 	rig_poll(b, 1);
-	ck_assert_uint_eq(lane->moves, 1);
+	ck_assert_uint_eq(lane->resizes, 1);
 	tag = rig_overfill(a, to_b, 1);
 	tags_until(tag);
 }
@@ -199,18 +199,18 @@ UNIT_TEST(gives_first)
 	struct near_lane *lane = rig_lane(b, a);
 	uint64_t tag = 1;
 
-	while (!to_b->move.tier) {
+	while (!to_b->resize.tier) {
 		tag = rig_overfill(a, to_b, tag);
 		tags_until(tag);
 	}
 	b->port->room.budget = 1;	/* nothing is left for anybody */
 	lane->lacks = lane->gives = true;
-	to_b->move.full = to_b->move.patience;
+	to_b->resize.full = to_b->resize.backoff;
 	near_too_small(a->port, to_b, 8000);
 	rig_poll(b, 1);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
-	ck_assert_uint_eq(to_b->move.tier, 0);
-	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
+	ck_assert_uint_eq(to_b->resize.tier, 0);
+	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
 	ck_assert(!lane->lacks && !lane->gives);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
@@ -225,16 +225,16 @@ UNIT_TEST(not_asked)
 	rig_until(b, NULL, 1);
 	lane = rig_lane(b, a);
 	lane->gives = true;
-	__atomic_store_n(&lane->rx.ctl->move, 1, __ATOMIC_RELAXED);
-	near_move_look(a->port, to_b);
+	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
+	near_resize_check(a->port, to_b);
 	rig_poll(b, 1);
-	near_move_look(a->port, to_b);
-	ck_assert_uint_eq(to_b->move.count, 1);
-	ck_assert_uint_eq(to_b->move.patience, NEAR_MOVE_FULL);
+	near_resize_check(a->port, to_b);
+	ck_assert_uint_eq(to_b->resize.count, 1);
+	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
 }
 
 /* Fills its ring to b, then moves to a larger one. */
-static void act_move(int out)
+static void act_resize(int out)
 {
 	struct rig *rig = rig_open(false);
 	struct near_peer *peer = rig_peer(rig, b);
@@ -244,7 +244,7 @@ static void act_move(int out)
 		_exit(1);
 	/* the MOVE, and then its answer, when there is room for them */
 	near_too_small(rig->port, peer, 2000);
-	while (peer->move.count < 1)
+	while (peer->resize.count < 1)
 		near_full(rig->port, peer);
 	if (write(out, &sent, sizeof(sent)) < 0)
 		_exit(1);
@@ -267,7 +267,7 @@ UNIT_LOOP(sender_dies, 0, 3)
 	in = fd[0];
 	pid = fork();
 	if (!pid)
-		act_move(fd[1]);
+		act_resize(fd[1]);
 	ck_assert_int_eq(read(in, &sent, sizeof(sent)), sizeof(sent));
 	if (_i == 0)
 		unit_kill(pid);
@@ -275,7 +275,7 @@ UNIT_LOOP(sender_dies, 0, 3)
 	if (_i == 1)
 		unit_kill(pid);
 	if (_i == 2) {
-		while (!b->port->lane[1]->moves)
+		while (!b->port->lane[1]->resizes)
 			rig_poll(b, 1);
 		ck_assert_int_eq(read(in, &again, sizeof(again)),
 				 sizeof(again));
@@ -300,7 +300,7 @@ UNIT_TEST(receiver_dies)
 	ck_assert_int_eq(near_peer_get(a->port, &theirs, &peer), 0);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), 0);
 	near_too_small(a->port, peer, NEAR_EAGER_MAX);
-	ck_assert(peer->move.posted);
+	ck_assert(peer->resize.posted);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -EAGAIN);
 	unit_kill(pid);
 	rig_until(a, NULL, 1);
@@ -313,7 +313,7 @@ UNIT_TEST(closed_is_not_full)
 {
 	uint64_t tag;
 
-	for (tag = 1; tag < 4 * NEAR_MOVE_FULL; tag++) {
+	for (tag = 1; tag < 4 * NEAR_RESIZE_FULL; tag++) {
 		ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 		near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
 		ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
@@ -321,13 +321,13 @@ UNIT_TEST(closed_is_not_full)
 		near_tx_open_gate(&to_b->tx, NEAR_GATE_QUEUE);
 		tags_until(tag + 1);
 	}
-	ck_assert_uint_eq(to_b->move.full, 0);
-	ck_assert_uint_eq(to_b->move.count, 0);
+	ck_assert_uint_eq(to_b->resize.full, 0);
+	ck_assert_uint_eq(to_b->resize.count, 0);
 	/* one that is both is full */
 	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
 	while (near_tx_slot_past(&to_b->tx))
 		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),
 				  NEAR_KIND_INLINE, 0);
 	ck_assert_int_eq(near_full(a->port, to_b), -EAGAIN);
-	ck_assert_uint_eq(to_b->move.full, 1);
+	ck_assert_uint_eq(to_b->resize.full, 1);
 }
