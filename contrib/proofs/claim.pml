@@ -13,8 +13,8 @@
  * the end all claims are free and the rings are zero.
  *
  * C: link/peer.c near_claim near_connect_ring near_disconnect near_doorbell_ring
- * C: link/lane.c near_lane_open near_lane_peer near_ring_free near_lane_release
- * C: link/lane.c near_lane_closed near_ring_rang near_claim_dead near_rings_look
+ * C: link/rx_ring.c near_rx_ring_open near_rx_ring_peer near_ring_free near_rx_ring_release
+ * C: link/rx_ring.c near_rx_ring_closed near_ring_rang near_claim_dead near_rings_look
  * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
  * C: link/port.c near_close
  *

@@ -38,7 +38,7 @@ DUO_HOT ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 
 /* What is in the hot lanes of a port, from at on. */
 DUO_HOT uint32_t duo_cq_read_port(struct near_port *port,
-				  struct near_lane *const *at)
+				  struct near_rx_ring *const *at)
 {
 	struct near_slot *slot;
 	uint64_t word;
@@ -46,7 +46,7 @@ DUO_HOT uint32_t duo_cq_read_port(struct near_port *port,
 
 	for (; at; at = near_look(port, at + 1)) {
 		near_rx_ready(&(*at)->rx, &slot, &word);
-		n += near_lane_poll(port, *at, slot, word, &duo_near_rings);
+		n += near_rx_ring_poll(port, *at, slot, word, &duo_near_rings);
 	}
 	return n;
 }
@@ -54,17 +54,17 @@ DUO_HOT uint32_t duo_cq_read_port(struct near_port *port,
 /* What the rings have for cq->sink, from a lane of ep on. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
-		  struct near_lane *const *lane)
+		  struct near_rx_ring *const *ring)
 {
 	struct near_port *port;
 	uint32_t n = 0;
 
-	for (; ep; ep = duo_cq_next_ep(cq, ep), lane = NULL) {
+	for (; ep; ep = duo_cq_next_ep(cq, ep), ring = NULL) {
 		if (near_unlikely(!ep->near))
 			continue;
 		port = ep->near->port;
-		n += duo_cq_read_port(port, lane ? lane :
-				      near_look(port, port->hot));
+		n += duo_cq_read_port(port,
+				      ring ? ring : near_look(port, port->hot));
 	}
 	cq->left--;
 	cq->local_idle = n || cq->sink.count ? 0 : cq->local_idle + 1;
@@ -77,23 +77,23 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 /* A lane of ep has something: mostly one message of a few bytes. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
-		  struct duo_ep *ep, struct near_lane *const *lane)
+		  struct duo_ep *ep, struct near_rx_ring *const *ring)
 {
 	struct near_port *port = ep->near->port;
 	void *next = NULL;
 
 	if (near_likely(count))
-		next = duo_near_take_first(ep, *lane, cq->format, buf, src);
+		next = duo_near_take_first(ep, *ring, cq->format, buf, src);
 	if (near_unlikely(!next)) {
 		cq->sink = (struct duo_sink) { buf, src, count, 0 };
-		return duo_cq_read_rings(cq, ep, lane);
+		return duo_cq_read_rings(cq, ep, ring);
 	}
 	port->run = NULL;
-	lane = near_look(port, lane);
-	if (near_unlikely(lane || duo_cq_next_ep(cq, ep))) {
+	ring = near_look(port, ring);
+	if (near_unlikely(ring || duo_cq_next_ep(cq, ep))) {
 		cq->sink = (struct duo_sink) { next, src ? src + 1 : NULL,
 					       count - 1, 1 };
-		return duo_cq_read_rings(cq, ep, lane);
+		return duo_cq_read_rings(cq, ep, ring);
 	}
 	cq->left--;
 	cq->local_idle = 0;
@@ -108,7 +108,7 @@ static __attribute__((noinline)) ssize_t duo_cq_read_idle(struct duo_cq *cq)
 DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 				fi_addr_t *src)
 {
-	struct near_lane *const *lane;
+	struct near_rx_ring *const *ring;
 	struct near_port *port;
 	struct duo_ep *ep;
 
@@ -122,9 +122,9 @@ DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 		port = ep->near->port;
 		if (near_unlikely(!near_rings_only(port)))
 			return duo_cq_read_all(cq, buf, count, src);
-		lane = near_look(port, port->hot);
-		if (near_unlikely(lane != NULL))
-			return duo_cq_read_found(cq, buf, count, src, ep, lane);
+		ring = near_look(port, port->hot);
+		if (near_unlikely(ring != NULL))
+			return duo_cq_read_found(cq, buf, count, src, ep, ring);
 	}
 	cq->left--;
 	if (near_unlikely(!(++cq->local_idle & duo_params.yield_mask)))

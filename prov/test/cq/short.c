@@ -193,8 +193,8 @@ UNIT_TEST(others_have_their_turn)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
 	struct near_port *port = fixture_ep()->near->port;
-	const struct near_lane *lane = port->hot[0];
-	uint64_t head = lane->rx.head;
+	const struct near_rx_ring *ring = port->hot[0];
+	uint64_t head = ring->rx.head;
 	ssize_t ret;
 	int i;
 
@@ -205,7 +205,7 @@ UNIT_TEST(others_have_their_turn)
 	ret = fi_cq_read(fx.cq, entry, 20);
 	ck_assert_int_eq(ret, 20);
 	/* the rest of the lane was taken as well, by a whole poll */
-	ck_assert_uint_eq(lane->rx.head, head + MANY);
+	ck_assert_uint_eq(ring->rx.head, head + MANY);
 	ck_assert_int_eq(fi_cq_read(fx.cq, entry + 20, MANY), MANY - 20);
 	for (i = 0; i < MANY; i++)
 		ck_assert_ptr_eq(entry[i].op_context, &slots[i]);

@@ -339,15 +339,15 @@ UNIT_TEST(peer_goes)
 /* It wants a slot too, when the look at all peers is due in the midst of it. */
 UNIT_TEST(ring_resizes_meanwhile)
 {
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	uint64_t tail;
 	int i;
 
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, a.rig, 1);
-	lane = rig_lane(b.rig, a.rig);
-	lane->gives = true;
-	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
+	ring = rig_rx_ring(b.rig, a.rig);
+	ring->gives = true;
+	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	a.rig->port->checked_ms = 0;
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 2000, NEAR_RMA_DATA),
@@ -391,7 +391,7 @@ UNIT_LOOP(done_before_it_goes, 0, 2)
 /* Slots that the target is through with are memory that it has given back. */
 UNIT_TEST(none_in_what_was_given_back)
 {
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	struct stat before, after;
 
 	do
@@ -401,17 +401,17 @@ UNIT_TEST(none_in_what_was_given_back)
 	a.rig->no_room = true;
 	rig_poll(b.rig, 20);
 	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->delegs);
-	lane = rig_lane(b.rig, a.rig);
-	lane->silent = UINT8_MAX;
-	lane->seen = lane->rx.head;
-	lane->gives = true;
-	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
+	ring = rig_rx_ring(b.rig, a.rig);
+	ring->silent = UINT8_MAX;
+	ring->seen = ring->rx.head;
+	ring->gives = true;
+	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_woken(a.rig->port);
 	ck_assert(to_b->resize.posted);
 	rig_poll(b.rig, 1);
 	near_woken(a.rig->port);
 	ck_assert_uint_eq(to_b->resize.count, 1);
-	ck_assert_uint_eq(lane->tier, 0);
+	ck_assert_uint_eq(ring->tier, 0);
 	ck_assert_int_eq(fstat(b.rig->port->fd, &before), 0);
 	a.rig->port->onesided->stop(a.rig->port);
 	ck_assert_int_eq(fstat(b.rig->port->fd, &after), 0);

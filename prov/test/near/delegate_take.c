@@ -92,7 +92,7 @@ UNIT_TEST(target_takes_it_back)
 /* Open when it looked first, held when it has said that it is at it. */
 UNIT_TEST(target_finds_it_held)
 {
-	struct near_lane *lane = rig_lane(b.rig, a.rig);
+	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
 	struct near_slot *slot;
 	uint64_t word;
 
@@ -100,7 +100,7 @@ UNIT_TEST(target_finds_it_held)
 	slot = first_deleg()->slot;
 	word = slot->word;
 	set_state(slot, NEAR_DELEG_REVOKED);
-	ck_assert_int_eq(near_deleg_execute(lane, slot, word), -EAGAIN);
+	ck_assert_int_eq(near_deleg_execute(ring, slot, word), -EAGAIN);
 	ck_assert_uint_eq(side_ctl()->doing, 0);
 	rig_poll(b.rig, 10);
 	side_untouched();
@@ -118,7 +118,7 @@ UNIT_TEST(target_finds_it_held)
  */
 UNIT_TEST(target_finds_it_held_and_no_memory)
 {
-	struct near_lane *lane = rig_lane(b.rig, a.rig);
+	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
 	struct near_port *port = b.rig->port;
 	struct near_slot *slot;
 	uint64_t word;
@@ -130,7 +130,8 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	port->rma->replies.limit = 0;
 	while (near_pool_get(&port->rma->replies))
 		;
-	ck_assert_int_eq(port->onesided->request(port, lane, slot, word), -EAGAIN);
+	ck_assert_int_eq(port->onesided->request(port, ring, slot, word),
+			 -EAGAIN);
 	ck_assert_uint_eq(side_ctl()->doing, 0);
 	port->rma->replies.limit = NEAR_RMA_OPS;
 	side_untouched();
@@ -263,7 +264,7 @@ static void *b_polls(void *none)
 /* Through b's own mapping: sanitizers go by addresses. */
 static struct near_tx one_mapping(void)
 {
-	const struct near_rx *rx = &rig_lane(b.rig, a.rig)->rx;
+	const struct near_rx *rx = &rig_rx_ring(b.rig, a.rig)->rx;
 	struct near_tx was = to_b->tx;
 
 	to_b->tx.ctl = rx->ctl;

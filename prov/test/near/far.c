@@ -217,11 +217,11 @@ UNIT_TEST(comes_again)
 		ck_assert_int_eq(theirs.pid, 1);
 		rig_until(us, NULL, before + 2);
 		ck_assert_int_eq(ended(RIG_MSG, 0), i + 1);
-		ck_assert_uint_eq(rig_lanes(us), 1);
+		ck_assert_uint_eq(rig_rx_rings(us), 1);
 		end();
 		rig_until(us, NULL, before + 3);
 		ck_assert_int_eq(ended(RIG_GONE, 0), i + 1);
-		ck_assert_uint_eq(rig_lanes(us), 0);
+		ck_assert_uint_eq(rig_rx_rings(us), 0);
 	}
 }
 

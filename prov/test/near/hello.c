@@ -126,7 +126,7 @@ UNIT_TEST(unknown_sender_ends)
 	rig_until(us, NULL, 2);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
-	ck_assert_uint_eq(rig_lanes(us), 0);
+	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
 /* Both ask at once; who has the other's descriptors need not wait. */
@@ -199,7 +199,7 @@ UNIT_TEST(put_and_sent_again)
 	ck_assert_ptr_eq(rig_peer(us, them), peer);
 	ck_assert_int_eq(rig_send(us, peer, 2, big, 8), 0);
 	rig_until(them, us, 2);
-	ck_assert_uint_eq(rig_lanes(them), 1);
+	ck_assert_uint_eq(rig_rx_rings(them), 1);
 }
 
 /* Taken for gone by the other, and asked by it again, it answers. */

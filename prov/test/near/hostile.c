@@ -47,7 +47,7 @@ static void cut_off(uint32_t events)
 	ck_assert_int_eq(us->event[2 + events].kind, RIG_GONE);
 	ck_assert_ptr_eq(us->event[2 + events].peer, us_to_bad);
 	ck_assert_int_eq(us->warnings, 1);
-	ck_assert_uint_eq(rig_lanes(us), 1);
+	ck_assert_uint_eq(rig_rx_rings(us), 1);
 	ck_assert_int_eq(rig_send(good, good_to_us, 3, big, 100), 0);
 	rig_until(us, NULL, 2 + events + 2);
 	ck_assert_uint_eq(us->event[2 + events + 1].msg.tag, 3);
@@ -152,7 +152,7 @@ UNIT_TEST(claim_by_nobody)
 	rig_poll(us, 1);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
-	ck_assert_uint_eq(rig_lanes(us), 2);
+	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
 static void until_free(const struct near_claim *claim)
@@ -193,7 +193,7 @@ UNIT_TEST(claim_of_the_dead)
 	claim->who.pid = pid;
 	claim->state = NEAR_CLAIM_OPEN;
 	until_free(claim);
-	ck_assert_uint_eq(rig_lanes(us), 2);
+	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
 /* A claim of a ring in a size that there is not. */
@@ -212,7 +212,7 @@ UNIT_LOOP(claim_of_no_size, 0, 4)
 	rig_poll(us, 1);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
-	ck_assert_uint_eq(rig_lanes(us), 2);
+	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
 /* Asks for more than there is, and again before it has heard. */
@@ -226,12 +226,12 @@ UNIT_TEST(resizes_without_end)
 		publish(NEAR_KIND_RESIZE, 0);
 		rig_poll(us, 1);
 		near_tx_init(&bad_to_us->tx, bad_to_us->tx.ctl,
-			     &(struct near_place) {
-			.slots = us->port->lane[0]->rx.mask + 1,
-			.data = us->port->lane[0]->rx.dsize });
+			     &(struct near_place){
+				     .slots = us->port->ring[0]->rx.mask + 1,
+				     .data = us->port->ring[0]->rx.dsize});
 	}
-	ck_assert_uint_eq(rig_lane(us, bad)->resizes, 1000);
-	ck_assert_uint_lt(rig_lane(us, bad)->tier, NEAR_TIERS);
+	ck_assert_uint_eq(rig_rx_ring(us, bad)->resizes, 1000);
+	ck_assert_uint_lt(rig_rx_ring(us, bad)->tier, NEAR_TIERS);
 	ck_assert_uint_lt(us->port->room.extra, us->port->room.budget);
 	ck_assert_int_eq(us->warnings, 0);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 7, big, 8), 0);
@@ -335,7 +335,7 @@ UNIT_TEST(all_bells)
 	memset(region->bell, 0xff, sizeof(region->bell));
 	region->bell_words = UINT64_MAX;
 	rig_poll(us, 1);
-	ck_assert_uint_eq(rig_lanes(us), 2);
+	ck_assert_uint_eq(rig_rx_rings(us), 2);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 1, big, 8), 0);
 	rig_until(us, NULL, 3);
 }

@@ -173,14 +173,14 @@ UNIT_TEST(coop_unreadable)
 
 	begin(LARGE, got);
 	near_rx_step(b->port, &rx_op()->link, &none);
-	claimed = near_coop_take(rx_op()->peer->lane->rx.ctl,
+	claimed = near_coop_take(rx_op()->peer->ring->rx.ctl,
 				 rx_op()->peer->round, rx_op()->steps, true);
 	ck_assert_uint_eq(claimed, 0);
 	rx_op()->rndv.addr = 64;
 	near_rx_step(b->port, &rx_op()->link, &one);
 	rig_poll(b, 100);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_RUNNING);
-	near_coop_wrote(rx_op()->peer->lane->rx.ctl, rx_op()->peer->round, 0,
+	near_coop_wrote(rx_op()->peer->ring->rx.ctl, rx_op()->peer->round, 0,
 			true);
 	rig_poll(b, 1);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_FRAGS);
@@ -197,7 +197,7 @@ UNIT_TEST(coop_closed)
 
 	begin(LARGE, got);
 	near_rx_step(b->port, &rx_op()->link, &none);
-	ctl = rx_op()->peer->lane->rx.ctl;
+	ctl = rx_op()->peer->ring->rx.ctl;
 	near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true);
 	start_ms = duo_now_ms();
 	writer = fork();

@@ -141,8 +141,8 @@ static void listen_to_the_end(void)
 		listen_to(us);
 		sched_yield();
 		ck_assert_msg(duo_now_ms() < end_ms, "%u lanes, operations %d",
-			      rig_lanes(us), ops_left(us));
-	} while (rig_lanes(us) || ops_left(us));
+			      rig_rx_rings(us), ops_left(us));
+	} while (rig_rx_rings(us) || ops_left(us));
 }
 
 /* One request, one answer, and an end of one kind or another. */
@@ -210,7 +210,7 @@ UNIT_TEST(clients)
 		child[0] = 0;
 		near_woken(us->port);	/* need not wait for the next look */
 		listen_to(us);
-		ck_assert_uint_le(us->port->lane_count, 8);
+		ck_assert_uint_le(us->port->ring_count, 8);
 		if (i % 50)
 			continue;
 		listen_to_the_end();

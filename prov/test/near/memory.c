@@ -82,7 +82,7 @@ UNIT_TEST(thousand)
 	for (i = 0; i < MANY; i++)
 		rig_close(other[i]);
 	rig_until(us, NULL, 2 * MANY);
-	ck_assert_uint_eq(rig_lanes(us), 0);
+	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
 static int open_again(void)
@@ -274,7 +274,8 @@ UNIT_LOOP(locked, 0, 2)
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
 	/* its own head, and what a peer maps of it, are in use at most */
-	ck_assert_uint_le(rig_taken(us) - idle, (us->port->room.extra +
-			  us->port->room.lanes) * near_page_size() +
-			  (_i ? sizeof(struct near_region) : 0));
+	ck_assert_uint_le(rig_taken(us) - idle,
+			  (us->port->room.extra + us->port->room.rings) *
+					  near_page_size() +
+				  (_i ? sizeof(struct near_region) : 0));
 }

@@ -198,7 +198,7 @@ UNIT_TEST(to_self)
 UNIT_CASE("read", setup, rig_close_all);
 
 /* Many senders: those that are idle leave the list, and are heard again. */
-UNIT_TEST(cold_lanes)
+UNIT_TEST(idle_rings)
 {
 	enum { MANY = 3 * NEAR_HOT_MIN };
 	struct rig *other[MANY];
@@ -225,19 +225,19 @@ UNIT_TEST(demoted_while_sending)
 {
 	struct rig *other[NEAR_HOT_MIN + 1];
 	struct near_peer *to[NEAR_HOT_MIN + 1];
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	int i;
 
 	rig_crowd(other, to, NEAR_HOT_MIN + 1, b, 8);
-	lane = rig_lane(b, other[0]);
+	ring = rig_rx_ring(b, other[0]);
 	for (i = 1; i <= NEAR_HOT_MIN; i++)
-		rig_lane(b, other[i])->mark = 0;
-	lane->mark = lane->rx.head;
-	lane->idle = 1;
+		rig_rx_ring(b, other[i])->mark = 0;
+	ring->mark = ring->rx.head;
+	ring->idle = 1;
 	ck_assert_int_eq(rig_send(other[0], to[0], 7, big, 8), 0);
 	near_port_sweep(b->port);
-	ck_assert_uint_ne(lane->hot_at, NEAR_NOT_HOT);
-	ck_assert_uint_eq(lane->rx.ctl->cold, 0);
+	ck_assert_uint_ne(ring->hot_at, NEAR_NOT_HOT);
+	ck_assert_uint_eq(ring->rx.ctl->cold, 0);
 	rig_until(b, NULL, NEAR_HOT_MIN + 2);
 }
 
@@ -256,7 +256,7 @@ UNIT_TEST(closed)
 	rig_ended(a, 1, RIG_SENT, ECONNRESET);
 	ck_assert_int_eq(a->event[2].kind, RIG_GONE);
 	ck_assert_ptr_eq(a->event[2].peer, to_c);
-	ck_assert_uint_eq(rig_lanes(a), 0);
+	ck_assert_uint_eq(rig_rx_rings(a), 0);
 	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
 }
 

@@ -66,7 +66,8 @@ UNIT_TEST(full)
 		tags_until(tag);
 		ck_assert_uint_ge(to_b->resize.tier, tier);
 		tier = to_b->resize.tier;
-		ck_assert_uint_eq(rig_pages(b), near_tier_pages(rig_lane(b, a)->tier));
+		ck_assert_uint_eq(rig_pages(b),
+				  near_tier_pages(rig_rx_ring(b, a)->tier));
 	}
 	ck_assert_uint_eq(tier, most);
 	ck_assert_uint_eq(to_b->tx.mask, 255);
@@ -179,16 +180,16 @@ UNIT_TEST(gated)
 /* A ring that nobody polls is moved all the same: its bell is rung. */
 UNIT_TEST(cold)
 {
-	struct near_lane *lane = rig_lane(b, a);
+	struct near_rx_ring *ring = rig_rx_ring(b, a);
 	uint64_t tag;
 
-	lane->rx.ctl->cold = 1;
+	ring->rx.ctl->cold = 1;
 	b->port->hot_count = 0;
-	lane->hot_at = NEAR_NOT_HOT;
+	ring->hot_at = NEAR_NOT_HOT;
 	near_too_small(a->port, to_b, 2000);
 	ck_assert(to_b->resize.posted);
 	rig_poll(b, 1);
-	ck_assert_uint_eq(lane->resizes, 1);
+	ck_assert_uint_eq(ring->resizes, 1);
 	tag = rig_overfill(a, to_b, 1);
 	tags_until(tag);
 }
@@ -196,7 +197,7 @@ UNIT_TEST(cold)
 /* Asked to give back while it wants more: it gives. */
 UNIT_TEST(gives_first)
 {
-	struct near_lane *lane = rig_lane(b, a);
+	struct near_rx_ring *ring = rig_rx_ring(b, a);
 	uint64_t tag = 1;
 
 	while (!to_b->resize.tier) {
@@ -204,14 +205,14 @@ UNIT_TEST(gives_first)
 		tags_until(tag);
 	}
 	b->port->room.budget = 1;	/* nothing is left for anybody */
-	lane->lacks = lane->gives = true;
+	ring->lacks = ring->gives = true;
 	to_b->resize.full = to_b->resize.backoff;
 	near_too_small(a->port, to_b, 8000);
 	rig_poll(b, 1);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
 	ck_assert_uint_eq(to_b->resize.tier, 0);
 	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
-	ck_assert(!lane->lacks && !lane->gives);
+	ck_assert(!ring->lacks && !ring->gives);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
 }
@@ -219,13 +220,13 @@ UNIT_TEST(gives_first)
 /* Who had not asked, and keeps what he has, was not refused. */
 UNIT_TEST(not_asked)
 {
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
 	rig_until(b, NULL, 1);
-	lane = rig_lane(b, a);
-	lane->gives = true;
-	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
+	ring = rig_rx_ring(b, a);
+	ring->gives = true;
+	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_resize_check(a->port, to_b);
 	rig_poll(b, 1);
 	near_resize_check(a->port, to_b);
@@ -275,7 +276,7 @@ UNIT_LOOP(sender_dies, 0, 3)
 	if (_i == 1)
 		unit_kill(pid);
 	if (_i == 2) {
-		while (!b->port->lane[1]->resizes)
+		while (!b->port->ring[1]->resizes)
 			rig_poll(b, 1);
 		ck_assert_int_eq(read(in, &again, sizeof(again)),
 				 sizeof(again));

@@ -71,7 +71,7 @@ UNIT_TEST(every_size)
 	}
 	ck_assert_uint_eq(b.events, 0);
 	/* ours, and its lane's if it has answered */
-	ck_assert_uint_eq(to_b->refs, 1 + rig_lanes(a.rig));
+	ck_assert_uint_eq(to_b->refs, 1 + rig_rx_rings(a.rig));
 }
 
 UNIT_TEST(all_of_it_but_not_more)
@@ -331,7 +331,7 @@ UNIT_LOOP(answered_and_closed, 0, 2)
 	ck_assert_int_eq(atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8, 0),
 			 0);
 	rig_poll(b.rig, 1);
-	ck_assert_uint_eq(rig_lanes(a.rig), 0);
+	ck_assert_uint_eq(rig_rx_rings(a.rig), 0);
 	near_close(b.rig->port);
 	a.rig->port->checked_ms = 0;
 	if (_i)

@@ -224,7 +224,7 @@ UNIT_TEST(full_ring)
 }
 
 static void told(void) { near_rma_tell(b.rig->port, true, true); }
-static void refused(void) { rig_lane(b.rig, a.rig)->refused = true; }
+static void refused(void) { rig_rx_ring(b.rig, a.rig)->refused = true; }
 
 static void full(void)
 {

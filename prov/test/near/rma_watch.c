@@ -65,7 +65,7 @@ UNIT_LOOP(wakes_sleeper, 0, 3)
 static void pass_delegs(uint64_t count)
 {
 	to_b->rma->delegated_last += count;
-	rig_lane(b.rig, a.rig)->delegs += count;
+	rig_rx_ring(b.rig, a.rig)->delegs += count;
 	to_b->tx.ctl->done += count;
 	to_b->tx.ctl->doing += count;
 }

@@ -247,7 +247,7 @@ UNIT_TEST(seldom)
 			rig_send(talker[i], to_us[i], 1, buf, 8);
 		look(us);
 	}
-	ck_assert(rig_lane(us, talker[0])->lacks);
+	ck_assert(rig_rx_ring(us, talker[0])->lacks);
 	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
 	for (i = 1; i < MANY; i++)
 		resizes -= to_us[i]->resize.count;
@@ -260,7 +260,7 @@ UNIT_TEST(seldom)
 UNIT_TEST(enough)
 {
 	struct rig *us = rig_open(false);
-	struct near_lane *first;
+	struct near_rx_ring *first;
 
 	talker[0] = rig_open(false);
 	talker[1] = rig_open(false);
@@ -268,16 +268,16 @@ UNIT_TEST(enough)
 	to_us[1] = rig_peer(talker[1], us);
 	send_long(talker[0], to_us[0], us);
 	send_long(talker[1], to_us[1], us);
-	first = rig_lane(us, talker[0]);
+	first = rig_rx_ring(us, talker[0]);
 	ck_assert_uint_gt(first->tier, near_tier_least());
 	while (first->silent < 5) {
 		rig_send(talker[1], to_us[1], 1, buf, 8);
 		poll_us(us);
 		near_room_look(us->port);
 	}
-	rig_lane(us, talker[1])->lacks = true;
+	rig_rx_ring(us, talker[1])->lacks = true;
 	near_room_look(us->port);
-	ck_assert_uint_eq(rig_lane(us, talker[1])->rx.ctl->resize, 1);
+	ck_assert_uint_eq(rig_rx_ring(us, talker[1])->rx.ctl->resize, 1);
 	ck_assert_uint_eq(first->rx.ctl->resize, 0);
 	ck_assert(!first->gives);
 }

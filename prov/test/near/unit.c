@@ -319,25 +319,25 @@ void rig_fill(void *buf, size_t len, unsigned int seed)
 	}
 }
 
-struct near_lane *rig_lane(struct rig *rig, const struct rig *other)
+struct near_rx_ring *rig_rx_ring(struct rig *rig, const struct rig *other)
 {
 	struct near_peer *peer = near_peer_find(rig->port, &other->addr);
 	uint32_t i;
 
-	for (i = 0; i < rig->port->lane_count; i++)
-		if (rig->port->lane[i] && rig->port->lane[i]->peer == peer)
-			return rig->port->lane[i];
+	for (i = 0; i < rig->port->ring_count; i++)
+		if (rig->port->ring[i] && rig->port->ring[i]->peer == peer)
+			return rig->port->ring[i];
 	ck_abort_msg("no lane");
 	return NULL;
 }
 
-unsigned int rig_lanes(const struct rig *rig)
+unsigned int rig_rx_rings(const struct rig *rig)
 {
 	unsigned int n = 0;
 	uint32_t i;
 
-	for (i = 0; i < rig->port->lane_count; i++)
-		n += !!rig->port->lane[i];
+	for (i = 0; i < rig->port->ring_count; i++)
+		n += !!rig->port->ring[i];
 	return n;
 }
 
@@ -354,8 +354,8 @@ uint32_t rig_pages(const struct rig *rig)
 	const struct near_room *room = &rig->port->room;
 
 	ck_assert_uint_eq(rig_taken(rig) - rig->idle,
-			  (room->lanes + room->extra) * near_page_size());
-	return room->lanes + room->extra;
+			  (room->rings + room->extra) * near_page_size());
+	return room->rings + room->extra;
 }
 
 uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag)
@@ -386,7 +386,7 @@ void rig_until_gone(struct rig *rig, uint32_t events)
 	ck_assert_int_eq(rig->event[events - 1].kind, RIG_GONE);
 	rig_poll_ms(rig, 50);
 	ck_assert_uint_eq(rig->count, events);
-	ck_assert_uint_eq(rig_lanes(rig), 0);
+	ck_assert_uint_eq(rig_rx_rings(rig), 0);
 	/* no room is kept for it, whoever still refers to it */
 	ck_assert_uint_eq(rig->port->room.peers, 0);
 }

@@ -87,9 +87,9 @@ void rig_ended(const struct rig *rig, uint32_t at, enum rig_kind kind, int err);
 uint32_t rig_sum(const void *buf, size_t len);
 void rig_fill(void *buf, size_t len, unsigned int seed);
 /* The lane by which the other sends to rig; fails without. */
-struct near_lane *rig_lane(struct rig *rig, const struct rig *other);
+struct near_rx_ring *rig_rx_ring(struct rig *rig, const struct rig *other);
 /* How many lanes rig has. */
-unsigned int rig_lanes(const struct rig *rig);
+unsigned int rig_rx_rings(const struct rig *rig);
 
 #define RIG_GONE_MS 1000	/* in which near finds a death, as promised */
 /*

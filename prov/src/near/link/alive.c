@@ -118,16 +118,16 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 /* false: what it has sent, or done for us, waits for the sink's room. */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	uint64_t word;
 	uint32_t i;
 
-	for (i = 0; i < port->lane_count; i++) {
-		lane = port->lane[i];
-		if (!lane || lane->peer != peer)
+	for (i = 0; i < port->ring_count; i++) {
+		ring = port->ring[i];
+		if (!ring || ring->peer != peer)
 			continue;
-		near_lane_heat(port, lane);
-		if (near_rx_slot(&lane->rx, &word) && !lane->broken)
+		near_rx_ring_activate(port, ring);
+		if (near_rx_slot(&ring->rx, &word) && !ring->broken)
 			return false;
 	}
 	return !peer->rma || port->onesided->drained(port, peer);
@@ -147,9 +147,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	if (peer->rma)
 		port->onesided->fail(port, peer, ECONNRESET);
 	port->sink->gone(port->ctx, peer);
-	for (i = 0; i < port->lane_count; i++)
-		if (port->lane[i] && port->lane[i]->peer == peer)
-			near_lane_release(port, port->lane[i]);
+	for (i = 0; i < port->ring_count; i++)
+		if (port->ring[i] && port->ring[i]->peer == peer)
+			near_rx_ring_release(port, port->ring[i]);
 	near_peer_expect(port, peer, false);
 }
 
@@ -270,7 +270,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	bool closed;
 	int fd;
 
-	if (peer->given[NEAR_GIVEN_REGION] >= 0 || peer->ask || peer->lane ||
+	if (peer->given[NEAR_GIVEN_REGION] >= 0 || peer->ask || peer->ring ||
 	    !near_watched(peer))
 		return near_given_closed(peer);
 	if (!near_region_named(peer))

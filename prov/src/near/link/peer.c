@@ -341,8 +341,8 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 		return -EAGAIN;
 	default:
 		peer->state = NEAR_PEER_CLOSED_OFF;
-		if (peer->lane)
-			near_ring_refuse(port, peer->lane->index);
+		if (peer->ring)
+			near_ring_refuse(port, peer->ring->index);
 		return -EHOSTUNREACH;
 	}
 }

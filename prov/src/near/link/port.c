@@ -81,9 +81,9 @@ static const char *near_port_remedy(int ret)
 
 static int near_port_memory(struct near_port *port)
 {
-	port->lane = calloc(NEAR_SENDERS, sizeof(struct near_lane *));
-	port->hot = calloc(NEAR_SENDERS, sizeof(struct near_lane *));
-	if (!port->lane || !port->hot)
+	port->ring = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
+	port->hot = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
+	if (!port->ring || !port->hot)
 		return -ENOMEM;
 	port->fd = near_region_create(&port->region, port->room.growing,
 				      port->addr.nonce, port->fence);
@@ -112,7 +112,7 @@ static void near_port_free(struct near_port *port)
 	if (port->region)
 		near_region_close(port->region);
 	free(port->hot);
-	free(port->lane);
+	free(port->ring);
 	free(port);
 }
 
@@ -171,9 +171,9 @@ void near_close(struct near_port *port)
 	port->messages->stop(port);
 	if (port->onesided)
 		port->onesided->stop(port);
-	for (i = 0; i < port->lane_count; i++)
-		if (port->lane[i])
-			near_lane_free(port, port->lane[i]);
+	for (i = 0; i < port->ring_count; i++)
+		if (port->ring[i])
+			near_rx_ring_free(port, port->ring[i]);
 	while (!near_list_empty(&port->peers)) {
 		link = port->peers.next;
 		peer = near_container(link, struct near_peer, link);

@@ -69,7 +69,7 @@ struct near_peer {
 	struct near_addr addr;
 	struct near_link link;	/* of port->peers */
 	struct near_peer *same_hash;
-	struct near_lane *lane;	/* what it sends through; NULL: nothing yet */
+	struct near_rx_ring *ring;	/* what it sends through; NULL: nothing yet */
 	struct near_rx_op *coop_op;	/* has the lane's near_ctl.claims */
 	struct near_link waiting;	/* receives that will, in order */
 	uint32_t round;		/* of near_ctl.claims */
@@ -78,7 +78,7 @@ struct near_peer {
 };
 
 /* A ring that a peer sends to us through. */
-struct near_lane {
+struct near_rx_ring {
 	struct near_peer *peer;
 	struct near_rx rx;
 	uint32_t index;
@@ -113,9 +113,9 @@ struct near_messages {
  * only waits: for a slot, for the word that it has watched, or for the clock.
  */
 struct near_onesided {
-	int (*request)(struct near_port *port, struct near_lane *lane,
+	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
-	int (*answered)(struct near_port *port, struct near_lane *lane,
+	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	int (*work)(struct near_port *port, bool *waits);
 	/* Instead, where all only waits: what the watched word tells. */
@@ -135,7 +135,7 @@ struct near_onesided {
 
 struct near_port {
 	struct near_region *region;	/* what peers may write to */
-	struct near_lane **hot;
+	struct near_rx_ring **hot;
 	uint32_t hot_count;
 	uint32_t polls;
 	uint32_t tick_at;	/* the poll that looks at the clock */
@@ -179,8 +179,8 @@ struct near_port {
 	const struct near_messages *messages;
 	const struct near_onesided *onesided;	/* NULL: none */
 	struct near_rma *rma;
-	struct near_lane **lane;	/* by ring */
-	uint32_t lane_count;
+	struct near_rx_ring **ring;	/* by ring */
+	uint32_t ring_count;
 	struct near_link peers;
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
@@ -290,13 +290,13 @@ void near_port_sweep(struct near_port *port);
  * Its ring stays its own until it has left it. false: it has.
  */
 bool near_ring_refuse(struct near_port *port, uint32_t index);
-void near_lane_release(struct near_port *port, struct near_lane *lane);
+void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Its memory here alone. */
-void near_lane_free(const struct near_port *port, struct near_lane *lane);
-void near_lane_heat(struct near_port *port, struct near_lane *lane);
+void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
+void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 void near_rings_look(struct near_port *port);
-void near_lane_broken(struct near_port *port, struct near_lane *lane,
-		      const char *what, uint64_t value);
+void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
+			 const char *what, uint64_t value);
 
 /* alive.c */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);

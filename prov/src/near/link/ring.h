@@ -209,7 +209,7 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 /*
  * After near_tx_publish(): does the consumer want to be told? The store of the
  * slot must be visible before cold is read. Either the consumer's membarrier
- * sees to it (near_lanes_cool()), or we fence.
+ * sees to it (near_rx_rings_deactivate()), or we fence.
  */
 static near_inline bool near_tx_cold(struct near_tx *tx)
 {

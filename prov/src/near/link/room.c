@@ -29,7 +29,7 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 /* All that send to us, or will. */
 static uint32_t near_room_senders(const struct near_room *room)
 {
-	return near_max(near_max(room->peers, room->lanes), 1);
+	return near_max(near_max(room->peers, room->rings), 1);
 }
 
 /* Pages beyond one for each of so many. */
@@ -52,8 +52,8 @@ static uint32_t near_room_below(const struct near_port *port, uint32_t free)
 {
 	uint32_t i;
 
-	for (i = 0; free && i < port->lane_count; i++)
-		free -= !port->lane[i];
+	for (i = 0; free && i < port->ring_count; i++)
+		free -= !port->ring[i];
 	return i + free;
 }
 
@@ -69,7 +69,7 @@ void near_room_advertise(struct near_port *port)
 
 	free = near_room_beyond(room, near_max(senders, NEAR_ROOM_MANY));
 	free -= free < room->extra ? free : room->extra;
-	next = near_max(near_max(senders, NEAR_ROOM_FEW) - room->lanes,
+	next = near_max(near_max(senders, NEAR_ROOM_FEW) - room->rings,
 			NEAR_ROOM_NEXT);
 	if (free >= next) {
 		tier = near_tier_fit(1 + free / next);
@@ -89,21 +89,21 @@ void near_room_peers(struct near_port *port, const struct near_addr *addr,
 }
 
 /* Not a word for so long that it is not in a pause between two. */
-static bool near_lane_silent(const struct near_lane *lane)
+static bool near_rx_ring_idle(const struct near_rx_ring *ring)
 {
-	return lane->silent >= NEAR_ROOM_SILENT && lane->seen == lane->rx.head;
+	return ring->silent >= NEAR_ROOM_SILENT && ring->seen == ring->rx.head;
 }
 
-static uint32_t near_lane_extra(const struct near_lane *lane)
+static uint32_t near_rx_ring_extra(const struct near_rx_ring *ring)
 {
-	return near_tier_pages(lane->tier) - 1;
+	return near_tier_pages(ring->tier) - 1;
 }
 
-void near_room_lane(struct near_port *port, const struct near_lane *lane,
-		    int more)
+void near_room_rx_ring(struct near_port *port, const struct near_rx_ring *ring,
+		       int more)
 {
-	port->room.lanes += (uint32_t)more;
-	port->room.extra += (uint32_t)more * near_lane_extra(lane);
+	port->room.rings += (uint32_t)more;
+	port->room.extra += (uint32_t)more * near_rx_ring_extra(ring);
 	near_room_advertise(port);
 }
 
@@ -121,61 +121,62 @@ static uint32_t near_tier_for(uint32_t len)
 
 /* Its even share, or that size at least, where there is room; else its own. */
 static uint32_t near_room_fit(const struct near_room *room,
-			      const struct near_lane *lane, uint32_t least)
+			      const struct near_rx_ring *ring, uint32_t least)
 {
 	uint32_t most = near_room_beyond(room, near_room_senders(room));
-	uint32_t others = room->extra - near_lane_extra(lane), tier;
+	uint32_t others = room->extra - near_rx_ring_extra(ring), tier;
 
 	for (tier = near_max(near_room_share(room), least); tier >= least;
 	     tier--)
 		if (others + near_tier_pages(tier) - 1 <= most)
 			return tier;
-	return lane->tier;
+	return ring->tier;
 }
 
 /* What it was asked to give back it does, whatever it asks for itself. */
 static uint32_t near_room_less(const struct near_room *room,
-			       struct near_lane *lane)
+			       struct near_rx_ring *ring)
 {
-	uint32_t keeps = near_lane_silent(lane) ? near_tier_least() :
-						  near_room_share(room);
+	uint32_t keeps = near_rx_ring_idle(ring) ? near_tier_least()
+						 : near_room_share(room);
 
-	lane->gives = lane->lacks = false;
-	return keeps < lane->tier ? keeps : lane->tier;
+	ring->gives = ring->lacks = false;
+	return keeps < ring->tier ? keeps : ring->tier;
 }
 
 /* More than it has, or just that; less if it was asked to. */
-static uint32_t near_room_grant(struct near_port *port, struct near_lane *lane,
-				uint32_t more)
+static uint32_t near_room_grant(struct near_port *port,
+				struct near_rx_ring *ring, uint32_t more)
 {
-	uint32_t least = near_max(near_tier_for(more), lane->tier + 1u), tier;
+	uint32_t least = near_max(near_tier_for(more), ring->tier + 1u), tier;
 	const struct near_room *room = &port->room;
 
-	if (lane->gives || !(more || lane->lacks))
-		return near_room_less(room, lane);
-	if (least >= NEAR_TIERS || lane->index >= room->growing ||
-	    lane->peer->dying)
-		return lane->tier;
-	tier = near_room_fit(room, lane, least);
-	lane->lacks = tier == lane->tier;
+	if (ring->gives || !(more || ring->lacks))
+		return near_room_less(room, ring);
+	if (least >= NEAR_TIERS || ring->index >= room->growing ||
+	    ring->peer->dying)
+		return ring->tier;
+	tier = near_room_fit(room, ring, least);
+	ring->lacks = tier == ring->tier;
 	return tier;
 }
 
-static void near_lane_look(struct near_lane *lane)
+static void near_rx_ring_look(struct near_rx_ring *ring)
 {
-	if (lane->seen != lane->rx.head)
-		lane->silent = 0;
-	else if (lane->silent < NEAR_ROOM_SILENT)
-		lane->silent++;
-	lane->seen = lane->rx.head;
-	lane->lacks = lane->lacks && !near_lane_silent(lane);
+	if (ring->seen != ring->rx.head)
+		ring->silent = 0;
+	else if (ring->silent < NEAR_ROOM_SILENT)
+		ring->silent++;
+	ring->seen = ring->rx.head;
+	ring->lacks = ring->lacks && !near_rx_ring_idle(ring);
 }
 
 /* Pages that it lacks: those to its next size. */
-static uint32_t near_lane_need(const struct near_lane *lane)
+static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 {
-	return lane->lacks ? near_tier_pages(lane->tier + 1u) -
-			     near_tier_pages(lane->tier) : 0;
+	return ring->lacks ? near_tier_pages(ring->tier + 1u) -
+				     near_tier_pages(ring->tier)
+			   : 0;
 }
 
 /*
@@ -183,18 +184,18 @@ static uint32_t near_lane_need(const struct near_lane *lane)
  * is called to move, when its sender comes to it, if it has more than it may keep,
  * or lacks what there is now.
  */
-static uint32_t near_lane_balance(struct near_lane *lane, uint32_t keep,
-				  uint32_t free)
+static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
+				     uint32_t free)
 {
-	uint32_t need = near_lane_need(lane);
+	uint32_t need = near_rx_ring_need(ring);
 
-	if (lane->tier > keep)
-		lane->gives = true;
+	if (ring->tier > keep)
+		ring->gives = true;
 	else if (need && need <= free)
 		free -= need;
 	else
 		return free;
-	__atomic_store_n(&lane->rx.ctl->resize, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	return free;
 }
 
@@ -207,66 +208,68 @@ void near_room_look(struct near_port *port)
 	const struct near_room *room = &port->room;
 	uint32_t free = near_room_beyond(room, near_room_senders(room)), i;
 	uint32_t share = near_room_share(room), keep = NEAR_TIERS, need = 0;
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	bool enough;
 
 	free -= free < room->extra ? free : room->extra;
-	for (i = 0; i < port->lane_count; i++) {
-		lane = port->lane[i];
-		if (!lane)
+	for (i = 0; i < port->ring_count; i++) {
+		ring = port->ring[i];
+		if (!ring)
 			continue;
-		near_lane_look(lane);
-		need += near_lane_need(lane);
-		if (lane->lacks && lane->tier < share)
+		near_rx_ring_look(ring);
+		need += near_rx_ring_need(ring);
+		if (ring->lacks && ring->tier < share)
 			keep = share;
 	}
 	enough = need <= free;
-	for (i = 0; need && i < port->lane_count; i++) {
-		lane = port->lane[i];
-		if (lane)
-			free = near_lane_balance(lane, enough ? NEAR_TIERS :
-						 near_lane_silent(lane) ?
-						 near_tier_least() : keep,
-						 free);
+	for (i = 0; need && i < port->ring_count; i++) {
+		ring = port->ring[i];
+		if (ring)
+			free = near_rx_ring_balance(ring,
+						    enough ? NEAR_TIERS
+						    : near_rx_ring_idle(ring)
+							    ? near_tier_least()
+							    : keep,
+						    free);
 	}
 }
 
 /* The memory between the two sizes; false: there is none. */
-static bool near_lane_remap(struct near_port *port,
-			    const struct near_lane *lane, uint32_t tier)
+static bool near_rx_ring_remap(struct near_port *port,
+			       const struct near_rx_ring *ring, uint32_t tier)
 {
 	struct near_place from, to;
 
-	near_place(port->room.growing, lane->index, lane->tier, &from);
-	near_place(port->room.growing, lane->index, tier, &to);
+	near_place(port->room.growing, ring->index, ring->tier, &from);
+	near_place(port->room.growing, ring->index, tier, &to);
 	if (to.size > from.size)
 		return !near_region_reserve(port->fd, from.offset + from.size,
 					    to.size - from.size) &&
-		       !near_ring_extend(lane->rx.ctl, to.size);
+		       !near_ring_extend(ring->rx.ctl, to.size);
 	if (to.size < from.size)
 		near_region_clear(port->fd, to.offset + to.size,
 				  from.size - to.size);
 	return true;
 }
 
-void near_lane_resize(struct near_port *port, struct near_lane *lane,
-		      uint32_t more)
+void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
+			 uint32_t more)
 {
-	uint32_t tier = near_room_grant(port, lane, more);
-	struct near_ctl *ctl = lane->rx.ctl;
+	uint32_t tier = near_room_grant(port, ring, more);
+	struct near_ctl *ctl = ring->rx.ctl;
 	struct near_place place;
 
-	if (!near_lane_remap(port, lane, tier))
-		tier = lane->tier;
-	near_place(port->room.growing, lane->index, tier, &place);
-	near_rx_restart(&lane->rx, &place);
-	port->room.extra -= near_lane_extra(lane);
-	lane->tier = (uint8_t)tier;
-	port->room.extra += near_lane_extra(lane);
+	if (!near_rx_ring_remap(port, ring, tier))
+		tier = ring->tier;
+	near_place(port->room.growing, ring->index, tier, &place);
+	near_rx_restart(&ring->rx, &place);
+	port->room.extra -= near_rx_ring_extra(ring);
+	ring->tier = (uint8_t)tier;
+	port->room.extra += near_rx_ring_extra(ring);
 	near_room_advertise(port);
 	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
 	/* the sender, when it sees this, has a ring of zeros */
 	__atomic_store_n(&ctl->size,
-			 ++lane->resizes << NEAR_SIZE_RESIZES | tier,
+			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);
 }

@@ -17,13 +17,13 @@
 
 #include "near/near.h"
 
-struct near_lane;
+struct near_rx_ring;
 
 struct near_room {
 	uint32_t budget;	/* pages of all rings */
 	uint32_t growing;	/* rings that can have more than one */
 	uint32_t peers;		/* that the port knows, without itself */
-	uint32_t lanes;
+	uint32_t rings;
 	uint32_t extra;		/* pages of theirs, beyond one each */
 };
 
@@ -35,8 +35,8 @@ void near_room_peers(struct near_port *port, const struct near_addr *addr,
 /* Tells newcomers what they may take. */
 void near_room_advertise(struct near_port *port);
 /* A lane came, 1, of the size that its sender chose; it leaves, -1. */
-void near_room_lane(struct near_port *port, const struct near_lane *lane,
-		    int more);
+void near_room_rx_ring(struct near_port *port, const struct near_rx_ring *ring,
+		       int more);
 
 /*
  * Every NEAR_CHECK_MS: while somebody lacks what there was not when he asked for
@@ -49,7 +49,7 @@ void near_room_look(struct near_port *port);
  * All that came before the MOVE slot was taken: gives the lane a ring of the
  * size that there is room for. more: see near_slot.move; it may be anything.
  */
-void near_lane_resize(struct near_port *port, struct near_lane *lane,
-		      uint32_t more);
+void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
+			 uint32_t more);
 
 #endif /* NEAR_LINK_ROOM_H */

@@ -29,66 +29,70 @@ ssize_t near_tell(struct near_peer *peer)
 }
 
 /* A receiver's CTS, SHARE or ACK for one of our messages. */
-static int near_control_answer(struct near_port *port, struct near_lane *lane,
-			       const struct near_slot *slot, enum near_kind kind)
+static int near_control_answer(struct near_port *port,
+			       struct near_rx_ring *ring,
+			       const struct near_slot *slot,
+			       enum near_kind kind)
 {
-	if (near_likely(near_tx_answered(port, lane->peer, slot, kind)))
+	if (near_likely(near_tx_answered(port, ring->peer, slot, kind)))
 		return 0;
-	near_lane_broken(port, lane, "CTS, SHARE or ACK id", slot->ack.id);
+	near_rx_ring_broken(port, ring, "CTS, SHARE or ACK id", slot->ack.id);
 	return -EPROTO;
 }
 
-static int near_control_frag(struct near_port *port, struct near_lane *lane,
+static int near_control_frag(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot)
 {
-	struct near_rx_op *op = near_rx_find(port, lane->peer,
-					     slot->frag.answer);
+	struct near_rx_op *op =
+		near_rx_find(port, ring->peer, slot->frag.answer);
 	uint32_t len = __atomic_load_n(&slot->frag.len, __ATOMIC_RELAXED);
-	const uint8_t *data = near_rx_data(&lane->rx, len);
+	const uint8_t *data = near_rx_data(&ring->rx, len);
 
 	if (!op || !data || len > op->len - op->done) {
-		near_lane_broken(port, lane, "fragment length", len);
+		near_rx_ring_broken(port, ring, "fragment length", len);
 		return -EPROTO;
 	}
 	near_rx_frag(port, op, data, len);
 	return 0;
 }
 
-static int near_control_resize(struct near_port *port, struct near_lane *lane,
+static int near_control_resize(struct near_port *port,
+			       struct near_rx_ring *ring,
 			       const struct near_slot *slot)
 {
-	near_lane_resize(port, lane,
-			 __atomic_load_n(&slot->resize.more, __ATOMIC_RELAXED));
-	lane->rx.dnext = lane->rx.dhead;
+	near_rx_ring_resize(
+		port, ring,
+		__atomic_load_n(&slot->resize.more, __ATOMIC_RELAXED));
+	ring->rx.dnext = ring->rx.dhead;
 	return 0;
 }
 
 /* Nonzero: the slot stays. */
-int near_control(struct near_port *port, struct near_lane *lane,
+int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
 	switch (word >> NEAR_WORD_KIND & 0xf) {
 	case NEAR_KIND_CTS:
 	case NEAR_KIND_ACK:
 	case NEAR_KIND_COOP:
-		return near_control_answer(port, lane, slot,
+		return near_control_answer(port, ring, slot,
 					   word >> NEAR_WORD_KIND & 0xf);
 	case NEAR_KIND_FRAG:
-		return near_control_frag(port, lane, slot);
+		return near_control_frag(port, ring, slot);
 	case NEAR_KIND_RESIZE:
-		return near_control_resize(port, lane, slot);
+		return near_control_resize(port, ring, slot);
 	case NEAR_KIND_RMA:
 		if (!port->onesided)
 			break;
-		return port->onesided->request(port, lane, slot, word);
+		return port->onesided->request(port, ring, slot, word);
 	case NEAR_KIND_ANSWER:
 		if (!port->onesided)
 			break;
-		return port->onesided->answered(port, lane, slot);
+		return port->onesided->answered(port, ring, slot);
 	default:
 		break;
 	}
-	near_lane_broken(port, lane, "kind", word >> NEAR_WORD_KIND & 0xf);
+	near_rx_ring_broken(port, ring, "kind", word >> NEAR_WORD_KIND & 0xf);
 	return -EPROTO;
 }
 

@@ -15,7 +15,7 @@
 #include "near/link/port.h"
 
 /* msg/control.c */
-int near_control(struct near_port *port, struct near_lane *lane,
+int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 int near_work(struct near_port *port);
 /* What was published is to be known; 0. */
@@ -150,9 +150,9 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 }
 
 /* All but what only one kind has: rndv is not looked at where payload is set. */
-static near_inline void near_lane_header(struct near_msg *msg,
-					 const struct near_slot *slot,
-					 uint64_t word)
+static near_inline void near_rx_ring_header(struct near_msg *msg,
+					    const struct near_slot *slot,
+					    uint64_t word)
 {
 	msg->tag = slot->tag;
 	msg->data = word >> NEAR_WORD_DATA;
@@ -160,41 +160,41 @@ static near_inline void near_lane_header(struct near_msg *msg,
 }
 
 /* The message in slot, all of it; false: it stays where it is. */
-static near_inline bool near_lane_inline(struct near_port *port,
-					 struct near_lane *lane,
-					 const struct near_slot *slot,
-					 uint64_t word,
-					 const struct near_sink *sink)
+static near_inline bool near_rx_ring_inline(struct near_port *port,
+					    struct near_rx_ring *ring,
+					    const struct near_slot *slot,
+					    uint64_t word,
+					    const struct near_sink *sink)
 {
 	struct near_msg msg;
 
-	near_lane_header(&msg, slot, word);
+	near_rx_ring_header(&msg, slot, word);
 	msg.len = (uint8_t)(word >> NEAR_WORD_LEN);
 	msg.payload = slot->bytes;
 	if (near_unlikely(msg.len > NEAR_INLINE)) {
-		near_lane_broken(port, lane, "length", msg.len);
+		near_rx_ring_broken(port, ring, "length", msg.len);
 		return false;
 	}
-	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg)))
+	if (near_unlikely(sink->arrived(port->ctx, ring->peer, &msg)))
 		return false;
-	near_rx_release_slot(&lane->rx);
+	near_rx_release_slot(&ring->rx);
 	return true;
 }
 
 /* The payload that lies in the data ring; false: no sender may say so. */
-static near_inline bool near_lane_payload(struct near_lane *lane,
-					  const struct near_slot *slot,
-					  struct near_msg *msg)
+static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
+					     const struct near_slot *slot,
+					     struct near_msg *msg)
 {
 	msg->len = __atomic_load_n(&slot->eager.len, __ATOMIC_RELAXED);
 	msg->data |= (uint64_t)slot->eager.data << 32;
-	msg->payload = near_rx_data(&lane->rx, msg->len);
+	msg->payload = near_rx_data(&ring->rx, msg->len);
 	return msg->payload;
 }
 
 /* What says where the message is that its sender has yet. */
-static near_inline void near_lane_announced(struct near_msg *msg,
-					    const struct near_slot *slot)
+static near_inline void near_rx_ring_announced(struct near_msg *msg,
+					       const struct near_slot *slot)
 {
 	msg->len = __atomic_load_n(&slot->rts.len, __ATOMIC_RELAXED);
 	msg->data |= (uint64_t)slot->rts.data << 32;
@@ -204,9 +204,9 @@ static near_inline void near_lane_announced(struct near_msg *msg,
 }
 
 /* Counts large messages that wait for a receive: near_ctl.waiting. */
-static near_inline void near_lane_waits(struct near_lane *lane, int more)
+static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 {
-	struct near_ctl *ctl = lane->rx.ctl;
+	struct near_ctl *ctl = ring->rx.ctl;
 
 	__atomic_store_n(&ctl->waiting, ctl->waiting + (uint32_t)more,
 			 __ATOMIC_RELAXED);
@@ -214,75 +214,74 @@ static near_inline void near_lane_waits(struct near_lane *lane, int more)
 
 /* All but what the next function inlines. */
 static __attribute__((noinline)) bool
-near_lane_other(struct near_port *port, struct near_lane *lane,
-		const struct near_slot *slot, uint64_t word,
-		const struct near_sink *sink)
+near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
+		   const struct near_slot *slot, uint64_t word,
+		   const struct near_sink *sink)
 {
 	struct near_msg msg;
 
-	lane->rx.dnext = lane->rx.dhead;
-	near_lane_header(&msg, slot, word);
+	ring->rx.dnext = ring->rx.dhead;
+	near_rx_ring_header(&msg, slot, word);
 	switch (word >> NEAR_WORD_KIND & 0xf) {
 	case NEAR_KIND_EAGER:
-		if (near_likely(near_lane_payload(lane, slot, &msg)))
+		if (near_likely(near_rx_ring_payload(ring, slot, &msg)))
 			break;
-		near_lane_broken(port, lane, "length", msg.len);
+		near_rx_ring_broken(port, ring, "length", msg.len);
 		return false;
 	case NEAR_KIND_RTS:
-		near_lane_announced(&msg, slot);
-		near_lane_waits(lane, 1);
+		near_rx_ring_announced(&msg, slot);
+		near_rx_ring_waits(ring, 1);
 		break;
 	default:
-		if (near_control(port, lane, slot, word))
+		if (near_control(port, ring, slot, word))
 			return false;
-		near_rx_release(&lane->rx);
+		near_rx_release(&ring->rx);
 		return true;
 	}
-	if (near_unlikely(sink->arrived(port->ctx, lane->peer, &msg))) {
+	if (near_unlikely(sink->arrived(port->ctx, ring->peer, &msg))) {
 		if (!msg.payload)
-			near_lane_waits(lane, -1);
+			near_rx_ring_waits(ring, -1);
 		return false;
 	}
-	near_rx_release(&lane->rx);
+	near_rx_release(&ring->rx);
 	return true;
 }
 
-static near_inline bool near_lane_one(struct near_port *port,
-				      struct near_lane *lane,
-				      const struct near_slot *slot,
-				      uint64_t word,
-				      const struct near_sink *sink)
+static near_inline bool near_rx_ring_one(struct near_port *port,
+					 struct near_rx_ring *ring,
+					 const struct near_slot *slot,
+					 uint64_t word,
+					 const struct near_sink *sink)
 {
 	port->run = NULL;
-	return near_likely((word >> NEAR_WORD_KIND & 0xf) ==
-			   NEAR_KIND_INLINE) ?
-	       near_lane_inline(port, lane, slot, word, sink) :
-	       near_lane_other(port, lane, slot, word, sink);
+	return near_likely((word >> NEAR_WORD_KIND & 0xf) == NEAR_KIND_INLINE)
+		       ? near_rx_ring_inline(port, ring, slot, word, sink)
+		       : near_rx_ring_other(port, ring, slot, word, sink);
 }
 
 /* What is in a lane, as far as the sink has room, and not without end. */
-static near_inline int near_lane_poll(struct near_port *port,
-				      struct near_lane *lane,
-				      struct near_slot *slot, uint64_t word,
-				      const struct near_sink *sink)
+static near_inline int near_rx_ring_poll(struct near_port *port,
+					 struct near_rx_ring *ring,
+					 struct near_slot *slot, uint64_t word,
+					 const struct near_sink *sink)
 {
 	int n = 0;
 
 	while (near_likely(sink->room(port->ctx)) &&
-	       near_likely(near_lane_one(port, lane, slot, word, sink))) {
+	       near_likely(near_rx_ring_one(port, ring, slot, word, sink))) {
 		if (near_unlikely(++n == NEAR_BURST) ||
-		    !near_rx_ready(&lane->rx, &slot, &word))
+		    !near_rx_ready(&ring->rx, &slot, &word))
 			break;
-		near_rx_ahead(&lane->rx, n);
+		near_rx_ahead(&ring->rx, n);
 	}
 	return n;
 }
 
 /* The first hot lane from at on that has something; NULL: none. */
-static near_inline struct near_lane *const *
-near_look(const struct near_port *port, struct near_lane *const *at)
+static near_inline struct near_rx_ring *const *
+near_look(const struct near_port *port, struct near_rx_ring *const *at)
 {
-	struct near_lane *const *end = port->hot + port->hot_count;
+	struct near_rx_ring *const *end = port->hot + port->hot_count;
 	struct near_slot *slot;
 	uint64_t word;
 
@@ -323,7 +322,7 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)
 {
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	struct near_slot *slot;
 	uint64_t word;
 	uint32_t i;
@@ -333,9 +332,9 @@ static near_inline int near_poll(struct near_port *port,
 					  __ATOMIC_RELAXED)))
 		near_port_doorbells(port);
 	for (i = 0; i < port->hot_count; i++) {
-		lane = port->hot[i];
-		if (near_rx_ready(&lane->rx, &slot, &word))
-			n += near_lane_poll(port, lane, slot, word, sink);
+		ring = port->hot[i];
+		if (near_rx_ready(&ring->rx, &slot, &word))
+			n += near_rx_ring_poll(port, ring, slot, word, sink);
 	}
 	if (near_unlikely(port->work))
 		n += near_work(port);

@@ -82,7 +82,7 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 	op->steps = near_coop_steps(op->len, op->step);
 	if (!++op->peer->round)		/* 0 is no round */
 		op->peer->round++;
-	near_coop_begin(op->peer->lane->rx.ctl, op->peer->round);
+	near_coop_begin(op->peer->ring->rx.ctl, op->peer->round);
 	slot->coop.id = op->rndv.id;
 	slot->coop.len = op->len;
 	slot->coop.addr = (uint64_t)(uintptr_t)op->iov[0].iov_base;
@@ -102,7 +102,7 @@ static void near_rx_coop_end(struct near_rx_op *op)
 	uint32_t left = op->steps -
 			(uint32_t)((op->done + op->step - 1) / op->step);
 
-	op->claimed = near_coop_end(op->peer->lane->rx.ctl);
+	op->claimed = near_coop_end(op->peer->ring->rx.ctl);
 	if (op->claimed > left)
 		op->claimed = left;
 	op->state = NEAR_RX_COOP_RUNNING;
@@ -110,7 +110,7 @@ static void near_rx_coop_end(struct near_rx_op *op)
 
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
-	struct near_ctl *ctl = op->peer->lane->rx.ctl;
+	struct near_ctl *ctl = op->peer->ring->rx.ctl;
 	int32_t n = 0;
 
 	while (*budget) {
@@ -156,7 +156,7 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 		near_rx_coop_steps(op, budget);
 	if (op->state == NEAR_RX_COOP_RUNNING &&
 	    (!op->claimed ||
-	     near_coop_over(op->peer->lane->rx.ctl, op->peer->round,
+	     near_coop_over(op->peer->ring->rx.ctl, op->peer->round,
 			    op->claimed, &wrote)))
 		near_rx_coop_over(port, op, wrote);
 }
@@ -173,7 +173,7 @@ static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 	if (op->state == NEAR_RX_COOP)
 		near_rx_coop_end(op);
 	while (op->claimed && near_peer_alive(port, op->peer) &&
-	       !near_coop_over(op->peer->lane->rx.ctl, op->peer->round,
+	       !near_coop_over(op->peer->ring->rx.ctl, op->peer->round,
 			       op->claimed, &wrote) &&
 	       duo_now_ms() < end_ms)
 		sched_yield();

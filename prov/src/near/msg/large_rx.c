@@ -20,8 +20,8 @@ static bool near_rx_exchange(const struct near_peer *peer)
 /* There is a receive for one that has arrived. */
 static void near_rx_begun(const struct near_peer *peer)
 {
-	if (near_likely(peer->lane != NULL))
-		near_lane_waits(peer->lane, -1);
+	if (near_likely(peer->ring != NULL))
+		near_rx_ring_waits(peer->ring, -1);
 }
 
 /*
@@ -33,7 +33,7 @@ static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
 {
 	return len >= NEAR_COOP_MIN && iov_count == 1 && peer->coop &&
-	       !near_rx_exchange(peer) && peer->lane && near_coop_step(len);
+	       !near_rx_exchange(peer) && peer->ring && near_coop_step(len);
 }
 
 static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)

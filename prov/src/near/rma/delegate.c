@@ -41,17 +41,17 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
  * Errors have an answer of their own, and so has each write from then on: a
  * count says nothing of what is before it.
  */
-bool near_deleg_counts(struct near_lane *lane, uint64_t word,
+bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
 {
 	if (near_deleg_state(word) == NEAR_DELEG_NONE)
 		return false;
-	if (near_unlikely(reply->err && !lane->refused)) {
-		lane->refused = true;
-		__atomic_store_n(&lane->rx.ctl->refused, lane->delegs + 1,
+	if (near_unlikely(reply->err && !ring->refused)) {
+		ring->refused = true;
+		__atomic_store_n(&ring->rx.ctl->refused, ring->delegs + 1,
 				 __ATOMIC_RELAXED);
 	}
-	return reply->verb == NEAR_WRITE && !lane->refused;
+	return reply->verb == NEAR_WRITE && !ring->refused;
 }
 
 /* They were withdrawn. */

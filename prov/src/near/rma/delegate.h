@@ -88,16 +88,17 @@ bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
  */
 void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
 /* Is its end told by near_deleg_done() alone, and needs no answer? */
-bool near_deleg_counts(struct near_lane *lane, uint64_t word,
+bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
  * It was done, or refused, and answered if it is: only now, as the line may be
  * with the initiator, and take a while.
  */
-static near_inline void near_deleg_done(struct near_lane *lane, uint64_t word)
+static near_inline void near_deleg_done(struct near_rx_ring *ring,
+					uint64_t word)
 {
 	if (near_deleg_state(word) != NEAR_DELEG_NONE)
-		__atomic_store_n(&lane->rx.ctl->done, ++lane->delegs,
+		__atomic_store_n(&ring->rx.ctl->done, ++ring->delegs,
 				 __ATOMIC_RELEASE);
 }
 
@@ -105,30 +106,30 @@ static near_inline void near_deleg_done(struct near_lane *lane, uint64_t word)
  * The target, of a request: 0: do it; -EAGAIN: it stays where it is. What was
  * taken is done next: nothing that may fail comes between.
  */
-static near_inline int near_deleg_execute(struct near_lane *lane,
+static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,
 					  uint64_t word)
 {
 	enum near_deleg deleg = near_deleg_state(word);
-	struct near_ctl *ctl = lane->rx.ctl;
+	struct near_ctl *ctl = ring->rx.ctl;
 
 	if (deleg == NEAR_DELEG_NONE)
 		return 0;
 	if (near_unlikely(deleg >= NEAR_DELEG_REVOKED)) {
-		if (deleg == NEAR_DELEG_REVOKED && !lane->peer->dying)
+		if (deleg == NEAR_DELEG_REVOKED && !ring->peer->dying)
 			return -EAGAIN;
-		near_deleg_done(lane, word);
+		near_deleg_done(ring, word);
 		return deleg == NEAR_DELEG_EXECUTED ? NEAR_DELEG_ANSWERED
 						    : NEAR_DELEG_SKIPPED;
 	}
-	__atomic_store_n(&ctl->doing, lane->delegs + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->doing, ring->delegs + 1, __ATOMIC_RELAXED);
 	if (near_unlikely(!near_barrier_ready()))
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	else
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (near_likely(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == word))
 		return 0;
-	__atomic_store_n(&ctl->doing, lane->delegs, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctl->doing, ring->delegs, __ATOMIC_RELAXED);
 	return -EAGAIN;
 }
 

@@ -269,7 +269,7 @@ static near_inline bool near_rma_take_small(struct near_rma_op *op,
 }
 
 static int near_rma_answer_take(struct near_port *port,
-				struct near_lane *lane,
+				struct near_rx_ring *ring,
 				const struct near_slot *slot)
 {
 	const struct near_answer_slot *from = &slot->rma_answer;
@@ -283,10 +283,10 @@ static int near_rma_answer_take(struct near_port *port,
 	struct near_rma_op *op = near_pool_find(&port->rma->ops, id);
 
 	if (near_unlikely(answer.len > NEAR_RMA_BYTES))
-		answer.data = near_rx_data(&lane->rx, answer.len);
-	if (near_unlikely(!op || op->to->peer != lane->peer || !op->begun ||
+		answer.data = near_rx_data(&ring->rx, answer.len);
+	if (near_unlikely(!op || op->to->peer != ring->peer || !op->begun ||
 			  err > 4095)) {
-		near_lane_broken(port, lane, "reply id", id);
+		near_rx_ring_broken(port, ring, "reply id", id);
 		return -EPROTO;
 	}
 	if (near_likely(!err && near_rma_take_small(op, &answer))) {
@@ -296,11 +296,11 @@ static int near_rma_answer_take(struct near_port *port,
 	if (near_unlikely(!op->small && op->staged)) {
 		if (near_stage_answered(port, op, answer.offset, (int)err))
 			return 0;
-		near_lane_broken(port, lane, "reply offset", answer.offset);
+		near_rx_ring_broken(port, ring, "reply offset", answer.offset);
 		return -EPROTO;
 	}
 	if (!err && !near_rma_take(op, &answer)) {
-		near_lane_broken(port, lane, "reply length", answer.len);
+		near_rx_ring_broken(port, ring, "reply length", answer.len);
 		return -EPROTO;
 	}
 	if (err || op->answered == op->args.len)
@@ -308,11 +308,11 @@ static int near_rma_answer_take(struct near_port *port,
 	return 0;
 }
 
-int near_rma_answered(struct near_port *port, struct near_lane *lane,
+int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot)
 {
-	int ret = near_rma_answer_take(port, lane, slot);
-	const struct near_rma_peer *at = lane->peer->rma;
+	int ret = near_rma_answer_take(port, ring, slot);
+	const struct near_rma_peer *at = ring->peer->rma;
 
 	if (!ret && at && at->delegs)	/* another may be the first now */
 		port->work |= NEAR_WORK_DUE;

@@ -30,7 +30,7 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 }
 
-int near_rma_answered(struct near_port *port, struct near_lane *lane,
+int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /* direct.c: does the peer want to hear of an operation that it has no part in? */
@@ -82,7 +82,7 @@ bool near_rma_direct_can(const struct near_port *port,
 			 const struct near_rma_args *args);
 
 /* serve.c: theirs */
-int near_rma_request(struct near_port *port, struct near_lane *lane,
+int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 /* A reply joins those that are owed, and is sent if it can be. */

@@ -159,14 +159,14 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /* Where they are; NULL: nobody sends so many. Inline, they are in bytes. */
-static const uint8_t *near_rma_operands_in(struct near_lane *lane,
+static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
 					   uint8_t *bytes)
 {
 	size_t len = (size_t)ask->len * near_rma_operands(ask->verb, ask->op);
 
 	if (!(ask->flags & NEAR_RMA_INLINE))
-		return near_rx_data(&lane->rx, len);
+		return near_rx_data(&ring->rx, len);
 	if (len > NEAR_RMA_BYTES)
 		return NULL;
 	memcpy(bytes, ask->bytes, NEAR_RMA_BYTES);
@@ -219,13 +219,13 @@ static near_inline bool near_small_ask(struct near_port *port,
 }
 
 /* Says that it is at it, if it still may. */
-static near_inline bool near_small_take(struct near_lane *lane,
+static near_inline bool near_small_take(struct near_rx_ring *ring,
 					const struct near_slot *slot,
 					uint64_t word)
 {
 	return near_likely(near_deleg_state(word) == NEAR_DELEG_OPEN &&
-			   !lane->refused) &&
-	       !near_deleg_execute(lane, slot, word);
+			   !ring->refused) &&
+	       !near_deleg_execute(ring, slot, word);
 }
 
 /* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
@@ -250,7 +250,7 @@ static near_inline void near_small_answer(struct near_port *port,
 }
 
 /* What is small and can be done at once, in full; false: nothing was done. */
-static bool near_serve_small(struct near_port *port, struct near_lane *lane,
+static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
 	struct near_slot *answer = NULL;
@@ -263,23 +263,23 @@ static bool near_serve_small(struct near_port *port, struct near_lane *lane,
 	if (near_unlikely(len > NEAR_RMA_BYTES))	/* as gcc has to see */
 		return false;
 	if (ask.verb == NEAR_WRITE) {
-		if (!near_small_take(lane, slot, word))
+		if (!near_small_take(ring, slot, word))
 			return false;
 		near_copy_small(ask.memory, slot->rma.bytes, len);
-		near_deleg_done(lane, word);
+		near_deleg_done(ring, word);
 		port->rma->served++;
 		return true;
 	}
 	id = __atomic_load_n(&slot->rma.id, __ATOMIC_RELAXED);
-	answer = near_small_room(lane->peer);
+	answer = near_small_room(ring->peer);
 	if (near_unlikely(!answer))
 		return false;
 	if (ask.verb == NEAR_READ) {
-		if (!near_small_take(lane, slot, word))
+		if (!near_small_take(ring, slot, word))
 			return false;
 		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
-		near_small_answer(port, lane->peer, answer, id, len);
-		near_deleg_done(lane, word);
+		near_small_answer(port, ring->peer, answer, id, len);
+		near_deleg_done(ring, word);
 	} else {
 		if (near_deleg_state(word) != NEAR_DELEG_NONE ||
 		    ask.verb != NEAR_FETCH || len != sizeof(value) ||
@@ -290,69 +290,70 @@ static bool near_serve_small(struct near_port *port, struct near_lane *lane,
 		value = __atomic_fetch_add((uint64_t *)(void *)ask.memory,
 					   value, __ATOMIC_SEQ_CST);
 		memcpy(answer->rma_answer.bytes, &value, sizeof(value));
-		near_small_answer(port, lane->peer, answer, id, len);
+		near_small_answer(port, ring->peer, answer, id, len);
 	}
 	port->rma->served++;
 	return true;
 }
 
-static int near_rma_serve_slot(struct near_port *port, struct near_lane *lane,
+static int near_rma_serve_slot(struct near_port *port,
+			       struct near_rx_ring *ring,
 			       const struct near_slot *slot, uint64_t word)
 {
 	uint8_t bytes[NEAR_RMA_BYTES];
 	struct near_rma_slot ask = slot->rma;
-	const uint8_t *data = near_rma_operands_in(lane, &ask, bytes);
+	const uint8_t *data = near_rma_operands_in(ring, &ask, bytes);
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
 	bool told = true;
 	int ret;
 
 	if (!data || near_rma_cannot_be(&ask)) {
-		near_lane_broken(port, lane, "request length", ask.len);
+		near_rx_ring_broken(port, ring, "request length", ask.len);
 		return -EPROTO;
 	}
 	if (ask.verb == NEAR_EVENT) {
-		near_rma_event(port, lane->peer, &ask, ask.op);
+		near_rma_event(port, ring->peer, &ask, ask.op);
 		return 0;
 	}
-	at = near_rma_peer(lane->peer);
+	at = near_rma_peer(ring->peer);
 	if (near_unlikely(!at))
 		return -EAGAIN;
 	if (near_unlikely(ask.offset && at->rejected == ask.id))
 		return 0;
 	if (near_unlikely(at->owe >= NEAR_RMA_OWE)) {
-		near_lane_broken(port, lane, "request beyond the limit,",
-				 ask.id);
+		near_rx_ring_broken(port, ring, "request beyond the limit,",
+				    ask.id);
 		return -EPROTO;
 	}
 	reply = near_pool_get(&port->rma->replies);
 	if (near_unlikely(!reply))
 		return -EAGAIN;
-	ret = near_deleg_execute(lane, slot, word);
+	ret = near_deleg_execute(ring, slot, word);
 	if (near_likely(!ret)) {
 		told = !near_rma_serve(port, at, &ask, slot->tag, data,
 				       reply) ||
-		       near_deleg_counts(lane, word, reply);
+		       near_deleg_counts(ring, word, reply);
 	}
 	if (told)
 		near_pool_put(&port->rma->replies, reply);
 	else
 		near_rma_owe(port, at, reply);
 	if (near_likely(!ret))
-		near_deleg_done(lane, word);
+		near_deleg_done(ring, word);
 	else if (ret == NEAR_DELEG_ANSWERED)
-		near_rma_over(port, lane->peer, &ask);
+		near_rma_over(port, ring->peer, &ask);
 	return ret < 0 ? ret : 0;
 }
 
-int near_rma_request(struct near_port *port, struct near_lane *lane,
+int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word)
 {
-	if (near_likely(near_serve_small(port, lane, slot, word)))
+	if (near_likely(near_serve_small(port, ring, slot, word)))
 		return 0;
-	return slot->rma.flags & NEAR_RMA_STAGED ?
-	       near_stage_request(port, lane, slot) :
-	       near_rma_serve_slot(port, lane, slot, word);
+	return slot->rma.flags & NEAR_RMA_STAGED
+		       ? near_stage_request(port, ring, slot)
+		       : near_rma_serve_slot(port, ring, slot, word);
 }
 
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,

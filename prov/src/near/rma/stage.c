@@ -372,7 +372,7 @@ static bool near_stage_valid(const struct near_rma_slot *ask)
 	       ask->len <= ask->total - ask->offset;
 }
 
-int near_stage_request(struct near_port *port, struct near_lane *lane,
+int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot)
 {
 	struct near_rma_slot ask = slot->rma;
@@ -380,16 +380,16 @@ int near_stage_request(struct near_port *port, struct near_lane *lane,
 	struct near_rma_peer *at;
 
 	if (!near_stage_valid(&ask)) {
-		near_lane_broken(port, lane, "request length", ask.len);
+		near_rx_ring_broken(port, ring, "request length", ask.len);
 		return -EPROTO;
 	}
 	/* its stage is found by its region, and the reply needs a ring */
-	if (!lane->peer->tx.slots && near_connect(port, lane->peer) == -EAGAIN)
+	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
-	at = near_rma_peer(lane->peer);
+	at = near_rma_peer(ring->peer);
 	if (at && at->owe >= NEAR_RMA_OWE) {
-		near_lane_broken(port, lane, "request beyond the limit,",
-				 ask.id);
+		near_rx_ring_broken(port, ring, "request beyond the limit,",
+				    ask.id);
 		return -EPROTO;
 	}
 	reply = at ? near_pool_get(&port->rma->replies) : NULL;

@@ -69,7 +69,7 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /* Serves a request, at the target. Nonzero: the slot stays, or is invalid. */
-int near_stage_request(struct near_port *port, struct near_lane *lane,
+int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /* Replies to a request if its copy has ended. false: not yet. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,

@@ -146,14 +146,12 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-static near_inline void *duo_near_take_kind(struct duo_ep *ep,
-					    struct near_lane *lane,
-					    enum duo_rx_kind kind,
-					    const struct near_msg *msg,
-					    enum fi_cq_format format,
-					    void *at, fi_addr_t *src)
+static near_inline void *
+duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
+		   enum duo_rx_kind kind, const struct near_msg *msg,
+		   enum fi_cq_format format, void *at, fi_addr_t *src)
 {
-	fi_addr_t addr, number = duo_near_number(lane->peer);
+	fi_addr_t addr, number = duo_near_number(ring->peer);
 	struct duo_rx *rx = duo_near_first(ep, kind, number, msg, &addr);
 	struct fi_cq_tagged_entry entry;
 
@@ -166,7 +164,7 @@ static near_inline void *duo_near_take_kind(struct duo_ep *ep,
 	if (src)
 		*src = addr;
 	duo_near_over(rx, msg->len);
-	near_rx_release_slot(&lane->rx);
+	near_rx_release_slot(&ring->rx);
 	return at;
 }
 
@@ -177,25 +175,27 @@ static near_inline void *duo_near_take_kind(struct duo_ep *ep,
  * the endpoint is open.
  */
 static near_inline void *duo_near_take_first(struct duo_ep *ep,
-					     struct near_lane *lane,
-					     enum fi_cq_format format,
-					     void *at, fi_addr_t *src)
+					     struct near_rx_ring *ring,
+					     enum fi_cq_format format, void *at,
+					     fi_addr_t *src)
 {
 	struct near_slot *slot;
 	struct near_msg msg;
 	uint64_t word;
 
-	if (near_unlikely(!near_rx_ready(&lane->rx, &slot, &word) ||
+	if (near_unlikely(!near_rx_ready(&ring->rx, &slot, &word) ||
 			  (word >> NEAR_WORD_KIND & 0xf) != NEAR_KIND_INLINE))
 		return NULL;
-	near_lane_header(&msg, slot, word);
+	near_rx_ring_header(&msg, slot, word);
 	msg.len = (uint8_t) (word >> NEAR_WORD_LEN);
 	msg.payload = slot->bytes;
 	if (near_unlikely(msg.len > NEAR_INLINE))
 		return NULL;
-	return near_likely(msg.flags & NEAR_TAGGED) ?
-	       duo_near_take_kind(ep, lane, DUO_TAGGED, &msg, format, at, src) :
-	       duo_near_take_kind(ep, lane, DUO_MSG, &msg, format, at, src);
+	return near_likely(msg.flags & NEAR_TAGGED)
+		       ? duo_near_take_kind(ep, ring, DUO_TAGGED, &msg, format,
+					    at, src)
+		       : duo_near_take_kind(ep, ring, DUO_MSG, &msg, format, at,
+					    src);
 }
 
 /* For polls of rings alone; the rest of duo_near_sink is not called by them. */

@@ -16,53 +16,55 @@
 
 #include "near/link/port.h"
 
-void near_lane_heat(struct near_port *port, struct near_lane *lane)
+void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 {
-	if (lane->broken)
+	if (ring->broken)
 		return;
-	__atomic_store_n(&lane->rx.ctl->cold, 0, __ATOMIC_RELAXED);
-	lane->idle = 0;
-	if (lane->hot_at != NEAR_NOT_HOT)
+	__atomic_store_n(&ring->rx.ctl->cold, 0, __ATOMIC_RELAXED);
+	ring->idle = 0;
+	if (ring->hot_at != NEAR_NOT_HOT)
 		return;
-	lane->hot_at = port->hot_count;
-	port->hot[port->hot_count++] = lane;
+	ring->hot_at = port->hot_count;
+	port->hot[port->hot_count++] = ring;
 }
 
-static void near_lane_cool(struct near_port *port, struct near_lane *lane)
+static void near_rx_ring_deactivate(struct near_port *port,
+				    struct near_rx_ring *ring)
 {
-	struct near_lane *last = port->hot[--port->hot_count];
+	struct near_rx_ring *last = port->hot[--port->hot_count];
 
-	port->hot[lane->hot_at] = last;
-	last->hot_at = lane->hot_at;
-	lane->hot_at = NEAR_NOT_HOT;
+	port->hot[ring->hot_at] = last;
+	last->hot_at = ring->hot_at;
+	ring->hot_at = NEAR_NOT_HOT;
 }
 
 /* What its sender wrote cannot be. */
-void near_lane_broken(struct near_port *port, struct near_lane *lane,
-		      const char *what, uint64_t value)
+void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
+			 const char *what, uint64_t value)
 {
 	near_log(port, 0, "peer %d: invalid %s %" PRIu64 " in its ring; "
 		 "disconnecting it. The peer is faulty or its shared memory "
-		 "is corrupt", lane->peer->addr.pid, what, value);
-	lane->broken = true;
-	if (lane->hot_at != NEAR_NOT_HOT)
-		near_lane_cool(port, lane);
-	near_peer_fail(port, lane->peer);
+		 "is corrupt", ring->peer->addr.pid, what, value);
+	ring->broken = true;
+	if (ring->hot_at != NEAR_NOT_HOT)
+		near_rx_ring_deactivate(port, ring);
+	near_peer_fail(port, ring->peer);
 }
 
-static bool near_lane_ready(const struct near_lane *lane)
+static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 {
 	uint64_t word;
 
-	return near_rx_slot(&lane->rx, &word) != NULL;
+	return near_rx_slot(&ring->rx, &word) != NULL;
 }
 
 /*
  * The peer whose claim this is, by a copy of what it says. One that was asked
  * for its descriptors (-EAGAIN) is kept: its answer is for a peer that is known.
  */
-static int near_lane_peer(struct near_port *port, const struct near_claim *claim,
-			  struct near_peer **peer_out)
+static int near_rx_ring_peer(struct near_port *port,
+			     const struct near_claim *claim,
+			     struct near_peer **peer_out)
 {
 	struct near_addr who = claim->who;
 	struct near_peer *peer;
@@ -103,49 +105,49 @@ bool near_ring_refuse(struct near_port *port, uint32_t index)
 }
 
 /* Makes a lane of ring index, whose sender has opened it. */
-static int near_lane_open(struct near_port *port, uint32_t index)
+static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
 	const struct near_claim *claim = &port->region->claim[index];
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	struct near_place place;
-	void *ring;
+	void *memory;
 	int ret;
 
-	lane = aligned_alloc(NEAR_LINE, (sizeof(*lane) + NEAR_LINE - 1) /
+	ring = aligned_alloc(NEAR_LINE, (sizeof(*ring) + NEAR_LINE - 1) /
 			     NEAR_LINE * NEAR_LINE);
-	if (!lane)
+	if (!ring)
 		return -ENOMEM;
-	memset(lane, 0, sizeof(*lane));
+	memset(ring, 0, sizeof(*ring));
 	ret = -EINVAL;
 	if (near_place(port->room.growing, index,
 		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))
-		ret = near_lane_peer(port, claim, &lane->peer);
+		ret = near_rx_ring_peer(port, claim, &ring->peer);
 	if (ret)
 		goto err_free;
-	ret = near_ring_map(port->fd, &place, &ring);
+	ret = near_ring_map(port->fd, &place, &memory);
 	if (ret)
 		goto err_put;
-	near_rx_init(&lane->rx, ring, &place);
-	lane->index = index;
-	lane->tier = (uint8_t)place.tier;
-	lane->peer->lane = lane;
+	near_rx_init(&ring->rx, memory, &place);
+	ring->index = index;
+	ring->tier = (uint8_t)place.tier;
+	ring->peer->ring = ring;
 	/* the ring tells of its end from now on: near_unmet_closed() */
-	if (!lane->peer->ask && !lane->peer->expected)
-		near_given_drop(lane->peer, NEAR_GIVEN_REGION);
-	lane->hot_at = NEAR_NOT_HOT;
-	port->lane[index] = lane;
-	if (port->lane_count <= index)
-		port->lane_count = index + 1;
-	near_room_lane(port, lane, 1);
-	near_lane_heat(port, lane);
-	if (lane->peer->state == NEAR_PEER_CLOSED_OFF)
+	if (!ring->peer->ask && !ring->peer->expected)
+		near_given_drop(ring->peer, NEAR_GIVEN_REGION);
+	ring->hot_at = NEAR_NOT_HOT;
+	port->ring[index] = ring;
+	if (port->ring_count <= index)
+		port->ring_count = index + 1;
+	near_room_rx_ring(port, ring, 1);
+	near_rx_ring_activate(port, ring);
+	if (ring->peer->state == NEAR_PEER_CLOSED_OFF)
 		near_ring_refuse(port, index);
 	return 0;
 
 err_put:
-	near_peer_put(port, lane->peer);
+	near_peer_put(port, ring->peer);
 err_free:
-	free(lane);
+	free(ring);
 	return ret;
 }
 
@@ -178,26 +180,26 @@ static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 	near_ring_free(port, index, near_tier_most(port->room.growing, index));
 }
 
-void near_lane_free(const struct near_port *port, struct near_lane *lane)
+void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 {
 	struct near_place place;
 
-	near_place(port->room.growing, lane->index, lane->tier, &place);
-	munmap(lane->rx.ctl, place.span);
-	free(lane);
+	near_place(port->room.growing, ring->index, ring->tier, &place);
+	munmap(ring->rx.ctl, place.span);
+	free(ring);
 }
 
-void near_lane_release(struct near_port *port, struct near_lane *lane)
+void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 {
-	if (lane->hot_at != NEAR_NOT_HOT)
-		near_lane_cool(port, lane);
-	port->lane[lane->index] = NULL;
-	if (lane->peer->lane == lane)
-		lane->peer->lane = NULL;
-	near_room_lane(port, lane, -1);
-	near_ring_free(port, lane->index, lane->tier);
-	near_peer_put(port, lane->peer);
-	near_lane_free(port, lane);
+	if (ring->hot_at != NEAR_NOT_HOT)
+		near_rx_ring_deactivate(port, ring);
+	port->ring[ring->index] = NULL;
+	if (ring->peer->ring == ring)
+		ring->peer->ring = NULL;
+	near_room_rx_ring(port, ring, -1);
+	near_ring_free(port, ring->index, ring->tier);
+	near_peer_put(port, ring->peer);
+	near_rx_ring_free(port, ring);
 }
 
 static void near_ring_again(struct near_port *port, uint32_t index)
@@ -209,12 +211,13 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 }
 
 /* Of a peer that is gone nothing more is delivered. */
-static void near_lane_closed(struct near_port *port, struct near_lane *lane)
+static void near_rx_ring_closed(struct near_port *port,
+				struct near_rx_ring *ring)
 {
-	if (lane->peer->state == NEAR_PEER_GONE)
-		near_lane_release(port, lane);
+	if (ring->peer->state == NEAR_PEER_GONE)
+		near_rx_ring_release(port, ring);
 	else
-		near_peer_fail(port, lane->peer);
+		near_peer_fail(port, ring->peer);
 }
 
 /* Ring index rang: somebody new, somebody cold, or somebody leaves. */
@@ -224,10 +227,10 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
 	int ret;
 
-	if (!port->lane[index]) {
+	if (!port->ring[index]) {
 		if (state != NEAR_CLAIM_OPEN && state != NEAR_CLAIM_CLOSED)
 			return;
-		ret = near_lane_open(port, index);
+		ret = near_rx_ring_open(port, index);
 		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
 			near_ring_foreign(port, index, ret);
 			return;
@@ -238,9 +241,9 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 	}
-	near_lane_heat(port, port->lane[index]);
+	near_rx_ring_activate(port, port->ring[index]);
 	if (state == NEAR_CLAIM_CLOSED)
-		near_lane_closed(port, port->lane[index]);
+		near_rx_ring_closed(port, port->ring[index]);
 }
 
 /* It was taken by a process of our pid namespace that is no more. */
@@ -262,10 +265,10 @@ void near_rings_look(struct near_port *port)
 	uint32_t i, state, end = NEAR_CLAIMS_PER_PAGE;
 
 	port->rings_due = false;
-	while (end < port->lane_count)
+	while (end < port->ring_count)
 		end += NEAR_CLAIMS_PER_PAGE;
 	for (i = 0; i < end; i++) {
-		if (port->lane[i])
+		if (port->ring[i])
 			continue;
 		state = __atomic_load_n(&port->region->claim[i].state,
 					__ATOMIC_ACQUIRE);
@@ -299,45 +302,45 @@ void near_port_doorbells(struct near_port *port)
  * later rings. Without the barrier both could miss: a store may wait in its
  * processor's buffer while the load after it is done.
  */
-static void near_lanes_cool(struct near_port *port, uint32_t count)
+static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
 	bool seen = near_port_barrier(port);
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 	uint32_t i;
 
 	for (i = port->hot_count; i-- > 0 && count;) {
-		lane = port->hot[i];
-		if (lane->idle < 2)
+		ring = port->hot[i];
+		if (ring->idle < 2)
 			continue;
 		count--;
-		if (!seen || near_lane_ready(lane))
-			near_lane_heat(port, lane);
+		if (!seen || near_rx_ring_ready(ring))
+			near_rx_ring_activate(port, ring);
 		else
-			near_lane_cool(port, lane);
+			near_rx_ring_deactivate(port, ring);
 	}
 }
 
 void near_port_sweep(struct near_port *port)
 {
 	uint32_t i, cold = 0;
-	struct near_lane *lane;
+	struct near_rx_ring *ring;
 
 	if (port->hot_count <= NEAR_HOT_MIN)
 		return;
 	for (i = 0; i < port->hot_count; i++) {
-		lane = port->hot[i];
-		if (lane->mark != lane->rx.head) {
-			lane->mark = lane->rx.head;
-			lane->idle = 0;
+		ring = port->hot[i];
+		if (ring->mark != ring->rx.head) {
+			ring->mark = ring->rx.head;
+			ring->idle = 0;
 		} else if (port->hot_count - cold > NEAR_HOT_MIN &&
-			   ++lane->idle >= 2) {
-			__atomic_store_n(&lane->rx.ctl->cold, 1,
+			   ++ring->idle >= 2) {
+			__atomic_store_n(&ring->rx.ctl->cold, 1,
 					 __ATOMIC_SEQ_CST);
 			cold++;
 		}
 	}
 	if (cold)
-		near_lanes_cool(port, cold);
+		near_rx_rings_deactivate(port, cold);
 }
 
 int near_arm(struct near_port *port)
@@ -359,7 +362,7 @@ int near_arm(struct near_port *port)
 	    __atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
 		return -EAGAIN;
 	for (i = 0; i < port->hot_count; i++)
-		if (near_lane_ready(port->hot[i]))
+		if (near_rx_ring_ready(port->hot[i]))
 			return -EAGAIN;
 	port->armed = true;
 	return 0;
