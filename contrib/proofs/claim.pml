@@ -69,7 +69,7 @@ byte owner[2] = NOBODY;		/* not in the C: for assertions */
 byte published[SENDERS], delivered[SENDERS];
 bool closing[SENDERS], over[SENDERS];
 byte lane[2] = NOBODY;		/* the port's rx rings: their sender */
-bool rung[2];			/* bits of the doorbell: cold.pml */
+bool rung[2];			/* bits of the doorbell: idle.pml */
 
 inline put_open(s, r)
 {

@@ -25,7 +25,7 @@
  * MUTANT NO_WRAP: the consumer does not wrap where the producer does
  * MUTANT TOO_LONG SIZES: messages of more than 3/8 of the lines
  *
- * Not modeled: resizes (resize.pml), the need-doorbell flag (cold.pml).
+ * Not modeled: resizes (resize.pml), the need-doorbell flag (idle.pml).
  */
 #define MESSAGES 6
 #define MASK 3

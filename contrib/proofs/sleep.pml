@@ -13,7 +13,7 @@
  * C: link/peer.c near_doorbell_ring near_wake
  * C: link/alive.c near_woken near_wake_drain near_port_reap
  * C: link/port.c near_port_barrier
- * C: link/ring.h near_tx_publish near_tx_cold
+ * C: link/ring.h near_tx_publish near_tx_need_doorbell
  *
  * WITH AGAIN: one producer, of three slots.
  * WITH STOP: one of the two stops at any step, for ever, and its failure is not detected.
@@ -40,7 +40,7 @@
 #endif
 #define SLOT(p) (p)
 #define COLD(p) (2 + (p))
-#define BELL 4		/* bits; the word's bit is in cold.pml */
+#define BELL 4		/* bits; the word's bit is in idle.pml */
 #define ARMED 5
 #define WORDS 6
 #define THREADS 3

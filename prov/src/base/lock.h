@@ -46,7 +46,7 @@ ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
 /* False: it is held. Pairs with the release in duo_lock_give(). */
-DUO_HOT bool duo_lock_try(struct duo_lock *lock)
+DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
 
@@ -57,7 +57,7 @@ DUO_HOT bool duo_lock_try(struct duo_lock *lock)
 }
 
 /* True: duo_lock_wake() is to be called. */
-DUO_HOT bool duo_lock_give(struct duo_lock *lock)
+DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 {
 	return atomic_exchange_explicit(&lock->state, DUO_LOCK_FREE,
 					memory_order_release) ==
@@ -65,7 +65,7 @@ DUO_HOT bool duo_lock_give(struct duo_lock *lock)
 }
 
 /* duo_lock_give() as the last thing of a call that returns ret. */
-DUO_HOT ssize_t duo_lock_give_last(struct duo_lock *lock, ssize_t ret)
+DUO_INLINE ssize_t duo_lock_give_last(struct duo_lock *lock, ssize_t ret)
 {
 	return __builtin_expect(duo_lock_give(lock), false) ?
 	       duo_lock_wake(lock, ret) : ret;

@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 /* Inlined, or not, where a compiler that counts callers decides otherwise. */
-#define DUO_HOT static inline __attribute__((always_inline))
-#define DUO_COLD static __attribute__((noinline))
+#define DUO_INLINE static inline __attribute__((always_inline))
+#define DUO_NOINLINE static __attribute__((noinline))
 /* Called last, with the caller's own arguments: a jump, if none is dropped. */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 

@@ -22,7 +22,7 @@
 #define DUO_LAZY_MAX 64		/* bound of lazy_limit, in defer_polls */
 
 /* Gives the core no credit, cq.h: no poll is sure to reach it because of rx. */
-DUO_HOT int duo_lazy_give(struct duo_rx *rx)
+DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
@@ -60,7 +60,7 @@ int duo_lazy_post(struct duo_rx *rx)
 	return ret;
 }
 
-DUO_HOT void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
+DUO_INLINE void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
 {
 	ep->lazy.count--;
 	ep->domain->lazy--;
@@ -140,7 +140,7 @@ static void duo_lazy_fail(struct duo_rx *rx, int err)
 	duo_rx_release(&ep->pool, rx);
 }
 
-DUO_HOT void duo_lazy_posted(struct duo_rx *rx)
+DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 {
 	if (rx->kind == DUO_TAGGED || !duo_recv_final(rx))
 		return;
@@ -152,7 +152,7 @@ DUO_HOT void duo_lazy_posted(struct duo_rx *rx)
  * The first of the list, without credit. -FI_EAGAIN: the core takes no more
  * now.
  */
-DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
+DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
 	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
 	const struct duo_want want = duo_rx_want(rx);
@@ -179,7 +179,7 @@ DUO_HOT int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /* In order, while there are any such; returns the last one's result. */
-DUO_HOT int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
+DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
 	int ret = 0;
 
@@ -188,7 +188,8 @@ DUO_HOT int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 	return ret;
 }
 
-DUO_HOT int duo_lazy_flush_core_polled(struct duo_ep *ep, const uint32_t *count)
+DUO_INLINE int duo_lazy_flush_core_polled(struct duo_ep *ep,
+					  const uint32_t *count)
 {
 	uint64_t posted = ep->stats.core_posted;
 	int ret = duo_lazy_flush_while(ep, count);

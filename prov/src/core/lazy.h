@@ -62,8 +62,8 @@ static inline void duo_lazy_hurry(struct duo_ep *ep)
 }
 
 /* The caller puts rx, of ep, into the list. */
-DUO_HOT void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
-			     enum duo_rx_lazy lazy)
+DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
+				enum duo_rx_lazy lazy)
 {
 	rx->lazy = lazy;
 	ep->lazy.count++;
@@ -77,8 +77,8 @@ DUO_HOT void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /* The last one of the list. */
-DUO_HOT void duo_lazy_add(struct duo_ep *ep, struct duo_rx *rx,
-			  enum duo_rx_lazy lazy)
+DUO_INLINE void duo_lazy_add(struct duo_ep *ep, struct duo_rx *rx,
+			     enum duo_rx_lazy lazy)
 {
 	TAILQ_INSERT_TAIL(&ep->lazy.list, rx, lazy_link);
 	duo_lazy_enlist(ep, rx, lazy);

@@ -92,7 +92,7 @@ void duo_cq_take_turns(struct duo_cq *cq)
 	}
 }
 
-DUO_HOT void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
+DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
 	if (ep->lazy.due)
 		duo_lazy_flush_due(ep);

@@ -143,8 +143,9 @@ int duo_cq_core_err(struct duo_cq *cq)
  * A receive as most are ends: its entry, which lies where the application
  * wants it, becomes the application's. False: see duo_lazy_core_done().
  */
-DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
-			      struct fi_cq_tagged_entry *entry, fi_addr_t *src)
+DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
+				 struct fi_cq_tagged_entry *entry,
+				 fi_addr_t *src)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -163,9 +164,9 @@ DUO_HOT bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /* Entries that lie elsewhere, or may become none or more than one. */
-DUO_COLD void duo_cq_core_copy(struct duo_cq *cq,
-			       const struct fi_cq_tagged_entry *from,
-			       const fi_addr_t *src, size_t count)
+DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
+				   const struct fi_cq_tagged_entry *from,
+				   const fi_addr_t *src, size_t count)
 {
 	struct fi_cq_tagged_entry entry;
 	struct duo_rx *rx;
@@ -182,9 +183,9 @@ DUO_COLD void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /* The rest of a batch, which the caller's array is in the way of. */
-DUO_COLD void duo_cq_core_rest(struct duo_cq *cq,
-			       const struct fi_cq_tagged_entry *from,
-			       const fi_addr_t *from_src, size_t count)
+DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
+				   const struct fi_cq_tagged_entry *from,
+				   const fi_addr_t *from_src, size_t count)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
 	fi_addr_t src[DUO_CORE_BATCH];

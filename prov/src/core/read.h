@@ -32,7 +32,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
  * The same, inlined. Nothing is kept over the core's own call: mostly it has
  * found nothing.
  */
-DUO_HOT int duo_cq_read_core(struct duo_cq *cq)
+DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t room = cq->sink.room;
 	ssize_t count;

@@ -22,7 +22,7 @@ enum duo_recv_when {
 };
 
 /* No source, or one that the AV does not have. */
-DUO_HOT enum duo_recv_when
+DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
 	if (addr != FI_ADDR_UNSPEC)
@@ -30,7 +30,7 @@ duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-DUO_HOT enum duo_recv_when
+DUO_INLINE enum duo_recv_when
 duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 {
 	uint64_t word;
@@ -48,8 +48,8 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 }
 
 /* Over an open local side: does the core never get such a receive? */
-DUO_HOT bool duo_recv_never(const struct duo_ep *ep,
-			    const struct duo_want *want)
+DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
+			       const struct duo_want *want)
 {
 	return duo_recv_when(ep, want) == DUO_RECV_NEVER ||
 	       (want->addr == FI_ADDR_UNSPEC && ep->core.carries_nothing);
@@ -67,8 +67,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
  * Once on the core it cannot be taken back: a receive that a local message may
  * satisfy is kept from it.
  */
-DUO_HOT bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
-			    const struct duo_want *want)
+DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
+			       const struct duo_want *want)
 {
 	return ep->core.carries_nothing ||
 	       (ep->core.cannot_cancel && kind == DUO_MSG &&

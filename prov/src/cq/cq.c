@@ -30,7 +30,7 @@
  * writes before, must make progress as well: some of its reads poll, and each
  * one of a program that reads seldom.
  */
-DUO_COLD void duo_cq_ring_poll(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
 
@@ -53,7 +53,7 @@ static inline void duo_cq_taken(struct duo_cq *cq)
 }
 
 /* duo_unlock(), as the last thing of a read that is to return ret. */
-DUO_HOT ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
+DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	struct duo_lock *lock = &cq->domain->lock;
 
@@ -62,8 +62,8 @@ DUO_HOT ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 	return lock->on ? duo_lock_give_last(lock, ret) : ret;
 }
 
-DUO_COLD ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf, size_t count,
-				  fi_addr_t *src)
+DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
+				      size_t count, fi_addr_t *src)
 {
 	count = duo_ring_read(&cq->ring, cq->format, buf, count, src);
 	duo_cq_taken(cq);
@@ -71,8 +71,8 @@ DUO_COLD ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf, size_t count,
 }
 
 /* The ring has entries, or an error is due. */
-DUO_HOT ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
-				 fi_addr_t *src)
+DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
+				    fi_addr_t *src)
 {
 	uint32_t before_err = duo_err_after(&cq->errs, &cq->ring);
 
@@ -86,8 +86,8 @@ DUO_HOT ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 	return duo_cq_unlock(cq, 1);
 }
 
-DUO_COLD ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf, size_t count,
-				   fi_addr_t *src)
+DUO_NOINLINE ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf,
+				       size_t count, fi_addr_t *src)
 {
 	cq->sink = (struct duo_sink) { buf, src, count, 0 };
 	duo_cq_progress(cq);

@@ -45,14 +45,14 @@ extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked;
 
 /* progress.c */
 /* Has the core something to do? */
-DUO_HOT bool duo_cq_core_busy(const struct duo_cq *cq)
+DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 {
 	return atomic_load_explicit(&cq->core_poll_budget,
 				    memory_order_relaxed);
 }
 
 /* Is the core polled in every read? */
-DUO_HOT bool duo_cq_core_wanted(const struct duo_cq *cq)
+DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
 	return cq->local_idle > cq->local_busy || duo_cq_core_busy(cq);
 }

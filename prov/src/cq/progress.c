@@ -24,7 +24,7 @@
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
 
-DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
@@ -33,7 +33,7 @@ DUO_COLD void duo_cq_resolve(struct duo_cq *cq)
 }
 
 /* What arrived may wait for its source, or took not all receives that wait. */
-DUO_COLD void duo_cq_chores(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 {
 	if (cq->domain->held)
 		duo_cq_resolve(cq);
@@ -42,7 +42,7 @@ DUO_COLD void duo_cq_chores(struct duo_cq *cq)
 }
 
 /* Do messages wait for their source, or receives for the core? */
-DUO_HOT bool duo_cq_has_deferred(const struct duo_cq *cq)
+DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
 	return cq->domain->held | cq->domain->lazy;
 }
@@ -51,7 +51,7 @@ DUO_HOT bool duo_cq_has_deferred(const struct duo_cq *cq)
  * The core is polled every time while it has something to do or the peer has
  * not; else every core_poll_interval-th time.
  */
-DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
+DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
 	uint32_t credit = atomic_load_explicit(&cq->core_poll_budget,
 					       memory_order_relaxed);
@@ -70,7 +70,7 @@ DUO_HOT bool duo_cq_core_due(struct duo_cq *cq)
  * While the core is active and the peer has long been idle, it is polled every
  * DUO_LOCAL_INTERVAL-th time: the remote path pays for little of it.
  */
-DUO_HOT bool duo_cq_local_due(const struct duo_cq *cq)
+DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
 	return cq->local_idle <= DUO_LOCAL_IDLE || !duo_cq_core_busy(cq) ||
 	       !(cq->local_idle % DUO_LOCAL_INTERVAL);
@@ -81,7 +81,7 @@ DUO_HOT bool duo_cq_local_due(const struct duo_cq *cq)
  * Another queue of an endpoint may have polled its port since: the poll that
  * looks at the clock is not passed by.
  */
-DUO_COLD void duo_cq_settle(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
 
@@ -92,7 +92,7 @@ DUO_COLD void duo_cq_settle(struct duo_cq *cq)
 }
 
 /* How many reads may look at rings alone, until something else is due? */
-DUO_COLD void duo_cq_give(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 {
 	uint32_t polls = duo_params.core_poll_interval - cq->core_skip - 1;
 	const struct duo_ep *ep;

@@ -31,14 +31,14 @@ duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 	return duo_cq_read_all(cq, buf, count, src);
 }
 
-DUO_HOT ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
+DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 {
 	return DUO_LOCKED ? duo_lock_give_last(&cq->domain->lock, ret) : ret;
 }
 
 /* What is in the hot lanes of a port, from at on. */
-DUO_HOT uint32_t duo_cq_read_port(struct near_port *port,
-				  struct near_rx_ring *const *at)
+DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
+				     struct near_rx_ring *const *at)
 {
 	struct near_slot *slot;
 	uint64_t word;
@@ -63,8 +63,8 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 		if (near_unlikely(!ep->near))
 			continue;
 		port = ep->near->port;
-		n += duo_cq_read_port(port,
-				      ring ? ring : near_look(port, port->hot));
+		n += duo_cq_read_port(
+			port, ring ? ring : near_look(port, port->active));
 	}
 	cq->left--;
 	cq->local_idle = n || cq->sink.count ? 0 : cq->local_idle + 1;
@@ -105,8 +105,8 @@ static __attribute__((noinline)) ssize_t duo_cq_read_idle(struct duo_cq *cq)
 	return duo_unlock_last(&cq->domain->lock, duo_cq_yield(cq));
 }
 
-DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
-				fi_addr_t *src)
+DUO_INLINE ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
+				   fi_addr_t *src)
 {
 	struct near_rx_ring *const *ring;
 	struct near_port *port;
@@ -122,7 +122,7 @@ DUO_HOT ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 		port = ep->near->port;
 		if (near_unlikely(!near_rings_only(port)))
 			return duo_cq_read_all(cq, buf, count, src);
-		ring = near_look(port, port->hot);
+		ring = near_look(port, port->active);
 		if (near_unlikely(ring != NULL))
 			return duo_cq_read_found(cq, buf, count, src, ep, ring);
 	}

@@ -38,8 +38,8 @@ static ssize_t duo_call_trecv(struct fid_ep *ep, void *buf, size_t len,
 	       duo_trecv(ep, buf, len, desc, src, tag, ignore, context);
 }
 
-DUO_HOT ssize_t duo_call_send_one(struct fid_ep *ep, const struct duo_send call,
-				  void *desc)
+DUO_INLINE ssize_t duo_call_send_one(struct fid_ep *ep,
+				     const struct duo_send call, void *desc)
 {
 	struct near_peer *sent = duo_send_small(ep, call, DUO_LOCKED);
 

@@ -121,13 +121,14 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /* Outside of a read: does the ring take an entry, if there is any? Is that all? */
-DUO_HOT bool duo_cq_takes(const struct duo_cq *cq)
+DUO_INLINE bool duo_cq_takes(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
 /* The end of a send that reports; the ring takes it. */
-DUO_HOT void duo_cq_put_sent(struct duo_cq *cq, void *context, uint64_t flags)
+DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
+				uint64_t flags)
 {
 	cq->attention |= DUO_CQ_ENTRIES;
 	*duo_ring_next(&cq->ring) = (struct duo_ring_slot) {

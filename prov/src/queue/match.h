@@ -107,26 +107,27 @@ static inline bool duo_match_wild(const struct duo_match *match,
 }
 
 /* To the queue alone: is there no index that has to have it? */
-DUO_HOT bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
+DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
 /* rx says that it is posted already. */
-DUO_HOT void duo_match_append_plain(struct duo_match *match, struct duo_rx *rx)
+DUO_INLINE void duo_match_append_plain(struct duo_match *match,
+				       struct duo_rx *rx)
 {
 	rx->seq = match->seq++;
 	TAILQ_INSERT_TAIL(&match->posted, rx, link);
 	match->posted_count++;
 }
 
-DUO_HOT void duo_match_append(struct duo_match *match, struct duo_rx *rx)
+DUO_INLINE void duo_match_append(struct duo_match *match, struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_POSTED);
 	duo_match_append_plain(match, rx);
 }
 
-DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
+DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
 	if (duo_match_wild(match, rx->ignore))
 		duo_match_learn(match, rx->ignore);
@@ -136,14 +137,15 @@ DUO_HOT void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 }
 
 /* The caller gives rx its next state. There is no index. */
-DUO_HOT void duo_match_unpost_plain(struct duo_match *match, struct duo_rx *rx)
+DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
+				       struct duo_rx *rx)
 {
 	assert(match->posted_count > 0);
 	TAILQ_REMOVE(&match->posted, rx, link);
 	match->posted_count--;
 }
 
-DUO_HOT void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
+DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 {
 	if (match->by_want.on)
 		duo_match_drop_want(match, rx);

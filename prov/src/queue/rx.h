@@ -166,7 +166,7 @@ struct duo_rx_pool {
 };
 
 /* The only way to another state. */
-DUO_HOT void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
+DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
 	rx->state = state;
@@ -229,8 +229,8 @@ static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 }
 
 /* One that was used before, there is one; the caller says what it is. */
-DUO_HOT struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
-					  uint64_t what)
+DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
+					     uint64_t what)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
 
@@ -254,7 +254,8 @@ static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 }
 
 /* One of one buffer, which has no bounce buffer. */
-DUO_HOT void duo_rx_release_plain(struct duo_rx_pool *pool, struct duo_rx *rx)
+DUO_INLINE void duo_rx_release_plain(struct duo_rx_pool *pool,
+				     struct duo_rx *rx)
 {
 	assert(!rx->bounced && rx->count <= 1 && !rx->lazy);
 	duo_rx_become(rx, DUO_RX_FREE);

@@ -22,9 +22,10 @@
  */
 struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				    fi_addr_t addr, uint64_t tag, size_t size);
-DUO_HOT struct duo_rx *duo_arrival_take(struct duo_ep *ep,
-					enum duo_rx_kind kind, fi_addr_t addr,
-					uint64_t tag, size_t size)
+DUO_INLINE struct duo_rx *duo_arrival_take(struct duo_ep *ep,
+					   enum duo_rx_kind kind,
+					   fi_addr_t addr, uint64_t tag,
+					   size_t size)
 {
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
@@ -41,7 +42,7 @@ DUO_HOT struct duo_rx *duo_arrival_take(struct duo_ep *ep,
 
 /* This peer has sent: nothing has to wait for buffers that name it. */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local);
-DUO_HOT void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
+DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 {
 	if (__builtin_expect(!duo_ep_confirmed(ep, local), 0))
 		duo_arrival_confirm_new(ep, local);
@@ -66,8 +67,9 @@ void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
  * entry is made of registers: one that has just been written in words is slow
  * to copy.
  */
-DUO_HOT void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags, size_t len,
-				 void *buf, uint64_t data, fi_addr_t src)
+DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
+				    size_t len, void *buf, uint64_t data,
+				    fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;
 	const struct fi_cq_tagged_entry entry = {

@@ -17,8 +17,8 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-DUO_COLD void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
-			    const struct duo_recv *recv)
+DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
+				const struct duo_recv *recv)
 {
 	size_t i;
 
@@ -32,7 +32,8 @@ DUO_COLD void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /* Several buffers: an entry of their own, for which there is room. */
-DUO_COLD void duo_recv_spread(struct duo_rx *rx, const struct duo_recv *recv)
+DUO_NOINLINE void duo_recv_spread(struct duo_rx *rx,
+				  const struct duo_recv *recv)
 {
 	struct duo_rx_buffers *to = duo_rx_extend(&rx->ep->pool, rx,
 						  recv->count);
@@ -47,8 +48,8 @@ DUO_COLD void duo_recv_spread(struct duo_rx *rx, const struct duo_recv *recv)
 }
 
 /* A receive of the application's, or what another one is made of. */
-DUO_HOT void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
-			    const struct duo_recv *recv)
+DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
+			       const struct duo_recv *recv)
 {
 	rx->kind = recv->kind;
 	if (ep->rx.special)
@@ -107,7 +108,7 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /* To the core in this call. */
-DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
+DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
 	struct duo_want want = duo_rx_want(rx);
 	struct duo_ep *ep = rx->ep;
@@ -134,8 +135,8 @@ DUO_COLD int duo_recv_post_core(struct duo_rx *rx, bool final)
 }
 
 /* Who has sent before is watched; somebody not known may be remote. */
-DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
-			    fi_addr_t addr, bool final)
+DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
+			       fi_addr_t addr, bool final)
 {
 	if (addr != FI_ADDR_UNSPEC)
 		duo_map_watch(ep, addr);
@@ -144,9 +145,9 @@ DUO_HOT void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /* Here, and on the core now, later or never; due: "now" is its next poll. */
-DUO_HOT int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
-			 enum duo_rx_kind kind, const struct duo_want *want,
-			 enum duo_recv_when when, bool due)
+DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
+			    enum duo_rx_kind kind, const struct duo_want *want,
+			    enum duo_recv_when when, bool due)
 {
 	bool final = duo_want_final(ep, kind, want);
 
@@ -169,8 +170,8 @@ int duo_recv_place(struct duo_rx *rx)
 }
 
 /* The one way in of a receive that nothing has come for. */
-DUO_HOT int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
-			  enum duo_recv_when when, bool due)
+DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
+			     enum duo_recv_when when, bool due)
 {
 	struct duo_rx *rx;
 
@@ -226,7 +227,8 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /* The lock is held. */
-DUO_COLD ssize_t duo_recv_rare(struct duo_ep *ep, const struct duo_recv *recv)
+DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
+				   const struct duo_recv *recv)
 {
 	int ret = duo_recv_check(ep, recv);
 
@@ -258,9 +260,9 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return ret;
 }
 
-DUO_COLD ssize_t duo_recv_rare_one(struct duo_ep *ep,
-				   const struct duo_recv *recv,
-				   struct iovec iov, void *desc)
+DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
+				       const struct duo_recv *recv,
+				       struct iovec iov, void *desc)
 {
 	struct duo_recv one = *recv;
 
@@ -275,8 +277,8 @@ DUO_COLD ssize_t duo_recv_rare_one(struct duo_ep *ep,
  * the core is to have now it may get with its next poll, if it needs none
  * before, and if nothing has to come after it.
  */
-DUO_HOT bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
-			    enum duo_recv_when when)
+DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
+			       enum duo_recv_when when)
 {
 	if (!ep->rx.ready || when == DUO_RECV_NO_SOURCE ||
 	    !TAILQ_EMPTY(&ep->rx.held) || ep->match[kind].unexp_count)
@@ -292,9 +294,9 @@ DUO_HOT bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
  * The calls with one buffer, inlined: nothing of the arguments is in memory
  * but in the entry.
  */
-DUO_HOT ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
-			     void *buf, size_t len, void *desc,
-			     struct duo_want want, void *context)
+DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
+				void *buf, size_t len, void *desc,
+				struct duo_want want, void *context)
 {
 	const struct iovec iov = { buf, len };
 	struct duo_recv rare, recv = {

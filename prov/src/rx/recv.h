@@ -48,8 +48,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /* It can be queued, and nothing else is to be done. Under the lock. */
-DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
-			     const struct duo_want *want)
+DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
+				const struct duo_want *want)
 {
 	const struct duo_match *match = &ep->match[kind];
 
@@ -59,9 +59,9 @@ DUO_HOT bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 	       !SLIST_EMPTY(&ep->pool.free);
 }
 
-DUO_HOT void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
-			    void *buf, size_t len, void *desc,
-			    const struct duo_want *want, void *context)
+DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
+			       void *buf, size_t len, void *desc,
+			       const struct duo_want *want, void *context)
 {
 	struct duo_rx *rx = duo_rx_alloc_plain(&ep->pool, duo_rx_plain(kind));
 
@@ -81,10 +81,10 @@ DUO_HOT void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
  * is at hand. True: the lock is held, for duo_recv_end(). False: nothing has been done, and duo_recv() or duo_trecv() is to
  * be called.
  */
-DUO_HOT bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
-			    void *buf, size_t len, void *desc,
-			    struct duo_want want, void *context,
-			    const bool locked)
+DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
+			       void *buf, size_t len, void *desc,
+			       struct duo_want want, void *context,
+			       const bool locked)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 	struct duo_lock *lock = &ep->domain->lock;
@@ -101,7 +101,7 @@ DUO_HOT bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 }
 
 /* What follows duo_recv_local(): releases the lock. 0. */
-DUO_HOT ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
+DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 {
 	return locked ? duo_lock_give_last(&duo_ep_of(ep_fid)->domain->lock,
 					   0) : 0;
@@ -114,7 +114,7 @@ int duo_recv_place(struct duo_rx *rx);
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* Is there an entry for it, and one for its buffers? */
-DUO_HOT bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
+DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
 }

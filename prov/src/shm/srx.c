@@ -67,7 +67,7 @@ static void duo_shm_describe(struct duo_rx *rx,
 }
 
 /* Nothing has changed if it fails. */
-DUO_COLD int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
+DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 {
 	void *bounce = malloc(msg_size);
 
@@ -81,9 +81,10 @@ DUO_COLD int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
  * The receive that gets a message, with room for all of it. One for which
  * there is no memory fails; the next one may be large enough by itself.
  */
-DUO_HOT struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
-				     const struct fi_peer_match_attr *attr,
-				     fi_addr_t addr)
+DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
+					enum duo_rx_kind kind,
+					const struct fi_peer_match_attr *attr,
+					fi_addr_t addr)
 {
 	struct duo_rx *rx;
 
@@ -102,10 +103,10 @@ DUO_HOT struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /* A message that finds no receive, or whose source is not known yet. */
-DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
-			      const struct fi_peer_match_attr *attr,
-			      fi_addr_t addr, bool hold,
-			      struct fi_peer_rx_entry **entry)
+DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
+				    const struct fi_peer_match_attr *attr,
+				    fi_addr_t addr, bool hold,
+				    struct fi_peer_rx_entry **entry)
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
@@ -128,9 +129,9 @@ DUO_COLD int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	return -FI_ENOENT;	/* not an error: shm queues it */
 }
 
-DUO_HOT int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
-			const struct fi_peer_match_attr *attr,
-			struct fi_peer_rx_entry **entry)
+DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
+			   const struct fi_peer_match_attr *attr,
+			   struct fi_peer_rx_entry **entry)
 {
 	struct duo_ep *ep = duo_shm_ep_of(srx);
 	fi_addr_t addr = duo_map_peer(ep->map, attr->addr);
@@ -267,7 +268,7 @@ void duo_shm_srx_init(struct duo_ep *ep)
 }
 
 /* Copies to the application's buffers what fits of a bounced message. */
-DUO_COLD void duo_shm_unbounce(const struct duo_rx *rx)
+DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
 }

@@ -39,7 +39,7 @@ static void duo_onesided_unordered(struct duo_ep *ep,
  * The core does an operation on several buffers, and near would not wait for
  * its end: from then on the core does all, and alone keeps their order.
  */
-DUO_COLD void duo_onesided_several(struct duo_ep *ep)
+DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
 	if (ep->near->direct)
 		DUO_INFO(EP_DATA, "ep %p: operation on several remote "
@@ -161,10 +161,8 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 }
 
 /* An injected write of device memory: a copy of it is written. */
-DUO_COLD int duo_onesided_inject(struct duo_ep *ep,
-					struct near_peer *peer,
-					struct near_rma_args op,
-					void *const *desc)
+DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
+				     struct near_rma_args op, void *const *desc)
 {
 	uint8_t copy[DUO_NEAR_INJECT];
 	const struct iovec iov = { copy, op.len };

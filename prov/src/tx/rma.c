@@ -91,10 +91,11 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 }
 
 /* One buffer. Not in line: a call that has tried a small one has no frame. */
-DUO_COLD ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf, size_t len,
-			     void *desc, fi_addr_t addr, uint64_t raddr,
-			     uint64_t key, void *context, enum near_verb verb,
-			     uint64_t data, uint64_t flags)
+DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
+				 size_t len, void *desc, fi_addr_t addr,
+				 uint64_t raddr, uint64_t key, void *context,
+				 enum near_verb verb, uint64_t data,
+				 uint64_t flags)
 {
 	const struct iovec iov = { (void *) buf, len };
 
@@ -152,9 +153,10 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /* The core has no flag for it: a success is not reported. */
-DUO_COLD ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
-				size_t len, uint64_t data, fi_addr_t dest,
-				uint64_t raddr, uint64_t key, uint64_t flags)
+DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
+				    size_t len, uint64_t data, fi_addr_t dest,
+				    uint64_t raddr, uint64_t key,
+				    uint64_t flags)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];

@@ -15,7 +15,8 @@
 #include "tx/send.h"
 
 /* The lock is held; returns with it, if the route is local. */
-DUO_COLD struct duo_route duo_tx_route_again(struct duo_ep *ep, fi_addr_t dest)
+DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
+						 fi_addr_t dest)
 {
 	struct duo_route to;
 
@@ -59,8 +60,8 @@ static inline void duo_tx_add(uint64_t *sum, size_t len)
 }
 
 /* Releases what duo_tx_begin() took, counts, passes ret on. */
-DUO_HOT ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
-			   size_t len, ssize_t ret)
+DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
+			      size_t len, ssize_t ret)
 {
 	struct fi_duo_path_stats *local = &ep->stats.path[FI_DUO_LOCAL];
 	struct fi_duo_path_stats *core = &ep->stats.path[FI_DUO_CORE];
@@ -151,8 +152,8 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 }
 
 /* The path's endpoint gets the call that we got. */
-DUO_HOT ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
-			    const struct duo_route *to)
+DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
+			       const struct duo_route *to)
 {
 	bool local = to->path == FI_DUO_LOCAL;
 	void **desc = local && !ep->domain->device ? NULL : send->desc;

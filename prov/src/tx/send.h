@@ -53,7 +53,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
 
 /* The route of an address, if that is local; 0: it is not. Takes no lock. */
-DUO_HOT uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
+DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 {
 	uint64_t word = dest < ep->route_size ?
 			duo_route_load(ep->route, dest) : 0;
@@ -62,8 +62,8 @@ DUO_HOT uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /* The ring takes it, and the queue its end. NULL: nothing has been done. */
-DUO_HOT struct near_peer *duo_send_put(struct duo_ep *ep,
-				       const struct duo_send call)
+DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
+					  const struct duo_send call)
 {
 	const bool quiet = call.variant == DUO_SEND_INJECT;
 	const struct near_msg msg = call.msg;
@@ -93,9 +93,9 @@ DUO_HOT struct near_peer *duo_send_put(struct duo_ep *ep,
  * has room. duo_send_end() is to be called last; NULL: duo_send_one() is to
  * send it, nothing has been done.
  */
-DUO_HOT struct near_peer *duo_send_small(struct fid_ep *ep_fid,
-					 const struct duo_send call,
-					 const bool locked)
+DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
+					    const struct duo_send call,
+					    const bool locked)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 	struct duo_lock *lock = &ep->domain->lock;
@@ -114,8 +114,8 @@ DUO_HOT struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 }
 
 /* Its calls are jumps, so that the fast path saves no registers. 0. */
-DUO_HOT ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
-			     const bool locked)
+DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
+				const bool locked)
 {
 	struct duo_lock *lock = &duo_ep_of(ep_fid)->domain->lock;
 

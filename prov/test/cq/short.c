@@ -193,7 +193,7 @@ UNIT_TEST(others_have_their_turn)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
 	struct near_port *port = fixture_ep()->near->port;
-	const struct near_rx_ring *ring = port->hot[0];
+	const struct near_rx_ring *ring = port->active[0];
 	uint64_t head = ring->rx.head;
 	ssize_t ret;
 	int i;

@@ -197,7 +197,7 @@ static void expect_awake(struct rig *rig)
 	unit_refuse(SYS_membarrier, SECCOMP_RET_ERRNO | ENOMEM);
 	rig->warnings = 0;
 	rig_poll(rig, 4 * NEAR_SWEEP_POLLS);
-	ck_assert_uint_eq(rig->port->hot_count, NEAR_HOT_MIN + 1);
+	ck_assert_uint_eq(rig->port->active_count, NEAR_ACTIVE_MIN + 1);
 	ck_assert_int_eq(near_arm(rig->port), -EAGAIN);
 	ck_assert_int_eq(near_arm(rig->port), -EAGAIN);
 	ck_assert_int_eq(rig->warnings, 1);
@@ -205,10 +205,10 @@ static void expect_awake(struct rig *rig)
 
 UNIT_TEST(fails)
 {
-	struct rig *other[NEAR_HOT_MIN + 1], *b = rig_open(false);
-	struct near_peer *to[NEAR_HOT_MIN + 1];
+	struct rig *other[NEAR_ACTIVE_MIN + 1], *b = rig_open(false);
+	struct near_peer *to[NEAR_ACTIVE_MIN + 1];
 
-	rig_crowd(other, to, NEAR_HOT_MIN + 1, b, 0);
+	rig_crowd(other, to, NEAR_ACTIVE_MIN + 1, b, 0);
 	ck_assert_int_ge(near_wait_fd(b->port), 0);
 	while (near_arm(b->port))
 		rig_poll(b, 1);

@@ -200,15 +200,15 @@ UNIT_CASE("read", setup, rig_close_all);
 /* Many senders: those that are idle leave the list, and are heard again. */
 UNIT_TEST(idle_rings)
 {
-	enum { MANY = 3 * NEAR_HOT_MIN };
+	enum { MANY = 3 * NEAR_ACTIVE_MIN };
 	struct rig *other[MANY];
 	struct near_peer *peer[MANY];
 	int i;
 
 	rig_crowd(other, peer, MANY, b, 8);
-	ck_assert_uint_eq(b->port->hot_count, MANY);
+	ck_assert_uint_eq(b->port->active_count, MANY);
 	rig_poll(b, 4 * NEAR_SWEEP_POLLS);
-	ck_assert_uint_eq(b->port->hot_count, NEAR_HOT_MIN);
+	ck_assert_uint_eq(b->port->active_count, NEAR_ACTIVE_MIN);
 	for (i = 0; i < MANY; i++) {
 		ck_assert_int_eq(rig_send(other[i], peer[i], i, big, 8), 0);
 		rig_poll(b, 1);
@@ -223,22 +223,22 @@ UNIT_TEST(idle_rings)
  */
 UNIT_TEST(demoted_while_sending)
 {
-	struct rig *other[NEAR_HOT_MIN + 1];
-	struct near_peer *to[NEAR_HOT_MIN + 1];
+	struct rig *other[NEAR_ACTIVE_MIN + 1];
+	struct near_peer *to[NEAR_ACTIVE_MIN + 1];
 	struct near_rx_ring *ring;
 	int i;
 
-	rig_crowd(other, to, NEAR_HOT_MIN + 1, b, 8);
+	rig_crowd(other, to, NEAR_ACTIVE_MIN + 1, b, 8);
 	ring = rig_rx_ring(b, other[0]);
-	for (i = 1; i <= NEAR_HOT_MIN; i++)
+	for (i = 1; i <= NEAR_ACTIVE_MIN; i++)
 		rig_rx_ring(b, other[i])->mark = 0;
 	ring->mark = ring->rx.head;
 	ring->idle = 1;
 	ck_assert_int_eq(rig_send(other[0], to[0], 7, big, 8), 0);
 	near_port_sweep(b->port);
-	ck_assert_uint_ne(ring->hot_at, NEAR_NOT_HOT);
-	ck_assert_uint_eq(ring->rx.ctl->cold, 0);
-	rig_until(b, NULL, NEAR_HOT_MIN + 2);
+	ck_assert_uint_ne(ring->active_at, NEAR_NOT_ACTIVE);
+	ck_assert_uint_eq(ring->rx.ctl->need_doorbell, 0);
+	rig_until(b, NULL, NEAR_ACTIVE_MIN + 2);
 }
 
 /* A port that closes: what it has sent is delivered, its ring is free. */

@@ -178,14 +178,14 @@ UNIT_TEST(gated)
 }
 
 /* A ring that nobody polls is moved all the same: its bell is rung. */
-UNIT_TEST(cold)
+UNIT_TEST(need_doorbell)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
 	uint64_t tag;
 
-	ring->rx.ctl->cold = 1;
-	b->port->hot_count = 0;
-	ring->hot_at = NEAR_NOT_HOT;
+	ring->rx.ctl->need_doorbell = 1;
+	b->port->active_count = 0;
+	ring->active_at = NEAR_NOT_ACTIVE;
 	near_too_small(a->port, to_b, 2000);
 	ck_assert(to_b->resize.posted);
 	rig_poll(b, 1);

@@ -82,8 +82,8 @@ static const char *near_port_remedy(int ret)
 static int near_port_memory(struct near_port *port)
 {
 	port->ring = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
-	port->hot = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
-	if (!port->ring || !port->hot)
+	port->active = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
+	if (!port->ring || !port->active)
 		return -ENOMEM;
 	port->fd = near_region_create(&port->region, port->room.growing,
 				      port->addr.nonce, port->fence);
@@ -111,7 +111,7 @@ static void near_port_free(struct near_port *port)
 		close(port->fd);
 	if (port->region)
 		near_region_close(port->region);
-	free(port->hot);
+	free(port->active);
 	free(port->ring);
 	free(port);
 }

@@ -3,7 +3,7 @@
 
 /*
  * A port, the peers it knows, and the lanes by which they send to it. For the
- * transport's own files and for msg/hot.h; who embeds near uses near.h.
+ * transport's own files and for msg/inline.h; who embeds near uses near.h.
  */
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
@@ -18,7 +18,7 @@
 #define NEAR_TICK_POLLS 16	/* per look at the clock, at most */
 #define NEAR_TICK_QUICK 16	/* quick looks before they become rarer */
 #define NEAR_SWEEP_POLLS 1024	/* per look for idle lanes */
-#define NEAR_HOT_MIN 8		/* so many lanes stay hot however idle */
+#define NEAR_ACTIVE_MIN 8		/* so many lanes stay hot however idle */
 #define NEAR_CHECK_MS 100	/* per look for dead peers */
 #define NEAR_BURST 64		/* of one lane before the next has its turn */
 
@@ -82,7 +82,7 @@ struct near_rx_ring {
 	struct near_peer *peer;
 	struct near_rx rx;
 	uint32_t index;
-	uint32_t hot_at;	/* NEAR_NOT_HOT: not polled */
+	uint32_t active_at;	/* NEAR_NOT_ACTIVE: not polled */
 	uint64_t mark;		/* head at the last sweep */
 	uint32_t idle;		/* sweeps without a message */
 	bool broken;		/* nothing in it is believed any more */
@@ -130,13 +130,13 @@ struct near_onesided {
 	void (*close)(struct near_port *port);
 };
 
-#define NEAR_NOT_HOT UINT32_MAX
+#define NEAR_NOT_ACTIVE UINT32_MAX
 #define NEAR_HASH 1024
 
 struct near_port {
 	struct near_region *region;	/* what peers may write to */
-	struct near_rx_ring **hot;
-	uint32_t hot_count;
+	struct near_rx_ring **active;
+	uint32_t active_count;
 	uint32_t polls;
 	uint32_t tick_at;	/* the poll that looks at the clock */
 	const struct near_peer *run;	/* sent to since a message came */

@@ -29,7 +29,7 @@ static void near_resize_post(struct near_peer *peer)
 		return;
 	slot->resize.more = peer->resize.more;
 	near_tx_publish(tx, slot, (uint64_t)NEAR_KIND_RESIZE << NEAR_WORD_KIND);
-	if (near_tx_cold(tx))
+	if (near_tx_need_doorbell(tx))
 		near_doorbell_ring(peer);
 	peer->resize.posted = true;
 }

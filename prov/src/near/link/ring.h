@@ -19,7 +19,7 @@
 #define NEAR_EAGER_MAX 8192	/* longest message that goes to the data ring */
 #define NEAR_SPREAD_MAX 16384	/* that may: near_spread() */
 
-/* Does the producer fence after each slot? See near_tx_cold(). */
+/* Does the producer fence after each slot? See near_tx_need_doorbell(). */
 enum near_fence {
 	NEAR_FENCE_NONE,	/* the consumer's membarrier does it for us */
 	NEAR_FENCE_YET,		/* until ours has been registered */
@@ -211,13 +211,13 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
  * slot must be visible before cold is read. Either the consumer's membarrier
  * sees to it (near_rx_rings_deactivate()), or we fence.
  */
-static near_inline bool near_tx_cold(struct near_tx *tx)
+static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
 	if (near_unlikely(tx->fence))
 		near_tx_fence(tx);
 	else
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&tx->ctl->cold, __ATOMIC_RELAXED);
+	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
 /*
@@ -227,7 +227,8 @@ static near_inline bool near_tx_cold(struct near_tx *tx)
 static near_inline bool near_tx_told(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return !(tx->fence | __atomic_load_n(&tx->ctl->cold, __ATOMIC_RELAXED));
+	return !(tx->fence |
+		 __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED));
 }
 
 /* Whether the next slot is there; *word is the only read of its word. */

@@ -20,22 +20,22 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 {
 	if (ring->broken)
 		return;
-	__atomic_store_n(&ring->rx.ctl->cold, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->rx.ctl->need_doorbell, 0, __ATOMIC_RELAXED);
 	ring->idle = 0;
-	if (ring->hot_at != NEAR_NOT_HOT)
+	if (ring->active_at != NEAR_NOT_ACTIVE)
 		return;
-	ring->hot_at = port->hot_count;
-	port->hot[port->hot_count++] = ring;
+	ring->active_at = port->active_count;
+	port->active[port->active_count++] = ring;
 }
 
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
-	struct near_rx_ring *last = port->hot[--port->hot_count];
+	struct near_rx_ring *last = port->active[--port->active_count];
 
-	port->hot[ring->hot_at] = last;
-	last->hot_at = ring->hot_at;
-	ring->hot_at = NEAR_NOT_HOT;
+	port->active[ring->active_at] = last;
+	last->active_at = ring->active_at;
+	ring->active_at = NEAR_NOT_ACTIVE;
 }
 
 /* What its sender wrote cannot be. */
@@ -46,7 +46,7 @@ void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 		 "disconnecting it. The peer is faulty or its shared memory "
 		 "is corrupt", ring->peer->addr.pid, what, value);
 	ring->broken = true;
-	if (ring->hot_at != NEAR_NOT_HOT)
+	if (ring->active_at != NEAR_NOT_ACTIVE)
 		near_rx_ring_deactivate(port, ring);
 	near_peer_fail(port, ring->peer);
 }
@@ -134,7 +134,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	/* the ring tells of its end from now on: near_unmet_closed() */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_given_drop(ring->peer, NEAR_GIVEN_REGION);
-	ring->hot_at = NEAR_NOT_HOT;
+	ring->active_at = NEAR_NOT_ACTIVE;
 	port->ring[index] = ring;
 	if (port->ring_count <= index)
 		port->ring_count = index + 1;
@@ -191,7 +191,7 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 {
-	if (ring->hot_at != NEAR_NOT_HOT)
+	if (ring->active_at != NEAR_NOT_ACTIVE)
 		near_rx_ring_deactivate(port, ring);
 	port->ring[ring->index] = NULL;
 	if (ring->peer->ring == ring)
@@ -308,8 +308,8 @@ static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 	struct near_rx_ring *ring;
 	uint32_t i;
 
-	for (i = port->hot_count; i-- > 0 && count;) {
-		ring = port->hot[i];
+	for (i = port->active_count; i-- > 0 && count;) {
+		ring = port->active[i];
 		if (ring->idle < 2)
 			continue;
 		count--;
@@ -322,25 +322,25 @@ static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 
 void near_port_sweep(struct near_port *port)
 {
-	uint32_t i, cold = 0;
+	uint32_t i, idle = 0;
 	struct near_rx_ring *ring;
 
-	if (port->hot_count <= NEAR_HOT_MIN)
+	if (port->active_count <= NEAR_ACTIVE_MIN)
 		return;
-	for (i = 0; i < port->hot_count; i++) {
-		ring = port->hot[i];
+	for (i = 0; i < port->active_count; i++) {
+		ring = port->active[i];
 		if (ring->mark != ring->rx.head) {
 			ring->mark = ring->rx.head;
 			ring->idle = 0;
-		} else if (port->hot_count - cold > NEAR_HOT_MIN &&
+		} else if (port->active_count - idle > NEAR_ACTIVE_MIN &&
 			   ++ring->idle >= 2) {
-			__atomic_store_n(&ring->rx.ctl->cold, 1,
+			__atomic_store_n(&ring->rx.ctl->need_doorbell, 1,
 					 __ATOMIC_SEQ_CST);
-			cold++;
+			idle++;
 		}
 	}
-	if (cold)
-		near_rx_rings_deactivate(port, cold);
+	if (idle)
+		near_rx_rings_deactivate(port, idle);
 }
 
 int near_arm(struct near_port *port)
@@ -354,15 +354,15 @@ int near_arm(struct near_port *port)
 		return -EAGAIN;
 	if (!++port->sleeps)		/* 0 is awake */
 		port->sleeps++;
-	for (i = 0; i < port->hot_count; i++)
-		__atomic_store_n(&port->hot[i]->rx.ctl->cold, 1,
+	for (i = 0; i < port->active_count; i++)
+		__atomic_store_n(&port->active[i]->rx.ctl->need_doorbell, 1,
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&region->armed, port->sleeps, __ATOMIC_SEQ_CST);
 	if (!near_port_barrier(port) ||
 	    __atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
 		return -EAGAIN;
-	for (i = 0; i < port->hot_count; i++)
-		if (near_rx_ring_ready(port->hot[i]))
+	for (i = 0; i < port->active_count; i++)
+		if (near_rx_ring_ready(port->active[i]))
 			return -EAGAIN;
 	port->armed = true;
 	return 0;

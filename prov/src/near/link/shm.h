@@ -122,7 +122,7 @@ struct near_ctl {
 	uint32_t size;			/* after a move: NEAR_SIZE_* */
 	uint64_t doing;			/* the offer that it is at: rma/delegate.c */
 	/* written by the consumer: the producer is to ring the bell */
-	uint32_t cold __attribute__((aligned(NEAR_LINE)));
+	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* a message that both copy: msg/coop.h */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;			/* by the producer */

@@ -23,7 +23,7 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 
 ssize_t near_tell(struct near_peer *peer)
 {
-	if (near_tx_cold(&peer->tx))
+	if (near_tx_need_doorbell(&peer->tx))
 		near_doorbell_ring(peer);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
 
-#include "near/msg/hot.h"
+#include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
 #define NEAR_STEP (512u << 10)	/* bytes per poll, each way */

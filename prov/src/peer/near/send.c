@@ -46,8 +46,8 @@ static near_inline bool duo_near_of_device(const struct duo_near *near,
 	       duo_device_any(domain, send->desc, send->count);
 }
 
-DUO_COLD void duo_near_unsent(struct duo_ep *ep,
-			      const struct duo_near_sending *op, int err)
+DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
+				  const struct duo_near_sending *op, int err)
 {
 	ep->tx.failed++;
 	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
@@ -170,9 +170,9 @@ static ssize_t duo_near_send_host(struct duo_near *near,
  * Sends from device memory: copies the message to host memory, and sends that.
  * Small ones use the stack.
  */
-DUO_COLD ssize_t duo_near_send_device(struct duo_near *near,
-				      const struct duo_send *send,
-				      fi_addr_t number)
+DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
+					  const struct duo_send *send,
+					  fi_addr_t number)
 {
 	uint8_t small[DUO_NEAR_GATHER];
 	size_t len = send->msg.len;

@@ -6,8 +6,8 @@
  * the compiler knows, near_poll() calls its functions directly, so that a
  * message goes from the ring into its buffer without a call in between.
  */
-#ifndef NEAR_PROTO_HOT_H
-#define NEAR_PROTO_HOT_H
+#ifndef NEAR_MSG_INLINE_H
+#define NEAR_MSG_INLINE_H
 
 #include <errno.h>
 #include <sys/types.h>
@@ -50,7 +50,7 @@ static near_inline void near_slot_ahead(struct near_port *port,
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
-	if (near_unlikely(near_tx_cold(&peer->tx)))
+	if (near_unlikely(near_tx_need_doorbell(&peer->tx)))
 		near_doorbell_ring(peer);
 	near_slot_ahead(port, peer);
 }
@@ -281,7 +281,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 static near_inline struct near_rx_ring *const *
 near_look(const struct near_port *port, struct near_rx_ring *const *at)
 {
-	struct near_rx_ring *const *end = port->hot + port->hot_count;
+	struct near_rx_ring *const *end = port->active + port->active_count;
 	struct near_slot *slot;
 	uint64_t word;
 
@@ -331,8 +331,8 @@ static near_inline int near_poll(struct near_port *port,
 	if (near_unlikely(__atomic_load_n(&port->region->bell_words,
 					  __ATOMIC_RELAXED)))
 		near_port_doorbells(port);
-	for (i = 0; i < port->hot_count; i++) {
-		ring = port->hot[i];
+	for (i = 0; i < port->active_count; i++) {
+		ring = port->active[i];
 		if (near_rx_ready(&ring->rx, &slot, &word))
 			n += near_rx_ring_poll(port, ring, slot, word, sink);
 	}
@@ -343,4 +343,4 @@ static near_inline int near_poll(struct near_port *port,
 	return n;
 }
 
-#endif /* NEAR_PROTO_HOT_H */
+#endif /* NEAR_MSG_INLINE_H */
