@@ -15,7 +15,7 @@
  * C: link/ring.c near_tx_init near_rx_init near_tx_restart near_rx_restart
  * C: link/ring.c near_tx_reload
  * C: link/resize.c near_resize_post near_resize_answer near_resize_done near_resize_step
- * C: link/room.c near_rx_ring_remap near_rx_ring_resize
+ * C: link/ring_budget.c near_rx_ring_remap near_rx_ring_resize
  * C: msg/control.c near_control_resize
  *
  * MUTANT ANSWER_RELAXED: the answer overtakes the zeros

@@ -346,7 +346,7 @@ UNIT_TEST(ring_resizes_meanwhile)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, a.rig, 1);
 	ring = rig_rx_ring(b.rig, a.rig);
-	ring->gives = true;
+	ring->shrink_asked = true;
 	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	a.rig->port->checked_ms = 0;
 	tail = to_b->tx.tail;
@@ -402,9 +402,9 @@ UNIT_TEST(none_in_what_was_given_back)
 	rig_poll(b.rig, 20);
 	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->delegs);
 	ring = rig_rx_ring(b.rig, a.rig);
-	ring->silent = UINT8_MAX;
+	ring->idle_checks = UINT8_MAX;
 	ring->seen = ring->rx.head;
-	ring->gives = true;
+	ring->shrink_asked = true;
 	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_woken(a.rig->port);
 	ck_assert(to_b->resize.posted);

@@ -177,7 +177,7 @@ UNIT_TEST(claim_of_the_dead)
 	if (!pid)
 		_exit(0);
 	fstat(us->port->fd, &before);
-	ck_assert(near_place(us->port->room.growing, 5, 3, &place));
+	ck_assert(near_place(us->port->budget.growing, 5, 3, &place));
 	near_region_reserve(us->port->fd, place.offset, place.size);
 	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)getpid() << NEAR_CLAIM_PID;
 	rig_poll_ms(us, 300);
@@ -201,7 +201,7 @@ UNIT_LOOP(claim_of_no_size, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
 	struct near_region *region = us->port->region;
-	uint32_t index = _i < 3 ? 5 : us->port->room.growing;
+	uint32_t index = _i < 3 ? 5 : us->port->budget.growing;
 	struct near_claim *claim = &region->claim[index];
 
 	claim->who = good->addr;
@@ -232,7 +232,7 @@ UNIT_TEST(resizes_without_end)
 	}
 	ck_assert_uint_eq(rig_rx_ring(us, bad)->resizes, 1000);
 	ck_assert_uint_lt(rig_rx_ring(us, bad)->tier, NEAR_TIERS);
-	ck_assert_uint_lt(us->port->room.extra, us->port->room.budget);
+	ck_assert_uint_lt(us->port->budget.extra, us->port->budget.pages_max);
 	ck_assert_int_eq(us->warnings, 0);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 7, big, 8), 0);
 	rig_until(us, NULL, 3);

@@ -275,7 +275,7 @@ UNIT_LOOP(locked, 0, 2)
 		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
 	/* its own head, and what a peer maps of it, are in use at most */
 	ck_assert_uint_le(rig_taken(us) - idle,
-			  (us->port->room.extra + us->port->room.rings) *
+			  (us->port->budget.extra + us->port->budget.rings) *
 					  near_page_size() +
 				  (_i ? sizeof(struct near_region) : 0));
 }

@@ -90,11 +90,11 @@ UNIT_TEST(full_then_all)
 	ck_assert_int_eq(rig_send(a, to_b, 0, big, 1), 0);
 }
 
-static void receive(struct rig *rig, const struct rig_event *event, size_t room,
-		    void *cookie)
+static void receive(struct rig *rig, const struct rig_event *event,
+		    size_t budget, void *cookie)
 {
-	struct iovec iov[2] = { { got, room / 3 },
-				{ got + room / 3, room - room / 3 } };
+	struct iovec iov[2] = {{got, budget / 3},
+			       {got + budget / 3, budget - budget / 3}};
 
 	ck_assert_int_eq(near_recv(rig->port, event->peer, &event->msg.rndv,
 				   iov, 2, event->msg.len, cookie), 0);

@@ -195,7 +195,7 @@ UNIT_TEST(need_doorbell)
 }
 
 /* Asked to give back while it wants more: it gives. */
-UNIT_TEST(gives_first)
+UNIT_TEST(shrinks_first)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
 	uint64_t tag = 1;
@@ -204,15 +204,15 @@ UNIT_TEST(gives_first)
 		tag = rig_overfill(a, to_b, tag);
 		tags_until(tag);
 	}
-	b->port->room.budget = 1;	/* nothing is left for anybody */
-	ring->lacks = ring->gives = true;
+	b->port->budget.pages_max = 1;	/* nothing is left for anybody */
+	ring->starved = ring->shrink_asked = true;
 	to_b->resize.full = to_b->resize.backoff;
 	near_too_small(a->port, to_b, 8000);
 	rig_poll(b, 1);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
 	ck_assert_uint_eq(to_b->resize.tier, 0);
 	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
-	ck_assert(!ring->lacks && !ring->gives);
+	ck_assert(!ring->starved && !ring->shrink_asked);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
 }
@@ -225,7 +225,7 @@ UNIT_TEST(not_asked)
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
 	rig_until(b, NULL, 1);
 	ring = rig_rx_ring(b, a);
-	ring->gives = true;
+	ring->shrink_asked = true;
 	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_resize_check(a->port, to_b);
 	rig_poll(b, 1);

@@ -351,11 +351,11 @@ size_t rig_taken(const struct rig *rig)
 
 uint32_t rig_pages(const struct rig *rig)
 {
-	const struct near_room *room = &rig->port->room;
+	const struct near_budget *budget = &rig->port->budget;
 
 	ck_assert_uint_eq(rig_taken(rig) - rig->idle,
-			  (room->rings + room->extra) * near_page_size());
-	return room->rings + room->extra;
+			  (budget->rings + budget->extra) * near_page_size());
+	return budget->rings + budget->extra;
 }
 
 uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag)
@@ -388,5 +388,5 @@ void rig_until_gone(struct rig *rig, uint32_t events)
 	ck_assert_uint_eq(rig->count, events);
 	ck_assert_uint_eq(rig_rx_rings(rig), 0);
 	/* no room is kept for it, whoever still refers to it */
-	ck_assert_uint_eq(rig->port->room.peers, 0);
+	ck_assert_uint_eq(rig->port->budget.peers, 0);
 }

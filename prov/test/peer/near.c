@@ -395,7 +395,7 @@ UNIT_LOOP(memory_is_asked_for, 0, 2)
 	if (_i)
 		duo_params.ring_memory = 0;
 	ck_assert_int_eq(fixture_try(&attr), 0);
-	ck_assert_int_eq(!fixture_ep()->near->port->room.budget, _i);
+	ck_assert_int_eq(!fixture_ep()->near->port->budget.pages_max, _i);
 	fixture_close();
 }
 

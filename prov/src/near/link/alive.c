@@ -142,7 +142,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	peer->dying = false;
 	port->dying--;
 	peer->state = NEAR_PEER_GONE;
-	near_room_peers(port, &peer->addr, -1);
+	near_budget_peers(port, &peer->addr, -1);
 	port->messages->fail(port, peer, ECONNRESET);
 	if (peer->rma)
 		port->onesided->fail(port, peer, ECONNRESET);
@@ -395,7 +395,7 @@ void near_port_tick(struct near_port *port)
 	near_port_check(port, now);
 	if (near_unlikely(port->rings_due)) {
 		near_port_resizes(port);
-		near_room_look(port);
+		near_budget_check(port);
 		near_rings_look(port);
 	}
 	near_port_meet(port, now);

@@ -54,7 +54,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		peer->same_hash = *head;
 		*head = peer;
 		near_list_append(&port->peers, &peer->link);
-		near_room_peers(port, addr, 1);
+		near_budget_peers(port, addr, 1);
 		port->sink->met(port->ctx, peer);
 	}
 	peer->refs++;
@@ -119,7 +119,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	*at = peer->same_hash;
 	near_list_remove(&peer->link);
 	if (peer->state != NEAR_PEER_GONE)
-		near_room_peers(port, &peer->addr, -1);
+		near_budget_peers(port, &peer->addr, -1);
 	if (peer->dying)
 		port->dying--;
 	/* nothing is under way: each operation would refer to it */

@@ -85,11 +85,11 @@ static int near_port_memory(struct near_port *port)
 	port->active = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
 	if (!port->ring || !port->active)
 		return -ENOMEM;
-	port->fd = near_region_create(&port->region, port->room.growing,
+	port->fd = near_region_create(&port->region, port->budget.growing,
 				      port->addr.nonce, port->fence);
 	if (port->fd < 0)
 		return port->fd;
-	near_room_advertise(port);
+	near_budget_advertise(port);
 	port->addr.fd = port->fd;
 	port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return port->epoll_fd < 0 ? -errno : 0;
@@ -137,7 +137,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	near_list_init(&port->receiving);
 	near_list_init(&port->onesided_work);
 	near_port_watch_none(port);
-	near_room_init(&port->room, attr->memory);
+	near_budget_init(&port->budget, attr->memory);
 	port->fence = !near_barrier_begin();
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();

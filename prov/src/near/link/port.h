@@ -13,7 +13,7 @@
 #include "near/link/pool.h"
 #include "near/link/region.h"
 #include "near/link/ring.h"
-#include "near/link/room.h"
+#include "near/link/ring_budget.h"
 
 #define NEAR_TICK_POLLS 16	/* per look at the clock, at most */
 #define NEAR_TICK_QUICK 16	/* quick looks before they become rarer */
@@ -88,10 +88,10 @@ struct near_rx_ring {
 	bool broken;		/* nothing in it is believed any more */
 	uint8_t tier;		/* the ring's size */
 	uint32_t resizes;		/* of sizes */
-	/* link/room.c: */
-	bool gives;		/* it is asked to give back */
-	bool lacks;		/* it has asked for more than there was */
-	uint32_t silent;	/* looks in a row at which no message had come */
+	/* link/ring_budget.c: */
+	bool shrink_asked;		/* it is asked to give back */
+	bool starved;		/* it has asked for more than there was */
+	uint32_t idle_checks;	/* looks in a row at which no message had come */
 	uint64_t seen;		/* head at the last look */
 	uint64_t delegs;	/* that we are through with: rma/delegate.c */
 	bool refused;		/* one of them */
@@ -184,7 +184,7 @@ struct near_port {
 	struct near_link peers;
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
-	struct near_room room;
+	struct near_budget budget;
 	int fd;
 	int epoll_fd;		/* pidfds, the socket, and the wake pipe */
 	int wake[2];

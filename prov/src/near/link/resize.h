@@ -6,7 +6,7 @@
  * full again and again, or a message is too long for it, the sender writes its
  * last slot, MOVE, and waits. The receiver, when it comes to that slot, has all
  * that was before; it makes the ring anew, in the size that it has room for
- * (link/room.h), at the same place, and says so in near_ctl.size. The receiver
+ * (link/ring_budget.h), at the same place, and says so in near_ctl.size. The receiver
  * may ask for it, too (near_ctl.move).
  */
 #ifndef NEAR_LINK_RESIZE_H

@@ -119,7 +119,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 		return -ENOMEM;
 	memset(ring, 0, sizeof(*ring));
 	ret = -EINVAL;
-	if (near_place(port->room.growing, index,
+	if (near_place(port->budget.growing, index,
 		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))
 		ret = near_rx_ring_peer(port, claim, &ring->peer);
 	if (ret)
@@ -138,7 +138,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	port->ring[index] = ring;
 	if (port->ring_count <= index)
 		port->ring_count = index + 1;
-	near_room_rx_ring(port, ring, 1);
+	near_budget_rx_ring(port, ring, 1);
 	near_rx_ring_activate(port, ring);
 	if (ring->peer->state == NEAR_PEER_CLOSED_OFF)
 		near_ring_refuse(port, index);
@@ -157,7 +157,7 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 {
 	struct near_place place;
 
-	near_place(port->room.growing, index, tier, &place);
+	near_place(port->budget.growing, index, tier, &place);
 	near_region_clear(port->fd, place.offset, place.size);
 	__atomic_store_n(&port->region->claim[index].state, NEAR_CLAIM_FREE,
 			 __ATOMIC_RELEASE);
@@ -177,14 +177,15 @@ static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 	}
 	near_log(port, err == -EHOSTUNREACH, "ring %u: invalid or closed "
 		 "connection request; the ring is free again", index);
-	near_ring_free(port, index, near_tier_most(port->room.growing, index));
+	near_ring_free(port, index,
+		       near_tier_most(port->budget.growing, index));
 }
 
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 {
 	struct near_place place;
 
-	near_place(port->room.growing, ring->index, ring->tier, &place);
+	near_place(port->budget.growing, ring->index, ring->tier, &place);
 	munmap(ring->rx.ctl, place.span);
 	free(ring);
 }
@@ -196,7 +197,7 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	port->ring[ring->index] = NULL;
 	if (ring->peer->ring == ring)
 		ring->peer->ring = NULL;
-	near_room_rx_ring(port, ring, -1);
+	near_budget_rx_ring(port, ring, -1);
 	near_ring_free(port, ring->index, ring->tier);
 	near_peer_put(port, ring->peer);
 	near_rx_ring_free(port, ring);
@@ -274,7 +275,7 @@ void near_rings_look(struct near_port *port)
 					__ATOMIC_ACQUIRE);
 		if (near_claim_dead(state))
 			near_ring_free(port, i,
-				       near_tier_most(port->room.growing, i));
+				       near_tier_most(port->budget.growing, i));
 		else
 			near_ring_rang(port, i);
 	}

@@ -198,7 +198,7 @@ static void look(struct rig *us)
 {
 	uint32_t i;
 
-	near_room_look(us->port);
+	near_budget_check(us->port);
 	for (i = 0; i < MANY; i++)
 		near_resize_check(talker[i]->port, to_us[i]);
 	poll_us(us);
@@ -210,7 +210,7 @@ static void look(struct rig *us)
  * All have had their share, then two only send. They get what the others have
  * and do not use, and these get it back when they send again.
  */
-UNIT_TEST(silent)
+UNIT_TEST(idle_checks)
 {
 	uint32_t i, rounds = 0, most = NEAR_TIERS - 1;
 	struct rig *us = all_even();
@@ -247,7 +247,7 @@ UNIT_TEST(seldom)
 			rig_send(talker[i], to_us[i], 1, buf, 8);
 		look(us);
 	}
-	ck_assert(rig_rx_ring(us, talker[0])->lacks);
+	ck_assert(rig_rx_ring(us, talker[0])->starved);
 	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
 	for (i = 1; i < MANY; i++)
 		resizes -= to_us[i]->resize.count;
@@ -270,14 +270,14 @@ UNIT_TEST(enough)
 	send_long(talker[1], to_us[1], us);
 	first = rig_rx_ring(us, talker[0]);
 	ck_assert_uint_gt(first->tier, near_tier_least());
-	while (first->silent < 5) {
+	while (first->idle_checks < 5) {
 		rig_send(talker[1], to_us[1], 1, buf, 8);
 		poll_us(us);
-		near_room_look(us->port);
+		near_budget_check(us->port);
 	}
-	rig_rx_ring(us, talker[1])->lacks = true;
-	near_room_look(us->port);
+	rig_rx_ring(us, talker[1])->starved = true;
+	near_budget_check(us->port);
 	ck_assert_uint_eq(rig_rx_ring(us, talker[1])->rx.ctl->resize, 1);
 	ck_assert_uint_eq(first->rx.ctl->resize, 0);
-	ck_assert(!first->gives);
+	ck_assert(!first->shrink_asked);
 }
