@@ -55,7 +55,7 @@ static void until_kept(const struct near_peer *peer)
 {
 	uint64_t end = duo_now_ms() + 10000;
 
-	while (peer->given[NEAR_GIVEN_REGION] < 0) {
+	while (peer->fd[NEAR_FD_SEGMENT] < 0) {
 		ck_assert_msg(duo_now_ms() < end, "no descriptor is kept");
 		rig_poll(us, NEAR_TICK_POLLS);
 	}
@@ -82,7 +82,7 @@ static int fd_scarce(struct rig *other)
 	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
-	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	ck_assert_int_eq(peer->fd[NEAR_FD_SEGMENT], -1);
 	return fd_port(other);
 }
 
@@ -120,7 +120,7 @@ UNIT_TEST(open_unmet)
 	near_peer_watch(us->port, peer);
 	until_kept(peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
-	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	ck_assert_int_eq(peer->fd[NEAR_FD_SEGMENT], -1);
 	rig_until(other, NULL, 1);
 	rig_close(other);
 	rig_until_gone(us, 1);
@@ -134,10 +134,10 @@ UNIT_TEST(unmet_until_it_sends)
 
 	near_peer_watch(us->port, peer);
 	near_woken(us->port);
-	ck_assert_int_ge(peer->given[NEAR_GIVEN_REGION], 0);
+	ck_assert_int_ge(peer->fd[NEAR_FD_SEGMENT], 0);
 	ck_assert_int_eq(rig_send(other, rig_peer(other, us), 1, buf, 8), 0);
 	rig_until(us, NULL, 1);
-	ck_assert_int_eq(peer->given[NEAR_GIVEN_REGION], -1);
+	ck_assert_int_eq(peer->fd[NEAR_FD_SEGMENT], -1);
 	rig_close(other);
 	rig_until_gone(us, 2);
 }

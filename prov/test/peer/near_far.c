@@ -77,7 +77,7 @@ UNIT_TEST(answers)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 1);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 	post_recv(&slot, peer, TAG);
-	rig.port->hello_ms = 0;
+	rig.port->fdx_ms = 0;
 	rig_send("back");
 	ck_assert_uint_eq(both_entry(&slot).len, 4);
 	rig_end();
@@ -122,8 +122,8 @@ UNIT_TEST(leaves_a_socket)
 
 	meet(true);
 	/* its descriptor is closed behind its back, as by SIGKILL */
-	close(rig.port->hello);
-	rig.port->hello = -1;
+	close(rig.port->fdx);
+	rig.port->fdx = -1;
 	ck_assert_int_eq(sockets(), 2);
 	duo_peer_near.sweep(dir, 0);
 	ck_assert_int_eq(sockets(), 1);

@@ -18,7 +18,7 @@
 #include "base/proc.h"
 
 #define NEAR_EVENTS 32
-#define NEAR_HELLO_MS 10	/* per look at the socket */
+#define NEAR_FDX_MS 10	/* per look at the socket */
 #define NEAR_ASKED_MS 2000	/* so long after a question, each millisecond */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -45,7 +45,7 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 		return fd;
 	/* after the descriptor was opened: it is of that process, or older */
 	ret = duo_proc_start(peer->addr.pid, &start);
-	peer->ask = port->hello >= 0 && near_hidden(fd, ret);
+	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
 		ret = -ESRCH;
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -138,7 +138,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	uint32_t i;
 
 	near_disconnect(port, peer);
-	near_given_drop_all(peer);
+	near_fd_drop_all(peer);
 	peer->dying = false;
 	port->dying--;
 	peer->state = NEAR_PEER_GONE;
@@ -208,8 +208,8 @@ static void near_port_events(struct near_port *port)
 				near_peer_fail(port, event[i].data.ptr);
 		}
 	} while (n == NEAR_EVENTS);
-	if (port->hello >= 0)
-		near_meet_all(port);
+	if (port->fdx >= 0)
+		near_fdx_read(port);
 }
 
 /* It has closed its port, or takes nothing from us any more. */
@@ -270,20 +270,20 @@ static bool near_unmet_closed(struct near_peer *peer)
 	bool closed;
 	int fd;
 
-	if (peer->given[NEAR_GIVEN_REGION] >= 0 || peer->ask || peer->ring ||
+	if (peer->fd[NEAR_FD_SEGMENT] >= 0 || peer->ask || peer->ring ||
 	    !near_watched(peer))
-		return near_given_closed(peer);
+		return near_fd_closed(peer);
 	if (!near_region_named(peer))
 		return true;
-	fd = near_peer_open(peer, NEAR_GIVEN_REGION, peer->addr.fd, O_RDONLY);
+	fd = near_peer_open(peer, NEAR_FD_SEGMENT, peer->addr.fd, O_RDONLY);
 	if (fd < 0)
 		return false;
-	peer->given[NEAR_GIVEN_REGION] = fd;
+	peer->fd[NEAR_FD_SEGMENT] = fd;
 	closed = pread(fd, &nonce, sizeof(nonce),
 		       offsetof(struct near_region, nonce)) != sizeof(nonce) ||
-		 nonce != peer->addr.nonce || near_given_closed(peer);
+		 nonce != peer->addr.nonce || near_fd_closed(peer);
 	if (closed || duo_proc_scarce(fd))
-		near_given_drop(peer, NEAR_GIVEN_REGION);
+		near_fd_drop(peer, NEAR_FD_SEGMENT);
 	return closed;
 }
 
@@ -331,13 +331,13 @@ static void near_port_resizes(struct near_port *port)
 }
 
 /* Somebody may wait for our answer; more often while we do for one. */
-static void near_port_meet(struct near_port *port, uint64_t now)
+static void near_port_fdx(struct near_port *port, uint64_t now)
 {
-	if (port->hello < 0 || now - port->hello_ms <
-	    (now - port->asked_ms < NEAR_ASKED_MS ? 1 : NEAR_HELLO_MS))
+	if (port->fdx < 0 || now - port->fdx_ms <
+	    (now - port->asked_ms < NEAR_ASKED_MS ? 1 : NEAR_FDX_MS))
 		return;
-	port->hello_ms = now;
-	near_meet_all(port);
+	port->fdx_ms = now;
+	near_fdx_read(port);
 }
 
 /*
@@ -398,7 +398,7 @@ void near_port_tick(struct near_port *port)
 		near_budget_check(port);
 		near_rings_look(port);
 	}
-	near_port_meet(port, now);
+	near_port_fdx(port, now);
 	if (near_unlikely(port->dying))
 		near_port_reap(port);
 }

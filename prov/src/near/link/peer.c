@@ -45,7 +45,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		near_tx_none(&peer->tx);
 		peer->addr = *addr;
 		peer->pidfd = peer->wake_fd = -1;
-		memset(peer->given, -1, sizeof(peer->given));
+		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
 		/* its memory has no name here */
@@ -96,7 +96,7 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
 	near_disconnect(port, peer);
-	near_given_drop_all(peer);
+	near_fd_drop_all(peer);
 	near_unwatch(port, peer);
 	if (peer->rma)
 		port->onesided->forget(peer);
@@ -161,7 +161,7 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
 	struct stat st;
-	int ours = near_peer_open(peer, NEAR_GIVEN_WAKE, fd, O_RDWR);
+	int ours = near_peer_open(peer, NEAR_FD_WAKE, fd, O_RDWR);
 
 	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode) ||
 			  !near_peer_there(peer))) {
@@ -355,8 +355,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 
 	if (ret)
 		return ret;
-	fd = near_peer_open(peer, NEAR_GIVEN_REGION, peer->addr.fd, O_RDWR);
-	if ((fd != -EACCES && fd != -EPERM) || port->hello < 0)
+	fd = near_peer_open(peer, NEAR_FD_SEGMENT, peer->addr.fd, O_RDWR);
+	if ((fd != -EACCES && fd != -EPERM) || port->fdx < 0)
 		return fd;
 	peer->ask = true;
 	ret = near_ask(port, peer);
@@ -397,7 +397,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
 		/* its answer may have lain there while nobody polled */
-		near_meet_all(port);
+		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}
 	if (fd == -EAGAIN)
@@ -416,6 +416,6 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		near_region_close(region);
 		return near_connect_failed(port, peer, ret);
 	}
-	near_given_drop(peer, NEAR_GIVEN_REGION);
+	near_fd_drop(peer, NEAR_FD_SEGMENT);
 	return 0;
 }

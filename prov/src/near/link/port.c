@@ -97,7 +97,7 @@ static int near_port_memory(struct near_port *port)
 
 static void near_port_free(struct near_port *port)
 {
-	near_hello_close(port);
+	near_fdx_close(port);
 	port->messages->close(port);
 	if (port->onesided)
 		port->onesided->close(port);
@@ -131,7 +131,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->reads = !attr->no_cma;
 	port->patience_ms = attr->patience_ms;
 	port->fd = port->epoll_fd = port->wake[0] = -1;
-	port->hello = port->dir = -1;
+	port->fdx = port->dir = -1;
 	near_list_init(&port->peers);
 	near_list_init(&port->sending);
 	near_list_init(&port->receiving);
@@ -196,7 +196,7 @@ int near_addr_check(const struct near_port *port, const struct near_addr *addr)
 	    addr->pid <= 0 || addr->fd < 0)
 		return -EINVAL;
 	if (addr->host != port->addr.host ||
-	    (addr->pid_ns != port->addr.pid_ns && port->hello < 0))
+	    (addr->pid_ns != port->addr.pid_ns && port->fdx < 0))
 		return -EHOSTUNREACH;
 	return 0;
 }

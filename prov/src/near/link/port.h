@@ -29,13 +29,13 @@ enum near_peer_state {
 	NEAR_PEER_GONE,		/* never comes back: addresses are unique */
 };
 
-/* Descriptors that a peer gives us: link/hello.h. */
-enum near_given {
-	NEAR_GIVEN_REGION,
-	NEAR_GIVEN_WAKE,
-	NEAR_GIVEN_PIDFD,	/* kept as near_peer.pidfd */
-	NEAR_GIVEN_TABLE,	/* for one-sided operations, if it has them */
-	NEAR_GIVEN
+/* Descriptors that a peer gives us: link/fdx.h. */
+enum near_fd_open {
+	NEAR_FD_SEGMENT,
+	NEAR_FD_WAKE,
+	NEAR_FD_PIDFD, /* kept as near_peer.pidfd */
+	NEAR_FD_TABLE, /* for one-sided operations, if it has them */
+	NEAR_FD_KINDS
 };
 
 /*
@@ -61,7 +61,7 @@ struct near_peer {
 	bool ask;		/* nor can its descriptors be opened by it */
 	bool refused;		/* it gives none */
 	bool expected;		/* near_peer_expect() */
-	int given[NEAR_GIVEN];	/* -1: none */
+	int fd[NEAR_FD_KINDS];	/* -1: none */
 	uint64_t asked_ms;	/* when last; 0: not yet */
 	uint64_t waits_ms;	/* since when we wait for descriptors to send; 0 */
 	int wake_fd;		/* its, opened at the first need */
@@ -165,7 +165,7 @@ struct near_port {
 	uint64_t checked_ms;
 	uint64_t looked_ms;	/* last look at peers by system calls */
 	bool rings_due;		/* the look at rings is */
-	uint64_t hello_ms;	/* last look at the socket */
+	uint64_t fdx_ms;	/* last look at the socket */
 	uint64_t asked_ms;	/* last question of ours there */
 	uint32_t patience_ms;	/* with who does not answer; 0: any */
 	struct near_pool tx_ops;
@@ -189,9 +189,9 @@ struct near_port {
 	int epoll_fd;		/* pidfds, the socket, and the wake pipe */
 	int wake[2];
 	uint32_t sleeps;	/* number of the last: near_region.armed */
-	int hello;		/* the socket; -1: none */
+	int fdx;		/* the socket; -1: none */
 	int dir;		/* where it is; -1: it is no file */
-	bool refused_mail;	/* some, and that was said */
+	bool denied_fdx;	/* some, and that was said */
 	void (*log)(int level, const char *text);
 };
 
@@ -270,16 +270,16 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
 /* -EAGAIN: asked; -ESRCH: it has ended; -EACCES: it refuses. */
 int near_ask(struct near_port *port, struct near_peer *peer);
 /* All that is at the socket. */
-void near_meet_all(struct near_port *port);
-void near_given_drop(struct near_peer *peer, enum near_given which);
-void near_given_drop_all(struct near_peer *peer);
-bool near_given_closed(const struct near_peer *peer);
+void near_fdx_read(struct near_port *port);
+void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
+void near_fd_drop_all(struct near_peer *peer);
+bool near_fd_closed(const struct near_peer *peer);
 /* Opens a descriptor of the peer's: the one given, or its number theirs. */
-int near_peer_open(const struct near_peer *peer, enum near_given which,
+int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 
 /* hello.c */
-void near_hello_close(struct near_port *port);
+void near_fdx_close(struct near_port *port);
 
 /* lane.c */
 void near_port_doorbells(struct near_port *port);

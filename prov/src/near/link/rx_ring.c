@@ -76,8 +76,8 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret)
 		return ret;
 	/* what it gives us was sent before, but may be at the socket yet */
-	if (peer->ask && !peer->expected && port->hello >= 0)
-		near_meet_all(port);
+	if (peer->ask && !peer->expected && port->fdx >= 0)
+		near_fdx_read(port);
 	ret = near_watch(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
@@ -133,7 +133,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->peer->ring = ring;
 	/* the ring tells of its end from now on: near_unmet_closed() */
 	if (!ring->peer->ask && !ring->peer->expected)
-		near_given_drop(ring->peer, NEAR_GIVEN_REGION);
+		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
 	port->ring[index] = ring;
 	if (port->ring_count <= index)

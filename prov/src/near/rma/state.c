@@ -42,8 +42,8 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 
 	if (near_unlikely(!at->view && !at->view_tried && region)) {
 		at->view_tried = true;
-		fd = near_peer_open(at->peer, NEAR_GIVEN_TABLE,
-				    region->table_fd, O_RDWR);
+		fd = near_peer_open(at->peer, NEAR_FD_TABLE, region->table_fd,
+				    O_RDWR);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
 			close(fd);	/* the target does it then */
 			fd = -1;
@@ -51,7 +51,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (fd < 0 ||
 		    near_table_view_open(&at->view, fd, region->table_nonce))
 			at->view = NULL;
-		near_given_drop(at->peer, NEAR_GIVEN_TABLE);
+		near_fd_drop(at->peer, NEAR_FD_TABLE);
 	}
 	return at->view;
 }

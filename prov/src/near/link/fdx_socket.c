@@ -10,15 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "near/link/hello.h"
+#include "near/link/fdx.h"
 #include "base/proc.h"
 
 #define NEAR_NAME "near."
 #define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)	/* and 16 digits */
 
-/* Room for what near_hello_send() sends, aligned. */
+/* Room for what near_fdx_send() sends, aligned. */
 union near_rights {
-	char bytes[CMSG_SPACE(NEAR_GIVEN * sizeof(int)) +
+	char bytes[CMSG_SPACE(NEAR_FD_KINDS * sizeof(int)) +
 		   CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
 };
@@ -45,14 +45,14 @@ static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 			   (size_t)(at - name->sun_path) + strlen(at));
 }
 
-static int near_hello_socket(void)
+static int near_fdx_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	return fd < 0 ? -errno : fd;
 }
 
-static int near_hello_bind(const struct near_port *port, int fd)
+static int near_fdx_bind(const struct near_port *port, int fd)
 {
 	struct sockaddr_un name;
 	socklen_t len = near_name(port->dir, port->addr.nonce, &name);
@@ -72,12 +72,12 @@ static int near_listen_there(struct near_port *port)
 	if (self < 0)		/* an old kernel, or a filter: none to give */
 		return self;
 	close(self);
-	fd = near_hello_socket();
-	ret = fd < 0 ? fd : near_hello_bind(port, fd);
+	fd = near_fdx_socket();
+	ret = fd < 0 ? fd : near_fdx_bind(port, fd);
 	if (!ret)
 		ret = near_epoll_add(port, fd, port);
 	if (!ret) {
-		port->hello = fd;
+		port->fdx = fd;
 		return 0;
 	}
 	if (fd >= 0)
@@ -105,11 +105,11 @@ int near_listen(struct near_port *port, int dir)
 	return ret;
 }
 
-void near_hello_close(struct near_port *port)
+void near_fdx_close(struct near_port *port)
 {
 	struct sockaddr_un name;
 
-	if (port->hello < 0)
+	if (port->fdx < 0)
 		return;
 	if (port->dir >= 0) {
 		near_name(port->dir, port->addr.nonce, &name);
@@ -117,9 +117,9 @@ void near_hello_close(struct near_port *port)
 		close(port->dir);
 	}
 	/* a child that was forked has it, too */
-	shutdown(port->hello, SHUT_RDWR);
-	close(port->hello);
-	port->hello = port->dir = -1;
+	shutdown(port->fdx, SHUT_RDWR);
+	close(port->fdx);
+	port->fdx = port->dir = -1;
 }
 
 /* A file of ours whose port has ended: nobody is there. */
@@ -141,7 +141,7 @@ static void near_sweep_one(int dir, int fd, const char *entry)
 
 void near_sweep(int dir)
 {
-	int fd = near_hello_socket();
+	int fd = near_fdx_socket();
 	int list = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = list < 0 ? NULL : fdopendir(list);
 	struct dirent *entry;
@@ -157,19 +157,19 @@ void near_sweep(int dir)
 }
 
 /* Ours, as many as there are; -errno. */
-static int near_hello_fds(struct near_port *port, int *fd)
+static int near_fdx_fds(struct near_port *port, int *fd)
 {
 	int ret = near_wait_fd(port);	/* or it could not wake us later */
 
 	if (ret < 0)
 		return ret;
-	fd[NEAR_GIVEN_REGION] = port->fd;
-	fd[NEAR_GIVEN_WAKE] = port->wake[1];
-	fd[NEAR_GIVEN_TABLE] = port->region->table_fd;
-	fd[NEAR_GIVEN_PIDFD] = duo_proc_pidfd(port->addr.pid);
-	if (fd[NEAR_GIVEN_PIDFD] < 0)
-		return fd[NEAR_GIVEN_PIDFD];
-	return fd[NEAR_GIVEN_TABLE] < 0 ? NEAR_GIVEN_TABLE : NEAR_GIVEN;
+	fd[NEAR_FD_SEGMENT] = port->fd;
+	fd[NEAR_FD_WAKE] = port->wake[1];
+	fd[NEAR_FD_TABLE] = port->region->table_fd;
+	fd[NEAR_FD_PIDFD] = duo_proc_pidfd(port->addr.pid);
+	if (fd[NEAR_FD_PIDFD] < 0)
+		return fd[NEAR_FD_PIDFD];
+	return fd[NEAR_FD_TABLE] < 0 ? NEAR_FD_TABLE : NEAR_FD_KINDS;
 }
 
 static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
@@ -181,125 +181,125 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 	memcpy(CMSG_DATA(cmsg), data, size);
 }
 
-static int near_hello_post(struct near_port *port, struct near_hello *hello,
-			   const int *fd)
+static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
+			 const int *fd)
 {
 	/* the user whose files these are; the real one is said otherwise */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
-	struct iovec iov = { hello, sizeof(*hello) };
-	size_t size = hello->count * sizeof(*fd);
+	struct iovec iov = { fdx, sizeof(*fdx) };
+	size_t size = fdx->count * sizeof(*fd);
 	union near_rights rights = { .bytes = { 0 } };
 	struct sockaddr_un name;
-	struct msghdr msg = {
+	struct msghdr hdr = {
 		.msg_name = &name,
-		.msg_namelen = near_name(port->dir, hello->to, &name),
+		.msg_namelen = near_name(port->dir, fdx->to, &name),
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = rights.bytes,
 		.msg_controllen = CMSG_SPACE(sizeof(cred)) +
 				  (size ? CMSG_SPACE(size) : 0),
 	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&hdr);
 	const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 	ssize_t ret;
 
 	if (size) {
 		near_cmsg_fill(cmsg, SCM_RIGHTS, fd, size);
-		cmsg = CMSG_NXTHDR(&msg, cmsg);
+		cmsg = CMSG_NXTHDR(&hdr, cmsg);
 	}
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
-	ret = sendmsg(port->hello, &msg, flags);
+	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
 		/* without a number in this user namespace nobody names itself */
-		msg.msg_controllen = size ? CMSG_SPACE(size) : 0;
-		ret = sendmsg(port->hello, &msg, flags);
+		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
+		ret = sendmsg(port->fdx, &hdr, flags);
 	}
 	return ret < 0 ? -errno : 0;
 }
 
-int near_hello_send(struct near_port *port, const struct near_addr *to,
-		    enum near_hello_kind kind)
+int near_fdx_send(struct near_port *port, const struct near_addr *to,
+		  enum near_fdx_kind kind)
 {
-	struct near_hello hello = {
+	struct near_fdx fdx = {
 		.from = port->addr, .to = to->nonce, .kind = kind,
 	};
-	int fd[NEAR_GIVEN], ret = 0;
+	int fd[NEAR_FD_KINDS], ret = 0;
 
-	if (kind != NEAR_HELLO_REFUSED) {
-		ret = near_hello_fds(port, fd);
+	if (kind != NEAR_FDX_DENIED) {
+		ret = near_fdx_fds(port, fd);
 		if (ret < 0)
 			return ret;
-		hello.count = (uint32_t)ret;
+		fdx.count = (uint32_t)ret;
 	}
-	ret = near_hello_post(port, &hello, fd);
-	if (hello.count)
-		close(fd[NEAR_GIVEN_PIDFD]);
+	ret = near_fdx_post(port, &fdx, fd);
+	if (fdx.count)
+		close(fd[NEAR_FD_PIDFD]);
 	return ret == -ENOENT || ret == -EPIPE ? -ECONNREFUSED : ret;
 }
 
-static void near_mail_take(struct near_mail *mail, struct msghdr *msg)
+static void near_fdx_msg_parse(struct near_fdx_msg *msg, struct msghdr *hdr)
 {
 	struct cmsghdr *cmsg;
 	size_t size;
 
-	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+	for (cmsg = CMSG_FIRSTHDR(hdr); cmsg; cmsg = CMSG_NXTHDR(hdr, cmsg)) {
 		size = cmsg->cmsg_len - CMSG_LEN(0);
 		if (cmsg->cmsg_level != SOL_SOCKET)
 			continue;
 		if (cmsg->cmsg_type == SCM_CREDENTIALS &&
-		    size == sizeof(mail->cred)) {
-			memcpy(&mail->cred, CMSG_DATA(cmsg), size);
-			mail->known = true;
+		    size == sizeof(msg->cred)) {
+			memcpy(&msg->cred, CMSG_DATA(cmsg), size);
+			msg->known = true;
 		}
 		if (cmsg->cmsg_type == SCM_RIGHTS &&
-		    size <= sizeof(mail->fd)) {
-			memcpy(mail->fd, CMSG_DATA(cmsg), size);
-			mail->fds = (uint32_t)(size / sizeof(int));
+		    size <= sizeof(msg->fd)) {
+			memcpy(msg->fd, CMSG_DATA(cmsg), size);
+			msg->fds = (uint32_t)(size / sizeof(int));
 		}
 	}
 }
 
-bool near_hello_next(const struct near_port *port, struct near_mail *mail)
+bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 {
-	struct iovec iov = { &mail->hello, sizeof(mail->hello) };
+	struct iovec iov = { &msg->fdx, sizeof(msg->fdx) };
 	union near_rights rights;
-	struct msghdr msg = {
-		.msg_name = &mail->name,
-		.msg_namelen = sizeof(mail->name),
+	struct msghdr hdr = {
+		.msg_name = &msg->name,
+		.msg_namelen = sizeof(msg->name),
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = rights.bytes,
 		.msg_controllen = sizeof(rights.bytes),
 	};
 
-	memset(mail, 0, sizeof(*mail));
+	memset(msg, 0, sizeof(*msg));
 	/* the size that it had, also if that is more than there is room for */
-	mail->size = recvmsg(port->hello, &msg, MSG_DONTWAIT | MSG_TRUNC |
-			     MSG_CMSG_CLOEXEC);
-	if (mail->size < 0)
+	msg->size = recvmsg(port->fdx, &hdr,
+			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	if (msg->size < 0)
 		return false;
-	mail->name_len = msg.msg_namelen;
-	mail->cut = msg.msg_flags & MSG_CTRUNC;
-	near_mail_take(mail, &msg);
+	msg->name_len = hdr.msg_namelen;
+	msg->cut = hdr.msg_flags & MSG_CTRUNC;
+	near_fdx_msg_parse(msg, &hdr);
 	return true;
 }
 
-void near_mail_drop(struct near_mail *mail)
+void near_fdx_msg_drop(struct near_fdx_msg *msg)
 {
-	while (mail->fds) {
-		mail->fds--;
-		if (mail->fd[mail->fds] >= 0)
-			close(mail->fd[mail->fds]);
+	while (msg->fds) {
+		msg->fds--;
+		if (msg->fd[msg->fds] >= 0)
+			close(msg->fd[msg->fds]);
 	}
 }
 
 /* By its name; nobody else can have that, or be in the directory. */
-bool near_mail_from(const struct near_port *port, const struct near_mail *mail,
-		    uint64_t nonce)
+bool near_fdx_msg_from(const struct near_port *port,
+		       const struct near_fdx_msg *msg, uint64_t nonce)
 {
 	struct sockaddr_un name;
 	socklen_t len = near_name(port->dir, nonce, &name);
 
-	return port->dir >= 0 || (len == mail->name_len &&
-				  !memcmp(&name, &mail->name, len));
+	return port->dir >= 0 ||
+	       (len == msg->name_len && !memcmp(&name, &msg->name, len));
 }

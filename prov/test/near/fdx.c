@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "near/link/hello.h"
+#include "near/link/fdx.h"
 #include "base/proc.h"
 #include "unit.h"
 
@@ -72,13 +72,13 @@ UNIT_TEST(to_and_fro)
 	ck_assert(!peer->reads && !peer->coop);
 }
 
-static int mail_count(struct rig *rig)
+static int msg_count(struct rig *rig)
 {
-	struct near_mail mail;
+	struct near_fdx_msg msg;
 	int n = 0;
 
-	while (near_hello_next(rig->port, &mail)) {
-		near_mail_drop(&mail);
+	while (near_fdx_next(rig->port, &msg)) {
+		near_fdx_msg_drop(&msg);
 		n++;
 	}
 	return n;
@@ -98,7 +98,7 @@ UNIT_TEST(unknown_sender)
 	hidden->port->addr.pid_ns++;
 	ck_assert_int_eq(rig_send(hidden, to_us, 5, big, 8), 0);
 	rig_poll_ms(us, 50);
-	asked = (uint64_t)mail_count(hidden);
+	asked = (uint64_t)msg_count(hidden);
 	ck_assert_uint_ge(asked, 1);
 	ck_assert_uint_le(asked, 1 + (duo_now_ms() - start) / 100);
 	ck_assert_uint_eq(us->count, 0);
@@ -167,7 +167,7 @@ UNIT_TEST(waits_for_ever)
 
 	rig_send(us, peer, 1, big, 8);
 	/* the question is lost */
-	ck_assert_int_ge(recv(them->port->hello, &byte, 1, MSG_DONTWAIT), 0);
+	ck_assert_int_ge(recv(them->port->fdx, &byte, 1, MSG_DONTWAIT), 0);
 	rig_poll_ms(us, ENOUGH_MS);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
@@ -257,58 +257,63 @@ static const struct {
 	uint32_t fds, count, kind;
 	int more;		/* bytes */
 	bool other_to, other_host, ours;
-} mails[] = {
-	{ .name = "short", GOOD, .more = -1 },
-	{ .name = "long", GOOD, .more = 1 },
-	{ .name = "for another", GOOD, .other_to = true },
-	{ .name = "of another host", GOOD, .other_host = true },
-	{ .name = "our own", GOOD, .ours = true },
-	{ .name = "of no kind", GOOD, .kind = NEAR_HELLO_KINDS },
-	{ .name = "no descriptors", FEW(0, 0) },
-	{ .name = "fewer than it says", FEW(3, 4) },
-	{ .name = "more than it says", FEW(4, 3) },
-	{ .name = "without a pidfd", FEW(2, 2) },
-	{ .name = "memory that may shrink", BAD(UNSEALED, PIPE, PIDFD) },
-	{ .name = "a pipe for memory", BAD(PIPE, PIPE, PIDFD) },
-	{ .name = "memory for the pipe", BAD(SEALED, SEALED, PIDFD) },
-	{ .name = "a pipe for the pidfd", BAD(SEALED, PIPE, PIPE) },
+} msgs[] = {
+	{.name = "short", GOOD, .more = -1},
+	{.name = "long", GOOD, .more = 1},
+	{.name = "for another", GOOD, .other_to = true},
+	{.name = "of another host", GOOD, .other_host = true},
+	{.name = "our own", GOOD, .ours = true},
+	{.name = "of no kind", GOOD, .kind = NEAR_FDX_KINDS},
+	{.name = "no descriptors", FEW(0, 0)},
+	{.name = "fewer than it says", FEW(3, 4)},
+	{.name = "more than it says", FEW(4, 3)},
+	{.name = "without a pidfd", FEW(2, 2)},
+	{.name = "memory that may shrink", BAD(UNSEALED, PIPE, PIDFD)},
+	{.name = "a pipe for memory", BAD(PIPE, PIPE, PIDFD)},
+	{.name = "memory for the pipe", BAD(SEALED, SEALED, PIDFD)},
+	{.name = "a pipe for the pidfd", BAD(SEALED, PIPE, PIPE)},
 };
 
-static void mail(size_t at)
+static void msg(size_t at)
 {
-	struct near_hello hello[2] = { {
-		.from = them->addr, .to = us->addr.nonce,
-		.kind = mails[at].kind, .count = mails[at].count,
-	} };
-	struct iovec iov = { hello, sizeof(*hello) + (size_t)mails[at].more };
+	struct near_fdx fdx[2] = {{
+		.from = them->addr,
+		.to = us->addr.nonce,
+		.kind = msgs[at].kind,
+		.count = msgs[at].count,
+	}};
+	struct iovec iov = { fdx, sizeof(*fdx) + (size_t)msgs[at].more };
 	char rights[CMSG_SPACE(4 * sizeof(int))]
 		__attribute__((aligned(8))) = { 0 };
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	struct msghdr msg = {
-		.msg_name = &name, .msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = mails[at].fds ? rights : NULL,
-		.msg_controllen = mails[at].fds ?
-			CMSG_SPACE(mails[at].fds * sizeof(int)) : 0,
+		.msg_name = &name,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = msgs[at].fds ? rights : NULL,
+		.msg_controllen =
+			msgs[at].fds ? CMSG_SPACE(msgs[at].fds * sizeof(int))
+				     : 0,
 	};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	uint32_t i;
 
-	hello->from.nonce += 77;
-	hello->from.host += mails[at].other_host;
-	hello->to += mails[at].other_to;
-	if (mails[at].ours)
-		hello->from = us->addr;
+	fdx->from.nonce += 77;
+	fdx->from.host += msgs[at].other_host;
+	fdx->to += msgs[at].other_to;
+	if (msgs[at].ours)
+		fdx->from = us->addr;
 	msg.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
 		1 + (size_t)sprintf(name.sun_path + 1, "near.%016llx",
 				    (unsigned long long)us->addr.nonce));
-	for (i = 0; i < mails[at].fds; i++)
+	for (i = 0; i < msgs[at].fds; i++)
 		memcpy(CMSG_DATA(cmsg) + i * sizeof(int),
-		       &fd_of[mails[at].fd[i]], sizeof(int));
+		       &fd_of[msgs[at].fd[i]], sizeof(int));
 	if (cmsg) {
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(mails[at].fds * sizeof(int));
+		cmsg->cmsg_len = CMSG_LEN(msgs[at].fds * sizeof(int));
 	}
 	/* no more than a few wait at a time */
 	while (sendmsg(fd, &msg, MSG_DONTWAIT) < 0) {
@@ -332,14 +337,14 @@ static void refused(const char *what, unsigned int before)
 
 UNIT_CASE("mail", setup, rig_close_all);
 
-UNIT_LOOP(wrong_mail, 0, ARRAY_SIZE(mails))
+UNIT_LOOP(wrong_msg, 0, ARRAY_SIZE(msgs))
 {
 	unsigned int before;
 
 	fds_make();
 	before = rig_files();
-	mail((size_t)_i);
-	refused(mails[_i].name, before);
+	msg((size_t)_i);
+	refused(msgs[_i].name, before);
 }
 
 UNIT_TEST(flood)
@@ -350,7 +355,7 @@ UNIT_TEST(flood)
 	fds_make();
 	before = rig_files();
 	for (i = 0; i < MANY; i++)
-		mail((size_t)i % (ARRAY_SIZE(mails)));
+		msg((size_t)i % (ARRAY_SIZE(msgs)));
 	refused("flood", before);
 }
 

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Peers that give us their descriptors, and those that are asked for them. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "near/link/fdx.h"
+#include "base/proc.h"
+
+#define NEAR_ASK_MS 100		/* before it is asked again */
+#define NEAR_FDX_BURST 64	/* of a look */
+
+/* True if the kernel says that this process's user has sent it. */
+static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
+{
+	return msg->known && msg->cred.uid == geteuid() &&
+	       duo_proc_user_known();
+}
+
+/* What is wrong with it; NULL: nothing. */
+static const char *near_fdx_msg_fault(const struct near_port *port,
+				      const struct near_fdx_msg *msg)
+{
+	const struct near_fdx *fdx = &msg->fdx;
+	struct stat st;
+	size_t size;
+
+	if (msg->cut)
+		return "descriptors are missing: raise the limit of open "
+		       "files (ulimit -n)";
+	if (fdx->count != msg->fds || msg->fds < NEAR_FD_TABLE)
+		return "it has another number of descriptors than it says";
+	if (near_addr_check(port, &fdx->from) ||
+	    fdx->from.nonce == port->addr.nonce)
+		return "bad sender address";
+	if (near_region_check_file(msg->fd[NEAR_FD_SEGMENT], &size))
+		return "memory that the sender can truncate";
+	if (fstat(msg->fd[NEAR_FD_WAKE], &st) || !S_ISFIFO(st.st_mode))
+		return "the wakeup descriptor is not a pipe";
+	if (!duo_proc_is_pidfd(msg->fd[NEAR_FD_PIDFD]))
+		return "no pidfd of the sender";
+	return NULL;
+}
+
+/* Said once: whoever sends such things may send many. */
+static void near_fdx_msg_refuse(struct near_port *port,
+				const struct near_fdx_msg *msg, const char *why)
+{
+	if (port->denied_fdx)
+		return;
+	port->denied_fdx = true;
+	near_log(port, 0,
+		 "invalid connection request from pid %d, uid %d: "
+		 "%s. Ignored; further ones are not reported",
+		 msg->known ? (int)msg->cred.pid : -1,
+		 msg->known ? (int)msg->cred.uid : -1, why);
+}
+
+/* Descriptor i of the mail, ours from now on. */
+static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
+{
+	int fd = i < msg->fds ? msg->fd[i] : -1;
+
+	if (fd >= 0)
+		msg->fd[i] = -1;
+	return fd;
+}
+
+static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
+			     struct near_fdx_msg *msg)
+{
+	int fd;
+
+	if (near_watched(peer))
+		return;
+	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
+	if (near_epoll_add(port, fd, peer))
+		close(fd);	/* it asks again, or we do */
+	else
+		peer->pidfd = fd;
+}
+
+/* The other's socket has no more room, or we may have no more on their way. */
+static bool near_ask_later(int err)
+{
+	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
+	       err == ETOOMANYREFS;
+}
+
+/* What does not get there is asked for again. */
+static void near_answer(struct near_port *port, struct near_peer *peer,
+			const struct near_fdx_msg *msg)
+{
+	int ret = 0;
+
+	if (msg->fdx.kind == NEAR_FDX_REQUEST)
+		ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REPLY);
+	if (!ret || near_ask_later(-ret) || peer->told)
+		return;
+	near_log(port, 0,
+		 "peer %d: cannot reply to its connection request: "
+		 "%s%s",
+		 peer->addr.pid, strerror(-ret),
+		 ret == -EMFILE ? ". Raise the limit of open files" : "");
+	peer->told = true;
+}
+
+/* It stays until it has closed or is dead: its first message is to come. */
+static void near_fdx_take(struct near_port *port, struct near_peer *peer,
+			  struct near_fdx_msg *msg)
+{
+	uint32_t i;
+
+	if (peer->dying)
+		return;
+	if (peer->state == NEAR_PEER_GONE) {
+		/* it has left us, and sends again all the same */
+		near_answer(port, peer, msg);
+		return;
+	}
+	near_fdx_monitor(port, peer, msg);
+	if (!near_watched(peer))
+		return;
+	if (peer->state == NEAR_PEER_CLOSED_OFF)
+		peer->state = NEAR_PEER_NEW;	/* it was too late */
+	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
+		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
+			peer->fd[i] = near_fdx_msg_fd(msg, i);
+	if (msg->fdx.kind != NEAR_FDX_REQUEST)
+		return;
+	near_peer_expect(port, peer, true);
+	near_answer(port, peer, msg);
+}
+
+static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
+{
+	const struct near_addr *from = &msg->fdx.from;
+	struct near_peer *peer = near_peer_find(port, from);
+
+	if (!peer && msg->fdx.kind != NEAR_FDX_REQUEST)
+		return;		/* nobody wants to know any more */
+	if (near_peer_get(port, from, &peer))
+		return;
+	near_fdx_take(port, peer, msg);
+	near_peer_put(port, peer);
+}
+
+/* Another user's: he is told, or he would ask for ever. */
+static void near_fdx_msg_foreign(struct near_port *port,
+				 const struct near_fdx_msg *msg)
+{
+	struct near_peer *peer = near_peer_find(port, &msg->fdx.from);
+
+	if (msg->fdx.kind == NEAR_FDX_REQUEST)
+		near_fdx_send(port, &msg->fdx.from, NEAR_FDX_DENIED);
+	else if (peer && near_fdx_msg_from(port, msg, peer->addr.nonce))
+		peer->refused = true;
+	near_fdx_msg_refuse(port, msg, "it is another user's");
+}
+
+static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
+{
+	const char *fault;
+
+	if (msg->size != sizeof(msg->fdx) || msg->fdx.to != port->addr.nonce ||
+	    msg->fdx.kind >= NEAR_FDX_KINDS) {
+		near_fdx_msg_refuse(port, msg, "it is none of near's");
+		return;
+	}
+	if (msg->fdx.kind == NEAR_FDX_DENIED || !near_fdx_msg_same_user(msg)) {
+		near_fdx_msg_foreign(port, msg);
+		return;
+	}
+	fault = near_fdx_msg_fault(port, msg);
+	if (fault)
+		near_fdx_msg_refuse(port, msg, fault);
+	else
+		near_fdx_msg_good(port, msg);
+}
+
+void near_fdx_read(struct near_port *port)
+{
+	struct near_fdx_msg msg;
+	int i;
+
+	for (i = 0; i < NEAR_FDX_BURST && near_fdx_next(port, &msg); i++) {
+		near_fdx_msg_read(port, &msg);
+		near_fdx_msg_drop(&msg);
+	}
+}
+
+int near_ask(struct near_port *port, struct near_peer *peer)
+{
+	uint64_t now = duo_now_ms();
+	int ret;
+
+	if (port->fdx < 0)
+		return -EHOSTUNREACH;
+	if (peer->refused)
+		return -EACCES;
+	if (peer->asked_ms && now - peer->asked_ms < NEAR_ASK_MS)
+		return -EAGAIN;
+	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
+	if (ret == -ECONNREFUSED) {
+		near_log(port, !!peer->asked_ms, "peer %d: its connection "
+			 "socket is closed; it has exited, or is in another "
+			 "network namespace", peer->addr.pid);
+		return -ESRCH;
+	}
+	peer->asked_ms = port->asked_ms = now;
+	return !ret || near_ask_later(-ret) ? -EAGAIN : ret;
+}
+
+void near_fd_drop(struct near_peer *peer, enum near_fd_open which)
+{
+	if (peer->fd[which] >= 0)
+		close(peer->fd[which]);
+	peer->fd[which] = -1;
+}
+
+void near_fd_drop_all(struct near_peer *peer)
+{
+	int i;
+
+	for (i = 0; i < NEAR_FD_KINDS; i++)
+		near_fd_drop(peer, i);
+}
+
+/* One that has closed before we have opened its region. */
+bool near_fd_closed(const struct near_peer *peer)
+{
+	uint32_t closed = 0;
+
+	return peer->fd[NEAR_FD_SEGMENT] >= 0 &&
+	       pread(peer->fd[NEAR_FD_SEGMENT], &closed, sizeof(closed),
+		     offsetof(struct near_region, closed)) == sizeof(closed) &&
+	       closed;
+}
+
+int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
+		   int theirs, int flags)
+{
+	if (peer->fd[which] >= 0)
+		return duo_proc_open_own(peer->fd[which], flags);
+	return peer->far ? -ENOENT
+			 : duo_proc_open(peer->addr.pid, theirs, flags);
+}
