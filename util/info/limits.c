@@ -86,9 +86,12 @@ void info_check_file_size(void)
 {
 	rlim_t limit = info_limit(RLIMIT_FSIZE);
 	size_t pages = info_near_memory() / near_page_size();
-	unsigned long long need = info_local_is_shm() ? INFO_SHM_EP :
-		near_region_size(pages < NEAR_SENDERS ? (uint32_t) pages :
-							NEAR_SENDERS);
+	unsigned long long need =
+		info_local_is_shm()
+			? INFO_SHM_EP
+			: near_segment_size(pages < NEAR_SENDERS
+						    ? (uint32_t)pages
+						    : NEAR_SENDERS);
 
 	if (limit == RLIM_INFINITY || limit >= need)
 		return;

@@ -36,7 +36,7 @@ UNIT_LOOP(among_many, 0, ARRAY_SIZE(rows))
 	uint32_t i;
 
 	for (i = 0; i < taken; i++)
-		us->port->region->claim[i].state = NEAR_CLAIM_TAKEN;
+		us->port->segment->claim[i].state = NEAR_CLAIM_TAKEN;
 	looks = 0;
 	ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
 	ck_assert_uint_eq(to_us->index, taken);

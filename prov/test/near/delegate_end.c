@@ -121,7 +121,7 @@ UNIT_TEST(target_dies)
 {
 	side_put(0);
 	side_ctl()->doing = 1;
-	b.rig->port->region->closed = 1;
+	b.rig->port->segment->closed = 1;
 	side_lost(1);
 	side_untouched();
 }

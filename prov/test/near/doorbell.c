@@ -35,7 +35,7 @@ static bool rung(int timeout_ms)
 
 static uint32_t armed(void)
 {
-	return __atomic_load_n(&us->port->region->armed, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&us->port->segment->armed, __ATOMIC_SEQ_CST);
 }
 
 static void sleep_now(void)
@@ -134,13 +134,13 @@ UNIT_LOOP(not_to_others, 0, 2)
 	sleep_now();
 	near_unwatch(other->port, to_us);
 	if (_i)
-		us->port->region->closed = 1;
+		us->port->segment->closed = 1;
 	else
 		to_us->addr.start--;
 	near_doorbell_ring(to_us);
 	ck_assert(!rung(0));
 	ck_assert_uint_ne(armed(), 0);
-	us->port->region->closed = 0;
+	us->port->segment->closed = 0;
 	to_us->addr.start = start;
 	near_doorbell_ring(to_us);
 	ck_assert(rung(10000));

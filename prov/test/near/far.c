@@ -246,7 +246,7 @@ UNIT_LOOP(killed_asleep, 0, PLACES)
 		rig_send(us, peer, 1, buf, 8);
 	}
 	/* it has seen all, and sleeps */
-	while (!__atomic_load_n(&peer->region->armed, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&peer->segment->armed, __ATOMIC_ACQUIRE))
 		sched_yield();
 	kill(child, SIGKILL);
 	rig_until(us, NULL, 1);

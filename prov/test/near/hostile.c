@@ -142,13 +142,13 @@ UNIT_TEST(sends_too_much)
 /* A claim by nobody that can be: the ring is free again. */
 UNIT_TEST(claim_by_nobody)
 {
-	struct near_region *region = us->port->region;
-	struct near_claim *claim = &region->claim[5];
+	struct near_segment *segment = us->port->segment;
+	struct near_claim *claim = &segment->claim[5];
 
 	memset(&claim->who, 0xff, sizeof(claim->who));
 	claim->state = NEAR_CLAIM_OPEN;
-	region->bell[0] |= 1u << 5;
-	region->bell_words |= 1;
+	segment->bell[0] |= 1u << 5;
+	segment->bell_words |= 1;
 	rig_poll(us, 1);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
@@ -168,8 +168,8 @@ static void until_free(const struct near_claim *claim)
 /* Who takes a ring is killed before he opens it, or before he rings. */
 UNIT_TEST(claim_of_the_dead)
 {
-	struct near_region *region = us->port->region;
-	struct near_claim *claim = &region->claim[5];
+	struct near_segment *segment = us->port->segment;
+	struct near_claim *claim = &segment->claim[5];
 	struct near_place place;
 	struct stat before, after;
 	pid_t pid = fork();
@@ -178,7 +178,7 @@ UNIT_TEST(claim_of_the_dead)
 		_exit(0);
 	fstat(us->port->fd, &before);
 	ck_assert(near_place(us->port->budget.growing, 5, 3, &place));
-	near_region_reserve(us->port->fd, place.offset, place.size);
+	near_segment_reserve(us->port->fd, place.offset, place.size);
 	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)getpid() << NEAR_CLAIM_PID;
 	rig_poll_ms(us, 300);
 	ck_assert_uint_ne(claim->state, NEAR_CLAIM_FREE);
@@ -200,15 +200,15 @@ UNIT_TEST(claim_of_the_dead)
 UNIT_LOOP(claim_of_no_size, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
-	struct near_region *region = us->port->region;
+	struct near_segment *segment = us->port->segment;
 	uint32_t index = _i < 3 ? 5 : us->port->budget.growing;
-	struct near_claim *claim = &region->claim[index];
+	struct near_claim *claim = &segment->claim[index];
 
 	claim->who = good->addr;
 	claim->tier = size[_i];
 	claim->state = NEAR_CLAIM_OPEN;
-	region->bell[index / 64] |= 1ull << index % 64;
-	region->bell_words |= 1ull << index / 64;
+	segment->bell[index / 64] |= 1ull << index % 64;
+	segment->bell_words |= 1ull << index / 64;
 	rig_poll(us, 1);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
@@ -270,7 +270,7 @@ UNIT_LOOP(advertised_size_of_none, 0, 2)
 	struct rig *other = rig_open(true);
 	struct near_peer *peer = rig_peer(other, us);
 
-	us->port->region->adv = adv[_i];
+	us->port->segment->adv = adv[_i];
 	ck_assert_int_eq(rig_send(other, peer, 3, big, 8), 0);
 	ck_assert_uint_eq(peer->resize.tier, 0);
 	rig_until(us, NULL, 3);
@@ -330,10 +330,10 @@ UNIT_TEST(shrinks_without_end)
 /* Bells for rings that nobody has, all of them, cost a look and no more. */
 UNIT_TEST(all_bells)
 {
-	struct near_region *region = us->port->region;
+	struct near_segment *segment = us->port->segment;
 
-	memset(region->bell, 0xff, sizeof(region->bell));
-	region->bell_words = UINT64_MAX;
+	memset(segment->bell, 0xff, sizeof(segment->bell));
+	segment->bell_words = UINT64_MAX;
 	rig_poll(us, 1);
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 1, big, 8), 0);

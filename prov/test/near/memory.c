@@ -104,7 +104,7 @@ UNIT_TEST(none_left)
 	for (i = 0; i < 10; i++)
 		ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ck_assert_int_eq(a->warnings, 1);
-	ck_assert_uint_eq(b->port->region->claim[0].state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(b->port->segment->claim[0].state, NEAR_CLAIM_FREE);
 	ck_assert_int_eq(open_again(), -ENOMEM);
 }
 
@@ -277,5 +277,5 @@ UNIT_LOOP(locked, 0, 2)
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *
 					  near_page_size() +
-				  (_i ? sizeof(struct near_region) : 0));
+				  (_i ? sizeof(struct near_segment) : 0));
 }

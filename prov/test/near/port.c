@@ -306,8 +306,8 @@ static uint32_t claim_seen, mark_seen;
 
 static void look_at_both(struct rig *rig, struct near_peer *peer)
 {
-	claim_seen = b->port->region->claim[0].state;
-	mark_seen = rig->port->region->closed;
+	claim_seen = b->port->segment->claim[0].state;
+	mark_seen = rig->port->segment->closed;
 }
 
 /*

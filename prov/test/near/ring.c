@@ -206,7 +206,7 @@ UNIT_LOOP(places, 0, 12)
 	uint32_t i, tier;
 
 	near_page_assume(page = pages[_i / 4]);
-	end = (sizeof(struct near_region) + page - 1) / page * page;
+	end = (sizeof(struct near_segment) + page - 1) / page * page;
 	for (i = 0; i < NEAR_SENDERS; i++) {
 		for (tier = 0; tier < near_tier_least(); tier++)
 			ck_assert(!near_place(growing[_i % 4], i, tier, &at));
@@ -228,7 +228,7 @@ UNIT_LOOP(places, 0, 12)
 		ck_assert(!near_place(growing[_i % 4], i, UINT32_MAX, &at));
 		end += at.span;
 	}
-	ck_assert_uint_eq(end, near_region_size(growing[_i % 4]));
+	ck_assert_uint_eq(end, near_segment_size(growing[_i % 4]));
 }
 
 /* What a message may be long to go in one piece, and what rings have room for. */

@@ -174,7 +174,7 @@ UNIT_TEST(peer_goes)
 
 	ck_assert(go(call(NEAR_WRITE)));
 	ck_assert_ptr_ne(port->watch, &port->watched);
-	b.rig->port->region->closed = 1;
+	b.rig->port->segment->closed = 1;
 	to_b->tx.ctl->doing = 1;	/* so that we do not do it */
 	side_lost(1);
 	ck_assert_ptr_eq(port->watch, &port->watched);

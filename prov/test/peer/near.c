@@ -427,7 +427,7 @@ UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 /* As a send does, a write says -FI_EAGAIN once; then the core has it. */
 UNIT_TEST(no_ring_for_a_write)
 {
-	struct near_region *region = rig.port->region;
+	struct near_segment *region = rig.port->segment;
 	enum fi_duo_reason reason;
 	static char buf[8];
 	uint32_t i;

@@ -215,10 +215,10 @@ static void near_port_events(struct near_port *port)
 /* It has closed its port, or takes nothing from us any more. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
-	const struct near_region *region = peer->region;
+	const struct near_segment *segment = peer->segment;
 
-	return __atomic_load_n(&region->closed, __ATOMIC_ACQUIRE) ||
-	       __atomic_load_n(&region->claim[peer->index].state,
+	return __atomic_load_n(&segment->closed, __ATOMIC_ACQUIRE) ||
+	       __atomic_load_n(&segment->claim[peer->index].state,
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
@@ -238,12 +238,12 @@ bool near_peer_left(const struct near_peer *peer)
 
 bool near_peer_there(const struct near_peer *peer)
 {
-	return !__atomic_load_n(&peer->region->closed, __ATOMIC_ACQUIRE) &&
+	return !__atomic_load_n(&peer->segment->closed, __ATOMIC_ACQUIRE) &&
 	       !near_peer_process(peer);
 }
 
 /* Is what the process has under this number the port's memory? */
-static bool near_region_named(const struct near_peer *peer)
+static bool near_segment_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
 	char target[sizeof(name)];
@@ -273,14 +273,14 @@ static bool near_unmet_closed(struct near_peer *peer)
 	if (peer->fd[NEAR_FD_SEGMENT] >= 0 || peer->ask || peer->ring ||
 	    !near_watched(peer))
 		return near_fd_closed(peer);
-	if (!near_region_named(peer))
+	if (!near_segment_named(peer))
 		return true;
 	fd = near_peer_open(peer, NEAR_FD_SEGMENT, peer->addr.fd, O_RDONLY);
 	if (fd < 0)
 		return false;
 	peer->fd[NEAR_FD_SEGMENT] = fd;
 	closed = pread(fd, &nonce, sizeof(nonce),
-		       offsetof(struct near_region, nonce)) != sizeof(nonce) ||
+		       offsetof(struct near_segment, nonce)) != sizeof(nonce) ||
 		 nonce != peer->addr.nonce || near_fd_closed(peer);
 	if (closed || duo_proc_scarce(fd))
 		near_fd_drop(peer, NEAR_FD_SEGMENT);
@@ -290,7 +290,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 /* Whether one has ended whose end nothing tells of that lies in memory here. */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
-	if (!peer->region && near_unmet_closed(peer))
+	if (!peer->segment && near_unmet_closed(peer))
 		return true;
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
@@ -311,7 +311,7 @@ static void near_port_look(struct near_port *port, bool all)
 
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
-		if ((peer->region && near_peer_ended(peer)) ||
+		if ((peer->segment && near_peer_ended(peer)) ||
 		    (all && near_peer_missed(port, peer)))
 			near_peer_fail(port, peer);
 	}
@@ -325,7 +325,7 @@ static void near_port_resizes(struct near_port *port)
 
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
-		if (peer->region && !peer->dying)
+		if (peer->segment && !peer->dying)
 			near_resize_check(port, peer);
 	}
 }
@@ -420,7 +420,7 @@ int near_wait_fd(struct near_port *port)
 		port->wake[0] = -1;
 		return ret;
 	}
-	__atomic_store_n(&port->region->wake_fd, port->wake[1],
+	__atomic_store_n(&port->segment->wake_fd, port->wake[1],
 			 __ATOMIC_RELEASE);
 	return port->epoll_fd;
 }
@@ -437,8 +437,8 @@ bool near_woken(struct near_port *port)
 
 	/* the sender of the byte may not have cleared region->armed yet */
 	if (near_wake_drain(port))
-		__atomic_store_n(&port->region->armed, 0, __ATOMIC_RELAXED);
-	rung = !__atomic_load_n(&port->region->armed, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
+	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);
 	port->armed = port->armed && !rung;
 	near_port_events(port);
 	if (all)

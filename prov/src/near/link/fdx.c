@@ -39,7 +39,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	if (near_addr_check(port, &fdx->from) ||
 	    fdx->from.nonce == port->addr.nonce)
 		return "bad sender address";
-	if (near_region_check_file(msg->fd[NEAR_FD_SEGMENT], &size))
+	if (near_segment_check_file(msg->fd[NEAR_FD_SEGMENT], &size))
 		return "memory that the sender can truncate";
 	if (fstat(msg->fd[NEAR_FD_WAKE], &st) || !S_ISFIFO(st.st_mode))
 		return "the wakeup descriptor is not a pipe";
@@ -239,7 +239,7 @@ bool near_fd_closed(const struct near_peer *peer)
 
 	return peer->fd[NEAR_FD_SEGMENT] >= 0 &&
 	       pread(peer->fd[NEAR_FD_SEGMENT], &closed, sizeof(closed),
-		     offsetof(struct near_region, closed)) == sizeof(closed) &&
+		     offsetof(struct near_segment, closed)) == sizeof(closed) &&
 	       closed;
 }
 

@@ -76,17 +76,17 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
 
 void near_disconnect(struct near_port *port, struct near_peer *peer)
 {
-	if (!peer->region)
+	if (!peer->segment)
 		return;
 	if (port->watch == &peer->tx.ctl->done)
 		near_port_watch_none(port);
-	__atomic_store_n(&peer->region->claim[peer->index].state,
+	__atomic_store_n(&peer->segment->claim[peer->index].state,
 			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
 	near_doorbell_ring(peer);
 	munmap(peer->tx.ctl, peer->ring_size);
-	near_region_close(peer->region);
+	near_segment_close(peer->segment);
 	near_tx_none(&peer->tx);
-	peer->region = NULL;
+	peer->segment = NULL;
 	if (peer->wake_fd >= 0)
 		close(peer->wake_fd);
 	peer->wake_fd = -1;
@@ -112,7 +112,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
 	struct near_peer **at = near_hash(port, &peer->addr);
 
-	if (--peer->refs || (peer->region && !peer->dying))
+	if (--peer->refs || (peer->segment && !peer->dying))
 		return;
 	while (*at != peer)
 		at = &(*at)->same_hash;
@@ -177,7 +177,7 @@ static bool near_wake(struct near_peer *peer)
 	int fd = peer->wake_fd;
 
 	if (fd < 0)
-		fd = near_peer_wake_fd(peer, peer->region->wake_fd);
+		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
 		return false;
 	(void)!write(fd, "", 1);	/* a pipe that is full wakes as well */
@@ -200,41 +200,40 @@ static bool near_wake(struct near_peer *peer)
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
-	struct near_region *region = peer->region;
+	struct near_segment *segment = peer->segment;
 	uint32_t word = peer->index / 64, sleep;
 
-	__atomic_fetch_or(&region->bell[word], 1ull << peer->index % 64,
+	__atomic_fetch_or(&segment->bell[word], 1ull << peer->index % 64,
 			  __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&region->bell_words, 1ull << word, __ATOMIC_SEQ_CST);
-	sleep = __atomic_load_n(&region->armed, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&segment->bell_words, 1ull << word, __ATOMIC_SEQ_CST);
+	sleep = __atomic_load_n(&segment->armed, __ATOMIC_SEQ_CST);
 	if (near_unlikely(sleep) && near_wake(peer))
-		__atomic_compare_exchange_n(&region->armed, &sleep, 0, false,
+		__atomic_compare_exchange_n(&segment->armed, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 /* A free ring of the peer's, ours from now on; pid: where it means something. */
-static int near_claim(struct near_region *region, int fd, uint32_t pid,
+static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
-	const off_t first = offsetof(struct near_region, claim);
+	const off_t first = offsetof(struct near_segment, claim);
 	/* all before it have been written to */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
 
 	for (i = 0; i < NEAR_SENDERS; i++) {
-		at = first + (off_t)(i * sizeof(region->claim[i]));
+		at = first + (off_t)(i * sizeof(segment->claim[i]));
 		if (!(i % NEAR_CLAIMS_PER_PAGE) && at >= hole) {
-			ret = near_region_reserve(fd, (size_t)at, NEAR_PAGE);
+			ret = near_segment_reserve(fd, (size_t)at, NEAR_PAGE);
 			if (ret)
 				return ret;
 		}
 		state = NEAR_CLAIM_FREE;
-		if (__atomic_compare_exchange_n(&region->claim[i].state,
-						&state, NEAR_CLAIM_TAKEN |
-						pid << NEAR_CLAIM_PID,
-						false, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(
+			    &segment->claim[i].state, &state,
+			    NEAR_CLAIM_TAKEN | pid << NEAR_CLAIM_PID, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
 			*index = i;
 			return 0;
 		}
@@ -243,11 +242,11 @@ static int near_claim(struct near_region *region, int fd, uint32_t pid,
 }
 
 /* In the size that its owner offers; a page where it offers what cannot be. */
-static void near_connect_place(const struct near_region *region,
+static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
 {
-	uint32_t adv = __atomic_load_n(&region->adv, __ATOMIC_RELAXED);
+	uint32_t adv = __atomic_load_n(&segment->adv, __ATOMIC_RELAXED);
 
 	if (index >= adv >> NEAR_ADV_BELOW ||
 	    !near_place(growing, index, adv & NEAR_ADV_TIER, place))
@@ -256,7 +255,7 @@ static void near_connect_place(const struct near_region *region,
 
 /* The ring of the region that fd has, if there is a free one. */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
-			     struct near_region *region, uint32_t growing,
+			     struct near_segment *segment, uint32_t growing,
 			     int fd)
 {
 	struct near_place place;
@@ -265,13 +264,13 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	void *ring;
 	int ret;
 
-	ret = near_claim(region, fd, peer->far ? 0 : (uint32_t)port->addr.pid,
+	ret = near_claim(segment, fd, peer->far ? 0 : (uint32_t)port->addr.pid,
 			 &index);
 	if (ret)
 		return ret;
-	claim = &region->claim[index];
-	near_connect_place(region, growing, index, &place);
-	ret = near_region_reserve(fd, place.offset, place.size);
+	claim = &segment->claim[index];
+	near_connect_place(segment, growing, index, &place);
+	ret = near_segment_reserve(fd, place.offset, place.size);
 	if (!ret)
 		ret = near_ring_map(fd, &place, &ring);
 	if (ret) {
@@ -283,7 +282,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	claim->tier = place.tier;
 	__atomic_store_n(&claim->state, NEAR_CLAIM_OPEN, __ATOMIC_RELEASE);
 	near_tx_init(&peer->tx, ring, &place);
-	if (port->fence || region->flags & NEAR_REGION_FENCE)
+	if (port->fence || segment->flags & NEAR_SEGMENT_FENCE)
 		peer->tx.fence = NEAR_FENCE_ALWAYS;
 	else if (!near_barrier_ready())
 		peer->tx.fence = NEAR_FENCE_YET;
@@ -292,7 +291,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	near_resize_init(&peer->resize, (uint8_t)place.tier,
 			 (uint8_t)near_tier_most(growing, index));
 	peer->told = false;
-	peer->region = region;
+	peer->segment = segment;
 	peer->state = NEAR_PEER_OPEN;
 	near_doorbell_ring(peer);
 	return 0;
@@ -383,7 +382,7 @@ static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 
 int near_connect(struct near_port *port, struct near_peer *peer)
 {
-	struct near_region *region;
+	struct near_segment *segment;
 	uint32_t growing;
 	int fd, ret;
 
@@ -407,13 +406,13 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	peer->waits_ms = 0;
 	if (fd < 0)
 		return near_connect_failed(port, peer, fd);
-	ret = near_region_open(&region, &growing, fd, peer->addr.nonce);
+	ret = near_segment_open(&segment, &growing, fd, peer->addr.nonce);
 	if (ret)
 		return near_connect_failed(port, peer, ret);
-	ret = near_connect_ring(port, peer, region, growing, fd);
+	ret = near_connect_ring(port, peer, segment, growing, fd);
 	close(fd);
 	if (ret) {
-		near_region_close(region);
+		near_segment_close(segment);
 		return near_connect_failed(port, peer, ret);
 	}
 	near_fd_drop(peer, NEAR_FD_SEGMENT);

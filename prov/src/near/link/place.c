@@ -90,7 +90,7 @@ static size_t near_rings_end(uint32_t growing, uint32_t index)
 	size_t large = near_tier_size(NEAR_TIERS - 1);
 	size_t small = near_page_size(), grow = index < growing ? index : growing;
 
-	return near_whole_pages(sizeof(struct near_region)) + grow * large +
+	return near_whole_pages(sizeof(struct near_segment)) + grow * large +
 	       (index - grow) * small;
 }
 
@@ -111,7 +111,7 @@ bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 	return true;
 }
 
-size_t near_region_size(uint32_t growing)
+size_t near_segment_size(uint32_t growing)
 {
 	return near_rings_end(growing, NEAR_SENDERS);
 }
@@ -126,7 +126,8 @@ size_t near_memory(size_t budget, uint32_t senders)
 		budget = most;
 	if (budget < least)
 		budget = least;
-	return near_whole_pages(offsetof(struct near_region, claim) +
+	return near_whole_pages(offsetof(struct near_segment, claim) +
 				(senders / NEAR_CLAIMS_PER_PAGE + 1) *
-				NEAR_PAGE) + budget;
+					NEAR_PAGE) +
+	       budget;
 }

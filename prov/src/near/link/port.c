@@ -85,8 +85,8 @@ static int near_port_memory(struct near_port *port)
 	port->active = calloc(NEAR_SENDERS, sizeof(struct near_rx_ring *));
 	if (!port->ring || !port->active)
 		return -ENOMEM;
-	port->fd = near_region_create(&port->region, port->budget.growing,
-				      port->addr.nonce, port->fence);
+	port->fd = near_segment_create(&port->segment, port->budget.growing,
+				       port->addr.nonce, port->fence);
 	if (port->fd < 0)
 		return port->fd;
 	near_budget_advertise(port);
@@ -109,8 +109,8 @@ static void near_port_free(struct near_port *port)
 	}
 	if (port->fd >= 0)
 		close(port->fd);
-	if (port->region)
-		near_region_close(port->region);
+	if (port->segment)
+		near_segment_close(port->segment);
 	free(port->active);
 	free(port->ring);
 	free(port);
@@ -181,7 +181,7 @@ void near_close(struct near_port *port)
 		near_peer_free(port, peer);
 	}
 	/* Not before our claims are closed: who sees it gives them to others. */
-	__atomic_store_n(&port->region->closed, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }
 

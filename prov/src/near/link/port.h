@@ -11,7 +11,7 @@
 #include "near/link/list.h"
 #include "near/link/resize.h"
 #include "near/link/pool.h"
-#include "near/link/region.h"
+#include "near/link/segment.h"
 #include "near/link/ring.h"
 #include "near/link/ring_budget.h"
 
@@ -54,7 +54,7 @@ struct near_peer {
 	size_t ring_size;
 	struct near_resize resize;
 	bool told;		/* why it cannot be connected to */
-	struct near_region *region;
+	struct near_segment *segment;
 	int pidfd;		/* -1: none */
 	bool by_start;		/* watched without: by its start time */
 	bool far;		/* its pid means nothing here */
@@ -134,7 +134,7 @@ struct near_onesided {
 #define NEAR_HASH 1024
 
 struct near_port {
-	struct near_region *region;	/* what peers may write to */
+	struct near_segment *segment;	/* what peers may write to */
 	struct near_rx_ring **active;
 	uint32_t active_count;
 	uint32_t polls;
@@ -188,7 +188,7 @@ struct near_port {
 	int fd;
 	int epoll_fd;		/* pidfds, the socket, and the wake pipe */
 	int wake[2];
-	uint32_t sleeps;	/* number of the last: near_region.armed */
+	uint32_t sleeps;	/* number of the last: near_segment.armed */
 	int fdx;		/* the socket; -1: none */
 	int dir;		/* where it is; -1: it is no file */
 	bool denied_fdx;	/* some, and that was said */

@@ -75,7 +75,7 @@ void near_budget_advertise(struct near_port *port)
 		tier = near_tier_fit(1 + free / next);
 		below = near_budget_below(port, next);
 	}
-	__atomic_store_n(&port->region->adv, below << NEAR_ADV_BELOW | tier,
+	__atomic_store_n(&port->segment->adv, below << NEAR_ADV_BELOW | tier,
 			 __ATOMIC_RELAXED);
 }
 
@@ -245,12 +245,12 @@ static bool near_rx_ring_remap(struct near_port *port,
 	near_place(port->budget.growing, ring->index, ring->tier, &from);
 	near_place(port->budget.growing, ring->index, tier, &to);
 	if (to.size > from.size)
-		return !near_region_reserve(port->fd, from.offset + from.size,
-					    to.size - from.size) &&
+		return !near_segment_reserve(port->fd, from.offset + from.size,
+					     to.size - from.size) &&
 		       !near_ring_extend(ring->rx.ctl, to.size);
 	if (to.size < from.size)
-		near_region_clear(port->fd, to.offset + to.size,
-				  from.size - to.size);
+		near_segment_clear(port->fd, to.offset + to.size,
+				   from.size - to.size);
 	return true;
 }
 

@@ -99,7 +99,7 @@ bool near_ring_refuse(struct near_port *port, uint32_t index)
 {
 	uint32_t open = NEAR_CLAIM_OPEN;
 
-	return __atomic_compare_exchange_n(&port->region->claim[index].state,
+	return __atomic_compare_exchange_n(&port->segment->claim[index].state,
 					   &open, NEAR_CLAIM_REFUSED, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -107,7 +107,7 @@ bool near_ring_refuse(struct near_port *port, uint32_t index)
 /* Makes a lane of ring index, whose sender has opened it. */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
-	const struct near_claim *claim = &port->region->claim[index];
+	const struct near_claim *claim = &port->segment->claim[index];
 	struct near_rx_ring *ring;
 	struct near_place place;
 	void *memory;
@@ -158,8 +158,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 	struct near_place place;
 
 	near_place(port->budget.growing, index, tier, &place);
-	near_region_clear(port->fd, place.offset, place.size);
-	__atomic_store_n(&port->region->claim[index].state, NEAR_CLAIM_FREE,
+	near_segment_clear(port->fd, place.offset, place.size);
+	__atomic_store_n(&port->segment->claim[index].state, NEAR_CLAIM_FREE,
 			 __ATOMIC_RELEASE);
 }
 
@@ -205,9 +205,9 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 
 static void near_ring_again(struct near_port *port, uint32_t index)
 {
-	__atomic_fetch_or(&port->region->bell[index / 64], 1ull << index % 64,
+	__atomic_fetch_or(&port->segment->bell[index / 64], 1ull << index % 64,
 			  __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&port->region->bell_words, 1ull << index / 64,
+	__atomic_fetch_or(&port->segment->bell_words, 1ull << index / 64,
 			  __ATOMIC_SEQ_CST);
 }
 
@@ -224,7 +224,7 @@ static void near_rx_ring_closed(struct near_port *port,
 /* Ring index rang: somebody new, somebody cold, or somebody leaves. */
 static void near_ring_rang(struct near_port *port, uint32_t index)
 {
-	struct near_claim *claim = &port->region->claim[index];
+	struct near_claim *claim = &port->segment->claim[index];
 	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
 	int ret;
 
@@ -271,7 +271,7 @@ void near_rings_look(struct near_port *port)
 	for (i = 0; i < end; i++) {
 		if (port->ring[i])
 			continue;
-		state = __atomic_load_n(&port->region->claim[i].state,
+		state = __atomic_load_n(&port->segment->claim[i].state,
 					__ATOMIC_ACQUIRE);
 		if (near_claim_dead(state))
 			near_ring_free(port, i,
@@ -283,14 +283,14 @@ void near_rings_look(struct near_port *port)
 
 void near_port_doorbells(struct near_port *port)
 {
-	struct near_region *region = port->region;
+	struct near_segment *segment = port->segment;
 	uint64_t words, bits;
 	uint32_t word;
 
-	words = __atomic_exchange_n(&region->bell_words, 0, __ATOMIC_SEQ_CST);
+	words = __atomic_exchange_n(&segment->bell_words, 0, __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
 		word = __builtin_ctzll(words);
-		bits = __atomic_exchange_n(&region->bell[word], 0,
+		bits = __atomic_exchange_n(&segment->bell[word], 0,
 					   __ATOMIC_SEQ_CST);
 		for (; bits; bits &= bits - 1)
 			near_ring_rang(port, word * 64 + __builtin_ctzll(bits));
@@ -346,7 +346,7 @@ void near_port_sweep(struct near_port *port)
 
 int near_arm(struct near_port *port)
 {
-	struct near_region *region = port->region;
+	struct near_segment *segment = port->segment;
 	uint32_t i;
 
 	if (!near_list_empty(&port->sending) ||
@@ -358,9 +358,9 @@ int near_arm(struct near_port *port)
 	for (i = 0; i < port->active_count; i++)
 		__atomic_store_n(&port->active[i]->rx.ctl->need_doorbell, 1,
 				 __ATOMIC_RELAXED);
-	__atomic_store_n(&region->armed, port->sleeps, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&segment->armed, port->sleeps, __ATOMIC_SEQ_CST);
 	if (!near_port_barrier(port) ||
-	    __atomic_load_n(&region->bell_words, __ATOMIC_SEQ_CST))
+	    __atomic_load_n(&segment->bell_words, __ATOMIC_SEQ_CST))
 		return -EAGAIN;
 	for (i = 0; i < port->active_count; i++)
 		if (near_rx_ring_ready(port->active[i]))

@@ -160,10 +160,10 @@ struct near_claim {
 
 static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");
 
-/* near_region.flags */
-#define NEAR_REGION_FENCE 1u	/* senders fence: no membarrier here */
+/* near_segment.flags */
+#define NEAR_SEGMENT_FENCE 1u	/* senders fence: no membarrier here */
 
-struct near_region {
+struct near_segment {
 	uint32_t magic;
 	uint32_t layout;
 	uint64_t nonce;
@@ -189,7 +189,7 @@ struct near_region {
 
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
-/* near_region.offer */
+/* near_segment.offer */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu
 
@@ -202,7 +202,7 @@ void near_page_assume(size_t bytes);
 
 /*
  * Sizes of a ring, in whole pages. Each has room for the largest, of which what
- * its tier takes is in use; those beyond the first near_region.growing have a
+ * its tier takes is in use; those beyond the first near_segment.growing have a
  * page. Where pages are large the smallest tiers would take a page all the same:
  * the largest that takes one is the least that there is.
  */
@@ -218,7 +218,7 @@ uint32_t near_tier_fit(size_t pages);
 uint32_t near_tier_most(uint32_t growing, uint32_t index);
 
 /* Of a file with so many growing rings: the region, then all rings. */
-size_t near_region_size(uint32_t growing);
+size_t near_segment_size(uint32_t growing);
 
 /* Where a ring lies, from the start of the file, and its parts. */
 struct near_place {

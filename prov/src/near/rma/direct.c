@@ -30,7 +30,7 @@ int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
 
 	*memory = 0;
 	if (near_unlikely(!near_rma_view(at)))
-		return at->peer->region->table_fd < 0 ? -EOPNOTSUPP : -ENOENT;
+		return at->peer->segment->table_fd < 0 ? -EOPNOTSUPP : -ENOENT;
 	if (!args->len)
 		return 0;
 	ret = near_table_view_find(at->view, args->key, &entry);
@@ -91,8 +91,8 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 bool near_rma_told(const struct near_rma_op *op)
 {
 	return op->args.flags & NEAR_RMA_DATA ||
-	       __atomic_load_n(&op->to->peer->region->tell, __ATOMIC_RELAXED) &
-	       near_rma_access(op->args.verb, op->args.op);
+	       __atomic_load_n(&op->to->peer->segment->tell, __ATOMIC_RELAXED) &
+		       near_rma_access(op->args.verb, op->args.op);
 }
 
 /* The slot by which the peer hears of it. */

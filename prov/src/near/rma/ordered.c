@@ -64,7 +64,7 @@ int near_rma_quiet(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rma_peer *at;
 
-	if (!peer->tx.slots || peer->region->table_fd < 0)
+	if (!peer->tx.slots || peer->segment->table_fd < 0)
 		return 0;
 	at = near_rma_peer(peer);
 	if (!at || near_rma_busy(peer))

@@ -37,19 +37,19 @@ static void near_rma_sleep(struct near_rma_peer *at)
 
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 {
-	const struct near_region *region = at->peer->region;
+	const struct near_segment *segment = at->peer->segment;
 	int fd;
 
-	if (near_unlikely(!at->view && !at->view_tried && region)) {
+	if (near_unlikely(!at->view && !at->view_tried && segment)) {
 		at->view_tried = true;
-		fd = near_peer_open(at->peer, NEAR_FD_TABLE, region->table_fd,
+		fd = near_peer_open(at->peer, NEAR_FD_TABLE, segment->table_fd,
 				    O_RDWR);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
 			close(fd);	/* the target does it then */
 			fd = -1;
 		}
 		if (fd < 0 ||
-		    near_table_view_open(&at->view, fd, region->table_nonce))
+		    near_table_view_open(&at->view, fd, segment->table_nonce))
 			at->view = NULL;
 		near_fd_drop(at->peer, NEAR_FD_TABLE);
 	}
@@ -166,7 +166,7 @@ static void near_rma_stop(struct near_port *port)
 		peer = near_container(link, struct near_peer, link);
 		/* as in near_rma_work() */
 		near_peer_hold(peer);
-		if (peer->rma && peer->region && !peer->dying)
+		if (peer->rma && peer->segment && !peer->dying)
 			near_delegs_stop(port, peer->rma);
 		next = link->next;
 		near_peer_put(port, peer);
@@ -212,8 +212,8 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 	port->rma = rma;
 	port->onesided = &near_rma_onesided;
 	port->addr.flags |= NEAR_ADDR_RMA;
-	port->region->table_nonce = table->shared->nonce;
-	port->region->table_fd = table->fd;
+	port->segment->table_nonce = table->shared->nonce;
+	port->segment->table_fd = table->fd;
 	return 0;
 }
 
@@ -221,6 +221,6 @@ void near_rma_tell(struct near_port *port, bool reads, bool writes)
 {
 	port->rma->tell = (reads ? NEAR_MAY_READ : 0) |
 			  (writes ? NEAR_MAY_WRITE : 0);
-	__atomic_store_n(&port->region->tell, port->rma->tell,
+	__atomic_store_n(&port->segment->tell, port->rma->tell,
 			 __ATOMIC_RELAXED);
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "near/link/copy.h"
-#include "near/link/region.h"
+#include "near/link/segment.h"
 #include "near/rma/table.h"
 
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
@@ -50,8 +50,8 @@ int near_table_stage_get(struct near_table *table)
 	for (i = 0; i < NEAR_STAGES; i++) {
 		if (table->stages[i / 64] >> i % 64 & 1)
 			continue;
-		if (near_region_reserve(table->fd, (size_t)near_table_stage(i),
-					NEAR_STAGE))
+		if (near_segment_reserve(table->fd, (size_t)near_table_stage(i),
+					 NEAR_STAGE))
 			return -ENOMEM;
 		table->stages[i / 64] |= 1ULL << i % 64;
 		return i;
@@ -61,8 +61,8 @@ int near_table_stage_get(struct near_table *table)
 
 void near_table_stage_put(struct near_table *table, int index)
 {
-	near_region_clear(table->fd, (size_t)near_table_stage(index),
-			  NEAR_STAGE);
+	near_segment_clear(table->fd, (size_t)near_table_stage(index),
+			   NEAR_STAGE);
 	table->stages[index / 64] &= ~(1ULL << index % 64);
 }
 
@@ -72,10 +72,10 @@ static int near_table_create(struct near_table *table, bool staged)
 	uint64_t nonce;
 	void *map;
 
-	table->fd = near_region_file("near regions", staged ?
-				     (size_t)near_table_stage(NEAR_STAGES) :
-				     size,
-				     near_table_size(NEAR_TABLE_MIN_BITS));
+	table->fd = near_segment_file(
+		"near regions",
+		staged ? (size_t)near_table_stage(NEAR_STAGES) : size,
+		near_table_size(NEAR_TABLE_MIN_BITS));
 	if (table->fd < 0)
 		return table->fd;
 	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
@@ -162,7 +162,8 @@ static int near_table_grow(struct near_table *table)
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
 	/* a page that is not there when it is touched kills */
-	if (near_region_reserve(table->fd, 0, near_table_size(table->bits + 1)))
+	if (near_segment_reserve(table->fd, 0,
+				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
 	own = calloc(2 * (size_t)count, sizeof(*own));
 	if (!own)
@@ -262,7 +263,7 @@ int near_table_view_open(struct near_table_view **view_out, int fd,
 	}
 	view->fd = fd;
 	view->generation = UINT64_MAX;
-	ret = near_region_check_file(view->fd, &size);
+	ret = near_segment_check_file(view->fd, &size);
 	if (!ret && size < near_table_size(NEAR_TABLE_MAX_BITS))
 		ret = -ENOENT;
 	if (!ret)

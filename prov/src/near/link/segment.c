@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "near/link/group.h"
-#include "near/link/region.h"
+#include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 /* The head, and the claims that are taken first. */
-#define NEAR_REGION_FIRST (offsetof(struct near_region, claim) + NEAR_PAGE)
+#define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
  * Maps span bytes, of which size may be accessed. Where mlockall() is in force
@@ -47,7 +47,7 @@ int near_ring_extend(void *ring, size_t size)
 	return mprotect(ring, size, PROT_READ | PROT_WRITE) ? -errno : 0;
 }
 
-int near_region_reserve(int fd, size_t offset, size_t size)
+int near_segment_reserve(int fd, size_t offset, size_t size)
 {
 	int ret;
 
@@ -60,7 +60,7 @@ int near_region_reserve(int fd, size_t offset, size_t size)
 }
 
 /* -EFBIG: a file that is longer than the limit ends its process by SIGXFSZ. */
-static int near_region_resize(int fd, size_t size)
+static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;
 
@@ -70,49 +70,49 @@ static int near_region_resize(int fd, size_t size)
 	return ftruncate(fd, (off_t)size) ? -errno : 0;
 }
 
-int near_region_file(const char *name, size_t size, size_t first)
+int near_segment_file(const char *name, size_t size, size_t first)
 {
 	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return -errno;
-	ret = near_region_resize(fd, size);
+	ret = near_segment_resize(fd, size);
 	if (!ret)
 		ret = fcntl(fd, F_ADD_SEALS, NEAR_SEALS) ? -errno :
-			near_region_reserve(fd, 0, first);
+			near_segment_reserve(fd, 0, first);
 	if (!ret)
 		return fd;
 	close(fd);
 	return ret;
 }
 
-int near_region_create(struct near_region **region, uint32_t growing,
-		       uint64_t nonce, bool fence)
+int near_segment_create(struct near_segment **segment, uint32_t growing,
+			uint64_t nonce, bool fence)
 {
-	int ret, fd = near_region_file("near", near_region_size(growing),
-				       NEAR_REGION_FIRST);
+	int ret, fd = near_segment_file("near", near_segment_size(growing),
+					NEAR_SEGMENT_FIRST);
 	void *map = NULL;
 
 	if (fd < 0)
 		return fd;
-	ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
+	ret = near_map(fd, 0, sizeof(**segment), sizeof(**segment), &map);
 	if (ret) {
 		close(fd);
 		return ret;
 	}
-	*region = map;
-	(*region)->layout = NEAR_LAYOUT;
-	(*region)->nonce = nonce;
-	(*region)->growing = growing;
-	(*region)->page = (uint32_t)near_page_size();
-	(*region)->flags = fence ? NEAR_REGION_FENCE : 0;
-	(*region)->wake_fd = -1;
-	(*region)->table_fd = -1;
-	__atomic_store_n(&(*region)->magic, NEAR_MAGIC, __ATOMIC_RELEASE);
+	*segment = map;
+	(*segment)->layout = NEAR_LAYOUT;
+	(*segment)->nonce = nonce;
+	(*segment)->growing = growing;
+	(*segment)->page = (uint32_t)near_page_size();
+	(*segment)->flags = fence ? NEAR_SEGMENT_FENCE : 0;
+	(*segment)->wake_fd = -1;
+	(*segment)->table_fd = -1;
+	__atomic_store_n(&(*segment)->magic, NEAR_MAGIC, __ATOMIC_RELEASE);
 	return fd;
 }
 
-void near_region_clear(int fd, size_t offset, size_t size)
+void near_segment_clear(int fd, size_t offset, size_t size)
 {
 	static const char zeros[NEAR_PAGE];
 
@@ -123,7 +123,7 @@ void near_region_clear(int fd, size_t offset, size_t size)
 		(void)!pwrite(fd, zeros, sizeof(zeros), (off_t)offset);
 }
 
-int near_region_check_file(int fd, size_t *size)
+int near_segment_check_file(int fd, size_t *size)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -133,11 +133,11 @@ int near_region_check_file(int fd, size_t *size)
 	if (fstat(fd, &st))
 		return -errno;
 	*size = (size_t)st.st_size;
-	return *size > sizeof(struct near_region) ? 0 : -ENOENT;
+	return *size > sizeof(struct near_segment) ? 0 : -ENOENT;
 }
 
-static int near_region_check_head(const struct near_region *head, size_t size,
-				  uint64_t nonce, uint32_t *growing)
+static int near_segment_check_head(const struct near_segment *head, size_t size,
+				   uint64_t nonce, uint32_t *growing)
 {
 	if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != NEAR_MAGIC ||
 	    head->layout != NEAR_LAYOUT || head->nonce != nonce)
@@ -145,38 +145,40 @@ static int near_region_check_head(const struct near_region *head, size_t size,
 	if (head->page != near_page_size())
 		return -ENOTSUP;
 	*growing = __atomic_load_n(&head->growing, __ATOMIC_RELAXED);
-	return *growing <= NEAR_SENDERS && near_region_size(*growing) == size ?
-	       0 : -ENOENT;
+	return *growing <= NEAR_SENDERS && near_segment_size(*growing) == size
+		       ? 0
+		       : -ENOENT;
 }
 
-int near_region_open(struct near_region **region, uint32_t *growing, int fd,
-		     uint64_t nonce)
+int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
+		      uint64_t nonce)
 {
 	void *map = NULL;
 	size_t size = 0;
 	int ret;
 
-	ret = near_region_check_file(fd, &size);
+	ret = near_segment_check_file(fd, &size);
 	if (!ret)
-		ret = near_map(fd, 0, sizeof(**region), sizeof(**region), &map);
+		ret = near_map(fd, 0, sizeof(**segment), sizeof(**segment),
+			       &map);
 	if (ret)
 		goto err_close;
-	ret = near_region_check_head(map, size, nonce, growing);
+	ret = near_segment_check_head(map, size, nonce, growing);
 	if (ret)
 		goto err_unmap;
-	*region = map;
+	*segment = map;
 	return 0;
 
 err_unmap:
-	munmap(map, sizeof(**region));
+	munmap(map, sizeof(**segment));
 err_close:
 	close(fd);
 	return ret;
 }
 
-void near_region_close(struct near_region *region)
+void near_segment_close(struct near_segment *segment)
 {
-	munmap(region, sizeof(*region));
+	munmap(segment, sizeof(*segment));
 }
 
 int near_ring_map(int fd, const struct near_place *place, void **ring)
