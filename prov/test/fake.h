@@ -48,7 +48,7 @@ struct fake_obj {
 	int wait_fd;			/* of a CQ of the core; 0: none */
 	struct fid_peer_srx *srx;	/* of an endpoint of shm, and of what
 					 * is bound to it */
-	char name[DUO_PEER_NAME_MAX];
+	char name[DUO_TRANSPORT_NAME_MAX];
 	LIST_ENTRY(fake_obj) map_link;	/* in the map's eps */
 	LIST_ENTRY(fake_obj) link;
 };
@@ -69,7 +69,7 @@ struct fake_table {
  */
 #define FAKE_SHM_PEERS 256
 struct fake_shm_peer {
-	char name[DUO_PEER_NAME_MAX];
+	char name[DUO_TRANSPORT_NAME_MAX];
 	bool assigned;
 	bool used;		/* it is or was */
 	bool dangling;		/* its endpoint was of this process */
@@ -106,7 +106,7 @@ struct fake_msg {
 	size_t len;
 	size_t says;			/* msg_size for its owner; 0: len */
 	char payload[FAKE_MSG_MAX];
-	char name[DUO_PEER_NAME_MAX];	/* the sender's, of shm */
+	char name[DUO_TRANSPORT_NAME_MAX];	/* the sender's, of shm */
 	struct fake_obj *to;		/* the endpoint, and who has posted it;
 					 * NULL, of the core: any */
 	int place;			/* the sender's in its map */
@@ -132,7 +132,7 @@ struct fake_tx {
 	void *desc;
 	void *context;
 	char payload[FAKE_MSG_MAX];
-	char name[DUO_PEER_NAME_MAX];	/* to whom, of shm */
+	char name[DUO_TRANSPORT_NAME_MAX];	/* to whom, of shm */
 };
 
 /* The last RMA or atomic; buf, desc and so on as they were given. */

@@ -53,11 +53,11 @@ static void fixture_fabric(const struct fixture_attr *attr)
 		.path_fabric = { fake_fabric_open(FI_DUO_CORE) },
 	};
 	if (attr->near)
-		fx.fabric.peer = &duo_peer_near;
+		fx.fabric.peer = &duo_transport_near;
 	if (attr->no_shm || attr->near)
 		return;
 	fx.fabric.path_fabric[FI_DUO_LOCAL] = fake_fabric_open(FI_DUO_LOCAL);
-	fx.fabric.peer = &duo_peer_shm;
+	fx.fabric.peer = &duo_transport_shm;
 	fx.fabric.shm_info = fi_allocinfo();
 	ck_assert_ptr_nonnull(fx.fabric.shm_info);
 }

@@ -57,7 +57,7 @@ const struct near_sink rig_sink = {
 	.forgotten = rig_peer,
 };
 
-void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr)
+void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr)
 {
 	uint64_t core_addr = PEER;
 
@@ -99,7 +99,7 @@ void near_publish(void)
 	struct near_addr addr;
 
 	near_address(rig.port, &addr);
-	rig_publish(DUO_PEER_NEAR, &addr);
+	rig_publish(DUO_TRANSPORT_NEAR, &addr);
 	peer = peer_insert(PEER);
 }
 

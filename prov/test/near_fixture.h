@@ -9,7 +9,7 @@
 #define NEAR_FIXTURE_H
 
 #include "fixture.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 #define PEER 4711		/* its core address */
 #define LARGE (1 << 20)
@@ -46,7 +46,7 @@ void near_setup_ordered(void);
 /* The peer is published and inserted. */
 void near_publish(void);
 void near_teardown(void);
-void rig_publish(enum duo_peer_kind kind, const struct near_addr *addr);
+void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr);
 /* The peer closes its port and withdraws its record. */
 void rig_end(void);
 

@@ -9,7 +9,7 @@
 #define PORT_FIXTURE_H
 
 #include "near_fixture.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 #include "near/rma/ops.h"
 
 #define KEY 99			/* of its region */

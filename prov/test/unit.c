@@ -123,7 +123,7 @@ size_t unit_sweep(const char *dir)
 	size_t live;
 
 	ck_assert_int_ge(lock, 0);
-	live = duo_registry_sweep(lock, duo_peers);
+	live = duo_registry_sweep(lock, duo_transports);
 	duo_registry_unlock(lock);
 	return live;
 }

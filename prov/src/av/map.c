@@ -170,7 +170,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	if (!ep->core.peer_names)
 		return duo_registry_lookup(core->bytes, core->len,
 					   &ep->publication, peer_name);
-	memset(peer_name, 0, DUO_PEER_NAME_MAX);
+	memset(peer_name, 0, DUO_TRANSPORT_NAME_MAX);
 	memcpy(peer_name, core->bytes, core->len);
 	return FI_DUO_OK;
 }
@@ -183,7 +183,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 					  const struct duo_registry_index *index)
 {
-	char peer_name[DUO_PEER_NAME_MAX];
+	char peer_name[DUO_TRANSPORT_NAME_MAX];
 	enum fi_duo_reason reason;
 	fi_addr_t number;
 
@@ -282,7 +282,7 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
 	return count ? duo_registry_hash(ep->publication.peer_name,
-					 DUO_PEER_NAME_MAX) % count : 0;
+					 DUO_TRANSPORT_NAME_MAX) % count : 0;
 }
 
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)

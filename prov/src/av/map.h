@@ -3,7 +3,7 @@
 
 /*
  * What the local peer of an endpoint knows of the addresses of its AV. It
- * gives those that it can reach a number each (connect() of struct duo_peer);
+ * gives those that it can reach a number each (connect() of struct duo_transport);
  * the map has both directions, and why others are not local. It belongs to
  * the endpoint, not to the AV: whether two meet depends on the room that the
  * local sides of both have left.

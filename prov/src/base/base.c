@@ -23,7 +23,7 @@ struct fi_provider duo_prov = {
 
 struct duo_params duo_params = {
 	.local_on = true,
-	.local = DUO_PEER_NEAR,
+	.local = DUO_TRANSPORT_NEAR,
 	.stats = 0,
 	.cores = "efa,tcp,verbs;ofi_rxm",
 	.registry_dir = DUO_DEV_SHM,

@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 struct duo_params {
 	const char *core;	/* core of all fabrics; NULL: in their names */
 	bool hook;		/* infos are the core's, all in them is kept */
 	bool local_on;		/* false: the core carries all messages */
-	enum duo_peer_kind local;	/* transport within a host */
+	enum duo_transport_kind local;	/* transport within a host */
 	int stats;		/* 1: print statistics at endpoint close */
 	char *cores;		/* returned if no provider is named */
 	char *registry_dir;	/* directory of the users' registries */

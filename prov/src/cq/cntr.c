@@ -13,7 +13,7 @@
 #include "cq/cq.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 /*
  * What an endpoint counts, or of that what ended in error: receives of both
@@ -193,7 +193,7 @@ static struct fi_ops duo_cntr_fi_ops = {
 static int duo_cntr_open_paths(struct duo_cntr *cntr,
 			       const struct fi_cntr_attr *attr, void *context)
 {
-	const struct duo_peer *peer = cntr->domain->peer;
+	const struct duo_transport *peer = cntr->domain->peer;
 	struct fi_cntr_attr core_attr = duo_cntr_attr_copy(attr);
 	int ret;
 
@@ -281,8 +281,8 @@ static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
-	const struct duo_peer *peer = bind->ep->path_ep[FI_DUO_LOCAL] ?
-				      bind->ep->domain->peer : NULL;
+	const struct duo_transport *peer =
+		bind->ep->path_ep[FI_DUO_LOCAL] ? bind->ep->domain->peer : NULL;
 	int ret = duo_cntr_wait_bind(bind);
 
 	if (!ret && peer && !peer->cntr_open)

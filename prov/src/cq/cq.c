@@ -19,7 +19,7 @@
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 #define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
 #define DUO_RING_READS 128	/* reads of the ring per poll, at most */

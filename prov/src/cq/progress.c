@@ -17,8 +17,8 @@
 #include "cq/cq.h"
 #include "local/registry.h"
 #include "obj/ep.h"
-#include "peer/near/near_ep.h"
-#include "peer/peer.h"
+#include "transport/near/near_ep.h"
+#include "transport/transport.h"
 #include "rx/arrive.h"
 
 #define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */

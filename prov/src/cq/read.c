@@ -16,7 +16,7 @@
 #include "base/params.h"
 #include "cq/cq.h"
 #include "base/enosys.h"
-#include "peer/near/sink.h"
+#include "transport/near/sink.h"
 
 #ifndef DUO_LOCKED
 #define DUO_LOCKED false

@@ -26,7 +26,7 @@
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 bool duo_domain_peer_signals(const struct duo_domain *domain)
 {
@@ -92,7 +92,7 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 
 int duo_ep_arm(struct duo_ep *ep)
 {
-	const struct duo_peer *peer = ep->domain->peer;
+	const struct duo_transport *peer = ep->domain->peer;
 
 	return peer && peer->arm ? peer->arm(ep) : 0;
 }
@@ -103,7 +103,7 @@ int duo_ep_arm(struct duo_ep *ep)
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
-	const struct duo_peer *peer = ep->domain->peer;
+	const struct duo_transport *peer = ep->domain->peer;
 
 	if (!peer || !peer->woken || !peer->woken(ep))
 		return;

@@ -21,7 +21,7 @@
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 
 static int duo_domain_close(struct fid *fid)
 {
@@ -177,7 +177,7 @@ static bool duo_domain_may_stage(const struct duo_domain *domain,
 static void duo_domain_open_peer(struct duo_domain *domain,
 				 const struct fi_info *info)
 {
-	const struct duo_peer *peer = domain->fabric->peer;
+	const struct duo_transport *peer = domain->fabric->peer;
 	bool device = duo_info_device(info);
 
 	if (!peer || (device && !duo_domain_may_stage(domain, info)))

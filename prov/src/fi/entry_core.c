@@ -18,16 +18,16 @@ static void duo_param_read_local(const struct duo_param *param)
 	if (fi_param_get_str(&duo_prov, param->name, &text) || !text)
 		return;
 	duo_params.local_on = strcasecmp(text, "off");
-	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
-		if (!strcasecmp(text, duo_peers[kind]->name))
+	for (kind = 0; kind < DUO_TRANSPORT_KINDS; kind++) {
+		if (!strcasecmp(text, duo_transports[kind]->name))
 			break;
 	}
-	if (kind < DUO_PEER_KINDS)
+	if (kind < DUO_TRANSPORT_KINDS)
 		duo_params.local = kind;
 	else if (duo_params.local_on)
 		DUO_WARN(CORE, "FI_OFI_DUO_LOCAL=%s is not a local transport, "
 			 "using %s; set it to near, shm or off\n", text,
-			 duo_peers[duo_params.local]->name);
+			 duo_transports[duo_params.local]->name);
 }
 
 static const struct duo_param duo_param_table[] = {
@@ -95,7 +95,7 @@ static bool duo_version_ok(void)
 	if (!duo_entry_version_ok())
 		return false;
 	if (running == DUO_FI_VERSION ||
-	    !duo_peers[duo_params.local]->same_libfabric)
+	    !duo_transports[duo_params.local]->same_libfabric)
 		return true;
 	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
 		 "FI_OFI_DUO_LOCAL=shm both must be the same; not available. "

@@ -25,7 +25,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 #include "obj/up.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 #include "rx/recv.h"
 #include "tx/onesided.h"
 
@@ -370,8 +370,8 @@ static struct fi_ops_ep duo_ep_ops = {
 
 static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 {
-	const struct duo_peer_limits *local =
-		&duo_peers[duo_params.local]->limits;
+	const struct duo_transport_limits *local =
+		&duo_transports[duo_params.local]->limits;
 	int kind;
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

@@ -15,7 +15,7 @@
 #include "cq/cq.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 static int duo_fabric_close(struct fid *fid)
 {
@@ -84,7 +84,7 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 /* Without a peer the fabric still works: the core carries everything. */
 static void duo_fabric_open_peer(struct duo_fabric *fabric)
 {
-	const struct duo_peer *peer = duo_peers[duo_params.local];
+	const struct duo_transport *peer = duo_transports[duo_params.local];
 
 	if (!duo_params.local_on)
 		DUO_WARN(FABRIC, "FI_OFI_DUO_LOCAL=off: core %s carries all "

@@ -18,8 +18,8 @@
 #include "base/params.h"
 #include "base/util.h"
 #include "core/traits.h"
-#include "peer/near/onesided.h"
-#include "peer/peer.h"
+#include "transport/near/onesided.h"
+#include "transport/transport.h"
 
 #define DUO_COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define DUO_MESSAGES (FI_MSG | FI_TAGGED)
@@ -110,15 +110,15 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	return core;
 }
 
-static const struct duo_peer_limits *duo_local_limits(void)
+static const struct duo_transport_limits *duo_local_limits(void)
 {
-	return &duo_peers[duo_params.local]->limits;
+	return &duo_transports[duo_params.local]->limits;
 }
 
 /* Messages: what both paths do. */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
-	const struct duo_peer_limits *local = duo_local_limits();
+	const struct duo_transport_limits *local = duo_local_limits();
 	struct fi_domain_attr *domain = info->domain_attr;
 	struct fi_tx_attr *tx = info->tx_attr;
 	struct fi_rx_attr *rx = info->rx_attr;
@@ -339,7 +339,7 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 
 	if (!duo_params.local_on || core.carries_nothing)
 		return true;
-	return duo_params.local == DUO_PEER_NEAR &&
+	return duo_params.local == DUO_TRANSPORT_NEAR &&
 	       (duo_near_serves(info) || !(info->caps & DUO_ONESIDED)) &&
 	       (!(info->caps & FI_ATOMIC) || core.cpu_atomics);
 }

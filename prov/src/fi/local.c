@@ -8,7 +8,7 @@
  *
  * Processes that start together do so side by side. One that finds too little
  * room, or a record in its place, tries once more when the others are done and
- * what dead ones have left is gone. A peer that starts alone (struct duo_peer)
+ * what dead ones have left is gone. A peer that starts alone (struct duo_transport)
  * does only that.
  */
 
@@ -23,7 +23,7 @@
 #include "base/params.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 static int duo_local_reserve(struct duo_ep *ep)
 {
@@ -73,7 +73,7 @@ int duo_ep_name_local(struct duo_ep *ep)
 	ret = ep->domain->peer->open(ep);
 	if (!ret)
 		ret = fi_setname(core, ep->publication.peer_name,
-				 DUO_PEER_NAME_MAX);
+				 DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		ep->domain->peer->close(ep);
 	return ret;
@@ -120,7 +120,7 @@ static const char *duo_local_remedy(int ret)
 /* live: other endpoints of this user, if they have been counted. */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
-	const struct duo_peer *peer = ep->domain->peer;
+	const struct duo_transport *peer = ep->domain->peer;
 	bool record = ret == -FI_EADDRINUSE;
 
 	DUO_WARN(EP_CTRL, "ep %p: no shared memory over %s, which needs %s "
@@ -170,7 +170,7 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
 	if (lock < 0)
 		return lock;
-	*live = duo_registry_sweep(lock, duo_peers);
+	*live = duo_registry_sweep(lock, duo_transports);
 	ret = duo_local_open_av(ep);
 	duo_registry_unlock(lock);
 	return ret;
@@ -182,7 +182,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 	const struct duo_domain *domain = ep->domain;
 
 	if (!ep->opts.mixed_order ||
-	    (domain->peer == &duo_peer_near &&
+	    (domain->peer == &duo_transport_near &&
 	     (domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC))) &&
 	     (ep->core.cpu_atomics || !(ep->caps & FI_ATOMIC))))
 		return true;
@@ -224,7 +224,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 	if (!ep->domain->peer || !ep->opts.wants_local ||
 	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
 		return 0;
-	duo_registry_tidy(duo_params.registry_dir, duo_peers);
+	duo_registry_tidy(duo_params.registry_dir, duo_transports);
 	alone = ep->domain->peer->alone;
 	ret = alone ? duo_local_open_alone(ep, &live) :
 		      duo_local_open_together(ep);

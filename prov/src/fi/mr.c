@@ -4,7 +4,7 @@
 /*
  * Memory is registered with the core; a device's is prepared for copies
  * (device/device.h); and it is listed with near, under the core's key, for RMA
- * of local peers (peer/near/onesided.h). Key and descriptor are the
+ * of local peers (transport/near/onesided.h). Key and descriptor are the
  * core's, so descriptors go to the core as they are. The object is ours, as it
  * is bound to endpoints of ours.
  */
@@ -20,7 +20,7 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "obj/mr.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 
 static struct duo_mr *duo_mr_of(struct fid *fid)
 {

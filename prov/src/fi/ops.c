@@ -7,7 +7,7 @@
 #include "core/lazy.h"
 #include "cq/cq.h"
 #include "obj/up.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
@@ -30,7 +30,7 @@ const struct duo_up duo_up = {
 	.progress = duo_cq_progress,
 };
 
-const struct duo_peer *const duo_peers[DUO_PEER_KINDS] = {
-	[DUO_PEER_SHM] = &duo_peer_shm,
-	[DUO_PEER_NEAR] = &duo_peer_near,
+const struct duo_transport *const duo_transports[DUO_TRANSPORT_KINDS] = {
+	[DUO_TRANSPORT_SHM] = &duo_transport_shm,
+	[DUO_TRANSPORT_NEAR] = &duo_transport_near,
 };

@@ -88,7 +88,7 @@ static bool duo_record_valid(const struct duo_record *record)
 {
 	return record->size == sizeof(*record) &&
 	       record->addr_len <= DUO_ADDR_MAX && record->pid > 0 &&
-	       record->peer < DUO_PEER_KINDS &&
+	       record->peer < DUO_TRANSPORT_KINDS &&
 	       memchr(record->peer_name, 0, sizeof(record->peer_name)) &&
 	       record->checksum == duo_record_checksum(record);
 }
@@ -183,7 +183,7 @@ static void duo_record_fill(struct duo_record *record, const void *addr,
 	record->addr_len = len;
 	memcpy(record->addr, addr, len);
 	record->peer = pub->peer;
-	memcpy(record->peer_name, pub->peer_name, DUO_PEER_NAME_MAX);
+	memcpy(record->peer_name, pub->peer_name, DUO_TRANSPORT_NAME_MAX);
 	record->checksum = duo_record_checksum(record);
 }
 

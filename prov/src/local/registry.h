@@ -26,10 +26,10 @@
 #include <stdint.h>
 #include <rdma/fi_duo.h>
 
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 #define DUO_ADDR_MAX 256	/* bytes of a core address */
-#define DUO_PEER_NAME_MAX 64	/* of a peer's name; the last byte is 0 */
+#define DUO_TRANSPORT_NAME_MAX 64	/* of a peer's name; the last byte is 0 */
 #define DUO_PATH_MAX 512	/* of the registry's files */
 
 /* An endpoint's entry; fd is -1 while there is none. */
@@ -41,10 +41,10 @@ struct duo_publication {
 	uint64_t net_ns;	/* in which the address is unique; 0: in all */
 	char path[DUO_PATH_MAX];
 	/* What the peer writes before duo_registry_reserve(): */
-	enum duo_peer_kind peer;
+	enum duo_transport_kind peer;
 	uint64_t realm;		/* the same at both ends, or they do not meet */
 	bool any_pid_ns;	/* it meets those of other pid namespaces */
-	char peer_name[DUO_PEER_NAME_MAX];	/* or other bytes of its */
+	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* or other bytes of its */
 };
 
 /*
@@ -99,9 +99,10 @@ uint64_t duo_registry_state(int dir);
  * what else is left of them; returns how many live endpoints there are. The
  * caller holds the lock alone.
  */
-size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers);
+size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* The same, at most once a second, and not while processes start. */
-void duo_registry_tidy(const char *base, const struct duo_peer *const *peers);
+void duo_registry_tidy(const char *base,
+		       const struct duo_transport *const *peers);
 
 /*
  * Makes and locks the file for a core address (len bytes). It is not found by
@@ -120,7 +121,7 @@ void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
  * Looks up a core address for the endpoint published as *self. Returns
- * FI_DUO_OK and the name of the peer there (DUO_PEER_NAME_MAX bytes),
+ * FI_DUO_OK and the name of the peer there (DUO_TRANSPORT_NAME_MAX bytes),
  * else the reason why the two do not meet. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,

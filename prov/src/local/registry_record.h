@@ -27,7 +27,7 @@ struct duo_record {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t size;		/* of this struct, bytes */
-	uint32_t peer;		/* enum duo_peer_kind */
+	uint32_t peer;		/* enum duo_transport_kind */
 	int32_t pid;
 	uint64_t pid_ns;	/* its owner's: duo_proc_ns() */
 	uint64_t net_ns;	/* 0: the address is unique without it */
@@ -35,7 +35,7 @@ struct duo_record {
 	uint64_t start;		/* of the process: duo_proc_start(); or 0 */
 	uint64_t addr_len;	/* bytes */
 	uint8_t addr[DUO_ADDR_MAX];
-	char peer_name[DUO_PEER_NAME_MAX];
+	char peer_name[DUO_TRANSPORT_NAME_MAX];
 	uint64_t checksum;	/* of all that precedes */
 };
 

@@ -22,7 +22,7 @@
 
 static void duo_record_reap(int dir, const char *name,
 			    const struct duo_record *record,
-			    const struct duo_peer *peer)
+			    const struct duo_transport *peer)
 {
 	if (peer->bury)
 		peer->bury(record->peer_name);
@@ -50,7 +50,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 
 /* Returns 0 for a dead endpoint, 1 for one that lives or may live. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
-			       const struct duo_peer *const *peers)
+			       const struct duo_transport *const *peers)
 {
 	struct duo_record record;
 	size_t live = 0;
@@ -75,7 +75,7 @@ static bool duo_sweep_wants(const char *name)
 	return suffix && (!*suffix || !strcmp(suffix, DUO_NEW_SUFFIX));
 }
 
-size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)
+size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 {
 	DIR *stream = duo_registry_list(dir);
 	uint64_t pid_ns;
@@ -93,7 +93,7 @@ size_t duo_registry_sweep(int dir, const struct duo_peer *const *peers)
 						 pid_ns, peers);
 	}
 	closedir(stream);
-	for (kind = 0; kind < DUO_PEER_KINDS; kind++) {
+	for (kind = 0; kind < DUO_TRANSPORT_KINDS; kind++) {
 		if (peers[kind]->sweep)
 			peers[kind]->sweep(dir, pid_ns);
 	}
@@ -123,7 +123,8 @@ static void duo_sweep_done(int dir)
 	futimens(dir, times);
 }
 
-void duo_registry_tidy(const char *base, const struct duo_peer *const *peers)
+void duo_registry_tidy(const char *base,
+		       const struct duo_transport *const *peers)
 {
 	int dir = duo_registry_open(base, NULL);
 

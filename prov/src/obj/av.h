@@ -27,7 +27,7 @@ struct duo_ep;
 
 /*
  * How a fi_addr is reached: one word, read without a lock. The low two bits are
- * the state, the high twelve the number that the peer (peer/peer.h) has given
+ * the state, the high twelve the number that the peer (transport/transport.h) has given
  * it plus one, 0 if it has none; between them is what the core's fi_addr has
  * more than ours, signed, mostly 0 (av_core.c). A state only ever changes from
  * UNDECIDED to CORE or LOCAL, and from LOCAL to CORE while nothing has been

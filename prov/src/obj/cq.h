@@ -43,7 +43,7 @@ struct duo_cq {
 	uint32_t left;		/* so many of them, until one that polls all */
 	uint32_t given;		/* left, when that was last counted */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
-	const struct duo_peer *peer;	/* NULL: the core carries all */
+	const struct duo_transport *peer;	/* NULL: the core carries all */
 	bool hidden;			/* nobody reads it: ep->own_cq */
 	bool several;			/* endpoints are bound to it */
 	bool asleep;	/* maybe: what other threads do has to wake it */

@@ -16,7 +16,7 @@
 #include "base/lock.h"
 #include "base/util.h"
 #include "base/decoy.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 #include "queue/ranges.h"
 
 struct duo_av;
@@ -30,7 +30,7 @@ struct duo_domain {
 	struct duo_decoy decoy;
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
-	const struct duo_peer *peer;	/* NULL: the core carries all */
+	const struct duo_transport *peer;	/* NULL: the core carries all */
 	LIST_ENTRY(duo_domain) link;	/* in its fabric's, see opened.c */
 	char *name;			/* the core's of its domain; or NULL */
 	uint64_t caps;			/* what it was opened for */

@@ -26,13 +26,13 @@
 #define DUO_WRAPPED ((void *) fi_strerror)
 
 struct duo_domain;
-struct duo_peer;
+struct duo_transport;
 
 struct duo_fabric {
 	struct fid_fabric fabric_fid;
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
-	const struct duo_peer *peer;	/* NULL: the core carries all */
+	const struct duo_transport *peer;	/* NULL: the core carries all */
 	struct fi_info *shm_info;	/* NULL: not its peer */
 	char *core_name;
 	char *name;			/* the core's of its fabric; or NULL */

@@ -3,7 +3,7 @@
 
 /*
  * A memory region: the core's; near lists it under the core's key
- * (peer/near/onesided.h), and a device's is found by its descriptor, or by near
+ * (transport/near/onesided.h), and a device's is found by its descriptor, or by near
  * as near_region_entry.device (device/device.h). Those are under the domain's
  * lock.
  */

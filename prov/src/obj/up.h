@@ -3,7 +3,7 @@
 
 /*
  * What lower layers report upwards; fi/ fills the table in, and every endpoint
- * has it. Other calls upwards go through struct duo_peer (peer/peer.h) and near's
+ * has it. Other calls upwards go through struct duo_transport (transport/transport.h) and near's
  * sinks. The common message needs none of it. All under the domain's lock.
  */
 #ifndef DUO_UP_H

@@ -17,7 +17,7 @@
 #include "core/when.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
-#include "peer/peer.h"
+#include "transport/transport.h"
 
 /* One receive call, whatever its variant. */
 struct duo_recv {

@@ -238,7 +238,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	char *name = ep->publication.peer_name;
 	int ret;
 
-	ret = fi_setname(&shm->fid, name, DUO_PEER_NAME_MAX);
+	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
 	ret = fi_enable(shm);	/* which writes to the region */
@@ -337,7 +337,7 @@ static void duo_shm_peer_drain(struct duo_ep *ep)
 		fi_cq_read(ep->tx_cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 }
 
-const struct duo_peer duo_peer_shm = {
+const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,

@@ -21,7 +21,7 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 }
 
 /* Never of a domain: there is no fabric to open one of. */
-const struct duo_peer duo_peer_shm = {
+const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,

@@ -46,9 +46,9 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -errno;
 	duo_shm_prefix(prefix, sizeof(prefix));
-	memset(name, 0, DUO_PEER_NAME_MAX);
-	snprintf(name, DUO_PEER_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
-		 prefix, (int) getpid(), pid_ns & 0xffffffff, random);
+	memset(name, 0, DUO_TRANSPORT_NAME_MAX);
+	snprintf(name, DUO_TRANSPORT_NAME_MAX, "%s%d.%" PRIx64 ".%016" PRIx64,
+		 prefix, (int)getpid(), pid_ns & 0xffffffff, random);
 	return 0;
 }
 
@@ -77,7 +77,7 @@ int duo_shm_publish(struct duo_publication *pub)
 
 	if (ret)
 		return ret;
-	pub->peer = DUO_PEER_SHM;
+	pub->peer = DUO_TRANSPORT_SHM;
 	duo_proc_ns(&pid_ns);
 	return duo_shm_make_name(pid_ns, pub->peer_name);
 }
@@ -269,7 +269,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 /* True if its owner has not closed the region, and nobody removed it since. */
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 {
-	char path[sizeof(DUO_DEV_SHM "/") + DUO_PEER_NAME_MAX];
+	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
 
 	snprintf(path, sizeof(path), DUO_DEV_SHM "/%s",
 		 ep->shm->name[number]);

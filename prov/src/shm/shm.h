@@ -48,7 +48,7 @@ struct duo_cntr;
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
-	char name[DUO_SHM_PEERS][DUO_PEER_NAME_MAX];	/* by its number */
+	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];	/* by its number */
 };
 
 /* region.c */
@@ -60,13 +60,13 @@ int duo_shm_room(void);
 /*
  * Gives the region of an enabled endpoint all its pages. -FI_ENOSPC: the
  * endpoint can only be closed. Others of this user take no room between the two
- * (duo_peer.alone). If another user does before shm has written to the region,
+ * (duo_transport.alone). If another user does before shm has written to the region,
  * the process ends by SIGBUS, as it does with libfabric's shm by itself.
  */
 int duo_shm_allocate(const char *name);
 /* What the record of an endpoint says: a new name, which nobody can guess. */
 int duo_shm_publish(struct duo_publication *pub);
-/* Parts of struct duo_peer. */
+/* Parts of struct duo_transport. */
 void duo_shm_reap(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
@@ -76,7 +76,7 @@ bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
-/* Parts of struct duo_peer: shm's CQ or counter behind one of ours. */
+/* Parts of struct duo_transport: shm's CQ or counter behind one of ours. */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv);
 int duo_shm_cq_open(struct duo_cq *cq, size_t size);
 uint32_t duo_shm_poll(struct duo_cq *cq);

@@ -9,7 +9,7 @@
 #include "av/map.h"
 #include "base/log.h"
 #include "device/device.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 #include "tx/onesided.h"
 
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)

@@ -23,7 +23,7 @@
 #include "av/route.h"
 #include "near/rma/inline.h"
 #include "obj/ep.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 #include "tx/send.h"
 
 /* duo_onesided(): the core is to be called. */

@@ -18,7 +18,7 @@
 #include "obj/cntr.h"
 #include "obj/cq.h"
 #include "obj/send.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 /* After each send, RMA or atomic that the core was given. Takes no lock. */
 static inline void duo_tx_core_called(struct duo_ep *ep)

@@ -14,7 +14,7 @@
 #include "near/link/port.h"
 #include "base/proc.h"
 #include "near_fixture.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 #define MANY 40		/* more than short reads take at once */
 

@@ -54,7 +54,7 @@ static void teardown(void)
 static void reach_many(struct fid_ep *ep, int count)
 {
 	static int number;
-	char from[DUO_PEER_NAME_MAX];
+	char from[DUO_TRANSPORT_NAME_MAX];
 
 	while (count--) {
 		snprintf(from, sizeof(from), "unit-peer-%d", number++);

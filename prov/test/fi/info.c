@@ -151,25 +151,26 @@ UNIT_LOOP(device_memory, 0, 3)
 /* Orders between messages and RMA: who keeps them, and who gets them unasked. */
 static const struct {
 	const char *name;
-	enum duo_peer_kind peer;
+	enum duo_transport_kind peer;
 	const char *core;
 	uint64_t hint_order, hint_caps;
 	uint64_t order, caps;
 } mixed_cases[] = {
-	{ "near, no hint", DUO_PEER_NEAR, "efa", 0, 0, MIXED_ORDER, FI_FENCE },
-	{ "near, another order", DUO_PEER_NEAR, "efa", FI_ORDER_SAS, 0, 0,
-	  FI_FENCE },
-	{ "near, asked for", DUO_PEER_NEAR, "efa", FI_ORDER_WAS, 0,
-	  FI_ORDER_WAS, FI_FENCE },
-	{ "near, fences", DUO_PEER_NEAR, "efa", FI_ORDER_SAS,
-	  FI_MSG | FI_FENCE, 0, FI_FENCE },
-	{ "near, but its atomics are the card's", DUO_PEER_NEAR, "verbs", 0, 0,
-	  0, 0 },
-	{ "the same, asked for", DUO_PEER_NEAR, "verbs", FI_ORDER_SAW, 0,
-	  MIXED_ORDER, FI_FENCE },
-	{ "shm", DUO_PEER_SHM, "efa", 0, 0, 0, 0 },
-	{ "shm, asked for", DUO_PEER_SHM, "efa", FI_ORDER_RAS, 0, MIXED_ORDER,
-	  FI_FENCE },
+	{"near, no hint", DUO_TRANSPORT_NEAR, "efa", 0, 0, MIXED_ORDER,
+	 FI_FENCE},
+	{"near, another order", DUO_TRANSPORT_NEAR, "efa", FI_ORDER_SAS, 0, 0,
+	 FI_FENCE},
+	{"near, asked for", DUO_TRANSPORT_NEAR, "efa", FI_ORDER_WAS, 0,
+	 FI_ORDER_WAS, FI_FENCE},
+	{"near, fences", DUO_TRANSPORT_NEAR, "efa", FI_ORDER_SAS,
+	 FI_MSG | FI_FENCE, 0, FI_FENCE},
+	{"near, but its atomics are the card's", DUO_TRANSPORT_NEAR, "verbs", 0,
+	 0, 0, 0},
+	{"the same, asked for", DUO_TRANSPORT_NEAR, "verbs", FI_ORDER_SAW, 0,
+	 MIXED_ORDER, FI_FENCE},
+	{"shm", DUO_TRANSPORT_SHM, "efa", 0, 0, 0, 0},
+	{"shm, asked for", DUO_TRANSPORT_SHM, "efa", FI_ORDER_RAS, 0,
+	 MIXED_ORDER, FI_FENCE},
 };
 
 UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
@@ -181,7 +182,7 @@ UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
 	hints->caps = mixed_cases[_i].hint_caps;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
-	duo_params.local = DUO_PEER_NEAR;
+	duo_params.local = DUO_TRANSPORT_NEAR;
 	ck_assert_msg((info->tx_attr->msg_order & MIXED_ORDER) ==
 			      mixed_cases[_i].order &&
 		      (info->rx_attr->msg_order & MIXED_ORDER) ==

@@ -47,14 +47,14 @@ UNIT_TEST(counted_as_libfabric_counts)
 static const struct {
 	const char *name;
 	int major, minor;	/* more than what it was built for */
-	enum duo_peer_kind peer;
+	enum duo_transport_kind peer;
 	bool offered;
 } version_cases[] = {
-	{ "same, shm", 0, 0, DUO_PEER_SHM, true },
-	{ "unknown", 0, 50, DUO_PEER_NEAR, false },
-	{ "unknown, shm", 0, 50, DUO_PEER_SHM, false },
-	{ "next major", 1, 0, DUO_PEER_NEAR, false },
-	{ "previous major", -1, 40, DUO_PEER_NEAR, false },
+	{"same, shm", 0, 0, DUO_TRANSPORT_SHM, true},
+	{"unknown", 0, 50, DUO_TRANSPORT_NEAR, false},
+	{"unknown, shm", 0, 50, DUO_TRANSPORT_SHM, false},
+	{"next major", 1, 0, DUO_TRANSPORT_NEAR, false},
+	{"previous major", -1, 40, DUO_TRANSPORT_NEAR, false},
 };
 
 /* One warning with both versions, and no provider; or the other way round. */
@@ -93,10 +93,10 @@ UNIT_TEST(groups)
 	ck_assert(!duo_abi_same(FI_VERSION(1, 17), FI_VERSION(2, 0)));
 	/* built for 2.0 to 2.4, as most are that these tests run with */
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
-	duo_params.local = DUO_PEER_SHM;
+	duo_params.local = DUO_TRANSPORT_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
 	ck_assert_int_eq(said_lines, 1);
-	duo_params.local = DUO_PEER_NEAR;
+	duo_params.local = DUO_TRANSPORT_NEAR;
 	ck_assert_int_eq(fi_prov_ini() == &duo_prov,
 			 duo_abi_same(DUO_FI_VERSION, running));
 }
@@ -114,11 +114,13 @@ UNIT_TEST(core_version)
 static const struct {
 	const char *text;
 	bool on;
-	enum duo_peer_kind local;
+	enum duo_transport_kind local;
 	int warnings;
 } local_cases[] = {
-	{ "near", true, DUO_PEER_NEAR, 0 }, { "SHM", true, DUO_PEER_SHM, 0 },
-	{ "off", false, DUO_PEER_NEAR, 0 }, { "0", true, DUO_PEER_NEAR, 1 },
+	{"near", true, DUO_TRANSPORT_NEAR, 0},
+	{"SHM", true, DUO_TRANSPORT_SHM, 0},
+	{"off", false, DUO_TRANSPORT_NEAR, 0},
+	{"0", true, DUO_TRANSPORT_NEAR, 1},
 };
 
 UNIT_LOOP(local, 0, ARRAY_SIZE(local_cases))
@@ -136,7 +138,7 @@ UNIT_TEST(former_name)
 	setenv("FI_OFI_DUO_PEER", "shm", 1);
 	setenv("FI_NEAR_YIELD", "1", 1);	/* of another provider */
 	fi_prov_ini();
-	ck_assert_int_eq(duo_params.local, DUO_PEER_NEAR);
+	ck_assert_int_eq(duo_params.local, DUO_TRANSPORT_NEAR);
 	ck_assert_int_eq(said_lines, 1);
 	ck_assert_msg(strstr(said, "FI_OFI_DUO_PEER=shm is ignored") &&
 		      strstr(said, "set FI_OFI_DUO_LOCAL"), "%s", said);

@@ -13,7 +13,7 @@
 
 static const char *dir;
 static struct duo_publication pub = { .fd = -1 };
-static char name[DUO_PEER_NAME_MAX];
+static char name[DUO_TRANSPORT_NAME_MAX];
 
 static void setup(void)
 {
@@ -244,8 +244,8 @@ UNIT_TEST(no_directory)
 	ck_assert_int_eq(duo_registry_open(none, NULL), -FI_ENOENT);
 	ck_assert_int_eq(duo_registry_lock(none, DUO_REGISTRY_ALONE),
 			 -FI_ENOENT);
-	duo_registry_tidy(none, duo_peers);
-	ck_assert_uint_eq(duo_registry_sweep(-1, duo_peers), 0);
+	duo_registry_tidy(none, duo_transports);
+	ck_assert_uint_eq(duo_registry_sweep(-1, duo_transports), 0);
 	ck_assert_uint_eq(duo_registry_state(-1), 0);
 	ck_assert_int_eq(unit_reserve(none, "a", 1, &pub),
 			 -FI_ENOENT);

@@ -19,7 +19,7 @@
 static const char *dir;
 static struct duo_publication pub;
 static uint8_t record[2 * RECORD_SIZE];
-static char name[DUO_PEER_NAME_MAX];
+static char name[DUO_TRANSPORT_NAME_MAX];
 
 /* A live publication whose file the test may overwrite. */
 static void setup(void)
@@ -109,30 +109,29 @@ static const struct {
 	uint64_t value;
 	enum fi_duo_reason reason;
 } field_cases[] = {
-	{ "magic", RECORD_MAGIC, 8, 0, FI_DUO_BAD_RECORD },
-	{ "older version", RECORD_VERSION, 4, 5, FI_DUO_NAMESPACE },
-	{ "newer version", RECORD_VERSION, 4, 7, FI_DUO_NAMESPACE },
-	{ "own size 0", RECORD_OWN_SIZE, 4, 0, FI_DUO_BAD_RECORD },
-	{ "own size large", RECORD_OWN_SIZE, 4, ~0u, FI_DUO_BAD_RECORD },
-	{ "pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD },
-	{ "pid -1", RECORD_PID, 4, ~0u, FI_DUO_BAD_RECORD },
-	{ "later process, same pid", RECORD_START, 8, 1, FI_DUO_DEAD },
-	{ "start not known", RECORD_START, 8, 0, FI_DUO_OK },
-	{ "addr_len 0", RECORD_ADDR_LEN, 8, 0, FI_DUO_NOT_REGISTERED },
-	{ "addr_len 3", RECORD_ADDR_LEN, 8, 3, FI_DUO_NOT_REGISTERED },
-	{ "addr_len 256", RECORD_ADDR_LEN, 8, 256, FI_DUO_NOT_REGISTERED },
-	{ "addr_len 257", RECORD_ADDR_LEN, 8, 257, FI_DUO_BAD_RECORD },
-	{ "addr_len 2^32 - 1", RECORD_ADDR_LEN, 8, ~0u, FI_DUO_BAD_RECORD },
-	{ "other address, same hash", RECORD_ADDR, 1, 'P',
-	  FI_DUO_NOT_REGISTERED },
-	{ "addr_len 2^64 - 1", RECORD_ADDR_LEN, 8, ~0ull,
-	  FI_DUO_BAD_RECORD },
-	{ "near", RECORD_PEER, 4, DUO_PEER_NEAR, FI_DUO_TRANSPORT_MISMATCH },
-	{ "no such peer", RECORD_PEER, 4, DUO_PEER_KINDS,
-	  FI_DUO_BAD_RECORD },
-	{ "other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE },
-	{ "other net namespace", RECORD_NET_NS, 8, 1, FI_DUO_NAMESPACE },
-	{ "other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE },
+	{"magic", RECORD_MAGIC, 8, 0, FI_DUO_BAD_RECORD},
+	{"older version", RECORD_VERSION, 4, 5, FI_DUO_NAMESPACE},
+	{"newer version", RECORD_VERSION, 4, 7, FI_DUO_NAMESPACE},
+	{"own size 0", RECORD_OWN_SIZE, 4, 0, FI_DUO_BAD_RECORD},
+	{"own size large", RECORD_OWN_SIZE, 4, ~0u, FI_DUO_BAD_RECORD},
+	{"pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD},
+	{"pid -1", RECORD_PID, 4, ~0u, FI_DUO_BAD_RECORD},
+	{"later process, same pid", RECORD_START, 8, 1, FI_DUO_DEAD},
+	{"start not known", RECORD_START, 8, 0, FI_DUO_OK},
+	{"addr_len 0", RECORD_ADDR_LEN, 8, 0, FI_DUO_NOT_REGISTERED},
+	{"addr_len 3", RECORD_ADDR_LEN, 8, 3, FI_DUO_NOT_REGISTERED},
+	{"addr_len 256", RECORD_ADDR_LEN, 8, 256, FI_DUO_NOT_REGISTERED},
+	{"addr_len 257", RECORD_ADDR_LEN, 8, 257, FI_DUO_BAD_RECORD},
+	{"addr_len 2^32 - 1", RECORD_ADDR_LEN, 8, ~0u, FI_DUO_BAD_RECORD},
+	{"other address, same hash", RECORD_ADDR, 1, 'P',
+	 FI_DUO_NOT_REGISTERED},
+	{"addr_len 2^64 - 1", RECORD_ADDR_LEN, 8, ~0ull, FI_DUO_BAD_RECORD},
+	{"near", RECORD_PEER, 4, DUO_TRANSPORT_NEAR, FI_DUO_TRANSPORT_MISMATCH},
+	{"no such peer", RECORD_PEER, 4, DUO_TRANSPORT_KINDS,
+	 FI_DUO_BAD_RECORD},
+	{"other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE},
+	{"other net namespace", RECORD_NET_NS, 8, 1, FI_DUO_NAMESPACE},
+	{"other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE},
 };
 
 UNIT_LOOP(wrong_field, 0, ARRAY_SIZE(field_cases))
@@ -150,7 +149,7 @@ UNIT_LOOP(wrong_field, 0, ARRAY_SIZE(field_cases))
 
 UNIT_TEST(unterminated_name)
 {
-	memset(record + RECORD_SHM_NAME, 'n', DUO_PEER_NAME_MAX);
+	memset(record + RECORD_SHM_NAME, 'n', DUO_TRANSPORT_NAME_MAX);
 	sign();
 	rewrite(RECORD_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);

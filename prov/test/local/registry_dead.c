@@ -22,7 +22,7 @@
 #define FILES 64	/* descriptors, in tests of their shortage */
 
 static const char *dir;
-static char name[DUO_PEER_NAME_MAX];
+static char name[DUO_TRANSPORT_NAME_MAX];
 static int told[2];	/* a pipe: the child has got that far */
 
 static void setup(void)
@@ -81,7 +81,7 @@ UNIT_CASE("dead", setup, teardown);
 UNIT_TEST(dead_owner)
 {
 	struct duo_publication pub;
-	char region[DUO_PEER_NAME_MAX];
+	char region[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = child_start(true);
 
 	memcpy(region, name, sizeof(region));
@@ -101,7 +101,7 @@ UNIT_TEST(dead_owner)
 
 UNIT_TEST(dead_before_it_was_ready)
 {
-	char region[DUO_PEER_NAME_MAX];
+	char region[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = child_start(false);
 
 	memcpy(region, name, sizeof(region));
@@ -128,7 +128,7 @@ UNIT_TEST(dead_before_it_wrote)
 /* A grandchild inherits the descriptor and so keeps the lock. */
 UNIT_TEST(orphaned_lock)
 {
-	char region[DUO_PEER_NAME_MAX];
+	char region[DUO_TRANSPORT_NAME_MAX];
 	struct duo_publication pub;
 	pid_t child = fork(), orphan;
 
@@ -195,7 +195,7 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 	lock = duo_registry_lock(dir, DUO_REGISTRY_ALONE);
 	ck_assert_int_ge(lock, 0);
 	use_files(_i);
-	duo_registry_sweep(lock, duo_peers);
+	duo_registry_sweep(lock, duo_transports);
 	free_files();
 	ck_assert_msg(unit_dir_count() == 2, "%d descriptors", _i);
 	ck_assert_msg(region_exists(name), "%d descriptors: region", _i);
@@ -210,7 +210,7 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 {
 	pid_t child = child_start(true);
-	char found[DUO_PEER_NAME_MAX];
+	char found[DUO_TRANSPORT_NAME_MAX];
 	struct duo_publication own;
 	enum fi_duo_reason reason;
 
@@ -254,7 +254,7 @@ UNIT_LOOP(sweep_removes_only_our_regions, 0, ARRAY_SIZE(region_cases))
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 	ck_assert_int_eq(pread(pub.fd, record, sizeof(record), 0),
 			 sizeof(record));
-	memset(record + RECORD_SHM_NAME, 0, DUO_PEER_NAME_MAX);
+	memset(record + RECORD_SHM_NAME, 0, DUO_TRANSPORT_NAME_MAX);
 	memcpy(record + RECORD_SHM_NAME, region, strlen(region));
 	checksum = record_checksum(record);
 	memcpy(record + RECORD_CHECKSUM, &checksum, sizeof(checksum));

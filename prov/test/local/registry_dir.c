@@ -108,7 +108,7 @@ UNIT_TEST(together_or_alone)
 UNIT_TEST(alone_is_waited_for)
 {
 	int fd = lock(DUO_REGISTRY_ALONE);
-	char name[DUO_PEER_NAME_MAX];
+	char name[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = fork();
 
 	if (!child) {
@@ -240,13 +240,13 @@ UNIT_TEST(tidied_once_in_a_while)
 {
 	leave_dead();
 	swept(10);
-	duo_registry_tidy(dir, duo_peers);
+	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 0);
 	leave_dead();
-	duo_registry_tidy(dir, duo_peers);
+	duo_registry_tidy(dir, duo_transports);
 	ck_assert_msg(unit_dir_count() == 1, "swept twice in a second");
 	swept(-10);	/* the clock was set back */
-	duo_registry_tidy(dir, duo_peers);
+	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
@@ -257,10 +257,10 @@ UNIT_TEST(not_tidied_while_others_start)
 
 	leave_dead();
 	swept(10);
-	duo_registry_tidy(dir, duo_peers);
+	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 1);
 	duo_registry_unlock(fd);
 	swept(10);	/* to have counted was an access, too */
-	duo_registry_tidy(dir, duo_peers);
+	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }

@@ -20,7 +20,7 @@
 #include "near/link/port.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 #include "unit.h"
 
 #define NEAR_NAME "near"

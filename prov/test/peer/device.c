@@ -70,7 +70,7 @@ UNIT_TEST(registered)
 	ck_assert_int_eq(core->iface, FI_HMEM_CUDA);
 	ck_assert_uint_eq(core->device, DEVICE);
 	ck_assert_int_eq(fake.device.open, 1);
-	ck_assert_ptr_eq(fixture_ep()->domain->peer, &duo_peer_near);
+	ck_assert_ptr_eq(fixture_ep()->domain->peer, &duo_transport_near);
 }
 
 static bool is_device(void *desc)

@@ -7,7 +7,7 @@
 
 #include "near/link/port.h"
 #include "near_fixture.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 static struct slot slot;
 
@@ -347,7 +347,7 @@ UNIT_TEST(peer_cannot_be_reached)
 
 	near_address(rig.port, &addr);
 	addr.nonce++;
-	rig_publish(DUO_PEER_NEAR, &addr);
+	rig_publish(DUO_TRANSPORT_NEAR, &addr);
 	peer = peer_insert(PEER);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL),
@@ -363,7 +363,7 @@ UNIT_TEST(peer_has_shm)
 	static const struct near_addr none;
 	enum fi_duo_reason reason;
 
-	rig_publish(DUO_PEER_SHM, &none);
+	rig_publish(DUO_TRANSPORT_SHM, &none);
 	peer = peer_insert(PEER);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
@@ -377,7 +377,7 @@ UNIT_TEST(source_is_learnt)
 	struct near_addr addr;
 
 	near_address(rig.port, &addr);
-	rig_publish(DUO_PEER_NEAR, &addr);
+	rig_publish(DUO_TRANSPORT_NEAR, &addr);
 	rig_send("early");
 	poll_cq(2);
 	peer = peer_insert(PEER);

@@ -14,7 +14,7 @@
 #include "near/link/port.h"
 #include "base/proc.h"
 #include "near_fixture.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 #define PATIENCE_MS 200
 
@@ -30,7 +30,7 @@ static void meet(bool listens)
 	if (listens)
 		ck_assert_int_eq(near_listen(rig.port,
 					     fixture_ep()->publication.dir), 0);
-	rig_publish(DUO_PEER_NEAR, &addr);
+	rig_publish(DUO_TRANSPORT_NEAR, &addr);
 	peer = peer_insert(PEER);
 }
 
@@ -125,7 +125,7 @@ UNIT_TEST(leaves_a_socket)
 	close(rig.port->fdx);
 	rig.port->fdx = -1;
 	ck_assert_int_eq(sockets(), 2);
-	duo_peer_near.sweep(dir, 0);
+	duo_transport_near.sweep(dir, 0);
 	ck_assert_int_eq(sockets(), 1);
 	close(dir);
 }

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "obj/fabric.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* FI_KEY_NOTAVAIL */
 
@@ -50,7 +50,7 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 	struct near_table *table = NULL;
 	int ret = 0;
 
-	if (domain->peer != &duo_peer_near ||
+	if (domain->peer != &duo_transport_near ||
 	    (!needed && !duo_near_serves(info)))
 		return 0;
 	duo_lock(&domain->lock);

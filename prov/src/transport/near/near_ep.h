@@ -10,8 +10,8 @@
  * Cost: 36 KiB an endpoint, and near's own memory; a message, sent or received,
  * is near's code inlined into ours. Protected by the domain's lock.
  */
-#ifndef DUO_PEER_NEAR_EP_H
-#define DUO_PEER_NEAR_EP_H
+#ifndef DUO_TRANSPORT_NEAR_EP_H
+#define DUO_TRANSPORT_NEAR_EP_H
 
 #include "av/map.h"
 #include "near/rma/inline.h"
@@ -122,4 +122,4 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 /* death.c */
 void duo_near_gone(void *ctx, struct near_peer *peer);
 
-#endif /* DUO_PEER_NEAR_EP_H */
+#endif /* DUO_TRANSPORT_NEAR_EP_H */

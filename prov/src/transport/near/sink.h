@@ -9,14 +9,14 @@
  *
  * Cost: 100 instructions for 8 bytes.
  */
-#ifndef DUO_PEER_NEAR_SINK_H
-#define DUO_PEER_NEAR_SINK_H
+#ifndef DUO_TRANSPORT_NEAR_SINK_H
+#define DUO_TRANSPORT_NEAR_SINK_H
 
 #include <string.h>
 
 #include "av/map.h"
 #include "core/lazy.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 /* sink.c: any message. What near_sink.arrived() returns. */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
@@ -204,4 +204,4 @@ static const struct near_sink duo_near_rings = {
 	.arrived = duo_near_arrived,
 };
 
-#endif /* DUO_PEER_NEAR_SINK_H */
+#endif /* DUO_TRANSPORT_NEAR_SINK_H */

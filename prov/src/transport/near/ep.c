@@ -13,14 +13,15 @@
 #include "av/map.h"
 #include "base/log.h"
 #include "obj/cntr.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 #include "rx/arrive.h"
-#include "peer/near/onesided.h"
+#include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before it is closed */
 #define DUO_NEAR_PATIENCE_MS 2000	/* then the core takes over */
 
-static_assert(sizeof(struct near_addr) <= DUO_PEER_NAME_MAX, "in a record");
+static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
+	      "in a record");
 
 static void duo_near_log(int level, const char *text)
 {
@@ -86,9 +87,9 @@ static int duo_near_open(struct duo_ep *ep)
 	if (ret)
 		return ret;
 	near_address(ep->near->port, &addr);
-	memset(ep->publication.peer_name, 0, DUO_PEER_NAME_MAX);
+	memset(ep->publication.peer_name, 0, DUO_TRANSPORT_NAME_MAX);
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
-	ep->publication.peer = DUO_PEER_NEAR;
+	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
 	if (ep->core.peer_names) {	/* who has the name may ask already */
 		near_listen(ep->near->port, -1);
@@ -286,7 +287,7 @@ static void duo_near_sweep(int dir, uint64_t pid_ns)
 	near_sweep(dir);
 }
 
-const struct duo_peer duo_peer_near = {
+const struct duo_transport duo_transport_near = {
 	.name = "near",
 	.limits = {
 		.inject_size = DUO_NEAR_INJECT,

@@ -14,8 +14,8 @@
 
 #include "av/map.h"
 #include "device/device.h"
-#include "peer/near/near_ep.h"
-#include "peer/near/sink.h"
+#include "transport/near/near_ep.h"
+#include "transport/near/sink.h"
 #include "rx/arrive.h"
 #include "rx/recv.h"
 

@@ -6,8 +6,8 @@
  * under the core's key; what near cannot do, or would refuse, is left to the
  * core, whose errors are the application's then.
  */
-#ifndef DUO_PEER_NEAR_ONESIDED_H
-#define DUO_PEER_NEAR_ONESIDED_H
+#ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
+#define DUO_TRANSPORT_NEAR_ONESIDED_H
 
 #include "near/near.h"
 #include "obj/domain.h"
@@ -55,4 +55,4 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
 
-#endif /* DUO_PEER_NEAR_ONESIDED_H */
+#endif /* DUO_TRANSPORT_NEAR_ONESIDED_H */

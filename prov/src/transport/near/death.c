@@ -12,7 +12,7 @@
 #include "av/map.h"
 #include "av/route.h"
 #include "core/lazy.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 #include "rx/arrive.h"
 #include "rx/multi.h"
 

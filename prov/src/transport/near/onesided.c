@@ -11,8 +11,8 @@
 #include "device/device.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
-#include "peer/near/near_ep.h"
-#include "peer/near/onesided.h"
+#include "transport/near/near_ep.h"
+#include "transport/near/onesided.h"
 
 /* near_rma_args.about */
 #define DUO_NEAR_ABOUT (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)

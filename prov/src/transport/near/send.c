@@ -12,7 +12,7 @@
 
 #include "av/map.h"
 #include "device/device.h"
-#include "peer/near/near_ep.h"
+#include "transport/near/near_ep.h"
 
 #define DUO_NEAR_GATHER 8192	/* bytes on the stack */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)

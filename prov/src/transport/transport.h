@@ -16,8 +16,8 @@
  * comes. Locks: all calls are under the domain's lock, but those for fabrics
  * and domains that are being opened, and for the dead.
  */
-#ifndef DUO_PEER_PEER_H
-#define DUO_PEER_PEER_H
+#ifndef DUO_TRANSPORT_H
+#define DUO_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,24 +35,24 @@ struct duo_recv;
 struct duo_rx;
 
 /* As records have it. */
-enum duo_peer_kind {
-	DUO_PEER_SHM,
-	DUO_PEER_NEAR,
-	DUO_PEER_KINDS
+enum duo_transport_kind {
+	DUO_TRANSPORT_SHM,
+	DUO_TRANSPORT_NEAR,
+	DUO_TRANSPORT_KINDS
 };
 
 /* What it takes; the smaller of this and what the core takes is offered. */
-struct duo_peer_limits {
+struct duo_transport_limits {
 	size_t inject_size;	/* bytes */
 	size_t iov_limit;
 	size_t queue;		/* operations in flight, each way */
 	size_t cq_data_size;	/* bytes */
 };
 
-struct duo_peer {
+struct duo_transport {
 	/* FI_OFI_DUO_LOCAL */
 	const char *name;
-	struct duo_peer_limits limits;
+	struct duo_transport_limits limits;
 	/* What an endpoint's local side needs of this host, for a warning. */
 	const char *takes;
 	/* It has structures of libfabric's that differ between versions. */
@@ -128,7 +128,7 @@ struct duo_peer {
 	void (*sweep)(int dir, uint64_t pid_ns);
 };
 
-extern const struct duo_peer duo_peer_shm, duo_peer_near;
-extern const struct duo_peer *const duo_peers[DUO_PEER_KINDS];
+extern const struct duo_transport duo_transport_shm, duo_transport_near;
+extern const struct duo_transport *const duo_transports[DUO_TRANSPORT_KINDS];
 
-#endif /* DUO_PEER_PEER_H */
+#endif /* DUO_TRANSPORT_H */
