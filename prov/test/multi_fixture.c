@@ -110,6 +110,6 @@ void multi_expect_idle(void)
 	ck_assert_uint_eq(fixture_ep()->multi.open, 0);
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 	ck_assert_uint_eq(fixture_ep()->pool.live,
-			  fixture_ep()->lazy.spent_count);
+			  fixture_ep()->lazy.retired_count);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 }

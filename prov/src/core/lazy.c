@@ -74,9 +74,9 @@ DUO_INLINE void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
 
 void duo_lazy_drop(struct duo_rx *rx)
 {
-	if (rx->lazy == DUO_LAZY_BEHIND) {
+	if (rx->lazy == DUO_LAZY_BLOCKED) {
 		rx->lazy = DUO_LAZY_NONE;
-		TAILQ_REMOVE(&rx->ep->lazy.behind, rx, lazy_link);
+		TAILQ_REMOVE(&rx->ep->lazy.blocked, rx, lazy_link);
 	} else if (rx->lazy) {
 		duo_lazy_unlist(rx->ep, rx);
 	}
@@ -104,8 +104,8 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
 	if (!lazy->lazy)
 		return;
 	TAILQ_INSERT_BEFORE(lazy, rx, lazy_link);
-	if (lazy->lazy == DUO_LAZY_BEHIND) {
-		rx->lazy = DUO_LAZY_BEHIND;
+	if (lazy->lazy == DUO_LAZY_BLOCKED) {
+		rx->lazy = DUO_LAZY_BLOCKED;
 		return;
 	}
 	duo_lazy_enlist(rx->ep, rx, lazy->lazy);
@@ -114,15 +114,15 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
 void duo_lazy_block(struct duo_rx *rx)
 {
 	duo_lazy_drop(rx);
-	rx->lazy = DUO_LAZY_BEHIND;
-	TAILQ_INSERT_TAIL(&rx->ep->lazy.behind, rx, lazy_link);
+	rx->lazy = DUO_LAZY_BLOCKED;
+	TAILQ_INSERT_TAIL(&rx->ep->lazy.blocked, rx, lazy_link);
 }
 
 void duo_lazy_unblock(struct duo_ep *ep)
 {
 	struct duo_rx *rx;
 
-	while ((rx = TAILQ_FIRST(&ep->lazy.behind))) {
+	while ((rx = TAILQ_FIRST(&ep->lazy.blocked))) {
 		duo_lazy_drop(rx);
 		duo_lazy_insert(rx);
 	}

@@ -10,7 +10,7 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-#define DUO_SPENT_MAX 1024
+#define DUO_RETIRED_MAX 1024
 
 /* The core is done with rx: a receive that it matched, or a peek. */
 static void duo_lazy_retire(struct duo_rx *rx)
@@ -25,10 +25,10 @@ static void duo_lazy_retire(struct duo_rx *rx)
 /*
  * A core may report the end of a truncated receive of many packets once more,
  * as efa and ofi_rxm do; no core says that it does not. So the entry is not
- * used again until DUO_SPENT_MAX others are, and what comes for it meanwhile is
+ * used again until DUO_RETIRED_MAX others are, and what comes for it meanwhile is
  * dropped.
  */
-static void duo_lazy_spend(struct duo_rx *rx)
+static void duo_lazy_set_retired(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct duo_rx *oldest;
@@ -37,19 +37,19 @@ static void duo_lazy_spend(struct duo_rx *rx)
 		duo_match_unpost(&ep->match[rx->kind], rx);
 	if (rx->count > 1)
 		duo_rx_strip(&ep->pool, rx);
-	duo_rx_become(rx, DUO_RX_SPENT);
-	TAILQ_INSERT_TAIL(&ep->lazy.spent, rx, link);
-	if (++ep->lazy.spent_count <= DUO_SPENT_MAX)
+	duo_rx_become(rx, DUO_RX_RETIRED);
+	TAILQ_INSERT_TAIL(&ep->lazy.retired, rx, link);
+	if (++ep->lazy.retired_count <= DUO_RETIRED_MAX)
 		return;
-	oldest = TAILQ_FIRST(&ep->lazy.spent);
-	TAILQ_REMOVE(&ep->lazy.spent, oldest, link);
-	ep->lazy.spent_count--;
+	oldest = TAILQ_FIRST(&ep->lazy.retired);
+	TAILQ_REMOVE(&ep->lazy.retired, oldest, link);
+	ep->lazy.retired_count--;
 	duo_rx_release(&ep->pool, oldest);
 }
 
 static bool duo_lazy_stale(const struct duo_rx *rx)
 {
-	return rx->state == DUO_RX_SPENT || rx->state == DUO_RX_FREE;
+	return rx->state == DUO_RX_RETIRED || rx->state == DUO_RX_FREE;
 }
 
 static void duo_lazy_peek_done(struct duo_rx *rx,
@@ -118,7 +118,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
 	}
 	if (entry->err == FI_ETRUNC)
-		duo_lazy_spend(rx);
+		duo_lazy_set_retired(rx);
 	else
 		duo_lazy_retire(rx);
 }

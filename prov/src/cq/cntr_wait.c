@@ -61,7 +61,8 @@ static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	int i, ret = 0;
 
-	for (i = 0; i < DUO_CNTR_WAYS && !ret && cq && cq->core_fd >= 0; i++)
+	for (i = 0; i < DUO_CNTR_WAITER_KINDS && !ret && cq && cq->core_fd >= 0;
+	     i++)
 		if (cntr->sleeper[i].waiter.fd >= 0)
 			ret = duo_waiter_add(&cntr->sleeper[i].waiter,
 					     cq->core_fd);
@@ -157,7 +158,7 @@ static void duo_cntr_watch(struct duo_lock *lock)
 	int i;
 
 	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link) {
-		for (i = 0; i < DUO_CNTR_WAYS; i++) {
+		for (i = 0; i < DUO_CNTR_WAITER_KINDS; i++) {
 			sleeper = &cntr->sleeper[i];
 			if (!atomic_load(&sleeper->asleep))
 				continue;

@@ -379,10 +379,10 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	TAILQ_INIT(&ep->lazy.list);
 	TAILQ_INIT(&ep->rx.held);
 	TAILQ_INIT(&ep->rx.claimed);
-	TAILQ_INIT(&ep->lazy.behind);
+	TAILQ_INIT(&ep->lazy.blocked);
 	TAILQ_INIT(&ep->multi.buffers);
 	TAILQ_INIT(&ep->multi.ready);
-	TAILQ_INIT(&ep->lazy.spent);
+	TAILQ_INIT(&ep->lazy.retired);
 	LIST_INIT(&ep->cntrs);
 	ep->lazy.limit = duo_params.defer_polls;
 	ep->publication.fd = ep->publication.dir = -1;

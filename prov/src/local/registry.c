@@ -176,7 +176,7 @@ static void duo_record_fill(struct duo_record *record, const void *addr,
 	record->size = sizeof(*record);
 	record->pid_ns = pub->pid_ns;
 	record->net_ns = pub->net_ns;
-	record->realm = pub->realm;
+	record->compat_id = pub->compat_id;
 	record->pid = getpid();
 	if (duo_proc_start(record->pid, &record->start))
 		record->start = 0;
@@ -332,7 +332,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 		return FI_DUO_NAMESPACE;
 	if (record->peer != self->peer)
 		return FI_DUO_TRANSPORT_MISMATCH;
-	if (record->realm != self->realm)
+	if (record->compat_id != self->compat_id)
 		return FI_DUO_NAMESPACE;
 	return duo_record_reason(duo_record_check(fd, record, self->pid_ns));
 }

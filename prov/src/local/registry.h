@@ -42,7 +42,7 @@ struct duo_publication {
 	char path[DUO_PATH_MAX];
 	/* What the peer writes before duo_registry_reserve(): */
 	enum duo_transport_kind peer;
-	uint64_t realm;		/* the same at both ends, or they do not meet */
+	uint64_t compat_id;		/* the same at both ends, or they do not meet */
 	bool any_pid_ns;	/* it meets those of other pid namespaces */
 	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* or other bytes of its */
 };
@@ -76,8 +76,8 @@ void duo_registry_unlock(int lock);
  * the count began, or -errno. Needs no lock: each writes one byte at the end of
  * a file. Forgetting the count needs the directory's lock alone.
  */
-int duo_registry_number(int dir, uint64_t realm);
-void duo_registry_forget(int dir, uint64_t realm);
+int duo_registry_number(int dir, uint64_t compat_id);
+void duo_registry_forget(int dir, uint64_t compat_id);
 /*
  * Removes the file's directory if nothing but counts are left in it and nobody
  * holds its lock.

@@ -88,18 +88,18 @@ void duo_registry_unlock(int lock)
 }
 
 /* Of a file with a byte for each endpoint of a realm. */
-static void duo_count_name(uint64_t realm, char *name)
+static void duo_count_name(uint64_t compat_id, char *name)
 {
-	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, realm);
+	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
 }
 
-int duo_registry_number(int dir, uint64_t realm)
+int duo_registry_number(int dir, uint64_t compat_id)
 {
 	char name[DUO_COUNT_NAME];
 	off_t end = -1;
 	int fd;
 
-	duo_count_name(realm, name);
+	duo_count_name(compat_id, name);
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW |
 		    O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -110,11 +110,11 @@ int duo_registry_number(int dir, uint64_t realm)
 	return end < 0 ? -FI_ENOSPC : (int) end;
 }
 
-void duo_registry_forget(int dir, uint64_t realm)
+void duo_registry_forget(int dir, uint64_t compat_id)
 {
 	char name[DUO_COUNT_NAME];
 
-	duo_count_name(realm, name);
+	duo_count_name(compat_id, name);
 	unlinkat(dir, name, 0);
 }
 

@@ -31,7 +31,7 @@ struct duo_record {
 	int32_t pid;
 	uint64_t pid_ns;	/* its owner's: duo_proc_ns() */
 	uint64_t net_ns;	/* 0: the address is unique without it */
-	uint64_t realm;		/* struct duo_publication */
+	uint64_t compat_id;		/* struct duo_publication */
 	uint64_t start;		/* of the process: duo_proc_start(); or 0 */
 	uint64_t addr_len;	/* bytes */
 	uint8_t addr[DUO_ADDR_MAX];

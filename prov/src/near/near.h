@@ -105,7 +105,7 @@ struct near_attr {
 	 * So long a peer whose descriptors have to be asked for is waited for,
 	 * from the first message on: then it cannot be sent to. 0: for ever.
 	 */
-	uint32_t patience_ms;
+	uint32_t timeout_ms;
 };
 
 int near_open(struct near_port **port, const struct near_attr *attr);

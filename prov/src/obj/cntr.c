@@ -20,7 +20,7 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 	struct duo_cntr_sleeper *sleeper;
 
 	for (sleeper = cntr->sleeper;
-	     sleeper < cntr->sleeper + DUO_CNTR_WAYS; sleeper++)
+	     sleeper < cntr->sleeper + DUO_CNTR_WAITER_KINDS; sleeper++)
 		if (atomic_load(&sleeper->asleep) &&
 		    atomic_exchange(&sleeper->asleep, false))
 			duo_waiter_ring(&sleeper->waiter);

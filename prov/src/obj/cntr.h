@@ -22,7 +22,7 @@ struct duo_ep;
  * Two may sleep for a counter in two ways: fi_cntr_wait, and a descriptor after
  * fi_trywait. What wakes one is not the other's, so each has its own.
  */
-enum duo_cntr_way { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAYS };
+enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
 
 struct duo_cntr_sleeper {
 	struct duo_waiter waiter;	/* see cq/cntr_wait.c */
@@ -40,7 +40,7 @@ struct duo_cntr {
 	uint64_t core_good;		/* as the core has last said */
 	uint32_t core_skip;		/* reads since then */
 	bool of_region;			/* the core counts there, too */
-	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAYS];
+	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
 	uint64_t seen_good, seen_bad;	/* by fi_trywait */
 	atomic_int waiting;		/* threads in fi_cntr_wait */
 	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */

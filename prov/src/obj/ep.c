@@ -18,7 +18,7 @@ static bool duo_ep_watched(const struct duo_ep *ep)
 	int i;
 
 	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		for (i = 0; i < DUO_CNTR_WAYS; i++)
+		for (i = 0; i < DUO_CNTR_WAITER_KINDS; i++)
 			if (atomic_load(&bind->cntr->sleeper[i].asleep))
 				return true;
 	}

@@ -54,10 +54,10 @@ struct duo_ep_lazy {
 	uint32_t due;			/* of these */
 	uint32_t limit;			/* idle polls; adapts */
 	struct duo_rx_list list;	/* posted, not on the core yet */
-	struct duo_rx_list behind;	/* not on the core either: a multi-
+	struct duo_rx_list blocked;	/* not on the core either: a multi-
 					 * receive buffer is before them */
-	struct duo_rx_list spent;	/* may end once more */
-	uint32_t spent_count;
+	struct duo_rx_list retired;	/* may end once more */
+	uint32_t retired_count;
 	uint64_t turn_us;		/* when the oldest went to the core */
 	uint64_t all_us;		/* when the whole list did */
 };

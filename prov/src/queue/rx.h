@@ -55,7 +55,7 @@ enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* for the next poll */
 	DUO_LAZY_WAITS,		/* for idle polls */
-	DUO_LAZY_BEHIND,	/* for a multi-receive buffer before it */
+	DUO_LAZY_BLOCKED,	/* for a multi-receive buffer before it */
 };
 
 struct duo_ep;

@@ -27,7 +27,7 @@ enum duo_rx_state {
 	DUO_RX_HELD,		/* unexpected, its source to be looked up */
 	DUO_RX_CLAIMED,		/* local message claimed by FI_PEEK|FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed the same way */
-	DUO_RX_SPENT,		/* it may end again, see lazy.c */
+	DUO_RX_RETIRED,		/* it may end again, see lazy.c */
 	DUO_RX_OWNER,		/* a multi-receive buffer, see multi.h */
 	DUO_RX_READY,		/* its rest, to be posted again */
 	DUO_RX_MORE,		/* has the buffers of another entry */

@@ -196,7 +196,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 			return true;
 	}
 	/* these must be on the core before it */
-	TAILQ_FOREACH(other, &ep->lazy.behind, lazy_link) {
+	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;
 	}

@@ -32,8 +32,8 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /* Several buffers: an entry of their own, for which there is room. */
-DUO_NOINLINE void duo_recv_spread(struct duo_rx *rx,
-				  const struct duo_recv *recv)
+DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
+					const struct duo_recv *recv)
 {
 	struct duo_rx_buffers *to = duo_rx_extend(&rx->ep->pool, rx,
 						  recv->count);
@@ -58,7 +58,7 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 	rx->ignore = recv->want.ignore;
 	rx->flags = recv->flags;
 	if (recv->count > 1)
-		duo_recv_spread(rx, recv);
+		duo_recv_post_several(rx, recv);
 	else
 		rx->count = recv->count;
 	rx->iov = recv->count ? *recv->iov : (struct iovec) { 0 };

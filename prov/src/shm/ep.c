@@ -281,13 +281,13 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 }
 
 /* -EUSERS: one too many. */
-static int duo_shm_count_ep(uint64_t realm)
+static int duo_shm_count_ep(uint64_t compat_id)
 {
 	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);
 
 	if (dir < 0)
 		return dir;
-	number = duo_registry_number(dir, realm);
+	number = duo_registry_number(dir, compat_id);
 	close(dir);
 	if (number < 0)
 		return number;
@@ -301,7 +301,7 @@ static int duo_shm_peer_open(struct duo_ep *ep)
 	if (!ret)
 		ret = duo_shm_publish(&ep->publication);
 	if (!ret)
-		ret = duo_shm_count_ep(ep->publication.realm);
+		ret = duo_shm_count_ep(ep->publication.compat_id);
 	if (ret)
 		return ret;
 	ep->shm = calloc(1, sizeof(*ep->shm));

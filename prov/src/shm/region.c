@@ -56,7 +56,7 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
  * Both have the same mount of /dev/shm, the same structures in it, and the same
  * user namespace: without that, shm may not read the other's memory.
  */
-static int duo_shm_realm(uint64_t *realm)
+static int duo_shm_compat_id(uint64_t *compat_id)
 {
 	uint64_t same[] = {
 		0, fi_version(), duo_proc_inode("/proc/self/ns/user"),
@@ -66,14 +66,14 @@ static int duo_shm_realm(uint64_t *realm)
 	if (stat(DUO_DEV_SHM, &st))
 		return -FI_EOPNOTSUPP;
 	same[0] = st.st_dev;
-	*realm = duo_registry_hash(same, sizeof(same));
+	*compat_id = duo_registry_hash(same, sizeof(same));
 	return 0;
 }
 
 int duo_shm_publish(struct duo_publication *pub)
 {
 	uint64_t pid_ns = 0;
-	int ret = duo_shm_realm(&pub->realm);
+	int ret = duo_shm_compat_id(&pub->compat_id);
 
 	if (ret)
 		return ret;
@@ -107,7 +107,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 	int pid, len = duo_shm_prefix(prefix, sizeof(prefix));
 	DIR *stream = opendir(DUO_DEV_SHM);
 	struct dirent *entry;
-	uint64_t realm;
+	uint64_t compat_id;
 	size_t left = 0;
 
 	if (!stream)
@@ -124,8 +124,8 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 			left++;
 	}
 	closedir(stream);
-	if (!left && !duo_shm_realm(&realm))
-		duo_registry_forget(dir, realm);
+	if (!left && !duo_shm_compat_id(&compat_id))
+		duo_registry_forget(dir, compat_id);
 }
 
 /* Under a limit of address space: shm maps regions when it needs them. */

@@ -29,9 +29,9 @@ static void expect_arbitrations(uint64_t won, uint64_t lost)
 	ck_assert_uint_eq(stats.recall_lost, lost);
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live,
-			  fixture_ep()->lazy.spent_count +
-			  fixture_ep()->match[DUO_TAGGED].posted_count +
-			  fixture_ep()->match[DUO_TAGGED].unexp_count);
+			  fixture_ep()->lazy.retired_count +
+				  fixture_ep()->match[DUO_TAGGED].posted_count +
+				  fixture_ep()->match[DUO_TAGGED].unexp_count);
 }
 
 UNIT_CASE("arbitrate", pair_setup, fixture_close);

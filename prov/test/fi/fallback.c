@@ -152,18 +152,18 @@ UNIT_LOOP(lock_is_not_to_be_had, 0, 2)
 	duo_registry_unlock(lock);
 }
 
-static uint64_t shm_realm(void)
+static uint64_t shm_compat_id(void)
 {
 	struct duo_publication pub;
 
 	ck_assert_int_eq(duo_shm_publish(&pub), 0);
-	return pub.realm;
+	return pub.compat_id;
 }
 
 /* As an endpoint of shm counts itself. */
 static int count_endpoint(int dir)
 {
-	return duo_registry_number(dir, shm_realm());
+	return duo_registry_number(dir, shm_compat_id());
 }
 
 /*
@@ -201,7 +201,7 @@ UNIT_TEST(endpoints_are_counted_anew)
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
 	/* or a sweep has found no region */
-	duo_registry_forget(dir, shm_realm());
+	duo_registry_forget(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
 }

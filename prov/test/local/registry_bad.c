@@ -131,7 +131,7 @@ static const struct {
 	 FI_DUO_BAD_RECORD},
 	{"other pid namespace", RECORD_PID_NS, 8, 1, FI_DUO_NAMESPACE},
 	{"other net namespace", RECORD_NET_NS, 8, 1, FI_DUO_NAMESPACE},
-	{"other mount or libfabric", RECORD_REALM, 8, 1, FI_DUO_NAMESPACE},
+	{"other mount or libfabric", RECORD_COMPAT_ID, 8, 1, FI_DUO_NAMESPACE},
 };
 
 UNIT_LOOP(wrong_field, 0, ARRAY_SIZE(field_cases))

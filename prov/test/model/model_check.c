@@ -236,9 +236,9 @@ static void model_check_empty(int index)
 	const struct duo_ep *ep = duo_ep_of(model.ep[index].ep);
 	const struct fake_obj *core = model.ep[index].core;
 
-	ck_assert_uint_eq(ep->pool.live,
-			  ep->lazy.spent_count + model_final_count(index, 0) +
-			  model_final_count(index, 2));
+	ck_assert_uint_eq(ep->pool.live, ep->lazy.retired_count +
+						 model_final_count(index, 0) +
+						 model_final_count(index, 2));
 	ck_assert_uint_eq(fake_core_posted_to(core),
 			  model_final_count(index, 0));
 	ck_assert_uint_eq(ep->match[DUO_MSG].posted_count, 0);
@@ -254,7 +254,7 @@ static void model_check_empty(int index)
 	ck_assert(TAILQ_EMPTY(&ep->lazy.list));
 	ck_assert(TAILQ_EMPTY(&ep->rx.held));
 	ck_assert(TAILQ_EMPTY(&ep->rx.claimed));
-	ck_assert(TAILQ_EMPTY(&ep->lazy.behind));
+	ck_assert(TAILQ_EMPTY(&ep->lazy.blocked));
 	ck_assert(TAILQ_EMPTY(&ep->multi.buffers));
 	ck_assert(TAILQ_EMPTY(&ep->multi.ready));
 }

@@ -147,12 +147,12 @@ UNIT_TEST(no_answer)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
-	us->port->patience_ms = PATIENCE_MS;
+	us->port->timeout_ms = PATIENCE_MS;
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	rig_poll_ms(us, ENOUGH_MS / 2);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	ck_assert_int_eq(us->warnings, 0);
-	us->port->patience_ms = ENOUGH_MS;
+	us->port->timeout_ms = ENOUGH_MS;
 	ck_assert_int_eq(rig_send_when(us, peer, 7, NULL), -EHOSTUNREACH);
 	ck_assert_int_eq(us->warnings, 1);
 	rig_poll_ms(them, ENOUGH_MS / 10);

@@ -83,7 +83,7 @@ UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
 /* Longer than senders put into this ring. */
 UNIT_TEST(eager_too_long)
 {
-	slot()->eager.len = bad_to_us->tx.spread_max + 1;
+	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
 	publish(NEAR_KIND_EAGER, 0);
 	cut_off(0);
 }

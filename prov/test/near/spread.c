@@ -10,7 +10,7 @@
 #include "unit.h"
 
 #define PEERS 3
-#define LEN NEAR_SPREAD_MAX
+#define LEN NEAR_FANOUT_MAX
 
 static struct rig *a, *to[PEERS];
 static struct near_peer *peer[PEERS];

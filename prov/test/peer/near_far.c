@@ -90,8 +90,8 @@ UNIT_TEST(is_silent)
 	uint64_t begin = duo_now_ms();
 	enum fi_duo_reason reason;
 
-	ck_assert_uint_eq(fixture_ep()->near->port->patience_ms, 2000);
-	fixture_ep()->near->port->patience_ms = PATIENCE_MS;
+	ck_assert_uint_eq(fixture_ep()->near->port->timeout_ms, 2000);
+	fixture_ep()->near->port->timeout_ms = PATIENCE_MS;
 	meet(true);
 	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot),
 			 -FI_EAGAIN);

@@ -27,7 +27,7 @@ static const char *const names[DUO_RX_STATES] = {
 	[DUO_RX_HELD] = "HELD",
 	[DUO_RX_CLAIMED] = "CLAIMED",
 	[DUO_RX_CORE_CLAIMED] = "CORE_CLAIMED",
-	[DUO_RX_SPENT] = "SPENT",
+	[DUO_RX_RETIRED] = "SPENT",
 	[DUO_RX_OWNER] = "OWNER",
 	[DUO_RX_READY] = "READY",
 	[DUO_RX_MORE] = "MORE",
@@ -109,11 +109,10 @@ UNIT_TEST(legal_change)
 static const struct {
 	enum duo_rx_state from, to;
 } illegal[] = {
-	{ DUO_RX_FREE, DUO_RX_FREE },		/* released twice */
-	{ DUO_RX_LOCAL, DUO_RX_POSTED },	/* two owners */
-	{ DUO_RX_CORE, DUO_RX_LOCAL },
-	{ DUO_RX_SPENT, DUO_RX_POSTED },
-	{ DUO_RX_CLAIMED, DUO_RX_UNEXP },	/* claimed is claimed */
+	{DUO_RX_FREE, DUO_RX_FREE},    /* released twice */
+	{DUO_RX_LOCAL, DUO_RX_POSTED}, /* two owners */
+	{DUO_RX_CORE, DUO_RX_LOCAL},	{DUO_RX_RETIRED, DUO_RX_POSTED},
+	{DUO_RX_CLAIMED, DUO_RX_UNEXP}, /* claimed is claimed */
 };
 
 /* Ends in an assertion. */

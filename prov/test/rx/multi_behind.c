@@ -68,7 +68,7 @@ UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 	multi_post_single(&slot[0]);
 	if (_i == 0) {
 		poll_cq(2 * LAZY_POLLS);
-		ck_assert(!TAILQ_EMPTY(&fixture_ep()->lazy.behind));
+		ck_assert(!TAILQ_EMPTY(&fixture_ep()->lazy.blocked));
 		multi_near("1");
 	}
 	multi_expect(&multi[0], "1", local, false);

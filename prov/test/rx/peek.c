@@ -17,7 +17,7 @@ static void expect_idle(void)
 {
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live,
-			  fixture_ep()->lazy.spent_count);
+			  fixture_ep()->lazy.retired_count);
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->rx.claimed));
 }
 

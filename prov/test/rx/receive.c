@@ -11,7 +11,7 @@ static void expect_idle(void)
 {
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->pool.live,
-			  fixture_ep()->lazy.spent_count);
+			  fixture_ep()->lazy.retired_count);
 }
 
 UNIT_CASE("receive", pair_setup, fixture_close);
@@ -25,7 +25,7 @@ UNIT_TEST(truncated_twice)
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, remote, 0), 0);
 	arrive(FI_DUO_CORE, DUO_TAGGED, "0123456789");
 	expect_error(&slot[0], FI_ETRUNC);
-	again.op_context = TAILQ_FIRST(&fixture_ep()->lazy.spent);
+	again.op_context = TAILQ_FIRST(&fixture_ep()->lazy.retired);
 	ck_assert_ptr_nonnull(again.op_context);
 
 	/* none of the next receives is taken for it */

@@ -370,7 +370,7 @@ static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 
 	if (!peer->waits_ms)
 		peer->waits_ms = now;
-	if (!port->patience_ms || now - peer->waits_ms < port->patience_ms)
+	if (!port->timeout_ms || now - peer->waits_ms < port->timeout_ms)
 		return -EAGAIN;
 	near_log(port, 0, "peer %d (other namespace): no reply to the "
 		 "connection request within %u ms. Make it read its "

@@ -129,7 +129,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->ctx = attr->ctx;
 	port->log = attr->log;
 	port->reads = !attr->no_cma;
-	port->patience_ms = attr->patience_ms;
+	port->timeout_ms = attr->timeout_ms;
 	port->fd = port->epoll_fd = port->wake[0] = -1;
 	port->fdx = port->dir = -1;
 	near_list_init(&port->peers);

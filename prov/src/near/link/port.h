@@ -167,13 +167,13 @@ struct near_port {
 	bool rings_due;		/* the look at rings is */
 	uint64_t fdx_ms;	/* last look at the socket */
 	uint64_t asked_ms;	/* last question of ours there */
-	uint32_t patience_ms;	/* with who does not answer; 0: any */
+	uint32_t timeout_ms;	/* with who does not answer; 0: any */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* near_spread(): what was sent last, to whom, in which poll */
-	const void *spread;
-	const struct near_peer *spread_to;
-	uint32_t spread_poll;
+	/* near_fanout(): what was sent last, to whom, in which poll */
+	const void *fanout;
+	const struct near_peer *fanout_to;
+	uint32_t fanout_poll;
 	uint32_t read_poll;	/* the poll, as near_port.polls counts them, */
 	size_t read_left;	/* that may still read so much */
 	const struct near_messages *messages;

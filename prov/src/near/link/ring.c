@@ -33,14 +33,14 @@ void near_tx_fence(struct near_tx *tx)
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place)
 {
-	*tx = (struct near_tx) {
+	*tx = (struct near_tx){
 		.slots = near_ring_slots(ring),
 		.mask = place->slots - 1,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
 		.eager_max = near_data_least(place->data, NEAR_EAGER_MAX),
-		.spread_max = near_data_least(place->data, NEAR_SPREAD_MAX),
+		.fanout_max = near_data_least(place->data, NEAR_FANOUT_MAX),
 		.ctl = ring,
 	};
 }
@@ -48,7 +48,7 @@ void near_tx_init(struct near_tx *tx, void *ring,
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place)
 {
-	*rx = (struct near_rx) {
+	*rx = (struct near_rx){
 		.next = near_ring_slots(ring),
 		.slots = near_ring_slots(ring),
 		.mask = place->slots - 1,
@@ -56,7 +56,7 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
-		.dmax = near_data_least(place->data, NEAR_SPREAD_MAX),
+		.dmax = near_data_least(place->data, NEAR_FANOUT_MAX),
 		.ctl = ring,
 	};
 }

@@ -17,7 +17,7 @@
 #include "near/link/shm.h"
 
 #define NEAR_EAGER_MAX 8192	/* longest message that goes to the data ring */
-#define NEAR_SPREAD_MAX 16384	/* that may: near_spread() */
+#define NEAR_FANOUT_MAX 16384	/* that may: near_fanout() */
 
 /* Does the producer fence after each slot? See near_tx_need_doorbell(). */
 enum near_fence {
@@ -44,7 +44,7 @@ struct near_tx {
 	uint64_t dhead;			/* as last read */
 	uint32_t dsize;
 	uint32_t eager_max;		/* longest message in the data ring, */
-	uint32_t spread_max;		/* if others get it too */
+	uint32_t fanout_max;		/* if others get it too */
 	struct near_ctl *ctl;
 };
 

@@ -21,7 +21,7 @@ int near_work(struct near_port *port);
 /* What was published is to be known; 0. */
 ssize_t near_tell(struct near_peer *peer);
 /* msg/large_tx.c */
-bool near_spread(struct near_port *port, struct near_peer *peer,
+bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
 
 static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
@@ -131,7 +131,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 		return 0;
 	}
 	if (near_unlikely(msg->len > tx->eager_max) &&
-	    (msg->len > tx->spread_max || !near_spread(port, peer, msg)))
+	    (msg->len > tx->fanout_max || !near_fanout(port, peer, msg)))
 		return NEAR_LARGE;
 	data = near_tx_data(tx, msg->len, &end);
 	if (near_unlikely(!data))

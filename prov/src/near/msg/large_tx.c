@@ -36,25 +36,25 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
 {
-	return buf && buf == port->spread && peer != port->spread_to &&
-	       port->polls == port->spread_poll;
+	return buf && buf == port->fanout && peer != port->fanout_to &&
+	       port->polls == port->fanout_poll;
 }
 
 static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 			 const void *buf)
 {
-	port->spread = buf;
-	port->spread_to = peer;
-	port->spread_poll = port->polls;
+	port->fanout = buf;
+	port->fanout_to = peer;
+	port->fanout_poll = port->polls;
 }
 
 /*
  * A message that goes to several, as in a broadcast, goes to all but the first
  * through the ring, where it would fit: they would all read it at the same time,
  * under the same locks of our memory, and we have it in a cache. msg is no
- * longer than tx.spread_max.
+ * longer than tx.fanout_max.
  */
-bool near_spread(struct near_port *port, struct near_peer *peer,
+bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
 {
 	if (!near_tx_again(port, peer, msg->payload))
@@ -69,7 +69,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_msg *msg)
 {
 	size_t max = near_tx_again(port, peer, msg->payload) ?
-		     NEAR_SPREAD_MAX : NEAR_EAGER_MAX;
+		     NEAR_FANOUT_MAX : NEAR_EAGER_MAX;
 
 	return msg->len > near_data_max(peer->tx.dsize) && msg->len <= max ?
 	       (uint32_t)msg->len : 0;

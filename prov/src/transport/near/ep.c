@@ -18,7 +18,7 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before it is closed */
-#define DUO_NEAR_PATIENCE_MS 2000	/* then the core takes over */
+#define DUO_NEAR_TIMEOUT_MS 2000	/* then the core takes over */
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
 	      "in a record");
@@ -68,8 +68,8 @@ static int duo_near_open(struct duo_ep *ep)
 		.memory = duo_params.ring_memory,
 		.no_cma = !duo_params.cma,
 		.no_ptracer = !duo_params.ptracer,
-		.patience_ms = ep->core.carries_nothing ? 0 :
-			       DUO_NEAR_PATIENCE_MS,
+		.timeout_ms =
+			ep->core.carries_nothing ? 0 : DUO_NEAR_TIMEOUT_MS,
 	};
 	struct near_addr addr;
 	int ret;
@@ -124,7 +124,7 @@ static int duo_near_count(const struct duo_cntr_bind *bind)
 	int ret = 0, i;
 
 	duo_near_onesided_tell(bind->ep);
-	for (i = 0; i < DUO_CNTR_WAYS && !ret; i++)
+	for (i = 0; i < DUO_CNTR_WAITER_KINDS && !ret; i++)
 		ret = duo_near_wait(bind->ep, &sleeper[i].waiter);
 	return ret;
 }
