@@ -16,6 +16,7 @@
 #define FAKE_ERROR FI_EIO	/* what the call that fail_at names returns */
 #define FAKE_REFS 8
 #define FAKE_PEERS 512
+#define FAKE_CQ_SIZE 2048	/* entries of a CQ of the core, at least */
 #define FAKE_MSG_MAX 256
 
 /* One object of any class; its fid comes first. */

@@ -246,6 +246,8 @@ static int fake_core_cq_open(struct fid_domain *domain,
 	ck_assert_int_eq(attr->format, FI_CQ_FORMAT_TAGGED);
 	if (attr->wait_obj == FI_WAIT_FD)
 		fake.core.wait_fd = obj->wait_fd = eventfd(0, EFD_NONBLOCK);
+	if (attr->size < FAKE_CQ_SIZE)
+		attr->size = FAKE_CQ_SIZE;
 	obj->cq.ops = &fake_core_cq_ops;
 	*cq = &obj->cq;
 	return 0;

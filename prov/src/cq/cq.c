@@ -208,34 +208,36 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /* A core that has no wait objects is polled. */
-static int duo_cq_open_core(struct duo_cq *cq, const struct fi_cq_attr *attr)
+static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
 	struct fid_cq **core_cq = &cq->path_cq[FI_DUO_CORE];
-	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
 
-	core_attr.format = FI_CQ_FORMAT_TAGGED;
-	core_attr.wait_obj = FI_WAIT_FD;
-	if (cq->core_signals &&
-	    !fi_cq_open(domain, &core_attr, core_cq, NULL)) {
+	attr->format = FI_CQ_FORMAT_TAGGED;
+	attr->wait_obj = FI_WAIT_FD;
+	if (cq->core_signals && !fi_cq_open(domain, attr, core_cq, NULL)) {
 		if (!duo_cq_wait_core(cq))
 			return 0;
 		fi_close(&(*core_cq)->fid);
 	}
 	cq->core_signals = false;
-	core_attr.wait_obj = FI_WAIT_NONE;
-	return fi_cq_open(domain, &core_attr, core_cq, NULL);
+	attr->wait_obj = FI_WAIT_NONE;
+	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-static int duo_cq_open_paths(struct duo_cq *cq, const struct fi_cq_attr *attr)
+/* The caller's size becomes that of the core's queue: ours has no limit. */
+static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
-	int ret = duo_cq_open_core(cq, attr);
+	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
+	int ret = duo_cq_open_core(cq, &core_attr);
 
-	if (ret || !cq->peer || !cq->peer->cq_open)
-		return ret;
-	ret = cq->peer->cq_open(cq, attr->size);
-	if (ret)
-		fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	if (!ret && cq->peer && cq->peer->cq_open) {
+		ret = cq->peer->cq_open(cq, attr->size);
+		if (ret)
+			fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
+	}
+	if (!ret)
+		attr->size = core_attr.size;
 	return ret;
 }
 

@@ -147,3 +147,20 @@ UNIT_TEST(of_no_entries)
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
 	fixture_close();
 }
+
+/* Mooncake limits its operations by the size that it reads back. */
+UNIT_LOOP(size_is_the_cores, 0, 2)
+{
+	struct fi_cq_attr attr = {
+		.size = _i ? 2 * FAKE_CQ_SIZE : 1,
+		.format = FI_CQ_FORMAT_DATA,
+	};
+	struct fid_cq *cq;
+
+	fixture_setup();
+	ck_assert_int_eq(fi_cq_open(fx.domain, &attr, &cq, NULL), 0);
+	ck_assert_uint_eq(attr.size, _i ? 2 * FAKE_CQ_SIZE : FAKE_CQ_SIZE);
+	ck_assert_int_eq(attr.format, FI_CQ_FORMAT_DATA);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	fixture_close();
+}
