@@ -94,6 +94,8 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	hints->tx_attr->msg_order = FI_ORDER_SAS | cfg->order;
 	hints->rx_attr->msg_order = FI_ORDER_SAS | cfg->order;
 	ft_hints_who(hints, cfg, prov);
+	if (cfg->hints)
+		cfg->hints(hints);
 	if (!cfg->src)
 		return hints;
 	hints->addr_format = cfg->addr_format;

@@ -112,6 +112,7 @@ struct ft_cfg {
 	bool no_cqs;		/* counters only, with wait_obj */
 	bool raw;		/* the test reads the CQs itself */
 	bool plain;		/* open the core, not ofi_duo, on -p */
+	void (*hints)(struct fi_info *hints);	/* changes them */
 	const void *src;	/* address of the core, instead of -s */
 	size_t src_len;
 	uint32_t addr_format;	/* of src */
