@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Who is alive, and sleeping. A process that ends is reported by its pidfd;
- * where no descriptor is left, its start time is looked at instead. A process
- * that is stopped does neither. A port that is closed says so in its region.
+ * Peer failure detection, and sleeping. The pidfd of a peer reports its exit.
+ * Without a free descriptor, the peer's start time is compared instead. A
+ * stopped process is alive. A port that closes sets a mark in its segment.
  */
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "base/proc.h"
 
 #define NEAR_EVENTS 32
-#define NEAR_FDX_MS 10	/* per look at the socket */
-#define NEAR_ASKED_MS 2000	/* so long after a question, each millisecond */
+#define NEAR_FDX_MS 10		/* between two reads of the socket */
+#define NEAR_ASKED_MS 2000	/* after a request: a read each millisecond */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -29,7 +29,7 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/* It is there, but /proc does not show it to us (hidepid), or not all of it. */
+/* True if the process exists, but /proc hides it or part of it (hidepid). */
 static bool near_hidden(int pidfd, int err)
 {
 	return err == -EACCES || err == -EPERM ||
@@ -43,7 +43,7 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* after the descriptor was opened: it is of that process, or older */
+	/* read after the pidfd was opened: a recycled pid is detected */
 	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
@@ -59,7 +59,7 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 	return ret;
 }
 
-/* Somebody has its pid, as far as that can be seen from here. */
+/* True if a process has the peer's pid, as far as this process can see. */
 static bool near_pid_taken(const struct near_peer *peer)
 {
 	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
@@ -81,7 +81,7 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 	if (!peer->ask)
 		return ret;
 	ret = near_ask(port, peer);
-	/* hidden from us, and without a socket, which is no death */
+	/* a hidden process that has no socket has not failed */
 	return ret == -ESRCH && near_pid_taken(peer) ? -EACCES : ret;
 }
 
@@ -102,7 +102,6 @@ void near_unwatch(struct near_port *port, struct near_peer *peer)
 	peer->pidfd = -1;
 }
 
-/* It ends when what it had sent is delivered: near_port_reap(). */
 void near_peer_fail(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->dying || peer->state == NEAR_PEER_GONE)
@@ -115,7 +114,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 	near_unwatch(port, peer);
 }
 
-/* false: what it has sent, or done for us, waits for the sink's room. */
+/* True if no message and no completion of the peer waits for the sink. */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rx_ring *ring;
@@ -154,8 +153,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * The bell first: what a peer sent last may be its first slot to us, or in a cold
- * ring, and it may have ended since the bell was looked at.
+ * Ends each failed peer once all its messages are delivered. Handles the
+ * doorbell first: the last message may be in a new or an idle ring, and the
+ * peer may have rung and exited since the doorbell was last checked.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -176,7 +176,7 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/* True if there was a byte, which others that sleep on it do not see now. */
+/* Empties the pipe, also for other threads that sleep on it. True: a byte. */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -187,15 +187,14 @@ static bool near_wake_drain(struct near_port *port)
 	return some;
 }
 
-/* As if a peer had rung: near_woken() finds the byte. */
 void near_port_wake(struct near_port *port)
 {
 	port->armed = false;
 	if (port->wake[0] >= 0 && write(port->wake[1], "", 1) < 0)
-		return;		/* a pipe that is full has woken them */
+		return;		/* a full pipe has woken them already */
 }
 
-/* All that pidfds and the socket have to say. The pipe is for who sleeps. */
+/* Handles events of pidfds and the socket; near_woken() reads the pipe. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -212,7 +211,7 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* It has closed its port, or takes nothing from us any more. */
+/* True if the peer has closed its port or rejects this port's ring. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -222,7 +221,7 @@ static bool near_peer_ended(const struct near_peer *peer)
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
-/* 0: the process is there; -ESRCH: it has ended; else that cannot be told. */
+/* Returns 0: the process exists; -ESRCH: it has exited; others: unknown. */
 static int near_peer_process(const struct near_peer *peer)
 {
 	if (peer->pidfd >= 0)
@@ -242,7 +241,7 @@ bool near_peer_there(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/* Is what the process has under this number the port's memory? */
+/* True if the peer's descriptor number can still be that of its segment. */
 static bool near_segment_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
@@ -250,7 +249,7 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/* none: has it closed, or is that a process without descriptors? */
+	/* ENOENT while the process lives: the port has closed */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);
@@ -259,10 +258,10 @@ static bool near_segment_named(const struct near_peer *peer)
 }
 
 /*
- * Whether it has closed before anything was exchanged, so that neither its region
- * nor a ring of ours says so. A descriptor of its region, as others are given, is
- * kept for that. Whoever has an address has it of a port that was open, and no
- * other port ever has it.
+ * True if the port of a peer without a mapped segment has closed. Before the
+ * first message neither the segment nor a ring shows that, so a descriptor of
+ * the segment is kept. A port has opened before its address exists, and no
+ * other port ever gets that address: a mismatch means that it has closed.
  */
 static bool near_unmet_closed(struct near_peer *peer)
 {
@@ -287,7 +286,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	return closed;
 }
 
-/* Whether one has ended whose end nothing tells of that lies in memory here. */
+/* True if a peer has failed that neither a pidfd nor mapped memory reports. */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_unmet_closed(peer))
@@ -295,14 +294,14 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/* no descriptor was free when it was to be watched, or it was asked */
+	/* retry: no descriptor was free, or a request is unanswered */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
 	       near_watch(port, peer) == -ESRCH;
 }
 
 /*
- * Ports that have ended; all: processes, too, that no descriptor watches, and
- * ports that we have no memory of. Each of these costs system calls.
+ * Finds closed ports. all: also processes without a pidfd, and ports without a
+ * mapped segment; each of these costs system calls.
  */
 static void near_port_look(struct near_port *port, bool all)
 {
@@ -317,7 +316,7 @@ static void near_port_look(struct near_port *port, bool all)
 	}
 }
 
-/* Rings of ours, with others, that are to change their size. */
+/* Continues resizes of the rings to peers, also those that peers requested. */
 static void near_port_resizes(struct near_port *port)
 {
 	struct near_link *link;
@@ -330,7 +329,7 @@ static void near_port_resizes(struct near_port *port)
 	}
 }
 
-/* Somebody may wait for our answer; more often while we do for one. */
+/* Reads the socket if due: a peer may wait for a reply. */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
@@ -341,8 +340,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Who has ended, at most every NEAR_CHECK_MS. Rings are left to the next tick:
- * who calls may be amid their messages, or have a slot that is not sent yet.
+ * Checks for failed peers, at most every NEAR_CHECK_MS. Leaves rings to the
+ * next tick: the caller may be handling a message of a ring, or hold a slot
+ * that it has not published.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -355,8 +355,8 @@ static void near_port_check(struct near_port *port, uint64_t now)
 }
 
 /*
- * Its memory may be looked for under its pid: the process was there when we
- * looked last, which is so recent that its pid is not another's by now.
+ * True if the pid may be used for a single copy: the process existed at the
+ * last check, too recently for its pid to be recycled.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 {
@@ -365,9 +365,10 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * A program that polls without a pause looks at the clock at each 16th poll. One
- * that polls now and then would notice deaths late by that: after a pause each
- * poll looks, until polls have come quickly for a while.
+ * Chooses the poll that reads the clock next. With continuous polling it is
+ * the 16th from now. After a pause of NEAR_CHECK_MS every poll reads it, or an
+ * occasional poller would detect failures late; the interval then doubles
+ * after every NEAR_TICK_QUICK ticks without such a pause.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -426,16 +427,16 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * Each thread comes here before it sleeps, and may find that it need not: others
- * sleep on, so port->armed stays, unless they are told by the return value.
- * What costs system calls is not done each time.
+ * Each thread calls this before it sleeps. port->armed stays set for threads
+ * that sleep on, unless the return value makes the caller wake them. Checks
+ * that cost a system call per peer run every NEAR_CHECK_MS only.
  */
 bool near_woken(struct near_port *port)
 {
 	uint64_t now = duo_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender of the byte may not have cleared region->armed yet */
+	/* the sender of the byte may not have cleared it yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

@@ -10,7 +10,7 @@
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
-#define NEAR_ALONE 1		/* it lets no child of a fork have threads */
+#define NEAR_ALONE 1	/* TSan forbids threads in a forked child */
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
@@ -22,9 +22,9 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t begun;		/* the process that has; a child is another */
+static pid_t begun;	/* process that began; a forked child begins anew */
 static pthread_t thread;
-static pid_t threaded;		/* the process that the thread is of */
+static pid_t threaded;	/* process of the thread */
 static bool ready;
 
 static void *near_barrier_register(void *none)
@@ -35,7 +35,7 @@ static void *near_barrier_register(void *none)
 	return none;
 }
 
-/* It takes no signal of the application's. */
+/* Starts the thread with all signals blocked: they are the application's. */
 static int near_barrier_start(void)
 {
 	sigset_t all, before;
@@ -78,7 +78,7 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* Before our code goes away; a child has no such thread. */
+/* Joins the thread before its code is unloaded; a child has no such thread. */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * membarrier(GLOBAL_EXPEDITED): one process makes the stores of all others
- * that have registered visible to itself. Who has not registered fences.
+ * membarrier(GLOBAL_EXPEDITED): a full barrier on every CPU that runs a
+ * registered process. A process that is not registered fences instead.
  *
- * Registering takes the kernel 5 to 20 ms in a process of several threads
- * (it waits for RCU), as those of MPI jobs are, for their runtime's sake.
- * There a thread of ours does it, which ends with that, and nobody waits.
+ * Registration takes the kernel 5 to 20 ms in a process of several threads,
+ * as those of MPI jobs are (it waits for RCU). A thread of near does it there
+ * and exits, so that MPI_Init does not wait.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H
@@ -15,13 +15,13 @@
 #include <stdbool.h>
 
 /*
- * Registers the process, once: at once or behind our back. false: membarrier
- * is refused here, and near_barrier() must not be called.
+ * Registers the process, once; it may return before that is done. False:
+ * membarrier is not available, and near_barrier() must not be called.
  */
 bool near_barrier_begin(void);
-/* Others' near_barrier() now has our stores. */
+/* True if near_barrier() of other processes now includes this process. */
 bool near_barrier_ready(void);
-/* false: it has failed, for want of memory for example. */
+/* Executes the barrier. False: it failed, for lack of memory for example. */
 bool near_barrier(void);
 
 #endif /* NEAR_LINK_BARRIER_H */

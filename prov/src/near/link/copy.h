@@ -14,7 +14,7 @@
 #define near_unlikely(x) __builtin_expect(!!(x), 0)
 #define near_inline inline __attribute__((always_inline))
 
-/* For writing: what is compiled for any x86-64 would ask for a shared line. */
+/* Prefetches a line to own it: the builtin for any x86-64 would share it. */
 static inline void near_prefetch_write(const void *addr)
 {
 #ifdef __x86_64__
@@ -24,7 +24,7 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/* Two copies of n bytes that overlap in the middle: n <= len <= 2 n. */
+/* Copies len bytes, n <= len <= 2 n, as two overlapping copies of n bytes. */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -34,7 +34,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* len <= 48. 8 first: a word is what is sent most where latency counts. */
+/* Copies len <= 48 bytes. 8 first: most messages that need latency have 8. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -58,7 +58,7 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 	}
 }
 
-/* Bytes [offset, offset + len) of the vector, which has them; in: to it. */
+/* Copies [offset, offset + len) of iov, which must have it; in: into iov. */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
 {
@@ -96,7 +96,7 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 	near_iov_copy(iov, offset, (uint8_t *)from, len, true);
 }
 
-/* Bytes [offset, offset + len) of the vector as a vector; its length. */
+/* Stores [offset, offset + len) of iov in rest; returns its elements. */
 static inline size_t near_iov_rest(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,
 				   struct iovec *rest)

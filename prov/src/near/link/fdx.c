@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peers that give us their descriptors, and those that are asked for them. */
+/* fd exchange: handling of received descriptors, and requests for them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,17 +13,17 @@
 #include "near/link/fdx.h"
 #include "base/proc.h"
 
-#define NEAR_ASK_MS 100		/* before it is asked again */
-#define NEAR_FDX_BURST 64	/* of a look */
+#define NEAR_ASK_MS 100		/* between two requests to a peer */
+#define NEAR_FDX_BURST 64	/* datagrams per read of the socket */
 
-/* True if the kernel says that this process's user has sent it. */
+/* True if the kernel confirms that this process's user sent it. */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
 	return msg->known && msg->cred.uid == geteuid() &&
 	       duo_proc_user_known();
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* Returns the datagram's fault; NULL: none. */
 static const char *near_fdx_msg_fault(const struct near_port *port,
 				      const struct near_fdx_msg *msg)
 {
@@ -48,7 +48,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Said once: whoever sends such things may send many. */
+/* Logs the first rejected datagram of a port only: there may be many. */
 static void near_fdx_msg_refuse(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -62,7 +62,7 @@ static void near_fdx_msg_refuse(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/* Descriptor i of the mail, ours from now on. */
+/* Moves descriptor i of the datagram to the caller; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -81,19 +81,19 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		close(fd);	/* it asks again, or we do */
+		close(fd);	/* either side repeats its request */
 	else
 		peer->pidfd = fd;
 }
 
-/* The other's socket has no more room, or we may have no more on their way. */
+/* True if the receiver's queue, or the limit of fds in flight, is full. */
 static bool near_ask_later(int err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
 	       err == ETOOMANYREFS;
 }
 
-/* What does not get there is asked for again. */
+/* Replies to a request. A lost reply needs no retry: the peer repeats. */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -111,7 +111,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 	peer->told = true;
 }
 
-/* It stays until it has closed or is dead: its first message is to come. */
+/* Keeps descriptors; a requester stays until it closes: it will send. */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)
 {
@@ -120,7 +120,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (peer->dying)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* it has left us, and sends again all the same */
+		/* it has closed its ring here, but connects again */
 		near_answer(port, peer, msg);
 		return;
 	}
@@ -128,7 +128,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (!near_watched(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		peer->state = NEAR_PEER_NEW;	/* it was too late */
+		peer->state = NEAR_PEER_NEW;	/* its reply was late */
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
 			peer->fd[i] = near_fdx_msg_fd(msg, i);
@@ -144,14 +144,14 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	struct near_peer *peer = near_peer_find(port, from);
 
 	if (!peer && msg->fdx.kind != NEAR_FDX_REQUEST)
-		return;		/* nobody wants to know any more */
+		return;		/* a late reply for a peer that is removed */
 	if (near_peer_get(port, from, &peer))
 		return;
 	near_fdx_take(port, peer, msg);
 	near_peer_put(port, peer);
 }
 
-/* Another user's: he is told, or he would ask for ever. */
+/* Rejects another user's request with a reply, or it would be repeated. */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {
@@ -232,7 +232,6 @@ void near_fd_drop_all(struct near_peer *peer)
 		near_fd_drop(peer, i);
 }
 
-/* One that has closed before we have opened its region. */
 bool near_fd_closed(const struct near_peer *peer)
 {
 	uint32_t closed = 0;

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Descriptors for peers that cannot open them as /proc/PID/fd/N: those in
- * another pid namespace, or that may not look into this process. One datagram
- * each way has all of them: who asks gives its own, so that nobody has to ask
- * back. A process's pidfd is among them; it tells of its end in every
- * namespace. hello.c keeps the socket, meet.c makes peers of what came.
+ * fd exchange with peers that cannot open /proc/PID/fd/N: they are in another
+ * pid namespace, or have no permission. One datagram each way carries all
+ * descriptors: a request has the requester's own, so that the receiver need
+ * not request them. A pidfd is among them; it reports the exit of its process
+ * in every namespace. fdx_socket.c has the socket, fdx.c the peers.
  *
- * Cost: two system calls for each datagram, while peers meet; a look at the
- * socket every NEAR_FDX_MS, every millisecond after we have asked.
+ * Cost: two system calls per datagram, while peers connect; a read of the
+ * socket every NEAR_FDX_MS, every millisecond after a request.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H
@@ -22,37 +22,37 @@
 enum near_fdx_kind {
 	NEAR_FDX_REQUEST,
 	NEAR_FDX_REPLY,
-	NEAR_FDX_DENIED, /* you are another user; no descriptors */
+	NEAR_FDX_DENIED, /* another user; without descriptors */
 	NEAR_FDX_KINDS
 };
 
 struct near_fdx {
 	struct near_addr from;
-	uint64_t to;		/* the nonce of whom it is for */
+	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	uint32_t count;		/* of descriptors, as enum near_fd_open has them */
+	uint32_t count;		/* descriptors, in order of near_fd_open */
 };
 
-/* One that came, whatever it is worth. */
+/* A received datagram; nothing in it is checked yet. */
 struct near_fdx_msg {
 	struct near_fdx fdx;
 	ssize_t size;
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;
-	bool cut;		/* there were more, or no room for them here */
-	bool known;		/* who sent it, below */
+	bool cut;		/* descriptors were lost: too many open files */
+	bool known;		/* cred is valid */
 	struct ucred cred;
 	struct sockaddr_un name;
 	socklen_t name_len;
 };
 
-/* -ECONNREFUSED: nobody is there; -EAGAIN: later. */
+/* Sends a datagram. -ECONNREFUSED: no port has that socket; -EAGAIN: retry. */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/* false: there is none. Its descriptors are the caller's. */
+/* Receives a datagram; the caller owns its descriptors. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/* It came from the socket of that port, and from no other. */
+/* True if the socket of the port with that nonce sent it. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

@@ -16,7 +16,7 @@
 #define NEAR_NAME "near."
 #define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)	/* and 16 digits */
 
-/* Room for what near_fdx_send() sends, aligned. */
+/* Aligned buffer for the control data of near_fdx_send(). */
 union near_rights {
 	char bytes[CMSG_SPACE(NEAR_FD_KINDS * sizeof(int)) +
 		   CMSG_SPACE(sizeof(struct ucred))];
@@ -24,8 +24,8 @@ union near_rights {
 };
 
 /*
- * The socket of the port with this nonce, as seen from here. In a directory it
- * is named by the directory's descriptor: its path may be too long.
+ * Stores the socket name of the port with this nonce; returns its length. A
+ * directory is named by its descriptor, since its path may be too long.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -38,7 +38,7 @@ static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 		len = snprintf(at, sizeof(name->sun_path),
 			       "/proc/thread-self/fd/%d/", dir);
 	else
-		at++;		/* a name that begins with 0 is no file's */
+		at++;		/* abstract names begin with 0 */
 	snprintf(at + len, sizeof(name->sun_path) - 1 - (size_t)len,
 		 NEAR_NAME "%016" PRIx64, nonce);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
@@ -64,12 +64,12 @@ static int near_fdx_bind(const struct near_port *port, int fd)
 	return 0;
 }
 
-/* port->dir is where it is to be. */
+/* Opens the socket in port->dir. */
 static int near_listen_there(struct near_port *port)
 {
 	int fd, ret, self = duo_proc_pidfd(port->addr.pid);
 
-	if (self < 0)		/* an old kernel, or a filter: none to give */
+	if (self < 0)		/* old kernel, or filter: no pidfd to send */
 		return self;
 	close(self);
 	fd = near_fdx_socket();
@@ -116,13 +116,13 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* a child that was forked has it, too */
+	/* a forked child has the socket, too */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
 }
 
-/* A file of ours whose port has ended: nobody is there. */
+/* Removes a socket file of near if its port no longer exists. */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -156,10 +156,10 @@ void near_sweep(int dir)
 		close(fd);
 }
 
-/* Ours, as many as there are; -errno. */
+/* Stores the port's descriptors in fd; returns their number, or -errno. */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
-	int ret = near_wait_fd(port);	/* or it could not wake us later */
+	int ret = near_wait_fd(port);	/* opens the wake pipe */
 
 	if (ret < 0)
 		return ret;
@@ -184,7 +184,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 			 const int *fd)
 {
-	/* the user whose files these are; the real one is said otherwise */
+	/* effective ids: by default the kernel sends the real ones */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -210,7 +210,7 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* without a number in this user namespace nobody names itself */
+		/* EINVAL: this user has no id in its user namespace */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -273,7 +273,7 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 	};
 
 	memset(msg, 0, sizeof(*msg));
-	/* the size that it had, also if that is more than there is room for */
+	/* MSG_TRUNC: the real size, also if longer than the buffer */
 	msg->size = recvmsg(port->fdx, &hdr,
 			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (msg->size < 0)
@@ -293,7 +293,7 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 	}
 }
 
-/* By its name; nobody else can have that, or be in the directory. */
+/* By name, which is unique. In a directory only this user has sockets. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {
