@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector, and those of the core, one for each endpoint. av/ keeps
- * them; all layers look addresses up. What is written here is under the
- * domain's lock, but for the route words, which sends read without. Cost: 16
- * bytes and the address for a fi_addr in use, 12 for each endpoint.
+ * An address vector, and the core's AVs behind it, one for each endpoint. av/
+ * maintains them; all layers look up addresses here. Lock: the domain's; sends
+ * read the route words without it. Cost: per fi_addr in use 16 bytes and the
+ * address, and 12 bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -19,59 +19,58 @@
 #include "base/compat.h"
 #include "base/util.h"
 
-#define DUO_LOCAL_MAX 4095	/* the largest number that a word has */
+#define DUO_LOCAL_MAX 4095	/* highest peer index that a route holds */
 #define DUO_AV_MAX (1U << 20)	/* addresses of an AV */
 
 struct duo_domain;
 struct duo_ep;
 
 /*
- * How a fi_addr is reached: one word, read without a lock. The low two bits are
- * the state, the high twelve the number that the peer (transport/transport.h) has given
- * it plus one, 0 if it has none; between them is what the core's fi_addr has
- * more than ours, signed, mostly 0 (av_core.c). A state only ever changes from
- * UNDECIDED to CORE or LOCAL, and from LOCAL to CORE while nothing has been
- * sent, so messages to one peer keep their order; removing the address, or
- * inserting it again for another process, starts anew.
+ * The route of a fi_addr: one word, read without a lock. Bits 0 and 1: the
+ * state. The upper 12 bits: the local transport's index of the peer plus one;
+ * 0: none. Between them: the core's fi_addr minus ofi_duo's, signed, usually 0
+ * (av_core.c). The state changes only from UNDECIDED to CORE or LOCAL, and from
+ * LOCAL to CORE before the first message, so messages to one peer keep their
+ * order. It restarts if the address is removed, or inserted for a new process.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */
-	DUO_ROUTE_UNDECIDED,	/* no send yet, no record found yet */
+	DUO_ROUTE_UNDECIDED,	/* no send yet, no record found */
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
 };
 
 typedef _Atomic uint64_t duo_route_word;
 
-/* An address by our fi_addr. */
+/* An address; elements are indexed by ofi_duo's fi_addr. */
 struct duo_av_addr {
-	uint8_t *bytes;		/* NULL: the core does not look it up */
+	uint8_t *bytes;		/* NULL: the core's fi_av_lookup() fails */
 	uint16_t len;		/* bytes */
 	bool used;
 };
 
-/* An AV of the core, which serves one endpoint at most; see av_core.c. */
+/* An AV of the core, for at most one endpoint; see av_core.c. */
 struct duo_core_av {
 	struct fid_av *av_fid;
-	duo_route_word *route;		/* DUO_AV_MAX, by our fi_addr */
-	uint32_t *fi_addr;		/* ours plus one, by the core's; 0: none */
+	duo_route_word *route;		/* DUO_AV_MAX, by ofi_duo's fi_addr */
+	uint32_t *fi_addr;		/* ofi_duo's + 1, by core's; 0: none */
 	enum {
 		DUO_CORE_AV_NEW,	/* no endpoint yet */
 		DUO_CORE_AV_BOUND,
 		DUO_CORE_AV_LEFT,	/* its endpoint is closed */
 	} state;
-	bool listed;			/* it has all addresses of our AV */
+	bool listed;			/* has all addresses; is in av->cores */
 	TAILQ_ENTRY(duo_core_av) link;
 };
 
 struct duo_av {
 	struct fid_av av_fid;
 	struct duo_domain *domain;
-	TAILQ_HEAD(, duo_core_av) cores;	/* listed; never empty */
+	TAILQ_HEAD(, duo_core_av) cores;	/* listed ones; never empty */
 	struct fi_av_attr core_attr;
 	struct duo_av_addr *addrs;	/* DUO_AV_MAX, by fi_addr */
-	fi_addr_t high;			/* all fi_addr in use are below */
-	LIST_HEAD(, duo_ep) local_eps;	/* with a local side */
+	fi_addr_t high;			/* upper bound of fi_addr in use */
+	LIST_HEAD(, duo_ep) local_eps;	/* endpoints with a local side */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };
@@ -81,13 +80,13 @@ static inline struct duo_av *duo_av_of(struct fid_av *av_fid)
 	return duo_container_of(av_fid, struct duo_av, av_fid);
 }
 
-/* The first AV of the core, which addresses are inserted into first. */
+/* Returns the lead: addresses are inserted into this AV of the core first. */
 static inline struct fid_av *duo_av_core(const struct duo_av *av)
 {
 	return TAILQ_FIRST(&av->cores)->av_fid;
 }
 
-/* The fi_addr of the source of a message that came over the core. */
+/* Translates the core's source address of a message to ofi_duo's fi_addr. */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)
 {
@@ -96,13 +95,13 @@ static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 	return src == FI_ADDR_UNSPEC ? src : FI_ADDR_NOTAVAIL;
 }
 
-/* Is it in the AV? */
+/* True if addr is in the AV. */
 static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 {
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
 }
 
-/* The bytes of an address; NULL: it is not in the AV, or has none. */
+/* Returns the address; NULL: not in the AV, or its bytes are unavailable. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

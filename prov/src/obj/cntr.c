@@ -26,7 +26,11 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 			duo_waiter_ring(&sleeper->waiter);
 }
 
-/* Who falls asleep says so, and then looks at what we have changed. */
+/*
+ * Store buffering: this thread changes a count, then loads asleep. The sleeping
+ * thread sets asleep, then reads the counts (duo_cntr_arm()). The fence keeps
+ * the load behind the change, so one of them sees the other's store.
+ */
 void duo_cntr_rouse(struct duo_ep *ep)
 {
 	struct duo_cntr_bind *bind;

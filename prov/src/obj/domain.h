@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain: has the lock of all that is in it, and who carries what. */
+/* A domain: the lock of all its objects, and the local transport. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -31,32 +31,32 @@ struct duo_domain {
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: the core carries all */
-	LIST_ENTRY(duo_domain) link;	/* in its fabric's, see opened.c */
-	char *name;			/* the core's of its domain; or NULL */
-	uint64_t caps;			/* what it was opened for */
+	LIST_ENTRY(duo_domain) link;	/* in fabric->domains, see opened.c */
+	char *name;			/* of the core's domain; or NULL */
+	uint64_t caps;			/* requested capabilities */
 	int mr_mode;
 	enum fi_threading threading;
-	bool device;			/* device memory goes by the peer */
-	void *device_mrs;		/* such regions, see device.h */
+	bool device;			/* local transport has device memory */
+	void *device_mrs;		/* regions of device memory: device.h */
 	struct duo_device_stage *device_stage;
-	struct near_table *table;	/* of regions, for near; or NULL */
-	bool virt_addrs;	/* regions are named by their addresses */
-	size_t addr_len;	/* of its addresses, bytes; 0: not known */
-	bool per_net;	/* they mean something in one network namespace */
+	struct near_table *table;	/* near's region table; or NULL */
+	bool virt_addrs;	/* virtual addressing of regions */
+	size_t addr_len;	/* of an address, bytes; 0: unknown */
+	bool per_net;	/* addresses are per network namespace */
 	LIST_HEAD(, duo_av) avs;
-	uint32_t held;	/* local messages whose source is looked up, and
-			 * multi-receive buffers that are ready */
-	uint32_t lazy;	/* receives in lazy lists */
-	uint32_t waits;	/* of these, all that are not due */
-	LIST_HEAD(, duo_cntr) sleepers;	/* counters that can be slept on */
+	uint32_t held;	/* unresolved messages, and multi-receive buffers that
+			 * are ready */
+	uint32_t lazy;	/* deferred receives */
+	uint32_t waits;	/* of these, those that are not due */
+	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
 	struct duo_ranges rx_ranges;	/* of receive entries */
-	bool any_thread;	/* may enter the core, be it one after another */
+	bool any_thread;	/* all threads may call the core, in turn */
 	struct duo_lock lock;
 	struct duo_auto {
 		pthread_t thread;
-		pid_t pid;		/* that has the thread; 0: none */
+		pid_t pid;		/* process of the thread; 0: none */
 		atomic_bool stop;
-		LIST_ENTRY(duo_domain) link;	/* of all with a thread */
+		LIST_ENTRY(duo_domain) link;	/* domains with a thread */
 	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */
 	atomic_int refs;
 };

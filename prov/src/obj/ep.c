@@ -2,16 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The attention that calls have to pay: what stays as it is while an endpoint
- * is open is looked at here, once, and not for each message. Under the
- * domain's lock.
+ * Attention words: conditions that rarely change are checked here, once, and
+ * not for each message. Lock: the domain's.
  */
 
 #include "near/near.h"
 #include "obj/cntr.h"
 #include "obj/ep.h"
 
-/* Does a thread sleep that the end of a call wakes: duo_lock.watch? */
+/* True if calls must wake a thread that sleeps on a counter: duo_lock.watch. */
 static bool duo_ep_watched(const struct duo_ep *ep)
 {
 	const struct duo_cntr_bind *bind;
@@ -39,7 +38,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/* Is a receive with the default flags reported, and is that all? */
+/* True if a receive with the default flags is reported and nothing else. */
 static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 {
 	uint64_t flags = ep->rx.op_flags[kind];
@@ -50,7 +49,7 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/* Is a send with the default flags over when it is in the peer's ring? */
+/* True if a send with default flags is complete once it is in the ring. */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

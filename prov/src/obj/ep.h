@@ -3,9 +3,8 @@
 
 /*
  * An endpoint: both paths' endpoints, the route of each address, the receives.
- * Each layer has a struct of its own in it. Locks: the domain's lock, except for
- * the fields that sends over the core read. Cost: the first cache lines have the
- * fields that a message touches; the others are for the slow path.
+ * Each layer has a struct of its own in it. Lock: the domain's, except for the
+ * fields that sends over the core read.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -51,72 +50,71 @@ enum {
 /* Receives that the core gets later, or gave back: core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* entries of list */
-	uint32_t due;			/* of these */
-	uint32_t limit;			/* idle polls; adapts */
+	uint32_t due;			/* of these, posted at next poll */
+	uint32_t limit;			/* idle polls until posted; adapts */
 	struct duo_rx_list list;	/* posted, not on the core yet */
-	struct duo_rx_list blocked;	/* not on the core either: a multi-
-					 * receive buffer is before them */
-	struct duo_rx_list retired;	/* may end once more */
+	struct duo_rx_list blocked;	/* behind a multi-receive buffer; the
+					 * core must not have them yet */
+	struct duo_rx_list retired;	/* may complete once more */
 	uint32_t retired_count;
-	uint64_t turn_us;		/* when the oldest went to the core */
-	uint64_t all_us;		/* when the whole list did */
+	uint64_t turn_us;		/* last post of the oldest one, us */
+	uint64_t all_us;		/* last post of the whole list, us */
 };
 
 /* Multi-receive buffers: rx/multi.c. */
 struct duo_ep_multi {
-	uint32_t open;			/* buffers that take messages */
-	struct duo_rx_list buffers;	/* that are not released */
-	struct duo_rx_list ready;	/* rests, to be posted again */
+	uint32_t open;			/* buffers that messages can fill */
+	struct duo_rx_list buffers;	/* not released yet */
+	struct duo_rx_list ready;	/* remainders to post again */
 	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
-/* Attributes of receives, failures, unresolved and claimed messages: rx/. */
+/* Receives: attributes, failures, unresolved and claimed messages: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
 	size_t iov_limit;
-	bool ready;		/* enabled, and may receive */
-	uint8_t special;	/* enum duo_rx_special: receives to look at */
+	bool ready;		/* enabled, with FI_RECV */
+	uint8_t special;	/* enum duo_rx_special */
 	uint64_t failed;
-	struct duo_rx_list held;	/* until their source is looked up */
-	struct duo_rx_list claimed;	/* by FI_PEEK | FI_CLAIM */
+	struct duo_rx_list held;	/* unresolved messages */
+	struct duo_rx_list claimed;	/* messages, by FI_PEEK | FI_CLAIM */
 };
 
-/* The same of sends. */
+/* Attributes and counts of sends. */
 struct duo_ep_tx {
-	struct fid_ep *core;	/* the core's; NULL: it sends nothing */
+	struct fid_ep *core;	/* the core's endpoint; NULL: cannot send */
 	uint64_t op_flags;
 	uint64_t order;
 	uint64_t bind_flags;
-	uint64_t failed;	/* over near */
-	uint64_t pending;	/* large ones under way over near */
+	uint64_t failed;	/* sends over near */
+	uint64_t pending;	/* rendezvous sends over near */
 };
 
-/* Capabilities that it was opened for, and options. */
+/* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	bool wants_local;	/* it is to have a local side */
-	bool messages;		/* FI_MSG or FI_TAGGED; else RMA alone, which
-				 * is the core's */
+	bool wants_local;	/* needs a local side */
+	bool messages;		/* FI_MSG or FI_TAGGED; else RMA only */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED is false */
-	bool in_order;		/* blocks of 128 bytes: the core's alone */
-	bool mixed_order;	/* of messages and RMA, or fences: one path
-				 * for both, or near that keeps it */
-	bool counted;		/* in a counter that can be slept on */
-	atomic_bool told_early;	/* that it is not enabled */
+	bool in_order;		/* of 128-byte blocks: needs the core */
+	bool mixed_order;	/* of messages and RMA, or fences: needs one
+				 * path for both, or near's own ordering */
+	bool counted;		/* by a counter with a wait object */
+	atomic_bool told_early;	/* a call before fi_enable() was logged */
 };
 
 /*
- * The fields that each message touches come first, in the order of use: three
+ * The fields that each message accesses come first, in the order of use: three
  * cache lines for a send, six for a receive.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
-	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one, which is
-					 * the peer's, from fi_enable on */
-	struct duo_near *near;		/* NULL: another peer, or none */
-	uint32_t attention;		/* DUO_EP_*: calls that look further */
-	duo_route_word *route;		/* core_av's */
+	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one from
+					 * fi_enable() on */
+	struct duo_near *near;		/* NULL: another transport, or none */
+	uint32_t attention;		/* DUO_EP_* */
+	duo_route_word *route;		/* of core_av */
 	fi_addr_t route_size;		/* 0 until enabled */
 	struct duo_cq *tx_cq;
 	size_t inject_size;		/* bytes */
@@ -131,28 +129,28 @@ struct duo_ep {
 	struct fi_duo_stats stats;	/* by path first */
 
 	struct duo_ep_opts opts;
-	bool closing;		/* no message is matched any more */
-	struct duo_traits core;		/* the fabric's */
+	bool closing;		/* no message is matched from now on */
+	struct duo_traits core;		/* of the fabric */
 	const struct duo_up *up;
-	/* of the queue */
+	/* queue/ */
 	struct duo_rx_pool pool;
 	struct duo_match match[DUO_KIND_COUNT];
 	/* core/, rx/ */
 	struct duo_ep_lazy lazy;
 	struct duo_ep_multi multi;
 	/* av/ */
-	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sent before */
+	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sources, by index */
 	struct duo_map *map;		/* NULL: no local side */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
 	/* cq/ */
-	struct duo_cq *own_cq;		/* where the application has none */
+	struct duo_cq *own_cq;		/* replaces a missing CQ */
 	LIST_HEAD(, duo_cntr_bind) cntrs;	/* see cntr.h */
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side */
 	struct duo_publication publication;
-	struct duo_near *near_named;	/* what is to be near; see near_ep.h */
-	struct duo_shm *shm;		/* NULL: another peer, or none */
+	struct duo_near *near_named;	/* near until fi_enable(); near_ep.h */
+	struct duo_shm *shm;		/* NULL: another transport, or none */
 	struct fid_peer_srx peer_srx;	/* libfabric's shm calls it */
 	/* FI_MSG_PREFIX: fi/calls_prefix.c */
 	struct {
@@ -172,13 +170,13 @@ static inline bool duo_ep_enabled(const struct duo_ep *ep)
 	return ep->route_size;
 }
 
-/* Has the local peer of this number sent before? */
+/* True if the peer with this index is a confirmed source. */
 static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
 {
 	return ep->confirmed[local / 64] >> local % 64 & 1;
 }
 
-/* Those of a CQ: an endpoint has one for both, or is in one list of each. */
+/* Iterate over a CQ's endpoints; those with one CQ for both are in rx_eps. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -199,11 +197,11 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 	return next ? next : LIST_FIRST(&cq->tx_eps);
 }
 
-/* ep.c: after each change to a condition of attention. */
+/* ep.c: update attention. Call them after each change of a condition. */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
-/* Messages wait for their source, or receives for the core: for the next poll. */
+/* Makes the next poll resolve messages and post deferred receives. */
 static inline void duo_ep_chore(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
@@ -224,7 +222,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* The receive that the context is; NULL: it is the application's own. */
+/* Returns the receive with this context of the core; NULL: not a receive. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fabric: the core's, and the local peer's if it has one. No lock but for
- * the lists of what is open, which are opened.c's; the infos are peer/shm's.
+ * A fabric: the core's, and the local transport's if it has one. Locks: none;
+ * opened.c protects the lists. transport/shm sets shm_info.
  */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
@@ -19,8 +19,8 @@
 #include "obj/traits.h"
 
 /*
- * Context of a core's fabric beneath "<core>;ofi_duo", which the hook does not
- * wrap once more: an address that is the same in both modules, and that no
+ * Context of a core's fabric below "<core>;ofi_duo", which the hook must not
+ * wrap again: an address that is the same in both modules, and that no
  * application passes.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
@@ -33,11 +33,11 @@ struct duo_fabric {
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: the core carries all */
-	struct fi_info *shm_info;	/* NULL: not its peer */
+	struct fi_info *shm_info;	/* NULL: shm is not the transport */
 	char *core_name;
-	char *name;			/* the core's of its fabric; or NULL */
-	LIST_ENTRY(duo_fabric) link;	/* all open ones, latest first */
-	LIST_HEAD(, duo_domain) domains;	/* likewise */
+	char *name;			/* of the core's fabric; or NULL */
+	LIST_ENTRY(duo_fabric) link;	/* in opened.c's list, latest first */
+	LIST_HEAD(, duo_domain) domains;	/* open ones, latest first */
 	struct duo_traits traits;	/* of the core */
 	atomic_int refs;
 };

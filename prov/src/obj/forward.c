@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_open_ops and fi_control: what is not ours is the core's. */
-
 #include <rdma/fi_errno.h>
 
 #include "obj/av.h"
@@ -14,7 +12,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/* The core's object behind one of ours; of an AV the first. */
+/* Returns the core's object behind an object of ofi_duo; of an AV the lead. */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {
@@ -58,8 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * An alias would be an endpoint of the core's, and deferred work names
- * endpoints: both would pass us by.
+ * Rejects commands that would bypass ofi_duo: an alias would be an endpoint of
+ * the core, and deferred work names the core's endpoints.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

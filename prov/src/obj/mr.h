@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region: the core's; near lists it under the core's key
- * (transport/near/onesided.h), and a device's is found by its descriptor, or by near
- * as near_region_entry.device (device/device.h). Those are under the domain's
- * lock.
+ * A memory region of the core. near's region table lists it with the core's key
+ * (transport/near/onesided.h). A region of device memory is found by its
+ * descriptor, or by near through near_region_entry.device (device/device.h).
+ * Lock: the domain's, for both.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -23,9 +23,9 @@ struct duo_mr {
 	struct duo_domain *domain;
 	struct fid_mr *core;
 	const struct duo_device_iface *device;	/* NULL: host memory */
-	void *device_state;	/* the interface's */
-	struct near_region_entry region;	/* as near lists it */
-	bool listed;
+	void *device_state;	/* of the interface */
+	struct near_region_entry region;	/* near's entry */
+	bool listed;		/* in near's region table */
 };
 
 #endif /* DUO_MR_H */

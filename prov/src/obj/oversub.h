@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When a CQ looks again whether who waits is to yield: near_oversub(). Pure. */
+/* When a CQ checks again for oversubscription: near_oversub(). Pure. */
 #ifndef DUO_OVERSUB_H
 #define DUO_OVERSUB_H
 
@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 /*
- * When to look again: soon after the answer has changed, then less and less
- * often. All 0 at first. In ms, of any clock.
+ * After a change of the result the intervals are short, then they double.
+ * Times are ms of any clock; all fields are 0 initially.
  */
 struct duo_oversub_check {
-	uint64_t next;
-	uint64_t wait;
-	bool oversubscribed;	/* as of the last look */
+	uint64_t next;		/* time of the next check */
+	uint64_t wait;		/* interval */
+	bool oversubscribed;	/* result of the last check */
 };
 
 #define DUO_OVERSUB_SOON 100	/* ms */

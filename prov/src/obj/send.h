@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A send call of fi_msg(3) or fi_tagged(3), in any variant: fi/calls.c fills
- * it in, tx/send.c passes it to a path's endpoint. No lock.
+ * A send call of fi_msg(3) or fi_tagged(3), in any variant. fi/calls.c fills it
+ * in, tx/send.c passes it to a path's endpoint. No lock.
  */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H
@@ -17,19 +17,19 @@
 
 enum duo_send_variant {
 	DUO_SEND,		/* one buffer, with or without remote data */
-	DUO_SEND_INJECT,	/* the same; success is not reported */
+	DUO_SEND_INJECT,	/* one buffer; success is not reported */
 	DUO_SEND_VECTOR,
 	DUO_SEND_FLAGS,		/* fi_sendmsg, fi_tsendmsg */
 };
 
 struct duo_send {
 	enum duo_send_variant variant;
-	struct near_msg msg;	/* its payload: the first buffer */
+	struct near_msg msg;	/* payload: the first buffer */
 	const struct iovec *iov;
 	void **desc;		/* NULL: none */
 	size_t count;
 	fi_addr_t dest;
-	uint64_t flags;		/* of the operation, given or the endpoint's */
+	uint64_t flags;		/* of the call, or the endpoint's op_flags */
 	void *context;
 };
 

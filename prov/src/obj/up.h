@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What lower layers report upwards; fi/ fills the table in, and every endpoint
- * has it. Other calls upwards go through struct duo_transport (transport/transport.h) and near's
- * sinks. The common message needs none of it. All under the domain's lock.
+ * Calls of lower layers to higher ones; fi/ops.c has the table. Other such
+ * calls go through struct duo_transport (transport/transport.h) and near's
+ * sinks. The fast path needs none. Lock: the domain's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -18,21 +18,21 @@ struct duo_ep;
 struct duo_rx;
 
 struct duo_up {
-	/* av/: it is known now whose a number is; messages may wait for it. */
+	/* av/: a peer was identified: resolve its messages. */
 	void (*known)(struct duo_ep *ep);
-	/* av/: another process has the address, or none; the core may carry
-	 * what only the local peer could have carried before. */
+	/* av/: a new process has the address, or none has: the core may now
+	 * deliver messages that only the local transport could deliver. */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* core/: has rx, posted, to wait for a multi-receive buffer? */
+	/* core/: true if the posted rx must wait for a multi-receive buffer. */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* core/: a message is in a multi-receive buffer, */
+	/* core/: a message has filled a part of a multi-receive buffer. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* ... an error has ended what the core had of it, */
+	/* core/: the core's part of the buffer has failed. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* ... the core does not take the rest, which was reported. */
+	/* core/: the core rejects the remainder; an error was pushed. */
 	void (*refused)(struct duo_rx *rx);
-	/* rx/: what has come so far is to be known. */
+	/* rx/: process all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 };
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The wait object of a completion queue or a counter: one descriptor for all
- * sources that can wake a sleeping thread, with an eventfd that the other threads
- * of this process signal. A timer stands for sources that cannot signal.
+ * The wait object of a completion queue or counter: one descriptor for all
+ * sources that can wake a sleeping thread. Other threads of this process signal
+ * its eventfd. A timer replaces sources that have no descriptor.
  */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
@@ -18,23 +18,20 @@ struct duo_waiter {
 	int event_fd, timer_fd;
 };
 
-/*
- * Opens a descriptor only if one is wanted. -FI_ENOSYS: a wait object that we do
- * not support.
- */
+/* Opens a descriptor only if wanted. -FI_ENOSYS: obj is not supported. */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds a descriptor that wakes the thread, too. Returns a negative fd as is. */
+/* Adds a descriptor that wakes the thread. Returns a negative fd unchanged. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
-/* Any thread. */
+/* Wakes the sleeping threads. Any thread. */
 void duo_waiter_ring(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/* To the wait interval; an expiry that has not been read is forgotten. */
+/* Starts the timer (wait_poll_us) and drops an expiration not yet read. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
-/* FI_GETWAIT and FI_GETWAITOBJ; -FI_ENOSYS: another command. */
+/* Handles FI_GETWAIT and FI_GETWAITOBJ; -FI_ENOSYS: another command. */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
 
 #endif /* DUO_OBJ_WAITER_H */
