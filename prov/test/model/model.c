@@ -54,8 +54,8 @@ int model_sources(void)
 
 fi_addr_t model_src(const struct model_recv *recv)
 {
-	return recv->source == MODEL_ANY ? FI_ADDR_UNSPEC :
-					   model.peer[recv->source].addr[recv->ep];
+	return recv->source == MODEL_ANY ?
+	       FI_ADDR_UNSPEC : model.peer[recv->source].addr[recv->ep];
 }
 
 bool model_takes(const struct model_recv *recv, const struct model_msg *msg)
@@ -103,7 +103,7 @@ struct model_msg *model_msg_at(uint64_t index)
 	return &model.msg[index];
 }
 
-/* "m", the index in six digits, and a letter again and again. */
+/* Content: "m", the index in six digits, then one letter, repeated. */
 void model_text(const struct model_msg *msg, char *text)
 {
 	unsigned int index = model_msg_index(msg);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The reference model of one or two endpoints: their receives and messages in
- * the order of their posting and sending, who takes what, and who has got what.
- * It says what may happen, not what will: that the paths race is the point.
+ * Reference model of one or two endpoints: receives and messages in the order
+ * of posting and sending, which may match, and which did. It permits every
+ * result of the race between the two paths.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -12,7 +12,7 @@
 #include "fixture.h"
 
 #define MODEL_MSGS 500
-#define MODEL_PRESSES 100	/* of these, for model_press() */
+#define MODEL_PRESSES 100	/* messages reserved for model_press() */
 #define MODEL_POSTS 600		/* random receives */
 #define MODEL_RECVS (MODEL_POSTS + MODEL_PRESSES + 2 * MODEL_MSGS)
 #define MODEL_SENDS 600
@@ -20,24 +20,24 @@
 #define MODEL_GUARD 16
 #define MODEL_GUARD_BYTE 0x77
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
-#define MODEL_ID 7		/* what a message begins with, bytes */
+#define MODEL_ID 7		/* bytes that identify a message */
 #define MODEL_NEVER INT32_MAX	/* a step */
 #define MODEL_EPS 2
-#define MODEL_ADDR 10		/* of the first source; the core's */
+#define MODEL_ADDR 10		/* core address of the first source */
 
 enum model_source {
 	MODEL_ANY = -1,
 	MODEL_REMOTE,
 	MODEL_REMOTE_2,
-	MODEL_LOCAL_FAR,	/* sends over the core all the same */
+	MODEL_LOCAL_FAR,	/* is on this host, sends over the core */
 	MODEL_LOCAL,
 	MODEL_LOCAL_2,
-	MODEL_LATE,		/* publishes itself late */
-	MODEL_STRANGER,		/* is inserted late */
+	MODEL_LATE,		/* publishes its record late */
+	MODEL_STRANGER,		/* is inserted into the AV late */
 	MODEL_SOURCES
 };
 
-/* What it has with the other one in common may be its AV, its CQ, or both. */
+/* The two endpoints may share their AV, their CQ, both or neither. */
 struct model_ep {
 	struct fid_ep *ep;
 	struct fid_av *av;
@@ -47,10 +47,10 @@ struct model_ep {
 
 struct model_peer {
 	const char *peer_name;	/* NULL: not published */
-	fi_addr_t addr[MODEL_EPS];	/* in the AV of each */
+	fi_addr_t addr[MODEL_EPS];	/* in the AV of each endpoint */
 	bool inserted[MODEL_EPS];
-	bool far;		/* it sends over the core */
-	int life;		/* processes that have ended */
+	bool far;		/* sends over the core */
+	int life;		/* count of ended processes */
 };
 
 enum model_op {
@@ -58,7 +58,7 @@ enum model_op {
 	MODEL_MULTI,		/* FI_MULTI_RECV */
 	MODEL_PEEK,
 	MODEL_PEEK_DISCARD,
-	MODEL_PEEK_CLAIM,	/* becomes MODEL_CLAIM with a message */
+	MODEL_PEEK_CLAIM,	/* becomes MODEL_CLAIM if it finds a message */
 	MODEL_CLAIM,
 };
 
@@ -69,47 +69,46 @@ enum model_state {
 	MODEL_FAILED,
 };
 
-/* Its address is the context. */
+/* A receive. Its address is the operation's context. */
 struct model_recv {
 	char before[MODEL_GUARD];
 	char buf[MODEL_BUF];
 	char behind[MODEL_GUARD];
-	int ep;				/* where it was posted */
+	int ep;				/* index of its endpoint */
 	enum duo_rx_kind kind;
 	enum model_op op;
 	enum model_state state;
 	int source;			/* enum model_source */
 	uint64_t tag, ignore;
-	size_t len;			/* of buf that was posted */
-	size_t buffers;			/* in so many pieces; 0: by a call
-					 * for one */
+	size_t len;			/* posted bytes of buf */
+	size_t buffers;			/* iovecs; 0: call that takes none */
 	bool wanted;			/* a success is reported */
 	int posted;			/* step */
-	bool claiming;			/* of a claim: it is posted */
-	bool discard;			/* of a claim that is */
-	bool canceling;			/* fi_cancel was called */
-	int canceled;			/* the step in which it succeeded */
-	struct model_msg *msg;		/* the last one that it got */
+	bool claiming;			/* MODEL_CLAIM: FI_CLAIM was posted */
+	bool discard;			/* MODEL_CLAIM: with FI_DISCARD */
+	bool canceling;			/* fi_cancel() was called */
+	int canceled;			/* step in which that succeeded */
+	struct model_msg *msg;		/* newest message that it matched */
 };
 
 struct model_msg {
-	int ep;				/* to which it was sent */
+	int ep;				/* index of the receiving endpoint */
 	enum duo_rx_kind kind;
 	int source;
 	uint64_t tag;
 	size_t len;
 	bool known;			/* its source was in the AV */
 	bool on_shm;
-	bool orphan;			/* what names its source need not take
-					 * it: docs/matching.md, known gaps */
-	int life;			/* of its source */
+	bool orphan;			/* a receive that names its source
+					 * may miss it: docs/matching.md */
+	int life;			/* model_peer.life when it was sent */
 	int sent;			/* step */
-	int seen;			/* likewise; of its completion */
-	struct model_recv *recv;	/* that got it; NULL: none */
+	int seen;			/* step in which it was received */
+	struct model_recv *recv;	/* receive it matched; NULL: none */
 	bool truncated;
 };
 
-/* Its address is the context. */
+/* A send. Its address is the operation's context. */
 struct model_send {
 	int ep;
 	bool on_core;
@@ -125,14 +124,14 @@ extern struct model {
 	bool util_srx;
 	bool selective;
 	bool lazy_reader;	/* seldom reads the CQ */
-	bool eager_reader;	/* after every step */
-	size_t window;		/* so many receives of a kind are open */
-	size_t single_in;	/* of so many untagged receives one is for a
-				 * single message */
-	int post_errs;		/* refusals that were not seen yet */
+	bool eager_reader;	/* reads the CQ after every step */
+	size_t window;		/* maximum of open receives of each kind */
+	size_t single_in;	/* one untagged receive in that number is a
+				 * MODEL_SINGLE */
+	int post_errs;		/* injected errors not yet returned */
 	int eps;
 	struct model_ep ep[MODEL_EPS];
-	struct fid_cq *reading;	/* what comes is read from there */
+	struct fid_cq *reading;	/* CQ that is being read */
 	struct model_peer peer[MODEL_SOURCES];
 	struct model_recv recv[MODEL_RECVS];
 	struct model_msg msg[MODEL_MSGS];
@@ -140,7 +139,7 @@ extern struct model {
 	int recv_count, msg_count, send_count;
 } model;
 
-/* ck_assert_msg() writes into a pipe each time: too slow for these loops. */
+/* ck_assert_msg() writes into a pipe each time: too slow here. */
 #define model_assert(expr, format, ...) do {				\
 	if (!(expr))							\
 		ck_abort_msg("seed %d, step %d: " format, model.seed,	\
@@ -154,92 +153,92 @@ void model_trace(const char *format, ...);
 size_t model_random(size_t below);
 bool model_one_in(size_t count);
 
-/* One of them. */
+/* Return the index of a random endpoint. */
 int model_random_ep(void);
 bool model_same_av(int ep, int other);
-/* Sources below this one exist. */
+/* Return the number of sources. */
 int model_sources(void);
 fi_addr_t model_src(const struct model_recv *recv);
 bool model_takes(const struct model_recv *recv, const struct model_msg *msg);
-/* Is it one that nothing can take back from the core? */
+/* True if the receive cannot be recalled from the core. */
 bool model_final(const struct model_recv *recv);
-/* The message gets its receive, for good. */
+/* Assign the message to the receive. */
 void model_take(struct model_recv *recv, struct model_msg *msg);
 int model_recv_index(const struct model_recv *recv);
 int model_msg_index(const struct model_msg *msg);
 struct model_msg *model_msg_at(uint64_t index);
-/* What it says; text has room for MODEL_BUF. */
+/* Write the content of the message to text, which has MODEL_BUF bytes. */
 void model_text(const struct model_msg *msg, char *text);
-/* The message that starts here, NULL: none does. */
+/* Return the message that starts at buf; NULL: none. */
 struct model_msg *model_msg_in(const char *buf, size_t len);
 
 /* model_post.c: random receives */
 void model_post(void);
-/* One that takes any message of the kind, whole. */
+/* Post a receive that matches any message of the kind and can hold it. */
 void model_post_wildcard(int ep, enum duo_rx_kind kind);
 void model_peek(void);
-/* Some of the messages that were claimed are received, or all. */
+/* Post FI_CLAIM for some of the claimed messages, or for all. */
 void model_claim(void);
 void model_claim_all(void);
 
-/* model_peer.c: the sources come and go */
+/* model_peer.c: sources start and end */
 void model_open_peers(void);
 void model_act_insert(void);
 void model_act_publish(void);
-/* A process ends, and another one has its address. */
+/* End a process of a source and start another one with its address. */
 void model_act_restart(void);
-/* An address is taken out of the AV, when nothing of it is on its way. */
+/* Remove an address from an AV after all its messages were received. */
 void model_remove(void);
 
 /* model_open.c */
 void model_open(int seed);
-/* For unit_case(). */
+/* Teardown of UNIT_CASE(). */
 void model_close(void);
 
 /* model_act.c */
-/* One random step. */
+/* Execute one random action. */
 void model_act(void);
 void model_act_send(void);
 void model_act_post(void);
 void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind);
 void model_arrive_some(int ep, enum model_source source);
-/* Everything that waits is received, each by a receive that takes all. */
+/* Receive each waiting message with a wildcard receive. */
 void model_drain(void);
-/* Ends all mishaps. */
+/* End all injected faults. */
 void model_calm(void);
 void model_cancel(struct model_recv *recv);
 void model_cancel_all(void);
 
 /* model_press.c */
-/* Local messages take receives of busy as fast as they are posted. */
+/* Check that ep gets a core message while local ones keep busy busy. */
 void model_press(int ep, int busy, enum duo_rx_kind kind);
 
 /* model_read.c */
-/* Reads a CQ once, at random; false: there was nothing. */
+/* Read a random CQ once; false: -FI_EAGAIN. */
 bool model_read(void);
 bool model_read_cq(struct fid_cq *cq);
-/* Until nothing comes any more. */
+/* Read until many reads in a row return -FI_EAGAIN. */
 void model_read_all(void);
 
 /* model_done.c */
-/* A completion, and from whom. */
+/* A completion and its source address. */
 struct model_entry {
-	struct fi_cq_tagged_entry cq;	/* as much as the format has */
+	struct fi_cq_tagged_entry cq;	/* as many fields as the format has */
 	fi_addr_t src;
 	bool has_src;
 };
 
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
-/* What has ended without being reported; when the endpoints are quiet. */
+/* End receives that were consumed without a completion; call it when idle. */
 void model_find_silent(void);
 
 /* model_check.c */
-/* Nothing waits that has a receive. */
+/* Check that no message waits if an open receive should match it. */
 void model_check_waiting(void);
-/* All receives have ended. */
+/* Check that all receives have ended. */
 void model_check_ended(void);
-/* All of the above, and that nothing is left. */
+/* Check the results of the whole run, and that all queues are empty. */
 void model_check_all(void);
 
 #endif /* MODEL_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What happens to the endpoints, at random. */
+/* Random actions of the application, its peers and the providers. */
 
 #include "model.h"
 
@@ -68,7 +68,7 @@ void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind)
 		model_arrive_core(msg, text);
 }
 
-/* The core does not say who it is whom the AV does not have. */
+/* The core does not name a source that is not in the AV. */
 static bool model_can_send(int ep, const struct model_peer *peer)
 {
 	return peer->far ? peer->inserted[ep] : peer->peer_name != NULL;
@@ -91,7 +91,7 @@ static void model_act_arrive(void)
 	model_arrive_some(ep, model_random(model_sources()));
 }
 
-/* Errors of sends are the core's as well. */
+/* Let the core report an error for the send. */
 static void model_send_fail(struct model_send *send)
 {
 	send->fails = true;
@@ -137,7 +137,7 @@ void model_act_send(void)
 		model_send_one();
 }
 
-/* The core's completions are held back, or no longer. */
+/* Hold back the core's completions, or release them. */
 static void model_act_hold(void)
 {
 	model_trace("hold or release");
@@ -200,7 +200,7 @@ static void model_act_cancel(void)
 		model_cancel(recv);
 }
 
-/* What has ended is not there to be canceled, nor is what now has its entry. */
+/* Cancel an ended receive: -FI_ENOENT, even if its entry is in use again. */
 static void model_cancel_ended(void)
 {
 	struct model_recv *recv = &model.recv[model_random(model.recv_count)];
@@ -214,7 +214,7 @@ static void model_cancel_ended(void)
 	model_assert(ret == -FI_ENOENT, "fi_cancel of an ended one: %zd", ret);
 }
 
-/* The receive of a message that has just come, before it is seen. */
+/* Cancel the receive that the newest message matches, before a CQ read. */
 static void model_cancel_taker(void)
 {
 	const struct model_msg *msg = &model.msg[model.msg_count - 1];
@@ -229,7 +229,7 @@ static void model_cancel_taker(void)
 		model_cancel(&model.recv[i]);
 }
 
-/* Too late, or just. */
+/* Cancel an ended receive, or the one of a message that has just arrived. */
 static void model_act_cancel_late(void)
 {
 	int before = model.msg_count;
@@ -253,7 +253,7 @@ void model_cancel_all(void)
 	}
 }
 
-/* The application does something else, or a second look is due. */
+/* Let time pass without calls; the longer time makes periodic work due. */
 static void model_act_pass(void)
 {
 	unit_pass(model_one_in(2) ? 5000 : 2000000);

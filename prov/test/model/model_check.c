@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What must be true in the end. The provider's known gaps, docs/matching.md,
- * are let through where they are named below, and nowhere else.
+ * Conditions at the end of a run. Gaps of the provider (docs/matching.md) are
+ * permitted only in functions that name them.
  */
 
 #include "model.h"
 
 /*
- * Known gap: what overlaps with a buffer that names a source stays off the
- * core while that takes messages.
+ * Gap: an open multi-receive buffer that names a source keeps receives that
+ * overlap with it off the core.
  */
 static bool model_behind_buffer(const struct model_recv *recv)
 {
@@ -60,7 +60,7 @@ void model_check_waiting(void)
 	}
 }
 
-/* Known gap: fi_cancel does not reach those that are final. */
+/* Gap: fi_cancel() cannot cancel receives of model_final(). */
 void model_check_ended(void)
 {
 	const struct model_recv *recv;
@@ -82,7 +82,7 @@ static void model_check_bytes(const char *bytes, size_t len, char value,
 		model_assert(bytes[i] == value, "bounds of buffer %d", index);
 }
 
-/* What a receive has got lies together, at the beginning of its buffer. */
+/* Return the length of the messages at the beginning of the buffer. */
 static size_t model_filled(const struct model_recv *recv)
 {
 	const struct model_msg *msg;
@@ -137,8 +137,8 @@ static void model_check_received(void)
 }
 
 /*
- * Known gap: a buffer that the core is filling is passed over by messages of
- * shm. Could it be doing that when this one got its receive?
+ * Gap: shm messages skip a multi-receive buffer that the core is filling. True
+ * if the core might have been filling recv when msg got its receive.
  */
 static bool model_core_filled(const struct model_recv *recv,
 			      const struct model_msg *msg)
@@ -158,7 +158,7 @@ static bool model_core_filled(const struct model_recv *recv,
 	return false;
 }
 
-/* Of two messages of one source, the one sent first is taken. */
+/* Check that second did not get an earlier receive that first matches. */
 static void model_check_pair(const struct model_msg *first,
 			     const struct model_msg *second)
 {
@@ -183,7 +183,7 @@ static void model_check_order(void)
 	}
 }
 
-/* Was the receive posted still when the message's completion was read? */
+/* True if recv was still posted when the message's completion was read. */
 static bool model_was_free(const struct model_recv *recv,
 			   const struct model_msg *msg)
 {
@@ -197,7 +197,7 @@ static bool model_was_free(const struct model_recv *recv,
 	       recv->msg->sent > msg->seen;
 }
 
-/* The receive posted first wins. */
+/* Check that no earlier receive should have matched the message. */
 static void model_check_first(const struct model_msg *msg)
 {
 	const struct model_recv *recv;
@@ -218,7 +218,7 @@ static void model_check_posted_first(void)
 		model_check_first(&model.msg[i]);
 }
 
-/* Those that could not be canceled, of at least so many buffers. */
+/* Count uncanceled receives of ep with at least the given number of iovecs. */
 static uint32_t model_final_count(int ep, size_t buffers)
 {
 	uint32_t count = 0;
@@ -259,7 +259,7 @@ static void model_check_empty(int index)
 	ck_assert(TAILQ_EMPTY(&ep->multi.ready));
 }
 
-/* Whole messages that the application has got. */
+/* True if the message counts in the statistics: it was received whole. */
 static bool model_counts(const struct model_msg *msg)
 {
 	return !msg->truncated && !msg->recv->discard &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the endpoints say that they have done, compared with the model. */
+/* Compare the completions of the endpoints with the model. */
 
 #include "model.h"
 
-/* NULL: it is none. */
+/* Return the send with this context; NULL: it is a receive's. */
 static struct model_send *model_send_of(void *context)
 {
 	struct model_send *send = context;
@@ -29,7 +29,7 @@ static struct model_recv *model_recv_of(void *context)
 	return recv;
 }
 
-/* Sends of the core complete in order. */
+/* End a send. Sends over the core complete in order. */
 static void model_send_end(struct model_send *send)
 {
 	const struct model_send *earlier;
@@ -59,8 +59,8 @@ static void model_send_done(struct model_send *send,
 }
 
 /*
- * A message of shm that came before its source was inserted may have none,
- * and so may one whose source has ended.
+ * Check the source address. It may be missing if the source was not in the AV
+ * when it sent, or if its process has ended.
  */
 static void model_check_src(const struct model_msg *msg, fi_addr_t src)
 {
@@ -115,7 +115,7 @@ static void model_check_content(const struct model_msg *msg, const char *buf,
 		     "content of message %d", model_msg_index(msg));
 }
 
-/* The message that is here, and that nobody has got before. */
+/* Assign the message in buf to recv; it must not have been received before. */
 static struct model_msg *model_take_in(struct model_recv *recv,
 				       const char *buf, size_t len)
 {
@@ -160,7 +160,7 @@ static void model_multi_done(struct model_recv *recv,
 	model_check_entry(model_take_in(recv, buf, entry->cq.len), &message);
 }
 
-/* util_srx reports a peek without its source. */
+/* util_srx completes a peek without the source address. */
 static void model_peek_done(struct model_recv *recv,
 			    const struct model_entry *entry)
 {
@@ -239,7 +239,7 @@ static void model_canceled(struct model_recv *recv,
 static void model_truncated(struct model_recv *recv,
 			    const struct fi_cq_err_entry *err)
 {
-	/* of a multi-receive buffer, it had all that was left */
+	/* in a multi-receive buffer, the message got all remaining bytes */
 	const char *buf = recv->buf + recv->len - err->len;
 	struct model_msg *msg = recv->msg;
 
@@ -253,12 +253,12 @@ static void model_truncated(struct model_recv *recv,
 	model_assert(err->data == (uint64_t) model_msg_index(msg) &&
 		     err->tag == msg->tag, "data or tag");
 	if (recv->op == MODEL_MULTI)
-		return;		/* its release comes behind */
+		return;		/* the release follows */
 	recv->state = MODEL_DONE;
 	model_assert(err->len == recv->len, "len %zu", err->len);
 }
 
-/* A refused rest of a buffer releases it later. */
+/* A multi-receive buffer is released after its remainder was rejected. */
 static void model_refused(struct model_recv *recv)
 {
 	model_assert(model.post_errs-- > 0, "nothing was refused");
@@ -310,8 +310,8 @@ void model_failed(const struct fi_cq_err_entry *err)
 }
 
 /*
- * Receives that are not to be reported have ended when their message is in
- * the buffer; since when is not known.
+ * Receives without a completion have ended once their message is in the buffer.
+ * The step of their end is unknown.
  */
 static void model_find_single(struct model_recv *recv)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The endpoints, of a random sort, and what belongs to them. */
+/* Open and close one or two endpoints with random attributes. */
 
 #include "model.h"
 
-#define MODEL_OWN 2000		/* the core address of the second endpoint */
-#define MODEL_ANOTHER 3000	/* of somebody who is not in our AV */
+#define MODEL_OWN 2000		/* core address of the second endpoint */
+#define MODEL_ANOTHER 3000	/* core address that is not in our AVs */
 
 static void model_choose_attr(struct fixture_attr *attr)
 {
@@ -48,7 +48,7 @@ static size_t model_random_window(void)
 	return window[model_random(ARRAY_SIZE(window))];
 }
 
-/* splitmix64's: seeds that follow each other shall have nothing in common. */
+/* Hash the seed as splitmix64 does, so that runs of adjacent seeds differ. */
 static uint64_t model_mix(uint64_t seed)
 {
 	seed *= 0x9e3779b97f4a7c15ULL;
@@ -85,7 +85,7 @@ static void model_bind(const struct model_ep *ep)
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, flags), 0);
 }
 
-/* The second one's AV of the core has other numbers for the same peers. */
+/* Open the second endpoint. Peers have other indexes in its core AV. */
 static void model_open_second(bool own_av, bool own_cq)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
@@ -133,7 +133,7 @@ static void model_open_eps(void)
 		    own_cq ? "each its own" : "one");
 }
 
-/* The second one first, or last. */
+/* Close everything; which endpoint comes first is random. */
 void model_close(void)
 {
 	struct model_ep *ep = &model.ep[1];

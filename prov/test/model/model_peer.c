@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The sources: who is in the AV and in the registry, and who ends. */
+/* The sources: entries in AVs and registry, ends and restarts. */
 
 #include "model.h"
 
@@ -21,7 +21,7 @@ static void model_inserted(int ep, enum model_source source, fi_addr_t addr)
 	peer->inserted[ep] = true;
 }
 
-/* Into the AV of this endpoint, which may be that of the other one. */
+/* Insert the source into the AV of ep, which both endpoints may share. */
 static void model_insert(int ep, enum model_source source)
 {
 	uint64_t core_addr = MODEL_ADDR + source;
@@ -38,7 +38,7 @@ static void model_insert(int ep, enum model_source source)
 	}
 }
 
-/* Those whose AVs are not those of earlier ones. */
+/* True if no earlier endpoint has the same AV. */
 static bool model_is_first(int ep)
 {
 	return !ep || !model_same_av(ep, 0);
@@ -73,8 +73,8 @@ void model_open_peers(void)
 }
 
 /*
- * A source becomes known amid its messages. Sends take some in without
- * matching what is held.
+ * Insert a source between its messages. Sends poll shm, too, and queue some
+ * messages without matching the unresolved ones.
  */
 void model_act_insert(void)
 {
@@ -102,8 +102,8 @@ void model_act_publish(void)
 }
 
 /*
- * Known gaps: what has no source by now gets none any more, and what waits
- * at the core is not looked for there if the next one uses shm.
+ * Gaps: a shm message without a source stays without one; a message that waits
+ * at the core is not searched there if the new process uses shm.
  */
 static void model_orphan(int source)
 {
@@ -128,7 +128,7 @@ static bool model_holds(void)
 	return false;
 }
 
-/* Known gap: who ends before his messages' source is looked up stays unknown. */
+/* Gap: messages unresolved at the end of their source stay so. */
 static void model_look_up_all(void)
 {
 	int i;
@@ -140,14 +140,13 @@ static void model_look_up_all(void)
 }
 
 /*
- * Who looks the address up again may not find anybody, since not all
- * publish themselves; before the next one sends over the core he must have
- * done so: docs/matching.md, known gaps.
+ * A new process over the core need not publish a record, so a lookup may find
+ * none. Its address is inserted again before it sends (docs/matching.md).
  */
 void model_act_restart(void)
 {
-	enum model_source source = MODEL_LOCAL_FAR +
-				   model_random(MODEL_SOURCES - MODEL_LOCAL_FAR);
+	enum model_source source =
+		MODEL_LOCAL_FAR + model_random(MODEL_SOURCES - MODEL_LOCAL_FAR);
 	struct model_peer *peer = &model.peer[source];
 	int i;
 
@@ -177,7 +176,7 @@ static bool model_names(const struct model_recv *recv, int source)
 		(recv->op == MODEL_CLAIM && recv->msg->source == source));
 }
 
-/* Nothing of the source is on its way in this AV, and nothing waits for it. */
+/* True if in this AV no message of the source waits and no receive names it. */
 static bool model_quiet(int ep, int source)
 {
 	int i;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Random receives, by all calls that there are. */
+/* Post random receives by all calls. */
 
 #include "model.h"
 
-/* The receive's buffer, in pieces of any size. */
+/* Iovecs of random lengths that cover a receive's buffer. */
 struct model_iov {
 	struct iovec iov[DUO_IOV_LIMIT];
 	size_t count;
@@ -38,10 +38,10 @@ static struct fid_ep *model_ep_of(const struct model_recv *recv)
 static ssize_t model_recv_one(struct model_recv *recv, uint64_t flags)
 {
 	return recv->kind == DUO_TAGGED ?
-	       fi_trecv(model_ep_of(recv), recv->buf, recv->len, NULL, model_src(recv),
-			recv->tag, recv->ignore, recv) :
-	       fi_recv(model_ep_of(recv), recv->buf, recv->len, NULL, model_src(recv),
-		       recv);
+	       fi_trecv(model_ep_of(recv), recv->buf, recv->len, NULL,
+			model_src(recv), recv->tag, recv->ignore, recv) :
+	       fi_recv(model_ep_of(recv), recv->buf, recv->len, NULL,
+		       model_src(recv), recv);
 }
 
 static ssize_t model_recv_vector(struct model_recv *recv, uint64_t flags)
@@ -49,10 +49,10 @@ static ssize_t model_recv_vector(struct model_recv *recv, uint64_t flags)
 	const struct model_iov cut = model_cut(recv);
 
 	return recv->kind == DUO_TAGGED ?
-	       fi_trecvv(model_ep_of(recv), cut.iov, NULL, cut.count, model_src(recv),
-			 recv->tag, recv->ignore, recv) :
-	       fi_recvv(model_ep_of(recv), cut.iov, NULL, cut.count, model_src(recv),
-			recv);
+	       fi_trecvv(model_ep_of(recv), cut.iov, NULL, cut.count,
+			 model_src(recv), recv->tag, recv->ignore, recv) :
+	       fi_recvv(model_ep_of(recv), cut.iov, NULL, cut.count,
+			model_src(recv), recv);
 }
 
 static ssize_t model_recv_msg(struct model_recv *recv, uint64_t flags)
@@ -85,7 +85,7 @@ static ssize_t model_trecv_msg(struct model_recv *recv, uint64_t flags)
 
 typedef ssize_t (*model_call)(struct model_recv *recv, uint64_t flags);
 
-/* False: refused, as the core may. */
+/* Return false if the core rejected the receive, as injected. */
 static bool model_try(struct model_recv *recv, model_call call, uint64_t flags)
 {
 	int eagain = fake.core.eagain, post_err = fake.core.post_err;
@@ -133,8 +133,8 @@ static uint64_t model_random_ignore(void)
 }
 
 /*
- * Untagged receives that name a local source are never satisfied on efa if
- * that sends over the core, or publishes itself later: docs/matching.md.
+ * On efa, untagged receives that name a local source never match if it sends
+ * over the core or publishes its record later (docs/matching.md).
  */
 static int model_random_source(int ep, enum duo_rx_kind kind)
 {
@@ -167,7 +167,7 @@ static struct model_recv *model_recv_new(int ep, enum duo_rx_kind kind)
 	return recv;
 }
 
-/* With the endpoint's flags, which are for calls without any. */
+/* Post with the endpoint's flags, the default of calls without flags. */
 static void model_post_default(struct model_recv *recv)
 {
 	uint64_t flags = model.attr.rx_op_flags;
@@ -191,7 +191,7 @@ static void model_post_multi(struct model_recv *recv)
 	recv->op = MODEL_MULTI;
 	recv->len = 40 + model_random(MODEL_BUF - 40);
 	if (model.util_srx)
-		recv->source = MODEL_ANY;	/* as model_random_source() */
+		recv->source = MODEL_ANY;	/* see model_random_source() */
 	if (model.attr.rx_op_flags & FI_MULTI_RECV && model_one_in(2)) {
 		model_post_default(recv);
 		return;
@@ -212,13 +212,13 @@ static void model_post_single(struct model_recv *recv)
 		model_post_default(recv);
 }
 
-/* Where the messages are, a buffer's completions say from this format on. */
+/* True if completions of a multi-receive buffer have the message's address. */
 static bool model_has_buf(void)
 {
 	return model.attr.format >= FI_CQ_FORMAT_DATA;
 }
 
-/* When one that is not reported ends is not known. */
+/* Receives without a completion do not count: their end is unknown. */
 static size_t model_open_count(int ep, enum duo_rx_kind kind)
 {
 	const struct model_recv *recv;
@@ -276,7 +276,7 @@ void model_drain(void)
 	model_read_all();
 }
 
-/* The data of a completion, from this format on, say of which message. */
+/* Peek. The data of the completion, from this format on, name the message. */
 void model_peek(void)
 {
 	static const struct {
@@ -310,7 +310,7 @@ static void model_claim_one(struct model_recv *recv)
 	recv->discard = flags & FI_DISCARD;
 }
 
-/* Each with this chance. */
+/* Post FI_CLAIM for each claimed message with probability 1/chance. */
 static void model_claim_in(size_t chance)
 {
 	struct model_recv *recv;

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages that take receives from any source as fast as they are
- * posted: shm is never idle. What waits at the core gets one all the same, of
- * this endpoint or of the other one that has this CQ.
+ * Local messages consume wildcard receives as fast as they are posted, so shm
+ * is never idle. A message that waits at the core must get a receive
+ * nevertheless, of the same endpoint or of the other one on this CQ.
  */
 
 #include "model.h"
 
-#define MODEL_PRESS_WAITING 40	/* messages at first */
-#define MODEL_PRESS_FIRST 10	/* before the one of the core */
-#define MODEL_PRESS_OPEN 2	/* receives */
+#define MODEL_PRESS_WAITING 40	/* maximum of waiting messages at first */
+#define MODEL_PRESS_FIRST 10	/* local messages before that of the core */
+#define MODEL_PRESS_OPEN 2	/* open receives */
 
 static int model_waiting(int ep, enum duo_rx_kind kind)
 {
@@ -26,9 +26,10 @@ static int model_waiting(int ep, enum duo_rx_kind kind)
 static bool model_takes_all(const struct model_recv *recv, int ep,
 			    enum duo_rx_kind kind)
 {
-	return recv->ep == ep && recv->kind == kind && recv->state == MODEL_OPEN &&
-	       recv->op == MODEL_SINGLE && recv->source == MODEL_ANY &&
-	       recv->ignore == ~0ULL && recv->wanted;
+	return recv->ep == ep && recv->kind == kind &&
+	       recv->state == MODEL_OPEN && recv->op == MODEL_SINGLE &&
+	       recv->source == MODEL_ANY && recv->ignore == ~0ULL &&
+	       recv->wanted;
 }
 
 static int model_open_wildcards(int ep, enum duo_rx_kind kind)
@@ -40,7 +41,7 @@ static int model_open_wildcards(int ep, enum duo_rx_kind kind)
 	return count;
 }
 
-/* Known gap, docs/matching.md: wildcards may have to wait for a buffer. */
+/* Gap, docs/matching.md: wildcards may have to wait for a buffer. */
 static bool model_has_buffers(int ep)
 {
 	int i;
@@ -69,7 +70,7 @@ static void model_press_once(int busy, enum duo_rx_kind kind)
 	model.step++;
 }
 
-/* Receives for all that waits, so that the next message finds one. */
+/* Post receives for all waiting messages, and some for the next ones. */
 static void model_serve(int ep, enum duo_rx_kind kind)
 {
 	int waiting = model_waiting(ep, kind);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads of the completion queue, of any size and by all calls. */
+/* Read completion queues: any number of entries, by all calls. */
 
 #include "model.h"
 
@@ -22,15 +22,15 @@ static size_t model_entry_size(void)
 	}
 }
 
-/* By any of the calls. */
 static ssize_t model_call_read(void *buf, size_t count, fi_addr_t *src)
 {
 	bool blocking = model_one_in(9);
 
 	if (src)
 		return blocking ?
-		       fi_cq_sreadfrom(model.reading, buf, count, src, NULL, 0) :
-		       fi_cq_readfrom(model.reading, buf, count, src);
+			fi_cq_sreadfrom(model.reading, buf, count, src, NULL,
+					0) :
+			fi_cq_readfrom(model.reading, buf, count, src);
 	return blocking ? fi_cq_sread(model.reading, buf, count, NULL, 0) :
 			  fi_cq_read(model.reading, buf, count);
 }
@@ -104,7 +104,7 @@ static bool model_read_each(void)
 	return found;
 }
 
-/* The longest patience of the lazy list is 64 times defer_polls. */
+/* The longest backoff of a deferred receive is 64 times defer_polls. */
 void model_read_all(void)
 {
 	int i, idle = 0, patience = 100 + 70 * duo_params.defer_polls;

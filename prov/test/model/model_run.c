@@ -2,21 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The whole data path at random: one endpoint or two, which share AV, CQ or
- * neither, receives of all sorts, messages over both paths, sources that
- * restart, addresses that are removed and inserted again, cancellations,
- * mishaps and the close in any order, and a model that says which message may
- * go to which receive. It proves what a receive reports, in which order, and
- * that nothing is left: the suites of rx/, core/ and av/ have only what the
- * model does not know, such as the calls that the core gets, lack of memory,
- * and wrong arguments.
+ * Random test of the whole data path: one or two endpoints that share AV, CQ,
+ * both or neither, receives of all kinds, messages over both paths, sources
+ * that restart, addresses that are removed and inserted again, cancellations,
+ * injected faults, and close in any order. A model has the receives that a
+ * message may match. The test checks the completions, their order, and that
+ * nothing is left. The suites of rx/, core/ and av/ have only tests outside the
+ * model: calls that the core gets, lack of memory, wrong arguments.
  *
  *   unit-model             the seeds of "make check"
  *   unit-model FIRST LAST  the seeds from FIRST to LAST
  *   unit-model SEED        one, with a trace on stderr; CK_FORK=no for gdb
  *
- * The number in a failure's line is the seed. A seed means something else
- * after any change of the test that draws another random number.
+ * The number in a failure's line is the seed. A seed gives another run after
+ * any change of the test that draws another random number.
  */
 
 #include <stdio.h>
@@ -40,7 +39,7 @@ static void model_steps(void)
 		model_act();
 }
 
-/* Some steps, and then nothing until all that can be received is. */
+/* Act at random, then read until nothing comes, and check waiting messages. */
 static void model_phase(void)
 {
 	model_steps();
@@ -77,7 +76,7 @@ UNIT_LOOP(seed, first, last + 1)
 	phases = 1 + model_random(5);
 	while (phases--)
 		model_phase();
-	if (model_one_in(4)) {	/* model_close() in the middle of all */
+	if (model_one_in(4)) {	/* model_close() with operations pending */
 		model_steps();
 		return;
 	}
