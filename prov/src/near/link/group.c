@@ -11,15 +11,15 @@
 
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8		/* a group, and those that it is in */
+#define NEAR_GROUPS 8		/* a group and its ancestors */
 #define NEAR_GROUP_PATH 512
-#define NEAR_GROUP_TEXT 8192	/* of a file */
+#define NEAR_GROUP_TEXT 8192	/* bytes of a file */
 #define NEAR_V2 "/sys/fs/cgroup"
 #define NEAR_V1 "/sys/fs/cgroup/memory"
 
 struct near_group_names {
 	const char *limit, *used, *stat;
-	const char *cache[2];	/* of stat: what is given back on demand */
+	const char *cache[2];	/* lines of stat: reclaimable page cache */
 };
 
 static const struct near_group_names near_group_names[] = {
@@ -29,7 +29,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* Those with a limit when we looked first. */
+/* Groups that had a limit at the first call. */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -52,7 +52,7 @@ static bool near_group_read(const char *dir, const char *name, char *text)
 	return len > 0;
 }
 
-/* false: there is no such file, or no number in it ("max"). */
+/* Reads a number. False: no such file, or no number in it ("max"). */
 static bool near_group_number(const char *dir, const char *name,
 			      uint64_t *number)
 {
@@ -62,7 +62,7 @@ static bool near_group_number(const char *dir, const char *name,
 	       sscanf(text, "%" SCNu64, number) == 1;
 }
 
-/* The number after this word, at the start of a line. */
+/* Returns the number after word at the start of a line; 0: none. */
 static uint64_t near_group_line(const char *text, const char *word)
 {
 	const char *at = text;
@@ -97,7 +97,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* v1 says "none" by the largest number of whole pages. */
+/* Adds a group if it has a limit. v1: a huge number means no limit. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -113,8 +113,8 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * The group and all above it. In a container they may be mounted under other
- * names than /proc says: then its own is what is mounted.
+ * Adds the group and its ancestors. In a container their paths may differ from
+ * those in /proc; the mount point is then the container's own group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {
@@ -132,7 +132,7 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/* Lines of /proc/self/cgroup: NUMBER:CONTROLLERS:PATH. */
+/* Reads /proc/self/cgroup; lines are NUMBER:CONTROLLERS:PATH. */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;

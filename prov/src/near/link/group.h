@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What the memory control groups of this process have left. A group that is at
- * its limit does not refuse: the kernel kills one of its processes, whoever
- * asked, fallocate() included. So who takes memory looks here before.
+ * Free memory of this process's control groups. At a group's limit fallocate()
+ * does not fail: the kernel kills a process of the group. So near checks the
+ * groups before each allocation. Best effort: others may allocate meantime.
  *
- * Cost: control path only, two small files for each group with a limit, three
- * if it is nearly reached. Another process may be faster: no promise.
+ * Cost: control path only; two small files per group with a limit, three if
+ * the limit is near.
  */
 #ifndef NEAR_LINK_GROUP_H
 #define NEAR_LINK_GROUP_H
@@ -15,10 +15,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NEAR_GROUP_SPARE (1u << 20)	/* bytes that are left to others */
+#define NEAR_GROUP_SPARE (1u << 20)	/* bytes that must remain */
 
+/* True if size bytes may be allocated. */
 bool near_group_has(size_t size);
-/* The same for one group, by the names that its version has for things. */
+/* The same for one group of version 1 or 2. */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 #endif /* NEAR_LINK_GROUP_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A doubly linked list whose links lie in its members. */
+/* Doubly linked list; the links are fields of its members. */
 #ifndef NEAR_LINK_LIST_H
 #define NEAR_LINK_LIST_H
 

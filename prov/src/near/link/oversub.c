@@ -9,13 +9,13 @@
 
 #include "near/link/port.h"
 
-#define NEAR_CPU_SETS 8		/* Linux has 8192 processors at most */
+#define NEAR_CPU_SETS 8		/* of 1024 CPUs; Linux has 8192 at most */
 
 struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Of its first thread; 0: of this thread. */
+/* Stores the affinity of pid's main thread; pid 0: of the calling thread. */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -27,15 +27,15 @@ static size_t near_cpus_count(const struct near_cpus *cpus)
 	return (size_t)CPU_COUNT_S(sizeof(*cpus), cpus->set);
 }
 
-/* What processes may run on, and how many there are that may nowhere else. */
+/* CPUs, and the number of processes that are confined to them. */
 struct near_oversub_set {
 	struct near_cpus cpus;
 	size_t processes;
 };
 
 /*
- * Of a process that is hidden, or in another pid namespace, no processors are
- * known: its host is ours, and so may they be.
+ * True if the process counts as confined to set. So does a process of unknown
+ * affinity (hidden, or in another pid namespace): it is on the same host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)
@@ -47,8 +47,8 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Counts those of pid[], sorted, in *set. joined: with the processors of
- * each that has one of them; NULL: nobody asks.
+ * Counts the processes of pid[], which must be sorted, in *set. Adds the CPUs
+ * of each process that shares one of joined to joined, unless that is NULL.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,
@@ -92,7 +92,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	struct near_oversub_set ours = { .processes = 1 + others }, all = ours;
 
 	if (near_cpus_of(0, &ours.cpus))
-		return true;	/* it was never wrong, only slow beside others */
+		return true;	/* yielding is correct, at worst slow */
 	if (count + others < near_cpus_count(&ours.cpus))
 		return false;
 	if (count)	/* pid may be NULL without any */

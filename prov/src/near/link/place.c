@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * How large rings are, and where they lie: one after the other, each with the
- * room that its largest size takes. Room that is not in use takes no memory.
+ * Sizes and places of rings. They lie one after the other, each with address
+ * space for its largest size. Address space that is not in use has no memory.
  */
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static const struct near_tier {
 	uint16_t pages;		/* NEAR_PAGE */
-	uint16_t slots;		/* a power of two; the rest is data */
+	uint16_t slots;		/* a power of two; the remainder is data ring */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },
 	{ 2, 32 },
@@ -84,7 +84,7 @@ uint32_t near_tier_most(uint32_t growing, uint32_t index)
 	return index < growing ? NEAR_TIERS - 1 : near_tier_least();
 }
 
-/* Of the rings before that one, from the start of the file. */
+/* Returns the end of the rings before index, from the start of the file. */
 static size_t near_rings_end(uint32_t growing, uint32_t index)
 {
 	size_t large = near_tier_size(NEAR_TIERS - 1);

@@ -31,7 +31,7 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/* has room for a power of two */
+	/* the array grows at powers of two */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Objects of one size that never move, in chunks that are allocated when all
- * others are in use and freed with the pool. An id names one use of an object:
- * it may go through the memory of a peer and come back, and is found again
- * only while that use lasts.
+ * Pool of objects of one size that never move. Chunks are allocated when all
+ * objects are in use and freed with the pool. An id names one use of an object
+ * and is found only until near_pool_put(), so a peer may send it back.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -15,11 +14,11 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64
-#define NEAR_POOL_UNLIMITED (1u << 31)	/* objects: more than memory holds */
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* objects; more than fit in memory */
 
 /* The first member of each object. */
 struct near_pooled {
-	struct near_pooled *next;	/* free ones */
+	struct near_pooled *next;	/* next free object */
 	uint32_t index;
 	uint32_t use;			/* odd: in use */
 };
@@ -29,20 +28,20 @@ struct near_pool {
 	char **chunk;
 	uint32_t chunks;
 	uint32_t limit;			/* objects */
-	size_t size;			/* of one, with its near_pooled */
+	size_t size;			/* bytes of an object */
 };
 
 void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
 void near_pool_fini(struct near_pool *pool);
 int near_pool_grow(struct near_pool *pool);
 
-/* near_pool_get() needs no memory. */
+/* True if near_pool_get() needs no allocation. */
 static inline bool near_pool_ready(const struct near_pool *pool)
 {
 	return pool->free;
 }
 
-/* NULL: at the limit, or no memory. Contents are what they were. */
+/* Returns an object, not cleared; NULL: at the limit, or no memory. */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;
@@ -73,7 +72,7 @@ static inline uint64_t near_pool_id(const void *object)
 	return (uint64_t)obj->use << 32 | obj->index;
 }
 
-/* The object at index, in use or not; NULL: none. */
+/* Returns the object at index, in use or not; NULL: none. */
 static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
 {
 	if (index / NEAR_POOL_CHUNK >= pool->chunks)
@@ -82,7 +81,7 @@ static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
 	       index % NEAR_POOL_CHUNK * pool->size;
 }
 
-/* The object that is in use under id; NULL: none. */
+/* Returns the object that is in use under id; NULL: none. */
 static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 {
 	struct near_pooled *obj = near_pool_at(pool, (uint32_t)id);
@@ -90,7 +89,7 @@ static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 	return obj && obj->use == id >> 32 && obj->use & 1 ? obj : NULL;
 }
 
-/* One after another all that are in use; *at starts at 0. */
+/* Returns the next object in use; NULL: none. *at starts at 0. */
 static inline void *near_pool_next(const struct near_pool *pool, uint32_t *at)
 {
 	struct near_pooled *obj;

@@ -13,13 +13,12 @@
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/* The head, and the claims that are taken first. */
+/* Bytes allocated at first: the head and one page of claims. */
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes, of which size may be accessed. Where mlockall() is in force
- * mmap() takes memory for all that may be accessed, holes included; mprotect()
- * takes none.
+ * Maps span bytes and permits access to size of them. After mlockall(), mmap()
+ * allocates all accessible memory, holes included; mprotect() does not.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -31,7 +30,7 @@ static int near_map(int fd, size_t offset, size_t span, size_t size,
 	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* a dump would give memory to the holes, too */
+	/* a core dump would allocate the holes */
 	madvise(map, span, MADV_DONTDUMP);
 	ret = near_ring_extend(map, size);
 	if (ret) {
@@ -59,7 +58,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/* -EFBIG: a file that is longer than the limit ends its process by SIGXFSZ. */
+/* -EFBIG: a size beyond the limit would kill the process by SIGXFSZ. */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;
