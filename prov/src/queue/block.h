@@ -3,9 +3,9 @@
 
 /*
  * Memory for the payload of unexpected messages: blocks of a power of two.
- * Nothing but memory limits them: a limit would hang programs that MPI permits.
- * A released block is kept for the next message while no more than "keep" bytes
- * are in use, and is freed otherwise.
+ * Only memory limits them: another limit would hang programs that MPI permits.
+ * A released block is kept for the next message if at most "keep" bytes are in
+ * use, and freed otherwise.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H
@@ -19,14 +19,14 @@ struct duo_block;
 
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
-	size_t used;		/* bytes that were given out */
-	size_t keep;		/* bytes */
+	size_t used;		/* bytes in use */
+	size_t keep;		/* bytes in use above which blocks are freed */
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/* All that were given out must be back. */
+/* Frees the kept blocks. The caller has put all blocks back. */
 void duo_blocks_fini(struct duo_blocks *blocks);
-/* NULL: no memory, or more than the largest size. */
+/* Returns len bytes or more; NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);
 void duo_block_put(struct duo_blocks *blocks, void *block);
 

@@ -6,7 +6,7 @@
 
 #include "queue/match.h"
 
-#define DUO_MASK_BITS 16	/* more ignored bits: the tag says little */
+#define DUO_MASK_BITS 16	/* ignored bits that the mask can have */
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
 {
@@ -36,8 +36,8 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Makes the index, or empties it unless it is: one that went off has been
- * emptied entry by entry. False: no memory.
+ * Turns an empty index on. One that was turned off is empty already: its
+ * entries were removed one by one. Returns false if there is no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {
@@ -98,7 +98,7 @@ static void duo_match_index_unexp(struct duo_match *match)
 		duo_match_add_unexp(match, rx);
 }
 
-/* A receive ignores these bits: hash without them, if few are ignored. */
+/* Adds ignored bits to the mask if it stays small, and renews the indexes. */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
 	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
@@ -187,7 +187,7 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 	match->unexp_count--;
 }
 
-/* The first in a list by key_link, or *best if that came earlier. */
+/* Sets *best to the first match in a list by key_link, if that is earlier. */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)
 {

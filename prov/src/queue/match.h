@@ -9,13 +9,12 @@
  *
  * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. A
  * longer one has an index: hash buckets by source and tag, less the bits in
- * "mask", which is the union of what receives ignore as long as that is few
- * bits. So an expected match costs the same at any length; receives that
- * ignore more are in "wild" and are searched one by one, as are unexpected
- * messages for them. The index of posted receives is made by the first
- * search, so who is never searched has none, and ends when the queue is
- * empty. Cost: 64 KiB per index, from its first use on; without memory for
- * it, the search stays linear.
+ * "mask", the union of the bits that receives ignore. So an expected match
+ * costs the same at any length. A receive that would make the mask longer than
+ * DUO_MASK_BITS is in "wild", which is searched linearly, as are unexpected
+ * messages for it. The first search builds the index of posted receives; it is
+ * turned off when the queue is empty. Cost: 64 KiB per index, from its first
+ * use on; without memory for it, the search stays linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -43,14 +42,14 @@ struct duo_match {
 	struct duo_index by_tag;	/* unexpected, by tag alone */
 };
 
-/* What a receive asks for; untagged ones have tag 0 and ignore all. */
+/* The messages that a receive matches; untagged: tag 0, all bits ignored. */
 struct duo_want {
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
 	uint64_t tag;
-	uint64_t ignore;	/* bits of the tag that do not matter */
+	uint64_t ignore;	/* bits of the tag that are not compared */
 };
 
-/* Does a receive that wants *want take a message of (addr, tag)? */
+/* True if a receive for *want matches a message of (addr, tag). */
 static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
 				  uint64_t tag)
 {
@@ -58,7 +57,7 @@ static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
 	       ((want->tag ^ tag) & ~want->ignore) == 0;
 }
 
-/* Is there a message that both would take? */
+/* True if there is a message that both match. */
 static inline bool duo_want_overlap(const struct duo_want *a,
 				    const struct duo_want *b)
 {
@@ -84,35 +83,34 @@ static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
 	return duo_want_takes(&want, addr, tag);
 }
 
-/* kind: all untagged messages have the same tag. */
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
-/* Puts rx where a posted one of the same wants is, which stays. */
+/* Inserts rx before a posted receive of the same source, tag and ignore. */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Puts rx, whose seq is set, in its place. Walks the queue. */
+/* Inserts rx in the order of seq, which is set. Walks the queue. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
-/* For the two below. */
+/* For duo_match_post() and duo_match_unpost(). */
 void duo_match_learn(struct duo_match *match, uint64_t ignore);
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
 void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
 
-/* Are there bits that the index would have to leave out as well? */
+/* True if ignore has bits that the mask lacks. */
 static inline bool duo_match_wild(const struct duo_match *match,
 				  uint64_t ignore)
 {
 	return ignore & ~match->mask;
 }
 
-/* To the queue alone: is there no index that has to have it? */
+/* True if a receive that ignores these bits changes no index and no mask. */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/* rx says that it is posted already. */
+/* Appends rx, which is in the state POSTED. No index is on. */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -136,7 +134,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* The caller gives rx its next state. There is no index. */
+/* Removes rx. The caller sets its next state. No index is on. */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -152,10 +150,10 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 	duo_match_unpost_plain(match, rx);
 }
 
-/* The first posted receive that takes a message of (addr, tag), or NULL. */
+/* Returns the first posted receive for a message of (addr, tag), or NULL. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* The same: the one posted first is mostly the one. */
+/* The same; tests the oldest posted receive, the common case, inline. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {
@@ -165,10 +163,10 @@ static inline struct duo_rx *duo_match_first(struct duo_match *match,
 	       duo_match_posted(match, addr, tag);
 }
 
-/* The first unexpected message that *want takes, or NULL. */
+/* Returns the first unexpected message that *want matches, or NULL. */
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want);
-/* The first posted receive with the application's context, or NULL. */
+/* Returns the first posted receive with the application's context, or NULL. */
 struct duo_rx *duo_match_context(struct duo_match *match, void *context);
 
 #endif /* DUO_MATCH_H */

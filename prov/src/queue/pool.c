@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The pool of receive entries, see rx.h, and the ranges that they lie in. */
+/* The pool of receive entries (rx.h), and their address ranges. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size)
 	if (!range)
 		return -FI_ENOMEM;
 	ranges->range = range;
-	for (i = ranges->count++; i && range[i - 1].base > (uintptr_t) base; i--)
+	for (i = ranges->count++;
+	     i && range[i - 1].base > (uintptr_t) base; i--)
 		range[i] = range[i - 1];
 	range[i] = (struct duo_range) { (uintptr_t) base, size };
 	return 0;
@@ -43,7 +44,7 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/* Entries of a pool's range: each is twice as long as the one before. */
+/* Entries of a range: twice the number of the previous range. */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;
@@ -108,7 +109,7 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
-/* Adds a range; what is left of the last one goes to the free entries. */
+/* Adds a range. Puts the unused entries of the last one on the free list. */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rest = pool->next, *end = pool->end;

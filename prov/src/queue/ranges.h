@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a domain's receive entries, sorted: a context that the
- * core returns is an entry of ours if one of them has it. Under the domain's
- * lock. Cost: a look-up is a binary search, one comparison for a single range.
+ * The address ranges of a domain's receive entries, sorted. A context that the
+ * core returns is such an entry if a range contains it. Under the domain's
+ * lock. Cost: a lookup is a binary search, one comparison for a single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
@@ -23,9 +23,9 @@ struct duo_ranges {
 	uint32_t count;
 };
 
-/* 0 or -FI_ENOMEM. Ranges must not overlap. */
+/* Adds a range, which overlaps with no other. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
-/* base must be that of a range. */
+/* Removes the range that begins at base; there must be one. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);
 void duo_ranges_fini(struct duo_ranges *ranges);
 

@@ -3,11 +3,10 @@
 
 /*
  * The ring of completions that both paths write into, and the list of error
- * entries beside it. An error remembers its place in the ring: it is read
- * after what was written before it, so neither starves the other. A full
- * ring doubles, so completions are lost only when memory is; then the loss is
- * remembered as an overrun. Pure: no provider, no lock (the domain's protects
- * it). Cost: 56 bytes a slot.
+ * entries beside it. An error stores its place in the ring and is read after
+ * the completions written before it, so neither starves the other. A full ring
+ * doubles. Without memory a completion is lost, and an overrun is reported.
+ * Pure: no provider, no lock (the domain's protects it). Cost: 56 bytes a slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -29,8 +28,7 @@ struct duo_ring_slot {
 struct duo_ring {
 	struct duo_ring_slot *slot;
 	uint32_t size;		/* a power of two */
-	uint32_t limit;		/* entries it takes: size, or none while it is
-				 * gated */
+	uint32_t limit;		/* entries that fit: size; 0: gated */
 	uint32_t head;		/* next to read; free-running */
 	uint32_t tail;		/* next to write; free-running */
 };
@@ -38,26 +36,26 @@ struct duo_ring {
 struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
-	int path;		/* whose prov_errno it is; -1: ours */
-	uint32_t place;		/* the ring's tail when it came */
+	int path;		/* source of prov_errno; -1: ofi_duo */
+	uint32_t place;		/* the ring's tail when it was added */
 	uint8_t data[DUO_ERR_DATA_MAX];
 };
 
 struct duo_err_list {
 	STAILQ_HEAD(, duo_err) list;
-	bool some;		/* there is one, or an overrun */
+	bool some;		/* the list is not empty, or overrun is set */
 	bool overrun;		/* an entry was lost for lack of memory */
 };
 
-/* The caller's array of a read, being filled. */
+/* The array of a caller of fi_cq_read(3), and its fill state. */
 struct duo_sink {
 	void *buf;		/* the next entry's place */
-	fi_addr_t *src;		/* likewise; NULL: not wanted */
+	fi_addr_t *src;		/* the next source's place; NULL: none */
 	size_t room;		/* entries that still fit; 0: no read */
 	size_t count;		/* entries written */
 };
 
-/* In a shorter format: each is the beginning of the next one, fi_cq(3). */
+/* Writes a prefix of an entry, as the shorter formats are (fi_cq(3)). */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
 {
@@ -72,8 +70,8 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 }
 
 /*
- * Writes an entry where it is read, and returns the next one's place. Word by
- * word: copied by vectors at once, it would wait for the store buffer.
+ * Writes an entry to the caller's array and returns the next one's place. Word
+ * by word: a vector load would wait for the store buffer.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -81,7 +79,7 @@ static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 	struct fi_cq_tagged_entry cut, *to = at;
 
 	if (__builtin_expect(format != FI_CQ_FORMAT_TAGGED, false)) {
-		cut = *entry;	/* else it may be in registers */
+		cut = *entry;	/* so *entry may stay in registers */
 		return duo_entry_cut(at, format, &cut);
 	}
 	to->op_context = entry->op_context;
@@ -105,7 +103,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Entries that were written there, in the format FI_CQ_FORMAT_TAGGED. */
+/* Counts entries that were written there, in FI_CQ_FORMAT_TAGGED. */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -125,8 +123,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * An empty ring starts anew, in the slots that are in the cache, unless the
- * place of an error is counted from where it stands.
+ * Restarts an empty ring at slot 0: the first slots are in the cache. No error
+ * may have a place in it.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -134,19 +132,19 @@ static inline void duo_ring_rewind(struct duo_ring *ring)
 	ring->tail = 0;
 }
 
-/* Full, or gated: duo_ring_push() is to be called, or not even that. */
+/* True if full or gated: duo_ring_put() must not be called. */
 static inline bool duo_ring_full(const struct duo_ring *ring)
 {
 	return ring->tail - ring->head >= ring->limit;
 }
 
-/* A gated ring looks full: each entry has something done before it. */
+/* Gates a ring: it appears full, so each entry takes the slow path. */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/* There is room, which is taken. */
+/* Returns the next slot to write. The ring must not be full. */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -162,7 +160,7 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/* 0, or -FI_ENOMEM: full and it cannot grow. */
+/* Adds an entry. Returns 0, or -FI_ENOMEM: full, and it cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -176,13 +174,13 @@ static inline int duo_ring_push(struct duo_ring *ring,
 }
 
 /*
- * Copies up to count entries in the given format to buf and their sources
- * to src, which may be NULL. Returns how many.
+ * Copies up to count entries in the given format to buf and their sources to
+ * src, which may be NULL. Returns the number.
  */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
-/* The same of one, which is there. */
+/* Reads one entry. The ring must not be empty. */
 static inline void duo_ring_read_one(struct duo_ring *ring,
 				     enum fi_cq_format format, void *buf,
 				     fi_addr_t *src)
@@ -211,7 +209,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* How many entries of the ring come before the first error. */
+/* Returns the number of entries of the ring before the first error. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -220,17 +218,17 @@ static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 	return (err ? err->place : ring->tail) - ring->head;
 }
 
-/* Is an error the next to be read? */
+/* True if the next entry to read is an error. */
 static inline bool duo_err_due(const struct duo_err_list *errs,
 			       const struct duo_ring *ring)
 {
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first entry to *entry; its err_data goes to data (at least
+ * Moves the first entry to *entry. Copies its err_data to data (at least
  * DUO_ERR_DATA_MAX bytes) or, if entry->err_data_size is not 0 on entry, to
- * the caller's entry->err_data as fi_cq_readerr(3) says. Returns the path
- * whose error it is, -1 for our own, -2 when there is none.
+ * the caller's entry->err_data, see fi_cq_readerr(3). Returns the path of the
+ * error; -1: ofi_duo's own; -2: no error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -3,17 +3,17 @@
 
 /*
  * A receive entry: a receive that the application posted, or a local message
- * that has come before its receive. Entries lie in ranges of addresses that
- * the domain knows (ranges.h), so a context that comes back from the core is
- * recognised by its address alone, and entries never move. An endpoint's next
- * range is twice as long as its last one; only memory limits them, since a
- * limit would hang programs that MPI permits.
+ * that arrived before its receive. Entries never move. They lie in address
+ * ranges that the domain lists (ranges.h), so the address of a context from the
+ * core shows whether it is an entry. Each range of an endpoint has twice the
+ * entries of the previous one. Only memory limits them: another limit would
+ * hang programs that MPI permits.
  *
- * A receive of several buffers takes a second entry, in which they are.
+ * A receive of several buffers has a second entry, which contains them.
  *
  * Cost: 256 bytes an entry, touched from the first use on; the first range is
- * 4 MiB of addresses; growing is advancing an index, and a system call a range.
- * The first cache line is the core's; a receive that a local message takes
+ * 4 MiB of addresses; growing advances an index, and is one mmap() a range. The
+ * core writes the first cache line. A receive that a local message matches
  * touches the last two. Protected by the domain's lock.
  */
 #ifndef DUO_RX_H
@@ -43,65 +43,65 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/* Whether a success is reported, and if the buffers can be written directly. */
+/* Completion of a successful receive, and the kind of its memory. */
 enum duo_rx_wanted {
-	DUO_RX_UNWANTED,
+	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,
 	DUO_RX_STAGED,		/* wanted; some may be device memory */
 };
 
-/* In which list a posted receive waits for being given to the core. */
+/* The event after which a posted receive goes to the core. */
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
-	DUO_LAZY_DUE,		/* for the next poll */
-	DUO_LAZY_WAITS,		/* for idle polls */
-	DUO_LAZY_BLOCKED,	/* for a multi-receive buffer before it */
+	DUO_LAZY_DUE,		/* the next poll */
+	DUO_LAZY_WAITS,		/* idle polls, or aging */
+	DUO_LAZY_BLOCKED,	/* the end of an earlier multi-receive buffer */
 };
 
 struct duo_ep;
 
-/* A message of near that waits, or is on its way in. */
+/* A message of near that is unexpected or being received. */
 struct duo_near_msg {
-	struct near_peer *peer;	/* held */
+	struct near_peer *peer;	/* sender; has a reference */
 	struct near_rndv rndv;
-	void *payload;		/* NULL: its sender has it yet */
-	bool ended;		/* but others have to precede it */
-	int err;		/* of such a one */
+	void *payload;		/* NULL: still at its sender */
+	bool ended;		/* received; reported after earlier ones */
+	int err;		/* its result, if ended */
 };
 
 /* All buffers of a receive that has more than one. */
 struct duo_rx_buffers {
 	struct iovec iov[DUO_IOV_LIMIT];
 	void *desc[DUO_IOV_LIMIT];
-	size_t size;		/* bytes, of all */
+	size_t size;		/* sum of their lengths, bytes */
 };
 
 struct duo_rx {
 	/*
-	 * Must come first. The core has its context back before a local
-	 * message takes the receive.
+	 * Must come first. The core has returned its context before a local
+	 * message matches the receive.
 	 */
 	union {
 		struct fi_context2 core_ctx;
 		struct fi_peer_rx_entry peer;	/* a local message; libfabric's
 						 * shm reads and writes it */
-		struct {			/* near's: what is in front of
-						 * "context" there, and this */
+		struct {			/* near's; keeps the fields
+						 * of peer up to "context" */
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
 			struct duo_near_msg arrival;
 		};
-		struct duo_rx_buffers buffers;	/* of another entry */
+		struct duo_rx_buffers buffers;	/* of another entry, see more */
 	};
 	union {
 		TAILQ_ENTRY(duo_rx) lazy_link;	/* rx->lazy: not on the core */
 		TAILQ_ENTRY(duo_rx) tag_link;	/* unexpected, in an index */
-		struct iovec bounce_iov;	/* libfabric's shm has it */
-		struct {			/* of the owner of pieces */
-			uint32_t refs;		/* how many there are */
+		struct iovec bounce_iov;	/* for libfabric's shm */
+		struct {			/* of a multi-receive buffer */
+			uint32_t refs;		/* number of sub-receives */
 			bool open;		/* more messages fit */
 			bool canceled;		/* by fi_cancel */
-			bool local_only;	/* the core never has any */
+			bool local_only;	/* none goes to the core */
 		};
 	};
 	union {
@@ -110,12 +110,12 @@ struct duo_rx {
 	};
 	void *context;			/* the application's */
 	uint64_t flags;			/* of the operation */
-	fi_addr_t addr;			/* the source that is asked for; of a
-					 * local message: its own */
-	uint64_t tag;			/* likewise */
+	fi_addr_t addr;			/* source that the receive names, or of
+					 * the local message */
+	uint64_t tag;			/* of the receive or local message */
 	union {
 		uint64_t ignore;
-		void *bounce;		/* rx->bounced: the message lands here,
+		void *bounce;		/* rx->bounced: buffer for the message;
 					 * the receive is no longer posted */
 	};
 	union {
@@ -125,23 +125,23 @@ struct duo_rx {
 			bool on_core;	/* the core has a copy */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			bool hold : 1;	/* arriving: to be held */
+			bool hold : 1;	/* arriving: becomes unresolved */
 			bool bounced : 1;
 			uint8_t count;	/* of buffers; > 1: rx->more */
-			bool multi;	/* a piece of a buffer, see multi.h */
+			bool multi;	/* a sub-receive, see multi.h */
 		};
 		uint64_t what;		/* all of these at once */
 	};
 	struct iovec iov;		/* the first buffer */
-	void *desc;			/* the core's, of it */
+	void *desc;			/* the core's descriptor of it */
 	uint64_t seq;			/* order in its queue */
 	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
 	struct duo_ep *ep;
 	union {
-		fi_addr_t src_number;	/* unexpected: the peer's number for
-					 * it, or FI_ADDR_NOTAVAIL */
-		struct duo_rx *owner;	/* of a piece */
-		struct duo_rx *more;	/* of several buffers: has them */
+		fi_addr_t src_number;	/* unexpected: its source's index, or
+					 * FI_ADDR_NOTAVAIL */
+		struct duo_rx *owner;	/* sub-receive: its buffer's entry */
+		struct duo_rx *more;	/* count > 1: entry of the buffers */
 	};
 } __attribute__((aligned(64)));
 
@@ -156,44 +156,44 @@ struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* entries in use */
 	uint32_t capacity;	/* entries in all ranges */
-	struct duo_rx *next;	/* the last range's first that was never used */
+	struct duo_rx *next;	/* first entry never used, in the last range */
 	struct duo_rx *end;	/* of the last range */
 	struct duo_ep *ep;	/* of all entries */
 	struct duo_ranges *known;	/* the domain's */
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
-	bool refused;		/* the last attempt to grow has failed */
+	bool refused;		/* the last attempt to grow failed */
 };
 
-/* The only way to another state. */
+/* Changes the state; nothing else does. */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
 	rx->state = state;
 }
 
-/* Takes no memory before the first entry. */
+/* Allocates no memory; the first entry does. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		      struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/* True if the next "count" entries need no further memory from then on. */
+/* True if the pool has "count" free entries, perhaps after growing. */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
-/* An entry that was never used; NULL: no memory, after a warning. */
+/* Returns an entry never used before; NULL: no memory, after a warning. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Gives rx room for several buffers, which the caller writes. The pool must have
- * an entry for them, see duo_rx_pool_reserve().
+ * Allocates space for count > 1 buffers of rx, which the caller writes. The
+ * caller has called duo_rx_pool_reserve().
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
-/* Takes that back, and the bounce buffer. */
+/* Frees that space, and the bounce buffer. */
 void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 
 #define DUO_RX_BYTE(what, field) \
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/* Off the list now. */
+/* Initializes a free entry that the caller has unlinked. */
 static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 					  struct duo_rx *rx)
 {
@@ -206,7 +206,7 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* The what of a posted receive of one buffer, which reports and is ours alone. */
+/* Returns "what" of a posted receive: one buffer, reported, not on the core. */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;
@@ -218,7 +218,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* Such a one; it may be in a list of those that the core gets later. */
+/* True if rx is such a receive, deferred or not. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {
@@ -228,7 +228,7 @@ static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 	return !((rx->what ^ duo_rx_plain(kind)) & ~what);
 }
 
-/* One that was used before, there is one; the caller says what it is. */
+/* Allocates from the free list, which must not be empty, and sets "what". */
 DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 					     uint64_t what)
 {
@@ -241,7 +241,7 @@ DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* NULL: no memory. Released by duo_rx_release(). */
+/* Returns an entry for duo_rx_release() to release; NULL: no memory. */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
@@ -253,7 +253,7 @@ static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 	return rx ? duo_rx_begin(pool, rx) : NULL;
 }
 
-/* One of one buffer, which has no bounce buffer. */
+/* Releases an entry with at most one buffer and no bounce buffer. */
 DUO_INLINE void duo_rx_release_plain(struct duo_rx_pool *pool,
 				     struct duo_rx *rx)
 {
@@ -282,19 +282,19 @@ static inline const struct iovec *duo_rx_iov(const struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.iov : &rx->iov;
 }
 
-/* The core's descriptors. */
+/* Returns the core's descriptors of the buffers. */
 static inline void **duo_rx_desc(struct duo_rx *rx)
 {
 	return rx->count > 1 ? rx->more->buffers.desc : &rx->desc;
 }
 
-/* Room in all buffers, bytes. */
+/* Returns the size of all buffers, bytes. */
 static inline size_t duo_rx_size(const struct duo_rx *rx)
 {
 	return rx->count > 1 ? rx->more->buffers.size : rx->iov.iov_len;
 }
 
-/* A buffer of its own for the message, which ends with the entry. */
+/* Sets a malloc'ed bounce buffer, which is freed with the entry. */
 static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 {
 	assert(rx->state == DUO_RX_LOCAL && !rx->bounced);
@@ -302,7 +302,7 @@ static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 	rx->bounced = true;
 }
 
-/* What a completion of rx says that it is, fi_cq(3). */
+/* Returns the flags of a completion of rx, fi_cq(3). */
 static inline uint64_t duo_rx_cq_flags(const struct duo_rx *rx)
 {
 	return FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG);

@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages that wait, for a receive or for their source, and the ends of
- * receives that one has taken, which are no common ones: arrive.h.
+ * Unexpected and unresolved local messages, and the slow paths of arrive.h.
  */
 
 #include <assert.h>
@@ -81,8 +80,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * They become held again, ahead of what is: a receive that names the source
- * may have been posted before.
+ * Puts them ahead of the messages that are held: a receive that names the
+ * source may have been posted before.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -110,8 +109,9 @@ void duo_arrival_identify(struct duo_ep *ep)
 }
 
 /*
- * A held message whose posted receive is rx, taken: the peer knows only the
- * message. False: without memory the receive fails and the message stays.
+ * Starts a held message into the receive rx, which is unposted, and releases
+ * rx: the transport has the message's entry only. Returns false if there is no
+ * memory: the receive ends in an error, the message stays.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -135,7 +135,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* False: no posted receive takes the message. */
+/* Returns false if no posted receive matches the message. */
 static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A local message meets our receives: what whoever carries it calls. It takes
- * a receive (duo_arrival_take), fills it and says that it is done; or it hands
- * over an entry of its own that waits for one. Under the domain's lock.
+ * Local messages and their receives: the functions that a local transport
+ * calls. It gets a posted receive (duo_arrival_take), fills it and reports its
+ * completion, or queues an unexpected message. Under the domain's lock.
  *
- * Cost: the receive that was posted first is looked at inline; taking one
- * from the core is a fi_cancel and reads of the core's CQ.
+ * Cost: the receive posted first is tested inline; a recall from the core is an
+ * fi_cancel and reads of the core's CQ.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -17,8 +17,8 @@
 #include "rx/multi.h"
 
 /*
- * Takes the first posted receive for a message away from the core. Mostly it
- * is the one that was posted first, and the core has not had it.
+ * Returns the first posted receive that matches a message of size bytes,
+ * unposted and recalled from the core; NULL: none.
  */
 struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				    fi_addr_t addr, uint64_t tag, size_t size);
@@ -40,7 +40,7 @@ DUO_INLINE struct duo_rx *duo_arrival_take(struct duo_ep *ep,
 	return rx;
 }
 
-/* This peer has sent: nothing has to wait for buffers that name it. */
+/* Marks a source as confirmed, and makes blocked receives deferred. */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 {
@@ -48,24 +48,23 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 		duo_arrival_confirm_new(ep, local);
 }
 
-/* An arriving message that finds no receive, or that is to be held. */
+/* Queues an arriving message as unexpected, or as unresolved. Returns 0. */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
-/* Takes a local message off the list that its state says. */
+/* Unlinks a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
-/* Matches the messages that were held until their source was looked up. */
+/* Looks up the sources of unresolved messages, and matches or queues them. */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Gives sources to unexpected messages when it is known whose a number is. */
+/* Makes unexpected messages unresolved whose source has now an address. */
 void duo_arrival_identify(struct duo_ep *ep);
 
-/* It is too large, discarded, of a multi-receive buffer, or not reported. */
+/* Completes a message: too large, discarded, unreported, or a sub-receive's. */
 void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
 void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
- * A receive that shared memory has taken is complete; src is our fi_addr. The
- * entry is made of registers: one that has just been written in words is slow
- * to copy.
+ * Completes a receive over the local transport; src is ofi_duo's fi_addr. The
+ * entry stays in registers: a copy of one just stored by words would be slow.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Multi-receive buffers and the messages that come for them, multi.h. */
+/* Messages of multi-receive buffers, see multi.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -58,8 +58,8 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * The last message's completion releases the buffer as well, if there is
- * one; what has been canceled ends in an error after it.
+ * The last reported completion releases the buffer, too. A canceled buffer ends
+ * in an error after it.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -108,8 +108,8 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the rest of the buffer, NULL if
- * that is too small, or no entry is left: then the buffer ends early.
+ * Cuts rx to a message of len bytes. Returns the remainder; NULL: it is too
+ * small, or there is no free entry, and the buffer is closed.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -174,7 +174,7 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 	return duo_want_overlap(&wants[0], &wants[1]);
 }
 
-/* What the core has no message for cannot be overtaken there. */
+/* True if the core may have messages for it, which others could overtake. */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	const struct duo_want want = duo_rx_want(owner);
@@ -195,7 +195,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
-	/* these must be on the core before it */
+	/* blocked receives must be on the core before rx */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;
@@ -218,9 +218,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * While the core had rx, local messages may have come that found nothing
- * else. They are older than what comes next, but cannot be started here: we
- * may be in a callback of the peer.
+ * True if an unexpected message matches rx: it arrived while the core had the
+ * buffer. It precedes later ones, but cannot be started here, possibly in a
+ * callback of the transport.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -254,14 +254,14 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_rest(rx, rest);
-	open = rx->owner->open;		/* the core may refuse the rest */
+	open = rx->owner->open;		/* the core may reject the remainder */
 	duo_multi_done(rx, entry, src);
-	/* the core goes on with what was behind */
+	/* post the receives that the buffer has blocked */
 	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }
 
-/* What is in the buffer is not known, so it ends. */
+/* Ends the buffer: the number of bytes filled is undefined. */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {

@@ -11,9 +11,9 @@
 #include "rx/recv.h"
 
 /*
- * Starts one unexpected message into rx, which is in no queue. 0: rx has the
- * rest of the buffer; 1: there is none, and the message has taken over rx's
- * reference; -FI_ENOMEM: nothing has changed.
+ * Starts one unexpected message into rx, which is in no queue. Returns 0: rx is
+ * the remainder; 1: there is none, and the message has rx's reference;
+ * -FI_ENOMEM or -FI_EAGAIN: nothing has changed.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -33,7 +33,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* it may complete at once */
+	/* before the start, which may complete it */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -51,7 +51,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	return last;
 }
 
-/* All that match, as duo_multi_start() each; *started: at least one. */
+/* Starts all that match, as duo_multi_start(). *started: at least one was. */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];
@@ -127,8 +127,8 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * The rest of the buffer finds no place. If a message is in it, it is to be
- * released; else the call fails.
+ * Ends a buffer whose remainder cannot be posted. Returns ret if no message was
+ * started into it, else 0: the buffer is released when they have ended.
  */
 static ssize_t duo_multi_refused(struct duo_rx *owner, bool started, int ret)
 {
@@ -181,7 +181,7 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		return 0;	/* a last message, then it is canceled */
+		return 0;	/* canceled after the core's message */
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);
 	if (on_core)
@@ -217,7 +217,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 		}
 	}
 	if (duo_recv_final(owner))
-		return -FI_ENOENT;	/* the core would not give it back */
-	duo_multi_cancel_owner(owner);	/* once the core has its message in */
+		return -FI_ENOENT;	/* the core cannot cancel it */
+	duo_multi_cancel_owner(owner);	/* after the core's message */
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Has an unexpected message written nowhere. */
+/* Discards an unexpected message. Returns 0 or an error of the start. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = {	/* no buffers */
@@ -25,8 +25,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Reports an unexpected local message. FI_DISCARD: its own completion is
- * the peek's, so the discarded message has none.
+ * Reports an unexpected local message. With FI_DISCARD, only the peek has a
+ * completion, the discarded message has none.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -56,8 +56,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Peeks or claims over the core; its answer comes through its CQ. tcp compares
- * source and tag with a claimed message once more.
+ * Passes a peek or claim to the core, which replies in its CQ. tcp compares
+ * source and tag with a claimed message again.
  */
 static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
@@ -103,9 +103,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * An unexpected local message is one that no posted receive takes, so it
- * may be reported at once. The core may only be asked after it has every
- * earlier receive that could take the same message.
+ * No posted receive matches an unexpected local message (I2 in
+ * docs/matching.md), so it is reported at once. The core gets the peek after
+ * all deferred receives that overlap with it.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
@@ -134,7 +134,7 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-/* The claimed message is found by the context, fi_tagged(3). */
+/* The context identifies the claimed message, fi_tagged(3). */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

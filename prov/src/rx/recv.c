@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Every posted receive is in our queue in posting order, so local
- * messages find it there; whether the core gets it as well, and when, is
- * decided here and in lazy.c.
+ * Receives. All posted receives are in ofi_duo's queue, in posting order, where
+ * local messages match them. This file, when.h and lazy.c decide whether and
+ * when the core gets a receive, too.
  */
 
 #include <string.h>
@@ -31,7 +31,7 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_STAGED;
 }
 
-/* Several buffers: an entry of their own, for which there is room. */
+/* Copies several buffers into a second entry, which the caller has reserved. */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -47,7 +47,7 @@ DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 	}
 }
 
-/* A receive of the application's, or what another one is made of. */
+/* Writes recv into rx, except source and tag. */
 DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 			       const struct duo_recv *recv)
 {
@@ -74,14 +74,14 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		rx->wanted = DUO_RX_UNWANTED;	/* the owner knows */
+		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides */
 	}
 	/* discarded by a peek: the peek's completion is the only one */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* Is it to wait for a multi-receive buffer before it? */
+/* True if rx must wait for a multi-receive buffer before it; posts it then. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -94,7 +94,7 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
-/* Nobody can satisfy it: it ends as if its sender had died. */
+/* Ends a receive that no path can satisfy as if its sender had failed. */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -107,7 +107,7 @@ static int duo_recv_unreached(struct duo_rx *rx)
 	return 0;
 }
 
-/* To the core in this call. */
+/* Posts rx to the core in this call. */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
 	struct duo_want want = duo_rx_want(rx);
@@ -134,7 +134,7 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* Who has sent before is watched; somebody not known may be remote. */
+/* Defers rx, and monitors the peer that it names. */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {
@@ -144,7 +144,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
 
-/* Here, and on the core now, later or never; due: "now" is its next poll. */
+/* Posts rx; due: a post to the core "now" may wait for the next poll. */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
 			    enum duo_recv_when when, bool due)
@@ -169,7 +169,7 @@ int duo_recv_place(struct duo_rx *rx)
 			    duo_recv_when(rx->ep, &want), false);
 }
 
-/* The one way in of a receive that nothing has come for. */
+/* Posts a receive that no unexpected message matches. */
 DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 			     enum duo_recv_when when, bool due)
 {
@@ -186,7 +186,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* A message that has come may be what is asked for. */
+/* Starts an unexpected message that matches, or posts the receive. */
 static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -273,9 +273,9 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 }
 
 /*
- * Nothing that the call has to be refused for, and nothing to be minded. What
- * the core is to have now it may get with its next poll, if it needs none
- * before, and if nothing has to come after it.
+ * True if the call is valid and no message waits. The core may get a receive
+ * at its next poll instead of now if it matches only when polled, if all
+ * deferred receives are due, too, and if no multi-receive buffer is open.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)
@@ -291,8 +291,8 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * The calls with one buffer, inlined: nothing of the arguments is in memory
- * but in the entry.
+ * The calls with one buffer. Inlined, so that the arguments go from registers
+ * into the entry.
  */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,

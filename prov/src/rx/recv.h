@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives: who has them. A receive is posted here (recv.c) and, at once,
- * later or never, to the core; a local message that arrives takes it
- * and ends it (arrive.h). peek.c and multi.h are for what is asked for more
- * rarely. All but the calls are under the domain's lock,
- * which the calls take.
+ * Receives. recv.c posts a receive to ofi_duo's queue and, at once, later or
+ * never, to the core. A local message that arrives matches and completes it
+ * (arrive.h). peek.c has FI_PEEK and FI_CLAIM, multi.h FI_MULTI_RECV. The
+ * application's calls take the domain's lock; all else is under it.
  *
- * Cost: a receive with one buffer that nothing has come for is an entry
- * written and queued, some 100 instructions; the rest is the core's.
+ * Cost: a receive with one buffer and no unexpected message writes and queues
+ * an entry, some 100 instructions, plus the core's post.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -19,7 +18,7 @@
 #include "obj/ep.h"
 #include "transport/transport.h"
 
-/* One receive call, whatever its variant. */
+/* The arguments of any receive call. */
 struct duo_recv {
 	enum duo_rx_kind kind;
 	const struct iovec *iov;
@@ -28,7 +27,7 @@ struct duo_recv {
 	struct duo_want want;
 	void *context;
 	uint64_t flags;
-	struct duo_rx *multi;	/* a piece of this buffer */
+	struct duo_rx *multi;	/* sub-receive: the buffer's owner */
 };
 
 /* The application's calls, fi_msg(3) and fi_tagged(3). */
@@ -47,7 +46,7 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
-/* It can be queued, and nothing else is to be done. Under the lock. */
+/* True if the receive needs only to be queued. Under the lock. */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
 {
@@ -77,9 +76,9 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * The fast path of a receive: only a local message can satisfy it, and an entry
- * is at hand. True: the lock is held, for duo_recv_end(). False: nothing has been done, and duo_recv() or duo_trecv() is to
- * be called.
+ * The fast path: posts a receive that only a local message can satisfy. Returns
+ * true with the lock held, for duo_recv_end(). Returns false if nothing was
+ * done: the caller must call duo_recv() or duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -100,20 +99,20 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return false;
 }
 
-/* What follows duo_recv_local(): releases the lock. 0. */
+/* Releases the lock after duo_recv_local(). Returns 0. */
 DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 {
 	return locked ? duo_lock_give_last(&duo_ep_of(ep_fid)->domain->lock,
 					   0) : 0;
 }
 
-/* Posts an entry: here, and on the core now, later or never. It is released
- * if that fails. */
+/* Posts rx to ofi_duo's queue, and to the core now, later or never. Releases
+ * rx if that fails. */
 int duo_recv_place(struct duo_rx *rx);
-/* For several buffers, duo_recv_reserve() was true. */
+/* Writes recv into rx. For several buffers, duo_recv_reserve() was true. */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
-/* Is there an entry for it, and one for its buffers? */
+/* True if there are free entries for a receive and its buffers, if several. */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
@@ -123,8 +122,8 @@ DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
-/* Starts unexpected, held or claimed message rx into recv's buffers.
- * Nothing has changed if it fails (-FI_ENOMEM, -FI_EAGAIN). */
+/* Starts the unexpected, held or claimed message rx into recv's buffers.
+ * Returns 0, -FI_ENOMEM or -FI_EAGAIN; if it fails, nothing has changed. */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	return duo_recv_reserve(rx->ep, recv) ?
