@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near, the transport: messages between processes of one host and user over
- * shared memory. It knows no libfabric; it matches nothing and queues nothing.
- * Whoever embeds it gives it a struct near_sink and decides there where each
- * message goes. docs/near/ has the memory layout and the protocols.
+ * near: a transport for messages between processes of one host and user, over
+ * shared memory. It is independent of libfabric, matches no messages and queues
+ * none: the callbacks of struct near_sink place each message. docs/near/
+ * describes the memory layout and the protocols.
  *
- * A port is not thread safe: its owner serialises all calls for it, and the
- * sink is called from within near_poll() only. Errors are negative errno
- * values. Calls of the data path are inline, near_send() and near_poll() among
- * them: rma/inline.h, which is all that embedders include beside this.
+ * A port is not thread safe: the embedder serializes all calls for it. near
+ * calls the sink within near_poll() only. Errors are negative errno values.
+ * Calls of the data path, such as near_send() and near_poll(), are inline:
+ * embedders include rma/inline.h and this file.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -22,41 +22,41 @@
 #include <sys/uio.h>
 
 #define NEAR_IOV_MAX 4
-#define NEAR_INLINE 48	/* bytes of a message in a slot: near_send_short() */
-#define NEAR_MEMORY (1008u << 10)	/* near_attr.memory, usually */
+#define NEAR_INLINE 48	/* bytes of an inline message, in its slot */
+#define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory */
 
-/* Of a message; they arrive as they were sent. */
-#define NEAR_TAGGED 1u		/* which of the two kinds, see near_msg.tag */
-#define NEAR_DATA 2u		/* near_msg.data means something */
+/* Flags of a message, transferred to the receiver. */
+#define NEAR_TAGGED 1u		/* tagged message: near_msg.tag is valid */
+#define NEAR_DATA 2u		/* near_msg.data is valid */
 #define NEAR_FLAGS 3u
 
-/* near_send(): no room for this one in the ring; near_send_large() has. */
+/* Returned by near_send(): the message requires near_send_large(). */
 #define NEAR_LARGE 1
 
-#define NEAR_MAGIC 0x7261656eu	/* "near": an address begins with it */
+#define NEAR_MAGIC 0x7261656eu	/* "near", at the start of each address */
 
-/* Where a port is found. Bytes to be passed on; comparable with memcmp(). */
+/* Address of a port: opaque bytes, compared with memcmp(). */
 struct near_addr {
 	uint32_t magic;
 	uint32_t layout;
 	int32_t pid;
 	int32_t fd;
-	uint64_t nonce;		/* no other port ever has it */
+	uint64_t nonce;		/* unique for all time */
 	uint64_t host;		/* machine and boot */
-	uint64_t pid_ns;	/* where the process has that pid */
-	uint64_t start;		/* of the process, in ticks after boot */
+	uint64_t pid_ns;	/* pid namespace of pid (inode) */
+	uint64_t start;		/* start of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
 };
 
-#define NEAR_ADDR_RMA 1u	/* it has a table of regions: near_rma() */
+#define NEAR_ADDR_RMA 1u	/* it has a region table: near_rma() */
 
 struct near_port;
 struct near_peer;
 
-/* A message that its sender still has. Valid until received or its peer ends. */
+/* A message in its sender's memory. Valid until received, or its peer ends. */
 struct near_rndv {
-	uint64_t id;		/* the sender's name for it */
-	uint64_t addr;		/* 0: in pieces, not to be read in place */
+	uint64_t id;		/* chosen by the sender */
+	uint64_t addr;		/* 0: sent in fragments, no single copy */
 };
 
 struct near_msg {
@@ -69,91 +69,89 @@ struct near_msg {
 };
 
 struct near_sink {
-	/*
-	 * Whether there is room for one more event. Nothing is delivered
-	 * without.
-	 */
+	/* True if there is space for an event; else near delivers nothing. */
 	bool (*room)(void *ctx);
 	/*
-	 * A message. The payload may be read until the return. -EAGAIN leaves
-	 * it, and what its sender sent after it, where it is until later.
+	 * Delivers a message. The payload is valid until the return. -EAGAIN:
+	 * near keeps this message and all later ones of this sender, and
+	 * delivers them again.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/* near_recv() has ended: err is 0 or an errno value. */
+	/* Completes near_recv(): err is 0 or an errno value. */
 	void (*received)(void *ctx, void *cookie, int err);
-	/* near_send_large() has ended. Not called without cookie. */
+	/* Completes near_send_large(); not called if cookie is NULL. */
 	void (*sent)(void *ctx, void *cookie, int err);
-	/* A peer becomes known. */
+	/* A peer was created. */
 	void (*met)(void *ctx, struct near_peer *peer);
-	/* It died or closed, all of its events have been delivered. */
+	/* The peer failed or closed; all its events were delivered. */
 	void (*gone)(void *ctx, struct near_peer *peer);
-	/* Nothing refers to it any more. */
+	/* The last reference to the peer was dropped. */
 	void (*forgotten)(void *ctx, struct near_peer *peer);
 };
 
 struct near_attr {
-	const struct near_sink *sink;	/* must be what near_poll() is given */
+	const struct near_sink *sink;	/* the one passed to near_poll() */
 	void *ctx;
-	/* One line of text for a person; level 0: warning, 1: information. */
+	/* Logs a line of text; level 0: warning, 1: information. */
 	void (*log)(int level, const char *text);
-	size_t memory;		/* bytes for rings, a page each at least */
-	bool no_cma;		/* never access the memory of a peer directly */
-	/* Yama may forbid peers to access our memory: leave it at that. */
+	size_t memory;		/* ring budget, bytes: a page a ring at least */
+	bool no_cma;		/* never use single copy */
+	/* Do not let peers access this process if Yama forbids it. */
 	bool no_ptracer;
 	/*
-	 * So long a peer whose descriptors have to be asked for is waited for,
-	 * from the first message on: then it cannot be sent to. 0: for ever.
+	 * Timeout of the fd exchange, in ms, from the first message on.
+	 * Afterwards sends to the peer fail. 0: none.
 	 */
 	uint32_t timeout_ms;
 };
 
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Peers that cannot open our descriptors under our pid, since they are in
- * another pid namespace, for example, may ask for them: at a socket in this
- * directory, which they have as well, or with -1 at one that is found by whoever
- * shares the network namespace, and leaves no name behind. Without this such
- * peers are not met.
+ * Opens the socket of the fd exchange, for peers that cannot use /proc, as in
+ * another pid namespace; without it they cannot connect. dir: a directory that
+ * both have; -1: an abstract name, visible in the network namespace.
  */
 int near_listen(struct near_port *port, int dir);
-/* Removes sockets in the directory that nobody listens at any more. */
+/* Removes sockets of closed ports from the directory. */
 void near_sweep(int dir);
-/* Messages that were sent are delivered; operations under way end nowhere. */
+/*
+ * Closes a port. Sent messages are delivered; pending operations are dropped.
+ */
 void near_close(struct near_port *port);
 void near_address(const struct near_port *port, struct near_addr *addr);
-/* Could this be the address of a port here? -EINVAL, -EHOSTUNREACH or 0. */
+/* Returns 0, -EINVAL, or -EHOSTUNREACH if addr is of another host. */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
- * The peer of that address, known or new. Nothing is opened before the first
- * message. near_peer_put() gives the reference back; a peer that was sent to
- * stays known until it ends.
+ * Returns the peer of an address with a reference, and creates it if necessary.
+ * Opens nothing before the first message. near_peer_put() drops the reference;
+ * a peer that was sent to remains until it fails or closes.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
-/* NULL: not known, no reference is taken. */
+/* Returns NULL if there is no such peer. Takes no reference. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* From now on its death is reported, though nothing was sent yet. */
+/* Monitors the peer: its failure is reported even if nothing was sent to it. */
 void near_peer_watch(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
-/* Where its descriptors have to be asked for, that is done now. */
+/* Starts the fd exchange now if this peer requires one. */
 void near_peer_ahead(struct near_port *port, struct near_peer *peer);
-/* It has not ended, as far as is known, and can be sent to. */
+/* True if no failure was detected, and the peer can be sent to. */
 bool near_peer_usable(const struct near_peer *peer);
-/* It has not ended, and its end will be told: it is watched. */
+/* True if the peer is monitored and has not failed. */
 bool near_peer_lives(const struct near_peer *peer);
-/* We have a ring to it, or wait for one: it may be sent to, now or later. */
+/* True if this port has a ring to the peer, or waits for one. */
 bool near_peer_rings(const struct near_peer *peer);
-/* The owner's own pointer, NULL at first. */
+/* Sets the embedder's pointer; initially NULL. */
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * A message of any size; sent() tells its end and the buffer is the caller's
- * until then. With copy it may be used again at once. owned: NULL, or memory
- * with the one buffer in it, which near frees after that, unless there is an
- * error. -EAGAIN: poll and try again. Without cookie nobody is told.
+ * A message of any size. The buffers are near's until sent(), which is not
+ * called without cookie; with copy, only during the call. owned: NULL, or
+ * malloc'ed memory with the one buffer in it, which near frees at the end, but
+ * not if the call returns an error. -EAGAIN: poll and retry.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -167,101 +165,95 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives at most as much of a rendezvous of peer as iov holds; none with
- * count 0. received() tells the end. -EAGAIN: try again later.
+ * Receives a rendezvous message, up to the size of iov; count 0 discards it.
+ * received() reports the end. -EAGAIN: retry later.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * The same for one buffer that takes it all, if it can be done at once: true, the
- * message is in buf, and received() tells nothing. false: nothing is begun, and
- * near_recv() is to be called with rndv, which may say by then that the message
- * cannot be read.
+ * Copies a message into one buffer that has space for all of it. True: it is in
+ * buf, received() is not called. False: nothing has begun; call near_recv()
+ * with rndv, which may have changed to fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * Is it worth to give one's processor away while one waits for others? Only if
- * one of them may need just this one. Where each can have one of its own, a
- * processor that is given away goes to strangers, for milliseconds. pid: the
- * processes that we exchange messages with, in any order, some more than
- * once perhaps, and ourselves or not; 0: one without a pid here. Of so many
- * others nothing is known but that they are there. Are those of all these that
- * can run nowhere but on the processors of this thread, and we, more than these
- * processors? Or those that can run nowhere but on these and on those of whom
- * else runs on one of them? pid[] is sorted afterwards. Cost: two system calls
- * for each process, less where there are processors enough for all.
+ * True if the CPUs of this thread are oversubscribed by processes that
+ * communicate. Only then sched_yield() helps: otherwise it hands the CPU to
+ * unrelated processes for milliseconds. pid: the processes of the peers, in any
+ * order, also repeated or with this one; 0: no pid here; sorted afterwards.
+ * others: number of further processes, which count as confined to these CPUs.
+ * Compares the number of processes confined to a set of CPUs with its size:
+ * this thread's affinity mask, then its union with all masks that overlap it.
+ * Cost: two system calls for each process, fewer if the CPUs suffice for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Of so many endpoints so many are known, which there may be more of. */
+/* Returns the number of endpoints that are no peers; 0 if peers are more. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
 }
 
 /*
- * Do the processes of the peers that the port knows, and ours, have more need
- * of our processors than there are? endpoints: that there are
- * on this host; those that the port does not know count as processes of which
- * nothing is known. 0: nobody has counted.
+ * near_oversub() of this process and the port's peers. endpoints: number on
+ * this host, 0 if not counted; others than the peers count as a process each.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
- * Sleeping: near_wait_fd() is a descriptor that becomes readable when
- * something arrives after near_arm() has returned 0, or when another thread's
- * call adds what needs polls. -EAGAIN: do not sleep, there is something to poll
- * for.
+ * Prepares to sleep. After near_arm() has returned 0, the descriptor of
+ * near_wait_fd() becomes readable when something arrives, or when a call of
+ * another thread adds work for polls. -EAGAIN: do not sleep, poll.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * Before near_arm(), by each thread that is about to sleep. true: the descriptor
- * is not readable any more, and not armed: the caller must wake the threads that
- * sleep on it. false: it is still armed for them.
+ * Ends a sleep; each thread calls it before near_arm(). True: the descriptor is
+ * disarmed and not readable, so the caller must wake the threads that sleep on
+ * it. False: it remains armed for them.
  */
 bool near_woken(struct near_port *port);
 
 /*
- * Regions of memory that peers may read and write, by their keys: rma/table.h.
- * The table is the embedder's; it may serve several ports, with whose calls its
- * own are serialised, and lives longer than they do.
+ * Memory regions, found by their keys: rma/table.h. The embedder owns the
+ * table, which may serve several ports. It serializes calls for the table with
+ * those for these ports, and closes the table after them.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2	/* shifted left by this: of device memory */
+#define NEAR_MAY_DEVICE 2	/* shift of these bits for device memory */
 
 struct near_region_entry {
 	uint64_t key;
-	uint64_t start;		/* what peers call its first byte */
-	uint64_t memory;	/* where that lies with the owner */
+	uint64_t start;		/* address in requests: fi_mr(3) */
+	uint64_t memory;	/* address in the owner's process */
 	uint64_t len;
 	uint32_t access;
 	uint32_t used;		/* set by near_table_add() */
-	uint64_t device;	/* for near_device; 0: host memory */
+	uint64_t device;	/* handle for near_device; 0: host memory */
 } __attribute__((aligned(64)));
 
 struct near_table;
 
-/* staged: it has memory for near_device as well. */
+/* Opens a table. staged: reserve chunks for device memory. */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
-/* -ENOKEY: the key is in use; -ENOSPC: too many. */
+/* Returns -ENOKEY if the key is in use, -ENOSPC if the table is full. */
 int near_table_add(struct near_table *table,
 		   const struct near_region_entry *entry);
 void near_table_remove(struct near_table *table, uint64_t key);
 
 /*
- * One-sided operations: reads, writes and atomics on the memory of peers, and
- * those of peers on ours. near_rma_open() adds them to a port. The protocol is
- * in docs/near/rma.md.
+ * One-sided operations: RMA and atomics between this process and peers, in both
+ * directions. near_rma_open() enables them for a port. Protocol:
+ * docs/near/rma.md.
  */
-/* Numbers are those of enum fi_datatype and enum fi_op. */
+/* Same values as enum fi_datatype and enum fi_op. */
 enum near_type {
 	NEAR_INT8,
 	NEAR_UINT8,
@@ -274,7 +266,7 @@ enum near_type {
 	NEAR_FLOAT,
 	NEAR_DOUBLE,
 	NEAR_FLOAT_COMPLEX,
-	NEAR_TYPES,	/* wider ones need a lock */
+	NEAR_TYPES,	/* wider types need a lock */
 };
 
 enum near_op {
@@ -303,119 +295,121 @@ enum near_op {
 enum near_verb {
 	NEAR_WRITE,
 	NEAR_READ,
-	NEAR_ATOMIC,		/* without a result */
+	NEAR_ATOMIC,		/* no result */
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	NEAR_EVENT = NEAR_VERBS, /* it was done by the peer itself */
+	NEAR_EVENT = NEAR_VERBS, /* notification of a single copy by the peer */
 };
 
-#define NEAR_RMA_DATA 1u	/* near_rma_args.data is for the peer */
-#define NEAR_RMA_FENCE 2u	/* after all before it have ended */
-#define NEAR_RMA_COPY 4u	/* local buffers may be used again at once */
-#define NEAR_RMA_BEHIND 8u	/* after the messages before it were taken */
-#define NEAR_RMA_HOLD 16u	/* messages after it wait until it has ended */
-#define NEAR_RMA_ASK 32u	/* the peer decides where its table cannot be
-				 * looked into */
+#define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
+#define NEAR_RMA_FENCE 2u	/* start after all earlier operations */
+#define NEAR_RMA_COPY 4u	/* copy the local buffers in the call */
+#define NEAR_RMA_BEHIND 8u	/* after earlier messages are consumed */
+#define NEAR_RMA_HOLD 16u	/* later messages wait for its end */
+#define NEAR_RMA_ASK 32u	/* the target checks the key if its table cannot
+				 * be read */
 
-#define NEAR_RMA_DONE 1		/* near_rma(): it has ended well */
+#define NEAR_RMA_DONE 1		/* returned by near_rma(): complete */
 
-/* Buffers on this side: where from for all but reads, where to for those. */
+/* Local buffers: the destination of reads and results, else the source. */
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* NEAR_IOV_MAX at most */
-	/* for near_device, of each; an element is NULL, or all: host memory */
+	/*
+	 * handle of each for near_device; NULL, or an element NULL: host memory
+	 */
 	void *const *device;
 };
 
 struct near_rma_args {
 	enum near_verb verb;
 	uint32_t flags;
-	uint64_t addr;		/* the peer's name for the first byte */
+	uint64_t addr;		/* as in near_region_entry.start */
 	uint64_t key;
 	struct near_rma_bufs local;
 	struct near_rma_bufs result;	/* of NEAR_FETCH and NEAR_COMPARE */
 	struct near_rma_bufs compare;	/* of NEAR_COMPARE */
-	size_t len;			/* bytes; of local, unless it has none */
+	size_t len;			/* bytes; of local, or else of result */
 	uint8_t op;			/* atomics: enum near_op, near_type */
 	uint8_t type;
 	uint64_t data;
-	/* the owner's, for done(); about is 0 where that is not called */
+	/* passed to done(), which is not called if about is 0 */
 	uint32_t about;
 	void *cookie;
 };
 
-/* What a peer has done to our memory. */
+/* An operation of a peer on this process's memory. */
 struct near_rma_event {
 	struct near_peer *peer;
-	bool write;		/* or an atomic that fetches nothing */
+	bool write;		/* or an atomic without a result */
 	bool has_data;
 	uint64_t data;
 	uint64_t len;
 };
 
 /*
- * Copies between host memory and device memory. What device points to is the
- * embedder's: one of near_rma_bufs, or of near_region_entry.
+ * Copies between host and device memory. @device: the embedder's handle from
+ * near_rma_bufs or near_region_entry.
  */
 struct near_device {
-	/* Starts a copy. 0: done() tests for its end; or -errno. */
+	/* Starts a copy. Returns 0 or -errno; done() tests for its end. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
-	/* -EAGAIN: not yet. 0 or -EIO: it has ended, and copy is freed. */
+	/* -EAGAIN: pending. 0 or -EIO: it has ended, and was freed. */
 	int (*done)(void *copy);
-	/* Makes copies from and to this host memory fast. NULL: cannot. */
+	/* Makes copies from and to this host memory fast. NULL: failed. */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 };
 
 struct near_rma_sink {
-	/* NULL: there is no device memory. */
+	/* NULL: no device memory. */
 	const struct near_device *device;
-	/* An operation of ours that near_rma() left under way has ended. */
+	/* Completes an operation for which near_rma() returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
-	/* Told of what has data, and of all with near_rma_tell(). */
+	/* Reports operations with data, and those of near_rma_tell(). */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
- * Once per port, before its address is asked for, which says that it is.
- * near_close() ends it.
+ * Enables one-sided operations until near_close(). Call it once per port,
+ * before near_address(), which reports it.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
-/* Peers tell of every read, or write, or both, from now on. */
+/* Requires peers to notify this port of each read or write. */
 void near_rma_tell(struct near_port *port, bool reads, bool writes);
 
 /*
- * 0: done() will tell; NEAR_RMA_DONE: it has ended, done() is not called;
- * -EAGAIN: poll and try again. Nothing was touched: -EKEYREJECTED: the peer has
- * no such region; -EACCES: not this part of it, or not in this way; -EINVAL:
- * an atomic is not aligned; -EOPNOTSUPP: the peer has no regions; -ENOENT: its
- * table cannot be looked into (but see NEAR_RMA_ASK). -EFAULT: memory of ours
- * or the peer's is not there. Or what near_send() returns. Operations to one
- * peer take effect in order, and messages that are sent after it arrive after
- * it; what else is to keep to the order of calls says so (NEAR_RMA_BEHIND,
- * NEAR_RMA_HOLD, NEAR_RMA_FENCE). Device memory: reads and writes, without
- * NEAR_RMA_COPY; -EOPNOTSUPP: others; -ENOSPC: too many peers.
+ * Starts a one-sided operation. 0: done() reports its end; NEAR_RMA_DONE:
+ * complete, done() is not called; -EAGAIN: poll and retry. Nothing was touched:
+ * -EKEYREJECTED: the peer has no such region; -EACCES: it does not grant this
+ * range or access; -EINVAL: unaligned atomic; -EOPNOTSUPP: the peer has no
+ * regions; -ENOENT: its table cannot be read (see NEAR_RMA_ASK). -EFAULT:
+ * memory of either process is not mapped. Or an error of near_send().
+ * Operations to one peer take effect in order, and before messages that are
+ * sent later; NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE request further
+ * order. Device memory: reads and writes without NEAR_RMA_COPY; -EOPNOTSUPP:
+ * others; -ENOSPC: too many peers.
  */
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args);
 
-/* Is there such an atomic? */
+/* True if this atomic is supported. */
 bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 			 unsigned int type);
-/* Bytes of one; 0: there is no such type. */
+/* Returns the size of a type in bytes; 0: not supported. */
 size_t near_type_size(unsigned int type);
 
-/* Has it operations of ours that have not ended? */
+/* True if operations to the peer are pending. */
 bool near_rma_busy(const struct near_peer *peer);
-/* Or messages. Then what is to be fenced waits. */
+/* True if operations or messages are pending, so that fenced ones wait. */
 bool near_rma_fenced(const struct near_peer *peer);
 /*
- * 0: the peer has taken and done all that was sent to it; -EAGAIN: poll, and
- * try again.
+ * Returns 0 if the peer has consumed and executed all that was sent to it.
+ * -EAGAIN: poll and retry.
  */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Slots that are no messages in themselves, and the list of what is under way. */
+/* Slots of control messages, and the lists of pending operations. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ ssize_t near_tell(struct near_peer *peer)
 	return 0;
 }
 
-/* A receiver's CTS, SHARE or ACK for one of our messages. */
+/* Handles a receiver's CTS, COOP or ACK. */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -67,7 +67,7 @@ static int near_control_resize(struct near_port *port,
 	return 0;
 }
 
-/* Nonzero: the slot stays. */
+/* Handles a control message. Nonzero: its slot stays in the ring. */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
@@ -96,7 +96,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 	return -EPROTO;
 }
 
-/* A step of each in the list, as far as the budget goes. */
+/* Takes a step of each operation in the list, within the budget. */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
 				       struct near_link *link, size_t *budget),
@@ -115,8 +115,8 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 }
 
 /*
- * A step of what is under way, as long as the sink has room for the ends: the
- * first that came is served first, so that none takes longer for the others.
+ * Takes a step of pending operations while the sink has space for completions.
+ * The oldest is served first, so that others do not delay it.
  */
 int near_work(struct near_port *port)
 {

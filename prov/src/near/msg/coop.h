@@ -2,14 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A large message that both ends copy. It is cut into steps. The receiver
- * claims them from the first on and reads each out of the sender's memory, the
- * sender from the last on and writes each into the receiver's, until they
- * meet: an end that is busy elsewhere leaves all to the other. The word of
- * claims lies in the ring's control lines; one message at a time uses it.
- *
- * The sender's claims are over when near_ctl.wrote says so, before which the
- * receiver must not give its buffer away.
+ * Cooperative copy of a large message, in steps. The receiver takes steps from
+ * the first on and reads each from the sender's memory. The sender takes steps
+ * from the last on and writes each into the receiver's, until they meet: a busy
+ * end leaves its steps to the other. The control lines of the ring have the
+ * word of steps taken, for one message at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -19,21 +16,22 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_COOP_MIN (64u << 10)	/* bytes: shorter ones are read */
-#define NEAR_COOP_PART (128u << 10)	/* of a step, at most */
+#define NEAR_COOP_MIN (64u << 10)	/* bytes; shorter: single copy */
+#define NEAR_COOP_PART (128u << 10)	/* bytes of a step, at most */
 #define NEAR_COOP_STEPS 0xffffu	/* at most */
 
 /* claims: round 32 | the sender's 16 | the receiver's 16 */
-/* wrote: round 32 | it gave up 1 | steps it has written 16 */
+/* wrote: round 32 | failed 1 | steps that the sender has written 16 */
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * A half of the message, within limits, in whole pages: each step is a call of
- * the system's, which costs as much as copying some KiB. 0: nothing, or too long.
+ * Returns the size of a step: half the message, within limits, in whole pages;
+ * 0: empty or too long. A step is a system call, as expensive as some KiB.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
-	uint64_t page = NEAR_PAGE, step = (len / 2 + len % 2 + page - 1) & -page;
+	uint64_t page = NEAR_PAGE,
+		 step = (len / 2 + len % 2 + page - 1) & -page;
 
 	if (step > NEAR_COOP_PART)
 		step = NEAR_COOP_PART;
@@ -55,18 +53,18 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* The receiver's: a new round begins, nothing is claimed. */
+/* The receiver begins a round: no steps are taken. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
-	/* the sender hears of it by a slot, which is released */
+	/* published to the sender by the release of a slot */
 	__atomic_store_n(&ctl->claims, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
 /*
- * Claims count steps, for the sender or the receiver, if so many are left of
- * all; returns how many either has claimed before, -1: there are none.
+ * Takes a step for the sender or the receiver. Returns the number of steps that
+ * this end had taken before; -1: none is left.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -84,15 +82,15 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* The receiver's: no more claims. Returns how many are the sender's. */
+/* The receiver ends the round. Returns the number of the sender's steps. */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
-	/* no round has this number */
+	/* 0 is no round */
 	return near_coop_high(
 		__atomic_exchange_n(&ctl->claims, 0, __ATOMIC_ACQ_REL));
 }
 
-/* The sender's: so many are written; failed: it gives up its last claim. */
+/* The sender has written these steps; failed: it gives up the last taken. */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
 {
@@ -101,8 +99,8 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * The receiver's, after near_coop_end() said claimed: whether all of these are
- * over, and in *steps how many of them were written.
+ * For the receiver. True if the sender has ended the steps it had taken at
+ * near_coop_end(); *steps: the number written. Pairs with near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 				  uint32_t claimed, uint32_t *steps)
@@ -110,7 +108,7 @@ static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 	uint64_t wrote = __atomic_load_n(&ctl->wrote, __ATOMIC_ACQUIRE);
 
 	*steps = near_coop_low(wrote);
-	if (*steps > claimed)	/* no sender of ours says so */
+	if (*steps > claimed)	/* no valid sender stores that */
 		*steps = claimed;
 	return wrote >> 32 == round &&
 	       (wrote & NEAR_COOP_FAILED || *steps == claimed);

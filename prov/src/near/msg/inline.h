@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path, inline: near_send() and near_poll(). Called with a sink that
- * the compiler knows, near_poll() calls its functions directly, so that a
- * message goes from the ring into its buffer without a call in between.
+ * The data path, inline: near_send() and near_poll(). If the sink is constant,
+ * the compiler calls its functions directly, so that a message goes from the
+ * ring into its buffer without a call in between.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -18,7 +18,7 @@
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 int near_work(struct near_port *port);
-/* What was published is to be known; 0. */
+/* Rings the doorbell if the published slot requires it. Returns 0. */
 ssize_t near_tell(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
@@ -33,8 +33,8 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Owns the next slot before it is needed. Only in a run of sends to that peer:
- * after one alone it would take the line from the receiver, which polls it.
+ * Prefetches the next slot. Only in a run of sends to one peer: after a single
+ * send it would take the line from the receiver, which polls it.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -46,7 +46,7 @@ static near_inline void near_slot_ahead(struct near_port *port,
 	port->run = peer;
 }
 
-/* What follows each slot that was published. */
+/* Ends the publication of a slot. */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -55,7 +55,7 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_ahead(port, peer);
 }
 
-/* Owns the next lines of the data ring before they are needed. */
+/* Prefetches the next lines of the data ring. */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -66,7 +66,7 @@ static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 		near_prefetch_write(tx->data + at + i);
 }
 
-/* The whole message in slot. */
+/* Publishes a message in its slot. */
 static near_inline void near_send_inline(struct near_tx *tx,
 					 struct near_slot *slot,
 					 const struct near_msg *msg)
@@ -78,10 +78,9 @@ static near_inline void near_send_inline(struct near_tx *tx,
 }
 
 /*
- * The short way: what fits into a slot that is known to be free. false:
- * near_send() is to see to it. msg may be in registers, its address goes
- * nowhere. It calls nothing: the last thing that its caller does is
- * near_send_end().
+ * Fast path: sends an inline message if a slot is free by the cached head.
+ * False: call near_send(). msg may stay in registers, its address is not passed
+ * on. Calls no function: the caller ends with near_send_end(), a tail call.
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -103,10 +102,9 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
 }
 
 /*
- * Sends a message that fits into the ring; its payload is the caller's again
- * at once. NEAR_LARGE: it does not fit, near_send_large() sends it. -EAGAIN:
- * poll, then try again; -ECONNRESET: it is dead, and soon gone; -EHOSTUNREACH:
- * it cannot be sent to.
+ * Sends a message that fits into the ring; the payload may be reused at once.
+ * NEAR_LARGE: call near_send_large(). -EAGAIN: poll and retry; -ECONNRESET: the
+ * peer has failed; -EHOSTUNREACH: it cannot be sent to.
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -149,7 +147,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* All but what only one kind has: rndv is not looked at where payload is set. */
+/* Sets the fields of all kinds; the sink ignores rndv if payload is set. */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -159,7 +157,7 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 	msg->flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS;
 }
 
-/* The message in slot, all of it; false: it stays where it is. */
+/* Delivers an inline message; false: it remains in its slot. */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
 					    const struct near_slot *slot,
@@ -181,7 +179,7 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/* The payload that lies in the data ring; false: no sender may say so. */
+/* Finds the payload in the data ring; false: invalid length. */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -192,7 +190,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* What says where the message is that its sender has yet. */
+/* Sets the fields of a rendezvous message. */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -212,7 +210,7 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 			 __ATOMIC_RELAXED);
 }
 
-/* All but what the next function inlines. */
+/* Handles all slots that are no inline messages. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -259,7 +257,7 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 		       : near_rx_ring_other(port, ring, slot, word, sink);
 }
 
-/* What is in a lane, as far as the sink has room, and not without end. */
+/* Consumes up to NEAR_BURST slots of a ring while the sink has space. */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
 					 struct near_slot *slot, uint64_t word,
@@ -277,7 +275,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/* The first hot lane from at on that has something; NULL: none. */
+/* Returns the first active ring from at on with a slot to consume; or NULL. */
 static near_inline struct near_rx_ring *const *
 near_look(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -292,8 +290,8 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * Are hot lanes all that the next poll has to look at? Then it may be one by
- * near_look(), but for near_polls_left(), and is counted in port->polls.
+ * True if the next poll would check active rings only. near_look() can replace
+ * it, unless near_polls_left() is 0; port->polls counts it.
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -301,13 +299,13 @@ static near_inline bool near_rings_only(const struct near_port *port)
 	       !near_port_has_work(port);
 }
 
-/* Polls until the one that looks at the clock. */
+/* Returns the number of polls before the next timer tick. */
 static near_inline uint32_t near_polls_left(const struct near_port *port)
 {
 	return port->tick_at - 1 - port->polls;
 }
 
-/* So many polls were none: nothing was in a ring. The next one is a poll. */
+/* Counts polls that near_look() replaced, up to the next timer tick. */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);
@@ -316,8 +314,8 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers what has arrived, as far as the sink has room, and takes a step
- * with each large message. Returns the number of slots that were taken.
+ * Delivers messages while the sink has space, and continues each large message.
+ * Returns the number of slots consumed.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

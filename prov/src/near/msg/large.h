@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages that do not fit into a ring. The sender announces one (RTS). The
- * receiver, once it knows where to, reads it out of the sender's memory. If it is
- * long, it has the sender help by writing to its own (SHARE); if it cannot read,
- * it asks for it in pieces through the data ring (CTS). However it came, the
- * receiver says when it has it (ACK). Each takes a step per poll.
+ * Large messages do not fit into a ring. The sender announces one (RTS). Once
+ * the receiver has the buffer, it reads the message from the sender's memory.
+ * For a long one it requests a cooperative copy (COOP); if it cannot read, it
+ * requests fragments through the data ring (CTS). The receiver acknowledges the
+ * complete message (ACK). Each poll takes a step.
  */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
@@ -15,16 +15,16 @@
 #include "near/msg/coop.h"
 
 #define NEAR_STEP (512u << 10)	/* bytes per poll, each way */
-#define NEAR_FRAG (16u << 10)	/* at most in one piece */
+#define NEAR_FRAG (16u << 10)	/* bytes of a fragment, at most */
 
 enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS sent */
-	NEAR_TX_SENT,		/* all pieces sent: ACK to come */
-	NEAR_TX_FRAGS,		/* CTS came: in port->sending */
-	NEAR_TX_COOP,		/* SHARE came: in port->sending */
+	NEAR_TX_SENT,		/* all fragments sent: ACK to come */
+	NEAR_TX_FRAGS,		/* CTS received: in port->sending */
+	NEAR_TX_COOP,		/* COOP received: in port->sending */
 };
 
-/* A large message that we send. */
+/* A large message to send. */
 struct near_tx_op {
 	struct near_pooled pooled;
 	struct near_link link;	/* of port->sending */
@@ -32,16 +32,16 @@ struct near_tx_op {
 	struct near_peer *peer;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	size_t len;		/* that it has; that are wanted, after CTS */
+	size_t len;		/* bytes; after CTS: bytes requested */
 	size_t done;
 	uint64_t answer;	/* the receiver's operation */
-	/* SHARE: the receiver's buffer, and in how many steps it is filled */
+	/* COOP: the receiver's buffer, filled in this number of steps */
 	uint64_t there;
-	size_t shared;		/* bytes that are wanted */
+	size_t shared;		/* bytes requested */
 	uint32_t round;
 	uint32_t step;
 	uint32_t steps;
-	uint32_t wrote;		/* of them by us */
+	uint32_t wrote;		/* steps that this end has written */
 	uint32_t too_small;	/* near_tx_too_small() */
 	void *copy;
 	void *cookie;
@@ -49,17 +49,17 @@ struct near_tx_op {
 
 /* In port->receiving but for NEAR_RX_FRAGS. */
 enum near_rx_state {
-	NEAR_RX_READ,		/* out of the sender's memory */
-	NEAR_RX_COOP_PENDING,		/* SHARE to be sent; or in near_peer.waiting */
-	NEAR_RX_COOP,		/* the sender helps */
-	NEAR_RX_COOP_RUNNING,		/* all is claimed, the sender still writes */
-	NEAR_RX_CTS,		/* to be sent */
-	NEAR_RX_ACK,		/* to be sent */
-	NEAR_RX_FRAGS,		/* wait for them */
-	NEAR_RX_LOST,		/* its sender is about to be found dead */
+	NEAR_RX_READ,		/* single copy */
+	NEAR_RX_COOP_PENDING,		/* COOP to send; or in peer->waiting */
+	NEAR_RX_COOP,		/* the sender copies, too */
+	NEAR_RX_COOP_RUNNING,		/* the sender writes its last steps */
+	NEAR_RX_CTS,		/* to send */
+	NEAR_RX_ACK,		/* to send */
+	NEAR_RX_FRAGS,		/* waiting for fragments */
+	NEAR_RX_LOST,		/* its sender has failed, not detected yet */
 };
 
-/* One that we receive. */
+/* A large message to receive. */
 struct near_rx_op {
 	struct near_pooled pooled;
 	struct near_link link;	/* of port->receiving */
@@ -68,17 +68,17 @@ struct near_rx_op {
 	struct near_rndv rndv;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	size_t len;		/* that are wanted */
-	size_t stop;		/* we read so far; the sender wrote the rest */
+	size_t len;		/* bytes requested */
+	size_t stop;		/* end of the part to read here */
 	size_t done;
-	uint32_t step;		/* SHARE: bytes, and how many of them */
+	uint32_t step;		/* COOP: bytes of a step, number of steps */
 	uint32_t steps;
-	uint32_t claimed;	/* SHARED: by the sender */
-	bool failed;		/* SHARED: we cannot read */
+	uint32_t claimed;	/* COOP_RUNNING: steps of the sender */
+	bool failed;		/* COOP_RUNNING: reading failed */
 	void *cookie;
 };
 
-/* An eighth of the ring, so that both ends copy at once; in whole lines. */
+/* Returns an eighth of the ring, so that both ends copy at once; full lines. */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
 	size_t most = tx->dsize / 8 & ~(size_t)(NEAR_LINE - 1);
@@ -86,7 +86,7 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
-/* What the current poll may still read of other's memory. */
+/* Returns the number of bytes that the current poll may still read. */
 static inline size_t *near_read_left(struct near_port *port)
 {
 	if (port->read_poll != port->polls) {
@@ -99,7 +99,7 @@ static inline size_t *near_read_left(struct near_port *port)
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
-/* A slot for a control message to peer; NULL: not now, or never again. */
+/* Returns a slot for a control message; NULL: none now, or never again. */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
 {
@@ -120,13 +120,13 @@ static near_inline void near_control_send(struct near_port *port,
 	near_sent(port, peer);
 }
 
-/* One step, of *budget bytes at most; true: it is no longer in the list. */
+/* Copies at most *budget bytes; true: the operation has left its list. */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/* large_share.c: the same for what both copy, each side */
+/* large_coop.c: the same for cooperative copies */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
 static inline void near_tx_coop_over(struct near_tx_op *op)
@@ -138,27 +138,27 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 }
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/* The peer's claims are free: for the next receive that waits for them. */
+/* Ends a cooperative copy with the peer, and starts the next that waits. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/* Bytes [done, done + len) of the buffers from those of the sender. */
+/* Reads bytes [done, done + len) from the sender's memory. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/* What cannot be read by its address comes in pieces, from the start. */
+/* Requests the whole message in fragments, as it cannot be read. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
-/* A CTS, SHARE or ACK of the peer's. false: no receiver of that message says so. */
+/* Handles a CTS, COOP or ACK of the peer; false: invalid. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind);
 bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot);
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
-/* An id that the peer makes up is found out: returns NULL. */
+/* Returns NULL if the id is not of an operation of that peer. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
-/* large_share.c: near_messages.stop() */
+/* large_coop.c: near_messages.stop() */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Large messages that both ends copy: share.h. */
+/* Cooperative copy of large messages: coop.h. */
 
 #include <errno.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 #define NEAR_STOP_MS 1000
 
-/* The sender's side. */
+/* The sender */
 
 bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot)
@@ -33,7 +33,7 @@ bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* Step at of the message; false: it cannot be written. */
+/* Writes step number at; false: failed. */
 static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 			 uint32_t at, size_t *budget)
 {
@@ -51,7 +51,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/* Whatever is left over of a step that fails is the receiver's. */
+/* Writes steps within the budget. The receiver reads a step that fails. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -70,7 +70,7 @@ void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 		near_tx_coop_over(op);
 }
 
-/* The receiver's. */
+/* The receiver */
 
 static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 {
@@ -92,10 +92,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 	return true;
 }
 
-/* All is claimed, or we cannot read: the sender's part is waited for. */
 /*
- * Ends the claims. A faulty sender may claim more steps than are left; the
- * receiver reads each of its own steps once.
+ * Ends the round: all steps are taken, or reading failed. An invalid sender may
+ * take more steps than are left; the receiver reads each of its own once.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -128,7 +127,9 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 		near_rx_coop_end(op);
 }
 
-/* The sender is done. What it has not written is left for us to read. */
+/*
+ * Continues after the sender's last step; reads the steps it has not written.
+ */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
 {
@@ -162,8 +163,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * A sender may be about to write: it has a step's time, and a second if it is
- * not running. Whoever is stopped in between for longer writes later.
+ * Waits until the sender has written its last step, one second at most if it
+ * does not run. A sender stopped for longer writes afterwards.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

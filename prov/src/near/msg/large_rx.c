@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The receiver's side of large messages. */
+/* Receiver of large messages. */
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,9 @@
 #include "base/proc.h"
 #include "near/msg/large.h"
 
-/* True if we have sent it more large messages than wait there for a receive. */
+/*
+ * True if large messages to the peer are pending that do not wait for receives.
+ */
 static bool near_rx_exchange(const struct near_peer *peer)
 {
 	return peer->large && peer->tx.ctl &&
@@ -17,7 +19,7 @@ static bool near_rx_exchange(const struct near_peer *peer)
 					     __ATOMIC_RELAXED);
 }
 
-/* There is a receive for one that has arrived. */
+/* Counts a rendezvous message that has found its receive. */
 static void near_rx_begun(const struct near_peer *peer)
 {
 	if (near_likely(peer->ring != NULL))
@@ -25,9 +27,9 @@ static void near_rx_begun(const struct near_peer *peer)
 }
 
 /*
- * Worth it for both ends to copy: the sender has nothing to do before it is
- * fetched. A shorter one is read sooner than the sender has heard of it. In an
- * exchange the sender is busy with what we have sent it: each end reads.
+ * True if a cooperative copy pays: the sender is idle until the message is
+ * read. It would get the request for a shorter one too late. In an exchange it
+ * is busy with messages of this process: each end reads.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -92,9 +94,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Bytes of the sender's memory, all of them. A refusal is for all messages of
- * the peer. ESRCH is a peer that is about to be found dead, or one whose main
- * thread has ended: its pid names no memory.
+ * Reads all len bytes from the sender's memory. An error of permission is for
+ * all messages of the peer. ESRCH: the peer has failed, or its main thread has
+ * exited, so that its pid no longer refers to memory.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -114,10 +116,10 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Nothing else is being copied here. Its end may come before that of an earlier
- * message in pieces: completions of several sources have no order, and those of
- * one source that fill a buffer are put in order above. The slot of the answer is
- * ours until we send something else.
+ * Requires that no other copy is pending. The message may end before an earlier
+ * one in fragments: completions of several sources have no order, and the
+ * embedder orders those of one source that fill a buffer. The slot of the ACK
+ * stays free until this port sends something else.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -151,7 +153,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* All that is wanted is here: the owner first, then the sender. */
+/* Completes the receive for the embedder; the ACK follows. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -161,7 +163,7 @@ static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 		port->sink->received(port->ctx, cookie, err);
 }
 
-/* op is in no list any more. */
+/* Ends an operation that is in no list. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
@@ -210,7 +212,7 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 	op->state = NEAR_RX_ACK;
 }
 
-/* CTS or ACK; false: no room. */
+/* Sends the CTS or ACK; false: no space in the ring. */
 static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -243,10 +245,12 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 	near_rx_done(port, op, 0);
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	near_rx_answer(port, op);	/* the owner might not poll again */
+	near_rx_answer(port, op);	/* the embedder might not poll again */
 }
 
-/* The sender's memory is not to be looked for: its end is on its way. */
+/*
+ * Stops access to the memory of a failed sender, until its failure is handled.
+ */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {
 	op->state = NEAR_RX_LOST;

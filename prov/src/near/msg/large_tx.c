@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The sender's side of large messages. */
+/* Sender of large messages. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "near/msg/large.h"
 
-/* The message's own memory, or a copy of it. */
+/* Stores the buffers, or copies them if the caller requires it. */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -30,8 +30,8 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * Has this buffer just been sent to somebody else? No poll was in between, or
- * none that near was told of: large messages end in others.
+ * True if this buffer was last sent to another peer, with no poll since. Polls
+ * replaced by near_look() may not be counted yet: they end no large message.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -49,10 +49,10 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * A message that goes to several, as in a broadcast, goes to all but the first
- * through the ring, where it would fit: they would all read it at the same time,
- * under the same locks of our memory, and we have it in a cache. msg is no
- * longer than tx.fanout_max.
+ * True if the message is part of a fan-out, and goes through the ring if it
+ * fits. Otherwise all receivers would read it at once, under the same locks of
+ * this process's memory, and it is in this CPU's cache. The first receiver
+ * reads it. msg must be at most tx.fanout_max long.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -63,7 +63,7 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Its length, if in a larger ring it would not be large; or 0. */
+/* Returns the length if a larger ring could carry it eagerly, else 0. */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -75,7 +75,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Claim last: nothing can fail once the slot is written to. */
+/* Gets the slot first: nothing may fail once it is written. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -136,7 +136,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* The message's id is at one place in all three. */
+/* CTS, COOP and ACK have the message's id at the same place. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -154,13 +154,13 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* op is in port->sending no more. */
+/* Ends an operation that is not in port->sending. */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* the receiver polls: it will not let us wait for a larger ring */
+	/* the receiver polls, so it will resize the ring soon */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -171,7 +171,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	near_peer_unhold(port, peer);
 }
 
-/* One piece; false: there is no room for it. */
+/* Sends a fragment; false: no space in the ring. */
 static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 {
 	struct near_tx *tx = &op->peer->tx;
@@ -193,13 +193,13 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* bytes of a message: who waits for messages waits for it */
+	/* counts as a message for operations that follow messages */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
-/* All of them are in the ring: the receiver's ACK ends the message. */
+/* Sends fragments. True: all are in the ring, the ACK ends the message. */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation is a function of the old value, put in place by a
- * compare-and-exchange loop over integers of the element's size: a float
- * that is not equal to itself is so compared by its bits.
+ * Each operation is a function of the old value, stored by a
+ * compare-and-exchange loop on integers of the element's size: so NaN values
+ * are compared by their bits.
  */
 
 #include <complex.h>
@@ -60,7 +60,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Those of all types; what is left of a type's operations follows. */
+/* Operations of all types; those of some types follow. */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -71,7 +71,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_SUM: return old + operand;				\
 	case NEAR_PROD: return old * operand;
 
-/* Which wrap. */
+/* Integers wrap. */
 #define NEAR_NEXT_INT							\
 	case NEAR_SUM:							\
 		__builtin_add_overflow(old, operand, &old);		\
@@ -94,7 +94,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_BXOR: return old ^ operand;				\
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
-/* What old becomes. WRITE, READ and CSWAP do not look into the value. */
+/* Returns the new value. WRITE, READ and CSWAP do not depend on the type. */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\
 			      ctype operand, ctype compare)		\
@@ -106,7 +106,7 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	}								\
 }
 
-/* The element as bits, and as what it is. */
+/* Accesses the element as bits and by its type. */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\
@@ -148,12 +148,12 @@ static void near_apply_##name(unsigned int op, void *target,		\
 }
 
 #define NEAR_DEFINE_INT(name, ctype, bits)				\
-	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_INT		\
+	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_INT	\
 			 NEAR_NEXT_ORDERED NEAR_NEXT_BITS)		\
 	NEAR_DEFINE_APPLY(name, ctype, bits)
 
 #define NEAR_DEFINE_REAL(name, ctype, bits)				\
-	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_REAL		\
+	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_REAL	\
 			 NEAR_NEXT_ORDERED)				\
 	NEAR_DEFINE_APPLY(name, ctype, bits)
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomic operations on memory of this process, by instructions that are
- * atomic to those of any other emulation on processors that does so without
- * locks: libfabric's among them. Pure.
+ * Atomic operations on memory of this process, by lock-free instructions. They
+ * are atomic to those of other emulations on CPUs, libfabric's among them.
+ * Pure.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H
@@ -12,12 +12,12 @@
 #include "near/near.h"
 
 bool near_op_compares(unsigned int op);
-/* Does it make sense for that type? */
+/* True if the operation is defined for that type. */
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
- * count elements at target, aligned by their size. What they were goes to
- * result, unless that is NULL; compare is read by CSWAP* and MSWAP only. The
- * other three need no alignment. Must be valid.
+ * Applies a valid operation to count elements at target, which must be aligned
+ * to their size; the other pointers need no alignment. Stores the old values to
+ * result unless it is NULL. Only CSWAP* and MSWAP read compare.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

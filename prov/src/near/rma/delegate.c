@@ -2,18 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small reads and writes. A target that polls does them sooner than two system
- * calls would, one that does not poll would never: so they are offered to it,
- * and what it has not taken after a while we withdraw, and do ourselves.
+ * Delegated operations. A target that polls executes a small read or write
+ * faster than two system calls of the initiator; one that does not poll never
+ * does. After a timeout the initiator revokes such operations and executes them
+ * itself.
  *
- * The target pays for none of this: it says which offer it is at by a plain
- * store (near_ctl.doing), and looks at the slot again. We say in the slot that
- * it is withdrawn, have a barrier on all processors, and look which one the
- * target is at: one of the two has seen the other. The argument is in
- * docs/near/memory-ordering.md. Offers are numbered, on both sides, as they
- * come in the ring.
+ * Store buffering decides between them. The target stores the operation's
+ * number in near_ctl.doing and loads the slot again. The initiator marks the
+ * slot revoked, has a barrier on all CPUs, and loads doing. At least one sees
+ * the other's store, and the target pays for a plain store only. Both number
+ * the operations in the order of the ring. Proof: docs/near/memory-ordering.md.
  *
- * Where offers to a peer are withdrawn, fewer and fewer are made.
+ * After revoked operations fewer are delegated to that peer.
  */
 
 #include <errno.h>
@@ -24,11 +24,11 @@
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
 
-#define NEAR_DELEG_WRITE 1024	/* bytes of a write; of a read a part's */
-#define NEAR_DELEG_BACKOFF 3000	/* ns: twice what we would take ourselves */
-#define NEAR_DELEG_PAUSE 100000	/* ns after a barrier for nothing */
-#define NEAR_DELEG_LEAVE 100000000	/* ns, at most */
-#define NEAR_DELEG_SKIP 16	/* not offered after a loss, at first */
+#define NEAR_DELEG_WRITE 1024	/* bytes of a write; a read: NEAR_RMA_PART */
+#define NEAR_DELEG_BACKOFF 3000	/* ns, twice the time of a single copy */
+#define NEAR_DELEG_PAUSE 100000	/* ns after a barrier without effect */
+#define NEAR_DELEG_LEAVE 100000000	/* ns, limit of the wait when closing */
+#define NEAR_DELEG_SKIP 16	/* not delegated after the first revoke */
 #define NEAR_DELEG_SKIP_MAX 4096
 
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
@@ -38,8 +38,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * Errors have an answer of their own, and so has each write from then on: a
- * count says nothing of what is before it.
+ * An error has a reply, and so has each write from then on: a count cannot
+ * exclude an operation before it.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -54,7 +54,7 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->refused;
 }
 
-/* They were withdrawn. */
+/* Increases the backoff after operations were revoked. */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
@@ -63,7 +63,7 @@ static void near_deleg_lost(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/* What is copied for its sender fits into the operation, as an answer does. */
+/* True if copied data and replies fit into the operation's object. */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -75,7 +75,7 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 	       args->len <= near_frag_max(&at->peer->tx);
 }
 
-/* Nothing but offers is before it, so that those may be withdrawn in order. */
+/* True if only delegated operations precede it: these are revoked in order. */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
 {
@@ -90,7 +90,7 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	return false;
 }
 
-/* Claim last: what is posted cannot fail. */
+/* Posts last: a posted operation cannot fail. */
 static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
 			   struct near_rma_op *op)
 {
@@ -122,7 +122,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* with none under way nothing that we do makes room */
+	/* without pending operations no reply frees space */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_lost(at);
 		return -EPERM;
@@ -146,9 +146,9 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * All whose slots are in the ring still: one that the target is through with
- * may have been written to again, or given back. What it clears, because the ring has another
- * size, was open when it came to it, and is not found as it was.
+ * Changes the state of all slots still in the ring. A slot that the target has
+ * executed may have been reused or freed. If the target clears a slot for a
+ * resize, the slot was open before, so the exchange fails.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -172,9 +172,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * From now on the target takes none. near_deleg_at() says which it is at: it
- * may be doing that, or about to find out that it may not. false: that cannot be
- * told, and they are to be given back.
+ * Revokes all: the target starts none from now on. It may be executing number
+ * near_deleg_at(), or be about to find that revoked. The barrier pairs with
+ * that of near_deleg_execute(). False: no barrier, they must be reopened.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {
@@ -182,7 +182,7 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* One that is held; false: it cannot be done now. */
+/* Executes a revoked operation; false: not possible now. */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
 {
@@ -196,19 +196,19 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	}
 	if (!ret && op->sent < op->args.len)
-		ret = -EFAULT;	/* its memory ends before its region does */
+		ret = -EFAULT;	/* memory of the region is not mapped */
 	__atomic_store_n(&op->slot->word,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
-	/* then the slot tells it, and nothing answers that */
+	/* the slot reports the event; nothing acknowledges that */
 	if (!ret && near_rma_told(op))
 		at->peer->tx.messages = at->peer->tx.tail;
 	near_rma_end(port, op, -ret);
 	return true;
 }
 
-/* All of them, in order, or none if the target is at one. */
+/* Revokes and executes all in order; none if the target executes one. */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t first = near_deleg_of(at->delegated.next)->number;
@@ -234,8 +234,8 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * What the target has taken is done before what is called after this: that takes
- * the time of a copy. false: it is stopped there.
+ * Waits, for about the time of a copy, until the target has executed the
+ * operation it has started, so that it precedes later calls. False: timeout.
  */
 static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
@@ -273,7 +273,7 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 }
 
-/* The count alone tells of its end: near_deleg_counts(). */
+/* True if the count alone completes the operation: near_deleg_counts(). */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
 {
@@ -284,7 +284,7 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(refused && op->number >= refused);
 }
 
-/* What has an answer of its own, and all behind it, waits for that. */
+/* Completes operations up to the first that waits for a reply. */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -358,7 +358,7 @@ int near_delegs_resized(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->watched = done;
 	n = near_delegs_count(port, at, done);
-	/* no room for all, or it is read's turn */
+	/* the sink has no space, or a read is the first */
 	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small reads and writes that the target does if it polls, and we if not:
- * offer.c. The target's side is inline: it costs a store and a look.
+ * Small reads and writes that the target executes if it polls in time, else the
+ * initiator: delegate.c. The inline part costs the target a store and a load.
  */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
@@ -12,26 +12,26 @@
 #include "near/rma/state.h"
 
 /*
- * The state is in the flags of a slot of NEAR_KIND_RMA. Only the
- * initiator changes it.
+ * State of a delegated operation, in the flags of its NEAR_KIND_RMA slot. Only
+ * the initiator changes it.
  */
 enum near_deleg {
-	NEAR_DELEG_NONE, /* only the target may do it */
+	NEAR_DELEG_NONE, /* not delegated: the target executes it */
 	NEAR_DELEG_OPEN,
-	NEAR_DELEG_REVOKED,  /* withdrawn: the initiator does it */
-	NEAR_DELEG_EXECUTED, /* it has */
-	NEAR_DELEG_FAILED,   /* it could not */
+	NEAR_DELEG_REVOKED,  /* the initiator is executing it */
+	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
+	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-#define NEAR_DELEG_SKIPPED 1	/* the slot is to be passed over */
-#define NEAR_DELEG_ANSWERED 2	/* so it is, but for what it tells */
-#define NEAR_DELEG_MASK 0xfu	/* of a word, at NEAR_WORD_FLAGS */
+#define NEAR_DELEG_SKIPPED 1	/* the target skips the slot */
+#define NEAR_DELEG_ANSWERED 2	/* the same, but it reports the event */
+#define NEAR_DELEG_MASK 0xfu	/* of a slot's word, at NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
 {
 	return word >> NEAR_WORD_FLAGS & NEAR_DELEG_MASK;
 }
 
-/* What is in the ring now is the next offer. */
+/* Registers the operation just posted in slot as the next delegated one. */
 static near_inline void near_deleg_made(struct near_port *port,
 					struct near_rma_peer *at,
 					struct near_rma_op *op,
@@ -48,7 +48,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_wake(port, at);
 		return;
 	}
-	/* alone, it only waits: a read for a slot */
+	/* without other work it only waits; a read waits for a slot */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -56,10 +56,10 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_watch(port, at);
 }
 
-/* 0: on its way; -EPERM: it is to go another way; or what near_rma() says. */
+/* 0: posted; -EPERM: do not delegate it; or an error of near_rma(). */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Answered, withdrawn, or the peer is gone. */
+/* Removes one that was answered or revoked, or lost its peer. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -67,32 +67,32 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	at->delegated_ns = 0;	/* the next one's time begins */
+	at->delegated_ns = 0;	/* its successor's wait begins */
 }
 
 /*
- * How many have ended: those that the target says it has done, and those that
- * we have done ourselves, as they waited too long.
+ * Completes operations that the target has executed, and revokes the others
+ * after a timeout. Returns the number completed.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/* What the port watches is the count of the only one that has offers. */
+/* The same for the only such peer, if its near_port.watch has changed. */
 int near_delegs_resized(struct near_port *port);
 /*
- * The target is gone: writes that it says it has done end well, wherever they
- * are among others. false: not all yet, the sink has no room.
+ * Completes the writes that a failed target has counted as executed, also
+ * behind other operations. False: the sink has no space, call again.
  */
 bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * When the port closes: does all that the target has not taken. Where there is
- * no room to tell of one, it is done all the same.
+ * Executes all operations that the target has not started, when the port
+ * closes, even if the sink has no space for their completions.
  */
 void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
-/* Is its end told by near_deleg_done() alone, and needs no answer? */
+/* True if near_deleg_done() alone reports the end: no reply is sent. */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
- * It was done, or refused, and answered if it is: only now, as the line may be
- * with the initiator, and take a while.
+ * Counts an operation that was executed or rejected. Call it after the reply is
+ * posted: the initiator may own the cache line, and the store then takes long.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -103,8 +103,10 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * The target, of a request: 0: do it; -EAGAIN: it stays where it is. What was
- * taken is done next: nothing that may fail comes between.
+ * The target's part. 0: execute it next, nothing in between may fail; -EAGAIN:
+ * it stays in the ring; or NEAR_DELEG_SKIPPED, _ANSWERED. Store buffering: see
+ * delegate.c. The barrier, for the compiler only with membarrier, pairs with
+ * near_port_barrier() of near_delegs_hold().
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

@@ -2,17 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes that we do by ourselves, by process_vm_readv() and
- * process_vm_writev(): what the peer's table says of the region is looked at
- * before, so that the peer has nothing to do. Where it wants to know, it is
- * told by a slot afterwards.
+ * Single copies: reads and writes by process_vm_readv() and
+ * process_vm_writev(), after a lookup in the peer's region table. The peer does
+ * nothing. If it requires events, a slot notifies it afterwards.
  */
 
 #include <errno.h>
 
 #include "near/rma/ops.h"
 
-/* By its verb; whether it may be now is another question. */
+/* True if single copies are possible; pending operations are not checked. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args)
@@ -66,7 +65,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	size_t len = op->args.len - op->sent;
 	ssize_t n;
 
-	/* a pid that another process has got meanwhile would be written to */
+	/* never write to a process that has reused the pid */
 	if (!near_peer_alive(port, peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -81,7 +80,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* before the first byte: the peer does it */
+		/* before the first byte: send a request to the peer instead */
 		peer->reads = false;
 		return op->sent ? -EIO : -EPERM;
 	}
@@ -95,7 +94,7 @@ bool near_rma_told(const struct near_rma_op *op)
 		       near_rma_access(op->args.verb, op->args.op);
 }
 
-/* The slot by which the peer hears of it. */
+/* Notifies the peer of a single copy. */
 static void near_rma_tell_peer(struct near_port *port,
 			       const struct near_rma_op *op,
 			       struct near_slot *slot)
@@ -110,15 +109,15 @@ static void near_rma_tell_peer(struct near_port *port,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* nothing answers it: as with a message, see near_tx_taken() */
+	/* it has no reply, like a message: see near_tx_taken() */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
 /*
- * -EPERM: not in this way. Once the last byte is there nothing can fail, so
- * the slot is there before.
+ * Returns -EPERM if single copy is not permitted. Gets the slot first: after
+ * the last byte nothing may fail.
  */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
@@ -128,7 +127,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	struct near_slot *slot = NULL;
 	int ret = 0;
 
-	/* the slot of an offer tells it where the offer was */
+	/* a delegated operation notifies by its own slot */
 	if (!op->delegated && near_rma_told(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A small operation, inline: one buffer, no more than a slot has room for, a
- * region that was found before in a table that has not changed since, nothing
- * that it is to wait for, and a free slot. It goes from the call's registers
- * into the slot; what is kept of it is what its end, or the withdrawing of an
- * offer, needs. Called with a verb that the compiler knows, the body is that
- * verb's alone. near_rma() begins with it, too.
+ * Fast path of small operations: one buffer that fits into a slot, a region
+ * found before in a table unchanged since, nothing to wait for, and a free
+ * slot. The arguments go from registers to the slot. near_rma_op keeps only the
+ * data to end or revoke the operation. Called with a constant verb, the
+ * compiler removes the code of other verbs. near_rma() begins with it, too.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -19,7 +18,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/* Does all of it fit into a slot, without orders, data or several buffers? */
+/* True if all fits into a slot, without order, remote data or more buffers. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_ASK) ||
@@ -31,7 +30,7 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 		args->len == 8 && near_rma_adds(args->type, args->op));
 }
 
-/* Nothing that is under way is in its way. */
+/* True if no pending operation prevents it. */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
 				       bool delegated)
@@ -44,7 +43,7 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 			   peer->reads);
 }
 
-/* Key, range and right, as the peer's table has them. */
+/* True if the peer's table grants the access, and an atomic is aligned. */
 static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 					   const struct near_rma_args *args)
 {
@@ -127,8 +126,8 @@ static near_inline void near_small_post(struct near_port *port,
 }
 
 /*
- * Of what is small. true: it is on its way, and done() tells its end. false:
- * nothing has been done.
+ * Starts an operation for which near_rma_is_small() is true. True: posted,
+ * done() reports its end. False: nothing was done.
  */
 static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,
@@ -144,14 +143,14 @@ static near_inline bool near_rma_small(struct near_port *port,
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
-	/* a queue gates the ring, which then looks full */
+	/* while operations are queued, the gate makes the ring look full */
 	slot = near_tx_slot(&peer->tx);
 	if (near_unlikely(!slot))
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* while the slot is on its way */
+	/* overlaps with the slot's transfer */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);
@@ -163,7 +162,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 	return true;
 }
 
-/* issue.c: what one has that is not small. */
+/* issue.c: ends an operation that the fast path did not start */
 void near_rma_end_more(struct near_rma_op *op, int err);
 
 static near_inline void near_rma_end(struct near_port *port,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Operations of ours. Those to one peer are issued in the order in which they
- * were called: what cannot be issued at once waits in a queue of its peer's,
- * and while there is one, messages to that peer wait too (near_tx_gate()).
+ * The initiator: issues operations to one peer in the order of the calls. If
+ * one cannot be issued at once, it waits in the peer's queue. Messages to that
+ * peer wait, too, until the queue is empty (near_tx_gate()).
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Messages go on, unless one of the operations before them has not ended. */
+/* Lets messages pass again unless an earlier operation is pending. */
 static void near_rma_ungate(const struct near_rma_peer *at)
 {
 	if (near_list_empty(&at->queue) && !at->staged)
@@ -40,7 +40,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->number);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/* an offered one is answered at once; another may be reading */
+		/* a delegated read has one reply; another may have several */
 		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
 		if (op->staged) {
@@ -51,7 +51,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/* All of the operation in the slot itself? */
+/* True if the slot contains the whole operation. */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -115,7 +115,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	return 0;
 }
 
-/* How much goes into the next part. */
+/* Returns the size of the next part in bytes. */
 static size_t near_rma_part_len(const struct near_rma_op *op)
 {
 	size_t left = op->args.len - op->sent;
@@ -128,7 +128,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* Of all parts but a fetching one's, the last is answered. */
+/* True if this part has a reply: each of a fetching atomic, else one of all. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
@@ -160,14 +160,14 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* Does the target do it, as we cannot, or as messages are to be before it? */
+/* True if the target executes it: no single copy, or messages precede. */
 static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/* A read that holds messages back stays in the queue until it is answered. */
+/* Issues requests. A read with NEAR_RMA_HOLD stays queued until its reply. */
 static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = 0;
@@ -182,9 +182,7 @@ static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/*
- * 0: it is on its way, or over (then op is gone). -EAGAIN: more is to be done.
- */
+/* Continues an operation. 0: issued, or ended and freed; -EAGAIN: retry. */
 static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -223,14 +221,14 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	}
 }
 
-/* What an answer says, each read once. */
+/* Values of a reply, each loaded once. */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
 	const uint8_t *data;
 };
 
-/* Its bytes, for a part of what was asked for; false: it cannot be. */
+/* Copies the data of a part; false: invalid reply. */
 static bool near_rma_take(struct near_rma_op *op,
 			  const struct near_rma_answer *answer)
 {
@@ -253,7 +251,7 @@ static bool near_rma_take(struct near_rma_op *op,
 	return true;
 }
 
-/* The same for all that a small one has asked for. */
+/* The same for the only reply to a fast path operation. */
 static near_inline bool near_rma_take_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
@@ -314,7 +312,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	if (!ret && at && at->delegs)	/* another may be the first now */
+	if (!ret && at && at->delegs)	/* it may have been the first */
 		port->work |= NEAR_WORK_DUE;
 	return ret;
 }
@@ -328,7 +326,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* One buffer after another into the operation's own memory. */
+/* Appends buffers to the operation's own memory. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {
@@ -411,7 +409,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/* In this call, if it is not long and nothing is before it. */
+/* Executes a short operation by single copy in this call. -EPERM: queue it. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {
@@ -433,7 +431,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 
-/* By whichever of the ways that is open first. */
+/* Delegates, copies or queues the operation. */
 static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 			  const struct near_rma_args *args, uint64_t memory)
 {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the files of one-sided operations give each other. */
+/* Functions that the files of one-sided operations share. */
 #ifndef NEAR_RMA_OPS_H
 #define NEAR_RMA_OPS_H
 
 #include "near/rma/delegate.h"
 
-/* issue.c: our side */
+/* issue.c: the initiator */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * A part of the request; a read's is all of it. -EAGAIN: no room. flags: of
- * the slot's word.
+ * Posts a request for len bytes; one for a read covers all of it. flags: of the
+ * slot's word. -EAGAIN: no space in the ring.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
-/* One that has not begun, with what it needs of args; NULL: no memory. */
+/* Allocates an operation with the necessary copies of args; NULL: no memory. */
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
-/* Its only part is on its way, and is answered once. */
+/* Accounts for an operation of a single request, which has one reply. */
 static inline void near_rma_begun(struct near_rma_peer *at,
 				  struct near_rma_op *op)
 {
@@ -33,19 +33,19 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
-/* direct.c: does the peer want to hear of an operation that it has no part in? */
+/* direct.c: true if the peer requires a notification of a single copy. */
 bool near_rma_told(const struct near_rma_op *op);
 
-/* ordered.c: after which messages, and after what else */
-/* Where the ring is now: near_rma_op.number of what the target does. */
-#define NEAR_RMA_MARK_BITS 48	/* of the tail; above: which ring */
+/* ordered.c: order beyond that of operations */
+/* Returns the current ring position, for near_rma_op.number of requests. */
+#define NEAR_RMA_MARK_BITS 48	/* of the tail; above: number of the ring */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
 	return at->peer->tx.tail |
 	       (uint64_t)at->peer->resize.count << NEAR_RMA_MARK_BITS;
 }
 
-/* What was at that mark is answered: all before it is taken. */
+/* A reply to the request at that mark: the peer consumed all before it. */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
 	uint64_t ring = near_rma_mark(at) - at->peer->tx.tail;
@@ -55,44 +55,43 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 		at->peer->tx.taken = mark - ring;
 }
 
-/* Are there messages that such an operation is to be behind? */
+/* True if NEAR_RMA_BEHIND applies: sent messages may not be consumed yet. */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 bool near_rma_must_wait(const struct near_rma_op *op);
 
-/* issue.c: behind all others, and as much of it as can be now */
+/* issue.c: queues an operation and starts it if possible */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool staged);
 
-/* direct.c: reads and writes that the peer has nothing to do with */
+/* direct.c: single copies */
 /*
- * Where the operation goes to, as the peer's table has it now. What
- * near_rma() says of key and range; -EOPNOTSUPP: the peer has no table;
- * -ENOENT: we cannot look into it.
+ * Looks the target address up in the peer's table. Returns as near_rma() for
+ * key and range; -EOPNOTSUPP: no table; -ENOENT: the table cannot be read.
  */
 int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		  uint64_t *memory);
-/* 0: it has ended or wants another step; else a negative errno. */
+/* Executes a step. 0: complete or a step further (op->sent); or -errno. */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* The same where near_rma_look() has just said memory. */
+/* The same with the address that near_rma_look() has just returned. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
-/* serve.c: theirs */
+/* serve.c: the target */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
-/* A reply joins those that are owed, and is sent if it can be. */
+/* Queues a reply, and sends it if possible. */
 void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
 		  struct near_rma_reply *reply);
-/* len bytes of data, from the reply's offset on; false: there is no room. */
+/* Sends len bytes of data, at the reply's offset; false: no space. */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
-/* At the end of an operation that we did, or whose offer was withdrawn. */
+/* Reports an operation that was executed here or revoked, if required. */
 void near_rma_over(struct near_port *port, struct near_peer *peer,
 		   const struct near_rma_slot *ask);
 

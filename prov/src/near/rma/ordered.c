@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What comes after what, where more is asked for than operations among
- * themselves and messages behind them. A message that was sent has been
- * written into the ring, which does not say that the peer has taken it: what
- * is to come after it goes through the ring too. An answer says that all before
- * what it answers was taken.
+ * Order beyond that of operations among themselves and before messages. A sent
+ * message is in the ring, but the peer may not have consumed it: operations
+ * that must follow it use the ring, too. A reply confirms that everything
+ * before its request was consumed.
  */
 
 #include <errno.h>
@@ -20,8 +19,8 @@ bool near_rma_behind(struct near_rma_peer *at,
 }
 
 /*
- * A read is answered bit by bit while the peer's memory may change, and so
- * nothing that changes it may come behind.
+ * True if the operation must wait. A read has replies in several parts; no
+ * operation that changes memory may start before the last.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
@@ -45,14 +44,14 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/* A write of nothing: its answer says that the peer has taken all. */
+/* Sends a write of no bytes; its reply confirms that all was consumed. */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };
 	struct near_rma_op *op = near_rma_op(port, at, &args);
 
 	if (!op)
-		return;		/* the caller comes again */
+		return;		/* the caller retries */
 	if (near_rma_part(port, op, 0, 0)) {
 		near_pool_put(&port->rma->ops, op);
 		return;

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What peers ask us to do to our memory: all atomics, and reads and writes
- * where they cannot do these themselves. Our own table says whether they may.
- * A part that may not be done is answered, and the rest of its operation is
- * passed over.
+ * The target: executes requests on this process's memory, all atomics, and
+ * reads and writes that the initiator cannot copy. The private region table
+ * decides. A rejected part has a reply, and the remaining parts are skipped.
  */
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* No peer of ours would say so. */
+/* True if no valid peer sends such a request. */
 static bool near_rma_cannot_be(const struct near_rma_slot *ask)
 {
 	size_t size;
@@ -54,7 +53,7 @@ void near_rma_over(struct near_port *port, struct near_peer *peer,
 		near_rma_event(port, peer, ask, ask->verb);
 }
 
-/* Where the operation goes to; 0 or a positive errno value. */
+/* Looks up the target address. Returns 0 or a positive errno value. */
 static int near_rma_where(const struct near_port *port,
 			  const struct near_rma_slot *ask, uint64_t addr,
 			  uint8_t **memory)
@@ -77,7 +76,7 @@ static int near_rma_where(const struct near_port *port,
 	return 0;
 }
 
-/* Does this part; false: the answer is to come, or nothing is to be said. */
+/* Executes this part; false: no reply to it, or not yet. */
 static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
 			const uint8_t *data, struct near_rma_reply *reply)
 {
@@ -113,7 +112,7 @@ void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
 		near_rma_wake(port, at);
 }
 
-/* A small one is read now: what comes behind it may change the memory. */
+/* Reads a small range now, because later operations may change it. */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_slot *ask,
 			      const uint8_t *memory,
@@ -126,7 +125,7 @@ static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 	near_rma_over(port, at->peer, ask);
 }
 
-/* false: the answer is to come, or nothing is to be said. */
+/* Executes a request; false: no reply to it, or not yet. */
 static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *ask, uint64_t addr,
 			   const uint8_t *data, struct near_rma_reply *reply)
@@ -158,7 +157,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Where they are; NULL: nobody sends so many. Inline, they are in bytes. */
+/* Returns the operands, copied to bytes if inline; NULL: invalid length. */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
 					   uint8_t *bytes)
@@ -176,7 +175,7 @@ static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 	return bytes;
 }
 
-/* What a small request says, each read once. */
+/* Values of a small request, each loaded once. */
 struct near_small_ask {
 	enum near_verb verb;
 	unsigned int op, type;
@@ -184,7 +183,7 @@ struct near_small_ask {
 	uint8_t *memory;
 };
 
-/* May it be, and be done? All that is not as it should be, others tell. */
+/* True if the fast path may execute it. The slow path reports errors. */
 static near_inline bool near_small_ask(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_ask *ask)
@@ -218,7 +217,7 @@ static near_inline bool near_small_ask(struct near_port *port,
 	return true;
 }
 
-/* Says that it is at it, if it still may. */
+/* Starts a delegated operation; true: the target may execute it. */
 static near_inline bool near_small_take(struct near_rx_ring *ring,
 					const struct near_slot *slot,
 					uint64_t word)
@@ -228,7 +227,7 @@ static near_inline bool near_small_take(struct near_rx_ring *ring,
 	       !near_deleg_execute(ring, slot, word);
 }
 
-/* An answer's slot, if nothing is before it; NULL: near_rma_owe() sees to it. */
+/* Returns a slot for the reply; NULL: use near_rma_owe(). */
 static near_inline struct near_slot *near_small_room(struct near_peer *peer)
 {
 	if (near_unlikely(!peer->rma ||
@@ -249,7 +248,7 @@ static near_inline void near_small_answer(struct near_port *port,
 	near_control_send(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
-/* What is small and can be done at once, in full; false: nothing was done. */
+/* Executes a request on the fast path; false: nothing was done. */
 static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
@@ -260,7 +259,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_ask(port, slot, &ask)))
 		return false;
 	len = ask.len;
-	if (near_unlikely(len > NEAR_RMA_BYTES))	/* as gcc has to see */
+	if (near_unlikely(len > NEAR_RMA_BYTES))	/* as gcc must see */
 		return false;
 	if (ask.verb == NEAR_WRITE) {
 		if (!near_small_take(ring, slot, word))
@@ -388,7 +387,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* A step of a read, whose region may be gone meanwhile; true: it is over. */
+/* Sends a part of a read, if its region still exists; true: complete. */
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)
 {
@@ -408,7 +407,7 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 		most = at->peer->tx.dsize / 8;
 		if (most > NEAR_FRAG)
 			most = NEAR_FRAG;
-		/* none while we have no ring: answering opens it */
+		/* 0 without a ring; near_rma_answer() opens it */
 		if (!near_rma_answer(port, at, reply, memory + reply->offset,
 				     len < most ? len : most))
 			return false;

@@ -151,7 +151,7 @@ static bool near_chunk_copied(const struct near_staging *staging,
 	return true;
 }
 
-/* Looks the key up, of host memory as well as of a device's. */
+/* Looks the key up, for host and device memory. */
 static int near_stage_look(struct near_rma_peer *at,
 			   const struct near_rma_args *args)
 {
@@ -363,7 +363,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 				ask->len, &reply->copy);
 }
 
-/* Checks what no peer would post. */
+/* True if a valid peer may send such a request. */
 static bool near_stage_valid(const struct near_rma_slot *ask)
 {
 	return (ask->verb == NEAR_WRITE || ask->verb == NEAR_READ) &&
@@ -383,7 +383,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", ask.len);
 		return -EPROTO;
 	}
-	/* its stage is found by its region, and the reply needs a ring */
+	/* its segment gives its stage, and the reply requires a ring */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);
@@ -439,8 +439,8 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * The memory at both ends of a copy belongs to others again when this returns.
- * Copies end by themselves: no peer is needed for that.
+ * Waits until no copy accesses memory of either end. No peer is required for
+ * that.
  */
 void near_stage_close(struct near_rma_peer *at)
 {

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory. Only its owner reaches it, and that by
- * copies of the device's driver (struct near_device). So the bytes go through
- * chunks of shared memory that lie behind the initiator's region table: the
- * initiator copies a part of a write into a chunk and posts a request, and the
- * target copies the chunk into its region and replies; a read goes the other
- * way. All copies of a device are asynchronous, and polls test whether they have
- * ended, so that several chunks are on their way at once.
+ * Reads and writes of device memory. Only its owner can access it, by copies of
+ * the device's driver (struct near_device). So the bytes go through chunks of
+ * shared memory behind the initiator's region table: for a write, the initiator
+ * copies a part into a chunk and posts a request; the target copies the chunk
+ * into its region and replies. A read takes the reverse path. All copies of a
+ * device are asynchronous, and polls test for their end, so that several chunks
+ * are in flight.
  *
  * Chunks are used, posted and answered in the order of the operations. Messages
- * and operations of other kinds wait until all is answered. See docs/near/rma.md.
+ * and operations of other kinds wait for all replies. See docs/near/rma.md.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -21,10 +21,10 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	NEAR_CHUNK_FILLS,	/* its local bytes are copied into it, or it
-				 * waits for a slot */
+	NEAR_CHUNK_FILLS,	/* its local bytes are being copied into it, or
+				 * it waits for a slot */
 	NEAR_CHUNK_POSTED,	/* the target has it */
-	NEAR_CHUNK_DRAINS,	/* it is copied to local memory */
+	NEAR_CHUNK_DRAINS,	/* it is being copied to local memory */
 	NEAR_CHUNK_ENDED,
 };
 
@@ -33,7 +33,7 @@ struct near_chunk {
 	struct near_rma_op *op;
 	size_t offset;			/* in the operation */
 	size_t len;
-	void *copy[NEAR_IOV_MAX];	/* copies that have not ended, or NULL */
+	void *copy[NEAR_IOV_MAX];	/* pending copies, or NULL */
 };
 
 /* A stage that this process has mapped, of its own table or of a peer's. */
@@ -45,7 +45,7 @@ struct near_stage {
 };
 
 struct near_staging {
-	const struct near_device *device;	/* NULL: no device memory here */
+	const struct near_device *device;	/* NULL: none */
 	struct near_table *table;
 	struct near_stage ours, theirs;
 	uint32_t filled, freed;			/* chunks, counted up */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* One-sided operations: a port's state, its peers', and their ends. */
+/* Creation, progress and end of the state of one-sided operations. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 	return at;
 }
 
-/* Whatever it has. */
+/* Removes the peer from the work list unconditionally. */
 static void near_rma_sleep(struct near_rma_peer *at)
 {
 	if (!at->working)
@@ -45,7 +45,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		fd = near_peer_open(at->peer, NEAR_FD_TABLE, segment->table_fd,
 				    O_RDWR);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			close(fd);	/* the target does it then */
+			close(fd);	/* use requests instead */
 			fd = -1;
 		}
 		if (fd < 0 ||
@@ -63,7 +63,7 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 	at->view = NULL;
 }
 
-/* The word that the first offer waits for; only one can be watched. */
+/* Polls near_ctl.done if necessary. False: the port polls another peer's. */
 static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
 {
@@ -111,7 +111,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 			return n;
 		}
 		at = near_container(link, struct near_rma_peer, link);
-		/* an operation that ends may have the last reference */
+		/* the end of an operation may drop the last reference */
 		peer = at->peer;
 		near_peer_hold(peer);
 		n += near_rma_peer_step(port, at);
@@ -144,7 +144,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
-	/* messages that nobody has asked for may hold the peer for long yet */
+	/* unexpected messages may keep the peer for long */
 	near_rma_view_drop(at);
 }
 
@@ -156,7 +156,7 @@ static void near_rma_forget(struct near_peer *peer)
 	free(peer->rma);
 }
 
-/* What was accepted takes effect, also if its target never polls again. */
+/* Executes accepted operations even if their targets never poll again. */
 static void near_rma_stop(struct near_port *port)
 {
 	struct near_link *link, *next;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What one-sided operations are remembered by, on both sides: a port's state
- * and its peers', operations of ours, and what we owe for those of peers.
+ * State of one-sided operations: of a port, of its peers, of operations of this
+ * port, and of replies that it owes to peers.
  */
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
@@ -14,71 +14,69 @@
 #include "near/rma/table.h"
 
 #define NEAR_RMA_OPS (1u << 16)
-#define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: of the slot itself */
-#define NEAR_RMA_STAGED 0x40u	/* in a chunk: stage.h */
-#define NEAR_RMA_KEPT 256	/* bytes that need no allocation */
-#define NEAR_RMA_PART 256	/* bytes of an atomic's part */
-#define NEAR_RMA_EXPECT 512	/* answers that we wait for, of one peer */
-#define NEAR_RMA_OWE 1024	/* that we owe one; more is no peer of ours */
+#define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: data in the slot */
+#define NEAR_RMA_STAGED 0x40u	/* data in a chunk: stage.h */
+#define NEAR_RMA_KEPT 256	/* bytes stored in near_rma_op */
+#define NEAR_RMA_PART 256	/* bytes of an atomic in one request */
+#define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
+#define NEAR_RMA_OWE 1024	/* limit owed to a peer, then disconnect */
 
 struct near_rma {
 	const struct near_rma_sink *sink;
 	struct near_table *table;
-	uint32_t tell;		/* what peers were told, see near_rma_tell() */
+	uint32_t tell;		/* set by near_rma_tell() */
 	struct near_pool ops;
 	struct near_pool replies;
-	struct near_rma_peer *watched;	/* by near_port.watch */
-	/* small ones that took nothing but a slot: ours, and our peers' */
+	struct near_rma_peer *watched;	/* its count is at near_port.watch */
+	/* operations on the fast paths: issued, executed for peers */
 	uint64_t small, served;
 };
 
 struct near_rma_peer {
 	struct near_peer *peer;
 	struct near_link link;		/* of port->onesided_work */
-	bool working;			/* it is there */
+	bool working;			/* linked there */
 	bool view_tried;
-	bool reading;			/* a read is answered bit by bit */
-	uint32_t unanswered;		/* operations that it has, and not
-					 * answered */
-	uint32_t expect;		/* answers to come */
+	bool reading;			/* a read is answered in parts */
+	uint32_t unanswered;		/* operations sent, and without reply */
+	uint32_t expect;		/* replies still to come */
 	uint32_t owe;			/* replies */
-	uint64_t rejected;		/* id of what was refused last, if nothing
-					 * was done since */
-	struct near_table_view *view;	/* NULL: cannot be looked into */
-	/* offer.c */
-	struct near_link delegated;	/* the target may take them, or we */
+	uint64_t rejected;		/* id of the operation rejected last; 0:
+					 * none since */
+	struct near_table_view *view;	/* NULL: its table cannot be read */
+	/* delegate.c */
+	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;
-	uint64_t delegated_last;		/* the number of the last */
-	uint64_t counted;		/* near_ctl.done, as last seen */
-	uint64_t delegated_ns;		/* since when the first waits; 0: unknown */
-	uint32_t skip;			/* so many are not offered */
+	uint64_t delegated_last;		/* number of the last */
+	uint64_t counted;		/* last value of near_ctl.done */
+	uint64_t delegated_ns;		/* the first waits since; 0: unset */
+	uint32_t skip;			/* operations left not to delegate */
 	uint32_t next_skip;
 	/* stage.c */
-	struct near_staging *staging;	/* NULL: no device memory so far */
-	uint32_t staged;		/* operations, begun */
-	uint32_t due;			/* chunks that polls take on */
-	struct near_link queue;		/* ours, not wholly issued, in order */
+	struct near_staging *staging;	/* NULL: no device memory used */
+	uint32_t staged;		/* operations that have begun */
+	uint32_t due;			/* chunks with work for polls */
+	struct near_link queue;		/* not fully issued, in order */
 	struct near_link replies;
 };
 
-/* One of ours. */
+/* An operation of this port. */
 struct near_rma_op {
 	struct near_pooled pooled;
-	struct near_link link;		/* of queue, until it is all sent; of
-					 * offered */
+	struct near_link link;		/* in queue, or in delegated */
 	struct near_rma_peer *to;
-	struct near_slot *slot;		/* of an offer */
-	uint64_t number;		/* of the offer; others: near_rma_mark() */
-	size_t sent;			/* or copied, by ourselves */
+	struct near_slot *slot;		/* if delegated */
+	uint64_t number;		/* if delegated; else near_rma_mark() */
+	size_t sent;			/* bytes sent or copied */
 	size_t answered;
 	uint32_t expect;
 	bool begun;
 	bool queued;
 	bool delegated;
-	bool small;			/* inline.h: it is no more than a slot */
+	bool small;			/* issued by inline.h */
 	bool staged;			/* stage.h */
-	int err;			/* of one that is staged */
-	uint8_t *copy;			/* allocated */
+	int err;			/* if staged */
+	uint8_t *copy;			/* from malloc(), or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
@@ -87,19 +85,19 @@ struct near_rma_op {
 	uint8_t kept[NEAR_RMA_KEPT];
 };
 
-/* What we owe a peer for one of its. */
+/* A reply owed to a peer. */
 struct near_rma_reply {
 	struct near_pooled pooled;
 	struct near_link link;
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	uint64_t offset;		/* of bytes; reads: done so far */
-	uint64_t len;			/* of these; reads: of all */
+	uint64_t offset;		/* of bytes; reads: bytes sent so far */
+	uint64_t len;			/* of bytes; reads: in total */
 	uint64_t key;			/* reads */
 	uint64_t addr;
-	bool staged;			/* stage.h: */
-	void *copy;			/* that has not ended; or NULL */
+	bool staged;			/* see stage.h, with the next two */
+	void *copy;			/* pending copy; or NULL */
 	struct near_rma_slot ask;
 	uint8_t bytes[NEAR_RMA_PART];
 };
@@ -107,21 +105,21 @@ struct near_rma_reply {
 /* state.c */
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
-/* Its next steps wait for the peer: near_port.watch, a slot, or the clock. */
+/* True if it waits for the peer only: near_port.watch, a slot, the clock. */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
 	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
 	       !at->due;
 }
 
-/* The state of a peer, made at need; NULL: no memory. */
+/* Returns the peer's state, and creates it if necessary; NULL: no memory. */
 static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 {
 	return near_likely(peer->rma != NULL) ? peer->rma :
 						near_rma_peer_new(peer);
 }
 
-/* Polls take steps with it. */
+/* Adds the peer to the work of polls. */
 static inline void near_rma_wake(struct near_port *port,
 				 struct near_rma_peer *at)
 {
@@ -132,7 +130,7 @@ static inline void near_rma_wake(struct near_port *port,
 	at->working = true;
 }
 
-/* Its first offer is a write, which ends when the count moves. */
+/* Polls near_ctl.done: the peer's first delegated operation is a write. */
 static inline void near_rma_watch(struct near_port *port,
 				  struct near_rma_peer *at)
 {
@@ -140,7 +138,7 @@ static inline void near_rma_watch(struct near_port *port,
 	port->rma->watched = at;
 }
 
-/* Nothing is left to do; or near_rma_work() finds that. */
+/* Removes the peer from the work list if nothing is left to do. */
 static inline void near_rma_rest(struct near_port *port,
 				 struct near_rma_peer *at)
 {
@@ -156,14 +154,14 @@ static inline void near_rma_rest(struct near_port *port,
 		port->work &= (uint8_t)~NEAR_WORK_WAITS;
 }
 
-/* Its table, opened if that was not tried before. */
+/* Returns its table, which the first call opens; NULL: unreadable. */
 static inline struct near_table_view *near_rma_view(struct near_rma_peer *at)
 {
 	return near_likely(at->view != NULL) ? at->view :
 					       near_rma_view_open(at);
 }
 
-/* What a verb does to the memory of the peer. */
+/* Returns the access rights that an operation requires. */
 static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
 {
 	if (verb == NEAR_READ || (verb == NEAR_FETCH && op == NEAR_ATOMIC_READ))
@@ -173,13 +171,13 @@ static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
 	return NEAR_MAY_WRITE;
 }
 
-/* One word, added to: the atomic that is done where it arrives. */
+/* True if the operation is the addition that the fast path executes. */
 static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 {
 	return (type == NEAR_UINT64 || type == NEAR_INT64) && op == NEAR_SUM;
 }
 
-/* Bytes in the request for each of the operation. */
+/* Returns the number of operand bytes in the request per byte of data. */
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)
 {

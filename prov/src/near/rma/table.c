@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A hash table with linear probing, at most half full, that doubles. The
- * owner changes its own and copies each entry that has changed.
+ * A hash table with linear probing, at most half full, that doubles its size.
+ * The owner changes its private table, and copies each changed entry.
  */
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
 #define NEAR_TABLE_MIN_BITS 5
 #define NEAR_TABLE_MAX_BITS 18	/* 16 MiB, if they are all in use */
-#define NEAR_TABLE_PROBES 4096	/* of a peer's, before it is not believed */
-#define NEAR_TABLE_TRIES 64	/* at a table that is being changed */
+#define NEAR_TABLE_PROBES 4096	/* limit in a peer's table, then invalid */
+#define NEAR_TABLE_TRIES 64	/* attempts while the owner writes */
 
 static size_t near_table_size(uint32_t bits)
 {
@@ -121,7 +121,7 @@ void near_table_close(struct near_table *table)
 	free(table);
 }
 
-/* Readers that see what comes in between see this first, or the end last. */
+/* Seqlock: the fence pairs with the acquire fence of near_table_view_find(). */
 static void near_table_begin(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,
@@ -142,7 +142,7 @@ static void near_table_put(struct near_table *table, uint32_t at,
 	near_table_shared(table)[at] = *entry;
 }
 
-/* Where key is, or would be. */
+/* Returns the index of key, or the one it would have. */
 static uint32_t near_table_at(const struct near_table *table, uint64_t key)
 {
 	uint32_t mask = (1u << table->bits) - 1;
@@ -153,7 +153,7 @@ static uint32_t near_table_at(const struct near_table *table, uint64_t key)
 	return at;
 }
 
-/* Twice as large; all entries move. */
+/* Doubles the table and rehashes all entries. */
 static int near_table_grow(struct near_table *table)
 {
 	struct near_region_entry *old = table->own, *own;
@@ -161,7 +161,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* a page that is not there when it is touched kills */
+	/* writing to a page without memory raises SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
@@ -203,7 +203,7 @@ int near_table_add(struct near_table *table,
 	return 0;
 }
 
-/* The gap is closed by what could not have its place because of it. */
+/* Removes a key, and moves entries back that the gap had displaced. */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
 	static const struct near_region_entry none;
@@ -295,7 +295,7 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/* A copy of the entry, whatever it is worth: the caller knows by generation. */
+/* Copies an entry; the caller validates it by the generation. */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {

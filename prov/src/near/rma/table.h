@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions of memory that peers may read and write, found by their keys. The
- * owner has them in memory of its own, which alone decides what it does for
- * others, and a copy in a memfd, in which a peer looks before it reads or
- * writes by itself. The copy is written under a generation that is odd
- * meanwhile. The owner's calls are serialised with its ports'.
+ * Memory regions, found by their keys. The owner checks requests against a
+ * table in its private memory. A memfd has a copy, in which peers look up the
+ * regions of single copies. They use it as a seqlock: the generation is odd
+ * while the owner writes. The embedder serializes the owner's calls with those
+ * of its ports.
  */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
@@ -19,7 +19,7 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
-/* Memory for copies of device memory, for a peer each; see stage.h. */
+/* Chunks for copies of device memory, NEAR_STAGE bytes a peer; see stage.h. */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)
@@ -29,7 +29,7 @@ struct near_table_head {
 	uint32_t magic;
 	uint32_t bits;		/* 1 << bits entries follow */
 	uint64_t nonce;
-	uint64_t generation;	/* odd: being changed */
+	uint64_t generation;	/* odd while the owner writes */
 } __attribute__((aligned(64)));
 
 struct near_table {
@@ -38,12 +38,12 @@ struct near_table {
 	uint32_t bits;
 	uint32_t count;
 	int fd;
-	uint64_t stages[NEAR_STAGES / 64];	/* in use, a bit each */
+	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 };
 
-/* Where a stage is in the table's file. */
+/* Returns the offset of a stage in the table's file. */
 off_t near_table_stage(int index);
-/* Takes a stage and its memory. Returns its index or -ENOSPC or -ENOMEM. */
+/* Allocates a stage. Returns its index, -ENOSPC or -ENOMEM. */
 int near_table_stage_get(struct near_table *table);
 void near_table_stage_put(struct near_table *table, int index);
 
@@ -54,7 +54,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
-/* NULL: no such key. Valid until the next change. */
+/* Returns the entry, valid until the next change; NULL: no such key. */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
 {
@@ -66,29 +66,29 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * The table of a peer, read-only. Whatever it says is checked, or is used as
- * an address in that peer only.
+ * A peer's table, mapped read-only. Its values are checked before use, or used
+ * only as addresses in that peer.
  */
 struct near_table_view {
 	const struct near_table_head *head;
-	uint32_t bits;		/* so much of it is mapped */
+	uint32_t bits;		/* 1 << bits entries are mapped */
 	int fd;
-	uint64_t generation;	/* in which known was found; odd: none yet */
+	uint64_t generation;	/* when known was read; odd: none */
 	struct near_region_entry known;
 };
 
-/* Takes over fd, a descriptor of the peer's. */
+/* Maps a peer's table. Takes ownership of fd. */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* Does the file have that stage? */
+/* True if the file contains that stage. */
 bool near_table_view_has(const struct near_table_view *view, int index);
-/* 0; -EKEYREJECTED: no such key; -EAGAIN: it is being changed. */
+/* Returns 0; -EKEYREJECTED: no such key; -EAGAIN: the owner is writing. */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * The entry, if it was the last that was found and the table has not changed;
- * NULL: near_table_view_find() is to look.
+ * Returns the entry if it is the one found last and the table has not changed
+ * since. NULL: call near_table_view_find().
  */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
@@ -99,8 +99,8 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Where the owner has the bytes [addr, addr + len) of the region. -EACCES:
- * they are not all in it, or not for this access.
+ * Returns the owner's address of [addr, addr + len) in *memory. -EACCES: the
+ * region does not contain the range, or does not grant this access.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
