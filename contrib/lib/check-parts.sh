@@ -25,7 +25,6 @@ templates	1800	lanes
 efa-udp		1200	lanes
 efa-faults	1200	lanes
 tcp		1200	lanes
-sockets		1200	lanes
 tcp-rxm		1200	lanes
 udp-rxd		1200	lanes
 peer-shm	1800	lanes
@@ -35,6 +34,7 @@ efa-shm		900	lanes
 efa-kinds	600	lanes
 hook		600	lanes
 rights		900	lanes
+sockets		1200	last	all
 upstream	3600	last	all
 debian12	2400	last	all
 newest		2400	last	all
