@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Descriptors that are asked for: two ports of this process, one of which says
- * that it is in another pid namespace; and whatever else may come to a socket.
- * spaces.c has the real namespaces.
+ * The fd exchange between two ports of this process, one of which pretends
+ * another pid namespace; and invalid messages at the socket. spaces.c has real
+ * namespaces.
  */
 
 #include <dirent.h>
@@ -54,10 +54,10 @@ UNIT_TEST(to_and_fro)
 	ck_assert(peer->far);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 	rig_until(them, us, 1);
-	/* it has got ours with our question */
+	/* it received our descriptors with our request */
 	ck_assert_int_eq(rig_send(them, them->event[0].peer, 8, big, 8), 0);
 	rig_until(us, them, 1);
-	/* in each way that is ever tried */
+	/* in every rendezvous scheme that is tried */
 	for (round = 1; round < 20; round++) {
 		ck_assert_int_eq(rig_send_large(us, peer, 9, big, sizeof(big),
 						big), 0);
@@ -68,7 +68,7 @@ UNIT_TEST(to_and_fro)
 		ck_assert_mem_eq(got, big, sizeof(big));
 		rig_until(us, them, 1 + round);
 	}
-	/* all in pieces: its pid is nobody's here */
+	/* all in fragments: its pid is unknown here */
 	ck_assert(!peer->reads && !peer->coop);
 }
 
@@ -85,8 +85,8 @@ static int msg_count(struct rig *rig)
 }
 
 /*
- * It can open what is ours, and sends at once; we cannot open what is its, and
- * nobody refers to it. It is asked now and then, and its answer is expected.
+ * A port that we cannot open sends to us at once. We hold no reference to it,
+ * but send requests at intervals and wait for the reply.
  */
 UNIT_TEST(unknown_sender)
 {
@@ -105,14 +105,14 @@ UNIT_TEST(unknown_sender)
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
 	ck_assert(near_watched(us->event[0].peer));
-	/* one that has ended by then is kept no longer */
+	/* the peer closes: the port drops it */
 	rig_close(hidden);
 	rig_until(us, NULL, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
 	ck_assert(!us->event[1].peer->expected);
 }
 
-/* The same, but it ends before it answers: what it sent counts. */
+/* The same, but the sender closes before its reply: its message arrives. */
 UNIT_TEST(unknown_sender_ends)
 {
 	struct rig *hidden = rig_open(false);
@@ -129,7 +129,7 @@ UNIT_TEST(unknown_sender_ends)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-/* Both ask at once; who has the other's descriptors need not wait. */
+/* Both ports request at once. A port with a reply need not wait for its own. */
 UNIT_TEST(claims_before_it_is_read)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -142,7 +142,7 @@ UNIT_TEST(claims_before_it_is_read)
 	ck_assert_uint_eq(them->count, 1);
 }
 
-/* Nobody answers: the sends go elsewhere; when somebody does, they may come. */
+/* Without a reply, sends fail after the timeout; after a reply they succeed. */
 UNIT_TEST(no_answer)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -166,14 +166,14 @@ UNIT_TEST(waits_for_ever)
 	char byte;
 
 	rig_send(us, peer, 1, big, 8);
-	/* the question is lost */
+	/* the request is lost */
 	ck_assert_int_ge(recv(them->port->fdx, &byte, 1, MSG_DONTWAIT), 0);
 	rig_poll_ms(us, ENOUGH_MS);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
-/* Its end is told although nothing was sent to it, and nobody had to ask. */
+/* The peer's end is reported although no message and no request was sent. */
 UNIT_TEST(closes_unused)
 {
 	near_peer_watch(them->port, rig_peer(them, us));
@@ -186,7 +186,7 @@ UNIT_TEST(closes_unused)
 	ck_assert_ptr_null(near_peer_find(us->port, &us->addr));
 }
 
-/* Nobody refers to it here: it is not gone for that, there or here. */
+/* Dropping the last reference here is no peer failure on either side. */
 UNIT_TEST(put_and_sent_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -202,7 +202,7 @@ UNIT_TEST(put_and_sent_again)
 	ck_assert_uint_eq(rig_rx_rings(them), 1);
 }
 
-/* Taken for gone by the other, and asked by it again, it answers. */
+/* A port replies to a new request of a peer that it considered failed. */
 UNIT_TEST(asked_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -315,7 +315,7 @@ static void msg(size_t at)
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(msgs[at].fds * sizeof(int));
 	}
-	/* no more than a few wait at a time */
+	/* the socket queues a few messages only */
 	while (sendmsg(fd, &msg, MSG_DONTWAIT) < 0) {
 		ck_assert_int_eq(errno, EAGAIN);
 		rig_poll_ms(us, 1);
@@ -323,7 +323,7 @@ static void msg(size_t at)
 	close(fd);
 }
 
-/* The port has learned nothing, kept nothing, and goes on. */
+/* Check that the port ignored the message, leaked nothing, and still works. */
 static void refused(const char *what, unsigned int before)
 {
 	rig_poll_ms(us, ENOUGH_MS / 10);
@@ -359,7 +359,7 @@ UNIT_TEST(flood)
 	refused("flood", before);
 }
 
-/* No descriptor is left for what comes: said, and asked for again. */
+/* Without a free descriptor the port warns; a later request succeeds. */
 UNIT_TEST(no_descriptors_left)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -408,7 +408,7 @@ UNIT_TEST(in_a_directory)
 	here = rig_open(false);
 	ck_assert_int_eq(near_listen(here->port, dir), 0);
 	there = far_open(dir);
-	/* that of a process that was killed, and what is none of near's */
+	/* the socket of a killed process, and a file that is not near's */
 	snprintf(left.sun_path, sizeof(left.sun_path),
 		 "%s/near.0123456789abcdef", path);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&left, sizeof(left)), 0);

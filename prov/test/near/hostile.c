@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of the same user that writes what it likes: it is cut off with one
- * warning, what it did before is delivered, and others go on.
+ * A peer of the same user writes arbitrary values: it is disconnected with one
+ * warning, its earlier messages arrive, and other peers go on.
  */
 
 #include <sys/stat.h>
@@ -40,7 +40,7 @@ static void publish(enum near_kind kind, size_t len)
 	near_tx_publish(&bad_to_us->tx, slot(), near_word(kind, 0, len, 0));
 }
 
-/* so many events, then it is gone; the other one is not. */
+/* Expect that number of events, then RIG_GONE of bad only. */
 static void cut_off(uint32_t events)
 {
 	rig_until(us, NULL, 2 + events + 1);
@@ -56,7 +56,7 @@ static void cut_off(uint32_t events)
 
 UNIT_CASE("peer", setup, rig_close_all);
 
-/* Slots that no sender of ours writes; messages before them are delivered. */
+/* Slots that no correct sender writes; messages before them are delivered. */
 static const struct {
 	const char *name;
 	enum near_kind kind;
@@ -80,7 +80,7 @@ UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
 	cut_off(1);
 }
 
-/* Longer than senders put into this ring. */
+/* Longer than a sender may put into this ring. */
 UNIT_TEST(eager_too_long)
 {
 	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
@@ -88,7 +88,7 @@ UNIT_TEST(eager_too_long)
 	cut_off(0);
 }
 
-/* What we sent to another is not the bad one's to acknowledge. */
+/* bad acknowledges a message that us sent to good. */
 UNIT_TEST(ack_of_anothers)
 {
 	struct near_peer *us_to_good = rig_peer(us, good);
@@ -113,7 +113,7 @@ UNIT_TEST(asks_for_too_much)
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/* More than was asked for: not one byte beyond the buffer is written. */
+/* More than the CTS permits: no byte beyond the buffer is written. */
 UNIT_TEST(sends_too_much)
 {
 	static uint8_t room[2000];
@@ -139,7 +139,7 @@ UNIT_TEST(sends_too_much)
 	ck_assert_int_eq(room[1000], 0);
 }
 
-/* A claim by nobody that can be: the ring is free again. */
+/* A claim with an invalid address: the ring becomes free again. */
 UNIT_TEST(claim_by_nobody)
 {
 	struct near_segment *segment = us->port->segment;
@@ -165,7 +165,7 @@ static void until_free(const struct near_claim *claim)
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
 }
 
-/* Who takes a ring is killed before he opens it, or before he rings. */
+/* A sender is killed before it opens its claim, or before the doorbell. */
 UNIT_TEST(claim_of_the_dead)
 {
 	struct near_segment *segment = us->port->segment;
@@ -196,7 +196,7 @@ UNIT_TEST(claim_of_the_dead)
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
-/* A claim of a ring in a size that there is not. */
+/* A claim with an invalid ring size. */
 UNIT_LOOP(claim_of_no_size, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
@@ -215,7 +215,7 @@ UNIT_LOOP(claim_of_no_size, 0, 4)
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
-/* Asks for more than there is, and again before it has heard. */
+/* A sender requests impossible sizes, without waiting for replies. */
 UNIT_TEST(resizes_without_end)
 {
 	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
@@ -239,7 +239,7 @@ UNIT_TEST(resizes_without_end)
 	ck_assert_uint_eq(us->event[2].msg.tag, 7);
 }
 
-/* An answer that gives a ring of no size: the sender cuts the receiver off. */
+/* A resize reply with an invalid size: the sender disconnects the receiver. */
 UNIT_LOOP(answer_of_no_size, 0, 2)
 {
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
@@ -248,7 +248,7 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 	near_tx_gate(&bad_to_us->tx, NEAR_GATE_RESIZE);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(bad_to_us->resize.posted);
-	/* of another move: it is none to this one */
+	/* the reply to another request: ignored */
 	ctl->size = 7u << NEAR_SIZE_RESIZES | 1;
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(!bad_to_us->dying);
@@ -262,7 +262,7 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 }
 
-/* What a port offers to newcomers may be anything: they take a page then. */
+/* An invalid advertised size counts as one page. */
 UNIT_LOOP(advertised_size_of_none, 0, 2)
 {
 	static const uint32_t adv[] = {UINT32_MAX,
@@ -278,8 +278,8 @@ UNIT_LOOP(advertised_size_of_none, 0, 2)
 }
 
 /*
- * An answer that no receiver gives to a message of ours: once all of it is in the
- * ring there is but the acknowledgement, and there is something to be shared.
+ * Replies that no receiver sends: once all fragments are in the ring only an
+ * ACK may follow; a cooperative copy has a valid length.
  */
 static const struct {
 	enum near_tx_state state;
@@ -311,7 +311,7 @@ UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/* Asked to give back again and again, a sender does, and its messages arrive. */
+/* Repeated shrink requests: the sender complies, and its messages arrive. */
 UNIT_TEST(shrinks_without_end)
 {
 	uint32_t sent = 0, i;
@@ -327,7 +327,7 @@ UNIT_TEST(shrinks_without_end)
 		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);
 }
 
-/* Bells for rings that nobody has, all of them, cost a look and no more. */
+/* Doorbells of all rings, most without a sender: the port ignores them. */
 UNIT_TEST(all_bells)
 {
 	struct near_segment *segment = us->port->segment;

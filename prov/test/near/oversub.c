@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Whether those who wait are to give their processors away. */
+/* When waiting threads yield their CPU to other processes. */
 
 #include <errno.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #define PIDS 8
 #define FIRST 1000		/* pid of the first other process */
 
-/* Where who may run, a bit for each processor; 0: there is no such process. */
+/* CPUs that each process may run on, as bits; 0: no such process. */
 static uint64_t ours, theirs[PIDS];
 static int looks, hidden;
 
@@ -23,7 +23,7 @@ static void setup(void)
 	hidden = -1;
 }
 
-/* The C library's, for this program. */
+/* Replaces libc's function. */
 int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
 	uint64_t mask = pid ? theirs[pid - FIRST] : ours;
@@ -35,7 +35,7 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 		return -1;
 	}
 	CPU_ZERO_S(size, set);
-	/* the last ones: cpu_set_t alone does not have them */
+	/* the last bits, which cpu_set_t alone does not have */
 	for (i = 0; i < 64; i++)
 		if (mask >> i & 1)
 			CPU_SET_S(8 * size - 1 - i, size, set);
@@ -59,15 +59,17 @@ static const struct {
 	{ "we alone are bound", 1, { ANYWHERE, ANYWHERE, ANYWHERE }, false },
 	{ "they alone are bound", 0xf, { 1, 2, 4 }, false },
 	{ "they are bound, and there is none left", 7, { 1, 2, 4 }, true },
-	{ "a node of three, of two such", 7, { 7, 7, 0x38, 0x38, 0x38 }, false },
+	{ "a node of three, of two such", 7, { 7, 7, 0x38, 0x38, 0x38 },
+	  false },
 	{ "bound, and others free on all of these", 1, { 2, 3, 3 }, true },
 	{ "free, and others bound on all of these", 3, { 1, 2, 3 }, true },
 	{ "bound, and one is free on another as well", 1, { 3 }, false },
-	{ "bound, at the end of a chain that is full", 1, { 3, 6, 4, 4, 4 }, true },
+	{ "bound, at the end of a chain that is full", 1, { 3, 6, 4, 4, 4 },
+	  true },
 	{ "a node of two, of two such", 3, { 3, 3, 0xc, 0xc, 0xc }, true },
 };
 
-/* In no order, twice, and ourselves among them. */
+/* In no order, each twice, with this process among them. */
 static bool crowd_of(const uint64_t *masks)
 {
 	pid_t pid[2 * PIDS + 1] = { getpid() };
@@ -90,7 +92,7 @@ UNIT_LOOP(table, 0, ARRAY_SIZE(cases))
 		      cases[_i].name);
 }
 
-/* What is not known of a process is no reason to let it starve. */
+/* A process with unknown CPUs may need ours. */
 UNIT_TEST(unknown)
 {
 	static const uint64_t bound[PIDS] = { 2 };
@@ -100,16 +102,16 @@ UNIT_TEST(unknown)
 	ck_assert(!crowd_of(bound));
 	hidden = FIRST;
 	ck_assert(crowd_of(bound));
-	/* two without a pid are two */
+	/* two processes without a pid count as two */
 	ours = 3;
 	ck_assert(!near_oversub(far, 1, 0));
 	ck_assert(near_oversub(far, 2, 0));
-	/* nor is anything known of ourselves */
+	/* our own CPUs are unknown, too */
 	ours = 0;
 	ck_assert(near_oversub(far, 0, 0));
 }
 
-/* Nobody is looked at where all have a processor, however they are bound. */
+/* If there are CPUs enough for all, only our own mask is read. */
 UNIT_TEST(enough)
 {
 	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
@@ -120,7 +122,7 @@ UNIT_TEST(enough)
 	ck_assert_int_eq(looks, 1);
 }
 
-/* Of whom nothing is known, he may need our processors. */
+/* Each process without a pid may need our CPUs. */
 UNIT_TEST(strangers)
 {
 	pid_t pid[1] = { FIRST };
@@ -130,7 +132,7 @@ UNIT_TEST(strangers)
 	ck_assert(near_oversub(pid, 1, 2));
 }
 
-/* What changes is looked at soon, what does not is looked at seldom. */
+/* A changed result is checked again soon, a stable one ever less often. */
 UNIT_TEST(turns)
 {
 	struct duo_oversub_check turn = {0};
@@ -150,7 +152,7 @@ UNIT_TEST(turns)
 	ck_assert(duo_oversub_due(&turn, now + DUO_OVERSUB_SOON));
 }
 
-/* A port has those that it knows, and none that has died. */
+/* A port counts its peers, but none that has failed. */
 UNIT_TEST(port)
 {
 	struct rig *rig = rig_open(false);
@@ -169,11 +171,11 @@ UNIT_TEST(port)
 	}
 	near_peer_fail(rig->port, peer[0]);
 	ck_assert(!near_oversubscribed(rig->port, 0));
-	/* of three endpoints it knows itself and another one */
+	/* of three endpoints, two are known: itself and a peer */
 	ck_assert(!near_oversubscribed(rig->port, 2));
 	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;
-	addr.pid_ns++;		/* pids of another namespace mean nothing */
+	addr.pid_ns++;		/* pids of another namespace are unknown here */
 	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
 	ck_assert(near_oversubscribed(rig->port, 0));
 	rig_close(rig);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Rings that change their size: when, how far, in what order, and who dies. */
+/* Resizes of rings: when, how far, in what order, and with peer failures. */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "base/proc.h"
 #include "unit.h"
 
-/* Newcomers get a page, and there is room for all that they ask for later. */
+/* New senders get one page; the budget permits all later sizes. */
 #define GROWING (63 * NEAR_PAGE)
 
 static struct rig *a, *b;
@@ -37,13 +37,13 @@ static void setup(void)
 	setup_with(GROWING);
 }
 
-/* All tags so far have come, in their order, and nothing else. */
+/* Check that all tags below tag arrived in order, and nothing else. */
 static void tags_until(uint64_t tag)
 {
 	uint64_t i, wrong = 0;
 
 	rig_until(b, NULL, (uint32_t)tag);
-	rig_poll(b, 1);		/* a MOVE, perhaps */
+	rig_poll(b, 1);		/* perhaps a RESIZE */
 	ck_assert_uint_eq(b->count, tag);
 	for (i = 0; i < tag; i++)
 		wrong += b->event[i].msg.tag != i;
@@ -52,7 +52,7 @@ static void tags_until(uint64_t tag)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* Found full again and again: as much as there is, and no message is lost. */
+/* A ring found full repeatedly grows to the maximum; no message is lost. */
 UNIT_TEST(full)
 {
 	uint8_t tier = to_b->resize.tier;
@@ -71,15 +71,15 @@ UNIT_TEST(full)
 	}
 	ck_assert_uint_eq(tier, most);
 	ck_assert_uint_eq(to_b->tx.mask, 255);
-	/* it stays so */
+	/* it remains so */
 	tag = rig_overfill(a, to_b, tag);
 	tags_until(tag);
 	ck_assert_uint_eq(to_b->resize.count, 1);
 }
 
 /*
- * A message that is too long goes the large way, and the next one does not.
- * What is sent before it has arrived does not wait for that.
+ * A message too long for the ring uses rendezvous; the next one fits. Later
+ * small messages do not wait for its arrival.
  */
 UNIT_TEST(too_long)
 {
@@ -99,12 +99,12 @@ UNIT_TEST(too_long)
 	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 4000), 0);
 	rig_until(b, NULL, 5);
 	ck_assert_uint_eq(b->event[4].sum, rig_sum(buf, 4000));
-	/* what no ring holds asks for nothing */
+	/* a message too long for any ring requests no resize */
 	rig_send_large(a, to_b, 3, buf, 10000, NULL);
 	ck_assert(!to_b->tx.gated);
 }
 
-/* Beyond its share a ring grows size by size, as long as there is room. */
+/* Above the even share a ring grows size by size while memory is free. */
 UNIT_TEST(steps)
 {
 	struct near_addr addr = a->addr;
@@ -124,13 +124,13 @@ UNIT_TEST(steps)
 		ck_assert_uint_le(to_b->resize.tier, tier + 1);
 		tier = to_b->resize.tier;
 	}
-	/* a page for each of the others stays free */
+	/* one page for each other sender stays free */
 	ck_assert_uint_eq(tier, near_tier_fit(63 - 29));
 }
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/* No budget: it is asked for ever less often, and all arrives. */
+/* Without budget the sender requests ever less often; all messages arrive. */
 UNIT_TEST(refused)
 {
 	uint64_t tag = 1;
@@ -147,7 +147,7 @@ UNIT_TEST(refused)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* Answers and requests of one-sided operations wait as messages do. */
+/* Replies and one-sided requests wait during a resize, as messages do. */
 UNIT_TEST(gated)
 {
 	struct near_slot *slot;
@@ -163,11 +163,11 @@ UNIT_TEST(gated)
 	near_too_small(a->port, to_b, 1);
 	ck_assert(!to_b->resize.posted);		/* no slot is free */
 	tags_until(tag);
-	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* MOVE */
+	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* RESIZE */
 	ck_assert(to_b->resize.posted);
 	ck_assert_ptr_null(near_tx_slot_past(&to_b->tx));
 	rig_poll(b, 1);
-	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* answer */
+	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* reply */
 	ck_assert_uint_eq(to_b->tx.gated, NEAR_GATE_QUEUE);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ck_assert_ptr_nonnull(near_control_slot(a->port, to_b));
@@ -177,7 +177,7 @@ UNIT_TEST(gated)
 	ck_assert_uint_gt(to_b->resize.tier, 0);
 }
 
-/* A ring that nobody polls is moved all the same: its bell is rung. */
+/* An idle ring is resized, too: the sender rings the doorbell. */
 UNIT_TEST(need_doorbell)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
@@ -194,7 +194,7 @@ UNIT_TEST(need_doorbell)
 	tags_until(tag);
 }
 
-/* Asked to give back while it wants more: it gives. */
+/* A request to shrink precedes the sender's own request to grow. */
 UNIT_TEST(shrinks_first)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
@@ -204,7 +204,7 @@ UNIT_TEST(shrinks_first)
 		tag = rig_overfill(a, to_b, tag);
 		tags_until(tag);
 	}
-	b->port->budget.pages_max = 1;	/* nothing is left for anybody */
+	b->port->budget.pages_max = 1;	/* no budget for any ring */
 	ring->starved = ring->shrink_asked = true;
 	to_b->resize.full = to_b->resize.backoff;
 	near_too_small(a->port, to_b, 8000);
@@ -217,7 +217,7 @@ UNIT_TEST(shrinks_first)
 	tags_until(tag + 1);
 }
 
-/* Who had not asked, and keeps what he has, was not refused. */
+/* A sender that did not request, and keeps its size, was not rejected. */
 UNIT_TEST(not_asked)
 {
 	struct near_rx_ring *ring;
@@ -234,7 +234,7 @@ UNIT_TEST(not_asked)
 	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
 }
 
-/* Fills its ring to b, then moves to a larger one. */
+/* Fill a ring to b, then request a larger one. */
 static void act_resize(int out)
 {
 	struct rig *rig = rig_open(false);
@@ -243,7 +243,7 @@ static void act_resize(int out)
 
 	if (write(out, &sent, sizeof(sent)) < 0)
 		_exit(1);
-	/* the MOVE, and then its answer, when there is room for them */
+	/* RESIZE and then the reply, once the ring has space */
 	near_too_small(rig->port, peer, 2000);
 	while (peer->resize.count < 1)
 		near_full(rig->port, peer);
@@ -254,8 +254,8 @@ static void act_resize(int out)
 }
 
 /*
- * The sender dies: its ring is full, 0, it has written MOVE or not, 1, the ring
- * is a larger one, 2. All that it sent arrives, and nothing stays.
+ * The sender fails with a full ring (0), perhaps after RESIZE (1), or after the
+ * resize (2). All its messages arrive, and its memory is freed.
  */
 UNIT_LOOP(sender_dies, 0, 3)
 {
@@ -291,7 +291,7 @@ UNIT_LOOP(sender_dies, 0, 3)
 	close(in);
 }
 
-/* The receiver dies before it answers: the sender hears of it. */
+/* The receiver fails before its reply: the sender gets RIG_GONE. */
 UNIT_TEST(receiver_dies)
 {
 	struct near_addr theirs;
@@ -309,7 +309,7 @@ UNIT_TEST(receiver_dies)
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* A ring that one-sided operations hold closed to messages is not too small. */
+/* A ring closed by NEAR_GATE_QUEUE alone does not count as full. */
 UNIT_TEST(closed_is_not_full)
 {
 	uint64_t tag;
@@ -324,7 +324,7 @@ UNIT_TEST(closed_is_not_full)
 	}
 	ck_assert_uint_eq(to_b->resize.full, 0);
 	ck_assert_uint_eq(to_b->resize.count, 0);
-	/* one that is both is full */
+	/* a closed ring that is full does count */
 	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
 	while (near_tx_slot_past(&to_b->tx))
 		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),

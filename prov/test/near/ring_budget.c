@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* How a port shares its memory out among the rings of many senders. */
+/* How a port divides its ring budget among the rings of many senders. */
 
 #include "base/proc.h"
 #include "unit.h"
@@ -21,7 +21,7 @@ static void setup(void)
 
 UNIT_CASE("room", setup, rig_close_all);
 
-/* What we know beforehand is shared out evenly: nobody has to move. */
+/* Senders that the port expects get equal rings at once, without resizes. */
 UNIT_TEST(known)
 {
 	struct rig *us = rig_open(false);
@@ -31,11 +31,12 @@ UNIT_TEST(known)
 		talker[i] = rig_open(false);
 		rig_peer(us, talker[i]);
 	}
-	/* itself is none of those that send to it */
+	/* the port itself is not one of its senders */
 	rig_peer(us, us);
 	for (i = 0; i < MANY; i++) {
 		to_us[i] = rig_peer(talker[i], us);
-		ck_assert_int_eq(rig_send(talker[i], to_us[i], i, buf, 4096), 0);
+		ck_assert_int_eq(rig_send(talker[i], to_us[i], i, buf, 4096),
+				 0);
 	}
 	rig_until(us, NULL, MANY);
 	for (i = 0; i < MANY; i++) {
@@ -72,7 +73,7 @@ static void poll_us(struct rig *us)
 	receive_all(us);
 }
 
-/* It has arrived, whichever way, and a MOVE behind it. */
+/* Send 3000 bytes; us receives them, and a RESIZE behind them. */
 static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 {
 	int i;
@@ -87,8 +88,8 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 }
 
 /*
- * Those who come first have much, until more want their share: in the end all
- * have the same, and there never is more than the budget and a page for each.
+ * First senders get large rings, until others need their even share. In the end
+ * all are equal; the budget and a page per sender are never exceeded.
  */
 UNIT_TEST(shared)
 {
@@ -99,7 +100,8 @@ UNIT_TEST(shared)
 		talker[i] = rig_open(false);
 		to_us[i] = rig_peer(talker[i], us);
 		send_long(talker[i], to_us[i], us);
-		ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE + MANY);
+		ck_assert_uint_le(rig_pages(us),
+				  NEAR_MEMORY / NEAR_PAGE + MANY);
 	}
 	ck_assert_uint_gt(to_us[0]->resize.tier, share);
 	for (round = 0; round < 10000 && even < MANY; round++) {
@@ -117,7 +119,7 @@ UNIT_TEST(shared)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/* Who came first and sends nothing since gives up what others lack, too. */
+/* A first sender that is idle gives back even memory that others lack. */
 UNIT_TEST(idle)
 {
 	struct rig *us = rig_open(false);
@@ -129,11 +131,11 @@ UNIT_TEST(idle)
 		send_long(talker[i], to_us[i], us);
 	}
 	ck_assert_uint_gt(to_us[0]->resize.tier, share);
-	/* who was refused asks again later than there is room */
+	/* a rejected sender requests again later than memory becomes free */
 	while (to_us[MANY - 1]->resize.tier < share) {
 		for (i = 0; i < MANY; i++)
 			rig_poll(talker[i], NEAR_TICK_POLLS);
-		/* only the last is not satisfied */
+		/* only the last sender still needs memory */
 		send_long(talker[MANY - 1], to_us[MANY - 1], us);
 	}
 	ck_assert_uint_eq(to_us[MANY - 1]->resize.tier, share);
@@ -142,7 +144,7 @@ UNIT_TEST(idle)
 	rig_until(us, NULL, MANY);
 }
 
-/* All have sent what asks for more than a page, and have an even share. */
+/* Open a port and MANY senders, each with its even share. */
 static struct rig *all_even(void)
 {
 	struct rig *us = rig_open(false);
@@ -156,7 +158,7 @@ static struct rig *all_even(void)
 		to_us[i] = rig_peer(talker[i], us);
 		send_long(talker[i], to_us[i], us);
 	}
-	/* the last got less at first: others might have come */
+	/* the last one got less at first: more senders were possible */
 	for (i = 0; i < MANY; i++) {
 		send_long(talker[i], to_us[i], us);
 		ck_assert_uint_eq(to_us[i]->resize.tier, near_tier_fit(4));
@@ -174,7 +176,7 @@ static void all_close(struct rig *us)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/* Full four times, and so asks for more, perhaps. */
+/* Find the ring full four times, so that the sender may request more. */
 static void hurry(uint32_t i, struct rig *us)
 {
 	rig_overfill(talker[i], to_us[i], 0);
@@ -183,7 +185,7 @@ static void hurry(uint32_t i, struct rig *us)
 	ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 }
 
-/* Of those from first on: which are not of that size? */
+/* Count the rings from first on that have another size. */
 static uint32_t others_than(uint32_t first, uint32_t tier)
 {
 	uint32_t i, n = 0;
@@ -193,7 +195,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 	return n;
 }
 
-/* As each 100 ms: the port looks, and all senders find its requests. */
+/* Do the work of 100 ms: the port's checks and the senders' replies. */
 static void look(struct rig *us)
 {
 	uint32_t i;
@@ -207,8 +209,8 @@ static void look(struct rig *us)
 }
 
 /*
- * All have had their share, then two only send. They get what the others have
- * and do not use, and these get it back when they send again.
+ * All have an even share, then only two send. They get the memory of idle
+ * rings, and the idle ones get it back when they send again.
  */
 UNIT_TEST(idle_checks)
 {
@@ -232,7 +234,7 @@ UNIT_TEST(idle_checks)
 	all_close(us);
 }
 
-/* While all send, if seldom, who wants more than his share does not get it. */
+/* While all send, if seldom, no sender gets more than its even share. */
 UNIT_TEST(seldom)
 {
 	struct rig *us = all_even();
@@ -256,7 +258,7 @@ UNIT_TEST(seldom)
 	all_close(us);
 }
 
-/* Room that is lacked and free by now is given; no ring has to shrink for it. */
+/* Free memory goes to a waiting sender; no ring has to shrink for it. */
 UNIT_TEST(enough)
 {
 	struct rig *us = rig_open(false);

@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What messages and one-sided operations keep between them where that is asked
- * for, step by step: b takes a message when it is told to, and not before.
+ * Order of messages and one-sided operations with NEAR_RMA_BEHIND, step by
+ * step: b matches a message only when the test lets it.
  */
 
 #include "near/rma/ops.h"
 #include "rma_side.h"
 
-#define LONG (2 * NEAR_STEP)	/* more than a call does, or a poll */
-#define NEVER 1000000		/* b takes nothing so often */
+#define LONG (2 * NEAR_STEP)	/* more than one call or poll copies */
+#define NEVER 1000000		/* b rejects messages that often */
 
 static int start(enum near_verb verb, size_t len, uint32_t flags)
 {
@@ -22,7 +22,7 @@ static void message(void)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 }
 
-/* A message that b finds, and leaves where it is. */
+/* Send a message that b leaves in its ring. */
 static void message_not_taken(void)
 {
 	b.rig->refuse = NEVER;
@@ -60,7 +60,7 @@ UNIT_LOOP(read_after_send, 0, LENGTHS)
 	ck_assert_int_eq(start(NEAR_READ, len, NEAR_RMA_BEHIND), 0);
 	side_poll(50);
 	ck_assert_uint_eq(a.done, 0);
-	/* as who has received the message does */
+	/* as the receiver of the message would */
 	memset(memory, 55, len);
 	b.rig->refuse = 0;
 	side_until(1, true);
@@ -69,7 +69,7 @@ UNIT_LOOP(read_after_send, 0, LENGTHS)
 
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
-/* Who does not ask has nothing to wait for. */
+/* An operation without NEAR_RMA_BEHIND need not wait. */
 UNIT_TEST(overtaking)
 {
 	message_not_taken();
@@ -78,7 +78,7 @@ UNIT_TEST(overtaking)
 	b.rig->refuse = 0;
 }
 
-/* An answer serves all that comes before the next message. */
+/* A reply covers all operations until the next message. */
 UNIT_TEST(at_once_once_it_is_known)
 {
 	uint64_t tail;
@@ -98,7 +98,7 @@ UNIT_TEST(at_once_once_it_is_known)
 	side_until(2, true);
 }
 
-/* The answer of the first one serves while others are under way. */
+/* The reply to the first operation covers others that are pending. */
 UNIT_TEST(by_itself_behind_others)
 {
 	const struct near_rma_args args = { .flags = NEAR_RMA_BEHIND };
@@ -117,7 +117,7 @@ UNIT_TEST(by_itself_behind_others)
 	side_until(2, true);
 }
 
-/* The last pieces of a large message are in the ring: not taken. */
+/* The last fragments of a large message are in the ring, not yet consumed. */
 UNIT_TEST(behind_fragments)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -144,7 +144,7 @@ UNIT_TEST(behind_fragments)
 	ck_assert_int_eq(got[LONG - 1], 4);
 }
 
-/* An answer to b is no message: nothing waits until it is taken. */
+/* An ACK to b is not a message: no operation waits for it. */
 UNIT_TEST(by_itself_behind_control)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -156,7 +156,7 @@ UNIT_TEST(by_itself_behind_control)
 	ck_assert_uint_eq(a.rig->count, 1);
 	rig_take(a.rig, 0, got, LONG);
 	while (a.rig->count < 2)
-		rig_poll(a.rig, 1);	/* b has not seen the answer */
+		rig_poll(a.rig, 1);	/* b has not consumed the ACK */
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 1999, NEAR_RMA_BEHIND),
 			 NEAR_RMA_DONE);
@@ -167,7 +167,7 @@ UNIT_TEST(by_itself_behind_control)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
-/* Messages before, between and behind: all of it as it was called. */
+/* Messages between operations: all arrive in the order of the calls. */
 UNIT_TEST(in_turns)
 {
 	uint32_t i, done = 0, sent = 0;
@@ -196,7 +196,7 @@ UNIT_TEST(in_turns)
 				  b.rig->event[i - 1].msg.tag);
 }
 
-/* What a read has seen is what was there before the message was taken. */
+/* A read returns the memory as it was before the later message arrived. */
 UNIT_TEST(send_after_read)
 {
 	int i, ret;
@@ -221,7 +221,7 @@ UNIT_TEST(send_after_read)
 	ck_assert_int_eq(i, LONG);
 }
 
-/* A fenced one waits for large messages and all else, which are then there. */
+/* A fenced operation waits for large messages and all others before it. */
 UNIT_LOOP(fenced, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -245,7 +245,7 @@ UNIT_LOOP(fenced, 0, 2)
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), NEAR_RMA_DONE);
 }
 
-/* Before somebody else does something there: all is taken, all is done. */
+/* near_rma_quiet() succeeds once all messages and operations are complete. */
 UNIT_TEST(quiet)
 {
 	int i;
@@ -264,7 +264,7 @@ UNIT_TEST(quiet)
 	ck_assert_uint_eq(b.events, 0);
 }
 
-/* It tells of no write of nothing, and nothing of ours stays when b goes. */
+/* b reports no internal write of 0 bytes; our operations end with b. */
 UNIT_TEST(barrier_of_a_dead_peer)
 {
 	near_rma_tell(b.rig->port, true, true);
@@ -280,8 +280,8 @@ UNIT_TEST(barrier_of_a_dead_peer)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
- * Where the target is to be told, of remote data or as it counts, it hears of what
- * we did before what was sent after it; of what failed it hears nothing.
+ * If the target reports operations (remote data or counters), it reports ours
+ * before later messages arrive. Failed operations are not reported.
  */
 UNIT_LOOP(told_in_order, 0, 4)
 {

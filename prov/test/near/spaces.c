@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peers in other namespaces, other users, and a pid that comes again. */
+/* Peers in other namespaces, peers of other users, and reused pids. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,15 +18,15 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define SOMEBODY 54321	/* the number of nobody is that of all unknown */
+#define SOMEBODY 54321	/* nobody's uid stands for all unmapped users */
 #define LEN 200000
 
 enum { REFUSED, ONE_WAY, BOTH_WAYS };
 /* Besides CLONE_*: */
-#define MAPPED 1	/* the user has the number he had */
-#define UNDUMPABLE 2	/* not to be looked into */
-#define HIDDEN 4	/* nor to be seen in our /proc */
-#define DEAF 8		/* and without a socket */
+#define MAPPED 1	/* the user keeps its uid */
+#define UNDUMPABLE 2	/* other users cannot open its /proc/PID */
+#define HIDDEN 4	/* and our /proc does not list it */
+#define DEAF 8		/* and it has no socket */
 #define NO_CLONE (MAPPED | UNDUMPABLE | HIDDEN | DEAF)
 
 static const struct space {
@@ -37,15 +37,15 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/* inside all users look alike: who is outside is not believed */
+	/* inside, all users look alike: peers outside are not trusted */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
-	/* who is outside may look in, who is inside asks */
+	/* peers outside may open it; inside, it uses the fd exchange */
 	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	{ "pid", CLONE_NEWPID, BOTH_WAYS },
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
 	  BOTH_WAYS },
 	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
-	/* nobody else can tell who listens there */
+	/* no other process can check the owner of its socket */
 	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
 	{ "hidepid", UNDUMPABLE | HIDDEN, BOTH_WAYS },
 	{ "net", CLONE_NEWNET, BOTH_WAYS },
@@ -61,7 +61,7 @@ static void skip(const char *test, const char *reason)
 	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
 }
 
-/* What the other tells of itself: its address, or that there is none. */
+/* Read the address from the other process; false: it could not start. */
 static bool told(int fd, struct near_addr *addr)
 {
 	return read(fd, addr, sizeof(*addr)) == sizeof(*addr);
@@ -90,7 +90,7 @@ static void enter(int flags)
 	close(fd);
 }
 
-/* In the space: answers each message, receives each large one, for ever. */
+/* In the space: send a reply to each message, receive each large one. */
 static void echo(int fd, int flags)
 {
 	struct rig_event *event;
@@ -99,7 +99,7 @@ static void echo(int fd, int flags)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	enter(flags);
-	/* the first process of a pid namespace is the next one */
+	/* the next child is the first process of a pid namespace */
 	if (flags & CLONE_NEWPID && fork()) {
 		wait(NULL);
 		_exit(0);
@@ -125,7 +125,7 @@ static void echo(int fd, int flags)
 	}
 }
 
-/* The other process, in another space; 0: there are none of that kind here. */
+/* Start a process in other namespaces; 0: not permitted here. */
 static pid_t start(int flags, struct near_addr *addr)
 {
 	int fd[2];
@@ -153,7 +153,7 @@ static void finish(pid_t pid)
 	rig_close(us);
 }
 
-/* A message and a large one go there; the answer comes, or all ends. */
+/* Exchange a small and a large message; check replies or peer failure. */
 static void exchange(const struct space *space, const struct near_addr *addr)
 {
 	struct near_peer *peer;
@@ -199,7 +199,7 @@ UNIT_LOOP(space, 0, SPACES)
 	finish(pid);
 }
 
-/* Shows nothing of processes that may not be looked into. */
+/* Mount a /proc that does not list processes of other users. */
 static bool hide(void)
 {
 	return !unshare(CLONE_NEWNS) &&
@@ -207,7 +207,7 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* We have no privilege, and the other is there; 0: that cannot be had. */
+/* Drop privileges and start the other process; 0: not permitted here. */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
@@ -223,7 +223,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 		skip("ordinary_user", "no other user here");
 		return 0;
 	}
-	/* what has changed its user is not to be looked into otherwise */
+	/* a process that changed its uid is not dumpable otherwise */
 	prctl(PR_SET_DUMPABLE, 1);
 	us = rig_open(false);
 	near_listen(us->port, -1);
@@ -233,7 +233,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 	return pid;
 }
 
-/* The same without any privilege. */
+/* The same as an ordinary user. */
 UNIT_LOOP(ordinary_user, 0, SPACES)
 {
 	struct near_addr addr;
@@ -245,7 +245,7 @@ UNIT_LOOP(ordinary_user, 0, SPACES)
 	finish(pid);
 }
 
-/* Who can be neither opened nor asked is not dead for that. */
+/* A peer without /proc and socket is unreachable, but has not failed. */
 UNIT_LOOP(no_socket, 0, 2)
 {
 	struct near_addr addr;
@@ -263,7 +263,7 @@ UNIT_LOOP(no_socket, 0, 2)
 	finish(pid);
 }
 
-/* Yama restricts whose memory may be accessed. */
+/* Yama restricts access to other processes' memory. */
 UNIT_LOOP(ptrace_scope, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
@@ -298,7 +298,7 @@ static pid_t fork_as(pid_t pid)
 	return fork();
 }
 
-/* In a pid namespace of its own, where pids are given as we like. */
+/* In a pid namespace of its own, where ns_last_pid sets the next pid. */
 static void reuse(void)
 {
 	struct near_addr ours;
@@ -322,8 +322,8 @@ static void reuse(void)
 	}
 	told(fd[0], &ours);
 	unit_kill(pid);
-	usleep(50000);	/* start times are counted in ticks */
-	/* another has the pid, and the same addresses: it is not read */
+	usleep(50000);	/* start times are in ticks */
+	/* another process has the pid and the same addresses: do not read it */
 	memset(big, 0xee, sizeof(big));
 	if (fork_as(pid) == 0) {
 		ours = us->addr;
@@ -339,7 +339,7 @@ static void reuse(void)
 		_exit(78);
 	rig_until(us, NULL, 2);
 	rig_take(us, us->event[0].kind != RIG_RNDV, got, LEN);
-	/* both messages, the dead one's end, and that of what it had sent */
+	/* both messages, the peer failure, and the failed receive */
 	rig_until(us, NULL, 4);
 	for (i = 0; i < 4; i++)
 		failed += us->event[i].kind == RIG_RECEIVED &&
@@ -377,7 +377,7 @@ UNIT_TEST(pid_comes_again)
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
 
-/* What a process in a pid namespace says of itself. */
+/* Identity that a process in a pid namespace determines for itself. */
 struct itself {
 	uint64_t ns;
 	uint64_t start;
@@ -398,7 +398,7 @@ static void tell_itself(int fd)
 		pause();
 }
 
-/* Makes what precedes the pids in /proc/PID/status longer than a page. */
+/* Make the part of /proc/PID/status before the pids longer than a page. */
 static void join_groups(void)
 {
 	static gid_t group[2000];
@@ -410,7 +410,7 @@ static void join_groups(void)
 		fprintf(stderr, "groups: %s\n", strerror(errno));
 }
 
-/* By a process of their own, which cannot fork any more when they have ended. */
+/* The namespace dies with both, so a process of its own creates it. */
 static pid_t two_in_a_namespace(int fd, bool groups)
 {
 	pid_t maker = fork();
@@ -431,9 +431,9 @@ static pid_t two_in_a_namespace(int fd, bool groups)
 }
 
 /*
- * In a pid namespace with the /proc of outside, pids are not those of /proc.
- * Each process is in a place of its own, and knows when it started itself. _i: it is
- * in many groups.
+ * With the /proc of the outer pid namespace, getpid() is no name in /proc. Each
+ * process must nevertheless find its own pid and start time. _i is 1: with many
+ * groups.
  */
 UNIT_LOOP(proc_of_outside, 0, 2)
 {
