@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Is there a shm provider that can be our peer? Its fabric and domain, and its
- * endpoint with what belongs to it, from fi_enable to fi_close.
+ * The shm provider as a peer: its fabric and domain, and its endpoint with all
+ * parts, from fi_enable to fi_close.
  */
 
 #include <assert.h>
@@ -23,7 +23,7 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-#define DUO_SHM_DRAIN 64		/* polls of shm before it is closed */
+#define DUO_SHM_DRAIN 64		/* polls before shm is closed */
 
 static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has room");
 
@@ -31,9 +31,8 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * What makes the shm provider unusable as a peer although it is there:
- * FI_PROVIDER may exclude it, hooks lose the peer contexts, and structures of
- * another version differ.
+ * Returns why an existing shm provider cannot be a peer, or NULL: FI_PROVIDER
+ * may exclude it, hooks lose peer contexts, other versions' structures differ.
  */
 static const char *duo_shm_excluded(void)
 {
@@ -61,7 +60,7 @@ static struct fi_info *duo_shm_hints(void)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
 	hints->domain_attr->caps = FI_LOCAL_COMM | FI_PEER;
-	/* we serialise all calls into shm */
+	/* ofi_duo serializes all calls to shm */
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
@@ -70,8 +69,8 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * shm is offered only if its directory has room for an endpoint of each
- * processor; but whatever it says, libfabric makes -FI_ENODATA of it.
+ * fi_getinfo returns shm only if its directory has space for an endpoint per
+ * CPU; libfabric turns each of its errors into -FI_ENODATA.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -87,7 +86,7 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/* The shm provider as a peer, or NULL with a warning. */
+/* Returns the shm provider as a peer, or NULL with a warning. */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -111,7 +110,7 @@ static struct fi_info *duo_shm_getinfo(void)
 		/* with FI_THREAD_DOMAIN, shm then takes no lock at all */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
-		/* DUO_SHM_REGION is what these need */
+		/* DUO_SHM_REGION is large enough for these */
 		if (info->tx_attr->size > DUO_SHM_QUEUE)
 			info->tx_attr->size = DUO_SHM_QUEUE;
 		if (info->rx_attr->size > DUO_SHM_QUEUE)
@@ -156,7 +155,7 @@ static int duo_shm_domain_open(struct duo_domain *domain)
 	return ret;
 }
 
-/* shm's endpoint installs signal handlers; the application keeps its own. */
+/* Opens shm's endpoint, and restores the signal handlers that it replaces. */
 static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
 {
 	struct sigaction saved[DUO_SIGNAL_COUNT];
@@ -188,7 +187,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* The srx of a domain of shm is a single slot: open and bind together. */
+/* Opens and binds the srx together: shm's domain has only one slot for it. */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
@@ -241,7 +240,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	ret = fi_enable(shm);	/* which writes to the region */
+	ret = fi_enable(shm);	/* writes to the region */
 	return ret ? ret : duo_shm_allocate(name);
 }
 
@@ -280,7 +279,7 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 	return ret;
 }
 
-/* -EUSERS: one too many. */
+/* Counts an endpoint. -EUSERS: more than the limit. */
 static int duo_shm_count_ep(uint64_t compat_id)
 {
 	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);
@@ -328,7 +327,7 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/* shm forgets what it has queued when it is closed. */
+/* Polls shm, which drops queued operations when it closes. */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What there is of this folder with a libfabric before 2.0, whose shm cannot be
- * a peer: near carries local messages, or the core all.
+ * Replaces this folder with a libfabric before 2.0, where shm cannot be a peer
+ * provider: near carries local messages, or the core all.
  */
 
 #include <rdma/fi_errno.h>
@@ -20,7 +20,7 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	return -FI_ENODATA;
 }
 
-/* Never of a domain: there is no fabric to open one of. */
+/* Without a fabric no domain uses it. */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions of shm: the name and the pages of ours, those of peers in shm's AV,
- * and what is left of those whose process has died. shm only maps a region, and
- * to use a page that /dev/shm has no room for is SIGBUS.
+ * Regions of shm: names and pages of this process's, those of peers in shm's
+ * AV, and those that failed processes have left. shm only maps a region; using
+ * a page for which /dev/shm has no space raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -28,15 +28,15 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-/* What the names of our user's regions begin with. Returns its length. */
+/* Writes the prefix of this user's region names. Returns its length. */
 static int duo_shm_prefix(char *buf, size_t size)
 {
 	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
 }
 
 /*
- * /dev/shm is everybody's, and shm takes what it finds there by a name for
- * its own: nobody must guess the next one.
+ * Makes a name that cannot be guessed: all users write to /dev/shm, and shm
+ * accepts an existing region of that name as its own.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -53,8 +53,8 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Both have the same mount of /dev/shm, the same structures in it, and the same
- * user namespace: without that, shm may not read the other's memory.
+ * Computes the compatibility id: same mount of /dev/shm, same structures in it,
+ * same user namespace, without which shm may not read the other's memory.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -82,13 +82,13 @@ int duo_shm_publish(struct duo_publication *pub)
 	return duo_shm_make_name(pid_ns, pub->peer_name);
 }
 
-/* All but the random number is the same: user, pid and its namespace. */
+/* True if user, pid and pid namespace are the same. */
 static bool duo_shm_sibling(const char *name, const char *other)
 {
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/* Only what can be a region: of this user, by whichever number it has that. */
+/* Removes a region; only names that can be one, in any user namespace. */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
@@ -98,8 +98,8 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes regions whose record is gone: their names say whose they were. If
- * no region is left, nobody has met any endpoint: the count begins again.
+ * Removes regions of exited processes, which are part of their names. If no
+ * region is left, no endpoint has a peer: resets the count of endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -128,7 +128,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 		duo_registry_forget(dir, compat_id);
 }
 
-/* Under a limit of address space: shm maps regions when it needs them. */
+/* True if a limit of address space permits the regions that shm maps later. */
 static bool duo_shm_maps(void)
 {
 	const size_t size = (size_t) DUO_SHM_ENDPOINTS * DUO_SHM_REGION;
@@ -149,13 +149,13 @@ int duo_shm_room(void)
 
 	if (!duo_shm_maps())
 		return -FI_ENOMEM;
-	/* A file that becomes longer ends its process by SIGXFSZ. */
+	/* growing a file beyond it raises SIGXFSZ */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
 	    limit.rlim_cur < DUO_SHM_REGION)
 		return -EFBIG;
 	if (statvfs(DUO_DEV_SHM, &st))
 		return -errno;
-	/* f_blocks is 0 where there is no limit */
+	/* f_blocks is 0 if there is no limit */
 	return st.f_blocks && (uint64_t) st.f_bavail * st.f_bsize <
 	       DUO_SHM_REGION ? -FI_ENOSPC : 0;
 }
@@ -172,7 +172,7 @@ int duo_shm_allocate(const char *name)
 	return ret;
 }
 
-/* Returns the peer's number in shm's AV, FI_ADDR_NOTAVAIL if it has none. */
+/* Returns the peer's index in shm's AV, or FI_ADDR_NOTAVAIL. */
 static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 {
 	fi_addr_t number;
@@ -185,9 +185,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Maps a peer's region and unmaps it again. shm maps it at the first send, and
- * if it cannot, 2.0 to 2.6 return -FI_EAGAIN for ever or use MAP_FAILED as an
- * address. Returns 0 or -errno.
+ * Maps and unmaps a peer's region. shm maps it at the first send; if that
+ * fails, 2.0 to 2.6 return -FI_EAGAIN for ever or use MAP_FAILED as an address.
+ * Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -242,8 +242,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Never an endpoint of this process: fi_close of an AV reads the regions of
- * all its peers, also those that the process has closed before, and 2.5 and
+ * Connects a peer, but no endpoint of this process: fi_close of an AV reads the
+ * regions of all its peers, also those this process has closed, and 2.5 and
  * newer compute addresses in it from 0.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
@@ -266,7 +266,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 	return number;
 }
 
-/* True if its owner has not closed the region, and nobody removed it since. */
+/* True if the region exists: neither closed by its owner nor removed. */
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 {
 	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
@@ -276,7 +276,7 @@ bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 	return !access(path, F_OK);
 }
 
-/* Where the other endpoints' processes may run is not looked up. */
+/* Does not check on which CPUs other endpoints' processes may run. */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));

@@ -3,10 +3,9 @@
 
 /*
  * The local side of an endpoint over libfabric's shm, a peer provider
- * (fi_peer(3)): it asks us which receive takes a message, and writes its
- * completions by calling us. ep.c opens it, srx.c is what it calls, region.c
- * has its memory and its peers'. Under the domain's lock, which is shm's owner
- * lock.
+ * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
+ * ep.c opens it, srx.c has the functions that shm calls, region.c handles
+ * shared memory. The domain's lock protects it, and is shm's owner lock.
  *
  * Cost: 16 MiB of /dev/shm an endpoint.
  */
@@ -17,10 +16,10 @@
 #include "obj/cq.h"
 #include "obj/ep.h"
 
-#define DUO_SHM_REGION (16 << 20)	/* bytes, of one endpoint; at most */
+#define DUO_SHM_REGION (16 << 20)	/* bytes of an endpoint, at most */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
-#define DUO_SHM_PEERS 256	/* what one AV of shm holds */
-#define DUO_SHM_ENDPOINTS 250	/* of a host and user, see below */
+#define DUO_SHM_PEERS 256	/* limit of an AV of shm */
+#define DUO_SHM_ENDPOINTS 250	/* limit of a host and user, see below */
 #define DUO_SHM_QUEUE 1024	/* operations in flight, each way */
 #define DUO_SHM_INJECT 4096	/* bytes */
 #define DUO_SHM_IOV 4		/* buffers of a message */
@@ -34,37 +33,37 @@
 struct duo_cntr;
 
 /*
- * shm keeps its peers in a map of 256 places in its AV. It fills the map by
- * itself as well, when a peer connects, and does not notice that it is full:
- * then it writes over a place in use, and data goes to another process.
- * fi_av_remove of shm, 2.0 to 2.6, leaves the removed peer's state in our
- * region, so no place is ever free again.
+ * An AV of shm has a map of 256 peers. shm also adds peers itself when they
+ * connect, without a check for space: a full map is overwritten, and data goes
+ * to another process. fi_av_remove of shm, 2.0 to 2.6, leaves the peer's state
+ * in this process's region, so no entry becomes free.
  *
- * So each endpoint has an AV of shm to itself, which lives as long as shm's
- * endpoint, and the registry counts the endpoints over shm since there was none
+ * So each endpoint has its own AV of shm until shm's endpoint closes. The
+ * registry counts endpoints over shm since there was none
  * (duo_registry_number()). An endpoint beyond DUO_SHM_ENDPOINTS has no local
- * side: no map can meet more peers than there have been endpoints.
+ * side: so no map can have more peers than there have been endpoints.
  */
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
-	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];	/* by its number */
+	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];	/* by peer
+								 * index */
 };
 
 /* region.c */
 /*
- * Whether there is room for a region. Returns 0, -FI_ENOSPC: not even now,
- * -FI_ENOMEM: RLIMIT_AS, or -EFBIG: RLIMIT_FSIZE. Takes nothing.
+ * Checks for space for a region and allocates nothing. Returns 0, -FI_ENOSPC:
+ * no space, -FI_ENOMEM: RLIMIT_AS, or -EFBIG: RLIMIT_FSIZE.
  */
 int duo_shm_room(void);
 /*
- * Gives the region of an enabled endpoint all its pages. -FI_ENOSPC: the
- * endpoint can only be closed. Others of this user take no room between the two
- * (duo_transport.alone). If another user does before shm has written to the region,
- * the process ends by SIGBUS, as it does with libfabric's shm by itself.
+ * Allocates all pages of an enabled endpoint's region. -FI_ENOSPC: only close
+ * the endpoint. This user's other endpoints use no space between the check and
+ * this (duo_transport.alone). If another user does before shm writes to the
+ * region, SIGBUS ends the process, as with libfabric's shm alone.
  */
 int duo_shm_allocate(const char *name);
-/* What the record of an endpoint says: a new name, which nobody can guess. */
+/* Writes shm's part of the record, with a new, random name. */
 int duo_shm_publish(struct duo_publication *pub);
 /* Parts of struct duo_transport. */
 void duo_shm_reap(const char *name);

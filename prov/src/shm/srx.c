@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What shm calls, fi_peer(3): the owner operations of the shared receive
- * context, which are shm's side of matching, of CQs and of counters. It does so
- * while we poll it or send over it, so the domain's lock is held and nothing
- * here takes it.
+ * Functions that shm calls, fi_peer(3): owner operations of the shared receive
+ * context (matching), of CQs and of counters. shm calls them in polls and
+ * sends, with the domain's lock held: nothing here takes it.
  *
- * A message that is larger than its receive, or that is to be discarded,
- * lands in a bounce buffer. shm, 2.0 to 2.6, must not truncate: depending on
- * its protocol it reads NULL, loops for ever or never completes; and its
- * discard writes into the peer's region.
+ * A message that is larger than its receive, or is discarded, goes to a bounce
+ * buffer. shm, 2.0 to 2.6, must not truncate: depending on its protocol it
+ * reads NULL, loops for ever or never completes; and its discard writes into
+ * the peer's region.
  */
 
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Our entry is the context; shm reports every completion to us. */
+/* Passes a receive to shm with the entry as context: completions come here. */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -51,7 +50,7 @@ static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 	rx->peer.count = 1;
 }
 
-/* What shm expects of an entry that it has not seen yet. */
+/* Sets the fields that shm requires in a new entry. */
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
 {
@@ -66,7 +65,7 @@ static void duo_shm_describe(struct duo_rx *rx,
 	rx->peer.peer_context = NULL;
 }
 
-/* Nothing has changed if it fails. */
+/* Sets a bounce buffer. Changes nothing if it fails. */
 DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 {
 	void *bounce = malloc(msg_size);
@@ -78,8 +77,8 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * The receive that gets a message, with room for all of it. One for which
- * there is no memory fails; the next one may be large enough by itself.
+ * Returns the matching receive with space for the whole message. A receive
+ * without memory for its bounce buffer fails; the next may be large enough.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -102,7 +101,7 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 	return rx;
 }
 
-/* A message that finds no receive, or whose source is not known yet. */
+/* Stores a message that is unexpected or unresolved. */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
 				    fi_addr_t addr, bool hold,
@@ -110,7 +109,7 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
-	if (!rx) {	/* duo_shm_poll() sees to it that this does not happen */
+	if (!rx) {	/* duo_shm_poll() prevents this */
 		DUO_WARN(EP_DATA, "ep %p: cannot allocate a receive entry in "
 			 "addition to %u: a message of shm is lost\n",
 			 (void *) ep, ep->pool.live);
@@ -140,7 +139,7 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/* nothing overtakes what is held; the core may refuse to close */
+	/* unresolved messages come first; the core may fail to close */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
@@ -170,7 +169,7 @@ static int duo_shm_get_tag(struct fid_peer_srx *srx,
 	return duo_shm_get(srx, DUO_TAGGED, attr, entry);
 }
 
-/* shm is done with an entry: it is complete, or the endpoint closes. */
+/* Frees an entry that is complete, or whose endpoint closes. */
 static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
@@ -182,7 +181,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* shm asks after fi_av_insert: whose are the messages of unknown source? */
+/* Updates the sources of unknown senders' messages; after fi_av_insert. */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -220,8 +219,8 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * A message too large is bounced in full, so shm never truncates it. With a
- * bounce buffer nothing can fail, so only then it leaves its list.
+ * Starts a message. One too large is bounced in full, so shm never truncates
+ * it. Nothing fails after the bounce buffer: only then it leaves its list.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -249,7 +248,7 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 
 static int duo_shm_srx_close(struct fid *fid)
 {
-	return 0;	/* it lives as long as the endpoint */
+	return 0;	/* freed with the endpoint */
 }
 
 static struct fi_ops duo_shm_srx_fi_ops = {
@@ -267,13 +266,13 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* Copies to the application's buffers what fits of a bounced message. */
+/* Copies a bounced message to the application's buffers, truncated. */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
 }
 
-/* shm calls free_entry next. */
+/* Completes a receive; shm calls free_entry next. */
 DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 				       void *context, uint64_t flags,
 				       size_t len, void *buf, uint64_t data,
@@ -288,7 +287,7 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 	return 0;
 }
 
-/* shm writes its completions here. Receives carry our entry. */
+/* Receives shm's completions. Those of receives have the entry as context. */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
@@ -349,7 +348,7 @@ int duo_shm_cq_open(struct duo_cq *cq, size_t size)
 			  &cq->path_cq[FI_DUO_LOCAL], &peer);
 }
 
-/* shm has completed something, under the domain's lock. */
+/* shm increments the counter under the domain's lock. */
 static void duo_shm_cntr_inc(struct fid_peer_cntr *peer_cntr)
 {
 	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->own[0]++;
@@ -383,14 +382,14 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 			    &cntr->path_cntr[FI_DUO_LOCAL], &peer);
 }
 
-/* Without entries for what arrives in one poll, senders see -FI_EAGAIN. */
+/* Polls shm if entries are left for one poll; else senders get -FI_EAGAIN. */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_room(ep))
-			return 1;	/* what they have is to be done */
+			return 1;	/* process the existing entries first */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;

@@ -2,19 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Who carries local traffic: libfabric's shm as a peer provider (shm/), or
- * near (peer/near). No layer but fi/ knows which, and fi/ only where one
- * has something to do that the other has not. Both ends of a message must
- * have the same, so an endpoint's record in the registry says which, and has
- * the bytes by which others reach it.
+ * Local transports: libfabric's shm as a peer provider (shm/), or near
+ * (transport/near). Only fi/ distinguishes them, for functions that one lacks.
+ * Both ends of a message need the same: an endpoint's registry record has its
+ * transport and its address there.
  *
  * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
- * path_ep[FI_DUO_LOCAL], with the peer's number there, which connect() gives;
- * messages and completions come while it is polled.
+ * path_ep[FI_DUO_LOCAL] with the peer index from connect(). Messages and
+ * completions arrive in polls.
  *
- * Cost: an indirect call for each poll and each send, none for a message that
- * comes. Locks: all calls are under the domain's lock, but those for fabrics
- * and domains that are being opened, and for the dead.
+ * Cost: an indirect call per poll and per send, none per message received.
+ * Locks: the domain's lock protects all calls but fabric_open(), domain_open(),
+ * bury(), sweep().
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -34,14 +33,14 @@ struct duo_fabric;
 struct duo_recv;
 struct duo_rx;
 
-/* As records have it. */
+/* Values in registry records. */
 enum duo_transport_kind {
 	DUO_TRANSPORT_SHM,
 	DUO_TRANSPORT_NEAR,
 	DUO_TRANSPORT_KINDS
 };
 
-/* What it takes; the smaller of this and what the core takes is offered. */
+/* Its limits; fi_getinfo returns the smaller of these and the core's. */
 struct duo_transport_limits {
 	size_t inject_size;	/* bytes */
 	size_t iov_limit;
@@ -53,76 +52,73 @@ struct duo_transport {
 	/* FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_transport_limits limits;
-	/* What an endpoint's local side needs of this host, for a warning. */
+	/* Resources that an endpoint's local side requires, for a warning. */
 	const char *takes;
-	/* It has structures of libfabric's that differ between versions. */
+	/* It requires the same version of libfabric at both ends. */
 	bool same_libfabric;
-	/* Endpoints of a user start one after another: room is found, and taken. */
+	/* Endpoints of a user start one at a time, so checked space remains. */
 	bool alone;
-	/* It carries messages of device memory, see device/device.h. */
+	/* It carries messages from and to device memory: device/device.h. */
 	bool device;
 	/*
-	 * The objects of its own behind ours, at path_*[FI_DUO_LOCAL]. Fabric
-	 * and domain: -errno after a warning, and the core carries all. NULL:
-	 * it has none.
+	 * Open its objects at path_*[FI_DUO_LOCAL]; NULL: none. -errno for
+	 * fabric and domain, after a warning: the core carries all.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/*
-	 * Before the endpoint has a record: what that says of the peer is
-	 * written to ep->publication.
+	 * Before the endpoint has a record: writes its part of ep->publication.
 	 */
 	int (*open)(struct duo_ep *ep);
-	/* With record and map; afterwards path_ep[FI_DUO_LOCAL] takes sends. */
+	/* With record and map; then path_ep[FI_DUO_LOCAL] accepts sends. */
 	int (*enable)(struct duo_ep *ep);
-	/* A counter that is bound when the endpoint is enabled already. */
+	/* Binds a counter to an endpoint that is already enabled. */
 	int (*count)(const struct duo_cntr_bind *bind);
-	/* Moves all endpoints of the CQ on; 0: nothing was to be done. */
+	/* Polls all endpoints of the CQ; returns 0 without progress. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * Are the processes that the endpoint may hear from, and ours, more
-	 * than the processors that we have for all of them? endpoints: that
-	 * have records, some of which it may not know.
+	 * True if these CPUs are oversubscribed by this process and the
+	 * endpoint's peers. endpoints: number of records, also of unknown
+	 * processes.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Before somebody sleeps who waits for what the endpoint does: peers
-	 * write to a descriptor of his (cq/wait.c) when there is something.
-	 * -FI_EAGAIN: there is. And when he is awake; true: others who sleep
-	 * have to arm it anew. NULL: nobody writes.
+	 * arm() before a thread sleeps: peers then write to its waiter's
+	 * descriptor (cq/wait.c). -FI_EAGAIN: poll instead. woken() afterwards;
+	 * true: other sleeping threads must arm again. NULL: no peer writes.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
-	/* What they have left is to go out. */
+	/* Sends queued messages. */
 	void (*drain)(struct duo_ep *ep);
-	/* Whatever is open. */
+	/* Closes the parts that are open. */
 	void (*close)(struct duo_ep *ep);
 	/*
-	 * Starts a message that has come before its receive into the buffers
-	 * of recv. Nothing has changed if it fails (-FI_ENOMEM, -FI_EAGAIN).
+	 * Starts an unexpected message into recv's buffers. Changes nothing if
+	 * it fails (-FI_ENOMEM, -FI_EAGAIN).
 	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * The number of a peer by the bytes of its record, the same each time.
-	 * FI_ADDR_NOTAVAIL: it cannot be reached, for *reason. Where that is no
-	 * longer FI_DUO_OK, as it is before, and there is a number, it
-	 * may send, but is sent to over the core. addr: for logs.
+	 * Returns the peer index for a record's name, the same each time;
+	 * FI_ADDR_NOTAVAIL: unreachable, for *reason. With an index and a
+	 * *reason changed from FI_DUO_OK, the peer may send, but the core
+	 * carries sends to it. addr: for logs.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
-	/* Is the process that got this number still there, for sure? */
+	/* True if the process with this peer index certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * A receive waits for that process: its death is to end it. NULL:
-	 * nobody tells.
+	 * Monitors the process: its failure must end a receive that waits for
+	 * it. NULL: failures are not detected.
 	 */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * What dead processes have left behind: the one with a record of this
-	 * name, and those that have none any more: in the registry's directory,
-	 * or of this pid namespace (its inode). NULL: nothing is left.
+	 * Remove remains of failed processes: bury for the name in a record,
+	 * sweep for those without one, in the registry's directory or of this
+	 * pid namespace (inode). NULL: nothing remains.
 	 */
 	void (*bury)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

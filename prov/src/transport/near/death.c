@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What ends with a peer. Sends and receives that are under way are near's to
- * end; here are the receives that name it, wherever they wait, and the messages
- * that it has taken along. All that it had sent has been matched before.
+ * Peer failure. near ends pending sends and receives. This file ends receives
+ * that name the peer, and drops messages in its memory. All that it had sent
+ * has been delivered before.
  */
 
 #include <rdma/fi_errno.h>
@@ -16,7 +16,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* A receive that nobody can satisfy any more. */
+/* Fails a receive that no message can match any more. */
 static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 {
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
@@ -25,7 +25,7 @@ static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 	duo_rx_release(&ep->pool, rx);
 }
 
-/* Does rx name the process of this number, by whichever of its addresses? */
+/* True if rx names the process with this index, by any of its addresses. */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 {
 	fi_addr_t addr = rx->addr;
@@ -50,8 +50,8 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 }
 
 /*
- * The core is asked to give back what it has. What it has matched instead, of
- * the peer's messages over the core, ends well.
+ * Fails all receives that name the peer, and recalls those that the core has.
+ * Receives that the core has matched complete normally.
  */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 			      fi_addr_t number)
@@ -66,7 +66,7 @@ static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 	}
 }
 
-/* A message that its sender has taken along. */
+/* Drops messages whose payload was in the sender's memory. */
 static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 {
 	struct duo_rx *rx, *next;
@@ -88,7 +88,8 @@ void duo_near_gone(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
-		duo_arrival_resolve(ep);	/* while they have a source */
+		duo_arrival_resolve(ep);	/* before their source is
+						 * lost */
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);
 	duo_near_lose(&ep->rx.held, peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* An endpoint's port, and the peers that it meets; death.c loses them. */
+/* An endpoint's port, and its peers; death.c handles their failure. */
 
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "rx/arrive.h"
 #include "transport/near/onesided.h"
 
-#define DUO_NEAR_DRAIN 64	/* polls before it is closed */
-#define DUO_NEAR_TIMEOUT_MS 2000	/* then the core takes over */
+#define DUO_NEAR_DRAIN 64	/* polls before the port is closed */
+#define DUO_NEAR_TIMEOUT_MS 2000	/* afterwards the core is used */
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
 	      "in a record");
@@ -46,7 +46,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	return near;
 }
 
-/* What the endpoint was bound with, and its flags. */
+/* Stores the endpoint's bindings and flags. */
 static void duo_near_describe(struct duo_near *near)
 {
 	struct duo_ep *ep = near->ep;
@@ -58,7 +58,7 @@ static void duo_near_describe(struct duo_near *near)
 	duo_near_onesided_start(ep);
 }
 
-/* The port's address is what others reach it by. */
+/* Opens a port; its address goes into the endpoint's record. */
 static int duo_near_open(struct duo_ep *ep)
 {
 	struct near_attr attr = {
@@ -91,7 +91,8 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	if (ep->core.peer_names) {	/* who has the name may ask already */
+	if (ep->core.peer_names) {	/* peers with the name may connect
+					 * now */
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
 		ep->near = NULL;
@@ -99,7 +100,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* From now on, or no longer, calls and polls find the port. */
+/* Make the port visible to calls and polls, or hide it again. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -144,7 +145,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* beside the record: who finds that finds this; without, fewer do */
+	/* next to the record; if it fails, some namespaces cannot connect */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -157,7 +158,7 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 	return near_oversubscribed(ep->near->port, endpoints);
 }
 
-/* What is queued as large still needs answers to those who receive it. */
+/* Polls for a while: queued large messages still require replies. */
 static void duo_near_drain(struct duo_ep *ep)
 {
 	int i;
@@ -184,8 +185,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * Numbers go round: a thread that sends by one that has just been given back
- * finds nobody, not another peer.
+ * Assigns the next free index to a peer. A thread that sends to an index just
+ * freed then finds no peer instead of another one.
  */
 void duo_near_met(void *ctx, struct near_peer *peer)
 {
@@ -217,8 +218,8 @@ void duo_near_forgotten(void *ctx, struct near_peer *peer)
 }
 
 /*
- * All RMA to one without a table is the core's, which knows nothing of what
- * near has under way.
+ * True if near keeps the order between messages and RMA. The core executes RMA
+ * to a peer without a region table, unaware of pending messages of near.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -228,8 +229,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * Its region is opened by the first message, see duo_near_refused(); where it
- * has to be asked for, that is done now.
+ * Starts the fd exchange if the peer requires one. The first message opens its
+ * segment: duo_near_refused().
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -262,7 +263,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return number;
 }
 
-/* Of one that is not watched nothing is known. */
+/* Peers that are not monitored count as failed. */
 static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 {
 	const struct near_peer *peer = ep->near->peer[local];
@@ -277,7 +278,7 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 	if (!peer)
 		return;
 	near_peer_watch(ep->near->port, peer);
-	/* its messages take no other way, so it need not have sent before */
+	/* all its messages use near, so it is confirmed before it sends */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;
 }

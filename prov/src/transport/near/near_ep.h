@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint over near: a port of it, the peers that it
- * knows by number, and what is under way. ep.c opens and connects, send.c
- * sends, sink.c receives, death.c ends what a peer leaves, onesided.h is for
- * RMA and atomics. docs/near/design.md describes near itself.
+ * The local side of an endpoint over near: its port, its peers by index, and
+ * pending operations. ep.c opens and connects, send.c sends, sink.c receives,
+ * death.c ends operations with a failed peer, onesided.h is for RMA and
+ * atomics. near: docs/near/design.md.
  *
- * Cost: 36 KiB an endpoint, and near's own memory; a message, sent or received,
- * is near's code inlined into ours. Protected by the domain's lock.
+ * Cost: 36 KiB an endpoint, and near's own memory. near's code for a message is
+ * inlined here. Protected by the domain's lock.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -23,32 +23,32 @@
 #define DUO_NEAR_QUEUE 1024	/* operations in flight, each way */
 
 /*
- * Where an address is the peer's name, it is opened with the endpoint, as
- * near_named, and becomes ep->near in fi_enable: until then nobody polls it.
+ * If the core's addresses are near's, it is opened with the endpoint as
+ * near_named. fi_enable makes it ep->near: earlier no thread polls it.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;			/* every send is reported */
-	bool tx_reports;		/* those of calls without flags are,
-					 * and somebody reads it */
-	uint64_t msg_order;		/* the endpoint's, of what it sends */
+	bool tx_all;			/* all sends have completions */
+	bool tx_reports;		/* calls without flags report, to a
+					 * visible CQ */
+	uint64_t msg_order;		/* order of the endpoint's sends */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* of multi-receive buffers, on their way in; a peer's end in order */
+	/* pending sub-receives; a peer's complete in order */
 	struct duo_rx_list frags;
-	bool onesided;			/* RMA and atomics too: onesided.h */
-	bool direct;			/* ours as well: tx/onesided.c */
-	bool unordered;			/* it was told that one is the core's */
-	uint32_t small;			/* duo_near_small() of those that need
-					 * nothing but a slot */
-	uint32_t next;			/* number to be given away next */
+	bool onesided;			/* RMA and atomics too */
+	bool direct;			/* tx/onesided.c issues them here */
+	bool unordered;			/* its warning was logged */
+	uint32_t small;			/* duo_near_small() of the fast path's
+					 * operations */
+	uint32_t next;			/* peer index to try next */
 	struct near_peer *peer[DUO_LOCAL_MAX];
-	bool bound[DUO_LOCAL_MAX];	/* the map's reference */
+	bool bound[DUO_LOCAL_MAX];	/* the map has a reference */
 };
 
-/* What a large send is remembered by. */
+/* A pending large send. */
 struct duo_near_sending {
 	struct near_pooled pooled;
 	void *context;
@@ -57,13 +57,13 @@ struct duo_near_sending {
 	bool report;
 };
 
-/* A bit for each verb, and one for what is injected. */
+/* Returns the bit of an operation's verb, or that of all injected ones. */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
 }
 
-/* The fi_addr of a peer's number; FI_ADDR_NOTAVAIL: it has none. */
+/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: none. */
 static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 				      fi_addr_t number)
 {
@@ -73,20 +73,20 @@ static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
-/* A peer's number; FI_ADDR_NOTAVAIL: there was none left. */
+/* Returns a peer's index; FI_ADDR_NOTAVAIL: none was free. */
 static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
 {
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* So many reads have looked at the port's rings, and found nothing. */
+/* Counts reads that found the port's rings empty. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
 		near_passed(ep->near->port, polls);
 }
 
-/* The smaller of polls and those until the one that looks at the clock. */
+/* Returns the smaller of polls and the number before the next timer tick. */
 static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 {
 	uint32_t left = ep->near ? near_polls_left(ep->near->port) : polls;
@@ -95,28 +95,28 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 }
 
 /* send.c */
-/* To the peer of this number. What fi_msg(3) returns. */
+/* Sends to the peer with this index. Returns as fi_msg(3). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t number);
-/* near_send_large() has ended. */
+/* Completes near_send_large(). */
 void duo_near_sent(void *ctx, void *cookie, int err);
 
 /* sink.c: ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/* Gives back the payload of all unexpected messages. */
+/* Frees the payload of all unexpected messages. */
 void duo_near_drop_all(struct duo_near *near);
 
 /* ep.c */
 void duo_near_met(void *ctx, struct near_peer *peer);
 void duo_near_forgotten(void *ctx, struct near_peer *peer);
 
-/* All endpoints of the CQ; returns how much has come. */
+/* Polls all endpoints of the CQ; returns the amount of progress. */
 uint32_t duo_near_poll(struct duo_cq *cq);
 /* 0: an arrival at the endpoint wakes the sleeping threads; -FI_EAGAIN. */
 int duo_near_arm(struct duo_ep *ep);
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;
-/* duo_recv_start() for a message of near. -FI_EAGAIN: nothing has changed. */
+/* duo_recv_start() for near. -FI_EAGAIN: nothing has changed. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* death.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* How RMA and atomics over near end, and what peers do; see onesided.h. */
+/* Completions of RMA and atomics over near, events of peers: onesided.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -37,7 +37,7 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/* What a local peer has done to our memory. */
+/* Reports an operation of a local peer on this process's memory. */
 static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
@@ -61,7 +61,7 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-/* Whether it counts what others do to it: else they need not say. */
+/* Requests events from peers only if counters count them. */
 void duo_near_onesided_tell(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -70,7 +70,7 @@ void duo_near_onesided_tell(struct duo_ep *ep)
 			      duo_cntr_counts(ep, FI_REMOTE_WRITE));
 }
 
-/* Of calls without flags and those that inject, which know none. */
+/* Returns the operations that calls without flags, and injects, may post. */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
 	const struct duo_near *near = ep->near;
@@ -109,7 +109,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/* a small one does not look at its descriptor */
+	/* the fast path ignores descriptors */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_tell(ep);

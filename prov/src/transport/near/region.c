@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions that local peers use over near: those in one piece, of host
- * memory or of device memory, under the core's key and by the core's way of
- * naming addresses.
+ * Memory regions for local peers over near: contiguous ones, in host or device
+ * memory, with the core's key and addressing mode.
  */
 
 #include <errno.h>
@@ -100,7 +99,7 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	return duo_near_region_list(mr);
 }
 
-/* One that is not listed, for whatever reason, is the core's. */
+/* The core serves regions that are not listed. */
 int duo_near_region_list(struct duo_mr *mr)
 {
 	struct duo_domain *domain = mr->domain;

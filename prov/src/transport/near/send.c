@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. What fits into the peer's ring is complete when it is
- * there; what is larger, or whose delivery is asked for, when the peer has it.
+ * Sends over near. A message that fits into the peer's ring completes when it
+ * is there. A larger one, or one with FI_DELIVERY_COMPLETE, completes when the
+ * peer has it.
  */
 
 #include <rdma/fi_errno.h>
@@ -53,7 +54,7 @@ DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
 	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
 }
 
-/* Within a read, that is where near tells of it. */
+/* Completes a large send. near calls it within a CQ read. */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
 	struct duo_near_sending *op = cookie;
@@ -71,12 +72,13 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * It has not gone out. Where near alone carries messages, its error is the
- * caller's. Who cannot be connected to gets it over the core, next
- * time, unless it has yet to answer; who has died is found out by a poll, and
- * then looked up anew.
+ * Returns the error of a failed send, if near alone carries messages. Otherwise
+ * -FI_EAGAIN: the core carries the next attempt to a peer that cannot be
+ * connected, unless its reply is pending. A poll detects a failed peer, and
+ * then its address is looked up again.
  */
-static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number, int ret)
+static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
+				int ret)
 {
 	const struct near_peer *peer = near->peer[number];
 
@@ -88,8 +90,8 @@ static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number, int ret
 }
 
 /*
- * An injected one is forgotten, unless its end is to be reported. owned: NULL,
- * or the message's memory, which is near's if there is no error.
+ * Sends a large message. An injected one has no completion. owned: NULL, or the
+ * message's memory, which near owns if the call succeeds.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t number, void *owned)
@@ -122,7 +124,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* What near_send() has not taken. */
+/* Continues a message that near_send() has not sent. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t number, int ret)
@@ -132,7 +134,7 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 	return ret ? duo_near_refused(near, number, ret) : 0;
 }
 
-/* What can go out now. Several buffers are gathered where that may do. */
+/* Sends a message now if it fits; gathers several buffers on the stack. */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t number)
 {
@@ -149,7 +151,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 	return near_send(near->port, near->peer[number], &msg);
 }
 
-/* A message in host memory. owned: as for duo_near_large(), or it is freed. */
+/* Sends from host memory. owned: as for duo_near_large(), freed on error. */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
 				  fi_addr_t number, void *owned)
@@ -190,13 +192,13 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	copy.flags |= FI_INJECT;	/* small is gone when this returns */
+	copy.flags |= FI_INJECT;	/* small ends with this function */
 	return duo_near_send_host(near, &copy, number, owned);
 }
 
 /*
- * Any message. A fenced one waits for all that is under way to its peer, which
- * may have gone since it was looked up.
+ * Sends any message. A fenced one waits for all pending operations to the peer,
+ * which may have failed since it was looked up.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What becomes of what near delivers, unless the usual receive of sink.h takes
- * it: the functions that are for every local message.
+ * Delivery of all messages that the fast path of sink.h does not handle.
  *
- * A message that is too large is cut by near itself: nothing is bounced.
+ * near truncates a message that is too large: no bounce buffer.
  */
 
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* What its end has to say of the message. */
+/* Stores the values for the completion. */
 static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 			      uint64_t tag, struct near_peer *peer,
 			      fi_addr_t src)
@@ -61,7 +60,7 @@ static void duo_near_report(struct duo_rx *rx, int err)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* rx gets a message, at once or later. */
+/* Assigns a message to rx, which completes at once or later. */
 static void duo_near_begin(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -70,8 +69,8 @@ static void duo_near_begin(struct duo_rx *rx)
 }
 
 /*
- * It has it. What one peer has sent is reported in the order in which it lies
- * in the buffers, so a piece waits for those before it.
+ * Completes a receive. Sub-receives of one peer are reported in the order of
+ * the buffer, so one waits for those before it.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -96,10 +95,7 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 }
 
-/*
- * Copies bytes of a message into the buffers of rx, as many as fit. Returns 0
- * or FI_EIO.
- */
+/* Copies a message into the buffers of rx, truncated. Returns 0 or FI_EIO. */
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
 	struct duo_domain *domain = rx->ep->domain;
@@ -115,8 +111,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Receives a message that its sender has yet, into the buffers; into *bounce
- * first, if one of them is device memory. received() tells the end.
+ * Receives a rendezvous message into the buffers, or into *bounce first if one
+ * of them is device memory. received() reports the end.
  */
 static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 			    const struct near_rndv *rndv,
@@ -146,8 +142,8 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 }
 
 /*
- * Keeps a message, and its payload, until it is received. Without memory it
- * stays in the ring, and its sender gets -FI_EAGAIN once that is full.
+ * Stores an unexpected message with its payload. If there is no memory, it
+ * stays in the ring, and the sender gets -FI_EAGAIN when that is full.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -181,7 +177,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	return 0;
 }
 
-/* rx is taken: a large message, one too large, or one for several buffers. */
+/* Slow path with a matched receive: large, truncated, or several buffers. */
 static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
 			 fi_addr_t addr)
@@ -221,7 +217,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	addr = duo_map_peer(ep->map, number);
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
-	/* nothing overtakes what is held; the core may refuse to close */
+	/* unresolved messages come first; the core may fail to close */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);
@@ -245,9 +241,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/*
- * near may go on as soon as it has the buffers: nothing can fail after that.
- */
+/* Calls near last: nothing may fail once near has the buffers. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

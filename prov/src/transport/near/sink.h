@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The usual message of near, inline for polls: the receive that was posted
- * first takes it, whose one buffer it fits into. It goes from the ring into
- * that buffer, and its completion to where it is read. All other messages are
- * sink.c's. Under the domain's lock.
+ * Fast path of received messages, inline for polls: the message fits into the
+ * one buffer of the first posted receive. It goes from the ring into that
+ * buffer, its completion to the reader. sink.c handles all others. Under the
+ * domain's lock.
  *
  * Cost: 100 instructions for 8 bytes.
  */
@@ -18,11 +18,13 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/* sink.c: any message. What near_sink.arrived() returns. */
+/* sink.c: delivers any message. Returns as near_sink.arrived(). */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
-/* The ring of completions grows, and what finds no memory stays with near. */
+/*
+ * Always: the completion ring grows, and messages without memory stay in near.
+ */
 static near_inline bool duo_near_room(void *ctx)
 {
 	return true;
@@ -36,8 +38,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 }
 
 /*
- * The payload goes into rx's one buffer. False: its sender has it, and it cannot
- * be read there at once.
+ * Copies the payload to rx's one buffer. False: no immediate copy is possible.
  */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
@@ -56,7 +57,7 @@ static near_inline bool duo_near_place(struct duo_ep *ep,
 	return true;
 }
 
-/* The message is in rx's one buffer, all of it: its completion. */
+/* Returns the completion of a message that fills rx's one buffer. */
 static near_inline struct fi_cq_tagged_entry
 duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	       const struct near_msg *msg)
@@ -71,7 +72,7 @@ duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	};
 }
 
-/* rx, which is no longer posted, has ended well. */
+/* Releases a completed receive that is no longer posted. */
 static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
 {
 	struct duo_ep *ep = rx->ep;
@@ -81,7 +82,7 @@ static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
 	duo_rx_release_plain(&ep->pool, rx);
 }
 
-/* The message is where duo_near_place() has put it. */
+/* Completes a receive after duo_near_place(). */
 static near_inline void duo_near_complete(struct duo_rx *rx,
 					  enum duo_rx_kind kind,
 					  const struct near_msg *msg,
@@ -94,8 +95,8 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * The receive that was posted first is the message's, and reports, and the core
- * has not had it; NULL: another one is, or none.
+ * Returns the first posted receive if it matches, has a completion, and is not
+ * with the core; NULL: another one or none.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
@@ -125,7 +126,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, number = duo_near_number(peer);
 	struct duo_rx *rx = NULL;
 
-	/* nothing overtakes what is held; the core may refuse to close */
+	/* unresolved messages come first; the core may fail to close */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -137,7 +138,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	return 0;
 }
 
-/* -EAGAIN: there is no memory for it now. */
+/* Delivers a message. -EAGAIN: no memory now. */
 static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 					struct near_msg *msg)
 {
@@ -169,10 +170,9 @@ duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * The lane's next message, if it lies in its slot, with its completion at that
- * place of the reader's array. Returns the next place; NULL: nothing has been
- * done. It calls nothing. Where duo_cq.attention is 0, nothing is held, and
- * the endpoint is open.
+ * Receives the ring's next message if it is inline, and writes its completion
+ * to `at`. Returns the next place; NULL: nothing was done. Calls no function.
+ * Requires duo_cq.attention 0: no unresolved messages, the endpoint is open.
  */
 static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					     struct near_rx_ring *ring,
@@ -198,7 +198,7 @@ static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					    src);
 }
 
-/* For polls of rings alone; the rest of duo_near_sink is not called by them. */
+/* For polls of rings only, which call no other functions of duo_near_sink. */
 static const struct near_sink duo_near_rings = {
 	.room = duo_near_room,
 	.arrived = duo_near_arrived,
