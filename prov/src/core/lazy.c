@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives and the core. A receive that a local sender may satisfy is not
- * posted to the core at once but waits in the lazy list, in posting order.
- * A receive that is on the core can be recalled: fi_cancel is synchronous
- * on every core we serve, so after draining the core's CQ either a cancelled
- * entry has come back, and the receive is ours, or the core has matched it.
- * The caller holds the domain's lock. docs/matching.md has the proof sketch.
+ * Posts of deferred receives, and recalls. fi_cancel is synchronous on every
+ * supported core. So after the core's CQ was read to its end, either it had the
+ * canceled entry, and the receive is ofi_duo's, or the core has matched the
+ * receive. The caller holds the domain's lock. docs/matching.md has the proof.
  */
 
 #include <assert.h>
@@ -21,7 +19,7 @@
 
 #define DUO_LAZY_MAX 64		/* bound of lazy_limit, in defer_polls */
 
-/* Gives the core no credit, cq.h: no poll is sure to reach it because of rx. */
+/* duo_lazy_post() without core poll budget (obj/cq.h): no poll is certain. */
 DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -82,7 +80,7 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/* In posting order; seq orders the receives of a kind. */
+/* seq is the posting order of the receives of a kind. */
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -128,7 +126,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Its call has returned success, so its failure is a completion. */
+/* Ends rx with an error completion: its call has returned success. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	struct duo_ep *ep = rx->ep;
@@ -149,8 +147,8 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * The first of the list, without credit. -FI_EAGAIN: the core takes no more
- * now.
+ * Posts the first of the list, without core poll budget. Returns 0; -FI_EAGAIN:
+ * the core accepts no more now.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -158,7 +156,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	if (!duo_recv_core_may(ep, &want)) {	/* confirmed meanwhile */
+	if (!duo_recv_core_may(ep, &want)) {	/* confirmed since */
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}
@@ -178,7 +176,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	return 0;
 }
 
-/* In order, while there are any such; returns the last one's result. */
+/* Posts in order until *count is 0. Returns the last result. */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
 	int ret = 0;
@@ -239,8 +237,8 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Before a receive or a peek for *want goes to the core: whatever waits and
- * could take the same message must be there first.
+ * Posts the list before a receive or a peek for *want goes to the core, if a
+ * deferred receive overlaps with it: that must be there first.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -248,7 +246,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* One of any source waits longer if local messages keep on taking them. */
+/* Defers receives longer after a recall: local messages match them. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -258,9 +256,8 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 }
 
 /*
- * rx is unposted and on the core; a local message is for it. True: it is
- * ours again. False: the core has matched it; its completion has come (rx is
- * released) or will come.
+ * If the core has matched rx, its completion was read (rx is released) or will
+ * follow.
  */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
@@ -268,7 +265,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* what it returns says nothing, fi_cancel(3) */
+	/* its return value proves nothing, fi_cancel(3) */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -286,7 +283,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/* The last one posted of those on the core that are later than seq. */
+/* Returns the last posted receive later than seq that is on the core. */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -302,8 +299,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * They go back behind a receive that comes before them: the last one first,
- * or the core might give one what an earlier one should have.
+ * Recalls the receives later than seq. The last one first, or the core might
+ * match it with a message of an earlier one that was recalled.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -349,6 +346,6 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	if (!ep->core.cannot_cancel)	/* else none could be taken back */
+	if (!ep->core.cannot_cancel)	/* else recall is impossible */
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

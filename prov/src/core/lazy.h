@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives and the core, which is opaque: we post to it, cancel, and read its
- * CQ (read.h). A receive that a local sender may satisfy waits in the lazy
- * list before it is given to the core, in posting order; one that is there
- * can be recalled. lazy.c posts and recalls, lazy_when.c says when, when.h
- * which receives at all. docs/matching.md has the reasons. Under the
- * domain's lock.
+ * Deferred receives. A receive that a local message may match is in the lazy
+ * list, in posting order, before it is posted to the core. A receive on the
+ * core can be recalled. lazy.c posts and recalls, lazy_when.c has the times,
+ * when.h the receives. docs/matching.md has the reasons. Under the domain's
+ * lock.
  *
- * Cost: a post is the core's, some 330 instructions on efa; so is a recall,
- * with a read of its CQ.
+ * Cost: a post to the core is some 330 instructions on efa; a recall is the
+ * core's fi_cancel and a read of its CQ.
  */
 #ifndef DUO_LAZY_H
 #define DUO_LAZY_H
@@ -19,38 +18,38 @@
 #include "obj/ep.h"
 
 /* lazy.c */
-/* 0, -FI_EAGAIN, or what the core says of a receive it does not take. */
+/* Posts rx to the core. Returns 0, -FI_EAGAIN, or another error of the core. */
 int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
-/* In its place among the others. */
+/* Inserts rx in posting order. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* rx comes where another one is, if that is in the list; which stays. */
+/* Inserts rx before another receive, if that is in a list. */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
-/* It has to wait until a multi-receive buffer is used up. */
+/* Blocks rx until a multi-receive buffer is used up. */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
-/* Receives from addr that only a local message could satisfy become lazy. */
+/* Defers the receives from addr that only a local message could satisfy. */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
-/* Those that are due, with all before them. */
+/* Posts the list up to the last due receive. */
 int duo_lazy_flush_due(struct duo_ep *ep);
-/* All, or the first that the core may satisfy; the caller polls the core for
- * them once, and no poll is sure to do so because of them. */
+/* Post all, or the first that the core may satisfy. They grant no core poll
+ * budget: the caller polls the core once. */
 int duo_lazy_flush_once(struct duo_ep *ep);
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
-/* Takes an unposted receive back from the core; false: it is matched. */
+/* Recalls an unposted receive; returns false if the core has matched it. */
 bool duo_lazy_recall(struct duo_rx *rx);
 
-/* lazy_when.c: gives the core what has waited long enough, in a poll: before
- * local messages, at a look at the clock; and behind them, each time. */
+/* lazy_when.c: post deferred receives, in a poll: aging, before the local
+ * transport is polled, when the clock is read; and after it, each time. */
 void duo_cq_take_turns(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
- * The core has delivered, and may do so again: the oldest goes at once. Beside
- * an idle peer all go with the next poll, and no clock has to be read.
+ * Lets the next poll post the oldest: the core has delivered, and may do so
+ * again. If the transport is idle, that poll posts all and reads no clock.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* microseconds */
 static inline void duo_lazy_hurry(struct duo_ep *ep)
@@ -61,7 +60,7 @@ static inline void duo_lazy_hurry(struct duo_ep *ep)
 		ep->rx_cq->look_in = 0;
 }
 
-/* The caller puts rx, of ep, into the list. */
+/* Counts rx as deferred. The caller inserts it into the list. */
 DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 				enum duo_rx_lazy lazy)
 {
@@ -73,10 +72,10 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->domain->waits++;
 	duo_ep_chore(ep);
-	duo_cq_rouse(ep->rx_cq);	/* nobody else takes it to the core */
+	duo_cq_rouse(ep->rx_cq);	/* only a poll posts it to the core */
 }
 
-/* The last one of the list. */
+/* Appends rx to the list. */
 DUO_INLINE void duo_lazy_add(struct duo_ep *ep, struct duo_rx *rx,
 			     enum duo_rx_lazy lazy)
 {

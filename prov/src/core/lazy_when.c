@@ -2,21 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * When the lazy list goes to the core: docs/matching.md. Being there costs a
- * post and, if a local message comes, a recall, some microseconds in all. So
- * local traffic pays for two in each defer_us, and one after what the core
- * has delivered.
+ * Times at which the lazy list is posted to the core: docs/matching.md. Each
+ * costs a post and, if a local message matches, a recall, some microseconds in
+ * all. Local traffic pays for two of these per defer_us, and for one after each
+ * message of the core.
  */
 
 #include "base/clock.h"
 #include "core/lazy.h"
 #include "core/read.h"
 
-#define DUO_LOOK_MIN 4		/* polls; the application is slow if twice */
-#define DUO_LOOK_SLOW 4000	/* in a row they take this, microseconds */
-#define DUO_LOOK_MAX 64		/* polls between looks at one who is not */
+#define DUO_LOOK_MIN 4		/* least polls per reading of the clock */
+#define DUO_LOOK_SLOW 4000	/* slow: the polls take this, microseconds */
+#define DUO_LOOK_MAX 64		/* most polls per reading of the clock */
 
-/* Patience is counted in polls; who polls seldom shall not need it. */
+/* If slow twice in a row, duo_ep_flush_lazy() ignores the limit in polls. */
 static void duo_cq_look_at_clock(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_us();
@@ -41,10 +41,10 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Local messages may take receives out of the list as fast as they are put
- * in, so it is never idle and none grows old. All the same the oldest goes
- * every defer_us, and all of them after that time for each. What waits at
- * the core takes them at once: local messages, polled next, may take them back.
+ * Aging: local messages may match receives as fast as they are added, so the
+ * transport is never idle. So the oldest is posted every defer_us, and all are
+ * after that time multiplied by their number. The core is polled at once: the
+ * local messages, polled next, may cause recalls.
  */
 static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 {
@@ -60,20 +60,20 @@ static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.turn_us = now;
 	}
-	/* once is enough, if nothing comes of it */
+	/* once is enough if the core has no message */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }
 
-/* Has it receives to be given to the core? */
+/* True if it has deferred receives. */
 static bool duo_ep_waits(const struct duo_ep *ep)
 {
 	return ep->lazy.count && !ep->closing;
 }
 
 /*
- * Those that are due go in each poll, and so do all beside an idle peer
- * (duo_ep_flush_lazy()): they need no turn.
+ * True if it has receives for aging. duo_ep_flush_lazy() posts due receives in
+ * each poll, and all if the transport is idle.
  */
 static bool duo_ep_wants_turn(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -102,8 +102,8 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Who polls the CQ of sends alone may wait for a completion that the peer
- * gives only when its own message has found a receive here.
+ * Called for polls of a send-only CQ, too: its completion may depend on a peer
+ * that first waits for its own message to match a receive here.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

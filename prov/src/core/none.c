@@ -24,7 +24,7 @@ struct duo_none_eq {
 
 struct duo_none_domain {
 	struct fid_domain domain_fid;
-	atomic_uint_fast64_t key;	/* the next, if keys are ours */
+	atomic_uint_fast64_t key;	/* next key, if ofi_duo chooses them */
 	int mr_mode;
 };
 
@@ -67,7 +67,7 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* A CQ has no descriptor: nothing ever comes, and wakes a thread. */
+/* A CQ has no descriptor: no completion ever wakes a thread. */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -111,8 +111,8 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 }
 
 /*
- * The only call that fi/mr.c makes. A region is a key; near's table has the
- * memory of those that peers may use.
+ * The only call that fi/mr.c makes. A region is a key; near's region table has
+ * the memory of regions that peers may access.
  */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A core that carries nothing, for the provider near: the local peer does all
- * that is done. Its objects open, bind and close as any core's; an AV gives
- * numbers to addresses, which are the local peer's, a domain chooses keys, and
- * the name of an endpoint is what the first fi_setname(3) says. Its completion
- * queues are always empty, and its endpoints have no data calls: obj/traits.h
- * says so. A call that nothing above makes is NULL.
+ * A core that carries nothing, for the provider near: the local transport does
+ * all transfers. Its objects open, bind and close as any core's. An AV assigns
+ * numbers to near's addresses, a domain chooses keys, and the first
+ * fi_setname(3) sets the name of an endpoint. Its completion queues are always
+ * empty, and its endpoints have no data calls (obj/traits.h). A call that no
+ * upper layer makes is NULL.
  *
  * Cost: control path only. Thread safe; an AV is protected by the domain's
  * lock, as the AV of any core is.
@@ -22,7 +22,7 @@
 
 #define DUO_NONE "none"		/* duo_params.core */
 
-/* none_info.c: the hints name this core. */
+/* none_info.c; the hints name this core */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
@@ -30,11 +30,11 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: an object is its fid, which comes first, and what its struct has.
- * All have the same fi_close(3), fi_control(3) and bind, by their class.
+ * none.c: allocates an object, whose fid comes first. All have the same
+ * fi_close(3), fi_control(3) and bind, by their class. Returns NULL: no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
-/* The mr_mode that it was opened with. */
+/* Returns the mr_mode that the domain was opened with. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
 /* none_ep.c */

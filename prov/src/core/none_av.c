@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of a core that carries nothing: a number for each address. The AV above
- * it (av/av.c) has the addresses, and asks for no number that is not in use.
+ * The AV of a core that carries nothing: a number for each address. The upper
+ * AV (av/av.c) has the addresses, and passes only numbers that are in use.
  */
 
 #include <inttypes.h>
@@ -20,8 +20,8 @@
 
 struct duo_none_av {
 	struct fid_av av_fid;
-	uint32_t count;		/* of numbers that are or were in use */
-	uint32_t free_count;	/* of these: those that were given back */
+	uint32_t count;		/* numbers that are or were in use */
+	uint32_t free_count;	/* those of them that are free */
 	uint32_t *free;		/* DUO_AV_MAX, touched on use */
 };
 
@@ -75,7 +75,7 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			av->count--;	/* the last one, and one too many */
+			av->count--;	/* the last one, above the limit */
 	}
 	return 0;
 }

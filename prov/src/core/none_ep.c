@@ -14,7 +14,7 @@
 #include "near/near.h"
 
 #define DUO_NONE_NAME sizeof(struct near_addr)	/* bytes of a name */
-#define DUO_NONE_ATOMIC_MAX 4096	/* bytes; longer ones are done as well */
+#define DUO_NONE_ATOMIC_MAX 4096	/* bytes; longer ones work, too */
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -22,7 +22,7 @@ struct duo_none_ep {
 	struct fid_ep ep_fid;
 	bool named;
 	uint8_t name[DUO_NONE_NAME];
-	uint64_t counted;	/* what counters are bound for */
+	uint64_t counted;	/* flags of the counters that are bound */
 };
 
 static ssize_t duo_none_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
@@ -56,7 +56,7 @@ int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	return 0;
 }
 
-/* It counts nothing. */
+/* The core counts nothing. */
 static uint64_t duo_none_cntr_read(struct fid_cntr *cntr)
 {
 	return 0;
@@ -113,7 +113,7 @@ int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* The layers above give the name; nobody else can. */
+/* Sets the name, once: only the upper layers do. */
 static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 {
 	struct duo_none_ep *ep = duo_none_ep_of(fid);

@@ -30,7 +30,7 @@
 #define DUO_NONE_OBJECTS 1024	/* of each kind in a domain: a hint */
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
-/* All that hints can limit; what is not said here is 0. */
+/* Sets all that hints can limit; other fields are 0. */
 static void duo_none_offer(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
@@ -116,8 +116,8 @@ static bool duo_none_named(const char *what, const char *asked)
 }
 
 /*
- * Our keys where either will do: they are never in use. The two modes of before
- * libfabric 1.5 are no sets of bits: one stands for the other's opposite.
+ * Returns the mode for the hints'. With FI_MR_PROV_KEY near chooses keys, which
+ * are never in use. The two modes of before libfabric 1.5 are not bit sets.
  */
 static int duo_none_mr_mode(int asked)
 {
@@ -126,7 +126,7 @@ static int duo_none_mr_mode(int asked)
 	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
 }
 
-/* The mode is what was asked for, or that of the domain that the hints name. */
+/* Sets the requested mode, or that of the domain that the hints name. */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
 {
@@ -142,11 +142,12 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* Copies of device memory find its region by its descriptor. */
+/* FI_HMEM requires FI_MR_HMEM: copies find a region by its descriptor. */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||
-	       (hints->domain_attr && hints->domain_attr->mr_mode & FI_MR_HMEM) ||
+	       (hints->domain_attr &&
+		hints->domain_attr->mr_mode & FI_MR_HMEM) ||
 	       duo_hint_refuse("caps, FI_HMEM without FI_MR_HMEM,",
 			       hints->caps);
 }
@@ -164,7 +165,7 @@ static bool duo_none_set_domain(struct fi_info *info,
 	       duo_none_set_mr(info, hints);
 }
 
-/* What was asked for within what is offered is what is given. */
+/* Sets caps and op_flags to those of the hints, which the info covers. */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)
@@ -181,7 +182,7 @@ static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->op_flags = hints->rx_attr ? hints->rx_attr->op_flags : 0;
 }
 
-/* No endpoint is found by a name, or by an address of another provider's. */
+/* True unless a node name would have to be resolved; near resolves none. */
 static bool duo_none_finds(const char *node, uint64_t flags)
 {
 	if (!node || flags & FI_SOURCE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What is read from the core's CQ, read.h. */
+/* Entries of the core's CQ, see read.h. */
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define DUO_RETIRED_MAX 1024
 
-/* The core is done with rx: a receive that it matched, or a peek. */
+/* Releases rx, a receive or peek that the core has completed. */
 static void duo_lazy_retire(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -23,10 +23,9 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * A core may report the end of a truncated receive of many packets once more,
- * as efa and ofi_rxm do; no core says that it does not. So the entry is not
- * used again until DUO_RETIRED_MAX others are, and what comes for it meanwhile is
- * dropped.
+ * Retires rx. A core may report a truncated receive of many packets twice, as
+ * efa and ofi_rxm do. So the entry is not reused until DUO_RETIRED_MAX others
+ * are retired; further entries for it are dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -108,7 +107,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa says how long the message was; len is what has been placed */
+	/* efa reports the message's length; len is that of the bytes placed */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -140,8 +139,8 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * A receive as most are ends: its entry, which lies where the application
- * wants it, becomes the application's. False: see duo_lazy_core_done().
+ * Ends a receive in the common case: changes its entry in the application's
+ * array. Returns false if duo_lazy_core_done() must end it.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -163,7 +162,7 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	return true;
 }
 
-/* Entries that lie elsewhere, or may become none or more than one. */
+/* Handles entries that are outside the array, or may yield none or several. */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *src, size_t count)
@@ -182,7 +181,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/* The rest of a batch, which the caller's array is in the way of. */
+/* Handles the remainder of a batch, which is moved out of the array first. */
 DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *from_src, size_t count)
@@ -196,8 +195,8 @@ DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 }
 
 /*
- * Entries that were read straight into the caller's array. The core's format
- * is ours, so what has to be done to most of them is done in place.
+ * Handles entries that the core has written into the caller's array, in the
+ * CQ's format: most are changed in place. Returns count.
  */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
@@ -219,7 +218,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/* For an application with a shorter entry, and into the ring. */
+/* Reads for an application with a shorter format, or into the ring. */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
@@ -227,7 +226,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* not more than the caller takes: the ring is a second copy */
+	/* not more than the caller reads: the ring is a second copy */
 	if (cq->sink.room && cq->sink.room < batch)
 		batch = cq->sink.room;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

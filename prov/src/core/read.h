@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ: what has our receives as contexts ends them, the
- * rest is the application's. Under the domain's lock.
+ * Reads of the core's CQ. An entry whose context is a receive entry ends that
+ * receive; other entries go to the application. Under the domain's lock.
  *
- * Cost: an entry is read to where the application wants it and changed there;
- * one whose receive is a rare one is copied (read.c).
+ * Cost: the core writes entries into the application's array, where they are
+ * changed. Slow paths copy them (read.c).
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -15,7 +15,7 @@
 
 #include "obj/cq.h"
 
-/* Reads one batch; 0: there was none. */
+/* Reads one batch of entries. Returns their number. */
 int duo_cq_poll_core(struct duo_cq *cq);
 
 /* read.c, for the inlines below */
@@ -28,10 +28,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/*
- * The same, inlined. Nothing is kept over the core's own call: mostly it has
- * found nothing.
- */
+/* The same, inlined. In the common case the core has no entry. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t room = cq->sink.room;

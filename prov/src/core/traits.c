@@ -61,10 +61,9 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * EFA uses its own shm path unless it is asked for remote communication
- * alone. It places messages straight into posted receives if neither order
- * nor tags are asked for, and then cannot cancel a receive; we must be able
- * to.
+ * EFA uses its own shm path unless only remote communication is requested. If
+ * neither order nor tags are, it receives directly into posted buffers, and
+ * then cannot cancel a receive, which ofi_duo requires.
  */
 void duo_traits_ask(struct fi_info *core)
 {
@@ -79,10 +78,7 @@ void duo_traits_ask(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/*
- * EFA's other fabric has no tags and cannot cancel a receive: it is offered
- * as it is or not at all.
- */
+/* EFA's other fabric has no tags and cannot cancel a receive. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -112,7 +108,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* Whatever its arguments are, the first is one of our fids. */
+/* The first argument of all of them is a fid of ofi_duo. */
 static int duo_efa_refuse(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
@@ -120,9 +116,9 @@ static int duo_efa_refuse(struct fid *fid)
 }
 
 /*
- * In 2.2 four more operations were among those of a domain, which later were
- * operations of their own. A program that was built with its headers calls
- * them without a check, and 2.1 and 2.2 load the same module.
+ * In 2.2 the operations of a domain included four more, which have a table of
+ * their own since. A program built with its headers calls them without a check,
+ * and 2.1 and 2.2 load the same module.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -136,9 +132,9 @@ static const struct {
 #endif
 
 /*
- * Operations of efa's that are given objects get ours, which efa would take
- * for its own. Those on regions are translated; those on queues and work
- * requests go past us, so their objects must be the core's altogether.
+ * efa would use the objects of ofi_duo that its operations get as its own. For
+ * regions they are translated. Operations on queues and work requests bypass
+ * ofi_duo, so they require objects of the core.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What a core does differently, by its name: all that knows names of cores.
- * obj/traits.h has what the data path asks; the rest is for fi_getinfo and
- * fi_open_ops. Pure, but for the operations of a domain. No lock.
+ * Differences between cores. Only this file and traits.c depend on their names.
+ * obj/traits.h has the traits of the data path; the others are for fi_getinfo
+ * and fi_open_ops. Pure, but for the operations of a domain. No lock.
  */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H
@@ -14,18 +14,18 @@
 
 #include "obj/traits.h"
 
-/* Of a core by its name, layers included, as "tcp;ofi_rxm". */
+/* Returns the traits of a core; its name includes layers: "tcp;ofi_rxm". */
 struct duo_traits duo_traits_find(const char *core);
-/* Can it be a core at all? */
+/* True if ofi_duo can wrap this provider. */
 bool duo_traits_allowed(const char *core);
-/* Adds to hints or info for a core what it must be asked for. */
+/* Adds bits that a core requires to hints or info for it. */
 void duo_traits_ask(struct fi_info *core);
-/* Is the fabric offered as the core's own or not at all? */
+/* True if ofi_duo never wraps this fabric of a core. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*
- * *ops: what the core has given for a domain of ours. Puts what takes our
- * objects in its place; -FI_EOPNOTSUPP: there is no such thing.
+ * Replaces *ops, the core's operations of a domain, by ones for ofi_duo's
+ * objects, if needed. Returns 0, or -FI_EOPNOTSUPP: impossible for them.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * When does the core get a receive, if at all? By its source: is that local,
- * and has it sent over shared memory? docs/matching.md has the table. Pure,
- * under the domain's lock. Cost: two loads.
+ * Whether and when the core gets a receive. It depends on the source: is it
+ * local, is it confirmed? docs/matching.md has the table. Pure, under the
+ * domain's lock. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -12,16 +12,15 @@
 #include "av/route.h"
 #include "obj/ep.h"
 
-/* When does the core get a receive? */
+/* Time of the post to the core. */
 enum duo_recv_when {
 	DUO_RECV_NO_SOURCE,	/* its source is not in the AV */
 	DUO_RECV_NOW,
-	DUO_RECV_LATER,		/* a local sender may come first */
-	DUO_RECV_NEVER,		/* its source has sent locally before, and
-				 * that choice sticks */
+	DUO_RECV_LATER,		/* deferred: a local message may match it */
+	DUO_RECV_NEVER,		/* its source is confirmed */
 };
 
-/* No source, or one that the AV does not have. */
+/* For a wildcard, or a source that is not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -47,7 +46,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/* Over an open local side: does the core never get such a receive? */
+/* True if the core never gets such a receive. The local side is open. */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -55,7 +54,7 @@ DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 	       (want->addr == FI_ADDR_UNSPEC && ep->core.carries_nothing);
 }
 
-/* Can a message for *want come over the core? */
+/* True if a message for *want may arrive over the core. */
 static inline bool duo_recv_core_may(const struct duo_ep *ep,
 				     const struct duo_want *want)
 {
@@ -64,8 +63,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * Once on the core it cannot be taken back: a receive that a local message may
- * satisfy is kept from it.
+ * True if such a receive cannot be recalled: it does not go to the core if a
+ * local message may satisfy it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
@@ -82,7 +81,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/* Posted now, is rx not given to the core, neither at once nor later? */
+/* True if rx, posted now, never goes to the core. */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
