@@ -10,6 +10,7 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpibench.h"
 
@@ -18,10 +19,12 @@
 #define MB_MAX_ITERS 10000
 #define MB_TAG_LEFT 8
 
+enum mb_blocks { MB_NO_SIZE, MB_ONE, MB_TWO, MB_PER_RANK };
+
 struct mb_coll {
 	const char *name;
 	void (*op)(int size);
-	bool is_barrier;	/* then there is no size */
+	enum mb_blocks blocks;	/* of a size, in a rank's buffer */
 };
 
 /* Arguments of alltoallw, one for each rank. */
@@ -115,7 +118,7 @@ static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 		start = bn_now();
 		coll->op(size);
 		*own += bn_now() - start;
-		if (!coll->is_barrier)
+		if (coll->blocks != MB_NO_SIZE)
 			MPI_Barrier(MPI_COMM_WORLD);
 	}
 	return bn_now() - first;
@@ -137,106 +140,81 @@ static double mb_coll_size(const struct mb_coll *coll, int size)
 	return sum / mb.ranks;
 }
 
-/*
- * Measures all sizes. blocks: number of blocks of a size that a rank sends and
- * receives.
- */
-static void mb_coll_sizes(const struct mb_coll *coll, int blocks)
+/* Arguments of alltoallw for blocks of size bytes. */
+static void mb_coll_fill(int size)
 {
+	int i;
+
+	for (i = 0; i < mb.ranks; i++) {
+		mb_counts[i] = size;
+		mb_displs[i] = i * size;
+		mb_types[i] = MPI_BYTE;
+	}
+}
+
+/* Measures all sizes. */
+static void mb_coll_sizes(const struct mb_coll *coll)
+{
+	int i, count, blocks = coll->blocks == MB_PER_RANK ? mb.ranks :
+							     (int) coll->blocks;
 	const size_t *sizes;
-	int i, j, count = mb_sizes(MB_LARGEST, &sizes);
 	double ns;
 
+	count = mb_sizes(MB_LARGEST, &sizes);
 	if (!count)
 		return;
 	mb_alloc(sizes[count - 1] * blocks);
 	for (i = 0; i < count; i++) {
 		if (sizes[i] < MB_SMALLEST)
 			continue;
-		for (j = 0; mb_counts && j < mb.ranks; j++) {
-			mb_counts[j] = sizes[i];
-			mb_displs[j] = j * sizes[i];
-			mb_types[j] = MPI_BYTE;
-		}
+		mb_coll_fill(sizes[i]);
 		ns = mb_coll_size(coll, sizes[i]);
 		if (!mb.rank)
-			bn_print(ns, "%s-%s.%zu", coll->name, mb.label,
+			bn_print(ns, "mpi-%s-%s.%zu", coll->name, mb.label,
 				 sizes[i]);
 	}
 }
 
-void mb_alltoallw(void)
+static void mb_coll_run(const struct mb_coll *coll)
 {
-	const struct mb_coll coll = { "mpi-alltoallw", mb_op_alltoallw, false };
+	double ns;
 
+	if (coll->blocks != MB_NO_SIZE) {
+		mb_coll_sizes(coll);
+		return;
+	}
+	ns = mb_coll_size(coll, 0);
+	if (!mb.rank)
+		bn_print(ns, "mpi-%s.%s", coll->name, mb.label);
+}
+
+bool mb_collective(const char *name)
+{
+	static const struct mb_coll colls[] = {
+		{ "alltoallw", mb_op_alltoallw, MB_PER_RANK },
+		{ "alltoall", mb_op_alltoall, MB_PER_RANK },
+		{ "allreduce", mb_op_allreduce, MB_ONE },
+		{ "allgather", mb_op_allgather, MB_PER_RANK },
+		{ "reduce_scatter", mb_op_reduce_scatter, MB_PER_RANK },
+		{ "sendrecv", mb_op_sendrecv, MB_ONE },
+		{ "exchange", mb_op_exchange, MB_TWO },
+		{ "bcast", mb_op_bcast, MB_ONE },
+		{ "barrier", mb_op_barrier, MB_NO_SIZE },
+	};
+	const struct mb_coll *coll = colls;
+
+	while (coll < colls + BN_COUNT(colls) && strcmp(coll->name, name))
+		coll++;
+	if (coll == colls + BN_COUNT(colls))
+		return false;
 	mb_counts = calloc(mb.ranks, sizeof(*mb_counts));
 	mb_displs = calloc(mb.ranks, sizeof(*mb_displs));
 	mb_types = calloc(mb.ranks, sizeof(*mb_types));
 	if (!mb_counts || !mb_displs || !mb_types)
 		BN_DIE("no memory for %d ranks", mb.ranks);
-	mb_coll_sizes(&coll, mb.ranks);
+	mb_coll_run(coll);
 	free(mb_counts);
 	free(mb_displs);
 	free(mb_types);
-	mb_counts = NULL;
-}
-
-void mb_alltoall(void)
-{
-	const struct mb_coll coll = { "mpi-alltoall", mb_op_alltoall, false };
-
-	mb_coll_sizes(&coll, mb.ranks);
-}
-
-void mb_allreduce(void)
-{
-	const struct mb_coll coll = { "mpi-allreduce", mb_op_allreduce, false };
-
-	mb_coll_sizes(&coll, 1);
-}
-
-void mb_allgather(void)
-{
-	const struct mb_coll coll = { "mpi-allgather", mb_op_allgather, false };
-
-	mb_coll_sizes(&coll, mb.ranks);
-}
-
-void mb_reduce_scatter(void)
-{
-	const struct mb_coll coll = {
-		"mpi-reduce_scatter", mb_op_reduce_scatter, false
-	};
-
-	mb_coll_sizes(&coll, mb.ranks);
-}
-
-void mb_sendrecv(void)
-{
-	const struct mb_coll coll = { "mpi-sendrecv", mb_op_sendrecv, false };
-
-	mb_coll_sizes(&coll, 1);
-}
-
-void mb_exchange(void)
-{
-	const struct mb_coll coll = { "mpi-exchange", mb_op_exchange, false };
-
-	mb_coll_sizes(&coll, 2);
-}
-
-void mb_bcast(void)
-{
-	const struct mb_coll coll = { "mpi-bcast", mb_op_bcast, false };
-
-	mb_coll_sizes(&coll, 1);
-}
-
-void mb_barrier(void)
-{
-	const struct mb_coll coll = { "mpi-barrier", mb_op_barrier, true };
-	double ns = mb_coll_size(&coll, 0);
-
-	if (!mb.rank)
-		bn_print(ns, "%s.%s", coll.name, mb.label);
+	return true;
 }

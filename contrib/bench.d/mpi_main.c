@@ -21,15 +21,6 @@ static const struct mb_test {
 	{ "threads", mb_threads },
 	{ "rate", mb_rate },
 	{ "bibw", mb_bibw },
-	{ "alltoallw", mb_alltoallw },
-	{ "alltoall", mb_alltoall },
-	{ "allreduce", mb_allreduce },
-	{ "allgather", mb_allgather },
-	{ "reduce_scatter", mb_reduce_scatter },
-	{ "sendrecv", mb_sendrecv },
-	{ "exchange", mb_exchange },
-	{ "bcast", mb_bcast },
-	{ "barrier", mb_barrier },
 	{ "put", mb_osc_put },
 	{ "get", mb_osc_get },
 	{ "fop", mb_osc_fop },
@@ -185,21 +176,28 @@ static void mb_init(int *argc, char ***argv)
 		bn_print(sum / mb.ranks, "mpi-init.%s", mb.label);
 }
 
+static void mb_run_test(const char *name)
+{
+	size_t i;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (mb_collective(name))
+		return;
+	for (i = 0; i < BN_COUNT(mb_tests); i++)
+		if (!strcmp(name, mb_tests[i].name))
+			break;
+	if (i == BN_COUNT(mb_tests))
+		BN_DIE("no test named %s", name);
+	if (mb_tests[i].run)
+		mb_tests[i].run();
+}
+
 static void mb_run_tests(void)
 {
 	char *rest = mb.tests, *name;
-	size_t i;
 
-	while ((name = strsep(&rest, ","))) {
-		for (i = 0; i < BN_COUNT(mb_tests); i++)
-			if (!strcmp(name, mb_tests[i].name))
-				break;
-		if (i == BN_COUNT(mb_tests))
-			BN_DIE("no test named %s", name);
-		MPI_Barrier(MPI_COMM_WORLD);
-		if (mb_tests[i].run)
-			mb_tests[i].run();
-	}
+	while ((name = strsep(&rest, ",")))
+		mb_run_test(name);
 }
 
 int main(int argc, char **argv)

@@ -53,15 +53,8 @@ void mb_halo(void);
 void mb_threads(void);
 void mb_rate(void);
 void mb_bibw(void);
-void mb_alltoallw(void);
-void mb_alltoall(void);
-void mb_allreduce(void);
-void mb_allgather(void);
-void mb_reduce_scatter(void);
-void mb_sendrecv(void);
-void mb_exchange(void);
-void mb_bcast(void);
-void mb_barrier(void);
+/* Measures the collective of that name; false: there is none. */
+bool mb_collective(const char *name);
 void mb_osc_put(void);
 void mb_osc_get(void);
 void mb_osc_fop(void);
