@@ -67,7 +67,7 @@ static uint32_t duo_param_mask(size_t polls)
 }
 
 /* Number of empty reads per yield; 0: never yield. */
-void duo_param_read_yield(const struct duo_param *param)
+static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
 
@@ -109,16 +109,41 @@ static void duo_params_warn_renamed(void)
 	}
 }
 
-void duo_params_load(const struct duo_param *params, size_t count)
+/* Parameters of each module that has near. */
+static const struct duo_param duo_param_near[] = {
+	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
+	  "Memory budget of an endpoint's receive rings over near, in "
+	  "bytes; each sender gets at least 4 KiB and at most 336 KiB "
+	  "(default: 1032192)" },
+	{ "ptracer", FI_PARAM_BOOL, &duo_params.ptracer, NULL,
+	  "If Yama's ptrace_scope is 1, permit all processes of this user "
+	  "to access the memory of this process and to debug it, so that "
+	  "near copies large messages directly (default: on)" },
+	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
+	  duo_param_read_yield,
+	  "Consecutive completion queue reads without a local event after "
+	  "which the reader calls sched_yield(2), rounded up to a power of "
+	  "two (0: never; default: 64 if the CPUs are oversubscribed, "
+	  "otherwise 0)" },
+};
+
+static void duo_params_define(const struct duo_param *params, size_t count)
 {
 	const struct duo_param *param;
 
-	duo_params_warn_renamed();
 	for (param = params; param < params + count; param++) {
 		fi_param_define(&duo_prov, param->name, param->type, "%s",
 				param->help);
 		duo_param_read(param);
 	}
+}
+
+void duo_params_load(const struct duo_param *params, size_t count)
+{
+	duo_params_warn_renamed();
+	duo_params_define(params, count);
+	duo_params_define(duo_param_near, sizeof(duo_param_near) /
+					  sizeof(duo_param_near[0]));
 }
 
 bool duo_entry_version_ok(void)

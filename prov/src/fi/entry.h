@@ -36,11 +36,10 @@ struct duo_param {
 
 struct fi_provider *fi_prov_ini(void);
 
-/* Tells libfabric of the parameters and reads them. */
+/* Defines the module's parameters and those of near, and reads them. */
 void duo_params_load(const struct duo_param *params, size_t count);
-/* duo_param.read of a number from 1 on, and of duo_params.yield_mask. */
+/* duo_param.read of a number from 1 on. */
 void duo_param_read_positive(const struct duo_param *param);
-void duo_param_read_yield(const struct duo_param *param);
 
 /* Any libfabric with our public structures will do. */
 bool duo_entry_version_ok(void);

@@ -68,20 +68,6 @@ static const struct duo_param duo_param_table[] = {
 	  "FI_WAIT_FD becomes readable if libfabric's shm or the core "
 	  "provider cannot signal it, in microseconds (1 to 1000000, "
 	  "default: 500)" },
-	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
-	  "Memory budget of an endpoint's receive rings over near, in "
-	  "bytes; each sender gets at least 4 KiB and at most 336 KiB "
-	  "(default: 1032192)" },
-	{ "ptracer", FI_PARAM_BOOL, &duo_params.ptracer, NULL,
-	  "If Yama's ptrace_scope is 1, permit all processes of this user "
-	  "to access the memory of this process and to debug it, so that "
-	  "near copies large messages directly (default: on)" },
-	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
-	  duo_param_read_yield,
-	  "Consecutive completion queue reads without a local event after "
-	  "which the reader calls sched_yield(2), rounded up to a power of "
-	  "two (0: never; default: 64 if the CPUs are oversubscribed, "
-	  "otherwise 0)" },
 };
 
 /*
