@@ -413,6 +413,7 @@ part_mpi()
 part_upstream()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-fabtests"
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-fabtests" hook
 }
 
 export_sanitizers()
