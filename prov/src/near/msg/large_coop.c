@@ -33,7 +33,7 @@ bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* Writes step number at; false: failed. */
+/* Writes the step with this index; false: failed. */
 static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 			 uint32_t at, size_t *budget)
 {

@@ -49,10 +49,10 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if the message is part of a fan-out, and goes through the ring if it
- * fits. Otherwise all receivers would read it at once, under the same locks of
- * this process's memory, and it is in this CPU's cache. The first receiver
- * reads it. msg must be at most tx.fanout_max long.
+ * True if the message is part of a fan-out: all receivers but the first get it
+ * through the ring if it fits. They would all read it at once, under the same
+ * locks of this process's memory, and this CPU's cache has it. msg must be at
+ * most tx.fanout_max long.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)

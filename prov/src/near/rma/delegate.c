@@ -172,9 +172,10 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Revokes all: the target starts none from now on. It may be executing number
- * near_deleg_at(), or be about to find that revoked. The barrier pairs with
- * that of near_deleg_execute(). False: no barrier, they must be reopened.
+ * Revokes all: the target starts none from now on, but may be executing
+ * operation near_deleg_at(), or about to find it revoked. The barrier pairs
+ * with that of near_deleg_execute(). False: no barrier, so they must be
+ * reopened.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {

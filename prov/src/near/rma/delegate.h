@@ -18,7 +18,7 @@
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: the target executes it */
 	NEAR_DELEG_OPEN,
-	NEAR_DELEG_REVOKED,  /* the initiator is executing it */
+	NEAR_DELEG_REVOKED,  /* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };

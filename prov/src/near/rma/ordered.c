@@ -19,8 +19,8 @@ bool near_rma_behind(struct near_rma_peer *at,
 }
 
 /*
- * True if the operation must wait. A read has replies in several parts; no
- * operation that changes memory may start before the last.
+ * True if the operation must wait. A read has replies in several parts, so
+ * nothing that changes the peer's memory may start before the last.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

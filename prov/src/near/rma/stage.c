@@ -51,7 +51,7 @@ static void near_stage_unmap(const struct near_staging *staging,
 	*stage = (struct near_stage) { .memory = NULL };
 }
 
-/* Opens a stage of our table, for operations of ours on the peer's memory. */
+/* Opens a stage of the own table, for operations on the peer's memory. */
 static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 {
 	struct near_staging *staging = near_staging(port, at);
@@ -70,7 +70,7 @@ static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	return ret;
 }
 
-/* Opens the peer's stage, for its operations on our memory. */
+/* Opens the peer's stage, for its operations on this process's memory. */
 static int near_stage_open_theirs(struct near_rma_peer *at, int index)
 {
 	struct near_stage *stage = &at->staging->theirs;
@@ -317,7 +317,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	return true;
 }
 
-/* Looks up where the request's bytes are; 0 or a positive errno value. */
+/* Looks up the address of a request. Returns 0 or a positive errno value. */
 static int near_stage_where(struct near_port *port,
 			    const struct near_rma_slot *ask, uint64_t addr,
 			    uint8_t **memory, void **device)

@@ -71,7 +71,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 /* Serves a request, at the target. Nonzero: the slot stays, or is invalid. */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
-/* Replies to a request if its copy has ended. false: not yet. */
+/* Replies to a request if its copy has ended. False: pending. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);
 /* Waits for all copies from and to the chunks, and unmaps them. */

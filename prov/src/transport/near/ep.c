@@ -263,7 +263,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return number;
 }
 
-/* Peers that are not monitored count as failed. */
+/* False also for peers that are not monitored. */
 static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 {
 	const struct near_peer *peer = ep->near->peer[local];

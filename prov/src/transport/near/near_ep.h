@@ -112,7 +112,7 @@ void duo_near_forgotten(void *ctx, struct near_peer *peer);
 
 /* Polls all endpoints of the CQ; returns the amount of progress. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* 0: an arrival at the endpoint wakes the sleeping threads; -FI_EAGAIN. */
+/* 0: an arrival at the endpoint wakes the sleeping threads; or -FI_EAGAIN. */
 int duo_near_arm(struct duo_ep *ep);
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;

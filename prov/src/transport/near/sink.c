@@ -241,7 +241,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/* Calls near last: nothing may fail once near has the buffers. */
+/* Starts an unexpected message. Once near has the buffers, nothing may fail. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
