@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomics: each call as one message, which near carries or the core does; see
- * onesided.h. A fetch-and-add of one word is tried as small ones of rma.c are.
+ * Atomics: each call becomes one operation of near or the core; see onesided.h.
+ * A fetch-and-add of one word tries the fast path first.
  */
 
 #include <assert.h>
@@ -11,9 +11,9 @@
 
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16	/* no core takes more in a call */
+#define DUO_ATOMIC_DESCS 16	/* no core accepts more in a call */
 
-/* near has libfabric's numbers without libfabric. */
+/* near uses libfabric's enum values, but not its headers. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -30,7 +30,7 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
-/* Operands to compare with, or results, that a call has beside its message. */
+/* The compare operands or the result buffers of a call. */
 struct duo_iocs {
 	const struct fi_ioc *ioc;
 	void **desc;
@@ -48,7 +48,7 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* In bytes, in iov; what is more than near takes is counted, and refused. */
+/* Converts to bytes, in iov. A count above NEAR_IOV_MAX is rejected later. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -92,8 +92,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Of results and operands to compare with. EFA's provider reads that many, also
- * from NULL, by which an application says that it has none.
+ * Returns descriptors of results or compare operands. The application may pass
+ * NULL for none, but the efa provider reads iocs.count of them.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -140,7 +140,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* What a call without flags has in common with others of its kind. */
+/* The message and the flags of a call without flags. */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
@@ -158,7 +158,8 @@ static ssize_t duo_atomicv(struct fid_ep *ep_fid, const struct fi_ioc *iov,
 
 	return duo_atomic_any(ep_fid, NEAR_ATOMIC,
 			      DUO_ATOMIC_MSG(iov, desc, count, &at, context),
-			      duo_iocs_none, duo_iocs_none, DUO_ATOMIC_DEFAULTS);
+			      duo_iocs_none, duo_iocs_none,
+			      DUO_ATOMIC_DEFAULTS);
 }
 
 static ssize_t duo_fetch_atomicv(struct fid_ep *ep_fid,
@@ -291,7 +292,7 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 			      flags);
 }
 
-/* The core has no flag for it: a success is not reported. */
+/* The core has no flag to suppress a completion, so it gets an inject call. */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,
 				 uint64_t key, enum fi_datatype datatype,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Which operations near carries, and what is left to the core; onesided.h. */
+/* Choice between near and the core for an operation, see onesided.h. */
 
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
@@ -19,7 +19,7 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
 	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
 
-/* Once; an operation that is refused, as it names no region, takes no effect. */
+/* Warns once if later messages do not wait for an operation of the core. */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
 {
@@ -36,8 +36,8 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * The core does an operation on several buffers, and near would not wait for
- * its end: from then on the core does all, and alone keeps their order.
+ * Leaves all later operations to the core, which executes one on several
+ * buffers: near would not wait for its end, the core keeps their order.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -50,7 +50,7 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 	ep->near->small = 0;
 }
 
-/* Is it an operation that near has, and whose effect the core's sees? */
+/* True if near has the operation, atomic with respect to the core's. */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
@@ -67,7 +67,7 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/* The target is told one length, and all buffers have it. */
+/* True if all buffers have the length of the remote one. */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	bool atomic = op->about & FI_ATOMIC;
@@ -82,7 +82,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Of atomics there is nothing to say: they go the way of messages. */
+/* Returns near's flags. Atomics need none for order: the ring keeps it. */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -99,15 +99,15 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 }
 
 /*
- * near has not begun it, and the core is to. Not before what near has still to
- * do; and not where the peer is about to be known, or found to be dead.
+ * Passes an operation that near rejected to the core. Returns -FI_EAGAIN while
+ * near has pending operations before it, or the peer's state is not yet final.
  */
 static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 				const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[number];
 
-	/* as for sends: no ring is to be had, and none is on its way */
+	/* as for sends: there is no ring, and none is being requested */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_refuse(ep, number);
@@ -119,8 +119,8 @@ static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 }
 
 /*
- * An error that is a completion: memory is not there, or, where near alone
- * carries operations, the target has refused it.
+ * True if the error is reported as a completion: invalid memory, or, without a
+ * core for operations, a rejection by the target.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -130,7 +130,7 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/* An operation that near, which alone carries operations, has not at all. */
+/* Without a core for operations: returns an error if near has no such one. */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
 {
@@ -142,8 +142,8 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Looks the buffers' descriptors up. True if one of the buffers is device memory;
- * then bufs->device is device[], else NULL.
+ * Looks the buffers' descriptors up. Returns true if a buffer is device memory,
+ * and sets bufs->device to device[] then, else to NULL.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -160,7 +160,7 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 	return any;
 }
 
-/* An injected write of device memory: a copy of it is written. */
+/* Writes a copy of device memory, for an injected write. */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
 {
@@ -175,7 +175,7 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 	return near_rma(ep->near->port, peer, &op);
 }
 
-/* By near, if it can: no atomic of device memory. */
+/* Passes op to near, except atomics of device memory. */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
 {
@@ -197,7 +197,7 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 	       near_rma(ep->near->port, peer, op);
 }
 
-/* By near, under the lock. */
+/* duo_onesided_any() for a local peer, under the lock. */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 			     struct near_rma_args *op, uint64_t flags,
 			     bool quiet)
@@ -207,7 +207,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
-		return -FI_EAGAIN;	/* gone since it was looked up */
+		return -FI_EAGAIN;	/* it failed since the lookup */
 	if (ep->core.carries_nothing) {
 		ret = duo_onesided_hopeless(ep, op, quiet);
 		if (ret)

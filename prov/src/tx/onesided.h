@@ -2,17 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics. Each call of libfabric writes down once what it asks for, as
- * a struct near_rma_args; duo_onesided() finds out who carries it, and gives it
- * to near, or says that the call is to be forwarded to the core. Keys,
- * addresses in memory and descriptors are the core's; near knows regions under
- * the core's keys, and needs the descriptors of device memory only: the bufs of
- * an op have descriptors as device, until duo_onesided_any() has looked them up.
- * Over the core no lock is taken:
- * what the core's threading level asks for, the application keeps.
+ * RMA and atomics. Each call of libfabric describes its operation as a struct
+ * near_rma_args. duo_onesided_any() passes it to near, or returns DUO_TO_CORE:
+ * the caller must call the core. Keys, memory addresses and descriptors are the
+ * core's. near finds regions by the core's keys, and needs only descriptors of
+ * device memory: "device" of an op's bufs has the application's descriptors
+ * until duo_onesided_any() looks them up. Over the core no lock is taken: the
+ * application observes the core's threading level.
  *
- * Cost: a small write, read or fetch-and-add goes into the peer's ring inline,
- * some 280 instructions; others take a call or two more.
+ * Cost: a small write, read or fetch-and-add is written into the peer's ring
+ * inline, some 280 instructions; others take a call or two more.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -26,26 +25,27 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/* duo_onesided(): the core is to be called. */
+/* Result: the caller must call the core. */
 #define DUO_TO_CORE 1
-/* near_rma_args.verb: any verb with several remote buffers; near has none. */
+/* near_rma_args.verb: an operation on several remote buffers; near has none. */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
-/* What fi_rma(3) returns, or DUO_TO_CORE; *dest is the core's address then. */
+/* Returns DUO_TO_CORE and the core's address in *dest, or an error. */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
 /*
- * Likewise; the operation is near's, begun or over, where it is neither. flags:
- * the call's. quiet: only an error is reported. It completes op.
+ * Passes op to near if it can carry it. Returns 0, DUO_TO_CORE as above, or an
+ * error. flags: the call's. quiet: a success is not reported. Changes op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * By near, if it is small, and if no flag or order asks for more. false: nothing
- * has been done. What is injected, by NEAR_RMA_COPY, is not reported.
+ * The fast path: passes op to near if it is small and no flag or order requires
+ * more. Returns false if nothing was done. An injected op (NEAR_RMA_COPY) is
+ * not reported.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -74,7 +74,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* After a call of the core's that returned ret, which it passes on. */
+/* Counts a call of the core that returned ret. Returns ret. */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
@@ -88,10 +88,11 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * The flags of a call that has none. The core gets them as those of a *msg call,
- * which takes FI_INJECT at its word: not for more than may be injected.
+ * Returns the flags of a call that has none, for a *msg call of the core: that
+ * fails with FI_INJECT if len is above the inject size.
  */
-static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep, size_t len)
+static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
+					     size_t len)
 {
 	return ep->tx.op_flags & ~(len > ep->inject_size ? FI_INJECT : 0);
 }

@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA: each call as one message, which near carries or the core does; see
- * onesided.h. A call with one buffer tries whether that is small before it does
- * anything else.
+ * RMA: each call becomes one operation, which near or the core executes; see
+ * onesided.h. A call with one buffer tries the fast path first.
  */
 
 #include "tx/onesided.h"
 
-/* What a small call asks for. */
+/* Returns the arguments of a small call. */
 static near_inline struct near_rma_args
 duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	      uint64_t key, void *context)
@@ -58,7 +57,7 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.rma_ops, ret);
 }
 
-/* One remote buffer, as long as those here, with the endpoint's flags. */
+/* One remote buffer, as long as the local ones, with the endpoint's flags. */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
 			   uint64_t flags)
@@ -69,7 +68,8 @@ static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 
 	msg.rma_iov = &at;
 	msg.rma_iov_count = 1;
-	return duo_rma(ep, verb, msg, duo_onesided_defaults(ep, at.len) | flags);
+	return duo_rma(ep, verb, msg,
+		       duo_onesided_defaults(ep, at.len) | flags);
 }
 
 static ssize_t duo_readv(struct fid_ep *ep_fid, const struct iovec *iov,
@@ -90,7 +90,7 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* One buffer. Not in line: a call that has tried a small one has no frame. */
+/* One buffer. Not inlined, so that the fast path needs no stack frame. */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -152,7 +152,7 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 			   NEAR_WRITE, 0, 0);
 }
 
-/* The core has no flag for it: a success is not reported. */
+/* The core has no flag to suppress a completion, so it gets an inject call. */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t raddr, uint64_t key,

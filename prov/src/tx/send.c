@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: decide the path, forward. The descriptors are the core's; a local
- * peer sees them where it has to know which memory is a device's. The
- * application's message is copied, not changed.
+ * Sends: choice of the path, and forwarding. The descriptors are the core's; a
+ * local transport gets them only to recognize device memory. The application's
+ * message is copied, not changed.
  */
 
 #include <rdma/fi_errno.h>
@@ -14,7 +14,7 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* The lock is held; returns with it, if the route is local. */
+/* Chooses the path again. The lock is held; on return, if the path is local. */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {
@@ -31,9 +31,9 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path and, for the local one, takes the domain's lock; it is
- * looked at again then, because another thread may have found out that the peer
- * cannot be reached there. Returns 0 or duo_route_error().
+ * Chooses the path and, for the local one, takes the domain's lock. Then it
+ * reads the route again: another thread may have found that the peer is not
+ * reachable locally. Returns 0 or duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -52,14 +52,14 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Without a locked instruction: of two threads' sizes one may be lost. */
+/* Adds without a locked instruction: one of two threads' sizes may be lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
 			 __ATOMIC_RELAXED);
 }
 
-/* Releases what duo_tx_begin() took, counts, passes ret on. */
+/* Counts, releases the lock that duo_tx_begin() took, and returns ret. */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
 {
@@ -151,7 +151,7 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 	}
 }
 
-/* The path's endpoint gets the call that we got. */
+/* Passes the call to the path's endpoint. */
 DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 			       const struct duo_route *to)
 {
@@ -198,7 +198,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/* -FI_EINVAL: more buffers than the limit, or none given. */
+/* Returns -FI_EINVAL if there are too many buffers, or iov is missing. */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	const bool flags = send.variant == DUO_SEND_FLAGS;

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: one decision, one call. The path of a fi_addr is one load (route.h);
- * the message goes to that path's endpoint as it is. Over the core no lock is
- * taken, over shared memory the domain's. onesided.h is for RMA and atomics.
+ * Sends. The path of a fi_addr is one load (route.h); that path's endpoint gets
+ * the message unchanged. Over the core no lock is taken, over the local path
+ * the domain's. onesided.h is for RMA and atomics.
  *
- * Cost: some 20 instructions beside the path's own.
+ * Cost: some 20 instructions in addition to the path's.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H
@@ -20,16 +20,16 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/* After each send, RMA or atomic that the core was given. Takes no lock. */
+/* To be called after each send, RMA or atomic over the core. Takes no lock. */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
-	if (ep->tx_cq)	/* or it only receives, or has only counters */
+	if (ep->tx_cq)	/* none if it only receives, or has only counters */
 		duo_cq_core_active(ep->tx_cq);
 	if (__builtin_expect(ep->opts.counted, false))
 		duo_cntr_rouse(ep);
 }
 
-/* What fi_msg(3) returns. */
+/* Calls of fi_msg(3) and fi_tagged(3). */
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context);
 ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
@@ -41,18 +41,18 @@ ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
 /*
- * Of one buffer. Not by a struct duo_send: the arguments are in registers, and
- * a caller that has no frame needs none for this call.
+ * Sends one buffer. No struct duo_send: the arguments are in registers, so a
+ * caller needs no stack frame for this call.
  */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
 		     unsigned int near_flags);
 
-/* What has been sent is told to its receiver, and the lock is released. 0. */
+/* Wakes the receiver of a message, and releases the lock. Returns 0. */
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
 
-/* The route of an address, if that is local; 0: it is not. Takes no lock. */
+/* Returns the route of a local address, else 0. Takes no lock. */
 DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 {
 	uint64_t word = dest < ep->route_size ?
@@ -61,7 +61,7 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/* The ring takes it, and the queue its end. NULL: nothing has been done. */
+/* Writes a message to the ring, its completion to the CQ. NULL: neither. */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -89,9 +89,9 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path of a send: a small message, over near, to a peer whose ring
- * has room. duo_send_end() is to be called last; NULL: duo_send_one() is to
- * send it, nothing has been done.
+ * The fast path of a send: a small message to a near peer, if its ring has a
+ * free slot. The caller must call duo_send_end() last. NULL: nothing was done;
+ * the caller must call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
@@ -103,17 +103,17 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 
 	if (call.msg.len > NEAR_INLINE ||
 	    (call.variant == DUO_SEND_INJECT && call.msg.len > ep->inject_size))
-		return NULL;	/* soon told */
+		return NULL;
 	if (locked && near_unlikely(!duo_send_route(ep, call.dest) ||
 				    !duo_lock_try(lock)))
-		return NULL;	/* the core takes no lock of ours */
+		return NULL;	/* no lock is taken for the core */
 	peer = duo_send_put(ep, call);
 	if (locked && near_unlikely(!peer) && duo_lock_give(lock))
 		duo_lock_wake(lock, 0);
 	return peer;
 }
 
-/* Its calls are jumps, so that the fast path saves no registers. 0. */
+/* Ends the fast path, by tail calls: it saves no registers. Returns 0. */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const bool locked)
 {
