@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The peers of a port, and our side of the rings in their regions. */
+/* Peers of a port, and the rings to them, in their segments. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
-		/* its memory has no name here */
+		/* in another namespace its pid names no memory */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -105,8 +105,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * One that was sent to stays until it ends, as its ring does: what is sent to it
- * later, when its address comes again, must not overtake what is in there.
+ * A connected peer and its ring stay until the peer is gone: if its address is
+ * inserted again, messages must not overtake those in the ring.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -122,7 +122,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_budget_peers(port, &peer->addr, -1);
 	if (peer->dying)
 		port->dying--;
-	/* nothing is under way: each operation would refer to it */
+	/* no operation is pending: it would have a reference */
 	near_peer_free(port, peer);
 }
 
@@ -153,10 +153,9 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens a descriptor of the peer's that must be a pipe: we write to it. We can
- * read it, too, so that writing to one whose owner is dead is no SIGPIPE. A port
- * that is there after the open was there before: by then neither the pid nor the
- * descriptor's number was another's.
+ * Opens the peer's wake pipe. Opened for reading, too: a write to the pipe of a
+ * process that has exited then raises no SIGPIPE. It checks after the open that
+ * the port exists, so pid and descriptor number were the peer's at the open.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -171,7 +170,7 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
-/* false: the pipe cannot be opened now, for want of a descriptor for example. */
+/* Writes a byte. False: the pipe cannot be opened, e.g. too many open files. */
 static bool near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
@@ -180,7 +179,7 @@ static bool near_wake(struct near_peer *peer)
 		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
 		return false;
-	(void)!write(fd, "", 1);	/* a pipe that is full wakes as well */
+	(void)!write(fd, "", 1);	/* a full pipe wakes as well */
 	if (duo_proc_scarce(fd)) {
 		close(fd);
 		fd = -1;
@@ -193,10 +192,10 @@ static bool near_wake(struct near_peer *peer)
  * Sets the ring's bit, then the word's, then loads armed. Each is a full
  * barrier; near_arm() stores armed, then loads the word (store buffering).
  *
- * armed is cleared after the byte was written, and only if it still stands for
- * the same sleep. A sender that is killed or stopped before the write leaves the
- * bell armed for the next one. A sender that is stopped after the write cannot
- * clear what a later near_arm() has stored.
+ * armed is cleared after the byte was written, and only if it is still the
+ * number of the same sleep. If a sender is killed or stopped before its write,
+ * armed stays set for the next sender. If it is stopped after its write, it
+ * cannot clear the number that a later near_arm() has stored.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -212,12 +211,12 @@ void near_doorbell_ring(struct near_peer *peer)
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* A free ring of the peer's, ours from now on; pid: where it means something. */
+/* Claims a free ring. pid: this process's; 0: the peer cannot see it. */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* all before it have been written to */
+	/* claims before the hole have memory */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -241,7 +240,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/* In the size that its owner offers; a page where it offers what cannot be. */
+/* Computes the place at the advertised size; one page if that is invalid. */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -253,7 +252,7 @@ static void near_connect_place(const struct near_segment *segment,
 		near_place(growing, index, near_tier_least(), place);
 }
 
-/* The ring of the region that fd has, if there is a free one. */
+/* Claims, allocates and maps a ring of the segment fd, and opens it. */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
 			     int fd)
@@ -318,11 +317,11 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/* Said once per peer: what is for want of memory comes back as -EAGAIN. */
+/* Logs once per peer. Returns -EAGAIN for lack of memory or descriptors. */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	if (err == -ESRCH) {	/* who waits for it hears of its end */
+	if (err == -ESRCH) {	/* pending operations end with an error */
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
@@ -346,10 +345,10 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/* Its region's descriptor. -EAGAIN: the peer was asked for it. */
+/* Opens the peer's segment. -EAGAIN: its descriptor was requested. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/* watched first: whoever has the region now is who we watch */
+	/* monitored first: then the segment is of the monitored process */
 	int fd, ret = near_watch(port, peer);
 
 	if (ret)
@@ -359,11 +358,11 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->ask = true;
 	ret = near_ask(port, peer);
-	/* it is watched, and lives: it has no socket */
+	/* a monitored peer is alive: it has no socket */
 	return ret == -ESRCH && near_watched(peer) ? fd : ret;
 }
 
-/* -EAGAIN, or -ETIMEDOUT after a warning: the peer has not answered. */
+/* The peer has not replied. Returns -EAGAIN; -ETIMEDOUT after a warning. */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();
@@ -395,7 +394,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/* its answer may have lain there while nobody polled */
+		/* its reply may have arrived while no thread polled */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

@@ -59,7 +59,7 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/* without it, whether a process lives cannot be told */
+	/* without /proc peer failures cannot be detected */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -142,8 +142,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * With Yama's ptrace_scope 1, peers may read us all the same, and all
-	 * processes of this user may debug us.
+	 * Permits single copy by peers under Yama's ptrace_scope 1. All
+	 * processes of this user may then debug this one.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -161,7 +161,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	return 0;
 }
 
-/* Peers see the mark when they look (near_port_tick()), or by our claims. */
+/* Peers see the closed claims, or at their next check the mark. */
 void near_close(struct near_port *port)
 {
 	struct near_link *link;
@@ -180,7 +180,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* Not before our claims are closed: who sees it gives them to others. */
+	/* after the claims are closed: a peer then gives the rings to others */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -6,7 +6,7 @@
 
 #include "near/link/port.h"
 
-#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)	/* however often it was refused */
+#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)	/* limit of backoff */
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 {
@@ -18,7 +18,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/* The last slot of the ring as it is; later, if there is none. */
+/* Publishes RESIZE, the last slot of the old ring; later if it is full. */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -34,7 +34,7 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/* What was asked for and not given is asked for less often. */
+/* Records a reply. A request that was not granted raises the backoff. */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -50,7 +50,7 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 	resize->full_at = UINT64_MAX;
 }
 
-/* The receiver's answer, which may be anything. */
+/* Handles the receiver's reply, if it is there; it may be invalid. */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t size = __atomic_load_n(&peer->tx.ctl->size, __ATOMIC_ACQUIRE);
@@ -113,7 +113,7 @@ void near_resize_check(struct near_port *port, struct near_peer *peer)
 	near_resize_step(port, peer);
 }
 
-/* True if a larger ring would help, for want of slots or of data. */
+/* True if slots or data ring are full, not only gated. */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated ||

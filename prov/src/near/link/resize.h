@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The sender's side of a ring that changes its size. When its ring is found
- * full again and again, or a message is too long for it, the sender writes its
- * last slot, MOVE, and waits. The receiver, when it comes to that slot, has all
- * that was before; it makes the ring anew, in the size that it has room for
- * (link/ring_budget.h), at the same place, and says so in near_ctl.size. The receiver
- * may ask for it, too (near_ctl.move).
+ * Resize: the sender's side. If its ring was full several times, or too small
+ * for a message, the sender publishes a last slot, RESIZE, and waits. In that
+ * slot the receiver has consumed all earlier ones. It restarts the ring in
+ * place, in a size within its budget (link/ring_budget.h), and stores the reply
+ * in near_ctl.size. The receiver may request a resize, too (near_ctl.resize).
  */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
@@ -15,36 +14,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEAR_RESIZE_FULL 4	/* times found full before more is asked for */
+#define NEAR_RESIZE_FULL 4	/* times full before the first request */
 
 struct near_peer;
 struct near_port;
 
 struct near_resize {
 	uint64_t full_at;	/* tail when the ring was last found full */
-	uint32_t count;		/* of moves */
-	uint32_t full;		/* times, since the last one */
-	uint32_t backoff;	/* so many of them before it asks */
-	uint32_t more;		/* what it asks for: near_slot.move */
-	uint8_t tier;		/* that the ring has */
-	uint8_t most;		/* that it can have */
-	bool posted;		/* the MOVE is in the ring, no answer yet */
+	uint32_t count;		/* number of resizes */
+	uint32_t full;		/* times found full since the last one */
+	uint32_t backoff;	/* value of full for the next request */
+	uint32_t more;		/* request: near_slot.resize.more */
+	uint8_t tier;		/* size class of the ring */
+	uint8_t most;		/* largest one that it can have */
+	bool posted;		/* RESIZE is published, no reply yet */
 };
 
-/* Of a ring that is taken in that size. */
+/* Initializes the state of a new ring of class tier. */
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * No room in the ring to peer: -EAGAIN, for now, or -ECONNRESET, for ever. A
- * ring that is full again and again is to become larger.
+ * Counts a full ring, and requests a larger one after several. Returns -EAGAIN,
+ * or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
 /*
- * Now and then, for a ring that is connected: who sends nothing does not find
- * out by itself that its room is wanted by others.
+ * Continues a resize. Must be called at times for each connected peer: a sender
+ * that sends nothing would not see the receiver's request.
  */
 void near_resize_check(struct near_port *port, struct near_peer *peer);
-/* A message had to go the large way for want of room, and is sent. */
+/* Requests space for a message of len, which was sent by rendezvous. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -73,8 +73,8 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Of what was there before no word may look like one of the first lap. The slot
- * that is held now counts as the last before it.
+ * Clears the slots, so that no old word has the number of the first lap. The
+ * caller will release the RESIZE slot: it counts as the last slot of lap 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

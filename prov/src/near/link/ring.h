@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The pair of rings between one sender and one receiver, in the receiver's
- * region: slots of one cache line, and bytes for what does not fit into one.
- * Each side counts for itself; they share the sequence numbers in the slots
- * and the heads, which the consumer publishes every quarter of a ring.
+ * A ring between one sender and one receiver, in the receiver's segment: slots
+ * of one cache line, and a data ring for longer messages. Each side has its own
+ * counters. They share the lap numbers in the slots, and the heads, which the
+ * consumer publishes every quarter of a ring. Both are message passing
+ * (release, acquire): docs/near/memory-ordering.md.
  *
- * Costs the producer a store of one line and the consumer a load of it; no
- * atomic read-modify-write. No locks: one producer, one consumer.
+ * Cost: the producer stores one line, the consumer loads it; no atomic
+ * read-modify-write. No locks: one producer, one consumer.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -16,14 +17,14 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_EAGER_MAX 8192	/* longest message that goes to the data ring */
-#define NEAR_FANOUT_MAX 16384	/* that may: near_fanout() */
+#define NEAR_EAGER_MAX 8192	/* bytes of an eager message, at most, */
+#define NEAR_FANOUT_MAX 16384	/* and in a fan-out: near_fanout() */
 
-/* Does the producer fence after each slot? See near_tx_need_doorbell(). */
+/* Fences of the producer after each slot: near_tx_need_doorbell(). */
 enum near_fence {
-	NEAR_FENCE_NONE,	/* the consumer's membarrier does it for us */
-	NEAR_FENCE_YET,		/* until ours has been registered */
-	NEAR_FENCE_ALWAYS,	/* it is refused, here or there */
+	NEAR_FENCE_NONE,	/* the consumer's membarrier replaces it */
+	NEAR_FENCE_YET,		/* until this process is registered */
+	NEAR_FENCE_ALWAYS,	/* no membarrier in one of the processes */
 };
 
 /* The producer's end. */
@@ -31,24 +32,24 @@ struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected, and full */
 	uint64_t tail;
 	uint64_t head;			/* as last read */
-	uint64_t taken;			/* until there, see near_tx_taken() */
-	uint64_t messages;		/* none from there until quiet */
-	uint64_t quiet;
+	uint64_t taken;			/* consumed: near_tx_taken() */
+	uint64_t messages;		/* from here to quiet: no messages */
+	uint64_t quiet;			/* tail after the last such slot */
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;			/* see near_tx_gate() */
 	uint8_t *data;
 	uint64_t dtail;
-	uint64_t dbase;			/* where the data ring began again */
+	uint64_t dbase;			/* dtail at the last restart */
 	uint64_t dhead;			/* as last read */
 	uint32_t dsize;
-	uint32_t eager_max;		/* longest message in the data ring, */
-	uint32_t fanout_max;		/* if others get it too */
+	uint32_t eager_max;		/* eager limit, bytes, */
+	uint32_t fanout_max;		/* and in a fan-out */
 	struct near_ctl *ctl;
 };
 
-/* The consumer's. */
+/* The consumer's end. */
 struct near_rx {
 	struct near_slot *next;		/* slots[head & mask] */
 	uint64_t head;
@@ -58,56 +59,56 @@ struct near_rx {
 	struct near_slot *slots;
 	uint8_t *data;
 	uint64_t dhead;
-	uint64_t dbase;			/* where the data ring began again */
+	uint64_t dbase;			/* dhead at the last restart */
 	uint64_t dnext;			/* dhead after the current slot */
 	uint64_t dpublished;
 	uint32_t dsize;
-	uint32_t dmax;			/* bytes, of one message or piece */
+	uint32_t dmax;			/* longest message or fragment, bytes */
 	struct near_ctl *ctl;
 };
 
 /*
- * The longest message that a data ring of that size takes in one piece. The
- * consumer may keep a quarter of the ring unpublished, and as much as the
- * message itself may be lost at the end of the ring: 3/8 always fit.
+ * Returns the longest message that fits into a data ring of that size, bytes. A
+ * quarter of the ring may be unpublished, and the message's own length may be
+ * lost at the end of the ring: 3/8 always fit.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/* Into a ring of zeros, at its start. */
+/* Initializes an end at the start of a ring, which must be all zeros. */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Fences, and looks whether that is still needed. */
+/* Executes a full fence, and checks whether the next slot needs one. */
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * The same ring in another size, empty. The consumer goes first, while it holds
- * the last slot of the old one; the producer's gates stay.
+ * Restarts an end of a resized ring, which is empty. The consumer is first, in
+ * the RESIZE slot of the old ring; the producer keeps its gates.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /* near_tx.gated */
-#define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() is let through */
-#define NEAR_GATE_RESIZE 2u	/* nothing is: link/resize.c */
-#define NEAR_GATE_DYING 4u	/* nothing is, nor ever will be */
+#define NEAR_GATE_QUEUE 1u	/* open to near_tx_slot_past() only */
+#define NEAR_GATE_RESIZE 2u	/* closed for a resize: link/resize.c */
+#define NEAR_GATE_DYING 4u	/* closed for good */
 
-/* Looks at the consumer's head. Whether a slot is free, and not gated. */
+/* Reads the consumer's head. True if a slot is free and no gate is closed. */
 bool near_tx_reload(struct near_tx *tx);
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
-/* Not connected: no slot is free, none will be. */
+/* Initializes an end without a ring: it is always full. */
 static inline void near_tx_none(struct near_tx *tx)
 {
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/* The next free slot, NULL: full, or gated. A hostile head reads as full. */
+/* Returns the next slot; NULL: full, or gated. A hostile head reads as full. */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -117,8 +118,8 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * A gated ring looks full to near_tx_slot(): its head is a lap behind and is
- * not read. near_tx_slot_past() takes a slot all the same.
+ * Closes a gate: the ring appears full to near_tx_slot(), since tx->head is set
+ * a lap behind and not read again. near_tx_slot_past() reads the real head.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -132,8 +133,8 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 }
 
 /*
- * Has the consumer taken all messages? It says how far it is every quarter of a
- * ring only; an answer that comes from behind them sets taken.
+ * True if the consumer is known to have consumed all messages. It publishes its
+ * head every quarter of a ring only; a reply to a later slot sets taken.
  */
 static inline bool near_tx_taken(struct near_tx *tx)
 {
@@ -153,9 +154,9 @@ static near_inline uint32_t near_lines(size_t len)
 }
 
 /*
- * Room for len bytes, at most dsize, in one piece; NULL: not now. Nothing is
- * taken before the caller sets dtail to *end. What does not fit at the end of
- * the ring goes to its start; the consumer comes to the same conclusion.
+ * Returns contiguous space for len <= dsize bytes; NULL: none now. The caller
+ * allocates it by setting dtail to *end. A message that does not fit before the
+ * end of the ring goes to its start; near_rx_data() computes the same.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -164,7 +165,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		if (at > tx->dsize) {	/* the last one went to the start */
+		if (at > tx->dsize) {	/* the last message was at the start */
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
 		}
@@ -181,11 +182,11 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/* Publishes slot, with word's kind, flags, length and data. */
+/* Publishes slot with the kind, flags, length and data of word. */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	uint64_t tail = tx->tail + 1;	/* slot might be it, to a compiler */
+	uint64_t tail = tx->tail + 1;	/* read before the store: aliasing */
 	bool lap = !(tail & tx->mask);
 
 	/* pairs with the acquire of near_rx_slot() */
@@ -195,7 +196,7 @@ static near_inline void near_tx_publish(struct near_tx *tx,
 		tx->lap++;
 }
 
-/* A slot that is no message: nothing has to wait until it is taken. */
+/* Publishes a slot without a message, which near_tx_taken() ignores. */
 static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 					      struct near_slot *slot,
 					      uint64_t word)
@@ -207,9 +208,10 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 }
 
 /*
- * After near_tx_publish(): does the consumer want to be told? The store of the
- * slot must be visible before cold is read. Either the consumer's membarrier
- * sees to it (near_rx_rings_deactivate()), or we fence.
+ * True if the producer must ring the doorbell; called after near_tx_publish().
+ * Store buffering: the load of the flag must not pass the store of the slot.
+ * The barrier between them is the consumer's membarrier, in near_arm() and
+ * near_rx_rings_deactivate(), or the fence here.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -221,8 +223,8 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 }
 
 /*
- * The same as the last thing of a call: is there nothing more to be done? Else
- * it is left to who is jumped to, near_tell().
+ * True if the slot needs neither fence nor doorbell. Otherwise the caller must
+ * call near_tell(); it does so as a tail call.
  */
 static near_inline bool near_tx_told(const struct near_tx *tx)
 {
@@ -231,7 +233,7 @@ static near_inline bool near_tx_told(const struct near_tx *tx)
 		 __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED));
 }
 
-/* Whether the next slot is there; *word is the only read of its word. */
+/* True if the next slot is published. *word is the only load of its word. */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
 {
@@ -248,7 +250,7 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 	return near_rx_ready(rx, &slot, word) ? slot : NULL;
 }
 
-/* The len bytes that belong to the current slot; NULL: no sender may say so. */
+/* Returns the current slot's len bytes; NULL: len is invalid. */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
 	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
@@ -265,8 +267,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Done with the current slot, which has no data. What happens once in a lap
- * happens at the end of a quarter, so one look is enough.
+ * Releases the current slot, which has no data. A lap ends with a quarter, so
+ * the common case has one test.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -283,9 +285,9 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_AHEAD 8		/* slots, at most */
 
 /*
- * After n messages in a row: more are likely, whose lines are with the sender
- * yet. The more have come, the further it is looked ahead: a line that the
- * sender has not written yet is taken from it, once in a row then.
+ * Prefetches after n messages in a row: more are likely, in lines that the
+ * sender's CPU owns. The distance grows with n, so that a line is taken from
+ * the sender before it has written it at most once in a row.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {
@@ -295,7 +297,7 @@ static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
-/* Done with the current slot and its data. */
+/* Releases the current slot and its data. */
 static near_inline void near_rx_release(struct near_rx *rx)
 {
 	near_rx_release_slot(rx);

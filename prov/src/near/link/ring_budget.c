@@ -5,10 +5,10 @@
 
 #include "near/link/port.h"
 
-#define NEAR_BUDGET_FEW 8		/* senders that a port always expects */
-#define NEAR_BUDGET_MANY 63	/* to whom a page at least is left */
-#define NEAR_BUDGET_NEXT 4	/* newcomers that share what is left */
-#define NEAR_BUDGET_IDLE 5	/* looks without a message: it needs no room */
+#define NEAR_BUDGET_FEW 8	/* senders that a port always expects */
+#define NEAR_BUDGET_MANY 63	/* senders for which a page is reserved */
+#define NEAR_BUDGET_NEXT 4	/* new senders to share free pages */
+#define NEAR_BUDGET_IDLE 5	/* checks without a message: idle sender */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -26,20 +26,20 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* All that send to us, or will. */
+/* Returns the number of senders, expected ones included. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Pages beyond one for each of so many. */
+/* Returns the pages left after one for each sender. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
 	return budget->pages_max > senders ? budget->pages_max - senders : 0;
 }
 
-/* An even share of all that there is. */
+/* Returns the size class of an even share. */
 static uint32_t near_budget_share(const struct near_budget *budget)
 {
 	uint32_t senders = near_budget_senders(budget);
@@ -47,7 +47,7 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 	return near_tier_fit(1 + near_budget_beyond(budget, senders) / senders);
 }
 
-/* Below which ring so many are free. */
+/* Returns the index below which that many rings are free. */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
 	uint32_t i;
@@ -58,8 +58,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * What newcomers take before we hear of them, they take by this: all that are
- * known to be missing may do so at once.
+ * The port learns of new senders only after they have allocated their rings. So
+ * all expected senders must be able to use the advertised size at once.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -88,7 +88,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* Not a word for so long that it is not in a pause between two. */
+/* True if the sender is idle, not only between two messages. */
 static bool near_rx_ring_idle(const struct near_rx_ring *ring)
 {
 	return ring->idle_checks >= NEAR_BUDGET_IDLE &&
@@ -108,7 +108,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* The smallest that takes a message of that length in one piece. */
+/* Returns the smallest class for an eager message of len; else NEAR_TIERS. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -120,7 +120,10 @@ static uint32_t near_tier_for(uint32_t len)
 	return tier;
 }
 
-/* Its even share, or that size at least, where there is room; else its own. */
+/*
+ * Returns the largest class within the budget, from the even share (or least,
+ * if that is larger) down to least. None fits: the ring's own class.
+ */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
 {
@@ -134,7 +137,7 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/* What it was asked to give back it does, whatever it asks for itself. */
+/* Returns the class after a shrink: the even share, or the least if idle. */
 static uint32_t near_budget_less(const struct near_budget *budget,
 				 struct near_rx_ring *ring)
 {
@@ -145,7 +148,7 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 	return keeps < ring->tier ? keeps : ring->tier;
 }
 
-/* More than it has, or just that; less if it was asked to. */
+/* Returns the class of a resize. A requested shrink precedes a wish to grow. */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
 {
@@ -172,7 +175,7 @@ static void near_rx_ring_look(struct near_rx_ring *ring)
 	ring->starved = ring->starved && !near_rx_ring_idle(ring);
 }
 
-/* Pages that it lacks: those to its next size. */
+/* Returns the pages that a starved ring needs for its next class. */
 static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 {
 	return ring->starved ? near_tier_pages(ring->tier + 1u) -
@@ -181,9 +184,8 @@ static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 }
 
 /*
- * Somebody lacks room; so many pages are free. Returns what it leaves of them: it
- * is called to move, when its sender comes to it, if it has more than it may keep,
- * or lacks what there is now.
+ * Requests a resize of a ring that has more than keep, or that is starved and
+ * can grow within the free pages. Returns the pages that remain free.
  */
 static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 				     uint32_t free)
@@ -201,8 +203,9 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 }
 
 /*
- * All may keep what they have where only more than an even share is lacked, and
- * where there is room for what is lacked.
+ * Without starved rings, or if enough pages are free, no ring shrinks.
+ * Otherwise idle rings shrink to the least class, and, if a ring below the even
+ * share is starved, rings above that share to it.
  */
 void near_budget_check(struct near_port *port)
 {
@@ -236,7 +239,7 @@ void near_budget_check(struct near_port *port)
 	}
 }
 
-/* The memory between the two sizes; false: there is none. */
+/* Allocates or frees the pages between two classes. False: no memory. */
 static bool near_rx_ring_remap(struct near_port *port,
 			       const struct near_rx_ring *ring, uint32_t tier)
 {
@@ -270,7 +273,7 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
 	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
-	/* the sender, when it sees this, has a ring of zeros */
+	/* pairs with the acquire of near_resize_answer(): slots are zero */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * How a port shares its memory out among those who send to it. Each has a page.
- * Beyond that a port has a budget. Newcomers get what it offers, which takes
- * into account how many peers it knows, and that others may come. A sender for
- * which its ring is too small gets a larger one: its even share, or a size more
- * than it has, as long as there is room. Where there is none, those that have
- * more than their share are asked to give it back at the next look, and those that
- * send nothing all that they have.
+ * Ring budget: a port divides its ring memory among its senders. Each has a
+ * page at least. A new sender gets the advertised size, which depends on the
+ * number of peers and leaves memory for further ones. A sender with too small
+ * a ring gets its even share, or one class more while memory is free. If it
+ * gets neither, the next check makes rings above the even share shrink to it,
+ * and idle ones to a page. docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -21,33 +20,32 @@ struct near_rx_ring;
 
 struct near_budget {
 	uint32_t pages_max;	/* pages of all rings */
-	uint32_t growing;	/* rings that can have more than one */
-	uint32_t peers;		/* that the port knows, without itself */
-	uint32_t rings;
-	uint32_t extra;		/* pages of theirs, beyond one each */
+	uint32_t growing;	/* rings that can have more than one page */
+	uint32_t peers;		/* peers of the port, without itself */
+	uint32_t rings;		/* open rx rings */
+	uint32_t extra;		/* pages of these rings, beyond one each */
 };
 
 void near_budget_init(struct near_budget *budget, size_t bytes);
 
-/* So many more peers with that address. */
+/* Adds more (1 or -1) to the number of peers; addr may be the port's own. */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
-/* Tells newcomers what they may take. */
+/* Computes and stores the advertised size. */
 void near_budget_advertise(struct near_port *port);
-/* A lane came, 1, of the size that its sender chose; it leaves, -1. */
+/* Counts an rx ring of the size that its sender chose: 1 opened, -1 closed. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
 /*
- * Every NEAR_CHECK_MS: while somebody lacks what there was not when he asked for
- * it, those that have long been silent are asked to give all but a page back,
- * and he to move when there is room.
+ * Balances ring sizes, every NEAR_CHECK_MS: if a request was not granted, makes
+ * other rings shrink, and the requester resize when pages are free.
  */
 void near_budget_check(struct near_port *port);
 
 /*
- * All that came before the MOVE slot was taken: gives the lane a ring of the
- * size that there is room for. more: see near_slot.move; it may be anything.
+ * Resizes a ring in its RESIZE slot, the last one. more: near_slot.resize.more,
+ * not checked yet.
  */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Which rings are polled. A lane in the hot list is looked at by each poll. A
- * cold one costs nothing: its sender sees the flag in it and rings the bell,
- * and so does a sender that is new.
+ * Active and idle rings. Every poll polls the active rings. An idle ring costs
+ * nothing: its sender sees the need-doorbell flag and rings the doorbell. So
+ * does a new sender.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static void near_rx_ring_deactivate(struct near_port *port,
 	ring->active_at = NEAR_NOT_ACTIVE;
 }
 
-/* What its sender wrote cannot be. */
+/* Disconnects a peer that has written an invalid value to its ring. */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value)
 {
@@ -59,8 +59,8 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * The peer whose claim this is, by a copy of what it says. One that was asked
- * for its descriptors (-EAGAIN) is kept: its answer is for a peer that is known.
+ * Returns the sender of a claim, from a copy of its address. -EAGAIN: its
+ * descriptors were requested; the peer is kept, for its reply.
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -75,14 +75,14 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &who, &peer);
 	if (ret)
 		return ret;
-	/* what it gives us was sent before, but may be at the socket yet */
+	/* its descriptors were sent before, but may still be in the socket */
 	if (peer->ask && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_watch(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* it sent, and is dead already: what it sent counts */
+		/* failed after it sent: its messages are still delivered */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -104,7 +104,7 @@ bool near_ring_refuse(struct near_port *port, uint32_t index)
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Makes a lane of ring index, whose sender has opened it. */
+/* Opens the rx ring of a claim that its sender has opened. */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
 	const struct near_claim *claim = &port->segment->claim[index];
@@ -131,7 +131,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/* the ring tells of its end from now on: near_unmet_closed() */
+	/* the claim reports a close from now on: near_unmet_closed() */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
@@ -151,7 +151,7 @@ err_free:
 	return ret;
 }
 
-/* Makes ring index free for another sender, its memory too. */
+/* Frees ring index and its memory for another sender. */
 static void near_ring_free(struct near_port *port, uint32_t index,
 			   uint32_t tier)
 {
@@ -164,8 +164,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Ring index is of somebody whom we cannot meet: he is told, and has it until he
- * has closed it. One that is of nobody is free again.
+ * Rejects a ring. A sender that cannot be reached keeps it until it closes the
+ * claim. If the claim is invalid or closed, the ring is free again.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -211,7 +211,7 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 			  __ATOMIC_SEQ_CST);
 }
 
-/* Of a peer that is gone nothing more is delivered. */
+/* Handles a closed claim; messages of a peer that is gone are discarded. */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
 {
@@ -221,7 +221,7 @@ static void near_rx_ring_closed(struct near_port *port,
 		near_peer_fail(port, ring->peer);
 }
 
-/* Ring index rang: somebody new, somebody cold, or somebody leaves. */
+/* Handles a doorbell: of a new sender, an idle ring, or a closed claim. */
 static void near_ring_rang(struct near_port *port, uint32_t index)
 {
 	struct near_claim *claim = &port->segment->claim[index];
@@ -237,7 +237,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* no memory, descriptor or answer yet: once more */
+			/* no memory, descriptor or reply yet: retry */
 			near_ring_again(port, index);
 			return;
 		}
@@ -247,7 +247,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
-/* It was taken by a process of our pid namespace that is no more. */
+/* True if a process of this pid namespace took the claim and has exited. */
 static bool near_claim_dead(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
@@ -257,9 +257,9 @@ static bool near_claim_dead(uint32_t state)
 }
 
 /*
- * Whoever is killed after he has taken a ring, and before he rings, is told of by
- * nobody. Claims are taken from the first on, so his is among those in use, in
- * pages that are there.
+ * Frees rings of senders that were killed between taking a claim and ringing
+ * the doorbell. Senders take the first free claim, so these are in allocated
+ * pages, among the claims in use.
  */
 void near_rings_look(struct near_port *port)
 {
@@ -287,6 +287,7 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
+	/* before the bits: a bit that is set in between sets its word again */
 	words = __atomic_exchange_n(&segment->bell_words, 0, __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
 		word = __builtin_ctzll(words);
@@ -298,10 +299,10 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Takes a lane whose flag is up off the list. A sender that had read the flag
- * before it went up has its slot visible after the barrier; one that reads it
- * later rings. Without the barrier both could miss: a store may wait in its
- * processor's buffer while the load after it is done.
+ * Makes the rings idle that near_port_sweep() has given the need-doorbell flag.
+ * Store buffering: the sender stores its slot, then loads the flag in
+ * near_tx_need_doorbell(). The barrier here serves both sides. If the sender
+ * loads the flag after it, it rings; otherwise its slot is visible here.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -344,6 +345,11 @@ void near_port_sweep(struct near_port *port)
 		near_rx_rings_deactivate(port, idle);
 }
 
+/*
+ * Store buffering: stores flags and armed, then loads doorbell and slots. The
+ * barrier between them serves senders that store a slot and load the flag, too;
+ * near_doorbell_ring() has its own between the doorbell's bits and armed.
+ */
 int near_arm(struct near_port *port)
 {
 	struct near_segment *segment = port->segment;
