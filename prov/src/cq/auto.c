@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The thread that makes progress for an application that does not poll. */
-
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -66,7 +64,7 @@ static int duo_auto_create(struct duo_domain *domain)
 	sigset_t all, before;
 	int ret;
 
-	sigfillset(&all);	/* the application's handlers run elsewhere */
+	sigfillset(&all);	/* no handler of the application runs in it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&domain->progress.thread, NULL, duo_auto_run,
 			     domain);
@@ -97,7 +95,7 @@ int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 	return 0;
 }
 
-/* A child of fork() has the domain and not the thread. */
+/* A child of fork() has the domain but not the thread. */
 static void duo_auto_join(struct duo_domain *domain)
 {
 	LIST_REMOVE(domain, progress.link);
@@ -117,9 +115,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends the threads of domains that are open when the process exits or libfabric
- * unloads the module: their code goes, and the core's state before it. This
- * module depends on libfabric, so its destructors run before libfabric's.
+ * Ends the threads of open domains when the process exits or libfabric unloads
+ * the module, before the core's state and their code are removed. This module
+ * depends on libfabric, so its destructors run before libfabric's.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

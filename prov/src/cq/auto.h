@@ -21,7 +21,7 @@ struct fi_info;
 bool duo_auto_needed(const struct fi_info *info);
 /* Starts the thread if it is needed. Logs the failure. */
 int duo_auto_start(struct duo_domain *domain, const struct fi_info *info);
-/* Ends it, if there is one. The domain has no endpoints then. */
+/* Ends the thread, if there is one. The domain must have no endpoints. */
 void duo_auto_stop(struct duo_domain *domain);
 
 #endif /* DUO_CQ_AUTO_H */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Counters, see cntr.h. */
-
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
@@ -16,8 +14,8 @@
 #include "transport/transport.h"
 
 /*
- * What an endpoint counts, or of that what ended in error: receives of both
- * paths; of sends those of a local peer that has no counter of its own.
+ * Returns the endpoint's count of completed or of failed operations: receives
+ * of both paths, and sends over a local transport without a counter of its own.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -53,7 +51,7 @@ static void duo_cntr_ask_core(struct duo_cntr *cntr)
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
 
-/* Reading the core's counter polls the core: as often as a CQ would do it. */
+/* Reading the core's counter polls the core: do it as often as a CQ would. */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -105,7 +103,7 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/* What others count goes on: the difference is ours. */
+/* Adds the difference to own[]: the other counts cannot be set. */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -208,7 +206,6 @@ static int duo_cntr_open_paths(struct duo_cntr *cntr,
 	return ret;
 }
 
-/* 0 or -FI_ENOSYS. */
 static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
@@ -231,7 +228,7 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	int ret;
 
 	if (!attr)
-		attr = (struct fi_cntr_attr *) &defaults;	/* not changed */
+		attr = (struct fi_cntr_attr *) &defaults;
 	ret = duo_cntr_check(duo_domain_of(domain_fid), attr);
 	if (ret)
 		return ret;
@@ -263,7 +260,7 @@ free_cntr:
 	return ret;
 }
 
-/* The core counts all but receives: of those it says when they end. */
+/* Binds all but receives: the core would count recalled ones as errors. */
 static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 {
 	struct fid_cntr *core_cntr = bind->cntr->path_cntr[FI_DUO_CORE];
@@ -276,8 +273,9 @@ static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 }
 
 /*
- * What is bound at the core, or at a local peer that has a counter of its own,
- * stays bound, so that comes last, and first of the two who may well refuse.
+ * Binding to the core, or to a local transport with a counter of its own,
+ * cannot be undone, so these come last, and the core, which is likelier to
+ * fail, first.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -294,7 +292,7 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 	return ret;
 }
 
-/* own += what the endpoint has counted, or -=. */
+/* Adds the endpoint's counts to own[], or subtracts them. */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
 	int err;
@@ -317,13 +315,13 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
 	} else {
-		if (duo_ep_enabled(ep))	/* what it did does not count */
+		if (duo_ep_enabled(ep))	/* previous counts are not added */
 			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
 		duo_ep_attend(ep);
-		duo_cntr_rouse(ep);	/* who sleeps is to arm this one, too */
+		duo_cntr_rouse(ep);	/* a sleeping thread must arm it, too */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

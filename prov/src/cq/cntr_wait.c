@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. Who sleeps is woken by what wakes the CQs of the
- * counter's endpoints: near's ports, and the descriptors of the core's CQs, for
- * those of its counters cannot be had; a core whose progress is the
- * application's counts when that has woken it. What other threads of this
- * process do is looked at when they release the domain's lock, and sends over
- * the core, which take no lock, tell (duo_cntr_rouse()).
+ * Waiting for counters. The sources that wake the CQs of the counter's
+ * endpoints wake the waiting thread: near's ports, and the descriptors of the
+ * core's CQs, because its counters have none. A core with manual progress
+ * counts when the thread then polls it. Other threads of this process check the
+ * counters when they release the domain's lock. Sends over the core take no
+ * lock; they wake the thread explicitly (duo_cntr_rouse()).
  */
 
 #include <sched.h>
@@ -22,7 +22,7 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 
-/* As of CQs: UNSPEC naps where there is nothing to be woken by. */
+/* As for CQs, FI_WAIT_UNSPEC naps if a source cannot signal. */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
 	struct duo_waiter *call = &cntr->sleeper[DUO_CNTR_CALL].waiter;
@@ -35,7 +35,7 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	if (ret)
 		return ret;
 	ret = duo_waiter_open(fd, wait_obj, wait_obj == FI_WAIT_FD);
-	/* who will be bound, and can signal, is not known yet */
+	/* endpoints that are bound later might be unable to signal */
 	if (!ret && wait_obj == FI_WAIT_FD)
 		ret = duo_waiter_add_timer(fd);
 	if (ret) {
@@ -56,7 +56,7 @@ void duo_cntr_wait_close(struct duo_cntr *cntr)
 	duo_waiter_close(&cntr->sleeper[DUO_CNTR_FD].waiter);
 }
 
-/* What wakes a CQ of the endpoint wakes who sleeps for the counter. */
+/* Adds the descriptor of the CQ of the core to the counter's waiters. */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	int i, ret = 0;
@@ -86,7 +86,7 @@ int duo_cntr_wait_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* All that it waits for can wake it. */
+/* True if both CQs of the core, as far as bound, can wake a thread. */
 static bool duo_ep_signals(const struct duo_ep *ep)
 {
 	return (ep->tx_cq || ep->rx_cq) &&
@@ -110,7 +110,7 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr,
 	return true;
 }
 
-/* The core must know what it may deliver. */
+/* Posts all deferred receives; see duo_cq_before_sleep(). */
 static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -121,7 +121,7 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 	return ret;
 }
 
-/* Is there something to get up for? */
+/* True if the thread must wake: a change, or a deferred receive. */
 static bool duo_cntr_due(struct duo_cntr *cntr,
 			 const struct duo_cntr_sleeper *sleeper)
 {
@@ -138,7 +138,7 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
 }
 
-/* Its endpoints' calls look at the watch, or not any more. */
+/* Updates attention of its endpoints, after lock->watch may have changed. */
 static void duo_cntr_attend(struct duo_cntr *cntr)
 {
 	struct duo_cntr_bind *bind;
@@ -147,7 +147,7 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 		duo_ep_attend(bind->ep);
 }
 
-/* Another thread has changed something, and releases the lock. */
+/* lock->watch: a thread that may have changed a counter releases the lock. */
 static void duo_cntr_watch(struct duo_lock *lock)
 {
 	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
@@ -203,7 +203,10 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 	return ret;
 }
 
-/* Sends over the core are counted without a lock: look once more. */
+/*
+ * Sends over the core are counted without a lock. Store buffering with
+ * duo_cntr_rouse(): store asleep (seq_cst), then read the counts once more.
+ */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
 {
@@ -225,8 +228,8 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 }
 
 /*
- * 0: who sleeps on it is woken; -FI_EAGAIN: there is something to look at;
- * -FI_ENOSYS: not all can wake him. Under the lock.
+ * Returns 0 if events will wake the thread; -FI_EAGAIN: there are events;
+ * -FI_ENOSYS: not all sources can wake it. Under the lock.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 				struct duo_cntr_sleeper *sleeper)
@@ -243,14 +246,14 @@ static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 	return ret ? ret : duo_cntr_arm(cntr, sleeper);
 }
 
-/* Until good reaches want, or an error is counted beside bad of them. */
+/* Sleeps until good reaches want, or the error count differs from bad. */
 static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 			   uint64_t want, uint64_t bad)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
 	int ret = -FI_ENOSYS;
 
-	/* several threads would take each other's bell */
+	/* several threads would consume each other's wakeups */
 	if (atomic_load(&cntr->waiting) <= 1) {
 		duo_lock(&cntr->domain->lock);
 		sleeper->want = want;
@@ -287,15 +290,15 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		duo_waiter_ring(&sleeper->waiter);	/* nap, both of us */
+		duo_waiter_ring(&sleeper->waiter);	/* then both nap */
 	ret = duo_cntr_wait_for(cntr, threshold, &nap);
-	if (ret)	/* nobody is to look after us now */
+	if (ret)	/* no wakeup is needed now */
 		atomic_store(&sleeper->asleep, false);
 	atomic_fetch_sub(&cntr->waiting, 1);
 	return ret;
 }
 
-/* What has changed since the last call is to be looked at first. */
+/* Returns -FI_EAGAIN first if the value has changed since the last call. */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_FD];

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Completion queues: one ring for both paths. progress.c fills it, the
- * functions here empty it; read.c is what a program calls most.
- */
+/* Completion queues: opening, and the slow path of reads. read.c: fast path. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +18,14 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_LOCAL_BUSY 256	/* polls; idle for longer: it is not busy */
+#define DUO_LOCAL_BUSY 256	/* polls: local_busy */
 #define DUO_RING_READS 128	/* reads of the ring per poll, at most */
-#define DUO_RING_SLOW 100	/* milliseconds from poll to poll: too many */
+#define DUO_RING_SLOW 100	/* ms; after this a read of the ring polls */
 
 /*
- * A program that finds an entry in the ring at each read, because it sends or
- * writes before, must make progress as well: some of its reads poll, and each
- * one of a program that reads seldom.
+ * A program that sends or writes before each read always finds an entry in the
+ * ring. For progress some of these reads poll, and each one that follows the
+ * last such poll after DUO_RING_SLOW.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -43,7 +40,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* After what was taken out of the ring or the list of errors. */
+/* Called after an entry was removed from the ring or the list of errors. */
 static inline void duo_cq_taken(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -52,7 +49,7 @@ static inline void duo_cq_taken(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* duo_unlock(), as the last thing of a read that is to return ret. */
+/* duo_unlock() as the tail call of a read that returns ret. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	struct duo_lock *lock = &cq->domain->lock;
@@ -70,7 +67,7 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
 }
 
-/* The ring has entries, or an error is due. */
+/* Reads entries of the ring, or -FI_EAVAIL. */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
 {
@@ -99,7 +96,8 @@ DUO_NOINLINE ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf,
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src)
 {
-	if (!(cq->attention & DUO_CQ_ENTRIES) || __builtin_expect(!count, false))
+	if (!(cq->attention & DUO_CQ_ENTRIES) ||
+	    __builtin_expect(!count, false))
 		return duo_cq_read_fresh(cq, buf, count, src);
 	if (__builtin_expect(!cq->ring_left--, false))
 		duo_cq_ring_poll(cq);
@@ -159,7 +157,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* prov_errno belongs to the path of the entry that was read last. */
+/* prov_errno is that of the last error entry, from err_path. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -207,7 +205,7 @@ static struct fi_ops duo_cq_fi_ops = {
 	.ops_open = duo_core_ops_open,
 };
 
-/* A core that has no wait objects is polled. */
+/* Opens the core's CQ, with a wait object if the core has one. */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
@@ -225,7 +223,7 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-/* The caller's size becomes that of the core's queue: ours has no limit. */
+/* Stores the size of the core's CQ in *attr: the ring has no limit. */
 static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
@@ -250,7 +248,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS;	/* its entries are another provider's */
+		return -FI_ENOSYS;	/* another provider reads it */
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

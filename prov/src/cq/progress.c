@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Progress of a completion queue: polls the local peer, and the core as often
- * as it is worth, and turns what they report into entries of the ring. The
- * caller holds the domain's lock.
+ * Progress of a completion queue: polls the local transport and, at intervals,
+ * the core, and turns their reports into entries of the ring. The caller holds
+ * the domain's lock.
  */
 
 #include <sched.h>
@@ -21,8 +21,8 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_IDLE 1024	/* polls; idle for longer: not expected */
-#define DUO_LOCAL_INTERVAL 8	/* polls of the core per local poll then */
+#define DUO_LOCAL_IDLE 1024	/* polls; local_idle of a long pause */
+#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll then */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -32,7 +32,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/* What arrived may wait for its source, or took not all receives that wait. */
+/* Resolves messages, and posts deferred receives, after a poll. */
 DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 {
 	if (cq->domain->held)
@@ -41,15 +41,15 @@ DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 		duo_cq_flush_lazy(cq);
 }
 
-/* Do messages wait for their source, or receives for the core? */
+/* True if there are unresolved messages or deferred receives. */
 DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
 	return cq->domain->held | cq->domain->lazy;
 }
 
 /*
- * The core is polled every time while it has something to do or the peer has
- * not; else every core_poll_interval-th time.
+ * True if this poll polls the core: each does while there is a core poll budget
+ * or the local transport is idle, otherwise every core_poll_interval-th.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -67,8 +67,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * While the core is active and the peer has long been idle, it is polled every
- * DUO_LOCAL_INTERVAL-th time: the remote path pays for little of it.
+ * True if this poll polls the local transport. If it was idle for long and the
+ * core is active, only every DUO_LOCAL_INTERVAL-th does, to save time.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -77,9 +77,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Reads that looked at rings alone count as polls of the ports and of the peer.
- * Another queue of an endpoint may have polled its port since: the poll that
- * looks at the clock is not passed by.
+ * Counts the fast-path reads since the last full poll as polls of the ports and
+ * of the CQ. Another CQ may have polled a port in between: duo_near_passed()
+ * does not skip the poll that reads the port's clock.
  */
 DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
 {
@@ -91,7 +91,7 @@ DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
 	cq->given = 0;
 }
 
-/* How many reads may look at rings alone, until something else is due? */
+/* Sets the number of reads on the fast path until the next full poll. */
 DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 {
 	uint32_t polls = duo_params.core_poll_interval - cq->core_skip - 1;
@@ -103,9 +103,9 @@ DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 }
 
 /*
- * A poll that has been made early, for a chore or because a port has work, is
- * one of those that the countdown is of. Where other things than near's rings
- * are to be polled in every read, it stands still at 0.
+ * A poll that is early, because of a chore or of a port's work, counts as one
+ * of the reads in left. While each read must poll more than near's rings, left
+ * stays 0.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -121,7 +121,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->look_in--)
-		duo_cq_take_turns(cq);	/* before the peer takes all of it */
+		duo_cq_take_turns(cq);	/* before local messages match all */
 	if (domain->held)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
@@ -154,7 +154,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* Processes come, go, and are bound to processors at any time. */
+/* Repeats the check: processes start, exit and change their affinity. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -165,12 +165,11 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Nothing has come for many polls: with more processes than processors the one
- * that has to send may be waiting for ours. Where each has one of its own, only
- * strangers would get it, and keep it for a time slice each. Where the core
- * carries everything it is polled as without us: it gives no way either, and on
- * a busy machine what it receives would wait for the processes that we give way
- * to. Nothing is held but the lock.
+ * After many empty polls: if CPUs are oversubscribed, the sender might need
+ * this one. Otherwise only unrelated processes would get it, for a time slice
+ * each. An endpoint without a local side does not yield: the core alone does
+ * not either, and its messages would wait for other processes. The caller holds
+ * only the lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
@@ -184,7 +183,7 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 
 ssize_t duo_cq_read_none(struct duo_cq *cq)
 {
-	if (cq->attention & DUO_CQ_ENTRIES)	/* or an error is before them */
+	if (cq->attention & DUO_CQ_ENTRIES)	/* or an error */
 		return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
 	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
 						      duo_cq_yield(cq);

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of a completion queue. While duo_cq.attention is 0 and duo_cq.left is
- * not, a read looks at the rings of near's ports, and at nothing else; a read
- * that finds something there polls these ports alone. All others poll whatever
- * there is (cq.c, progress.c). The last call of a read is a jump to a function
- * of the same arguments, so that a read that finds nothing saves no registers.
+ * Fast path of reads of a completion queue. While duo_cq.attention is 0 and
+ * duo_cq.left is not, a read polls only the rings of near's ports. All other
+ * reads take the slow path (cq.c, progress.c). Functions that leave the fast
+ * path take their caller's arguments and become tail calls, so that an empty
+ * read saves no registers.
  *
- * Compiled twice: read_locked.c is for domains whose lock is on.
+ * Compiled twice: read_locked.c is for domains with the lock on.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,7 +23,7 @@
 #define DUO_NAME(name) name
 #endif
 
-/* Somebody else has the lock. */
+/* Waits for the lock, which another thread holds. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -36,7 +36,7 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return DUO_LOCKED ? duo_lock_give_last(&cq->domain->lock, ret) : ret;
 }
 
-/* What is in the hot lanes of a port, from at on. */
+/* Polls the active rings of a port from at on. Returns the number of events. */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -51,7 +51,7 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 	return n;
 }
 
-/* What the rings have for cq->sink, from a lane of ep on. */
+/* Polls into cq->sink, from this ring of ep on; NULL: from its first. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 		  struct near_rx_ring *const *ring)
@@ -74,7 +74,7 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 				duo_cq_read_none(cq));
 }
 
-/* A lane of ep has something: mostly one message of a few bytes. */
+/* Reads a ring with a message, which in the common case is small and alone. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		  struct duo_ep *ep, struct near_rx_ring *const *ring)

@@ -3,12 +3,11 @@
 
 /*
  * Waiting for completions; cntr_wait.c does it for counters. A CQ with a wait
- * object has one descriptor for all that can wake who sleeps: the core's,
- * those of near's ports, which peers write to when they are armed, and an
- * event for what other threads of this process do. Where somebody cannot
- * signal, libfabric's shm or a core without wait objects, a timer stands for
- * it: fi_trywait, which fi_cq(3) demands before poll(2), sets it to
- * wait_poll_us.
+ * object has one descriptor for all sources that can wake a thread: the core's,
+ * those of near's ports, to which peers write while they are armed, and an
+ * event for other threads of this process. libfabric's shm and some cores
+ * cannot signal. Then a timer replaces the descriptor: fi_trywait(), which
+ * fi_cq(3) requires before poll(2), sets it to wait_poll_us.
  */
 
 #include <poll.h>
@@ -33,14 +32,14 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 	return !domain->peer || domain->peer->arm;
 }
 
-/* UNSPEC is for blocking reads: they nap where a timer would have to serve. */
+/* FI_WAIT_UNSPEC serves blocking reads, which nap and need no timer. */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
 	bool signals = duo_domain_peer_signals(cq->domain);
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* a core that carries nothing has nothing to signal */
+	/* a core that carries nothing never needs to signal */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -52,7 +51,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 			     &cq->core_fd);
 
-	/* -1: nothing ever comes over the core */
+	/* -1: nothing ever arrives over the core */
 	return ret || cq->core_fd < 0 ? ret :
 	       duo_waiter_add(&cq->waiter, cq->core_fd);
 }
@@ -79,7 +78,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* The caller is about to sleep: the core must know what it may deliver. */
+/* Posts all deferred receives: no poll will do it while the caller sleeps. */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -98,8 +97,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * The port is one for all who wait for what the endpoint does: what woke us
- * may have been the others' as well.
+ * Wakes the other threads that sleep on events of the endpoint: they share the
+ * port, and the wakeup was consumed.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -127,7 +126,7 @@ void duo_cq_force_poll(struct duo_cq *cq)
 	duo_cq_core_active(cq);
 }
 
-/* -FI_EAGAIN: something has come, and the next polls look for it. */
+/* -FI_EAGAIN: there are events, and the next polls poll both paths. */
 static int duo_cq_arm(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -164,9 +163,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * 0: what comes wakes those that sleep on the CQ. -FI_EAGAIN: there is
- * something to read; then its descriptor stays ready, or is made so again:
- * other threads may sleep on it, and the caller may read less than there is.
+ * Returns 0 if new events will wake the threads that sleep on the CQ.
+ * -FI_EAGAIN: there is something to read. Then the descriptor stays, or
+ * becomes, ready: other threads may sleep on it, and the caller may read only
+ * part of the entries.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -202,7 +202,7 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		nap->refused = 0;
 		duo_waiter_poll(waiter, nap);
 	} else if (ret == -FI_EAGAIN && !nap->refused++) {
-		return;		/* the second time, near is at work for others */
+		return;		/* again: near is busy for other threads, nap */
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {
@@ -235,7 +235,7 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* An event queue is the core's, and so is all of a domain that is not hooked. */
+/* Event queues, and all objects of a domain without hook, are the core's. */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

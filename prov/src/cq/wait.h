@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What waiting for completions and for counters have in common: wait.c. */
+/* Common parts of waiting for completions and for counters: wait.c. */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 
@@ -16,17 +16,17 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* A peer of near that closes rings no bell: so often it is looked for. */
+/* Longest sleep, ms: a near peer that closes does not ring the doorbell. */
 #define DUO_SLEEP_MS 1000
 
-/* A blocking call: it polls, sleeps, and naps where nobody signals. */
-#define DUO_SPIN_NS 50000	/* of a blocking call before it sleeps */
-#define DUO_NAP_NS 50000	/* between polls after that */
+/* A blocking call polls, then sleeps, or naps if a source cannot signal. */
+#define DUO_SPIN_NS 50000	/* polling before the first sleep */
+#define DUO_NAP_NS 50000	/* sleep between polls */
 
 struct duo_nap {
-	uint64_t start, waited;	/* ns */
+	uint64_t start, waited;	/* time of the start, duration; ns */
 	int timeout;		/* ms; negative: none */
-	int refused;		/* sleeps in a row */
+	int refused;		/* consecutive sleeps with -FI_EAGAIN */
 };
 
 static inline struct duo_nap duo_nap_begin(int timeout)
@@ -41,13 +41,13 @@ static inline bool duo_nap_over(struct duo_nap *nap)
 	       nap->waited >= (uint64_t) nap->timeout * 1000000;
 }
 
-/* Has it polled for long enough, as of the last duo_nap_over()? */
+/* True if it has polled for DUO_SPIN_NS, as of the last duo_nap_over(). */
 static inline bool duo_nap_due(const struct duo_nap *nap)
 {
 	return nap->waited >= DUO_SPIN_NS;
 }
 
-/* Of the timeout, rounded up: it must not end a little early for ever. */
+/* Returns the time left, rounded up: 0 ms would spin until the end. */
 static inline int duo_nap_left_ms(const struct duo_nap *nap)
 {
 	return nap->timeout - (int) (nap->waited / 1000000);
@@ -60,12 +60,13 @@ static inline void duo_nap(void)
 	nanosleep(&nap, NULL);
 }
 
-/* Who carries local messages can wake who sleeps. */
+/* True if the local transport can wake a sleeping thread, or there is none. */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * Before and after sleeping for what the endpoint does, under the lock.
- * -FI_EAGAIN: something has come; duo_cq_force_poll() has the next polls look.
+ * Called before and after a sleep on events of the endpoint, under the lock.
+ * -FI_EAGAIN: there are events; the caller then calls duo_cq_force_poll(), and
+ * the next polls poll both paths.
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);
@@ -73,8 +74,9 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps: ret is 0, until it rings or the time is over, DUO_SLEEP_MS at most;
- * -FI_EAGAIN, not at all, as something has come; else a nap, as nobody signals.
+ * Sleeps as ret, the result of arming, requires. 0: until the waiter rings or
+ * the time is over, at most DUO_SLEEP_MS. -FI_EAGAIN: not at all the first
+ * time. Otherwise a nap, because not all sources can signal.
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		      int ret);

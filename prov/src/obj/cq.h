@@ -52,7 +52,7 @@ struct duo_cq {
 	struct duo_err_list errs;
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	uint32_t local_busy;	/* if local_idle is higher, poll the core always */
+	uint32_t local_busy;	/* higher local_idle: poll the core always */
 	uint32_t local_events;	/* events of the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	uint32_t ring_left;	/* reads of the ring until one that polls */
