@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Versions of libfabric whose public structures are the same. A module runs
- * with any of the group that it was built with; of another group it and
- * libfabric would take each other's fi_info for longer, or shorter, than it is.
+ * Groups of libfabric versions with the same public structures. A module runs
+ * with any version of the group that it was built with; in another group the
+ * size of struct fi_info differs.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

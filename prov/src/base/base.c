@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What every layer refers to: the provider's name, parameters by default. */
+/* The provider's name, and the parameters with their defaults. */
 
 #include "base/compat.h"
 #include "base/getinfo.h"
@@ -10,9 +10,9 @@
 #include "near/near.h"
 
 /*
- * The version is libfabric's, as its own providers count it: who knows efa
- * compares ours with efa's, whose name ours begins with. Open MPI's btl/ofi
- * takes none below 112.0.
+ * The version is libfabric's, in the format of its own providers: applications
+ * that support efa compare it with efa's, because the name begins with "efa".
+ * Open MPI's btl/ofi accepts none below 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

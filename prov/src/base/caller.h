@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Structures of a caller that was built with older headers: they end earlier
- * than ours. The API version that it gave to fi_getinfo() says where. Nothing
- * behind that end is read or written.
+ * Structures of a caller that was built with older headers are shorter. The API
+ * version that it passed to fi_getinfo() determines their size. Nothing behind
+ * their end is read or written.
  *
- * Cost: a comparison or two of constants; errors and registrations only.
+ * Cost: one or two comparisons with constants, for errors and registrations
+ * only.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -18,25 +19,25 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-/* True if we are built with headers of this version or a newer one. */
+/* True if the module is built with headers of this version or a newer one. */
 #define DUO_HEADERS(major, minor) \
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
 /*
- * In the initializer of each error entry that we make: the peer of the
- * operation, or FI_ADDR_NOTAVAIL, because 0 is a peer.
+ * For the initializer of each error entry of ofi_duo: the peer of the
+ * operation, or FI_ADDR_NOTAVAIL, because 0 is a valid address.
  */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* 0; what src is computed from counts as used */
+/* 0; avoids warnings of unused variables in src */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
-/* Bytes of its struct fi_cq_err_entry. */
+/* Returns the size of the caller's struct fi_cq_err_entry. */
 static inline size_t duo_caller_cq_err(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -46,7 +47,7 @@ static inline size_t duo_caller_cq_err(uint32_t version)
 	return sizeof(struct fi_cq_err_entry);
 }
 
-/* Bytes of its struct fi_mr_attr. */
+/* Returns the size of the caller's struct fi_mr_attr. */
 static inline size_t duo_caller_mr(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -68,8 +69,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Its attributes in our structure; what it does not have is 0. The interface
- * and the device are those of host memory unless hmem: the domain has FI_HMEM.
+ * Copies the caller's attributes; fields that it does not have are 0. Without
+ * hmem (the domain has no FI_HMEM) interface and device are those of host
+ * memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The monotonic time by which the data path decides. In the unit tests it is
- * the test's (unit.h), so that what they see does not depend on the machine.
+ * The monotonic clock of the data path. Unit tests replace it (unit.h), so that
+ * their results do not depend on the machine.
  */
 #ifndef DUO_CLOCK_H
 #define DUO_CLOCK_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 uint64_t duo_clock_us(void);
-/* In steps of some milliseconds, and cheaper. */
+/* Cheaper; its granularity is some milliseconds. */
 uint64_t duo_clock_coarse_ms(void);
 
 #endif /* DUO_CLOCK_H */

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Every difference between libfabric 1.17 and 2.7 that concerns us.
- * fi_peer_rx_entry lost its links in 2.3, but we use our own; what else has
- * changed is behaviour. The version gate in fi/entry_duo.c keeps libfabric's
- * shm to the version that the module was built for.
+ * All differences between the headers of libfabric 1.17 and 2.7 that matter
+ * here. fi_peer_rx_entry lost its links in 2.3, but ofi_duo has its own. Other
+ * changes are of behavior. fi/entry_duo.c permits libfabric's shm only in the
+ * version that the module was built for.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -18,7 +18,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_ext.h>
 #include <rdma/fi_tagged.h>
-#if __has_include(<rdma/fi_ext_efa.h>)	/* only where efa was built */
+#if __has_include(<rdma/fi_ext_efa.h>)	/* only if efa was built */
 #include <rdma/fi_ext_efa.h>
 #endif
 
@@ -26,15 +26,15 @@
 
 #define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, from 2.2 on */
 
-/* FI_MR_BASIC and FI_MR_SCALABLE, of whose names newer headers warn. */
+/* FI_MR_BASIC and FI_MR_SCALABLE, which newer headers mark as deprecated. */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * What we ask the core for when the application asks for this: structures of
- * a newer interface would be larger than those that we know.
+ * Returns the API version to request of the core for an application's.
+ * Structures of a version newer than the headers would be larger.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -42,19 +42,19 @@ static inline uint32_t duo_api_version(uint32_t version)
 							DUO_FI_VERSION;
 }
 
-/* Options that are enumerators, so the version tells whether they are there. */
+/* These options are enumerators, so the version decides if they exist. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
-#define DUO_OPT_CUDA_PERMITTED (-2)	/* no option has this number */
+#define DUO_OPT_CUDA_PERMITTED (-2)	/* no such option */
 #endif
 #if DUO_HEADERS(1, 21)
 #define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
 #else
-#define DUO_OPT_SHM_PERMITTED (-1)	/* nor this */
+#define DUO_OPT_SHM_PERMITTED (-1)	/* no such option */
 #endif
 
-/* Options of efa's by which it writes aligned blocks of 128 bytes in order. */
+/* Options by which efa writes aligned blocks of 128 bytes in order. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -66,16 +66,16 @@ static inline uint32_t duo_api_version(uint32_t version)
 #if FI_MAJOR_VERSION >= 2
 #include <rdma/providers/fi_peer.h>
 
-/* The region that the attributes refer to; NULL: they cannot. */
+/* Returns the address of the attribute base_mr; NULL: there is none. */
 static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 {
 	return &attr->base_mr;
 }
 #else
 /*
- * libfabric 1.17: shm cannot be a peer, its CQ could not be opened, so
- * shm/none.c is in its place. What follows is in our own structures, and
- * what that libfabric has not. In 1.18 to 1.22 it is elsewhere or not of use.
+ * libfabric 1.17: shm cannot be a peer provider, because its CQ cannot be
+ * opened; shm/none.c replaces it. These types, which it lacks, are parts of
+ * ofi_duo's structures. 1.18 to 1.22 have them elsewhere, or unusable.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -115,9 +115,8 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * The attributes that every version has: an application that was built for an
- * older interface may have no more of them, and what 2.7 adds, FI_XPU's, is
- * nothing that we offer.
+ * Copy the attributes that all versions have. An application with older headers
+ * may have no others, and those that 2.7 adds, FI_XPU's, are not supported.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -141,7 +140,7 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/* With this flag dmabuf is in mr_iov's place: sets mr_iov to its addresses. */
+/* FI_MR_DMABUF: dmabuf replaces mr_iov. Points mr_iov at its addresses. */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

@@ -2,18 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy behind the fid of a fabric or a domain, for providers that take any
- * fid in hints for one of their own. fi_getinfo() passes an application's
- * hints to every provider, so efa of libfabric 2.4 and newer gets our fids
- * and reads a struct util_fabric or util_domain behind them, then compares
- * names: docs/upstream.md.
+ * A decoy behind the fid of a fabric or domain, for providers that assume that
+ * any fid in hints is theirs. fi_getinfo() passes the hints to every provider,
+ * so efa of libfabric 2.4 and newer gets ofi_duo's fids and reads a struct
+ * util_fabric or util_domain behind them, then compares names:
+ * docs/upstream.md.
  *
  * Each pointer in the decoy leads to a block of pointers to the block itself.
- * Every chain of loads therefore stays within the block, whatever the layout
- * of the structure that the reader expects. As text the block is "", because
- * its address is a multiple of 256 and on a little-endian machine its first
- * byte is 0; a big-endian one stores the address's top byte, 0, first. No
- * provider has such a name, so the reader refuses the hints.
+ * Every chain of loads therefore stays within the block, whatever the layout of
+ * the structure that the reader expects. As text the block is "", because its
+ * address is a multiple of 256 and on a little-endian machine its first byte is
+ * 0; a big-endian one stores the address's top byte, 0, first. No provider has
+ * such a name, so the reader rejects the hints.
  *
  * Cost: 256 bytes an object, nothing on the data path.
  */

@@ -7,7 +7,7 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/* 0 where there is no such structure: hints ask nothing of it then. */
+/* Returns 0 if the structure is missing: hints then require nothing of it. */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

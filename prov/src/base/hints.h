@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Hints compared with an info. The log says which field keeps an info from
- * being offered, with FI_LOG_LEVEL=info. Pure; control path only.
+ * Comparison of hints with an info. With FI_LOG_LEVEL=info the log has the
+ * field that rejects an info. Pure; control path only.
  */
 #ifndef DUO_HINTS_H
 #define DUO_HINTS_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/* Orders between messages and one-sided operations, and all that are known. */
+/* Orders between messages and one-sided operations; all supported orders. */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
 #define DUO_ORDER \
@@ -25,11 +25,11 @@
 /* A field of an attribute structure, or of fi_info itself. */
 struct duo_hint {
 	const char *name;
-	bool set;	/* of bits; else a number, which is a maximum */
+	bool set;	/* a set of bits; false: a maximum */
 	bool direct;	/* a field of fi_info */
-	size_t attr;	/* where fi_info has the pointer */
-	size_t at;	/* where the structure has the field, */
-	size_t size;	/* and its bytes: 4 or 8 */
+	size_t attr;	/* offset of the pointer in fi_info */
+	size_t at;	/* offset of the field in the structure */
+	size_t size;	/* of the field, bytes: 4 or 8 */
 };
 
 #define DUO_HINT_ROW(set, attr, field) \
@@ -42,18 +42,18 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* A field of which the hints have more than the info. */
+/* A field in which the hints exceed the info. */
 struct duo_hint_beyond {
 	const struct duo_hint *field;	/* NULL: there is none */
-	uint64_t asked;			/* by the hints */
-	uint64_t most;			/* that the info has */
+	uint64_t asked;			/* value in the hints */
+	uint64_t most;			/* value in the info */
 };
-/* Returns the first of the listed fields. */
+/* Returns the first such field of the list. */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if the hints have nothing beyond the info. Logs the field. */
+/* True if no field exceeds the info; logs the first that does. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \
@@ -61,7 +61,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
-/* Returns false, and says what of the hints is refused. */
+/* Logs the rejected value of the hints. Returns false. */
 bool duo_hint_refuse(const char *name, uint64_t asked);
 
 #endif /* DUO_HINTS_H */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A lock that is contended, lock.h. */
-
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,8 +32,8 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * A thread that has slept takes the lock as awaited, because others may sleep
- * yet: at worst it wakes none.
+ * A thread that has slept takes the lock as AWAITED, because others may still
+ * sleep; at worst one wakeup is needless.
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

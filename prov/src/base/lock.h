@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The owner lock of a domain, see docs/objects.md. Under FI_THREAD_DOMAIN
- * the application serialises everything in a domain and the lock is off:
- * one predictable branch. It is a futex of ours, because the C library's mutex
- * takes 50 instructions for each call of the data path. Not recursive.
+ * The owner lock of a domain, see docs/objects.md. Under FI_THREAD_DOMAIN the
+ * application serializes all calls into a domain, and the lock is off: one
+ * predictable branch. It is a futex, because the C library's mutex takes 50
+ * instructions per call of the data path. Not recursive.
  *
- * Cost: an atomic exchange each to take and to release it, inline; a thread
- * that finds it taken spins for a microsecond, and then sleeps (lock.c).
+ * Cost: one atomic operation each to take and to release it, inline. A thread
+ * that finds it held spins for a microsecond, then sleeps (lock.c).
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -25,7 +25,7 @@ enum { DUO_LOCK_FREE, DUO_LOCK_HELD, DUO_LOCK_AWAITED };
 struct duo_lock {
 	atomic_uint state;	/* awaited: a thread may sleep for it */
 	bool on;
-	/* Before it is released; NULL: nothing asks what has changed. */
+	/* Called before the release; NULL: no thread sleeps on a counter. */
 	void (*watch)(struct duo_lock *lock);
 };
 
@@ -36,16 +36,16 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 	lock->watch = NULL;
 }
 
-/* lock.c: takes a lock that is held. */
+/* lock.c: takes the lock when another thread releases it. */
 void duo_lock_wait(struct duo_lock *lock);
 /*
- * Wakes a thread that sleeps for it; releases it. They return ret, so that a
- * call of the data path ends with a jump to them.
+ * Wake a waiting thread; unlock. Both return ret, so that a call of the data
+ * path ends with a tail call.
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/* False: it is held. Pairs with the release in duo_lock_give(). */
+/* False: it is held. Acquire; pairs with the release in duo_lock_give(). */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -56,7 +56,7 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 						       memory_order_relaxed);
 }
 
-/* True: duo_lock_wake() is to be called. */
+/* Releases it. True: the caller must call duo_lock_wake(). */
 DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 {
 	return atomic_exchange_explicit(&lock->state, DUO_LOCK_FREE,
@@ -64,14 +64,13 @@ DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 	       DUO_LOCK_AWAITED;
 }
 
-/* duo_lock_give() as the last thing of a call that returns ret. */
+/* duo_lock_give() as the tail call of a function that returns ret. */
 DUO_INLINE ssize_t duo_lock_give_last(struct duo_lock *lock, ssize_t ret)
 {
 	return __builtin_expect(duo_lock_give(lock), false) ?
 	       duo_lock_wake(lock, ret) : ret;
 }
 
-/* Released by duo_unlock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	if (lock->on && !duo_lock_try(lock))

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The provider, as libfabric's log knows it. What is wrong is said once, by
- * who finds it: object, values, cause, remedy. Not on the data path.
+ * Log messages. The function that detects an error logs it, once: object,
+ * values, cause, remedy. Not on the data path.
  */
 #ifndef DUO_LOG_H
 #define DUO_LOG_H
@@ -13,10 +13,10 @@
 
 #define DUO_NAME "ofi_duo"
 
-/* Its functions are set in fi_prov_ini. */
+/* fi_prov_ini() sets its functions. */
 extern struct fi_provider duo_prov;
 
-/* Where shm_open(3) makes regions, and what to do if it is full. */
+/* Directory of shm_open(3), and the remedy if it is full. */
 #define DUO_DEV_SHM "/dev/shm"
 #define DUO_ENLARGE_DEV_SHM \
 	"Enlarge " DUO_DEV_SHM " (docker --shm-size, Kubernetes emptyDir " \

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Numbers and former names of runtime parameters, for the modules and for
- * fi_duo_info. libfabric reads text that is no number as 0, or as the number
- * that it begins with, without a warning.
+ * Numbers and former names of runtime parameters, for the modules and
+ * fi_duo_info. Without a warning libfabric reads text that is no number as 0,
+ * or as the number at its beginning.
  */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
@@ -25,8 +25,8 @@ static inline bool duo_param_is_number(const char *text)
 }
 
 /*
- * Returns the parameter that has replaced the one that a variable of LEN
- * characters names, or NULL.
+ * Returns the parameter that replaced the one named by variable (len
+ * characters); NULL: none did.
  */
 static inline const char *duo_param_renamed(const char *variable, size_t len)
 {

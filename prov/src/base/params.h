@@ -16,7 +16,7 @@
 
 struct duo_params {
 	const char *core;	/* core of all fabrics; NULL: in their names */
-	bool hook;		/* infos are the core's, all in them is kept */
+	bool hook;		/* infos are the core's, unchanged */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;	/* transport within a host */
 	int stats;		/* 1: print statistics at endpoint close */

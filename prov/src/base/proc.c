@@ -17,7 +17,7 @@
 
 #include "base/proc.h"
 
-#define DUO_PROC_SPARE 16	/* descriptors */
+#define DUO_PROC_SPARE 16	/* reserved descriptors */
 #define DUO_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
@@ -40,7 +40,7 @@ static ssize_t duo_proc_read(const char *path, char *text, size_t size)
 
 struct duo_stat {
 	char state;		/* of the main thread */
-	unsigned long threads;	/* with that one */
+	unsigned long threads;	/* with the main thread */
 	uint64_t start;
 };
 
@@ -57,7 +57,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	len = duo_proc_read(path, text, sizeof(text));
 	if (len <= 0)
 		return len == -ENOENT || !len ? -ESRCH : (int)len;
-	/* the second field, the name, may have spaces and brackets */
+	/* the second field, the name, may contain spaces and brackets */
 	at = strrchr(text, ')');
 	for (field = DUO_STAT_STATE; at && field <= DUO_STAT_START; field++) {
 		at = strchr(at, ' ');
@@ -74,13 +74,13 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	return 0;
 }
 
-/* Its main thread at least. */
+/* True if at least the main thread has ended. */
 static bool duo_stat_ended(const struct duo_stat *stat)
 {
 	return stat->state == 'Z' || stat->state == 'X';
 }
 
-/* All its threads, and nobody has waited for it yet. */
+/* True if all threads have ended and the parent has not waited yet. */
 static bool duo_stat_zombie(const struct duo_stat *stat)
 {
 	return duo_stat_ended(stat) && stat->threads <= 1;
@@ -98,7 +98,7 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 	return ret;
 }
 
-/* /proc does not have pid, or does not show it; a kernel may have no pidfds. */
+/* Checks a pid that /proc lacks or hides; the kernel may have no pidfds. */
 static int duo_proc_hidden(pid_t pid)
 {
 	bool ended = kill(pid, 0) && errno == ESRCH;
@@ -124,8 +124,8 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * The name of a descriptor of a process whose main thread has ended, by another
- * thread; false: the main thread has not ended, or there is no other.
+ * Writes the path of a descriptor under another thread if the main thread has
+ * ended. False: it has not, or there is no other.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -168,8 +168,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * By no pid: /proc may be of another pid namespace than this process. By the
- * calling thread: /proc/self has no descriptors once the main thread has ended.
+ * Uses no pid, because /proc may belong to another pid namespace, and the
+ * calling thread, because /proc/self has no descriptors once the main thread
+ * has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -208,8 +209,8 @@ int duo_proc_host(uint64_t *host)
 }
 
 /*
- * Returns this process's pid in /proc if that is of another pid namespace: one
- * above ours, or it would not show us. 0: it is of ours.
+ * Returns this process's pid in /proc if /proc belongs to another pid
+ * namespace, which must be an ancestor to have this process; otherwise 0.
  */
 static uint32_t duo_proc_outside(void)
 {
@@ -221,7 +222,7 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/* our pid in the namespace of /proc, and in each below it to ours */
+	/* pids in the namespace of /proc, and in each below down to this one */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;
@@ -268,7 +269,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* it is a user's own number where all have one */
+	/* the overflow uid is unambiguous if the namespace maps all users */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
@@ -281,7 +282,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* No signal at all; of a process in another place it is refused otherwise. */
+/* Signal 0 is not delivered. Errors except EBADF are of a pidfd, too. */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
@@ -295,7 +296,7 @@ bool duo_proc_ended(int pidfd)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/* The lowest number that is free is given out, so high ones say how many are. */
+/* The kernel allocates the lowest free descriptor: if it is high, few remain. */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

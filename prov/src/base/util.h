@@ -2,20 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * base/ is for all layers and needs none: libfabric's versions (compat.h),
- * parameters, log, lock, clock, and here what the compiler is told. No lock is
- * taken in it but by who asks for it; nothing costs anything on the data path
- * but a lock that is on and, now and then, a look at the clock.
+ * base/ serves all layers and depends on none: libfabric's versions (compat.h),
+ * parameters, log, lock, clock, and here compiler attributes. It takes no lock
+ * by itself. Cost on the data path: the lock if it is on, and rare clock reads.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
 
 #include <stddef.h>
 
-/* Inlined, or not, where a compiler that counts callers decides otherwise. */
+/* Override the compiler's choice, which depends on the number of callers. */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
-/* Called last, with the caller's own arguments: a jump, if none is dropped. */
+/* For tail calls with the caller's arguments, none of which may be dropped. */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
 #define duo_container_of(ptr, type, member) \

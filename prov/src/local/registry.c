@@ -68,7 +68,7 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* A forked child inherits the lock, so its maker must be there as well. */
+/* A forked child inherits the lock, so the creator must exist as well. */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -93,7 +93,7 @@ static bool duo_record_valid(const struct duo_record *record)
 	       record->checksum == duo_record_checksum(record);
 }
 
-/* Reads and checks; returns as duo_record_open() does, or 0. */
+/* Reads and checks a record. Returns 0, or an error of duo_record_open(). */
 static int duo_record_read(int fd, struct duo_record *record)
 {
 	struct stat st;
@@ -115,7 +115,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
-/* Said once, as long as no other file is bad: it is looked at often. */
+/* Logs once per file, unless files alternate: lookups are frequent. */
 static void duo_record_reject(int dir, const char *name, const char *why,
 			      const char *remedy)
 {
@@ -132,7 +132,7 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 		 path, name, why, DUO_RECORD_VERSION, remedy);
 }
 
-/* It may be better the next time. */
+/* True if a retry might succeed. */
 static bool duo_record_passing(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM;
@@ -203,7 +203,7 @@ static int duo_record_create(int dir, const char *name)
 	return -err;
 }
 
-/* Its file within the directory. */
+/* Returns the file's name in the directory. */
 static const char *duo_pub_name(const struct duo_publication *pub)
 {
 	return strrchr(pub->path, '/') + 1;
@@ -256,7 +256,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* nobody could tell who is local */
+		return -FI_EOPNOTSUPP;	/* local peers unknown */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -264,7 +264,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	/* only who has the new file may make this one, so nobody does now */
+	/* only the owner of the new file may create this one: no race */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
 	else
@@ -305,7 +305,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* Of a process that /proc hides, the lock says that it lives. */
+/* If /proc hides the process, its lock is proof enough that it is alive. */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {

@@ -2,20 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry of local endpoints: one small file per endpoint in a directory
- * of the user's own, found by a hash of the core address. registry.c makes
- * and reads files, registry_dir.c has the directory, registry_sweep.c removes
- * what the dead have left, registry_index.h says which addresses to look up
- * at all. Who carries the messages is no matter here: what a record says of the
- * peer it has from the peer.
+ * The registry of local endpoints: one file per endpoint in a directory of the
+ * user, named by a hash of the core address. registry.c creates and reads
+ * files, registry_dir.c keeps the directory, registry_sweep.c removes files of
+ * failed processes, registry_index.h finds the addresses to look up. The local
+ * transport fills in its part of a record; the registry does not depend on it.
  *
- * Who holds the lock on its file is alive, if its process is. Malformed files
- * are never trusted. base is the directory that the user's own one is in.
+ * An endpoint is alive if its file is locked and its process exists. Malformed
+ * files are never trusted. base is the parent of the user's directory.
  *
- * Cost: control path only. A look-up is some ten system calls, to open, read
- * and judge a file; where there is none, one; with an index, none.
- * Locks: those of files. The domain's is the caller's, for the publication and
- * the index that he gives.
+ * Cost: control path only. A lookup takes about ten system calls to open, read
+ * and check a file; one if there is no file; none with an index. Locks: those
+ * of files. The caller's domain lock protects publication and index.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -29,28 +27,28 @@
 #include "transport/transport.h"
 
 #define DUO_ADDR_MAX 256	/* bytes of a core address */
-#define DUO_TRANSPORT_NAME_MAX 64	/* of a peer's name; the last byte is 0 */
-#define DUO_PATH_MAX 512	/* of the registry's files */
+#define DUO_TRANSPORT_NAME_MAX 64	/* of a name, with its 0 byte */
+#define DUO_PATH_MAX 512	/* bytes of a path of the registry */
 
-/* An endpoint's entry; fd is -1 while there is none. */
+/* An endpoint's record; fd is -1 while there is none. */
 struct duo_publication {
 	int fd;
 	int dir;		/* the user's directory */
-	bool hidden;		/* found no more */
+	bool hidden;		/* removed from the directory */
 	uint64_t pid_ns;	/* duo_proc_ns() */
-	uint64_t net_ns;	/* in which the address is unique; 0: in all */
+	uint64_t net_ns;	/* address is unique in it; 0: on the host */
 	char path[DUO_PATH_MAX];
-	/* What the peer writes before duo_registry_reserve(): */
+	/* written by the transport before duo_registry_reserve(): */
 	enum duo_transport_kind peer;
-	uint64_t compat_id;		/* the same at both ends, or they do not meet */
-	bool any_pid_ns;	/* it meets those of other pid namespaces */
-	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* or other bytes of its */
+	uint64_t compat_id;	/* must be equal at both ends */
+	bool any_pid_ns;	/* peers may be in other pid namespaces */
+	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* or an address */
 };
 
 /*
- * registry_dir.c: the user's directory. Processes that start hold its lock
- * together; one that removes what others have left, or that found too little
- * room beside them, holds it alone.
+ * registry_dir.c: the user's directory. Starting processes share its lock. A
+ * process that sweeps, or that repeats a start after space was lacking, holds
+ * it alone.
  */
 enum duo_registry_hold {
 	DUO_REGISTRY_TOGETHER,
@@ -58,81 +56,77 @@ enum duo_registry_hold {
 };
 
 /*
- * registry_owner.c. Returns a descriptor of the directory, which is made if it
- * is not there, and its path in dir (DUO_PATH_MAX bytes, or NULL); or -errno.
- * -FI_EPERM: the kernel does not tell this user from all others, or the base
- * keeps no owners. base is the directory that it is in.
+ * registry_owner.c. Opens the directory, or creates it. Returns its descriptor,
+ * and its path in dir (DUO_PATH_MAX bytes, or NULL); or -errno. -FI_EPERM: the
+ * kernel does not distinguish this user from others, or base has no owners.
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks. -FI_ETIMEDOUT: for 3 s the lock was not to be had, and no
- * endpoint has started: a process that has the lock has stopped. The directory
- * is not removed while this is held. Returns a descriptor for unlock or -errno.
+ * Opens and locks the directory, which is then not removed. Returns a
+ * descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT: another
+ * process held the lock for 3 s while no endpoint started; it has probably
+ * stopped.
  */
 int duo_registry_lock(const char *base, enum duo_registry_hold hold);
 void duo_registry_unlock(int lock);
 /*
- * Counts one more endpoint of a realm. Returns how many there have been since
- * the count began, or -errno. Needs no lock: each writes one byte at the end of
- * a file. Forgetting the count needs the directory's lock alone.
+ * Counts an endpoint of this compatibility id. Returns the count, or -errno.
+ * Needs no lock: each endpoint appends one byte to a file. The caller of
+ * duo_registry_forget(), which resets the count, holds the lock alone.
  */
 int duo_registry_number(int dir, uint64_t compat_id);
 void duo_registry_forget(int dir, uint64_t compat_id);
-/*
- * Removes the file's directory if nothing but counts are left in it and nobody
- * holds its lock.
- */
+/* Removes file's directory if only counts are left and it is not locked. */
 void duo_registry_leave(int dir, const char *file);
-/* Its names; to be closed. NULL: cannot be read. */
+/* Opens a stream of the names, which the caller closes. NULL: failed. */
 DIR *duo_registry_list(int dir);
-/* Of its records: endpoints that are there, or were not long ago. */
+/* Returns the number of records, with those of recently failed endpoints. */
 size_t duo_registry_count(int dir);
 /*
- * A number that changes when a file in the directory has come or gone; 0:
- * one may just have.
+ * Returns a number that changes when a file is created or removed; 0: the last
+ * change is too recent.
  */
 uint64_t duo_registry_state(int dir);
 
-/* registry_sweep.c */
 /*
- * Removes the files of dead processes, and has each peer, by its kind, remove
- * what else is left of them; returns how many live endpoints there are. The
- * caller holds the lock alone.
+ * registry_sweep.c. Removes the records of failed processes, and calls each
+ * transport, by its kind, to remove their other remains. Returns the number of
+ * live endpoints. The caller holds the lock alone.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* The same, at most once a second, and not while processes start. */
+/* The same, at most once a second, and not while other processes start. */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Makes and locks the file for a core address (len bytes). It is not found by
- * others until ready. per_net: the address means something in one network
- * namespace only. -FI_EADDRINUSE: there is a file for this address. The caller
- * holds the directory's lock, either way.
+ * Creates and locks the record of a core address (len bytes). Other processes
+ * find it after duo_registry_ready(). per_net: the address is unique only in
+ * its network namespace. -FI_EADDRINUSE: the address has a record. The caller
+ * holds the directory's lock, shared or alone.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * From now on it is not found; the directory stays. Need no lock. Idempotent.
+ * Remove the record, so that it is not found; withdraw also closes it and
+ * leaves the directory. Need no lock. Idempotent.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
  * Looks up a core address for the endpoint published as *self. Returns
- * FI_DUO_OK and the name of the peer there (DUO_TRANSPORT_NAME_MAX bytes),
- * else the reason why the two do not meet. Needs no lock.
+ * FI_DUO_OK and the transport's name of the peer (DUO_TRANSPORT_NAME_MAX
+ * bytes), otherwise the reason why the two cannot connect. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
 				       char *peer_name);
 
-/* A record's name is so many digits of a hash. */
-#define DUO_HASH_DIGITS 16
+#define DUO_HASH_DIGITS 16	/* of a record's name */
 uint64_t duo_registry_hash(const void *data, size_t len);
 bool duo_registry_is_record(const char *name);
-/* Returns the hash in the name of the record that *self finds for addr. */
+/* Returns the hash in the name of addr's record, as *self looks it up. */
 uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
 			  size_t len);
 

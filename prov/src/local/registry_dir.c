@@ -17,8 +17,8 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-#define DUO_LOCK_WAIT_MS 3000	/* without a start or a close of another */
-#define DUO_LOCK_LAST_MS 60000	/* in all: others may go on for ever */
+#define DUO_LOCK_WAIT_MS 3000	/* without a change of the directory */
+#define DUO_LOCK_LAST_MS 60000	/* with changes */
 #define DUO_LOCK_NAP_NS 500000
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
@@ -80,14 +80,14 @@ int duo_registry_lock(const char *base, enum duo_registry_hold hold)
 	return ret;
 }
 
-/* Explicit LOCK_UN: a forked child may have the descriptor as well. */
+/* LOCK_UN is explicit because a forked child may have the descriptor, too. */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
 	close(lock);
 }
 
-/* Of a file with a byte for each endpoint of a realm. */
+/* Writes the name of the file with one byte for each endpoint. */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -136,7 +136,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* If another process has removed it, the name is now of another directory. */
+/* If another process removed it, its name may belong to a new directory. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -176,10 +176,7 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/*
- * Its changes are only seen at the granularity of the kernel's clock, so a
- * directory that has changed a moment ago has no state yet.
- */
+/* The mtime has the kernel clock's granularity, so a new change returns 0. */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

@@ -8,8 +8,8 @@
 #include "local/registry.h"
 #include "local/registry_index.h"
 
-#define DUO_INDEX_LOOKUPS 16	/* as many cost as much as reading it all */
-#define DUO_INDEX_ROOM 256	/* to begin with */
+#define DUO_INDEX_LOOKUPS 16	/* that cost as much as reading all names */
+#define DUO_INDEX_ROOM 256	/* initial elements */
 
 static int duo_index_compare(const void *a, const void *b)
 {
@@ -34,7 +34,7 @@ static bool duo_index_add(struct duo_registry_index *index, uint64_t hash)
 	return true;
 }
 
-/* False: not all could be read. */
+/* Returns false if not all names could be read. */
 static bool duo_index_read(struct duo_registry_index *index, DIR *stream)
 {
 	struct dirent *entry;

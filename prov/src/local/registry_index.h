@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Which addresses have a record at all: the names in the registry's
- * directory, read in one go, so that the many that have none cost no system
- * call each. It says "perhaps" or "no", duo_registry_lookup() has the rest.
- * It is for the look-ups of one call: the directory changes.
+ * An index of the names in the registry's directory, read once for the lookups
+ * of one call, so that an address without a record costs no system call. The
+ * result is "perhaps" or "no"; the directory can change. duo_registry_lookup()
+ * decides.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H
@@ -14,15 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero: not read, each address may have a record. */
+/* All 0: not read, each address might have a record. */
 struct duo_registry_index {
 	bool read;
 	uint64_t *hash;		/* of addresses, ascending */
 	size_t count;
-	size_t room;
+	size_t room;		/* allocated elements */
 };
 
-/* Reads the names, if as many look-ups as follow are worth it. */
+/* Reads the names if there are enough lookups to be worth it. */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);

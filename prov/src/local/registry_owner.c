@@ -2,22 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The user's directory among those of all users: finding and making it.
+ * Finds or creates the user's directory among those of all users.
  *
- * A user has no name that is the same in all user namespaces. So names are
- * random, and the directory is the one whose owner the kernel reports to be
- * this process's user: another user can neither take its name nor make one
- * that looks like it.
+ * No name of a user is the same in all user namespaces. So names are random,
+ * and the user's directory is the one that this user owns, as the kernel
+ * reports. Another user can neither occupy its name nor forge one.
  *
- * All processes of a user must end up in one directory, whatever others make
- * and remove meanwhile. One that is being made has the sticky bit, and its
- * maker's lock. The maker takes the bit away after a scan that found no other
- * directory of the user's, neither ready nor in the making. Two makers cannot
- * both do so: the scan of whoever called mkdir() last began after the first
- * directory was there, and neither removes a directory that it makes ready.
- * Where several are in the making the one with the least name stays; makers of
- * others remove theirs. A maker waits only for locks on greater names than its
- * own, so they do not wait in a circle.
+ * All processes of a user must use one directory, while other users create and
+ * remove theirs. A directory under construction has the sticky bit, and its
+ * maker holds its lock. The maker clears the bit after a scan that found no
+ * other directory of the user, ready or under construction. Of two makers not
+ * both can clear it: the scan of the later one to call mkdir() began when the
+ * other's directory existed, and a maker never removes a directory that it made
+ * ready. If several are under construction, the lowest name stays and the other
+ * makers remove theirs. A maker waits only for locks of higher names, so there
+ * is no cycle.
  */
 
 #include <dirent.h>
@@ -36,24 +35,24 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-#define DUO_DIR_ROUNDS 1000	/* each may lose to another process */
-#define DUO_DIR_DIGITS 16	/* of each of the two numbers in a name */
+#define DUO_DIR_ROUNDS 1000	/* attempts; other processes can undo each */
+#define DUO_DIR_DIGITS 16	/* of each number in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* The base, and what the names of this host's directories in it begin with. */
+/* The base, and the prefix of the names of this host's directories in it. */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The user's directories with the least names; "": there is none. */
+/* The user's directories with the lowest names; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/* The number of this boot: other hosts may have the same base. */
+/* Names contain the id of this boot, because hosts might share the base. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -72,7 +71,7 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/* True if nobody else may lock it, or have files come and go in it. */
+/* True if no other user may lock it, or create or remove files in it. */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -85,7 +84,7 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/* Finds the user's directories, all but that of the name "but". */
+/* Finds the user's directories, except the one with the name "but". */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -119,7 +118,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens the directory that the scan has found; -ENOENT: it has gone since. */
+/* Opens a directory that the scan found; -ENOENT: it was removed since. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -133,7 +132,7 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 
 /*
  * Waits until another process has made the directory ready or removed it.
- * Removes it if its maker has died. Returns 0 or -FI_ETIMEDOUT.
+ * Removes it if its maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -151,8 +150,8 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 
 /*
  * Makes the directory "name" ready or removes it. The caller has the lock of
- * its descriptor fd. -FI_EPERM: it is not private, as it should be, because
- * the file system keeps no owners or modes.
+ * its descriptor fd. -FI_EPERM: it is not private, because the file system has
+ * no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -178,7 +177,7 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/* Returns 0 if there is or may be a directory now. */
+/* Returns 0 if there might be a directory now. */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];
@@ -193,7 +192,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* who waits for it takes us for dead if it has the lock before us */
+	/* a process that gets the lock before this one removes the directory */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

@@ -32,8 +32,8 @@ static void duo_record_reap(int dir, const char *name,
 }
 
 /*
- * Its maker died while making it, or has a format that we cannot read. The
- * lock is the same in all versions.
+ * Removes an unlocked file that is incomplete or has another version. The lock
+ * is the same in all versions.
  */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
@@ -48,7 +48,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Returns 0 for a dead endpoint, 1 for one that lives or may live. */
+/* Removes a failed endpoint's record. Returns 1 if it is or may be alive. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -67,7 +67,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	return live;
 }
 
-/* Of a record, ready or not. */
+/* True if it is the name of a record, ready or not. */
 static bool duo_sweep_wants(const char *name)
 {
 	const char *suffix = duo_record_suffix(name);
@@ -101,8 +101,8 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * The directory's time of access says when it was swept last. An index that
- * was read counts as well with some mounts: then it is done a second later.
+ * The directory's access time is that of the last sweep. With some mounts
+ * reading an index changes it, too: then the sweep is a second late.
  */
 static bool duo_sweep_due(int dir)
 {
@@ -131,7 +131,7 @@ void duo_registry_tidy(const char *base,
 	if (dir < 0)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
-		if (duo_sweep_due(dir)) {	/* another may just have */
+		if (duo_sweep_due(dir)) {	/* not swept since */
 			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}
