@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: inserting and removing, and what follows from that for the
- * core's AVs (av_core.c) and for endpoints with a local side (map.c). The
- * core's AVs are opened as FI_AV_TABLE, so that a fi_addr is an index, whatever
- * the application asked for: to it the fi_addr of an FI_AV_MAP is opaque.
+ * Address vectors: inserts and removals, in the core's AVs (av_core.c) and for
+ * endpoints with a local side (map.c). The core's AVs are all FI_AV_TABLE, whose
+ * fi_addr are indexes. The application must not interpret those of FI_AV_MAP.
  */
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
-/* The caller may not want the addresses, but we need them. */
+/* Returns an array for the addresses; the caller may have passed none. */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
 {
@@ -46,7 +45,7 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 	return addr;
 }
 
-/* What the core has returned for an insert; returns what we do. */
+/* Converts the core's result of an insert. Returns ofi_duo's. */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
 {
@@ -60,7 +59,7 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 	return ret;
 }
 
-/* Where the application wants the errors of single addresses. */
+/* Returns the application's array for the errors of single addresses. */
 static int *duo_av_errors(uint64_t flags, void *context)
 {
 	return flags & FI_SYNC_ERR ? context : NULL;
@@ -213,7 +212,7 @@ static int duo_av_close(struct fid *fid)
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
 	duo_lock(&av->domain->lock);
-	/* without endpoints there is one left */
+	/* without endpoints there is one core AV */
 	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
 	if (!ret)
 		LIST_REMOVE(av, link);

@@ -3,16 +3,16 @@
 
 /*
  * Address vectors, and which addresses are local. av.c has the calls of the
- * application, av_core.c the AVs of the core behind one of ours, map.h what an
- * endpoint's local peer knows of them, route.h the decision that follows:
- * which path. docs/address-vectors.md has the rules.
+ * application, av_core.c the core's AVs that belong to one AV of ofi_duo, map.h
+ * the local addresses of an endpoint, route.h the choice of the path.
+ * docs/address-vectors.md has the rules.
  *
  * Cost: a send pays one load (route.h). Inserting looks each address up in the
- * registry, and a call with many reads its directory once (local/registry.h).
- * Memory: 16 bytes and the address for a fi_addr in use, 12 more for each
- * endpoint, 13 for one with a local side, which has 32 KiB for numbers, too.
- * Locks: the calls take the domain's lock, all the rest is under it, but for
- * the route words, which sends read without.
+ * registry; a call with many reads its directory once (local/registry.h).
+ * Memory: 16 bytes and the address per fi_addr in use, 12 more per endpoint, 13
+ * per endpoint with a local side, which has 32 KiB for indexes, too. Locks: the
+ * application's calls take the domain's lock, all else is under it. Only the
+ * route words are read without it, by sends.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -29,26 +29,25 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 
-/* The rest is under the domain's lock. */
-/* An endpoint with a map, published. */
+/* All below is under the domain's lock. Adds a published endpoint, with map. */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 
-/* av_core.c, likewise */
+/* av_core.c */
 void *duo_av_reserve(size_t bytes);
 int duo_core_av_open(struct duo_av *av, void *context);
 int duo_core_av_close(struct duo_core_av *core);
-/* Opens one for the endpoint, unless there is one yet that had none. */
+/* Binds a core AV to the endpoint: the first one if unused, or a new one. */
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
-/* Inserts all addresses, when the core's endpoint is enabled. */
+/* Inserts all addresses. To be called when the core's endpoint is enabled. */
 int duo_core_av_fill(struct duo_ep *ep);
-/* After the core's endpoint has been closed. */
+/* To be called after the core's endpoint was closed. */
 void duo_core_av_unbind(struct duo_ep *ep);
 /*
- * The lead has returned these addresses: the others take them as well, and
- * they become ours. bytes: what was inserted, NULL if not at hand. Returns how
- * many some AV has refused; none has those now, and err[i] says why unless err
- * is NULL.
+ * Inserts addresses that the lead has returned into the other core AVs, and
+ * replaces them by ofi_duo's. bytes: the inserted addresses; NULL: not
+ * available. Returns the number that an AV has rejected: they are removed from
+ * all, with the error in err[i] unless err is NULL.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core's AVs behind one of ours: one for each endpoint, since efa of
- * libfabric 2.0 and 2.1 binds an AV to one endpoint and never to another. All
- * in the list have the same addresses. The first of the list, the lead, is
- * inserted into first, the others get the bytes that it looks up.
+ * The core's AVs that belong to one AV of ofi_duo: one for each endpoint, since
+ * efa of libfabric 2.0 and 2.1 binds an AV to one endpoint, never to another.
+ * All in the list have the same addresses. An insert goes to the first of the
+ * list, the lead; the others get the bytes that the lead returns for it.
  *
- * Their fi_addr differ: efa gives numbers to senders that it does not know,
- * and those of removed addresses to new ones. The offset between the core's
- * fi_addr and ours is part of the route word, so a send pays nothing for it,
- * and fi_addr[] leads back from the source of a message.
+ * Their fi_addr differ: efa assigns some to unknown senders, and reuses others
+ * after a removal. The core's fi_addr minus ofi_duo's is part of the route
+ * word, so a send pays nothing for it. fi_addr[] converts the source of a
+ * message back.
  *
  * The caller holds the domain's lock.
  */
@@ -51,7 +51,7 @@ static void duo_core_av_free(struct duo_core_av *core)
 	free(core);
 }
 
-/* Opens one without addresses; it is in no list. */
+/* Opens a core AV without addresses, in no list. */
 static int duo_core_av_open_one(struct duo_av *av, void *context,
 				struct duo_core_av **opened)
 {
@@ -98,7 +98,7 @@ int duo_core_av_close(struct duo_core_av *core)
 	return ret;
 }
 
-/* Gives core_addr of the core to addr of ours. */
+/* Stores core_addr as the core's fi_addr of addr. */
 static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 			     fi_addr_t core_addr)
 {
@@ -109,8 +109,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes an address, if the core has it. The offset stays: a receive that
- * names the address may still be waiting, and must not come to name another.
+ * Removes an address, if the core has it. The offset stays: a posted receive
+ * that names the address must not name another one.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -132,7 +132,7 @@ static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			 fi_strerror(-ret));
 }
 
-/* Inserts an address of ours into one more of the core's. */
+/* Inserts an address into another core AV. */
 static int duo_core_av_copy(struct duo_core_av *core,
 			    const struct duo_av_addr *from, fi_addr_t addr)
 {
@@ -154,7 +154,7 @@ static int duo_core_av_copy(struct duo_core_av *core,
 	return 0;
 }
 
-/* Our number of a new address: the core's if that is free, or any. */
+/* Returns ofi_duo's fi_addr of a new address: the core's if free, or any. */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
 {
@@ -168,9 +168,9 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 }
 
 /*
- * Keeps the bytes of an address: those that the core looks up, or else, since
- * ofi_rxd does not find an address again before its first message, those of
- * the insert. Without either the address is in the lead alone.
+ * Copies the bytes of an address: those that the core returns or, since ofi_rxd
+ * finds no address before its first message, those of the insert. If there are
+ * none, the address is in the lead only.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)
@@ -203,7 +203,7 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 	*entry = (struct duo_av_addr) { 0 };
 }
 
-/* The lead has taken an address: so do all others, or none has it. */
+/* Inserts an address of the lead into all others, or removes it from all. */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
 {
@@ -224,7 +224,7 @@ static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 	return 0;
 }
 
-/* The lead has taken an address as *addr, which becomes ours. */
+/* Replaces *addr, the lead's fi_addr of an inserted address, by ofi_duo's. */
 static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 			    const void *bytes)
 {
@@ -233,7 +233,7 @@ static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 	int ret;
 
 	if (core_addr < DUO_AV_MAX && lead->fi_addr[core_addr]) {
-		*addr = lead->fi_addr[core_addr] - 1;	/* once more */
+		*addr = lead->fi_addr[core_addr] - 1;	/* a duplicate */
 		return 0;
 	}
 	ours = core_addr < DUO_AV_MAX ? duo_core_av_choose(av, core_addr) :
@@ -272,7 +272,7 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 	return refused;
 }
 
-/* Closes one that no endpoint is bound to. */
+/* Closes a core AV that no endpoint is bound to. */
 static void duo_core_av_discard(struct duo_av *av, struct duo_core_av *core)
 {
 	int ret;
@@ -306,8 +306,8 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds one that has all addresses to the list. There is an older one without
- * endpoint at most, and it goes: efa inserts for the endpoint that it finds.
+ * Adds a core AV with all addresses to the list. Closes an older one that has no
+ * endpoint, if any: efa inserts for the endpoint of the AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {
@@ -318,7 +318,7 @@ static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 		duo_core_av_discard(av, lead);
 }
 
-/* Inserts what was inserted into ours before. */
+/* Inserts all addresses into a core AV. */
 static int duo_core_av_copy_all(struct duo_av *av, struct duo_core_av *core)
 {
 	fi_addr_t addr;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Which addresses of an endpoint's AV are local: what the registry says of
- * them, which number the peer has given them, and what follows for routes and
- * sources. The caller holds the domain's lock.
+ * Local addresses of an endpoint's AV: their registry records, their indexes at
+ * the local transport, their routes and sources. The caller holds the domain's
+ * lock.
  */
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1	/* nobody is found later: names say all */
+#define DUO_MAP_COMPLETE 1	/* a name suffices: no later scan finds more */
 
 static void duo_map_free(struct duo_map *map)
 {
@@ -74,7 +74,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			      memory_order_release);
 }
 
-/* Another address of a peer, so that its messages keep a source. */
+/* Returns another address of a peer, so that its messages keep a source. */
 static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
@@ -89,7 +89,7 @@ static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 	return FI_ADDR_UNSPEC;
 }
 
-/* addr no longer stands for number. */
+/* Replaces addr as the address of number by another one. */
 static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
 			     fi_addr_t number)
 {
@@ -105,7 +105,7 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 		ep->domain->peer->watch(ep, duo_route_number(word));
 }
 
-/* Once per endpoint: it may be so with all of another program. */
+/* Warns once per endpoint: all peers of another program may be alike. */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (ep->map->no_order)
@@ -121,8 +121,8 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * The peer knows the address as number: route and sources follow. For a reason
- * other than FI_DUO_OK the route is the core's.
+ * Sets the index, the route and the source of an address. For a reason other
+ * than FI_DUO_OK the route is the core's.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			 enum fi_duo_reason reason)
@@ -137,7 +137,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 		return;
 	if (map->addr_of_number[number] == FI_ADDR_UNSPEC)
 		map->addr_of_number[number] = addr;
-	if (state == DUO_ROUTE_CORE)	/* it sticks */
+	if (state == DUO_ROUTE_CORE)	/* permanent */
 		duo_map_set(ep, addr, duo_route_word_of(state, number),
 			    map->reason[addr]);
 	else
@@ -147,16 +147,17 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 					      number), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* another process has it now */
+	if (duo_route_mapped(word)) {	/* its process was replaced */
 		duo_map_bequeath(ep, addr, duo_route_number(word));
 		ep->up->moved(ep, addr);
 	}
-	if (ep->match[DUO_MSG].posted_count + ep->match[DUO_TAGGED].posted_count)
-		duo_map_watch(ep, addr);	/* it may be named */
+	if (ep->match[DUO_MSG].posted_count +
+	    ep->match[DUO_TAGGED].posted_count)
+		duo_map_watch(ep, addr);	/* a receive may name it */
 	ep->up->known(ep);
 }
 
-/* What the peer calls the process at this address of the core. */
+/* Finds the local transport's name of the process at this address. */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *index,
 				       char *peer_name)
@@ -176,12 +177,12 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks an address up. If it is local, the peer learns it, it is routed there
- * unless its path was settled before, and messages that came before get their
- * source.
+ * Looks an address up. If it is local, it gets an index, a local route unless
+ * its path was chosen before, and earlier messages get their source.
  */
-static enum fi_duo_reason duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
-					  const struct duo_registry_index *index)
+static enum fi_duo_reason
+duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
+		const struct duo_registry_index *index)
 {
 	char peer_name[DUO_TRANSPORT_NAME_MAX];
 	enum fi_duo_reason reason;
@@ -213,8 +214,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Who had this address has died, or there is no room for him. Another process
- * may get it, where it is the core's.
+ * Removes the index of an address: its process has failed, or has no space.
+ * Another process may get the address if it is the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -268,16 +269,15 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, index);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* a file that could not be read says nothing */
+	/* an unreadable record proves nothing */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr);
 }
 
 /*
- * Processes that start together insert the same addresses in the same order:
- * each begins elsewhere, so that they do not queue for one record after the
- * other.
+ * Returns the first address to look up. Processes that start together insert
+ * the same ones: each begins elsewhere, so they do not contend for records.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -301,7 +301,7 @@ bool duo_map_retry_due(const struct duo_map *map)
 	return duo_clock_coarse_ms() >= map->retry_ms;
 }
 
-/* The scan has failed, or not: when is the next? */
+/* Sets the time of the next scan, if this one has failed. */
 static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
@@ -318,8 +318,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * Is the process that had the address there yet? Another one that gets it
- * removes what is left of the first when it starts.
+ * True if the address still belongs to the same process. The next one with this
+ * address removes the remains of the first when it starts.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -330,9 +330,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * At the start, and after a message from somebody who has no number: he may
- * have published himself, or taken the address of a dead one, since. What was
- * decided for sends stays.
+ * Called at the start, and after a message from a source without an address: it
+ * may have published itself since, or have a failed process's address. The
+ * paths chosen for sends stay.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -356,8 +356,8 @@ void duo_map_scan(struct duo_ep *ep)
 }
 
 /*
- * The number stays: messages from it may be queued with the peer, which finds
- * their sender by it.
+ * The transport keeps the index: it may have queued messages, and finds their
+ * sender by it.
  */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {

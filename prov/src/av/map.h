@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What the local peer of an endpoint knows of the addresses of its AV. It
- * gives those that it can reach a number each (connect() of struct duo_transport);
- * the map has both directions, and why others are not local. It belongs to
- * the endpoint, not to the AV: whether two meet depends on the room that the
- * local sides of both have left.
+ * The local addresses of an endpoint. The local transport assigns an index to
+ * each address that it can reach (connect() of struct duo_transport). The map
+ * has both directions, and the reason why other addresses are not local. It
+ * belongs to the endpoint, not to the AV: two endpoints connect only if the
+ * local sides of both have free space.
  *
- * All under the domain's lock, but for the words, which sends read without.
+ * Under the domain's lock, except the words, which sends read without it.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -24,44 +24,44 @@
 struct duo_ep;
 
 struct duo_map {
-	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* by number */
+	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* by index */
 	uint8_t *reason;		/* enum fi_duo_reason, by fi_addr */
 	uint64_t scanned;		/* state of the registry at last scan */
-	bool no_order;			/* true: the warning was logged */
-	bool failed;			/* a look-up, for want of something */
+	bool no_order;			/* the warning was logged */
+	bool failed;			/* a record was unreadable */
 	bool retry;			/* counted in domain->held */
-	uint64_t retry_ms;		/* when, monotonic */
-	uint32_t retry_after;		/* milliseconds, doubles */
+	uint64_t retry_ms;		/* time of the next scan, monotonic */
+	uint32_t retry_after;		/* delay of it, ms, doubles */
 };
 
-/* An empty one. */
+/* Opens an empty map. Returns 0 or -FI_ENOMEM. */
 int duo_map_open(struct duo_ep *ep);
-/* After the local side. Idempotent. */
+/* Closes the map, after the local side. Idempotent. */
 void duo_map_close(struct duo_ep *ep);
 
-/* Inserted anew, or once more: their processes may have changed. */
+/* Looks inserted addresses up. Their processes may have changed. */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
-/* The first send to an undecided address: its path is settled for good. */
+/* Chooses the path of an undecided address, permanently, for its first send. */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up in the registry whatever has no number yet. If something could
- * not be read, the scan is repeated later, from duo_arrival_resolve().
+ * Looks up addresses without an index in the registry. If a record was
+ * unreadable, duo_arrival_resolve() repeats the scan later.
  */
 void duo_map_scan(struct duo_ep *ep);
-/* Is it time to? */
+/* True if that is due. */
 bool duo_map_retry_due(const struct duo_map *map);
-/* A receive names addr: the death of a local process there is to end it. */
+/* Monitors the peer at addr: its failure must end a receive that names it. */
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
-/* near: the peer of this number has died. */
+/* Handles the failure of near's peer with this index. */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
 /*
- * Nothing has been sent to it, and nothing can be, though it may send: the
- * core carries it.
+ * Routes a peer over the core: nothing was sent to it, and nothing can be. It
+ * may still send locally.
  */
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
 
-/* The fi_addr of a number, FI_ADDR_UNSPEC if there is none. */
+/* Returns the fi_addr of an index, FI_ADDR_UNSPEC if there is none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,
 				     fi_addr_t number)
 {

@@ -14,10 +14,7 @@ int duo_ep_early(struct duo_ep *ep)
 	return -FI_EOPBADSTATE;
 }
 
-/*
- * An address whose first send this is, one too large, none at all, or an
- * endpoint that is not enabled.
- */
+/* For a first send, an invalid address, or an endpoint that is not enabled. */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (!ep->route_size)

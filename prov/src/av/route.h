@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The path decision, the only one: fi_addr -> (endpoint, address). One array
- * load once an address is decided; deciding looks into the registry.
+ * The only choice of the path: fi_addr -> (endpoint, address). One array load
+ * after the first send to an address, which looks it up in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -35,7 +35,7 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/* Has the peer a number for it, whichever way we send? */
+/* True if the local transport has an index for it, on whichever path it is. */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_NUMBER_SHIFT;
@@ -52,7 +52,7 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
 	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
 }
 
-/* The part of a word that leads from addr to the core's. */
+/* Returns the part of a word that is the core's address minus addr. */
 static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 					   fi_addr_t core_addr)
 {
@@ -61,7 +61,7 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_NUMBER_BITS;
 }
 
-/* That part of a word alone. */
+/* Returns that part of a word alone. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_NUMBER_BITS >>
@@ -77,7 +77,7 @@ static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
 	return addr + (uint64_t) offset;
 }
 
-/* The core's fi_addr of ours; route is the endpoint's. */
+/* Returns the core's fi_addr of ofi_duo's; route is the endpoint's. */
 static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
 					    fi_addr_t addr)
 {
@@ -93,13 +93,13 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 }
 
 /*
- * Why there is no route to addr. -FI_EOPBADSTATE: the endpoint is not enabled;
- * -FI_EINVAL: not an address of the AV; or, over a core that carries nothing,
- * -FI_ECONNRESET: its process has gone; -FI_EHOSTUNREACH.
+ * Returns the reason why there is no route to addr. -FI_EOPBADSTATE: the
+ * endpoint is not enabled; -FI_EINVAL: not an address of the AV; and, over a
+ * core that carries nothing, -FI_ECONNRESET: failed; -FI_EHOSTUNREACH.
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-/* A data call before fi_enable: says so once, -FI_EOPBADSTATE. */
+/* Warns once of a data call before fi_enable. Returns -FI_EOPBADSTATE. */
 int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
@@ -121,7 +121,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* Under the lock: is the local route that was read without it the one yet? */
+/* True if a local route that was read without the lock is current. Under it. */
 static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 				   const struct duo_route *to)
 {
@@ -132,8 +132,8 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * RMA and atomics take the core to every peer and decide no path. 0,
- * -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: not enabled.
+ * Finds the core's address for RMA and atomics over the core; chooses no path.
+ * Returns 0; -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: disabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
 				     fi_addr_t *core_addr)
