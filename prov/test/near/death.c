@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes that end, are stopped, and come again. */
+/* Processes that fail, are stopped, or have a reused pid. */
 
 #include <limits.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static void start(void (*act)(struct rig *rig), bool no_cma)
 	child = rig_child(act, no_cma, &theirs);
 }
 
-/* Not waited for: a process that has ended is dead before it is reaped. */
+/* Kill without reaping: the process counts as failed before that. */
 static void kill_child(void)
 {
 	siginfo_t info;
@@ -57,7 +57,7 @@ static void act_send(struct rig *rig)
 
 UNIT_CASE("death", setup, teardown);
 
-/* All that was sent completely is delivered before the end. */
+/* All messages that were sent completely arrive before RIG_GONE. */
 UNIT_TEST(sender)
 {
 	uint32_t i;
@@ -70,7 +70,7 @@ UNIT_TEST(sender)
 		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, i * 10));
 	}
 	ck_assert_int_eq(us->event[100].kind, RIG_RNDV);
-	/* whoever wants it now hears that it is not to be had */
+	/* a receive of it ends with an error now */
 	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
 				   &us->event[100].msg.rndv, NULL, 0, 0, us),
 			 0);
@@ -78,7 +78,7 @@ UNIT_TEST(sender)
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
 }
 
-/* Room for what it had sent comes late: it is not lost. */
+/* The sink has space only after the failure: no message is lost. */
 UNIT_TEST(sender_without_room)
 {
 	start(act_send, false);
@@ -91,7 +91,7 @@ UNIT_TEST(sender_without_room)
 	rig_until_gone(us, 102);
 }
 
-/* It has died, but the sink takes nothing of what it sent: that is no -EAGAIN. */
+/* Sends to a failed peer with undelivered messages return -ECONNRESET. */
 UNIT_TEST(dying)
 {
 	uint64_t end = duo_now_ms() + 10000;
@@ -115,7 +115,7 @@ UNIT_TEST(dying)
 	rig_until_gone(us, 102);
 }
 
-/* _i is 1: in pieces. The receiver waits for the rest. */
+/* The sender fails amid a large message; _i is 1: in fragments. */
 UNIT_LOOP(sender_of_large, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -125,7 +125,7 @@ UNIT_LOOP(sender_of_large, 0, 2)
 	kill(child, SIGSTOP);
 	rig_take(us, 100, got, LEN);
 	if (!_i) {
-		/* it can be read though it is stopped */
+		/* it can be read although it is stopped */
 		rig_until(us, NULL, 102);
 		ck_assert_int_eq(us->event[101].err, 0);
 		kill_child();
@@ -158,7 +158,7 @@ UNIT_TEST(receiver)
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
 
-/* Nothing was ever exchanged: who waits for it hears of it. */
+/* A monitored peer fails without any message before. */
 UNIT_TEST(watched)
 {
 	struct near_peer *peer;
@@ -172,7 +172,7 @@ UNIT_TEST(watched)
 	rig_until_gone(us, 1);
 }
 
-/* So long ago, to the port, its last poll was. */
+/* Make the port's last poll and last check seem ms earlier. */
 static void pause_ms(unsigned int ms)
 {
 	us->port->ticked_ms -= ms;
@@ -180,8 +180,8 @@ static void pause_ms(unsigned int ms)
 }
 
 /*
- * A program that polls three times a second notices as soon as others do, however
- * many polls it has made.
+ * A process that polls three times a second finds a failure within three polls,
+ * regardless of the number of polls before.
  */
 UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
 {
@@ -204,7 +204,7 @@ UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
 	rig_until_gone(us, 1);
 }
 
-/* The clock is looked at at each poll after a pause, and then less and less. */
+/* The clock is read in each poll after a pause, then less and less often. */
 UNIT_TEST(looks_less_often)
 {
 	const uint64_t start_ms = duo_now_ms();
@@ -238,7 +238,7 @@ UNIT_TEST(dead_before)
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* We learn of its death by answering it: what was under way ends all the same. */
+/* A reply finds the failure first: pending operations end nevertheless. */
 UNIT_TEST(dead_when_answered)
 {
 	static uint8_t got[LEN];
@@ -258,7 +258,7 @@ UNIT_TEST(dead_when_answered)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-/* A process that has the pid of one that ended is another one. */
+/* A process with the pid of an exited one is another process. */
 UNIT_TEST(pid_reused)
 {
 	struct near_peer *peer;

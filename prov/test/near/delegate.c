@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small operations that are offered: done by the target if it polls, by us if
- * it does not, by one of the two in any case.
+ * Small operations that are delegated: the target executes them if it polls,
+ * else the initiator. Exactly one of them does.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int start(enum near_verb verb, size_t offset, size_t len,
 	return side_start(verb, SIDE_KEY, offset, len, flags);
 }
 
-/* From here on they are. */
+/* Set up single copies; from here on small operations are delegated. */
 static void setup(void)
 {
 	side_setup_direct();
@@ -62,7 +62,7 @@ UNIT_TEST(target_does_it)
 	ck_assert_mem_eq(memory, local, 1024);
 }
 
-/* The target has no ring to us: it did not need one so far, and now it does. */
+/* The target has no ring to the initiator until it needs one for a reply. */
 UNIT_TEST(first_answer)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART, 0), 0);
@@ -73,7 +73,7 @@ UNIT_TEST(first_answer)
 	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
 }
 
-/* Nobody polls there: it is done all the same, once, and so is what follows. */
+/* The target does not poll: the initiator executes each operation, once. */
 UNIT_TEST(we_do_it)
 {
 	uint64_t tail;
@@ -84,11 +84,11 @@ UNIT_TEST(we_do_it)
 	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 40);
 	ck_assert_mem_eq(memory + 40, local, 8);
-	/* the next ones are not offered for a while */
+	/* the next operations are not delegated for a while */
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail);
-	/* the target finds the slots, and passes them over */
+	/* the target finds the slots and skips them */
 	memset(memory, 9, 48);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, a.rig, 1);
@@ -98,7 +98,7 @@ UNIT_TEST(we_do_it)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* Fewer and fewer, as long as none is taken. */
+/* Ever fewer operations are delegated while the target executes none. */
 UNIT_TEST(fewer_delegs)
 {
 	uint32_t i, delegs = 0;
@@ -115,7 +115,7 @@ UNIT_TEST(fewer_delegs)
 	ck_assert_uint_le(delegs, 12);
 }
 
-/* What we are about to do keeps the target, and all behind it, waiting. */
+/* A revoked operation makes the target wait, and with it all later slots. */
 UNIT_TEST(busy)
 {
 	struct near_rma_op *op;
@@ -132,14 +132,14 @@ UNIT_TEST(busy)
 	rig_poll(b.rig, 50);
 	side_untouched();
 	ck_assert_uint_eq(b.rig->count, 0);
-	/* it cannot be done after all */
+	/* the initiator undoes the revocation */
 	op->slot->word = word;
 	rig_until(b.rig, a.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	side_until(1, true);
 }
 
-/* An atomic before it is the target's, and it does not overtake that. */
+/* A write behind an atomic, which only the target executes, is not revoked. */
 UNIT_TEST(behind_an_atomic)
 {
 	uint64_t one = 1, was = 77;
@@ -147,7 +147,8 @@ UNIT_TEST(behind_an_atomic)
 	const struct near_rma_args args = {
 		.verb = NEAR_FETCH, .addr = SIDE_START, .key = SIDE_KEY,
 		.local = { &iov, 1 }, .result = { &result, 1 }, .len = 8,
-		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = local,
+		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1,
+		.cookie = local,
 	};
 
 	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
@@ -161,7 +162,7 @@ UNIT_TEST(behind_an_atomic)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Until the ring has no slot left; how many. */
+/* Delegate until the ring is full; returns the number of operations. */
 static uint32_t fill(void)
 {
 	uint32_t n = 0;
@@ -176,7 +177,7 @@ static uint32_t fill(void)
 	return n;
 }
 
-/* All of a ring's slots are offers, and nobody polls there. */
+/* All slots of the ring are delegated operations; the target does not poll. */
 UNIT_TEST(full_ring)
 {
 	uint32_t i, n = fill();
@@ -184,7 +185,7 @@ UNIT_TEST(full_ring)
 	side_until(n, false);
 	for (i = 0; i < n; i++)
 		ck_assert_mem_eq(memory + 8 * i, local, 8);
-	/* the ring stays full; what is called now does not wait for b */
+	/* the ring stays full; further operations do not wait for b */
 	for (i = 0; i < 1000; i++) {
 		memory[0] = 0;
 		ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
@@ -197,7 +198,7 @@ UNIT_TEST(full_ring)
 	rig_until(b.rig, a.rig, 1);
 }
 
-/* Nor while another size of the ring is wanted, which b would have to give. */
+/* The same with a pending resize, to which b would have to reply. */
 UNIT_TEST(while_it_resizes)
 {
 	uint32_t i, n = fill();
@@ -217,7 +218,7 @@ UNIT_TEST(while_it_resizes)
 	ck_assert_uint_eq(a.done, n);
 }
 
-/* Its end is not that of a read behind it, which is answered bit by bit. */
+/* The end of a delegated read is not that of a longer read behind it. */
 UNIT_TEST(read_behind_it)
 {
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
@@ -228,7 +229,7 @@ UNIT_TEST(read_behind_it)
 	rig_poll(b.rig, 1);
 	side_until(1, false);
 	ck_assert_uint_eq(to_b->rma->unanswered, 1);
-	/* a write that comes now waits for it */
+	/* a later write waits for the read */
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 512, NEAR_RMA_BEHIND), 0);
 	ck_assert(to_b->rma->reading);
 	ck_assert(!near_list_empty(&to_b->rma->queue));
@@ -236,7 +237,7 @@ UNIT_TEST(read_behind_it)
 	ck_assert(!to_b->rma->reading);
 }
 
-/* A region whose memory is gone in part: that is told, though some went. */
+/* Part of the region's memory is unmapped: EFAULT, though bytes were copied. */
 UNIT_TEST(copied_in_part)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -272,7 +273,7 @@ static void close_a(void)
 		.memory = NEAR_MEMORY }), 0);
 }
 
-/* What was accepted is done when the port closes; _i: also without room to tell. */
+/* Closing executes accepted operations; _i: even if the sink has no space. */
 UNIT_LOOP(closing, 0, 2)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
@@ -283,7 +284,7 @@ UNIT_LOOP(closing, 0, 2)
 	ck_assert_uint_eq(a.done, !_i);
 }
 
-/* And behind one that the target has taken, whose answer we have not seen. */
+/* The same behind an operation that b executed, with its end not yet seen. */
 UNIT_TEST(closing_behind_a_taken_one)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
@@ -297,7 +298,7 @@ UNIT_TEST(closing_behind_a_taken_one)
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
 
-/* As the memory is that others get: whoever follows the link crashes. */
+/* Write to the peer as its memory's next user would: its links crash. */
 static void poison(struct rig *rig, struct near_peer *peer)
 {
 	if (peer != to_b)
@@ -307,7 +308,7 @@ static void poison(struct rig *rig, struct near_peer *peer)
 	to_b = NULL;
 }
 
-/* The operations have the peer's last references. */
+/* The operations hold the last references to the peer. */
 UNIT_TEST(closing_after_all_others)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
@@ -321,7 +322,7 @@ UNIT_TEST(closing_after_all_others)
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
 
-/* Of one who dies meanwhile nothing is waited for. */
+/* An operation does not wait for a target that closes. */
 UNIT_TEST(peer_goes)
 {
 	int i;
@@ -336,7 +337,7 @@ UNIT_TEST(peer_goes)
 	side_reopen();
 }
 
-/* It wants a slot too, when the look at all peers is due in the midst of it. */
+/* A resize that becomes due amid an operation does not take its slot. */
 UNIT_TEST(ring_resizes_meanwhile)
 {
 	struct near_rx_ring *ring;
@@ -365,7 +366,7 @@ UNIT_TEST(ring_resizes_meanwhile)
 	rig_until(b.rig, a.rig, 2);
 }
 
-/* What it has done has ended well, at once or when there is room to say so. */
+/* An executed operation succeeds although its target closes, _i: later. */
 UNIT_LOOP(done_before_it_goes, 0, 2)
 {
 	uint64_t end;
@@ -388,7 +389,7 @@ UNIT_LOOP(done_before_it_goes, 0, 2)
 	side_reopen();
 }
 
-/* Slots that the target is through with are memory that it has given back. */
+/* Closing does not access slots in memory that the target has freed. */
 UNIT_TEST(none_in_what_was_given_back)
 {
 	struct near_rx_ring *ring;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Who does an offer if one of the two closes, is stopped there, or dies. */
+/* Delegated operations of which one side closes, is stopped, or fails. */
 
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void *late_back(void *none)
 
 UNIT_CASE("ends", side_setup_delegs, side_teardown);
 
-/* A port that closes leaves while nothing of its is half done. */
+/* A port that closes waits for the operation that the target executes. */
 UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
 {
 	pthread_t thread;
@@ -41,18 +41,18 @@ UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
 					late_done, NULL), 0);
 	a.rig->port->onesided->stop(a.rig->port);
 	pthread_join(thread, NULL);
-	/* in that order: nothing writes to the first any more */
+	/* in this order: nothing writes to the first one any more */
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_mem_eq(memory + 8, local, 8);
 	ck_assert_uint_eq(a.done, _i ? 2 : 1);
-	/* what the target is at after all, it finds held, or done */
+	/* the target finds its operations revoked or done */
 	memset(memory, 0, 16);
 	rig_poll(b.rig, 10);
 	if (_i)
 		side_untouched();
 }
 
-/* It is stopped there: we leave, and what is behind is its, too: in order. */
+/* The target is stopped: closing leaves it all operations, in order. */
 UNIT_TEST(closing_while_it_is_stopped)
 {
 	side_put(0);
@@ -67,7 +67,7 @@ UNIT_TEST(closing_while_it_is_stopped)
 	ck_assert_uint_eq(side_ctl()->done, 2);
 }
 
-/* A process that dies: which word it leaves. */
+/* Fork an initiator that fails with its slot in this state. */
 static void die_with(enum near_deleg deleg)
 {
 	const struct near_addr there = b.rig->addr;
@@ -96,7 +96,7 @@ static void die_with(enum near_deleg deleg)
 	waitpid(child, NULL, 0);
 }
 
-/* What it was about to do itself may be done or not; the rest arrives. */
+/* An operation that the initiator revoked may be lost; messages arrive. */
 UNIT_LOOP(initiator_dies, 0, 3)
 {
 	static const enum near_deleg at[] = {
@@ -116,7 +116,7 @@ UNIT_LOOP(initiator_dies, 0, 3)
 	ck_assert_mem_eq(memory, expect, 8);
 }
 
-/* In the middle of it, or about to take it back: it ends, and in error. */
+/* The target fails while executing: the operation ends with an error. */
 UNIT_TEST(target_dies)
 {
 	side_put(0);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Who does an offer: each order of the steps of the two, by words that stand
- * for the other side; and both at once, at random.
+ * Which side executes a delegated operation: each order of the steps, with one
+ * side's words stored by the test; and both sides in threads, at random.
  */
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "rma_side.h"
 
 #define ROUNDS 20000
-#define EACH 20		/* rounds that each of the two has to do */
+#define EACH 20		/* minimum of rounds that each side executes */
 
 static struct near_rma_op *first_deleg(void)
 {
@@ -33,7 +33,7 @@ static void set_state(struct near_slot *slot, enum near_deleg deleg)
 		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/* Longer than any offer waits. */
+/* Poll for longer than a waits before it revokes. */
 static void a_polls(void)
 {
 	int i;
@@ -46,7 +46,7 @@ static void a_polls(void)
 
 UNIT_CASE("claims", side_setup_delegs, side_teardown);
 
-/* It says that it is at it, looks, and has it. We have seen what it says. */
+/* The target stores doing, checks the slot, executes; a sees doing. */
 UNIT_TEST(target_first)
 {
 	struct near_slot *slot;
@@ -67,7 +67,7 @@ UNIT_TEST(target_first)
 	side_untouched();
 }
 
-/* It has found out that it may not, and never polls again. */
+/* The target stores doing, takes it back, and never polls again. */
 UNIT_TEST(target_takes_it_back)
 {
 	side_put(0);
@@ -79,7 +79,7 @@ UNIT_TEST(target_takes_it_back)
 	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 8);
 	memset(memory, 0, 16);
-	/* it passes them over, and what comes next has the right number */
+	/* b skips them, and the next operation has the right number */
 	side_put(16);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory + 16, local, 8);
@@ -89,7 +89,7 @@ UNIT_TEST(target_takes_it_back)
 	side_until(3, false);
 }
 
-/* Open when it looked first, held when it has said that it is at it. */
+/* Open at the target's first load, revoked after its store of doing. */
 UNIT_TEST(target_finds_it_held)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
@@ -105,7 +105,7 @@ UNIT_TEST(target_finds_it_held)
 	rig_poll(b.rig, 10);
 	side_untouched();
 	ck_assert_uint_eq(side_ctl()->done, 0);
-	/* given back: it is the target's again */
+	/* the initiator undoes the revocation: b executes it */
 	set_state(slot, NEAR_DELEG_OPEN);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
@@ -113,8 +113,8 @@ UNIT_TEST(target_finds_it_held)
 }
 
 /*
- * And then it lacks memory for a reply: it must not look as if it were at it
- * still, for it may never poll again.
+ * The same without memory for a reply: b must reset doing, because it may never
+ * poll again.
  */
 UNIT_TEST(target_finds_it_held_and_no_memory)
 {
@@ -140,11 +140,11 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* The slot of the test, and how often it was held. */
+/* The slot of the test, and the number of its revocations. */
 static const struct near_slot *watched;
 static uint32_t held;
 
-/* The target had looked before that, and we see now that it has. */
+/* Store doing after a has revoked: b had loaded the slot before. */
 static void at_it_when_held(struct rig *rig)
 {
 	if (state(watched) != NEAR_DELEG_REVOKED)
@@ -153,7 +153,7 @@ static void at_it_when_held(struct rig *rig)
 	side_ctl()->doing = 1;
 }
 
-/* We see it when we have held the slot, and give it back. */
+/* The initiator sees doing only after it has revoked, and undoes that. */
 UNIT_TEST(given_back)
 {
 	side_put(0);
@@ -170,7 +170,7 @@ UNIT_TEST(given_back)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* A count ends writes; b has no ring to a, and needs none. */
+/* The count ends writes; b has no ring to a, and needs none. */
 UNIT_TEST(counted)
 {
 	struct near_peer *to_a = near_peer_find(b.rig->port, &a.rig->addr);
@@ -186,7 +186,7 @@ UNIT_TEST(counted)
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 }
 
-/* One that is read has an answer, and those behind it end after it. */
+/* A read ends by its reply; operations behind it end after it. */
 UNIT_TEST(counted_behind_a_read)
 {
 	side_put(0);
@@ -200,7 +200,7 @@ UNIT_TEST(counted_behind_a_read)
 	side_until(3, false);
 }
 
-/* A count that covers one that was refused does not end it well. */
+/* A count that includes a rejected operation does not end it as a success. */
 UNIT_TEST(refused)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
@@ -221,7 +221,7 @@ UNIT_TEST(refused)
 	ck_assert_uint_eq(a.done, 1);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
-	/* the last one has an answer as well, as has what comes later */
+	/* the last one has a reply, too, as have later ones */
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
 	side_put(16);
@@ -231,7 +231,7 @@ UNIT_TEST(refused)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/* Where membarrier is refused to us, we do it. */
+/* Without membarrier, the initiator executes the operation. */
 UNIT_TEST(fenced)
 {
 	bool fence = a.rig->port->fence;
@@ -245,7 +245,7 @@ UNIT_TEST(fenced)
 
 static bool stop_b;
 
-/* Polls, and rests, so that offers are taken, or withdrawn. */
+/* Poll with random pauses, so that operations are executed or revoked. */
 static void *b_polls(void *none)
 {
 	unsigned int i, rest = 1;
@@ -261,7 +261,7 @@ static void *b_polls(void *none)
 	return NULL;
 }
 
-/* Through b's own mapping: sanitizers go by addresses. */
+/* Use b's mapping of the ring: sanitizers identify memory by its address. */
 static struct near_tx one_mapping(void)
 {
 	const struct near_rx *rx = &rig_rx_ring(b.rig, a.rig)->rx;
@@ -273,7 +273,7 @@ static struct near_tx one_mapping(void)
 	return was;
 }
 
-/* Every second is withdrawn at once: who does it is by chance, and one does. */
+/* Every second operation is revoked at once. One side executes each of them. */
 UNIT_TEST(both)
 {
 	uint32_t round, by_us = 0, by_target = 0;
@@ -300,7 +300,7 @@ UNIT_TEST(both)
 			by_us++;
 		else
 			by_target++;
-		/* who writes once more is found out in half a lap */
+		/* a second execution would be found half a lap later */
 		memset(memory + 8 * (round % 512), 0xff, sizeof(value));
 		memcpy(&value, memory + 8 * ((round + 256) % 512),
 		       sizeof(value));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The byte that wakes a port: senders that end before they write it, or late. */
+/* The byte that wakes a port; its senders are killed before it, or are late. */
 
 #include <poll.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void setup(void)
 	ck_assert_int_ge(near_wait_fd(us->port), 0);
 }
 
-/* True if there is a byte in the pipe, within so long. */
+/* True if the pipe has a byte within timeout_ms. */
 static bool rung(int timeout_ms)
 {
 	struct pollfd fd = { .fd = us->port->wake[0], .events = POLLIN };
@@ -48,7 +48,7 @@ static void sleep_now(void)
 	ck_assert_uint_ne(armed(), 0);
 }
 
-/* A sender that has met us; it is told when to send once more. */
+/* Fork a sender attached to us; it sends again after a byte from tell. */
 static pid_t sender(int tell)
 {
 	const struct near_addr ours = us->addr;
@@ -63,7 +63,7 @@ static pid_t sender(int tell)
 	if (near_peer_get(rig->port, &ours, &peer) ||
 	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
 		_exit(3);
-	/* it ends if it opens a file */
+	/* the first opened file kills it */
 	unit_refuse(SYS_openat, SECCOMP_RET_KILL_PROCESS);
 	rig_send(rig, peer, 2, "", 0);
 	_exit(4);
@@ -71,7 +71,7 @@ static pid_t sender(int tell)
 
 UNIT_CASE("bell", setup, rig_close_all);
 
-/* It is killed after it has seen that we sleep, and before it opens the pipe. */
+/* The sender is killed after its load of armed, before it opens the pipe. */
 UNIT_TEST(killed_before_it_writes)
 {
 	int tell[2], status;
@@ -86,14 +86,14 @@ UNIT_TEST(killed_before_it_writes)
 	ck_assert_msg(WIFSIGNALED(status), "ended with %d",
 		      WEXITSTATUS(status));
 	ck_assert(!rung(0));
-	/* the next one wakes us */
+	/* the next sender wakes us */
 	ck_assert_int_eq(rig_send(other, to_us, 3, "", 0), 0);
 	ck_assert(rung(10000));
 	ck_assert(near_woken(us->port));
-	rig_until(us, NULL, 4);	/* both, what it sent last, and its end */
+	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
 
-/* A sender that is stopped after its byte cannot end a sleep that began later. */
+/* Each sleep has its own value of armed: a late sender ends no other sleep. */
 UNIT_TEST(each_sleep_has_a_number)
 {
 	uint32_t before = 0;
@@ -110,7 +110,7 @@ UNIT_TEST(each_sleep_has_a_number)
 	}
 }
 
-/* The byte is here, but its sender has not cleared armed yet. */
+/* The byte has arrived, but its sender has not cleared armed yet. */
 UNIT_TEST(woken_before_armed_is_cleared)
 {
 	uint32_t before;
@@ -124,7 +124,7 @@ UNIT_TEST(woken_before_armed_is_cleared)
 	ck_assert_uint_ne(armed(), before);
 }
 
-/* _i is 0: the pid is another process's by now; 1: the port has closed. */
+/* _i is 0: another process has the pid; 1: the port has closed. */
 UNIT_LOOP(not_to_others, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
@@ -146,7 +146,7 @@ UNIT_LOOP(not_to_others, 0, 2)
 	ck_assert(rung(10000));
 }
 
-/* Asleep: the descriptor is written to once, and only when it was armed. */
+/* A sleeping port gets one byte, and only if it was armed. */
 UNIT_TEST(wakes)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -159,7 +159,7 @@ UNIT_TEST(wakes)
 		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
 		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
 		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
-		/* another thread that is about to sleep takes no byte */
+		/* near_arm() of another thread does not consume the byte */
 		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
 		ck_assert_int_eq(poll(&fd, 1, 0), 1);
 		ck_assert(near_woken(us->port));
@@ -172,7 +172,7 @@ UNIT_TEST(wakes)
 	}
 }
 
-/* A bell that finds no descriptor free leaves the waking to the next one. */
+/* A sender without a free descriptor leaves the wakeup to the next one. */
 UNIT_TEST(wakes_later)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -194,7 +194,7 @@ UNIT_TEST(wakes_later)
 	rig_until(us, NULL, 3);
 }
 
-/* Who polls takes what has come, and leaves the bell to who sleeps. */
+/* Polls consume messages, but leave the byte to the sleeping thread. */
 UNIT_TEST(stays_rung)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -214,15 +214,16 @@ UNIT_TEST(stays_rung)
 }
 
 /*
- * What another thread's call adds, and needs polls, wakes a sleeper: a receive
- * of an announced message, or (_i & 1) a peer that is found dead. Once. Another
- * thread that only looks whether it may sleep (_i & 2) takes nothing away.
+ * Work that another thread adds wakes a sleeping thread, once: a receive of an
+ * announced message, or (_i & 1) a peer failure. A thread that only checks
+ * whether it may sleep (_i & 2) does not consume the wakeup.
  */
 UNIT_LOOP(work_wakes, 0, 4)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 
-	ck_assert_int_eq(rig_send_large(other, to_us, 1, big, sizeof(big), big), 0);
+	ck_assert_int_eq(rig_send_large(other, to_us, 1, big, sizeof(big), big),
+			 0);
 	rig_until(us, NULL, 1);
 	ck_assert_int_eq(near_arm(us->port), 0);
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
@@ -234,13 +235,13 @@ UNIT_LOOP(work_wakes, 0, 4)
 		rig_take(us, 0, got, sizeof(big));
 	ck_assert_int_eq(poll(&fd, 1, 0), 1);
 	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
-	/* others that sleep have to arm it anew */
+	/* other threads must arm again before they sleep */
 	ck_assert(near_woken(us->port));
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 	if (_i & 1)
 		return;
 	rig_until(us, other, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
-	/* nobody sleeps: no byte is left in the pipe */
+	/* no thread sleeps: no byte is left in the pipe */
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }

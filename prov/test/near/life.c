@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Processes that come, talk and die, at any time and by themselves. More of
- * it: NEAR_CLIENTS, NEAR_DEATHS, NEAR_MESSAGES say how many (10000, 1000,
- * 10000000 for instance).
+ * Processes that start, communicate and are killed at random. NEAR_CLIENTS,
+ * NEAR_DEATHS and NEAR_MESSAGES set the numbers of them (for instance 10000,
+ * 1000, 10000000).
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static void setup(void)
 	us = rig_open(false);
 }
 
-/* Rings begin with a page and grow. */
+/* Rings start with one page and grow. */
 static void setup_growing(void)
 {
 	rig_fill(pattern, sizeof(pattern), 11);
@@ -58,7 +58,7 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* A message: its tag tells its length and where in the pattern it begins. */
+/* A tag has the length of its message and the offset in the pattern. */
 static size_t tag_len(uint64_t tag)
 {
 	return (size_t)(tag >> 8);
@@ -77,7 +77,7 @@ static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
 						  rig) : ret;
 }
 
-/* What has arrived is right; large messages are asked for. Returns how many. */
+/* Check all messages, receive large ones; returns the number completed. */
 static uint32_t hear(struct rig *rig)
 {
 	struct rig_event *event;
@@ -132,7 +132,7 @@ static bool ops_left(const struct rig *rig)
 	       near_pool_next(&rig->port->rx_ops, &rx);
 }
 
-/* Until nobody is left and nothing is under way. */
+/* Poll until no rx ring and no operation is left. */
 static void listen_to_the_end(void)
 {
 	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
@@ -145,7 +145,7 @@ static void listen_to_the_end(void)
 	} while (rig_rx_rings(us) || ops_left(us));
 }
 
-/* One request, one answer, and an end of one kind or another. */
+/* Send a request, receive the reply, and end in one of three ways. */
 static void client(const struct near_addr *service, unsigned int number)
 {
 	struct near_peer *peer;
@@ -164,7 +164,7 @@ static void client(const struct near_addr *service, unsigned int number)
 	_exit(0);
 }
 
-/* The next request, whatever else there is to hear. */
+/* Reply to the next request. */
 static void answer(void)
 {
 	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
@@ -186,7 +186,7 @@ static void answer(void)
 	hear(us);
 }
 
-/* Seconds. */
+/* Return the timeout of the test cases, s. */
 static int patience(void)
 {
 	return getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
@@ -195,7 +195,7 @@ static int patience(void)
 
 UNIT_LONG_CASE("life", setup, teardown, patience());
 
-/* A service answers many that come one after another, and does not grow. */
+/* A server replies to clients one after another, and does not grow. */
 UNIT_TEST(clients)
 {
 	unsigned int count = how_many("NEAR_CLIENTS", 300), i, files = 0;
@@ -208,7 +208,7 @@ UNIT_TEST(clients)
 		answer();
 		waitpid(child[0], NULL, 0);
 		child[0] = 0;
-		near_woken(us->port);	/* need not wait for the next look */
+		near_woken(us->port);	/* do not wait for the next check */
 		listen_to(us);
 		ck_assert_uint_le(us->port->ring_count, 8);
 		if (i % 50)
@@ -223,9 +223,8 @@ UNIT_TEST(clients)
 }
 
 /*
- * So many large messages are under way. With no bound, a receiver that is short
- * of processor time has ever more of them, looks after each in every poll, and
- * falls further behind.
+ * True if UNDER_WAY large messages are pending. Without a bound, a receiver
+ * short of CPU time has ever more of them and checks each in every poll.
  */
 static bool talked_enough(const struct rig *rig)
 {
@@ -236,7 +235,7 @@ static bool talked_enough(const struct rig *rig)
 	return count == UNDER_WAY;
 }
 
-/* Talks to us and to nobody else, for ever. */
+/* Fork a process that sends to us without end. */
 static pid_t talker(unsigned int seed)
 {
 	struct near_peer *peer;
@@ -255,7 +254,7 @@ static pid_t talker(unsigned int seed)
 	}
 }
 
-/* To all that we have heard of. */
+/* Send to all peers. */
 static void talk_to_all(unsigned int *seed)
 {
 	struct near_link *link;
@@ -273,8 +272,8 @@ UNIT_LONG_CASE("life", setup, teardown, patience());
 UNIT_LONG_CASE("growing", setup_growing, teardown, patience());
 
 /*
- * Four talk and are killed when it suits nobody, four others come. Nothing
- * wrong arrives, and in the end nothing is left of any of them.
+ * Four processes send, and are killed and replaced at random. Only valid
+ * messages arrive, and nothing of the processes is left.
  */
 UNIT_TEST(deaths)
 {
@@ -303,7 +302,7 @@ UNIT_TEST(deaths)
 	ck_assert_uint_le(rig_taken(us), idle);
 }
 
-/* One sends, one receives: each of many messages is what it was. */
+/* One process sends, one receives and verifies each message. */
 UNIT_TEST(many_messages)
 {
 	unsigned int count = how_many("NEAR_MESSAGES", 20000), seed = 7, sent;
@@ -335,7 +334,7 @@ UNIT_TEST(many_messages)
 	ck_assert_uint_eq(heard, count);
 }
 
-/* As before Linux 5.3. */
+/* Let pidfd_open() fail, as before Linux 5.3. */
 static void refuse_pidfds(void)
 {
 	unit_refuse(SYS_pidfd_open, SECCOMP_RET_ERRNO | ENOSYS);
@@ -344,7 +343,7 @@ static void refuse_pidfds(void)
 
 UNIT_LONG_CASE("life", setup, teardown, patience());
 
-/* A death is found by the start time alone; _i is 1: after it was waited for. */
+/* The start time alone shows the failure; _i is 1: after the reaping. */
 UNIT_LOOP(without_pidfds, 0, 2)
 {
 	struct near_addr addr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Two ports and more in one process, one poll after another. */
+/* Two or more ports in one process, polled in turn. */
 
 #include <poll.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ UNIT_TEST(every_size_in_order)
 	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8193), NEAR_LARGE);
 }
 
-/* Data that needs more than 32 bits does not fit into a slot's header. */
+/* Data of more than 32 bits does not fit into a slot's word. */
 UNIT_TEST(wide_data)
 {
 	struct near_msg msg = {
@@ -69,7 +69,7 @@ UNIT_TEST(wide_data)
 	ck_assert_uint_eq(b->event[0].msg.flags, NEAR_DATA);
 }
 
-/* A ring that is full says so; nothing is lost, whatever the sink does. */
+/* A full ring returns -EAGAIN; no message is lost if the sink has no space. */
 UNIT_TEST(full_then_all)
 {
 	uint32_t sent = 0, i;
@@ -123,7 +123,7 @@ UNIT_TEST(large)
 	ck_assert_int_eq(a->event[0].err, 0);
 }
 
-/* Others get their turn between the steps of a large message. */
+/* Small messages arrive between the steps of a large one. */
 UNIT_TEST(large_in_steps)
 {
 	uint32_t i;
@@ -163,7 +163,7 @@ UNIT_TEST(large_discarded)
 	ck_assert_uint_eq(b->count, 1);
 }
 
-/* What is copied may be overwritten at once. */
+/* A copied buffer may be overwritten at once. */
 UNIT_TEST(large_copied)
 {
 	struct near_msg msg = { .len = LARGE };
@@ -197,7 +197,7 @@ UNIT_TEST(to_self)
 
 UNIT_CASE("read", setup, rig_close_all);
 
-/* Many senders: those that are idle leave the list, and are heard again. */
+/* Idle rings leave the active list; their next messages arrive. */
 UNIT_TEST(idle_rings)
 {
 	enum { MANY = 3 * NEAR_ACTIVE_MIN };
@@ -218,8 +218,8 @@ UNIT_TEST(idle_rings)
 }
 
 /*
- * The lost wake-up, step by step: the sender has stored its slot but read the
- * flag before it went up. The last look after the barrier finds the slot.
+ * Lost wakeup, step by step: the sender has stored its slot but loaded
+ * need_doorbell before it was set. The check after the barrier finds the slot.
  */
 UNIT_TEST(demoted_while_sending)
 {
@@ -241,7 +241,7 @@ UNIT_TEST(demoted_while_sending)
 	rig_until(b, NULL, NEAR_ACTIVE_MIN + 2);
 }
 
-/* A port that closes: what it has sent is delivered, its ring is free. */
+/* A port closes: its messages are delivered, its ring is freed. */
 UNIT_TEST(closed)
 {
 	struct rig *c = rig_open(false);
@@ -260,7 +260,7 @@ UNIT_TEST(closed)
 	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
 }
 
-/* One that only receives says so, too. */
+/* A port that only received is found closed, too. */
 UNIT_TEST(closed_receiver)
 {
 	struct rig *c = rig_open(false);
@@ -291,7 +291,7 @@ UNIT_TEST(no_such_port)
 	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
 	addr.pid = -1;
 	ck_assert_int_eq(near_addr_check(a->port, &addr), -EINVAL);
-	/* another version's, which is said, once */
+	/* another layout: one warning */
 	addr = b->addr;
 	addr.layout++;
 	a->warnings = 0;
@@ -301,7 +301,7 @@ UNIT_TEST(no_such_port)
 	ck_assert_int_eq(a->warnings, 1);
 }
 
-/* While a port is closed and a peer of it is forgotten: what others see. */
+/* Claim and mark of a port that closes, as its peers see them. */
 static uint32_t claim_seen, mark_seen;
 
 static void look_at_both(struct rig *rig, struct near_peer *peer)
@@ -311,8 +311,8 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
 }
 
 /*
- * Who sees the mark of a closed port gives its rings to others: a port that was
- * marked first could write "closed" into somebody else's claim.
+ * A receiver that sees the mark of a closed port frees its rings. A port that
+ * stored the mark first could close the next sender's claim.
  */
 UNIT_TEST(claims_before_mark)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Small operations of a: those that take nothing but a slot, and others. */
+/* Small operations of a, on the fast path and on the slow path. */
 #ifndef NEAR_RMA_SMALL_SIDE_H
 #define NEAR_RMA_SMALL_SIDE_H
 
@@ -40,7 +40,7 @@ static inline struct small adding(void)
 	return fetch;
 }
 
-/* Whether it takes the slot; if not, nothing is done. */
+/* Try the fast path; false: it does not apply, and nothing was done. */
 static inline bool try(struct small what)
 {
 	const struct iovec iov = { what.buf, what.args.len };
@@ -59,7 +59,7 @@ static inline bool go(struct small what)
 	return try(what);
 }
 
-/* By near_rma(), which finds the key anew. */
+/* Call near_rma(), the slow path, which looks up the key. */
 static inline void usual(enum near_verb verb, uint64_t key)
 {
 	const struct iovec iov = { &operand, 8 }, result = { &was, 8 };
@@ -92,7 +92,7 @@ static inline void setup_as(bool ring)
 	rig_fill(local, SIDE_LARGE, 7);
 	if (!ring)
 		return;
-	usual(NEAR_FETCH, SIDE_KEY);	/* b answers by a ring of its own */
+	usual(NEAR_FETCH, SIDE_KEY);	/* b replies through a ring to a */
 	both_poll();
 	ck_assert(!near_rma_busy(to_b));
 }

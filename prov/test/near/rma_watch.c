@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* How the end of a short operation is told: by the count that is watched. */
+/* The poll word, which shows the end of a small operation. */
 
 #include <poll.h>
 
@@ -9,7 +9,7 @@
 
 UNIT_CASE("ends", setup, side_teardown);
 
-/* A poll that has nothing else to do looks at the count, and no further. */
+/* A poll without other work loads the poll word and nothing else. */
 UNIT_TEST(watched)
 {
 	struct near_port *port = a.rig->port;
@@ -20,7 +20,7 @@ UNIT_TEST(watched)
 	ck_assert(near_rings_only(port));
 	rig_poll(b.rig, 1);
 	ck_assert(!near_rings_only(port));
-	/* it has to wait for room, and is not forgotten */
+	/* the completion waits for space in the sink */
 	a.rig->no_room = true;
 	rig_poll(a.rig, 1);
 	a.rig->no_room = false;
@@ -34,8 +34,8 @@ UNIT_TEST(watched)
 }
 
 /*
- * A thread that sleeps is woken by an operation that another one starts and
- * that needs polls: offered by the fast path or by the other, or queued.
+ * An operation that needs polls, started by another thread, wakes a sleeping
+ * thread: delegated on the fast or the slow path, or queued.
  */
 UNIT_LOOP(wakes_sleeper, 0, 3)
 {
@@ -61,7 +61,7 @@ UNIT_LOOP(wakes_sleeper, 0, 3)
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
 
-/* As it is after so many more offers. */
+/* Advance the counts as count further operations would. */
 static void pass_delegs(uint64_t count)
 {
 	to_b->rma->delegated_last += count;
@@ -71,12 +71,12 @@ static void pass_delegs(uint64_t count)
 }
 
 /*
- * One was refused, and then there were half as many offers as slots can count,
- * or nearly as many: each has its answer, and none is ended by another's.
+ * After a rejection, half or nearly all of the numbers that slots can hold are
+ * used up. Each operation must still get its own reply.
  */
 UNIT_LOOP(refused_long_ago, 0, 3)
 {
-	/* what looks like 0, and like the number that slots told last */
+	/* these look like 0, or like the number in the last slot */
 	static const uint64_t last[] = {
 		(1ull << 31) + 5, 1ull << 32, (1ull << 32) + 1,
 	};
@@ -88,7 +88,7 @@ UNIT_LOOP(refused_long_ago, 0, 3)
 	both_poll();
 	ck_assert_int_eq(a.err, EKEYREJECTED);
 	side_region(SIDE_KEY, 3, SIDE_LARGE);
-	usual(NEAR_WRITE, SIDE_KEY);	/* the third */
+	usual(NEAR_WRITE, SIDE_KEY);	/* the third operation */
 	both_poll();
 	pass_delegs(last[_i] - 5);
 	ck_assert(go(call(NEAR_WRITE)));
@@ -107,10 +107,11 @@ static void answer(uint64_t id, uint32_t len)
 	struct near_slot *slot = near_tx_slot_past(&to_a()->tx);
 
 	slot->rma_answer = (struct near_answer_slot) { .id = id, .len = len };
-	near_tx_publish(&to_a()->tx, slot, near_word(NEAR_KIND_ANSWER, 0, 0, 0));
+	near_tx_publish(&to_a()->tx, slot,
+			near_word(NEAR_KIND_ANSWER, 0, 0, 0));
 }
 
-/* Half of what an atomic fetches, and then all: the target is broken. */
+/* Half of an atomic's result, and then all of it: the target is faulty. */
 UNIT_TEST(answered_twice)
 {
 	struct near_rma_op *op;
@@ -129,7 +130,7 @@ UNIT_TEST(answered_twice)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* One of two that are written to is watched, and none is forgotten. */
+/* One of two targets has the poll word; operations to both end. */
 UNIT_TEST(two_targets)
 {
 	struct near_peer *to_c, *put_to = to_b;
@@ -167,7 +168,7 @@ UNIT_TEST(two_targets)
 	near_table_close(table);
 }
 
-/* What is watched goes with the peer. */
+/* The poll word is reset when its peer fails. */
 UNIT_TEST(peer_goes)
 {
 	struct near_port *port = a.rig->port;
@@ -175,7 +176,7 @@ UNIT_TEST(peer_goes)
 	ck_assert(go(call(NEAR_WRITE)));
 	ck_assert_ptr_ne(port->watch, &port->watched);
 	b.rig->port->segment->closed = 1;
-	to_b->tx.ctl->doing = 1;	/* so that we do not do it */
+	to_b->tx.ctl->doing = 1;	/* so that a does not execute it */
 	side_lost(1);
 	ck_assert_ptr_eq(port->watch, &port->watched);
 	rig_poll(a.rig, 100);
