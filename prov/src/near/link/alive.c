@@ -365,10 +365,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Chooses the poll that reads the clock next. With continuous polling it is
- * the 16th from now. After a pause of NEAR_CHECK_MS every poll reads it, or an
- * occasional poller would detect failures late; the interval then doubles
- * after every NEAR_TICK_QUICK ticks without such a pause.
+ * Chooses the poll of the next tick: with continuous polling the 16th. After a
+ * pause of NEAR_CHECK_MS it is the next one, or an occasional poller would
+ * detect failures late; each NEAR_TICK_QUICK ticks then double the interval.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {

@@ -111,7 +111,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 	peer->told = true;
 }
 
-/* Keeps descriptors; a requester stays until it closes: it will send. */
+/* Keeps the descriptors. A requester will send: it stays until it is gone. */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)
 {
@@ -120,7 +120,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (peer->dying)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* it has closed its ring here, but connects again */
+		/* it must get a reply all the same, or it repeats */
 		near_answer(port, peer, msg);
 		return;
 	}
@@ -128,7 +128,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (!near_watched(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		peer->state = NEAR_PEER_NEW;	/* its reply was late */
+		peer->state = NEAR_PEER_NEW;	/* a late reply */
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
 			peer->fd[i] = near_fdx_msg_fd(msg, i);

@@ -317,7 +317,7 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/* Logs once per peer. Returns -EAGAIN for lack of memory or descriptors. */
+/* Logs once per peer. Returns -EAGAIN for lack of memory, files or rings. */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {

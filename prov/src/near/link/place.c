@@ -88,7 +88,8 @@ uint32_t near_tier_most(uint32_t growing, uint32_t index)
 static size_t near_rings_end(uint32_t growing, uint32_t index)
 {
 	size_t large = near_tier_size(NEAR_TIERS - 1);
-	size_t small = near_page_size(), grow = index < growing ? index : growing;
+	size_t small = near_page_size(),
+	       grow = index < growing ? index : growing;
 
 	return near_whole_pages(sizeof(struct near_segment)) + grow * large +
 	       (index - grow) * small;

@@ -120,10 +120,7 @@ static uint32_t near_tier_for(uint32_t len)
 	return tier;
 }
 
-/*
- * Returns the largest class within the budget, from the even share (or least,
- * if that is larger) down to least. None fits: the ring's own class.
- */
+/* Returns the largest fit from the even share down to least; none: its own. */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
 {

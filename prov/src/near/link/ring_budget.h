@@ -28,7 +28,7 @@ struct near_budget {
 
 void near_budget_init(struct near_budget *budget, size_t bytes);
 
-/* Adds more (1 or -1) to the number of peers; addr may be the port's own. */
+/* Adds more (1 or -1) to the number of peers, unless addr is the port's own. */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /* Computes and stores the advertised size. */
