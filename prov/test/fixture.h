@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint of ofi_duo over the two fakes, peers to talk to, and what is
- * said to it in every test.
+ * An endpoint of ofi_duo over the two fakes, its peers, and the calls that all
+ * tests make.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -19,17 +19,17 @@ struct fixture_attr {
 	const char *core;		/* NULL: "tcp", which needs a
 					 * receive when it is polled */
 	bool no_shm;
-	bool near;			/* carries local messages, the real one */
-	bool device;			/* FI_HMEM is asked for */
-	bool onesided;			/* FI_RMA and FI_ATOMIC are, too */
+	bool near;			/* local transport: the real near */
+	bool device;			/* requests FI_HMEM */
+	bool onesided;			/* requests FI_RMA and FI_ATOMIC */
 	bool two_cqs;			/* sends complete in fx.tx_cq */
-	uint64_t rx_bind_flags;		/* beside FI_RECV */
+	uint64_t rx_bind_flags;		/* in addition to FI_RECV */
 	bool no_cqs;			/* none is bound */
-	uint64_t cntr_flags;		/* fx.cntr is bound with them */
-	enum fi_wait_obj cntr_wait;	/* and opened so; 0: none */
-	uint64_t no_caps;		/* of all that we have */
+	uint64_t cntr_flags;		/* of the bind of fx.cntr */
+	enum fi_wait_obj cntr_wait;	/* wait object of fx.cntr; 0: none */
+	uint64_t no_caps;		/* capabilities to leave out */
 	uint64_t rx_op_flags;
-	uint64_t order;			/* of what is sent */
+	uint64_t order;			/* of sends */
 	size_t prefix;			/* FI_MSG_PREFIX: its bytes; 0: off */
 	enum fi_cq_format format;	/* 0: tagged */
 	uint32_t addr_format;		/* of the core; 0: FI_ADDR_EFA */
@@ -51,9 +51,9 @@ struct slot {
 	char buf[64];
 };
 
-/* What the endpoint is opened with; fi_freeinfo() it. */
+/* Returns the endpoint's info, for fi_freeinfo(). */
 struct fi_info *fixture_info(const struct fixture_attr *attr);
-/* Everything, or the first error with what was opened before. */
+/* Opens all objects up to the first error, which it returns. */
 int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);
 /* Opens everything. */
@@ -67,7 +67,7 @@ void fixture_start(const struct fixture_attr *attr);
 		open(&attr_);						\
 	}								\
 	struct fixture_attr
-/* Closes what is open and asserts that nothing stays. */
+/* Closes all objects and asserts that none stays open. */
 void fixture_close(void);
 /* For UNIT_CASE(). */
 void fixture_setup(void);
@@ -82,11 +82,11 @@ static inline struct duo_ep *fixture_ep(void)
  * process's; returns its shm name.
  */
 const char *peer_publish(uint64_t core_addr);
-/* The last one has gone. */
+/* Ends the last one. */
 void peer_withdraw(void);
-/* The one of this name has gone. */
+/* Ends the one of this name. */
 void peer_end(const char *peer_name);
-/* Inserts a core address; its fi_addr. */
+/* Inserts a core address; returns its fi_addr. */
 fi_addr_t peer_insert(uint64_t core_addr);
 
 /* Two peers: 1, which is local, and 2, of the core. */
@@ -100,7 +100,7 @@ static inline fi_addr_t source(int path)
 {
 	return path == FI_DUO_LOCAL ? local : remote;
 }
-/* A message from one of the two, with TAG if it is tagged. */
+/* Delivers a message from one of the two, with TAG if it is tagged. */
 void arrive(int path, enum duo_rx_kind kind, const char *text);
 static inline void near(const char *text)
 {
@@ -111,21 +111,21 @@ static inline void far(const char *text)
 	arrive(FI_DUO_CORE, DUO_TAGGED, text);
 }
 
-/* fi_trecv of a whole slot; the result. */
+/* Calls fi_trecv for a whole slot; returns its result. */
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
 void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
-/* fi_trecvmsg with flags and room for len bytes. */
+/* Calls fi_trecvmsg with flags and a buffer of len bytes. */
 ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
 		   uint64_t flags);
 void poll_cq(int count);
-/* One completion comes within a few polls: its context, text and source. */
+/* Asserts that a few polls yield one completion: context, text and source. */
 void expect_recv(struct slot *slot, const char *text, fi_addr_t src);
-/* One completion, as it was. */
+/* Returns one completion, which has this context and source. */
 struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
 struct fi_cq_err_entry expect_error(void *context, int err);
-/* None comes within many polls. */
+/* Asserts that many polls yield none. */
 void expect_nothing(void);
-/* What FI_DUO_OPS say of an address. */
+/* Asserts the path and reason that FI_DUO_OPS return for an address. */
 void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
 		 enum fi_duo_reason reason);
 struct fi_duo_stats stats_now(void);

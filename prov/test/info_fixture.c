@@ -6,7 +6,7 @@
 struct fi_info *info;
 struct fi_info *hints;
 
-/* What a core that can do everything says of itself. */
+/* Sets the info of a core that can do everything. */
 static struct fi_info *info_of_core(void)
 {
 	struct fi_info *core = fi_allocinfo();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What a core says of itself, and hints, for the tests of info.c. */
+/* The info of a core, and hints, for the tests of info.c. */
 #ifndef INFO_FIXTURE_H
 #define INFO_FIXTURE_H
 
@@ -24,7 +24,7 @@ extern struct fi_info *hints;	/* empty */
 void info_setup(void);
 void info_teardown(void);
 
-/* Limits, what the core says of each and what becomes of it. */
+/* Limits: the core's value, and ofi_duo's. */
 struct limit_case {
 	const char *name;
 	size_t core, ours;

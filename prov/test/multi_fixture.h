@@ -24,13 +24,13 @@ void multi_peers(void);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);
-/* So that messages of this path go into it: the core must have it. */
+/* Posts m for messages of this path: to the core, if it is the core's. */
 void multi_post_for(int path, struct multi *m, size_t len);
-/* And the core is receiving "far" into it, until fake_core_release(). */
+/* Posts m; the core receives "far" into it until fake_core_release(). */
 void multi_post_receiving(struct multi *m, size_t len);
-/* An untagged receive of a whole slot, from anybody. */
+/* Posts an untagged wildcard receive of a whole slot. */
 void multi_post_single(struct slot *slot);
-/* An untagged message over the path. */
+/* Delivers an untagged message over the path. */
 void multi_arrive(int path, const char *text);
 static inline void multi_near(const char *text)
 {
@@ -40,13 +40,13 @@ static inline void multi_far(const char *text)
 {
 	multi_arrive(FI_DUO_CORE, text);
 }
-/* The next message: behind the one before it, FI_MULTI_RECV as told. */
+/* Asserts the next message, after the previous one; released: last one. */
 void multi_expect(struct multi *m, const char *text, fi_addr_t src,
 		  bool released);
-/* An entry of its own says so. */
+/* Asserts a separate entry for the release or cancellation. */
 void multi_expect_released(struct multi *m);
 void multi_expect_canceled(struct multi *m);
-/* Nothing comes, and no entry is in use. */
+/* Asserts that no completion comes, and no entry is in use. */
 void multi_expect_idle(void);
 
 #endif /* MULTI_FIXTURE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What every unit test program uses: running suites, refused system calls. */
+/* Shared by all unit test programs: running suites, failing system calls. */
 #ifndef UNIT_SUITE_H
 #define UNIT_SUITE_H
 
@@ -27,7 +27,7 @@
  */
 #define UNIT_CASE(name, setup, teardown)				\
 	UNIT_LONG_CASE(name, setup, teardown, 60)	/* a busy machine */
-/* Each of its tests may take so many seconds. */
+/* Each of its tests may take this number of seconds. */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
 		  teardown, seconds)
@@ -35,7 +35,7 @@
 	UNIT_ADD(name, tcase_add_test(tcase, name))
 #define UNIT_LOOP(name, first, end)					\
 	UNIT_ADD(name, tcase_add_loop_test(tcase, name, first, end))
-/* Each ends by that signal. */
+/* Each must end by that signal. */
 #define UNIT_SIGNAL(name, signal, first, end)				\
 	UNIT_ADD(name, tcase_add_loop_test_raise_signal(tcase, name,	\
 							signal, first, end))
@@ -63,22 +63,22 @@ struct unit_item {
 	const char *file;
 	int line;
 	void (*add)(TCase *tcase);	/* NULL: a case, not a test */
-	const char *name;		/* all that follows: of a case */
+	const char *name;		/* this and the following: of a case */
 	void (*setup)(void), (*teardown)(void);
 	int seconds;
 };
 void unit_item(const struct unit_item *item);
 
-/* Runs the program's suites, prints the names of cases that fail; main's result. */
+/* Runs the suites, prints the names of failing cases; returns main's result. */
 int unit_run(void);
 
 /*
- * From now on a system call of this process has this result: SECCOMP_RET_ERRNO
- * and an error, for example.
+ * Sets the result of a system call of this process from now on, for example to
+ * SECCOMP_RET_ERRNO and an error.
  */
 void unit_refuse(uint32_t call, uint32_t result);
 
-/* Waits for the end of a child, which has to be its success. */
+/* Waits for the end of a child and asserts its success. */
 void unit_join(pid_t pid);
 /* Kills a child and waits for its end; 0: there is none. */
 void unit_kill(pid_t pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the unit tests of the FI layer use: a scratch directory, the clock. */
+/* Shared by unit tests of the FI layer: a scratch directory, the clock. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -25,26 +25,26 @@
 #include "shm/shm.h"
 #include "suite.h"
 
-/* So many microseconds pass. By itself the provider's clock stands still. */
+/* Advances the provider's clock, which stands still otherwise. */
 void unit_pass(uint64_t us);
 
 /* Pseudo-random numbers, the same in every run. */
 uint64_t unit_random(uint64_t *state);
 
-/* A new directory, which duo_params.registry_dir names from then on. */
+/* Makes a directory, and sets duo_params.registry_dir to it. */
 const char *unit_dir_make(void);
 /* Removes it with the files in it. */
 void unit_dir_remove(void);
-/* The path of the user's registry in it; NULL: there is none. */
+/* Returns the path of the user's registry in it; NULL: there is none. */
 const char *unit_registry(void);
-/* How many files this user's registry in it has. */
+/* Returns the number of files in this user's registry in it. */
 int unit_dir_count(void);
-/* The directory seems to have changed last so many seconds ago. */
+/* Sets the time of the directory's last change. */
 void unit_dir_changed(int dir, int seconds_ago);
-/* duo_registry_sweep() as the only one. */
+/* Calls duo_registry_sweep() as the only sweeping process. */
 size_t unit_sweep(const char *dir);
 
-/* Of an endpoint with shm; the tests' only calls of these, but near.c's. */
+/* Reserves a record for an endpoint with shm. */
 static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 			       struct duo_publication *pub)
 {
@@ -53,13 +53,13 @@ static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 	return ret ? ret : duo_registry_reserve(dir, addr, len, false, pub);
 }
 
-/* unit_lookup() meets those of any pid namespace. */
+/* unit_lookup() accepts records of any pid namespace. */
 extern bool unit_any_pid_ns;
-/* As an endpoint that is published elsewhere. */
+/* Looks an address up as an endpoint that is published elsewhere. */
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *peer_name);
 
-/* Makes the region of a shm name, so large. */
+/* Makes the region of a shm name. */
 #define UNIT_REGION 4096	/* bytes */
 void unit_region_make(const char *peer_name);
 

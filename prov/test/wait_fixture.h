@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A thread that sleeps on fx.cq or fx.cntr, over near. The local peer is a second
- * endpoint, which shares nothing with fx.ep but the domain; remote is not there.
+ * A thread that sleeps on fx.cq or fx.cntr, over near. The local peer is a
+ * second endpoint that shares only the domain with fx.ep; remote is absent.
  */
 #ifndef WAIT_FIXTURE_H
 #define WAIT_FIXTURE_H
@@ -11,29 +11,29 @@
 #include "fixture.h"
 
 #define LONG_MS 20000
-#define SILENCE_MS 100	/* 200 times what the timer would take */
+#define SILENCE_MS 100	/* 200 times the timer's interval */
 
 extern struct fid_ep *peer;
 
-/* attr->near is to be set. */
+/* attr->near must be set. */
 void wait_open(const struct fixture_attr *attr);
 void wait_close(void);
 
 extern struct slot slot[2];
-/* What is slept on: fx.cntr, or without one fx.cq. */
+/* Returns the object to sleep on: fx.cntr if there is one, else fx.cq. */
 struct fid *sleeper(void);
-/* As an application goes to sleep: what had come is read before. */
+/* Prepares to sleep as an application does: reads all completions first. */
 void fall_asleep(void);
-/* Falls asleep, and this happens: the sleeper gets slot[0]. */
+/* Prepare to sleep; then a message for slot[0] arrives. */
 void local_message(void);
 void far_message(void);
-/* What another thread does meanwhile: the core has to get it. */
+/* Posts a receive as another thread would: the core must get it. */
 void receive_posted(void);
 
 int trywait(struct fid *fid);
-/* Is the descriptor readable, within ms? */
+/* True if the descriptor becomes readable within ms. */
 int woken(struct fid *fid, int ms);
-/* A tagged message from the peer; for pthread_create(), too. */
+/* Sends a tagged message from the peer; for pthread_create(), too. */
 void *say(void *text);
 
 #endif /* WAIT_FIXTURE_H */

@@ -3,8 +3,8 @@
 
 /*
  * Address vectors: inserts and removals, in the core's AVs (av_core.c) and for
- * endpoints with a local side (map.c). The core's AVs are all FI_AV_TABLE, whose
- * fi_addr are indexes. The application must not interpret those of FI_AV_MAP.
+ * endpoints with a local side (map.c). The core's AVs are all FI_AV_TABLE, in
+ * which a fi_addr is an index; for the application it is opaque in FI_AV_MAP.
  */
 
 #include <stdlib.h>

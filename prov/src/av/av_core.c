@@ -306,8 +306,8 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds a core AV with all addresses to the list. Closes an older one that has no
- * endpoint, if any: efa inserts for the endpoint of the AV.
+ * Adds a core AV with all addresses to the list. Closes an older one without
+ * an endpoint, if any: efa inserts for the endpoint of the AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {
