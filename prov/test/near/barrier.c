@@ -33,21 +33,22 @@ static void *wait_for_ever(void *runs)
 	return NULL;
 }
 
-/* As a runtime of MPI has: from now on registering takes time. */
+/* Start a thread, as MPI libraries do: registering takes time from now on. */
 static void have_thread(void)
 {
 	static sem_t runs;
 	pthread_t thread;
 
 	sem_init(&runs, 0, 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, &runs), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, &runs),
+			 0);
 	pthread_detach(thread);
 	sem_wait(&runs);
 }
 
 /*
- * A registration that takes as long as the test wants, in near's thread: until
- * gate_open(), and then until the main thread waits for it.
+ * Blocks the registration in near's thread until gate_open(), and then until
+ * the main thread waits for it.
  */
 static struct gate {
 	bool shut;
@@ -70,7 +71,7 @@ static char main_state(void)
 	return state;
 }
 
-/* In libc's place. */
+/* Replaces libc's function. */
 long syscall(long number, ...)
 {
 	long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT,
@@ -121,7 +122,7 @@ UNIT_TEST(who_fences)
 	near_tx_fence(&yet);
 	ck_assert_int_eq(yet.fence, NEAR_FENCE_YET);
 	if (!near_barrier_begin())
-		return;		/* refused here */
+		return;		/* not permitted here */
 	until_ready();
 	near_tx_fence(&yet);
 	near_tx_fence(&always);
@@ -147,8 +148,8 @@ UNIT_TEST(beside_a_thread)
 }
 
 /*
- * A process with a thread that ends while near registers: its child, which has
- * no such thread, waits for none; it does itself.
+ * A process with a thread exits while near registers. Its child, which has no
+ * such thread, does not wait; the process itself does.
  */
 static void end_meanwhile(void)
 {
@@ -158,7 +159,7 @@ static void end_meanwhile(void)
 	have_thread();
 	gate.shut = true;
 	if (!near_barrier_begin())
-		_exit(0);		/* refused here */
+		_exit(0);		/* not permitted here */
 	sem_wait(&gate.reached);
 	pid = fork();
 	if (!pid)
@@ -190,7 +191,7 @@ UNIT_LOOP(ends_meanwhile, 0, NEAR_HAS_THREAD)
 	ck_assert(*gate.done);
 }
 
-/* A barrier that failed is none: no thread sleeps, and no ring becomes idle. */
+/* After a failed barrier no thread sleeps, and no ring becomes idle. */
 static void expect_awake(struct rig *rig)
 {
 	/* as if the kernel had no memory for it */

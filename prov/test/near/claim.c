@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What it takes to claim a ring among many. This program counts the looks. */
+/* Attaching to a ring among many, with the number of control group checks. */
 
 #include "near/link/group.h"
 #include "unit.h"
@@ -16,8 +16,8 @@ bool near_group_has(size_t size)
 }
 
 /*
- * The claims that are taken already; a page of them has 64. One that was never
- * written to is taken for none.
+ * Number of claims already taken; a page has 64. A claim that was never written
+ * counts as free.
  */
 static const struct {
 	uint32_t taken;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers in other pid namespaces that end, are stopped, and come again: each is
- * the first process of its namespace, so all have the pid 1. Where none can be
- * made, processes that say so of themselves have to do.
+ * Peers in other pid namespaces that fail, are stopped, or restart, each the
+ * first process of its namespace with pid 1. Processes of our namespace that
+ * pretend another one do the same, even if namespaces are not permitted.
  */
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 enum place {
 	IN_NAMESPACE,
-	PRETENDS,	/* in ours: what it forks outlives it */
+	PRETENDS,	/* in ours: its child outlives it */
 	PLACES
 };
 
@@ -35,7 +35,7 @@ static struct near_addr ours, theirs;
 static pid_t child;
 static uint8_t buf[LEN], got[LEN];
 
-/* Sends a small message and a large one, and takes what we send. */
+/* Send a small message and a large one, and receive ours. */
 static void act(struct rig *rig)
 {
 	struct near_peer *to_us;
@@ -55,7 +55,7 @@ static void act(struct rig *rig)
 	}
 }
 
-/* Sleeps, tells each time that it is about to, and is woken. */
+/* Sleep again and again; write a byte before each sleep. */
 static void sleeps(struct rig *rig, int to)
 {
 	struct pollfd fd = { near_wait_fd(rig->port), POLLIN, 0 };
@@ -83,7 +83,7 @@ static void child_main(enum place place, int to, bool sleeper)
 	}
 	near_listen(rig->port, -1);
 	if (place == PRETENDS && !fork()) {
-		/* it has all descriptors of the one that is killed */
+		/* it has all descriptors of the killed process */
 		poll(NULL, 0, 20000);
 		_exit(0);
 	}
@@ -94,7 +94,7 @@ static void child_main(enum place place, int to, bool sleeper)
 	act(rig);
 }
 
-/* Returns what it tells by; -1: there are no such namespaces here. */
+/* Return the pipe that the child writes to; -1: no pid namespaces here. */
 static int start(enum place place, bool sleeper)
 {
 	int fd[2];
@@ -139,7 +139,7 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* How many of this kind with this end there are. */
+/* Count the events of kind with err. */
 static int ended(enum rig_kind kind, int err)
 {
 	uint32_t i;
@@ -163,7 +163,7 @@ static struct near_peer *meet(void)
 
 UNIT_CASE("far", setup, teardown);
 
-/* A stopped one is killed: nothing of its large messages moves any more. */
+/* A stopped peer is killed: its large messages end with errors. */
 UNIT_LOOP(killed, 0, PLACES)
 {
 	struct near_peer *peer;
@@ -204,7 +204,7 @@ UNIT_LOOP(stopped, 0, PLACES)
 	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
 }
 
-/* All are pid 1. Their memory, and what they were told by, is given back. */
+/* All are pid 1. Their memory and descriptors are released. */
 UNIT_TEST(comes_again)
 {
 	uint32_t before;
@@ -226,8 +226,8 @@ UNIT_TEST(comes_again)
 }
 
 /*
- * One that was woken once sleeps when it is killed, so that its end finds the
- * bell armed and the pipe without a reader: no SIGPIPE.
+ * A peer that was woken once is killed asleep: armed is set, and the pipe has
+ * no reader. The sender gets no SIGPIPE.
  */
 UNIT_LOOP(killed_asleep, 0, PLACES)
 {
@@ -245,7 +245,7 @@ UNIT_LOOP(killed_asleep, 0, PLACES)
 		ck_assert_int_eq(read(fd, &byte, 1), 1);
 		rig_send(us, peer, 1, buf, 8);
 	}
-	/* it has seen all, and sleeps */
+	/* it has polled everything, and sleeps */
 	while (!__atomic_load_n(&peer->segment->armed, __ATOMIC_ACQUIRE))
 		sched_yield();
 	kill(child, SIGKILL);

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer that takes nothing for long: what is under way with it, in each step of
- * a large message, waits for room in its ring, and stops nobody else.
+ * A peer that does not poll: pending large messages, in each of their steps,
+ * wait for space in its ring and delay no other peer.
  */
 
 #include "unit.h"
 
 #define LARGE (2 * NEAR_STEP + 777)
-#define COUNT 40	/* large messages of each */
+#define COUNT 40	/* large messages of each peer */
 
-static struct rig *a, *b, *c;	/* b is the one that takes nothing */
+static struct rig *a, *b, *c;	/* b does not poll */
 static struct near_peer *to_b, *to_c, *b_to_a, *c_to_a;
 static uint8_t *from_b, *others, *got_b, *got;
 
@@ -32,7 +32,7 @@ static void setup(void)
 	rig_fill(others, LARGE, 4);
 }
 
-/* One of a's with c, of which b sees nothing; small ones, too. */
+/* Send a small and a large message between a and c. */
 static void other(struct rig *from, struct near_peer *to, struct rig *at)
 {
 	uint32_t sent = from->count, came = at->count;
@@ -71,7 +71,7 @@ static void others_go_on(void)
 
 UNIT_CASE("full", setup, rig_close_all);
 
-/* We have read b's messages, and cannot say so. _i is 1: nor ask for pieces. */
+/* a has read b's messages and cannot send ACK; _i is 1: nor CTS. */
 UNIT_LOOP(answers_wait, 0, 2)
 {
 	uint32_t i, n;
@@ -95,7 +95,7 @@ UNIT_LOOP(answers_wait, 0, 2)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
 }
 
-/* Our pieces to it wait. */
+/* Fragments to b wait. */
 UNIT_TEST(fragments_wait)
 {
 	uint32_t i, n, sent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Memory control groups: what they have left, and one that has nothing. */
+/* Memory control groups: available memory, and a group at its limit. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void put(const char *dir, const char *name, const char *text)
 	close(fd);
 }
 
-/* 64 MiB are asked for, and a MiB is spared. */
+/* The test needs 64 MiB; near leaves 1 MiB. */
 static const struct {
 	const char *name, *limit, *used, *stat;
 	bool v2, has;
@@ -77,7 +77,7 @@ UNIT_LOOP(what_is_left, 0, ARRAY_SIZE(dirs))
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-/* A group of 64 MiB, in which this process is; false: none may be made. */
+/* Enter a new group of 64 MiB; false: not permitted. */
 static bool enter(char *dir, size_t size)
 {
 	const char *const mounts[] = { V1, V2 };
@@ -102,9 +102,9 @@ static bool enter(char *dir, size_t size)
 }
 
 /*
- * In the group: it is filled until not a page is granted: the kernel counts use in
- * steps as large as a ring. What is spared is left, so that one would still be
- * had. 0: sends were refused, and go when there is room again.
+ * In the group: allocate until near_group_has() denies a page. The kernel
+ * counts in steps as large as a ring, and the MiB that near leaves could still
+ * hold one. 0: sends failed, and succeed with memory again.
  */
 static int at_the_limit(void)
 {

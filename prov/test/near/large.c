@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Large messages that both ends copy, their steps forced one by one. */
+/* Cooperative copies of large messages, step by step. */
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static void setup(void)
 	rig_fill(big, LARGE, 5);
 }
 
-/* a's message of len is with b, which wants len bytes of it at to. */
+/* Send len bytes to b, and post a receive of them at to. */
 static void begin(size_t len, void *to)
 {
 
@@ -69,7 +69,7 @@ UNIT_TEST(coop_sizes)
 	}
 }
 
-/* Each end sends the other one: each reads, neither waits for the other. */
+/* Both ends send: each one reads, and neither waits for the other. */
 UNIT_TEST(coop_exchange)
 {
 	struct near_peer *to_a = rig_peer(b, a);
@@ -84,7 +84,7 @@ UNIT_TEST(coop_exchange)
 	near_peer_put(b->port, to_a);
 }
 
-/* A message that waits for a receive makes no exchange: others are shared. */
+/* An unexpected message is no exchange: others use cooperative copy. */
 UNIT_TEST(coop_beside_unexpected)
 {
 	struct near_peer *to_a = rig_peer(b, a);
@@ -97,7 +97,7 @@ UNIT_TEST(coop_beside_unexpected)
 	rig_take(b, 0, got, LARGE);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_PENDING);
 	rig_until(b, a, 2);
-	/* once there is a receive for it, it is under way */
+	/* once its receive is posted, it counts */
 	rig_take(a, 0, got, LARGE);
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
 	rig_until(b, NULL, 3);
@@ -107,7 +107,7 @@ UNIT_TEST(coop_beside_unexpected)
 	rig_until(a, b, 4);
 }
 
-/* A sender that does not look leaves all to the receiver. */
+/* A sender that does not poll leaves all steps to the receiver. */
 UNIT_TEST(coop_alone)
 {
 	begin(LARGE, got);
@@ -117,7 +117,7 @@ UNIT_TEST(coop_alone)
 	ck_assert_uint_eq(tx_op()->wrote, 0);
 }
 
-/* The receiver offers and is busy elsewhere: the sender does all. */
+/* The receiver starts the copy and does not poll: the sender copies all. */
 UNIT_TEST(coop_by_sender)
 {
 	size_t none = 0;
@@ -130,7 +130,7 @@ UNIT_TEST(coop_by_sender)
 	ends(LARGE);
 }
 
-/* One step each in turn, from both ends. */
+/* One step of each end in turn. */
 UNIT_TEST(coop_meets)
 {
 	size_t one, none = 0;
@@ -150,7 +150,7 @@ UNIT_TEST(coop_meets)
 	ends(LARGE);
 }
 
-/* The sender claims a step and cannot write it: it is read after all. */
+/* The sender takes a step and cannot write: the receiver reads the bytes. */
 UNIT_TEST(coop_unwritable)
 {
 	size_t none = 0;
@@ -165,7 +165,7 @@ UNIT_TEST(coop_unwritable)
 	ck_assert_msg(!b->event[0].peer->coop, "not tried again");
 }
 
-/* The receiver cannot read: pieces, when the sender does not write any more. */
+/* The receiver cannot read: fragments, after the sender's last write. */
 UNIT_TEST(coop_unreadable)
 {
 	size_t none = 0, one = 1;
@@ -187,7 +187,7 @@ UNIT_TEST(coop_unreadable)
 	ends(LARGE);
 }
 
-/* A port that closes waits for a sender that writes to its memory. */
+/* Closing waits for a sender that writes to the port's memory. */
 UNIT_TEST(coop_closed)
 {
 	struct near_ctl *ctl;
@@ -215,7 +215,7 @@ UNIT_TEST(coop_closed)
 		-1);
 }
 
-/* Many at once: all arrive, one after another where they have to. */
+/* Many messages at once: all arrive, one after another where necessary. */
 UNIT_LOOP(many_at_once, 0, 2)
 {
 	enum { MANY = 100 };
@@ -238,7 +238,7 @@ UNIT_LOOP(many_at_once, 0, 2)
 	free(to);
 }
 
-/* One that may be shared waits for those before it at no cost to polls. */
+/* A cooperative copy that waits for earlier ones costs polls nothing. */
 UNIT_TEST(waits_for_its_turn)
 {
 	enum { MANY = 100, LEN = 100000 };
@@ -258,7 +258,7 @@ UNIT_TEST(waits_for_its_turn)
 	rig_until(a, b, MANY);
 }
 
-/* There is room for one slot, and none afterwards. */
+/* The sink has space for one event. */
 static void room_once(struct rig *rig)
 {
 	static int looks;
@@ -266,7 +266,7 @@ static void room_once(struct rig *rig)
 	rig->no_room = looks++ > 0;
 }
 
-/* In pieces, too, a message ends with its receiver's acknowledgement. */
+/* A message in fragments, too, ends with the receiver's ACK. */
 UNIT_TEST(fragments_end)
 {
 	enum { LEN = 8192 };
@@ -278,7 +278,7 @@ UNIT_TEST(fragments_end)
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->done, LEN);
 	ck_assert_uint_eq(a->count, 0);
-	/* operations take no step in the poll that takes the last piece */
+	/* the poll that consumes the last fragment makes no other step */
 	b->on_room = room_once;
 	rig_poll(b, 1);
 	b->on_room = NULL;
@@ -288,7 +288,7 @@ UNIT_TEST(fragments_end)
 	ends(LEN);
 }
 
-/* However many are under way, who is alive is looked at once for all. */
+/* Regardless of the number of messages, a poll checks peers once. */
 UNIT_TEST(looks_once)
 {
 	enum { LEN = 100000, COUNT = 3 };
@@ -310,7 +310,7 @@ UNIT_TEST(looks_once)
 
 UNIT_CASE("pure", NULL, NULL);
 
-/* The word of claims: each step once, whoever comes first. */
+/* The word that assigns copy steps: each step is taken once. */
 UNIT_TEST(claims)
 {
 	struct near_ctl ctl = { 0 };
@@ -332,7 +332,7 @@ UNIT_TEST(claims)
 	near_coop_wrote(&ctl, 7, 2, false);
 	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
 	ck_assert_uint_eq(steps, 2);
-	/* no sender of ours writes that; it is not believed */
+	/* an impossible value is ignored */
 	near_coop_wrote(&ctl, 7, 60000, false);
 	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
 	ck_assert_uint_eq(steps, 2);

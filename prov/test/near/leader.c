@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A process whose main thread has ended by pthread_exit() lives, but the kernel
- * has its memory and its descriptors under its other threads only.
+ * A process lives after its main thread has called pthread_exit(), but the
+ * kernel shows its memory and descriptors under its other threads only.
  */
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static bool main_ended(pid_t pid)
 	return at && at[2] == 'Z';
 }
 
-/* What is left of the child: it sends when it is alone, and polls until told. */
+/* The child's other thread: sends once alone, and polls until a byte comes. */
 static void *talk(void *rig_arg)
 {
 	struct near_peer *to_us;
@@ -55,7 +55,7 @@ static void *talk(void *rig_arg)
 	if (rig_send(rig, to_us, 1, buf, 8) ||
 	    rig_send_large(rig, to_us, 2, buf, LEN, buf))
 		_exit(3);
-	while (rig->count < 2)		/* sent, and a message of ours */
+	while (rig->count < 2)		/* RIG_SENT and our message */
 		rig_poll(rig, NEAR_TICK_POLLS);
 	if (read(ends[0], &byte, 1) != 1)
 		_exit(4);
@@ -91,7 +91,7 @@ static void setup(void)
 
 UNIT_CASE("leader", setup, rig_close_all);
 
-/* _i is 1: it is watched before. */
+/* _i is 1: monitored before. */
 UNIT_LOOP(main_thread_has_ended, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -114,7 +114,7 @@ UNIT_LOOP(main_thread_has_ended, 0, 2)
 	ck_assert_int_eq(rig_send(us, peer, 3, buf, 8), 0);
 	rig_poll_ms(us, 3 * NEAR_CHECK_MS);
 	ck_assert_uint_eq(us->count, 3);
-	/* now all of it ends */
+	/* the whole process exits */
 	ck_assert_int_eq(write(ends[1], "", 1), 1);
 	rig_until(us, NULL, 4);
 	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
@@ -122,7 +122,7 @@ UNIT_LOOP(main_thread_has_ended, 0, 2)
 	unit_join(child);
 }
 
-/* Another thread still opens what the process has. */
+/* Another thread can still open the process's descriptors. */
 static void *open_own(void *arg)
 {
 	int own;

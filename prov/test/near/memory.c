@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* How much shared memory is taken, given back, and refused. */
+/* Shared memory: how much is allocated, freed, or denied. */
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-/* Sanitizers want address space of their own. */
+/* Sanitizers need much address space themselves. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #define MANY 100
@@ -24,13 +24,13 @@
 #define MANY 1000
 #endif
 #define FEW 40
-#define FDS_EACH 8	/* of a port, and of a peer both ways */
+#define FDS_EACH 8	/* of a port, and of a peer in both directions */
 
 static uint8_t buf[60000];
 
 UNIT_CASE("memory", NULL, rig_close_all);
 
-/* As small as can be: everything works. */
+/* The smallest ring budget suffices for all messages. */
 UNIT_TEST(least_budget)
 {
 	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
@@ -49,7 +49,7 @@ UNIT_TEST(least_budget)
 	ck_assert_uint_le(rig_taken(b), idle + NEAR_PAGE);
 }
 
-/* A thousand in one process: all send to the first, which answers. */
+/* Many ports in one process: all send to the first one, which replies. */
 UNIT_TEST(thousand)
 {
 	static struct rig *other[MANY];
@@ -93,7 +93,7 @@ static int open_again(void)
 	return near_open(&port, &attr);
 }
 
-/* Refused when it is asked for: an error, which is no signal. */
+/* Without memory, the sender gets an error and no signal. */
 UNIT_TEST(none_left)
 {
 	struct rig *a, *b;
@@ -108,7 +108,7 @@ UNIT_TEST(none_left)
 	ck_assert_int_eq(open_again(), -ENOMEM);
 }
 
-/* Nor does a ring grow then; what it is used for goes on. */
+/* The same when a ring should grow: it keeps its size and works on. */
 UNIT_TEST(none_left_to_grow)
 {
 	struct rig *a = rig_open(false), *b = rig_open_with(false,
@@ -133,7 +133,7 @@ UNIT_TEST(none_left_to_grow)
 	ck_assert_uint_eq(rig_taken(b), before);
 }
 
-/* Nor is a region listed where the list would have to be longer. */
+/* The same when the region table should grow. */
 UNIT_TEST(none_left_for_regions)
 {
 	struct near_region_entry entry = { .access = NEAR_MAY_READ };
@@ -154,7 +154,7 @@ UNIT_TEST(none_left_for_regions)
 	near_table_close(table);
 }
 
-/* Neither descriptors nor address space are left, and then there are again. */
+/* No descriptors or no address space is left, and later there is. */
 static const struct {
 	int resource;
 	int again;	/* error of another near_open(); 0: any */
@@ -190,8 +190,8 @@ static int lowest_free(void)
 }
 
 /*
- * Descriptors for a few peers only, and some to spare: all others are met and
- * woken as well.
+ * Descriptors for a few peers only, besides the reserve: all others can be sent
+ * to and woken as well.
  */
 UNIT_TEST(few_descriptors)
 {
@@ -228,7 +228,7 @@ UNIT_TEST(few_descriptors)
 	}
 }
 
-/* Growing a file beyond this limit would end the process. */
+/* Enlarging a file beyond this limit would end the process. */
 UNIT_TEST(no_long_files)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -240,8 +240,8 @@ UNIT_TEST(no_long_files)
 }
 
 /*
- * A program that has all its memory locked, what is mapped later included: what
- * is in use is taken, no more. _i is 1: it locks what is there already.
+ * All memory of the process is locked: only memory in use is allocated. _i is
+ * 1: locked after the rings were mapped.
  */
 UNIT_LOOP(locked, 0, 2)
 {
@@ -273,7 +273,7 @@ UNIT_LOOP(locked, 0, 2)
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
-	/* its own head, and what a peer maps of it, are in use at most */
+	/* at most its own head and a peer's mapping of it are in use */
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *
 					  near_page_size() +

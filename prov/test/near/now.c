@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages that are read as they arrive: only where they can be read and
- * are not long, nothing is under way, and the answer has room. What cannot be
- * read so is left as it was, for near_recv().
+ * Immediate copy: only of readable messages of limited length, with no copy
+ * pending and a slot for the ACK. Else nothing changes, and near_recv()
+ * receives the message.
  */
 
 #include "base/proc.h"
@@ -17,7 +17,7 @@ static struct rig *a, *b;
 static struct near_peer *to_b, *from_a;
 static uint8_t *big, *got;
 
-/* Each has sent to the other. */
+/* Each port has sent to the other. */
 static void setup(void)
 {
 	to_b = rig_pair(&a, &b, false);
@@ -29,7 +29,7 @@ static void setup(void)
 	rig_fill(big, BIG, 5);
 }
 
-/* It is the last of b's events. */
+/* Announce a message, b's newest event. */
 static struct near_rndv *arrives(size_t len)
 {
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
@@ -44,7 +44,7 @@ static bool now(struct near_rndv *rndv, size_t len)
 	return near_recv_now(b->port, from_a, rndv, got, len);
 }
 
-/* It has come, and its sender knows; nothing was set up for it. */
+/* Check content and acknowledgment, and that b needed no operation. */
 static void was_read(size_t len)
 {
 	ck_assert_mem_eq(got, big, len);
@@ -53,7 +53,7 @@ static void was_read(size_t len)
 	ck_assert_uint_eq(from_a->large, 0);
 }
 
-/* It comes all the same, and once. */
+/* Check that near_recv() receives the message, once. */
 static void comes_later(const struct near_rndv *rndv, size_t len)
 {
 	uint32_t sent = a->count, received = b->count;
@@ -82,7 +82,7 @@ UNIT_TEST(reads)
 	ck_assert(near_list_empty(&b->port->receiving));
 }
 
-/* The start of one that is too long for its buffer is read by near_recv(). */
+/* If the buffer is too small, its length is read. */
 UNIT_TEST(reads_what_is_wanted)
 {
 	ck_assert(now(arrives(LEN + 5000), LEN));
@@ -90,14 +90,14 @@ UNIT_TEST(reads_what_is_wanted)
 	ck_assert_uint_eq(got[LEN], 0);
 }
 
-/* It is complete at once. */
+/* An empty message is complete at once. */
 UNIT_TEST(nothing_to_read)
 {
 	ck_assert(now(arrives(0), 0));
 	was_read(0);
 }
 
-/* Both ends copy it, unless its sender cannot. */
+/* Both ends copy long messages, unless the sender cannot. */
 UNIT_TEST(too_long)
 {
 	struct near_rndv *rndv = arrives(NEAR_COOP_MIN);
@@ -110,7 +110,7 @@ UNIT_TEST(too_long)
 	was_read(NEAR_COOP_MIN);
 }
 
-/* Where reads are refused, or the message has no address. */
+/* Reads are not permitted, or the message has no address. */
 UNIT_TEST(not_readable)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -122,7 +122,7 @@ UNIT_TEST(not_readable)
 	comes_later(rndv, LEN);
 }
 
-/* An address that is not the sender's is tried once: pieces, by near_recv(). */
+/* An invalid address is tried once; near_recv() then uses fragments. */
 UNIT_TEST(bad_address)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -136,7 +136,7 @@ UNIT_TEST(bad_address)
 	ck_assert(from_a->reads && from_a->coop);
 }
 
-/* The oldest goes first. */
+/* Earlier messages are copied first. */
 UNIT_TEST(not_before_others)
 {
 	struct near_rndv *first = arrives(LEN), *rndv;
@@ -151,7 +151,7 @@ UNIT_TEST(not_before_others)
 	rig_until(a, b, a->count + 1);
 }
 
-/* A poll reads so much, whoever asks. */
+/* A poll copies NEAR_STEP bytes at most, for all callers together. */
 UNIT_TEST(no_more_than_a_step)
 {
 	struct near_rndv *rndv = arrives(BIG);
@@ -172,7 +172,7 @@ UNIT_TEST(no_more_than_a_step)
 	ck_assert(now(rndv, LEN));
 }
 
-/* The answer needs a slot: without, nothing is read. */
+/* Without a slot for the ACK nothing is read. */
 UNIT_TEST(no_slot)
 {
 	struct near_rndv *rndv;
@@ -185,7 +185,7 @@ UNIT_TEST(no_slot)
 	was_read(LEN);
 }
 
-/* Nor where there is no ring yet for the answer. */
+/* Nor without a ring for the ACK. */
 UNIT_TEST(no_ring)
 {
 	struct rig *c = rig_open(false);
@@ -198,7 +198,7 @@ UNIT_TEST(no_ring)
 	ck_assert_ptr_null(from_a->tx.slots);
 }
 
-/* Its pid may be another's soon. */
+/* A failed process's pid may soon belong to another one: nothing is read. */
 UNIT_TEST(dying)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -214,8 +214,8 @@ UNIT_TEST(dying)
 }
 
 /*
- * The sender cannot be answered: what it announced is lost. _i is 1: it dies before
- * a poll comes to that, and the operation is in no list when it has ended.
+ * The sender is unreachable: its message is lost. _i is 1: it fails before the
+ * next poll; the ended operation must be in no list.
  */
 UNIT_LOOP(lost, 0, 2)
 {

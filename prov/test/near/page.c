@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Kernels with large pages: they map nothing at other places than whole pages. */
+/* Kernels with large pages, which map whole pages only. */
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 static uint8_t buf[60000], got[sizeof(buf)];
 
-/* false: this kernel has larger ones itself. */
+/* Return false if this kernel's pages are larger. */
 static bool assume(size_t page)
 {
 	near_page_assume(page);
@@ -32,7 +32,7 @@ static void large(struct rig *a, struct near_peer *to_b, struct rig *b)
 	rig_until(a, b, sent + 1);
 }
 
-/* Found full again and again, until it has moved. */
+/* Find the ring full until it is resized. */
 static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 {
 	uint32_t resizes = to_b->resize.count, round;
@@ -48,7 +48,7 @@ static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 
 UNIT_CASE("page", NULL, rig_close_all);
 
-/* All sizes of messages, in rings of all sizes; in the end nothing is left. */
+/* All message lengths in all ring sizes; in the end nothing is left. */
 UNIT_LOOP(talk, 0, 3)
 {
 	struct rig *a, *b;
@@ -91,7 +91,7 @@ UNIT_LOOP(talk, 0, 3)
 	ck_assert_uint_eq(rig_pages(b), 0);
 }
 
-/* More senders than there are pages in the budget: each has one. */
+/* More senders than pages in the budget: each one gets a page. */
 UNIT_LOOP(many, 0, 3)
 {
 	enum { MANY = 60 };
@@ -111,7 +111,7 @@ UNIT_LOOP(many, 0, 3)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/* That is never so on one host, but with an emulator: it is said. */
+/* Another page size, which an emulator can cause: one warning. */
 UNIT_TEST(of_another_size)
 {
 	struct rig *a, *b = rig_open(false);

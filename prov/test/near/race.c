@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The two ends of what is shared, each in a thread of its own and at the same
- * address, so that ThreadSanitizer sees both: it knows nothing of another
- * process, or of the same page mapped twice.
+ * Both ends of shared data, each in a thread and at the same address, because
+ * ThreadSanitizer ignores other processes and second mappings of a page.
  */
 
 #include <pthread.h>
@@ -33,7 +32,7 @@ static void teardown(void)
 	free(memory);
 }
 
-/* Every third has data, of a length that tells which one it is. */
+/* Every third message has data, of a length that identifies it. */
 static size_t length(uint32_t i)
 {
 	return i % 3 ? 0 : 64 + i % 500;
@@ -92,8 +91,8 @@ UNIT_TEST(ring)
 }
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
-static uint32_t delegated;	/* the SHARE slot: round, released */
-static uint32_t taken;		/* the last round of which the sender has a step */
+static uint32_t delegated;	/* round of the COOP slot; store-release */
+static uint32_t taken;		/* last round in which the sender got a step */
 
 static void copy(int32_t step)
 {
@@ -120,8 +119,8 @@ static void *coop_sender(void *none)
 }
 
 /*
- * The buffer is ours again when the round is over. In every fourth round the
- * sender comes first, however slow its thread is to start.
+ * The buffer may be reused after the round. In every fourth round the receiver
+ * waits until the sender has a step.
  */
 UNIT_TEST(coop)
 {

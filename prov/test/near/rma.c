@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations between ports of one process, done by ourselves and,
- * where that is not permitted, by the target.
+ * One-sided operations between ports of one process, executed by the initiator
+ * and, where that is not permitted, by the target.
  */
 
 #include "rma_side.h"
 
-/* Starts it; two buffers, if it is long enough. */
+/* Start an operation, with two buffers if it is long enough. */
 static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 		       size_t len, uint32_t flags)
 {
@@ -25,7 +25,7 @@ static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-/* To its end: 0 or a negative errno. */
+/* Poll until the operation ends; returns 0 or a negative errno. */
 static int end(int ret, uint32_t done)
 {
 	int i;
@@ -70,7 +70,7 @@ UNIT_TEST(every_size)
 		ck_assert_mem_eq(memory + 5, local, len);
 	}
 	ck_assert_uint_eq(b.events, 0);
-	/* ours, and its lane's if it has answered */
+	/* ours, and the rx ring's if b has replied */
 	ck_assert_uint_eq(to_b->refs, 1 + rig_rx_rings(a.rig));
 }
 
@@ -85,9 +85,10 @@ UNIT_TEST(all_of_it_but_not_more)
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START + SIDE_LARGE, 1),
 			 -EACCES);
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, UINT64_MAX - 3, 8), -EACCES);
-	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START + 8, SIZE_MAX - 4),
-			 -EACCES);
-	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY + 1, SIDE_START, 8), -EKEYREJECTED);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START + 8,
+			     SIZE_MAX - 4), -EACCES);
+	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY + 1, SIDE_START, 8),
+			 -EKEYREJECTED);
 	side_untouched();
 }
 
@@ -104,7 +105,7 @@ UNIT_TEST(rights)
 	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), -EKEYREJECTED);
 }
 
-/* The target decides by its own table, whatever we have seen in it. */
+/* The target checks its own table, not the copy that the initiator read. */
 UNIT_TEST(closed_meanwhile)
 {
 	uint32_t done = a.done;
@@ -122,8 +123,8 @@ UNIT_TEST(closed_meanwhile)
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /*
- * An id is used again after 2^31 operations: what was refused under it is not
- * meant then, whether it has one part or many (_i).
+ * An id is reused after 2^31 operations. A rejection under the old id must not
+ * affect the new operation, with one part or many (_i).
  */
 UNIT_LOOP(refused_id_again, 0, 2)
 {
@@ -152,8 +153,8 @@ UNIT_TEST(data_and_told)
 {
 	uint32_t done = a.done;
 
-	ck_assert_int_eq(end(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE,
-					 NEAR_RMA_DATA), done), 0);
+	ck_assert_int_eq(end(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START,
+					 SIDE_LARGE, NEAR_RMA_DATA), done), 0);
 	side_poll(3);
 	ck_assert_uint_eq(b.events, 1);
 	ck_assert(b.event.write && b.event.has_data);
@@ -173,7 +174,7 @@ UNIT_TEST(data_and_told)
 	ck_assert(!b.event.write && !b.event.has_data);
 }
 
-/* A message that is sent after a write is received after it. */
+/* A message sent after a write arrives after it. */
 UNIT_TEST(write_then_send)
 {
 	uint32_t done = a.done, i;
@@ -191,7 +192,7 @@ UNIT_TEST(write_then_send)
 	}
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_int_eq(end(ret, done), 0);
-	/* and the way is free again */
+	/* and messages may be sent again */
 	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
 	rig_until(b.rig, a.rig, 2);
 }
@@ -203,11 +204,13 @@ static int atomic(enum near_verb verb, unsigned int op, void *operand,
 		{ operand, len }, { compare, len }, { result, len },
 	};
 	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = SIDE_START, .key = SIDE_KEY,
+		.verb = verb, .flags = flags, .addr = SIDE_START,
+		.key = SIDE_KEY,
 		.local = { iov, op != NEAR_ATOMIC_READ },
 		.compare = { iov + 1, verb == NEAR_COMPARE },
 		.result = { iov + 2, verb != NEAR_ATOMIC },
-		.len = len, .op = op, .type = NEAR_UINT64, .about = 1, .cookie = local,
+		.len = len, .op = op, .type = NEAR_UINT64, .about = 1,
+		.cookie = local,
 	};
 
 	return near_rma(a.rig->port, to_b, &args);
@@ -231,7 +234,7 @@ UNIT_TEST(atomics)
 				    &was, 8, 0), a.done), 0);
 	ck_assert_uint_eq(was, 3);
 	ck_assert_uint_eq(*target, 1);
-	/* injected: the operand is free at once, and none is lost */
+	/* injected: the operand may be reused at once; nothing is lost */
 	done = a.done;
 	for (i = 0; i < 2000; i++) {
 		one = 1;
@@ -250,7 +253,7 @@ UNIT_TEST(atomics)
 	ck_assert_uint_eq(was, 2001);
 }
 
-/* Longer than one part; then a write must not overtake, nor a read. */
+/* An atomic of several parts is not overtaken by a later read. */
 UNIT_TEST(atomics_long_and_in_order)
 {
 	static uint64_t operand[1000], result[1000], zero[1000];
@@ -265,8 +268,8 @@ UNIT_TEST(atomics_long_and_in_order)
 	ck_assert_int_eq(ret, 0);
 	done = a.done;
 	memset(local, 0, sizeof(zero));
-	ck_assert_int_eq(start_flags(NEAR_READ, SIDE_KEY, SIDE_START, sizeof(operand),
-				     0), 0);
+	ck_assert_int_eq(start_flags(NEAR_READ, SIDE_KEY, SIDE_START,
+				     sizeof(operand), 0), 0);
 	for (i = 0; i < 100000 && a.done < done + 2; i++)
 		side_poll(1);
 	ck_assert_int_eq(a.err, 0);
@@ -297,7 +300,7 @@ UNIT_TEST(atomic_rights)
 	ck_assert_uint_eq(memory[0], 0);
 }
 
-/* Everything that is under way ends with the peer. */
+/* All pending operations end with the peer. */
 UNIT_TEST(closed_port)
 {
 	uint64_t one = 1, was;
@@ -306,22 +309,23 @@ UNIT_TEST(closed_port)
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
 	n += !atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8, 0);
 	n += !start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
-	n += !start_flags(NEAR_READ, SIDE_KEY, SIDE_START, SIDE_LARGE, NEAR_RMA_FENCE);
+	n += !start_flags(NEAR_READ, SIDE_KEY, SIDE_START, SIDE_LARGE,
+			  NEAR_RMA_FENCE);
 	ck_assert_uint_eq(n, 3);
 	a.done = 0;
 	near_close(b.rig->port);
 	side_lost(n);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
-	/* its table is not kept, though we refer to it still */
+	/* its table is closed although references to the peer remain */
 	ck_assert_ptr_null(to_b->rma->view);
 	side_reopen();
 }
 
 /*
- * An answer, its target's first slot to us, and then the target's end: what has
- * looked at the bell before both finds both at once. _i is 1: the look at peers of
- * a poll, else that of who has slept.
+ * The target's reply, in its first slot to us, and its end both come after near
+ * has checked the doorbells: the reply counts. _i is 1: in a poll's check of
+ * peers, else after a sleep.
  */
 UNIT_LOOP(answered_and_closed, 0, 2)
 {

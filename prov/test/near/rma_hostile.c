@@ -2,34 +2,37 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations of a peer that is broken: it is cut off with one
- * warning, and no byte is written.
+ * One-sided operations of a faulty peer: it is disconnected with one warning,
+ * and no byte is written.
  */
 
 #include "rma_side.h"
 
-/* What a peer that is broken may ask; what follows it is not believed. */
+/* Invalid requests. */
 static const struct bad_request {
 	const char *name;
 	struct near_rma_slot slot;
 } bad_requests[] = {
-	{ "verb", { .verb = 200, .key = SIDE_KEY, .id = 1, .total = 8, .len = 8 } },
+	{ "verb", { .verb = 200, .key = SIDE_KEY, .id = 1, .total = 8,
+		    .len = 8 } },
 	{ "offset beyond", { .verb = NEAR_WRITE, .key = SIDE_KEY, .id = 1,
 			     .total = 8, .offset = 9 } },
 	{ "part beyond", { .verb = NEAR_WRITE, .key = SIDE_KEY, .id = 1,
 			   .total = 8, .offset = 4, .len = 5 } },
 	{ "long part", { .verb = NEAR_WRITE, .key = SIDE_KEY, .id = 1,
 			 .total = 1u << 31, .len = 1u << 31 } },
-	{ "longer than it can be", { .verb = NEAR_COMPARE, .key = SIDE_KEY, .id = 1,
-				     .op = NEAR_CSWAP, .type = NEAR_UINT8,
-				     .total = UINT32_MAX, .len = UINT32_MAX } },
+	{ "longer than it can be", { .verb = NEAR_COMPARE, .key = SIDE_KEY,
+				     .id = 1, .op = NEAR_CSWAP,
+				     .type = NEAR_UINT8, .total = UINT32_MAX,
+				     .len = UINT32_MAX } },
 	{ "more than a slot has", { .verb = NEAR_WRITE, .key = SIDE_KEY,
 				    .id = 1, .flags = NEAR_RMA_INLINE,
 				    .len = NEAR_RMA_BYTES + 1 } },
-	{ "operation", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1, .op = 99,
-			 .type = NEAR_UINT64, .total = 8, .len = 8 } },
-	{ "type", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1, .op = NEAR_SUM,
-		    .type = 99, .total = 8, .len = 8 } },
+	{ "operation", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1,
+			 .op = 99, .type = NEAR_UINT64, .total = 8,
+			 .len = 8 } },
+	{ "type", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1,
+		    .op = NEAR_SUM, .type = 99, .total = 8, .len = 8 } },
 	{ "half a number", { .verb = NEAR_ATOMIC, .key = SIDE_KEY, .id = 1,
 			     .op = NEAR_SUM, .type = NEAR_UINT64, .total = 12,
 			     .len = 12 } },
@@ -56,7 +59,7 @@ static void publish(enum near_kind kind, const struct near_slot *what)
 	near_tx_publish(tx, slot, near_word(kind, 0, 0, 0));
 }
 
-/* b has cut a off. */
+/* Check that b has disconnected a. */
 static void cut_off(const char *name)
 {
 	rig_poll_ms(b.rig, 10);
@@ -78,7 +81,7 @@ UNIT_LOOP(hostile_request, 0, BAD_REQUESTS)
 	cut_off(bad_requests[_i].name);
 }
 
-/* Of an operation that we have never had, or not with that one. */
+/* Replies to operations that b never started, or not at a. */
 UNIT_LOOP(hostile_answer, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
@@ -94,7 +97,7 @@ UNIT_LOOP(hostile_answer, 0, 4)
 	cut_off("answer");
 }
 
-/* More than was asked for, or not the next of it. */
+/* A reply with more than requested, or not with the next part. */
 UNIT_LOOP(hostile_result, 0, 2)
 {
 	static uint8_t beyond[64];
@@ -104,7 +107,8 @@ UNIT_LOOP(hostile_result, 0, 2)
 	};
 	struct near_answer_slot answer = { .len = _i ? 4 : 9, .offset = _i };
 	struct near_peer *to_a = rig_peer(b.rig, a.rig);
-	const struct near_region_entry entry = { .key = SIDE_KEY, .start = SIDE_START,
+	const struct near_region_entry entry = {
+		.key = SIDE_KEY, .start = SIDE_START,
 		.memory = (uintptr_t)memory, .len = 64, .access = 3 };
 	uint64_t data_end;
 
@@ -119,12 +123,12 @@ UNIT_LOOP(hostile_result, 0, 2)
 	to_b->tx.dtail = data_end;
 	publish(NEAR_KIND_ANSWER, &(struct near_slot) { .rma_answer = answer });
 	cut_off("result");
-	ck_assert_uint_eq(b.done, 0);	/* it had no cookie */
+	ck_assert_uint_eq(b.done, 0);	/* without a cookie */
 	ck_assert_uint_eq(beyond[0], 0x5a);
 	ck_assert_uint_eq(beyond[8], 0x5a);
 }
 
-/* Asks without end, and reads no answer. */
+/* Requests without end, from a peer that consumes no reply. */
 UNIT_TEST(hostile_appetite)
 {
 	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small operations that take nothing but a slot: that they do, by their counts,
- * on both sides; and each condition that forbids it, at which nothing may be
- * done.
+ * Small operations on the fast path, which need nothing but a slot: counts of
+ * both sides prove the path; each condition that forbids it leaves everything
+ * as it was.
  */
 
 #include "rma_small_side.h"
@@ -58,12 +58,12 @@ UNIT_TEST(taken_by_an_atomic)
 
 UNIT_CASE("without a ring", setup_without, side_teardown);
 
-/* The answer's ring is made when it is needed. */
+/* b attaches to a ring of a when it needs one for its reply. */
 UNIT_LOOP(without_a_ring, 0, 2)
 {
-	usual(NEAR_WRITE, SIDE_KEY);	/* b has heard of a, and owes it nothing */
+	usual(NEAR_WRITE, SIDE_KEY);	/* b has no reply to send */
 	both_poll();
-	ck_assert_ptr_nonnull(near_rma_peer(to_a()));	/* as by a longer one */
+	ck_assert_ptr_nonnull(near_rma_peer(to_a()));
 	ck_assert_ptr_null(to_a()->tx.slots);
 	ck_assert(go(_i ? adding() : call(NEAR_READ)));
 	both_poll();
@@ -74,7 +74,7 @@ UNIT_LOOP(without_a_ring, 0, 2)
 
 UNIT_CASE("small", setup, side_teardown);
 
-/* The buffer is the caller's, also where we do it after all. */
+/* The buffer may be reused at once, even if the initiator executes it later. */
 UNIT_TEST(copied)
 {
 	struct small put = call(NEAR_WRITE);
@@ -87,14 +87,14 @@ UNIT_TEST(copied)
 	side_until(1, false);
 	ck_assert_mem_eq(memory, copy, 8);
 	ck_assert_uint_eq(rma_of(&b)->served, 0);
-	/* b passes it over */
+	/* b skips it */
 	memset(memory, 0, 8);
 	rig_poll(b.rig, 1);
 	side_untouched();
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 }
 
-/* What forbids it. */
+/* Conditions that forbid the fast path. */
 static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
 static void skip(void) { to_b->rma->skip = 1; }
 static void unreadable(void) { to_b->reads = false; }
@@ -113,7 +113,7 @@ static const struct {
 	int which;
 	void (*make)(void);
 	size_t len;
-	uint64_t addr, key;	/* 0: as they are */
+	uint64_t addr, key;	/* 0: unchanged */
 } leaves[] = {
 	{ "a queue", ALL, queue, 0, 0, 0 },
 	{ "none is to be offered", PUTS, skip, 0, 0, 0 },
@@ -146,7 +146,7 @@ static void left(const char *name, struct small what)
 	ck_assert_uint_eq(rma_of(&a)->small, 0);
 }
 
-/* And nothing has been done then. */
+/* The fast path does not apply, and changes nothing. */
 UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
@@ -158,8 +158,9 @@ UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 	to_b->rma->skip = 0;
 	at = *to_b->rma;
 	tx = to_b->tx;
-	if (leaves[_i].len)	/* SIZE_MAX: none */
-		put.args.len = get.args.len = leaves[_i].len + !(leaves[_i].len + 1);
+	if (leaves[_i].len)	/* SIZE_MAX: length 0 */
+		put.args.len = get.args.len =
+			leaves[_i].len + !(leaves[_i].len + 1);
 	if (leaves[_i].addr)
 		put.args.addr = get.args.addr = add.args.addr = leaves[_i].addr;
 	if (leaves[_i].key)
@@ -177,7 +178,7 @@ UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 	to_b->reads = true;
 	a.rig->port->fence = fence;
 	to_b->dying = false;
-	/* the key is known again when it was looked up */
+	/* a lookup on the slow path makes the key valid again */
 	if (leaves[_i].make == changed)
 		usual(NEAR_WRITE, SIDE_KEY);
 	both_poll();
@@ -204,13 +205,13 @@ UNIT_TEST(rights)
 	ck_assert_uint_eq(rma_of(&b)->served, served + 1);
 }
 
-/* In a full ring none goes, and the next does when there is room. */
+/* In a full ring the fast path fails; with space the next one succeeds. */
 UNIT_TEST(full_ring)
 {
 	struct near_tx *tx = &to_b->tx;
 	uint64_t tail = tx->tail;
 
-	/* the pool of operations grows elsewhere, once */
+	/* only the slow path enlarges the pool of operations */
 	while (near_tx_slot(tx))
 		if (!go(call(NEAR_WRITE)))
 			usual(NEAR_WRITE, SIDE_KEY);
@@ -247,7 +248,7 @@ static const struct {
 	{ "add", full, NEAR_FETCH, 0 },
 };
 
-/* The target leaves it, and does what is asked for all the same. */
+/* The target's fast path does not apply; it executes the operation anyway. */
 UNIT_LOOP(target_leaves_it, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
@@ -273,7 +274,7 @@ UNIT_LOOP(target_leaves_it, 0, ARRAY_SIZE(others))
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* The region goes while it is on its way: that is told, by an answer. */
+/* The region is removed before the target executes: the reply is an error. */
 UNIT_LOOP(region_goes, 0, 2)
 {
 	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);

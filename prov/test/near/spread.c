@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One message to several: the first reads it, the others find it in their
- * rings. So it is only in a row of sends of the same buffer to others, and only
- * what fits.
+ * Fan-out: the first peer reads the message, the others get it through their
+ * rings. Only for consecutive sends of one buffer to different peers, and only
+ * if the message fits.
  */
 
 #include "unit.h"
@@ -14,7 +14,7 @@
 
 static struct rig *a, *to[PEERS];
 static struct near_peer *peer[PEERS];
-static uint32_t seen[PEERS];	/* of its events */
+static uint32_t seen[PEERS];	/* count of checked events */
 static uint8_t *big;
 static uint32_t sum;
 
@@ -38,13 +38,13 @@ static void setup(void)
 	setup_with(NEAR_MEMORY);
 }
 
-/* Rings begin with less than the message takes. */
+/* Rings start smaller than the message. */
 static void setup_poor(void)
 {
 	setup_with(100 * NEAR_PAGE);
 }
 
-/* True: it is in the ring. */
+/* Send; returns true if through the ring. */
 static bool sends(int i, const uint8_t *buf, size_t len)
 {
 	int ret, tries;
@@ -53,7 +53,7 @@ static bool sends(int i, const uint8_t *buf, size_t len)
 		ret = rig_send(a, peer[i], 9, buf, len);
 		if (ret != -EAGAIN)
 			break;
-		rig_poll(to[i], 1);	/* a ring is to be moved */
+		rig_poll(to[i], 1);	/* a resize is pending */
 	}
 	ck_assert(!ret || ret == NEAR_LARGE);
 	if (ret)
@@ -94,7 +94,7 @@ UNIT_TEST(to_all)
 		arrives(i, i ? RIG_MSG : RIG_RNDV);
 }
 
-/* Who waits for the first has nobody reading beside him. */
+/* A poll ends the fan-out: the first peer may have finished its read. */
 UNIT_TEST(not_after_a_poll)
 {
 	ck_assert(!sends(0, big, LEN));
@@ -103,7 +103,7 @@ UNIT_TEST(not_after_a_poll)
 	ck_assert(sends(2, big, LEN));
 }
 
-/* An exchange of different buffers, and a row of messages to one. */
+/* Different buffers, or several messages to one peer, are no fan-out. */
 UNIT_TEST(not_what_is_another)
 {
 	ck_assert(!sends(0, big, LEN));
@@ -120,7 +120,7 @@ UNIT_TEST(not_what_is_longer)
 	ck_assert(!sends(1, big, LEN + 1));
 }
 
-/* A full ring is no reason to wait: it is read then, after those before it. */
+/* If a ring is full, the message uses rendezvous, in order. */
 UNIT_TEST(not_into_a_full_ring)
 {
 	uint32_t n = 0, i;
@@ -138,7 +138,7 @@ UNIT_TEST(not_into_a_full_ring)
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/* A ring that is too small is made larger, by the time of the next. */
+/* A ring that is too small grows for the next fan-out. */
 UNIT_TEST(grows)
 {
 	uint32_t tier;

@@ -221,7 +221,7 @@ UNIT_TEST(mixed_buffers)
 			 500000);
 }
 
-/* Several are under way at once, and each sees those before it. */
+/* Concurrent operations take effect in order. */
 UNIT_TEST(in_order)
 {
 	int i;
@@ -238,7 +238,7 @@ UNIT_TEST(in_order)
 	ck_assert_mem_eq(memory, gpu.shadow, LEN);
 }
 
-/* A message arrives when the bytes are there, and so does the event. */
+/* The message and the event arrive after all bytes. */
 UNIT_TEST(before_messages_and_events)
 {
 	int i, ret;
@@ -298,7 +298,7 @@ UNIT_TEST(region_closed)
 	side_until(2, true);
 }
 
-/* Call _i of the driver fails: the operation ends with an error, others do not. */
+/* Driver call _i fails: its operation ends with an error, others succeed. */
 UNIT_LOOP(driver_fails, 0, 2 * 42)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -348,7 +348,7 @@ UNIT_LOOP(closes, 0, 2 * 2 * 12)
 	ck_assert_int_eq(gpu.under_way, 0);
 }
 
-/* More peers than there are stages: the rest fails. */
+/* More peers than stages: the others fail. */
 UNIT_TEST(no_stage)
 {
 	memset(a.table->stages, 0xff, sizeof(a.table->stages));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The table of regions, its copy for peers, and what atomics compute. */
+/* The region table, its copy for peers, and the arithmetic of atomics. */
 
 #include <complex.h>
 #include <math.h>
@@ -37,7 +37,7 @@ static int add(uint64_t key)
 	return near_table_add(table, &entry);
 }
 
-/* Both say the same of the key. */
+/* Check that table and copy agree on the key. */
 static void expect(uint64_t key, bool there)
 {
 	const struct near_region_entry *own = near_table_find(table, key);
@@ -55,7 +55,7 @@ static void expect(uint64_t key, bool there)
 
 UNIT_CASE("table", setup, teardown);
 
-/* Many keys, in order and not; every third is taken out again. */
+/* Many keys, sorted or not; every third is removed. */
 UNIT_LOOP(comes_and_goes, 0, 3)
 {
 	static const uint64_t steps[] = { 1, 1ull << 32, 0x9e3779b97f4a7c15u };
@@ -73,7 +73,7 @@ UNIT_LOOP(comes_and_goes, 0, 3)
 	expect(0, true);
 }
 
-/* As a peer that is broken may have it. */
+/* Map the copy writable, as a faulty owner has it. */
 static uint8_t *shared(void)
 {
 	uint8_t *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -92,27 +92,27 @@ UNIT_TEST(garbage)
 	ck_assert_int_eq(add(7), 0);
 	for (bits = 0; bits < 40; bits++) {
 		memcpy(map + 4, &bits, sizeof(bits));
-		map[16] += 2;	/* lest it is known from before */
+		map[16] += 2;	/* invalidate the cached entry */
 		near_table_view_find(view, 7, &seen);
 	}
 	bits = UINT32_MAX;
 	memcpy(map + 4, &bits, sizeof(bits));
 	map[16] += 2;
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EAGAIN);
-	/* all in use, by others; and a generation that stays odd */
+	/* all entries used by other keys; then a generation that stays odd */
 	bits = 5;
 	memset(map + 64, 0xff, 4096 - 64);
 	memcpy(map + 4, &bits, sizeof(bits));
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EKEYREJECTED);
 	map[16] |= 1;
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EAGAIN);
-	/* the owner does not look there */
+	/* the owner does not read the copy */
 	ck_assert_uint_eq(near_table_find(table, 7)->memory, ~7ull);
 	ck_assert_int_eq(add(8), 0);
 	munmap(map, 4096);
 }
 
-/* The last that was found is known until something changes. */
+/* The last entry found stays valid until the table changes. */
 UNIT_TEST(known)
 {
 	struct near_region_entry seen;
@@ -211,7 +211,7 @@ UNIT_TEST(operations)
 	APPLY_ORDERED(NEAR_FLOAT, float);
 	APPLY_ORDERED(NEAR_DOUBLE, double);
 	APPLY_ALL(NEAR_FLOAT_COMPLEX, float complex);
-	/* signs, and numbers that wrap */
+	/* signs and overflow */
 	APPLY(NEAR_MIN, NEAR_INT8, int8_t, -3, 2, 0, -3);
 	APPLY(NEAR_MIN, NEAR_UINT8, uint8_t, -3, 2, 0, 2);
 	APPLY(NEAR_SUM, NEAR_INT64, int64_t, INT64_MAX, 1, 0, INT64_MIN);
@@ -221,7 +221,7 @@ UNIT_TEST(operations)
 	      3 + 4 * I, 0, -5 + 10 * I);
 }
 
-/* A number that is not one is added to, and does not go on for ever. */
+/* Adding to NaN terminates. */
 UNIT_TEST(not_a_number)
 {
 	double target = NAN, one = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The end of peers with which no message was ever exchanged. */
+/* Failure of peers with which no message was exchanged. */
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ static void setup(void)
 	us = rig_open(false);
 }
 
-/* What is under the number of its descriptor afterwards. */
+/* Close the port; return the new file with its descriptor number, or -1. */
 static int fd_nothing(struct rig *other)
 {
 	rig_close(other);
@@ -50,7 +50,7 @@ static int fd_port(struct rig *other)
 	return another->addr.fd;
 }
 
-/* The second look at a peer keeps a descriptor of it. */
+/* Poll until the second check has opened a descriptor of the peer. */
 static void until_kept(const struct near_peer *peer)
 {
 	uint64_t end = duo_now_ms() + 10000;
@@ -62,7 +62,7 @@ static void until_kept(const struct near_peer *peer)
 	ck_assert_uint_eq(us->count, 0);
 }
 
-/* It was open still when the second look kept a descriptor of it. */
+/* The port closes after the second check has opened a descriptor of it. */
 static int fd_kept(struct rig *other)
 {
 	struct near_peer *peer = near_peer_find(us->port, &other->addr);
@@ -71,7 +71,7 @@ static int fd_kept(struct rig *other)
 	return fd_port(other);
 }
 
-/* The same without a descriptor for it. */
+/* The same without a free descriptor. */
 static int fd_scarce(struct rig *other)
 {
 	struct near_peer *peer = near_peer_find(us->port, &other->addr);
@@ -92,7 +92,7 @@ static int (*const closings[])(struct rig *other) = {
 
 UNIT_CASE("unmet", setup, rig_close_all);
 
-/* A port that closes while its process lives, and nothing was ever exchanged. */
+/* A port closes while its process lives, without any message before. */
 UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
 {
 	struct rig *other = rig_open(false);
@@ -111,7 +111,7 @@ UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
 		close(fd);
 }
 
-/* One that stays is not dead, and what was kept of it serves the first message. */
+/* An open port has not failed; the first message uses its kept descriptor. */
 UNIT_TEST(open_unmet)
 {
 	struct rig *other = rig_open(false);
@@ -126,7 +126,7 @@ UNIT_TEST(open_unmet)
 	rig_until_gone(us, 1);
 }
 
-/* Its ring tells of its end, so no descriptor is kept for that any longer. */
+/* Once the peer has sent, its ring shows its end: no descriptor is kept. */
 UNIT_TEST(unmet_until_it_sends)
 {
 	struct rig *other = rig_open(false);
@@ -142,7 +142,7 @@ UNIT_TEST(unmet_until_it_sends)
 	rig_until_gone(us, 2);
 }
 
-/* Who sleeps often does not look each time at those that he has not met. */
+/* A process that sleeps often does not check such peers at each wakeup. */
 UNIT_TEST(sleeps_among_unmet)
 {
 	struct rig *other = rig_open(false);
