@@ -296,7 +296,7 @@ bool duo_proc_ended(int pidfd)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/* The kernel allocates the lowest free descriptor: if it is high, few remain. */
+/* The kernel allocates the lowest free descriptor: a high one is scarce. */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What libfabric calls: one file per class of objects, and fi_getinfo. Both
- * paths' objects are opened and closed here; what is not ours is the core's.
+ * The calls of libfabric: one file per class of objects, and fi_getinfo(). They
+ * open and close the objects of both paths and forward all others to the core.
  * local.c opens an endpoint's local side.
  *
- * Cost: control path; nothing here is called per message, ops.c but names who
- * is. Locks: calls take the domain's lock where they touch what the data path
- * does, and that of the registry's directory before it (local.c).
+ * Cost: control path; only calls*.c is called per message. Locks: calls take
+ * the domain's lock if they access data of the data path; before it, local.c
+ * takes the lock of the registry's directory.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -20,22 +20,22 @@
 
 struct duo_ep;
 
-/* info.c: pure translation between an info of ours and the core's */
+/* info.c: pure translation between ofi_duo's and the core's infos */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 /*
- * True if an endpoint of ours has all that an info of the core's promises. The
- * log names the attribute otherwise.
+ * True if an endpoint of ofi_duo provides all that the core's info promises.
+ * Otherwise logs the attribute.
  */
 bool duo_info_kept(const struct fi_info *info);
-/* Messages from and to device memory? */
+/* True if messages can be in device memory. */
 bool duo_info_device(const struct fi_info *info);
 /* True if buffers of messages begin with a prefix. */
 bool duo_info_prefix(const struct fi_info *info);
-/* Asks for FI_FENCE, or an order between messages and RMA. */
+/* True if the info has FI_FENCE, or an order between messages and RMA. */
 bool duo_info_mixed(const struct fi_info *info);
 
 /* getinfo.c */
@@ -43,12 +43,12 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);
 
-/* one opener per fid class; av/ and cq/ have theirs */
+/* open functions of fids; av/ and cq/ have the others */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric over one that the application has opened of the core, which
- * is the new one's from then on. ops: the fabric's operations.
+ * Opens a fabric over the core's fabric that the application has opened, and
+ * takes ownership of it. ops: operations of the new fabric.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -57,7 +57,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
 
-/* calls.c, and calls_locked.c: the same, for a domain whose lock is on */
+/* calls.c; calls_locked.c: the same for domains with the lock on */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
 
@@ -84,13 +84,13 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: an endpoint over a core without names gets that of its peer. Undone
- * by duo_ep_close_local().
+ * local.c. If the core has no addresses, sets the endpoint's to the local
+ * transport's. duo_ep_close_local() undoes it.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Takes the domain's lock. Where the core carries what local peers cannot, an
- * endpoint without a local side is no error.
+ * Opens the local side. Takes the domain's lock. A failure is an error only if
+ * the core carries nothing.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 void duo_ep_close_local(struct duo_ep *ep);

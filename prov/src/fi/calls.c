@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages. Those with one buffer begin with their fast path,
- * inline; all else is left to tx/send.c and rx/recv.c.
+ * The calls for messages. Those with one buffer begin with an inline fast path;
+ * tx/send.c and rx/recv.c are the slow path.
  *
- * Compiled twice: calls_locked.c is for domains whose lock is on.
+ * Compiled twice: calls_locked.c is for domains with the lock on.
  */
 
 #include "fi/api.h"

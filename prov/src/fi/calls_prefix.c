@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages of an endpoint with FI_MSG_PREFIX: each buffer of the
- * application begins with bytes that are not part of the message. A call skips
- * them and calls the endpoint's other table, so that neither near nor the core
- * sees a prefix. -FI_EINVAL: the first buffer is shorter than the prefix.
+ * The calls for messages of an endpoint with FI_MSG_PREFIX. A call skips the
+ * prefix of the application's first buffer and calls the table without prefix,
+ * so that neither near nor the core gets one. -FI_EINVAL: the first buffer is
+ * shorter.
  *
- * Cost: one more call, and for messages of several buffers a copy of their list.
+ * Cost: one more call; for several buffers a copy of their list.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,8 +23,9 @@ struct duo_skipped {
 };
 
 /*
- * Peeks and discards have no buffers, and so no prefix. A first buffer that is
- * all prefix is left out.
+ * Copies the list of buffers without the prefix. Omits a first buffer that is
+ * all prefix. Peeks and discards have no buffers, so no prefix. False: too
+ * short.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -47,7 +48,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Calls of one buffer, which is "buf" and "len" in them. */
+/* Defines a call with one buffer: its parameters "buf" and "len". */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \
@@ -148,7 +149,7 @@ static ssize_t duo_prefix_tsendv(struct fid_ep *ep, const struct iovec *iov,
 						   context) : -FI_EINVAL;
 }
 
-/* Calls that get a struct of the type given. */
+/* Defines a call with a struct of this type. */
 #define DUO_PREFIX_MSG(name, call, table, type) \
 	static ssize_t name(struct fid_ep *ep, const struct type *from, \
 			    uint64_t flags) \

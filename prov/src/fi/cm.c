@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Names of endpoints. They make no connections. */
+/* Names of endpoints, which are connectionless. */
 
 #include "fi/api.h"
 #include "base/enosys.h"
 #include "base/util.h"
 #include "obj/ep.h"
 
-/* Addresses are the core's. */
 static int duo_ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);

@@ -52,7 +52,7 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/* an event queue is the core's own; nothing of ours may get there */
+	/* event queues are the core's; objects of ofi_duo must not be bound */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -111,9 +111,9 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 }
 
 /*
- * True if two network namespaces of a host might have the same address for
- * two endpoints. That is so of IP addresses, and must be assumed of formats
- * that are not known here: their endpoints do not meet across namespaces.
+ * True if endpoints in two network namespaces of a host might have the same
+ * address, as with IP addresses and, presumably, unknown formats. Such
+ * endpoints do not connect across namespaces.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -135,7 +135,7 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	if (duo_auto_needed(info))	/* one more thread than promised */
+	if (duo_auto_needed(info))	/* auto.c adds a thread */
 		core->domain_attr->threading = FI_THREAD_SAFE;
 	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
 			&domain->path_domain[FI_DUO_CORE], context);
@@ -144,9 +144,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the peer carries messages of device memory. It must do so for every
- * kind of memory that may come: all of a domain's messages take one path, or
- * they overtook each other. Without a core there is only one.
+ * True if the local transport carries messages of device memory. It must
+ * support every type of memory of the process: all messages of a domain take
+ * one path, so that they do not overtake each other. Over a core that
+ * carries nothing there is only one.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)

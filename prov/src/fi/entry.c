@@ -14,7 +14,7 @@
 #include "base/param.h"
 #include "base/params.h"
 
-#define DUO_PARAM_MAX 1000000	/* of polls and microseconds */
+#define DUO_PARAM_MAX 1000000	/* polls, or microseconds */
 
 /* Copies the text, because the environment may change. */
 static void duo_param_read_text(const struct duo_param *param)
@@ -56,7 +56,7 @@ void duo_param_read_positive(const struct duo_param *param)
 		*value = DUO_PARAM_MAX;
 }
 
-/* A power of two less 1; 0: never. */
+/* Returns polls, rounded up to a power of two, less 1; all bits if 0. */
 static uint32_t duo_param_mask(size_t polls)
 {
 	uint32_t mask = polls ? 0 : UINT32_MAX;
@@ -66,7 +66,7 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* Number of empty reads per yield; 0: never yield. */
+/* Reads the number of empty reads per yield; 0: never. */
 static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -91,7 +91,7 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
-/* A variable of a former name has no effect: name the one that has. */
+/* Warns of variables with former names, which have no effect. */
 static void duo_params_warn_renamed(void)
 {
 	size_t prefix = strlen(duo_prov.name);

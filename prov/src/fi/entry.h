@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * What the entry files have in common. A module is all of the objects and one
- * entry file, which has the one exported symbol: entry_duo.c has a core by the
- * fabric's name, entry_hook.c the one that the application has opened,
- * entry_near.c one that carries nothing. Two modules of one process share
- * nothing: all other symbols are hidden.
+ * Common functions of the entry files. A module consists of all other objects
+ * and one entry file with its only exported symbol. The core: in entry_duo.c by
+ * the fabric's name, in entry_hook.c the one that the application has opened,
+ * in entry_near.c one that carries nothing. All other symbols are hidden, so
+ * two modules in a process share nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -19,7 +19,7 @@
 
 #define DUO_STRING(x) #x
 #define DUO_STRING_OF(x) DUO_STRING(x)
-/* For fi_duo_info(1), which reads it in the module's file. */
+/* Identifies the module's file for fi_duo_info(1). */
 #define DUO_IDENT(name, version) \
 	"@(#)" name " " version " libfabric " \
 	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION)
@@ -28,9 +28,9 @@
 struct duo_param {
 	const char *name;
 	enum fi_param_type type;
-	void *value;		/* in duo_params; as it was if none is set: */
-				/* int, size_t, or char * of a copy */
-	void (*read)(const struct duo_param *param); /* NULL: by its type */
+	void *value;		/* in duo_params: int, size_t, or copied
+				 * char *; unchanged if not set */
+	void (*read)(const struct duo_param *param); /* NULL: by type */
 	const char *help;
 };
 
@@ -38,16 +38,16 @@ struct fi_provider *fi_prov_ini(void);
 
 /* Defines the module's parameters and those of near, and reads them. */
 void duo_params_load(const struct duo_param *params, size_t count);
-/* duo_param.read of a number from 1 on. */
+/* A duo_param.read for numbers of at least 1. */
 void duo_param_read_positive(const struct duo_param *param);
 
-/* Any libfabric with our public structures will do. */
+/* True if the running libfabric has the same public structures; or logs. */
 bool duo_entry_version_ok(void);
-/* The provider, with its functions. */
+/* Returns the provider, with its functions set. */
 struct fi_provider *duo_entry(void);
 /*
- * The same for a module with a core of libfabric's, after it has read its
- * parameters. NULL: not for the libfabric that runs.
+ * The same for a module over a provider of libfabric; reads the parameters
+ * first. NULL: the running libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A module with a core of libfabric's: parameters and version gate. */
+/* A module over a provider of libfabric: parameters and version check. */
 
 #include <string.h>
 
@@ -71,8 +71,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * Peers share structures that are not public, and differ between minor
- * versions, fi_peer(3): libfabric's shm must be of ours.
+ * Peer providers, fi_peer(3), share structures that differ between minor
+ * versions: libfabric's shm must be of the version that the module was built
+ * for.
  */
 static bool duo_version_ok(void)
 {

@@ -3,10 +3,10 @@
 
 /*
  * The module of the hook. With FI_HOOK=duo libfabric passes it each fabric that
- * has been opened. The application's infos, names and addresses are the core's;
- * its objects are ours, beginning with the fabric. A domain for which near
- * cannot keep all that the info promises is the core's, with all that is in it;
- * so are passive endpoints and event queues. docs/hook.md has the attributes.
+ * was opened. Infos, names and addresses of the application are the core's; its
+ * objects, from the fabric on, are ofi_duo's. If near cannot provide all that
+ * an info promises, the domain and its objects are the core's. So are passive
+ * endpoints and event queues. docs/hook.md has the attributes.
  */
 
 #include "config.h"
@@ -29,12 +29,12 @@
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
-/* Fabrics and domains that the core opens in its own domains are its own. */
+/* True in a call of the core: fabrics and domains that it opens are its own. */
 static __thread bool duo_hook_inside;
 
 /*
- * Without a local transport, as for device memory that near cannot copy, nothing
- * is gained: the domain becomes the core's.
+ * Opens a domain of ofi_duo. If it has no local transport, for example because
+ * near cannot copy the device memory, returns the core's domain instead.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -53,7 +53,8 @@ static int duo_hook_domain_ours(struct fid_fabric *fabric,
 static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 			   struct fid_domain **domain, void *context)
 {
-	struct fid_fabric *core = duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
+	struct fid_fabric *core =
+		duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
 	bool inside = duo_hook_inside;
 	int ret;
 
@@ -66,7 +67,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Flags are for a domain of which another provider is the user. */
+/* Flags are for other providers, which get the core's domain. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -92,7 +93,8 @@ static int duo_hook_eq(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 static int duo_hook_wait(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 			 struct fid_wait **wait)
 {
-	struct fid_fabric *core = duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
+	struct fid_fabric *core =
+		duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
 
 	return core->ops->wait_open(core, attr, wait);
 }
@@ -108,8 +110,8 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * attr has the core's fabric and nothing else, context is the core's provider.
- * Without a fabric of ours the application has the core's.
+ * Wraps a fabric. attr has only the core's fabric; context is the core's
+ * provider. On an error the application keeps the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)
@@ -117,14 +119,14 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	const struct fi_provider *core = context;
 
 	if (duo_hook_inside || !duo_params.local_on ||
-	    !strcasecmp(core->name, "near") ||	/* nothing to gain */
+	    !strcasecmp(core->name, "near") ||	/* no gain */
 	    !duo_traits_allowed(core->name) ||
 	    attr->fabric->fid.context == DUO_WRAPPED)
 		return -FI_ENODEV;
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* A job that does not ask for it has no second set of parameters. */
+/* True if FI_HOOK has the hook; otherwise it defines no parameters. */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;
@@ -133,7 +135,7 @@ static bool duo_hook_wanted(void)
 	       strstr(hooks, DUO_HOOK);
 }
 
-/* Without getinfo it is a hook. Its parameters are those of ofi_duo. */
+/* A provider without getinfo is a hook. Its parameters are ofi_duo's. */
 struct fi_provider *fi_prov_ini(void)
 {
 	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The module of near: version gate, parameters, return. */
+/* The module of the provider near. */
 
 #include "config.h"
 
@@ -23,7 +23,7 @@ struct fi_provider *fi_prov_ini(void)
 	duo_prov.name = NEAR_NAME;
 	duo_prov.version = FI_VERSION(DUO_VERSION_MAJOR, DUO_VERSION_MINOR);
 	duo_params.core = DUO_NONE;
-	duo_params.cores = "";	/* those who want it say so */
+	duo_params.cores = "";	/* only if near is named */
 	duo_params_load(near_param_table, sizeof(near_param_table) /
 					  sizeof(near_param_table[0]));
 	return duo_entry_version_ok() ? duo_entry() : NULL;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints: everything but data transfer. The core's endpoint lives from
- * fi_endpoint to fi_close, the local side from fi_enable on (local.c).
+ * Endpoints, except data transfer. The core's endpoint exists from
+ * fi_endpoint() to fi_close(), the local side from fi_enable() on (local.c).
  */
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 	return -FI_EOPBADSTATE;
 }
 
-/* Every receive on the core must tell us of its end. */
+/* Binds a CQ so that the core reports the end of every receive. */
 static int duo_core_bind_cq(struct duo_ep *ep, struct duo_cq *cq,
 			    uint64_t flags)
 {
@@ -75,7 +75,7 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	duo_unlock(&ep->domain->lock);
 }
 
-/* Bound twice, or of another domain: -FI_EINVAL. */
+/* -FI_EINVAL: bound twice, or of another domain. */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	int ret;
@@ -94,7 +94,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	return ret;
 }
 
-/* -FI_ENOCQ: neither a CQ nor a counter would tell of some operations. */
+/* -FI_ENOCQ: neither a CQ nor a counter reports some operations. */
 static int duo_ep_check_cqs(const struct duo_ep *ep)
 {
 	const char *lacks = NULL;
@@ -113,8 +113,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Both paths want CQs for sends and for receives. Where the application has
- * none, because it counts, or does only one of the two, there is one of ours.
+ * Both paths require CQs for sends and for receives. Adds a CQ of ofi_duo if
+ * the application bound none, because it counts, or only sends or only
+ * receives.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -129,7 +130,7 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 	if (!ep->own_cq)
 		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
 					 &ep->own_cq);
-	/* of an endpoint for RMA alone the core need not know */
+	/* the core needs none for an RMA-only endpoint */
 	if (!ret && ep->opts.messages && lacks & ep->caps)
 		ret = duo_core_bind_cq(ep, ep->own_cq, (lacks & ep->caps) |
 				       FI_SELECTIVE_COMPLETION);
@@ -184,7 +185,7 @@ static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* EFA's own shm path would be a second one. Not an option of other cores. */
+/* Disables efa's own shm path. Other cores do not have this option. */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
@@ -234,7 +235,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
-	duo_cntr_rouse(ep);	/* sleeping threads must arm this endpoint, too */
+	duo_cntr_rouse(ep);	/* sleeping threads must arm it, too */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }
@@ -296,9 +297,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * The core's CQ may hold entries whose context is one of our receives:
- * they become ours before the receives go. Once closing, nothing is matched,
- * so nothing is recalled from or posted to a core that is gone.
+ * Entries in the core's CQ may have receives of this endpoint as contexts:
+ * reads them before it frees the receives. closing prevents matching, so no
+ * receive is recalled from, or posted to, a closed core endpoint.
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -309,7 +310,7 @@ static int duo_ep_close(struct fid *fid)
 	duo_lock(&domain->lock);
 	ep->closing = true;
 	duo_ep_attend(ep);
-	if (ep->path_ep[FI_DUO_LOCAL])	/* what was sent must still leave */
+	if (ep->path_ep[FI_DUO_LOCAL])	/* sent messages must leave */
 		domain->peer->drain(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
@@ -341,7 +342,7 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* Space in the core's queues: the peer's are larger, and a sum is not kept. */
+/* Returns the core's value: the transport's queues are larger. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

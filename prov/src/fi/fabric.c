@@ -38,14 +38,14 @@ static int duo_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* An event queue is the core's own: local peers have no events. */
+/* Event queues are the core's: local transports have no events. */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {
 	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
 
 	if (attr && attr->wait_obj == FI_WAIT_SET)
-		return -FI_ENOSYS;	/* its set could not be of this fabric */
+		return -FI_ENOSYS;	/* no wait set is of this fabric */
 	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
 }
 
@@ -81,7 +81,7 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 			 DUO_WRAPPED);
 }
 
-/* Without a peer the fabric still works: the core carries everything. */
+/* Opens the local transport. If that fails, the core carries everything. */
 static void duo_fabric_open_peer(struct duo_fabric *fabric)
 {
 	const struct duo_transport *peer = duo_transports[duo_params.local];
@@ -126,10 +126,7 @@ int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 	return 0;
 }
 
-/*
- * A fabric where all is the core's: so are the objects, and whatever the
- * core does with them works.
- */
+/* Opens the core's fabric itself: all its objects are the core's. */
 static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric_fid,
 				  void *context)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo: asks the core provider and restricts what it says. */
+/* fi_getinfo(): restricts the infos of the core. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +16,23 @@
 #include "core/traits.h"
 #include "obj/fabric.h"
 
-/* What the application asks. */
+/* Parameters of the application's call. */
 struct duo_query {
 	uint32_t version;
 	const char *node, *service;
 	uint64_t flags;
 	const struct fi_info *hints;
-	struct duo_opened opened;	/* by hints */
+	struct duo_opened opened;	/* named by the hints */
 };
 
-/* Of endpoints. */
+/* Returns the endpoint type in the hints, or FI_EP_RDM. */
 static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
 {
 	return hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC ?
 		       hints->ep_attr->type : FI_EP_RDM;
 }
 
-/* Makes hints those for the core alone. */
+/* Restricts the hints to the core. Returns 0 or -FI_ENOMEM. */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
 	if (!hints->fabric_attr)
@@ -47,12 +47,12 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 	return hints->fabric_attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
-/* The core's answer to these hints, NULL if it has none. */
+/* Returns the core's infos for these hints; NULL: none. */
 static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
-	/* FI_PROVIDER cannot name a core of our own, only a module has one */
+	/* only a module, not FI_PROVIDER, selects a core of ofi_duo */
 	const struct duo_core_ops *own = duo_params.core ?
 					 duo_traits_find(core).own : NULL;
 	uint64_t flags = query->flags &
@@ -83,7 +83,7 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
-/* A core that nobody names: libfabric is to give our own name alone. */
+/* Removes the name of a module's fixed core: libfabric adds the provider's. */
 static void duo_info_conceal(struct fi_info *info)
 {
 	if (!duo_params.core)
@@ -92,7 +92,7 @@ static void duo_info_conceal(struct fi_info *info)
 	info->fabric_attr->prov_name = NULL;
 }
 
-/* Drops what we cannot use; the rest is appended at *tail. */
+/* Appends usable infos at *tail and frees the others. Returns the new tail. */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
 				   const char *core, bool direct,
@@ -141,8 +141,9 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * See duo_traits_direct(). Asked as the application asks: a fid in the hints
- * can be the core's own, from an earlier direct fabric. One of ours cannot.
+ * Appends direct infos: duo_traits_direct(). The hints are unchanged, because a
+ * fid in them may be the core's, of a direct fabric; with ofi_duo's fid there
+ * are none.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -165,9 +166,9 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * The provider stacks that are asked for, separated by commas, to be freed:
- * what the hints name; else what FI_PROVIDER names; else the core of the
- * fabric in the hints; else the parameter "cores".
+ * Returns the requested provider stacks, separated by commas: the name in the
+ * hints, or in FI_PROVIDER, or the core of the fabric in the hints, or the
+ * parameter "cores". The caller frees it.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -186,7 +187,7 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/* The core of a stack that is named, or is offered. To be freed. */
+/* Returns the core of a stack; named: by the user. The caller frees it. */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -197,7 +198,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* From one core; its direct infos only where there is nothing else. */
+/* Appends one core's infos; its direct ones only if there are no others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)
@@ -207,7 +208,7 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/* efa answers whichever fabric is named; libfabric filters last */
+	/* efa ignores the fabric's name, which libfabric filters last */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Translation between our fi_info and the core's, and the limits of both
+ * Translation between ofi_duo's fi_info and the core's, and the limits of both
  * paths together. Pure: calls no provider.
  */
 
@@ -30,12 +30,12 @@
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
-#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* never asked of the core */
+#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* not requested of the core */
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * "tcp;ofi_rxm;ofi_duo" -> "tcp;ofi_rxm", to be freed. NULL: the name does
- * not end in ofi_duo, names no core, or memory is short.
+ * Returns "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo"; the caller frees it. NULL:
+ * the name does not end in ofi_duo, or has no core, or there is no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -60,7 +60,7 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/* Neither path sees a prefix: calls_prefix.c. */
+/* Neither path gets a prefix: calls_prefix.c. */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -73,9 +73,9 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * The core's info of one of ours. Local communication and multi-receive
- * buffers are ours alone: the core is not asked for the first, and sees
- * single receives. Our fids are nothing that the core could use.
+ * Returns the core's form of an info of ofi_duo. ofi_duo itself implements
+ * local communication and multi-receive buffers, for which the core gets single
+ * receives. Fids of ofi_duo are removed.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -115,7 +115,7 @@ static const struct duo_transport_limits *duo_local_limits(void)
 	return &duo_transports[duo_params.local]->limits;
 }
 
-/* Messages: what both paths do. */
+/* Restricts messages to the support of both paths. */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
 	const struct duo_transport_limits *local = duo_local_limits();
@@ -128,7 +128,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 		info->caps |= FI_MULTI_RECV;
 	domain->cq_data_size = duo_min(domain->cq_data_size,
 				       local->cq_data_size);
-	domain->data_progress = FI_PROGRESS_MANUAL;	/* the peers' */
+	domain->data_progress = FI_PROGRESS_MANUAL;	/* near's, shm's */
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;
@@ -146,7 +146,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
-/* NULL: an endpoint of ofi_duo can be made of the info. */
+/* Returns the reason why ofi_duo cannot use the info; NULL: it can. */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
 	if (info->ep_attr->type != FI_EP_RDM)
@@ -161,9 +161,8 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Reduces a core's info to what we do. -FI_ENODATA: nothing usable is left.
- * Without messages nothing is sent locally, and limits, orders and progress
- * stay the core's.
+ * Restricts a core's info to the support of ofi_duo. -FI_ENODATA: it is
+ * unusable. Without messages limits, orders and progress stay the core's.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -186,7 +185,7 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/* Lowered by duo_info_restrict(), and not made up for elsewhere. */
+/* Fields that duo_info_restrict() lowers without a replacement elsewhere. */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -202,8 +201,8 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities of a domain that no call need use: cores list them for every
- * domain. ofi_duo refuses the calls that use them.
+ * Capabilities that cores list for every domain, needed by no application that
+ * does not use their calls. ofi_duo rejects these calls.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -216,7 +215,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* ours: the info, and then what ofi_duo makes of it. */
+/* True if ofi_duo keeps all of info. ours: a copy, which this restricts. */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -265,7 +264,7 @@ static const struct fi_info duo_offer = {
 	},
 };
 
-/* The first is for all; without messages the others are the core's. */
+/* The first is always checked, the others only with messages. */
 static const struct duo_hint duo_offer_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -276,7 +275,7 @@ static const struct duo_hint duo_offer_fields[] = {
 	DUO_HINT_SET(rx_attr, comp_order),
 };
 
-/* Could an info of ours satisfy the hints at all? 0 or -FI_ENODATA. */
+/* Returns 0 if an info of ofi_duo might satisfy the hints, or -FI_ENODATA. */
 int duo_hints_supported(const struct fi_info *hints)
 {
 	bool ok;
@@ -303,8 +302,8 @@ bool duo_info_device(const struct fi_info *info)
 }
 
 /*
- * Device memory costs the faster local path (duo_domain_open_device()): it is
- * for those who have asked.
+ * Removes FI_HMEM unless the hints request it: device memory disables the fast
+ * path of local messages (duo_domain_open_device()).
  */
 static void duo_info_unask_device(struct fi_info *info,
 				  const struct fi_info *hints)
@@ -323,15 +322,17 @@ bool duo_info_mixed(const struct fi_info *info)
 	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
 }
 
-/* Those that the hints name, for either direction. */
+/* Returns the orders in the hints, of both directions. */
 static uint64_t duo_hints_order(const struct fi_info *hints)
 {
-	uint64_t order = hints && hints->tx_attr ? hints->tx_attr->msg_order : 0;
+	uint64_t order = hints && hints->tx_attr ?
+			 hints->tx_attr->msg_order : 0;
 
-	return order | (hints && hints->rx_attr ? hints->rx_attr->msg_order : 0);
+	return order | (hints && hints->rx_attr ?
+			hints->rx_attr->msg_order : 0);
 }
 
-/* Is what messages and RMA keep between them no reason to do without near? */
+/* True if near, or a single path, keeps the order of messages and RMA. */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -345,9 +346,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * An order between messages and RMA, and fences, cost local peers something,
- * or the local path: they are for those who ask for them or, as other
- * providers do it, for those who ask for no order in particular.
+ * Orders between messages and RMA, and fences, cost time on the local path, or
+ * disable it. Removes those that the hints do not request. If near keeps them
+ * and the hints have no order at all, they stay, as with other providers.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -359,7 +360,7 @@ static void duo_info_unask_order(struct fi_info *info,
 	if (duo_info_near_keeps(info)) {
 		if (!order)
 			return;
-		unasked &= ~order;	/* each costs for itself */
+		unasked &= ~order;	/* each has a cost */
 	} else if (hints && duo_info_mixed(hints)) {
 		return;
 	} else {
@@ -386,9 +387,9 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * The core met the hints; is what we took away still enough? Both types of
- * AV and every threading level are served, so the one that is asked for is
- * the one to report.
+ * Checks that the restricted info still satisfies the hints, as the core's did.
+ * Returns 0 or -FI_ENODATA. ofi_duo supports both AV types and all threading
+ * levels, so the info reports the requested one.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
@@ -400,7 +401,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	if (hints->rx_attr)	/* the core was not asked for it */
+	if (hints->rx_attr)	/* not requested of the core */
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;
 	if (hints->domain_attr &&

@@ -2,14 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint: opened as a whole when the endpoint is
- * enabled, and published in the registry once it works. If any step fails,
- * the endpoint lives without it and the core carries everything.
+ * The local side of an endpoint. fi_enable() opens it as a whole and then
+ * publishes it in the registry. If a step fails, the core carries all messages.
  *
- * Processes that start together do so side by side. One that finds too little
- * room, or a record in its place, tries once more when the others are done and
- * what dead ones have left is gone. A peer that starts alone (struct duo_transport)
- * does only that.
+ * Processes start concurrently. If space is lacking, or another record has its
+ * name, a process repeats the start once, with the directory's lock held alone
+ * and after a sweep. A transport with duo_transport.alone always starts so.
  */
 
 #include <errno.h>
@@ -42,7 +40,7 @@ static int duo_local_reserve(struct duo_ep *ep)
 				    &ep->publication);
 }
 
-/* An endpoint that has its peer's name has what others find it by. */
+/* An endpoint with the transport's name as its address needs no record. */
 static int duo_local_open(struct duo_ep *ep)
 {
 	int ret = ep->core.peer_names ? 0 : duo_local_reserve(ep);
@@ -117,7 +115,7 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/* live: other endpoints of this user, if they have been counted. */
+/* live: number of other endpoints of this user; 0: not counted. */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -145,8 +143,8 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * While others start. Other processes are waited for before the domain's lock
- * is taken. One that has stopped with the lock costs us no shared memory.
+ * Starts with the directory's lock shared. Waits for it before it takes the
+ * domain's lock. If a stopped process has the lock, starts without it.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {
@@ -162,7 +160,7 @@ static int duo_local_open_together(struct duo_ep *ep)
 	return ret;
 }
 
-/* When no others start. *live: endpoints that there are. */
+/* Starts alone, after a sweep. *live: number of live endpoints. */
 static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;
@@ -176,7 +174,7 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/* Where messages and RMA could not keep the order asked for: one path. */
+/* True if the local side keeps the requested order of messages and RMA. */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;

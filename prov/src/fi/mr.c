@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory is registered with the core; a device's is prepared for copies
- * (device/device.h); and it is listed with near, under the core's key, for RMA
- * of local peers (transport/near/onesided.h). Key and descriptor are the
- * core's, so descriptors go to the core as they are. The object is ours, as it
- * is bound to endpoints of ours.
+ * Memory regions. The core registers them; device memory is prepared for copies
+ * (device/device.h); near's region table lists them with the core's key, for
+ * RMA of local peers (transport/near/onesided.h). Key and descriptor are the
+ * core's, so the core gets descriptors unchanged. The object is ofi_duo's,
+ * because it is bound to endpoints of ofi_duo.
  */
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static int duo_mr_close(struct fid *fid)
 	return 0;
 }
 
-/* The core counts: from now on it carries all that others do to the region. */
+/* The core's counter counts, so the core carries all accesses from now on. */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
 {
@@ -60,13 +60,13 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
 		duo_unlock(&cntr->domain->lock);
-		duo_cntr_wake(cntr);	/* it cannot be signalled now */
+		duo_cntr_wake(cntr);	/* must nap from now on */
 		mr->region.access = 0;
 	}
 	return ret;
 }
 
-/* To an endpoint, for FI_MR_ENDPOINT, or to a counter of remote accesses. */
+/* Binds to an endpoint, for FI_MR_ENDPOINT, or a counter of remote accesses. */
 static int duo_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -90,7 +90,7 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/* Enabling may choose the key. */
+/* Lists the region again, because enabling may change the key. */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -125,7 +125,7 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 	return mr;
 }
 
-/* The core's region, and what ours has of it. */
+/* Opens the core's region and copies its key and descriptor. */
 static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
 			    uint64_t flags)
 {

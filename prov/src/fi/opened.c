@@ -90,7 +90,7 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/* True if the info describes this fabric; no name: there is but one core. */
+/* True if the info is of this fabric; a module with one core has no name. */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -100,7 +100,7 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if a domain with the locks for one model serves another as well. */
+/* True if a domain opened for one threading model serves the other, too. */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -113,10 +113,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. A domain that
- * the core itself has named, in answer to this query, serves more than it was
- * opened for: the core has added the info's capabilities. Device memory is the
- * exception: it had no part in the choice of the domain's local peer.
+ * True if an endpoint of this info can be opened in the domain. If the core
+ * named the domain in this query, it has added the info's capabilities to it.
+ * Device memory is the exception: the choice of the local transport ignored it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -133,7 +132,7 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 	       !(domain->mr_mode & ~attr->mr_mode);
 }
 
-/* The first one that was opened is the last in its list. */
+/* Returns the oldest matching fabric, the last one in the list. */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
 	struct duo_fabric *fabric, *first = NULL;
@@ -145,7 +144,7 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 	return first;
 }
 
-/* The hints do not name a domain, so its MR mode must be the info's. */
+/* The hints name no domain, so its MR mode must be the info's. */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
 			const struct fi_info *info)

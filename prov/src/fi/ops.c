@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Who is called: by libfabric, by lower layers, for local messages. */
+/* The tables of local transports, of calls and of struct duo_up. */
 
 #include "fi/api.h"
 #include "core/lazy.h"
@@ -11,7 +11,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Calls know by their table whether they have to take the lock. */
+/* Sets the table of calls for the threading level. */
 void duo_ep_calls(struct duo_ep *ep)
 {
 	bool locked = ep->domain->lock.on;

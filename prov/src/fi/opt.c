@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "obj/ep.h"
 
-#define DUO_MIN_MULTI_RECV 64	/* bytes, where the core has no default */
+#define DUO_MIN_MULTI_RECV 64	/* bytes, if the core has no default */
 
-/* The core gets single receives only: multi.c. */
+/* FI_MULTI_RECV is ofi_duo's: the core gets only single receives, multi.c. */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -31,8 +31,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 }
 
 /*
- * FI_GETOPSFLAG and FI_SETOPSFLAG. Either local transport reads the flags of
- * transmits when it is enabled, so they can be changed until then.
+ * FI_SETOPSFLAG. The local transports read the transmit flags in fi_enable(),
+ * so they can be changed only before.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
@@ -55,10 +55,7 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	return 0;
 }
 
-/*
- * The smallest room of a multi-receive buffer is the core's default, though
- * the core never sees such a buffer.
- */
+/* FI_OPT_MIN_MULTI_RECV has the core's default, which the core never uses. */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_room);
@@ -81,7 +78,7 @@ static int duo_ep_get(void *to, size_t *room, const void *from, size_t len)
 	return 0;
 }
 
-/* Ours are two; all others are the core's. */
+/* Two options are ofi_duo's; the core has all others. */
 int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			 size_t *optlen)
 {
@@ -128,8 +125,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * FI_OPT_CUDA_API_PERMITTED: the core says whether it can do without. Of ours
- * only near calls CUDA, for messages of device memory.
+ * FI_OPT_CUDA_API_PERMITTED: the core must accept it, too. In ofi_duo only near
+ * calls CUDA, for messages of device memory.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -153,7 +150,7 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
-/* near copies in any order, so such an endpoint is the core's alone. */
+/* near copies in any order, so such an endpoint has no local side. */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* include/rdma/fi_duo.h, and the line of statistics at close. */
+/* Operations of rdma/fi_duo.h; the statistics printed at close. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 	*reason = ep->map->reason[addr];
 	if (*reason == FI_DUO_OK &&
 	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-		*reason = FI_DUO_UNDECIDED;	/* nothing is written yet */
+		*reason = FI_DUO_UNDECIDED;	/* not stored yet */
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
 		*path = FI_DUO_LOCAL;
 	return 0;
@@ -86,7 +86,7 @@ struct fi_ops_duo duo_ops = {
 	.reason_str = duo_ops_reason_str,
 };
 
-/* One write, so that the lines of many ranks do not mix. */
+/* A single write(), so that lines of several ranks do not mix. */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats *stats = &ep->stats;

@@ -73,7 +73,7 @@ struct duo_ep_multi {
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
 	size_t iov_limit;
-	bool ready;		/* enabled, with FI_RECV */
+	bool ready;		/* enabled, and can receive */
 	uint8_t special;	/* enum duo_rx_special */
 	uint64_t failed;
 	struct duo_rx_list held;	/* unresolved messages */
