@@ -149,7 +149,7 @@ struct fake_onesided {
 struct fake_core {
 	uint64_t own_addr;
 	uint64_t refused;	/* address that AVs opened from now on reject */
-	bool keeps;		/* fi_av_remove fails: the address is in use */
+	bool keeps;		/* removed addresses stay: they are in use */
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;
 	bool hold;		/* completions wait for fake_core_release() */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* route.h: the word per address, and what each state of it leads to. */
+/* route.h: the word per address, and the route for each of its states. */
 
 #include "av/route.h"
 #include "unit.h"
@@ -31,7 +31,7 @@ UNIT_LOOP(word_keeps_state_and_address, 0, ARRAY_SIZE(word_cases))
 		      "%s", word_cases[_i].name);
 }
 
-/* A state alone is a word too: of a peer that shm does not know. */
+/* A state alone is a valid word: shm has no index for the peer. */
 UNIT_TEST(bare_state_is_not_mapped)
 {
 	ck_assert(!duo_route_mapped(DUO_ROUTE_NONE));
@@ -101,7 +101,7 @@ UNIT_LOOP(route, 0, ARRAY_SIZE(route_cases))
 	}
 }
 
-/* What an AV of the core calls our address 3. */
+/* The core's fi_addr of ofi_duo's fi_addr 3. */
 static const struct {
 	const char *name;
 	fi_addr_t core_addr;
@@ -128,7 +128,7 @@ UNIT_LOOP(offset_leads_to_the_core, 0, ARRAY_SIZE(offset_cases))
 		      duo_route_number(words[3]) == 8, "%s", name);
 	words[3] = offset | SHM_8 | DUO_ROUTE_LOCAL;
 	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
-	/* removed: known to nobody, whatever it was called */
+	/* removed: no route, with any offset */
 	words[3] = offset | DUO_ROUTE_NONE;
 	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When a receive goes to the core as well: lazy posting, docs/matching.md. */
+/* Times at which deferred receives go to the core: docs/matching.md. */
 
 #include "fixture.h"
 
 static struct slot slot[4];
 
-/* A first message over shm: from now on it sends nothing over the core. */
+/* Delivers a first message over shm: the source is confirmed. */
 static void confirm_local(void)
 {
 	post_recv(&slot[2], local, TAG);
@@ -33,8 +33,8 @@ UNIT_TEST(wildcard_waits_for_idle_polls)
 }
 
 /*
- * Messages of other hosts alone: each poll that follows a delivery gives the
- * next receive to the core, and polls the core once.
+ * Only messages of other hosts: each poll after a delivery posts the next
+ * receive to the core, and polls the core once.
  */
 UNIT_TEST(remote_traffic_pays_for_one_poll)
 {
@@ -54,7 +54,7 @@ UNIT_TEST(remote_traffic_pays_for_one_poll)
 	}
 }
 
-/* Who polls every 10 ms shall not wait for LAZY_POLLS of them. */
+/* With a poll every 10 ms, a receive does not wait for LAZY_POLLS of them. */
 UNIT_TEST(wildcard_does_not_wait_for_a_slow_caller)
 {
 	int i;
@@ -68,7 +68,7 @@ UNIT_TEST(wildcard_does_not_wait_for_a_slow_caller)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* One look at the clock that comes late: the machine was busy. */
+/* One late reading of the clock does not count: the machine was busy. */
 UNIT_TEST(wildcard_waits_after_a_pause)
 {
 	int i;
@@ -84,7 +84,7 @@ UNIT_TEST(wildcard_waits_after_a_pause)
 	ck_assert_int_eq(fake.core.posts, 0);
 }
 
-/* It may have decided for the core before it knew of us. */
+/* The source may have chosen the core before this endpoint was published. */
 UNIT_TEST(local_waits_until_confirmed)
 {
 	post_recv(&slot[0], local, TAG);
@@ -105,7 +105,7 @@ UNIT_TEST(confirmed_local_never_goes)
 	expect_recv(&slot[0], "near", local);
 }
 
-/* What was posted before its source was known is not worth it any more. */
+/* A deferred receive whose source is confirmed is not posted to the core. */
 UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 {
 	post_recv(&slot[0], local, TAG);
@@ -140,7 +140,7 @@ UNIT_TEST(earlier_receive_of_another_tag_waits)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 }
 
-/* The kinds have queues of their own. */
+/* Tagged and untagged receives have separate queues. */
 UNIT_TEST(earlier_untagged_receive_waits)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
@@ -164,8 +164,8 @@ UNIT_TEST(goes_before_the_caller_sleeps)
 }
 
 /*
- * Two processes that each wait for their send, over the core, to find a
- * receive at the other: who reads the CQ of sends alone posts as well.
+ * Two processes each wait for their send over the core to match a receive of
+ * the other: reads of a send-only CQ post receives, too.
  */
 static void open_two_cqs(void)
 {
@@ -199,7 +199,7 @@ UNIT_TEST(goes_before_the_send_cq_sleeps)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* shm's message takes it while it waits: nothing reaches the core. */
+/* shm's message matches it while deferred: the core gets nothing. */
 UNIT_TEST(taken_while_it_waits)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -225,7 +225,7 @@ UNIT_TEST(without_directed_receives_all_are_wildcards)
 			  FI_ADDR_UNSPEC);
 }
 
-/* All that says how many wait counts what comes before another one. */
+/* All counters of deferred receives count one inserted before another. */
 UNIT_TEST(comes_before_one_that_is_due)
 {
 	struct duo_ep *ep = fixture_ep();

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages take receives from any source as fast as they are posted. A
- * message that waits at the core gets one all the same.
+ * Local messages match wildcard receives as fast as they are posted. A message
+ * that waits at the core gets one all the same.
  */
 
 #include "fixture.h"
@@ -16,10 +16,10 @@ static struct slot slot[WINDOW];
 static void setup(void)
 {
 	pair_setup();
-	duo_params.defer_us = 0;	/* at every look at the clock */
+	duo_params.defer_us = 0;	/* at every reading of the clock */
 }
 
-/* 0: it takes the kind's messages of any tag; no other kind has tags. */
+/* tag 0: matches any tag of the kind. */
 static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 {
 	memset(at, 0, sizeof(*at));
@@ -31,7 +31,7 @@ static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 			 0);
 }
 
-/* A local message before each poll; the source of what is received. */
+/* Polls after a local message. Returns the source of the message received. */
 static fi_addr_t poll_busy(enum duo_rx_kind kind)
 {
 	struct fi_cq_tagged_entry entry;
@@ -46,7 +46,7 @@ static fi_addr_t poll_busy(enum duo_rx_kind kind)
 	return src;
 }
 
-/* Every fifth poll looks at the clock. */
+/* Every fifth poll reads the clock. */
 static void expect_served(enum duo_rx_kind kind)
 {
 	int start = fake.shm.polls;
@@ -66,7 +66,7 @@ static void put_off_all(void)
 	fixture_ep()->lazy.all_us = INT64_MAX;
 }
 
-/* One at a time, or each of them would have to be taken back. */
+/* Only one, since each on the core might have to be recalled. */
 UNIT_TEST(the_oldest_goes_alone)
 {
 	int i, start, turns;
@@ -85,7 +85,7 @@ UNIT_TEST(the_oldest_goes_alone)
 	expect_served(DUO_TAGGED);
 }
 
-/* The oldest is never what the message is for. */
+/* The oldest receive does not match the core's message. */
 UNIT_TEST(all_go_in_the_end)
 {
 	struct slot other[2];
@@ -100,7 +100,7 @@ UNIT_TEST(all_go_in_the_end)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[1]), 0);
 }
 
-/* More are there, and they shall not wait for a turn each. */
+/* After a delivery the next message at the core does not wait for aging. */
 UNIT_TEST(one_delivery_asks_for_the_next)
 {
 	int i, start, served = 0;
@@ -118,7 +118,7 @@ UNIT_TEST(one_delivery_asks_for_the_next)
 	ck_assert_int_eq(served, WINDOW - 1);
 }
 
-/* None of the 1024 times that a post asks for otherwise. */
+/* Aging grants no core poll budget of 1024 polls, as a post does. */
 UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 {
 	int i;
@@ -130,11 +130,11 @@ UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 	for (i = 0; i < 1000; i++)
 		poll_busy(DUO_TAGGED);
 	ck_assert_int_gt(fake.core.posts, 1);
-	/* one for the turn, one for taking it back */
+	/* one for the post, one for the recall */
 	ck_assert_int_le(fake.core.polls, 2 * fake.core.posts);
 }
 
-/* As a send to the core does, which takes no lock. */
+/* Grants core poll budget, as a send over the core does, without a lock. */
 static void give_credit(void)
 {
 	duo_cq_core_active(fixture_ep()->tx_cq);
@@ -150,7 +150,7 @@ UNIT_TEST(a_send_meanwhile_has_its_polls)
 	ck_assert_uint_gt(fixture_ep()->rx_cq->core_poll_budget, 0);
 }
 
-/* A poll may take away at once what a send has given. */
+/* The core is polled even if a poll uses up a send's budget at once. */
 UNIT_TEST(the_core_is_seen_without_credit)
 {
 	int i, start = fake.core.polls;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many entries of the core at once: what it writes straight into the caller's
- * array, and what becomes none, another one, or an error. Whatever the array's
- * size, and whatever the format, the same is read in the same order.
+ * Many entries of the core at once: some are written into the caller's array,
+ * others become none, another one, or an error. With any array size and
+ * format the same entries are read in the same order.
  */
 
 #include "fixture.h"
@@ -19,7 +19,7 @@ static const enum fi_cq_format formats[] = {
 
 #define SIZES 8
 
-/* A receive of the core, at once; reported if flags are FI_COMPLETION. */
+/* Posts a receive to the core; reported if flags are FI_COMPLETION. */
 static void post(int i, uint64_t flags)
 {
 	ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf,
@@ -54,7 +54,7 @@ static void sent(int i)
 	fake_core_event(NULL, &entry, 3);	/* a core may say anything */
 }
 
-/* Everything has come before the first read. */
+/* Completes all of them before the first read. */
 static void all_come(void)
 {
 	post(PLAIN, FI_COMPLETION);
@@ -76,7 +76,7 @@ static void expect_source(int i, fi_addr_t src)
 	ck_assert_uint_eq(src, i == SEND ? FI_ADDR_NOTAVAIL : remote);
 }
 
-/* The contexts' numbers, in the order in which they are read. */
+/* Reads all; stores the numbers of the contexts in their order. */
 static int read_all(size_t size, enum fi_cq_format format, int *order)
 {
 	size_t step = format == FI_CQ_FORMAT_TAGGED ?
@@ -136,7 +136,7 @@ UNIT_LOOP(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 	fixture_close();
 }
 
-/* The core's sources that nobody asks for have room for one batch. */
+/* The buffer for sources that are not requested has space for one batch. */
 UNIT_TEST(larger_array_than_a_batch)
 {
 	struct fi_cq_tagged_entry array[2 * DUO_CORE_BATCH];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sleeping for a counter, over near: what wakes and what does not. */
+/* Sleeping for a counter, over near: events that wake, and others. */
 
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 static atomic_int naps, naps_at_sleep, sleeps, yields;
 
-/* The C library's, for this program: how it waits. */
+/* Replaces the C library's, to count naps. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	naps++;
@@ -37,7 +37,7 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
 }
 
-/* Without a CQ; beside one; and beside one whose reader never sleeps. */
+/* With no CQ; with one; and with one that never sleeps. */
 static const struct fixture_attr modes[] = {
 	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
 	  .cntr_wait = FI_WAIT_FD, .no_cqs = true },
@@ -102,7 +102,7 @@ static void injected_far(void)
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, remote, TAG), 0);
 }
 
-/* A message is here when another thread posts its receive. */
+/* A message has arrived when another thread posts its receive. */
 static void received_at_once(void)
 {
 	say("early");
@@ -168,7 +168,7 @@ UNIT_TEST(error_wakes)
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 }
 
-/* What changed before is looked at, not slept through. */
+/* A change before the sleep prevents it. */
 UNIT_TEST(changed_before)
 {
 	fall_asleep();
@@ -179,7 +179,7 @@ UNIT_TEST(changed_before)
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* Who reads the CQ takes the message, and what has come to the port. */
+/* A reader of the CQ consumes message and doorbell; the counter still wakes. */
 UNIT_LOOP(reader_beside, 0, 2)
 {
 	struct fi_cq_tagged_entry entry;
@@ -216,12 +216,12 @@ UNIT_TEST(controls)
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EINVAL);
 }
 
-/* Until it has slept at least once, which may take some waits. */
+/* Waits until it has slept at least once, which may take some waits. */
 static void wait_in_silence(void)
 {
 	int i;
 
-	naps = naps_at_sleep = sleeps = yields = 0;	/* libraries do so, too */
+	naps = naps_at_sleep = sleeps = yields = 0;	/* libraries nap, too */
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
 }
@@ -231,7 +231,7 @@ UNIT_TEST(sleeps_without_naps)
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
 	ck_assert_int_eq(naps, naps_at_sleep);
-	/* afterwards nobody looks at it for us */
+	/* afterwards no other thread checks it */
 	fi_cntr_read(fx.cntr);
 	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.watch);
 }
@@ -271,7 +271,7 @@ static void *wait_for(void *count)
 	return (void *) (intptr_t) fi_cntr_wait(fx.cntr, (uintptr_t) count, -1);
 }
 
-/* Several threads want different counts; nobody is forgotten. */
+/* Several threads wait for different counts; all wake. */
 UNIT_TEST(several_threads)
 {
 	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
@@ -328,7 +328,7 @@ UNIT_TEST(blocking_beside_a_descriptor)
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* A core that tells nothing, a CQ that was opened so, libfabric's shm. */
+/* A core or CQ without wait objects, and libfabric's shm: a timer polls. */
 UNIT_LOOP(timer, 0, 3)
 {
 	struct fixture_attr attr = modes[2];
@@ -346,7 +346,7 @@ UNIT_LOOP(timer, 0, 3)
 	fixture_close();
 }
 
-/* Other threads may not enter the core for us. */
+/* No other thread may call the core. */
 UNIT_TEST(timer_by_completion)
 {
 	struct fixture_attr attr = modes[0];

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of reads: what takes it, with a lock and without, what it leaves
- * to others, and that what is not looked at for each message is looked at all
- * the same.
+ * The fast path of reads: the messages that take it, with and without a lock,
+ * the messages that it leaves to the slow path, and the work that it must not
+ * postpone forever.
  */
 
 #include <poll.h>
@@ -16,7 +16,7 @@
 #include "near_fixture.h"
 #include "transport/near/near_ep.h"
 
-#define MANY 40		/* more than short reads take at once */
+#define MANY 40		/* more than one fast path read receives */
 
 static struct slot slot, slots[MANY];
 
@@ -25,19 +25,19 @@ static struct duo_cq *cq_now(void)
 	return duo_cq_of(fx.cq);
 }
 
-/* Reads that have looked at rings alone since the last one that polled all. */
+/* Reads that have polled only rings since the last one that polled all. */
 static uint32_t shorts(void)
 {
 	return cq_now()->given - cq_now()->left;
 }
 
-/* The next ones are. */
+/* Reads until the next ones take the fast path. */
 static void until_short(void)
 {
 	struct fi_cq_tagged_entry none;
 	int i;
 
-	/* near looks at the clock less often when polls come quickly */
+	/* near reads the clock less often if polls are frequent */
 	for (i = 0; i < 1000 * NEAR_TICK_POLLS && cq_now()->left < 4; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 	ck_assert_uint_ge(cq_now()->left, 4);
@@ -79,7 +79,7 @@ static void rig_send_of(size_t len, unsigned int flags)
 UNIT_CASE("open", warm_up, near_teardown);
 UNIT_CASE("locked", warm_up_locked, near_teardown);
 
-/* Tagged and not, in a slot and in the data ring, with data and without. */
+/* Tagged or not, in a slot or in the data ring, with data or none. */
 UNIT_LOOP(takes, 0, 8)
 {
 	unsigned int flags = _i & (NEAR_TAGGED | NEAR_DATA);
@@ -111,7 +111,7 @@ UNIT_LOOP(takes, 0, 8)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-/* A large one, tagged and not; what is not known of is the long way's. */
+/* A large message takes the fast path, a still larger one the slow path. */
 UNIT_LOOP(reads_large, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -152,7 +152,7 @@ UNIT_LOOP(reads_large, 0, 2)
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
 }
 
-/* What is not plain is left to the long way, with nothing done. */
+/* Other cases are left to the slow path, with nothing done. */
 UNIT_TEST(leaves_others)
 {
 	static char text[200];
@@ -166,7 +166,7 @@ UNIT_TEST(leaves_others)
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 	both_error(&slot, FI_ETRUNC);
 	both_entry(&slots[0]);
-	/* for another receive than the first, from anybody, and nobody's */
+	/* for a later wildcard, and for no receive */
 	until_short();
 	post_recv(&slots[1], peer, TAG + 1);
 	post_recv(&slots[2], FI_ADDR_UNSPEC, TAG);
@@ -188,7 +188,7 @@ UNIT_TEST(leaves_others)
 	ck_assert_str_eq(text + 10, "lit");
 }
 
-/* A read has what all of them have sent, however much one sends. */
+/* One sender's messages do not keep a read from those of others. */
 UNIT_TEST(others_have_their_turn)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
@@ -204,14 +204,14 @@ UNIT_TEST(others_have_their_turn)
 	}
 	ret = fi_cq_read(fx.cq, entry, 20);
 	ck_assert_int_eq(ret, 20);
-	/* the rest of the lane was taken as well, by a whole poll */
+	/* a whole poll has consumed the remainder of the ring */
 	ck_assert_uint_eq(ring->rx.head, head + MANY);
 	ck_assert_int_eq(fi_cq_read(fx.cq, entry + 20, MANY), MANY - 20);
 	for (i = 0; i < MANY; i++)
 		ck_assert_ptr_eq(entry[i].op_context, &slots[i]);
 }
 
-/* near's look at the clock, the core, and who yields: as without short reads. */
+/* Fast path reads count as polls, for the clock, the core and yields. */
 UNIT_TEST(counts_polls)
 {
 	struct near_port *port = fixture_ep()->near->port;
@@ -229,7 +229,7 @@ UNIT_TEST(counts_polls)
 			  128 / duo_params.core_poll_interval);
 	ck_assert_uint_gt(most, 0);
 	ck_assert_uint_lt(most, NEAR_TICK_POLLS);
-	/* who has waited for long polls the core each time */
+	/* after a long wait each read polls the core */
 	for (i = 0; i < 256; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 	ck_assert_uint_eq(shorts(), 0);
@@ -250,7 +250,7 @@ static struct fid_ep *another(struct fid_cq *cq)
 	return ep;
 }
 
-/* Two endpoints with one queue: reads look at the ports of both. */
+/* Two endpoints with one queue: reads poll the ports of both. */
 UNIT_TEST(several_endpoints)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -277,7 +277,7 @@ static void set_flags(uint64_t flags)
 	ck_assert_int_eq(fi_control(&fx.ep->fid, FI_SETOPSFLAG, &flags), 0);
 }
 
-/* Flags of receives that are changed later are kept to. */
+/* Changed flags of receives take effect. */
 UNIT_TEST(follows_flags)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -298,7 +298,7 @@ static void tsend(void)
 			 0);
 }
 
-/* Completions of sends are the next read's; the ring is then empty again. */
+/* The next read returns completions of sends; then the ring is empty again. */
 UNIT_TEST(reads_the_ring)
 {
 	struct fi_cq_tagged_entry entry;
@@ -311,7 +311,7 @@ UNIT_TEST(reads_the_ring)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/* A receive that the core may have to get is a chore of the next reads. */
+/* A receive that may go to the core puts reads on the slow path. */
 UNIT_TEST(minds_chores)
 {
 	struct fi_cq_tagged_entry none;
@@ -363,7 +363,7 @@ static int woken(int fd)
 	return poll(&pollfd, 1, 100);
 }
 
-/* Who sleeps when the endpoint is bound has slept for nothing of its. */
+/* A bind to a counter with a sleeping reader: the next completion wakes it. */
 UNIT_TEST(bound_while_asleep)
 {
 	struct fid_cntr *cntr;
@@ -380,7 +380,7 @@ UNIT_TEST(bound_while_asleep)
 	cntr_close(cntr);
 }
 
-/* What somebody sleeps for counts nothing of ours. */
+/* A sleep for an unrelated counter leaves the fast path on. */
 UNIT_TEST(open_while_others_sleep)
 {
 	struct fid_cntr *cntr;
@@ -394,7 +394,7 @@ UNIT_TEST(open_while_others_sleep)
 	cntr_close(cntr);
 }
 
-/* The core refuses to close: what arrived in between was held, and comes. */
+/* The core cannot close: messages held during the attempt are delivered. */
 UNIT_TEST(opens_after_a_refused_close)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -411,8 +411,8 @@ UNIT_TEST(opens_after_a_refused_close)
 UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
 
 /*
- * Who reads the queue of sends once for some reads of that of receives passes
- * no look of near's at its clock by: deaths, moves, what waits for the clock.
+ * Alternating reads of the queues of sends and receives do not keep near from
+ * its periodic checks: peer failures, resizes.
  */
 UNIT_LOOP(clock_with_two_queues, 0, 6)
 {
@@ -427,7 +427,7 @@ UNIT_LOOP(clock_with_two_queues, 0, 6)
 		fi_cq_read(fx.tx_cq, &entry, 1);
 	until_short();
 	do {
-		if (!(n++ % 16)) {	/* or the core is looked at as well */
+		if (!(n++ % 16)) {	/* else the core is polled, too */
 			post_recv(&slot, peer, TAG);
 			rig_send("talk");
 			near_poll(rig.port, &rig_sink);

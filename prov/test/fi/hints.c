@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* info.c: which hints an info of ours meets, by tables of named rows. */
+/* info.c: the hints that ofi_duo's info meets, by tables of named rows. */
 
 #include "info_fixture.h"
 #include "near/said.h"
@@ -12,7 +12,7 @@ enum field {
 	SRX,
 };
 
-/* Without capabilities, messages are asked for as well. */
+/* Sets a field of the hints, and capabilities if there are none. */
 static void hint_set(enum field field, uint64_t value)
 {
 	switch (field) {
@@ -121,7 +121,7 @@ UNIT_LOOP(hints_supported, 0, ARRAY_SIZE(hint_cases))
 		      hint_cases[_i].name);
 }
 
-/* Who asks for RMA alone gets what the core has. */
+/* Hints with RMA alone get the core's attributes. */
 UNIT_TEST(hints_of_rma_alone)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;
@@ -173,7 +173,7 @@ UNIT_LOOP(satisfies, 0, ARRAY_SIZE(taken_cases))
 		      "%s", taken_cases[_i].name);
 }
 
-/* Every type of AV is served, whatever the core's is. */
+/* Every type of AV is supported, also if the core has another one. */
 UNIT_TEST(av_type_is_the_one_asked_for)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
@@ -185,7 +185,7 @@ UNIT_TEST(av_type_is_the_one_asked_for)
 	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
 }
 
-/* Whatever the core would rather have; MPICH gives up otherwise. */
+/* Also if the core prefers another one; MPICH fails otherwise. */
 UNIT_TEST(threading_is_the_one_asked_for)
 {
 	info->domain_attr->threading = FI_THREAD_SAFE;
@@ -197,7 +197,7 @@ UNIT_TEST(threading_is_the_one_asked_for)
 	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
 }
 
-/* What the core itself lacks is not made up. */
+/* A core without untagged messages: no FI_MULTI_RECV. */
 UNIT_TEST(multi_receive_needs_untagged_messages)
 {
 	info->caps = info->rx_attr->caps = FI_TAGGED | FI_SEND | FI_RECV;
@@ -211,7 +211,7 @@ UNIT_TEST(multi_receive_needs_untagged_messages)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* A default flag that the core was not asked for. */
+/* FI_MULTI_RECV as default flag: ofi_duo's, over a core that lacks it. */
 UNIT_TEST(multi_receive_by_default)
 {
 	info->caps &= ~FI_MULTI_RECV;
@@ -234,7 +234,7 @@ UNIT_TEST(core_without_tags)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* A hint within our limit is met, one beyond is refused, and the log says so. */
+/* A hint within the limit is met; one beyond is rejected, with a message. */
 UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
 {
 	const char *name = limit_cases[_i].name;

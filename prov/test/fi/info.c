@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* info.c: what becomes of a fi_info, by tables of named rows. */
+/* info.c: changes of a core's fi_info, by tables of named rows. */
 
 #include "info_fixture.h"
 
@@ -37,7 +37,7 @@ UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 	free(core);
 }
 
-/* EFA must not use its own shm path, and must be able to cancel. */
+/* The hints keep EFA from its own shm path, and let it cancel. */
 UNIT_TEST(to_core)
 {
 	struct fi_info *core;
@@ -60,14 +60,14 @@ UNIT_TEST(to_core)
 			   core->domain_attr->caps) & FI_LOCAL_COMM, 0);
 	ck_assert_uint_eq(core->tx_attr->msg_order, FI_ORDER_SAS);
 	ck_assert_uint_eq(core->rx_attr->msg_order, FI_ORDER_SAS);
-	/* the core only ever sees single receives */
+	/* the core gets only single receives */
 	ck_assert_uint_eq((core->caps | core->rx_attr->caps |
 			   core->rx_attr->op_flags) & FI_MULTI_RECV, 0);
 	ck_assert_uint_eq((core->mode | core->tx_attr->mode |
 			   core->rx_attr->mode) & FI_MSG_PREFIX, 0);
 	ck_assert_uint_eq(core->ep_attr->msg_prefix_size, 0);
 	ck_assert_int_eq(core->domain_attr->av_type, FI_AV_TABLE);
-	/* the caller's is not ours to change */
+	/* the caller's info is unchanged */
 	ck_assert_str_eq(info->fabric_attr->prov_name, "efa;ofi_duo");
 	ck_assert_uint_ne(info->caps & FI_LOCAL_COMM, 0);
 	ck_assert_uint_eq(info->tx_attr->msg_order, 0);
@@ -134,7 +134,7 @@ UNIT_TEST(restrict_to_both_paths)
 	ck_assert_uint_eq(info->ep_attr->rx_ctx_cnt, 1);
 }
 
-/* It is not for those who have not asked. */
+/* FI_HMEM is returned only if the hints request it. */
 UNIT_LOOP(device_memory, 0, 3)
 {
 	static const uint64_t asked[] = { 0, FI_MSG, FI_MSG | FI_HMEM };
@@ -148,7 +148,7 @@ UNIT_LOOP(device_memory, 0, 3)
 	ck_assert_uint_eq(info->rx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
 }
 
-/* Orders between messages and RMA: who keeps them, and who gets them unasked. */
+/* Orders between messages and RMA: kept by near, returned only if cheap. */
 static const struct {
 	const char *name;
 	enum duo_transport_kind peer;
@@ -193,7 +193,7 @@ UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
 	ck_assert_uint_eq(info->tx_attr->msg_order & ORDER, ORDER);
 }
 
-/* Nothing goes over shm: all is as the core says. */
+/* Nothing goes over shm: all attributes are the core's. */
 UNIT_TEST(rma_alone_is_the_cores)
 {
 	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
@@ -207,7 +207,7 @@ UNIT_TEST(rma_alone_is_the_cores)
 	ck_assert_uint_eq(info->tx_attr->iov_limit, 16);
 	ck_assert_uint_eq(info->domain_attr->cntr_cnt, 16);
 	ck_assert_int_eq(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
-	/* and what needs objects of ours is not */
+	/* except those for objects that ofi_duo lacks */
 	ck_assert_uint_eq(info->domain_attr->max_ep_stx_ctx, 0);
 	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
 }

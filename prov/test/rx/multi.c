@@ -12,7 +12,7 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("multi", multi_setup, fixture_close);
 
-/* It takes a message, whatever the minimum says. */
+/* A buffer below the minimum matches a message. */
 UNIT_LOOP(smaller_than_the_minimum, 0, 2)
 {
 	multi_post_for(_i, &multi[0], MIN_LEFT / 2);

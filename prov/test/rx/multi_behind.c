@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Which receives a multi-receive buffer keeps from the core, and which not. */
+/* Receives that a multi-receive buffer keeps from the core, and others. */
 
 #include "multi_fixture.h"
 
@@ -11,7 +11,7 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("behind", multi_setup, fixture_close);
 
-/* Only what could take the same message waits. */
+/* Only receives that overlap with the buffer wait. */
 UNIT_TEST(others_do_not_wait)
 {
 	fi_addr_t other = peer_insert(3);
@@ -26,7 +26,7 @@ UNIT_TEST(others_do_not_wait)
 	multi_expect(&multi[0], "far", remote, false);
 }
 
-/* One behind a buffer keeps back what must not overtake it. */
+/* A blocked receive blocks later ones that must not overtake it. */
 UNIT_TEST(behind_one_that_waits)
 {
 	fi_addr_t other = peer_insert(3);
@@ -46,8 +46,8 @@ UNIT_TEST(behind_one_that_waits)
 }
 
 /*
- * What only shm fills does not keep others from the core: there they are
- * the only ones for what comes from elsewhere.
+ * A buffer that only shm fills blocks no receives: messages of other sources
+ * over the core match only those.
  */
 static void expect_not_blocked(void)
 {
@@ -61,7 +61,7 @@ static void expect_not_blocked(void)
 
 UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 {
-	if (_i == 1)	/* its source is known to use shm, or will be */
+	if (_i == 1)	/* its source is confirmed, or will be */
 		multi_near("1"), poll_cq(1);
 	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);

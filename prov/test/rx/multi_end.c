@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Multi-receive buffers that fail, and what is refused. */
+/* Multi-receive buffers that fail, and invalid calls. */
 
 #include "multi_fixture.h"
 
@@ -14,7 +14,7 @@ UNIT_CASE("end", multi_setup, fixture_close);
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
 
-/* It ends the buffer; the message waits for one that is large enough. */
+/* A failed start ends the buffer; the message stays for a larger one. */
 UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 {
 	struct fake_msg *msg;
@@ -59,7 +59,7 @@ UNIT_TEST(failed_on_shm)
 	multi_expect_idle();
 }
 
-/* What the core has left in it is not known. */
+/* An error of the core ends the buffer: the bytes filled are undefined. */
 UNIT_TEST(failed_on_core)
 {
 	struct fi_cq_err_entry err = {
@@ -93,7 +93,7 @@ UNIT_TEST(core_refuses_it)
 	multi_expect_idle();
 }
 
-/* It has had its first message. The buffer is released early. */
+/* The core rejects the remainder: the buffer is released early. */
 UNIT_TEST(core_refuses_the_rest)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0), 0);
@@ -103,7 +103,7 @@ UNIT_TEST(core_refuses_the_rest)
 	multi_expect_idle();
 }
 
-/* The core is done, and what shm has brought meanwhile not started yet. */
+/* The core's message has ended, shm's is not started yet. */
 UNIT_TEST(cancel_when_ready)
 {
 	multi_post(&multi[0], 20);
@@ -124,7 +124,7 @@ UNIT_TEST(cancel_when_ready)
 	multi_expect_idle();
 }
 
-/* In every state; the teardown asserts that nothing stays. */
+/* Closes in every state; the teardown asserts that nothing stays open. */
 UNIT_LOOP(closed, 0, 8)
 {
 	if (_i == 1)
@@ -192,7 +192,7 @@ UNIT_TEST(minimum)
 
 UNIT_CASE("default", NULL, fixture_close);
 
-/* The core's where it has one. */
+/* The default is the core's, if it has one. */
 UNIT_LOOP(default_minimum, 0, 3)
 {
 	size_t min = 0, len = sizeof(min);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When a peek or a claim asks the core, and what is refused. */
+/* Peeks and claims that are passed to the core, and invalid ones. */
 
 #include "fixture.h"
 
@@ -23,7 +23,7 @@ static void expect_idle(void)
 
 UNIT_CASE("peek", pair_setup, fixture_close);
 
-/* Its source sends over shm: the core need not be asked. */
+/* The source is confirmed: the peek is not passed to the core. */
 UNIT_TEST(peek_for_a_confirmed_local)
 {
 	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
@@ -53,7 +53,7 @@ UNIT_TEST(core_is_full_at_a_peek)
 	expect_idle();
 }
 
-/* The claim is still there for the next attempt. */
+/* After -FI_EAGAIN the claimed message stays for the next attempt. */
 UNIT_TEST(core_is_full_at_a_claim)
 {
 	arrive(FI_DUO_CORE, DUO_TAGGED, "first");

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small one-sided calls: which of them take nothing but a slot, by near's
- * counts, with a lock and without, and what is the same of those that do not.
+ * Small one-sided calls: near's counters show which take the fast path, with or
+ * without a lock. The others have the same effects.
  */
 
 #include <rdma/fi_atomic.h>
@@ -11,7 +11,7 @@
 
 #include "port_fixture.h"
 
-#define FIRST 1		/* whose key is to be found */
+#define FIRST 1		/* first operation: looks the key up */
 
 static const struct near_rma *rma(void)
 {
@@ -138,7 +138,7 @@ UNIT_TEST(injected)
 
 UNIT_CASE("unlocked", setup, port_teardown);
 
-/* Longer ones, and what has remote data or a fence. */
+/* Longer operations, remote data and fences take the slow path. */
 UNIT_TEST(left)
 {
 	uint64_t small = rma()->small;
@@ -158,7 +158,7 @@ UNIT_TEST(left)
 				      KEY, &context), 0);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_uint_eq(rma()->small, small);
-	/* what near would refuse is the core's, and not near's */
+	/* the core gets an operation that near rejects */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
 				  NULL), 0);
 	carried(FIRST + 3, 1, 1);
@@ -167,7 +167,7 @@ UNIT_TEST(left)
 
 UNIT_CASE("locked", setup_locked, port_teardown);
 
-/* Or all that a thread does with remote peers would wait for the local ones. */
+/* So that operations on remote peers do not wait for those on local ones. */
 UNIT_TEST(remote_needs_no_lock)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
@@ -203,7 +203,7 @@ UNIT_TEST(left_where_messages_count)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/* Its atomics know nothing of the processor's. */
+/* The core's atomics are not atomic with respect to those of a CPU. */
 UNIT_TEST(atomics_of_another_core)
 {
 	uint64_t was;
