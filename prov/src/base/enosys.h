@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The operations that the provider does not have; none of them is advertised.
- * libfabric calls many of them without a look at the table, so each table has
- * duo_no_<name>, which returns -FI_ENOSYS. enosys.c defines what is listed
- * here.
+ * Operations that the provider does not support and does not advertise.
+ * libfabric calls many of them without a check for NULL, so each table has
+ * duo_no_<name>, which returns -FI_ENOSYS. enosys.c defines those listed here.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H
@@ -48,7 +47,7 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/* FI_XPU, libfabric 2.7: GPU code that drives an endpoint by itself. */
+/* FI_XPU, libfabric 2.7: operations by which GPU code uses an endpoint. */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \

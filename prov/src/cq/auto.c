@@ -35,7 +35,7 @@ static void duo_auto_poll(struct duo_domain *domain)
 	}
 }
 
-/* Does not wait for the lock: a thread that calls exit() might hold it. */
+/* Never waits for the lock: a thread that calls exit() might hold it. */
 static void *duo_auto_run(void *arg)
 {
 	struct duo_domain *domain = arg;

@@ -235,7 +235,7 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* Event queues, and all objects of a domain without hook, are the core's. */
+/* Event queues, and domains that the hook does not wrap, are the core's. */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

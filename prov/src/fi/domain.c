@@ -145,7 +145,7 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport carries messages of device memory. It must
- * support every type of memory of the process: all messages of a domain take
+ * support every type of device memory: all messages of a domain take
  * one path, so that they do not overtake each other. Over a core that
  * carries nothing there is only one.
  */

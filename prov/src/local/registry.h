@@ -12,8 +12,8 @@
  * files are never trusted. base is the parent of the user's directory.
  *
  * Cost: control path only. A lookup takes about ten system calls to open, read
- * and check a file; one if there is no file; none with an index. Locks: those
- * of files. The caller's domain lock protects publication and index.
+ * and check a file; one if there is no file; none with an index.
+ * Locks: of files. The caller's domain lock protects publication and index.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H

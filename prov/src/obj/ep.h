@@ -42,7 +42,7 @@ enum duo_rx_special {
  * be sent over near now, or a receive be queued.
  */
 enum {
-	DUO_EP_MSG = 1 << DUO_MSG,	/* receives of a kind */
+	DUO_EP_MSG = 1 << DUO_MSG,	/* receives, by kind */
 	DUO_EP_TAGGED = 1 << DUO_TAGGED,
 	DUO_EP_SEND = 1 << DUO_KIND_COUNT,
 };

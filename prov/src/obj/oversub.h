@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When a CQ checks again for oversubscription: near_oversub(). Pure. */
+/* Intervals of a CQ's checks for oversubscription: near_oversub(). Pure. */
 #ifndef DUO_OVERSUB_H
 #define DUO_OVERSUB_H
 
