@@ -129,7 +129,7 @@ UNIT_TEST(unknown_sender_ends)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-/* Both ports request at once. A port with a reply need not wait for its own. */
+/* Both ports request at once: the descriptors in the peer's request suffice. */
 UNIT_TEST(claims_before_it_is_read)
 {
 	struct near_peer *peer = rig_peer(us, them);

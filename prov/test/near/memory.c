@@ -154,7 +154,7 @@ UNIT_TEST(none_left_for_regions)
 	near_table_close(table);
 }
 
-/* No descriptors or no address space is left, and later there is. */
+/* Descriptors or address space run out, and become free again. */
 static const struct {
 	int resource;
 	int again;	/* error of another near_open(); 0: any */

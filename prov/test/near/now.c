@@ -82,7 +82,7 @@ UNIT_TEST(reads)
 	ck_assert(near_list_empty(&b->port->receiving));
 }
 
-/* If the buffer is too small, its length is read. */
+/* Into a shorter buffer, the first bytes of the message are read. */
 UNIT_TEST(reads_what_is_wanted)
 {
 	ck_assert(now(arrives(LEN + 5000), LEN));

@@ -171,7 +171,7 @@ UNIT_TEST(port)
 	}
 	near_peer_fail(rig->port, peer[0]);
 	ck_assert(!near_oversubscribed(rig->port, 0));
-	/* of three endpoints, two are known: itself and a peer */
+	/* of three endpoints it has two as peers: itself and another one */
 	ck_assert(!near_oversubscribed(rig->port, 2));
 	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Resizes of rings: when, how far, in what order, and with peer failures. */
+/* Resizes of rings: conditions, sizes, order, and peer failures. */
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -119,7 +119,7 @@ UNIT_TEST(shared)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/* A first sender that is idle gives back even memory that others lack. */
+/* An idle sender gives back memory that others lack. */
 UNIT_TEST(idle)
 {
 	struct rig *us = rig_open(false);

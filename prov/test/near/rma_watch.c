@@ -9,7 +9,7 @@
 
 UNIT_CASE("ends", setup, side_teardown);
 
-/* A poll without other work loads the poll word and nothing else. */
+/* A poll without other work checks active rings and the poll word only. */
 UNIT_TEST(watched)
 {
 	struct near_port *port = a.rig->port;

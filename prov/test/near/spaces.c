@@ -18,7 +18,7 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define SOMEBODY 54321	/* nobody's uid stands for all unmapped users */
+#define SOMEBODY 54321	/* uid; that of nobody stands for all unmapped ones */
 #define LEN 200000
 
 enum { REFUSED, ONE_WAY, BOTH_WAYS };
@@ -26,7 +26,7 @@ enum { REFUSED, ONE_WAY, BOTH_WAYS };
 #define MAPPED 1	/* the user keeps its uid */
 #define UNDUMPABLE 2	/* other users cannot open its /proc/PID */
 #define HIDDEN 4	/* and our /proc does not list it */
-#define DEAF 8		/* and it has no socket */
+#define DEAF 8		/* it has no socket */
 #define NO_CLONE (MAPPED | UNDUMPABLE | HIDDEN | DEAF)
 
 static const struct space {
