@@ -44,8 +44,8 @@ uint64_t duo_proc_inode(const char *path);
 
 /*
  * True if a file or a message of a socket with this process's effective uid
- * must be this user's. False if the uid is the overflow uid, which stands for
- * all users that this user namespace does not map.
+ * must be this user's. False if the uid is the overflow uid and stands for all
+ * users that this user namespace does not map.
  */
 bool duo_proc_user_known(void);
 

@@ -141,9 +141,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends direct infos: duo_traits_direct(). The hints are unchanged, because a
- * fid in them may be the core's, of a direct fabric; with ofi_duo's fid there
- * are none.
+ * Appends direct infos: duo_traits_direct(). The hints keep their fids, which
+ * may be the core's, of a direct fabric. With a fid of ofi_duo there are none.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,

@@ -38,7 +38,7 @@ struct duo_cntr {
 	struct fid_peer_cntr peer_cntr;	/* incremented by libfabric's shm */
 	uint64_t own[2];		/* not counted elsewhere; [1]: errors */
 	uint64_t core_good;		/* last value read from the core */
-	uint32_t core_skip;		/* reads since then, modulo 2^32 */
+	uint32_t core_skip;		/* reads with an idle core; wraps */
 	bool of_region;			/* also bound to a memory region */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
 	uint64_t seen_good, seen_bad;	/* at the last fi_trywait() */

@@ -41,7 +41,7 @@ struct duo_cq {
 	struct duo_domain *domain;
 	uint32_t attention;	/* DUO_CQ_*; 0: only rings are polled */
 	uint32_t left;		/* number of such reads until a full poll */
-	uint32_t given;		/* of these, not yet counted as polls */
+	uint32_t given;		/* left, plus reads not counted as polls yet */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: the core carries all */
 	bool hidden;			/* entries are dropped: ep->own_cq */
