@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters: what is counted, over which path, whether or not a completion is
- * written, and endpoints that have nothing else.
+ * Counters: counts over both paths, with and without completions, and endpoints
+ * that have only counters.
  */
 
 #include "fixture.h"
@@ -41,7 +41,7 @@ static const struct {
 
 UNIT_CASE("cntr", NULL, NULL);
 
-/* Closing keeps to the order of references. */
+/* Objects are closed in the order of references. */
 UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
@@ -59,8 +59,8 @@ UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
 }
 
 /*
- * As OpenSHMEM's libraries do it, to an endpoint that is enabled: it counts
- * from then on, over both paths, and twice what is bound twice.
+ * Bound to an enabled endpoint, as OpenSHMEM's libraries do: it counts from then
+ * on, over both paths; a counter bound twice counts twice.
  */
 UNIT_LOOP(bound_late, 0, 2)
 {
@@ -86,9 +86,8 @@ UNIT_LOOP(bound_late, 0, 2)
 }
 
 /*
- * The core refuses: nothing is bound, and the value is what it was. So it is
- * where shm refuses, but then the core has the counter while it has the
- * endpoint.
+ * If the core or shm rejects the bind, nothing is bound, and the value stays. If
+ * shm rejects it, the core keeps the counter until the endpoint is closed.
  */
 UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 {
@@ -115,7 +114,7 @@ UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 	fixture_close();
 }
 
-/* Injected ones have no completion. */
+/* Injected sends are counted, too, without a completion. */
 UNIT_LOOP(sends, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
@@ -163,7 +162,7 @@ UNIT_LOOP(receives, 0, ARRAY_SIZE(receivers))
 	fixture_close();
 }
 
-/* What reads the counter polls: nobody reads a CQ here. */
+/* Reads of the counter make progress: there is no CQ. */
 UNIT_TEST(no_cq)
 {
 	int i;
@@ -174,7 +173,7 @@ UNIT_TEST(no_cq)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
 	expect_count(2, 0);
-	/* before it slept the core got the receive; it may not come to that */
+	/* the core gets the receive before a sleep, which may not happen */
 	for (i = 0; i < 1000 && !fake_core_posted(); i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
 	ck_assert_uint_eq(fake_core_posted(), 1);
@@ -216,7 +215,7 @@ UNIT_LOOP(one_side_without_cq, 0, 2)
 	fixture_close();
 }
 
-/* What the CQ would call an error is one; a wait ends with it. */
+/* An error in the CQ is one in the counter; it ends a wait. */
 UNIT_TEST(errors)
 {
 	open_with(&receivers[2]);
@@ -232,7 +231,7 @@ UNIT_TEST(errors)
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
 	expect_count(0, 3);
-	/* nothing found is not a receive that has failed */
+	/* a peek without a message is not a failed receive */
 	ck_assert_int_eq(recv_flags(&slot[2], NULL, 0, remote, FI_PEEK), 0);
 	expect_count(0, 3);
 	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 4), 0);
@@ -242,7 +241,7 @@ UNIT_TEST(errors)
 	fixture_close();
 }
 
-/* It goes on counting from there, and a closed endpoint's stay. */
+/* Counting continues from a set value; a closed endpoint's counts stay. */
 UNIT_TEST(add_and_set)
 {
 	open_with(&receivers[0]);
@@ -281,7 +280,7 @@ UNIT_TEST(multi_receive)
 	fixture_close();
 }
 
-/* While shm is busy the core is not asked each time. */
+/* While shm is busy the core is polled seldom. */
 UNIT_TEST(core_is_asked_seldom)
 {
 	int before, i;
@@ -294,7 +293,7 @@ UNIT_TEST(core_is_asked_seldom)
 	for (i = 0; i < 100; i++)
 		fi_cntr_read(fx.cntr);
 	ck_assert_int_eq(fake.core.cntr_reads, before + 10);
-	/* but at once where the core has something under way */
+	/* but at once if the core has a pending operation */
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	expect_count(1, 0);
 	fixture_close();

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sleeping on a completion queue, over near: what wakes and what does not.
- * The peer is a second endpoint, which shares nothing but the domain.
+ * Sleeping on a completion queue, over near: events that wake, and others.
+ * The peer is a second endpoint that shares only the domain.
  */
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ static void setup_unspec(void)
 	open_with(FI_WAIT_UNSPEC);
 }
 
-/* It comes when it has been looked for a few times. */
+/* Reads a completion, within a few reads. */
 static struct fi_cq_tagged_entry read_one(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -47,7 +47,7 @@ static struct fi_cq_tagged_entry read_one(void)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* What has come is slept off before there is silence. */
+/* After a completion the descriptor does not wake the next sleep. */
 UNIT_TEST(silence)
 {
 	int i;
@@ -67,7 +67,7 @@ UNIT_TEST(silence)
  */
 UNIT_TEST(two_sleepers)
 {
-	/* so that the core gets no receives of that source any more */
+	/* so that the core gets no more receives of that source */
 	post_recv(&slot[0], local, TAG);
 	say("first");
 	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
@@ -93,7 +93,7 @@ static void any_message(void)
 	far("far");
 }
 
-/* Complete at once, while nobody reads. */
+/* A send that completes at once, without a read. */
 static void sent_locally(void)
 {
 	fall_asleep();
@@ -146,7 +146,7 @@ UNIT_TEST(signal_wakes)
 
 UNIT_CASE("timer", NULL, NULL);
 
-/* Two sleep for one endpoint: what woke one, who takes it, was the other's. */
+/* Two sleepers of one endpoint: one consumes the wakeup of the other. */
 UNIT_TEST(second_sleeper)
 {
 	static const struct fixture_attr attr = {
@@ -165,7 +165,7 @@ UNIT_TEST(second_sleeper)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* The core takes no receives now: nobody would wake us for what they get. */
+/* No sleep before the core has all receives: others could not wake it. */
 UNIT_TEST(core_refuses_receives)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -212,7 +212,7 @@ UNIT_TEST(blocking_read_is_signalled)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-/* Its descriptor is ours to sleep on, not the application's. */
+/* With FI_WAIT_UNSPEC, FI_GETWAIT returns no descriptor. */
 UNIT_TEST(unspec_has_no_descriptor)
 {
 	int fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Who reads for long and finds nothing gives way to other processes. */
+/* A thread that reads an empty CQ for long yields to other processes. */
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -13,10 +13,10 @@
 
 static struct slot slot;
 static int yields;
-static int cpus;		/* that we may run on, and all others, too */
-static pid_t other;		/* whose turn it is to publish; 0: ours */
+static int cpus;		/* CPUs that all processes may run on */
+static pid_t other;		/* pid of the publishing process; 0: this one */
 
-/* The C library's, for this program. */
+/* Replaces the C library's. */
 pid_t getpid(void)
 {
 	return other ? other : (pid_t) syscall(SYS_getpid);
@@ -84,13 +84,13 @@ UNIT_TEST(after_empty_reads)
 	ck_assert_int_eq(yields, 4);
 }
 
-/* A processor for each: it would be given to strangers. */
+/* With a CPU for each process, a yield would help unrelated ones only. */
 UNIT_TEST(not_where_all_have_processors)
 {
 	cpus = 2;
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 0);
-	/* all are bound to one, or it is taken from us: in a while */
+	/* fewer CPUs are noticed after a while */
 	cpus = 1;
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 0);
@@ -108,7 +108,7 @@ UNIT_TEST(not_where_all_have_processors)
 	ck_assert_int_eq(yields, 2);
 }
 
-/* The user says so: FI_OFI_DUO_YIELD_POLLS. */
+/* FI_OFI_DUO_YIELD_POLLS makes it yield always. */
 UNIT_TEST(always)
 {
 	duo_params.yield_always = true;
@@ -133,7 +133,7 @@ UNIT_TEST(not_while_shm_is_busy)
 	ck_assert_int_eq(yields, 0);
 }
 
-/* The core alone is polled as without us: no domain, or no endpoint, has shm. */
+/* No yields without shm, for the domain or for its endpoints. */
 UNIT_TEST(without_shm)
 {
 	static const struct fixture_attr attr = { .no_shm = true };

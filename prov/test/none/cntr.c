@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_cntr_wait sleeps: what happens once it is about to is done by poll(2), which
- * is this program's own, and has to wake it.
+ * fi_cntr_wait sleeps in poll(2), which this program replaces: its poll() causes
+ * an event first, and the event must wake the thread.
  */
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ int sched_yield(void)
 	return 0;
 }
 
-/* The first of the two counts. */
+/* Opens the counter, and binds it to the first endpoint only. */
 static void count(int i)
 {
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -91,7 +91,7 @@ static void teardown(void)
 UNIT_CASE("without a lock", setup, teardown);
 UNIT_CASE("with a lock", setup_locked, teardown);
 
-/* It lies there all the time, but for a look at ports that have closed. */
+/* It sleeps all the time, except for checks of closed ports. */
 UNIT_TEST(sleeps_on)
 {
 	uint64_t begin = duo_now_ms();
@@ -110,7 +110,7 @@ static void message(void)
 	ck_assert(!fi_tinject(ep[1], buf, 8, self, 1));
 }
 
-/* Taken by another thread, which reads the queue. */
+/* Another thread reads the queue and gets the message. */
 static void message_read(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -140,7 +140,7 @@ static void add_err(void)
 	ck_assert(!fi_cntr_adderr(cntr, 1));
 }
 
-/* The end of its peer is looked for, which takes a sleep or two. */
+/* A peer failure is detected after a sleep or two. */
 static void end(void)
 {
 	recv_close(1);
@@ -179,7 +179,7 @@ static void *wait_for(void *threshold)
 
 UNIT_CASE("with a lock", setup_locked, teardown);
 
-/* Several threads, which want different counts: no two of them sleep. */
+/* Several threads wait for different counts, and all wake. */
 UNIT_TEST(threads)
 {
 	pthread_t thread[THREADS];
@@ -211,7 +211,7 @@ static void bind_late(void)
 UNIT_CASE("without a lock", setup, teardown);
 UNIT_CASE("with a lock", setup_locked, teardown);
 
-/* To another endpoint, which has to be armed as well. */
+/* A bind to another endpoint arms its doorbell, too. */
 UNIT_TEST(bound_late)
 {
 	ck_assert(!fi_trecv(ep[1], buf, 64, NULL, self, 1, 0, buf));

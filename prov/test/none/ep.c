@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints of the provider before, at and after fi_enable: what comes too early
- * or too late, or lacks something, fails with one line and changes nothing.
+ * Endpoints of the provider before, at and after fi_enable: calls too early or
+ * too late, or without an object, fail with one log line and change nothing.
  */
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static struct fid_cq *one_cq;
 static struct fid_ep *one;
 static bool no_proc;
 
-/* Since the last time: one line, with these words. */
+/* Asserts one new log line, with these words. */
 static void ep_said(const char *words)
 {
 	ck_assert_int_eq(said_lines, 1);
@@ -156,7 +156,7 @@ UNIT_LOOP(data_before_enable, 0, 3)
 	ck_assert_int_eq(fi_cancel(&one->fid, NULL), -FI_ENOENT);
 	if (_i < 2)
 		return;
-	/* nothing of it was kept */
+	/* the failed call left no state */
 	ck_assert(!fi_enable(one));
 	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), -FI_EAGAIN);
 	ck_assert(!fi_tsend(one, buf, 8, NULL, to, 1, buf));
@@ -204,7 +204,7 @@ UNIT_TEST(enabled)
 	ck_assert_int_eq(fi_shutdown(one, 0), -FI_ENOSYS);
 	ck_assert(!fi_inject(one, "x", 1, to));
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
-	/* what is bound is in use */
+	/* bound objects are in use */
 	ck_assert_int_eq(fi_close(&cntr->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_cq->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_av->fid), -FI_EBUSY);
@@ -216,8 +216,8 @@ UNIT_TEST(enabled)
 }
 
 /*
- * A message that comes before its receiver is enabled, or has all that it is to
- * be told by, waits: who reads what is bound already does not meet it.
+ * A message that arrives before its receiver is enabled, or has all its objects,
+ * waits: reads of the objects bound already do not consume it.
  */
 UNIT_LOOP(message_before_enable, 0, 2)
 {
@@ -271,8 +271,8 @@ static void ep_completed(struct fid_cq *others)
 }
 
 /*
- * Calls without flags have those of the endpoint: FI_INJECT is of what is sent,
- * and what a read or an atomic brings is in the caller's buffer all the same.
+ * Calls without flags use those of the endpoint. FI_INJECT concerns only sent
+ * data: the result of a read or an atomic is in the caller's buffer.
  */
 UNIT_TEST(injecting_endpoint)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo: who asks for more than there is gets nothing, and is told why. */
+/* fi_getinfo: hints beyond the limits yield no info, and a message. */
 
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ enum info_part {
 	INFO_RX,
 };
 
-/* All of 64 bits; most is granted, and one more is not. */
+/* 64-bit fields: the largest value is accepted, one more is not. */
 static const struct info_limit {
 	const char *name;
 	enum info_part part;
@@ -136,7 +136,7 @@ UNIT_TEST(info_node)
 	info_refused("127.0.0.1", "127.0.0.1");
 }
 
-/* An order between messages and RMA costs: only those that are asked for. */
+/* Orders between messages and RMA are costly: only requested ones. */
 UNIT_TEST(info_order)
 {
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -152,7 +152,7 @@ UNIT_TEST(info_order)
 	ck_assert_uint_eq(info->tx_attr->msg_order & DUO_ORDER_MIXED, 0);
 }
 
-/* Nothing is said to those who do not want us. */
+/* Hints for other providers log nothing. */
 UNIT_TEST(info_unwanted)
 {
 	strcpy(hints->fabric_attr->prov_name, "far");
@@ -175,7 +175,7 @@ static const struct info_mode {
 	  FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, true, true },
 };
 
-/* What is given is what the domain goes by. */
+/* The domain uses the mr_mode of the info. */
 UNIT_LOOP(info_mr_mode, 0, ARRAY_SIZE(info_modes))
 {
 	const struct info_mode *mode = &info_modes[_i];
@@ -208,7 +208,7 @@ static const struct info_opened {
 	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
 };
 
-/* Device memory is found by its descriptor: the application must have those. */
+/* FI_HMEM requires descriptors, since these identify device memory. */
 UNIT_TEST(info_device)
 {
 	ck_assert(!info_get(NULL));
@@ -224,7 +224,7 @@ UNIT_TEST(info_device)
 	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_HMEM);
 }
 
-/* Fids in hints: an open domain without a lock, and what it serves. */
+/* Fids in hints: infos that an open domain without a lock can serve. */
 UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 {
 	struct fid_fabric *fabric = side_fabric();
@@ -236,7 +236,7 @@ UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 	ck_assert(!fi_domain(fabric, info, &opened, NULL));
 	fi_freeinfo(info);
 	info = NULL;
-	free(hints->fabric_attr->prov_name);	/* the fids name us */
+	free(hints->fabric_attr->prov_name);	/* the fids name the provider */
 	hints->fabric_attr->prov_name = NULL;
 	hints->fabric_attr->fabric = _i & 1 ? fabric : NULL;
 	hints->domain_attr->domain = opened;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives of the provider: those that name a peer which is gone already, and
- * the ends of multi-receive buffers.
+ * Receives of the provider: those that name a failed peer, and the ends of
+ * multi-receive buffers.
  */
 
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 #define RECV_MULTI 1000
 #define RECV_COUNT (RECV_CQ + 8)
 
-/* It sends this many messages first, which nobody has asked for. */
+/* Ends the peer after this number of unexpected messages. */
 static void recv_lose_peer(int messages)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -33,8 +33,8 @@ static void recv_lose_peer(int messages)
 UNIT_CASE("recv", recv_setup, recv_teardown);
 
 /*
- * A message that the first of two buffers holds, small or read at once (_i is 1):
- * what the entry has for the second one is there again afterwards.
+ * A message that fits into the first of two buffers, small or by immediate copy
+ * (_i is 1): the entry of the buffers is free again afterwards.
  */
 UNIT_LOOP(recv_first_of_two, 0, 2)
 {
@@ -57,7 +57,7 @@ UNIT_LOOP(recv_first_of_two, 0, 2)
 	recv_close(1);
 }
 
-/* Such a one ends at once: nobody else ever has that address. */
+/* A receive from a failed peer ends at once: an address is never reused. */
 UNIT_TEST(recv_late)
 {
 	char bytes[64];
@@ -69,7 +69,7 @@ UNIT_TEST(recv_late)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/* What had come is there for it all the same, and so it is for any source's. */
+/* Messages of a failed peer still match directed and wildcard receives. */
 UNIT_TEST(recv_late_sent)
 {
 	char bytes[64], any[64];
@@ -85,8 +85,8 @@ UNIT_TEST(recv_late_sent)
 }
 
 /*
- * Its peer closes, in a process that lives, and nothing was ever exchanged; _i is
- * 1: before the receive is posted.
+ * The peer closes, without a message exchanged, and its process lives; _i is 1:
+ * it closes before the receive is posted.
  */
 UNIT_LOOP(recv_unmet, 0, 2)
 {
@@ -115,8 +115,8 @@ UNIT_TEST(recv_late_multi)
 }
 
 /*
- * The message that does not fit ends the buffer: what comes after its error
- * says so, or the buffer would never be posted again.
+ * A message that does not fit ends the buffer: its error is followed by the
+ * release, or the buffer would never be posted again.
  */
 UNIT_TEST(recv_multi_truncated)
 {
@@ -150,7 +150,7 @@ UNIT_TEST(recv_multi_truncated)
 	recv_close(1);
 }
 
-/* Those that had come fill it though their sender is gone, then it ends. */
+/* Messages of a failed sender fill the buffer, then it ends. */
 UNIT_TEST(recv_multi_filling)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -239,8 +239,8 @@ UNIT_TEST(recv_cancelled_tag)
 }
 
 /*
- * A sender that has removed our address, and inserts it again, is not dead: what
- * it sends then comes, to a receive that names it, too, and an answer goes.
+ * A sender that has removed the receiver's address, and inserts it again, has
+ * not failed: messages in both directions arrive, also for directed receives.
  */
 UNIT_LOOP(recv_again, 0, 2)
 {
@@ -252,7 +252,7 @@ UNIT_LOOP(recv_again, 0, 2)
 
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 1));
 	if (_i) {
-		/* the first ring is left, and what is in it not read yet */
+		/* leaves the first ring, with unread messages in it */
 		ck_assert(!fi_av_remove(av, &to, 1, 0));
 		to = recv_insert(ep[0]);
 	}
@@ -281,13 +281,13 @@ UNIT_LOOP(recv_again, 0, 2)
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 7));
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 7, 0, in));
 	ck_assert_int_eq(recv_end(in), 0);
-	/* its end is still told */
+	/* its failure is still reported */
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 8, 0, in));
 	recv_close(1);
 	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
 }
 
-/* One of another version, or of another host. */
+/* Inserts an address of another version, or of another host. */
 static fi_addr_t insert_foreign(bool version)
 {
 	struct near_addr name;
@@ -304,7 +304,7 @@ static fi_addr_t insert_foreign(bool version)
 	return addr;
 }
 
-/* Of another host, or another version: that, and not its death, is what is said. */
+/* Another host or version: the message has that cause, not a peer failure. */
 UNIT_LOOP(recv_foreign, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
@@ -316,8 +316,8 @@ UNIT_LOOP(recv_foreign, 0, 2)
 }
 
 /*
- * A receive from one of another version or host ends as from one that has died,
- * also after a send that was refused (_i < 2).
+ * A receive from a source of another version or host ends as from a failed peer,
+ * also after a rejected send (_i < 2).
  */
 UNIT_LOOP(recv_foreign_later, 0, 4)
 {
@@ -332,7 +332,7 @@ UNIT_LOOP(recv_foreign_later, 0, 4)
 	recv_close(1);
 }
 
-/* No descriptor is free when it is posted; later there are. */
+/* Monitoring starts later if no descriptor is free at the post. */
 UNIT_TEST(recv_unwatched)
 {
 	struct rlimit limit, none = { 0 };
@@ -348,8 +348,8 @@ UNIT_TEST(recv_unwatched)
 }
 
 /*
- * It sends, removes our address and inserts it again, and sends on, more often
- * than anybody polls, and more than is taken of a ring before the next one's turn.
+ * The peer sends, removes the receiver's address, inserts it again and sends on,
+ * without polls, and more than a poll consumes of one ring. Order is kept.
  */
 UNIT_TEST(recv_in_order)
 {

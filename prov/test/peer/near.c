@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Local messages over near: both ways, found and not found. */
+/* Local messages over near, in both directions, expected and unexpected. */
 
 #include <rdma/fi_rma.h>
 
@@ -30,7 +30,7 @@ UNIT_TEST(receives)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
 }
 
-/* What is too large is cut: at once, by the sender's leave, and when late. */
+/* A message too large is truncated: expected, unexpected and by rendezvous. */
 UNIT_TEST(truncates)
 {
 	static char text[200];
@@ -78,7 +78,7 @@ UNIT_LOOP(receives_large, 0, 2)
 	}
 }
 
-/* By the poll that finds it, or by the receive: nothing is under way then. */
+/* Immediate copy in the poll or in the receive call; nothing stays pending. */
 UNIT_LOOP(reads_at_once, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -112,9 +112,8 @@ UNIT_LOOP(reads_at_once, 0, 2)
 }
 
 /*
- * Messages that nobody has asked for, of 96 MiB or more than 262,144 of them:
- * all are taken, none is refused for long, and what is behind them is found by
- * a receive or by a peek.
+ * Unexpected messages, of 96 MiB or more than 262,144 of them: all are accepted
+ * without a long -FI_EAGAIN. A receive or a peek finds one behind them.
  */
 UNIT_LOOP(receives_behind_many, 0, 4)
 {
@@ -153,8 +152,8 @@ static const struct fi_cq_tagged_entry *send_and_read(void)
 }
 
 /*
- * A program reads as many completions as it causes, and hears of others: within
- * 128 reads, or (_i is 1) after two, if it reads seldom by now.
+ * A program that reads only its own sends' completions gets others, too: within
+ * 128 reads, or (_i is 1) after two, if it reads seldom.
  */
 UNIT_LOOP(progress_beside_sends, 0, 2)
 {
@@ -189,7 +188,7 @@ UNIT_TEST(peeks_and_discards)
 				    FI_CLAIM | FI_DISCARD), 0);
 	ck_assert_uint_eq(both_entry(&slot).len, 9);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 0);
-	/* a large one, whose sender hears of it */
+	/* a large one; its sender gets a completion */
 	rig_send_large(NEAR_TAGGED);
 	poll_cq(2);
 	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
@@ -202,7 +201,7 @@ UNIT_TEST(peeks_and_discards)
 	ck_assert_int_eq(rig.err, 0);
 }
 
-/* The small one is in first, and comes second. */
+/* The small message is complete first, and reported second. */
 UNIT_TEST(buffers_are_filled_in_order)
 {
 	static char buf[2 * LARGE];
@@ -246,7 +245,7 @@ UNIT_TEST(sends)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* In a slot, or not: all arrive, in order, and are counted. */
+/* Messages of all sizes arrive in order, and are counted. */
 UNIT_TEST(sends_of_all_sizes)
 {
 	const uint64_t wide = 1ULL << 40 | 7;
@@ -281,7 +280,7 @@ UNIT_TEST(sends_of_all_sizes)
 	ck_assert_int_eq(fi_cq_read(fx.cq, got, 1), -FI_EAGAIN);
 }
 
-/* What finds the ring full is not sent, and no completion says that it was. */
+/* With a full ring nothing is sent, and no completion is reported. */
 UNIT_TEST(full_ring_refuses)
 {
 	ssize_t ret;
@@ -301,7 +300,7 @@ UNIT_TEST(full_ring_refuses)
 	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
 }
 
-/* When they are complete, or have failed. */
+/* Counters count sends that are complete or have failed. */
 UNIT_TEST(sends_are_counted)
 {
 	int i;
@@ -321,7 +320,7 @@ UNIT_TEST(sends_are_counted)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
 }
 
-/* It is complete when the peer has it, not when it is in the ring. */
+/* A send is complete when the peer has it, not when it is in the ring. */
 UNIT_TEST(delivery_is_awaited)
 {
 	const struct iovec iov = { "small", 5 };
@@ -339,7 +338,7 @@ UNIT_TEST(delivery_is_awaited)
 
 UNIT_CASE("found", near_setup_alone, near_teardown);
 
-/* There is a record, but no port: one -FI_EAGAIN, and the core has it. */
+/* A record without a port: one -FI_EAGAIN, then the core carries messages. */
 UNIT_TEST(peer_cannot_be_reached)
 {
 	enum fi_duo_reason reason;
@@ -371,7 +370,7 @@ UNIT_TEST(peer_has_shm)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* What came before its source was in the AV gets one. */
+/* A message that arrived before its source was inserted gets the source. */
 UNIT_TEST(source_is_learnt)
 {
 	struct near_addr addr;
@@ -387,7 +386,7 @@ UNIT_TEST(source_is_learnt)
 
 UNIT_CASE("memory", NULL, NULL);
 
-/* FI_OFI_DUO_RING_MEMORY: there is a default, and there may be none. */
+/* FI_OFI_DUO_RING_MEMORY: the default, and too little memory. */
 UNIT_LOOP(memory_is_asked_for, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -424,7 +423,7 @@ UNIT_TEST(no_order)
 
 UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 
-/* As a send does, a write says -FI_EAGAIN once; then the core has it. */
+/* Like a send, a write returns -FI_EAGAIN once; then the core executes it. */
 UNIT_TEST(no_ring_for_a_write)
 {
 	struct near_segment *region = rig.port->segment;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What ends with a peer that near loses, wherever it waits. */
+/* Operations that end, in any state, when a near peer fails. */
 
 #include "near_fixture.h"
 
 static struct slot slot;
 
-/* The peer is not 0, which an error entry has that names nobody. */
+/* The peer's fi_addr is not 0, as in an error entry without a source. */
 static void setup(void)
 {
 	near_setup_alone();
@@ -16,14 +16,14 @@ static void setup(void)
 	ck_assert_uint_ne(peer, 0);
 }
 
-/* near looks after them every 100 ms. */
+/* near checks its peers every 100 ms. */
 static void until_error(void)
 {
 	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
 		;
 }
 
-/* The error that comes next is about the peer, and says so. */
+/* Asserts that the next error is FI_ECONNRESET, with the peer as source. */
 static void expect_reset(void *context)
 {
 	struct fi_cq_err_entry entry = expect_error(context, FI_ECONNRESET);
@@ -37,7 +37,7 @@ static void expect_reset(void *context)
 
 UNIT_CASE("peer", setup, near_teardown);
 
-/* All that waits for a peer that goes ends, and the core has the address. */
+/* All that waits for a failed peer ends; the core gets the address. */
 UNIT_TEST(peer_goes)
 {
 	enum fi_duo_reason reason;
@@ -45,7 +45,7 @@ UNIT_TEST(peer_goes)
 	post_recv(&slot, peer, TAG);
 	rig_send("first");
 	both_entry(&slot);
-	rig_send_large(NEAR_TAGGED);	/* stays with it */
+	rig_send_large(NEAR_TAGGED);	/* stays pending */
 	poll_cq(2);
 	post_recv(&slot, peer, TAG + 1);
 	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, large), 0);
@@ -84,7 +84,7 @@ UNIT_LOOP(receives_on_the_core_end, 0, 2)
 	expect_error(&any, FI_ECANCELED);
 }
 
-/* Nothing was ever exchanged, and its process lives. */
+/* No message was exchanged, and the peer's process lives. */
 UNIT_LOOP(a_port_closes_unmet, 0, 2)
 {
 	struct slot any;
@@ -101,7 +101,7 @@ UNIT_LOOP(a_port_closes_unmet, 0, 2)
 	expect_error(&any, FI_ECANCELED);
 }
 
-/* The core has matched one meanwhile, with what it had sent over the core. */
+/* The core has matched one with a message that the peer sent over it. */
 UNIT_TEST(the_core_has_matched_one)
 {
 	struct fi_cq_tagged_entry entry;
@@ -118,7 +118,7 @@ UNIT_TEST(the_core_has_matched_one)
 	expect_recv(&slot, "far", peer);
 }
 
-/* A buffer of many messages that only it could fill. */
+/* A multi-receive buffer that only the failed peer could fill ends. */
 UNIT_TEST(a_buffer_ends)
 {
 	static char buf[2 * LARGE];
@@ -137,7 +137,7 @@ UNIT_TEST(a_buffer_ends)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
 
-/* What it had sent has its source still, though that was not looked up yet. */
+/* Unresolved messages of a failed peer keep their source. */
 UNIT_TEST(held_messages_keep_their_source)
 {
 	const struct near_attr attr = { .sink = &rig_sink,

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A near peer that says it is in another pid namespace, which has to be asked
- * for its memory at the socket beside the records. fabtests has real ones.
+ * A near peer that pretends to be in another pid namespace: its memory needs an
+ * fd exchange at the socket beside the records. fabtests has real ones.
  */
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 
 static struct slot slot;
 
-/* With its socket where ours is, or without. */
+/* Connects to a peer with a socket beside the endpoint's, or with none. */
 static void meet(bool listens)
 {
 	struct near_addr addr;
@@ -34,7 +34,7 @@ static void meet(bool listens)
 	peer = peer_insert(PEER);
 }
 
-/* Until the message is on its way; the peer polls meanwhile, or does not. */
+/* Sends until the message is accepted; the peer polls, or does not. */
 static void send_when(bool polls)
 {
 	uint64_t end = duo_now_ms() + 10000;
@@ -84,7 +84,7 @@ UNIT_TEST(answers)
 	ck_assert_int_eq(sockets(), 1);
 }
 
-/* It computes, or is stopped: it is waited for, but not for ever. */
+/* A peer that does not poll is waited for until a timeout. */
 UNIT_TEST(is_silent)
 {
 	uint64_t begin = duo_now_ms();
@@ -97,7 +97,7 @@ UNIT_TEST(is_silent)
 			 -FI_EAGAIN);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	send_when(false);
-	/* near's clock is a coarse one */
+	/* near's clock is coarse */
 	ck_assert_uint_ge(duo_now_ms() - begin, PATIENCE_MS - 20);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
@@ -115,13 +115,13 @@ UNIT_TEST(has_no_socket)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* That of a process that was killed goes with the next sweep, ours stays. */
+/* A sweep removes the socket of a killed process, and no other. */
 UNIT_TEST(leaves_a_socket)
 {
 	int dir = dup(fixture_ep()->publication.dir);
 
 	meet(true);
-	/* its descriptor is closed behind its back, as by SIGKILL */
+	/* its descriptor is closed as by SIGKILL */
 	close(rig.port->fdx);
 	rig.port->fdx = -1;
 	ck_assert_int_eq(sockets(), 2);

@@ -3,7 +3,7 @@
 
 /*
  * RMA and atomics to and from a local peer over near, which is a port of this
- * process; and what is left to the core.
+ * process; and operations that are left to the core.
  */
 
 #include <rdma/fi_atomic.h>
@@ -23,7 +23,7 @@ static void setup(void)
 	port_setup(&attr);
 }
 
-/* Its network card does atomics, which the processor's know nothing of. */
+/* Its NIC executes atomics, not atomic with respect to a CPU's. */
 FIXTURE_SETUP(setup_other_core, port_setup,
 	      .core = "verbs", .near = true, .onesided = true);
 FIXTURE_SETUP(setup_ordered, port_setup,
@@ -43,7 +43,7 @@ static void setup_one_path(void)
 	peer = peer_insert(PEER);
 }
 
-/* As Open MPI's btl/ofi has them. */
+/* Attributes of Open MPI's btl/ofi. */
 FIXTURE_SETUP(setup_alone, port_setup,
 	      .core = "efa", .near = true, .onesided = true,
 	      .no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
@@ -69,7 +69,7 @@ UNIT_TEST(writes_and_reads)
 	ended(FI_RMA | FI_READ);
 	ck_assert_uint_eq(ours[0], 77);
 	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
-	/* the peer does not poll, so we do it in the end */
+	/* the peer does not poll: revoked and executed here */
 	for (i = 0; i < 100000 && theirs[0] != 77; i++)
 		poll_cq(1);
 	ck_assert_uint_eq(theirs[0], 77);
@@ -81,7 +81,7 @@ UNIT_TEST(writes_and_reads)
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
-/* What near would refuse, and what it cannot, is the core's to answer. */
+/* The core gets operations that near rejects or lacks. */
 UNIT_TEST(left_to_the_core)
 {
 	const struct iovec iov = { ours, 16 };
@@ -139,7 +139,7 @@ UNIT_TEST(atomics)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* Several buffers of ours: bytes of RMA, elements of atomics. */
+/* Several local buffers: bytes of RMA, elements of atomics. */
 UNIT_TEST(vectors)
 {
 	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
@@ -181,7 +181,7 @@ UNIT_TEST(vectors)
 	carried(2, 3, 0);
 }
 
-/* Buffers whose lengths differ, and more of them than there may be. */
+/* Buffers of different lengths, and too many of them, are rejected. */
 UNIT_TEST(wrong_calls)
 {
 	const struct iovec iov[5] = { { ours, 8 } };
@@ -214,7 +214,7 @@ UNIT_TEST(wrong_calls)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/* RMA takes near nevertheless. */
+/* Only atomics go to the core; near carries RMA. */
 UNIT_TEST(atomics_of_another_core)
 {
 	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
@@ -232,7 +232,7 @@ static int their_write(uint64_t key, uint32_t flags)
 		.local = { &iov, 1 }, .len = sizeof(theirs), .data = 4242,
 	};
 
-	near_rma_peer(rig.us)->skip = 1;	/* it is not offered */
+	near_rma_peer(rig.us)->skip = 1;	/* not delegated */
 	return near_rma(rig.port, rig.us, &args);
 }
 
@@ -275,7 +275,7 @@ UNIT_TEST(target)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* Gone with its region; for ourselves only: never there. */
+/* A closed region, or one without remote access, is not found. */
 UNIT_TEST(regions_go)
 {
 	struct fid_mr *mr;
@@ -293,7 +293,7 @@ UNIT_TEST(regions_go)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* The peer takes the message when it polls, and then the write comes. */
+/* A write behind a message takes effect after it. */
 UNIT_TEST(write_after_send)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
@@ -306,7 +306,7 @@ UNIT_TEST(write_after_send)
 	carried(1, 0, 0);
 }
 
-/* What near cannot do the core does, but not before the message was taken. */
+/* The core's operation waits until the message is consumed. */
 UNIT_TEST(core_after_send)
 {
 	ssize_t ret = -FI_EAGAIN;
@@ -333,8 +333,8 @@ UNIT_TEST(core_after_send)
 UNIT_CASE("peer", setup, port_teardown);
 
 /*
- * Several remote buffers: the core does it when near has done what is before,
- * and does all that comes after, or that could overtake it.
+ * Several remote buffers: the core executes the operation after near's earlier
+ * ones, and all later operations.
  */
 UNIT_LOOP(several_places, 0, 2)
 {
@@ -380,7 +380,7 @@ UNIT_LOOP(several_places, 0, 2)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* A message that is fenced waits for what is under way, one that is not goes. */
+/* A fenced message waits for pending operations, others do not. */
 UNIT_TEST(fenced_message)
 {
 	const struct iovec iov = { ours, 8 };
@@ -399,7 +399,7 @@ UNIT_TEST(fenced_message)
 
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
-/* Where near does not keep the order, the core carries messages, too. */
+/* If near cannot keep the order, the core carries messages, too. */
 UNIT_TEST(one_path)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics: every variant goes to the core, whoever the peer is, with
- * all that it was given, as a message; only the address is the core's.
+ * RMA and atomics: every variant goes to the core, for any peer, as a message
+ * with all its arguments; only the address is the core's.
  */
 
 #include <rdma/fi_atomic.h>
@@ -20,7 +20,7 @@
 #define DESC ((void *) 0x1000)
 #define DATATYPE FI_UINT64
 #define OP FI_CSWAP
-#define OFFSET 7	/* of the core's fi_addr, in a further AV of it */
+#define OFFSET 7	/* of the core's fi_addr, in a second AV */
 
 static int context;
 static char buf[LEN], result[LEN], compare[LEN];
@@ -83,7 +83,7 @@ static ssize_t call_rma(int variant, fi_addr_t to)
 	}
 }
 
-/* Of results and operands to compare with, where there are several. */
+/* Descriptors of several results or compare operands. */
 static void **more_descs = descs;
 
 static ssize_t call_atomic(int variant, fi_addr_t to)
@@ -142,7 +142,7 @@ static ssize_t call(int variant, fi_addr_t to)
 #define DONE .context = &context
 #define MSG DONE, .data = DATA, .flags = FLAGS
 
-/* What the core is to be given, beside where to. */
+/* Arguments that the core must get, except the address. */
 static const struct fake_onesided wanted[] = {
 	{ "readmsg", ONE, .desc = DESC, DONE },
 	{ "readmsg", iov, VEC, DONE },
@@ -211,7 +211,7 @@ UNIT_LOOP(goes_to_the_core, 0, 2 * COUNT)
 	expect_nothing();
 }
 
-/* EFA's provider looks into the array that is not there. */
+/* The efa provider reads an array of descriptors even if it is NULL. */
 UNIT_LOOP(no_descs, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
@@ -229,7 +229,7 @@ UNIT_LOOP(no_descs, 0, 4)
 	ck_assert_mem_eq(got->compare_desc, none, sizeof(none));
 }
 
-/* An endpoint whose AV of the core has other numbers. */
+/* The core's AV of this endpoint has different fi_addr. */
 UNIT_LOOP(address_is_the_cores, 0, COUNT)
 {
 	fixture_ep()->route[remote] =
@@ -258,7 +258,7 @@ UNIT_LOOP(core_refuses, 0, COUNT)
 	expect_nothing();
 }
 
-/* A write settles no path: the first send still finds a local peer. */
+/* A write chooses no path: the first send still finds a local peer. */
 UNIT_LOOP(decides_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
@@ -269,7 +269,7 @@ UNIT_LOOP(decides_no_path, 0, COUNT)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/* The completion is looked for in each read from then on. */
+/* After the call each read polls the core. */
 UNIT_TEST(core_is_polled)
 {
 	int polls = fake.core.polls;
@@ -319,7 +319,7 @@ UNIT_TEST(valid_is_what_the_core_says)
 					 0), -FI_EOPNOTSUPP);
 }
 
-/* An endpoint of RMA alone, with the CQ that it needs. */
+/* Opens an endpoint for RMA only, with the CQ that it needs. */
 static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 {
 	static const struct fixture_attr defaults;
@@ -338,7 +338,7 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 	return ep;
 }
 
-/* It takes no shared memory, and its counters count all that it does. */
+/* It uses no shared memory; its counters count all operations. */
 UNIT_LOOP(without_messages, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
