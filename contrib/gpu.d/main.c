@@ -114,11 +114,13 @@ static void gpu_print_path(void)
 	if (fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) ||
 	    ops->stats(gpu.ep, &stats, sizeof(stats)))
 		return;
-	printf("rank %d: RMA %lu local, %lu core; messages %lu local, "
-	       "%lu core\n", gpu.rank,
+	printf("rank %d: RMA %lu local (%lu staged), %lu core; messages %lu "
+	       "local (%lu staged), %lu core\n", gpu.rank,
 	       (unsigned long) stats.rma_ops[FI_DUO_LOCAL],
+	       (unsigned long) stats.device_rma_ops,
 	       (unsigned long) stats.rma_ops[FI_DUO_CORE],
 	       (unsigned long) stats.path[FI_DUO_LOCAL].tx_msgs,
+	       (unsigned long) stats.device_tx_msgs,
 	       (unsigned long) stats.path[FI_DUO_CORE].tx_msgs);
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))

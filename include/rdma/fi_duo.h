@@ -76,6 +76,10 @@ struct fi_duo_stats {
 	/* operations of FI_RMA and FI_ATOMIC that the path has accepted */
 	uint64_t rma_ops[FI_DUO_PATH_COUNT];
 	uint64_t atomic_ops[FI_DUO_PATH_COUNT];
+	/* local ones of device memory, which are copied through host memory */
+	uint64_t device_tx_msgs;
+	uint64_t device_rx_msgs; /* copied, whether with success or not */
+	uint64_t device_rma_ops; /* at either end */
 };
 
 /*

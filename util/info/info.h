@@ -93,6 +93,7 @@ void info_check_file_size(void);
 void info_check_network(void);
 
 void info_check_copy(void);
+void info_check_gpu(void);
 void info_check_namespaces(void);
 
 /* Checks the caller's environment. Removes variables that would hide cores. */

@@ -66,6 +66,7 @@ static void info_check_all(int ranks)
 	info_check_files(ranks);
 	info_check_file_size();
 	info_check_copy();
+	info_check_gpu();
 	info_check_namespaces();
 }
 

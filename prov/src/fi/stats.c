@@ -14,6 +14,17 @@
 #include "av/route.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
+#include "transport/near/near_ep.h"
+
+static struct fi_duo_stats duo_stats_of(const struct duo_ep *ep)
+{
+	struct fi_duo_stats stats = ep->stats;
+
+	stats.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
+	if (ep->near && ep->near->onesided)
+		stats.device_rma_ops = near_rma_staged(ep->near->port);
+	return stats;
+}
 
 static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 			 size_t len)
@@ -24,8 +35,7 @@ static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 	if (!stats)
 		return -FI_EINVAL;
 	duo_lock(&ep->domain->lock);
-	copy = ep->stats;
-	copy.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
+	copy = duo_stats_of(ep);
 	duo_unlock(&ep->domain->lock);
 	memcpy(stats, &copy, len < sizeof(copy) ? len : sizeof(copy));
 	return 0;
@@ -89,9 +99,9 @@ struct fi_ops_duo duo_ops = {
 /* A single write(), so that lines of several ranks do not mix. */
 void duo_stats_print(const struct duo_ep *ep)
 {
-	const struct fi_duo_stats *stats = &ep->stats;
-	const struct fi_duo_path_stats *core = &stats->path[FI_DUO_CORE];
-	const struct fi_duo_path_stats *local = &stats->path[FI_DUO_LOCAL];
+	const struct fi_duo_stats stats = duo_stats_of(ep);
+	const struct fi_duo_path_stats *core = &stats.path[FI_DUO_CORE];
+	const struct fi_duo_path_stats *local = &stats.path[FI_DUO_LOCAL];
 
 	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
 		"local_tx_msgs=%" PRIu64 " local_tx_bytes=%" PRIu64 " "
@@ -102,14 +112,17 @@ void duo_stats_print(const struct duo_ep *ep)
 		"unexpected=%" PRIu64 " core_posted=%" PRIu64 " "
 		"deferred_posted=%" PRIu64 " core_polls=%" PRIu64 " "
 		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
-		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 "\n",
+		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 " "
+		"device_tx_msgs=%" PRIu64 " device_rx_msgs=%" PRIu64 " "
+		"device_rma_ops=%" PRIu64 "\n",
 		getpid(), ep->domain->fabric->core_name,
 		local->tx_msgs, local->tx_bytes, local->rx_msgs,
 		local->rx_bytes,
 		core->tx_msgs, core->tx_bytes, core->rx_msgs, core->rx_bytes,
-		stats->recall_ok, stats->recall_lost, stats->unexpected,
-		stats->core_posted, stats->deferred_posted,
-		ep->rx_cq ? ep->rx_cq->core_polls : 0,
-		stats->rma_ops[FI_DUO_CORE], stats->atomic_ops[FI_DUO_CORE],
-		stats->rma_ops[FI_DUO_LOCAL], stats->atomic_ops[FI_DUO_LOCAL]);
+		stats.recall_ok, stats.recall_lost, stats.unexpected,
+		stats.core_posted, stats.deferred_posted, stats.core_polls,
+		stats.rma_ops[FI_DUO_CORE], stats.atomic_ops[FI_DUO_CORE],
+		stats.rma_ops[FI_DUO_LOCAL], stats.atomic_ops[FI_DUO_LOCAL],
+		stats.device_tx_msgs, stats.device_rx_msgs,
+		stats.device_rma_ops);
 }

@@ -403,6 +403,9 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 /* Returns the size of a type in bytes; 0: not supported. */
 size_t near_type_size(unsigned int type);
 
+/* Returns the number of operations begun here on device memory of either end. */
+uint64_t near_rma_staged(const struct near_port *port);
+
 /* True if operations to the peer are pending. */
 bool near_rma_busy(const struct near_peer *peer);
 /* True if operations or messages are pending, so that fenced ones wait. */

@@ -169,6 +169,7 @@ UNIT_TEST(sent_large)
 				  fi_mr_desc(mr), peer, TAG, &context), 0);
 	both_entry(&context);
 	ck_assert_mem_eq(got, fake.device.shadow, LARGE);
+	ck_assert_uint_eq(stats_now().device_tx_msgs, 1);
 	ck_assert_int_eq(fake.device.copies, 4);
 	ck_assert_int_eq(rig.received, 1);
 	expect_local(1, 0);
@@ -232,6 +233,7 @@ UNIT_LOOP(received_large, 0, 4)
 	ck_assert_uint_eq(both_entry(&context).len, LARGE);
 	ck_assert_mem_eq(fake.device.shadow, large, LARGE);
 	ck_assert_int_eq(fake.device.copies, 4);
+	ck_assert_uint_eq(stats_now().device_rx_msgs, 1);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 	expect_local(0, 1);
 }

@@ -67,6 +67,7 @@ UNIT_TEST(writes_and_reads)
 				  &context), 0);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_int_eq(fake.device.copies, 2);
+	ck_assert_uint_eq(stats_now().device_rma_ops, 2);
 	carried(3, 0, 0);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }

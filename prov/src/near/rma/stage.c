@@ -179,7 +179,16 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	ret = near_stage_look(at, args);
 	if (!ret)
 		ret = near_stage_open(port, at);
-	return ret ? ret : near_rma_queue(port, at, args, true);
+	if (!ret)
+		ret = near_rma_queue(port, at, args, true);
+	if (!ret)
+		port->rma->staged++;
+	return ret;
+}
+
+uint64_t near_rma_staged(const struct near_port *port)
+{
+	return port->rma->staged;
 }
 
 static void near_stage_begin(struct near_rma_op *op)

@@ -30,6 +30,7 @@ struct near_rma {
 	struct near_rma_peer *watched;	/* its count is at near_port.watch */
 	/* operations on the fast paths: issued, executed for peers */
 	uint64_t small, served;
+	uint64_t staged;	/* operations that this port has begun: stage.h */
 };
 
 struct near_rma_peer {

@@ -181,6 +181,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	void *owned = len > sizeof(small) ? malloc(len) : NULL;
 	const struct iovec host = { owned ? owned : small, len };
 	struct duo_send copy = *send;
+	ssize_t ret;
 
 	if (len > sizeof(small) && !owned)
 		return -FI_EAGAIN;
@@ -193,7 +194,9 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.iov = &host;
 	copy.count = 1;
 	copy.flags |= FI_INJECT;	/* small ends with this function */
-	return duo_near_send_host(near, &copy, number, owned);
+	ret = duo_near_send_host(near, &copy, number, owned);
+	near->ep->stats.device_tx_msgs += !ret;
+	return ret;
 }
 
 /*

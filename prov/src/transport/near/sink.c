@@ -104,8 +104,10 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 	len = duo_min(len, duo_rx_size(rx));
 	if (near_unlikely(domain->device &&
-			  duo_device_any(domain, desc, rx->count)))
+			  duo_device_any(domain, desc, rx->count))) {
+		rx->ep->stats.device_rx_msgs++;
 		return -duo_device_in(domain, iov, desc, payload, len);
+	}
 	near_iov_in(iov, 0, payload, len);
 	return 0;
 }
