@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers that shm does not know when their first message comes, because they
- * published themselves or were inserted late. The message is held until its
- * source has been looked up, so that directed receives find it.
+ * Peers without an index when their first message arrives: they published
+ * themselves or were inserted late. The message is held until its source was
+ * looked up, so that directed receives match it.
  */
 
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ static void publish_late(void)
 
 UNIT_CASE("late", fixture_setup, fixture_close);
 
-/* What was decided for sends stays: order per pair. */
+/* The path of sends stays, for the order per pair. */
 UNIT_TEST(the_sends_stay_on_the_core)
 {
 	int context;
@@ -46,8 +46,8 @@ UNIT_TEST(the_sends_stay_on_the_core)
 }
 
 /*
- * The other way round: it had decided before we published ourselves. We send
- * over shm, its messages come over the core.
+ * The reverse: the peer chose its path before this endpoint was published.
+ * Sends to it use shm, its messages arrive over the core.
  */
 UNIT_TEST(the_peer_stays_on_the_core)
 {
@@ -70,7 +70,7 @@ UNIT_TEST(the_peer_stays_on_the_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
 
-/* Undecided: the first send looks again. */
+/* Undecided: the first send looks it up again. */
 UNIT_TEST(the_first_send_finds_it)
 {
 	int context;
@@ -89,7 +89,7 @@ UNIT_TEST(stranger_and_empty_av)
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
 }
 
-/* Soft limit of open files: none can be opened any more, or as before. */
+/* Sets the soft limit of open files to 0, or restores it. */
 static void let_open(bool may)
 {
 	struct rlimit limit;
@@ -99,7 +99,7 @@ static void let_open(bool may)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* Its record cannot be read when its message comes, but later. */
+/* The record is unreadable when the message arrives, but not later. */
 UNIT_TEST(no_descriptor_for_a_moment)
 {
 	publish_late();
@@ -115,7 +115,7 @@ UNIT_TEST(no_descriptor_for_a_moment)
 	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
 }
 
-/* Not when it is inserted, and the registry does not change any more. */
+/* The record is unreadable at the insert; the registry does not change. */
 UNIT_TEST(no_descriptor_for_the_insert)
 {
 	local_name = peer_publish(1);
@@ -132,7 +132,7 @@ UNIT_TEST(no_descriptor_for_the_insert)
 	expect_recv(&slot[0], "late", peer);
 }
 
-/* Removed and inserted again: shm keeps its place, we keep its messages. */
+/* Removed and inserted again: its place in shm and its messages stay. */
 UNIT_TEST(removed_and_inserted_again)
 {
 	fi_addr_t again;

@@ -2,16 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer that has sent over shm ends, and the next process that has its
- * address sends over the core. Receives that name it have to go there, each
- * to its place.
+ * A peer that has sent over shm ends, and the next process with its address
+ * sends over the core. Receives that name it must go there, in their order.
  */
 
 #include "fixture.h"
 
 static struct slot slot[2];
 
-/* A first message: what names it is not given to the core. */
+/* Delivers a first message: the peer is confirmed. */
 static void setup_peers(void)
 {
 	pair_insert();
@@ -34,7 +33,7 @@ static void restart(void)
 
 UNIT_CASE("restart", setup, fixture_close);
 
-/* util_srx could not take back what names its source. */
+/* Directed untagged receives stay local: util_srx could not cancel them. */
 UNIT_TEST(untagged_ones_stay_where_they_are)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
@@ -56,8 +55,8 @@ UNIT_TEST(untagged_ones_stay_where_they_are)
 }
 
 /*
- * The core has a removed address in use, and gives its number to another one
- * when it has not: what was decided for the first is nothing to the second.
+ * The core keeps a removed address in use, and later assigns its fi_addr to
+ * another one, which does not inherit the path of the first.
  */
 UNIT_TEST(number_goes_to_another)
 {

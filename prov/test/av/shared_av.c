@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints that share an AV, each with an AV of the core to itself. The second
- * endpoint's is made to have other numbers for the same peers.
+ * Endpoints that share an AV, each with its own AV of the core. The second
+ * one's has other fi_addr for the same peers.
  */
 
 #include "fixture.h"
@@ -73,7 +73,7 @@ static struct fake_table *table(int i)
 	return fake_core_table(core_av(i));
 }
 
-/* What the endpoint's AV of the core has under the number of its send. */
+/* Asserts the peer that the core's fi_addr of the last send stands for. */
 static void expect_send(int i, fi_addr_t addr, uint64_t peer)
 {
 	fi_addr_t to;
@@ -87,7 +87,7 @@ static void expect_send(int i, fi_addr_t addr, uint64_t peer)
 	ck_assert_uint_eq(table(i)->addr[to], peer);
 }
 
-/* The number of a peer in the core's AV, FAKE_PEERS: none. */
+/* Returns a peer's fi_addr in the core's AV; FAKE_PEERS: none. */
 static fi_addr_t number(int i, uint64_t peer)
 {
 	fi_addr_t at;
@@ -121,7 +121,7 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 
 UNIT_CASE("addresses", setup, teardown);
 
-/* Inserted before and after, and once more. */
+/* Inserted before and after the second endpoint, and twice. */
 UNIT_TEST(same_addresses)
 {
 	fi_addr_t early = peer_insert(5), late;
@@ -144,14 +144,14 @@ UNIT_TEST(holes)
 	open_ep(1);
 	ck_assert_uint_ne(number(1, 6), second);
 	third = peer_insert(7);
-	ck_assert_uint_eq(third, first);	/* the number is free again */
+	ck_assert_uint_eq(third, first);	/* the fi_addr is free again */
 	expect_works(0, second, 6);
 	expect_works(1, second, 6);
 	expect_works(0, third, 7);
 	expect_works(1, third, 7);
 }
 
-/* A core numbers senders that nobody has inserted. */
+/* A core assigns fi_addr to senders that were not inserted. */
 UNIT_TEST(unknown_senders)
 {
 	fi_addr_t addr, stranger;
@@ -196,7 +196,7 @@ UNIT_TEST(removed)
 	expect_works(1, gone, 8);
 }
 
-/* One of three is refused by the second AV: none has it. */
+/* The second AV rejects one of three: none has it. */
 UNIT_TEST(refused)
 {
 	const uint64_t peers[] = { 5, 6, 7 };
@@ -220,7 +220,7 @@ UNIT_TEST(refused)
 	expect_works(1, peer_insert(6), 6);
 }
 
-/* Inserted without asking for the results. */
+/* Inserted without an array for the results. */
 UNIT_TEST(no_results_wanted)
 {
 	const uint64_t peer = 5;
@@ -232,7 +232,7 @@ UNIT_TEST(no_results_wanted)
 
 UNIT_CASE("endpoints", setup, teardown);
 
-/* The AV that was inserted into first goes with its endpoint. */
+/* The lead is closed with its endpoint. */
 UNIT_TEST(first_leaves)
 {
 	fi_addr_t a, b, c;
@@ -260,7 +260,7 @@ UNIT_TEST(first_leaves)
 	expect_works(2, peer_insert(8), 8);
 }
 
-/* Of two left, either has all. */
+/* After one of two is closed, the other has all addresses. */
 UNIT_TEST(second_leaves)
 {
 	fi_addr_t a;
@@ -274,7 +274,7 @@ UNIT_TEST(second_leaves)
 	expect_works(1, a, 5);
 }
 
-/* Before any endpoint: efa would insert for the one that it finds. */
+/* Inserted before any endpoint: efa inserts for the endpoint of the AV. */
 UNIT_TEST(inserted_first)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };

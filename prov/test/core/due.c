@@ -74,7 +74,7 @@ UNIT_TEST(core_is_full)
 			 slot[0].buf);
 }
 
-/* A core that may match at any time has it at once, or the caller is told. */
+/* Other cores get the receive at once, or the call returns -FI_EAGAIN. */
 UNIT_TEST(other_cores_have_it_at_once)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

@@ -59,7 +59,7 @@ UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
 }
 
 /*
- * Bound to an enabled endpoint, as OpenSHMEM's libraries do: it counts from then
+ * Bound to an enabled endpoint, as OpenSHMEM's libraries do: it counts from now
  * on, over both paths; a counter bound twice counts twice.
  */
 UNIT_LOOP(bound_late, 0, 2)
@@ -86,7 +86,7 @@ UNIT_LOOP(bound_late, 0, 2)
 }
 
 /*
- * If the core or shm rejects the bind, nothing is bound, and the value stays. If
+ * If the core or shm rejects the bind, nothing is bound; the value stays. If
  * shm rejects it, the core keeps the counter until the endpoint is closed.
  */
 UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)

@@ -18,7 +18,7 @@ static const char *name;
 static fi_addr_t peer;
 static struct slot slot[2];
 
-/* Another one, with shm. */
+/* Opens another endpoint, with shm. */
 static struct fid_ep *open_ep(void)
 {
 	struct fi_info *info = fixture_info(&plain);
@@ -50,7 +50,7 @@ static void teardown(void)
 	fixture_close();
 }
 
-/* So many more peers, which we do not know, connect to an endpoint. */
+/* Connects this number of unknown peers to an endpoint. */
 static void reach_many(struct fid_ep *ep, int count)
 {
 	static int number;
@@ -62,7 +62,7 @@ static void reach_many(struct fid_ep *ep, int count)
 	}
 }
 
-/* The process that shm would give the message to. */
+/* Asserts the process to which shm would send. */
 static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
 			    const char *to)
 {
@@ -110,7 +110,7 @@ UNIT_TEST(each_has_its_places)
 	expect_shm_send(second, peer, name);
 }
 
-/* shm is for other processes: two of one use the core. */
+/* Two endpoints of one process use the core, not shm. */
 UNIT_TEST(neighbours)
 {
 	fi_addr_t addr;
@@ -127,7 +127,7 @@ UNIT_TEST(neighbours)
 	expect_shm_send(fx.ep, peer, name);
 }
 
-/* What one has settled does not bind the other. */
+/* Endpoints choose their paths independently. */
 UNIT_TEST(each_decides)
 {
 	peer = peer_insert(1);
@@ -138,7 +138,7 @@ UNIT_TEST(each_decides)
 	expect_core_send(fx.ep, peer);
 }
 
-/* One that only sends, or only receives, has one CQ and shm. */
+/* An endpoint that only sends, or only receives, has one CQ and shm. */
 UNIT_LOOP(one_way, 0, 2)
 {
 	bool sends = _i;
@@ -170,7 +170,7 @@ UNIT_LOOP(one_way, 0, 2)
 	expect_recv(&slot[0], "in", peer);
 }
 
-/* One endpoint short of receive entries keeps its CQ from shm, for so long. */
+/* While an endpoint has no free receive entry, its CQ does not poll shm. */
 UNIT_TEST(no_room)
 {
 	struct duo_ep *ep;

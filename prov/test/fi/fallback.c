@@ -3,7 +3,7 @@
 
 /*
  * Without shm, for the endpoint or for one peer, the core carries
- * everything, and fi_open_ops says why.
+ * everything, and FI_DUO_OPS return the reason.
  */
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static const struct fixture_attr plain, without_shm = { .no_shm = true };
 static fi_addr_t addr;
 static struct slot slot;
 
-/* One, which says who carries the messages, and the cause or the remedy. */
+/* Asserts one warning, with this text: the path, and the cause or remedy. */
 static void expect_warning(const char *text)
 {
 	ck_assert_int_eq(said_lines, 1);
@@ -60,13 +60,13 @@ UNIT_TEST(no_shm_provider)
 	addr = peer_insert(1);
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	expect_core_works();
-	/* wildcards have nothing to wait for */
+	/* wildcards are not deferred */
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
 
-/* A live process has our address: ours is not published. */
+/* A live process has the same address: the endpoint is not published. */
 UNIT_TEST(address_in_use)
 {
 	fixture_open(&plain);
@@ -78,13 +78,13 @@ UNIT_TEST(address_in_use)
 	expect_core_works();
 }
 
-/* A dead one had it, and nobody has removed its record yet. */
+/* A dead process had the same address, and its record still exists. */
 UNIT_TEST(address_of_a_dead_process)
 {
 	pid_t child;
 
 	fixture_open(&plain);
-	/* just swept, as far as one can see */
+	/* so that no sweep is due */
 	close(duo_registry_open(duo_params.registry_dir, NULL));
 	child = fork();
 	if (!child) {
@@ -99,7 +99,7 @@ UNIT_TEST(address_of_a_dead_process)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* So has a file that is no record: the warning names it. */
+/* A file that is no record has the address: the warning names it. */
 UNIT_TEST(squatter)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
@@ -130,8 +130,8 @@ UNIT_TEST(no_registry)
 }
 
 /*
- * Another process has stopped with the directory's lock. libfabric's shm is not
- * opened beside others (_i: near is), since it may take more than there is.
+ * A stopped process holds the directory's lock. libfabric's shm is not opened
+ * then (_i: near is), since endpoints might exceed its limit.
  */
 UNIT_LOOP(lock_is_not_to_be_had, 0, 2)
 {
@@ -160,15 +160,15 @@ static uint64_t shm_compat_id(void)
 	return pub.compat_id;
 }
 
-/* As an endpoint of shm counts itself. */
+/* Counts one endpoint of shm. */
 static int count_endpoint(int dir)
 {
 	return duo_registry_number(dir, shm_compat_id());
 }
 
 /*
- * One more than an endpoint's AV of shm could hold, counting those that have
- * ended since there was none. Another one's region says that there is one.
+ * One endpoint more than an AV of shm could hold, ended ones included if any is
+ * left: another one's region shows that.
  */
 UNIT_LOOP(too_many_endpoints, 0, 2)
 {
@@ -189,7 +189,7 @@ UNIT_LOOP(too_many_endpoints, 0, 2)
 		ck_assert_int_eq(said_lines, 0);
 }
 
-/* When all have gone, so have the directory and the count. */
+/* When all have ended, the directory and the count are removed. */
 UNIT_TEST(endpoints_are_counted_anew)
 {
 	int dir;
@@ -200,7 +200,7 @@ UNIT_TEST(endpoints_are_counted_anew)
 	dir = duo_registry_open(duo_params.registry_dir, NULL);
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
-	/* or a sweep has found no region */
+	/* as after a sweep without regions */
 	duo_registry_forget(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
@@ -216,7 +216,7 @@ UNIT_TEST(shm_takes_no_more_peers)
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NO_PEER_SLOT);
 }
 
-/* Its process lives, but somebody has removed its region. */
+/* The peer's process lives, but its region was removed. */
 UNIT_TEST(peer_without_region)
 {
 	const char *name;
@@ -233,7 +233,7 @@ UNIT_TEST(peer_without_region)
 	ck_assert_ptr_nonnull(strstr(said, "the core tcp carries"));
 }
 
-/* So many bytes of address space are left. */
+/* Limits the address space to this number of further bytes. */
 static void limit_space(size_t left)
 {
 	struct rlimit limit;
@@ -248,7 +248,7 @@ static void limit_space(size_t left)
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-/* There has to be enough for the regions of all that shm may meet. */
+/* shm needs address space for the regions of all possible peers. */
 UNIT_TEST(address_space_is_short)
 {
 	fixture_open(&plain);
@@ -299,7 +299,7 @@ UNIT_TEST(asking_for_the_path)
 		ck_assert_ptr_nonnull(ops->reason_str(i));
 }
 
-/* Older and newer programs: as many bytes as both know. */
+/* Older and newer programs get the bytes that both versions have. */
 UNIT_TEST(statistics_of_another_size)
 {
 	struct fi_duo_stats stats[2];
@@ -317,14 +317,14 @@ UNIT_TEST(statistics_of_another_size)
 	ck_assert_uint_eq(stats[1].path[0].tx_msgs, 0xa5a5a5a5a5a5a5a5);
 }
 
-/* EFA's own shm path would be a second one. */
+/* EFA's own shm path is switched off. */
 UNIT_TEST(core_shm_is_off)
 {
 	fixture_start(&plain);
 	ck_assert(fake.core.shm_off);
 }
 
-/* Another core than efa may need the prefix. */
+/* FI_MSG_PREFIX is rejected with cores other than efa, which may need it. */
 UNIT_TEST(prefix_is_refused)
 {
 	struct fi_info *info = fi_allocinfo();

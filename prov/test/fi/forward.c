@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What is not ours is the core's: operations and commands of every object. */
+/* The core gets unknown operations and commands of every object. */
 
 #include "fixture.h"
 
 static struct fid_mr *mr;
 static char buf[64];
 
-/* The fixture makes the fabric by hand. */
+/* The fixture makes the fabric without fi_fabric(). */
 static struct fi_ops fabric_ops = {
 	.size = sizeof(struct fi_ops),
 	.control = duo_core_control,
@@ -32,7 +32,7 @@ static void teardown(void)
 
 #define OBJECTS 6
 
-/* An object of ours, and the core's behind it. */
+/* Returns an object of ofi_duo, and the core's for it. */
 static struct fid *object(int which, struct fid **core)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -72,7 +72,7 @@ UNIT_LOOP(operations, 0, OBJECTS)
 			 -FI_EINVAL);
 }
 
-/* An alias and deferred work would have the core's endpoint to themselves. */
+/* Aliases and deferred work would bypass ofi_duo's endpoint. */
 UNIT_LOOP(commands, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
@@ -100,7 +100,7 @@ UNIT_TEST(operations_on_regions_get_the_cores)
 #endif
 }
 
-/* They take endpoints and queues, which would be ours. */
+/* Their arguments would be endpoints and queues of ofi_duo. */
 UNIT_TEST(operations_on_queues_are_refused)
 {
 	void *ops;

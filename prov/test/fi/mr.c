@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions: what the application sees is the core's key and
- * descriptor, and what the core sees are objects of its own.
+ * Memory regions: the application gets the core's key and descriptor, the core
+ * gets only its own objects.
  */
 
 #include "fixture.h"

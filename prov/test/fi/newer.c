@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Applications that are older than the libfabric that we were built for, and
- * what a newer libfabric calls without asking whether we have it.
+ * Applications older than the libfabric that ofi_duo was built for, and calls
+ * that a newer libfabric makes without a check.
  */
 
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ static void teardown(void)
 
 UNIT_CASE("newer", setup, teardown);
 
-/* As long as libfabric 2.6 has them; behind them is nothing to be read. */
+/* Attributes of 2.6's length: no byte behind them is read. */
 UNIT_TEST(short_attributes)
 {
 	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +

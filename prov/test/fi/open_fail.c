@@ -13,15 +13,14 @@
 #include "fixture.h"
 
 static const struct fixture_attr plain;
-/* domain and CQ, and the fabric of the test: what is open of shm when its
- * endpoint could not be opened. */
+/* shm's objects without an endpoint: domain and CQ, and the test's fabric. */
 #define SHM_BASE 3
 
 static void setup(void)
 {
 }
 
-/* The calls of a path in a sequence that works. */
+/* Returns the number of calls of a path if none fails. */
 static int calls_of(enum fi_duo_path path)
 {
 	int calls;
@@ -57,7 +56,7 @@ static void expect_core_alone(int n)
 	expect_recv(&slot, "far", addr);
 }
 
-/* One step; it succeeds only if the failed call is one that may fail. */
+/* Fails call n. Returns true if everything was opened all the same. */
 static bool sweep_step(enum fi_duo_path path, int n)
 {
 	int ret;
@@ -97,7 +96,7 @@ UNIT_TEST(shm_fails)
 	ck_assert_int_eq(survived, calls - 1);
 }
 
-/* With counters in place of CQs there are more objects to be left behind. */
+/* The same with counters in place of CQs. */
 UNIT_LOOP(counters_fail, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr counts = {
@@ -156,7 +155,7 @@ static void *enable(void *ep_fid)
 	return (void *) (intptr_t) fi_enable(ep_fid);
 }
 
-/* The fixture's endpoint once more, but not enabled. */
+/* Opens the fixture's endpoint again, not enabled. */
 static void open_anew(void)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -172,8 +171,8 @@ static void open_anew(void)
 }
 
 /*
- * Another process holds the registry's lock: the other threads of the domain
- * go on meanwhile.
+ * While another process holds the registry's lock, other threads can use the
+ * domain.
  */
 UNIT_TEST(enable_waits_without_the_lock)
 {

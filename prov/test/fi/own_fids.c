@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * opened.c: fids of fabrics and domains in hints and infos. The application
- * sees ours alone, the core its own alone. This program's fi_getinfo() and
- * fi_fabric() stand before libfabric's, and are the core's.
+ * opened.c: fids of fabrics and domains in hints and infos. Applications get
+ * only ofi_duo's, the core only its own. This program's fi_getinfo() and
+ * fi_fabric() replace libfabric's, as the core's.
  */
 
 #include <stdio.h>
@@ -17,14 +17,14 @@
 #define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
 		  FI_REMOTE_WRITE)
 
-/* What the fake core puts into its answer. */
+/* The fids in the fake core's infos. */
 enum answer { ANSWER_NULL, ANSWER_OWN, ANSWER_HINTED };
 
 static struct {
 	enum answer answer;
 	const char *fabric, *domain;	/* names in the answer */
-	uint64_t caps;			/* in the answer, beside the hints' */
-	int asked;			/* times */
+	uint64_t caps;			/* in the answer, added to the hints' */
+	int asked;			/* number of calls */
 	struct fid_fabric *hinted_fabric;
 	struct fid_domain *hinted_domain;
 } core;
@@ -93,11 +93,11 @@ static void setup(void)
 	said_level = FI_LOG_INFO;
 }
 
-/* A fabric and a domain of ours, of what is offered. */
+/* Opens a fabric and a domain of ofi_duo, from its info. */
 static void open_both(void)
 {
 	ck_assert_int_eq(ask(), 0);
-	/* as libfabric does; the application opens what it was offered */
+	/* as libfabric does for an application that opens an info */
 	free(info->fabric_attr->prov_name);
 	info->fabric_attr->prov_name = strdup("efa;ofi_duo");
 	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &fabric, NULL), 0);
@@ -138,7 +138,7 @@ static void expect_fids(struct fid_fabric *want_fabric,
 
 UNIT_CASE("own fids", setup, teardown);
 
-/* Objects that the core has open, for others or for us, are not handed on. */
+/* Open objects of the core are not passed on to the application. */
 UNIT_TEST(core_objects_stay_inside)
 {
 	core.answer = ANSWER_OWN;
@@ -149,7 +149,7 @@ UNIT_TEST(core_objects_stay_inside)
 	expect_fids(fabric, domain);
 }
 
-/* fi_fabric(3): the first open instance, also where the core says nothing. */
+/* fi_fabric(3): the first open instance, also if the core returns none. */
 UNIT_TEST(first_open_instance)
 {
 	struct fid_fabric *first_fabric;
@@ -175,7 +175,7 @@ UNIT_TEST(first_open_instance)
 	expect_fids(NULL, NULL);
 }
 
-/* Ours in the hints are the core's own for the core. */
+/* The core gets its own fids for ofi_duo's fids in hints. */
 UNIT_LOOP(hints_name_ours, ANSWER_NULL, ANSWER_HINTED + 1)
 {
 	open_both();
@@ -200,7 +200,7 @@ UNIT_LOOP(hints_name_one_of_two, 0, 2)
 	expect_fids(fabric, domain);
 }
 
-/* Refused with a reason; the core is not asked, and nothing is read. */
+/* Foreign fids are rejected with a reason, unread; the core is not called. */
 UNIT_LOOP(hints_name_foreign, 1, 4)
 {
 	free(hints->fabric_attr->prov_name);
@@ -245,7 +245,7 @@ UNIT_TEST(fabric_of_another_core)
 	ck_assert_int_eq(core.asked, 0);
 }
 
-/* Without a name in the hints the fabric's core is the one to ask. */
+/* Without a name in the hints the fabric's core is called. */
 UNIT_TEST(fabric_names_its_core)
 {
 	unsetenv("FI_PROVIDER");
@@ -296,7 +296,7 @@ static const struct {
 	  FI_THREAD_COMPLETION },
 };
 
-/* A domain without a lock is not offered to threads. */
+/* A domain without a lock is not returned for multi-threaded hints. */
 UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
 {
 	hints->domain_attr->threading = thread_cases[_i].has;
@@ -310,7 +310,7 @@ UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
 	hints->fabric_attr->fabric = NULL;
 	hints->domain_attr->domain = NULL;
 	if (thread_cases[_i].asked == FI_THREAD_UNSPEC)
-		return;	/* the core's is offered then */
+		return;	/* then the core's info is returned */
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, thread_cases[_i].ok ? domain : NULL);
 }
@@ -336,7 +336,7 @@ UNIT_TEST(capabilities)
 	expect_fids(fabric, domain);
 }
 
-/* Modes that the domain insists on and the hints do not offer. */
+/* Modes that the domain requires and the hints lack. */
 UNIT_TEST(mr_modes)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
@@ -349,7 +349,7 @@ UNIT_TEST(mr_modes)
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 }
 
-/* Then near serves RMA, though the domain was opened for messages. */
+/* near executes RMA, though the domain was opened for messages. */
 UNIT_TEST(rma_on_a_domain_for_messages)
 {
 	struct fid_mr *early, *mr;
@@ -376,7 +376,7 @@ UNIT_TEST(rma_on_a_domain_for_messages)
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
 
-/* Of another type of endpoints there is nothing, whatever the core answers. */
+/* Other types of endpoints get no info, also if the core returns one. */
 UNIT_TEST(datagrams)
 {
 	core.fabric = "efa-direct";
@@ -387,7 +387,7 @@ UNIT_TEST(datagrams)
 	ck_assert_int_eq(ask(), 0);
 }
 
-/* The core's other fabric is its own altogether: so are the fids. */
+/* The core's other fabric is not wrapped, and has the core's fids. */
 UNIT_TEST(direct)
 {
 	core.fabric = "efa-direct";
@@ -409,7 +409,7 @@ UNIT_TEST(direct)
 			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
 }
 
-/* What another provider finds behind our fids, wherever it looks. */
+/* Asserts the data that another provider would read behind ofi_duo's fids. */
 static void expect_decoy(const struct duo_decoy *decoy)
 {
 	const void *const *at;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * entry_duo.c's version gate: what libfabric gets when it loads the module. This
- * program's fi_version() and log stand before libfabric's own.
+ * entry_duo.c's version gate: the provider that libfabric gets from the module.
+ * This program's fi_version() and log replace libfabric's.
  */
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ UNIT_TEST(same_version)
 	ck_assert_int_eq(said_lines, 0);
 }
 
-/* Or Open MPI takes efa;ofi_duo for an efa that is too old. */
+/* Otherwise Open MPI would mistake efa;ofi_duo for too old an efa. */
 UNIT_TEST(counted_as_libfabric_counts)
 {
 	ck_assert(FI_VERSION_GE(duo_prov.version, FI_VERSION(112, 0)));
@@ -46,7 +46,7 @@ UNIT_TEST(counted_as_libfabric_counts)
 
 static const struct {
 	const char *name;
-	int major, minor;	/* more than what it was built for */
+	int major, minor;	/* added to the version that it was built for */
 	enum duo_transport_kind peer;
 	bool offered;
 } version_cases[] = {
@@ -57,7 +57,7 @@ static const struct {
 	{"previous major", -1, 40, DUO_TRANSPORT_NEAR, false},
 };
 
-/* One warning with both versions, and no provider; or the other way round. */
+/* Either one warning with both versions and no provider, or the provider. */
 UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;
@@ -81,7 +81,7 @@ UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
 		      name, said);
 }
 
-/* The same public structures, or not; shm wants the same version. */
+/* Versions with the same public structures; shm requires the same version. */
 UNIT_TEST(groups)
 {
 	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 0)));
@@ -101,7 +101,7 @@ UNIT_TEST(groups)
 			 duo_abi_same(DUO_FI_VERSION, running));
 }
 
-/* No core is asked for more than we know; what is older stays. */
+/* Cores are called with the newest supported API version, or an older one. */
 UNIT_TEST(core_version)
 {
 	ck_assert_uint_eq(duo_api_version(FI_VERSION(1, 4)), FI_VERSION(1, 4));
@@ -136,7 +136,7 @@ UNIT_LOOP(local, 0, ARRAY_SIZE(local_cases))
 UNIT_TEST(former_name)
 {
 	setenv("FI_OFI_DUO_PEER", "shm", 1);
-	setenv("FI_NEAR_YIELD", "1", 1);	/* of another provider */
+	setenv("FI_NEAR_YIELD", "1", 1);	/* not ofi_duo's */
 	fi_prov_ini();
 	ck_assert_int_eq(duo_params.local, DUO_TRANSPORT_NEAR);
 	ck_assert_int_eq(said_lines, 1);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * registry.h: publishing and finding. Files that are not what they should
- * be are in registry_bad.c, dead owners in registry_dead.c.
+ * registry.h: publishing and finding. Malformed files are in registry_bad.c,
+ * dead owners in registry_dead.c.
  */
 
 #include <sys/stat.h>
@@ -50,7 +50,7 @@ UNIT_TEST(published_is_found)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* Others must not see an endpoint whose shm side does not work yet. */
+/* Other processes do not find an endpoint before its shm side works. */
 UNIT_TEST(reserved_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
@@ -212,8 +212,8 @@ UNIT_TEST(only_the_user_may_read)
 }
 
 /*
- * It tells when looking again is worth while; 0 while the directory may
- * change without its time of change telling so.
+ * The state changes with the directory. It is 0 while the directory may change
+ * without a new time of change.
  */
 UNIT_TEST(state_changes)
 {
@@ -264,7 +264,7 @@ UNIT_TEST(directory_name_too_long)
 	ck_assert_int_eq(duo_registry_open(path, NULL), -FI_ETOOSMALL);
 }
 
-/* The directory vanishes between the two steps. */
+/* The directory is removed between the two steps. */
 UNIT_TEST(ready_can_fail)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);

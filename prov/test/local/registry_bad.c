@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Files in the registry that are not what they should be: none may be taken
- * for a peer, none may make us read or write beyond our buffers, and a sweep
- * must neither count nor remove what is not ours.
+ * Malformed files in the registry: none is taken for a peer, none causes an
+ * access beyond a buffer, and a sweep neither counts nor removes other files.
  */
 
 #include <fcntl.h>
@@ -21,7 +20,7 @@ static struct duo_publication pub;
 static uint8_t record[2 * RECORD_SIZE];
 static char name[DUO_TRANSPORT_NAME_MAX];
 
-/* A live publication whose file the test may overwrite. */
+/* Publishes a live record, which the test may overwrite. */
 static void setup(void)
 {
 	int fd;
@@ -46,7 +45,7 @@ static enum fi_duo_reason lookup(void)
 	return unit_lookup(dir, "peer", 4, name);
 }
 
-/* In place: the lock of its owner stays on it. */
+/* Overwrites it in place: the owner's lock on it stays. */
 static void rewrite(size_t size)
 {
 	int fd = open(pub.path, O_WRONLY | O_TRUNC);
@@ -155,7 +154,7 @@ UNIT_TEST(unterminated_name)
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
 
-/* What follows the version is up to the version. */
+/* A record of another version may have any size and contents. */
 UNIT_TEST(other_version_of_another_size)
 {
 	put(RECORD_VERSION, 7, 4);
@@ -163,12 +162,12 @@ UNIT_TEST(other_version_of_another_size)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 	rewrite(RECORD_OWN_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
-	/* its lock says that it lives */
+	/* locked: its owner lives */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* Every byte counts: whichever is damaged, the record is refused. */
+/* A record with any damaged byte is rejected. */
 UNIT_TEST(any_damaged_byte)
 {
 	enum fi_duo_reason reason;
@@ -246,7 +245,7 @@ UNIT_TEST(foreign_owner)
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 }
 
-/* A malformed file at our own address: we do without, it stays. */
+/* A malformed file at the own address stays, and no record is published. */
 UNIT_TEST(squatter)
 {
 	struct duo_publication second;
@@ -259,7 +258,7 @@ UNIT_TEST(squatter)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* Whatever else is put in there is none of our business. */
+/* Files with other names stay. */
 UNIT_TEST(other_names_stay)
 {
 	static const char *const other[] = {
@@ -278,7 +277,7 @@ UNIT_TEST(other_names_stay)
 	ck_assert_int_eq(unit_dir_count(), 4);
 }
 
-/* Who meets all goes by the lock alone: the pid may be anybody's. */
+/* A transport for all pid namespaces ignores the pid, and tests the lock. */
 UNIT_TEST(any_pid_namespace)
 {
 	put(RECORD_PID_NS, 1, 8);
@@ -294,7 +293,7 @@ UNIT_TEST(any_pid_namespace)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 }
 
-/* A foreign pid namespace: its lock says that it lives, its pid nothing. */
+/* In another pid namespace the pid proves nothing; the lock does. */
 UNIT_TEST(sweep_spares_other_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);

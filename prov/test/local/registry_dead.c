@@ -23,7 +23,7 @@
 
 static const char *dir;
 static char name[DUO_TRANSPORT_NAME_MAX];
-static int told[2];	/* a pipe: the child has got that far */
+static int told[2];	/* pipe: the child's progress */
 
 static void setup(void)
 {
@@ -50,7 +50,7 @@ static bool region_exists(const char *peer_name)
 	return fd >= 0;
 }
 
-/* Publishes "peer" with a region, tells its name, waits for the end. */
+/* Publishes "peer" with a region, writes its name, waits for the end. */
 static void child_main(bool ready)
 {
 	struct duo_publication pub;
@@ -94,7 +94,7 @@ UNIT_TEST(dead_owner)
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
 	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
-	/* its address can be had again */
+	/* its address is free again */
 	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	duo_registry_withdraw(&pub);
 }
@@ -112,7 +112,7 @@ UNIT_TEST(dead_before_it_was_ready)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* It died between open and write. */
+/* The owner died between open and write. */
 UNIT_TEST(dead_before_it_wrote)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -181,8 +181,8 @@ static void free_files(void)
 }
 
 /*
- * With so few descriptors left the sweep cannot read /proc, or the records:
- * that is no death, neither another's nor its own.
+ * Without descriptors the sweep cannot read /proc or the records: it must not
+ * take that for the end of a process.
  */
 UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 {
@@ -206,7 +206,7 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 }
 
-/* Neither in a look-up: it is repeated. */
+/* Nor in a lookup: it is repeated. */
 UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 {
 	pid_t child = child_start(true);

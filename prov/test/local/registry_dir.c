@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry's directory: its rights, its lock, when it is swept and when
- * it goes. How it is found is in registry_owner.c.
+ * The registry's directory: permissions, lock, sweeps and removal.
+ * registry_owner.c has the search for it.
  */
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int lock(enum duo_registry_hold hold)
 	return fd;
 }
 
-/* Somebody else asks. */
+/* True if another process could take the lock. */
 static bool can_lock(int operation)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -76,7 +76,7 @@ UNIT_TEST(nobody_else_may_enter)
 	duo_registry_unlock(fd);
 }
 
-/* The directory it is in is everybody's, and so is its lock. */
+/* The lock of the parent directory, which all users share, has no effect. */
 UNIT_TEST(lock_of_the_base_is_nothing_to_us)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
@@ -104,7 +104,7 @@ UNIT_TEST(together_or_alone)
 	ck_assert(can_lock(LOCK_EX));
 }
 
-/* The child waits, and then sees what was published meanwhile. */
+/* The child waits, and then finds the record published in that time. */
 UNIT_TEST(alone_is_waited_for)
 {
 	int fd = lock(DUO_REGISTRY_ALONE);
@@ -122,7 +122,7 @@ UNIT_TEST(alone_is_waited_for)
 	unit_join(child);
 }
 
-/* Longer than for one that has stopped: endpoints start one after another. */
+/* The wait is longer if endpoints start one after another. */
 UNIT_TEST(waits_as_long_as_others_start)
 {
 	int i, fd = lock(DUO_REGISTRY_ALONE);
@@ -142,7 +142,7 @@ UNIT_TEST(waits_as_long_as_others_start)
 	unit_join(child);
 }
 
-/* Another thread forks while we hold it: the child's copy holds nothing. */
+/* A child that is forked while the lock is held does not hold it. */
 UNIT_TEST(forked_child_does_not_keep_it)
 {
 	int fd = lock(DUO_REGISTRY_ALONE), told[2];
@@ -152,7 +152,7 @@ UNIT_TEST(forked_child_does_not_keep_it)
 	child = fork();
 	if (!child) {
 		close(told[1]);
-		_exit(read(told[0], &fd, 1) != 0);	/* until we are done */
+		_exit(read(told[0], &fd, 1) != 0);	/* parent done */
 	}
 	duo_registry_unlock(fd);
 	ck_assert(can_lock(LOCK_EX));
@@ -176,7 +176,7 @@ UNIT_TEST(goes_with_the_last_one)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* Who has just locked it is going to publish there. */
+/* A directory that is locked stays: its owner will publish there. */
 UNIT_TEST(stays_while_it_is_locked)
 {
 	int fd;
@@ -190,7 +190,7 @@ UNIT_TEST(stays_while_it_is_locked)
 
 #define ROUNDS 100
 
-/* Two processes come and go: none finds the directory gone. */
+/* Two processes start and end: each always finds the directory. */
 UNIT_TEST(comes_and_goes)
 {
 	int i;
@@ -215,7 +215,7 @@ UNIT_TEST(comes_and_goes)
 	ck_assert_ptr_null(unit_registry());
 }
 
-/* A record that nobody has locked. */
+/* Leaves a record without a lock. */
 static void leave_dead(void)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -250,7 +250,7 @@ UNIT_TEST(tidied_once_in_a_while)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* One is starting, another sweeps: the new file is not locked yet. */
+/* A sweep keeps the file of a starting process, not locked yet. */
 UNIT_TEST(not_tidied_while_others_start)
 {
 	int fd = lock(DUO_REGISTRY_TOGETHER);

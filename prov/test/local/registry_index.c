@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The index of the registry's directory: it never misses a record that is
- * there when it is asked, however the directory changes between.
+ * The index of the registry's directory: it never misses a record that exists
+ * at the lookup, with any changes of the directory before.
  */
 
 #include <fcntl.h>
@@ -107,7 +107,7 @@ UNIT_TEST(grows)
 	ck_assert(!has(PEERS));
 }
 
-/* Each asks for itself: any may have a record. */
+/* Few lookups read no index: each opens its record. */
 UNIT_TEST(few_look_ups)
 {
 	ck_assert(!update(MANY - 1));
@@ -170,7 +170,7 @@ UNIT_TEST(published_between_inserts)
 	ck_assert_int_eq(fake.shm.inserted, 3);
 }
 
-/* Inserted first, published later: the first send looks for itself. */
+/* Inserted first, published later: the first send looks it up. */
 UNIT_TEST(published_after_the_insert)
 {
 	fi_addr_t addr;
@@ -185,7 +185,7 @@ UNIT_TEST(published_after_the_insert)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/* One that has gone is not local any more when it is inserted again. */
+/* An ended peer is not local when it is inserted again. */
 UNIT_TEST(gone_between_inserts)
 {
 	insert_many(1);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The user's directory: found by its owner, made once, whatever else has a
- * name of its kind, and however many start at once.
+ * The user's directory: found by its owner, made once, also among other objects
+ * with such names, and with many processes starting at once.
  */
 
 #include <dirent.h>
@@ -110,7 +110,7 @@ static void squat(enum squatter squatter, const char *path)
 
 UNIT_CASE("owner", setup, unit_dir_remove);
 
-/* Whoever was first has a name of ours, and no say in it. */
+/* A foreign object with such a name is ignored. */
 UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
@@ -126,7 +126,7 @@ UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
 	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
 }
 
-/* Its records' pids and locks mean nothing here: it is left alone. */
+/* Another host's directory stays: its pids and locks are not valid here. */
 UNIT_TEST(of_another_host)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
@@ -183,7 +183,7 @@ static void wait_until_open(pid_t pid, const char *path)
 		usleep(1000);
 }
 
-/* The child finds it in the making, and takes it when it is ready. */
+/* The child finds an unfinished directory, and uses it when it is ready. */
 UNIT_TEST(its_maker_is_slow)
 {
 	char path[DUO_PATH_MAX];
@@ -218,7 +218,7 @@ static int count_dirs(void)
 	return count;
 }
 
-/* Makes and removes files with names of ours as long as the test runs. */
+/* Makes and removes files with such names while the test runs. */
 static pid_t start_churn(void)
 {
 	char path[DUO_PATH_MAX];
@@ -233,7 +233,7 @@ static pid_t start_churn(void)
 	}
 }
 
-/* Each tells in which directory it is, and leaves when all have. */
+/* Writes the name of its directory, and ends when all have. */
 static void starter(const int *go, int told, int leave)
 {
 	struct stat st;

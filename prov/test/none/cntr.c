@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_cntr_wait sleeps in poll(2), which this program replaces: its poll() causes
- * an event first, and the event must wake the thread.
+ * fi_cntr_wait sleeps in poll(2), which this program replaces: its poll() first
+ * causes an event, which must wake the thread.
  */
 
 #include <dlfcn.h>

@@ -216,7 +216,7 @@ UNIT_TEST(enabled)
 }
 
 /*
- * A message that arrives before its receiver is enabled, or has all its objects,
+ * A message that arrives before its receiver is enabled or has all its objects
  * waits: reads of the objects bound already do not consume it.
  */
 UNIT_LOOP(message_before_enable, 0, 2)

@@ -316,8 +316,8 @@ UNIT_LOOP(recv_foreign, 0, 2)
 }
 
 /*
- * A receive from a source of another version or host ends as from a failed peer,
- * also after a rejected send (_i < 2).
+ * A receive from a source of another version or host ends as if from a failed
+ * peer, also after a rejected send (_i < 2).
  */
 UNIT_LOOP(recv_foreign_later, 0, 4)
 {
@@ -348,7 +348,7 @@ UNIT_TEST(recv_unwatched)
 }
 
 /*
- * The peer sends, removes the receiver's address, inserts it again and sends on,
+ * The peer sends, removes the receiver's address, inserts it and sends again,
  * without polls, and more than a poll consumes of one ring. Order is kept.
  */
 UNIT_TEST(recv_in_order)

@@ -73,7 +73,7 @@ UNIT_LOOP(overlap, 0, ARRAY_SIZE(overlap_cases))
 		      "%s, exchanged", name);
 }
 
-/* Exhaustive over 3 bits: there is an overlap iff some message fits both. */
+/* Exhaustive over 3 bits: two overlap iff some message matches both. */
 UNIT_TEST(overlap_is_exact)
 {
 	unsigned code, tag;
@@ -132,8 +132,8 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 UNIT_CASE("queues", setup, teardown);
 
 /*
- * A piece in the place of another one, which is still posted or has been
- * taken: found where that was, with few receives and with an index.
+ * A sub-receive in the place of another one, which is posted or matched: found
+ * in that place, with few receives and with an index.
  */
 UNIT_LOOP(put_in_its_place, 0, 4)
 {
@@ -185,7 +185,7 @@ static uint64_t random_ignore(uint64_t *seed)
 {
 	switch (unit_random(seed) % 8) {
 	case 0:
-		return ALL;	/* more than an index leaves out */
+		return ALL;	/* more bits than the mask may have */
 	case 1:
 		return unit_random(seed) % 8;
 	case 2:
@@ -207,7 +207,7 @@ static void model_drop(struct model *model, size_t i)
 		(model->count - i) * sizeof(model->rx[0]));
 }
 
-/* Written out anew, so as not to share a mistake with the predicates. */
+/* Written independently, so as not to share a mistake with the predicates. */
 static bool model_fits(fi_addr_t want_addr, uint64_t want_tag, uint64_t ignore,
 		       fi_addr_t addr, uint64_t tag)
 {
@@ -291,7 +291,7 @@ UNIT_LOOP(random_against_model, 0, 20)
 
 	model_tags = _i % 2 ? 1000 : 8;
 	for (step = 0; step < MODEL_MAX; step++) {
-		/* long stretches of mostly receives, or of mostly messages */
+		/* long runs with more receives, or more messages */
 		bool receive = unit_random(&seed) % 10 <
 			       (step / 600 % 2 ? 2 : 8);
 
@@ -311,7 +311,7 @@ UNIT_LOOP(random_against_model, 0, 20)
 	ck_assert(!(_i % 2) || (match.by_want.on && match.by_tag.on));
 }
 
-/* All untagged receives ignore the tag; they are told apart by source. */
+/* All untagged receives ignore the tag; the index has their sources. */
 UNIT_TEST(untagged_by_source)
 {
 	struct duo_rx *rx[100];
@@ -346,13 +346,13 @@ UNIT_TEST(pool_recognises_its_own)
 	ck_assert_ptr_eq(&rx->core_ctx, rx);
 }
 
-/* A range after the other; entries of all are recognised, and used again. */
+/* Several ranges: entries of all are recognized, and reused. */
 UNIT_TEST(pool_grows)
 {
 	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
 	uint32_t i;
 
-	/* one assert at the end: each of them tells the test's parent */
+	/* one assert at the end: each writes to the test's parent */
 	for (i = 1; i < 7 * DUO_RX_FIRST; i++) {
 		rx = duo_rx_alloc(&pool);
 		if (!rx || !duo_ranges_have(&ranges, rx))
@@ -369,7 +369,7 @@ UNIT_TEST(pool_grows)
 	ck_assert_uint_eq(pool.ranges, 3);
 }
 
-/* Several buffers are in an entry of their own, which goes with the first. */
+/* Several buffers have a second entry, which is released with the first. */
 UNIT_TEST(pool_extends)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
@@ -389,7 +389,7 @@ UNIT_TEST(pool_extends)
 	ck_assert_uint_eq(pool.live, 0);
 }
 
-/* Without memory there is no entry; what is there can be used again. */
+/* Without memory there is no new entry; existing ones can be reused. */
 UNIT_TEST(pool_ends)
 {
 	struct duo_rx *first = duo_rx_alloc(&pool);
@@ -408,7 +408,7 @@ UNIT_TEST(pool_ends)
 	pool.ranges = 1;
 }
 
-/* What is reserved beside a range in use is all of it, that range's rest too. */
+/* A reservation that grows the pool keeps the unused entries of a range. */
 UNIT_TEST(pool_reserves)
 {
 	uint32_t i;

@@ -248,7 +248,7 @@ UNIT_LOOP(err_data, 0, ARRAY_SIZE(data_cases))
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
 
-/* What was lost is reported once, after what was not. */
+/* An overrun is reported once, after the other errors. */
 UNIT_TEST(overrun_is_reported_once)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -264,7 +264,7 @@ UNIT_TEST(overrun_is_reported_once)
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -2);
 }
 
-/* An error is read after what came before it and before what came later. */
+/* An error is read after earlier completions and before later ones. */
 UNIT_TEST(errors_keep_their_place)
 {
 	struct fi_cq_err_entry entry = { 0 };

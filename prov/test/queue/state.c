@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * state.h: what may follow a state. The picture in docs/matching.md says the
- * same.
+ * state.h: the changes of state, as in the diagram of docs/matching.md.
  */
 
 #include <signal.h>
@@ -77,7 +76,7 @@ UNIT_TEST(picture_is_the_table)
 	}
 }
 
-/* Every entry gets there from the pool, and back. */
+/* Each state is reached from FREE, and leads back to it. */
 UNIT_TEST(all_are_reached_and_left)
 {
 	uint32_t reached = 1U << DUO_RX_FREE, before = 0;

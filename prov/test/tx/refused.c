@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* An address whose path changes from local to core while threads send to it. */
+/* The path of an address changes from local to core while threads send. */
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ static bool sender_sleeps(void)
 
 UNIT_CASE("refused", fixture_setup, fixture_close);
 
-/* It has chosen shm and waits for the lock; meanwhile the core takes over. */
+/* A sender that waits for the lock finds its path changed to the core. */
 UNIT_TEST(another_thread_is_sending)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
