@@ -52,9 +52,9 @@ const struct near_sink rig_sink = {
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,
-	.met = rig_peer,
-	.gone = rig_peer,
-	.forgotten = rig_peer,
+	.peer_up = rig_peer,
+	.peer_down = rig_peer,
+	.peer_release = rig_peer,
 };
 
 void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr)

@@ -24,8 +24,8 @@ static void duo_record_reap(int dir, const char *name,
 			    const struct duo_record *record,
 			    const struct duo_transport *peer)
 {
-	if (peer->bury)
-		peer->bury(record->peer_name);
+	if (peer->reap)
+		peer->reap(record->peer_name);
 	unlinkat(dir, name, 0);
 	DUO_INFO(AV, "removed %s of exited process %d, and its memory\n", name,
 		 record->pid);

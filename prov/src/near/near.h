@@ -83,11 +83,11 @@ struct near_sink {
 	/* Completes near_send_large(); not called if cookie is NULL. */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/* A peer was created. */
-	void (*met)(void *ctx, struct near_peer *peer);
+	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* The peer failed or closed; all its events were delivered. */
-	void (*gone)(void *ctx, struct near_peer *peer);
+	void (*peer_down)(void *ctx, struct near_peer *peer);
 	/* The last reference to the peer was dropped. */
-	void (*forgotten)(void *ctx, struct near_peer *peer);
+	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
 struct near_attr {

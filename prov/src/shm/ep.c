@@ -356,6 +356,6 @@ const struct duo_transport duo_transport_shm = {
 	.start = duo_shm_start,
 	.connect = duo_shm_connect,
 	.lives = duo_shm_lives,
-	.bury = duo_shm_reap,
+	.reap = duo_shm_reap,
 	.sweep = duo_shm_sweep,
 };

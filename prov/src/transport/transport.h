@@ -13,7 +13,7 @@
  *
  * Cost: an indirect call per poll and per send, none per message received.
  * Locks: the domain's lock protects all calls but fabric_open(), domain_open(),
- * bury(), sweep().
+ * reap(), sweep().
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -120,7 +120,7 @@ struct duo_transport {
 	 * sweep for those without one, in the registry's directory or of this
 	 * pid namespace (inode). NULL: nothing remains.
 	 */
-	void (*bury)(const char *name);
+	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);
 };
 

@@ -96,9 +96,9 @@ static const struct near_sink rig_sink = {
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,
-	.met = rig_met,
-	.gone = rig_gone,
-	.forgotten = rig_forgotten,
+	.peer_up = rig_met,
+	.peer_down = rig_gone,
+	.peer_release = rig_forgotten,
 };
 
 static struct rig *rig_logging;

@@ -145,7 +145,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	port->messages->fail(port, peer, ECONNRESET);
 	if (peer->rma)
 		port->onesided->fail(port, peer, ECONNRESET);
-	port->sink->gone(port->ctx, peer);
+	port->sink->peer_down(port->ctx, peer);
 	for (i = 0; i < port->ring_count; i++)
 		if (port->ring[i] && port->ring[i]->peer == peer)
 			near_rx_ring_release(port, port->ring[i]);

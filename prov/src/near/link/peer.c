@@ -55,7 +55,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		*head = peer;
 		near_list_append(&port->peers, &peer->link);
 		near_budget_peers(port, addr, 1);
-		port->sink->met(port->ctx, peer);
+		port->sink->peer_up(port->ctx, peer);
 	}
 	peer->refs++;
 	*peer_out = peer;
@@ -100,7 +100,7 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 	near_unwatch(port, peer);
 	if (peer->rma)
 		port->onesided->forget(peer);
-	port->sink->forgotten(port->ctx, peer);
+	port->sink->peer_release(port->ctx, peer);
 	free(peer);
 }
 

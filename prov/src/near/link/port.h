@@ -116,7 +116,7 @@ struct near_onesided {
 			const struct near_slot *slot);
 	int (*work)(struct near_port *port, bool *waits);
 	/* Replaces work() while all work waits: handles the poll word. */
-	int (*resized)(struct near_port *port);
+	int (*advanced)(struct near_port *port);
 	/* Ends the operations a draining peer executed; false: sink is full. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all operations with the peer. */

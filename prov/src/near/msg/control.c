@@ -36,7 +36,7 @@ static int near_control_answer(struct near_port *port,
 {
 	if (near_likely(near_tx_answered(port, ring->peer, slot, kind)))
 		return 0;
-	near_rx_ring_broken(port, ring, "CTS, SHARE or ACK id", slot->ack.id);
+	near_rx_ring_broken(port, ring, "CTS, COOP or ACK id", slot->ack.id);
 	return -EPROTO;
 }
 
@@ -126,7 +126,7 @@ int near_work(struct near_port *port)
 
 	if (near_likely(port->work == NEAR_WORK_WAITS &&
 			near_polls_left(port)))
-		return port->onesided->resized(port);
+		return port->onesided->advanced(port);
 	n += near_work_list(port, &port->receiving, near_rx_step,
 			    near_read_left(port));
 	n += near_work_list(port, &port->sending, near_tx_step, &sending);

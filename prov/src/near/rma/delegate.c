@@ -346,7 +346,7 @@ int near_delegs_step(struct near_port *port, struct near_rma_peer *at)
 	return n;
 }
 
-int near_delegs_resized(struct near_port *port)
+int near_delegs_advanced(struct near_port *port)
 {
 	uint64_t done = __atomic_load_n(port->watch, __ATOMIC_ACQUIRE);
 	struct near_rma_peer *at = port->rma->watched;

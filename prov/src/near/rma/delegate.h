@@ -76,7 +76,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* The same for the only such peer, if its near_port.watch has changed. */
-int near_delegs_resized(struct near_port *port);
+int near_delegs_advanced(struct near_port *port);
 /*
  * Completes the writes that a failed target has counted as executed, also
  * behind other operations. False: the sink has no space, call again.

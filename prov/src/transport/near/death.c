@@ -81,7 +81,7 @@ static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 	}
 }
 
-void duo_near_gone(void *ctx, struct near_peer *peer)
+void duo_near_peer_down(void *ctx, struct near_peer *peer)
 {
 	fi_addr_t number = duo_near_number(peer);
 	struct duo_ep *ep = ctx;

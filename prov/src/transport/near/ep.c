@@ -188,7 +188,7 @@ static void duo_near_close(struct duo_ep *ep)
  * Assigns the next free index to a peer. A thread that sends to an index just
  * freed then finds no peer instead of another one.
  */
-void duo_near_met(void *ctx, struct near_peer *peer)
+void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
 	struct duo_near *near = ((struct duo_ep *) ctx)->near;
 	uint32_t i, number;
@@ -206,7 +206,7 @@ void duo_near_met(void *ctx, struct near_peer *peer)
 		 "carries messages to further ones\n", ctx, DUO_LOCAL_MAX);
 }
 
-void duo_near_forgotten(void *ctx, struct near_peer *peer)
+void duo_near_peer_release(void *ctx, struct near_peer *peer)
 {
 	fi_addr_t number = duo_near_number(peer);
 	struct duo_ep *ep = ctx;

@@ -107,8 +107,8 @@ extern const struct near_sink duo_near_sink;
 void duo_near_drop_all(struct duo_near *near);
 
 /* ep.c */
-void duo_near_met(void *ctx, struct near_peer *peer);
-void duo_near_forgotten(void *ctx, struct near_peer *peer);
+void duo_near_peer_up(void *ctx, struct near_peer *peer);
+void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
 /* Polls all endpoints of the CQ; returns the amount of progress. */
 uint32_t duo_near_poll(struct duo_cq *cq);
@@ -120,6 +120,6 @@ struct duo_recv;
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* death.c */
-void duo_near_gone(void *ctx, struct near_peer *peer);
+void duo_near_peer_down(void *ctx, struct near_peer *peer);
 
 #endif /* DUO_TRANSPORT_NEAR_EP_H */

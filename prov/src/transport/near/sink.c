@@ -303,9 +303,9 @@ const struct near_sink duo_near_sink = {
 	.arrived = duo_near_arrived,
 	.received = duo_near_received,
 	.sent = duo_near_sent,
-	.met = duo_near_met,
-	.gone = duo_near_gone,
-	.forgotten = duo_near_forgotten,
+	.peer_up = duo_near_peer_up,
+	.peer_down = duo_near_peer_down,
+	.peer_release = duo_near_peer_release,
 };
 
 uint32_t duo_near_poll(struct duo_cq *cq)
