@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What the two fakes share: objects, the failing call, sends. */
+/* Shared by the two fakes: objects, the failing call, sends. */
 
 #include <rdma/fi_errno.h>
 
@@ -69,7 +69,7 @@ void fake_fini(void)
 	}
 }
 
-/* Closed objects are kept, so that their use is noticed. */
+/* Closed objects are kept, so that their use is detected. */
 struct fake_obj *fake_obj_of(struct fid *fid)
 {
 	struct fake_obj *obj = (struct fake_obj *) fid;

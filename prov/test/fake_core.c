@@ -19,7 +19,7 @@ struct fake_table *fake_core_table(struct fid_av *av)
 	return fake_obj_of(&av->fid)->table;
 }
 
-/* As efa: an address has one number, a new one gets the lowest free. */
+/* As efa: an address has one fi_addr, a new one gets the lowest free. */
 fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr)
 {
 	struct fake_table *table = fake_core_table(av);
@@ -35,7 +35,7 @@ fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr)
 	return at;
 }
 
-/* The refused one ends a call, as in efa. */
+/* A rejected address ends a call, as in efa. */
 static int fake_core_insert(struct fid_av *av, const void *addr, size_t count,
 			    fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
@@ -210,7 +210,7 @@ static int fake_core_cq_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
-/* Of the core's fabric: nothing is in the CQ, and its descriptor not set. */
+/* Clears the CQ's descriptor. Returns -FI_EAGAIN if the CQ has an event. */
 int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	struct fake_obj *cq = fake_obj_of(fids[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* How the fake core matches: posting order, cancel, peek and claim. */
+/* Matching of the fake core: posting order, cancel, peek and claim. */
 
 #include <sys/eventfd.h>
 #include <rdma/fi_errno.h>

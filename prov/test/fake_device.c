@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory for the fakes: pages that nobody may touch, and a second view
- * of them, which is what a device's library reaches.
+ * Device memory for the fakes: pages without access, and a second view of them
+ * for the fake of a device's library.
  */
 
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ static void fake_device_release(void *state)
 	fake.device.open--;
 }
 
-/* NULL: not of the device. */
+/* Returns the address in the second view; NULL: not device memory. */
 static char *fake_device_shadow(const void *addr)
 {
 	uintptr_t at = (uintptr_t) addr - (uintptr_t) fake.device.base;
@@ -40,7 +40,7 @@ static char *fake_device_shadow(const void *addr)
 	return at < fake.device.len ? fake.device.shadow + at : NULL;
 }
 
-/* The call that fails: of those that start a copy, or find that it has ended. */
+/* True if this call fails: one that starts a copy, or finds its end. */
 static bool fake_device_fails(void)
 {
 	return fake.device.fails ||

@@ -32,7 +32,7 @@ static ssize_t fake_onesided(struct fid_ep *ep, const char *call,
 
 #define FAKE_DONE(...) (&(const struct fake_onesided) { __VA_ARGS__ })
 
-/* Of one buffer what is in the vectors, which are the caller's. */
+/* Records a call; of one buffer its address and length, not the vector. */
 static ssize_t fake_rma_msg(struct fid_ep *ep, const char *call,
 			    const struct fi_msg_rma *msg, uint64_t flags)
 {
@@ -92,7 +92,7 @@ static ssize_t fake_inject_atomic(struct fid_ep *ep, const void *buf,
 		.datatype = datatype, .op = op));
 }
 
-/* done has what the three kinds of messages do not share. */
+/* done has the arguments that the three kinds do not share. */
 static ssize_t fake_atomic_msg(struct fid_ep *ep, const char *call,
 			       const struct fi_msg_atomic *msg,
 			       struct fake_onesided done)
@@ -151,7 +151,7 @@ static ssize_t fake_comparemsg(struct fid_ep *ep,
 		.flags = flags));
 }
 
-/* Which one was asked is told by the count. */
+/* The count identifies the call. */
 static int fake_valid(struct fid_ep *ep, enum fi_datatype datatype,
 		      enum fi_op op, size_t *count, size_t answer)
 {

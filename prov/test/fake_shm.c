@@ -270,7 +270,7 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-/* Enabling makes the region, as long as it has a name. */
+/* Enabling makes the region, for an endpoint that has a name. */
 static int fake_shm_enable(struct fake_obj *ep)
 {
 	int ret = fake_enter(FI_DUO_LOCAL);
@@ -293,7 +293,7 @@ static int fake_shm_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_shm_enable(ep) : -FI_ENOSYS;
 }
 
-/* Its region is gone, whoever of this process has mapped it. */
+/* Removes the region, also for peers of this process that have it mapped. */
 static void fake_shm_unmap(struct fake_obj *ep)
 {
 	struct fake_map *map;

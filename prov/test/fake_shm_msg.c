@@ -152,7 +152,7 @@ static fi_addr_t fake_shm_get_addr(struct fi_peer_rx_entry *entry)
 	return fake_shm_source(entry->peer_context);
 }
 
-/* After fi_av_insert: whose are the messages of unknown source? */
+/* After fi_av_insert: looks up the sources of unresolved messages. */
 void fake_shm_learn(struct fake_obj *av)
 {
 	struct fake_obj *ep;

@@ -41,7 +41,7 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	return info;
 }
 
-/* What duo_fabric_open() makes, with the fakes in their places. */
+/* Makes the fabric as duo_fabric_open() does, with the fakes. */
 static void fixture_fabric(const struct fixture_attr *attr)
 {
 	fake_init();

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint of ofi_duo over near, the real one, and a port of this process
- * as its peer, which writes down the last thing that came to it.
+ * An endpoint of ofi_duo over the real near, and a port of this process as its
+ * peer, which records the last message that it received.
  */
 #ifndef NEAR_FIXTURE_H
 #define NEAR_FIXTURE_H
@@ -32,30 +32,30 @@ extern char large[LARGE], got[LARGE];
 /* For UNIT_CASE(): with the peer published and inserted, or neither. */
 void near_setup(void);
 void near_setup_alone(void);
-/* As the second, an endpoint opened so. */
+/* As near_setup_alone(), with these attributes. */
 void near_open_as(const struct fixture_attr *attr);
 void near_setup_onesided(void);
-/* The first, where the application serialises: small messages go short. */
+/* As near_setup(), without a lock: small messages take the fast path. */
 void near_setup_unlocked(void);
-/* And sends complete in fx.tx_cq. */
+/* In addition, sends complete in fx.tx_cq. */
 void near_setup_two_cqs(void);
-/* The first, with FI_HMEM, and device memory of LARGE bytes. */
+/* As near_setup(), with FI_HMEM, and device memory of LARGE bytes. */
 void near_setup_device(void);
-/* The first, with an order between messages and RMA: the peer has none. */
+/* As near_setup(), with an order between messages and RMA, not the peer. */
 void near_setup_ordered(void);
-/* The peer is published and inserted. */
+/* Publishes and inserts the peer. */
 void near_publish(void);
 void near_teardown(void);
 void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr);
-/* The peer closes its port and withdraws its record. */
+/* Closes the peer's port and withdraws its record. */
 void rig_end(void);
 
-/* Tagged with TAG, resp. untagged unless flags say otherwise. */
+/* Send a message: with TAG; and with these flags. */
 void rig_send(const char *text);
 void rig_send_large(unsigned int flags);
-/* So much of large, as a large message. */
+/* Sends len bytes as a large message. */
 void rig_send_len(unsigned int flags, size_t len);
-/* What comes after polls of both sides, of this context. */
+/* Returns the completion, of this context, after polls of both sides. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);
 enum fi_duo_path path_of(enum fi_duo_reason *reason);

@@ -56,7 +56,7 @@ void port_teardown(void)
 		near_table_close(table);
 }
 
-/* Polls both until ours is reported. */
+/* Polls both sides until the operation is reported. */
 struct fi_cq_tagged_entry ended(uint64_t flags)
 {
 	struct fi_cq_tagged_entry entry;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near_fixture.h, and the peer has a region: what tests of one-sided operations
- * ask of the two.
+ * near_fixture.h with a memory region of the peer, for tests of one-sided
+ * operations.
  */
 #ifndef PORT_FIXTURE_H
 #define PORT_FIXTURE_H
@@ -12,8 +12,8 @@
 #include "transport/near/onesided.h"
 #include "near/rma/ops.h"
 
-#define KEY 99			/* of its region */
-#define START 0x10000u		/* what its first byte is called */
+#define KEY 99			/* of the peer's region */
+#define START 0x10000u		/* address of its first byte */
 #define WORDS 64
 
 extern uint64_t theirs[WORDS], ours[WORDS];
@@ -21,11 +21,11 @@ extern char context;
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);
-/* The peer ends. */
+/* Closes the peer. */
 void port_close(void);
-/* Polls both until ours is reported. */
+/* Polls both sides until the operation is reported. */
 struct fi_cq_tagged_entry ended(uint64_t flags);
-/* How many operations took which way. */
+/* Asserts the numbers of operations per path. */
 void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 	     uint64_t core_ops);
 

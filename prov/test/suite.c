@@ -25,7 +25,7 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-#define UNIT_ITEMS 1024		/* of a program */
+#define UNIT_ITEMS 1024		/* in a program */
 #define UNIT_CASES 8		/* in a row */
 
 static struct unit_item unit_items[UNIT_ITEMS];
@@ -38,7 +38,7 @@ void unit_item(const struct unit_item *item)
 	unit_items[unit_count++] = *item;
 }
 
-/* Constructors are called in no order that one can rely on. */
+/* The order of constructors is undefined. */
 static int unit_compare(const void *a, const void *b)
 {
 	const struct unit_item *one = a, *other = b;
@@ -94,7 +94,7 @@ int unit_run(void)
 
 	qsort(unit_items, unit_count, sizeof(unit_items[0]), unit_compare);
 	unit_add_all(runner);
-	/* what is tested warns on purpose */
+	/* tests cause warnings */
 	setenv("FI_LOG_LEVEL", "0", 0);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

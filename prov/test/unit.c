@@ -50,7 +50,7 @@ static bool unit_is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Files first, then directories with what is in them. */
+/* Removes a file, or a directory with its contents. */
 static void unit_remove(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);

@@ -58,8 +58,8 @@ UNIT_TEST(core_wins)
 }
 
 /*
- * The cancelled entry queues behind what completed before: more than one
- * batch of it, and errors of others.
+ * The canceled entry is behind earlier completions: more than one batch, and
+ * errors of other receives.
  */
 UNIT_TEST(cancelled_entry_behind_others)
 {

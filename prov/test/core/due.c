@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives that go to the core with the next poll, because it looks for them
- * only while it is polled: in their order, before all that is later.
+ * Receives that go to the core with the next poll, because it matches only when
+ * polled: in posting order, before all later ones.
  */
 
 #include "fixture.h"

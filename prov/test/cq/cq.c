@@ -127,7 +127,7 @@ UNIT_TEST(more_than_its_size)
 	fixture_close();
 }
 
-/* A read of no entries makes progress, and says whether there are any. */
+/* A read of no entries makes progress, and returns if there are any. */
 UNIT_TEST(of_no_entries)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * cuda.h with a driver of this program's own: which context and stream a copy
- * is made in, and that neither is left behind.
+ * cuda.h with a fake driver: context and stream of each copy, and that both are
+ * released.
  */
 
 #include <stdint.h>
@@ -12,10 +12,10 @@
 #include "device/cuda.h"
 #include "unit.h"
 
-#define PRIMARY 7		/* the device whose primary context is retained */
+#define PRIMARY 7		/* device with a retained primary context */
 
 static char context[2], primary;	/* contexts, by their addresses */
-static void *owner;		/* of the memory; NULL: no context */
+static void *owner;		/* context of the memory; NULL: none */
 static void *current;
 static int streams, waits, retained, events;
 static void *pinned;
@@ -53,7 +53,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t addr)
 	return 0;
 }
 
-/* Refuses memory of a pool, as the driver does. */
+/* Rejects memory of a pool, as the driver does. */
 int cuPointerSetAttribute(const void *data, int attribute, uint64_t addr)
 {
 	ck_assert_int_eq(attribute, 6);
@@ -96,7 +96,7 @@ int cuCtxPopCurrent_v2(void **ctx)
 /* A stream is its context. */
 int cuStreamCreate(void **stream, unsigned int flags)
 {
-	ck_assert_uint_eq(flags, 1);	/* it waits for no other */
+	ck_assert_uint_eq(flags, 1);	/* non-blocking */
 	if (fails)
 		return 1;
 	*stream = current;
@@ -128,7 +128,7 @@ int cuStreamSynchronize(void *stream)
 /* An event is the number of queries before it has happened. */
 int cuEventCreate(void **event, unsigned int flags)
 {
-	ck_assert_uint_eq(flags, 2);	/* it takes no time */
+	ck_assert_uint_eq(flags, 2);	/* without timing */
 	if (fails)
 		return 1;
 	*event = calloc(1, sizeof(int));
@@ -160,7 +160,7 @@ int cuEventQuery(void *event)
 
 int cuMemHostRegister_v2(void *memory, size_t len, unsigned int flags)
 {
-	ck_assert_uint_eq(flags, 1);	/* for each context */
+	ck_assert_uint_eq(flags, 1);	/* portable */
 	ck_assert_ptr_nonnull(current);
 	if (fails)
 		return 1;
@@ -233,7 +233,7 @@ UNIT_TEST(copies)
 	duo_cuda_close(state);
 }
 
-/* At its start, and when it is under way. */
+/* A copy fails at its start, and while pending. */
 UNIT_TEST(copy_fails)
 {
 	void *state = open_region();
@@ -251,7 +251,7 @@ UNIT_TEST(copy_fails)
 	duo_cuda_close(state);
 }
 
-/* The region's memory is the application's again, the stream stays for the copy. */
+/* A closed region is released; the stream stays until its copy ends. */
 UNIT_TEST(closed_while_copied)
 {
 	void *state = open_region();
@@ -296,7 +296,7 @@ UNIT_TEST(one_stream_a_context)
 	duo_cuda_close(again);
 }
 
-/* Memory of a pool: it is reached in the device's primary context. */
+/* Memory of a pool is accessed in the device's primary context. */
 UNIT_TEST(no_context)
 {
 	void *first, *again;

@@ -55,8 +55,8 @@ UNIT_TEST(unread_errors_are_freed)
 }
 
 /*
- * The endpoint lives on: what arrived during the attempt is matched then, in
- * order, for receives that were posted before and after.
+ * The endpoint stays open: messages that arrived during the attempt are matched
+ * in order, with receives posted before and after it.
  */
 UNIT_TEST(core_is_busy)
 {

@@ -33,7 +33,7 @@ static bool flood_read(int i)
 	return ret == 1;
 }
 
-/* One message; both ends poll while it is refused, and nobody receives. */
+/* Sends one message; polls both ends while that returns -FI_EAGAIN. */
 static void flood_send(int from, fi_addr_t to, size_t len, uint64_t tag)
 {
 	int refused = 0;
@@ -64,8 +64,8 @@ static void flood_recv(int at, uint64_t tag)
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
 /*
- * A large message, from the flooded endpoint to the flooding one or the other
- * way, whose end comes behind unexpected messages.
+ * A large message, in either direction between the two endpoints. Its end
+ * arrives behind unexpected messages.
  */
 UNIT_LOOP(flooded, 0, 2)
 {
@@ -105,7 +105,7 @@ UNIT_LOOP(both_ways, 0, 2)
 	recv_close(1);
 }
 
-/* Large messages that nobody has received, and then all of them. */
+/* Unexpected large messages, all received later. */
 UNIT_TEST(many_large)
 {
 	static char from[16384], to[16384];

@@ -13,7 +13,7 @@ static void recv_setup_sleep(void)
 	recv_setup();
 }
 
-/* As an application does before poll(2); what had come was read. */
+/* Prepares for poll(2) as an application does: all events were read. */
 static struct pollfd recv_fall_asleep(void)
 {
 	struct pollfd fd = { .events = POLLIN };

@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory over near: it is copied, and only copied, which a fault would
- * show otherwise. The core is given its descriptors.
+ * Device memory over near: it is only copied; any other access would fault. The
+ * core gets its descriptors.
  */
 
 #include "device/device.h"
 #include "near/link/port.h"
 #include "near_fixture.h"
 
-#define DEVICE 3		/* number of the GPU */
+#define DEVICE 3		/* index of the GPU */
 #define NEXT 32			/* offset of a second buffer */
 #define REMOTE 2		/* a core address */
 
@@ -95,7 +95,7 @@ UNIT_TEST(found_by_its_descriptor)
 	ck_assert(!is_device(NULL) && !is_device(&context));
 }
 
-/* The device, or the table: nothing of the region stays. */
+/* If the device or the table rejects a region, no part of it stays. */
 UNIT_TEST(not_registered)
 {
 	int live = fake.path[FI_DUO_CORE].live;
@@ -140,7 +140,7 @@ UNIT_LOOP(sent, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, peer), 0);
-	memset(fake.device.shadow, 0, 8);	/* but for DELIVERED it may */
+	memset(fake.device.shadow, 0, 8);	/* too early for DELIVERED */
 	ck_assert_uint_eq(both_entry(&context).flags & FI_SEND, FI_SEND);
 	near_poll(rig.port, &rig_sink);
 	ck_assert_int_eq(rig.arrived, 1);
@@ -175,7 +175,7 @@ UNIT_TEST(sent_large)
 	expect_local(1, 0);
 }
 
-/* It is larger than the stack takes, but the ring has room for it. */
+/* It is too large for the stack, but the ring has space for it. */
 UNIT_TEST(sent_through_the_ring)
 {
 	enum { LEN = 9000 };
@@ -196,7 +196,7 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 				  fi_mr_desc(mr), src, TAG, 0, &context), 0);
 }
 
-/* Before its receive comes, or after; of any source, or of this one. */
+/* Before its receive or after; wildcard or directed. */
 UNIT_LOOP(received, 0, 4)
 {
 	bool late = _i & 1;
@@ -216,7 +216,7 @@ UNIT_LOOP(received, 0, 4)
 	expect_local(0, 1);
 }
 
-/* From a sender that could be read at once, and from one that could not. */
+/* With and without an immediate copy. */
 UNIT_LOOP(received_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -238,7 +238,7 @@ UNIT_LOOP(received_large, 0, 4)
 	expect_local(0, 1);
 }
 
-/* A buffer on the device, and one that is not. */
+/* One buffer in device memory and one in host memory. */
 UNIT_TEST(received_in_parts)
 {
 	char host[8] = "";
@@ -256,7 +256,7 @@ UNIT_TEST(received_in_parts)
 	expect_local(0, 1);
 }
 
-/* What fits is there. */
+/* The part that fits is received. */
 UNIT_LOOP(too_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -305,7 +305,7 @@ UNIT_TEST(multi_receive)
 	expect_local(0, 2);
 }
 
-/* The send was not made; the receive ends, and others are not touched. */
+/* If a copy fails, the send fails, or the receive ends; others go on. */
 UNIT_TEST(copy_fails)
 {
 	struct slot slot;
@@ -337,7 +337,7 @@ UNIT_TEST(received_over_the_core)
 	ck_assert_str_eq(fake.device.shadow + NEXT, "by core");
 }
 
-/* It was on the core, and near's message comes first. */
+/* The receive is on the core; near's message causes a recall. */
 UNIT_TEST(taken_back_from_the_core)
 {
 	post_device(0, 16, FI_ADDR_UNSPEC);
@@ -349,7 +349,7 @@ UNIT_TEST(taken_back_from_the_core)
 	ck_assert_uint_eq(stats_now().recall_ok, 1);
 }
 
-/* A host buffer after a device's, in the same entry of the pool. */
+/* A host buffer after a device's, in the same receive entry. */
 UNIT_TEST(host_as_well)
 {
 	struct slot slot;
@@ -387,8 +387,8 @@ static void plain_setup(void)
 UNIT_CASE("permission", plain_setup, fixture_close);
 
 /*
- * NCCL and NVSHMEM forbid CUDA, whose calls might wait for their kernels. near
- * cannot do without, a core that says it can carries everything.
+ * NCCL and NVSHMEM forbid CUDA calls, which might wait for their kernels. near
+ * requires CUDA, so a core that does not carries everything.
  */
 UNIT_LOOP(cuda_not_permitted, 0, 2)
 {
@@ -410,7 +410,7 @@ UNIT_LOOP(cuda_not_permitted, 0, 2)
 	fi_freeinfo(info);
 }
 
-/* This one is loaded, and there are no copies for it. */
+/* A device library without copy functions. */
 static const struct duo_device_iface unsupported[] = {
 	{ .id = FI_HMEM_ZE, .name = "other", .library = "libc.so.6" },
 	{ .name = NULL },
@@ -418,7 +418,7 @@ static const struct duo_device_iface unsupported[] = {
 
 UNIT_CASE("without", NULL, NULL);
 
-/* Switched off, libfabric's shm, another device, regions without memory. */
+/* Disabled, libfabric's shm, another device, regions without memory. */
 UNIT_LOOP(without_near, 0, 4)
 {
 	const struct duo_device_iface *saved = duo_device_ifaces;
@@ -441,7 +441,7 @@ UNIT_LOOP(without_near, 0, 4)
 	fixture_close();
 }
 
-/* With messages and without them. */
+/* With and without messages. */
 UNIT_LOOP(onesided_is_nears, 0, 2)
 {
 	const struct fixture_attr attr = {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA of device memory over near, here or at the peer: it is copied, and only
- * copied, which a fault would show otherwise.
+ * RMA of device memory over near, here or at the peer: it is only copied; any
+ * other access would fault.
  */
 
 #include <rdma/fi_atomic.h>
@@ -62,7 +62,7 @@ UNIT_TEST(writes_and_reads)
 				 peer, START, KEY, &context), 0);
 	ended(FI_RMA | FI_READ);
 	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
-	/* host memory has near's other ways */
+	/* host memory takes near's other paths */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
 				  &context), 0);
 	ended(FI_RMA | FI_WRITE);
@@ -73,8 +73,8 @@ UNIT_TEST(writes_and_reads)
 }
 
 /*
- * The buffer is the application's again when the call returns. If the device
- * fails, the core may do better.
+ * The application may reuse the buffer when the call returns. If the copy fails,
+ * the core gets the operation.
  */
 UNIT_TEST(injected)
 {
@@ -97,7 +97,7 @@ UNIT_TEST(injected)
 	carried(1, 0, 1);
 }
 
-/* The peer, to our device memory: the CPU may not touch it. */
+/* The peer accesses device memory here, which no CPU may access. */
 UNIT_LOOP(target, 0, 2)
 {
 	const struct iovec iov = { ours, sizeof(ours) };
@@ -119,7 +119,7 @@ UNIT_LOOP(target, 0, 2)
 	ck_assert_int_eq(fake.device.copies, 1);
 }
 
-/* Nobody's CPU does them on a device: the core may be able to. */
+/* No CPU executes atomics on device memory; the core might. */
 UNIT_TEST(atomics_are_the_cores)
 {
 	void *desc = fi_mr_desc(mr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receives that fail, or are refused; what is counted. */
+/* Receives that fail or are rejected, and their statistics. */
 
 #include "fixture.h"
 

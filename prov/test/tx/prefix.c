@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MSG_PREFIX: each call skips the prefix of its buffers, so that messages
- * over both paths have none, and are what an endpoint without it has sent.
+ * FI_MSG_PREFIX: each call skips the prefix of its buffers. Messages over both
+ * paths have none, as those of an endpoint without FI_MSG_PREFIX.
  */
 
 #include "fixture.h"
