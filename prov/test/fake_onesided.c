@@ -41,7 +41,8 @@ static ssize_t fake_rma_msg(struct fid_ep *ep, const char *call,
 	return fake_onesided(ep, call, FAKE_DONE(
 		.buf = one ? msg->msg_iov->iov_base : (void *) msg->msg_iov,
 		.len = one ? msg->msg_iov->iov_len : msg->iov_count,
-		.desc = one && msg->desc ? *msg->desc : msg->desc, .dest = msg->addr,
+		.desc = one && msg->desc ? *msg->desc : msg->desc,
+		.dest = msg->addr,
 		.raddr = msg->rma_iov->addr, .key = msg->rma_iov->key,
 		.context = msg->context, .data = msg->data, .flags = flags));
 }

@@ -293,7 +293,7 @@ static int fake_shm_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_shm_enable(ep) : -FI_ENOSYS;
 }
 
-/* Removes the region, also for peers of this process that have it mapped. */
+/* Marks the peer as dangling in all maps: its region is removed. */
 static void fake_shm_unmap(struct fake_obj *ep)
 {
 	struct fake_map *map;

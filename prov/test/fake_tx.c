@@ -54,7 +54,7 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	if (flags & FAKE_INJECT)
 		return 0;
 	if (ep->path == FI_DUO_CORE)
-		fake_core_event(ep->tx_cq, &entry, 3);	/* a core may say anything */
+		fake_core_event(ep->tx_cq, &entry, 3);	/* arbitrary */
 	else
 		ep->tx_cq->peer_cq->owner_ops->write(
 			ep->tx_cq->peer_cq, entry.op_context, entry.flags, 0,
@@ -206,14 +206,16 @@ static ssize_t fake_recv1(struct fid_ep *ep, void *buf, size_t len, void *desc,
 {
 	const struct iovec iov = { buf, len };
 
-	return fake_recv(ep, DUO_MSG, &iov, &desc, 1, src, 0, ~0ULL, context, 0);
+	return fake_recv(ep, DUO_MSG, &iov, &desc, 1, src, 0, ~0ULL, context,
+			 0);
 }
 
 static ssize_t fake_recvv(struct fid_ep *ep, const struct iovec *iov,
 			  void **desc, size_t count, fi_addr_t src,
 			  void *context)
 {
-	return fake_recv(ep, DUO_MSG, iov, desc, count, src, 0, ~0ULL, context, 0);
+	return fake_recv(ep, DUO_MSG, iov, desc, count, src, 0, ~0ULL, context,
+			 0);
 }
 
 static ssize_t fake_trecv1(struct fid_ep *ep, void *buf, size_t len,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo of the core that carries nothing: what near can do. See none.h. */
+/* fi_getinfo of the core that carries nothing: near's features, see none.h. */
 
 #include <string.h>
 #include <rdma/fi_errno.h>

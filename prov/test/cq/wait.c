@@ -104,7 +104,8 @@ static void sent_locally(void)
 static void sent_far(void)
 {
 	fall_asleep();
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, &slot[0]), 0);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, &slot[0]),
+			 0);
 }
 
 static void (*const wakers[])(void) = {

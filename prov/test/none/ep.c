@@ -175,7 +175,8 @@ UNIT_TEST(enable_needs)
 	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
 	ep_said("FI_TRANSMIT");
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT));
-	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT), -FI_EINVAL);
+	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT),
+			 -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
 	ep_said("FI_RECV");
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_RECV));
@@ -196,7 +197,8 @@ UNIT_TEST(enabled)
 	ep_said("another fi_enable");
 	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EOPBADSTATE);
 	ep_said("address vector");
-	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV),
+			 -FI_EOPBADSTATE);
 	ep_said("completion queue");
 	/* counters may come late: Sandia OpenSHMEM's do */
 	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));

@@ -73,8 +73,8 @@ UNIT_TEST(writes_and_reads)
 }
 
 /*
- * The application may reuse the buffer when the call returns. If the copy fails,
- * the core gets the operation.
+ * The application may reuse the buffer after the call. If the copy fails, the
+ * core gets the operation.
  */
 UNIT_TEST(injected)
 {
