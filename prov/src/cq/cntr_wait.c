@@ -205,7 +205,8 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 
 /*
  * Sends over the core are counted without a lock. Store buffering with
- * duo_cntr_rouse(): store asleep (seq_cst), then read the counts once more.
+ * duo_cntr_rouse(): the fence here keeps the plain reads of the counts behind
+ * the store of asleep, which a seq_cst store alone does not on AArch64.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
@@ -214,6 +215,7 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 	int ret = 0;
 
 	atomic_store(&sleeper->asleep, true);
+	atomic_thread_fence(memory_order_seq_cst);
 	cntr->domain->lock.watch = duo_cntr_watch;
 	duo_cntr_attend(cntr);
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
