@@ -226,6 +226,31 @@ UNIT_TEST(looks_less_often)
 	ck_assert_uint_ge(looks, 1000 / NEAR_TICK_POLLS);
 }
 
+/*
+ * The peer opened a ring of ours, and was killed before it rang the doorbell. We have a
+ * reference of it, and its end was reported before we find the ring.
+ */
+UNIT_TEST(before_its_doorbell)
+{
+	struct near_claim *claim = &us->port->segment->claim[5];
+	uint64_t end = duo_now_ms() + 10000;
+	struct near_peer *peer;
+
+	start(NULL, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_watch(us->port, peer);
+	kill_child();
+	rig_until_gone(us, 1);
+	claim->who = theirs;
+	claim->tier = near_tier_least();
+	claim->state = NEAR_CLAIM_OPEN;
+	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
+	       NEAR_CLAIM_FREE && duo_now_ms() < end)
+		rig_poll(us, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(rig_rx_rings(us), 0);
+}
+
 UNIT_TEST(dead_before)
 {
 	struct near_peer *peer;

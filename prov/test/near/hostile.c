@@ -165,13 +165,17 @@ static void until_free(const struct near_claim *claim)
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
 }
 
-/* A sender is killed before it opens its claim, or before the doorbell. */
+/*
+ * A sender ends after it has taken a ring and before it opens it, and its parent has not
+ * waited for it; or before it rings the doorbell.
+ */
 UNIT_TEST(claim_of_the_dead)
 {
 	struct near_segment *segment = us->port->segment;
 	struct near_claim *claim = &segment->claim[5];
 	struct near_place place;
 	struct stat before, after;
+	siginfo_t info;
 	pid_t pid = fork();
 
 	if (!pid)
@@ -182,9 +186,10 @@ UNIT_TEST(claim_of_the_dead)
 	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)getpid() << NEAR_CLAIM_PID;
 	rig_poll_ms(us, 300);
 	ck_assert_uint_ne(claim->state, NEAR_CLAIM_FREE);
-	waitpid(pid, NULL, 0);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
 	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)pid << NEAR_CLAIM_PID;
 	until_free(claim);
+	waitpid(pid, NULL, 0);
 	fstat(us->port->fd, &after);
 	ck_assert_int_eq(after.st_blocks, before.st_blocks);
 

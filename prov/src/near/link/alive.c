@@ -111,6 +111,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 	if (peer->tx.slots)
 		near_tx_gate(&peer->tx, NEAR_GATE_DYING);
 	near_port_added(port, 0);
+	peer->exited = near_peer_left(peer);
 	near_unwatch(port, peer);
 }
 
@@ -224,6 +225,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 /* Returns 0: the process exists; -ESRCH: it has exited; others: unknown. */
 static int near_peer_process(const struct near_peer *peer)
 {
+	if (peer->exited)
+		return -ESRCH;
 	if (peer->pidfd >= 0)
 		return duo_proc_ended(peer->pidfd) ? -ESRCH : 0;
 	return peer->far ? 0 :

@@ -53,6 +53,7 @@ struct near_peer {
 	bool told;		/* the connection error was logged */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
+	bool exited;		/* its process had ended when the peer failed */
 	bool by_start;		/* monitored by its start time instead */
 	bool far;		/* in another pid namespace */
 	bool ask;		/* needs fd exchange */

@@ -9,11 +9,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/proc.h"
 #include "near/link/port.h"
 
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
@@ -243,7 +243,10 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	if (state == NEAR_CLAIM_CLOSED)
+	/* or its sender was killed between the claim and the doorbell */
+	if (state == NEAR_CLAIM_CLOSED ||
+	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
+	     near_peer_left(port->ring[index]->peer)))
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
@@ -253,7 +256,7 @@ static bool near_claim_dead(uint32_t state)
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
 
 	return (state & NEAR_CLAIM_STATE) == NEAR_CLAIM_TAKEN && pid &&
-	       kill(pid, 0) && errno == ESRCH;
+	       duo_proc_check(pid, 0) == -ESRCH;
 }
 
 /*
