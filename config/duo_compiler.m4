@@ -33,6 +33,7 @@ AC_DEFUN([DUO_COMPILER_FLAGS], [
 		[DUO_CFLAGS="$DUO_CFLAGS $DUO_SANITIZE -g"
 		 DUO_CFLAGS="$DUO_CFLAGS -fno-omit-frame-pointer"])
 	AC_SUBST([DUO_CFLAGS])
+	AM_CONDITIONAL([HAVE_SANITIZER], [test -n "$DUO_SANITIZE"])
 
 	dnl A vector load of two words that were stored separately waits for the
 	dnl store buffer, which takes longer than the rest of a message.

@@ -20,6 +20,7 @@ packages	1800	lanes
 mpi		1200	lanes
 scripts		300	lanes
 proofs		900	lanes
+torture		900	lanes
 bundle		900	lanes
 templates	1800	lanes
 efa-udp		1200	lanes
@@ -216,7 +217,7 @@ bench_order_is_random()
 part_scripts()
 {
 	local script
-	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,release} \
+	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,release,torture} \
 		fabtests/run; do
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
@@ -298,6 +299,12 @@ part_unit()
 part_proofs()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/proofs/run"
+}
+
+# Its short form; a long one is for contrib/torture by hand.
+part_torture()
+{
+	in_build -check "$check_werror" "$duo_src/contrib/torture" --short
 }
 
 part_info()

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * One of two processes is killed, or stopped for a while, at a store to shared memory: at
+ * each site (stops.h), in the active role and in the passive one. After a kill all
+ * operations of the survivor end within a second of CPU time, each message that was sent
+ * completely has arrived, memory and descriptors are those from before, and the port
+ * serves another one.
+ *
+ * TORTURE_SEED    number of the first run (default 1); a failure prints its run's
+ * TORTURE_MS      time for each test, ms (default 500); when each site had its stop,
+ *                 sites are taken at random until then
+ * TORTURE_STOP_MS time for which a process stays stopped (default 20)
+ */
+
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "stops.h"
+#include "talk.h"
+
+#define DEATHS_HANG_MS 30000
+#define DEATHS_LIMIT_MS 1000	/* of CPU time, from a death to its end here */
+#define DEATHS_TRIES 12		/* runs for a site that is not reached again */
+
+static const struct talk_plan plans[] = {
+	{ .name = "inline", TALK_MSG, 80, 0, 48 },
+	{ .name = "eager", TALK_MSG, 60, 49, 1500 },
+	{ .name = "growing", TALK_MSG, 150, 0, 6000, .memory = 63 * NEAR_PAGE },
+	{ .name = "copied", TALK_MSG, 10, 20000, TALK_LARGE },
+	{ .name = "fragments", TALK_MSG, 6, 9000, 60000, .no_cma = true },
+	{ .name = "delegated", TALK_WRITE | TALK_READ, 80, 1, 24 },
+	{ .name = "direct", TALK_WRITE | TALK_READ, 20, 1, 60000, .direct = true },
+	{ .name = "requested", TALK_WRITE | TALK_READ, 20, 1, 40000, .no_cma = true },
+	{ .name = "atomics", TALK_FETCH | TALK_WRITE, 80, 1, 24 },
+	{ .name = "mixed", 15, 100, 0, 15000 },
+	{ .name = "asleep", 15, 80, 0, 15000, .sleeps = true },
+	/* the last: its stop is not seen from outside of the namespace */
+	{ .name = "far", 15, 80, 0, 15000, .sleeps = true, .far = true },
+};
+#define PLANS ((int)(sizeof(plans) / sizeof(plans[0])))
+
+static struct talk_common *common;
+static unsigned int run;	/* its number: the seed */
+static uint32_t worst_ms;
+static const char *now;		/* for messages */
+
+static uint64_t deaths_number(const char *name, uint64_t usual)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : usual;
+}
+
+static uint64_t deaths_cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* The victim's process. */
+static void deaths_victim(const struct talk_plan *plan, int role, int signal,
+			  uint32_t site, uint32_t nth)
+{
+	struct talk *talk = malloc(sizeof(*talk));
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	stops_arm(run, signal, site, nth);
+	talk_open(talk, plan, role, run, common);
+	while (!talk_over(talk)) {
+		if (talk_step(talk))
+			continue;
+		if (plan->sleeps && role == TALK_PASSIVE)
+			talk_sleep(talk, 20);
+		else
+			sched_yield();
+	}
+	talk_close(talk);
+	_exit(0);
+}
+
+/* Ends as the child does. The first process of a namespace ignores its own signals. */
+static void deaths_relay(pid_t pid)
+{
+	int status;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	waitpid(pid, &status, 0);
+	_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+	      WEXITSTATUS(status));
+}
+
+static pid_t deaths_fork(const struct talk_plan *plan, int role, int signal,
+			 uint32_t site, uint32_t nth)
+{
+	pid_t pid = fork(), next;
+
+	ck_assert_int_ge(pid, 0);
+	if (pid)
+		return pid;
+	if (plan->far) {
+		if (unshare(CLONE_NEWPID))
+			_exit(77);
+		next = fork();
+		if (next)
+			deaths_relay(next);
+		next = fork();
+		if (next)
+			deaths_relay(next);
+	}
+	deaths_victim(plan, role, signal, site, nth);
+	return 0;
+}
+
+/* Waits for the victim's end. Returns true if it was killed. */
+static bool deaths_killed(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return true;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL)
+		return true;
+	ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status),
+		      "%s: the victim ended with status %x", now, status);
+	return false;
+}
+
+static unsigned int deaths_events(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, pid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) ||
+	    !info.si_pid)
+		return 0;
+	return info.si_code == CLD_STOPPED ? CLD_STOPPED : CLD_EXITED;
+}
+
+/* Nothing ends because a process does not run. */
+static void deaths_resume(struct talk *talk, pid_t pid)
+{
+	uint64_t until_ms = duo_now_ms() + deaths_number("TORTURE_STOP_MS", 20);
+	siginfo_t info;
+
+	waitid(P_PID, pid, &info, WSTOPPED | WNOHANG);
+	while (duo_now_ms() < until_ms) {
+		if (!talk_step(talk))
+			usleep(200);
+		/* it may have been closing its port already */
+		ck_assert_msg((!talk->gone || talk_over(talk)) && !talk->failed,
+			      "%s: stopped is not dead", now);
+	}
+	kill(pid, SIGCONT);
+}
+
+static void deaths_pause(struct talk *talk)
+{
+	/* every other run finds the end as a thread that sleeps does */
+	if (talk->plan->sleeps && talk->role == TALK_PASSIVE)
+		talk_sleep(talk, 100);
+	else if (run & 1)
+		near_woken(talk->rig->port);
+	usleep(run & 1 ? 50 : 500);
+}
+
+/*
+ * All memory of the port is that from before. Not where a sender of another pid namespace
+ * failed while it attached: the claim does not name it, and stays (docs/reliability.md).
+ */
+static bool deaths_clean(const struct talk *talk, size_t taken)
+{
+	const struct near_segment *segment = talk->rig->port->segment;
+	uint32_t i;
+
+	for (i = 0; talk->plan->far && i < NEAR_CLAIMS_PER_PAGE; i++)
+		if (segment->claim[i].state == NEAR_CLAIM_TAKEN)
+			return true;
+	return rig_taken(talk->rig) <= taken;
+}
+
+/* Until the victim is dead, and nothing of it is left. */
+static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
+{
+	uint64_t hang_ms = duo_now_ms() + DEATHS_HANG_MS, dead_ms = 0, cpu_ms = 0;
+	unsigned int event;
+
+	for (;;) {
+		if (!talk_step(talk))
+			deaths_pause(talk);
+		talk_over(talk);
+		event = deaths_events(pid);
+		if (event == CLD_STOPPED)
+			deaths_resume(talk, pid);
+		if (event == CLD_EXITED && !dead_ms) {
+			dead_ms = duo_now_ms();
+			cpu_ms = deaths_cpu_ms();
+		}
+		if (dead_ms && talk_alone(talk) && (!talk->to || talk->gone) &&
+		    deaths_clean(talk, taken))
+			break;
+		ck_assert_msg(duo_now_ms() < hang_ms, "%s: hangs: %u rings, "
+			      "%u under way, next %u, %zu bytes, %sdead", now,
+			      rig_rx_rings(talk->rig), talk->under_way, talk->next,
+			      rig_taken(talk->rig) - taken,
+			      dead_ms ? "" : "not ");
+	}
+	ck_assert_msg(deaths_cpu_ms() - cpu_ms <= DEATHS_LIMIT_MS,
+		      "%s: its end took %lu ms", now,
+		      (unsigned long)(deaths_cpu_ms() - cpu_ms));
+	if (duo_now_ms() - dead_ms > worst_ms)
+		worst_ms = (uint32_t)(duo_now_ms() - dead_ms);
+}
+
+/* The port is as good as before: another one sends to it, and its rings are free. */
+static void deaths_serve(struct talk *talk)
+{
+	struct rig *rig = talk->rig, *other;
+	struct near_peer *peer;
+
+	if (talk->to) {
+		near_peer_put(rig->port, talk->to);
+		talk->to = NULL;
+	}
+	ck_assert_msg(near_list_empty(&rig->port->peers), "%s: a peer stays",
+		      now);
+	other = rig_open(false);
+	peer = rig_peer(other, rig);
+	ck_assert_int_eq(rig_send(other, peer, 7, "8 bytes", 8), 0);
+	rig_until(rig, NULL, 1);
+	ck_assert_uint_eq(rig->event[0].msg.tag, 7);
+	near_peer_put(rig->port, rig->event[0].peer);
+	rig->count = 0;
+	near_peer_put(other->port, peer);
+	rig_close(other);
+}
+
+/* One victim; returns true if it was killed. */
+static bool deaths_run(const struct talk_plan *plan, int role, int signal,
+		       uint32_t site, uint32_t nth)
+{
+	static struct talk survivor;
+	const struct stops_site *at = stops_site(site);
+	unsigned int files = rig_files();
+	static char text[160];
+	bool killed;
+	size_t taken;
+	pid_t pid;
+
+	snprintf(text, sizeof(text), "%s, TORTURE_SEED=%u, %s at %#lx, time %u",
+		 plan->name, run, role == TALK_ACTIVE ? "active" : "passive",
+		 at && nth ? (unsigned long)stops_offset(at) : 0ul, nth);
+	now = text;
+	memset(common, 0, offsetof(struct talk_common, memory));
+	memset(common->memory, 0, sizeof(common->memory));
+	talk_open(&survivor, plan, !role, run, common);
+	taken = rig_taken(survivor.rig);
+	pid = deaths_fork(plan, role, signal, site, nth);
+	deaths_survive(&survivor, pid, taken);
+	killed = deaths_killed(pid);
+	talk_check(&survivor, !killed);
+	ck_assert_msg(killed || !survivor.failed, "%s: %u operations failed",
+		      now, survivor.failed);
+	deaths_serve(&survivor);
+	talk_close(&survivor);
+	ck_assert_msg(rig_files() == files, "%s: %u descriptors, not %u", now,
+		      rig_files(), files);
+	return killed;
+}
+
+/* The site with the fewest stops that is worth another try; false: none. */
+static bool deaths_choose(uint32_t most, unsigned int *seed, uint32_t *site_out)
+{
+	uint32_t i, best = UINT32_MAX, ties = 0;
+	const struct stops_site *site;
+
+	for (i = 0; (site = stops_site(i)); i++) {
+		if (site->tried >= most || (!site->stopped &&
+					    site->tried >= DEATHS_TRIES))
+			continue;
+		if (site->tried < best) {
+			best = site->tried;
+			ties = 0;
+		}
+		if (site->tried == best && rand_r(seed) % ++ties == 0)
+			*site_out = i;
+	}
+	return best != UINT32_MAX;
+}
+
+static void deaths_report(const struct talk_plan *plan, int role,
+			  const char *what, unsigned int first,
+			  unsigned int runs)
+{
+	const struct stops_site *site;
+	uint32_t i, stopped = 0, missed = 0;
+
+	for (i = 0; (site = stops_site(i)); i++) {
+		stopped += !!site->stopped;
+		missed += !site->stopped && site->tried;
+	}
+	fprintf(stderr, "torture: deaths: %s %s %s: %u runs from seed %u, %u "
+		"sites, %u with a stop, %u not reached again, slowest end %u "
+		"ms\n", plan->name, role == TALK_ACTIVE ? "active" : "passive",
+		what, runs, first, i, stopped, missed, worst_ms);
+}
+
+static void deaths_sweep(int number, int signal, const char *what)
+{
+	const struct talk_plan *plan = &plans[number / TALK_ROLES];
+	const int role = number % TALK_ROLES;
+	const unsigned int first = (unsigned int)
+		deaths_number("TORTURE_SEED", 1);
+	uint64_t until_ms = duo_now_ms() + deaths_number("TORTURE_MS", 500);
+	unsigned int seed = first;
+	struct stops_site *site;
+	uint32_t i = 0, runs;
+
+	if (plan->far && geteuid()) {
+		fprintf(stderr, "SKIP: deaths far (needs root)\n");
+		return;
+	}
+	stops_clear();
+	run = first;
+	deaths_run(plan, role, signal, 0, 0);
+	for (runs = 1; duo_now_ms() < until_ms; runs++) {
+		if (!deaths_choose(UINT32_MAX, &seed, &i))
+			break;
+		site = stops_site(i);
+		/* at first with the traffic that came here before */
+		run = site->stopped ? first + runs : site->run;
+		site->tried++;
+		deaths_run(plan, role, signal, i, site->stopped ?
+			   1 + rand_r(&seed) % site->seen : 1);
+	}
+	deaths_report(plan, role, what, first, runs);
+}
+
+static void setup(void)
+{
+	stops_init();
+	common = talk_common();
+	worst_ms = 0;
+}
+
+UNIT_LONG_CASE("deaths", setup, rig_close_all, 3600);
+
+UNIT_LOOP(killed, 0, PLANS * TALK_ROLES)
+{
+	deaths_sweep(_i, SIGKILL, "killed");
+}
+
+UNIT_LONG_CASE("stops", setup, rig_close_all, 3600);
+
+UNIT_LOOP(stopped, 0, (PLANS - 1) * TALK_ROLES)
+{
+	deaths_sweep(_i, SIGSTOP, "stopped");
+}
