@@ -100,6 +100,9 @@ static const char *duo_local_remedy(int ret)
 		       "host since there was none: use near";
 	case EFBIG:
 		return "Raise the file size limit (ulimit -f)";
+	case FI_ENOSYS:
+		return "Permit memfd_create in the seccomp profile of the "
+		       "container";
 	case FI_EPERM:
 		return "The kernel cannot distinguish this user from others: "
 		       "map it in this user namespace (uid_map), or use a "

@@ -49,6 +49,17 @@ UNIT_TEST(least_budget)
 	ck_assert_uint_le(rig_taken(b), idle + NEAR_PAGE);
 }
 
+/* A container's seccomp profile refuses memfd_create: its error is no matter of users. */
+UNIT_TEST(without_memfd)
+{
+	const struct near_sink sink = { 0 };
+	const struct near_attr attr = { .sink = &sink, .memory = NEAR_MEMORY };
+	struct near_port *port;
+
+	unit_refuse(SYS_memfd_create, SECCOMP_RET_ERRNO | EPERM);
+	ck_assert_int_eq(near_open(&port, &attr), -ENOSYS);
+}
+
 /* Many ports in one process: all send to the first one, which replies. */
 UNIT_TEST(thousand)
 {

@@ -74,6 +74,8 @@ static const char *near_port_remedy(int ret)
 	case ENOMEM:
 		return ". The system, or a memory control group, is out of "
 		       "memory";
+	case ENOSYS:
+		return ". Permit memfd_create (seccomp profile)";
 	default:
 		return "";
 	}

@@ -73,8 +73,8 @@ int near_segment_file(const char *name, size_t size, size_t first)
 {
 	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0)
-		return -errno;
+	if (fd < 0)	/* the kernel has no EPERM for it: seccomp has */
+		return errno == EPERM ? -ENOSYS : -errno;
 	ret = near_segment_resize(fd, size);
 	if (!ret)
 		ret = fcntl(fd, F_ADD_SEALS, NEAR_SEALS) ? -errno :
