@@ -22,9 +22,12 @@ static const struct {
 	const char *name;
 	int nr;
 } calls[] = {
+	{ "membarrier", SYS_membarrier },
 	{ "memfd_create", SYS_memfd_create },
 	{ "mount", SYS_mount },
+	{ "pidfd_open", SYS_pidfd_open },
 	{ "process_vm_readv", SYS_process_vm_readv },
+	{ "process_vm_writev", SYS_process_vm_writev },
 	{ "unshare", SYS_unshare },
 };
 

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -116,6 +117,81 @@ START_TEST(strangers_are_not_heard)
 }
 END_TEST
 
+#define FORGED_INPUTS 5000	/* TORTURE_INPUTS */
+#define FORGED_DATA 512		/* bytes behind a header, at most */
+
+static uint64_t forged_number(const char *name, uint64_t usual)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : usual;
+}
+
+/* A header with a right secret and changed bytes, and data behind it. */
+static void put_garbage(struct rig_node *a, struct rig_node *b,
+			unsigned int *seed)
+{
+	struct {
+		struct datagram head;
+		uint8_t data[FORGED_DATA];
+	} forged = { .head = forge(a, b) };
+	size_t len = sizeof(forged.head) + rand_r(seed) % FORGED_DATA;
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons((uint16_t)b->qp->qp_num),
+	};
+	struct se_flow *flow = se_flow_find((struct se_qp *)b->qp, &a->gid,
+					    a->qp->qp_num);
+	uint8_t *bytes = (uint8_t *)&forged.head.pkt;
+	int i;
+
+	forged.head.pkt.type = (uint8_t)(rand_r(seed) % (SE_PKT_TYPES + 1));
+	forged.head.pkt.len = (uint32_t)(len - sizeof(forged.head));
+	forged.head.pkt.epoch -= 1000;
+	forged.head.pkt.seq = (uint32_t)rand_r(seed) % 64;
+	forged.head.pkt.op_id = (uint32_t)rand_r(seed) % 8;
+	forged.head.pkt.op_len = (uint32_t)rand_r(seed) % 1000;
+	if (flow)
+		forged.head.pkt.stream = flow->peer_epoch;
+	for (i = rand_r(seed) % 4; i--;)
+		bytes[4 + rand_r(seed) % (sizeof(struct se_pkt) - 4)] =
+			(uint8_t)(rand_r(seed) % 3 ? rand_r(seed) : 0xff);
+	if (rand_r(seed) % 16 == 0)
+		len = rand_r(seed) % sizeof(forged.head);
+	sendto(socket_fd(a), &forged, len, MSG_DONTWAIT,
+	       (struct sockaddr *)&sin, sizeof(sin));
+}
+
+/* Garbage from a peer that has the secret: no crash, and others get their messages. */
+START_TEST(garbage)
+{
+	uint64_t inputs = forged_number("TORTURE_INPUTS", FORGED_INPUTS), i;
+	unsigned int seed = (unsigned int)forged_number("TORTURE_SEED", 1);
+	struct rig_node a, b, c;
+	struct rig_wc wc;
+
+	rig_wire(RIG_UDP);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	rig_open(&c, NULL);
+	exchange(&a, &b);
+	exchange(&c, &b);
+	for (i = 0; i < inputs; i++) {
+		if (i % 32 == 0)
+			rig_recv(&b, 2, 0, 64);
+		put_garbage(&a, &b, &seed);
+		rig_progress(&b);
+		rig_progress(&a);
+		while (rig_poll(b.rcq, &wc) || rig_poll(b.scq, &wc))
+			;
+	}
+	rig_close(&a);
+	rig_close(&c);
+	rig_close(&b);
+}
+END_TEST
+
 /* By default the socket is bound to the loopback address. */
 START_TEST(listens_at_home)
 {
@@ -144,6 +220,8 @@ Suite *suite_forged(void)
 	TCase *tc = tcase_create("forged");
 
 	tcase_add_test(tc, strangers_are_not_heard);
+	tcase_set_timeout(tc, 3600);
+	tcase_add_test(tc, garbage);
 	tcase_add_loop_test(tc, listens_at_home, 0, 3);
 	suite_add_tcase(suite, tc);
 	return suite;

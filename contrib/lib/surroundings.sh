@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: The ofi_duo authors
+# shellcheck shell=bash disable=SC2154 # duo_src: common.sh; short, table: torture
+#
+# Two ranks exchange messages where something is missing or small. Each ends well, with
+# the messages on one path, or with an error; none hangs or crashes. Rows of a table:
+# where, and which path the messages took.
+
+surround_program=rdm_tagged_pingpong
+surround_rows=''
+
+# surround_path LOG: the path by the statistics of the endpoints in LOG.
+surround_path()
+{
+	awk -F'[ =]' '
+		/^ofi_duo stats: / {
+			for (i = 1; i < NF; i++) {
+				if ($i == "local_tx_msgs") here += $(i + 1)
+				if ($i == "core_tx_msgs") core += $(i + 1)
+			}
+			n++
+		}
+		END {
+			if (!n) print "no endpoint"
+			else if (here && core) print "both"
+			else if (here) print "local"
+			else if (core) print "core"
+			else print "none"
+		}' "$1"
+}
+
+# surround_only_core LOG: all that failed is that messages took the core's path, of which
+# the program knows no reason.
+surround_only_core()
+{
+	grep -aq 'sends used the core path' "$1" &&
+		! grep -a '^FAILED: ' "$1" | grep -aqv 'sends used the core path'
+}
+
+# surround_row WHERE EXPECTED LOG STATUS: a row, and PASS or FAIL. EXPECTED: a pattern of
+# paths. An error is a path as well, if it names its cause.
+surround_row()
+{
+	local where=$1 expected=$2 log=$3 status=$4 path warning
+	path=$(surround_path "$log")
+	if [[ $status -eq 124 || $status -ge 128 ]]; then
+		path="hangs or crashes: status $status"
+	elif [[ $status -eq 77 ]]; then
+		echo "SKIP: surroundings: $where ($(sed -n 's/^SKIPPED: //p' "$log" |
+			head -n 1))"
+		return
+	elif [[ $status -ne 0 ]]; then
+		path=error
+		! surround_only_core "$log" || path=core
+	fi
+	warning=$(grep -ao 'warn> .*' "$log" | head -n 1 |
+		sed 's/^warn> //; s/ep 0x[0-9a-f]*/ep/; s/: [^ ]*ofi_duo\.[^ ]*:/: a record:/; s,^/dev/shm/ofi_duo[^ ]*:,a record:,; s/|/,/g' | cut -c 1-110) || true
+	surround_rows+="| $where | $path | ${warning:--} |"$'\n'
+	# shellcheck disable=SC2053 # a pattern
+	if [[ $path == $expected ]]; then
+		echo "PASS: surroundings: $where: $path"
+	else
+		tail -n 30 "$log" | sed 's/^/  | /'
+		echo "FAIL: surroundings: $where: $path, not $expected"
+		failed=1
+	fi
+}
+
+# surround WHERE EXPECTED COMMAND...: COMMAND, which runs both ranks.
+surround()
+{
+	local where=$1 expected=$2 log status=0
+	shift 2
+	log=$(mktemp)
+	FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo FI_OFI_DUO_STATS=1 \
+		timeout -k 5 60 "$@" >"$log" 2>&1 </dev/null || status=$?
+	surround_row "$where" "$expected" "$log" "$status"
+	rm -f "$log"
+}
+
+# Two ranks that the program itself forks.
+surround_here()
+{
+	local where=$1 expected=$2
+	shift 2
+	surround "$where" "$expected" "$@" "$OFI_DUO_BUILD/fabtests/$surround_program" \
+		-q -S 65537 -x "$seed" -T 50 -p "tcp;ofi_duo"
+}
+
+# surround_room SIZE FULL COMMAND...: COMMAND with a /dev/shm of SIZE; FULL: another
+# process fills what is left of it while COMMAND runs.
+surround_room()
+{
+	local size=$1 full=$2 status=0
+	shift 2
+	mount -t tmpfs -o "mode=1777,$size" ofi_duo-room /dev/shm || exit 77
+	if [[ -n $full ]]; then
+		(sleep 0.3; exec dd if=/dev/zero of=/dev/shm/full bs=64k) 2>/dev/null &
+	fi
+	"$@" || status=$?
+	exit "$status"
+}
+
+# surround_cgroup BYTES COMMAND...: in a cgroup with that much memory, version 1 or 2.
+surround_cgroup()
+{
+	local bytes=$1 base group limit=memory.max status=0
+	shift
+	base=/sys/fs/cgroup
+	[[ -f $base/cgroup.controllers ]] || {
+		base+=/memory
+		limit=memory.limit_in_bytes
+	}
+	group=$base/ofi_duo-torture.$$
+	if ! mkdir "$group" 2>/dev/null || ! echo "$bytes" >"$group/$limit" 2>/dev/null
+	then
+		rmdir "$group" 2>/dev/null || true
+		echo "SKIPPED: no cgroup can be made"
+		exit 77
+	fi
+	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$@") || status=$?
+	rmdir "$group" 2>/dev/null || true
+	exit "$status"
+}
+
+# surround_rank RANK OTHERS COMMAND...: one of two ranks, on host RANK + 1 or both on h1.
+surround_rank()
+{
+	local rank=$1 host=$2
+	shift 2
+	"$duo_src/contrib/hosts" exec "$host" -- "$@" \
+		"$OFI_DUO_BUILD/fabtests/$surround_program" -q -S 65537 -x "$seed" -T 50 \
+		-p "tcp;ofi_duo" -r "$rank" -n 2 -o 10.77.0.1:7471 -H "h$host" \
+		-s "10.77.0.$host"
+}
+
+# surround_pair HOST COMMAND...: within contrib/hosts: rank 0 on h1, rank 1 on HOST, each
+# behind COMMAND. The worse of their statuses.
+surround_pair()
+{
+	local host=$1 one=0 other=0 pid
+	shift
+	surround_rank 0 1 "$@" &
+	pid=$!
+	surround_rank 1 "$host" "$@" || other=$?
+	wait "$pid" || one=$?
+	exit $((one > other ? one : other))
+}
+
+# Each combination of namespaces, with /dev/shm in common and not.
+surround_namespaces()
+{
+	local host shm user pid ipc expected
+	local -a flags
+	for host in 1 2; do
+		for shm in shared separate; do
+			[[ $host$shm != 1separate ]] || continue
+			for user in '' user; do for pid in '' pid; do for ipc in '' ipc; do
+				[[ -z $short || $ipc$pid == ipcpid ]] || continue
+				flags=()
+				[[ -z $user ]] || flags+=(--user --map-root-user)
+				[[ -z $pid ]] || flags+=(--pid --fork --kill-child
+					--mount-proc)
+				[[ -z $ipc ]] || flags+=(--ipc)
+				# an address of tcp means something in one network
+				expected=local
+				[[ $host == 1 ]] || expected=core
+				surround "namespaces$([[ $host == 1 ]] ||
+					echo " net")${user:+ user}${pid:+ pid}${ipc:+ ipc}, /dev/shm $shm" \
+					"$expected" env OFI_DUO_HOSTS_SHM="${shm/separate/64m}" \
+					"$duo_src/contrib/hosts" "$host" "$self" --pair "$host" \
+					unshare --mount "${flags[@]}" --
+			done; done; done
+		done
+	done
+}
+
+surround_limits()
+{
+	local forbid=$OFI_DUO_BUILD/contrib/lib/forbid call kb n
+	for call in membarrier pidfd_open process_vm_readv process_vm_writev; do
+		surround_here "seccomp: no $call" local "$forbid" "$call=1"
+	done
+	surround_here "seccomp: no memfd_create" core "$forbid" memfd_create=1
+	[[ -z $short ]] || return 0
+	for kb in 200000 400000 4000000; do
+		surround_here "RLIMIT_AS of $kb KiB" '@(local|core|error|no endpoint)' \
+			prlimit --as=$((kb * 1024))
+	done
+	for n in 16 24 32 64; do
+		surround_here "RLIMIT_NOFILE of $n" '@(local|core|both|error|no endpoint)' \
+			prlimit --nofile="$n"
+	done
+	surround_here "RLIMIT_MEMLOCK of 0" local prlimit --memlock=0
+	for n in 16 64 256; do
+		surround_here "cgroup with $n MiB" '@(local|core|error)' \
+			"$self" --cgroup $((n << 20))
+	done
+}
+
+surround_rooms()
+{
+	local size
+	for size in size=4k,nr_inodes=1 size=1m size=16m size=64m; do
+		surround_here "/dev/shm: $size" '@(local|core)' \
+			unshare --mount "$self" --room "$size" ""
+		surround_here "/dev/shm: $size, filled" '@(local|core)' \
+			unshare --mount "$self" --room "$size" 1
+	done
+}
+
+part_surroundings()
+{
+	surround_limits
+	if may_unshare; then
+		surround_rooms
+		surround_namespaces
+	else
+		echo "SKIP: surroundings: namespaces (not permitted here)"
+	fi
+	[[ -z $table ]] || {
+		cat <<-END
+			<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
+			<!-- SPDX-FileCopyrightText: The ofi_duo authors -->
+
+			# Surroundings: the path of messages where something is missing
+
+			Two processes over tcp;ofi_duo, on one host; *net*: each in a network
+			namespace of its own. *core*: the messages took the core's path, *error*: the
+			program could not start or was killed. All messages arrived otherwise. Written by
+			\`contrib/torture --table docs/surroundings.md surroundings\`, 2026-11.
+
+		END
+		echo '| surroundings | path of the messages | first warning |'
+		echo '|---|---|---|'
+		printf %s "$surround_rows"
+	} >"$table"
+}
