@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154 # duo_src: common.sh; short, table: torture
+# shellcheck shell=bash disable=SC2154,SC2034 # duo_src: common.sh; short, table: torture
 #
 # Two ranks exchange messages where something is missing or small. Each ends well, with
 # the messages on one path, or with an error; none hangs or crashes. Rows of a table:
