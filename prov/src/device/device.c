@@ -67,10 +67,14 @@ static int duo_device_compare(const void *a, const void *b)
 
 void duo_device_unlist(struct duo_mr *mr)
 {
+	struct duo_mr **found;
+
 	if (!mr->device || !mr->mr_fid.mem_desc)
 		return;
 	duo_lock(&mr->domain->lock);
-	tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
+	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
+	if (found && *found == mr)	/* not a later one of that descriptor */
+		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->lock);
 }
 

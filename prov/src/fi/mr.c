@@ -34,10 +34,12 @@ static int duo_mr_close(struct fid *fid)
 	int ret;
 
 	duo_near_region_unlist(mr);
+	duo_device_unlist(mr);	/* before the core uses the descriptor again */
 	ret = fi_close(&mr->core->fid);
 	if (ret) {
 		if (listed)
 			duo_near_region_list(mr);
+		duo_device_list(mr);
 		return ret;
 	}
 	duo_device_forget(mr);

@@ -318,6 +318,32 @@ UNIT_LOOP(driver_fails, 0, 2 * 42)
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + LEN, LEN);
 }
 
+/* Driver call _i + 1 fails: exactly one of two writes has no event. */
+UNIT_LOOP(one_of_two_fails, 0, 44)
+{
+	gpu.fail_at = _i + 1;
+	ck_assert_int_eq(start(NEAR_WRITE, AT_A | AT_B, 0, LEN, NEAR_RMA_DATA),
+			 0);
+	ck_assert_int_eq(start(NEAR_WRITE, AT_A | AT_B, 0, 8, NEAR_RMA_DATA),
+			 0);
+	side_poll(400);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_uint_eq(b.events, gpu.calls < gpu.fail_at ? 2 : 1);
+}
+
+/* A write of no bytes completes, has its event, and blocks nothing. */
+UNIT_LOOP(no_bytes, 0, 3)
+{
+	int ended = start(NEAR_WRITE, 1 + _i, 0, 0, NEAR_RMA_DATA);
+
+	ck_assert_int_ge(ended, 0);
+	side_poll(20);
+	ck_assert_uint_eq(a.done + ended, 1);
+	ck_assert_uint_eq(b.events, 1);
+	ck_assert(!near_rma_busy(to_b));
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+}
+
 /* b closes, or a, with copies under way: nothing is copied afterwards. */
 UNIT_LOOP(closes, 0, 2 * 2 * 12)
 {

@@ -466,7 +466,7 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return -EAGAIN;
 	if (near_unlikely(peer->dying))
 		return -ECONNRESET;
-	if (near_unlikely(args->local.device))
+	if (near_unlikely(args->local.device && args->len))
 		return near_rma_stage(port, at, args);
 	ret = near_rma_look(at, args, &memory);
 	if (near_unlikely(ret == -EACCES) && at->view->known.device)

@@ -357,7 +357,8 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 	void *device;
 	int ret;
 
-	if (ask->offset && at->rejected == ask->id)
+	if (ask->offset &&
+	    (at->rejected == ask->id || at->failed == ask->id))
 		return EIO;		/* an earlier part has failed */
 	ret = staging ? -near_stage_open_theirs(at, ask->type) : ENOMEM;
 	if (!ret)
@@ -429,13 +430,15 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 	if (ret == -EAGAIN)
 		return false;
 	reply->copy = NULL;
-	if (ret) {
+	if (ret)
 		reply->err = (uint32_t)-ret;
-		at->rejected = ask->id;
-	}
 	if (!near_rma_answer(port, at, reply, NULL, 0))
 		return false;
-	if (at->rejected != ask->id && ask->offset + ask->len == ask->total)
+	if (reply->err)
+		at->failed = ask->id;
+	else if (!ask->offset)
+		at->failed = 0;
+	if (at->failed != ask->id && ask->offset + ask->len == ask->total)
 		near_rma_over(port, at->peer, ask);
 	return true;
 }
@@ -449,9 +452,10 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 
 /*
  * Waits until no copy accesses memory of either end. No peer is required for
- * that.
+ * that. A peer that lives may still read chunks of operations without a reply:
+ * their stage is not used again.
  */
-void near_stage_close(struct near_rma_peer *at)
+void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {
 	struct near_staging *staging = at->staging;
 	struct near_link *link;
@@ -465,7 +469,7 @@ void near_stage_close(struct near_rma_peer *at)
 	for (link = at->replies.next; link != &at->replies; link = link->next)
 		near_copy_wait(staging, &near_container(link,
 				struct near_rma_reply, link)->copy);
-	if (staging->ours.memory)
+	if (staging->ours.memory && !(peer_lives && at->staged))
 		near_table_stage_put(staging->table, staging->ours.index);
 	near_stage_unmap(staging, &staging->ours);
 	near_stage_unmap(staging, &staging->theirs);

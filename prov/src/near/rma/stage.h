@@ -75,6 +75,6 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);
 /* Waits for all copies from and to the chunks, and unmaps them. */
-void near_stage_close(struct near_rma_peer *at);
+void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
 #endif /* NEAR_RMA_STAGE_H */

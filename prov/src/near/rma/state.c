@@ -132,7 +132,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	struct near_rma_op *op;
 	uint32_t i = 0;
 
-	near_stage_close(at);
+	near_stage_close(at, false);
 	while (!near_list_empty(&at->replies)) {
 		reply = near_container(at->replies.next, struct near_rma_reply,
 				       link);
@@ -151,7 +151,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 static void near_rma_forget(struct near_peer *peer)
 {
 	near_rma_sleep(peer->rma);
-	near_stage_close(peer->rma);
+	near_stage_close(peer->rma, true);
 	near_rma_view_drop(peer->rma);
 	free(peer->rma);
 }

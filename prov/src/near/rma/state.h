@@ -44,6 +44,8 @@ struct near_rma_peer {
 	uint32_t owe;			/* replies */
 	uint64_t rejected;		/* id of the operation rejected last; 0:
 					 * none since */
+	uint64_t failed;		/* the same of staged operations, set
+					 * with their replies */
 	struct near_table_view *view;	/* NULL: its table cannot be read */
 	/* delegate.c */
 	struct near_link delegated;	/* delegated operations, in order */
