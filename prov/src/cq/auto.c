@@ -20,6 +20,7 @@
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
+static pid_t duo_auto_pid;	/* process that made the last thread */
 
 static void duo_auto_poll(struct duo_domain *domain)
 {
@@ -90,6 +91,7 @@ int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 	}
 	domain->progress.pid = getpid();
 	pthread_mutex_lock(&duo_auto_lock);
+	duo_auto_pid = getpid();
 	LIST_INSERT_HEAD(&duo_auto_domains, domain, progress.link);
 	pthread_mutex_unlock(&duo_auto_lock);
 	return 0;
@@ -117,10 +119,13 @@ void duo_auto_stop(struct duo_domain *domain)
 /*
  * Ends the threads of open domains when the process exits or libfabric unloads
  * the module, before the core's state and their code are removed. This module
- * depends on libfabric, so its destructors run before libfabric's.
+ * depends on libfabric, so its destructors run before libfabric's. A child of
+ * fork() has no threads to end, and may have inherited the lock as taken.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {
+	if (duo_auto_pid != getpid())
+		return;
 	pthread_mutex_lock(&duo_auto_lock);
 	while (!LIST_EMPTY(&duo_auto_domains))
 		duo_auto_join(LIST_FIRST(&duo_auto_domains));
