@@ -421,7 +421,7 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 }
 
 /*
- * Sends a UD message. It is complete when it is on the wire, and also when the
+ * Sends a UD message. It completes at once, also if it is dropped because the
  * wire is full.
  */
 static void se_ud_send(struct se_qp *qp, struct se_flow *flow,

@@ -453,7 +453,7 @@ static void ft_run(void)
 	else	/* uses fi_addr 0, which an error entry without a peer has */
 		ft_exchange(&e);
 	ft.phase = "peers that die";
-	/* on a busy host each step takes long */
+	/* each step is slow on a busy host, so not all are tested */
 	for (steps = 0; steps < FT_STEPS; steps += ft.opts.quick ? 4 : 2)
 		ft_one_peer(steps, false);
 	FT_CHECK(ended_well && ended_badly, "%d operations ended well, %d "

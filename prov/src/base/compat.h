@@ -73,9 +73,9 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.17: shm cannot be a peer provider, because its CQ cannot be
- * opened; shm/none.c replaces it. These types, which it lacks, are parts of
- * ofi_duo's structures. 1.18 to 1.22 have them elsewhere, or unusable.
+ * libfabric 1.x: shm cannot be a peer provider, because its CQ cannot be opened
+ * (1.17) or the types of fi_peer(3) differ (1.18 to 1.22). shm/none.c replaces
+ * it. The types here are parts of ofi_duo's structures.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posts of deferred receives, and recalls. fi_cancel is synchronous on every
- * supported core. So after the core's CQ was read to its end, either it had the
- * canceled entry, and the receive is ofi_duo's, or the core has matched the
- * receive. The caller holds the domain's lock. docs/matching.md has the proof.
+ * Posting and recalling deferred receives. fi_cancel is synchronous on every
+ * supported core. So once the core's CQ has been read until it is empty, there
+ * are two cases: the canceled entry was in it, and ofi_duo may match the
+ * receive; or it was not, and the core has matched the receive. The caller holds the domain's lock. docs/matching.md has the proof.
  */
 
 #include <assert.h>
@@ -176,7 +176,10 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	return 0;
 }
 
-/* Posts in order until *count is 0. Returns the last result. */
+/*
+ * Posts deferred receives, oldest first, until *count is 0 or a post fails.
+ * Returns 0 or the error of that post.
+ */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
 	int ret = 0;

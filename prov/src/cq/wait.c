@@ -68,7 +68,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Any thread, with or without the lock. */
+/* Any thread may call this, and need not hold the domain's lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);

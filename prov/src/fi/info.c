@@ -201,8 +201,9 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities that cores list for every domain, needed by no application that
- * does not use their calls. ofi_duo rejects these calls.
+ * Capabilities that cores list for every domain. Only applications that make the
+ * corresponding calls need them, and ofi_duo rejects those calls. So their
+ * absence does not keep ofi_duo from serving the domain.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 

@@ -147,7 +147,10 @@ UNIT_TEST(signal_wakes)
 
 UNIT_CASE("timer", NULL, NULL);
 
-/* Two sleepers of one endpoint: one consumes the wakeup of the other. */
+/*
+ * Two CQs of one endpoint sleep on one port. When one consumes the wakeup, the
+ * other wakes, too.
+ */
 UNIT_TEST(second_sleeper)
 {
 	static const struct fixture_attr attr = {

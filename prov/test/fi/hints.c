@@ -121,7 +121,7 @@ UNIT_LOOP(hints_supported, 0, ARRAY_SIZE(hint_cases))
 		      hint_cases[_i].name);
 }
 
-/* Hints with RMA alone get the core's attributes. */
+/* Of hints without messages only endpoint type and caps are checked. */
 UNIT_TEST(hints_of_rma_alone)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;

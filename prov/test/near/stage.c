@@ -374,7 +374,7 @@ UNIT_LOOP(closes, 0, 2 * 2 * 12)
 	ck_assert_int_eq(gpu.under_way, 0);
 }
 
-/* More peers than stages: the others fail. */
+/* All stages are in use: a staged operation fails with -ENOSPC. */
 UNIT_TEST(no_stage)
 {
 	memset(a.table->stages, 0xff, sizeof(a.table->stages));

@@ -41,7 +41,7 @@ static uint8_t pattern[SHARED_BUF], arena[4][SHARED_BUF];
 static uint8_t window[SHARED_EDGE + SHARED_WINDOW + SHARED_EDGE];
 static uint8_t taken[SHARED_AHEAD][SHARED_BUF];
 static uint32_t sent, heard;	/* of the good one */
-static int under_way;		/* operations of the bad one, and with it */
+static int under_way;		/* pending operations of all ports */
 static bool all;		/* also the good one's memory */
 
 static void shared_done(void *ctx, struct near_peer *peer, void *cookie,

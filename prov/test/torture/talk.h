@@ -23,7 +23,7 @@ enum talk_kind {
 	TALK_MSG = 1,
 	TALK_WRITE = 2,
 	TALK_READ = 4,
-	TALK_FETCH = 8,		/* adds 1 to a number of the passive one */
+	TALK_FETCH = 8,		/* adds 1 to a counter in the passive process */
 };
 
 struct talk_plan {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sends: every variant takes the path of its destination, unchanged. */
+/*
+ * Sends: each variant of the call reaches the path of its destination, with its
+ * arguments unchanged.
+ */
 
 #include <inttypes.h>
 

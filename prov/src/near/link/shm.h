@@ -114,7 +114,8 @@ static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /* Control data at the start of each ring; slots and data ring follow. */
 struct near_ctl {
-	/* line of the consumer, seldom written; read by a producer when full */
+	/* line that the consumer seldom writes; a producer whose ring is full
+	 * reads it */
 	uint64_t head;
 	uint64_t dhead;
 	uint32_t resize;	/* request to the producer */

@@ -290,8 +290,9 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if the next poll would check active rings only. near_look() can replace
- * it, unless near_polls_left() is 0; port->polls counts it.
+ * True if the next poll would check active rings only. The caller may then call
+ * near_look() in its place, unless near_polls_left() is 0, and counts the polls
+ * that it replaced with near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {

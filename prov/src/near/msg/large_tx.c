@@ -9,7 +9,7 @@
 
 #include "near/msg/large.h"
 
-/* Stores the buffers, or copies them if the caller requires it. */
+/* Stores the buffers' addresses, or a copy of their contents if large->copy. */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;

@@ -33,7 +33,10 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
-/* direct.c: true if the peer requires a notification of a single copy. */
+/*
+ * direct.c: true if the target gets an event for a single copy: the operation
+ * carries remote CQ data, or the target requires it.
+ */
 bool near_rma_told(const struct near_rma_op *op);
 
 /* ordered.c: order beyond that of operations */

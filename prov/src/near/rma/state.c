@@ -144,7 +144,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
-	/* unexpected messages may keep the peer for long */
+	/* unmapped now, since unexpected messages may keep the peer for long */
 	near_rma_view_drop(at);
 }
 
