@@ -48,12 +48,12 @@ struct near_addr {
 	uint64_t flags;		/* NEAR_ADDR_* */
 };
 
-#define NEAR_ADDR_RMA 1u	/* it has a region table: near_rma() */
+#define NEAR_ADDR_RMA 1u	/* the port has a region table: near_rma() */
 
 struct near_port;
 struct near_peer;
 
-/* A message in its sender's memory. Valid until received, or its peer ends. */
+/* A message in the sender's memory, valid until received or the sender ends. */
 struct near_rndv {
 	uint64_t id;		/* chosen by the sender */
 	uint64_t addr;		/* 0: sent in fragments, no single copy */
@@ -95,22 +95,22 @@ struct near_attr {
 	void *ctx;
 	/* Logs a line of text; level 0: warning, 1: information. */
 	void (*log)(int level, const char *text);
-	size_t memory;		/* ring budget, bytes: a page a ring at least */
+	size_t memory;		/* ring budget, bytes; at least a page a ring */
 	bool no_cma;		/* never use single copy */
-	/* Do not let peers access this process if Yama forbids it. */
+	/* Do not grant peers the access that Yama denies. */
 	bool no_ptracer;
 	/*
-	 * Timeout of the fd exchange, in ms, from the first message on.
-	 * Afterwards sends to the peer fail. 0: none.
+	 * Timeout of the fd exchange with a peer, ms after the first message.
+	 * Afterwards sends to the peer fail. 0: no timeout.
 	 */
 	uint32_t timeout_ms;
 };
 
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the socket of the fd exchange, for peers that cannot use /proc, as in
- * another pid namespace; without it they cannot connect. dir: a directory that
- * both have; -1: an abstract name, visible in the network namespace.
+ * Opens the socket of the fd exchange. Peers that cannot use /proc, such as
+ * those in another pid namespace, cannot connect without the socket. dir: its
+ * directory, which they also have; -1: abstract name, per network namespace.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes sockets of closed ports from the directory. */
@@ -148,10 +148,10 @@ bool near_peer_rings(const struct near_peer *peer);
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * A message of any size. The buffers are near's until sent(), which is not
- * called without cookie; with copy, only during the call. owned: NULL, or
- * malloc'ed memory with the one buffer in it, which near frees at the end, but
- * not if the call returns an error. -EAGAIN: poll and retry.
+ * Buffers of a message of any size. near reads them until sent(), which it does
+ * not call if cookie is NULL; with copy, only during the call. owned: NULL, or
+ * the malloc'ed memory of the only buffer, which near frees at the end, but not
+ * if the call returns an error. -EAGAIN: poll and retry.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -173,9 +173,9 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Copies a message into one buffer that has space for all of it. True: it is in
- * buf, received() is not called. False: nothing has begun; call near_recv()
- * with rndv, which may have changed to fragments.
+ * Copies a message into one buffer that has space for all of it. True: copied;
+ * received() is not called. False: not copied; call near_recv() with rndv,
+ * whose addr may now be 0 (fragments).
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
@@ -183,16 +183,16 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 /*
  * True if the CPUs of this thread are oversubscribed by processes that
  * communicate. Only then sched_yield() helps: otherwise it hands the CPU to
- * unrelated processes for milliseconds. pid: the processes of the peers, in any
- * order, also repeated or with this one; 0: no pid here; sorted afterwards.
+ * unrelated processes for milliseconds. pid: processes of the peers; may have
+ * duplicates, this process, and 0 (no pid here); the call sorts the array.
  * others: number of further processes, which count as confined to these CPUs.
- * Compares the number of processes confined to a set of CPUs with its size:
- * this thread's affinity mask, then its union with all masks that overlap it.
+ * Compares the number of CPUs in a set with the processes confined to them. The
+ * set is this thread's affinity mask, then the union of all that overlap it.
  * Cost: two system calls for each process, fewer if the CPUs suffice for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns the number of endpoints that are no peers; 0 if peers are more. */
+/* Returns the number of endpoints that are not peers, at least 0. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
@@ -200,7 +200,7 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 
 /*
  * near_oversub() of this process and the port's peers. endpoints: number on
- * this host, 0 if not counted; others than the peers count as a process each.
+ * this host, 0 if not counted; each that is not a peer counts as a process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
@@ -226,7 +226,7 @@ bool near_woken(struct near_port *port);
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2	/* shift of these bits for device memory */
+#define NEAR_MAY_DEVICE 2	/* left shift of both for device memory */
 
 struct near_region_entry {
 	uint64_t key;
@@ -305,8 +305,8 @@ enum near_verb {
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
 #define NEAR_RMA_FENCE 2u	/* start after all earlier operations */
 #define NEAR_RMA_COPY 4u	/* copy the local buffers in the call */
-#define NEAR_RMA_BEHIND 8u	/* after earlier messages are consumed */
-#define NEAR_RMA_HOLD 16u	/* later messages wait for its end */
+#define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
+#define NEAR_RMA_HOLD 16u	/* later messages wait for this operation */
 #define NEAR_RMA_ASK 32u	/* the target checks the key if its table cannot
 				 * be read */
 
@@ -356,7 +356,7 @@ struct near_device {
 	/* Starts a copy. Returns 0 or -errno; done() tests for its end. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
-	/* -EAGAIN: pending. 0 or -EIO: it has ended, and was freed. */
+	/* -EAGAIN: pending. 0 or -EIO: the copy has ended, and was freed. */
 	int (*done)(void *copy);
 	/* Makes copies from and to this host memory fast. NULL: failed. */
 	void *(*pin)(void *device, void *memory, size_t len);
@@ -375,7 +375,7 @@ struct near_rma_sink {
 
 /*
  * Enables one-sided operations until near_close(). Call it once per port,
- * before near_address(), which reports it.
+ * before near_address(), which sets NEAR_ADDR_RMA.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -387,7 +387,7 @@ void near_rma_tell(struct near_port *port, bool reads, bool writes);
  * complete, done() is not called; -EAGAIN: poll and retry. Nothing was touched:
  * -EKEYREJECTED: the peer has no such region; -EACCES: it does not grant this
  * range or access; -EINVAL: unaligned atomic; -EOPNOTSUPP: the peer has no
- * regions; -ENOENT: its table cannot be read (see NEAR_RMA_ASK). -EFAULT:
+ * regions; -ENOENT: the peer's table is unreadable (see NEAR_RMA_ASK). -EFAULT:
  * memory of either process is not mapped. Or an error of near_send().
  * Operations to one peer take effect in order, and before messages that are
  * sent later; NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE request further
@@ -403,7 +403,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 /* Returns the size of a type in bytes; 0: not supported. */
 size_t near_type_size(unsigned int type);
 
-/* Returns the number of operations begun here on device memory of either end. */
+/* Returns the number of operations begun here on either end's device memory. */
 uint64_t near_rma_staged(const struct near_port *port);
 
 /* True if operations to the peer are pending. */

@@ -177,7 +177,7 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/* Empties the pipe, also for other threads that sleep on it. True: a byte. */
+/* Empties the pipe, for all threads that sleep on it. True: it had a byte. */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -261,10 +261,10 @@ static bool near_segment_named(const struct near_peer *peer)
 }
 
 /*
- * True if the port of a peer without a mapped segment has closed. Before the
- * first message neither the segment nor a ring shows that, so a descriptor of
- * the segment is kept. A port has opened before its address exists, and no
- * other port ever gets that address: a mismatch means that it has closed.
+ * True if the port of a peer without a mapped segment has closed. Keeps a
+ * descriptor of the segment to read the mark of a closed port. The segment was
+ * there before the peer's address, which no other port ever gets: if the file
+ * is not that segment, the port has closed.
  */
 static bool near_unmet_closed(struct near_peer *peer)
 {
@@ -368,9 +368,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Chooses the poll of the next tick: with continuous polling the 16th. After a
- * pause of NEAR_CHECK_MS it is the next one, or an occasional poller would
- * detect failures late; each NEAR_TICK_QUICK ticks then double the interval.
+ * Chooses the poll of the next tick: with continuous polling each 16th poll.
+ * After a pause of NEAR_CHECK_MS each poll has a tick, or an occasional poller
+ * would detect failures late; then NEAR_TICK_QUICK ticks double the interval.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -429,8 +429,8 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * Each thread calls this before it sleeps. port->armed stays set for threads
- * that sleep on, unless the return value makes the caller wake them. Checks
+ * Each thread calls this before it sleeps. port->armed stays set for the other
+ * sleeping threads, unless true is returned: the caller wakes them. Checks
  * that cost a system call per peer run every NEAR_CHECK_MS only.
  */
 bool near_woken(struct near_port *port)
@@ -438,7 +438,7 @@ bool near_woken(struct near_port *port)
 	uint64_t now = duo_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender of the byte may not have cleared it yet */
+	/* the sender of the byte may not have cleared armed yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

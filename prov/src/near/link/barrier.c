@@ -22,7 +22,7 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t begun;	/* process that began; a forked child begins anew */
+static pid_t begun;	/* process that began; a forked child registers again */
 static pthread_t thread;
 static pid_t threaded;	/* process of the thread */
 static bool ready;
@@ -35,7 +35,7 @@ static void *near_barrier_register(void *none)
 	return none;
 }
 
-/* Starts the thread with all signals blocked: they are the application's. */
+/* Starts the thread with all signals blocked: the application handles them. */
 static int near_barrier_start(void)
 {
 	sigset_t all, before;

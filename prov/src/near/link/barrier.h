@@ -5,9 +5,9 @@
  * membarrier(GLOBAL_EXPEDITED): a full barrier on every CPU that runs a
  * registered process. A process that is not registered fences instead.
  *
- * Registration takes the kernel 5 to 20 ms in a process of several threads,
- * as those of MPI jobs are (it waits for RCU). A thread of near does it there
- * and exits, so that MPI_Init does not wait.
+ * In a process of several threads, as in MPI jobs, the kernel takes 5 to 20 ms
+ * to register (it waits for RCU). There near registers in a thread of its own,
+ * which then exits, so that MPI_Init does not wait.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 /*
- * Registers the process, once; it may return before that is done. False:
+ * Registers the process, once; may return before it is registered. False:
  * membarrier is not available, and near_barrier() must not be called.
  */
 bool near_barrier_begin(void);

@@ -14,7 +14,7 @@
 #define near_unlikely(x) __builtin_expect(!!(x), 0)
 #define near_inline inline __attribute__((always_inline))
 
-/* Prefetches a line to own it: the builtin for any x86-64 would share it. */
+/* Prefetches a line for writing; on baseline x86-64 the builtin does not. */
 static inline void near_prefetch_write(const void *addr)
 {
 #ifdef __x86_64__
@@ -34,7 +34,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* Copies len <= 48 bytes. 8 first: most messages that need latency have 8. */
+/* Copies len <= 48 bytes. Tests 8 first: most latency-bound messages have 8. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -58,7 +58,7 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 	}
 }
 
-/* Copies [offset, offset + len) of iov, which must have it; in: into iov. */
+/* Copies [offset, offset + len) of iov, within its size. in: flat to iov. */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
 {
@@ -96,7 +96,7 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 	near_iov_copy(iov, offset, (uint8_t *)from, len, true);
 }
 
-/* Stores [offset, offset + len) of iov in rest; returns its elements. */
+/* Stores [offset, offset + len) of iov in rest; returns its element count. */
 static inline size_t near_iov_rest(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,
 				   struct iovec *rest)

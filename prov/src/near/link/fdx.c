@@ -16,7 +16,7 @@
 #define NEAR_ASK_MS 100		/* between two requests to a peer */
 #define NEAR_FDX_BURST 64	/* datagrams per read of the socket */
 
-/* True if the kernel confirms that this process's user sent it. */
+/* True if the kernel confirms that this process's user sent msg. */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
 	return msg->known && msg->cred.uid == geteuid() &&
@@ -81,7 +81,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		close(fd);	/* either side repeats its request */
+		close(fd);	/* peer or this port repeats its request */
 	else
 		peer->pidfd = fd;
 }
@@ -93,7 +93,7 @@ static bool near_ask_later(int err)
 	       err == ETOOMANYREFS;
 }
 
-/* Replies to a request. A lost reply needs no retry: the peer repeats. */
+/* Replies to a request. A lost reply needs no retry: the peer asks again. */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -111,7 +111,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 	peer->told = true;
 }
 
-/* Keeps the descriptors. A requester will send: it stays until it is gone. */
+/* Keeps the descriptors, and a requester as a peer, since it will send. */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)
 {
@@ -120,7 +120,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (peer->dying)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* it must get a reply all the same, or it repeats */
+		/* without a reply the peer repeats its request */
 		near_answer(port, peer, msg);
 		return;
 	}

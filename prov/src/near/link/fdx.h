@@ -4,8 +4,8 @@
 /*
  * fd exchange with peers that cannot open /proc/PID/fd/N: they are in another
  * pid namespace, or have no permission. One datagram each way carries all
- * descriptors: a request has the requester's own, so that the receiver need
- * not request them. A pidfd is among them; it reports the exit of its process
+ * descriptors of its sender: the receiver of a request need not ask for the
+ * requester's. A pidfd is among them; it reports the exit of its process
  * in every namespace. fdx_socket.c has the socket, fdx.c the peers.
  *
  * Cost: two system calls per datagram, while peers connect; a read of the
@@ -52,7 +52,7 @@ int near_fdx_send(struct near_port *port, const struct near_addr *to,
 /* Receives a datagram; the caller owns its descriptors. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/* True if the socket of the port with that nonce sent it. */
+/* True if the socket of the port with that nonce sent msg. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

@@ -116,7 +116,7 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* a forked child has the socket, too */
+	/* close() leaves it open in a forked child */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
@@ -210,7 +210,7 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* EINVAL: this user has no id in its user namespace */
+		/* EINVAL: the user namespace has no id for the user */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -293,7 +293,7 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 	}
 }
 
-/* By name, which is unique. In a directory only this user has sockets. */
+/* Compares the unique names. In a directory all sockets are this user's. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {

@@ -47,8 +47,8 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Counts the processes of pid[], which must be sorted, in *set. Adds the CPUs
- * of each process that shares one of joined to joined, unless that is NULL.
+ * Counts in *set the processes of pid[], sorted, that are confined to its CPUs.
+ * joined, unless NULL, gets the CPUs of each process that shares a CPU with it.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,
@@ -95,7 +95,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 		return true;	/* yielding is correct, at worst slow */
 	if (count + others < near_cpus_count(&ours.cpus))
 		return false;
-	if (count)	/* pid may be NULL without any */
+	if (count)	/* pid may be NULL if count is 0 */
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	all.cpus = ours.cpus;
 	near_oversub_count(&ours, pid, count, &all.cpus);

@@ -48,7 +48,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
-		/* in another namespace its pid names no memory */
+		/* another namespace's pid names no process here */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -153,9 +153,9 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe. Opened for reading, too: a write to the pipe of a
- * process that has exited then raises no SIGPIPE. It checks after the open that
- * the port exists, so pid and descriptor number were the peer's at the open.
+ * Opens the peer's wake pipe, also for reading: a write after the exit of the
+ * peer then raises no SIGPIPE. Checks after the open that the port exists: so
+ * pid and descriptor number were still the peer's at the open.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -189,13 +189,14 @@ static bool near_wake(struct near_peer *peer)
 }
 
 /*
- * Sets the ring's bit, then the word's, then loads armed. Each is a full
- * barrier; near_arm() stores armed, then loads the word (store buffering).
+ * Sets the ring's bit, then its word's bit, then loads armed: each access is a
+ * full barrier. near_arm() stores armed, then loads bell_words: at least one of
+ * both sees the other's store (store buffering).
  *
  * armed is cleared after the byte was written, and only if it is still the
  * number of the same sleep. If a sender is killed or stopped before its write,
- * armed stays set for the next sender. If it is stopped after its write, it
- * cannot clear the number that a later near_arm() has stored.
+ * armed stays set for the next sender. A sender stopped after its write cannot
+ * clear the number that a later near_arm() has stored.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -240,7 +241,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/* Computes the place at the advertised size; one page if that is invalid. */
+/* Computes a ring's place at the advertised size, or one page if invalid. */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -358,11 +359,11 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->ask = true;
 	ret = near_ask(port, peer);
-	/* a monitored peer is alive: it has no socket */
+	/* a monitored peer is alive, but has no socket */
 	return ret == -ESRCH && near_watched(peer) ? fd : ret;
 }
 
-/* The peer has not replied. Returns -EAGAIN; -ETIMEDOUT after a warning. */
+/* Returns -EAGAIN until the timeout of a reply; then warns: -ETIMEDOUT. */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();

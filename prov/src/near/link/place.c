@@ -3,7 +3,7 @@
 
 /*
  * Sizes and places of rings. They lie one after the other, each with address
- * space for its largest size. Address space that is not in use has no memory.
+ * space for its largest size; beyond its present size it has no memory.
  */
 
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "near/link/shm.h"
 
 static const struct near_tier {
-	uint16_t pages;		/* NEAR_PAGE */
-	uint16_t slots;		/* a power of two; the remainder is data ring */
+	uint16_t pages;		/* of NEAR_PAGE bytes */
+	uint16_t slots;		/* a power of two; other bytes: data ring */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },
 	{ 2, 32 },

@@ -3,8 +3,8 @@
 
 /*
  * Pool of objects of one size that never move. Chunks are allocated when all
- * objects are in use and freed with the pool. An id names one use of an object
- * and is found only until near_pool_put(), so a peer may send it back.
+ * objects are in use and freed with the pool. An id names one use of an object:
+ * after near_pool_put() it finds none, so ids from peers may be outdated.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H

@@ -163,7 +163,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	return 0;
 }
 
-/* Peers see the closed claims, or at their next check the mark. */
+/* Closes a port. Peers detect closed claims, or at the next check the mark. */
 void near_close(struct near_port *port)
 {
 	struct near_link *link;
@@ -182,7 +182,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* after the claims are closed: a peer then gives the rings to others */
+	/* after the claims are closed: peers that see this mark reuse them */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

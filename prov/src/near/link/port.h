@@ -13,7 +13,7 @@
 #include "near/link/ring_budget.h"
 
 #define NEAR_TICK_POLLS 16	/* polls per tick, at most */
-#define NEAR_TICK_QUICK 16	/* ticks until that number doubles */
+#define NEAR_TICK_QUICK 16	/* ticks until the polls per tick double */
 #define NEAR_SWEEP_POLLS 1024	/* polls per sweep */
 #define NEAR_ACTIVE_MIN 8	/* rings that stay active though idle */
 #define NEAR_CHECK_MS 100	/* between two checks for failed peers */
@@ -45,9 +45,9 @@ struct near_peer {
 	enum near_peer_state state;
 	bool dying;		/* draining: gone once its rings are empty */
 	bool wanted;		/* near_peer_watch() was called */
-	bool reads;		/* single copy to and from it works */
-	bool coop;		/* single copy by it works, too */
-	uint32_t index;		/* of the ring to it, in its segment */
+	bool reads;		/* single copy to and from the peer works */
+	bool coop;		/* single copy by the peer works, too */
+	uint32_t index;		/* of this port's ring in the peer's segment */
 	size_t ring_size;
 	struct near_resize resize;
 	bool told;		/* the connection error was logged */
@@ -70,7 +70,7 @@ struct near_peer {
 	struct near_rx_ring *ring;	/* NULL: it has not connected */
 	struct near_rx_op *coop_op;	/* user of near_ctl.claims */
 	struct near_link waiting;	/* receives that wait for it */
-	uint32_t round;		/* last one of near_ctl.claims */
+	uint32_t round;		/* last round of near_ctl.claims */
 	uint32_t large;		/* pending large messages to it */
 	struct near_rma_peer *rma;	/* NULL: no RMA or atomics so far */
 };
@@ -92,7 +92,7 @@ struct near_rx_ring {
 	uint32_t idle_checks;	/* consecutive checks without a message */
 	uint64_t seen;		/* head at the last check */
 	uint64_t delegs;	/* delegated operations done: rma/delegate.c */
-	bool refused;		/* one of them was rejected */
+	bool refused;		/* a delegated operation was rejected */
 };
 
 /* The layer of messages, which opens a port: msg/control.c. */
@@ -107,8 +107,8 @@ struct near_messages {
 /*
  * The layer of one-sided operations: near.h, rma/. request() and answered() get
  * the slots of their kinds; nonzero: the slot stays in the ring. Polls call
- * work() while port->onesided_work is not empty. It sets *waits if all work
- * left waits for a slot, the poll word or the clock.
+ * work() while port->onesided_work is not empty. work() sets *waits if all
+ * work left waits for a slot, the poll word or the clock.
  */
 struct near_onesided {
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
@@ -141,8 +141,8 @@ struct near_port {
 	uint8_t work;		/* NEAR_WORK_*: the three lists below */
 	bool armed;		/* a thread may sleep: added work wakes it */
 	/*
-	 * Poll word, which a peer changes, and its last value: work that only
-	 * waits for it needs no step before. None: watch points to watched.
+	 * Poll word, changed by a peer, and its last value. Until it changes,
+	 * work that waits for it needs no step. No word: watch = &watched.
 	 */
 	const uint64_t *watch;
 	uint64_t watched;
@@ -156,8 +156,8 @@ struct near_port {
 	bool reads;		/* single copy works, as far as is known */
 	uint32_t dying;		/* number of draining peers */
 	uint32_t tick_polls;	/* polls per tick */
-	uint32_t tick_quick;	/* ticks since that changed */
-	uint32_t swept;		/* polls at the last sweep */
+	uint32_t tick_quick;	/* ticks since tick_polls changed */
+	uint32_t swept;		/* value of polls at the last sweep */
 	uint64_t ticked_ms;
 	uint64_t checked_ms;
 	uint64_t looked_ms;	/* last check of peers by system calls, ms */
@@ -167,7 +167,7 @@ struct near_port {
 	uint32_t timeout_ms;	/* of a wait to connect; 0: unlimited */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* near_fanout(): buffer and receiver of the last send, and its poll */
+	/* near_fanout(): of the last send: buffer, receiver, value of polls */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
@@ -193,8 +193,8 @@ struct near_port {
 };
 
 /* near_port.work */
-#define NEAR_WORK_DUE 1u	/* a step in each poll */
-#define NEAR_WORK_WAITS 2u	/* the poll word, or a step in the next tick */
+#define NEAR_WORK_DUE 1u	/* work needs a step in each poll */
+#define NEAR_WORK_WAITS 2u	/* work waits for the poll word or next tick */
 
 static inline void near_port_watch(struct near_port *port,
 				   const uint64_t *word, uint64_t now)
@@ -218,8 +218,8 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Must follow each addition of work that needs polls: near_arm() has not seen
- * the work, and another thread may sleep.
+ * Wakes sleeping threads, whose near_arm() has not seen the added work. Must
+ * follow each addition of work that needs polls.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -286,8 +286,8 @@ void near_port_doorbells(struct near_port *port);
 void near_port_sweep(struct near_port *port);
 /*
  * Marks an open claim as refused: this port cannot open the sender's
- * descriptors, so the sender must not wait for a reply. It keeps the ring until
- * it closes the claim. False: the claim is not open.
+ * descriptors, so the sender must not wait for a reply. The sender keeps the
+ * ring until it closes the claim. False: the claim is not open.
  */
 bool near_ring_refuse(struct near_port *port, uint32_t index);
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
@@ -305,7 +305,7 @@ static inline bool near_watched(const struct near_peer *peer)
 {
 	return peer->pidfd >= 0 || peer->by_start;
 }
-/* Starts monitoring. -EAGAIN: retry after its reply; -ESRCH: it failed. */
+/* Starts monitoring. -EAGAIN: retry after a reply; -ESRCH: peer failed. */
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
 /* Makes a peer draining; polls end it once its messages are delivered. */
@@ -320,8 +320,8 @@ void near_port_tick(struct near_port *port);
 /* port.c */
 /*
  * Executes a full barrier in this thread, and by membarrier one at some point
- * of each registered process; other senders fence themselves. False: it
- * failed, and the caller must not rely on it.
+ * of each registered process; other senders fence themselves. False:
+ * membarrier failed, and the caller must not rely on a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

@@ -18,7 +18,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/* Publishes RESIZE, the last slot of the old ring; later if it is full. */
+/* Publishes RESIZE, the last slot of the old ring, unless it is full now. */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -50,7 +50,7 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 	resize->full_at = UINT64_MAX;
 }
 
-/* Handles the receiver's reply, if it is there; it may be invalid. */
+/* Handles the receiver's reply, if any; the reply may be invalid. */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t size = __atomic_load_n(&peer->tx.ctl->size, __ATOMIC_ACQUIRE);

@@ -3,8 +3,8 @@
 
 /*
  * Resize: the sender's side. If its ring was full several times, or too small
- * for a message, the sender publishes a last slot, RESIZE, and waits. In that
- * slot the receiver has consumed all earlier ones. It restarts the ring in
+ * for a message, the sender publishes a last slot, RESIZE, and waits. At
+ * RESIZE, with all earlier slots consumed, the receiver restarts the ring in
  * place, in a size within its budget (link/ring_budget.h), and stores the reply
  * in near_ctl.size. The receiver may request a resize, too (near_ctl.resize).
  */
@@ -22,11 +22,11 @@ struct near_port;
 struct near_resize {
 	uint64_t full_at;	/* tail when the ring was last found full */
 	uint32_t count;		/* number of resizes */
-	uint32_t full;		/* times found full since the last one */
+	uint32_t full;		/* times found full since the last resize */
 	uint32_t backoff;	/* value of full for the next request */
 	uint32_t more;		/* request: near_slot.resize.more */
 	uint8_t tier;		/* size class of the ring */
-	uint8_t most;		/* largest one that it can have */
+	uint8_t most;		/* largest class that the ring can have */
 	bool posted;		/* RESIZE is published, no reply yet */
 };
 

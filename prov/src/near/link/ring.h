@@ -17,13 +17,13 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_EAGER_MAX 8192	/* bytes of an eager message, at most, */
-#define NEAR_FANOUT_MAX 16384	/* and in a fan-out: near_fanout() */
+#define NEAR_EAGER_MAX 8192	/* bytes of an eager message, at most */
+#define NEAR_FANOUT_MAX 16384	/* the same in a fan-out: near_fanout() */
 
 /* Fences of the producer after each slot: near_tx_need_doorbell(). */
 enum near_fence {
-	NEAR_FENCE_NONE,	/* the consumer's membarrier replaces it */
-	NEAR_FENCE_YET,		/* until this process is registered */
+	NEAR_FENCE_NONE,	/* the consumer's membarrier replaces fences */
+	NEAR_FENCE_YET,		/* fence until this process is registered */
 	NEAR_FENCE_ALWAYS,	/* no membarrier in one of the processes */
 };
 
@@ -32,9 +32,9 @@ struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected, and full */
 	uint64_t tail;
 	uint64_t head;			/* as last read */
-	uint64_t taken;			/* consumed: near_tx_taken() */
-	uint64_t messages;		/* from here to quiet: no messages */
-	uint64_t quiet;			/* tail after the last such slot */
+	uint64_t taken;			/* consumed slots: near_tx_taken() */
+	uint64_t messages;		/* no messages from here to quiet */
+	uint64_t quiet;			/* tail after a slot without message */
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
@@ -44,8 +44,8 @@ struct near_tx {
 	uint64_t dbase;			/* dtail at the last restart */
 	uint64_t dhead;			/* as last read */
 	uint32_t dsize;
-	uint32_t eager_max;		/* eager limit, bytes, */
-	uint32_t fanout_max;		/* and in a fan-out */
+	uint32_t eager_max;		/* eager limit, bytes */
+	uint32_t fanout_max;		/* the same in a fan-out */
 	struct near_ctl *ctl;
 };
 
@@ -69,8 +69,8 @@ struct near_rx {
 
 /*
  * Returns the longest message that fits into a data ring of that size, bytes. A
- * quarter of the ring may be unpublished, and the message's own length may be
- * lost at the end of the ring: 3/8 always fit.
+ * consumed quarter of the ring may be unpublished, and a gap as long as the
+ * message may be lost at the end of the ring: so 3/8 of it always fit.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -83,12 +83,12 @@ void near_tx_init(struct near_tx *tx, void *ring,
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Executes a full fence, and checks whether the next slot needs one. */
+/* Executes a full fence, and checks whether later slots need one. */
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * Restarts an end of a resized ring, which is empty. The consumer is first, in
- * the RESIZE slot of the old ring; the producer keeps its gates.
+ * Restarts an end of a resized ring, which is empty. The consumer restarts
+ * first, in the RESIZE slot of the old ring; the producer keeps its gates.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
@@ -133,8 +133,8 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 }
 
 /*
- * True if the consumer is known to have consumed all messages. It publishes its
- * head every quarter of a ring only; a reply to a later slot sets taken.
+ * True if the consumer is known to have consumed all messages. The head is
+ * published every quarter of a ring only; a reply to a later slot sets taken.
  */
 static inline bool near_tx_taken(struct near_tx *tx)
 {
@@ -186,7 +186,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	uint64_t tail = tx->tail + 1;	/* read before the store: aliasing */
+	uint64_t tail = tx->tail + 1;	/* before the store, which may alias */
 	bool lap = !(tail & tx->mask);
 
 	/* pairs with the acquire of near_rx_slot() */
@@ -224,7 +224,7 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 
 /*
  * True if the slot needs neither fence nor doorbell. Otherwise the caller must
- * call near_tell(); it does so as a tail call.
+ * call near_tell(), as a tail call.
  */
 static near_inline bool near_tx_told(const struct near_tx *tx)
 {
@@ -267,8 +267,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, which has no data. A lap ends with a quarter, so
- * the common case has one test.
+ * Releases the current slot, which has no data. A lap ends where a quarter
+ * ends, so the common case has one test.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -286,8 +286,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 
 /*
  * Prefetches after n messages in a row: more are likely, in lines that the
- * sender's CPU owns. The distance grows with n, so that a line is taken from
- * the sender before it has written it at most once in a row.
+ * sender's CPU owns. The distance grows with n: at most once in a row the
+ * prefetch takes a line from the sender before the sender has written it.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {

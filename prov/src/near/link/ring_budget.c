@@ -7,7 +7,7 @@
 
 #define NEAR_BUDGET_FEW 8	/* senders that a port always expects */
 #define NEAR_BUDGET_MANY 63	/* senders for which a page is reserved */
-#define NEAR_BUDGET_NEXT 4	/* new senders to share free pages */
+#define NEAR_BUDGET_NEXT 4	/* new senders that share free pages */
 #define NEAR_BUDGET_IDLE 5	/* checks without a message: idle sender */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
@@ -32,7 +32,7 @@ static uint32_t near_budget_senders(const struct near_budget *budget)
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the pages left after one for each sender. */
+/* Returns the pages beyond one for each sender. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -108,7 +108,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* Returns the smallest class for an eager message of len; else NEAR_TIERS. */
+/* Returns the smallest class for an eager message of len; none: NEAR_TIERS. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -120,7 +120,7 @@ static uint32_t near_tier_for(uint32_t len)
 	return tier;
 }
 
-/* Returns the largest fit from the even share down to least; none: its own. */
+/* Returns the largest class that fits, even share to least; else ring->tier. */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
 {
@@ -181,7 +181,7 @@ static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 }
 
 /*
- * Requests a resize of a ring that has more than keep, or that is starved and
+ * Requests a resize of a ring above class keep, or that is starved and
  * can grow within the free pages. Returns the pages that remain free.
  */
 static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
@@ -202,7 +202,7 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 /*
  * Without starved rings, or if enough pages are free, no ring shrinks.
  * Otherwise idle rings shrink to the least class, and, if a ring below the even
- * share is starved, rings above that share to it.
+ * share is starved, rings above that share shrink to it.
  */
 void near_budget_check(struct near_port *port)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ring budget: a port divides its ring memory among its senders. Each has a
- * page at least. A new sender gets the advertised size, which depends on the
- * number of peers and leaves memory for further ones. A sender with too small
+ * Ring budget: a port divides its ring memory among its senders. Each ring
+ * has a page at least. A new sender gets the advertised size, which depends on
+ * the number of peers and leaves memory for further ones. A sender with too small
  * a ring gets its even share, or one class more while memory is free. If it
  * gets neither, the next check makes rings above the even share shrink to it,
  * and idle ones to a page. docs/near/design.md, *Ring sizes*.
@@ -33,7 +33,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /* Computes and stores the advertised size. */
 void near_budget_advertise(struct near_port *port);
-/* Counts an rx ring of the size that its sender chose: 1 opened, -1 closed. */
+/* Counts an rx ring of its present size. more: 1: opened, -1: closed. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
@@ -44,8 +44,8 @@ void near_budget_rx_ring(struct near_port *port,
 void near_budget_check(struct near_port *port);
 
 /*
- * Resizes a ring in its RESIZE slot, the last one. more: near_slot.resize.more,
- * not checked yet.
+ * Resizes a ring whose current slot is RESIZE, the last one. more:
+ * near_slot.resize.more, not checked yet.
  */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);

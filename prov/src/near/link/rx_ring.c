@@ -3,8 +3,8 @@
 
 /*
  * Active and idle rings. Every poll polls the active rings. An idle ring costs
- * nothing: its sender sees the need-doorbell flag and rings the doorbell. So
- * does a new sender.
+ * nothing: its sender sees the need-doorbell flag and rings the doorbell. A
+ * new sender rings it, too.
  */
 
 #include <errno.h>
@@ -164,8 +164,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a ring. A sender that cannot be reached keeps it until it closes the
- * claim. If the claim is invalid or closed, the ring is free again.
+ * Rejects a ring. A sender that is not reachable keeps it until the sender
+ * closes the claim. If the claim is invalid or closed, the ring is free again.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -243,7 +243,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/* or its sender was killed between the claim and the doorbell */
+	/* also if the sender was killed between claim and doorbell */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_left(port->ring[index]->peer)))
@@ -304,8 +304,8 @@ void near_port_doorbells(struct near_port *port)
 /*
  * Makes the rings idle that near_port_sweep() has given the need-doorbell flag.
  * Store buffering: the sender stores its slot, then loads the flag in
- * near_tx_need_doorbell(). The barrier here serves both sides. If the sender
- * loads the flag after it, it rings; otherwise its slot is visible here.
+ * near_tx_need_doorbell(). The barrier here serves both sides. A sender that
+ * loads the flag after it rings; otherwise the slot is visible here.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -351,7 +351,7 @@ void near_port_sweep(struct near_port *port)
 /*
  * Store buffering: stores flags and armed, then loads doorbell and slots. The
  * barrier between them serves senders that store a slot and load the flag, too;
- * near_doorbell_ring() has its own between the doorbell's bits and armed.
+ * near_doorbell_ring() has its own barrier between doorbell bits and armed.
  */
 int near_arm(struct near_port *port)
 {

@@ -73,7 +73,7 @@ int near_segment_file(const char *name, size_t size, size_t first)
 {
 	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0)	/* the kernel has no EPERM for it: seccomp has */
+	if (fd < 0)	/* EPERM is seccomp's: memfd_create() has none */
 		return errno == EPERM ? -ENOSYS : -errno;
 	ret = near_segment_resize(fd, size);
 	if (!ret)

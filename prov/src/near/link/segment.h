@@ -13,7 +13,7 @@
 
 #include "near/link/shm.h"
 
-/* Creates one and maps its head. Returns its descriptor or -errno. */
+/* Creates a segment and maps its head. Returns its descriptor or -errno. */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 

@@ -51,7 +51,7 @@ struct near_slot {
 		uint8_t bytes[NEAR_INLINE];
 		struct {
 			uint32_t len;
-			uint32_t data;		/* upper half */
+			uint32_t data;		/* upper half of the data */
 		} eager;
 		struct {
 			uint64_t len;
@@ -175,7 +175,7 @@ struct near_segment {
 	uint32_t growing;	/* rings that may be larger than a page */
 	uint32_t adv;		/* advertised size: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
-	/* doorbell: bit i of bell[w] is ring 64 w + i, and bit w here */
+	/* doorbell: ring 64 w + i sets bit i of bell[w], then bit w here */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;		/* number of the sleep; 0: awake */
 	int32_t wake_fd;
