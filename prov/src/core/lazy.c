@@ -5,7 +5,8 @@
  * Posting and recalling deferred receives. fi_cancel is synchronous on every
  * supported core. So once the core's CQ has been read until it is empty, there
  * are two cases: the canceled entry was in it, and ofi_duo may match the
- * receive; or it was not, and the core has matched the receive. The caller holds the domain's lock. docs/matching.md has the proof.
+ * receive; or it was not, and the core has matched the receive. The caller
+ * holds the domain's lock. docs/matching.md has the proof.
  */
 
 #include <assert.h>
@@ -19,7 +20,7 @@
 
 #define DUO_LAZY_MAX 64		/* bound of lazy_limit, in defer_polls */
 
-/* duo_lazy_post() without core poll budget (obj/cq.h): no poll is certain. */
+/* duo_lazy_post() that does not renew the core poll budget (obj/cq.h). */
 DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -126,7 +127,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Ends rx with an error completion: its call has returned success. */
+/* Ends rx with an error completion, as its call has returned success. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	struct duo_ep *ep = rx->ep;
@@ -147,8 +148,8 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first of the list, without core poll budget. Returns 0; -FI_EAGAIN:
- * the core accepts no more now.
+ * Posts the first of the list; does not renew the core poll budget. Returns 0;
+ * -FI_EAGAIN: the core accepts no more now.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -156,7 +157,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	if (!duo_recv_core_may(ep, &want)) {	/* confirmed since */
+	if (!duo_recv_core_may(ep, &want)) {	/* now confirmed */
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}
@@ -240,8 +241,8 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Posts the list before a receive or a peek for *want goes to the core, if a
- * deferred receive overlaps with it: that must be there first.
+ * Posts the list, before a receive or a peek for *want goes to the core, if a
+ * deferred receive overlaps with *want: the core must have that one first.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -249,7 +250,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* Defers receives longer after a recall: local messages match them. */
+/* Defers receives for longer after a recall, as local messages match them. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -259,8 +260,8 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 }
 
 /*
- * If the core has matched rx, its completion was read (rx is released) or will
- * follow.
+ * Returns false if the core has matched rx. The completion of rx was then read,
+ * which has released rx, or will follow.
  */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
@@ -268,7 +269,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* its return value proves nothing, fi_cancel(3) */
+	/* fi_cancel(3): the value returned proves nothing */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -286,7 +287,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/* Returns the last posted receive later than seq that is on the core. */
+/* Returns the last receive on the core that was posted after seq. */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -302,8 +303,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls the receives later than seq. The last one first, or the core might
- * match it with a message of an earlier one that was recalled.
+ * Recalls the receives posted after seq, the last one first: otherwise the core
+ * might match a later one with the message of an earlier, recalled one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -349,6 +350,6 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	if (!ep->core.cannot_cancel)	/* else recall is impossible */
+	if (!ep->core.cannot_cancel)	/* else no recall is possible */
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

@@ -4,9 +4,9 @@
 /*
  * Deferred receives. A receive that a local message may match is in the lazy
  * list, in posting order, before it is posted to the core. A receive on the
- * core can be recalled. lazy.c posts and recalls, lazy_when.c has the times,
- * when.h the receives. docs/matching.md has the reasons. Under the domain's
- * lock.
+ * core can be recalled. lazy.c posts and recalls; lazy_when.c decides when to
+ * post, when.h which receives to defer. docs/matching.md has the reasons. Under
+ * the domain's lock.
  *
  * Cost: a post to the core is some 330 instructions on efa; a recall is the
  * core's fi_cancel and a read of its CQ.
@@ -23,33 +23,34 @@ int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
 /* Inserts rx in posting order. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* Inserts rx before another receive, if that is in a list. */
+/* Inserts rx before the receive lazy, if lazy is in a list. */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Blocks rx until a multi-receive buffer is used up. */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
-/* Defers the receives from addr that only a local message could satisfy. */
+/* Defers receives from addr that, until now, only local messages matched. */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts the list up to the last due receive. */
 int duo_lazy_flush_due(struct duo_ep *ep);
-/* Post all, or the first that the core may satisfy. They grant no core poll
- * budget: the caller polls the core once. */
+/* Post all, or the first that the core may satisfy, without renewing the core
+ * poll budget: the caller polls the core once. */
 int duo_lazy_flush_once(struct duo_ep *ep);
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
-/* Recalls an unposted receive; returns false if the core has matched it. */
+/* Recalls rx, which is in no queue; false: the core has matched rx. */
 bool duo_lazy_recall(struct duo_rx *rx);
 
-/* lazy_when.c: post deferred receives, in a poll: aging, before the local
- * transport is polled, when the clock is read; and after it, each time. */
+/* lazy_when.c: post deferred receives. In a poll that reads the clock, for
+ * aging, before the local transport is polled; in each poll, after it. */
 void duo_cq_take_turns(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
- * Lets the next poll post the oldest: the core has delivered, and may do so
- * again. If the transport is idle, that poll posts all and reads no clock.
+ * Lets the next poll post the oldest receive: the core has delivered, and may
+ * deliver again. If the local transport is idle, that poll posts all receives
+ * and does not read the clock.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* microseconds */
 static inline void duo_lazy_hurry(struct duo_ep *ep)

@@ -3,20 +3,20 @@
 
 /*
  * Times at which the lazy list is posted to the core: docs/matching.md. Each
- * costs a post and, if a local message matches, a recall, some microseconds in
- * all. Local traffic pays for two of these per defer_us, and for one after each
- * message of the core.
+ * receive costs a post and, if a local message matches it, a recall, some
+ * microseconds in all. Local traffic pays for two such receives per defer_us,
+ * and for one after each message of the core.
  */
 
 #include "base/clock.h"
 #include "core/lazy.h"
 #include "core/read.h"
 
-#define DUO_LOOK_MIN 4		/* least polls per reading of the clock */
-#define DUO_LOOK_SLOW 4000	/* slow: the polls take this, microseconds */
-#define DUO_LOOK_MAX 64		/* most polls per reading of the clock */
+#define DUO_LOOK_MIN 4		/* least polls per read of the clock */
+#define DUO_LOOK_SLOW 4000	/* us between two reads: polls are slow */
+#define DUO_LOOK_MAX 64		/* most polls per read of the clock */
 
-/* If slow twice in a row, duo_ep_flush_lazy() ignores the limit in polls. */
+/* After two slow reads in a row, duo_ep_flush_lazy() ignores lazy.limit. */
 static void duo_cq_look_at_clock(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_us();
@@ -41,16 +41,16 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: local messages may match receives as fast as they are added, so the
- * transport is never idle. So the oldest is posted every defer_us, and all are
- * after that time multiplied by their number. The core is polled at once: the
- * local messages, polled next, may cause recalls.
+ * Aging: local messages may match receives as fast as the application posts
+ * them, and the transport is never idle. So the oldest receive is posted every
+ * defer_us, and all are after defer_us multiplied by their number. The core is
+ * polled at once, as the local messages, polled next, may recall receives.
  */
 static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
-	if (!ep->lazy.all_us)		/* its time begins */
+	if (!ep->lazy.all_us)		/* the first time */
 		ep->lazy.turn_us = ep->lazy.all_us = now;
 	if ((int64_t) (now - ep->lazy.turn_us) < wait)
 		return;
@@ -65,14 +65,14 @@ static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 		duo_cq_core_active(ep->rx_cq);
 }
 
-/* True if it has deferred receives. */
+/* True if ep has deferred receives. */
 static bool duo_ep_waits(const struct duo_ep *ep)
 {
 	return ep->lazy.count && !ep->closing;
 }
 
 /*
- * True if it has receives for aging. duo_ep_flush_lazy() posts due receives in
+ * True if ep has receives for aging. duo_ep_flush_lazy() posts due receives in
  * each poll, and all if the transport is idle.
  */
 static bool duo_ep_wants_turn(const struct duo_cq *cq, const struct duo_ep *ep)
@@ -102,8 +102,8 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Called for polls of a send-only CQ, too: its completion may depend on a peer
- * that first waits for its own message to match a receive here.
+ * Called for polls of a send-only CQ, too: a send may complete only after the
+ * peer has sent a message that matches a receive here.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

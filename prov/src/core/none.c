@@ -24,7 +24,7 @@ struct duo_none_eq {
 
 struct duo_none_domain {
 	struct fid_domain domain_fid;
-	atomic_uint_fast64_t key;	/* next key, if ofi_duo chooses them */
+	atomic_uint_fast64_t key;	/* next key, if this core chooses */
 	int mr_mode;
 };
 
@@ -111,8 +111,8 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 }
 
 /*
- * The only call that fi/mr.c makes. A region is a key; near's region table has
- * the memory of regions that peers may access.
+ * Registers a region, the only such call of fi/mr.c. A region is only a key:
+ * near's region table has the memory of regions that peers may access.
  */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
@@ -208,7 +208,7 @@ static struct fi_ops_eq duo_none_eq_ops = {
 	.strerror = duo_none_eq_strerror,
 };
 
-/* For applications that always open one; there are no events. */
+/* For applications that always open an event queue; no event ever arrives. */
 static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {

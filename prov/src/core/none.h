@@ -22,7 +22,7 @@
 
 #define DUO_NONE "none"		/* duo_params.core */
 
-/* none_info.c; the hints name this core */
+/* none_info.c; hints must name this core */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
@@ -31,7 +31,7 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 
 /*
  * none.c: allocates an object, whose fid comes first. All have the same
- * fi_close(3), fi_control(3) and bind, by their class. Returns NULL: no memory.
+ * fi_close(3), fi_control(3) and bind, by their class. NULL: no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode that the domain was opened with. */

@@ -21,8 +21,8 @@
 struct duo_none_av {
 	struct fid_av av_fid;
 	uint32_t count;		/* numbers that are or were in use */
-	uint32_t free_count;	/* those of them that are free */
-	uint32_t *free;		/* DUO_AV_MAX, touched on use */
+	uint32_t free_count;	/* numbers in free */
+	uint32_t *free;		/* [DUO_AV_MAX], touched on use */
 };
 
 static struct duo_none_av *duo_none_av_of(struct fid_av *av_fid)

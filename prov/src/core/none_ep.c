@@ -14,7 +14,7 @@
 #include "near/near.h"
 
 #define DUO_NONE_NAME sizeof(struct near_addr)	/* bytes of a name */
-#define DUO_NONE_ATOMIC_MAX 4096	/* bytes; longer ones work, too */
+#define DUO_NONE_ATOMIC_MAX 4096	/* reported limit, bytes; no real one */
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -113,7 +113,7 @@ int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Sets the name, once: only the upper layers do. */
+/* Sets the name; only the upper layers call it, once. */
 static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 {
 	struct duo_none_ep *ep = duo_none_ep_of(fid);

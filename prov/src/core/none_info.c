@@ -116,8 +116,8 @@ static bool duo_none_named(const char *what, const char *asked)
 }
 
 /*
- * Returns the mode for the hints'. With FI_MR_PROV_KEY near chooses keys, which
- * are never in use. The two modes of before libfabric 1.5 are not bit sets.
+ * Returns the info's mr_mode for the hints'. With FI_MR_PROV_KEY near chooses
+ * unused keys. The two modes of libfabric before 1.5 are not bit sets.
  */
 static int duo_none_mr_mode(int asked)
 {
@@ -182,7 +182,7 @@ static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->op_flags = hints->rx_attr ? hints->rx_attr->op_flags : 0;
 }
 
-/* True unless a node name would have to be resolved; near resolves none. */
+/* True unless node is a name to be resolved: near resolves no names. */
 static bool duo_none_finds(const char *node, uint64_t flags)
 {
 	if (!node || flags & FI_SOURCE)

@@ -24,8 +24,8 @@ static void duo_lazy_retire(struct duo_rx *rx)
 
 /*
  * Retires rx. A core may report a truncated receive of many packets twice, as
- * efa and ofi_rxm do. So the entry is not reused until DUO_RETIRED_MAX others
- * are retired; further entries for it are dropped.
+ * efa and ofi_rxm do. So rx is not reused until DUO_RETIRED_MAX others are
+ * retired; until then completions for rx are dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -107,7 +107,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa reports the message's length; len is that of the bytes placed */
+	/* efa reports the message's length, not that of the bytes placed */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -122,7 +122,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_lazy_retire(rx);
 }
 
-/* Returns 1 if there was an error entry. */
+/* Handles the core's next error entry. Returns 1; 0: there is none. */
 int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -139,8 +139,8 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * Ends a receive in the common case: changes its entry in the application's
- * array. Returns false if duo_lazy_core_done() must end it.
+ * Ends rx in the common case: changes its completion in the application's
+ * array. Returns false if duo_lazy_core_done() must end rx.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -218,7 +218,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/* Reads for an application with a shorter format, or into the ring. */
+/* Reads for an application with a smaller CQ format, or into the ring. */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];

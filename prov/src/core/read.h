@@ -28,7 +28,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* The same, inlined. In the common case the core has no entry. */
+/* duo_cq_poll_core(), inlined. In the common case the core has no entry. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t room = cq->sink.room;

@@ -62,8 +62,8 @@ bool duo_traits_allowed(const char *core)
 
 /*
  * EFA uses its own shm path unless only remote communication is requested. If
- * neither order nor tags are, it receives directly into posted buffers, and
- * then cannot cancel a receive, which ofi_duo requires.
+ * neither order nor tags are requested, EFA receives directly into posted
+ * buffers and cannot cancel a receive, but ofi_duo must be able to.
  */
 void duo_traits_ask(struct fi_info *core)
 {
@@ -116,9 +116,9 @@ static int duo_efa_refuse(struct fid *fid)
 }
 
 /*
- * In 2.2 the operations of a domain included four more, which have a table of
- * their own since. A program built with its headers calls them without a check,
- * and 2.1 and 2.2 load the same module.
+ * In libfabric 2.2 the operations of a domain included four more, which later
+ * versions have in another table. A program built with 2.2 calls them without a
+ * check, and 2.1 and 2.2 load the same module.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -132,9 +132,9 @@ static const struct {
 #endif
 
 /*
- * efa would use the objects of ofi_duo that its operations get as its own. For
- * regions they are translated. Operations on queues and work requests bypass
- * ofi_duo, so they require objects of the core.
+ * efa's operations would take objects of ofi_duo for efa's. Regions are
+ * translated. Operations on queues and work requests bypass ofi_duo, so they
+ * require objects of the core.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores. Only this file and traits.c depend on their names.
+ * Differences between cores. Only this file and traits.c use names of cores.
  * obj/traits.h has the traits of the data path; the others are for fi_getinfo
  * and fi_open_ops. Pure, but for the operations of a domain. No lock.
  */
@@ -24,8 +24,8 @@ void duo_traits_ask(struct fi_info *core);
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces *ops, the core's operations of a domain, by ones for ofi_duo's
- * objects, if needed. Returns 0, or -FI_EOPNOTSUPP: impossible for them.
+ * Replaces *ops, the core's operations of a domain, by operations for ofi_duo's
+ * objects, if needed. Returns 0, or -FI_EOPNOTSUPP: ofi_duo has none.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Whether and when the core gets a receive. It depends on the source: is it
- * local, is it confirmed? docs/matching.md has the table. Pure, under the
- * domain's lock. Cost: two loads.
+ * Whether and when the core gets a receive: this depends on whether the source
+ * is local, and whether it is confirmed. docs/matching.md has the table. Pure,
+ * under the domain's lock. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -12,15 +12,15 @@
 #include "av/route.h"
 #include "obj/ep.h"
 
-/* Time of the post to the core. */
+/* When a receive is posted to the core. */
 enum duo_recv_when {
-	DUO_RECV_NO_SOURCE,	/* its source is not in the AV */
+	DUO_RECV_NO_SOURCE,	/* source not in the AV */
 	DUO_RECV_NOW,
-	DUO_RECV_LATER,		/* deferred: a local message may match it */
-	DUO_RECV_NEVER,		/* its source is confirmed */
+	DUO_RECV_LATER,		/* deferred: a local message may match */
+	DUO_RECV_NEVER,		/* the source is confirmed */
 };
 
-/* For a wildcard, or a source that is not in the AV. */
+/* When, for a wildcard or a source that is not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -46,7 +46,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/* True if the core never gets such a receive. The local side is open. */
+/* True if the core never gets a receive for *want. The local side is open. */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -63,8 +63,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if such a receive cannot be recalled: it does not go to the core if a
- * local message may satisfy it.
+ * True if a receive for *want cannot be recalled: the core does not get the
+ * receive if a local message may satisfy it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)

@@ -51,7 +51,7 @@ static void duo_cntr_ask_core(struct duo_cntr *cntr)
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
 
-/* Reading the core's counter polls the core: do it as often as a CQ would. */
+/* True if the core's counter is to be read. This polls the core, as for CQs. */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -103,7 +103,7 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/* Adds the difference to own[]: the other counts cannot be set. */
+/* Adds the difference to own[]: the other addends cannot be set. */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -273,9 +273,9 @@ static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binding to the core, or to a local transport with a counter of its own,
- * cannot be undone, so these come last, and the core, which is likelier to
- * fail, first.
+ * A binding to the core, or to a local transport with a counter of its own,
+ * cannot be undone. These two come last; the core is likelier to fail, so it
+ * comes before the transport.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -321,7 +321,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
 		duo_ep_attend(ep);
-		duo_cntr_rouse(ep);	/* a sleeping thread must arm it, too */
+		duo_cntr_rouse(ep);	/* a sleeping thread must arm ep, too */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

@@ -5,7 +5,8 @@
  * Counters. The value is a sum that each read computes. The core's own counter
  * counts sends, RMA, atomics and remote accesses over the core. The endpoint's
  * statistics count receives of both paths and sends over near, so counters cost
- * nothing on the data path. libfabric's shm calls back. Lock: the domain's.
+ * nothing on the data path. libfabric's shm adds to a counter itself. Lock: the
+ * domain's.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
@@ -26,9 +27,9 @@ void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Under the lock: afterwards no thread checks the counter for another. */
+/* Under the lock. Afterwards duo_lock.watch does not check the counter. */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
-/* Add the sources that wake the CQs to all counters of ep, or to this one. */
+/* Add the sources that wake ep's CQs to all counters of ep, or to bind's. */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);

@@ -4,10 +4,10 @@
 /*
  * Waiting for counters. The sources that wake the CQs of the counter's
  * endpoints wake the waiting thread: near's ports, and the descriptors of the
- * core's CQs, because its counters have none. A core with manual progress
- * counts when the thread then polls it. Other threads of this process check the
- * counters when they release the domain's lock. Sends over the core take no
- * lock; they wake the thread explicitly (duo_cntr_rouse()).
+ * core's CQs, because the core's counters have none. A core with manual
+ * progress counts when the woken thread polls the core. Other threads of this
+ * process check the counters when they release the domain's lock. Sends over
+ * the core take no lock; they wake the thread explicitly (duo_cntr_rouse()).
  */
 
 #include <sched.h>
@@ -138,7 +138,7 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
 }
 
-/* Updates attention of its endpoints, after lock->watch may have changed. */
+/* Updates attention of cntr's endpoints: lock->watch may have changed. */
 static void duo_cntr_attend(struct duo_cntr *cntr)
 {
 	struct duo_cntr_bind *bind;
@@ -147,7 +147,7 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 		duo_ep_attend(bind->ep);
 }
 
-/* lock->watch: a thread that may have changed a counter releases the lock. */
+/* lock->watch: called at unlock by a thread that may have changed a counter. */
 static void duo_cntr_watch(struct duo_lock *lock)
 {
 	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
@@ -231,7 +231,7 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 
 /*
  * Returns 0 if events will wake the thread; -FI_EAGAIN: there are events;
- * -FI_ENOSYS: not all sources can wake it. Under the lock.
+ * -FI_ENOSYS: not all sources can wake a thread. Under the lock.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 				struct duo_cntr_sleeper *sleeper)

@@ -18,14 +18,14 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_LOCAL_BUSY 256	/* polls: local_busy */
+#define DUO_LOCAL_BUSY 256	/* initial duo_cq.local_busy, polls */
 #define DUO_RING_READS 128	/* reads of the ring per poll, at most */
-#define DUO_RING_SLOW 100	/* ms; after this a read of the ring polls */
+#define DUO_RING_SLOW 100	/* ms since the last poll: the read polls */
 
 /*
  * A program that sends or writes before each read always finds an entry in the
- * ring. For progress some of these reads poll, and each one that follows the
- * last such poll after DUO_RING_SLOW.
+ * ring. For progress one of at most DUO_RING_READS reads polls. After
+ * DUO_RING_SLOW without a poll, each read polls until the polls are frequent.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -67,7 +67,7 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
 }
 
-/* Reads entries of the ring, or -FI_EAVAIL. */
+/* Reads entries of the ring; returns -FI_EAVAIL if an error comes first. */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
 {
@@ -157,7 +157,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* prov_errno is that of the last error entry, from err_path. */
+/* prov_errno is of the last error entry, which path err_path reported. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {

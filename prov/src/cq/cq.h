@@ -20,14 +20,14 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 
 /*
  * Opens a CQ that drops its entries. sleeps: a thread might sleep on a counter
- * of its endpoint.
+ * of the endpoint that uses the CQ.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
 /*
- * cq.c: reads on the slow path. The caller holds the lock, this releases it.
- * Returns as fi_cq_readfrom(3).
+ * cq.c: reads on the slow path, as fi_cq_readfrom(3). The caller holds the
+ * lock, and duo_cq_read_all() releases it.
  */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
@@ -75,7 +75,7 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Under the lock. -FI_EAGAIN: the core accepts no receives at present. */
+/* Posts deferred receives, locked. -FI_EAGAIN: the core accepts none now. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

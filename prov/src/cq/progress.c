@@ -21,8 +21,8 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_IDLE 1024	/* polls; local_idle of a long pause */
-#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll then */
+#define DUO_LOCAL_IDLE 1024	/* polls without a local event: a pause */
+#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll in a pause */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -121,7 +121,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->look_in--)
-		duo_cq_take_turns(cq);	/* before local messages match all */
+		duo_cq_take_turns(cq);	/* before local messages match them */
 	if (domain->held)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
@@ -165,11 +165,11 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * After many empty polls: if CPUs are oversubscribed, the sender might need
- * this one. Otherwise only unrelated processes would get it, for a time slice
- * each. An endpoint without a local side does not yield: the core alone does
- * not either, and its messages would wait for other processes. The caller holds
- * only the lock.
+ * Called after many empty polls. If CPUs are oversubscribed, the sender might
+ * need this CPU. If not, only unrelated processes would get it, for a time
+ * slice each. Without a local side there is no yield: the core alone does not
+ * yield either, and its messages would wait for other processes. The caller
+ * holds no lock but the domain's.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

@@ -51,7 +51,7 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 	return n;
 }
 
-/* Polls into cq->sink, from this ring of ep on; NULL: from its first. */
+/* Polls into cq->sink, from this ring of ep on; NULL: from ep's first. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 		  struct near_rx_ring *const *ring)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for completions; cntr_wait.c does it for counters. A CQ with a wait
+ * Waiting for completions; for counters see cntr_wait.c. A CQ with a wait
  * object has one descriptor for all sources that can wake a thread: the core's,
- * those of near's ports, to which peers write while they are armed, and an
+ * those of near's ports, to which peers write while a port is armed, and an
  * event for other threads of this process. libfabric's shm and some cores
  * cannot signal. Then a timer replaces the descriptor: fi_trywait(), which
  * fi_cq(3) requires before poll(2), sets it to wait_poll_us.
@@ -68,7 +68,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Any thread may call this, and need not hold the domain's lock. */
+/* Any thread may call this, without the domain's lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -97,8 +97,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Wakes the other threads that sleep on events of the endpoint: they share the
- * port, and the wakeup was consumed.
+ * Wakes the other threads that sleep on events of the endpoint: they share its
+ * port, whose wakeup this thread has consumed.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -202,7 +202,7 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		nap->refused = 0;
 		duo_waiter_poll(waiter, nap);
 	} else if (ret == -FI_EAGAIN && !nap->refused++) {
-		return;		/* again: near is busy for other threads, nap */
+		return;		/* the next time nap: others keep near busy */
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {

@@ -41,7 +41,7 @@ static inline bool duo_nap_over(struct duo_nap *nap)
 	       nap->waited >= (uint64_t) nap->timeout * 1000000;
 }
 
-/* True if it has polled for DUO_SPIN_NS, as of the last duo_nap_over(). */
+/* True if the call had polled for DUO_SPIN_NS at the last duo_nap_over(). */
 static inline bool duo_nap_due(const struct duo_nap *nap)
 {
 	return nap->waited >= DUO_SPIN_NS;

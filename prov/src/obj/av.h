@@ -4,7 +4,7 @@
 /*
  * An address vector, and the core's AVs behind it, one for each endpoint. av/
  * maintains them; all layers look up addresses here. Lock: the domain's; sends
- * read the route words without it. Cost: per fi_addr in use 16 bytes and the
+ * read the route words without it. Cost of a fi_addr in use: 16 bytes, its
  * address, and 12 bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
@@ -31,7 +31,7 @@ struct duo_ep;
  * 0: none. Between them: the core's fi_addr minus ofi_duo's, signed, usually 0
  * (av_core.c). The state changes only from UNDECIDED to CORE or LOCAL, and from
  * LOCAL to CORE before the first message, so messages to one peer keep their
- * order. It restarts if the address is removed, or inserted for a new process.
+ * order. The state is reset if the address is removed, or inserted again.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */
@@ -45,21 +45,21 @@ typedef _Atomic uint64_t duo_route_word;
 /* An address; elements are indexed by ofi_duo's fi_addr. */
 struct duo_av_addr {
 	uint8_t *bytes;		/* NULL: the core's fi_av_lookup() fails */
-	uint16_t len;		/* bytes */
+	uint16_t len;		/* of bytes[] */
 	bool used;
 };
 
 /* An AV of the core, for at most one endpoint; see av_core.c. */
 struct duo_core_av {
 	struct fid_av *av_fid;
-	duo_route_word *route;		/* DUO_AV_MAX, by ofi_duo's fi_addr */
-	uint32_t *fi_addr;		/* ofi_duo's + 1, by core's; 0: none */
+	duo_route_word *route;		/* [DUO_AV_MAX], by ofi_duo's fi_addr */
+	uint32_t *fi_addr;	/* by the core's fi_addr: ofi_duo's + 1, or 0 */
 	enum {
 		DUO_CORE_AV_NEW,	/* no endpoint yet */
 		DUO_CORE_AV_BOUND,
 		DUO_CORE_AV_LEFT,	/* its endpoint is closed */
 	} state;
-	bool listed;			/* has all addresses; is in av->cores */
+	bool listed;			/* in av->cores; has all addresses */
 	TAILQ_ENTRY(duo_core_av) link;
 };
 
@@ -68,7 +68,7 @@ struct duo_av {
 	struct duo_domain *domain;
 	TAILQ_HEAD(, duo_core_av) cores;	/* listed ones; never empty */
 	struct fi_av_attr core_attr;
-	struct duo_av_addr *addrs;	/* DUO_AV_MAX, by fi_addr */
+	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], by fi_addr */
 	fi_addr_t high;			/* upper bound of fi_addr in use */
 	LIST_HEAD(, duo_ep) local_eps;	/* endpoints with a local side */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
@@ -101,7 +101,7 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
 }
 
-/* Returns the address; NULL: not in the AV, or its bytes are unavailable. */
+/* Returns the entry of addr; NULL: addr is not in the AV, or has no bytes. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

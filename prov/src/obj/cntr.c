@@ -29,7 +29,7 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 /*
  * Store buffering: this thread changes a count, then loads asleep. The sleeping
  * thread sets asleep, then reads the counts (duo_cntr_arm()). The fence keeps
- * the load behind the change, so one of them sees the other's store.
+ * the load behind the change, so at least one thread sees the other's store.
  */
 void duo_cntr_rouse(struct duo_ep *ep)
 {

@@ -27,7 +27,7 @@ struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/* duo_cq.attention: the work of a read other than polling near's rings. */
+/* duo_cq.attention: what a read must do besides polling near's rings. */
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or an error is due */
 	DUO_CQ_CHORES = 2,	/* an endpoint has chores: duo_ep_chore() */
@@ -39,42 +39,42 @@ enum {
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_domain *domain;
-	uint32_t attention;	/* DUO_CQ_*; 0: only rings are polled */
-	uint32_t left;		/* number of such reads until a full poll */
-	uint32_t given;		/* left, plus reads not counted as polls yet */
+	uint32_t attention;	/* DUO_CQ_*; 0: a read polls only rings */
+	uint32_t left;		/* fast-path reads until a full poll */
+	uint32_t given;		/* left + fast reads not yet counted as polls */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
-	const struct duo_transport *peer;	/* NULL: the core carries all */
+	const struct duo_transport *peer;	/* NULL: no local transport */
 	bool hidden;			/* entries are dropped: ep->own_cq */
 	bool several;			/* more than one endpoint is bound */
 	bool asleep;	/* a thread may sleep on it; new entries wake it */
 	struct duo_ring ring;
-	struct duo_sink sink;		/* of the read in progress */
+	struct duo_sink sink;		/* array of the read in progress */
 	struct duo_err_list errs;
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	uint32_t local_busy;	/* higher local_idle: poll the core always */
+	uint32_t local_busy;	/* above this local_idle: always poll core */
 	uint32_t local_events;	/* events of the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	uint32_t ring_left;	/* reads of the ring until one that polls */
 	uint32_t ring_every;	/* reads of the ring per poll */
-	uint64_t ring_ms;	/* time of the last such poll, ms */
-	atomic_uint core_poll_budget;	/* next polls that poll the core; a
+	uint64_t ring_ms;	/* time of the last poll by such a read, ms */
+	atomic_uint core_poll_budget;	/* polls left that poll the core; a
 					 * race may lose some */
 	LIST_HEAD(, duo_ep) rx_eps;	/* endpoints that receive */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes to it */
 	LIST_HEAD(, duo_ep) tx_eps;	/* endpoints that only send */
 	uint64_t core_polls;
-	/* while there are deferred receives: */
-	uint32_t look_in;	/* polls until the next read of the clock */
-	uint32_t look_every;	/* polls per read of the clock */
-	uint64_t look_us;	/* time of the last one, monotonic */
-	uint32_t slow;		/* late reads of the clock in a row */
+	/* reads of the clock while there are deferred receives: */
+	uint32_t look_in;	/* polls until the next one */
+	uint32_t look_every;	/* polls per read */
+	uint64_t look_us;	/* time of the last one, us, monotonic */
+	uint32_t slow;		/* late reads in a row */
 	atomic_bool signaled;
-	fi_addr_t core_src[DUO_CORE_BATCH]; /* if the caller wants no src */
+	fi_addr_t core_src[DUO_CORE_BATCH]; /* replaces a src of NULL */
 	struct duo_oversub_check oversub;	/* whether idle reads yield */
 	struct duo_waiter waiter;	/* see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
-	int core_fd;		/* its descriptor; -1: none */
+	int core_fd;		/* the core CQ's descriptor; -1: none */
 	int err_path;		/* path of the last error, for strerror */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
@@ -120,7 +120,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/* Outside of a read: true if a push only writes an entry to the ring. */
+/* True if a push outside of a read only writes an entry to the ring. */
 DUO_INLINE bool duo_cq_takes(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
@@ -151,7 +151,7 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 /* Pushes an error of ofi_duo. FI_ADDR_UNSPEC in src means no source. */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
-/* The same for a receive; counts it as failed. */
+/* Pushes an error of a receive, and counts the receive as failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /* Renews the core poll budget: the core may soon have entries. Any thread. */

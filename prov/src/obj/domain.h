@@ -30,9 +30,9 @@ struct duo_domain {
 	struct duo_decoy decoy;
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
-	const struct duo_transport *peer;	/* NULL: the core carries all */
+	const struct duo_transport *peer;	/* NULL: no local transport */
 	LIST_ENTRY(duo_domain) link;	/* in fabric->domains, see opened.c */
-	char *name;			/* of the core's domain; or NULL */
+	char *name;			/* name of the core's domain, or NULL */
 	uint64_t caps;			/* requested capabilities */
 	int mr_mode;
 	enum fi_threading threading;
@@ -47,16 +47,16 @@ struct duo_domain {
 	uint32_t held;	/* unresolved messages, and multi-receive buffers that
 			 * are ready */
 	uint32_t lazy;	/* deferred receives */
-	uint32_t waits;	/* of these, those that are not due */
+	uint32_t waits;	/* deferred receives that are not due */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
-	struct duo_ranges rx_ranges;	/* of receive entries */
+	struct duo_ranges rx_ranges;	/* memory of receive entries */
 	bool any_thread;	/* all threads may call the core, in turn */
 	struct duo_lock lock;
 	struct duo_auto {
 		pthread_t thread;
 		pid_t pid;		/* process of the thread; 0: none */
 		atomic_bool stop;
-		LIST_ENTRY(duo_domain) link;	/* domains with a thread */
+		LIST_ENTRY(duo_domain) link;	/* in duo_auto_domains */
 	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */
 	atomic_int refs;
 };

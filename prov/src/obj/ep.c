@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Attention words: conditions that rarely change are checked here, once, and
- * not for each message. Lock: the domain's.
+ * Attention words: computed here when a condition changes, which is rare, so
+ * that each message checks one word only. Lock: the domain's.
  */
 
 #include "near/near.h"
 #include "obj/cntr.h"
 #include "obj/ep.h"
 
-/* True if calls must wake a thread that sleeps on a counter: duo_lock.watch. */
+/* True if a thread sleeps on a counter of ep: duo_lock.watch must wake it. */
 static bool duo_ep_watched(const struct duo_ep *ep)
 {
 	const struct duo_cntr_bind *bind;
@@ -38,7 +38,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/* True if a receive with the default flags is reported and nothing else. */
+/* True if a receive with the default flags needs no slow path. */
 static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 {
 	uint64_t flags = ep->rx.op_flags[kind];

@@ -34,12 +34,12 @@ struct duo_up;
 /* Reasons for which a receive is not simply filled and reported. */
 enum duo_rx_special {
 	DUO_RX_SELECTIVE = 1,	/* reported with FI_COMPLETION only */
-	DUO_RX_DEVICE = 2,	/* its descriptors may be of device memory */
+	DUO_RX_DEVICE = 2,	/* descriptors may be of device memory */
 };
 
 /*
- * duo_ep.attention: calls that must check more than whether a small message can
- * be sent over near now, or a receive be queued.
+ * duo_ep.attention: calls that take the slow path. The fast path checks only
+ * that near can send a small message now, or that a receive can be queued.
  */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,	/* receives, by kind */
@@ -50,21 +50,21 @@ enum {
 /* Receives that the core gets later, or gave back: core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* entries of list */
-	uint32_t due;			/* of these, posted at next poll */
+	uint32_t due;			/* of count: to post at next poll */
 	uint32_t limit;			/* idle polls until posted; adapts */
 	struct duo_rx_list list;	/* posted, not on the core yet */
 	struct duo_rx_list blocked;	/* behind a multi-receive buffer; the
 					 * core must not have them yet */
 	struct duo_rx_list retired;	/* may complete once more */
 	uint32_t retired_count;
-	uint64_t turn_us;		/* last post of the oldest one, us */
+	uint64_t turn_us;		/* last post of an oldest entry, us */
 	uint64_t all_us;		/* last post of the whole list, us */
 };
 
 /* Multi-receive buffers: rx/multi.c. */
 struct duo_ep_multi {
 	uint32_t open;			/* buffers that messages can fill */
-	struct duo_rx_list buffers;	/* not released yet */
+	struct duo_rx_list buffers;	/* buffers that are not released yet */
 	struct duo_rx_list ready;	/* remainders to post again */
 	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
@@ -86,7 +86,7 @@ struct duo_ep_tx {
 	uint64_t op_flags;
 	uint64_t order;
 	uint64_t bind_flags;
-	uint64_t failed;	/* sends over near */
+	uint64_t failed;	/* failed sends over near */
 	uint64_t pending;	/* rendezvous sends over near */
 };
 
@@ -96,10 +96,10 @@ struct duo_ep_opts {
 	bool messages;		/* FI_MSG or FI_TAGGED; else RMA only */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED is false */
-	bool in_order;		/* of 128-byte blocks: needs the core */
-	bool mixed_order;	/* of messages and RMA, or fences: needs one
-				 * path for both, or near's own ordering */
-	bool counted;		/* by a counter with a wait object */
+	bool in_order;		/* 128-byte blocks in order: needs the core */
+	bool mixed_order;	/* order across messages and RMA, or fences:
+				 * needs one path, or near's own ordering */
+	bool counted;		/* a counter with a wait object is bound */
 	atomic_bool told_early;	/* a call before fi_enable() was logged */
 };
 
@@ -114,7 +114,7 @@ struct duo_ep {
 					 * fi_enable() on */
 	struct duo_near *near;		/* NULL: another transport, or none */
 	uint32_t attention;		/* DUO_EP_* */
-	duo_route_word *route;		/* of core_av */
+	duo_route_word *route;		/* core_av->route */
 	fi_addr_t route_size;		/* 0 until enabled */
 	struct duo_cq *tx_cq;
 	size_t inject_size;		/* bytes */
@@ -126,11 +126,11 @@ struct duo_ep {
 	struct duo_ep_rx rx;
 	struct duo_ep_tx tx;
 
-	struct fi_duo_stats stats;	/* by path first */
+	struct fi_duo_stats stats;	/* path[] comes first */
 
 	struct duo_ep_opts opts;
 	bool closing;		/* no message is matched from now on */
-	struct duo_traits core;		/* of the fabric */
+	struct duo_traits core;		/* of the core: fabric->traits */
 	const struct duo_up *up;
 	/* queue/ */
 	struct duo_rx_pool pool;
@@ -176,7 +176,7 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
 	return ep->confirmed[local / 64] >> local % 64 & 1;
 }
 
-/* Iterate over a CQ's endpoints; those with one CQ for both are in rx_eps. */
+/* Iterate over a CQ's endpoints; rx_eps has those that also send with it. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -197,7 +197,7 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 	return next ? next : LIST_FIRST(&cq->tx_eps);
 }
 
-/* ep.c: update attention. Call them after each change of a condition. */
+/* ep.c: compute attention anew. Call them after a condition has changed. */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
@@ -222,7 +222,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns the receive with this context of the core; NULL: not a receive. */
+/* Returns the receive whose address is context; NULL: context is no receive. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :

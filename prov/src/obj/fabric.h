@@ -19,9 +19,9 @@
 #include "obj/traits.h"
 
 /*
- * Context of a core's fabric below "<core>;ofi_duo", which the hook must not
- * wrap again: an address that is the same in both modules, and that no
- * application passes.
+ * Context with which "<core>;ofi_duo" opens the core's fabric, so that the hook
+ * does not wrap that fabric again: an address that is the same in both modules,
+ * and that no application passes.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 
@@ -32,10 +32,10 @@ struct duo_fabric {
 	struct fid_fabric fabric_fid;
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
-	const struct duo_transport *peer;	/* NULL: the core carries all */
+	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct fi_info *shm_info;	/* NULL: shm is not the transport */
 	char *core_name;
-	char *name;			/* of the core's fabric; or NULL */
+	char *name;			/* name of the core's fabric, or NULL */
 	LIST_ENTRY(duo_fabric) link;	/* in opened.c's list, latest first */
 	LIST_HEAD(, duo_domain) domains;	/* open ones, latest first */
 	struct duo_traits traits;	/* of the core */

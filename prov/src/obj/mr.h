@@ -23,7 +23,7 @@ struct duo_mr {
 	struct duo_domain *domain;
 	struct fid_mr *core;
 	const struct duo_device_iface *device;	/* NULL: host memory */
-	void *device_state;	/* of the interface */
+	void *device_state;	/* private to the interface */
 	struct near_region_entry region;	/* near's entry */
 	bool listed;		/* in near's region table */
 };

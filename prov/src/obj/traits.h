@@ -3,8 +3,8 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c determines
- * them once per fabric. Differences that a call can detect are not here, as
- * addresses for which fi_av_lookup() fails (duo_av_addr).
+ * them once per fabric. Differences that a call can detect are not here, such
+ * as an address for which fi_av_lookup() fails (duo_av_addr).
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -24,7 +24,7 @@ struct duo_core_ops {
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
-	size_t addr_len;	/* bytes; fi_av_lookup(3) is missing */
+	size_t addr_len;	/* of an address, bytes: no fi_av_lookup(3) */
 };
 
 struct duo_traits {
@@ -36,12 +36,12 @@ struct duo_traits {
 	 */
 	bool peer_names;
 	/*
-	 * It carries nothing: operations that the local transport rejects fail,
-	 * no receive is posted to it, and it needs no polls.
+	 * The core carries nothing: operations that the local transport rejects
+	 * fail, no receive is posted to the core, and it is not polled.
 	 */
 	bool carries_nothing;
-	/* It matches messages in software and only in a poll: it needs a
-	 * receive by then, not before. */
+	/* The core matches messages in software and only in a poll: a receive
+	 * may be posted just before that poll. */
 	bool polled_match;
 	/* fi_cancel() of an untagged directed receive crashes: util_srx.c,
 	 * libfabric 2.0 to 2.6. */
@@ -54,7 +54,7 @@ struct duo_traits {
 	 */
 	bool cpu_atomics;
 	/*
-	 * It supports FI_MSG_PREFIX but does not require it: ofi_duo does not
+	 * The core supports FI_MSG_PREFIX without need of it: ofi_duo does not
 	 * request the mode, and calls_prefix.c skips the application's prefix.
 	 */
 	bool prefix_optional;

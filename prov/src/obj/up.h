@@ -30,7 +30,7 @@ struct duo_up {
 		     fi_addr_t src);
 	/* core/: the core's part of the buffer has failed. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* core/: the core rejects the remainder; an error was pushed. */
+	/* core/: the core rejects a buffer's remainder; an error was pushed. */
 	void (*refused)(struct duo_rx *rx);
 	/* rx/: process all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);

@@ -14,7 +14,7 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	int fd;		/* -1: no thread sleeps on it */
+	int fd;		/* -1: none; no thread sleeps here */
 	int event_fd, timer_fd;
 };
 
