@@ -108,7 +108,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* The first argument of all of them is a fid of ofi_duo. */
+/* Replaces each of gda[], whose first argument is a fid of ofi_duo. */
 static int duo_efa_refuse(struct fid *fid)
 {
 	duo_efa_no_gda(fid);

@@ -43,12 +43,12 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);
 
-/* open functions of fids; av/ and cq/ have the others */
+/* functions that open fids; av/ and cq/ have the others */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
  * Opens a fabric over the core's fabric that the application has opened, and
- * takes ownership of it. ops: operations of the new fabric.
+ * takes ownership of the core's. ops: operations of the new fabric.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -57,7 +57,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
 
-/* calls.c; calls_locked.c: the same for domains with the lock on */
+/* calls.c; calls_locked.c has those for domains with the lock on */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
 
@@ -84,8 +84,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c. If the core has no addresses, sets the endpoint's to the local
- * transport's. duo_ep_close_local() undoes it.
+ * local.c. If the core has no addresses, makes the local transport's name the
+ * endpoint's address. duo_ep_close_local() undoes this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*

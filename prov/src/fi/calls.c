@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages. Those with one buffer begin with an inline fast path;
- * tx/send.c and rx/recv.c are the slow path.
+ * The calls for messages. A call with one buffer begins with an inline fast
+ * path; tx/send.c and rx/recv.c are the slow path.
  *
  * Compiled twice: calls_locked.c is for domains with the lock on.
  */

@@ -4,8 +4,8 @@
 /*
  * The calls for messages of an endpoint with FI_MSG_PREFIX. A call skips the
  * prefix of the application's first buffer and calls the table without prefix,
- * so that neither near nor the core gets one. -FI_EINVAL: the first buffer is
- * shorter.
+ * so that neither near nor the core gets a prefix. -FI_EINVAL: the first buffer
+ * is shorter than the prefix.
  *
  * Cost: one more call; for several buffers a copy of their list.
  */
@@ -24,8 +24,8 @@ struct duo_skipped {
 
 /*
  * Copies the list of buffers without the prefix. Omits a first buffer that is
- * all prefix. Peeks and discards have no buffers, so no prefix. False: too
- * short.
+ * all prefix. Peeks and discards have no buffers, so no prefix. False: the
+ * first buffer is too short.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)

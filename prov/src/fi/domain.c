@@ -145,9 +145,9 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport carries messages of device memory. It must
- * support every type of device memory: all messages of a domain take
- * one path, so that they do not overtake each other. Over a core that
- * carries nothing there is only one.
+ * support every type of device memory: all messages to a peer take one
+ * path, so that they do not overtake each other. Over a core that
+ * carries nothing there is only one path.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)

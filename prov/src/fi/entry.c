@@ -28,7 +28,7 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* False, and *value unchanged, if the variable is not set to a number. */
+/* Returns false, with *value unchanged, if the variable is set to no number. */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;

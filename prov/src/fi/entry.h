@@ -3,10 +3,10 @@
 
 /*
  * Common functions of the entry files. A module consists of all other objects
- * and one entry file with its only exported symbol. The core: in entry_duo.c by
- * the fabric's name, in entry_hook.c the one that the application has opened,
- * in entry_near.c one that carries nothing. All other symbols are hidden, so
- * two modules in a process share nothing.
+ * and one entry file with its only exported symbol. With entry_duo.c the
+ * fabric's name selects the core, with entry_hook.c the application opens the
+ * core's fabric, with entry_near.c the core carries nothing. All other symbols
+ * are hidden, so two modules in a process share nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -41,13 +41,13 @@ void duo_params_load(const struct duo_param *params, size_t count);
 /* A duo_param.read for numbers of at least 1. */
 void duo_param_read_positive(const struct duo_param *param);
 
-/* True if the running libfabric has the same public structures; or logs. */
+/* True if the running libfabric has the same public structures; else logs. */
 bool duo_entry_version_ok(void);
-/* Returns the provider, with its functions set. */
+/* Sets the functions of the provider, and returns it. */
 struct fi_provider *duo_entry(void);
 /*
- * The same for a module over a provider of libfabric; reads the parameters
- * first. NULL: the running libfabric is not supported.
+ * Returns the provider of a module over a provider of libfabric; reads the
+ * parameters first. NULL: the running libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

@@ -33,8 +33,8 @@ static const char duo_ident[] __attribute__((used)) =
 static __thread bool duo_hook_inside;
 
 /*
- * Opens a domain of ofi_duo. If it has no local transport, for example because
- * near cannot copy the device memory, returns the core's domain instead.
+ * Opens a domain of ofi_duo. If the domain gets no local transport, for example
+ * because near cannot copy the device memory, opens the core's domain instead.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -67,7 +67,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Flags are for other providers, which get the core's domain. */
+/* Flags are for other providers: a call with flags gets the core's domain. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -119,14 +119,14 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	const struct fi_provider *core = context;
 
 	if (duo_hook_inside || !duo_params.local_on ||
-	    !strcasecmp(core->name, "near") ||	/* no gain */
+	    !strcasecmp(core->name, "near") ||	/* is local already */
 	    !duo_traits_allowed(core->name) ||
 	    attr->fabric->fid.context == DUO_WRAPPED)
 		return -FI_ENODEV;
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* True if FI_HOOK has the hook; otherwise it defines no parameters. */
+/* True if FI_HOOK names the hook. If not, the hook defines no parameters. */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;

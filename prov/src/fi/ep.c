@@ -75,7 +75,7 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	duo_unlock(&ep->domain->lock);
 }
 
-/* -FI_EINVAL: bound twice, or of another domain. */
+/* Binds cq. -FI_EINVAL: bound twice, or of another domain. */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	int ret;
@@ -94,7 +94,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	return ret;
 }
 
-/* -FI_ENOCQ: neither a CQ nor a counter reports some operations. */
+/* Returns -FI_ENOCQ if neither a CQ nor a counter reports some operations. */
 static int duo_ep_check_cqs(const struct duo_ep *ep)
 {
 	const char *lacks = NULL;
@@ -114,7 +114,7 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 
 /*
  * Both paths require CQs for sends and for receives. Adds a CQ of ofi_duo if
- * the application bound none, because it counts, or only sends or only
+ * the application bound none, because it uses counters, only sends or only
  * receives.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
@@ -130,7 +130,7 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 	if (!ep->own_cq)
 		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
 					 &ep->own_cq);
-	/* the core needs none for an RMA-only endpoint */
+	/* the core needs no added CQ for an RMA-only endpoint */
 	if (!ret && ep->opts.messages && lacks & ep->caps)
 		ret = duo_core_bind_cq(ep, ep->own_cq, (lacks & ep->caps) |
 				       FI_SELECTIVE_COMPLETION);
@@ -235,7 +235,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
-	duo_cntr_rouse(ep);	/* sleeping threads must arm it, too */
+	duo_cntr_rouse(ep);	/* sleeping threads must arm ep, too */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }
@@ -298,8 +298,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 
 /*
  * Entries in the core's CQ may have receives of this endpoint as contexts:
- * reads them before it frees the receives. closing prevents matching, so no
- * receive is recalled from, or posted to, a closed core endpoint.
+ * reads these entries before it frees the receives. ep->closing prevents
+ * matching, so no receive is recalled from, or posted to, a closed core
+ * endpoint.
  */
 static int duo_ep_close(struct fid *fid)
 {

@@ -45,7 +45,7 @@ static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
 
 	if (attr && attr->wait_obj == FI_WAIT_SET)
-		return -FI_ENOSYS;	/* no wait set is of this fabric */
+		return -FI_ENOSYS;	/* this fabric opens no wait sets */
 	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
 }
 
@@ -126,7 +126,7 @@ int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 	return 0;
 }
 
-/* Opens the core's fabric itself: all its objects are the core's. */
+/* Opens a fabric of the core, unwrapped: all its objects are the core's. */
 static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric_fid,
 				  void *context)

@@ -32,7 +32,7 @@ static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
 		       hints->ep_attr->type : FI_EP_RDM;
 }
 
-/* Restricts the hints to the core. Returns 0 or -FI_ENOMEM. */
+/* Writes the core's name into the hints. Returns 0 or -FI_ENOMEM. */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
 	if (!hints->fabric_attr)
@@ -83,7 +83,7 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
-/* Removes the name of a module's fixed core: libfabric adds the provider's. */
+/* Removes a module's fixed core's name: libfabric adds the provider's name. */
 static void duo_info_conceal(struct fi_info *info)
 {
 	if (!duo_params.core)
@@ -142,7 +142,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 
 /*
  * Appends direct infos: duo_traits_direct(). The hints keep their fids, which
- * may be the core's, of a direct fabric. With a fid of ofi_duo there are none.
+ * may be the core's, of a direct fabric. If the hints have a fid of ofi_duo,
+ * there is no direct info.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -167,7 +168,7 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 /*
  * Returns the requested provider stacks, separated by commas: the name in the
  * hints, or in FI_PROVIDER, or the core of the fabric in the hints, or the
- * parameter "cores". The caller frees it.
+ * parameter "cores". The caller frees the string.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -186,7 +187,7 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/* Returns the core of a stack; named: by the user. The caller frees it. */
+/* Returns the core of a stack, to be freed. named: the user named the stack. */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -197,7 +198,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends one core's infos; its direct ones only if there are no others. */
+/* Appends one core's infos; the direct ones only if there are no others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)

@@ -60,7 +60,7 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/* Neither path gets a prefix: calls_prefix.c. */
+/* Removes the prefix from info: no path gets one (calls_prefix.c). */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -161,8 +161,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts a core's info to the support of ofi_duo. -FI_ENODATA: it is
- * unusable. Without messages limits, orders and progress stay the core's.
+ * Restricts a core's info to the support of ofi_duo. -FI_ENODATA: the info is
+ * unusable. Without FI_MSG and FI_TAGGED, limits, orders and progress stay the
+ * core's.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -201,9 +202,9 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities that cores list for every domain. Only applications that make the
- * corresponding calls need them, and ofi_duo rejects those calls. So their
- * absence does not keep ofi_duo from serving the domain.
+ * Capabilities that cores list for every domain. Only applications that make
+ * the corresponding calls need them, and ofi_duo rejects those calls. So it
+ * serves the domain although it lacks these capabilities.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -265,7 +266,7 @@ static const struct fi_info duo_offer = {
 	},
 };
 
-/* The first is always checked, the others only with messages. */
+/* The first field is always checked, the others only with messages. */
 static const struct duo_hint duo_offer_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -348,8 +349,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 
 /*
  * Orders between messages and RMA, and fences, cost time on the local path, or
- * disable it. Removes those that the hints do not request. If near keeps them
- * and the hints have no order at all, they stay, as with other providers.
+ * disable it. Removes those that the hints do not request. If near keeps these
+ * orders and the hints have no order at all, the orders stay, as with other
+ * providers.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -361,7 +363,7 @@ static void duo_info_unask_order(struct fi_info *info,
 	if (duo_info_near_keeps(info)) {
 		if (!order)
 			return;
-		unasked &= ~order;	/* each has a cost */
+		unasked &= ~order;	/* each order has a cost */
 	} else if (hints && duo_info_mixed(hints)) {
 		return;
 	} else {
@@ -388,7 +390,7 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * Checks that the restricted info still satisfies the hints, as the core's did.
+ * Checks that the restricted info satisfies the hints, as the core's info did.
  * Returns 0 or -FI_ENODATA. ofi_duo supports both AV types and all threading
  * levels, so the info reports the requested one.
  */

@@ -5,9 +5,9 @@
  * The local side of an endpoint. fi_enable() opens it as a whole and then
  * publishes it in the registry. If a step fails, the core carries all messages.
  *
- * Processes start concurrently. If space is lacking, or another record has its
- * name, a process repeats the start once, with the directory's lock held alone
- * and after a sweep. A transport with duo_transport.alone always starts so.
+ * Processes start concurrently. If space is lacking, or the name of its record
+ * is in use, a process repeats the start once, with the directory's lock held
+ * alone and after a sweep. With duo_transport.alone each start is such.
  */
 
 #include <errno.h>
@@ -146,8 +146,8 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Starts with the directory's lock shared. Waits for it before it takes the
- * domain's lock. If a stopped process has the lock, starts without it.
+ * Starts with the directory's lock shared. Waits for that lock before it takes
+ * the domain's. If a stopped process holds the directory's, starts without it.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {
@@ -197,7 +197,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 static bool duo_local_permitted(const struct duo_ep *ep)
 {
-	if (ep->opts.in_order)	/* logged when it was set */
+	if (ep->opts.in_order)	/* logged when set by fi_setopt */
 		return false;
 	if (!ep->opts.local_permitted) {
 		DUO_INFO(EP_CTRL, "ep %p: FI_OPT_SHARED_MEMORY_PERMITTED is "

@@ -62,7 +62,7 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
 		duo_unlock(&cntr->domain->lock);
-		duo_cntr_wake(cntr);	/* must nap from now on */
+		duo_cntr_wake(cntr);	/* waiters must nap from now on */
 		mr->region.access = 0;
 	}
 	return ret;

@@ -100,7 +100,7 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if a domain opened for one threading model serves the other, too. */
+/* True if a domain with one threading model serves an info with another. */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -114,8 +114,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 
 /*
  * True if an endpoint of this info can be opened in the domain. If the core
- * named the domain in this query, it has added the info's capabilities to it.
- * Device memory is the exception: the choice of the local transport ignored it.
+ * named the domain in this query, the core has added the info's capabilities to
+ * the domain. Device memory is the exception: the choice of the local transport
+ * ignored this capability.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)

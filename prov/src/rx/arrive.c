@@ -80,8 +80,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts them ahead of the messages that are held: a receive that names the
- * source may have been posted before.
+ * Puts such messages ahead of those already unresolved, which arrived later. A
+ * receive that names the source may be posted already.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -109,9 +109,9 @@ void duo_arrival_identify(struct duo_ep *ep)
 }
 
 /*
- * Starts a held message into the receive rx, which is unposted, and releases
- * rx: the transport has the message's entry only. Returns false if there is no
- * memory: the receive ends in an error, the message stays.
+ * Starts the unresolved message msg into the receive rx, which is unposted, and
+ * releases rx, as the transport refers to msg only. Returns false if there is
+ * no memory: then rx ends in an error, and msg stays unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -135,7 +135,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Returns false if no posted receive matches the message. */
+/* Starts msg into a posted receive; returns false if none matches msg. */
 static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

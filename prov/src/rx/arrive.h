@@ -3,11 +3,12 @@
 
 /*
  * Local messages and their receives: the functions that a local transport
- * calls. It gets a posted receive (duo_arrival_take), fills it and reports its
- * completion, or queues an unexpected message. Under the domain's lock.
+ * calls. The transport gets a posted receive (duo_arrival_take), fills it and
+ * reports its completion, or queues an unexpected message. Under the domain's
+ * lock.
  *
- * Cost: the receive posted first is tested inline; a recall from the core is an
- * fi_cancel and reads of the core's CQ.
+ * Cost: the test of the oldest posted receive is inline; a recall from the core
+ * is an fi_cancel and reads of the core's CQ.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -54,17 +55,17 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 void duo_arrival_unlink(struct duo_rx *rx);
 /* Looks up the sources of unresolved messages, and matches or queues them. */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Makes unexpected messages unresolved whose source has now an address. */
+/* Makes unexpected messages whose source now has an address unresolved. */
 void duo_arrival_identify(struct duo_ep *ep);
 
-/* Completes a message: too large, discarded, unreported, or a sub-receive's. */
+/* Completes rx: truncated, discarded, unreported, or a sub-receive. */
 void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
 void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
  * Completes a receive over the local transport; src is ofi_duo's fi_addr. The
- * entry stays in registers: a copy of one just stored by words would be slow.
+ * completion stays in registers: it is slow to copy one that words just stored.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -58,8 +58,8 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * The last reported completion releases the buffer, too. A canceled buffer ends
- * in an error after it.
+ * The completion of the last sub-receive also reports the buffer's release. A
+ * canceled buffer instead ends in an error after that completion.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -108,8 +108,8 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the remainder; NULL: it is too
- * small, or there is no free entry, and the buffer is closed.
+ * Cuts rx to a message of len bytes. Returns the remainder; NULL: the remainder
+ * is too small, or no entry is free; then the buffer is closed.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -174,7 +174,7 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 	return duo_want_overlap(&wants[0], &wants[1]);
 }
 
-/* True if the core may have messages for it, which others could overtake. */
+/* True if the core may have messages for owner, which others could overtake. */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	const struct duo_want want = duo_rx_want(owner);
@@ -218,9 +218,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches rx: it arrived while the core had the
- * buffer. It precedes later ones, but cannot be started here, possibly in a
- * callback of the transport.
+ * True if an unexpected message matches rx. That message arrived while the core
+ * had the buffer. It must come before later ones, but cannot be started here,
+ * because a callback of the transport may be the caller.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -261,7 +261,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_lazy_flush(ep);
 }
 
-/* Ends the buffer: the number of bytes filled is undefined. */
+/* Ends the buffer: the core may have filled any number of its bytes. */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {

@@ -12,8 +12,8 @@
 
 /*
  * Starts one unexpected message into rx, which is in no queue. Returns 0: rx is
- * the remainder; 1: there is none, and the message has rx's reference;
- * -FI_ENOMEM or -FI_EAGAIN: nothing has changed.
+ * now the remainder; 1: there is no remainder, and the message owns rx's
+ * reference; -FI_ENOMEM or -FI_EAGAIN: nothing has changed.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -33,7 +33,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* before the start, which may complete it */
+	/* before the start, which may complete msg */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -51,7 +51,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	return last;
 }
 
-/* Starts all that match, as duo_multi_start(). *started: at least one was. */
+/* Calls duo_multi_start() for all that match; *started: one was started. */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];
@@ -128,7 +128,7 @@ static int duo_multi_check(const struct duo_ep *ep,
 
 /*
  * Ends a buffer whose remainder cannot be posted. Returns ret if no message was
- * started into it, else 0: the buffer is released when they have ended.
+ * started into the buffer; else 0: it is released after its last message.
  */
 static ssize_t duo_multi_refused(struct duo_rx *owner, bool started, int ret)
 {
@@ -217,7 +217,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 		}
 	}
 	if (duo_recv_final(owner))
-		return -FI_ENOENT;	/* the core cannot cancel it */
-	duo_multi_cancel_owner(owner);	/* after the core's message */
+		return -FI_ENOENT;	/* final: no recall is possible */
+	duo_multi_cancel_owner(owner);	/* ends after the core's message */
 	return 0;
 }

@@ -25,8 +25,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Reports an unexpected local message. With FI_DISCARD, only the peek has a
- * completion, the discarded message has none.
+ * Completes a peek that found an unexpected local message. With FI_DISCARD the
+ * discarded message has no completion of its own.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -56,8 +56,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek or claim to the core, which replies in its CQ. tcp compares
- * source and tag with a claimed message again.
+ * Passes a peek or claim to the core, which replies in its CQ. A claim has
+ * source and tag as well, because tcp compares them with the claimed message.
  */
 static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
@@ -104,8 +104,8 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 
 /*
  * No posted receive matches an unexpected local message (I2 in
- * docs/matching.md), so it is reported at once. The core gets the peek after
- * all deferred receives that overlap with it.
+ * docs/matching.md), so the peek reports one at once. If there is none, the
+ * core gets the peek, after all deferred receives that overlap with the peek.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
@@ -134,7 +134,7 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-/* The context identifies the claimed message, fi_tagged(3). */
+/* recv->context identifies the claimed message, fi_tagged(3). */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

@@ -69,19 +69,19 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
 	if (rx->count > 1)
-		duo_rx_strip(&rx->ep->pool, rx);	/* a peek's */
+		duo_rx_strip(&rx->ep->pool, rx);	/* a peek's buffers */
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
 		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides */
 	}
-	/* discarded by a peek: the peek's completion is the only one */
+	/* a peek discards the message: only the peek has a completion */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* True if rx must wait for a multi-receive buffer before it; posts it then. */
+/* True if an earlier multi-receive buffer blocks rx; then queues rx. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -94,7 +94,7 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
-/* Ends a receive that no path can satisfy as if its sender had failed. */
+/* Ends a receive that no path can satisfy, with the error of a failed peer. */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -144,7 +144,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
 
-/* Posts rx; due: a post to the core "now" may wait for the next poll. */
+/* Posts rx. due: if when is DUO_RECV_NOW, the next poll posts to the core. */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
 			    enum duo_recv_when when, bool due)
@@ -186,7 +186,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* Starts an unexpected message that matches, or posts the receive. */
+/* Starts an unexpected message that recv matches, or posts the receive. */
 static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -226,7 +226,7 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-/* The lock is held. */
+/* The slow path of all receive calls. The lock is held. */
 DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
@@ -273,9 +273,10 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid and no message waits. The core may get a receive
- * at its next poll instead of now if it matches only when polled, if all
- * deferred receives are due, too, and if no multi-receive buffer is open.
+ * True if the call is valid, no message waits, and the core need not get the
+ * receive in this call. Its next poll is early enough for a core that matches
+ * only when polled, if all deferred receives are due, too, and no multi-receive
+ * buffer is open.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)
@@ -291,7 +292,7 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * The calls with one buffer. Inlined, so that the arguments go from registers
+ * Receives into one buffer. Inlined, so that the arguments go from registers
  * into the entry.
  */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
@@ -391,7 +392,7 @@ static ssize_t duo_cancel_rx(struct duo_ep *ep, struct duo_rx *rx)
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_lazy_drop(rx);
 	if (rx->on_core && !duo_lazy_recall(rx))
-		return 0;	/* matched: it completes as any other */
+		return 0;	/* matched: rx completes as any other */
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECANCELED);
 	duo_rx_release(&ep->pool, rx);
 	return 0;

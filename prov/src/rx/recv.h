@@ -5,7 +5,7 @@
  * Receives. recv.c posts a receive to ofi_duo's queue and, at once, later or
  * never, to the core. A local message that arrives matches and completes it
  * (arrive.h). peek.c has FI_PEEK and FI_CLAIM, multi.h FI_MULTI_RECV. The
- * application's calls take the domain's lock; all else is under it.
+ * application's calls take the domain's lock; all others are under it.
  *
  * Cost: a receive with one buffer and no unexpected message writes and queues
  * an entry, some 100 instructions, plus the core's post.
@@ -46,7 +46,7 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
-/* True if the receive needs only to be queued. Under the lock. */
+/* True if queuing is all that the receive needs. Under the lock. */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
 {
