@@ -4,8 +4,8 @@
 /*
  * Local transports: libfabric's shm as a peer provider (shm/), or near
  * (transport/near). Only fi/ distinguishes them, for functions that one lacks.
- * Both ends of a message need the same: an endpoint's registry record has its
- * transport and its address there.
+ * Both ends of a message need the same one: an endpoint's registry record names
+ * its transport, and its address in that.
  *
  * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
  * path_ep[FI_DUO_LOCAL] with the peer index from connect(). Messages and
@@ -40,7 +40,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* Its limits; fi_getinfo returns the smaller of these and the core's. */
+/* Limits of a transport; fi_getinfo returns the smaller of them and the core's. */
 struct duo_transport_limits {
 	size_t inject_size;	/* bytes */
 	size_t iov_limit;
@@ -56,23 +56,23 @@ struct duo_transport {
 	const char *takes;
 	/* It requires the same version of libfabric at both ends. */
 	bool same_libfabric;
-	/* Endpoints of a user start one at a time, so checked space remains. */
+	/* A user's endpoints start one at a time: none takes checked space. */
 	bool alone;
 	/* It carries messages from and to device memory: device/device.h. */
 	bool device;
 	/*
-	 * Open its objects at path_*[FI_DUO_LOCAL]; NULL: none. -errno for
-	 * fabric and domain, after a warning: the core carries all.
+	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: it has
+	 * none. If fabric or domain warns and fails, the core carries all.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/*
-	 * Before the endpoint has a record: writes its part of ep->publication.
+	 * Called before the endpoint has a record; fills in ep->publication.
 	 */
 	int (*open)(struct duo_ep *ep);
-	/* With record and map; then path_ep[FI_DUO_LOCAL] accepts sends. */
+	/* Called with record and map; opens path_ep[FI_DUO_LOCAL] to sends. */
 	int (*enable)(struct duo_ep *ep);
 	/* Binds a counter to an endpoint that is already enabled. */
 	int (*count)(const struct duo_cntr_bind *bind);
@@ -85,9 +85,9 @@ struct duo_transport {
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * arm() before a thread sleeps: peers then write to its waiter's
-	 * descriptor (cq/wait.c). -FI_EAGAIN: poll instead. woken() afterwards;
-	 * true: other sleeping threads must arm again. NULL: no peer writes.
+	 * arm(): before a thread sleeps, makes peers write to its waiter's
+	 * descriptor (cq/wait.c); -FI_EAGAIN: poll instead. woken(): after the
+	 * sleep; true: other sleeping threads must arm again. NULL: no writes.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
@@ -102,8 +102,8 @@ struct duo_transport {
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
 	 * Returns the peer index for a record's name, the same each time;
-	 * FI_ADDR_NOTAVAIL: unreachable, for *reason. With an index and a
-	 * *reason changed from FI_DUO_OK, the peer may send, but the core
+	 * FI_ADDR_NOTAVAIL: unreachable, for *reason. An index with a
+	 * *reason other than FI_DUO_OK: the peer may send, but the core
 	 * carries sends to it. addr: for logs.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
@@ -111,13 +111,13 @@ struct duo_transport {
 	/* True if the process with this peer index certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Monitors the process: its failure must end a receive that waits for
+	 * Monitors the process, so that its failure ends receives that wait for
 	 * it. NULL: failures are not detected.
 	 */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Remove remains of failed processes: bury for the name in a record,
-	 * sweep for those without one, in the registry's directory or of this
+	 * Remove remains of failed processes: reap() of the name in a record,
+	 * sweep() of those without one, in the registry's directory or of this
 	 * pid namespace (inode). NULL: nothing remains.
 	 */
 	void (*reap)(const char *name);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ring budget: a port divides its ring memory among its senders. Each ring
- * has a page at least. A new sender gets the advertised size, which depends on
- * the number of peers and leaves memory for further ones. A sender with too small
+ * Ring budget: a port divides its ring memory among its senders. Each ring has
+ * a page at least. A new sender gets the advertised size, which depends on the
+ * number of peers and leaves memory for further ones. A sender with too small
  * a ring gets its even share, or one class more while memory is free. If it
  * gets neither, the next check makes rings above the even share shrink to it,
  * and idle ones to a page. docs/near/design.md, *Ring sizes*.

@@ -125,7 +125,7 @@ struct near_ctl {
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* cooperative copy: claimed steps, of both ends; msg/coop.h */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
-	uint64_t wrote;		/* by the producer */
+	uint64_t wrote;		/* steps written by the producer */
 	/* by the consumer: delegated operations done; first rejected one */
 	uint64_t done;
 	uint64_t refused;

@@ -4,9 +4,9 @@
 /*
  * Cooperative copy of a large message, in steps. The receiver takes steps from
  * the first on and reads each from the sender's memory. The sender takes steps
- * from the last on and writes each into the receiver's, until they meet: a busy
- * end leaves its steps to the other. The control lines of the ring have the
- * word of steps taken, for one message at a time.
+ * from the last on and writes each into the receiver's. They stop where they
+ * meet, so a busy end leaves steps to the other. near_ctl.claims counts the
+ * steps taken, for one message at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -18,15 +18,15 @@
 
 #define NEAR_COOP_MIN (64u << 10)	/* bytes; shorter: single copy */
 #define NEAR_COOP_PART (128u << 10)	/* bytes of a step, at most */
-#define NEAR_COOP_STEPS 0xffffu	/* at most */
+#define NEAR_COOP_STEPS 0xffffu	/* steps of a message, at most */
 
-/* claims: round 32 | the sender's 16 | the receiver's 16 */
-/* wrote: round 32 | failed 1 | steps that the sender has written 16 */
+/* near_ctl.claims, bits: round 32 | sender's steps 16 | receiver's steps 16 */
+/* near_ctl.wrote, bits: round 32 | failed 1 | steps written by the sender 16 */
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
  * Returns the size of a step: half the message, within limits, in whole pages;
- * 0: empty or too long. A step is a system call, as expensive as some KiB.
+ * 0: empty or too long. A step costs a system call, as much as some KiB.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -53,7 +53,7 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* The receiver begins a round: no steps are taken. */
+/* Begins a round, for the receiver: no steps are taken. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
@@ -82,7 +82,7 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* The receiver ends the round. Returns the number of the sender's steps. */
+/* Ends the round, for the receiver. Returns how many steps the sender took. */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	/* 0 is no round */
@@ -90,7 +90,7 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 		__atomic_exchange_n(&ctl->claims, 0, __ATOMIC_ACQ_REL));
 }
 
-/* The sender has written these steps; failed: it gives up the last taken. */
+/* Reports the steps that the sender has written; failed: not the last taken. */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
 {
@@ -99,8 +99,8 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * For the receiver. True if the sender has ended the steps it had taken at
- * near_coop_end(); *steps: the number written. Pairs with near_coop_wrote().
+ * For the receiver. True if the sender has ended the steps that it took before
+ * near_coop_end(). *steps: the number written. Pairs with near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 				  uint32_t claimed, uint32_t *steps)

@@ -33,8 +33,8 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the next slot. Only in a run of sends to one peer: after a single
- * send it would take the line from the receiver, which polls it.
+ * Prefetches the next slot, only in a run of sends to one peer: after a single
+ * send this would take the slot's line from the receiver, which polls it.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -147,7 +147,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* Sets the fields of all kinds; the sink ignores rndv if payload is set. */
+/* Sets the fields that all kinds have. With a payload, rndv stays unset. */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -210,7 +210,7 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 			 __ATOMIC_RELAXED);
 }
 
-/* Handles all slots that are no inline messages. */
+/* Handles a slot that is not an inline message. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -291,8 +291,8 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 
 /*
  * True if the next poll would check active rings only. The caller may then call
- * near_look() in its place, unless near_polls_left() is 0, and counts the polls
- * that it replaced with near_passed().
+ * near_look() instead of the poll, unless near_polls_left() is 0, and reports
+ * the number of polls replaced by near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {

@@ -35,7 +35,7 @@ struct near_tx_op {
 	size_t len;		/* bytes; after CTS: bytes requested */
 	size_t done;
 	uint64_t answer;	/* the receiver's operation */
-	/* COOP: the receiver's buffer, filled in this number of steps */
+	/* COOP: address of the receiver's buffer, and the round */
 	uint64_t there;
 	size_t shared;		/* bytes requested */
 	uint32_t round;
@@ -47,14 +47,14 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/* In port->receiving but for NEAR_RX_FRAGS. */
+/* The operation is in port->receiving but for NEAR_RX_FRAGS. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy */
 	NEAR_RX_COOP_PENDING,		/* COOP to send; or in peer->waiting */
 	NEAR_RX_COOP,		/* the sender copies, too */
 	NEAR_RX_COOP_RUNNING,		/* the sender writes its last steps */
-	NEAR_RX_CTS,		/* to send */
-	NEAR_RX_ACK,		/* to send */
+	NEAR_RX_CTS,		/* CTS to send */
+	NEAR_RX_ACK,		/* ACK to send */
 	NEAR_RX_FRAGS,		/* waiting for fragments */
 	NEAR_RX_LOST,		/* its sender has failed, not detected yet */
 };
@@ -69,16 +69,16 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes requested */
-	size_t stop;		/* end of the part to read here */
+	size_t stop;		/* end of the part that the receiver reads */
 	size_t done;
 	uint32_t step;		/* COOP: bytes of a step, number of steps */
 	uint32_t steps;
-	uint32_t claimed;	/* COOP_RUNNING: steps of the sender */
+	uint32_t claimed;	/* COOP_RUNNING: steps that the sender took */
 	bool failed;		/* COOP_RUNNING: reading failed */
 	void *cookie;
 };
 
-/* Returns an eighth of the ring, so that both ends copy at once; full lines. */
+/* Returns an eighth of the ring in full lines: both ends then copy at once. */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
 	size_t most = tx->dsize / 8 & ~(size_t)(NEAR_LINE - 1);

@@ -51,7 +51,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/* Writes steps within the budget. The receiver reads a step that fails. */
+/* Writes steps within the budget. The receiver reads a step that failed. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -93,8 +93,8 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round: all steps are taken, or reading failed. An invalid sender may
- * take more steps than are left; the receiver reads each of its own once.
+ * Ends the round: all steps are taken, or reading failed. A faulty sender may
+ * claim more steps than the receiver has left; the excess does not count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -128,7 +128,7 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Continues after the sender's last step; reads the steps it has not written.
+ * Continues after the sender's last step: steps not written are to be read.
  */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
@@ -163,8 +163,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender has written its last step, one second at most if it
- * does not run. A sender stopped for longer writes afterwards.
+ * Waits until the sender has written its last step, one second at most, since
+ * it may be stopped. A sender stopped for longer writes after the close.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

@@ -28,8 +28,8 @@ static void near_rx_begun(const struct near_peer *peer)
 
 /*
  * True if a cooperative copy pays: the sender is idle until the message is
- * read. It would get the request for a shorter one too late. In an exchange it
- * is busy with messages of this process: each end reads.
+ * read. For a shorter message the request would arrive too late. In an exchange
+ * the sender is busy with messages of this process, so each end reads.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -94,9 +94,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads all len bytes from the sender's memory. An error of permission is for
- * all messages of the peer. ESRCH: the peer has failed, or its main thread has
- * exited, so that its pid no longer refers to memory.
+ * Reads all len bytes from the sender's memory. A permission error holds
+ * for all messages of the peer. ESRCH: the peer has failed, or its main thread
+ * has exited, so that its pid no longer refers to memory.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -118,8 +118,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 /*
  * Requires that no other copy is pending. The message may end before an earlier
  * one in fragments: completions of several sources have no order, and the
- * embedder orders those of one source that fill a buffer. The slot of the ACK
- * stays free until this port sends something else.
+ * embedder orders those of one source that share a buffer. Nothing else is sent
+ * meanwhile, so the slot found for the ACK stays free.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)

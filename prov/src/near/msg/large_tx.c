@@ -31,7 +31,7 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 
 /*
  * True if this buffer was last sent to another peer, with no poll since. Polls
- * replaced by near_look() may not be counted yet: they end no large message.
+ * replaced by near_look() may be missing here: they end no large message.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -50,9 +50,9 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 
 /*
  * True if the message is part of a fan-out: all receivers but the first get it
- * through the ring if it fits. They would all read it at once, under the same
- * locks of this process's memory, and this CPU's cache has it. msg must be at
- * most tx.fanout_max long.
+ * through the ring if it fits. Otherwise they would all read it at once, under
+ * the same locks of this process's memory, while this CPU's cache has it. msg
+ * must be at most tx.fanout_max long.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -63,7 +63,7 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Returns the length if a larger ring could carry it eagerly, else 0. */
+/* Returns msg->len if a larger ring could carry msg eagerly, else 0. */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -75,7 +75,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Gets the slot first: nothing may fail once it is written. */
+/* Gets the slot first: nothing may fail once the slot is written. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {

@@ -3,8 +3,8 @@
 
 /*
  * Peer failure. near ends pending sends and receives. This file ends receives
- * that name the peer, and drops messages in its memory. All that it had sent
- * has been delivered before.
+ * that name the peer, and drops messages in its memory. All that the peer
+ * had sent has been delivered before.
  */
 
 #include <rdma/fi_errno.h>

@@ -145,7 +145,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* next to the record; if it fails, some namespaces cannot connect */
+	/* if it fails, peers of other pid namespaces cannot connect */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -185,8 +185,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * Assigns the next free index to a peer. A thread that sends to an index just
- * freed then finds no peer instead of another one.
+ * Assigns the next free index, in turn: a thread that still sends to an index
+ * just freed finds no peer there instead of another one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -229,8 +229,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * Starts the fd exchange if the peer requires one. The first message opens its
- * segment: duo_near_refused().
+ * Starts the fd exchange if the peer requires one. The first message opens the
+ * peer's segment; if that fails: duo_near_refused().
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -254,7 +254,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else if (!near_peer_usable(peer))
 		number = FI_ADDR_NOTAVAIL;
 	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
-		near_peer_put(near->port, peer);	/* it has one */
+		near_peer_put(near->port, peer);	/* none is needed */
 	else
 		near->bound[number] = true;
 	if (number != FI_ADDR_NOTAVAIL)

@@ -23,8 +23,8 @@
 #define DUO_NEAR_QUEUE 1024	/* operations in flight, each way */
 
 /*
- * If the core's addresses are near's, it is opened with the endpoint as
- * near_named. fi_enable makes it ep->near: earlier no thread polls it.
+ * If the core's addresses are near's, the port opens with the endpoint, as
+ * ep->near_named. fi_enable sets ep->near: no thread polls the port earlier.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] */
@@ -38,7 +38,7 @@ struct duo_near {
 	struct duo_blocks blocks;
 	/* pending sub-receives; a peer's complete in order */
 	struct duo_rx_list frags;
-	bool onesided;			/* RMA and atomics too */
+	bool onesided;			/* the port has RMA and atomics */
 	bool direct;			/* tx/onesided.c issues them here */
 	bool unordered;			/* its warning was logged */
 	uint32_t small;			/* duo_near_small() of the fast path's
@@ -57,7 +57,7 @@ struct duo_near_sending {
 	bool report;
 };
 
-/* Returns the bit of an operation's verb, or that of all injected ones. */
+/* Returns the bit of an operation's verb, or the bit of all injected ones. */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);

@@ -15,16 +15,16 @@
 #include "obj/mr.h"
 
 /*
- * Enables them before near_address(). If that fails, warns and returns 0, or an
- * error if an order between messages and RMA is requested.
+ * Enables RMA and atomics, before near_address(). If that fails, warns and
+ * returns 0, or an error if an order between messages and RMA is requested.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* Starts with the enabled endpoint's flags and bindings. */
 void duo_near_onesided_start(struct duo_ep *ep);
 void duo_near_onesided_tell(struct duo_ep *ep);
 /*
- * Completes an operation. about: flags of the completion; FI_COMPLETION: there
- * is one.
+ * Completes an operation. about: flags of the completion; FI_COMPLETION: report
+ * one.
  */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);

@@ -37,7 +37,7 @@ static const char *duo_near_table_remedy(int err)
 			       "FI_LOG_LEVEL=info prints details";
 }
 
-/* FI_MR_BASIC stands for both modes. */
+/* FI_MR_BASIC includes FI_MR_VIRT_ADDR. */
 static bool duo_near_virt_addrs(int mr_mode)
 {
 	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_VIRT_ADDR;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. A message that fits into the peer's ring completes when it
- * is there. A larger one, or one with FI_DELIVERY_COMPLETE, completes when the
- * peer has it.
+ * Sends over near. A message that fits into the peer's ring completes when
+ * stored there. A larger one, or one with FI_DELIVERY_COMPLETE, completes when
+ * the peer has received it.
  */
 
 #include <rdma/fi_errno.h>

@@ -70,7 +70,7 @@ static void duo_near_begin(struct duo_rx *rx)
 
 /*
  * Completes a receive. Sub-receives of one peer are reported in the order of
- * the buffer, so one waits for those before it.
+ * the buffer, so one that has ended waits for those before it.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -145,7 +145,7 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 
 /*
  * Stores an unexpected message with its payload. If there is no memory, it
- * stays in the ring, and the sender gets -FI_EAGAIN when that is full.
+ * stays in the ring, and the sender gets -FI_EAGAIN when the ring is full.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,

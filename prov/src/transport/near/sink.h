@@ -4,8 +4,8 @@
 /*
  * Fast path of received messages, inline for polls: the message fits into the
  * one buffer of the first posted receive. It goes from the ring into that
- * buffer, its completion to the reader. sink.c handles all others. Under the
- * domain's lock.
+ * buffer, its completion to the CQ reader. sink.c handles all other messages.
+ * Under the domain's lock.
  *
  * Cost: 100 instructions for 8 bytes.
  */
@@ -23,7 +23,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
 /*
- * Always: the completion ring grows, and messages without memory stay in near.
+ * Always true: the completion ring grows; if it cannot, messages stay in near.
  */
 static near_inline bool duo_near_room(void *ctx)
 {
@@ -96,7 +96,7 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 
 /*
  * Returns the first posted receive if it matches, has a completion, and is not
- * with the core; NULL: another one or none.
+ * with the core; else NULL.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
