@@ -330,7 +330,7 @@ struct near_rma_args {
 	struct near_rma_bufs local;
 	struct near_rma_bufs result;	/* of NEAR_FETCH and NEAR_COMPARE */
 	struct near_rma_bufs compare;	/* of NEAR_COMPARE */
-	size_t len;			/* bytes; of local, or else of result */
+	size_t len;			/* bytes of local, or else of result */
 	uint8_t op;			/* atomics: enum near_op, near_type */
 	uint8_t type;
 	uint64_t data;

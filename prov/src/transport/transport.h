@@ -40,7 +40,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* Limits of a transport; fi_getinfo returns the smaller of them and the core's. */
+/* Its limits; fi_getinfo returns the smaller of these and the core's limits. */
 struct duo_transport_limits {
 	size_t inject_size;	/* bytes */
 	size_t iov_limit;

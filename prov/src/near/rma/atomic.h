@@ -3,8 +3,8 @@
 
 /*
  * Atomic operations on memory of this process, by lock-free instructions. They
- * are atomic to those of other emulations on CPUs, libfabric's among them.
- * Pure.
+ * are atomic with those of other emulations on CPUs, libfabric's among them.
+ * Pure functions.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H

@@ -3,11 +3,11 @@
 
 /*
  * Delegated operations. A target that polls executes a small read or write
- * faster than two system calls of the initiator; one that does not poll never
- * does. After a timeout the initiator revokes such operations and executes them
- * itself.
+ * faster than two system calls of the initiator; a target that does not poll
+ * never does. After a timeout the initiator revokes such operations and
+ * executes them itself.
  *
- * Store buffering decides between them. The target stores the operation's
+ * Store buffering decides which of them does. The target stores the operation's
  * number in near_ctl.doing and loads the slot again. The initiator marks the
  * slot revoked, has a barrier on all CPUs, and loads doing. At least one sees
  * the other's store, and the target pays for a plain store only. Both number
@@ -28,7 +28,7 @@
 #define NEAR_DELEG_BACKOFF 3000	/* ns, twice the time of a single copy */
 #define NEAR_DELEG_PAUSE 100000	/* ns after a barrier without effect */
 #define NEAR_DELEG_LEAVE 100000000	/* ns, limit of the wait when closing */
-#define NEAR_DELEG_SKIP 16	/* not delegated after the first revoke */
+#define NEAR_DELEG_SKIP 16	/* operations not delegated after a revoke */
 #define NEAR_DELEG_SKIP_MAX 4096
 
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
@@ -38,8 +38,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * An error has a reply, and so has each write from then on: a count cannot
- * exclude an operation before it.
+ * A rejected operation has a reply, and so has each write after it: the count
+ * of operations done includes the rejected one.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -75,7 +75,7 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 	       args->len <= near_frag_max(&at->peer->tx);
 }
 
-/* True if only delegated operations precede it: these are revoked in order. */
+/* True if only delegated operations are pending: these are revoked in order. */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
 {
@@ -174,8 +174,8 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 /*
  * Revokes all: the target starts none from now on, but may be executing
  * operation near_deleg_at(), or about to find it revoked. The barrier pairs
- * with that of near_deleg_execute(). False: no barrier, so they must be
- * reopened.
+ * with that of near_deleg_execute(). False: the barrier failed, so the
+ * caller must reopen them.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {
@@ -202,14 +202,14 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
-	/* the slot reports the event; nothing acknowledges that */
+	/* the slot carries the event, and gets no reply */
 	if (!ret && near_rma_told(op))
 		at->peer->tx.messages = at->peer->tx.tail;
 	near_rma_end(port, op, -ret);
 	return true;
 }
 
-/* Revokes and executes all in order; none if the target executes one. */
+/* Revokes all and executes them in order; none if the target executes one. */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t first = near_deleg_of(at->delegated.next)->number;

@@ -23,7 +23,7 @@ enum near_deleg {
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
 #define NEAR_DELEG_SKIPPED 1	/* the target skips the slot */
-#define NEAR_DELEG_ANSWERED 2	/* the same, but it reports the event */
+#define NEAR_DELEG_ANSWERED 2	/* the same, but the target reports the event */
 #define NEAR_DELEG_MASK 0xfu	/* of a slot's word, at NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -48,7 +48,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_wake(port, at);
 		return;
 	}
-	/* without other work it only waits; a read waits for a slot */
+	/* no other work: a write waits for the count, a read for a slot */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -59,7 +59,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 /* 0: posted; -EPERM: do not delegate it; or an error of near_rma(). */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Removes one that was answered or revoked, or lost its peer. */
+/* Removes an operation that was answered, revoked or has lost its peer. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -75,7 +75,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
  * after a timeout. Returns the number completed.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/* The same for the only such peer, if its near_port.watch has changed. */
+/* The same for the peer whose count is at near_port.watch, if it changed. */
 int near_delegs_advanced(struct near_port *port);
 /*
  * Completes the writes that a failed target has counted as executed, also
@@ -103,10 +103,10 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * The target's part. 0: execute it next, nothing in between may fail; -EAGAIN:
- * it stays in the ring; or NEAR_DELEG_SKIPPED, _ANSWERED. Store buffering: see
- * delegate.c. The barrier, for the compiler only with membarrier, pairs with
- * near_port_barrier() of near_delegs_hold().
+ * Starts an operation at the target. 0: execute it next, nothing in between may
+ * fail; -EAGAIN: its slot stays in the ring; or NEAR_DELEG_SKIPPED, _ANSWERED.
+ * Store buffering: see delegate.c. The barrier, which membarrier reduces to one
+ * of the compiler, pairs with near_port_barrier() of near_delegs_hold().
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

@@ -4,7 +4,7 @@
 /*
  * Single copies: reads and writes by process_vm_readv() and
  * process_vm_writev(), after a lookup in the peer's region table. The peer does
- * nothing. If it requires events, a slot notifies it afterwards.
+ * nothing. If the peer requires events, a slot notifies it afterwards.
  */
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* before the first byte: send a request to the peer instead */
+		/* no byte copied: send a request to the peer instead */
 		peer->reads = false;
 		return op->sent ? -EIO : -EPERM;
 	}
@@ -109,7 +109,7 @@ static void near_rma_tell_peer(struct near_port *port,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* it has no reply, like a message: see near_tx_taken() */
+	/* like a message, it has no reply: see near_tx_taken() */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);

@@ -5,8 +5,8 @@
  * Fast path of small operations: one buffer that fits into a slot, a region
  * found before in a table unchanged since, nothing to wait for, and a free
  * slot. The arguments go from registers to the slot. near_rma_op keeps only the
- * data to end or revoke the operation. Called with a constant verb, the
- * compiler removes the code of other verbs. near_rma() begins with it, too.
+ * data to end or revoke the operation. If the verb is constant, the
+ * compiler removes the code of other verbs. near_rma() tries it first, too.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -18,7 +18,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/* True if all fits into a slot, without order, remote data or more buffers. */
+/* True for one buffer that fits into a slot, without order or remote data. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_ASK) ||
@@ -30,7 +30,7 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 		args->len == 8 && near_rma_adds(args->type, args->op));
 }
 
-/* True if no pending operation prevents it. */
+/* True if no pending operation prevents the fast path. */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
 				       bool delegated)
@@ -150,7 +150,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* overlaps with the slot's transfer */
+	/* overlaps with the transfer of the slot's line */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);

@@ -128,7 +128,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if this part has a reply: each of a fetching atomic, else one of all. */
+/* True for a part to be answered: each of a fetching atomic, else the first. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
@@ -160,7 +160,7 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if the target executes it: no single copy, or messages precede. */
+/* True if the target executes op: no single copy, or messages precede. */
 static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -251,7 +251,7 @@ static bool near_rma_take(struct near_rma_op *op,
 	return true;
 }
 
-/* The same for the only reply to a fast path operation. */
+/* Copies the data of the only reply to a fast path operation. */
 static near_inline bool near_rma_take_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
@@ -312,7 +312,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	if (!ret && at && at->delegs)	/* it may have been the first */
+	if (!ret && at && at->delegs)	/* the first may have ended */
 		port->work |= NEAR_WORK_DUE;
 	return ret;
 }
@@ -326,7 +326,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Appends buffers to the operation's own memory. */
+/* Copies the buffers to the operation's own memory. Returns the end. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

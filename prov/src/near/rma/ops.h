@@ -10,8 +10,8 @@
 /* issue.c: the initiator */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for len bytes; one for a read covers all of it. flags: of the
- * slot's word. -EAGAIN: no space in the ring.
+ * Posts a request for the next len bytes; for a read, for all bytes. flags: of
+ * the slot's word. -EAGAIN: no space in the ring.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -41,14 +41,14 @@ bool near_rma_told(const struct near_rma_op *op);
 
 /* ordered.c: order beyond that of operations */
 /* Returns the current ring position, for near_rma_op.number of requests. */
-#define NEAR_RMA_MARK_BITS 48	/* of the tail; above: number of the ring */
+#define NEAR_RMA_MARK_BITS 48	/* of the tail; above: number of resizes */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
 	return at->peer->tx.tail |
 	       (uint64_t)at->peer->resize.count << NEAR_RMA_MARK_BITS;
 }
 
-/* A reply to the request at that mark: the peer consumed all before it. */
+/* Handles a reply to the request at mark: the peer consumed all before. */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
 	uint64_t ring = near_rma_mark(at) - at->peer->tx.tail;

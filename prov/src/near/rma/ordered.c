@@ -20,7 +20,7 @@ bool near_rma_behind(struct near_rma_peer *at,
 
 /*
  * True if the operation must wait. A read has replies in several parts, so
- * nothing that changes the peer's memory may start before the last.
+ * nothing that changes the peer's memory may start before the last reply.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target: executes requests on this process's memory, all atomics, and
- * reads and writes that the initiator cannot copy. The private region table
- * decides. A rejected part has a reply, and the remaining parts are skipped.
+ * The target: executes requests on this process's memory: all atomics, and the
+ * reads and writes that the initiator cannot copy. They are checked against the
+ * private region table. A rejected part has a reply; later parts are skipped.
  */
 
 #include <errno.h>
@@ -183,7 +183,7 @@ struct near_small_ask {
 	uint8_t *memory;
 };
 
-/* True if the fast path may execute it. The slow path reports errors. */
+/* True if the fast path may execute *ask. The slow path reports errors. */
 static near_inline bool near_small_ask(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_ask *ask)
@@ -259,7 +259,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_ask(port, slot, &ask)))
 		return false;
 	len = ask.len;
-	if (near_unlikely(len > NEAR_RMA_BYTES))	/* as gcc must see */
+	if (near_unlikely(len > NEAR_RMA_BYTES))	/* bounds len for gcc */
 		return false;
 	if (ask.verb == NEAR_WRITE) {
 		if (!near_small_take(ring, slot, word))
@@ -407,7 +407,7 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 		most = at->peer->tx.dsize / 8;
 		if (most > NEAR_FRAG)
 			most = NEAR_FRAG;
-		/* 0 without a ring; near_rma_answer() opens it */
+		/* most is 0 without a ring, which near_rma_answer() opens */
 		if (!near_rma_answer(port, at, reply, memory + reply->offset,
 				     len < most ? len : most))
 			return false;

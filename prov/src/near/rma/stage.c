@@ -393,7 +393,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", ask.len);
 		return -EPROTO;
 	}
-	/* its segment gives its stage, and the reply requires a ring */
+	/* the peer's segment gives its stage; the reply requires a ring */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);
@@ -451,9 +451,9 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * Waits until no copy accesses memory of either end. No peer is required for
- * that. A peer that lives may still read chunks of operations without a reply:
- * their stage is not used again.
+ * Waits until no copy accesses memory of either end; this needs no peer. A peer
+ * that lives may still access chunks of operations without a reply: then the
+ * stage is not used again.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory. Only its owner can access it, by copies of
- * the device's driver (struct near_device). So the bytes go through chunks of
- * shared memory behind the initiator's region table: for a write, the initiator
- * copies a part into a chunk and posts a request; the target copies the chunk
- * into its region and replies. A read takes the reverse path. All copies of a
- * device are asynchronous, and polls test for their end, so that several chunks
- * are in flight.
+ * Reads and writes of device memory. Only its owner can access such memory, by
+ * copies of the device's driver (struct near_device). So the bytes go through
+ * chunks of shared memory behind the initiator's region table: for a write, the
+ * initiator copies a part into a chunk and posts a request; the target copies
+ * the chunk into its region and replies. A read takes the reverse path. All
+ * copies of a device are asynchronous, and polls test for their end, so that
+ * several chunks are in flight.
  *
  * Chunks are used, posted and answered in the order of the operations. Messages
  * and operations of other kinds wait for all replies. See docs/near/rma.md.
@@ -39,16 +39,16 @@ struct near_chunk {
 /* A stage that this process has mapped, of its own table or of a peer's. */
 struct near_stage {
 	uint8_t *memory;
-	void *pin;			/* near_device.pin() */
-	bool pinned;			/* that was called */
-	int index;			/* in the table's file */
+	void *pin;			/* result of near_device.pin() */
+	bool pinned;			/* near_device.pin() was called */
+	int index;			/* of the stage, in the table's file */
 };
 
 struct near_staging {
 	const struct near_device *device;	/* NULL: none */
 	struct near_table *table;
 	struct near_stage ours, theirs;
-	uint32_t filled, freed;			/* chunks, counted up */
+	uint32_t filled, freed;			/* chunks so far */
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
 
@@ -60,12 +60,12 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 /*
  * Copies the next parts of the first operation in the queue into chunks. 0: all
- * parts have one; -EAGAIN: more is to be done.
+ * parts have a chunk; -EAGAIN: some have none yet.
  */
 int near_stage_issue(struct near_port *port, struct near_rma_op *op);
 /* Posts chunks that are filled, and ends operations whose chunks have ended. */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
-/* Handles a reply. false: no target replies so. */
+/* Handles a reply. False: it is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /* Serves a request, at the target. Nonzero: the slot stays, or is invalid. */

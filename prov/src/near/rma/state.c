@@ -71,7 +71,7 @@ static bool near_rma_watched(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* it waits for a slot */
+		return true;	/* a read waits for a slot */
 	if (port->watch != &port->watched)
 		return false;
 	near_rma_watch(port, at);
@@ -164,7 +164,7 @@ static void near_rma_stop(struct near_port *port)
 
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
-		/* as in near_rma_work() */
+		/* an ended operation may drop the last reference */
 		near_peer_hold(peer);
 		if (peer->rma && peer->segment && !peer->dying)
 			near_delegs_stop(port, peer->rma);

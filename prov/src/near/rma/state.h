@@ -19,7 +19,7 @@
 #define NEAR_RMA_KEPT 256	/* bytes stored in near_rma_op */
 #define NEAR_RMA_PART 256	/* bytes of an atomic in one request */
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
-#define NEAR_RMA_OWE 1024	/* limit owed to a peer, then disconnect */
+#define NEAR_RMA_OWE 1024	/* replies owed to a peer; more: disconnect */
 
 struct near_rma {
 	const struct near_rma_sink *sink;
@@ -30,36 +30,36 @@ struct near_rma {
 	struct near_rma_peer *watched;	/* its count is at near_port.watch */
 	/* operations on the fast paths: issued, executed for peers */
 	uint64_t small, served;
-	uint64_t staged;	/* operations that this port has begun: stage.h */
+	uint64_t staged;	/* operations begun by this port: stage.h */
 };
 
 struct near_rma_peer {
 	struct near_peer *peer;
 	struct near_link link;		/* of port->onesided_work */
-	bool working;			/* linked there */
+	bool working;			/* in port->onesided_work */
 	bool view_tried;
 	bool reading;			/* a read is answered in parts */
-	uint32_t unanswered;		/* operations sent, and without reply */
+	uint32_t unanswered;		/* operations sent, not yet answered */
 	uint32_t expect;		/* replies still to come */
-	uint32_t owe;			/* replies */
+	uint32_t owe;			/* replies owed to the peer */
 	uint64_t rejected;		/* id of the operation rejected last; 0:
 					 * none since */
 	uint64_t failed;		/* the same of staged operations, set
 					 * with their replies */
-	struct near_table_view *view;	/* NULL: its table cannot be read */
+	struct near_table_view *view;	/* peer's table; NULL: unreadable */
 	/* delegate.c */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;
-	uint64_t delegated_last;		/* number of the last */
+	uint64_t delegated_last;	/* number of the last operation */
 	uint64_t counted;		/* last value of near_ctl.done */
-	uint64_t delegated_ns;		/* the first waits since; 0: unset */
-	uint32_t skip;			/* operations left not to delegate */
+	uint64_t delegated_ns;		/* start of the first's wait; 0: none */
+	uint32_t skip;			/* next operations not to delegate */
 	uint32_t next_skip;
 	/* stage.c */
 	struct near_staging *staging;	/* NULL: no device memory used */
 	uint32_t staged;		/* operations that have begun */
 	uint32_t due;			/* chunks with work for polls */
-	struct near_link queue;		/* not fully issued, in order */
+	struct near_link queue;		/* operations to issue, in order */
 	struct near_link replies;
 };
 
@@ -84,7 +84,7 @@ struct near_rma_op {
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
-	void *device[NEAR_IOV_MAX];	/* of local */
+	void *device[NEAR_IOV_MAX];	/* handles of local */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
 
@@ -95,9 +95,9 @@ struct near_rma_reply {
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	uint64_t offset;		/* of bytes; reads: bytes sent so far */
-	uint64_t len;			/* of bytes; reads: in total */
-	uint64_t key;			/* reads */
+	uint64_t offset;		/* of bytes[]; reads: bytes sent */
+	uint64_t len;			/* of bytes[]; reads: bytes in total */
+	uint64_t key;			/* of a read's region */
 	uint64_t addr;
 	bool staged;			/* see stage.h, with the next two */
 	void *copy;			/* pending copy; or NULL */
@@ -108,7 +108,7 @@ struct near_rma_reply {
 /* state.c */
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
-/* True if it waits for the peer only: near_port.watch, a slot, the clock. */
+/* True if only the peer is awaited: near_port.watch, a slot, the clock. */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
 	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
@@ -133,7 +133,7 @@ static inline void near_rma_wake(struct near_port *port,
 	at->working = true;
 }
 
-/* Polls near_ctl.done: the peer's first delegated operation is a write. */
+/* Polls near_ctl.done. The peer's first delegated operation must be a write. */
 static inline void near_rma_watch(struct near_port *port,
 				  struct near_rma_peer *at)
 {
@@ -157,7 +157,7 @@ static inline void near_rma_rest(struct near_port *port,
 		port->work &= (uint8_t)~NEAR_WORK_WAITS;
 }
 
-/* Returns its table, which the first call opens; NULL: unreadable. */
+/* Returns the peer's table, opened by the first call; NULL: unreadable. */
 static inline struct near_table_view *near_rma_view(struct near_rma_peer *at)
 {
 	return near_likely(at->view != NULL) ? at->view :

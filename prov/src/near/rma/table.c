@@ -3,7 +3,7 @@
 
 /*
  * A hash table with linear probing, at most half full, that doubles its size.
- * The owner changes its private table, and copies each changed entry.
+ * The owner changes its private table, and copies changed entries to the memfd.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
 #define NEAR_TABLE_MIN_BITS 5
 #define NEAR_TABLE_MAX_BITS 18	/* 16 MiB, if they are all in use */
-#define NEAR_TABLE_PROBES 4096	/* limit in a peer's table, then invalid */
+#define NEAR_TABLE_PROBES 4096	/* in a peer's table; more: invalid */
 #define NEAR_TABLE_TRIES 64	/* attempts while the owner writes */
 
 static size_t near_table_size(uint32_t bits)

@@ -4,7 +4,7 @@
 /*
  * Memory regions, found by their keys. The owner checks requests against a
  * table in its private memory. A memfd has a copy, in which peers look up the
- * regions of single copies. They use it as a seqlock: the generation is odd
+ * regions of single copies. The copy has a seqlock: its generation is odd
  * while the owner writes. The embedder serializes the owner's calls with those
  * of its ports.
  */

@@ -70,7 +70,7 @@ void duo_near_onesided_tell(struct duo_ep *ep)
 			      duo_cntr_counts(ep, FI_REMOTE_WRITE));
 }
 
-/* Returns the bits of operations that injects and calls without flags may post. */
+/* Returns the verbs that injects, and calls without flags, may post. */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
 	const struct duo_near *near = ep->near;
