@@ -169,7 +169,7 @@ static void near_port_reap(struct near_port *port)
 		peer = near_container(link, struct near_peer, link);
 		if (!peer->dying)
 			continue;
-		/* an operation that ends may have the last reference */
+		/* the end of an operation may drop the last reference */
 		near_peer_hold(peer);
 		if (near_peer_drained(port, peer))
 			near_peer_end(port, peer);

@@ -67,9 +67,9 @@ struct near_peer {
 	struct near_addr addr;
 	struct near_link link;	/* of port->peers */
 	struct near_peer *same_hash;
-	struct near_rx_ring *ring;	/* NULL: it has not connected */
+	struct near_rx_ring *ring;	/* from the peer; NULL: none yet */
 	struct near_rx_op *coop_op;	/* user of near_ctl.claims */
-	struct near_link waiting;	/* receives that wait for it */
+	struct near_link waiting;	/* receives that wait for coop_op */
 	uint32_t round;		/* last round of near_ctl.claims */
 	uint32_t large;		/* pending large messages to it */
 	struct near_rma_peer *rma;	/* NULL: no RMA or atomics so far */
@@ -187,7 +187,7 @@ struct near_port {
 	int wake[2];
 	uint32_t sleeps;	/* number of the last sleep; never 0 */
 	int fdx;		/* socket of the fd exchange; -1: none */
-	int dir;		/* its directory; -1: abstract name */
+	int dir;		/* of the socket fdx; -1: abstract name */
 	bool denied_fdx;	/* a rejected datagram was logged */
 	void (*log)(int level, const char *text);
 };
@@ -259,7 +259,7 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* Frees a peer; it must be in no list. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 void near_doorbell_ring(struct near_peer *peer);
-/* Keeps a peer that has sent a request, or that has a ring and must reply. */
+/* Keeps a peer that sent a request, or that has a ring here and must reply. */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
 

@@ -255,7 +255,7 @@ static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {
 	op->state = NEAR_RX_LOST;
 	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
-		return false;	/* near_ops_fail() ends it */
+		return false;	/* near_ops_fail() ends op */
 	near_list_remove(&op->link);
 	near_rx_end(port, op, ECONNRESET);
 	return true;

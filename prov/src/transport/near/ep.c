@@ -278,7 +278,7 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 	if (!peer)
 		return;
 	near_peer_watch(ep->near->port, peer);
-	/* all its messages use near, so it is confirmed before it sends */
+	/* all the peer's messages use near: no message need confirm it */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;
 }

@@ -39,8 +39,8 @@ struct duo_near {
 	/* pending sub-receives; a peer's complete in order */
 	struct duo_rx_list frags;
 	bool onesided;			/* the port has RMA and atomics */
-	bool direct;			/* tx/onesided.c issues them here */
-	bool unordered;			/* its warning was logged */
+	bool direct;			/* near executes RMA, not the core */
+	bool unordered;			/* the warning on order was logged */
 	uint32_t small;			/* duo_near_small() of the fast path's
 					 * operations */
 	uint32_t next;			/* peer index to try next */

@@ -31,16 +31,16 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 
 /* region.c */
 /*
- * True if near serves RMA and atomics of such an info. Without messages the
- * core does: near lacks fences over both paths, progress without CQ reads, and
- * many buffers.
+ * True if near serves RMA and atomics of such an info. The core does if it asks
+ * for what near lacks: fences without messages (they would span both paths),
+ * progress without CQ reads, or many buffers.
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
  * Opens the domain's table if near serves the info and there is none: with the
  * domain, or with its first endpoint for RMA. Regions registered before are the
- * core's only. Returns an error only if the core carries nothing; then the
- * table is always opened.
+ * core's only. Returns an error only if the core carries nothing; then it
+ * always opens the table.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);

@@ -74,8 +74,8 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 /*
  * Returns the error of a failed send, if near alone carries messages. Otherwise
  * -FI_EAGAIN: the core carries the next attempt to a peer that cannot be
- * connected, unless its reply is pending. A poll detects a failed peer, and
- * then its address is looked up again.
+ * connected, unless a reply of that peer is pending. A poll detects a failed
+ * peer, and then the address is looked up again.
  */
 static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 				int ret)

@@ -219,7 +219,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	addr = duo_map_peer(ep->map, number);
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
-	/* unresolved messages come first; the core may fail to close */
+	/* held messages come first; while closing, which may fail, hold all */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);

@@ -126,7 +126,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, number = duo_near_number(peer);
 	struct duo_rx *rx = NULL;
 
-	/* unresolved messages come first; the core may fail to close */
+	/* held messages come first; while closing, which may fail, hold all */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
