@@ -30,7 +30,7 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
-/* Returns an array for the addresses; the caller may have passed none. */
+/* Returns addr, or a new array if the caller has passed none. */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
 {
@@ -45,7 +45,7 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 	return addr;
 }
 
-/* Converts the core's result of an insert. Returns ofi_duo's. */
+/* Converts the core's result of an insert to ofi_duo's, and returns that. */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
 {

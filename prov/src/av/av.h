@@ -8,11 +8,11 @@
  * docs/address-vectors.md has the rules.
  *
  * Cost: a send pays one load (route.h). Inserting looks each address up in the
- * registry; a call with many reads its directory once (local/registry.h).
+ * registry; a call with many addresses reads the directory once (registry.h).
  * Memory: 16 bytes and the address per fi_addr in use, 12 more per endpoint, 13
  * per endpoint with a local side, which has 32 KiB for indexes, too. Locks: the
- * application's calls take the domain's lock, all else is under it. Only the
- * route words are read without it, by sends.
+ * application's calls take the domain's lock, all others are under it. Only
+ * sends read without the lock: the route words.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -29,7 +29,7 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 
-/* All below is under the domain's lock. Adds a published endpoint, with map. */
+/* All below is under the domain's lock. Adds a published ep with its map. */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 
@@ -46,8 +46,8 @@ void duo_core_av_unbind(struct duo_ep *ep);
 /*
  * Inserts addresses that the lead has returned into the other core AVs, and
  * replaces them by ofi_duo's. bytes: the inserted addresses; NULL: not
- * available. Returns the number that an AV has rejected: they are removed from
- * all, with the error in err[i] unless err is NULL.
+ * available. Returns the number of addresses that an AV has rejected: these are
+ * removed from all AVs, with the error in err[i] unless err is NULL.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

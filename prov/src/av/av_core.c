@@ -4,13 +4,13 @@
 /*
  * The core's AVs that belong to one AV of ofi_duo: one for each endpoint, since
  * efa of libfabric 2.0 and 2.1 binds an AV to one endpoint, never to another.
- * All in the list have the same addresses. An insert goes to the first of the
- * list, the lead; the others get the bytes that the lead returns for it.
+ * All AVs in the list have the same addresses. An insert goes to the first one,
+ * the lead; the others get the bytes that the lead returns for the address.
  *
- * Their fi_addr differ: efa assigns some to unknown senders, and reuses others
- * after a removal. The core's fi_addr minus ofi_duo's is part of the route
- * word, so a send pays nothing for it. fi_addr[] converts the source of a
- * message back.
+ * The fi_addr of an address differs: efa assigns some fi_addr to unknown
+ * senders, and reuses others after a removal. The core's fi_addr minus
+ * ofi_duo's is part of the route word, so a send converts at no cost. fi_addr[]
+ * converts the source of a message back.
  *
  * The caller holds the domain's lock.
  */
@@ -109,8 +109,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes an address, if the core has it. The offset stays: a posted receive
- * that names the address must not name another one.
+ * Removes addr, if the core has it. The offset in the route word stays, because
+ * a posted receive that names addr must not come to name another address.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -132,7 +132,7 @@ static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			 fi_strerror(-ret));
 }
 
-/* Inserts an address into another core AV. */
+/* Inserts an address into core, which is not the lead. */
 static int duo_core_av_copy(struct duo_core_av *core,
 			    const struct duo_av_addr *from, fi_addr_t addr)
 {
@@ -154,7 +154,7 @@ static int duo_core_av_copy(struct duo_core_av *core,
 	return 0;
 }
 
-/* Returns ofi_duo's fi_addr of a new address: the core's if free, or any. */
+/* Returns ofi_duo's fi_addr of a new address: the core's, if free, or any. */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
 {
@@ -168,9 +168,9 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 }
 
 /*
- * Copies the bytes of an address: those that the core returns or, since ofi_rxd
- * finds no address before its first message, those of the insert. If there are
- * none, the address is in the lead only.
+ * Copies the bytes of an address: those that the core returns, or those of the
+ * insert, since ofi_rxd returns none before the first message. If there are no
+ * bytes, the address is in the lead only.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)
@@ -203,7 +203,7 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 	*entry = (struct duo_av_addr) { 0 };
 }
 
-/* Inserts an address of the lead into all others, or removes it from all. */
+/* Inserts the lead's address into all other AVs, or removes it from all. */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
 {
@@ -306,8 +306,8 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds a core AV with all addresses to the list. Closes an older one without
- * an endpoint, if any: efa inserts for the endpoint of the AV.
+ * Adds a core AV with all addresses to the list. Closes an older core AV that
+ * has no endpoint, if any, as efa inserts for the endpoint of the AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {

@@ -25,7 +25,7 @@
 
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1	/* a name suffices: no later scan finds more */
+#define DUO_MAP_COMPLETE 1	/* no later scan can find more */
 
 static void duo_map_free(struct duo_map *map)
 {
@@ -74,7 +74,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			      memory_order_release);
 }
 
-/* Returns another address of a peer, so that its messages keep a source. */
+/* Returns an address of the peer, so that the peer's messages keep a source. */
 static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
@@ -89,7 +89,7 @@ static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 	return FI_ADDR_UNSPEC;
 }
 
-/* Replaces addr as the address of number by another one. */
+/* If addr is the source of index number, makes another address the source. */
 static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
 			     fi_addr_t number)
 {
@@ -147,13 +147,13 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 					      number), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* its process was replaced */
+	if (duo_route_mapped(word)) {	/* to a replaced process */
 		duo_map_bequeath(ep, addr, duo_route_number(word));
 		ep->up->moved(ep, addr);
 	}
 	if (ep->match[DUO_MSG].posted_count +
 	    ep->match[DUO_TAGGED].posted_count)
-		duo_map_watch(ep, addr);	/* a receive may name it */
+		duo_map_watch(ep, addr);	/* receives may name addr */
 	ep->up->known(ep);
 }
 
@@ -177,8 +177,8 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks an address up. If it is local, it gets an index, a local route unless
- * its path was chosen before, and earlier messages get their source.
+ * Looks an address up. A local one gets an index, a local route unless its path
+ * was chosen before, and becomes the source of the peer's earlier messages.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -214,8 +214,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the index of an address: its process has failed, or has no space.
- * Another process may get the address if it is the core's.
+ * Removes the index of an address whose process has failed or has no space. If
+ * addresses are the core's, another process may get this one later.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -318,8 +318,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still belongs to the same process. The next one with this
- * address removes the remains of the first when it starts.
+ * True if the address still belongs to the same process. A later process with
+ * this address removes the remains of the first process when it starts.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -330,9 +330,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Called at the start, and after a message from a source without an address: it
- * may have published itself since, or have a failed process's address. The
- * paths chosen for sends stay.
+ * Called at the start, and after a message from a source without an address:
+ * the source may have published itself since, or may have the address of a
+ * failed process. The paths chosen for sends stay.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -356,8 +356,8 @@ void duo_map_scan(struct duo_ep *ep)
 }
 
 /*
- * The transport keeps the index: it may have queued messages, and finds their
- * sender by it.
+ * The transport keeps the index: it finds the sender of queued messages by the
+ * index.
  */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {

@@ -4,11 +4,11 @@
 /*
  * The local addresses of an endpoint. The local transport assigns an index to
  * each address that it can reach (connect() of struct duo_transport). The map
- * has both directions, and the reason why other addresses are not local. It
- * belongs to the endpoint, not to the AV: two endpoints connect only if the
- * local sides of both have free space.
+ * translates in both directions, and has the reason why other addresses are not
+ * local. A map belongs to an endpoint, not to an AV: two endpoints connect only
+ * if the local sides of both have free space.
  *
- * Under the domain's lock, except the words, which sends read without it.
+ * Under the domain's lock; sends read the route words without the lock.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -31,7 +31,7 @@ struct duo_map {
 	bool failed;			/* a record was unreadable */
 	bool retry;			/* counted in domain->held */
 	uint64_t retry_ms;		/* time of the next scan, monotonic */
-	uint32_t retry_after;		/* delay of it, ms, doubles */
+	uint32_t retry_after;		/* delay before a scan, ms; doubles */
 };
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */
@@ -49,15 +49,15 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
  * unreadable, duo_arrival_resolve() repeats the scan later.
  */
 void duo_map_scan(struct duo_ep *ep);
-/* True if that is due. */
+/* True if the repeated scan is due. */
 bool duo_map_retry_due(const struct duo_map *map);
 /* Monitors the peer at addr: its failure must end a receive that names it. */
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
 /* Handles the failure of near's peer with this index. */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
 /*
- * Routes a peer over the core: nothing was sent to it, and nothing can be. It
- * may still send locally.
+ * Routes a peer over the core: nothing was or can be sent to it locally. The
+ * peer may still send locally.
  */
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
 

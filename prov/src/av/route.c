@@ -14,7 +14,7 @@ int duo_ep_early(struct duo_ep *ep)
 	return -FI_EOPBADSTATE;
 }
 
-/* For a first send, an invalid address, or an endpoint that is not enabled. */
+/* Routes a first send, or fails: invalid address, endpoint not enabled. */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (!ep->route_size)

@@ -35,7 +35,7 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/* True if the local transport has an index for it, on whichever path it is. */
+/* True if the local transport has an index for the address, on any path. */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_NUMBER_SHIFT;
@@ -61,7 +61,7 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_NUMBER_BITS;
 }
 
-/* Returns that part of a word alone. */
+/* Returns a word with only the bits of the offset. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_NUMBER_BITS >>
@@ -121,7 +121,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if a local route that was read without the lock is current. Under it. */
+/* Under the lock: true if a local route read without the lock is current. */
 static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 				   const struct duo_route *to)
 {

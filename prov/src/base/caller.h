@@ -3,8 +3,8 @@
 
 /*
  * Structures of a caller that was built with older headers are shorter. The API
- * version that it passed to fi_getinfo() determines their size. Nothing behind
- * their end is read or written.
+ * version that the caller passed to fi_getinfo() determines the size of a
+ * structure. Nothing behind its end is read or written.
  *
  * Cost: one or two comparisons with constants, for errors and registrations
  * only.
@@ -69,9 +69,8 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Copies the caller's attributes; fields that it does not have are 0. Without
- * hmem (the domain has no FI_HMEM) interface and device are those of host
- * memory.
+ * Copies the caller's attributes; fields that these lack are 0. Without hmem
+ * (the domain has no FI_HMEM) interface and device are those of host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

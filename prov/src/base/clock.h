@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 uint64_t duo_clock_us(void);
-/* Cheaper; its granularity is some milliseconds. */
+/* A cheaper clock, with a granularity of some milliseconds. */
 uint64_t duo_clock_coarse_ms(void);
 
 #endif /* DUO_CLOCK_H */

@@ -33,8 +33,8 @@
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * Returns the API version to request of the core for an application's.
- * Structures of a version newer than the headers would be larger.
+ * Returns the API version to request of the core for the application's version,
+ * at most the headers': structures of newer versions would be larger.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -116,7 +116,7 @@ struct fi_peer_rx_entry {
 
 /*
  * Copy the attributes that all versions have. An application with older headers
- * may have no others, and those that 2.7 adds, FI_XPU's, are not supported.
+ * may lack the others, and those that 2.7 adds for FI_XPU are not supported.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

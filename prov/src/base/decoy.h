@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy behind the fid of a fabric or domain, for providers that assume that
- * any fid in hints is theirs. fi_getinfo() passes the hints to every provider,
+ * A decoy behind the fid of a fabric or domain, for providers that treat each
+ * fid in hints as their own. fi_getinfo() passes the hints to every provider,
  * so efa of libfabric 2.4 and newer gets ofi_duo's fids and reads a struct
  * util_fabric or util_domain behind them, then compares names:
  * docs/upstream.md.

@@ -14,9 +14,9 @@
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58)	/* any layering */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59)	/* no utility provider */
-#define DUO_GETINFO_HIDDEN (1ULL << 60)		/* hidden ones as well */
+#define DUO_GETINFO_HIDDEN (1ULL << 60)		/* hidden providers, too */
 
-/* Set during such a call, because fi_getinfo() calls this provider, too. */
+/* True during such a call, as fi_getinfo() calls this provider, too. */
 extern __thread bool duo_in_getinfo;
 
 #endif /* DUO_GETINFO_H */

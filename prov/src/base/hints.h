@@ -29,7 +29,7 @@ struct duo_hint {
 	bool direct;	/* a field of fi_info */
 	size_t attr;	/* offset of the pointer in fi_info */
 	size_t at;	/* offset of the field in the structure */
-	size_t size;	/* of the field, bytes: 4 or 8 */
+	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
 
 #define DUO_HINT_ROW(set, attr, field) \
@@ -48,7 +48,7 @@ struct duo_hint_beyond {
 	uint64_t asked;			/* value in the hints */
 	uint64_t most;			/* value in the info */
 };
-/* Returns the first such field of the list. */
+/* Returns the first field of the list in which the hints exceed the info. */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,

@@ -4,11 +4,11 @@
 /*
  * The owner lock of a domain, see docs/objects.md. Under FI_THREAD_DOMAIN the
  * application serializes all calls into a domain, and the lock is off: one
- * predictable branch. It is a futex, because the C library's mutex takes 50
- * instructions per call of the data path. Not recursive.
+ * predictable branch. The lock is a futex, because the C library's mutex takes
+ * 50 instructions per call of the data path. Not recursive.
  *
- * Cost: one atomic operation each to take and to release it, inline. A thread
- * that finds it held spins for a microsecond, then sleeps (lock.c).
+ * Cost: one atomic operation each to lock and to unlock, inline. A thread that
+ * finds the lock held spins for a microsecond, then sleeps (lock.c).
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -45,7 +45,7 @@ void duo_lock_wait(struct duo_lock *lock);
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/* False: it is held. Acquire; pairs with the release in duo_lock_give(). */
+/* False: the lock is held. Acquire; pairs with duo_lock_give()'s release. */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -56,7 +56,7 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 						       memory_order_relaxed);
 }
 
-/* Releases it. True: the caller must call duo_lock_wake(). */
+/* Releases the lock. True: the caller must call duo_lock_wake(). */
 DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 {
 	return atomic_exchange_explicit(&lock->state, DUO_LOCK_FREE,

@@ -25,8 +25,8 @@ static inline bool duo_param_is_number(const char *text)
 }
 
 /*
- * Returns the parameter that replaced the one named by variable (len
- * characters); NULL: none did.
+ * Returns the parameter that has replaced the one named by variable (len
+ * characters); NULL: the name is no former one.
  */
 static inline const char *duo_param_renamed(const char *variable, size_t len)
 {

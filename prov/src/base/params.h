@@ -15,17 +15,17 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	const char *core;	/* core of all fabrics; NULL: in their names */
+	const char *core;	/* core of all fabrics; NULL: fabrics name it */
 	bool hook;		/* infos are the core's, unchanged */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;	/* transport within a host */
 	int stats;		/* 1: print statistics at endpoint close */
-	char *cores;		/* returned if no provider is named */
+	char *cores;		/* cores if the user names no provider */
 	char *registry_dir;	/* directory of the users' registries */
 	size_t defer_polls;	/* reads without a local event until deferred
 				 * receives go to the core */
-	size_t defer_us;	/* time until the oldest one does during local
-				 * traffic, us */
+	size_t defer_us;	/* time until the core gets the oldest one
+				 * during local traffic, us */
 	size_t core_poll_interval;	/* reads per poll of an idle core
 					 * during local traffic */
 	size_t wait_poll_us;	/* period of the FI_WAIT_FD timer, us */
@@ -34,7 +34,7 @@ struct duo_params {
 	int ptracer;		/* 0: Yama's ptrace_scope stays in force */
 	uint32_t yield_mask;	/* idle polls until the reader yields, a power
 				 * of two, less 1; all bits: never */
-	bool yield_always;	/* also if CPUs are not oversubscribed */
+	bool yield_always;	/* yield without oversubscription, too */
 };
 extern struct duo_params duo_params;
 

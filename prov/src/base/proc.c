@@ -40,7 +40,7 @@ static ssize_t duo_proc_read(const char *path, char *text, size_t size)
 
 struct duo_stat {
 	char state;		/* of the main thread */
-	unsigned long threads;	/* with the main thread */
+	unsigned long threads;	/* including the main thread */
 	uint64_t start;
 };
 
@@ -125,7 +125,7 @@ int duo_proc_check(pid_t pid, uint64_t start)
 
 /*
  * Writes the path of a descriptor under another thread if the main thread has
- * ended. False: it has not, or there is no other.
+ * ended. False: the main thread has not, or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -168,9 +168,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, because /proc may belong to another pid namespace, and the
- * calling thread, because /proc/self has no descriptors once the main thread
- * has ended.
+ * Uses no pid, because /proc may belong to another pid namespace. Uses the
+ * calling thread's entry, because /proc/self has no descriptors once the main
+ * thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -282,7 +282,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Signal 0 is not delivered. Errors except EBADF are of a pidfd, too. */
+/* Sends signal 0, which does nothing: only EBADF means that fd is no pidfd. */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||

@@ -16,9 +16,9 @@
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Open descriptor fd of pid in this process; read its link. /proc has
- * descriptors under the main thread, or under the other threads if that has
- * ended.
+ * Open descriptor fd of pid in this process; read the link of fd. /proc has
+ * descriptors under the main thread or, if that has ended, under the other
+ * threads.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
 /* Opens a descriptor of this process again. */
@@ -55,7 +55,7 @@ bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
 /*
  * True if fd is one of the last that this process may open. These are reserved
- * for short-lived uses and for other libraries: the caller must not keep it.
+ * for short-lived uses and for other libraries: the caller must not keep fd.
  */
 bool duo_proc_scarce(int fd);
 

@@ -45,7 +45,7 @@ static struct duo_cuda {
 
 static const struct {
 	const char *name;
-	void *call;		/* where in cuda it goes */
+	void *call;		/* the symbol's member of cuda */
 } duo_cuda_symbols[] = {
 	{ "cuInit", &cuda.init },
 	{ "cuPointerGetAttribute", &cuda.pointer },
@@ -73,13 +73,13 @@ struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;
 	void *stream;
-	int device;		/* whose primary context is retained; -1: none */
+	int device;		/* has a retained primary context; -1: none */
 	unsigned int refs;	/* regions, copies and pinned memory */
-	unsigned int copies;	/* that have not ended */
+	unsigned int copies;	/* copies that have not ended */
 	struct duo_cuda_copy *spare;
 };
 
-/* Kept by its stream when it has ended, for the next one. */
+/* A copy. When one has ended, its stream keeps the struct for the next. */
 struct duo_cuda_copy {
 	struct duo_device_held held;
 	struct duo_cuda_stream *stream;
@@ -97,9 +97,9 @@ const char *duo_cuda_library = DUO_CUDA_LIBRARY;
 static pthread_once_t duo_cuda_once = PTHREAD_ONCE_INIT;
 static bool duo_cuda_there;
 static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* under that lock */
+static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* under the lock */
 
-/* The library stays: the application uses it as well. */
+/* Loads the library for good: the application uses it as well. */
 static void duo_cuda_load(void)
 {
 	void *library = dlopen(duo_cuda_library, RTLD_NOW | RTLD_LOCAL);
@@ -122,8 +122,8 @@ static void duo_cuda_load(void)
 }
 
 /*
- * Finds the context that the memory belongs to; memory of a pool belongs to
- * none, and the device's primary context serves.
+ * Finds the context that the memory belongs to; for memory of a pool, which
+ * belongs to none, this is the device's primary context.
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -296,7 +296,7 @@ static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 	return copy;
 }
 
-/* It has begun if step is 1, and ended if step is -1. */
+/* Counts a copy that has begun (step 1) or ended (step -1). */
 static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
 {
 	struct duo_cuda_stream *stream = copy->stream;
@@ -362,7 +362,7 @@ int duo_cuda_done(struct duo_device_held *held)
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
-/* Without it, copies are slower: the driver copies through memory of its own. */
+/* Pins memory; else copies are slower, through memory of the driver. */
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;

@@ -73,7 +73,7 @@ void duo_device_unlist(struct duo_mr *mr)
 		return;
 	duo_lock(&mr->domain->lock);
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	if (found && *found == mr)	/* not a later one of that descriptor */
+	if (found && *found == mr)	/* not a later region's descriptor */
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->lock);
 }
@@ -206,15 +206,15 @@ const struct near_device duo_device_near = {
 /* Host memory that copies go through, twice DUO_DEVICE_PART. */
 struct duo_device_stage {
 	char *memory;
-	void *pin;		/* NULL: it could not be */
+	void *pin;		/* NULL: could not be pinned */
 	struct duo_device_part {
-		void *copy;	/* that has not ended, or NULL */
-		char *to;	/* where its bytes go then, or NULL */
+		void *copy;	/* a copy that has not ended, or NULL */
+		char *to;	/* where its bytes go next, or NULL */
 		size_t len;
 	} part[2];
 };
 
-/* The pages stay the driver's until the domain is closed. */
+/* Returns the stage; its pages stay pinned until the domain closes. */
 static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,
 						 struct duo_mr *mr)
 {

@@ -14,8 +14,8 @@
  *
  * Cost: a branch for each message where no device memory is; where there may be
  * some, a search of a tree for each buffer with a descriptor, and for a message
- * of device memory a copy, of 10 us and more. All under the domain's lock, which
- * the first four functions take.
+ * of device memory a copy, of 10 us and more. All under the domain's lock; the
+ * first four functions take the lock.
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -40,7 +40,7 @@ struct duo_device_held {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	const char *library;	/* a process that has it loaded may use it */
+	const char *library;	/* loaded: the process may use this interface */
 	/*
 	 * Prepares copies from and to the memory at addr, on the device that
 	 * attr names. Returns 0 or -errno.
@@ -49,7 +49,7 @@ struct duo_device_iface {
 		    void **state);
 	/* Waits for the copies from and to the region first. */
 	void (*close)(void *state);
-	/* near_device has them; one of to and from is the device's. */
+	/* As in near_device; one of to and from is device memory. */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_held **copy);
 	int (*done)(struct duo_device_held *copy);
@@ -72,13 +72,13 @@ const char *duo_device_unsupported(void);
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
 void duo_device_forget(struct duo_mr *mr);
 /*
- * Before and after the core changes the region's descriptor. Returns
- * -FI_ENOMEM if the region is not listed. One without a descriptor cannot be.
+ * Unlist a region before the core changes its descriptor, list it afterwards.
+ * -FI_ENOMEM: not listed. A region without a descriptor cannot be listed.
  */
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
 
-/* Copies for near; a region of device memory is its struct duo_mr. */
+/* Copies for near, which gets the struct duo_mr as device region. */
 extern const struct near_device duo_device_near;
 /* Returns the region of device memory with that descriptor, or NULL. */
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);

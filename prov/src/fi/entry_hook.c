@@ -29,7 +29,7 @@
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
-/* True in a call of the core: fabrics and domains that it opens are its own. */
+/* True in a call of the core: what the core opens then is not wrapped. */
 static __thread bool duo_hook_inside;
 
 /*

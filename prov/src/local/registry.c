@@ -132,7 +132,7 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 		 path, name, why, DUO_RECORD_VERSION, remedy);
 }
 
-/* True if a retry might succeed. */
+/* True if a retry might succeed after this error. */
 static bool duo_record_passing(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM;
@@ -256,7 +256,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* local peers unknown */
+		return -FI_EOPNOTSUPP;	/* no id to find local peers by */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -305,7 +305,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* If /proc hides the process, its lock is proof enough that it is alive. */
+/* If /proc hides the process, the lock of its file proves that it is alive. */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {

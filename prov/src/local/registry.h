@@ -27,7 +27,7 @@
 #include "transport/transport.h"
 
 #define DUO_ADDR_MAX 256	/* bytes of a core address */
-#define DUO_TRANSPORT_NAME_MAX 64	/* of a name, with its 0 byte */
+#define DUO_TRANSPORT_NAME_MAX 64	/* bytes of a name, with the 0 byte */
 #define DUO_PATH_MAX 512	/* bytes of a path of the registry */
 
 /* An endpoint's record; fd is -1 while there is none. */
@@ -36,7 +36,7 @@ struct duo_publication {
 	int dir;		/* the user's directory */
 	bool hidden;		/* removed from the directory */
 	uint64_t pid_ns;	/* duo_proc_ns() */
-	uint64_t net_ns;	/* address is unique in it; 0: on the host */
+	uint64_t net_ns;	/* namespace of the address; 0: the host's */
 	char path[DUO_PATH_MAX];
 	/* written by the transport before duo_registry_reserve(): */
 	enum duo_transport_kind peer;
@@ -94,7 +94,7 @@ uint64_t duo_registry_state(int dir);
  * live endpoints. The caller holds the lock alone.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* The same, at most once a second, and not while other processes start. */
+/* Sweeps, at most once a second, and not while other processes start. */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
@@ -108,8 +108,8 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * Remove the record, so that it is not found; withdraw also closes it and
- * leaves the directory. Need no lock. Idempotent.
+ * Remove the record, so that no peer finds it; withdraw also closes the record
+ * and leaves the directory. Need no lock. Idempotent.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
@@ -123,7 +123,7 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
 				       char *peer_name);
 
-#define DUO_HASH_DIGITS 16	/* of a record's name */
+#define DUO_HASH_DIGITS 16	/* digits of a record's name */
 uint64_t duo_registry_hash(const void *data, size_t len);
 bool duo_registry_is_record(const char *name);
 /* Returns the hash in the name of addr's record, as *self looks it up. */

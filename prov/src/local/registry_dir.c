@@ -136,7 +136,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* If another process removed it, its name may belong to a new directory. */
+/* If another process has removed dir, its name may be a new directory's. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];

@@ -8,7 +8,7 @@
 #include "local/registry.h"
 #include "local/registry_index.h"
 
-#define DUO_INDEX_LOOKUPS 16	/* that cost as much as reading all names */
+#define DUO_INDEX_LOOKUPS 16	/* lookups that cost as much as all names */
 #define DUO_INDEX_ROOM 256	/* initial elements */
 
 static int duo_index_compare(const void *a, const void *b)

@@ -17,7 +17,7 @@
 /* All 0: not read, each address might have a record. */
 struct duo_registry_index {
 	bool read;
-	uint64_t *hash;		/* of addresses, ascending */
+	uint64_t *hash;		/* hashes of addresses, ascending */
 	size_t count;
 	size_t room;		/* allocated elements */
 };

@@ -71,7 +71,7 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/* True if no other user may lock it, or create or remove files in it. */
+/* True if no other user may lock the directory, or change its files. */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -177,7 +177,7 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/* Returns 0 if there might be a directory now. */
+/* Makes a directory of the user. Returns 0 if there might be one now. */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];

@@ -20,7 +20,7 @@ int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed. */
 bool duo_dir_removed(int fd);
 
-#define DUO_NEW_SUFFIX ".new"	/* of a file that is not ready */
+#define DUO_NEW_SUFFIX ".new"	/* ends the name of a file that is not ready */
 
 /* Contents of a record's file, in the host's byte order. */
 struct duo_record {
@@ -50,7 +50,7 @@ static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 int duo_record_open(int dir, const char *name, struct duo_record *record);
 /* Returns the part of a name behind the hash; NULL: it has no hash. */
 const char *duo_record_suffix(const char *name);
-/* True if it is a regular file of this user. */
+/* True if fd is a regular file of this user. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
  * Check whether the record's owner is alive. Return 0: it is; -ESRCH: it has

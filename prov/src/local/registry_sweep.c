@@ -48,7 +48,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Removes a failed endpoint's record. Returns 1 if it is or may be alive. */
+/* Removes a failed endpoint's record. Returns 1 if the owner may be alive. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -67,7 +67,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	return live;
 }
 
-/* True if it is the name of a record, ready or not. */
+/* True if name is that of a record, ready or not. */
 static bool duo_sweep_wants(const char *name)
 {
 	const char *suffix = duo_record_suffix(name);
@@ -102,7 +102,7 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 
 /*
  * The directory's access time is that of the last sweep. With some mounts
- * reading an index changes it, too: then the sweep is a second late.
+ * reading an index changes this time, too: then the sweep is a second late.
  */
 static bool duo_sweep_due(int dir)
 {
@@ -131,7 +131,7 @@ void duo_registry_tidy(const char *base,
 	if (dir < 0)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
-		if (duo_sweep_due(dir)) {	/* not swept since */
+		if (duo_sweep_due(dir)) {	/* no other process swept */
 			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}

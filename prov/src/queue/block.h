@@ -3,7 +3,7 @@
 
 /*
  * Memory for the payload of unexpected messages: blocks of a power of two.
- * Only memory limits them: another limit would hang programs that MPI permits.
+ * Only memory limits these: another limit would hang programs that MPI permits.
  * A released block is kept for the next message if at most "keep" bytes are in
  * use, and freed otherwise.
  */

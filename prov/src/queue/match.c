@@ -36,7 +36,7 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns an empty index on. One that was turned off is empty already: its
+ * Turns an empty index on. An index that was turned off is empty, because its
  * entries were removed one by one. Returns false if there is no memory.
  */
 static bool duo_index_start(struct duo_index *index)
@@ -187,7 +187,7 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 	match->unexp_count--;
 }
 
-/* Sets *best to the first match in a list by key_link, if that is earlier. */
+/* Sets *best to a key_link list's first match, if earlier than *best. */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)
 {

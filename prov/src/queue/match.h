@@ -12,9 +12,9 @@
  * "mask", the union of the bits that receives ignore. So an expected match
  * costs the same at any length. A receive that would make the mask longer than
  * DUO_MASK_BITS is in "wild", which is searched linearly, as are unexpected
- * messages for it. The first search builds the index of posted receives; it is
- * turned off when the queue is empty. Cost: 64 KiB per index, from its first
- * use on; without memory for it, the search stays linear.
+ * messages for such a receive. The first search builds the index of posted
+ * receives; an empty queue turns the index off. Cost: 64 KiB per index, from
+ * its first use on; without memory for it, the search stays linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -25,7 +25,7 @@
 #define DUO_BUCKETS 4096
 
 struct duo_index {
-	struct duo_rx_list *bucket;	/* DUO_BUCKETS; NULL: never used */
+	struct duo_rx_list *bucket;	/* [DUO_BUCKETS]; NULL: never used */
 	bool on;
 };
 
@@ -33,11 +33,11 @@ struct duo_match {
 	struct duo_rx_list posted;
 	size_t posted_count;
 	size_t unexp_count;
-	uint64_t seq;			/* of the next entry */
+	uint64_t seq;			/* seq of the next entry */
 	uint64_t mask;			/* bits of the tag not hashed */
 	struct duo_index by_want;	/* posted, by source and tag */
 	struct duo_rx_list unexp;
-	struct duo_rx_list wild;	/* posted, ignoring more than mask */
+	struct duo_rx_list wild;	/* posted, ignore more than mask */
 	struct duo_index by_source;	/* unexpected, by source and tag */
 	struct duo_index by_tag;	/* unexpected, by tag alone */
 };
@@ -57,7 +57,7 @@ static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
 	       ((want->tag ^ tag) & ~want->ignore) == 0;
 }
 
-/* True if there is a message that both match. */
+/* True if a message could match both a and b. */
 static inline bool duo_want_overlap(const struct duo_want *a,
 				    const struct duo_want *b)
 {
@@ -88,7 +88,7 @@ void duo_match_fini(struct duo_match *match);
 /* Inserts rx before a posted receive of the same source, tag and ignore. */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Inserts rx in the order of seq, which is set. Walks the queue. */
+/* Inserts rx by rx->seq, which the caller has set. Walks the queue. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
@@ -153,7 +153,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the first posted receive for a message of (addr, tag), or NULL. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* The same; tests the oldest posted receive, the common case, inline. */
+/* duo_match_posted(), with the test of the oldest posted receive inline. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {

@@ -44,7 +44,7 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/* Entries of a range: twice the number of the previous range. */
+/* Returns the entries of a range: twice those of the previous range. */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;

@@ -3,7 +3,7 @@
 
 /*
  * The address ranges of a domain's receive entries, sorted. A context that the
- * core returns is such an entry if a range contains it. Under the domain's
+ * core returns is a receive entry if a range contains it. Under the domain's
  * lock. Cost: a lookup is a binary search, one comparison for a single range.
  */
 #ifndef DUO_RANGES_H
@@ -25,7 +25,7 @@ struct duo_ranges {
 
 /* Adds a range, which overlaps with no other. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
-/* Removes the range that begins at base; there must be one. */
+/* Removes the range that begins at base, which must be listed. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);
 void duo_ranges_fini(struct duo_ranges *ranges);
 

@@ -27,17 +27,17 @@ struct duo_ring_slot {
 
 struct duo_ring {
 	struct duo_ring_slot *slot;
-	uint32_t size;		/* a power of two */
-	uint32_t limit;		/* entries that fit: size; 0: gated */
-	uint32_t head;		/* next to read; free-running */
-	uint32_t tail;		/* next to write; free-running */
+	uint32_t size;		/* slots, a power of two */
+	uint32_t limit;		/* slots usable: size; 0: gated */
+	uint32_t head;		/* next slot to read; free-running */
+	uint32_t tail;		/* next slot to write; free-running */
 };
 
 struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
-	int path;		/* source of prov_errno; -1: ofi_duo */
-	uint32_t place;		/* the ring's tail when it was added */
+	int path;		/* path of prov_errno; -1: ofi_duo's */
+	uint32_t place;		/* ring->tail when the error was added */
 	uint8_t data[DUO_ERR_DATA_MAX];
 };
 
@@ -51,7 +51,7 @@ struct duo_err_list {
 struct duo_sink {
 	void *buf;		/* the next entry's place */
 	fi_addr_t *src;		/* the next source's place; NULL: none */
-	size_t room;		/* entries that still fit; 0: no read */
+	size_t room;		/* free entries; 0: full, or no read */
 	size_t count;		/* entries written */
 };
 
@@ -103,7 +103,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Counts entries that were written there, in FI_CQ_FORMAT_TAGGED. */
+/* Counts entries written to sink->buf in FI_CQ_FORMAT_TAGGED. */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -123,8 +123,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Restarts an empty ring at slot 0: the first slots are in the cache. No error
- * may have a place in it.
+ * Restarts an empty ring at slot 0, as the first slots are in the cache. No
+ * error may have a place in the ring.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -160,7 +160,7 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/* Adds an entry. Returns 0, or -FI_ENOMEM: full, and it cannot grow. */
+/* Adds an entry. Returns 0, or -FI_ENOMEM: a full ring cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)

@@ -6,7 +6,7 @@
  * that arrived before its receive. Entries never move. They lie in address
  * ranges that the domain lists (ranges.h), so the address of a context from the
  * core shows whether it is an entry. Each range of an endpoint has twice the
- * entries of the previous one. Only memory limits them: another limit would
+ * entries of the previous one. Only memory limits entries: another limit would
  * hang programs that MPI permits.
  *
  * A receive of several buffers has a second entry, which contains them.
@@ -43,11 +43,11 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/* Completion of a successful receive, and the kind of its memory. */
+/* Whether a successful receive has a completion, and its kind of memory. */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,
-	DUO_RX_STAGED,		/* wanted; some may be device memory */
+	DUO_RX_STAGED,		/* wanted; buffers may be device memory */
 };
 
 /* The event after which a posted receive goes to the core. */
@@ -62,11 +62,11 @@ struct duo_ep;
 
 /* A message of near that is unexpected or being received. */
 struct duo_near_msg {
-	struct near_peer *peer;	/* sender; has a reference */
+	struct near_peer *peer;	/* sender, referenced */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still at its sender */
-	bool ended;		/* received; reported after earlier ones */
-	int err;		/* its result, if ended */
+	bool ended;		/* received, waits for earlier ones' reports */
+	int err;		/* result, if ended */
 };
 
 /* All buffers of a receive that has more than one. */
@@ -78,8 +78,8 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * Must come first. The core has returned its context before a local
-	 * message matches the receive.
+	 * Must come first. A local message matches the receive, and uses the
+	 * union, only after the core has returned core_ctx.
 	 */
 	union {
 		struct fi_context2 core_ctx;
@@ -91,7 +91,7 @@ struct duo_rx {
 						context)];
 			struct duo_near_msg arrival;
 		};
-		struct duo_rx_buffers buffers;	/* of another entry, see more */
+		struct duo_rx_buffers buffers;	/* if this is an rx->more */
 	};
 	union {
 		TAILQ_ENTRY(duo_rx) lazy_link;	/* rx->lazy: not on the core */
@@ -101,7 +101,7 @@ struct duo_rx {
 			uint32_t refs;		/* number of sub-receives */
 			bool open;		/* more messages fit */
 			bool canceled;		/* by fi_cancel */
-			bool local_only;	/* none goes to the core */
+			bool local_only;	/* never on the core */
 		};
 	};
 	union {
@@ -134,11 +134,11 @@ struct duo_rx {
 	};
 	struct iovec iov;		/* the first buffer */
 	void *desc;			/* the core's descriptor of it */
-	uint64_t seq;			/* order in its queue */
+	uint64_t seq;			/* order in the queue */
 	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
 	struct duo_ep *ep;
 	union {
-		fi_addr_t src_number;	/* unexpected: its source's index, or
+		fi_addr_t src_number;	/* unexpected: index of the source, or
 					 * FI_ADDR_NOTAVAIL */
 		struct duo_rx *owner;	/* sub-receive: its buffer's entry */
 		struct duo_rx *more;	/* count > 1: entry of the buffers */
@@ -157,22 +157,22 @@ struct duo_rx_pool {
 	uint32_t live;		/* entries in use */
 	uint32_t capacity;	/* entries in all ranges */
 	struct duo_rx *next;	/* first entry never used, in the last range */
-	struct duo_rx *end;	/* of the last range */
-	struct duo_ep *ep;	/* of all entries */
-	struct duo_ranges *known;	/* the domain's */
+	struct duo_rx *end;	/* end of the last range */
+	struct duo_ep *ep;	/* endpoint of all entries */
+	struct duo_ranges *known;	/* domain->rx_ranges */
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
 	bool refused;		/* the last attempt to grow failed */
 };
 
-/* Changes the state; nothing else does. */
+/* Changes the state. No other function does. */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
 	rx->state = state;
 }
 
-/* Allocates no memory; the first entry does. */
+/* Allocates no memory; the first use of an entry does. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		      struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
@@ -186,7 +186,7 @@ struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
-/* Frees that space, and the bounce buffer. */
+/* Frees the space of the buffers of rx, and the bounce buffer. */
 void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 
 #define DUO_RX_BYTE(what, field) \
@@ -218,7 +218,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* True if rx is such a receive, deferred or not. */
+/* True if rx has the properties in duo_rx_plain(), deferred or not. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {

@@ -19,7 +19,7 @@ enum duo_rx_state {
 	DUO_RX_LOCAL,		/* the local transport will complete it */
 	DUO_RX_CORE,		/* the core has matched it, or keeps it */
 	DUO_RX_CANCELING,	/* fi_cancel was called on the core */
-	DUO_RX_CANCELED,	/* ... and the core returned it */
+	DUO_RX_CANCELED,	/* the core returned it as canceled */
 	DUO_RX_PEEK,		/* an FI_PEEK is pending at the core */
 	DUO_RX_ARRIVING,	/* a local message, in no queue yet */
 	DUO_RX_UNEXP,		/* in the unexpected queue */

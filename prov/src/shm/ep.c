@@ -110,7 +110,7 @@ static struct fi_info *duo_shm_getinfo(void)
 		/* with FI_THREAD_DOMAIN, shm then takes no lock at all */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
-		/* DUO_SHM_REGION is large enough for these */
+		/* DUO_SHM_REGION is large enough for queues of this size */
 		if (info->tx_attr->size > DUO_SHM_QUEUE)
 			info->tx_attr->size = DUO_SHM_QUEUE;
 		if (info->rx_attr->size > DUO_SHM_QUEUE)
@@ -187,7 +187,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens and binds the srx together: shm's domain has only one slot for it. */
+/* Opens and binds the srx at once: shm's domain has a slot for only one srx. */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
@@ -327,7 +327,7 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/* Polls shm, which drops queued operations when it closes. */
+/* Polls shm, because closing shm's endpoint drops queued operations. */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

@@ -53,8 +53,9 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id: same mount of /dev/shm, same structures in it,
- * same user namespace, without which shm may not read the other's memory.
+ * Computes the compatibility id from the mount of /dev/shm, the structures in
+ * shared memory, and the user namespace, outside of which shm may not read a
+ * peer's memory.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -88,7 +89,7 @@ static bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/* Removes a region; only names that can be one, in any user namespace. */
+/* Removes a region, if name can be that of one, in any user namespace. */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
@@ -98,7 +99,7 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes regions of exited processes, which are part of their names. If no
+ * Removes regions of exited processes; a region's name contains the pid. If no
  * region is left, no endpoint has a peer: resets the count of endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
@@ -149,7 +150,7 @@ int duo_shm_room(void)
 
 	if (!duo_shm_maps())
 		return -FI_ENOMEM;
-	/* growing a file beyond it raises SIGXFSZ */
+	/* growing a file beyond this limit raises SIGXFSZ */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
 	    limit.rlim_cur < DUO_SHM_REGION)
 		return -EFBIG;
@@ -243,8 +244,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 
 /*
  * Connects a peer, but no endpoint of this process: fi_close of an AV reads the
- * regions of all its peers, also those this process has closed, and 2.5 and
- * newer compute addresses in it from 0.
+ * regions of all its peers. 2.5 and newer then compute addresses from NULL in a
+ * region that this process has closed.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -39,9 +39,9 @@ struct duo_cntr;
  * in this process's region, so no entry becomes free.
  *
  * So each endpoint has its own AV of shm until shm's endpoint closes. The
- * registry counts endpoints over shm since there was none
- * (duo_registry_number()). An endpoint beyond DUO_SHM_ENDPOINTS has no local
- * side: so no map can have more peers than there have been endpoints.
+ * registry counts the endpoints over shm that have been opened since there was
+ * none (duo_registry_number()). An endpoint beyond DUO_SHM_ENDPOINTS has no
+ * local side, so that no map gets more peers than that.
  */
 struct duo_shm {
 	struct fid_av *av;

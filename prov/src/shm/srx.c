@@ -32,7 +32,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Passes a receive to shm with the entry as context: completions come here. */
+/* Passes rx to shm with rx as context, which shm's completions then have. */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -77,8 +77,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns the matching receive with space for the whole message. A receive
- * without memory for its bounce buffer fails; the next may be large enough.
+ * Returns the matching receive, with space for the whole message. If there is
+ * no memory for a bounce buffer, the receive fails, and the next one is tried,
+ * which may be large enough.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -175,7 +176,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	struct duo_rx *rx = duo_rx_of_peer(entry);
 
 	if (rx->state == DUO_RX_FREE)
-		return;		/* shm 2.1 frees some twice at close */
+		return;		/* shm 2.1 frees some entries twice */
 	if (rx->state != DUO_RX_LOCAL)
 		duo_arrival_unlink(rx);
 	duo_rx_release(&rx->ep->pool, rx);
@@ -219,8 +220,9 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * Starts a message. One too large is bounced in full, so shm never truncates
- * it. Nothing fails after the bounce buffer: only then it leaves its list.
+ * Starts a message. A too large one is bounced in full, so shm never truncates
+ * it. The message leaves its list after the allocation of the bounce buffer, as
+ * no later step returns an error.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -287,7 +289,7 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 	return 0;
 }
 
-/* Receives shm's completions. Those of receives have the entry as context. */
+/* Gets shm's completions; one of a receive has the duo_rx as context. */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)

@@ -48,7 +48,7 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* Converts to bytes, in iov. A count above NEAR_IOV_MAX is rejected later. */
+/* Converts iocs to bytes, in iov; near rejects a count above NEAR_IOV_MAX. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -93,7 +93,7 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 
 /*
  * Returns descriptors of results or compare operands. The application may pass
- * NULL for none, but the efa provider reads iocs.count of them.
+ * NULL for none, but the efa provider reads iocs.count descriptors.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {

@@ -36,8 +36,8 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Leaves all later operations to the core, which executes one on several
- * buffers: near would not wait for its end, the core keeps their order.
+ * Leaves all later operations to the core, as it executes one on several remote
+ * buffers: near would not wait for the end of that one, the core keeps order.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -50,7 +50,7 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 	ep->near->small = 0;
 }
 
-/* True if near has the operation, atomic with respect to the core's. */
+/* True if near supports op, atomically with respect to the core's. */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
@@ -82,7 +82,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Returns near's flags. Atomics need none for order: the ring keeps it. */
+/* Returns near's flags. Atomics need none for order: the ring keeps order. */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -100,7 +100,7 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Passes an operation that near rejected to the core. Returns -FI_EAGAIN while
- * near has pending operations before it, or the peer's state is not yet final.
+ * near has earlier operations pending, or the peer's state is not yet final.
  */
 static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 				const struct near_rma_args *op, int ret)
@@ -130,7 +130,7 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/* Without a core for operations: returns an error if near has no such one. */
+/* Over a core that carries nothing: returns an error if near lacks op. */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
 {
@@ -142,8 +142,8 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Looks the buffers' descriptors up. Returns true if a buffer is device memory,
- * and sets bufs->device to device[] then, else to NULL.
+ * Looks the buffers' descriptors up. Returns true and sets bufs->device to
+ * device[] if a buffer is device memory; else sets bufs->device to NULL.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -207,7 +207,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
-		return -FI_EAGAIN;	/* it failed since the lookup */
+		return -FI_EAGAIN;	/* peer failed after the lookup */
 	if (ep->core.carries_nothing) {
 		ret = duo_onesided_hopeless(ep, op, quiet);
 		if (ret)

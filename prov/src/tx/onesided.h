@@ -36,8 +36,8 @@ extern struct fi_ops_atomic duo_atomic_ops;
 /* Returns DUO_TO_CORE and the core's address in *dest, or an error. */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
 /*
- * Passes op to near if it can carry it. Returns 0, DUO_TO_CORE as above, or an
- * error. flags: the call's. quiet: a success is not reported. Changes op.
+ * Passes op to near if near can carry it. Returns 0, DUO_TO_CORE as above, or
+ * an error. flags: the call's. quiet: success is not reported. Changes op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
@@ -88,8 +88,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags of a call that has none, for a *msg call of the core: that
- * fails with FI_INJECT if len is above the inject size.
+ * Returns the flags of a call that has none, for a *msg call of the core, which
+ * fails if the flags have FI_INJECT and len is above the inject size.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

@@ -57,7 +57,7 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.rma_ops, ret);
 }
 
-/* One remote buffer, as long as the local ones, with the endpoint's flags. */
+/* Accesses one remote buffer, as long as msg's, with the endpoint's flags. */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
 			   uint64_t flags)
@@ -90,7 +90,7 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* One buffer. Not inlined, so that the fast path needs no stack frame. */
+/* For one buffer. Not inlined, so that the fast path needs no stack frame. */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,

@@ -14,7 +14,7 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* Chooses the path again. The lock is held; on return, if the path is local. */
+/* Chooses the path again, locked. The lock stays held if the path is local. */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {
@@ -52,7 +52,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Adds without a locked instruction: one of two threads' sizes may be lost. */
+/* Adds len without a locked instruction: of two threads, one's may be lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,

@@ -23,7 +23,7 @@
 /* To be called after each send, RMA or atomic over the core. Takes no lock. */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
-	if (ep->tx_cq)	/* none if it only receives, or has only counters */
+	if (ep->tx_cq)	/* none if ep only receives, or has only counters */
 		duo_cq_core_active(ep->tx_cq);
 	if (__builtin_expect(ep->opts.counted, false))
 		duo_cntr_rouse(ep);
@@ -61,7 +61,7 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/* Writes a message to the ring, its completion to the CQ. NULL: neither. */
+/* Writes a message to the ring, and its completion to the CQ; NULL: neither. */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -89,7 +89,7 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path of a send: a small message to a near peer, if its ring has a
+ * The fast path of a send: a small message to a near peer, if that ring has a
  * free slot. The caller must call duo_send_end() last. NULL: nothing was done;
  * the caller must call duo_send_one().
  */
@@ -113,7 +113,7 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	return peer;
 }
 
-/* Ends the fast path, by tail calls: it saves no registers. Returns 0. */
+/* Ends the fast path by tail calls, so it saves no registers. Returns 0. */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const bool locked)
 {
