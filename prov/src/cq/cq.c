@@ -20,12 +20,12 @@
 
 #define DUO_LOCAL_BUSY 256	/* initial duo_cq.local_busy, polls */
 #define DUO_RING_READS 128	/* reads of the ring per poll, at most */
-#define DUO_RING_SLOW 100	/* ms since the last poll: the read polls */
+#define DUO_RING_SLOW 100	/* ms between polls: then each read polls */
 
 /*
  * A program that sends or writes before each read always finds an entry in the
- * ring. For progress one of at most DUO_RING_READS reads polls. After
- * DUO_RING_SLOW without a poll, each read polls until the polls are frequent.
+ * ring. For progress some of these reads poll: the reads per poll double up to
+ * DUO_RING_READS, and restart at 1 if DUO_RING_SLOW passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {

@@ -203,8 +203,8 @@ static const struct duo_hint duo_kept_fields[] = {
 
 /*
  * Capabilities that cores list for every domain. Only applications that make
- * the corresponding calls need them, and ofi_duo rejects those calls. So it
- * serves the domain although it lacks these capabilities.
+ * the corresponding calls need them, and ofi_duo rejects those calls. The
+ * lack of these capabilities does not keep ofi_duo from serving the domain.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 

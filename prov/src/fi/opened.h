@@ -3,8 +3,8 @@
 
 /*
  * The open fabrics and domains of this process, for the fids in hints and
- * infos: fi_fabric(3), fi_domain(3). The application gets ofi_duo's, the core
- * its own.
+ * infos: fi_fabric(3), fi_domain(3). The application gets fids of ofi_duo, the
+ * core gets its own.
  *
  * Cost: control path, a walk of the lists. Lock: its own, a leaf.
  */
@@ -34,7 +34,7 @@ void duo_closed_domain(struct duo_domain *domain);
  * fid that is not ofi_duo's is never read.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* True if the hints name no foreign fid; otherwise logs it. */
+/* True if the hints name no foreign fid; otherwise logs that fid. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
 /* Stores the core's fids of these instances in hints for the core. */

@@ -32,7 +32,7 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 
 /*
  * FI_SETOPSFLAG. The local transports read the transmit flags in fi_enable(),
- * so they can be changed only before.
+ * so a call can change these flags only before that.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
@@ -150,7 +150,7 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
-/* near copies in any order, so such an endpoint has no local side. */
+/* near copies in any order: with this option ep gets no local side. */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
 {

@@ -31,7 +31,7 @@ struct duo_ep;
  * 0: none. Between them: the core's fi_addr minus ofi_duo's, signed, usually 0
  * (av_core.c). The state changes only from UNDECIDED to CORE or LOCAL, and from
  * LOCAL to CORE before the first message, so messages to one peer keep their
- * order. The state is reset if the address is removed, or inserted again.
+ * order. The state is reset if the address is removed, or has a new process.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* not in the AV */

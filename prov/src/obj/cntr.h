@@ -66,7 +66,7 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /* Wakes the threads that sleep on cntr. Any thread may call; lock optional. */
 void duo_cntr_wake(struct duo_cntr *cntr);
-/* Wakes those of all counters of the endpoint, after one may have changed. */
+/* Wakes the sleepers of all counters of ep, after one may have changed. */
 void duo_cntr_rouse(struct duo_ep *ep);
 /* Counts an RMA operation or atomic over near; err: nonzero if it failed. */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);

@@ -80,8 +80,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts such messages ahead of those already unresolved, which arrived later. A
- * receive that names the source may be posted already.
+ * Puts these messages ahead of those already unresolved. Unexpected messages
+ * match no posted receive, but a receive that names the source may be posted.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

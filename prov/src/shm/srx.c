@@ -4,12 +4,12 @@
 /*
  * Functions that shm calls, fi_peer(3): owner operations of the shared receive
  * context (matching), of CQs and of counters. shm calls them in polls and
- * sends, with the domain's lock held: nothing here takes it.
+ * sends, with the domain's lock held: no function here takes the lock.
  *
  * A message that is larger than its receive, or is discarded, goes to a bounce
- * buffer. shm, 2.0 to 2.6, must not truncate: depending on its protocol it
- * reads NULL, loops for ever or never completes; and its discard writes into
- * the peer's region.
+ * buffer. shm, 2.0 to 2.6, must not truncate: depending on the protocol, shm
+ * reads NULL, loops for ever or never completes the receive; and shm's discard
+ * writes into the peer's region.
  */
 
 #include <stdlib.h>
