@@ -98,7 +98,7 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 	return ret;
 }
 
-/* Checks a pid that /proc lacks or hides; the kernel may have no pidfds. */
+/* Checks a process that /proc lacks or hides; some kernels have no pidfds. */
 static int duo_proc_hidden(pid_t pid)
 {
 	bool ended = kill(pid, 0) && errno == ESRCH;

@@ -73,7 +73,7 @@ void duo_device_unlist(struct duo_mr *mr)
 		return;
 	duo_lock(&mr->domain->lock);
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	if (found && *found == mr)	/* not a later region's descriptor */
+	if (found && *found == mr)	/* else a later region has it */
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->lock);
 }

@@ -32,7 +32,7 @@ static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
 		       hints->ep_attr->type : FI_EP_RDM;
 }
 
-/* Writes the core's name into the hints. Returns 0 or -FI_ENOMEM. */
+/* Writes the core's name and FI_EP_RDM into hints. Returns 0 or -FI_ENOMEM. */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
 	if (!hints->fabric_attr)

@@ -19,8 +19,8 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * One thread sleeps in fi_cntr_wait(), another on the counter's descriptor
- * after fi_trywait(). Two waiters: neither consumes the other's wakeup.
+ * One thread may sleep in fi_cntr_wait(), another on the counter's descriptor
+ * after fi_trywait(). Each has a waiter: neither consumes the other's wakeup.
  */
 enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
 
