@@ -427,9 +427,6 @@ export_sanitizers()
 {
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 	export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
-	if [[ -f $duo_src/fabtests/tsan.supp ]]; then
-		TSAN_OPTIONS+=" suppressions=$duo_src/fabtests/tsan.supp"
-	fi
 }
 
 # Tests that ASan runs over tcp and the device without --all: each program once,
