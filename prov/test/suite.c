@@ -133,3 +133,10 @@ void unit_kill(pid_t pid)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
+
+uint64_t unit_number(const char *name, uint64_t usual)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : usual;
+}

@@ -78,6 +78,9 @@ int unit_run(void);
  */
 void unit_refuse(uint32_t call, uint32_t result);
 
+/* Returns the number in an environment variable; usual: it is not set. */
+uint64_t unit_number(const char *name, uint64_t usual);
+
 /* Waits for the end of a child and asserts its success. */
 void unit_join(pid_t pid);
 /* Kills a child and waits for its end; 0: there is none. */

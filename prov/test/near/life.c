@@ -29,13 +29,6 @@ static uint8_t pattern[LONGEST + 256];
 static struct rig *us;
 static pid_t child[TALKERS];
 
-static unsigned int how_many(const char *name, unsigned int quick)
-{
-	const char *text = getenv(name);
-
-	return text ? (unsigned int)strtoul(text, NULL, 10) : quick;
-}
-
 static void setup(void)
 {
 	rig_fill(pattern, sizeof(pattern), 11);
@@ -198,7 +191,7 @@ UNIT_LONG_CASE("life", setup, teardown, patience());
 /* A server replies to clients one after another, and does not grow. */
 UNIT_TEST(clients)
 {
-	unsigned int count = how_many("NEAR_CLIENTS", 300), i, files = 0;
+	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
 	size_t idle = rig_taken(us);
 
 	for (i = 0; i < count; i++) {
@@ -277,7 +270,7 @@ UNIT_LONG_CASE("growing", setup_growing, teardown, patience());
  */
 UNIT_TEST(deaths)
 {
-	unsigned int count = how_many("NEAR_DEATHS", 40), seed = 1, i, who;
+	unsigned int count = unit_number("NEAR_DEATHS", 40), seed = 1, i, who;
 	uint64_t until_ms, heard = 0;
 	size_t idle = rig_taken(us);
 
@@ -305,7 +298,7 @@ UNIT_TEST(deaths)
 /* One process sends, one receives and verifies each message. */
 UNIT_TEST(many_messages)
 {
-	unsigned int count = how_many("NEAR_MESSAGES", 20000), seed = 7, sent;
+	unsigned int count = unit_number("NEAR_MESSAGES", 20000), seed = 7, sent;
 	uint64_t heard = 0, end_ms = 0, last = 0;
 	struct near_peer *peer;
 	struct rig *rig;

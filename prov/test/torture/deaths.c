@@ -54,13 +54,6 @@ static unsigned int run;	/* its number: the seed */
 static uint32_t worst_ms;
 static const char *now;		/* for messages */
 
-static uint64_t deaths_number(const char *name, uint64_t usual)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 10) : usual;
-}
-
 static uint64_t deaths_cpu_ms(void)
 {
 	struct timespec ts;
@@ -151,7 +144,7 @@ static unsigned int deaths_events(pid_t pid)
 /* Nothing ends because a process does not run. */
 static void deaths_resume(struct talk *talk, pid_t pid)
 {
-	uint64_t until_ms = duo_now_ms() + deaths_number("TORTURE_STOP_MS", 20);
+	uint64_t until_ms = duo_now_ms() + unit_number("TORTURE_STOP_MS", 20);
 	siginfo_t info;
 
 	waitid(P_PID, pid, &info, WSTOPPED | WNOHANG);
@@ -322,8 +315,8 @@ static void deaths_sweep(int number, int signal, const char *what)
 	const struct talk_plan *plan = &plans[number / TALK_ROLES];
 	const int role = number % TALK_ROLES;
 	const unsigned int first = (unsigned int)
-		deaths_number("TORTURE_SEED", 1);
-	uint64_t until_ms = duo_now_ms() + deaths_number("TORTURE_MS", 500);
+		unit_number("TORTURE_SEED", 1);
+	uint64_t until_ms = duo_now_ms() + unit_number("TORTURE_MS", 500);
 	unsigned int seed = first;
 	struct stops_site *site;
 	uint32_t i = 0, runs;

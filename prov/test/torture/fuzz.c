@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "fuzz.h"
 #include "suite.h"
 
@@ -69,21 +69,6 @@ void fuzz_change(void *memory, size_t len)
 	}
 }
 
-static uint64_t fuzz_number(const char *name, uint64_t usual)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 10) : usual;
-}
-
-static uint64_t fuzz_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void fuzz_one_round(const char *name, uint64_t seed, void (*round)(void))
 {
 	pid_t pid = fork();
@@ -105,13 +90,13 @@ static void fuzz_one_round(const char *name, uint64_t seed, void (*round)(void))
 
 void fuzz_rounds(const char *name, void (*round)(void))
 {
-	const uint64_t first = fuzz_number("TORTURE_SEED", 1);
-	const uint64_t inputs = fuzz_number("TORTURE_INPUTS", 20000);
-	uint64_t until_ms = fuzz_now_ms() + fuzz_number("TORTURE_MS", 2000);
+	const uint64_t first = unit_number("TORTURE_SEED", 1);
+	const uint64_t inputs = unit_number("TORTURE_INPUTS", 20000);
+	uint64_t until_ms = duo_now_ms() + unit_number("TORTURE_MS", 2000);
 	uint64_t seed;
 
 	for (seed = first; (seed - first) * FUZZ_ROUND < inputs &&
-	     (seed == first || fuzz_now_ms() < until_ms); seed++)
+	     (seed == first || duo_now_ms() < until_ms); seed++)
 		fuzz_one_round(name, seed, round);
 	fprintf(stderr, "torture: fuzz: %s: %lu inputs, seeds %lu to %lu\n", name,
 		(unsigned long)((seed - first) * FUZZ_ROUND),
