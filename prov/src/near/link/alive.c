@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peer failure detection, and sleeping. The pidfd of a peer reports its exit.
- * Without a free descriptor, the peer's start time is compared instead. A
- * stopped process is alive. A port that closes sets a mark in its segment.
+ * Peer failure detection, and sleeping. A peer's pidfd reports the exit of its
+ * process. If no descriptor is free for a pidfd, the start time of the process
+ * with the peer's pid is compared with that in the peer's address. A process
+ * that was stopped by a signal has not failed. A port that closes while its
+ * process lives on sets a mark in its segment.
  */
 
 #include <errno.h>
@@ -18,8 +20,8 @@
 #include "base/proc.h"
 
 #define NEAR_EVENTS 32
-#define NEAR_FDX_MS 10		/* between two reads of the socket */
-#define NEAR_ASKED_MS 2000	/* after a request: a read each millisecond */
+#define NEAR_FDX_MS 10		/* ms between two reads of the socket */
+#define NEAR_ASKED_MS 2000	/* for this time after a request: each ms */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -29,7 +31,10 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/* True if the process exists, but /proc hides it or part of it (hidepid). */
+/*
+ * True if a process with the pid exists, but /proc hides its files (hidepid).
+ * err: of the attempt to read its start time.
+ */
 static bool near_hidden(int pidfd, int err)
 {
 	return err == -EACCES || err == -EPERM ||
@@ -43,7 +48,10 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* read after the pidfd was opened: a recycled pid is detected */
+	/*
+	 * Read after the pidfd was opened: if the pid was reused before that,
+	 * the start time differs from that in the address.
+	 */
 	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
@@ -59,7 +67,10 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 	return ret;
 }
 
-/* True if a process has the peer's pid, as far as this process can see. */
+/*
+ * True if a process of this pid namespace has the peer's pid, perhaps another
+ * one.
+ */
 static bool near_pid_taken(const struct near_peer *peer)
 {
 	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
@@ -81,7 +92,10 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 	if (!peer->ask)
 		return ret;
 	ret = near_ask(port, peer);
-	/* a hidden process that has no socket has not failed */
+	/*
+	 * The peer has no socket. If /proc only hides the process, it has not
+	 * failed, but cannot be connected.
+	 */
 	return ret == -ESRCH && near_pid_taken(peer) ? -EACCES : ret;
 }
 
@@ -115,7 +129,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 	near_unwatch(port, peer);
 }
 
-/* True if no message and no completion of the peer waits for the sink. */
+/* True if the sink has all messages and completions of a draining peer. */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rx_ring *ring;
@@ -133,6 +147,7 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	return !peer->rma || port->onesided->drained(port, peer);
 }
 
+/* Makes a draining peer gone: ends its operations and frees its rings. */
 static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
@@ -154,9 +169,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Ends each failed peer once all its messages are delivered. Handles the
- * doorbell first: the last message may be in a new or an idle ring, and the
- * peer may have rung and exited since the doorbell was last checked.
+ * Makes draining peers gone whose messages are all delivered. Handles the
+ * doorbell first: a peer may have rung it and then exited, with its last
+ * messages in a new or an idle ring.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -169,7 +184,7 @@ static void near_port_reap(struct near_port *port)
 		peer = near_container(link, struct near_peer, link);
 		if (!peer->dying)
 			continue;
-		/* the end of an operation may drop the last reference */
+		/* near_peer_end() may drop the other references */
 		near_peer_hold(peer);
 		if (near_peer_drained(port, peer))
 			near_peer_end(port, peer);
@@ -177,7 +192,9 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/* Empties the pipe, for all threads that sleep on it. True: it had a byte. */
+/*
+ * Empties the wake pipe, which all sleeping threads share. True: it had a byte.
+ */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -192,10 +209,10 @@ void near_port_wake(struct near_port *port)
 {
 	port->armed = false;
 	if (port->wake[0] >= 0 && write(port->wake[1], "", 1) < 0)
-		return;		/* a full pipe has woken them already */
+		return;		/* a full pipe wakes the threads, too */
 }
 
-/* Handles events of pidfds and the socket; near_woken() reads the pipe. */
+/* Handles pidfds and the socket; the wake pipe is left to near_woken(). */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -212,7 +229,10 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* True if the peer has closed its port or rejects this port's ring. */
+/*
+ * True if a connected peer has closed its port, or has refused this port's
+ * claim.
+ */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -222,7 +242,10 @@ static bool near_peer_ended(const struct near_peer *peer)
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
-/* Returns 0: the process exists; -ESRCH: it has exited; others: unknown. */
+/*
+ * Returns 0: the peer's process exists, as far as known; -ESRCH: it has exited;
+ * other errors: /proc cannot be read.
+ */
 static int near_peer_process(const struct near_peer *peer)
 {
 	if (peer->exited)
@@ -244,7 +267,10 @@ bool near_peer_there(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/* True if the peer's descriptor number can still be that of its segment. */
+/*
+ * False if the descriptor number in the peer's address is free or of a file
+ * that is not near's: then the peer has closed its port.
+ */
 static bool near_segment_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
@@ -252,7 +278,7 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/* ENOENT while the process lives: the port has closed */
+	/* no such descriptor, though the process exists */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);
@@ -261,10 +287,13 @@ static bool near_segment_named(const struct near_peer *peer)
 }
 
 /*
- * True if the port of a peer without a mapped segment has closed. Keeps a
- * descriptor of the segment to read the mark of a closed port. The segment was
- * there before the peer's address, which no other port ever gets: if the file
- * is not that segment, the port has closed.
+ * True if a peer has closed its port though this port has no ring to it. Keeps
+ * a descriptor of the peer's segment, to read the mark of a closed port there.
+ *
+ * An address exists only after its segment, and is never used again. So if the
+ * descriptor number in the address belongs to another file or segment, the port
+ * has closed. A ring from the peer makes the descriptor unnecessary: a peer
+ * that closes its port closes the claim of that ring.
  */
 static bool near_unmet_closed(struct near_peer *peer)
 {
@@ -289,7 +318,10 @@ static bool near_unmet_closed(struct near_peer *peer)
 	return closed;
 }
 
-/* True if a peer has failed that neither a pidfd nor mapped memory reports. */
+/*
+ * True if a peer has failed, but neither a pidfd nor mapped memory reports
+ * that.
+ */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_unmet_closed(peer))
@@ -297,14 +329,16 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/* retry: no descriptor was free, or a request is unanswered */
+	/*
+	 * monitor it now: no descriptor was free, or a request has no reply yet
+	 */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
 	       near_watch(port, peer) == -ESRCH;
 }
 
 /*
- * Finds closed ports. all: also processes without a pidfd, and ports without a
- * mapped segment; each of these costs system calls.
+ * Finds peers that have failed. all: with checks that cost system calls, for
+ * peers without a pidfd and peers without a ring to them.
  */
 static void near_port_look(struct near_port *port, bool all)
 {
@@ -319,7 +353,7 @@ static void near_port_look(struct near_port *port, bool all)
 	}
 }
 
-/* Continues resizes of the rings to peers, also those that peers requested. */
+/* Continues the resizes of all rings that this port sends through. */
 static void near_port_resizes(struct near_port *port)
 {
 	struct near_link *link;
@@ -332,7 +366,10 @@ static void near_port_resizes(struct near_port *port)
 	}
 }
 
-/* Reads the socket if due: a peer may wait for a reply. */
+/*
+ * Reads the socket from time to time, since a peer may wait for a reply; each
+ * ms for some time after this port's own requests.
+ */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
@@ -343,9 +380,10 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers, at most every NEAR_CHECK_MS. Leaves rings to the
- * next tick: the caller may be handling a message of a ring, or hold a slot
- * that it has not published.
+ * Checks for failed peers, if NEAR_CHECK_MS have passed since the last check.
+ * Checks of rings are left to the next tick, because callers of
+ * near_peer_alive() may be handling a slot, or hold one that they have not
+ * published yet.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -357,10 +395,6 @@ static void near_port_check(struct near_port *port, uint64_t now)
 	port->rings_due = true;
 }
 
-/*
- * True if the pid may be used for a single copy: the process existed at the
- * last check, too recently for its pid to be recycled.
- */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 {
 	near_port_check(port, duo_now_ms());
@@ -368,9 +402,11 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Chooses the poll of the next tick: with continuous polling each 16th poll.
- * After a pause of NEAR_CHECK_MS each poll has a tick, or an occasional poller
- * would detect failures late; then NEAR_TICK_QUICK ticks double the interval.
+ * Chooses the poll of the next tick: with continuous polling, the 16th from
+ * now. If NEAR_CHECK_MS passed since the last tick, the process polls seldom,
+ * and failures would be detected late: then every poll has a tick, until the
+ * number of polls per tick has doubled again, after every NEAR_TICK_QUICK
+ * ticks.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -429,16 +465,17 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * Each thread calls this before it sleeps. port->armed stays set for the other
- * sleeping threads, unless true is returned: the caller wakes them. Checks
- * that cost a system call per peer run every NEAR_CHECK_MS only.
+ * Returns true if the port was woken: a sender has cleared near_segment.armed,
+ * or this call has read a byte. Then the caller must wake all threads that
+ * sleep on the port. False: the port remains armed for them. Checks that cost a
+ * system call per peer run every NEAR_CHECK_MS only.
  */
 bool near_woken(struct near_port *port)
 {
 	uint64_t now = duo_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender of the byte may not have cleared armed yet */
+	/* a sender clears armed after its byte, perhaps later than now */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

@@ -10,7 +10,7 @@
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
-#define NEAR_ALONE 1	/* TSan forbids threads in a forked child */
+#define NEAR_ALONE 1	/* no thread: TSan forbids threads in a forked child */
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
@@ -22,9 +22,9 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t begun;	/* process that began; a forked child registers again */
+static pid_t begun;	/* process that is registered; a forked child is not */
 static pthread_t thread;
-static pid_t threaded;	/* process of the thread */
+static pid_t threaded;	/* process in which thread was created; 0: none */
 static bool ready;
 
 static void *near_barrier_register(void *none)
@@ -35,7 +35,10 @@ static void *near_barrier_register(void *none)
 	return none;
 }
 
-/* Starts the thread with all signals blocked: the application handles them. */
+/*
+ * Starts the thread that registers the process. The thread blocks all signals,
+ * because the application's threads handle them.
+ */
 static int near_barrier_start(void)
 {
 	sigset_t all, before;
@@ -78,7 +81,10 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* Joins the thread before its code is unloaded; a child has no such thread. */
+/*
+ * Joins the thread before the module with its code is unloaded. A forked child
+ * does not have the thread.
+ */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

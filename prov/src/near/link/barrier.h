@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * membarrier(GLOBAL_EXPEDITED): a full barrier on every CPU that runs a
- * registered process. A process that is not registered fences instead.
+ * The system call membarrier(GLOBAL_EXPEDITED): a full barrier on every CPU
+ * that runs a thread of a registered process. A process that is not registered
+ * yet executes fences itself.
  *
- * In a process of several threads, as in MPI jobs, the kernel takes 5 to 20 ms
- * to register (it waits for RCU). There near registers in a thread of its own,
- * which then exits, so that MPI_Init does not wait.
+ * In a process with several threads, as those of MPI jobs are, the kernel takes
+ * 5 to 20 ms for the registration, since it waits for an RCU grace period. To
+ * keep this time out of MPI_Init, near registers such a process from a thread
+ * of its own, which then exits.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H
@@ -15,13 +17,19 @@
 #include <stdbool.h>
 
 /*
- * Registers the process, once; may return before it is registered. False:
- * membarrier is not available, and near_barrier() must not be called.
+ * Registers this process once; may return before the registration is complete.
+ * False: the system has no membarrier, so near_barrier() must not be called.
  */
 bool near_barrier_begin(void);
-/* True if near_barrier() of other processes now includes this process. */
+/*
+ * True if the registration is complete: near_barrier() of any process executes
+ * a barrier on the CPUs of this process.
+ */
 bool near_barrier_ready(void);
-/* Executes the barrier. False: it failed, for lack of memory for example. */
+/*
+ * Executes the barrier. False: it failed, for example because the kernel has no
+ * memory; nothing is guaranteed then.
+ */
 bool near_barrier(void);
 
 #endif /* NEAR_LINK_BARRIER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Copies of at most a slot's payload, and of vectors of buffers. */
+/* Copies of small payloads, and copies from and to vectors of buffers (iov). */
 #ifndef NEAR_LINK_COPY_H
 #define NEAR_LINK_COPY_H
 
@@ -14,7 +14,10 @@
 #define near_unlikely(x) __builtin_expect(!!(x), 0)
 #define near_inline inline __attribute__((always_inline))
 
-/* Prefetches a line for writing; on baseline x86-64 the builtin does not. */
+/*
+ * Prefetches a cache line for writing. On x86-64 without further compiler flags
+ * __builtin_prefetch() would prefetch it for reading only.
+ */
 static inline void near_prefetch_write(const void *addr)
 {
 #ifdef __x86_64__
@@ -24,7 +27,10 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/* Copies len bytes, n <= len <= 2 n, as two overlapping copies of n bytes. */
+/*
+ * Copies len bytes, for n <= len <= 2 n: the first n and the last n bytes,
+ * which may overlap. n must be constant, so that no call of memcpy() remains.
+ */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -34,7 +40,10 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* Copies len <= 48 bytes. Tests 8 first: most latency-bound messages have 8. */
+/*
+ * Copies at most 48 bytes without a call. Tests for 8 bytes first: most
+ * messages whose latency matters have this length.
+ */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -58,7 +67,10 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 	}
 }
 
-/* Copies [offset, offset + len) of iov, within its size. in: flat to iov. */
+/*
+ * Copies len bytes between flat and the bytes of iov that start at offset. in:
+ * from flat to iov, else from iov to flat. iov must have offset + len bytes.
+ */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
 {
@@ -96,7 +108,10 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 	near_iov_copy(iov, offset, (uint8_t *)from, len, true);
 }
 
-/* Stores [offset, offset + len) of iov in rest; returns its element count. */
+/*
+ * Stores in rest the part of iov that starts at offset and has len bytes, or
+ * fewer if iov ends. Returns the number of elements of rest.
+ */
 static inline size_t near_iov_rest(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,
 				   struct iovec *rest)

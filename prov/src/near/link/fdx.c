@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fd exchange: handling of received descriptors, and requests for them. */
+/* fd exchange: requests, replies, and the descriptors received in them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,17 +13,21 @@
 #include "near/link/fdx.h"
 #include "base/proc.h"
 
-#define NEAR_ASK_MS 100		/* between two requests to a peer */
-#define NEAR_FDX_BURST 64	/* datagrams per read of the socket */
+#define NEAR_ASK_MS 100		/* ms between two requests to one peer */
+#define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
-/* True if the kernel confirms that this process's user sent msg. */
+/*
+ * True if the kernel confirms that a process of this process's user has sent
+ * msg. False if user ids are ambiguous, because a user namespace lacks some of
+ * them.
+ */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
 	return msg->known && msg->cred.uid == geteuid() &&
 	       duo_proc_user_known();
 }
 
-/* Returns the datagram's fault; NULL: none. */
+/* Returns the reason for which msg must be rejected; NULL: none. */
 static const char *near_fdx_msg_fault(const struct near_port *port,
 				      const struct near_fdx_msg *msg)
 {
@@ -48,7 +52,9 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Logs the first rejected datagram of a port only: there may be many. */
+/*
+ * Logs a rejected datagram; only the first per port, since there may be many.
+ */
 static void near_fdx_msg_refuse(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -62,7 +68,7 @@ static void near_fdx_msg_refuse(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/* Moves descriptor i of the datagram to the caller; -1: none. */
+/* Moves descriptor i from msg to the caller, which closes it; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -72,6 +78,7 @@ static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 	return fd;
 }
 
+/* Monitors the peer by the pidfd in msg. */
 static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 			     struct near_fdx_msg *msg)
 {
@@ -81,19 +88,26 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		close(fd);	/* peer or this port repeats its request */
+		/* not monitored: a later datagram brings another pidfd */
+		close(fd);
 	else
 		peer->pidfd = fd;
 }
 
-/* True if the receiver's queue, or the limit of fds in flight, is full. */
+/*
+ * True if err is temporary: the receiver's queue is full, or the user has too
+ * many descriptors in flight.
+ */
 static bool near_ask_later(int err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
 	       err == ETOOMANYREFS;
 }
 
-/* Replies to a request. A lost reply needs no retry: the peer asks again. */
+/*
+ * Replies to msg if it is a request. A reply that is lost is not repeated: the
+ * peer repeats its request.
+ */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -111,7 +125,10 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 	peer->told = true;
 }
 
-/* Keeps the descriptors, and a requester as a peer, since it will send. */
+/*
+ * Keeps the descriptors in msg. A requester will attach to a ring of this port,
+ * so it is kept as a peer, and gets a reply.
+ */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)
 {
@@ -120,7 +137,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (peer->dying)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* without a reply the peer repeats its request */
+		/* reply all the same, or the peer repeats its request */
 		near_answer(port, peer, msg);
 		return;
 	}
@@ -128,7 +145,8 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (!near_watched(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		peer->state = NEAR_PEER_NEW;	/* a late reply */
+		/* the reply has come after the timeout */
+		peer->state = NEAR_PEER_NEW;
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
 			peer->fd[i] = near_fdx_msg_fd(msg, i);
@@ -144,14 +162,17 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	struct near_peer *peer = near_peer_find(port, from);
 
 	if (!peer && msg->fdx.kind != NEAR_FDX_REQUEST)
-		return;		/* a late reply for a peer that is removed */
+		return;		/* a late reply of a peer that was freed */
 	if (near_peer_get(port, from, &peer))
 		return;
 	near_fdx_take(port, peer, msg);
 	near_peer_put(port, peer);
 }
 
-/* Rejects another user's request with a reply, or it would be repeated. */
+/*
+ * Rejects a datagram of another user. A request gets a reply that says so, or
+ * the other process would repeat it.
+ */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {

@@ -2,14 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fd exchange with peers that cannot open /proc/PID/fd/N: they are in another
- * pid namespace, or have no permission. One datagram each way carries all
- * descriptors of its sender: the receiver of a request need not ask for the
- * requester's. A pidfd is among them; it reports the exit of its process
- * in every namespace. fdx_socket.c has the socket, fdx.c the peers.
+ * fd exchange: two ports pass their descriptors to each other over UNIX
+ * datagram sockets. It serves peers whose /proc/PID/fd/N cannot be opened,
+ * because they are in another pid namespace, or because this process has no
+ * permission.
  *
- * Cost: two system calls per datagram, while peers connect; a read of the
- * socket every NEAR_FDX_MS, every millisecond after a request.
+ * A datagram carries all descriptors of the port that sends it. So one request
+ * and one reply suffice: the owner that receives a request also gets the
+ * descriptors of the requester. One of them is a pidfd of the sending process,
+ * which reports its exit in every namespace. fdx_socket.c has the socket, fdx.c
+ * the handling of requests and replies.
+ *
+ * Cost: two system calls per datagram while peers connect; one system call
+ * every NEAR_FDX_MS to read the socket, and each ms for some time after a
+ * request.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H
@@ -22,7 +28,7 @@
 enum near_fdx_kind {
 	NEAR_FDX_REQUEST,
 	NEAR_FDX_REPLY,
-	NEAR_FDX_DENIED, /* another user; without descriptors */
+	NEAR_FDX_DENIED, /* rejected: another user; no descriptors */
 	NEAR_FDX_KINDS
 };
 
@@ -30,29 +36,35 @@ struct near_fdx {
 	struct near_addr from;
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	uint32_t count;		/* descriptors, in order of near_fd_open */
+	uint32_t count;	/* number of descriptors, in order of near_fd_open */
 };
 
-/* A received datagram; nothing in it is checked yet. */
+/* A received datagram. Its values are not checked yet. */
 struct near_fdx_msg {
 	struct near_fdx fdx;
 	ssize_t size;
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;
 	bool cut;		/* descriptors were lost: too many open files */
-	bool known;		/* cred is valid */
+	bool known;		/* cred is valid: the kernel added it */
 	struct ucred cred;
 	struct sockaddr_un name;
 	socklen_t name_len;
 };
 
-/* Sends a datagram. -ECONNREFUSED: no port has that socket; -EAGAIN: retry. */
+/*
+ * Sends a datagram with this port's descriptors. -ECONNREFUSED: no port has the
+ * socket of that name; -EAGAIN and others of near_ask_later(): retry.
+ */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/* Receives a datagram; the caller owns its descriptors. False: none. */
+/*
+ * Receives a datagram and its descriptors, which the caller frees by
+ * near_fdx_msg_drop(). False: the socket has none.
+ */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/* True if the socket of the port with that nonce sent msg. */
+/* True if msg came from the socket of the port with this nonce, by its name. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

@@ -14,9 +14,10 @@
 #include "base/proc.h"
 
 #define NEAR_NAME "near."
-#define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)	/* and 16 digits */
+/* and 16 hexadecimal digits */
+#define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)
 
-/* Aligned buffer for the control data of near_fdx_send(). */
+/* Control data of a datagram, aligned as struct cmsghdr requires. */
 union near_rights {
 	char bytes[CMSG_SPACE(NEAR_FD_KINDS * sizeof(int)) +
 		   CMSG_SPACE(sizeof(struct ucred))];
@@ -24,8 +25,9 @@ union near_rights {
 };
 
 /*
- * Stores the socket name of the port with this nonce; returns its length. A
- * directory is named by its descriptor, since its path may be too long.
+ * Stores the name of the socket of the port with this nonce; returns its
+ * length. The directory of a socket is named by its descriptor: its path may be
+ * longer than a socket's name can be.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -38,7 +40,7 @@ static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 		len = snprintf(at, sizeof(name->sun_path),
 			       "/proc/thread-self/fd/%d/", dir);
 	else
-		at++;		/* abstract names begin with 0 */
+		at++;		/* the first byte of an abstract name is 0 */
 	snprintf(at + len, sizeof(name->sun_path) - 1 - (size_t)len,
 		 NEAR_NAME "%016" PRIx64, nonce);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
@@ -64,12 +66,12 @@ static int near_fdx_bind(const struct near_port *port, int fd)
 	return 0;
 }
 
-/* Opens the socket in port->dir. */
+/* Opens the socket, in port->dir or with an abstract name. */
 static int near_listen_there(struct near_port *port)
 {
 	int fd, ret, self = duo_proc_pidfd(port->addr.pid);
 
-	if (self < 0)		/* old kernel, or filter: no pidfd to send */
+	if (self < 0)	/* no pidfd: an old kernel, or a seccomp filter */
 		return self;
 	close(self);
 	fd = near_fdx_socket();
@@ -116,13 +118,15 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* close() leaves it open in a forked child */
+	/* a forked child has the socket, too: close() would not end it */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
 }
 
-/* Removes a socket file of near if its port no longer exists. */
+/*
+ * Removes the file `entry` if it is the socket of a port that no longer exists.
+ */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -156,10 +160,13 @@ void near_sweep(int dir)
 		close(fd);
 }
 
-/* Stores the port's descriptors in fd; returns their number, or -errno. */
+/*
+ * Stores the port's descriptors in fd, in the order of near_fd_open. Returns
+ * their number or -errno. The caller closes fd[NEAR_FD_PIDFD].
+ */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
-	int ret = near_wait_fd(port);	/* opens the wake pipe */
+	int ret = near_wait_fd(port);	/* creates the wake pipe if necessary */
 
 	if (ret < 0)
 		return ret;
@@ -184,7 +191,10 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 			 const int *fd)
 {
-	/* effective ids: by default the kernel sends the real ones */
+	/*
+	 * Effective ids, because the receiver compares them with its own; by
+	 * default the kernel passes the real ids.
+	 */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -210,7 +220,9 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* EINVAL: the user namespace has no id for the user */
+		/*
+		 * send without ids: this user namespace has none for the user
+		 */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -273,7 +285,9 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 	};
 
 	memset(msg, 0, sizeof(*msg));
-	/* MSG_TRUNC: the real size, also if longer than the buffer */
+	/*
+	 * MSG_TRUNC: returns the datagram's size, even if it exceeds the buffer
+	 */
 	msg->size = recvmsg(port->fdx, &hdr,
 			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (msg->size < 0)
@@ -293,7 +307,10 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 	}
 }
 
-/* Compares the unique names. In a directory all sockets are this user's. */
+/*
+ * Compares the names of the sockets. In a directory no comparison is necessary:
+ * only processes of this user can create a socket there.
+ */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {

@@ -11,15 +11,16 @@
 
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8		/* a group and its ancestors */
+#define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
 #define NEAR_GROUP_PATH 512
-#define NEAR_GROUP_TEXT 8192	/* bytes of a file */
+#define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 #define NEAR_V2 "/sys/fs/cgroup"
 #define NEAR_V1 "/sys/fs/cgroup/memory"
 
 struct near_group_names {
 	const char *limit, *used, *stat;
-	const char *cache[2];	/* lines of stat: reclaimable page cache */
+	/* lines of stat: reclaimable page cache, bytes */
+	const char *cache[2];
 };
 
 static const struct near_group_names near_group_names[] = {
@@ -29,7 +30,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* Groups that had a limit at the first call. */
+/* The groups that had a limit at the first call of near_group_has(). */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -52,7 +53,7 @@ static bool near_group_read(const char *dir, const char *name, char *text)
 	return len > 0;
 }
 
-/* Reads a number. False: no such file, or no number in it ("max"). */
+/* Reads a number from a file. False: no such file, or no number ("max"). */
 static bool near_group_number(const char *dir, const char *name,
 			      uint64_t *number)
 {
@@ -62,7 +63,9 @@ static bool near_group_number(const char *dir, const char *name,
 	       sscanf(text, "%" SCNu64, number) == 1;
 }
 
-/* Returns the number after word at the start of a line; 0: none. */
+/*
+ * Returns the number that follows word at the start of a line; 0: no such line.
+ */
 static uint64_t near_group_line(const char *text, const char *word)
 {
 	const char *at = text;
@@ -74,6 +77,9 @@ static uint64_t near_group_line(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
+/*
+ * Returns the group's page cache in bytes, which the kernel frees if necessary.
+ */
 static uint64_t near_group_cache(const char *dir,
 				 const struct near_group_names *names)
 {
@@ -97,7 +103,9 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* Adds a group if it has a limit. v1: a huge number means no limit. */
+/*
+ * Adds a group if it has a limit. Version 1 has a huge number for "no limit".
+ */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -113,8 +121,9 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the group and its ancestors. In a container their paths may differ from
- * those in /proc; the mount point is then the container's own group.
+ * Adds the group with this path and its ancestors. In a container, /proc may
+ * show paths that do not exist under the mount point. The mount point then is
+ * the container's own group, so it is added, too.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {
@@ -132,7 +141,7 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/* Reads /proc/self/cgroup; lines are NUMBER:CONTROLLERS:PATH. */
+/* Finds this process's groups. Lines are NUMBER:CONTROLLERS:PATH. */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;

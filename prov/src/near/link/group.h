@@ -2,12 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Free memory of this process's control groups. At a group's limit fallocate()
- * does not fail: the kernel kills a process of the group. So near checks the
- * groups before each allocation. Best effort: others may allocate meantime.
+ * Memory that the control groups of this process still permit. If a group is at
+ * its limit, fallocate() does not fail: the kernel kills a process of the
+ * group. So near checks the groups before each allocation. The check is best
+ * effort, because other processes may allocate between the check and the
+ * allocation.
  *
- * Cost: control path only; two small files per group with a limit, three if
- * the limit is near.
+ * Cost: used when peers connect and rings are resized only. Reads two small
+ * files per group with a limit, and a third one if the group is close to its
+ * limit.
  */
 #ifndef NEAR_LINK_GROUP_H
 #define NEAR_LINK_GROUP_H
@@ -15,11 +18,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NEAR_GROUP_SPARE (1u << 20)	/* bytes that must remain */
+/* bytes that must remain after an allocation */
+#define NEAR_GROUP_SPARE (1u << 20)
 
-/* True if size bytes may be allocated. */
+/*
+ * True if an allocation of size bytes leaves NEAR_GROUP_SPARE bytes in each
+ * group.
+ */
 bool near_group_has(size_t size);
-/* The same for one group of version 1 or 2. */
+/* The same for one group. v2: of control groups version 2, else version 1. */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 #endif /* NEAR_LINK_GROUP_H */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Doubly linked list; the links are fields of its members. */
+/*
+ * Doubly linked list. Its members contain a struct near_link; near_container()
+ * returns the member of a link.
+ */
 #ifndef NEAR_LINK_LIST_H
 #define NEAR_LINK_LIST_H
 

@@ -9,13 +9,15 @@
 
 #include "near/link/port.h"
 
-#define NEAR_CPU_SETS 8		/* of 1024 CPUs; Linux has 8192 at most */
+#define NEAR_CPU_SETS 8	/* sets of 1024 CPUs each; Linux supports 8192 CPUs */
 
 struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Stores the affinity of pid's main thread; pid 0: of the calling thread. */
+/*
+ * Stores the CPUs that pid's main thread may run on; pid 0: the calling thread.
+ */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -34,8 +36,10 @@ struct near_oversub_set {
 };
 
 /*
- * True if the process counts as confined to set. So does a process of unknown
- * affinity (hidden, or in another pid namespace): it is on the same host.
+ * True if a process counts as confined to the CPUs in set: theirs, the CPUs
+ * that it may run on, are all among them. If these are not known, since the
+ * process is hidden or in another pid namespace, it counts, too: it is on the
+ * same host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)
@@ -47,8 +51,9 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Counts in *set the processes of pid[], sorted, that are confined to its CPUs.
- * joined, unless NULL, gets the CPUs of each process that shares a CPU with it.
+ * Adds to set->processes the processes of pid[] that are confined to the CPUs
+ * of set. pid[] must be sorted. If joined is not NULL, adds to it the CPUs of
+ * each process that may run on one of its CPUs.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,
@@ -92,10 +97,12 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	struct near_oversub_set ours = { .processes = 1 + others }, all = ours;
 
 	if (near_cpus_of(0, &ours.cpus))
-		return true;	/* yielding is correct, at worst slow */
+		/* unknown CPUs: to yield is correct, at worst slow */
+		return true;
 	if (count + others < near_cpus_count(&ours.cpus))
 		return false;
-	if (count)	/* pid may be NULL if count is 0 */
+	/* if count is 0, pid may be NULL, which qsort() does not accept */
+	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	all.cpus = ours.cpus;
 	near_oversub_count(&ours, pid, count, &all.cpus);

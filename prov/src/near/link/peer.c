@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peers of a port, and the rings to them, in their segments. */
+/*
+ * The peers of a port, and the rings in the peers' segments that it sends
+ * through.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +51,10 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
-		/* another namespace's pid names no process here */
+		/*
+		 * A pid of another namespace names no process in this one, so
+		 * process_vm_readv() cannot be used.
+		 */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -105,8 +111,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * A connected peer and its ring stay until the peer is gone: if its address is
- * inserted again, messages must not overtake those in the ring.
+ * A connected peer is not freed when its last reference is dropped, but when it
+ * is gone. The reason is order: if the embedder inserts its address again,
+ * messages must use the same ring, behind those that are still there.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -122,7 +129,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_budget_peers(port, &peer->addr, -1);
 	if (peer->dying)
 		port->dying--;
-	/* no operation is pending: it would have a reference */
+	/* no operation is pending, as each has a reference */
 	near_peer_free(port, peer);
 }
 
@@ -153,9 +160,11 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, also for reading: a write after the exit of the
- * peer then raises no SIGPIPE. Checks after the open that the port exists: so
- * pid and descriptor number were still the peer's at the open.
+ * Opens the peer's wake pipe, descriptor number fd of its process; -1: failed.
+ * Opens it for reading as well, because a write to a pipe without readers,
+ * after the peer's exit, would raise SIGPIPE. Checks only after the open that
+ * the peer's process and port exist: if so, pid and descriptor number were not
+ * reused before.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -170,7 +179,10 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
-/* Writes a byte. False: the pipe cannot be opened, e.g. too many open files. */
+/*
+ * Writes a byte to the peer's wake pipe. False: the pipe cannot be opened, for
+ * example because too many files are open.
+ */
 static bool near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
@@ -179,7 +191,8 @@ static bool near_wake(struct near_peer *peer)
 		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
 		return false;
-	(void)!write(fd, "", 1);	/* a full pipe wakes as well */
+	/* if the pipe is full, the peer wakes anyway */
+	(void)!write(fd, "", 1);
 	if (duo_proc_scarce(fd)) {
 		close(fd);
 		fd = -1;
@@ -189,14 +202,15 @@ static bool near_wake(struct near_peer *peer)
 }
 
 /*
- * Sets the ring's bit, then its word's bit, then loads armed: each access is a
- * full barrier. near_arm() stores armed, then loads bell_words: at least one of
- * both sees the other's store (store buffering).
+ * Store buffering: this sender sets the doorbell bits, then loads `armed`;
+ * near_arm() stores `armed`, then loads the doorbell. All accesses here are
+ * full barriers, and near_arm() executes one, so at least one of the two sees
+ * the other's store: the receiver does not sleep, or this sender wakes it.
  *
- * armed is cleared after the byte was written, and only if it is still the
- * number of the same sleep. If a sender is killed or stopped before its write,
- * armed stays set for the next sender. A sender stopped after its write cannot
- * clear the number that a later near_arm() has stored.
+ * `armed` is the number of a sleep. It is cleared after the byte was written,
+ * so that the next sender writes a byte if this one is killed before its write.
+ * It is cleared only if it has not changed: a sender that was stopped after its
+ * write must not clear the number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -212,12 +226,19 @@ void near_doorbell_ring(struct near_peer *peer)
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Claims a free ring. pid: this process's; 0: the peer cannot see it. */
+/*
+ * Takes a free claim of the segment with descriptor fd and stores its index.
+ * pid: of this process, so that the receiver can detect its exit; 0: the
+ * receiver is in another pid namespace. -ENOSPC: no claim is free.
+ */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* claims before the hole have memory */
+	/*
+	 * Pages of claims before the first hole of the file have memory; others
+	 * must be reserved before the first access.
+	 */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -241,7 +262,10 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/* Computes a ring's place at the advertised size, or one page if invalid. */
+/*
+ * Computes the place of a new ring: of the size that the receiver advertises,
+ * or of one page if the advertised size is not valid for this index.
+ */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -253,7 +277,10 @@ static void near_connect_place(const struct near_segment *segment,
 		near_place(growing, index, near_tier_least(), place);
 }
 
-/* Claims, allocates and maps a ring of the segment fd, and opens it. */
+/*
+ * Takes a claim in the segment with descriptor fd, allocates and maps its ring,
+ * and opens the claim. growing: near_segment.growing, checked.
+ */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
 			     int fd)
@@ -318,11 +345,16 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/* Logs once per peer. Returns -EAGAIN for lack of memory, files or rings. */
+/*
+ * Handles the error of a connection attempt; logs the first one of a peer.
+ * Returns -EAGAIN for a lack of memory, files or rings, which may end;
+ * -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to from
+ * now on.
+ */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	if (err == -ESRCH) {	/* pending operations end with an error */
+	if (err == -ESRCH) {	/* ticks end its operations with ECONNRESET */
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
@@ -346,10 +378,16 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/* Opens the peer's segment. -EAGAIN: its descriptor was requested. */
+/*
+ * Returns a descriptor of the peer's segment; -EAGAIN: it was requested from
+ * the peer, retry; or another error.
+ */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/* monitored first: then the segment is of the monitored process */
+	/*
+	 * Monitor the process before its segment is opened: then a process that
+	 * has reused the pid is detected.
+	 */
 	int fd, ret = near_watch(port, peer);
 
 	if (ret)
@@ -359,11 +397,17 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->ask = true;
 	ret = near_ask(port, peer);
-	/* a monitored peer is alive, but has no socket */
+	/*
+	 * -ESRCH: the peer has no socket. If the peer is monitored, it is
+	 * alive, so report why /proc did not serve.
+	 */
 	return ret == -ESRCH && near_watched(peer) ? fd : ret;
 }
 
-/* Returns -EAGAIN until the timeout of a reply; then warns: -ETIMEDOUT. */
+/*
+ * Returns -EAGAIN while a reply of the peer may still come. Logs a warning and
+ * returns -ETIMEDOUT once the wait has taken timeout_ms.
+ */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();
@@ -395,7 +439,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/* its reply may have arrived while no thread polled */
+		/* the reply may have arrived between two ticks */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

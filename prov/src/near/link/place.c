@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes and places of rings. They lie one after the other, each with address
- * space for its largest size; beyond its present size it has no memory.
+ * Sizes and places of rings in a segment. The rings follow each other. Each has
+ * address space for its largest size, and memory for its present size only.
  */
 
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "near/link/shm.h"
 
 static const struct near_tier {
-	uint16_t pages;		/* of NEAR_PAGE bytes */
-	uint16_t slots;		/* a power of two; other bytes: data ring */
+	uint16_t pages;		/* pages of NEAR_PAGE bytes */
+	uint16_t slots;		/* a power of two; other bytes are data ring */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },
 	{ 2, 32 },
@@ -84,7 +84,10 @@ uint32_t near_tier_most(uint32_t growing, uint32_t index)
 	return index < growing ? NEAR_TIERS - 1 : near_tier_least();
 }
 
-/* Returns the end of the rings before index, from the start of the file. */
+/*
+ * Returns the offset in the file at which ring `index` begins: the end of the
+ * rings before it.
+ */
 static size_t near_rings_end(uint32_t growing, uint32_t index)
 {
 	size_t large = near_tier_size(NEAR_TIERS - 1);

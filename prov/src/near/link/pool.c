@@ -31,7 +31,10 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/* the array grows at powers of two */
+	/*
+	 * The array of chunks is full when their number is a power of two, or
+	 * 0: double it.
+	 */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

@@ -2,9 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Pool of objects of one size that never move. Chunks are allocated when all
- * objects are in use and freed with the pool. An id names one use of an object:
- * after near_pool_put() it finds none, so ids from peers may be outdated.
+ * Pool of objects of one size, which never move. If all objects are in use, the
+ * pool allocates a chunk of new ones; it frees chunks only in near_pool_fini().
+ *
+ * An id names one use of an object: the object's index and a count of its uses.
+ * After near_pool_put() the id finds nothing, so it is safe to look up an id
+ * that a peer has sent, however old.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -14,34 +17,38 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64
-#define NEAR_POOL_UNLIMITED (1u << 31)	/* objects; more than fit in memory */
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* more objects than fit in memory */
 
 /* The first member of each object. */
 struct near_pooled {
-	struct near_pooled *next;	/* next free object */
+	struct near_pooled *next;	/* next in the list of free objects */
 	uint32_t index;
-	uint32_t use;			/* odd: in use */
+	uint32_t use;	/* count of gets and puts; odd: in use */
 };
 
 struct near_pool {
 	struct near_pooled *free;
 	char **chunk;
 	uint32_t chunks;
-	uint32_t limit;			/* objects */
+	uint32_t limit;			/* most objects */
 	size_t size;			/* bytes of an object */
 };
 
 void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
 void near_pool_fini(struct near_pool *pool);
+/* Allocates a chunk. Returns 0, -EAGAIN: at the limit, or -ENOMEM. */
 int near_pool_grow(struct near_pool *pool);
 
-/* True if near_pool_get() needs no allocation. */
+/* True if near_pool_get() will succeed without an allocation. */
 static inline bool near_pool_ready(const struct near_pool *pool)
 {
 	return pool->free;
 }
 
-/* Returns an object, not cleared; NULL: at the limit, or no memory. */
+/*
+ * Returns an object; NULL: the pool is at its limit, or out of memory. Only the
+ * object's near_pooled is initialized.
+ */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;
@@ -72,7 +79,7 @@ static inline uint64_t near_pool_id(const void *object)
 	return (uint64_t)obj->use << 32 | obj->index;
 }
 
-/* Returns the object at index, in use or not; NULL: none. */
+/* Returns the object at index, whether in use or free; NULL: no such index. */
 static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
 {
 	if (index / NEAR_POOL_CHUNK >= pool->chunks)
@@ -81,7 +88,7 @@ static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
 	       index % NEAR_POOL_CHUNK * pool->size;
 }
 
-/* Returns the object that is in use under id; NULL: none. */
+/* Returns the object in use that has this id; NULL: none. */
 static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 {
 	struct near_pooled *obj = near_pool_at(pool, (uint32_t)id);
@@ -89,7 +96,10 @@ static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 	return obj && obj->use == id >> 32 && obj->use & 1 ? obj : NULL;
 }
 
-/* Returns the next object in use; NULL: none. *at starts at 0. */
+/*
+ * Returns the next object in use; NULL: no more. *at is the state of the loop:
+ * 0 before the first call.
+ */
 static inline void *near_pool_next(const struct near_pool *pool, uint32_t *at)
 {
 	struct near_pooled *obj;

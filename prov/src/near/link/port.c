@@ -43,6 +43,7 @@ bool near_port_barrier(struct near_port *port)
 	return true;
 }
 
+/* Computes the port's address except its descriptor and flags. */
 static int near_port_name(struct near_port *port)
 {
 	struct near_addr *addr = &port->addr;
@@ -59,7 +60,10 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/* without /proc peer failures cannot be detected */
+	/*
+	 * Without /proc, or if /proc does not show this process, near could not
+	 * detect peer failures.
+	 */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -144,8 +148,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * Permits single copy by peers under Yama's ptrace_scope 1. All
-	 * processes of this user may then debug this one.
+	 * With Yama's ptrace_scope 1, a process must permit single copies by
+	 * its peers. This call permits all processes of the user to access the
+	 * memory of this one, also by a debugger.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -163,7 +168,11 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	return 0;
 }
 
-/* Closes a port. Peers detect closed claims, or at the next check the mark. */
+/*
+ * Peers that sent messages to this port, or received messages from it, find
+ * their claims closed. Other peers that monitor it find the mark at their next
+ * check.
+ */
 void near_close(struct near_port *port)
 {
 	struct near_link *link;
@@ -182,7 +191,10 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* after the claims are closed: peers that see this mark reuse them */
+	/*
+	 * Stored last: a peer that loads this mark frees this port's ring for
+	 * another sender, so this port must not write to its claims any more.
+	 */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Ports, their peers and rx rings. Embedders of near use near.h instead. */
+/*
+ * Ports, their peers and rx rings; for the files of near. Embedders include
+ * near.h instead.
+ *
+ * "The socket" is that of the fd exchange (link/fdx.h). "A tick" is the part of
+ * a poll that reads the clock and does periodic work: near_port_tick().
+ */
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
 
@@ -12,118 +18,151 @@
 #include "near/link/ring.h"
 #include "near/link/ring_budget.h"
 
-#define NEAR_TICK_POLLS 16	/* polls per tick, at most */
-#define NEAR_TICK_QUICK 16	/* ticks until the polls per tick double */
+#define NEAR_TICK_POLLS 16	/* limit of polls per tick */
+#define NEAR_TICK_QUICK 16	/* ticks after which polls per tick double */
 #define NEAR_SWEEP_POLLS 1024	/* polls per sweep */
-#define NEAR_ACTIVE_MIN 8	/* rings that stay active though idle */
-#define NEAR_CHECK_MS 100	/* between two checks for failed peers */
-#define NEAR_BURST 64		/* messages of one ring per poll */
+#define NEAR_ACTIVE_MIN 8	/* rings that stay active even if idle */
+#define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
+#define NEAR_BURST 64		/* slots consumed of one ring per poll */
 
 enum near_peer_state {
-	NEAR_PEER_NEW,		/* not connected yet */
+	NEAR_PEER_NEW,		/* no ring to the peer yet */
 	NEAR_PEER_OPEN,
-	NEAR_PEER_CLOSED_OFF,	/* alive, but not reachable */
-	NEAR_PEER_GONE,		/* failed or closed; final */
+	NEAR_PEER_CLOSED_OFF,	/* alive, but cannot be sent to */
+	NEAR_PEER_GONE,		/* failed or closed; the last state */
 };
 
-/* Descriptors of a peer in the fd exchange: link/fdx.h. */
+/* Descriptors that a peer passes in the fd exchange, in this order. */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
-	NEAR_FD_PIDFD,		/* kept as near_peer.pidfd */
-	NEAR_FD_TABLE,		/* region table, if there is one */
+	NEAR_FD_PIDFD,	/* pidfd of the peer; moved to near_peer.pidfd */
+	NEAR_FD_TABLE,		/* region table; absent if the port has none */
 	NEAR_FD_KINDS
 };
 
 /*
- * refs: one of the owner, one per rx ring, operation, and while expected. A
- * peer without references is freed, unless this port has a ring to it.
+ * A remote port. refs counts references: one of the embedder (near_peer_get()),
+ * one for each rx ring and each pending operation, and one while `expected` is
+ * set. Without references the peer is freed, unless this port has a ring to it.
  */
 struct near_peer {
 	struct near_tx tx;
-	void *user;		/* near tx: read with each message */
+	/* embedder's pointer; beside tx, both are used per message */
+	void *user;
 	enum near_peer_state state;
-	bool dying;		/* draining: gone once its rings are empty */
+	bool dying;		/* draining: gone once its rx rings are empty */
 	bool wanted;		/* near_peer_watch() was called */
-	bool reads;		/* single copy to and from the peer works */
-	bool coop;		/* single copy by the peer works, too */
-	uint32_t index;		/* of this port's ring in the peer's segment */
+	bool reads;		/* this port may access the peer's memory */
+	bool coop;		/* and the peer may access this process's */
+	uint32_t index;		/* of this port's ring and claim at the peer */
 	size_t ring_size;
 	struct near_resize resize;
-	bool told;		/* the connection error was logged */
+	bool told;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
-	bool exited;		/* its process had ended when the peer failed */
-	bool by_start;		/* monitored by its start time instead */
+	bool exited;	/* the process had exited when the peer failed */
+	bool by_start;		/* no pidfd: monitored by its start time */
 	bool far;		/* in another pid namespace */
-	bool ask;		/* needs fd exchange */
-	bool refused;		/* it has rejected fd exchange */
-	bool expected;		/* near_peer_expect() */
-	int fd[NEAR_FD_KINDS];	/* received or kept; -1: none */
-	uint64_t asked_ms;	/* time of the last request, ms; 0: none sent */
-	uint64_t waits_ms;	/* start of the wait to connect, ms; 0: none */
-	int wake_fd;		/* its wake pipe; -1: not opened */
+	bool ask;		/* its descriptors must be requested */
+	bool refused;		/* it has rejected a request */
+	bool expected;		/* near_peer_expect(): has a reference */
+	/*
+	 * Descriptors from the fd exchange; or NEAR_FD_SEGMENT, opened by
+	 * near_unmet_closed(). -1: none.
+	 */
+	int fd[NEAR_FD_KINDS];
+	uint64_t asked_ms;	/* last request to the peer, ms; 0: none */
+	/*
+	 * Start of the wait for the reply without which near_connect() fails,
+	 * ms; 0: none
+	 */
+	uint64_t waits_ms;
+	int wake_fd;		/* write end of its wake pipe; -1: none */
 	uint32_t refs;
 	struct near_addr addr;
-	struct near_link link;	/* of port->peers */
+	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
-	struct near_rx_ring *ring;	/* from the peer; NULL: none yet */
-	struct near_rx_op *coop_op;	/* user of near_ctl.claims */
-	struct near_link waiting;	/* receives that wait for coop_op */
-	uint32_t round;		/* last round of near_ctl.claims */
-	uint32_t large;		/* pending large messages to it */
-	struct near_rma_peer *rma;	/* NULL: no RMA or atomics so far */
+	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
+	struct near_rx_op *coop_op;	/* receive that uses near_ctl.claims */
+	/* receives that wait until coop_op is NULL */
+	struct near_link waiting;
+	uint32_t round;		/* of the last cooperative copy: msg/coop.h */
+	uint32_t large;		/* large messages sent, not yet acknowledged */
+	struct near_rma_peer *rma;	/* NULL: no RMA or atomics yet */
 };
 
-/* The receiver's private state of a ring. */
+/* The receiver's private state of a ring, "rx ring". */
 struct near_rx_ring {
 	struct near_peer *peer;
 	struct near_rx rx;
 	uint32_t index;
-	uint32_t active_at;	/* in port->active; NEAR_NOT_ACTIVE: idle */
-	uint64_t mark;		/* head at the last sweep */
-	uint32_t idle;		/* sweeps without a message */
-	bool broken;		/* had an invalid value; not read again */
+	/* index in port->active; NEAR_NOT_ACTIVE: idle */
+	uint32_t active_at;
+	uint64_t mark;		/* rx.head at the last sweep */
+	uint32_t idle;		/* consecutive sweeps without a message */
+	bool broken;		/* had an invalid value; polled no more */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;
-	/* link/ring_budget.c: */
-	bool shrink_asked;	/* a shrink was requested */
-	bool starved;		/* a request for more was not granted */
+	/* The next four: link/ring_budget.c. */
+	bool shrink_asked;	/* the sender was requested to shrink it */
+	bool starved;		/* a request to grow was not granted */
 	uint32_t idle_checks;	/* consecutive checks without a message */
-	uint64_t seen;		/* head at the last check */
-	uint64_t delegs;	/* delegated operations done: rma/delegate.c */
-	bool refused;		/* a delegated operation was rejected */
+	uint64_t seen;		/* rx.head at the last check */
+	uint64_t delegs;	/* last value stored in near_ctl.done */
+	bool refused;		/* near_ctl.refused is set */
 };
 
-/* The layer of messages, which opens a port: msg/control.c. */
+/*
+ * Functions of the message layer for the lower layer link/; see msg/control.c.
+ */
 struct near_messages {
-	/* Ends all operations with a peer that is gone. */
+	/* Ends all operations with a peer that is gone, with the error err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/* Makes peers stop writing to this process's buffers. */
+	/*
+	 * Called before a port closes. Waits until no peer writes to a buffer
+	 * of this process any more.
+	 */
 	void (*stop)(struct near_port *port);
+	/* Frees the memory of all operations. */
 	void (*close)(struct near_port *port);
 };
 
 /*
- * The layer of one-sided operations: near.h, rma/. request() and answered() get
- * the slots of their kinds; nonzero: the slot stays in the ring. Polls call
- * work() while port->onesided_work is not empty. work() sets *waits if all
- * work left waits for a slot, the poll word or the clock.
+ * Functions of the layer of one-sided operations (rma/), for the lower layers.
+ * request() and answered() handle slots of the kinds NEAR_KIND_RMA and
+ * NEAR_KIND_ANSWER. If they return nonzero, the slot is not consumed.
  */
 struct near_onesided {
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
+	/*
+	 * Takes a step of all pending work; returns the number of steps. Polls
+	 * call it while port->onesided_work is not empty. Sets *waits to false
+	 * if some work needs a step in the next poll. Otherwise all work waits
+	 * for a slot from the peer, the poll word, or the next tick.
+	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/* Replaces work() while all work waits: handles the poll word. */
+	/*
+	 * Replaces work() in polls while port->work is NEAR_WORK_WAITS:
+	 * completes the operations that the peer has counted in the poll word.
+	 */
 	int (*advanced)(struct near_port *port);
-	/* Ends the operations a draining peer executed; false: sink is full. */
+	/*
+	 * Completes operations that a draining peer has executed. False: the
+	 * sink has no space; call again.
+	 */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
-	/* Ends all operations with the peer. */
+	/* Ends all operations with the peer, with the error err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
+	/* Frees the layer's state of a peer. */
 	void (*forget)(struct near_peer *peer);
-	/* Prepares the close of the port; its peers still exist. */
+	/*
+	 * Executes delegated operations before the port closes. The peers still
+	 * exist.
+	 */
 	void (*stop)(struct near_port *port);
 	void (*close)(struct near_port *port);
 };
@@ -137,12 +176,14 @@ struct near_port {
 	uint32_t active_count;
 	uint32_t polls;
 	uint32_t tick_at;	/* value of polls at the next tick */
-	const struct near_peer *run;	/* last receiver; reset by arrivals */
-	uint8_t work;		/* NEAR_WORK_*: the three lists below */
-	bool armed;		/* a thread may sleep: added work wakes it */
+	/* peer sent to last; NULL after an arrival */
+	const struct near_peer *run;
+	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
+	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * Poll word, changed by a peer, and its last value. Until it changes,
-	 * work that waits for it needs no step. No word: watch = &watched.
+	 * The poll word, which a peer changes, and its last value. Work that
+	 * waits for it needs no step until the two differ. Without a poll word
+	 * watch points to watched.
 	 */
 	const uint64_t *watch;
 	uint64_t watched;
@@ -151,51 +192,55 @@ struct near_port {
 	struct near_link onesided_work;
 	void *ctx;
 	const struct near_sink *sink;
-	bool fence;		/* no membarrier */
-	bool barrier_failed;	/* membarrier has failed; logged */
-	bool reads;		/* single copy works, as far as is known */
+	bool fence;		/* no membarrier here: use fences instead */
+	bool barrier_failed;	/* a failure of membarrier was logged */
+	bool reads;	/* single copy is permitted: !near_attr.no_cma */
 	uint32_t dying;		/* number of draining peers */
 	uint32_t tick_polls;	/* polls per tick */
-	uint32_t tick_quick;	/* ticks since tick_polls changed */
+	uint32_t tick_quick;	/* ticks since tick_polls was set */
 	uint32_t swept;		/* value of polls at the last sweep */
 	uint64_t ticked_ms;
 	uint64_t checked_ms;
-	uint64_t looked_ms;	/* last check of peers by system calls, ms */
-	bool rings_due;		/* the next tick checks rings */
+	uint64_t looked_ms;	/* last check that made system calls per peer */
+	bool rings_due;		/* the next tick must check rings */
 	uint64_t fdx_ms;	/* last read of the socket, ms */
 	uint64_t asked_ms;	/* last request to any peer, ms */
-	uint32_t timeout_ms;	/* of a wait to connect; 0: unlimited */
+	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* near_fanout(): of the last send: buffer, receiver, value of polls */
+	/* Last send: buffer, receiver, value of polls. For near_fanout(). */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
-	uint32_t read_poll;	/* value of polls that read_left is for */
-	size_t read_left;	/* bytes that this poll may still copy */
+	/* value of polls for which read_left is valid */
+	uint32_t read_poll;
+	size_t read_left;	/* bytes that this poll may still read */
 	const struct near_messages *messages;
-	const struct near_onesided *onesided;	/* NULL: none */
+	/* NULL: near_rma_open() was not called */
+	const struct near_onesided *onesided;
 	struct near_rma *rma;
-	struct near_rx_ring **ring;	/* by index */
+	struct near_rx_ring **ring;	/* rx rings by index; NULL: none */
 	uint32_t ring_count;
 	struct near_link peers;
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
 	struct near_budget budget;
 	int fd;
-	int epoll_fd;		/* pidfds, the socket, and the wake pipe */
+	int epoll_fd;		/* has pidfds, the socket and the wake pipe */
 	int wake[2];
-	uint32_t sleeps;	/* number of the last sleep; never 0 */
+	uint32_t sleeps;	/* number of the last sleep; skips 0 */
 	int fdx;		/* socket of the fd exchange; -1: none */
-	int dir;		/* of the socket fdx; -1: abstract name */
-	bool denied_fdx;	/* a rejected datagram was logged */
+	int dir;		/* directory of the socket; -1: abstract name */
+	/* a rejected datagram was logged; log no more */
+	bool denied_fdx;
 	void (*log)(int level, const char *text);
 };
 
 /* near_port.work */
-#define NEAR_WORK_DUE 1u	/* work needs a step in each poll */
-#define NEAR_WORK_WAITS 2u	/* work waits for the poll word or next tick */
+#define NEAR_WORK_DUE 1u	/* some work needs a step in each poll */
+#define NEAR_WORK_WAITS 2u	/* all work waits: near_onesided.work() */
 
+/* Sets the poll word. now: its value when the caller last loaded it. */
 static inline void near_port_watch(struct near_port *port,
 				   const uint64_t *word, uint64_t now)
 {
@@ -208,18 +253,22 @@ static inline void near_port_watch_none(struct near_port *port)
 	port->watch = &port->watched;
 }
 
+/* True if the next poll must take a step of pending work. */
 static near_inline bool near_port_has_work(const struct near_port *port)
 {
 	return port->work & NEAR_WORK_DUE ||
 	       __atomic_load_n(port->watch, __ATOMIC_RELAXED) != port->watched;
 }
 
-/* alive.c: wakes threads that sleep on the port, as a doorbell does. */
+/*
+ * alive.c: wakes the threads that sleep on the port, by a byte in its own pipe.
+ */
 void near_port_wake(struct near_port *port);
 
 /*
- * Wakes sleeping threads, whose near_arm() has not seen the added work. Must
- * follow each addition of work that needs polls.
+ * Records new work for polls and wakes sleeping threads. Call it after each
+ * addition of work: near_arm() has found none and let the threads sleep. work:
+ * NEAR_WORK_*, or 0 if ticks do the work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -228,7 +277,7 @@ static near_inline void near_port_added(struct near_port *port, uint8_t work)
 		near_port_wake(port);
 }
 
-/* Adds an operation to one of the three lists of work for polls. */
+/* Appends an operation to sending, receiving or onesided_work of the port. */
 static inline void near_port_work(struct near_port *port,
 				  struct near_link *list,
 				  struct near_link *link)
@@ -237,13 +286,13 @@ static inline void near_port_work(struct near_port *port,
 	near_port_added(port, NEAR_WORK_DUE);
 }
 
-/* Takes a reference, for near_peer_put(). */
+/* Takes a reference; near_peer_put() drops it. */
 static near_inline void near_peer_hold(struct near_peer *peer)
 {
 	peer->refs++;
 }
 
-/* near_peer_put(), inline for the case that other references remain. */
+/* near_peer_put(), inline for the common case that references remain. */
 static near_inline void near_peer_unhold(struct near_port *port,
 					 struct near_peer *peer)
 {
@@ -254,80 +303,124 @@ static near_inline void near_peer_unhold(struct near_port *port,
 }
 
 /* peer.c */
+/*
+ * Opens the peer's segment and attaches to a ring. Returns 0; -EAGAIN: poll and
+ * retry; -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to.
+ */
 int near_connect(struct near_port *port, struct near_peer *peer);
+/* Closes this port's claim at the peer and unmaps the peer's segment. */
 void near_disconnect(struct near_port *port, struct near_peer *peer);
-/* Frees a peer; it must be in no list. */
+/* Frees a peer that is in no list of the port any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
+/*
+ * Sets this port's bits in the peer's doorbell, and wakes its sleeping threads.
+ */
 void near_doorbell_ring(struct near_peer *peer);
-/* Keeps a peer that sent a request, or that has a ring here and must reply. */
+/*
+ * Keeps a peer by a reference (expected) or drops this reference. It is kept if
+ * it has sent a request, since it will attach to a ring; and if it has attached
+ * to a ring and must reply to a request before the ring can be opened.
+ */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
 
 /* fdx.c */
-/* Sends a request. -EAGAIN: sent, wait; -ESRCH: failed; -EACCES: rejected. */
+/*
+ * Requests the peer's descriptors, every 100 ms at most. Returns -EAGAIN: wait
+ * for the reply; -ESRCH: its socket is closed; -EACCES: it has rejected a
+ * request; -EHOSTUNREACH: this port has no socket.
+ */
 int near_ask(struct near_port *port, struct near_peer *peer);
-/* Handles up to NEAR_FDX_BURST datagrams of the socket. */
+/* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
+/* Close one or all of peer->fd[]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
-/* True if the mark of a closed port is set in the peer's kept segment. */
+/*
+ * True if the peer has closed its port, by the mark in its segment. False also
+ * if peer->fd[NEAR_FD_SEGMENT] is -1.
+ */
 bool near_fd_closed(const struct near_peer *peer);
-/* Opens a peer's file: by its received descriptor, or by its number theirs. */
+/*
+ * Opens a file of the peer: peer->fd[which] anew, or, if it is -1, descriptor
+ * number theirs of the peer's process, through /proc. Returns a descriptor or
+ * -errno.
+ */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 
-/* fdx_socket.c */
+/* fdx_socket.c: closes the socket and removes its name. */
 void near_fdx_close(struct near_port *port);
 
 /* rx_ring.c */
-/* Handles all rings that are set in the doorbell. */
+/* Handles and clears all bits of the port's doorbell. */
 void near_port_doorbells(struct near_port *port);
-/* Makes rings idle in which two sweeps have found no message. */
+/* Makes rings idle in which two consecutive sweeps have found no message. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as refused: this port cannot open the sender's
- * descriptors, so the sender must not wait for a reply. The sender keeps the
+ * Marks an open claim as refused, because this port cannot reply to the sender.
+ * The sender then fails to send instead of waiting for a reply. It keeps the
  * ring until it closes the claim. False: the claim is not open.
  */
 bool near_ring_refuse(struct near_port *port, uint32_t index);
+/* Frees the rx ring, and the ring in the segment for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
-/* Frees private memory and mapping; the ring in the segment is unchanged. */
+/* Frees the rx ring and its mapping, not the ring in the segment. */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
+/* Makes a ring active: every poll polls it, its sender rings no doorbell. */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
+/*
+ * Handles claims without an rx ring: their doorbell may never have been rung.
+ */
 void near_rings_look(struct near_port *port);
+/*
+ * Logs an invalid value in a ring, polls the ring no more, and makes its sender
+ * draining. what: name of the value.
+ */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
 /* alive.c */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
-/* True if the peer is monitored. */
+/* True if exits of the peer's process are detected. */
 static inline bool near_watched(const struct near_peer *peer)
 {
 	return peer->pidfd >= 0 || peer->by_start;
 }
-/* Starts monitoring. -EAGAIN: retry after a reply; -ESRCH: peer failed. */
+/*
+ * Starts monitoring the peer's process. Returns 0; -EAGAIN: its pidfd was
+ * requested, retry; -ESRCH: it has exited; -EACCES: its request was rejected.
+ */
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
-/* Makes a peer draining; polls end it once its messages are delivered. */
+/* Makes a peer draining. Ticks make it gone once its messages are delivered. */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
+/*
+ * True if the peer's pid may be used for a single copy: at the last check, at
+ * most NEAR_CHECK_MS ago, the process existed, and no pid is reused that soon.
+ */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
-/* True if the process has exited. Cost: system calls. */
+/* True if the peer's process has exited. Cost: one or two system calls. */
 bool near_peer_left(const struct near_peer *peer);
-/* True if process and port of a connected peer still exist. */
+/* True if the peer's process and port exist. It must be connected. */
 bool near_peer_there(const struct near_peer *peer);
+/*
+ * Does periodic work of a poll: sweeps, checks of peers and rings, the socket.
+ */
 void near_port_tick(struct near_port *port);
 
 /* port.c */
 /*
- * Executes a full barrier in this thread, and by membarrier one at some point
- * of each registered process; other senders fence themselves. False:
- * membarrier failed, and the caller must not rely on a barrier.
+ * Executes a full barrier in this thread and, by membarrier, a full barrier at
+ * some point of every running thread of the registered processes. Threads of
+ * other processes execute fences themselves: NEAR_FENCE_*. False: membarrier
+ * has failed, so the caller must behave as if no other thread had a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Opens a port without the layer above; near_open() adds it. */
+/* Opens a port for near_open(), which then initializes the message layer. */
 int near_port_open(struct near_port **port, const struct near_attr *attr,
 		   const struct near_messages *messages);
 

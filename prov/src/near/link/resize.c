@@ -6,7 +6,8 @@
 
 #include "near/link/port.h"
 
-#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)	/* limit of backoff */
+/* limit of near_resize.backoff */
+#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 {
@@ -18,7 +19,10 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/* Publishes RESIZE, the last slot of the old ring, unless it is full now. */
+/*
+ * Publishes RESIZE, the last slot of the old ring, if a slot is free. Otherwise
+ * the next near_resize_step() tries again.
+ */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -34,7 +38,10 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/* Records a reply. A request that was not granted raises the backoff. */
+/*
+ * Records the receiver's reply. Multiplies the backoff by 4 if the receiver has
+ * not granted the request.
+ */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -50,7 +57,10 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 	resize->full_at = UINT64_MAX;
 }
 
-/* Handles the receiver's reply, if any; the reply may be invalid. */
+/*
+ * Handles the receiver's reply in near_ctl.size, if there is one. The load
+ * pairs with the release in near_rx_ring_resize(): message passing.
+ */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t size = __atomic_load_n(&peer->tx.ctl->size, __ATOMIC_ACQUIRE);
@@ -81,6 +91,7 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 	near_resize_done(peer, (uint8_t)tier);
 }
 
+/* Takes the next step of a resize whose gate is closed. */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->dying)
@@ -91,6 +102,10 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 		near_resize_answer(port, peer);
 }
 
+/*
+ * Starts a resize if the ring was found full often enough and can become
+ * larger.
+ */
 static void near_resize_ask(struct near_port *port, struct near_peer *peer,
 			    uint32_t more)
 {
@@ -113,7 +128,10 @@ void near_resize_check(struct near_port *port, struct near_peer *peer)
 	near_resize_step(port, peer);
 }
 
-/* True if slots or data ring are full, not only gated. */
+/*
+ * True if slots or data ring are really full. False if they only appear full,
+ * because a gate is closed. For near_full(), which is called if either holds.
+ */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated ||

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Resize: the sender's side. If its ring was full several times, or too small
- * for a message, the sender publishes a last slot, RESIZE, and waits. At
- * RESIZE, with all earlier slots consumed, the receiver restarts the ring in
- * place, in a size within its budget (link/ring_budget.h), and stores the reply
- * in near_ctl.size. The receiver may request a resize, too (near_ctl.resize).
+ * Resize: the sender's side. A sender requests a larger ring if its ring was
+ * full several times, or too small for a message. It publishes RESIZE as the
+ * last slot of the ring, and waits. The receiver first consumes all earlier
+ * slots. At RESIZE it restarts the ring in place, with a size within its budget
+ * (link/ring_budget.h), and stores the reply in near_ctl.size. The receiver may
+ * also request that the sender resizes, by near_ctl.resize.
  */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
@@ -14,36 +15,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEAR_RESIZE_FULL 4	/* times full before the first request */
+#define NEAR_RESIZE_FULL 4	/* times found full before the first request */
 
 struct near_peer;
 struct near_port;
 
 struct near_resize {
-	uint64_t full_at;	/* tail when the ring was last found full */
-	uint32_t count;		/* number of resizes */
+	uint64_t full_at;	/* tail when last counted in full */
+	uint32_t count;		/* resizes so far */
 	uint32_t full;		/* times found full since the last resize */
-	uint32_t backoff;	/* value of full for the next request */
-	uint32_t more;		/* request: near_slot.resize.more */
+	uint32_t backoff;	/* value of full that causes the next request */
+	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
-	bool posted;		/* RESIZE is published, no reply yet */
+	bool posted;		/* RESIZE is published; the reply is pending */
 };
 
-/* Initializes the state of a new ring of class tier. */
+/* Initializes the state for a new ring of class tier. */
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * Counts a full ring, and requests a larger one after several. Returns -EAGAIN,
- * or -ECONNRESET: the peer has failed.
+ * Handles a ring without a free slot, for a sender. Once the ring was full
+ * several times, requests a larger one. Returns -EAGAIN: poll and retry; or
+ * -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
 /*
- * Continues a resize. Must be called at times for each connected peer: a sender
- * that sends nothing would not see the receiver's request.
+ * Continues a resize, also one that the receiver has requested. Ticks call it
+ * for each connected peer: a sender that sends nothing would not load the
+ * request.
  */
 void near_resize_check(struct near_port *port, struct near_peer *peer);
-/* Requests space for a message of len, which was sent by rendezvous. */
+/*
+ * Requests a ring whose data ring holds len bytes, after a message of this
+ * length had to be sent by rendezvous.
+ */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -2,14 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A ring between one sender and one receiver, in the receiver's segment: slots
- * of one cache line, and a data ring for longer messages. Each side has its own
- * counters. They share the lap numbers in the slots, and the heads, which the
- * consumer publishes every quarter of a ring. Both are message passing
- * (release, acquire): docs/near/memory-ordering.md.
+ * A ring carries slots from one sender (the producer) to one receiver (the
+ * consumer), in the receiver's segment: slots of one cache line, and a data
+ * ring for longer messages.
  *
- * Cost: the producer stores one line, the consumer loads it; no atomic
- * read-modify-write. No locks: one producer, one consumer.
+ * Each end has its private counters. The two ends share two things, both by
+ * message passing (release, acquire): the lap number in each slot tells the
+ * consumer that the slot is new; the heads, which the consumer publishes every
+ * quarter of a ring, tell the producer how much space is free. See
+ * docs/near/memory-ordering.md.
+ *
+ * Cost: the producer stores one cache line per message, the consumer loads it;
+ * there is no atomic read-modify-write. No locks: each end belongs to one port.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -17,41 +21,61 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_EAGER_MAX 8192	/* bytes of an eager message, at most */
-#define NEAR_FANOUT_MAX 16384	/* the same in a fan-out: near_fanout() */
+#define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
+#define NEAR_FANOUT_MAX 16384	/* the limit in a fan-out: near_fanout() */
 
-/* Fences of the producer after each slot: near_tx_need_doorbell(). */
+/*
+ * Fences that the producer executes after each slot: near_tx_need_doorbell().
+ */
 enum near_fence {
-	NEAR_FENCE_NONE,	/* the consumer's membarrier replaces fences */
-	NEAR_FENCE_YET,		/* fence until this process is registered */
-	NEAR_FENCE_ALWAYS,	/* no membarrier in one of the processes */
+	/* none: the consumer's membarrier replaces them */
+	NEAR_FENCE_NONE,
+	NEAR_FENCE_YET,	/* until this process is registered for membarrier */
+	/* always: one of the two processes has no membarrier */
+	NEAR_FENCE_ALWAYS,
 };
 
-/* The producer's end. */
+/*
+ * The producer's end. Counters of slots and of data bytes start at 0 with the
+ * ring and after each resize, and never wrap.
+ */
 struct near_tx {
-	struct near_slot *slots;	/* NULL: not connected, and full */
+	/* NULL: not connected; no slot is free */
+	struct near_slot *slots;
 	uint64_t tail;
-	uint64_t head;			/* as last read */
-	uint64_t taken;			/* consumed slots: near_tx_taken() */
-	uint64_t messages;		/* no messages from here to quiet */
-	uint64_t quiet;			/* tail after a slot without message */
+	uint64_t head;			/* near_ctl.head when last loaded */
+	/*
+	 * Slots up to this count are known to be consumed, though near_ctl.head
+	 * may be older: near_tx_taken().
+	 */
+	uint64_t taken;
+	/*
+	 * Value of tail after the last message. Valid only while quiet equals
+	 * tail.
+	 */
+	uint64_t messages;
+	/*
+	 * Value of tail after the last slot that was not a message: an ACK, for
+	 * example.
+	 */
+	uint64_t quiet;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
-	uint8_t gated;			/* see near_tx_gate() */
+	uint8_t gated;			/* closed gates: NEAR_GATE_* */
 	uint8_t *data;
 	uint64_t dtail;
-	uint64_t dbase;			/* dtail at the last restart */
-	uint64_t dhead;			/* as last read */
+	uint64_t dbase;			/* dtail at offset 0 of the data ring */
+	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
-	uint32_t eager_max;		/* eager limit, bytes */
-	uint32_t fanout_max;		/* the same in a fan-out */
+	uint32_t eager_max;		/* eager limit of this ring, bytes */
+	uint32_t fanout_max;		/* eager limit in a fan-out, bytes */
 	struct near_ctl *ctl;
 };
 
 /* The consumer's end. */
 struct near_rx {
-	struct near_slot *next;		/* slots[head & mask] */
+	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;
 	uint32_t mask;
 	uint32_t quarter;		/* mask / 4 */
@@ -59,56 +83,78 @@ struct near_rx {
 	struct near_slot *slots;
 	uint8_t *data;
 	uint64_t dhead;
-	uint64_t dbase;			/* dhead at the last restart */
-	uint64_t dnext;			/* dhead after the current slot */
+	uint64_t dbase;			/* dhead at offset 0 of the data ring */
+	uint64_t dnext;	/* dhead after the current slot's data */
 	uint64_t dpublished;
 	uint32_t dsize;
-	uint32_t dmax;			/* longest message or fragment, bytes */
+	uint32_t dmax;			/* limit of a slot's data, bytes */
 	struct near_ctl *ctl;
 };
 
 /*
- * Returns the longest message that fits into a data ring of that size, bytes. A
- * consumed quarter of the ring may be unpublished, and a gap as long as the
- * message may be lost at the end of the ring: so 3/8 of it always fit.
+ * Returns the longest message, in bytes, that a data ring of this size always
+ * accepts once everything before has been consumed: 3/8 of it. Such a message
+ * may need twice its length, because the space before the end of the data ring
+ * may be too short for it and is then skipped. Up to a quarter of the ring may
+ * be consumed, but not published.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/* Initializes an end at the start of a ring, which must be all zeros. */
+/*
+ * Initializes an end at the start of a ring. The slots must be all zeros: the
+ * first lap has the number 1.
+ */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Executes a full fence, and checks whether later slots need one. */
+/*
+ * Executes a full fence. Sets tx->fence to NEAR_FENCE_NONE if this process has
+ * been registered for membarrier in the meantime.
+ */
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * Restarts an end of a resized ring, which is empty. The consumer restarts
- * first, in the RESIZE slot of the old ring; the producer keeps its gates.
+ * Restart an end after a resize, at slot 0 and lap 1, when the ring is empty.
+ * The consumer restarts first, while it handles the RESIZE slot. The producer
+ * restarts after the consumer's reply, and keeps its gates.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
-/* near_tx.gated */
-#define NEAR_GATE_QUEUE 1u	/* open to near_tx_slot_past() only */
-#define NEAR_GATE_RESIZE 2u	/* closed for a resize: link/resize.c */
-#define NEAR_GATE_DYING 4u	/* closed for good */
+/*
+ * near_tx.gated: reasons for which the ring appears full, though slots may be
+ * free
+ */
+#define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() ignores this gate */
+#define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
+#define NEAR_GATE_DYING 4u	/* for ever: the peer has failed */
 
-/* Reads the consumer's head. True if a slot is free and no gate is closed. */
+/*
+ * Loads the consumer's head. True if a slot is free and no gate is closed. If
+ * the receiver requests a resize, closes NEAR_GATE_RESIZE for later slots.
+ */
 bool near_tx_reload(struct near_tx *tx);
+/*
+ * Returns the next slot even if NEAR_GATE_QUEUE is closed; NULL: the ring is
+ * full, or another gate is closed.
+ */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
-/* Initializes an end without a ring: it is always full. */
+/* Initializes an end without a ring: no slot is ever free. */
 static inline void near_tx_none(struct near_tx *tx)
 {
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/* Returns the next slot; NULL: full, or gated. A hostile head reads as full. */
+/*
+ * Returns the next slot; NULL: the ring is full, or a gate is closed. An
+ * impossible head of a hostile consumer counts as full.
+ */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -118,8 +164,9 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * Closes a gate: the ring appears full to near_tx_slot(), since tx->head is set
- * a lap behind and not read again. near_tx_slot_past() reads the real head.
+ * Closes a gate: near_tx_slot() returns NULL from now on. The fast paths test
+ * tx->head only, so it is set back by a whole ring, which means "full", and
+ * near_tx_reload() does not load the real head while a gate is closed.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -127,14 +174,20 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 	tx->gated |= why;
 }
 
+/*
+ * Opens a gate. If it was the last, the next near_tx_slot() loads the real
+ * head.
+ */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
 }
 
 /*
- * True if the consumer is known to have consumed all messages. The head is
- * published every quarter of a ring only; a reply to a later slot sets taken.
+ * True if the consumer is known to have consumed all messages sent so far;
+ * other slots, such as ACKs, do not count. The consumer publishes its head only
+ * every quarter of a ring. A caller that learns of consumed slots earlier, from
+ * a reply, sets tx->taken to their number.
  */
 static inline bool near_tx_taken(struct near_tx *tx)
 {
@@ -148,15 +201,18 @@ static inline bool near_tx_taken(struct near_tx *tx)
 	return true;
 }
 
+/* Returns len rounded up to whole cache lines. */
 static near_inline uint32_t near_lines(size_t len)
 {
 	return (uint32_t)(len + NEAR_LINE - 1) & ~(uint32_t)(NEAR_LINE - 1);
 }
 
 /*
- * Returns contiguous space for len <= dsize bytes; NULL: none now. The caller
- * allocates it by setting dtail to *end. A message that does not fit before the
- * end of the ring goes to its start; near_rx_data() computes the same.
+ * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none
+ * is free now. Stores the new dtail in *end; nothing is allocated until the
+ * caller sets tx->dtail to it. If the bytes do not fit before the end of the
+ * data ring, they go to its start. near_rx_data() computes the same place from
+ * the lengths.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -165,7 +221,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		if (at > tx->dsize) {	/* the last message was at the start */
+		if (at > tx->dsize) {	/* space before the end was skipped */
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
 		}
@@ -182,21 +238,27 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/* Publishes slot with the kind, flags, length and data of word. */
+/*
+ * Publishes a slot: stores word, which has kind, flags, length and data, with
+ * the lap number. The caller has written the other fields of the slot.
+ */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	uint64_t tail = tx->tail + 1;	/* before the store, which may alias */
+	/* loaded before the store to memory that may alias */
+	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
-	/* pairs with the acquire of near_rx_slot() */
+	/* message passing: pairs with the acquire in near_rx_ready() */
 	__atomic_store_n(&slot->word, word | tx->lap, __ATOMIC_RELEASE);
 	tx->tail = tail;
 	if (near_unlikely(lap))
 		tx->lap++;
 }
 
-/* Publishes a slot without a message, which near_tx_taken() ignores. */
+/*
+ * Publishes a slot that is not a message, so that near_tx_taken() ignores it.
+ */
 static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 					      struct near_slot *slot,
 					      uint64_t word)
@@ -208,10 +270,15 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 }
 
 /*
- * True if the producer must ring the doorbell; called after near_tx_publish().
- * Store buffering: the load of the flag must not pass the store of the slot.
- * The barrier between them is the consumer's membarrier, in near_arm() and
- * near_rx_rings_deactivate(), or the fence here.
+ * True if the producer must ring the doorbell because the ring is idle. The
+ * caller has just published a slot.
+ *
+ * Store buffering: the producer stores the slot, then loads the flag; the
+ * consumer stores the flag, then loads the slot. A full barrier between the two
+ * accesses is required at both ends, or both could miss the other's store. The
+ * consumer's membarrier in near_arm() and near_rx_rings_deactivate() is the
+ * barrier of both ends. If tx->fence is set, the producer executes a fence here
+ * instead.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -223,8 +290,8 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 }
 
 /*
- * True if the slot needs neither fence nor doorbell. Otherwise the caller must
- * call near_tell(), as a tail call.
+ * True if the slot just published requires neither a fence nor the doorbell. If
+ * not, the caller must call near_tell() before it returns.
  */
 static near_inline bool near_tx_told(const struct near_tx *tx)
 {
@@ -233,7 +300,10 @@ static near_inline bool near_tx_told(const struct near_tx *tx)
 		 __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED));
 }
 
-/* True if the next slot is published. *word is the only load of its word. */
+/*
+ * True if the next slot is published. Stores the slot, and its word in *word.
+ * The caller must not load the word again: a hostile sender may change it.
+ */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
 {
@@ -242,6 +312,7 @@ static near_inline bool near_rx_ready(const struct near_rx *rx,
 	return (uint16_t)*word == rx->lap;
 }
 
+/* Returns the next slot if it is published, else NULL: see near_rx_ready(). */
 static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 						  uint64_t *word)
 {
@@ -250,7 +321,10 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 	return near_rx_ready(rx, &slot, word) ? slot : NULL;
 }
 
-/* Returns the current slot's len bytes; NULL: len is invalid. */
+/*
+ * Returns the data of the current slot, len bytes in the data ring; NULL: len
+ * is invalid. The caller must consume the data of all slots in order.
+ */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
 	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
@@ -267,8 +341,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, which has no data. A lap ends where a quarter
- * ends, so the common case has one test.
+ * Releases the current slot, which has no data. The common case has one test
+ * for two events, since the last slot of a lap is also the last of a quarter.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -282,12 +356,13 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 	__atomic_store_n(&rx->ctl->head, rx->head, __ATOMIC_RELEASE);
 }
 
-#define NEAR_RX_AHEAD 8		/* slots, at most */
+#define NEAR_RX_AHEAD 8		/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches after n messages in a row: more are likely, in lines that the
- * sender's CPU owns. The distance grows with n: at most once in a row the
- * prefetch takes a line from the sender before the sender has written it.
+ * Prefetches a slot n slots ahead, after n messages in a row: more messages are
+ * likely, and their slots are in the cache of the sender's CPU. If the sender
+ * has not written that slot yet, the prefetch takes the cache line from the
+ * sender; this occurs only at the end of such a run.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {
@@ -297,7 +372,10 @@ static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
-/* Releases the current slot and its data. */
+/*
+ * Releases the current slot and its data. The caller has called near_rx_data(),
+ * or has set rx->dnext to rx->dhead if the slot has no data.
+ */
 static near_inline void near_rx_release(struct near_rx *rx)
 {
 	near_rx_release_slot(rx);

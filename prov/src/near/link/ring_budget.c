@@ -5,10 +5,12 @@
 
 #include "near/link/port.h"
 
-#define NEAR_BUDGET_FEW 8	/* senders that a port always expects */
-#define NEAR_BUDGET_MANY 63	/* senders for which a page is reserved */
-#define NEAR_BUDGET_NEXT 4	/* new senders that share free pages */
-#define NEAR_BUDGET_IDLE 5	/* checks without a message: idle sender */
+/* least number of senders that a port expects */
+#define NEAR_BUDGET_FEW 8
+/* senders for each of which a page stays free */
+#define NEAR_BUDGET_MANY 63
+#define NEAR_BUDGET_NEXT 4	/* least number of new senders expected */
+#define NEAR_BUDGET_IDLE 5	/* checks without a message until idle */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -26,20 +28,22 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Returns the number of senders, expected ones included. */
+/* Returns the number of senders: open rx rings, or peers if these are more. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the pages beyond one for each sender. */
+/*
+ * Returns the pages of the budget that remain after one page for each sender.
+ */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
 	return budget->pages_max > senders ? budget->pages_max - senders : 0;
 }
 
-/* Returns the size class of an even share. */
+/* Returns the size class of an even share of the budget. */
 static uint32_t near_budget_share(const struct near_budget *budget)
 {
 	uint32_t senders = near_budget_senders(budget);
@@ -47,7 +51,10 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 	return near_tier_fit(1 + near_budget_beyond(budget, senders) / senders);
 }
 
-/* Returns the index below which that many rings are free. */
+/*
+ * Returns the least index below which this number of rings is free. New senders
+ * take the first free ring, so they get rings below it.
+ */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
 	uint32_t i;
@@ -58,8 +65,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * The port learns of new senders only after they have allocated their rings. So
- * all expected senders must be able to use the advertised size at once.
+ * A port learns of a new sender only after the sender has allocated its ring.
+ * So the advertised size must leave memory for all expected senders even if all
+ * of them take it before the port can reduce it.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -88,13 +96,17 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* True if the sender is idle, not only between two messages. */
+/*
+ * True if the sender is idle: no message for half a second. A pause between two
+ * messages of an active sender is shorter.
+ */
 static bool near_rx_ring_idle(const struct near_rx_ring *ring)
 {
 	return ring->idle_checks >= NEAR_BUDGET_IDLE &&
 	       ring->seen == ring->rx.head;
 }
 
+/* Returns the ring's pages beyond the first. */
 static uint32_t near_rx_ring_extra(const struct near_rx_ring *ring)
 {
 	return near_tier_pages(ring->tier) - 1;
@@ -108,7 +120,10 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* Returns the smallest class for an eager message of len; none: NEAR_TIERS. */
+/*
+ * Returns the smallest size class whose data ring accepts an eager message of
+ * len bytes; NEAR_TIERS: no class does.
+ */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -120,7 +135,11 @@ static uint32_t near_tier_for(uint32_t len)
 	return tier;
 }
 
-/* Returns the largest class that fits, even share to least; else ring->tier. */
+/*
+ * Returns the largest size class for which memory is free, at least `least`,
+ * and at most the even share or `least`, the larger of them. If there is none,
+ * returns the ring's present class.
+ */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
 {
@@ -134,7 +153,10 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/* Returns the class after a shrink: the even share, or the least if idle. */
+/*
+ * Returns the size class after a shrink, never above the present one: the least
+ * class if the sender is idle, else the even share.
+ */
 static uint32_t near_budget_less(const struct near_budget *budget,
 				 struct near_rx_ring *ring)
 {
@@ -145,7 +167,11 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 	return keeps < ring->tier ? keeps : ring->tier;
 }
 
-/* Returns the class of a resize. A requested shrink precedes a wish to grow. */
+/*
+ * Returns the size class of a resize. If the receiver has requested that this
+ * ring shrinks, it shrinks, even if the sender wants it to grow. Sets
+ * ring->starved if a wish to grow is not granted.
+ */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
 {
@@ -162,6 +188,10 @@ static uint32_t near_budget_grant(struct near_port *port,
 	return tier;
 }
 
+/*
+ * Counts a periodic check of a ring: was there a message since the last one? An
+ * idle sender is no longer starved.
+ */
 static void near_rx_ring_look(struct near_rx_ring *ring)
 {
 	if (ring->seen != ring->rx.head)
@@ -172,7 +202,7 @@ static void near_rx_ring_look(struct near_rx_ring *ring)
 	ring->starved = ring->starved && !near_rx_ring_idle(ring);
 }
 
-/* Returns the pages that a starved ring needs for its next class. */
+/* Returns the pages that a starved ring lacks for its next class, else 0. */
 static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 {
 	return ring->starved ? near_tier_pages(ring->tier + 1u) -
@@ -181,8 +211,9 @@ static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 }
 
 /*
- * Requests a resize of a ring above class keep, or that is starved and
- * can grow within the free pages. Returns the pages that remain free.
+ * Requests a resize of a ring that is larger than class keep, or that is
+ * starved and can grow with the free pages. Returns the pages that then remain
+ * free.
  */
 static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 				     uint32_t free)
@@ -200,9 +231,9 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 }
 
 /*
- * Without starved rings, or if enough pages are free, no ring shrinks.
- * Otherwise idle rings shrink to the least class, and, if a ring below the even
- * share is starved, rings above that share shrink to it.
+ * If enough pages are free for all starved rings, no ring shrinks. Otherwise
+ * the rings of idle senders shrink to the least class. If a ring below the even
+ * share is starved, rings above the even share shrink to it, too.
  */
 void near_budget_check(struct near_port *port)
 {
@@ -236,7 +267,10 @@ void near_budget_check(struct near_port *port)
 	}
 }
 
-/* Allocates or frees the pages between two classes. False: no memory. */
+/*
+ * Allocates or frees the pages between the ring's class and class tier. False:
+ * no memory.
+ */
 static bool near_rx_ring_remap(struct near_port *port,
 			       const struct near_rx_ring *ring, uint32_t tier)
 {
@@ -270,7 +304,10 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
 	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
-	/* pairs with the acquire of near_resize_answer(): slots are zero */
+	/*
+	 * Message passing: pairs with the acquire in near_resize_answer(), so
+	 * that the sender finds slots of zeros.
+	 */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Active and idle rings. Every poll polls the active rings. An idle ring costs
- * nothing: its sender sees the need-doorbell flag and rings the doorbell. A
- * new sender rings it, too.
+ * Active and idle rings of a receiver. Every poll reads the next slot of each
+ * active ring. An idle ring is not polled and costs nothing: its need-doorbell
+ * flag is set, so its sender rings the port's doorbell after it has published a
+ * slot. A new sender rings the doorbell, too.
  */
 
 #include <errno.h>
@@ -28,6 +29,10 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
+/*
+ * Removes a ring from the active ones. The caller has set its need-doorbell
+ * flag.
+ */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
@@ -38,7 +43,6 @@ static void near_rx_ring_deactivate(struct near_port *port,
 	ring->active_at = NEAR_NOT_ACTIVE;
 }
 
-/* Disconnects a peer that has written an invalid value to its ring. */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value)
 {
@@ -59,8 +63,10 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Returns the sender of a claim, from a copy of its address. -EAGAIN: its
- * descriptors were requested; the peer is kept, for its reply.
+ * Stores the peer that has sent the claim, by the address in the claim. The
+ * address is copied before it is checked, since the sender could change it.
+ * -EAGAIN: the sender's descriptors were requested; the peer is kept for its
+ * reply. -EINVAL or -EHOSTUNREACH: the claim must be rejected.
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -75,14 +81,20 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &who, &peer);
 	if (ret)
 		return ret;
-	/* its descriptors were sent before, but may still be in the socket */
+	/*
+	 * If this port has requested the sender's descriptors, the reply may be
+	 * in the socket already.
+	 */
 	if (peer->ask && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_watch(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* failed after it sent: its messages are still delivered */
+		/*
+		 * The sender has exited after it took the claim: its messages
+		 * are still delivered.
+		 */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -104,7 +116,10 @@ bool near_ring_refuse(struct near_port *port, uint32_t index)
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Opens the rx ring of a claim that its sender has opened. */
+/*
+ * Opens the rx ring of a claim whose state is OPEN or CLOSED. Returns 0;
+ * -EINVAL or -EHOSTUNREACH: the claim must be rejected; other errors: retry.
+ */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
 	const struct near_claim *claim = &port->segment->claim[index];
@@ -131,7 +146,10 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/* the claim reports a close from now on: near_unmet_closed() */
+	/*
+	 * near_unmet_closed() needs no descriptor any more: if the sender
+	 * closes its port, it closes this claim.
+	 */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
@@ -151,7 +169,7 @@ err_free:
 	return ret;
 }
 
-/* Frees ring index and its memory for another sender. */
+/* Frees the memory and the claim of a ring for another sender. */
 static void near_ring_free(struct near_port *port, uint32_t index,
 			   uint32_t tier)
 {
@@ -164,8 +182,9 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a ring. A sender that is not reachable keeps it until the sender
- * closes the claim. If the claim is invalid or closed, the ring is free again.
+ * Rejects a claim. -EHOSTUNREACH: the claim is marked as refused, and its
+ * sender keeps the ring until it closes the claim. Otherwise, or if the claim
+ * is already closed, the ring is freed at once.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -203,6 +222,7 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	near_rx_ring_free(port, ring);
 }
 
+/* Sets a ring's doorbell bits again, so that the next poll retries. */
 static void near_ring_again(struct near_port *port, uint32_t index)
 {
 	__atomic_fetch_or(&port->segment->bell[index / 64], 1ull << index % 64,
@@ -211,7 +231,11 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 			  __ATOMIC_SEQ_CST);
 }
 
-/* Handles a closed claim; messages of a peer that is gone are discarded. */
+/*
+ * Handles a claim that its sender has closed. A peer that has not failed yet
+ * becomes draining. If the peer is gone already, its remaining messages are
+ * discarded.
+ */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
 {
@@ -221,7 +245,10 @@ static void near_rx_ring_closed(struct near_port *port,
 		near_peer_fail(port, ring->peer);
 }
 
-/* Handles a doorbell: of a new sender, an idle ring, or a closed claim. */
+/*
+ * Handles a doorbell bit: of a new sender, of an idle ring with a new slot, or
+ * of a claim that was closed.
+ */
 static void near_ring_rang(struct near_port *port, uint32_t index)
 {
 	struct near_claim *claim = &port->segment->claim[index];
@@ -237,20 +264,27 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* no memory, descriptor or reply yet: retry */
+			/*
+			 * out of memory or descriptors, or a reply is pending
+			 */
 			near_ring_again(port, index);
 			return;
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/* also if the sender was killed between claim and doorbell */
+	/*
+	 * A gone peer is handled no more: if its process was killed before it
+	 * could close this claim, the ring is freed here.
+	 */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_left(port->ring[index]->peer)))
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
-/* True if a process of this pid namespace took the claim and has exited. */
+/*
+ * True if a process of this pid namespace has taken the claim and then exited.
+ */
 static bool near_claim_dead(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
@@ -260,9 +294,10 @@ static bool near_claim_dead(uint32_t state)
 }
 
 /*
- * Frees rings of senders that were killed between taking a claim and ringing
- * the doorbell. Senders take the first free claim, so these are in allocated
- * pages, among the claims in use.
+ * A sender that is killed between taking a claim and ringing the doorbell
+ * leaves a ring that no doorbell reports. Senders take the first free claim, so
+ * such a claim lies among those in use, or on the same page of claims; pages
+ * behind have no memory yet.
  */
 void near_rings_look(struct near_port *port)
 {
@@ -290,7 +325,10 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/* before the bits: a bit that is set in between sets its word again */
+	/*
+	 * Clears the words' bits before the rings' bits: if a sender sets a
+	 * ring's bit in between, it sets the word's bit again afterwards.
+	 */
 	words = __atomic_exchange_n(&segment->bell_words, 0, __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
 		word = __builtin_ctzll(words);
@@ -302,10 +340,15 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes the rings idle that near_port_sweep() has given the need-doorbell flag.
- * Store buffering: the sender stores its slot, then loads the flag in
- * near_tx_need_doorbell(). The barrier here serves both sides. A sender that
- * loads the flag after it rings; otherwise the slot is visible here.
+ * Makes the `count` rings idle whose flag near_port_sweep() has just set,
+ * except those that have a new slot.
+ *
+ * Store buffering: the sender stores a slot, then loads the flag
+ * (near_tx_need_doorbell()); this port has stored the flag, and now loads the
+ * slot. The membarrier here is the barrier of both sides. A sender that loads
+ * the flag after the barrier sees it and rings the doorbell. If the sender
+ * loaded it earlier, its slot was stored before the barrier and is visible
+ * here.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -349,9 +392,16 @@ void near_port_sweep(struct near_port *port)
 }
 
 /*
- * Store buffering: stores flags and armed, then loads doorbell and slots. The
- * barrier between them serves senders that store a slot and load the flag, too;
- * near_doorbell_ring() has its own barrier between doorbell bits and armed.
+ * Store buffering, twice. This port stores the need-doorbell flags and `armed`,
+ * executes a membarrier, then loads the doorbell and the next slots.
+ *
+ * - A sender stores a slot, then loads the flag: the membarrier is the barrier
+ *   of both sides.
+ * - near_doorbell_ring() stores doorbell bits, then loads `armed`: it has a
+ *   full barrier of its own in between.
+ *
+ * If the call fails, flags and `armed` stay set: each costs one doorbell or
+ * byte.
  */
 int near_arm(struct near_port *port)
 {
@@ -362,7 +412,7 @@ int near_arm(struct near_port *port)
 	    !near_list_empty(&port->receiving) ||
 	    !near_list_empty(&port->onesided_work) || port->dying)
 		return -EAGAIN;
-	if (!++port->sleeps)		/* 0 is awake */
+	if (!++port->sleeps)	/* 0 in near_segment.armed: no thread sleeps */
 		port->sleeps++;
 	for (i = 0; i < port->active_count; i++)
 		__atomic_store_n(&port->active[i]->rx.ctl->need_doorbell, 1,

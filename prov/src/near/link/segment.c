@@ -13,12 +13,13 @@
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/* Bytes allocated at first: the head and one page of claims. */
+/* Bytes that the owner allocates: the head and one page of claims. */
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes and permits access to size of them. After mlockall(), mmap()
- * allocates all accessible memory, holes included; mprotect() does not.
+ * Maps span bytes and makes the first size bytes accessible. The mapping starts
+ * without access rights because of mlockall(): mmap() would then allocate all
+ * accessible memory, also of rings that no sender uses. mprotect() does not.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -30,7 +31,7 @@ static int near_map(int fd, size_t offset, size_t span, size_t size,
 	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* a core dump would allocate the holes */
+	/* a core dump would allocate the pages without memory */
 	madvise(map, span, MADV_DONTDUMP);
 	ret = near_ring_extend(map, size);
 	if (ret) {
@@ -58,7 +59,10 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/* -EFBIG: a size beyond the limit would kill the process by SIGXFSZ. */
+/*
+ * Sets the file's size. Tests the limit of file sizes first (-EFBIG): beyond it
+ * the kernel sends SIGXFSZ, which kills the process.
+ */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;
@@ -73,7 +77,8 @@ int near_segment_file(const char *name, size_t size, size_t first)
 {
 	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0)	/* EPERM is seccomp's: memfd_create() has none */
+	/* a seccomp filter: memfd_create() never returns EPERM */
+	if (fd < 0)
 		return errno == EPERM ? -ENOSYS : -errno;
 	ret = near_segment_resize(fd, size);
 	if (!ret)

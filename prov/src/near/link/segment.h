@@ -2,48 +2,66 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port: a memfd. It has no name, is not limited by /dev/shm,
- * and is freed when the last process that maps it exits. Processes of the same
- * user open it as /proc/PID/fd/N. It is sealed against shrinking, so that no
- * process can cause SIGBUS in another one. Each sender allocates the memory of
- * its ring.
+ * The segment of a port: a memfd. It has no name in a file system, is not
+ * limited by the size of /dev/shm, and is freed when the last process that maps
+ * it exits. Other processes of the same user open it as /proc/PID/fd/N. The
+ * file is sealed against shrinking, because access to mapped memory beyond the
+ * end of a file raises SIGBUS. Its memory is allocated in parts: each sender
+ * allocates the memory of its ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
 
 #include "near/link/shm.h"
 
-/* Creates a segment and maps its head. Returns its descriptor or -errno. */
+/*
+ * Creates a segment and maps its head, up to the rings. growing: number of
+ * rings that can be larger than a page; fence: the owner has no membarrier.
+ * Returns the descriptor or -errno.
+ */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
-/* Returns a sealed memfd with memory for its first bytes, or -errno. */
+/*
+ * Creates a sealed memfd of this size, with memory for its first bytes only.
+ * Returns its descriptor, -EFBIG: beyond the limit of file sizes, or -errno.
+ */
 int near_segment_file(const char *name, size_t size, size_t first);
 
-/* Frees memory, in whole pages; it reads as zeros from now on. */
+/*
+ * Frees memory of the file, in whole pages of the system; it then reads as
+ * zeros.
+ */
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory, so that no access can fail: without overcommit, access to
- * a missing page kills the process. -ENOMEM: no memory is left, also in a
- * control group (link/group.h).
+ * Allocates memory of the file. Without it, the first access to a missing page
+ * could kill the process, if the system does not overcommit memory. Returns 0
+ * or -ENOMEM: no memory is left, of the system or of a control group
+ * (link/group.h).
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps the head of the segment fd, which must have this nonce, and stores the
- * number of growing rings. Closes fd after an error. -ENOENT: no such port, or
- * no longer; -ENOTSUP: its page size differs.
+ * Maps the head of the segment with descriptor fd, and stores its number of
+ * growing rings. nonce: that of the expected port. -ENOENT: no segment of this
+ * port; -ENOTSUP: its page size differs. Closes fd if it fails.
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/* Returns 0 if fd cannot shrink, so that mapping is safe. Stores its size. */
+/*
+ * Returns 0 if the file cannot shrink, so that access to a mapping is safe, and
+ * stores its size. -ENOENT: it can shrink, or is too small for a segment.
+ */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/* Maps a ring and its span. Memory of place->size must be allocated. */
+/*
+ * Maps a ring with the address space of its largest size (place->span). The
+ * caller has allocated memory for place->size bytes; only these are accessible.
+ */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
-/* Permits access to the first size bytes of a mapped ring. */
+/* Makes the first size bytes of a mapped ring accessible. */
 int near_ring_extend(void *ring, size_t size);
 
 #endif /* NEAR_LINK_SEGMENT_H */

@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Layout of the shared memory: one segment per port, written by all its
- * senders. A value read here must be checked before its use as an index, a
- * length or a pointer. docs/near/design.md has the layout.
+ * Layout of the shared memory. Each port owns one segment, and all its senders
+ * write to it. So a value that is loaded from here must be checked before it is
+ * used as an index, a length or a pointer. A ring is in the segment of its
+ * receiver (the consumer); its sender is the producer. docs/near/design.md has
+ * a picture of the layout.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -15,33 +17,42 @@
 
 #define NEAR_LAYOUT 12u		/* version of the layout */
 #define NEAR_LINE 64
-#define NEAR_PAGE 4096		/* unit of the layout; see near_page_size() */
+/* bytes of a page in the layout; near_page_size() is the system's */
+#define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096
 
-/* Kinds of slots; the upper half of the byte has the message's flags. */
+/*
+ * Kinds of slots. "Receiver" and "sender" are those of a large message; kinds
+ * that the receiver sends travel in its own ring to the sender.
+ */
 enum near_kind {
-	NEAR_KIND_INLINE,	/* payload in the slot */
-	NEAR_KIND_EAGER,	/* payload in the data ring */
-	NEAR_KIND_RTS,		/* payload in the sender's memory */
-	NEAR_KIND_CTS,		/* from the receiver: send fragments */
-	NEAR_KIND_ACK,		/* from the receiver: received */
-	NEAR_KIND_FRAG,		/* payload in the data ring, after a CTS */
-	NEAR_KIND_COOP,		/* from the receiver: copy cooperatively */
-	NEAR_KIND_RESIZE,	/* last slot before a resize */
-	NEAR_KIND_RMA = 8,	/* RMA or atomic: request, or part of one */
+	NEAR_KIND_INLINE,	/* message, its payload in the slot */
+	NEAR_KIND_EAGER,	/* message, its payload in the data ring */
+	NEAR_KIND_RTS,	/* message, its payload in the sender's memory */
+	NEAR_KIND_CTS,		/* receiver requests fragments */
+	NEAR_KIND_ACK,		/* receiver has the whole message */
+	NEAR_KIND_FRAG,	/* a fragment, in the data ring; follows a CTS */
+	NEAR_KIND_COOP,		/* receiver requests a cooperative copy */
+	NEAR_KIND_RESIZE,	/* last slot of the ring before a resize */
+	/* RMA or atomic: a request, or one part of it */
+	NEAR_KIND_RMA = 8,
 	NEAR_KIND_ANSWER,	/* reply to NEAR_KIND_RMA */
 };
 
 /*
- * Fields of near_slot.word. Bits 0 to 15 are the ring's lap, so that no slot
- * needs clearing. The word is stored last, with release.
+ * Positions of the fields of near_slot.word. Bits 0 to 15 are the lap number:
+ * how often the producer has gone through the ring. A slot is new if it has the
+ * lap number that the consumer expects, so slots need not be cleared after use.
+ * The producer stores the word last, by release. Kind and flags have 4 bits
+ * each; the length is that of an inline message; data is the lower half of the
+ * remote CQ data.
  */
 #define NEAR_WORD_KIND 16
 #define NEAR_WORD_FLAGS 20
 #define NEAR_WORD_LEN 24
 #define NEAR_WORD_DATA 32
 
-/* Bytes of a small RMA operation that fit into the slot. */
+/* Bytes of operands or of a result that fit into an RMA slot. */
 #define NEAR_RMA_BYTES 24
 
 struct near_slot {
@@ -51,18 +62,19 @@ struct near_slot {
 		uint8_t bytes[NEAR_INLINE];
 		struct {
 			uint32_t len;
-			uint32_t data;		/* upper half of the data */
+			uint32_t data;	/* upper half of the remote CQ data */
 		} eager;
 		struct {
 			uint64_t len;
 			uint64_t addr;
-			uint64_t id;		/* of the sender's operation */
+			uint64_t id;	/* id of the sender's operation */
 			uint32_t data;
 		} rts;
 		struct {
 			uint64_t id;
-			uint64_t answer;	/* the receiver's operation */
-			uint64_t len;		/* bytes to send */
+			/* id of the receiver's operation */
+			uint64_t answer;
+			uint64_t len;	/* bytes that the sender must send */
 		} cts;
 		struct {
 			uint64_t id;
@@ -74,68 +86,98 @@ struct near_slot {
 		struct {
 			uint64_t id;
 			uint64_t len;		/* bytes to copy */
-			uint64_t addr;		/* the receiver's buffer */
-			uint32_t round;		/* see near_ctl.claims */
-			uint32_t step;		/* bytes of a copy step */
+			uint64_t addr;	/* address of the receiver's buffer */
+			uint32_t round;	/* number of the copy: msg/coop.h */
+			/* unused: both ends call near_coop_step() */
+			uint32_t step;
 		} coop;
 		struct {
-			/* message length to fit; 0: receiver's request */
+			/*
+			 * length of a message that the ring should hold, bytes;
+			 * 0: the receiver has requested the resize
+			 */
 			uint32_t more;
 		} resize;
-		struct near_rma_slot {	/* near_slot.tag: target address */
+		struct near_rma_slot {	/* target address: near_slot.tag */
 			uint64_t key;
-			uint64_t id;		/* the initiator's operation */
+			uint64_t id;	/* id of the initiator's operation */
 			union {
 				struct {
-					uint64_t total;	 /* bytes, all parts */
-					uint64_t offset; /* of this part */
+					uint64_t total;	/* bytes of all parts */
+					/* bytes before this part */
+					uint64_t offset;
 					uint64_t data;
 				};
-				/* with NEAR_RMA_INLINE: the operands */
+				/* operands, with NEAR_RMA_INLINE */
 				uint8_t bytes[NEAR_RMA_BYTES];
 			};
 			uint8_t verb;
 			uint8_t op;
 			uint8_t type;
 			uint8_t flags;
-			uint32_t len;		/* of this part */
+			uint32_t len;		/* bytes of this part */
 		} rma;
 		struct near_answer_slot {
 			uint64_t id;
 			uint64_t offset;
 			uint32_t len;
 			uint32_t err;
-			uint8_t bytes[NEAR_RMA_BYTES];	/* result, if it fits */
+			/* result of at most this length */
+			uint8_t bytes[NEAR_RMA_BYTES];
 		} rma_answer;
 	};
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
-/* Control data at the start of each ring; slots and data ring follow. */
+/*
+ * Control data at the start of each ring; the slots and the data ring follow.
+ * Each group below is one cache line. The consumer writes all fields except
+ * claims and wrote.
+ */
 struct near_ctl {
-	/* line that the consumer seldom writes; a producer whose ring is full
-	 * reads it */
+	/*
+	 * A line that the producer loads seldom, mainly if the ring seems full.
+	 * head and dhead count consumed slots and bytes of the data ring.
+	 */
 	uint64_t head;
 	uint64_t dhead;
-	uint32_t resize;	/* request to the producer */
-	uint32_t size;		/* reply to a resize: NEAR_SIZE_* */
-	uint64_t doing;		/* delegated operation in execution */
-	/* line of the consumer: need-doorbell flag */
+	uint32_t resize;	/* 1: the producer is requested to resize */
+	uint32_t size;		/* reply to RESIZE: NEAR_SIZE_* */
+	/*
+	 * number of the last delegated operation that the consumer has begun to
+	 * execute
+	 */
+	uint64_t doing;
+	/*
+	 * Loaded by the producer after each slot. 1: this ring is idle, so the
+	 * producer must ring the doorbell.
+	 */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	/* cooperative copy: claimed steps, of both ends; msg/coop.h */
+	/* Cooperative copy: steps that each end has taken, see msg/coop.h. */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
-	uint64_t wrote;		/* steps written by the producer */
-	/* by the consumer: delegated operations done; first rejected one */
+	uint64_t wrote;		/* steps written by the producer: msg/coop.h */
+	/*
+	 * Numbers of delegated operations: the last that the consumer has
+	 * finished (executed, rejected or skipped), and the first that it has
+	 * rejected (0: none).
+	 */
 	uint64_t done;
 	uint64_t refused;
-	/* large messages that wait for a receive; a hint, not checked */
+	/*
+	 * Large messages that this ring has announced and that wait for a
+	 * receive. The producer uses the number only to choose a copy scheme,
+	 * so any value is safe.
+	 */
 	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
 
-/* near_ctl.size: the size class; above it the number of resizes so far */
+/*
+ * near_ctl.size: the new size class in the lower 8 bits, the number of resizes
+ * of the ring above them.
+ */
 #define NEAR_SIZE_RESIZES 8
 #define NEAR_SIZE_TIER 0xffu
 
@@ -143,15 +185,18 @@ enum near_claim_state {
 	NEAR_CLAIM_FREE,
 	NEAR_CLAIM_TAKEN,	/* the sender is filling in its address */
 	NEAR_CLAIM_OPEN,
-	NEAR_CLAIM_CLOSED,	/* the sender sends no more */
-	NEAR_CLAIM_REFUSED,	/* the receiver cannot reply to the sender */
+	NEAR_CLAIM_CLOSED,	/* the sender will send nothing more */
+	NEAR_CLAIM_REFUSED,	/* the receiver cannot reach the sender */
 };
 
-/* near_claim.state if taken: the sender's pid; 0: another pid namespace */
+/*
+ * near_claim.state of a TAKEN claim has the sender's pid above the state; 0:
+ * the sender is in another pid namespace.
+ */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
-/* The sender of ring i. */
+/* Entry in which a sender attaches to the ring of the same index. */
 struct near_claim {
 	uint32_t state;
 	uint32_t tier;		/* initial size class of the ring */
@@ -161,24 +206,30 @@ struct near_claim {
 static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");
 
 /* near_segment.flags */
-#define NEAR_SEGMENT_FENCE 1u	/* senders must fence: no membarrier */
+/* Senders must execute a fence after each slot: the owner has no membarrier. */
+#define NEAR_SEGMENT_FENCE 1u
 
 struct near_segment {
 	uint32_t magic;
 	uint32_t layout;
 	uint64_t nonce;
 	uint32_t flags;
-	uint32_t closed;
-	int32_t table_fd;	/* region table, rma/table.h; -1: no RMA */
-	uint32_t tell;		/* NEAR_MAY_*: accesses that need an event */
-	uint64_t table_nonce;
-	uint32_t growing;	/* rings that may be larger than a page */
-	uint32_t adv;		/* advertised size: NEAR_ADV_* */
+	uint32_t closed;	/* 1: the port has closed */
+	/* number of the region table's descriptor; -1: no RMA */
+	int32_t table_fd;
+	/* NEAR_MAY_*: accesses of peers that must be notified to the owner */
+	uint32_t tell;
+	uint64_t table_nonce;	/* of the region table's file */
+	uint32_t growing;	/* rings that can be larger than a page */
+	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
-	/* doorbell: ring 64 w + i sets bit i of bell[w], then bit w here */
+	/*
+	 * Doorbell of two levels: bit i of bell[w] is set if ring 64 w + i has
+	 * news, and bit w here if bell[w] is not 0.
+	 */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
-	uint32_t armed;		/* number of the sleep; 0: awake */
-	int32_t wake_fd;
+	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
+	int32_t wake_fd;	/* descriptor number of the wake pipe; -1: none */
 	uint64_t bell[NEAR_SENDERS / 64] __attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]
 		__attribute__((aligned(NEAR_PAGE)));
@@ -186,51 +237,66 @@ struct near_segment {
 
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
-/* near_segment.adv: size class; index below which a new sender may use it */
+/*
+ * near_segment.adv: the size class that new senders take, in the lower 8 bits.
+ * It is valid for rings below the index above them; further rings get one page.
+ */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu
 
 /*
- * Returns the system's page size in bytes, the unit in which memory is mapped,
- * allocated and freed: 4, 16 or 64 KiB. Tests may assume another one.
+ * Returns the system's page size in bytes (4, 16 or 64 KiB). Memory is mapped,
+ * allocated and freed in this unit. near_page_assume() sets another size, for
+ * tests.
  */
 size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes, in whole pages. The first near_segment.growing rings have
- * address space for the largest class, the others have one page. Classes that
- * fit into one page of the system are one class, the largest of them.
+ * Ring size classes ("tiers"), in whole pages. The first near_segment.growing
+ * rings have address space for the largest class; the others always have one
+ * page. If several classes fit into one page of the system, only the largest of
+ * them is used: the least class.
  */
 #define NEAR_TIERS 8
 
+/* Returns the least class. */
 uint32_t near_tier_least(void);
-/* tier must be below NEAR_TIERS. */
+/* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
-/* Returns the largest class of at most that many pages, or the least class. */
+/*
+ * Returns the largest class of at most this many pages, or the least class if
+ * none is that small.
+ */
 uint32_t near_tier_fit(size_t pages);
 
-/* Returns the largest class that this ring can have. */
+/* Returns the largest class that the ring with this index can have. */
 uint32_t near_tier_most(uint32_t growing, uint32_t index);
 
-/* Returns the file's size with that many growing rings. */
+/* Returns the size of a segment's file in bytes. */
 size_t near_segment_size(uint32_t growing);
 
-/* A ring's place in the file, bytes. */
+/* Place of a ring in the segment's file; sizes in bytes. */
 struct near_place {
 	size_t offset;
-	size_t span;		/* address space, of the largest class */
-	size_t size;		/* bytes in use */
+	size_t span;	/* address space, enough for the largest class */
+	size_t size;		/* bytes in use, of class tier */
 	uint32_t slots;
 	uint32_t data;
 	uint32_t tier;
 };
 
-/* index must be below NEAR_SENDERS. False: the ring cannot have that class. */
+/*
+ * Computes the place of a ring of class tier. index must be below NEAR_SENDERS.
+ * False: this ring cannot have this class.
+ */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/* Returns the most memory, bytes, of a port with that budget and senders. */
+/*
+ * Returns an upper bound of the memory, in bytes, that a port with this ring
+ * budget and this number of senders uses.
+ */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
