@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector, and the core's AVs behind it, one for each endpoint. av/
- * maintains them; all layers look up addresses here. Lock: the domain's; sends
- * read the route words without it. Cost of a fi_addr in use: 16 bytes, its
- * address, and 12 bytes for each endpoint.
+ * An address vector of ofi_duo, and the AVs of the core behind it, one for each
+ * endpoint. The files in av/ maintain them; all layers look up addresses here.
+ * Lock: the domain's; senders read the route words without the lock. Cost of
+ * each fi_addr in use: 16 bytes, the bytes of its address, and 12 bytes for
+ * each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -19,57 +20,62 @@
 #include "base/compat.h"
 #include "base/util.h"
 
-#define DUO_LOCAL_MAX 4095	/* highest peer index that a route holds */
-#define DUO_AV_MAX (1U << 20)	/* addresses of an AV */
+#define DUO_LOCAL_MAX 4095	/* highest peer index that fits in a route */
+#define DUO_AV_MAX (1U << 20)	/* most addresses in an AV */
 
 struct duo_domain;
 struct duo_ep;
 
 /*
- * The route of a fi_addr: one word, read without a lock. Bits 0 and 1: the
- * state. The upper 12 bits: the local transport's index of the peer plus one;
- * 0: none. Between them: the core's fi_addr minus ofi_duo's, signed, usually 0
- * (av_core.c). The state changes only from UNDECIDED to CORE or LOCAL, and from
- * LOCAL to CORE before the first message, so messages to one peer keep their
- * order. The state is reset if the address is removed, or has a new process.
+ * The route of a fi_addr: one word, which senders read without a lock. Bits 0
+ * and 1: the state. The upper 12 bits: the peer's index at the local transport
+ * plus 1; 0: no index. The bits between: the core's fi_addr minus ofi_duo's,
+ * signed, usually 0 (av_core.c).
+ *
+ * The state changes from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE
+ * only before the first message. So all messages to one peer take one path and
+ * keep their order. The state is reset if the address is removed, or inserted
+ * again after its process has changed.
  */
 enum duo_route_state {
-	DUO_ROUTE_NONE,		/* not in the AV */
-	DUO_ROUTE_UNDECIDED,	/* no send yet, no record found */
+	DUO_ROUTE_NONE,		/* the address is not in the AV */
+	DUO_ROUTE_UNDECIDED,	/* no send yet, and no registry record found */
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
 };
 
 typedef _Atomic uint64_t duo_route_word;
 
-/* An address; elements are indexed by ofi_duo's fi_addr. */
+/* An address in an AV. The index in the array is ofi_duo's fi_addr. */
 struct duo_av_addr {
-	uint8_t *bytes;		/* NULL: the core's fi_av_lookup() fails */
-	uint16_t len;		/* of bytes[] */
+	uint8_t *bytes;	/* NULL: unknown, the core's fi_av_lookup() fails */
+	uint16_t len;		/* length of bytes[] */
 	bool used;
 };
 
-/* An AV of the core, for at most one endpoint; see av_core.c. */
+/* An AV of the core. It serves at most one endpoint; see av_core.c. */
 struct duo_core_av {
 	struct fid_av *av_fid;
-	duo_route_word *route;		/* [DUO_AV_MAX], by ofi_duo's fi_addr */
-	uint32_t *fi_addr;	/* by the core's fi_addr: ofi_duo's + 1, or 0 */
+	duo_route_word *route;	/* [DUO_AV_MAX], indexed by ofi_duo's fi_addr */
+	uint32_t *fi_addr;	/* indexed by the core's fi_addr: ofi_duo's
+				 * fi_addr plus 1; 0: none */
 	enum {
-		DUO_CORE_AV_NEW,	/* no endpoint yet */
+		DUO_CORE_AV_NEW,	/* not bound to an endpoint yet */
 		DUO_CORE_AV_BOUND,
-		DUO_CORE_AV_LEFT,	/* its endpoint is closed */
+		DUO_CORE_AV_LEFT,	/* the endpoint was closed */
 	} state;
-	bool listed;			/* in av->cores; has all addresses */
+	bool listed;	/* in av->cores; has all addresses of the AV */
 	TAILQ_ENTRY(duo_core_av) link;
 };
 
 struct duo_av {
 	struct fid_av av_fid;
 	struct duo_domain *domain;
-	TAILQ_HEAD(, duo_core_av) cores;	/* listed ones; never empty */
+	TAILQ_HEAD(, duo_core_av) cores;	/* AVs of the core that have all
+						 * addresses; never empty */
 	struct fi_av_attr core_attr;
-	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], by fi_addr */
-	fi_addr_t high;			/* upper bound of fi_addr in use */
+	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], indexed by fi_addr */
+	fi_addr_t high;	/* all fi_addr in use are below this one */
 	LIST_HEAD(, duo_ep) local_eps;	/* endpoints with a local side */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
@@ -80,13 +86,19 @@ static inline struct duo_av *duo_av_of(struct fid_av *av_fid)
 	return duo_container_of(av_fid, struct duo_av, av_fid);
 }
 
-/* Returns the lead: addresses are inserted into this AV of the core first. */
+/*
+ * Returns the lead: the AV of the core into which each address is inserted
+ * first.
+ */
 static inline struct fid_av *duo_av_core(const struct duo_av *av)
 {
 	return TAILQ_FIRST(&av->cores)->av_fid;
 }
 
-/* Translates the core's source address of a message to ofi_duo's fi_addr. */
+/*
+ * Translates the source address that the core reports for a message. Returns
+ * ofi_duo's fi_addr; FI_ADDR_UNSPEC if src is that; else FI_ADDR_NOTAVAIL.
+ */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)
 {
@@ -101,7 +113,10 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
 }
 
-/* Returns the entry of addr; NULL: addr is not in the AV, or has no bytes. */
+/*
+ * Returns the element of addr. NULL: addr is not in the AV, or its bytes are
+ * unknown.
+ */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

@@ -27,9 +27,11 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 }
 
 /*
- * Store buffering: this thread changes a count, then loads asleep. The sleeping
- * thread sets asleep, then reads the counts (duo_cntr_arm()). The fence keeps
- * the load behind the change, so at least one thread sees the other's store.
+ * Store buffering, with duo_cntr_arm(): this thread changes a count, then loads
+ * "asleep"; the thread that wants to sleep stores "asleep", then loads the
+ * counts. The fence keeps the load of "asleep" after the change. Its partner is
+ * the fence in duo_cntr_arm(). So at least one of the threads sees the store of
+ * the other.
  */
 void duo_cntr_rouse(struct duo_ep *ep)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A counter and the endpoints that it counts: cq/cntr.h. Lock: the domain's. */
+/*
+ * A counter, and its bindings to endpoints; see cq/cntr.h. Lock: the domain's.
+ */
 #ifndef DUO_OBJ_CNTR_H
 #define DUO_OBJ_CNTR_H
 
@@ -19,36 +21,44 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * One thread may sleep in fi_cntr_wait(), another on the counter's descriptor
- * after fi_trywait(). Each has a waiter: neither consumes the other's wakeup.
+ * The two calls in which threads sleep on a counter: fi_cntr_wait(), and
+ * poll(2) on the counter's descriptor after fi_trywait(). Each has a struct
+ * duo_cntr_sleeper of its own, so a thread never consumes the wakeup of a
+ * thread in the other call.
  */
 enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
 
 struct duo_cntr_sleeper {
-	struct duo_waiter waiter;	/* see cq/cntr_wait.c */
-	atomic_bool asleep;		/* true: changes must wake the thread */
-	uint64_t want;		/* threshold; 0: any change wakes the thread */
-	uint64_t good, bad;	/* counts when the thread fell asleep */
+	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
+	atomic_bool asleep;		/* true: a thread that changes the
+					 * counter must signal the waiter */
+	uint64_t want;		/* value to wait for; 0: any change */
+	uint64_t good, bad;	/* values of the counter when the thread fell
+				 * asleep */
 };
 
 struct duo_cntr {
 	struct fid_cntr cntr_fid;
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
-	struct fid_peer_cntr peer_cntr;	/* incremented by libfabric's shm */
-	uint64_t own[2];		/* addend of the value; [1]: errors */
-	uint64_t core_good;		/* last value of the core's counter */
-	uint32_t core_skip;	/* reads while the core was idle; wraps */
-	bool of_region;			/* also bound to a memory region */
+	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
+	uint64_t own[2];		/* own[0] is added to the value, own[1]
+					 * to the count of errors */
+	uint64_t core_good;	/* value of the core's counter when last read */
+	uint32_t core_skip; /* reads that left out the core's counter; wraps */
+	bool of_region;			/* bound to a memory region, too */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
-	uint64_t seen_good, seen_bad;	/* counts at the last fi_trywait() */
-	atomic_int waiting;		/* threads in fi_cntr_wait */
+	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
+	atomic_int waiting;	/* number of threads in fi_cntr_wait() */
 	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */
 	LIST_HEAD(, duo_cntr_bind) binds;
 	atomic_int refs;
 };
 
-/* Binding of a counter to an endpoint; flags: the operations to count. */
+/*
+ * The binding of a counter to an endpoint. "flags" are those of fi_ep_bind(3):
+ * the operations that are counted.
+ */
 struct duo_cntr_bind {
 	struct duo_cntr *cntr;
 	struct duo_ep *ep;
@@ -62,13 +72,22 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_cntr, cntr_fid.fid);
 }
 
-/* True if a counter of the endpoint counts any of these operations. */
+/* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
-/* Wakes the threads that sleep on cntr. Any thread may call; lock optional. */
+/*
+ * Wakes the threads that sleep on the counter. Any thread may call this, with
+ * or without the domain's lock.
+ */
 void duo_cntr_wake(struct duo_cntr *cntr);
-/* Wakes the sleepers of all counters of ep, after one may have changed. */
+/*
+ * Wakes the threads that sleep on any counter of the endpoint. Called after an
+ * event that may have changed such a counter.
+ */
 void duo_cntr_rouse(struct duo_ep *ep);
-/* Counts an RMA operation or atomic over near; err: nonzero if it failed. */
+/*
+ * Adds 1 to the endpoint's counters that count the operation "flag": an RMA
+ * operation or atomic over near has ended. err is not 0 if it has failed.
+ */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 
 #endif /* DUO_OBJ_CNTR_H */

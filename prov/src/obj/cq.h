@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A completion queue: the ring that both paths write to, and the counts that
- * decide how often each path is polled. cq/ reads and polls; all layers push
- * completions. Lock: the domain's. Cost: a push copies 48 bytes.
+ * A completion queue: the ring of completions that both paths write to, and the
+ * counts that decide how often a read polls each path. Functions in cq/ read
+ * and poll; all layers push completions. Lock: the domain's. Cost: a push
+ * copies 48 bytes.
  */
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
@@ -21,61 +22,85 @@
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
-#define DUO_CORE_BATCH 16	/* completions of one read of the core */
+#define DUO_CORE_BATCH 16 /* most completions of one read of the core's CQ */
 
 struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/* duo_cq.attention: what a read must do besides polling near's rings. */
+/*
+ * Bits of duo_cq.attention: the reasons why a read must do more than poll
+ * near's rings.
+ */
 enum {
-	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or an error is due */
-	DUO_CQ_CHORES = 2,	/* an endpoint has chores: duo_ep_chore() */
-	DUO_CQ_OTHERS = 4,	/* the transport is not near, or a thread sleeps
-				 * on a counter: duo_cq_attend() */
+	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
+	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */
+	/*
+	 * the local transport is not near, an endpoint closes, or a thread
+	 * sleeps on a counter: duo_cq_attend()
+	 */
+	DUO_CQ_OTHERS = 4,
 };
 
-/* The fields that a poll accesses come first: four cache lines. */
+/* The fields that a poll uses come first: four cache lines. */
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_domain *domain;
-	uint32_t attention;	/* DUO_CQ_*; 0: a read polls only rings */
-	uint32_t left;		/* fast-path reads until a full poll */
-	uint32_t given;		/* left + fast reads not yet counted as polls */
+	uint32_t attention;	/* DUO_CQ_* bits; 0: a read polls only near's
+				 * rings */
+	uint32_t left;	/* number of fast-path reads until the next full poll */
+	uint32_t given;		/* left, plus fast-path reads that are not
+				 * counted as polls yet */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	bool hidden;			/* entries are dropped: ep->own_cq */
-	bool several;			/* more than one endpoint is bound */
-	bool asleep;	/* a thread may sleep on it; new entries wake it */
+	bool hidden;	/* entries are dropped: used as ep->own_cq */
+	bool several;	/* more than one endpoint is bound to the CQ */
+	bool asleep;	/* a thread may sleep on the CQ: a new entry must wake
+			 * it */
 	struct duo_ring ring;
-	struct duo_sink sink;		/* array of the read in progress */
+	struct duo_sink sink;		/* array of the running read, which gets
+					 * new entries first */
 	struct duo_err_list errs;
 	enum fi_cq_format format;
-	uint32_t local_idle;	/* polls since the last local event */
-	uint32_t local_busy;	/* above this local_idle: always poll core */
-	uint32_t local_events;	/* events of the current poll */
+	uint32_t local_idle;	/* polls since the last event of the local
+				 * transport */
+	uint32_t local_busy;	/* bound of local_idle: above it, each poll
+				 * polls the core */
+	uint32_t local_events;	/* events of the local transport in the current
+				 * poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	uint32_t ring_left;	/* reads of the ring until one that polls */
-	uint32_t ring_every;	/* reads of the ring per poll */
-	uint64_t ring_ms;	/* time of the last poll by such a read, ms */
-	atomic_uint core_poll_budget;	/* polls left that poll the core; a
-					 * race may lose some */
-	LIST_HEAD(, duo_ep) rx_eps;	/* endpoints that receive */
-	struct fid_peer_cq peer_cq;	/* libfabric's shm writes to it */
-	LIST_HEAD(, duo_ep) tx_eps;	/* endpoints that only send */
+	uint32_t ring_left;	/* number of reads that only read the ring,
+				 * until one polls */
+	uint32_t ring_every;	/* reads of the ring per poll, see
+				 * duo_cq_ring_poll() */
+	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
+	/*
+	 * number of next polls that poll the core each; concurrent updates may
+	 * be lost
+	 */
+	atomic_uint core_poll_budget;
+	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
+	struct fid_peer_cq peer_cq;	/* libfabric's shm writes completions to
+					 * it */
+	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
 	uint64_t core_polls;
-	/* reads of the clock while there are deferred receives: */
-	uint32_t look_in;	/* polls until the next one */
-	uint32_t look_every;	/* polls per read */
-	uint64_t look_us;	/* time of the last one, us, monotonic */
-	uint32_t slow;		/* late reads in a row */
+	/* While there are deferred receives, some polls read the clock: */
+	uint32_t look_in;	/* polls until the next read of the clock */
+	uint32_t look_every;	/* polls between two reads of the clock */
+	uint64_t look_us;	/* time of the last read of the clock, us,
+				 * monotonic */
+	uint32_t slow;		/* reads of the clock in a row that came late:
+				 * polls are slow */
 	atomic_bool signaled;
-	fi_addr_t core_src[DUO_CORE_BATCH]; /* replaces a src of NULL */
-	struct duo_oversub_check oversub;	/* whether idle reads yield */
-	struct duo_waiter waiter;	/* see cq/wait.c */
+	fi_addr_t core_src[DUO_CORE_BATCH]; /* for sources that the caller does
+					     * not request */
+	struct duo_oversub_check oversub;	/* whether empty reads yield the
+						 * CPU */
+	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
-	int core_fd;		/* the core CQ's descriptor; -1: none */
-	int err_path;		/* path of the last error, for strerror */
+	int core_fd;		/* descriptor of the core's CQ; -1: none */
+	int err_path;		/* path of the last error that was read, for
+				 * fi_cq_strerror() */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
 };
@@ -85,7 +110,10 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* asleep: a thread sleeps on the CQ, or is about to; new entries wake it. */
+/*
+ * Sets whether a thread sleeps on the CQ, or is about to. If it is true, each
+ * new entry takes the slow path, which wakes the thread.
+ */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -99,7 +127,10 @@ static inline void duo_cq_rouse(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
-/* Slow path of a push: a thread sleeps, the CQ is hidden, or the ring full. */
+/*
+ * Slow paths of the pushes below: a thread sleeps, the CQ is hidden, or the
+ * ring is full.
+ */
 void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
 void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags);
@@ -112,7 +143,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	if (cq->sink.room) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		rare = *entry;	/* *entry itself stays in registers */
+		rare = *entry; /* a copy, so *entry itself stays in registers */
 		duo_cq_push_rare(cq, &rare, src);
 	} else {
 		cq->attention |= DUO_CQ_ENTRIES;
@@ -120,13 +151,19 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/* True if a push outside of a read only writes an entry to the ring. */
+/*
+ * True if a push, while no read is running, only has to write an entry to the
+ * ring.
+ */
 DUO_INLINE bool duo_cq_takes(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes the completion of a send; the caller has checked duo_cq_takes(). */
+/*
+ * Writes the completion of a send to the ring. duo_cq_takes() must be true, and
+ * no read may be running.
+ */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -148,13 +185,20 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
-/* Pushes an error of ofi_duo. FI_ADDR_UNSPEC in src means no source. */
+/*
+ * Pushes an error that ofi_duo itself has found. src: source of the message;
+ * FI_ADDR_UNSPEC: none.
+ */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
-/* Pushes an error of a receive, and counts the receive as failed. */
+/* Pushes an error of the receive rx, and counts rx as failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
-/* Renews the core poll budget: the core may soon have entries. Any thread. */
+/*
+ * Renews the core poll budget, because the core may soon have entries: the next
+ * DUO_CORE_POLL_BUDGET polls poll the core. Any thread may call this, with or
+ * without the domain's lock.
+ */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain: the lock of all its objects, and the local transport. */
+/* A domain: the lock of all objects in it, and their local transport. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -31,30 +31,33 @@ struct duo_domain {
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	LIST_ENTRY(duo_domain) link;	/* in fabric->domains, see opened.c */
-	char *name;			/* name of the core's domain, or NULL */
-	uint64_t caps;			/* requested capabilities */
+	LIST_ENTRY(duo_domain) link;	/* in fabric->domains (fi/opened.c) */
+	char *name;	/* name of the core's domain; NULL: none */
+	uint64_t caps;	/* capabilities that the application requested */
 	int mr_mode;
 	enum fi_threading threading;
-	bool device;			/* local transport has device memory */
-	void *device_mrs;		/* regions of device memory: device.h */
+	bool device;	/* the local transport carries device memory */
+	void *device_mrs;		/* list of the regions of device memory
+					 * (device/device.h) */
 	struct duo_device_stage *device_stage;
-	struct near_table *table;	/* near's region table; or NULL */
-	bool virt_addrs;	/* virtual addressing of regions */
-	size_t addr_len;	/* of an address, bytes; 0: unknown */
-	bool per_net;	/* addresses are per network namespace */
+	struct near_table *table;	/* near's table of memory regions; NULL:
+					 * none */
+	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
+	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
+	bool per_net;	/* two network namespaces may have equal addresses */
 	LIST_HEAD(, duo_av) avs;
-	uint32_t held;	/* unresolved messages, and multi-receive buffers that
-			 * are ready */
-	uint32_t lazy;	/* deferred receives */
-	uint32_t waits;	/* deferred receives that are not due */
+	uint32_t held;	/* number of unresolved messages and of unused parts of
+			 * multi-receive buffers that are ready to be posted */
+	uint32_t lazy;	/* number of deferred receives */
+	uint32_t waits;	/* number of deferred receives that are not to be posted
+			 * at the next poll */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
-	struct duo_ranges rx_ranges;	/* memory of receive entries */
-	bool any_thread;	/* all threads may call the core, in turn */
+	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
+	bool any_thread; /* any thread may call the core, one at a time */
 	struct duo_lock lock;
 	struct duo_auto {
 		pthread_t thread;
-		pid_t pid;		/* process of the thread; 0: none */
+		pid_t pid;	/* process that has the thread; 0: no thread */
 		atomic_bool stop;
 		LIST_ENTRY(duo_domain) link;	/* in duo_auto_domains */
 	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */

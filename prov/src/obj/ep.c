@@ -2,15 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Attention words: computed here when a condition changes, which is rare, so
- * that each message checks one word only. Lock: the domain's.
+ * Computation of the attention words. It runs when a condition changes, which
+ * is rare, so that each message has to check only one word. Lock: the domain's.
  */
 
 #include "near/near.h"
 #include "obj/cntr.h"
 #include "obj/ep.h"
 
-/* True if a thread sleeps on a counter of ep: duo_lock.watch must wake it. */
+/*
+ * True if a thread sleeps on a counter of ep: lock.watch, which runs when the
+ * lock is released, must wake that thread.
+ */
 static bool duo_ep_watched(const struct duo_ep *ep)
 {
 	const struct duo_cntr_bind *bind;
@@ -38,7 +41,9 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/* True if a receive with the default flags needs no slow path. */
+/*
+ * True if a receive with the endpoint's default flags can take the fast path.
+ */
 static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 {
 	uint64_t flags = ep->rx.op_flags[kind];
@@ -49,7 +54,10 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/* True if a send with default flags is complete once it is in the ring. */
+/*
+ * True if a send with the endpoint's default flags is complete once the message
+ * is in the ring.
+ */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

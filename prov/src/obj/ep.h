@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: both paths' endpoints, the route of each address, the receives.
- * Each layer has a struct of its own in it. Lock: the domain's, except for the
- * fields that sends over the core read.
+ * An endpoint: the endpoints of both paths, the route of each address, and the
+ * receives. Each layer has a struct of its own in it. Lock: the domain's. Sends
+ * over the core read their fields without the lock.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -24,98 +24,120 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-#define DUO_LOCAL_BATCH 4096	/* new messages of one local poll, at most */
+#define DUO_LOCAL_BATCH 4096	/* most new messages in one poll of the local
+				 * transport */
 
 struct duo_map;
 struct duo_near;
 struct duo_shm;
 struct duo_up;
 
-/* Reasons for which a receive is not simply filled and reported. */
+/* Bits of duo_ep_rx.special: conditions to check for each receive. */
 enum duo_rx_special {
-	DUO_RX_SELECTIVE = 1,	/* reported with FI_COMPLETION only */
-	DUO_RX_DEVICE = 2,	/* descriptors may be of device memory */
+	DUO_RX_SELECTIVE = 1,	/* a completion only with FI_COMPLETION:
+				 * FI_SELECTIVE_COMPLETION */
+	DUO_RX_DEVICE = 2,	/* descriptors may be those of device memory */
 };
 
 /*
- * duo_ep.attention: calls that take the slow path. The fast path checks only
- * that near can send a small message now, or that a receive can be queued.
+ * Bits of duo_ep.attention: the kinds of calls that must take the slow path.
+ * While a bit is 0, a call of this kind checks only that near can send the
+ * small message now, or that the receive can be queued.
  */
 enum {
-	DUO_EP_MSG = 1 << DUO_MSG,	/* receives, by kind */
+	DUO_EP_MSG = 1 << DUO_MSG,	/* calls that receive, by kind */
 	DUO_EP_TAGGED = 1 << DUO_TAGGED,
 	DUO_EP_SEND = 1 << DUO_KIND_COUNT,
 };
 
-/* Receives that the core gets later, or gave back: core/lazy.c. */
+/* Deferred receives, and receives that the core has returned: core/lazy.c. */
 struct duo_ep_lazy {
-	uint32_t count;			/* entries of list */
-	uint32_t due;			/* of count: to post at next poll */
-	uint32_t limit;			/* idle polls until posted; adapts */
-	struct duo_rx_list list;	/* posted, not on the core yet */
-	struct duo_rx_list blocked;	/* behind a multi-receive buffer; the
-					 * core must not have them yet */
-	struct duo_rx_list retired;	/* may complete once more */
+	uint32_t count;			/* number of receives in list */
+	uint32_t due;	/* number of receives in list to be posted at the next
+			 * poll */
+	uint32_t limit;	/* polls without a local event after which the list
+			 * is posted; adapts to the traffic */
+	struct duo_rx_list list;	/* deferred receives in posting order */
+	/*
+	 * receives that the core must not get before a multi-receive buffer is
+	 * used up
+	 */
+	struct duo_rx_list blocked;
+	struct duo_rx_list retired;	/* retired entries: the core may
+					 * complete them once more */
 	uint32_t retired_count;
-	uint64_t turn_us;		/* last post of an oldest entry, us */
-	uint64_t all_us;		/* last post of the whole list, us */
+	uint64_t turn_us;		/* time of the last posting of an oldest
+					 * receive alone, us */
+	uint64_t all_us; /* time of the last posting of the whole list, us */
 };
 
 /* Multi-receive buffers: rx/multi.c. */
 struct duo_ep_multi {
-	uint32_t open;			/* buffers that messages can fill */
-	struct duo_rx_list buffers;	/* buffers that are not released yet */
-	struct duo_rx_list ready;	/* remainders to post again */
+	uint32_t open;	/* number of buffers that further messages can match */
+	struct duo_rx_list buffers; /* all buffers that are not released yet */
+	struct duo_rx_list ready;	/* unused parts of buffers, to be posted
+					 * at the next poll */
 	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
-/* Receives: attributes, failures, unresolved and claimed messages: rx/. */
+/* State of receives: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
 	size_t iov_limit;
-	bool ready;		/* enabled, and can receive */
-	uint8_t special;	/* enum duo_rx_special */
+	bool ready;		/* the endpoint is enabled and can receive */
+	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
 	uint64_t failed;
 	struct duo_rx_list held;	/* unresolved messages */
-	struct duo_rx_list claimed;	/* messages, by FI_PEEK | FI_CLAIM */
+	struct duo_rx_list claimed; /* messages claimed by FI_PEEK | FI_CLAIM */
 };
 
 /* Attributes and counts of sends. */
 struct duo_ep_tx {
-	struct fid_ep *core;	/* the core's endpoint; NULL: cannot send */
+	struct fid_ep *core;	/* the core's endpoint; NULL: no sends */
 	uint64_t op_flags;
 	uint64_t order;
 	uint64_t bind_flags;
-	uint64_t failed;	/* failed sends over near */
-	uint64_t pending;	/* rendezvous sends over near */
+	uint64_t failed;	/* number of sends over near that have failed */
+	uint64_t pending; /* number of rendezvous sends over near in flight */
 };
 
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	bool wants_local;	/* needs a local side */
-	bool messages;		/* FI_MSG or FI_TAGGED; else RMA only */
+	bool wants_local;	/* the application needs messages within the
+				 * host: open a local side */
+	bool messages;		/* FI_MSG or FI_TAGGED was requested; false:
+				 * only RMA and atomics */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
-	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED is false */
-	bool in_order;		/* 128-byte blocks in order: needs the core */
-	bool mixed_order;	/* order across messages and RMA, or fences:
-				 * needs one path, or near's own ordering */
-	bool counted;		/* a counter with a wait object is bound */
-	atomic_bool told_early;	/* a call before fi_enable() was logged */
+	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
+	bool in_order;		/* 128-byte blocks must arrive in order: only
+				 * the core does that */
+	/*
+	 * messages and RMA must keep one order, or fences are used: they must
+	 * take one path, or near must order them
+	 */
+	bool mixed_order;
+	bool counted;		/* a counter with a wait object is bound to the
+				 * endpoint */
+	atomic_bool told_early;	/* the warning about a call before fi_enable()
+				 * was logged */
 };
 
 /*
- * The fields that each message accesses come first, in the order of use: three
+ * The fields that each message uses come first, in the order of use: three
  * cache lines for a send, six for a receive.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
-	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* the local one from
-					 * fi_enable() on */
-	struct duo_near *near;		/* NULL: another transport, or none */
-	uint32_t attention;		/* DUO_EP_* */
-	duo_route_word *route;		/* core_av->route */
-	fi_addr_t route_size;		/* 0 until enabled */
+	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* [FI_DUO_LOCAL] is set from
+						    * fi_enable() on */
+	struct duo_near *near;		/* NULL: the local transport is not
+					 * near, or not open */
+	uint32_t attention;		/* bits for the kinds of calls that take
+					 * the slow path: DUO_EP_* */
+	duo_route_word *route;	/* core_av->route: route words by fi_addr */
+	fi_addr_t route_size;		/* number of route words; 0: the
+					 * endpoint is not enabled */
 	struct duo_cq *tx_cq;
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -126,11 +148,12 @@ struct duo_ep {
 	struct duo_ep_rx rx;
 	struct duo_ep_tx tx;
 
-	struct fi_duo_stats stats;	/* path[] comes first */
+	struct fi_duo_stats stats;	/* path[] is the first member: used by
+					 * each message */
 
 	struct duo_ep_opts opts;
-	bool closing;		/* no message is matched from now on */
-	struct duo_traits core;		/* of the core: fabric->traits */
+	bool closing;	/* fi_close() is running: no message is matched */
+	struct duo_traits core;	/* differences of the core: fabric->traits */
 	const struct duo_up *up;
 	/* queue/ */
 	struct duo_rx_pool pool;
@@ -139,23 +162,28 @@ struct duo_ep {
 	struct duo_ep_lazy lazy;
 	struct duo_ep_multi multi;
 	/* av/ */
-	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];	/* sources, by index */
+	/* bitmap of confirmed sources, by peer index */
+	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	struct duo_map *map;		/* NULL: no local side */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
 	/* cq/ */
-	struct duo_cq *own_cq;		/* replaces a missing CQ */
-	LIST_HEAD(, duo_cntr_bind) cntrs;	/* see cntr.h */
+	struct duo_cq *own_cq;		/* hidden CQ in place of one that the
+					 * application did not bind */
+	LIST_HEAD(, duo_cntr_bind) cntrs; /* bindings of counters, see cntr.h */
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side */
 	struct duo_publication publication;
-	struct duo_near *near_named;	/* near until fi_enable(); near_ep.h */
-	struct duo_shm *shm;		/* NULL: another transport, or none */
-	struct fid_peer_srx peer_srx;	/* libfabric's shm calls it */
+	struct duo_near *near_named;	/* near before fi_enable() has set
+					 * ep->near; see near_ep.h */
+	struct duo_shm *shm;		/* NULL: the local transport is not shm,
+					 * or not open */
+	struct fid_peer_srx peer_srx;	/* receive context that libfabric's shm
+					 * calls */
 	/* FI_MSG_PREFIX: fi/calls_prefix.c */
 	struct {
-		size_t size;		/* bytes before a message */
-		struct fi_ops_msg *msg;	/* calls without the prefix */
+		size_t size;		/* length of the prefix, bytes */
+		struct fi_ops_msg *msg;	/* calls that need no prefix */
 		struct fi_ops_tagged *tagged;
 	} prefix;
 };
@@ -170,13 +198,19 @@ static inline bool duo_ep_enabled(const struct duo_ep *ep)
 	return ep->route_size;
 }
 
-/* True if the peer with this index is a confirmed source. */
+/*
+ * True if the peer with this index at the local transport is a confirmed
+ * source.
+ */
 static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
 {
 	return ep->confirmed[local / 64] >> local % 64 & 1;
 }
 
-/* Iterate over a CQ's endpoints; rx_eps has those that also send with it. */
+/*
+ * Iterate over the endpoints of a CQ. An endpoint that sends and receives with
+ * the CQ is in rx_eps only.
+ */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -197,11 +231,18 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 	return next ? next : LIST_FIRST(&cq->tx_eps);
 }
 
-/* ep.c: compute attention anew. Call them after a condition has changed. */
+/*
+ * Compute the attention words of an endpoint or CQ (ep.c). Must be called after
+ * each change of a condition in them. duo_ep_attend() includes the endpoint's
+ * CQs.
+ */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
-/* Makes the next poll resolve messages and post deferred receives. */
+/*
+ * Makes the next poll resolve messages and post deferred receives of the
+ * endpoint.
+ */
 static inline void duo_ep_chore(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
@@ -210,7 +251,10 @@ static inline void duo_ep_chore(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_CHORES;
 }
 
-/* True if there are entries for all unexpected messages of a local poll. */
+/*
+ * True if there are enough free receive entries for a poll of the local
+ * transport in which no message finds a receive.
+ */
 static inline bool duo_ep_room(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
@@ -222,7 +266,10 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns the receive whose address is context; NULL: context is no receive. */
+/*
+ * Returns the receive entry whose address is "context". NULL: context is not
+ * the address of an entry.
+ */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fabric: the core's, and the local transport's if it has one. Locks: none;
- * opened.c protects the lists. transport/shm sets shm_info.
+ * A fabric: the core's fabric, and the local transport's fabric if it has one.
+ * No lock; the mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
  */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
@@ -19,9 +19,10 @@
 #include "obj/traits.h"
 
 /*
- * Context with which "<core>;ofi_duo" opens the core's fabric, so that the hook
- * does not wrap that fabric again: an address that is the same in both modules,
- * and that no application passes.
+ * The context with which "<core>;ofi_duo" opens the core's fabric. The hook
+ * recognizes this context and does not wrap that fabric. The value is an
+ * address of libfabric: it is the same in both modules, and no application
+ * passes it.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 
@@ -33,12 +34,14 @@ struct duo_fabric {
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	struct fi_info *shm_info;	/* NULL: shm is not the transport */
+	struct fi_info *shm_info;	/* NULL: the transport is not
+					 * libfabric's shm */
 	char *core_name;
-	char *name;			/* name of the core's fabric, or NULL */
-	LIST_ENTRY(duo_fabric) link;	/* in opened.c's list, latest first */
-	LIST_HEAD(, duo_domain) domains;	/* open ones, latest first */
-	struct duo_traits traits;	/* of the core */
+	char *name;	/* name of the core's fabric; NULL: none */
+	LIST_ENTRY(duo_fabric) link;	/* in the list of fi/opened.c, latest
+					 * first */
+	LIST_HEAD(, duo_domain) domains;	/* open domains, latest first */
+	struct duo_traits traits;	/* differences of the core */
 	atomic_int refs;
 };
 

@@ -12,7 +12,10 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/* Returns the core's object behind an object of ofi_duo; of an AV the lead. */
+/*
+ * Returns the core's object behind an object of ofi_duo. An AV has several:
+ * returns the lead.
+ */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {
@@ -56,8 +59,9 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects commands that would bypass ofi_duo: an alias would be an endpoint of
- * the core, and deferred work names the core's endpoints.
+ * Rejects FI_ALIAS and FI_QUEUE_WORK, which would bypass ofi_duo: the alias
+ * would be an endpoint of the core, and the work names endpoints of the core.
+ * Passes other commands to the core.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

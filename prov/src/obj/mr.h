@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core. near's region table lists it with the core's key
- * (transport/near/onesided.h). A region of device memory is found by its
- * descriptor, or by near through near_region_entry.device (device/device.h).
- * Lock: the domain's, for both.
+ * A memory region of the core. near lists the region under the core's key in
+ * its region table (transport/near/onesided.h). If the region is device memory,
+ * ofi_duo finds it by its descriptor, and near by near_region_entry.device
+ * (device/device.h). Lock of both lists: the domain's.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -19,13 +19,14 @@ struct duo_device_iface;
 struct duo_domain;
 
 struct duo_mr {
-	struct fid_mr mr_fid;	/* key and descriptor are the core's */
+	struct fid_mr mr_fid;	/* with the core's key and descriptor */
 	struct duo_domain *domain;
 	struct fid_mr *core;
-	const struct duo_device_iface *device;	/* NULL: host memory */
-	void *device_state;	/* private to the interface */
-	struct near_region_entry region;	/* near's entry */
-	bool listed;		/* in near's region table */
+	const struct duo_device_iface *device;	/* copies for this kind of
+						 * memory; NULL: host memory */
+	void *device_state;	/* private to "device" */
+	struct near_region_entry region; /* entry in near's region table */
+	bool listed;		/* region is in near's region table */
 };
 
 #endif /* DUO_MR_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Intervals of a CQ's checks for oversubscription: near_oversub(). Pure. */
+/* When a CQ checks whether CPUs are oversubscribed, by near_oversub(). Pure. */
 #ifndef DUO_OVERSUB_H
 #define DUO_OVERSUB_H
 
@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 /*
- * After a change of the result the intervals are short, then they double.
- * Times are ms of any clock; all fields are 0 initially.
+ * The interval is DUO_OVERSUB_SOON after a change of the result, and doubles
+ * with each equal result up to DUO_OVERSUB_LATE. Times are in ms of any clock.
+ * A zeroed struct is the initial state.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check */
-	uint64_t wait;		/* interval */
+	uint64_t wait;		/* interval to the next check */
 	bool oversubscribed;	/* result of the last check */
 };
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A send call of fi_msg(3) or fi_tagged(3), in any variant. fi/calls.c fills it
- * in, tx/send.c passes it to a path's endpoint. No lock.
+ * The arguments of a send call of fi_msg(3) or fi_tagged(3). fi/calls.c fills
+ * in the struct, tx/send.c passes it to the endpoint of a path. No lock.
  */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H
@@ -24,12 +24,13 @@ enum duo_send_variant {
 
 struct duo_send {
 	enum duo_send_variant variant;
-	struct near_msg msg;	/* payload: the first buffer */
+	struct near_msg msg;	/* near's description; its payload is the first
+				 * buffer */
 	const struct iovec *iov;
-	void **desc;		/* NULL: none */
+	void **desc;		/* descriptors; NULL: none */
 	size_t count;
 	fi_addr_t dest;
-	uint64_t flags;		/* of the call, or the endpoint's op_flags */
+	uint64_t flags;	/* flags of the call, or the endpoint's default flags */
 	void *context;
 };
 

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls of lower layers to higher ones; fi/ops.c has the table. Other such
- * calls go through struct duo_transport (transport/transport.h) and near's
- * sinks. The fast path needs none. Lock: the domain's.
+ * Calls from lower layers to higher ones; the table is in fi/ops.c. Calls of
+ * local transports go through struct duo_transport (transport/transport.h), and
+ * near's through struct near_sink. The fast path uses none of these. Lock: the
+ * domain's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -18,19 +19,37 @@ struct duo_ep;
 struct duo_rx;
 
 struct duo_up {
-	/* av/: a peer was identified: resolve its messages. */
+	/*
+	 * av/ has found the fi_addr of a peer: look up unexpected messages from
+	 * that peer.
+	 */
 	void (*known)(struct duo_ep *ep);
-	/* av/: a new process has the address, or none has: the core may now
-	 * deliver messages that only the local transport could deliver. */
+	/*
+	 * av/: the address belongs to a new process, or to none. So the core
+	 * may now deliver messages that only the local transport could deliver
+	 * before.
+	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* core/: true if the posted rx must wait for a multi-receive buffer. */
+	/*
+	 * core/: returns true if the posted receive must wait until a
+	 * multi-receive buffer is used up.
+	 */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* core/: a message has filled a part of a multi-receive buffer. */
+	/*
+	 * core/: the core has received a message into a part of a multi-receive
+	 * buffer.
+	 */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* core/: the core's part of the buffer has failed. */
+	/*
+	 * core/: the core reports an error for a part of a multi-receive
+	 * buffer.
+	 */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* core/: the core rejects a buffer's remainder; an error was pushed. */
+	/*
+	 * core/: the core rejects the unused part of a multi-receive buffer.
+	 * The caller has pushed the error.
+	 */
 	void (*refused)(struct duo_rx *rx);
 	/* rx/: process all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The wait object of a completion queue or counter: one descriptor for all
- * sources that can wake a sleeping thread. Other threads of this process signal
- * its eventfd. A timer replaces sources that have no descriptor.
+ * The wait object of a completion queue or counter: an epoll descriptor of all
+ * sources that can wake a sleeping thread. Other threads of this process write
+ * to its eventfd. A timer replaces sources that have no descriptor.
  */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
@@ -14,24 +14,37 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	int fd;		/* -1: none; no thread sleeps here */
+	int fd;		/* epoll descriptor; -1: none, no thread sleeps on this
+			 * object */
 	int event_fd, timer_fd;
 };
 
-/* Opens a descriptor only if wanted. -FI_ENOSYS: obj is not supported. */
+/*
+ * Initializes the wait object, and opens descriptors if "wanted". Returns 0 or
+ * -errno; -FI_ENOSYS: obj is not supported.
+ */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds a descriptor that wakes the thread. Returns a negative fd unchanged. */
+/*
+ * Adds a descriptor whose events wake the thread. Returns 0 or -errno; if fd is
+ * negative, fd.
+ */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
-/* Wakes the sleeping threads. Any thread. */
+/* Wakes the sleeping threads. Any thread may call this. */
 void duo_waiter_ring(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/* Starts the timer (wait_poll_us) and drops an expiration not yet read. */
+/*
+ * Starts the timer, which expires after wait_poll_us. Clears an earlier
+ * expiration. Returns 0 or -errno.
+ */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
-/* Handles FI_GETWAIT and FI_GETWAITOBJ; -FI_ENOSYS: another command. */
+/*
+ * Executes FI_GETWAIT and FI_GETWAITOBJ. Returns 0 or an error; -FI_ENOSYS:
+ * another command.
+ */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
 
 #endif /* DUO_OBJ_WAITER_H */

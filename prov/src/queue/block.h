@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory for the payload of unexpected messages: blocks of a power of two.
- * Only memory limits these: another limit would hang programs that MPI permits.
- * A released block is kept for the next message if at most "keep" bytes are in
- * use, and freed otherwise.
+ * Memory blocks for the payload of unexpected messages; a block's size is a
+ * power of two. The number of blocks has no limit but memory: with a limit,
+ * programs that MPI permits would hang. duo_block_put() keeps a block for the
+ * next message, unless more than "keep" bytes are in use: then it frees the
+ * block. Lock: the domain's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H
@@ -19,14 +20,18 @@ struct duo_block;
 
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
-	size_t used;		/* bytes in use */
-	size_t keep;		/* bytes in use above which blocks are freed */
+	size_t used;	/* sum of the sizes of all blocks in use, bytes */
+	size_t keep;		/* value of "used" above which duo_block_put()
+				 * frees blocks, bytes */
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/* Frees the kept blocks. The caller has put all blocks back. */
+/* Frees the kept blocks. The caller must have put back all blocks. */
 void duo_blocks_fini(struct duo_blocks *blocks);
-/* Returns len bytes or more; NULL: no memory, or len is above 32 KiB. */
+/*
+ * Returns a block of at least len bytes. NULL: no memory, or len is above 32
+ * KiB.
+ */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);
 void duo_block_put(struct duo_blocks *blocks, void *block);
 

@@ -6,7 +6,7 @@
 
 #include "queue/match.h"
 
-#define DUO_MASK_BITS 16	/* ignored bits that the mask can have */
+#define DUO_MASK_BITS 16	/* most bits that the mask may have */
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
 {
@@ -36,8 +36,9 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns an empty index on. An index that was turned off is empty, because its
- * entries were removed one by one. Returns false if there is no memory.
+ * Turns on an index without entries. The buckets need no initialization if the
+ * index was on before: all entries were removed before it was turned off.
+ * Returns false if there is no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {
@@ -98,7 +99,10 @@ static void duo_match_index_unexp(struct duo_match *match)
 		duo_match_add_unexp(match, rx);
 }
 
-/* Adds ignored bits to the mask if it stays small, and renews the indexes. */
+/*
+ * Adds ignored bits to the mask and rebuilds the indexes. Does nothing if the
+ * mask would have more than DUO_MASK_BITS bits.
+ */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
 	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
@@ -187,7 +191,11 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 	match->unexp_count--;
 }
 
-/* Sets *best to a key_link list's first match, if earlier than *best. */
+/*
+ * Sets *best to the first receive in the list that matches (addr, tag), if that
+ * receive was posted before *best or *best is NULL. The list is linked by
+ * key_link.
+ */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)
 {

@@ -2,19 +2,26 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Matching: the posted receives of an endpoint in posting order, and its
- * unexpected messages in order of arrival, one pair of queues per kind
- * (untagged, tagged). Pure: calls no provider, takes no lock (the caller
- * holds the domain's). docs/matching.md has the rules.
+ * Matching: for each endpoint and kind (untagged, tagged), a queue of the
+ * posted receives in posting order, and a queue of the unexpected messages in
+ * order of arrival. docs/matching.md has the rules. Pure: calls no provider and
+ * takes no lock (the caller holds the domain's).
  *
- * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. A
- * longer one has an index: hash buckets by source and tag, less the bits in
- * "mask", the union of the bits that receives ignore. So an expected match
- * costs the same at any length. A receive that would make the mask longer than
- * DUO_MASK_BITS is in "wild", which is searched linearly, as are unexpected
- * messages for such a receive. The first search builds the index of posted
- * receives; an empty queue turns the index off. Cost: 64 KiB per index, from
- * its first use on; without memory for it, the search stays linear.
+ * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. A longer
+ * queue has an index: a hash table of source and tag. The hash leaves out the
+ * tag bits in "mask": the bits that receives have ignored so far, at most
+ * DUO_MASK_BITS. So the time to find a match does not depend on the length of
+ * the queue.
+ *
+ * If a receive ignores bits that do not fit in the mask, the receive is in the
+ * list "wild", which each search for a receive reads from its head. The search
+ * for an unexpected message for such a receive reads the unexpected queue from
+ * its head.
+ *
+ * The first search of a long queue builds the index of posted receives. When
+ * the queue becomes empty, the index is turned off. Cost: 64 KiB for each
+ * index, from its first use on. If there is no memory for an index, searches
+ * stay linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -33,23 +40,27 @@ struct duo_match {
 	struct duo_rx_list posted;
 	size_t posted_count;
 	size_t unexp_count;
-	uint64_t seq;			/* seq of the next entry */
-	uint64_t mask;			/* bits of the tag not hashed */
-	struct duo_index by_want;	/* posted, by source and tag */
+	uint64_t seq;			/* order number of the next entry */
+	uint64_t mask;			/* tag bits that the hash leaves out */
+	struct duo_index by_want;	/* posted receives, by source and tag */
 	struct duo_rx_list unexp;
-	struct duo_rx_list wild;	/* posted, ignore more than mask */
-	struct duo_index by_source;	/* unexpected, by source and tag */
-	struct duo_index by_tag;	/* unexpected, by tag alone */
+	struct duo_rx_list wild;	/* posted receives that ignore bits
+					 * outside of "mask" */
+	struct duo_index by_source; /* unexpected messages, by source and tag */
+	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
 
-/* The messages that a receive matches; untagged: tag 0, all bits ignored. */
+/*
+ * The messages that a receive accepts. Untagged receives have tag 0 and ignore
+ * all bits.
+ */
 struct duo_want {
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
 	uint64_t tag;
 	uint64_t ignore;	/* bits of the tag that are not compared */
 };
 
-/* True if a receive for *want matches a message of (addr, tag). */
+/* True if a receive for *want matches a message with this source and tag. */
 static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
 				  uint64_t tag)
 {
@@ -57,7 +68,7 @@ static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
 	       ((want->tag ^ tag) & ~want->ignore) == 0;
 }
 
-/* True if a message could match both a and b. */
+/* True if there can be a message that both a and b match. */
 static inline bool duo_want_overlap(const struct duo_want *a,
 				    const struct duo_want *b)
 {
@@ -85,32 +96,44 @@ static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
-/* Inserts rx before a posted receive of the same source, tag and ignore. */
+/*
+ * Inserts rx directly before the receive "posted", with its place in the
+ * posting order. Both must have the same source, tag and ignored bits.
+ */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Inserts rx by rx->seq, which the caller has set. Walks the queue. */
+/*
+ * Inserts rx by its order number rx->seq, which the caller has set. Cost: a
+ * walk through the queue.
+ */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
-/* For duo_match_post() and duo_match_unpost(). */
+/* Slow paths of duo_match_post() and duo_match_unpost(). */
 void duo_match_learn(struct duo_match *match, uint64_t ignore);
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
 void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
 
-/* True if ignore has bits that the mask lacks. */
+/* True if these ignored bits are not all in the mask. */
 static inline bool duo_match_wild(const struct duo_match *match,
 				  uint64_t ignore)
 {
 	return ignore & ~match->mask;
 }
 
-/* True if a receive that ignores these bits changes no index and no mask. */
+/*
+ * True if posting a receive with these ignored bits changes neither the mask
+ * nor an index.
+ */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/* Appends rx, which is in the state POSTED. No index is on. */
+/*
+ * Appends rx, whose state must be DUO_RX_POSTED. duo_match_plain() must be
+ * true.
+ */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -134,7 +157,10 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* Removes rx. The caller sets its next state. No index is on. */
+/*
+ * Removes rx from the posted queue. The caller sets the next state of rx. The
+ * index of posted receives must be off.
+ */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -150,10 +176,13 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 	duo_match_unpost_plain(match, rx);
 }
 
-/* Returns the first posted receive for a message of (addr, tag), or NULL. */
+/*
+ * Returns the first posted receive that matches a message with this source and
+ * tag; NULL: none.
+ */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* duo_match_posted(), with the test of the oldest posted receive inline. */
+/* duo_match_posted() with an inline test of the oldest posted receive. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {
@@ -163,10 +192,13 @@ static inline struct duo_rx *duo_match_first(struct duo_match *match,
 	       duo_match_posted(match, addr, tag);
 }
 
-/* Returns the first unexpected message that *want matches, or NULL. */
+/* Returns the first unexpected message that matches *want; NULL: none. */
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want);
-/* Returns the first posted receive with the application's context, or NULL. */
+/*
+ * Returns the first posted receive with this context of the application; NULL:
+ * none.
+ */
 struct duo_rx *duo_match_context(struct duo_match *match, void *context);
 
 #endif /* DUO_MATCH_H */

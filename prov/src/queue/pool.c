@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The pool of receive entries (rx.h), and their address ranges. */
+/*
+ * The pool of receive entries (rx.h), and the list of their address ranges
+ * (ranges.h).
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +47,10 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/* Returns the entries of a range: twice those of the previous range. */
+/*
+ * Returns the number of entries in the range with this index. Each range has
+ * twice as many as the previous one.
+ */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;
@@ -109,7 +115,10 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
-/* Adds a range. Puts the unused entries of the last one on the free list. */
+/*
+ * Maps a new range, and puts the unused entries of the previous range on the
+ * free list. Returns 0 or -FI_ENOMEM.
+ */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rest = pool->next, *end = pool->end;

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a domain's receive entries, sorted. A context that the
- * core returns is a receive entry if a range contains it. Under the domain's
- * lock. Cost: a lookup is a binary search, one comparison for a single range.
+ * The address ranges of a domain's receive entries, sorted. If a range contains
+ * a context that the core returns, that context is a receive entry. Lock: the
+ * domain's. Cost: a lookup is a binary search, or one comparison if there is a
+ * single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
@@ -23,13 +24,16 @@ struct duo_ranges {
 	uint32_t count;
 };
 
-/* Adds a range, which overlaps with no other. Returns 0 or -FI_ENOMEM. */
+/*
+ * Adds a range, which must not overlap with another one. Returns 0 or
+ * -FI_ENOMEM.
+ */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
-/* Removes the range that begins at base, which must be listed. */
+/* Removes the range that begins at base. The range must be in the list. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);
 void duo_ranges_fini(struct duo_ranges *ranges);
 
-/* True if one of the ranges contains the address. */
+/* True if one of the ranges contains the address "at". */
 static inline bool duo_ranges_have(const struct duo_ranges *ranges,
 				   const void *at)
 {

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of completions that both paths write into, and the list of error
- * entries beside it. An error stores its place in the ring and is read after
- * the completions written before it, so neither starves the other. A full ring
- * doubles. Without memory a completion is lost, and an overrun is reported.
- * Pure: no provider, no lock (the domain's protects it). Cost: 56 bytes a slot.
+ * The ring of completions that both paths write to, and the list of errors of
+ * the same CQ. Each error stores the ring's tail at the time of the error:
+ * readers get the error after all completions written before it and before all
+ * written later. A full ring doubles its size. If there is no memory for that,
+ * the completion is lost, and the CQ reports FI_EOVERRUN. Pure: calls no
+ * provider and takes no lock (the caller holds the domain's). Cost: 56 bytes a
+ * slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -18,7 +20,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_eq.h>
 
-#define DUO_ERR_DATA_MAX 256	/* bytes of a provider's err_data kept */
+#define DUO_ERR_DATA_MAX 256 /* bytes of a provider's err_data that are kept */
 
 struct duo_ring_slot {
 	struct fi_cq_tagged_entry entry;
@@ -28,15 +30,15 @@ struct duo_ring_slot {
 struct duo_ring {
 	struct duo_ring_slot *slot;
 	uint32_t size;		/* slots, a power of two */
-	uint32_t limit;		/* slots usable: size; 0: gated */
-	uint32_t head;		/* next slot to read; free-running */
-	uint32_t tail;		/* next slot to write; free-running */
+	uint32_t limit;	/* usable slots: size, or 0 if the ring is gated */
+	uint32_t head;	/* index of the next slot to read, free-running */
+	uint32_t tail;	/* index of the next slot to write, free-running */
 };
 
 struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
-	int path;		/* path of prov_errno; -1: ofi_duo's */
+	int path;	/* path that prov_errno is from; -1: ofi_duo itself */
 	uint32_t place;		/* ring->tail when the error was added */
 	uint8_t data[DUO_ERR_DATA_MAX];
 };
@@ -44,18 +46,25 @@ struct duo_err {
 struct duo_err_list {
 	STAILQ_HEAD(, duo_err) list;
 	bool some;		/* the list is not empty, or overrun is set */
-	bool overrun;		/* an entry was lost for lack of memory */
+	bool overrun;	/* an entry was lost because there was no memory */
 };
 
-/* The array of a caller of fi_cq_read(3), and its fill state. */
+/*
+ * The array that an application has passed to fi_cq_read(3), and the part of it
+ * that is already filled.
+ */
 struct duo_sink {
-	void *buf;		/* the next entry's place */
-	fi_addr_t *src;		/* the next source's place; NULL: none */
-	size_t room;		/* free entries; 0: full, or no read */
+	void *buf;		/* place of the next entry */
+	fi_addr_t *src;	/* place of the next source; NULL: not requested */
+	size_t room;		/* free entries; 0: the array is full, or no
+				 * read is running */
 	size_t count;		/* entries written */
 };
 
-/* Writes a prefix of an entry, as the shorter formats are (fi_cq(3)). */
+/*
+ * Writes an entry in a format other than TAGGED: a prefix of the entry, see
+ * fi_cq(3). Returns the place of the next entry.
+ */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
 {
@@ -70,8 +79,9 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 }
 
 /*
- * Writes an entry to the caller's array and returns the next one's place. Word
- * by word: a vector load would wait for the store buffer.
+ * Writes an entry to an application's array. Returns the place of the next
+ * entry. Copies each field on its own: the fields were just stored one by one,
+ * and a wider load would wait until these stores have left the store buffer.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -79,7 +89,7 @@ static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 	struct fi_cq_tagged_entry cut, *to = at;
 
 	if (__builtin_expect(format != FI_CQ_FORMAT_TAGGED, false)) {
-		cut = *entry;	/* so *entry may stay in registers */
+		cut = *entry;	/* a copy, so *entry may stay in registers */
 		return duo_entry_cut(at, format, &cut);
 	}
 	to->op_context = entry->op_context;
@@ -103,7 +113,10 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Counts entries written to sink->buf in FI_CQ_FORMAT_TAGGED. */
+/*
+ * Marks "count" entries, which the caller has written to sink->buf in
+ * FI_CQ_FORMAT_TAGGED, as filled.
+ */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -123,8 +136,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Restarts an empty ring at slot 0, as the first slots are in the cache. No
- * error may have a place in the ring.
+ * Makes an empty ring start at slot 0, because the first slots are in the
+ * cache. The list of errors must be empty, because errors store ring positions.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -132,19 +145,25 @@ static inline void duo_ring_rewind(struct duo_ring *ring)
 	ring->tail = 0;
 }
 
-/* True if full or gated: duo_ring_put() must not be called. */
+/* True if the ring is full or gated: duo_ring_put() must not be called. */
 static inline bool duo_ring_full(const struct duo_ring *ring)
 {
 	return ring->tail - ring->head >= ring->limit;
 }
 
-/* Gates a ring: it appears full, so each entry takes the slow path. */
+/*
+ * Makes a ring appear full, or ends that. While the ring is gated, each new
+ * entry takes the slow path, which wakes threads or drops the entry.
+ */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/* Returns the next slot to write. The ring must not be full. */
+/*
+ * Returns the next slot to write, which counts as written from now on. The ring
+ * must not be full.
+ */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -160,7 +179,10 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/* Adds an entry. Returns 0, or -FI_ENOMEM: a full ring cannot grow. */
+/*
+ * Adds an entry, even to a gated ring. Returns 0, or -FI_ENOMEM if the ring is
+ * full and cannot grow.
+ */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -174,13 +196,13 @@ static inline int duo_ring_push(struct duo_ring *ring,
 }
 
 /*
- * Copies up to count entries in the given format to buf and their sources to
- * src, which may be NULL. Returns the number.
+ * Moves up to "count" entries to buf, in the given format, and their sources to
+ * src, which may be NULL. Returns the number of entries.
  */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
-/* Reads one entry. The ring must not be empty. */
+/* Moves one entry to buf. The ring must not be empty. */
 static inline void duo_ring_read_one(struct duo_ring *ring,
 				     enum fi_cq_format format, void *buf,
 				     fi_addr_t *src)
@@ -209,7 +231,10 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of entries of the ring before the first error. */
+/*
+ * Returns the number of entries that readers get before the first error. If
+ * there is no error: the number of all entries.
+ */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -218,17 +243,18 @@ static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 	return (err ? err->place : ring->tail) - ring->head;
 }
 
-/* True if the next entry to read is an error. */
+/* True if the next entry for a reader is an error. */
 static inline bool duo_err_due(const struct duo_err_list *errs,
 			       const struct duo_ring *ring)
 {
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first entry to *entry. Copies its err_data to data (at least
- * DUO_ERR_DATA_MAX bytes) or, if entry->err_data_size is not 0 on entry, to
- * the caller's entry->err_data, see fi_cq_readerr(3). Returns the path of the
- * error; -1: ofi_duo's own; -2: no error.
+ * Moves the first error to *entry. The error's err_data is copied to the
+ * caller's entry->err_data if the caller has set entry->err_data_size, see
+ * fi_cq_readerr(3), else to "data", which must have DUO_ERR_DATA_MAX bytes.
+ * Returns the path of the error; -1: ofi_duo's own error; -2: there is no
+ * error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -2,19 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry: a receive that the application posted, or a local message
- * that arrived before its receive. Entries never move. They lie in address
- * ranges that the domain lists (ranges.h), so the address of a context from the
- * core shows whether it is an entry. Each range of an endpoint has twice the
- * entries of the previous one. Only memory limits entries: another limit would
- * hang programs that MPI permits.
+ * A receive entry: a receive that the application has posted, or a local
+ * message that has arrived before its receive. A receive with several buffers
+ * has a second entry for them.
  *
- * A receive of several buffers has a second entry, which contains them.
+ * Entries never move. They lie in address ranges, which the domain lists
+ * (ranges.h): the address of a context that the core returns shows whether the
+ * context is an entry. Each range of an endpoint has twice the entries of the
+ * previous range. The number of entries has no limit but memory: with a limit,
+ * programs that MPI permits would hang.
  *
- * Cost: 256 bytes an entry, touched from the first use on; the first range is
- * 4 MiB of addresses; growing advances an index, and is one mmap() a range. The
- * core writes the first cache line. A receive that a local message matches
- * touches the last two. Protected by the domain's lock.
+ * Cost: 256 bytes an entry, touched from the first use on. The first range
+ * takes 4 MiB of addresses. Growing advances an index; each new range is one
+ * mmap(). The core writes the first of the four cache lines of an entry. A
+ * receive that a local message matches touches the last two. Lock: the
+ * domain's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -33,9 +35,9 @@
 #include "near/near.h"
 #include "queue/ranges.h"
 
-#define DUO_IOV_LIMIT 4			/* buffers of a receive */
-#define DUO_RX_FIRST (1U << 14)		/* entries in a pool's first range */
-#define DUO_RX_RANGES 16		/* 2^30 entries */
+#define DUO_IOV_LIMIT 4			/* most buffers of a receive */
+#define DUO_RX_FIRST (1U << 14)	/* entries in the first range of a pool */
+#define DUO_RX_RANGES 16	/* most ranges of a pool: 2^30 entries in all */
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -43,105 +45,124 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/* Whether a successful receive has a completion, and its kind of memory. */
+/*
+ * Whether a successful receive writes a completion, and in which kind of memory
+ * its buffers may be.
+ */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,
-	DUO_RX_STAGED,		/* wanted; buffers may be device memory */
+	DUO_RX_STAGED,		/* a completion; buffers may be device memory */
 };
 
-/* The event after which a posted receive goes to the core. */
+/* The event that posts a deferred receive to the core. */
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* the next poll */
-	DUO_LAZY_WAITS,		/* idle polls, or aging */
+	DUO_LAZY_WAITS,	/* enough polls without a local message, or aging */
 	DUO_LAZY_BLOCKED,	/* the end of an earlier multi-receive buffer */
 };
 
 struct duo_ep;
 
-/* A message of near that is unexpected or being received. */
+/* A message over near that is unexpected, or whose reception has started. */
 struct duo_near_msg {
-	struct near_peer *peer;	/* sender, referenced */
+	struct near_peer *peer;	/* sender; holds a reference */
 	struct near_rndv rndv;
-	void *payload;		/* NULL: still at its sender */
-	bool ended;		/* received, waits for earlier ones' reports */
-	int err;		/* result, if ended */
+	void *payload;		/* NULL: still in the sender's memory */
+	bool ended;	/* received, but reported only after earlier ones */
+	int err;		/* result, valid if "ended" */
 };
 
-/* All buffers of a receive that has more than one. */
+/* All buffers of a receive that has more than one buffer. */
 struct duo_rx_buffers {
 	struct iovec iov[DUO_IOV_LIMIT];
 	void *desc[DUO_IOV_LIMIT];
-	size_t size;		/* sum of their lengths, bytes */
+	size_t size;		/* sum of the lengths, bytes */
 };
 
 struct duo_rx {
 	/*
-	 * Must come first. A local message matches the receive, and uses the
-	 * union, only after the core has returned core_ctx.
+	 * This union must come first: the core writes to core_ctx. The other
+	 * members are used only while the core does not have the receive.
 	 */
 	union {
 		struct fi_context2 core_ctx;
-		struct fi_peer_rx_entry peer;	/* a local message; libfabric's
-						 * shm reads and writes it */
-		struct {			/* near's; keeps the fields
-						 * of peer up to "context" */
+		/*
+		 * local message; libfabric's shm reads and writes this member
+		 */
+		struct fi_peer_rx_entry peer;
+		struct {	/* local message over near; keeps the fields
+				 * of "peer" before "context" */
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
 			struct duo_near_msg arrival;
 		};
-		struct duo_rx_buffers buffers;	/* if this is an rx->more */
+		struct duo_rx_buffers buffers;	/* in the second entry,
+						 * rx->more */
 	};
 	union {
-		TAILQ_ENTRY(duo_rx) lazy_link;	/* rx->lazy: not on the core */
-		TAILQ_ENTRY(duo_rx) tag_link;	/* unexpected, in an index */
+		/* rx->lazy is set: in a list of deferred or blocked receives */
+		TAILQ_ENTRY(duo_rx) lazy_link;
+		TAILQ_ENTRY(duo_rx) tag_link;	/* unexpected message in the
+						 * index by tag */
 		struct iovec bounce_iov;	/* for libfabric's shm */
-		struct {			/* of a multi-receive buffer */
-			uint32_t refs;		/* number of sub-receives */
-			bool open;		/* more messages fit */
-			bool canceled;		/* by fi_cancel */
-			bool local_only;	/* never on the core */
+		struct {	/* entry of a multi-receive buffer */
+			uint32_t refs;		/* number of its sub-receives */
+			bool open;		/* can match further messages */
+			bool canceled;	/* fi_cancel() was called for it */
+			bool local_only;	/* never posted to the core */
 		};
 	};
 	union {
-		TAILQ_ENTRY(duo_rx) link; /* posted, unexpected or held */
+		/*
+		 * list of the entry's state: posted, unexpected, held, claimed,
+		 * retired
+		 */
+		TAILQ_ENTRY(duo_rx) link;
 		SLIST_ENTRY(duo_rx) free_link;
 	};
-	void *context;			/* the application's */
-	uint64_t flags;			/* of the operation */
-	fi_addr_t addr;			/* source that the receive names, or of
-					 * the local message */
-	uint64_t tag;			/* of the receive or local message */
+	void *context;			/* the application's context */
+	uint64_t flags;			/* flags of the operation */
+	fi_addr_t addr;	/* source: the one that the receive names, or that of
+			 * the local message */
+	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
 		uint64_t ignore;
-		void *bounce;		/* rx->bounced: buffer for the message;
-					 * the receive is no longer posted */
+		void *bounce;	/* bounced: temporary buffer for the message;
+				 * the receive is not posted any more */
 	};
 	union {
 		struct {
 			uint8_t state;	/* enum duo_rx_state */
 			uint8_t kind;	/* enum duo_rx_kind */
-			bool on_core;	/* the core has a copy */
+			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			bool hold : 1;	/* arriving: becomes unresolved */
+			bool hold : 1;	/* new local message: becomes unresolved
+					 * instead of unexpected */
 			bool bounced : 1;
-			uint8_t count;	/* of buffers; > 1: rx->more */
-			bool multi;	/* a sub-receive, see multi.h */
+			uint8_t count;	/* number of buffers; > 1: they are in
+					 * rx->more */
+			bool multi;	/* a sub-receive of a multi-receive
+					 * buffer */
 		};
-		uint64_t what;		/* all of these at once */
+		uint64_t what;	/* all fields of the struct as one word */
 	};
-	struct iovec iov;		/* the first buffer */
-	void *desc;			/* the core's descriptor of it */
-	uint64_t seq;			/* order in the queue */
-	TAILQ_ENTRY(duo_rx) key_link;	/* in an index, see match.h */
+	struct iovec iov;		/* the first or only buffer */
+	void *desc;	/* the core's descriptor of the first buffer */
+	uint64_t seq;	/* order in the posted or unexpected queue */
+	TAILQ_ENTRY(duo_rx) key_link;	/* link in an index (match.h) */
 	struct duo_ep *ep;
 	union {
-		fi_addr_t src_number;	/* unexpected: index of the source, or
-					 * FI_ADDR_NOTAVAIL */
-		struct duo_rx *owner;	/* sub-receive: its buffer's entry */
-		struct duo_rx *more;	/* count > 1: entry of the buffers */
+		/*
+		 * unexpected: the sender's index at the local transport;
+		 * FI_ADDR_NOTAVAIL: none
+		 */
+		fi_addr_t src_number;
+		struct duo_rx *owner;	/* sub-receive: entry of its
+					 * multi-receive buffer */
+		struct duo_rx *more;	/* count > 1: entry with the buffers */
 	};
 } __attribute__((aligned(64)));
 
@@ -154,46 +175,57 @@ TAILQ_HEAD(duo_rx_list, duo_rx);
 
 struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
-	uint32_t live;		/* entries in use */
-	uint32_t capacity;	/* entries in all ranges */
-	struct duo_rx *next;	/* first entry never used, in the last range */
+	uint32_t live;		/* number of entries in use */
+	uint32_t capacity;	/* number of entries in all ranges */
+	struct duo_rx *next;	/* first entry that was never used; in the last
+				 * range */
 	struct duo_rx *end;	/* end of the last range */
-	struct duo_ep *ep;	/* endpoint of all entries */
-	struct duo_ranges *known;	/* domain->rx_ranges */
+	struct duo_ep *ep;	/* endpoint that all entries belong to */
+	struct duo_ranges *known; /* domain->rx_ranges: list of all ranges */
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
-	bool refused;		/* the last attempt to grow failed */
+	bool refused;		/* the last attempt to map a range has failed */
 };
 
-/* Changes the state. No other function does. */
+/* Changes the state of rx. Only duo_rx_alloc_plain() sets a state as well. */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
 	rx->state = state;
 }
 
-/* Allocates no memory; the first use of an entry does. */
+/* Initializes a pool without ranges. The first use of an entry maps memory. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		      struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/* True if the pool has "count" free entries, perhaps after growing. */
+/*
+ * Makes sure that "count" entries are free; maps a range if needed. Returns
+ * false if there is no memory.
+ */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
-/* Returns an entry never used before; NULL: no memory, after a warning. */
+/*
+ * Returns an entry that was never used before. NULL: no memory; a warning was
+ * logged.
+ */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Allocates space for count > 1 buffers of rx, which the caller writes. The
- * caller has called duo_rx_pool_reserve().
+ * Takes a second entry for the "count" buffers of rx; count must be above 1.
+ * Returns the place where the caller must write the buffers. The caller must
+ * have reserved an entry by duo_rx_pool_reserve().
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
-/* Frees the space of the buffers of rx, and the bounce buffer. */
+/* Frees the second entry and the bounce buffer of rx. */
 void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 
 #define DUO_RX_BYTE(what, field) \
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/* Initializes a free entry that the caller has unlinked. */
+/*
+ * Initializes a free entry, which the caller has removed from the free list.
+ * Returns the entry.
+ */
 static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 					  struct duo_rx *rx)
 {
@@ -206,7 +238,10 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* Returns "what" of a posted receive: one buffer, reported, not on the core. */
+/*
+ * Returns the value of duo_rx.what for a posted receive with one buffer and a
+ * completion, which is not posted to the core.
+ */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;
@@ -218,7 +253,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* True if rx has the properties in duo_rx_plain(), deferred or not. */
+/* True if rx is as duo_rx_plain() describes; rx may also be deferred. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {
@@ -228,7 +263,7 @@ static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 	return !((rx->what ^ duo_rx_plain(kind)) & ~what);
 }
 
-/* Allocates from the free list, which must not be empty, and sets "what". */
+/* Allocates from the free list, which must not be empty, and sets rx->what. */
 DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 					     uint64_t what)
 {
@@ -241,7 +276,10 @@ DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* Returns an entry for duo_rx_release() to release; NULL: no memory. */
+/*
+ * Allocates an entry, which duo_rx_release() frees. Returns NULL if there is no
+ * memory.
+ */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
@@ -253,7 +291,7 @@ static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 	return rx ? duo_rx_begin(pool, rx) : NULL;
 }
 
-/* Releases an entry with at most one buffer and no bounce buffer. */
+/* Frees an entry that has no bounce buffer and at most one buffer. */
 DUO_INLINE void duo_rx_release_plain(struct duo_rx_pool *pool,
 				     struct duo_rx *rx)
 {
@@ -294,7 +332,9 @@ static inline size_t duo_rx_size(const struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.size : rx->iov.iov_len;
 }
 
-/* Sets a malloc'ed bounce buffer, which is freed with the entry. */
+/*
+ * Sets a bounce buffer, which must be from malloc(). duo_rx_release() frees it.
+ */
 static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 {
 	assert(rx->state == DUO_RX_LOCAL && !rx->bounced);
@@ -302,7 +342,7 @@ static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 	rx->bounced = true;
 }
 
-/* Returns the flags of a completion of rx, fi_cq(3). */
+/* Returns the flags for a completion of rx, see fi_cq(3). */
 static inline uint64_t duo_rx_cq_flags(const struct duo_rx *rx)
 {
 	return FI_RECV | (rx->kind == DUO_TAGGED ? FI_TAGGED : FI_MSG);

@@ -8,7 +8,7 @@
 const uint32_t duo_rx_next[DUO_RX_STATES] = {
 	[DUO_RX_FREE] = TO(POSTED) | TO(CORE) | TO(PEEK) | TO(ARRIVING) |
 			TO(OWNER) | TO(READY) | TO(MORE),
-	/* a receive */
+	/* receives */
 	[DUO_RX_POSTED] =
 		TO(LOCAL) | TO(CORE) | TO(CANCELING) | TO(RETIRED) | TO(FREE),
 	[DUO_RX_LOCAL] = TO(FREE),
@@ -16,15 +16,15 @@ const uint32_t duo_rx_next[DUO_RX_STATES] = {
 	[DUO_RX_CANCELING] = TO(CANCELED) | TO(CORE) | TO(RETIRED) | TO(FREE),
 	[DUO_RX_CANCELED] = TO(LOCAL) | TO(POSTED) | TO(FREE),
 	[DUO_RX_RETIRED] = TO(FREE),
-	/* a peek */
+	/* peeks */
 	[DUO_RX_PEEK] = TO(CORE_CLAIMED) | TO(RETIRED) | TO(FREE),
 	[DUO_RX_CORE_CLAIMED] = TO(CORE),
-	/* a local message */
+	/* local messages */
 	[DUO_RX_ARRIVING] = TO(UNEXP) | TO(HELD) | TO(FREE),
 	[DUO_RX_UNEXP] = TO(LOCAL) | TO(HELD) | TO(CLAIMED) | TO(FREE),
 	[DUO_RX_HELD] = TO(LOCAL) | TO(UNEXP) | TO(FREE),
 	[DUO_RX_CLAIMED] = TO(LOCAL) | TO(FREE),
-	/* a multi-receive buffer */
+	/* multi-receive buffers */
 	[DUO_RX_OWNER] = TO(FREE),
 	[DUO_RX_READY] = TO(POSTED) | TO(CORE) | TO(FREE),
 	[DUO_RX_MORE] = TO(FREE),

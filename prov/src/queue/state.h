@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The state of a receive entry. Only duo_rx_become() changes it; without NDEBUG
- * it aborts the program on a change that is not in the table of state.c.
- * docs/matching.md has the table as a diagram. Cost: a store.
+ * The state of a receive entry (rx.h). duo_rx_become() changes the state. With
+ * assertions on, duo_rx_become() aborts the program on a change that the table
+ * in state.c does not permit; docs/matching.md has the table as a diagram.
+ * Cost: a store.
  */
 #ifndef DUO_STATE_H
 #define DUO_STATE_H
@@ -15,25 +16,32 @@
 
 enum duo_rx_state {
 	DUO_RX_FREE,
-	DUO_RX_POSTED,		/* in the posted queue */
-	DUO_RX_LOCAL,		/* the local transport will complete it */
-	DUO_RX_CORE,		/* the core has matched it, or keeps it */
-	DUO_RX_CANCELING,	/* fi_cancel was called on the core */
-	DUO_RX_CANCELED,	/* the core returned it as canceled */
-	DUO_RX_PEEK,		/* an FI_PEEK is pending at the core */
-	DUO_RX_ARRIVING,	/* a local message, in no queue yet */
-	DUO_RX_UNEXP,		/* in the unexpected queue */
-	DUO_RX_HELD,		/* unresolved local message */
-	DUO_RX_CLAIMED,		/* local message claimed by FI_PEEK|FI_CLAIM */
-	DUO_RX_CORE_CLAIMED,	/* core message claimed the same way */
-	DUO_RX_RETIRED,		/* ended; the core may report it once more */
-	DUO_RX_OWNER,		/* a multi-receive buffer, see multi.h */
-	DUO_RX_READY,		/* its remainder, not posted yet */
-	DUO_RX_MORE,		/* has the buffers of another entry */
+	DUO_RX_POSTED,		/* receive in the posted queue */
+	DUO_RX_LOCAL, /* the local transport fills and completes the receive */
+	/*
+	 * the core fills and completes the receive; it has matched a message to
+	 * the receive, or cannot return the receive
+	 */
+	DUO_RX_CORE,
+	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
+	DUO_RX_CANCELED, /* receive; the core has returned it as canceled */
+	DUO_RX_PEEK,		/* FI_PEEK that the core has not answered yet */
+	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
+	DUO_RX_UNEXP,		/* local message in the unexpected queue */
+	DUO_RX_HELD,		/* unresolved local message: the fi_addr of its
+				 * source is not known yet */
+	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
+	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
+	DUO_RX_RETIRED,		/* completed receive that the core may report
+				 * once more: not reused yet */
+	DUO_RX_OWNER,		/* multi-receive buffer, see multi.h */
+	DUO_RX_READY,		/* unused part of a multi-receive buffer, not
+				 * posted yet */
+	DUO_RX_MORE,	/* buffers of another entry, which has more than one */
 	DUO_RX_STATES
 };
 
-/* Per state, the bits of the states that may follow. For asserts and tests. */
+/* Bits of the states that may follow each state. For assertions and tests. */
 extern const uint32_t duo_rx_next[DUO_RX_STATES];
 
 static inline bool duo_rx_may(enum duo_rx_state from, enum duo_rx_state to)
