@@ -14,13 +14,13 @@
 #include "obj/fabric.h"
 
 #define DUO_AUTO_MS 10
-#define DUO_AUTO_RETRY_MS 1	/* the domain's lock is held */
+#define DUO_AUTO_RETRY_MS 1 /* interval after the domain's lock was not free */
 
-/* Domains with a thread. */
+/* List of domains with a thread, and its lock. */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
-static pid_t duo_auto_pid;	/* process that made the last thread */
+static pid_t duo_auto_pid;	/* process that started the last thread */
 
 static void duo_auto_poll(struct duo_domain *domain)
 {
@@ -36,7 +36,11 @@ static void duo_auto_poll(struct duo_domain *domain)
 	}
 }
 
-/* Never waits for the lock: a thread that calls exit() might hold it. */
+/*
+ * Polls until the domain stops. Never waits for the domain's lock, because a
+ * thread that calls exit() might hold it, and the destructor below waits for
+ * this thread.
+ */
 static void *duo_auto_run(void *arg)
 {
 	struct duo_domain *domain = arg;
@@ -65,7 +69,8 @@ static int duo_auto_create(struct duo_domain *domain)
 	sigset_t all, before;
 	int ret;
 
-	sigfillset(&all);	/* no handler of the application runs in it */
+	sigfillset(&all);	/* so that no signal handler of the application
+				 * runs in the thread */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&domain->progress.thread, NULL, duo_auto_run,
 			     domain);
@@ -97,7 +102,10 @@ int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 	return 0;
 }
 
-/* A child of fork() has the domain but not the thread. */
+/*
+ * Removes the domain from the list and ends its thread. In a child of fork()
+ * there is no thread to end.
+ */
 static void duo_auto_join(struct duo_domain *domain)
 {
 	LIST_REMOVE(domain, progress.link);
@@ -117,10 +125,11 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends the threads of open domains when the process exits or libfabric unloads
- * the module, before the core's state and their code are removed. This module
- * depends on libfabric, so its destructors run before libfabric's. A child of
- * fork() has no threads to end, and may have inherited the lock as taken.
+ * Ends the threads of domains that are still open when the process exits or
+ * libfabric unloads this module. After that, the core's state and the code of
+ * these threads are removed. This module depends on libfabric, so its
+ * destructors run before libfabric's. A child of fork() does nothing: it has no
+ * threads, and may have inherited the mutex as taken.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PROGRESS_AUTO, for domains of the hook: a thread polls the endpoints of
- * the domain while the application does not. The infos of ofi_duo and near have
- * FI_PROGRESS_MANUAL.
+ * FI_PROGRESS_AUTO, for domains of the hook only: a thread polls the endpoints
+ * of the domain while the application does not. ofi_duo and near do not need
+ * it, because their infos have FI_PROGRESS_MANUAL.
  *
- * Cost: 100 wake-ups a second and domain, with a poll of each endpoint. Locks:
- * the domain's, for each poll.
+ * Cost: 100 wakeups a second for each domain, with a poll of each endpoint.
+ * Lock: the domain's, during a poll.
  */
 #ifndef DUO_CQ_AUTO_H
 #define DUO_CQ_AUTO_H
@@ -17,11 +17,14 @@
 struct duo_domain;
 struct fi_info;
 
-/* True if local messages of a domain of this info need the thread. */
+/* True if a domain of this info must have the thread. */
 bool duo_auto_needed(const struct fi_info *info);
-/* Starts the thread if it is needed. Logs the failure. */
+/*
+ * Starts the thread if duo_auto_needed(). Returns 0 or a negative error, which
+ * was logged.
+ */
 int duo_auto_start(struct duo_domain *domain, const struct fi_info *info);
-/* Ends the thread, if there is one. The domain must have no endpoints. */
+/* Ends the thread if there is one. The domain must have no endpoints. */
 void duo_auto_stop(struct duo_domain *domain);
 
 #endif /* DUO_CQ_AUTO_H */

@@ -14,8 +14,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the endpoint's count of completed or of failed operations: receives
- * of both paths, and sends over a local transport without a counter of its own.
+ * Returns the number of completed operations, or of failed ones if "err", that
+ * the endpoint itself has counted: receives of both paths, and sends over a
+ * local transport that has no counter of its own.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -51,7 +52,10 @@ static void duo_cntr_ask_core(struct duo_cntr *cntr)
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
 
-/* True if the core's counter is to be read. This polls the core, as for CQs. */
+/*
+ * True if this read of the counter must read the core's counter, too, which
+ * polls the core. The rule is the same as for polls of a CQ.
+ */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -73,7 +77,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			continue;	/* bound once for each flag */
+			continue;	/* one binding for each flag */
 		ep = bind->ep;
 		if (ep->rx_cq)
 			duo_cq_progress(ep->rx_cq);
@@ -103,7 +107,10 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/* Adds the difference to own[]: the other addends cannot be set. */
+/*
+ * Adds "value" to own[err]. If "set", adds the difference between "value" and
+ * the current sum, because the other addends cannot be set.
+ */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -210,7 +217,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS;	/* another provider counts with it */
+		return -FI_ENOSYS;	/* for a counter of another provider */
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "
@@ -260,7 +267,10 @@ free_cntr:
 	return ret;
 }
 
-/* Binds all but receives: the core would count recalled ones as errors. */
+/*
+ * Binds the counter to the core's endpoint, for all operations but receives:
+ * the core would count recalled receives as errors.
+ */
 static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 {
 	struct fid_cntr *core_cntr = bind->cntr->path_cntr[FI_DUO_CORE];
@@ -273,9 +283,10 @@ static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 }
 
 /*
- * A binding to the core, or to a local transport with a counter of its own,
- * cannot be undone. These two come last; the core is likelier to fail, so it
- * comes before the transport.
+ * Binds the counter on both paths. A binding to the core, or to a local
+ * transport with a counter of its own, cannot be undone. So these two come
+ * last, and the core comes first of the two, because the core is likelier to
+ * fail. Returns 0 or a negative error.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -292,7 +303,10 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 	return ret;
 }
 
-/* Adds the endpoint's counts to own[], or subtracts them. */
+/*
+ * Adds the endpoint's counts to the counter's own[], or subtracts them if sign
+ * is -1.
+ */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
 	int err;
@@ -315,13 +329,15 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
 	} else {
-		if (duo_ep_enabled(ep))	/* previous counts are not added */
+		if (duo_ep_enabled(ep))	/* leaves out the counts before this
+					 * binding */
 			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
 		duo_ep_attend(ep);
-		duo_cntr_rouse(ep);	/* a sleeping thread must arm ep, too */
+		duo_cntr_rouse(ep);	/* a thread that sleeps must arm this
+					 * endpoint, too */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

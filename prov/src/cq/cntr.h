@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters. The value is a sum that each read computes. The core's own counter
- * counts sends, RMA, atomics and remote accesses over the core. The endpoint's
- * statistics count receives of both paths and sends over near, so counters cost
- * nothing on the data path. libfabric's shm adds to a counter itself. Lock: the
- * domain's.
+ * Counters. A read computes the value as a sum: the core's own counter has the
+ * sends, RMA, atomics and remote accesses over the core; the endpoint's
+ * statistics have the receives of both paths and the sends over near. So
+ * counters cost nothing on the data path. libfabric's shm adds to a counter
+ * itself. Lock: the domain's.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
@@ -19,17 +19,31 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		  struct fid_cntr **cntr_fid, void *context);
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
-/* Under the lock: poll the endpoints; read the core's counter and add up. */
+/*
+ * Both must be called with the lock held. duo_cntr_progress() polls the
+ * endpoints and, if it is due, the core. duo_cntr_value() reads the core's
+ * counter and returns the sums of successes and of errors.
+ */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
-/* Unbinds a closing endpoint; its counts stay in the counter. Takes no lock. */
+/*
+ * Unbinds all counters of a closing endpoint, whose counts remain in the
+ * counters. The caller must hold the lock.
+ */
 void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Under the lock. Afterwards duo_lock.watch does not check the counter. */
+/*
+ * Closes the wait object. From now on duo_lock.watch does not check the
+ * counter. The caller must hold the lock.
+ */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
-/* Add the sources that wake ep's CQs to all counters of ep, or to bind's. */
+/*
+ * Add the descriptors of the core's CQs of an endpoint to the wait objects of
+ * its counters: of all counters of ep, or of the one that bind binds. Return 0
+ * or a negative error.
+ */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);

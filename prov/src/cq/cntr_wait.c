@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. The sources that wake the CQs of the counter's
- * endpoints wake the waiting thread: near's ports, and the descriptors of the
- * core's CQs, because the core's counters have none. A core with manual
- * progress counts when the woken thread polls the core. Other threads of this
- * process check the counters when they release the domain's lock. Sends over
- * the core take no lock; they wake the thread explicitly (duo_cntr_rouse()).
+ * Waiting for counters. The same sources wake a thread as for the CQs of the
+ * counter's endpoints: near's ports, and the descriptors of the core's CQs,
+ * because counters of the core have none. A core with manual progress counts
+ * when the woken thread polls the core.
+ *
+ * Other threads of this process that change a count check the counters when
+ * they release the domain's lock (duo_cntr_watch()). Sends over the core take
+ * no lock: they call duo_cntr_rouse().
  */
 
 #include <sched.h>
@@ -22,7 +24,11 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 
-/* As for CQs, FI_WAIT_UNSPEC naps if a source cannot signal. */
+/*
+ * Opens the wait objects. With FI_WAIT_UNSPEC there is a descriptor only if the
+ * local transport can signal; otherwise fi_cntr_wait() naps. Returns 0 or a
+ * negative error.
+ */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
 	struct duo_waiter *call = &cntr->sleeper[DUO_CNTR_CALL].waiter;
@@ -35,7 +41,9 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	if (ret)
 		return ret;
 	ret = duo_waiter_open(fd, wait_obj, wait_obj == FI_WAIT_FD);
-	/* endpoints that are bound later might be unable to signal */
+	/*
+	 * an endpoint that is bound later may have a source that cannot signal
+	 */
 	if (!ret && wait_obj == FI_WAIT_FD)
 		ret = duo_waiter_add_timer(fd);
 	if (ret) {
@@ -56,7 +64,10 @@ void duo_cntr_wait_close(struct duo_cntr *cntr)
 	duo_waiter_close(&cntr->sleeper[DUO_CNTR_FD].waiter);
 }
 
-/* Adds the descriptor of the CQ of the core to the counter's waiters. */
+/*
+ * Adds the descriptor of the core's CQ to the counter's wait objects. Does
+ * nothing if cq is NULL or has no such descriptor.
+ */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	int i, ret = 0;
@@ -86,7 +97,7 @@ int duo_cntr_wait_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* True if both CQs of the core, as far as bound, can wake a thread. */
+/* True if the core's CQs behind the endpoint's CQs can wake a thread. */
 static bool duo_ep_signals(const struct duo_ep *ep)
 {
 	return (ep->tx_cq || ep->rx_cq) &&
@@ -110,7 +121,10 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr,
 	return true;
 }
 
-/* Posts all deferred receives; see duo_cq_before_sleep(). */
+/*
+ * Posts all deferred receives of the counter's endpoints, as
+ * duo_cq_before_sleep() does for a CQ. Returns 0 or -FI_EAGAIN.
+ */
 static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -121,7 +135,11 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 	return ret;
 }
 
-/* True if the thread must wake: a change, or a deferred receive. */
+/*
+ * True if the thread must not sleep, or must wake: the counter has changed as
+ * the thread waits for, or an endpoint has deferred receives, which only a poll
+ * posts.
+ */
 static bool duo_cntr_due(struct duo_cntr *cntr,
 			 const struct duo_cntr_sleeper *sleeper)
 {
@@ -138,7 +156,9 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
 }
 
-/* Updates attention of cntr's endpoints: lock->watch may have changed. */
+/*
+ * Computes the attention of cntr's endpoints anew, after a change of "asleep".
+ */
 static void duo_cntr_attend(struct duo_cntr *cntr)
 {
 	struct duo_cntr_bind *bind;
@@ -147,7 +167,12 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 		duo_ep_attend(bind->ep);
 }
 
-/* lock->watch: called at unlock by a thread that may have changed a counter. */
+/*
+ * The function in lock->watch. A thread that releases the domain's lock calls
+ * it, because that thread may have changed a counter. Wakes the sleeping
+ * threads whose counter has changed. If no thread sleeps any more, removes
+ * itself from the lock.
+ */
 static void duo_cntr_watch(struct duo_lock *lock)
 {
 	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
@@ -204,9 +229,12 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Sends over the core are counted without a lock. Store buffering with
- * duo_cntr_rouse(): the fence here keeps the plain reads of the counts behind
- * the store of asleep, which a seq_cst store alone does not on AArch64.
+ * Prepares the sleep of a thread. Returns 0, or -FI_EAGAIN if there are events.
+ *
+ * Store buffering, with duo_cntr_rouse(), for sends over the core, which change
+ * counts without the lock: this thread stores "asleep", then loads the counts.
+ * The fence keeps these plain loads after the store, which a seq_cst store
+ * alone does not on AArch64. Its partner is the fence in duo_cntr_rouse().
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
@@ -230,8 +258,9 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 }
 
 /*
- * Returns 0 if events will wake the thread; -FI_EAGAIN: there are events;
- * -FI_ENOSYS: not all sources can wake a thread. Under the lock.
+ * Prepares the sleep of a thread. Returns 0 if any event will wake the thread,
+ * -FI_EAGAIN if there are events, or -FI_ENOSYS if not all sources can wake a
+ * thread. The caller must hold the lock.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 				struct duo_cntr_sleeper *sleeper)
@@ -248,14 +277,17 @@ static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 	return ret ? ret : duo_cntr_arm(cntr, sleeper);
 }
 
-/* Sleeps until good reaches want, or the error count differs from bad. */
+/*
+ * Sleeps until the count of successes reaches "want", or the count of errors
+ * differs from "bad", or earlier.
+ */
 static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 			   uint64_t want, uint64_t bad)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
 	int ret = -FI_ENOSYS;
 
-	/* several threads would consume each other's wakeups */
+	/* several threads would consume each other's wakeups: they nap */
 	if (atomic_load(&cntr->waiting) <= 1) {
 		duo_lock(&cntr->domain->lock);
 		sleeper->want = want;
@@ -292,15 +324,19 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		duo_waiter_ring(&sleeper->waiter);	/* then both nap */
+		duo_waiter_ring(&sleeper->waiter);	/* wakes the other one:
+							 * both nap */
 	ret = duo_cntr_wait_for(cntr, threshold, &nap);
-	if (ret)	/* no wakeup is needed now */
+	if (ret)	/* this thread needs no wakeup any more */
 		atomic_store(&sleeper->asleep, false);
 	atomic_fetch_sub(&cntr->waiting, 1);
 	return ret;
 }
 
-/* Returns -FI_EAGAIN first if the value has changed since the last call. */
+/*
+ * fi_trywait() of a counter. Returns -FI_EAGAIN if the counter has changed
+ * since the previous call.
+ */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_FD];

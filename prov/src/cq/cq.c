@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completion queues: opening, and the slow path of reads. read.c: fast path. */
+/*
+ * Completion queues: opening, and the slow path of reads. The fast path is in
+ * read.c.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +21,16 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_LOCAL_BUSY 256	/* initial duo_cq.local_busy, polls */
-#define DUO_RING_READS 128	/* reads of the ring per poll, at most */
-#define DUO_RING_SLOW 100	/* ms between polls: then each read polls */
+#define DUO_LOCAL_BUSY 256	/* initial value of duo_cq.local_busy, polls */
+#define DUO_RING_READS 128	/* most reads of the ring per poll */
+#define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * A program that sends or writes before each read always finds an entry in the
- * ring. For progress some of these reads poll: the reads per poll double up to
- * DUO_RING_READS, and restart at 1 if DUO_RING_SLOW passed between two polls.
+ * Polls in a read that finds entries in the ring. Such a read needs no poll to
+ * return an entry. But a program that sends or writes before each read always
+ * finds an entry, and would never poll. The number of reads per poll doubles up
+ * to DUO_RING_READS, and becomes 1 if DUO_RING_SLOW has passed between two
+ * polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -40,7 +45,10 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Called after an entry was removed from the ring or the list of errors. */
+/*
+ * Must be called after the removal of an entry from the ring or from the list
+ * of errors.
+ */
 static inline void duo_cq_taken(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -49,7 +57,7 @@ static inline void duo_cq_taken(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* duo_unlock() as the tail call of a read that returns ret. */
+/* Releases the domain's lock and returns ret, as the tail call of a read. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	struct duo_lock *lock = &cq->domain->lock;
@@ -67,7 +75,10 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
 }
 
-/* Reads entries of the ring; returns -FI_EAVAIL if an error comes first. */
+/*
+ * Reads entries of the ring. Returns their number, or -FI_EAVAIL if an error is
+ * next. Releases the lock.
+ */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
 {
@@ -157,7 +168,10 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* prov_errno is of the last error entry, which path err_path reported. */
+/*
+ * fi_cq_strerror() for the prov_errno of the error that was read last.
+ * cq->err_path is the path that it is from.
+ */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -205,7 +219,10 @@ static struct fi_ops duo_cq_fi_ops = {
 	.ops_open = duo_core_ops_open,
 };
 
-/* Opens the core's CQ, with a wait object if the core has one. */
+/*
+ * Opens the core's CQ: with a wait object if the CQ needs the core's signals
+ * and the core has a wait object. Returns 0 or the core's error.
+ */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
@@ -223,7 +240,10 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-/* Stores the size of the core's CQ in *attr: the ring has no limit. */
+/*
+ * Opens the CQs of both paths. Stores the size of the core's CQ in *attr,
+ * because ofi_duo's ring itself has no limit. Returns 0 or a negative error.
+ */
 static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
@@ -248,7 +268,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS;	/* another provider reads it */
+		return -FI_ENOSYS; /* for a CQ that another provider reads */
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues. progress.c polls both paths, which write into the ring or
- * directly into the reader's array; cq.c reads; wait.c sleeps. Lock: fi_ops_cq
- * calls take the domain's, all other functions are called under it.
+ * Completion queues. progress.c polls both paths, which write completions to
+ * the ring or directly to the array of the running read. cq.c and read.c read,
+ * wait.c sleeps. Lock: the functions in struct fi_ops_cq take the domain's
+ * lock; all other functions must be called with the lock held.
  *
- * Cost: an empty read polls shared memory; it polls the core only while there
- * is a core poll budget or shared memory is idle (progress.c).
+ * Cost: an empty read polls shared memory. It polls the core only while the CQ
+ * has a core poll budget, or while the local transport is idle, or at an
+ * interval (progress.c).
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
@@ -19,15 +21,16 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a CQ that drops its entries. sleeps: a thread might sleep on a counter
- * of the endpoint that uses the CQ.
+ * Opens a CQ that drops all its entries. sleeps: a thread may sleep on a
+ * counter of the endpoint that uses the CQ, so the CQ needs a wait object.
+ * Returns 0 or a negative error.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
 /*
- * cq.c: reads on the slow path, as fi_cq_readfrom(3). The caller holds the
- * lock, and duo_cq_read_all() releases it.
+ * cq.c: the slow path of a read. Returns as fi_cq_readfrom(3). The caller must
+ * hold the lock, which duo_cq_read_all() releases.
  */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
@@ -44,38 +47,53 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked;
 
 /* progress.c */
-/* True if there is a core poll budget. */
+/* True if the CQ has a core poll budget. */
 DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 {
 	return atomic_load_explicit(&cq->core_poll_budget,
 				    memory_order_relaxed);
 }
 
-/* True if each read polls the core. */
+/* True if each poll polls the core. */
 DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
 	return cq->local_idle > cq->local_busy || duo_cq_core_busy(cq);
 }
 
 void duo_cq_progress(struct duo_cq *cq);
-/* Returns the result of a read that got no entry; 0: its count was 0. */
+/*
+ * Returns the result of a read that has got no entry: -FI_EAGAIN, -FI_EAVAIL if
+ * an error is next, or 0 if the caller's count was 0.
+ */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
 ssize_t duo_cq_yield(struct duo_cq *cq);
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
-/* Adds the descriptor of the core's CQ, which was opened with FI_WAIT_FD. */
+/*
+ * Adds the descriptor of the core's CQ, which must have been opened with
+ * FI_WAIT_FD. Returns 0 or a negative error.
+ */
 int duo_cq_wait_core(struct duo_cq *cq);
-/* Adds a timer if the core or the local transport has no descriptor. */
+/*
+ * Adds a timer if the core or the local transport has no descriptor. Returns 0
+ * or a negative error.
+ */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_nap;
-/* Sleeps in a blocking read until there may be an entry. */
+/*
+ * Sleeps in a blocking read until the CQ may have an entry. The caller must not
+ * hold the lock.
+ */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts deferred receives, locked. -FI_EAGAIN: the core accepts none now. */
+/*
+ * Posts all deferred receives to the core. Returns 0, or -FI_EAGAIN if the core
+ * does not accept all of them now. The caller must hold the lock.
+ */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

@@ -3,8 +3,8 @@
 
 /*
  * Progress of a completion queue: polls the local transport and, at intervals,
- * the core, and turns their reports into entries of the ring. The caller holds
- * the domain's lock.
+ * the core. Both write completions to the ring or to the array of the running
+ * read. The caller must hold the domain's lock.
  */
 
 #include <sched.h>
@@ -21,8 +21,10 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_IDLE 1024	/* polls without a local event: a pause */
-#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll in a pause */
+#define DUO_LOCAL_IDLE 1024	/* polls without a local event; above: the local
+				 * transport pauses */
+#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per poll of the local
+				 * transport in a pause */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -32,7 +34,10 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/* Resolves messages, and posts deferred receives, after a poll. */
+/*
+ * After a poll: matches unresolved messages, and posts deferred receives that
+ * are due.
+ */
 DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 {
 	if (cq->domain->held)
@@ -41,15 +46,16 @@ DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 		duo_cq_flush_lazy(cq);
 }
 
-/* True if there are unresolved messages or deferred receives. */
+/* True if the domain has unresolved messages or deferred receives. */
 DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
 	return cq->domain->held | cq->domain->lazy;
 }
 
 /*
- * True if this poll polls the core: each does while there is a core poll budget
- * or the local transport is idle, otherwise every core_poll_interval-th.
+ * True if this poll must poll the core. Each poll must while there is a core
+ * poll budget or while the local transport is idle; otherwise every
+ * core_poll_interval-th.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -67,8 +73,9 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll polls the local transport. If it was idle for long and the
- * core is active, only every DUO_LOCAL_INTERVAL-th does, to save time.
+ * True if this poll must poll the local transport. While the local transport
+ * pauses and the core is active, only every DUO_LOCAL_INTERVAL-th must, to save
+ * time.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -77,9 +84,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since the last full poll as polls of the ports and
- * of the CQ. Another CQ may have polled a port in between: duo_near_passed()
- * does not skip the poll that reads the port's clock.
+ * Counts the fast-path reads since the last full poll as polls, for the ports
+ * and for the CQ. Another CQ may have polled a port in that time, but
+ * duo_near_passed() never skips the poll in which the port reads its clock.
  */
 DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
 {
@@ -91,7 +98,7 @@ DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
 	cq->given = 0;
 }
 
-/* Sets the number of reads on the fast path until the next full poll. */
+/* Sets the number of fast-path reads until the next full poll. */
 DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 {
 	uint32_t polls = duo_params.core_poll_interval - cq->core_skip - 1;
@@ -103,9 +110,9 @@ DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 }
 
 /*
- * A poll that is early, because of a chore or of a port's work, counts as one
- * of the reads in left. While each read must poll more than near's rings, left
- * stays 0.
+ * Polls both paths. If reads on the fast path are left, this poll is early,
+ * because of deferred work or of a port's work: it counts as one of them. While
+ * each read must do more than poll near's rings, left stays 0.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -121,7 +128,8 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->look_in--)
-		duo_cq_take_turns(cq);	/* before local messages match them */
+		duo_cq_take_turns(cq);	/* before local messages match these
+					 * receives */
 	if (domain->held)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
@@ -154,7 +162,10 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* Repeats the check: processes start, exit and change their affinity. */
+/*
+ * True if CPUs were oversubscribed at the last check. Repeats the check at
+ * intervals, because processes start, exit and change their CPU affinity.
+ */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -165,11 +176,12 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Called after many empty polls. If CPUs are oversubscribed, the sender might
- * need this CPU. If not, only unrelated processes would get it, for a time
- * slice each. Without a local side there is no yield: the core alone does not
- * yield either, and its messages would wait for other processes. The caller
- * holds no lock but the domain's.
+ * Called after many empty polls. Releases the lock and yields the CPU if CPUs
+ * are oversubscribed, because the sender of the next message might need this
+ * CPU. Otherwise a yield would only give unrelated processes a time slice each.
+ * An endpoint without a local side does not yield: the core alone does not
+ * yield either, and messages over the core would wait. Returns -FI_EAGAIN. The
+ * caller must hold no lock but the domain's.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
@@ -183,7 +195,7 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 
 ssize_t duo_cq_read_none(struct duo_cq *cq)
 {
-	if (cq->attention & DUO_CQ_ENTRIES)	/* or an error */
+	if (cq->attention & DUO_CQ_ENTRIES)	/* entries, or an error */
 		return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
 	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
 						      duo_cq_yield(cq);

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of reads of a completion queue. While duo_cq.attention is 0 and
- * duo_cq.left is not, a read polls only the rings of near's ports. All other
- * reads take the slow path (cq.c, progress.c). Functions that leave the fast
- * path take their caller's arguments and become tail calls, so that an empty
+ * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
+ * not 0, a read polls only the rings of near's ports. All other reads take the
+ * slow path (cq.c, progress.c). Functions that leave the fast path have the
+ * same arguments as their caller, so that they are tail calls, and an empty
  * read saves no registers.
  *
- * Compiled twice: read_locked.c is for domains with the lock on.
+ * This file is compiled twice: read_locked.c includes it for domains whose lock
+ * is on.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,7 +24,9 @@
 #define DUO_NAME(name) name
 #endif
 
-/* Waits for the lock, which another thread holds. */
+/*
+ * Waits for the lock, which another thread holds, and reads on the slow path.
+ */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -36,7 +39,10 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return DUO_LOCKED ? duo_lock_give_last(&cq->domain->lock, ret) : ret;
 }
 
-/* Polls the active rings of a port from at on. Returns the number of events. */
+/*
+ * Polls the active rings of a port, from the one at "at" on. Returns the number
+ * of events.
+ */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -51,7 +57,10 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 	return n;
 }
 
-/* Polls into cq->sink, from this ring of ep on; NULL: from ep's first. */
+/*
+ * Polls the rings of all endpoints from ep on into cq->sink, and returns the
+ * result of the read. "ring" is the first ring to poll of ep; NULL: poll all.
+ */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 		  struct near_rx_ring *const *ring)
@@ -74,7 +83,10 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 				duo_cq_read_none(cq));
 }
 
-/* Reads a ring with a message, which in the common case is small and alone. */
+/*
+ * Reads the ring in which a message was found. In the common case the message
+ * is small and no other ring has one.
+ */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		  struct duo_ep *ep, struct near_rx_ring *const *ring)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* read.c, where the domain's lock is on. */
+/* The fast path of reads (read.c) for domains whose lock is on. */
 
 #define DUO_LOCKED true
 #define DUO_NAME(name) name##_locked

@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for completions; for counters see cntr_wait.c. A CQ with a wait
- * object has one descriptor for all sources that can wake a thread: the core's,
- * those of near's ports, to which peers write while a port is armed, and an
- * event for other threads of this process. libfabric's shm and some cores
- * cannot signal. Then a timer replaces the descriptor: fi_trywait(), which
- * fi_cq(3) requires before poll(2), sets it to wait_poll_us.
+ * Waiting for completions; cntr_wait.c is for counters. A CQ with a wait object
+ * has one descriptor for all sources that can wake a thread: the descriptor of
+ * the core's CQ, the descriptors of near's ports, to which peers write while a
+ * port is armed, and an eventfd for other threads of this process.
+ *
+ * libfabric's shm and some cores cannot signal. A timer then replaces their
+ * descriptors: fi_trywait(), which fi_cq(3) requires before poll(2), starts the
+ * timer for wait_poll_us.
  */
 
 #include <poll.h>
@@ -32,14 +34,18 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 	return !domain->peer || domain->peer->arm;
 }
 
-/* FI_WAIT_UNSPEC serves blocking reads, which nap and need no timer. */
+/*
+ * Opens the CQ's wait object. With FI_WAIT_UNSPEC there is a descriptor only if
+ * the local transport can signal: only blocking reads use that wait object, and
+ * blocking reads nap if a source cannot signal. Returns 0 or a negative error.
+ */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
 	bool signals = duo_domain_peer_signals(cq->domain);
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* a core that carries nothing never needs to signal */
+	/* a core that carries nothing has no events to signal */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -51,7 +57,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 			     &cq->core_fd);
 
-	/* -1: nothing ever arrives over the core */
+	/* -1: the core carries nothing */
 	return ret || cq->core_fd < 0 ? ret :
 	       duo_waiter_add(&cq->waiter, cq->core_fd);
 }
@@ -68,7 +74,10 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Any thread may call this, without the domain's lock. */
+/*
+ * fi_cq_signal(): ends a blocking read. Any thread may call it, without the
+ * domain's lock.
+ */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -78,7 +87,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* Posts all deferred receives: no poll will do it while the caller sleeps. */
+/* Posts all deferred receives: while the caller sleeps, no poll posts them. */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -97,8 +106,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Wakes the other threads that sleep on events of the endpoint: they share its
- * port, whose wakeup this thread has consumed.
+ * Ends a sleep on the endpoint's events, and wakes the other threads that sleep
+ * on them: this thread has consumed the wakeup of the port that they share.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -126,7 +135,10 @@ void duo_cq_force_poll(struct duo_cq *cq)
 	duo_cq_core_active(cq);
 }
 
-/* -FI_EAGAIN: there are events, and the next polls poll both paths. */
+/*
+ * Prepares the sleep of a thread. Returns 0, -FI_EAGAIN if there are events, or
+ * another error. After an error the next polls poll both paths.
+ */
 static int duo_cq_arm(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -163,10 +175,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Returns 0 if new events will wake the threads that sleep on the CQ.
- * -FI_EAGAIN: there is something to read. Then the descriptor stays, or
- * becomes, ready: other threads may sleep on it, and the caller may read only
- * part of the entries.
+ * Prepares the sleep of threads. Returns 0 if new events will wake the threads
+ * that sleep on the CQ; -FI_EAGAIN: the CQ has entries to read. In that case
+ * the descriptor stays ready, or becomes ready, because the caller may read
+ * only some of the entries while other threads sleep on the descriptor.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -202,7 +214,7 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		nap->refused = 0;
 		duo_waiter_poll(waiter, nap);
 	} else if (ret == -FI_EAGAIN && !nap->refused++) {
-		return;		/* the next time nap: others keep near busy */
+		return;	/* nap next time: other threads keep near busy */
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {
@@ -235,7 +247,10 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* Event queues, and domains that the hook does not wrap, are the core's. */
+/*
+ * fi_trywait() of one object. Passes event queues, and objects of domains that
+ * the hook does not wrap, to the core.
+ */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Common parts of waiting for completions and for counters: wait.c. */
+/*
+ * Parts that waiting for completions and waiting for counters have in common:
+ * wait.c.
+ */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 
@@ -16,17 +19,26 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* Longest sleep, ms: a near peer that closes does not ring the doorbell. */
+/*
+ * Longest sleep, ms. It is limited because a near peer that closes its endpoint
+ * does not ring the doorbell.
+ */
 #define DUO_SLEEP_MS 1000
 
-/* A blocking call polls, then sleeps, or naps if a source cannot signal. */
-#define DUO_SPIN_NS 50000	/* polling before the first sleep */
-#define DUO_NAP_NS 50000	/* sleep between polls */
+/*
+ * A blocking call polls for DUO_SPIN_NS, then sleeps until its wait object is
+ * signaled. If a source of events cannot signal, the call instead sleeps for
+ * DUO_NAP_NS between polls: it naps.
+ */
+#define DUO_SPIN_NS 50000	/* ns */
+#define DUO_NAP_NS 50000	/* ns */
 
 struct duo_nap {
-	uint64_t start, waited;	/* time of the start, duration; ns */
-	int timeout;		/* ms; negative: none */
-	int refused;		/* consecutive sleeps with -FI_EAGAIN */
+	uint64_t start, waited;	/* time of the start of the call, and time since
+				 * then; ns */
+	int timeout;		/* ms; negative: no timeout */
+	int refused;		/* number of attempts to sleep in a row that
+				 * returned -FI_EAGAIN */
 };
 
 static inline struct duo_nap duo_nap_begin(int timeout)
@@ -41,13 +53,16 @@ static inline bool duo_nap_over(struct duo_nap *nap)
 	       nap->waited >= (uint64_t) nap->timeout * 1000000;
 }
 
-/* True if the call had polled for DUO_SPIN_NS at the last duo_nap_over(). */
+/* True if, at the last duo_nap_over(), the call had polled for DUO_SPIN_NS. */
 static inline bool duo_nap_due(const struct duo_nap *nap)
 {
 	return nap->waited >= DUO_SPIN_NS;
 }
 
-/* Returns the time left, rounded up: 0 ms would spin until the end. */
+/*
+ * Returns the time left, ms, rounded up: with 0 ms the last part of a
+ * millisecond would be polled without a sleep.
+ */
 static inline int duo_nap_left_ms(const struct duo_nap *nap)
 {
 	return nap->timeout - (int) (nap->waited / 1000000);
@@ -60,13 +75,18 @@ static inline void duo_nap(void)
 	nanosleep(&nap, NULL);
 }
 
-/* True if the local transport can wake a sleeping thread, or there is none. */
+/*
+ * True if the local transport can wake a sleeping thread, or if there is no
+ * local transport.
+ */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * Called before and after a sleep on events of the endpoint, under the lock.
- * -FI_EAGAIN: there are events; the caller then calls duo_cq_force_poll(), and
- * the next polls poll both paths.
+ * duo_ep_arm() must be called before a sleep on events of the endpoint, and
+ * duo_ep_woken() after it, with the lock held. duo_cq_arm_core() does the same
+ * as duo_ep_arm() for the core's CQ. Both arm functions return 0, or -FI_EAGAIN
+ * if there are events to process. The caller must then call
+ * duo_cq_force_poll(), so that the next polls poll both paths.
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);
@@ -74,9 +94,10 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps as ret, the result of arming, requires. 0: until the waiter rings or
- * the time is over, at most DUO_SLEEP_MS. -FI_EAGAIN: not at all the first
- * time. Otherwise a nap, because not all sources can signal.
+ * Sleeps as "ret", the result of arming, permits. 0: until the waiter is
+ * signaled, at most for the time left and DUO_SLEEP_MS. -FI_EAGAIN: returns at
+ * once, the first time. Otherwise naps, or yields the CPU with FI_WAIT_YIELD,
+ * because not all sources can signal.
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		      int ret);

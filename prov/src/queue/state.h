@@ -28,8 +28,8 @@ enum duo_rx_state {
 	DUO_RX_PEEK,		/* FI_PEEK that the core has not answered yet */
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
-	DUO_RX_HELD,		/* unresolved local message: the fi_addr of its
-				 * source is not known yet */
+	DUO_RX_HELD,		/* unresolved local message: its source has no
+				 * fi_addr yet */
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_RETIRED,		/* completed receive that the core may report
