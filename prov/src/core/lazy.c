@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posting and recalling deferred receives. fi_cancel is synchronous on every
- * supported core. So once the core's CQ has been read until it is empty, there
- * are two cases: the canceled entry was in it, and ofi_duo may match the
- * receive; or it was not, and the core has matched the receive. The caller
- * holds the domain's lock. docs/matching.md has the proof.
+ * Posting and recalling deferred receives. A recall relies on fi_cancel() being
+ * synchronous on every supported core. So after fi_cancel(), ofi_duo reads the
+ * core's CQ until it is empty. If the canceled entry was in the CQ, ofi_duo may
+ * match the receive. If not, the core has matched it. docs/matching.md has the
+ * proof. The caller must hold the domain's lock.
  */
 
 #include <assert.h>
@@ -18,9 +18,10 @@
 #include "core/when.h"
 #include "obj/up.h"
 
-#define DUO_LAZY_MAX 64		/* bound of lazy_limit, in defer_polls */
+#define DUO_LAZY_MAX 64		/* bound of ep->lazy.limit, as a multiple of
+				 * defer_polls */
 
-/* duo_lazy_post() that does not renew the core poll budget (obj/cq.h). */
+/* duo_lazy_post() without the renewal of the core poll budget (obj/cq.h). */
 DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -81,7 +82,7 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/* seq is the posting order of the receives of a kind. */
+/* Compares rx->seq, the posting order of the receives of one kind. */
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -127,7 +128,10 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Ends rx with an error completion, as its call has returned success. */
+/*
+ * Completes rx with an error, because the call that posted rx has already
+ * returned 0.
+ */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	struct duo_ep *ep = rx->ep;
@@ -148,8 +152,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first of the list; does not renew the core poll budget. Returns 0;
- * -FI_EAGAIN: the core accepts no more now.
+ * Posts the first deferred receive, or removes it from the list if it must not
+ * go to the core. Does not renew the core poll budget. Returns 0, or -FI_EAGAIN
+ * if the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -157,7 +162,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	if (!duo_recv_core_may(ep, &want)) {	/* now confirmed */
+	if (!duo_recv_core_may(ep, &want)) {	/* its source is confirmed by
+						 * now */
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}
@@ -178,8 +184,9 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, oldest first, until *count is 0 or a post fails.
- * Returns 0 or the error of that post.
+ * Posts deferred receives, oldest first, until *count is 0 or the core rejects
+ * one. "count" points to one of the counters in ep->lazy. Returns 0 or
+ * -FI_EAGAIN.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -241,8 +248,9 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Posts the list, before a receive or a peek for *want goes to the core, if a
- * deferred receive overlaps with *want: the core must have that one first.
+ * Called before a receive or a peek for *want goes to the core. Posts the whole
+ * list if one of its receives overlaps with *want, because the core must have
+ * that receive first. Returns 0 or -FI_EAGAIN.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -250,7 +258,10 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* Defers receives for longer after a recall, as local messages match them. */
+/*
+ * Backoff: after a recall, defers receives for twice as many polls, because
+ * local messages match them.
+ */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -260,8 +271,8 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 }
 
 /*
- * Returns false if the core has matched rx. The completion of rx was then read,
- * which has released rx, or will follow.
+ * See lazy.h. If the result is false, the core's completion of rx has been read
+ * and has released rx, or it is still to come.
  */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
@@ -269,7 +280,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* fi_cancel(3): the value returned proves nothing */
+	/* the value that fi_cancel(3) returns proves nothing */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -287,7 +298,9 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/* Returns the last receive on the core that was posted after seq. */
+/*
+ * Returns the last receive on the core that was posted after "seq"; NULL: none.
+ */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -303,8 +316,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls the receives posted after seq, the last one first: otherwise the core
- * might match a later one with the message of an earlier, recalled one.
+ * Recalls and defers the receives that were posted after "seq", beginning with
+ * the last. In posting order the core could receive a message that an earlier,
+ * just recalled receive should have matched into a later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -350,6 +364,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	if (!ep->core.cannot_cancel)	/* else no recall is possible */
+	if (!ep->core.cannot_cancel)	/* untagged receives on such a core
+					 * cannot be recalled */
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

@@ -2,21 +2,27 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Times at which the lazy list is posted to the core: docs/matching.md. Each
- * receive costs a post and, if a local message matches it, a recall, some
- * microseconds in all. Local traffic pays for two such receives per defer_us,
- * and for one after each message of the core.
+ * The times at which deferred receives are posted to the core:
+ * docs/matching.md. Each receive on the core costs a post and, if a local
+ * message then matches it, a recall: some microseconds. While there is local
+ * traffic, at most two receives are posted in each defer_us, and one after each
+ * message of the core.
  */
 
 #include "base/clock.h"
 #include "core/lazy.h"
 #include "core/read.h"
 
-#define DUO_LOOK_MIN 4		/* least polls per read of the clock */
-#define DUO_LOOK_SLOW 4000	/* us between two reads: polls are slow */
-#define DUO_LOOK_MAX 64		/* most polls per read of the clock */
+#define DUO_LOOK_MIN 4	/* fewest polls between two reads of the clock */
+#define DUO_LOOK_SLOW 4000	/* us between two reads of the clock; above:
+				 * polls are slow */
+#define DUO_LOOK_MAX 64		/* most polls between two reads of the clock */
 
-/* After two slow reads in a row, duo_ep_flush_lazy() ignores lazy.limit. */
+/*
+ * Reads the clock, and sets the number of polls until the next read. After two
+ * slow reads in a row (cq->slow), duo_ep_flush_lazy() posts without regard to
+ * lazy.limit.
+ */
 static void duo_cq_look_at_clock(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_us();
@@ -35,22 +41,24 @@ static void duo_cq_look_at_clock(struct duo_cq *cq)
 static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 {
 	if (ret)
-		return;		/* the next poll goes on */
+		return;		/* the next poll posts the rest of the list */
 	ep->lazy.turn_us = now;
 	ep->lazy.all_us = now;
 }
 
 /*
- * Aging: local messages may match receives as fast as the application posts
- * them, and the transport is never idle. So the oldest receive is posted every
- * defer_us, and all are after defer_us multiplied by their number. The core is
- * polled at once, as the local messages, polled next, may recall receives.
+ * Aging. Local messages may match receives as fast as the application posts new
+ * ones, so the local transport is never idle, and lazy.limit never reached.
+ * Therefore the oldest receive is posted every defer_us, and the whole list
+ * after defer_us multiplied by its length. The core is polled immediately
+ * afterwards, because the poll of the local transport comes next, and its
+ * messages may recall the receives.
  */
 static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
-	if (!ep->lazy.all_us)		/* the first time */
+	if (!ep->lazy.all_us)		/* first call: start both intervals */
 		ep->lazy.turn_us = ep->lazy.all_us = now;
 	if ((int64_t) (now - ep->lazy.turn_us) < wait)
 		return;
@@ -60,20 +68,21 @@ static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.turn_us = now;
 	}
-	/* once is enough if the core has no message */
+	/* one poll is enough: the budget is renewed only after a message */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }
 
-/* True if ep has deferred receives. */
+/* True if the endpoint has deferred receives to post. */
 static bool duo_ep_waits(const struct duo_ep *ep)
 {
 	return ep->lazy.count && !ep->closing;
 }
 
 /*
- * True if ep has receives for aging. duo_ep_flush_lazy() posts due receives in
- * each poll, and all if the transport is idle.
+ * True if the endpoint has receives that only aging posts. duo_ep_flush_lazy()
+ * posts due receives in each poll, and all receives if the local transport is
+ * idle.
  */
 static bool duo_ep_wants_turn(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -102,8 +111,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Called for polls of a send-only CQ, too: a send may complete only after the
- * peer has sent a message that matches a receive here.
+ * Posts deferred receives of all endpoints of the CQ, even if they only send
+ * with it: a send may complete only after its peer has sent a message, which a
+ * deferred receive of this endpoint must match.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

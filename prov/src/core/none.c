@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Fabrics, event queues, domains and memory regions; see none.h. */
+/*
+ * Fabrics, event queues, domains and memory regions of the core that carries
+ * nothing; see none.h.
+ */
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,7 +17,7 @@
 
 struct duo_none_fabric {
 	struct fid_fabric fabric_fid;
-	atomic_int refs;	/* event queues */
+	atomic_int refs;	/* number of open event queues */
 };
 
 struct duo_none_eq {
@@ -24,7 +27,7 @@ struct duo_none_eq {
 
 struct duo_none_domain {
 	struct fid_domain domain_fid;
-	atomic_uint_fast64_t key;	/* next key, if this core chooses */
+	atomic_uint_fast64_t key; /* next key, if the domain chooses keys */
 	int mr_mode;
 };
 
@@ -54,7 +57,9 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Only an endpoint distinguishes the kinds of objects bound to it. */
+/*
+ * fi_ep_bind(3) and fi_av_bind(3). Only endpoints check which object is bound.
+ */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -67,7 +72,10 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* A CQ has no descriptor: no completion ever wakes a thread. */
+/*
+ * fi_control(3). FI_GETWAIT of a CQ returns -1: no descriptor, because no
+ * completion ever wakes a thread.
+ */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -111,8 +119,9 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 }
 
 /*
- * Registers a region, the only such call of fi/mr.c. A region is only a key:
- * near's region table has the memory of regions that peers may access.
+ * Registers a region; fi/mr.c makes no other registration call. This core's
+ * region is only a key: near's region table has the memory of the regions that
+ * peers may access.
  */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
@@ -208,7 +217,10 @@ static struct fi_ops_eq duo_none_eq_ops = {
 	.strerror = duo_none_eq_strerror,
 };
 
-/* For applications that always open an event queue; no event ever arrives. */
+/*
+ * Opens an event queue, which never gets an event, for applications that
+ * require one.
+ */
 static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {
@@ -224,7 +236,7 @@ static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	return 0;
 }
 
-/* A thread may always sleep: no event ever arrives. */
+/* fi_trywait(3): a thread may always sleep, because no event ever arrives. */
 static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
 			    int count)
 {

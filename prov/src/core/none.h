@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A core that carries nothing, for the provider near: the local transport does
- * all transfers. Its objects open, bind and close as any core's. An AV assigns
- * numbers to near's addresses, a domain chooses keys, and the first
- * fi_setname(3) sets the name of an endpoint. Its completion queues are always
- * empty, and its endpoints have no data calls (obj/traits.h). A call that no
- * upper layer makes is NULL.
+ * A core that carries no data, for the provider near: the local transport
+ * executes all operations. The objects of this core open, bind and close as
+ * those of any core. Its AV assigns a number to each of near's addresses, its
+ * domain chooses keys, and the first fi_setname(3) sets the name of an
+ * endpoint. Its completion queues are always empty. Its endpoints have no data
+ * calls; trait carries_nothing (obj/traits.h). Calls that no upper layer makes
+ * are NULL.
  *
- * Cost: control path only. Thread safe; an AV is protected by the domain's
- * lock, as the AV of any core is.
+ * Cost: on the control path only. All functions are thread safe; only an AV
+ * needs the domain's lock, as the AV of any core does.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H
@@ -20,9 +21,9 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 
-#define DUO_NONE "none"		/* duo_params.core */
+#define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* none_info.c; hints must name this core */
+/* none_info.c: as fi_getinfo(3). The hints must name this core. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
@@ -30,11 +31,12 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: allocates an object, whose fid comes first. All have the same
- * fi_close(3), fi_control(3) and bind, by their class. NULL: no memory.
+ * none.c: allocates an object of this class. The object's struct must begin
+ * with its fid. All objects share fi_close(3), fi_control(3) and fi_ep_bind(3).
+ * Returns NULL if there is no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
-/* Returns the mr_mode that the domain was opened with. */
+/* Returns the mr_mode with which the domain was opened. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
 /* none_ep.c */

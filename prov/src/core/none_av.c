@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of a core that carries nothing: a number for each address. The upper
- * AV (av/av.c) has the addresses, and passes only numbers that are in use.
+ * The AV of the core that carries nothing: assigns a number to each address.
+ * The AV above it (av/av.c) stores the addresses, and passes only numbers that
+ * are in use.
  */
 
 #include <inttypes.h>
@@ -20,9 +21,9 @@
 
 struct duo_none_av {
 	struct fid_av av_fid;
-	uint32_t count;		/* numbers that are or were in use */
-	uint32_t free_count;	/* numbers in free */
-	uint32_t *free;		/* [DUO_AV_MAX], touched on use */
+	uint32_t count;		/* numbers below this one are or were in use */
+	uint32_t free_count;	/* number of elements of free */
+	uint32_t *free;	/* numbers to use again, [DUO_AV_MAX], touched on use */
 };
 
 static struct duo_none_av *duo_none_av_of(struct fid_av *av_fid)
@@ -75,7 +76,8 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			av->count--;	/* the last one, above the limit */
+			av->count--;	/* the number assigned last, which is
+					 * above the limit */
 	}
 	return 0;
 }

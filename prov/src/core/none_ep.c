@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completion queues, counters and endpoints; see none.h. */
+/*
+ * Completion queues, counters and endpoints of the core that carries nothing;
+ * see none.h.
+ */
 
 #include <stdbool.h>
 #include <string.h>
@@ -13,8 +16,9 @@
 #include "core/none.h"
 #include "near/near.h"
 
-#define DUO_NONE_NAME sizeof(struct near_addr)	/* bytes of a name */
-#define DUO_NONE_ATOMIC_MAX 4096	/* reported limit, bytes; no real one */
+#define DUO_NONE_NAME sizeof(struct near_addr)	/* length of an endpoint's name,
+						 * bytes */
+#define DUO_NONE_ATOMIC_MAX 4096 /* limit to report, bytes; near has none */
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -22,7 +26,7 @@ struct duo_none_ep {
 	struct fid_ep ep_fid;
 	bool named;
 	uint8_t name[DUO_NONE_NAME];
-	uint64_t counted;	/* flags of the counters that are bound */
+	uint64_t counted;	/* fi_ep_bind(3) flags of the bound counters */
 };
 
 static ssize_t duo_none_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
@@ -56,7 +60,7 @@ int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	return 0;
 }
 
-/* The core counts nothing. */
+/* Returns 0: this core counts nothing. */
 static uint64_t duo_none_cntr_read(struct fid_cntr *cntr)
 {
 	return 0;
@@ -88,7 +92,7 @@ static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_none_ep, ep_fid.fid);
 }
 
-/* One counter for each kind of operation. */
+/* Binds a counter. Only one counter may count each kind of operation. */
 static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 {
 	if (flags & ~DUO_NONE_COUNTED)
@@ -113,7 +117,7 @@ int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Sets the name; only the upper layers call it, once. */
+/* Sets the name. The upper layers call this once. */
 static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 {
 	struct duo_none_ep *ep = duo_none_ep_of(fid);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo of the core that carries nothing: near's features, see none.h. */
+/*
+ * fi_getinfo() of the core that carries nothing. The info has near's features;
+ * see none.h.
+ */
 
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -25,12 +28,17 @@
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define DUO_NONE_INJECT 4096	/* bytes */
-#define DUO_NONE_QUEUE 65536	/* operations in flight, each way: a hint */
+#define DUO_NONE_QUEUE 65536	/* operations in flight in each direction; only
+				 * a hint */
 #define DUO_NONE_REGIONS (1 << 17)
-#define DUO_NONE_OBJECTS 1024	/* of each kind in a domain: a hint */
+#define DUO_NONE_OBJECTS 1024	/* objects of each kind in a domain; only a
+				 * hint */
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
-/* Sets all that hints can limit; other fields are 0. */
+/*
+ * Sets all fields that hints can limit to the largest values. The other fields
+ * stay 0.
+ */
 static void duo_none_offer(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
@@ -116,8 +124,9 @@ static bool duo_none_named(const char *what, const char *asked)
 }
 
 /*
- * Returns the info's mr_mode for the hints'. With FI_MR_PROV_KEY near chooses
- * unused keys. The two modes of libfabric before 1.5 are not bit sets.
+ * Returns the info's mr_mode for the hints' mr_mode. FI_MR_PROV_KEY: near
+ * chooses keys that are not in use. The two modes from before libfabric 1.5 are
+ * not bit sets.
  */
 static int duo_none_mr_mode(int asked)
 {
@@ -126,7 +135,11 @@ static int duo_none_mr_mode(int asked)
 	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
 }
 
-/* Sets the requested mode, or that of the domain that the hints name. */
+/*
+ * Sets the mr_mode that the hints request, or the mr_mode of the domain that
+ * the hints contain. Returns false if that domain needs bits that the hints
+ * lack.
+ */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
 {
@@ -142,7 +155,10 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* FI_HMEM requires FI_MR_HMEM: copies find a region by its descriptor. */
+/*
+ * True unless the hints have FI_HMEM without FI_MR_HMEM, which device memory
+ * needs: a copy finds the region by its descriptor.
+ */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||
@@ -165,7 +181,10 @@ static bool duo_none_set_domain(struct fi_info *info,
 	       duo_none_set_mr(info, hints);
 }
 
-/* Sets caps and op_flags to those of the hints, which the info covers. */
+/*
+ * Sets the capabilities and op_flags of the info to those that the hints
+ * request. The caller must have checked that the info has them.
+ */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)
@@ -182,7 +201,7 @@ static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->op_flags = hints->rx_attr ? hints->rx_attr->op_flags : 0;
 }
 
-/* True unless node is a name to be resolved: near resolves no names. */
+/* True unless "node" is a name to be resolved, which near cannot do. */
 static bool duo_none_finds(const char *node, uint64_t flags)
 {
 	if (!node || flags & FI_SOURCE)

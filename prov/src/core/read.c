@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Entries of the core's CQ, see read.h. */
+/* Entries of the core's CQ; see read.h. */
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define DUO_RETIRED_MAX 1024
 
-/* Releases rx, a receive or peek that the core has completed. */
+/* Releases rx: a receive or a peek that the core has completed. */
 static void duo_lazy_retire(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -23,9 +23,10 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Retires rx. A core may report a truncated receive of many packets twice, as
- * efa and ofi_rxm do. So rx is not reused until DUO_RETIRED_MAX others are
- * retired; until then completions for rx are dropped.
+ * Makes rx a retired entry, which is released after DUO_RETIRED_MAX further
+ * ones. Some cores, such as efa and ofi_rxm, report a truncated receive of
+ * several packets twice. The second report finds the retired entry and is
+ * dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -107,7 +108,9 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa reports the message's length, not that of the bytes placed */
+	/*
+	 * efa reports the length of the message, not of the bytes in the buffer
+	 */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -122,7 +125,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_lazy_retire(rx);
 }
 
-/* Handles the core's next error entry. Returns 1; 0: there is none. */
+/* Handles the next error of the core's CQ. Returns 1; 0: there is no error. */
 int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -139,8 +142,9 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * Ends rx in the common case: changes its completion in the application's
- * array. Returns false if duo_lazy_core_done() must end rx.
+ * Completes rx in the common case: changes the core's entry in the
+ * application's array to that of rx. Returns false if duo_lazy_core_done() must
+ * complete rx.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -162,7 +166,10 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	return true;
 }
 
-/* Handles entries that are outside the array, or may yield none or several. */
+/*
+ * Handles entries that are not in the application's array, or that may result
+ * in no entry or in several.
+ */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *src, size_t count)
@@ -181,7 +188,10 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/* Handles the remainder of a batch, which is moved out of the array first. */
+/*
+ * Handles the remaining entries of a batch. Moves them out of the application's
+ * array first.
+ */
 DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *from_src, size_t count)
@@ -195,8 +205,9 @@ DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 }
 
 /*
- * Handles entries that the core has written into the caller's array, in the
- * CQ's format: most are changed in place. Returns count.
+ * Handles entries that the core has written into the application's array, in
+ * the CQ's format. In the common case each entry is changed in place. Returns
+ * count.
  */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
@@ -218,7 +229,10 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/* Reads for an application with a smaller CQ format, or into the ring. */
+/*
+ * Reads the core's CQ into an array on the stack: the CQ has another format, or
+ * no read is running. Returns the number of entries.
+ */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
@@ -226,7 +240,10 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* not more than the caller reads: the ring is a second copy */
+	/*
+	 * no more than the read can return: others would be copied twice, by
+	 * way of the ring
+	 */
 	if (cq->sink.room && cq->sink.room < batch)
 		batch = cq->sink.room;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ. An entry whose context is a receive entry ends that
- * receive; other entries go to the application. Under the domain's lock.
+ * Reads of the core's CQ. If the context of an entry is a receive entry of
+ * ofi_duo, the entry completes that receive. All other entries go to the
+ * application. Lock: the domain's.
  *
- * Cost: the core writes entries into the application's array, where they are
- * changed. Slow paths copy them (read.c).
+ * Cost: in the common case the core writes entries into the application's
+ * array, and ofi_duo changes them there. The slow paths copy entries (read.c).
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -15,10 +16,10 @@
 
 #include "obj/cq.h"
 
-/* Reads one batch of entries. Returns their number. */
+/* Reads up to DUO_CORE_BATCH entries of the core's CQ. Returns their number. */
 int duo_cq_poll_core(struct duo_cq *cq);
 
-/* read.c, for the inlines below */
+/* read.c: called by duo_cq_read_core() below */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
 int duo_cq_core_apart(struct duo_cq *cq);
 int duo_cq_core_err(struct duo_cq *cq);
@@ -28,7 +29,10 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* duo_cq_poll_core(), inlined. In the common case the core has no entry. */
+/*
+ * duo_cq_poll_core() as an inline function. In the common case the core has no
+ * entry.
+ */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t room = cq->sink.room;

@@ -20,7 +20,10 @@ static const struct duo_core_ops duo_none_ops = {
 	.addr_len = sizeof(struct near_addr),
 };
 
-/* A part of the stack of providers, or all of it. */
+/*
+ * The traits of a provider: of the whole stack if "whole", else of each stack
+ * that contains it.
+ */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;
@@ -61,9 +64,10 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * EFA uses its own shm path unless only remote communication is requested. If
- * neither order nor tags are requested, EFA receives directly into posted
- * buffers and cannot cancel a receive, but ofi_duo must be able to.
+ * Adds FI_REMOTE_COMM for efa, which otherwise uses a shared-memory path of its
+ * own. Adds FI_ORDER_SAS for efa: if neither order nor tags are requested, efa
+ * receives directly into posted buffers and cannot cancel a receive, which
+ * ofi_duo needs.
  */
 void duo_traits_ask(struct fi_info *core)
 {
@@ -78,7 +82,7 @@ void duo_traits_ask(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/* EFA's other fabric has no tags and cannot cancel a receive. */
+/* efa's second fabric, efa-direct, has no tags and cannot cancel a receive. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -108,7 +112,10 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* Replaces each of gda[], whose first argument is a fid of ofi_duo. */
+/*
+ * In place of each gda[] function. The first argument of these is a fid of
+ * ofi_duo.
+ */
 static int duo_efa_refuse(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
@@ -116,9 +123,9 @@ static int duo_efa_refuse(struct fid *fid)
 }
 
 /*
- * In libfabric 2.2 the operations of a domain included four more, which later
- * versions have in another table. A program built with 2.2 calls them without a
- * check, and 2.1 and 2.2 load the same module.
+ * In libfabric 2.2 the table of domain operations had four more functions;
+ * later versions have these in another table. A program built with 2.2 calls
+ * them without a check, and one module of ofi_duo serves 2.1 and 2.2.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -132,9 +139,9 @@ static const struct {
 #endif
 
 /*
- * efa's operations would take objects of ofi_duo for efa's. Regions are
- * translated. Operations on queues and work requests bypass ofi_duo, so they
- * require objects of the core.
+ * efa's functions would take ofi_duo's objects for efa's. query_mr() gets the
+ * core's region instead. The operations on queues and work requests would
+ * bypass ofi_duo: they are rejected.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores. Only this file and traits.c use names of cores.
- * obj/traits.h has the traits of the data path; the others are for fi_getinfo
- * and fi_open_ops. Pure, but for the operations of a domain. No lock.
+ * Differences between cores. Only this file and traits.c contain names of
+ * cores. struct duo_traits (obj/traits.h) has the differences that the data
+ * path needs; the functions here are for fi_getinfo() and fi_open_ops(). Pure,
+ * except duo_traits_domain_ops(). No lock.
  */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H
@@ -14,18 +15,28 @@
 
 #include "obj/traits.h"
 
-/* Returns the traits of a core; its name includes layers: "tcp;ofi_rxm". */
+/*
+ * Returns the traits of a core. The name is that of the whole stack of
+ * providers, for example "tcp;ofi_rxm".
+ */
 struct duo_traits duo_traits_find(const char *core);
-/* True if ofi_duo can wrap this provider. */
+/* True if ofi_duo can wrap the provider with this name. */
 bool duo_traits_allowed(const char *core);
-/* Adds bits that a core requires to hints or info for it. */
+/*
+ * Adds the capability and order bits that ofi_duo needs from this core. The
+ * argument is the hints or the info for the core.
+ */
 void duo_traits_ask(struct fi_info *core);
-/* True if ofi_duo never wraps this fabric of a core. */
+/*
+ * True if the fabric is one that ofi_duo never wraps, or if the core has such a
+ * fabric.
+ */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces *ops, the core's operations of a domain, by operations for ofi_duo's
- * objects, if needed. Returns 0, or -FI_EOPNOTSUPP: ofi_duo has none.
+ * Replaces *ops, which fi_open_ops() of the core's domain has returned, if its
+ * functions would get objects of ofi_duo. Returns 0, or -FI_EOPNOTSUPP if
+ * ofi_duo cannot replace *ops.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

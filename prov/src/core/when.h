@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Whether and when the core gets a receive: this depends on whether the source
- * is local, and whether it is confirmed. docs/matching.md has the table. Pure,
- * under the domain's lock. Cost: two loads.
+ * Whether the core gets a receive, and when. The decision depends on the
+ * receive's source: is it local, and is it a confirmed source. docs/matching.md
+ * has the table. Pure. Lock: the domain's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -12,15 +12,19 @@
 #include "av/route.h"
 #include "obj/ep.h"
 
-/* When a receive is posted to the core. */
+/* The time at which a receive is posted to the core. */
 enum duo_recv_when {
-	DUO_RECV_NO_SOURCE,	/* source not in the AV */
+	DUO_RECV_NO_SOURCE, /* never: the receive's source is not in the AV */
 	DUO_RECV_NOW,
-	DUO_RECV_LATER,		/* deferred: a local message may match */
-	DUO_RECV_NEVER,		/* the source is confirmed */
+	DUO_RECV_LATER,	/* deferred, because a local message may match */
+	DUO_RECV_NEVER,		/* never, because the source is confirmed: it
+				 * sends over the local path only */
 };
 
-/* When, for a wildcard or a source that is not in the AV. */
+/*
+ * Decides for a receive from any source, or from a source that is not in the
+ * AV.
+ */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -46,7 +50,10 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/* True if the core never gets a receive for *want. The local side is open. */
+/*
+ * True if the core never gets a receive for *want. The endpoint must have an
+ * open local side.
+ */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -54,7 +61,7 @@ DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 	       (want->addr == FI_ADDR_UNSPEC && ep->core.carries_nothing);
 }
 
-/* True if a message for *want may arrive over the core. */
+/* True if the core may deliver a message that matches *want. */
 static inline bool duo_recv_core_may(const struct duo_ep *ep,
 				     const struct duo_want *want)
 {
@@ -63,8 +70,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if a receive for *want cannot be recalled: the core does not get the
- * receive if a local message may satisfy it.
+ * True if a receive for *want could not be recalled from the core. Such a
+ * receive is not posted to the core if a local message may match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
@@ -81,7 +88,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/* True if rx, posted now, never goes to the core. */
+/* True if rx, posted now, would never go to the core. */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
