@@ -317,8 +317,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 
 /*
  * Recalls and defers the receives that were posted after "seq", beginning with
- * the last. In posting order the core could receive a message that an earlier,
- * just recalled receive should have matched into a later one.
+ * the last. If an earlier receive were recalled first, the core could put its
+ * message into a later receive that is still on the core.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Unexpected and unresolved local messages, and the slow paths of arrive.h.
- */
+/* Unexpected and unresolved local messages, and the slow paths of arrive.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -80,8 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts these messages ahead of those already unresolved. Unexpected messages
- * match no posted receive, but a receive that names the source may be posted.
+ * Puts the messages before those that are unresolved already, because they
+ * arrived earlier. No posted receive has matched them. But a receive that names
+ * their source may have been posted since.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -109,9 +108,10 @@ void duo_arrival_identify(struct duo_ep *ep)
 }
 
 /*
- * Starts the unresolved message msg into the receive rx, which is unposted, and
- * releases rx, as the transport refers to msg only. Returns false if there is
- * no memory: then rx ends in an error, and msg stays unresolved.
+ * Starts to receive the unresolved message msg into the buffers of the receive
+ * rx, which must be in no queue. Releases rx, because the transport refers to
+ * the entry msg only. Returns false if there is no memory: rx has then ended in
+ * an error, and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -135,7 +135,10 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Starts msg into a posted receive; returns false if none matches msg. */
+/*
+ * Starts to receive msg into the first posted receive that matches. Returns
+ * false if none matches.
+ */
 static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

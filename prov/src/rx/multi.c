@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Messages of multi-receive buffers, see multi.h. */
+/* Messages that multi-receive buffers match; see multi.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -58,8 +58,9 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * The completion of the last sub-receive also reports the buffer's release. A
- * canceled buffer instead ends in an error after that completion.
+ * The completion of the last sub-receive also reports the release of the
+ * buffer. But a canceled buffer ends in an error, which comes after that
+ * completion.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -108,8 +109,9 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the remainder; NULL: the remainder
- * is too small, or no entry is free; then the buffer is closed.
+ * Cuts rx to a message of len bytes. Returns the new remainder. Returns NULL,
+ * and closes the buffer, if the remaining space is too small or no entry is
+ * free.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -174,7 +176,10 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 	return duo_want_overlap(&wants[0], &wants[1]);
 }
 
-/* True if the core may have messages for owner, which others could overtake. */
+/*
+ * True if the core may have messages for the buffer. Later receives on the core
+ * could then match messages that belong into the buffer.
+ */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	const struct duo_want want = duo_rx_want(owner);
@@ -195,7 +200,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
-	/* blocked receives must be on the core before rx */
+	/* blocked receives must be on the core before later ones */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;
@@ -218,9 +223,10 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches rx. That message arrived while the core
- * had the buffer. It must come before later ones, but cannot be started here,
- * because a callback of the transport may be the caller.
+ * True if an unexpected message matches the remainder rx. Such a message
+ * arrived while the core had the buffer, and must go into the buffer before
+ * later ones. It cannot be started here, because the caller may be a callback
+ * of the local transport.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -254,20 +260,28 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_rest(rx, rest);
-	open = rx->owner->open;		/* the core may reject the remainder */
+	/*
+	 * read now: the core may have rejected the remainder, and
+	 * duo_multi_done() may release the owner
+	 */
+	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
-	/* post the receives that the buffer has blocked */
+	/* post the receives that the buffer had blocked */
 	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }
 
-/* Ends the buffer: the core may have filled any number of its bytes. */
+/*
+ * Ends the buffer after an error of the core, because the core does not report
+ * how many bytes it has written.
+ */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (entry->err == FI_ECANCELED) {	/* the endpoint closes */
+	if (entry->err == FI_ECANCELED) {	/* fi_close() of the endpoint is
+						 * running */
 		rx->owner->canceled = true;
 	} else {
 		ep->rx.failed++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Posting and canceling multi-receive buffers, multi.h. */
+/* Posting and canceling multi-receive buffers; see multi.h. */
 
 #include <rdma/fi_errno.h>
 
@@ -11,9 +11,11 @@
 #include "rx/recv.h"
 
 /*
- * Starts one unexpected message into rx, which is in no queue. Returns 0: rx is
- * now the remainder; 1: there is no remainder, and the message owns rx's
- * reference; -FI_ENOMEM or -FI_EAGAIN: nothing has changed.
+ * Starts to receive one unexpected message into the remainder rx, which must be
+ * in no queue. Returns 0 if rx is the remainder after that message. Returns 1
+ * if no space remains: then the message has taken the reference that rx had to
+ * the buffer, and the caller must release rx. Returns -FI_ENOMEM or -FI_EAGAIN
+ * without any change.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -33,7 +35,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* before the start, which may complete msg */
+	/* before the start, which may complete msg at once */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -51,7 +53,10 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	return last;
 }
 
-/* Calls duo_multi_start() for all that match; *started: one was started. */
+/*
+ * Calls duo_multi_start() for all unexpected messages that match rx. Sets
+ * *started to true if it has started one. Returns the last result.
+ */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];
@@ -127,8 +132,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Ends a buffer whose remainder cannot be posted. Returns ret if no message was
- * started into the buffer; else 0: it is released after its last message.
+ * Ends a buffer whose remainder could not be posted. If no message has been
+ * started into the buffer, frees it and returns ret. Otherwise returns 0: the
+ * buffer is released after its last message.
  */
 static ssize_t duo_multi_refused(struct duo_rx *owner, bool started, int ret)
 {
@@ -181,7 +187,7 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		return 0;	/* canceled after the core's message */
+		return 0; /* matched: the message of the core ends the buffer */
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);
 	if (on_core)
@@ -217,7 +223,8 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 		}
 	}
 	if (duo_recv_final(owner))
-		return -FI_ENOENT;	/* final: no recall is possible */
-	duo_multi_cancel_owner(owner);	/* ends after the core's message */
+		return -FI_ENOENT; /* the core never returns such a receive */
+	duo_multi_cancel_owner(owner);	/* the error follows the core's
+					 * message */
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* FI_PEEK, FI_CLAIM and FI_DISCARD. */
+/* FI_PEEK, FI_CLAIM and FI_DISCARD, fi_tagged(3). */
 
 #include <rdma/fi_errno.h>
 
@@ -11,10 +11,13 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Discards an unexpected message. Returns 0 or an error of the start. */
+/*
+ * Discards an unexpected or claimed local message. Returns 0, or the error of
+ * duo_recv_start().
+ */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
-	const struct duo_recv nowhere = {	/* no buffers */
+	const struct duo_recv nowhere = { /* no buffers: nothing is copied */
 		.kind = rx->kind,
 		.want = { .addr = rx->addr, .tag = rx->tag },
 		.context = context,
@@ -25,8 +28,9 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that found an unexpected local message. With FI_DISCARD the
- * discarded message has no completion of its own.
+ * Completes a peek that has found the unexpected local message rx. With
+ * FI_DISCARD only the peek has a completion, not the message. Returns 0 or an
+ * error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -56,8 +60,9 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek or claim to the core, which replies in its CQ. A claim has
- * source and tag as well, because tcp compares them with the claimed message.
+ * Passes a peek or a claim to the core, which replies in its CQ. A claim
+ * includes source and tag, because tcp compares them with the claimed message.
+ * Returns 0 or the core's error.
  */
 static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
@@ -103,9 +108,10 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * No posted receive matches an unexpected local message (I2 in
- * docs/matching.md), so the peek reports one at once. If there is none, the
- * core gets the peek, after all deferred receives that overlap with the peek.
+ * If an unexpected local message matches the peek, reports it at once: no
+ * posted receive matches an unexpected message (I2 in docs/matching.md).
+ * Otherwise passes the peek to the core, after all deferred receives that
+ * overlap with it.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
@@ -134,7 +140,10 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-/* recv->context identifies the claimed message, fi_tagged(3). */
+/*
+ * Receives or discards the message that an earlier peek has claimed with the
+ * same context, fi_tagged(3).
+ */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. All posted receives are in ofi_duo's queue, in posting order, where
- * local messages match them. This file, when.h and lazy.c decide whether and
- * when the core gets a receive, too.
+ * Receives. Each posted receive is in ofi_duo's queue, in posting order, where
+ * local messages match it. This file, when.h and lazy.c decide whether the core
+ * gets the receive as well, and when.
  */
 
 #include <string.h>
@@ -31,7 +31,10 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_STAGED;
 }
 
-/* Copies several buffers into a second entry, which the caller has reserved. */
+/*
+ * Copies the buffers of a receive with several of them into a second entry. The
+ * caller must have called duo_recv_reserve().
+ */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -47,7 +50,7 @@ DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 	}
 }
 
-/* Writes recv into rx, except source and tag. */
+/* Fills in rx with the arguments "recv", except source and tag. */
 DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 			       const struct duo_recv *recv)
 {
@@ -69,19 +72,20 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
 	if (rx->count > 1)
-		duo_rx_strip(&rx->ep->pool, rx);	/* a peek's buffers */
+		duo_rx_strip(&rx->ep->pool, rx); /* buffers that a peek left */
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides */
+		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides
+						 * instead */
 	}
-	/* a peek discards the message: only the peek has a completion */
+	/* a peek discards the message: the peek alone has a completion */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* True if an earlier multi-receive buffer blocks rx; then queues rx. */
+/* If an earlier multi-receive buffer blocks rx, queues rx and returns true. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -94,7 +98,10 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
-/* Ends a receive that no path can satisfy, with the error of a failed peer. */
+/*
+ * Ends rx with FI_ECONNRESET, because no path can deliver a message: the core
+ * carries nothing, and the source is not local. Returns 0.
+ */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -107,7 +114,10 @@ static int duo_recv_unreached(struct duo_rx *rx)
 	return 0;
 }
 
-/* Posts rx to the core in this call. */
+/*
+ * Posts rx to the core now. final: rx could not be recalled, so rx leaves
+ * ofi_duo's queue. Returns 0, or an error after it has released rx.
+ */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
 	struct duo_want want = duo_rx_want(rx);
@@ -134,7 +144,7 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* Defers rx, and monitors the peer that it names. */
+/* Makes rx deferred, and monitors the process of the source that rx names. */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {
@@ -144,7 +154,10 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
 
-/* Posts rx. due: if when is DUO_RECV_NOW, the next poll posts to the core. */
+/*
+ * Posts rx to ofi_duo's queue, and to the core as "when" requires. due: the
+ * core need not get rx before the next poll. Returns 0 or an error.
+ */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
 			    enum duo_recv_when when, bool due)
@@ -169,7 +182,7 @@ int duo_recv_place(struct duo_rx *rx)
 			    duo_recv_when(rx->ep, &want), false);
 }
 
-/* Posts a receive that no unexpected message matches. */
+/* Posts a receive that no unexpected message matches. Returns 0 or an error. */
 DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 			     enum duo_recv_when when, bool due)
 {
@@ -186,7 +199,10 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* Starts an unexpected message that recv matches, or posts the receive. */
+/*
+ * Starts to receive an unexpected message that matches, or posts the receive.
+ * Returns 0 or an error.
+ */
 static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -226,7 +242,7 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-/* The slow path of all receive calls. The lock is held. */
+/* The slow path of all receive calls. The caller must hold the lock. */
 DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
@@ -273,10 +289,10 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid, no message waits, and the core need not get the
- * receive in this call. Its next poll is early enough for a core that matches
- * only when polled, if all deferred receives are due, too, and no multi-receive
- * buffer is open.
+ * True if the call is valid, no message waits for a receive, and the core need
+ * not get the receive in this call. If the core matches only in polls, it may
+ * get the receive at its next poll, unless a multi-receive buffer is open or
+ * there are deferred receives that are not due.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)
@@ -292,8 +308,8 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Receives into one buffer. Inlined, so that the arguments go from registers
- * into the entry.
+ * Receives into one buffer. Inlined, so that the arguments are stored from
+ * registers into the entry.
  */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
@@ -328,7 +344,10 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	return ret;
 }
 
-/* All but the msg variants use the endpoint's default flags. */
+/*
+ * All calls but fi_recvmsg() and fi_trecvmsg() use the endpoint's default
+ * flags.
+ */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context)
 {
@@ -392,7 +411,7 @@ static ssize_t duo_cancel_rx(struct duo_ep *ep, struct duo_rx *rx)
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_lazy_drop(rx);
 	if (rx->on_core && !duo_lazy_recall(rx))
-		return 0;	/* matched: rx completes as any other */
+		return 0;	/* matched: the core completes rx */
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECANCELED);
 	duo_rx_release(&ep->pool, rx);
 	return 0;

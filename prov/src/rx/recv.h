@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. recv.c posts a receive to ofi_duo's queue and, at once, later or
- * never, to the core. A local message that arrives matches and completes it
- * (arrive.h). peek.c has FI_PEEK and FI_CLAIM, multi.h FI_MULTI_RECV. The
- * application's calls take the domain's lock; all others are under it.
+ * Receives. recv.c posts a receive to ofi_duo's queue and also to the core: at
+ * once, later or never. When a local message arrives, it matches the receive
+ * and completes it (arrive.h). peek.c implements FI_PEEK and FI_CLAIM, multi.h
+ * FI_MULTI_RECV. Lock: the application's calls take the domain's lock; all
+ * other functions must be called with the lock held.
  *
- * Cost: a receive with one buffer and no unexpected message writes and queues
- * an entry, some 100 instructions, plus the core's post.
+ * Cost: a receive with one buffer, while no message is unexpected, fills in and
+ * queues an entry. That takes some 100 instructions, without the core's post.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -18,7 +19,7 @@
 #include "obj/ep.h"
 #include "transport/transport.h"
 
-/* The arguments of any receive call. */
+/* The arguments of a receive call, in any variant. */
 struct duo_recv {
 	enum duo_rx_kind kind;
 	const struct iovec *iov;
@@ -27,10 +28,11 @@ struct duo_recv {
 	struct duo_want want;
 	void *context;
 	uint64_t flags;
-	struct duo_rx *multi;	/* sub-receive: the buffer's owner */
+	struct duo_rx *multi;	/* owner entry of the multi-receive buffer, if
+				 * this is a sub-receive; else NULL */
 };
 
-/* The application's calls, fi_msg(3) and fi_tagged(3). */
+/* The application's calls: fi_msg(3), fi_tagged(3) and fi_cancel(3). */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context);
 ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
@@ -46,7 +48,10 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
-/* True if queuing is all that the receive needs. Under the lock. */
+/*
+ * True if the receive only has to be queued: the core never gets it, and no
+ * message waits. The caller must hold the lock.
+ */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
 {
@@ -77,8 +82,9 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * The fast path: posts a receive that only a local message can satisfy. Returns
- * true with the lock held, for duo_recv_end(). Returns false if nothing was
- * done: the caller must call duo_recv() or duo_trecv().
+ * true with the lock held; the caller must then call duo_recv_end(). Returns
+ * false if it has done nothing; the caller must then call duo_recv() or
+ * duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -106,13 +112,21 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 					   0) : 0;
 }
 
-/* Posts rx to ofi_duo's queue, and to the core now, later or never. Releases
- * rx if that fails. */
+/*
+ * Posts rx to ofi_duo's queue, and to the core at once, later or never. Returns
+ * 0, or an error after it has released rx.
+ */
 int duo_recv_place(struct duo_rx *rx);
-/* Writes recv into rx. For several buffers, duo_recv_reserve() was true. */
+/*
+ * Fills in rx with the arguments "recv", except source and tag. If there are
+ * several buffers, duo_recv_reserve() must have returned true.
+ */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
-/* True if there are free entries for a receive and its buffers, if several. */
+/*
+ * Makes sure that there are free entries for a receive, and for its buffers if
+ * there are several. Returns false if there is no memory.
+ */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
@@ -122,8 +136,11 @@ DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
-/* Starts the unexpected, held or claimed message rx into recv's buffers.
- * Returns 0, -FI_ENOMEM or -FI_EAGAIN; if it fails, nothing has changed. */
+/*
+ * Starts to receive the local message rx, which is unexpected, unresolved or
+ * claimed, into the buffers of "recv". Returns 0, or -FI_ENOMEM or -FI_EAGAIN
+ * without any change.
+ */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	return duo_recv_reserve(rx->ep, recv) ?

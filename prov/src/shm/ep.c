@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The shm provider as a peer: its fabric and domain, and its endpoint with all
- * parts, from fi_enable to fi_close.
+ * libfabric's shm as a peer provider: its fabric, its domain, and its endpoint
+ * with all parts of it, from fi_enable() to fi_close().
  */
 
 #include <assert.h>
@@ -23,7 +23,7 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-#define DUO_SHM_DRAIN 64		/* polls before shm is closed */
+#define DUO_SHM_DRAIN 64	/* polls before shm's endpoint is closed */
 
 static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has room");
 
@@ -31,8 +31,9 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns why an existing shm provider cannot be a peer, or NULL: FI_PROVIDER
- * may exclude it, hooks lose peer contexts, other versions' structures differ.
+ * Returns the reason why ofi_duo cannot use the shm provider, as text, or NULL.
+ * FI_PROVIDER may exclude shm. Hooks do not forward the contexts of peer
+ * objects. In other versions of libfabric the structures of fi_peer(3) differ.
  */
 static const char *duo_shm_excluded(void)
 {
@@ -69,8 +70,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * fi_getinfo returns shm only if its directory has space for an endpoint per
- * CPU; libfabric turns each of its errors into -FI_ENODATA.
+ * Logs why fi_getinfo() has returned no shm provider. libfabric replaces each
+ * error of shm by -FI_ENODATA. A frequent cause: shm requires space in /dev/shm
+ * for one endpoint per CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -86,7 +88,9 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/* Returns the shm provider as a peer, or NULL with a warning. */
+/*
+ * Returns the info of shm as a peer provider; NULL: none, a warning was logged.
+ */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -107,10 +111,12 @@ static struct fi_info *duo_shm_getinfo(void)
 	duo_in_getinfo = false;
 	fi_freeinfo(hints);
 	if (!ret) {
-		/* with FI_THREAD_DOMAIN, shm then takes no lock at all */
+		/* with this and FI_THREAD_DOMAIN shm takes no lock at all */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
-		/* DUO_SHM_REGION is large enough for queues of this size */
+		/*
+		 * a region of DUO_SHM_REGION has space for queues of this size
+		 */
 		if (info->tx_attr->size > DUO_SHM_QUEUE)
 			info->tx_attr->size = DUO_SHM_QUEUE;
 		if (info->rx_attr->size > DUO_SHM_QUEUE)
@@ -155,7 +161,10 @@ static int duo_shm_domain_open(struct duo_domain *domain)
 	return ret;
 }
 
-/* Opens shm's endpoint, and restores the signal handlers that it replaces. */
+/*
+ * Opens shm's endpoint, and restores the signal handlers that shm replaces.
+ * Returns 0 or a negative error.
+ */
 static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
 {
 	struct sigaction saved[DUO_SIGNAL_COUNT];
@@ -187,7 +196,10 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens and binds the srx at once: shm's domain has a slot for only one srx. */
+/*
+ * Opens the shared receive context and binds it at once, because shm's domain
+ * can store only one at a time. Returns 0 or a negative error.
+ */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
@@ -279,7 +291,10 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 	return ret;
 }
 
-/* Counts an endpoint. -EUSERS: more than the limit. */
+/*
+ * Counts a new endpoint over shm. Returns 0 or a negative error; -EUSERS: too
+ * many endpoints.
+ */
 static int duo_shm_count_ep(uint64_t compat_id)
 {
 	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);
@@ -327,7 +342,10 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/* Polls shm, because closing shm's endpoint drops queued operations. */
+/*
+ * Polls shm before its endpoint is closed, because closing drops operations
+ * that are still queued.
+ */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

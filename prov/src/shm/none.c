@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Replaces this folder with a libfabric before 2.0, where shm cannot be a peer
- * provider: near carries local messages, or the core all.
+ * Compiled in place of the other files of this folder if libfabric is older
+ * than 2.0, where shm cannot be a peer provider. near carries local messages,
+ * or the core carries all messages.
  */
 
 #include <rdma/fi_errno.h>
@@ -20,7 +21,10 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	return -FI_ENODATA;
 }
 
-/* Without a fabric no domain uses it. */
+/*
+ * Other functions are not needed: without a fabric no domain uses this
+ * transport.
+ */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,

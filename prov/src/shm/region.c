@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions of shm: names and pages of this process's, those of peers in shm's
- * AV, and those that failed processes have left. shm only maps a region; using
- * a page for which /dev/shm has no space raises SIGBUS.
+ * Regions, the shared memory files of shm: names and pages of this process's
+ * regions, the regions of peers in shm's AV, and regions that failed processes
+ * have left. shm maps a region without allocating its pages. Access to a page
+ * for which /dev/shm has no space raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -28,15 +29,19 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-/* Writes the prefix of this user's region names. Returns its length. */
+/*
+ * Writes the prefix that all region names of this user have. Returns its
+ * length.
+ */
 static int duo_shm_prefix(char *buf, size_t size)
 {
 	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
 }
 
 /*
- * Makes a name that cannot be guessed: all users write to /dev/shm, and shm
- * accepts an existing region of that name as its own.
+ * Makes a name that cannot be guessed. All users may create files in /dev/shm,
+ * and shm uses an existing file of that name as its own region. Returns 0 or
+ * -errno.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -53,9 +58,10 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id from the mount of /dev/shm, the structures in
- * shared memory, and the user namespace, outside of which shm may not read a
- * peer's memory.
+ * Computes the compatibility id of this process. Two processes can use shm with
+ * each other if these are equal: the mount of /dev/shm, the version of the
+ * structures in shared memory, and the user namespace, because shm may not read
+ * the memory of a process in another one. Returns 0 or -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -83,13 +89,16 @@ int duo_shm_publish(struct duo_publication *pub)
 	return duo_shm_make_name(pid_ns, pub->peer_name);
 }
 
-/* True if user, pid and pid namespace are the same. */
+/* True if two region names have the same user, pid and pid namespace. */
 static bool duo_shm_sibling(const char *name, const char *other)
 {
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/* Removes a region, if name can be that of one, in any user namespace. */
+/*
+ * Removes the region with this name, of any user namespace. Does nothing if the
+ * name is not that of a region.
+ */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
@@ -99,8 +108,9 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes regions of exited processes; a region's name contains the pid. If no
- * region is left, no endpoint has a peer: resets the count of endpoints.
+ * Removes the regions of processes that have exited; a region's name contains
+ * the pid. If no region remains, no endpoint has a peer: resets the count of
+ * endpoints in the registry.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -129,7 +139,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 		duo_registry_forget(dir, compat_id);
 }
 
-/* True if a limit of address space permits the regions that shm maps later. */
+/* True if the limit of address space permits all regions that shm may map. */
 static bool duo_shm_maps(void)
 {
 	const size_t size = (size_t) DUO_SHM_ENDPOINTS * DUO_SHM_REGION;
@@ -150,13 +160,13 @@ int duo_shm_room(void)
 
 	if (!duo_shm_maps())
 		return -FI_ENOMEM;
-	/* growing a file beyond this limit raises SIGXFSZ */
+	/* above this limit, growing a file raises SIGXFSZ */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
 	    limit.rlim_cur < DUO_SHM_REGION)
 		return -EFBIG;
 	if (statvfs(DUO_DEV_SHM, &st))
 		return -errno;
-	/* f_blocks is 0 if there is no limit */
+	/* f_blocks is 0 if the file system has no limit */
 	return st.f_blocks && (uint64_t) st.f_bavail * st.f_bsize <
 	       DUO_SHM_REGION ? -FI_ENOSPC : 0;
 }
@@ -173,7 +183,10 @@ int duo_shm_allocate(const char *name)
 	return ret;
 }
 
-/* Returns the peer's index in shm's AV, or FI_ADDR_NOTAVAIL. */
+/*
+ * Returns the index of the peer with this name in shm's AV; FI_ADDR_NOTAVAIL:
+ * none.
+ */
 static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 {
 	fi_addr_t number;
@@ -186,9 +199,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Maps and unmaps a peer's region. shm maps it at the first send; if that
- * fails, 2.0 to 2.6 return -FI_EAGAIN for ever or use MAP_FAILED as an address.
- * Returns 0 or -errno.
+ * Checks that a peer's region can be mapped, by mapping it. shm maps a region
+ * at the first send; if that fails, shm 2.0 to 2.6 returns -FI_EAGAIN without
+ * end, or uses MAP_FAILED as an address. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -243,9 +256,10 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Connects a peer, but no endpoint of this process: fi_close of an AV reads the
- * regions of all its peers. 2.5 and newer then compute addresses from NULL in a
- * region that this process has closed.
+ * Inserts a peer into shm's AV. See connect() in struct duo_transport. Rejects
+ * endpoints of this process, because fi_close() of shm's AV reads the regions
+ * of all peers: shm 2.5 and newer then computes addresses from NULL if this
+ * process has closed the region.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -267,7 +281,10 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 	return number;
 }
 
-/* True if the region exists: neither closed by its owner nor removed. */
+/*
+ * True if the peer's region exists: its owner has not closed it, and no process
+ * has removed it.
+ */
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 {
 	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
@@ -277,7 +294,10 @@ bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 	return !access(path, F_OK);
 }
 
-/* Does not check on which CPUs other endpoints' processes may run. */
+/*
+ * See struct duo_transport. Does not consider on which CPUs the other processes
+ * may run.
+ */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint over libfabric's shm, a peer provider
+ * The local side of an endpoint over libfabric's shm. shm is a peer provider
  * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
- * ep.c opens it, srx.c has the functions that shm calls, region.c handles
- * shared memory. The domain's lock protects it, and is shm's owner lock.
+ * ep.c opens shm's objects, srx.c has the functions that shm calls, region.c
+ * handles the shared memory. Lock: the domain's, which is also the lock that
+ * shm expects its owner to hold.
  *
- * Cost: 16 MiB of /dev/shm an endpoint.
+ * Cost: 16 MiB of /dev/shm for each endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -16,13 +17,15 @@
 #include "obj/cq.h"
 #include "obj/ep.h"
 
-#define DUO_SHM_REGION (16 << 20)	/* bytes of an endpoint, at most */
+#define DUO_SHM_REGION (16 << 20)	/* most bytes of an endpoint's shared
+					 * memory */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
-#define DUO_SHM_PEERS 256	/* limit of an AV of shm */
-#define DUO_SHM_ENDPOINTS 250	/* limit of a host and user, see below */
-#define DUO_SHM_QUEUE 1024	/* operations in flight, each way */
+#define DUO_SHM_PEERS 256	/* most peers of an AV of shm */
+#define DUO_SHM_ENDPOINTS 250	/* most endpoints of a user on a host, see
+				 * below */
+#define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
 #define DUO_SHM_INJECT 4096	/* bytes */
-#define DUO_SHM_IOV 4		/* buffers of a message */
+#define DUO_SHM_IOV 4		/* most buffers of a message */
 #define DUO_SHM_LIMITS { \
 	.inject_size = DUO_SHM_INJECT, \
 	.iov_limit = DUO_SHM_IOV, \
@@ -33,39 +36,45 @@
 struct duo_cntr;
 
 /*
- * An AV of shm has a map of 256 peers. shm also adds peers itself when they
- * connect, without a check for space: a full map is overwritten, and data goes
- * to another process. fi_av_remove of shm, 2.0 to 2.6, leaves the peer's state
- * in this process's region, so no entry becomes free.
+ * An AV of shm has a map of 256 peers. shm itself also adds a peer that
+ * connects, and does not check for space: an entry of a full map is
+ * overwritten, and data goes to another process. No entry becomes free, because
+ * fi_av_remove() of shm 2.0 to 2.6 leaves the peer's state in this process's
+ * region.
  *
- * So each endpoint has its own AV of shm until shm's endpoint closes. The
- * registry counts the endpoints over shm that have been opened since there was
- * none (duo_registry_number()). An endpoint beyond DUO_SHM_ENDPOINTS has no
- * local side, so that no map gets more peers than that.
+ * Therefore each endpoint has an AV of shm of its own until its shm endpoint
+ * closes. The registry counts all endpoints over shm since the last time that
+ * there was none (duo_registry_number()). An endpoint beyond DUO_SHM_ENDPOINTS
+ * has no local side, so no map can become full.
  */
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
-	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];	/* by peer
-								 * index */
+	/* names by peer index */
+	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];
 };
 
 /* region.c */
 /*
- * Checks for space for a region and allocates nothing. Returns 0, -FI_ENOSPC:
- * no space, -FI_ENOMEM: RLIMIT_AS, or -EFBIG: RLIMIT_FSIZE.
+ * Checks that there is space for an endpoint's region. Allocates nothing.
+ * Returns 0; -FI_ENOSPC: no space; -FI_ENOMEM: RLIMIT_AS is too small; -EFBIG:
+ * RLIMIT_FSIZE is too small.
  */
 int duo_shm_room(void);
 /*
- * Allocates all pages of an enabled endpoint's region. -FI_ENOSPC: only close
- * the endpoint. This user's other endpoints use no space between the check and
- * this (duo_transport.alone). If another user does before shm writes to the
- * region, SIGBUS ends the process, as with libfabric's shm alone.
+ * Allocates all pages of the region of an enabled endpoint. Returns 0 or
+ * -errno; after -FI_ENOSPC the caller must only close the endpoint. Between
+ * duo_shm_room() and this call no other endpoint of this user uses space
+ * (duo_transport.alone). But another user may. If shm then writes to a page
+ * without memory, SIGBUS ends the process, as with libfabric's shm alone.
  */
 int duo_shm_allocate(const char *name);
-/* Writes shm's part of the record, with a new, random name. */
+/*
+ * Fills in shm's part of the registry record, with a new random name. Returns 0
+ * or -errno.
+ */
 int duo_shm_publish(struct duo_publication *pub);
-/* Parts of struct duo_transport. */
+/* Functions of struct duo_transport. */
 void duo_shm_reap(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
@@ -75,7 +84,10 @@ bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
-/* Parts of struct duo_transport. They open shm's CQ and counter. */
+/*
+ * Functions of struct duo_transport. duo_shm_cq_open() and duo_shm_cntr_open()
+ * open shm's objects.
+ */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv);
 int duo_shm_cq_open(struct duo_cq *cq, size_t size);
 uint32_t duo_shm_poll(struct duo_cq *cq);

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls, fi_peer(3): owner operations of the shared receive
- * context (matching), of CQs and of counters. shm calls them in polls and
- * sends, with the domain's lock held: no function here takes the lock.
+ * Functions that shm calls, see fi_peer(3): matching (the owner's operations of
+ * a shared receive context), completions and counters. shm calls them in polls
+ * and sends, which hold the domain's lock, so the functions take no lock.
  *
- * A message that is larger than its receive, or is discarded, goes to a bounce
- * buffer. shm, 2.0 to 2.6, must not truncate: depending on the protocol, shm
- * reads NULL, loops for ever or never completes the receive; and shm's discard
- * writes into the peer's region.
+ * A message that is larger than its receive, or is to be discarded, is received
+ * into a bounce buffer, because shm 2.0 to 2.6 cannot truncate: depending on
+ * the protocol it reads from NULL, loops without end or never completes the
+ * receive. shm's own discard writes into the peer's region.
  */
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* All buffers are in host memory. */
+/* Descriptors of a receive: none, all buffers are in host memory. */
 static void *duo_shm_no_desc[DUO_IOV_LIMIT];
 
 static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
@@ -32,7 +32,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Passes rx to shm with rx as context, which shm's completions then have. */
+/* Passes rx to shm. The context is rx, and shm's completions return it. */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -50,7 +50,7 @@ static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 	rx->peer.count = 1;
 }
 
-/* Sets the fields that shm requires in a new entry. */
+/* Sets the fields of a new entry that shm reads. */
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
 {
@@ -65,7 +65,10 @@ static void duo_shm_describe(struct duo_rx *rx,
 	rx->peer.peer_context = NULL;
 }
 
-/* Sets a bounce buffer. Changes nothing if it fails. */
+/*
+ * Sets a bounce buffer for a message of msg_size bytes. Returns 0, or
+ * -FI_ENOMEM without any change.
+ */
 DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 {
 	void *bounce = malloc(msg_size);
@@ -77,9 +80,10 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns the matching receive, with space for the whole message. If there is
- * no memory for a bounce buffer, the receive fails, and the next one is tried,
- * which may be large enough.
+ * Returns a receive that matches the message, with space for the whole message;
+ * NULL: none. If there is no memory for a bounce buffer, the receive ends in an
+ * error, and the next one that matches is tried, because it may be large
+ * enough.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -102,7 +106,10 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 	return rx;
 }
 
-/* Stores a message that is unexpected or unresolved. */
+/*
+ * Stores a message as unexpected or, if "hold", as unresolved. Returns
+ * -FI_ENOENT for shm, or -FI_ENOMEM.
+ */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
 				    fi_addr_t addr, bool hold,
@@ -110,7 +117,7 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
-	if (!rx) {	/* duo_shm_poll() prevents this */
+	if (!rx) { /* impossible, because duo_shm_poll() reserves entries */
 		DUO_WARN(EP_DATA, "ep %p: cannot allocate a receive entry in "
 			 "addition to %u: a message of shm is lost\n",
 			 (void *) ep, ep->pool.live);
@@ -126,7 +133,7 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	rx->peer.count = 0;
 	duo_shm_describe(rx, attr);
 	*entry = &rx->peer;
-	return -FI_ENOENT;	/* not an error: shm queues it */
+	return -FI_ENOENT; /* for shm: no receive, so shm queues the message */
 }
 
 DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
@@ -140,7 +147,10 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/* unresolved messages come first; the core may fail to close */
+	/*
+	 * messages behind an unresolved one are held, too; so are messages
+	 * while the endpoint closes, because closing may fail
+	 */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
@@ -182,7 +192,10 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* Updates the sources of unknown senders' messages; after fi_av_insert. */
+/*
+ * Updates the source index of each message from an unknown sender. shm calls
+ * this after an fi_av_insert().
+ */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -220,9 +233,10 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * Starts a message. A too large one is bounced in full, so shm never truncates
- * it. The message leaves its list after the allocation of the bounce buffer, as
- * no later step returns an error.
+ * Starts to receive a message; see struct duo_transport. If the message is
+ * larger than the buffers, a bounce buffer receives it, so that shm never
+ * truncates. The bounce buffer is allocated before the message leaves its list,
+ * because no later step can return an error.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -250,7 +264,7 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 
 static int duo_shm_srx_close(struct fid *fid)
 {
-	return 0;	/* freed with the endpoint */
+	return 0;	/* the context is freed with the endpoint */
 }
 
 static struct fi_ops duo_shm_srx_fi_ops = {
@@ -268,13 +282,16 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* Copies a bounced message to the application's buffers, truncated. */
+/*
+ * Copies a message from the bounce buffer to the application's buffers, as far
+ * as it fits.
+ */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
 }
 
-/* Completes a receive; shm calls free_entry next. */
+/* Completes a receive. shm frees the entry next. Returns 0. */
 DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 				       void *context, uint64_t flags,
 				       size_t len, void *buf, uint64_t data,
@@ -289,7 +306,10 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 	return 0;
 }
 
-/* Gets shm's completions; one of a receive has the duo_rx as context. */
+/*
+ * Gets shm's completions. The context of a receive's completion is its duo_rx.
+ * Returns 0.
+ */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
@@ -350,7 +370,7 @@ int duo_shm_cq_open(struct duo_cq *cq, size_t size)
 			  &cq->path_cq[FI_DUO_LOCAL], &peer);
 }
 
-/* shm increments the counter under the domain's lock. */
+/* shm calls this with the domain's lock held. */
 static void duo_shm_cntr_inc(struct fid_peer_cntr *peer_cntr)
 {
 	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->own[0]++;
@@ -384,14 +404,17 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 			    &cntr->path_cntr[FI_DUO_LOCAL], &peer);
 }
 
-/* Polls shm if entries are left for one poll; else senders get -FI_EAGAIN. */
+/*
+ * Polls shm. Returns the number of events; 1 if shm was not polled because
+ * there are too few free receive entries. In that case senders get -FI_EAGAIN.
+ */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_room(ep))
-			return 1;	/* process the existing entries first */
+			return 1;	/* not polled, but not idle either */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;
