@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: inserts and removals, in the core's AVs (av_core.c) and for
- * endpoints with a local side (map.c). The core's AVs are all FI_AV_TABLE, in
- * which a fi_addr is an index; for the application it is opaque in FI_AV_MAP.
+ * Address vectors: inserts and removes addresses in the core's AVs (av_core.c)
+ * and in the maps of endpoints with a local side (map.c). All AVs of the core
+ * are of type FI_AV_TABLE, in which a fi_addr is an index. An application with
+ * FI_AV_MAP must treat the fi_addr as opaque.
  */
 
 #include <stdlib.h>
@@ -30,7 +31,10 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
-/* Returns addr, or a new array if the caller has passed none. */
+/*
+ * Returns the array for the results of an insert: addr, or if that is NULL a
+ * new array, which the caller must free by *own. NULL: no memory.
+ */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
 {
@@ -45,7 +49,11 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 	return addr;
 }
 
-/* Converts the core's result of an insert to ofi_duo's, and returns that. */
+/*
+ * Completes an insert into the lead, which has returned "ret". Returns the
+ * result of the application's call: the number of addresses inserted, or an
+ * error.
+ */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
 {
@@ -59,7 +67,7 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 	return ret;
 }
 
-/* Returns the application's array for the errors of single addresses. */
+/* Returns the application's array for one error per address; NULL: none. */
 static int *duo_av_errors(uint64_t flags, void *context)
 {
 	return flags & FI_SYNC_ERR ? context : NULL;
@@ -212,7 +220,7 @@ static int duo_av_close(struct fid *fid)
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
 	duo_lock(&av->domain->lock);
-	/* without endpoints there is one core AV */
+	/* after the last endpoint, one AV of the core is left */
 	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
 	if (!ret)
 		LIST_REMOVE(av, link);
@@ -268,7 +276,8 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		      attr->type != FI_AV_TABLE))
 		return -FI_EINVAL;
 	if (attr->flags & FI_EVENT)
-		return -FI_ENOSYS;	/* addresses are valid on return */
+		return -FI_ENOSYS;	/* not needed: addresses are valid when
+					 * the call returns */
 	if (attr->name || attr->flags & FI_AV_USER_ID) {
 		DUO_WARN(AV, "cannot open an AV %s: not supported. %s\n",
 			 attr->name ? attr->name : "with FI_AV_USER_ID",

@@ -2,17 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and which addresses are local. av.c has the calls of the
- * application, av_core.c the core's AVs that belong to one AV of ofi_duo, map.h
- * the local addresses of an endpoint, route.h the choice of the path.
- * docs/address-vectors.md has the rules.
+ * Address vectors, and which of their addresses are local. av.c has the
+ * application's calls. av_core.c maintains the core's AVs that belong to one AV
+ * of ofi_duo. map.h has the local addresses of an endpoint, route.h the choice
+ * of a path. docs/address-vectors.md has the rules.
  *
- * Cost: a send pays one load (route.h). Inserting looks each address up in the
- * registry; a call with many addresses reads the directory once (registry.h).
- * Memory: 16 bytes and the address per fi_addr in use, 12 more per endpoint, 13
- * per endpoint with a local side, which has 32 KiB for indexes, too. Locks: the
- * application's calls take the domain's lock, all others are under it. Only
- * sends read without the lock: the route words.
+ * Cost: one load for each send (route.h). Each inserted address is looked up in
+ * the registry; a call with many addresses reads the directory once
+ * (registry.h). Memory for each fi_addr in use: 16 bytes and the bytes of its
+ * address, 12 bytes for each endpoint, and 13 bytes for each endpoint with a
+ * local side, which takes 32 KiB for peer indexes as well. Lock: the
+ * application's calls take the domain's lock, all other functions must be
+ * called with the lock held. Only senders read the route words without the
+ * lock.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -29,7 +31,11 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 
-/* All below is under the domain's lock. Adds a published ep with its map. */
+/*
+ * All functions below must be called with the domain's lock held.
+ * duo_av_add_ep() adds an endpoint that has a record and a map, and looks up
+ * all addresses.
+ */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 
@@ -37,17 +43,24 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 void *duo_av_reserve(size_t bytes);
 int duo_core_av_open(struct duo_av *av, void *context);
 int duo_core_av_close(struct duo_core_av *core);
-/* Binds a core AV to the endpoint: the first one if unused, or a new one. */
+/*
+ * Binds an AV of the core to the endpoint: the first one if it is unused, else
+ * a new one. Returns 0 or a negative error.
+ */
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
-/* Inserts all addresses. To be called when the core's endpoint is enabled. */
+/*
+ * Inserts all addresses into the endpoint's AV of the core. Must be called when
+ * the core's endpoint is enabled. Returns 0 or a negative error.
+ */
 int duo_core_av_fill(struct duo_ep *ep);
-/* To be called after the core's endpoint was closed. */
+/* Must be called after the core's endpoint was closed. */
 void duo_core_av_unbind(struct duo_ep *ep);
 /*
- * Inserts addresses that the lead has returned into the other core AVs, and
- * replaces them by ofi_duo's. bytes: the inserted addresses; NULL: not
- * available. Returns the number of addresses that an AV has rejected: these are
- * removed from all AVs, with the error in err[i] unless err is NULL.
+ * Inserts addresses, which the lead has already accepted, into the other AVs of
+ * the core. addr[]: the lead's fi_addr, which the function replaces by
+ * ofi_duo's. bytes: the addresses themselves; NULL: not available. If an AV
+ * rejects an address, it is removed from all AVs, and err[i] is set to the
+ * error unless err is NULL. Returns the number of rejected addresses.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

@@ -2,17 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core's AVs that belong to one AV of ofi_duo: one for each endpoint, since
- * efa of libfabric 2.0 and 2.1 binds an AV to one endpoint, never to another.
- * All AVs in the list have the same addresses. An insert goes to the first one,
- * the lead; the others get the bytes that the lead returns for the address.
+ * The core's AVs that belong to one AV of ofi_duo. Each endpoint has one of its
+ * own, because efa of libfabric 2.0 and 2.1 can bind an AV to only one
+ * endpoint, once. All AVs in the list av->cores have the same addresses. An
+ * address is inserted into the first AV, the lead. The other AVs get the bytes
+ * that the lead returns for the address.
  *
- * The fi_addr of an address differs: efa assigns some fi_addr to unknown
- * senders, and reuses others after a removal. The core's fi_addr minus
- * ofi_duo's is part of the route word, so a send converts at no cost. fi_addr[]
- * converts the source of a message back.
+ * The AVs may have different fi_addr for one address, because efa also assigns
+ * fi_addr to unknown senders and reuses those of removed addresses. The route
+ * word contains the core's fi_addr minus ofi_duo's, so a send translates
+ * without cost. core->fi_addr[] translates the source of a message back.
  *
- * The caller holds the domain's lock.
+ * Lock: the caller must hold the domain's.
  */
 
 #include <inttypes.h>
@@ -27,7 +28,7 @@
 #include "obj/domain.h"
 #include "obj/ep.h"
 
-#define DUO_CORE_ADDR_MAX 1024	/* bytes of an address of any core */
+#define DUO_CORE_ADDR_MAX 1024	/* longest address of a core, bytes */
 
 void *duo_av_reserve(size_t bytes)
 {
@@ -51,7 +52,10 @@ static void duo_core_av_free(struct duo_core_av *core)
 	free(core);
 }
 
-/* Opens a core AV without addresses, in no list. */
+/*
+ * Opens an AV of the core, without addresses and in no list, as *opened.
+ * Returns 0 or a negative error.
+ */
 static int duo_core_av_open_one(struct duo_av *av, void *context,
 				struct duo_core_av **opened)
 {
@@ -98,7 +102,7 @@ int duo_core_av_close(struct duo_core_av *core)
 	return ret;
 }
 
-/* Stores core_addr as the core's fi_addr of addr. */
+/* Stores core_addr as the core's fi_addr of ofi_duo's addr. */
 static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 			     fi_addr_t core_addr)
 {
@@ -109,8 +113,9 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes addr, if the core has it. The offset in the route word stays, because
- * a posted receive that names addr must not come to name another address.
+ * Removes addr from the AV, if the AV has it. The offset stays in the route
+ * word: a receive that names addr may still be posted, and must not name
+ * another address of the core then.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -132,7 +137,10 @@ static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			 fi_strerror(-ret));
 }
 
-/* Inserts an address into core, which is not the lead. */
+/*
+ * Inserts one address into an AV other than the lead. Returns 0 or a negative
+ * error.
+ */
 static int duo_core_av_copy(struct duo_core_av *core,
 			    const struct duo_av_addr *from, fi_addr_t addr)
 {
@@ -154,7 +162,10 @@ static int duo_core_av_copy(struct duo_core_av *core,
 	return 0;
 }
 
-/* Returns ofi_duo's fi_addr of a new address: the core's, if free, or any. */
+/*
+ * Returns ofi_duo's fi_addr for a new address: the same as the core's fi_addr
+ * if that is free, else the lowest free one.
+ */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
 {
@@ -168,9 +179,10 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 }
 
 /*
- * Copies the bytes of an address: those that the core returns, or those of the
- * insert, since ofi_rxd returns none before the first message. If there are no
- * bytes, the address is in the lead only.
+ * Stores the bytes of an address: those that the lead returns for core_addr,
+ * else "bytes", those of the insert. ofi_rxd, for example, returns no bytes
+ * before the first message. If neither exists, the address is in the lead only.
+ * Returns 0 or -FI_ENOMEM.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)
@@ -203,7 +215,11 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 	*entry = (struct duo_av_addr) { 0 };
 }
 
-/* Inserts the lead's address into all other AVs, or removes it from all. */
+/*
+ * Stores a new address, which the lead has as core_addr, under ofi_duo's addr,
+ * and inserts it into all other AVs. If one rejects the address, removes it
+ * from all. Returns 0 or a negative error.
+ */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
 {
@@ -224,7 +240,10 @@ static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 	return 0;
 }
 
-/* Replaces *addr, the lead's fi_addr of an inserted address, by ofi_duo's. */
+/*
+ * Replaces *addr, the lead's fi_addr of an inserted address, by ofi_duo's
+ * fi_addr. Returns 0 or a negative error.
+ */
 static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 			    const void *bytes)
 {
@@ -233,7 +252,7 @@ static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 	int ret;
 
 	if (core_addr < DUO_AV_MAX && lead->fi_addr[core_addr]) {
-		*addr = lead->fi_addr[core_addr] - 1;	/* a duplicate */
+		*addr = lead->fi_addr[core_addr] - 1;	/* inserted before */
 		return 0;
 	}
 	ours = core_addr < DUO_AV_MAX ? duo_core_av_choose(av, core_addr) :
@@ -272,7 +291,7 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 	return refused;
 }
 
-/* Closes a core AV that no endpoint is bound to. */
+/* Closes an AV of the core to which no endpoint is bound. */
 static void duo_core_av_discard(struct duo_av *av, struct duo_core_av *core)
 {
 	int ret;
@@ -306,8 +325,8 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds a core AV with all addresses to the list. Closes an older core AV that
- * has no endpoint, if any, as efa inserts for the endpoint of the AV.
+ * Adds an AV that has all addresses to the list. Closes the lead if no endpoint
+ * is bound to it, because efa inserts addresses for the endpoint of the AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {
@@ -318,7 +337,10 @@ static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 		duo_core_av_discard(av, lead);
 }
 
-/* Inserts all addresses into a core AV. */
+/*
+ * Inserts all addresses into an AV of the core. If it rejects one, removes all
+ * others from it. Returns 0 or the error.
+ */
 static int duo_core_av_copy_all(struct duo_av *av, struct duo_core_av *core)
 {
 	fi_addr_t addr;

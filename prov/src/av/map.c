@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local addresses of an endpoint's AV: their registry records, their indexes at
- * the local transport, their routes and sources. The caller holds the domain's
- * lock.
+ * The map of an endpoint: looks up addresses in the registry, connects peers to
+ * get their index at the local transport, and sets routes and sources. Lock:
+ * the caller must hold the domain's.
  */
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1	/* no later scan can find more */
+#define DUO_MAP_COMPLETE 1 /* map->scanned if no later scan can find more */
 
 static void duo_map_free(struct duo_map *map)
 {
@@ -74,7 +74,9 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			      memory_order_release);
 }
 
-/* Returns an address of the peer, so that the peer's messages keep a source. */
+/*
+ * Returns an address that is mapped to this peer index; FI_ADDR_UNSPEC: none.
+ */
 static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
@@ -89,7 +91,10 @@ static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 	return FI_ADDR_UNSPEC;
 }
 
-/* If addr is the source of index number, makes another address the source. */
+/*
+ * If addr is the source of messages from the peer "number", makes another
+ * address of that peer the source.
+ */
 static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
 			     fi_addr_t number)
 {
@@ -105,7 +110,10 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 		ep->domain->peer->watch(ep, duo_route_number(word));
 }
 
-/* Warns once per endpoint: all peers of another program may be alike. */
+/*
+ * Warns once for each endpoint, because all peers that run another program may
+ * give the same reason.
+ */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (ep->map->no_order)
@@ -121,8 +129,9 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Sets the index, the route and the source of an address. For a reason other
- * than FI_DUO_OK the route is the core's.
+ * Sets the peer index and the route of an address, and makes the address the
+ * source of the peer's messages if there is no other. If reason is not
+ * FI_DUO_OK, the route is the core's.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			 enum fi_duo_reason reason)
@@ -137,7 +146,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 		return;
 	if (map->addr_of_number[number] == FI_ADDR_UNSPEC)
 		map->addr_of_number[number] = addr;
-	if (state == DUO_ROUTE_CORE)	/* permanent */
+	if (state == DUO_ROUTE_CORE) /* a decision for the core is permanent */
 		duo_map_set(ep, addr, duo_route_word_of(state, number),
 			    map->reason[addr]);
 	else
@@ -147,17 +156,21 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 					      number), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* to a replaced process */
+	if (duo_route_mapped(word)) {	/* addr was mapped to a process that has
+					 * been replaced */
 		duo_map_bequeath(ep, addr, duo_route_number(word));
 		ep->up->moved(ep, addr);
 	}
 	if (ep->match[DUO_MSG].posted_count +
 	    ep->match[DUO_TAGGED].posted_count)
-		duo_map_watch(ep, addr);	/* receives may name addr */
+		duo_map_watch(ep, addr); /* a posted receive may name addr */
 	ep->up->known(ep);
 }
 
-/* Finds the local transport's name of the process at this address. */
+/*
+ * Finds the local transport's name of the process that has this address.
+ * Returns FI_DUO_OK, or the reason why there is no name.
+ */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *index,
 				       char *peer_name)
@@ -177,8 +190,10 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks an address up. A local one gets an index, a local route unless its path
- * was chosen before, and becomes the source of the peer's earlier messages.
+ * Looks up an address. If its process is local, the address gets a peer index,
+ * becomes the source of earlier messages of that process, and gets a local
+ * route unless its path was already decided. Returns FI_DUO_OK, or the reason
+ * why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -214,8 +229,10 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the index of an address whose process has failed or has no space. If
- * addresses are the core's, another process may get this one later.
+ * Removes the peer index from an address, because its process has failed or
+ * cannot be reached. If the address is one of the core's, another process may
+ * have it later: its path becomes undecided. If it is one of the local
+ * transport's, no process has it again.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -269,15 +286,16 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, index);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* an unreadable record proves nothing */
+	/* a record that cannot be read is no evidence of a change */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr);
 }
 
 /*
- * Returns the first address to look up. Processes that start together insert
- * the same ones: each begins elsewhere, so they do not contend for records.
+ * Returns the index of the first address to look up. Processes that start
+ * together insert the same addresses. Each begins with a different one, so that
+ * they do not contend for the records.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -301,7 +319,7 @@ bool duo_map_retry_due(const struct duo_map *map)
 	return duo_clock_coarse_ms() >= map->retry_ms;
 }
 
-/* Sets the time of the next scan, if this one has failed. */
+/* Plans a further scan if this one has failed to read a record. */
 static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
@@ -318,8 +336,9 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still belongs to the same process. A later process with
- * this address removes the remains of the first process when it starts.
+ * True if the address still belongs to the process that it is mapped to. A
+ * later process with this address, when it starts, removes the remains of the
+ * previous one, so that lives() is false.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -330,9 +349,10 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Called at the start, and after a message from a source without an address:
- * the source may have published itself since, or may have the address of a
- * failed process. The paths chosen for sends stay.
+ * See map.h. Called when the endpoint starts, and after a message from a source
+ * without a fi_addr. That source may have been published since the last scan,
+ * or may have got the address of a failed process. Paths that have been chosen
+ * for sends do not change.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -356,8 +376,8 @@ void duo_map_scan(struct duo_ep *ep)
 }
 
 /*
- * The transport keeps the index: it finds the sender of queued messages by the
- * index.
+ * Removes an address from the map. The peer keeps its index, by which the local
+ * transport finds the sender of messages that are still queued.
  */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {

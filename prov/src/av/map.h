@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local addresses of an endpoint. The local transport assigns an index to
- * each address that it can reach (connect() of struct duo_transport). The map
- * translates in both directions, and has the reason why other addresses are not
- * local. A map belongs to an endpoint, not to an AV: two endpoints connect only
- * if the local sides of both have free space.
+ * The map of an endpoint: its local addresses. The local transport assigns an
+ * index to each peer that it can reach (connect() of struct duo_transport). The
+ * map translates index to fi_addr; the route words translate the other way. For
+ * each address that is not local, the map has the reason. A map belongs to an
+ * endpoint, not to an AV, because two endpoints connect only if the local sides
+ * of both have free space.
  *
- * Under the domain's lock; sends read the route words without the lock.
+ * Lock: the domain's. Senders read the route words without the lock.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -24,44 +25,59 @@
 struct duo_ep;
 
 struct duo_map {
-	fi_addr_t addr_of_number[DUO_LOCAL_MAX];	/* by index */
-	uint8_t *reason;		/* enum fi_duo_reason, by fi_addr */
-	uint64_t scanned;		/* state of the registry at last scan */
-	bool no_order;			/* the warning was logged */
-	bool failed;			/* a record was unreadable */
-	bool retry;			/* counted in domain->held */
-	uint64_t retry_ms;		/* time of the next scan, monotonic */
-	uint32_t retry_after;		/* delay before a scan, ms; doubles */
+	/* indexed by peer index; FI_ADDR_UNSPEC: none */
+	fi_addr_t addr_of_number[DUO_LOCAL_MAX];
+	uint8_t *reason;	/* enum fi_duo_reason, indexed by fi_addr */
+	uint64_t scanned;	/* state of the registry at the last scan */
+	bool no_order;	/* the warning of duo_map_no_order() was logged */
+	bool failed;			/* the current scan has found a record
+					 * that it could not read */
+	bool retry;	/* a further scan is planned; counted in domain->held */
+	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
+	uint32_t retry_after;	/* delay before the planned scan, ms; doubles */
 };
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */
 int duo_map_open(struct duo_ep *ep);
-/* Closes the map, after the local side. Idempotent. */
+/*
+ * Closes the map; does nothing if it is closed. The local side must have been
+ * closed before.
+ */
 void duo_map_close(struct duo_ep *ep);
 
-/* Looks inserted addresses up. Their processes may have changed. */
+/*
+ * Looks up addresses that have just been inserted, perhaps again because their
+ * processes have changed.
+ */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
-/* Chooses the path of an undecided address, permanently, for its first send. */
+/*
+ * Chooses the path of an undecided address, at the first send to it. The choice
+ * is permanent.
+ */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up addresses without an index in the registry. If a record was
- * unreadable, duo_arrival_resolve() repeats the scan later.
+ * Looks up all addresses that have no peer index in the registry. If a record
+ * could not be read, duo_arrival_resolve() scans again later.
  */
 void duo_map_scan(struct duo_ep *ep);
-/* True if the repeated scan is due. */
+/* True if the time of the planned scan has come. */
 bool duo_map_retry_due(const struct duo_map *map);
-/* Monitors the peer at addr: its failure must end a receive that names it. */
+/*
+ * Monitors the peer at addr, so that its failure ends the receives that name
+ * it.
+ */
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
-/* Handles the failure of near's peer with this index. */
+/* Removes the routes to near's peer with this index, which has failed. */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
 /*
- * Routes a peer over the core: nothing was or can be sent to it locally. The
- * peer may still send locally.
+ * Makes the core carry all messages to the peer with this index. No message has
+ * been sent to the peer over the local path. The peer itself may still send
+ * over the local path.
  */
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
 
-/* Returns the fi_addr of an index, FI_ADDR_UNSPEC if there is none. */
+/* Returns the fi_addr of the peer with this index; FI_ADDR_UNSPEC: none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,
 				     fi_addr_t number)
 {

@@ -14,7 +14,10 @@ int duo_ep_early(struct duo_ep *ep)
 	return -FI_EOPBADSTATE;
 }
 
-/* Routes a first send, or fails: invalid address, endpoint not enabled. */
+/*
+ * Chooses the path at the first send to an address. Returns a route without an
+ * endpoint if the address is invalid or the endpoint is not enabled.
+ */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (!ep->route_size)

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The only choice of the path: fi_addr -> (endpoint, address). One array load
- * after the first send to an address, which looks it up in the registry.
+ * The only place where senders choose the path: translates a fi_addr to an
+ * endpoint and an address for that endpoint. Cost: one array load; the first
+ * send to an address also looks the address up in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -13,12 +14,12 @@
 #include "obj/ep.h"
 
 struct duo_route {
-	struct fid_ep *ep;	/* NULL: see duo_route_error() */
+	struct fid_ep *ep; /* NULL: there is no route, see duo_route_error() */
 	fi_addr_t addr;
 	enum fi_duo_path path;
 };
 
-/* The word, see map.h. */
+/* The parts of a route word, see obj/av.h. */
 #define DUO_ROUTE_STATE_BITS 2
 #define DUO_ROUTE_NUMBER_BITS 12
 _Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_NUMBER_BITS, "fits into a word");
@@ -35,7 +36,10 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/* True if the local transport has an index for the address, on any path. */
+/*
+ * True if the local transport has an index for the address. The path may still
+ * be the core's.
+ */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_NUMBER_SHIFT;
@@ -52,7 +56,7 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
 	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
 }
 
-/* Returns the part of a word that is the core's address minus addr. */
+/* Returns the part of a route word with core_addr minus addr. */
 static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 					   fi_addr_t core_addr)
 {
@@ -61,7 +65,7 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_NUMBER_BITS;
 }
 
-/* Returns a word with only the bits of the offset. */
+/* Returns only that part of a route word, in its place. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_NUMBER_BITS >>
@@ -77,7 +81,10 @@ static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
 	return addr + (uint64_t) offset;
 }
 
-/* Returns the core's fi_addr of ofi_duo's; route is the endpoint's. */
+/*
+ * Returns the core's fi_addr for ofi_duo's fi_addr. route: the endpoint's route
+ * words.
+ */
 static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
 					    fi_addr_t addr)
 {
@@ -93,13 +100,17 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 }
 
 /*
- * Returns the reason why there is no route to addr. -FI_EOPBADSTATE: the
- * endpoint is not enabled; -FI_EINVAL: not an address of the AV; and, over a
- * core that carries nothing, -FI_ECONNRESET: failed; -FI_EHOSTUNREACH.
+ * Returns the error for an address that has no route. -FI_EOPBADSTATE: the
+ * endpoint is not enabled. -FI_EINVAL: the address is not in the AV. Only over
+ * a core that carries nothing: -FI_ECONNRESET, the peer has failed, or
+ * -FI_EHOSTUNREACH.
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-/* Warns once of a data call before fi_enable. Returns -FI_EOPBADSTATE. */
+/*
+ * Logs a warning about a data transfer call before fi_enable(), once for each
+ * endpoint. Returns -FI_EOPBADSTATE.
+ */
 int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
@@ -121,7 +132,10 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* Under the lock: true if a local route read without the lock is current. */
+/*
+ * True if the route "to", which the caller has read without the lock, is still
+ * valid and local. The caller must hold the lock.
+ */
 static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 				   const struct duo_route *to)
 {
@@ -132,8 +146,9 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Finds the core's address for RMA and atomics over the core; chooses no path.
- * Returns 0; -FI_EINVAL: not an address of the AV; -FI_EOPBADSTATE: disabled.
+ * Finds the core's address for RMA or an atomic over the core. Does not choose
+ * a path. Returns 0; -FI_EINVAL: the address is not in the AV; -FI_EOPBADSTATE:
+ * the endpoint is not enabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
 				     fi_addr_t *core_addr)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomics: each call becomes one operation of near or the core; see onesided.h.
- * A fetch-and-add of one word tries the fast path first.
+ * Atomics: each call becomes one operation of near or of the core, see
+ * onesided.h. A fetch-and-add of one word first tries the fast path.
  */
 
 #include <assert.h>
@@ -11,9 +11,9 @@
 
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16	/* no core accepts more in a call */
+#define DUO_ATOMIC_DESCS 16	/* most descriptors that any core accepts */
 
-/* near uses libfabric's enum values, but not its headers. */
+/* near uses the values of libfabric's enums without libfabric's headers. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -30,7 +30,7 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
-/* The compare operands or the result buffers of a call. */
+/* Arguments of a call: its compare operands or its result buffers. */
 struct duo_iocs {
 	const struct fi_ioc *ioc;
 	void **desc;
@@ -48,7 +48,11 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* Converts iocs to bytes, in iov; near rejects a count above NEAR_IOV_MAX. */
+/*
+ * Stores the buffers "from" in iov, with lengths in bytes. Of more than
+ * NEAR_IOV_MAX buffers only the first are stored; near rejects that count.
+ * Returns the buffers for near.
+ */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -60,7 +64,7 @@ static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 	return (struct near_rma_bufs) { iov, from.count, from.desc };
 }
 
-/* As duo_onesided_any(); dest is msg->addr. */
+/* duo_onesided_any() for an atomic. The destination is msg->addr. */
 static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_atomic *msg, struct duo_iocs compare,
 			   struct duo_iocs result, uint64_t flags, bool quiet)
@@ -92,8 +96,9 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns descriptors of results or compare operands. The application may pass
- * NULL for none, but the efa provider reads iocs.count descriptors.
+ * Returns the descriptors of results or compare operands. If the application
+ * has passed NULL, returns an array of NULL pointers, because efa reads one
+ * descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -140,7 +145,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* The message and the flags of a call without flags. */
+/* Arguments of fi_atomicmsg() for a call without flags, and its flags. */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
@@ -292,7 +297,10 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 			      flags);
 }
 
-/* The core has no flag to suppress a completion, so it gets an inject call. */
+/*
+ * fi_inject_atomic(). Passes the operation to the core by fi_inject_atomic(),
+ * because fi_atomicmsg() has no flag that suppresses the completion.
+ */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,
 				 uint64_t key, enum fi_datatype datatype,

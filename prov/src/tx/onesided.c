@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Choice between near and the core for an operation, see onesided.h. */
+/* The choice between near and the core for each operation; see onesided.h. */
 
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
@@ -19,7 +19,10 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
 	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
 
-/* Warns once if later messages do not wait for an operation of the core. */
+/*
+ * Warns, once for each endpoint, that later messages will not wait for an
+ * operation that the core executes.
+ */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
 {
@@ -36,8 +39,10 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Leaves all later operations to the core, as it executes one on several remote
- * buffers: near would not wait for the end of that one, the core keeps order.
+ * Leaves all RMA and atomics to the core from now on, because the application
+ * uses several remote buffers in one operation. near does not support that, and
+ * would not wait for the end of that operation on the core; the core itself
+ * keeps the order.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -50,7 +55,10 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 	ep->near->small = 0;
 }
 
-/* True if near supports op, atomically with respect to the core's. */
+/*
+ * True if near can execute the operation, and atomically with respect to the
+ * core's atomics.
+ */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
@@ -67,7 +75,7 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/* True if all buffers have the length of the remote one. */
+/* True if each list of local buffers is as long as the remote buffer. */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	bool atomic = op->about & FI_ATOMIC;
@@ -82,7 +90,10 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Returns near's flags. Atomics need none for order: the ring keeps order. */
+/*
+ * Returns near's flags for the operation. An atomic needs no flag for its
+ * order, because the ring keeps the order of atomics.
+ */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -99,15 +110,16 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 }
 
 /*
- * Passes an operation that near rejected to the core. Returns -FI_EAGAIN while
- * near has earlier operations pending, or the peer's state is not yet final.
+ * Decides about an operation that near has rejected with "ret". Returns
+ * DUO_TO_CORE. Returns -FI_EAGAIN while near has earlier operations in flight
+ * that the core could overtake, or while the peer may have failed.
  */
 static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 				const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[number];
 
-	/* as for sends: there is no ring, and none is being requested */
+	/* as for sends: no ring exists, and none has been requested */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_refuse(ep, number);
@@ -119,8 +131,9 @@ static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 }
 
 /*
- * True if the error is reported as a completion: invalid memory, or, without a
- * core for operations, a rejection by the target.
+ * True if the error is reported in a completion instead of the call's result:
+ * for invalid local memory, and for a rejection by the target if there is no
+ * core to try next.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -130,7 +143,10 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/* Over a core that carries nothing: returns an error if near lacks op. */
+/*
+ * For a core that carries nothing. Returns the error of an operation that near
+ * does not support; 0: near supports it.
+ */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
 {
@@ -142,8 +158,9 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Looks the buffers' descriptors up. Returns true and sets bufs->device to
- * device[] if a buffer is device memory; else sets bufs->device to NULL.
+ * Replaces the descriptors in bufs->device by near's view of device memory, in
+ * device[]. Returns true if any buffer is device memory; else sets bufs->device
+ * to NULL.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -160,7 +177,10 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 	return any;
 }
 
-/* Writes a copy of device memory, for an injected write. */
+/*
+ * Injects a write from device memory: copies the data to host memory first.
+ * Returns as near_rma().
+ */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
 {
@@ -175,7 +195,10 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 	return near_rma(ep->near->port, peer, &op);
 }
 
-/* Passes op to near, except atomics of device memory. */
+/*
+ * Passes the operation to near. Returns as near_rma(); -FI_EOPNOTSUPP for
+ * atomics of device memory.
+ */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
 {
@@ -197,7 +220,7 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 	       near_rma(ep->near->port, peer, op);
 }
 
-/* duo_onesided_any() for a local peer, under the lock. */
+/* duo_onesided_any() for a local peer. The caller must hold the lock. */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 			     struct near_rma_args *op, uint64_t flags,
 			     bool quiet)
@@ -207,7 +230,8 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
-		return -FI_EAGAIN;	/* peer failed after the lookup */
+		return -FI_EAGAIN;	/* the peer failed after the route was
+					 * read */
 	if (ep->core.carries_nothing) {
 		ret = duo_onesided_hopeless(ep, op, quiet);
 		if (ret)

@@ -3,15 +3,17 @@
 
 /*
  * RMA and atomics. Each call of libfabric describes its operation as a struct
- * near_rma_args. duo_onesided_any() passes it to near, or returns DUO_TO_CORE:
- * the caller must call the core. Keys, memory addresses and descriptors are the
- * core's. near finds regions by the core's keys, and needs only descriptors of
- * device memory: "device" of an op's bufs has the application's descriptors
- * until duo_onesided_any() looks them up. Over the core no lock is taken: the
- * application observes the core's threading level.
+ * near_rma_args. duo_onesided_any() passes the operation to near, or returns
+ * DUO_TO_CORE: the caller must then call the core. Keys, memory addresses and
+ * descriptors are those of the core. near finds regions by the core's keys, and
+ * uses descriptors of device memory only: "device" in an operation's buffers
+ * has the application's descriptors until duo_onesided_any() translates them.
+ * Calls of the core take no lock, because the application observes the core's
+ * threading level.
  *
- * Cost: a small write, read or fetch-and-add is written into the peer's ring
- * inline, some 280 instructions; others take a call or two more.
+ * Cost: a small write, read or fetch-and-add is written to the peer's ring by
+ * inline code of some 280 instructions. Other operations take one or two more
+ * calls.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -25,27 +27,34 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/* Result: the caller must call the core. */
+/* Result of the functions below: the caller must call the core. */
 #define DUO_TO_CORE 1
-/* near_rma_args.verb: an operation on several remote buffers; near has none. */
+/*
+ * Value of near_rma_args.verb for an operation on several remote buffers, which
+ * near does not support.
+ */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
-/* Returns DUO_TO_CORE and the core's address in *dest, or an error. */
+/*
+ * Finds the core's address of *dest. Returns DUO_TO_CORE, with that address in
+ * *dest, or a negative error.
+ */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
 /*
- * Passes op to near if near can carry it. Returns 0, DUO_TO_CORE as above, or
- * an error. flags: the call's. quiet: success is not reported. Changes op.
+ * Passes an operation to near if near can execute it. Returns 0; DUO_TO_CORE
+ * with the core's address in *dest; or a negative error. flags: those of the
+ * call. quiet: no completion if it succeeds. Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path: passes op to near if it is small and no flag or order requires
- * more. Returns false if nothing was done. An injected op (NEAR_RMA_COPY) is
- * not reported.
+ * The fast path: passes an operation to near if it is small and neither a flag
+ * nor an order requires more. Returns false if nothing was done. An injected
+ * operation (NEAR_RMA_COPY) has no completion.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -74,7 +83,10 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* Counts a call of the core that returned ret. Returns ret. */
+/*
+ * Must be called after a call of the core, which has returned ret. Counts the
+ * operation. Returns ret.
+ */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
@@ -88,8 +100,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags of a call that has none, for a *msg call of the core, which
- * fails if the flags have FI_INJECT and len is above the inject size.
+ * Returns the flags for a call that has no flags argument, to pass to
+ * fi_writemsg() and the like of the core. Leaves out FI_INJECT if len is above
+ * the inject size: the core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

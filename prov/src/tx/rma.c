@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA: each call becomes one operation, which near or the core executes; see
- * onesided.h. A call with one buffer tries the fast path first.
+ * RMA: each call becomes one operation, which near or the core executes, see
+ * onesided.h. A call with one buffer first tries the fast path.
  */
 
 #include "tx/onesided.h"
 
-/* Returns the arguments of a small call. */
+/* Returns the operation of a call with one buffer, for the fast path. */
 static near_inline struct near_rma_args
 duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	      uint64_t key, void *context)
@@ -24,7 +24,7 @@ duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	};
 }
 
-/* As duo_onesided_any(); dest is msg->addr. */
+/* duo_onesided_any() for RMA. The destination is msg->addr. */
 static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 			struct fi_msg_rma *msg, uint64_t flags, bool quiet)
 {
@@ -57,7 +57,10 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.rma_ops, ret);
 }
 
-/* Accesses one remote buffer, as long as msg's, with the endpoint's flags. */
+/*
+ * Accesses one remote buffer, which has the length of msg's local buffers.
+ * flags: added to the endpoint's default flags.
+ */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
 			   uint64_t flags)
@@ -90,7 +93,10 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* For one buffer. Not inlined, so that the fast path needs no stack frame. */
+/*
+ * The slow path of a call with one buffer. Not inlined, so that the fast path
+ * needs no stack frame.
+ */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -152,7 +158,11 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 			   NEAR_WRITE, 0, 0);
 }
 
-/* The core has no flag to suppress a completion, so it gets an inject call. */
+/*
+ * The slow path of injected writes. Passes the operation to the core by
+ * fi_inject_write(), because fi_writemsg() has no flag that suppresses the
+ * completion.
+ */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t raddr, uint64_t key,

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: choice of the path, and forwarding. The descriptors are the core's; a
- * local transport gets them only to recognize device memory. The application's
- * message is copied, not changed.
+ * Sends: chooses the path and passes the message to the endpoint of that path.
+ * Descriptors are those of the core; a local transport gets them only to
+ * recognize device memory. The application's struct fi_msg is copied, not
+ * changed.
  */
 
 #include <rdma/fi_errno.h>
@@ -14,7 +15,10 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* Chooses the path again, locked. The lock stays held if the path is local. */
+/*
+ * Chooses the path anew, with the lock held on entry. On return the lock is
+ * held if the path is local.
+ */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {
@@ -31,9 +35,9 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path and, for the local one, takes the domain's lock. Then it
- * reads the route again: another thread may have found that the peer is not
- * reachable locally. Returns 0 or duo_route_error().
+ * Chooses the path; takes the domain's lock if the path is local. Having taken
+ * the lock, reads the route again: another thread may have found that the peer
+ * cannot be reached locally. Returns 0 or duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -52,14 +56,20 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Adds len without a locked instruction: of two threads, one's may be lost. */
+/*
+ * Adds len without a locked instruction. If two threads add at the same time,
+ * one addend may be lost; the sum is a statistic.
+ */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
 			 __ATOMIC_RELAXED);
 }
 
-/* Counts, releases the lock that duo_tx_begin() took, and returns ret. */
+/*
+ * Counts a send that has returned ret, and releases the lock that
+ * duo_tx_begin() took. Returns ret.
+ */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
 {
@@ -151,7 +161,7 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 	}
 }
 
-/* Passes the call to the path's endpoint. */
+/* Passes the send to the endpoint of its path. Returns as fi_msg(3). */
 DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 			       const struct duo_route *to)
 {
@@ -198,7 +208,10 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/* Returns -FI_EINVAL if there are too many buffers, or iov is missing. */
+/*
+ * Sends from several buffers. Returns as fi_msg(3), or -FI_EINVAL if there are
+ * too many buffers or iov is NULL.
+ */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	const bool flags = send.variant == DUO_SEND_FLAGS;

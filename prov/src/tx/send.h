@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends. The path of a fi_addr is one load (route.h); that path's endpoint gets
- * the message unchanged. Over the core no lock is taken, over the local path
- * the domain's. onesided.h is for RMA and atomics.
+ * Sends. The path to a fi_addr is one load (route.h). The endpoint of that path
+ * gets the message unchanged. Lock: none over the core, the domain's over the
+ * local path. RMA and atomics are in onesided.h.
  *
- * Cost: some 20 instructions in addition to the path's.
+ * Cost: some 20 instructions more than the path's own send.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H
@@ -20,10 +20,13 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/* To be called after each send, RMA or atomic over the core. Takes no lock. */
+/*
+ * Must be called after each send, RMA operation or atomic over the core. Takes
+ * no lock.
+ */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
-	if (ep->tx_cq)	/* none if ep only receives, or has only counters */
+	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
 		duo_cq_core_active(ep->tx_cq);
 	if (__builtin_expect(ep->opts.counted, false))
 		duo_cntr_rouse(ep);
@@ -41,18 +44,25 @@ ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
 /*
- * Sends one buffer. No struct duo_send: the arguments are in registers, so a
- * caller needs no stack frame for this call.
+ * Sends one buffer on the slow path. Returns as fi_msg(3). The arguments are
+ * passed in registers instead of a struct duo_send, so the caller needs no
+ * stack frame.
  */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
 		     unsigned int near_flags);
 
-/* Wakes the receiver of a message, and releases the lock. Returns 0. */
+/*
+ * Rings the receiver's doorbell after a message, and releases the lock. Returns
+ * 0.
+ */
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
 
-/* Returns the route of a local address, else 0. Takes no lock. */
+/*
+ * Returns the route word of a local address, or 0 for any other address. Takes
+ * no lock.
+ */
 DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 {
 	uint64_t word = dest < ep->route_size ?
@@ -61,7 +71,10 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/* Writes a message to the ring, and its completion to the CQ; NULL: neither. */
+/*
+ * Writes a message to the peer's ring and its completion to the CQ. Returns the
+ * peer, or NULL if nothing was written.
+ */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -89,9 +102,10 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path of a send: a small message to a near peer, if that ring has a
- * free slot. The caller must call duo_send_end() last. NULL: nothing was done;
- * the caller must call duo_send_one().
+ * The fast path of a send: writes a small message to the ring of a near peer if
+ * the ring has a free slot. Returns the peer; the caller must then call
+ * duo_send_end(). Returns NULL if nothing was done; the caller must then call
+ * duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
@@ -113,7 +127,10 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	return peer;
 }
 
-/* Ends the fast path by tail calls, so it saves no registers. Returns 0. */
+/*
+ * Ends the fast path. Consists of tail calls, so that the caller saves no
+ * registers. Returns 0.
+ */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const bool locked)
 {
