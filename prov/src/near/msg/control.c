@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Slots of control messages, and the lists of pending operations. */
+/* Slots that are not messages, and the steps of pending operations. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ ssize_t near_tell(struct near_peer *peer)
 	return 0;
 }
 
-/* Handles a receiver's CTS, COOP or ACK. */
+/* Handles a CTS, COOP or ACK, which the receiver of a large message sends. */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -67,7 +67,10 @@ static int near_control_resize(struct near_port *port,
 	return 0;
 }
 
-/* Handles a control message. Nonzero: its slot stays in the ring. */
+/*
+ * Handles a slot that is not a message. Nonzero: the slot stays in the ring,
+ * since it is invalid or cannot be handled now.
+ */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
@@ -96,7 +99,11 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 	return -EPROTO;
 }
 
-/* Takes a step of each operation in the list, within the budget. */
+/*
+ * Takes a step of the operations in a list, the oldest first, until *budget
+ * bytes are copied or the sink has no space. Returns the number of operations
+ * that left the list.
+ */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
 				       struct near_link *link, size_t *budget),
@@ -115,8 +122,9 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 }
 
 /*
- * Takes a step of pending operations while the sink has space for completions.
- * The oldest is served first, so that others do not delay it.
+ * The oldest operation of each list comes first, so that later ones do not
+ * delay it. If all work waits, only the poll word is checked, until the next
+ * tick.
  */
 int near_work(struct near_port *port)
 {

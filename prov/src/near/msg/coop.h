@@ -2,11 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy of a large message, in steps. The receiver takes steps from
- * the first on and reads each from the sender's memory. The sender takes steps
- * from the last on and writes each into the receiver's. They stop where they
- * meet, so a busy end leaves steps to the other. near_ctl.claims counts the
- * steps taken, for one message at a time.
+ * Cooperative copy: sender and receiver of a large message copy parts of it at
+ * the same time. The message is divided into steps. The receiver takes steps
+ * from the first on, and reads each from the sender's memory. The sender takes
+ * steps from the last on, and writes each into the receiver's memory. The copy
+ * ends where the two meet, so an end that is busy leaves steps to the other
+ * end.
+ *
+ * near_ctl.claims counts the steps that each end has taken. It serves one
+ * message of a ring at a time. A copy has a number, its round; 0 is no round.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -16,17 +20,25 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_COOP_MIN (64u << 10)	/* bytes; shorter: single copy */
-#define NEAR_COOP_PART (128u << 10)	/* bytes of a step, at most */
-#define NEAR_COOP_STEPS 0xffffu	/* steps of a message, at most */
+/* bytes of the shortest message copied so */
+#define NEAR_COOP_MIN (64u << 10)
+#define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
+#define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
 
-/* near_ctl.claims, bits: round 32 | sender's steps 16 | receiver's steps 16 */
-/* near_ctl.wrote, bits: round 32 | failed 1 | steps written by the sender 16 */
+/*
+ * near_ctl.claims, bits: round 32 | steps taken by the sender 16 | steps taken
+ * by the receiver 16
+ */
+/*
+ * near_ctl.wrote, bits: round 32 | a step failed 1 | steps written by the
+ * sender 16
+ */
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the size of a step: half the message, within limits, in whole pages;
- * 0: empty or too long. A step costs a system call, as much as some KiB.
+ * Returns the size of a step in bytes: half of the message, limited to
+ * NEAR_COOP_PART, in whole pages. A step is one system call, whose cost is that
+ * of copying some KiB. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -53,18 +65,23 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* Begins a round, for the receiver: no steps are taken. */
+/* Begins a round, for the receiver: no step is taken. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
-	/* published to the sender by the release of a slot */
+	/*
+	 * Message passing: the receiver then publishes COOP, and the sender
+	 * uses these two words only after it has loaded that slot.
+	 */
 	__atomic_store_n(&ctl->claims, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
 /*
- * Takes a step for the sender or the receiver. Returns the number of steps that
- * this end had taken before; -1: none is left.
+ * Takes the next step, for one end. Returns the number of steps that this end
+ * had taken before, which is the step's index from its side; -1: all steps are
+ * taken, or the round has ended. The compare-and-swap gives each step to one
+ * end only.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -82,15 +99,22 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* Ends the round, for the receiver. Returns how many steps the sender took. */
+/*
+ * Ends the round, for the receiver: the sender takes no further steps. Returns
+ * the number of steps that the sender has taken.
+ */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
-	/* 0 is no round */
+	/* no round */
 	return near_coop_high(
 		__atomic_exchange_n(&ctl->claims, 0, __ATOMIC_ACQ_REL));
 }
 
-/* Reports the steps that the sender has written; failed: not the last taken. */
+/*
+ * Stores how many of its steps the sender has written. failed: the sender could
+ * not write the last step that it took. Message passing: pairs with
+ * near_coop_over().
+ */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
 {
@@ -99,8 +123,10 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * For the receiver. True if the sender has ended the steps that it took before
- * near_coop_end(). *steps: the number written. Pairs with near_coop_wrote().
+ * True if the sender works on no step any more, after near_coop_end() has
+ * returned claimed. Stores the number of steps that the sender has written; the
+ * receiver must read the others. For the receiver; pairs with
+ * near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 				  uint32_t claimed, uint32_t *steps)
@@ -108,7 +134,7 @@ static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 	uint64_t wrote = __atomic_load_n(&ctl->wrote, __ATOMIC_ACQUIRE);
 
 	*steps = near_coop_low(wrote);
-	if (*steps > claimed)	/* no valid sender stores that */
+	if (*steps > claimed)	/* only a faulty sender stores more */
 		*steps = claimed;
 	return wrote >> 32 == round &&
 	       (wrote & NEAR_COOP_FAILED || *steps == claimed);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path, inline: near_send() and near_poll(). If the sink is constant,
- * the compiler calls its functions directly, so that a message goes from the
- * ring into its buffer without a call in between.
+ * The data path as inline functions: near_send() and near_poll(). If the sink
+ * that a caller passes is a constant, the compiler inlines its functions: a
+ * message is then copied from the ring into its buffer without a call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -17,13 +17,18 @@
 /* msg/control.c */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
+/* Takes a step of pending operations. Returns 0 if none made progress. */
 int near_work(struct near_port *port);
-/* Rings the doorbell if the published slot requires it. Returns 0. */
+/*
+ * Rings the doorbell if the slot just published requires it. Returns 0, as the
+ * result of the send that it ends.
+ */
 ssize_t near_tell(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
 
+/* Returns a value for near_slot.word, without the lap number. */
 static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 				      size_t len, uint64_t data)
 {
@@ -33,8 +38,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the next slot, only in a run of sends to one peer: after a single
- * send this would take the slot's line from the receiver, which polls it.
+ * Prefetches the next slot for writing, if the last send was to the same peer:
+ * then a next one is likely. After a single send the prefetch would take the
+ * slot's line from the receiver, which polls it.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -46,7 +52,10 @@ static near_inline void near_slot_ahead(struct near_port *port,
 	port->run = peer;
 }
 
-/* Ends the publication of a slot. */
+/*
+ * Rings the doorbell if the slot just published requires it, and prefetches the
+ * next slot.
+ */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -55,7 +64,10 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_ahead(port, peer);
 }
 
-/* Prefetches the next lines of the data ring. */
+/*
+ * Prefetches for writing the place in the data ring of a next message of this
+ * length, 1 KiB at most.
+ */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -66,7 +78,7 @@ static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 		near_prefetch_write(tx->data + at + i);
 }
 
-/* Publishes a message in its slot. */
+/* Publishes an inline message. */
 static near_inline void near_send_inline(struct near_tx *tx,
 					 struct near_slot *slot,
 					 const struct near_msg *msg)
@@ -78,9 +90,9 @@ static near_inline void near_send_inline(struct near_tx *tx,
 }
 
 /*
- * Fast path: sends an inline message if a slot is free by the cached head.
- * False: call near_send(). msg may stay in registers, its address is not passed
- * on. Calls no function: the caller ends with near_send_end(), a tail call.
+ * Fast path: sends an inline message if a slot is free as far as tx->head
+ * shows. True: sent; the caller must return near_send_end(). False: nothing was
+ * done; call near_send(). Calls no function, so that msg can stay in registers.
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -96,15 +108,19 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
+/*
+ * Ends near_send_short(): rings the doorbell if necessary, by a tail call.
+ * Returns 0.
+ */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_told(&peer->tx)) ? 0 : near_tell(peer);
 }
 
 /*
- * Sends a message that fits into the ring; the payload may be reused at once.
- * NEAR_LARGE: call near_send_large(). -EAGAIN: poll and retry; -ECONNRESET: the
- * peer has failed; -EHOSTUNREACH: it cannot be sent to.
+ * Sends a message that fits into the peer's ring, and returns 0; the payload
+ * may be reused at once. NEAR_LARGE: call near_send_large(). -EAGAIN: poll and
+ * retry; -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to.
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -147,7 +163,10 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* Sets the fields that all kinds have. With a payload, rndv stays unset. */
+/*
+ * Sets the fields of a message that have the same place in all kinds of slots.
+ * The caller sets the other fields; without a rendezvous, rndv is not set.
+ */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -157,7 +176,10 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 	msg->flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS;
 }
 
-/* Delivers an inline message; false: it remains in its slot. */
+/*
+ * Delivers an inline message and releases its slot. False: the sink has not
+ * accepted it, or its length is invalid; the slot remains.
+ */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
 					    const struct near_slot *slot,
@@ -179,7 +201,7 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/* Finds the payload in the data ring; false: invalid length. */
+/* Sets length, data and payload of an eager message. False: invalid length. */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -190,7 +212,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Sets the fields of a rendezvous message. */
+/* Sets length, data and rndv of a rendezvous message. */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -201,7 +223,10 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.addr = slot->rts.addr;
 }
 
-/* Counts large messages that wait for a receive: near_ctl.waiting. */
+/*
+ * Adds more (1 or -1) to near_ctl.waiting, the number of large messages that
+ * wait for a receive.
+ */
 static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 {
 	struct near_ctl *ctl = ring->rx.ctl;
@@ -210,7 +235,10 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 			 __ATOMIC_RELAXED);
 }
 
-/* Handles a slot that is not an inline message. */
+/*
+ * Handles a slot that is not an inline message. True: handled and released.
+ * False: it remains in the ring.
+ */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -245,6 +273,9 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
+/*
+ * Handles one slot. True: handled and released. False: it remains in the ring.
+ */
 static near_inline bool near_rx_ring_one(struct near_port *port,
 					 struct near_rx_ring *ring,
 					 const struct near_slot *slot,
@@ -257,7 +288,10 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 		       : near_rx_ring_other(port, ring, slot, word, sink);
 }
 
-/* Consumes up to NEAR_BURST slots of a ring while the sink has space. */
+/*
+ * Handles slots of a ring, NEAR_BURST at most, while the sink has space. slot:
+ * the first, with its word. Returns the number of slots released.
+ */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
 					 struct near_slot *slot, uint64_t word,
@@ -275,7 +309,10 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/* Returns the first active ring from at on with a slot to consume; or NULL. */
+/*
+ * Returns the first place in port->active, from `at` on, of a ring with a
+ * published slot; NULL: none.
+ */
 static near_inline struct near_rx_ring *const *
 near_look(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -290,9 +327,9 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if the next poll would check active rings only. The caller may then call
- * near_look() instead of the poll, unless near_polls_left() is 0, and reports
- * the number of polls replaced by near_passed().
+ * True if the next poll would do nothing but poll the active rings. A caller
+ * may then call near_look() instead, as often as near_polls_left() permits, and
+ * must report the number of these polls to near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -300,13 +337,16 @@ static near_inline bool near_rings_only(const struct near_port *port)
 	       !near_port_has_work(port);
 }
 
-/* Returns the number of polls before the next timer tick. */
+/* Returns the number of polls before the poll that has the next tick. */
 static near_inline uint32_t near_polls_left(const struct near_port *port)
 {
 	return port->tick_at - 1 - port->polls;
 }
 
-/* Counts polls that near_look() replaced, up to the next timer tick. */
+/*
+ * Counts polls that near_look() has replaced, but not beyond the last poll
+ * before the next tick, which must not be skipped.
+ */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);
@@ -315,8 +355,9 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages while the sink has space, and continues each large message.
- * Returns the number of slots consumed.
+ * Delivers messages while the sink has space, takes a step of each pending
+ * operation, and does the periodic work if this poll has a tick. Returns a count
+ * of slots consumed and operations that made progress.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

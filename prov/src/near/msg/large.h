@@ -2,11 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages do not fit into a ring. The sender announces one (RTS). Once
- * the receiver has the buffer, it reads the message from the sender's memory.
- * For a long one it requests a cooperative copy (COOP); if it cannot read, it
- * requests fragments through the data ring (CTS). The receiver acknowledges the
- * complete message (ACK). Each poll takes a step.
+ * Large messages, which do not fit into a ring: the rendezvous protocol. The
+ * sender announces the message (RTS). Once its receive is posted, the receiver
+ * chooses how to copy:
+ *
+ * - It reads the message from the sender's memory (single copy).
+ * - For a long message, it requests that the sender writes a part of it at the
+ *   same time (COOP, a cooperative copy; msg/coop.h).
+ * - If it cannot read the sender's memory, it requests fragments through the
+ *   data ring (CTS).
+ *
+ * The receiver acknowledges the complete message (ACK). Each end copies in its
+ * polls, a limited number of bytes per poll.
  */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
@@ -14,71 +21,86 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STEP (512u << 10)	/* bytes per poll, each way */
-#define NEAR_FRAG (16u << 10)	/* bytes of a fragment, at most */
+#define NEAR_STEP (512u << 10)	/* limit of bytes per poll and direction */
+#define NEAR_FRAG (16u << 10)	/* limit of a fragment, bytes */
 
 enum near_tx_state {
-	NEAR_TX_ANNOUNCED,	/* RTS sent */
-	NEAR_TX_SENT,		/* all fragments sent: ACK to come */
-	NEAR_TX_FRAGS,		/* CTS received: in port->sending */
-	NEAR_TX_COOP,		/* COOP received: in port->sending */
+	NEAR_TX_ANNOUNCED,	/* RTS was sent */
+	NEAR_TX_SENT,		/* all fragments were sent; waits for the ACK */
+	NEAR_TX_FRAGS,		/* CTS was received; op is in port->sending */
+	NEAR_TX_COOP,		/* COOP was received; op is in port->sending */
 };
 
-/* A large message to send. */
+/* The sender's operation for a large message. */
 struct near_tx_op {
 	struct near_pooled pooled;
-	struct near_link link;	/* of port->sending */
+	struct near_link link;	/* in port->sending */
 	enum near_tx_state state;
 	struct near_peer *peer;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	size_t len;		/* bytes; after CTS: bytes requested */
+	/* bytes of the message, after a CTS of the part requested */
+	size_t len;
 	size_t done;
-	uint64_t answer;	/* the receiver's operation */
-	/* COOP: address of the receiver's buffer, and the round */
+	/* id of the receiver's operation, after a CTS */
+	uint64_t answer;
+	/*
+	 * After a COOP: address of the receiver's buffer, bytes requested,
+	 * number of the copy, bytes of a step, steps.
+	 */
 	uint64_t there;
-	size_t shared;		/* bytes requested */
+	size_t shared;
 	uint32_t round;
 	uint32_t step;
 	uint32_t steps;
-	uint32_t wrote;		/* steps that this end has written */
-	uint32_t too_small;	/* near_tx_too_small() */
+	uint32_t wrote;		/* steps that the sender has written */
+	/* length to request from a larger ring; 0: none */
+	uint32_t too_small;
+	/* copy of the message, or owned memory, to be freed; or NULL */
 	void *copy;
 	void *cookie;
 };
 
-/* The operation is in port->receiving but for NEAR_RX_FRAGS. */
+/*
+ * State of a receive. In all states but NEAR_RX_FRAGS the operation is in
+ * port->receiving, or in peer->waiting.
+ */
 enum near_rx_state {
-	NEAR_RX_READ,		/* single copy */
-	NEAR_RX_COOP_PENDING,		/* COOP to send; or in peer->waiting */
-	NEAR_RX_COOP,		/* the sender copies, too */
-	NEAR_RX_COOP_RUNNING,		/* the sender writes its last steps */
-	NEAR_RX_CTS,		/* CTS to send */
-	NEAR_RX_ACK,		/* ACK to send */
-	NEAR_RX_FRAGS,		/* waiting for fragments */
-	NEAR_RX_LOST,		/* its sender has failed, not detected yet */
+	NEAR_RX_READ,		/* single copy by the receiver */
+	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
+	NEAR_RX_COOP,		/* both ends copy */
+	/* the sender writes the last steps that it took */
+	NEAR_RX_COOP_RUNNING,
+	NEAR_RX_CTS,		/* must send CTS */
+	NEAR_RX_ACK,		/* must send ACK */
+	NEAR_RX_FRAGS,		/* waits for fragments */
+	NEAR_RX_LOST,	/* the sender has failed; near does not know yet */
 };
 
-/* A large message to receive. */
+/* The receiver's operation for a large message. */
 struct near_rx_op {
 	struct near_pooled pooled;
-	struct near_link link;	/* of port->receiving */
+	struct near_link link;	/* in port->receiving or peer->waiting */
 	enum near_rx_state state;
 	struct near_peer *peer;
 	struct near_rndv rndv;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	size_t len;		/* bytes requested */
-	size_t stop;		/* end of the part that the receiver reads */
+	size_t len;		/* bytes to receive */
+	size_t stop;		/* end of the part to read, bytes */
 	size_t done;
-	uint32_t step;		/* COOP: bytes of a step, number of steps */
+	uint32_t step;	/* cooperative copy: bytes of a step; number of steps */
 	uint32_t steps;
-	uint32_t claimed;	/* COOP_RUNNING: steps that the sender took */
-	bool failed;		/* COOP_RUNNING: reading failed */
+	/* steps the sender took, after near_coop_end() */
+	uint32_t claimed;
+	bool failed;		/* the receiver could not read a step */
 	void *cookie;
 };
 
-/* Returns an eighth of the ring in full lines: both ends then copy at once. */
+/*
+ * Returns the largest fragment in bytes: an eighth of the data ring, so that
+ * the receiver copies one while the sender writes the next.
+ */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
 	size_t most = tx->dsize / 8 & ~(size_t)(NEAR_LINE - 1);
@@ -86,7 +108,7 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
-/* Returns the number of bytes that the current poll may still read. */
+/* Returns a pointer to the number of bytes that this poll may still read. */
 static inline size_t *near_read_left(struct near_port *port)
 {
 	if (port->read_poll != port->polls) {
@@ -96,10 +118,15 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
+/* near_control_slot() if the cached head does not show a free slot. */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
-/* Returns a slot for a control message; NULL: none now, or never again. */
+/*
+ * Returns a slot for a control message, such as an ACK; NULL: none is free now,
+ * or the peer has failed. Queued operations do not keep control messages back.
+ * May connect to the peer.
+ */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
 {
@@ -110,6 +137,10 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
+/*
+ * Publishes a control message, which does not count as a message for the order
+ * of operations: see near_tx_taken().
+ */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -120,15 +151,19 @@ static near_inline void near_control_send(struct near_port *port,
 	near_sent(port, peer);
 }
 
-/* Copies at most *budget bytes; true: the operation has left its list. */
+/*
+ * Take a step of the operation with this link, of at most *budget bytes, which
+ * they reduce. True: the operation has left its list.
+ */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/* large_coop.c: the same for cooperative copies */
+/* large_coop.c: step of a cooperative copy at the sender. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
+/* Ends the sender's part of a cooperative copy; the ACK is still to come. */
 static inline void near_tx_coop_over(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -136,29 +171,48 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 	near_list_remove(&op->link);
 	op->state = NEAR_TX_ANNOUNCED;
 }
+/* Step of a cooperative copy at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/* Ends a cooperative copy with the peer, and starts the next that waits. */
+/*
+ * Ends the cooperative copy of a peer, if there is one, and starts the next of
+ * those in peer->waiting.
+ */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/* Reads bytes [done, done + len) from the sender's memory. */
+/*
+ * Reads the next len bytes of a message, up to op->stop, from the sender's
+ * memory. False: failed.
+ */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/* Requests the whole message in fragments, as it cannot be read. */
+/* Requests the whole message in fragments, since it cannot be read. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
-/* Handles a CTS, COOP or ACK of the peer; false: invalid. */
+/* Handles a CTS, COOP or ACK from the peer. False: invalid. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind);
+/* Handles a COOP for this operation. False: invalid. */
 bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot);
+/* Frees an operation and calls sent(). It must not be in port->sending. */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
-/* Returns NULL if the id is not of an operation of that peer. */
+/*
+ * Returns the operation of this peer that waits for fragments and has this id;
+ * NULL: none.
+ */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
+/*
+ * Copies a fragment, the next len bytes. len must not exceed the bytes missing.
+ */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
+/*
+ * Frees an operation; calls received() if it was not called. It must be in no
+ * list.
+ */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
-/* large_coop.c: near_messages.stop() */
+/* large_coop.c: waits until no peer writes to buffers; near_messages.stop(). */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

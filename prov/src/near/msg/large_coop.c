@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Cooperative copy of large messages: coop.h. */
+/* Cooperative copy of large messages: see msg/coop.h. */
 
 #include <errno.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 #define NEAR_STOP_MS 1000
 
-/* The sender */
+/* The sender. */
 
 bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot)
@@ -33,7 +33,7 @@ bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* Writes the step with this index; false: failed. */
+/* Writes the step with index `at` to the receiver's memory. False: failed. */
 static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 			 uint32_t at, size_t *budget)
 {
@@ -51,7 +51,10 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/* Writes steps within the budget. The receiver reads a step that failed. */
+/*
+ * Takes and writes steps, within *budget. If a step fails, the receiver reads
+ * it.
+ */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -70,8 +73,9 @@ void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 		near_tx_coop_over(op);
 }
 
-/* The receiver */
+/* The receiver. */
 
+/* Begins a round and sends COOP. False: no slot is free. */
 static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -80,7 +84,7 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 		return false;
 	op->step = near_coop_step(op->len);
 	op->steps = near_coop_steps(op->len, op->step);
-	if (!++op->peer->round)		/* 0 is no round */
+	if (!++op->peer->round)		/* round 0: none */
 		op->peer->round++;
 	near_coop_begin(op->peer->ring->rx.ctl, op->peer->round);
 	slot->coop.id = op->rndv.id;
@@ -93,8 +97,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round: all steps are taken, or reading failed. A faulty sender may
- * claim more steps than the receiver has left; the excess does not count.
+ * Ends the round, because all steps are taken or the receiver could not read
+ * one. A faulty sender may have taken more steps than the receiver has left;
+ * these do not count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -107,6 +112,7 @@ static void near_rx_coop_end(struct near_rx_op *op)
 	op->state = NEAR_RX_COOP_RUNNING;
 }
 
+/* Takes and reads steps, within *budget. */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->ring->rx.ctl;
@@ -128,7 +134,8 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Continues after the sender's last step: steps not written are to be read.
+ * Ends the copy when the sender works on no step any more. Steps that the
+ * sender has taken but not written are read next.
  */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
@@ -163,8 +170,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender has written its last step, one second at most, since
- * it may be stopped. A sender stopped for longer writes after the close.
+ * Waits until the sender writes to the buffer no more, since the buffer may be
+ * reused after the port has closed. Waits for one second at most: a sender that
+ * is stopped by a signal for longer will write after that.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receiver of large messages. */
+/* The receiver of large messages. */
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,9 @@
 #include "near/msg/large.h"
 
 /*
- * True if large messages to the peer are pending that do not wait for receives.
+ * True in an exchange: large messages of both directions are being copied.
+ * Those that this process has announced and that wait for a receive at the peer
+ * do not count.
  */
 static bool near_rx_exchange(const struct near_peer *peer)
 {
@@ -19,7 +21,7 @@ static bool near_rx_exchange(const struct near_peer *peer)
 					     __ATOMIC_RELAXED);
 }
 
-/* Counts a rendezvous message that has found its receive. */
+/* A rendezvous message has found its receive: it waits no more. */
 static void near_rx_begun(const struct near_peer *peer)
 {
 	if (near_likely(peer->ring != NULL))
@@ -27,9 +29,10 @@ static void near_rx_begun(const struct near_peer *peer)
 }
 
 /*
- * True if a cooperative copy pays: the sender is idle until the message is
- * read. For a shorter message the request would arrive too late. In an exchange
- * the sender is busy with messages of this process, so each end reads.
+ * True if a cooperative copy is faster than a single copy: the sender has
+ * nothing else to do until the message is read. For a short message the request
+ * would reach the sender too late. In an exchange the sender reads messages of
+ * this process.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -94,9 +97,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads all len bytes from the sender's memory. A permission error holds
- * for all messages of the peer. ESRCH: the peer has failed, or its main thread
- * has exited, so that its pid no longer refers to memory.
+ * Reads all len bytes at addr in the sender's memory. Returns 0 or -errno.
+ * EPERM and ENOSYS hold for all messages of the peer. So does ESRCH: the
+ * process has exited, or its main thread has, and then its pid names no memory.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -116,10 +119,11 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Requires that no other copy is pending. The message may end before an earlier
- * one in fragments: completions of several sources have no order, and the
- * embedder orders those of one source that share a buffer. Nothing else is sent
- * meanwhile, so the slot found for the ACK stays free.
+ * Copies only if no other receive is being copied. The message may then end
+ * before an earlier one that arrives in fragments. That is correct: completions
+ * of different sources have no order, and the embedder orders those of one
+ * source that share a buffer. Nothing else is sent between the test for a free
+ * slot and the ACK, so the slot stays free.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -153,7 +157,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Completes the receive for the embedder; the ACK follows. */
+/* Reports the end of a receive. The buffer is not accessed any more. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -163,7 +167,6 @@ static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 		port->sink->received(port->ctx, cookie, err);
 }
 
-/* Ends an operation that is in no list. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
@@ -212,7 +215,7 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 	op->state = NEAR_RX_ACK;
 }
 
-/* Sends the CTS or ACK; false: no space in the ring. */
+/* Sends the CTS or ACK that the state requires. False: no slot is free. */
 static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -245,17 +248,20 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 	near_rx_done(port, op, 0);
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	near_rx_answer(port, op);	/* the embedder might not poll again */
+	/* now, because the embedder might not poll again */
+	near_rx_answer(port, op);
 }
 
 /*
- * Stops access to the memory of a failed sender, until its failure is handled.
+ * Ends access to the memory of a failed sender. False: the peer is not gone
+ * yet, so the operation ends later, in near_ops_fail(). True: the operation is
+ * freed.
  */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {
 	op->state = NEAR_RX_LOST;
 	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
-		return false;	/* near_ops_fail() ends op */
+		return false;
 	near_list_remove(&op->link);
 	near_rx_end(port, op, ECONNRESET);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sender of large messages. */
+/* The sender of large messages. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,10 @@
 
 #include "near/msg/large.h"
 
-/* Stores the buffers' addresses, or a copy of their contents if large->copy. */
+/*
+ * Stores the addresses of the buffers, or, with large->copy, a copy of their
+ * bytes. Returns 0 or -EAGAIN: no memory.
+ */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -30,8 +33,10 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if this buffer was last sent to another peer, with no poll since. Polls
- * replaced by near_look() may be missing here: they end no large message.
+ * True if the last large or fan-out send had the same buffer, went to another
+ * peer, and no poll has come since. Polls that near_look() replaced need not be
+ * counted: only real polls end large messages, so the buffer cannot be another
+ * message's.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -49,10 +54,13 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if the message is part of a fan-out: all receivers but the first get it
- * through the ring if it fits. Otherwise they would all read it at once, under
- * the same locks of this process's memory, while this CPU's cache has it. msg
- * must be at most tx.fanout_max long.
+ * True if msg is part of a fan-out, and so should go through the data ring, up
+ * to tx.fanout_max bytes. The caller guarantees that it is not longer.
+ *
+ * Only the first receiver of a fan-out reads the sender's buffer (rendezvous).
+ * If all receivers read it at the same time, they would contend for the locks
+ * of this process's memory. This process has the buffer in its cache and can
+ * copy it fast.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -63,7 +71,10 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Returns msg->len if a larger ring could carry msg eagerly, else 0. */
+/*
+ * Returns the length of msg if a larger ring could have carried it eagerly,
+ * else 0.
+ */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -75,7 +86,10 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Gets the slot first: nothing may fail once the slot is written. */
+/*
+ * Nothing may fail once the slot is written, so the slot and the operation are
+ * allocated first.
+ */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -136,7 +150,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* CTS, COOP and ACK have the message's id at the same place. */
+/* CTS, COOP and ACK have the id at the same place in the slot. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -154,13 +168,15 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Ends an operation that is not in port->sending. */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* the receiver polls, so it will resize the ring soon */
+	/*
+	 * Request a larger ring now: the receiver has just sent an ACK, so it
+	 * polls and handles the request soon.
+	 */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -171,7 +187,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	near_peer_unhold(port, peer);
 }
 
-/* Sends a fragment; false: no space in the ring. */
+/* Sends the next fragment. False: the ring has no space. */
 static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 {
 	struct near_tx *tx = &op->peer->tx;
@@ -193,13 +209,19 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* counts as a message for operations that follow messages */
+	/*
+	 * A fragment counts as a message for near_tx_taken(): operations that
+	 * must follow a message follow its fragments, too.
+	 */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
-/* Sends fragments. True: all are in the ring, the ACK ends the message. */
+/*
+ * Sends fragments, within *budget. True: all are in the ring; the ACK will end
+ * the operation.
+ */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {

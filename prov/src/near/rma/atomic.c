@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation is a function of the old value, stored by a
- * compare-and-exchange loop on integers of the element's size: so NaN values
- * are compared by their bits.
+ * Each operation computes a new value from the old value, and stores it in a
+ * loop of compare-and-exchange on integers of the element's size. The exchange
+ * compares bits, not values: a comparison of values would never end for NaN.
  */
 
 #include <complex.h>
@@ -60,7 +60,10 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Operations of all types; those of some types follow. */
+/*
+ * Cases of near_next_*(): operations of all types. The lists below are for some
+ * of the types.
+ */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -71,7 +74,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_SUM: return old + operand;				\
 	case NEAR_PROD: return old * operand;
 
-/* Integers wrap. */
+/* Overflow of integers wraps. */
 #define NEAR_NEXT_INT							\
 	case NEAR_SUM:							\
 		__builtin_add_overflow(old, operand, &old);		\
@@ -94,7 +97,11 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_BXOR: return old ^ operand;				\
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
-/* Returns the new value. WRITE, READ and CSWAP do not depend on the type. */
+/*
+ * Defines a function that returns the new value of an element. near_apply_*()
+ * handles NEAR_ATOMIC_WRITE, NEAR_ATOMIC_READ and NEAR_CSWAP, which are the
+ * same for all types.
+ */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\
 			      ctype operand, ctype compare)		\
@@ -106,7 +113,10 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	}								\
 }
 
-/* Accesses the element as bits and by its type. */
+/*
+ * Defines near_atomic_apply() for a type: ctype is the type of the values, bits
+ * the integer type of the same size.
+ */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\

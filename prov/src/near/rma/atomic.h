@@ -2,22 +2,24 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomic operations on memory of this process, by lock-free instructions. They
- * are atomic with those of other emulations on CPUs, libfabric's among them.
- * Pure functions.
+ * Atomic operations on memory of this process, by lock-free instructions of the
+ * CPU. So they are atomic to operations of other providers that use such
+ * instructions, libfabric's emulation among them. The functions have no state.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H
 
 #include "near/near.h"
 
+/* True for operations that compare: CSWAP* and MSWAP. */
 bool near_op_compares(unsigned int op);
-/* True if the operation is defined for that type. */
+/* True if the operation is defined for this type. */
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
  * Applies a valid operation to count elements at target, which must be aligned
- * to their size; the other pointers need no alignment. Stores the old values to
- * result unless it is NULL. Only CSWAP* and MSWAP read compare.
+ * to the size of its elements. Stores the old values in result unless it is
+ * NULL. Reads operand except for NEAR_ATOMIC_READ, and compare only for
+ * operations that compare.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

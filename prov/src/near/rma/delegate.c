@@ -3,17 +3,19 @@
 
 /*
  * Delegated operations. A target that polls executes a small read or write
- * faster than two system calls of the initiator; a target that does not poll
- * never does. After a timeout the initiator revokes such operations and
- * executes them itself.
+ * faster than the initiator, which needs a system call. A target that does not
+ * poll would never execute it. So after a timeout the initiator revokes
+ * delegated operations and executes them itself.
  *
- * Store buffering decides which of them does. The target stores the operation's
- * number in near_ctl.doing and loads the slot again. The initiator marks the
- * slot revoked, has a barrier on all CPUs, and loads doing. At least one sees
- * the other's store, and the target pays for a plain store only. Both number
- * the operations in the order of the ring. Proof: docs/near/memory-ordering.md.
+ * Which of the two executes an operation is decided by store buffering. The
+ * target stores the operation's number in near_ctl.doing, then loads the slot
+ * again. The initiator marks the slot as revoked, executes a membarrier, then
+ * loads `doing`. At least one of them sees the other's store. The membarrier is
+ * the barrier of both sides, so the target pays for a plain store and a load.
+ * Both count the operations in the order of the ring to number them. Proof:
+ * docs/near/memory-ordering.md.
  *
- * After revoked operations fewer are delegated to that peer.
+ * Backoff: after a revocation, some of the next operations are not delegated.
  */
 
 #include <errno.h>
@@ -24,13 +26,15 @@
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
 
-#define NEAR_DELEG_WRITE 1024	/* bytes of a write; a read: NEAR_RMA_PART */
-#define NEAR_DELEG_BACKOFF 3000	/* ns, twice the time of a single copy */
-#define NEAR_DELEG_PAUSE 100000	/* ns after a barrier without effect */
-#define NEAR_DELEG_LEAVE 100000000	/* ns, limit of the wait when closing */
-#define NEAR_DELEG_SKIP 16	/* operations not delegated after a revoke */
+#define NEAR_DELEG_WRITE 1024	/* limit of a write; of a read: NEAR_RMA_PART */
+#define NEAR_DELEG_BACKOFF 3000	/* ns until a revocation: two single copies */
+#define NEAR_DELEG_PAUSE 100000	/* ns more if a revocation had no effect */
+#define NEAR_DELEG_LEAVE 100000000	/* ns, limit of near_deleg_wait() */
+/* operations not delegated after a revocation */
+#define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
+/* Returns a slot's word with another state of the operation. */
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 {
 	return (word & ~((uint64_t)NEAR_DELEG_MASK << NEAR_WORD_FLAGS)) |
@@ -38,8 +42,10 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * A rejected operation has a reply, and so has each write after it: the count
- * of operations done includes the rejected one.
+ * A write that was executed has no reply: its initiator completes it by
+ * near_ctl.done. This count also includes rejected operations, so from the
+ * first rejected one on (near_ctl.refused) the count alone completes nothing,
+ * and each operation has a reply.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -54,7 +60,10 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->refused;
 }
 
-/* Increases the backoff after operations were revoked. */
+/*
+ * Sets the number of operations that are not delegated next, after a
+ * revocation. It doubles with each revocation.
+ */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
@@ -63,7 +72,10 @@ static void near_deleg_lost(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/* True if copied data and replies fit into the operation's object. */
+/*
+ * True if the operation is short enough: a reply fits into near_rma_reply,
+ * copied operands into near_rma_op, and a write into a quarter of the ring.
+ */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -75,7 +87,11 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 	       args->len <= near_frag_max(&at->peer->tx);
 }
 
-/* True if only delegated operations are pending: these are revoked in order. */
+/*
+ * True if the operation should be delegated. While operations of another kind
+ * are pending, none is: delegated ones are revoked together and in order, and
+ * must not pass others. Counts the backoff.
+ */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
 {
@@ -90,7 +106,7 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	return false;
 }
 
-/* Posts last: a posted operation cannot fail. */
+/* Posts an operation after all steps that can fail. */
 static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
 			   struct near_rma_op *op)
 {
@@ -122,7 +138,10 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* without pending operations no reply frees space */
+	/*
+	 * If no operation is pending, no reply will tell that the ring has
+	 * space again: do not wait for it.
+	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_lost(at);
 		return -EPERM;
@@ -130,11 +149,16 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 	return ret;
 }
 
+/*
+ * Returns the number of the last operation that the target has begun to
+ * execute.
+ */
 static uint64_t near_deleg_at(const struct near_rma_peer *at)
 {
 	return __atomic_load_n(&at->peer->tx.ctl->doing, __ATOMIC_ACQUIRE);
 }
 
+/* Returns the number of the last operation that the target has finished. */
 static uint64_t near_delegs_done(const struct near_rma_peer *at)
 {
 	return __atomic_load_n(&at->peer->tx.ctl->done, __ATOMIC_ACQUIRE);
@@ -146,9 +170,10 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * Changes the state of all slots still in the ring. A slot that the target has
- * executed may have been reused or freed. If the target clears a slot for a
- * resize, the slot was open before, so the exchange fails.
+ * Changes the state `from` to `to` in the slots of all delegated operations
+ * that are still in the ring. Slots of finished operations are left alone, as
+ * they may have been reused. If the target clears a slot for a resize at the
+ * same time, the compare-and-swap fails.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -172,10 +197,10 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Revokes all: the target starts none from now on, but may be executing
- * operation near_deleg_at(), or about to find it revoked. The barrier pairs
- * with that of near_deleg_execute(). False: the barrier failed, so the
- * caller must reopen them.
+ * Marks all delegated operations as revoked. After the membarrier the target
+ * starts none of them. It may still execute the one that near_deleg_at()
+ * returns, or be about to find it revoked. False: the membarrier has failed;
+ * the caller must reopen the operations.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {
@@ -183,7 +208,10 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* Executes a revoked operation; false: not possible now. */
+/*
+ * Executes a revoked operation and ends it. False: not possible now; it remains
+ * revoked.
+ */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
 {
@@ -197,19 +225,28 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	}
 	if (!ret && op->sent < op->args.len)
-		ret = -EFAULT;	/* memory of the region is not mapped */
+		/* memory of the region, at its end, is not mapped */
+		ret = -EFAULT;
 	__atomic_store_n(&op->slot->word,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
-	/* the slot carries the event, and gets no reply */
+	/*
+	 * No reply will show that the target has consumed this slot, which it
+	 * must before it reports the event. So the slot counts as a message:
+	 * near_tx_taken().
+	 */
 	if (!ret && near_rma_told(op))
 		at->peer->tx.messages = at->peer->tx.tail;
 	near_rma_end(port, op, -ret);
 	return true;
 }
 
-/* Revokes all and executes them in order; none if the target executes one. */
+/*
+ * Revokes all delegated operations and executes them in order, unless the
+ * target has started one of them. Returns the number executed; 0: tries again
+ * later.
+ */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t first = near_deleg_of(at->delegated.next)->number;
@@ -235,8 +272,9 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Waits, for about the time of a copy, until the target has executed the
- * operation it has started, so that it precedes later calls. False: timeout.
+ * Waits until the target has executed the operation that it has started, for
+ * about the time of a copy. Stores its number in *doing. False:
+ * NEAR_DELEG_LEAVE is over, since the target is stopped, for example.
  */
 static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
@@ -274,7 +312,10 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 }
 
-/* True if the count alone completes the operation: near_deleg_counts(). */
+/*
+ * True if the target's count completes this operation, without a reply: a write
+ * that was not rejected. Counterpart of near_deleg_counts().
+ */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
 {
@@ -285,7 +326,10 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(refused && op->number >= refused);
 }
 
-/* Completes operations up to the first that waits for a reply. */
+/*
+ * Completes the first operations, as far as the target's count completes them.
+ * Returns their number.
+ */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -321,6 +365,7 @@ bool near_delegs_drained(struct near_port *port, struct near_peer *peer)
 	return true;
 }
 
+/* Revokes the operations if the first one has waited too long. */
 static int near_delegs_due(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t now = duo_now_ns();
@@ -359,7 +404,7 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->watched = done;
 	n = near_delegs_count(port, at, done);
-	/* the sink has no space, or a read is the first */
+	/* polls must take steps: the sink has no space, or a read is next */
 	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small reads and writes that the target executes if it polls in time, else the
- * initiator: delegate.c. The inline part costs the target a store and a load.
+ * Delegated operations: small reads and writes that the target executes if it
+ * polls in time; else the initiator revokes and executes them. See delegate.c.
+ * Functions of the fast paths are inline: starting an operation costs the
+ * target one store and one load.
  */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
@@ -12,26 +14,31 @@
 #include "near/rma/state.h"
 
 /*
- * State of a delegated operation, in the flags of its NEAR_KIND_RMA slot. Only
- * the initiator changes it.
+ * State of a delegated operation, in the flags of its NEAR_KIND_RMA slot. The
+ * initiator changes it, also after it has published the slot; the target does
+ * not.
  */
 enum near_deleg {
-	NEAR_DELEG_NONE, /* not delegated: the target executes it */
+	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
+	/* the target may execute it, or the initiator revoke it */
 	NEAR_DELEG_OPEN,
 	NEAR_DELEG_REVOKED,  /* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-#define NEAR_DELEG_SKIPPED 1	/* the target skips the slot */
-#define NEAR_DELEG_ANSWERED 2	/* the same, but the target reports the event */
-#define NEAR_DELEG_MASK 0xfu	/* of a slot's word, at NEAR_WORD_FLAGS */
+/* result of near_deleg_execute(): release the slot */
+#define NEAR_DELEG_SKIPPED 1
+#define NEAR_DELEG_ANSWERED 2	/* the same, but report its event */
+#define NEAR_DELEG_MASK 0xfu	/* flags of near_slot.word, after the shift */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
 {
 	return word >> NEAR_WORD_FLAGS & NEAR_DELEG_MASK;
 }
 
-/* Registers the operation just posted in slot as the next delegated one. */
+/*
+ * Registers an operation as the next delegated one. It was just posted in slot.
+ */
 static near_inline void near_deleg_made(struct near_port *port,
 					struct near_rma_peer *at,
 					struct near_rma_op *op,
@@ -48,7 +55,10 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_wake(port, at);
 		return;
 	}
-	/* no other work: a write waits for the count, a read for a slot */
+	/*
+	 * There is no other work, so no poll needs a step: a write waits for
+	 * the poll word, a read for its reply.
+	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -56,10 +66,16 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_watch(port, at);
 }
 
-/* 0: posted; -EPERM: do not delegate it; or an error of near_rma(). */
+/*
+ * Delegates an operation. Returns 0; -EPERM: not possible or not worth it, use
+ * other means; or an error of near_rma().
+ */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Removes an operation that was answered, revoked or has lost its peer. */
+/*
+ * Removes an operation from the delegated ones: it has a reply, was revoked, or
+ * its peer has failed.
+ */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -67,32 +83,40 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	at->delegated_ns = 0;	/* its successor's wait begins */
+	/* the wait of the next operation begins later */
+	at->delegated_ns = 0;
 }
 
 /*
- * Completes operations that the target has executed, and revokes the others
- * after a timeout. Returns the number completed.
+ * Completes operations that the target has executed. At a tick, revokes the
+ * others if they have waited too long. Returns the number of operations
+ * completed.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/* The same for the peer whose count is at near_port.watch, if it changed. */
+/*
+ * Completes operations of the peer that the poll word belongs to, if the word
+ * has changed. Returns their number.
+ */
 int near_delegs_advanced(struct near_port *port);
 /*
- * Completes the writes that a failed target has counted as executed, also
- * behind other operations. False: the sink has no space, call again.
+ * Completes the writes that a failed target has counted as executed, also if
+ * operations before them are not. False: the sink has no space; call again.
  */
 bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * Executes all operations that the target has not started, when the port
- * closes, even if the sink has no space for their completions.
+ * Executes the operations that the target has not started, when the port
+ * closes. If the sink has no space for a completion, there is none.
  */
 void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
-/* True if near_deleg_done() alone reports the end: no reply is sent. */
+/*
+ * True if no reply to the operation is necessary, because near_deleg_done()
+ * reports its end.
+ */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
- * Counts an operation that was executed or rejected. Call it after the reply is
- * posted: the initiator may own the cache line, and the store then takes long.
+ * Counts an operation of a slot as finished. Call it after its reply is posted:
+ * the store may take long, since the initiator's CPU may own the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -103,10 +127,14 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * Starts an operation at the target. 0: execute it next, nothing in between may
- * fail; -EAGAIN: its slot stays in the ring; or NEAR_DELEG_SKIPPED, _ANSWERED.
- * Store buffering: see delegate.c. The barrier, which membarrier reduces to one
- * of the compiler, pairs with near_port_barrier() of near_delegs_hold().
+ * Starts the operation of a slot, at the target. Returns 0: the caller must
+ * execute it, and nothing may fail before; -EAGAIN: the slot must stay in the
+ * ring; NEAR_DELEG_SKIPPED or NEAR_DELEG_ANSWERED: it is not to be executed.
+ *
+ * Store buffering: the target stores `doing`, then loads the slot; the
+ * initiator stores the slot, then loads `doing`, in near_delegs_hold() and
+ * near_deleg_at(). The initiator's membarrier is the barrier of both, so here a
+ * compiler barrier suffices, once this process is registered for membarrier.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

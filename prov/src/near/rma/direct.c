@@ -2,16 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Single copies: reads and writes by process_vm_readv() and
- * process_vm_writev(), after a lookup in the peer's region table. The peer does
- * nothing. If the peer requires events, a slot notifies it afterwards.
+ * Single copies: the initiator reads or writes the target's memory by
+ * process_vm_readv() or process_vm_writev(), after it has found the region in
+ * the target's table. The target takes no part. If it requires an event, the
+ * initiator notifies it afterwards by a slot.
  */
 
 #include <errno.h>
 
 #include "near/rma/ops.h"
 
-/* True if single copies are possible; pending operations are not checked. */
+/* The caller must check for pending operations. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args)
@@ -58,6 +59,7 @@ static ssize_t near_rma_copy(const struct near_rma_op *op, uint64_t memory,
 		process_vm_writev(pid, here, n, &there, 1, 0);
 }
 
+/* Copies the next bytes, NEAR_STEP at most. Returns as near_rma_direct(). */
 static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 			 uint64_t memory)
 {
@@ -65,7 +67,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	size_t len = op->args.len - op->sent;
 	ssize_t n;
 
-	/* never write to a process that has reused the pid */
+	/* never access a process that has reused the pid */
 	if (!near_peer_alive(port, peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -80,7 +82,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* no byte copied: send a request to the peer instead */
+		/* not permitted: from now on the target executes operations */
 		peer->reads = false;
 		return op->sent ? -EIO : -EPERM;
 	}
@@ -94,7 +96,7 @@ bool near_rma_told(const struct near_rma_op *op)
 		       near_rma_access(op->args.verb, op->args.op);
 }
 
-/* Notifies the peer of a single copy. */
+/* Notifies the target of a single copy. */
 static void near_rma_tell_peer(struct near_port *port,
 			       const struct near_rma_op *op,
 			       struct near_slot *slot)
@@ -109,15 +111,18 @@ static void near_rma_tell_peer(struct near_port *port,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* like a message, it has no reply: see near_tx_taken() */
+	/*
+	 * Published as a message: no reply will show that the target has
+	 * consumed this slot, so near_tx_taken() must count it.
+	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
 /*
- * Returns -EPERM if single copy is not permitted. Gets the slot first: after
- * the last byte nothing may fail.
+ * Nothing may fail after the last byte was copied, so the slot that notifies
+ * the target is allocated first.
  */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
@@ -127,7 +132,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	struct near_slot *slot = NULL;
 	int ret = 0;
 
-	/* a delegated operation notifies by its own slot */
+	/* a delegated operation has a slot already, which notifies */
 	if (!op->delegated && near_rma_told(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)

@@ -2,23 +2,29 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of small operations: one buffer that fits into a slot, a region
- * found before in a table unchanged since, nothing to wait for, and a free
- * slot. The arguments go from registers to the slot. near_rma_op keeps only the
- * data to end or revoke the operation. If the verb is constant, the
- * compiler removes the code of other verbs. near_rma() tries it first, too.
+ * Fast path of near_rma() for small operations. It serves one buffer that fits
+ * into a slot, a region that was looked up last, in a table that has not
+ * changed since. No pending operation may interfere, and a slot must be free.
+ *
+ * The arguments go from registers to the slot. near_rma_op gets only the data
+ * that are necessary to end or to revoke the operation. If verb is a constant,
+ * the compiler removes the code of the other verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
 
 #include "near/rma/delegate.h"
 
+/* True if the fast path delegates operations of this verb. */
 static near_inline bool near_rma_delegated(enum near_verb verb)
 {
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/* True for one buffer that fits into a slot, without order or remote data. */
+/*
+ * True if the arguments permit the fast path: one buffer that fits into a slot,
+ * no remote CQ data, no flag that requests order.
+ */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_ASK) ||
@@ -30,7 +36,11 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 		args->len == 8 && near_rma_adds(args->type, args->op));
 }
 
-/* True if no pending operation prevents the fast path. */
+/*
+ * True if no pending operation forbids the fast path. delegated: only delegated
+ * operations may be pending, because all of them are revoked together, in
+ * order.
+ */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
 				       bool delegated)
@@ -43,7 +53,10 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 			   peer->reads);
 }
 
-/* True if the peer's table grants the access, and an atomic is aligned. */
+/*
+ * True if the region was looked up last and grants the access, and the target
+ * of an atomic is aligned.
+ */
 static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 					   const struct near_rma_args *args)
 {
@@ -61,6 +74,7 @@ static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 	       (near_rma_delegated(args->verb) || !(memory % sizeof(uint64_t)));
 }
 
+/* Sets the fields of a fast path operation. */
 static near_inline void near_small_keep(struct near_rma_op *op,
 					const struct near_rma_args *args)
 {
@@ -98,6 +112,7 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 	op->queued = op->delegated = false;
 }
 
+/* Writes and publishes the request of a fast path operation. */
 static near_inline void near_small_post(struct near_port *port,
 					struct near_peer *peer,
 					const struct near_rma_op *op,
@@ -126,8 +141,8 @@ static near_inline void near_small_post(struct near_port *port,
 }
 
 /*
- * Starts an operation for which near_rma_is_small() is true. True: posted,
- * done() reports its end. False: nothing was done.
+ * Starts an operation for which near_rma_is_small() is true. True: done()
+ * reports the end. False: nothing was done, use the slow path.
  */
 static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,
@@ -143,14 +158,14 @@ static near_inline bool near_rma_small(struct near_port *port,
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
-	/* while operations are queued, the gate makes the ring look full */
+	/* NULL also while operations are queued: NEAR_GATE_QUEUE is closed */
 	slot = near_tx_slot(&peer->tx);
 	if (near_unlikely(!slot))
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* overlaps with the transfer of the slot's line */
+	/* after the post, while the slot's cache line travels to the target */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);
@@ -162,9 +177,10 @@ static near_inline bool near_rma_small(struct near_port *port,
 	return true;
 }
 
-/* issue.c: ends an operation that the fast path did not start */
+/* issue.c: part of near_rma_end() for operations of the slow path */
 void near_rma_end_more(struct near_rma_op *op, int err);
 
+/* Frees an operation and calls done(). err: 0 or a positive errno value. */
 static near_inline void near_rma_end(struct near_port *port,
 				     struct near_rma_op *op, int err)
 {

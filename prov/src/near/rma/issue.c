@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The initiator: issues operations to one peer in the order of the calls. If
- * one cannot be issued at once, it waits in the peer's queue. Messages to that
- * peer wait, too, until the queue is empty (near_tx_gate()).
+ * The initiator: issues the operations to a peer in the order of the calls. An
+ * operation that cannot be issued at once waits in the peer's queue, and with
+ * it all later operations. Messages to the peer wait, too: the gate of the ring
+ * is closed until the queue is empty (near_tx_gate()).
  */
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Lets messages pass again unless an earlier operation is pending. */
+/* Opens the gate for messages if no operation requires it to be closed. */
 static void near_rma_ungate(const struct near_rma_peer *at)
 {
 	if (near_list_empty(&at->queue) && !at->staged)
@@ -40,7 +41,9 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->number);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/* a delegated read has one reply; another may have several */
+		/*
+		 * a delegated read has one reply; other reads may have several
+		 */
 		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
 		if (op->staged) {
@@ -51,7 +54,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/* True if the slot contains the whole operation. */
+/* True if the operands fit into the slot, and the operation is one part. */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -60,6 +63,7 @@ static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 	       !(op->args.flags & NEAR_RMA_DATA);
 }
 
+/* Copies the operands of the next part to a request. */
 static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
 				  size_t len, unsigned int operands)
 {
@@ -115,7 +119,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	return 0;
 }
 
-/* Returns the size of the next part in bytes. */
+/* Returns the bytes of the next part. */
 static size_t near_rma_part_len(const struct near_rma_op *op)
 {
 	size_t left = op->args.len - op->sent;
@@ -128,13 +132,17 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True for a part to be answered: each of a fetching atomic, else the first. */
+/*
+ * True if the next part has a reply: the first part of an operation, and each
+ * part of an atomic with a result.
+ */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
 	       op->args.verb == NEAR_COMPARE;
 }
 
+/* Posts requests for the next parts, NEAR_STEP at most. 0: for all parts. */
 static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -160,14 +168,17 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if the target executes op: no single copy, or messages precede. */
+/* True if the target executes op: no single copy, or op follows messages. */
 static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/* Issues requests. A read with NEAR_RMA_HOLD stays queued until its reply. */
+/*
+ * Posts requests. 0: for all parts, op has left the queue. With NEAR_RMA_HOLD a
+ * read stays in the queue until it has ended.
+ */
 static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = 0;
@@ -182,7 +193,7 @@ static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Continues an operation. 0: issued, or ended and freed; -EAGAIN: retry. */
+/* Takes a step. 0: op has left the queue, or was freed; -EAGAIN: not yet. */
 static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -221,14 +232,16 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	}
 }
 
-/* Values of a reply, each loaded once. */
+/*
+ * Values of a reply. A hostile peer may change the slot: each is loaded once.
+ */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
 	const uint8_t *data;
 };
 
-/* Copies the data of a part; false: invalid reply. */
+/* Copies the result in a reply to the local buffers. False: invalid reply. */
 static bool near_rma_take(struct near_rma_op *op,
 			  const struct near_rma_answer *answer)
 {
@@ -251,7 +264,7 @@ static bool near_rma_take(struct near_rma_op *op,
 	return true;
 }
 
-/* Copies the data of the only reply to a fast path operation. */
+/* The same for a fast path operation. False: left to near_rma_take(). */
 static near_inline bool near_rma_take_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
@@ -312,7 +325,8 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	if (!ret && at && at->delegs)	/* the first may have ended */
+	/* polls must take steps: an operation may have ended */
+	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
 }
@@ -326,7 +340,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies the buffers to the operation's own memory. Returns the end. */
+/* Copies buffers to memory of the operation, at `to`. Returns the end there. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {
@@ -409,7 +423,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/* Executes a short operation by single copy in this call. -EPERM: queue it. */
+/* Executes a short operation by single copy now. -EPERM: not possible. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {
@@ -431,7 +445,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 
-/* Delegates, copies or queues the operation. */
+/* Delegates an operation, copies it, or queues it. */
 static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 			  const struct near_rma_args *args, uint64_t memory)
 {

@@ -8,18 +8,23 @@
 #include "near/rma/delegate.h"
 
 /* issue.c: the initiator */
+/* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes; for a read, for all bytes. flags: of
- * the slot's word. -EAGAIN: no space in the ring.
+ * Posts a request for the next len bytes of an operation; for a read, one for
+ * all bytes. flags: for near_slot.word. Returns 0 or -EAGAIN: the ring has no
+ * space.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
-/* Allocates an operation with the necessary copies of args; NULL: no memory. */
+/*
+ * Allocates an operation, with copies of the arguments that must outlive the
+ * call; NULL: no memory.
+ */
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
-/* Accounts for an operation of a single request, which has one reply. */
+/* Counts an operation that has one request and one reply as begun. */
 static inline void near_rma_begun(struct near_rma_peer *at,
 				  struct near_rma_op *op)
 {
@@ -30,25 +35,32 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 }
 
+/* Handles a reply: near_onesided.answered(). */
 int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c: true if the target gets an event for a single copy: the operation
- * carries remote CQ data, or the target requires it.
+ * direct.c. True if the target must be notified of a single copy: the operation
+ * has remote CQ data, or the target requests events for all such accesses.
  */
 bool near_rma_told(const struct near_rma_op *op);
 
-/* ordered.c: order beyond that of operations */
-/* Returns the current ring position, for near_rma_op.number of requests. */
-#define NEAR_RMA_MARK_BITS 48	/* of the tail; above: number of resizes */
+/* ordered.c: the order of operations after messages */
+/*
+ * Returns the producer's position in the ring to the peer: tail, and above it
+ * the number of resizes, since tail starts at 0 again after each.
+ */
+#define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
 	return at->peer->tx.tail |
 	       (uint64_t)at->peer->resize.count << NEAR_RMA_MARK_BITS;
 }
 
-/* Handles a reply to the request at mark: the peer consumed all before. */
+/*
+ * The reply to a request has arrived. mark: position after the request. The
+ * peer has consumed all slots up to there, so raises tx->taken.
+ */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
 	uint64_t ring = near_rma_mark(at) - at->peer->tx.tail;
@@ -58,43 +70,65 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 		at->peer->tx.taken = mark - ring;
 }
 
-/* True if NEAR_RMA_BEHIND applies: sent messages may not be consumed yet. */
+/*
+ * True if the operation must follow messages (NEAR_RMA_BEHIND), and some
+ * messages may not be consumed yet.
+ */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
+/* True if the operation must not start yet, because of an earlier one. */
 bool near_rma_must_wait(const struct near_rma_op *op);
 
-/* issue.c: queues an operation and starts it if possible */
+/*
+ * issue.c: appends an operation to the queue and issues it if possible. Returns
+ * 0 or -EAGAIN: no memory.
+ */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool staged);
 
 /* direct.c: single copies */
 /*
- * Looks the target address up in the peer's table. Returns as near_rma() for
- * key and range; -EOPNOTSUPP: no table; -ENOENT: the table cannot be read.
+ * Looks up the target address in the peer's region table, and stores it as an
+ * address in the peer's process. Returns 0, or the errors of near_rma() for
+ * key, range and access; -EOPNOTSUPP: the peer has no table; -ENOENT: the table
+ * cannot be read.
  */
 int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		  uint64_t *memory);
-/* Executes a step. 0: complete or a step further (op->sent); or -errno. */
+/*
+ * Executes the next step of an operation by single copy. Returns 0: op->sent
+ * bytes are copied now; -EPERM: single copy is not permitted, nothing was
+ * copied; -EAGAIN: retry; or another error.
+ */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* The same with the address that near_rma_look() has just returned. */
+/* The same. memory: address that near_rma_look() has returned. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
+/* True if single copy can serve the operation as far as known. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
 /* serve.c: the target */
+/* Executes a request: near_onesided.request(). */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
+/* Sends the replies owed to a peer, in order, while its ring has space. */
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
-/* Queues a reply, and sends it if possible. */
+/* Queues a reply, and sends it if the ring has space. */
 void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
 		  struct near_rma_reply *reply);
-/* Sends len bytes of data, at the reply's offset; false: no space. */
+/*
+ * Sends a reply with len bytes of data, at offset reply->offset of the result.
+ * False: the ring has no space.
+ */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
-/* Reports an operation that was executed here or revoked, if required. */
+/*
+ * Reports to the embedder, if it must be reported, an operation of a peer that
+ * was executed here, or by the peer after a revocation.
+ */
 void near_rma_over(struct near_port *port, struct near_peer *peer,
 		   const struct near_rma_slot *ask);
 

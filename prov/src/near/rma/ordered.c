@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Order beyond that of operations among themselves and before messages. A sent
- * message is in the ring, but the peer may not have consumed it: operations
- * that must follow it use the ring, too. A reply confirms that everything
- * before its request was consumed.
+ * Order of operations after messages. A message that was sent may be in the
+ * ring still, so an operation that must follow it goes through the ring, too.
+ * When the peer replies to a request, it has consumed everything before that
+ * request.
  */
 
 #include <errno.h>
@@ -19,8 +19,8 @@ bool near_rma_behind(struct near_rma_peer *at,
 }
 
 /*
- * True if the operation must wait. A read has replies in several parts, so
- * nothing that changes the peer's memory may start before the last reply.
+ * While a read is answered in several parts, nothing that may change the peer's
+ * memory may start before the last part.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
@@ -44,14 +44,18 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/* Sends a write of no bytes; its reply confirms that all was consumed. */
+/*
+ * Sends a write of no bytes. Its reply shows that the peer has consumed
+ * everything before.
+ */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };
 	struct near_rma_op *op = near_rma_op(port, at, &args);
 
 	if (!op)
-		return;		/* the caller retries */
+		/* no memory: the embedder calls near_rma_quiet() again */
+		return;
 	if (near_rma_part(port, op, 0, 0)) {
 		near_pool_put(&port->rma->ops, op);
 		return;

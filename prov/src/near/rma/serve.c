@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target: executes requests on this process's memory: all atomics, and the
- * reads and writes that the initiator cannot copy. They are checked against the
- * private region table. A rejected part has a reply; later parts are skipped.
+ * The target of one-sided operations. It executes all atomics, and the reads
+ * and writes for which the initiator cannot use single copy. It checks requests
+ * against its private region table. If the first part of an operation is
+ * rejected, its reply reports that, and further parts are skipped.
  */
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* True if no valid peer sends such a request. */
+/* True if only a faulty peer sends such a request. */
 static bool near_rma_cannot_be(const struct near_rma_slot *ask)
 {
 	size_t size;
@@ -53,7 +54,10 @@ void near_rma_over(struct near_port *port, struct near_peer *peer,
 		near_rma_event(port, peer, ask, ask->verb);
 }
 
-/* Looks up the target address. Returns 0 or a positive errno value. */
+/*
+ * Looks up the target address of a request. Returns 0 or a positive errno
+ * value.
+ */
 static int near_rma_where(const struct near_port *port,
 			  const struct near_rma_slot *ask, uint64_t addr,
 			  uint8_t **memory)
@@ -76,7 +80,10 @@ static int near_rma_where(const struct near_port *port,
 	return 0;
 }
 
-/* Executes this part; false: no reply to it, or not yet. */
+/*
+ * Executes a part. True: the operation must have a reply now. False: it has
+ * none for this part.
+ */
 static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
 			const uint8_t *data, struct near_rma_reply *reply)
 {
@@ -112,7 +119,9 @@ void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
 		near_rma_wake(port, at);
 }
 
-/* Reads a small range now, because later operations may change it. */
+/*
+ * Reads a short range during the call, before later operations can change it.
+ */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_slot *ask,
 			      const uint8_t *memory,
@@ -125,7 +134,9 @@ static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 	near_rma_over(port, at->peer, ask);
 }
 
-/* Executes a request; false: no reply to it, or not yet. */
+/*
+ * Executes a request. True: *reply must be sent. False: no reply to this part.
+ */
 static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *ask, uint64_t addr,
 			   const uint8_t *data, struct near_rma_reply *reply)
@@ -140,7 +151,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = ask->key;
 	reply->addr = addr;
 	reply->err = near_rma_where(port, ask, addr, &memory);
-	/* a later operation may have the same id */
+	/* 0: a later operation may have the same id */
 	at->rejected = reply->err ? ask->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
@@ -157,7 +168,10 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Returns the operands, copied to bytes if inline; NULL: invalid length. */
+/*
+ * Returns the operands of a request; inline ones are copied to bytes. NULL:
+ * invalid length.
+ */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
 					   uint8_t *bytes)
@@ -175,7 +189,10 @@ static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 	return bytes;
 }
 
-/* Values of a small request, each loaded once. */
+/*
+ * Values of a small request. A hostile peer may change the slot: each is loaded
+ * once.
+ */
 struct near_small_ask {
 	enum near_verb verb;
 	unsigned int op, type;
@@ -183,7 +200,10 @@ struct near_small_ask {
 	uint8_t *memory;
 };
 
-/* True if the fast path may execute *ask. The slow path reports errors. */
+/*
+ * Loads a small request. True: the fast path may execute it. Errors are left to
+ * the slow path.
+ */
 static near_inline bool near_small_ask(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_ask *ask)
@@ -217,7 +237,7 @@ static near_inline bool near_small_ask(struct near_port *port,
 	return true;
 }
 
-/* Starts a delegated operation; true: the target may execute it. */
+/* Starts a delegated operation. True: the target must execute it now. */
 static near_inline bool near_small_take(struct near_rx_ring *ring,
 					const struct near_slot *slot,
 					uint64_t word)
@@ -227,7 +247,9 @@ static near_inline bool near_small_take(struct near_rx_ring *ring,
 	       !near_deleg_execute(ring, slot, word);
 }
 
-/* Returns a slot for the reply; NULL: use near_rma_owe(). */
+/*
+ * Returns a slot for the reply, to be sent before no other reply; NULL: none.
+ */
 static near_inline struct near_slot *near_small_room(struct near_peer *peer)
 {
 	if (near_unlikely(!peer->rma ||
@@ -248,7 +270,10 @@ static near_inline void near_small_answer(struct near_port *port,
 	near_control_send(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
-/* Executes a request on the fast path; false: nothing was done. */
+/*
+ * Executes a request on the fast path. False: nothing was done, use the slow
+ * path.
+ */
 static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
@@ -259,7 +284,8 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_ask(port, slot, &ask)))
 		return false;
 	len = ask.len;
-	if (near_unlikely(len > NEAR_RMA_BYTES))	/* bounds len for gcc */
+	/* for gcc: the limit of the copies below */
+	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (ask.verb == NEAR_WRITE) {
 		if (!near_small_take(ring, slot, word))
@@ -295,6 +321,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
+/* Executes a request on the slow path. Nonzero: its slot stays in the ring. */
 static int near_rma_serve_slot(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot, uint64_t word)
@@ -387,7 +414,11 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Sends a part of a read, if its region still exists; true: complete. */
+/*
+ * Sends the next bytes of a read in parts, NEAR_STEP at most. The region may
+ * have been removed since the last part: then the reply is an error. True:
+ * complete.
+ */
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)
 {
@@ -407,7 +438,7 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 		most = at->peer->tx.dsize / 8;
 		if (most > NEAR_FRAG)
 			most = NEAR_FRAG;
-		/* most is 0 without a ring, which near_rma_answer() opens */
+		/* without a ring most is 0: near_rma_answer() connects */
 		if (!near_rma_answer(port, at, reply, memory + reply->offset,
 				     len < most ? len : most))
 			return false;

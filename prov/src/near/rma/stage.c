@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads and writes of device memory, both ends; see stage.h. */
+/* Reads and writes of device memory, at both ends: see stage.h. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void near_stage_unmap(const struct near_staging *staging,
 	*stage = (struct near_stage) { .memory = NULL };
 }
 
-/* Opens a stage of the own table, for operations on the peer's memory. */
+/* Opens the stage for this port's operations on the peer's memory. */
 static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 {
 	struct near_staging *staging = near_staging(port, at);
@@ -70,7 +70,7 @@ static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	return ret;
 }
 
-/* Opens the peer's stage, for its operations on this process's memory. */
+/* Maps the peer's stage, for its operations on memory of this process. */
 static int near_stage_open_theirs(struct near_rma_peer *at, int index)
 {
 	struct near_stage *stage = &at->staging->theirs;
@@ -85,7 +85,9 @@ static int near_stage_open_theirs(struct near_rma_peer *at, int index)
 	       near_stage_map(stage, view->fd, index) : -EPROTO;
 }
 
-/* Starts a copy between host memory of the stage and memory of the device. */
+/*
+ * Copies between a stage and memory: host memory now, device memory by *copy.
+ */
 static int near_stage_copy(struct near_staging *staging,
 			   struct near_stage *stage, void *device, void *to,
 			   const void *from, size_t len, void **copy)
@@ -101,7 +103,7 @@ static int near_stage_copy(struct near_staging *staging,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/* Copies a part of the local buffers into its chunk, or from it. */
+/* Copies a part of the local buffers into its chunk (out), or from it. */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -131,7 +133,7 @@ static int near_chunk_copy(struct near_staging *staging,
 	return ret;
 }
 
-/* Tests whether the chunk's copies have ended. */
+/* True if no copy of the chunk is pending. Sets op->err if one has failed. */
 static bool near_chunk_copied(const struct near_staging *staging,
 			      struct near_chunk *chunk)
 {
@@ -151,7 +153,7 @@ static bool near_chunk_copied(const struct near_staging *staging,
 	return true;
 }
 
-/* Looks the key up, for host and device memory. */
+/* Checks the access to a region of host or device memory. */
 static int near_stage_look(struct near_rma_peer *at,
 			   const struct near_rma_args *args)
 {
@@ -221,7 +223,8 @@ int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 			chunk->len = NEAR_STAGE_CHUNK;
 		ret = op->args.verb == NEAR_READ ? 0 :
 		      near_chunk_copy(staging, chunk, true);
-		if (ret) {		/* nothing of the remainder is posted */
+		/* the copy failed: this chunk stands for all remaining parts */
+		if (ret) {
 			op->err = -ret;
 			chunk->len = op->args.len - op->sent;
 		}
@@ -231,7 +234,7 @@ int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 	return 0;
 }
 
-/* Posts the request for a chunk that is filled. false: not now. */
+/* Posts the request for a chunk that is filled. False: not possible now. */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
 {
@@ -318,7 +321,8 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 		err = -near_chunk_copy(staging, chunk, false);
 	if (err && !op->err)
 		op->err = err;
-	chunk->state = NEAR_CHUNK_DRAINS;	/* until no copy is left */
+	/* ends when no copy is pending */
+	chunk->state = NEAR_CHUNK_DRAINS;
 	at->due++;
 	near_stage_step(port, at);
 	if (!near_rma_waits(at))
@@ -326,7 +330,10 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	return true;
 }
 
-/* Looks up the address of a request. Returns 0 or a positive errno value. */
+/*
+ * Looks up the target address of a request. Returns 0 or a positive errno
+ * value.
+ */
 static int near_stage_where(struct near_port *port,
 			    const struct near_rma_slot *ask, uint64_t addr,
 			    uint8_t **memory, void **device)
@@ -347,7 +354,9 @@ static int near_stage_where(struct near_port *port,
 	return 0;
 }
 
-/* Starts the copy of a request. Returns 0 or a positive errno value. */
+/*
+ * Starts the copy that a request requires. Returns 0 or a positive errno value.
+ */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
 {
@@ -359,7 +368,8 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 
 	if (ask->offset &&
 	    (at->rejected == ask->id || at->failed == ask->id))
-		return EIO;		/* an earlier part has failed */
+		/* an earlier part of the operation has failed */
+		return EIO;
 	ret = staging ? -near_stage_open_theirs(at, ask->type) : ENOMEM;
 	if (!ret)
 		ret = near_stage_where(port, ask, reply->addr, &memory,
@@ -373,7 +383,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 				ask->len, &reply->copy);
 }
 
-/* True if a valid peer may send such a request. */
+/* False if only a faulty peer sends such a request. */
 static bool near_stage_valid(const struct near_rma_slot *ask)
 {
 	return (ask->verb == NEAR_WRITE || ask->verb == NEAR_READ) &&
@@ -393,7 +403,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", ask.len);
 		return -EPROTO;
 	}
-	/* the peer's segment gives its stage; the reply requires a ring */
+	/* needs the peer's segment for its table, and a ring for the reply */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);
@@ -451,9 +461,8 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * Waits until no copy accesses memory of either end; this needs no peer. A peer
- * that lives may still access chunks of operations without a reply: then the
- * stage is not used again.
+ * A peer that lives may still access chunks without a reply: then the stage
+ * remains allocated, and is not used again.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

@@ -2,16 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory. Only its owner can access such memory, by
- * copies of the device's driver (struct near_device). So the bytes go through
- * chunks of shared memory behind the initiator's region table: for a write, the
- * initiator copies a part into a chunk and posts a request; the target copies
- * the chunk into its region and replies. A read takes the reverse path. All
- * copies of a device are asynchronous, and polls test for their end, so that
- * several chunks are in flight.
+ * Reads and writes of device memory. Only the owner can access its device
+ * memory, by copies of the device's driver (struct near_device). So the bytes
+ * go through chunks of shared memory, the stage, behind the initiator's region
+ * table.
  *
- * Chunks are used, posted and answered in the order of the operations. Messages
- * and operations of other kinds wait for all replies. See docs/near/rma.md.
+ * - Write: the initiator copies a part into a chunk and posts a request; the
+ *   target copies the chunk into its region and replies.
+ * - Read: the initiator posts a request for an empty chunk; the target copies a
+ *   part of its region into the chunk and replies; the initiator copies it from
+ *   there.
+ *
+ * Copies of a device are asynchronous: polls test whether they have ended. So
+ * several chunks can be in use at the same time. Chunks are filled, posted and
+ * answered in the order of the operations. Messages and operations of other
+ * kinds wait until all have replies. See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -21,60 +26,73 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	NEAR_CHUNK_FILLS,	/* its local bytes are being copied into it, or
-				 * it waits for a slot */
-	NEAR_CHUNK_POSTED,	/* the target has it */
-	NEAR_CHUNK_DRAINS,	/* it is being copied to local memory */
+	/* A write: being filled. Any operation: must wait for a slot. */
+	NEAR_CHUNK_FILLS,
+	NEAR_CHUNK_POSTED,	/* the request is posted; waits for the reply */
+	NEAR_CHUNK_DRAINS,	/* a read: being copied to the local buffers */
 	NEAR_CHUNK_ENDED,
 };
 
 struct near_chunk {
 	enum near_chunk_state state;
 	struct near_rma_op *op;
-	size_t offset;			/* in the operation */
+	size_t offset;	/* offset of the part in the operation */
 	size_t len;
-	void *copy[NEAR_IOV_MAX];	/* pending copies, or NULL */
+	/* pending copies of local buffers; or NULL */
+	void *copy[NEAR_IOV_MAX];
 };
 
-/* A stage that this process has mapped, of its own table or of a peer's. */
+/* A stage that this process has mapped: of its own table, or of a peer's. */
 struct near_stage {
 	uint8_t *memory;
-	void *pin;			/* result of near_device.pin() */
-	bool pinned;			/* near_device.pin() was called */
-	int index;			/* of the stage, in the table's file */
+	void *pin;	/* result of near_device.pin(); or NULL */
+	bool pinned;	/* near_device.pin() was called; it may fail */
+	int index;			/* index of the stage in its table */
 };
 
 struct near_staging {
-	const struct near_device *device;	/* NULL: none */
+	/* NULL: this process has no device memory */
+	const struct near_device *device;
 	struct near_table *table;
+	/* for operations of this port; for operations of the peer */
 	struct near_stage ours, theirs;
-	uint32_t filled, freed;			/* chunks so far */
+	/* number of chunks ever used, and freed again */
+	uint32_t filled, freed;
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
 
 /*
- * Begins an operation on device memory at either end. Returns what near_rma()
- * returns.
+ * Begins an operation on device memory, at either end. Returns 0 or an error,
+ * as near_rma().
  */
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 /*
- * Copies the next parts of the first operation in the queue into chunks. 0: all
- * parts have a chunk; -EAGAIN: some have none yet.
+ * Copies parts of the first operation in the queue into chunks. 0: all parts
+ * are in chunks; -EAGAIN: not all yet.
  */
 int near_stage_issue(struct near_port *port, struct near_rma_op *op);
-/* Posts chunks that are filled, and ends operations whose chunks have ended. */
+/*
+ * Posts requests for chunks that are filled, and ends operations whose chunks
+ * have all ended.
+ */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
-/* Handles a reply. False: it is invalid. */
+/* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
-/* Serves a request, at the target. Nonzero: the slot stays, or is invalid. */
+/*
+ * Begins to execute a request, at the target. Nonzero: the slot stays in the
+ * ring, since it is invalid or cannot be handled now.
+ */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
-/* Replies to a request if its copy has ended. False: pending. */
+/* Sends a reply once the copy of its request has ended. False: not yet. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);
-/* Waits for all copies from and to the chunks, and unmaps them. */
+/*
+ * Waits until all copies from and to chunks have ended, and unmaps the chunks.
+ * peer_lives: the peer may still use the stage.
+ */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
 #endif /* NEAR_RMA_STAGE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Creation, progress and end of the state of one-sided operations. */
+/* The state of one-sided operations: creation, steps in polls, end. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 	return at;
 }
 
-/* Removes the peer from the work list unconditionally. */
+/* Removes a peer from port->onesided_work in any case. */
 static void near_rma_sleep(struct near_rma_peer *at)
 {
 	if (!at->working)
@@ -45,7 +45,11 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		fd = near_peer_open(at->peer, NEAR_FD_TABLE, segment->table_fd,
 				    O_RDWR);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			close(fd);	/* use requests instead */
+			/*
+			 * few descriptors are left: the target executes
+			 * operations
+			 */
+			close(fd);
 			fd = -1;
 		}
 		if (fd < 0 ||
@@ -63,7 +67,11 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 	at->view = NULL;
 }
 
-/* Polls near_ctl.done if necessary. False: the port polls another peer's. */
+/*
+ * Makes near_ctl.done of a peer with delegated operations the poll word, if
+ * they wait for it. False: the poll word is another peer's, so polls must take
+ * steps.
+ */
 static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
 {
@@ -71,13 +79,16 @@ static bool near_rma_watched(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* a read waits for a slot */
+		return true;	/* it waits for its reply */
 	if (port->watch != &port->watched)
 		return false;
 	near_rma_watch(port, at);
 	return true;
 }
 
+/*
+ * Takes a step of all operations and replies of a peer. Returns 0: no progress.
+ */
 static int near_rma_peer_step(struct near_port *port,
 			      struct near_rma_peer *at)
 {
@@ -111,7 +122,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 			return n;
 		}
 		at = near_container(link, struct near_rma_peer, link);
-		/* the end of an operation may drop the last reference */
+		/* near_rma_peer_step() may drop the other references */
 		peer = at->peer;
 		near_peer_hold(peer);
 		n += near_rma_peer_step(port, at);
@@ -144,7 +155,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
-	/* unmapped now, since unexpected messages may keep the peer for long */
+	/* now, not with the peer: unexpected messages may keep that for long */
 	near_rma_view_drop(at);
 }
 
@@ -156,7 +167,10 @@ static void near_rma_forget(struct near_peer *peer)
 	free(peer->rma);
 }
 
-/* Executes accepted operations even if their targets never poll again. */
+/*
+ * Executes delegated operations before the port closes: their targets may never
+ * poll again.
+ */
 static void near_rma_stop(struct near_port *port)
 {
 	struct near_link *link, *next;
@@ -164,7 +178,7 @@ static void near_rma_stop(struct near_port *port)
 
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
-		/* an ended operation may drop the last reference */
+		/* near_delegs_stop() may drop the other references */
 		near_peer_hold(peer);
 		if (peer->rma && peer->segment && !peer->dying)
 			near_delegs_stop(port, peer->rma);

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * State of one-sided operations: of a port, of its peers, of operations of this
- * port, and of replies that it owes to peers.
+ * State of one-sided operations: of a port, of each peer, of the operations of
+ * this port (the initiator), and of the replies that this port owes to peers
+ * (as the target).
  */
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
@@ -14,115 +15,142 @@
 #include "near/rma/table.h"
 
 #define NEAR_RMA_OPS (1u << 16)
-#define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: data in the slot */
-#define NEAR_RMA_STAGED 0x40u	/* data in a chunk: stage.h */
-#define NEAR_RMA_KEPT 256	/* bytes stored in near_rma_op */
-#define NEAR_RMA_PART 256	/* bytes of an atomic in one request */
-#define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
-#define NEAR_RMA_OWE 1024	/* replies owed to a peer; more: disconnect */
+#define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: operands in the slot */
+/* near_rma_slot.flags: data in a chunk (stage.h) */
+#define NEAR_RMA_STAGED 0x40u
+/* bytes for copies of operands in near_rma_op */
+#define NEAR_RMA_KEPT 256
+#define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
+/* limit of replies that are expected from a peer */
+#define NEAR_RMA_EXPECT 512
+/* limit of replies owed to a peer; beyond: fault */
+#define NEAR_RMA_OWE 1024
 
 struct near_rma {
 	const struct near_rma_sink *sink;
 	struct near_table *table;
-	uint32_t tell;		/* set by near_rma_tell() */
+	uint32_t tell;		/* NEAR_MAY_*, set by near_rma_tell() */
 	struct near_pool ops;
 	struct near_pool replies;
-	struct near_rma_peer *watched;	/* its count is at near_port.watch */
-	/* operations on the fast paths: issued, executed for peers */
+	/* peer whose near_ctl.done is the poll word; or NULL */
+	struct near_rma_peer *watched;
+	/* Operations issued, and executed for peers, on the fast paths. */
 	uint64_t small, served;
-	uint64_t staged;	/* operations begun by this port: stage.h */
+	uint64_t staged;	/* operations begun with device memory */
 };
 
 struct near_rma_peer {
 	struct near_peer *peer;
-	struct near_link link;		/* of port->onesided_work */
-	bool working;			/* in port->onesided_work */
-	bool view_tried;
-	bool reading;			/* a read is answered in parts */
-	uint32_t unanswered;		/* operations sent, not yet answered */
-	uint32_t expect;		/* replies still to come */
-	uint32_t owe;			/* replies owed to the peer */
-	uint64_t rejected;		/* id of the operation rejected last; 0:
-					 * none since */
-	uint64_t failed;		/* the same of staged operations, set
-					 * with their replies */
-	struct near_table_view *view;	/* peer's table; NULL: unreadable */
-	/* delegate.c */
+	struct near_link link;		/* in port->onesided_work */
+	bool working;			/* link is in a list */
+	bool view_tried;		/* near_rma_view_open() was called */
+	bool reading;	/* the peer answers a read, in several parts */
+	uint32_t unanswered;		/* operations begun, but not ended */
+	uint32_t expect;		/* replies that the peer still owes */
+	uint32_t owe;	/* replies that this port owes to the peer */
+	/*
+	 * Of the peer's operations: id of the last one, if it was rejected, so
+	 * that its further parts are skipped; else 0.
+	 */
+	uint64_t rejected;
+	/* The same for staged operations; set when their reply is sent. */
+	uint64_t failed;
+	/* the peer's region table; NULL: not readable */
+	struct near_table_view *view;
+	/* The next seven: delegate.c. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;
 	uint64_t delegated_last;	/* number of the last operation */
-	uint64_t counted;		/* last value of near_ctl.done */
-	uint64_t delegated_ns;		/* start of the first's wait; 0: none */
-	uint32_t skip;			/* next operations not to delegate */
+	uint64_t counted;		/* near_ctl.done when last loaded */
+	/*
+	 * Time from which the first operation waits for the target, ns; 0: not
+	 * set.
+	 */
+	uint64_t delegated_ns;
+	uint32_t skip;	/* next operations that are not delegated */
+	/* value of skip after the next revocation; 0: least */
 	uint32_t next_skip;
-	/* stage.c */
-	struct near_staging *staging;	/* NULL: no device memory used */
-	uint32_t staged;		/* operations that have begun */
-	uint32_t due;			/* chunks with work for polls */
-	struct near_link queue;		/* operations to issue, in order */
-	struct near_link replies;
+	/* The next three: stage.c. */
+	struct near_staging *staging;	/* NULL: no device memory so far */
+	uint32_t staged;	/* staged operations begun, but not ended */
+	uint32_t due;			/* chunks that need steps in polls */
+	struct near_link queue;	/* operations not yet issued, in order */
+	struct near_link replies;	/* replies owed to the peer, in order */
 };
 
-/* An operation of this port. */
+/* An operation of this port on memory of a peer. */
 struct near_rma_op {
 	struct near_pooled pooled;
-	struct near_link link;		/* in queue, or in delegated */
+	struct near_link link;		/* in queue or in delegated */
 	struct near_rma_peer *to;
-	struct near_slot *slot;		/* if delegated */
-	uint64_t number;		/* if delegated; else near_rma_mark() */
-	size_t sent;			/* bytes sent or copied */
-	size_t answered;
-	uint32_t expect;
-	bool begun;
-	bool queued;
+	struct near_slot *slot;		/* slot of a delegated operation */
+	/*
+	 * Delegated: number of the operation. Else: near_rma_mark() after its
+	 * last request.
+	 */
+	uint64_t number;
+	size_t sent;			/* bytes requested or copied */
+	size_t answered;		/* bytes whose replies were received */
+	uint32_t expect;		/* replies that the target still owes */
+	bool begun;		/* counted in near_rma_peer.unanswered */
+	bool queued;			/* in queue */
 	bool delegated;
-	bool small;			/* issued by inline.h */
-	bool staged;			/* stage.h */
-	int err;			/* if staged */
-	uint8_t *copy;			/* from malloc(), or NULL */
+	bool small;	/* issued by the fast path of inline.h */
+	bool staged;			/* with device memory: stage.h */
+	int err;			/* staged: the first error, positive */
+	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
-	void *device[NEAR_IOV_MAX];	/* handles of local */
+	void *device[NEAR_IOV_MAX];	/* handles of local, for near_device */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
 
-/* A reply owed to a peer. */
+/* A reply that this port owes to a peer. */
 struct near_rma_reply {
 	struct near_pooled pooled;
 	struct near_link link;
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	uint64_t offset;		/* of bytes[]; reads: bytes sent */
-	uint64_t len;			/* of bytes[]; reads: bytes in total */
-	uint64_t key;			/* of a read's region */
+	/* of bytes[]; a read in parts: bytes sent so far */
+	uint64_t offset;
+	uint64_t len;	/* of bytes[]; a read in parts: bytes in total */
+	uint64_t key;	/* key and target address of a read in parts */
 	uint64_t addr;
-	bool staged;			/* see stage.h, with the next two */
-	void *copy;			/* pending copy; or NULL */
-	struct near_rma_slot ask;
+	/* With device memory, the next three: stage.h. */
+	bool staged;
+	void *copy;	/* pending copy of the device; or NULL */
+	struct near_rma_slot ask;			/* the request */
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
 /* state.c */
+/* Creates the state of a peer; NULL: no memory. */
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
+/* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
-/* True if only the peer is awaited: near_port.watch, a slot, the clock. */
+/*
+ * True if no operation needs a step in the next poll: each waits for a slot of
+ * the peer, for the poll word, or for the next tick.
+ */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
 	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
 	       !at->due;
 }
 
-/* Returns the peer's state, and creates it if necessary; NULL: no memory. */
+/*
+ * Returns the state of a peer, which is created if necessary; NULL: no memory.
+ */
 static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 {
 	return near_likely(peer->rma != NULL) ? peer->rma :
 						near_rma_peer_new(peer);
 }
 
-/* Adds the peer to the work of polls. */
+/* Adds a peer to port->onesided_work, so that polls take steps for it. */
 static inline void near_rma_wake(struct near_port *port,
 				 struct near_rma_peer *at)
 {
@@ -133,7 +161,10 @@ static inline void near_rma_wake(struct near_port *port,
 	at->working = true;
 }
 
-/* Polls near_ctl.done. The peer's first delegated operation must be a write. */
+/*
+ * Makes near_ctl.done of this peer the poll word. The first of its delegated
+ * operations must be a write: only writes are completed by this count alone.
+ */
 static inline void near_rma_watch(struct near_port *port,
 				  struct near_rma_peer *at)
 {
@@ -141,7 +172,9 @@ static inline void near_rma_watch(struct near_port *port,
 	port->rma->watched = at;
 }
 
-/* Removes the peer from the work list if nothing is left to do. */
+/*
+ * Removes a peer from port->onesided_work if none of its operations is pending.
+ */
 static inline void near_rma_rest(struct near_port *port,
 				 struct near_rma_peer *at)
 {
@@ -157,14 +190,14 @@ static inline void near_rma_rest(struct near_port *port,
 		port->work &= (uint8_t)~NEAR_WORK_WAITS;
 }
 
-/* Returns the peer's table, opened by the first call; NULL: unreadable. */
+/* Returns the peer's region table; NULL: not readable. */
 static inline struct near_table_view *near_rma_view(struct near_rma_peer *at)
 {
 	return near_likely(at->view != NULL) ? at->view :
 					       near_rma_view_open(at);
 }
 
-/* Returns the access rights that an operation requires. */
+/* Returns the access rights that an operation requires: NEAR_MAY_*. */
 static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
 {
 	if (verb == NEAR_READ || (verb == NEAR_FETCH && op == NEAR_ATOMIC_READ))
@@ -174,13 +207,16 @@ static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
 	return NEAR_MAY_WRITE;
 }
 
-/* True if the operation is the addition that the fast path executes. */
+/* True for the only atomic of the fast path: an addition of 64 bits. */
 static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 {
 	return (type == NEAR_UINT64 || type == NEAR_INT64) && op == NEAR_SUM;
 }
 
-/* Returns the number of operand bytes in the request per byte of data. */
+/*
+ * Returns the number of operands that a request carries, each as long as the
+ * data: 0 for reads, 2 for NEAR_COMPARE.
+ */
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A hash table with linear probing, at most half full, that doubles its size.
- * The owner changes its private table, and copies changed entries to the memfd.
+ * The table is a hash table with linear probing, at most half full, that
+ * doubles its size when necessary. The owner changes its private table, and
+ * copies each changed entry to the memfd.
  */
 
 #include <errno.h>
@@ -20,9 +21,11 @@
 
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
 #define NEAR_TABLE_MIN_BITS 5
-#define NEAR_TABLE_MAX_BITS 18	/* 16 MiB, if they are all in use */
-#define NEAR_TABLE_PROBES 4096	/* in a peer's table; more: invalid */
-#define NEAR_TABLE_TRIES 64	/* attempts while the owner writes */
+#define NEAR_TABLE_MAX_BITS 18	/* a table of 16 MiB */
+/* entries to probe in a peer's table; more: faulty */
+#define NEAR_TABLE_PROBES 4096
+/* attempts to read a peer's table while it changes */
+#define NEAR_TABLE_TRIES 64
 
 static size_t near_table_size(uint32_t bits)
 {
@@ -121,7 +124,11 @@ void near_table_close(struct near_table *table)
 	free(table);
 }
 
-/* Seqlock: the fence pairs with the acquire fence of near_table_view_find(). */
+/*
+ * Begins a change, as the writer of the seqlock. The fence keeps the stores to
+ * entries behind the odd generation. It pairs with the acquire fence in
+ * near_table_view_find().
+ */
 static void near_table_begin(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,
@@ -129,6 +136,10 @@ static void near_table_begin(struct near_table *table)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/*
+ * Ends a change: the release keeps the stores to entries before the even
+ * generation.
+ */
 static void near_table_end(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,
@@ -142,7 +153,7 @@ static void near_table_put(struct near_table *table, uint32_t at,
 	near_table_shared(table)[at] = *entry;
 }
 
-/* Returns the index of key, or the one it would have. */
+/* Returns the index of the entry with this key, or of the free entry for it. */
 static uint32_t near_table_at(const struct near_table *table, uint64_t key)
 {
 	uint32_t mask = (1u << table->bits) - 1;
@@ -153,7 +164,7 @@ static uint32_t near_table_at(const struct near_table *table, uint64_t key)
 	return at;
 }
 
-/* Doubles the table and rehashes all entries. */
+/* Doubles the table and inserts all entries anew. Returns 0 or -errno. */
 static int near_table_grow(struct near_table *table)
 {
 	struct near_region_entry *old = table->own, *own;
@@ -161,7 +172,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* writing to a page without memory raises SIGBUS */
+	/* memory first: a store to a page without memory could raise SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
@@ -203,7 +214,10 @@ int near_table_add(struct near_table *table,
 	return 0;
 }
 
-/* Removes a key, and moves entries back that the gap had displaced. */
+/*
+ * Removes an entry. Entries behind it that linear probing has moved away from
+ * their place are moved back into the gap.
+ */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
 	static const struct near_region_entry none;
@@ -295,7 +309,10 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/* Copies an entry; the caller validates it by the generation. */
+/*
+ * Copies an entry from a peer's table that may be changing. The caller must
+ * discard the copy if the generation has changed.
+ */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {
@@ -341,6 +358,11 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 				return -EAGAIN;
 			continue;
 		}
+		/*
+		 * The reader of the seqlock. The acquire fence keeps the loads
+		 * of the entry before the second load of the generation; it
+		 * pairs with the fence in near_table_begin().
+		 */
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (near_unlikely(__atomic_load_n(&view->head->generation,

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions, found by their keys. The owner checks requests against a
- * table in its private memory. A memfd has a copy, in which peers look up the
- * regions of single copies. The copy has a seqlock: its generation is odd
- * while the owner writes. The embedder serializes the owner's calls with those
- * of its ports.
+ * Memory regions, found by their keys. The owner checks the requests of peers
+ * against a table in its private memory. A copy of this table lies in a memfd
+ * that peers map. An initiator looks up a region there before it copies from or
+ * to the owner's memory itself. The copy is a seqlock: its generation is odd
+ * while the owner writes.
+ *
+ * The embedder serializes calls for a table with the calls for its ports.
  */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
@@ -19,12 +21,16 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
-/* Chunks for copies of device memory, NEAR_STAGE bytes a peer; see stage.h. */
+/*
+ * Stages for operations on device memory: an initiator uses one stage for each
+ * peer. It lies behind the table in the same file, NEAR_STAGE bytes long, and
+ * consists of chunks. See stage.h.
+ */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)
 
-/* In shared memory. */
+/* The head of the copy in shared memory. */
 struct near_table_head {
 	uint32_t magic;
 	uint32_t bits;		/* 1 << bits entries follow */
@@ -38,12 +44,16 @@ struct near_table {
 	uint32_t bits;
 	uint32_t count;
 	int fd;
-	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
+	/* bitmap of the stages in use */
+	uint64_t stages[NEAR_STAGES / 64];
 };
 
-/* Returns the offset of a stage in the table's file. */
+/* Returns the offset of a stage in the file of a table. */
 off_t near_table_stage(int index);
-/* Allocates a stage. Returns its index, -ENOSPC or -ENOMEM. */
+/*
+ * Allocates a stage with its memory. Returns its index; -ENOSPC: all are in
+ * use; -ENOMEM.
+ */
 int near_table_stage_get(struct near_table *table);
 void near_table_stage_put(struct near_table *table, int index);
 
@@ -52,9 +62,12 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
+/* near_table_find() for an entry that is not at the place of its hash. */
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
-/* Returns the entry, valid until the next change; NULL: no such key. */
+/*
+ * Returns the entry with this key, valid until the table changes; NULL: none.
+ */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
 {
@@ -66,29 +79,36 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. Its values are checked before use, or used
- * only as addresses in that peer.
+ * A peer's table, mapped read-only. The peer may be faulty: values are checked
+ * before use, or are used only as addresses in the peer's process.
  */
 struct near_table_view {
 	const struct near_table_head *head;
-	uint32_t bits;		/* 1 << bits entries are mapped */
+	uint32_t bits;		/* the number of mapped entries is 1 << bits */
 	int fd;
-	uint64_t generation;	/* when known was read; odd: none */
+	/* generation for which known is valid; odd: none */
+	uint64_t generation;
+	/* the entry that was found last */
 	struct near_region_entry known;
 };
 
-/* Maps a peer's table. Takes ownership of fd. */
+/*
+ * Maps the table of a peer. fd then belongs to the view, also after an error.
+ */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* True if the file contains that stage. */
+/* True if the table's file is large enough for this stage. */
 bool near_table_view_has(const struct near_table_view *view, int index);
-/* Returns 0; -EKEYREJECTED: no such key; -EAGAIN: the owner is writing. */
+/*
+ * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key;
+ * -EAGAIN: the owner was writing all the time.
+ */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * Returns the entry if it is the one found last and the table has not changed
- * since. NULL: call near_table_view_find().
+ * Returns the entry that was found last, if it has this key and the table has
+ * not changed since; NULL: call near_table_view_find().
  */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
@@ -99,8 +119,9 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Returns the owner's address of [addr, addr + len) in *memory. -EACCES: the
- * region does not contain the range, or does not grant this access.
+ * Checks an access to a region. Returns 0 and stores the address in the owner's
+ * process. -EACCES: the region does not contain [addr, addr + len), or does not
+ * grant this access.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
