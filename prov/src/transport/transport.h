@@ -2,18 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local transports: libfabric's shm as a peer provider (shm/), or near
- * (transport/near). Only fi/ distinguishes them, for functions that one lacks.
- * Both ends of a message need the same one: an endpoint's registry record names
- * its transport, and its address in that.
+ * The interface of local transports, which carry messages within a host: near
+ * (transport/near) and libfabric's shm, as a peer provider (shm/). Only the
+ * layer fi/ distinguishes them, where only one has a function. Both ends of a
+ * message must use the same transport: the registry record of an endpoint has
+ * the name of its transport, and the endpoint's address there.
  *
- * An endpoint's local side is open from fi_enable to fi_close. Sends go to its
- * path_ep[FI_DUO_LOCAL] with the peer index from connect(). Messages and
- * completions arrive in polls.
+ * An endpoint has a local side from fi_enable to fi_close. A send calls
+ * path_ep[FI_DUO_LOCAL], with the peer index that connect() has returned.
+ * Messages and completions arrive in polls.
  *
- * Cost: an indirect call per poll and per send, none per message received.
- * Locks: the domain's lock protects all calls but fabric_open(), domain_open(),
- * reap(), sweep().
+ * Cost: an indirect call per poll and per send, none per received message.
+ * Locks: the domain's lock protects all calls except fabric_open(),
+ * domain_open(), reap() and sweep().
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -33,92 +34,109 @@ struct duo_fabric;
 struct duo_recv;
 struct duo_rx;
 
-/* Values in registry records. */
+/* Values in registry records. They must not change. */
 enum duo_transport_kind {
 	DUO_TRANSPORT_SHM,
 	DUO_TRANSPORT_NEAR,
 	DUO_TRANSPORT_KINDS
 };
 
-/* Its limits; fi_getinfo returns the smaller of these and the core's limits. */
+/*
+ * Limits of a transport. fi_getinfo returns the smaller of a limit here and the
+ * core's.
+ */
 struct duo_transport_limits {
-	size_t inject_size;	/* bytes */
+	size_t inject_size;	/* bytes of an injected message */
 	size_t iov_limit;
-	size_t queue;		/* operations in flight, each way */
-	size_t cq_data_size;	/* bytes */
+	size_t queue;		/* pending operations, in each direction */
+	size_t cq_data_size;	/* bytes of remote CQ data */
 };
 
 struct duo_transport {
-	/* FI_OFI_DUO_LOCAL */
+	/* value of FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_transport_limits limits;
-	/* Resources that an endpoint's local side requires, for a warning. */
+	/*
+	 * The resources that an endpoint's local side requires, for a warning
+	 * when there are too few.
+	 */
 	const char *takes;
-	/* It requires the same version of libfabric at both ends. */
+	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
-	/* A user's endpoints start one at a time: none takes checked space. */
+	/*
+	 * The endpoints of a user must start one after another: otherwise one
+	 * could use the space in /dev/shm that another has just found free.
+	 */
 	bool alone;
-	/* It carries messages from and to device memory: device/device.h. */
+	/* Carries messages of device memory: device/device.h. */
 	bool device;
 	/*
-	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: it has
-	 * none. If fabric or domain warns and fails, the core carries all.
+	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: there are
+	 * none. If fabric_open() or domain_open() fails, it has logged a
+	 * warning, and the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/*
-	 * Called before the endpoint has a record; fills in ep->publication.
+	 * Opens the local side, before the endpoint has a registry record.
+	 * Fills in the transport's part of ep->publication.
 	 */
 	int (*open)(struct duo_ep *ep);
-	/* Called with record and map; opens path_ep[FI_DUO_LOCAL] to sends. */
+	/*
+	 * Called when the endpoint has its record and its map of addresses.
+	 * Sets path_ep[FI_DUO_LOCAL], so that sends can use the local side.
+	 */
 	int (*enable)(struct duo_ep *ep);
-	/* Binds a counter to an endpoint that is already enabled. */
+	/* Binds a counter to an endpoint that is enabled already. */
 	int (*count)(const struct duo_cntr_bind *bind);
-	/* Polls all endpoints of the CQ; returns 0 without progress. */
+	/* Polls all endpoints of the CQ. Returns 0 if there was no progress. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * True if these CPUs are oversubscribed by this process and the
-	 * endpoint's peers. endpoints: number of records, also of unknown
-	 * processes.
+	 * True if the CPUs of this thread are oversubscribed by this process
+	 * and the endpoint's peers. endpoints: number of records on this host,
+	 * which includes processes that are no peers.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * arm(): before a thread sleeps, makes peers write to its waiter's
-	 * descriptor (cq/wait.c); -FI_EAGAIN: poll instead. woken(): after the
-	 * sleep; true: other sleeping threads must arm again. NULL: no writes.
+	 * Sleeping, see cq/wait.c. arm() prepares a sleep: from now on an
+	 * arrival makes the descriptor of the thread's waiter readable.
+	 * -FI_EAGAIN: poll instead. woken() ends a sleep. True: the caller must
+	 * wake the other sleeping threads, which must arm again. NULL: the
+	 * transport cannot wake threads.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
-	/* Sends queued messages. */
+	/* Sends messages that are queued, before fi_close. */
 	void (*drain)(struct duo_ep *ep);
-	/* Closes the parts that are open. */
+	/* Closes the local side, also if it was opened in part. */
 	void (*close)(struct duo_ep *ep);
 	/*
-	 * Starts an unexpected message into recv's buffers. Changes nothing if
-	 * it fails (-FI_ENOMEM, -FI_EAGAIN).
+	 * Receives a message, which was unexpected, into the buffers of recv.
+	 * If it fails (-FI_ENOMEM, -FI_EAGAIN), nothing has changed.
 	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Returns the peer index for a record's name, the same each time;
-	 * FI_ADDR_NOTAVAIL: unreachable, for *reason. An index with a
-	 * *reason other than FI_DUO_OK: the peer may send, but the core
-	 * carries sends to it. addr: for logs.
+	 * Returns the peer index for the name in a record, which stays the
+	 * same. FI_ADDR_NOTAVAIL: not reachable; *reason says why. An index
+	 * with another *reason than FI_DUO_OK: the peer may send over this
+	 * transport, but the core carries sends to it. addr: for log messages.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
-	/* True if the process with this peer index certainly exists. */
+	/* True if the peer's process certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Monitors the process, so that its failure ends receives that wait for
-	 * it. NULL: failures are not detected.
+	 * Monitors the peer's process: if it fails, receives that name it end
+	 * with an error. NULL: the transport does not detect failures.
 	 */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Remove remains of failed processes: reap() of the name in a record,
-	 * sweep() of those without one, in the registry's directory or of this
-	 * pid namespace (inode). NULL: nothing remains.
+	 * Remove files that failed processes have left: reap() those of the
+	 * name in a record; sweep() those without a record, in the directory
+	 * dir of the registry, or of processes of this pid namespace (pid_ns:
+	 * inode). NULL: there are none.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

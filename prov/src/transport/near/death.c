@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peer failure. near ends pending sends and receives. This file ends receives
- * that name the peer, and drops messages in its memory. All that the peer
- * had sent has been delivered before.
+ * Failure of a peer. At this time near has delivered all messages that the peer
+ * sent completely, and has ended the pending operations. This file ends receives
+ * that name the peer with an error. It drops the unexpected messages that
+ * were in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -16,7 +17,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Fails a receive that no message can match any more. */
+/* Ends a receive with an error. It must not be posted any more. */
 static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 {
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
@@ -25,7 +26,9 @@ static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 	duo_rx_release(&ep->pool, rx);
 }
 
-/* True if rx names the process with this index, by any of its addresses. */
+/*
+ * True if rx names the process with this peer index, by any of its addresses.
+ */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 {
 	fi_addr_t addr = rx->addr;
@@ -37,6 +40,7 @@ static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 	return duo_route_mapped(word) && duo_route_number(word) == number;
 }
 
+/* Returns the first posted receive that names the process; NULL: none. */
 static struct duo_rx *duo_near_named(const struct duo_match *match,
 				     fi_addr_t number)
 {
@@ -50,8 +54,9 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 }
 
 /*
- * Fails all receives that name the peer, and recalls those that the core has.
- * Receives that the core has matched complete normally.
+ * Ends all posted receives that name the peer with an error. Receives that the
+ * core has are recalled before; those that the core has already matched
+ * complete normally.
  */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 			      fi_addr_t number)
@@ -66,7 +71,7 @@ static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 	}
 }
 
-/* Drops messages whose payload was in the sender's memory. */
+/* Frees the queued messages that were in the peer's memory. */
 static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 {
 	struct duo_rx *rx, *next;
@@ -88,8 +93,11 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
-		duo_arrival_resolve(ep);	/* before their source is
-						 * lost */
+		/*
+		 * before the routes of the peer, which give their source, are
+		 * removed
+		 */
+		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);
 	duo_near_lose(&ep->rx.held, peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* An endpoint's port, and its peers; death.c handles their failure. */
+/* The port of an endpoint, and its peers. Failures of peers: death.c. */
 
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,9 @@
 #include "rx/arrive.h"
 #include "transport/near/onesided.h"
 
-#define DUO_NEAR_DRAIN 64	/* polls before the port is closed */
-#define DUO_NEAR_TIMEOUT_MS 2000	/* afterwards the core is used */
+#define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
+/* then the core carries messages to the peer */
+#define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
 	      "in a record");
@@ -46,7 +47,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	return near;
 }
 
-/* Stores the endpoint's bindings and flags. */
+/* Stores flags that depend on the endpoint's flags, CQs and counters. */
 static void duo_near_describe(struct duo_near *near)
 {
 	struct duo_ep *ep = near->ep;
@@ -58,7 +59,10 @@ static void duo_near_describe(struct duo_near *near)
 	duo_near_onesided_start(ep);
 }
 
-/* Opens a port; its address goes into the endpoint's record. */
+/*
+ * Opens the port. Stores its address in ep->publication, for the registry
+ * record.
+ */
 static int duo_near_open(struct duo_ep *ep)
 {
 	struct near_attr attr = {
@@ -91,8 +95,11 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	if (ep->core.peer_names) {	/* peers with the name may connect
-					 * now */
+	/*
+	 * The address is the core's name of the endpoint: other processes may
+	 * have it and connect from now on.
+	 */
+	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
 		ep->near = NULL;
@@ -100,7 +107,10 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* Make the port visible to calls and polls, or hide it again. */
+/*
+ * Make the port of the provider near visible to calls and polls, or hide it
+ * again.
+ */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -113,6 +123,7 @@ static void duo_near_hide(struct duo_ep *ep)
 		ep->near = NULL;
 }
 
+/* Adds the port's descriptor to a wait object, if that has one. */
 static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
 	return waiter->fd < 0 ? 0 :
@@ -145,7 +156,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* if it fails, peers of other pid namespaces cannot connect */
+	/* if this fails, peers in other pid namespaces cannot connect */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -158,7 +169,10 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 	return near_oversubscribed(ep->near->port, endpoints);
 }
 
-/* Polls for a while: queued large messages still require replies. */
+/*
+ * Large messages that are pending need replies of their receivers, and so polls
+ * of this process. Polls a limited number of times: a receiver may not poll.
+ */
 static void duo_near_drain(struct duo_ep *ep)
 {
 	int i;
@@ -185,8 +199,9 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * Assigns the next free index, in turn: a thread that still sends to an index
- * just freed finds no peer there instead of another one.
+ * near_sink.peer_up(): assigns a free peer index. Indexes are used in turn, so
+ * that an index is not reused soon: a thread that sends to an index just freed
+ * then finds no peer, and not another one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -206,6 +221,7 @@ void duo_near_peer_up(void *ctx, struct near_peer *peer)
 		 "carries messages to further ones\n", ctx, DUO_LOCAL_MAX);
 }
 
+/* near_sink.peer_release(): frees the peer index. */
 void duo_near_peer_release(void *ctx, struct near_peer *peer)
 {
 	fi_addr_t number = duo_near_number(peer);
@@ -218,8 +234,9 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 }
 
 /*
- * True if near keeps the order between messages and RMA. The core executes RMA
- * to a peer without a region table, unaware of pending messages of near.
+ * True if messages and RMA to this peer are in the requested order. Without a
+ * region table of the peer the core executes RMA, and does not wait for
+ * messages that are pending in near.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -229,8 +246,9 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * Starts the fd exchange if the peer requires one. The first message opens the
- * peer's segment; if that fails: duo_near_refused().
+ * duo_transport.connect(). Starts the fd exchange early, if the peer requires
+ * one. The peer's segment is opened by the first send; if that fails, see
+ * duo_near_refused().
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -254,7 +272,8 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else if (!near_peer_usable(peer))
 		number = FI_ADDR_NOTAVAIL;
 	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
-		near_peer_put(near->port, peer);	/* none is needed */
+		/* the map has a reference already */
+		near_peer_put(near->port, peer);
 	else
 		near->bound[number] = true;
 	if (number != FI_ADDR_NOTAVAIL)
@@ -263,7 +282,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return number;
 }
 
-/* False also for peers that are not monitored. */
+/* False also if near does not monitor the peer. */
 static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 {
 	const struct near_peer *peer = ep->near->peer[local];
@@ -278,7 +297,10 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 	if (!peer)
 		return;
 	near_peer_watch(ep->near->port, peer);
-	/* all the peer's messages use near: no message need confirm it */
+	/*
+	 * All messages of the peer come over near, so its first message need
+	 * not confirm that.
+	 */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;
 }

@@ -3,12 +3,12 @@
 
 /*
  * The local side of an endpoint over near: its port, its peers by index, and
- * pending operations. ep.c opens and connects, send.c sends, sink.c receives,
- * death.c ends operations with a failed peer, onesided.h is for RMA and
- * atomics. near: docs/near/design.md.
+ * its pending operations. ep.c opens it and connects peers; send.c sends;
+ * sink.c receives; death.c handles the failure of peers; onesided.h has RMA and
+ * atomics. near itself: docs/near/design.md.
  *
- * Cost: 36 KiB an endpoint, and near's own memory. near's code for a message is
- * inlined here. Protected by the domain's lock.
+ * Cost: 36 KiB per endpoint, and the memory of near. The code of near for a
+ * message is inlined here. The domain's lock protects everything.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -19,51 +19,66 @@
 #include "obj/send.h"
 #include "queue/block.h"
 
-#define DUO_NEAR_INJECT 4096	/* bytes */
-#define DUO_NEAR_QUEUE 1024	/* operations in flight, each way */
+#define DUO_NEAR_INJECT 4096	/* limit of injected messages, bytes */
+#define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * If the core's addresses are near's, the port opens with the endpoint, as
- * ep->near_named. fi_enable sets ep->near: no thread polls the port earlier.
+ * If the core's addresses are those of near (the provider near), the port is
+ * opened with the endpoint, as ep->near_named. fi_enable then stores it in
+ * ep->near, so that no thread polls the port earlier.
  */
 struct duo_near {
-	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] */
+	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;			/* all sends have completions */
-	bool tx_reports;		/* calls without flags report, to a
-					 * visible CQ */
-	uint64_t msg_order;		/* order of the endpoint's sends */
+	bool tx_all;			/* each send has a completion */
+	/*
+	 * Calls without flags have a completion, in a CQ that the application
+	 * reads.
+	 */
+	bool tx_reports;
+	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* pending sub-receives; a peer's complete in order */
+	/*
+	 * Pending sub-receives (parts of multi-receive buffers). Those of one
+	 * peer complete in order.
+	 */
 	struct duo_rx_list frags;
-	bool onesided;			/* the port has RMA and atomics */
-	bool direct;			/* near executes RMA, not the core */
-	bool unordered;			/* the warning on order was logged */
-	uint32_t small;			/* duo_near_small() of the fast path's
-					 * operations */
-	uint32_t next;			/* peer index to try next */
+	bool onesided;			/* near_rma_open() has succeeded */
+	bool direct;	/* near executes RMA; false: the core executes all */
+	bool unordered;	/* the warning on order was logged: log no more */
+	/*
+	 * The operations for which tx/ may use near's fast path: bits of
+	 * duo_near_small().
+	 */
+	uint32_t small;
+	uint32_t next;	/* peer index from which a free one is searched */
 	struct near_peer *peer[DUO_LOCAL_MAX];
-	bool bound[DUO_LOCAL_MAX];	/* the map has a reference */
+	/* the map has a reference to the peer */
+	bool bound[DUO_LOCAL_MAX];
 };
 
-/* A pending large send. */
+/* A large send that is pending. */
 struct duo_near_sending {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
-	fi_addr_t to;			/* for an error entry */
+	fi_addr_t to;			/* address, for an error entry */
+	/* the send has a completion */
 	bool report;
 };
 
-/* Returns the bit of an operation's verb, or the bit of all injected ones. */
+/*
+ * Returns the bit of an operation for duo_near.small: one per verb, and one for
+ * all injected operations.
+ */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
 }
 
-/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: none. */
+/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: it has none. */
 static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 				      fi_addr_t number)
 {
@@ -73,20 +88,28 @@ static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
-/* Returns a peer's index; FI_ADDR_NOTAVAIL: none was free. */
+/*
+ * Returns the peer index of a peer; FI_ADDR_NOTAVAIL: none was free.
+ * near_peer.user is the index plus 1.
+ */
 static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
 {
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts reads that found the port's rings empty. */
+/*
+ * Counts CQ reads that have found the port's rings empty: they replaced polls.
+ */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
 		near_passed(ep->near->port, polls);
 }
 
-/* Returns the smaller of polls and the number before the next timer tick. */
+/*
+ * Returns polls, or the number of polls before the port's next tick if that is
+ * less.
+ */
 static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 {
 	uint32_t left = ep->near ? near_polls_left(ep->near->port) : polls;
@@ -95,15 +118,20 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 }
 
 /* send.c */
-/* Sends to the peer with this index. Returns as fi_msg(3). */
+/*
+ * Sends to the peer with this index. Returns 0 or a negative error, as
+ * fi_send().
+ */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t number);
-/* Completes near_send_large(). */
+/* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
 
-/* sink.c: ctx is the struct duo_ep. */
+/* sink.c: the callbacks of near. Their ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/* Frees the payload of all unexpected messages. */
+/*
+ * Frees the payloads of all messages that were not received, before fi_close.
+ */
 void duo_near_drop_all(struct duo_near *near);
 
 /* ep.c */
@@ -112,11 +140,20 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
 /* Polls all endpoints of the CQ; returns the amount of progress. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* 0: an arrival at the endpoint wakes the sleeping threads; or -FI_EAGAIN. */
+/*
+ * Prepares a sleep. 0: an arrival at the endpoint will wake the threads;
+ * -FI_EAGAIN: poll instead.
+ */
 int duo_near_arm(struct duo_ep *ep);
+/*
+ * Ends a sleep. True: the other sleeping threads must be woken, and arm again.
+ */
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;
-/* duo_recv_start() for near. -FI_EAGAIN: nothing has changed. */
+/*
+ * Receives an unexpected message into the buffers of recv. -FI_EAGAIN: nothing
+ * has changed.
+ */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* death.c */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completions of RMA and atomics over near, events of peers: onesided.h. */
+/*
+ * Completions of RMA and atomics over near, and events of peers: see
+ * onesided.h.
+ */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -14,7 +17,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/* near_rma_args.about */
+/* Bits of near_rma_args.about that are the flags of a completion. */
 #define DUO_NEAR_ABOUT (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 
 static_assert((DUO_NEAR_ABOUT | FI_COMPLETION) <= UINT32_MAX,
@@ -37,7 +40,7 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/* Reports an operation of a local peer on this process's memory. */
+/* near_rma_sink.event(): a local peer has accessed memory of this process. */
 static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
@@ -61,7 +64,9 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-/* Requests events from peers only if counters count them. */
+/*
+ * Events cost peers a slot each, so only those that are counted are requested.
+ */
 void duo_near_onesided_tell(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -70,7 +75,11 @@ void duo_near_onesided_tell(struct duo_ep *ep)
 			      duo_cntr_counts(ep, FI_REMOTE_WRITE));
 }
 
-/* Returns the verbs that injects, and calls without flags, may post. */
+/*
+ * Returns the bits of duo_near.small. A call on the fast path checks no order
+ * and no flags, so these must permit the verb for injected operations and for
+ * calls without flags.
+ */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
 	const struct duo_near *near = ep->near;
@@ -109,7 +118,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/* the fast path ignores descriptors */
+	/* the fast path ignores descriptors, which show device memory */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_tell(ep);

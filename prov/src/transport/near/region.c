@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions for local peers over near: contiguous ones, in host or device
- * memory, with the core's key and addressing mode.
+ * Memory regions that local peers may access over near: contiguous ones, in
+ * host or device memory. They have the core's key and addressing mode.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "obj/fabric.h"
 #include "transport/near/onesided.h"
 
-#define DUO_KEY_NONE UINT64_MAX	/* FI_KEY_NOTAVAIL */
+#define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 
 #define DUO_MR_UNKNOWN (DUO_MR_BASIC | FI_MR_RAW)
 
@@ -37,7 +37,10 @@ static const char *duo_near_table_remedy(int err)
 			       "FI_LOG_LEVEL=info prints details";
 }
 
-/* FI_MR_BASIC includes FI_MR_VIRT_ADDR. */
+/*
+ * True if peers name bytes by virtual address: FI_MR_VIRT_ADDR, or FI_MR_BASIC,
+ * which includes it.
+ */
 static bool duo_near_virt_addrs(int mr_mode)
 {
 	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_VIRT_ADDR;
@@ -99,7 +102,7 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	return duo_near_region_list(mr);
 }
 
-/* The core serves regions that are not listed. */
+/* A region that cannot be listed is no error: the core serves it. */
 int duo_near_region_list(struct duo_mr *mr)
 {
 	struct duo_domain *domain = mr->domain;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. A message that fits into the peer's ring completes when
- * stored there. A larger one, or one with FI_DELIVERY_COMPLETE, completes when
- * the peer has received it.
+ * Sends over near. A send that fits into the peer's ring completes when the
+ * message is in the ring. A larger one, or one with FI_DELIVERY_COMPLETE,
+ * completes when the peer has received the message.
  */
 
 #include <rdma/fi_errno.h>
@@ -15,9 +15,11 @@
 #include "device/device.h"
 #include "transport/near/near_ep.h"
 
-#define DUO_NEAR_GATHER 8192	/* bytes on the stack */
+/* bytes of several buffers, copied on the stack */
+#define DUO_NEAR_GATHER 8192
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
+/* True if the send has a completion. */
 static near_inline bool duo_near_reports(const struct duo_near *near,
 					 const struct duo_send *send)
 {
@@ -47,6 +49,7 @@ static near_inline bool duo_near_of_device(const struct duo_near *near,
 	       duo_device_any(domain, send->desc, send->count);
 }
 
+/* Writes the error of a large send to the CQ. */
 DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
 				  const struct duo_near_sending *op, int err)
 {
@@ -54,7 +57,7 @@ DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
 	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
 }
 
-/* Completes a large send. near calls it within a CQ read. */
+/* near_sink.sent(), called within reads of a CQ. */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
 	struct duo_near_sending *op = cookie;
@@ -72,10 +75,13 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Returns the error of a failed send, if near alone carries messages. Otherwise
- * -FI_EAGAIN: the core carries the next attempt to a peer that cannot be
- * connected, unless a reply of that peer is pending. A poll detects a failed
- * peer, and then the address is looked up again.
+ * Handles the error of a send. Returns it if the core carries nothing, or if it
+ * is -FI_EINVAL; else -FI_EAGAIN, so that the application tries again.
+ *
+ * - If the peer cannot be connected, the core carries the next attempt. But
+ *   while near waits for the peer's reply, it does not.
+ * - If the peer has failed, the next poll detects that and removes its routes.
+ *   Then the address is looked up again.
  */
 static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 				int ret)
@@ -90,8 +96,8 @@ static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 }
 
 /*
- * Sends a large message. An injected one has no completion. owned: NULL, or the
- * message's memory, which near owns if the call succeeds.
+ * Starts a large send. An injected one has no completion. owned: NULL, or
+ * memory from malloc() with the message; if the call succeeds, near frees it.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t number, void *owned)
@@ -124,7 +130,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Continues a message that near_send() has not sent. */
+/* Handles a message that near_send() has not sent. ret: its result. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t number, int ret)
@@ -134,7 +140,10 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 	return ret ? duo_near_refused(near, number, ret) : 0;
 }
 
-/* Sends a message now if it fits; gathers several buffers on the stack. */
+/*
+ * Sends a message through the ring if it fits, several buffers after a copy to
+ * the stack. NEAR_LARGE: it must be sent by duo_near_large().
+ */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t number)
 {
@@ -151,7 +160,10 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 	return near_send(near->port, near->peer[number], &msg);
 }
 
-/* Sends from host memory. owned: as for duo_near_large(), freed on error. */
+/*
+ * Sends a message in host memory. owned: as in duo_near_large(), but freed in
+ * any case.
+ */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
 				  fi_addr_t number, void *owned)
@@ -169,8 +181,8 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Sends from device memory: copies the message to host memory, and sends that.
- * Small ones use the stack.
+ * Sends a message in device memory: copies it to host memory, on the stack if
+ * it is short, and sends the copy.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
@@ -193,15 +205,17 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	copy.flags |= FI_INJECT;	/* small ends with this function */
+	/* near must copy the message if it is in small */
+	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, number, owned);
 	near->ep->stats.device_tx_msgs += !ret;
 	return ret;
 }
 
 /*
- * Sends any message. A fenced one waits for all pending operations to the peer,
- * which may have failed since it was looked up.
+ * Sends any message. With FI_FENCE, the message waits for all pending
+ * operations to the peer. The peer may have been freed since the caller looked
+ * up its index.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

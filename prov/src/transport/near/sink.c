@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delivery of all messages that the fast path of sink.h does not handle.
+ * Delivery of the messages that the fast path of sink.h does not handle.
  *
- * near truncates a message that is too large: no bounce buffer.
+ * A message that is longer than its receive is truncated by near, so no bounce
+ * buffer is necessary for it.
  */
 
 #include <stdlib.h>
@@ -18,7 +19,10 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* Stores the values for the completion. */
+/*
+ * Stores in rx the values for the completion of msg, and the message's peer
+ * with a reference.
+ */
 static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 			      uint64_t tag, struct near_peer *peer,
 			      fi_addr_t src)
@@ -48,6 +52,7 @@ static void duo_near_failed(struct duo_rx *rx, int err)
 	duo_arrival_failed(rx, &error);
 }
 
+/* Writes the completion of a receive or its error, and frees rx. */
 static void duo_near_report(struct duo_rx *rx, int err)
 {
 	if (err)
@@ -60,7 +65,7 @@ static void duo_near_report(struct duo_rx *rx, int err)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* Assigns a message to rx, which completes at once or later. */
+/* Marks rx as matched with a local message. */
 static void duo_near_begin(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -69,8 +74,8 @@ static void duo_near_begin(struct duo_rx *rx)
 }
 
 /*
- * Completes a receive. Sub-receives of one peer are reported in the order of
- * the buffer, so one that has ended waits for those before it.
+ * Ends a receive. Sub-receives of one peer complete in the order of the
+ * multi-receive buffer: one that has ended waits for those before it.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -95,7 +100,10 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 }
 
-/* Copies a message into the buffers of rx, truncated. Returns 0 or FI_EIO. */
+/*
+ * Copies a message into the buffers of rx, up to their size. Returns 0 or
+ * FI_EIO.
+ */
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
 	struct duo_domain *domain = rx->ep->domain;
@@ -113,8 +121,9 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Receives a rendezvous message into the buffers, or into *bounce first if one
- * of them is device memory. received() reports the end.
+ * Receives a rendezvous message into the buffers of recv. If one of them is
+ * device memory, receives into host memory first, which is stored in *bounce.
+ * Returns 0: duo_near_received() is called at the end; or -FI_EAGAIN.
  */
 static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 			    const struct near_rndv *rndv,
@@ -144,8 +153,9 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 }
 
 /*
- * Stores an unexpected message with its payload. If there is no memory, it
- * stays in the ring, and the sender gets -FI_EAGAIN when the ring is full.
+ * Queues an unexpected message, with a copy of its payload. hold: as an
+ * unresolved message. If there is no memory, the message stays in the ring;
+ * once the ring is full, sends of its sender return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -179,7 +189,10 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	return 0;
 }
 
-/* Slow path with a matched receive: large, truncated, or several buffers. */
+/*
+ * Delivers a message to a matching receive, on the slow path: a rendezvous, one
+ * that is truncated, or a receive of several buffers or without completion.
+ */
 static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
 			 fi_addr_t addr)
@@ -202,7 +215,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			duo_rx_set_bounce(rx, bounce);
 		return 0;
 	}
-	/* no memory: the message is left for another receive */
+	/* no memory for this receive; another one may match the message */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
 }
@@ -219,7 +232,12 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	addr = duo_map_peer(ep->map, number);
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
-	/* held messages come first; while closing, which may fail, hold all */
+	/*
+	 * Unresolved messages (held) are matched before this one. During
+	 * fi_close no message is matched: fi_close may still fail, and then
+	 * all are matched in order. If the source is unknown, but may be an
+	 * address of the AV, the message is unresolved, too.
+	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);
@@ -234,6 +252,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	return 0;
 }
 
+/* near_sink.received(): a rendezvous message was received. */
 static void duo_near_received(void *ctx, void *cookie, int err)
 {
 	struct duo_rx *rx = cookie;
@@ -243,7 +262,9 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/* Starts an unexpected message. Once near has the buffers, nothing may fail. */
+/*
+ * Nothing may fail once near has the buffers, so rx is changed only afterwards.
+ */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of received messages, inline for polls: the message fits into the
- * one buffer of the first posted receive. It goes from the ring into that
- * buffer, its completion to the CQ reader. sink.c handles all other messages.
- * Under the domain's lock.
+ * Fast path of received messages, inlined into polls. It handles a message that
+ * fits into the one buffer of the first posted receive: the payload is copied
+ * from the ring into this buffer, and the completion is written for the reader
+ * of the CQ. sink.c handles all other messages. The caller holds the domain's
+ * lock.
  *
- * Cost: 100 instructions for 8 bytes.
+ * Cost: 100 instructions for a message of 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -18,12 +19,15 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/* sink.c: delivers any message. Returns as near_sink.arrived(). */
+/*
+ * sink.c: delivers any message. Returns 0 or -EAGAIN, as near_sink.arrived().
+ */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
 /*
- * Always true: the completion ring grows; if it cannot, messages stay in near.
+ * Always true, because the completion ring grows. If it cannot grow, arrived()
+ * returns -EAGAIN, and the message stays in near.
  */
 static near_inline bool duo_near_room(void *ctx)
 {
@@ -38,7 +42,8 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 }
 
 /*
- * Copies the payload to rx's one buffer. False: no immediate copy is possible.
+ * Copies the payload into the buffer of rx, which is large enough. False: it
+ * must be copied later (rendezvous).
  */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
@@ -57,7 +62,7 @@ static near_inline bool duo_near_place(struct duo_ep *ep,
 	return true;
 }
 
-/* Returns the completion of a message that fills rx's one buffer. */
+/* Returns the completion of a message in the buffer of rx. */
 static near_inline struct fi_cq_tagged_entry
 duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	       const struct near_msg *msg)
@@ -72,7 +77,7 @@ duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	};
 }
 
-/* Releases a completed receive that is no longer posted. */
+/* Counts the message and frees rx, which is not posted any more. */
 static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
 {
 	struct duo_ep *ep = rx->ep;
@@ -82,7 +87,7 @@ static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
 	duo_rx_release_plain(&ep->pool, rx);
 }
 
-/* Completes a receive after duo_near_place(). */
+/* Completes a receive whose payload duo_near_place() has copied. */
 static near_inline void duo_near_complete(struct duo_rx *rx,
 					  enum duo_rx_kind kind,
 					  const struct near_msg *msg,
@@ -95,8 +100,10 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive if it matches, has a completion, and is not
- * with the core; else NULL.
+ * Returns the first posted receive if the fast path can complete it: it matches
+ * the message, has one buffer that is large enough, its completion is reported,
+ * and the core does not have it. Else NULL. Stores the fi_addr of the source in
+ * *addr.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
@@ -118,6 +125,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
 	return rx;
 }
 
+/* Delivers a message of this kind. */
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
@@ -126,7 +134,11 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, number = duo_near_number(peer);
 	struct duo_rx *rx = NULL;
 
-	/* held messages come first; while closing, which may fail, hold all */
+	/*
+	 * Unresolved messages (held) are matched before this one. During
+	 * fi_close no message is matched: fi_close may still fail, and then
+	 * all are matched in order.
+	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -138,7 +150,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	return 0;
 }
 
-/* Delivers a message. -EAGAIN: no memory now. */
+/* near_sink.arrived(): delivers a message. -EAGAIN: no memory now. */
 static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 					struct near_msg *msg)
 {
@@ -147,6 +159,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
+/* duo_near_take_first() for a message of this kind. */
 static near_inline void *
 duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		   enum duo_rx_kind kind, const struct near_msg *msg,
@@ -170,9 +183,10 @@ duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives the ring's next message if it is inline, and writes its completion
- * to `at`. Returns the next place; NULL: nothing was done. Calls no function.
- * Requires duo_cq.attention 0: no unresolved messages, the endpoint is open.
+ * Receives the next message of a ring if it is inline, and writes its
+ * completion at `at`. Returns the place of the next completion; NULL: nothing
+ * was done. Calls no function. The caller guarantees that duo_cq.attention is
+ * 0: there are no unresolved messages, and the endpoint is not being closed.
  */
 static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					     struct near_rx_ring *ring,
@@ -198,7 +212,10 @@ static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					    src);
 }
 
-/* For polls of rings only, which call no other functions of duo_near_sink. */
+/*
+ * The sink that cq/read.c passes to near_rx_ring_poll(), which calls only these
+ * two functions of it. near calls the others through near_attr.sink.
+ */
 static const struct near_sink duo_near_rings = {
 	.room = duo_near_room,
 	.arrived = duo_near_arrived,
