@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Groups of libfabric versions with the same public structures. A module runs
- * with any version of the group that it was built with; in another group the
- * size of struct fi_info differs.
+ * Groups of libfabric versions that have the same public structures. A module
+ * works with all versions of the group that it was built with. In another group
+ * struct fi_info has another size.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

@@ -10,9 +10,9 @@
 #include "near/near.h"
 
 /*
- * The version is libfabric's, in the format of its own providers: applications
- * that support efa compare it with efa's, because the name begins with "efa".
- * Open MPI's btl/ofi accepts none below 112.0.
+ * The version is libfabric's, written as libfabric's own providers do.
+ * Applications that support efa compare it with efa's version, because the name
+ * begins with "efa". Open MPI's btl/ofi accepts no version below 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Structures of a caller that was built with older headers are shorter. The API
- * version that the caller passed to fi_getinfo() determines the size of a
- * structure. Nothing behind its end is read or written.
+ * Sizes of the structures of an application that was built with older headers.
+ * Newer versions of libfabric append fields, so an older application has
+ * shorter structures. The API version that the application passed to
+ * fi_getinfo() determines the size; ofi_duo reads and writes no bytes behind
+ * it.
  *
- * Cost: one or two comparisons with constants, for errors and registrations
- * only.
+ * Cost: one or two comparisons with constants, only for errors and
+ * registrations.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -19,25 +21,27 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-/* True if the module is built with headers of this version or a newer one. */
+/* True if this module is built with headers of this version or a newer one. */
 #define DUO_HEADERS(major, minor) \
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
 /*
- * For the initializer of each error entry of ofi_duo: the peer of the
- * operation, or FI_ADDR_NOTAVAIL, because 0 is a valid address.
+ * Part of the initializer of each error entry of ofi_duo: sets the source, or
+ * FI_ADDR_NOTAVAIL, because 0 would be a valid address.
  */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* 0; avoids warnings of unused variables in src */
+/* sets no field; uses src, to avoid warnings of unused variables */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
-/* Returns the size of the caller's struct fi_cq_err_entry. */
+/*
+ * Returns the size of struct fi_cq_err_entry in an application's API version.
+ */
 static inline size_t duo_caller_cq_err(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -47,7 +51,7 @@ static inline size_t duo_caller_cq_err(uint32_t version)
 	return sizeof(struct fi_cq_err_entry);
 }
 
-/* Returns the size of the caller's struct fi_mr_attr. */
+/* Returns the size of struct fi_mr_attr in an application's API version. */
 static inline size_t duo_caller_mr(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -69,8 +73,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Copies the caller's attributes; fields that these lack are 0. Without hmem
- * (the domain has no FI_HMEM) interface and device are those of host memory.
+ * Returns a copy of an application's attributes. Fields that its API version
+ * lacks are 0. hmem: the domain has FI_HMEM; if not, the interface and device
+ * of host memory are set.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All differences between the headers of libfabric 1.17 and 2.7 that matter
- * here. fi_peer_rx_entry lost its links in 2.3, but ofi_duo has its own. Other
- * changes are of behavior. fi/entry_duo.c permits libfabric's shm only in the
- * version that the module was built for.
+ * Differences between the headers of libfabric 1.17 to 2.7, as far as ofi_duo
+ * is concerned. One that needs no code: fi_peer_rx_entry has no links since
+ * 2.3, but ofi_duo has its own. Versions also differ in behavior; therefore
+ * fi/entry_core.c permits libfabric's shm only in the version for which the
+ * module was built.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -24,17 +25,22 @@
 
 #include "base/caller.h"
 
-#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, from 2.2 on */
+#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, which exists since
+					 * 2.2 */
 
-/* FI_MR_BASIC and FI_MR_SCALABLE, which newer headers mark as deprecated. */
+/*
+ * The values of FI_MR_BASIC and FI_MR_SCALABLE, which newer headers mark as
+ * deprecated.
+ */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * Returns the API version to request of the core for the application's version,
- * at most the headers': structures of newer versions would be larger.
+ * Returns the API version to request from the core for an application's
+ * version. It is not above the version of the headers: ofi_duo does not know
+ * the larger structures of a newer version.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -42,19 +48,25 @@ static inline uint32_t duo_api_version(uint32_t version)
 							DUO_FI_VERSION;
 }
 
-/* These options are enumerators, so the version decides if they exist. */
+/*
+ * These options are enumerators, which #ifdef cannot test. So the version of
+ * the headers decides.
+ */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
-#define DUO_OPT_CUDA_PERMITTED (-2)	/* no such option */
+#define DUO_OPT_CUDA_PERMITTED (-2)	/* not the value of any option */
 #endif
 #if DUO_HEADERS(1, 21)
 #define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
 #else
-#define DUO_OPT_SHM_PERMITTED (-1)	/* no such option */
+#define DUO_OPT_SHM_PERMITTED (-1)	/* not the value of any option */
 #endif
 
-/* Options by which efa writes aligned blocks of 128 bytes in order. */
+/*
+ * True for the options with which efa writes aligned blocks of 128 bytes in
+ * order.
+ */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -66,16 +78,17 @@ static inline uint32_t duo_api_version(uint32_t version)
 #if FI_MAJOR_VERSION >= 2
 #include <rdma/providers/fi_peer.h>
 
-/* Returns the address of the attribute base_mr; NULL: there is none. */
+/* Returns the address of the field base_mr; NULL: the structure has none. */
 static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 {
 	return &attr->base_mr;
 }
 #else
 /*
- * libfabric 1.x: shm cannot be a peer provider, because its CQ cannot be opened
- * (1.17) or the types of fi_peer(3) differ (1.18 to 1.22). shm/none.c replaces
- * it. The types here are parts of ofi_duo's structures.
+ * libfabric 1.x. shm cannot be a peer provider there: its CQ cannot be opened
+ * (1.17), or the types of fi_peer(3) differ (1.18 to 1.22). shm/none.c replaces
+ * the folder shm. The types below are the parts of fi_peer(3) that ofi_duo's
+ * own structures contain.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -115,8 +128,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Copy the attributes that all versions have. An application with older headers
- * may lack the others, and those that 2.7 adds for FI_XPU are not supported.
+ * Return a copy of the fields that all versions have. The other fields are 0:
+ * an application with older headers lacks some, and those that 2.7 adds for
+ * FI_XPU are not supported.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -140,7 +154,10 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/* FI_MR_DMABUF: dmabuf replaces mr_iov. Points mr_iov at its addresses. */
+/*
+ * With FI_MR_DMABUF an application passes dmabuf instead of mr_iov. Sets mr_iov
+ * to the addresses in dmabuf, stored in *iov.
+ */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

@@ -2,20 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy behind the fid of a fabric or domain, for providers that treat each
- * fid in hints as their own. fi_getinfo() passes the hints to every provider,
- * so efa of libfabric 2.4 and newer gets ofi_duo's fids and reads a struct
- * util_fabric or util_domain behind them, then compares names:
- * docs/upstream.md.
+ * A decoy behind the fid of a fabric or domain, for providers that take each
+ * fid in hints for one of their own. fi_getinfo() passes the hints to all
+ * providers. efa of libfabric 2.4 and newer then reads a struct util_fabric or
+ * util_domain behind ofi_duo's fid, and compares its name: docs/upstream.md.
  *
- * Each pointer in the decoy leads to a block of pointers to the block itself.
- * Every chain of loads therefore stays within the block, whatever the layout of
- * the structure that the reader expects. As text the block is "", because its
- * address is a multiple of 256 and on a little-endian machine its first byte is
- * 0; a big-endian one stores the address's top byte, 0, first. No provider has
- * such a name, so the reader rejects the hints.
+ * Each pointer in the decoy points to a block of pointers, and these point to
+ * the block itself. So each chain of loads stays within the block, whichever
+ * structure the reader expects. Read as text, the block is "": on a
+ * little-endian machine the block's first byte is 0, because its address is a
+ * multiple of 256; on a big-endian machine, because the top byte of the address
+ * is 0. No provider has an empty name, so the reader rejects the hints.
  *
- * Cost: 256 bytes an object, nothing on the data path.
+ * Cost: 256 bytes for each object; nothing on the data path.
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H
@@ -24,7 +23,9 @@
 
 #define DUO_DECOY_WORDS 32
 
-/* The member after the fid, with which the object begins. */
+/*
+ * Must directly follow the fid, which must be the first member of the object.
+ */
 struct duo_decoy {
 	const void *word[DUO_DECOY_WORDS];
 };

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Operations that the provider does not support and does not advertise.
- * libfabric calls many of them without a check for NULL, so each table has
- * duo_no_<name>, which returns -FI_ENOSYS. enosys.c defines those listed here.
+ * Functions for the operations that ofi_duo does not support. libfabric calls
+ * many operations without a check for NULL, so each table of operations
+ * contains duo_no_<name>(), which returns -FI_ENOSYS. enosys.c defines the
+ * functions in this list.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H
@@ -47,7 +48,10 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/* FI_XPU, libfabric 2.7: operations by which GPU code uses an endpoint. */
+/*
+ * FI_XPU of libfabric 2.7: operations with which code on a GPU uses an
+ * endpoint.
+ */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \

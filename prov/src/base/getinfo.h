@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Calls of fi_getinfo() for infos of other providers. */
+/* Calls of fi_getinfo() that ofi_duo makes to get infos of other providers. */
 #ifndef DUO_GETINFO_H
 #define DUO_GETINFO_H
 
 #include <stdbool.h>
 
 /*
- * Internal flags of libfabric, unchanged from 1.17 to 2.6, by which in-tree
- * providers request infos of each other. All skip the filter of FI_PROVIDER,
- * which would drop a bare "efa" under FI_PROVIDER="efa;ofi_duo".
+ * Internal flags of libfabric, unchanged from 1.17 to 2.6. libfabric's own
+ * providers pass them to get infos of each other. All of them disable the
+ * filter FI_PROVIDER. With FI_PROVIDER="efa;ofi_duo" that filter would drop the
+ * infos of efa alone.
  */
-#define DUO_GETINFO_INTERNAL (1ULL << 58)	/* any layering */
-#define DUO_GETINFO_CORE_ONLY (1ULL << 59)	/* no utility provider */
-#define DUO_GETINFO_HIDDEN (1ULL << 60)		/* hidden providers, too */
+#define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
+#define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
+#define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
 
-/* True during such a call, as fi_getinfo() calls this provider, too. */
+/*
+ * True while this thread runs such a call: fi_getinfo() also calls ofi_duo,
+ * which must then return no info.
+ */
 extern __thread bool duo_in_getinfo;
 
 #endif /* DUO_GETINFO_H */

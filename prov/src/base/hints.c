@@ -7,7 +7,10 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/* Returns 0 if the structure is missing: hints then require nothing of it. */
+/*
+ * Returns the value of a field; 0 if the structure is missing, which in hints
+ * requires nothing.
+ */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

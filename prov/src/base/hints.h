@@ -3,7 +3,8 @@
 
 /*
  * Comparison of hints with an info. With FI_LOG_LEVEL=info the log has the
- * field that rejects an info. Pure; control path only.
+ * first field of the hints that rejects the info. Pure. Only on the control
+ * path.
  */
 #ifndef DUO_HINTS_H
 #define DUO_HINTS_H
@@ -13,7 +14,10 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/* Orders between messages and one-sided operations; all supported orders. */
+/*
+ * DUO_ORDER_MIXED: the orders between messages on one side and RMA or atomics
+ * on the other. DUO_ORDER: all orders that ofi_duo supports.
+ */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
 #define DUO_ORDER \
@@ -22,13 +26,14 @@
 	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
 	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 
-/* A field of an attribute structure, or of fi_info itself. */
+/* Description of a field of fi_info, or of one of its attribute structures. */
 struct duo_hint {
 	const char *name;
-	bool set;	/* a set of bits; false: a maximum */
-	bool direct;	/* a field of fi_info */
-	size_t attr;	/* offset of the pointer in fi_info */
-	size_t at;	/* offset of the field in the structure */
+	bool set;	/* true: the value is a set of bits; false: a maximum */
+	bool direct;	/* true: a field of fi_info itself */
+	size_t attr;	/* if not direct: offset in fi_info of the pointer to
+			 * the structure */
+	size_t at;	/* offset of the field in fi_info or in the structure */
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
 
@@ -42,18 +47,18 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* A field in which the hints exceed the info. */
+/* A field whose value in the hints exceeds that in the info. */
 struct duo_hint_beyond {
-	const struct duo_hint *field;	/* NULL: there is none */
+	const struct duo_hint *field;	/* NULL: no field */
 	uint64_t asked;			/* value in the hints */
 	uint64_t most;			/* value in the info */
 };
-/* Returns the first field of the list in which the hints exceed the info. */
+/* Returns the first field in the list in which the hints exceed the info. */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if no field exceeds the info; logs the first that does. */
+/* True if no field exceeds the info. Otherwise logs the first one. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \
@@ -61,7 +66,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
-/* Logs the rejected value of the hints. Returns false. */
+/* Logs a value of the hints for which no info is returned. Returns false. */
 bool duo_hint_refuse(const char *name, uint64_t asked);
 
 #endif /* DUO_HINTS_H */

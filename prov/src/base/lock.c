@@ -7,7 +7,7 @@
 
 #include "base/lock.h"
 
-#define DUO_LOCK_SPINS 100	/* about a microsecond */
+#define DUO_LOCK_SPINS 100	/* about a microsecond of spinning */
 
 static void duo_lock_pause(void)
 {
@@ -32,8 +32,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * A thread that has slept takes the lock as AWAITED, because others may still
- * sleep; at worst one wakeup is needless.
+ * Takes the lock with the state DUO_LOCK_AWAITED, because further threads may
+ * sleep. At worst the release then wakes no thread. The acquire's partner is
+ * the release in duo_lock_give().
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The owner lock of a domain, see docs/objects.md. Under FI_THREAD_DOMAIN the
- * application serializes all calls into a domain, and the lock is off: one
- * predictable branch. The lock is a futex, because the C library's mutex takes
- * 50 instructions per call of the data path. Not recursive.
+ * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN the
+ * application serializes its calls into a domain: the lock is off, and costs
+ * one predictable branch. The lock is a futex, because the mutex of the C
+ * library takes 50 instructions for each call of the data path. Not recursive.
  *
- * Cost: one atomic operation each to lock and to unlock, inline. A thread that
- * finds the lock held spins for a microsecond, then sleeps (lock.c).
+ * Cost: one atomic operation to lock, and one to unlock, both inline. If
+ * another thread holds the lock, a thread spins for about a microsecond and
+ * then sleeps (lock.c).
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -23,9 +24,10 @@
 enum { DUO_LOCK_FREE, DUO_LOCK_HELD, DUO_LOCK_AWAITED };
 
 struct duo_lock {
-	atomic_uint state;	/* awaited: a thread may sleep for it */
+	atomic_uint state;	/* DUO_LOCK_AWAITED: held, and a thread may
+				 * sleep until it is free */
 	bool on;
-	/* Called before the release; NULL: no thread sleeps on a counter. */
+	/* Called before each release. NULL: no thread sleeps on a counter. */
 	void (*watch)(struct duo_lock *lock);
 };
 
@@ -36,16 +38,20 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 	lock->watch = NULL;
 }
 
-/* lock.c: takes the lock when another thread releases it. */
+/* lock.c: waits until the lock is free, and takes it. */
 void duo_lock_wait(struct duo_lock *lock);
 /*
- * Wake a waiting thread; unlock. Both return ret, so that a call of the data
- * path ends with a tail call.
+ * duo_lock_wake() wakes a waiting thread after duo_lock_give().
+ * duo_unlock_last() is duo_unlock(). Both return ret, so that a function of the
+ * data path can call them as its tail call.
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/* False: the lock is held. Acquire; pairs with duo_lock_give()'s release. */
+/*
+ * Takes the lock if it is free. Returns false if another thread holds it.
+ * Acquire; its partner is the release in duo_lock_give().
+ */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -56,7 +62,10 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 						       memory_order_relaxed);
 }
 
-/* Releases the lock. True: the caller must call duo_lock_wake(). */
+/*
+ * Releases the lock. Returns true if the caller must call duo_lock_wake().
+ * Release; its partners are the acquires in duo_lock_try() and duo_lock_wait().
+ */
 DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 {
 	return atomic_exchange_explicit(&lock->state, DUO_LOCK_FREE,
@@ -64,7 +73,7 @@ DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 	       DUO_LOCK_AWAITED;
 }
 
-/* duo_lock_give() as the tail call of a function that returns ret. */
+/* Releases the lock and returns ret, as the tail call of a function. */
 DUO_INLINE ssize_t duo_lock_give_last(struct duo_lock *lock, ssize_t ret)
 {
 	return __builtin_expect(duo_lock_give(lock), false) ?

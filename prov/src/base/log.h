@@ -3,7 +3,7 @@
 
 /*
  * Log messages. The function that detects an error logs it, once: object,
- * values, cause, remedy. Not on the data path.
+ * values, cause, remedy. Not to be used on the data path.
  */
 #ifndef DUO_LOG_H
 #define DUO_LOG_H
@@ -13,10 +13,10 @@
 
 #define DUO_NAME "ofi_duo"
 
-/* fi_prov_ini() sets its functions. */
+/* This provider. fi_prov_ini() sets its functions. */
 extern struct fi_provider duo_prov;
 
-/* Directory of shm_open(3), and the remedy if it is full. */
+/* The directory of shm_open(3), and the remedy for the case that it is full. */
 #define DUO_DEV_SHM "/dev/shm"
 #define DUO_ENLARGE_DEV_SHM \
 	"Enlarge " DUO_DEV_SHM " (docker --shm-size, Kubernetes emptyDir " \

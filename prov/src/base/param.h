@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Numbers and former names of runtime parameters, for the modules and
- * fi_duo_info. Without a warning libfabric reads text that is no number as 0,
- * or as the number at its beginning.
+ * Checks of the values and names of runtime parameters, for the modules and
+ * fi_duo_info. libfabric itself reads text as 0, and "5x" as 5, without a
+ * warning.
  */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
@@ -25,8 +25,8 @@ static inline bool duo_param_is_number(const char *text)
 }
 
 /*
- * Returns the parameter that has replaced the one named by variable (len
- * characters); NULL: the name is no former one.
+ * Returns the name of the parameter that has replaced "variable", a former name
+ * of len characters. NULL: not a former name.
  */
 static inline const char *duo_param_renamed(const char *variable, size_t len)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Runtime parameters, FI_OFI_DUO_<NAME>: read from the environment once, in
- * fi_prov_ini, and constant afterwards. fi_duo(7) describes them.
+ * The runtime parameters FI_OFI_DUO_<NAME>, or FI_NEAR_<NAME>. fi_prov_ini()
+ * reads them from the environment, once; they are constant afterwards.
+ * fi_duo(7) and fi_near(7) describe them.
  */
 #ifndef DUO_PARAMS_H
 #define DUO_PARAMS_H
@@ -15,26 +16,39 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	const char *core;	/* core of all fabrics; NULL: fabrics name it */
-	bool hook;		/* infos are the core's, unchanged */
+	const char *core;	/* name of the core of all fabrics; NULL: part
+				 * of a fabric's provider name */
+	bool hook;	/* this module is the hook: infos stay the core's */
 	bool local_on;		/* false: the core carries all messages */
-	enum duo_transport_kind local;	/* transport within a host */
-	int stats;		/* 1: print statistics at endpoint close */
-	char *cores;		/* cores if the user names no provider */
-	char *registry_dir;	/* directory of the users' registries */
-	size_t defer_polls;	/* reads without a local event until deferred
-				 * receives go to the core */
-	size_t defer_us;	/* time until the core gets the oldest one
-				 * during local traffic, us */
-	size_t core_poll_interval;	/* reads per poll of an idle core
-					 * during local traffic */
-	size_t wait_poll_us;	/* period of the FI_WAIT_FD timer, us */
-	size_t ring_memory;	/* budget of an endpoint's rings, bytes */
-	int cma;		/* 1: copy directly from peers' memory */
-	int ptracer;		/* 0: Yama's ptrace_scope stays in force */
-	uint32_t yield_mask;	/* idle polls until the reader yields, a power
-				 * of two, less 1; all bits: never */
-	bool yield_always;	/* yield without oversubscription, too */
+	enum duo_transport_kind local;	/* kind of the local transport */
+	int stats;	/* 1: print statistics when an endpoint closes */
+	char *cores;	/* names of the cores to try if the user names none */
+	char *registry_dir;	/* directory that contains the directories of
+				 * all users */
+	size_t defer_polls;	/* reads without a local event, after which
+				 * deferred receives are posted to the core */
+	/*
+	 * with local events: time after which the oldest deferred receive is
+	 * posted to the core, us
+	 */
+	size_t defer_us;
+	size_t core_poll_interval;	/* with local events: reads of a CQ per
+					 * poll of an idle core */
+	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
+	size_t ring_memory;	/* ring budget of an endpoint, bytes */
+	int cma;		/* 1: single copy between the memories of two
+				 * processes is used */
+	/*
+	 * 1: peers may read this process's memory although Yama's ptrace_scope
+	 * forbids it; 0: that restriction stays
+	 */
+	int ptracer;
+	/*
+	 * number of idle polls between two yields, a power of 2, minus 1; all
+	 * bits set: never yield
+	 */
+	uint32_t yield_mask;
+	bool yield_always;	/* yield even if CPUs are not oversubscribed */
 };
 extern struct duo_params duo_params;
 

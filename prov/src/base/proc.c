@@ -17,8 +17,8 @@
 
 #include "base/proc.h"
 
-#define DUO_PROC_SPARE 16	/* reserved descriptors */
-#define DUO_STAT_STATE 3	/* fields of /proc/PID/stat, from 1 */
+#define DUO_PROC_SPARE 16	/* number of descriptors to reserve */
+#define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
 
@@ -39,8 +39,9 @@ static ssize_t duo_proc_read(const char *path, char *text, size_t size)
 }
 
 struct duo_stat {
-	char state;		/* of the main thread */
-	unsigned long threads;	/* including the main thread */
+	char state;		/* state of the main thread */
+	unsigned long threads;	/* number of threads, including the main
+				 * thread */
 	uint64_t start;
 };
 
@@ -50,7 +51,8 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	if (pid == getpid())	/* /proc may have other pids */
+	if (pid == getpid())	/* because /proc may belong to another pid
+				 * namespace */
 		strcpy(path, "/proc/self/stat");
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -74,13 +76,16 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	return 0;
 }
 
-/* True if at least the main thread has ended. */
+/* True if the main thread has ended; others may still run. */
 static bool duo_stat_ended(const struct duo_stat *stat)
 {
 	return stat->state == 'Z' || stat->state == 'X';
 }
 
-/* True if all threads have ended and the parent has not waited yet. */
+/*
+ * True if all threads have ended, and the parent has not waited for the
+ * process.
+ */
 static bool duo_stat_zombie(const struct duo_stat *stat)
 {
 	return duo_stat_ended(stat) && stat->threads <= 1;
@@ -98,7 +103,10 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 	return ret;
 }
 
-/* Checks a process that /proc lacks or hides; some kernels have no pidfds. */
+/*
+ * duo_proc_check() for a process that is not in /proc, which may hide it. Some
+ * kernels have no pidfds.
+ */
 static int duo_proc_hidden(pid_t pid)
 {
 	bool ended = kill(pid, 0) && errno == ESRCH;
@@ -124,8 +132,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * Writes the path of a descriptor under another thread if the main thread has
- * ended. False: the main thread has not, or there is no other thread.
+ * If the main thread has ended, writes the path of descriptor fd under another
+ * thread. Returns false if the main thread has not ended, or if there is no
+ * other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -169,8 +178,8 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 
 /*
  * Uses no pid, because /proc may belong to another pid namespace. Uses the
- * calling thread's entry, because /proc/self has no descriptors once the main
- * thread has ended.
+ * calling thread, because /proc/self has no descriptors after the main thread
+ * has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -209,8 +218,8 @@ int duo_proc_host(uint64_t *host)
 }
 
 /*
- * Returns this process's pid in /proc if /proc belongs to another pid
- * namespace, which must be an ancestor to have this process; otherwise 0.
+ * If /proc belongs to another pid namespace, which must be an ancestor of this
+ * process's, returns this process's pid in /proc. Otherwise returns 0.
  */
 static uint32_t duo_proc_outside(void)
 {
@@ -222,7 +231,10 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/* pids in the namespace of /proc, and in each below down to this one */
+	/*
+	 * NSpid: one pid for each namespace, from that of /proc to this
+	 * process's own
+	 */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;
@@ -269,7 +281,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* the overflow uid is unambiguous if the namespace maps all users */
+	/* this namespace maps all users: no other user has the overflow uid */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
@@ -282,7 +294,10 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Sends signal 0, which does nothing: only EBADF means that fd is no pidfd. */
+/*
+ * True if fd is a pidfd. Sends signal 0, which has no effect; only the error
+ * EBADF means that fd is not a pidfd.
+ */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
@@ -296,7 +311,10 @@ bool duo_proc_ended(int pidfd)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/* The kernel allocates the lowest free descriptor: a high one is scarce. */
+/*
+ * The kernel allocates the lowest free descriptor, so few are left if it is
+ * high.
+ */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

@@ -2,19 +2,26 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * base/ serves all layers and depends on none: libfabric's versions (compat.h),
- * parameters, log, lock, clock, and here compiler attributes. It takes no lock
- * by itself. Cost on the data path: the lock if it is on, and rare clock reads.
+ * base/ serves all layers and depends on none of them: differences of
+ * libfabric's versions (compat.h), parameters, log, lock, clock and, in this
+ * file, compiler attributes. Takes no lock. Cost on the data path: the lock, if
+ * it is on, and a read of the clock now and then.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
 
 #include <stddef.h>
 
-/* Override the compiler's choice, which depends on the number of callers. */
+/*
+ * These override the compiler's decision, which depends on the number of
+ * callers.
+ */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
-/* For tail calls with the caller's arguments, none of which may be dropped. */
+/*
+ * For the target of a tail call that has its caller's arguments: the compiler
+ * must not drop any of them.
+ */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
 #define duo_container_of(ptr, type, member) \

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "device/cuda.h"
 
-/* As cuda.h has them. */
+/* Constants of NVIDIA's header cuda.h, which is not needed to build ofi_duo. */
 #define DUO_CUDA_SUCCESS 0
 #define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
 #define DUO_CUDA_POINTER_SYNC_MEMOPS 6	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
@@ -22,7 +22,10 @@
 #define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
 #define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
 
-/* The calls of the driver API that are made; results are CUresult. */
+/*
+ * The functions of the CUDA driver API that ofi_duo calls. Each returns a
+ * CUresult.
+ */
 static struct duo_cuda {
 	int (*init)(unsigned int flags);
 	int (*pointer)(void *data, int attribute, uint64_t addr);
@@ -45,7 +48,7 @@ static struct duo_cuda {
 
 static const struct {
 	const char *name;
-	void *call;		/* the symbol's member of cuda */
+	void *call;		/* address of the member of cuda */
 } duo_cuda_symbols[] = {
 	{ "cuInit", &cuda.init },
 	{ "cuPointerGetAttribute", &cuda.pointer },
@@ -68,18 +71,22 @@ static const struct {
 
 #define DUO_CUDA_SYMBOLS (sizeof(duo_cuda_symbols) / sizeof(*duo_cuda_symbols))
 
-/* A context and its stream, for all regions of the context. */
+/*
+ * A CUDA context and ofi_duo's stream in it. All regions of the context share
+ * it.
+ */
 struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;
 	void *stream;
-	int device;		/* has a retained primary context; -1: none */
-	unsigned int refs;	/* regions, copies and pinned memory */
-	unsigned int copies;	/* copies that have not ended */
+	int device;		/* device of which the primary context is
+				 * retained; -1: none */
+	unsigned int refs; /* number of regions, copies and pinned blocks */
+	unsigned int copies;	/* number of copies that have not ended */
 	struct duo_cuda_copy *spare;
 };
 
-/* A copy. When one has ended, its stream keeps the struct for the next. */
+/* A copy. After its end, the stream keeps the struct for a later copy. */
 struct duo_cuda_copy {
 	struct duo_device_held held;
 	struct duo_cuda_stream *stream;
@@ -97,9 +104,13 @@ const char *duo_cuda_library = DUO_CUDA_LIBRARY;
 static pthread_once_t duo_cuda_once = PTHREAD_ONCE_INIT;
 static bool duo_cuda_there;
 static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* under the lock */
+static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* protected by
+							 * duo_cuda_lock */
 
-/* Loads the library for good: the application uses it as well. */
+/*
+ * Loads the library. It is never unloaded, because the application uses it as
+ * well.
+ */
 static void duo_cuda_load(void)
 {
 	void *library = dlopen(duo_cuda_library, RTLD_NOW | RTLD_LOCAL);
@@ -122,8 +133,8 @@ static void duo_cuda_load(void)
 }
 
 /*
- * Finds the context that the memory belongs to; for memory of a pool, which
- * belongs to none, this is the device's primary context.
+ * Finds the context that the memory belongs to. Memory of a pool belongs to no
+ * context: uses the primary context of the device. Returns 0 or -FI_EIO.
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -158,7 +169,10 @@ static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
-/* Adds the context's stream to the list. The lock is held. */
+/*
+ * Creates the stream of a context and adds it to the list. The caller must hold
+ * duo_cuda_lock. Returns 0 or a negative error.
+ */
 static int duo_cuda_add(const struct duo_cuda_stream *found,
 			struct duo_cuda_stream **stream)
 {
@@ -181,10 +195,11 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 }
 
 /*
- * Our stream does not wait for the application's. With this attribute, what the
- * application does with the memory by a call that is not asynchronous, such as
- * cuMemcpyHtoD, is done when the call returns; without it a send right after it
- * would copy what was there before. Memory of a pool cannot have the attribute.
+ * Sets SYNC_MEMOPS for the memory. ofi_duo's stream does not wait for the
+ * application's streams. With this attribute, a call such as cuMemcpyHtoD() has
+ * changed the memory when it returns. Without the attribute, a send right after
+ * that call could copy the old contents. Memory of a pool cannot have the
+ * attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -230,7 +245,10 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	return ret;
 }
 
-/* The lock is held. The calls fail if the application has ended the context. */
+/*
+ * Closes a stream that nothing uses. The caller must hold duo_cuda_lock. The
+ * calls fail, without harm, if the application has destroyed the context.
+ */
 static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
@@ -264,7 +282,7 @@ void duo_cuda_close(void *state)
 	void *context;
 
 	pthread_mutex_lock(&duo_cuda_lock);
-	/* the application may free the memory when this returns */
+	/* when this returns, the application may free the memory */
 	if (stream->copies && cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
 		cuda.wait(stream->stream);
 		cuda.pop(&context);
@@ -273,7 +291,10 @@ void duo_cuda_close(void *state)
 	pthread_mutex_unlock(&duo_cuda_lock);
 }
 
-/* Returns a copy with its event, or NULL. The context is current. */
+/*
+ * Returns a copy with an event; NULL: failed. The stream's context must be the
+ * current one.
+ */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
@@ -296,7 +317,7 @@ static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 	return copy;
 }
 
-/* Counts a copy that has begun (step 1) or ended (step -1). */
+/* Counts the start of a copy (step 1), or its end (step -1). */
 static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
 {
 	struct duo_cuda_stream *stream = copy->stream;
@@ -351,7 +372,10 @@ int duo_cuda_done(struct duo_device_held *held)
 
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = cuda.query(copy->event);
-		/* both ends of a copy that has failed are the caller's again */
+		/*
+		 * when this returns, the caller may use the buffers of the
+		 * failed copy
+		 */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
 			cuda.wait(copy->stream->stream);
 		cuda.pop(&context);
@@ -362,7 +386,10 @@ int duo_cuda_done(struct duo_device_held *held)
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
-/* Pins memory; else copies are slower, through memory of the driver. */
+/*
+ * Pins host memory, for fast copies. If that fails, copies are slower, because
+ * they go through memory of the driver. Returns NULL if it fails.
+ */
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;

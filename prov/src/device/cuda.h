@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to the memory of NVIDIA's GPUs by the CUDA driver, which is
- * loaded when the first region is registered. Each context has a stream of ours
- * that does not wait for other streams: a kernel of the application that waits
- * for a message does not stop the copy of that message. See device.h.
+ * Copies from and to the memory of NVIDIA GPUs, by the CUDA driver, which is
+ * loaded when the first region is registered. ofi_duo has a stream of its own
+ * in each context. This stream does not wait for the application's streams, so
+ * that a kernel that waits for a message does not block the copy of that
+ * message. See device.h.
  */
 #ifndef DUO_DEVICE_CUDA_H
 #define DUO_DEVICE_CUDA_H
@@ -17,7 +18,10 @@
 
 #define DUO_CUDA_LIBRARY "libcuda.so.1"
 
-/* NULL: symbols of this program, for a test. */
+/*
+ * Name of the driver's library. NULL, in a test: use the symbols of this
+ * program.
+ */
 extern const char *duo_cuda_library;
 
 int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,

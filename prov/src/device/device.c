@@ -17,7 +17,8 @@
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
-#define DUO_DEVICE_PART ((size_t) 256 << 10)	/* bytes of a copy */
+#define DUO_DEVICE_PART ((size_t) 256 << 10)	/* size of a part of a copy,
+						 * bytes */
 
 static const struct duo_device_iface duo_device_table[] = {
 	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
@@ -73,7 +74,8 @@ void duo_device_unlist(struct duo_mr *mr)
 		return;
 	duo_lock(&mr->domain->lock);
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	if (found && *found == mr)	/* else a later region has it */
+	if (found && *found == mr)	/* otherwise a later region has this
+					 * descriptor */
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->lock);
 }
@@ -203,18 +205,25 @@ const struct near_device duo_device_near = {
 	.unpin = duo_device_unpin,
 };
 
-/* Host memory that copies go through, twice DUO_DEVICE_PART. */
+/*
+ * Pinned host memory of 2 * DUO_DEVICE_PART bytes, through which copies go in
+ * parts.
+ */
 struct duo_device_stage {
 	char *memory;
-	void *pin;		/* NULL: could not be pinned */
+	void *pin;		/* NULL: the memory is not pinned */
 	struct duo_device_part {
-		void *copy;	/* a copy that has not ended, or NULL */
-		char *to;	/* where its bytes go next, or NULL */
+		void *copy;	/* copy that has not ended; NULL: none */
+		char *to;	/* destination of the bytes after the copy;
+				 * NULL: none */
 		size_t len;
 	} part[2];
 };
 
-/* Returns the stage; its pages stay pinned until the domain closes. */
+/*
+ * Returns the domain's stage, which it creates at the first call. The memory
+ * stays pinned until the domain closes. NULL: no memory.
+ */
 static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,
 						 struct duo_mr *mr)
 {
@@ -248,7 +257,10 @@ void duo_device_close(struct duo_domain *domain)
 	free(stage);
 }
 
-/* Waits for the part's copy, and copies its bytes on. */
+/*
+ * Waits for the copy of a part, and moves its bytes to their destination.
+ * Returns 0 or the copy's error.
+ */
 static int duo_device_finish(struct duo_device_stage *stage, int i)
 {
 	struct duo_device_part *part = &stage->part[i];
@@ -266,7 +278,10 @@ static int duo_device_finish(struct duo_device_stage *stage, int i)
 	return ret;
 }
 
-/* The CPU copies one part while the device copies the other. */
+/*
+ * Copies between device and host memory. While the device copies one part, the
+ * CPU copies the other. Returns 0 or a negative error.
+ */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {

@@ -2,20 +2,23 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory (FI_HMEM): copies between a device and host memory, so that
- * near, which reaches host memory only, carries messages and RMA of it. The
- * application has the core's descriptors; a region of device memory is found by
- * its descriptor. Host memory has none, or one that is not found.
+ * Device memory (FI_HMEM): copies between a device and host memory. near, which
+ * accesses host memory only, needs them to carry messages and RMA from and to
+ * device memory. The application passes the core's descriptors; the descriptor
+ * identifies a region of device memory. A buffer in host memory has no
+ * descriptor, or one that belongs to no such region.
  *
- * A row of the table for each interface has its calls. fi_mr_regattr() prepares
- * a region. Copies wait for no work of the application on the device, so they
- * may be made while a lock is held that the application's callbacks need. Those
- * for RMA are asynchronous; those for messages end before the call returns.
+ * A table has a row of functions for each interface. fi_mr_regattr() prepares a
+ * region for copies. A copy does not wait for the application's work on the
+ * device, so it may be made while a lock is held that the application's
+ * callbacks need. Copies for RMA are asynchronous; copies for messages end
+ * before the call returns.
  *
- * Cost: a branch for each message where no device memory is; where there may be
- * some, a search of a tree for each buffer with a descriptor, and for a message
- * of device memory a copy, of 10 us and more. All under the domain's lock; the
- * first four functions take the lock.
+ * Cost: without device memory, a branch for each message. With it, a search of
+ * a tree for each buffer that has a descriptor, and for a message from or to
+ * device memory a copy of 10 us and more. Lock: the domain's. The functions
+ * register, forget, unlist and list take it; those that follow must be called
+ * with it held.
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -32,7 +35,10 @@ struct duo_mr;
 
 struct duo_device_iface;
 
-/* A copy that has not ended, or host memory that is pinned. */
+/*
+ * A copy that has not ended, or host memory that is pinned. Interfaces append
+ * their own fields.
+ */
 struct duo_device_held {
 	const struct duo_device_iface *iface;
 };
@@ -40,16 +46,20 @@ struct duo_device_held {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	const char *library;	/* loaded: the process may use this interface */
+	const char *library;	/* library; if it is loaded, the process may use
+				 * this interface */
 	/*
-	 * Prepares copies from and to the memory at addr, on the device that
-	 * attr names. Returns 0 or -errno.
+	 * Prepares copies from and to the memory at addr, on the device in
+	 * attr. Returns 0 or -errno, and a state for the functions below.
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
-	/* Waits for the copies from and to the region first. */
+	/*
+	 * Frees the state. Waits for the end of all copies from and to the
+	 * region first.
+	 */
 	void (*close)(void *state);
-	/* As in near_device; one of to and from is device memory. */
+	/* As in struct near_device. Either "to" or "from" is device memory. */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_held **copy);
 	int (*done)(struct duo_device_held *copy);
@@ -57,39 +67,48 @@ struct duo_device_iface {
 	void (*unpin)(struct duo_device_held *pin);
 };
 
-/* Rows without start() are not supported. A test has a table of its own. */
+/*
+ * The table of interfaces. An interface without start() is not supported. Tests
+ * replace the table.
+ */
 extern const struct duo_device_iface *duo_device_ifaces;
 
 /*
- * Returns the name of an interface that this process has loaded and that is not
- * supported, or NULL.
+ * Returns the name of an unsupported interface whose library this process has
+ * loaded; NULL: none.
  */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region that the core has registered. Returns 0 or, after a
- * warning, -errno: then the region is not usable.
+ * Prepares a region for copies, after the core has registered it. Returns 0, or
+ * -errno after a warning: the region must not be used.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
 void duo_device_forget(struct duo_mr *mr);
 /*
- * Unlist a region before the core changes its descriptor, list it afterwards.
- * -FI_ENOMEM: not listed. A region without a descriptor cannot be listed.
+ * A region is listed by its descriptor. duo_device_unlist() must be called
+ * before the core changes that descriptor, duo_device_list() afterwards. A
+ * region without a descriptor is not listed. duo_device_list() returns 0, or
+ * -FI_ENOMEM: not listed.
  */
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
 
-/* Copies for near, which gets the struct duo_mr as device region. */
+/* Copies for near; the argument "device" is the region's struct duo_mr. */
 extern const struct near_device duo_device_near;
-/* Returns the region of device memory with that descriptor, or NULL. */
+/* Returns the region of device memory with this descriptor; NULL: none. */
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
-/* Frees the memory that copies of the domain have gone through. */
+/* Frees the host memory that the domain's copies go through. */
 void duo_device_close(struct duo_domain *domain);
-/* True if one of the buffers is device memory; desc may be NULL. */
+/*
+ * True if any of the buffers is device memory. desc: descriptors of the
+ * buffers, or NULL.
+ */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
- * Copies the first len bytes of the buffers to host memory, and the other way,
- * through pinned memory of the domain. Return 0, -FI_EIO or -FI_ENOMEM.
+ * Copy the first len bytes of the buffers to host memory, or from host memory.
+ * The copies go through pinned memory of the domain, and have ended on return.
+ * Return 0, -FI_EIO or -FI_ENOMEM.
  */
 int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len);

@@ -68,7 +68,10 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* A forked child inherits the lock, so the creator must exist as well. */
+/*
+ * Tests the process as well as the lock, because a child of fork() inherits the
+ * owner's lock.
+ */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -93,7 +96,7 @@ static bool duo_record_valid(const struct duo_record *record)
 	       record->checksum == duo_record_checksum(record);
 }
 
-/* Reads and checks a record. Returns 0, or an error of duo_record_open(). */
+/* Reads a record and checks it. Returns 0, or an error as duo_record_open(). */
 static int duo_record_read(int fd, struct duo_record *record)
 {
 	struct stat st;
@@ -115,7 +118,10 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
-/* Logs once per file, unless files alternate: lookups are frequent. */
+/*
+ * Logs a file that is ignored. Because lookups are frequent, it does not log
+ * the same file twice in a row.
+ */
 static void duo_record_reject(int dir, const char *name, const char *why,
 			      const char *remedy)
 {
@@ -132,7 +138,7 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 		 path, name, why, DUO_RECORD_VERSION, remedy);
 }
 
-/* True if a retry might succeed after this error. */
+/* True if a later attempt may succeed after this error. */
 static bool duo_record_passing(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM;
@@ -203,7 +209,7 @@ static int duo_record_create(int dir, const char *name)
 	return -err;
 }
 
-/* Returns the file's name in the directory. */
+/* Returns the record's file name, without the directory. */
 static const char *duo_pub_name(const struct duo_publication *pub)
 {
 	return strrchr(pub->path, '/') + 1;
@@ -256,7 +262,8 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* no id to find local peers by */
+		return -FI_EOPNOTSUPP;	/* local peers could not find this
+					 * process */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -264,14 +271,15 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	/* only the owner of the new file may create this one: no race */
+	/* no race: only the owner of the file "name.new" may create "name" */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
 	else
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	if (ret == -FI_EADDRINUSE)	/* for the warning */
+	if (ret == -FI_EADDRINUSE)	/* path without suffix, for the caller's
+					 * warning */
 		duo_pub_cut_suffix(pub);
 	return ret;
 }
@@ -305,7 +313,10 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* If /proc hides the process, the lock of its file proves that it is alive. */
+/*
+ * Translates a result of duo_record_check(). If /proc hides the process, the
+ * lock of its file proves that it is alive.
+ */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {
@@ -326,7 +337,8 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 					   const struct duo_publication *self)
 {
 	if (record->addr_len != len || memcmp(record->addr, addr, len))
-		return FI_DUO_NOT_REGISTERED;	/* the hashes collide */
+		return FI_DUO_NOT_REGISTERED;	/* another address has the same
+						 * hash */
 	if ((record->pid_ns != self->pid_ns && !self->any_pid_ns) ||
 	    record->net_ns != self->net_ns)
 		return FI_DUO_NAMESPACE;

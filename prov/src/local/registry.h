@@ -2,18 +2,22 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry of local endpoints: one file per endpoint in a directory of the
- * user, named by a hash of the core address. registry.c creates and reads
- * files, registry_dir.c keeps the directory, registry_sweep.c removes files of
- * failed processes, registry_index.h finds the addresses to look up. The local
- * transport fills in its part of a record; the registry does not depend on it.
+ * The registry of local endpoints: in a directory of the user, one file for
+ * each endpoint, its record. The file's name is a hash of the endpoint's core
+ * address. registry.c creates and reads records, registry_dir.c locks and lists
+ * the directory, registry_owner.c finds it, registry_sweep.c removes the
+ * records of failed processes, and registry_index.h finds addresses that have a
+ * record. The local transport fills in its part of a record; the registry does
+ * not depend on the transport.
  *
- * An endpoint is alive if its file is locked and its process exists. Malformed
- * files are never trusted. base is the parent of the user's directory.
+ * An endpoint is alive if its file is locked and its process exists. A
+ * malformed file is never trusted. "base" is the directory in which all users'
+ * directories are.
  *
- * Cost: control path only. A lookup takes about ten system calls to open, read
- * and check a file; one if there is no file; none with an index.
- * Locks: of files. The caller's domain lock protects publication and index.
+ * Cost: on the control path only. A lookup takes about ten system calls to
+ * open, read and check a file; one if there is no file; none with an index.
+ * Locks: of files and directories; the caller's domain lock protects the
+ * structures below.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -26,29 +30,36 @@
 
 #include "transport/transport.h"
 
-#define DUO_ADDR_MAX 256	/* bytes of a core address */
-#define DUO_TRANSPORT_NAME_MAX 64	/* bytes of a name, with the 0 byte */
-#define DUO_PATH_MAX 512	/* bytes of a path of the registry */
+#define DUO_ADDR_MAX 256	/* longest core address, bytes */
+#define DUO_TRANSPORT_NAME_MAX 64	/* longest name, bytes, including the 0
+					 * byte */
+#define DUO_PATH_MAX 512	/* longest path in the registry, bytes */
 
-/* An endpoint's record; fd is -1 while there is none. */
+/*
+ * The record of an endpoint, as its owner uses it. fd is -1 while there is no
+ * record.
+ */
 struct duo_publication {
 	int fd;
-	int dir;		/* the user's directory */
-	bool hidden;		/* removed from the directory */
-	uint64_t pid_ns;	/* duo_proc_ns() */
-	uint64_t net_ns;	/* namespace of the address; 0: the host's */
+	int dir;		/* descriptor of the user's directory */
+	bool hidden;		/* the file was removed from the directory */
+	uint64_t pid_ns;	/* pid namespace, duo_proc_ns() */
+	uint64_t net_ns;	/* network namespace in which the address is
+				 * unique; 0: unique on the host */
 	char path[DUO_PATH_MAX];
-	/* written by the transport before duo_registry_reserve(): */
+	/* The transport sets these fields before duo_registry_reserve(): */
 	enum duo_transport_kind peer;
-	uint64_t compat_id;	/* must be equal at both ends */
-	bool any_pid_ns;	/* peers may be in other pid namespaces */
-	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* or an address */
+	uint64_t compat_id;	/* two endpoints can connect only if these are
+				 * equal */
+	bool any_pid_ns; /* peers in other pid namespaces can connect, too */
+	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* name or address at the local
+						 * transport */
 };
 
 /*
- * registry_dir.c: the user's directory. Starting processes share its lock. A
- * process that sweeps, or that repeats a start after space was lacking, holds
- * it alone.
+ * Ways to hold the lock of the user's directory (registry_dir.c). Processes
+ * hold it together while they start an endpoint. A process holds it alone while
+ * it sweeps, or while it repeats a start for which space was lacking.
  */
 enum duo_registry_hold {
 	DUO_REGISTRY_TOGETHER,
@@ -56,77 +67,95 @@ enum duo_registry_hold {
 };
 
 /*
- * registry_owner.c. Opens the directory, or creates it. Returns its descriptor,
- * and its path in dir (DUO_PATH_MAX bytes, or NULL); or -errno. -FI_EPERM: the
- * kernel does not distinguish this user from others, or base has no owners.
+ * registry_owner.c: opens the user's directory, or creates it. Returns its
+ * descriptor or -errno. Stores its path in dir, which is NULL or has
+ * DUO_PATH_MAX bytes. -FI_EPERM: the kernel cannot distinguish this user from
+ * others (overflow uid), or the file system has no owners.
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks the directory, which is then not removed. Returns a
- * descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT: another
- * process held the lock for 3 s while no endpoint started; it has probably
- * stopped.
+ * Opens and locks the directory. While it is locked, no process removes it.
+ * Returns a descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT:
+ * another process has held the lock for 3 s, in which no endpoint started; that
+ * process was probably stopped.
  */
 int duo_registry_lock(const char *base, enum duo_registry_hold hold);
 void duo_registry_unlock(int lock);
 /*
- * Counts an endpoint of this compatibility id. Returns the count, or -errno.
- * Needs no lock: each endpoint appends one byte to a file. The caller of
- * duo_registry_forget(), which resets the count, holds the lock alone.
+ * duo_registry_number() counts a new endpoint with this compatibility id.
+ * Returns the count or -errno. It needs no lock, because each endpoint appends
+ * one byte to a file. duo_registry_forget() resets the count; its caller must
+ * hold the lock alone.
  */
 int duo_registry_number(int dir, uint64_t compat_id);
 void duo_registry_forget(int dir, uint64_t compat_id);
-/* Removes file's directory if only counts are left and it is not locked. */
+/*
+ * Removes the directory that contains "file" if it contains only counts and is
+ * not locked.
+ */
 void duo_registry_leave(int dir, const char *file);
-/* Opens a stream of the names, which the caller closes. NULL: failed. */
+/*
+ * Opens a stream of the names in the directory, which the caller must close.
+ * NULL: an error.
+ */
 DIR *duo_registry_list(int dir);
-/* Returns the number of records, with those of recently failed endpoints. */
+/*
+ * Returns the number of records, including those of endpoints that have
+ * recently failed.
+ */
 size_t duo_registry_count(int dir);
 /*
- * Returns a number that changes when a file is created or removed; 0: the last
- * change is too recent.
+ * Returns a number that changes whenever a file is created or removed. 0: the
+ * last change was so recent that the next one might yield the same number.
  */
 uint64_t duo_registry_state(int dir);
 
 /*
- * registry_sweep.c. Removes the records of failed processes, and calls each
- * transport, by its kind, to remove their other remains. Returns the number of
- * live endpoints. The caller holds the lock alone.
+ * registry_sweep.c: removes the records of failed processes, and calls the
+ * transport of each, peers[kind], to remove all else that these processes have
+ * left. Returns the number of endpoints that are alive. The caller must hold
+ * the lock alone.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* Sweeps, at most once a second, and not while other processes start. */
+/* Sweeps, at most once a second. Does nothing while other processes start. */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Creates and locks the record of a core address (len bytes). Other processes
- * find it after duo_registry_ready(). per_net: the address is unique only in
- * its network namespace. -FI_EADDRINUSE: the address has a record. The caller
- * holds the directory's lock, shared or alone.
+ * Creates and locks the record of a core address of len bytes.
+ * duo_registry_ready() then makes the record visible to other processes.
+ * per_net: the address is unique only in its network namespace. Return 0 or
+ * -errno; -FI_EADDRINUSE: the address already has a record. The caller must
+ * hold the lock of the directory, together or alone.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * Remove the record, so that no peer finds it; withdraw also closes the record
- * and leaves the directory. Need no lock. Idempotent.
+ * Both remove the record, so that no peer finds it. duo_registry_withdraw()
+ * also closes the record and leaves the directory. They need no lock, and may
+ * be called again.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint published as *self. Returns
- * FI_DUO_OK and the transport's name of the peer (DUO_TRANSPORT_NAME_MAX
- * bytes), otherwise the reason why the two cannot connect. Needs no lock.
+ * Looks up the record of a core address for the endpoint with the record *self.
+ * Returns FI_DUO_OK, and the peer's name at the local transport in peer_name
+ * (DUO_TRANSPORT_NAME_MAX bytes). Otherwise returns the reason why the two
+ * cannot connect. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
 				       char *peer_name);
 
-#define DUO_HASH_DIGITS 16	/* digits of a record's name */
+#define DUO_HASH_DIGITS 16	/* hexadecimal digits of a record's file name */
 uint64_t duo_registry_hash(const void *data, size_t len);
 bool duo_registry_is_record(const char *name);
-/* Returns the hash in the name of addr's record, as *self looks it up. */
+/*
+ * Returns the hash in the file name of the record that *self looks up for this
+ * address.
+ */
 uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
 			  size_t len);
 

@@ -17,8 +17,9 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-#define DUO_LOCK_WAIT_MS 3000	/* without a change of the directory */
-#define DUO_LOCK_LAST_MS 60000	/* with changes */
+#define DUO_LOCK_WAIT_MS 3000	/* longest wait while the directory does not
+				 * change */
+#define DUO_LOCK_LAST_MS 60000	/* longest wait in all */
 #define DUO_LOCK_NAP_NS 500000
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
@@ -28,7 +29,10 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Time of the last change to the directory's files, ns; 0: fstat failed. */
+/*
+ * Returns the time at which a file was last created or removed in the
+ * directory, ns; 0: unknown.
+ */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -80,14 +84,17 @@ int duo_registry_lock(const char *base, enum duo_registry_hold hold)
 	return ret;
 }
 
-/* LOCK_UN is explicit because a forked child may have the descriptor, too. */
+/*
+ * Unlocks explicitly: a child of fork() may have the descriptor, so close()
+ * alone might not.
+ */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
 	close(lock);
 }
 
-/* Writes the name of the file with one byte for each endpoint. */
+/* Writes the name of the count's file, which has one byte for each endpoint. */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -118,7 +125,7 @@ void duo_registry_forget(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* Removes the counts, if the directory has no other files. */
+/* If the directory contains no files but counts, removes these. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_registry_list(dir);
@@ -136,7 +143,10 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* If another process has removed dir, its name may be a new directory's. */
+/*
+ * Does nothing if another process has removed the directory: a new directory
+ * may have its name.
+ */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -176,7 +186,10 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/* The mtime has the kernel clock's granularity, so a new change returns 0. */
+/*
+ * Returns 0 after a recent change, because the directory's time of change has
+ * the coarse granularity of the kernel's clock.
+ */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

@@ -8,8 +8,9 @@
 #include "local/registry.h"
 #include "local/registry_index.h"
 
-#define DUO_INDEX_LOOKUPS 16	/* lookups that cost as much as all names */
-#define DUO_INDEX_ROOM 256	/* initial elements */
+#define DUO_INDEX_LOOKUPS 16	/* number of lookups that cost as much as
+				 * reading all names */
+#define DUO_INDEX_ROOM 256	/* initial number of elements */
 
 static int duo_index_compare(const void *a, const void *b)
 {
@@ -34,7 +35,10 @@ static bool duo_index_add(struct duo_registry_index *index, uint64_t hash)
 	return true;
 }
 
-/* Returns false if not all names could be read. */
+/*
+ * Reads all names and sorts the hashes. Returns false if it could not read all
+ * names.
+ */
 static bool duo_index_read(struct duo_registry_index *index, DIR *stream)
 {
 	struct dirent *entry;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An index of the names in the registry's directory, read once for the lookups
- * of one call, so that an address without a record costs no system call. The
- * result is "perhaps" or "no"; the directory can change. duo_registry_lookup()
- * decides.
+ * An index of the file names in the registry's directory. It is read once for
+ * all lookups of one call, so that an address without a record costs no system
+ * call. The directory may change afterwards, so the index only returns "no" or
+ * "perhaps", after which duo_registry_lookup() decides.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H
@@ -14,19 +14,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All 0: not read, each address might have a record. */
+/* All 0: the names were not read, and each address may have a record. */
 struct duo_registry_index {
 	bool read;
-	uint64_t *hash;		/* hashes of addresses, ascending */
+	uint64_t *hash;		/* hashes in the file names, ascending */
 	size_t count;
-	size_t room;		/* allocated elements */
+	size_t room;		/* allocated elements of hash */
 };
 
-/* Reads the names if there are enough lookups to be worth it. */
+/*
+ * Reads the names, unless that would cost more than "lookups" lookups without
+ * an index. The caller must call duo_registry_index_close().
+ */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);
-/* False: the directory had no record with this duo_registry_key(). */
+/*
+ * Returns false if the directory had no record with this duo_registry_key();
+ * true: perhaps.
+ */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);
 

@@ -2,21 +2,25 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory among those of all users.
+ * Finds or creates the user's directory in the base, which has the directories
+ * of all users.
  *
- * No name of a user is the same in all user namespaces. So names are random,
- * and the user's directory is the one that this user owns, as the kernel
- * reports. Another user can neither occupy its name nor forge one.
+ * Nothing that names a user is the same in all user namespaces. So the names of
+ * directories are random, and the user's directory is the one that the user
+ * owns according to the kernel. Another user can neither occupy its name nor
+ * forge such a directory.
  *
- * All processes of a user must use one directory, while other users create and
- * remove theirs. A directory under construction has the sticky bit, and its
- * maker holds its lock. The maker clears the bit after a scan that found no
- * other directory of the user, ready or under construction. Of two makers not
- * both can clear it: the scan of the later one to call mkdir() began when the
- * other's directory existed, and a maker never removes a directory that it made
- * ready. If several are under construction, the lowest name stays and the other
- * makers remove theirs. A maker waits only for locks of higher names, so there
- * is no cycle.
+ * All processes of a user must use the same directory, while other users create
+ * and remove theirs. A new directory is "in the making": it has the sticky bit,
+ * and the process that makes it, the maker, holds its lock. The maker makes it
+ * "ready", by clearing the bit, after a scan that has found no other directory
+ * of the user, ready or in the making.
+ *
+ * At most one of two makers makes its directory ready: the maker that called
+ * mkdir() later scans when the other directory already exists, and no maker
+ * removes a directory that it has made ready. If several are in the making, the
+ * one with the lowest name stays, and the other makers remove theirs. There is
+ * no deadlock, because a maker waits only for the locks of higher names.
  */
 
 #include <dirent.h>
@@ -35,24 +39,27 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-#define DUO_DIR_ROUNDS 1000	/* attempts; other processes can undo each */
-#define DUO_DIR_DIGITS 16	/* of each number in a name */
+#define DUO_DIR_ROUNDS 1000 /* most attempts; other processes can undo each */
+#define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* The base, and the prefix of the names of this host's directories in it. */
+/* The base, and the prefix that the names of this host's directories have. */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The user's directories with the lowest names; "": none. */
+/* The user's directories with the lowest names, one of each state; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/* Names contain the id of this boot, because hosts might share the base. */
+/*
+ * Opens the base. The names of directories contain an id of this boot, because
+ * several hosts may share the base. Returns 0 or -errno.
+ */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -71,7 +78,10 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/* True if no other user may lock the directory, or change its files. */
+/*
+ * True if the directory is this user's, and no other user may lock it or change
+ * its files.
+ */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -84,7 +94,10 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/* Finds the user's directories, except the one with the name "but". */
+/*
+ * Finds the user's directories, except the one named "but". Returns 0 or
+ * -errno.
+ */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -118,7 +131,10 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory that the scan found; -ENOENT: it was removed since. */
+/*
+ * Opens a directory that a scan has found. Returns its descriptor or -errno;
+ * -ENOENT: it was removed meanwhile.
+ */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -131,8 +147,9 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until another process has made the directory ready or removed it.
- * Removes it if its maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Waits until another process has made the directory ready or has removed it.
+ * If the maker has failed, removes the directory. Returns 0, -FI_ETIMEDOUT or
+ * -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -149,9 +166,9 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Makes the directory "name" ready or removes it. The caller has the lock of
- * its descriptor fd. -FI_EPERM: it is not private, because the file system has
- * no owners or modes.
+ * Makes the directory "name" ready, or removes it. The caller must hold the
+ * lock of its descriptor fd. Returns 0 or an error; -FI_EPERM: the directory is
+ * not private, because the file system has no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -177,7 +194,10 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/* Makes a directory of the user. Returns 0 if there might be one now. */
+/*
+ * Makes a directory of the user. Returns 0 if the user may have one now, or an
+ * error.
+ */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];
@@ -192,7 +212,10 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* a process that gets the lock before this one removes the directory */
+	/*
+	 * if another process gets the lock first, that process removes the
+	 * directory
+	 */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

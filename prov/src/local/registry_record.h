@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The registry's files and the lock of its directory; only for registry*.c. */
+/* The registry's files and the lock of its directory. Only for registry*.c. */
 #ifndef DUO_REGISTRY_RECORD_H
 #define DUO_REGISTRY_RECORD_H
 
@@ -13,50 +13,57 @@
 #include "local/registry.h"
 
 /*
- * Waits for the lock while files are created and removed in the directory, and
- * 3 s more. operation: LOCK_SH or LOCK_EX. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Locks a directory. Waits as long as files are created or removed in it, and 3
+ * s longer. operation: LOCK_SH or LOCK_EX. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 int duo_dir_lock(int fd, int operation);
-/* True if the directory was removed. */
+/* True if the directory was removed after it had been opened. */
 bool duo_dir_removed(int fd);
 
-#define DUO_NEW_SUFFIX ".new"	/* ends the name of a file that is not ready */
+#define DUO_NEW_SUFFIX ".new"	/* end of the name of a record that is not ready
+				 * yet */
 
-/* Contents of a record's file, in the host's byte order. */
+/* Contents of a record, in the host's byte order. */
 struct duo_record {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t size;		/* of this struct, bytes */
+	uint32_t size;		/* size of this struct, bytes */
 	uint32_t peer;		/* enum duo_transport_kind */
 	int32_t pid;
-	uint64_t pid_ns;	/* duo_proc_ns() of the owner */
-	uint64_t net_ns;	/* 0: the address is unique without it */
-	uint64_t compat_id;	/* struct duo_publication */
-	uint64_t start;		/* duo_proc_start(); 0: unknown */
-	uint64_t addr_len;	/* bytes */
+	uint64_t pid_ns;	/* the owner's pid namespace, duo_proc_ns() */
+	uint64_t net_ns;	/* network namespace; 0: the address is unique
+				 * without it */
+	uint64_t compat_id;	/* as in struct duo_publication */
+	uint64_t start;		/* the owner's start time, duo_proc_start(); 0:
+				 * unknown */
+	uint64_t addr_len;	/* length of addr, bytes */
 	uint8_t addr[DUO_ADDR_MAX];
 	char peer_name[DUO_TRANSPORT_NAME_MAX];
-	uint64_t checksum;	/* of all preceding fields */
+	uint64_t checksum;	/* checksum of all preceding fields */
 };
 
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
  * Opens and reads a record. Returns its descriptor; -FI_ENOENT; -FI_ENODATA:
- * not written yet; -FI_EPROTO: another version of the format; -FI_EINVAL,
- * logged: malformed, or of another user; -errno, logged: no descriptor or
- * memory.
+ * not written yet; or -FI_EPROTO: another version of the format. After a
+ * warning returns -FI_EINVAL: malformed, or of another user; or -errno: no
+ * descriptor or no memory was free.
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-/* Returns the part of a name behind the hash; NULL: it has no hash. */
+/*
+ * Returns the part of a file name behind the hash; NULL: the name does not
+ * begin with a hash.
+ */
 const char *duo_record_suffix(const char *name);
-/* True if fd is a regular file of this user. */
+/* True if fd is a regular file of this user. Stores its state in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Check whether the record's owner is alive. Return 0: it is; -ESRCH: it has
- * failed; any other error: the check is impossible now, for example because no
- * descriptor is free. The first tests only the lock; so does the second if the
- * owner is not in pid_ns.
+ * Check whether the owner of a record is alive. Return 0: alive; -ESRCH:
+ * failed; another error: that cannot be found out now, for example because no
+ * descriptor is free. duo_record_locked() tests the file's lock only.
+ * duo_record_check() also tests the process, if it is in the pid namespace
+ * pid_ns.
  */
 int duo_record_locked(int fd);
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);

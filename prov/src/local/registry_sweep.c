@@ -32,8 +32,8 @@ static void duo_record_reap(int dir, const char *name,
 }
 
 /*
- * Removes an unlocked file that is incomplete or has another version. The lock
- * is the same in all versions.
+ * Removes the file of a record that is incomplete, or of another version, if
+ * its owner does not hold its lock. All versions use the same lock.
  */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
@@ -48,7 +48,10 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Removes a failed endpoint's record. Returns 1 if the owner may be alive. */
+/*
+ * Removes the record of a failed endpoint. Returns 1 if the owner may be alive,
+ * else 0.
+ */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -67,7 +70,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	return live;
 }
 
-/* True if name is that of a record, ready or not. */
+/* True for the name of a record's file, ready or not. */
 static bool duo_sweep_wants(const char *name)
 {
 	const char *suffix = duo_record_suffix(name);
@@ -101,8 +104,9 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * The directory's access time is that of the last sweep. With some mounts
- * reading an index changes this time, too: then the sweep is a second late.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
+ * the directory's access time. With some mount options, reading an index
+ * changes that time, too: then the next sweep is late by a second.
  */
 static bool duo_sweep_due(int dir)
 {
@@ -131,7 +135,8 @@ void duo_registry_tidy(const char *base,
 	if (dir < 0)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
-		if (duo_sweep_due(dir)) {	/* no other process swept */
+		if (duo_sweep_due(dir)) {	/* no other process has swept
+						 * meanwhile */
 			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}
