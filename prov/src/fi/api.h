@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls of libfabric: one file per class of objects, and fi_getinfo(). They
- * open and close the objects of both paths and forward all others to the core.
- * local.c opens an endpoint's local side.
+ * The calls of libfabric: one file for each class of objects, and fi_getinfo().
+ * They open and close the objects of both paths; all other calls go to the
+ * core. local.c opens the local side of an endpoint.
  *
- * Cost: control path; only calls*.c is called per message. Locks: calls take
- * the domain's lock if they access data of the data path; before it, local.c
- * takes the lock of the registry's directory.
+ * Cost: on the control path; only the functions of calls*.c are called for each
+ * message. Lock: a call takes the domain's lock if it accesses data of the data
+ * path. local.c takes the lock of the registry's directory before the domain's.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -20,7 +20,7 @@
 
 struct duo_ep;
 
-/* info.c: pure translation between ofi_duo's and the core's infos */
+/* info.c: pure translation between ofi_duo's infos and the core's */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
@@ -28,27 +28,28 @@ int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 /*
  * True if an endpoint of ofi_duo provides all that the core's info promises.
- * Otherwise logs the attribute.
+ * Otherwise logs the attribute that it does not provide.
  */
 bool duo_info_kept(const struct fi_info *info);
-/* True if messages can be in device memory. */
+/* True if messages may be in device memory. */
 bool duo_info_device(const struct fi_info *info);
-/* True if buffers of messages begin with a prefix. */
+/* True if the buffers of messages begin with a prefix (FI_MSG_PREFIX). */
 bool duo_info_prefix(const struct fi_info *info);
 /* True if the info has FI_FENCE, or an order between messages and RMA. */
 bool duo_info_mixed(const struct fi_info *info);
 
-/* getinfo.c */
+/* getinfo.c: as fi_getinfo(3) */
 int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);
 
-/* functions that open fids; av/ and cq/ have the others */
+/* functions that open objects; av/ and cq/ have further ones */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric over the core's fabric that the application has opened, and
- * takes ownership of the core's. ops: operations of the new fabric.
+ * Opens a fabric over the core's fabric "core", which the application has
+ * opened and which the new fabric now owns. ops: the operations of the new
+ * fabric. Returns 0 or -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -57,11 +58,14 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
 
-/* calls.c; calls_locked.c has those for domains with the lock on */
+/* calls.c; the tables "locked" are for domains with the lock on */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
 
-/* calls_prefix.c: after duo_ep_calls(), if the info has FI_MSG_PREFIX */
+/*
+ * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces the tables that
+ * duo_ep_calls() has set
+ */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
@@ -84,13 +88,15 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c. If the core has no addresses, makes the local transport's name the
- * endpoint's address. duo_ep_close_local() undoes this.
+ * local.c: if the core's addresses are names of the local transport, opens the
+ * transport and makes its name the endpoint's address. duo_ep_close_local()
+ * undoes this. Returns 0 or a negative error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Takes the domain's lock. A failure is an error only if
- * the core carries nothing.
+ * Opens the local side. Takes the domain's lock. If that fails and the core can
+ * carry the messages, logs a warning and returns 0; otherwise returns the
+ * error.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 void duo_ep_close_local(struct duo_ep *ep);

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages. A call with one buffer begins with an inline fast
- * path; tx/send.c and rx/recv.c are the slow path.
+ * The calls for messages. A call with one buffer first tries an inline fast
+ * path; the slow paths are tx/send.c and rx/recv.c.
  *
- * Compiled twice: calls_locked.c is for domains with the lock on.
+ * This file is compiled twice: calls_locked.c includes it for domains whose
+ * lock is on.
  */
 
 #include "fi/api.h"

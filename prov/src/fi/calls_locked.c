@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* calls.c, where the domain's lock is on. */
+/* The calls for messages (calls.c) for domains whose lock is on. */
 
 #define DUO_LOCKED true
 #define DUO_NAME(name) name##_locked

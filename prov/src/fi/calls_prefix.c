@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages of an endpoint with FI_MSG_PREFIX. A call skips the
- * prefix of the application's first buffer and calls the table without prefix,
- * so that neither near nor the core gets a prefix. -FI_EINVAL: the first buffer
- * is shorter than the prefix.
+ * The calls for messages of an endpoint with FI_MSG_PREFIX. Each skips the
+ * prefix in the application's first buffer and calls the same function of the
+ * table without prefix, so neither near nor the core gets a prefix. Each
+ * returns -FI_EINVAL if the first buffer is shorter than the prefix.
  *
- * Cost: one more call; for several buffers a copy of their list.
+ * Cost: one more call; for several buffers also a copy of their list.
  */
 
 #include <rdma/fi_errno.h>
@@ -15,7 +15,7 @@
 #include "fi/api.h"
 #include "obj/ep.h"
 
-/* Buffers of a message without the prefix. */
+/* The buffers of a message, without the prefix. */
 struct duo_skipped {
 	struct iovec iov[DUO_IOV_LIMIT];
 	void **desc;
@@ -23,9 +23,10 @@ struct duo_skipped {
 };
 
 /*
- * Copies the list of buffers without the prefix. Omits a first buffer that is
- * all prefix. Peeks and discards have no buffers, so no prefix. False: the
- * first buffer is too short.
+ * Copies a list of buffers without the prefix. If the first of several buffers
+ * contains only the prefix, leaves that buffer out. A call without buffers,
+ * such as a peek, has no prefix. Returns false if the first buffer is too
+ * short.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -48,7 +49,9 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with one buffer: its parameters "buf" and "len". */
+/*
+ * Defines a call with one buffer. Among its parameters must be "buf" and "len".
+ */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \
@@ -149,7 +152,7 @@ static ssize_t duo_prefix_tsendv(struct fid_ep *ep, const struct iovec *iov,
 						   context) : -FI_EINVAL;
 }
 
-/* Defines a call with a struct of this type. */
+/* Defines a call whose arguments are in a struct of this type. */
 #define DUO_PREFIX_MSG(name, call, table, type) \
 	static ssize_t name(struct fid_ep *ep, const struct type *from, \
 			    uint64_t flags) \

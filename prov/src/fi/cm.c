@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Names of endpoints, which are connectionless. */
+/* Names of endpoints. There are no connections. */
 
 #include "fi/api.h"
 #include "base/enosys.h"

@@ -52,7 +52,10 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/* event queues are the core's; objects of ofi_duo must not be bound */
+	/*
+	 * event queues are the core's; other objects are ofi_duo's, and the
+	 * core must not get those
+	 */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -111,9 +114,9 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 }
 
 /*
- * True if endpoints in two network namespaces of a host might have the same
- * address, as with IP addresses and, presumably, unknown formats. Such
- * endpoints do not connect across namespaces.
+ * True if endpoints in two network namespaces of one host may have the same
+ * address. This holds for IP addresses, and is assumed for unknown formats.
+ * Such endpoints do not connect across network namespaces.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -135,7 +138,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	if (duo_auto_needed(info))	/* auto.c adds a thread */
+	if (duo_auto_needed(info))	/* auto.c adds a thread, which calls the
+					 * core */
 		core->domain_attr->threading = FI_THREAD_SAFE;
 	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
 			&domain->path_domain[FI_DUO_CORE], context);
@@ -144,10 +148,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport carries messages of device memory. It must
- * support every type of device memory: all messages to a peer take one
- * path, so that they do not overtake each other. Over a core that
- * carries nothing there is only one path.
+ * True if the local transport can carry messages of device memory. It must
+ * support every kind of device memory that the process uses: all messages to a
+ * peer must take one path to keep their order. Over a core that carries nothing
+ * there is only one path.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -190,7 +194,10 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/* Keeps the fields that opened.c compares with an info. */
+/*
+ * Stores the fields that opened.c compares with an info. Returns 0 or
+ * -FI_ENOMEM.
+ */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

@@ -14,9 +14,11 @@
 #include "base/param.h"
 #include "base/params.h"
 
-#define DUO_PARAM_MAX 1000000	/* polls, or microseconds */
+#define DUO_PARAM_MAX 1000000	/* largest value: polls, or microseconds */
 
-/* Copies the text, because the environment may change. */
+/*
+ * Reads a string parameter. Stores a copy, because the environment may change.
+ */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -28,7 +30,10 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* Returns false, with *value unchanged, if the variable is set to no number. */
+/*
+ * Reads a number. If the variable is set to other text, logs a warning. Returns
+ * false, with *value unchanged, if there is no number.
+ */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -56,7 +61,10 @@ void duo_param_read_positive(const struct duo_param *param)
 		*value = DUO_PARAM_MAX;
 }
 
-/* Returns polls, rounded up to a power of two, less 1; all bits if 0. */
+/*
+ * Returns "polls", rounded up to a power of 2, minus 1; UINT32_MAX if polls is
+ * 0.
+ */
 static uint32_t duo_param_mask(size_t polls)
 {
 	uint32_t mask = polls ? 0 : UINT32_MAX;
@@ -66,7 +74,7 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* Reads the number of empty reads per yield; 0: never. */
+/* Reads the number of empty reads between two yields; 0: never yield. */
 static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -91,7 +99,10 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
-/* Warns of variables with former names, which have no effect. */
+/*
+ * Warns of variables that have the former name of a parameter, and so no
+ * effect.
+ */
 static void duo_params_warn_renamed(void)
 {
 	size_t prefix = strlen(duo_prov.name);
@@ -109,7 +120,7 @@ static void duo_params_warn_renamed(void)
 	}
 }
 
-/* Parameters of each module that has near. */
+/* Parameters that all modules have. */
 static const struct duo_param duo_param_near[] = {
 	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
 	  "Memory budget of an endpoint's receive rings over near, in "

@@ -3,10 +3,10 @@
 
 /*
  * Common functions of the entry files. A module consists of all other objects
- * and one entry file with its only exported symbol. With entry_duo.c the
- * fabric's name selects the core, with entry_hook.c the application opens the
- * core's fabric, with entry_near.c the core carries nothing. All other symbols
- * are hidden, so two modules in a process share nothing.
+ * and one entry file, which has the only exported symbol. entry_duo.c: the
+ * fabric's provider name selects the core. entry_hook.c: the application itself
+ * opens the core's fabric. entry_near.c: the core carries nothing. All other
+ * symbols are hidden, so two modules in a process share nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -19,7 +19,7 @@
 
 #define DUO_STRING(x) #x
 #define DUO_STRING_OF(x) DUO_STRING(x)
-/* Identifies the module's file for fi_duo_info(1). */
+/* Text in the module's file, by which fi_duo_info(1) identifies the module. */
 #define DUO_IDENT(name, version) \
 	"@(#)" name " " version " libfabric " \
 	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION)
@@ -28,26 +28,36 @@
 struct duo_param {
 	const char *name;
 	enum fi_param_type type;
-	void *value;		/* in duo_params: int, size_t, or copied
-				 * char *; unchanged if not set */
-	void (*read)(const struct duo_param *param); /* NULL: by type */
+	/*
+	 * a member of duo_params: int, size_t, or char * for a copy; it keeps
+	 * its default if the parameter is not set
+	 */
+	void *value;
+	void (*read)(const struct duo_param *param); /* reads the value; NULL:
+						      * by type */
 	const char *help;
 };
 
 struct fi_provider *fi_prov_ini(void);
 
-/* Defines the module's parameters and those of near, and reads them. */
+/*
+ * Defines and reads the parameters of the module, and those that all modules
+ * have.
+ */
 void duo_params_load(const struct duo_param *params, size_t count);
-/* A duo_param.read for numbers of at least 1. */
+/* duo_param.read of numbers: raises values below 1 to 1. */
 void duo_param_read_positive(const struct duo_param *param);
 
-/* True if the running libfabric has the same public structures; else logs. */
+/*
+ * True if the running libfabric has the same public structures as the one that
+ * the module was built for. Otherwise logs a warning.
+ */
 bool duo_entry_version_ok(void);
-/* Sets the functions of the provider, and returns it. */
+/* Sets the functions of the provider, and returns the provider. */
 struct fi_provider *duo_entry(void);
 /*
- * Returns the provider of a module over a provider of libfabric; reads the
- * parameters first. NULL: the running libfabric is not supported.
+ * Reads the parameters and returns the provider of a module whose cores are
+ * providers of libfabric. NULL: the running libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

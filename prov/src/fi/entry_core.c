@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A module over a provider of libfabric: parameters and version check. */
+/*
+ * Modules whose cores are providers of libfabric: parameters, and the check of
+ * libfabric's version.
+ */
 
 #include <string.h>
 
@@ -71,9 +74,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * Peer providers, fi_peer(3), share structures that differ between minor
- * versions: libfabric's shm must be of the version that the module was built
- * for.
+ * True if the running libfabric is supported. With libfabric's shm it must be
+ * the version that the module was built for, because the structures of
+ * fi_peer(3) differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The module of ofi_duo, the provider "<core>;ofi_duo". */
+/* The module of ofi_duo: the providers "<core>;ofi_duo". */
 
 #include "config.h"
 

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The module of the hook. With FI_HOOK=duo libfabric passes it each fabric that
- * was opened. Infos, names and addresses of the application are the core's; its
- * objects, from the fabric on, are ofi_duo's. If near cannot provide all that
- * an info promises, the domain and its objects are the core's. So are passive
- * endpoints and event queues. docs/hook.md has the attributes.
+ * The module of the hook. With FI_HOOK=duo, libfabric passes each fabric that
+ * the application opens to the hook. The application gets the core's infos,
+ * names and addresses, but objects of ofi_duo, from the fabric on. If near
+ * cannot provide all that an info promises, a domain of that info, and all
+ * objects in it, are the core's. Passive endpoints and event queues always are.
+ * docs/hook.md has the attributes.
  */
 
 #include "config.h"
@@ -23,18 +24,22 @@
 #include "obj/domain.h"
 #include "obj/fabric.h"
 
-#define DUO_HOOK "duo"		/* libfabric puts DUO_HOOK_PREFIX before it */
+#define DUO_HOOK "duo"		/* libfabric prepends DUO_HOOK_PREFIX */
 #define DUO_HOOK_PREFIX "ofi_hook_"
 
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
-/* True in a call of the core: what the core opens then is not wrapped. */
+/*
+ * True while this thread is in a call of the core. Objects that the core opens
+ * in that call are not wrapped.
+ */
 static __thread bool duo_hook_inside;
 
 /*
- * Opens a domain of ofi_duo. If the domain gets no local transport, for example
- * because near cannot copy the device memory, opens the core's domain instead.
+ * Opens a domain of ofi_duo. If that domain has no local transport, for example
+ * because near cannot copy its device memory, closes it and opens a domain of
+ * the core instead.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -67,7 +72,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Flags are for other providers: a call with flags gets the core's domain. */
+/* Opens a domain of the core: only other providers define flags. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -110,8 +115,9 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric. attr has only the core's fabric; context is the core's
- * provider. On an error the application keeps the core's fabric.
+ * Wraps a fabric that the application has opened. attr contains only the core's
+ * fabric; context is the core's struct fi_provider. If this returns an error,
+ * the application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)
@@ -119,14 +125,17 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	const struct fi_provider *core = context;
 
 	if (duo_hook_inside || !duo_params.local_on ||
-	    !strcasecmp(core->name, "near") ||	/* is local already */
+	    !strcasecmp(core->name, "near") ||	/* it is near already */
 	    !duo_traits_allowed(core->name) ||
 	    attr->fabric->fid.context == DUO_WRAPPED)
 		return -FI_ENODEV;
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* True if FI_HOOK names the hook. If not, the hook defines no parameters. */
+/*
+ * True if FI_HOOK contains the hook's name. Otherwise the hook defines no
+ * parameters.
+ */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;
@@ -135,7 +144,10 @@ static bool duo_hook_wanted(void)
 	       strstr(hooks, DUO_HOOK);
 }
 
-/* A provider without getinfo is a hook. Its parameters are ofi_duo's. */
+/*
+ * Returns a provider without getinfo, which makes it a hook for libfabric. Its
+ * parameters are those of ofi_duo.
+ */
 struct fi_provider *fi_prov_ini(void)
 {
 	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;

@@ -36,7 +36,10 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 	return -FI_EOPBADSTATE;
 }
 
-/* Binds a CQ so that the core reports the end of every receive. */
+/*
+ * Binds a CQ to the core's endpoint. Leaves out FI_SELECTIVE_COMPLETION for
+ * receives, because the core must report the end of every receive.
+ */
 static int duo_core_bind_cq(struct duo_ep *ep, struct duo_cq *cq,
 			    uint64_t flags)
 {
@@ -69,13 +72,16 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
 		atomic_fetch_add(&cq->refs, 1);
 	}
-	if (ep->tx_cq == ep->rx_cq)	/* listed once */
+	if (ep->tx_cq == ep->rx_cq)	/* is in rx_eps only */
 		LIST_REMOVE(ep, tx_link);
 	duo_cq_attend(cq);
 	duo_unlock(&ep->domain->lock);
 }
 
-/* Binds cq. -FI_EINVAL: bound twice, or of another domain. */
+/*
+ * Binds a CQ. Returns -FI_EINVAL if a CQ is already bound, or cq is of another
+ * domain.
+ */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	int ret;
@@ -94,7 +100,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	return ret;
 }
 
-/* Returns -FI_ENOCQ if neither a CQ nor a counter reports some operations. */
+/* Returns -FI_ENOCQ if neither a CQ nor a counter reports sends or receives. */
 static int duo_ep_check_cqs(const struct duo_ep *ep)
 {
 	const char *lacks = NULL;
@@ -113,9 +119,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Both paths require CQs for sends and for receives. Adds a CQ of ofi_duo if
- * the application bound none, because it uses counters, only sends or only
- * receives.
+ * Opens a hidden CQ for sends or receives if the application has bound none,
+ * because it uses counters, or only sends or only receives: both paths need
+ * CQs.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -130,7 +136,7 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 	if (!ep->own_cq)
 		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
 					 &ep->own_cq);
-	/* the core needs no added CQ for an RMA-only endpoint */
+	/* the core needs no hidden CQ for an endpoint for RMA only */
 	if (!ret && ep->opts.messages && lacks & ep->caps)
 		ret = duo_core_bind_cq(ep, ep->own_cq, (lacks & ep->caps) |
 				       FI_SELECTIVE_COMPLETION);
@@ -185,7 +191,7 @@ static int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Disables efa's own shm path. Other cores do not have this option. */
+/* Switches off efa's own shm path. Other cores do not have this option. */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
@@ -235,7 +241,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
-	duo_cntr_rouse(ep);	/* sleeping threads must arm ep, too */
+	duo_cntr_rouse(ep);	/* threads that sleep must arm ep, too */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }
@@ -265,7 +271,7 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	return 0;
 }
 
-/* Releases everything but the core's endpoint. */
+/* Releases all but the core's endpoint. The caller must hold the lock. */
 static void duo_ep_fini(struct duo_ep *ep)
 {
 	int kind;
@@ -297,9 +303,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Entries in the core's CQ may have receives of this endpoint as contexts:
- * reads these entries before it frees the receives. ep->closing prevents
- * matching, so no receive is recalled from, or posted to, a closed core
+ * Entries in the core's CQ may refer to receives of this endpoint, so this
+ * reads them before it frees the receives. While ep->closing is set, no message
+ * is matched, and so no receive is posted to, or recalled from, a closed core
  * endpoint.
  */
 static int duo_ep_close(struct fid *fid)
@@ -311,7 +317,7 @@ static int duo_ep_close(struct fid *fid)
 	duo_lock(&domain->lock);
 	ep->closing = true;
 	duo_ep_attend(ep);
-	if (ep->path_ep[FI_DUO_LOCAL])	/* sent messages must leave */
+	if (ep->path_ep[FI_DUO_LOCAL])	/* so that sent messages leave */
 		domain->peer->drain(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
@@ -343,7 +349,7 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* Returns the core's value: the transport's queues are larger. */
+/* Returns the core's value, because the local transport's queues are longer. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

@@ -38,14 +38,14 @@ static int duo_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* Event queues are the core's: local transports have no events. */
+/* Opens an event queue of the core: local transports have no events. */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {
 	struct duo_fabric *fabric = duo_fabric_of(fabric_fid);
 
 	if (attr && attr->wait_obj == FI_WAIT_SET)
-		return -FI_ENOSYS;	/* this fabric opens no wait sets */
+		return -FI_ENOSYS;	/* ofi_duo opens no wait sets */
 	return fi_eq_open(fabric->path_fabric[FI_DUO_CORE], attr, eq, context);
 }
 
@@ -81,7 +81,7 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 			 DUO_WRAPPED);
 }
 
-/* Opens the local transport. If that fails, the core carries everything. */
+/* Opens the local transport. If that fails, the core carries all messages. */
 static void duo_fabric_open_peer(struct duo_fabric *fabric)
 {
 	const struct duo_transport *peer = duo_transports[duo_params.local];
@@ -126,7 +126,10 @@ int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 	return 0;
 }
 
-/* Opens a fabric of the core, unwrapped: all its objects are the core's. */
+/*
+ * Opens a fabric that ofi_duo does not wrap: all its objects are the core's.
+ * Returns 0 or a negative error.
+ */
 static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric_fid,
 				  void *context)

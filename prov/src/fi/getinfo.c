@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo(): restricts the infos of the core. */
+/* fi_getinfo(): calls the core's and restricts its infos. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,17 +22,20 @@ struct duo_query {
 	const char *node, *service;
 	uint64_t flags;
 	const struct fi_info *hints;
-	struct duo_opened opened;	/* named by the hints */
+	struct duo_opened opened; /* open objects with fids in the hints */
 };
 
-/* Returns the endpoint type in the hints, or FI_EP_RDM. */
+/* Returns the endpoint type in the hints; FI_EP_RDM if there is none. */
 static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
 {
 	return hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC ?
 		       hints->ep_attr->type : FI_EP_RDM;
 }
 
-/* Writes the core's name and FI_EP_RDM into hints. Returns 0 or -FI_ENOMEM. */
+/*
+ * Sets the provider name in the hints to the core, and the endpoint type to
+ * FI_EP_RDM. Returns 0 or -FI_ENOMEM.
+ */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
 	if (!hints->fabric_attr)
@@ -47,12 +50,15 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 	return hints->fabric_attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
-/* Returns the core's infos for these hints; NULL: none. */
+/*
+ * Returns the infos of the core for these hints, which contain its name; NULL:
+ * none.
+ */
 static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
-	/* only a module, not FI_PROVIDER, selects a core of ofi_duo */
+	/* a module selects a core of ofi_duo itself; FI_PROVIDER cannot */
 	const struct duo_core_ops *own = duo_params.core ?
 					 duo_traits_find(core).own : NULL;
 	uint64_t flags = query->flags &
@@ -83,7 +89,10 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
-/* Removes a module's fixed core's name: libfabric adds the provider's name. */
+/*
+ * Removes the name of the core if the module has only one, because libfabric
+ * sets the module's own name in its place.
+ */
 static void duo_info_conceal(struct fi_info *info)
 {
 	if (!duo_params.core)
@@ -92,7 +101,10 @@ static void duo_info_conceal(struct fi_info *info)
 	info->fabric_attr->prov_name = NULL;
 }
 
-/* Appends usable infos at *tail and frees the others. Returns the new tail. */
+/*
+ * Appends the infos in the list that ofi_duo can use at *tail, and frees the
+ * others. Returns the new tail.
+ */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
 				   const char *core, bool direct,
@@ -141,9 +153,9 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends direct infos: duo_traits_direct(). The hints keep their fids, which
- * may be the core's, of a direct fabric. If the hints have a fid of ofi_duo,
- * there is no direct info.
+ * Appends infos of fabrics that ofi_duo does not wrap (duo_traits_direct()).
+ * Their fids in the hints are the core's own and stay unchanged. If the hints
+ * contain a fid of ofi_duo, appends nothing.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -166,9 +178,10 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the requested provider stacks, separated by commas: the name in the
- * hints, or in FI_PROVIDER, or the core of the fabric in the hints, or the
- * parameter "cores". The caller frees the string.
+ * Returns the names of the requested stacks of providers, separated by commas:
+ * from the hints, else from FI_PROVIDER, else the core of the fabric in the
+ * hints, else from the parameter "cores". *named is true for the first two. The
+ * caller must free the string. NULL: no memory.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -187,7 +200,10 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/* Returns the core of a stack, to be freed. named: the user named the stack. */
+/*
+ * Returns the core of a stack; NULL: the stack is not one of this module.
+ * named: as in duo_wanted(). The caller must free the string.
+ */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -198,7 +214,10 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends one core's infos; the direct ones only if there are no others. */
+/*
+ * Appends the infos of one core. Appends infos that are not wrapped only if
+ * there are no others. Returns the new tail.
+ */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)
@@ -208,7 +227,10 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/* efa ignores the fabric's name, which libfabric filters last */
+	/*
+	 * efa ignores the name of the fabric in the hints, and libfabric
+	 * applies it to the final list
+	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Translation between ofi_duo's fi_info and the core's, and the limits of both
- * paths together. Pure: calls no provider.
+ * Translation between ofi_duo's fi_info and the core's, and the limits that
+ * hold for both paths. Pure: calls no provider.
  */
 
 #include <inttypes.h>
@@ -30,12 +30,14 @@
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
-#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* not requested of the core */
+#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* ofi_duo implements these
+						  * itself */
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo"; the caller frees it. NULL:
- * the name does not end in ofi_duo, or has no core, or there is no memory.
+ * Returns the core's name in a provider name: "tcp;ofi_rxm" for
+ * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: the name does not end
+ * in ";ofi_duo" or names no core, or there is no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -60,7 +62,10 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/* Removes the prefix from info: no path gets one (calls_prefix.c). */
+/*
+ * Removes FI_MSG_PREFIX from an info, because neither path gets the prefix
+ * (calls_prefix.c).
+ */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -73,9 +78,10 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns the core's form of an info of ofi_duo. ofi_duo itself implements
- * local communication and multi-receive buffers, for which the core gets single
- * receives. Fids of ofi_duo are removed.
+ * Returns the info for the core that corresponds to an info of ofi_duo; NULL:
+ * no memory. Without ofi_duo's fids, and without FI_LOCAL_COMM and
+ * FI_MULTI_RECV: ofi_duo itself carries local messages, and posts single
+ * receives to the core.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -115,7 +121,7 @@ static const struct duo_transport_limits *duo_local_limits(void)
 	return &duo_transports[duo_params.local]->limits;
 }
 
-/* Restricts messages to the support of both paths. */
+/* Restricts the attributes of messages to those that both paths support. */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
 	const struct duo_transport_limits *local = duo_local_limits();
@@ -128,7 +134,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 		info->caps |= FI_MULTI_RECV;
 	domain->cq_data_size = duo_min(domain->cq_data_size,
 				       local->cq_data_size);
-	domain->data_progress = FI_PROGRESS_MANUAL;	/* near's, shm's */
+	domain->data_progress = FI_PROGRESS_MANUAL;	/* as near and shm */
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;
@@ -146,7 +152,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
-/* Returns the reason why ofi_duo cannot use the info; NULL: it can. */
+/* Returns the reason why ofi_duo cannot use an info, as text; NULL: it can. */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
 	if (info->ep_attr->type != FI_EP_RDM)
@@ -161,9 +167,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts a core's info to the support of ofi_duo. -FI_ENODATA: the info is
- * unusable. Without FI_MSG and FI_TAGGED, limits, orders and progress stay the
- * core's.
+ * Restricts an info of the core to the attributes that ofi_duo supports. If the
+ * info has neither FI_MSG nor FI_TAGGED, the core's limits, orders and progress
+ * stay. Returns 0; -FI_ENODATA: ofi_duo cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -174,7 +180,9 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* a core on the loopback device reaches no other host */
+	/*
+	 * a core may reach this host only, for example over the loopback device
+	 */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -186,7 +194,10 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/* Fields that duo_info_restrict() lowers without a replacement elsewhere. */
+/*
+ * Fields that duo_info_restrict() lowers, and for which ofi_duo has no
+ * substitute.
+ */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -202,9 +213,9 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities that cores list for every domain. Only applications that make
- * the corresponding calls need them, and ofi_duo rejects those calls. The
- * lack of these capabilities does not keep ofi_duo from serving the domain.
+ * Capabilities that cores report for each domain. They matter only to
+ * applications that make the corresponding calls, which ofi_duo rejects. So
+ * ofi_duo can serve a domain without them.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -217,7 +228,10 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* True if ofi_duo keeps all of info. ours: a copy, which this restricts. */
+/*
+ * True if ofi_duo supports all of an info. ours: a copy, which is restricted
+ * here.
+ */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -266,7 +280,7 @@ static const struct fi_info duo_offer = {
 	},
 };
 
-/* The first field is always checked, the others only with messages. */
+/* Only the first field is checked for hints that request no messages. */
 static const struct duo_hint duo_offer_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -277,7 +291,7 @@ static const struct duo_hint duo_offer_fields[] = {
 	DUO_HINT_SET(rx_attr, comp_order),
 };
 
-/* Returns 0 if an info of ofi_duo might satisfy the hints, or -FI_ENODATA. */
+/* Returns 0 if an info of ofi_duo may satisfy the hints, else -FI_ENODATA. */
 int duo_hints_supported(const struct fi_info *hints)
 {
 	bool ok;
@@ -304,8 +318,8 @@ bool duo_info_device(const struct fi_info *info)
 }
 
 /*
- * Removes FI_HMEM unless the hints request it: device memory disables the fast
- * path of local messages (duo_domain_open_device()).
+ * Removes FI_HMEM from an info unless the hints request it, because domains
+ * with FI_HMEM have no fast path (duo_ep_attend()).
  */
 static void duo_info_unask_device(struct fi_info *info,
 				  const struct fi_info *hints)
@@ -324,7 +338,7 @@ bool duo_info_mixed(const struct fi_info *info)
 	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
 }
 
-/* Returns the orders in the hints, of both directions. */
+/* Returns all orders in the hints, of transmit and receive attributes. */
 static uint64_t duo_hints_order(const struct fi_info *hints)
 {
 	uint64_t order = hints && hints->tx_attr ?
@@ -334,7 +348,10 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/* True if near, or a single path, keeps the order of messages and RMA. */
+/*
+ * True if messages and RMA keep their order, because near keeps it or because
+ * there is only one path.
+ */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -348,10 +365,10 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Orders between messages and RMA, and fences, cost time on the local path, or
- * disable it. Removes those that the hints do not request. If near keeps these
- * orders and the hints have no order at all, the orders stay, as with other
- * providers.
+ * Removes orders between messages and RMA, and FI_FENCE, unless the hints
+ * request them: they cost time on the local path, or disable that path. If near
+ * keeps these orders and the hints request no order at all, the info has the
+ * orders, as an info of another provider would.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -363,7 +380,7 @@ static void duo_info_unask_order(struct fi_info *info,
 	if (duo_info_near_keeps(info)) {
 		if (!order)
 			return;
-		unasked &= ~order;	/* each order has a cost */
+		unasked &= ~order;	/* each remaining order costs time */
 	} else if (hints && duo_info_mixed(hints)) {
 		return;
 	} else {
@@ -380,7 +397,7 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(tx_attr, iov_limit),
 	DUO_HINT_MAX(tx_attr, size),
 	DUO_HINT_MAX(rx_attr, iov_limit),
-	/* FI_SHARED_CONTEXT is the largest number */
+	/* the value FI_SHARED_CONTEXT is above all counts */
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
 	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
@@ -390,9 +407,9 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * Checks that the restricted info satisfies the hints, as the core's info did.
- * Returns 0 or -FI_ENODATA. ofi_duo supports both AV types and all threading
- * levels, so the info reports the requested one.
+ * Checks that an info still satisfies the hints after its restriction. Returns
+ * 0 or -FI_ENODATA. Sets the AV type and threading level to those that the
+ * hints request, because ofi_duo supports all of them.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
@@ -404,7 +421,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	if (hints->rx_attr)	/* not requested of the core */
+	if (hints->rx_attr)	/* not requested from the core */
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;
 	if (hints->domain_attr &&

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint. fi_enable() opens it as a whole and then
- * publishes it in the registry. If a step fails, the core carries all messages.
+ * The local side of an endpoint. fi_enable() opens all of it and then publishes
+ * it in the registry. If a step fails, the core carries all messages.
  *
- * Processes start concurrently. If space is lacking, or the name of its record
- * is in use, a process repeats the start once, with the directory's lock held
- * alone and after a sweep. With duo_transport.alone each start is such.
+ * Several processes may start at the same time. If space is lacking, or the
+ * name of the record is in use, a process repeats the start once: it holds the
+ * directory's lock alone and sweeps first. With duo_transport.alone each start
+ * is made that way.
  */
 
 #include <errno.h>
@@ -40,7 +41,10 @@ static int duo_local_reserve(struct duo_ep *ep)
 				    &ep->publication);
 }
 
-/* An endpoint with the transport's name as its address needs no record. */
+/*
+ * Opens the local side. Writes a record unless the endpoint's address is the
+ * transport's name. Returns 0, or an error after undoing all steps.
+ */
 static int duo_local_open(struct duo_ep *ep)
 {
 	int ret = ep->core.peer_names ? 0 : duo_local_reserve(ep);
@@ -118,7 +122,10 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/* live: number of other endpoints of this user; 0: not counted. */
+/*
+ * Logs why there is no local side. live: number of this user's other live
+ * endpoints; 0: not counted.
+ */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -146,8 +153,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Starts with the directory's lock shared. Waits for that lock before it takes
- * the domain's. If a stopped process holds the directory's, starts without it.
+ * Starts with the directory's lock held together with others. Takes that lock
+ * before the domain's. If a stopped process does not release it, starts without
+ * it. Returns 0 or a negative error.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {
@@ -163,7 +171,10 @@ static int duo_local_open_together(struct duo_ep *ep)
 	return ret;
 }
 
-/* Starts alone, after a sweep. *live: number of live endpoints. */
+/*
+ * Starts with the directory's lock held alone, after a sweep. Stores the number
+ * of live endpoints in *live. Returns 0 or a negative error.
+ */
 static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;
@@ -177,7 +188,10 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/* True if the local side keeps the requested order of messages and RMA. */
+/*
+ * True if the local side keeps the order of messages and RMA that the
+ * application requested. Otherwise logs a warning.
+ */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;
@@ -197,7 +211,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 static bool duo_local_permitted(const struct duo_ep *ep)
 {
-	if (ep->opts.in_order)	/* logged when set by fi_setopt */
+	if (ep->opts.in_order)	/* duo_ep_set_in_order() has logged it */
 		return false;
 	if (!ep->opts.local_permitted) {
 		DUO_INFO(EP_CTRL, "ep %p: FI_OPT_SHARED_MEMORY_PERMITTED is "
@@ -242,7 +256,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		if (ep->core.peer_names)	/* not enabled */
+		if (ep->core.peer_names)	/* fi_enable() was not called */
 			ep->domain->peer->close(ep);
 		return;
 	}

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. The core registers them; device memory is prepared for copies
- * (device/device.h); near's region table lists them with the core's key, for
- * RMA of local peers (transport/near/onesided.h). Key and descriptor are the
- * core's, so the core gets descriptors unchanged. The object is ofi_duo's,
- * because it is bound to endpoints of ofi_duo.
+ * Memory regions. Each is registered with the core. Device memory is prepared
+ * for copies (device/device.h). near's region table lists the region under the
+ * core's key, for RMA of local peers (transport/near/onesided.h). Key and
+ * descriptor are the core's, so descriptors are passed to the core unchanged.
+ * The object is ofi_duo's, because it is bound to endpoints of ofi_duo.
  */
 
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static int duo_mr_close(struct fid *fid)
 	int ret;
 
 	duo_near_region_unlist(mr);
-	duo_device_unlist(mr);	/* before the core uses the descriptor again */
+	duo_device_unlist(mr);	/* the core may assign its descriptor to another
+				 * region */
 	ret = fi_close(&mr->core->fid);
 	if (ret) {
 		if (listed)
@@ -48,7 +49,11 @@ static int duo_mr_close(struct fid *fid)
 	return 0;
 }
 
-/* The core's counter counts, so the core carries all accesses from now on. */
+/*
+ * Binds a counter for remote accesses. Only the core's counter counts them, so
+ * from now on the core must carry all accesses to the region. Returns 0 or a
+ * negative error.
+ */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
 {
@@ -62,13 +67,17 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
 		duo_unlock(&cntr->domain->lock);
-		duo_cntr_wake(cntr);	/* waiters must nap from now on */
+		duo_cntr_wake(cntr);	/* threads that sleep on the counter
+					 * must nap from now on */
 		mr->region.access = 0;
 	}
 	return ret;
 }
 
-/* Binds to an endpoint, for FI_MR_ENDPOINT, or a counter of remote accesses. */
+/*
+ * fi_mr_bind(): binds to an endpoint (FI_MR_ENDPOINT), or to a counter of
+ * remote accesses.
+ */
 static int duo_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -92,7 +101,7 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/* Lists the region again, because enabling may change the key. */
+/* fi_control(). Lists the region anew, because FI_ENABLE may change its key. */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -127,7 +136,7 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 	return mr;
 }
 
-/* Opens the core's region and copies its key and descriptor. */
+/* Registers the region with the core. Returns 0 or the core's error. */
 static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
 			    uint64_t flags)
 {

@@ -90,7 +90,10 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/* True if the info is of this fabric; a module with one core has no name. */
+/*
+ * True if the info belongs to this fabric. A module that has only one core
+ * leaves the provider name out of its infos.
+ */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -100,7 +103,10 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if a domain with one threading model serves an info with another. */
+/*
+ * True if a domain with the threading level "has" satisfies an info with the
+ * level "needs".
+ */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -113,10 +119,10 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. If the core
- * named the domain in this query, the core has added the info's capabilities to
- * the domain. Device memory is the exception: the choice of the local transport
- * ignored this capability.
+ * True if an endpoint of this info can be opened in the domain. If the core's
+ * info contains the domain, the core has added the capabilities of the info to
+ * it. FI_HMEM is the exception: it must have been requested when the domain was
+ * opened, because the local transport was chosen without it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -133,7 +139,10 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 	       !(domain->mr_mode & ~attr->mr_mode);
 }
 
-/* Returns the oldest matching fabric, the last one in the list. */
+/*
+ * Returns the oldest fabric that the info belongs to, which is the last one in
+ * the list; NULL: none.
+ */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
 	struct duo_fabric *fabric, *first = NULL;
@@ -145,7 +154,11 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 	return first;
 }
 
-/* The hints name no domain, so its MR mode must be the info's. */
+/*
+ * Returns the oldest domain for an info if the hints contain no domain; NULL:
+ * none. Because the hints do not choose the domain, its mr_mode must be the
+ * info's.
+ */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
 			const struct fi_info *info)
@@ -160,7 +173,7 @@ duo_opened_first_domain(const struct duo_fabric *fabric,
 	return first;
 }
 
-/* Hints without a threading model accept the domain's. */
+/* Sets the info's threading level to the domain's if the hints have none. */
 static void duo_opened_adopt(const struct duo_domain *domain,
 			     const struct fi_info *hints, struct fi_info *info)
 {

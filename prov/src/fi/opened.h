@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The open fabrics and domains of this process, for the fids in hints and
- * infos: fi_fabric(3), fi_domain(3). The application gets fids of ofi_duo, the
- * core gets its own.
+ * The open fabrics and domains of this process. fi_getinfo() translates between
+ * fids of ofi_duo, which the application has, and those of the core:
+ * fi_fabric(3) and fi_domain(3) let hints and infos contain fids.
  *
- * Cost: control path, a walk of the lists. Lock: its own, a leaf.
+ * Cost: on the control path, a walk through the lists. Lock: a mutex of its
+ * own; no other lock is taken while it is held.
  */
 #ifndef DUO_OPENED_H
 #define DUO_OPENED_H
@@ -17,11 +18,11 @@
 struct duo_domain;
 struct duo_fabric;
 
-/* The instances that the hints name. NULL: any */
+/* The open objects with fids in the hints. NULL: no fid of that class. */
 struct duo_opened {
-	struct duo_fabric *fabric;	/* set if domain is */
+	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
-	bool foreign;	/* the hints name another fid */
+	bool foreign;	/* the hints contain another fid */
 };
 
 void duo_opened_fabric(struct duo_fabric *fabric);
@@ -30,19 +31,20 @@ void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
 
 /*
- * Returns the open instances that the hints name. Compares addresses only: a
- * fid that is not ofi_duo's is never read.
+ * Returns the open objects with fids in the hints. Compares addresses only, so
+ * it never reads a fid that is not ofi_duo's.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* True if the hints name no foreign fid; otherwise logs that fid. */
+/* True if no fid in the hints is foreign. Otherwise logs that. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
-/* Stores the core's fids of these instances in hints for the core. */
+/* Stores the core's fids of these objects in the hints for the core. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by ofi_duo's, or by NULL if none fits.
- * False: the info belongs to no instance that the hints name.
+ * Replaces the core's fids in an info by fids of ofi_duo, or by NULL if no open
+ * object fits. Returns false if the hints contain an object to which the info
+ * does not belong.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The tables of local transports, of calls and of struct duo_up. */
+/*
+ * The tables of local transports and of struct duo_up, and the choice of the
+ * calls.
+ */
 
 #include "fi/api.h"
 #include "core/lazy.h"
@@ -11,7 +14,10 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Sets the table of calls for the threading level. */
+/*
+ * Sets the tables of calls: those that take the lock if the domain's lock is
+ * on.
+ */
 void duo_ep_calls(struct duo_ep *ep)
 {
 	bool locked = ep->domain->lock.on;

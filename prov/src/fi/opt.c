@@ -10,9 +10,12 @@
 #include "base/log.h"
 #include "obj/ep.h"
 
-#define DUO_MIN_MULTI_RECV 64	/* bytes, if the core has no default */
+#define DUO_MIN_MULTI_RECV 64	/* used if the core has no default; bytes */
 
-/* FI_MULTI_RECV is ofi_duo's: the core gets only single receives, multi.c. */
+/*
+ * Sets the default flags of receives. ofi_duo implements FI_MULTI_RECV itself:
+ * the core gets single receives (rx/multi.c).
+ */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -31,8 +34,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 }
 
 /*
- * FI_SETOPSFLAG. The local transports read the transmit flags in fi_enable(),
- * so a call can change these flags only before that.
+ * FI_SETOPSFLAG. Transmit flags can be changed only before fi_enable(), which
+ * passes them to the local transport. Returns 0 or a negative error.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
@@ -55,7 +58,10 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	return 0;
 }
 
-/* FI_OPT_MIN_MULTI_RECV has the core's default, which the core never uses. */
+/*
+ * Sets the options of a new endpoint. The core's FI_OPT_MIN_MULTI_RECV is the
+ * default, although the core itself never uses it.
+ */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_room);
@@ -78,7 +84,7 @@ static int duo_ep_get(void *to, size_t *room, const void *from, size_t len)
 	return 0;
 }
 
-/* Two options are ofi_duo's; the core has all others. */
+/* fi_getopt(). Two options are ofi_duo's own; the core has all others. */
 int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			 size_t *optlen)
 {
@@ -125,8 +131,9 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * FI_OPT_CUDA_API_PERMITTED: the core must accept it, too. In ofi_duo only near
- * calls CUDA, for messages of device memory.
+ * FI_OPT_CUDA_API_PERMITTED. The core must accept the value as well. In ofi_duo
+ * only near calls CUDA, for messages of device memory. Returns 0 or a negative
+ * error.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -150,7 +157,11 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
-/* near copies in any order: with this option ep gets no local side. */
+/*
+ * Requests that blocks of 128 bytes arrive in order. near may copy in any
+ * order, so the endpoint will have no local side. Returns 0 or a negative
+ * error.
+ */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Operations of rdma/fi_duo.h; the statistics printed at close. */
+/*
+ * The operations of rdma/fi_duo.h, and the statistics that are printed when an
+ * endpoint closes.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +64,8 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 	*reason = ep->map->reason[addr];
 	if (*reason == FI_DUO_OK &&
 	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-		*reason = FI_DUO_UNDECIDED;	/* not stored yet */
+		*reason = FI_DUO_UNDECIDED;	/* not decided yet, so no reason
+						 * is stored */
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
 		*path = FI_DUO_LOCAL;
 	return 0;
@@ -96,7 +100,10 @@ struct fi_ops_duo duo_ops = {
 	.reason_str = duo_ops_reason_str,
 };
 
-/* A single write(), so that lines of several ranks do not mix. */
+/*
+ * Prints the statistics by a single write(), so that lines of several processes
+ * do not mix.
+ */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats stats = duo_stats_of(ep);
