@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared by the two fakes: objects, the failing call, sends. */
+/*
+ * Code that the fake core and the fake shm share: objects, the call that a test
+ * makes fail, and sends.
+ */
 
 #include <rdma/fi_errno.h>
 
@@ -69,7 +72,10 @@ void fake_fini(void)
 	}
 }
 
-/* Closed objects are kept, so that their use is detected. */
+/*
+ * Returns the object of a fid. Closed objects stay in memory, so that a test
+ * that uses one fails here.
+ */
 struct fake_obj *fake_obj_of(struct fid *fid)
 {
 	struct fake_obj *obj = (struct fake_obj *) fid;

@@ -2,23 +2,23 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake core and a fake shm: fids that behave like those of the providers, one
- * step at a time, under the test's control. Both count calls and open objects,
- * and can fail the n-th call. Any use of a closed object, and any
- * call that must not reach shm, fails the test.
+ * A fake core and a fake shm: fids that behave like those of the providers. A
+ * test decides when a message arrives or an operation completes. Both fakes
+ * count calls and open objects, and can fail the n-th call. The test fails if
+ * ofi_duo uses a closed object, or calls shm where it must not.
  */
 #ifndef FAKE_H
 #define FAKE_H
 
 #include "unit.h"
 
-#define FAKE_ERROR FI_EIO	/* error of the call that fail_at names */
+#define FAKE_ERROR FI_EIO	/* error of the call number fail_at */
 #define FAKE_REFS 8
 #define FAKE_PEERS 512
-#define FAKE_CQ_SIZE 2048	/* entries of a CQ of the core, at least */
+#define FAKE_CQ_SIZE 2048	/* smallest number of entries of a core CQ */
 #define FAKE_MSG_MAX 256
 
-/* One object of any class; its fid comes first. */
+/* An object of a fake, of any class. Its fid is the first member. */
 struct fake_obj {
 	union {
 		struct fid fid;
@@ -31,66 +31,67 @@ struct fake_obj {
 		struct fid_mr mr;
 	};
 	enum fi_duo_path path;
-	int refs;			/* references of open objects */
+	int refs; /* open objects that refer to this one */
 	bool closed;
-	bool enabled;			/* an endpoint of shm */
-	enum fi_hmem_iface iface;	/* of a region */
-	uint64_t device;		/* of a region */
+	bool enabled;			/* endpoint of shm: enabled */
+	enum fi_hmem_iface iface;	/* memory region: its interface */
+	uint64_t device;		/* memory region: its device */
 	struct fake_obj *ref[FAKE_REFS];
 	struct fid_peer_cq *peer_cq;
 	struct fake_obj *tx_cq, *rx_cq;
-	struct fake_table *table;	/* of an AV of the core */
-	struct fake_map *map;		/* of an AV of shm */
-	struct fake_obj *bound_av;	/* of an endpoint */
-	struct fake_obj *tx_cntr;	/* of an endpoint, for sends */
-	struct fid_peer_cntr *peer_cntr;	/* of a counter of shm */
-	uint64_t good, bad;		/* of a counter of the core */
-	int wait_fd;			/* of a CQ of the core; 0: none */
-	struct fid_peer_srx *srx;	/* of an endpoint of shm, and of an srx
-					 * bound to it */
+	struct fake_table *table;	/* AV of the core: its addresses */
+	struct fake_map *map;		/* AV of shm: its peers */
+	struct fake_obj *bound_av;	/* endpoint: its AV */
+	struct fake_obj *tx_cntr;	/* endpoint: counter of its sends */
+	struct fid_peer_cntr *peer_cntr;	/* counter of shm: ofi_duo's */
+	uint64_t good, bad;		/* counter of the core: its values */
+	int wait_fd;			/* CQ of the core: eventfd; 0: none */
+	/* ofi_duo's shared receive context: of shm's endpoint or srx */
+	struct fid_peer_srx *srx;
 	char name[DUO_TRANSPORT_NAME_MAX];
-	LIST_ENTRY(fake_obj) map_link;	/* in the map's eps */
+	LIST_ENTRY(fake_obj) map_link;	/* endpoint of shm: in eps of its map */
 	LIST_ENTRY(fake_obj) link;
 };
 
-/* The addresses of an AV of the core; FAKE_FREE: none. */
+/* The addresses of an AV of the core. FAKE_FREE: an unused entry. */
 #define FAKE_FREE UINT64_MAX
 struct fake_table {
-	uint64_t addr[FAKE_PEERS];	/* by fi_addr */
-	bool used;			/* an endpoint is or was bound */
-	uint64_t refused;		/* an address that it rejects */
+	uint64_t addr[FAKE_PEERS];	/* index: fi_addr */
+	bool used;			/* an endpoint is bound, or was */
+	uint64_t refused;		/* address that inserts reject */
 };
 
 /*
- * An AV of shm as libfabric's, 2.0 to 2.6: peers enter its map when they are
- * inserted and when they connect, at the next free place. If there is none, the
- * next place is overwritten. A removed peer's place is free, but the endpoint's
- * region keeps the peer's data.
+ * The peers of an AV of shm, as in libfabric 2.0 to 2.6. A peer enters the map
+ * when it is inserted or when it connects, at the next free index. If no index
+ * is free, the peer overwrites the one at the next index. After a removal the
+ * index is free, but the endpoint's region still has the peer's data.
  */
 #define FAKE_SHM_PEERS 256
 struct fake_shm_peer {
 	char name[DUO_TRANSPORT_NAME_MAX];
 	bool assigned;
-	bool used;		/* is or was assigned */
-	bool dangling;		/* its endpoint was in this process */
-	fi_addr_t addr;		/* FI_ADDR_UNSPEC: not inserted */
+	bool used;		/* is assigned, or was */
+	bool dangling; /* was in this process; its endpoint is closed */
+	fi_addr_t addr;		/* its fi_addr; FI_ADDR_UNSPEC: not inserted */
 };
 
 struct fake_map {
-	struct fake_shm_peer peer[FAKE_SHM_PEERS];	/* by place */
-	int next;				/* place */
-	int place[FAKE_SHM_PEERS];		/* by fi_addr; -1: free */
-	LIST_HEAD(, fake_obj) eps;		/* bound, and enabled */
+	struct fake_shm_peer peer[FAKE_SHM_PEERS];	/* indexed by place */
+	int next; /* index in peer[] for the next peer */
+	/* index in peer[] of a fi_addr; -1: unused */
+	int place[FAKE_SHM_PEERS];
+	LIST_HEAD(, fake_obj) eps; /* enabled endpoints with this AV */
 	LIST_ENTRY(fake_map) link;
 };
 
 struct fake_path {
-	int calls;	/* number of calls that may fail */
-	int fail_at;	/* the call that fails, from 1; 0: none */
-	int live;	/* open objects */
+	int calls;	/* number of calls so far that may fail */
+	int fail_at;	/* number of the call that fails, from 1; 0: none */
+	int live;	/* number of open objects */
 };
 
-/* A message that a peer has sent, or a receive that the core has. */
+/* A message from a peer, or a receive that is posted to the core. */
 struct fake_msg {
 	TAILQ_ENTRY(fake_msg) link;
 	enum duo_rx_kind kind;
@@ -98,31 +99,30 @@ struct fake_msg {
 	uint64_t tag;
 	uint64_t ignore;
 	uint64_t data;
-	uint64_t flags;			/* FI_REMOTE_CQ_DATA */
+	uint64_t flags;			/* FI_REMOTE_CQ_DATA or 0 */
 	void *context;
 	struct iovec iov[DUO_IOV_LIMIT];
 	void *desc[DUO_IOV_LIMIT];
 	size_t count;
 	size_t len;
-	size_t says;			/* msg_size passed to ofi_duo; 0: len */
+	size_t says;			/* msg_size that shm reports; 0: len */
 	char payload[FAKE_MSG_MAX];
-	char name[DUO_TRANSPORT_NAME_MAX];	/* the sender's, of shm */
-	struct fake_obj *to;		/* the receiving endpoint; NULL, of the
-					 * core: any */
-	int place;			/* the sender's in its map */
+	char name[DUO_TRANSPORT_NAME_MAX]; /* over shm: the sender's name */
+	struct fake_obj *to; /* receiving endpoint; NULL, over the core: any */
+	int place; /* over shm: the sender's index in the map */
 	struct fi_peer_rx_entry *entry;
 };
 TAILQ_HEAD(fake_msg_list, fake_msg);
 
 struct fake_event {
 	STAILQ_ENTRY(fake_event) link;
-	struct fi_cq_err_entry entry;	/* err 0: a completion */
+	struct fi_cq_err_entry entry;	/* err is 0: a completion */
 	fi_addr_t src;
-	const struct fake_obj *cq;	/* of the core; NULL: any */
+	const struct fake_obj *cq;	/* CQ of the core; NULL: any */
 };
 STAILQ_HEAD(fake_event_list, fake_event);
 
-/* The last send, and the number of sends. */
+/* The last send, and the number of sends until now. */
 struct fake_tx {
 	int count;
 	enum duo_rx_kind kind;
@@ -132,10 +132,10 @@ struct fake_tx {
 	void *desc;
 	void *context;
 	char payload[FAKE_MSG_MAX];
-	char name[DUO_TRANSPORT_NAME_MAX];	/* the receiver's, of shm */
+	char name[DUO_TRANSPORT_NAME_MAX]; /* over shm: the receiver's name */
 };
 
-/* The last RMA or atomic, and its arguments. */
+/* The last RMA or atomic operation: its arguments. */
 struct fake_onesided {
 	const char *call;
 	const void *buf, *desc, *compare, *compare_desc, *result, *result_desc;
@@ -148,63 +148,63 @@ struct fake_onesided {
 
 struct fake_core {
 	uint64_t own_addr;
-	uint64_t refused;	/* address that AVs opened from now on reject */
-	bool keeps;		/* removed addresses stay: they are in use */
+	uint64_t refused;	/* address that AVs opened later reject */
+	bool keeps; /* removed addresses stay in the AV, as if in use */
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;
-	bool hold;		/* completions wait for fake_core_release() */
-	bool util_srx;		/* a cancel of a directed untagged receive
-				 * fails the test */
-	bool ends_twice;	/* reports truncated receives twice, as efa */
-	int eagain;		/* number of receives that return -FI_EAGAIN */
-	void (*on_post)(void);	/* another thread's action during a post */
+	bool hold; /* delay completions until fake_core_release() */
+	/* fail the test if a directed untagged receive is canceled */
+	bool util_srx;
+	bool ends_twice; /* report a truncated receive twice, as efa does */
+	int eagain; /* number of receives that will return -FI_EAGAIN */
+	void (*on_post)(void);	/* called in a post, as by another thread */
 	int post_err;		/* error of the next receive */
-	int close_err;		/* error of the next close of the endpoint */
+	int close_err;		/* error of the next fi_close of an endpoint */
 	int posts, cancels, polls, peeks, cntr_reads;
-	struct fake_obj *cntr;	/* the last one opened */
-	bool no_wait;		/* its CQs have no wait objects */
-	bool no_getwait;	/* its CQs do not return them */
-	int wait_fd;		/* of the last CQ with one, an eventfd */
+	struct fake_obj *cntr;	/* the counter opened last */
+	bool no_wait;		/* CQs have no wait objects */
+	bool no_getwait;	/* CQs do not return their wait objects */
+	int wait_fd; /* eventfd of the last CQ that has a wait object */
 	struct fid *mr_bound;	/* object that a region was bound to last */
 	const struct fid_mr *base_mr, *queried_mr;
 	struct fake_onesided onesided;
 	int onesided_count;
-	struct fid *asked;	/* of the last fi_open_ops or fi_control */
-	size_t min_multi_recv;	/* 0: it has no such option */
-	bool shm_off;		/* FI_OPT_SHARED_MEMORY_PERMITTED false */
-	bool cuda_option;	/* it has FI_OPT_CUDA_API_PERMITTED */
+	struct fid *asked;	/* fid of the last fi_open_ops or fi_control */
+	size_t min_multi_recv;	/* FI_OPT_MIN_MULTI_RECV; 0: not supported */
+	bool shm_off; /* FI_OPT_SHARED_MEMORY_PERMITTED was set to false */
+	bool cuda_option;	/* FI_OPT_CUDA_API_PERMITTED is supported */
 };
 
 struct fake_shm {
-	LIST_HEAD(, fake_map) maps;	/* of all open AVs */
-	int inserted;		/* successful inserts */
-	int removed;		/* successful removals */
-	int overwritten;	/* places reassigned while in use */
-	int reused;		/* places reassigned */
-	bool full;		/* no more peers */
-	struct fake_obj *ep;	/* the one enabled first */
+	LIST_HEAD(, fake_map) maps;	/* maps of all open AVs */
+	int inserted;		/* number of successful inserts */
+	int removed;		/* number of successful removals */
+	int overwritten;	/* number of peers overwritten while inserted */
+	int reused;		/* number of indexes assigned a second time */
+	bool full;		/* inserts fail: the map is full */
+	struct fake_obj *ep;	/* the endpoint that was enabled first */
 	struct fake_msg_list incoming, queued, started;
-	bool slow;		/* starts complete at the next poll */
-	bool send_polls;	/* a send receives a message, as shm's may */
+	bool slow; /* a receive that shm starts completes at the next poll */
+	bool send_polls; /* a send receives a message, as it may in shm */
 	int rx_err;		/* error of the next receive */
 	bool tx_eagain;
 	int polls;
 };
 
 /*
- * Device memory: any access faults. The core accesses it by its descriptor,
- * near by the copies of fake_device.c.
+ * Device memory: a load or store there raises a signal. The fake core copies it
+ * by its descriptor, near through the copies of fake_device.c.
  */
 struct fake_device {
 	char *base, *shadow;
 	size_t len;
-	int open;		/* regions that can be copied */
+	int open;		/* number of registered regions */
 	int copies;
-	int under_way;		/* those of them not ended when polled */
-	int pinned;		/* pieces of host memory */
-	int polls;		/* number of polls until a copy has ended */
-	int fail_at;		/* this call fails, counted from 1; 0: none */
-	bool fails;		/* each call fails */
+	int under_way;		/* number of copies that have not ended */
+	int pinned;		/* number of pinned parts of host memory */
+	int polls;		/* polls until a copy has ended */
+	int fail_at; /* number of the call that fails, from 1; 0: none */
+	bool fails;		/* every call fails */
 };
 
 extern struct fake {
@@ -212,34 +212,38 @@ extern struct fake {
 	struct fake_tx tx[FI_DUO_PATH_COUNT];
 	struct fake_core core;
 	struct fake_shm shm;
-	struct duo_lock *lock;	/* held around every call into shm */
+	/* lock that ofi_duo must hold when it calls shm */
+	struct duo_lock *lock;
 	struct fake_device device;
 } fake;
 
 void fake_init(void);
-/* Frees all memory; open objects stay counted. */
+/* Frees the memory of all objects. Open objects remain in the counts. */
 void fake_fini(void);
 
-/* The fabrics, which the provider gets from libfabric otherwise. */
+/* Returns the fabric of a path. Outside of tests libfabric opens it. */
 struct fid_fabric *fake_fabric_open(enum fi_duo_path path);
 
-/* Asserts that an info for a fake has no fids of ofi_duo. */
+/* Asserts that an info that is passed to a fake has no fids of ofi_duo. */
 static inline void fake_no_fids(const struct fi_info *info)
 {
 	ck_assert(!info->fabric_attr || !info->fabric_attr->fabric);
 	ck_assert(!info->domain_attr || !info->domain_attr->domain);
 }
 
-/* Below: shared by the parts of the fakes. */
+/* The following declarations are for the source files of the fakes only. */
 struct fake_obj *fake_obj_of(struct fid *fid);
 int fake_enter(enum fi_duo_path path);
 int fake_open(struct fake_obj *parent, size_t fclass, struct fi_ops *ops,
 	      struct fake_obj **obj);
-/* Closes an object; fails the test if an open object refers to it. */
+/* Closes an object. Fails the test if an open object refers to this one. */
 int fake_close(struct fid *fid);
 void fake_ref(struct fake_obj *obj, struct fake_obj *to);
 int fake_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-/* The name and the command that the fakes accept; others: -FI_ENOSYS. */
+/*
+ * The name for fi_open_ops and the command for fi_control that the fakes
+ * accept. With others both return -FI_ENOSYS.
+ */
 #define FAKE_OPS "fake ops"
 #define FAKE_COMMAND 1000
 extern int fake_ops;
@@ -251,7 +255,7 @@ struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text);
 void fake_device_open(size_t len);
 void fake_device_close(void);
 char *fake_reach(enum fi_duo_path path, void *buf, void *desc);
-/* Scatters the bytes that fit; returns their number. */
+/* Copies the bytes that fit to the iov; returns their number. */
 size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
 		    const struct iovec *iov, void *const *desc, size_t count);
 extern struct fi_ops_domain fake_core_domain_ops, fake_shm_domain_ops;
@@ -267,7 +271,10 @@ int fake_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 /* fake_core.c */
 int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 struct fake_table *fake_core_table(struct fid_av *av);
-/* Assigns a fi_addr to an unknown sender, as a core does. */
+/*
+ * Returns the fi_addr of a sender; assigns one if there is none, as a core
+ * does.
+ */
 fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr);
 
 /* fake_core_msg.c */
@@ -277,42 +284,45 @@ ssize_t fake_core_cancel(fid_t fid, void *context);
 struct fake_event *fake_core_next(const struct fake_obj *cq);
 void fake_core_event(const struct fake_obj *cq,
 		     const struct fi_cq_err_entry *entry, fi_addr_t src);
-/* Delivers a message from src over the core, to any endpoint. */
+/* A message from src arrives over the core, at any endpoint. */
 void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 		      const char *text);
-/* The same of one from fake_msg_new(), which is freed; addr: the sender. */
+/* A message of fake_msg_new(), from addr, arrives; frees it. */
 void fake_core_deliver(struct fake_msg *msg);
-/* Adds an error entry, of a send for example, to this CQ, or to any. */
+/* Adds an error entry to any CQ of the core, or to this one. */
 void fake_core_error(void *context, int err);
 void fake_core_error_in(const struct fake_obj *cq, void *context, int err);
-/* Reports the completions that were held back. */
+/* Reports the completions that fake.core.hold has delayed. */
 void fake_core_release(void);
 size_t fake_core_posted(void);
-/* Receives posted to one of the core's endpoints; NULL: to any. */
+/*
+ * Returns the number of receives posted to this endpoint of the core; NULL: to
+ * all.
+ */
 size_t fake_core_posted_to(const struct fake_obj *ep);
 
 /* fake_shm.c */
-/* Connects a peer to an endpoint of shm; returns its place in the map. */
+/* Connects a peer to an endpoint of shm; returns its index in the map. */
 int fake_shm_connect(struct fake_obj *ep, const char *name);
-/* Returns the name that shm would send to for a fi_addr. */
+/* Returns the name of the peer to which shm would send for a fi_addr. */
 const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr);
-/* Return shm's and the core's endpoint of one of ofi_duo. */
+/* Return the shm endpoint and the core endpoint of an endpoint of ofi_duo. */
 struct fake_obj *fake_shm_of(struct fid_ep *ep);
 struct fake_obj *fake_core_of(struct fid_ep *ep);
 
 /* fake_shm_msg.c */
 void fake_shm_check(struct fake_obj *obj);
-/* Receives messages to the endpoints with this CQ. */
+/* Receives all messages for the endpoints with this CQ. */
 void fake_shm_progress(struct fake_obj *cq);
-/* Receives the first message only. */
+/* Receives the endpoint's first message only. */
 void fake_shm_progress_one(struct fake_obj *ep);
 void fake_shm_learn(struct fake_obj *av);
 void fake_shm_close(struct fake_obj *ep);
 extern struct fi_ops_srx_peer fake_shm_srx_ops;
-/* Adds a message from the shm endpoint "name" to the first region. */
+/* A message from the shm endpoint "name" arrives at the first endpoint. */
 struct fake_msg *fake_shm_arrive(enum duo_rx_kind kind, const char *name,
 				 uint64_t tag, const char *text);
-/* Adds one to the region of another endpoint of shm. */
+/* A message from the shm endpoint "name" arrives at endpoint ep. */
 struct fake_msg *fake_shm_arrive_at(struct fake_obj *ep, enum duo_rx_kind kind,
 				    const char *name, uint64_t tag,
 				    const char *text);

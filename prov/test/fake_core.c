@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fake core's AV, CQ and endpoint. An address is 8 bytes, a number. */
+/* The fake core's AV, CQ and endpoint. Its addresses are numbers of 8 bytes. */
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,7 +19,10 @@ struct fake_table *fake_core_table(struct fid_av *av)
 	return fake_obj_of(&av->fid)->table;
 }
 
-/* As efa: an address has one fi_addr, a new one gets the lowest free. */
+/*
+ * Returns the address's fi_addr. A new address gets the lowest free fi_addr, as
+ * in efa.
+ */
 fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr)
 {
 	struct fake_table *table = fake_core_table(av);
@@ -35,7 +38,7 @@ fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr)
 	return at;
 }
 
-/* A rejected address ends a call, as in efa. */
+/* Inserts addresses up to the first rejected one, as efa does. */
 static int fake_core_insert(struct fid_av *av, const void *addr, size_t count,
 			    fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
@@ -140,7 +143,9 @@ static void fake_core_take(struct fake_event *event)
 	free(event);
 }
 
-/* Stops before an error entry, as every provider does. */
+/*
+ * Returns the completions before the first error entry, as every provider does.
+ */
 static ssize_t fake_core_readfrom(struct fid_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
 {
@@ -254,8 +259,9 @@ static int fake_core_cq_open(struct fid_domain *domain,
 }
 
 /*
- * An AV takes one endpoint, for good, and a refused endpoint stays with the AV
- * that has refused it, as in efa.
+ * Binds an endpoint to an AV, with the limits of efa: an AV can have one
+ * endpoint only, even after that endpoint is closed. A bind that fails for this
+ * reason has bound the endpoint all the same.
  */
 static int fake_core_bind_av(struct fake_obj *ep, struct fake_obj *av)
 {

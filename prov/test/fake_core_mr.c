@@ -13,7 +13,7 @@ static int fake_core_mr_bind(struct fid *fid, struct fid *bfid,
 	return 0;
 }
 
-/* FI_ENABLE changes the key and the descriptor. */
+/* Enables a region: its key and its descriptor change. */
 static int fake_core_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct fake_obj *mr = fake_obj_of(fid);

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory for the fakes: pages without access, and a second view of them
- * for the fake of a device's library.
+ * Device memory for the fakes: pages that cannot be accessed, and a second
+ * mapping of the same pages, through which the fake of a device's library
+ * copies.
  */
 
 #include <sys/mman.h>
@@ -32,7 +33,7 @@ static void fake_device_release(void *state)
 	fake.device.open--;
 }
 
-/* Returns the address in the second view; NULL: not device memory. */
+/* Returns the address in the second mapping; NULL: not device memory. */
 static char *fake_device_shadow(const void *addr)
 {
 	uintptr_t at = (uintptr_t) addr - (uintptr_t) fake.device.base;
@@ -40,14 +41,16 @@ static char *fake_device_shadow(const void *addr)
 	return at < fake.device.len ? fake.device.shadow + at : NULL;
 }
 
-/* True if this call fails: one that starts a copy, or finds its end. */
+/* True if this call must fail. Counts the calls that start or poll a copy. */
 static bool fake_device_fails(void)
 {
 	return fake.device.fails ||
 	       (fake.device.fail_at && !--fake.device.fail_at);
 }
 
-/* Bytes are copied when it is found that the copy has ended, and not before. */
+/*
+ * A copy. The bytes are copied in the poll that reports its end, not earlier.
+ */
 struct fake_copy {
 	struct duo_device_held held;
 	char *to;

@@ -19,7 +19,7 @@ static int fake_map_find(const struct fake_map *map, const char *name)
 	return i;
 }
 
-/* smr_map_add() */
+/* Returns the peer's index; adds the peer, as smr_map_add() does. */
 static int fake_map_add(struct fake_map *map, const char *name)
 {
 	int tries, place = fake_map_find(map, name);
@@ -43,7 +43,7 @@ static int fake_map_add(struct fake_map *map, const char *name)
 	return place;
 }
 
-/* smr_map_del(); it looks into the region */
+/* Removes a peer, as smr_map_del() does, which accesses the peer's region. */
 static void fake_map_del(struct fake_map *map, int place)
 {
 	struct fake_shm_peer *peer = &map->peer[place];
@@ -73,7 +73,7 @@ const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr)
 	return map->peer[map->place[addr]].name;
 }
 
-/* The first that is free, or the one that the place has. */
+/* Returns the fi_addr of this index, else the first free fi_addr. */
 static fi_addr_t fake_shm_addr(struct fake_map *map, int place)
 {
 	fi_addr_t addr;
@@ -193,7 +193,7 @@ static int fake_shm_av_open(struct fid_domain *domain,
 	return 0;
 }
 
-/* Nothing is ever read from a peer CQ; this is progress. */
+/* Polls shm. A peer provider's CQ never returns an entry. */
 static ssize_t fake_shm_cq_read(struct fid_cq *cq, void *buf, size_t count)
 {
 	ck_assert_uint_eq(count, 0);
@@ -270,7 +270,7 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-/* Enabling makes the region, for an endpoint that has a name. */
+/* Enables an endpoint. If it has a name, its region exists from now on. */
 static int fake_shm_enable(struct fake_obj *ep)
 {
 	int ret = fake_enter(FI_DUO_LOCAL);
@@ -293,7 +293,10 @@ static int fake_shm_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_shm_enable(ep) : -FI_ENOSYS;
 }
 
-/* Marks the peer as dangling in all maps: its region is removed. */
+/*
+ * Marks the peer of this endpoint as dangling in all maps: the endpoint's
+ * region is removed.
+ */
 static void fake_shm_unmap(struct fake_obj *ep)
 {
 	struct fake_map *map;
@@ -345,7 +348,10 @@ static struct fi_ops_cm fake_shm_cm_ops = {
 	.setname = fake_shm_setname,
 };
 
-/* fi_cancel and fi_setopt of shm's endpoint must not be called. */
+/*
+ * Fails the test: ofi_duo must not call fi_cancel or fi_setopt of shm's
+ * endpoint.
+ */
 static ssize_t fake_shm_cancel(fid_t fid, void *context)
 {
 	ck_abort_msg("fi_cancel on the shm endpoint");

@@ -113,7 +113,10 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	ck_assert_int_eq(ret, 0);
 }
 
-/* The first of a list that an endpoint, or one of this CQ, is to get. */
+/*
+ * Returns the first message of the list for this endpoint (ep) or for an
+ * endpoint with this CQ (cq); one of the two is NULL.
+ */
 static struct fake_msg *fake_shm_next(struct fake_msg_list *list,
 				      const struct fake_obj *ep,
 				      const struct fake_obj *cq)
@@ -152,7 +155,9 @@ static fi_addr_t fake_shm_get_addr(struct fi_peer_rx_entry *entry)
 	return fake_shm_source(entry->peer_context);
 }
 
-/* After fi_av_insert: looks up the sources of unresolved messages. */
+/*
+ * Resolves the sources of unresolved messages, as shm does after fi_av_insert.
+ */
 void fake_shm_learn(struct fake_obj *av)
 {
 	struct fake_obj *ep;
@@ -176,7 +181,7 @@ static int fake_shm_start(struct fi_peer_rx_entry *entry)
 	return 0;
 }
 
-/* shm's discard writes into the sender's region. */
+/* Fails the test: shm's discard would write to the sender's region. */
 static int fake_shm_discard(struct fi_peer_rx_entry *entry)
 {
 	ck_abort_msg("discard of shm called");
@@ -191,7 +196,10 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 	.discard_tag = fake_shm_discard,
 };
 
-/* Unexpected messages go; shm 2.1 frees some entries twice. */
+/*
+ * Frees messages that no receive has matched. Frees their entries twice, as shm
+ * of libfabric 2.1 does with some.
+ */
 void fake_shm_close(struct fake_obj *ep)
 {
 	struct fake_msg_list *const list[] = {

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data operations of both fakes. Sends are written down and complete:
- * on shm from inside the call, on the core through its CQ. Receives go to
- * the fake core; shm has its own way, the shared receive context.
+ * The data operations of both fakes. A send is recorded and completes at once:
+ * shm reports it from inside the call, the core in its CQ. Receives exist on
+ * the fake core only; shm gets them from the shared receive context.
  */
 
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
 
-#define FAKE_INJECT (1ULL << 62)	/* no completion */
+#define FAKE_INJECT (1ULL << 62)	/* send without a completion */
 
 static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			 const struct fi_msg_tagged *msg, uint64_t flags)
@@ -54,7 +54,7 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	if (flags & FAKE_INJECT)
 		return 0;
 	if (ep->path == FI_DUO_CORE)
-		fake_core_event(ep->tx_cq, &entry, 3);	/* arbitrary */
+		fake_core_event(ep->tx_cq, &entry, 3);	/* any source */
 	else
 		ep->tx_cq->peer_cq->owner_ops->write(
 			ep->tx_cq->peer_cq, entry.op_context, entry.flags, 0,

@@ -41,7 +41,7 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	return info;
 }
 
-/* Makes the fabric as duo_fabric_open() does, with the fakes. */
+/* Initializes the fabric as duo_fabric_open() does, but with the fakes. */
 static void fixture_fabric(const struct fixture_attr *attr)
 {
 	fake_init();
@@ -204,7 +204,10 @@ void peer_withdraw(void)
 	duo_registry_withdraw(&publication[published]);
 }
 
-/* Its place stays: the names of the others must not move. */
+/*
+ * Ends a peer. Its element of publication[] stays, because names of other peers
+ * point into the array.
+ */
 void peer_end(const char *peer_name)
 {
 	int i;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint of ofi_duo over the two fakes, its peers, and the calls that all
- * tests make.
+ * An endpoint of ofi_duo over the two fakes, its peers, and calls and
+ * assertions that many tests need.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -16,24 +16,23 @@
 #define TAG 7
 
 struct fixture_attr {
-	const char *core;		/* NULL: "tcp", which needs a
-					 * receive when it is polled */
+	const char *core; /* NULL: "tcp", whose poll needs a posted receive */
 	bool no_shm;
-	bool near;			/* local transport: the real near */
-	bool device;			/* requests FI_HMEM */
-	bool onesided;			/* requests FI_RMA and FI_ATOMIC */
-	bool two_cqs;			/* sends complete in fx.tx_cq */
-	uint64_t rx_bind_flags;		/* in addition to FI_RECV */
-	bool no_cqs;			/* none is bound */
-	uint64_t cntr_flags;		/* of the bind of fx.cntr */
+	bool near; /* the local transport is near, not the fake shm */
+	bool device;			/* request FI_HMEM */
+	bool onesided;			/* request FI_RMA and FI_ATOMIC */
+	bool two_cqs;			/* bind fx.tx_cq for sends */
+	uint64_t rx_bind_flags; /* flags of the CQ's bind besides FI_RECV */
+	bool no_cqs;			/* bind no CQ */
+	uint64_t cntr_flags; /* flags of the bind of fx.cntr; 0: no counter */
 	enum fi_wait_obj cntr_wait;	/* wait object of fx.cntr; 0: none */
-	uint64_t no_caps;		/* capabilities to leave out */
+	uint64_t no_caps; /* capabilities that are not requested */
 	uint64_t rx_op_flags;
-	uint64_t order;			/* of sends */
-	size_t prefix;			/* FI_MSG_PREFIX: its bytes; 0: off */
-	enum fi_cq_format format;	/* 0: tagged */
-	uint32_t addr_format;		/* of the core; 0: FI_ADDR_EFA */
-	enum fi_threading threading;	/* 0: safe */
+	uint64_t order;			/* tx_attr->msg_order */
+	size_t prefix; /* bytes of the FI_MSG_PREFIX; 0: no prefix */
+	enum fi_cq_format format;	/* 0: FI_CQ_FORMAT_TAGGED */
+	uint32_t addr_format;		/* the core's; 0: FI_ADDR_EFA */
+	enum fi_threading threading;	/* 0: FI_THREAD_SAFE */
 	enum fi_wait_obj wait_obj;
 };
 
@@ -46,19 +45,22 @@ extern struct fixture {
 	struct fid_ep *ep;
 } fx;
 
-/* A receive buffer; its address is the context. */
+/* A receive buffer. Its address is the context of the receive. */
 struct slot {
 	char buf[64];
 };
 
-/* Returns the endpoint's info, for fi_freeinfo(). */
+/* Returns the info for the endpoint; the caller frees it. */
 struct fi_info *fixture_info(const struct fixture_attr *attr);
-/* Opens all objects up to the first error, which it returns. */
+/* Opens all objects. Returns the first error and opens no further object. */
 int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);
-/* Opens everything. */
+/* Opens and enables all objects; asserts success. */
 void fixture_start(const struct fixture_attr *attr);
-/* Defines name(), for UNIT_CASE(): calls open() with these attributes. */
+/*
+ * Defines name(), a setup for UNIT_CASE() that calls open() with these
+ * attributes.
+ */
 #define FIXTURE_SETUP(name, open, ...)					\
 	static void name(void)						\
 	{								\
@@ -69,7 +71,7 @@ void fixture_start(const struct fixture_attr *attr);
 	struct fixture_attr
 /* Closes all objects and asserts that none stays open. */
 void fixture_close(void);
-/* For UNIT_CASE(). */
+/* fixture_start() with default attributes; a setup for UNIT_CASE(). */
 void fixture_setup(void);
 
 static inline struct duo_ep *fixture_ep(void)
@@ -78,29 +80,35 @@ static inline struct duo_ep *fixture_ep(void)
 }
 
 /*
- * Publishes a local endpoint of this core address, as if it were another
- * process's; returns its shm name.
+ * Publishes a local endpoint with this core address, as if another process had.
+ * Returns the endpoint's shm name.
  */
 const char *peer_publish(uint64_t core_addr);
-/* Ends the last one. */
+/* Withdraws the peer that was published last. */
 void peer_withdraw(void);
-/* Ends the one of this name. */
+/* Withdraws the peer with this name. */
 void peer_end(const char *peer_name);
-/* Inserts a core address; returns its fi_addr. */
+/* Inserts a core address; returns the fi_addr. */
 fi_addr_t peer_insert(uint64_t core_addr);
 
-/* Two peers: 1, which is local, and 2, of the core. */
-extern const char *local_name;	/* over shm */
+/*
+ * Inserts two peers: "local", with core address 1, which is published on this
+ * host, and "remote", with core address 2, which is not.
+ */
+extern const char *local_name;	/* shm name of "local" */
 extern fi_addr_t local, remote;
 void pair_insert(void);
-/* For UNIT_CASE(): fixture_setup() and both. */
+/* fixture_setup() and pair_insert(); a setup for UNIT_CASE(). */
 void pair_setup(void);
-/* Loops run once per path: an enum fi_duo_path. */
+/*
+ * Returns the fi_addr of the peer on a path (enum fi_duo_path), for loops that
+ * run once per path.
+ */
 static inline fi_addr_t source(int path)
 {
 	return path == FI_DUO_LOCAL ? local : remote;
 }
-/* Delivers a message from one of the two, with TAG if it is tagged. */
+/* Delivers a message from the peer on a path. A tagged one has TAG. */
 void arrive(int path, enum duo_rx_kind kind, const char *text);
 static inline void near(const char *text)
 {
@@ -111,21 +119,26 @@ static inline void far(const char *text)
 	arrive(FI_DUO_CORE, DUO_TAGGED, text);
 }
 
-/* Calls fi_trecv for a whole slot; returns its result. */
+/* Calls fi_trecv for a whole slot; returns the result. */
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
 void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
-/* Calls fi_trecvmsg with flags and a buffer of len bytes. */
+/*
+ * Calls fi_trecvmsg with flags and a buffer of len bytes; returns the result.
+ */
 ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
 		   uint64_t flags);
 void poll_cq(int count);
-/* Asserts that a few polls yield one completion: context, text and source. */
+/* Polls; asserts one completion, with this slot as context, text and source. */
 void expect_recv(struct slot *slot, const char *text, fi_addr_t src);
-/* Returns one completion, which has this context and source. */
+/* Polls; returns the one completion, after it asserted context and source. */
 struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
 struct fi_cq_err_entry expect_error(void *context, int err);
-/* Asserts that many polls yield none. */
+/* Polls many times; asserts that there is no completion. */
 void expect_nothing(void);
-/* Asserts the path and reason that FI_DUO_OPS return for an address. */
+/*
+ * Asserts the path and the reason that struct fi_duo_ops returns for an
+ * address.
+ */
 void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
 		 enum fi_duo_reason reason);
 struct fi_duo_stats stats_now(void);

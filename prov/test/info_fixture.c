@@ -6,7 +6,7 @@
 struct fi_info *info;
 struct fi_info *hints;
 
-/* Sets the info of a core that can do everything. */
+/* Returns the info of a core with all capabilities. */
 static struct fi_info *info_of_core(void)
 {
 	struct fi_info *core = fi_allocinfo();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The info of a core, and hints, for the tests of info.c. */
+/* The info of a core, and hints, for the tests of fi/info.c. */
 #ifndef INFO_FIXTURE_H
 #define INFO_FIXTURE_H
 
 #include "unit.h"
 
-#define COMP_ORDER 1ULL	/* any: there is none */
+#define COMP_ORDER 1ULL	/* an arbitrary completion order */
 
 #define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
 		  FI_REMOTE_WRITE | FI_RMA_EVENT | FI_RMA_PMEM)
@@ -18,13 +18,13 @@
 #define ORDER (FI_ORDER_SAS | RMA_ORDER | 0xff00000000ULL)
 #define MIXED_ORDER (FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
 
-extern struct fi_info *info;	/* of a core that can do everything */
-extern struct fi_info *hints;	/* empty */
+extern struct fi_info *info;	/* of a core with all capabilities */
+extern struct fi_info *hints;	/* without any requirement */
 
 void info_setup(void);
 void info_teardown(void);
 
-/* Limits: the core's value, and ofi_duo's. */
+/* A limit of an info: the core's value, and the value that ofi_duo returns. */
 struct limit_case {
 	const char *name;
 	size_t core, ours;

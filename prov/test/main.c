@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * program [SUITE [CASE]]: all suites of a unit test program, one, or one test
- * case of one.
+ * Usage: PROGRAM [SUITE [CASE]]. Runs all suites of a unit test program, one
+ * suite, or one test case of one suite.
  */
 
 #include <stdlib.h>

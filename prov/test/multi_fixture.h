@@ -1,36 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Multi-receive buffers over the fakes; peers on either path. */
+/*
+ * Multi-receive buffers of an endpoint over the fakes, and peers on either
+ * path.
+ */
 #ifndef MULTI_FIXTURE_H
 #define MULTI_FIXTURE_H
 
 #include "fixture.h"
 
-#define MIN_LEFT 8	/* FI_OPT_MIN_MULTI_RECV in these tests */
+#define MIN_LEFT 8	/* value of FI_OPT_MIN_MULTI_RECV in these tests */
 
-/* A buffer; its address is the context. */
+/* A multi-receive buffer. Its address is the context of the receive. */
 struct multi {
 	char buf[64];
-	size_t at;	/* where the next message is expected */
+	size_t at;	/* offset at which the next message must be */
 };
 
 extern struct multi multi[3];
 
-/* For UNIT_CASE(); the second after fixture_try(). */
+/*
+ * Setups for UNIT_CASE(). multi_open() takes attributes; multi_peers() must
+ * follow fixture_try().
+ */
 void multi_setup(void);
 void multi_open(const struct fixture_attr *attr);
 void multi_peers(void);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);
-/* Posts m for messages of this path: to the core, if it is the core's. */
+/* Posts m for messages over this path. For FI_DUO_CORE: the core gets m. */
 void multi_post_for(int path, struct multi *m, size_t len);
-/* Posts m; the core receives "far" into it until fake_core_release(). */
+/*
+ * Posts m and lets the core match the message "far" with it. The core reports
+ * the completion after fake_core_release().
+ */
 void multi_post_receiving(struct multi *m, size_t len);
-/* Posts an untagged wildcard receive of a whole slot. */
+/* Posts an untagged receive of a whole slot from any source. */
 void multi_post_single(struct slot *slot);
-/* Delivers an untagged message over the path. */
+/* An untagged message arrives over the path. */
 void multi_arrive(int path, const char *text);
 static inline void multi_near(const char *text)
 {
@@ -40,13 +49,19 @@ static inline void multi_far(const char *text)
 {
 	multi_arrive(FI_DUO_CORE, text);
 }
-/* Asserts the next message, after the previous one; released: last one. */
+/*
+ * Asserts that the next completion of m has this text, directly behind the
+ * previous message in the buffer, and whether it has FI_MULTI_RECV (released).
+ */
 void multi_expect(struct multi *m, const char *text, fi_addr_t src,
 		  bool released);
-/* Asserts a separate entry for the release or cancellation. */
+/*
+ * Assert a completion or error entry that only reports the release or the
+ * cancellation of m.
+ */
 void multi_expect_released(struct multi *m);
 void multi_expect_canceled(struct multi *m);
-/* Asserts that no completion comes, and no entry is in use. */
+/* Asserts that there is no completion, and that no receive entry is in use. */
 void multi_expect_idle(void);
 
 #endif /* MULTI_FIXTURE_H */

@@ -114,7 +114,8 @@ void near_setup_unlocked(void)
 	over_near.threading = FI_THREAD_DOMAIN;
 	near_setup_alone();
 	near_publish();
-	duo_params.core_poll_interval = 64;	/* enables fast path reads */
+	/* a value above 1, so that fast path reads are possible */
+	duo_params.core_poll_interval = 64;
 	ck_assert(!fixture_ep()->domain->lock.on);
 }
 
@@ -163,7 +164,7 @@ void near_teardown(void)
 	fixture_close();
 }
 
-/* Polls both sides until the CQ has an entry, or for long. */
+/* Polls both sides until the CQ has an entry, at most 100,000 times. */
 static ssize_t both(struct fi_cq_tagged_entry *entry, fi_addr_t *src)
 {
 	ssize_t ret = -FI_EAGAIN;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint of ofi_duo over the real near, and a port of this process as its
- * peer, which records the last message that it received.
+ * An endpoint of ofi_duo over the real near. Its peer is a port of near in the
+ * same process, which records the last message that it received.
  */
 #ifndef NEAR_FIXTURE_H
 #define NEAR_FIXTURE_H
@@ -11,14 +11,14 @@
 #include "fixture.h"
 #include "transport/near/near_ep.h"
 
-#define PEER 4711		/* its core address */
+#define PEER 4711		/* the peer's core address */
 #define LARGE (1 << 20)
 
 extern struct rig {
 	struct near_port *port;
 	struct duo_publication pub;
 	struct near_peer *us;
-	struct near_msg msg;		/* the last */
+	struct near_msg msg;		/* the message received last */
 	char payload[64];
 	int arrived, received, sent;
 	int err;
@@ -29,33 +29,42 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
-/* For UNIT_CASE(): with the peer published and inserted, or neither. */
+/*
+ * Setups for UNIT_CASE(): near_setup() publishes and inserts the peer,
+ * near_setup_alone() does not.
+ */
 void near_setup(void);
 void near_setup_alone(void);
-/* As near_setup_alone(), with these attributes. */
+/* near_setup_alone() with these attributes. */
 void near_open_as(const struct fixture_attr *attr);
 void near_setup_onesided(void);
-/* As near_setup(), without a lock: small messages take the fast path. */
+/*
+ * near_setup() with FI_THREAD_DOMAIN, so without a lock: small messages take
+ * the fast path.
+ */
 void near_setup_unlocked(void);
-/* In addition, sends complete in fx.tx_cq. */
+/* near_setup_unlocked(), and sends complete in fx.tx_cq. */
 void near_setup_two_cqs(void);
-/* As near_setup(), with FI_HMEM, and device memory of LARGE bytes. */
+/* near_setup() with FI_HMEM, and LARGE bytes of device memory. */
 void near_setup_device(void);
-/* As near_setup(), with an order between messages and RMA, not the peer. */
+/* near_setup_onesided() with an order between messages and RMA. */
 void near_setup_ordered(void);
-/* Publishes and inserts the peer. */
+/* Publishes the peer and inserts its address. */
 void near_publish(void);
 void near_teardown(void);
 void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr);
 /* Closes the peer's port and withdraws its record. */
 void rig_end(void);
 
-/* Send a message: with TAG; and with these flags. */
+/*
+ * The peer sends a message: rig_send() with TAG, rig_send_large() with these
+ * flags.
+ */
 void rig_send(const char *text);
 void rig_send_large(unsigned int flags);
-/* Sends len bytes as a large message. */
+/* The peer sends a large message of len bytes. */
 void rig_send_len(unsigned int flags, size_t len);
-/* Returns the completion, of this context, after polls of both sides. */
+/* Polls both sides; returns the completion, after it asserted the context. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);
 enum fi_duo_path path_of(enum fi_duo_reason *reason);

@@ -56,7 +56,10 @@ void port_teardown(void)
 		near_table_close(table);
 }
 
-/* Polls both sides until the operation is reported. */
+/*
+ * Polls both sides until the CQ has the completion of the operation; returns
+ * it.
+ */
 struct fi_cq_tagged_entry ended(uint64_t flags)
 {
 	struct fi_cq_tagged_entry entry;

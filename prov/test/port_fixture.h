@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near_fixture.h with a memory region of the peer, for tests of one-sided
- * operations.
+ * The endpoint and peer of near_fixture.h, and a memory region of the peer, for
+ * tests of RMA and atomics.
  */
 #ifndef PORT_FIXTURE_H
 #define PORT_FIXTURE_H
@@ -12,8 +12,8 @@
 #include "transport/near/onesided.h"
 #include "near/rma/ops.h"
 
-#define KEY 99			/* of the peer's region */
-#define START 0x10000u		/* address of its first byte */
+#define KEY 99			/* key of the peer's region */
+#define START 0x10000u		/* the address of the region's first byte */
 #define WORDS 64
 
 extern uint64_t theirs[WORDS], ours[WORDS];
@@ -21,11 +21,17 @@ extern char context;
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);
-/* Closes the peer. */
+/* Closes the peer's port and its region table. */
 void port_close(void);
-/* Polls both sides until the operation is reported. */
+/*
+ * Polls both sides until the CQ has the completion of the operation; returns
+ * it.
+ */
 struct fi_cq_tagged_entry ended(uint64_t flags);
-/* Asserts the numbers of operations per path. */
+/*
+ * Asserts the number of RMA operations and of atomics over near, and of both
+ * over the core.
+ */
 void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 	     uint64_t core_ops);
 

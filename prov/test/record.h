@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry's file format, written out independently of registry.c, to
- * make files that are wrong in one respect only.
+ * The registry's file format, defined a second time, independently of
+ * registry.c. Tests write files with it that are invalid in one respect.
  */
 #ifndef RECORD_H
 #define RECORD_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_SIZE 392		/* bytes */
+#define RECORD_SIZE 392		/* size of a record, bytes */
 
 enum record_offset {
 	RECORD_MAGIC = 0,
@@ -29,7 +29,7 @@ enum record_offset {
 	RECORD_CHECKSUM = 384,
 };
 
-/* FNV-1a of all that precedes the checksum. */
+/* Returns the FNV-1a hash of all bytes before the checksum. */
 static inline uint64_t record_checksum(const uint8_t *record)
 {
 	uint64_t hash = 0xcbf29ce484222325ULL;

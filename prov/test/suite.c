@@ -11,7 +11,10 @@
 
 #include "suite.h"
 
-/* Without memory malloc returns NULL, as it does without a sanitizer. */
+/*
+ * Without free memory malloc must return NULL under a sanitizer, as it does
+ * without a sanitizer.
+ */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 
@@ -25,8 +28,8 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-#define UNIT_ITEMS 1024		/* in a program */
-#define UNIT_CASES 8		/* in a row */
+#define UNIT_ITEMS 1024 /* largest number of tests and cases of a program */
+#define UNIT_CASES 8		/* largest number of UNIT_CASE() in a row */
 
 static struct unit_item unit_items[UNIT_ITEMS];
 static int unit_count;
@@ -38,7 +41,7 @@ void unit_item(const struct unit_item *item)
 	unit_items[unit_count++] = *item;
 }
 
-/* The order of constructors is undefined. */
+/* Orders items by file and line: the order of constructors is undefined. */
 static int unit_compare(const void *a, const void *b)
 {
 	const struct unit_item *one = a, *other = b;
@@ -94,7 +97,7 @@ int unit_run(void)
 
 	qsort(unit_items, unit_count, sizeof(unit_items[0]), unit_compare);
 	unit_add_all(runner);
-	/* tests cause warnings */
+	/* Tests cause warnings on purpose; do not print them. */
 	setenv("FI_LOG_LEVEL", "0", 0);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared by all unit test programs: running suites, failing system calls. */
+/* Functions of all unit test programs: running suites, failing system calls. */
 #ifndef UNIT_SUITE_H
 #define UNIT_SUITE_H
 
@@ -13,21 +13,20 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * A source file is a suite. UNIT_CASE() begins a test case: the tests that
- * follow belong to it, each in a process of its own with setup before it and
- * teardown after it. They belong to each of several UNIT_CASE() in a row.
+ * Each source file of tests is a suite.
  *
- *	UNIT_CASE("empty", setup, teardown);
+ * UNIT_CASE() begins a test case: the tests that follow belong to it. Each test
+ * runs in a process of its own, after setup and before teardown. Tests that
+ * follow several UNIT_CASE() in a row belong to each of them.
  *
- *	UNIT_TEST(reads_nothing)
- *	{
- *	}
+ * 	UNIT_CASE("empty", setup, teardown);
+ * 	UNIT_TEST(reads_nothing) { }
  *
- * UNIT_LOOP() runs once for each _i from first to below end.
+ * UNIT_LOOP() runs the test once for each _i from first to end - 1.
  */
 #define UNIT_CASE(name, setup, teardown)				\
 	UNIT_LONG_CASE(name, setup, teardown, 60)	/* a busy machine */
-/* Each of its tests may take this number of seconds. */
+/* A test case whose tests may each take this number of seconds. */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
 		  teardown, seconds)
@@ -35,7 +34,7 @@
 	UNIT_ADD(name, tcase_add_test(tcase, name))
 #define UNIT_LOOP(name, first, end)					\
 	UNIT_ADD(name, tcase_add_loop_test(tcase, name, first, end))
-/* Each must end by that signal. */
+/* A loop of tests each of which must be ended by that signal. */
 #define UNIT_SIGNAL(name, signal, first, end)				\
 	UNIT_ADD(name, tcase_add_loop_test_raise_signal(tcase, name,	\
 							signal, first, end))
@@ -62,28 +61,31 @@
 struct unit_item {
 	const char *file;
 	int line;
-	void (*add)(TCase *tcase);	/* NULL: a case, not a test */
-	const char *name;		/* this and the following: of a case */
+	void (*add)(TCase *tcase);	/* NULL: a test case, not a test */
+	const char *name; /* this and the next members: of a test case */
 	void (*setup)(void), (*teardown)(void);
 	int seconds;
 };
 void unit_item(const struct unit_item *item);
 
-/* Runs the suites, prints the names of failing cases; returns main's result. */
+/*
+ * Runs the suites and prints the names of failed tests. Returns the result for
+ * main().
+ */
 int unit_run(void);
 
 /*
- * Sets the result of a system call of this process from now on, for example to
- * SECCOMP_RET_ERRNO and an error.
+ * Sets the result of a system call for the rest of this process: a seccomp
+ * action, for example SECCOMP_RET_ERRNO | EPERM.
  */
 void unit_refuse(uint32_t call, uint32_t result);
 
-/* Returns the number in an environment variable; usual: it is not set. */
+/* Returns the number in an environment variable; if it is not set, "usual". */
 uint64_t unit_number(const char *name, uint64_t usual);
 
-/* Waits for the end of a child and asserts its success. */
+/* Waits for the end of a child; asserts exit status 0. */
 void unit_join(pid_t pid);
-/* Kills a child and waits for its end; 0: there is none. */
+/* Kills a child and waits for its end. Returns at once if pid is 0. */
 void unit_kill(pid_t pid);
 
 #endif /* UNIT_SUITE_H */

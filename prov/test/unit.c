@@ -50,7 +50,7 @@ static bool unit_is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Removes a file, or a directory with its contents. */
+/* Removes a file, or a directory with all its contents. */
 static void unit_remove(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -103,7 +103,7 @@ int unit_dir_count(void)
 	dir = opendir(path);
 	ck_assert_ptr_nonnull(dir);
 	while ((entry = readdir(dir)))
-		count += entry->d_name[0] != '.';	/* a count */
+		count += entry->d_name[0] != '.';
 	closedir(dir);
 	return count;
 }
@@ -132,7 +132,8 @@ void unit_region_make(const char *peer_name)
 {
 	int fd;
 
-	shm_unlink(peer_name);	/* of a test that was killed: pids recur */
+	/* left by a killed test, whose pid this process has now */
+	shm_unlink(peer_name);
 	fd = shm_open(peer_name, O_CREAT | O_EXCL | O_RDWR, 0600);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, UNIT_REGION), 0);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared by unit tests of the FI layer: a scratch directory, the clock. */
+/*
+ * For unit tests of the provider: a temporary directory for the registry, and
+ * the clock.
+ */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -25,26 +28,38 @@
 #include "shm/shm.h"
 #include "suite.h"
 
-/* Advances the provider's clock, which stands still otherwise. */
+/* Advances the provider's clock. Only this function does. */
 void unit_pass(uint64_t us);
 
-/* Pseudo-random numbers, the same in every run. */
+/*
+ * Returns the next of a series of pseudo-random numbers, which is the same in
+ * every run.
+ */
 uint64_t unit_random(uint64_t *state);
 
-/* Makes a directory, and sets duo_params.registry_dir to it. */
+/*
+ * Makes a temporary directory and sets duo_params.registry_dir to it; returns
+ * its path.
+ */
 const char *unit_dir_make(void);
-/* Removes it with the files in it. */
+/* Removes the directory of unit_dir_make() and all files in it. */
 void unit_dir_remove(void);
-/* Returns the path of the user's registry in it; NULL: there is none. */
+/*
+ * Returns the path of this user's registry in that directory; NULL: there is no
+ * registry.
+ */
 const char *unit_registry(void);
-/* Returns the number of files in this user's registry in it. */
+/* Returns the number of files in this user's registry. */
 int unit_dir_count(void);
-/* Sets the time of the directory's last change. */
+/* Sets the modification time of a directory to seconds_ago before now. */
 void unit_dir_changed(int dir, int seconds_ago);
-/* Calls duo_registry_sweep() as the only sweeping process. */
+/*
+ * Calls duo_registry_sweep() with the registry locked exclusively; returns its
+ * result.
+ */
 size_t unit_sweep(const char *dir);
 
-/* Reserves a record for an endpoint with shm. */
+/* Reserves a record for an endpoint of the local transport shm. */
 static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 			       struct duo_publication *pub)
 {
@@ -53,14 +68,17 @@ static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 	return ret ? ret : duo_registry_reserve(dir, addr, len, false, pub);
 }
 
-/* unit_lookup() accepts records of any pid namespace. */
+/* If set, unit_lookup() accepts records of any pid namespace. */
 extern bool unit_any_pid_ns;
-/* Looks an address up as an endpoint that is published elsewhere. */
+/*
+ * Looks up the record of a core address, as an endpoint in another process
+ * would.
+ */
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *peer_name);
 
-/* Makes the region of a shm name. */
-#define UNIT_REGION 4096	/* bytes */
+/* Creates the shared memory object of a shm name. */
+#define UNIT_REGION 4096	/* its size, bytes */
 void unit_region_make(const char *peer_name);
 
 #endif /* UNIT_H */

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A thread that sleeps on fx.cq or fx.cntr, over near. The local peer is a
- * second endpoint that shares only the domain with fx.ep; remote is absent.
+ * A thread that sleeps on fx.cq or fx.cntr, with near as local transport. The
+ * local peer is another endpoint of the same domain. The address "remote"
+ * belongs to no endpoint.
  */
 #ifndef WAIT_FIXTURE_H
 #define WAIT_FIXTURE_H
@@ -11,29 +12,38 @@
 #include "fixture.h"
 
 #define LONG_MS 20000
-#define SILENCE_MS 100	/* 200 times the timer's interval */
+#define SILENCE_MS 100	/* 200 times the interval of the timer */
 
 extern struct fid_ep *peer;
 
-/* attr->near must be set. */
+/* Opens fx and the peer; attr->near must be set. */
 void wait_open(const struct fixture_attr *attr);
 void wait_close(void);
 
 extern struct slot slot[2];
-/* Returns the object to sleep on: fx.cntr if there is one, else fx.cq. */
+/* Returns the object on which to sleep: fx.cntr if it exists, else fx.cq. */
 struct fid *sleeper(void);
-/* Prepares to sleep as an application does: reads all completions first. */
+/*
+ * Reads all completions, then calls fi_trywait, as an application does before
+ * it sleeps.
+ */
 void fall_asleep(void);
-/* Prepare to sleep; then a message for slot[0] arrives. */
+/*
+ * Post a receive in slot[0] and prepare to sleep; then its message arrives,
+ * from the local peer or over the core.
+ */
 void local_message(void);
 void far_message(void);
-/* Posts a receive as another thread would: the core must get it. */
+/*
+ * Prepares to sleep, then posts a receive as another thread would; asserts that
+ * the thread wakes and the core gets the receive.
+ */
 void receive_posted(void);
 
 int trywait(struct fid *fid);
-/* True if the descriptor becomes readable within ms. */
+/* Polls the descriptor for at most ms; returns 1 if it is readable, else 0. */
 int woken(struct fid *fid, int ms);
-/* Sends a tagged message from the peer; for pthread_create(), too. */
+/* Sends a tagged message from the peer. Usable with pthread_create(). */
 void *say(void *text);
 
 #endif /* WAIT_FIXTURE_H */
