@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers without an index when their first message arrives: they published
- * themselves or were inserted late. The message is held until its source was
- * looked up, so that directed receives match it.
+ * Peers that have no index when their first message arrives, because they
+ * published themselves late or were inserted late. ofi_duo holds the message
+ * until it has looked up the source, so that directed receives match the
+ * message.
  */
 
 #include <sys/resource.h>
@@ -15,7 +16,10 @@
 static fi_addr_t peer;
 static struct slot slot[4];
 
-/* In the AV first, published later, nothing sent to it. */
+/*
+ * Inserts the peer's address first and publishes the peer afterwards. No
+ * message was sent to the peer.
+ */
 static void publish_late(void)
 {
 	peer = peer_insert(1);
@@ -25,7 +29,10 @@ static void publish_late(void)
 
 UNIT_CASE("late", fixture_setup, fixture_close);
 
-/* The path of sends stays, for the order per pair. */
+/*
+ * A first send has chosen the core. Later sends to this peer stay on the core,
+ * although the peer is local, because they must not overtake.
+ */
 UNIT_TEST(the_sends_stay_on_the_core)
 {
 	int context;
@@ -46,8 +53,9 @@ UNIT_TEST(the_sends_stay_on_the_core)
 }
 
 /*
- * The reverse: the peer chose its path before this endpoint was published.
- * Sends to it use shm, its messages arrive over the core.
+ * The local peer has chosen the core for its messages, because it looked this
+ * endpoint up before this endpoint was published. Sends to the peer use shm, and
+ * receives get its messages from the core.
  */
 UNIT_TEST(the_peer_stays_on_the_core)
 {
@@ -70,7 +78,10 @@ UNIT_TEST(the_peer_stays_on_the_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
 
-/* Undecided: the first send looks it up again. */
+/*
+ * Nothing was sent to the peer while it was not published. So the first send
+ * looks the peer up once more, and uses shm.
+ */
 UNIT_TEST(the_first_send_finds_it)
 {
 	int context;
@@ -89,7 +100,10 @@ UNIT_TEST(stranger_and_empty_av)
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
 }
 
-/* Sets the soft limit of open files to 0, or restores it. */
+/*
+ * Sets the soft limit of open files: to 0 (may false), or back to the old
+ * value.
+ */
 static void let_open(bool may)
 {
 	struct rlimit limit;
@@ -99,7 +113,10 @@ static void let_open(bool may)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* The record is unreadable when the message arrives, but not later. */
+/*
+ * No file can be opened when the message arrives, so the record cannot be read.
+ * Later it can: the message is delivered.
+ */
 UNIT_TEST(no_descriptor_for_a_moment)
 {
 	publish_late();
@@ -115,7 +132,10 @@ UNIT_TEST(no_descriptor_for_a_moment)
 	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
 }
 
-/* The record is unreadable at the insert; the registry does not change. */
+/*
+ * No file can be opened when the peer is inserted. Later its record can be
+ * read, although the registry has not changed.
+ */
 UNIT_TEST(no_descriptor_for_the_insert)
 {
 	local_name = peer_publish(1);
@@ -132,7 +152,10 @@ UNIT_TEST(no_descriptor_for_the_insert)
 	expect_recv(&slot[0], "late", peer);
 }
 
-/* Removed and inserted again: its place in shm and its messages stay. */
+/*
+ * The peer is removed and inserted while its message is held: the peer keeps
+ * its index in shm, and the message is delivered.
+ */
 UNIT_TEST(removed_and_inserted_again)
 {
 	fi_addr_t again;

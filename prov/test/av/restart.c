@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer that has sent over shm ends, and the next process with its address
- * sends over the core. Receives that name it must go there, in their order.
+ * A peer that has sent over shm ends. The next process with the same core
+ * address sends over the core. Receives that name this address must go to the
+ * core, in their order.
  */
 
 #include "fixture.h"
 
 static struct slot slot[2];
 
-/* Delivers a first message: the peer is confirmed. */
+/* Inserts the peers. A first local message confirms the source "local". */
 static void setup_peers(void)
 {
 	pair_insert();
@@ -33,7 +34,10 @@ static void restart(void)
 
 UNIT_CASE("restart", setup, fixture_close);
 
-/* Directed untagged receives stay local: util_srx could not cancel them. */
+/*
+ * With efa, directed untagged receives do not go to the core: efa's util_srx
+ * could not cancel them.
+ */
 UNIT_TEST(untagged_ones_stay_where_they_are)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
@@ -55,8 +59,9 @@ UNIT_TEST(untagged_ones_stay_where_they_are)
 }
 
 /*
- * The core keeps a removed address in use, and later assigns its fi_addr to
- * another one, which does not inherit the path of the first.
+ * The core keeps a removed address in use, and assigns the address's fi_addr to
+ * another peer later. The new peer's path is its own, not that of the removed
+ * address.
  */
 UNIT_TEST(number_goes_to_another)
 {

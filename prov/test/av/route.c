@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* route.h: the word per address, and the route for each of its states. */
+/*
+ * av/route.h: the word that an address has, and the route that each state of
+ * this word yields.
+ */
 
 #include "av/route.h"
 #include "unit.h"
@@ -31,14 +34,14 @@ UNIT_LOOP(word_keeps_state_and_address, 0, ARRAY_SIZE(word_cases))
 		      "%s", word_cases[_i].name);
 }
 
-/* A state alone is a valid word: shm has no index for the peer. */
+/* A word with a state and no index of a peer is valid. */
 UNIT_TEST(bare_state_is_not_mapped)
 {
 	ck_assert(!duo_route_mapped(DUO_ROUTE_NONE));
 	ck_assert(!duo_route_mapped(DUO_ROUTE_UNDECIDED));
 	ck_assert(!duo_route_mapped(DUO_ROUTE_CORE));
 	ck_assert_int_eq(duo_route_state(DUO_ROUTE_CORE), DUO_ROUTE_CORE);
-	ck_assert_int_eq(DUO_ROUTE_NONE, 0);	/* fresh pages are zero */
+	ck_assert_int_eq(DUO_ROUTE_NONE, 0); /* zeroed pages have no routes */
 }
 
 static duo_route_word words[8];
@@ -101,7 +104,7 @@ UNIT_LOOP(route, 0, ARRAY_SIZE(route_cases))
 	}
 }
 
-/* The core's fi_addr of ofi_duo's fi_addr 3. */
+/* Values for the core's fi_addr of the address that is fi_addr 3 in ofi_duo. */
 static const struct {
 	const char *name;
 	fi_addr_t core_addr;
@@ -128,7 +131,7 @@ UNIT_LOOP(offset_leads_to_the_core, 0, ARRAY_SIZE(offset_cases))
 		      duo_route_number(words[3]) == 8, "%s", name);
 	words[3] = offset | SHM_8 | DUO_ROUTE_LOCAL;
 	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
-	/* removed: no route, with any offset */
+	/* A removed address has no route, with any offset. */
 	words[3] = offset | DUO_ROUTE_NONE;
 	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints that share an AV, each with its own AV of the core. The second
- * one's has other fi_addr for the same peers.
+ * Endpoints that share an AV of ofi_duo. Each endpoint has its own AV of the
+ * core, so one peer may have a different fi_addr in each of these.
  */
 
 #include "fixture.h"
@@ -37,7 +37,7 @@ static void teardown(void)
 	fixture_close();
 }
 
-/* Without shm, so that all goes over the core. */
+/* Opens endpoint i without shm, so that all its messages go over the core. */
 static int try_open(int i)
 {
 	struct fi_info *info = fixture_info(&plain);
@@ -73,7 +73,10 @@ static struct fake_table *table(int i)
 	return fake_core_table(core_av(i));
 }
 
-/* Asserts the peer that the core's fi_addr of the last send stands for. */
+/*
+ * Asserts that the last send went to this peer: the fi_addr that the core got
+ * is the peer's in the core's AV.
+ */
 static void expect_send(int i, fi_addr_t addr, uint64_t peer)
 {
 	fi_addr_t to;
@@ -87,7 +90,10 @@ static void expect_send(int i, fi_addr_t addr, uint64_t peer)
 	ck_assert_uint_eq(table(i)->addr[to], peer);
 }
 
-/* Returns a peer's fi_addr in the core's AV; FAKE_PEERS: none. */
+/*
+ * Returns a peer's fi_addr in the core's AV of endpoint i; FAKE_PEERS: not in
+ * that AV.
+ */
 static fi_addr_t number(int i, uint64_t peer)
 {
 	fi_addr_t at;
@@ -121,7 +127,10 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 
 UNIT_CASE("addresses", setup, teardown);
 
-/* Inserted before and after the second endpoint, and twice. */
+/*
+ * Peers inserted before the second endpoint is opened, afterwards, and twice:
+ * both endpoints reach them by the same fi_addr.
+ */
 UNIT_TEST(same_addresses)
 {
 	fi_addr_t early = peer_insert(5), late;
@@ -144,14 +153,17 @@ UNIT_TEST(holes)
 	open_ep(1);
 	ck_assert_uint_ne(number(1, 6), second);
 	third = peer_insert(7);
-	ck_assert_uint_eq(third, first);	/* the fi_addr is free again */
+	ck_assert_uint_eq(third, first);	/* the freed fi_addr */
 	expect_works(0, second, 6);
 	expect_works(1, second, 6);
 	expect_works(0, third, 7);
 	expect_works(1, third, 7);
 }
 
-/* A core assigns fi_addr to senders that were not inserted. */
+/*
+ * A core assigns a fi_addr to a sender that was not inserted. A later insert
+ * returns a fi_addr that is valid for both endpoints.
+ */
 UNIT_TEST(unknown_senders)
 {
 	fi_addr_t addr, stranger;
@@ -196,7 +208,10 @@ UNIT_TEST(removed)
 	expect_works(1, gone, 8);
 }
 
-/* The second AV rejects one of three: none has it. */
+/*
+ * The second AV of the core rejects one of three addresses: the insert fails
+ * for this address, and no AV of the core has it.
+ */
 UNIT_TEST(refused)
 {
 	const uint64_t peers[] = { 5, 6, 7 };
@@ -220,7 +235,7 @@ UNIT_TEST(refused)
 	expect_works(1, peer_insert(6), 6);
 }
 
-/* Inserted without an array for the results. */
+/* fi_av_insert without an array for the results succeeds. */
 UNIT_TEST(no_results_wanted)
 {
 	const uint64_t peer = 5;
@@ -232,7 +247,10 @@ UNIT_TEST(no_results_wanted)
 
 UNIT_CASE("endpoints", setup, teardown);
 
-/* The lead is closed with its endpoint. */
+/*
+ * The first endpoint, whose AV of the core is the lead, is closed. The second
+ * endpoint keeps its addresses, and inserts and removals work.
+ */
 UNIT_TEST(first_leaves)
 {
 	fi_addr_t a, b, c;
@@ -260,7 +278,7 @@ UNIT_TEST(first_leaves)
 	expect_works(2, peer_insert(8), 8);
 }
 
-/* After one of two is closed, the other has all addresses. */
+/* The second endpoint is closed. The first endpoint still has all addresses. */
 UNIT_TEST(second_leaves)
 {
 	fi_addr_t a;
@@ -274,7 +292,10 @@ UNIT_TEST(second_leaves)
 	expect_works(1, a, 5);
 }
 
-/* Inserted before any endpoint: efa inserts for the endpoint of the AV. */
+/*
+ * Addresses are inserted before an endpoint is bound. They must reach the AV of
+ * the core that the endpoint gets, since efa inserts per endpoint.
+ */
 UNIT_TEST(inserted_first)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
@@ -310,7 +331,10 @@ UNIT_TEST(one_after_another)
 	expect_works(2, peer_insert(7), 7);
 }
 
-/* An endpoint is not enabled while its AV of the core lacks addresses. */
+/*
+ * If the core rejects an earlier address for the second endpoint, fi_enable of
+ * this endpoint fails.
+ */
 UNIT_TEST(replay_fails)
 {
 	fi_addr_t a = peer_insert(5), b = peer_insert(6);
@@ -328,7 +352,10 @@ UNIT_TEST(replay_fails)
 	expect_works(1, a, 5);
 }
 
-/* Any call into the core fails while the second endpoint is opened. */
+/*
+ * Each call into the core fails once while the second endpoint is opened: the
+ * open fails, and the first endpoint works on.
+ */
 UNIT_TEST(calls_fail)
 {
 	int n, first, last, failed = 0;

@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * shm has a message for a receive that is on the core as well: fi_cancel
- * decides which of the two has it.
+ * A receive is posted to the core and matches a message of shm. ofi_duo recalls
+ * it with fi_cancel, whose result decides whether the core or shm completes the
+ * receive.
  */
 
 #include "fixture.h"
 
 static struct slot slot[4];
 
-/* Wildcards, on the core as well. */
+/* Posts wildcard receives and polls until the core has them. */
 static void post_on_core(int count)
 {
 	int i;
@@ -45,7 +46,10 @@ UNIT_TEST(cancel_wins)
 	expect_arbitrations(1, 0);
 }
 
-/* Its completion lies in the core's CQ already. */
+/*
+ * The completion of the receive is already in the core's CQ, so the recall
+ * fails and the core's message is received.
+ */
 UNIT_TEST(core_wins)
 {
 	post_on_core(1);
@@ -58,8 +62,8 @@ UNIT_TEST(core_wins)
 }
 
 /*
- * The canceled entry is behind earlier completions: more than one batch, and
- * errors of other receives.
+ * The entry of the canceled receive is in the CQ behind earlier completions,
+ * more than one batch of them, and behind errors of other receives.
  */
 UNIT_TEST(cancelled_entry_behind_others)
 {

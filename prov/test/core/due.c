@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives that go to the core with the next poll, because it matches only when
- * polled: in posting order, before all later ones.
+ * Receives that go to the core in the next poll, for cores that match only when
+ * polled. They must go in posting order, before all later receives.
  */
 
 #include "fixture.h"
@@ -15,7 +15,7 @@ static void expect_posts(int count)
 	ck_assert_int_eq(fake.core.posts, count);
 }
 
-/* slot[0] is due before slot[1], which has gone to the core as well. */
+/* Asserts that the core has slot[0] and slot[1] and matches slot[0] first. */
 static void expect_in_order(void)
 {
 	expect_posts(2);
@@ -58,7 +58,10 @@ UNIT_TEST(endpoint_closes_before)
 	expect_posts(0);
 }
 
-/* Nothing overtakes it. */
+/*
+ * The core rejects the first receive for a while: no later receive reaches the
+ * core before it.
+ */
 UNIT_TEST(core_is_full)
 {
 	fake.core.eagain = 3;
@@ -74,7 +77,10 @@ UNIT_TEST(core_is_full)
 			 slot[0].buf);
 }
 
-/* Other cores get the receive at once, or the call returns -FI_EAGAIN. */
+/*
+ * Cores other than tcp get the receive in the call. If they reject it, the call
+ * returns -FI_EAGAIN.
+ */
 UNIT_TEST(other_cores_have_it_at_once)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Times at which deferred receives go to the core: docs/matching.md. */
+/*
+ * The times at which deferred receives are posted to the core. docs/matching.md
+ * has the rules.
+ */
 
 #include "fixture.h"
 
 static struct slot slot[4];
 
-/* Delivers a first message over shm: the source is confirmed. */
+/* Delivers a first message over shm, which confirms the source "local". */
 static void confirm_local(void)
 {
 	post_recv(&slot[2], local, TAG);
@@ -33,7 +36,7 @@ UNIT_TEST(wildcard_waits_for_idle_polls)
 }
 
 /*
- * Only messages of other hosts: each poll after a delivery posts the next
+ * With messages of other hosts only: the poll after a delivery posts the next
  * receive to the core, and polls the core once.
  */
 UNIT_TEST(remote_traffic_pays_for_one_poll)
@@ -54,21 +57,27 @@ UNIT_TEST(remote_traffic_pays_for_one_poll)
 	}
 }
 
-/* With a poll every 10 ms, a receive does not wait for LAZY_POLLS of them. */
+/*
+ * The application polls every 10 ms only: a wildcard receive is posted after
+ * the time limit, before LAZY_POLLS polls.
+ */
 UNIT_TEST(wildcard_does_not_wait_for_a_slow_caller)
 {
 	int i;
 
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	for (i = 0; i < 12; i++) {
-		unit_pass(10000);	/* and shm is busy */
+		unit_pass(10000);	/* 10 ms later; shm is busy */
 		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "x");
 		poll_cq(1);
 	}
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* One late reading of the clock does not count: the machine was busy. */
+/*
+ * A single late reading of the clock does not make a receive late: the machine
+ * may have been busy.
+ */
 UNIT_TEST(wildcard_waits_after_a_pause)
 {
 	int i;
@@ -84,7 +93,11 @@ UNIT_TEST(wildcard_waits_after_a_pause)
 	ck_assert_int_eq(fake.core.posts, 0);
 }
 
-/* The source may have chosen the core before this endpoint was published. */
+/*
+ * A directed receive of a local source that has not sent yet is posted to the
+ * core, because the source may have chosen the core before this endpoint was
+ * published.
+ */
 UNIT_TEST(local_waits_until_confirmed)
 {
 	post_recv(&slot[0], local, TAG);
@@ -105,7 +118,10 @@ UNIT_TEST(confirmed_local_never_goes)
 	expect_recv(&slot[0], "near", local);
 }
 
-/* A deferred receive whose source is confirmed is not posted to the core. */
+/*
+ * A deferred receive whose source is confirmed meanwhile is not posted to the
+ * core.
+ */
 UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 {
 	post_recv(&slot[0], local, TAG);
@@ -140,7 +156,10 @@ UNIT_TEST(earlier_receive_of_another_tag_waits)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 }
 
-/* Tagged and untagged receives have separate queues. */
+/*
+ * Tagged and untagged receives have separate queues: a later tagged receive
+ * does not post an earlier untagged one.
+ */
 UNIT_TEST(earlier_untagged_receive_waits)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
@@ -164,8 +183,9 @@ UNIT_TEST(goes_before_the_caller_sleeps)
 }
 
 /*
- * Two processes each wait for their send over the core to match a receive of
- * the other: reads of a send-only CQ post receives, too.
+ * Two processes send over the core, and read only the CQ of sends. Each send
+ * needs a receive of the other process. So reads of the CQ of sends must post
+ * receives to the core, too.
  */
 static void open_two_cqs(void)
 {
@@ -199,7 +219,10 @@ UNIT_TEST(goes_before_the_send_cq_sleeps)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* shm's message matches it while deferred: the core gets nothing. */
+/*
+ * A message of shm matches the receive while it is deferred: the core never
+ * gets the receive.
+ */
 UNIT_TEST(taken_while_it_waits)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -225,7 +248,10 @@ UNIT_TEST(without_directed_receives_all_are_wildcards)
 			  FI_ADDR_UNSPEC);
 }
 
-/* All counters of deferred receives count one inserted before another. */
+/*
+ * A receive inserted before one that is due becomes due, and all counters of
+ * deferred receives include it.
+ */
 UNIT_TEST(comes_before_one_that_is_due)
 {
 	struct duo_ep *ep = fixture_ep();

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages match wildcard receives as fast as they are posted. A message
- * that waits at the core gets one all the same.
+ * Local messages match wildcard receives as fast as these are posted. A message
+ * that waits at the core must still be received.
  */
 
 #include "fixture.h"
@@ -16,10 +16,11 @@ static struct slot slot[WINDOW];
 static void setup(void)
 {
 	pair_setup();
-	duo_params.defer_us = 0;	/* at every reading of the clock */
+	/* aging happens at each reading of the clock */
+	duo_params.defer_us = 0;
 }
 
-/* tag 0: matches any tag of the kind. */
+/* Posts a wildcard receive. Tag 0: without a tag, or with any tag. */
 static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 {
 	memset(at, 0, sizeof(*at));
@@ -31,7 +32,10 @@ static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 			 0);
 }
 
-/* Polls after a local message. Returns the source of the message received. */
+/*
+ * Delivers a local message, polls, and posts the matched receive anew. Returns
+ * the source of the received message.
+ */
 static fi_addr_t poll_busy(enum duo_rx_kind kind)
 {
 	struct fi_cq_tagged_entry entry;
@@ -46,7 +50,10 @@ static fi_addr_t poll_busy(enum duo_rx_kind kind)
 	return src;
 }
 
-/* Every fifth poll reads the clock. */
+/*
+ * Asserts that the message at the core is received within 6 polls: every fifth
+ * poll reads the clock.
+ */
 static void expect_served(enum duo_rx_kind kind)
 {
 	int start = fake.shm.polls;
@@ -66,7 +73,10 @@ static void put_off_all(void)
 	fixture_ep()->lazy.all_us = INT64_MAX;
 }
 
-/* Only one, since each on the core might have to be recalled. */
+/*
+ * Aging posts only the oldest receive to the core, since each posted receive
+ * might have to be recalled.
+ */
 UNIT_TEST(the_oldest_goes_alone)
 {
 	int i, start, turns;
@@ -85,7 +95,10 @@ UNIT_TEST(the_oldest_goes_alone)
 	expect_served(DUO_TAGGED);
 }
 
-/* The oldest receive does not match the core's message. */
+/*
+ * The oldest receive does not match the message at the core. The other receives
+ * are posted in the end, and one of them matches.
+ */
 UNIT_TEST(all_go_in_the_end)
 {
 	struct slot other[2];
@@ -100,7 +113,10 @@ UNIT_TEST(all_go_in_the_end)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[1]), 0);
 }
 
-/* After a delivery the next message at the core does not wait for aging. */
+/*
+ * After the core has delivered one message, the next ones are received without
+ * further aging.
+ */
 UNIT_TEST(one_delivery_asks_for_the_next)
 {
 	int i, start, served = 0;
@@ -118,7 +134,10 @@ UNIT_TEST(one_delivery_asks_for_the_next)
 	ck_assert_int_eq(served, WINDOW - 1);
 }
 
-/* Aging grants no core poll budget of 1024 polls, as a post does. */
+/*
+ * Aging does not grant a core poll budget, unlike the post of a receive, which
+ * grants 1024 polls.
+ */
 UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 {
 	int i;
@@ -130,11 +149,11 @@ UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 	for (i = 0; i < 1000; i++)
 		poll_busy(DUO_TAGGED);
 	ck_assert_int_gt(fake.core.posts, 1);
-	/* one for the post, one for the recall */
+	/* one poll for the post, one for the recall */
 	ck_assert_int_le(fake.core.polls, 2 * fake.core.posts);
 }
 
-/* Grants core poll budget, as a send over the core does, without a lock. */
+/* Grants core poll budget without a lock, as a send over the core does. */
 static void give_credit(void)
 {
 	duo_cq_core_active(fixture_ep()->tx_cq);
@@ -150,7 +169,10 @@ UNIT_TEST(a_send_meanwhile_has_its_polls)
 	ck_assert_uint_gt(fixture_ep()->rx_cq->core_poll_budget, 0);
 }
 
-/* The core is polled even if a poll uses up a send's budget at once. */
+/*
+ * Even if the budget is used up at once after each grant, the core is polled
+ * once per interval.
+ */
 UNIT_TEST(the_core_is_seen_without_credit)
 {
 	int i, start = fake.core.polls;

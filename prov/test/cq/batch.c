@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many entries of the core at once: some are written into the caller's array,
- * others become none, another one, or an error. With any array size and
- * format the same entries are read in the same order.
+ * The core reports many entries at once. ofi_duo writes some of them to the
+ * caller's array, drops others, and replaces others by another entry or an
+ * error. For any array size and any format, the application must read the same
+ * entries in the same order.
  */
 
 #include "fixture.h"
@@ -19,7 +20,10 @@ static const enum fi_cq_format formats[] = {
 
 #define SIZES 8
 
-/* Posts a receive to the core; reported if flags are FI_COMPLETION. */
+/*
+ * Posts a receive to the core. Without FI_COMPLETION in flags, no completion is
+ * reported.
+ */
 static void post(int i, uint64_t flags)
 {
 	ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf,
@@ -51,10 +55,11 @@ static void sent(int i)
 		.flags = FI_SEND | FI_TAGGED,
 	};
 
-	fake_core_event(NULL, &entry, 3);	/* a core may say anything */
+	/* an arbitrary source: cores may report one for sends */
+	fake_core_event(NULL, &entry, 3);
 }
 
-/* Completes all of them before the first read. */
+/* The core completes all operations before the first read. */
 static void all_come(void)
 {
 	post(PLAIN, FI_COMPLETION);
@@ -76,7 +81,7 @@ static void expect_source(int i, fi_addr_t src)
 	ck_assert_uint_eq(src, i == SEND ? FI_ADDR_NOTAVAIL : remote);
 }
 
-/* Reads all; stores the numbers of the contexts in their order. */
+/* Reads all entries. Stores the index of each entry's context in order[]. */
 static int read_all(size_t size, enum fi_cq_format format, int *order)
 {
 	size_t step = format == FI_CQ_FORMAT_TAGGED ?
@@ -110,7 +115,7 @@ static int read_all(size_t size, enum fi_cq_format format, int *order)
 
 UNIT_CASE("core", NULL, NULL);
 
-/* _i: size of the array, and format */
+/* _i selects the size of the array and the format */
 UNIT_LOOP(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 {
 	static const int expected[] = {
@@ -136,7 +141,10 @@ UNIT_LOOP(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 	fixture_close();
 }
 
-/* The buffer for sources that are not requested has space for one batch. */
+/*
+ * The application passes no array for sources and a longer array of entries
+ * than a batch. ofi_duo's own array for sources has space for one batch only.
+ */
 UNIT_TEST(larger_array_than_a_batch)
 {
 	struct fi_cq_tagged_entry array[2 * DUO_CORE_BATCH];

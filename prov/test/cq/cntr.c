@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters: counts over both paths, with and without completions, and endpoints
- * that have only counters.
+ * Counters: they count operations of both paths, with and without completions,
+ * and for endpoints that have counters but no CQ.
  */
 
 #include "fixture.h"
@@ -41,7 +41,7 @@ static const struct {
 
 UNIT_CASE("cntr", NULL, NULL);
 
-/* Objects are closed in the order of references. */
+/* A bound counter cannot be closed before its endpoint. */
 UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
@@ -59,8 +59,9 @@ UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
 }
 
 /*
- * Bound to an enabled endpoint, as OpenSHMEM's libraries do: it counts from now
- * on, over both paths; a counter bound twice counts twice.
+ * A counter is bound to an enabled endpoint, as libraries of OpenSHMEM do. It
+ * counts later operations of both paths. A counter that is bound twice counts
+ * each operation twice.
  */
 UNIT_LOOP(bound_late, 0, 2)
 {
@@ -86,8 +87,9 @@ UNIT_LOOP(bound_late, 0, 2)
 }
 
 /*
- * If the core or shm rejects the bind, nothing is bound; the value stays. If
- * shm rejects it, the core keeps the counter until the endpoint is closed.
+ * The core or shm rejects a bind to an enabled endpoint: nothing is bound and
+ * the counter's value stays. If shm rejects the bind, the core keeps a
+ * reference of the counter until the endpoint is closed.
  */
 UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 {
@@ -114,7 +116,7 @@ UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 	fixture_close();
 }
 
-/* Injected sends are counted, too, without a completion. */
+/* Sends are counted on both paths, injected ones without a completion too. */
 UNIT_LOOP(sends, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
@@ -133,7 +135,10 @@ UNIT_LOOP(sends, 0, 2)
 	fixture_close();
 }
 
-/* Reported to the CQ, not reported, and without a CQ. */
+/*
+ * Endpoints whose receives are reported to the CQ, are not reported, and have
+ * no CQ.
+ */
 static const struct fixture_attr receivers[] = {
 	{ .cntr_flags = BOTH },
 	{ .cntr_flags = BOTH, .rx_bind_flags = FI_SELECTIVE_COMPLETION },
@@ -162,7 +167,7 @@ UNIT_LOOP(receives, 0, ARRAY_SIZE(receivers))
 	fixture_close();
 }
 
-/* Reads of the counter make progress: there is no CQ. */
+/* Without a CQ, reads of the counter make progress. */
 UNIT_TEST(no_cq)
 {
 	int i;
@@ -173,7 +178,10 @@ UNIT_TEST(no_cq)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
 	expect_count(2, 0);
-	/* the core gets the receive before a sleep, which may not happen */
+	/*
+	 * the core gets the receive before the thread sleeps, if it sleeps at
+	 * all
+	 */
 	for (i = 0; i < 1000 && !fake_core_posted(); i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
 	ck_assert_uint_eq(fake_core_posted(), 1);
@@ -184,7 +192,10 @@ UNIT_TEST(no_cq)
 	fixture_close();
 }
 
-/* One side counts, the other has a CQ; and one has neither. */
+/*
+ * One direction has a counter, the other a CQ: the endpoint can be enabled.
+ * Without the counter fi_enable fails.
+ */
 UNIT_LOOP(one_side_without_cq, 0, 2)
 {
 	static const struct fixture_attr attr = { 0 };
@@ -215,7 +226,7 @@ UNIT_LOOP(one_side_without_cq, 0, 2)
 	fixture_close();
 }
 
-/* An error in the CQ is one in the counter; it ends a wait. */
+/* An error in the CQ increments the counter's error value, and ends a wait. */
 UNIT_TEST(errors)
 {
 	open_with(&receivers[2]);
@@ -231,7 +242,7 @@ UNIT_TEST(errors)
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
 	expect_count(0, 3);
-	/* a peek without a message is not a failed receive */
+	/* a peek that finds no message is not a failed receive */
 	ck_assert_int_eq(recv_flags(&slot[2], NULL, 0, remote, FI_PEEK), 0);
 	expect_count(0, 3);
 	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 4), 0);
@@ -241,7 +252,10 @@ UNIT_TEST(errors)
 	fixture_close();
 }
 
-/* Counting continues from a set value; a closed endpoint's counts stay. */
+/*
+ * The counter continues from a value that fi_cntr_set or fi_cntr_add has set,
+ * and keeps the counts of a closed endpoint.
+ */
 UNIT_TEST(add_and_set)
 {
 	open_with(&receivers[0]);
@@ -261,7 +275,10 @@ UNIT_TEST(add_and_set)
 	fixture_close();
 }
 
-/* A buffer's messages count, its release does not. */
+/*
+ * Each message in a multi-receive buffer is counted; the buffer's release is
+ * not.
+ */
 UNIT_TEST(multi_receive)
 {
 	const struct iovec iov = { slot, 10 };
@@ -280,7 +297,7 @@ UNIT_TEST(multi_receive)
 	fixture_close();
 }
 
-/* While shm is busy the core is polled seldom. */
+/* While shm is busy, reads of the counter poll the core once per interval. */
 UNIT_TEST(core_is_asked_seldom)
 {
 	int before, i;
@@ -293,7 +310,7 @@ UNIT_TEST(core_is_asked_seldom)
 	for (i = 0; i < 100; i++)
 		fi_cntr_read(fx.cntr);
 	ck_assert_int_eq(fake.core.cntr_reads, before + 10);
-	/* but at once if the core has a pending operation */
+	/* If the core has a pending operation, each read polls the core. */
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	expect_count(1, 0);
 	fixture_close();
@@ -324,7 +341,10 @@ UNIT_LOOP(refuses, 0, ARRAY_SIZE(refused))
 	fixture_close();
 }
 
-/* The n-th call of either path fails. */
+/*
+ * While an endpoint with a counter is opened, the n-th call of one path fails:
+ * the open returns the error, and a later open succeeds.
+ */
 UNIT_LOOP(open_fails, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr;

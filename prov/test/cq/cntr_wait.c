@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sleeping for a counter, over near: events that wake, and others. */
+/*
+ * A thread sleeps for a counter, over near: the events that must wake the
+ * thread, and those that must not.
+ */
 
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +18,7 @@
 
 static atomic_int naps, naps_at_sleep, sleeps, yields;
 
-/* Replaces the C library's, to count naps. */
+/* Replaces nanosleep() of the C library; counts the calls. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	naps++;
@@ -37,7 +40,7 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
 }
 
-/* With no CQ; with one; and with one that never sleeps. */
+/* Endpoints without a CQ, with a CQ, and with a CQ that has no wait object. */
 static const struct fixture_attr modes[] = {
 	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
 	  .cntr_wait = FI_WAIT_FD, .no_cqs = true },
@@ -87,7 +90,10 @@ UNIT_LOOP(silence, 0, 2)
 	wait_close();
 }
 
-/* Complete at once, and reported nowhere else. The first one connects. */
+/*
+ * Injected sends to the local peer complete at once, and only the counter
+ * reports them. The first send connects.
+ */
 static void injected_locally(void)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, local, TAG), 0);
@@ -102,7 +108,10 @@ static void injected_far(void)
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, remote, TAG), 0);
 }
 
-/* A message has arrived when another thread posts its receive. */
+/*
+ * The message arrives first. It is received in the call in which another thread
+ * posts the receive.
+ */
 static void received_at_once(void)
 {
 	say("early");
@@ -140,7 +149,7 @@ UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* Calls come one after another, and none has a lock. */
+/* The calls happen one after another, and the domain has no lock. */
 UNIT_LOOP(wakes_in_turn, 0, ARRAY_SIZE(wakers))
 {
 	struct fixture_attr attr = modes[0];
@@ -168,7 +177,7 @@ UNIT_TEST(error_wakes)
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 }
 
-/* A change before the sleep prevents it. */
+/* The counter changes before the sleep: fi_trywait returns -FI_EAGAIN. */
 UNIT_TEST(changed_before)
 {
 	fall_asleep();
@@ -179,7 +188,10 @@ UNIT_TEST(changed_before)
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* A reader of the CQ consumes message and doorbell; the counter still wakes. */
+/*
+ * A thread that reads the CQ consumes message and doorbell; the thread that
+ * sleeps for the counter still wakes.
+ */
 UNIT_LOOP(reader_beside, 0, 2)
 {
 	struct fi_cq_tagged_entry entry;
@@ -216,12 +228,13 @@ UNIT_TEST(controls)
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EINVAL);
 }
 
-/* Waits until it has slept at least once, which may take some waits. */
+/* Waits, several times if needed, until the wait has slept at least once. */
 static void wait_in_silence(void)
 {
 	int i;
 
-	naps = naps_at_sleep = sleeps = yields = 0;	/* libraries nap, too */
+	/* libraries call nanosleep, too */
+	naps = naps_at_sleep = sleeps = yields = 0;
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
 }
@@ -231,7 +244,7 @@ UNIT_TEST(sleeps_without_naps)
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
 	ck_assert_int_eq(naps, naps_at_sleep);
-	/* afterwards no other thread checks it */
+	/* After the wait, unlocking the domain checks for no waiting thread. */
 	fi_cntr_read(fx.cntr);
 	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.watch);
 }
@@ -243,7 +256,7 @@ UNIT_TEST(yields_where_asked)
 	struct fixture_attr attr = modes[0];
 
 	attr.cntr_wait = FI_WAIT_YIELD;
-	duo_params.yield_mask = 0;	/* that of reads */
+	duo_params.yield_mask = 0;	/* yield as often as reads do */
 	wait_open(&attr);
 	wait_in_silence();
 	ck_assert_int_gt(yields, 0);
@@ -271,7 +284,7 @@ static void *wait_for(void *count)
 	return (void *) (intptr_t) fi_cntr_wait(fx.cntr, (uintptr_t) count, -1);
 }
 
-/* Several threads wait for different counts; all wake. */
+/* Several threads wait for different counts: each wakes. */
 UNIT_TEST(several_threads)
 {
 	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
@@ -296,8 +309,9 @@ UNIT_TEST(several_threads)
 UNIT_CASE("descriptor", setup, wait_close);
 
 /*
- * A thread blocks for a count beside one that sleeps on the descriptor for any
- * change: each gets its own, and none takes the other's.
+ * One thread blocks in fi_cntr_wait until the count has grown by two. Another
+ * sleeps on the descriptor for any change. Each of the two wakes, and neither
+ * consumes the other's wakeup.
  */
 UNIT_TEST(blocking_beside_a_descriptor)
 {
@@ -313,7 +327,7 @@ UNIT_TEST(blocking_beside_a_descriptor)
 		ck_assert_int_eq(pthread_create(&thread, NULL, wait_for,
 						(void *) (uintptr_t) (now + 2)),
 				 0);
-		while (!sleeps)		/* it does, for two more */
+		while (!sleeps)		/* until the blocked thread sleeps */
 			usleep(100);
 		usleep(2000);
 		ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
@@ -328,7 +342,10 @@ UNIT_TEST(blocking_beside_a_descriptor)
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* A core or CQ without wait objects, and libfabric's shm: a timer polls. */
+/*
+ * With a core or a CQ without wait objects, and with libfabric's shm, the
+ * blocked thread polls with a timer.
+ */
 UNIT_LOOP(timer, 0, 3)
 {
 	struct fixture_attr attr = modes[2];
@@ -346,7 +363,10 @@ UNIT_LOOP(timer, 0, 3)
 	fixture_close();
 }
 
-/* No other thread may call the core. */
+/*
+ * FI_THREAD_COMPLETION: no other thread may call the core, so the timer polls
+ * in the blocked thread.
+ */
 UNIT_TEST(timer_by_completion)
 {
 	struct fixture_attr attr = modes[0];

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reading and waiting: fi_cq_sread, FI_WAIT_FD, errors, many entries. */
+/*
+ * Reads of a CQ and waits for it: fi_cq_sread, FI_WAIT_FD, errors, many
+ * entries.
+ */
 
 #include <poll.h>
 
@@ -43,7 +46,7 @@ UNIT_TEST(sread)
 	fixture_close();
 }
 
-/* One signal ends one wait. */
+/* One fi_cq_signal ends one fi_cq_sread. */
 UNIT_TEST(signal_ends_a_wait)
 {
 	static const struct fixture_attr attr;
@@ -72,7 +75,10 @@ UNIT_TEST(no_descriptor_unless_asked_for)
 	fixture_close();
 }
 
-/* poll(2) after fi_trywait always ends, and soon. */
+/*
+ * poll(2) after a successful fi_trywait returns soon even if no message
+ * arrives.
+ */
 UNIT_TEST(wait_fd)
 {
 	static const struct fixture_attr attr = { .wait_obj = FI_WAIT_FD };
@@ -89,7 +95,10 @@ UNIT_TEST(wait_fd)
 	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1),
 			 -FI_EAGAIN);
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
-	/* a wildcard reaches the core before the application sleeps */
+	/*
+	 * a wildcard receive is posted to the core before the application
+	 * sleeps
+	 */
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1), 0);
 	ck_assert_uint_eq(fake_core_posted(), 1);
@@ -108,7 +117,7 @@ UNIT_TEST(readerr_without_error)
 	fixture_close();
 }
 
-/* Many more completions than the CQ was opened for: none is lost. */
+/* Many more completions than the CQ's requested size: all are returned. */
 UNIT_TEST(more_than_its_size)
 {
 	static const struct fixture_attr attr;
@@ -127,7 +136,10 @@ UNIT_TEST(more_than_its_size)
 	fixture_close();
 }
 
-/* A read of no entries makes progress, and returns if there are any. */
+/*
+ * A read of 0 entries makes progress, and its result tells whether entries are
+ * available.
+ */
 UNIT_TEST(of_no_entries)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
@@ -148,7 +160,10 @@ UNIT_TEST(of_no_entries)
 	fixture_close();
 }
 
-/* Mooncake limits its operations by the size that it reads back. */
+/*
+ * fi_cq_open returns the core's CQ size in the attributes: Mooncake limits the
+ * number of its operations by this value.
+ */
 UNIT_LOOP(size_is_the_cores, 0, 2)
 {
 	struct fi_cq_attr attr = {

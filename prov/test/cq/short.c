@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of reads: the messages that take it, with and without a lock,
- * the messages that it leaves to the slow path, and the work that it must not
- * postpone forever.
+ * The fast path of reads: the messages that it receives with and without a
+ * lock, those that it leaves to the slow path, and work that fast path reads
+ * must not delay forever.
  */
 
 #include <poll.h>
@@ -16,7 +16,7 @@
 #include "near_fixture.h"
 #include "transport/near/near_ep.h"
 
-#define MANY 40		/* more than one fast path read receives */
+#define MANY 40		/* more messages than one fast path read receives */
 
 static struct slot slot, slots[MANY];
 
@@ -25,19 +25,19 @@ static struct duo_cq *cq_now(void)
 	return duo_cq_of(fx.cq);
 }
 
-/* Reads that have polled only rings since the last one that polled all. */
+/* Returns the number of fast path reads since the last slow path read. */
 static uint32_t shorts(void)
 {
 	return cq_now()->given - cq_now()->left;
 }
 
-/* Reads until the next ones take the fast path. */
+/* Reads until the next reads will take the fast path. */
 static void until_short(void)
 {
 	struct fi_cq_tagged_entry none;
 	int i;
 
-	/* near reads the clock less often if polls are frequent */
+	/* near reads the clock less often if polls are frequent. */
 	for (i = 0; i < 1000 * NEAR_TICK_POLLS && cq_now()->left < 4; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 	ck_assert_uint_ge(cq_now()->left, 4);
@@ -61,7 +61,7 @@ static void warm_up_locked(void)
 {
 	near_setup();
 	ck_assert(fixture_ep()->domain->lock.on);
-	duo_params.core_poll_interval = 64;	/* fast path reads */
+	duo_params.core_poll_interval = 64;	/* allow fast path reads */
 	first_message();
 }
 
@@ -79,7 +79,10 @@ static void rig_send_of(size_t len, unsigned int flags)
 UNIT_CASE("open", warm_up, near_teardown);
 UNIT_CASE("locked", warm_up_locked, near_teardown);
 
-/* Tagged or not, in a slot or in the data ring, with data or none. */
+/*
+ * Fast path reads receive messages with and without tag, in a slot or in the
+ * data ring, with and without remote CQ data.
+ */
 UNIT_LOOP(takes, 0, 8)
 {
 	unsigned int flags = _i & (NEAR_TAGGED | NEAR_DATA);
@@ -111,7 +114,10 @@ UNIT_LOOP(takes, 0, 8)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-/* A large message takes the fast path, a still larger one the slow path. */
+/*
+ * _i = 0: a large message that the fast path receives; 1: a larger one that it
+ * leaves to the slow path.
+ */
 UNIT_LOOP(reads_large, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -152,13 +158,18 @@ UNIT_LOOP(reads_large, 0, 2)
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
 }
 
-/* Other cases are left to the slow path, with nothing done. */
+/*
+ * Messages that the fast path must leave to the slow path: it changes nothing.
+ */
 UNIT_TEST(leaves_others)
 {
 	static char text[200];
 	struct fi_cq_tagged_entry entry;
 
-	/* too long for its buffer, and then in order behind an error */
+	/*
+	 * a message too long for its buffer; then a message whose entry must be
+	 * behind that error
+	 */
 	post_recv(&slot, peer, TAG);
 	post_recv(&slots[0], peer, TAG);
 	rig_send_of(65, NEAR_TAGGED);
@@ -166,7 +177,10 @@ UNIT_TEST(leaves_others)
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 	both_error(&slot, FI_ETRUNC);
 	both_entry(&slots[0]);
-	/* for a later wildcard, and for no receive */
+	/*
+	 * a message that matches the later of two receives; then one that
+	 * matches none
+	 */
 	until_short();
 	post_recv(&slots[1], peer, TAG + 1);
 	post_recv(&slots[2], FI_ADDR_UNSPEC, TAG);
@@ -177,7 +191,7 @@ UNIT_TEST(leaves_others)
 	ck_assert_uint_eq(stats_now().unexpected, 1);
 	post_recv(&slots[3], peer, TAG);
 	ck_assert_uint_eq(both_entry(&slots[3]).len, 8);
-	/* several buffers */
+	/* a receive with several buffers */
 	ck_assert_int_eq(fi_trecvv(fx.ep, (struct iovec[]) {
 			{ text, 2 }, { text + 10, 20 } }, NULL, 2, peer, TAG, 0,
 			&slots[4]), 0);
@@ -188,7 +202,10 @@ UNIT_TEST(leaves_others)
 	ck_assert_str_eq(text + 10, "lit");
 }
 
-/* One sender's messages do not keep a read from those of others. */
+/*
+ * Many messages of one sender do not exclude another sender's messages from a
+ * read.
+ */
 UNIT_TEST(others_have_their_turn)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
@@ -204,14 +221,17 @@ UNIT_TEST(others_have_their_turn)
 	}
 	ret = fi_cq_read(fx.cq, entry, 20);
 	ck_assert_int_eq(ret, 20);
-	/* a whole poll has consumed the remainder of the ring */
+	/* the slow path has consumed the remaining messages of the ring */
 	ck_assert_uint_eq(ring->rx.head, head + MANY);
 	ck_assert_int_eq(fi_cq_read(fx.cq, entry + 20, MANY), MANY - 20);
 	for (i = 0; i < MANY; i++)
 		ck_assert_ptr_eq(entry[i].op_context, &slots[i]);
 }
 
-/* Fast path reads count as polls, for the clock, the core and yields. */
+/*
+ * Fast path reads are included in the counts of polls after which ofi_duo reads
+ * the clock, polls the core and yields.
+ */
 UNIT_TEST(counts_polls)
 {
 	struct near_port *port = fixture_ep()->near->port;
@@ -229,7 +249,7 @@ UNIT_TEST(counts_polls)
 			  128 / duo_params.core_poll_interval);
 	ck_assert_uint_gt(most, 0);
 	ck_assert_uint_lt(most, NEAR_TICK_POLLS);
-	/* after a long wait each read polls the core */
+	/* after a long time without messages each read polls the core */
 	for (i = 0; i < 256; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 	ck_assert_uint_eq(shorts(), 0);
@@ -250,7 +270,10 @@ static struct fid_ep *another(struct fid_cq *cq)
 	return ep;
 }
 
-/* Two endpoints with one queue: reads poll the ports of both. */
+/*
+ * Two endpoints share a CQ: reads poll both ports. After the second endpoint is
+ * closed, reads poll only one.
+ */
 UNIT_TEST(several_endpoints)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -261,7 +284,7 @@ UNIT_TEST(several_endpoints)
 	other = another(fx.cq);
 	ck_assert(cq_now()->several);
 	ck_assert_ptr_eq(duo_cq_next_ep(cq_now(), duo_cq_first_ep(cq_now())),
-			 ep);	/* the first one has no port yet */
+			 ep);	/* the new endpoint has no port yet */
 	until_short();
 	before = shorts();
 	post_recv(&slot, peer, TAG);
@@ -277,7 +300,7 @@ static void set_flags(uint64_t flags)
 	ck_assert_int_eq(fi_control(&fx.ep->fid, FI_SETOPSFLAG, &flags), 0);
 }
 
-/* Changed flags of receives take effect. */
+/* fi_control(FI_SETOPSFLAG) for receives changes the attention word. */
 UNIT_TEST(follows_flags)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -298,7 +321,10 @@ static void tsend(void)
 			 0);
 }
 
-/* The next read returns completions of sends; then the ring is empty again. */
+/*
+ * A fast path read returns a send's completion from the CQ's own queue, which
+ * is empty afterwards.
+ */
 UNIT_TEST(reads_the_ring)
 {
 	struct fi_cq_tagged_entry entry;
@@ -311,7 +337,7 @@ UNIT_TEST(reads_the_ring)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/* A receive that may go to the core puts reads on the slow path. */
+/* While a receive waits that may go to the core, reads take the slow path. */
 UNIT_TEST(minds_chores)
 {
 	struct fi_cq_tagged_entry none;
@@ -363,7 +389,10 @@ static int woken(int fd)
 	return poll(&pollfd, 1, 100);
 }
 
-/* A bind to a counter with a sleeping reader: the next completion wakes it. */
+/*
+ * A counter on which a thread sleeps is bound to the endpoint: the next
+ * completion wakes the thread.
+ */
 UNIT_TEST(bound_while_asleep)
 {
 	struct fid_cntr *cntr;
@@ -380,7 +409,9 @@ UNIT_TEST(bound_while_asleep)
 	cntr_close(cntr);
 }
 
-/* A sleep for an unrelated counter leaves the fast path on. */
+/*
+ * A thread sleeps for a counter of no endpoint: reads still take the fast path.
+ */
 UNIT_TEST(open_while_others_sleep)
 {
 	struct fid_cntr *cntr;
@@ -394,7 +425,10 @@ UNIT_TEST(open_while_others_sleep)
 	cntr_close(cntr);
 }
 
-/* The core cannot close: messages held during the attempt are delivered. */
+/*
+ * The core rejects the close of the endpoint. Messages that arrived during the
+ * attempt are delivered afterwards.
+ */
 UNIT_TEST(opens_after_a_refused_close)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -411,8 +445,8 @@ UNIT_TEST(opens_after_a_refused_close)
 UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
 
 /*
- * Alternating reads of the queues of sends and receives do not keep near from
- * its periodic checks: peer failures, resizes.
+ * Alternating reads of the CQ of sends and the CQ of receives still make near's
+ * periodic checks for peer failures and resizes.
  */
 UNIT_LOOP(clock_with_two_queues, 0, 6)
 {
@@ -427,7 +461,7 @@ UNIT_LOOP(clock_with_two_queues, 0, 6)
 		fi_cq_read(fx.tx_cq, &entry, 1);
 	until_short();
 	do {
-		if (!(n++ % 16)) {	/* else the core is polled, too */
+		if (!(n++ % 16)) {	/* other reads poll the core as well */
 			post_recv(&slot, peer, TAG);
 			rig_send("talk");
 			near_poll(rig.port, &rig_sink);
@@ -436,6 +470,6 @@ UNIT_LOOP(clock_with_two_queues, 0, 6)
 			fi_cq_read(fx.cq, &entry, 1);
 		fi_cq_read(fx.tx_cq, &entry, 1);
 	} while (duo_now_ms() < end);
-	/* it is checked every 100 ms */
+	/* near makes its checks every 100 ms */
 	ck_assert_uint_gt(port->checked_ms, checked + 150);
 }

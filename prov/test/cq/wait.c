@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sleeping on a completion queue, over near: events that wake, and others.
- * The peer is a second endpoint that shares only the domain.
+ * A thread sleeps on a completion queue, over near: the events that must wake
+ * it, and those that must not. The peer is a second endpoint of the same
+ * domain.
  */
 
 #include <pthread.h>
@@ -29,7 +30,7 @@ static void setup_unspec(void)
 	open_with(FI_WAIT_UNSPEC);
 }
 
-/* Reads a completion, within a few reads. */
+/* Returns a completion; asserts that a few reads suffice. */
 static struct fi_cq_tagged_entry read_one(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -47,7 +48,10 @@ static struct fi_cq_tagged_entry read_one(void)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* After a completion the descriptor does not wake the next sleep. */
+/*
+ * After a completion was read, the descriptor is not readable: the next sleep
+ * lasts.
+ */
 UNIT_TEST(silence)
 {
 	int i;
@@ -62,12 +66,16 @@ UNIT_TEST(silence)
 }
 
 /*
- * Two threads sleep on the descriptor, and two messages come. The one that
- * takes the first and goes leaves the descriptor ready for the other.
+ * Two threads sleep on one descriptor and two messages arrive. One thread reads
+ * the first message and continues. The descriptor must stay readable, so that
+ * the other thread wakes for the second message.
  */
 UNIT_TEST(two_sleepers)
 {
-	/* so that the core gets no more receives of that source */
+	/*
+	 * Confirm the source, so that its further receives do not go to the
+	 * core.
+	 */
 	post_recv(&slot[0], local, TAG);
 	say("first");
 	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
@@ -93,7 +101,7 @@ static void any_message(void)
 	far("far");
 }
 
-/* A send that completes at once, without a read. */
+/* A send to the local peer completes at once: the sleeping thread must wake. */
 static void sent_locally(void)
 {
 	fall_asleep();
@@ -134,7 +142,7 @@ UNIT_TEST(error_wakes)
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 }
 
-/* One that came before is not slept through, one that came late wakes. */
+/* A signal before the sleep prevents it, and one during the sleep ends it. */
 UNIT_TEST(signal_wakes)
 {
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
@@ -148,8 +156,8 @@ UNIT_TEST(signal_wakes)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * Two CQs of one endpoint sleep on one port. When one consumes the wakeup, the
- * other wakes, too.
+ * Threads sleep on both CQs of one endpoint, so on one port. One CQ consumes
+ * the port's wakeup: the thread at the other CQ wakes, too.
  */
 UNIT_TEST(second_sleeper)
 {
@@ -169,7 +177,11 @@ UNIT_TEST(second_sleeper)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* No sleep before the core has all receives: others could not wake it. */
+/*
+ * A thread may not sleep before the core has all receives, because a message at
+ * the core could not wake it. The core rejects a receive: fi_trywait returns
+ * -FI_EAGAIN.
+ */
 UNIT_TEST(core_refuses_receives)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -216,7 +228,7 @@ UNIT_TEST(blocking_read_is_signalled)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-/* With FI_WAIT_UNSPEC, FI_GETWAIT returns no descriptor. */
+/* With FI_WAIT_UNSPEC, FI_GETWAIT fails: there is no descriptor. */
 UNIT_TEST(unspec_has_no_descriptor)
 {
 	int fd;
@@ -228,7 +240,10 @@ UNIT_TEST(unspec_has_no_descriptor)
 
 UNIT_CASE("timer", NULL, NULL);
 
-/* libfabric's shm, or a core without wait objects or descriptors. */
+/*
+ * With libfabric's shm, or a core without wait objects or without descriptors,
+ * a sleeping thread polls with a timer.
+ */
 UNIT_LOOP(timer, 0, 3)
 {
 	const struct fixture_attr attr = {

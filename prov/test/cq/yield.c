@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A thread that reads an empty CQ for long yields to other processes. */
+/*
+ * A thread that reads an empty CQ for long yields its CPU to other processes.
+ */
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -13,10 +15,11 @@
 
 static struct slot slot;
 static int yields;
-static int cpus;		/* CPUs that all processes may run on */
-static pid_t other;		/* pid of the publishing process; 0: this one */
+static int cpus; /* number of CPUs that all processes may run on */
+/* pid that getpid() returns while a peer is published; 0: the real pid */
+static pid_t other;
 
-/* Replaces the C library's. */
+/* Replaces getpid() of the C library. */
 pid_t getpid(void)
 {
 	return other ? other : (pid_t) syscall(SYS_getpid);
@@ -52,7 +55,7 @@ static void setup_attr(const struct fixture_attr *attr)
 	cpus = 1;
 }
 
-/* A local peer in another process, which has to be there. */
+/* Publishes a local peer as if by another process; that process must exist. */
 static const char *neighbour(uint64_t core_addr)
 {
 	const char *name;
@@ -84,20 +87,23 @@ UNIT_TEST(after_empty_reads)
 	ck_assert_int_eq(yields, 4);
 }
 
-/* With a CPU for each process, a yield would help unrelated ones only. */
+/*
+ * If each process has a CPU, reads do not yield: a yield would only help
+ * unrelated processes.
+ */
 UNIT_TEST(not_where_all_have_processors)
 {
 	cpus = 2;
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 0);
-	/* fewer CPUs are noticed after a while */
+	/* that the process has fewer CPUs now is noticed after a while */
 	cpus = 1;
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 0);
 	unit_pass(100000);
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 1);
-	/* one more process */
+	/* one more process than CPUs */
 	cpus = 2;
 	unit_pass(100000);
 	poll_cq(POLLS);
@@ -108,7 +114,9 @@ UNIT_TEST(not_where_all_have_processors)
 	ck_assert_int_eq(yields, 2);
 }
 
-/* FI_OFI_DUO_YIELD_POLLS makes it yield always. */
+/*
+ * With FI_OFI_DUO_YIELD_POLLS set, reads yield even if each process has a CPU.
+ */
 UNIT_TEST(always)
 {
 	duo_params.yield_always = true;
@@ -117,7 +125,7 @@ UNIT_TEST(always)
 	ck_assert_int_eq(yields, 3);
 }
 
-/* None while messages come, expected or not. */
+/* While messages arrive, expected or unexpected, reads do not yield. */
 UNIT_TEST(not_while_shm_is_busy)
 {
 	struct fi_cq_tagged_entry entry;
@@ -133,7 +141,7 @@ UNIT_TEST(not_while_shm_is_busy)
 	ck_assert_int_eq(yields, 0);
 }
 
-/* No yields without shm, for the domain or for its endpoints. */
+/* Without shm, reads do not yield. */
 UNIT_TEST(without_shm)
 {
 	static const struct fixture_attr attr = { .no_shm = true };
@@ -144,7 +152,10 @@ UNIT_TEST(without_shm)
 	ck_assert_int_eq(yields, 0);
 }
 
-/* FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin has it. */
+/*
+ * If FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin sets it, reads
+ * do not yield.
+ */
 UNIT_TEST(endpoint_without_shm)
 {
 	static const struct fixture_attr attr;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * cuda.h with a fake driver: context and stream of each copy, and that both are
- * released.
+ * device/cuda.h over a fake of CUDA's driver: each copy must use the right
+ * context and stream, and release both.
  */
 
 #include <stdint.h>
@@ -12,14 +12,15 @@
 #include "device/cuda.h"
 #include "unit.h"
 
-#define PRIMARY 7		/* device with a retained primary context */
+#define PRIMARY 7		/* device whose primary context is retained */
 
-static char context[2], primary;	/* contexts, by their addresses */
-static void *owner;		/* context of the memory; NULL: none */
+/* CUDA contexts; only their addresses are used */
+static char context[2], primary;
+static void *owner; /* context of the memory; NULL: the memory has none */
 static void *current;
 static int streams, waits, retained, events;
 static void *pinned;
-static uint64_t in_sync;	/* memory with SYNC_MEMOPS */
+static uint64_t in_sync;	/* memory that has attribute SYNC_MEMOPS */
 static bool fails;
 static const struct fi_mr_attr attr = { .device.cuda = PRIMARY };
 
@@ -53,7 +54,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t addr)
 	return 0;
 }
 
-/* Rejects memory of a pool, as the driver does. */
+/* Fails for memory of a pool, as CUDA's driver does. */
 int cuPointerSetAttribute(const void *data, int attribute, uint64_t addr)
 {
 	ck_assert_int_eq(attribute, 6);
@@ -93,7 +94,7 @@ int cuCtxPopCurrent_v2(void **ctx)
 	return 0;
 }
 
-/* A stream is its context. */
+/* Creates a stream: the current context stands for it. */
 int cuStreamCreate(void **stream, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 1);	/* non-blocking */
@@ -125,7 +126,7 @@ int cuStreamSynchronize(void *stream)
 	return 0;
 }
 
-/* An event is the number of queries before it has happened. */
+/* Creates an event: the number of queries until it is complete. */
 int cuEventCreate(void **event, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 2);	/* without timing */
@@ -233,7 +234,9 @@ UNIT_TEST(copies)
 	duo_cuda_close(state);
 }
 
-/* A copy fails at its start, and while pending. */
+/*
+ * A copy that fails at its start, and one that fails later, return the error.
+ */
 UNIT_TEST(copy_fails)
 {
 	void *state = open_region();
@@ -251,7 +254,10 @@ UNIT_TEST(copy_fails)
 	duo_cuda_close(state);
 }
 
-/* A closed region is released; the stream stays until its copy ends. */
+/*
+ * A region is closed while its stream copies: the region is released at once,
+ * the stream when the copy has ended.
+ */
 UNIT_TEST(closed_while_copied)
 {
 	void *state = open_region();
@@ -296,7 +302,7 @@ UNIT_TEST(one_stream_a_context)
 	duo_cuda_close(again);
 }
 
-/* Memory of a pool is accessed in the device's primary context. */
+/* Memory of a pool has no context: copies use the device's primary context. */
 UNIT_TEST(no_context)
 {
 	void *first, *again;
