@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close of an endpoint, and reads of its CQ afterwards. The model closes
- * endpoints with receives and messages in every state.
+ * fi_close of an endpoint, and reads of its CQ afterwards. The random programs
+ * of prov/test/model close endpoints with receives and messages in every state.
  */
 
 #include "fixture.h"
@@ -22,7 +22,7 @@ UNIT_CASE("close", pair_setup, fixture_close);
 UNIT_TEST(nothing_outstanding)
 {
 	close_ep();
-	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's */
+	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's record */
 }
 
 UNIT_TEST(message_for_a_lazy_receive)
@@ -32,7 +32,7 @@ UNIT_TEST(message_for_a_lazy_receive)
 	close_ep();
 }
 
-/* Completions from before the close are still read. */
+/* Completions from before the close are still returned by later reads. */
 UNIT_TEST(completed)
 {
 	post_recv(&slot[0], local, TAG);
@@ -46,7 +46,10 @@ UNIT_TEST(completed)
 	expect_recv(&slot[1], "far", remote);
 }
 
-/* LeakSanitizer sees if not. */
+/*
+ * Unread errors of a closed endpoint are freed; LeakSanitizer reports it if
+ * they are not.
+ */
 UNIT_TEST(unread_errors_are_freed)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, local, FI_PEEK), 0);
@@ -55,8 +58,8 @@ UNIT_TEST(unread_errors_are_freed)
 }
 
 /*
- * The endpoint stays open: messages that arrived during the attempt are matched
- * in order, with receives posted before and after it.
+ * The core rejects the close: the endpoint stays open. Messages that arrived
+ * during the attempt match in order, with receives posted before and after it.
  */
 UNIT_TEST(core_is_busy)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several endpoints on one AV, at the same time and one after the other. shm
- * has 256 places for peers in each of its AVs and writes over one in use
- * when there are more, so each endpoint has an AV of its own; fixture_close()
- * asserts that shm never has.
+ * Several endpoints on one AV, at the same time and one after the other. An AV
+ * of shm has 256 indexes for peers; a further peer overwrites one in use. So
+ * each endpoint has its own AV of shm. fixture_close() asserts that shm has
+ * overwritten no peer.
  */
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const char *name;
 static fi_addr_t peer;
 static struct slot slot[2];
 
-/* Opens another endpoint, with shm. */
+/* Opens another endpoint, with shm as the local transport. */
 static struct fid_ep *open_ep(void)
 {
 	struct fi_info *info = fixture_info(&plain);
@@ -50,7 +50,7 @@ static void teardown(void)
 	fixture_close();
 }
 
-/* Connects this number of unknown peers to an endpoint. */
+/* Connects a number of unknown peers to an endpoint. */
 static void reach_many(struct fid_ep *ep, int count)
 {
 	static int number;
@@ -62,7 +62,7 @@ static void reach_many(struct fid_ep *ep, int count)
 	}
 }
 
-/* Asserts the process to which shm would send. */
+/* Asserts that shm would send to the process "to" for this fi_addr. */
 static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
 			    const char *to)
 {
@@ -110,7 +110,7 @@ UNIT_TEST(each_has_its_places)
 	expect_shm_send(second, peer, name);
 }
 
-/* Two endpoints of one process use the core, not shm. */
+/* Two endpoints of one process reach each other over the core, not shm. */
 UNIT_TEST(neighbours)
 {
 	fi_addr_t addr;
@@ -127,7 +127,10 @@ UNIT_TEST(neighbours)
 	expect_shm_send(fx.ep, peer, name);
 }
 
-/* Endpoints choose their paths independently. */
+/*
+ * One endpoint has chosen the core for a peer before the peer was published;
+ * another endpoint, which sends afterwards, chooses shm for the same peer.
+ */
 UNIT_TEST(each_decides)
 {
 	peer = peer_insert(1);
@@ -138,7 +141,7 @@ UNIT_TEST(each_decides)
 	expect_core_send(fx.ep, peer);
 }
 
-/* An endpoint that only sends, or only receives, has one CQ and shm. */
+/* An endpoint that only sends, or only receives, has one CQ, and uses shm. */
 UNIT_LOOP(one_way, 0, 2)
 {
 	bool sends = _i;

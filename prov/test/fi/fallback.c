@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Without shm, for the endpoint or for one peer, the core carries
- * everything, and FI_DUO_OPS return the reason.
+ * Without shared memory, for the endpoint or for one peer, the core carries all
+ * messages, and struct fi_duo_ops returns the reason.
  */
 
 #include <fcntl.h>
@@ -22,7 +22,10 @@ static const struct fixture_attr plain, without_shm = { .no_shm = true };
 static fi_addr_t addr;
 static struct slot slot;
 
-/* Asserts one warning, with this text: the path, and the cause or remedy. */
+/*
+ * Asserts that one warning was logged and contains this text: the path, and the
+ * cause or the remedy.
+ */
 static void expect_warning(const char *text)
 {
 	ck_assert_int_eq(said_lines, 1);
@@ -39,7 +42,7 @@ static void send_one(fi_addr_t to)
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 }
 
-/* Sends and receives, all over the core. */
+/* Asserts that a send and a receive use the core. */
 static void expect_core_works(void)
 {
 	send_one(addr);
@@ -60,13 +63,19 @@ UNIT_TEST(no_shm_provider)
 	addr = peer_insert(1);
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	expect_core_works();
-	/* wildcards are not deferred */
+	/*
+	 * without a local transport wildcard receives are posted to the core at
+	 * once
+	 */
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
 
-/* A live process has the same address: the endpoint is not published. */
+/*
+ * A live process has published the same core address: the endpoint is not
+ * published and uses the core.
+ */
 UNIT_TEST(address_in_use)
 {
 	fixture_open(&plain);
@@ -78,13 +87,16 @@ UNIT_TEST(address_in_use)
 	expect_core_works();
 }
 
-/* A dead process had the same address, and its record still exists. */
+/*
+ * A process with the same core address has died and left its record: the
+ * endpoint is published in its place.
+ */
 UNIT_TEST(address_of_a_dead_process)
 {
 	pid_t child;
 
 	fixture_open(&plain);
-	/* so that no sweep is due */
+	/* Open the registry now, so that no sweep of it is due in fi_enable. */
 	close(duo_registry_open(duo_params.registry_dir, NULL));
 	child = fork();
 	if (!child) {
@@ -99,7 +111,10 @@ UNIT_TEST(address_of_a_dead_process)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* A file that is no record has the address: the warning names it. */
+/*
+ * A file that is no record has the name of this address: the endpoint uses the
+ * core, and the warning contains the file's name.
+ */
 UNIT_TEST(squatter)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
@@ -130,8 +145,9 @@ UNIT_TEST(no_registry)
 }
 
 /*
- * A stopped process holds the directory's lock. libfabric's shm is not opened
- * then (_i: near is), since endpoints might exceed its limit.
+ * A stopped process holds the lock of the registry's directory. The endpoint
+ * uses the core instead of shm, because the number of shm's endpoints cannot be
+ * counted. near (_i = 1) does not need the count.
  */
 UNIT_LOOP(lock_is_not_to_be_had, 0, 2)
 {
@@ -160,15 +176,15 @@ static uint64_t shm_compat_id(void)
 	return pub.compat_id;
 }
 
-/* Counts one endpoint of shm. */
+/* Counts one endpoint of shm; returns the number of all. */
 static int count_endpoint(int dir)
 {
 	return duo_registry_number(dir, shm_compat_id());
 }
 
 /*
- * One endpoint more than an AV of shm could hold, ended ones included if any is
- * left: another one's region shows that.
+ * One endpoint more than an AV of shm has indexes for: it uses the core. Ended
+ * endpoints count if the region of any endpoint is left.
  */
 UNIT_LOOP(too_many_endpoints, 0, 2)
 {
@@ -189,7 +205,10 @@ UNIT_LOOP(too_many_endpoints, 0, 2)
 		ck_assert_int_eq(said_lines, 0);
 }
 
-/* When all have ended, the directory and the count are removed. */
+/*
+ * When all endpoints have ended, the registry's directory and the count in it
+ * are removed.
+ */
 UNIT_TEST(endpoints_are_counted_anew)
 {
 	int dir;
@@ -200,7 +219,7 @@ UNIT_TEST(endpoints_are_counted_anew)
 	dir = duo_registry_open(duo_params.registry_dir, NULL);
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
-	/* as after a sweep without regions */
+	/* The count starts anew, as after a sweep that finds no region. */
 	duo_registry_forget(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
@@ -216,7 +235,10 @@ UNIT_TEST(shm_takes_no_more_peers)
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NO_PEER_SLOT);
 }
 
-/* The peer's process lives, but its region was removed. */
+/*
+ * The peer's process runs, but the peer's region was removed: messages use the
+ * core.
+ */
 UNIT_TEST(peer_without_region)
 {
 	const char *name;
@@ -233,7 +255,10 @@ UNIT_TEST(peer_without_region)
 	ck_assert_ptr_nonnull(strstr(said, "the core tcp carries"));
 }
 
-/* Limits the address space to this number of further bytes. */
+/*
+ * Limits the address space of this process to its present size and this number
+ * of bytes.
+ */
 static void limit_space(size_t left)
 {
 	struct rlimit limit;
@@ -248,7 +273,10 @@ static void limit_space(size_t left)
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-/* shm needs address space for the regions of all possible peers. */
+/*
+ * shm reserves address space for the regions of all possible peers. Without
+ * that space the endpoint uses the core.
+ */
 UNIT_TEST(address_space_is_short)
 {
 	fixture_open(&plain);
@@ -272,7 +300,7 @@ UNIT_TEST(peer_reasons)
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_UNDECIDED);
 	send_one(unknown);
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
-	peer_publish(2);	/* too late */
+	peer_publish(2);	/* published after the first send */
 	send_one(unknown);
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
 }
@@ -299,7 +327,10 @@ UNIT_TEST(asking_for_the_path)
 		ck_assert_ptr_nonnull(ops->reason_str(i));
 }
 
-/* Older and newer programs get the bytes that both versions have. */
+/*
+ * Programs built with a shorter or longer struct fi_duo_stats get the members
+ * that both versions have.
+ */
 UNIT_TEST(statistics_of_another_size)
 {
 	struct fi_duo_stats stats[2];
@@ -317,14 +348,17 @@ UNIT_TEST(statistics_of_another_size)
 	ck_assert_uint_eq(stats[1].path[0].tx_msgs, 0xa5a5a5a5a5a5a5a5);
 }
 
-/* EFA's own shm path is switched off. */
+/* EFA's own shared-memory path is off in the core's endpoint. */
 UNIT_TEST(core_shm_is_off)
 {
 	fixture_start(&plain);
 	ck_assert(fake.core.shm_off);
 }
 
-/* FI_MSG_PREFIX is rejected with cores other than efa, which may need it. */
+/*
+ * With cores other than efa FI_MSG_PREFIX is rejected, because these cores may
+ * need the prefix themselves.
+ */
 UNIT_TEST(prefix_is_refused)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -338,8 +372,9 @@ UNIT_TEST(prefix_is_refused)
 }
 
 /*
- * near copies in any order, so such an endpoint is the core's, even if the
- * application permits shared memory. An enabled endpoint refuses the option.
+ * near copies the blocks of a message in any order. An endpoint that requires
+ * order within messages uses the core only, even if the application permits
+ * shared memory. After fi_enable the option cannot be set.
  */
 UNIT_TEST(blocks_in_order_are_the_cores)
 {
@@ -369,7 +404,10 @@ UNIT_TEST(blocks_in_order_are_the_cores)
 	fi_freeinfo(info);
 }
 
-/* An application may forbid shm before the endpoint is enabled. */
+/*
+ * The application forbids shared memory before fi_enable: the endpoint uses the
+ * core.
+ */
 UNIT_TEST(application_forbids_shm)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -396,7 +434,7 @@ UNIT_TEST(application_forbids_shm)
 				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
 				   &len), 0);
 	ck_assert(!permitted);
-	/* the other one, on the same AV, keeps its own path */
+	/* the fixture's endpoint, on the same AV, still uses shm */
 	peer_publish(1);
 	addr = peer_insert(1);
 	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, NULL), 0);

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The core gets unknown operations and commands of every object. */
+/*
+ * Unknown operations and commands (fi_open_ops, fi_control) of every object are
+ * passed to the core's object.
+ */
 
 #include "fixture.h"
 
 static struct fid_mr *mr;
 static char buf[64];
 
-/* The fixture makes the fabric without fi_fabric(). */
+/*
+ * The fixture's fabric has no operations, because fi_fabric() did not open it.
+ */
 static struct fi_ops fabric_ops = {
 	.size = sizeof(struct fi_ops),
 	.control = duo_core_control,
@@ -32,7 +37,7 @@ static void teardown(void)
 
 #define OBJECTS 6
 
-/* Returns an object of ofi_duo, and the core's for it. */
+/* Returns an object of ofi_duo, and in *core the core's object for it. */
 static struct fid *object(int which, struct fid **core)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -72,7 +77,10 @@ UNIT_LOOP(operations, 0, OBJECTS)
 			 -FI_EINVAL);
 }
 
-/* Aliases and deferred work would bypass ofi_duo's endpoint. */
+/*
+ * Commands reach the core's object. Those for aliases and deferred work are
+ * rejected, because they would bypass ofi_duo's endpoint.
+ */
 UNIT_LOOP(commands, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
@@ -100,7 +108,10 @@ UNIT_TEST(operations_on_regions_get_the_cores)
 #endif
 }
 
-/* Their arguments would be endpoints and queues of ofi_duo. */
+/*
+ * Operations with endpoints or queues as arguments are rejected, because the
+ * core would get those of ofi_duo.
+ */
 UNIT_TEST(operations_on_queues_are_refused)
 {
 	void *ops;
@@ -115,7 +126,10 @@ UNIT_TEST(size_left_is_the_cores)
 	ck_assert_int_eq(fx.ep->ops->tx_size_left(fx.ep), 6);
 }
 
-/* Cores that list these capabilities have them for other providers' use. */
+/*
+ * Capabilities for named AVs and shared contexts, which cores list for the use
+ * by other providers, are not returned, and calls for them fail.
+ */
 UNIT_TEST(not_forwarded)
 {
 	struct fi_av_attr named = { .name = "av" };

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* info.c: the hints that ofi_duo's info meets, by tables of named rows. */
+/*
+ * fi/info.c: whether ofi_duo's info meets an application's hints. Each row of a
+ * table is a case.
+ */
 
 #include "info_fixture.h"
 #include "near/said.h"
@@ -12,7 +15,7 @@ enum field {
 	SRX,
 };
 
-/* Sets a field of the hints, and capabilities if there are none. */
+/* Sets a field of the hints. Sets their caps to a default if there are none. */
 static void hint_set(enum field field, uint64_t value)
 {
 	switch (field) {
@@ -121,7 +124,10 @@ UNIT_LOOP(hints_supported, 0, ARRAY_SIZE(hint_cases))
 		      hint_cases[_i].name);
 }
 
-/* Of hints without messages only endpoint type and caps are checked. */
+/*
+ * Of hints without message capabilities only the endpoint type and caps are
+ * compared with the info.
+ */
 UNIT_TEST(hints_of_rma_alone)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;
@@ -173,7 +179,10 @@ UNIT_LOOP(satisfies, 0, ARRAY_SIZE(taken_cases))
 		      "%s", taken_cases[_i].name);
 }
 
-/* Every type of AV is supported, also if the core has another one. */
+/*
+ * The info has the AV type of the hints, even if the core's info has another
+ * type.
+ */
 UNIT_TEST(av_type_is_the_one_asked_for)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
@@ -185,7 +194,10 @@ UNIT_TEST(av_type_is_the_one_asked_for)
 	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
 }
 
-/* Also if the core prefers another one; MPICH fails otherwise. */
+/*
+ * The info has the threading level of the hints, even if the core prefers
+ * another level: MPICH fails otherwise.
+ */
 UNIT_TEST(threading_is_the_one_asked_for)
 {
 	info->domain_attr->threading = FI_THREAD_SAFE;
@@ -197,7 +209,9 @@ UNIT_TEST(threading_is_the_one_asked_for)
 	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
 }
 
-/* A core without untagged messages: no FI_MULTI_RECV. */
+/*
+ * Without untagged messages in the core's info FI_MULTI_RECV is not supported.
+ */
 UNIT_TEST(multi_receive_needs_untagged_messages)
 {
 	info->caps = info->rx_attr->caps = FI_TAGGED | FI_SEND | FI_RECV;
@@ -211,7 +225,10 @@ UNIT_TEST(multi_receive_needs_untagged_messages)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* FI_MULTI_RECV as default flag: ofi_duo's, over a core that lacks it. */
+/*
+ * FI_MULTI_RECV as a default flag of receives is ofi_duo's own: it is supported
+ * over a core without it.
+ */
 UNIT_TEST(multi_receive_by_default)
 {
 	info->caps &= ~FI_MULTI_RECV;
@@ -234,7 +251,10 @@ UNIT_TEST(core_without_tags)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* A hint within the limit is met; one beyond is rejected, with a message. */
+/*
+ * A hint up to the limit is met. A hint above the limit is rejected with a
+ * message.
+ */
 UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
 {
 	const char *name = limit_cases[_i].name;

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * entry_hook.c: which fabrics and domains are ours. libfabric calls the hook
- * with a fabric of the core, which here is the fake.
+ * fi/entry_hook.c: the fabrics and domains that the hook replaces by ofi_duo's.
+ * libfabric calls the hook with a fabric of the core, here one of the fake
+ * core.
  */
 
 #include <errno.h>
@@ -23,7 +24,10 @@ static struct fid_domain *domain;
 static bool nested_is_ours;
 static struct fi_ops_fabric nesting_ops, inner_ops;
 
-/* As libfabric does it, which defines the parameter "hook" first. */
+/*
+ * Initializes the hook as libfabric does: libfabric defines the parameter
+ * "hook" first.
+ */
 static void setup(void)
 {
 	struct fi_param *params;
@@ -67,7 +71,7 @@ static bool is_ours(struct fid_domain *opened)
 
 UNIT_CASE("hook", setup, teardown);
 
-/* It has no getinfo, and its parameters are those of ofi_duo. */
+/* The provider has no getinfo, and the parameters of ofi_duo. */
 UNIT_TEST(is_a_hook)
 {
 	ck_assert_ptr_null(hook->getinfo);
@@ -78,7 +82,10 @@ UNIT_TEST(is_a_hook)
 	ck_assert_str_eq(duo_fabric_of(fabric)->core_name, "efa");
 }
 
-/* The shm of EFA's own, and the core of "<core>;ofi_duo". */
+/*
+ * EFA's own shm, and the core that is opened for "<core>;ofi_duo", keep their
+ * fabrics.
+ */
 UNIT_TEST(others_are_left)
 {
 	core.name = "shm";
@@ -170,7 +177,10 @@ static void with_queue(void)
 	info->tx_attr->size = 1 << 16;
 }
 
-/* Listed by cores for each domain, and refused where it is used. */
+/*
+ * Sets capabilities that cores list for each domain, and that are rejected when
+ * they are used.
+ */
 static void with_domain_calls(void)
 {
 	info->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM |
@@ -182,7 +192,10 @@ static void with_domain_caps(void)
 	info->domain_attr->caps |= 1ULL << 60;
 }
 
-/* why: in the log, if the domain is the core's; NULL: near has all of it. */
+/*
+ * Changes of the core's info. why: cause that the log gives if the domain stays
+ * the core's; NULL: ofi_duo replaces the domain.
+ */
 static const struct {
 	const char *name;
 	void (*change)(void);
@@ -238,7 +251,10 @@ UNIT_LOOP(domain_is_ours_or_the_cores, 0, ARRAY_SIZE(infos))
 		      "\"%s\" in \"%s\"", infos[_i].why, said);
 }
 
-/* The core may have a transport of its own for it. */
+/*
+ * With device memory that near cannot copy the domain stays the core's, because
+ * the core may copy this memory by itself.
+ */
 UNIT_TEST(device_memory_that_near_cannot_copy)
 {
 	ck_assert_int_eq(install(), 0);
@@ -250,7 +266,10 @@ UNIT_TEST(device_memory_that_near_cannot_copy)
 	ck_assert_msg(strstr(said, "Set FI_MR_HMEM"), "%s", said);
 }
 
-/* A core that opens another provider's fabric and domain in its domain. */
+/*
+ * Opens a domain of the fake core, and during that call a fabric and a domain
+ * of another provider, as a nested core does.
+ */
 static int nesting_domain(struct fid_fabric *fid, struct fi_info *from,
 			  struct fid_domain **out, void *context)
 {
@@ -280,12 +299,15 @@ UNIT_TEST(within_the_core_nothing_is)
 	ck_assert_int_eq(fi_domain(fabric, info, &opened, NULL), -FI_ENOMEM);
 	core_fabric->ops = fake_ops_of;
 	ck_assert(!nested_is_ours);
-	/* and afterwards it is as before */
+	/* the next domain is ofi_duo's */
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert(is_ours(domain));
 }
 
-/* The application need not poll; its threads may be in the core. */
+/*
+ * With FI_PROGRESS_AUTO a thread polls the endpoint, because the application
+ * need not poll, or its threads may be in calls of the core.
+ */
 UNIT_TEST(auto_progress_has_a_thread)
 {
 	ck_assert_int_eq(install(), 0);
@@ -306,7 +328,10 @@ static void open_auto(void)
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 }
 
-/* A filter applies to one thread: LeakSanitizer still makes its own at exit. */
+/*
+ * Opens a domain in a thread for which a seccomp filter rejects clone().
+ * LeakSanitizer starts its own thread at exit, which is not affected.
+ */
 static void *open_without_threads(void *arg)
 {
 	(void) arg;
@@ -316,7 +341,10 @@ static void *open_without_threads(void *arg)
 	return NULL;
 }
 
-/* Where there can be no thread, the domain is the core's, with one line. */
+/*
+ * If the thread for FI_PROGRESS_AUTO cannot be started, the domain stays the
+ * core's, with one warning.
+ */
 UNIT_TEST(no_thread)
 {
 	pthread_t thread;
@@ -335,7 +363,10 @@ static int refuse_close(struct fid *fid)
 	return -FI_EBUSY;
 }
 
-/* The core refuses to close its domain: the thread still polls ours. */
+/*
+ * The core rejects fi_close of its domain: the thread polls ofi_duo's domain as
+ * before.
+ */
 UNIT_TEST(thread_survives_failed_close)
 {
 	static struct fi_ops refusing = { .close = refuse_close };

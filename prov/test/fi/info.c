@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* info.c: changes of a core's fi_info, by tables of named rows. */
+/*
+ * fi/info.c: how ofi_duo changes a core's fi_info. Each row of a table is a
+ * case.
+ */
 
 #include "info_fixture.h"
 
@@ -37,7 +40,9 @@ UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 	free(core);
 }
 
-/* The hints keep EFA from its own shm path, and let it cancel. */
+/*
+ * The core's hints disable EFA's own shared-memory path, and permit fi_cancel.
+ */
 UNIT_TEST(to_core)
 {
 	struct fi_info *core;
@@ -60,14 +65,17 @@ UNIT_TEST(to_core)
 			   core->domain_attr->caps) & FI_LOCAL_COMM, 0);
 	ck_assert_uint_eq(core->tx_attr->msg_order, FI_ORDER_SAS);
 	ck_assert_uint_eq(core->rx_attr->msg_order, FI_ORDER_SAS);
-	/* the core gets only single receives */
+	/*
+	 * FI_MULTI_RECV is not requested of the core: it gets single receives
+	 * only
+	 */
 	ck_assert_uint_eq((core->caps | core->rx_attr->caps |
 			   core->rx_attr->op_flags) & FI_MULTI_RECV, 0);
 	ck_assert_uint_eq((core->mode | core->tx_attr->mode |
 			   core->rx_attr->mode) & FI_MSG_PREFIX, 0);
 	ck_assert_uint_eq(core->ep_attr->msg_prefix_size, 0);
 	ck_assert_int_eq(core->domain_attr->av_type, FI_AV_TABLE);
-	/* the caller's info is unchanged */
+	/* the application's hints are unchanged */
 	ck_assert_str_eq(info->fabric_attr->prov_name, "efa;ofi_duo");
 	ck_assert_uint_ne(info->caps & FI_LOCAL_COMM, 0);
 	ck_assert_uint_eq(info->tx_attr->msg_order, 0);
@@ -80,7 +88,7 @@ UNIT_TEST(to_core_without_attributes)
 	struct fi_info *core = duo_info_to_core(&bare);
 
 	ck_assert_ptr_nonnull(core);
-	ck_assert_uint_eq(core->caps, 0);	/* "any" stays "any" */
+	ck_assert_uint_eq(core->caps, 0);	/* 0 stays 0: any capability */
 	ck_assert_ptr_null(core->fabric_attr);
 	fi_freeinfo(core);
 }
@@ -96,14 +104,14 @@ UNIT_TEST(to_core_asks_only_efa)
 	core = duo_info_to_core(info);
 	ck_assert_uint_eq(core->tx_attr->msg_order, 0);
 	ck_assert_uint_eq(core->rx_attr->msg_order, 0);
-	/* or tcp leaves out the loopback device */
+	/* with FI_REMOTE_COMM alone tcp would leave out the loopback device */
 	ck_assert_uint_eq(core->caps & FI_REMOTE_COMM, 0);
 	fi_freeinfo(core);
 }
 
 UNIT_CASE("restrict", info_setup, info_teardown);
 
-/* Nothing may be advertised that does not work on both paths. */
+/* The info advertises only features that work on both paths. */
 UNIT_TEST(restrict_to_both_paths)
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -124,7 +132,7 @@ UNIT_TEST(restrict_to_both_paths)
 	ck_assert_uint_eq(info->rx_attr->op_flags, FI_COMPLETION);
 	ck_assert_int_eq(info->domain_attr->data_progress,
 			 FI_PROGRESS_MANUAL);
-	/* RMA is the core's */
+	/* limits of RMA and counters are the core's */
 	ck_assert_uint_eq(info->tx_attr->rma_iov_limit, 16);
 	ck_assert_uint_eq(info->domain_attr->cntr_cnt, 16);
 	ck_assert_uint_eq(info->ep_attr->max_order_raw_size, 100);
@@ -134,7 +142,7 @@ UNIT_TEST(restrict_to_both_paths)
 	ck_assert_uint_eq(info->ep_attr->rx_ctx_cnt, 1);
 }
 
-/* FI_HMEM is returned only if the hints request it. */
+/* The info has FI_HMEM only if the hints request it. */
 UNIT_LOOP(device_memory, 0, 3)
 {
 	static const uint64_t asked[] = { 0, FI_MSG, FI_MSG | FI_HMEM };
@@ -148,7 +156,10 @@ UNIT_LOOP(device_memory, 0, 3)
 	ck_assert_uint_eq(info->rx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
 }
 
-/* Orders between messages and RMA: kept by near, returned only if cheap. */
+/*
+ * Orders between messages and RMA. near keeps them at a cost, so the info has
+ * them only where the cost is small.
+ */
 static const struct {
 	const char *name;
 	enum duo_transport_kind peer;
@@ -193,7 +204,10 @@ UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
 	ck_assert_uint_eq(info->tx_attr->msg_order & ORDER, ORDER);
 }
 
-/* Nothing goes over shm: all attributes are the core's. */
+/*
+ * An endpoint without messages does not use the local transport: its info has
+ * all attributes of the core's.
+ */
 UNIT_TEST(rma_alone_is_the_cores)
 {
 	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
@@ -207,7 +221,7 @@ UNIT_TEST(rma_alone_is_the_cores)
 	ck_assert_uint_eq(info->tx_attr->iov_limit, 16);
 	ck_assert_uint_eq(info->domain_attr->cntr_cnt, 16);
 	ck_assert_int_eq(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
-	/* except those for objects that ofi_duo lacks */
+	/* except attributes of objects that ofi_duo does not have */
 	ck_assert_uint_eq(info->domain_attr->max_ep_stx_ctx, 0);
 	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
 }
@@ -271,7 +285,10 @@ UNIT_LOOP(usable, 0, ARRAY_SIZE(usable_cases))
 		      usable_cases[_i].name);
 }
 
-/* It has no tags and places messages past a posted receive. */
+/*
+ * EFA's fabric efa-direct is not replaced: it has no tags, and its messages do
+ * not match in the order of receives.
+ */
 UNIT_TEST(efa_direct_is_not_wrapped)
 {
 	ck_assert(!duo_traits_direct(info->fabric_attr));

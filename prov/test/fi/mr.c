@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions: the application gets the core's key and descriptor, the core
- * gets only its own objects.
+ * Memory regions: the application gets the core's key and descriptor, and the
+ * core gets only objects of its own.
  */
 
 #include "fixture.h"
@@ -12,7 +12,7 @@
 
 static char buf[64];
 
-/* The three ways to register; all in one table. */
+/* Registers buf by one of the three calls; "how" selects the call. */
 static int reg(int how, struct fid_mr **mr)
 {
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -59,7 +59,10 @@ UNIT_LOOP(core_refuses, 0, 3)
 	ck_assert_ptr_null(mr);
 }
 
-/* FI_MR_ENDPOINT: the core gets its own endpoint, not ours. */
+/*
+ * fi_mr_bind with FI_MR_ENDPOINT: the core gets its own endpoint, not
+ * ofi_duo's.
+ */
 UNIT_LOOP(bound_to_an_endpoint, 0, 3)
 {
 	struct fid *core = &fixture_ep()->path_ep[FI_DUO_CORE]->fid;
@@ -116,7 +119,10 @@ UNIT_LOOP(bound_to_others, 0, 3)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-/* fi_ep_bind of a region: the fake core takes references to its own only. */
+/*
+ * fi_ep_bind of a region: the core gets its own region. The fake core accepts
+ * references to its own objects only.
+ */
 UNIT_LOOP(endpoint_binds_it, 0, 3)
 {
 	struct fid_mr *mr;

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Applications older than the libfabric that ofi_duo was built for, and calls
- * that a newer libfabric makes without a check.
+ * Applications built for an older libfabric than ofi_duo, and calls that a
+ * newer libfabric makes without asking the provider first.
  */
 
 #include <sys/mman.h>
 #include <unistd.h>
-#if __has_include(<rdma/fi_xpu.h>)	/* 2.7 */
+#if __has_include(<rdma/fi_xpu.h>)	/* libfabric 2.7 */
 #include <rdma/fi_xpu.h>
 #endif
 
@@ -35,7 +35,10 @@ static void teardown(void)
 
 UNIT_CASE("newer", setup, teardown);
 
-/* Attributes of 2.6's length: no byte behind them is read. */
+/*
+ * The application passes attributes with the length of libfabric 2.6: no byte
+ * behind them is read.
+ */
 UNIT_TEST(short_attributes)
 {
 	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +
@@ -58,7 +61,7 @@ UNIT_TEST(short_attributes)
 #if FI_MAJOR_VERSION >= 2
 static const struct {
 	uint32_t version;
-	size_t len;	/* of its struct fi_mr_attr */
+	size_t len;	/* size of the application's struct fi_mr_attr */
 } mr_cases[] = {
 	{ FI_VERSION(1, 8), offsetof(struct fi_mr_attr, iface) },
 	{ FI_VERSION(1, 17), offsetof(struct fi_mr_attr, hmem_data) },
@@ -66,7 +69,10 @@ static const struct {
 	{ FI_VERSION(1, 22), offsetof(struct fi_mr_attr, base_mr) },
 };
 
-/* Without FI_HMEM, "iface" is anything. */
+/*
+ * Without FI_HMEM the application may leave "iface" undefined, so it is not
+ * used.
+ */
 UNIT_LOOP(short_mr_attributes, 0, ARRAY_SIZE(mr_cases))
 {
 	size_t len = mr_cases[_i].len;

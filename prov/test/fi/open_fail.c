@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure sweep: of all calls into the core or into shm while everything is
- * opened, bound and enabled, call n fails, for every n. The error comes back
- * or the core carries on alone; nothing may stay open or half made.
+ * All objects are opened, bound and enabled, and call n into the core or into
+ * shm fails, for every n. Either the error is returned, or the endpoint works
+ * with the core alone. No object may stay open or half initialized.
  */
 
 #include <pthread.h>
@@ -13,14 +13,17 @@
 #include "fixture.h"
 
 static const struct fixture_attr plain;
-/* shm's objects without an endpoint: domain and CQ, and the test's fabric. */
+/*
+ * Number of objects of shm that exist without an endpoint: domain, CQ, and the
+ * test's fabric.
+ */
 #define SHM_BASE 3
 
 static void setup(void)
 {
 }
 
-/* Returns the number of calls of a path if none fails. */
+/* Returns the number of calls into a path that may fail. */
 static int calls_of(enum fi_duo_path path)
 {
 	int calls;
@@ -33,7 +36,7 @@ static int calls_of(enum fi_duo_path path)
 	return calls;
 }
 
-/* The endpoint works with the core alone. */
+/* Asserts that the endpoint works with the core alone. */
 static void expect_core_alone(int n)
 {
 	fi_addr_t addr;
@@ -56,7 +59,7 @@ static void expect_core_alone(int n)
 	expect_recv(&slot, "far", addr);
 }
 
-/* Fails call n. Returns true if everything was opened all the same. */
+/* Makes call n fail. Returns true if all objects were opened in spite of it. */
 static bool sweep_step(enum fi_duo_path path, int n)
 {
 	int ret;
@@ -70,7 +73,7 @@ static bool sweep_step(enum fi_duo_path path, int n)
 		ck_assert_int_le(fake.path[FI_DUO_LOCAL].live, SHM_BASE);
 		expect_core_alone(n);
 	}
-	fixture_close();	/* asserts that nothing stays open */
+	fixture_close();	/* asserts that no object stays open */
 	return !ret;
 }
 
@@ -82,7 +85,10 @@ UNIT_TEST(core_fails)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_CORE, n);
-	/* fi_getname: without an address there is nothing to publish */
+	/*
+	 * the failure of fi_getname is survived: without an address the
+	 * endpoint is not published
+	 */
 	ck_assert_int_eq(survived, 1);
 }
 
@@ -92,11 +98,11 @@ UNIT_TEST(shm_fails)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_LOCAL, n);
-	/* all but the CQ's */
+	/* all failures except that of the CQ */
 	ck_assert_int_eq(survived, calls - 1);
 }
 
-/* The same with counters in place of CQs. */
+/* As before, for an endpoint with counters and without CQs. */
 UNIT_LOOP(counters_fail, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr counts = {
@@ -114,7 +120,7 @@ UNIT_LOOP(counters_fail, 0, FI_DUO_PATH_COUNT)
 		ck_assert_int_ge(fake.path[_i].calls, n);
 		fixture_close();
 	}
-	ck_assert_int_ge(failed, 3);	/* both CQs, the counter */
+	ck_assert_int_ge(failed, 3);	/* both CQs and the counter */
 }
 
 UNIT_CASE("arguments", setup, setup);
@@ -155,7 +161,7 @@ static void *enable(void *ep_fid)
 	return (void *) (intptr_t) fi_enable(ep_fid);
 }
 
-/* Opens the fixture's endpoint again, not enabled. */
+/* Opens the fixture's endpoint a second time; does not enable it. */
 static void open_anew(void)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -171,8 +177,8 @@ static void open_anew(void)
 }
 
 /*
- * While another process holds the registry's lock, other threads can use the
- * domain.
+ * fi_enable waits for the registry's lock, which another process holds. Other
+ * threads can use the domain during the wait.
  */
 UNIT_TEST(enable_waits_without_the_lock)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * opened.c: fids of fabrics and domains in hints and infos. Applications get
- * only ofi_duo's, the core only its own. This program's fi_getinfo() and
- * fi_fabric() replace libfabric's, as the core's.
+ * fi/opened.c: the fids of fabrics and domains in hints and infos. Applications
+ * get only those of ofi_duo, the core only its own. fi_getinfo() and
+ * fi_fabric() of this program replace libfabric's, and act as the core's.
  */
 
 #include <stdio.h>
@@ -17,14 +17,15 @@
 #define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
 		  FI_REMOTE_WRITE)
 
-/* The fids in the fake core's infos. */
+/* The fids in the infos that the fake core returns. */
 enum answer { ANSWER_NULL, ANSWER_OWN, ANSWER_HINTED };
 
 static struct {
 	enum answer answer;
-	const char *fabric, *domain;	/* names in the answer */
-	uint64_t caps;			/* in the answer, added to the hints' */
-	int asked;			/* number of calls */
+	const char *fabric, *domain;	/* names in the returned infos */
+	/* capabilities in the returned infos besides those of the hints */
+	uint64_t caps;
+	int asked; /* number of fi_getinfo calls of the core */
 	struct fid_fabric *hinted_fabric;
 	struct fid_domain *hinted_domain;
 } core;
@@ -93,11 +94,11 @@ static void setup(void)
 	said_level = FI_LOG_INFO;
 }
 
-/* Opens a fabric and a domain of ofi_duo, from its info. */
+/* Opens a fabric and a domain of ofi_duo with the info that it returned. */
 static void open_both(void)
 {
 	ck_assert_int_eq(ask(), 0);
-	/* as libfabric does for an application that opens an info */
+	/* libfabric changes the name for an application that opens an info */
 	free(info->fabric_attr->prov_name);
 	info->fabric_attr->prov_name = strdup("efa;ofi_duo");
 	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &fabric, NULL), 0);
@@ -149,7 +150,10 @@ UNIT_TEST(core_objects_stay_inside)
 	expect_fids(fabric, domain);
 }
 
-/* fi_fabric(3): the first open instance, also if the core returns none. */
+/*
+ * The info has the fids of the first open fabric and domain, as fi_fabric(3)
+ * requires, even if the core's info has none.
+ */
 UNIT_TEST(first_open_instance)
 {
 	struct fid_fabric *first_fabric;
@@ -175,7 +179,7 @@ UNIT_TEST(first_open_instance)
 	expect_fids(NULL, NULL);
 }
 
-/* The core gets its own fids for ofi_duo's fids in hints. */
+/* If hints have fids of ofi_duo, the core's hints have the core's fids. */
 UNIT_LOOP(hints_name_ours, ANSWER_NULL, ANSWER_HINTED + 1)
 {
 	open_both();
@@ -200,7 +204,10 @@ UNIT_LOOP(hints_name_one_of_two, 0, 2)
 	expect_fids(fabric, domain);
 }
 
-/* Foreign fids are rejected with a reason, unread; the core is not called. */
+/*
+ * Hints with fids of another provider are rejected, with a reason. Nothing
+ * behind such a fid is read, and the core is not called.
+ */
 UNIT_LOOP(hints_name_foreign, 1, 4)
 {
 	free(hints->fabric_attr->prov_name);
@@ -222,7 +229,7 @@ UNIT_TEST(hints_name_closed)
 	ck_assert_int_eq(said_lines, 1);
 }
 
-/* The domain of another fabric. */
+/* The hints have a domain that does not belong to their fabric: rejected. */
 UNIT_TEST(hints_do_not_agree)
 {
 	struct fid_fabric *other;
@@ -245,7 +252,9 @@ UNIT_TEST(fabric_of_another_core)
 	ck_assert_int_eq(core.asked, 0);
 }
 
-/* Without a name in the hints the fabric's core is called. */
+/*
+ * Hints with a fabric and without a provider name: the fabric's core is called.
+ */
 UNIT_TEST(fabric_names_its_core)
 {
 	unsetenv("FI_PROVIDER");
@@ -258,7 +267,7 @@ UNIT_TEST(fabric_names_its_core)
 	expect_fids(fabric, domain);
 }
 
-/* Another device's info. */
+/* The info of another device gets no fid of the open domain. */
 UNIT_TEST(names)
 {
 	open_both();
@@ -296,7 +305,9 @@ static const struct {
 	  FI_THREAD_COMPLETION },
 };
 
-/* A domain without a lock is not returned for multi-threaded hints. */
+/*
+ * A domain without a lock is not returned if the hints request FI_THREAD_SAFE.
+ */
 UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
 {
 	hints->domain_attr->threading = thread_cases[_i].has;
@@ -310,14 +321,15 @@ UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
 	hints->fabric_attr->fabric = NULL;
 	hints->domain_attr->domain = NULL;
 	if (thread_cases[_i].asked == FI_THREAD_UNSPEC)
-		return;	/* then the core's info is returned */
+		return;	/* the core's info is returned instead */
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, thread_cases[_i].ok ? domain : NULL);
 }
 
 /*
- * More than the domain was opened for: the core widens its domain, and names
- * it, or does not. Device memory needs another local peer.
+ * The hints request capabilities that the open domain lacks. The domain's fid
+ * is returned only if the core has added them to its open domain, and not for
+ * device memory, which needs another local transport.
  */
 UNIT_TEST(capabilities)
 {
@@ -336,7 +348,10 @@ UNIT_TEST(capabilities)
 	expect_fids(fabric, domain);
 }
 
-/* Modes that the domain requires and the hints lack. */
+/*
+ * The open domain requires mr_mode bits that the hints lack: no domain is
+ * returned.
+ */
 UNIT_TEST(mr_modes)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
@@ -349,7 +364,7 @@ UNIT_TEST(mr_modes)
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 }
 
-/* near executes RMA, though the domain was opened for messages. */
+/* near executes RMA in a domain that was opened for messages only. */
 UNIT_TEST(rma_on_a_domain_for_messages)
 {
 	struct fid_mr *early, *mr;
@@ -376,7 +391,7 @@ UNIT_TEST(rma_on_a_domain_for_messages)
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
 
-/* Other types of endpoints get no info, also if the core returns one. */
+/* Hints for other endpoint types get no info, even if the core returns one. */
 UNIT_TEST(datagrams)
 {
 	core.fabric = "efa-direct";
@@ -387,7 +402,9 @@ UNIT_TEST(datagrams)
 	ck_assert_int_eq(ask(), 0);
 }
 
-/* The core's other fabric is not wrapped, and has the core's fids. */
+/*
+ * The core's fabric efa-direct is not wrapped: its info keeps the core's fids.
+ */
 UNIT_TEST(direct)
 {
 	core.fabric = "efa-direct";
@@ -404,12 +421,16 @@ UNIT_TEST(direct)
 	hint_both();
 	core.fabric = "efa-direct";
 	ck_assert_int_eq(ask(), -FI_ENODATA);
-	ck_assert_int_eq(core.asked, 1);	/* with fids of its own */
+	/* the core's info, with the core's fids */
+	ck_assert_int_eq(core.asked, 1);
 	ck_assert_ptr_eq(core.hinted_fabric,
 			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
 }
 
-/* Asserts the data that another provider would read behind ofi_duo's fids. */
+/*
+ * Asserts that a provider that reads the memory behind ofi_duo's fids finds the
+ * decoy's contents.
+ */
 static void expect_decoy(const struct duo_decoy *decoy)
 {
 	const void *const *at;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * entry_duo.c's version gate: the provider that libfabric gets from the module.
- * This program's fi_version() and log replace libfabric's.
+ * The version check of fi/entry_duo.c: whether the module gives libfabric a
+ * provider. fi_version() and the log of this program replace libfabric's.
  */
 
 #include <stdio.h>
@@ -38,7 +38,10 @@ UNIT_TEST(same_version)
 	ck_assert_int_eq(said_lines, 0);
 }
 
-/* Otherwise Open MPI would mistake efa;ofi_duo for too old an efa. */
+/*
+ * The provider's version counts as libfabric's does: Open MPI would otherwise
+ * take "efa;ofi_duo" for an efa that is too old.
+ */
 UNIT_TEST(counted_as_libfabric_counts)
 {
 	ck_assert(FI_VERSION_GE(duo_prov.version, FI_VERSION(112, 0)));
@@ -46,7 +49,8 @@ UNIT_TEST(counted_as_libfabric_counts)
 
 static const struct {
 	const char *name;
-	int major, minor;	/* added to the version that it was built for */
+	/* difference to the version that ofi_duo was built for */
+	int major, minor;
 	enum duo_transport_kind peer;
 	bool offered;
 } version_cases[] = {
@@ -57,7 +61,10 @@ static const struct {
 	{"previous major", -1, 40, DUO_TRANSPORT_NEAR, false},
 };
 
-/* Either one warning with both versions and no provider, or the provider. */
+/*
+ * With each other version: the provider, or no provider and one warning that
+ * has both versions.
+ */
 UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;
@@ -81,7 +88,10 @@ UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
 		      name, said);
 }
 
-/* Versions with the same public structures; shm requires the same version. */
+/*
+ * Versions of libfabric with the same public structures are accepted. shm as
+ * local transport requires the same version.
+ */
 UNIT_TEST(groups)
 {
 	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 0)));
@@ -91,7 +101,7 @@ UNIT_TEST(groups)
 	ck_assert(!duo_abi_same(FI_VERSION(2, 6), FI_VERSION(2, 7)));
 	ck_assert(duo_abi_same(FI_VERSION(2, 7), FI_VERSION(2, 7)));
 	ck_assert(!duo_abi_same(FI_VERSION(1, 17), FI_VERSION(2, 0)));
-	/* built for 2.0 to 2.4, as most are that these tests run with */
+	/* for versions 2.0 to 2.4, which most machines of these tests have */
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
 	duo_params.local = DUO_TRANSPORT_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
@@ -101,7 +111,10 @@ UNIT_TEST(groups)
 			 duo_abi_same(DUO_FI_VERSION, running));
 }
 
-/* Cores are called with the newest supported API version, or an older one. */
+/*
+ * ofi_duo calls cores with the newest API version that it supports, or with the
+ * older one of libfabric.
+ */
 UNIT_TEST(core_version)
 {
 	ck_assert_uint_eq(duo_api_version(FI_VERSION(1, 4)), FI_VERSION(1, 4));
@@ -132,11 +145,14 @@ UNIT_LOOP(local, 0, ARRAY_SIZE(local_cases))
 	ck_assert_int_eq(said_lines, local_cases[_i].warnings);
 }
 
-/* A former name has no effect but a warning with the new one. */
+/*
+ * A parameter's former name is ignored, with a warning that has the new name.
+ */
 UNIT_TEST(former_name)
 {
 	setenv("FI_OFI_DUO_PEER", "shm", 1);
-	setenv("FI_NEAR_YIELD", "1", 1);	/* not ofi_duo's */
+	/* a parameter of near, not of ofi_duo */
+	setenv("FI_NEAR_YIELD", "1", 1);
 	fi_prov_ini();
 	ck_assert_int_eq(duo_params.local, DUO_TRANSPORT_NEAR);
 	ck_assert_int_eq(said_lines, 1);
@@ -153,7 +169,10 @@ static const struct {
 	{ "1M", 100 }, { "99999999999999999999", 100 }, { " 7", 100 },
 };
 
-/* Text that is not a number: a warning and the default. Numbers are clamped. */
+/*
+ * A value that is not a number yields a warning and the default. A number
+ * outside the range is clamped.
+ */
 UNIT_LOOP(parameter, 0, ARRAY_SIZE(number_cases))
 {
 	const char *text = number_cases[_i].text;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * registry.h: publishing and finding. Malformed files are in registry_bad.c,
- * dead owners in registry_dead.c.
+ * local/registry.h: publishing and finding records. Malformed files are in
+ * registry_bad.c, records of dead processes in registry_dead.c.
  */
 
 #include <sys/stat.h>
@@ -50,7 +50,10 @@ UNIT_TEST(published_is_found)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* Other processes do not find an endpoint before its shm side works. */
+/*
+ * A reserved record, whose endpoint does not work with shm yet, is not found by
+ * other processes.
+ */
 UNIT_TEST(reserved_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
@@ -79,7 +82,9 @@ UNIT_TEST(withdrawn_before_it_was_ready)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* The second one must not disturb the first. */
+/*
+ * Publishing the same address twice fails, and the first record stays as it is.
+ */
 UNIT_TEST(one_address_once)
 {
 	struct duo_publication second = { .fd = -1 };
@@ -120,7 +125,10 @@ UNIT_TEST(two_addresses_two_names)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-/* 127.0.0.1:7000 of another network namespace is another address. */
+/*
+ * The same IP address and port in another network namespace is another address:
+ * both can be published.
+ */
 UNIT_TEST(one_address_once_in_each_network)
 {
 	struct duo_publication everywhere = { .fd = -1 };
@@ -212,8 +220,8 @@ UNIT_TEST(only_the_user_may_read)
 }
 
 /*
- * The state changes with the directory. It is 0 while the directory may change
- * without a new time of change.
+ * The registry's state changes with each change of its directory. It is 0 while
+ * the directory might change without a new modification time.
  */
 UNIT_TEST(state_changes)
 {
@@ -264,7 +272,10 @@ UNIT_TEST(directory_name_too_long)
 	ck_assert_int_eq(duo_registry_open(path, NULL), -FI_ETOOSMALL);
 }
 
-/* The directory is removed between the two steps. */
+/*
+ * The directory is removed between the reservation of a record and its
+ * completion, which fails.
+ */
 UNIT_TEST(ready_can_fail)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Malformed files in the registry: none is taken for a peer, none causes an
- * access beyond a buffer, and a sweep neither counts nor removes other files.
+ * Malformed files in the registry: a lookup finds no peer in them and reads no
+ * byte beyond a buffer. A sweep neither counts nor removes files that are no
+ * records.
  */
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static struct duo_publication pub;
 static uint8_t record[2 * RECORD_SIZE];
 static char name[DUO_TRANSPORT_NAME_MAX];
 
-/* Publishes a live record, which the test may overwrite. */
+/* Publishes a record of this process; tests overwrite its file. */
 static void setup(void)
 {
 	int fd;
@@ -45,7 +46,9 @@ static enum fi_duo_reason lookup(void)
 	return unit_lookup(dir, "peer", 4, name);
 }
 
-/* Overwrites it in place: the owner's lock on it stays. */
+/*
+ * Overwrites the record's file in place, so that the owner's lock on it stays.
+ */
 static void rewrite(size_t size)
 {
 	int fd = open(pub.path, O_WRONLY | O_TRUNC);
@@ -57,7 +60,8 @@ static void rewrite(size_t size)
 
 static void put(size_t offset, uint64_t value, size_t size)
 {
-	memcpy(record + offset, &value, size);	/* little endian: low bytes */
+	/* little endian: the low bytes */
+	memcpy(record + offset, &value, size);
 }
 
 static void sign(void)
@@ -154,7 +158,10 @@ UNIT_TEST(unterminated_name)
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
 
-/* A record of another version may have any size and contents. */
+/*
+ * A record of another version may have any size and contents: it is not found,
+ * and not removed.
+ */
 UNIT_TEST(other_version_of_another_size)
 {
 	put(RECORD_VERSION, 7, 4);
@@ -162,12 +169,12 @@ UNIT_TEST(other_version_of_another_size)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 	rewrite(RECORD_OWN_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
-	/* locked: its owner lives */
+	/* the record is locked, so its owner is alive */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* A record with any damaged byte is rejected. */
+/* A record in which one byte is damaged is rejected, for every byte. */
 UNIT_TEST(any_damaged_byte)
 {
 	enum fi_duo_reason reason;
@@ -232,7 +239,10 @@ UNIT_LOOP(not_a_file, 0, ARRAY_SIZE(kind_cases))
 	ck_assert_msg(!lstat(pub.path, &st), "%s: removed", what);
 }
 
-/* Only root can make a file of another user. */
+/*
+ * A record of another user is rejected. Only root can make that file, so the
+ * test runs as root only.
+ */
 UNIT_TEST(foreign_owner)
 {
 	struct stat st;
@@ -245,7 +255,10 @@ UNIT_TEST(foreign_owner)
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 }
 
-/* A malformed file at the own address stays, and no record is published. */
+/*
+ * A malformed file has the name of the endpoint's address: the file stays, and
+ * no record is published.
+ */
 UNIT_TEST(squatter)
 {
 	struct duo_publication second;
@@ -258,7 +271,7 @@ UNIT_TEST(squatter)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* Files with other names stay. */
+/* A sweep removes no files with other names. */
 UNIT_TEST(other_names_stay)
 {
 	static const char *const other[] = {
@@ -277,7 +290,10 @@ UNIT_TEST(other_names_stay)
 	ck_assert_int_eq(unit_dir_count(), 4);
 }
 
-/* A transport for all pid namespaces ignores the pid, and tests the lock. */
+/*
+ * A local transport that works across pid namespaces does not compare the pid:
+ * the record's lock alone shows whether the owner is alive.
+ */
 UNIT_TEST(any_pid_namespace)
 {
 	put(RECORD_PID_NS, 1, 8);
@@ -293,7 +309,10 @@ UNIT_TEST(any_pid_namespace)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 }
 
-/* In another pid namespace the pid proves nothing; the lock does. */
+/*
+ * A record from another pid namespace is kept by a sweep while its owner holds
+ * the lock: its pid has no meaning in this namespace.
+ */
 UNIT_TEST(sweep_spares_other_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Owners that died by SIGKILL: their records are not trusted, and a sweep
- * removes them and their regions.
+ * Owners of records that SIGKILL has ended: lookups do not trust their records,
+ * and a sweep removes the records and the regions.
  */
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 #include "record.h"
 #include "unit.h"
 
-#define FILES 64	/* descriptors, in tests of their shortage */
+#define FILES 64	/* limit of open files, in tests with too few */
 
 static const char *dir;
 static char name[DUO_TRANSPORT_NAME_MAX];
-static int told[2];	/* pipe: the child's progress */
+static int told[2];	/* pipe through which the child reports its progress */
 
 static void setup(void)
 {
@@ -50,7 +50,10 @@ static bool region_exists(const char *peer_name)
 	return fd >= 0;
 }
 
-/* Publishes "peer" with a region, writes its name, waits for the end. */
+/*
+ * Child: publishes "peer" with a region, writes the region's name to the pipe,
+ * and waits to be killed.
+ */
 static void child_main(bool ready)
 {
 	struct duo_publication pub;
@@ -89,12 +92,12 @@ UNIT_TEST(dead_owner)
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
-	/* another process's sweep may have removed the region by now */
+	/* the sweep of another process may have removed the region already */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
 	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
-	/* its address is free again */
+	/* its address can be published */
 	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	duo_registry_withdraw(&pub);
 }
@@ -112,7 +115,7 @@ UNIT_TEST(dead_before_it_was_ready)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* The owner died between open and write. */
+/* The owner ended between creating and writing the record's file. */
 UNIT_TEST(dead_before_it_wrote)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -125,7 +128,10 @@ UNIT_TEST(dead_before_it_wrote)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* A grandchild inherits the descriptor and so keeps the lock. */
+/*
+ * A grandchild has inherited the file descriptor of the record, and so still
+ * holds the lock of the dead owner.
+ */
 UNIT_TEST(orphaned_lock)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
@@ -162,7 +168,7 @@ UNIT_TEST(orphaned_lock)
 static int spare[FILES];
 static int spares;
 
-/* All descriptors but left are in use. */
+/* Opens files until only "left" more can be opened. */
 static void use_files(int left)
 {
 	const struct rlimit limit = { FILES, FILES };
@@ -181,8 +187,8 @@ static void free_files(void)
 }
 
 /*
- * Without descriptors the sweep cannot read /proc or the records: it must not
- * take that for the end of a process.
+ * A sweep has too few file descriptors to read /proc or the records. It must
+ * not remove the record of a live process.
  */
 UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 {
@@ -206,7 +212,10 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 }
 
-/* Nor in a lookup: it is repeated. */
+/*
+ * A lookup has too few file descriptors: it must not report the peer as dead,
+ * and a later lookup finds it.
+ */
 UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 {
 	pid_t child = child_start(true);
@@ -228,8 +237,8 @@ UNIT_LOOP(no_files_to_look_up_with, 0, 4)
 }
 
 /*
- * A dead record may name any region: only one that bears our prefix goes.
- * The name may also try to leave the directory.
+ * A dead owner's record may contain any region name, even a path out of the
+ * directory: a sweep removes the region only if its name has ofi_duo's prefix.
  */
 static const struct {
 	const char *name;
@@ -260,7 +269,7 @@ UNIT_LOOP(sweep_removes_only_our_regions, 0, ARRAY_SIZE(region_cases))
 	memcpy(record + RECORD_CHECKSUM, &checksum, sizeof(checksum));
 	ck_assert_int_eq(pwrite(pub.fd, record, sizeof(record), 0),
 			 sizeof(record));
-	close(pub.fd);	/* and with it the lock */
+	close(pub.fd);	/* also releases the record's lock */
 
 	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
 	ck_assert_uint_eq(unit_sweep(dir), 0);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry's directory: permissions, lock, sweeps and removal.
- * registry_owner.c has the search for it.
+ * The registry's directory: permissions, lock, sweep and removal. Finding the
+ * directory is in registry_owner.c.
  */
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int lock(enum duo_registry_hold hold)
 	return fd;
 }
 
-/* True if another process could take the lock. */
+/* True if another process could take the directory's lock in this mode. */
 static bool can_lock(int operation)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -76,7 +76,7 @@ UNIT_TEST(nobody_else_may_enter)
 	duo_registry_unlock(fd);
 }
 
-/* The lock of the parent directory, which all users share, has no effect. */
+/* A lock on the parent directory, which all users share, delays nothing. */
 UNIT_TEST(lock_of_the_base_is_nothing_to_us)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
@@ -104,7 +104,10 @@ UNIT_TEST(together_or_alone)
 	ck_assert(can_lock(LOCK_EX));
 }
 
-/* The child waits, and then finds the record published in that time. */
+/*
+ * A child waits for the exclusive lock of this process, and then finds the
+ * record that was published under it.
+ */
 UNIT_TEST(alone_is_waited_for)
 {
 	int fd = lock(DUO_REGISTRY_ALONE);
@@ -122,7 +125,7 @@ UNIT_TEST(alone_is_waited_for)
 	unit_join(child);
 }
 
-/* The wait is longer if endpoints start one after another. */
+/* The wait for the lock gets longer while further endpoints start. */
 UNIT_TEST(waits_as_long_as_others_start)
 {
 	int i, fd = lock(DUO_REGISTRY_ALONE);
@@ -142,7 +145,7 @@ UNIT_TEST(waits_as_long_as_others_start)
 	unit_join(child);
 }
 
-/* A child that is forked while the lock is held does not hold it. */
+/* A child that is forked while the lock is held does not keep the lock. */
 UNIT_TEST(forked_child_does_not_keep_it)
 {
 	int fd = lock(DUO_REGISTRY_ALONE), told[2];
@@ -152,7 +155,8 @@ UNIT_TEST(forked_child_does_not_keep_it)
 	child = fork();
 	if (!child) {
 		close(told[1]);
-		_exit(read(told[0], &fd, 1) != 0);	/* parent done */
+		/* until the parent has tested */
+		_exit(read(told[0], &fd, 1) != 0);
 	}
 	duo_registry_unlock(fd);
 	ck_assert(can_lock(LOCK_EX));
@@ -176,7 +180,10 @@ UNIT_TEST(goes_with_the_last_one)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* A directory that is locked stays: its owner will publish there. */
+/*
+ * A directory that another process has locked is not removed: that process will
+ * publish in it.
+ */
 UNIT_TEST(stays_while_it_is_locked)
 {
 	int fd;
@@ -190,7 +197,10 @@ UNIT_TEST(stays_while_it_is_locked)
 
 #define ROUNDS 100
 
-/* Two processes start and end: each always finds the directory. */
+/*
+ * Two processes publish and withdraw in a loop: each always finds the
+ * directory.
+ */
 UNIT_TEST(comes_and_goes)
 {
 	int i;
@@ -215,7 +225,7 @@ UNIT_TEST(comes_and_goes)
 	ck_assert_ptr_null(unit_registry());
 }
 
-/* Leaves a record without a lock. */
+/* Leaves a record without a lock, as a dead process does. */
 static void leave_dead(void)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -250,7 +260,10 @@ UNIT_TEST(tidied_once_in_a_while)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* A sweep keeps the file of a starting process, not locked yet. */
+/*
+ * Another process has created a record's file and not locked it yet: a sweep
+ * does not remove the file.
+ */
 UNIT_TEST(not_tidied_while_others_start)
 {
 	int fd = lock(DUO_REGISTRY_TOGETHER);
@@ -260,7 +273,7 @@ UNIT_TEST(not_tidied_while_others_start)
 	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 1);
 	duo_registry_unlock(fd);
-	swept(10);	/* to have counted was an access, too */
+	swept(10);	/* counting the files is an access, too */
 	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }

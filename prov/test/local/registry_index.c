@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The index of the registry's directory: it never misses a record that exists
- * at the lookup, with any changes of the directory before.
+ * The index of the registry's directory: a lookup with it finds each record
+ * that exists, whatever changes the directory had before.
  */
 
 #include <fcntl.h>
@@ -16,13 +16,13 @@
 #include "local/registry_index.h"
 
 #define SETTLE_US 60000
-#define MANY 16		/* look-ups that are worth reading the directory */
-#define PEERS 300	/* more than the index has room for at first */
+#define MANY 16		/* number of lookups for which the index is read */
+#define PEERS 300	/* more records than fit in a new index */
 
 static struct duo_registry_index ix;
 static struct duo_publication pub[PEERS];
 static const char *dir;
-static int registry;	/* locked: it is not removed when it is empty */
+static int registry;	/* locked, so that the empty directory is not removed */
 
 static void setup(void)
 {
@@ -107,7 +107,7 @@ UNIT_TEST(grows)
 	ck_assert(!has(PEERS));
 }
 
-/* Few lookups read no index: each opens its record. */
+/* For a few lookups the index is not read: each lookup opens its record. */
 UNIT_TEST(few_look_ups)
 {
 	ck_assert(!update(MANY - 1));
@@ -137,7 +137,7 @@ static void av_setup(void)
 	fixture_setup();
 }
 
-/* 2 * MANY addresses from this number on, in one call. */
+/* Inserts 2 * MANY addresses, from "first" on, in one call. */
 static void insert_many(uint64_t first)
 {
 	uint64_t peer[2 * MANY];
@@ -170,7 +170,7 @@ UNIT_TEST(published_between_inserts)
 	ck_assert_int_eq(fake.shm.inserted, 3);
 }
 
-/* Inserted first, published later: the first send looks it up. */
+/* A peer is inserted and then published: the first send finds its record. */
 UNIT_TEST(published_after_the_insert)
 {
 	fi_addr_t addr;
@@ -185,7 +185,10 @@ UNIT_TEST(published_after_the_insert)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/* An ended peer is not local when it is inserted again. */
+/*
+ * A peer is inserted and ends. When it is inserted a second time, it is not
+ * local.
+ */
 UNIT_TEST(gone_between_inserts)
 {
 	insert_many(1);

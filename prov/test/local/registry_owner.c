@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The user's directory: found by its owner, made once, also among other objects
- * with such names, and with many processes starting at once.
+ * The user's registry directory: its owner finds it, and makes it only once.
+ * Other objects in /dev/shm may have similar names, and many processes may
+ * start at once.
  */
 
 #include <dirent.h>
@@ -20,7 +21,7 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define LEAST "0000000000000000"	/* before all random names */
+#define LEAST "0000000000000000"	/* sorts before all random names */
 #define STARTERS 8
 #define ROUNDS 20
 
@@ -32,7 +33,7 @@ static void setup(void)
 	dir = unit_dir_make();
 }
 
-/* A name as this user's directory on a host may have it. */
+/* Makes a name that this user's registry may have on the host with this id. */
 static void make_name(char *path, size_t size, uint64_t host)
 {
 	snprintf(path, size, "%s/ofi_duo.%016" PRIx64 "." LEAST, dir, host);
@@ -110,7 +111,10 @@ static void squat(enum squatter squatter, const char *path)
 
 UNIT_CASE("owner", setup, unit_dir_remove);
 
-/* A foreign object with such a name is ignored. */
+/*
+ * An object of another user, or of another type, that has a registry's name is
+ * ignored.
+ */
 UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
@@ -118,7 +122,7 @@ UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
 	struct stat st;
 
 	if (squatter_cases[_i].squatter == FOREIGN && geteuid())
-		return;		/* only root can make one */
+		return;		/* only root can make the object */
 	make_name_here(path, sizeof(path));
 	squat(squatter_cases[_i].squatter, path);
 	expect_ours(what);
@@ -126,7 +130,10 @@ UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
 	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
 }
 
-/* Another host's directory stays: its pids and locks are not valid here. */
+/*
+ * The registry of another host stays: its pids and locks have no meaning on
+ * this host.
+ */
 UNIT_TEST(of_another_host)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
@@ -183,7 +190,10 @@ static void wait_until_open(pid_t pid, const char *path)
 		usleep(1000);
 }
 
-/* The child finds an unfinished directory, and uses it when it is ready. */
+/*
+ * A child finds a directory that another process is still making, waits for its
+ * lock, and uses it when it is ready.
+ */
 UNIT_TEST(its_maker_is_slow)
 {
 	char path[DUO_PATH_MAX];
@@ -200,7 +210,8 @@ UNIT_TEST(its_maker_is_slow)
 		fd = duo_registry_open(dir, ours);
 		_exit(fd < 0 || strcmp(ours, path));
 	}
-	wait_until_open(child, path);	/* then it waits for the lock */
+	/* the child has opened it; next it waits for the lock */
+	wait_until_open(child, path);
 	ck_assert_int_eq(fchmod(fd, 0700), 0);
 	ck_assert_int_eq(flock(fd, LOCK_UN), 0);
 	unit_join(child);
@@ -218,7 +229,10 @@ static int count_dirs(void)
 	return count;
 }
 
-/* Makes and removes files with such names while the test runs. */
+/*
+ * Starts a process that makes and removes files with such names during the
+ * test.
+ */
 static pid_t start_churn(void)
 {
 	char path[DUO_PATH_MAX];
@@ -233,7 +247,10 @@ static pid_t start_churn(void)
 	}
 }
 
-/* Writes the name of its directory, and ends when all have. */
+/*
+ * Child: opens the registry when all children may start, writes its name, and
+ * ends when all have written.
+ */
 static void starter(const int *go, int told, int leave)
 {
 	struct stat st;

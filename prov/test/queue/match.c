@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* match.h: the predicates by tables, the queues against a naive model. */
+/*
+ * queue/match.h: the predicates are tested by tables, the queues by comparison
+ * with a simple model.
+ */
 
 #include <inttypes.h>
 
@@ -73,7 +76,10 @@ UNIT_LOOP(overlap, 0, ARRAY_SIZE(overlap_cases))
 		      "%s, exchanged", name);
 }
 
-/* Exhaustive over 3 bits: two overlap iff some message matches both. */
+/*
+ * For all receives of 3 bits: two overlap if and only if a message matches
+ * both.
+ */
 UNIT_TEST(overlap_is_exact)
 {
 	unsigned code, tag;
@@ -132,8 +138,9 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 UNIT_CASE("queues", setup, teardown);
 
 /*
- * A sub-receive in the place of another one, which is posted or matched: found
- * in that place, with few receives and with an index.
+ * A sub-receive takes the place of another receive, posted or matched, in the
+ * queue: it is found at that place, with few receives, and with so many that
+ * the queue has an index.
  */
 UNIT_LOOP(put_in_its_place, 0, 4)
 {
@@ -176,16 +183,19 @@ UNIT_TEST(by_context)
 	ck_assert_ptr_null(duo_match_context(&match, &c));
 }
 
-#define MODEL_MAX 5000	/* steps of a run */
+#define MODEL_MAX 5000	/* number of steps of a run */
 
-/* Few tags keep the queues short, many make them long enough for an index. */
+/*
+ * A low number of tags keeps the queues short. With a high number they are long
+ * enough for an index.
+ */
 static unsigned model_tags;
 
 static uint64_t random_ignore(uint64_t *seed)
 {
 	switch (unit_random(seed) % 8) {
 	case 0:
-		return ALL;	/* more bits than the mask may have */
+		return ALL;	/* more bits than the receive's mask may have */
 	case 1:
 		return unit_random(seed) % 8;
 	case 2:
@@ -207,7 +217,10 @@ static void model_drop(struct model *model, size_t i)
 		(model->count - i) * sizeof(model->rx[0]));
 }
 
-/* Written independently, so as not to share a mistake with the predicates. */
+/*
+ * True if a message matches. Written independently of the predicates, so that
+ * both do not have the same error.
+ */
 static bool model_fits(fi_addr_t want_addr, uint64_t want_tag, uint64_t ignore,
 		       fi_addr_t addr, uint64_t tag)
 {
@@ -291,7 +304,7 @@ UNIT_LOOP(random_against_model, 0, 20)
 
 	model_tags = _i % 2 ? 1000 : 8;
 	for (step = 0; step < MODEL_MAX; step++) {
-		/* long runs with more receives, or more messages */
+		/* alternates between many receives and many messages */
 		bool receive = unit_random(&seed) % 10 <
 			       (step / 600 % 2 ? 2 : 8);
 
@@ -311,7 +324,7 @@ UNIT_LOOP(random_against_model, 0, 20)
 	ck_assert(!(_i % 2) || (match.by_want.on && match.by_tag.on));
 }
 
-/* All untagged receives ignore the tag; the index has their sources. */
+/* Untagged receives ignore the tag; the index finds them by source. */
 UNIT_TEST(untagged_by_source)
 {
 	struct duo_rx *rx[100];
@@ -346,13 +359,19 @@ UNIT_TEST(pool_recognises_its_own)
 	ck_assert_ptr_eq(&rx->core_ctx, rx);
 }
 
-/* Several ranges: entries of all are recognized, and reused. */
+/*
+ * A pool grows by a further range: entries of all ranges are recognized and
+ * reused.
+ */
 UNIT_TEST(pool_grows)
 {
 	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
 	uint32_t i;
 
-	/* one assert at the end: each writes to the test's parent */
+	/*
+	 * one assertion after the loop, because each one writes to the test's
+	 * parent
+	 */
 	for (i = 1; i < 7 * DUO_RX_FIRST; i++) {
 		rx = duo_rx_alloc(&pool);
 		if (!rx || !duo_ranges_have(&ranges, rx))
@@ -369,7 +388,10 @@ UNIT_TEST(pool_grows)
 	ck_assert_uint_eq(pool.ranges, 3);
 }
 
-/* Several buffers have a second entry, which is released with the first. */
+/*
+ * A receive with several buffers has a second entry, which is released with the
+ * first.
+ */
 UNIT_TEST(pool_extends)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
@@ -389,7 +411,10 @@ UNIT_TEST(pool_extends)
 	ck_assert_uint_eq(pool.live, 0);
 }
 
-/* Without memory there is no new entry; existing ones can be reused. */
+/*
+ * Without free memory no new entry is allocated; released entries can be
+ * reused.
+ */
 UNIT_TEST(pool_ends)
 {
 	struct duo_rx *first = duo_rx_alloc(&pool);
@@ -408,7 +433,10 @@ UNIT_TEST(pool_ends)
 	pool.ranges = 1;
 }
 
-/* A reservation that grows the pool keeps the unused entries of a range. */
+/*
+ * A reservation that makes the pool grow keeps the unused entries of its last
+ * range.
+ */
 UNIT_TEST(pool_reserves)
 {
 	uint32_t i;
@@ -423,7 +451,7 @@ UNIT_TEST(pool_reserves)
 	pool.ranges = 2;
 }
 
-/* Addresses at both ends of each range, and beside them. */
+/* Addresses at both ends of each range, and one byte outside of them. */
 UNIT_TEST(ranges_are_exact)
 {
 	static const uintptr_t bases[] = { 900, 100, 500, 300, 700 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* ring.h: formats, wrap and growth; the list of errors. */
+/* queue/ring.h: entry formats, wrap-around, growth, and the list of errors. */
 
 #include <rdma/fi_errno.h>
 
@@ -68,7 +68,9 @@ static const struct {
 
 UNIT_CASE("ring", setup, teardown);
 
-/* Entries lie packed in the caller's array, nothing is written beyond. */
+/*
+ * Entries are packed in the caller's array, and nothing is written behind it.
+ */
 UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
 {
 	size_t size = format_cases[_i].size;
@@ -201,8 +203,9 @@ UNIT_TEST(errors_in_order_with_their_path)
 }
 
 /*
- * fi_cq_readerr(3): with err_data_size 0 on entry the provider lends its
- * buffer, else it copies into the caller's, as much as fits.
+ * Error data, as fi_cq_readerr(3) defines it: if err_data_size is 0, the
+ * provider returns a pointer to its own buffer. Otherwise it copies as much as
+ * fits to the caller's buffer.
  */
 static const struct {
 	const char *name;
@@ -235,7 +238,8 @@ UNIT_LOOP(err_data, 0, ARRAY_SIZE(data_cases))
 	memset(own, 0xa5, sizeof(own));
 	push_err(FI_EIO, data_cases[_i].given ? given : NULL,
 		 data_cases[_i].given, FI_DUO_CORE);
-	memset(given, 0, sizeof(given));	/* the source may go */
+	/* the source's buffer is not needed any more */
+	memset(given, 0, sizeof(given));
 
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, lent), FI_DUO_CORE);
 	ck_assert_msg(entry.err_data_size == kept, "%s: %zu", name,
@@ -248,7 +252,7 @@ UNIT_LOOP(err_data, 0, ARRAY_SIZE(data_cases))
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
 
-/* An overrun is reported once, after the other errors. */
+/* An overrun is reported once, after all other errors. */
 UNIT_TEST(overrun_is_reported_once)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -264,7 +268,7 @@ UNIT_TEST(overrun_is_reported_once)
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, data), -2);
 }
 
-/* An error is read after earlier completions and before later ones. */
+/* An error is returned after earlier completions and before later ones. */
 UNIT_TEST(errors_keep_their_place)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -272,7 +276,7 @@ UNIT_TEST(errors_keep_their_place)
 	uint32_t size = ring.size;
 	uint64_t n, read = 0;
 
-	ring.head = ring.tail = UINT32_MAX - 2;	/* wraps on the way */
+	ring.head = ring.tail = UINT32_MAX - 2;	/* wraps around in this test */
 	for (n = 0; n < 5; n++)
 		push(n);
 	push_err(FI_EIO, NULL, 0, FI_DUO_CORE);
@@ -309,5 +313,8 @@ UNIT_TEST(errors_are_freed)
 
 	for (i = 0; i < 100; i++)
 		push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
-	/* teardown frees them; LeakSanitizer sees if not */
+	/*
+	 * Errors that are left in the ring are freed by the teardown;
+	 * LeakSanitizer reports it if they are not.
+	 */
 }

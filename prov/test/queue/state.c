@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * state.h: the changes of state, as in the diagram of docs/matching.md.
+ * queue/state.h: the permitted changes of a receive's state, those in the
+ * diagram of docs/matching.md.
  */
 
 #include <signal.h>
@@ -76,7 +77,7 @@ UNIT_TEST(picture_is_the_table)
 	}
 }
 
-/* Each state is reached from FREE, and leads back to it. */
+/* Each state can be reached from FREE, and FREE from each state. */
 UNIT_TEST(all_are_reached_and_left)
 {
 	uint32_t reached = 1U << DUO_RX_FREE, before = 0;
@@ -109,12 +110,13 @@ static const struct {
 	enum duo_rx_state from, to;
 } illegal[] = {
 	{DUO_RX_FREE, DUO_RX_FREE},    /* released twice */
-	{DUO_RX_LOCAL, DUO_RX_POSTED}, /* two owners */
+	{DUO_RX_LOCAL, DUO_RX_POSTED}, /* two owners: shm and the core */
 	{DUO_RX_CORE, DUO_RX_LOCAL},	{DUO_RX_RETIRED, DUO_RX_POSTED},
-	{DUO_RX_CLAIMED, DUO_RX_UNEXP}, /* claimed is claimed */
+	/* a claimed message is not unexpected any more */
+	{DUO_RX_CLAIMED, DUO_RX_UNEXP},
 };
 
-/* Ends in an assertion. */
+/* A change that is not permitted ends in an assertion. */
 UNIT_SIGNAL(illegal_change, SIGABRT, 0, ARRAY_SIZE(illegal))
 {
 	struct duo_rx rx = { .state = illegal[_i].from };

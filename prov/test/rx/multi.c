@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When a multi-receive buffer goes to the core, and when it comes back. */
+/*
+ * The times at which a multi-receive buffer is posted to the core, and at which
+ * ofi_duo recalls it.
+ */
 
 #include "multi_fixture.h"
 
@@ -12,7 +15,7 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("multi", multi_setup, fixture_close);
 
-/* A buffer below the minimum matches a message. */
+/* A buffer shorter than the minimum receives one message. */
 UNIT_LOOP(smaller_than_the_minimum, 0, 2)
 {
 	multi_post_for(_i, &multi[0], MIN_LEFT / 2);
@@ -24,7 +27,10 @@ UNIT_LOOP(smaller_than_the_minimum, 0, 2)
 	multi_expect_idle();
 }
 
-/* The core gives the buffer back for each message of shm. */
+/*
+ * Messages arrive on both paths in turn: ofi_duo recalls the buffer from the
+ * core for each message of shm.
+ */
 UNIT_TEST(both_paths_in_turn)
 {
 	multi_post(&multi[0], 32);
@@ -48,8 +54,9 @@ UNIT_TEST(both_paths_in_turn)
 }
 
 /*
- * The single receive has the entry that was a piece of an earlier buffer,
- * the buffer the entry of that one: it is none of its pieces.
+ * Receive entries are reused: the single receive gets the entry of an earlier
+ * buffer's sub-receive, and the second buffer the entry of the first. The
+ * second buffer must not take the single receive for one of its sub-receives.
  */
 UNIT_TEST(entries_are_used_again)
 {
@@ -74,7 +81,10 @@ UNIT_TEST(entries_are_used_again)
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
 
-/* Messages of shm without an end do not keep the buffer from the core. */
+/*
+ * Without end messages of shm arrive: the buffer is posted to the core all the
+ * same.
+ */
 UNIT_TEST(busy_shm_does_not_keep_it)
 {
 	int i;
@@ -88,7 +98,10 @@ UNIT_TEST(busy_shm_does_not_keep_it)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* A receive that is posted while messages wait for the buffer gets none. */
+/*
+ * Messages are waiting for the buffer. A receive that is posted later does not
+ * get one of them.
+ */
 UNIT_TEST(later_receive_does_not_take_what_waits)
 {
 	multi_post_receiving(&multi[0], 32);
@@ -115,7 +128,7 @@ UNIT_TEST(without_shm)
 	multi_far("1");
 	multi_expect(&multi[0], "1", remote, false);
 	multi_far("22");
-	/* the next buffer is refused at first */
+	/* the core rejects the next buffer at first */
 	fake.core.eagain = 1;
 	multi_expect(&multi[0], "22", remote, true);
 	ck_assert_uint_eq(fake_core_posted(), 0);
@@ -129,7 +142,10 @@ UNIT_TEST(without_shm)
 
 UNIT_CASE("efa", setup_efa, fixture_close);
 
-/* Of these the core gives nothing back; shm never has any of them. */
+/*
+ * Directed buffers over efa, which cannot cancel them: the core keeps a buffer
+ * for a remote source, and never gets a buffer for a local one.
+ */
 UNIT_TEST(directed_on_efa)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 10, remote, 0), 0);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receives that a multi-receive buffer keeps from the core, and others. */
+/*
+ * Receives that must not be posted to the core before a multi-receive buffer is
+ * used up (blocked receives), and others.
+ */
 
 #include "multi_fixture.h"
 
@@ -11,7 +14,7 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("behind", multi_setup, fixture_close);
 
-/* Only receives that overlap with the buffer wait. */
+/* Only receives that overlap with the buffer are blocked. */
 UNIT_TEST(others_do_not_wait)
 {
 	fi_addr_t other = peer_insert(3);
@@ -26,7 +29,7 @@ UNIT_TEST(others_do_not_wait)
 	multi_expect(&multi[0], "far", remote, false);
 }
 
-/* A blocked receive blocks later ones that must not overtake it. */
+/* A receive that must not overtake a blocked receive is blocked, too. */
 UNIT_TEST(behind_one_that_waits)
 {
 	fi_addr_t other = peer_insert(3);
@@ -46,8 +49,8 @@ UNIT_TEST(behind_one_that_waits)
 }
 
 /*
- * A buffer that only shm fills blocks no receives: messages of other sources
- * over the core match only those.
+ * Asserts that a receive behind the buffer is posted to the core. The buffer
+ * can be filled by shm only, so no message of the core could match it.
  */
 static void expect_not_blocked(void)
 {
@@ -61,7 +64,7 @@ static void expect_not_blocked(void)
 
 UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 {
-	if (_i == 1)	/* its source is confirmed, or will be */
+	if (_i == 1)	/* the source is confirmed, now or later */
 		multi_near("1"), poll_cq(1);
 	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);

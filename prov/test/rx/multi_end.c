@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Multi-receive buffers that fail, and invalid calls. */
+/* Multi-receive buffers whose use fails, and invalid calls. */
 
 #include "multi_fixture.h"
 
@@ -12,9 +12,12 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("end", multi_setup, fixture_close);
 
-#define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
+#define TOO_LARGE ((size_t) 1 << 62)	/* bytes, more than any memory */
 
-/* A failed start ends the buffer; the message stays for a larger one. */
+/*
+ * shm's start of a message fails: the buffer is released, and the message stays
+ * for a longer buffer.
+ */
 UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 {
 	struct fake_msg *msg;
@@ -42,7 +45,7 @@ UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 	multi_expect_idle();
 }
 
-/* shm fails with one message; the buffer goes on. */
+/* shm reports an error for one message: the buffer gets the next messages. */
 UNIT_TEST(failed_on_shm)
 {
 	multi_post(&multi[0], 20);
@@ -59,7 +62,10 @@ UNIT_TEST(failed_on_shm)
 	multi_expect_idle();
 }
 
-/* An error of the core ends the buffer: the bytes filled are undefined. */
+/*
+ * The core reports an error: the buffer is released, because the number of
+ * bytes in it is undefined.
+ */
 UNIT_TEST(failed_on_core)
 {
 	struct fi_cq_err_entry err = {
@@ -93,7 +99,9 @@ UNIT_TEST(core_refuses_it)
 	multi_expect_idle();
 }
 
-/* The core rejects the remainder: the buffer is released early. */
+/*
+ * The core rejects the remainder of the buffer: the buffer is released early.
+ */
 UNIT_TEST(core_refuses_the_rest)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0), 0);
@@ -103,7 +111,10 @@ UNIT_TEST(core_refuses_the_rest)
 	multi_expect_idle();
 }
 
-/* The core's message has ended, shm's is not started yet. */
+/*
+ * The buffer is canceled after the core's message has completed and before
+ * shm's message has started.
+ */
 UNIT_TEST(cancel_when_ready)
 {
 	multi_post(&multi[0], 20);
@@ -124,7 +135,10 @@ UNIT_TEST(cancel_when_ready)
 	multi_expect_idle();
 }
 
-/* Closes in every state; the teardown asserts that nothing stays open. */
+/*
+ * The endpoint is closed while a buffer is in each possible state; the teardown
+ * asserts that no object and no entry is left.
+ */
 UNIT_LOOP(closed, 0, 8)
 {
 	if (_i == 1)
@@ -177,7 +191,7 @@ UNIT_TEST(minimum)
 	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_MIN_MULTI_RECV, &min, 4),
 			 -FI_EINVAL);
-	/* down to the last byte */
+	/* minimum 0: the buffer is filled to its last byte */
 	min = 0;
 	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
@@ -192,7 +206,10 @@ UNIT_TEST(minimum)
 
 UNIT_CASE("default", NULL, fixture_close);
 
-/* The default is the core's, if it has one. */
+/*
+ * The default of FI_OPT_MIN_MULTI_RECV is the core's, if the core has this
+ * option.
+ */
 UNIT_LOOP(default_minimum, 0, 3)
 {
 	size_t min = 0, len = sizeof(min);

@@ -23,7 +23,7 @@ static void expect_idle(void)
 
 UNIT_CASE("peek", pair_setup, fixture_close);
 
-/* The source is confirmed: the peek is not passed to the core. */
+/* A peek for a source that is confirmed as local is not passed to the core. */
 UNIT_TEST(peek_for_a_confirmed_local)
 {
 	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
@@ -53,7 +53,9 @@ UNIT_TEST(core_is_full_at_a_peek)
 	expect_idle();
 }
 
-/* After -FI_EAGAIN the claimed message stays for the next attempt. */
+/*
+ * The core returns -FI_EAGAIN for a claim: a later claim receives the message.
+ */
 UNIT_TEST(core_is_full_at_a_claim)
 {
 	arrive(FI_DUO_CORE, DUO_TAGGED, "first");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receives that fail or are rejected, and their statistics. */
+/* Receives that fail or are rejected, and the statistics of receives. */
 
 #include "fixture.h"
 
@@ -16,7 +16,10 @@ static void expect_idle(void)
 
 UNIT_CASE("receive", pair_setup, fixture_close);
 
-/* efa ends a truncated receive of many packets twice, and others may. */
+/*
+ * efa reports a truncated receive of several packets twice; another core might,
+ * too. The application gets one error.
+ */
 UNIT_TEST(truncated_twice)
 {
 	struct fi_cq_err_entry again = { .err = FI_ETRUNC };
@@ -28,7 +31,7 @@ UNIT_TEST(truncated_twice)
 	again.op_context = TAILQ_FIRST(&fixture_ep()->lazy.retired);
 	ck_assert_ptr_nonnull(again.op_context);
 
-	/* none of the next receives is taken for it */
+	/* the second report is not taken for one of the next receives */
 	for (i = 1; i < 3; i++)
 		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf, 4, remote,
 					    0), 0);
@@ -39,12 +42,12 @@ UNIT_TEST(truncated_twice)
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 2);
 }
 
-#define TOO_LARGE ((size_t) 1 << 62)	/* for any memory */
+#define TOO_LARGE ((size_t) 1 << 62)	/* bytes, more than any memory */
 
 /*
- * A receive that is too small for a message, and no memory to receive that
- * into: it fails, and the next one, which has room, gets the message. Also
- * for a message that was held (_i).
+ * A message does not fit in its receive, and there is no memory for a buffer of
+ * the message's size: the receive fails. The next receive is long enough and
+ * gets the message. _i: the message was held because its source was unresolved.
  */
 UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 {
@@ -105,7 +108,7 @@ UNIT_TEST(failed_on_shm)
 	expect_idle();
 }
 
-/* prov_errno is the core's, so the text is too. */
+/* The error's prov_errno is the core's, so the core gives the text for it. */
 UNIT_TEST(core_error_text)
 {
 	struct fi_cq_err_entry err;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics: every variant goes to the core, for any peer, as a message
- * with all its arguments; only the address is the core's.
+ * RMA and atomics without near: each variant of the calls reaches the core, for
+ * any peer, with all its arguments. Only the address changes to the core's.
  */
 
 #include <rdma/fi_atomic.h>
@@ -20,7 +20,7 @@
 #define DESC ((void *) 0x1000)
 #define DATATYPE FI_UINT64
 #define OP FI_CSWAP
-#define OFFSET 7	/* of the core's fi_addr, in a second AV */
+#define OFFSET 7	/* difference of fi_addrs in a second AV of the core */
 
 static int context;
 static char buf[LEN], result[LEN], compare[LEN];
@@ -83,7 +83,7 @@ static ssize_t call_rma(int variant, fi_addr_t to)
 	}
 }
 
-/* Descriptors of several results or compare operands. */
+/* Descriptors for several results or several operands of a compare. */
 static void **more_descs = descs;
 
 static ssize_t call_atomic(int variant, fi_addr_t to)
@@ -142,7 +142,7 @@ static ssize_t call(int variant, fi_addr_t to)
 #define DONE .context = &context
 #define MSG DONE, .data = DATA, .flags = FLAGS
 
-/* Arguments that the core must get, except the address. */
+/* Arguments that the core must get, without the address. */
 static const struct fake_onesided wanted[] = {
 	{ "readmsg", ONE, .desc = DESC, DONE },
 	{ "readmsg", iov, VEC, DONE },
@@ -190,7 +190,7 @@ static void check_call(int variant, fi_addr_t to)
 
 UNIT_CASE("onesided", setup, fixture_close);
 
-/* _i: variant, and whether the peer is local, in the low bit. */
+/* _i: the variant; in the lowest bit whether the peer is local */
 UNIT_LOOP(goes_to_the_core, 0, 2 * COUNT)
 {
 	int variant = _i / 2;
@@ -211,7 +211,10 @@ UNIT_LOOP(goes_to_the_core, 0, 2 * COUNT)
 	expect_nothing();
 }
 
-/* The efa provider reads an array of descriptors even if it is NULL. */
+/*
+ * The application passes no descriptors. The efa provider reads the array, so
+ * the core must get one.
+ */
 UNIT_LOOP(no_descs, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
@@ -229,7 +232,10 @@ UNIT_LOOP(no_descs, 0, 4)
 	ck_assert_mem_eq(got->compare_desc, none, sizeof(none));
 }
 
-/* The core's AV of this endpoint has different fi_addr. */
+/*
+ * This endpoint's AV of the core has another fi_addr for the peer: the core
+ * gets that one.
+ */
 UNIT_LOOP(address_is_the_cores, 0, COUNT)
 {
 	fixture_ep()->route[remote] =
@@ -258,7 +264,10 @@ UNIT_LOOP(core_refuses, 0, COUNT)
 	expect_nothing();
 }
 
-/* A write chooses no path: the first send still finds a local peer. */
+/*
+ * An RMA write does not choose the path of messages: the first send still finds
+ * that the peer is local.
+ */
 UNIT_LOOP(decides_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
@@ -269,7 +278,7 @@ UNIT_LOOP(decides_no_path, 0, COUNT)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/* After the call each read polls the core. */
+/* After an RMA call each read polls the core. */
 UNIT_TEST(core_is_polled)
 {
 	int polls = fake.core.polls;
@@ -277,7 +286,8 @@ UNIT_TEST(core_is_polled)
 	duo_params.core_poll_interval = 1000;
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls);
-	ck_assert_int_eq(call(6, remote), 0);	/* nothing completes */
+	/* variant 6 reports no completion */
+	ck_assert_int_eq(call(6, remote), 0);
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls + 10);
 }
@@ -319,7 +329,7 @@ UNIT_TEST(valid_is_what_the_core_says)
 					 0), -FI_EOPNOTSUPP);
 }
 
-/* Opens an endpoint for RMA only, with the CQ that it needs. */
+/* Opens an endpoint for RMA only, with a CQ. */
 static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 {
 	static const struct fixture_attr defaults;
@@ -338,7 +348,10 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 	return ep;
 }
 
-/* It uses no shared memory; its counters count all operations. */
+/*
+ * An endpoint without messages uses no shared memory; its counters count all
+ * operations.
+ */
 UNIT_LOOP(without_messages, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };

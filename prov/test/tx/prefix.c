@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MSG_PREFIX: each call skips the prefix of its buffers. Messages over both
- * paths have none, as those of an endpoint without FI_MSG_PREFIX.
+ * FI_MSG_PREFIX: each call skips the prefix in its buffers. Messages over both
+ * paths contain no prefix, so that endpoints without FI_MSG_PREFIX can be
+ * peers.
  */
 
 #include "fixture.h"
@@ -24,15 +25,18 @@ static void setup(void)
 	memset(buf, '#', sizeof(buf));
 }
 
-/* The calls that take a message; in each the buffers are as many as it can. */
+/*
+ * The calls that send or receive a message. Each gets as many buffers as it
+ * accepts.
+ */
 enum call {
 	ONE, VECTOR, MSG, INJECT, DATA, INJECTDATA, CALLS,
 };
 
-/* How a message of two buffers has its prefix. */
+/* The place of the prefix in a message of two buffers. */
 enum split {
-	IN_THE_FIRST,	/* with one byte of the message */
-	APART,		/* nothing else is in the first buffer */
+	IN_THE_FIRST,	/* followed by one byte of the message */
+	APART,		/* alone in the first buffer */
 	SPLITS,
 };
 
@@ -140,7 +144,7 @@ static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)
 
 UNIT_CASE("prefix", setup, fixture_close);
 
-/* _i: tagged, the path, the split and the call. */
+/* _i: tagged or not, path, split and call */
 UNIT_LOOP(send_skips_it, 0, 4 * SPLITS * CALLS)
 {
 	const int path = _i / 2 % 2;
@@ -162,7 +166,7 @@ UNIT_LOOP(receive_skips_it, 0, 4 * SPLITS * (MSG + 1))
 
 	ck_assert_int_eq(recv_as(_i % 2, _i / 4 / SPLITS, _i / 4 % SPLITS,
 				 sizeof(buf)), 0);
-	poll_cq(2 * LAZY_POLLS);	/* the core has it, too */
+	poll_cq(2 * LAZY_POLLS);	/* the core has the receive, too */
 	arrive(path, _i % 2 ? DUO_TAGGED : DUO_MSG, TEXT);
 	entry = expect_entry(&context, source(path));
 	ck_assert_uint_eq(entry.len, LEN - PREFIX);
@@ -171,7 +175,9 @@ UNIT_LOOP(receive_skips_it, 0, 4 * SPLITS * (MSG + 1))
 	ck_assert_int_eq(buf[PREFIX - 1], '#');
 }
 
-/* The prefix has no part in the limits: 16 bytes can be injected. */
+/*
+ * The prefix does not count for limits: a message of 16 bytes can be injected.
+ */
 UNIT_LOOP(limits_are_without_it, 0, 4)
 {
 	const fi_addr_t to = source(_i / 2);
@@ -192,7 +198,7 @@ UNIT_LOOP(less_than_a_prefix_is_refused, 0, 2 * CALLS)
 	expect_nothing();
 }
 
-/* A peek has no buffers, and so no prefix. */
+/* A peek has no buffers, so no prefix is skipped. */
 UNIT_TEST(peek_needs_none)
 {
 	near(TEXT);

@@ -30,7 +30,10 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/* The third word of its stat, behind its name in parentheses. */
+/*
+ * True if the sending thread sleeps. Reads its state: the third word of
+ * /proc/.../stat, behind the name in parentheses.
+ */
 static bool sender_sleeps(void)
 {
 	char path[64], text[512] = "";
@@ -49,7 +52,10 @@ static bool sender_sleeps(void)
 
 UNIT_CASE("refused", fixture_setup, fixture_close);
 
-/* A sender that waits for the lock finds its path changed to the core. */
+/*
+ * A sender waits for the lock. The path changes to the core meanwhile: the
+ * message goes to the core.
+ */
 UNIT_TEST(another_thread_is_sending)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;

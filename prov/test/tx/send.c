@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: each variant of the call reaches the path of its destination, with its
- * arguments unchanged.
+ * Sends: each variant of the call uses the path of its destination, and the
+ * path's endpoint gets the arguments unchanged.
  */
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ static void setup(void)
 	fixture_setup();
 	peer_publish(1);
 	peer_publish(3);
-	/* shm's address of it is 0, ours 1 */
+	/* local has fi_addr 0 in shm and 1 in ofi_duo */
 	remote = peer_insert(2);
 	local = peer_insert(1);
 }
@@ -140,7 +140,7 @@ static void check_sent(enum variant variant, int path, const char *text)
 
 UNIT_CASE("send", setup, fixture_close);
 
-/* _i: variant, and the path in the low bit. */
+/* _i: the variant; in the lowest bit the path */
 UNIT_LOOP(variant_goes_its_path, 0, 2 * ARRAY_SIZE(variants))
 {
 	enum variant variant = _i / 2;
@@ -167,10 +167,13 @@ UNIT_LOOP(nobody, 0, ARRAY_SIZE(variants))
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
 
-/* The limit is one for both paths, the smaller one. */
+/*
+ * The limit of injected messages is the same on both paths: the smaller of the
+ * two.
+ */
 UNIT_LOOP(inject_limit, 0, 2)
 {
-	static const char text[] = "0123456789abcdefg";	/* 17 */
+	static const char text[] = "0123456789abcdefg";	/* 17 bytes */
 	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
 
 	ck_assert_int_eq(fi_tinject(fx.ep, text, 16, to, TAG), 0);
@@ -208,7 +211,7 @@ UNIT_LOOP(shm_is_full, 0, ARRAY_SIZE(variants))
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* The caller's message is read, not written: also to shm. */
+/* A send does not modify the application's struct fi_msg, on either path. */
 UNIT_TEST(message_stays_as_it_was)
 {
 	void *desc = DESC;
@@ -223,7 +226,10 @@ UNIT_TEST(message_stays_as_it_was)
 	ck_assert_ptr_eq(desc, DESC);
 }
 
-/* Undecided, local since: decided at the first send, by any variant. */
+/*
+ * A peer was published after its address was inserted. The first send, by any
+ * variant, chooses the path.
+ */
 UNIT_LOOP(first_send_decides, 0, ARRAY_SIZE(variants))
 {
 	fi_addr_t late = peer_insert(9);

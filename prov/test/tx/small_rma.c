@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small one-sided calls: near's counters show which take the fast path, with or
- * without a lock. The others have the same effects.
+ * Small RMA and atomics, with and without a lock. near's counters show which of
+ * them take the fast path. All others have the same effects.
  */
 
 #include <rdma/fi_atomic.h>
@@ -11,14 +11,14 @@
 
 #include "port_fixture.h"
 
-#define FIRST 1		/* first operation: looks the key up */
+#define FIRST 1		/* number of operations that look up the key */
 
 static const struct near_rma *rma(void)
 {
 	return fixture_ep()->near->port->rma;
 }
 
-/* However long the last one took. */
+/* Makes the next operation a delegated one, whatever time the last one took. */
 static void offer(void)
 {
 	struct near_rma_peer *at = fixture_ep()->near->peer[0]->rma;
@@ -34,7 +34,10 @@ static void put(size_t len)
 				  &context), 0);
 }
 
-/* One finds the key; and one atomic, so that the peer has a ring to us. */
+/*
+ * Issues one operation, which looks up the key, and one atomic, so that the
+ * peer has a ring to this port.
+ */
 static void first(void)
 {
 	uint64_t was;
@@ -115,7 +118,10 @@ UNIT_TEST(taken)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
 }
 
-/* Its buffer is ours at once, and nothing is reported. */
+/*
+ * After an injected write the buffer can be reused at once, and no completion
+ * is reported.
+ */
 UNIT_TEST(injected)
 {
 	uint64_t small = rma()->small, value = 77;
@@ -138,7 +144,7 @@ UNIT_TEST(injected)
 
 UNIT_CASE("unlocked", setup, port_teardown);
 
-/* Longer operations, remote data and fences take the slow path. */
+/* Longer operations, remote CQ data and FI_FENCE take the slow path. */
 UNIT_TEST(left)
 {
 	uint64_t small = rma()->small;
@@ -158,7 +164,7 @@ UNIT_TEST(left)
 				      KEY, &context), 0);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_uint_eq(rma()->small, small);
-	/* the core gets an operation that near rejects */
+	/* the core gets an operation that near does not support */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
 				  NULL), 0);
 	carried(FIRST + 3, 1, 1);
@@ -167,13 +173,13 @@ UNIT_TEST(left)
 
 UNIT_CASE("locked", setup_locked, port_teardown);
 
-/* So that operations on remote peers do not wait for those on local ones. */
+/* Operations on remote peers do not wait for the domain's lock. */
 UNIT_TEST(remote_needs_no_lock)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
 
 	remote = peer_insert(2);
-	/* decides the path */
+	/* a first write chooses the path */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, remote, START, KEY,
 				  NULL), 0);
 	duo_lock(lock);
@@ -203,13 +209,16 @@ UNIT_TEST(left_where_messages_count)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/* The core's atomics are not atomic with respect to those of a CPU. */
+/*
+ * If the application uses the core's atomics, the fast path is off: those are
+ * not atomic with respect to operations of a CPU.
+ */
 UNIT_TEST(atomics_of_another_core)
 {
 	uint64_t was;
 	int i;
 
-	/* the first has the pool of operations grow */
+	/* the first operation makes the pool of operations grow */
 	for (i = 0; i <= FIRST; i++) {
 		put(8);
 		ended(FI_RMA | FI_WRITE);
