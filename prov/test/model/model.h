@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reference model of one or two endpoints: receives and messages in the order
- * of posting and sending, which may match, and which did. It permits every
- * result of the race between the two paths.
+ * Reference model of one or two endpoints. It records receives in the order of
+ * posting and messages in the order of sending, which of them may match and
+ * which have matched. It permits every result of the race between the two
+ * paths.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -20,8 +21,8 @@
 #define MODEL_GUARD 16
 #define MODEL_GUARD_BYTE 0x77
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
-#define MODEL_ID 7		/* bytes that identify a message */
-#define MODEL_NEVER INT32_MAX	/* a step */
+#define MODEL_ID 7 /* first bytes of a message, which identify it */
+#define MODEL_NEVER INT32_MAX	/* instead of the number of a step: not yet */
 #define MODEL_EPS 2
 #define MODEL_ADDR 10		/* core address of the first source */
 
@@ -32,8 +33,8 @@ enum model_source {
 	MODEL_LOCAL_FAR,	/* is on this host, sends over the core */
 	MODEL_LOCAL,
 	MODEL_LOCAL_2,
-	MODEL_LATE,		/* publishes its record late */
-	MODEL_STRANGER,		/* is inserted into the AV late */
+	MODEL_LATE,		/* publishes its record after it was inserted */
+	MODEL_STRANGER,		/* is inserted into the AV after it has sent */
 	MODEL_SOURCES
 };
 
@@ -46,16 +47,17 @@ struct model_ep {
 };
 
 struct model_peer {
-	const char *peer_name;	/* NULL: not published */
-	fi_addr_t addr[MODEL_EPS];	/* in the AV of each endpoint */
+	/* name of its published record; NULL: not published */
+	const char *peer_name;
+	fi_addr_t addr[MODEL_EPS]; /* its fi_addr in the AV of each endpoint */
 	bool inserted[MODEL_EPS];
 	bool far;		/* sends over the core */
-	int life;		/* count of ended processes */
+	int life;		/* number of its processes that have ended */
 };
 
 enum model_op {
-	MODEL_SINGLE,		/* a receive of one message */
-	MODEL_MULTI,		/* FI_MULTI_RECV */
+	MODEL_SINGLE,		/* receives one message */
+	MODEL_MULTI,		/* a buffer with FI_MULTI_RECV */
 	MODEL_PEEK,
 	MODEL_PEEK_DISCARD,
 	MODEL_PEEK_CLAIM,	/* becomes MODEL_CLAIM if it finds a message */
@@ -80,15 +82,15 @@ struct model_recv {
 	enum model_state state;
 	int source;			/* enum model_source */
 	uint64_t tag, ignore;
-	size_t len;			/* posted bytes of buf */
-	size_t buffers;			/* iovecs; 0: call that takes none */
-	bool wanted;			/* a success is reported */
-	int posted;			/* step */
+	size_t len;			/* bytes of buf that are posted */
+	size_t buffers; /* number of iovecs; 0: by a call without iovecs */
+	bool wanted;			/* a completion is reported */
+	int posted;			/* step in which it was posted */
 	bool claiming;			/* MODEL_CLAIM: FI_CLAIM was posted */
 	bool discard;			/* MODEL_CLAIM: with FI_DISCARD */
 	bool canceling;			/* fi_cancel() was called */
-	int canceled;			/* step in which that succeeded */
-	struct model_msg *msg;		/* newest message that it matched */
+	int canceled;			/* step in which fi_cancel succeeded */
+	struct model_msg *msg;		/* newest message that matched it */
 };
 
 struct model_msg {
@@ -97,12 +99,11 @@ struct model_msg {
 	int source;
 	uint64_t tag;
 	size_t len;
-	bool known;			/* its source was in the AV */
+	bool known; /* its source was in the AV when it was sent */
 	bool on_shm;
-	bool orphan;			/* a receive that names its source
-					 * may miss it: docs/matching.md */
+	bool orphan; /* directed receives may not match it: docs/matching.md */
 	int life;			/* model_peer.life when it was sent */
-	int sent;			/* step */
+	int sent;			/* step in which it was sent */
 	int seen;			/* step in which it was received */
 	struct model_recv *recv;	/* receive it matched; NULL: none */
 	bool truncated;
@@ -123,12 +124,12 @@ extern struct model {
 	struct fixture_attr attr;
 	bool util_srx;
 	bool selective;
-	bool lazy_reader;	/* seldom reads the CQ */
+	bool lazy_reader;	/* reads the CQ seldom */
 	bool eager_reader;	/* reads the CQ after every step */
-	size_t window;		/* maximum of open receives of each kind */
-	size_t single_in;	/* one untagged receive in that number is a
-				 * MODEL_SINGLE */
-	int post_errs;		/* injected errors not yet returned */
+	size_t window; /* largest number of open receives of each kind */
+	/* one untagged receive in this number is a MODEL_SINGLE */
+	size_t single_in;
+	int post_errs;		/* number of injected errors not yet returned */
 	int eps;
 	struct model_ep ep[MODEL_EPS];
 	struct fid_cq *reading;	/* CQ that is being read */
@@ -139,7 +140,7 @@ extern struct model {
 	int recv_count, msg_count, send_count;
 } model;
 
-/* ck_assert_msg() writes into a pipe each time: too slow here. */
+/* No ck_assert_msg(): it writes to a pipe each time, too slow for the model. */
 #define model_assert(expr, format, ...) do {				\
 	if (!(expr))							\
 		ck_abort_msg("seed %d, step %d: " format, model.seed,	\
@@ -153,21 +154,21 @@ void model_trace(const char *format, ...);
 size_t model_random(size_t below);
 bool model_one_in(size_t count);
 
-/* Return the index of a random endpoint. */
+/* Returns the index of a random endpoint. */
 int model_random_ep(void);
 bool model_same_av(int ep, int other);
-/* Return the number of sources. */
+/* Returns the number of sources. */
 int model_sources(void);
 fi_addr_t model_src(const struct model_recv *recv);
 bool model_takes(const struct model_recv *recv, const struct model_msg *msg);
 /* True if the receive cannot be recalled from the core. */
 bool model_final(const struct model_recv *recv);
-/* Assign the message to the receive. */
+/* Record that the message matched the receive. */
 void model_take(struct model_recv *recv, struct model_msg *msg);
 int model_recv_index(const struct model_recv *recv);
 int model_msg_index(const struct model_msg *msg);
 struct model_msg *model_msg_at(uint64_t index);
-/* Write the content of the message to text, which has MODEL_BUF bytes. */
+/* Write the content of the message to text, which must have MODEL_BUF bytes. */
 void model_text(const struct model_msg *msg, char *text);
 /* Return the message that starts at buf; NULL: none. */
 struct model_msg *model_msg_in(const char *buf, size_t len);
@@ -185,7 +186,7 @@ void model_claim_all(void);
 void model_open_peers(void);
 void model_act_insert(void);
 void model_act_publish(void);
-/* End a process of a source and start another one with its address. */
+/* End the process of a source and start another one with the same address. */
 void model_act_restart(void);
 /* Remove an address from an AV after all its messages were received. */
 void model_remove(void);
@@ -202,7 +203,7 @@ void model_act_send(void);
 void model_act_post(void);
 void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind);
 void model_arrive_some(int ep, enum model_source source);
-/* Receive each waiting message with a wildcard receive. */
+/* Post wildcard receives until all waiting messages are received. */
 void model_drain(void);
 /* End all injected faults. */
 void model_calm(void);
@@ -210,7 +211,10 @@ void model_cancel(struct model_recv *recv);
 void model_cancel_all(void);
 
 /* model_press.c */
-/* Check that ep gets a core message while local ones keep busy busy. */
+/*
+ * Check that endpoint ep gets a message of the core while local messages keep
+ * endpoint "busy" busy.
+ */
 void model_press(int ep, int busy, enum duo_rx_kind kind);
 
 /* model_read.c */
@@ -221,16 +225,20 @@ bool model_read_cq(struct fid_cq *cq);
 void model_read_all(void);
 
 /* model_done.c */
-/* A completion and its source address. */
+/* A completion and its source. */
 struct model_entry {
-	struct fi_cq_tagged_entry cq;	/* as many fields as the format has */
+	/* only the members that the CQ's format has */
+	struct fi_cq_tagged_entry cq;
 	fi_addr_t src;
 	bool has_src;
 };
 
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
-/* End receives that were consumed without a completion; call it when idle. */
+/*
+ * End receives without a completion whose message was received. Call when no
+ * message is pending.
+ */
 void model_find_silent(void);
 
 /* model_check.c */

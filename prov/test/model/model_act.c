@@ -68,7 +68,10 @@ void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind)
 		model_arrive_core(msg, text);
 }
 
-/* The core does not name a source that is not in the AV. */
+/*
+ * True if the peer can send: a message over the core needs a source in the AV,
+ * because the core reports no other source.
+ */
 static bool model_can_send(int ep, const struct model_peer *peer)
 {
 	return peer->far ? peer->inserted[ep] : peer->peer_name != NULL;
@@ -91,7 +94,7 @@ static void model_act_arrive(void)
 	model_arrive_some(ep, model_random(model_sources()));
 }
 
-/* Let the core report an error for the send. */
+/* Make the core report an error for the send. */
 static void model_send_fail(struct model_send *send)
 {
 	send->fails = true;
@@ -137,7 +140,7 @@ void model_act_send(void)
 		model_send_one();
 }
 
-/* Hold back the core's completions, or release them. */
+/* Start or end the delay of the core's completions. */
 static void model_act_hold(void)
 {
 	model_trace("hold or release");
@@ -200,7 +203,10 @@ static void model_act_cancel(void)
 		model_cancel(recv);
 }
 
-/* Cancel an ended receive: -FI_ENOENT, even if its entry is in use again. */
+/*
+ * Cancel a receive that has ended: -FI_ENOENT, even if another receive uses its
+ * entry now.
+ */
 static void model_cancel_ended(void)
 {
 	struct model_recv *recv = &model.recv[model_random(model.recv_count)];
@@ -214,7 +220,7 @@ static void model_cancel_ended(void)
 	model_assert(ret == -FI_ENOENT, "fi_cancel of an ended one: %zd", ret);
 }
 
-/* Cancel the receive that the newest message matches, before a CQ read. */
+/* Cancel the receive that the newest message matches, before the CQ is read. */
 static void model_cancel_taker(void)
 {
 	const struct model_msg *msg = &model.msg[model.msg_count - 1];
@@ -229,7 +235,7 @@ static void model_cancel_taker(void)
 		model_cancel(&model.recv[i]);
 }
 
-/* Cancel an ended receive, or the one of a message that has just arrived. */
+/* Cancel a receive that has ended, or one whose message has just arrived. */
 static void model_act_cancel_late(void)
 {
 	int before = model.msg_count;
@@ -253,7 +259,10 @@ void model_cancel_all(void)
 	}
 }
 
-/* Let time pass without calls; the longer time makes periodic work due. */
+/*
+ * Advance the clock without calls, by 5 ms or by 2 s. After 2 s all periodic
+ * work is due.
+ */
 static void model_act_pass(void)
 {
 	unit_pass(model_one_in(2) ? 5000 : 2000000);

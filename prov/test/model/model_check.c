@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Conditions at the end of a run. Gaps of the provider (docs/matching.md) are
- * permitted only in functions that name them.
+ * Conditions that must hold at the end of a run. A "gap" is a known deviation
+ * of the provider (docs/matching.md); only functions whose comment names a gap
+ * permit it.
  */
 
 #include "model.h"
 
 /*
- * Gap: an open multi-receive buffer that names a source keeps receives that
- * overlap with it off the core.
+ * Gap: an open directed multi-receive buffer blocks receives that overlap with
+ * it, so that these are not posted to the core.
  */
 static bool model_behind_buffer(const struct model_recv *recv)
 {
@@ -60,7 +61,10 @@ void model_check_waiting(void)
 	}
 }
 
-/* Gap: fi_cancel() cannot cancel receives of model_final(). */
+/*
+ * Check that all receives have ended. Gap: those of model_final() cannot be
+ * canceled and may be open.
+ */
 void model_check_ended(void)
 {
 	const struct model_recv *recv;
@@ -82,7 +86,7 @@ static void model_check_bytes(const char *bytes, size_t len, char value,
 		model_assert(bytes[i] == value, "bounds of buffer %d", index);
 }
 
-/* Return the length of the messages at the beginning of the buffer. */
+/* Return the sum of the lengths of all messages in the buffer. */
 static size_t model_filled(const struct model_recv *recv)
 {
 	const struct model_msg *msg;
@@ -137,8 +141,8 @@ static void model_check_received(void)
 }
 
 /*
- * Gap: shm messages skip a multi-receive buffer that the core is filling. True
- * if the core might have been filling recv when msg got its receive.
+ * True if the core might have been filling recv when msg matched a receive.
+ * Gap: messages of shm skip a multi-receive buffer that the core is filling.
  */
 static bool model_core_filled(const struct model_recv *recv,
 			      const struct model_msg *msg)
@@ -158,7 +162,10 @@ static bool model_core_filled(const struct model_recv *recv,
 	return false;
 }
 
-/* Check that second did not get an earlier receive that first matches. */
+/*
+ * Check that the second message did not match a receive earlier than the first
+ * one's that also matches the first message.
+ */
 static void model_check_pair(const struct model_msg *first,
 			     const struct model_msg *second)
 {
@@ -197,7 +204,9 @@ static bool model_was_free(const struct model_recv *recv,
 	       recv->msg->sent > msg->seen;
 }
 
-/* Check that no earlier receive should have matched the message. */
+/*
+ * Check that no receive earlier than the message's own should have matched it.
+ */
 static void model_check_first(const struct model_msg *msg)
 {
 	const struct model_recv *recv;
@@ -218,7 +227,10 @@ static void model_check_posted_first(void)
 		model_check_first(&model.msg[i]);
 }
 
-/* Count uncanceled receives of ep with at least the given number of iovecs. */
+/*
+ * Return the number of receives of ep that were not canceled and have at least
+ * this number of iovecs.
+ */
 static uint32_t model_final_count(int ep, size_t buffers)
 {
 	uint32_t count = 0;
@@ -259,7 +271,10 @@ static void model_check_empty(int index)
 	ck_assert(TAILQ_EMPTY(&ep->multi.ready));
 }
 
-/* True if the message counts in the statistics: it was received whole. */
+/*
+ * True if the statistics must include the message: it was received, not
+ * truncated and not discarded.
+ */
 static bool model_counts(const struct model_msg *msg)
 {
 	return !msg->truncated && !msg->recv->discard &&

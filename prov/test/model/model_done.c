@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Compare the completions of the endpoints with the model. */
+/* Compares the completions of the endpoints with the model. */
 
 #include "model.h"
 
-/* Return the send with this context; NULL: it is a receive's. */
+/* Return the send with this context; NULL: the context is a receive. */
 static struct model_send *model_send_of(void *context)
 {
 	struct model_send *send = context;
@@ -115,7 +115,10 @@ static void model_check_content(const struct model_msg *msg, const char *buf,
 		     "content of message %d", model_msg_index(msg));
 }
 
-/* Assign the message in buf to recv; it must not have been received before. */
+/*
+ * Record that recv received the message in buf; check that it was not received
+ * before.
+ */
 static struct model_msg *model_take_in(struct model_recv *recv,
 				       const char *buf, size_t len)
 {
@@ -160,7 +163,7 @@ static void model_multi_done(struct model_recv *recv,
 	model_check_entry(model_take_in(recv, buf, entry->cq.len), &message);
 }
 
-/* util_srx completes a peek without the source address. */
+/* Check a peek's completion, which util_srx reports without a source. */
 static void model_peek_done(struct model_recv *recv,
 			    const struct model_entry *entry)
 {
@@ -239,7 +242,7 @@ static void model_canceled(struct model_recv *recv,
 static void model_truncated(struct model_recv *recv,
 			    const struct fi_cq_err_entry *err)
 {
-	/* in a multi-receive buffer, the message got all remaining bytes */
+	/* The message got all remaining bytes of the multi-receive buffer. */
 	const char *buf = recv->buf + recv->len - err->len;
 	struct model_msg *msg = recv->msg;
 
@@ -253,12 +256,15 @@ static void model_truncated(struct model_recv *recv,
 	model_assert(err->data == (uint64_t) model_msg_index(msg) &&
 		     err->tag == msg->tag, "data or tag");
 	if (recv->op == MODEL_MULTI)
-		return;		/* the release follows */
+		return;		/* the buffer's release is reported next */
 	recv->state = MODEL_DONE;
 	model_assert(err->len == recv->len, "len %zu", err->len);
 }
 
-/* A multi-receive buffer is released after its remainder was rejected. */
+/*
+ * Check that a multi-receive buffer was released because the core rejected its
+ * remainder.
+ */
 static void model_refused(struct model_recv *recv)
 {
 	model_assert(model.post_errs-- > 0, "nothing was refused");
@@ -310,8 +316,8 @@ void model_failed(const struct fi_cq_err_entry *err)
 }
 
 /*
- * Receives without a completion have ended once their message is in the buffer.
- * The step of their end is unknown.
+ * End a receive without a completion whose message is in its buffer. The step
+ * in which it ended is unknown.
  */
 static void model_find_single(struct model_recv *recv)
 {

@@ -6,7 +6,7 @@
 #include "model.h"
 
 #define MODEL_OWN 2000		/* core address of the second endpoint */
-#define MODEL_ANOTHER 3000	/* core address that is not in our AVs */
+#define MODEL_ANOTHER 3000 /* core address that is in no AV of the endpoints */
 
 static void model_choose_attr(struct fixture_attr *attr)
 {
@@ -85,7 +85,7 @@ static void model_bind(const struct model_ep *ep)
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, flags), 0);
 }
 
-/* Open the second endpoint. Peers have other indexes in its core AV. */
+/* Open the second endpoint. In its AV of the core peers have other fi_addrs. */
 static void model_open_second(bool own_av, bool own_cq)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
@@ -133,7 +133,7 @@ static void model_open_eps(void)
 		    own_cq ? "each its own" : "one");
 }
 
-/* Close everything; which endpoint comes first is random. */
+/* Close all objects, the endpoints in random order. */
 void model_close(void)
 {
 	struct model_ep *ep = &model.ep[1];

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The sources: entries in AVs and registry, ends and restarts. */
+/*
+ * The sources of messages: entries in AVs and in the registry, ends and
+ * restarts.
+ */
 
 #include "model.h"
 
@@ -73,8 +76,8 @@ void model_open_peers(void)
 }
 
 /*
- * Insert a source between its messages. Sends poll shm, too, and queue some
- * messages without matching the unresolved ones.
+ * Insert a source between its messages. Sends poll shm, so they may queue some
+ * messages of the source without resolving the earlier ones.
  */
 void model_act_insert(void)
 {
@@ -102,8 +105,9 @@ void model_act_publish(void)
 }
 
 /*
- * Gaps: a shm message without a source stays without one; a message that waits
- * at the core is not searched there if the new process uses shm.
+ * Mark messages of a source that directed receives may miss. Gaps: a shm
+ * message without a source stays without one, and a message that waits at the
+ * core is not found there if the source's new process uses shm.
  */
 static void model_orphan(int source)
 {
@@ -128,7 +132,7 @@ static bool model_holds(void)
 	return false;
 }
 
-/* Gap: messages unresolved at the end of their source stay so. */
+/* Gap: a message that is unresolved when its source ends stays unresolved. */
 static void model_look_up_all(void)
 {
 	int i;
@@ -176,7 +180,10 @@ static bool model_names(const struct model_recv *recv, int source)
 		(recv->op == MODEL_CLAIM && recv->msg->source == source));
 }
 
-/* True if in this AV no message of the source waits and no receive names it. */
+/*
+ * True if no message of the source waits in this AV, and no receive names the
+ * source.
+ */
 static bool model_quiet(int ep, int source)
 {
 	int i;

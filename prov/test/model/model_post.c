@@ -85,7 +85,7 @@ static ssize_t model_trecv_msg(struct model_recv *recv, uint64_t flags)
 
 typedef ssize_t (*model_call)(struct model_recv *recv, uint64_t flags);
 
-/* Return false if the core rejected the receive, as injected. */
+/* Post by this call. Return false if the call failed with an injected error. */
 static bool model_try(struct model_recv *recv, model_call call, uint64_t flags)
 {
 	int eagain = fake.core.eagain, post_err = fake.core.post_err;
@@ -133,8 +133,9 @@ static uint64_t model_random_ignore(void)
 }
 
 /*
- * On efa, untagged receives that name a local source never match if it sends
- * over the core or publishes its record later (docs/matching.md).
+ * Return a random source for a directed receive. On efa an untagged receive
+ * never matches if it names a local source that sends over the core or
+ * publishes its record later (docs/matching.md), so it is not posted.
  */
 static int model_random_source(int ep, enum duo_rx_kind kind)
 {
@@ -167,7 +168,7 @@ static struct model_recv *model_recv_new(int ep, enum duo_rx_kind kind)
 	return recv;
 }
 
-/* Post with the endpoint's flags, the default of calls without flags. */
+/* Post by a call without a flags argument, which uses the endpoint's flags. */
 static void model_post_default(struct model_recv *recv)
 {
 	uint64_t flags = model.attr.rx_op_flags;
@@ -190,8 +191,9 @@ static void model_post_multi(struct model_recv *recv)
 
 	recv->op = MODEL_MULTI;
 	recv->len = 40 + model_random(MODEL_BUF - 40);
+	/* for the reason of model_random_source() */
 	if (model.util_srx)
-		recv->source = MODEL_ANY;	/* see model_random_source() */
+		recv->source = MODEL_ANY;
 	if (model.attr.rx_op_flags & FI_MULTI_RECV && model_one_in(2)) {
 		model_post_default(recv);
 		return;
@@ -212,13 +214,19 @@ static void model_post_single(struct model_recv *recv)
 		model_post_default(recv);
 }
 
-/* True if completions of a multi-receive buffer have the message's address. */
+/*
+ * True if the CQ's format has the address of a message in a multi-receive
+ * buffer.
+ */
 static bool model_has_buf(void)
 {
 	return model.attr.format >= FI_CQ_FORMAT_DATA;
 }
 
-/* Receives without a completion do not count: their end is unknown. */
+/*
+ * Return the number of open receives. Those without a completion are left out:
+ * their end is unknown.
+ */
 static size_t model_open_count(int ep, enum duo_rx_kind kind)
 {
 	const struct model_recv *recv;
@@ -276,7 +284,10 @@ void model_drain(void)
 	model_read_all();
 }
 
-/* Peek. The data of the completion, from this format on, name the message. */
+/*
+ * Peek. In a CQ of this format or a later one, the remote CQ data identify the
+ * message.
+ */
 void model_peek(void)
 {
 	static const struct {

@@ -2,16 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages consume wildcard receives as fast as they are posted, so shm
- * is never idle. A message that waits at the core must get a receive
- * nevertheless, of the same endpoint or of the other one on this CQ.
+ * Local messages consume wildcard receives as fast as these are posted, so shm
+ * is never idle. A message that waits at the core must match a receive
+ * nevertheless, whether the local messages are for the same endpoint or for
+ * another one on the same CQ.
  */
 
 #include "model.h"
 
-#define MODEL_PRESS_WAITING 40	/* maximum of waiting messages at first */
-#define MODEL_PRESS_FIRST 10	/* local messages before that of the core */
-#define MODEL_PRESS_OPEN 2	/* open receives */
+/* largest number of waiting messages at the start */
+#define MODEL_PRESS_WAITING 40
+#define MODEL_PRESS_FIRST 10	/* local messages before the core's message */
+#define MODEL_PRESS_OPEN 2	/* number of receives that are kept open */
 
 static int model_waiting(int ep, enum duo_rx_kind kind)
 {
@@ -41,7 +43,10 @@ static int model_open_wildcards(int ep, enum duo_rx_kind kind)
 	return count;
 }
 
-/* Gap, docs/matching.md: wildcards may have to wait for a buffer. */
+/*
+ * True if a multi-receive buffer is open. Gap (docs/matching.md): wildcard
+ * receives may have to wait for it.
+ */
 static bool model_has_buffers(int ep)
 {
 	int i;
@@ -70,7 +75,7 @@ static void model_press_once(int busy, enum duo_rx_kind kind)
 	model.step++;
 }
 
-/* Post receives for all waiting messages, and some for the next ones. */
+/* Post receives for all waiting messages, and some more. */
 static void model_serve(int ep, enum duo_rx_kind kind)
 {
 	int waiting = model_waiting(ep, kind);

@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-#define MODEL_READ_MAX 40	/* entries */
+#define MODEL_READ_MAX 40	/* largest number of entries of a read */
 #define MODEL_READ_GUARD 0x5a
 
 static size_t model_entry_size(void)
@@ -104,7 +104,10 @@ static bool model_read_each(void)
 	return found;
 }
 
-/* The longest backoff of a deferred receive is 64 times defer_polls. */
+/*
+ * Read until many reads in a row return no entry. After that number of reads no
+ * receive is deferred any more: the longest backoff is 64 times defer_polls.
+ */
 void model_read_all(void)
 {
 	int i, idle = 0, patience = 100 + 70 * duo_params.defer_polls;

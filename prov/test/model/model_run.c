@@ -39,7 +39,10 @@ static void model_steps(void)
 		model_act();
 }
 
-/* Act at random, then read until nothing comes, and check waiting messages. */
+/*
+ * Execute random actions, read until no completion arrives, and check the
+ * messages that wait.
+ */
 static void model_phase(void)
 {
 	model_steps();
@@ -67,7 +70,7 @@ static int first, last = MODEL_SEEDS - 1;
 
 UNIT_CASE("model", NULL, model_close);
 
-/* _i is the seed. */
+/* _i: the seed */
 UNIT_LOOP(seed, first, last + 1)
 {
 	int phases;
@@ -76,7 +79,8 @@ UNIT_LOOP(seed, first, last + 1)
 	phases = 1 + model_random(5);
 	while (phases--)
 		model_phase();
-	if (model_one_in(4)) {	/* model_close() with operations pending */
+	/* else model_close() has pending operations to end */
+	if (model_one_in(4)) {
 		model_steps();
 		return;
 	}

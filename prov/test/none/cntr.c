@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_cntr_wait sleeps in poll(2), which this program replaces: its poll() first
- * causes an event, which must wake the thread.
+ * fi_cntr_wait sleeps in poll(2). The poll() of this program replaces that of
+ * the C library: before the first sleep it causes an event, and the event must
+ * wake the thread.
  */
 
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ static struct fid_cntr *cntr;
 static fi_addr_t self;
 static char buf[64];
 
-static void (*on_sleep)(void);	/* once */
+static void (*on_sleep)(void);	/* called before the first sleep only */
 static unsigned int sleeps, naps, yields;
 
 int poll(struct pollfd *fds, nfds_t count, int ms)
@@ -32,7 +33,7 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 		dlsym(RTLD_NEXT, "poll");
 	void (*now)(void) = on_sleep;
 
-	if (ms)		/* else it is no sleep */
+	if (ms)		/* a poll with timeout 0 is no sleep */
 		__atomic_fetch_add(count ? &sleeps : &naps, 1,
 				   __ATOMIC_RELAXED);
 	if (ms && count && now) {
@@ -48,7 +49,7 @@ int sched_yield(void)
 	return 0;
 }
 
-/* Opens the counter, and binds it to the first endpoint only. */
+/* Opens a counter and binds it to endpoint i only. */
 static void count(int i)
 {
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -91,7 +92,10 @@ static void teardown(void)
 UNIT_CASE("without a lock", setup, teardown);
 UNIT_CASE("with a lock", setup_locked, teardown);
 
-/* It sleeps all the time, except for checks of closed ports. */
+/*
+ * Without an event the thread sleeps until the timeout, except for its checks
+ * of closed ports.
+ */
 UNIT_TEST(sleeps_on)
 {
 	uint64_t begin = duo_now_ms();
@@ -110,7 +114,10 @@ static void message(void)
 	ck_assert(!fi_tinject(ep[1], buf, 8, self, 1));
 }
 
-/* Another thread reads the queue and gets the message. */
+/*
+ * Another thread reads the CQ and gets the message: the wait for the counter
+ * ends.
+ */
 static void message_read(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -140,7 +147,10 @@ static void add_err(void)
 	ck_assert(!fi_cntr_adderr(cntr, 1));
 }
 
-/* A peer failure is detected after a sleep or two. */
+/*
+ * The peer ends: the waiting thread detects the peer failure after one or two
+ * sleeps.
+ */
 static void end(void)
 {
 	recv_close(1);
@@ -148,7 +158,7 @@ static void end(void)
 
 static const struct {
 	void (*now)(void);
-	unsigned int sleeps;	/* at most */
+	unsigned int sleeps;	/* largest number of sleeps */
 	int ret;
 } wakes[] = {
 	{ message, 1, 0 },
@@ -179,7 +189,7 @@ static void *wait_for(void *threshold)
 
 UNIT_CASE("with a lock", setup_locked, teardown);
 
-/* Several threads wait for different counts, and all wake. */
+/* Several threads wait for different counts: each wakes. */
 UNIT_TEST(threads)
 {
 	pthread_t thread[THREADS];
@@ -211,7 +221,10 @@ static void bind_late(void)
 UNIT_CASE("without a lock", setup, teardown);
 UNIT_CASE("with a lock", setup_locked, teardown);
 
-/* A bind to another endpoint arms its doorbell, too. */
+/*
+ * A counter is bound to a second endpoint later: an event of that endpoint
+ * wakes the thread, too.
+ */
 UNIT_TEST(bound_late)
 {
 	ck_assert(!fi_trecv(ep[1], buf, 64, NULL, self, 1, 0, buf));

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints of the provider before, at and after fi_enable: calls too early or
- * too late, or without an object, fail with one log line and change nothing.
+ * Endpoints of the provider near before, during and after fi_enable. Calls that
+ * come too early or too late, or lack an object, must fail with one log line
+ * and change nothing.
  */
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ static struct fid_cq *one_cq;
 static struct fid_ep *one;
 static bool no_proc;
 
-/* Asserts one new log line, with these words. */
+/* Asserts that there is one new log line, and that it contains these words. */
 static void ep_said(const char *words)
 {
 	ck_assert_int_eq(said_lines, 1);
@@ -139,7 +140,10 @@ static void ep_early_onesided(fi_addr_t to)
 UNIT_CASE("without a lock", ep_setup, ep_teardown);
 UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
 
-/* _i: nothing is bound; the address vector; all of it. */
+/*
+ * Data operations before fi_enable. _i: no object is bound; the AV is bound; AV
+ * and CQ are bound.
+ */
 UNIT_LOOP(data_before_enable, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
@@ -156,7 +160,7 @@ UNIT_LOOP(data_before_enable, 0, 3)
 	ck_assert_int_eq(fi_cancel(&one->fid, NULL), -FI_ENOENT);
 	if (_i < 2)
 		return;
-	/* the failed call left no state */
+	/* the failed calls have no effect on later ones */
 	ck_assert(!fi_enable(one));
 	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), -FI_EAGAIN);
 	ck_assert(!fi_tsend(one, buf, 8, NULL, to, 1, buf));
@@ -200,13 +204,13 @@ UNIT_TEST(enabled)
 	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV),
 			 -FI_EOPBADSTATE);
 	ep_said("completion queue");
-	/* counters may come late: Sandia OpenSHMEM's do */
+	/* a counter may be bound after fi_enable, as Sandia OpenSHMEM does */
 	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
 	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_SEND | FI_RECV));
 	ck_assert_int_eq(fi_shutdown(one, 0), -FI_ENOSYS);
 	ck_assert(!fi_inject(one, "x", 1, to));
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
-	/* bound objects are in use */
+	/* objects bound to an endpoint cannot be closed */
 	ck_assert_int_eq(fi_close(&cntr->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_cq->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_av->fid), -FI_EBUSY);
@@ -218,8 +222,9 @@ UNIT_TEST(enabled)
 }
 
 /*
- * A message that arrives before its receiver is enabled or has all its objects
- * waits: reads of the objects bound already do not consume it.
+ * A message arrives before its receiver is enabled, or before all its objects
+ * are bound. Reads of the objects that are bound already do not consume the
+ * message, so that the enabled endpoint receives it.
  */
 UNIT_LOOP(message_before_enable, 0, 2)
 {
@@ -273,8 +278,9 @@ static void ep_completed(struct fid_cq *others)
 }
 
 /*
- * Calls without flags use those of the endpoint. FI_INJECT concerns only sent
- * data: the result of a read or an atomic is in the caller's buffer.
+ * Calls without a flags argument use the endpoint's default flags. FI_INJECT
+ * among them applies to sent data only: the result of a read or of a fetching
+ * atomic is in the application's buffer.
  */
 UNIT_TEST(injecting_endpoint)
 {

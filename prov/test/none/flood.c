@@ -2,16 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Unexpected messages, more than any limit that there once was: programs that
- * MPI permits send them before they receive, and must not hang.
+ * Large numbers of unexpected messages, above all limits that near ever had.
+ * MPI permits programs that send them all before the first receive; these
+ * programs must not hang.
  */
 
 #include "side.h"
 
 #define FLOOD_BYTES (80 << 20)
 #define FLOOD_LEN 4000
-#define FLOOD_MANY 70000	/* receives, or large messages */
-#define FLOOD_REFUSED 1000	/* sends in a row: nothing moves any more */
+#define FLOOD_MANY 70000	/* number of receives, or of large messages */
+/* failed sends in a row after which the test fails */
+#define FLOOD_REFUSED 1000
 
 static char out[FLOOD_LEN], in[FLOOD_LEN];
 
@@ -21,19 +23,19 @@ static void flood_setup(void)
 	recv_setup();
 }
 
-/* Reads an endpoint's CQ; true if there was a completion. */
+/* Reads the CQ of endpoint i; returns true if there was a completion. */
 static bool flood_read(int i)
 {
 	struct fi_cq_tagged_entry entry;
 	ssize_t ret = fi_cq_read(cq[i], &entry, 1);
 
-	/* ck_assert() writes into a pipe each time: too slow for these loops */
+	/* no ck_assert(): it writes to a pipe, too slow for these loops */
 	if (ret != 1 && ret != -FI_EAGAIN)
 		ck_abort_msg("fi_cq_read: %zd", ret);
 	return ret == 1;
 }
 
-/* Sends one message; polls both ends while that returns -FI_EAGAIN. */
+/* Sends one message. While the call returns -FI_EAGAIN, reads both CQs. */
 static void flood_send(int from, fi_addr_t to, size_t len, uint64_t tag)
 {
 	int refused = 0;
@@ -64,8 +66,8 @@ static void flood_recv(int at, uint64_t tag)
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
 /*
- * A large message, in either direction between the two endpoints. Its end
- * arrives behind unexpected messages.
+ * A large message between the two endpoints, in either direction. Its last
+ * fragment arrives behind many unexpected messages.
  */
 UNIT_LOOP(flooded, 0, 2)
 {
@@ -88,7 +90,7 @@ UNIT_LOOP(flooded, 0, 2)
 	recv_close(1);
 }
 
-/* Both endpoints send all of it before either receives. */
+/* Both endpoints send all their messages before one of them receives. */
 UNIT_LOOP(both_ways, 0, 2)
 {
 	size_t len = _i ? 8 : FLOOD_LEN, count = FLOOD_BYTES / FLOOD_LEN, i;
@@ -105,7 +107,7 @@ UNIT_LOOP(both_ways, 0, 2)
 	recv_close(1);
 }
 
-/* Unexpected large messages, all received later. */
+/* Many large messages arrive unexpected, and are all received later. */
 UNIT_TEST(many_large)
 {
 	static char from[16384], to[16384];
@@ -130,8 +132,9 @@ UNIT_TEST(many_large)
 }
 
 /*
- * More receives than the endpoint's attributes name, the last one a multi-
- * receive buffer that needs one more for a message that is there already.
+ * More receives than the size in the endpoint's attributes. The last one is a
+ * multi-receive buffer, which needs one more entry for a message that has
+ * already arrived.
  */
 UNIT_TEST(many_receives)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo: hints beyond the limits yield no info, and a message. */
+/*
+ * fi_getinfo of the provider near: hints beyond its limits yield no info, and a
+ * message in the log.
+ */
 
 #include <stdio.h>
 
@@ -48,7 +51,10 @@ enum info_part {
 	INFO_RX,
 };
 
-/* 64-bit fields: the largest value is accepted, one more is not. */
+/*
+ * Limits of 64-bit fields: a hint with the largest value is accepted, one with
+ * the next value is not.
+ */
 static const struct info_limit {
 	const char *name;
 	enum info_part part;
@@ -136,7 +142,10 @@ UNIT_TEST(info_node)
 	info_refused("127.0.0.1", "127.0.0.1");
 }
 
-/* Orders between messages and RMA are costly: only requested ones. */
+/*
+ * Orders between messages and RMA are costly, so the info has only those that
+ * the hints request.
+ */
 UNIT_TEST(info_order)
 {
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -152,7 +161,7 @@ UNIT_TEST(info_order)
 	ck_assert_uint_eq(info->tx_attr->msg_order & DUO_ORDER_MIXED, 0);
 }
 
-/* Hints for other providers log nothing. */
+/* Hints for other providers yield no info and no log message. */
 UNIT_TEST(info_unwanted)
 {
 	strcpy(hints->fabric_attr->prov_name, "far");
@@ -175,7 +184,7 @@ static const struct info_mode {
 	  FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, true, true },
 };
 
-/* The domain uses the mr_mode of the info. */
+/* A domain has the mr_mode of the info with which it was opened. */
 UNIT_LOOP(info_mr_mode, 0, ARRAY_SIZE(info_modes))
 {
 	const struct info_mode *mode = &info_modes[_i];
@@ -208,7 +217,10 @@ static const struct info_opened {
 	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
 };
 
-/* FI_HMEM requires descriptors, since these identify device memory. */
+/*
+ * With FI_HMEM the info requires descriptors (FI_MR_LOCAL), because descriptors
+ * identify device memory.
+ */
 UNIT_TEST(info_device)
 {
 	ck_assert(!info_get(NULL));
@@ -224,7 +236,10 @@ UNIT_TEST(info_device)
 	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_HMEM);
 }
 
-/* Fids in hints: infos that an open domain without a lock can serve. */
+/*
+ * Hints that contain the fids of an open fabric and an open domain without a
+ * lock: the infos that this domain can serve are returned, others are not.
+ */
 UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 {
 	struct fid_fabric *fabric = side_fabric();
@@ -236,7 +251,8 @@ UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 	ck_assert(!fi_domain(fabric, info, &opened, NULL));
 	fi_freeinfo(info);
 	info = NULL;
-	free(hints->fabric_attr->prov_name);	/* the fids name the provider */
+	/* without a name: the fids identify the provider */
+	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = NULL;
 	hints->fabric_attr->fabric = _i & 1 ? fabric : NULL;
 	hints->domain_attr->domain = opened;
@@ -258,5 +274,5 @@ UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
 	said_lines = 0;
 	fi_freeinfo(info);
 	info = NULL;
-	info_refused(NULL, "is not an open one");	/* closed */
+	info_refused(NULL, "is not an open one"); /* the domain is closed now */
 }

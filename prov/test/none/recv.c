@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives of the provider: those that name a failed peer, and the ends of
- * multi-receive buffers.
+ * Receives of the provider near: receives that name a failed peer, and the
+ * release of multi-receive buffers.
  */
 
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 #define RECV_MULTI 1000
 #define RECV_COUNT (RECV_CQ + 8)
 
-/* Ends the peer after this number of unexpected messages. */
+/* The peer sends this number of messages, which are unexpected, and ends. */
 static void recv_lose_peer(int messages)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -33,8 +33,9 @@ static void recv_lose_peer(int messages)
 UNIT_CASE("recv", recv_setup, recv_teardown);
 
 /*
- * A message that fits into the first of two buffers, small or by immediate copy
- * (_i is 1): the entry of the buffers is free again afterwards.
+ * A receive with two buffers gets a message that fits into the first buffer; _i
+ * is 0: a small message, 1: one with immediate copy. The entry for the second
+ * buffer is released.
  */
 UNIT_LOOP(recv_first_of_two, 0, 2)
 {
@@ -57,7 +58,10 @@ UNIT_LOOP(recv_first_of_two, 0, 2)
 	recv_close(1);
 }
 
-/* A receive from a failed peer ends at once: an address is never reused. */
+/*
+ * A receive that names a failed peer fails at once, because no other process
+ * can get that address.
+ */
 UNIT_TEST(recv_late)
 {
 	char bytes[64];
@@ -69,7 +73,7 @@ UNIT_TEST(recv_late)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/* Messages of a failed peer still match directed and wildcard receives. */
+/* Messages that a failed peer has sent match directed and wildcard receives. */
 UNIT_TEST(recv_late_sent)
 {
 	char bytes[64], any[64];
@@ -85,8 +89,9 @@ UNIT_TEST(recv_late_sent)
 }
 
 /*
- * The peer closes, without a message exchanged, and its process lives; _i is 1:
- * it closes before the receive is posted.
+ * The peer closes its endpoint before it exchanged a message, and its process
+ * continues: the receive that names the peer fails. _i is 1: the endpoint is
+ * closed before the receive is posted.
  */
 UNIT_LOOP(recv_unmet, 0, 2)
 {
@@ -115,8 +120,9 @@ UNIT_TEST(recv_late_multi)
 }
 
 /*
- * A message that does not fit ends the buffer: its error is followed by the
- * release, or the buffer would never be posted again.
+ * A message does not fit in a multi-receive buffer. Its error entry is followed
+ * by the buffer's release, without which the application would not post the
+ * buffer anew.
  */
 UNIT_TEST(recv_multi_truncated)
 {
@@ -150,7 +156,10 @@ UNIT_TEST(recv_multi_truncated)
 	recv_close(1);
 }
 
-/* Messages of a failed sender fill the buffer, then it ends. */
+/*
+ * The sender fails. Messages that it has sent still fill the buffer, then the
+ * receive fails.
+ */
 UNIT_TEST(recv_multi_filling)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -176,7 +185,10 @@ UNIT_TEST(recv_multi_filling)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/* FI_INJECT, no context, and too large for a ring's slots: it is reported. */
+/*
+ * An injected message that is too long for a slot, without a context: its
+ * completion is reported.
+ */
 UNIT_TEST(recv_injected_is_reported)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -195,7 +207,10 @@ UNIT_TEST(recv_injected_is_reported)
 	recv_close(1);
 }
 
-/* FI_FENCE among the default flags: a short send waits for a large one. */
+/*
+ * FI_FENCE is among the default flags: a small send waits until the large send
+ * before it is complete.
+ */
 UNIT_TEST(recv_fenced_by_default)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -216,7 +231,10 @@ UNIT_TEST(recv_fenced_by_default)
 	recv_close(1);
 }
 
-/* A canceled receive has its own tag, not that of an earlier message. */
+/*
+ * The error entry of a canceled receive has this receive's tag, not that of an
+ * earlier message.
+ */
 UNIT_TEST(recv_cancelled_tag)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -239,8 +257,9 @@ UNIT_TEST(recv_cancelled_tag)
 }
 
 /*
- * A sender that has removed the receiver's address, and inserts it again, has
- * not failed: messages in both directions arrive, also for directed receives.
+ * An endpoint removes its peer's address and inserts it anew. Messages in both
+ * directions arrive, also for directed receives, because the peer has not
+ * failed.
  */
 UNIT_LOOP(recv_again, 0, 2)
 {
@@ -252,7 +271,7 @@ UNIT_LOOP(recv_again, 0, 2)
 
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 1));
 	if (_i) {
-		/* leaves the first ring, with unread messages in it */
+		/* The first ring is given up with unread messages in it. */
 		ck_assert(!fi_av_remove(av, &to, 1, 0));
 		to = recv_insert(ep[0]);
 	}
@@ -281,13 +300,13 @@ UNIT_LOOP(recv_again, 0, 2)
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 7));
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 7, 0, in));
 	ck_assert_int_eq(recv_end(in), 0);
-	/* its failure is still reported */
+	/* a later failure of the peer is still reported */
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 8, 0, in));
 	recv_close(1);
 	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
 }
 
-/* Inserts an address of another version, or of another host. */
+/* Inserts an address of another version of near, or of another host. */
 static fi_addr_t insert_foreign(bool version)
 {
 	struct near_addr name;
@@ -304,7 +323,10 @@ static fi_addr_t insert_foreign(bool version)
 	return addr;
 }
 
-/* Another host or version: the message has that cause, not a peer failure. */
+/*
+ * A message to an address of another host or another version of near fails with
+ * that cause, not with that of a peer failure.
+ */
 UNIT_LOOP(recv_foreign, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
@@ -316,8 +338,8 @@ UNIT_LOOP(recv_foreign, 0, 2)
 }
 
 /*
- * A receive from a source of another version or host ends as if from a failed
- * peer, also after a rejected send (_i < 2).
+ * A receive from an address of another version or host fails as one from a
+ * failed peer, also after a send to this address was rejected (_i < 2).
  */
 UNIT_LOOP(recv_foreign_later, 0, 4)
 {
@@ -332,7 +354,10 @@ UNIT_LOOP(recv_foreign_later, 0, 4)
 	recv_close(1);
 }
 
-/* Monitoring starts later if no descriptor is free at the post. */
+/*
+ * No file descriptor is free when the receive is posted, so near cannot monitor
+ * the peer yet. It does later: the receive of the ended peer fails.
+ */
 UNIT_TEST(recv_unwatched)
 {
 	struct rlimit limit, none = { 0 };
@@ -348,8 +373,9 @@ UNIT_TEST(recv_unwatched)
 }
 
 /*
- * The peer sends, removes the receiver's address, inserts it and sends again,
- * without polls, and more than a poll consumes of one ring. Order is kept.
+ * The peer sends, removes the receiver's address, inserts it and sends more,
+ * without polls. These are more messages than one poll consumes of a ring. They
+ * arrive in the order of sending.
  */
 UNIT_TEST(recv_in_order)
 {

@@ -8,7 +8,7 @@ static struct fid_fabric *fabric;
 struct fid_domain *domain;
 struct fid_av *av;
 struct fid_cq *cq[2];
-struct fid_ep *ep[2];	/* the receiver, and its peer */
+struct fid_ep *ep[2];	/* the receiver and its peer */
 fi_addr_t peer;
 enum fi_wait_obj recv_wait;
 

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The provider near, as its module has it: a fabric with a core that carries
- * nothing, and two endpoints, a receiver and its peer, over real near ports.
+ * The provider near, as its module gives it to libfabric: a fabric whose core
+ * carries no messages, and two endpoints, a receiver and its peer, with real
+ * ports of near.
  */
 #ifndef SIDE_H
 #define SIDE_H
@@ -24,36 +25,48 @@
 #include "unit.h"
 
 #define NEAR_NAME "near"
-#define NEAR_INJECT 4096	/* bytes */
-#define NEAR_TX_SIZE 65536	/* operations, each way */
+#define NEAR_INJECT 4096	/* limit of an injected message, bytes */
+#define NEAR_TX_SIZE 65536	/* size in the info: sends, and receives */
 #define RECV_CQ 1024	/* size of the CQ, entries */
 
-/* Makes this process's provider near, as entry_near.c does. */
+/*
+ * Initializes the tables of this process for the provider near, as
+ * fi/entry_near.c does.
+ */
 void side_module(void);
 /* Opens a fabric of the provider near. */
 struct fid_fabric *side_fabric(void);
-struct fid_fabric *side_opened(void);	/* the one of the two endpoints */
-/* Returns an info with all capabilities, to be freed. */
+struct fid_fabric *side_opened(void);	/* returns the fabric of ep[] */
+/* Returns an info with all capabilities; the caller frees it. */
 struct fi_info *side_info(enum fi_threading threading);
 
 extern struct fid_domain *domain;
 extern struct fid_av *av;
 extern struct fid_cq *cq[2];
-extern struct fid_ep *ep[2];	/* the receiver, and its peer */
+extern struct fid_ep *ep[2];	/* the receiver and its peer */
 extern fi_addr_t peer;
-extern enum fi_wait_obj recv_wait;	/* of the CQs, before recv_setup() */
+/* wait object of the CQs; to be set before recv_setup() */
+extern enum fi_wait_obj recv_wait;
 
-/* before: called for each endpoint before fi_enable; NULL: none. */
+/*
+ * Opens two endpoints. Calls "before" for each of them before fi_enable; NULL:
+ * does not.
+ */
 void recv_setup_as(enum fi_threading threading, void (*before)(int i));
-/* The peer is inserted; the test closes it, recv_teardown() the rest. */
+/*
+ * Opens the receiver and its peer, and inserts the peer's address. The test
+ * closes the peer, recv_teardown() all other objects.
+ */
 void recv_setup(void);
 void recv_teardown(void);
 void recv_close(int i);
 void recv_close_domain(void);
-/* Inserts the endpoint into the AV; returns its fi_addr. */
+/* Inserts the endpoint's address into the AV; returns its fi_addr. */
 fi_addr_t recv_insert(struct fid_ep *of);
-/* Reads the receiver's next completion, which has that context. Returns 0 or
- * its error. */
+/*
+ * Waits for the receiver's next completion, and asserts its context. Returns 0
+ * or the error of the receive.
+ */
 int recv_end(const void *context);
 
 #endif /* SIDE_H */

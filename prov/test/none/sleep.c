@@ -13,7 +13,10 @@ static void recv_setup_sleep(void)
 	recv_setup();
 }
 
-/* Prepares for poll(2) as an application does: all events were read. */
+/*
+ * Reads all completions, then calls fi_trywait, as an application does before
+ * it sleeps in poll(2).
+ */
 static struct pollfd recv_fall_asleep(void)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -29,8 +32,9 @@ static struct pollfd recv_fall_asleep(void)
 UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
 
 /*
- * Two threads sleep on the descriptor, and two messages come. The one that
- * takes the first and goes leaves the descriptor ready for the other.
+ * Two threads sleep on one descriptor and two messages arrive. One thread reads
+ * the first message and continues. The descriptor must stay readable, so that
+ * the other thread wakes for the second message.
  */
 UNIT_TEST(recv_two_sleepers)
 {
@@ -54,7 +58,10 @@ UNIT_TEST(recv_two_sleepers)
 	recv_close(1);
 }
 
-/* Another thread's receive takes a message that is announced and read then. */
+/*
+ * A thread sleeps. Another thread posts a receive and so consumes a large
+ * message: the sleeping thread wakes for the completion.
+ */
 UNIT_TEST(recv_wakes_sleeper)
 {
 	static char from[1 << 18], at[1 << 18];

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory over near: it is only copied; any other access would fault. The
- * core gets its descriptors.
+ * Device memory over near: ofi_duo must copy it through the device library,
+ * since a load or store would raise a signal. The core must get the core's
+ * descriptors.
  */
 
 #include "device/device.h"
@@ -11,8 +12,8 @@
 #include "near_fixture.h"
 
 #define DEVICE 3		/* index of the GPU */
-#define NEXT 32			/* offset of a second buffer */
-#define REMOTE 2		/* a core address */
+#define NEXT 32			/* offset of a second buffer in device memory */
+#define REMOTE 2		/* core address of a peer on another host */
 
 static struct fid_mr *mr;
 static int context;
@@ -78,7 +79,10 @@ static bool is_device(void *desc)
 	return duo_device_any(fixture_ep()->domain, &desc, 1);
 }
 
-/* The core may choose another descriptor when a region is enabled. */
+/*
+ * The core may change a region's descriptor when the region is enabled: ofi_duo
+ * uses the new one.
+ */
 UNIT_TEST(found_by_its_descriptor)
 {
 	void *before = fi_mr_desc(mr), *second;
@@ -95,7 +99,10 @@ UNIT_TEST(found_by_its_descriptor)
 	ck_assert(!is_device(NULL) && !is_device(&context));
 }
 
-/* If the device or the table rejects a region, no part of it stays. */
+/*
+ * If the device library or the region table rejects a region, the core's region
+ * is closed.
+ */
 UNIT_TEST(not_registered)
 {
 	int live = fake.path[FI_DUO_CORE].live;
@@ -109,7 +116,7 @@ UNIT_TEST(not_registered)
 	fake.device.fails = false;
 }
 
-/* One buffer, several, and messages. */
+/* Variants of a send: one buffer, several, struct fi_msg, and flags. */
 enum how { ONE, SEVERAL, MESSAGE, DELIVERED, INJECTED, HOWS };
 
 static ssize_t send_how(enum how how, fi_addr_t to)
@@ -140,7 +147,8 @@ UNIT_LOOP(sent, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, peer), 0);
-	memset(fake.device.shadow, 0, 8);	/* too early for DELIVERED */
+	/* an error for DELIVERED if its copy is still pending */
+	memset(fake.device.shadow, 0, 8);
 	ck_assert_uint_eq(both_entry(&context).flags & FI_SEND, FI_SEND);
 	near_poll(rig.port, &rig_sink);
 	ck_assert_int_eq(rig.arrived, 1);
@@ -175,7 +183,7 @@ UNIT_TEST(sent_large)
 	expect_local(1, 0);
 }
 
-/* It is too large for the stack, but the ring has space for it. */
+/* A message that is too large for the stack, but fits in the ring. */
 UNIT_TEST(sent_through_the_ring)
 {
 	enum { LEN = 9000 };
@@ -196,7 +204,10 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 				  fi_mr_desc(mr), src, TAG, 0, &context), 0);
 }
 
-/* Before its receive or after; wildcard or directed. */
+/*
+ * _i: the receive is posted before or after the message; from any source or
+ * directed.
+ */
 UNIT_LOOP(received, 0, 4)
 {
 	bool late = _i & 1;
@@ -216,7 +227,7 @@ UNIT_LOOP(received, 0, 4)
 	expect_local(0, 1);
 }
 
-/* With and without an immediate copy. */
+/* As before, with a large message, and with and without immediate copy. */
 UNIT_LOOP(received_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -238,7 +249,7 @@ UNIT_LOOP(received_large, 0, 4)
 	expect_local(0, 1);
 }
 
-/* One buffer in device memory and one in host memory. */
+/* A receive with one buffer in device memory and one in host memory. */
 UNIT_TEST(received_in_parts)
 {
 	char host[8] = "";
@@ -256,7 +267,10 @@ UNIT_TEST(received_in_parts)
 	expect_local(0, 1);
 }
 
-/* The part that fits is received. */
+/*
+ * A message that is too large for its receive: the part that fits is copied,
+ * and the receive ends with FI_ETRUNC.
+ */
 UNIT_LOOP(too_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -305,7 +319,7 @@ UNIT_TEST(multi_receive)
 	expect_local(0, 2);
 }
 
-/* If a copy fails, the send fails, or the receive ends; others go on. */
+/* If a copy fails, the send or the receive fails, and later ones work. */
 UNIT_TEST(copy_fails)
 {
 	struct slot slot;
@@ -337,7 +351,10 @@ UNIT_TEST(received_over_the_core)
 	ck_assert_str_eq(fake.device.shadow + NEXT, "by core");
 }
 
-/* The receive is on the core; near's message causes a recall. */
+/*
+ * The core has the receive. A message of near matches it, so ofi_duo recalls
+ * the receive.
+ */
 UNIT_TEST(taken_back_from_the_core)
 {
 	post_device(0, 16, FI_ADDR_UNSPEC);
@@ -349,7 +366,10 @@ UNIT_TEST(taken_back_from_the_core)
 	ck_assert_uint_eq(stats_now().recall_ok, 1);
 }
 
-/* A host buffer after a device's, in the same receive entry. */
+/*
+ * A receive in device memory, and then one in host memory with the same receive
+ * entry.
+ */
 UNIT_TEST(host_as_well)
 {
 	struct slot slot;
@@ -387,8 +407,9 @@ static void plain_setup(void)
 UNIT_CASE("permission", plain_setup, fixture_close);
 
 /*
- * NCCL and NVSHMEM forbid CUDA calls, which might wait for their kernels. near
- * requires CUDA, so a core that does not carries everything.
+ * NCCL and NVSHMEM forbid calls of CUDA, because these might wait for kernels
+ * of theirs. near must call CUDA. So if CUDA is forbidden and the core does not
+ * need it, the core carries all messages.
  */
 UNIT_LOOP(cuda_not_permitted, 0, 2)
 {
@@ -418,7 +439,11 @@ static const struct duo_device_iface unsupported[] = {
 
 UNIT_CASE("without", NULL, NULL);
 
-/* Disabled, libfabric's shm, another device, regions without memory. */
+/*
+ * Cases in which near cannot be used for device memory: near is disabled, the
+ * local transport is libfabric's shm, the device's library cannot copy, and
+ * mr_mode without FI_MR_HMEM.
+ */
 UNIT_LOOP(without_near, 0, 4)
 {
 	const struct duo_device_iface *saved = duo_device_ifaces;
@@ -441,7 +466,9 @@ UNIT_LOOP(without_near, 0, 4)
 	fixture_close();
 }
 
-/* With and without messages. */
+/*
+ * near executes RMA of device memory, in endpoints with and without messages.
+ */
 UNIT_LOOP(onesided_is_nears, 0, 2)
 {
 	const struct fixture_attr attr = {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA of device memory over near, here or at the peer: it is only copied; any
- * other access would fault.
+ * RMA of device memory over near, at the initiator and at the target: the
+ * memory must be copied through the device library, since a load or store would
+ * raise a signal.
  */
 
 #include <rdma/fi_atomic.h>
@@ -11,7 +12,7 @@
 
 #include "port_fixture.h"
 
-#define NEXT 32			/* offset of a second buffer */
+#define NEXT 32			/* offset of a second buffer in device memory */
 
 static struct fid_mr *mr;
 
@@ -62,7 +63,7 @@ UNIT_TEST(writes_and_reads)
 				 peer, START, KEY, &context), 0);
 	ended(FI_RMA | FI_READ);
 	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
-	/* host memory takes near's other paths */
+	/* RMA of host memory is executed in near's other ways */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
 				  &context), 0);
 	ended(FI_RMA | FI_WRITE);
@@ -73,8 +74,8 @@ UNIT_TEST(writes_and_reads)
 }
 
 /*
- * The application may reuse the buffer after the call. If the copy fails, the
- * core gets the operation.
+ * After an injected write the application may reuse the buffer. If the copy
+ * fails, the core gets the operation.
  */
 UNIT_TEST(injected)
 {
@@ -97,7 +98,7 @@ UNIT_TEST(injected)
 	carried(1, 0, 1);
 }
 
-/* The peer accesses device memory here, which no CPU may access. */
+/* The peer's RMA accesses device memory of this process. */
 UNIT_LOOP(target, 0, 2)
 {
 	const struct iovec iov = { ours, sizeof(ours) };
@@ -119,7 +120,10 @@ UNIT_LOOP(target, 0, 2)
 	ck_assert_int_eq(fake.device.copies, 1);
 }
 
-/* No CPU executes atomics on device memory; the core might. */
+/*
+ * Atomics on device memory are left to the core, because a CPU cannot execute
+ * them.
+ */
 UNIT_TEST(atomics_are_the_cores)
 {
 	void *desc = fi_mr_desc(mr);

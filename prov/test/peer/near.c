@@ -188,7 +188,7 @@ UNIT_TEST(peeks_and_discards)
 				    FI_CLAIM | FI_DISCARD), 0);
 	ck_assert_uint_eq(both_entry(&slot).len, 9);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 0);
-	/* a large one; its sender gets a completion */
+	/* a large message; its sender must get a completion */
 	rig_send_large(NEAR_TAGGED);
 	poll_cq(2);
 	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
@@ -201,7 +201,10 @@ UNIT_TEST(peeks_and_discards)
 	ck_assert_int_eq(rig.err, 0);
 }
 
-/* The small message is complete first, and reported second. */
+/*
+ * A small message completes before an earlier large one. Completions are
+ * reported in the order of the messages.
+ */
 UNIT_TEST(buffers_are_filled_in_order)
 {
 	static char buf[2 * LARGE];
@@ -245,7 +248,7 @@ UNIT_TEST(sends)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* Messages of all sizes arrive in order, and are counted. */
+/* Messages of all sizes arrive in order, and the statistics count them. */
 UNIT_TEST(sends_of_all_sizes)
 {
 	const uint64_t wide = 1ULL << 40 | 7;
@@ -280,7 +283,9 @@ UNIT_TEST(sends_of_all_sizes)
 	ck_assert_int_eq(fi_cq_read(fx.cq, got, 1), -FI_EAGAIN);
 }
 
-/* With a full ring nothing is sent, and no completion is reported. */
+/*
+ * While the ring is full, a send returns -FI_EAGAIN and reports no completion.
+ */
 UNIT_TEST(full_ring_refuses)
 {
 	ssize_t ret;
@@ -300,7 +305,7 @@ UNIT_TEST(full_ring_refuses)
 	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
 }
 
-/* Counters count sends that are complete or have failed. */
+/* Counters include sends that have completed or failed. */
 UNIT_TEST(sends_are_counted)
 {
 	int i;
@@ -320,7 +325,10 @@ UNIT_TEST(sends_are_counted)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
 }
 
-/* A send is complete when the peer has it, not when it is in the ring. */
+/*
+ * With FI_DELIVERY_COMPLETE a send completes when the peer has received the
+ * message, not when it is in the ring.
+ */
 UNIT_TEST(delivery_is_awaited)
 {
 	const struct iovec iov = { "small", 5 };
@@ -338,7 +346,10 @@ UNIT_TEST(delivery_is_awaited)
 
 UNIT_CASE("found", near_setup_alone, near_teardown);
 
-/* A record without a port: one -FI_EAGAIN, then the core carries messages. */
+/*
+ * A record exists, but its port does not: the first send returns -FI_EAGAIN,
+ * later ones use the core.
+ */
 UNIT_TEST(peer_cannot_be_reached)
 {
 	enum fi_duo_reason reason;
@@ -370,7 +381,10 @@ UNIT_TEST(peer_has_shm)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* A message that arrived before its source was inserted gets the source. */
+/*
+ * A message arrives before its source is inserted; after the insert its
+ * completion has the source.
+ */
 UNIT_TEST(source_is_learnt)
 {
 	struct near_addr addr;
@@ -386,7 +400,7 @@ UNIT_TEST(source_is_learnt)
 
 UNIT_CASE("memory", NULL, NULL);
 
-/* FI_OFI_DUO_RING_MEMORY: the default, and too little memory. */
+/* Value of FI_OFI_DUO_RING_MEMORY; _i: the default, and one that is too low. */
 UNIT_LOOP(memory_is_asked_for, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -401,8 +415,9 @@ UNIT_LOOP(memory_is_asked_for, 0, 2)
 UNIT_CASE("no order", near_setup_ordered, near_teardown);
 
 /*
- * RMA to a peer that has no table is the core's: so are messages to it, from
- * the first on. Its own may come over near.
+ * The peer has no region table, so RMA to it uses the core. To keep the order,
+ * messages to it use the core from the first one on. Messages from it may
+ * arrive over near.
  */
 UNIT_TEST(no_order)
 {
@@ -423,7 +438,10 @@ UNIT_TEST(no_order)
 
 UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 
-/* Like a send, a write returns -FI_EAGAIN once; then the core executes it. */
+/*
+ * No ring is free: an RMA write returns -FI_EAGAIN once, as a send does; then
+ * the core executes it.
+ */
 UNIT_TEST(no_ring_for_a_write)
 {
 	struct near_segment *region = rig.port->segment;

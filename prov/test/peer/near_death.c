@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Operations that end, in any state, when a near peer fails. */
+/*
+ * A near peer fails: pending operations with it, in any state, end with an
+ * error.
+ */
 
 #include "near_fixture.h"
 
 static struct slot slot;
 
-/* The peer's fi_addr is not 0, as in an error entry without a source. */
+/*
+ * Inserts another address first: the peer's fi_addr must not be 0, the value in
+ * an error entry without a source.
+ */
 static void setup(void)
 {
 	near_setup_alone();
@@ -16,7 +22,7 @@ static void setup(void)
 	ck_assert_uint_ne(peer, 0);
 }
 
-/* near checks its peers every 100 ms. */
+/* Reads until there is an error; near checks its peers every 100 ms. */
 static void until_error(void)
 {
 	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
@@ -37,7 +43,10 @@ static void expect_reset(void *context)
 
 UNIT_CASE("peer", setup, near_teardown);
 
-/* All that waits for a failed peer ends; the core gets the address. */
+/*
+ * All pending operations with a failed peer end with an error. Later operations
+ * with its address use the core.
+ */
 UNIT_TEST(peer_goes)
 {
 	enum fi_duo_reason reason;
@@ -45,7 +54,7 @@ UNIT_TEST(peer_goes)
 	post_recv(&slot, peer, TAG);
 	rig_send("first");
 	both_entry(&slot);
-	rig_send_large(NEAR_TAGGED);	/* stays pending */
+	rig_send_large(NEAR_TAGGED);	/* stays pending until the peer fails */
 	poll_cq(2);
 	post_recv(&slot, peer, TAG + 1);
 	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, large), 0);
@@ -59,8 +68,11 @@ UNIT_TEST(peer_goes)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* We know its region, but it has not sent: receives wait, then the core has
- * them. They are in the order of posting; others stay. */
+/*
+ * This endpoint has mapped the peer's segment, but the peer has not sent, so
+ * the core has the receives. When the peer fails, receives that name it end in
+ * the order of posting; other receives stay.
+ */
 UNIT_LOOP(receives_on_the_core_end, 0, 2)
 {
 	bool lazy = _i;
@@ -84,7 +96,10 @@ UNIT_LOOP(receives_on_the_core_end, 0, 2)
 	expect_error(&any, FI_ECANCELED);
 }
 
-/* No message was exchanged, and the peer's process lives. */
+/*
+ * The peer closes its port before it exchanged a message, and its process
+ * continues: receives that name the peer end, others stay.
+ */
 UNIT_LOOP(a_port_closes_unmet, 0, 2)
 {
 	struct slot any;
@@ -101,7 +116,10 @@ UNIT_LOOP(a_port_closes_unmet, 0, 2)
 	expect_error(&any, FI_ECANCELED);
 }
 
-/* The core has matched one with a message that the peer sent over it. */
+/*
+ * The core has matched one of the receives with a message that the peer sent
+ * over the core: this receive completes, the others end.
+ */
 UNIT_TEST(the_core_has_matched_one)
 {
 	struct fi_cq_tagged_entry entry;
@@ -118,7 +136,7 @@ UNIT_TEST(the_core_has_matched_one)
 	expect_recv(&slot, "far", peer);
 }
 
-/* A multi-receive buffer that only the failed peer could fill ends. */
+/* A multi-receive buffer that only the failed peer could fill is released. */
 UNIT_TEST(a_buffer_ends)
 {
 	static char buf[2 * LARGE];
@@ -137,7 +155,7 @@ UNIT_TEST(a_buffer_ends)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
 
-/* Unresolved messages of a failed peer keep their source. */
+/* Unresolved messages of a failed peer are delivered with their source. */
 UNIT_TEST(held_messages_keep_their_source)
 {
 	const struct near_attr attr = { .sink = &rig_sink,

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A near peer that pretends to be in another pid namespace: its memory needs an
- * fd exchange at the socket beside the records. fabtests has real ones.
+ * A peer of near whose address is changed to that of another pid namespace. Its
+ * memory can be mapped only after an fd exchange, through the socket beside the
+ * records. fabtests tests real pid namespaces.
  */
 
 #include <dirent.h>
@@ -20,7 +21,9 @@
 
 static struct slot slot;
 
-/* Connects to a peer with a socket beside the endpoint's, or with none. */
+/*
+ * Connects to a peer with a listening socket beside its record, or without one.
+ */
 static void meet(bool listens)
 {
 	struct near_addr addr;
@@ -34,7 +37,7 @@ static void meet(bool listens)
 	peer = peer_insert(PEER);
 }
 
-/* Sends until the message is accepted; the peer polls, or does not. */
+/* Sends until the message is accepted. "polls": the peer polls meanwhile. */
 static void send_when(bool polls)
 {
 	uint64_t end = duo_now_ms() + 10000;
@@ -84,7 +87,10 @@ UNIT_TEST(answers)
 	ck_assert_int_eq(sockets(), 1);
 }
 
-/* A peer that does not poll is waited for until a timeout. */
+/*
+ * The peer does not poll, so it does not reply: sends wait until the timeout
+ * and then use the core.
+ */
 UNIT_TEST(is_silent)
 {
 	uint64_t begin = duo_now_ms();
@@ -97,7 +103,7 @@ UNIT_TEST(is_silent)
 			 -FI_EAGAIN);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	send_when(false);
-	/* near's clock is coarse */
+	/* 20 ms less: near's clock has that error */
 	ck_assert_uint_ge(duo_now_ms() - begin, PATIENCE_MS - 20);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
@@ -115,13 +121,15 @@ UNIT_TEST(has_no_socket)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* A sweep removes the socket of a killed process, and no other. */
+/*
+ * A killed process has left its socket: a sweep removes it and no other socket.
+ */
 UNIT_TEST(leaves_a_socket)
 {
 	int dir = dup(fixture_ep()->publication.dir);
 
 	meet(true);
-	/* its descriptor is closed as by SIGKILL */
+	/* close its file descriptor, as SIGKILL does */
 	close(rig.port->fdx);
 	rig.port->fdx = -1;
 	ck_assert_int_eq(sockets(), 2);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics to and from a local peer over near, which is a port of this
- * process; and operations that are left to the core.
+ * RMA and atomics with a local peer over near, which is a port of this process,
+ * in both directions; and operations that are left to the core.
  */
 
 #include <rdma/fi_atomic.h>
@@ -23,7 +23,10 @@ static void setup(void)
 	port_setup(&attr);
 }
 
-/* Its NIC executes atomics, not atomic with respect to a CPU's. */
+/*
+ * A core whose NIC executes atomics. These are not atomic with respect to those
+ * of a CPU.
+ */
 FIXTURE_SETUP(setup_other_core, port_setup,
 	      .core = "verbs", .near = true, .onesided = true);
 FIXTURE_SETUP(setup_ordered, port_setup,
@@ -43,7 +46,7 @@ static void setup_one_path(void)
 	peer = peer_insert(PEER);
 }
 
-/* Attributes of Open MPI's btl/ofi. */
+/* The attributes that Open MPI's btl/ofi requests. */
 FIXTURE_SETUP(setup_alone, port_setup,
 	      .core = "efa", .near = true, .onesided = true,
 	      .no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
@@ -69,7 +72,10 @@ UNIT_TEST(writes_and_reads)
 	ended(FI_RMA | FI_READ);
 	ck_assert_uint_eq(ours[0], 77);
 	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
-	/* the peer does not poll: revoked and executed here */
+	/*
+	 * the peer does not poll, so the initiator revokes the operation and
+	 * executes it
+	 */
 	for (i = 0; i < 100000 && theirs[0] != 77; i++)
 		poll_cq(1);
 	ck_assert_uint_eq(theirs[0], 77);
@@ -81,7 +87,7 @@ UNIT_TEST(writes_and_reads)
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
-/* The core gets operations that near rejects or lacks. */
+/* Operations that near rejects or does not support are passed to the core. */
 UNIT_TEST(left_to_the_core)
 {
 	const struct iovec iov = { ours, 16 };
@@ -139,7 +145,7 @@ UNIT_TEST(atomics)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* Several local buffers: bytes of RMA, elements of atomics. */
+/* Several local buffers: RMA counts bytes, atomics count elements. */
 UNIT_TEST(vectors)
 {
 	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
@@ -181,7 +187,10 @@ UNIT_TEST(vectors)
 	carried(2, 3, 0);
 }
 
-/* Buffers of different lengths, and too many of them, are rejected. */
+/*
+ * Operations whose buffers have different total lengths, or that have too many
+ * buffers, are rejected.
+ */
 UNIT_TEST(wrong_calls)
 {
 	const struct iovec iov[5] = { { ours, 8 } };
@@ -214,7 +223,7 @@ UNIT_TEST(wrong_calls)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/* Only atomics go to the core; near carries RMA. */
+/* With this core, atomics use the core and RMA uses near. */
 UNIT_TEST(atomics_of_another_core)
 {
 	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
@@ -232,7 +241,8 @@ static int their_write(uint64_t key, uint32_t flags)
 		.local = { &iov, 1 }, .len = sizeof(theirs), .data = 4242,
 	};
 
-	near_rma_peer(rig.us)->skip = 1;	/* not delegated */
+	/* for the next operation: do not delegate it */
+	near_rma_peer(rig.us)->skip = 1;
 	return near_rma(rig.port, rig.us, &args);
 }
 
@@ -261,13 +271,16 @@ UNIT_TEST(target)
 	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
 	expect_nothing();
-	/* enabling may change the key */
+	/* fi_mr_enable may change the key */
 	ck_assert_int_eq(fi_mr_enable(mr), 0);
 	ck_assert_uint_ne(fi_mr_key(mr), key);
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
 	key = fi_mr_key(mr);
 	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
-	/* the core counts for a region's own counter, so it carries all */
+	/*
+	 * a region with a counter: only the core counts its operations, so the
+	 * core must execute them all
+	 */
 	ck_assert_int_eq(fi_mr_bind(mr, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
@@ -275,7 +288,10 @@ UNIT_TEST(target)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* A closed region, or one without remote access, is not found. */
+/*
+ * The peer's write to a closed region, or to one without remote access, is
+ * rejected.
+ */
 UNIT_TEST(regions_go)
 {
 	struct fid_mr *mr;
@@ -293,7 +309,7 @@ UNIT_TEST(regions_go)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* A write behind a message takes effect after it. */
+/* A write takes effect after the message that was sent before it. */
 UNIT_TEST(write_after_send)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
@@ -306,7 +322,10 @@ UNIT_TEST(write_after_send)
 	carried(1, 0, 0);
 }
 
-/* The core's operation waits until the message is consumed. */
+/*
+ * An RMA operation over the core waits until the peer has consumed the message
+ * that was sent before over near.
+ */
 UNIT_TEST(core_after_send)
 {
 	ssize_t ret = -FI_EAGAIN;
@@ -333,8 +352,8 @@ UNIT_TEST(core_after_send)
 UNIT_CASE("peer", setup, port_teardown);
 
 /*
- * Several remote buffers: the core executes the operation after near's earlier
- * ones, and all later operations.
+ * A write to several remote buffers is left to the core. The core executes it
+ * after near's earlier operations, and executes all later ones too.
  */
 UNIT_LOOP(several_places, 0, 2)
 {
@@ -380,7 +399,9 @@ UNIT_LOOP(several_places, 0, 2)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* A fenced message waits for pending operations, others do not. */
+/*
+ * A message with FI_FENCE waits for pending operations; other messages do not.
+ */
 UNIT_TEST(fenced_message)
 {
 	const struct iovec iov = { ours, 8 };
@@ -399,7 +420,7 @@ UNIT_TEST(fenced_message)
 
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
-/* If near cannot keep the order, the core carries messages, too. */
+/* If near cannot keep a requested order, messages use the core, too. */
 UNIT_TEST(one_path)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Room for a region of shm, before it is there, and its pages afterwards. */
+/*
+ * shm/prealloc.h: memory for a region of shm is checked before the region
+ * exists, and its pages are allocated afterwards.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +35,10 @@ UNIT_TEST(all_pages_are_there_afterwards)
 	close(fd);
 }
 
-/* Refused before shm makes the file longer, which would end the process. */
+/*
+ * The limit of file sizes is too low: an error is returned before shm extends
+ * the file, because that would end the process with a signal.
+ */
 UNIT_TEST(file_size_is_limited)
 {
 	struct rlimit limit;
