@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Registering for membarrier beside the application's threads. */
+/*
+ * Registration for membarrier(2), in a process whose application has threads.
+ */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +35,10 @@ static void *wait_for_ever(void *runs)
 	return NULL;
 }
 
-/* Start a thread, as MPI libraries do: registering takes time from now on. */
+/*
+ * Start a thread, as MPI libraries do. In a process with threads the kernel
+ * takes long to register.
+ */
 static void have_thread(void)
 {
 	static sem_t runs;
@@ -47,8 +52,8 @@ static void have_thread(void)
 }
 
 /*
- * Blocks the registration in near's thread until gate_open(), and then until
- * the main thread waits for it.
+ * Holds up the registration in near's thread: until gate_open(), and then until
+ * the main thread waits for the registration.
  */
 static struct gate {
 	bool shut;
@@ -71,7 +76,7 @@ static char main_state(void)
 	return state;
 }
 
-/* Replaces libc's function. */
+/* Replaces syscall() of the C library. */
 long syscall(long number, ...)
 {
 	long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT,
@@ -122,7 +127,7 @@ UNIT_TEST(who_fences)
 	near_tx_fence(&yet);
 	ck_assert_int_eq(yet.fence, NEAR_FENCE_YET);
 	if (!near_barrier_begin())
-		return;		/* not permitted here */
+		return;		/* membarrier(2) is not permitted here */
 	until_ready();
 	near_tx_fence(&yet);
 	near_tx_fence(&always);
@@ -148,8 +153,8 @@ UNIT_TEST(beside_a_thread)
 }
 
 /*
- * A process with a thread exits while near registers. Its child, which has no
- * such thread, does not wait; the process itself does.
+ * A process exits while a thread of near registers: the process waits for the
+ * thread. Its forked child does not, because it does not have the thread.
  */
 static void end_meanwhile(void)
 {
@@ -159,7 +164,7 @@ static void end_meanwhile(void)
 	have_thread();
 	gate.shut = true;
 	if (!near_barrier_begin())
-		_exit(0);		/* not permitted here */
+		_exit(0); /* membarrier(2) is not permitted here */
 	sem_wait(&gate.reached);
 	pid = fork();
 	if (!pid)
@@ -191,10 +196,13 @@ UNIT_LOOP(ends_meanwhile, 0, NEAR_HAS_THREAD)
 	ck_assert(*gate.done);
 }
 
-/* After a failed barrier no thread sleeps, and no ring becomes idle. */
+/*
+ * After a failed barrier no thread may sleep and no ring may become idle: check
+ * that neither happens.
+ */
 static void expect_awake(struct rig *rig)
 {
-	/* as if the kernel had no memory for it */
+	/* ENOMEM, as if the kernel had no memory for the barrier */
 	unit_refuse(SYS_membarrier, SECCOMP_RET_ERRNO | ENOMEM);
 	rig->warnings = 0;
 	rig_poll(rig, 4 * NEAR_SWEEP_POLLS);
@@ -214,6 +222,6 @@ UNIT_TEST(fails)
 	while (near_arm(b->port))
 		rig_poll(b, 1);
 	near_woken(b->port);
-	if (!b->port->fence)	/* else the kernel has no membarrier() here */
+	if (!b->port->fence)	/* only if this kernel has no membarrier(2) */
 		expect_awake(b);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Attaching to a ring among many, with the number of control group checks. */
+/*
+ * Attaching to one of many rings: which ring is found, and how often the
+ * control group's memory is checked.
+ */
 
 #include "near/link/group.h"
 #include "unit.h"
 
 static int looks;
 
-/* In place of link/group.c. */
+/* Replaces the function of link/group.c; counts the calls. */
 bool near_group_has(size_t size)
 {
 	looks++;
@@ -16,12 +19,13 @@ bool near_group_has(size_t size)
 }
 
 /*
- * Number of claims already taken; a page has 64. A claim that was never written
- * counts as free.
+ * Cases: number of claims that are taken; a page has 64. A claim that was never
+ * written counts as free.
  */
 static const struct {
 	uint32_t taken;
-	int looks;	/* for the ring, and for a page of claims */
+	/* expected checks: one for the ring, one for a new page of claims */
+	int looks;
 } rows[] = {
 	{ 0, 2 }, { 1, 1 }, { 63, 1 }, { 64, 2 }, { 1000, 1 }, { 1024, 2 },
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes that fail, are stopped, or have a reused pid. */
+/* Peers whose process is killed or stopped, and peers with a reused pid. */
 
 #include <limits.h>
 #include <signal.h>
@@ -23,7 +23,9 @@ static void start(void (*act)(struct rig *rig), bool no_cma)
 	child = rig_child(act, no_cma, &theirs);
 }
 
-/* Kill without reaping: the process counts as failed before that. */
+/*
+ * Kill the child without reaping it: it counts as failed before it is reaped.
+ */
 static void kill_child(void)
 {
 	siginfo_t info;
@@ -57,7 +59,10 @@ static void act_send(struct rig *rig)
 
 UNIT_CASE("death", setup, teardown);
 
-/* All messages that were sent completely arrive before RIG_GONE. */
+/*
+ * The sender is killed: all messages that it sent completely arrive before
+ * RIG_GONE.
+ */
 UNIT_TEST(sender)
 {
 	uint32_t i;
@@ -70,7 +75,7 @@ UNIT_TEST(sender)
 		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, i * 10));
 	}
 	ck_assert_int_eq(us->event[100].kind, RIG_RNDV);
-	/* a receive of it ends with an error now */
+	/* a receive of an announced message fails now */
 	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
 				   &us->event[100].msg.rndv, NULL, 0, 0, us),
 			 0);
@@ -78,7 +83,10 @@ UNIT_TEST(sender)
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
 }
 
-/* The sink has space only after the failure: no message is lost. */
+/*
+ * The sink has space for messages only after the sender has failed: no message
+ * is lost.
+ */
 UNIT_TEST(sender_without_room)
 {
 	start(act_send, false);
@@ -91,7 +99,7 @@ UNIT_TEST(sender_without_room)
 	rig_until_gone(us, 102);
 }
 
-/* Sends to a failed peer with undelivered messages return -ECONNRESET. */
+/* Sends to a failed peer that has undelivered messages return -ECONNRESET. */
 UNIT_TEST(dying)
 {
 	uint64_t end = duo_now_ms() + 10000;
@@ -115,7 +123,7 @@ UNIT_TEST(dying)
 	rig_until_gone(us, 102);
 }
 
-/* The sender fails amid a large message; _i is 1: in fragments. */
+/* The sender is killed during a large message; _i is 1: one in fragments. */
 UNIT_LOOP(sender_of_large, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -125,7 +133,7 @@ UNIT_LOOP(sender_of_large, 0, 2)
 	kill(child, SIGSTOP);
 	rig_take(us, 100, got, LEN);
 	if (!_i) {
-		/* it can be read although it is stopped */
+		/* the message can be read although its sender is stopped */
 		rig_until(us, NULL, 102);
 		ck_assert_int_eq(us->event[101].err, 0);
 		kill_child();
@@ -158,7 +166,9 @@ UNIT_TEST(receiver)
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
 
-/* A monitored peer fails without any message before. */
+/*
+ * near_peer_watch() monitors a peer before any message: its failure is found.
+ */
 UNIT_TEST(watched)
 {
 	struct near_peer *peer;
@@ -172,7 +182,7 @@ UNIT_TEST(watched)
 	rig_until_gone(us, 1);
 }
 
-/* Make the port's last poll and last check seem ms earlier. */
+/* Make the port's last poll and last check of peers seem to be ms earlier. */
 static void pause_ms(unsigned int ms)
 {
 	us->port->ticked_ms -= ms;
@@ -180,8 +190,8 @@ static void pause_ms(unsigned int ms)
 }
 
 /*
- * A process that polls three times a second finds a failure within three polls,
- * regardless of the number of polls before.
+ * A process that polls only three times a second finds a peer failure within
+ * three polls, whatever the number (_i) of polls before.
  */
 UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
 {
@@ -204,7 +214,10 @@ UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
 	rig_until_gone(us, 1);
 }
 
-/* The clock is read in each poll after a pause, then less and less often. */
+/*
+ * After a pause each poll reads the clock, later only one in an increasing
+ * number of polls.
+ */
 UNIT_TEST(looks_less_often)
 {
 	const uint64_t start_ms = duo_now_ms();
@@ -227,8 +240,9 @@ UNIT_TEST(looks_less_often)
 }
 
 /*
- * The peer opened a ring of ours, and was killed before it rang the doorbell. We have a
- * reference of it, and its end was reported before we find the ring.
+ * A peer is killed after it attached to a ring of this port, and before it rang
+ * the doorbell. This port has another reference of the peer, and reports its
+ * failure before it finds the ring.
  */
 UNIT_TEST(before_its_doorbell)
 {
@@ -263,7 +277,10 @@ UNIT_TEST(dead_before)
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* A reply finds the failure first: pending operations end nevertheless. */
+/*
+ * The failure is found when a reply to the peer is to be sent: pending
+ * operations with the peer end nevertheless.
+ */
 UNIT_TEST(dead_when_answered)
 {
 	static uint8_t got[LEN];
@@ -283,7 +300,7 @@ UNIT_TEST(dead_when_answered)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-/* A process with the pid of an exited one is another process. */
+/* A process that has the pid of an exited peer is not taken for the peer. */
 UNIT_TEST(pid_reused)
 {
 	struct near_peer *peer;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small operations that are delegated: the target executes them if it polls,
- * else the initiator. Exactly one of them does.
+ * Delegated operations: the target executes them if it polls, else the
+ * initiator. Exactly one of the two does.
  */
 
 #include <errno.h>
@@ -20,7 +20,9 @@ static int start(enum near_verb verb, size_t offset, size_t len,
 	return side_start(verb, SIDE_KEY, offset, len, flags);
 }
 
-/* Set up single copies; from here on small operations are delegated. */
+/*
+ * Set up ports with single copies; from now on small operations are delegated.
+ */
 static void setup(void)
 {
 	side_setup_direct();
@@ -56,7 +58,7 @@ UNIT_TEST(target_does_it)
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART + 1,
 			       NEAR_RMA_COPY), NEAR_RMA_DONE);
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 1025, 0), NEAR_RMA_DONE);
-	to_b->rma->skip = 0;	/* b may have been slow */
+	to_b->rma->skip = 0;	/* delegate even if b was slow before */
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 1024, 0), 0);
 	side_until(++done, true);
 	ck_assert_mem_eq(memory, local, 1024);
@@ -73,7 +75,10 @@ UNIT_TEST(first_answer)
 	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
 }
 
-/* The target does not poll: the initiator executes each operation, once. */
+/*
+ * The target does not poll: the initiator revokes and executes each operation,
+ * once.
+ */
 UNIT_TEST(we_do_it)
 {
 	uint64_t tail;
@@ -84,11 +89,11 @@ UNIT_TEST(we_do_it)
 	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 40);
 	ck_assert_mem_eq(memory + 40, local, 8);
-	/* the next operations are not delegated for a while */
+	/* after a revocation some operations are not delegated */
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail);
-	/* the target finds the slots and skips them */
+	/* the target finds the revoked slots and skips them */
 	memset(memory, 9, 48);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, a.rig, 1);
@@ -98,7 +103,10 @@ UNIT_TEST(we_do_it)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* Ever fewer operations are delegated while the target executes none. */
+/*
+ * The number of delegated operations decreases while the target executes none
+ * of them.
+ */
 UNIT_TEST(fewer_delegs)
 {
 	uint32_t i, delegs = 0;
@@ -115,7 +123,10 @@ UNIT_TEST(fewer_delegs)
 	ck_assert_uint_le(delegs, 12);
 }
 
-/* A revoked operation makes the target wait, and with it all later slots. */
+/*
+ * An operation in state revoked makes the target wait with it and with all
+ * later slots.
+ */
 UNIT_TEST(busy)
 {
 	struct near_rma_op *op;
@@ -139,7 +150,10 @@ UNIT_TEST(busy)
 	side_until(1, true);
 }
 
-/* A write behind an atomic, which only the target executes, is not revoked. */
+/*
+ * Only the target executes an atomic. A delegated write that was sent after an
+ * atomic is not revoked, to keep the order.
+ */
 UNIT_TEST(behind_an_atomic)
 {
 	uint64_t one = 1, was = 77;
@@ -162,7 +176,7 @@ UNIT_TEST(behind_an_atomic)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Delegate until the ring is full; returns the number of operations. */
+/* Delegate until the ring is full; return the number of operations. */
 static uint32_t fill(void)
 {
 	uint32_t n = 0;
@@ -177,7 +191,10 @@ static uint32_t fill(void)
 	return n;
 }
 
-/* All slots of the ring are delegated operations; the target does not poll. */
+/*
+ * All slots of the ring are delegated operations and the target does not poll:
+ * the initiator executes them all.
+ */
 UNIT_TEST(full_ring)
 {
 	uint32_t i, n = fill();
@@ -185,7 +202,9 @@ UNIT_TEST(full_ring)
 	side_until(n, false);
 	for (i = 0; i < n; i++)
 		ck_assert_mem_eq(memory + 8 * i, local, 8);
-	/* the ring stays full; further operations do not wait for b */
+	/*
+	 * the ring is still full; further operations do not wait for the target
+	 */
 	for (i = 0; i < 1000; i++) {
 		memory[0] = 0;
 		ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
@@ -198,7 +217,10 @@ UNIT_TEST(full_ring)
 	rig_until(b.rig, a.rig, 1);
 }
 
-/* The same with a pending resize, to which b would have to reply. */
+/*
+ * The ring is full as before, and a resize is pending that needs a reply of the
+ * target.
+ */
 UNIT_TEST(while_it_resizes)
 {
 	uint32_t i, n = fill();
@@ -218,7 +240,10 @@ UNIT_TEST(while_it_resizes)
 	ck_assert_uint_eq(a.done, n);
 }
 
-/* The end of a delegated read is not that of a longer read behind it. */
+/*
+ * The completion of a delegated read is not taken for that of a longer read
+ * that was started after it.
+ */
 UNIT_TEST(read_behind_it)
 {
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
@@ -237,7 +262,10 @@ UNIT_TEST(read_behind_it)
 	ck_assert(!to_b->rma->reading);
 }
 
-/* Part of the region's memory is unmapped: EFAULT, though bytes were copied. */
+/*
+ * Part of the region's memory is unmapped: the operation fails with EFAULT,
+ * although some bytes were copied.
+ */
 UNIT_TEST(copied_in_part)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -273,7 +301,10 @@ static void close_a(void)
 		.memory = NEAR_MEMORY }), 0);
 }
 
-/* Closing executes accepted operations; _i: even if the sink has no space. */
+/*
+ * The closing port executes operations that it has accepted; _i is 1: even if
+ * its sink has no space.
+ */
 UNIT_LOOP(closing, 0, 2)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
@@ -284,7 +315,10 @@ UNIT_LOOP(closing, 0, 2)
 	ck_assert_uint_eq(a.done, !_i);
 }
 
-/* The same behind an operation that b executed, with its end not yet seen. */
+/*
+ * The port closes with a pending operation, and with an earlier one that b has
+ * executed and whose completion the port has not seen.
+ */
 UNIT_TEST(closing_behind_a_taken_one)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
@@ -298,7 +332,10 @@ UNIT_TEST(closing_behind_a_taken_one)
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
 
-/* Write to the peer as its memory's next user would: its links crash. */
+/*
+ * Overwrite a peer as the next user of freed memory would, so that a use of its
+ * links crashes.
+ */
 static void poison(struct rig *rig, struct near_peer *peer)
 {
 	if (peer != to_b)
@@ -308,7 +345,7 @@ static void poison(struct rig *rig, struct near_peer *peer)
 	to_b = NULL;
 }
 
-/* The operations hold the last references to the peer. */
+/* The port closes while its operations hold the last references to the peer. */
 UNIT_TEST(closing_after_all_others)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
@@ -322,7 +359,7 @@ UNIT_TEST(closing_after_all_others)
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
 
-/* An operation does not wait for a target that closes. */
+/* The target closes: an operation does not wait for it. */
 UNIT_TEST(peer_goes)
 {
 	int i;
@@ -337,7 +374,10 @@ UNIT_TEST(peer_goes)
 	side_reopen();
 }
 
-/* A resize that becomes due amid an operation does not take its slot. */
+/*
+ * A resize becomes due during a delegated operation: it does not use the
+ * operation's slot.
+ */
 UNIT_TEST(ring_resizes_meanwhile)
 {
 	struct near_rx_ring *ring;
@@ -366,7 +406,10 @@ UNIT_TEST(ring_resizes_meanwhile)
 	rig_until(b.rig, a.rig, 2);
 }
 
-/* An executed operation succeeds although its target closes, _i: later. */
+/*
+ * The target executes an operation and closes: the operation succeeds. _i: the
+ * initiator polls later.
+ */
 UNIT_LOOP(done_before_it_goes, 0, 2)
 {
 	uint64_t end;
@@ -389,7 +432,7 @@ UNIT_LOOP(done_before_it_goes, 0, 2)
 	side_reopen();
 }
 
-/* Closing does not access slots in memory that the target has freed. */
+/* A closing port does not access slots in memory that the target has freed. */
 UNIT_TEST(none_in_what_was_given_back)
 {
 	struct near_rx_ring *ring;

@@ -29,7 +29,7 @@ static void *late_back(void *none)
 
 UNIT_CASE("ends", side_setup_delegs, side_teardown);
 
-/* A port that closes waits for the operation that the target executes. */
+/* A closing port waits for an operation that the target is executing. */
 UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
 {
 	pthread_t thread;
@@ -41,18 +41,23 @@ UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
 					late_done, NULL), 0);
 	a.rig->port->onesided->stop(a.rig->port);
 	pthread_join(thread, NULL);
-	/* in this order: nothing writes to the first one any more */
+	/*
+	 * the target's write comes first; it must not write after the initiator
+	 */
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_mem_eq(memory + 8, local, 8);
 	ck_assert_uint_eq(a.done, _i ? 2 : 1);
-	/* the target finds its operations revoked or done */
+	/* the target finds its operations revoked or executed */
 	memset(memory, 0, 16);
 	rig_poll(b.rig, 10);
 	if (_i)
 		side_untouched();
 }
 
-/* The target is stopped: closing leaves it all operations, in order. */
+/*
+ * The target's process is stopped: a closing port leaves all its operations to
+ * the target, in their order.
+ */
 UNIT_TEST(closing_while_it_is_stopped)
 {
 	side_put(0);
@@ -67,7 +72,7 @@ UNIT_TEST(closing_while_it_is_stopped)
 	ck_assert_uint_eq(side_ctl()->done, 2);
 }
 
-/* Fork an initiator that fails with its slot in this state. */
+/* Fork an initiator, which is killed with its slot in this state. */
 static void die_with(enum near_deleg deleg)
 {
 	const struct near_addr there = b.rig->addr;
@@ -96,7 +101,10 @@ static void die_with(enum near_deleg deleg)
 	waitpid(child, NULL, 0);
 }
 
-/* An operation that the initiator revoked may be lost; messages arrive. */
+/*
+ * The initiator is killed: an operation that it revoked may be lost, but its
+ * messages arrive.
+ */
 UNIT_LOOP(initiator_dies, 0, 3)
 {
 	static const enum near_deleg at[] = {
@@ -116,7 +124,7 @@ UNIT_LOOP(initiator_dies, 0, 3)
 	ck_assert_mem_eq(memory, expect, 8);
 }
 
-/* The target fails while executing: the operation ends with an error. */
+/* The target is killed while it executes an operation: the operation fails. */
 UNIT_TEST(target_dies)
 {
 	side_put(0);

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Which side executes a delegated operation: each order of the steps, with one
- * side's words stored by the test; and both sides in threads, at random.
+ * Which of the two sides executes a delegated operation: each order of their
+ * steps, in which the test stores the words of one side, and random orders of
+ * two threads.
  */
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #include "rma_side.h"
 
 #define ROUNDS 20000
-#define EACH 20		/* minimum of rounds that each side executes */
+#define EACH 20		/* least number of rounds in which each side executes */
 
 static struct near_rma_op *first_deleg(void)
 {
@@ -33,7 +34,7 @@ static void set_state(struct near_slot *slot, enum near_deleg deleg)
 		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/* Poll for longer than a waits before it revokes. */
+/* Poll a longer than it waits before it revokes an operation. */
 static void a_polls(void)
 {
 	int i;
@@ -46,7 +47,10 @@ static void a_polls(void)
 
 UNIT_CASE("claims", side_setup_delegs, side_teardown);
 
-/* The target stores doing, checks the slot, executes; a sees doing. */
+/*
+ * The target stores "doing", loads the slot and executes; a sees "doing" and
+ * does not revoke.
+ */
 UNIT_TEST(target_first)
 {
 	struct near_slot *slot;
@@ -67,7 +71,7 @@ UNIT_TEST(target_first)
 	side_untouched();
 }
 
-/* The target stores doing, takes it back, and never polls again. */
+/* The target stores "doing", resets it, and never polls again: a executes. */
 UNIT_TEST(target_takes_it_back)
 {
 	side_put(0);
@@ -79,7 +83,7 @@ UNIT_TEST(target_takes_it_back)
 	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 8);
 	memset(memory, 0, 16);
-	/* b skips them, and the next operation has the right number */
+	/* b skips the two slots, and the next operation has the right number */
 	side_put(16);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory + 16, local, 8);
@@ -89,7 +93,10 @@ UNIT_TEST(target_takes_it_back)
 	side_until(3, false);
 }
 
-/* Open at the target's first load, revoked after its store of doing. */
+/*
+ * The slot is open at the target's first load, and revoked after its store of
+ * "doing": the target does not execute it.
+ */
 UNIT_TEST(target_finds_it_held)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
@@ -113,8 +120,8 @@ UNIT_TEST(target_finds_it_held)
 }
 
 /*
- * The same without memory for a reply: b must reset doing, because it may never
- * poll again.
+ * As before, but there is no memory for a reply: b must reset "doing", because
+ * it might never poll again.
  */
 UNIT_TEST(target_finds_it_held_and_no_memory)
 {
@@ -140,11 +147,14 @@ UNIT_TEST(target_finds_it_held_and_no_memory)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* The slot of the test, and the number of its revocations. */
+/* The slot of the test, and the number of revocations of it. */
 static const struct near_slot *watched;
 static uint32_t held;
 
-/* Store doing after a has revoked: b had loaded the slot before. */
+/*
+ * Store "doing" after a has revoked the operation, as if b had loaded the slot
+ * earlier.
+ */
 static void at_it_when_held(struct rig *rig)
 {
 	if (state(watched) != NEAR_DELEG_REVOKED)
@@ -153,7 +163,10 @@ static void at_it_when_held(struct rig *rig)
 	side_ctl()->doing = 1;
 }
 
-/* The initiator sees doing only after it has revoked, and undoes that. */
+/*
+ * The initiator sees "doing" only after it has revoked the operation: it undoes
+ * the revocation.
+ */
 UNIT_TEST(given_back)
 {
 	side_put(0);
@@ -170,7 +183,10 @@ UNIT_TEST(given_back)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* The count ends writes; b has no ring to a, and needs none. */
+/*
+ * Writes complete by the count of executed operations: b has no ring to a and
+ * needs none.
+ */
 UNIT_TEST(counted)
 {
 	struct near_peer *to_a = near_peer_find(b.rig->port, &a.rig->addr);
@@ -186,7 +202,10 @@ UNIT_TEST(counted)
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 }
 
-/* A read ends by its reply; operations behind it end after it. */
+/*
+ * A read completes by its reply. Operations started after the read complete
+ * after it.
+ */
 UNIT_TEST(counted_behind_a_read)
 {
 	side_put(0);
@@ -200,7 +219,10 @@ UNIT_TEST(counted_behind_a_read)
 	side_until(3, false);
 }
 
-/* A count that includes a rejected operation does not end it as a success. */
+/*
+ * A count that includes a rejected operation does not complete this operation
+ * successfully.
+ */
 UNIT_TEST(refused)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
@@ -221,7 +243,7 @@ UNIT_TEST(refused)
 	ck_assert_uint_eq(a.done, 1);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
-	/* the last one has a reply, too, as have later ones */
+	/* the last operation has a reply, too, as all later ones */
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
 	side_put(16);
@@ -231,7 +253,10 @@ UNIT_TEST(refused)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/* Without membarrier, the initiator executes the operation. */
+/*
+ * Without membarrier(2) the initiator cannot delegate: it executes the
+ * operation.
+ */
 UNIT_TEST(fenced)
 {
 	bool fence = a.rig->port->fence;
@@ -245,7 +270,10 @@ UNIT_TEST(fenced)
 
 static bool stop_b;
 
-/* Poll with random pauses, so that operations are executed or revoked. */
+/*
+ * Poll b with random pauses, so that some operations are executed by b and some
+ * are revoked.
+ */
 static void *b_polls(void *none)
 {
 	unsigned int i, rest = 1;
@@ -261,7 +289,10 @@ static void *b_polls(void *none)
 	return NULL;
 }
 
-/* Use b's mapping of the ring: sanitizers identify memory by its address. */
+/*
+ * Make a use b's mapping of the ring: ThreadSanitizer identifies memory by its
+ * address.
+ */
 static struct near_tx one_mapping(void)
 {
 	const struct near_rx *rx = &rig_rx_ring(b.rig, a.rig)->rx;
@@ -273,7 +304,10 @@ static struct near_tx one_mapping(void)
 	return was;
 }
 
-/* Every second operation is revoked at once. One side executes each of them. */
+/*
+ * Every second operation is revoked at once. Each operation is executed by one
+ * side.
+ */
 UNIT_TEST(both)
 {
 	uint32_t round, by_us = 0, by_target = 0;
@@ -289,7 +323,8 @@ UNIT_TEST(both)
 		memcpy(local, &value, sizeof(value));
 		while (side_deleg(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
 			near_poll(a.rig->port, a.rig->port->sink);
-		to_b->rma->delegated_ns = round % 2;	/* 1: long ago */
+		/* 1: an old operation, to be revoked */
+		to_b->rma->delegated_ns = round % 2;
 		slot = first_deleg()->slot;
 		while (a.done < round)
 			near_poll(a.rig->port, a.rig->port->sink);
@@ -300,7 +335,10 @@ UNIT_TEST(both)
 			by_us++;
 		else
 			by_target++;
-		/* a second execution would be found half a lap later */
+		/*
+		 * a second execution of an operation would be found here, half
+		 * a lap later
+		 */
 		memset(memory + 8 * (round % 512), 0xff, sizeof(value));
 		memcpy(&value, memory + 8 * ((round + 256) % 512),
 		       sizeof(value));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The byte that wakes a port; its senders are killed before it, or are late. */
+/*
+ * The byte in a pipe that wakes a thread of a port. Senders are killed before
+ * they write it, or write it late.
+ */
 
 #include <poll.h>
 #include <stddef.h>
@@ -25,7 +28,7 @@ static void setup(void)
 	ck_assert_int_ge(near_wait_fd(us->port), 0);
 }
 
-/* True if the pipe has a byte within timeout_ms. */
+/* True if the pipe has a byte, now or within timeout_ms. */
 static bool rung(int timeout_ms)
 {
 	struct pollfd fd = { .fd = us->port->wake[0], .events = POLLIN };
@@ -48,7 +51,10 @@ static void sleep_now(void)
 	ck_assert_uint_ne(armed(), 0);
 }
 
-/* Fork a sender attached to us; it sends again after a byte from tell. */
+/*
+ * Fork a sender that is attached to us. After a byte from the pipe "tell" it
+ * sends a second message.
+ */
 static pid_t sender(int tell)
 {
 	const struct near_addr ours = us->addr;
@@ -63,7 +69,7 @@ static pid_t sender(int tell)
 	if (near_peer_get(rig->port, &ours, &peer) ||
 	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
 		_exit(3);
-	/* the first opened file kills it */
+	/* its first open() kills it: that of the pipe */
 	unit_refuse(SYS_openat, SECCOMP_RET_KILL_PROCESS);
 	rig_send(rig, peer, 2, "", 0);
 	_exit(4);
@@ -71,7 +77,10 @@ static pid_t sender(int tell)
 
 UNIT_CASE("bell", setup, rig_close_all);
 
-/* The sender is killed after its load of armed, before it opens the pipe. */
+/*
+ * The sender is killed after it loaded "armed" and before it opened the pipe:
+ * the next sender wakes us.
+ */
 UNIT_TEST(killed_before_it_writes)
 {
 	int tell[2], status;
@@ -93,7 +102,10 @@ UNIT_TEST(killed_before_it_writes)
 	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
 
-/* Each sleep has its own value of armed: a late sender ends no other sleep. */
+/*
+ * Each sleep has another value of "armed", so that a late sender does not end a
+ * later sleep.
+ */
 UNIT_TEST(each_sleep_has_a_number)
 {
 	uint32_t before = 0;
@@ -110,7 +122,10 @@ UNIT_TEST(each_sleep_has_a_number)
 	}
 }
 
-/* The byte has arrived, but its sender has not cleared armed yet. */
+/*
+ * The sender has written the byte and has not yet cleared "armed": the port is
+ * woken.
+ */
 UNIT_TEST(woken_before_armed_is_cleared)
 {
 	uint32_t before;
@@ -124,7 +139,10 @@ UNIT_TEST(woken_before_armed_is_cleared)
 	ck_assert_uint_ne(armed(), before);
 }
 
-/* _i is 0: another process has the pid; 1: the port has closed. */
+/*
+ * The byte is not written to another process (_i is 0: it has the pid of the
+ * port's process), nor to a closed port (1).
+ */
 UNIT_LOOP(not_to_others, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
@@ -146,7 +164,7 @@ UNIT_LOOP(not_to_others, 0, 2)
 	ck_assert(rung(10000));
 }
 
-/* A sleeping port gets one byte, and only if it was armed. */
+/* A sleeping port gets one byte, and a port that is not armed gets none. */
 UNIT_TEST(wakes)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -159,7 +177,7 @@ UNIT_TEST(wakes)
 		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
 		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
 		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
-		/* near_arm() of another thread does not consume the byte */
+		/* near_arm() in another thread does not consume the byte */
 		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
 		ck_assert_int_eq(poll(&fd, 1, 0), 1);
 		ck_assert(near_woken(us->port));
@@ -172,7 +190,7 @@ UNIT_TEST(wakes)
 	}
 }
 
-/* A sender without a free descriptor leaves the wakeup to the next one. */
+/* A sender has no free file descriptor: the next sender wakes the port. */
 UNIT_TEST(wakes_later)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -194,7 +212,7 @@ UNIT_TEST(wakes_later)
 	rig_until(us, NULL, 3);
 }
 
-/* Polls consume messages, but leave the byte to the sleeping thread. */
+/* Polls consume messages, but not the byte: it is for the sleeping thread. */
 UNIT_TEST(stays_rung)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -215,8 +233,9 @@ UNIT_TEST(stays_rung)
 
 /*
  * Work that another thread adds wakes a sleeping thread, once: a receive of an
- * announced message, or (_i & 1) a peer failure. A thread that only checks
- * whether it may sleep (_i & 2) does not consume the wakeup.
+ * announced message, or (_i & 1) the failure of a peer. With _i & 2 another
+ * thread has checked whether it may sleep; it must not have consumed the
+ * wakeup.
  */
 UNIT_LOOP(work_wakes, 0, 4)
 {
@@ -235,13 +254,13 @@ UNIT_LOOP(work_wakes, 0, 4)
 		rig_take(us, 0, got, sizeof(big));
 	ck_assert_int_eq(poll(&fd, 1, 0), 1);
 	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
-	/* other threads must arm again before they sleep */
+	/* the other threads must call near_arm() before they sleep */
 	ck_assert(near_woken(us->port));
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 	if (_i & 1)
 		return;
 	rig_until(us, other, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
-	/* no thread sleeps: no byte is left in the pipe */
+	/* no thread sleeps, so there is no byte in the pipe */
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers in other pid namespaces that fail, are stopped, or restart, each the
- * first process of its namespace with pid 1. Processes of our namespace that
- * pretend another one do the same, even if namespaces are not permitted.
+ * Peers in other pid namespaces, where each has pid 1, are killed, stopped or
+ * restarted. Where namespaces are not permitted, processes of the same
+ * namespace with a changed address take their place.
  */
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 enum place {
 	IN_NAMESPACE,
-	PRETENDS,	/* in ours: its child outlives it */
+	PRETENDS,	/* in this namespace; its child lives longer */
 	PLACES
 };
 
@@ -35,7 +35,7 @@ static struct near_addr ours, theirs;
 static pid_t child;
 static uint8_t buf[LEN], got[LEN];
 
-/* Send a small message and a large one, and receive ours. */
+/* Send a small and a large message, and receive those of the test. */
 static void act(struct rig *rig)
 {
 	struct near_peer *to_us;
@@ -55,7 +55,7 @@ static void act(struct rig *rig)
 	}
 }
 
-/* Sleep again and again; write a byte before each sleep. */
+/* Sleep in a loop; write a byte before each sleep. */
 static void sleeps(struct rig *rig, int to)
 {
 	struct pollfd fd = { near_wait_fd(rig->port), POLLIN, 0 };
@@ -83,7 +83,10 @@ static void child_main(enum place place, int to, bool sleeper)
 	}
 	near_listen(rig->port, -1);
 	if (place == PRETENDS && !fork()) {
-		/* it has all descriptors of the killed process */
+		/*
+		 * this child has copies of all descriptors of the killed
+		 * process
+		 */
 		poll(NULL, 0, 20000);
 		_exit(0);
 	}
@@ -94,7 +97,10 @@ static void child_main(enum place place, int to, bool sleeper)
 	act(rig);
 }
 
-/* Return the pipe that the child writes to; -1: no pid namespaces here. */
+/*
+ * Start a process there; return the pipe to which it writes. -1: pid namespaces
+ * are not permitted.
+ */
 static int start(enum place place, bool sleeper)
 {
 	int fd[2];
@@ -139,7 +145,7 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* Count the events of kind with err. */
+/* Return the number of events of this kind with this error. */
 static int ended(enum rig_kind kind, int err)
 {
 	uint32_t i;
@@ -204,7 +210,10 @@ UNIT_LOOP(stopped, 0, PLACES)
 	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
 }
 
-/* All are pid 1. Their memory and descriptors are released. */
+/*
+ * Peers that all have pid 1 start and end one after another: memory and
+ * descriptors for them are released.
+ */
 UNIT_TEST(comes_again)
 {
 	uint32_t before;
@@ -226,8 +235,8 @@ UNIT_TEST(comes_again)
 }
 
 /*
- * A peer that was woken once is killed asleep: armed is set, and the pipe has
- * no reader. The sender gets no SIGPIPE.
+ * A peer that was woken once is killed while it sleeps: "armed" is set and its
+ * pipe has no reader. The sender must not get SIGPIPE.
  */
 UNIT_LOOP(killed_asleep, 0, PLACES)
 {
@@ -245,7 +254,7 @@ UNIT_LOOP(killed_asleep, 0, PLACES)
 		ck_assert_int_eq(read(fd, &byte, 1), 1);
 		rig_send(us, peer, 1, buf, 8);
 	}
-	/* it has polled everything, and sleeps */
+	/* the peer has polled all messages and sleeps */
 	while (!__atomic_load_n(&peer->segment->armed, __ATOMIC_ACQUIRE))
 		sched_yield();
 	kill(child, SIGKILL);

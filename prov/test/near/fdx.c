@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange between two ports of this process, one of which pretends
- * another pid namespace; and invalid messages at the socket. spaces.c has real
- * namespaces.
+ * The fd exchange between two ports of this process, one of which has the
+ * address of another pid namespace; and invalid messages to the socket.
+ * spaces.c tests real namespaces.
  */
 
 #include <dirent.h>
@@ -54,10 +54,10 @@ UNIT_TEST(to_and_fro)
 	ck_assert(peer->far);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 	rig_until(them, us, 1);
-	/* it received our descriptors with our request */
+	/* the peer received this port's descriptors with the request */
 	ck_assert_int_eq(rig_send(them, them->event[0].peer, 8, big, 8), 0);
 	rig_until(us, them, 1);
-	/* in every rendezvous scheme that is tried */
+	/* large messages, in each rendezvous scheme that near tries */
 	for (round = 1; round < 20; round++) {
 		ck_assert_int_eq(rig_send_large(us, peer, 9, big, sizeof(big),
 						big), 0);
@@ -68,7 +68,7 @@ UNIT_TEST(to_and_fro)
 		ck_assert_mem_eq(got, big, sizeof(big));
 		rig_until(us, them, 1 + round);
 	}
-	/* all in fragments: its pid is unknown here */
+	/* all as fragments, because the peer's pid is not valid here */
 	ck_assert(!peer->reads && !peer->coop);
 }
 
@@ -85,8 +85,9 @@ static int msg_count(struct rig *rig)
 }
 
 /*
- * A port that we cannot open sends to us at once. We hold no reference to it,
- * but send requests at intervals and wait for the reply.
+ * A peer that hides its memory from this port sends to it. This port has no
+ * reference to the peer, but sends requests at intervals and waits for the
+ * reply.
  */
 UNIT_TEST(unknown_sender)
 {
@@ -105,14 +106,14 @@ UNIT_TEST(unknown_sender)
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
 	ck_assert(near_watched(us->event[0].peer));
-	/* the peer closes: the port drops it */
+	/* the peer closes: the port forgets it */
 	rig_close(hidden);
 	rig_until(us, NULL, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
 	ck_assert(!us->event[1].peer->expected);
 }
 
-/* The same, but the sender closes before its reply: its message arrives. */
+/* As before, but the peer closes before its reply: its message arrives. */
 UNIT_TEST(unknown_sender_ends)
 {
 	struct rig *hidden = rig_open(false);
@@ -129,7 +130,10 @@ UNIT_TEST(unknown_sender_ends)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-/* Both ports request at once: the descriptors in the peer's request suffice. */
+/*
+ * Both ports send a request at the same time: each gets the other's descriptors
+ * with it.
+ */
 UNIT_TEST(claims_before_it_is_read)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -142,7 +146,7 @@ UNIT_TEST(claims_before_it_is_read)
 	ck_assert_uint_eq(them->count, 1);
 }
 
-/* Without a reply, sends fail after the timeout; after a reply they succeed. */
+/* Without a reply sends fail after the timeout. After a reply they succeed. */
 UNIT_TEST(no_answer)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -166,14 +170,17 @@ UNIT_TEST(waits_for_ever)
 	char byte;
 
 	rig_send(us, peer, 1, big, 8);
-	/* the request is lost */
+	/* remove the request from the socket, as if it were lost */
 	ck_assert_int_ge(recv(them->port->fdx, &byte, 1, MSG_DONTWAIT), 0);
 	rig_poll_ms(us, ENOUGH_MS);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
-/* The peer's end is reported although no message and no request was sent. */
+/*
+ * The peer closes: this is reported although no message and no request was
+ * sent.
+ */
 UNIT_TEST(closes_unused)
 {
 	near_peer_watch(them->port, rig_peer(them, us));
@@ -186,7 +193,10 @@ UNIT_TEST(closes_unused)
 	ck_assert_ptr_null(near_peer_find(us->port, &us->addr));
 }
 
-/* Dropping the last reference here is no peer failure on either side. */
+/*
+ * One side releases its last reference and sends later: neither side takes this
+ * for a peer failure.
+ */
 UNIT_TEST(put_and_sent_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -202,7 +212,9 @@ UNIT_TEST(put_and_sent_again)
 	ck_assert_uint_eq(rig_rx_rings(them), 1);
 }
 
-/* A port replies to a new request of a peer that it considered failed. */
+/*
+ * A port replies to a new request of a peer that it has considered as failed.
+ */
 UNIT_TEST(asked_again)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -255,7 +267,7 @@ static const struct {
 	const char *name;
 	int fd[4];
 	uint32_t fds, count, kind;
-	int more;		/* bytes */
+	int more;		/* bytes that follow */
 	bool other_to, other_host, ours;
 } msgs[] = {
 	{.name = "short", GOOD, .more = -1},
@@ -265,8 +277,8 @@ static const struct {
 	{.name = "our own", GOOD, .ours = true},
 	{.name = "of no kind", GOOD, .kind = NEAR_FDX_KINDS},
 	{.name = "no descriptors", FEW(0, 0)},
-	{.name = "fewer than it says", FEW(3, 4)},
-	{.name = "more than it says", FEW(4, 3)},
+	{.name = "fewer than announced", FEW(3, 4)},
+	{.name = "more than announced", FEW(4, 3)},
 	{.name = "without a pidfd", FEW(2, 2)},
 	{.name = "memory that may shrink", BAD(UNSEALED, PIPE, PIDFD)},
 	{.name = "a pipe for memory", BAD(PIPE, PIPE, PIDFD)},
@@ -315,7 +327,7 @@ static void msg(size_t at)
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(msgs[at].fds * sizeof(int));
 	}
-	/* the socket queues a few messages only */
+	/* the socket's queue holds only a few messages */
 	while (sendmsg(fd, &msg, MSG_DONTWAIT) < 0) {
 		ck_assert_int_eq(errno, EAGAIN);
 		rig_poll_ms(us, 1);
@@ -359,7 +371,7 @@ UNIT_TEST(flood)
 	refused("flood", before);
 }
 
-/* Without a free descriptor the port warns; a later request succeeds. */
+/* No file descriptor is free: the port warns, and a later request succeeds. */
 UNIT_TEST(no_descriptors_left)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -408,7 +420,7 @@ UNIT_TEST(in_a_directory)
 	here = rig_open(false);
 	ck_assert_int_eq(near_listen(here->port, dir), 0);
 	there = far_open(dir);
-	/* the socket of a killed process, and a file that is not near's */
+	/* the socket of a killed process, and a file that near did not make */
 	snprintf(left.sun_path, sizeof(left.sun_path),
 		 "%s/near.0123456789abcdef", path);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&left, sizeof(left)), 0);

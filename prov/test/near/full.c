@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer that does not poll: pending large messages, in each of their steps,
- * wait for space in its ring and delay no other peer.
+ * A peer does not poll. Large messages to it, in each of their steps, wait for
+ * space in its ring. They must not delay messages to other peers.
  */
 
 #include "unit.h"
 
 #define LARGE (2 * NEAR_STEP + 777)
-#define COUNT 40	/* large messages of each peer */
+#define COUNT 40	/* number of large messages of each peer */
 
 static struct rig *a, *b, *c;	/* b does not poll */
 static struct near_peer *to_b, *to_c, *b_to_a, *c_to_a;
@@ -71,7 +71,10 @@ static void others_go_on(void)
 
 UNIT_CASE("full", setup, rig_close_all);
 
-/* a has read b's messages and cannot send ACK; _i is 1: nor CTS. */
+/*
+ * a has read b's messages, but there is no space to send their ACKs; _i is 1:
+ * nor CTS. Messages between a and c are not delayed.
+ */
 UNIT_LOOP(answers_wait, 0, 2)
 {
 	uint32_t i, n;
@@ -95,7 +98,7 @@ UNIT_LOOP(answers_wait, 0, 2)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
 }
 
-/* Fragments to b wait. */
+/* Fragments to b wait for space; messages between a and c are not delayed. */
 UNIT_TEST(fragments_wait)
 {
 	uint32_t i, n, sent;

@@ -32,7 +32,10 @@ static void put(const char *dir, const char *name, const char *text)
 	close(fd);
 }
 
-/* The test needs 64 MiB; near leaves 1 MiB. */
+/*
+ * Files of a control group, and the result: the test asks for 64 MiB, and near
+ * leaves 1 MiB free.
+ */
 static const struct {
 	const char *name, *limit, *used, *stat;
 	bool v2, has;
@@ -77,7 +80,7 @@ UNIT_LOOP(what_is_left, 0, ARRAY_SIZE(dirs))
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-/* Enter a new group of 64 MiB; false: not permitted. */
+/* Enter a new control group with this limit; return false if not permitted. */
 static bool enter(char *dir, size_t size)
 {
 	const char *const mounts[] = { V1, V2 };
@@ -102,9 +105,10 @@ static bool enter(char *dir, size_t size)
 }
 
 /*
- * In the group: allocate until near_group_has() denies a page. The kernel
- * counts in steps as large as a ring, and the MiB that near leaves could still
- * hold one. 0: sends failed, and succeed with memory again.
+ * In the group, allocate until near_group_has() denies a page. The kernel
+ * counts in units as large as a ring, and the 1 MiB that near leaves could
+ * still hold one. Return 0 if sends then fail, and succeed after memory was
+ * freed.
  */
 static int at_the_limit(void)
 {

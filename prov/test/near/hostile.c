@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of the same user writes arbitrary values: it is disconnected with one
- * warning, its earlier messages arrive, and other peers go on.
+ * A peer of the same user writes arbitrary values to shared memory: the port
+ * must disconnect it with one warning. Its earlier messages must arrive, and
+ * other peers must not be affected.
  */
 
 #include <sys/stat.h>
@@ -40,7 +41,7 @@ static void publish(enum near_kind kind, size_t len)
 	near_tx_publish(&bad_to_us->tx, slot(), near_word(kind, 0, len, 0));
 }
 
-/* Expect that number of events, then RIG_GONE of bad only. */
+/* Expect this number of events, and then RIG_GONE of the peer "bad" only. */
 static void cut_off(uint32_t events)
 {
 	rig_until(us, NULL, 2 + events + 1);
@@ -56,7 +57,10 @@ static void cut_off(uint32_t events)
 
 UNIT_CASE("peer", setup, rig_close_all);
 
-/* Slots that no correct sender writes; messages before them are delivered. */
+/*
+ * Slots that no correct sender writes. Messages before such a slot are
+ * delivered.
+ */
 static const struct {
 	const char *name;
 	enum near_kind kind;
@@ -80,7 +84,7 @@ UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
 	cut_off(1);
 }
 
-/* Longer than a sender may put into this ring. */
+/* A message longer than a sender may put into this ring. */
 UNIT_TEST(eager_too_long)
 {
 	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
@@ -88,7 +92,7 @@ UNIT_TEST(eager_too_long)
 	cut_off(0);
 }
 
-/* bad acknowledges a message that us sent to good. */
+/* "bad" acknowledges a message that us has sent to "good". */
 UNIT_TEST(ack_of_anothers)
 {
 	struct near_peer *us_to_good = rig_peer(us, good);
@@ -108,12 +112,14 @@ UNIT_TEST(asks_for_too_much)
 	slot()->cts.answer = 1;
 	slot()->cts.len = 50001;
 	publish(NEAR_KIND_CTS, 0);
-	/* the send ends with the peer */
+	/* the send fails when its peer is disconnected */
 	cut_off(1);
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/* More than the CTS permits: no byte beyond the buffer is written. */
+/*
+ * A peer sends more than the CTS permits: no byte behind the buffer is written.
+ */
 UNIT_TEST(sends_too_much)
 {
 	static uint8_t room[2000];
@@ -139,7 +145,7 @@ UNIT_TEST(sends_too_much)
 	ck_assert_int_eq(room[1000], 0);
 }
 
-/* A claim with an invalid address: the ring becomes free again. */
+/* A claim has an invalid address: the ring becomes free. */
 UNIT_TEST(claim_by_nobody)
 {
 	struct near_segment *segment = us->port->segment;
@@ -166,8 +172,8 @@ static void until_free(const struct near_claim *claim)
 }
 
 /*
- * A sender ends after it has taken a ring and before it opens it, and its parent has not
- * waited for it; or before it rings the doorbell.
+ * A sender ends between its claim of a ring and its attachment, and has not
+ * been reaped; or it ends before it rings the doorbell: the ring becomes free.
  */
 UNIT_TEST(claim_of_the_dead)
 {
@@ -201,7 +207,7 @@ UNIT_TEST(claim_of_the_dead)
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
-/* A claim with an invalid ring size. */
+/* A claim has an invalid ring size. */
 UNIT_LOOP(claim_of_no_size, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
@@ -220,7 +226,7 @@ UNIT_LOOP(claim_of_no_size, 0, 4)
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
-/* A sender requests impossible sizes, without waiting for replies. */
+/* A sender requests impossible ring sizes, and does not wait for replies. */
 UNIT_TEST(resizes_without_end)
 {
 	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
@@ -244,7 +250,9 @@ UNIT_TEST(resizes_without_end)
 	ck_assert_uint_eq(us->event[2].msg.tag, 7);
 }
 
-/* A resize reply with an invalid size: the sender disconnects the receiver. */
+/*
+ * A reply to a resize has an invalid size: the sender disconnects the receiver.
+ */
 UNIT_LOOP(answer_of_no_size, 0, 2)
 {
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
@@ -253,7 +261,7 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 	near_tx_gate(&bad_to_us->tx, NEAR_GATE_RESIZE);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(bad_to_us->resize.posted);
-	/* the reply to another request: ignored */
+	/* the reply to another request is ignored */
 	ctl->size = 7u << NEAR_SIZE_RESIZES | 1;
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(!bad_to_us->dying);
@@ -267,7 +275,7 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 }
 
-/* An invalid advertised size counts as one page. */
+/* An invalid advertised size is used as one page. */
 UNIT_LOOP(advertised_size_of_none, 0, 2)
 {
 	static const uint32_t adv[] = {UINT32_MAX,
@@ -283,8 +291,8 @@ UNIT_LOOP(advertised_size_of_none, 0, 2)
 }
 
 /*
- * Replies that no receiver sends: once all fragments are in the ring only an
- * ACK may follow; a cooperative copy has a valid length.
+ * Replies that no correct receiver sends. When all fragments are in the ring,
+ * only an ACK may follow. In a cooperative copy the length must be valid.
  */
 static const struct {
 	enum near_tx_state state;
@@ -316,7 +324,10 @@ UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/* Repeated shrink requests: the sender complies, and its messages arrive. */
+/*
+ * The receiver requests one shrink after another: the sender complies each
+ * time, and its messages arrive.
+ */
 UNIT_TEST(shrinks_without_end)
 {
 	uint32_t sent = 0, i;
@@ -332,7 +343,10 @@ UNIT_TEST(shrinks_without_end)
 		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);
 }
 
-/* Doorbells of all rings, most without a sender: the port ignores them. */
+/*
+ * The doorbell has all rings set, most of which have no sender: the port
+ * ignores these.
+ */
 UNIT_TEST(all_bells)
 {
 	struct near_segment *segment = us->port->segment;

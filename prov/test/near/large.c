@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Cooperative copies of large messages, step by step. */
+/* Cooperative copies of large messages, one step at a time. */
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static void setup(void)
 	rig_fill(big, LARGE, 5);
 }
 
-/* Send len bytes to b, and post a receive of them at to. */
+/* Send len bytes to b, and receive them there into "to". */
 static void begin(size_t len, void *to)
 {
 
@@ -69,7 +69,10 @@ UNIT_TEST(coop_sizes)
 	}
 }
 
-/* Both ends send: each one reads, and neither waits for the other. */
+/*
+ * Both ends send a large message: each reads the other's alone and does not
+ * wait for it.
+ */
 UNIT_TEST(coop_exchange)
 {
 	struct near_peer *to_a = rig_peer(b, a);
@@ -84,7 +87,10 @@ UNIT_TEST(coop_exchange)
 	near_peer_put(b->port, to_a);
 }
 
-/* An unexpected message is no exchange: others use cooperative copy. */
+/*
+ * While an unexpected message waits, another message still uses cooperative
+ * copy.
+ */
 UNIT_TEST(coop_beside_unexpected)
 {
 	struct near_peer *to_a = rig_peer(b, a);
@@ -97,7 +103,7 @@ UNIT_TEST(coop_beside_unexpected)
 	rig_take(b, 0, got, LARGE);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_PENDING);
 	rig_until(b, a, 2);
-	/* once its receive is posted, it counts */
+	/* a's receive of the waiting message makes the next one an exchange */
 	rig_take(a, 0, got, LARGE);
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
 	rig_until(b, NULL, 3);
@@ -107,7 +113,7 @@ UNIT_TEST(coop_beside_unexpected)
 	rig_until(a, b, 4);
 }
 
-/* A sender that does not poll leaves all steps to the receiver. */
+/* The sender does not poll: the receiver copies all steps. */
 UNIT_TEST(coop_alone)
 {
 	begin(LARGE, got);
@@ -117,7 +123,9 @@ UNIT_TEST(coop_alone)
 	ck_assert_uint_eq(tx_op()->wrote, 0);
 }
 
-/* The receiver starts the copy and does not poll: the sender copies all. */
+/*
+ * The receiver starts the copy and does not poll: the sender copies all steps.
+ */
 UNIT_TEST(coop_by_sender)
 {
 	size_t none = 0;
@@ -130,7 +138,7 @@ UNIT_TEST(coop_by_sender)
 	ends(LARGE);
 }
 
-/* One step of each end in turn. */
+/* Sender and receiver each copy one step in turn. */
 UNIT_TEST(coop_meets)
 {
 	size_t one, none = 0;
@@ -150,7 +158,10 @@ UNIT_TEST(coop_meets)
 	ends(LARGE);
 }
 
-/* The sender takes a step and cannot write: the receiver reads the bytes. */
+/*
+ * The sender takes a step and cannot write to the receiver's memory: the
+ * receiver reads these bytes.
+ */
 UNIT_TEST(coop_unwritable)
 {
 	size_t none = 0;
@@ -165,7 +176,10 @@ UNIT_TEST(coop_unwritable)
 	ck_assert_msg(!b->event[0].peer->coop, "not tried again");
 }
 
-/* The receiver cannot read: fragments, after the sender's last write. */
+/*
+ * The receiver cannot read: the message continues in fragments, after the
+ * sender's last write.
+ */
 UNIT_TEST(coop_unreadable)
 {
 	size_t none = 0, one = 1;
@@ -187,7 +201,10 @@ UNIT_TEST(coop_unreadable)
 	ends(LARGE);
 }
 
-/* Closing waits for a sender that writes to the port's memory. */
+/*
+ * The receiver closes: it waits until the sender no longer writes to its
+ * memory.
+ */
 UNIT_TEST(coop_closed)
 {
 	struct near_ctl *ctl;
@@ -215,7 +232,7 @@ UNIT_TEST(coop_closed)
 		-1);
 }
 
-/* Many messages at once: all arrive, one after another where necessary. */
+/* Many large messages at the same time all arrive; some wait for others. */
 UNIT_LOOP(many_at_once, 0, 2)
 {
 	enum { MANY = 100 };
@@ -238,7 +255,9 @@ UNIT_LOOP(many_at_once, 0, 2)
 	free(to);
 }
 
-/* A cooperative copy that waits for earlier ones costs polls nothing. */
+/*
+ * While cooperative copies wait for earlier ones, polls spend no time on them.
+ */
 UNIT_TEST(waits_for_its_turn)
 {
 	enum { MANY = 100, LEN = 100000 };
@@ -258,7 +277,7 @@ UNIT_TEST(waits_for_its_turn)
 	rig_until(a, b, MANY);
 }
 
-/* The sink has space for one event. */
+/* Callback for the sink: it has space for one event. */
 static void room_once(struct rig *rig)
 {
 	static int looks;
@@ -266,7 +285,7 @@ static void room_once(struct rig *rig)
 	rig->no_room = looks++ > 0;
 }
 
-/* A message in fragments, too, ends with the receiver's ACK. */
+/* A message in fragments also completes with the receiver's ACK. */
 UNIT_TEST(fragments_end)
 {
 	enum { LEN = 8192 };
@@ -278,7 +297,7 @@ UNIT_TEST(fragments_end)
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->done, LEN);
 	ck_assert_uint_eq(a->count, 0);
-	/* the poll that consumes the last fragment makes no other step */
+	/* the poll that consumes the last fragment makes no further step */
 	b->on_room = room_once;
 	rig_poll(b, 1);
 	b->on_room = NULL;
@@ -288,7 +307,7 @@ UNIT_TEST(fragments_end)
 	ends(LEN);
 }
 
-/* Regardless of the number of messages, a poll checks peers once. */
+/* A poll checks the peers' processes once, whatever the number of messages. */
 UNIT_TEST(looks_once)
 {
 	enum { LEN = 100000, COUNT = 3 };
@@ -310,7 +329,10 @@ UNIT_TEST(looks_once)
 
 UNIT_CASE("pure", NULL, NULL);
 
-/* The word that assigns copy steps: each step is taken once. */
+/*
+ * The word that assigns steps of a cooperative copy: each step is assigned
+ * once.
+ */
 UNIT_TEST(claims)
 {
 	struct near_ctl ctl = { 0 };

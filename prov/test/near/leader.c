@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A process lives after its main thread has called pthread_exit(), but the
- * kernel shows its memory and descriptors under its other threads only.
+ * The main thread of a process has called pthread_exit() and other threads run
+ * on. The process has not failed, although the kernel shows its memory and
+ * descriptors only under the other threads.
  */
 
 #include <errno.h>
@@ -41,7 +42,10 @@ static bool main_ended(pid_t pid)
 	return at && at[2] == 'Z';
 }
 
-/* The child's other thread: sends once alone, and polls until a byte comes. */
+/*
+ * The child's other thread: sends when it is alone, and polls until it reads a
+ * byte.
+ */
 static void *talk(void *rig_arg)
 {
 	struct near_peer *to_us;
@@ -55,7 +59,7 @@ static void *talk(void *rig_arg)
 	if (rig_send(rig, to_us, 1, buf, 8) ||
 	    rig_send_large(rig, to_us, 2, buf, LEN, buf))
 		_exit(3);
-	while (rig->count < 2)		/* RIG_SENT and our message */
+	while (rig->count < 2)		/* RIG_SENT and the parent's message */
 		rig_poll(rig, NEAR_TICK_POLLS);
 	if (read(ends[0], &byte, 1) != 1)
 		_exit(4);
@@ -91,7 +95,7 @@ static void setup(void)
 
 UNIT_CASE("leader", setup, rig_close_all);
 
-/* _i is 1: monitored before. */
+/* _i is 1: the peer was monitored before */
 UNIT_LOOP(main_thread_has_ended, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -114,7 +118,7 @@ UNIT_LOOP(main_thread_has_ended, 0, 2)
 	ck_assert_int_eq(rig_send(us, peer, 3, buf, 8), 0);
 	rig_poll_ms(us, 3 * NEAR_CHECK_MS);
 	ck_assert_uint_eq(us->count, 3);
-	/* the whole process exits */
+	/* now the process exits */
 	ck_assert_int_eq(write(ends[1], "", 1), 1);
 	rig_until(us, NULL, 4);
 	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
@@ -122,7 +126,7 @@ UNIT_LOOP(main_thread_has_ended, 0, 2)
 	unit_join(child);
 }
 
-/* Another thread can still open the process's descriptors. */
+/* Thread: opens a descriptor of its own process. */
 static void *open_own(void *arg)
 {
 	int own;

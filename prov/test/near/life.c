@@ -3,8 +3,8 @@
 
 /*
  * Processes that start, communicate and are killed at random. NEAR_CLIENTS,
- * NEAR_DEATHS and NEAR_MESSAGES set the numbers of them (for instance 10000,
- * 1000, 10000000).
+ * NEAR_DEATHS and NEAR_MESSAGES set the numbers of clients, of killed processes
+ * and of messages, for example 10000, 1000 and 10000000.
  */
 
 #include <errno.h>
@@ -51,7 +51,10 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* A tag has the length of its message and the offset in the pattern. */
+/*
+ * A tag encodes the length of its message and the offset of the content in the
+ * pattern.
+ */
 static size_t tag_len(uint64_t tag)
 {
 	return (size_t)(tag >> 8);
@@ -70,7 +73,10 @@ static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
 						  rig) : ret;
 }
 
-/* Check all messages, receive large ones; returns the number completed. */
+/*
+ * Check all new messages; receive large ones. Return the number of completed
+ * messages.
+ */
 static uint32_t hear(struct rig *rig)
 {
 	struct rig_event *event;
@@ -138,7 +144,7 @@ static void listen_to_the_end(void)
 	} while (rig_rx_rings(us) || ops_left(us));
 }
 
-/* Send a request, receive the reply, and end in one of three ways. */
+/* Client: send a request, receive the reply, and end in one of three ways. */
 static void client(const struct near_addr *service, unsigned int number)
 {
 	struct near_peer *peer;
@@ -157,7 +163,7 @@ static void client(const struct near_addr *service, unsigned int number)
 	_exit(0);
 }
 
-/* Reply to the next request. */
+/* Receive the next request and send the reply. */
 static void answer(void)
 {
 	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
@@ -188,7 +194,10 @@ static int patience(void)
 
 UNIT_LONG_CASE("life", setup, teardown, patience());
 
-/* A server replies to clients one after another, and does not grow. */
+/*
+ * A server replies to clients, one after another. It must not use more files or
+ * memory over time.
+ */
 UNIT_TEST(clients)
 {
 	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
@@ -201,7 +210,8 @@ UNIT_TEST(clients)
 		answer();
 		waitpid(child[0], NULL, 0);
 		child[0] = 0;
-		near_woken(us->port);	/* do not wait for the next check */
+		/* find the exit now, not at the next check */
+		near_woken(us->port);
 		listen_to(us);
 		ck_assert_uint_le(us->port->ring_count, 8);
 		if (i % 50)
@@ -216,8 +226,9 @@ UNIT_TEST(clients)
 }
 
 /*
- * True if UNDER_WAY large messages are pending. Without a bound, a receiver
- * short of CPU time has ever more of them and checks each in every poll.
+ * True if UNDER_WAY large messages are pending. Without a limit a receiver that
+ * gets little CPU time would have ever more of them, and checks each of them in
+ * every poll.
  */
 static bool talked_enough(const struct rig *rig)
 {
@@ -228,7 +239,7 @@ static bool talked_enough(const struct rig *rig)
 	return count == UNDER_WAY;
 }
 
-/* Fork a process that sends to us without end. */
+/* Fork a process that sends messages to this one until it is killed. */
 static pid_t talker(unsigned int seed)
 {
 	struct near_peer *peer;
@@ -247,7 +258,7 @@ static pid_t talker(unsigned int seed)
 	}
 }
 
-/* Send to all peers. */
+/* Send a message to every peer. */
 static void talk_to_all(unsigned int *seed)
 {
 	struct near_link *link;
@@ -265,8 +276,8 @@ UNIT_LONG_CASE("life", setup, teardown, patience());
 UNIT_LONG_CASE("growing", setup_growing, teardown, patience());
 
 /*
- * Four processes send, and are killed and replaced at random. Only valid
- * messages arrive, and nothing of the processes is left.
+ * Four processes send; random ones are killed and replaced. All messages that
+ * arrive are valid, and no resource of the killed processes is left.
  */
 UNIT_TEST(deaths)
 {
@@ -295,7 +306,7 @@ UNIT_TEST(deaths)
 	ck_assert_uint_le(rig_taken(us), idle);
 }
 
-/* One process sends, one receives and verifies each message. */
+/* One process sends; the other receives and verifies each message. */
 UNIT_TEST(many_messages)
 {
 	unsigned int count = unit_number("NEAR_MESSAGES", 20000), seed = 7, sent;
@@ -327,7 +338,7 @@ UNIT_TEST(many_messages)
 	ck_assert_uint_eq(heard, count);
 }
 
-/* Let pidfd_open() fail, as before Linux 5.3. */
+/* Make pidfd_open() fail, as before Linux 5.3. */
 static void refuse_pidfds(void)
 {
 	unit_refuse(SYS_pidfd_open, SECCOMP_RET_ERRNO | ENOSYS);
@@ -336,7 +347,10 @@ static void refuse_pidfds(void)
 
 UNIT_LONG_CASE("life", setup, teardown, patience());
 
-/* The start time alone shows the failure; _i is 1: after the reaping. */
+/*
+ * Without pidfds a failure is found by the process's start time alone; _i is 1:
+ * after it was reaped.
+ */
 UNIT_LOOP(without_pidfds, 0, 2)
 {
 	struct near_addr addr;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared memory: how much is allocated, freed, or denied. */
+/*
+ * Shared memory: how much of it is allocated and freed, and what happens if it
+ * is denied.
+ */
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +18,7 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-/* Sanitizers need much address space themselves. */
+/* Sanitizers need much address space of their own, so the tests use less. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #define MANY 100
@@ -24,13 +27,13 @@
 #define MANY 1000
 #endif
 #define FEW 40
-#define FDS_EACH 8	/* of a port, and of a peer in both directions */
+#define FDS_EACH 8 /* descriptors of a port, and of a peer in both directions */
 
 static uint8_t buf[60000];
 
 UNIT_CASE("memory", NULL, rig_close_all);
 
-/* The smallest ring budget suffices for all messages. */
+/* With the smallest ring budget all messages still arrive. */
 UNIT_TEST(least_budget)
 {
 	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
@@ -49,7 +52,10 @@ UNIT_TEST(least_budget)
 	ck_assert_uint_le(rig_taken(b), idle + NEAR_PAGE);
 }
 
-/* A container's seccomp profile refuses memfd_create: its error is no matter of users. */
+/*
+ * memfd_create() fails with EPERM, as by a container's seccomp profile:
+ * near_open() returns -ENOSYS.
+ */
 UNIT_TEST(without_memfd)
 {
 	const struct near_sink sink = { 0 };
@@ -60,7 +66,9 @@ UNIT_TEST(without_memfd)
 	ck_assert_int_eq(near_open(&port, &attr), -ENOSYS);
 }
 
-/* Many ports in one process: all send to the first one, which replies. */
+/*
+ * Many ports in one process all send to the first port, which replies to each.
+ */
 UNIT_TEST(thousand)
 {
 	static struct rig *other[MANY];
@@ -104,7 +112,7 @@ static int open_again(void)
 	return near_open(&port, &attr);
 }
 
-/* Without memory, the sender gets an error and no signal. */
+/* No shared memory is free: the send fails, without a signal. */
 UNIT_TEST(none_left)
 {
 	struct rig *a, *b;
@@ -119,7 +127,7 @@ UNIT_TEST(none_left)
 	ck_assert_int_eq(open_again(), -ENOMEM);
 }
 
-/* The same when a ring should grow: it keeps its size and works on. */
+/* No memory is free when a ring should grow: it keeps its size and works on. */
 UNIT_TEST(none_left_to_grow)
 {
 	struct rig *a = rig_open(false), *b = rig_open_with(false,
@@ -144,7 +152,10 @@ UNIT_TEST(none_left_to_grow)
 	ck_assert_uint_eq(rig_taken(b), before);
 }
 
-/* The same when the region table should grow. */
+/*
+ * No memory is free when the region table should grow: the registration fails,
+ * and earlier regions work on.
+ */
 UNIT_TEST(none_left_for_regions)
 {
 	struct near_region_entry entry = { .access = NEAR_MAY_READ };
@@ -165,10 +176,10 @@ UNIT_TEST(none_left_for_regions)
 	near_table_close(table);
 }
 
-/* Descriptors or address space run out, and become free again. */
+/* Descriptors or address space are used up, and later free. */
 static const struct {
 	int resource;
-	int again;	/* error of another near_open(); 0: any */
+	int again;	/* error of a second near_open(); 0: any */
 } limits[] = {
 	{ RLIMIT_NOFILE, 0 }, { RLIMIT_AS, -ENOMEM },
 };
@@ -201,8 +212,8 @@ static int lowest_free(void)
 }
 
 /*
- * Descriptors for a few peers only, besides the reserve: all others can be sent
- * to and woken as well.
+ * There are descriptors for a few peers only, besides the reserve: messages to
+ * all other peers are sent, and wake them.
  */
 UNIT_TEST(few_descriptors)
 {
@@ -239,7 +250,10 @@ UNIT_TEST(few_descriptors)
 	}
 }
 
-/* Enlarging a file beyond this limit would end the process. */
+/*
+ * The limit of file sizes is low. A file beyond it would end the process with a
+ * signal, so near checks before.
+ */
 UNIT_TEST(no_long_files)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -251,8 +265,8 @@ UNIT_TEST(no_long_files)
 }
 
 /*
- * All memory of the process is locked: only memory in use is allocated. _i is
- * 1: locked after the rings were mapped.
+ * The process has called mlockall(): near allocates only memory that it uses.
+ * _i is 1: called after the rings were mapped.
  */
 UNIT_LOOP(locked, 0, 2)
 {
@@ -284,7 +298,7 @@ UNIT_LOOP(locked, 0, 2)
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
-	/* at most its own head and a peer's mapping of it are in use */
+	/* its own head, and a peer's mapping of it, may be in use */
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *
 					  near_page_size() +

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Immediate copy: only of readable messages of limited length, with no copy
- * pending and a slot for the ACK. Else nothing changes, and near_recv()
- * receives the message.
+ * The immediate copy: near_recv_now() copies a message only if it is readable
+ * and not too long, no copy is pending, and a slot for the ACK is free.
+ * Otherwise it changes nothing, and near_recv() receives the message.
  */
 
 #include "base/proc.h"
@@ -17,7 +17,7 @@ static struct rig *a, *b;
 static struct near_peer *to_b, *from_a;
 static uint8_t *big, *got;
 
-/* Each port has sent to the other. */
+/* Let each port send to the other. */
 static void setup(void)
 {
 	to_b = rig_pair(&a, &b, false);
@@ -29,7 +29,7 @@ static void setup(void)
 	rig_fill(big, BIG, 5);
 }
 
-/* Announce a message, b's newest event. */
+/* Announce a message of a to b; return b's newest event. */
 static struct near_rndv *arrives(size_t len)
 {
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
@@ -44,7 +44,7 @@ static bool now(struct near_rndv *rndv, size_t len)
 	return near_recv_now(b->port, from_a, rndv, got, len);
 }
 
-/* Check content and acknowledgment, and that b needed no operation. */
+/* Check content and ACK, and that b used no operation. */
 static void was_read(size_t len)
 {
 	ck_assert_mem_eq(got, big, len);
@@ -53,7 +53,7 @@ static void was_read(size_t len)
 	ck_assert_uint_eq(from_a->large, 0);
 }
 
-/* Check that near_recv() receives the message, once. */
+/* Check that the message is received by near_recv(), once. */
 static void comes_later(const struct near_rndv *rndv, size_t len)
 {
 	uint32_t sent = a->count, received = b->count;
@@ -82,7 +82,7 @@ UNIT_TEST(reads)
 	ck_assert(near_list_empty(&b->port->receiving));
 }
 
-/* Into a shorter buffer, the first bytes of the message are read. */
+/* With a shorter buffer the first bytes of the message are copied. */
 UNIT_TEST(reads_what_is_wanted)
 {
 	ck_assert(now(arrives(LEN + 5000), LEN));
@@ -90,14 +90,17 @@ UNIT_TEST(reads_what_is_wanted)
 	ck_assert_uint_eq(got[LEN], 0);
 }
 
-/* An empty message is complete at once. */
+/* An empty message completes at once. */
 UNIT_TEST(nothing_to_read)
 {
 	ck_assert(now(arrives(0), 0));
 	was_read(0);
 }
 
-/* Both ends copy long messages, unless the sender cannot. */
+/*
+ * Longer messages are copied by both ends, so not immediately, unless the
+ * sender cannot copy.
+ */
 UNIT_TEST(too_long)
 {
 	struct near_rndv *rndv = arrives(NEAR_COOP_MIN);
@@ -110,7 +113,9 @@ UNIT_TEST(too_long)
 	was_read(NEAR_COOP_MIN);
 }
 
-/* Reads are not permitted, or the message has no address. */
+/*
+ * Reading is not permitted, or the message has no address: no immediate copy.
+ */
 UNIT_TEST(not_readable)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -122,7 +127,7 @@ UNIT_TEST(not_readable)
 	comes_later(rndv, LEN);
 }
 
-/* An invalid address is tried once; near_recv() then uses fragments. */
+/* The address is invalid: it is tried once, then near_recv() uses fragments. */
 UNIT_TEST(bad_address)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -136,7 +141,7 @@ UNIT_TEST(bad_address)
 	ck_assert(from_a->reads && from_a->coop);
 }
 
-/* Earlier messages are copied first. */
+/* While an earlier message is pending, there is no immediate copy. */
 UNIT_TEST(not_before_others)
 {
 	struct near_rndv *first = arrives(LEN), *rndv;
@@ -151,7 +156,9 @@ UNIT_TEST(not_before_others)
 	rig_until(a, b, a->count + 1);
 }
 
-/* A poll copies NEAR_STEP bytes at most, for all callers together. */
+/*
+ * All immediate copies between two polls have at most NEAR_STEP bytes together.
+ */
 UNIT_TEST(no_more_than_a_step)
 {
 	struct near_rndv *rndv = arrives(BIG);
@@ -166,13 +173,13 @@ UNIT_TEST(no_more_than_a_step)
 	for (i = 0; i < NEAR_STEP / LEN; i++)
 		ck_assert(now(&b->event[b->count - 1 - i].msg.rndv, LEN));
 	rndv = arrives(LEN);
-	b->port->polls--;	/* still in the same poll */
+	b->port->polls--;	/* as if in the same poll */
 	ck_assert(!now(rndv, LEN));
 	rig_poll(b, 1);
 	ck_assert(now(rndv, LEN));
 }
 
-/* Without a slot for the ACK nothing is read. */
+/* Without a free slot for the ACK the message is not read. */
 UNIT_TEST(no_slot)
 {
 	struct near_rndv *rndv;
@@ -185,7 +192,7 @@ UNIT_TEST(no_slot)
 	was_read(LEN);
 }
 
-/* Nor without a ring for the ACK. */
+/* Without a ring for the ACK the message is not read. */
 UNIT_TEST(no_ring)
 {
 	struct rig *c = rig_open(false);
@@ -198,7 +205,10 @@ UNIT_TEST(no_ring)
 	ck_assert_ptr_null(from_a->tx.slots);
 }
 
-/* A failed process's pid may soon belong to another one: nothing is read. */
+/*
+ * The sender has failed: the message is not read, because another process may
+ * get the pid.
+ */
 UNIT_TEST(dying)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -214,8 +224,8 @@ UNIT_TEST(dying)
 }
 
 /*
- * The sender is unreachable: its message is lost. _i is 1: it fails before the
- * next poll; the ended operation must be in no list.
+ * The sender cannot be reached any more: its message is lost. _i is 1: it fails
+ * before the next poll. The ended operation must not be left in any list.
  */
 UNIT_LOOP(lost, 0, 2)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When waiting threads yield their CPU to other processes. */
+/* link/oversub.c: whether a waiting thread should yield its CPU. */
 
 #include <errno.h>
 #include <sched.h>
@@ -11,9 +11,9 @@
 #include "unit.h"
 
 #define PIDS 8
-#define FIRST 1000		/* pid of the first other process */
+#define FIRST 1000		/* pid of the first fake process */
 
-/* CPUs that each process may run on, as bits; 0: no such process. */
+/* Bit masks of the CPUs on which each process may run; 0: no such process. */
 static uint64_t ours, theirs[PIDS];
 static int looks, hidden;
 
@@ -23,7 +23,7 @@ static void setup(void)
 	hidden = -1;
 }
 
-/* Replaces libc's function. */
+/* Replaces sched_getaffinity() of the C library. */
 int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
 	uint64_t mask = pid ? theirs[pid - FIRST] : ours;
@@ -35,7 +35,9 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 		return -1;
 	}
 	CPU_ZERO_S(size, set);
-	/* the last bits, which cpu_set_t alone does not have */
+	/*
+	 * use the last bits, which a cpu_set_t of standard size does not have
+	 */
 	for (i = 0; i < 64; i++)
 		if (mask >> i & 1)
 			CPU_SET_S(8 * size - 1 - i, size, set);
@@ -69,7 +71,10 @@ static const struct {
 	{ "a node of two, of two such", 3, { 3, 3, 0xc, 0xc, 0xc }, true },
 };
 
-/* In no order, each twice, with this process among them. */
+/*
+ * True if the processes with these CPUs oversubscribe. Passes their pids
+ * unsorted, each twice, and that of this process.
+ */
 static bool crowd_of(const uint64_t *masks)
 {
 	pid_t pid[2 * PIDS + 1] = { getpid() };
@@ -92,7 +97,7 @@ UNIT_LOOP(table, 0, ARRAY_SIZE(cases))
 		      cases[_i].name);
 }
 
-/* A process with unknown CPUs may need ours. */
+/* A process whose CPUs are unknown may need those of this process. */
 UNIT_TEST(unknown)
 {
 	static const uint64_t bound[PIDS] = { 2 };
@@ -106,12 +111,15 @@ UNIT_TEST(unknown)
 	ours = 3;
 	ck_assert(!near_oversub(far, 1, 0));
 	ck_assert(near_oversub(far, 2, 0));
-	/* our own CPUs are unknown, too */
+	/* the CPUs of this process are unknown, too */
 	ours = 0;
 	ck_assert(near_oversub(far, 0, 0));
 }
 
-/* If there are CPUs enough for all, only our own mask is read. */
+/*
+ * If there are enough CPUs for all processes, only the mask of this process is
+ * read.
+ */
 UNIT_TEST(enough)
 {
 	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
@@ -122,7 +130,7 @@ UNIT_TEST(enough)
 	ck_assert_int_eq(looks, 1);
 }
 
-/* Each process without a pid may need our CPUs. */
+/* Processes without a pid count as processes on the CPUs of this process. */
 UNIT_TEST(strangers)
 {
 	pid_t pid[1] = { FIRST };
@@ -132,7 +140,10 @@ UNIT_TEST(strangers)
 	ck_assert(near_oversub(pid, 1, 2));
 }
 
-/* A changed result is checked again soon, a stable one ever less often. */
+/*
+ * After a changed result the next check is soon; with an unchanged one checks
+ * become rarer.
+ */
 UNIT_TEST(turns)
 {
 	struct duo_oversub_check turn = {0};
@@ -152,7 +163,7 @@ UNIT_TEST(turns)
 	ck_assert(duo_oversub_due(&turn, now + DUO_OVERSUB_SOON));
 }
 
-/* A port counts its peers, but none that has failed. */
+/* A port counts its peers without those that have failed. */
 UNIT_TEST(port)
 {
 	struct rig *rig = rig_open(false);
@@ -171,11 +182,13 @@ UNIT_TEST(port)
 	}
 	near_peer_fail(rig->port, peer[0]);
 	ck_assert(!near_oversubscribed(rig->port, 0));
-	/* of three endpoints it has two as peers: itself and another one */
+	/*
+	 * Of three endpoints the port has two as peers: itself and another one.
+	 */
 	ck_assert(!near_oversubscribed(rig->port, 2));
 	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;
-	addr.pid_ns++;		/* pids of another namespace are unknown here */
+	addr.pid_ns++; /* pids of another namespace are not valid here */
 	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
 	ck_assert(near_oversubscribed(rig->port, 0));
 	rig_close(rig);

@@ -54,7 +54,7 @@ UNIT_TEST(every_size_in_order)
 	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8193), NEAR_LARGE);
 }
 
-/* Data of more than 32 bits does not fit into a slot's word. */
+/* Remote data of more than 32 bits, which a slot cannot hold, arrives. */
 UNIT_TEST(wide_data)
 {
 	struct near_msg msg = {
@@ -69,7 +69,7 @@ UNIT_TEST(wide_data)
 	ck_assert_uint_eq(b->event[0].msg.flags, NEAR_DATA);
 }
 
-/* A full ring returns -EAGAIN; no message is lost if the sink has no space. */
+/* A full ring returns -EAGAIN. If the sink has no space, no message is lost. */
 UNIT_TEST(full_then_all)
 {
 	uint32_t sent = 0, i;
@@ -163,7 +163,7 @@ UNIT_TEST(large_discarded)
 	ck_assert_uint_eq(b->count, 1);
 }
 
-/* A copied buffer may be overwritten at once. */
+/* A buffer that near has copied may be overwritten at once. */
 UNIT_TEST(large_copied)
 {
 	struct near_msg msg = { .len = LARGE };
@@ -197,7 +197,7 @@ UNIT_TEST(to_self)
 
 UNIT_CASE("read", setup, rig_close_all);
 
-/* Idle rings leave the active list; their next messages arrive. */
+/* Rings without messages become idle; their next messages arrive. */
 UNIT_TEST(idle_rings)
 {
 	enum { MANY = 3 * NEAR_ACTIVE_MIN };
@@ -218,8 +218,9 @@ UNIT_TEST(idle_rings)
 }
 
 /*
- * Lost wakeup, step by step: the sender has stored its slot but loaded
- * need_doorbell before it was set. The check after the barrier finds the slot.
+ * A lost wakeup, step by step: the sender has stored its slot, and has loaded
+ * need_doorbell before the receiver set it. The receiver's check after the
+ * barrier must find the slot.
  */
 UNIT_TEST(demoted_while_sending)
 {
@@ -241,7 +242,7 @@ UNIT_TEST(demoted_while_sending)
 	rig_until(b, NULL, NEAR_ACTIVE_MIN + 2);
 }
 
-/* A port closes: its messages are delivered, its ring is freed. */
+/* A port closes: its messages are delivered, and its ring is freed. */
 UNIT_TEST(closed)
 {
 	struct rig *c = rig_open(false);
@@ -260,7 +261,7 @@ UNIT_TEST(closed)
 	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
 }
 
-/* A port that only received is found closed, too. */
+/* A port that has only received closes: this is found, too. */
 UNIT_TEST(closed_receiver)
 {
 	struct rig *c = rig_open(false);
@@ -291,7 +292,7 @@ UNIT_TEST(no_such_port)
 	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
 	addr.pid = -1;
 	ck_assert_int_eq(near_addr_check(a->port, &addr), -EINVAL);
-	/* another layout: one warning */
+	/* a peer with another memory layout: one warning */
 	addr = b->addr;
 	addr.layout++;
 	a->warnings = 0;
@@ -301,7 +302,7 @@ UNIT_TEST(no_such_port)
 	ck_assert_int_eq(a->warnings, 1);
 }
 
-/* Claim and mark of a port that closes, as its peers see them. */
+/* Values of the claim and of the mark of a closing port, as peers see them. */
 static uint32_t claim_seen, mark_seen;
 
 static void look_at_both(struct rig *rig, struct near_peer *peer)
@@ -311,8 +312,9 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
 }
 
 /*
- * A receiver that sees the mark of a closed port frees its rings. A port that
- * stored the mark first could close the next sender's claim.
+ * A closing port must reset its claim before it stores its mark. A receiver
+ * that sees the mark frees the rings, so that later the port would reset the
+ * claim of the next sender.
  */
 UNIT_TEST(claims_before_mark)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Both ends of shared data, each in a thread and at the same address, because
- * ThreadSanitizer ignores other processes and second mappings of a page.
+ * Both ends of shared data structures, each end in a thread. Both use the same
+ * address, because ThreadSanitizer ignores other processes and second mappings
+ * of a page.
  */
 
 #include <pthread.h>
@@ -32,7 +33,10 @@ static void teardown(void)
 	free(memory);
 }
 
-/* Every third message has data, of a length that identifies it. */
+/*
+ * Return the length of a message's data: every third message has none; the
+ * length identifies the message.
+ */
 static size_t length(uint32_t i)
 {
 	return i % 3 ? 0 : 64 + i % 500;
@@ -92,7 +96,7 @@ UNIT_TEST(ring)
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
 static uint32_t delegated;	/* round of the COOP slot; store-release */
-static uint32_t taken;		/* last round in which the sender got a step */
+static uint32_t taken;		/* last round in which the sender took a step */
 
 static void copy(int32_t step)
 {
@@ -119,8 +123,8 @@ static void *coop_sender(void *none)
 }
 
 /*
- * The buffer may be reused after the round. In every fourth round the receiver
- * waits until the sender has a step.
+ * The buffer is reused in each round. In every fourth round the receiver waits
+ * until the sender has taken a step.
  */
 UNIT_TEST(coop)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Resizes of rings: conditions, sizes, order, and peer failures. */
+/*
+ * Resizes of rings: when they happen, the new sizes, the order of messages, and
+ * peer failures meanwhile.
+ */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,7 +13,7 @@
 #include "base/proc.h"
 #include "unit.h"
 
-/* New senders get one page; the budget permits all later sizes. */
+/* A budget with which new senders get one page and may get all later sizes. */
 #define GROWING (63 * NEAR_PAGE)
 
 static struct rig *a, *b;
@@ -37,7 +40,9 @@ static void setup(void)
 	setup_with(GROWING);
 }
 
-/* Check that all tags below tag arrived in order, and nothing else. */
+/*
+ * Check that the messages with all tags below this one have arrived, in order.
+ */
 static void tags_until(uint64_t tag)
 {
 	uint64_t i, wrong = 0;
@@ -52,7 +57,7 @@ static void tags_until(uint64_t tag)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* A ring found full repeatedly grows to the maximum; no message is lost. */
+/* A ring that is full repeatedly grows to the maximum; no message is lost. */
 UNIT_TEST(full)
 {
 	uint8_t tier = to_b->resize.tier;
@@ -71,15 +76,15 @@ UNIT_TEST(full)
 	}
 	ck_assert_uint_eq(tier, most);
 	ck_assert_uint_eq(to_b->tx.mask, 255);
-	/* it remains so */
+	/* it does not grow further */
 	tag = rig_overfill(a, to_b, tag);
 	tags_until(tag);
 	ck_assert_uint_eq(to_b->resize.count, 1);
 }
 
 /*
- * A message too long for the ring uses rendezvous; the next one fits. Later
- * small messages do not wait for its arrival.
+ * A message too long for the ring uses rendezvous; after the resize the next
+ * one fits in the ring. Small messages do not wait for the large one.
  */
 UNIT_TEST(too_long)
 {
@@ -99,12 +104,12 @@ UNIT_TEST(too_long)
 	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 4000), 0);
 	rig_until(b, NULL, 5);
 	ck_assert_uint_eq(b->event[4].sum, rig_sum(buf, 4000));
-	/* a message too long for any ring requests no resize */
+	/* a message too long for any ring causes no resize */
 	rig_send_large(a, to_b, 3, buf, 10000, NULL);
 	ck_assert(!to_b->tx.gated);
 }
 
-/* Above the even share a ring grows size by size while memory is free. */
+/* Above its even share a ring grows from size to size while memory is free. */
 UNIT_TEST(steps)
 {
 	struct near_addr addr = a->addr;
@@ -130,7 +135,10 @@ UNIT_TEST(steps)
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/* Without budget the sender requests ever less often; all messages arrive. */
+/*
+ * Without free budget a sender requests more at increasing intervals; all its
+ * messages arrive.
+ */
 UNIT_TEST(refused)
 {
 	uint64_t tag = 1;
@@ -147,7 +155,7 @@ UNIT_TEST(refused)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* Replies and one-sided requests wait during a resize, as messages do. */
+/* During a resize replies and RMA requests wait, as messages do. */
 UNIT_TEST(gated)
 {
 	struct near_slot *slot;
@@ -163,11 +171,13 @@ UNIT_TEST(gated)
 	near_too_small(a->port, to_b, 1);
 	ck_assert(!to_b->resize.posted);		/* no slot is free */
 	tags_until(tag);
-	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* RESIZE */
+	/* the next slot is for RESIZE */
+	ck_assert_ptr_null(near_control_slot(a->port, to_b));
 	ck_assert(to_b->resize.posted);
 	ck_assert_ptr_null(near_tx_slot_past(&to_b->tx));
 	rig_poll(b, 1);
-	ck_assert_ptr_null(near_control_slot(a->port, to_b));	/* reply */
+	/* the next slot is for the reply */
+	ck_assert_ptr_null(near_control_slot(a->port, to_b));
 	ck_assert_uint_eq(to_b->tx.gated, NEAR_GATE_QUEUE);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ck_assert_ptr_nonnull(near_control_slot(a->port, to_b));
@@ -177,7 +187,7 @@ UNIT_TEST(gated)
 	ck_assert_uint_gt(to_b->resize.tier, 0);
 }
 
-/* An idle ring is resized, too: the sender rings the doorbell. */
+/* An idle ring is resized, too: its sender rings the doorbell. */
 UNIT_TEST(need_doorbell)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
@@ -194,7 +204,10 @@ UNIT_TEST(need_doorbell)
 	tags_until(tag);
 }
 
-/* A request to shrink precedes the sender's own request to grow. */
+/*
+ * A sender is asked to shrink before its own request to grow was sent: it
+ * shrinks first.
+ */
 UNIT_TEST(shrinks_first)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
@@ -217,7 +230,10 @@ UNIT_TEST(shrinks_first)
 	tags_until(tag + 1);
 }
 
-/* A sender that did not request, and keeps its size, was not rejected. */
+/*
+ * A sender that has requested no resize and keeps its size does not count as
+ * rejected.
+ */
 UNIT_TEST(not_asked)
 {
 	struct near_rx_ring *ring;
@@ -234,7 +250,7 @@ UNIT_TEST(not_asked)
 	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
 }
 
-/* Fill a ring to b, then request a larger one. */
+/* Child: fill a ring to b, then request a larger one. */
 static void act_resize(int out)
 {
 	struct rig *rig = rig_open(false);
@@ -243,7 +259,7 @@ static void act_resize(int out)
 
 	if (write(out, &sent, sizeof(sent)) < 0)
 		_exit(1);
-	/* RESIZE and then the reply, once the ring has space */
+	/* RESIZE is sent once the ring has space, then the reply */
 	near_too_small(rig->port, peer, 2000);
 	while (peer->resize.count < 1)
 		near_full(rig->port, peer);
@@ -254,8 +270,8 @@ static void act_resize(int out)
 }
 
 /*
- * The sender fails with a full ring (0), perhaps after RESIZE (1), or after the
- * resize (2). All its messages arrive, and its memory is freed.
+ * The sender is killed: with a full ring (_i is 0), perhaps after RESIZE (1),
+ * or after the resize (2). All its messages arrive, and its memory is freed.
  */
 UNIT_LOOP(sender_dies, 0, 3)
 {
@@ -291,7 +307,9 @@ UNIT_LOOP(sender_dies, 0, 3)
 	close(in);
 }
 
-/* The receiver fails before its reply: the sender gets RIG_GONE. */
+/*
+ * The receiver is killed before it replies to RESIZE: the sender gets RIG_GONE.
+ */
 UNIT_TEST(receiver_dies)
 {
 	struct near_addr theirs;
@@ -309,7 +327,7 @@ UNIT_TEST(receiver_dies)
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* A ring closed by NEAR_GATE_QUEUE alone does not count as full. */
+/* A ring that only NEAR_GATE_QUEUE closes does not count as full. */
 UNIT_TEST(closed_is_not_full)
 {
 	uint64_t tag;
@@ -324,7 +342,7 @@ UNIT_TEST(closed_is_not_full)
 	}
 	ck_assert_uint_eq(to_b->resize.full, 0);
 	ck_assert_uint_eq(to_b->resize.count, 0);
-	/* a closed ring that is full does count */
+	/* a ring that is closed and full counts as full */
 	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
 	while (near_tx_slot_past(&to_b->tx))
 		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The two ends of a ring, step by step; layout of rings; copies; pools. */
+/*
+ * The two ends of a ring, one step at a time; the layout of rings; copies;
+ * pools.
+ */
 
 #include "unit.h"
 
@@ -71,7 +74,7 @@ UNIT_TEST(full_and_empty)
 	ck_assert(!take(0));
 }
 
-/* More laps than a lap number can count, without clearing slots. */
+/* More laps than a lap number can count, without clearing the slots. */
 UNIT_TEST(laps)
 {
 	uint64_t sent = 0, taken = 0, wrong = 0, word;
@@ -90,7 +93,10 @@ UNIT_TEST(laps)
 	ck_assert_uint_eq(wrong, 0);
 }
 
-/* Each permitted length fits once all earlier messages are consumed. */
+/*
+ * Data of each permitted length fits in the ring once all earlier messages are
+ * consumed.
+ */
 UNIT_LOOP(data_always_fits, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
@@ -121,7 +127,9 @@ UNIT_LOOP(data_always_fits, 0, NEAR_TIERS)
 	}
 }
 
-/* Restart from each size to each other, over the old content. */
+/*
+ * A ring restarts with each size after each other size, over the old contents.
+ */
 UNIT_LOOP(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
@@ -132,7 +140,7 @@ UNIT_LOOP(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 	near_place(NEAR_SENDERS, 0, NEAR_TIERS - 1, &place);
 	memory = aligned_alloc(NEAR_PAGE, place.size);
 	memset(memory, 0, sizeof(struct near_ctl));
-	/* words as they look in the first lap */
+	/* fill with words that look like those of the first lap */
 	for (i = sizeof(struct near_ctl); i < place.size; i++)
 		((uint8_t *)memory)[i] = !(i % 8);
 	near_place(NEAR_SENDERS, 0, from, &place);
@@ -161,7 +169,7 @@ UNIT_LOOP(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 	ck_assert(put(0) && take(0));
 }
 
-/* Without a ring there is no slot, and no control line is read. */
+/* A sender without a ring has no slot, and reads no control line. */
 UNIT_TEST(no_ring)
 {
 	near_tx_none(&tx);
@@ -170,7 +178,10 @@ UNIT_TEST(no_ring)
 	ck_assert(!near_tx_reload(&tx));
 }
 
-/* Invalid values from a peer: lengths are rejected, heads read as full. */
+/*
+ * Invalid values from a peer: lengths are rejected, and head counters read as a
+ * full ring.
+ */
 UNIT_TEST(hostile_values)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
@@ -197,7 +208,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 UNIT_CASE("rest", NULL, NULL);
 
-/* Rings of a segment are adjacent, each with space for its largest size. */
+/* The rings of a segment are adjacent, each with space for its largest size. */
 UNIT_LOOP(places, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
@@ -231,7 +242,9 @@ UNIT_LOOP(places, 0, 12)
 	ck_assert_uint_eq(end, near_segment_size(growing[_i % 4]));
 }
 
-/* Eager limit of each size class, and the class that fits into n pages. */
+/*
+ * Longest eager message of each size class, and the class that fits in n pages.
+ */
 UNIT_LOOP(tiers, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
@@ -255,7 +268,10 @@ UNIT_LOOP(tiers, 0, 3)
 	ck_assert_uint_eq(near_tier_fit(SIZE_MAX), NEAR_TIERS - 1);
 }
 
-/* 64 ports all to all need 64 MiB at most, with records; 192 need 256 MiB. */
+/*
+ * 64 ports that all send to each other need at most 64 MiB with their records;
+ * 192 need at most 256 MiB.
+ */
 UNIT_TEST(sums)
 {
 	near_page_assume(4096);
@@ -268,7 +284,7 @@ UNIT_TEST(sums)
 	ck_assert_uint_eq(near_memory(0, 100), (3 + 100) * NEAR_PAGE);
 	ck_assert_uint_eq(near_memory(SIZE_MAX, 100),
 			  (3 + 100 * 84) * NEAR_PAGE);
-	/* 64 all to all, larger pages */
+	/* the same 64 ports on kernels with larger pages */
 	near_page_assume(16384);
 	ck_assert_uint_le(64 * near_memory(NEAR_MEMORY, 63), 66 << 20);
 	near_page_assume(65536);

@@ -12,7 +12,7 @@
 static struct rig *talker[MANY];
 static struct near_peer *to_us[MANY];
 static uint8_t buf[20000];
-static bool by_hand;	/* the test calls look() itself */
+static bool by_hand;	/* the test itself calls look() */
 
 static void setup(void)
 {
@@ -21,7 +21,10 @@ static void setup(void)
 
 UNIT_CASE("room", setup, rig_close_all);
 
-/* Senders that the port expects get equal rings at once, without resizes. */
+/*
+ * The number of senders is known in advance: all get equal rings at once,
+ * without resizes.
+ */
 UNIT_TEST(known)
 {
 	struct rig *us = rig_open(false);
@@ -73,7 +76,7 @@ static void poll_us(struct rig *us)
 	receive_all(us);
 }
 
-/* Send 3000 bytes; us receives them, and a RESIZE behind them. */
+/* Send 3000 bytes; "us" receives them, and a RESIZE after them. */
 static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 {
 	int i;
@@ -88,8 +91,9 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 }
 
 /*
- * First senders get large rings, until others need their even share. In the end
- * all are equal; the budget and a page per sender are never exceeded.
+ * The first senders get large rings until further senders need their even
+ * share. At the end all rings are equal. At no time do the rings exceed the
+ * budget, or leave less than a page for each other sender.
  */
 UNIT_TEST(shared)
 {
@@ -119,7 +123,7 @@ UNIT_TEST(shared)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/* An idle sender gives back memory that others lack. */
+/* An idle sender gives back memory that other senders need. */
 UNIT_TEST(idle)
 {
 	struct rig *us = rig_open(false);
@@ -131,7 +135,9 @@ UNIT_TEST(idle)
 		send_long(talker[i], to_us[i], us);
 	}
 	ck_assert_uint_gt(to_us[0]->resize.tier, share);
-	/* a rejected sender requests again later than memory becomes free */
+	/*
+	 * a rejected sender requests more only some time after memory is free
+	 */
 	while (to_us[MANY - 1]->resize.tier < share) {
 		for (i = 0; i < MANY; i++)
 			rig_poll(talker[i], NEAR_TICK_POLLS);
@@ -144,7 +150,7 @@ UNIT_TEST(idle)
 	rig_until(us, NULL, MANY);
 }
 
-/* Open a port and MANY senders, each with its even share. */
+/* Open a port and MANY senders, each of which gets its even share. */
 static struct rig *all_even(void)
 {
 	struct rig *us = rig_open(false);
@@ -158,7 +164,9 @@ static struct rig *all_even(void)
 		to_us[i] = rig_peer(talker[i], us);
 		send_long(talker[i], to_us[i], us);
 	}
-	/* the last one got less at first: more senders were possible */
+	/*
+	 * the last sender got less at first, because more senders were possible
+	 */
 	for (i = 0; i < MANY; i++) {
 		send_long(talker[i], to_us[i], us);
 		ck_assert_uint_eq(to_us[i]->resize.tier, near_tier_fit(4));
@@ -176,7 +184,7 @@ static void all_close(struct rig *us)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/* Find the ring full four times, so that the sender may request more. */
+/* Overfill the ring four times, so that the sender may request more. */
 static void hurry(uint32_t i, struct rig *us)
 {
 	rig_overfill(talker[i], to_us[i], 0);
@@ -185,7 +193,9 @@ static void hurry(uint32_t i, struct rig *us)
 	ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 }
 
-/* Count the rings from first on that have another size. */
+/*
+ * Return the number of rings, from the first index on, that have another size.
+ */
 static uint32_t others_than(uint32_t first, uint32_t tier)
 {
 	uint32_t i, n = 0;
@@ -195,7 +205,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 	return n;
 }
 
-/* Do the work of 100 ms: the port's checks and the senders' replies. */
+/* Run the port's periodic check of 100 ms, and the replies of the senders. */
 static void look(struct rig *us)
 {
 	uint32_t i;
@@ -209,8 +219,8 @@ static void look(struct rig *us)
 }
 
 /*
- * All have an even share, then only two send. They get the memory of idle
- * rings, and the idle ones get it back when they send again.
+ * All senders have an even share, then only two of them send. These two get the
+ * memory of idle rings. When the idle senders send, they get it back.
  */
 UNIT_TEST(idle_checks)
 {
@@ -234,7 +244,9 @@ UNIT_TEST(idle_checks)
 	all_close(us);
 }
 
-/* While all send, if seldom, no sender gets more than its even share. */
+/*
+ * While all senders send, even if seldom, none gets more than its even share.
+ */
 UNIT_TEST(seldom)
 {
 	struct rig *us = all_even();
@@ -258,7 +270,10 @@ UNIT_TEST(seldom)
 	all_close(us);
 }
 
-/* Free memory goes to a waiting sender; no ring has to shrink for it. */
+/*
+ * Memory is free for a waiting sender: it gets this memory, and no ring has to
+ * shrink.
+ */
 UNIT_TEST(enough)
 {
 	struct rig *us = rig_open(false);

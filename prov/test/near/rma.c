@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations between ports of one process, executed by the initiator
- * and, where that is not permitted, by the target.
+ * RMA and atomics between ports of one process. The initiator executes them or,
+ * where the system does not permit that, the target.
  */
 
 #include "rma_side.h"
 
-/* Start an operation, with two buffers if it is long enough. */
+/* Start an operation; if it is long enough, with two local buffers. */
 static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 		       size_t len, uint32_t flags)
 {
@@ -25,7 +25,7 @@ static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-/* Poll until the operation ends; returns 0 or a negative errno. */
+/* Poll until the operation completes; return 0 or a negative errno. */
 static int end(int ret, uint32_t done)
 {
 	int i;
@@ -70,7 +70,9 @@ UNIT_TEST(every_size)
 		ck_assert_mem_eq(memory + 5, local, len);
 	}
 	ck_assert_uint_eq(b.events, 0);
-	/* ours, and the rx ring's if b has replied */
+	/*
+	 * one reference for the test, and one for the rx ring if b has replied
+	 */
 	ck_assert_uint_eq(to_b->refs, 1 + rig_rx_rings(a.rig));
 }
 
@@ -105,7 +107,10 @@ UNIT_TEST(rights)
 	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), -EKEYREJECTED);
 }
 
-/* The target checks its own table, not the copy that the initiator read. */
+/*
+ * The region is closed: the target checks its own table, not the copy that the
+ * initiator has read.
+ */
 UNIT_TEST(closed_meanwhile)
 {
 	uint32_t done = a.done;
@@ -123,8 +128,9 @@ UNIT_TEST(closed_meanwhile)
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /*
- * An id is reused after 2^31 operations. A rejection under the old id must not
- * affect the new operation, with one part or many (_i).
+ * Operation ids are reused after 2^31 operations. A late rejection of the
+ * earlier operation must not affect the new one with the same id, whether that
+ * has one part or many (_i).
  */
 UNIT_LOOP(refused_id_again, 0, 2)
 {
@@ -174,7 +180,7 @@ UNIT_TEST(data_and_told)
 	ck_assert(!b.event.write && !b.event.has_data);
 }
 
-/* A message sent after a write arrives after it. */
+/* A message sent after a write arrives after the write. */
 UNIT_TEST(write_then_send)
 {
 	uint32_t done = a.done, i;
@@ -192,7 +198,7 @@ UNIT_TEST(write_then_send)
 	}
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_int_eq(end(ret, done), 0);
-	/* and messages may be sent again */
+	/* further messages can be sent */
 	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
 	rig_until(b.rig, a.rig, 2);
 }
@@ -234,7 +240,10 @@ UNIT_TEST(atomics)
 				    &was, 8, 0), a.done), 0);
 	ck_assert_uint_eq(was, 3);
 	ck_assert_uint_eq(*target, 1);
-	/* injected: the operand may be reused at once; nothing is lost */
+	/*
+	 * the operand of an injected atomic may be reused at once; all take
+	 * effect
+	 */
 	done = a.done;
 	for (i = 0; i < 2000; i++) {
 		one = 1;
@@ -253,7 +262,7 @@ UNIT_TEST(atomics)
 	ck_assert_uint_eq(was, 2001);
 }
 
-/* An atomic of several parts is not overtaken by a later read. */
+/* A read after an atomic of several parts returns the results of all parts. */
 UNIT_TEST(atomics_long_and_in_order)
 {
 	static uint64_t operand[1000], result[1000], zero[1000];
@@ -293,14 +302,14 @@ UNIT_TEST(atomic_rights)
 	ck_assert_int_eq(end(near_rma(a.rig->port, to_b, &args), a.done),
 			 -EACCES);
 	args.key = SIDE_KEY;
-	args.addr = SIDE_START + 4;	/* not aligned */
+	args.addr = SIDE_START + 4;	/* not aligned to 8 bytes */
 	ck_assert_int_eq(end(near_rma(a.rig->port, to_b, &args), a.done),
 			 -EINVAL);
 	ck_assert_uint_eq(was, 5);
 	ck_assert_uint_eq(memory[0], 0);
 }
 
-/* All pending operations end with the peer. */
+/* The target closes: all pending operations with it end. */
 UNIT_TEST(closed_port)
 {
 	uint64_t one = 1, was;
@@ -317,15 +326,15 @@ UNIT_TEST(closed_port)
 	side_lost(n);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
-	/* its table is closed although references to the peer remain */
+	/* its table is unmapped although references to the peer remain */
 	ck_assert_ptr_null(to_b->rma->view);
 	side_reopen();
 }
 
 /*
- * The target's reply, in its first slot to us, and its end both come after near
- * has checked the doorbells: the reply counts. _i is 1: in a poll's check of
- * peers, else after a sleep.
+ * The target sends its reply, in its first slot to this port, and closes. Both
+ * happen after near has checked the doorbells: the reply must count. _i is 1:
+ * in a poll that checks the peers; 0: after a sleep.
  */
 UNIT_LOOP(answered_and_closed, 0, 2)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations of a faulty peer: it is disconnected with one warning,
- * and no byte is written.
+ * RMA requests and replies that no correct peer sends: the peer is disconnected
+ * with one warning, and no byte is written.
  */
 
 #include "rma_side.h"
@@ -81,7 +81,10 @@ UNIT_LOOP(hostile_request, 0, BAD_REQUESTS)
 	cut_off(bad_requests[_i].name);
 }
 
-/* Replies to operations that b never started, or not at a. */
+/*
+ * Replies to operations that b never started, or that b started at another
+ * target than a.
+ */
 UNIT_LOOP(hostile_answer, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
@@ -97,7 +100,7 @@ UNIT_LOOP(hostile_answer, 0, 4)
 	cut_off("answer");
 }
 
-/* A reply with more than requested, or not with the next part. */
+/* A reply with more bytes than requested, or for another part than the next. */
 UNIT_LOOP(hostile_result, 0, 2)
 {
 	static uint8_t beyond[64];
@@ -123,12 +126,13 @@ UNIT_LOOP(hostile_result, 0, 2)
 	to_b->tx.dtail = data_end;
 	publish(NEAR_KIND_ANSWER, &(struct near_slot) { .rma_answer = answer });
 	cut_off("result");
-	ck_assert_uint_eq(b.done, 0);	/* without a cookie */
+	/* b has no event: the operation had no cookie */
+	ck_assert_uint_eq(b.done, 0);
 	ck_assert_uint_eq(beyond[0], 0x5a);
 	ck_assert_uint_eq(beyond[8], 0x5a);
 }
 
-/* Requests without end, from a peer that consumes no reply. */
+/* Requests without end from a peer that consumes no reply. */
 UNIT_TEST(hostile_appetite)
 {
 	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,

@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Order of messages and one-sided operations with NEAR_RMA_BEHIND, step by
- * step: b matches a message only when the test lets it.
+ * The order of messages and of operations with NEAR_RMA_BEHIND, one step at a
+ * time. b consumes messages only when the test permits it.
  */
 
 #include "near/rma/ops.h"
 #include "rma_side.h"
 
-#define LONG (2 * NEAR_STEP)	/* more than one call or poll copies */
-#define NEVER 1000000		/* b rejects messages that often */
+#define LONG (2 * NEAR_STEP)	/* bytes, more than one call or poll copies */
+#define NEVER 1000000 /* number of messages that b's sink rejects: all */
 
 static int start(enum near_verb verb, size_t len, uint32_t flags)
 {
@@ -60,7 +60,7 @@ UNIT_LOOP(read_after_send, 0, LENGTHS)
 	ck_assert_int_eq(start(NEAR_READ, len, NEAR_RMA_BEHIND), 0);
 	side_poll(50);
 	ck_assert_uint_eq(a.done, 0);
-	/* as the receiver of the message would */
+	/* write to the memory, as the receiver of the message might */
 	memset(memory, 55, len);
 	b.rig->refuse = 0;
 	side_until(1, true);
@@ -69,7 +69,7 @@ UNIT_LOOP(read_after_send, 0, LENGTHS)
 
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
-/* An operation without NEAR_RMA_BEHIND need not wait. */
+/* An operation without NEAR_RMA_BEHIND does not wait for the message. */
 UNIT_TEST(overtaking)
 {
 	message_not_taken();
@@ -78,7 +78,10 @@ UNIT_TEST(overtaking)
 	b.rig->refuse = 0;
 }
 
-/* A reply covers all operations until the next message. */
+/*
+ * After b's reply that it has consumed a message, operations start at once
+ * until the next message is sent.
+ */
 UNIT_TEST(at_once_once_it_is_known)
 {
 	uint64_t tail;
@@ -98,7 +101,10 @@ UNIT_TEST(at_once_once_it_is_known)
 	side_until(2, true);
 }
 
-/* The reply to the first operation covers others that are pending. */
+/*
+ * While operations are pending, the reply to the first one also shows that the
+ * message was consumed.
+ */
 UNIT_TEST(by_itself_behind_others)
 {
 	const struct near_rma_args args = { .flags = NEAR_RMA_BEHIND };
@@ -117,7 +123,10 @@ UNIT_TEST(by_itself_behind_others)
 	side_until(2, true);
 }
 
-/* The last fragments of a large message are in the ring, not yet consumed. */
+/*
+ * The last fragments of a large message are in the ring, not yet consumed: the
+ * operation waits.
+ */
 UNIT_TEST(behind_fragments)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -144,7 +153,7 @@ UNIT_TEST(behind_fragments)
 	ck_assert_int_eq(got[LONG - 1], 4);
 }
 
-/* An ACK to b is not a message: no operation waits for it. */
+/* An ACK in the ring is not a message: operations do not wait for it. */
 UNIT_TEST(by_itself_behind_control)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -167,7 +176,9 @@ UNIT_TEST(by_itself_behind_control)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
-/* Messages between operations: all arrive in the order of the calls. */
+/*
+ * Messages and operations in turn: all take effect in the order of the calls.
+ */
 UNIT_TEST(in_turns)
 {
 	uint32_t i, done = 0, sent = 0;
@@ -196,7 +207,10 @@ UNIT_TEST(in_turns)
 				  b.rig->event[i - 1].msg.tag);
 }
 
-/* A read returns the memory as it was before the later message arrived. */
+/*
+ * A message is sent after a read: the read returns the contents from before the
+ * message.
+ */
 UNIT_TEST(send_after_read)
 {
 	int i, ret;
@@ -209,7 +223,7 @@ UNIT_TEST(send_after_read)
 		if (ret == -EAGAIN)
 			ret = 0;
 		else
-			ret = 1;	/* sent, once */
+			ret = 1;	/* send once */
 		rig_poll(b.rig, 1);
 		if (b.rig->count)
 			memset(memory, 2, LONG);
@@ -221,7 +235,10 @@ UNIT_TEST(send_after_read)
 	ck_assert_int_eq(i, LONG);
 }
 
-/* A fenced operation waits for large messages and all others before it. */
+/*
+ * A fenced operation waits for large messages and for all other messages and
+ * operations before it.
+ */
 UNIT_LOOP(fenced, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -245,7 +262,7 @@ UNIT_LOOP(fenced, 0, 2)
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), NEAR_RMA_DONE);
 }
 
-/* near_rma_quiet() succeeds once all messages and operations are complete. */
+/* near_rma_quiet() succeeds when all messages and operations are complete. */
 UNIT_TEST(quiet)
 {
 	int i;
@@ -264,7 +281,10 @@ UNIT_TEST(quiet)
 	ck_assert_uint_eq(b.events, 0);
 }
 
-/* b reports no internal write of 0 bytes; our operations end with b. */
+/*
+ * The target does not report an internal write of 0 bytes. The initiator's
+ * operations end when the target closes.
+ */
 UNIT_TEST(barrier_of_a_dead_peer)
 {
 	near_rma_tell(b.rig->port, true, true);
@@ -280,8 +300,8 @@ UNIT_TEST(barrier_of_a_dead_peer)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
- * If the target reports operations (remote data or counters), it reports ours
- * before later messages arrive. Failed operations are not reported.
+ * If the target reports operations (remote data or counters), it reports them
+ * before later messages. It does not report failed operations.
  */
 UNIT_LOOP(told_in_order, 0, 4)
 {

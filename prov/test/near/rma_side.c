@@ -156,7 +156,7 @@ void side_setup_delegs(void)
 			 NEAR_RMA_DONE);
 	to_b->rma->skip = 0;
 	rig_fill(local, SIDE_LARGE, 7);
-	/* b has an rx ring, and has polled it */
+	/* b has an rx ring of a, and has polled it */
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, NULL, 1);
 }

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small operations on the fast path, which need nothing but a slot: counts of
- * both sides prove the path; each condition that forbids it leaves everything
- * as it was.
+ * Small operations on the fast path, which needs only a free slot. Counters of
+ * both sides show that they took it. Each condition that excludes the fast path
+ * must leave everything unchanged.
  */
 
 #include "rma_small_side.h"
@@ -58,10 +58,10 @@ UNIT_TEST(taken_by_an_atomic)
 
 UNIT_CASE("without a ring", setup_without, side_teardown);
 
-/* b attaches to a ring of a when it needs one for its reply. */
+/* b has no ring to a: it attaches to one when it needs it for a reply. */
 UNIT_LOOP(without_a_ring, 0, 2)
 {
-	usual(NEAR_WRITE, SIDE_KEY);	/* b has no reply to send */
+	usual(NEAR_WRITE, SIDE_KEY);	/* b sends no reply to a write */
 	both_poll();
 	ck_assert_ptr_nonnull(near_rma_peer(to_a()));
 	ck_assert_ptr_null(to_a()->tx.slots);
@@ -74,7 +74,10 @@ UNIT_LOOP(without_a_ring, 0, 2)
 
 UNIT_CASE("small", setup, side_teardown);
 
-/* The buffer may be reused at once, even if the initiator executes it later. */
+/*
+ * The buffer may be reused after the call, even if the initiator later executes
+ * the operation itself.
+ */
 UNIT_TEST(copied)
 {
 	struct small put = call(NEAR_WRITE);
@@ -87,14 +90,14 @@ UNIT_TEST(copied)
 	side_until(1, false);
 	ck_assert_mem_eq(memory, copy, 8);
 	ck_assert_uint_eq(rma_of(&b)->served, 0);
-	/* b skips it */
+	/* b skips the operation */
 	memset(memory, 0, 8);
 	rig_poll(b.rig, 1);
 	side_untouched();
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 }
 
-/* Conditions that forbid the fast path. */
+/* Conditions that exclude the fast path, each set by a function. */
 static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
 static void skip(void) { to_b->rma->skip = 1; }
 static void unreadable(void) { to_b->reads = false; }
@@ -113,7 +116,7 @@ static const struct {
 	int which;
 	void (*make)(void);
 	size_t len;
-	uint64_t addr, key;	/* 0: unchanged */
+	uint64_t addr, key;	/* 0: that of the other operations */
 } leaves[] = {
 	{ "a queue", ALL, queue, 0, 0, 0 },
 	{ "none is to be offered", PUTS, skip, 0, 0, 0 },
@@ -146,7 +149,7 @@ static void left(const char *name, struct small what)
 	ck_assert_uint_eq(rma_of(&a)->small, 0);
 }
 
-/* The fast path does not apply, and changes nothing. */
+/* The fast path is excluded, and the attempt changes nothing. */
 UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
@@ -158,7 +161,7 @@ UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 	to_b->rma->skip = 0;
 	at = *to_b->rma;
 	tx = to_b->tx;
-	if (leaves[_i].len)	/* SIZE_MAX: length 0 */
+	if (leaves[_i].len)	/* SIZE_MAX stands for length 0 */
 		put.args.len = get.args.len =
 			leaves[_i].len + !(leaves[_i].len + 1);
 	if (leaves[_i].addr)
@@ -178,7 +181,7 @@ UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 	to_b->reads = true;
 	a.rig->port->fence = fence;
 	to_b->dying = false;
-	/* a lookup on the slow path makes the key valid again */
+	/* a lookup on the slow path makes the cached key valid */
 	if (leaves[_i].make == changed)
 		usual(NEAR_WRITE, SIDE_KEY);
 	both_poll();
@@ -186,7 +189,7 @@ UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
 	both_poll();
 }
 
-/* A read-only region. */
+/* A read-only region: reads take the fast path, writes do not. */
 UNIT_TEST(rights)
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
@@ -205,7 +208,10 @@ UNIT_TEST(rights)
 	ck_assert_uint_eq(rma_of(&b)->served, served + 1);
 }
 
-/* In a full ring the fast path fails; with space the next one succeeds. */
+/*
+ * While the ring is full the fast path fails; when it has space, the next
+ * operation succeeds.
+ */
 UNIT_TEST(full_ring)
 {
 	struct near_tx *tx = &to_b->tx;
@@ -248,7 +254,10 @@ static const struct {
 	{ "add", full, NEAR_FETCH, 0 },
 };
 
-/* The target's fast path does not apply; it executes the operation anyway. */
+/*
+ * The target's own fast path does not apply: it executes the operation on its
+ * slow path.
+ */
 UNIT_LOOP(target_leaves_it, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
@@ -274,7 +283,10 @@ UNIT_LOOP(target_leaves_it, 0, ARRAY_SIZE(others))
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* The region is removed before the target executes: the reply is an error. */
+/*
+ * The region is removed before the target executes the operation: the reply is
+ * an error.
+ */
 UNIT_LOOP(region_goes, 0, 2)
 {
 	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);

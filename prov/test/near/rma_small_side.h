@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Small operations of a, on the fast path and on the slow path. */
+/* Small operations of initiator a, on the fast path and on the slow path. */
 #ifndef NEAR_RMA_SMALL_SIDE_H
 #define NEAR_RMA_SMALL_SIDE_H
 
@@ -40,7 +40,10 @@ static inline struct small adding(void)
 	return fetch;
 }
 
-/* Try the fast path; false: it does not apply, and nothing was done. */
+/*
+ * Try the fast path. Return false if it does not apply; then nothing was
+ * changed.
+ */
 static inline bool try(struct small what)
 {
 	const struct iovec iov = { what.buf, what.args.len };
@@ -59,7 +62,7 @@ static inline bool go(struct small what)
 	return try(what);
 }
 
-/* Call near_rma(), the slow path, which looks up the key. */
+/* Call near_rma(): the slow path, which looks up the key. */
 static inline void usual(enum near_verb verb, uint64_t key)
 {
 	const struct iovec iov = { &operand, 8 }, result = { &was, 8 };
@@ -92,7 +95,7 @@ static inline void setup_as(bool ring)
 	rig_fill(local, SIDE_LARGE, 7);
 	if (!ring)
 		return;
-	usual(NEAR_FETCH, SIDE_KEY);	/* b replies through a ring to a */
+	usual(NEAR_FETCH, SIDE_KEY);	/* b replies, so it gets a ring to a */
 	both_poll();
 	ck_assert(!near_rma_busy(to_b));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The poll word, which shows the end of a small operation. */
+/* The poll word: a word that shows that a small operation has completed. */
 
 #include <poll.h>
 
@@ -9,7 +9,10 @@
 
 UNIT_CASE("ends", setup, side_teardown);
 
-/* A poll without other work checks active rings and the poll word only. */
+/*
+ * While there is no other work, a poll checks only the active rings and the
+ * poll word.
+ */
 UNIT_TEST(watched)
 {
 	struct near_port *port = a.rig->port;
@@ -20,7 +23,7 @@ UNIT_TEST(watched)
 	ck_assert(near_rings_only(port));
 	rig_poll(b.rig, 1);
 	ck_assert(!near_rings_only(port));
-	/* the completion waits for space in the sink */
+	/* the completion waits until the sink has space */
 	a.rig->no_room = true;
 	rig_poll(a.rig, 1);
 	a.rig->no_room = false;
@@ -34,8 +37,8 @@ UNIT_TEST(watched)
 }
 
 /*
- * An operation that needs polls, started by another thread, wakes a sleeping
- * thread: delegated on the fast or the slow path, or queued.
+ * Another thread starts an operation that needs polls: a sleeping thread wakes.
+ * The operation is delegated on the fast path or on the slow path, or queued.
  */
 UNIT_LOOP(wakes_sleeper, 0, 3)
 {
@@ -61,7 +64,10 @@ UNIT_LOOP(wakes_sleeper, 0, 3)
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
 
-/* Advance the counts as count further operations would. */
+/*
+ * Advance the counts of delegated operations as if "count" more had been
+ * delegated.
+ */
 static void pass_delegs(uint64_t count)
 {
 	to_b->rma->delegated_last += count;
@@ -71,8 +77,8 @@ static void pass_delegs(uint64_t count)
 }
 
 /*
- * After a rejection, half or nearly all of the numbers that slots can hold are
- * used up. Each operation must still get its own reply.
+ * After a rejection half of the operation numbers that a slot can hold, or
+ * nearly all, are used up. Each operation must still get its own reply.
  */
 UNIT_LOOP(refused_long_ago, 0, 3)
 {
@@ -111,7 +117,10 @@ static void answer(uint64_t id, uint32_t len)
 			near_word(NEAR_KIND_ANSWER, 0, 0, 0));
 }
 
-/* Half of an atomic's result, and then all of it: the target is faulty. */
+/*
+ * The target replies with half of an atomic's result, and then with all of it:
+ * it is disconnected as faulty.
+ */
 UNIT_TEST(answered_twice)
 {
 	struct near_rma_op *op;
@@ -130,7 +139,10 @@ UNIT_TEST(answered_twice)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* One of two targets has the poll word; operations to both end. */
+/*
+ * Two targets: operations to both complete, although only one of them has the
+ * poll word.
+ */
 UNIT_TEST(two_targets)
 {
 	struct near_peer *to_c, *put_to = to_b;
@@ -168,7 +180,7 @@ UNIT_TEST(two_targets)
 	near_table_close(table);
 }
 
-/* The poll word is reset when its peer fails. */
+/* The peer with the poll word fails: the poll word is reset. */
 UNIT_TEST(peer_goes)
 {
 	struct near_port *port = a.rig->port;
@@ -176,7 +188,7 @@ UNIT_TEST(peer_goes)
 	ck_assert(go(call(NEAR_WRITE)));
 	ck_assert_ptr_ne(port->watch, &port->watched);
 	b.rig->port->segment->closed = 1;
-	to_b->tx.ctl->doing = 1;	/* so that a does not execute it */
+	to_b->tx.ctl->doing = 1; /* so that a does not revoke the operation */
 	side_lost(1);
 	ck_assert_ptr_eq(port->watch, &port->watched);
 	rig_poll(a.rig, 100);

@@ -18,15 +18,16 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define SOMEBODY 54321	/* uid; that of nobody stands for all unmapped ones */
+/* uid of an ordinary user; "nobody" stands for all unmapped uids */
+#define SOMEBODY 54321
 #define LEN 200000
 
 enum { REFUSED, ONE_WAY, BOTH_WAYS };
-/* Besides CLONE_*: */
-#define MAPPED 1	/* the user keeps its uid */
+/* Flags in addition to CLONE_*: */
+#define MAPPED 1	/* the user namespace maps the uid to itself */
 #define UNDUMPABLE 2	/* other users cannot open its /proc/PID */
-#define HIDDEN 4	/* and our /proc does not list it */
-#define DEAF 8		/* it has no socket */
+#define HIDDEN 4	/* /proc of the test does not list the process */
+#define DEAF 8		/* the process has no socket */
 #define NO_CLONE (MAPPED | UNDUMPABLE | HIDDEN | DEAF)
 
 static const struct space {
@@ -37,9 +38,12 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/* inside, all users look alike: peers outside are not trusted */
+	/* inside, all uids look alike, so peers outside are not trusted */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
-	/* peers outside may open it; inside, it uses the fd exchange */
+	/*
+	 * peers outside can map its memory; the process itself uses the fd
+	 * exchange
+	 */
 	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	{ "pid", CLONE_NEWPID, BOTH_WAYS },
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
@@ -61,7 +65,9 @@ static void skip(const char *test, const char *reason)
 	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
 }
 
-/* Read the address from the other process; false: it could not start. */
+/*
+ * Read the address from the other process; false: the process could not start.
+ */
 static bool told(int fd, struct near_addr *addr)
 {
 	return read(fd, addr, sizeof(*addr)) == sizeof(*addr);
@@ -90,7 +96,7 @@ static void enter(int flags)
 	close(fd);
 }
 
-/* In the space: send a reply to each message, receive each large one. */
+/* In the other process: reply to each message, and receive each large one. */
 static void echo(int fd, int flags)
 {
 	struct rig_event *event;
@@ -99,7 +105,7 @@ static void echo(int fd, int flags)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	enter(flags);
-	/* the next child is the first process of a pid namespace */
+	/* the next child is the first process of a new pid namespace */
 	if (flags & CLONE_NEWPID && fork()) {
 		wait(NULL);
 		_exit(0);
@@ -125,7 +131,7 @@ static void echo(int fd, int flags)
 	}
 }
 
-/* Start a process in other namespaces; 0: not permitted here. */
+/* Start a process in these namespaces; return 0 if not permitted. */
 static pid_t start(int flags, struct near_addr *addr)
 {
 	int fd[2];
@@ -153,7 +159,9 @@ static void finish(pid_t pid)
 	rig_close(us);
 }
 
-/* Exchange a small and a large message; check replies or peer failure. */
+/*
+ * Exchange a small and a large message; check the replies, or the peer failure.
+ */
 static void exchange(const struct space *space, const struct near_addr *addr)
 {
 	struct near_peer *peer;
@@ -207,7 +215,7 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* Drop privileges and start the other process; 0: not permitted here. */
+/* Drop privileges and start the other process; return 0 if not permitted. */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
@@ -223,7 +231,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 		skip("ordinary_user", "no other user here");
 		return 0;
 	}
-	/* a process that changed its uid is not dumpable otherwise */
+	/* after a change of the uid a process is not dumpable by default */
 	prctl(PR_SET_DUMPABLE, 1);
 	us = rig_open(false);
 	near_listen(us->port, -1);
@@ -233,7 +241,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 	return pid;
 }
 
-/* The same as an ordinary user. */
+/* The exchange between processes of an ordinary user. */
 UNIT_LOOP(ordinary_user, 0, SPACES)
 {
 	struct near_addr addr;
@@ -245,7 +253,10 @@ UNIT_LOOP(ordinary_user, 0, SPACES)
 	finish(pid);
 }
 
-/* A peer without /proc and socket is unreachable, but has not failed. */
+/*
+ * A peer that has neither a readable /proc entry nor a socket cannot be
+ * reached. Sends fail, but it is not reported as failed.
+ */
 UNIT_LOOP(no_socket, 0, 2)
 {
 	struct near_addr addr;
@@ -263,7 +274,10 @@ UNIT_LOOP(no_socket, 0, 2)
 	finish(pid);
 }
 
-/* Yama restricts access to other processes' memory. */
+/*
+ * Yama restricts access to the memory of other processes: messages arrive all
+ * the same.
+ */
 UNIT_LOOP(ptrace_scope, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
@@ -298,7 +312,10 @@ static pid_t fork_as(pid_t pid)
 	return fork();
 }
 
-/* In a pid namespace of its own, where ns_last_pid sets the next pid. */
+/*
+ * In a pid namespace of its own, where ns_last_pid sets the pid of the next
+ * process: a killed sender's pid is reused.
+ */
 static void reuse(void)
 {
 	struct near_addr ours;
@@ -322,8 +339,11 @@ static void reuse(void)
 	}
 	told(fd[0], &ours);
 	unit_kill(pid);
-	usleep(50000);	/* start times are in ticks */
-	/* another process has the pid and the same addresses: do not read it */
+	usleep(50000);	/* the unit of start times is a tick */
+	/*
+	 * another process has the pid and the same addresses: its memory must
+	 * not be read
+	 */
 	memset(big, 0xee, sizeof(big));
 	if (fork_as(pid) == 0) {
 		ours = us->addr;
@@ -377,7 +397,7 @@ UNIT_TEST(pid_comes_again)
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
 
-/* Identity that a process in a pid namespace determines for itself. */
+/* pid namespace and start time that a process finds for itself. */
 struct itself {
 	uint64_t ns;
 	uint64_t start;
@@ -398,7 +418,10 @@ static void tell_itself(int fd)
 		pause();
 }
 
-/* Make the part of /proc/PID/status before the pids longer than a page. */
+/*
+ * Join many groups: the part of /proc/PID/status before the pids becomes longer
+ * than a page.
+ */
 static void join_groups(void)
 {
 	static gid_t group[2000];
@@ -410,7 +433,10 @@ static void join_groups(void)
 		fprintf(stderr, "groups: %s\n", strerror(errno));
 }
 
-/* The namespace dies with both, so a process of its own creates it. */
+/*
+ * Fork two processes in a new pid namespace. A third process creates the
+ * namespace, which ends with both.
+ */
 static pid_t two_in_a_namespace(int fd, bool groups)
 {
 	pid_t maker = fork();
@@ -431,9 +457,9 @@ static pid_t two_in_a_namespace(int fd, bool groups)
 }
 
 /*
- * With the /proc of the outer pid namespace, getpid() is no name in /proc. Each
- * process must nevertheless find its own pid and start time. _i is 1: with many
- * groups.
+ * If /proc is that of an outer pid namespace, it has no entry with the number
+ * of getpid(). Each process must find its own pid and start time there
+ * nevertheless. _i is 1: with many groups.
  */
 UNIT_LOOP(proc_of_outside, 0, 2)
 {
@@ -456,7 +482,8 @@ UNIT_LOOP(proc_of_outside, 0, 2)
 		ck_assert_int_eq(len, sizeof(itself[i]));
 		ck_assert_int_eq(itself[i].err, 0);
 		ck_assert(itself[i].ns != ns);
-		pid[i] = itself[i].ns >> 32;	/* its pid here */
+		/* the pid in the test's namespace */
+		pid[i] = itself[i].ns >> 32;
 		ck_assert_int_eq(duo_proc_start(pid[i], &start), 0);
 		ck_assert(itself[i].start == start);
 	}

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fan-out: the first peer reads the message, the others get it through their
- * rings. Only for consecutive sends of one buffer to different peers, and only
- * if the message fits.
+ * Fan-out: the same buffer is sent to several peers in consecutive sends. The
+ * first peer reads the message from memory, the other peers get it through
+ * their rings. This requires different peers, and rings with space for the
+ * message.
  */
 
 #include "unit.h"
@@ -14,7 +15,7 @@
 
 static struct rig *a, *to[PEERS];
 static struct near_peer *peer[PEERS];
-static uint32_t seen[PEERS];	/* count of checked events */
+static uint32_t seen[PEERS];	/* number of events checked so far */
 static uint8_t *big;
 static uint32_t sum;
 
@@ -38,13 +39,13 @@ static void setup(void)
 	setup_with(NEAR_MEMORY);
 }
 
-/* Rings start smaller than the message. */
+/* Setup with rings that are smaller than the message. */
 static void setup_poor(void)
 {
 	setup_with(100 * NEAR_PAGE);
 }
 
-/* Send; returns true if through the ring. */
+/* Send; return true if the message went through the ring. */
 static bool sends(int i, const uint8_t *buf, size_t len)
 {
 	int ret, tries;
@@ -94,7 +95,9 @@ UNIT_TEST(to_all)
 		arrives(i, i ? RIG_MSG : RIG_RNDV);
 }
 
-/* A poll ends the fan-out: the first peer may have finished its read. */
+/*
+ * A poll ends the fan-out, because the first peer may have finished its read.
+ */
 UNIT_TEST(not_after_a_poll)
 {
 	ck_assert(!sends(0, big, LEN));
@@ -120,7 +123,7 @@ UNIT_TEST(not_what_is_longer)
 	ck_assert(!sends(1, big, LEN + 1));
 }
 
-/* If a ring is full, the message uses rendezvous, in order. */
+/* If a ring is full, the message uses rendezvous; the order is kept. */
 UNIT_TEST(not_into_a_full_ring)
 {
 	uint32_t n = 0, i;
@@ -138,7 +141,7 @@ UNIT_TEST(not_into_a_full_ring)
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/* A ring that is too small grows for the next fan-out. */
+/* A ring that is too small for the message grows for the next fan-out. */
 UNIT_TEST(grows)
 {
 	uint32_t tier;

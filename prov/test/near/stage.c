@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory. The device's memory may not be touched;
- * its copies are asynchronous: the bytes are copied when a poll finds that the
- * copy has ended, after some polls.
+ * Reads and writes of device memory, which near must not access itself. The
+ * fake device copies asynchronously: after a number of polls, one of them
+ * copies the bytes and returns that the copy has ended.
  */
 
 #include <stdlib.h>
@@ -16,12 +16,13 @@
 #include "rma_side.h"
 
 #define GPU_KEY 77u
-#define LEN (9 * NEAR_STAGE_CHUNK + 777)	/* more than there are chunks */
+/* needs more chunks than a stage has */
+#define LEN (9 * NEAR_STAGE_CHUNK + 777)
 
 static struct gpu {
-	uint8_t *base, *shadow;	/* 2 * LEN: b's region, then a's buffer */
-	int polls;		/* before a copy has ended */
-	int fail_at;		/* this call fails, counted from 1 */
+	uint8_t *base, *shadow;	/* 2 * LEN bytes: b's region, then a's buffer */
+	int polls;		/* number of polls before a copy has ended */
+	int fail_at;		/* number of the call that fails, from 1 */
 	int calls;
 	int under_way, pinned;
 } gpu;
@@ -147,7 +148,7 @@ static void teardown(void)
 	munmap(gpu.shadow, 2 * LEN);
 }
 
-/* Which ends have device memory. */
+/* Flags: the ends that have device memory. */
 #define AT_B 1
 #define AT_A 2
 
@@ -201,7 +202,7 @@ UNIT_LOOP(writes_and_reads, 0, 2 * 3 * LENGTHS)
 	ck_assert_int_eq(near_port_has_work(b.rig->port), 0);
 }
 
-/* Buffers of both kinds in one operation. */
+/* One operation with buffers in device memory and in host memory. */
 UNIT_TEST(mixed_buffers)
 {
 	const struct iovec iov[] = {
@@ -221,7 +222,7 @@ UNIT_TEST(mixed_buffers)
 			 500000);
 }
 
-/* Concurrent operations take effect in order. */
+/* Operations that are pending at the same time take effect in order. */
 UNIT_TEST(in_order)
 {
 	int i;
@@ -238,7 +239,10 @@ UNIT_TEST(in_order)
 	ck_assert_mem_eq(memory, gpu.shadow, LEN);
 }
 
-/* The message and the event arrive after all bytes. */
+/*
+ * A message and a remote event arrive after all bytes of the operation before
+ * them.
+ */
 UNIT_TEST(before_messages_and_events)
 {
 	int i, ret;
@@ -263,7 +267,10 @@ UNIT_TEST(before_messages_and_events)
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + LEN, LEN);
 }
 
-/* Operations without a right, and those that near leaves to its embedder. */
+/*
+ * Operations without the right of access are rejected; some others are left to
+ * the embedder.
+ */
 UNIT_TEST(refused)
 {
 	uint64_t one = 1;
@@ -283,7 +290,7 @@ UNIT_TEST(refused)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* The region goes while a write is under way: its other parts are rejected. */
+/* The region is closed during a write: the remaining parts are rejected. */
 UNIT_TEST(region_closed)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, AT_A | AT_B, 0, LEN, NEAR_RMA_DATA),
@@ -298,7 +305,7 @@ UNIT_TEST(region_closed)
 	side_until(2, true);
 }
 
-/* Driver call _i fails: its operation ends with an error, others succeed. */
+/* Call _i of the device library fails: its operation fails, others succeed. */
 UNIT_LOOP(driver_fails, 0, 2 * 42)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -318,7 +325,7 @@ UNIT_LOOP(driver_fails, 0, 2 * 42)
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + LEN, LEN);
 }
 
-/* Driver call _i + 1 fails: exactly one of two writes has no event. */
+/* Call _i + 1 of the device library fails: one of two writes has no event. */
 UNIT_LOOP(one_of_two_fails, 0, 44)
 {
 	gpu.fail_at = _i + 1;
@@ -331,7 +338,9 @@ UNIT_LOOP(one_of_two_fails, 0, 44)
 	ck_assert_uint_eq(b.events, gpu.calls < gpu.fail_at ? 2 : 1);
 }
 
-/* A write of no bytes completes, has its event, and blocks nothing. */
+/*
+ * A write of 0 bytes completes, has its event, and delays no other operation.
+ */
 UNIT_LOOP(no_bytes, 0, 3)
 {
 	int ended = start(NEAR_WRITE, 1 + _i, 0, 0, NEAR_RMA_DATA);
@@ -344,7 +353,7 @@ UNIT_LOOP(no_bytes, 0, 3)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 }
 
-/* b closes, or a, with copies under way: nothing is copied afterwards. */
+/* a or b closes while copies are pending: nothing is copied afterwards. */
 UNIT_LOOP(closes, 0, 2 * 2 * 12)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -374,7 +383,7 @@ UNIT_LOOP(closes, 0, 2 * 2 * 12)
 	ck_assert_int_eq(gpu.under_way, 0);
 }
 
-/* All stages are in use: a staged operation fails with -ENOSPC. */
+/* All stages are in use: an operation fails with -ENOSPC. */
 UNIT_TEST(no_stage)
 {
 	memset(a.table->stages, 0xff, sizeof(a.table->stages));
@@ -384,7 +393,7 @@ UNIT_TEST(no_stage)
 	side_until(1, true);
 }
 
-/* A peer with invalid requests. */
+/* Invalid requests of a peer: it is disconnected. */
 UNIT_LOOP(hostile, 0, 6)
 {
 	struct near_slot *slot;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The region table, its copy for peers, and the arithmetic of atomics. */
+/*
+ * The region table, the copy of it that peers map, and the arithmetic of
+ * atomics.
+ */
 
 #include <complex.h>
 #include <math.h>
@@ -37,7 +40,7 @@ static int add(uint64_t key)
 	return near_table_add(table, &entry);
 }
 
-/* Check that table and copy agree on the key. */
+/* Check that the table and its copy both have the key, or both do not. */
 static void expect(uint64_t key, bool there)
 {
 	const struct near_region_entry *own = near_table_find(table, key);
@@ -55,7 +58,7 @@ static void expect(uint64_t key, bool there)
 
 UNIT_CASE("table", setup, teardown);
 
-/* Many keys, sorted or not; every third is removed. */
+/* Many keys are added, in different orders; every third is removed. */
 UNIT_LOOP(comes_and_goes, 0, 3)
 {
 	static const uint64_t steps[] = { 1, 1ull << 32, 0x9e3779b97f4a7c15u };
@@ -73,7 +76,7 @@ UNIT_LOOP(comes_and_goes, 0, 3)
 	expect(0, true);
 }
 
-/* Map the copy writable, as a faulty owner has it. */
+/* Map the copy writable, so that it can be changed as by a faulty owner. */
 static uint8_t *shared(void)
 {
 	uint8_t *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -92,14 +95,14 @@ UNIT_TEST(garbage)
 	ck_assert_int_eq(add(7), 0);
 	for (bits = 0; bits < 40; bits++) {
 		memcpy(map + 4, &bits, sizeof(bits));
-		map[16] += 2;	/* invalidate the cached entry */
+		map[16] += 2;	/* invalidates the cached entry */
 		near_table_view_find(view, 7, &seen);
 	}
 	bits = UINT32_MAX;
 	memcpy(map + 4, &bits, sizeof(bits));
 	map[16] += 2;
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EAGAIN);
-	/* all entries used by other keys; then a generation that stays odd */
+	/* all entries have other keys; then a generation that stays odd */
 	bits = 5;
 	memset(map + 64, 0xff, 4096 - 64);
 	memcpy(map + 4, &bits, sizeof(bits));
@@ -112,7 +115,7 @@ UNIT_TEST(garbage)
 	munmap(map, 4096);
 }
 
-/* The last entry found stays valid until the table changes. */
+/* The entry found last stays valid until the table changes. */
 UNIT_TEST(known)
 {
 	struct near_region_entry seen;
@@ -221,7 +224,7 @@ UNIT_TEST(operations)
 	      3 + 4 * I, 0, -5 + 10 * I);
 }
 
-/* Adding to NaN terminates. */
+/* An addition to NaN ends: it is not repeated without end. */
 UNIT_TEST(not_a_number)
 {
 	double target = NAN, one = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Failure of peers with which no message was exchanged. */
+/* Failure of peers before any message was exchanged with them. */
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,7 +18,10 @@ static void setup(void)
 	us = rig_open(false);
 }
 
-/* Close the port; return the new file with its descriptor number, or -1. */
+/*
+ * Close the port. Return a descriptor of a new file that has the number of the
+ * port's descriptor, or -1.
+ */
 static int fd_nothing(struct rig *other)
 {
 	rig_close(other);
@@ -62,7 +65,7 @@ static void until_kept(const struct near_peer *peer)
 	ck_assert_uint_eq(us->count, 0);
 }
 
-/* The port closes after the second check has opened a descriptor of it. */
+/* Close the port after the second check has opened a descriptor of it. */
 static int fd_kept(struct rig *other)
 {
 	struct near_peer *peer = near_peer_find(us->port, &other->addr);
@@ -71,7 +74,7 @@ static int fd_kept(struct rig *other)
 	return fd_port(other);
 }
 
-/* The same without a free descriptor. */
+/* As before, while no file descriptor is free. */
 static int fd_scarce(struct rig *other)
 {
 	struct near_peer *peer = near_peer_find(us->port, &other->addr);
@@ -92,7 +95,9 @@ static int (*const closings[])(struct rig *other) = {
 
 UNIT_CASE("unmet", setup, rig_close_all);
 
-/* A port closes while its process lives, without any message before. */
+/*
+ * A port closes while its process continues, before any message: this is found.
+ */
 UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
 {
 	struct rig *other = rig_open(false);
@@ -111,7 +116,10 @@ UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
 		close(fd);
 }
 
-/* An open port has not failed; the first message uses its kept descriptor. */
+/*
+ * An open port is not taken for a failed one. The first message uses the
+ * descriptor that the check has opened.
+ */
 UNIT_TEST(open_unmet)
 {
 	struct rig *other = rig_open(false);
@@ -126,7 +134,10 @@ UNIT_TEST(open_unmet)
 	rig_until_gone(us, 1);
 }
 
-/* Once the peer has sent, its ring shows its end: no descriptor is kept. */
+/*
+ * When the peer has sent, its ring shows whether it is closed: the descriptor
+ * is closed.
+ */
 UNIT_TEST(unmet_until_it_sends)
 {
 	struct rig *other = rig_open(false);
@@ -142,7 +153,7 @@ UNIT_TEST(unmet_until_it_sends)
 	rig_until_gone(us, 2);
 }
 
-/* A process that sleeps often does not check such peers at each wakeup. */
+/* A process that sleeps often does not check these peers at each wakeup. */
 UNIT_TEST(sleeps_among_unmet)
 {
 	struct rig *other = rig_open(false);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of near whose address is changed to that of another pid namespace. Its
+ * A peer of near with the address of another pid namespace. Its
  * memory can be mapped only after an fd exchange, through the socket beside the
  * records. fabtests tests real pid namespaces.
  */
@@ -37,7 +37,7 @@ static void meet(bool listens)
 	peer = peer_insert(PEER);
 }
 
-/* Sends until the message is accepted. "polls": the peer polls meanwhile. */
+/* Sends until the message is accepted; "polls": the peer polls between. */
 static void send_when(bool polls)
 {
 	uint64_t end = duo_now_ms() + 10000;
