@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Providers that ofi_duo can wrap, their devices, and where these are. */
+/*
+ * Checks the providers that ofi_duo can wrap, and the locations of their
+ * devices.
+ */
 
 #include <limits.h>
 #include <sched.h>
@@ -15,7 +18,7 @@
 
 #define INFO_NODES "/sys/devices/system/node"
 
-/* Providers that ofi_duo does not wrap, or only as part of another name. */
+/* Providers that ofi_duo does not wrap, or wraps only as part of a stack. */
 static const char *const info_no_cores[] = {
 	"shm", "sm2", "lnx", "off_coll", "net", "efa-direct",
 };
@@ -40,7 +43,9 @@ static bool info_is_core(const struct fi_info *info)
 	return true;
 }
 
-/* Returns the distance between NUMA nodes, 10 within one; 0: unknown. */
+/*
+ * Returns the distance between two NUMA nodes; 10: the same node; 0: unknown.
+ */
 static int info_distance(int from, int to)
 {
 	char path[128], line[4096], *at = line;
@@ -56,8 +61,8 @@ static int info_distance(int from, int to)
 }
 
 /*
- * Stores the PCI address, such as "0000:00:05.0", from the bus attributes or of
- * the network device. False if there is none.
+ * Stores the PCI address of the device, such as "0000:00:05.0". It is in the
+ * info, or in sysfs for a network device. Returns false if there is none.
  */
 static bool info_pci(const struct fi_info *info, char *pci, size_t size)
 {
@@ -110,8 +115,8 @@ static void info_device(const struct fi_info *info)
 }
 
 /*
- * True if an earlier info has the same name and, if device is set, the same
- * device.
+ * True if an earlier info in the list has the same provider name and, if
+ * "device" is set, the same device.
  */
 static bool info_seen(const struct fi_info *list, const struct fi_info *info,
 		      bool device)
@@ -143,7 +148,7 @@ bool info_offers(const struct info_fabric *fabric, const char *prov)
 	return offered;
 }
 
-/* Adds NAME to LIST, which has commas between names. */
+/* Appends NAME, in quotes, to LIST, a comma-separated list. */
 static void info_add(char *list, size_t size, const char *name)
 {
 	size_t len = strlen(list);

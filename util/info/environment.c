@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Checks variables that select the providers of libfabric. */
+/* Checks the environment variables by which libfabric selects providers. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +18,15 @@ static bool info_ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-static char info_filter[512];	/* FI_PROVIDER in the caller's environment */
-static bool info_hooked; /* the caller's FI_HOOK names ofi_duo */
+static char info_filter[512];	/* the caller's FI_PROVIDER */
+static bool info_hooked; /* the caller's FI_HOOK contains the hook of ofi_duo */
 
 /* Properties of a comma-separated list of provider names. */
 struct info_names {
-	bool efa;		/* "efa" by itself is one of the names */
-	bool wraps;		/* a name that ends with ";ofi_duo" */
-	bool offered;		/* a name that libfabric returns */
+	bool efa;		/* one of the names is "efa" */
+	bool wraps;		/* one of the names ends in ";ofi_duo" */
+	bool offered;		/* libfabric returns one of the names that end
+				 * in ";ofi_duo" */
 };
 
 static struct info_names info_read_names(const struct info_fabric *fabric,
@@ -46,8 +47,8 @@ static struct info_names info_read_names(const struct info_fabric *fabric,
 }
 
 /*
- * aws-ofi-nccl and NVSHMEM use only providers with the name "efa". With
- * FI_PROVIDER="efa;ofi_duo" libfabric returns none.
+ * One of the checks: aws-ofi-nccl and NVSHMEM use only providers with the name
+ * "efa". With FI_PROVIDER="efa;ofi_duo" libfabric returns no such provider.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered)
 {
@@ -94,7 +95,9 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	}
 }
 
-/* FI_HOOK has semicolons between names; the prefix may be missing. */
+/*
+ * Reads FI_HOOK: names separated by semicolons, with or without their prefix.
+ */
 bool info_is_hooked(void)
 {
 	const char *hooks = getenv("FI_HOOK");
@@ -153,7 +156,7 @@ void info_check_environment(void)
 		info_remedy("unset FI_OFI_DUO_LOCAL, or set it to near, shm or "
 			    "off");
 	}
-	/* The later checks need all providers. */
+	/* the later checks need all providers */
 	unsetenv("FI_PROVIDER");
 	unsetenv("FI_HOOK");
 }

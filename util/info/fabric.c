@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Finds libfabric and the module, and checks that they match. */
+/*
+ * Finds libfabric and the module of ofi_duo, and checks that they fit together.
+ */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,15 +22,16 @@
 
 #define INFO_LIBFABRIC "libfabric.so.1"
 #define INFO_MODULE "libduo-fi.so"
-#define INFO_HOOK "libofi_hook_duo-fi.so"	/* in the same directory */
+#define INFO_HOOK "libofi_hook_duo-fi.so" /* in the directory of INFO_MODULE */
 /*
- * Start of the identification in the module's file, see init.c of the provider.
+ * Start of the module's identification; DUO_IDENT() in prov/src/fi/entry.h
+ * writes it.
  */
 #define INFO_IDENT "@(#)ofi_duo "
 
 /*
- * The oldest version that ofi_duo supports. The members of its structures that
- * are used here are the same in all later versions.
+ * The oldest version of libfabric that ofi_duo supports. The structure members
+ * that this program uses are the same in all later versions.
  */
 #define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
@@ -79,8 +82,8 @@ void info_check_libfabric(struct info_fabric *fabric)
 }
 
 /*
- * Reads the identification, "0.1.0 libfabric 2.1", from the module's file.
- * False if there is none.
+ * Reads the identification in the module's file, such as "0.1.0 libfabric 2.1".
+ * Returns false if there is none.
  */
 static bool info_module_ident(const char *path, char *ident, size_t size)
 {
@@ -118,9 +121,10 @@ static bool info_is_module(const char *path)
 }
 
 /*
- * Finds the module like libfabric with FI_PROVIDER_PATH=WHERE, see fabric(7):
- * "+FILE" names a module that precedes those in directories, and "@" at the
- * beginning concerns two modules of one name. Stores the directories in DIRS.
+ * Finds the module as libfabric does with FI_PROVIDER_PATH=WHERE, see
+ * fabric(7). "+FILE" is the path of a module, which libfabric tries before
+ * directories. "@" at the beginning has no effect on the search. Stores the
+ * directories in DIRS. Returns false if no module was found.
  */
 static bool info_find_module(const char *where, char *dirs, size_t dirs_size,
 			     char *path, size_t size)
@@ -158,7 +162,7 @@ static void info_module_missing(const char *dirs)
 			    "to the directory of " INFO_MODULE);
 }
 
-/* Finds the module. False: there is none, which it reports. */
+/* Finds the module. Reports a missing module and returns false. */
 static bool info_get_module(const struct info_fabric *fabric, char *path,
 			    size_t size)
 {
@@ -171,7 +175,7 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 		info_module_missing(dirs);
 		return false;
 	}
-	/* Without a directory, libfabric uses its own. */
+	/* without FI_PROVIDER_PATH, libfabric uses its own directory */
 	snprintf(usual, sizeof(usual), "%.*s/libfabric",
 		 (int) (strrchr(fabric->path, '/') - fabric->path),
 		 fabric->path);
@@ -181,7 +185,10 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 	return false;
 }
 
-/* Loads the module, and reports a failure, since libfabric does not. */
+/*
+ * Tries to load the module. Reports a failure, because libfabric does not, and
+ * returns false.
+ */
 static bool info_module_loads(const char *path)
 {
 	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -197,8 +204,8 @@ static bool info_module_loads(const char *path)
 }
 
 /*
- * True if the module accepts this libfabric, by the rule in init.c of the
- * provider.
+ * True if the module accepts this libfabric. The rule is the same as in
+ * prov/src/fi/entry_core.c.
  */
 static bool info_module_fits(const struct info_fabric *fabric,
 			     unsigned int major, unsigned int minor)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Checks that near can copy GPU memory. No finding without a driver for GPUs. */
+/*
+ * Checks that near can copy GPU memory. Reports nothing if there is no GPU
+ * driver.
+ */
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -10,7 +13,7 @@
 
 #define INFO_CUDA "libcuda.so.1"
 
-/* Returns the number of GPUs, or an error of the driver API, negated. */
+/* Returns the number of GPUs, or the negated error of the CUDA driver API. */
 static int info_gpus(void *library)
 {
 	int (*init)(unsigned int flags), (*count)(int *devices);
@@ -26,7 +29,10 @@ static int info_gpus(void *library)
 	return ret ? -ret : devices;
 }
 
-/* The kernel shows its driver in containers, too. */
+/*
+ * Recognizes a driver by the kernel's files, which a container shows even if it
+ * has no device.
+ */
 void info_check_gpu(void)
 {
 	bool driver = !access("/proc/driver/nvidia/version", F_OK);

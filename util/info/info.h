@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_duo_info: checks this host's prerequisites of ofi_duo. Each check reports
- * findings (report.c), and a remedy for each problem. The checks need no
- * privileges and change nothing.
+ * fi_duo_info: checks whether this host meets the requirements of ofi_duo. Each
+ * check reports findings, with a remedy for each problem (report.c). The checks
+ * need no privileges and change nothing.
  */
 #ifndef INFO_H
 #define INFO_H
@@ -15,11 +15,14 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/* In ascending order of severity. The highest one is the exit status. */
+/*
+ * Status of a finding, from good to bad. The worst one determines the exit
+ * status.
+ */
 enum info_status {
 	INFO_OK,
-	INFO_NOTE,		/* information; no action is necessary */
-	INFO_WARNING,		/* works, but slower or not for all ranks */
+	INFO_NOTE,		/* information; no action is needed */
+	INFO_WARNING,	/* ofi_duo works, but slower or not for all ranks */
 	INFO_ERROR,		/* ofi_duo cannot be used */
 };
 
@@ -27,10 +30,10 @@ enum info_status {
 #define INFO_EXIT_ERROR 2
 #define INFO_EXIT_MISUSE 3
 
-/* Adds a finding, one line, of CHECK. */
+/* Adds a finding of CHECK, one line of text. */
 void info_found(const char *check, enum info_status status, const char *fmt,
 		...) __attribute__((format(printf, 3, 4)));
-/* Adds the remedy for the last finding. */
+/* Adds the remedy to the last finding. */
 void info_remedy(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int info_exit_status(void);
 void info_print_text(void);
@@ -38,8 +41,8 @@ void info_print_json(void);
 void info_print_string(const char *text);
 
 /*
- * libfabric, loaded at run time so that its absence can be reported. version is
- * 0 if there is none.
+ * libfabric. It is loaded at run time, so that its absence can be reported.
+ * version is 0 if no libfabric can be used.
  */
 struct info_fabric {
 	uint32_t version;
@@ -57,30 +60,31 @@ struct info_fabric {
 
 void info_check_libfabric(struct info_fabric *fabric);
 void info_check_module(const struct info_fabric *fabric);
-/* Reports the devices, and the cores for which libfabric returns ofi_duo. */
+/*
+ * Reports the network devices, and the cores with which libfabric returns
+ * ofi_duo.
+ */
 void info_check_cores(const struct info_fabric *fabric);
-/* True if libfabric returns the provider PROV. */
+/* True if libfabric returns infos of the provider PROV. */
 bool info_offers(const struct info_fabric *fabric, const char *prov);
-/* True if there is a core that registers memory with a device. */
+/* True if one of the cores requires registered memory (FI_MR_LOCAL). */
 bool info_cores_pin(void);
 
-/* True if the value of a variable means off; NULL does not. */
+/* True if VALUE, the value of a variable, means "off". False for NULL. */
 bool info_is_off(const char *value);
 /*
- * True if the caller's FI_HOOK makes libfabric use ofi_duo below the providers
- * that programs open.
+ * True if the caller's FI_HOOK selects the hook of ofi_duo, so that programs
+ * use ofi_duo under the name of another provider.
  */
 bool info_is_hooked(void);
-/* True if libfabric's shm is the local transport, not near. */
+/* True if libfabric's shm is the local transport instead of near. */
 bool info_local_is_shm(void);
 /*
- * Returns the ring budget of an endpoint, bytes: FI_OFI_DUO_RING_MEMORY, or its
- * default.
+ * Returns the ring budget of an endpoint, bytes: the value of
+ * FI_OFI_DUO_RING_MEMORY or its default.
  */
 size_t info_near_memory(void);
-/*
- * Returns the space in /dev/shm that this number of ranks of a host needs, MiB.
- */
+/* Returns the space in /dev/shm that RANKS ranks of one host need, MiB. */
 unsigned long info_shm_need(int ranks);
 void info_print_table(int ranks);
 void info_print_table_json(int ranks);
@@ -96,16 +100,22 @@ void info_check_copy(void);
 void info_check_gpu(void);
 void info_check_namespaces(void);
 
-/* Checks the caller's environment. Removes variables that would hide cores. */
+/*
+ * Checks the caller's environment. Then unsets the variables that would hide
+ * cores from the later checks.
+ */
 void info_check_environment(void);
 void info_check_params(const struct info_fabric *fabric);
 /*
- * Checks that the caller's FI_PROVIDER selects ofi_duo. OFFERED: names that
- * libfabric returns; none: already reported.
+ * Checks that the caller's FI_PROVIDER selects ofi_duo. OFFERED: the names that
+ * libfabric returns; if empty, does nothing, because that was reported.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered);
 
-/* Reads the first line of a file, without its end. False if there is none. */
+/*
+ * Reads the first line of a file, without the newline. Returns false if there
+ * is no file or no line.
+ */
 bool info_read_line(const char *path, char *line, size_t size);
 bool info_read_number(const char *path, long long *number);
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Selects the launcher's protocol. Stores values of any length under keys of
- * limited length.
+ * Selects the protocol of the launcher. Stores values of any length, in pieces,
+ * under keys whose values have a limited length.
  */
 
 #include <stdarg.h>
@@ -14,7 +14,9 @@
 
 #include "launch.h"
 
-/* Digits of the length at the start of a value: total bytes, in hex. */
+/*
+ * Digits of the length with which a value begins: number of bytes, hexadecimal.
+ */
 #define LAUNCH_LEN_DIGITS 8
 #define LAUNCH_KEY_MAX 64
 
@@ -44,7 +46,10 @@ static bool launch_number(const char *variable, int *number)
 	return true;
 }
 
-/* Reads rank and size from the variables of launchers. */
+/*
+ * Reads rank and size from the environment variables of launchers. Returns
+ * false if there are none.
+ */
 static bool launch_environment(struct launch *launch)
 {
 	static const char *const names[][2] = {
@@ -111,7 +116,10 @@ int launch_put(struct launch *launch, const char *name, const void *data,
 	return 0;
 }
 
-/* Appends the bytes that TEXT has in hex. False if TEXT is no hex. */
+/*
+ * Appends the bytes in TEXT, which must be hexadecimal, to data[]. Returns
+ * false if TEXT is not hexadecimal, or too long.
+ */
 static bool launch_unhex(const char *text, unsigned char *data, size_t len,
 			 size_t *at)
 {

@@ -2,25 +2,27 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Data exchange between the processes of a job: through the launcher, PMIx or
- * PMI-1, or through files in a directory that all hosts share. Neither an MPI
- * library nor PMIx is linked. Each failure is reported in a line on stderr.
+ * Exchange of data between the processes of a job: by the launcher's protocol,
+ * PMIx or PMI-1, or by files in a directory that all hosts share. The program
+ * is linked with neither an MPI library nor PMIx. Functions that fail print a
+ * line on stderr.
  */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
 #include <stddef.h>
 
-/* Longest value of a key, bytes; PMI-1 launchers accept 1024 bytes. */
+/* Longest value of a key, bytes. Launchers with PMI-1 accept 1024 bytes. */
 #define LAUNCH_VALUE_MAX 800
 
 struct launch;
 
 struct launch_ops {
-	/* Stores a value, text without blanks. Returns 0 or -1. */
+	/* Stores VALUE, a text without blanks, under KEY. Returns 0 or -1. */
 	int (*put)(struct launch *launch, const char *key, const char *value);
 	/*
-	 * Waits for all processes; then get() finds all values stored before.
+	 * Waits for all processes. Afterwards get() finds all values that were
+	 * stored before. Returns 0 or -1.
 	 */
 	int (*fence)(struct launch *launch);
 	int (*get)(struct launch *launch, int rank, const char *key,
@@ -28,23 +30,27 @@ struct launch_ops {
 	void (*end)(struct launch *launch);
 };
 
-/* There is one in a process. */
+/* The exchange; each process has one. */
 struct launch {
 	const struct launch_ops *ops;
 	int rank, size;
-	/* options of the user; dir: NULL for the launcher's protocol */
+	/* options of the user; dir is NULL for the launcher's protocol */
 	const char *dir;
-	int timeout;		/* time to wait for missing processes, s */
+	int timeout;		/* longest wait for other processes, s */
 };
 
-/* Starts the exchange. rank and size: -1 to use the launcher's. */
+/*
+ * Starts the exchange. If rank is -1, sets rank and size to the launcher's.
+ * Returns 0 or -1.
+ */
 int launch_begin(struct launch *launch);
-/* Stores bytes under this process's rank and a name. */
+/* Stores LEN bytes under this process's rank and NAME. Returns 0 or -1. */
 int launch_put(struct launch *launch, const char *name, const void *data,
 	       size_t len);
 /*
- * Reads the bytes of a rank and name. The caller frees *data, which has a zero
- * byte behind its end.
+ * Reads the bytes that RANK has stored under NAME. Returns 0, and an allocated
+ * copy in *data, with a zero byte behind its end; or -1. The caller must free
+ * *data.
  */
 int launch_get(struct launch *launch, int rank, const char *name,
 	       void **data, size_t *len);

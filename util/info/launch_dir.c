@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Exchange through a directory that all hosts share: a file for each value,
- * written under another name and renamed, and one for each process at each
- * fence. Rank 0 removes all files when the others no longer need them.
+ * Exchange by a directory that all hosts share. Each value is in a file, which
+ * is written under another name and then renamed. For each fence each process
+ * creates a file. Rank 0 removes all files when no other process needs them any
+ * more.
  */
 
 #include <dirent.h>
@@ -22,7 +23,7 @@
 #define DIR_PREFIX "fi_duo_info."
 
 static int dir_fences;
-static bool dir_late;		/* a process is missing: do not wait for any */
+static bool dir_late;	/* a process did not appear: no further waiting */
 
 static int dir_failed(const char *path)
 {
@@ -84,8 +85,8 @@ static void dir_fence_key(char *key, size_t size, int fence, int rank)
 }
 
 /*
- * Waits for the file of RANK. The sleeps become longer, to spare the file
- * server.
+ * Waits for the fence file of RANK. The sleeps become longer, to reduce the
+ * load of the file server. Returns 0 or -1.
  */
 static int dir_await(struct launch *launch, int rank, time_t end)
 {
@@ -141,7 +142,7 @@ static void dir_clean(struct launch *launch)
 	closedir(dir);
 }
 
-/* Another fence, at which only rank 0 waits. */
+/* Ends with a fence at which only rank 0 waits. */
 static void dir_end(struct launch *launch)
 {
 	time_t end = time(NULL) + launch->timeout;

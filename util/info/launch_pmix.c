@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * PMIx, for Open MPI's mpirun and srun --mpi=pmix, loaded at run time. The part
- * of its interface that is used here has not changed since version 1.
+ * PMIx, for Open MPI's mpirun and srun --mpi=pmix. The library is loaded at run
+ * time. The functions that this file uses have not changed since version 1.
  */
 
 #include <dlfcn.h>
@@ -15,10 +15,12 @@
 #include "launch.h"
 
 #define PMIX_LIBRARY "libpmix.so.2"
-/* The EFA installer's library is in no directory of the loader. */
+/*
+ * The library of the EFA installer, which is not in the loader's search path.
+ */
 #define PMIX_LIBRARY_AWS "/opt/amazon/pmix/lib/" PMIX_LIBRARY
 
-/* pmix_common.h: names and values of the standard. */
+/* Names and values of the PMIx standard (pmix_common.h). */
 #define PMIX_BOOL 1
 #define PMIX_STRING 3
 #define PMIX_UINT32 14
@@ -38,7 +40,9 @@ struct pmix_value {
 		bool flag;
 		char *string;
 		uint32_t uint32;
-		/* as large as any member; the library may copy all of it */
+		/*
+		 * space for the largest member: the library may copy all of it
+		 */
 		uint64_t room[8];
 	} data;
 };
@@ -82,9 +86,9 @@ static int pmix_put(struct launch *launch, const char *key, const char *value)
 }
 
 /*
- * A fence that also distributes the data. Without that, if a process stores a
- * value after another process has got earlier ones, PMIx may not find it
- * (PMIX_ERR_NOT_FOUND).
+ * Waits at a fence that also distributes all data. Without the distribution,
+ * PMIx may not find a value (PMIX_ERR_NOT_FOUND) that a process has stored
+ * after another process has read earlier ones. Returns 0 or -1.
  */
 static int pmix_fence(struct launch *launch)
 {
@@ -101,7 +105,10 @@ static int pmix_fence(struct launch *launch)
 	return status ? pmix_failed("PMIx_Fence", status) : 0;
 }
 
-/* Gets a value. PMIx allocates it, and the exit of the process frees it. */
+/*
+ * Reads a value. PMIx allocates memory for it, which is not freed before the
+ * process exits. Returns 0 or -1.
+ */
 static int pmix_get(struct launch *launch, int rank, const char *key,
 		    char *value, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Checks limits of a process (getrlimit) that affect ofi_duo. */
+/* Checks the limits of a process (getrlimit(2)) that affect ofi_duo. */
 
 #include <errno.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "near/link/shm.h"
 
 /*
- * Open files of a rank, in addition to one for each local peer: those of MPI
- * and the core.
+ * Number of files that MPI and the core open in a rank. near opens one more for
+ * each local peer.
  */
 #define INFO_FILES 64
-/* Smallest region of an endpoint of libfabric's shm, bytes. */
+/* Smallest size of an endpoint's memory over libfabric's shm, bytes. */
 #define INFO_SHM_EP (16ULL << 20)
 
 void info_check_memlock(void)
@@ -44,8 +44,8 @@ void info_check_memlock(void)
 }
 
 /*
- * Returns the soft limit, which is the effective one; unlimited if it cannot be
- * read.
+ * Returns the soft limit, which is the one in effect. RLIM_INFINITY: unlimited,
+ * or unknown.
  */
 static rlim_t info_limit(int resource)
 {
@@ -55,8 +55,8 @@ static rlim_t info_limit(int resource)
 }
 
 /*
- * Checks the limit of open files: near keeps a descriptor for each process with
- * which it communicates.
+ * Checks the limit of open files: near keeps one descriptor open for each
+ * process with which it communicates.
  */
 void info_check_files(int ranks)
 {
@@ -79,8 +79,8 @@ void info_check_files(int ranks)
 }
 
 /*
- * Checks the limit of file sizes: the shared memory of an endpoint is one file,
- * and grows.
+ * Checks the limit of file sizes: the shared memory of an endpoint is a file,
+ * which grows.
  */
 void info_check_file_size(void)
 {

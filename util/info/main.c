@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_duo_info(1): options, order of the checks, report, exit status. */
+/* fi_duo_info(1): options, order of the checks, output, exit status. */
 
 #include <getopt.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "mpi.h"
 
 #define INFO_MAX_RANKS 65536
-/* Default timeout, s; hosts may start processes slowly. */
+/* Default timeout, s. It is long because hosts may start processes slowly. */
 #define INFO_TIMEOUT 60
 
 struct info_options {
@@ -86,8 +86,8 @@ static void info_print(int ranks, bool json, bool table)
 }
 
 /*
- * Reads a number from LOW to HIGH with END behind it. Returns -1, with a
- * message, if it is invalid.
+ * Reads a number from LOW to HIGH; *end is the text behind it. Prints an error
+ * and returns -1 if the number is invalid.
  */
 static long info_number(const char *what, char *text, long low, long high,
 			char **end)

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The matrix of paths: finds problems in it, and prints it as text and JSON. */
+/*
+ * The matrix of paths, from each rank to each rank: finds problems in it, and
+ * prints it as text and JSON.
+ */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "mpi.h"
 
-#define MPI_NARROW 100	/* ranks above which columns have no blanks */
+#define MPI_NARROW 100	/* above this number of ranks, no blanks between
+			 * columns */
 
 bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b)
 {
@@ -16,8 +20,8 @@ bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b)
 }
 
 /*
- * True if both ranks have the same host name on one machine. Containers of a
- * machine have host names of their own.
+ * True if both ranks run on one machine and have the same host name. Containers
+ * on a machine have different host names.
  */
 bool mpi_same_host(const struct mpi_rank *a, const struct mpi_rank *b)
 {
@@ -29,7 +33,7 @@ bool mpi_arrived(const struct mpi_job *job, int from, int to)
 	return job->ranks[to].row[from].received == '+';
 }
 
-/* True if the two ranks have tried to communicate. */
+/* True if rank "from" should have sent a message to rank "to". */
 static bool mpi_tried(const struct mpi_job *job, int from, int to)
 {
 	const struct mpi_rank *a = &job->ranks[from], *b = &job->ranks[to];
@@ -150,8 +154,8 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 }
 
 /*
- * Reports pairs of one host, or of one machine with several containers, that
- * use the core for REASON.
+ * Reports the pairs of ranks on one machine that use the core for REASON: those
+ * with the same host name if "host", else those in different containers.
  */
 static void mpi_find_core(const struct mpi_job *job, enum fi_duo_reason reason,
 			  bool host)

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks that there is enough shared memory, and computes the necessary size.
+ * Checks that there is enough space for shared memory, and computes the space
+ * that is needed.
  */
 
 #include <errno.h>
@@ -23,9 +24,12 @@
 
 #define INFO_SHM "/dev/shm"
 #define INFO_MIB (1ULL << 20)
-/* Size of an endpoint of libfabric's shm, MiB; one more exists for a moment. */
+/*
+ * Space of an endpoint over libfabric's shm, MiB. In addition, one more
+ * endpoint exists for a moment.
+ */
 #define INFO_SHM_EP 16
-/* Size of an endpoint's record on a tmpfs, bytes. */
+/* Space of an endpoint's record on a tmpfs, bytes. */
 #define INFO_RECORD 4096
 
 static unsigned long info_mib(unsigned long long bytes)
@@ -34,9 +38,9 @@ static unsigned long info_mib(unsigned long long bytes)
 }
 
 /*
- * MPI opens one endpoint per rank. near needs only the records. libfabric
- * returns its shm provider only if an endpoint for each CPU fits, even if there
- * are fewer ranks.
+ * See info.h. MPI opens one endpoint in each rank. near needs /dev/shm for
+ * records only. libfabric returns its shm provider only if there is space for
+ * one endpoint per CPU, even if there are fewer ranks.
  */
 unsigned long info_shm_need(int ranks)
 {
@@ -57,7 +61,7 @@ size_t info_near_memory(void)
 }
 
 /*
- * Returns the memory for local messages when each rank has sent to all others,
+ * Returns the memory for local messages after each rank has sent to all others,
  * MiB.
  */
 static unsigned long info_memory_need(int ranks)
@@ -76,7 +80,10 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
-/* Checks the user like registry_owner.c of the provider. */
+/*
+ * Checks the user as prov/src/local/registry_owner.c does. Returns false after
+ * reporting a problem.
+ */
 static bool info_check_user(void)
 {
 	if (duo_proc_user_known())
@@ -109,7 +116,7 @@ static unsigned long long info_avail_mib(const struct statvfs *space)
 	       INFO_MIB;
 }
 
-/* Checks the directory of the records, the only one that near needs. */
+/* Checks the directory of the records. near needs no other directory. */
 static void info_check_records(int ranks)
 {
 	unsigned long need = info_shm_need(ranks);
@@ -207,7 +214,10 @@ void info_check_memfd(void)
 		close(fd);
 }
 
-/* Finds the path of this process in hierarchy NAME of /proc/self/cgroup. */
+/*
+ * Finds the path of this process in the hierarchy NAME of /proc/self/cgroup.
+ * Returns false if there is none.
+ */
 static bool info_cgroup_path(const char *name, char *path, size_t size)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
@@ -232,7 +242,10 @@ static bool info_cgroup_path(const char *name, char *path, size_t size)
 	return found;
 }
 
-/* Returns the smallest limit of PATH below ROOT and of its parents; 0: none. */
+/*
+ * Returns the smallest limit of the cgroup PATH, below ROOT, and of its
+ * parents; 0: no limit. Changes PATH.
+ */
 static unsigned long long info_cgroup_limit(const char *root, char *path,
 					    const char *file)
 {
@@ -243,7 +256,7 @@ static unsigned long long info_cgroup_limit(const char *root, char *path,
 
 	for (;;) {
 		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
-		/* "max", and the largest value in version 1, mean no limit. */
+		/* "max" and, in version 1, the largest number mean: no limit */
 		if (info_read_number(name, &number) && number > 0 &&
 		    number < LLONG_MAX / 4096 * 4096 &&
 		    (!limit || (unsigned long long) number < limit))
@@ -284,7 +297,10 @@ void info_check_cgroup(int ranks)
 	}
 }
 
-/* Returns the next row: powers of two up to RANKS, and RANKS; 0: no more. */
+/*
+ * Returns the number of ranks in the next row of the table: the next power of
+ * two, or RANKS in the last row; 0: there are no more rows.
+ */
 static int info_table_next(int row, int ranks)
 {
 	if (row == ranks)

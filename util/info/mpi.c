@@ -15,7 +15,10 @@
 #define MPI_ADDR_MAX 512
 #define MPI_CARD_MAX (3 * MPI_WORD_MAX + MPI_ERROR_MAX + MPI_ADDR_MAX)
 
-/* Finds the name that ends with END in LIST, which has commas between names. */
+/*
+ * Copies the first name in LIST, a comma-separated list, that ends in END to
+ * "name". Returns false if there is none.
+ */
 static bool mpi_name_in(const char *list, const char *end, char *name,
 			size_t size)
 {
@@ -33,8 +36,8 @@ static bool mpi_name_in(const char *list, const char *end, char *name,
 }
 
 /*
- * Selects the provider: the user's option, that of MPI, or the default on this
- * host.
+ * Selects the provider: the user's option, else that in the variables of
+ * libfabric and MPI, else the first of "usual" that libfabric returns.
  */
 static void mpi_provider(const struct mpi_job *job,
 			 const struct info_fabric *fabric, char *name)
@@ -43,7 +46,7 @@ static void mpi_provider(const struct mpi_job *job,
 		"FI_PROVIDER", "OMPI_MCA_mtl_ofi_provider_include",
 		"OMPI_MCA_opal_common_ofi_provider_include",
 	};
-	/* The last one is for libfabric 1.17. */
+	/* the last one is for libfabric 1.17 */
 	static const char *const usual[] = { "efa", "tcp", "tcp;ofi_rxm" };
 	const char *end = info_is_hooked() ? "" : ";ofi_duo";
 	char offered[MPI_WORD_MAX];
@@ -111,7 +114,10 @@ static int mpi_get_card(struct mpi_job *job, int i)
 	return 0;
 }
 
-/* Stores the row, followed by the texts of the reasons, one line each. */
+/*
+ * Stores the row of this rank, followed by the texts of the reasons, one in
+ * each line. Returns 0 or -1.
+ */
 static int mpi_put_row(struct mpi_job *job, const struct mpi_cell *row)
 {
 	size_t len = (size_t) job->launch.size * sizeof(*row);
@@ -169,8 +175,8 @@ static void *mpi_fence_thread(void *arg)
 }
 
 /*
- * Waits at a fence, and polls, since peers with pending messages need progress
- * here.
+ * Waits at a fence, in a thread. Polls the endpoint meanwhile, because peers
+ * with messages in flight need progress of this rank. Returns 0 or -1.
  */
 static int mpi_fence(struct mpi_job *job, struct mpi_ep *ep)
 {
@@ -220,8 +226,9 @@ out:
 }
 
 /*
- * Rank 0 gets all rows. The launchers on other hosts get them for it, and have
- * no answer from a rank that has exited, so all ranks wait until it has them.
+ * Rank 0 reads all rows. Then all ranks wait at a fence: the launchers of other
+ * hosts forward the reads of rank 0, and get no answer for a rank that has
+ * exited. Returns 0 or -1.
  */
 static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 {
@@ -232,7 +239,7 @@ static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 	return mpi_fence(job, ep) ? -1 : ret;
 }
 
-/* Prints the result, in rank 0. */
+/* Prints the result. Only rank 0 calls this. Returns the exit status. */
 static int mpi_report(struct mpi_job *job)
 {
 	FILE *svg;

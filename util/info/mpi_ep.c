@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Opens an endpoint of ofi_duo like MPI, and sends a message to each rank. */
+/*
+ * Opens an endpoint of ofi_duo as MPI does, and sends a message to each rank.
+ */
 
 #include <sched.h>
 #include <stdbool.h>
@@ -17,7 +19,8 @@
 #include "mpi.h"
 
 struct mpi_message {
-	struct fi_context2 context;	/* first: the CQ reports its address */
+	struct fi_context2 context;	/* must come first: entries of the CQ
+					 * contain its address */
 	bool posted, done, failed;
 	uint64_t word;
 };
@@ -30,7 +33,10 @@ static int mpi_ep_failed(char *error, size_t size, const char *call,
 	return -1;
 }
 
-/* Calls fi_getinfo() with the hints of Open MPI's MTL. */
+/*
+ * Calls fi_getinfo() with the hints of Open MPI's mtl/ofi. Returns 0 or a
+ * negative error.
+ */
 static int mpi_ep_info(struct mpi_ep *ep, const struct info_fabric *fabric,
 		       const char *provider)
 {
@@ -125,8 +131,8 @@ void mpi_ep_progress(struct mpi_ep *ep)
 }
 
 /*
- * Posts the operations that are not posted yet. Returns the number of messages
- * that are not complete.
+ * Posts the receives and sends that could not be posted yet. Returns the number
+ * of those that are not complete.
  */
 static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 {
@@ -160,7 +166,8 @@ static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 }
 
 /*
- * Inserts addresses. Ranks with another provider have another address format.
+ * Inserts the addresses of all ranks with the same provider. Addresses of other
+ * providers have other formats.
  */
 static void mpi_ep_insert(struct mpi_ep *ep, const struct mpi_job *job)
 {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks the network interfaces, which MPI uses to start and the cores tcp and
+ * Checks the network interfaces. MPI uses them to start, and the cores tcp and
  * sockets for messages.
  */
 

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks the variables FI_OFI_DUO_* and FI_NEAR_*: unknown names and invalid
- * values. fi_getparams() returns the parameters that the modules have defined.
+ * Checks the environment variables FI_OFI_DUO_* and FI_NEAR_* for unknown names
+ * and invalid values. fi_getparams() returns the parameters that the modules
+ * have defined.
  */
 
 #include <stdlib.h>
@@ -44,8 +45,9 @@ static void info_check_value(const struct fi_param *param, const char *value)
 }
 
 /*
- * Checks ENTRY, "NAME=value" with PREFIX. Does nothing if no parameter has the
- * prefix, because then its module is not loaded.
+ * Checks one variable, "NAME=value" in ENTRY. PREFIX is the beginning of its
+ * name. Does nothing if no parameter has that prefix, because the module of
+ * these parameters is not loaded.
  */
 static void info_check_entry(const struct fi_param *params, int count,
 			     const char *prefix, const char *entry)
@@ -64,7 +66,7 @@ static void info_check_entry(const struct fi_param *params, int count,
 		return;
 	}
 	if (!read)
-		return;		/* no module: reported elsewhere */
+		return;		/* no module: another check reports that */
 	info_found("parameter", INFO_WARNING, "%.*s is not a parameter: it is "
 		   "ignored", (int)len, entry);
 	if (name)
@@ -73,7 +75,7 @@ static void info_check_entry(const struct fi_param *params, int count,
 		info_remedy("fi_info -e | grep %s lists the parameters", prefix);
 }
 
-/* Checks the variables. Call it after libfabric has loaded its modules. */
+/* Checks all variables. libfabric must have loaded its modules before. */
 void info_check_params(const struct info_fabric *fabric)
 {
 	static const char *const prefixes[] = { "FI_OFI_DUO_", "FI_NEAR_" };

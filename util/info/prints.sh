@@ -2,8 +2,9 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Functions and variables of the tests of fi_duo_info: its programs, a clean
-# environment, and one comparison. Sourced after common.sh.
+# For the tests of fi_duo_info: the paths of the program and the module, an
+# environment without variables of libfabric, and the function "prints". To be
+# sourced after common.sh.
 
 info=$duo_build/util/fi_duo_info
 module=$duo_build/prov/.libs/libduo-fi.so
@@ -13,8 +14,8 @@ trap 'rm -rf "$dir"' EXIT
 unset FI_PROVIDER FI_HOOK FI_OFI_DUO_LOCAL FI_OFI_DUO_REGISTRY_DIR
 export info module dir
 
-# prints NAME STATUS PATTERN COMMAND...: COMMAND must exit with STATUS (- :
-# any), and a line of its output must match PATTERN, an extended regular
+# prints NAME STATUS PATTERN COMMAND...: passes if COMMAND exits with STATUS (-:
+# any status), and a line of the output matches PATTERN, an extended regular
 # expression
 prints()
 {

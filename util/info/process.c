@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Checks that two processes of this host may share memory and copy. */
+/*
+ * Checks that processes of this host can share memory, and can copy from each
+ * other's memory.
+ */
 
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +25,8 @@
 static char info_word[] = "parent";
 
 /*
- * True if, like the provider, this process lets others copy from it under Yama.
+ * True if this process, like the module, permits other processes to read its
+ * memory in spite of Yama.
  */
 static bool info_ptracer(void)
 {
@@ -30,8 +34,8 @@ static bool info_ptracer(void)
 }
 
 /*
- * The process from which the other one copies: reports that it is ready, and
- * waits.
+ * Runs in the process from which the other process copies: writes a byte to
+ * "ready" and waits to be killed.
  */
 static void info_copy_source(int ready)
 {
@@ -45,7 +49,8 @@ static void info_copy_source(int ready)
 }
 
 /*
- * The process that copies; fork() gave both the same addresses. Returns an
+ * Runs in the process that copies. Uses its own address of info_word for both
+ * processes, because fork() gave both the same addresses. Returns 0 or an
  * errno.
  */
 static int info_copy_reader(pid_t source)
@@ -61,8 +66,8 @@ static int info_copy_reader(pid_t source)
 }
 
 /*
- * Copies between two child processes, which are siblings like ranks. Returns 0
- * or an errno.
+ * Copies between two child processes, which are siblings as the ranks of a host
+ * are. Returns 0 or an errno.
  */
 static int info_copy_try(void)
 {
@@ -123,7 +128,10 @@ void info_check_copy(void)
 			    "container, as one user that may read the program");
 }
 
-/* Reads the inode number of a namespace. False: no /proc. */
+/*
+ * Reads the inode number of this process's namespace NAME. Returns false if
+ * there is no /proc.
+ */
 static bool info_namespace(const char *name, unsigned long long *number)
 {
 	char path[64], link[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Stores findings, and prints them in order as text or JSON. */
+/* Stores findings, and prints them in their order as text or JSON. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct info_finding {
 	char remedy[512];
 };
 
-/* info_remedy() adds to the last one. */
+/* all findings; the last one gets the remedy */
 static struct info_finding *info_findings;
 static int info_count;
 

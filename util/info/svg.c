@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Draws the matrix of paths: a square for each pair of ranks. */
+/* Draws the matrix of paths, with a square for each pair of ranks. */
 
 #include <stdio.h>
 
@@ -11,7 +11,10 @@
 #define SVG_LEFT 170
 #define SVG_TOP 60
 
-/* The texts are titles of the squares, in addition to the colors. */
+/*
+ * Color and text of each kind of square. A viewer shows the text as the
+ * square's title.
+ */
 static const struct {
 	const char *fill, *text;
 } svg_kinds[] = {

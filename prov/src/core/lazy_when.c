@@ -41,7 +41,7 @@ static void duo_cq_look_at_clock(struct duo_cq *cq)
 static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 {
 	if (ret)
-		return;		/* the next poll posts the rest of the list */
+		return;		/* the next poll posts the remaining receives */
 	ep->lazy.turn_us = now;
 	ep->lazy.all_us = now;
 }
