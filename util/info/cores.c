@@ -106,8 +106,9 @@ static void info_device(const struct fi_info *info)
 	}
 	distance = info_distance((int) node, (int) there);
 	info_found("device", distance > 10 ? INFO_NOTE : INFO_OK,
-		   "%s %s, PCI %s, NUMA node %lld, distance %d from node %u "
-		   "where this runs", prov, name, pci, there, distance, node);
+		   "%s %s, PCI %s, NUMA node %lld, distance %d from node %u, "
+		   "where fi_duo_info runs", prov, name, pci, there, distance,
+		   node);
 	if (distance > 10)
 		info_remedy("bind the ranks that use it to node %lld (numactl "
 			    "--cpunodebind=%lld, mpirun --map-by numa)", there,

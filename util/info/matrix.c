@@ -61,9 +61,9 @@ static void mpi_find_errors(const struct mpi_job *job)
 		}
 		if (!rank->error[0] || k < job->launch.size)
 			continue;
-		info_found("rank", INFO_ERROR, "rank %d on %s (%d such there) "
-			   "has no endpoint: %s", i, rank->host, count,
-			   rank->error);
+		info_found("rank", INFO_ERROR, "rank %d on %s has no endpoint "
+			   "(%d such ranks on this host): %s", i, rank->host,
+			   count, rank->error);
 		info_remedy("if FI_PROVIDER_PATH is set, give it to all ranks "
 			    "(mpirun -x FI_PROVIDER_PATH); else run "
 			    "fi_duo_info on %s, in the launcher's environment, "

@@ -91,8 +91,8 @@ static bool info_check_user(void)
 	info_found("registry", INFO_WARNING, "this user has no number in its "
 		   "user namespace, so that the kernel cannot distinguish it "
 		   "from others; the core carries all messages");
-	info_remedy("give it one: unshare --map-root-user, podman "
-		    "--userns=keep-id, newuidmap");
+	info_remedy("map the user to a number: unshare --map-root-user, "
+		    "podman --userns=keep-id, newuidmap");
 	return false;
 }
 

@@ -87,7 +87,7 @@ int mpi_ep_open(struct mpi_ep *ep, const struct info_fabric *fabric,
 	int ret;
 
 	if (!fabric->version) {
-		snprintf(error, size, "no libfabric that will do is found");
+		snprintf(error, size, "no supported libfabric was found");
 		return -1;
 	}
 	ret = mpi_ep_info(ep, fabric, provider);

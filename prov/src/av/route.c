@@ -8,9 +8,8 @@
 int duo_ep_early(struct duo_ep *ep)
 {
 	if (!atomic_exchange(&ep->opts.told_early, true))
-		DUO_WARN(EP_CTRL, "ep %p: data transfer call before fi_enable "
-			 "failed, as all others until then will\n",
-			 (void *) ep);
+		DUO_WARN(EP_CTRL, "ep %p: a data transfer call before fi_enable "
+			 "failed. Call fi_enable first\n", (void *) ep);
 	return -FI_EOPBADSTATE;
 }
 

@@ -31,7 +31,7 @@
 
 static int duo_ep_late(const struct duo_ep *ep, const char *what)
 {
-	DUO_WARN(EP_CTRL, "ep %p: %s after fi_enable is not possible\n",
+	DUO_WARN(EP_CTRL, "ep %p: %s is not possible after fi_enable\n",
 		 (const void *) ep, what);
 	return -FI_EOPBADSTATE;
 }
@@ -87,7 +87,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	int ret;
 
 	if (duo_ep_enabled(ep))
-		return duo_ep_late(ep, "a completion queue");
+		return duo_ep_late(ep, "binding a completion queue");
 	if (cq->domain != ep->domain ||
 	    !(flags & (FI_TRANSMIT | FI_RECV)) ||
 	    flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
@@ -151,7 +151,7 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	int ret;
 
 	if (duo_ep_enabled(ep))
-		return duo_ep_late(ep, "an address vector");
+		return duo_ep_late(ep, "binding an address vector");
 	if (av->domain != ep->domain || ep->core_av)
 		return -FI_EINVAL;
 	duo_lock(&ep->domain->lock);

@@ -193,7 +193,7 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 		duo_opened_adopt(domain, hints, info);
 		if (!duo_opened_is_domain(domain, info)) {
 			DUO_INFO(CORE, "no info returned: domain %p in the "
-				 "hints lacks what they request\n",
+				 "hints lacks attributes that they request\n",
 				 (const void *) domain);
 			return false;
 		}

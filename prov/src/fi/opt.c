@@ -170,8 +170,8 @@ static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 	int ret;
 
 	if (wanted && ep->path_ep[FI_DUO_LOCAL]) {
-		DUO_WARN(EP_CTRL, "ep %p: blocks of 128 bytes can be in order "
-			 "only if that is set before fi_enable\n", (void *) ep);
+		DUO_WARN(EP_CTRL, "ep %p: set the option for blocks of 128 "
+			 "bytes in order before fi_enable\n", (void *) ep);
 		return -FI_EOPBADSTATE;
 	}
 	ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,

@@ -98,8 +98,8 @@ static struct fi_info *duo_shm_getinfo(void)
 	int ret;
 
 	if (why) {
-		DUO_WARN(FABRIC, "%s; the core carries all messages. Change "
-			 "that\n", why);
+		DUO_WARN(FABRIC, "%s; the core carries all messages. Remove "
+			 "the cause, or set FI_OFI_DUO_LOCAL=near\n", why);
 		return NULL;
 	}
 	hints = duo_shm_hints();

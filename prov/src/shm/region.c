@@ -247,7 +247,7 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 	int ret = fi_av_insert(shm->av, peer_name, 1, &number, 0, NULL);
 
 	if (ret != 1 || number >= DUO_SHM_PEERS) {
-		DUO_WARN(AV, "shm does not take peer %s: %d; the core carries "
+		DUO_WARN(AV, "shm rejects peer %s: %d; the core carries "
 			 "its messages\n", peer_name, ret);
 		return FI_ADDR_NOTAVAIL;
 	}
