@@ -170,6 +170,11 @@ void near_peer_ahead(struct near_port *port, struct near_peer *peer);
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is monitored and has not failed. */
 bool near_peer_lives(const struct near_peer *peer);
+/*
+ * True if the peer has failed because its process has exited or has closed the
+ * port. False: only the connection has ended, or the peer has not failed.
+ */
+bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to the peer, or waits for its reply. */
 bool near_peer_rings(const struct near_peer *peer);
 /* Sets the embedder's pointer, near_peer.user, which is NULL at first. */

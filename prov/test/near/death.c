@@ -295,9 +295,28 @@ UNIT_TEST(dead_when_answered)
 	kill_child();
 	waitpid(child, NULL, 0);
 	child = 0;
-	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -EHOSTUNREACH);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	rig_until_gone(us, 103);
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
+}
+
+/* As the kernel does first when a process exits. */
+static void act_close(struct rig *rig)
+{
+	close(rig->port->fd);
+}
+
+/* The peer's process is exiting: its pid exists, its descriptors do not. */
+UNIT_TEST(port_has_closed)
+{
+	struct near_peer *peer;
+
+	start(act_close, false);
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
+	ck_assert(near_peer_exited(peer));
+	rig_until_gone(us, 1);
+	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
 /* A process that has the pid of an exited peer is not taken for the peer. */

@@ -6,6 +6,8 @@
  * where the system does not permit that, the target.
  */
 
+#include <unistd.h>
+
 #include "rma_side.h"
 
 /* Start an operation; if it is long enough, with two local buffers. */
@@ -329,6 +331,18 @@ UNIT_TEST(closed_port)
 	/* its table is unmapped although references to the peer remain */
 	ck_assert_ptr_null(to_b->rma->view);
 	side_reopen();
+}
+
+/* The target's process is exiting: the kernel has closed its descriptors. */
+UNIT_TEST(table_of_exiting_target)
+{
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, "x", 1), 0);
+	close(b.table->fd);
+	b.table->fd = -1;
+	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
+			 -ECONNRESET);
+	ck_assert(near_peer_exited(to_b));
+	ck_assert_uint_eq(memory[0], 0);
 }
 
 /*

@@ -96,7 +96,8 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 	 * The peer has no socket. If /proc only hides the process, it has not
 	 * failed, but cannot be connected.
 	 */
-	return ret == -ESRCH && near_pid_taken(peer) ? -EACCES : ret;
+	return ret == -ESRCH && !peer->exited && near_pid_taken(peer) ?
+		-EACCES : ret;
 }
 
 void near_peer_watch(struct near_port *port, struct near_peer *peer)
@@ -127,6 +128,11 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 	near_port_added(port, 0);
 	peer->exited = near_peer_left(peer);
 	near_unwatch(port, peer);
+}
+
+bool near_peer_exited(const struct near_peer *peer)
+{
+	return peer->exited;
 }
 
 /* True if the sink has all messages and completions of a draining peer. */

@@ -228,7 +228,9 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 	if (peer->asked_ms && now - peer->asked_ms < NEAR_ASK_MS)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
-	if (ret == -ECONNREFUSED) {
+	if (ret == -ECONNREFUSED || ret == -ENOENT) {
+		/* a refusal by the name of a file: the port had the socket */
+		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->asked_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "
 			 "network namespace", peer->addr.pid);
@@ -270,4 +272,15 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		return duo_proc_open_own(peer->fd[which], flags);
 	return peer->far ? -ENOENT
 			 : duo_proc_open(peer->addr.pid, theirs, flags);
+}
+
+/*
+ * While a killed process exits, the kernel has closed its descriptors, but its
+ * pid still exists and its pidfd is not readable. A port has its descriptors
+ * until it closes.
+ */
+bool near_peer_shut(struct near_peer *peer, int fd)
+{
+	peer->exited = peer->exited || (fd == -ENOENT && !peer->ask);
+	return peer->exited;
 }

@@ -246,7 +246,7 @@ int near_fdx_send(struct near_port *port, const struct near_addr *to,
 	ret = near_fdx_post(port, &fdx, fd);
 	if (fdx.count)
 		close(fd[NEAR_FD_PIDFD]);
-	return ret == -ENOENT || ret == -EPIPE ? -ECONNREFUSED : ret;
+	return ret == -EPIPE ? -ECONNREFUSED : ret;
 }
 
 static void near_fdx_msg_parse(struct near_fdx_msg *msg, struct msghdr *hdr)

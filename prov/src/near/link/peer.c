@@ -393,6 +393,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	if (ret)
 		return ret;
 	fd = near_peer_open(peer, NEAR_FD_SEGMENT, peer->addr.fd, O_RDWR);
+	if (near_peer_shut(peer, fd))
+		return -ESRCH;
 	if ((fd != -EACCES && fd != -EPERM) || port->fdx < 0)
 		return fd;
 	peer->ask = true;
@@ -401,7 +403,7 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	 * -ESRCH: the peer has no socket. If the peer is monitored, it is
 	 * alive, so report why /proc did not serve.
 	 */
-	return ret == -ESRCH && near_watched(peer) ? fd : ret;
+	return ret == -ESRCH && !peer->exited && near_watched(peer) ? fd : ret;
 }
 
 /*

@@ -61,7 +61,8 @@ struct near_peer {
 	bool told;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
-	bool exited;	/* the process had exited when the peer failed */
+	bool exited;	/* failed: the process has exited, is exiting, or has
+			 * closed the port */
 	bool by_start;		/* no pidfd: monitored by its start time */
 	bool far;		/* in another pid namespace */
 	bool ask;		/* its descriptors must be requested */
@@ -348,6 +349,12 @@ bool near_fd_closed(const struct near_peer *peer);
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
+/*
+ * True if fd, the result of near_peer_open() for a descriptor that the peer's
+ * port keeps open, shows that the port has closed or that its process is
+ * exiting. Then the caller makes the peer draining.
+ */
+bool near_peer_shut(struct near_peer *peer, int fd);
 
 /* fdx_socket.c: closes the socket and removes its name. */
 void near_fdx_close(struct near_port *port);

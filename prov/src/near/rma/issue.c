@@ -485,6 +485,10 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 	ret = near_rma_look(at, args, &memory);
 	if (near_unlikely(ret == -EACCES) && at->view->known.device)
 		return near_rma_stage(port, at, args);
+	if (near_unlikely(ret == -ENOENT && peer->exited)) {
+		near_peer_fail(port, peer);
+		return -ECONNRESET;
+	}
 	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_ASK))
 		return ret;
 	return near_rma_begin(port, at, args, memory);

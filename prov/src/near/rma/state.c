@@ -44,6 +44,8 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		at->view_tried = true;
 		fd = near_peer_open(at->peer, NEAR_FD_TABLE, segment->table_fd,
 				    O_RDWR);
+		if (segment->table_fd >= 0)
+			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
 			/*
 			 * few descriptors are left: the target executes
