@@ -42,7 +42,7 @@ enum fi_duo_reason {
 	FI_DUO_UNDECIDED,
 	FI_DUO_NOT_REGISTERED,	/* core: the address had no record at the first
 				 * send */
-	FI_DUO_DEAD,		/* core: the process of the record has exited */
+	FI_DUO_DEAD,		/* none: the process at it has exited */
 	FI_DUO_NAMESPACE,	/* core: the peer has another namespace, mount
 				 * of /dev/shm or version of libfabric */
 	FI_DUO_NO_PEER_SLOT,	/* core: one of the two endpoints has reached

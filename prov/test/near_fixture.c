@@ -158,6 +158,15 @@ void rig_end(void)
 	duo_registry_withdraw(&rig.pub);
 }
 
+void rig_again(void)
+{
+	struct near_addr addr;
+
+	rig_open();
+	near_address(rig.port, &addr);
+	rig_publish(DUO_TRANSPORT_NEAR, &addr);
+}
+
 void near_teardown(void)
 {
 	rig_end();

@@ -55,6 +55,8 @@ void near_teardown(void);
 void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr);
 /* Closes the peer's port and withdraws its record. */
 void rig_end(void);
+/* Opens another port, and publishes it with the same core address. */
+void rig_again(void);
 
 /*
  * The peer sends a message: rig_send() with TAG, rig_send_large() with these

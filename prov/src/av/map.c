@@ -23,13 +23,17 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
+#define DUO_MAP_CONFIRMED 1u	/* in duo_map.id: the peer was confirmed */
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
 #define DUO_MAP_COMPLETE 1 /* map->scanned if no later scan can find more */
 
 static void duo_map_free(struct duo_map *map)
 {
-	munmap(map->reason, DUO_AV_MAX);
+	if (map->reason)
+		munmap(map->reason, DUO_AV_MAX);
+	if (map->id)
+		munmap(map->id, DUO_AV_MAX * sizeof(*map->id));
 	free(map);
 }
 
@@ -43,9 +47,10 @@ static struct duo_map *duo_map_alloc(void)
 	for (i = 0; i < DUO_LOCAL_MAX; i++)
 		map->addr_of_number[i] = FI_ADDR_UNSPEC;
 	map->reason = duo_av_reserve(DUO_AV_MAX);
-	if (map->reason)
+	map->id = duo_av_reserve(DUO_AV_MAX * sizeof(*map->id));
+	if (map->reason && map->id)
 		return map;
-	free(map);
+	duo_map_free(map);
 	return NULL;
 }
 
@@ -189,6 +194,21 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	return FI_DUO_OK;
 }
 
+/* Returns a hash of a peer's name, without the flag DUO_MAP_CONFIRMED. */
+static uint64_t duo_map_id(const char *peer_name)
+{
+	return duo_registry_hash(peer_name, DUO_TRANSPORT_NAME_MAX) &
+	       ~(uint64_t) DUO_MAP_CONFIRMED;
+}
+
+/* True if the peer of this id has failed at this address. */
+static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
+			   uint64_t id)
+{
+	return map->reason[addr] == FI_DUO_DEAD &&
+	       (map->id[addr] & ~(uint64_t) DUO_MAP_CONFIRMED) == id;
+}
+
 /*
  * Looks up an address. If its process is local, the address gets a peer index,
  * becomes the source of earlier messages of that process, and gets a local
@@ -202,15 +222,20 @@ duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 	char peer_name[DUO_TRANSPORT_NAME_MAX];
 	enum fi_duo_reason reason;
 	fi_addr_t number;
+	uint64_t id;
 
 	reason = duo_map_name(ep, addr, index, peer_name);
 	if (reason == FI_DUO_RECORD_UNREADABLE)
 		ep->map->failed = true;
 	if (reason != FI_DUO_OK)
 		return reason;
+	id = duo_map_id(peer_name);
+	if (duo_map_failed(ep->map, addr, id))
+		return FI_DUO_DEAD;
 	number = ep->domain->peer->connect(ep, peer_name, addr, &reason);
 	if (number == FI_ADDR_NOTAVAIL)
 		return reason;
+	ep->map->id[addr] = id;
 	duo_map_bind(ep, addr, number, reason);
 	return FI_DUO_OK;
 }
@@ -224,7 +249,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
 		return;
 	reason = duo_map_look_up(ep, addr, &none);
-	if (reason != FI_DUO_OK)
+	if (reason == FI_DUO_OK)
+		return;
+	if (reason == FI_DUO_DEAD || ep->map->reason[addr] == FI_DUO_DEAD)
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_DEAD);
+	else
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
 }
 
@@ -234,7 +263,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
  * have it later: its path becomes undecided. If it is one of the local
  * transport's, no process has it again.
  */
-static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
+static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
+			   enum fi_duo_reason reason)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
 
@@ -243,17 +273,30 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, FI_DUO_DEAD);
 	else
-		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, reason);
+	if (reason == FI_DUO_DEAD) {
+		ep->rx.dead = true;
+		if (duo_ep_confirmed(ep, duo_route_number(word)))
+			ep->map->id[addr] |= DUO_MAP_CONFIRMED;
+	}
 	duo_map_bequeath(ep, addr, duo_route_number(word));
 	ep->up->moved(ep, addr);
 }
 
-void duo_map_gone(struct duo_ep *ep, fi_addr_t local)
+void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited)
 {
 	fi_addr_t addr;
 
 	while ((addr = duo_map_heir(ep, local)) != FI_ADDR_UNSPEC)
-		duo_map_unbind(ep, addr);
+		duo_map_unbind(ep, addr,
+			       exited ? FI_DUO_DEAD : FI_DUO_UNDECIDED);
+}
+
+bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr)
+{
+	return ep->rx.dead && addr < ep->route_size &&
+	       ep->map->reason[addr] == FI_DUO_DEAD &&
+	       ep->map->id[addr] & DUO_MAP_CONFIRMED;
 }
 
 void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
@@ -289,7 +332,12 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	/* a record that cannot be read is no evidence of a change */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
-		duo_map_unbind(ep, addr);
+		duo_map_unbind(ep, addr, reason == FI_DUO_DEAD ?
+			       FI_DUO_DEAD : FI_DUO_UNDECIDED);
+	/* the application expects another process at the address */
+	if (reason != FI_DUO_DEAD && ep->map->reason[addr] == FI_DUO_DEAD &&
+	    !ep->core.peer_names)
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 }
 
 /*

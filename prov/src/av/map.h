@@ -27,7 +27,12 @@ struct duo_ep;
 struct duo_map {
 	/* indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_number[DUO_LOCAL_MAX];
-	uint8_t *reason;	/* enum fi_duo_reason, indexed by fi_addr */
+	/*
+	 * enum fi_duo_reason, indexed by fi_addr. FI_DUO_DEAD: the process has
+	 * exited, and operations fail until a record names another peer.
+	 */
+	uint8_t *reason;
+	uint64_t *id;	/* duo_map_id() of the last peer, indexed by fi_addr */
 	uint64_t scanned;	/* state of the registry at the last scan */
 	bool no_order;	/* the warning of duo_map_no_order() was logged */
 	bool failed;			/* the current scan has found a record
@@ -68,8 +73,16 @@ bool duo_map_retry_due(const struct duo_map *map);
  * it.
  */
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
-/* Removes the routes to near's peer with this index, which has failed. */
-void duo_map_gone(struct duo_ep *ep, fi_addr_t local);
+/*
+ * Removes the routes to near's peer with this index, which has failed. exited:
+ * its process has exited, too: FI_DUO_DEAD.
+ */
+void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited);
+/*
+ * True if the process at addr has exited, and sent over the local path only: a
+ * receive that names addr cannot complete.
+ */
+bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr);
 /*
  * Makes the core carry all messages to the peer with this index. No message has
  * been sent to the peer over the local path. The peer itself may still send

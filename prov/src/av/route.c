@@ -15,10 +15,13 @@ int duo_ep_early(struct duo_ep *ep)
 
 /*
  * Chooses the path at the first send to an address. Returns a route without an
- * endpoint if the address is invalid or the endpoint is not enabled.
+ * endpoint if the address is invalid, the process that had it has exited, or
+ * the endpoint is not enabled.
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
+	bool failed;
+
 	if (!ep->route_size)
 		duo_ep_early(ep);
 	if (!ep->route_size || addr == FI_ADDR_UNSPEC)
@@ -29,8 +32,11 @@ struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 		return (struct duo_route) { .ep = NULL };
 	duo_lock(&ep->domain->lock);
 	duo_map_decide(ep, addr);
+	failed = duo_route_state(duo_route_load(ep->route, addr)) ==
+		 DUO_ROUTE_UNDECIDED;
 	duo_unlock(&ep->domain->lock);
-	return duo_route(ep, addr);
+	return failed ? (struct duo_route) { .ep = NULL } :
+			duo_route(ep, addr);
 }
 
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
@@ -45,5 +51,8 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	duo_lock(&ep->domain->lock);
 	reason = ep->map->reason[addr];
 	duo_unlock(&ep->domain->lock);
-	return reason == FI_DUO_DEAD ? -FI_ECONNRESET : -FI_EHOSTUNREACH;
+	if (reason == FI_DUO_DEAD)
+		return -FI_ECONNRESET;
+	/* another thread may have found a new process at the address */
+	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

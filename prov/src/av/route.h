@@ -101,9 +101,9 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 
 /*
  * Returns the error for an address that has no route. -FI_EOPBADSTATE: the
- * endpoint is not enabled. -FI_EINVAL: the address is not in the AV. Only over
- * a core that carries nothing: -FI_ECONNRESET, the peer has failed, or
- * -FI_EHOSTUNREACH.
+ * endpoint is not enabled. -FI_EINVAL: the address is not in the AV.
+ * -FI_ECONNRESET: the process that had it has exited. -FI_EAGAIN: call again.
+ * -FI_EHOSTUNREACH: the core carries nothing.
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);

@@ -124,7 +124,7 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
-	if (ep->core.carries_nothing)
+	if (ep->core.carries_nothing || duo_map_dead(ep, want.addr))
 		return duo_recv_unreached(rx);
 	if (ep->lazy.count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
@@ -304,7 +304,7 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 		return false;
 	return when != DUO_RECV_NOW ||
 	       (ep->core.polled_match && ep->lazy.count == ep->lazy.due &&
-		!ep->multi.open);
+		!ep->multi.open && !ep->rx.dead);
 }
 
 /*

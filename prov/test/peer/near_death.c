@@ -6,6 +6,9 @@
  * error.
  */
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "near_fixture.h"
 
 static struct slot slot;
@@ -178,4 +181,76 @@ UNIT_TEST(held_messages_keep_their_source)
 	rig_end();
 	expect_recv(&slot, "last", peer);
 	near_close(stranger);
+}
+
+/* The peer's descriptor has a number that no other file gets. */
+static void setup_exit(void)
+{
+	near_setup_alone();
+	peer_insert(1000);
+	rig.port->addr.fd = fcntl(rig.port->fd, F_DUPFD_CLOEXEC, 300);
+	close(rig.port->fd);
+	rig.port->fd = rig.port->addr.fd;
+	near_publish();
+}
+
+/* The kernel has closed the descriptors of the peer, whose pid exists. */
+static void rig_exits(void)
+{
+	close(rig.port->fd);
+	rig.port->fd = -1;
+}
+
+static ssize_t inject(void)
+{
+	ssize_t ret;
+
+	while ((ret = fi_tinject(fx.ep, "x", 1, peer, TAG)) == -FI_EAGAIN)
+		poll_cq(1);
+	return ret;
+}
+
+UNIT_CASE("exiting peer", setup_exit, near_teardown);
+
+/* Its address fails, whether its record remains or was removed in a sweep. */
+UNIT_LOOP(an_address_stays_failed, 0, 2)
+{
+	enum fi_duo_reason reason;
+
+	rig_exits();
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	if (_i)
+		duo_registry_withdraw(&rig.pub);
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	path_of(&reason);
+	ck_assert_int_eq(reason, FI_DUO_DEAD);
+	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
+}
+
+/* A receive that names it ends, also if it is posted later. */
+UNIT_TEST(a_later_receive_ends)
+{
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+	rig_exits();
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	post_recv(&slot, peer, TAG);
+	until_error();
+	expect_reset(&slot);
+	ck_assert_uint_eq(fake_core_posted(), 0);
+}
+
+/* A new process at the address is served. */
+UNIT_TEST(a_new_process_has_the_address)
+{
+	rig_exits();
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	rig_end();
+	rig_again();
+	ck_assert_int_eq(inject(), 0);
+	rig_send("second");
+	post_recv(&slot, peer, TAG);
+	both_entry(&slot);
+	ck_assert_str_eq(rig.payload, "x");
 }

@@ -105,7 +105,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 		return;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_fail_all(ep, &ep->match[kind], number);
-	duo_map_gone(ep, number);
+	duo_map_gone(ep, number, near_peer_exited(peer));
 	if (!ep->near->bound[number])
 		return;
 	ep->near->bound[number] = false;

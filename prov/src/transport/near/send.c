@@ -81,7 +81,7 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * - If the peer cannot be connected, the core carries the next attempt. But
  *   while near waits for the peer's reply, it does not.
  * - If the peer has failed, the next poll detects that and removes its routes.
- *   Then the address is looked up again.
+ *   Then the address is looked up again, and fails if no new process has it.
  */
 static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 				int ret)
