@@ -63,10 +63,7 @@ enum fi_duo_reason {
 	FI_DUO_REASON_COUNT
 };
 
-/*
- * Counts of messages: operations of FI_MSG and FI_TAGGED. Bytes are those of
- * the payload.
- */
+/* Messages are operations of FI_MSG and FI_TAGGED. Bytes are payload only. */
 struct fi_duo_path_stats {
 	uint64_t tx_msgs;	/* sends that the path has accepted */
 	uint64_t tx_bytes;
@@ -101,7 +98,8 @@ struct fi_duo_stats {
 	 * ofi_duo copies these through host memory.
 	 */
 	uint64_t device_tx_msgs;
-	uint64_t device_rx_msgs; /* with or without success */
+	uint64_t device_rx_msgs; /* received messages, with or without
+				  * success */
 	/*
 	 * operations of this endpoint; the device memory may be here, at the
 	 * peer, or at both

@@ -59,8 +59,8 @@ void duo_core_av_unbind(struct duo_ep *ep);
  * Inserts addresses, which the lead has already accepted, into the other AVs of
  * the core. addr[]: the lead's fi_addr, which the function replaces by
  * ofi_duo's. bytes: the addresses themselves; NULL: not available. If an AV
- * rejects an address, it is removed from all AVs, and err[i] is set to the
- * error unless err is NULL. Returns the number of rejected addresses.
+ * rejects an address, the address is removed from all AVs, and err[i] is set to
+ * the error unless err is NULL. Returns the number of rejected addresses.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

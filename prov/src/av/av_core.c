@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core's AVs that belong to one AV of ofi_duo. Each endpoint has one of its
- * own, because efa of libfabric 2.0 and 2.1 can bind an AV to only one
- * endpoint, once. All AVs in the list av->cores have the same addresses. An
- * address is inserted into the first AV, the lead. The other AVs get the bytes
- * that the lead returns for the address.
+ * The core's AVs that belong to one AV of ofi_duo. Each endpoint has an AV of
+ * the core to itself, because efa of libfabric 2.0 and 2.1 can bind an AV to
+ * only one endpoint, once. All AVs in the list av->cores have the same
+ * addresses. An address is inserted into the first AV, the lead. The other AVs
+ * get the bytes that the lead returns for the address.
  *
  * The AVs may have different fi_addr for one address, because efa also assigns
  * fi_addr to unknown senders and reuses those of removed addresses. The route
@@ -114,8 +114,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 
 /*
  * Removes addr from the AV, if the AV has it. The offset stays in the route
- * word: a receive that names addr may still be posted, and must not name
- * another address of the core then.
+ * word, because a posted receive may name addr, and must not come to name
+ * another address of the core.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -252,7 +252,8 @@ static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 	int ret;
 
 	if (core_addr < DUO_AV_MAX && lead->fi_addr[core_addr]) {
-		*addr = lead->fi_addr[core_addr] - 1;	/* inserted before */
+		*addr = lead->fi_addr[core_addr] - 1;	/* the address was
+							 * inserted before */
 		return 0;
 	}
 	ours = core_addr < DUO_AV_MAX ? duo_core_av_choose(av, core_addr) :

@@ -259,9 +259,9 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Removes the peer index from an address, because its process has failed or
- * cannot be reached. If the address is one of the core's, another process may
- * have it later: its path becomes undecided. If it is one of the local
- * transport's, no process has it again.
+ * cannot be reached. An address of the core may belong to another process
+ * later, so its path becomes undecided. An address that is the local
+ * transport's name never does, so its path becomes the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -342,8 +342,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Returns the index of the first address to look up. Processes that start
- * together insert the same addresses. Each begins with a different one, so that
- * they do not contend for the records.
+ * together insert the same addresses. Each process begins with a different one,
+ * so that they do not contend for the records.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {

@@ -51,8 +51,8 @@ int duo_map_open(struct duo_ep *ep);
 void duo_map_close(struct duo_ep *ep);
 
 /*
- * Looks up addresses that have just been inserted, perhaps again because their
- * processes have changed.
+ * Looks up addresses that have just been inserted. Such an address may have
+ * been inserted before, and may belong to another process now.
  */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);

@@ -56,7 +56,10 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
 	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
 }
 
-/* Returns the part of a route word with core_addr minus addr. */
+/*
+ * Returns a route word that contains core_addr minus addr; all other bits are
+ * 0.
+ */
 static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 					   fi_addr_t core_addr)
 {
@@ -65,7 +68,10 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_NUMBER_BITS;
 }
 
-/* Returns only that part of a route word, in its place. */
+/*
+ * Returns the bits of a route word that contain the core's fi_addr minus
+ * ofi_duo's; all other bits are 0.
+ */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_NUMBER_BITS >>

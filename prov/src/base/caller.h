@@ -5,8 +5,8 @@
  * Sizes of the structures of an application that was built with older headers.
  * Newer versions of libfabric append fields, so an older application has
  * shorter structures. The API version that the application passed to
- * fi_getinfo() determines the size; ofi_duo reads and writes no bytes behind
- * it.
+ * fi_getinfo() determines the size of a structure. ofi_duo reads and writes no
+ * bytes behind the end of the structure.
  *
  * Cost: one or two comparisons with constants, only for errors and
  * registrations.

@@ -3,10 +3,10 @@
 
 /*
  * Differences between the headers of libfabric 1.17 to 2.7, as far as ofi_duo
- * is concerned. One that needs no code: fi_peer_rx_entry has no links since
- * 2.3, but ofi_duo has its own. Versions also differ in behavior; therefore
- * fi/entry_core.c permits libfabric's shm only in the version for which the
- * module was built.
+ * is concerned. One that needs no code: fi_peer_rx_entry has no list links
+ * since 2.3, but ofi_duo uses links of its own. Versions also differ in
+ * behavior; therefore fi/entry_core.c permits libfabric's shm only in the
+ * version for which the module was built.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -19,7 +19,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_ext.h>
 #include <rdma/fi_tagged.h>
-#if __has_include(<rdma/fi_ext_efa.h>)	/* only if efa was built */
+#if __has_include(<rdma/fi_ext_efa.h>)	/* exists only if efa was built */
 #include <rdma/fi_ext_efa.h>
 #endif
 
@@ -39,8 +39,8 @@
 
 /*
  * Returns the API version to request from the core for an application's
- * version. It is not above the version of the headers: ofi_duo does not know
- * the larger structures of a newer version.
+ * version. The result is not above the version of the headers, because ofi_duo
+ * does not know the larger structures of a newer version.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {

@@ -32,9 +32,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * Takes the lock with the state DUO_LOCK_AWAITED, because further threads may
- * sleep. At worst the release then wakes no thread. The acquire's partner is
- * the release in duo_lock_give().
+ * See lock.h. Takes the lock with the state DUO_LOCK_AWAITED, because further
+ * threads may sleep. At worst the release then makes a futex call that wakes no
+ * thread. The acquire's partner is the release in duo_lock_give().
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

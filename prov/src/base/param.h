@@ -3,7 +3,7 @@
 
 /*
  * Checks of the values and names of runtime parameters, for the modules and
- * fi_duo_info. libfabric itself reads text as 0, and "5x" as 5, without a
+ * fi_duo_info. libfabric itself reads "abc" as 0 and "5x" as 5, without a
  * warning.
  */
 #ifndef DUO_PARAM_H

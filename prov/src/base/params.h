@@ -16,28 +16,34 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	const char *core;	/* name of the core of all fabrics; NULL: part
-				 * of a fabric's provider name */
-	bool hook;	/* this module is the hook: infos stay the core's */
+	const char *core;	/* name of the core of all fabrics; NULL: each
+				 * fabric's provider name has it */
+	bool hook;	/* this module is the hook: infos are the core's,
+			 * unchanged */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;	/* kind of the local transport */
 	int stats;	/* 1: print statistics when an endpoint closes */
 	char *cores;	/* names of the cores to try if the user names none */
 	char *registry_dir;	/* directory that contains the directories of
 				 * all users */
-	size_t defer_polls;	/* reads without a local event, after which
-				 * deferred receives are posted to the core */
 	/*
-	 * with local events: time after which the oldest deferred receive is
-	 * posted to the core, us
+	 * number of consecutive reads without a local event, after which
+	 * deferred receives are posted to the core
+	 */
+	size_t defer_polls;
+	/*
+	 * time after which the oldest deferred receive is posted to the core
+	 * while there are local events, us
 	 */
 	size_t defer_us;
-	size_t core_poll_interval;	/* with local events: reads of a CQ per
-					 * poll of an idle core */
+	/*
+	 * number of reads of a CQ per poll of an idle core while there are
+	 * local events
+	 */
+	size_t core_poll_interval;
 	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
-	int cma;		/* 1: single copy between the memories of two
-				 * processes is used */
+	int cma; /* 1: use single copy between processes (process_vm_readv()) */
 	/*
 	 * 1: peers may read this process's memory although Yama's ptrace_scope
 	 * forbids it; 0: that restriction stays

@@ -18,7 +18,8 @@
 #include "base/proc.h"
 
 #define DUO_PROC_SPARE 16	/* number of descriptors to reserve */
-#define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, from 1 */
+#define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, counted from
+			  * 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
 
@@ -312,8 +313,8 @@ bool duo_proc_ended(int pidfd)
 }
 
 /*
- * The kernel allocates the lowest free descriptor, so few are left if it is
- * high.
+ * See proc.h. The kernel allocates the lowest free descriptor: if fd is high,
+ * few are left.
  */
 bool duo_proc_scarce(int fd)
 {

@@ -61,7 +61,8 @@ bool duo_proc_user_known(void);
 
 /*
  * duo_proc_pidfd() returns a descriptor that becomes readable when the process
- * pid ends, or -errno. duo_proc_ended() returns true once that has happened.
+ * pid ends, or -errno. duo_proc_ended() returns true if the process of such a
+ * descriptor has ended.
  */
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);

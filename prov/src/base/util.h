@@ -4,8 +4,8 @@
 /*
  * base/ serves all layers and depends on none of them: differences of
  * libfabric's versions (compat.h), parameters, log, lock, clock and, in this
- * file, compiler attributes. Takes no lock. Cost on the data path: the lock, if
- * it is on, and a read of the clock now and then.
+ * file, compiler attributes. base/ itself takes no lock. Cost on the data path:
+ * the lock, if it is on, and few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H

@@ -82,7 +82,10 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/* Compares rx->seq, the posting order of the receives of one kind. */
+/*
+ * See lazy.h. rx->seq is the posting order of the receives of one kind, so only
+ * receives of the same kind are compared.
+ */
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -248,9 +251,9 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Called before a receive or a peek for *want goes to the core. Posts the whole
- * list if one of its receives overlaps with *want, because the core must have
- * that receive first. Returns 0 or -FI_EAGAIN.
+ * Posts the whole list if one of its receives overlaps with *want, because the
+ * core must have that receive first. To be called before a receive or a peek
+ * for *want goes to the core. Returns 0 or -FI_EAGAIN.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -259,8 +262,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Backoff: after a recall, defers receives for twice as many polls, because
- * local messages match them.
+ * Doubles the number of polls for which receives are deferred. Backoff after a
+ * recall, because local messages match the receives.
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -271,8 +274,8 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 }
 
 /*
- * See lazy.h. If the result is false, the core's completion of rx has been read
- * and has released rx, or it is still to come.
+ * See lazy.h. If the result is false, either the core's completion of rx has
+ * been read, and has released rx, or that completion is still to come.
  */
 bool duo_lazy_recall(struct duo_rx *rx)
 {

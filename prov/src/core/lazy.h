@@ -49,9 +49,9 @@ int duo_lazy_flush(struct duo_ep *ep);
  */
 int duo_lazy_flush_due(struct duo_ep *ep);
 /*
- * Post all deferred receives, or only the first one that the core may match.
- * Return 0 or -FI_EAGAIN. These functions do not renew the core poll budget,
- * because the caller polls the core once.
+ * duo_lazy_flush_once() posts all deferred receives, duo_lazy_flush_oldest()
+ * only the first one that the core may match. Both return 0 or -FI_EAGAIN.
+ * Neither renews the core poll budget, because the caller polls the core once.
  */
 int duo_lazy_flush_once(struct duo_ep *ep);
 int duo_lazy_flush_oldest(struct duo_ep *ep);

@@ -68,7 +68,7 @@ static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.turn_us = now;
 	}
-	/* one poll is enough: the budget is renewed only after a message */
+	/* one poll is enough, unless the core has a message */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }

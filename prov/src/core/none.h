@@ -7,7 +7,7 @@
  * those of any core. Its AV assigns a number to each of near's addresses, its
  * domain chooses keys, and the first fi_setname(3) sets the name of an
  * endpoint. Its completion queues are always empty. Its endpoints have no data
- * calls; trait carries_nothing (obj/traits.h). Calls that no upper layer makes
+ * calls, see carries_nothing in obj/traits.h. Calls that no upper layer makes
  * are NULL.
  *
  * Cost: on the control path only. All functions are thread safe; only an AV

@@ -18,7 +18,8 @@
 
 #define DUO_NONE_NAME sizeof(struct near_addr)	/* length of an endpoint's name,
 						 * bytes */
-#define DUO_NONE_ATOMIC_MAX 4096 /* limit to report, bytes; near has none */
+#define DUO_NONE_ATOMIC_MAX 4096 /* reported as the limit, bytes; near itself
+				  * has none */
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
 

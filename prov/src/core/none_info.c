@@ -28,11 +28,11 @@
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define DUO_NONE_INJECT 4096	/* bytes */
-#define DUO_NONE_QUEUE 65536	/* operations in flight in each direction; only
-				 * a hint */
+#define DUO_NONE_QUEUE 65536	/* reported operations in flight in each
+				 * direction; not a limit */
 #define DUO_NONE_REGIONS (1 << 17)
-#define DUO_NONE_OBJECTS 1024	/* objects of each kind in a domain; only a
-				 * hint */
+#define DUO_NONE_OBJECTS 1024	/* reported number of objects of each kind; not
+				 * a limit */
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
 /*

@@ -230,8 +230,8 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into an array on the stack: the CQ has another format, or
- * no read is running. Returns the number of entries.
+ * Reads the core's CQ into an array on the stack, because the CQ has another
+ * format or no read is running. Returns the number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -241,8 +241,8 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	ssize_t count;
 
 	/*
-	 * no more than the read can return: others would be copied twice, by
-	 * way of the ring
+	 * no more entries than the running read can return: the others would be
+	 * copied twice, through the ring
 	 */
 	if (cq->sink.room && cq->sink.room < batch)
 		batch = cq->sink.room;

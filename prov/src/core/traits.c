@@ -82,7 +82,10 @@ void duo_traits_ask(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/* efa's second fabric, efa-direct, has no tags and cannot cancel a receive. */
+/*
+ * True for efa's second fabric, efa-direct, which has no tags and cannot cancel
+ * a receive.
+ */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -113,8 +116,8 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 }
 
 /*
- * In place of each gda[] function. The first argument of these is a fid of
- * ofi_duo.
+ * Replaces each gda[] function, because their first argument is a fid of
+ * ofi_duo. Returns -FI_EOPNOTSUPP.
  */
 static int duo_efa_refuse(struct fid *fid)
 {
@@ -139,9 +142,9 @@ static const struct {
 #endif
 
 /*
- * efa's functions would take ofi_duo's objects for efa's. query_mr() gets the
- * core's region instead. The operations on queues and work requests would
- * bypass ofi_duo: they are rejected.
+ * See traits.h. efa's functions would take ofi_duo's objects for efa's. The
+ * replacement of query_mr() passes the core's region to efa. Operations on
+ * queues and work requests would bypass ofi_duo: they are rejected.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -28,8 +28,8 @@ bool duo_traits_allowed(const char *core);
  */
 void duo_traits_ask(struct fi_info *core);
 /*
- * True if the fabric is one that ofi_duo never wraps, or if the core has such a
- * fabric.
+ * duo_traits_direct(): true if ofi_duo never wraps this fabric.
+ * duo_traits_has_direct(): true if the core has such a fabric.
  */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);

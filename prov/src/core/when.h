@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Whether the core gets a receive, and when. The decision depends on the
- * receive's source: is it local, and is it a confirmed source. docs/matching.md
- * has the table. Pure. Lock: the domain's. Cost: two loads.
+ * Whether the core gets a receive, and when. The decision depends on the source
+ * that the receive names: whether that source is local, and whether it is
+ * confirmed. docs/matching.md has the table. Pure. Lock: the domain's. Cost:
+ * two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H

@@ -14,9 +14,10 @@
 #include "obj/fabric.h"
 
 #define DUO_AUTO_MS 10
-#define DUO_AUTO_RETRY_MS 1 /* interval after the domain's lock was not free */
+#define DUO_AUTO_RETRY_MS 1 /* interval while another thread holds the domain's
+			     * lock */
 
-/* List of domains with a thread, and its lock. */
+/* The domains that have a thread. The mutex protects the list. */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);

@@ -77,7 +77,8 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			continue;	/* one binding for each flag */
+			continue;	/* the endpoint may be bound once for
+					 * each flag */
 		ep = bind->ep;
 		if (ep->rx_cq)
 			duo_cq_progress(ep->rx_cq);
@@ -217,7 +218,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS;	/* for a counter of another provider */
+		return -FI_ENOSYS; /* another provider would count with it */
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "

@@ -40,9 +40,9 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
  */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
 /*
- * Add the descriptors of the core's CQs of an endpoint to the wait objects of
- * its counters: of all counters of ep, or of the one that bind binds. Return 0
- * or a negative error.
+ * duo_cntr_wait_ep() adds the descriptors of the core's CQs of ep to the wait
+ * objects of all counters of ep. duo_cntr_wait_bind() does so for one counter.
+ * Both return 0 or a negative error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

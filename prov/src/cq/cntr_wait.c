@@ -136,9 +136,9 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 }
 
 /*
- * True if the thread must not sleep, or must wake: the counter has changed as
- * the thread waits for, or an endpoint has deferred receives, which only a poll
- * posts.
+ * True if the thread must not sleep, or must wake: the counter has changed to a
+ * value that the thread waits for, or an endpoint has deferred receives, which
+ * only a poll posts.
  */
 static bool duo_cntr_due(struct duo_cntr *cntr,
 			 const struct duo_cntr_sleeper *sleeper)
@@ -278,8 +278,8 @@ static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 }
 
 /*
- * Sleeps until the count of successes reaches "want", or the count of errors
- * differs from "bad", or earlier.
+ * Sleeps, at most until the count of successes reaches "want" or the count of
+ * errors differs from "bad".
  */
 static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 			   uint64_t want, uint64_t bad)
@@ -324,8 +324,8 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		duo_waiter_ring(&sleeper->waiter);	/* wakes the other one:
-							 * both nap */
+		/* wakes the thread that sleeps already: both will nap */
+		duo_waiter_ring(&sleeper->waiter);
 	ret = duo_cntr_wait_for(cntr, threshold, &nap);
 	if (ret)	/* this thread needs no wakeup any more */
 		atomic_store(&sleeper->asleep, false);

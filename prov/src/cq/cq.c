@@ -170,7 +170,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 
 /*
  * fi_cq_strerror() for the prov_errno of the error that was read last.
- * cq->err_path is the path that it is from.
+ * cq->err_path is the path that reported that error.
  */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
@@ -268,7 +268,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* for a CQ that another provider reads */
+		return -FI_ENOSYS; /* another provider would read it */
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

@@ -21,7 +21,7 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_IDLE 1024	/* polls without a local event; above: the local
+#define DUO_LOCAL_IDLE 1024	/* polls without a local event; more: the local
 				 * transport pauses */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per poll of the local
 				 * transport in a pause */
@@ -35,8 +35,8 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 }
 
 /*
- * After a poll: matches unresolved messages, and posts deferred receives that
- * are due.
+ * Matches unresolved messages, and posts deferred receives that are due. Called
+ * after a poll.
  */
 DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 {
@@ -176,12 +176,13 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Called after many empty polls. Releases the lock and yields the CPU if CPUs
- * are oversubscribed, because the sender of the next message might need this
- * CPU. Otherwise a yield would only give unrelated processes a time slice each.
- * An endpoint without a local side does not yield: the core alone does not
- * yield either, and messages over the core would wait. Returns -FI_EAGAIN. The
- * caller must hold no lock but the domain's.
+ * Releases the lock and yields the CPU if CPUs are oversubscribed, because the
+ * sender of the next message might need this CPU. Returns -FI_EAGAIN. The
+ * caller must hold no lock but the domain's. Called after many empty polls.
+ *
+ * If CPUs are not oversubscribed, there is no yield: it would only give
+ * unrelated processes a time slice each. Nor is there one without a local side:
+ * the core alone does not yield either, and messages over the core would wait.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
@@ -195,7 +196,8 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 
 ssize_t duo_cq_read_none(struct duo_cq *cq)
 {
-	if (cq->attention & DUO_CQ_ENTRIES)	/* entries, or an error */
+	if (cq->attention & DUO_CQ_ENTRIES)	/* the ring or the list of
+						 * errors is not empty */
 		return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
 	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
 						      duo_cq_yield(cq);

@@ -214,7 +214,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		nap->refused = 0;
 		duo_waiter_poll(waiter, nap);
 	} else if (ret == -FI_EAGAIN && !nap->refused++) {
-		return;	/* nap next time: other threads keep near busy */
+		return;	/* another -FI_EAGAIN naps: other threads keep near
+			 * busy */
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {

@@ -48,7 +48,7 @@ static struct duo_cuda {
 
 static const struct {
 	const char *name;
-	void *call;		/* address of the member of cuda */
+	void *call;	/* address of the member of cuda for the function */
 } duo_cuda_symbols[] = {
 	{ "cuInit", &cuda.init },
 	{ "cuPointerGetAttribute", &cuda.pointer },
@@ -387,8 +387,8 @@ int duo_cuda_done(struct duo_device_held *held)
 }
 
 /*
- * Pins host memory, for fast copies. If that fails, copies are slower, because
- * they go through memory of the driver. Returns NULL if it fails.
+ * Pins host memory, for fast copies. Returns NULL if that fails: copies are
+ * then slower, because they go through memory of the driver.
  */
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 {

@@ -46,8 +46,8 @@ struct duo_device_held {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	const char *library;	/* library; if it is loaded, the process may use
-				 * this interface */
+	const char *library;	/* library of the interface; if loaded: the
+				 * process may use the interface */
 	/*
 	 * Prepares copies from and to the memory at addr, on the device in
 	 * attr. Returns 0 or -errno, and a state for the functions below.

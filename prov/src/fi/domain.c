@@ -148,10 +148,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport can carry messages of device memory. It must
- * support every kind of device memory that the process uses: all messages to a
- * peer must take one path to keep their order. Over a core that carries nothing
- * there is only one path.
+ * True if the local transport can carry messages of device memory. The local
+ * transport must support every kind of device memory that the process uses: all
+ * messages to a peer must take one path to keep their order. Over a core that
+ * carries nothing there is only one path.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)

@@ -72,7 +72,7 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
 		atomic_fetch_add(&cq->refs, 1);
 	}
-	if (ep->tx_cq == ep->rx_cq)	/* is in rx_eps only */
+	if (ep->tx_cq == ep->rx_cq) /* the endpoint must be in rx_eps only */
 		LIST_REMOVE(ep, tx_link);
 	duo_cq_attend(cq);
 	duo_unlock(&ep->domain->lock);

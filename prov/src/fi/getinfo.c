@@ -229,7 +229,7 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 		return tail;
 	/*
 	 * efa ignores the name of the fabric in the hints, and libfabric
-	 * applies it to the final list
+	 * filters infos by this name only at the end
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

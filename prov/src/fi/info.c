@@ -30,8 +30,8 @@
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
-#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* ofi_duo implements these
-						  * itself */
+#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* not for the core: ofi_duo
+						  * implements these */
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
@@ -110,7 +110,8 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	if (core->domain_attr) {
 		core->domain_attr->domain = NULL;
 		core->domain_attr->caps &= ~FI_LOCAL_COMM;
-		core->domain_attr->av_type = FI_AV_TABLE;	/* see av.c */
+		/* all AVs of the core are tables, see av/av.c */
+		core->domain_attr->av_type = FI_AV_TABLE;
 	}
 	duo_traits_ask(core);
 	return core;
@@ -134,7 +135,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 		info->caps |= FI_MULTI_RECV;
 	domain->cq_data_size = duo_min(domain->cq_data_size,
 				       local->cq_data_size);
-	domain->data_progress = FI_PROGRESS_MANUAL;	/* as near and shm */
+	domain->data_progress = FI_PROGRESS_MANUAL; /* near and shm have it */
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;

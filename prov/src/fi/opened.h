@@ -35,7 +35,7 @@ void duo_closed_domain(struct duo_domain *domain);
  * it never reads a fid that is not ofi_duo's.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* True if no fid in the hints is foreign. Otherwise logs that. */
+/* True if all fids in the hints are ofi_duo's. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
 /* Stores the core's fids of these objects in the hints for the core. */
@@ -43,8 +43,8 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
  * Replaces the core's fids in an info by fids of ofi_duo, or by NULL if no open
- * object fits. Returns false if the hints contain an object to which the info
- * does not belong.
+ * object fits. Returns false if the info does not belong to the objects in the
+ * hints.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

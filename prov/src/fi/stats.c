@@ -64,8 +64,8 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 	*reason = ep->map->reason[addr];
 	if (*reason == FI_DUO_OK &&
 	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-		*reason = FI_DUO_UNDECIDED;	/* not decided yet, so no reason
-						 * is stored */
+		*reason = FI_DUO_UNDECIDED;	/* the path is undecided: no
+						 * reason is stored yet */
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
 		*path = FI_DUO_LOCAL;
 	return 0;

@@ -262,8 +262,8 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* local peers could not find this
-					 * process */
+		return -FI_EOPNOTSUPP;	/* without an id, local peers cannot
+					 * find this process */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);

@@ -49,8 +49,7 @@ struct duo_publication {
 	char path[DUO_PATH_MAX];
 	/* The transport sets these fields before duo_registry_reserve(): */
 	enum duo_transport_kind peer;
-	uint64_t compat_id;	/* two endpoints can connect only if these are
-				 * equal */
+	uint64_t compat_id; /* compatibility id; must be equal at both ends */
 	bool any_pid_ns; /* peers in other pid namespaces can connect, too */
 	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* name or address at the local
 						 * transport */

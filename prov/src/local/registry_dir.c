@@ -144,8 +144,8 @@ static void duo_dir_clear(int dir)
 }
 
 /*
- * Does nothing if another process has removed the directory: a new directory
- * may have its name.
+ * See registry.h. Does nothing if another process has removed the directory,
+ * because a new directory may have its name.
  */
 void duo_registry_leave(int dir, const char *file)
 {
@@ -187,8 +187,8 @@ size_t duo_registry_count(int dir)
 }
 
 /*
- * Returns 0 after a recent change, because the directory's time of change has
- * the coarse granularity of the kernel's clock.
+ * See registry.h. Returns 0 after a recent change, because the directory's time
+ * of change has the coarse granularity of the kernel's clock.
  */
 uint64_t duo_registry_state(int dir)
 {

@@ -39,7 +39,8 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-#define DUO_DIR_ROUNDS 1000 /* most attempts; other processes can undo each */
+#define DUO_DIR_ROUNDS 1000 /* most attempts to find or make the directory;
+			     * other processes can undo each */
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)

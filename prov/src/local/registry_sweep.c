@@ -104,9 +104,10 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
- * the directory's access time. With some mount options, reading an index
- * changes that time, too: then the next sweep is late by a second.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. The time of
+ * the last sweep is the directory's access time. With some mount options,
+ * reading an index changes the access time, too: then the next sweep is late by
+ * a second.
  */
 static bool duo_sweep_due(int dir)
 {

@@ -45,7 +45,8 @@ struct duo_cntr {
 	uint64_t own[2];		/* own[0] is added to the value, own[1]
 					 * to the count of errors */
 	uint64_t core_good;	/* value of the core's counter when last read */
-	uint32_t core_skip; /* reads that left out the core's counter; wraps */
+	uint32_t core_skip; /* number of reads that did not read the core's
+			     * counter; wraps */
 	bool of_region;			/* bound to a memory region, too */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */

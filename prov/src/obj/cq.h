@@ -53,7 +53,7 @@ struct duo_cq {
 				 * counted as polls yet */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	bool hidden;	/* entries are dropped: used as ep->own_cq */
+	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
 	bool asleep;	/* a thread may sleep on the CQ: a new entry must wake
 			 * it */
@@ -75,8 +75,8 @@ struct duo_cq {
 				 * duo_cq_ring_poll() */
 	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
 	/*
-	 * number of next polls that poll the core each; concurrent updates may
-	 * be lost
+	 * number of further polls that each poll the core; a concurrent update
+	 * may be lost
 	 */
 	atomic_uint core_poll_budget;
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
@@ -92,8 +92,8 @@ struct duo_cq {
 	uint32_t slow;		/* reads of the clock in a row that came late:
 				 * polls are slow */
 	atomic_bool signaled;
-	fi_addr_t core_src[DUO_CORE_BATCH]; /* for sources that the caller does
-					     * not request */
+	fi_addr_t core_src[DUO_CORE_BATCH]; /* array for the sources if the read
+					     * requests none */
 	struct duo_oversub_check oversub;	/* whether empty reads yield the
 						 * CPU */
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
@@ -143,7 +143,8 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	if (cq->sink.room) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		rare = *entry; /* a copy, so *entry itself stays in registers */
+		rare = *entry; /* a copy, so that the compiler can keep *entry
+			        * in registers */
 		duo_cq_push_rare(cq, &rare, src);
 	} else {
 		cq->attention |= DUO_CQ_ENTRIES;
@@ -151,10 +152,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/*
- * True if a push, while no read is running, only has to write an entry to the
- * ring.
- */
+/* True if a push outside of a read can write its entry directly to the ring. */
 DUO_INLINE bool duo_cq_takes(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);

@@ -44,7 +44,8 @@ struct duo_domain {
 					 * none */
 	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
-	bool per_net;	/* two network namespaces may have equal addresses */
+	bool per_net;	/* endpoints in two network namespaces may have the same
+			 * address */
 	LIST_HEAD(, duo_av) avs;
 	uint32_t held;	/* number of unresolved messages and of unused parts of
 			 * multi-receive buffers that are ready to be posted */
@@ -53,11 +54,12 @@ struct duo_domain {
 			 * at the next poll */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
 	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
-	bool any_thread; /* any thread may call the core, one at a time */
+	bool any_thread; /* any thread may call the core, one thread at a
+			  * time */
 	struct duo_lock lock;
 	struct duo_auto {
 		pthread_t thread;
-		pid_t pid;	/* process that has the thread; 0: no thread */
+		pid_t pid; /* process that started the thread; 0: no thread */
 		atomic_bool stop;
 		LIST_ENTRY(duo_domain) link;	/* in duo_auto_domains */
 	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */

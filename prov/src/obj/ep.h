@@ -66,8 +66,8 @@ struct duo_ep_lazy {
 	struct duo_rx_list retired;	/* retired entries: the core may
 					 * complete them once more */
 	uint32_t retired_count;
-	uint64_t turn_us;		/* time of the last posting of an oldest
-					 * receive alone, us */
+	uint64_t turn_us;		/* time of the last aging step, which
+					 * posts the oldest receive alone, us */
 	uint64_t all_us; /* time of the last posting of the whole list, us */
 };
 
@@ -94,7 +94,7 @@ struct duo_ep_rx {
 
 /* Attributes and counts of sends. */
 struct duo_ep_tx {
-	struct fid_ep *core;	/* the core's endpoint; NULL: no sends */
+	struct fid_ep *core;	/* NULL: sends over the core are not possible */
 	uint64_t op_flags;
 	uint64_t order;
 	uint64_t bind_flags;
@@ -149,31 +149,31 @@ struct duo_ep {
 	struct duo_ep_rx rx;
 	struct duo_ep_tx tx;
 
-	struct fi_duo_stats stats;	/* path[] is the first member: used by
-					 * each message */
+	struct fi_duo_stats stats;	/* the first member, path[], is updated
+					 * by each message */
 
 	struct duo_ep_opts opts;
 	bool closing;	/* fi_close() is running: no message is matched */
 	struct duo_traits core;	/* differences of the core: fabric->traits */
 	const struct duo_up *up;
-	/* queue/ */
+	/* used by queue/: */
 	struct duo_rx_pool pool;
 	struct duo_match match[DUO_KIND_COUNT];
-	/* core/, rx/ */
+	/* used by core/ and rx/: */
 	struct duo_ep_lazy lazy;
 	struct duo_ep_multi multi;
-	/* av/ */
+	/* used by av/: */
 	/* bitmap of confirmed sources, by peer index */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	struct duo_map *map;		/* NULL: no local side */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
-	/* cq/ */
+	/* used by cq/: */
 	struct duo_cq *own_cq;		/* hidden CQ in place of one that the
 					 * application did not bind */
 	LIST_HEAD(, duo_cntr_bind) cntrs; /* bindings of counters, see cntr.h */
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
-	/* the local side */
+	/* the local side: */
 	struct duo_publication publication;
 	struct duo_near *near_named;	/* near before fi_enable() has set
 					 * ep->near; see near_ep.h */
@@ -184,7 +184,8 @@ struct duo_ep {
 	/* FI_MSG_PREFIX: fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
-		struct fi_ops_msg *msg;	/* calls that need no prefix */
+		struct fi_ops_msg *msg;	/* functions for messages without
+					 * prefix */
 		struct fi_ops_tagged *tagged;
 	} prefix;
 };

@@ -22,11 +22,11 @@ struct duo_mr {
 	struct fid_mr mr_fid;	/* with the core's key and descriptor */
 	struct duo_domain *domain;
 	struct fid_mr *core;
-	const struct duo_device_iface *device;	/* copies for this kind of
-						 * memory; NULL: host memory */
+	/* functions that copy this kind of memory; NULL: host memory */
+	const struct duo_device_iface *device;
 	void *device_state;	/* private to "device" */
 	struct near_region_entry region; /* entry in near's region table */
-	bool listed;		/* region is in near's region table */
+	bool listed;		/* the region is in near's region table */
 };
 
 #endif /* DUO_MR_H */

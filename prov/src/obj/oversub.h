@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* When a CQ checks whether CPUs are oversubscribed, by near_oversub(). Pure. */
+/*
+ * Decides when a CQ next checks whether CPUs are oversubscribed, by
+ * near_oversub(). Pure.
+ */
 #ifndef DUO_OVERSUB_H
 #define DUO_OVERSUB_H
 

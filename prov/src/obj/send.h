@@ -24,8 +24,8 @@ enum duo_send_variant {
 
 struct duo_send {
 	enum duo_send_variant variant;
-	struct near_msg msg;	/* near's description; its payload is the first
-				 * buffer */
+	struct near_msg msg;	/* description of the message for near; its
+				 * payload is the first buffer */
 	const struct iovec *iov;
 	void **desc;		/* descriptors; NULL: none */
 	size_t count;

@@ -3,8 +3,9 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * once for each fabric. A difference that shows in a call's result is handled
- * there instead, as a failing fi_av_lookup() is (duo_av_addr).
+ * once for each fabric. A difference that shows in the result of a call is not
+ * here, but is handled after that call: an example is a failing fi_av_lookup()
+ * (duo_av_addr()).
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -55,8 +56,8 @@ struct duo_traits {
 	/* The completion of a peek has no source: util_srx.c of libfabric. */
 	bool peek_no_source;
 	/*
-	 * The target's CPU executes the core's atomics, not its network card.
-	 * So the core's atomics and near's are atomic to each other.
+	 * The target's CPU, not a network card, executes the core's atomics. So
+	 * the core's atomics and near's are atomic to each other.
 	 */
 	bool cpu_atomics;
 	/*

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls from lower layers to higher ones; the table is in fi/ops.c. Calls of
- * local transports go through struct duo_transport (transport/transport.h), and
- * near's through struct near_sink. The fast path uses none of these. Lock: the
- * domain's.
+ * Calls from lower layers to higher ones; the table is in fi/ops.c. The
+ * comments begin with the calling layer. Calls of local transports go through
+ * struct duo_transport (transport/transport.h) instead, and near's through
+ * struct near_sink. The fast path uses none of these. Lock: the domain's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -20,8 +20,8 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/ has found the fi_addr of a peer: look up unexpected messages from
-	 * that peer.
+	 * av/: the fi_addr of a peer was found. Looks up unexpected messages
+	 * from that peer.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
@@ -51,7 +51,7 @@ struct duo_up {
 	 * The caller has pushed the error.
 	 */
 	void (*refused)(struct duo_rx *rx);
-	/* rx/: process all messages that have arrived: duo_cq_progress(). */
+	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 };
 

@@ -131,8 +131,8 @@ DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 }
 
 /*
- * Appends rx, whose state must be DUO_RX_POSTED. duo_match_plain() must be
- * true.
+ * Appends rx, whose state must be DUO_RX_POSTED. The caller must have checked
+ * duo_match_plain().
  */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)

@@ -89,7 +89,8 @@ static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 	struct fi_cq_tagged_entry cut, *to = at;
 
 	if (__builtin_expect(format != FI_CQ_FORMAT_TAGGED, false)) {
-		cut = *entry;	/* a copy, so *entry may stay in registers */
+		cut = *entry;	/* a copy, so that the compiler can keep *entry
+				 * in registers */
 		return duo_entry_cut(at, format, &cut);
 	}
 	to->op_context = entry->op_context;

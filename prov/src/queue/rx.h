@@ -67,10 +67,10 @@ struct duo_ep;
 
 /* A message over near that is unexpected, or whose reception has started. */
 struct duo_near_msg {
-	struct near_peer *peer;	/* sender; holds a reference */
+	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	bool ended;	/* received, but reported only after earlier ones */
+	bool ended; /* received, but earlier messages must be reported first */
 	int err;		/* result, valid if "ended" */
 };
 
@@ -98,26 +98,30 @@ struct duo_rx {
 						context)];
 			struct duo_near_msg arrival;
 		};
-		struct duo_rx_buffers buffers;	/* in the second entry,
-						 * rx->more */
+		/* buffers of a receive, if this is a second entry (rx->more) */
+		struct duo_rx_buffers buffers;
 	};
 	union {
 		/* rx->lazy is set: in a list of deferred or blocked receives */
 		TAILQ_ENTRY(duo_rx) lazy_link;
 		TAILQ_ENTRY(duo_rx) tag_link;	/* unexpected message in the
 						 * index by tag */
-		struct iovec bounce_iov;	/* for libfabric's shm */
-		struct {	/* entry of a multi-receive buffer */
-			uint32_t refs;		/* number of its sub-receives */
-			bool open;		/* can match further messages */
-			bool canceled;	/* fi_cancel() was called for it */
-			bool local_only;	/* never posted to the core */
+		struct iovec bounce_iov;	/* bounce buffer, for
+						 * libfabric's shm */
+		struct {	/* owner entry of a multi-receive buffer */
+			uint32_t refs;		/* number of sub-receives of the
+						 * buffer */
+			bool open; /* further messages can match the buffer */
+			bool canceled;	/* fi_cancel() was called for the
+					 * buffer */
+			bool local_only;	/* the buffer is never posted to
+						 * the core */
 		};
 	};
 	union {
 		/*
-		 * list of the entry's state: posted, unexpected, held, claimed,
-		 * retired
+		 * link in the queue or list of the state: posted, unexpected,
+		 * held, claimed, retired
 		 */
 		TAILQ_ENTRY(duo_rx) link;
 		SLIST_ENTRY(duo_rx) free_link;
@@ -144,8 +148,8 @@ struct duo_rx {
 			bool bounced : 1;
 			uint8_t count;	/* number of buffers; > 1: they are in
 					 * rx->more */
-			bool multi;	/* a sub-receive of a multi-receive
-					 * buffer */
+			bool multi;	/* true for a sub-receive of a
+					 * multi-receive buffer */
 		};
 		uint64_t what;	/* all fields of the struct as one word */
 	};
@@ -160,8 +164,8 @@ struct duo_rx {
 		 * FI_ADDR_NOTAVAIL: none
 		 */
 		fi_addr_t src_number;
-		struct duo_rx *owner;	/* sub-receive: entry of its
-					 * multi-receive buffer */
+		struct duo_rx *owner;	/* sub-receive: owner entry of its
+					 * buffer */
 		struct duo_rx *more;	/* count > 1: entry with the buffers */
 	};
 } __attribute__((aligned(64)));

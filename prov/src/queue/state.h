@@ -17,10 +17,10 @@
 enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
-	DUO_RX_LOCAL, /* the local transport fills and completes the receive */
+	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
 	/*
-	 * the core fills and completes the receive; it has matched a message to
-	 * the receive, or cannot return the receive
+	 * receive that the core fills and completes: the core has matched a
+	 * message to it, or cannot return it
 	 */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
@@ -34,10 +34,11 @@ enum duo_rx_state {
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_RETIRED,		/* completed receive that the core may report
 				 * once more: not reused yet */
-	DUO_RX_OWNER,		/* multi-receive buffer, see multi.h */
+	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
 	DUO_RX_READY,		/* unused part of a multi-receive buffer, not
 				 * posted yet */
-	DUO_RX_MORE,	/* buffers of another entry, which has more than one */
+	DUO_RX_MORE,	/* second entry, with the buffers of a receive that has
+			 * more than one */
 	DUO_RX_STATES
 };
 

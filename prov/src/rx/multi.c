@@ -58,8 +58,8 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * The completion of the last sub-receive also reports the release of the
- * buffer. But a canceled buffer ends in an error, which comes after that
+ * See multi.h. The completion of the last sub-receive also reports the release
+ * of the buffer. A canceled buffer instead ends in an error, after that
  * completion.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
@@ -177,8 +177,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 }
 
 /*
- * True if the core may have messages for the buffer. Later receives on the core
- * could then match messages that belong into the buffer.
+ * True if the core may have messages for the buffer. In that case later
+ * receives must not be on the core, where they could match these messages.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -225,8 +225,8 @@ void duo_multi_to_core(struct duo_rx *rx)
 /*
  * True if an unexpected message matches the remainder rx. Such a message
  * arrived while the core had the buffer, and must go into the buffer before
- * later ones. It cannot be started here, because the caller may be a callback
- * of the local transport.
+ * later messages. The message cannot be started here, because the caller may be
+ * a callback of the local transport.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -273,7 +273,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 /*
  * Ends the buffer after an error of the core, because the core does not report
- * how many bytes it has written.
+ * how many bytes the core has written.
  */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)

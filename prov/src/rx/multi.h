@@ -45,8 +45,8 @@ void duo_multi_resume(struct duo_ep *ep);
 
 /* multi.c: messages */
 /*
- * True if rx must not go to the core yet: an earlier multi-receive buffer is
- * open, or an earlier receive is blocked, and overlaps with rx.
+ * True if rx must not go to the core yet, because an earlier open multi-receive
+ * buffer or an earlier blocked receive overlaps with rx.
  */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
@@ -72,7 +72,7 @@ void duo_multi_core_failed(struct duo_rx *rx,
  */
 void duo_multi_end(struct duo_rx *rx);
 /*
- * Ends a buffer whose remainder rx has failed: closes it, then as
+ * Ends a buffer whose remainder rx has failed: duo_multi_close(), then
  * duo_multi_end().
  */
 void duo_multi_abort(struct duo_rx *rx);

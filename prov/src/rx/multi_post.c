@@ -55,7 +55,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 
 /*
  * Calls duo_multi_start() for all unexpected messages that match rx. Sets
- * *started to true if it has started one. Returns the last result.
+ * *started to true if a message was started. Returns the last result.
  */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
@@ -187,7 +187,8 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		return 0; /* matched: the message of the core ends the buffer */
+		return 0; /* the core has matched rx: its message ends the
+			   * buffer */
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);
 	if (on_core)

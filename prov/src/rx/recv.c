@@ -32,8 +32,8 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Copies the buffers of a receive with several of them into a second entry. The
- * caller must have called duo_recv_reserve().
+ * Copies several buffers into a second entry. The caller must have called
+ * duo_recv_reserve().
  */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
@@ -72,7 +72,8 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
 	if (rx->count > 1)
-		duo_rx_strip(&rx->ep->pool, rx); /* buffers that a peek left */
+		duo_rx_strip(&rx->ep->pool, rx); /* frees the buffers of an
+						  * earlier peek */
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
@@ -85,7 +86,10 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* If an earlier multi-receive buffer blocks rx, queues rx and returns true. */
+/*
+ * Queues rx as blocked and returns true, if an earlier multi-receive buffer
+ * blocks rx. Otherwise returns false.
+ */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -115,8 +119,8 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now. final: rx could not be recalled, so rx leaves
- * ofi_duo's queue. Returns 0, or an error after it has released rx.
+ * Posts rx to the core now. final: rx could not be recalled, so ofi_duo does
+ * not queue rx. Returns 0, or an error after it has released rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -411,7 +415,7 @@ static ssize_t duo_cancel_rx(struct duo_ep *ep, struct duo_rx *rx)
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_lazy_drop(rx);
 	if (rx->on_core && !duo_lazy_recall(rx))
-		return 0;	/* matched: the core completes rx */
+		return 0;	/* the core has matched rx, and completes it */
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECANCELED);
 	duo_rx_release(&ep->pool, rx);
 	return 0;

@@ -252,7 +252,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	ret = fi_enable(shm);	/* writes to the region */
+	ret = fi_enable(shm); /* writes to pages that may have no memory yet */
 	return ret ? ret : duo_shm_allocate(name);
 }
 

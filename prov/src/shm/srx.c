@@ -414,7 +414,8 @@ uint32_t duo_shm_poll(struct duo_cq *cq)
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_room(ep))
-			return 1;	/* not polled, but not idle either */
+			return 1;	/* shm is not polled, but it is not idle
+					 * either */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;

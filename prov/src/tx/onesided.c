@@ -75,7 +75,7 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/* True if each list of local buffers is as long as the remote buffer. */
+/* True if each list of local buffers has the length of the remote buffer. */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	bool atomic = op->about & FI_ATOMIC;
@@ -119,7 +119,10 @@ static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 {
 	struct near_peer *peer = ep->near->peer[number];
 
-	/* as for sends: no ring exists, and none has been requested */
+	/*
+	 * no ring exists or was requested: the core must carry all operations,
+	 * as for sends
+	 */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_refuse(ep, number);
@@ -144,8 +147,8 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 }
 
 /*
- * For a core that carries nothing. Returns the error of an operation that near
- * does not support; 0: near supports it.
+ * Returns the error of an operation that near does not support, over a core
+ * that carries nothing; 0: near supports the operation.
  */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)

@@ -100,8 +100,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags for a call that has no flags argument, to pass to
- * fi_writemsg() and the like of the core. Leaves out FI_INJECT if len is above
+ * Returns the flags for a call without a flags argument, which the core gets as
+ * a call with one, such as fi_writemsg(). Leaves out FI_INJECT if len is above
  * the inject size: the core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
