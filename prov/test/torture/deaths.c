@@ -2,16 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One of two processes is killed, or stopped for a while, at a store to shared memory: at
- * each site (stops.h), in the active role and in the passive one. After a kill all
- * operations of the survivor end within a second of CPU time, each message that was sent
- * completely has arrived, memory and descriptors are those from before, and the port
- * serves another one.
+ * Two processes communicate over near. One of them is killed, or stopped for a
+ * while, at a store to shared memory: at each site (stops.h), in each of the
+ * two roles (talk.h). After a kill, all operations of the other process, the
+ * survivor, must end within a second of CPU time. Each message that was sent
+ * completely must have arrived, and memory and descriptors must be those from
+ * before. Then the survivor's port must serve a further sender.
  *
  * TORTURE_SEED    number of the first run (default 1); a failure prints its run's
- * TORTURE_MS      time for each test, ms (default 500); when each site had its stop,
- *                 sites are taken at random until then
- * TORTURE_STOP_MS time for which a process stays stopped (default 20)
+ * TORTURE_MS      time for each test, ms (default 500). When each site had a stop,
+ *                 random sites are taken until this time is over
+ * TORTURE_STOP_MS time for which a process stays stopped, ms (default 20)
  */
 
 #include <dirent.h>
@@ -29,8 +30,9 @@
 #include "talk.h"
 
 #define DEATHS_HANG_MS 30000
-#define DEATHS_LIMIT_MS 1000	/* of CPU time, from a death to its end here */
-#define DEATHS_TRIES 12		/* runs for a site that is not reached again */
+/* limit of the survivor's CPU time until all operations have ended */
+#define DEATHS_LIMIT_MS 1000
+#define DEATHS_TRIES 12		/* runs for a site that no later run reaches */
 
 static const struct talk_plan plans[] = {
 	{ .name = "inline", TALK_MSG, 80, 0, 48 },
@@ -44,15 +46,19 @@ static const struct talk_plan plans[] = {
 	{ .name = "atomics", TALK_FETCH | TALK_WRITE, 80, 1, 24 },
 	{ .name = "mixed", 15, 100, 0, 15000 },
 	{ .name = "asleep", 15, 80, 0, 15000, .sleeps = true },
-	/* the last: its stop is not seen from outside of the namespace */
+	/*
+	 * Last, because "stopped" leaves it out: a stop inside a pid namespace
+	 * is not visible outside.
+	 */
 	{ .name = "far", 15, 80, 0, 15000, .sleeps = true, .far = true },
 };
 #define PLANS ((int)(sizeof(plans) / sizeof(plans[0])))
 
 static struct talk_common *common;
-static unsigned int run;	/* its number: the seed */
+/* number of the run, from which its random numbers come */
+static unsigned int run;
 static uint32_t worst_ms;
-static const char *now;		/* for messages */
+static const char *now;		/* name of the run, for messages */
 
 static uint64_t deaths_cpu_ms(void)
 {
@@ -62,7 +68,7 @@ static uint64_t deaths_cpu_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* The victim's process. */
+/* Child: the process that is killed or stopped (the victim). */
 static void deaths_victim(const struct talk_plan *plan, int role, int signal,
 			  uint32_t site, uint32_t nth)
 {
@@ -83,7 +89,10 @@ static void deaths_victim(const struct talk_plan *plan, int role, int signal,
 	_exit(0);
 }
 
-/* Ends as the child does. The first process of a namespace ignores its own signals. */
+/*
+ * Ends this process as its child ended. The first process of a pid namespace
+ * ignores signals that it sends to itself.
+ */
 static void deaths_relay(pid_t pid)
 {
 	int status;
@@ -116,7 +125,7 @@ static pid_t deaths_fork(const struct talk_plan *plan, int role, int signal,
 	return 0;
 }
 
-/* Waits for the victim's end. Returns true if it was killed. */
+/* Waits for the victim's end. Returns true if a signal killed it. */
 static bool deaths_killed(pid_t pid)
 {
 	int status;
@@ -141,7 +150,10 @@ static unsigned int deaths_events(pid_t pid)
 	return info.si_code == CLD_STOPPED ? CLD_STOPPED : CLD_EXITED;
 }
 
-/* Nothing ends because a process does not run. */
+/*
+ * Keeps the victim stopped for a while, then continues it. No operation of the
+ * survivor may end meanwhile.
+ */
 static void deaths_resume(struct talk *talk, pid_t pid)
 {
 	uint64_t until_ms = duo_now_ms() + unit_number("TORTURE_STOP_MS", 20);
@@ -151,7 +163,9 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 	while (duo_now_ms() < until_ms) {
 		if (!talk_step(talk))
 			usleep(200);
-		/* it may have been closing its port already */
+		/*
+		 * the victim may have been closing its port when it was stopped
+		 */
 		ck_assert_msg((!talk->gone || talk_over(talk)) && !talk->failed,
 			      "%s: stopped is not dead", now);
 	}
@@ -160,7 +174,10 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 
 static void deaths_pause(struct talk *talk)
 {
-	/* every other run finds the end as a thread that sleeps does */
+	/*
+	 * Half of the runs detect the failure in a poll, the others in a thread
+	 * that sleeps.
+	 */
 	if (talk->plan->sleeps && talk->role == TALK_PASSIVE)
 		talk_sleep(talk, 100);
 	else if (run & 1)
@@ -169,8 +186,9 @@ static void deaths_pause(struct talk *talk)
 }
 
 /*
- * All memory of the port is that from before. Not where a sender of another pid namespace
- * failed while it attached: the claim does not name it, and stays (docs/reliability.md).
+ * True if the port's memory is that from before. One exception: a sender of
+ * another pid namespace failed while it attached to a ring. Its claim does not
+ * identify it, so the claim stays (docs/reliability.md).
  */
 static bool deaths_clean(const struct talk *talk, size_t taken)
 {
@@ -183,7 +201,7 @@ static bool deaths_clean(const struct talk *talk, size_t taken)
 	return rig_taken(talk->rig) <= taken;
 }
 
-/* Until the victim is dead, and nothing of it is left. */
+/* Polls until the victim has ended and the port has no resource of it. */
 static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 {
 	uint64_t hang_ms = duo_now_ms() + DEATHS_HANG_MS, dead_ms = 0, cpu_ms = 0;
@@ -216,7 +234,10 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 		worst_ms = (uint32_t)(duo_now_ms() - dead_ms);
 }
 
-/* The port is as good as before: another one sends to it, and its rings are free. */
+/*
+ * Checks that another sender can use the port, and that the port's rings are
+ * free.
+ */
 static void deaths_serve(struct talk *talk)
 {
 	struct rig *rig = talk->rig, *other;
@@ -239,7 +260,7 @@ static void deaths_serve(struct talk *talk)
 	rig_close(other);
 }
 
-/* One victim; returns true if it was killed. */
+/* One run with one victim. Returns true if it was killed. */
 static bool deaths_run(const struct talk_plan *plan, int role, int signal,
 		       uint32_t site, uint32_t nth)
 {
@@ -272,7 +293,10 @@ static bool deaths_run(const struct talk_plan *plan, int role, int signal,
 	return killed;
 }
 
-/* The site with the fewest stops that is worth another try; false: none. */
+/*
+ * Chooses the site with the fewest stops that is worth a further run; false:
+ * there is none.
+ */
 static bool deaths_choose(uint32_t most, unsigned int *seed, uint32_t *site_out)
 {
 	uint32_t i, best = UINT32_MAX, ties = 0;
@@ -328,12 +352,18 @@ static void deaths_sweep(int number, int signal, const char *what)
 	stops_clear();
 	run = first;
 	deaths_run(plan, role, signal, 0, 0);
-	/* the first run stops nowhere: one more at least, however slow it was */
+	/*
+	 * The first run only counts: at least one more follows, even if the
+	 * time is over.
+	 */
 	for (runs = 1; runs < 2 || duo_now_ms() < until_ms; runs++) {
 		if (!deaths_choose(UINT32_MAX, &seed, &i))
 			break;
 		site = stops_site(i);
-		/* at first with the traffic that came here before */
+		/*
+		 * A site's first stop uses the random numbers of the run that
+		 * reached the site.
+		 */
 		run = site->stopped ? first + runs : site->run;
 		site->tried++;
 		deaths_run(plan, role, signal, i, site->stopped ?

@@ -19,7 +19,7 @@ static uint64_t state;
 
 uint64_t fuzz_random(void)
 {
-	/* xorshift64* */
+	/* The generator is xorshift64*. */
 	state ^= state >> 12;
 	state ^= state << 25;
 	state ^= state >> 27;
@@ -54,10 +54,10 @@ void fuzz_change(void *memory, size_t len)
 	uint64_t value;
 
 	switch (fuzz_below(4)) {
-	case 0:		/* a bit */
+	case 0:		/* flip a bit */
 		*to ^= (uint8_t)(1u << fuzz_below(8));
 		break;
-	case 1:		/* close to its value */
+	case 1:		/* add a number from -4 to 4 */
 		value = 0;
 		memcpy(&value, to, size);
 		value += fuzz_below(9) - 4ull;

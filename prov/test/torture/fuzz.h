@@ -2,12 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A mutator with a seed, in rounds: each round is a process of its own, which must end
- * well within a minute. A failure prints the seed of its round, which repeats it.
+ * Random inputs with a seed, in rounds: each round is a process of its own,
+ * which must end with success within a minute. A failure prints the seed of its
+ * round, which repeats that round.
  *
  * TORTURE_SEED    seed of the first round (default 1)
- * TORTURE_INPUTS  inputs of a target (default 20000)
- * TORTURE_MS      time for a target, ms (default 2000): whichever comes first
+ * TORTURE_INPUTS  number of inputs of a test (default 20000)
+ * TORTURE_MS      time of a test, ms (default 2000)
+ *
+ * A test ends at the first of the two limits.
  */
 #ifndef TORTURE_FUZZ_H
 #define TORTURE_FUZZ_H
@@ -16,28 +19,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FUZZ_ROUND 500		/* inputs of a round */
+#define FUZZ_ROUND 500		/* number of inputs in a round */
 
 /*
- * Calls round() in processes, until there were inputs enough; it does FUZZ_ROUND inputs.
- * Name: for the report.
+ * Calls round(), which makes FUZZ_ROUND inputs, in one process after another
+ * until one of the limits is reached. name: for the report.
  */
 void fuzz_rounds(const char *name, void (*round)(void));
-/* A random number, of this round's sequence. */
+/* Returns the next random number of this round. */
 uint64_t fuzz_random(void);
-/* One below end. */
+/* Returns a random number below end. */
 static inline uint32_t fuzz_below(uint32_t end)
 {
 	return (uint32_t)(fuzz_random() % end);
 }
-/* True once in n calls. */
+/* True in one of n calls, at random. */
 static inline bool fuzz_once_in(uint32_t n)
 {
 	return !fuzz_below(n);
 }
-/* A value that code is likely to stumble at: a limit, a small one, any. */
+/*
+ * Returns a value that is likely to cause an error: a limit, a small number, or
+ * any number.
+ */
 uint64_t fuzz_value(void);
-/* Changes 1 to 8 aligned bytes somewhere in there. */
+/* Changes 1 to 8 aligned bytes at a random place of the memory. */
 void fuzz_change(void *memory, size_t len);
 
 #endif /* TORTURE_FUZZ_H */

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Datagrams of the fd exchange with changed bytes and with any descriptors, and changed
- * addresses, as an application may insert them. The port keeps no descriptor of those that
- * it rejects, and others reach it.
+ * Datagrams of the fd exchange with changed bytes and any descriptors; and
+ * changed addresses, as an application might insert them. The port must close
+ * the descriptors of datagrams that it rejects, and correct peers must still
+ * reach it.
  */
 
 #include <stddef.h>
@@ -20,7 +21,7 @@
 #include "near/link/fdx.h"
 #include "unit.h"
 
-#define MEET_FDS 5		/* one more than a datagram has */
+#define MEET_FDS 5		/* one more than a datagram may have */
 
 static struct rig *us, *other;
 
@@ -42,7 +43,7 @@ static void meet_drop_events(struct rig *rig)
 	rig->count = 0;
 }
 
-/* A port that was never disturbed reaches ours. */
+/* Checks that a new, correct port can communicate with ours. */
 static void meet_serves(void)
 {
 	struct near_peer *peer = rig_peer(other, us);
@@ -109,7 +110,7 @@ static void meet_datagram(int from)
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(fds * sizeof(int));
 	}
-	/* the queue is short: what is not taken now is lost */
+	/* A datagram that the socket's short queue rejects is lost. */
 	sendmsg(from, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -129,7 +130,7 @@ static void meet_datagrams(void)
 		rig_poll(us, 1);
 		meet_drop_events(us);
 	}
-	/* a peer keeps four, a pidfd among them; one for its wakeup pipe */
+	/* a peer keeps four descriptors, and one for its wakeup pipe */
 	ck_assert_uint_le(rig_files(), before + 5 * us->port->budget.peers + 5);
 	meet_serves();
 	rig_close_all();

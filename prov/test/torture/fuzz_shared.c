@@ -2,15 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Garbage in shared memory while traffic runs. Three ports: ours, a good one and a bad one,
- * each with traffic to and from ours. An input is a step of all three, before which the
- * memory of the bad one's rings, claim, region and table of memory regions is changed, or a
- * slot is published that no sender writes. Our port may cut the bad one off, and then there
- * is another one. The good one's messages arrive whole and in order, no byte beside our
- * memory region changes, nothing outside of a mapping is accessed.
+ * Random changes of shared memory while messages and RMA operations are under
+ * way. There are three ports: ours, and a good and a bad peer, each of which
+ * communicates with ours. In each step all three ports post and poll. Before
+ * the step, the test changes memory to which the bad peer has access (its
+ * rings, claim, segment and region table), or stores an invalid slot in its
+ * ring. If our port disconnects the bad peer, a new bad peer takes its place.
  *
- * In the second test the whole of our region is changed, the good one's part included:
- * then the only promise is that no port crashes, hangs, or exceeds its memory.
+ * The good peer's messages must arrive complete and in order. No byte outside
+ * our memory region may change, and no access may be outside a mapping.
+ *
+ * A second test changes all of our segment, also the part of the good peer.
+ * Here the only requirement is that no port crashes, hangs, or uses more than
+ * its memory.
  */
 
 #include <errno.h>
@@ -23,12 +27,12 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-#define SHARED_BUF 70000	/* bytes of a message, at most */
+#define SHARED_BUF 70000	/* largest number of bytes of a message */
 #define SHARED_KEY 7u
 #define SHARED_START 0x4000u
-#define SHARED_WINDOW 20000	/* bytes of our memory region */
+#define SHARED_WINDOW 20000	/* size of our memory region, bytes */
 #define SHARED_EDGE 4096
-#define SHARED_AHEAD 8		/* operations of one side, at most */
+#define SHARED_AHEAD 8 /* largest number of pending operations of one side */
 
 struct shared_side {
 	struct rig *rig;
@@ -40,9 +44,10 @@ static struct near_peer *good_to_us, *bad_to_us, *us_to_bad;
 static uint8_t pattern[SHARED_BUF], arena[4][SHARED_BUF];
 static uint8_t window[SHARED_EDGE + SHARED_WINDOW + SHARED_EDGE];
 static uint8_t taken[SHARED_AHEAD][SHARED_BUF];
-static uint32_t sent, heard;	/* of the good one */
-static int under_way;		/* pending operations of all ports */
-static bool all;		/* also the good one's memory */
+/* messages sent by the good peer, and received from it */
+static uint32_t sent, heard;
+static int under_way;		/* number of pending operations of all ports */
+static bool all;		/* change the good peer's memory, too */
 
 static void shared_done(void *ctx, struct near_peer *peer, void *cookie,
 			uint32_t about, int err)
@@ -88,7 +93,7 @@ static void shared_drop(struct near_peer **peer, struct shared_side *side)
 	*peer = NULL;
 }
 
-/* Another bad one, in the place of one that was cut off. */
+/* Opens a new bad peer in place of a disconnected one. */
 static void shared_bad(void)
 {
 	if (bad.rig) {
@@ -101,7 +106,7 @@ static void shared_bad(void)
 	us_to_bad = rig_peer(us.rig, bad.rig);
 }
 
-/* Checks a message of the good one. */
+/* Checks a message of the good peer. */
 static void shared_heard(const struct near_msg *msg, uint32_t sum)
 {
 	if (all)
@@ -128,7 +133,7 @@ static void shared_events(struct shared_side *side)
 			iov.iov_base = side == &us ?
 				taken[fuzz_below(SHARED_AHEAD)] : arena[1];
 			iov.iov_len = SHARED_BUF;
-			/* fails where the peer has failed */
+			/* fails if the peer has failed */
 			near_recv(rig->port, event->peer, &event->msg.rndv,
 				  &iov, 1, event->msg.len, NULL);
 		}
@@ -167,7 +172,7 @@ static void shared_onesided(struct shared_side *side, struct near_peer *to,
 		under_way++;
 }
 
-/* A message or an operation of one side to the other; errors are as they come. */
+/* Posts a random message or operation to the peer; ignores errors. */
 static void shared_post(struct shared_side *side, struct near_peer *to,
 			uint8_t *buf)
 {
@@ -194,13 +199,13 @@ static void shared_good(void)
 	sent += !ret;
 }
 
-/* Of an operation: one that may be, or any. */
+/* Returns a length for an operation: a valid one, or any number. */
 static uint64_t shared_size(void)
 {
 	return fuzz_once_in(3) ? fuzz_value() : fuzz_below(40) * 8;
 }
 
-/* The next slot of the bad one's ring, with garbage that is almost right. */
+/* Stores an almost valid slot with random contents in the bad peer's ring. */
 static void shared_publish(struct near_peer *to)
 {
 	static uint64_t ids[] = { 1, 1ull << 32, 1ull << 32 | 1, 2ull << 32,
@@ -238,7 +243,7 @@ static size_t shared_ring_size(const struct near_peer *peer)
 			(uint8_t *)peer->tx.ctl);
 }
 
-/* Changes memory that the bad one can write to. */
+/* Changes memory to which the bad peer can write. */
 static void shared_change(void)
 {
 	struct near_segment *ours = us.rig->port->segment;
@@ -251,7 +256,7 @@ static void shared_change(void)
 	case 1:
 		shared_publish(bad_to_us);
 		break;
-	case 2:		/* heads, flags and answers of either ring */
+	case 2:		/* heads, flags and replies of a ring of either side */
 		if (ring->segment)
 			fuzz_change(ring->tx.ctl, sizeof(struct near_ctl));
 		break;
@@ -259,7 +264,7 @@ static void shared_change(void)
 		if (ring->segment)
 			fuzz_change(ring->tx.ctl, shared_ring_size(ring));
 		break;
-	case 4:		/* its claim, or the answer to ours */
+	case 4:		/* its claim, or our reply to it */
 		if (ring->segment)
 			fuzz_change(&ring->segment->claim[ring->index],
 				    sizeof(struct near_claim));
@@ -296,7 +301,7 @@ static void shared_step(void)
 	shared_events(&bad);
 	shared_events(&good);
 	if (!near_peer_usable(us_to_bad) || !near_peer_usable(bad_to_us)) {
-		/* as much of its end as there is */
+		/* receive the rest that the good peer can still deliver */
 		rig_poll(us.rig, 20);
 		shared_events(&us);
 		shared_bad();

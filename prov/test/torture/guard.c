@@ -64,7 +64,7 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from)
 	int i = 0;
 
 	if (at)
-		abort();	/* near leaves the place to the kernel */
+		abort();	/* near lets the kernel choose the address */
 	while (maps[i].at)
 		if (++i == GUARD_MAPS)
 			abort();

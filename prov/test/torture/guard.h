@@ -2,18 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Accesses out of bounds are found: mmap() puts a page before and one behind each mapping
- * that nothing may access, and process_vm_readv() and process_vm_writev() fail with EFAULT
- * for memory of this process that is not in a range given here. (With several ports in one
- * process, a hostile one could make another one overwrite memory of a third.) The linker
- * wraps these calls.
+ * Detects accesses out of bounds. mmap() places an inaccessible page before and
+ * behind each mapping. process_vm_readv() and process_vm_writev() fail with
+ * EFAULT for memory of this process that is in no permitted range. (Several
+ * ports are in one process here. Otherwise a bad port could make another port
+ * overwrite memory of a third.) The linker replaces these calls.
  */
 #ifndef TORTURE_GUARD_H
 #define TORTURE_GUARD_H
 
 #include <stddef.h>
 
-/* Peers may read and write this memory. */
+/* Permits peers to read and write this memory. */
 void guard_permit(void *memory, size_t len);
 
 #endif /* TORTURE_GUARD_H */

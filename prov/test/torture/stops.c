@@ -18,7 +18,7 @@
 extern const char __executable_start[];
 
 static struct stops_site *sites;
-static uint32_t count[STOPS_SITES];	/* of this run */
+static uint32_t count[STOPS_SITES]; /* executions of each site in this run */
 static bool armed;
 static int armed_signal;
 static uint32_t armed_run, armed_site, armed_nth;
@@ -29,7 +29,7 @@ static uint32_t ranges;
 
 void stops_init(void)
 {
-	/* not by mmap(), which is wrapped */
+	/* without mmap(), which the linker replaces */
 	long at = syscall(SYS_mmap, NULL, STOPS_SITES * sizeof(*sites),
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
@@ -115,7 +115,10 @@ static void stops_store(const volatile void *addr, const void *pc)
 
 #define STOPS_PC __builtin_return_address(0)
 
-/* Functions that the compiler calls. Loads do not count. */
+/*
+ * Functions that the compiler calls before a load or store. Loads are not
+ * counted.
+ */
 #define STOPS_PLAIN(n)							\
 	void __tsan_read##n(void *addr);				\
 	void __tsan_write##n(void *addr);				\
@@ -202,7 +205,10 @@ void __tsan_atomic_signal_fence(int order)
 		return done;						\
 	}
 
-/* Atomic ones are done here, as sequentially consistent ones. */
+/*
+ * The compiler calls these functions instead of atomic operations. They execute
+ * the operation, sequentially consistent.
+ */
 #define STOPS_ATOMIC(n, type)						\
 	type __tsan_atomic##n##_load(const volatile type *at, int order); \
 	void __tsan_atomic##n##_store(volatile type *at, type value,	\
@@ -241,7 +247,7 @@ STOPS_ATOMIC(16, uint16_t)
 STOPS_ATOMIC(32, uint32_t)
 STOPS_ATOMIC(64, uint64_t)
 
-/* Of the linker: --wrap. */
+/* The linker's names for functions that it replaces (--wrap). */
 void *__real_memcpy(void *to, const void *from, size_t len);
 void *__wrap_memcpy(void *to, const void *from, size_t len);
 void *__real_memset(void *to, int value, size_t len);
@@ -251,7 +257,10 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from)
 int __real_munmap(void *at, size_t len);
 int __wrap_munmap(void *at, size_t len);
 
-/* One half is there, and the other is not, at the stop. */
+/*
+ * Copies in two halves, with a stop between them: the second half is not yet
+ * written.
+ */
 void *__wrap_memcpy(void *to, const void *from, size_t len)
 {
 	size_t half = len / 2;
@@ -293,7 +302,7 @@ int __wrap_munmap(void *at, size_t len)
 	return __real_munmap(at, len);
 }
 
-/* System calls that act on another process: the stop comes after them. */
+/* Calls that act on another process: the stop is after the call. */
 #define STOPS_CALL(name, declare, pass)					\
 	ssize_t __real_##name declare;					\
 	ssize_t __wrap_##name declare;					\
@@ -319,7 +328,7 @@ STOPS_CALL(process_vm_writev,
 	    unsigned long flags),
 	   (pid, here, heres, there, theres, flags))
 
-/* Of an int, which is smaller. */
+/* fallocate() returns int, so the macro does not fit. */
 int __real_fallocate(int fd, int mode, off_t from, off_t len);
 int __wrap_fallocate(int fd, int mode, off_t from, off_t len);
 

@@ -4,15 +4,16 @@
 /*
  * Stops a process at a store to shared memory.
  *
- * near's sources are compiled a second time, with gcc's -fsanitize=thread: that calls a
- * function before each store, and in place of each atomic operation. stops.c has these
- * functions instead of ThreadSanitizer's, so nothing in the sources names them. memcpy(),
- * memset() and the system calls by which near acts on other processes are wrapped by the
- * linker.
+ * near's sources are compiled a second time, with gcc's -fsanitize=thread. The
+ * compiler then calls a function before each store, and instead of each atomic
+ * operation. stops.c has these functions in place of ThreadSanitizer's, so
+ * near's sources do not name them. The linker replaces memcpy(), memset() and
+ * the system calls by which near acts on other processes.
  *
- * A *site* is an instruction that calls one of these functions for memory that is mapped
- * with MAP_SHARED. The numbers of sites and the counts are in memory that the process
- * shares with its children. One process is armed at a time.
+ * A *site* is an instruction that calls one of these functions for memory
+ * mapped with MAP_SHARED. The numbers of sites and the counts are in memory
+ * that the process shares with its children. At most one process is armed at a
+ * time: its count is running.
  */
 #ifndef TORTURE_STOPS_H
 #define TORTURE_STOPS_H
@@ -23,25 +24,26 @@
 #define STOPS_SITES 2048
 
 struct stops_site {
-	uintptr_t pc;		/* 0: no site has this number */
-	uint32_t seen;		/* times that one run came here, at most */
-	uint32_t run;		/* the number of that run */
-	uint32_t stopped;	/* runs that were stopped here */
-	uint32_t tried;		/* runs that should have been */
+	/* address of the instruction; 0: no site has this number */
+	uintptr_t pc;
+	uint32_t seen;		/* largest number of executions in one run */
+	uint32_t run;		/* number of that run */
+	uint32_t stopped;	/* number of runs that were stopped here */
+	uint32_t tried; /* number of runs that should have been stopped here */
 };
 
-/* Maps the table of sites, before the first fork. */
+/* Maps the table of sites. Call before the first fork. */
 void stops_init(void);
-/* Forgets all sites. */
+/* Removes all sites from the table. */
 void stops_clear(void);
 /*
- * Counts this process's stores from here on, and sends it signal at the nth time that it
- * comes to the site; with nth 0 it only counts. run: the run's number.
+ * Counts the stores of this process from now on. Sends it the signal when it
+ * executes the site for the nth time; nth 0: never. run: number of the run.
  */
 void stops_arm(uint32_t run, int signal, uint32_t site, uint32_t nth);
-/* Site number i; NULL: there is none, nor of a larger number. */
+/* Returns site number i; NULL: there are not that many sites. */
 struct stops_site *stops_site(uint32_t i);
-/* The site's offset in this program, for addr2line. */
+/* Returns the site's offset in this program, for addr2line. */
 uintptr_t stops_offset(const struct stops_site *site);
 
 #endif /* TORTURE_STOPS_H */

@@ -16,7 +16,7 @@ static uint8_t pattern[TALK_LARGE + 256];
 
 struct talk_common *talk_common(void)
 {
-	/* not near's memory: the stores to it are not counted */
+	/* The memory is not near's: stores to it must not be counted. */
 	long at = syscall(SYS_mmap, NULL, sizeof(struct talk_common),
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
@@ -42,7 +42,7 @@ static const struct near_rma_sink talk_sink = {
 	.done = talk_done, .event = talk_event,
 };
 
-/* Both processes come to the same list. */
+/* Makes the list of operations, which is the same in both processes. */
 static void talk_plan_ops(struct talk *talk)
 {
 	const struct talk_plan *plan = talk->plan;
@@ -67,7 +67,7 @@ static void talk_plan_ops(struct talk *talk)
 	}
 }
 
-/* Fills the memory that the active one will read. */
+/* Fills the memory from which the active process will read. */
 static void talk_fill(struct talk *talk)
 {
 	uint32_t i;
@@ -188,7 +188,7 @@ static int talk_onesided(struct talk *talk, struct talk_op *op, uint32_t i)
 	return ret;
 }
 
-/* Posts one; false: not now. */
+/* Posts the next operation. Returns false if it cannot be posted now. */
 static bool talk_post(struct talk *talk)
 {
 	uint32_t i = talk->next;
@@ -222,7 +222,7 @@ static void talk_post_some(struct talk *talk)
 		;
 }
 
-/* Messages come in the order in which they were sent. */
+/* Checks that a message arrived in the order of sending. */
 static void talk_in_order(struct talk *talk, const struct rig_event *event,
 			  uint32_t i)
 {
@@ -361,7 +361,10 @@ void talk_check(const struct talk *talk, bool all)
 			      "%u has not ended well", i, op->kind);
 		ck_assert_msg(!common->heard[i] || common->begun[i],
 			      "message %u was never sent", i);
-		/* the passive one may be killed before it notes a message */
+		/*
+		 * the passive process might be killed before it has noted a
+		 * message
+		 */
 		if (op->kind == TALK_MSG && (all || talk->role == TALK_PASSIVE))
 			ck_assert_msg(!common->ended[i] || common->heard[i],
 				      "message %u was sent, and is lost", i);

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A conversation of two processes over near: the active one sends messages and has
- * one-sided operations on memory of the other one, the passive one receives. Each notes
- * its progress in common memory, with which the survivor is checked.
+ * Two processes communicate over near. The active process sends messages, and
+ * executes RMA and atomics on memory of the passive one, which receives. Each
+ * process notes its progress in common memory; the test checks the survivor
+ * with these notes.
  */
 #ifndef TORTURE_TALK_H
 #define TORTURE_TALK_H
@@ -12,40 +13,42 @@
 #include "near/rma/ops.h"
 #include "unit.h"
 
-#define TALK_OPS 160		/* of a conversation, at most */
-#define TALK_LARGE 400000	/* bytes of an operation, at most */
-#define TALK_AHEAD 6		/* operations under way at a time */
+#define TALK_OPS 160		/* largest number of operations of the two */
+#define TALK_LARGE 400000	/* largest number of bytes of an operation */
+#define TALK_AHEAD 6		/* largest number of pending operations */
 
 enum { TALK_ACTIVE, TALK_PASSIVE, TALK_ROLES };
 
-/* Kinds of operations, as bits of talk_plan.kinds. */
+/* Kinds of operations: bits of talk_plan.kinds. */
 enum talk_kind {
 	TALK_MSG = 1,
 	TALK_WRITE = 2,
 	TALK_READ = 4,
-	TALK_FETCH = 8,		/* adds 1 to a counter in the passive process */
+	TALK_FETCH = 8,		/* adds 1 to a counter of the passive process */
 };
 
 struct talk_plan {
 	const char *name;
 	uint32_t kinds;
 	uint32_t ops;
-	uint32_t least, most;	/* bytes of an operation */
-	bool no_cma;		/* fragments, and operations that the target executes */
-	bool direct;		/* no delegated operations */
-	bool sleeps;		/* the passive one sleeps while nothing comes */
-	bool far;		/* the peers exchange descriptors over a socket */
-	size_t memory;		/* ring budget, bytes; 0: the usual one */
+	/* smallest and largest number of bytes of an operation */
+	uint32_t least, most;
+	/* no single copies: fragments, and RMA executed by the target */
+	bool no_cma;
+	bool direct;		/* do not delegate operations */
+	bool sleeps; /* the passive process sleeps while no message arrives */
+	bool far;		/* the peers use the fd exchange */
+	size_t memory;		/* ring budget, bytes; 0: the default */
 };
 
-/* In memory that both processes have. */
+/* Notes in memory that both processes have mapped. */
 struct talk_common {
 	struct near_addr addr[TALK_ROLES];
 	uint32_t open[TALK_ROLES];	/* addr is valid */
-	uint32_t over[TALK_ROLES];	/* nothing more to do */
-	uint8_t begun[TALK_OPS];	/* the active one: posted */
-	uint8_t ended[TALK_OPS];	/* the active one: reported as a success */
-	uint8_t heard[TALK_OPS];	/* the passive one: whole message delivered */
+	uint32_t over[TALK_ROLES];	/* the process has no more operations */
+	uint8_t begun[TALK_OPS];	/* active: it was posted */
+	uint8_t ended[TALK_OPS];	/* active: it completed successfully */
+	uint8_t heard[TALK_OPS];	/* passive: the whole message arrived */
 	uint64_t number __attribute__((aligned(64)));
 	uint8_t memory[TALK_LARGE * 4] __attribute__((aligned(64)));
 };
@@ -57,36 +60,36 @@ struct talk {
 	unsigned int seed;
 	struct rig *rig;
 	struct near_table *table;
-	struct near_peer *to;	/* the active one's */
-	uint32_t next;		/* operation to post */
+	struct near_peer *to;	/* active: the passive process */
+	uint32_t next;		/* number of the operation to post next */
 	uint32_t under_way;
-	uint32_t last;		/* message heard, + 1 */
-	uint32_t failed;	/* operations that ended in an error */
-	uint32_t gone;		/* ends of the peer that were reported */
-	bool dead;		/* nothing more can be posted */
+	uint32_t last; /* number of the last message that arrived, plus 1 */
+	uint32_t failed;	/* number of operations that failed */
+	uint32_t gone;		/* number of reported failures of the peer */
+	bool dead;		/* the peer has failed: post no more */
 	struct talk_op {
 		struct talk *talk;
 		enum talk_kind kind;
-		uint32_t len, at;	/* at: in common->memory */
+		uint32_t len, at;	/* at: offset in common->memory */
 		uint64_t was;
 		uint8_t *buf;
 	} op[TALK_OPS];
 };
 
-/* Maps the memory in common, before the fork. */
+/* Maps the common memory. Call before the fork. */
 struct talk_common *talk_common(void);
-/* Opens the port of a role; both have the same plan and seed. */
+/* Opens the port of a role. Both processes pass the same plan and seed. */
 void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 	       unsigned int seed, struct talk_common *common);
-/* Posts, polls, checks each event. Returns true if there was one. */
+/* Posts, polls and checks each event. Returns true if there was an event. */
 bool talk_step(struct talk *talk);
-/* True if this role has nothing more to do, and the other one is at its end. */
+/* True if this process and the other one have no more operations. */
 bool talk_over(const struct talk *talk);
-/* Sleeps for ms at most, until a message or the end of a peer. */
+/* Sleeps for at most ms, until a message arrives or a peer fails. */
 void talk_sleep(struct talk *talk, int ms);
-/* True if nothing of any peer is left in the port, nor of any operation. */
+/* True if the port has no resource of a peer and no pending operation. */
 bool talk_alone(const struct talk *talk);
-/* Checks the notes of both against each other; all: no process was killed. */
+/* Compares the notes of both processes; all: no process was killed. */
 void talk_check(const struct talk *talk, bool all);
 void talk_close(struct talk *talk);
 
