@@ -8,7 +8,7 @@
 . "$src/contrib/lib/softefa.sh"
 declare -A counted=()
 
-# has_provider NAME: true if libfabric was built with it
+# has_provider NAME: true if libfabric has the provider
 has_provider()
 {
 	[[ -n ${providers:-} ]] || providers=" $(fi_info -l | sed -n 's/:$//p' |
@@ -16,8 +16,8 @@ has_provider()
 	[[ $providers == *" $1 "* ]]
 }
 
-# softefa_for CORE: prints the command that runs another one on the device; fails if
-# the core needs none
+# softefa_for CORE: prints the command prefix that runs a command on the
+# software EFA device; false if the core does not need the device
 softefa_for()
 {
 	[[ $1 == efa && ${SOFTEFA:-} != 0 ]] || return
@@ -26,7 +26,8 @@ softefa_for()
 	echo "$src/contrib/softefa/softefa"
 }
 
-# count_device LOG: adds the counters of the device's queue pairs
+# count_device LOG: adds the counters in LOG of the device's queue pairs to the
+# totals
 count_device()
 {
 	local name value
@@ -40,8 +41,8 @@ count_device()
 		} END { for (name in sum) print name, sum[name] }' "$1")
 }
 
-# counts_wanted: prints "COUNTER" for each one that must not be 0, "!COUNTER"
-# for each one that must be, according to the device's configuration in the
+# counts_wanted: prints "COUNTER" for each counter that must not be 0, and
+# "!COUNTER" for each that must be 0, by the device's configuration in the
 # environment
 counts_wanted()
 {
@@ -57,7 +58,7 @@ counts_wanted()
 	fi
 }
 
-# device_told WIRE: prints whether the counters match that configuration
+# device_told WIRE: prints whether the totals match that configuration
 device_told()
 {
 	local name counts='' status=PASS

@@ -21,7 +21,10 @@ struct ft_pp {
 
 static struct ft_pp pp;
 
-/* Stores the k-th size: 0, then 2^i - 1, 2^i, 2^i + 1. False after the last. */
+/*
+ * Stores the k-th size: 0, then 2^i - 1, 2^i and 2^i + 1 for each i. Returns
+ * false after the last one.
+ */
 static bool ft_size(int k, size_t *size)
 {
 	if (!k) {
@@ -74,7 +77,8 @@ static void ft_pp_send(enum ft_tx how, size_t size, unsigned int seed)
 
 	ft_fill(pp.tx.ptr, size, seed);
 	ft_tx(&pp.e, how, pp.peer, &x, &pp.txop);
-	if (ft_tx_is_inject(how)) /* the buffer may be changed at once */
+	/* the buffer may be overwritten after the call */
+	if (ft_tx_is_inject(how))
 		memset(pp.tx.ptr, 0xee, size);
 }
 
@@ -102,7 +106,7 @@ static void ft_pp_check(enum ft_tx how, size_t size, unsigned int seed)
 	memset(pp.rx.ptr, 0x55, size);
 }
 
-/* Rank 0 sends first; rank 1 has posted its receive before. */
+/* Rank 0 sends first. Rank 1 has posted its receive before that. */
 static void ft_pp_expected(enum ft_tx tx, enum ft_rx rx, size_t size)
 {
 	unsigned int seed = ++pp.count;
@@ -132,8 +136,8 @@ static void ft_pp_unexpected(enum ft_tx tx, enum ft_rx rx, size_t size)
 }
 
 /*
- * Returns the largest size that both ranks can inject. The limits of a plain
- * core and of ofi_duo over it differ.
+ * Returns the largest size that both ranks can inject: the limits of a core
+ * with and without ofi_duo differ.
  */
 static size_t ft_pp_inject(void)
 {
@@ -184,7 +188,7 @@ static void ft_case_unexpected(void)
 	ft_pp_walk(ft_pp_unexpected);
 }
 
-/* Many messages in flight, in both directions, in small buffers. */
+/* Sends 64 messages of 512 bytes at a time, in both directions at once. */
 static void ft_case_windows(void)
 {
 	enum { WINDOW = 64, SIZE = 512 };

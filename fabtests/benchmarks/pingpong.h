@@ -8,12 +8,13 @@
 #include <stdbool.h>
 
 /*
- * Tests all calls with all sizes, expected and unexpected, and verifies the
- * data.
+ * Exchanges messages by all calls with all sizes, expected and unexpected, and
+ * verifies the data.
  */
 void ft_pingpong(bool tagged);
 /*
- * Prints "size median-half-round-trip-in-us" for each size. Verifies nothing.
+ * Prints a line for each size: bytes, and the median of half the round trip in
+ * us. Does not verify the data.
  */
 void ft_latency(bool tagged);
 

@@ -36,7 +36,7 @@ static void ft_write_once(const char *path, const char *text)
 	close(fd);
 }
 
-/* Moves this process into a user namespace of its own, as root. */
+/* Moves this process into a new user namespace, as its root. */
 static void ft_own_users(void)
 {
 	uid_t uid = geteuid();

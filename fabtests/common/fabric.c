@@ -16,7 +16,7 @@ bool ft_has_prefix(const char *prov, const char *core)
 }
 
 /*
- * True for sockets: it reports an unexpected message's data, but not
+ * True for sockets, which reports the data of an unexpected message without
  * FI_REMOTE_CQ_DATA.
  */
 bool ft_no_data_flag(void)
@@ -30,8 +30,8 @@ static bool ft_is_duo(const char *prov)
 }
 
 /*
- * True if ofi_duo runs as a hook. Without shared memory the hook does nothing,
- * and none of its objects must be visible.
+ * True if ofi_duo is loaded as a hook and shared memory is not disabled.
+ * Otherwise the hook changes nothing, and no object of ofi_duo may be visible.
  */
 static bool ft_is_hooked(void)
 {
@@ -53,8 +53,8 @@ bool ft_is_bare(const char *core)
 }
 
 /*
- * True if the provider listens on an address that the hints name. Others find
- * their own.
+ * True if this provider needs a source address in the hints; other providers
+ * choose their own.
  */
 static bool ft_wants_src(const char *prov)
 {
@@ -62,7 +62,10 @@ static bool ft_wants_src(const char *prov)
 	       ft_has_prefix(prov, "udp") || ft_has_prefix(prov, "net");
 }
 
-/* Fills in the names of the provider and, if configured, its open objects. */
+/*
+ * Sets the provider's name in the hints and, if the configuration requires it,
+ * the fids of open objects.
+ */
 static void ft_hints_who(struct fi_info *hints, const struct ft_cfg *cfg,
 			 const char *prov)
 {
@@ -106,7 +109,10 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	return hints;
 }
 
-/* Frees all infos except the first one of this provider. */
+/*
+ * Frees all infos except the first one of this provider. Returns -FI_ENODATA if
+ * there is none.
+ */
 static int ft_pick(const char *prov, struct fi_info **info)
 {
 	struct fi_info *at, **link = info;
@@ -156,7 +162,7 @@ bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order)
 	return true;
 }
 
-/* True if libfabric has the provider here, and a device for it. */
+/* True if libfabric has this provider and a device for it. */
 static bool ft_has_provider(const char *prov)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
@@ -177,9 +183,10 @@ static bool ft_has_provider(const char *prov)
 }
 
 /*
- * Returns an info that matches the configuration. If the core alone supports
- * it, ofi_duo must support it too. Otherwise the test is skipped. A core that
- * is missing is a failure, because the test was started for it.
+ * Returns an info for the configuration. If there is none and the core alone
+ * supports the configuration, the test fails: ofi_duo must support it, too. If
+ * the core does not, the test is skipped. A missing core is a failure, because
+ * the test was started for that core.
  */
 static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 {
@@ -290,7 +297,8 @@ static void ft_bind_cqs(struct ft_ep *e)
 static void ft_self(struct ft_ep *e)
 {
 	const char *local = getenv("FI_OFI_DUO_LOCAL");
-	bool no_shm = getenv("FT_NO_SHM");	/* set if it cannot work here */
+	/* the test's layout excludes shared memory */
+	bool no_shm = getenv("FT_NO_SHM");
 	struct ft_peer *self = &e->self;
 
 	self->namelen = sizeof(self->name);

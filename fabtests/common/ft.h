@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that all test programs share. A program consists of ranks, each of
- * which is a process. Without -r the program forks its ranks on this host. With
- * -r, -n and -o, fabtests/run starts each rank, possibly in other network
- * namespaces, and rank 0 serves the out-of-band exchange.
+ * Functions that all test programs share. A program consists of ranks; each
+ * rank is a process. Without -r the program forks its ranks on this host. With
+ * -r, -n and -o, fabtests/run starts each rank, possibly in different network
+ * namespaces. Rank 0 then serves the out-of-band exchange.
  *
- * Exit status: 0 passed, 1 failed, 77 skipped, 3 another rank exited. A check
- * that fails ends the process at once; the other ranks notice it.
+ * Exit status: 0 passed, 1 failed, 77 skipped, 3 another rank exited. A failed
+ * check ends the process at once, and all other ranks end with status 3.
  */
 #ifndef FT_H
 #define FT_H
@@ -46,41 +46,45 @@ struct ft_opts {
 	const char *prov;	/* -p: provider name, e.g. "tcp;ofi_duo" */
 	const char *src;	/* -s: source address */
 	const char *oob;	/* -o: HOST:PORT of rank 0 */
-	const char *host;	/* -H: ranks with the same name share a host */
+	const char *host; /* -H: name of the host that this rank simulates */
 	const char *only;	/* -c: run this case only */
-	int rank;		/* -r */
-	int nranks;		/* -n */
+	int rank;		/* -r: number of this rank */
+	int nranks;		/* -n: number of ranks */
 	int timeout;		/* -T: seconds until the program gives up */
-	unsigned int seed;	/* -x */
+	unsigned int seed;	/* -x: seed of random numbers */
 	size_t max_size;	/* -S: largest message */
 	bool quick;		/* -q: fewer iterations */
 };
 
-/* Description of an endpoint that its rank sends to the others. */
+/* Description of an endpoint, which its rank sends to the other ranks. */
 struct ft_peer {
 	char name[FT_NAME_MAX];
 	size_t namelen;
 	char host[32];
-	bool duo;		/* runs ofi_duo */
-	bool shm;		/* its local path is not switched off */
-	fi_addr_t addr;		/* valid in this process only */
+	bool duo;		/* its rank runs ofi_duo */
+	bool shm;		/* FI_OFI_DUO_LOCAL is not off */
+	fi_addr_t addr;		/* fi_addr in this process */
 };
 
-/* An outstanding operation. Its address is the context. */
+/* A pending operation. Its address is the operation's context. */
 struct ft_op {
 	struct fi_context2 ctx;
 	atomic_int done;	/* number of completions: must become 1 */
-	int err;		/* FI_E* of an error entry, 0: success */
+	int err;		/* FI_E* of its error entry; 0: success */
 	int prov_errno;
 	uint64_t flags;
 	uint64_t tag;
 	uint64_t data;
 	size_t len;
 	size_t olen;
-	fi_addr_t src;		/* FI_ADDR_NOTAVAIL without FI_SOURCE */
-	fi_addr_t err_src;	/* of an error entry, from libfabric 2.0 on */
-	bool uncounted;	/* a peek or a discard: no receive completes */
-	/* called with each completion; then only an error ends the operation */
+	/* source of a receive; FI_ADDR_NOTAVAIL without FI_SOURCE */
+	fi_addr_t src;
+	/* source of an error entry; libfabric 2.0 and later */
+	fi_addr_t err_src;
+	bool uncounted;	/* a peek or discard: not counted as a receive */
+	/*
+	 * called for each completion; if set, only an error ends the operation
+	 */
 	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 	void *user;
@@ -93,32 +97,33 @@ struct ft_buf {
 	void *desc;
 };
 
-/* Configuration of an endpoint. All zero is the common case. */
+/* Configuration of an endpoint. Most tests leave all members 0. */
 struct ft_cfg {
-	uint64_t caps;		/* besides FI_MSG | FI_TAGGED */
-	uint64_t order;		/* besides FI_ORDER_SAS */
+	uint64_t caps;		/* capabilities besides FI_MSG | FI_TAGGED */
+	uint64_t order;		/* orders besides FI_ORDER_SAS */
 	enum fi_threading threading;
 	enum fi_av_type av_type;
 	enum fi_progress control_progress, data_progress;
 	enum fi_wait_obj wait_obj;
-	enum fi_cq_format format;	/* UNSPEC: TAGGED */
+	enum fi_cq_format format; /* FI_CQ_FORMAT_UNSPEC: FI_CQ_FORMAT_TAGGED */
 	size_t cq_size;
-	uint64_t tx_bind;	/* e.g. FI_SELECTIVE_COMPLETION */
+	uint64_t tx_bind; /* flags of the bind, e.g. FI_SELECTIVE_COMPLETION */
 	uint64_t rx_bind;
 	bool separate_cqs;
-	bool any_buffer;	/* without FI_MR_LOCAL */
-	bool counters;		/* one of sends, one of receives */
-	bool bind_late;		/* binds counters after fi_enable() */
-	bool no_cqs;		/* counters only, with wait_obj */
-	bool raw;		/* the test reads the CQs itself */
-	bool plain;		/* open the core, not ofi_duo, on -p */
-	void (*hints)(struct fi_info *hints);	/* changes them */
-	const void *src;	/* address of the core, instead of -s */
+	bool any_buffer; /* buffers need no registration: no FI_MR_LOCAL */
+	bool counters; /* open one counter for sends and one for receives */
+	bool bind_late;		/* bind the counters after fi_enable() */
+	bool no_cqs;		/* no CQs: counters with this wait_obj only */
+	bool raw;		/* the test itself reads the CQs */
+	bool plain;		/* with -p ofi_duo: open the core without it */
+	void (*hints)(struct fi_info *hints);	/* changes the hints */
+	const void *src;	/* source address, instead of -s */
 	size_t src_len;
-	uint32_t addr_format;	/* of src */
-	struct ft_ep *share; /* owner of the fabric and domain */
-	bool by_fids;		/* the hints and the info name them */
-	bool unnamed;		/* with by_fids: the hints name no provider */
+	uint32_t addr_format;	/* address format of src */
+	/* use the fabric and the domain of this endpoint */
+	struct ft_ep *share;
+	bool by_fids;		/* the hints have the fids of share's objects */
+	bool unnamed; /* with by_fids: the hints have no provider name */
 	bool share_av;
 	bool share_cq;
 };
@@ -137,7 +142,9 @@ struct ft_ep {
 	struct fi_ops_duo *ops;	/* NULL: the provider is not ofi_duo */
 	struct ft_peer self;
 	struct ft_peer peer[FT_MAX_RANKS];
-	/* counts of the program, compared with the provider's statistics */
+	/*
+	 * the program's own counts, to compare with the provider's statistics
+	 */
 	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
 	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
 	atomic_uint_fast64_t rx_ok;
@@ -150,9 +157,9 @@ struct ft_case {
 
 struct ft_spec {
 	const char *name;
-	int nranks;		/* ranks to fork without -r */
+	int nranks;		/* number of ranks if there is no -r */
 	int min_ranks;
-	const char *opts; /* additional getopt() letters */
+	const char *opts; /* further option letters for getopt() */
 	void (*opt)(int letter, const char *arg);
 	void (*run)(void);
 };
@@ -160,10 +167,10 @@ struct ft_spec {
 struct ft_state {
 	struct ft_opts opts;
 	const struct ft_spec *spec;
-	const char *phase;	/* named in messages */
+	const char *phase;	/* name of the current phase, for messages */
 	struct ft_ep *eps[FT_MAX_EPS];
 	int neps;
-	bool together;		/* a wait drives all endpoints of the rank */
+	bool together; /* a wait makes progress on all endpoints of the rank */
 };
 
 extern struct ft_state ft;
@@ -193,13 +200,15 @@ unsigned int ft_rand(unsigned int below);
 				ft_ret_, fi_strerror((int)-ft_ret_)); \
 	} while (0)
 
-/* oob.c: while they wait, all functions drive the open endpoints */
-/* For forked ranks: fd is one end of a socket pair. */
+/* oob.c: functions that wait make progress on the open endpoints */
+/* For a forked rank: fd is this rank's end of a socket pair. */
 void ft_oob_adopt(int rank, int fd);
 void ft_oob_connect(const char *host_port);
 void ft_allgather(const void *in, size_t len, void *out);
 void ft_barrier(void);
-/* Enters the barrier at the first call. True if all ranks have entered. */
+/*
+ * Enters the barrier at the first call. Returns true if all ranks have entered.
+ */
 bool ft_barrier_try(void);
 
 /* fabric.c */
@@ -207,22 +216,25 @@ void ft_open(struct ft_ep *e, const struct ft_cfg *cfg);
 void ft_exchange(struct ft_ep *e);	/* exchanges names and inserts them */
 void ft_gather(struct ft_ep *e);	/* exchanges names only */
 void ft_insert(struct ft_ep *e, int rank);
-void ft_close(struct ft_ep *e);	/* by all ranks; checks paths */
+void ft_close(struct ft_ep *e);	/* called by all ranks; checks the paths */
 void ft_close_fids(struct ft_ep *e);
 void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
-/* True if the core alone supports these in addition to cfg. */
+/*
+ * True if the core alone supports these capabilities and orders in addition to
+ * cfg.
+ */
 bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order);
-/* Calls fi_getinfo() with hints of this configuration. Returns its result. */
+/* Calls fi_getinfo() with hints for this configuration; returns its result. */
 int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 		  struct fi_info **info);
-/* True if this rank runs ofi_duo, by the provider's name or as a hook. */
+/* True if this rank runs ofi_duo, as a provider or as a hook. */
 bool ft_wraps(void);
-/* True if this rank opens this core without ofi_duo. */
+/* True if this rank opens this core, without ofi_duo. */
 bool ft_is_bare(const char *core);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
-bool ft_over_tcp(void);	/* directly, not by ofi_rxm */
+bool ft_over_tcp(void);	/* the core is tcp itself, not ofi_rxm over tcp */
 bool ft_directs_untagged(const struct ft_ep *e);
 bool ft_cancels_directed(const struct ft_ep *e);
 
@@ -248,7 +260,7 @@ struct ft_xfer {
 	uint64_t ignore;
 	uint64_t data;
 	bool tagged;
-	fi_addr_t addr;		/* of receives; sends name a rank */
+	fi_addr_t addr;		/* address for receives; sends use a rank */
 };
 
 extern const char *const ft_tx_name[FT_TX_COUNT];
@@ -266,12 +278,12 @@ void ft_rx(struct ft_ep *e, enum ft_rx how, const struct ft_xfer *x,
 	   struct ft_op *op);
 void ft_tx_counted(struct ft_ep *e, int rank);
 
-int ft_progress(struct ft_ep *e);	/* number of completions */
+int ft_progress(struct ft_ep *e);	/* returns the number of completions */
 void ft_progress_all(void);
 void ft_progress_for_retry(struct ft_ep *e);
 void ft_progress_for(struct ft_ep *e, unsigned int ms);
 void ft_op_reset(struct ft_op *op);
-/* Wait for an operation: ft_wait_any() accepts an error, ft_wait() does not. */
+/* Wait for an operation. ft_wait() fails the test if the operation failed. */
 void ft_wait_any(struct ft_ep *e, struct ft_op *op);
 void ft_wait(struct ft_ep *e, struct ft_op *op);
 void ft_wait_err(struct ft_ep *e, struct ft_op *op, int err);
@@ -281,7 +293,10 @@ void ft_fill(void *buf, size_t len, unsigned int seed);
 void ft_verify(const void *buf, size_t len, unsigned int seed,
 	       const char *what);
 
-/* Repeats a call, with progress, as long as it returns -FI_EAGAIN. */
+/*
+ * Repeats a call while it returns -FI_EAGAIN, and makes progress between the
+ * calls.
+ */
 #define FT_RETRY(e, call) \
 	({ \
 		ssize_t ft_retry_; \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Options, forked ranks, the time limit, and the end of a test. */
+/* Options, forked ranks, time limit, and exit status of a test program. */
 
 #include <execinfo.h>
 #include <getopt.h>
@@ -77,8 +77,8 @@ static void ft_say_where(void)
 }
 
 /*
- * Calls only functions that a signal handler may call, and prints a backtrace
- * of this thread.
+ * Handles the time limit: prints a backtrace of this thread. May call only
+ * functions that are permitted in a signal handler.
  */
 static void ft_deadline(int sig)
 {
@@ -95,7 +95,10 @@ static void ft_deadline(int sig)
 	_exit(FT_FAIL);
 }
 
-/* Ends the process with the same signal, which the parent reports. */
+/*
+ * Ends the process by the signal that it got, so that the parent reports this
+ * signal.
+ */
 static void ft_crashed(int sig)
 {
 	ft_say_where();
@@ -112,7 +115,8 @@ static void ft_catch_crashes(void)
 	void *at[1];
 	size_t i;
 
-	backtrace(at, 1);	/* now, since the first call loads a library */
+	/* the first call loads a library: not in the handler */
+	backtrace(at, 1);
 	for (i = 0; i < FT_COUNT(crashes); i++)
 		if (!sigaction(crashes[i], NULL, &now) &&
 		    now.sa_handler == SIG_DFL)
@@ -127,7 +131,7 @@ uint64_t ft_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Gives the same sequence on each host for the same -x and salt. */
+/* Sets the seed. Each host gets the same sequence for the same -x and salt. */
 void ft_rand_seed(unsigned int salt)
 {
 	ft_rand_state = ft.opts.seed * 0x9e3779b97f4a7c15u + salt + 1;
@@ -215,8 +219,9 @@ static int ft_rank_main(const struct ft_spec *spec)
 }
 
 /*
- * Returns the worse status: 1, then 77, 3, 0. The rank that found the cause
- * decides.
+ * Returns the worse of two statuses, in the order 1, 77, 3, 0. Status 3 is not
+ * the worst, because a rank with this status only noticed the end of another
+ * rank.
  */
 static int ft_worse(int a, int b)
 {
@@ -229,7 +234,10 @@ static int ft_worse(int a, int b)
 	return FT_FAIL;
 }
 
-/* FT_STDERR=FILE: rank R writes to FILE.R, so that lines do not mix. */
+/*
+ * With FT_STDERR=FILE, rank R writes its stderr to FILE.R, so that lines of
+ * ranks do not mix.
+ */
 static void ft_own_stderr(int rank)
 {
 	const char *base = getenv("FT_STDERR");
@@ -243,7 +251,7 @@ static void ft_own_stderr(int rank)
 }
 
 /*
- * Forks all ranks, rank 0 too, so that a crash of any rank is reported in the
+ * Forks all ranks, also rank 0, so that a crash of any rank is reported in the
  * same way. Returns the worst status.
  */
 static int ft_fork_ranks(const struct ft_spec *spec)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Out-of-band exchange: a star around rank 0, over TCP or socket pairs.
- * Functions that wait drive the open endpoints, since providers with manual
- * progress may have to complete operations of their peers.
+ * Out-of-band exchange: each rank has a connection with rank 0, over TCP or a
+ * socket pair. Functions that wait make progress on the open endpoints, because
+ * a peer's operations may need it with manual progress.
  */
 
 #include <errno.h>
@@ -19,7 +19,9 @@
 
 #define FT_CONNECT_MS 15000
 
-/* Descriptors: rank 0 has one for each other rank, the others have [0] only. */
+/*
+ * Descriptors: rank 0 has one for each other rank, other ranks have only [0].
+ */
 static int ft_fd[FT_MAX_RANKS];
 static bool ft_entered;
 static int ft_arrived;
@@ -104,7 +106,7 @@ void ft_barrier(void)
 	ft_allgather(&in, 1, out);
 }
 
-/* True if a byte has arrived, which is consumed. */
+/* Reads a byte from a rank, if one has arrived; returns whether it has. */
 static bool ft_poll_byte(int rank)
 {
 	char c;

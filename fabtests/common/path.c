@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks that each message takes the path that it must take: no test passes on
- * the wrong path. Without ofi_duo there is nothing to check.
+ * Checks that each message takes the expected path, so that no test passes over
+ * the wrong one. Without ofi_duo there is no path to check.
  */
 
 #include <inttypes.h>
@@ -16,8 +16,9 @@ static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
 };
 
 /*
- * Returns the path of messages to a rank: local if both ends run ofi_duo with a
- * local transport on one host. libfabric's shm does not send to itself.
+ * Returns the expected path of messages to a rank: local if both ranks run
+ * ofi_duo on one host, with a local transport. An endpoint with libfabric's shm
+ * reaches itself over the core.
  */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 {
@@ -49,8 +50,8 @@ bool ft_over_tcp(void)
 }
 
 /*
- * True if untagged directed receives work. tcp ignores their source
- * (xnet_srx_recv).
+ * True if untagged directed receives work: tcp ignores their source (in its
+ * xnet_srx_recv).
  */
 bool ft_directs_untagged(const struct ft_ep *e)
 {
@@ -58,8 +59,8 @@ bool ft_directs_untagged(const struct ft_ep *e)
 }
 
 /*
- * True if a directed receive can be canceled. With shm, efa and ofi_rxm,
- * util_cancel_src of libfabric 2.x breaks the queues of untagged directed
+ * True if a directed receive can be canceled. In shm, efa and ofi_rxm of
+ * libfabric 2.x, util_cancel_src() damages the queues of untagged directed
  * receives.
  */
 bool ft_cancels_directed(const struct ft_ep *e)
@@ -100,7 +101,7 @@ void ft_check_tx(struct ft_ep *e)
 	}
 }
 
-/* Checks that messages arrived over the path on which they were sent. */
+/* Checks that all messages arrived over the path on which they were sent. */
 void ft_check_rx(struct ft_ep *e)
 {
 	uint64_t to[FT_MAX_RANKS], all[FT_MAX_RANKS][FT_MAX_RANKS];

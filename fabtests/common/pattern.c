@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Data that depends on position and seed, so that a shift is detected. */
+/* Data that depends on position and seed, so that shifted data is detected. */
 
 #include "ft.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Memory that other ranks read and write, and the completions of its endpoint.
- */
+/* Memory that other ranks read and write, and completions of the endpoint. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,8 +97,8 @@ void ft_region_barrier(struct ft_region *region)
 }
 
 /*
- * True if RMA to rank 0 goes over near: rank 0 is local, and near carries RMA
- * there. libfabric's shm does not.
+ * True if RMA to rank 0 uses near: rank 0 is local, and the local transport is
+ * near. libfabric's shm does not carry RMA here.
  */
 static bool ft_region_near(const struct ft_ep *e)
 {
@@ -120,7 +118,8 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 	ft_stats(region->e, &stats);
 	if (ft_region_near(region->e))
 		path = FI_DUO_LOCAL;
-	if (!strcmp(ft.opts.prov, "near")) { /* no core to compare with */
+	/* near has no core for a comparison */
+	if (!strcmp(ft.opts.prov, "near")) {
 		rma += refused;
 		refused = 0;
 	}

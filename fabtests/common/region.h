@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region on each rank for RMA and atomics of the others, over an
- * endpoint that was opened "raw": its CQ is read here.
+ * A memory region on each rank, for RMA and atomics by other ranks. Its
+ * endpoint was opened with ft_cfg.raw, and the functions here read the
+ * endpoint's CQ.
  */
 #ifndef FT_REGION_H
 #define FT_REGION_H
@@ -16,25 +17,29 @@ struct ft_region {
 	struct fid_mr *mr;
 	void *desc;
 	uint64_t key[FT_MAX_RANKS];
-	uint64_t base[FT_MAX_RANKS]; /* RMA address of its first byte */
-	uint64_t data;		     /* of the last remote write with data */
-	int arrived;		     /* number of those */
+	/* RMA address of the first byte of each rank's region */
+	uint64_t base[FT_MAX_RANKS];
+	uint64_t data;		     /* data of the last remote write */
+	int arrived;		     /* number of remote writes with data */
 };
 
 /*
- * Opens a region. Called by all ranks with the same len, in bytes, a multiple
- * of 4096.
+ * Opens a region. All ranks call it with the same len: bytes, a multiple of
+ * 4096.
  */
 void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len);
 void ft_region_close(struct ft_region *region);
 void ft_region_poll(struct ft_region *region);
-/* Waits for an operation. The caller checks op->err, 0 or FI_E*. */
+/*
+ * Waits for an operation. Leaves its result in op->err, 0 or FI_E*, for the
+ * caller.
+ */
 void ft_region_wait(struct ft_region *region, struct ft_op *op);
 void ft_region_barrier(struct ft_region *region);
 /*
- * Checks that the provider counted these numbers of operations to rank 0 on the
- * path that they must take. refused: number of RMA operations that near leaves
- * to the core.
+ * Checks the provider's counts of operations to rank 0 on the expected path:
+ * RMA, and atomics. refused: number of RMA operations that near leaves to the
+ * core.
  */
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		       uint64_t refused);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Posts operations by all calls, and collects completions into struct ft_op. */
+/* Posts operations by all calls, and passes completions to struct ft_op. */
 
 #include <sched.h>
 
@@ -42,8 +42,8 @@ void ft_op_reset(struct ft_op *op)
 }
 
 /*
- * Splits the buffer into two uneven parts if the provider accepts two. Returns
- * their number.
+ * Splits the buffer into two parts of different lengths if the provider accepts
+ * two. Returns the number of parts.
  */
 static size_t ft_split(const struct ft_xfer *x, size_t limit,
 		       struct iovec iov[2], void *desc[2])
@@ -224,7 +224,7 @@ static int ft_read_error(struct fid_cq *cq)
 	struct ft_op *op = err.op_context;
 
 	if (ret == -FI_EAGAIN)
-		return 0; /* another thread has read it */
+		return 0; /* another thread has read the entry */
 	FT_CHECK(ret == 1, "fi_cq_readerr: %zd", ret);
 	FT_CHECK(op, "an error entry without context: %d (%s), provider's %d",
 		 err.err, fi_strerror(err.err), err.prov_errno);

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 keeps a window of receives posted, the others send. The messages of
- * each sender match receives in posting order. None is lost, duplicated,
- * corrupted or attributed to another rank, whichever path each sender uses.
+ * Rank 0 keeps a window of receives posted, and all other ranks send. The
+ * messages of each sender must match receives in the order of posting. No
+ * message may be lost, duplicated, changed or reported with another source,
+ * over either path.
  */
 
 #include <sched.h>
@@ -22,12 +23,12 @@ struct ft_hdr {
 	uint32_t seed;
 };
 
-/* A posted receive, in posting order. */
+/* A posted receive; the array is in the order of posting. */
 struct ft_slot {
 	struct ft_op op;
 	struct ft_buf *buf;
-	int only;		/* rank that it accepts; -1: any */
-	int from; /* rank that it matched; -1: none */
+	int only;		/* rank that may match; -1: any rank */
+	int from; /* rank that matched; -1: none yet */
 	uint32_t seq;
 };
 
@@ -44,7 +45,7 @@ static struct ft_ep e;
 static struct ft_mode mode;
 static struct ft_slot *slots;
 static int posted, matched, total;
-static int directed;		/* outstanding */
+static int directed; /* number of directed receives that are posted */
 static unsigned int salt;
 
 static size_t ft_len(int rank, int seq)
@@ -112,7 +113,7 @@ static void ft_match_slot(struct ft_slot *slot)
 	matched++;
 }
 
-/* Handles completed receives, and posts the same number again. */
+/* Handles completed receives, and posts the same number of new ones. */
 static void ft_sweep(int *oldest)
 {
 	int i, end = posted;
@@ -166,8 +167,9 @@ static void ft_receive(void)
 	for (i = 0; i < mode.window; i++) {
 		ft_buf_alloc(&e, &bufs[i], mode.max_len);
 		ft_post_slot(&bufs[i]);
+		/* the messages arrive while the second half is posted */
 		if (i == mode.window / 2)
-			ft_barrier(); /* half of them is late */
+			ft_barrier();
 	}
 	while (matched < total) {
 		if (!ft_progress(&e))

@@ -17,7 +17,9 @@ static struct ft_ep e;
 static struct ft_region region;
 static uint64_t ops;
 
-/* Indexes in the region: two numbers of rank 0, then the operands of a call. */
+/*
+ * Indexes in the region: two numbers of rank 0, then the operands of this rank.
+ */
 enum { FT_SUM, FT_TURN, FT_OPERAND, FT_COMPARE, FT_RESULT };
 
 static uint64_t *ft_number(int which)
@@ -47,7 +49,7 @@ static void ft_add(uint64_t n)
 				  region.key[0], FI_UINT64, FI_SUM, &op)));
 }
 
-/* Fetches as OpenSHMEM's libraries do: without an array of descriptors. */
+/* Fetches without an array of descriptors, as libraries of OpenSHMEM do. */
 static ssize_t ft_fetch_msg(int which, enum fi_op how, struct ft_op *op)
 {
 	const struct fi_ioc from = { ft_number(FT_OPERAND), 1 };
@@ -122,9 +124,7 @@ static void ft_all_add(void)
 	for (i = 0; i < FT_ROUNDS; i++)
 		ft_add(1);
 	ft_region_barrier(&region);
-	/*
-	 * all additions have arrived when this fetch completes, or soon after
-	 */
+	/* when this fetch completes, all additions have arrived or soon will */
 	while (ft_fetch(FT_SUM, FI_ATOMIC_READ, 0) != want)
 		;
 	ft_region_barrier(&region);
@@ -149,7 +149,7 @@ static void ft_all_fetch(void)
 	ft_region_barrier(&region);
 }
 
-/* Passes a number from rank to rank. */
+/* The ranks pass a number on by compare-and-swap, one after the other. */
 static void ft_all_swap(void)
 {
 	uint64_t mine;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PROGRESS_AUTO: a large send and a write complete while the process at the
- * other end waits for something else and does not read its queue.
- * At the end a process exits with open objects, and a child of fork() before it.
+ * FI_PROGRESS_AUTO: a large send and an RMA write must complete although the
+ * other process does not read its CQ. At the end a process exits with open
+ * objects, after a forked child has exited.
  */
 
 #include <poll.h>
@@ -15,12 +15,12 @@
 #include "common/region.h"
 
 #define FT_LEN ((size_t)4 << 20)
-#define FT_LINGER_MS 100	/* ten polls of the thread */
+#define FT_LINGER_MS 100	/* ten polls of ofi_duo's thread */
 
 static struct ft_ep e;
 static struct ft_region region;
 
-/* A barrier that does not drive the endpoint. */
+/* Waits for all ranks without progress on the endpoint. */
 static void ft_silent_barrier(void)
 {
 	int neps = ft.neps;
@@ -30,7 +30,7 @@ static void ft_silent_barrier(void)
 	ft.neps = neps;
 }
 
-/* Rank 1 sends, and then does not poll. */
+/* Rank 1 sends a large message, and then does not poll. */
 static void ft_case_sender(void)
 {
 	struct ft_op op;
@@ -54,7 +54,7 @@ static void ft_case_sender(void)
 	FT_OK(-op.err);
 }
 
-/* Rank 0 is the target of a write, and does not poll. */
+/* Rank 0 is the target of an RMA write, and does not poll. */
 static void ft_case_target(void)
 {
 	struct ft_op op;
@@ -73,7 +73,10 @@ static void ft_case_target(void)
 		ft_verify(region.ptr, FT_LEN, 2, "write");
 }
 
-/* exit() flushes streams after all destructors: a thread left crashes here. */
+/*
+ * Delays exit(), which flushes this stream after all destructors: if ofi_duo's
+ * thread still runs, it crashes in this time.
+ */
 static ssize_t ft_linger(void *cookie, const char *buf, size_t len)
 {
 	poll(NULL, 0, FT_LINGER_MS);
@@ -88,7 +91,9 @@ static void ft_linger_at_exit(void)
 	FT_CHECK(last && fputc('.', last) == '.', "fopencookie");
 }
 
-/* Its exit() runs the destructors of libfabric and its modules. */
+/*
+ * Forks a child whose exit() runs the destructors of libfabric and its modules.
+ */
 static void ft_exit_child(void)
 {
 	pid_t child = fork();
@@ -120,7 +125,7 @@ static void ft_run(void)
 	ft_region_close(&region);
 	ft_close(&e);
 	ft.phase = "exit";
-	ft_open(&e, &cfg);	/* and never closed */
+	ft_open(&e, &cfg);	/* not closed before exit() */
 	ft_exit_child();
 	ft_linger_at_exit();
 }

@@ -2,18 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An AV lives longer than its endpoint and hundreds of peers. libfabric's shm
- * has 256 peer slots and frees none. It does not detect that they are used up,
- * and then delivers a message to another process. Therefore only the first 250
- * endpoints use shm. near has no such limit. Rank 0 keeps its AV, the others
- * open one endpoint after the other.
+ * An AV exists longer than its endpoint and than hundreds of peers. Rank 0
+ * keeps its AV, and the other ranks open one endpoint after the other.
+ *
+ * libfabric's shm has 256 entries for peers and frees none. It does not detect
+ * that all are used, and would deliver a message to another process. So ofi_duo
+ * lets only the first 250 endpoints use shm. near has no such limit.
  */
 
 #include "common/ft.h"
 
-#define FT_ENDPOINTS 250	/* number that uses shm: DUO_SHM_ENDPOINTS */
-#define FT_FIRST 140		/* peers of the first endpoint */
-#define FT_SECOND 260		/* peers of the next endpoint */
+/* number of endpoints that may use shm: DUO_SHM_ENDPOINTS */
+#define FT_ENDPOINTS 250
+#define FT_FIRST 140		/* number of peers of the first endpoint */
+#define FT_SECOND 260		/* number of peers of the next endpoint */
 #define FT_LEN 512
 #define FT_TAG 0xa1
 
@@ -51,8 +53,8 @@ static void ft_trip(struct ft_ep *e, int round)
 
 /*
  * Checks that messages of local peers came over the local path. With
- * libfabric's shm, at most those of the first FT_ENDPOINTS did; fewer if other
- * programs have endpoints on it.
+ * libfabric's shm these are at most the messages of the first FT_ENDPOINTS
+ * endpoints, and fewer if other programs have endpoints of shm.
  */
 static void ft_expect(struct ft_ep *e, uint64_t all)
 {
@@ -115,9 +117,9 @@ static void ft_run_stay(void)
 }
 
 /*
- * Closes an endpoint only after opening the next. If a new endpoint has the
- * address of a closed one, tcp sends its messages over the old connection and
- * reports success (contrib/upstream/tcp_reuse.c).
+ * Opens the next endpoint before it closes the last one. If both had the same
+ * address, tcp would send to the new one over the old connection and report
+ * success (contrib/upstream/tcp_reuse.c).
  */
 static void ft_run_come(void)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A file that is no valid record replaces rank 1's record: rank 0 logs it once
- * and uses the core, rank 1 uses shared memory, and all messages arrive.
+ * An invalid file replaces rank 1's record. Rank 0 must log this once and use
+ * the core. Rank 1 must use shared memory. All messages must arrive.
  */
 
 #include <dirent.h>
@@ -25,14 +25,17 @@ static struct ft_buf buf;
 static char record[PATH_MAX], aside[PATH_MAX + 8];
 static int warnings;
 
-/* True if record is DIRECTORY/ofi_duo.HOST.RANDOM/HASH, with 16 digits. */
+/*
+ * True if this is the path of a record: DIRECTORY/ofi_duo.HOST.RANDOM/HASH,
+ * with 16 digits.
+ */
 static bool ft_is_record(size_t len)
 {
 	return memmem(record, len, "/ofi_duo.", 9) && len > 17 &&
 	       record[len - 17] == '/';
 }
 
-/* Finds the record of this process, which keeps it open. */
+/* Finds the record of this process among its open files. */
 static void ft_find_record(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -72,7 +75,10 @@ static void ft_write_aside(enum bad bad)
 	close(out);
 }
 
-/* Replaces the record. Its file does not change, so its lock stays. */
+/*
+ * Replaces the name of the record by the damaged copy. The record's own file
+ * stays as it is, with its lock.
+ */
 static void ft_spoil_record(enum bad bad)
 {
 	ft_find_record();
@@ -85,7 +91,9 @@ static void ft_spoil_record(enum bad bad)
 	FT_CHECK(!rename(aside, record), "rename: %m");
 }
 
-/* Both ranks send at the same time. The messages of each arrive in order. */
+/*
+ * Both ranks send at the same time. The messages of each must arrive in order.
+ */
 static void ft_exchange_messages(void)
 {
 	struct ft_op tx[MESSAGES], rx[MESSAGES];
@@ -130,7 +138,7 @@ static void ft_run_bad(enum bad bad)
 	if (ft.opts.rank)
 		ft_spoil_record(bad);
 	else
-		e.peer[1].shm = false;	/* as rank 0 sees it */
+		e.peer[1].shm = false;	/* for messages of rank 0 */
 	ft_barrier();
 	ft_insert(&e, 0);
 	ft_insert(&e, 1);
@@ -181,7 +189,7 @@ static void ft_log(const struct fi_provider *prov, enum fi_log_level level,
 		warnings++;
 }
 
-/* Runs the cases with libfabric's log redirected to this test. */
+/* Runs the cases, and passes libfabric's log to this test. */
 static void ft_run(void)
 {
 	static struct fi_ops_log ops = {

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 posts a receive and cancels it while rank 1 sends. The receive ends
- * exactly once, and the message is in it or in the receive posted after it. In
- * one trial the cancel comes before the message, and in one behind it. In all
- * others they race: rank 0 waits longer the more cancels have won, so that both
- * results occur.
+ * Rank 0 posts a receive and cancels it while rank 1 sends. The receive must
+ * end exactly once. The message must be in this receive, or in the one posted
+ * after it.
+ *
+ * In one trial the cancel is before the message, and in one after it. In all
+ * other trials it races with the message: the more cancels have come first, the
+ * longer rank 0 waits before the next cancel, so that both results occur.
  */
 
 #include "common/ft.h"
@@ -14,7 +16,7 @@
 enum ft_trial {
 	FT_CANCEL_FIRST,
 	FT_MESSAGE_FIRST,
-	FT_RACES,		/* first of the trials that race */
+	FT_RACES,		/* first of the trials with a race */
 };
 
 struct ft_race {
@@ -26,7 +28,7 @@ struct ft_race {
 static struct ft_ep e;
 static struct ft_buf buf;
 static int canceled, completed;
-static unsigned int patience_ns;	/* longest time until the cancel */
+static unsigned int patience_ns;	/* longest time until the cancel, ns */
 
 static void ft_spin(unsigned int upto_ns, bool progress)
 {
@@ -54,7 +56,7 @@ static void ft_race_send(const struct ft_race *r, int i)
 	ft_barrier();
 }
 
-/* Cancels the receive, and waits for its end. */
+/* Cancels the receive, and waits until it has ended. */
 static void ft_race_cancel(struct ft_op *first, int i)
 {
 	if (i == FT_MESSAGE_FIRST)
@@ -99,7 +101,8 @@ static void ft_race_recv(const struct ft_race *r, int i)
 	}
 	ft_verify(x.buf, r->len, i, first.err ? "after cancel" : "won");
 	ft_barrier();
-	ft_progress(&e); /* a second completion of first fails the test here */
+	/* a second completion of "first" would fail the test here */
+	ft_progress(&e);
 	FT_CHECK(atomic_load(&first.done) == 1, "ended twice");
 }
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All ranks send to each other, round by round, and wait by counters only: with
+ * All ranks send to each other in rounds, and wait by counters only: with
  * completions, with selective completion, and without a CQ. Injected messages
- * are counted, too. Data, counts and paths are verified.
+ * must be counted, too. The test verifies data, counts and paths.
  */
 
 #include "common/ft.h"
@@ -25,7 +25,7 @@ static size_t ft_len(int round)
 	return len < ft.opts.max_size ? len : ft.opts.max_size;
 }
 
-/* Posts a receive by source, or by a tag that only this source uses. */
+/* Posts a receive for a source: directed, or with a tag of this source only. */
 static void ft_post(int round, int r)
 {
 	struct ft_xfer x = {
@@ -83,7 +83,7 @@ static void ft_round(int round)
 				  "a counted message");
 }
 
-/* Consumes the completions of counted operations. */
+/* Reads the completions of operations that were counted. */
 static void ft_drain(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -101,7 +101,7 @@ static void ft_drain(void)
 		 "a completion that was not requested");
 }
 
-/* Waits for a count that is not reached, until the time-out. */
+/* Waits for a count that is not reached: the wait must end by its timeout. */
 static void ft_times_out(void)
 {
 	uint64_t start = ft_now_ns();
@@ -154,7 +154,10 @@ static void ft_selective(void)
 	ft_mode(&cfg);
 }
 
-/* Binds counters as Sandia OpenSHMEM does for its default context. */
+/*
+ * Binds counters after fi_enable(), as Sandia OpenSHMEM does for its default
+ * context.
+ */
 static void ft_late(void)
 {
 	static const struct ft_cfg cfg = {

@@ -3,8 +3,9 @@
 
 /*
  * Completion queues: all formats, selective completion, sources, separate and
- * shared queues, blocking reads, batches. Rank 0 receives from rank 1, each
- * case on an endpoint of its own. This program reads the CQs, not common/.
+ * shared queues, blocking reads, batches. Rank 0 receives from rank 1, with a
+ * new endpoint for each case. This program reads the CQs itself, without
+ * fabtests/common.
  */
 
 #include <sched.h>
@@ -151,7 +152,7 @@ static void ft_case_formats(void)
 	}
 }
 
-/* Polls for a while: there must be no completion. */
+/* Polls for 50 ms: there must be no completion. */
 static void ft_expect_nothing(struct fid_cq *cq)
 {
 	uint64_t end = ft_now_ns() + 50000000;
@@ -165,8 +166,9 @@ static void ft_expect_nothing(struct fid_cq *cq)
 }
 
 /*
- * Selective completion at both ends: only operations with FI_COMPLETION have a
- * completion. Without it, only the data shows that a receive is done.
+ * Selective completion at both ends: only operations with FI_COMPLETION report
+ * a completion. Without it the test finds by the data that a receive is
+ * complete.
  */
 static void ft_selective(bool tagged)
 {
@@ -210,7 +212,10 @@ static void ft_case_selective(void)
 	ft_selective(true);
 }
 
-/* Source of expected and unexpected messages, from both ranks. */
+/*
+ * The source of expected and unexpected messages, from rank 1 and from rank 0
+ * itself.
+ */
 static void ft_case_source(void)
 {
 	struct ft_cfg cfg = { .caps = FI_SOURCE };
@@ -243,7 +248,8 @@ static void ft_case_source(void)
 }
 
 /*
- * Reads of several entries return the available ones, in batches of any size.
+ * Reads of several entries return those that are available, in batches of any
+ * size.
  */
 static void ft_case_batches(void)
 {
@@ -282,7 +288,10 @@ static void ft_case_batches(void)
 	ft_finish();
 }
 
-/* A blocking read waits for about its timeout, and a message wakes it. */
+/*
+ * A blocking read without a message ends at about its timeout; a message ends
+ * it earlier.
+ */
 static void ft_sread_with(enum fi_wait_obj wait_obj)
 {
 	struct ft_cfg cfg = { .wait_obj = wait_obj };

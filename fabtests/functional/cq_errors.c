@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Error entries (truncation, cancel) and completion queues with fewer entries
- * than completions. Rank 0 receives from rank 1.
+ * Error entries (truncation, cancel), and completion queues with fewer entries
+ * than there are completions. Rank 0 receives from rank 1.
  */
 
 #include <sched.h>
@@ -42,7 +42,10 @@ static struct ft_xfer ft_at(size_t at, size_t len, bool tagged)
 	return x;
 }
 
-/* Truncates a message. The receive after it gets its own message unchanged. */
+/*
+ * Sends a message that is too long for its receive: the receive ends with
+ * FI_ETRUNC. The next receive must get its own message unchanged.
+ */
 static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 {
 	struct ft_xfer x = ft_at(0, sent, tagged);
@@ -75,7 +78,7 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 	if (expected)
 		ft_barrier();
 	ft_wait_err(&e, &op[0], FI_ETRUNC);
-	/* cores differ: olen may be 0; len 0 or the length sent */
+	/* cores differ: olen may be 0, and len may be 0 or the length sent */
 	FT_CHECK(!op[0].olen || op[0].olen == sent - room,
 		 "olen %zu, not %zu (sent %zu)", op[0].olen, sent - room, sent);
 	FT_CHECK(op[0].len == room || ft_path(&e, 1) == FI_DUO_CORE,
@@ -88,9 +91,9 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 }
 
 /*
- * False for truncations that cores without ofi_duo cannot do: shm 2.1 crashes
- * in smr_copy_saved or loops for ever in cma_copy, efa and rxm complete a large
- * message twice, tcp loses an unexpected message that is truncated to 0 bytes.
+ * False for truncations that fail in cores without ofi_duo. shm 2.1 crashes in
+ * smr_copy_saved or loops forever in cma_copy. efa and rxm complete a large
+ * message twice. tcp loses an unexpected message that is truncated to 0 bytes.
  */
 static bool ft_can_truncate(size_t sent, size_t room, bool expected)
 {
@@ -126,7 +129,8 @@ static void ft_case_truncation(void)
 }
 
 /*
- * A canceled receive ends with one error entry. Other receives do not change.
+ * A canceled receive ends with one error entry. Other receives are not
+ * affected.
  */
 static void ft_case_cancel(void)
 {
@@ -154,7 +158,10 @@ static void ft_case_cancel(void)
 		ft_barrier();
 		ft_wait(&e, &op[2]);
 		ft_wait(&e, &op[3]);
-		/* one that has ended, and one that was never posted */
+		/*
+		 * cancel a receive that has ended, and one that was never
+		 * posted
+		 */
 		fi_cancel(&e.ep->fid, &op[0].ctx);
 		fi_cancel(&e.ep->fid, &op[99].ctx);
 		ft_progress_for(&e, 20);
@@ -162,7 +169,7 @@ static void ft_case_cancel(void)
 	ft_finish();
 }
 
-/* More completions than the CQ has entries, before a read. */
+/* More completions than the CQ has entries occur before the first read. */
 static void ft_overrun(size_t cq_size, bool separate)
 {
 	struct ft_cfg cfg = { .cq_size = cq_size, .separate_cqs = separate };

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Directed receives of rank 0 from several senders, posted before or after the
- * messages, and before or after the sender's address is inserted.
+ * Directed receives of rank 0 for several senders. Rank 0 posts them before or
+ * after the messages arrive, and before or after it inserts the sender's
+ * address.
  */
 
 #include "common/ft.h"
@@ -92,7 +93,10 @@ static void ft_posted_before(bool tagged)
 		ft_take(r);
 }
 
-/* Receives the last sender's messages first. */
+/*
+ * Posts all receives after the messages have arrived, that of the last sender
+ * first.
+ */
 static void ft_posted_after(bool tagged)
 {
 	int r, n = ft.opts.nranks;
@@ -109,7 +113,9 @@ static void ft_posted_after(bool tagged)
 		ft_wait_sends();
 }
 
-/* Each sender in turn: its message must match only its own receive. */
+/*
+ * One sender after the other: its message must match only the receive for it.
+ */
 static void ft_in_turn(bool tagged)
 {
 	int r, s, n = ft.opts.nranks;
@@ -210,7 +216,7 @@ static void ft_run(void)
 	if (ft_directs_untagged(&e))
 		ft_run_cases(msg, FT_COUNT(msg));
 	ft_close_all();
-	/* sockets loses the source of messages that came before the insert */
+	/* sockets loses the source of messages that arrive before the insert */
 	if (!ft_has_prefix(ft.opts.prov, "sockets"))
 		ft_run_cases(late, FT_COUNT(late));
 }

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Everything but the data path: closing in any legal order, names, options, and
- * invalid arguments, which must return an error and never crash. One rank.
+ * All functions that are not the data path: closing in any legal order, names,
+ * options, and invalid arguments, which must return an error and never crash.
+ * One rank.
  */
 
 #include "common/ft.h"
@@ -30,7 +31,7 @@ static void ft_forget(void)
 	fi_freeinfo(e.info);
 }
 
-/* Legal orders: the domain is closed before the fabric, all else before it. */
+/* Legal orders of closing: the fabric last, the domain before it. */
 static void ft_case_close_order(void)
 {
 	static const char *const orders[] = {
@@ -64,7 +65,7 @@ static void ft_case_close_order(void)
 	}
 }
 
-/* The CQ and AV of an endpoint cannot be closed before it. */
+/* The CQ and the AV of an open endpoint cannot be closed. */
 static void ft_case_busy(void)
 {
 	ft_open(&e, NULL);
@@ -125,7 +126,7 @@ static void ft_case_names(void)
 	FT_OK(fi_getname(&e.ep->fid, name, &again));
 	FT_CHECK(again == len && !memcmp(name, e.self.name, len),
 		 "getname is not stable: %zu, %zu", again, len);
-	/* fi_av_lookup() returns the inserted address */
+	/* fi_av_lookup() must return the inserted address */
 	again = sizeof(name);
 	FT_OK(fi_av_lookup(e.av, e.peer[0].addr, name, &again));
 	FT_CHECK(!e.ops ||
@@ -166,8 +167,8 @@ static void ft_case_options(void)
 }
 
 /*
- * The call must fail with an error other than -FI_EAGAIN. Only ofi_duo is
- * tested, since bare cores accept some of these calls, or crash.
+ * Checks that a call fails with an error other than -FI_EAGAIN. Only ofi_duo is
+ * tested: bare cores accept some of these calls, or crash.
  */
 #define FT_REFUSED(call) \
 	do { \
@@ -251,7 +252,7 @@ static void ft_case_bad_receives(void)
 	ft_finish();
 }
 
-/* Opens and binds with invalid attributes. */
+/* Opens and binds with invalid attributes fail. */
 static void ft_case_bad_opens(void)
 {
 	struct fi_cq_attr cq_attr = { .format = 77, .wait_obj = FI_WAIT_NONE };
@@ -267,13 +268,13 @@ static void ft_case_bad_opens(void)
 	FT_REFUSED(fi_cq_open(e.domain, &cq_attr, &cq, NULL));
 	FT_REFUSED(fi_av_open(e.domain, &av_attr, &av, NULL));
 	FT_OK(fi_endpoint(e.domain, e.info, &ep, NULL));
-	FT_REFUSED(fi_enable(ep)); /* nothing was bound */
+	FT_REFUSED(fi_enable(ep)); /* no object was bound */
 	FT_REFUSED(fi_ep_bind(ep, &e.domain->fid, 0));
 	FT_OK(fi_close(&ep->fid));
 	ft_finish();
 }
 
-/* Binds a counter of RMA without FI_RMA, as MPICH does. */
+/* Binds a counter for RMA to an endpoint without FI_RMA, as MPICH does. */
 static void ft_case_rma_counter(void)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
@@ -297,7 +298,7 @@ static void ft_case_rma_counter(void)
 	ft_finish();
 }
 
-/* Sends to and receives from the own endpoint, by all calls. */
+/* The endpoint sends to itself and receives, by all calls. */
 static void ft_self_send(const struct ft_cfg *cfg)
 {
 	struct ft_op txop = { 0 }, rxop = { 0 };
@@ -320,14 +321,14 @@ static void ft_self_send(const struct ft_cfg *cfg)
 	ft_finish();
 }
 
-/* Sends to itself after the cases with errors. */
+/* After the cases with errors, sends to itself still work. */
 static void ft_case_to_self(void)
 {
 	ft_self_send(NULL);
 }
 
 /*
- * One thread for control and data progress, as Open MPI requests it since
+ * One thread for control and data progress, which Open MPI requests since
  * 2026-08.
  */
 static void ft_case_unified(void)

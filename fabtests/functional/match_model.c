@@ -2,20 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random scripts of sends and receives, by seed, are compared with a model of
- * MPI's matching: a receive matches the earliest message that fits, a message
- * the earliest receive. The pairing is independent of timing if the messages of
- * all senders that a receive can match have one order. Therefore a script has
- * either one sender and wildcards, or several senders and directed receives
- * only.
+ * Random scripts of sends and receives, selected by a seed. The results are
+ * compared with a model of MPI's matching: a receive matches the earliest
+ * message that fits, and a message the earliest receive that fits.
+ *
+ * The pairs do not depend on timing if the messages that a receive can match
+ * have one order. So a script has either one sender and wildcards, or several
+ * senders and directed receives only.
  */
 
 #include <sched.h>
 
 #include "common/ft.h"
 
-#define FT_SCRIPT 120		/* messages of each sender, and receives */
-#define FT_LATER 12		/* longest distance that a receive is moved */
+#define FT_SCRIPT 120 /* number of messages of each sender, and of receives */
+#define FT_LATER 12 /* largest number of places by which a receive is moved */
 #define FT_SLOT_LEN 70000
 #define FT_TAGS 5
 
@@ -23,14 +24,14 @@ struct ft_send_step {
 	int rank;
 	uint64_t tag;
 	size_t len;
-	bool taken;		/* matched by the model */
+	bool taken;		/* matched in the model */
 };
 
 struct ft_recv_step {
 	uint64_t tag;
 	uint64_t ignore;
-	int rank;		/* -1: any */
-	int match;		/* index of its send in the model; -1: none */
+	int rank;		/* source; -1: any */
+	int match; /* index of the send that matches in the model; -1: none */
 	struct ft_op op;
 };
 
@@ -48,7 +49,7 @@ static void ft_swap_recvs(int i, int j)
 	recvs[j] = tmp;
 }
 
-/* Adds a receive for the message. Tag, mask and source vary. */
+/* Adds a receive that matches the message. Tag, mask and source vary. */
 static void ft_script_recv(const struct ft_send_step *send, bool directed)
 {
 	struct ft_recv_step *recv = &recvs[nrecvs++];
@@ -201,7 +202,7 @@ static void ft_run_receiver(int nsenders)
 		if (!ft_rand(5))
 			ft_progress_for(&e, ft_rand(4));
 	}
-	for (i = 0; i < nrecvs; i++) /* first the receives that must complete */
+	for (i = 0; i < nrecvs; i++) /* first those that must complete */
 		if (recvs[i].match >= 0)
 			ft_check_recv(&recvs[i], i);
 	for (i = 0; i < nrecvs; i++)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close() of a memory region during its operations, within a host: each of
- * them ends once, with success or an error, as efa guarantees since 2.7
- * (fi_efa(7), MR ABORTING). The memory itself stays.
+ * fi_close() of a memory region during operations on it, within a host. Each
+ * operation must end once, with success or an error, as efa guarantees since
+ * 2.7 (fi_efa(7), MR ABORTING). The memory itself stays allocated.
  */
 
 #include <rdma/fi_rma.h>
@@ -16,7 +16,7 @@
 
 static struct ft_ep e;
 
-/* Closes the sender's region before the receiver posts a receive. */
+/* The sender closes its region before the receiver posts a receive. */
 static void ft_send_round(int round)
 {
 	struct ft_xfer x = {.tagged = true, .tag = round, .len = FT_LEN};
@@ -60,9 +60,9 @@ static void ft_case_send(void)
 }
 
 /*
- * Closes the target's region during or before the write. near only: with
- * ofi_duo the core gets operations for which near finds no region, and some
- * cores then drop the connection.
+ * The target closes its region during or before the write. For near only:
+ * ofi_duo passes operations without a region in near to the core, and some
+ * cores then close the connection.
  */
 static void ft_write_round(struct ft_region *region, int round)
 {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several endpoints, AVs, CQs and domains in each process: each endpoint of
+ * Several endpoints, AVs, CQs and domains in each process. Each endpoint of
  * each rank sends to all endpoints of all ranks, including itself.
  */
 
@@ -105,7 +105,10 @@ static void ft_send_all(int i)
 	}
 }
 
-/* Waits. Endpoints of one process wait for each other, so all are driven. */
+/*
+ * Waits for an operation, with progress on all endpoints of the process,
+ * because they send to each other.
+ */
 static void ft_wait_all(struct ft_op *op)
 {
 	while (!atomic_load(&op->done))
@@ -202,7 +205,10 @@ static void ft_case_av_table(void)
 	ft_try((struct ft_cfg){ .av_type = FI_AV_TABLE }, true);
 }
 
-/* Opens, exchanges messages and closes many times. Nothing accumulates. */
+/*
+ * Opens endpoints, exchanges messages and closes them, many times. No resource
+ * may accumulate.
+ */
 static void ft_case_reopen(void)
 {
 	int i, times = ft.opts.quick ? 3 : 15;
@@ -228,7 +234,7 @@ static void ft_run(void)
 
 	ft.together = true;
 	ft_run_cases(cases, FT_COUNT(cases));
-	/* an AV of the core itself serves one endpoint */
+	/* an AV of the core itself can have one endpoint only */
 	if (!ft_is_bare("efa"))
 		ft_run_cases(shared_av, FT_COUNT(shared_av));
 }

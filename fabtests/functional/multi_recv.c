@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ranks receive into few FI_MULTI_RECV buffers, which are posted again only
- * when they are released. For any load, over both paths: each message arrives
- * once, complete and in the order of its sender. Buffers have no gaps, are
- * released when they are full and not earlier, and no receive is stuck.
+ * Ranks receive into a few FI_MULTI_RECV buffers, which they post again when
+ * these are released. Under any load, over both paths: each message must arrive
+ * once, complete, and in the order of its sender. Buffers must have no gaps and
+ * be released when they are full, not earlier. Every receive must complete.
  */
 
 #include <sched.h>
@@ -24,24 +24,25 @@ struct ft_hdr {
 };
 
 struct ft_mbuf {
-	struct ft_op op;	/* first: the context of the receive */
+	struct ft_op op;	/* first member: the context of the receive */
 	struct ft_buf mem;
-	size_t used;		/* bytes of complete messages */
-	size_t end;		/* end of the last complete message */
-	uint32_t next_seq[FT_MAX_RANKS]; /* at least */
+	size_t used;		/* number of bytes of complete messages */
+	size_t end;		/* end of the last complete message, offset */
+	/* lowest sequence number that each rank may send next */
+	uint32_t next_seq[FT_MAX_RANKS];
 	bool posted;
 	bool canceling;
 };
 
 struct ft_mode {
 	int nbufs;
-	int fits; /* largest messages that fit */
+	int fits; /* number of largest messages that fit in a buffer */
 	size_t max_len;
-	int per_pair;		/* messages to each peer */
-	int only;		/* the only rank that sends; 0: all do */
-	bool to_all;		/* to all ranks; false: to rank 0 */
-	bool late;		/* posted after messages have arrived */
-	bool cancel;		/* cancels receives at intervals, under load */
+	int per_pair;		/* number of messages to each peer */
+	int only;		/* the only rank that sends; 0: all send */
+	bool to_all; /* each rank sends to all; false: to rank 0 only */
+	bool late; /* post the buffers after messages have arrived */
+	bool cancel;		/* cancel receives at intervals, under load */
 };
 
 struct ft_slot {
@@ -59,8 +60,8 @@ static int received, expected, releases, cancels;
 static unsigned int salt;
 
 /*
- * True if a rank sends to another one. Providers other than ofi_duo only send,
- * since libfabric's util_srx may write outside of the buffer.
+ * True if the rank sends to the other one. Ranks without ofi_duo only send: as
+ * receivers, util_srx of libfabric may write outside of the buffer.
  */
 static bool ft_sends(int rank, int to)
 {
@@ -76,10 +77,10 @@ static size_t ft_len(int rank, int seq)
 }
 
 /*
- * Checks the order. Messages of a sender complete in their order. There is one
- * exception: while a canceled buffer still receives a message of several
- * packets, later messages may complete in the next buffer. Then each message
- * must come once, and in order within each buffer.
+ * Checks that messages of a sender complete in order. One exception: while a
+ * canceled buffer still receives a message of several packets, later messages
+ * may complete in the next buffer. In this case each message must arrive once,
+ * and in order within each buffer.
  */
 static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
 {
@@ -95,7 +96,7 @@ static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
 	next[hdr->rank] = hdr->seq + 1;
 }
 
-/* Checks a message at its place in the buffer. */
+/* Checks a message and its place in the buffer. */
 static void ft_message(struct ft_mbuf *buf,
 		       const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
@@ -126,8 +127,8 @@ static void ft_message(struct ft_mbuf *buf,
 }
 
 /*
- * Checks a released buffer. Other providers may apply FI_OPT_MIN_MULTI_RECV
- * only if it is set before fi_enable().
+ * Checks a released buffer. Providers other than ofi_duo may ignore an
+ * FI_OPT_MIN_MULTI_RECV that is set after fi_enable().
  */
 static void ft_released(struct ft_mbuf *buf)
 {
@@ -181,13 +182,13 @@ static void ft_cancel(struct ft_mbuf *buf)
 {
 	ssize_t ret = fi_cancel(&e.ep->fid, &buf->op);
 
-	/* it may be full with its last message still incomplete */
+	/* the buffer may be full although its last message is incomplete */
 	FT_CHECK(!ret || ret == -FI_ENOENT || ret == -FI_EAGAIN,
 		 "fi_cancel: %zd", ret);
 	buf->canceling = !ret;
 }
 
-/* Posts released and canceled buffers again. */
+/* Posts released and canceled buffers anew. */
 static void ft_serve(void)
 {
 	int i;
@@ -225,7 +226,10 @@ static void ft_wait_slot(struct ft_slot *slot)
 		 fi_strerror(slot->op.err));
 }
 
-/* Sends one message. ft_tx() would not serve the buffers while it retries. */
+/*
+ * Sends one message. Serves the buffers while the call returns -FI_EAGAIN,
+ * which ft_tx() would not do.
+ */
 static void ft_send_one(struct ft_slot *slot, int to, int seq)
 {
 	struct ft_hdr hdr = { ft.opts.rank, seq, ft_len(ft.opts.rank, seq),
@@ -362,7 +366,7 @@ FT_MODE(ft_all_large, .nbufs = 8, .fits = 4, .max_len = 100000,
 FT_MODE(ft_canceled, .nbufs = 3, .fits = 8, .max_len = 9000,
 	.per_pair = 4000, .cancel = true)
 
-/* Each sender in turn, so that its path carries all messages. */
+/* One sender after the other, so that one path carries all messages. */
 static void ft_in_turn(void)
 {
 	int r;

@@ -2,24 +2,24 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Orders between messages and RMA, one by one, if the core has them: rank 1
- * sends and writes or reads. Rank 0 checks its memory when a message arrives,
- * and changes it. Then a message and a write with FI_FENCE behind pending
- * operations.
+ * Orders between messages and RMA, each one that the core has: rank 1 sends,
+ * and writes or reads. When a message arrives, rank 0 checks its memory and
+ * changes it. At the end: a message and a write with FI_FENCE while earlier
+ * operations are pending.
  */
 
 #include <rdma/fi_rma.h>
 
 #include "common/region.h"
 
-#define FT_WORDS 512		/* most words in a round */
-#define FT_MANY 200		/* rounds */
+#define FT_WORDS 512		/* largest number of words in a round */
+#define FT_MANY 200		/* number of rounds */
 #define FT_TAG 5
 
 static struct ft_ep e;
 static struct ft_region region;
 static uint64_t ops;
-static volatile uint64_t *theirs;	/* words of rank 0 */
+static volatile uint64_t *theirs;	/* the words of rank 0 */
 static uint64_t *local;
 
 static const size_t sizes[] = {8, 1024, FT_WORDS * 8};
@@ -108,9 +108,7 @@ static bool ft_taken_by_polls(void)
 	       ft_path(&e, !ft.opts.rank) == FI_DUO_LOCAL;
 }
 
-/*
- * Returns in rank 1 when rank 0 has stopped polling, which it does for 300 us.
- */
+/* In rank 1: returns when rank 0 has stopped polling, for 300 us. */
 static void ft_hold_still(void)
 {
 	uint64_t until;
@@ -143,8 +141,8 @@ static void ft_write_after_send(size_t len, uint64_t round)
 }
 
 /*
- * A read after a send must not return the memory's contents from before the
- * message was received.
+ * A read that is posted after a send must not return the contents of the memory
+ * from before the message was received.
  */
 static void ft_read_after_send(size_t len, uint64_t round)
 {
@@ -186,8 +184,8 @@ static void ft_send_after_write(size_t len, uint64_t round)
 }
 
 /*
- * A read before a send must not return data that rank 0 stored because of the
- * message.
+ * A read that is posted before a send must not return data that rank 0 stored
+ * after it received the message.
  */
 static void ft_send_after_read(size_t len, uint64_t round)
 {
@@ -205,7 +203,7 @@ static void ft_send_after_read(size_t len, uint64_t round)
 	ft_words(theirs, len, round + 1);
 }
 
-/* Fenced operations start when all earlier ones are complete. */
+/* A fenced operation must start only when all earlier ones are complete. */
 static void ft_fenced(size_t len, uint64_t round)
 {
 	static struct ft_op wrote, fenced, sent;
@@ -323,7 +321,10 @@ int main(int argc, char **argv)
 		.run = ft_run,
 	};
 
-	/* libfabric's shm keeps no such order: all messages use the core */
+	/*
+	 * libfabric's shm does not keep these orders, so all messages use the
+	 * core
+	 */
 	if (peer && !strcmp(peer, "shm"))
 		setenv("FT_NO_SHM", "1", 1);
 	return ft_main(argc, argv, &spec);

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_getinfo() with an open fabric and domain in the hints, as in Open MPI
- * 5.0.10 and newer, which share them between MTL and BTL. Endpoints are opened
- * with the returned info, and communicate over the path that they must use.
- * libfabric passes such hints to all providers. If they name no provider, efa
- * gets objects that are not its own.
+ * fi_getinfo() with an open fabric and an open domain in the hints, as in Open
+ * MPI since 5.0.10, where MTL and BTL share both. Endpoints opened with the
+ * returned info must communicate over the expected path.
+ *
+ * libfabric passes these hints to all providers. If the hints have no provider
+ * name, efa gets objects that are not its own, and must not crash.
  */
 
 #include <rdma/fi_rma.h>
@@ -17,15 +18,18 @@
 
 static struct ft_ep first, second;
 
-/* True if the info must name the open objects. Bare cores need not. */
+/*
+ * True if the info must contain the open objects. Bare cores may leave them
+ * out.
+ */
 static bool ft_names(void)
 {
 	return first.ops || !strcmp(ft.opts.prov, "near");
 }
 
 /*
- * The info names the open objects or none (fi_getinfo(3)), never those of the
- * core.
+ * The info has the open objects, or none (fi_getinfo(3)), and never those of
+ * the core.
  */
 static void ft_case_answer(void)
 {
@@ -56,7 +60,7 @@ static void ft_case_foreign(void)
 	FT_CHECK(ret == -FI_ENODATA, "an endpoint as fabric: %d", ret);
 }
 
-/* Sends in both directions between two endpoints of this configuration. */
+/* Sends between two endpoints with this configuration, in both directions. */
 static void ft_talk(const struct ft_cfg *cfg)
 {
 	struct ft_op rx, tx;
@@ -115,7 +119,7 @@ static void ft_write(struct ft_region *region)
 
 /*
  * RMA in a domain that was opened for messages only. A core may reject it. If
- * it does not, RMA works, and within a host it does not use the core.
+ * it works, it must not use the core within a host.
  */
 static void ft_case_widened(void)
 {

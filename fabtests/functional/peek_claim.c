@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PEEK, FI_CLAIM and FI_DISCARD of tagged messages. Rank 0 probes. The
- * others send to it in turn, so that local and remote senders and all sizes are
- * tested.
+ * FI_PEEK, FI_CLAIM and FI_DISCARD of tagged messages. Rank 0 peeks. The other
+ * ranks send to it, one after the other, so that local and remote senders and
+ * all sizes are tested.
  */
 
 #include <sched.h>
@@ -58,8 +58,8 @@ static bool ft_peek(struct ft_op *op, uint64_t tag, uint64_t ignore,
 }
 
 /*
- * Peeks until the message is found. Otherwise the time limit of the program
- * ends it.
+ * Peeks until the message is found. The program's time limit ends the loop
+ * otherwise.
  */
 static void ft_peek_found(struct ft_op *op, uint64_t tag, uint64_t ignore,
 			  uint64_t flags)
@@ -85,7 +85,7 @@ static void ft_check_meta(const struct ft_op *op, uint64_t tag)
 	FT_CHECK((op->flags & FI_REMOTE_CQ_DATA || ft_no_data_flag()) &&
 		 op->data == FT_DATA + tag, "a peek sees flags 0x%lx, data "
 		 "0x%lx", (unsigned long)op->flags, (unsigned long)op->data);
-	/* the cores, and shm alone, report no source for a peek */
+	/* cores, and shm alone, report no source for a peek */
 	if (ft_path(&e, sender) == FI_DUO_LOCAL)
 		FT_CHECK(op->src == e.peer[sender].addr,
 			 "a peek sees source %ld, not %ld", (long)op->src,
@@ -102,8 +102,8 @@ static void ft_receive(uint64_t tag, uint64_t flags, struct ft_op *op)
 }
 
 /*
- * Sends a message without waiting. The send of a claimed message completes when
- * it is received, which may be after later requests.
+ * Sends a message and does not wait: the send of a claimed message completes
+ * only when the claim receives it, maybe after later requests.
  */
 static void ft_send_one(uint64_t tag)
 {
@@ -127,9 +127,7 @@ static void ft_end_sends(void)
 	}
 }
 
-/*
- * Requests a message with this tag from the sender. Called by the probing rank.
- */
+/* In rank 0: requests a message with this tag from the sender. */
 static void ft_ask(uint64_t tag)
 {
 	uint64_t all[FT_MAX_RANKS];
@@ -174,15 +172,15 @@ static void ft_probe_claim(void)
 	ft_ask(3);
 	ft_peek_found(&claim, 3, 0, FI_CLAIM);
 	ft_check_meta(&claim, 3);
-	ft_none(3); /* it is claimed */
-	ft_ask(4); /* another message is received while this one is claimed */
+	ft_none(3); /* a claimed message is not found */
+	ft_ask(4); /* another message arrives while this one is claimed */
 	ft_peek_found(&other, 4, 0, 0);
 	ft_receive(4, 0, &other);
 	ft_receive(3, FI_CLAIM, &claim);
 	ft_none(3);
 }
 
-/* A message that a wildcard found can be claimed, with any tag. */
+/* A message that a wildcard peek has found can be claimed with any tag. */
 static void ft_probe_claim_any(void)
 {
 	struct ft_op claim = { 0 };
@@ -213,7 +211,7 @@ static void ft_probe_discard(void)
 	ft_none(6);
 }
 
-/* A receive posted before matches the message, so no peek may find it. */
+/* An earlier receive matches the message, so no peek may find it. */
 static void ft_probe_posted(void)
 {
 	struct ft_op posted = { 0 }, op = { 0 };
@@ -230,7 +228,8 @@ static void ft_probe_posted(void)
 		x.ignore = i & 1 ? ~0ull : 0;
 		ft_rx(&e, FT_RX_RECV, &x, &posted);
 		if (i & 2) {
-			ft_none(10 + i); /* no traffic: deferred */
+			/* no message has arrived, so the receive is deferred */
+			ft_none(10 + i);
 			ft_ask(10 + i);
 		} else {
 			ft_ask(10 + i);
@@ -240,7 +239,7 @@ static void ft_probe_posted(void)
 		} while (!atomic_load(&posted.done));
 		ft_wait(&e, &posted);
 		ft_verify(mine.ptr, len, 10 + i, "posted before a peek");
-		ft_ask(10 + i); /* no receive is posted for the next message */
+		ft_ask(10 + i); /* no receive is posted for this message */
 		ft_peek_found(&op, 10 + i, 0, 0);
 		ft_check_meta(&op, 10 + i);
 		ft_receive(10 + i, 0, &op);
@@ -255,10 +254,10 @@ static bool ft_core_is(const char *core)
 }
 
 /*
- * False for a test that the core itself fails: sockets leaves progress_start on
- * the entry that it discards, and a peek of it overtakes. tcp fails with EFAULT
- * when it discards a message that is still arriving; efa's sender then waits
- * for ever.
+ * False for tests that fail in the core itself. sockets leaves progress_start
+ * at the entry that it discards, so that a peek finds a later message first.
+ * tcp fails with EFAULT if it discards a message that is still arriving; efa's
+ * sender waits forever in this case.
  */
 static bool ft_can(void (*probe)(void))
 {

@@ -2,17 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer is killed at each of its steps. Within a second, all operations
- * outstanding with it end, with success or FI_ECONNRESET, and the next peer is
- * served. A stopped peer has not failed. This program forks the peers. With
- * near alone, reads and writes of the peer's memory and an atomic are
- * outstanding, too.
+ * This program forks peers, and kills each at another step. Within a second all
+ * pending operations with the peer must end, with success or FI_ECONNRESET, and
+ * the next peer must be served. A stopped peer must not count as failed. With
+ * near alone, the pending operations include RMA and an atomic.
  *
- * With ofi_duo a peer waits until it was recognized as local. Traffic over the
- * core, with a process that runs the core alone, continues.
+ * With ofi_duo a peer waits until the test has recognized it as local. Messages
+ * over the core, to a process that runs the core alone, must continue.
  *
- * FT_AWAY=1: each peer is in a pid namespace of its own; FT_AWAY=users: and in
- * a user namespace.
+ * FT_AWAY=1: each peer is in a pid namespace of its own; FT_AWAY=users: in a
+ * user namespace of its own, too.
  */
 
 #include <rdma/fi_atomic.h>
@@ -28,7 +27,7 @@
 
 #define FT_LARGE (1u << 20)
 #define FT_STEPS 40
-#define FT_LIMIT_NS 1000000000u	/* CPU time of this process */
+#define FT_LIMIT_NS 1000000000u	/* limit of this process's CPU time */
 #define FT_STOP_MS 400
 #define FT_PING 9		/* tags */
 #define FT_PONG 10
@@ -43,7 +42,7 @@ enum {
 	FT_OPS
 };
 
-/* Description that a peer sends. */
+/* Description of a peer, which the peer sends to the test. */
 struct ft_about {
 	char name[FT_NAME_MAX];
 	uint64_t key, base;
@@ -53,13 +52,13 @@ static struct ft_cfg cfg = { .caps = FI_DIRECTED_RECV };
 static struct ft_ep e;
 static struct ft_buf in, out;
 static uint64_t number, fetched;
-/* operations with one peer; the core may keep them */
+/* operations with the present peer; some may stay at the core */
 static struct ft_op *op;
-static int awaited;		/* number of those that must end */
+static int awaited;		/* number of operations that must end */
 static fi_addr_t other;		/* fi_addr of that peer */
 static int steps_left, ended_well, ended_badly;
 
-/* The process that runs the core alone, and the messages exchanged with it. */
+/* The process that runs the core alone, and the messages to and from it. */
 static struct {
 	struct ft_child child;
 	fi_addr_t addr;
@@ -68,13 +67,15 @@ static struct {
 	int rounds;
 } far;
 
-/* Runs in the peer: exits when its steps are used up. */
+/* In the peer: counts a step; exits after the last one. */
 static void ft_step(void)
 {
 	if (steps_left--)
 		return;
 	kill(getpid(), SIGKILL);
-	/* the signal has no effect on the first process of a namespace */
+	/*
+	 * a signal to itself has no effect in the first process of a namespace
+	 */
 	_exit(FT_GONE);
 }
 
@@ -98,7 +99,10 @@ static void ft_peer_post(fi_addr_t us)
 	ft_step();
 }
 
-/* Describes the peer. This process may write to and read from its "in". */
+/*
+ * In the peer: fills in its description. The test may write to and read from
+ * its memory "in".
+ */
 static void ft_peer_about(struct ft_about *about)
 {
 	struct fid_mr *mr;
@@ -114,8 +118,8 @@ static void ft_peer_about(struct ft_about *about)
 }
 
 /*
- * Main function of a peer. It polls once per step, so that it exits between any
- * two polls of a large message.
+ * Main function of a peer. It makes one poll per step, so that it can exit
+ * between any two polls of a large message.
  */
 static void ft_peer(const struct ft_child *parent)
 {
@@ -144,7 +148,7 @@ static void ft_peer(const struct ft_child *parent)
 }
 
 /*
- * Starts a peer that exits after this number of steps; -1: when it is killed.
+ * Starts a peer that exits after this number of steps; -1: runs until killed.
  */
 static void ft_start(struct ft_child *peer, int steps)
 {
@@ -158,7 +162,8 @@ static void ft_start(struct ft_child *peer, int steps)
 }
 
 /*
- * Main function of the process that runs the core alone: answers all messages.
+ * Main function of the process that runs the core alone: it answers each
+ * message.
  */
 static void ft_far_main(const struct ft_child *parent)
 {
@@ -168,7 +173,7 @@ static void ft_far_main(const struct ft_child *parent)
 	char name[FT_NAME_MAX];
 	fi_addr_t us;
 
-	unsetenv("FI_HOOK");	/* libfabric reads it at its first call */
+	unsetenv("FI_HOOK");	/* libfabric reads it at the first call */
 	ft_open(&e, &plain);
 	ft_tell(parent->to, e.self.name, FT_NAME_MAX);
 	ft_hear(parent->from, name, sizeof(name));
@@ -206,7 +211,7 @@ static void ft_far_meet(void)
 	ft_tell(far.child.to, e.self.name, FT_NAME_MAX);
 }
 
-/* Starts another round if the last one is complete. */
+/* Sends the next message over the core if the last one was answered. */
 static void ft_far_go_on(void)
 {
 	struct ft_xfer x = { .tagged = true, .tag = FT_PONG, .buf = far.buf,
@@ -226,7 +231,7 @@ static void ft_far_go_on(void)
 				     &far.ping)));
 }
 
-/* Checks that a complete round over the core still works. */
+/* Checks that a message over the core is still sent and answered. */
 static void ft_far_goes_on(void)
 {
 	int until = far.rounds + 1;
@@ -239,8 +244,8 @@ static void ft_far_goes_on(void)
 }
 
 /*
- * Posts an operation. One that is rejected because the peer has failed has
- * ended, too.
+ * Counts the posted operation as pending. If the call failed because the peer
+ * had failed, the operation has ended.
  */
 static void ft_try(int which, ssize_t ret)
 {
@@ -264,8 +269,8 @@ static bool ft_over_core(fi_addr_t peer)
 }
 
 /*
- * Posts a send. If the peer had already failed, the core ends or rejects it:
- * tcp tries to connect again for ever.
+ * Posts a send. If the peer had failed before, the core ends or rejects it,
+ * except tcp, which tries to connect forever.
  */
 static void ft_post_send(fi_addr_t peer)
 {
@@ -302,7 +307,10 @@ static void ft_post(fi_addr_t peer)
 
 static void ft_post_onesided(fi_addr_t peer, const struct ft_about *about)
 {
-	/* first, so that the later operations wait for the peer itself */
+	/*
+	 * The atomic first, so that the later operations wait for the peer
+	 * itself.
+	 */
 	ft_try(FT_FETCH, FT_RETRY(&e, fi_fetch_atomic(
 		e.ep, &number, 1, NULL, &fetched, NULL, peer, about->base,
 		about->key, FI_UINT64, FI_SUM, &op[FT_FETCH])));
@@ -333,7 +341,7 @@ static uint64_t ft_cpu_ns(void)
 }
 
 /*
- * Waits until all operations have ended, at most a second after the peer's
+ * Waits until all operations have ended: at most a second after the peer's
  * exit.
  */
 static void ft_until_done(pid_t pid, int steps)
@@ -436,7 +444,8 @@ static void ft_run(void)
 	int steps;
 
 	/*
-	 * otherwise a process with efa alone waits for efa's own shared memory
+	 * otherwise the process with efa alone would wait for efa's own shared
+	 * memory
 	 */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);
@@ -450,10 +459,10 @@ static void ft_run(void)
 	ft_buf_alloc(&e, &out, FT_LARGE);
 	if (far.child.pid)
 		ft_far_meet();
-	else	/* uses fi_addr 0, which an error entry without a peer has */
+	else /* the peer gets fi_addr 0, as in error entries without a peer */
 		ft_exchange(&e);
 	ft.phase = "peers that die";
-	/* each step is slow on a busy host, so not all are tested */
+	/* on a busy host steps are slow, so some are left out */
 	for (steps = 0; steps < FT_STEPS; steps += ft.opts.quick ? 4 : 2)
 		ft_one_peer(steps, false);
 	FT_CHECK(ended_well && ended_badly, "%d operations ended well, %d "

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each limit that the info reports is usable up to the last byte or buffer:
+ * Each limit that the info contains can be used up to the last byte or buffer:
  * inject size, buffers of a message, remote CQ data, RMA. With --hook the info
- * is the core's, and near keeps its limits (docs/hook.md).
+ * is the core's, and near must have the same limits (docs/hook.md).
  */
 
 #include <rdma/fi_rma.h>
@@ -13,7 +13,7 @@
 
 #define FT_IOV_MAX 16
 #define FT_TAG 9
-#define FT_PART 257	/* bytes in a buffer */
+#define FT_PART 257	/* bytes of a buffer */
 #define FT_BYTE 0x5a
 
 static struct ft_ep e;
@@ -37,7 +37,7 @@ static void ft_parts(struct iovec *iov, void **desc, const struct ft_buf *buf,
 	}
 }
 
-/* Injects a message, and overwrites the buffer as soon as the call returns. */
+/* Injects a message, and overwrites the buffer when the call has returned. */
 static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 {
 	const uint64_t mask = e.info->domain_attr->cq_data_size < 8 ?
@@ -69,8 +69,8 @@ static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 }
 
 /*
- * Returns the inject size of rank 1, which injects. That of efa depends on its
- * own shared memory.
+ * Returns the inject size of rank 1, which sends. In efa it depends on the use
+ * of efa's own shared memory.
  */
 static size_t ft_inject_size(void)
 {
@@ -91,7 +91,7 @@ static void ft_case_inject(void)
 	ft_inject(FT_TX_INJECT, true, 1);
 }
 
-/* Uses the largest number of buffers, at both ends. */
+/* Sends and receives with the largest number of buffers. */
 static void ft_case_buffers(void)
 {
 	const size_t rx = e.info->rx_attr->iov_limit;
@@ -183,7 +183,7 @@ static void ft_run_rma(void)
 
 static void ft_run(void)
 {
-	setenv("FI_TCP_MAX_INJECT", "16000", 0); /* above near's */
+	setenv("FI_TCP_MAX_INJECT", "16000", 0); /* a limit above near's */
 	ft_run_messages();
 	ft_run_rma();
 }

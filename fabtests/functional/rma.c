@@ -2,15 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 writes to and reads from rank 0 by all calls and in many sizes, with
- * remote CQ data if supported. The last operation has an invalid key.
+ * Rank 1 writes to and reads from rank 0, by all calls and in many sizes, with
+ * remote CQ data if the core supports it. The last operation has an invalid
+ * key.
  */
 
 #include <rdma/fi_rma.h>
 
 #include "common/region.h"
 
-#define FT_HALF ((size_t)2 << 20) /* local buffer | target's */
+/* bytes: the local buffer, then the target's */
+#define FT_HALF ((size_t)2 << 20)
 #define FT_DATA 0x12345678
 
 enum ft_rma {
@@ -107,7 +109,7 @@ static void ft_rma_do(enum ft_rma how, size_t len)
 		 "%s: flags %lx", ft_rma_name[how], (unsigned long)op.flags);
 }
 
-/* Waits at the target until the write arrives: its memory changes. */
+/* In the target: waits until the write has changed its memory. */
 static void ft_rma_arrives(enum ft_rma how, size_t len, int before)
 {
 	volatile uint8_t *last = region.ptr + FT_HALF + len - 1;
@@ -169,17 +171,17 @@ static void ft_sizes(void)
 }
 
 /*
- * An invalid key causes an error, at once or as a completion, and no change of
- * the target's memory.
+ * An operation with an invalid key fails, in the call or as a completion, and
+ * does not change the target's memory.
  */
 static void ft_wrong_key(void)
 {
-	/* static, since efa may report the operation again, later */
+	/* static: efa may report the operation a second time, later */
 	static struct ft_op op;
 	ssize_t ret;
 
 	if (strstr(ft.opts.prov, "ofi_rxd"))
-		return; /* no answer ever arrives, without ofi_duo either */
+		return; /* ofi_rxd never answers, also without ofi_duo */
 	memset(region.ptr + FT_HALF, 0, 4096);
 	ft_region_barrier(&region);
 	if (ft.opts.rank) {

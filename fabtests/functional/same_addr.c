@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two ranks in two network namespaces have the same core address, and share a
- * registry. Each sends to that address, and gets its own message over its own
- * shared memory, never the other's. For cores with IP addresses.
+ * Two ranks in two network namespaces have the same core address and share a
+ * registry. Each rank sends to that address, and must get its own message over
+ * its own shared memory, not the message of the other rank. For cores with IP
+ * addresses.
  */
 
 #include <arpa/inet.h>
@@ -69,7 +70,7 @@ static void ft_case_in(void)
 	ft_run_format(FI_SOCKADDR_IN);
 }
 
-/* Uses a format that does not name the family of the socket address. */
+/* Uses FI_SOCKADDR, a format that does not name the family of the address. */
 static void ft_case_any(void)
 {
 	ft_run_format(FI_SOCKADDR);

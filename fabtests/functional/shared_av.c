@@ -3,8 +3,9 @@
 
 /*
  * Endpoints are opened and closed on an AV that they share, while addresses are
- * inserted and removed. A fi_addr means the same peer to all endpoints. With a
- * core that has an AV for each endpoint (efa), the core's own numbers differ.
+ * inserted and removed. A fi_addr must mean the same peer for all endpoints,
+ * although with some cores (efa) each endpoint has its own AV of the core with
+ * different numbers.
  */
 
 #include "common/ft.h"
@@ -37,7 +38,7 @@ static int ft_seed(int from_rank, int from, int to_rank, int to)
 	       to;
 }
 
-/* Opens endpoint i on the AV. Called by all ranks. */
+/* Opens endpoint i on the shared AV. Called by all ranks. */
 static void ft_join(int i)
 {
 	struct ft_cfg cfg = { .caps = FI_SOURCE | FI_DIRECTED_RECV };
@@ -55,8 +56,8 @@ static void ft_join(int i)
 }
 
 /*
- * Checks the paths while all endpoints are open, since the path to a closed one
- * is undefined.
+ * Checks the paths while all endpoints are open: the path to a closed one is
+ * undefined.
  */
 static void ft_check_all(void)
 {
@@ -111,7 +112,7 @@ static void ft_insert_ranks(int k)
 }
 
 /*
- * Checks that each fi_addr of the AV has its address, and no other has the
+ * Checks that each fi_addr of the AV has its address, and that no two have the
  * same.
  */
 static void ft_check_av(void)
@@ -178,7 +179,10 @@ static void ft_take_from(int i, int k, int r)
 		  ft_seed(r, k, ft.opts.rank, i), "shared_av");
 }
 
-/* Calls act for each endpoint of this rank and each one of all ranks. */
+/*
+ * Calls act for each pair of an endpoint i of this rank and an endpoint k of
+ * any rank r.
+ */
 static void ft_for_all(void (*act)(int i, int k, int r))
 {
 	int i, k, r;
@@ -195,7 +199,8 @@ static void ft_await_send(int i, int k, int r)
 }
 
 /*
- * Exchanges messages. All receives have the same tag: only the source selects.
+ * Exchanges messages. All receives have the same tag, so that only the source
+ * selects the message.
  */
 static void ft_talk(void)
 {
@@ -209,9 +214,9 @@ static void ft_talk(void)
 }
 
 /*
- * The second endpoint is opened when the first fi_addr is free. No message is
- * exchanged with the peer that is removed and inserted again, because efa
- * numbers messages, from 0 for a new peer.
+ * The second endpoint is opened while the first fi_addr is free. The peer that
+ * is removed and inserted again gets no messages before, because efa numbers
+ * the messages to a new peer from 0.
  */
 static void ft_case_holes(void)
 {
@@ -229,8 +234,8 @@ static void ft_case_holes(void)
 }
 
 /*
- * Inserts addresses twice. Some cores count this, others return a second
- * fi_addr.
+ * Inserts each address twice. Some cores count the inserts, others return a
+ * second fi_addr.
  */
 static void ft_case_again(void)
 {
@@ -249,7 +254,10 @@ static void ft_case_again(void)
 	ft_leave_all();
 }
 
-/* Odd ranks send before even ones have inserted them, and in another order. */
+/*
+ * Odd ranks send before even ranks have inserted them, and insert in another
+ * order.
+ */
 static void ft_case_unknown(void)
 {
 	bool odd = ft.opts.rank % 2;
@@ -294,8 +302,8 @@ static void ft_case_unknown(void)
 }
 
 /*
- * Closes the first endpoint of the AV, and then opens another one. Bare tcp
- * loses a message to or from that one in about one run of thirty.
+ * Closes the first endpoint of the AV, then opens another one. tcp alone loses
+ * a message to or from the new one in about one of thirty runs.
  */
 static void ft_case_first_leaves(void)
 {
@@ -319,7 +327,10 @@ static void ft_case_first_leaves(void)
 	ft_leave_all();
 }
 
-/* Opens and closes endpoints of one AV in turn. Bare tcp sometimes hangs. */
+/*
+ * Opens and closes endpoints of one AV, one after the other. tcp alone
+ * sometimes hangs.
+ */
 static void ft_case_in_turn(void)
 {
 	int i;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All ranks send to all ranks, including themselves, a random mix of tagged and
- * untagged messages of all sizes, by all calls, while they receive with
- * wildcards, cancel, probe and claim. Checks order and contents by sender and
- * kind, and that no message is lost or duplicated.
+ * All ranks send to all ranks, including themselves, random tagged and untagged
+ * messages of all sizes, by all calls. They receive with wildcards, cancel,
+ * peek and claim at the same time. The test checks order and contents for each
+ * sender and kind, and that no message is lost or duplicated.
  */
 
 #include <sched.h>
@@ -13,9 +13,9 @@
 #include "common/ft.h"
 
 #define FT_MAX_LEN 150000
-#define FT_DEPTH 16		/* sends in flight */
-#define FT_KEEP 24		/* most receives posted, for each kind */
-#define FT_KINDS 2		/* untagged, tagged */
+#define FT_DEPTH 16		/* number of pending sends */
+#define FT_KEEP 24 /* largest number of posted receives of each kind */
+#define FT_KINDS 2		/* untagged and tagged */
 #define FT_TAGS 0xfffffu
 
 struct ft_hdr {
@@ -26,13 +26,13 @@ struct ft_hdr {
 struct ft_slot {
 	struct ft_op op;
 	struct ft_buf *buf;
-	int from;		/* -1: not matched yet, -2: canceled */
+	int from;		/* source; -1: not matched yet, -2: canceled */
 	uint32_t seq;
 };
 
 /* Receives of one kind. */
 struct ft_kind {
-	struct ft_slot *slots;	/* in posting order */
+	struct ft_slot *slots;	/* in the order of posting */
 	struct ft_buf bufs[FT_KEEP];
 	struct ft_buf *idle[FT_KEEP];
 	int nidle, posted, oldest, got, want, capacity;
@@ -63,7 +63,7 @@ static unsigned int ft_seed(uint32_t from, int kind, uint32_t seq)
 
 /*
  * Sends the next message. If the provider returns -FI_EAGAIN, a later call
- * tries again.
+ * sends it.
  */
 static void ft_send_next(void)
 {
@@ -202,8 +202,8 @@ static void ft_cancel_one(struct ft_kind *kind)
 }
 
 /*
- * Claims and receives a message that a peek finds, as MPI_Mprobe does. In the
- * order of matching it follows the receives posted before.
+ * Claims and receives a message that a peek has found, as MPI_Mprobe does. In
+ * the order of matching the claim is after all receives posted before.
  */
 static void ft_probe(struct ft_kind *kind)
 {
@@ -227,7 +227,7 @@ static void ft_probe(struct ft_kind *kind)
 	msg.msg_iov = &iov;
 	msg.desc = &slot->buf->desc;
 	msg.iov_count = 1;
-	/* the claim has the context of the peek: op */
+	/* The claim has the same context as the peek: op. */
 	op.done = 0;
 	op.uncounted = false;
 	FT_OK(FT_RETRY(&e, fi_trecvmsg(e.ep, &msg, FI_CLAIM | FI_COMPLETION)));
@@ -277,8 +277,8 @@ static void ft_setup(void)
 }
 
 /*
- * Makes one random step. rxd has no FI_PEEK; a peek of sockets finds a message
- * that is being received.
+ * Makes one random step. No peeks over rxd, which has no FI_PEEK, and sockets,
+ * where a peek finds a message that is being received.
  */
 static bool ft_step(void)
 {

@@ -2,11 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many processes start at the same time, repeatedly: each has shared memory,
- * finds all others, and all messages arrive. If /dev/shm is too small (FT_ROOM,
- * in MiB), at most as many as fit have shared memory, and the others use the
- * core. All of them use the core while a stopped process holds the lock of the
- * registry's directory. None crashes.
+ * Many processes start at the same time, several times in a row. Each must have
+ * shared memory and find all others, and all messages must arrive. Two
+ * exceptions:
+ *
+ * - /dev/shm has space (FT_ROOM, in MiB) for a few of them only. At most this
+ *   number has shared memory, and the others use the core.
+ * - A stopped process holds the lock of the registry's directory. All of them
+ *   use the core.
+ *
+ * No process may crash.
  */
 
 #include <fcntl.h>
@@ -18,15 +23,16 @@
 
 #define FT_ROUNDS 10
 #define FT_QUICK_ROUNDS 3
-#define FT_REGION_MIB 15	/* of an endpoint; 16 in 2.1 */
+#define FT_REGION_MIB 15 /* size of an endpoint's region; 16 in libfabric 2.1 */
 
 static struct ft_ep e;
 static struct ft_buf buf;
 static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 
 /*
- * True if this endpoint has the local transport: the path to its own address
- * has no other reason, and is settled.
+ * True if this endpoint has a local transport: struct fi_duo_ops then returns
+ * another reason than FI_DUO_LOCAL_OFF for the path to its own address, and
+ * that path is final.
  */
 static bool ft_has_shm(void)
 {
@@ -42,8 +48,8 @@ static bool ft_has_shm(void)
 
 /*
  * Checks the number of ranks with shared memory. A process does not find the
- * shm provider if there is no space for one endpoint per CPU, so not all of the
- * space need be used.
+ * shm provider if the space does not suffice for one endpoint per CPU, so some
+ * space may stay unused.
  */
 static void ft_check_have(int have, bool stopped)
 {
@@ -76,7 +82,7 @@ static void ft_start(bool stopped)
 	ft_buf_alloc(&e, &buf, 2 * 64 * FT_MAX_RANKS);
 }
 
-/* Locks the directory of the registry. */
+/* Locks the registry's directory; returns its descriptor. */
 static int ft_lock_registry(void)
 {
 	glob_t found;
@@ -90,7 +96,7 @@ static int ft_lock_registry(void)
 	return fd;
 }
 
-/* Each rank sends to all others. */
+/* Each rank sends to all other ranks. */
 static void ft_exchange_messages(void)
 {
 	struct ft_xfer x = { .tagged = true, .len = 64, .desc = buf.desc };
@@ -115,7 +121,9 @@ static void ft_exchange_messages(void)
 	}
 }
 
-/* stopped: a stopped process holds the registry's lock. */
+/*
+ * One start of all ranks. stopped: a stopped process holds the registry's lock.
+ */
 static void ft_round(bool stopped, int *lock)
 {
 	ft_barrier();

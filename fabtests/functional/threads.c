@@ -2,12 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several threads per rank, at each threading level that permits them: on one
- * endpoint or on endpoints with one CQ (FI_THREAD_SAFE), on an endpoint and CQ
- * each in one domain (FI_THREAD_COMPLETION), on a domain each
- * (FI_THREAD_DOMAIN). Thread t of a rank exchanges messages with thread t of
- * the other. At the same time another thread may cancel receives, or open and
- * close endpoints and insert and remove their addresses.
+ * Several threads per rank, at each threading level that permits them:
+ *
+ * FI_THREAD_SAFE		on one endpoint, or on endpoints with one CQ
+ * FI_THREAD_COMPLETION		each with its endpoint and CQ, in one domain
+ * FI_THREAD_DOMAIN		each with its own domain
+ *
+ * Thread t of one rank exchanges messages with thread t of the other rank. At
+ * the same time a further thread may cancel receives, or open and close
+ * endpoints and insert and remove their addresses.
  */
 
 #include <pthread.h>
@@ -17,8 +20,9 @@
 #define FT_THREADS 4
 #define FT_WINDOW 8
 #define FT_LEN 6000
-#define FT_MIN_LIVES 4	/* number of further endpoints, one after the other */
-#define FT_MAX_LIVES 40	/* libfabric's shm can hold 250 peers */
+#define FT_MIN_LIVES 4	/* least number of further endpoints */
+/* largest number of them: libfabric's shm can hold 250 peers */
+#define FT_MAX_LIVES 40
 
 struct ft_worker {
 	pthread_t thread;
@@ -85,7 +89,7 @@ static void *ft_work(void *arg)
 	return NULL;
 }
 
-/* Reads the same CQ all the time, and cancels receives of its own. */
+/* Thread: reads the same CQ without pause, and cancels receives of its own. */
 static void *ft_disturb(void *arg)
 {
 	struct ft_worker *w = arg;
@@ -103,8 +107,9 @@ static void *ft_disturb(void *arg)
 }
 
 /*
- * Sends to itself over an endpoint that no other rank has inserted. Bare tcp
- * 2.1 delivers messages of the other endpoint to it if they have the same tag.
+ * Sends to itself over an endpoint that no other rank has inserted. Its tag is
+ * its own: bare tcp 2.1 would deliver messages of the other endpoint with the
+ * same tag to it.
  */
 static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 {
@@ -125,8 +130,8 @@ static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 }
 
 /*
- * Opens and closes an endpoint next to the one in use, and inserts its address
- * into the AV of that one.
+ * Opens and closes an endpoint beside the one in use, and inserts its address
+ * into the AV of the one in use.
  */
 static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 {
@@ -144,18 +149,20 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 		 "fi_av_insert of a further endpoint");
 	ft_talk(w, &e);
 	ft_check_tx(&e);
-	/* of a shared AV it may be the same fi_addr */
+	/* if the AV is shared, this may be the same fi_addr */
 	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
-	/* all messages that it has read belong to the other endpoint */
+	/*
+	 * all messages that this CQ's reader has read belong to the other
+	 * endpoint
+	 */
 	atomic_fetch_add(&w->e->rx_ok, e.rx_ok);
 	ft_close_fids(&e);
 }
 
 /*
- * False for ofi_rxd, which adds an endpoint to the CQ's list before the
- * endpoint has the functions that a read of the CQ calls, and removes it after
- * they are gone. Without ofi_duo it crashes (rxd_ep_bind and rxd_ep_close of
- * 2.1 to 2.6).
+ * False for ofi_rxd, which crashes without ofi_duo, too (rxd_ep_bind and
+ * rxd_ep_close of 2.1 to 2.6): the endpoint is in the CQ's list before it has
+ * the functions that a read of the CQ calls, and after it has lost them.
  */
 static bool ft_shares_cq_in_use(void)
 {
@@ -163,12 +170,13 @@ static bool ft_shares_cq_in_use(void)
 }
 
 /*
- * Opens and closes endpoints until the others are done. Not over ofi_rxm:
- * without ofi_duo it crashes in each run (two of two, 2.1).
+ * Thread: opens and closes endpoints until the other threads end. Not over
+ * ofi_rxm, which crashes without ofi_duo in each run (two of two, 2.1).
  */
 static void *ft_come_and_go(void *arg)
 {
-	bool share_av = !ft_is_bare("efa");	/* serves one endpoint */
+	/* efa's AV can have one endpoint only */
+	bool share_av = !ft_is_bare("efa");
 	bool share_cq = ft_shares_cq_in_use();
 	struct ft_worker *w = arg;
 	int lives;
@@ -196,7 +204,7 @@ static void ft_start(int t, struct ft_ep *e, void *(*run)(void *), bool tagged)
 
 /*
  * Starts the threads and waits for them. The last one may run until the others
- * are done.
+ * have ended.
  */
 static void ft_go(void)
 {
@@ -220,7 +228,7 @@ static void ft_go(void)
 	}
 }
 
-/* Tests one endpoint. run is the function of the last thread. */
+/* Tests one endpoint. run: function of the last thread. */
 static void ft_safe(bool separate_cqs, void *(*run)(void *))
 {
 	struct ft_cfg cfg = { .threading = FI_THREAD_SAFE,
@@ -237,9 +245,9 @@ static void ft_safe(bool separate_cqs, void *(*run)(void *))
 }
 
 /*
- * Checks and closes all endpoints. With a shared CQ, receives are not counted
- * by endpoint. The paths are checked before a rank closes an endpoint, since it
- * has no path afterwards.
+ * Checks and closes all endpoints. If they share a CQ, receives are not counted
+ * for each endpoint. The paths are checked before any rank closes an endpoint,
+ * because a closed endpoint has no path.
  */
 static void ft_close_each(bool share_cq)
 {

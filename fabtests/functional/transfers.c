@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls of engines that move KV caches: NIXL's libfabric backend and Mooncake's
- * EFA transport. Several rails, each a domain with one endpoint; FI_MSG and
- * FI_RMA without tags and orders; blocks that are written with remote CQ data
- * or read, and messages with data that announce them; one queue of
- * FI_CQ_FORMAT_DATA, whose entries are told apart by their flags. Rank 1 moves
- * blocks of rank 0, and of its own.
+ * The calls of engines that move KV caches: NIXL's libfabric backend and
+ * Mooncake's EFA transport. Several rails: domains with one endpoint each, for
+ * FI_MSG and FI_RMA without tags and orders. Blocks are written with remote CQ
+ * data or read, and messages with data announce them. All completions are in
+ * one queue of FI_CQ_FORMAT_DATA, where only the flags distinguish them. Rank 1
+ * moves blocks of rank 0 and of itself.
  */
 
 #include <pthread.h>
@@ -17,27 +17,28 @@
 #include "common/ft.h"
 
 #define FT_RAILS 2
-#define FT_RECVS 8		/* posted on each rail */
+#define FT_RECVS 8		/* number of receives on each rail */
 #define FT_NOTE 256		/* bytes of a message */
 #define FT_BLOCK ((size_t)64 << 10)
-#define FT_BLOCKS 32		/* in each half of a region */
+#define FT_BLOCKS 32		/* number of blocks in each half of a region */
 #define FT_HALF (FT_BLOCK * FT_BLOCKS)
 #define FT_POSTERS 2
 
 struct ft_rail {
 	struct ft_ep e;
 	struct fid_mr *mr, *note_mr;
-	uint64_t key[2], base[2];	/* of the ranks' regions */
-	uint8_t note[FT_RECVS + 1][FT_NOTE];	/* the last one is sent */
+	uint64_t key[2], base[2]; /* keys and addresses of the ranks' regions */
+	/* buffers for receives; the last one is for sends */
+	uint8_t note[FT_RECVS + 1][FT_NOTE];
 	struct ft_op recv[FT_RECVS];
 	pthread_mutex_t post;
-	int notes, written;		/* by the other rank */
-	uint32_t last;			/* data of the last one of either */
-	uint64_t rma;			/* operations of this rank */
+	int notes, written; /* numbers of messages and writes that arrived */
+	uint32_t last; /* data of the message or write that arrived last */
+	uint64_t rma; /* number of RMA operations of this rank */
 };
 
 static struct ft_rail rails[FT_RAILS];
-static uint8_t *memory;		/* sent from and read into | written to */
+static uint8_t *memory; /* first half: local buffer; second half: target */
 static struct ft_op op[FT_BLOCKS];
 
 static void ft_post_recv(struct ft_rail *rail, struct ft_op *recv)
@@ -54,7 +55,7 @@ static void ft_post_recv(struct ft_rail *rail, struct ft_op *recv)
 	FT_OK(fi_recvmsg(rail->e.ep, &msg, 0));
 }
 
-/* In the order in which NIXL tests the flags. */
+/* Handles a completion; tests the flags in the same order as NIXL. */
 static void ft_end(struct ft_rail *rail, const struct fi_cq_data_entry *entry)
 {
 	struct ft_op *ended = entry->op_context;
@@ -70,7 +71,9 @@ static void ft_end(struct ft_rail *rail, const struct fi_cq_data_entry *entry)
 		ended->flags = entry->flags;
 		atomic_fetch_add(&ended->done, 1);
 	} else {
-		/* bare efa, over its own shm, has the second one alone */
+		/*
+		 * efa alone, over its own shm, reports FI_REMOTE_CQ_DATA only
+		 */
 		FT_CHECK(entry->flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA),
 			 "flags 0x%lx", (long)entry->flags);
 		rail->last = entry->data;
@@ -137,7 +140,10 @@ static void ft_notify(struct ft_rail *rail, uint32_t data)
 	ft_end_all(&sent, 1, FI_SEND);
 }
 
-/* Writes or reads a block of a rank; -FI_EAGAIN: not now. */
+/*
+ * Starts to write or read a block of a rank; returns -FI_EAGAIN if that is not
+ * possible now.
+ */
 static ssize_t ft_move(struct ft_rail *rail, int rank, int block, bool write,
 		       uint64_t flags)
 {
@@ -162,7 +168,7 @@ static ssize_t ft_move(struct ft_rail *rail, int rank, int block, bool write,
 	return ret;
 }
 
-/* All blocks, on the rails in turn. */
+/* Moves all blocks, on one rail after the other. */
 static void ft_move_all(int rank, bool write, uint64_t flags)
 {
 	ssize_t ret;
@@ -170,7 +176,10 @@ static void ft_move_all(int rank, bool write, uint64_t flags)
 
 	for (b = 0; b < FT_BLOCKS; b++) {
 		ft_op_reset(&op[b]);
-		/* the last one of a rail rings for those before it */
+		/*
+		 * the last operation of a rail has no FI_MORE, and starts those
+		 * before it
+		 */
 		if (b >= FT_BLOCKS - FT_RAILS)
 			flags &= ~FI_MORE;
 		while ((ret = ft_move(&rails[b % FT_RAILS], rank, b, write,
@@ -181,7 +190,7 @@ static void ft_move_all(int rank, bool write, uint64_t flags)
 	ft_end_all(op, FT_BLOCKS, write ? FI_WRITE : FI_READ);
 }
 
-/* Rank 1 sends notes on each rail, and rank 0 waits for them. */
+/* Rank 1 sends messages on each rail, and rank 0 waits for them. */
 static void ft_notify_all(int count)
 {
 	int i, r;
@@ -197,7 +206,7 @@ static void ft_notify_all(int count)
 	ft_meet();
 }
 
-/* NIXL: more notes than the target has receives. */
+/* As NIXL: more messages than the target has receives. */
 static void ft_case_notes(void)
 {
 	ft_notify_all(2 * FT_RECVS);
@@ -231,7 +240,7 @@ static void ft_case_reads(void)
 	ft_meet();
 }
 
-/* An agent that is its own target: written without data, then read. */
+/* A rank is its own target: it writes blocks without data, then reads them. */
 static void ft_case_loopback(void)
 {
 	if (ft.opts.rank) {
@@ -244,7 +253,7 @@ static void ft_case_loopback(void)
 	ft_meet();
 }
 
-/* Mooncake: threads that post beside one that polls, a lock around posts. */
+/* As Mooncake: threads post, with a lock, while another thread polls. */
 static void *ft_poster(void *arg)
 {
 	struct ft_rail *rail;
@@ -281,12 +290,13 @@ static void ft_case_threads(void)
 		for (t = 0; t < FT_POSTERS; t++)
 			FT_OK(-pthread_join(thread[t], NULL));
 	}
-	ft_notify_all(1);	/* behind the writes, also over tcp */
+	/* sent after the writes, so it arrives after them, over tcp too */
+	ft_notify_all(1);
 	if (!ft.opts.rank)
 		ft_verify(memory + FT_HALF, FT_HALF, 4, "written blocks");
 }
 
-/* fi_mr_reg() with the key 0, as Mooncake, where the provider selects keys. */
+/* As Mooncake: fi_mr_reg() with key 0, where the provider selects the key. */
 static void ft_register(struct ft_rail *rail)
 {
 	const uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE |
@@ -309,7 +319,9 @@ static void ft_register(struct ft_rail *rail)
 	}
 }
 
-/* FI_CONTEXT2 is missing, so that efa does not offer efa-direct. */
+/*
+ * Hints of NIXL. Without FI_CONTEXT2, so that efa does not return efa-direct.
+ */
 static void ft_hints_nixl(struct fi_info *hints)
 {
 	hints->caps = FI_MSG | FI_RMA | FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -350,7 +362,10 @@ static void ft_rails_open(void (*hints)(struct fi_info *hints))
 	ft_meet();
 }
 
-/* All of a rail's operations took the path to rank 0, or that to itself. */
+/*
+ * Checks that all operations of a rail used the path to rank 0, or to the rank
+ * itself.
+ */
 static void ft_check_rma(struct ft_rail *rail)
 {
 	struct fi_duo_stats stats;

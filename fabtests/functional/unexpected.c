@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 sends thousands of messages for which rank 0 has posted no receives.
- * Rank 0 then receives them in order, or in reverse order by tag.
+ * Rank 1 sends thousands of messages before rank 0 posts a receive. Rank 0 then
+ * receives them in order, or by tag in reverse order.
  */
 
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include "common/ft.h"
 
 #define FT_MANY 5000
-#define FT_SAVED 60	/* tcp holds 64 unmatched messages per peer */
+#define FT_SAVED 60	/* tcp holds 64 unmatched messages of a peer */
 
 static struct ft_ep e;
 static struct ft_buf buf;
@@ -38,7 +38,8 @@ static struct ft_xfer ft_at(const struct ft_flood *f, int i)
 
 /*
  * Sends all messages. The provider may return -FI_EAGAIN until the receiver
- * consumes some, so the receiver starts when all are sent, or after a while.
+ * consumes some. So the receiver starts when all messages are sent or a time is
+ * over.
  */
 static void ft_send_flood(const struct ft_flood *f)
 {
@@ -80,7 +81,7 @@ static void ft_run_flood(struct ft_flood f)
 {
 	bool small = f.len <= e.info->tx_attr->inject_size;
 
-	/* the core guarantees no buffer of this size */
+	/* over the core there may not be space for more messages */
 	if (f.reverse && ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
 	    f.count > FT_SAVED)
 		f.count = FT_SAVED;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message goes round all ranks. Each rank sleeps until it arrives: on the
- * descriptor of its CQ, or in a blocking read; or on its counters, without a
- * CQ. Then no rank sends, and none may wake if both paths can signal. Times are
- * printed.
+ * A message goes from rank to rank. Each rank sleeps until it arrives: on the
+ * descriptor of its CQ, in a blocking read, or, without a CQ, on its counters.
+ * Afterwards no rank sends: no rank may wake if both paths can signal. The test
+ * prints times.
  */
 
 #include <errno.h>
@@ -18,12 +18,15 @@
 #define FT_TAG 77
 #define FT_LIMIT_MS 30000
 #define FT_SILENCE_NS 300000000ull
-/* Most wakeups of a rank without traffic. A timer would cause 600. */
+/*
+ * Largest number of wakeups of a rank without messages. A timer would cause
+ * 600.
+ */
 #define FT_WAKES 30
 #define FT_LAPS_MAX 400
 
 struct ft_token {
-	uint64_t ns;		/* time of sending */
+	uint64_t ns;		/* time of sending, ns */
 	uint32_t lap;
 	uint32_t from;
 };
@@ -42,8 +45,8 @@ static int ft_trywait(struct fid *fid)
 }
 
 /*
- * Sleeps. 1: woken, with or without a reason; 0: timeout; -1: sleep not
- * permitted.
+ * Sleeps. Returns 1: woken, with or without a reason; 0: timeout; -1: a sleep
+ * is not permitted now.
  */
 static int ft_sleep(struct fid *fid, int ms)
 {
@@ -71,7 +74,10 @@ static void ft_wait_count(struct fid_cntr *cntr, uint64_t count)
 			 "no count within the time limit");
 }
 
-/* Consumes the available completions; sleeps if there are none. */
+/*
+ * Reads the available completions; sleeps if there are none. Ends when the
+ * operation is complete.
+ */
 static void ft_wait_for(struct ft_op *op)
 {
 	struct fi_cq_tagged_entry entry;
@@ -158,7 +164,10 @@ static void ft_laps(void)
 	       took[laps * 95 / 100] / 1000);
 }
 
-/* True if no timer is required: near, and a core with wait descriptors. */
+/*
+ * True if no timer is needed: the local transport is near, and the core has
+ * wait descriptors.
+ */
 static bool ft_all_signal(void)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
@@ -256,7 +265,7 @@ static void ft_run(void)
 	};
 	size_t count = FT_COUNT(cases);
 
-	/* not all cores support these */
+	/* bare cores do not all support the remaining cases */
 	if (!ft_wraps())
 		count = 2;
 	ft_run_cases(cases, count);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * MPI_Alltoallw with a different derived type for each peer: strided sends and
- * contiguous receives with another count, and the reverse.
+ * MPI_Alltoallw with a different derived datatype for each peer: strided at one
+ * end, contiguous with another count at the other end.
  */
 
 #include "mt.h"
@@ -22,8 +22,8 @@ static int mt_value(int from, int to, int round, int i)
 }
 
 /*
- * Returns the type. It is strided if from + to is even: blocks of 3 ints,
- * MT_UNIT apart.
+ * Returns the type: strided if from + to is even, in blocks of 3 ints that
+ * start MT_UNIT ints apart.
  */
 static MPI_Datatype mt_type(int from, int to, int round, int receiving)
 {

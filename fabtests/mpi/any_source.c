@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 keeps 64 MPI_ANY_SOURCE receives posted while all others send. In
- * posting order of the receives, the messages of each sender arrive in order.
+ * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all other ranks
+ * send. In the order in which the receives were posted, the messages of each
+ * sender must be in the order of sending.
  */
 
 #include "mt.h"

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each rank sends 80 MiB before it receives, which MPI permits with MPI_Isend,
- * and probes for the last message first.
+ * Each rank sends 80 MiB with MPI_Isend before it receives, which MPI permits.
+ * It probes for the last message first.
  */
 
 #include "mt.h"
 
 #define MT_LEN 4096
-#define MT_MESSAGES 20480 /* of each rank, in total */
+#define MT_MESSAGES 20480 /* number of messages of each rank */
 
 static char tx[MT_LEN], rx[MT_LEN];
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that the MPI test programs share: time limit, checks, data that
- * shows shifts. A failed check ends the whole job with status 1.
+ * Functions of all MPI test programs: time limit, checks, and data that shows
+ * shifts. A failed check ends the job with status 1.
  */
 #ifndef MT_H
 #define MT_H

@@ -2,17 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations, with verification: put and get between fences, between
- * post and start, and under locks; accumulate, fetch-and-op, compare-and-swap.
+ * RMA of MPI with verification: put and get between fences, in post/start
+ * epochs and under locks; accumulate, fetch-and-op and compare-and-swap.
  */
 
 #include "mt.h"
 
-#define MT_BYTES ((size_t)1 << 20) /* of a window, for all ranks */
+#define MT_BYTES ((size_t)1 << 20) /* size of a window, bytes */
 #define MT_ROUNDS 10
 
 static MPI_Win win;
-static uint8_t *memory; /* memory of this rank's window */
+static uint8_t *memory; /* this rank's window */
 static uint8_t *local;
 
 static size_t mt_slot(void)
@@ -21,7 +21,7 @@ static size_t mt_slot(void)
 }
 
 /*
- * Puts to the right neighbor, into this rank's slot there; then gets it back.
+ * Puts into this rank's part of the right neighbor's window, and gets it back.
  */
 static void mt_fence(size_t len)
 {
@@ -41,7 +41,10 @@ static void mt_fence(size_t len)
 	mt_verify(local, len, mt_rank + (int)len);
 }
 
-/* Each rank exposes its window to all others, and writes to theirs. */
+/*
+ * Each rank exposes its window to all others, and writes to the others'
+ * windows.
+ */
 static void mt_post_start(size_t len)
 {
 	MPI_Group world, others;
@@ -67,7 +70,7 @@ static void mt_post_start(size_t len)
 	MPI_Group_free(&world);
 }
 
-/* Increments a counter of rank 0 under an exclusive lock, without atomics. */
+/* Increments a counter at rank 0 under an exclusive lock, by get and put. */
 static void mt_lock(void)
 {
 	uint64_t value;
@@ -93,7 +96,7 @@ static void mt_lock(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Each rank adds to all elements of rank 0. */
+/* Each rank adds 1 to each element at rank 0. */
 static void mt_accumulate(int count)
 {
 	uint64_t *sum = (uint64_t *)memory, *one = (uint64_t *)local;
@@ -114,8 +117,8 @@ static void mt_accumulate(int count)
 }
 
 /*
- * Draws tickets from rank 0: each is drawn once, in ascending order by each
- * rank.
+ * Increments a counter at rank 0 by fetch-and-op: each value is returned once,
+ * and each rank gets ascending values.
  */
 static void mt_fetch(void)
 {
@@ -142,7 +145,7 @@ static void mt_fetch(void)
 	MT_CHECK(total == count * (count - 1) / 2, "a ticket was drawn twice");
 }
 
-/* Passes a number at rank 0 from rank to rank. */
+/* Passes a number at rank 0 from rank to rank, by compare-and-swap. */
 static void mt_compare(void)
 {
 	uint64_t next, mine, before;
@@ -190,7 +193,7 @@ int main(int argc, char **argv)
 	mt_begin(&argc, &argv, 2);
 	local = mt_alloc(MT_BYTES);
 	own = memory = mt_alloc(MT_BYTES);
-	/* not MPI_Win_allocate(), since its memory is shared within a host */
+	/* MPI_Win_allocate() would share the window's memory within a host */
 	MPI_Win_create(memory, MT_BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
 		       &win);
 	mt_window();

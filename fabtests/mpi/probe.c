@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * MPI_Probe, MPI_Iprobe and MPI_Mprobe, from any source and from one: rank,
- * tag and size are those of the message received next.
+ * MPI_Probe, MPI_Iprobe and MPI_Mprobe, from any source and from one source:
+ * rank, tag and size must be those of the message that is received next.
  */
 
 #include "mt.h"
@@ -61,7 +61,8 @@ static void mt_mprobe(char *buf, int from, int *next)
 }
 
 /*
- * Receives half of the messages from one source in turn, the others from any.
+ * Receives half of the messages from one source after another, the other half
+ * from any source.
  */
 static void mt_receive(void)
 {

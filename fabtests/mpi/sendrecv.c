@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All pairs of ranks exchange messages of all sizes, blocking and nonblocking,
- * and verify them.
+ * Each pair of ranks exchanges messages of all sizes, blocking and nonblocking,
+ * and verifies them.
  */
 
 #include "mt.h"
@@ -13,7 +13,7 @@
 
 static char *tx, *rx;
 
-/* Exchanges with a peer by blocking calls; the lower rank sends first. */
+/* Exchanges with a peer by blocking calls. The lower rank sends first. */
 static void mt_blocking(int peer, size_t len)
 {
 	MPI_Status status;
@@ -42,7 +42,7 @@ static void mt_windows(int peer, size_t len)
 			  MPI_COMM_WORLD, &request[i]);
 		mt_fill(tx + i * len, len, mt_rank + i);
 	}
-	for (i = MT_WINDOW - 1; i >= 0; i--) /* in reverse order of tags */
+	for (i = MT_WINDOW - 1; i >= 0; i--) /* in reverse order of the tags */
 		MPI_Isend(tx + i * len, (int)len, MPI_BYTE, peer, i,
 			  MPI_COMM_WORLD, &request[MT_WINDOW + i]);
 	MPI_Waitall(2 * MT_WINDOW, request, MPI_STATUSES_IGNORE);

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A server keeps a window of MPI_ANY_SOURCE receives, each posted again when it
- * completes. Local clients load it with requests and wait for the replies. The
- * last rank sends a request every 20 ms over the core, and must be served at
- * the same time. It has a registry directory of its own, so no rank finds it in
- * shared memory.
+ * Whether local messages starve one that arrives over the core. A server keeps
+ * a window of MPI_ANY_SOURCE receives, and posts each again when it completes.
+ * Local clients send requests without pause and wait for the replies. The last
+ * rank sends a request every 20 ms over the core, which must be answered as
+ * well. This rank has a registry directory of its own, so that the others do
+ * not find it in shared memory.
  *
- *   starve [WINDOW [SECONDS]]  at least 3 ranks; all but two are clients
+ * starve [WINDOW [SECONDS]]  at least 3 ranks: server, clients, the last rank
  */
 
 #include <time.h>
@@ -16,14 +17,14 @@
 #include "mt.h"
 
 #define MT_TAG 5
-#define MT_TAG_REPORT 6 /* no tag of requests, which may be pending */
-#define MT_INTERVAL 0.02	/* seconds between requests of the last rank */
+#define MT_TAG_REPORT 6 /* not a tag of requests, one of which may be pending */
+#define MT_INTERVAL 0.02 /* seconds between two requests of the last rank */
 #define MT_WINDOW_MAX 1024
 /*
- * Most local round trips during one of the last rank. The usual number is about
- * a thousand; if a request waited for a pause of the local clients, it would be
- * more than 100,000. Load slows both down alike, so this limit also holds on a
- * busy host, unlike a time.
+ * Limit of local round trips during one round trip of the last rank. The usual
+ * number is about 1000. If a request had to wait for a pause of the local
+ * clients, the number would be above 100,000. Load slows both down, so that
+ * this limit, unlike a time, also holds on a busy host.
  */
 #define MT_LOCAL_PER_TRIP 25000
 
@@ -42,8 +43,9 @@ static const char *mt_env(const char *ompi, const char *pmi)
 }
 
 /*
- * Gives the last rank a registry directory of its own. Called before
- * MPI_Init(), which reads the environment. Returns the directory.
+ * Makes a registry directory for the last rank and puts it in that rank's
+ * environment. Call before MPI_Init(), which reads the environment. Returns the
+ * directory.
  */
 static char *mt_hide_last(void)
 {
@@ -73,7 +75,7 @@ static void mt_post(int *request, MPI_Request *posted)
 
 /*
  * Answers requests until the time is over and a quarter of the last rank's
- * requests is answered. Each answer contains whether this is the case.
+ * requests is answered. Each answer contains whether the test is over.
  */
 static void mt_serve(void)
 {
@@ -103,7 +105,7 @@ static void mt_serve(void)
 }
 
 /*
- * Sends a request and waits for the answer. Returns nonzero if the time is
+ * Sends a request and waits for the answer. Returns nonzero if the test is
  * over.
  */
 static int mt_ask(struct mt_trips *trips)
@@ -129,8 +131,8 @@ static void mt_client(struct mt_trips *trips)
 }
 
 /*
- * Sends requests of the last rank. It sleeps between them, since the others
- * need the CPUs.
+ * Sends the requests of the last rank. It sleeps between them, because the
+ * other ranks need the CPUs.
  */
 static void mt_far_client(struct mt_trips *trips)
 {
